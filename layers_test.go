@@ -1,0 +1,163 @@
+package runnel_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/runnel-stream/runnel"
+
+// layers is the import policy, and so the architecture: a package imports only packages of
+// the rows above its own. Siblings in a row are strangers. "." is package runnel itself.
+var layers = [][]string{
+	{"keyspace", "internal/vfs", "internal/awswire", "internal/fault", "internal/awsclient"},
+	{"."},
+	{"aggregate", "lease", "sink", "internal/wal", "internal/shardmap"},
+	{"producer", "consumer", "reshard", "sink/archive", "sink/sqlsink", "sink/sinktest",
+		"lease/leasetest", "internal/shardlog", "internal/itemstore"},
+	{"server/kinesis", "server/dynamo", "server/cloudwatch", "outbox", "multilang", "metrics"},
+	{"server"},
+	{"runneltest", "proxy", "internal/dashboard"},
+	{"internal/sim", "internal/cli"},
+	{"cmd/runnel"},
+}
+
+// The two halves meet only on the wire: nothing of one imports anything of the other. Only
+// runneltest, proxy, internal/sim and internal/cli hold both.
+var (
+	serverHalf = []string{"server", "server/kinesis", "server/dynamo", "server/cloudwatch",
+		"internal/wal", "internal/shardlog", "internal/itemstore", "internal/awswire"}
+	clientHalf = []string{"producer", "consumer", "reshard", "lease", "lease/leasetest", "outbox",
+		"multilang", "sink", "sink/archive", "sink/sqlsink", "sink/sinktest",
+		"internal/awsclient", "internal/shardmap"}
+)
+
+// outside are programs on top of the product: they use public packages only.
+var outside = []string{"conformance", "bench", "interop", "examples"}
+
+// TestLayers checks the imports of every file that is not a test.
+func TestLayers(t *testing.T) {
+	for dir, imports := range importsOfTree(t) {
+		for _, imported := range imports {
+			if reason := forbidden(dir, imported); reason != "" {
+				t.Errorf("%s imports %s: %s", dir, imported, reason)
+			}
+		}
+	}
+}
+
+// TestForbidden shows that the policy refuses what it must.
+func TestForbidden(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		allowed  bool
+	}{
+		{"server/kinesis", "internal/shardlog", true},
+		{"server/kinesis", "producer", false}, // the other half
+		{"producer", "internal/wal", false},   // the other half
+		{"keyspace", "producer", false},       // upwards
+		{"producer", "consumer", false},       // a sibling
+		{"internal/cli", "server", true},
+		{"internal/cli", "producer", true},
+		{"examples/produce", "producer", true},
+		{"examples/produce", "internal/cli", false},
+		{"somewhere/new", "keyspace", false}, // no row
+	} {
+		if got := forbidden(c.from, c.to) == ""; got != c.allowed {
+			t.Errorf("%s imports %s: allowed is %v, want %v", c.from, c.to, got, c.allowed)
+		}
+	}
+}
+
+func forbidden(from, to string) string {
+	if top, _, _ := strings.Cut(from, "/"); slices.Contains(outside, top) {
+		if strings.Contains(to, "internal/") {
+			return "programs outside use public packages only"
+		}
+		return ""
+	}
+	fromRow, toRow := rowOf(from), rowOf(to)
+	switch {
+	case fromRow < 0 || toRow < 0:
+		return "a package without a row: give it one in layers_test.go"
+	case toRow >= fromRow:
+		return "imports go down only, to the rows above"
+	case slices.Contains(serverHalf, from) && slices.Contains(clientHalf, to),
+		slices.Contains(clientHalf, from) && slices.Contains(serverHalf, to):
+		return "the server half and the client half meet only on the wire"
+	}
+	return ""
+}
+
+func rowOf(dir string) int {
+	return slices.IndexFunc(layers, func(row []string) bool { return slices.Contains(row, dir) })
+}
+
+// importsOfTree returns, for every folder with Go files, the module's own packages that its
+// files import, tests left out.
+func importsOfTree(t *testing.T) map[string][]string {
+	t.Helper()
+	imports := map[string][]string{}
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && strings.HasPrefix(entry.Name(), "."),
+			entry.IsDir() && entry.Name() == "node_modules":
+			return filepath.SkipDir
+		case entry.IsDir(), !strings.HasSuffix(name, ".go"), strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		dir := path.Dir(filepath.ToSlash(name))
+		if _, seen := imports[dir]; !seen {
+			imports[dir] = nil
+		}
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if imported == module {
+				imports[dir] = append(imports[dir], ".")
+			} else if rest, ok := strings.CutPrefix(imported, module+"/"); ok {
+				imports[dir] = append(imports[dir], rest)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return imports
+}
+
+// TestArchitecturePaths checks that every path that ARCHITECTURE.md names is there.
+func TestArchitecturePaths(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`([a-zA-Z0-9_.-]+(?:/[a-zA-Z0-9_.*-]+)+/?|[a-zA-Z0-9_-]+/|"+
+		"[a-zA-Z0-9_.-]+\\.(?:go|md|yml))`").FindAllStringSubmatch(string(text), -1)
+	if len(named) < 20 {
+		t.Fatalf("ARCHITECTURE.md names %d paths only", len(named))
+	}
+	for _, match := range named {
+		if found, err := filepath.Glob(strings.TrimSuffix(match[1], "/")); err != nil || len(found) == 0 {
+			t.Errorf("ARCHITECTURE.md names %s, which is not there", match[1])
+		}
+	}
+}
