@@ -19,7 +19,8 @@ const module = "github.com/runnel-stream/runnel"
 // layers is the import policy, and so the architecture: a package imports only packages of
 // the rows above its own. Siblings in a row are strangers. "." is package runnel itself.
 var layers = [][]string{
-	{"keyspace", "internal/vfs", "internal/awswire", "internal/fault", "internal/awsclient"},
+	{"keyspace", "internal/vfs", "internal/awswire", "internal/fault", "internal/awsclient",
+		"internal/ndjson"},
 	{"."},
 	{"aggregate", "lease", "sink", "internal/wal", "internal/shardmap"},
 	{"producer", "consumer", "reshard", "sink/archive", "sink/sqlsink", "sink/sinktest",

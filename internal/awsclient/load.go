@@ -1,0 +1,109 @@
+package awsclient
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/smithy-go/logging"
+)
+
+// Load makes the configuration for the Kinesis and DynamoDB clients, be they made by this
+// package's constructors or the SDK's. It reads the AWS environment and files, and, unless the
+// Kinesis endpoint is loopback, gets credentials once, for at most credentialsTimeout.
+//
+// Errors wrap ErrOptions, ErrNowhere or ErrCredentials, or are those of the AWS files. That
+// DynamoDB alone has nowhere to go is told by its calls.
+func Load(ctx context.Context, options Options) (aws.Config, error) {
+	if err := options.Validate(); err != nil {
+		return aws.Config{}, err
+	}
+	options = options.withDefaults()
+	cfg, err := config.LoadDefaultConfig(ctx,
+		config.WithRegion(options.Region), config.WithSharedConfigProfile(options.Profile),
+		config.WithLogger(logging.Nop{}), config.WithDefaultsMode(aws.DefaultsModeStandard))
+	if err != nil {
+		return aws.Config{}, fmt.Errorf("%w: AWS configuration: %w", ErrOptions, err)
+	}
+	own, chain := ownKeys(cfg, options.Profile != ""), cfg.Credentials
+	where := places{
+		kinesis:  place{endpoint: kinesisEndpoint(cfg, options.Endpoint)},
+		dynamodb: place{endpoint: dynamoDBEndpoint(cfg, options.DynamoDBEndpoint)},
+	}
+	for _, p := range []*place{&where.kinesis, &where.dynamodb} {
+		p.region, p.credentials = cfg.Region, own
+		if !IsLoopback(p.endpoint) {
+			p.credentials = aws.NewCredentialsCache(bounded{chain, p.endpoint})
+		} else if p.region == "" {
+			p.region = LocalRegion
+		}
+	}
+	cfg.HTTPClient = newHTTPClient(transportOf(cfg), options.Dial)
+	cfg.Region, cfg.Credentials = where.kinesis.region, where.kinesis.credentials
+	if options.Endpoint != "" { // so that a client of another API does not land at AWS either
+		cfg.BaseEndpoint = aws.String(options.Endpoint)
+	}
+	cfg.ServiceOptions = append(cfg.ServiceOptions, where.serviceOptions)
+	if IsLoopback(where.kinesis.endpoint) {
+		return cfg, nil
+	}
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return aws.Config{}, err
+	}
+	if cfg.Region == "" {
+		return aws.Config{}, fmt.Errorf("%w: no AWS region: give --region or AWS_REGION",
+			ErrOptions)
+	}
+	return cfg, nil
+}
+
+// ForServer makes a configuration for one endpoint from the arguments alone: no environment,
+// no files, credentials of no value. The account, which may be empty, is a runnel server's: 12
+// digits. dial may be nil.
+func ForServer(endpoint, account, region string, dial Dial) aws.Config {
+	var provider aws.CredentialsProvider = noValue
+	if account != "" {
+		provider = credentials.NewStaticCredentialsProvider(account, "runnel", "")
+	}
+	at := place{endpoint, region, provider}
+	where := places{at, at}
+	return aws.Config{
+		Region: region, Credentials: provider, BaseEndpoint: aws.String(endpoint),
+		HTTPClient:     newHTTPClient(nil, dial),
+		Logger:         logging.Nop{},
+		ServiceOptions: []func(string, any){where.serviceOptions},
+	}
+}
+
+// transportOf takes the transport that the SDK has configured, as with AWS_CA_BUNDLE.
+func transportOf(cfg aws.Config) *http.Transport {
+	if buildable, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
+		return buildable.GetTransport()
+	}
+	return nil
+}
+
+// kinesisEndpoint asks the SDK what the environment and the files say of an API, if nothing
+// was said explicitly.
+func kinesisEndpoint(cfg aws.Config, explicit string) string {
+	if explicit != "" {
+		return explicit
+	}
+	return aws.ToString(kinesis.NewFromConfig(cfg).Options().BaseEndpoint)
+}
+
+func dynamoDBEndpoint(cfg aws.Config, explicit string) string {
+	if explicit != "" {
+		return explicit
+	}
+	return aws.ToString(dynamodb.NewFromConfig(cfg).Options().BaseEndpoint)
+}
+
+// noValue is signed with where nobody checks.
+var noValue = credentials.NewStaticCredentialsProvider("runnel", "runnel", "")

@@ -1,0 +1,49 @@
+// Package fault injects faults on request: the rules that `runnel serve --chaos` and
+// runneltest share, drawn from a seed, so that a run that found something can be run again.
+//
+// # The language
+//
+// A specification is a list of rules, separated by commas, semicolons or white space:
+//
+//	spec  = { rule }
+//	rule  = "seed=" number | calls ":" fault [ "=" argument ] [ when ]
+//	calls = Operation | "*" | "kinesis.*" | "dynamodb.*"
+//	when  = "@" n | "@" n "-" m | "@" n "+" | "%" percent
+//
+// An Operation is an API's own name, in any case. Each rule counts the calls that it is about,
+// from 1 on: "@3" is the third of them only, "@3-5" the third to the fifth, "@3+" every one
+// from the third on, "%2.5" each of them with a chance of 2.5 %; without a when it is every
+// call. Chances are drawn from the seed (default 0), the rule's place in the list and the
+// call's number, so the nth call of an operation has the same fate in every run, whatever
+// the others do meanwhile.
+//
+// The faults, in the order in which they stand in a call's way:
+//
+//	delay=DUR           the call waits that long before anything else happens
+//	error-500           refused with the API's internal failure, not executed
+//	error-503           refused as unavailable, not executed
+//	throttle            refused with the API's throttling error, not executed
+//	lose-request        the connection is cut, the call is not executed
+//	fail-record[=K]     PutRecords: record K fails with InternalFailure, the others are
+//	                    stored; K counts from 1; without it, a record drawn from the seed;
+//	                    K = a/b: each record with that chance
+//	throttle-record[=K] the same with ProvisionedThroughputExceededException
+//	expire-iterator     GetRecords: the iterator counts as expired
+//	lose-answer         the call is executed, then the connection is cut without an answer
+//	commit-late=DUR     the connection is cut at once, the call is executed DUR later
+//	hang=DUR            as commit-late, but the connection stays open and silent until the
+//	                    client gives up or the call has been executed
+//
+// DUR is a Go duration, as 250ms or 2s, of at most 24 h. All rules that fire on a call apply:
+// delays add up; of error-500, error-503, throttle and lose-request the first one in the
+// specification wins, and drops every fault below them; of lose-answer, commit-late and hang
+// the first one in the specification wins.
+//
+// Examples:
+//
+//	PutRecords:lose-answer@3              the third PutRecords is stored but never acknowledged
+//	seed=7 PutRecords:fail-record%10      every tenth PutRecords or so loses one record
+//	*:delay=20ms, dynamodb.*:throttle%5   slow, and a lease table at its limit
+//	GetRecords:expire-iterator@10+        from the tenth call on no iterator is good
+//	PutRecords:commit-late=3s@2-4         three batches arrive behind their own retries
+package fault

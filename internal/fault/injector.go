@@ -1,0 +1,135 @@
+package fault
+
+import (
+	"maps"
+	"sync"
+)
+
+// Injector draws decisions for calls as they come. The zero value and nil inject nothing. It
+// is safe for concurrent use.
+type Injector struct {
+	mu struct {
+		sync.Mutex
+		plan   *Plan
+		seen   []uint64 // calls so far, by rule of the plan
+		counts map[string]int
+	}
+}
+
+// Injector returns a new injector for the plan.
+func (p *Plan) Injector() *Injector {
+	in := &Injector{}
+	in.Set(p)
+	return in
+}
+
+// Set replaces the plan; nil ends all faults. The counting of calls starts again, that of
+// faults goes on.
+func (in *Injector) Set(p *Plan) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.mu.plan, in.mu.seen = p, nil
+	if p != nil {
+		in.mu.seen = make([]uint64, len(p.rules))
+	}
+}
+
+// Counts returns how often each fault was drawn, by "Operation:fault", as
+// "PutRecords:lose-answer". A fail-record for a record that the call did not have counts too.
+func (in *Injector) Counts() map[string]int {
+	if in == nil {
+		return map[string]int{}
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	counts := make(map[string]int, len(in.mu.counts))
+	maps.Copy(counts, in.mu.counts)
+	return counts
+}
+
+// Draw decides the fate of the next call of an operation, as "PutRecords", of a service,
+// "kinesis" or "dynamodb".
+func (in *Injector) Draw(service, operation string) Decision {
+	if in == nil {
+		return Decision{}
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	plan := in.mu.plan
+	if plan == nil || len(plan.rules) == 0 {
+		return Decision{}
+	}
+	var d Decision
+	var drawn []kind
+	for i := range plan.rules {
+		rule := &plan.rules[i]
+		if !rule.about(service, operation) {
+			continue
+		}
+		in.mu.seen[i]++
+		draw := mix(plan.seed, uint64(i), in.mu.seen[i])
+		if rule.when.meets(in.mu.seen[i], draw) && d.apply(rule, mix(draw)) {
+			drawn = append(drawn, rule.kind)
+		}
+	}
+	d.settle()
+	in.count(operation, drawn, d.Refuse != None)
+	return d
+}
+
+// apply adds a rule that fired, and reports whether it had room.
+func (d *Decision) apply(r *rule, draw uint64) bool {
+	switch r.kind {
+	case kindDelay:
+		d.Delay += r.duration
+	case kindError500:
+		return d.refuse(InternalError)
+	case kindError503:
+		return d.refuse(Unavailable)
+	case kindThrottle:
+		return d.refuse(Throttle)
+	case kindLoseRequest:
+		return d.refuse(LoseRequest)
+	case kindFailRecord, kindThrottleRecord:
+		d.Records = append(d.Records, RecordFault{
+			Throttled: r.kind == kindThrottleRecord,
+			Number:    r.record.number, Num: r.record.num, Den: r.record.den, Draw: draw,
+		})
+	case kindExpireIterator:
+		d.ExpireIterator = true
+	case kindLoseAnswer, kindCommitLate, kindHang:
+		if d.LoseAnswer || d.CommitLate > 0 {
+			return false
+		}
+		d.LoseAnswer, d.Hang = r.kind == kindLoseAnswer, r.kind == kindHang
+		d.CommitLate = r.duration
+	}
+	return true
+}
+
+func (d *Decision) refuse(r Refusal) bool {
+	if d.Refuse != None {
+		return false
+	}
+	d.Refuse = r
+	return true
+}
+
+// settle drops what a refusal leaves no room for.
+func (d *Decision) settle() {
+	if d.Refuse != None {
+		*d = Decision{Delay: d.Delay, Refuse: d.Refuse}
+	}
+}
+
+func (in *Injector) count(operation string, drawn []kind, refused bool) {
+	for _, k := range drawn {
+		if refused && k > kindLoseRequest {
+			continue
+		}
+		if in.mu.counts == nil {
+			in.mu.counts = map[string]int{}
+		}
+		in.mu.counts[operation+":"+k.String()]++
+	}
+}

@@ -1,0 +1,68 @@
+package fault
+
+import "strings"
+
+// kind is what a rule does. The order matters: a refusal (up to kindLoseRequest) drops the
+// kinds behind it.
+type kind uint8
+
+const (
+	kindDelay kind = iota
+	kindError500
+	kindError503
+	kindThrottle
+	kindLoseRequest
+	kindFailRecord
+	kindThrottleRecord
+	kindExpireIterator
+	kindLoseAnswer
+	kindCommitLate
+	kindHang
+)
+
+// argument is what stands behind a fault's name.
+type argument uint8
+
+const (
+	argumentNone     argument = iota
+	argumentDuration          // required
+	argumentRecord            // optional: K or a/b
+)
+
+// kinds describes every fault; the order is that of the constants above.
+var kinds = [...]struct {
+	name      string
+	argument  argument
+	operation string // the only one that it applies to; "": any
+}{
+	kindDelay:          {"delay", argumentDuration, ""},
+	kindError500:       {"error-500", argumentNone, ""},
+	kindError503:       {"error-503", argumentNone, ""},
+	kindThrottle:       {"throttle", argumentNone, ""},
+	kindLoseRequest:    {"lose-request", argumentNone, ""},
+	kindFailRecord:     {"fail-record", argumentRecord, "PutRecords"},
+	kindThrottleRecord: {"throttle-record", argumentRecord, "PutRecords"},
+	kindExpireIterator: {"expire-iterator", argumentNone, "GetRecords"},
+	kindLoseAnswer:     {"lose-answer", argumentNone, ""},
+	kindCommitLate:     {"commit-late", argumentDuration, ""},
+	kindHang:           {"hang", argumentDuration, ""},
+}
+
+func (k kind) String() string { return kinds[k].name }
+
+func kindOf(name string) (kind, bool) {
+	for k := range kinds {
+		if kinds[k].name == name {
+			return kind(k), true
+		}
+	}
+	return 0, false
+}
+
+func kindNames() string {
+	names := make([]string, len(kinds))
+	for k := range kinds {
+		names[k] = kinds[k].name
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,241 @@
+package itemstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// The binary form of values, in frames and snapshots. It is canonical: equal values have equal
+// bytes, and no other bytes are read as them. A value is its kind's byte and then
+//
+//	S, B        length, bytes
+//	N           the ordered form, see appendNumber
+//	SS, BS      count, then length and bytes of each, ascending
+//	NS          count, then the ordered form of each, ascending
+//	L           count, then each value
+//	M           count, then length and bytes of each name, ascending, and its value
+//	BOOL, NULL  nothing: there are bytes of their own for true and false
+//
+// with lengths and counts as minimal unsigned varints.
+const (
+	tagNull byte = iota + 1
+	tagFalse
+	tagTrue
+	tagString
+	tagBinary
+	tagNumber
+	tagStringSet
+	tagBinarySet
+	tagNumberSet
+	tagList
+	tagMap
+)
+
+// ErrCorrupt is returned for bytes that this package did not write.
+var ErrCorrupt = errors.New("corrupt item data")
+
+// decodeDepth bounds the nesting that is read. It is above MaxDepth so that a stricter limit
+// at the door never makes stored data unreadable.
+const decodeDepth = 4 * MaxDepth
+
+func appendValue(dst []byte, value Value) []byte {
+	switch v := value.(type) {
+	case Null:
+		return append(dst, tagNull)
+	case Bool:
+		if v {
+			return append(dst, tagTrue)
+		}
+		return append(dst, tagFalse)
+	case String:
+		return appendBytes(append(dst, tagString), string(v))
+	case Binary:
+		return appendBytes(append(dst, tagBinary), string(v))
+	case Number:
+		return appendNumber(append(dst, tagNumber), v)
+	case StringSet:
+		return appendTexts(append(dst, tagStringSet), v)
+	case BinarySet:
+		return appendTexts(append(dst, tagBinarySet), v)
+	case NumberSet:
+		dst = binary.AppendUvarint(append(dst, tagNumberSet), uint64(len(v)))
+		for _, element := range v {
+			dst = appendNumber(dst, element)
+		}
+		return dst
+	case List:
+		dst = binary.AppendUvarint(append(dst, tagList), uint64(len(v)))
+		for _, element := range v {
+			dst = appendValue(dst, element)
+		}
+		return dst
+	case Map:
+		return appendItem(append(dst, tagMap), v)
+	}
+	return append(dst, tagNull) // not reached: Value is sealed, and nil values are not stored
+}
+
+// appendItem appends a map without its kind's byte.
+func appendItem(dst []byte, item Item) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(item)))
+	var room [16]string
+	names := slices.AppendSeq(room[:0], maps.Keys(item))
+	slices.Sort(names)
+	for _, name := range names {
+		dst = appendValue(appendBytes(dst, name), item[name])
+	}
+	return dst
+}
+
+func appendTexts(dst []byte, texts []string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(texts)))
+	for _, text := range texts {
+		dst = appendBytes(dst, text)
+	}
+	return dst
+}
+
+func appendBytes(dst []byte, text string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+}
+
+// decoder reads what the append functions wrote. After a fault everything reads as zero, and
+// err says what it was.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) fail(what string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: %s", ErrCorrupt, what)
+	}
+	d.rest = nil
+}
+
+func (d *decoder) byte() byte {
+	if len(d.rest) == 0 {
+		d.fail("cut short")
+		return 0
+	}
+	first := d.rest[0]
+	d.rest = d.rest[1:]
+	return first
+}
+
+func (d *decoder) uvarint() uint64 {
+	value, n := binary.Uvarint(d.rest)
+	if n <= 0 || (n > 1 && d.rest[n-1] == 0) {
+		d.fail("bad varint")
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return value
+}
+
+// count reads a number of things that follow, each of at least one byte: so a corrupt one
+// cannot ask for more memory than there is data.
+func (d *decoder) count() int {
+	n := d.uvarint()
+	if n > uint64(len(d.rest)) {
+		d.fail("count beyond the end")
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) text() string {
+	n := d.count()
+	text := string(d.rest[:n])
+	d.rest = d.rest[n:]
+	return text
+}
+
+func (d *decoder) texts() []string {
+	n := d.count()
+	texts := make([]string, 0, n)
+	for range n {
+		text := d.text()
+		if len(texts) > 0 && text <= texts[len(texts)-1] {
+			d.fail("set out of order")
+		}
+		texts = append(texts, text)
+	}
+	if n == 0 {
+		d.fail("empty set")
+	}
+	return texts
+}
+
+func (d *decoder) numbers() []Number {
+	n := d.count()
+	numbers := make([]Number, 0, n)
+	for range n {
+		number := d.number()
+		if len(numbers) > 0 && number.Compare(numbers[len(numbers)-1]) <= 0 {
+			d.fail("set out of order")
+		}
+		numbers = append(numbers, number)
+	}
+	if n == 0 {
+		d.fail("empty set")
+	}
+	return numbers
+}
+
+func (d *decoder) value(depth int) Value {
+	if depth > decodeDepth {
+		d.fail("nested too deeply")
+	}
+	switch tag := d.byte(); tag {
+	case tagNull:
+		return Null{}
+	case tagFalse, tagTrue:
+		return Bool(tag == tagTrue)
+	case tagString:
+		return String(d.text())
+	case tagBinary:
+		return Binary(d.text())
+	case tagNumber:
+		return d.number()
+	case tagStringSet:
+		return StringSet(d.texts())
+	case tagBinarySet:
+		return BinarySet(d.texts())
+	case tagNumberSet:
+		return NumberSet(d.numbers())
+	case tagList:
+		n := d.count()
+		list := make(List, 0, n)
+		for range n {
+			list = append(list, d.value(depth+1))
+		}
+		return list
+	case tagMap:
+		return d.item(depth)
+	default:
+		d.fail("unknown kind")
+		return Null{}
+	}
+}
+
+func (d *decoder) item(depth int) Item {
+	n := d.count()
+	item := make(Item, min(n, 1024)) // a map's room is more than a byte for each
+	last := ""
+	for i := range n {
+		name := d.text()
+		if i > 0 && name <= last {
+			d.fail("names out of order")
+		}
+		if d.err != nil {
+			break
+		}
+		item[name] = d.value(depth + 1)
+		last = name
+	}
+	return item
+}

@@ -1,0 +1,106 @@
+package itemstore
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+)
+
+// A frame is a version byte and the changes that one decision made, in their order. They are
+// applied together or not at all. The version grows when a change gets a new form; an older
+// binary refuses the frame instead of guessing.
+const frameVersion byte = 1
+
+// The changes. Each begins with its byte and the table's number as a varint.
+const (
+	changeCreate byte = iota + 1 // the Meta as JSON, after its length
+	changeDrop                   // nothing
+	changeAlter                  // the Meta as JSON, after its length
+	changePut                    // the item, as appendItem writes it
+	changeDelete                 // the partition key's value; 0, or 1 and the sort key's value
+)
+
+func newFrame(dst []byte) []byte { return append(dst[:0], frameVersion) }
+
+func appendChange(dst []byte, change byte, table uint64) []byte {
+	return binary.AppendUvarint(append(dst, change), table)
+}
+
+func appendMeta(dst []byte, change byte, table uint64, meta *Meta) ([]byte, error) {
+	text, err := json.Marshal(meta)
+	if err != nil {
+		return nil, fmt.Errorf("encode table %s: %w", meta.Name, err)
+	}
+	return appendBytes(appendChange(dst, change, table), string(text)), nil
+}
+
+func appendPut(dst []byte, table uint64, item Item) []byte {
+	return appendItem(appendChange(dst, changePut, table), item)
+}
+
+func appendDelete(dst []byte, table uint64, key Key) []byte {
+	dst = appendValue(appendChange(dst, changeDelete, table), key.Hash)
+	if key.Range == nil {
+		return append(dst, 0)
+	}
+	return appendValue(append(dst, 1), key.Range)
+}
+
+// change is a decoded change of a frame.
+type change struct {
+	op    byte
+	table uint64
+	meta  *Meta // create, alter
+	item  Item  // put
+	key   Key   // delete
+}
+
+// decodeFrame calls apply for each change, in order, until one fails.
+func decodeFrame(payload []byte, apply func(change) error) error {
+	d := &decoder{rest: payload}
+	if version := d.byte(); d.err == nil && version != frameVersion {
+		return fmt.Errorf("%w: frame of version %d, this program knows %d",
+			ErrCorrupt, version, frameVersion)
+	}
+	for len(d.rest) > 0 {
+		c := d.change()
+		if d.err != nil {
+			return d.err
+		}
+		if err := apply(c); err != nil {
+			return err
+		}
+	}
+	return d.err
+}
+
+func (d *decoder) change() change {
+	c := change{op: d.byte(), table: d.uvarint()}
+	switch c.op {
+	case changeCreate, changeAlter:
+		c.meta = d.meta()
+	case changeDrop:
+	case changePut:
+		c.item = d.item(0)
+	case changeDelete:
+		c.key.Hash = d.value(0)
+		switch d.byte() {
+		case 0:
+		case 1:
+			c.key.Range = d.value(0)
+		default:
+			d.fail("bad sort key mark")
+		}
+	default:
+		d.fail("unknown change")
+	}
+	return c
+}
+
+func (d *decoder) meta() *Meta {
+	meta := new(Meta)
+	if err := json.Unmarshal([]byte(d.text()), meta); err != nil && d.err == nil {
+		d.fail("table description: " + err.Error())
+	}
+	return meta
+}

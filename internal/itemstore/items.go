@@ -1,0 +1,131 @@
+package itemstore
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wal"
+)
+
+// Written is what a write found and left.
+type Written struct {
+	Old, New         Item // nil: there was, or is, no item
+	OldSize, NewSize int  // as Size counts; 0 for no item
+}
+
+// Update decides on one item and changes it, durably: fn gets the item as it is (nil if there
+// is none) and returns what it shall be (nil to delete it). fn runs at most once, with the
+// table locked: it must be pure and quick, and must not change what it gets nor the key. What
+// it returns is written even if it is equal to what it got; an error changes nothing.
+//
+// room is an estimate of the bytes that fn may add to the item. Update returns once the new
+// state is durable, or, where nothing was changed, the state that fn saw. Then an error of fn
+// comes back as it is, with Old. Other errors: ErrKey, ErrItemTooLarge, ErrItemTooDeep,
+// ErrTableNotFound, and the log's, after which the outcome is unknown and nothing is told of
+// the items.
+func (s *Store) Update(
+	ctx context.Context, t *Table, key Key, room int, fn func(old Item) (Item, error),
+) (Written, error) {
+	if err := t.schema.check(key); err != nil {
+		return Written{}, err
+	}
+	var w Written
+	place := key.place()
+	size := room + t.sizeAt(place)
+	var decided error
+	err := s.decide(ctx, size, func(tx *wal.Tx) (lsn wal.LSN, err error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		lsn, decided = t.update(tx, key, place, &w, fn)
+		return lsn, nil
+	})
+	if err != nil {
+		return Written{}, err
+	}
+	return w, decided
+}
+
+// sizeAt estimates the encoded size of the item at a place.
+func (t *Table) sizeAt(place string) int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if e := t.find(place); e != nil {
+		return 2 * e.size
+	}
+	return 0
+}
+
+// update decides and changes. The lock is held.
+func (t *Table) update(
+	tx *wal.Tx, key Key, place string, w *Written, fn func(old Item) (Item, error),
+) (wal.LSN, error) {
+	if t.mu.dropped {
+		return t.mu.changed, ErrTableNotFound
+	}
+	seen := t.mu.removed
+	if old := t.find(place); old != nil {
+		w.Old, w.OldSize, seen = old.item, old.size, old.lsn
+	}
+	next, err := fn(w.Old)
+	if err != nil {
+		return seen, err
+	}
+	if next == nil {
+		if w.Old == nil {
+			return seen, nil
+		}
+		lsn := logged(tx, func(frame []byte) []byte { return appendDelete(frame, t.id, key) })
+		t.remove(place, lsn)
+		return lsn, nil
+	}
+	if err := t.accept(place, next, w); err != nil {
+		return seen, err
+	}
+	lsn := logged(tx, func(frame []byte) []byte { return appendPut(frame, t.id, next) })
+	t.put(place, next, w.NewSize, lsn)
+	return lsn, nil
+}
+
+// accept checks that an item can stand at the place.
+func (t *Table) accept(place string, next Item, w *Written) error {
+	key, err := t.schema.Key(next)
+	if err != nil {
+		return err
+	}
+	if key.place() != place {
+		return ErrKey
+	}
+	size := Size(next)
+	if size > MaxItemSize {
+		return ErrItemTooLarge
+	}
+	if nesting(next)-1 > MaxDepth { // the item itself is no level
+		return ErrItemTooDeep
+	}
+	w.New, w.NewSize = next, size
+	return nil
+}
+
+// Get returns the newest item of the key, once it is durable; nil if there is none. Errors:
+// ErrKey, ErrTableNotFound, or the log's.
+func (s *Store) Get(ctx context.Context, t *Table, key Key) (Item, error) {
+	if err := t.schema.check(key); err != nil {
+		return nil, err
+	}
+	item, lsn, err := t.get(key.place())
+	if err := s.shown(ctx, lsn, err); err != nil {
+		return nil, err
+	}
+	return item, nil
+}
+
+func (t *Table) get(place string) (Item, wal.LSN, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.mu.dropped {
+		return nil, t.mu.changed, ErrTableNotFound
+	}
+	if e := t.find(place); e != nil {
+		return e.item, e.lsn, nil
+	}
+	return nil, t.mu.removed, nil
+}

@@ -1,0 +1,82 @@
+package itemstore
+
+// Limits of DynamoDB ("Quotas in Amazon DynamoDB").
+const (
+	MaxItemSize = 400 << 10 // bytes of an item, as Size counts them
+	MaxHashKey  = 2048      // bytes of a partition key value
+	MaxRangeKey = 1024      // bytes of a sort key value
+	MaxDepth    = 32        // levels of nested lists and maps
+)
+
+// Size returns the item's size as DynamoDB counts it ("DynamoDB item sizes and formats"): the
+// UTF-8 bytes of the names plus the sizes of the values.
+func Size(item Item) int {
+	size := 0
+	for name, value := range item {
+		size += len(name) + ValueSize(value)
+	}
+	return size
+}
+
+// ValueSize returns the size of one value: bytes for strings and binaries; one byte for two
+// significant digits plus one, and one for a minus sign, for numbers; one for Bool and Null;
+// the elements' sizes for sets, and for lists and maps besides 3 and 1 for each element.
+func ValueSize(value Value) int {
+	size := 0
+	switch v := value.(type) {
+	case String:
+		size = len(v)
+	case Binary:
+		size = len(v)
+	case Number:
+		size = v.size()
+	case Bool, Null:
+		size = 1
+	case StringSet:
+		for _, element := range v {
+			size += len(element)
+		}
+	case BinarySet:
+		for _, element := range v {
+			size += len(element)
+		}
+	case NumberSet:
+		for _, element := range v {
+			size += element.size()
+		}
+	case List:
+		size = 3 + len(v)
+		for _, element := range v {
+			size += ValueSize(element)
+		}
+	case Map:
+		size = 3 + len(v) + Size(v)
+	}
+	return size
+}
+
+func (n Number) size() int {
+	size := 1 + (len(n.digits)+1)/2
+	if n.neg {
+		size++
+	}
+	return size
+}
+
+// nesting returns the levels of lists and maps in a value: 0 for a scalar or a set.
+func nesting(value Value) int {
+	levels := 0
+	switch v := value.(type) {
+	case List:
+		for _, element := range v {
+			levels = max(levels, nesting(element))
+		}
+		levels++
+	case Map:
+		for _, element := range v {
+			levels = max(levels, nesting(element))
+		}
+		levels++
+	}
+	return levels
+}

@@ -1,0 +1,111 @@
+package itemstore
+
+import (
+	"sync"
+
+	"github.com/google/btree"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wal"
+)
+
+// Meta is what a table is, besides its items. The store keeps it and acts on the schema alone.
+type Meta struct {
+	World              awswire.World
+	Name               string
+	ID                 string // a UUID: a table that is created again has another
+	Created            int64  // ms since 1970
+	Schema             Schema
+	BillingMode        string            `json:",omitempty"` // PROVISIONED or PAY_PER_REQUEST
+	ReadCapacity       int64             `json:",omitempty"` // units per second, if provisioned
+	WriteCapacity      int64             `json:",omitempty"` // units per second, if provisioned
+	DeletionProtection bool              `json:",omitempty"`
+	Tags               map[string]string `json:",omitempty"`
+}
+
+// Table is one table. It stays valid after it was dropped: every operation on it then returns
+// ErrTableNotFound. Safe for concurrent use.
+type Table struct {
+	id     uint64 // never given twice
+	schema Schema
+
+	mu struct {
+		sync.RWMutex
+		meta  *Meta // replaced, never changed
+		items *btree.BTreeG[*entry]
+		bytes int64 // sum of the items' sizes
+		// The frames that made the state, for readers to wait for.
+		changed wal.LSN // the newest frame of the table
+		removed wal.LSN // the newest one that removed an item, or else created the table
+		dropped bool
+	}
+}
+
+// entry is an item in its place. Entries are replaced, never changed, so that a copy of the
+// tree stays what it was.
+type entry struct {
+	place string
+	item  Item
+	size  int
+	lsn   wal.LSN // of the frame that put it
+}
+
+func before(a, b *entry) bool { return a.place < b.place }
+
+// treeDegree makes nodes of up to 63 items: a copy-on-write then copies half a kilobyte.
+const treeDegree = 32
+
+func newTable(id uint64, meta *Meta) *Table {
+	t := &Table{id: id, schema: meta.Schema}
+	t.mu.meta = meta
+	t.mu.items = btree.NewG(treeDegree, before)
+	return t
+}
+
+// Schema returns the table's primary key. It never changes.
+func (t *Table) Schema() Schema { return t.schema }
+
+// Stats describes a table at one instant.
+type Stats struct {
+	Meta  Meta  // Tags is shared and must not be changed
+	Items int64 // number of items
+	Bytes int64 // sum of their sizes
+}
+
+// stats returns the newest state, and the frame to wait for before it is shown.
+func (t *Table) stats() (Stats, wal.LSN, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.mu.dropped {
+		return Stats{}, t.mu.changed, ErrTableNotFound
+	}
+	return t.statsLocked(), t.mu.changed, nil
+}
+
+func (t *Table) statsLocked() Stats {
+	return Stats{Meta: *t.mu.meta, Items: int64(t.mu.items.Len()), Bytes: t.mu.bytes}
+}
+
+// find returns the entry at a place, or nil. The lock is held.
+func (t *Table) find(place string) *entry {
+	found, _ := t.mu.items.Get(&entry{place: place})
+	return found
+}
+
+// put stands an item in its place. The lock is held.
+func (t *Table) put(place string, item Item, size int, lsn wal.LSN) {
+	old, _ := t.mu.items.ReplaceOrInsert(&entry{place, item, size, lsn})
+	if old != nil {
+		t.mu.bytes -= int64(old.size)
+	}
+	t.mu.bytes += int64(size)
+	t.mu.changed = lsn
+}
+
+// remove takes the item from its place, if there is one. The lock is held.
+func (t *Table) remove(place string, lsn wal.LSN) {
+	if old, found := t.mu.items.Delete(&entry{place: place}); found {
+		t.mu.bytes -= int64(old.size)
+	}
+	t.mu.changed, t.mu.removed = lsn, lsn
+}

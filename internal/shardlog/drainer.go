@@ -1,0 +1,270 @@
+package shardlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// drainer is the one goroutine that writes, rolls and removes segment files. Shards that have
+// something for it stand in a queue, each at most once. One that could not be written stands
+// aside for RetryDelay, so that others go on: a trim may free the space that it needs.
+type drainer struct {
+	store  *Store
+	wake   chan struct{} // there is work; capacity 1
+	once   sync.Once     // closes stop
+	stop   chan struct{}
+	done   chan struct{}
+	failed atomic.Pointer[error] // why a shard stands aside; nil if none does
+
+	mu struct {
+		sync.Mutex
+		queue    []*Shard
+		queued   map[*Shard]bool
+		bytes    int           // of batches that wait
+		hurry    int           // how many want them drained without delay
+		progress chan struct{} // closed after the next step, if anybody waits for one
+	}
+
+	// Of the goroutine alone.
+	failing map[*Shard]error
+	retry   *time.Timer // runs while any shard stands aside
+	buf     []byte      // where small batches become one write
+}
+
+const drainBytes = 1 << 20 // waiting bytes that are drained without delay
+
+func newDrainer(s *Store) *drainer {
+	d := &drainer{
+		store:   s,
+		wake:    make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+		done:    make(chan struct{}),
+		failing: map[*Shard]error{},
+	}
+	d.mu.queued = map[*Shard]bool{}
+	return d
+}
+
+func (d *drainer) start() {
+	d.retry = time.NewTimer(time.Hour)
+	d.retry.Stop()
+	go d.run()
+}
+
+// close ends the goroutine and waits for it. It reports whether it is the first to do so.
+func (d *drainer) close() bool {
+	first := false
+	d.once.Do(func() {
+		first = true
+		close(d.stop)
+	})
+	<-d.done
+	return first
+}
+
+// stalled returns why something cannot be drained, or nil.
+func (d *drainer) stalled() error {
+	if err := d.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// attend tells the drainer that a shard has size bytes of new batches, or was trimmed or
+// deleted. It does not block.
+func (d *drainer) attend(sh *Shard, size int) {
+	d.mu.Lock()
+	d.mu.bytes += size
+	if !d.mu.queued[sh] {
+		d.mu.queued[sh] = true
+		d.mu.queue = append(d.mu.queue, sh)
+	}
+	d.mu.Unlock()
+	d.signal()
+}
+
+func (d *drainer) signal() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// finished takes size bytes of batches off the count.
+func (d *drainer) finished(size int) {
+	d.mu.Lock()
+	d.mu.bytes -= size
+	d.mu.Unlock()
+}
+
+func (d *drainer) run() {
+	defer close(d.done)
+	defer d.retry.Stop()
+	for d.sleep() {
+		for sh := d.next(); sh != nil; sh = d.next() {
+			more, err := sh.drain()
+			if more {
+				d.attend(sh, 0)
+			}
+			d.note(sh, err)
+			d.step()
+			select {
+			case <-d.stop:
+				return
+			default:
+			}
+		}
+	}
+}
+
+// note keeps account of what failed.
+func (d *drainer) note(sh *Shard, err error) {
+	switch {
+	case err == nil && len(d.failing) == 0:
+		return
+	case err == nil:
+		delete(d.failing, sh)
+	default:
+		if len(d.failing) == 0 {
+			d.retry.Reset(d.store.cfg.RetryDelay)
+		}
+		d.failing[sh] = fmt.Errorf("%w: shard %d: %w", ErrStalled, sh.id, err)
+	}
+	d.failed.Store(nil)
+	for _, err := range d.failing {
+		d.failed.Store(&err)
+		break
+	}
+}
+
+// sleep waits for work, and then for more of it to gather; false at the end.
+func (d *drainer) sleep() bool {
+	select {
+	case <-d.wake:
+	case <-d.retry.C:
+		d.tryAgain()
+		return true
+	case <-d.stop:
+		return false
+	}
+	gather := time.NewTimer(d.store.cfg.DrainDelay)
+	defer gather.Stop()
+	for !d.urgent() {
+		select {
+		case <-d.wake:
+		case <-gather.C:
+			return true
+		case <-d.retry.C:
+			d.tryAgain()
+			return true
+		case <-d.stop:
+			return false
+		}
+	}
+	return true
+}
+
+// tryAgain puts those that stand aside back into the queue.
+func (d *drainer) tryAgain() {
+	for sh := range d.failing {
+		d.attend(sh, 0)
+	}
+	if len(d.failing) > 0 {
+		d.retry.Reset(d.store.cfg.RetryDelay)
+	}
+}
+
+func (d *drainer) urgent() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.hurry > 0 || d.mu.bytes >= drainBytes
+}
+
+// next takes a shard from the queue; nil if it is empty.
+func (d *drainer) next() *Shard {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.mu.queue) == 0 {
+		d.mu.queue = nil
+		return nil
+	}
+	sh := d.mu.queue[0]
+	d.mu.queue[0] = nil
+	d.mu.queue = d.mu.queue[1:]
+	delete(d.mu.queued, sh)
+	return sh
+}
+
+// step tells those who wait that something may have changed.
+func (d *drainer) step() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.progress != nil {
+		close(d.mu.progress)
+		d.mu.progress = nil
+	}
+}
+
+// relieved waits until at most limit bytes of batches wait. Errors: Store.Err's, ErrClosed.
+func (d *drainer) relieved(limit int) error {
+	few := func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.mu.bytes <= limit
+	}
+	if few() {
+		return nil
+	}
+	return d.wait(nil, few)
+}
+
+// drainedBy makes the drainer hurry until ready is true. Errors: ctx's, Store.Err's,
+// ErrClosed.
+func (d *drainer) drainedBy(ctx context.Context, ready func() bool) error {
+	err := d.wait(ctx.Done(), ready)
+	if errors.Is(err, errStopped) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// wait makes the drainer hurry until ready is true. Errors: errStopped once stop is closed,
+// Store.Err's, ErrClosed.
+func (d *drainer) wait(stop <-chan struct{}, ready func() bool) error {
+	d.hurry(1)
+	defer d.hurry(-1)
+	for {
+		d.mu.Lock()
+		if d.mu.progress == nil {
+			d.mu.progress = make(chan struct{})
+		}
+		progress := d.mu.progress
+		d.mu.Unlock()
+		if ready() {
+			return nil
+		}
+		if err := d.store.Err(); err != nil {
+			return err
+		}
+		select {
+		case <-progress:
+		case <-stop:
+			return errStopped
+		case <-d.done:
+			return ErrClosed
+		}
+	}
+}
+
+func (d *drainer) hurry(by int) {
+	d.mu.Lock()
+	d.mu.hurry += by
+	d.mu.Unlock()
+	if by > 0 {
+		d.signal()
+	}
+}

@@ -1,0 +1,214 @@
+package shardlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"sort"
+)
+
+// Read returns visible records from index from on (from the oldest if that was trimmed), at
+// most maxRecords and at most maxBytes of data and keys, but at least one if there is one and
+// maxRecords is above 0. It may return fewer than there are; none only if there is none.
+//
+// Errors, with no records: ctx's, ErrDeleted, ErrClosed, a *CorruptError if the first record
+// itself is damaged or missing, or the file system's.
+func (sh *Shard) Read(ctx context.Context, from uint64, maxRecords, maxBytes int,
+) ([]Record, error) {
+	got := collector{maxRecords: maxRecords, maxBytes: maxBytes}
+	for !got.full() {
+		more, err := sh.readPiece(ctx, max(from, got.next), &got)
+		if err != nil && len(got.records) == 0 {
+			return nil, fmt.Errorf("read shard %d from record %d: %w", sh.id, from, err)
+		}
+		if err != nil || !more {
+			break // what was read is good: the next call meets the error at its start
+		}
+	}
+	return got.finish(), nil
+}
+
+// readPiece adds the records of one segment, or of the tail, to got. more is false if there
+// is nothing after them yet, or not in the same read.
+func (sh *Shard) readPiece(ctx context.Context, from uint64, got *collector,
+) (more bool, err error) {
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	e, tail, from, err := sh.view(from, got)
+	switch {
+	case err != nil:
+		return false, err
+	case len(got.records) > 0 && from != got.next:
+		return false, nil // trimmed under our feet: one read leaves no hole
+	case tail != nil:
+		for _, b := range tail {
+			if !got.addBatch(b.after(from)) {
+				break
+			}
+		}
+		return false, nil
+	case e.segment == nil:
+		return false, nil
+	}
+	err = sh.store.readSegment(ctx, e, from, got)
+	if errors.Is(err, fs.ErrNotExist) {
+		if oldest, _ := sh.Bounds(); oldest > from {
+			return true, nil // trimmed since: again, from the oldest
+		}
+		err = e.missing(err)
+	}
+	return err == nil, err
+}
+
+// view tells where the record at from is, or the oldest if that was trimmed: in a segment, or
+// in the tail, of which it returns as many batches as got can take; or nowhere yet.
+func (sh *Shard) view(from uint64, got *collector) (extent, []*batch, uint64, error) {
+	sh.pub.Lock()
+	defer sh.pub.Unlock()
+	switch {
+	case sh.pub.deleted:
+		return extent{}, nil, from, ErrDeleted
+	case sh.pub.closed:
+		return extent{}, nil, from, ErrClosed
+	}
+	from = max(from, sh.pub.oldest)
+	if from >= sh.pub.next {
+		return extent{}, nil, from, nil
+	}
+	if from < sh.pub.drained {
+		e, ok := sh.extentAtLocked(from)
+		if !ok {
+			return extent{}, nil, from, &CorruptError{
+				File: sh.folder, Index: from, Next: sh.pub.drained, Reason: "no segment has it",
+			}
+		}
+		return e, nil, from, nil
+	}
+	tail := sh.pub.tail
+	first := sort.Search(len(tail), func(i int) bool { return tail[i].end() > from })
+	last, records, bytes := first+1, len(got.records), got.bytes
+	for last < len(tail) && records < got.maxRecords && bytes < got.maxBytes {
+		records += tail[last].count // the first may have but one record to give
+		bytes += len(tail[last].frames) - tail[last].count*frameHeader
+		last++
+	}
+	return extent{}, slices.Clone(tail[first:last]), from, nil
+}
+
+// extentAtLocked returns the segment with the record at index.
+func (sh *Shard) extentAtLocked(index uint64) (e extent, ok bool) {
+	segs := sh.pub.segments
+	n := sort.Search(len(segs), func(i int) bool { return segs[i].end > index })
+	if n == len(segs) || segs[n].first > index {
+		return extent{}, false
+	}
+	return segs[n].extentLocked(), true
+}
+
+// readSegment adds the extent's records from index on to got.
+func (s *Store) readSegment(ctx context.Context, e extent, index uint64, got *collector) error {
+	file, err := s.files.hold(e.segment)
+	if err != nil {
+		return err
+	}
+	defer s.files.release(file)
+	at, err := s.locate(ctx, e, file, index)
+	if err != nil {
+		return err
+	}
+	expect, mean := e.expect(got)
+	got.reserve(expect)
+	scan := e.scanner(file, at, (int64(expect)+int64(index-at.index)+1)*mean)
+	for !got.full() {
+		before := place{index: scan.next, offset: scan.off}
+		f, err := scan.scan()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if f.index >= index && !got.add(f) {
+			s.sparse.remember(e.segment, before)
+			return nil
+		}
+	}
+	s.sparse.remember(e.segment, place{index: scan.next, offset: scan.off})
+	return nil
+}
+
+// expect guesses how many records got will take of the extent, and how large a frame is.
+func (e extent) expect(got *collector) (records int, mean int64) {
+	mean = e.size/int64(e.end-e.first) + 1
+	bytes := int64(max(got.maxBytes-got.bytes, 0))
+	byBytes := bytes/max(mean-frameHeader, 1) + 1
+	byRecords := int64(got.maxRecords - len(got.records))
+	return int(min(byBytes, byRecords, int64(e.end-e.first))), mean
+}
+
+// collector takes records until a limit is reached.
+type collector struct {
+	maxRecords int
+	maxBytes   int
+	bytes      int
+	next       uint64 // the index after the last record; 0 before the first
+	stopped    bool
+	records    []Record
+	// The partition keys, one after another, and where each ends: they become one string.
+	keys []byte
+	ends []int
+}
+
+// reserve makes room for n more records.
+func (c *collector) reserve(n int) {
+	c.records = slices.Grow(c.records, n)
+	c.ends = slices.Grow(c.ends, n)
+}
+
+func (c *collector) full() bool {
+	return c.stopped || len(c.records) >= c.maxRecords ||
+		(c.bytes >= c.maxBytes && len(c.records) > 0)
+}
+
+// add takes a record; false if the limits do not allow it.
+func (c *collector) add(f frame) bool {
+	size := len(f.key) + len(f.data)
+	if c.full() || (len(c.records) > 0 && size > c.maxBytes-c.bytes) {
+		c.stopped = true
+		return false
+	}
+	c.records = append(c.records, Record{Number: Number{f.index, f.arrival}, Data: f.data})
+	c.keys = append(c.keys, f.key...)
+	c.ends = append(c.ends, len(c.keys))
+	c.bytes += size
+	c.next = f.index + 1
+	return true
+}
+
+// addBatch takes the records of a batch; false if the limits do not allow all.
+func (c *collector) addBatch(b *batch) bool {
+	rest := b.frames
+	for range b.count {
+		f := readFrame(rest)
+		if !c.add(f) {
+			return false
+		}
+		rest = rest[f.size:]
+	}
+	return true
+}
+
+// finish gives the records their keys.
+func (c *collector) finish() []Record {
+	keys := string(c.keys)
+	start := 0
+	for i, end := range c.ends {
+		c.records[i].PartitionKey = keys[start:end]
+		start = end
+	}
+	return c.records
+}

@@ -1,0 +1,109 @@
+package shardlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+)
+
+const (
+	maxReadChunk = 1 << 20 // bytes read from a segment at a time
+	minReadChunk = 16 << 10
+)
+
+// scanner reads the frames of a segment in order, in chunks.
+type scanner struct {
+	file  io.ReaderAt
+	name  string
+	seed  uint32
+	off   int64  // of the next frame
+	next  uint64 // its record's index
+	limit int64  // where the frames end
+	end   uint64 // the index after the last of them
+	want  int64  // about how many bytes the caller will take in all; the rest is read by the way
+	reuse bool   // overwrite the buffer: the frames returned before are then gone
+
+	buf  []byte // what was read and not yet returned: the bytes at off
+	room []byte // the whole buffer, for reuse
+
+	short bool // the file is shorter than it should be
+}
+
+// scan returns the next frame, io.EOF after the last one, a *CorruptError, or the error of
+// reading. After an error it has not moved. Unless reuse is set, a frame's slices stay good.
+func (s *scanner) scan() (frame, error) {
+	if s.off == s.limit && s.next == s.end {
+		return frame{}, io.EOF
+	}
+	if s.off >= s.limit || s.next >= s.end {
+		return frame{}, s.corrupt(fmt.Errorf("the segment ends with record %d at offset %d",
+			s.end-1, s.limit))
+	}
+	f, err := parseFrame(s.buf, s.seed, s.next)
+	if errors.Is(err, errShort) {
+		if err := s.fill(); err != nil {
+			return frame{}, err
+		}
+		f, err = parseFrame(s.buf, s.seed, s.next)
+	}
+	if errors.Is(err, errShort) && s.short {
+		err = fmt.Errorf("the file ends at offset %d, not %d", s.off+int64(len(s.buf)), s.limit)
+	}
+	if err != nil {
+		return frame{}, s.corrupt(err)
+	}
+	s.buf = s.buf[f.size:]
+	s.off += int64(f.size)
+	s.next++
+	return f, nil
+}
+
+// fill reads at least the whole next frame, if the segment has that much.
+func (s *scanner) fill() error {
+	if err := s.read(int(max(minReadChunk, min(s.want, maxReadChunk)))); err != nil {
+		return err
+	}
+	length, err := frameLength(s.buf)
+	if err != nil || length <= len(s.buf) {
+		return nil // what is wrong with it is for parseFrame to say
+	}
+	return s.read(length)
+}
+
+func (s *scanner) read(want int) error {
+	size := int(min(int64(want), s.limit-s.off))
+	if s.reuse && cap(s.room) >= size {
+		s.buf = s.room[:size]
+	} else {
+		s.buf = make([]byte, size)
+		s.room = s.buf
+	}
+	s.want -= int64(size)
+	n, err := s.file.ReadAt(s.buf, s.off)
+	if n == size {
+		return nil
+	}
+	s.buf = s.buf[:n]
+	if err == nil || errors.Is(err, io.EOF) {
+		s.short = true // the frames before the file's end are good
+		return nil
+	}
+	return fmt.Errorf("read %s at offset %d: %w", s.name, s.off, err)
+}
+
+func (s *scanner) corrupt(reason error) error {
+	return &CorruptError{
+		File: s.name, Offset: s.off, Index: s.next, Next: s.end, Reason: reason.Error(),
+	}
+}
+
+// missing turns the error of opening a segment that should be there into a CorruptError.
+func (e extent) missing(err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("open a segment: %w", err)
+	}
+	return &CorruptError{
+		File: e.path(), Index: e.first, Next: e.end, Reason: "the file is missing",
+	}
+}

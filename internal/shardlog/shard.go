@@ -1,0 +1,170 @@
+package shardlog
+
+import (
+	"context"
+	"path"
+	"strconv"
+	"sync"
+)
+
+// Shard is the records of one shard. Safe for concurrent use.
+type Shard struct {
+	id     ID
+	store  *Store
+	seed   uint32 // of its frames' checksums
+	folder string
+
+	// seq is the state after everything that was sequenced.
+	seq struct {
+		sync.Mutex
+		next    uint64
+		arrival int64
+		sealed  bool
+		deleted bool
+	}
+
+	// pub is the state after everything that is durable: what readers see. The records in
+	// [oldest, drained) are in the segments, which may hold trimmed ones before them, and
+	// those in [drained, next) are in the tail.
+	pub struct {
+		sync.Mutex
+		oldest   uint64
+		drained  uint64
+		next     uint64
+		arrival  int64
+		sealed   bool
+		deleted  bool
+		closed   bool
+		segments []*segment
+		tail     []*batch
+		wake     chan struct{} // closed at the next change, if anybody waits
+
+		drainedArrival int64 // of the record before drained
+	}
+
+	// Of the drainer's goroutine alone.
+	active  *segment // the last segment, while it takes records; nil before the first
+	touched bool     // the folder is made and holds nothing that is not ours
+}
+
+func newShard(s *Store, id ID) *Shard {
+	sh := &Shard{
+		id:     id,
+		store:  s,
+		seed:   frameSeed(id),
+		folder: path.Join(s.root, strconv.FormatUint(uint64(id), 10)),
+	}
+	sh.seq.next = 1
+	sh.pub.oldest, sh.pub.drained, sh.pub.next = 1, 1, 1
+	return sh
+}
+
+// ID returns the shard's id.
+func (sh *Shard) ID() ID { return sh.id }
+
+// Bounds returns the visible records as [oldest, next): the oldest not trimmed, and one past
+// the newest durable one.
+func (sh *Shard) Bounds() (oldest, next uint64) {
+	sh.pub.Lock()
+	defer sh.pub.Unlock()
+	return sh.pub.oldest, sh.pub.next
+}
+
+// Sealed reports whether the shard is closed, durably. Bounds' next, if it is asked for after
+// Sealed has returned true, is then final.
+func (sh *Shard) Sealed() bool {
+	sh.pub.Lock()
+	defer sh.pub.Unlock()
+	return sh.pub.sealed
+}
+
+// LastArrival returns the arrival of the newest visible record, in ms since 1970, also if
+// that was trimmed since; 0 if there was none.
+func (sh *Shard) LastArrival() int64 {
+	sh.pub.Lock()
+	defer sh.pub.Unlock()
+	return sh.pub.arrival
+}
+
+// Wait returns nil once a record at index is visible, or the shard is sealed or deleted.
+// Errors: ctx's, and ErrClosed.
+func (sh *Shard) Wait(ctx context.Context, index uint64) error {
+	for {
+		sh.pub.Lock()
+		done := index < sh.pub.next || sh.pub.sealed || sh.pub.deleted
+		closed := sh.pub.closed
+		if !done && !closed && sh.pub.wake == nil {
+			sh.pub.wake = make(chan struct{})
+		}
+		wake := sh.pub.wake
+		sh.pub.Unlock()
+		switch {
+		case done:
+			return nil
+		case closed:
+			return ErrClosed
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// wakeLocked ends every Wait's sleep.
+func (sh *Shard) wakeLocked() {
+	if sh.pub.wake != nil {
+		close(sh.pub.wake)
+		sh.pub.wake = nil
+	}
+}
+
+// publish makes a durable batch visible and hands it to the drainer. It is the durable
+// callback: it must not block.
+func (sh *Shard) publish(b *batch) {
+	sh.pub.Lock()
+	sh.pub.tail = append(sh.pub.tail, b)
+	sh.pub.next = b.end()
+	sh.pub.arrival = b.arrival
+	sh.wakeLocked()
+	sh.pub.Unlock()
+	sh.store.drain.attend(sh, len(b.frames))
+}
+
+func (sh *Shard) publishSeal() {
+	sh.pub.Lock()
+	defer sh.pub.Unlock()
+	sh.pub.sealed = true
+	sh.wakeLocked()
+}
+
+// publishDelete reports whether it is the first to do so.
+func (sh *Shard) publishDelete() bool {
+	sh.pub.Lock()
+	defer sh.pub.Unlock()
+	first := !sh.pub.deleted
+	sh.pub.deleted = true
+	sh.wakeLocked()
+	return first
+}
+
+func (sh *Shard) deleted() bool {
+	sh.pub.Lock()
+	defer sh.pub.Unlock()
+	return sh.pub.deleted
+}
+
+func (sh *Shard) publishTrim(oldest uint64) {
+	sh.pub.Lock()
+	sh.pub.oldest = max(sh.pub.oldest, oldest)
+	sh.pub.Unlock()
+	sh.store.drain.attend(sh, 0)
+}
+
+func (sh *Shard) publishClose() {
+	sh.pub.Lock()
+	defer sh.pub.Unlock()
+	sh.pub.closed = true
+	sh.wakeLocked()
+}

@@ -1,0 +1,155 @@
+package shardlog
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// snapshotVersion is the first byte of a snapshot. It stands for the formats of the snapshot,
+// the log frames and the segments together; who changes one of them takes the next number.
+const snapshotVersion = 1
+
+// shardImage is what a snapshot says of a shard. Its segments hold the records up to next,
+// durably; those in [oldest, next) are not trimmed.
+type shardImage struct {
+	id       ID
+	oldest   uint64
+	next     uint64
+	arrival  int64 // of the record before next
+	sealed   bool
+	segments []segmentImage
+}
+
+type segmentImage struct {
+	first        uint64
+	end          uint64
+	size         int64
+	firstArrival int64
+	lastArrival  int64
+}
+
+// The encoding, all numbers as uvarints: version, count of shards, then for each of them id,
+// oldest, next, arrival, sealed, count of segments; then for each of those records before its
+// first since the last one's end (0 but for the first), records in it, size, first arrival,
+// last arrival since the first.
+
+func encodeSnapshot(shards []shardImage) []byte {
+	put := binary.AppendUvarint
+	dst := []byte{snapshotVersion}
+	dst = put(dst, uint64(len(shards)))
+	for _, sh := range shards {
+		sealed := uint64(0)
+		if sh.sealed {
+			sealed = 1
+		}
+		dst = put(dst, uint64(sh.id))
+		dst = put(dst, sh.oldest)
+		dst = put(dst, sh.next)
+		dst = put(dst, uint64(sh.arrival))
+		dst = put(dst, sealed)
+		dst = put(dst, uint64(len(sh.segments)))
+		end := uint64(0)
+		for _, seg := range sh.segments {
+			dst = put(dst, seg.first-end)
+			dst = put(dst, seg.end-seg.first)
+			dst = put(dst, uint64(seg.size))
+			dst = put(dst, uint64(seg.firstArrival))
+			dst = put(dst, uint64(seg.lastArrival-seg.firstArrival))
+			end = seg.end
+		}
+	}
+	return dst
+}
+
+// decodeSnapshot reads and checks what encodeSnapshot wrote. Errors wrap ErrFormat.
+func decodeSnapshot(data []byte) ([]shardImage, error) {
+	if len(data) == 0 || data[0] != snapshotVersion {
+		return nil, fmt.Errorf("%w: the snapshot's version is not %d", ErrFormat, snapshotVersion)
+	}
+	in := uvarints{rest: data[1:]}
+	count := in.count()
+	var shards []shardImage
+	for range count {
+		sh := shardImage{
+			id: ID(in.next()), oldest: in.next(), next: in.next(), arrival: in.int64(),
+			sealed: in.next() == 1,
+		}
+		end := uint64(0)
+		for range in.count() {
+			seg := segmentImage{first: end + in.next()}
+			seg.end = seg.first + in.next()
+			seg.size = in.int64()
+			seg.firstArrival = in.int64()
+			seg.lastArrival = seg.firstArrival + in.int64()
+			if len(sh.segments) > 0 && seg.first != end {
+				in.bad = true
+			}
+			in.bad = in.bad || seg.broken()
+			sh.segments = append(sh.segments, seg)
+			end = seg.end
+		}
+		if in.bad || sh.broken() {
+			return nil, fmt.Errorf("%w: the snapshot is broken at shard %d", ErrFormat, sh.id)
+		}
+		shards = append(shards, sh)
+	}
+	if in.bad || len(in.rest) > 0 {
+		return nil, fmt.Errorf("%w: the snapshot is broken after %d shards",
+			ErrFormat, len(shards))
+	}
+	return shards, nil
+}
+
+// broken reports whether the segments are not exactly what [oldest, next) needs.
+func (sh shardImage) broken() bool {
+	if sh.oldest == 0 || sh.oldest > sh.next {
+		return true
+	}
+	if len(sh.segments) == 0 {
+		return sh.oldest != sh.next
+	}
+	first, last := sh.segments[0], sh.segments[len(sh.segments)-1]
+	return sh.oldest < first.first || last.end != sh.next
+}
+
+func (seg segmentImage) broken() bool {
+	return seg.first == 0 || seg.end <= seg.first || seg.lastArrival < seg.firstArrival ||
+		uint64(seg.size) < (seg.end-seg.first)*frameHeader ||
+		seg.end-seg.first > math.MaxInt64/frameHeader
+}
+
+// uvarints reads numbers one after another; bad is set once one is not there.
+type uvarints struct {
+	rest []byte
+	bad  bool
+}
+
+func (u *uvarints) next() uint64 {
+	v, n := binary.Uvarint(u.rest)
+	if n <= 0 {
+		u.bad, u.rest = true, nil
+		return 0
+	}
+	u.rest = u.rest[n:]
+	return v
+}
+
+func (u *uvarints) int64() int64 {
+	v := u.next()
+	if v > math.MaxInt64 {
+		u.bad = true
+		return 0
+	}
+	return int64(v)
+}
+
+// count reads how many things follow, each of at least one byte.
+func (u *uvarints) count() int {
+	v := u.next()
+	if v > uint64(len(u.rest)) {
+		u.bad = true
+		return 0
+	}
+	return int(v)
+}

@@ -1,0 +1,180 @@
+package shardlog
+
+import (
+	"container/list"
+	"sort"
+	"sync"
+)
+
+// place is where a record's frame begins in its segment.
+type place struct {
+	index   uint64
+	offset  int64
+	arrival int64
+}
+
+// sparseStep is how far apart the places of a sparse index are, in bytes.
+const sparseStep = 64 << 10
+
+// sparseBase is what an index without places counts for, in places.
+const sparseBase = 16
+
+// sparse is the index of a segment from its beginning on, maybe not to its end. The drainer
+// adds to it as it writes, as long as it knows all that precedes; else it grows when a search
+// has to scan (see locate).
+type sparse struct {
+	places []place
+	// covered is the end of what was looked at, with the arrival of the last record there.
+	covered place
+	// recent are the ends of recent reads, so that one who reads on finds its place at once.
+	recent [4]place
+	turn   int
+
+	seg   *segment
+	order *list.Element
+}
+
+// sparseCache keeps the sparse indexes that were used last.
+type sparseCache struct {
+	mu    sync.Mutex
+	limit int // of places in all indexes
+	count int
+	of    map[*segment]*sparse
+	order *list.List // of *sparse, the one used last in front
+}
+
+func newSparseCache(limit int) *sparseCache {
+	return &sparseCache{limit: limit, of: map[*segment]*sparse{}, order: list.New()}
+}
+
+// useLocked returns the segment's index, empty if there is none.
+func (c *sparseCache) useLocked(seg *segment) *sparse {
+	sp := c.of[seg]
+	if sp == nil {
+		sp = &sparse{seg: seg, covered: place{index: seg.first}}
+		sp.order = c.order.PushFront(sp)
+		c.of[seg] = sp
+		c.count += sparseBase
+	}
+	c.order.MoveToFront(sp.order)
+	return sp
+}
+
+func (c *sparseCache) shrinkLocked() {
+	for c.count > c.limit && c.order.Len() > 1 {
+		c.dropLocked(c.order.Back().Value.(*sparse))
+	}
+}
+
+func (c *sparseCache) dropLocked(sp *sparse) {
+	c.order.Remove(sp.order)
+	delete(c.of, sp.seg)
+	c.count -= sparseBase + len(sp.places)
+}
+
+// forget drops the index of a segment that is removed.
+func (c *sparseCache) forget(seg *segment) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if sp := c.of[seg]; sp != nil {
+		c.dropLocked(sp)
+	}
+}
+
+// extend adds what follows from on: places found there, in order, of which it takes those
+// that are far enough apart, and how far was looked. It changes nothing if the index does not
+// end at from.
+func (c *sparseCache) extend(seg *segment, from place, found []place, covered place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of[seg] == nil && from.offset > 0 {
+		return // it was dropped, or the segment is from before the start: a search will scan
+	}
+	sp := c.useLocked(seg)
+	if sp.covered.offset != from.offset {
+		return
+	}
+	for _, at := range found {
+		n := len(sp.places)
+		if n == 0 || at.offset-sp.places[n-1].offset >= sparseStep {
+			sp.places = append(sp.places, at)
+			c.count++
+		}
+	}
+	sp.covered = covered
+	c.shrinkLocked()
+}
+
+// remember notes where a read ended.
+func (c *sparseCache) remember(seg *segment, end place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sp := c.useLocked(seg)
+	sp.recent[sp.turn] = end
+	sp.turn = (sp.turn + 1) % len(sp.recent)
+	c.shrinkLocked()
+}
+
+// before returns the last known place at or before the record at index, and the end of what
+// the index covers. If that end is at or before index, and near is not index itself, then near
+// may be far off.
+func (c *sparseCache) before(seg *segment, index uint64) (near, covered place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	near = place{index: seg.first}
+	sp := c.of[seg]
+	if sp == nil {
+		return near, near
+	}
+	c.order.MoveToFront(sp.order)
+	n := sort.Search(len(sp.places), func(i int) bool { return sp.places[i].index > index })
+	if n > 0 {
+		near = sp.places[n-1]
+	}
+	for _, at := range sp.recent {
+		if at.index <= index && at.index > near.index {
+			near = at
+		}
+	}
+	return near, sp.covered
+}
+
+// beforeArrival returns the last known place of a record that arrived before ms, or the
+// segment's beginning, and the end of what the index covers, with the arrival of the last
+// record that it covers.
+func (c *sparseCache) beforeArrival(seg *segment, ms int64) (near, covered place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	near = place{index: seg.first}
+	sp := c.of[seg]
+	if sp == nil {
+		return near, near
+	}
+	c.order.MoveToFront(sp.order)
+	n := sort.Search(len(sp.places), func(i int) bool { return sp.places[i].arrival >= ms })
+	if n > 0 {
+		near = sp.places[n-1]
+	}
+	return near, sp.covered
+}
+
+// appendPlaces adds places in a batch that begins at offset in its segment: its beginning, and
+// one for about every sparseStep of it.
+func appendPlaces(found []place, b *batch, offset int64) []place {
+	found = append(found, place{b.first, offset, b.arrival})
+	if len(b.frames) <= sparseStep {
+		return found
+	}
+	at, last := offset, offset
+	rest := b.frames
+	for index := b.first; index < b.end(); index++ {
+		if at-last >= sparseStep {
+			found = append(found, place{index, at, b.arrival})
+			last = at
+		}
+		next := skipFrames(rest, 1)
+		at += int64(len(rest) - len(next))
+		rest = next
+	}
+	return found
+}

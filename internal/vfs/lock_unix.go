@@ -1,0 +1,34 @@
+//go:build unix && !aix && !solaris
+
+package vfs
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+var errNotDir error = syscall.ENOTDIR
+
+// lockFile takes a lock that belongs to the open file and not to the process, so that two
+// parts of one process exclude each other too.
+func lockFile(f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return ErrLocked
+		default:
+			return err
+		}
+	}
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

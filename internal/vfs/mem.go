@@ -1,0 +1,287 @@
+package vfs
+
+import (
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Mem is a file system in memory, safe for concurrent use. Room is taken where something was
+// written, in pages of 64 KiB, and given back when the last name and the last open file are
+// gone.
+//
+// Relative names start at the root.
+type Mem struct {
+	track bool // keeps what Crash needs
+	limit atomic.Int64
+	used  atomic.Int64
+
+	mu      sync.Mutex // guards the tree; taken before a node's own
+	root    *node
+	locks   map[*node]bool
+	pending []dirOp // what no SyncDir has covered, oldest first; only if track
+}
+
+// NewMem returns an empty file system for use without a disk: Sync costs nothing, and nothing
+// is kept for Crash.
+func NewMem() *Mem { return newMem(false) }
+
+// NewCrashable returns an empty file system that knows what is durable: see Crash.
+func NewCrashable() *Mem { return newMem(true) }
+
+func newMem(track bool) *Mem {
+	m := &Mem{track: track, locks: make(map[*node]bool)}
+	m.root = newDir(track)
+	return m
+}
+
+var _ FS = (*Mem)(nil)
+
+// SetLimit sets the bytes that files may have together, by their lengths; a write or an
+// Allocate beyond it gets ErrNoSpace. 0 means no limit. Files that are there stay.
+func (m *Mem) SetLimit(bytes int64) { m.limit.Store(bytes) }
+
+// Used returns the lengths of all files together.
+func (m *Mem) Used() int64 { return m.used.Load() }
+
+// Create implements FS.
+func (m *Mem) Create(name string) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dir, base, err := m.parent("create", name)
+	if err != nil {
+		return nil, err
+	}
+	n := dir.entries[base]
+	switch {
+	case n == nil:
+		n = newFile(m)
+		m.change(edit{dir: dir, name: base, to: n})
+	case n.isDir():
+		return nil, pathError("create", name, errIsDir)
+	default:
+		if err := n.data.truncate(0); err != nil {
+			return nil, pathError("create", name, err)
+		}
+	}
+	return &memFile{name: name, data: n.data}, nil
+}
+
+// Open implements FS.
+func (m *Mem) Open(name string) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.find("open", name)
+	if err != nil {
+		return nil, err
+	}
+	if n.isDir() {
+		return nil, pathError("open", name, errIsDir)
+	}
+	return &memFile{name: name, data: n.data}, nil
+}
+
+// Remove implements FS.
+func (m *Mem) Remove(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dir, base, err := m.parent("remove", name)
+	if err != nil {
+		return err
+	}
+	n := dir.entries[base]
+	if n == nil {
+		return pathError("remove", name, fs.ErrNotExist)
+	}
+	if n.isDir() && len(n.entries) > 0 {
+		return pathError("remove", name, errNotEmpty)
+	}
+	m.change(edit{dir: dir, name: base, was: n})
+	return nil
+}
+
+// Rename implements FS.
+func (m *Mem) Rename(from, to string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fromDir, fromBase, err := m.parent("rename", from)
+	if err != nil {
+		return err
+	}
+	n := fromDir.entries[fromBase]
+	if n == nil {
+		return pathError("rename", from, fs.ErrNotExist)
+	}
+	toDir, toBase, err := m.parent("rename", to)
+	if err != nil {
+		return err
+	}
+	old := toDir.entries[toBase]
+	switch {
+	case old == n:
+		return nil
+	case old != nil && (old.isDir() || n.isDir()):
+		return pathError("rename", to, fs.ErrExist)
+	case n.isDir() && strings.HasPrefix(clean(to)+"/", clean(from)+"/"):
+		return pathError("rename", to, fs.ErrInvalid)
+	}
+	m.change(edit{dir: toDir, name: toBase, was: old, to: n},
+		edit{dir: fromDir, name: fromBase, was: n})
+	return nil
+}
+
+// Link implements FS.
+func (m *Mem) Link(from, to string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.find("link", from)
+	if err != nil {
+		return err
+	}
+	dir, base, err := m.parent("link", to)
+	switch {
+	case err != nil:
+		return err
+	case n.isDir():
+		return pathError("link", from, errIsDir)
+	case dir.entries[base] != nil:
+		return pathError("link", to, fs.ErrExist)
+	}
+	m.change(edit{dir: dir, name: base, to: n})
+	return nil
+}
+
+// MkdirAll implements FS.
+func (m *Mem) MkdirAll(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := m.root
+	for _, base := range split(name) {
+		next := at.entries[base]
+		if next == nil {
+			next = newDir(m.track)
+			at.entries[base] = next
+			if m.track {
+				at.durable[base] = next
+			}
+		}
+		if !next.isDir() {
+			return pathError("mkdir", name, errNotDir)
+		}
+		at = next
+	}
+	return nil
+}
+
+// List implements FS.
+func (m *Mem) List(dir string) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.find("list", dir)
+	if err != nil {
+		return nil, err
+	}
+	if !n.isDir() {
+		return nil, pathError("list", dir, errNotDir)
+	}
+	names := make([]string, 0, len(n.entries))
+	for name := range n.entries {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Stat implements FS.
+func (m *Mem) Stat(name string) (fs.FileInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.find("stat", name)
+	if err != nil {
+		return nil, err
+	}
+	info := memInfo{name: path.Base(clean(name)), dir: n.isDir()}
+	if !n.isDir() {
+		info.size, info.mod = n.data.stat()
+	}
+	return info, nil
+}
+
+// SyncDir implements FS.
+func (m *Mem) SyncDir(dir string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.find("sync", dir)
+	if err != nil {
+		return err
+	}
+	if !n.isDir() {
+		return pathError("sync", dir, errNotDir)
+	}
+	m.settle(n)
+	return nil
+}
+
+// Lock implements FS.
+func (m *Mem) Lock(name string) (io.Closer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dir, base, err := m.parent("lock", name)
+	if err != nil {
+		return nil, err
+	}
+	n := dir.entries[base]
+	switch {
+	case n == nil:
+		n = newFile(m)
+		m.change(edit{dir: dir, name: base, to: n})
+	case n.isDir():
+		return nil, pathError("lock", name, errIsDir)
+	}
+	if m.locks[n] {
+		return nil, pathError("lock", name, ErrLocked)
+	}
+	m.locks[n] = true
+	return &memLock{fs: m, on: n}, nil
+}
+
+type memLock struct {
+	fs *Mem
+	on *node
+}
+
+// Close releases the lock.
+func (l *memLock) Close() error {
+	l.fs.mu.Lock()
+	defer l.fs.mu.Unlock()
+	if l.on == nil {
+		return fs.ErrClosed
+	}
+	delete(l.fs.locks, l.on)
+	l.on = nil
+	return nil
+}
+
+type memInfo struct {
+	name string
+	size int64
+	dir  bool
+	mod  time.Time
+}
+
+func (i memInfo) Name() string       { return i.name }
+func (i memInfo) Size() int64        { return i.size }
+func (i memInfo) ModTime() time.Time { return i.mod }
+func (i memInfo) IsDir() bool        { return i.dir }
+func (i memInfo) Sys() any           { return nil }
+func (i memInfo) Mode() fs.FileMode {
+	if i.dir {
+		return fs.ModeDir | dirMode
+	}
+	return fileMode
+}

@@ -1,0 +1,333 @@
+package vfs
+
+import (
+	"io"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	pageSize   = 64 << 10
+	sectorSize = 512 // what a disk writes whole, or tears
+)
+
+type (
+	page   [pageSize]byte
+	sector [sectorSize]byte
+)
+
+// memData is what a file holds.
+type memData struct {
+	fs *Mem
+
+	mu     sync.RWMutex
+	pages  []*page // nil: zeros
+	size   int64
+	mod    time.Time
+	gone   bool // no name means it any more: its size no longer counts
+	unsync *unsynced
+}
+
+// unsynced is what a crash may undo.
+type unsynced struct {
+	size int64 // at the last Sync
+	// The sectors changed since then, as they were then; nil: zeros.
+	before map[int64]*sector
+	// Those that a failed Sync gave up: no later Sync makes them durable, only writing them
+	// again does.
+	doomed map[int64]*sector
+	last   int64 // the sector written last
+}
+
+func newData(m *Mem) *memData {
+	d := &memData{fs: m, mod: time.Now()}
+	if m.track {
+		d.unsync = newUnsynced(0)
+	}
+	return d
+}
+
+func newUnsynced(size int64) *unsynced {
+	return &unsynced{size: size, before: make(map[int64]*sector), last: -1}
+}
+
+// memFile is one opening of a file.
+type memFile struct {
+	name   string
+	data   *memData
+	closed atomic.Bool
+}
+
+func (f *memFile) check(op string, err error) error {
+	if f.closed.Load() {
+		err = fs.ErrClosed
+	}
+	if err != nil {
+		return pathError(op, f.name, err)
+	}
+	return nil
+}
+
+// ReadAt implements File.
+func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, pathError("read", f.name, fs.ErrInvalid)
+	}
+	if err := f.check("read", nil); err != nil {
+		return 0, err
+	}
+	return f.data.readAt(p, off)
+}
+
+// WriteAt implements File.
+func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, pathError("write", f.name, fs.ErrInvalid)
+	}
+	if err := f.check("write", nil); err != nil {
+		return 0, err
+	}
+	n, err := f.data.writeAt(p, off)
+	return n, f.check("write", err)
+}
+
+// Close implements File.
+func (f *memFile) Close() error {
+	if f.closed.Swap(true) {
+		return pathError("close", f.name, fs.ErrClosed)
+	}
+	return nil
+}
+
+// Size implements File.
+func (f *memFile) Size() (int64, error) {
+	size, _ := f.data.stat()
+	return size, f.check("stat", nil)
+}
+
+// Allocate implements File.
+func (f *memFile) Allocate(size int64) error {
+	if err := f.check("allocate", nil); err != nil {
+		return err
+	}
+	return f.check("allocate", f.data.allocate(size))
+}
+
+// Truncate implements File.
+func (f *memFile) Truncate(size int64) error {
+	if size < 0 {
+		return pathError("truncate", f.name, fs.ErrInvalid)
+	}
+	if err := f.check("truncate", nil); err != nil {
+		return err
+	}
+	return f.check("truncate", f.data.truncate(size))
+}
+
+// Sync implements File.
+func (f *memFile) Sync() error {
+	if err := f.check("sync", nil); err != nil {
+		return err
+	}
+	f.data.sync()
+	return nil
+}
+
+// failSync is what a Sync that fails does: see Inject.
+func (f *memFile) failSync() { f.data.failSync() }
+
+func (d *memData) stat() (int64, time.Time) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.size, d.mod
+}
+
+func (d *memData) readAt(p []byte, off int64) (int, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	n := 0
+	for n < len(p) && off < d.size {
+		at := int(off % pageSize)
+		room := min(len(p)-n, pageSize-at, int(min(d.size-off, pageSize)))
+		if pg := d.page(off / pageSize); pg != nil {
+			copy(p[n:n+room], pg[at:])
+		} else {
+			clear(p[n : n+room])
+		}
+		n += room
+		off += int64(room)
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (d *memData) writeAt(p []byte, off int64) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var full error
+	if end := off + int64(len(p)); end > d.size {
+		if got := d.grow(end); got < end { // what still fits is written, as on a disk
+			p, full = p[:max(0, got-off)], ErrNoSpace
+		}
+	}
+	d.mod = time.Now()
+	d.remember(off, off+int64(len(p)))
+	for n := 0; n < len(p); {
+		at := int(off % pageSize)
+		moved := copy(d.pageFor(off / pageSize)[at:], p[n:])
+		n += moved
+		off += int64(moved)
+	}
+	return len(p), full
+}
+
+// grow lengthens the file to size, or as far as there is room, and returns its length.
+func (d *memData) grow(size int64) int64 {
+	add := size - d.size
+	if !d.gone {
+		used := d.fs.used.Add(add)
+		if limit := d.fs.limit.Load(); limit > 0 && used > limit {
+			back := min(add, used-limit)
+			d.fs.used.Add(-back)
+			add -= back
+		}
+	}
+	d.size += add
+	return d.size
+}
+
+func (d *memData) truncate(size int64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if size >= d.size {
+		return d.lengthen(size)
+	}
+	d.mod = time.Now()
+	d.shrink(size)
+	return nil
+}
+
+func (d *memData) allocate(size int64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if size <= d.size {
+		return nil
+	}
+	return d.lengthen(size)
+}
+
+// lengthen grows the file to size, or not at all.
+func (d *memData) lengthen(size int64) error {
+	was := d.size
+	if d.grow(size) < size {
+		d.shrink(was)
+		return ErrNoSpace
+	}
+	d.mod = time.Now()
+	return nil
+}
+
+func (d *memData) shrink(size int64) {
+	for i := int(size / pageSize); d.unsync != nil && i < len(d.pages); i++ {
+		if d.pages[i] != nil {
+			d.remember(max(size, int64(i)*pageSize), min(d.size, int64(i+1)*pageSize))
+		}
+	}
+	if !d.gone {
+		d.fs.used.Add(size - d.size)
+	}
+	d.size = size
+	d.zeroTail()
+}
+
+// zeroTail clears what the pages hold past the file's end.
+func (d *memData) zeroTail() {
+	keep := int((d.size + pageSize - 1) / pageSize)
+	if keep < len(d.pages) {
+		clear(d.pages[keep:])
+		d.pages = d.pages[:keep]
+	}
+	if pg := d.page(d.size / pageSize); pg != nil {
+		clear(pg[d.size%pageSize:])
+	}
+}
+
+func (d *memData) page(i int64) *page {
+	if i >= int64(len(d.pages)) {
+		return nil
+	}
+	return d.pages[i]
+}
+
+func (d *memData) pageFor(i int64) *page {
+	for int64(len(d.pages)) <= i {
+		d.pages = append(d.pages, nil)
+	}
+	if d.pages[i] == nil {
+		d.pages[i] = new(page)
+	}
+	return d.pages[i]
+}
+
+// remember keeps what the sectors of [lo, hi) hold, before they are changed.
+func (d *memData) remember(lo, hi int64) {
+	if d.unsync == nil || lo >= hi {
+		return
+	}
+	for s := lo / sectorSize; s <= (hi-1)/sectorSize; s++ {
+		d.unsync.last = s
+		if _, ok := d.unsync.before[s]; ok {
+			continue
+		}
+		if old, ok := d.unsync.doomed[s]; ok {
+			delete(d.unsync.doomed, s)
+			d.unsync.before[s] = old
+			continue
+		}
+		var old *sector
+		if pg := d.page(s * sectorSize / pageSize); pg != nil {
+			old = new(sector)
+			copy(old[:], pg[s*sectorSize%pageSize:])
+		}
+		d.unsync.before[s] = old
+	}
+}
+
+func (d *memData) sync() {
+	if d.unsync == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unsync.size = d.size
+	clear(d.unsync.before)
+}
+
+func (d *memData) failSync() {
+	if d.unsync == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unsync.doomed == nil {
+		d.unsync.doomed = make(map[int64]*sector)
+	}
+	for s, old := range d.unsync.before {
+		d.unsync.doomed[s] = old
+	}
+	clear(d.unsync.before)
+}
+
+// forget stops counting the size of a file that no name means any more.
+func (d *memData) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.gone {
+		d.gone = true
+		d.fs.used.Add(-d.size)
+	}
+}

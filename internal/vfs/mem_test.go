@@ -1,0 +1,152 @@
+package vfs
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestMemTakesRoomOnlyWhereWritten(t *testing.T) {
+	m := NewMem()
+	f, err := m.Create("f")
+	must(t, err)
+	must(t, f.Allocate(1<<40))
+	write(t, f, 5*pageSize, "x")
+	pages := 0
+	for _, pg := range m.root.entries["f"].data.pages {
+		if pg != nil {
+			pages++
+		}
+	}
+	if pages != 1 {
+		t.Errorf("%d pages for one byte", pages)
+	}
+	if m.Used() != 1<<40 {
+		t.Errorf("Used = %d", m.Used())
+	}
+	must(t, m.Remove("f"))
+	if m.Used() != 0 {
+		t.Errorf("Used after Remove = %d", m.Used())
+	}
+	must(t, f.Allocate(1<<41)) // open, but without a name: not counted
+	if m.Used() != 0 {
+		t.Errorf("Used of a file without a name = %d", m.Used())
+	}
+}
+
+func TestMemLimit(t *testing.T) {
+	m := NewMem()
+	m.SetLimit(1000)
+	f, err := m.Create("f")
+	must(t, err)
+	must(t, f.Allocate(600))
+	wantErr(t, f.Allocate(1001), ErrNoSpace)
+	write(t, f, 0, "inside costs nothing")
+	if n, err := f.WriteAt(make([]byte, 500), 600); n != 400 {
+		t.Errorf("a write beyond the limit wrote %d, %v", n, err)
+	} else {
+		wantErr(t, err, ErrNoSpace)
+	}
+	g, err := m.Create("g")
+	must(t, err)
+	if n, err := g.WriteAt([]byte("x"), 0); n != 0 || err == nil {
+		t.Errorf("a write on a full disk = %d, %v", n, err)
+	}
+	must(t, m.Link("f", "h"))
+	must(t, m.Remove("f"))
+	wantErr(t, g.Allocate(1), ErrNoSpace) // f's bytes still have a name
+	must(t, f.Truncate(999))
+	must(t, g.Allocate(1))
+	must(t, m.Rename("g", "h"))
+	if m.Used() != 1 {
+		t.Errorf("Used = %d", m.Used())
+	}
+}
+
+// A Mem file does what a byte slice does, tracked or not.
+func TestMemFileIsASlice(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		m := newMem(rapid.Bool().Draw(r, "track"))
+		f, err := m.Create("f")
+		if err != nil {
+			r.Fatal(err)
+		}
+		var model []byte
+		resize := func(n int) {
+			if n <= len(model) {
+				model = model[:n:n]
+			}
+			model = append(model, make([]byte, n-len(model))...)
+		}
+		place := rapid.Custom(func(r *rapid.T) int { // near the borders of pages
+			pages := rapid.IntRange(0, 3).Draw(r, "page")
+			return max(0, pages*pageSize+rapid.IntRange(-600, 600).Draw(r, "by"))
+		})
+		r.Repeat(map[string]func(*rapid.T){
+			"write": func(r *rapid.T) {
+				off, n := place.Draw(r, "off"), rapid.IntRange(1, 2*pageSize).Draw(r, "n")
+				p := bytes.Repeat([]byte{rapid.Byte().Draw(r, "byte")}, n)
+				if _, err := f.WriteAt(p, int64(off)); err != nil {
+					r.Fatal(err)
+				}
+				resize(max(len(model), off+n))
+				copy(model[off:], p)
+			},
+			"truncate": func(r *rapid.T) {
+				size := place.Draw(r, "size")
+				if err := f.Truncate(int64(size)); err != nil {
+					r.Fatal(err)
+				}
+				resize(size)
+			},
+			"allocate": func(r *rapid.T) {
+				size := place.Draw(r, "size")
+				if err := f.Allocate(int64(size)); err != nil {
+					r.Fatal(err)
+				}
+				resize(max(size, len(model)))
+			},
+			"sync": func(r *rapid.T) {
+				if err := f.Sync(); err != nil {
+					r.Fatal(err)
+				}
+			},
+			"": func(r *rapid.T) {
+				got := make([]byte, len(model)+1)
+				n, err := f.ReadAt(got, 0)
+				if err != io.EOF || !bytes.Equal(got[:n], model) {
+					r.Fatalf("%d bytes, %v; want %d", n, err, len(model))
+				}
+				if m.Used() != int64(len(model)) {
+					r.Fatalf("Used = %d, want %d", m.Used(), len(model))
+				}
+			},
+		})
+	})
+}
+
+func BenchmarkMemAppend(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		fs   *Mem
+	}{{"plain", NewMem()}, {"crashable", NewCrashable()}} {
+		b.Run(c.name, func(b *testing.B) {
+			f, err := c.fs.Create("f")
+			if err != nil {
+				b.Fatal(err)
+			}
+			p := make([]byte, 32<<10)
+			b.SetBytes(int64(len(p)))
+			for i := range b.N {
+				if _, err := f.WriteAt(p, int64(i%1024*len(p))); err != nil {
+					b.Fatal(err)
+				}
+				if err := f.Sync(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

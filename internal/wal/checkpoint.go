@@ -1,0 +1,139 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+const (
+	firstRetry = time.Second // after a failed checkpoint; doubled each time
+	lastRetry  = time.Minute
+)
+
+// Checkpoint writes a snapshot of every machine and recycles the files before it. It happens
+// by itself whenever enough has been logged, and at Close. A checkpoint that fails has changed
+// nothing, and the log goes on for as long as the disk has room for its files.
+func (l *Log) Checkpoint(ctx context.Context) error {
+	l.mu.Lock()
+	state := l.mu.state
+	l.mu.Unlock()
+	if state != stateRunning {
+		return l.Err()
+	}
+	return l.snap(ctx)
+}
+
+// snap is Checkpoint, at Close too.
+func (l *Log) snap(ctx context.Context) error {
+	select {
+	case l.snapping <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-l.snapping }()
+
+	at, finish, err := l.freeze()
+	if err != nil || finish == nil {
+		return err
+	}
+	if err := l.Wait(ctx, at); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	// At intervals, durable is less than synced; a snapshot must never be ahead of the log.
+	if err := l.syncWritten(); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	parts := make([]part, 0, len(finish))
+	for _, kind := range slices.Sorted(maps.Keys(finish)) {
+		data, err := finish[kind](ctx)
+		if err != nil {
+			return fmt.Errorf("checkpoint of machine %d: %w", kind, err)
+		}
+		parts = append(parts, part{kind: kind, data: data})
+	}
+	if err := l.writeSnapshot(at, parts); err != nil {
+		if errors.Is(err, errNotDurable) {
+			l.poison(err)
+			return l.Err()
+		}
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	l.recycle(at)
+	if err := l.removeSnapshots(at); err != nil {
+		l.logger.Warn("could not remove old snapshots; the next checkpoint does", "error", err)
+	}
+	return nil
+}
+
+// freeze captures all machines at one instant; nothing if there is nothing new.
+func (l *Log) freeze() (LSN, map[Kind]func(context.Context) ([]byte, error), error) {
+	l.gate.Lock()
+	defer l.gate.Unlock()
+	l.mu.Lock()
+	at, last, poison := l.mu.queue.end, l.mu.snapshot, l.mu.poison
+	l.mu.Unlock()
+	if poison != nil || at == last {
+		return 0, nil, poison
+	}
+	finish := make(map[Kind]func(context.Context) ([]byte, error), len(l.machines))
+	for kind, machine := range l.machines {
+		finish[kind] = machine.Freeze()
+	}
+	return at, finish, nil
+}
+
+// recycle frees the files that end at or below the snapshot, which is durable.
+func (l *Log) recycle(at LSN) {
+	l.mu.Lock()
+	l.mu.snapshot, l.mu.asked = at, max(at, l.mu.asked)
+	n := 0
+	var surplus []uint64
+	for ; n+1 < len(l.mu.segments) && l.mu.segments[n+1].start <= at; n++ {
+		s := l.mu.segments[n]
+		if len(l.mu.spares) < keepSpares && s.size == l.cfg.FileSize {
+			l.mu.spares = append(l.mu.spares, s.generation)
+		} else {
+			surplus = append(surplus, s.generation)
+		}
+	}
+	l.mu.segments = append(l.mu.segments[:0], l.mu.segments[n:]...)
+	l.mu.Unlock()
+	for _, generation := range surplus {
+		if err := l.fs.Remove(fileName(l.cfg.Dir, generation)); err != nil {
+			l.logger.Warn("could not remove a log file; the next start does", "error", err)
+		}
+	}
+	nudge(l.recycled)
+}
+
+// checkpoints is the checkpointer: it checkpoints when enough was logged, and again after a
+// failure.
+func (l *Log) checkpoints(ctx context.Context) {
+	retry := firstRetry
+	timer := time.NewTimer(lastRetry)
+	timer.Stop()
+	defer timer.Stop()
+	for {
+		select {
+		case <-l.checkpoint:
+		case <-timer.C:
+		case <-l.closing:
+			return
+		}
+		err := l.snap(ctx)
+		switch {
+		case err == nil:
+			retry = firstRetry
+			timer.Stop()
+		case l.Err() == nil || errors.Is(l.Err(), ErrStalled):
+			l.logger.Warn("could not checkpoint; trying again", "error", err, "in", retry)
+			timer.Reset(retry)
+			retry = min(2*retry, lastRetry)
+		default: // poisoned or closing: whoever asks the log is told
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package wal
+
+import "slices"
+
+// A chunk is a run of frames that is written with one call. Appenders fill the newest while
+// the committer writes older ones, and chunks are used again, so that a frame costs no
+// allocation.
+type chunk struct {
+	start LSN
+	buf   []byte
+	calls []func()      // the frames' durable functions, in order
+	done  chan struct{} // made for the first who waits; closed when it is durable, or never will
+}
+
+const (
+	firstChunk = 64 << 10 // what a chunk starts with
+	maxChunk   = 1 << 20  // a chunk that is larger than this takes no more
+	maxBatch   = 8 << 20  // what one sync covers, about
+	keepChunks = maxBatch/maxChunk + 2
+)
+
+func (c *chunk) end() LSN { return c.start + LSN(len(c.buf)) }
+
+func (c *chunk) add(kind Kind, sum uint32, payload []byte, durable func()) {
+	at, n := len(c.buf), frameSize(len(payload))
+	c.buf = slices.Grow(c.buf, n)[:at+n]
+	putFrame(c.buf[at:], kind, sum, payload)
+	if durable != nil {
+		c.calls = append(c.calls, durable)
+	}
+}
+
+// queue is the chunks that are not durable yet, oldest first. Log.mu guards it.
+type queue struct {
+	end     LSN // of what was appended
+	flight  []*chunk
+	pending []*chunk // the last takes frames; only that can be empty
+	free    []*chunk
+}
+
+// tail returns the chunk that takes the next frame of n bytes.
+func (q *queue) tail(n int) *chunk {
+	if last := len(q.pending) - 1; last >= 0 {
+		if c := q.pending[last]; len(c.buf) == 0 || len(c.buf)+n <= maxChunk {
+			return c
+		}
+	}
+	var c *chunk
+	if last := len(q.free) - 1; last >= 0 {
+		c, q.free[last] = q.free[last], nil
+		q.free = q.free[:last]
+	} else {
+		c = &chunk{buf: make([]byte, 0, max(firstChunk, n))}
+	}
+	c.start = q.end
+	q.pending = append(q.pending, c)
+	return c
+}
+
+// take moves what is pending, up to about maxBatch bytes, into flight.
+func (q *queue) take() []*chunk {
+	n, size := 0, 0
+	for n < len(q.pending) && len(q.pending[n].buf) > 0 && size < maxBatch {
+		size += len(q.pending[n].buf)
+		n++
+	}
+	q.flight = append(q.flight, q.pending[:n]...)
+	left := copy(q.pending, q.pending[n:])
+	clear(q.pending[left:])
+	q.pending = q.pending[:left]
+	return q.flight
+}
+
+// landed empties flight, and wakes who waits for it.
+func (q *queue) landed() {
+	for i, c := range q.flight {
+		c.wake()
+		clear(c.calls)
+		c.calls, c.buf = c.calls[:0], c.buf[:0]
+		if len(q.free) < keepChunks && cap(c.buf) <= 2*maxChunk {
+			q.free = append(q.free, c)
+		}
+		q.flight[i] = nil
+	}
+	q.flight = q.flight[:0]
+}
+
+func (c *chunk) wake() {
+	if c.done != nil {
+		close(c.done)
+		c.done = nil
+	}
+}
+
+// wait returns a channel that is closed once lsn may be durable.
+func (q *queue) wait(lsn LSN) <-chan struct{} {
+	c := q.find(lsn)
+	if c.done == nil {
+		c.done = make(chan struct{})
+	}
+	return c.done
+}
+
+func (q *queue) find(lsn LSN) *chunk {
+	for _, chunks := range [2][]*chunk{q.flight, q.pending} {
+		for _, c := range chunks {
+			if lsn <= c.end() {
+				return c
+			}
+		}
+	}
+	return q.tail(0) // nobody has appended so far: look again after the next
+}
+
+// fail wakes everybody; nothing that is here will be durable.
+func (q *queue) fail() {
+	for _, chunks := range [2][]*chunk{q.flight, q.pending} {
+		for _, c := range chunks {
+			c.wake()
+		}
+	}
+	q.flight, q.pending, q.free = nil, nil, nil
+}

@@ -1,0 +1,65 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Close finishes what was appended, checkpoints, and releases the directory. Sequence fails
+// with ErrClosed from its beginning on. If ctx ends before, Close gives up what is not durable,
+// and returns when the call to the file system that is under way does. Other calls of Close
+// wait for the first one and return what it did.
+func (l *Log) Close(ctx context.Context) error {
+	l.mu.Lock()
+	was := l.mu.state
+	l.mu.state = max(was, stateClosing)
+	if was == stateRunning && l.mu.poison == nil {
+		l.room.refuse(ErrClosed)
+	}
+	l.mu.Unlock()
+	if was >= stateClosing {
+		select {
+		case <-l.closed:
+			return l.closeErr
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	close(l.closing)
+	var err error
+	if was == stateRunning {
+		err = l.finish(ctx)
+	}
+	if err = errors.Join(err, l.lock.Close()); err != nil {
+		err = fmt.Errorf("close the log in %s: %w", l.cfg.Dir, err)
+	}
+	l.closeErr = err
+	close(l.closed)
+	return err
+}
+
+// finish makes everything durable and ends the goroutines.
+func (l *Log) finish(ctx context.Context) error {
+	l.gate.Lock() // waits for the functions that run; those behind it are turned away
+	l.shut.Store(true)
+	l.gate.Unlock()
+	l.mu.Lock()
+	end := l.mu.queue.end
+	l.mu.Unlock()
+	err := l.Wait(ctx, end)
+	if err == nil {
+		err = l.snap(ctx)
+	}
+	l.cancel()
+	close(l.stop)
+	l.group.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.state = stateClosed
+	l.mu.queue.fail()
+	if closeErr := l.mu.file.Close(); closeErr != nil {
+		err = errors.Join(err, closeErr)
+	}
+	return err
+}

@@ -1,0 +1,205 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+)
+
+var errStopped = errors.New("the log was closed before this was written")
+
+// commit is the committer: it writes what is pending, syncs it once, and tells.
+func (l *Log) commit() {
+	for {
+		select {
+		case <-l.stop:
+			return
+		default:
+		}
+		l.mu.Lock()
+		batch, synced := l.mu.queue.take(), l.mu.synced
+		l.mu.Unlock()
+		if len(batch) == 0 {
+			select {
+			case <-l.kick:
+			case <-l.stop:
+				return
+			}
+			continue
+		}
+		if err := l.write(batch, synced); err != nil {
+			l.poison(err)
+			return
+		}
+		if l.poisoned() { // at an interval
+			return
+		}
+		l.land(batch)
+	}
+}
+
+// write puts the batch into the file, and those after it, and syncs unless that is done at
+// intervals.
+func (l *Log) write(batch []*chunk, synced LSN) error {
+	for _, c := range batch {
+		at, p := c.start, c.buf
+		for len(p) > 0 {
+			file := l.current()
+			n := l.sealAll(file, p, at, synced)
+			if n == 0 {
+				if err := l.rotate(at, sizeOf(p)); err != nil {
+					return err
+				}
+				synced = at
+				continue
+			}
+			if _, err := file.WriteAt(p[:n], file.off); err != nil {
+				return fmt.Errorf("write the log file %d: %w", file.generation, err)
+			}
+			file.off += int64(n)
+			at, p = at+LSN(n), p[n:]
+			l.wrote(at)
+		}
+	}
+	if l.cfg.SyncInterval > 0 {
+		nudge(l.dirty)
+		return nil
+	}
+	return l.syncWritten()
+}
+
+// sealAll completes as many frames of p as fit into the file, and returns their bytes.
+func (l *Log) sealAll(file *logFile, p []byte, at, synced LSN) int {
+	room := int(min(file.size-file.off, int64(len(p))))
+	n := 0
+	for n < room && n+sizeOf(p[n:]) <= room {
+		n += l.seal.seal(p[n:], file.generation, at+LSN(n), synced)
+	}
+	return n
+}
+
+// land runs the batch's durable functions, then lets everybody see that it is durable.
+func (l *Log) land(batch []*chunk) {
+	size := 0
+	for _, c := range batch {
+		for _, call := range c.calls {
+			call()
+		}
+		size += len(c.buf)
+	}
+	end := batch[len(batch)-1].end()
+	l.mu.Lock()
+	l.landed.Store(uint64(end))
+	l.mu.queue.landed()
+	due := int64(end-l.mu.asked) >= l.cfg.FileSize
+	if due {
+		l.mu.asked = end
+	}
+	l.mu.Unlock()
+	l.room.add(-int64(size))
+	if due {
+		nudge(l.checkpoint)
+	}
+}
+
+func (l *Log) current() *logFile {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.file
+}
+
+func (l *Log) wrote(to LSN) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.written = to
+}
+
+// syncWritten makes durable what is written. Once a file's first block is durable with it, the
+// file counts: those before it may be recycled.
+func (l *Log) syncWritten() error {
+	l.syncing <- struct{}{}
+	defer func() { <-l.syncing }()
+	return l.syncFile()
+}
+
+// syncFile is syncWritten for who has the token. A failure poisons before the token goes on:
+// the next one's sync could succeed, and would prove nothing.
+func (l *Log) syncFile() error {
+	l.mu.Lock()
+	file, to, poison := l.mu.file, l.mu.written, l.mu.poison
+	skip := file.known && l.mu.synced == to
+	l.mu.Unlock()
+	if poison != nil || skip {
+		return poison
+	}
+	if err := file.Sync(); err != nil {
+		l.poison(fmt.Errorf("sync the log file %d: %w", file.generation, err))
+		return l.Err()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.synced = to
+	if !file.known {
+		file.known = true
+		l.mu.segments = append(l.mu.segments, file.segment)
+	}
+	return nil
+}
+
+// rotate syncs the file, which ends at end, and begins the next one there. Because of that
+// sync, the next one's first block tells exactly, and durably, how far this one reaches.
+func (l *Log) rotate(end LSN, need int) error {
+	next, err := l.next()
+	if err != nil {
+		return err
+	}
+	l.syncing <- struct{}{} // not before: a checkpoint syncs too, and may be what makes room
+	defer func() { <-l.syncing }()
+	if err := l.change(next, end, need); err != nil {
+		return errors.Join(err, next.Close())
+	}
+	return nil
+}
+
+func (l *Log) change(next *logFile, end LSN, need int) error {
+	if err := l.syncFile(); err != nil {
+		return err
+	}
+	if size := int64(blockSize + need); size > next.size {
+		if err := next.Allocate(size); err != nil {
+			return fmt.Errorf("make room for a frame of %d bytes: %w", need, err)
+		}
+		next.size = size
+	}
+	if err := next.begin(end); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	old := l.mu.file
+	l.mu.file = next
+	l.mu.Unlock()
+	if err := old.Close(); err != nil { // synced: nothing is lost
+		l.logger.Warn("could not close a log file", "error", err)
+	}
+	return nil
+}
+
+// begin writes the first block.
+func (f *logFile) begin(start LSN) error {
+	f.start, f.off = start, blockSize
+	if _, err := f.WriteAt(encodeBlock(f.generation, start), 0); err != nil {
+		return fmt.Errorf("begin the log file %d: %w", f.generation, err)
+	}
+	return nil
+}
+
+// next waits for the file that the preparer makes ahead.
+func (l *Log) next() (*logFile, error) {
+	l.starve(true)
+	defer l.starve(false)
+	select {
+	case file := <-l.prepared:
+		return file, nil
+	case <-l.stop:
+		return nil, errStopped
+	}
+}

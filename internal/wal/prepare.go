@@ -1,0 +1,189 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"syscall"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+)
+
+const (
+	prepareRetry = time.Second // between two attempts to make a file
+	keepSpares   = 2           // files that wait to be used again
+)
+
+// errNotDurable marks a failed sync, after which nobody knows what the disk holds.
+var errNotDurable = errors.New("sync failed")
+
+// prepare is the preparer: it makes the next log file before the committer needs it.
+//
+// The file gets its generation by its name, and that name is durable before anything is
+// written under it. So no generation is given twice, whatever a crash undoes: the highest one
+// ever used is always to be seen in the folder.
+func (l *Log) prepare() {
+	for {
+		file, err := l.makeFile()
+		switch {
+		case err != nil && mayPass(err):
+			if !l.waitForRoom(err) {
+				return
+			}
+			continue
+		case err != nil:
+			l.poison(err)
+			return
+		}
+		l.short(nil)
+		select {
+		case l.prepared <- file:
+		case <-l.stop:
+			if err := file.Close(); err != nil {
+				l.logger.Warn("could not close a log file", "error", err)
+			}
+			return
+		}
+	}
+}
+
+// mayPass reports whether a file could not be made for want of something that can come back:
+// space, quota, or file descriptors. After a failed sync nobody knows what the disk holds.
+func mayPass(err error) bool {
+	if errors.Is(err, errNotDurable) {
+		return false
+	}
+	for _, want := range []error{
+		vfs.ErrNoSpace, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE,
+	} {
+		if errors.Is(err, want) {
+			return true
+		}
+	}
+	return false
+}
+
+// waitForRoom tells that the next file cannot be made, and waits until it is worth a try. A
+// full disk is no reason to poison: nothing was written, and frames keep their place. But
+// while the log closes, there is nobody to wait for.
+func (l *Log) waitForRoom(cause error) bool {
+	if l.short(cause) {
+		l.poison(cause)
+		return false
+	}
+	timer := time.NewTimer(prepareRetry)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.recycled:
+	case <-l.stop:
+		return false
+	}
+	return true
+}
+
+// short records why there is no next file, and reports whether to give up.
+func (l *Log) short(cause error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if cause != nil && l.mu.short == nil {
+		l.logger.Warn("could not make the next log file; trying again", "error", cause)
+	}
+	l.stall(l.mu.starving, cause)
+	return cause != nil && l.mu.starving && l.mu.state == stateClosing
+}
+
+// starve says whether the committer waits for a file.
+func (l *Log) starve(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stall(on, l.mu.short)
+}
+
+// stall changes whether the committer waits, and why there is no file, and opens or shuts the
+// door to Sequence accordingly. Under mu.
+func (l *Log) stall(starving bool, short error) {
+	was := l.stalled()
+	l.mu.starving, l.mu.short = starving, short
+	now := l.stalled()
+	if (was != nil || now != nil) && l.mu.poison == nil && l.mu.state == stateRunning {
+		l.room.refuse(now)
+	}
+}
+
+// stalled returns ErrStalled, and the cause, while the committer waits and no file can be had.
+func (l *Log) stalled() error {
+	if !l.mu.starving || l.mu.short == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrStalled, l.mu.short)
+}
+
+// makeFile makes the file of the next generation, of a spare if there is one.
+func (l *Log) makeFile() (*logFile, error) {
+	l.mu.Lock()
+	generation := l.mu.fresh
+	var spare uint64
+	if n := len(l.mu.spares); n > 0 {
+		spare = l.mu.spares[n-1]
+		l.mu.spares = l.mu.spares[:n-1]
+	}
+	l.mu.Unlock()
+	name := fileName(l.cfg.Dir, generation)
+	var file vfs.File
+	var err error
+	if spare != 0 {
+		file, err = l.reuse(spare, name) // one that cannot be had is left for the next start
+	} else {
+		file, err = l.create(name)
+	}
+	if err == nil {
+		err = durably(l.fs.SyncDir(path.Join(l.cfg.Dir, walDir)))
+	}
+	if err != nil {
+		if file != nil {
+			err = errors.Join(err, file.Close())
+		}
+		return nil, fmt.Errorf("make the log file %d: %w", generation, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.fresh = generation + 1
+	return &logFile{
+		segment: segment{generation: generation, size: l.cfg.FileSize}, File: file,
+	}, nil
+}
+
+// reuse gives a spare file the new name. Its old frames are of another generation.
+func (l *Log) reuse(spare uint64, name string) (vfs.File, error) {
+	file, err := l.fs.Open(fileName(l.cfg.Dir, spare))
+	if err != nil {
+		return nil, err
+	}
+	if err := l.fs.Rename(fileName(l.cfg.Dir, spare), name); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func (l *Log) create(name string) (vfs.File, error) {
+	file, err := l.fs.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	if err = file.Allocate(l.cfg.FileSize); err == nil {
+		err = durably(file.Sync())
+	}
+	if err != nil { // an unfinished file would only take room
+		return nil, errors.Join(err, file.Close(), l.fs.Remove(name))
+	}
+	return file, nil
+}
+
+func durably(err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotDurable, err)
+	}
+	return nil
+}

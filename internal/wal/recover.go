@@ -1,0 +1,323 @@
+package wal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+)
+
+// foundFile is a log file as it lies in the folder.
+type foundFile struct {
+	segment
+	begun bool // its first block verifies, for the generation in its name
+}
+
+// logFiles is all of them, by generation.
+type logFiles []foundFile
+
+func (files logFiles) highest() uint64 {
+	if len(files) == 0 {
+		return 0
+	}
+	return files[len(files)-1].generation
+}
+
+func (files logFiles) size(generation uint64) int64 {
+	for _, f := range files {
+		if f.generation == generation {
+			return f.size
+		}
+	}
+	return 0
+}
+
+// begun returns the files that hold frames. Each reaches to where the next one starts.
+func (files logFiles) begun() []segment {
+	var begun []segment
+	for _, f := range files {
+		if f.begun {
+			begun = append(begun, f.segment)
+		}
+	}
+	return begun
+}
+
+// needed returns the files with frames that a snapshot does not cover, and the generations of
+// all others.
+func (files logFiles) needed(at LSN) (needed []segment, spares []uint64) {
+	begun := files.begun()
+	first := firstNeeded(begun, at)
+	for _, f := range files {
+		if f.begun && first >= 0 && f.generation >= begun[first].generation {
+			needed = append(needed, f.segment)
+		} else {
+			spares = append(spares, f.generation)
+		}
+	}
+	return needed, spares
+}
+
+// firstNeeded returns the index of the file that holds the place; -1 if none does.
+func firstNeeded(begun []segment, at LSN) int {
+	for i := len(begun) - 1; i >= 0; i-- {
+		if begun[i].start <= at {
+			return i
+		}
+	}
+	return -1
+}
+
+// restore gives the newest snapshot to the machines, and returns its place.
+func (l *Log) restore() (LSN, error) {
+	names, err := l.fs.List(l.cfg.Dir)
+	if err != nil {
+		return 0, err
+	}
+	var at LSN
+	found := false
+	for _, name := range names { // sorted, and the numbers have one width
+		if lsn, ok := snapshotLSN(name); ok {
+			at, found = lsn, true
+		}
+	}
+	if found {
+		if err := l.restoreFrom(snapshotName(l.cfg.Dir, at), at); err != nil {
+			return 0, err
+		}
+	}
+	return at, l.removeSnapshots(at)
+}
+
+func (l *Log) restoreFrom(name string, at LSN) error {
+	f, err := l.fs.Open(name)
+	if err != nil {
+		return err
+	}
+	err = l.restoreParts(f, at)
+	if errors.Is(err, errSnapshot) {
+		err = &CorruptError{File: name, LSN: at, Reason: err.Error()}
+	}
+	return errors.Join(err, f.Close())
+}
+
+func (l *Log) restoreParts(f vfs.File, at LSN) error {
+	lsn, entries, err := readIndex(f)
+	if err != nil {
+		return err
+	}
+	if lsn != at {
+		return fmt.Errorf("%w: it is of another place, %d", errSnapshot, lsn)
+	}
+	for _, e := range entries {
+		machine := l.machines[e.kind]
+		if machine == nil {
+			return fmt.Errorf("the snapshot holds a machine of kind %d, and there is none", e.kind)
+		}
+		data, err := readPart(f, e)
+		if err != nil {
+			return err
+		}
+		if err := machine.Restore(data); err != nil {
+			return fmt.Errorf("restore machine %d: %w", e.kind, err)
+		}
+	}
+	return nil
+}
+
+func (l *Log) listFiles() (logFiles, error) {
+	names, err := l.fs.List(path.Join(l.cfg.Dir, walDir))
+	if err != nil {
+		return nil, err
+	}
+	var files logFiles
+	for _, name := range names {
+		generation, ok := generationOf(name)
+		if !ok {
+			continue
+		}
+		f, err := l.lookAt(generation)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	slices.SortFunc(files, func(a, b foundFile) int {
+		return cmp.Compare(a.generation, b.generation)
+	})
+	return files, nil
+}
+
+func (l *Log) lookAt(generation uint64) (foundFile, error) {
+	f := foundFile{segment: segment{generation: generation}}
+	file, err := l.fs.Open(fileName(l.cfg.Dir, generation))
+	if err != nil {
+		return f, err
+	}
+	p := make([]byte, blockUsed)
+	n := 0
+	if f.size, err = file.Size(); err == nil {
+		if n, err = file.ReadAt(p, 0); errors.Is(err, io.EOF) {
+			err = nil
+		}
+	}
+	f.start, f.begun = decodeBlock(p[:n], generation)
+	return f, errors.Join(err, file.Close())
+}
+
+// replay gives every frame from a place on to its machine, and returns where the log ends.
+func (l *Log) replay(ctx context.Context, files logFiles, from LSN) (LSN, error) {
+	begun := files.begun()
+	first := firstNeeded(begun, from)
+	if first < 0 {
+		if from == 0 && len(begun) == 0 {
+			return 0, l.checkUnbegun(files, 0, 0) // a new directory, or a start that was cut off
+		}
+		return 0, &CorruptError{File: path.Join(l.cfg.Dir, walDir), LSN: from,
+			Reason: "the log files that hold this place are gone"}
+	}
+	at := from
+	for i := first; i < len(begun); i++ {
+		var err error
+		if i+1 < len(begun) {
+			at, err = l.replayFile(ctx, begun[i], at, begun[i+1].start)
+		} else {
+			at, err = l.replayLast(ctx, begun[i], at)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return at, l.checkUnbegun(files, begun[len(begun)-1].generation, at)
+}
+
+// replayFile replays a file that must reach to the start of the next one.
+func (l *Log) replayFile(ctx context.Context, s segment, from, to LSN) (LSN, error) {
+	err := l.withReader(s, from, func(r *reader) error {
+		if _, err := l.replayFrames(ctx, r, to); err != nil {
+			return err
+		}
+		if r.lsn() != to {
+			return l.corrupt(r, r.off, fmt.Sprintf(
+				"no frame verifies here, and the next file goes on at log position %d", to))
+		}
+		return nil
+	})
+	return to, err
+}
+
+// replayLast replays the newest file up to its end, a torn tail perhaps, and makes sure that
+// all of it is durable: it may have been written and not synced, or its sync have failed.
+func (l *Log) replayLast(ctx context.Context, s segment, from LSN) (LSN, error) {
+	end := from
+	err := l.withReader(s, from, func(r *reader) error {
+		synced, err := l.replayFrames(ctx, r, ^LSN(0))
+		if err != nil {
+			return err
+		}
+		proof, err := r.provesMore(r.off+frameAlign, r.lsn())
+		if err != nil {
+			return err
+		}
+		if proof > 0 {
+			return l.corrupt(r, r.off, fmt.Sprintf(
+				"no frame verifies here, and byte %d shows that there was one", proof))
+		}
+		end = r.lsn()
+		return r.harden(max(synced, from))
+	})
+	return end, err
+}
+
+func (l *Log) withReader(s segment, from LSN, do func(r *reader) error) error {
+	file, err := l.fs.Open(fileName(l.cfg.Dir, s.generation))
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(newReader(file, s, from)), file.Close())
+}
+
+// replayFrames replays up to a place, or to where no frame verifies. It returns up to where
+// the frames say that the log was synced.
+func (l *Log) replayFrames(ctx context.Context, r *reader, to LSN) (LSN, error) {
+	var synced LSN
+	for r.lsn() < to {
+		f, ok, err := r.next()
+		if err != nil || !ok {
+			return synced, err
+		}
+		if err := ctx.Err(); err != nil {
+			return synced, err
+		}
+		machine := l.machines[f.kind]
+		if machine == nil {
+			return synced, fmt.Errorf("the log holds a frame of kind %d, and there is no machine "+
+				"for it", f.kind)
+		}
+		if err := machine.Replay(f.end, f.payload); err != nil {
+			return synced, fmt.Errorf("replay the frame before log position %d to machine %d: %w",
+				f.end, f.kind, err)
+		}
+		synced = max(synced, f.synced)
+	}
+	return synced, nil
+}
+
+// checkUnbegun looks into the files whose first block does not verify. The one made ahead is
+// such a file, or one that was begun in the moment of the crash; one that was synced since
+// holds frames that say so.
+func (l *Log) checkUnbegun(files logFiles, after uint64, end LSN) error {
+	for _, f := range files {
+		if f.begun || f.generation <= after {
+			continue
+		}
+		f.start = end
+		err := l.withReader(f.segment, end, func(r *reader) error {
+			proof, err := r.provesMore(r.off, end)
+			if err == nil && proof > 0 {
+				err = l.corrupt(r, 0, fmt.Sprintf(
+					"the first block does not verify, and byte %d shows that it did", proof))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Log) corrupt(r *reader, off int64, reason string) error {
+	return &CorruptError{File: fileName(l.cfg.Dir, r.generation), Offset: off, LSN: r.lsn(),
+		Reason: reason}
+}
+
+// harden makes the file durable up to the reader's place. What lies beyond synced is written
+// again first: if its sync failed in an earlier life, the system shows it from memory, and
+// says that a second sync succeeded, although the disk never got it.
+func (r *reader) harden(synced LSN) error {
+	if _, err := r.file.WriteAt(encodeBlock(r.generation, r.start)[:blockUsed], 0); err != nil {
+		return err
+	}
+	end := r.off
+	for r.off = blockSize + int64(max(synced, r.start)-r.start); r.off < end; {
+		p, err := r.peek(int(min(readWindow, end-r.off)))
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			return io.ErrUnexpectedEOF
+		}
+		n, err := r.file.WriteAt(p, r.off)
+		if err != nil {
+			return err
+		}
+		r.off += int64(n)
+	}
+	return r.file.Sync()
+}

@@ -1,0 +1,240 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"testing"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+)
+
+const rotPayload = 101 // with the header 125 bytes: 3 of padding
+
+// rotting is a directory with three files of frames, each synced alone, and no snapshot.
+func rotting(t *testing.T) (*vfs.Mem, []uint64) {
+	t.Helper()
+	disk := vfs.NewCrashable()
+	b := start(t, config(disk))
+	b.journal.finish = func(context.Context) error { return errors.New("no checkpoint") }
+	ids := upTo(250)
+	b.commit(t, rotPayload, ids...)
+	after := clone(disk)
+	if err := b.Close(t.Context()); err == nil {
+		t.Fatal("Close has made a snapshot")
+	}
+	return after, ids
+}
+
+// clone copies a disk, all of which is synced.
+func clone(disk *vfs.Mem) *vfs.Mem { return disk.Crash(rand.New(rand.NewPCG(0, 0))) }
+
+func damage(t *testing.T, disk vfs.FS, name string, off int64, change func(p []byte), n int) {
+	t.Helper()
+	f, err := disk.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, n)
+	_, err = f.ReadAt(p, off)
+	if err == nil {
+		change(p)
+		_, err = f.WriteAt(p, off)
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func flip(p []byte) {
+	for i := range p {
+		p[i] ^= 0x40
+	}
+}
+
+// outcome starts a log and tells what became of the frames.
+func outcome(t *testing.T, disk vfs.FS) ([]uint64, *CorruptError) {
+	t.Helper()
+	b, err := launch(t.Context(), config(disk))
+	if err == nil {
+		defer b.stop(t)
+		return b.journal.entries, nil
+	}
+	var corrupt *CorruptError
+	if !errors.As(err, &corrupt) {
+		t.Fatalf("Start = %v", err)
+	}
+	return nil, corrupt
+}
+
+func TestRotIsReportedAndATornTailIsNot(t *testing.T) {
+	disk, ids := rotting(t)
+	perFile := (16<<10 - blockSize) / frameSize(rotPayload)
+	for id := range ids {
+		file, in := id/perFile+1, id%perFile
+		name := fileName("data", uint64(file))
+		begin := int64(blockSize + in*frameSize(rotPayload))
+		step := 1
+		if id%50 != 0 && id < len(ids)-3 {
+			step = 41 // a sample
+		}
+		for off := 0; off < frameSize(rotPayload); off += step {
+			hurt := clone(disk)
+			damage(t, hurt, name, begin+int64(off), flip, 1)
+			found, corrupt := outcome(t, hurt)
+			where := fmt.Sprintf("frame %d, byte %d", id, off)
+			switch {
+			case off >= frameHeader+rotPayload: // padding means nothing
+				if !slices.Equal(found, ids) {
+					t.Fatalf("%s: %d frames, %v", where, len(found), corrupt)
+				}
+			case id == len(ids)-1: // looks like a torn tail: nothing was written after it
+				if !slices.Equal(found, ids[:id]) {
+					t.Fatalf("%s: %d frames, %v", where, len(found), corrupt)
+				}
+			case corrupt == nil || corrupt.File != name || corrupt.Offset != begin:
+				t.Fatalf("%s: %d frames, %v", where, len(found), corrupt)
+			}
+		}
+	}
+}
+
+func TestRotInAFirstBlock(t *testing.T) {
+	disk, ids := rotting(t)
+	for generation := uint64(1); generation <= 3; generation++ {
+		for off := range int64(blockUsed) {
+			hurt := clone(disk)
+			damage(t, hurt, fileName("data", generation), off, flip, 1)
+			if found, corrupt := outcome(t, hurt); corrupt == nil {
+				t.Fatalf("file %d, byte %d: %d frames", generation, off, len(found))
+			}
+		}
+		hurt := clone(disk)
+		damage(t, hurt, fileName("data", generation), blockUsed, flip, blockSize-blockUsed)
+		if found, corrupt := outcome(t, hurt); !slices.Equal(found, ids) {
+			t.Fatalf("unused bytes of file %d: %d frames, %v", generation, len(found), corrupt)
+		}
+	}
+}
+
+func TestMissingFiles(t *testing.T) {
+	disk, _ := rotting(t)
+	for generation := uint64(1); generation <= 3; generation++ {
+		hurt := clone(disk)
+		if err := hurt.Remove(fileName("data", generation)); err != nil {
+			t.Fatal(err)
+		}
+		if found, corrupt := outcome(t, hurt); corrupt == nil && generation < 3 {
+			t.Errorf("without file %d: %d frames", generation, len(found))
+		}
+	}
+	b := start(t, config(disk))
+	b.stop(t) // with a snapshot
+	if err := errors.Join(removeAll(disk, path.Join("data", walDir))); err != nil {
+		t.Fatal(err)
+	}
+	if found, corrupt := outcome(t, disk); corrupt == nil {
+		t.Errorf("a snapshot without a log: %d frames", len(found))
+	}
+}
+
+func removeAll(fs vfs.FS, dir string) error {
+	names, err := fs.List(dir)
+	for _, name := range names {
+		err = errors.Join(err, fs.Remove(path.Join(dir, name)))
+	}
+	return err
+}
+
+func TestRotInASnapshot(t *testing.T) {
+	disk := vfs.NewCrashable()
+	b := start(t, config(disk))
+	b.commit(t, 20, upTo(5)...)
+	b.stop(t)
+	name := snapshotName("data", b.Durable())
+	info, err := disk.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for off := range info.Size() {
+		hurt := clone(disk)
+		damage(t, hurt, name, off, flip, 1)
+		found, corrupt := outcome(t, hurt)
+		if corrupt == nil || corrupt.File != name {
+			t.Fatalf("byte %d: %v, %v", off, found, corrupt)
+		}
+	}
+	hurt := clone(disk)
+	if err := hurt.Rename(name, snapshotName("data", b.Durable()+8)); err != nil {
+		t.Fatal(err)
+	}
+	if _, corrupt := outcome(t, hurt); corrupt == nil {
+		t.Error("a snapshot of another place was taken")
+	}
+	for _, size := range []int64{0, 10, 24, 30, info.Size() - 1, info.Size() + 1} {
+		hurt := clone(disk)
+		f, err := hurt.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, corrupt := outcome(t, hurt); corrupt == nil {
+			t.Errorf("a snapshot of %d bytes was taken", size)
+		}
+	}
+}
+
+// An error of reading is no torn tail.
+func TestAReadErrorIsNotTheEnd(t *testing.T) {
+	disk, ids := rotting(t)
+	for nth := 1; ; nth++ {
+		fs := vfs.Inject(clone(disk), vfs.FailNth(nth, func(op vfs.Op) bool {
+			return op.Kind == vfs.OpRead || op.Kind == vfs.OpSize || op.Kind == vfs.OpOpen ||
+				op.Kind == vfs.OpList
+		}, nil))
+		b, err := launch(t.Context(), config(fs))
+		if err == nil { // that many are not made
+			b.want(t, ids...)
+			b.stop(t)
+			if nth < 10 {
+				t.Errorf("a start read only %d times", nth)
+			}
+			return
+		}
+		if !errors.Is(err, vfs.ErrInjected) {
+			t.Fatalf("call %d: %v", nth, err)
+		}
+	}
+}
+
+// Generations only grow: over starts, crashes and recycled files.
+func TestGenerationsAreUsedOnce(t *testing.T) {
+	disk := vfs.NewCrashable()
+	rng := rand.New(rand.NewPCG(5, 5))
+	var last uint64
+	for life := range 30 {
+		b := start(t, config(disk))
+		first := b.current().generation
+		if first <= last {
+			t.Fatalf("life %d starts with generation %d after %d", life, first, last)
+		}
+		for i := range uint64(rng.IntN(40)) {
+			b.commit(t, 900, uint64(life)*100+i)
+		}
+		last = b.current().generation
+		disk = disk.Crash(rng)
+		b.stop(t)
+		names, err := disk.List("data/wal")
+		if err != nil || len(names) > 8 {
+			t.Fatalf("files %q, %v", names, err)
+		}
+	}
+	if last < 35 {
+		t.Errorf("only %d generations: nothing was rotated", last)
+	}
+}

@@ -1,0 +1,135 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// Sequence waits until size bytes have room (that is the back-pressure), then calls fn once.
+// fn takes its machines' locks, decides, applies the decision to the in-memory state and
+// appends frames; all frames of all callers stand in the log in the order of Append. fn must
+// not block on I/O or channels, nor call the log but through tx. If fn panics, the log is
+// poisoned, since the state may be half changed. size is what fn is going to append, more or
+// less; what it has appended and held counts afterwards.
+//
+// Errors, all before fn was called: ctx's, ErrClosed, ErrStalled, or a *PoisonedError.
+func (l *Log) Sequence(ctx context.Context, size int, fn func(tx *Tx)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := l.room.take(ctx, int64(size)); err != nil {
+		return err
+	}
+	tx, _ := l.txs.Get().(*Tx)
+	if err := l.run(tx, fn); err != nil {
+		l.room.add(-int64(size))
+		return err
+	}
+	if tx.pending > 0 {
+		nudge(l.kick)
+	}
+	if by := tx.pending + tx.held - int64(size); by != 0 {
+		l.room.add(by)
+	}
+	*tx = Tx{}
+	l.txs.Put(tx)
+	return nil
+}
+
+// run calls fn behind the gate.
+func (l *Log) run(tx *Tx, fn func(tx *Tx)) error {
+	l.gate.RLock()
+	defer l.gate.RUnlock()
+	if l.shut.Load() {
+		return l.Err()
+	}
+	tx.log = l
+	finished := false
+	defer func() {
+		if !finished { // fn panics, and goes on to do so
+			l.poison(errors.New("a function that changes the state has panicked"))
+		}
+	}()
+	fn(tx)
+	finished = true
+	return nil
+}
+
+// Tx appends frames inside Sequence. It is for one goroutine, and not to be kept.
+type Tx struct {
+	log     *Log
+	pending int64
+	held    int64
+}
+
+// Append adds a frame and returns the LSN of its end. The payload is copied. durable, if not
+// nil, is called once the frame is durable, in log order, from the committer's goroutine; it
+// must not block and may not call the log. It has run when Wait for that LSN returns.
+//
+// A payload has at most 1 GiB: a larger one poisons the log.
+func (t *Tx) Append(kind Kind, payload []byte, durable func()) LSN {
+	sum := crc32.Checksum(payload, castagnoli)
+	n := frameSize(len(payload))
+	l := t.log
+	if len(payload) > maxPayload || kind == 0 {
+		l.poison(fmt.Errorf("a frame of kind %d with %d bytes: the limit is %d",
+			kind, len(payload), maxPayload))
+	}
+	t.pending += int64(n)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.poison != nil { // Wait says so
+		t.pending -= int64(n)
+		return l.mu.queue.end + LSN(n)
+	}
+	l.mu.queue.tail(n).add(kind, sum, payload, durable)
+	l.mu.queue.end += LSN(n)
+	return l.mu.queue.end
+}
+
+// Hold keeps size bytes counted as pending, besides the frames, until Release: for a machine
+// that has them in memory until it has written them elsewhere. It must be able to do that
+// without new frames, and without waiting for others: Sequence may be waiting for it.
+func (t *Tx) Hold(size int) { t.held += int64(size) }
+
+// Release ends a Hold.
+func (l *Log) Release(size int) { l.room.add(-int64(size)) }
+
+// Wait returns nil once everything before lsn is durable. A reader that saw state which a
+// frame at lsn made must wait for it before it answers: nothing is visible before it is
+// durable. Errors: ctx's, ErrClosed, or a *PoisonedError; none if lsn is durable already.
+func (l *Log) Wait(ctx context.Context, lsn LSN) error {
+	for l.Durable() < lsn {
+		done, err := l.waitFor(lsn)
+		if err != nil {
+			return err
+		}
+		if done == nil {
+			continue
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (l *Log) waitFor(lsn LSN) (<-chan struct{}, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.Durable() >= lsn:
+		return nil, nil
+	case l.mu.poison != nil:
+		return nil, l.mu.poison
+	case l.mu.state == stateOpen:
+		return nil, errNotStarted
+	case l.mu.state == stateClosed, l.mu.state == stateClosing && lsn > l.mu.queue.end:
+		return nil, ErrClosed
+	}
+	return l.mu.queue.wait(lsn), nil
+}

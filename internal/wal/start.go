@@ -1,0 +1,107 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Start restores the snapshot, replays the log, and begins to take frames. ctx ends Start
+// only; what runs in the background afterwards ends at Close. Errors: *CorruptError if what
+// was durable cannot be read, and those of the machines and the file system. After an error
+// the log can only be closed.
+func (l *Log) Start(ctx context.Context) error {
+	l.mu.Lock()
+	again := l.mu.begun || l.mu.state != stateOpen
+	l.mu.begun = true
+	l.mu.Unlock()
+	if again {
+		return errors.New("start the log: it was started before")
+	}
+	if err := l.begin(ctx); err != nil {
+		return fmt.Errorf("start the log in %s: %w", l.cfg.Dir, err)
+	}
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	l.cancel = cancel
+	l.mu.Lock()
+	l.mu.state = stateRunning
+	l.room.refuse(nil)
+	due := int64(l.mu.queue.end-l.mu.snapshot) >= l.cfg.FileSize
+	l.mu.asked = l.mu.snapshot
+	if due {
+		l.mu.asked = l.mu.queue.end
+	}
+	l.mu.Unlock()
+	if due {
+		nudge(l.checkpoint)
+	}
+	l.group.Go(l.commit)
+	l.group.Go(l.prepare)
+	l.group.Go(func() { l.checkpoints(background) })
+	if l.cfg.SyncInterval > 0 {
+		l.group.Go(l.syncAtIntervals)
+	}
+	return nil
+}
+
+func (l *Log) begin(ctx context.Context) error {
+	at, err := l.restore()
+	if err != nil {
+		return err
+	}
+	files, err := l.listFiles()
+	if err != nil {
+		return err
+	}
+	end, err := l.replay(ctx, files, at)
+	if err != nil {
+		return err
+	}
+	return l.open(files, at, end)
+}
+
+// open makes the file that goes on at end. It is a new one, of a new generation: the rest of
+// the last file may hold frames that were cut off, and in this life, at the same place,
+// they must not be found again.
+func (l *Log) open(files logFiles, at, end LSN) error {
+	l.mu.Lock()
+	l.mu.queue.end, l.mu.written, l.mu.synced, l.mu.snapshot = end, end, end, at
+	l.mu.segments, l.mu.spares = files.needed(at)
+	l.mu.fresh = files.highest() + 1
+	surplus := l.surplus(files)
+	l.mu.Unlock()
+	l.landed.Store(uint64(end))
+	for _, generation := range surplus {
+		if err := l.fs.Remove(fileName(l.cfg.Dir, generation)); err != nil {
+			return err
+		}
+	}
+	file, err := l.makeFile()
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.mu.file = file
+	l.mu.Unlock()
+	if err = file.begin(end); err == nil {
+		err = l.syncWritten()
+	}
+	if err != nil {
+		err = errors.Join(err, file.Close())
+	}
+	return err
+}
+
+// surplus cuts the spares down to those that are worth keeping, and returns the others.
+func (l *Log) surplus(files logFiles) []uint64 {
+	keep, surplus := l.mu.spares[:0:0], []uint64(nil)
+	for _, generation := range l.mu.spares {
+		if len(keep) <= keepSpares && files.size(generation) == l.cfg.FileSize {
+			keep = append(keep, generation)
+		} else {
+			surplus = append(surplus, generation)
+		}
+	}
+	l.mu.spares = keep
+	return surplus
+}

@@ -1,0 +1,136 @@
+package runneltest
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/server"
+)
+
+// Option changes a Server.
+type Option func(*settings) error
+
+type settings struct {
+	server    server.Config
+	network   network
+	crashable bool
+	random    *rand.Rand
+}
+
+func newSettings(options []Option) (*settings, error) {
+	s := &settings{network: network{addr: "127.0.0.1:0"}}
+	s.server.Logger = slog.New(slog.DiscardHandler)
+	for _, option := range options {
+		if err := option(s); err != nil {
+			return nil, fmt.Errorf("runneltest: %w", err)
+		}
+	}
+	if s.server.Faults == nil {
+		s.server.Faults = new(fault.Injector)
+	}
+	switch {
+	case s.crashable && s.server.Dir != "":
+		return nil, fmt.Errorf("runneltest: WithCrashes is a disk in memory: it excludes WithDir")
+	case s.crashable:
+		s.server.FS = vfs.NewCrashable()
+	case s.server.Dir == "":
+		s.server.FS = vfs.NewMem()
+	}
+	return s, nil
+}
+
+// WithStream makes a stream with so many shards at the start, if it is not there.
+func WithStream(name string, shards int) Option {
+	return func(s *settings) error {
+		s.server.Streams = append(s.server.Streams, server.StreamSpec{Name: name, Shards: shards})
+		return nil
+	}
+}
+
+// WithFaults injects faults, as `runnel serve --chaos` does, from the first call on; `runnel
+// serve --help` and docs/chaos.md have the language. An example: "PutRecords:lose-answer@3".
+func WithFaults(spec string) Option {
+	return func(s *settings) error {
+		plan, err := fault.Parse(spec)
+		if err != nil {
+			return err
+		}
+		s.server.Faults = plan.Injector()
+		return nil
+	}
+}
+
+// WithDir keeps the data in a folder, durably. Default: in memory.
+func WithDir(dir string) Option {
+	return func(s *settings) error {
+		s.server.Dir = dir
+		return nil
+	}
+}
+
+// WithCrashes keeps the data on a disk in memory that loses unsynced writes: after Kill and
+// Restart the server has everything that was acknowledged, and of the rest what the seed says.
+func WithCrashes(seed uint64) Option {
+	return func(s *settings) error {
+		s.crashable, s.random = true, rand.New(rand.NewPCG(seed, 0))
+		return nil
+	}
+}
+
+// InMemory connects the clients of AWSConfig, and no others, through pipes in memory: no port,
+// and fit for virtual time in a testing/synctest bubble. Default: a loopback port, open to any
+// client.
+func InMemory() Option {
+	return func(s *settings) error {
+		s.network.memory = true
+		return nil
+	}
+}
+
+// WithAddr listens on that HOST:PORT. Default 127.0.0.1:0, a free port.
+func WithAddr(addr string) Option {
+	return func(s *settings) error {
+		s.network.addr = addr
+		return nil
+	}
+}
+
+// WithWorld names the account, 12 digits, and the region of AWSConfig and WithStream. Default
+// "000000000000" and "us-east-1".
+func WithWorld(account, region string) Option {
+	return func(s *settings) error {
+		s.server.Account, s.server.Region = account, region
+		return nil
+	}
+}
+
+// WithSyncInterval acknowledges before the disk has synced, and syncs that often. Default 0:
+// every acknowledgement is synced first.
+func WithSyncInterval(interval time.Duration) Option {
+	return func(s *settings) error {
+		s.server.SyncInterval = interval
+		return nil
+	}
+}
+
+// WithStreamDelay sets how long CREATING, UPDATING and DELETING last; below 0: no time at all.
+// Default 100 ms.
+func WithStreamDelay(delay time.Duration) Option {
+	return func(s *settings) error {
+		s.server.StreamDelay = delay
+		return nil
+	}
+}
+
+// WithLogger logs there. Default: NewServer logs warnings and errors to the test, Start
+// nothing.
+func WithLogger(logger *slog.Logger) Option {
+	return func(s *settings) error {
+		s.server.Logger = logger
+		return nil
+	}
+}

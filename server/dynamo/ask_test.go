@@ -1,0 +1,88 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/itemstore"
+	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/internal/wal"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// newService returns a service on a log in the folder of a file system.
+func newService(t testing.TB, fs vfs.FS, dir string) *Service {
+	t.Helper()
+	log, err := wal.Open(wal.Config{FS: fs, Dir: dir, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := itemstore.New(log)
+	t.Cleanup(func() {
+		if err := log.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := log.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{
+		Items: items, Logger: quiet, Now: func() time.Time { return time.UnixMilli(1_500_000_000_250) },
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return New(cfg)
+}
+
+func call(operation, body string) *awswire.Call {
+	return &awswire.Call{
+		Service: "dynamodb", Operation: operation, Body: []byte(body), RequestID: "request",
+		World: awswire.World{Account: "000000000000", Region: "us-east-1"},
+	}
+}
+
+// ask returns the answer as text; an error as its code without the namespace, and message.
+func (s *Service) ask(t testing.TB, operation, body string) string {
+	t.Helper()
+	answer, err := s.Serve(t.Context(), call(operation, body))
+	var fault *awswire.Error
+	switch {
+	case errors.As(err, &fault):
+		text := fault.Code
+		for i := range text {
+			if text[i] == '#' {
+				text = text[i+1:]
+				break
+			}
+		}
+		if item, found := fault.Extra["Item"]; found {
+			return fmt.Sprintf("%s: %s %s", text, fault.Message, item)
+		}
+		return text + ": " + fault.Message
+	case err != nil:
+		t.Fatalf("%s %s: %v", operation, body, err)
+	}
+	return string(answer)
+}
+
+// mustAsk fails the test at an error.
+func (s *Service) mustAsk(t testing.TB, operation, body string) string {
+	t.Helper()
+	answer, err := s.Serve(t.Context(), call(operation, body))
+	if err != nil {
+		t.Fatalf("%s %s: %v", operation, body, err)
+	}
+	return string(answer)
+}
+
+const leaseTable = `{"TableName":"leases","BillingMode":"PAY_PER_REQUEST",
+	"AttributeDefinitions":[{"AttributeName":"leaseKey","AttributeType":"S"}],
+	"KeySchema":[{"AttributeName":"leaseKey","KeyType":"HASH"}]}`

@@ -1,0 +1,99 @@
+package dynamo
+
+import "strings"
+
+// tokenKind is what a token of an expression is.
+type tokenKind uint8
+
+const (
+	tokenEnd   tokenKind = iota
+	tokenName            // an attribute name, a function or a keyword
+	tokenIndex           // digits
+	tokenHash            // a placeholder for a name: # and what follows
+	tokenColon           // a placeholder for a value: : and what follows
+	tokenSign            // an operator or punctuation mark
+	tokenBad             // a character that no expression has
+)
+
+// token is a piece of an expression, at text[from:to].
+type token struct {
+	kind     tokenKind
+	text     string
+	from, to int
+}
+
+// is reports whether the token is this sign.
+func (t token) is(sign string) bool { return t.kind == tokenSign && t.text == sign }
+
+// keyword reports whether the token is this keyword, in upper, lower or mixed case.
+func (t token) keyword(word string) bool {
+	return t.kind == tokenName && strings.EqualFold(t.text, word)
+}
+
+// comparator reports whether the token is = <> < <= > or >=.
+func (t token) comparator() bool {
+	return t.kind == tokenSign && strings.Contains(" = <> < <= > >= ", " "+t.text+" ")
+}
+
+// lex cuts an expression into tokens; the last is tokenEnd.
+func lex(text string) []token {
+	tokens := make([]token, 0, len(text)/3+2)
+	at := 0
+	for {
+		for at < len(text) && strings.IndexByte(" \t\r\n", text[at]) >= 0 {
+			at++
+		}
+		if at == len(text) {
+			return append(tokens, token{tokenEnd, "<EOF>", at, at})
+		}
+		kind, length := lexOne(text[at:])
+		tokens = append(tokens, token{kind, text[at : at+length], at, at + length})
+		at += length
+	}
+}
+
+func lexOne(rest string) (tokenKind, int) {
+	first := rest[0]
+	switch {
+	case first == '#' || first == ':':
+		length := 1 + wordLength(rest[1:])
+		switch {
+		case length == 1:
+			return tokenBad, 1
+		case first == '#':
+			return tokenHash, length
+		default:
+			return tokenColon, length
+		}
+	case first >= '0' && first <= '9':
+		length := 1
+		for length < len(rest) && rest[length] >= '0' && rest[length] <= '9' {
+			length++
+		}
+		return tokenIndex, length
+	case isWord(first):
+		return tokenName, wordLength(rest)
+	case strings.HasPrefix(rest, "<>"), strings.HasPrefix(rest, "<="),
+		strings.HasPrefix(rest, ">="):
+		return tokenSign, 2
+	case strings.IndexByte("()[].,=<>+-", first) >= 0:
+		return tokenSign, 1
+	}
+	length := 1 // a whole character, for the message
+	for length < len(rest) && rest[length]&0xc0 == 0x80 {
+		length++
+	}
+	return tokenBad, length
+}
+
+func wordLength(text string) int {
+	length := 0
+	for length < len(text) && isWord(text[length]) {
+		length++
+	}
+	return length
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}

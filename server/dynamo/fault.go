@@ -1,0 +1,95 @@
+package dynamo
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/itemstore"
+)
+
+// The namespaces of DynamoDB's error codes.
+const (
+	namespace       = "com.amazonaws.dynamodb.v20120810#"
+	coralValidation = "com.amazon.coral.validate#ValidationException"
+	coralService    = "com.amazon.coral.service#"
+)
+
+func validation(format string, args ...any) *awswire.Error {
+	return &awswire.Error{Code: coralValidation, Message: fmt.Sprintf(format, args...)}
+}
+
+// invalidParameter is the validation error with the words that most of them begin with.
+func invalidParameter(format string, args ...any) *awswire.Error {
+	return validation("One or more parameter values were invalid: "+format, args...)
+}
+
+func serialization(format string, args ...any) *awswire.Error {
+	return &awswire.Error{
+		Code:    coralService + "SerializationException",
+		Message: fmt.Sprintf(format, args...),
+	}
+}
+
+func fault(code, format string, args ...any) *awswire.Error {
+	return &awswire.Error{Code: namespace + code, Message: fmt.Sprintf(format, args...)}
+}
+
+func tableNotFound(name string) *awswire.Error {
+	return fault("ResourceNotFoundException", "Requested resource not found: Table: %s not found",
+		name)
+}
+
+// conditionFailed is the answer to a write whose condition does not hold; item is shown in it
+// unless it is nil.
+func conditionFailed(item itemstore.Item) *awswire.Error {
+	err := fault("ConditionalCheckFailedException", "The conditional request failed")
+	if item != nil {
+		err.Extra = map[string]any{"Item": json.RawMessage(appendItem(nil, item))}
+	}
+	return err
+}
+
+// numberFault is the answer to a number that is none, or to a sum that is none.
+func numberFault(err error, text string) *awswire.Error {
+	switch {
+	case errors.Is(err, itemstore.ErrNumberOverflow):
+		return validation("Number overflow. Attempting to store a number with magnitude " +
+			"larger than supported range")
+	case errors.Is(err, itemstore.ErrNumberUnderflow):
+		return validation("Number underflow. Attempting to store a number with magnitude " +
+			"smaller than supported range")
+	case errors.Is(err, itemstore.ErrNumberDigits):
+		return validation("Attempting to store more than 38 significant digits in a Number")
+	case text == "":
+		return validation("The parameter cannot be converted to a numeric value")
+	default:
+		return validation("The parameter cannot be converted to a numeric value: %s", text)
+	}
+}
+
+// itemFault makes the store's errors about an item or its table into answers. sizeMessage is
+// what the operation says of an item that is too large.
+func itemFault(err error, sizeMessage string) error {
+	switch {
+	case errors.Is(err, itemstore.ErrTableNotFound):
+		return fault("ResourceNotFoundException", "Requested resource not found")
+	case errors.Is(err, itemstore.ErrItemTooLarge):
+		return validation("%s", sizeMessage)
+	case errors.Is(err, itemstore.ErrItemTooDeep):
+		return validation("Nesting Levels have exceeded supported limits")
+	case errors.Is(err, itemstore.ErrKey):
+		return validation("The provided key element does not match the schema")
+	}
+	return err
+}
+
+// message returns an answer's text without its code.
+func message(err error) string {
+	var answer *awswire.Error
+	if errors.As(err, &answer) {
+		return answer.Message
+	}
+	return err.Error()
+}

@@ -1,0 +1,237 @@
+package dynamo
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/itemstore"
+)
+
+// legacyCondition makes Expected or ScanFilter, and ConditionalOperator, into a condition; nil
+// if there are none ("Legacy conditional parameters" in the DynamoDB Developer Guide).
+func legacyCondition(raw, operator json.RawMessage) (condition, error) {
+	combine := "AND"
+	if operator != nil {
+		word, fault := parseText(operator)
+		if fault != nil {
+			return nil, fault
+		}
+		if word != "AND" && word != "OR" {
+			return nil, validation("1 validation error detected: Value '%s' at "+
+				"'conditionalOperator' failed to satisfy constraint: Member must satisfy enum "+
+				"value set: [OR, AND]", word)
+		}
+		combine = word
+	}
+	if raw == nil {
+		if operator != nil {
+			return nil, validation("ConditionalOperator cannot be used without Filter or Expected")
+		}
+		return nil, nil
+	}
+	var attributes map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &attributes); err != nil {
+		return nil, unexpected(raw, "Map")
+	}
+	if operator != nil && len(attributes) < 2 {
+		return nil, validation("ConditionalOperator can only be used when Filter or Expected " +
+			"has two or more elements")
+	}
+	return combined(attributes, combine)
+}
+
+func combined(attributes map[string]json.RawMessage, combine string) (condition, error) {
+	var all condition
+	for _, name := range sortedKeys(attributes) {
+		one, fault := expectation(name, attributes[name])
+		switch {
+		case fault != nil:
+			return nil, fault
+		case all == nil:
+			all = one
+		case combine == "OR":
+			all = orCondition{all, one}
+		default:
+			all = andCondition{all, one}
+		}
+	}
+	return all, nil
+}
+
+// expectation is what Expected or ScanFilter says of one attribute.
+func expectation(name string, raw json.RawMessage) (condition, *awswire.Error) {
+	m := parseMembers(raw)
+	exists, hasExists := m.flag("Exists")
+	var value itemstore.Value
+	if raw := m.take("Value"); raw != nil {
+		var fault *awswire.Error
+		if value, fault = parseAttribute(raw, 0); fault != nil {
+			m.fail(fault)
+		}
+	}
+	operator, hasOperator := m.text("ComparisonOperator")
+	var list []json.RawMessage
+	hasList := m.decode("AttributeValueList", "List", &list)
+	if m.fault != nil {
+		return nil, m.fault
+	}
+	if len(m.raw) > 0 {
+		return nil, unsupported(sortedKeys(m.raw)[0])
+	}
+	at := path{step{name: name}}
+	if !hasOperator {
+		switch {
+		case hasList:
+			return nil, invalidParameter("AttributeValueList can only be used with a "+
+				"ComparisonOperator for Attribute: %s", name)
+		case hasExists && !exists && value != nil:
+			return nil, invalidParameter("Value cannot be used when Exists is false for "+
+				"Attribute: %s", name)
+		case hasExists && !exists:
+			return notCondition{existence(at)}, nil
+		case value == nil && hasExists:
+			return nil, invalidParameter("Value must be provided when Exists is true for "+
+				"Attribute: %s", name)
+		case value == nil:
+			return nil, invalidParameter("Value must be provided when Exists is null for "+
+				"Attribute: %s", name)
+		}
+		return comparison{"=", pathOperand{at}, valueOperand{constant: value}}, nil
+	}
+	switch {
+	case hasExists:
+		return nil, invalidParameter("Exists and ComparisonOperator cannot be used together "+
+			"for Attribute: %s", name)
+	case hasList && value != nil:
+		return nil, invalidParameter("Value and AttributeValueList cannot be used together for "+
+			"Attribute: %s", name)
+	}
+	values, fault := parseValues(list, value)
+	if fault != nil {
+		return nil, fault
+	}
+	return compared(at, operator, values)
+}
+
+func existence(at path) condition { return exists{at} }
+
+func parseValues(
+	list []json.RawMessage, single itemstore.Value,
+) ([]itemstore.Value, *awswire.Error) {
+	if single != nil {
+		return []itemstore.Value{single}, nil
+	}
+	values := make([]itemstore.Value, 0, len(list))
+	for _, raw := range list {
+		value, fault := parseAttribute(raw, 0)
+		if fault != nil {
+			return nil, fault
+		}
+		values = append(values, value)
+	}
+	return values, nil
+}
+
+// legacyOperator says how many values a ComparisonOperator has, and of which kinds.
+type legacyOperator struct {
+	least, most int
+	kinds       []itemstore.Kind // nil: any
+}
+
+var (
+	orderedKinds = []itemstore.Kind{"S", "N", "B"}
+	anyScalar    = []itemstore.Kind{"S", "N", "B", "BOOL", "NULL"}
+)
+
+var legacyOperators = map[string]legacyOperator{
+	"EQ":           {1, 1, nil},
+	"NE":           {1, 1, nil},
+	"LT":           {1, 1, orderedKinds},
+	"LE":           {1, 1, orderedKinds},
+	"GT":           {1, 1, orderedKinds},
+	"GE":           {1, 1, orderedKinds},
+	"BETWEEN":      {2, 2, orderedKinds},
+	"IN":           {1, maxInOperands, orderedKinds},
+	"NULL":         {0, 0, nil},
+	"NOT_NULL":     {0, 0, nil},
+	"CONTAINS":     {1, 1, anyScalar},
+	"NOT_CONTAINS": {1, 1, anyScalar},
+	"BEGINS_WITH":  {1, 1, []itemstore.Kind{"S", "B"}},
+}
+
+var legacySigns = map[string]string{
+	"EQ": "=", "NE": "<>", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",
+}
+
+// compared makes a ComparisonOperator and its values into a condition.
+func compared(
+	at path, operator string, values []itemstore.Value,
+) (condition, *awswire.Error) {
+	rule, known := legacyOperators[operator]
+	if !known {
+		return nil, validation("1 validation error detected: Value '%s' at "+
+			"'comparisonOperator' failed to satisfy constraint: Member must satisfy enum value "+
+			"set: %v", operator, sortedKeys(legacyOperators))
+	}
+	if len(values) < rule.least || len(values) > rule.most {
+		return nil, invalidParameter("Invalid number of argument(s) for the %s "+
+			"ComparisonOperator", operator)
+	}
+	operands := make([]operand, len(values))
+	for i, value := range values {
+		if rule.kinds != nil && !slices.Contains(rule.kinds, value.Kind()) {
+			return nil, invalidParameter("ComparisonOperator %s is not valid for %s "+
+				"AttributeValue type", operator, value.Kind())
+		}
+		if value.Kind() != values[0].Kind() {
+			return nil, invalidParameter("AttributeValues inside AttributeValueList must be of " +
+				"same type")
+		}
+		operands[i] = valueOperand{constant: value}
+	}
+	attribute := pathOperand{at}
+	switch operator {
+	case "NULL":
+		return notCondition{exists{at}}, nil
+	case "NOT_NULL":
+		return exists{at}, nil
+	case "IN":
+		return oneOf{attribute, operands}, nil
+	case "BETWEEN":
+		if order, _ := itemstore.Compare(values[0], values[1]); order > 0 {
+			return nil, validation("The BETWEEN condition was provided a range where the lower " +
+				"bound is greater than the upper bound")
+		}
+		return between{attribute, operands[0], operands[1]}, nil
+	case "BEGINS_WITH":
+		return beginsWith{attribute, operands[0]}, nil
+	case "CONTAINS":
+		return contains{attribute, operands[0]}, nil
+	case "NOT_CONTAINS": // does not hold for an attribute that is not there
+		return andCondition{exists{at}, notCondition{contains{attribute, operands[0]}}}, nil
+	}
+	return comparison{legacySigns[operator], attribute, operands[0]}, nil
+}
+
+// legacyProjection makes AttributesToGet into a projection.
+func legacyProjection(raw json.RawMessage) (*projection, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	var names []string
+	if err := json.Unmarshal(raw, &names); err != nil {
+		return nil, unexpected(raw, "List")
+	}
+	if len(names) == 0 {
+		return nil, validation("1 validation error detected: Value '[]' at 'attributesToGet' " +
+			"failed to satisfy constraint: Member must have length greater than or equal to 1")
+	}
+	tree := newPathTree[struct{}]()
+	for _, name := range names {
+		if tree.add(path{step{name: name}}, struct{}{}) != "" {
+			return nil, invalidParameter("Duplicate value in attribute name: %s", name)
+		}
+	}
+	return tree, nil
+}

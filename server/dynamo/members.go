@@ -1,0 +1,187 @@
+package dynamo
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/itemstore"
+)
+
+// members are the members of a request. An operation takes those that it understands, one by
+// one, and then asks check, which refuses the request if a member is left: so no member is
+// ever ignored. Names have their case. A member that is null is one that is not there.
+//
+// The first thing that is wrong with a member's form is kept; taking goes on with zero values.
+type members struct {
+	raw     map[string]json.RawMessage
+	fault   *awswire.Error
+	invalid []string // violated constraints, which DynamoDB reports together
+}
+
+func parseMembers(body []byte) *members {
+	m := &members{}
+	if err := json.Unmarshal(body, &m.raw); err != nil || m.raw == nil {
+		m.fault = serialization("Start of structure or map found where not expected")
+	}
+	return m
+}
+
+// take returns a member's JSON, or nil.
+func (m *members) take(name string) json.RawMessage {
+	raw := m.raw[name]
+	delete(m.raw, name)
+	if bytes.Equal(raw, []byte("null")) {
+		return nil
+	}
+	return raw
+}
+
+// decode takes a member into a value of encoding/json's, and reports whether it was there.
+func (m *members) decode(name, shape string, into any) bool {
+	raw := m.take(name)
+	if raw == nil {
+		return false
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		m.fail(unexpected(raw, shape))
+		return false
+	}
+	return true
+}
+
+func (m *members) fail(fault *awswire.Error) {
+	if m.fault == nil {
+		m.fault = fault
+	}
+}
+
+// unexpected is the answer to JSON of another shape than the API has there.
+func unexpected(raw json.RawMessage, shape string) *awswire.Error {
+	found := "NUMBER_VALUE"
+	switch raw[0] {
+	case '"':
+		found = "STRING_VALUE"
+	case 't':
+		found = "TRUE_VALUE"
+	case 'f':
+		found = "FALSE_VALUE"
+	case '{':
+		return serialization("Start of structure or map found where not expected")
+	case '[':
+		return serialization("Unrecognized collection type: a list where %s is expected", shape)
+	}
+	return serialization("%s can not be converted to %s", found, shape)
+}
+
+func (m *members) text(name string) (text string, found bool) {
+	found = m.decode(name, "String", &text)
+	return text, found
+}
+
+func (m *members) flag(name string) (flag, found bool) {
+	found = m.decode(name, "Boolean", &flag)
+	return flag, found
+}
+
+func (m *members) integer(name string) (n int64, found bool) {
+	found = m.decode(name, "Integer", &n)
+	return n, found
+}
+
+// enum takes one of some words; the first is the default.
+func (m *members) enum(name string, words ...string) string {
+	text, found := m.text(name)
+	if !found {
+		return words[0]
+	}
+	for _, word := range words {
+		if text == word {
+			return word
+		}
+	}
+	m.violated("Value '%s' at '%s' failed to satisfy constraint: Member must satisfy enum "+
+		"value set: [%s]", text, lowerFirst(name), strings.Join(words, ", "))
+	return words[0]
+}
+
+// within takes an integer of at least low and at most high; 0 if it is not there.
+func (m *members) within(name string, low, high int64) (n int64, found bool) {
+	n, found = m.integer(name)
+	switch {
+	case !found:
+	case n < low:
+		m.violated("Value '%d' at '%s' failed to satisfy constraint: Member must have value "+
+			"greater than or equal to %d", n, lowerFirst(name), low)
+	case n > high:
+		m.violated("Value '%d' at '%s' failed to satisfy constraint: Member must have value "+
+			"less than or equal to %d", n, lowerFirst(name), high)
+	}
+	return n, found
+}
+
+// item takes an item or a key; nil if it is not there.
+func (m *members) item(name string) itemstore.Item {
+	raw := m.take(name)
+	if raw == nil {
+		return nil
+	}
+	item, err := parseItem(raw, 0)
+	if err != nil {
+		m.fail(err)
+	}
+	return item
+}
+
+func (m *members) violated(format string, args ...any) {
+	m.invalid = append(m.invalid, fmt.Sprintf(format, args...))
+}
+
+// required notes that a member must be there.
+func (m *members) required(name string) {
+	m.violated("Value null at '%s' failed to satisfy constraint: Member must not be null",
+		lowerFirst(name))
+}
+
+// none takes a member that runnel has no use for, and refuses it unless its JSON is one of
+// the values that change nothing.
+func (m *members) none(name string, harmless ...string) {
+	raw := m.take(name)
+	if raw == nil {
+		return
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, raw) == nil {
+		for _, value := range harmless {
+			if compact.String() == value {
+				return
+			}
+		}
+	}
+	m.fail(unsupported(name))
+}
+
+func unsupported(name string) *awswire.Error {
+	return validation("%s is not supported by this server (runnel): leave it out", name)
+}
+
+// check returns the request's first fault, if it has one.
+func (m *members) check() error {
+	switch {
+	case m.fault != nil:
+		return m.fault
+	case len(m.raw) > 0:
+		return unsupported(sortedKeys(m.raw)[0])
+	case len(m.invalid) == 1:
+		return validation("1 validation error detected: %s", m.invalid[0])
+	case len(m.invalid) > 1:
+		return validation("%d validation errors detected: %s", len(m.invalid),
+			strings.Join(m.invalid, "; "))
+	}
+	return nil
+}
+
+// lowerFirst is how DynamoDB's messages spell a member: tableName.
+func lowerFirst(name string) string { return strings.ToLower(name[:1]) + name[1:] }

@@ -1,0 +1,41 @@
+package dynamo
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/itemstore"
+)
+
+// deleteItem takes an item away; without one it does nothing.
+func (s *Service) deleteItem(ctx context.Context, call *awswire.Call) ([]byte, error) {
+	m := parseMembers(call.Body)
+	w := m.write(nil, nil, allReturnValues)
+	given := m.item("Key")
+	if given == nil {
+		m.required("Key")
+	}
+	if err := w.parse(m); err != nil {
+		return nil, err
+	}
+	if err := w.onlyOld(); err != nil {
+		return nil, err
+	}
+	if err := w.form.finish(); err != nil {
+		return nil, err
+	}
+	t, err := s.table(ctx, call.World, w.table, missingTable)
+	if err != nil {
+		return nil, err
+	}
+	key, err := keyOf(t.Schema(), given)
+	if err != nil {
+		return nil, err
+	}
+	written, err := s.commit(ctx, w, t, key, len(call.Body),
+		func(itemstore.Item) (itemstore.Item, error) { return nil, nil })
+	if err != nil {
+		return nil, itemFault(err, "")
+	}
+	return w.finish(call.World, written), nil
+}

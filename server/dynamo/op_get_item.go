@@ -1,0 +1,65 @@
+package dynamo
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/itemstore"
+)
+
+// getItem returns an item. All reads here are consistent ones: ConsistentRead says only what
+// they cost.
+func (s *Service) getItem(ctx context.Context, call *awswire.Call) ([]byte, error) {
+	m := parseMembers(call.Body)
+	table := m.tableName()
+	given := m.item("Key")
+	if given == nil {
+		m.required("Key")
+	}
+	consistent, _ := m.flag("ConsistentRead")
+	capacity := m.capacity()
+	f := m.form([]string{"ProjectionExpression"}, []string{"AttributesToGet"})
+	if f.hasValues {
+		m.fail(unsupported("ExpressionAttributeValues"))
+	}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	shown, err := f.projection()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.finish(); err != nil {
+		return nil, err
+	}
+	t, err := s.table(ctx, call.World, table, missingTable)
+	if err != nil {
+		return nil, err
+	}
+	key, err := keyOf(t.Schema(), given)
+	if err != nil {
+		return nil, err
+	}
+	item, err := s.items.Get(ctx, t, key)
+	if err != nil {
+		return nil, itemFault(err, "")
+	}
+	var a answer
+	a.item("Item", projected(shown, item))
+	a.capacity(capacity, baseName(call.World, table), readUnits(itemstore.Size(item), consistent))
+	return a.bytes(), nil
+}
+
+// projected returns the part of an item to be shown: an empty item where nothing of it is.
+func projected(shown *projection, item itemstore.Item) itemstore.Item {
+	if shown == nil || item == nil {
+		return item
+	}
+	if part := shown.project(item); part != nil {
+		return part
+	}
+	return itemstore.Item{}
+}

@@ -1,0 +1,46 @@
+package dynamo
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/itemstore"
+)
+
+const tooLarge = "Item size has exceeded the maximum allowed size"
+
+// putItem stands an item in its place, instead of the one that is there.
+func (s *Service) putItem(ctx context.Context, call *awswire.Call) ([]byte, error) {
+	m := parseMembers(call.Body)
+	w := m.write(nil, nil, allReturnValues)
+	item := m.item("Item")
+	if item == nil {
+		m.required("Item")
+	}
+	if err := w.parse(m); err != nil {
+		return nil, err
+	}
+	if err := w.onlyOld(); err != nil {
+		return nil, err
+	}
+	if err := w.form.finish(); err != nil {
+		return nil, err
+	}
+	if itemstore.Size(item) > itemstore.MaxItemSize {
+		return nil, validation(tooLarge)
+	}
+	t, err := s.table(ctx, call.World, w.table, missingTable)
+	if err != nil {
+		return nil, err
+	}
+	key, err := keyIn(t.Schema(), item)
+	if err != nil {
+		return nil, err
+	}
+	written, err := s.commit(ctx, w, t, key, len(call.Body),
+		func(itemstore.Item) (itemstore.Item, error) { return item, nil })
+	if err != nil {
+		return nil, itemFault(err, tooLarge)
+	}
+	return w.finish(call.World, written), nil
+}

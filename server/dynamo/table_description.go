@@ -1,0 +1,86 @@
+package dynamo
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/runnel-stream/runnel/internal/itemstore"
+)
+
+// tableDescription is the API's TableDescription.
+type tableDescription struct {
+	AttributeDefinitions      []attributeDefinition
+	TableName                 string
+	KeySchema                 []keySchemaElement
+	TableStatus               string
+	CreationDateTime          json.Number // seconds since 1970, with milliseconds
+	ProvisionedThroughput     throughputDescription
+	TableSizeBytes            int64
+	ItemCount                 int64
+	TableARN                  string              `json:"TableArn"`
+	TableID                   string              `json:"TableId"`
+	BillingModeSummary        *billingModeSummary `json:",omitempty"`
+	DeletionProtectionEnabled bool
+}
+
+type attributeDefinition struct {
+	AttributeName string
+	AttributeType itemstore.Kind
+}
+
+type keySchemaElement struct {
+	AttributeName string
+	KeyType       string // HASH or RANGE
+}
+
+type throughputDescription struct {
+	NumberOfDecreasesToday int64
+	ReadCapacityUnits      int64
+	WriteCapacityUnits     int64
+}
+
+type billingModeSummary struct {
+	BillingMode string
+}
+
+// describe returns the description of a table. Tables are made, altered and dropped at once:
+// only the answers of CreateTable, UpdateTable and DeleteTable show CREATING, UPDATING and
+// DELETING, as clients expect them to.
+func describe(stats itemstore.Stats, status string) tableDescription {
+	meta := stats.Meta
+	d := tableDescription{
+		TableName:   meta.Name,
+		TableStatus: status,
+		CreationDateTime: json.Number(
+			strconv.FormatFloat(float64(meta.Created)/1000, 'f', 3, 64)),
+		ProvisionedThroughput: throughputDescription{
+			ReadCapacityUnits: meta.ReadCapacity, WriteCapacityUnits: meta.WriteCapacity,
+		},
+		TableSizeBytes:            stats.Bytes,
+		ItemCount:                 stats.Items,
+		TableARN:                  tableARN(meta.World, meta.Name),
+		TableID:                   meta.ID,
+		DeletionProtectionEnabled: meta.DeletionProtection,
+	}
+	if meta.BillingMode == onDemand {
+		d.BillingModeSummary = &billingModeSummary{meta.BillingMode}
+	}
+	for i, part := range []itemstore.KeyAttribute{meta.Schema.Hash, meta.Schema.Range} {
+		if part.Name != "" {
+			d.AttributeDefinitions = append(d.AttributeDefinitions,
+				attributeDefinition{part.Name, part.Kind})
+			d.KeySchema = append(d.KeySchema,
+				keySchemaElement{part.Name, [...]string{"HASH", "RANGE"}[i]})
+		}
+	}
+	return d
+}
+
+// described answers with a description, under the name that the operation has for it.
+func described(name string, stats itemstore.Stats, status string) ([]byte, error) {
+	var a answer
+	if err := a.value(name, describe(stats, status)); err != nil {
+		return nil, err
+	}
+	return a.bytes(), nil
+}

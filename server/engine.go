@@ -1,0 +1,93 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/itemstore"
+	"github.com/runnel-stream/runnel/internal/shardlog"
+	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/internal/wal"
+	"github.com/runnel-stream/runnel/server/dynamo"
+	"github.com/runnel-stream/runnel/server/kinesis"
+)
+
+// engine is an open data directory and the services on it.
+type engine struct {
+	log      *wal.Log
+	shards   *shardlog.Store
+	kinesis  *kinesis.Service
+	services map[string]awswire.Service // by Call.Service
+}
+
+// openEngine opens the directory, recovers it, and makes the streams that are to be there.
+func openEngine(ctx context.Context, cfg Config) (*engine, error) {
+	log, err := wal.Open(wal.Config{
+		FS: cfg.FS, Dir: cfg.Dir, SyncInterval: cfg.SyncInterval, Logger: cfg.Logger,
+	})
+	if errors.Is(err, vfs.ErrLocked) {
+		return nil, fmt.Errorf("the data directory %s is in use by another server: stop that "+
+			"one, or take another directory: %w", cfg.Dir, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the data directory %s: %w", cfg.Dir, err)
+	}
+	e := &engine{log: log}
+	if err := e.start(ctx, cfg); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the data directory %s: %w", cfg.Dir, err),
+			e.close(ctx))
+	}
+	return e, nil
+}
+
+func (e *engine) start(ctx context.Context, cfg Config) error {
+	var err error
+	e.shards, err = shardlog.New(shardlog.Config{
+		Log: e.log, FS: cfg.FS, Dir: cfg.Dir, Now: cfg.Now, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	e.kinesis, err = kinesis.New(kinesis.Config{
+		Log: e.log, Shards: e.shards, StreamDelay: cfg.StreamDelay, Now: cfg.Now,
+		Logger: cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	e.services = map[string]awswire.Service{
+		awswire.Kinesis: e.kinesis,
+		awswire.DynamoDB: dynamo.New(dynamo.Config{
+			Items: itemstore.New(e.log), Now: cfg.Now, Logger: cfg.Logger,
+		}),
+	}
+	if err := e.log.Start(ctx); err != nil {
+		return err
+	}
+	if err := e.kinesis.Start(ctx); err != nil {
+		return err
+	}
+	world := awswire.World{Account: cfg.Account, Region: cfg.Region}
+	for _, stream := range cfg.Streams {
+		if err := e.kinesis.EnsureStream(ctx, world, stream.Name, stream.Shards); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close attempts every step: the services' own work ends, the log is checkpointed and the
+// directory released, the segments' writer ends.
+func (e *engine) close(ctx context.Context) error {
+	var faults []error
+	if e.kinesis != nil {
+		faults = append(faults, e.kinesis.Close())
+	}
+	faults = append(faults, e.log.Close(ctx))
+	if e.shards != nil {
+		faults = append(faults, e.shards.Close())
+	}
+	return errors.Join(faults...)
+}

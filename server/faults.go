@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/fault"
+)
+
+// refusal is the answer in the place of executing a call; nil if there is none.
+func refusal(in *awswire.Call, r fault.Refusal) *awswire.Error {
+	switch r {
+	case fault.InternalError:
+		return awswire.InternalFailure(in.Service)
+	case fault.Unavailable:
+		return awswire.Unavailable("a fault on request")
+	case fault.Throttle:
+		return throttling(in)
+	case fault.None, fault.LoseRequest:
+	}
+	return nil
+}
+
+// throttling is the error with which the API limits a rate: for data one that names provisioned
+// throughput, for everything else a general one.
+func throttling(in *awswire.Call) *awswire.Error {
+	if in.Service == awswire.DynamoDB {
+		switch in.Operation {
+		case "PutItem", "GetItem", "UpdateItem", "DeleteItem", "Scan", "Query",
+			"BatchGetItem", "BatchWriteItem", "TransactGetItems", "TransactWriteItems":
+			return &awswire.Error{
+				Code: "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+				Message: "The level of configured provisioned throughput for the table was " +
+					"exceeded. (a fault on request)",
+			}
+		}
+		return &awswire.Error{
+			Code:    "com.amazon.coral.availability#ThrottlingException",
+			Message: "Rate of requests exceeds the allowed throughput. (a fault on request)",
+		}
+	}
+	switch in.Operation {
+	case "PutRecord", "PutRecords", "GetRecords", "GetShardIterator":
+		return &awswire.Error{
+			Code:    "ProvisionedThroughputExceededException",
+			Message: "Rate exceeded. (a fault on request)",
+		}
+	}
+	return &awswire.Error{
+		Code: "LimitExceededException", Message: "Rate exceeded. (a fault on request)",
+	}
+}
+
+// delay waits, unless the client gives up or the server closes. If it is not ok, the client
+// has gone and the call is not executed.
+func (c *call) delay(ctx context.Context, d time.Duration) (ok bool) {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.server.hurry:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// commitLate executes the call on a goroutine of its own, that Close waits for, after the
+// decision's time or when Close hurries it; and does not return, but cuts the connection.
+func (c *call) commitLate(ctx context.Context, decision fault.Decision) {
+	done := make(chan struct{})
+	detached := context.WithoutCancel(ctx)
+	go func() {
+		defer close(done)
+		defer c.end()
+		c.delay(detached, decision.Delay+decision.CommitLate)
+		c.execute(detached, decision)
+	}()
+	if decision.Hang {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+	}
+	panic(http.ErrAbortHandler)
+}

@@ -1,0 +1,169 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/wal"
+)
+
+// writeTimeout is how long a client may take to read an answer.
+const writeTimeout = time.Minute
+
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	s.allow(w, 0) // whatever the connection's last answer set
+	if r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		s.health(w)
+		return
+	}
+	c := &call{server: s, w: w, weight: min(r.ContentLength, awswire.MaxBody)}
+	if c.weight < 0 {
+		c.weight = awswire.MaxBody // chunked: it says nothing of its length
+	}
+	if err := s.bodies.Acquire(r.Context(), c.weight); err != nil {
+		return // the client has gone
+	}
+	if c.begin(w, r) {
+		c.serve(r.Context())
+	}
+}
+
+// allow gives the client that long to read what is written; 0: no limit.
+func (s *Server) allow(w http.ResponseWriter, timeout time.Duration) {
+	var deadline time.Time
+	if timeout > 0 {
+		deadline = time.Now().Add(timeout)
+	}
+	// A writer without deadlines, as a test's recorder, does not need them.
+	_ = http.NewResponseController(w).SetWriteDeadline(deadline)
+}
+
+// call is one call under way. It holds memory of Config.MaxBodies, a place in Server.mu.calls
+// and a body of the pool, until end.
+type call struct {
+	server   *Server
+	w        http.ResponseWriter
+	engine   *engine
+	exchange *awswire.Exchange
+	weight   int64
+}
+
+// begin reads the call. If it is not ok, the request has been dealt with.
+func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
+	s := c.server
+	exchange, err := awswire.Begin(w, r)
+	if err != nil {
+		s.bodies.Release(c.weight)
+		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
+		return false
+	}
+	engine, now := s.enter()
+	if now != ready {
+		message := "runnel is starting: try again in a moment"
+		if now == closed {
+			message = "runnel is shutting down"
+		}
+		c.answer(exchange, nil, awswire.Unavailable(message))
+		exchange.Close()
+		s.bodies.Release(c.weight)
+		return false
+	}
+	c.engine, c.exchange = engine, exchange
+	return true
+}
+
+// end gives back what the call holds; nothing of it may be used after.
+func (c *call) end() {
+	c.exchange.Close()
+	c.server.bodies.Release(c.weight)
+	c.server.leave()
+}
+
+// serve draws the call's fate, executes it and answers.
+func (c *call) serve(ctx context.Context) {
+	x := c.exchange
+	decision := c.server.cfg.Faults.Draw(x.Call.Service, x.Call.Operation)
+	if decision.CommitLate > 0 && decision.Refuse == fault.None {
+		c.commitLate(ctx, decision) // which ends the call
+	}
+	defer c.end()
+	if !c.delay(ctx, decision.Delay) {
+		return
+	}
+	if decision.Refuse == fault.LoseRequest {
+		panic(http.ErrAbortHandler)
+	}
+	if refused := refusal(&x.Call, decision.Refuse); refused != nil {
+		c.answer(x, nil, refused)
+		return
+	}
+	if decision.LoseAnswer { // even if the client has given up meanwhile
+		c.execute(context.WithoutCancel(ctx), decision)
+		panic(http.ErrAbortHandler)
+	}
+	body, failure := c.execute(ctx, decision)
+	c.answer(x, body, failure)
+}
+
+func (c *call) answer(x *awswire.Exchange, body []byte, failure *awswire.Error) {
+	c.server.allow(c.w, writeTimeout)
+	if failure != nil {
+		x.Fail(failure)
+		return
+	}
+	x.Answer(body)
+}
+
+// execute runs the call and tells failures that are the caller's from those that are ours,
+// which are logged here and not told.
+func (c *call) execute(
+	ctx context.Context, decision fault.Decision,
+) (body []byte, failure *awswire.Error) {
+	in := &c.exchange.Call
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			c.server.cfg.Logger.Error("a call failed", "call", in.Service+"."+in.Operation,
+				"request", in.RequestID, "panic", thrown, "stack", string(debug.Stack()))
+			body, failure = nil, awswire.InternalFailure(in.Service)
+		}
+	}()
+	if len(decision.Records) > 0 || decision.ExpireIterator {
+		ctx = fault.WithDecision(ctx, decision)
+	}
+	body, err := c.engine.services[in.Service].Serve(ctx, in)
+	if err == nil {
+		return body, nil
+	}
+	if errors.As(err, &failure) {
+		return nil, failure
+	}
+	if errors.Is(err, wal.ErrStalled) { // before anything was decided
+		return nil, awswire.Unavailable(err.Error())
+	}
+	c.report(ctx, err)
+	return nil, awswire.InternalFailure(in.Service)
+}
+
+// report logs an internal failure, if it is one: not the client's going away, and a poisoned
+// log only once, since every call fails from then on.
+func (c *call) report(ctx context.Context, err error) {
+	log, in := c.server.cfg.Logger, &c.exchange.Call
+	text := fmt.Sprintf("%s.%s failed", in.Service, in.Operation)
+	var poisoned *wal.PoisonedError
+	switch {
+	case ctx.Err() != nil:
+		log.Debug(text, "request", in.RequestID, "error", err)
+	case errors.As(err, &poisoned):
+		c.server.poisonOnce.Do(func() {
+			log.Error(text+", and so will every write from now on", "error", err)
+		})
+	default:
+		log.Error(text, "request", in.RequestID, "error", err)
+	}
+}

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// health answers 200 "ok" if calls are served, and otherwise 503 with the reason.
+func (s *Server) health(w http.ResponseWriter) {
+	s.allow(w, writeTimeout)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	if reason := s.unhealthy(); reason != "" {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = fmt.Fprintln(w, reason)
+		return
+	}
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+func (s *Server) unhealthy() string {
+	s.mu.Lock()
+	engine, now := s.mu.engine, s.mu.state
+	s.mu.Unlock()
+	switch now {
+	case starting:
+		return "starting"
+	case closed:
+		return "shutting down"
+	}
+	if err := engine.log.Err(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// IsLoopback reports whether a host to listen on can be reached from this machine alone:
+// "localhost", 127.0.0.0/8 or ::1, with or without a port. An empty one, every interface, is
+// not.
+func IsLoopback(host string) bool {
+	if bare, _, err := net.SplitHostPort(host); err == nil {
+		host = bare
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && address.Unmap().IsLoopback()
+}

@@ -1,0 +1,149 @@
+package kinesis
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/shardlog"
+	"github.com/runnel-stream/runnel/internal/wal"
+)
+
+const (
+	snapshotVersion = 1
+	keySize         = 32
+)
+
+// catalogue is the streams and shards of a data directory: a state machine whose every change
+// stands in the log as a frame, in memory as a whole.
+type catalogue struct {
+	store shardStore
+
+	mu      sync.RWMutex // in wal.Log.Sequence: see the package comment
+	state   catalogueState
+	streams map[streamKey]*stream
+	lsn     wal.LSN // of the last change; what a reader waits for
+}
+
+// catalogueState is what the catalogue holds besides its streams.
+type catalogueState struct {
+	Seq     uint64      `json:"seq"`     // of the last change
+	At      int64       `json:"at"`      // when it was decided: the clock's floor at a start
+	Key     []byte      `json:"key"`     // seals iterators and page tokens; drawn once
+	NextLog shardlog.ID `json:"nextLog"` // the next shard's records
+	// DroppedAt and DroppedNumber are the latest creation of a stream (ms) and of a shard
+	// (seconds, as in sequence numbers) that is gone: what is created later is above both,
+	// so that a stream of the same name is told apart even if the clock stood still.
+	DroppedAt     int64 `json:"droppedAt"`
+	DroppedNumber int64 `json:"droppedNumber"`
+}
+
+// snapshot is the catalogue as Freeze writes it.
+type snapshot struct {
+	Version int `json:"version"`
+	catalogueState
+	Streams []*stream `json:"streams"`
+}
+
+func newCatalogue(store shardStore) *catalogue {
+	return &catalogue{
+		store:   store,
+		state:   catalogueState{NextLog: 1},
+		streams: make(map[streamKey]*stream),
+	}
+}
+
+// find returns the stream, or nil if there is none at that time. The caller holds the lock.
+func (c *catalogue) find(world awswire.World, name string, now int64) *stream {
+	st := c.streams[streamKey{world, name}]
+	if st == nil || st.gone(now) {
+		return nil
+	}
+	return st
+}
+
+// commit applies a change and appends it to the log. The caller holds the lock, inside
+// wal.Log.Sequence, and answers only after wal.Log.Wait(c.lsn).
+func (c *catalogue) commit(tx *wal.Tx, ch *change) error {
+	ch.Seq = c.state.Seq + 1
+	frame, err := json.Marshal(ch)
+	if err != nil {
+		return fmt.Errorf("write change %s %s: %w", ch.Op, ch.Name, err)
+	}
+	later, err := c.apply(ch)
+	if err != nil {
+		return err
+	}
+	c.lsn = tx.Append(wal.KindCatalogue, frame, later.run)
+	return nil
+}
+
+// Replay is part of wal.Machine.
+func (c *catalogue) Replay(_ wal.LSN, payload []byte) error {
+	var ch change
+	if err := json.Unmarshal(payload, &ch); err != nil {
+		return fmt.Errorf("read a change of the catalogue: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ch.Seq <= c.state.Seq {
+		return nil // the snapshot holds it
+	}
+	later, err := c.apply(&ch)
+	later.run()
+	return err
+}
+
+// Restore is part of wal.Machine. The shards' records are restored by their own machine.
+func (c *catalogue) Restore(data []byte) error {
+	var snap snapshot
+	if err := json.Unmarshal(data, &snap); err != nil {
+		return fmt.Errorf("read the catalogue's snapshot: %w", err)
+	}
+	if snap.Version != snapshotVersion {
+		return fmt.Errorf("the catalogue's snapshot has version %d, this runnel reads version %d: "+
+			"use the runnel that wrote it or a newer one", snap.Version, snapshotVersion)
+	}
+	streams := make(map[streamKey]*stream, len(snap.Streams))
+	for _, st := range snap.Streams {
+		if st == nil || streams[st.key()] != nil {
+			return fmt.Errorf("%w: a stream of the snapshot is missing or double", errChange)
+		}
+		if err := checkShards(st.Shards); err != nil {
+			return fmt.Errorf("stream %s: %w", st.Name, err)
+		}
+		if err := st.index(); err != nil {
+			return err
+		}
+		streams[st.key()] = st
+	}
+	if n := len(snap.Key); n != 0 && n != keySize {
+		return fmt.Errorf("%w: the snapshot's key has %d bytes", errChange, n)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state, c.streams = snap.catalogueState, streams
+	c.state.NextLog = max(c.state.NextLog, 1)
+	return nil
+}
+
+// Freeze is part of wal.Machine. Published streams are never changed, so the references are
+// the state.
+func (c *catalogue) Freeze() func(context.Context) ([]byte, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	snap := snapshot{Version: snapshotVersion, catalogueState: c.state}
+	snap.Streams = make([]*stream, 0, len(c.streams))
+	for _, st := range c.streams {
+		snap.Streams = append(snap.Streams, st)
+	}
+	return func(context.Context) ([]byte, error) {
+		data, err := json.Marshal(snap)
+		if err != nil {
+			return nil, fmt.Errorf("write the catalogue's snapshot: %w", err)
+		}
+		return data, nil
+	}
+}

@@ -1,0 +1,210 @@
+package kinesis
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/shardlog"
+)
+
+// The changes that the catalogue can undergo. The names stand in the log.
+const (
+	changeKey     = "key"     // draw the directory's key
+	changeCreate  = "create"  // a new stream
+	changeDelete  = "delete"  // a stream begins to be deleted
+	changeDrop    = "drop"    // a stream is gone, with its shards and their records
+	changeReshard = "reshard" // shards close and others open in their place
+	changeRetain  = "retain"  // another retention period
+	changeExpire  = "expire"  // closed shards go, whose data has expired
+)
+
+// change is one frame of the catalogue: a decision with everything that was drawn or measured
+// for it, so that applying it again gives the same state. Ranges, ids and times are written
+// out for that reason.
+type change struct {
+	Seq       uint64         `json:"seq"` // 1, 2, 3, …
+	Op        string         `json:"op"`
+	At        int64          `json:"at"` // ms since 1970
+	World     *awswire.World `json:"world,omitempty"`
+	Name      string         `json:"name,omitempty"`
+	Key       []byte         `json:"key,omitempty"`
+	Stream    *stream        `json:"stream,omitempty"`    // create
+	Until     int64          `json:"until,omitempty"`     // delete, reshard
+	Close     []uint32       `json:"close,omitempty"`     // reshard
+	Open      []*shard       `json:"open,omitempty"`      // reshard
+	Retention int64          `json:"retention,omitempty"` // retain: hours
+	Expire    []uint32       `json:"expire,omitempty"`    // expire
+}
+
+// shardStore is what the catalogue needs of shardlog.Store: it tells it which shards there are.
+// Readers see a shard sealed or deleted once the returned function is called.
+type shardStore interface {
+	Create(id shardlog.ID) *shardlog.Shard
+	Seal(id shardlog.ID) (published func())
+	Delete(id shardlog.ID) (published func())
+}
+
+// publications are what is left to do once a change is durable: to let the store's readers see
+// it. They do not block.
+type publications []func()
+
+func (p publications) run() {
+	for _, publish := range p {
+		publish()
+	}
+}
+
+// errChange says that a change does not fit the state: the log is not the one that the
+// catalogue was built from.
+var errChange = errors.New("the catalogue's log does not fit its state")
+
+// apply changes the state as ch says, and the store with it. It either does all of it or
+// returns an error and leaves everything as it was. The caller holds the lock, and runs the
+// publications once the change is durable.
+func (c *catalogue) apply(ch *change) (publications, error) {
+	if ch.Seq != c.state.Seq+1 {
+		return nil, fmt.Errorf("%w: change %d follows change %d", errChange, ch.Seq, c.state.Seq)
+	}
+	if ch.At <= 0 { // a shard that was closed then would count as open
+		return nil, fmt.Errorf("%w: change %d has no time", errChange, ch.Seq)
+	}
+	later, err := c.applyOp(ch)
+	if err != nil {
+		return nil, fmt.Errorf("change %d (%s %s): %w", ch.Seq, ch.Op, ch.Name, err)
+	}
+	c.state.Seq = ch.Seq
+	c.state.At = max(c.state.At, ch.At)
+	return later, nil
+}
+
+func (c *catalogue) applyOp(ch *change) (publications, error) {
+	switch ch.Op {
+	case changeKey:
+		if len(ch.Key) != keySize {
+			return nil, fmt.Errorf("%w: the key has %d bytes", errChange, len(ch.Key))
+		}
+		c.state.Key = slices.Clone(ch.Key)
+		return nil, nil
+	case changeCreate:
+		return nil, c.applyCreate(ch)
+	}
+	if ch.World == nil {
+		return nil, fmt.Errorf("%w: no world", errChange)
+	}
+	st := c.streams[streamKey{*ch.World, ch.Name}]
+	if st == nil {
+		return nil, fmt.Errorf("%w: no such stream", errChange)
+	}
+	switch ch.Op {
+	case changeDelete:
+		next := st.copy()
+		next.Phase, next.Until = statusDeleting, ch.Until
+		c.streams[st.key()] = next
+		return nil, nil
+	case changeDrop:
+		return c.applyDrop(st), nil
+	case changeReshard:
+		return c.applyReshard(st, ch)
+	case changeRetain:
+		next := st.copy()
+		next.Retention = ch.Retention
+		c.streams[st.key()] = next
+		return nil, nil
+	case changeExpire:
+		return c.applyExpire(st, ch)
+	default:
+		return nil, fmt.Errorf("%w: written by a newer version of runnel?", errChange)
+	}
+}
+
+func (c *catalogue) applyCreate(ch *change) error {
+	if ch.Stream == nil || c.streams[ch.Stream.key()] != nil {
+		return fmt.Errorf("%w: the stream is there already", errChange)
+	}
+	st := ch.Stream.copy()
+	if err := checkShards(st.Shards); err != nil {
+		return err
+	}
+	if err := st.index(); err != nil {
+		return err
+	}
+	c.streams[st.key()] = st
+	for _, sh := range st.Shards {
+		c.store.Create(sh.Log)
+		c.state.NextLog = max(c.state.NextLog, sh.Log+1)
+	}
+	return nil
+}
+
+func (c *catalogue) applyDrop(st *stream) (later publications) {
+	delete(c.streams, st.key())
+	c.state.DroppedAt = max(c.state.DroppedAt, st.Created)
+	for _, sh := range st.Shards {
+		c.state.DroppedNumber = max(c.state.DroppedNumber, sh.Created)
+		later = append(later, c.store.Delete(sh.Log))
+	}
+	return later
+}
+
+// applyReshard closes the parents before it opens the children, and publishes both at once.
+func (c *catalogue) applyReshard(st *stream, ch *change) (later publications, err error) {
+	next := st.copy()
+	for _, index := range ch.Close {
+		at := next.position(index)
+		if at < 0 || !next.Shards[at].open() {
+			return nil, fmt.Errorf("%w: shard %d is not open", errChange, index)
+		}
+		closed := *next.Shards[at]
+		closed.Closed = ch.At
+		next.Shards[at] = &closed
+	}
+	next.Shards = append(next.Shards, ch.Open...)
+	next.Next += uint32(len(ch.Open))
+	next.Phase, next.Until = statusUpdating, ch.Until
+	if err := checkShards(next.Shards); err != nil {
+		return nil, err
+	}
+	if err := next.index(); err != nil {
+		return nil, err
+	}
+	for _, index := range ch.Close {
+		later = append(later, c.store.Seal(next.Shards[next.position(index)].Log))
+	}
+	for _, sh := range ch.Open {
+		c.store.Create(sh.Log)
+		c.state.NextLog = max(c.state.NextLog, sh.Log+1)
+	}
+	c.streams[st.key()] = next
+	return later, nil
+}
+
+func (c *catalogue) applyExpire(st *stream, ch *change) (later publications, err error) {
+	next := st.copy()
+	var expired []*shard
+	for _, index := range ch.Expire {
+		at := next.position(index)
+		if at < 0 || next.Shards[at].open() {
+			return nil, fmt.Errorf("%w: shard %d is not closed", errChange, index)
+		}
+		expired = append(expired, next.Shards[at])
+		next.Shards = slices.Delete(next.Shards, at, at+1)
+	}
+	for _, sh := range expired {
+		later = append(later, c.store.Delete(sh.Log))
+	}
+	c.streams[st.key()] = next
+	return later, nil
+}
+
+// checkShards returns an error unless the shards are in the order of their indexes and none is
+// missing its log.
+func checkShards(shards []*shard) error {
+	for i, sh := range shards {
+		if sh == nil || sh.Log == 0 || (i > 0 && sh.Index <= shards[i-1].Index) {
+			return fmt.Errorf("%w: shard %d of %d is misplaced", errChange, i, len(shards))
+		}
+	}
+	return nil
+}

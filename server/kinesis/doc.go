@@ -1,0 +1,26 @@
+// Package kinesis is the Kinesis Data Streams API on runnel's own log: streams and shards are a
+// state machine over internal/wal (the catalogue), records are in internal/shardlog, and every
+// operation of the API is one file, op_*.go.
+//
+// # What is promised
+//
+//   - An answer stands for durable state. What an operation changes is decided, applied and
+//     appended to the log inside wal.Log.Sequence, and answered once the log is durable up to
+//     there. What an operation only reads is answered once the newest change that it could have
+//     seen is durable. So no client ever acts on something that a crash takes back.
+//   - Resharding is one frame: the parents' closing and the children's opening are both there
+//     after a crash or neither is. A record takes its shard under the catalogue's lock, so that
+//     every record of a parent stands in the log before the frame that closes it.
+//   - Sequence numbers have AWS's layout and grow within a shard, from parents to children, and
+//     from a deleted stream to one that is created again under the same name.
+//   - States that pass with time (CREATING, UPDATING, DELETING) are stored as an end of time and
+//     derived when asked for. No timer has to fire for them, so none can be lost in a crash.
+//
+// # Lock order
+//
+// wal.Log.Sequence, then the catalogue's lock, then whatever shardlog takes. Nothing waits for
+// the disk under the catalogue's lock.
+//
+// Texts of errors are those of AWS as they are known from its documentation and from suites of
+// open-source projects that were run against it; clients match on some of them.
+package kinesis

@@ -1,0 +1,179 @@
+package kinesis
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/shardlog"
+)
+
+type getRecordsInput struct {
+	ShardIterator *string
+	Limit         *integer
+	StreamARN     *string
+}
+
+// The limits of an answer (AWS, "GetRecords").
+const (
+	maxGetRecords = 10_000
+	maxGetBytes   = 10 << 20 // of data and partition keys
+)
+
+func (in *getRecordsInput) validate(v *violations) {
+	v.required("shardIterator", in.ShardIterator, iteratorRule)
+	v.number("limit", in.Limit, 1, maxGetRecords)
+	v.optional("streamARN", in.StreamARN, arnRule)
+}
+
+// getRecords reads from an iterator on. The answer always holds a fresh iterator, except at
+// the end of a closed shard, where it names the shard's children instead.
+func (s *Service) getRecords(
+	ctx context.Context, world awswire.World, in *getRecordsInput,
+) (any, error) {
+	sealer := s.sealer.Load()
+	it, err := sealer.openIterator(world, *in.ShardIterator)
+	if err != nil {
+		return nil, err
+	}
+	now := s.clock.read()
+	if now-it.issued > iteratorLife || fault.From(ctx).ExpireIterator {
+		return nil, iteratorExpired(it.issued, now)
+	}
+	if in.StreamARN != nil {
+		if there, name := splitARN(*in.StreamARN); there != world || name != it.stream {
+			return nil, invalid("StreamARN %s does not name the stream of the ShardIterator.",
+				*in.StreamARN)
+		}
+	}
+	read, err := s.read(ctx, world, it, in.limit())
+	if errors.Is(err, shardlog.ErrDeleted) {
+		return nil, shardMissing(world, it.stream, shardName(it.shard))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if read.children == nil {
+		it.issued, it.next = s.clock.read(), read.next
+		read.iterator = sealer.sealIterator(world, it)
+	}
+	return read.appendJSON()
+}
+
+func (in *getRecordsInput) limit() int {
+	if in.Limit == nil {
+		return maxGetRecords
+	}
+	return int(*in.Limit)
+}
+
+// reading is what a read has found.
+type reading struct {
+	shard    *shard
+	records  []shardlog.Record
+	next     uint64   // the index to go on from
+	behind   int64    // ms
+	children []*shard // not nil: the shard is closed and there is nothing more in it
+	iterator string   // "" at the end
+}
+
+// read returns the records from an iterator on, and how far behind the tip that is.
+func (s *Service) read(
+	ctx context.Context, world awswire.World, it iterator, limit int,
+) (*reading, error) {
+	st, now, err := s.view(ctx, world, it.stream)
+	if err != nil {
+		return nil, err
+	}
+	if st == nil || st.Created != it.created {
+		return nil, shardlog.ErrDeleted
+	}
+	sh := st.shard(it.shard, now)
+	if sh == nil {
+		return nil, shardlog.ErrDeleted
+	}
+	log := s.shards.Shard(sh.Log)
+	if log == nil {
+		return nil, shardlog.ErrDeleted
+	}
+	// Whether the shard is closed comes first, and the records' bounds after it: only then
+	// are the bounds final.
+	closed := !sh.open() && log.Sealed()
+	oldest, tip := log.Bounds()
+	records, err := log.Read(ctx, it.next, limit, maxGetBytes)
+	if err != nil {
+		return nil, fmt.Errorf("read stream %s, %s: %w", st.Name, sh.id(), err)
+	}
+	r := &reading{shard: sh, records: records, next: max(it.next, oldest)}
+	if n := len(records); n > 0 {
+		last := records[n-1]
+		r.next = last.Index + 1
+		if r.next < tip {
+			r.behind = max(1, now-last.Arrival)
+		}
+	}
+	if closed && r.next >= tip {
+		r.children = make([]*shard, 0, 2)
+		r.children = append(r.children, st.children(sh.Index)...)
+	}
+	return r, nil
+}
+
+// childDescription is the model's ChildShard.
+type childDescription struct {
+	ShardID      string `json:"ShardId"`
+	ParentShards []string
+	HashKeyRange hashKeyRange
+}
+
+// appendJSON writes the answer. It is written out by hand because it is hot.
+func (r *reading) appendJSON() (rawJSON, error) {
+	size := 512
+	for i := range r.records {
+		record := &r.records[i]
+		size += 192 + len(record.PartitionKey) + base64.StdEncoding.EncodedLen(len(record.Data))
+	}
+	dst := append(make([]byte, 0, size), `{"MillisBehindLatest":`...)
+	dst = strconv.AppendInt(dst, r.behind, 10)
+	if r.iterator != "" {
+		dst = append(dst, `,"NextShardIterator":`...)
+		dst = appendString(dst, r.iterator)
+	}
+	dst = append(dst, `,"Records":[`...)
+	for i := range r.records {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		record := &r.records[i]
+		dst = append(dst, `{"ApproximateArrivalTimestamp":`...)
+		dst = appendSeconds(dst, record.Arrival)
+		dst = append(dst, `,"Data":`...)
+		dst = appendBlob(dst, record.Data)
+		dst = append(dst, `,"PartitionKey":`...)
+		dst = appendString(dst, record.PartitionKey)
+		dst = append(dst, `,"SequenceNumber":"`...)
+		dst = r.shard.number(record.Index, record.Arrival).appendText(dst)
+		dst = append(dst, `"}`...)
+	}
+	dst = append(dst, ']')
+	if r.children != nil {
+		children := make([]childDescription, len(r.children))
+		for i, child := range r.children {
+			children[i] = childDescription{child.id(), nil, describeRange(child.Range)}
+			for _, parent := range child.Parents {
+				children[i].ParentShards = append(children[i].ParentShards, shardName(parent))
+			}
+		}
+		encoded, err := json.Marshal(children)
+		if err != nil {
+			return nil, err
+		}
+		dst = append(append(dst, `,"ChildShards":`...), encoded...)
+	}
+	return append(dst, '}'), nil
+}

@@ -1,0 +1,53 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wal"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+type mergeShardsInput struct {
+	target
+	ShardToMerge         *string
+	AdjacentShardToMerge *string
+}
+
+func (in *mergeShardsInput) validate(v *violations) {
+	v.required("shardToMerge", in.ShardToMerge, nameRule)
+	v.required("adjacentShardToMerge", in.AdjacentShardToMerge, nameRule)
+	in.target.validate(v)
+}
+
+// mergeShards closes two adjacent shards, in either order, and opens one in their place.
+func (s *Service) mergeShards(
+	ctx context.Context, world awswire.World, in *mergeShardsInput,
+) (any, error) {
+	return nil, s.changeStream(ctx, world, &in.target, func(
+		tx *wal.Tx, st *stream, now int64,
+	) error {
+		if status := st.status(now); status == statusCreating || status == statusDeleting {
+			return notActive(st, status)
+		}
+		first, err := reshardable(st, *in.ShardToMerge, now)
+		if err != nil {
+			return err
+		}
+		second, err := reshardable(st, *in.AdjacentShardToMerge, now)
+		if err != nil {
+			return err
+		}
+		if first == second || !first.Range.Adjacent(second.Range) {
+			return invalid("Shards %s and %s in stream %s under account %s are not an adjacent "+
+				"pair of shards eligible for merging",
+				first.id(), second.id(), st.Name, world.Account)
+		}
+		if err := mayReshard(st, "MergeShards", now); err != nil {
+			return err
+		}
+		joined := first.Range.Join(second.Range)
+		return s.catalogue.reshard(tx, st, []*shard{first, second}, []keyspace.Range{joined},
+			now, s.until(now))
+	})
+}

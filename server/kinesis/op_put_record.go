@@ -1,0 +1,61 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+)
+
+type putRecordInput struct {
+	target
+	putRecordEntry
+	SequenceNumberForOrdering *string
+}
+
+func (in *putRecordInput) validate(v *violations) {
+	in.putRecordEntry.validate(v, func() string { return "" })
+	v.optional("sequenceNumberForOrdering", in.SequenceNumberForOrdering, numberRule)
+	in.target.validate(v)
+}
+
+type putRecordOutput struct {
+	ShardID        string `json:"ShardId"`
+	SequenceNumber string
+}
+
+// putRecord stores one record. SequenceNumberForOrdering is only checked: the numbers of a key
+// always grow, over reshardings too.
+func (s *Service) putRecord(
+	ctx context.Context, world awswire.World, in *putRecordInput,
+) (any, error) {
+	if err := s.checkOrdering(world, in); err != nil {
+		return nil, err
+	}
+	var results [1]putResult
+	err := s.put(ctx, world, &in.target, []putRecordEntry{in.putRecordEntry}, results[:],
+		func(int) string { return "" })
+	if err != nil {
+		return nil, err
+	}
+	sh, number := results[0].shard, results[0].number
+	return &putRecordOutput{
+		ShardID:        sh.id(),
+		SequenceNumber: sh.number(number.Index, number.Arrival).String(),
+	}, nil
+}
+
+func (s *Service) checkOrdering(world awswire.World, in *putRecordInput) error {
+	if in.SequenceNumberForOrdering == nil {
+		return nil
+	}
+	n, err := parseNumber(*in.SequenceNumberForOrdering)
+	if err == nil && n.arrival <= s.clock.read()/1000 {
+		return nil
+	}
+	name, err := in.name(world)
+	if err != nil {
+		return err
+	}
+	return invalid("ExclusiveMinimumSequenceNumber %s used in PutRecord on stream %s under "+
+		"account %s is invalid.", *in.SequenceNumberForOrdering, name, world.Account)
+}

@@ -1,0 +1,233 @@
+package kinesis
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/shardlog"
+	"github.com/runnel-stream/runnel/internal/wal"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// maxData is the model's limit of a record's data in bytes; a stream's own is lower.
+const maxData = 10 << 20
+
+// putRecordEntry is a record of a request, with its hash key once it was validated.
+type putRecordEntry struct {
+	Data            []byte // nil: not there
+	PartitionKey    *string
+	ExplicitHashKey *string
+
+	hash keyspace.Key
+}
+
+// validate checks the entry whose members' names begin with prefix, and finds its hash key.
+// No name is built for an entry without a fault.
+func (e *putRecordEntry) validate(v *violations, prefix func() string) {
+	if e.Data == nil {
+		v.missing(prefix() + "data")
+	} else if len(e.Data) > maxData {
+		v.blob(prefix()+"data", len(e.Data), maxData)
+	}
+	if e.PartitionKey == nil {
+		v.missing(prefix() + "partitionKey")
+	} else if n := len(*e.PartitionKey); n < 1 || n > partitionKeyRule.max {
+		v.optional(prefix()+"partitionKey", e.PartitionKey, partitionKeyRule)
+	}
+	switch {
+	case e.ExplicitHashKey != nil:
+		var err error
+		if e.hash, err = keyspace.Parse(*e.ExplicitHashKey); err == nil {
+			return
+		}
+		if !hashKeyRule.matches(*e.ExplicitHashKey) {
+			v.optional(prefix()+"explicitHashKey", e.ExplicitHashKey, hashKeyRule)
+			return
+		}
+		v.fail(invalid("Invalid ExplicitHashKey. ExplicitHashKey must be in the range: "+
+			"[0, 2^128-1]. Specified value was %s", *e.ExplicitHashKey))
+	case e.PartitionKey != nil:
+		e.hash = keyspace.Of(*e.PartitionKey)
+	}
+}
+
+// size is what counts against the limits: data and partition key.
+func (e *putRecordEntry) size() int { return len(e.Data) + len(*e.PartitionKey) }
+
+// putResult is what became of an entry: its shard and number, or why it was not stored.
+type putResult struct {
+	shard   *shard
+	number  shardlog.Number
+	code    string // "": it was stored
+	message string
+}
+
+// fail notes why an entry of a shard was not stored.
+func (r *putResult) fail(code string, st *stream, sh *shard) {
+	r.code, r.message = code, "Internal service failure."
+	if code == codeThrottled {
+		r.message = "Rate exceeded for shard " + sh.id() + " in stream " + st.Name +
+			" under account " + st.World.Account + "."
+	}
+}
+
+// put stores the entries whose results have no code yet, and returns once they are durable.
+// member is what the names of an entry's members begin with, for messages.
+// After an error nobody knows whether they were stored, unless it is an *awswire.Error.
+func (s *Service) put(
+	ctx context.Context, world awswire.World, t *target, entries []putRecordEntry,
+	results []putResult, member func(i int) string,
+) error {
+	name, err := t.name(world)
+	if err != nil {
+		return err
+	}
+	size := 0
+	for i := range entries {
+		size += entries[i].size() + frameOverhead
+	}
+	c := s.catalogue
+	var refused error
+	var seen wal.LSN
+	err = s.log.Sequence(ctx, size, func(tx *wal.Tx) {
+		c.mu.RLock()
+		defer c.mu.RUnlock()
+		now := s.clock.read()
+		seen = c.lsn
+		st := c.find(world, name, now)
+		if st == nil || st.status(now) == statusCreating || st.status(now) == statusDeleting {
+			refused = streamNotFound(world, name)
+			return
+		}
+		if refused = st.tooLarge(entries, member); refused != nil {
+			return
+		}
+		var appended wal.LSN
+		appended, refused = s.appendEntries(tx, st, entries, results)
+		seen = max(seen, appended)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.log.Wait(ctx, seen); err != nil {
+		return err
+	}
+	return refused
+}
+
+// frameOverhead is more than what a record adds to its data and key in the log, with the
+// header of a batch of its own.
+const frameOverhead = 128
+
+// tooLarge returns an error if an entry is larger than the stream's records may be.
+func (st *stream) tooLarge(entries []putRecordEntry, member func(i int) string) error {
+	limit := int(st.MaxRecord) << 10
+	for i := range entries {
+		e := &entries[i]
+		if e.size() <= limit {
+			continue
+		}
+		name := member(i) + "data"
+		if len(e.Data) > limit {
+			var v violations
+			v.blob(name, len(e.Data), limit)
+			return v.err()
+		}
+		return invalid("The record at '%s' in a request to stream %s under account %s has %d "+
+			"bytes with its partition key, more than the stream's maximum record size of %d bytes.",
+			name, st.Name, st.World.Account, e.size(), limit)
+	}
+	return nil
+}
+
+// group is the entries of a request for one shard, in the request's order.
+type group struct {
+	shard   *shard
+	count   int
+	entries []shardlog.Entry
+	at      []int // the entries' places in the request
+}
+
+// groupByShard gives every entry whose result has no code yet to the open shard of its hash
+// key. The groups share two arrays, so that a request costs few allocations however many
+// shards it meets.
+func groupByShard(st *stream, entries []putRecordEntry, results []putResult) []*group {
+	of := make([]*group, len(entries))
+	byShard := make(map[*shard]*group)
+	var groups []*group
+	for i := range entries {
+		sh := st.route(entries[i].hash)
+		if code := results[i].code; code != "" {
+			results[i].fail(code, st, sh)
+			continue
+		}
+		g := byShard[sh]
+		if g == nil {
+			g = &group{shard: sh}
+			byShard[sh] = g
+			groups = append(groups, g)
+		}
+		g.count++
+		of[i] = g
+	}
+	all, at, from := make([]shardlog.Entry, len(entries)), make([]int, len(entries)), 0
+	for _, g := range groups {
+		to := from + g.count
+		g.entries, g.at = all[from:from:to], at[from:from:to]
+		from = to
+	}
+	for i, g := range of {
+		if g != nil {
+			e := &entries[i]
+			g.entries = append(g.entries,
+				shardlog.Entry{PartitionKey: *e.PartitionKey, Data: e.Data})
+			g.at = append(g.at, i)
+		}
+	}
+	return groups
+}
+
+// appendEntries appends the entries, one batch a shard. The caller holds the catalogue's lock,
+// so that none of the shards is closed meanwhile. If a shard takes nothing, its entries fail;
+// if none does, it returns the first shard's error.
+func (s *Service) appendEntries(
+	tx *wal.Tx, st *stream, entries []putRecordEntry, results []putResult,
+) (seen wal.LSN, err error) {
+	stored := false
+	for _, g := range groupByShard(st, entries, results) {
+		numbers, lsn, appendErr := s.appendBatch(tx, g.shard, g.entries)
+		if appendErr != nil {
+			if err == nil {
+				err = fmt.Errorf("put to stream %s, %s: %w", st.Name, g.shard.id(), appendErr)
+			}
+			for _, i := range g.at {
+				results[i].fail(codeRecordInternal, st, g.shard)
+			}
+			continue
+		}
+		stored = true
+		seen = lsn // of the last frame so far
+		for j, i := range g.at {
+			results[i].shard, results[i].number = g.shard, numbers[j]
+		}
+	}
+	if stored {
+		return seen, nil
+	}
+	return seen, err
+}
+
+func (s *Service) appendBatch(
+	tx *wal.Tx, sh *shard, entries []shardlog.Entry,
+) ([]shardlog.Number, wal.LSN, error) {
+	log := s.shards.Shard(sh.Log)
+	if log == nil {
+		return nil, 0, shardlog.ErrDeleted
+	}
+	numbers, lsn, err := log.Append(tx, entries)
+	if err == nil {
+		s.clock.notBefore(numbers[0].Arrival) // the store's clock, which may be ahead
+	}
+	return numbers, lsn, err
+}

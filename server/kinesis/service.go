@@ -1,0 +1,267 @@
+package kinesis
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/shardlog"
+	"github.com/runnel-stream/runnel/internal/wal"
+)
+
+// Config configures a Service. The zero value of a field means its default.
+type Config struct {
+	// Log is the data directory's log, opened and not yet started; Shards are its records,
+	// which are registered with the same log. Both required.
+	Log    *wal.Log
+	Shards *shardlog.Store
+	// StreamDelay is how long CREATING, UPDATING and DELETING last. Default 100 ms; below 0:
+	// no time at all.
+	StreamDelay time.Duration
+	// SweepEvery is how often data that has passed its retention period, and what is left of
+	// deleted streams, is removed. Default 1 minute, at least 1 ms.
+	SweepEvery time.Duration
+	Now        func() time.Time // default time.Now
+	Logger     *slog.Logger     // told of sweeps that fail; default slog.Default()
+}
+
+func (c Config) withDefaults() Config {
+	if c.StreamDelay == 0 {
+		c.StreamDelay = 100 * time.Millisecond
+	}
+	if c.SweepEvery == 0 {
+		c.SweepEvery = time.Minute
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Validate reports every fault of the configuration at once.
+func (c Config) Validate() error {
+	var faults []error
+	if c.Log == nil {
+		faults = append(faults, errors.New("kinesis: Config.Log is missing: open the log first"))
+	}
+	if c.Shards == nil {
+		faults = append(faults, errors.New("kinesis: Config.Shards is missing: "+
+			"make the record store first"))
+	}
+	if c.SweepEvery != 0 && c.SweepEvery < time.Millisecond {
+		faults = append(faults, fmt.Errorf("kinesis: Config.SweepEvery is %v: use at least 1ms",
+			c.SweepEvery))
+	}
+	return errors.Join(faults...)
+}
+
+// Service answers the Kinesis API. Safe for concurrent use.
+type Service struct {
+	cfg       Config
+	log       *wal.Log
+	shards    *shardlog.Store
+	catalogue *catalogue
+	clock     clock
+	sealer    atomic.Pointer[sealer] // nil before Start
+	sweeper   sweeper
+}
+
+var _ awswire.Service = (*Service)(nil)
+
+// errNotStarted is answered to calls before Start.
+var errNotStarted = errors.New("kinesis: Start was not called")
+
+// New makes the service and registers its catalogue with the log. Call it before Log.Start,
+// and Start after that.
+func New(cfg Config) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	s := &Service{
+		cfg:       cfg,
+		log:       cfg.Log,
+		shards:    cfg.Shards,
+		catalogue: newCatalogue(cfg.Shards),
+		clock:     clock{now: cfg.Now},
+	}
+	cfg.Log.Register(wal.KindCatalogue, s.catalogue)
+	return s, nil
+}
+
+// Start prepares the service once the log is started: it draws the directory's key at the
+// first start, and begins to sweep. ctx bounds the call; the sweeping goes on until Close.
+func (s *Service) Start(ctx context.Context) error {
+	s.restoreClock()
+	c := s.catalogue
+	err := s.change(ctx, 256, func(tx *wal.Tx, now int64) error {
+		if c.state.Key != nil {
+			return nil
+		}
+		key := make([]byte, keySize)
+		rand.Read(key) // never fails
+		return c.commit(tx, &change{Op: changeKey, At: now, Key: key})
+	})
+	if err != nil {
+		return fmt.Errorf("start the Kinesis service: %w", err)
+	}
+	sealer, err := newSealer(c.state.Key) // the key is drawn once and never changes
+	if err != nil {
+		return err
+	}
+	s.sealer.Store(sealer)
+	s.sweeper.start(ctx, s.cfg.SweepEvery, s.sweep)
+	return nil
+}
+
+// restoreClock goes on from the latest time that the data directory knows.
+func (s *Service) restoreClock() {
+	c := s.catalogue
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s.clock.notBefore(c.state.At)
+	for _, st := range c.streams {
+		for _, sh := range st.Shards {
+			if records := s.shards.Shard(sh.Log); records != nil {
+				s.clock.notBefore(records.LastArrival())
+			}
+		}
+	}
+}
+
+// Close stops the sweeping. Before Log.Close; calls that are under way end on their own.
+func (s *Service) Close() error {
+	s.sweeper.stop()
+	return nil
+}
+
+// Serve answers one call: see awswire.Service.
+func (s *Service) Serve(ctx context.Context, call *awswire.Call) ([]byte, error) {
+	if s.sealer.Load() == nil {
+		return nil, errNotStarted
+	}
+	serve, found := operations[call.Operation]
+	if !found {
+		return nil, unknownOperation(call.Operation)
+	}
+	return serve(s, ctx, call)
+}
+
+// operation answers the calls of one operation.
+type operation func(s *Service, ctx context.Context, call *awswire.Call) ([]byte, error)
+
+// rawJSON is an answer that its operation has encoded itself.
+type rawJSON []byte
+
+// handle makes an operation of its three steps: decode the members, check their constraints,
+// execute. An answer of nil is an empty body.
+func handle[In any, P input[In]](
+	execute func(*Service, context.Context, awswire.World, P) (any, error),
+) operation {
+	return func(s *Service, ctx context.Context, call *awswire.Call) ([]byte, error) {
+		in := P(new(In))
+		if err := decode(call.Body, in); err != nil {
+			return nil, err
+		}
+		var v violations
+		in.validate(&v)
+		if err := v.err(); err != nil {
+			return nil, err
+		}
+		out, err := execute(s, ctx, call.World, in)
+		if err != nil {
+			return nil, err
+		}
+		switch out := out.(type) {
+		case nil:
+			return nil, nil
+		case rawJSON:
+			return out, nil
+		default:
+			return json.Marshal(out)
+		}
+	}
+}
+
+// change runs decide under the catalogue's lock inside wal.Log.Sequence, and returns once what
+// it committed, and everything that it saw, is durable. size is about that of the frames.
+func (s *Service) change(
+	ctx context.Context, size int, decide func(tx *wal.Tx, now int64) error,
+) error {
+	c := s.catalogue
+	var decided error
+	var seen wal.LSN
+	err := s.log.Sequence(ctx, size, func(tx *wal.Tx) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		decided = decide(tx, s.clock.read())
+		seen = c.lsn
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.log.Wait(ctx, seen); err != nil {
+		return err
+	}
+	return decided
+}
+
+// changeStream is change for a stream that must be there.
+func (s *Service) changeStream(
+	ctx context.Context, world awswire.World, t *target,
+	decide func(tx *wal.Tx, st *stream, now int64) error,
+) error {
+	name, err := t.name(world)
+	if err != nil {
+		return err
+	}
+	return s.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
+		st := s.catalogue.find(world, name, now)
+		if st == nil {
+			return streamNotFound(world, name)
+		}
+		return decide(tx, st, now)
+	})
+}
+
+// view returns a stream as it is now, nil if it is not there, once everything that this
+// answer is made of is durable.
+func (s *Service) view(
+	ctx context.Context, world awswire.World, name string,
+) (st *stream, now int64, err error) {
+	c := s.catalogue
+	c.mu.RLock()
+	now = s.clock.read()
+	st, seen := c.find(world, name, now), c.lsn
+	c.mu.RUnlock()
+	return st, now, s.log.Wait(ctx, seen)
+}
+
+// viewTarget is view for a stream that must be there.
+func (s *Service) viewTarget(
+	ctx context.Context, world awswire.World, t *target,
+) (*stream, int64, error) {
+	name, err := t.name(world)
+	if err != nil {
+		return nil, 0, err
+	}
+	st, now, err := s.view(ctx, world, name)
+	if err == nil && st == nil {
+		err = streamNotFound(world, name)
+	}
+	return st, now, err
+}
+
+// until returns the end of a state that begins now.
+func (s *Service) until(now int64) int64 {
+	return now + max(s.cfg.StreamDelay, 0).Milliseconds()
+}

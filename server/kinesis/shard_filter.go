@@ -1,0 +1,71 @@
+package kinesis
+
+// shardFilter is the model's ShardFilter: which shards of a stream are asked for.
+type shardFilter struct {
+	Type      *string
+	ShardID   *string    `json:"ShardId,omitempty"`
+	Timestamp *timestamp `json:",omitempty"`
+}
+
+// The filter's types.
+const (
+	afterShardID    = "AFTER_SHARD_ID"
+	atTrimHorizon   = "AT_TRIM_HORIZON"
+	fromTrimHorizon = "FROM_TRIM_HORIZON"
+	atLatest        = "AT_LATEST"
+	atTimestamp     = "AT_TIMESTAMP"
+	fromTimestamp   = "FROM_TIMESTAMP"
+)
+
+var filterRule = textRule{max: 1 << 20, values: []string{
+	afterShardID, atTrimHorizon, fromTrimHorizon, atLatest, atTimestamp, fromTimestamp,
+}}
+
+func (f *shardFilter) validate(v *violations) {
+	v.required("shardFilter.type", f.Type, filterRule)
+	v.optional("shardFilter.shardId", f.ShardID, nameRule)
+	if f.Type == nil {
+		return
+	}
+	kind := *f.Type
+	if (f.ShardID != nil) != (kind == afterShardID) {
+		v.fail(invalid("ShardFilter has a ShardId if and only if its Type is %s; it is %s.",
+			afterShardID, kind))
+	}
+	if (f.Timestamp != nil) != (kind == atTimestamp || kind == fromTimestamp) {
+		v.fail(invalid("ShardFilter has a Timestamp if and only if its Type is %s or %s; it is %s.",
+			atTimestamp, fromTimestamp, kind))
+	}
+}
+
+// apply returns those of a stream's listed shards that the filter asks for. A time before the
+// horizon stands for the horizon: nothing older can be told.
+func (f *shardFilter) apply(st *stream, now int64) []*shard {
+	horizon := st.horizon(now)
+	keep := func(*shard) bool { return true }
+	switch *f.Type {
+	case afterShardID:
+		keep = func(sh *shard) bool { return sh.id() > *f.ShardID }
+	case atLatest:
+		keep = (*shard).open
+	case atTrimHorizon:
+		keep = openAt(horizon)
+	case atTimestamp:
+		keep = openAt(max(int64(*f.Timestamp), horizon))
+	case fromTimestamp:
+		from := max(int64(*f.Timestamp), horizon)
+		keep = func(sh *shard) bool { return sh.open() || sh.Closed >= from }
+	}
+	var kept []*shard
+	for _, sh := range st.listed(now) {
+		if keep(sh) {
+			kept = append(kept, sh)
+		}
+	}
+	return kept
+}
+
+// openAt tells the shards that were open at a time: opened by then, and not closed before.
+func openAt(at int64) func(*shard) bool {
+	return func(sh *shard) bool { return sh.Opened <= at && (sh.open() || sh.Closed >= at) }
+}

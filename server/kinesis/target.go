@@ -1,0 +1,57 @@
+package kinesis
+
+import (
+	"strings"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+)
+
+// target is how most requests name their stream: by StreamName, StreamARN or both. The
+// member StreamId is "reserved for future use" in the model and ignored.
+type target struct {
+	StreamName *string
+	StreamARN  *string
+}
+
+// validate checks the members, and that one of them is there.
+func (t *target) validate(v *violations) {
+	t.validateOptional(v)
+	if t.StreamName == nil && t.StreamARN == nil {
+		v.fail(invalid("Either StreamName or StreamARN must be provided."))
+	}
+}
+
+func (t *target) validateOptional(v *violations) {
+	v.optional("streamName", t.StreamName, nameRule)
+	v.optional("streamARN", t.StreamARN, arnRule)
+	if t.StreamName == nil || t.StreamARN == nil || !arnRule.matches(*t.StreamARN) {
+		return
+	}
+	if _, name := splitARN(*t.StreamARN); name != *t.StreamName {
+		v.fail(invalid("StreamARN %s and StreamName %s do not name the same stream.",
+			*t.StreamARN, *t.StreamName))
+	}
+}
+
+// name returns the stream's name. An ARN of another world names a stream that is not here.
+func (t *target) name(world awswire.World) (string, error) {
+	if t.StreamARN == nil {
+		return *t.StreamName, nil
+	}
+	there, name := splitARN(*t.StreamARN)
+	if there != world {
+		return "", streamNotFound(there, name)
+	}
+	return name, nil
+}
+
+// splitARN takes apart an ARN that matches arnPattern. The pattern is AWS's and wide: of what is
+// no ARN after all, the world is none.
+func splitARN(arn string) (awswire.World, string) {
+	head, name, _ := strings.Cut(arn, ":stream/")
+	parts := strings.Split(head, ":") // arn, partition, kinesis, region, account
+	if len(parts) != 5 {
+		return awswire.World{}, name
+	}
+	return awswire.World{Region: parts[3], Account: parts[4]}, name
+}

@@ -1,0 +1,148 @@
+// Package server puts the Kinesis API and the part of the DynamoDB API that lease tables need
+// on one port, over one data directory. Requests are told apart by their X-Amz-Target header;
+// the path plays no part, but for GET /health.
+//
+// An acknowledged call is durable, and nothing can be read before it is: see server/kinesis
+// and internal/wal. Here are the transport, the start and the end, and faults on request.
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Server serves one data directory. Its methods are safe for concurrent use.
+type Server struct {
+	cfg    Config
+	bodies *semaphore.Weighted // bytes of request bodies in memory
+	hurry  chan struct{}       // closed by Close: calls that wait on purpose go on
+
+	poisonOnce sync.Once // a poisoned log is logged once, not for every call
+
+	mu struct {
+		sync.Mutex
+		engine *engine // nil before Start has ended, and from Close on
+		state  state
+		calls  int           // under way
+		idle   chan struct{} // made by Close, closed when calls is 0
+	}
+	ended    chan struct{} // closed when Close has ended
+	endedErr error         // valid then
+}
+
+type state uint8
+
+const (
+	starting state = iota
+	ready
+	closed
+)
+
+// ErrClosed is returned by Start and Serve after Close.
+var ErrClosed = errors.New("the server is closed")
+
+// errStarted is returned by a second Start.
+var errStarted = errors.New("the server has been started before")
+
+// New makes a server that answers every call as unavailable until Start has ended. It opens
+// nothing.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	return &Server{
+		cfg: cfg, bodies: semaphore.NewWeighted(cfg.MaxBodies),
+		hurry: make(chan struct{}), ended: make(chan struct{}),
+	}, nil
+}
+
+// Open is New and Start.
+func Open(ctx context.Context, cfg Config) (*Server, error) {
+	s, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Start(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Start opens the data directory, recovers what was acknowledged, and makes the streams that
+// are to be there; then the server is ready. ctx bounds the start alone.
+func (s *Server) Start(ctx context.Context) error {
+	engine, err := openEngine(ctx, s.cfg)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	was := s.mu.state
+	if was == starting {
+		s.mu.engine, s.mu.state = engine, ready
+	}
+	s.mu.Unlock()
+	switch was {
+	case starting:
+		return nil
+	case ready:
+		return errors.Join(errStarted, engine.close(ctx))
+	default:
+		return errors.Join(ErrClosed, engine.close(ctx))
+	}
+}
+
+// Handler answers HTTP requests: for servers other than Serve's own.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
+
+// enter begins a call. The caller ends it with leave if the engine is not nil.
+func (s *Server) enter() (*engine, state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.state == ready {
+		s.mu.calls++
+	}
+	return s.mu.engine, s.mu.state
+}
+
+func (s *Server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.calls--; s.mu.calls == 0 && s.mu.idle != nil {
+		close(s.mu.idle)
+	}
+}
+
+// Close refuses further calls, waits for those under way, those that a fault has put off
+// included, until ctx ends, and closes the data directory. A further Close waits for the first
+// one, whatever its own ctx, and returns the same.
+func (s *Server) Close(ctx context.Context) error {
+	s.mu.Lock()
+	was, engine, idle := s.mu.state, s.mu.engine, make(chan struct{})
+	if was != closed {
+		s.mu.engine, s.mu.state, s.mu.idle = nil, closed, idle
+		if s.mu.calls == 0 {
+			close(idle)
+		}
+	}
+	s.mu.Unlock()
+	if was == closed {
+		<-s.ended
+		return s.endedErr
+	}
+	defer close(s.ended)
+	close(s.hurry)
+	if engine == nil {
+		return nil
+	}
+	select {
+	case <-idle:
+	case <-ctx.Done(): // the log refuses them once it is closed
+	}
+	s.endedErr = engine.close(ctx)
+	return s.endedErr
+}
