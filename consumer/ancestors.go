@@ -1,0 +1,85 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// allEnded reports whether the shards, and so all that they came from, have been processed to
+// their ends: the question before anything of their child is delivered.
+//
+// A shard whose lease stands is asked directly. One without a lease is either yet to come: its
+// parent is still being read and will create it; or it is over: never to be read, since the
+// application began after it, or ended long ago and cleaned away. What tells them apart is
+// whether one of its ancestors has a lease that has not ended. (To take a missing lease for an
+// ended one, as the KCL does, lets the child of a merge overtake a parent that was itself just
+// split off.)
+func (r *run) allEnded(ctx context.Context, ids []runnel.ShardID) (bool, error) {
+	a := &ancestors{run: r, known: map[runnel.ShardID]bool{}}
+	for _, id := range ids {
+		if ended, err := a.ended(ctx, id); !ended || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+type ancestors struct {
+	*run
+	known   map[runnel.ShardID]bool             // shards found to have ended
+	parents map[runnel.ShardID][]runnel.ShardID // of the listed shards; nil until needed
+}
+
+func (a *ancestors) ended(ctx context.Context, id runnel.ShardID) (bool, error) {
+	if a.known[id] {
+		return true, nil
+	}
+	ended, err := a.look(ctx, id)
+	if err == nil && ended {
+		a.known[id] = true
+	}
+	return ended, err
+}
+
+func (a *ancestors) look(ctx context.Context, id runnel.ShardID) (bool, error) {
+	l, err := a.table.Get(ctx, id)
+	if !errors.Is(err, lease.ErrGone) {
+		return err == nil && l.Ended(), err
+	}
+	if err := a.list(ctx); err != nil {
+		return false, err
+	}
+	for _, parent := range a.parents[id] {
+		if ended, err := a.ended(ctx, parent); !ended || err != nil {
+			return false, err
+		}
+	}
+	if len(a.parents[id]) == 0 {
+		return true, nil
+	}
+	// A parent may have ended since the first look, and created the lease before that.
+	l, err = a.table.Get(ctx, id)
+	if errors.Is(err, lease.ErrGone) {
+		return true, nil
+	}
+	return err == nil && l.Ended(), err
+}
+
+// list reads the stream's shards, afresh: the shard that is asked for is older than now.
+func (a *ancestors) list(ctx context.Context) error {
+	if a.parents != nil {
+		return nil
+	}
+	shards, err := a.shards.Shards(ctx, 0)
+	if err != nil {
+		return err
+	}
+	a.parents = make(map[runnel.ShardID][]runnel.ShardID, len(shards))
+	for _, s := range shards {
+		a.parents[s.ID] = s.Parents
+	}
+	return nil
+}

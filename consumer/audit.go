@@ -1,0 +1,150 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// ErrStreamGone is returned when the stream does not exist, or no longer.
+var ErrStreamGone = errors.New("there is no such stream: create it, or check its name, the " +
+	"region and the endpoint")
+
+// describe returns the stream's identity, and bounds of the time by its clock.
+func describe(ctx context.Context, cfg Config) (s lease.Stream, now bounds, err error) {
+	ctx, cancel := context.WithTimeout(ctx, cfg.CallTimeout)
+	defer cancel()
+	sent := time.Now()
+	out, err := cfg.Kinesis.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
+		StreamName: aws.String(cfg.Stream),
+	})
+	if notFound(err) {
+		err = errors.Join(ErrStreamGone, err)
+	}
+	if err != nil {
+		return s, now, fmt.Errorf("stream %s: %w", cfg.Stream, err)
+	}
+	now.earliest, now.latest = streamTime(sent, time.Now(), out.ResultMetadata)
+	summary := out.StreamDescriptionSummary
+	if summary == nil || summary.StreamCreationTimestamp == nil {
+		return s, now, fmt.Errorf("stream %s: the answer has no creation time", cfg.Stream)
+	}
+	if summary.StreamStatus == types.StreamStatusCreating {
+		return s, now, fmt.Errorf("stream %s is still being created", cfg.Stream)
+	}
+	return lease.Stream{Name: cfg.Stream, Created: *summary.StreamCreationTimestamp}, now, nil
+}
+
+type bounds struct{ earliest, latest time.Time }
+
+// audit compares the stream's shards with the table's leases, and creates what is missing. In
+// a new table that is everything; later nothing is, unless somebody deleted rows: splits and
+// merges are followed by the readers of the parents.
+func (r *run) audit(ctx context.Context) error {
+	stream, _, err := describe(ctx, r.cfg)
+	if err != nil {
+		return err
+	}
+	if stream.String() != r.stream.String() {
+		return &lease.StreamError{
+			Table: r.table.Name(), Want: stream.String(), Have: r.stream.String(),
+		}
+	}
+	// Leases first, shards second: a shard that is listed and has no lease had none.
+	leases, _, err := r.table.List(ctx)
+	if err != nil {
+		return err
+	}
+	shards, err := r.shards.Shards(ctx, 0)
+	if err != nil {
+		return err
+	}
+	r.once.begin(leases, shards)
+	g := newGenealogy(leases, shards)
+	var beginners map[runnel.ShardID]bool
+	if !r.claim.Synced || g.holes() {
+		if beginners, err = r.beginners(ctx, shards); err != nil {
+			return err
+		}
+	}
+	for _, l := range g.missing(beginners, r.claim.Origin, r.claim.Synced) {
+		if _, _, err := r.table.Create(ctx, l); err != nil {
+			return err
+		}
+	}
+	if !r.claim.Synced {
+		if err := r.table.Synced(ctx, r.claim); err != nil {
+			return err
+		}
+		r.claim.Synced = true
+	}
+	return r.sweep(ctx, leases, shards)
+}
+
+// beginners returns the shards at which the application begins: at the origin's time, those
+// that were open then, which is the same set whenever it is asked for; else those without
+// parents.
+func (r *run) beginners(
+	ctx context.Context, shards []shardmap.Shard,
+) (map[runnel.ShardID]bool, error) {
+	chosen := shards
+	if at := r.claim.Origin.At; !at.IsZero() {
+		var err error
+		chosen, err = shardmap.List(ctx, r.cfg.Kinesis, r.cfg.Stream, &types.ShardFilter{
+			Type: types.ShardFilterTypeAtTimestamp, Timestamp: aws.Time(at),
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	listed := make(map[runnel.ShardID]bool, len(shards))
+	for _, s := range shards {
+		listed[s.ID] = true
+	}
+	ids := map[runnel.ShardID]bool{}
+	for _, s := range chosen {
+		isListed := func(id runnel.ShardID) bool { return listed[id] }
+		if !r.claim.Origin.At.IsZero() || !slices.ContainsFunc(s.Parents, isListed) {
+			ids[s.ID] = true
+		}
+	}
+	return ids, nil
+}
+
+// sweep deletes the leases of shards that have ended and that two audits in a row did not find
+// in the stream: their records are gone, and so nobody asks for the leases. A table that Java
+// workers share is left to them.
+func (r *run) sweep(ctx context.Context, leases []lease.Lease, shards []shardmap.Shard) error {
+	if r.claim.Shared || len(shards) == 0 {
+		return nil
+	}
+	listed := make(map[runnel.ShardID]bool, len(shards))
+	for _, s := range shards {
+		listed[s.ID] = true
+	}
+	absent := map[runnel.ShardID]bool{}
+	for _, l := range leases {
+		if !l.Ended() || listed[l.Key] {
+			continue
+		}
+		if !r.absent[l.Key] {
+			absent[l.Key] = true
+			continue
+		}
+		if err := r.table.Delete(ctx, l); err != nil && !errors.Is(err, lease.ErrLost) {
+			return err
+		}
+	}
+	r.absent = absent
+	return nil
+}

@@ -1,0 +1,151 @@
+package consumer
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel/lease"
+	"github.com/runnel-stream/runnel/sink"
+)
+
+// API is what a worker needs of the Kinesis client of the AWS SDK.
+type API interface {
+	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
+		...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
+	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
+		*kinesis.ListShardsOutput, error)
+	GetShardIterator(context.Context, *kinesis.GetShardIteratorInput,
+		...func(*kinesis.Options)) (*kinesis.GetShardIteratorOutput, error)
+	GetRecords(context.Context, *kinesis.GetRecordsInput, ...func(*kinesis.Options)) (
+		*kinesis.GetRecordsOutput, error)
+}
+
+// Config configures a Worker. The zero value of an optional field means its default.
+type Config struct {
+	// Stream is the stream's name; required.
+	Stream string
+	// App is the application's name; it names the lease table. Required. All workers of a
+	// fleet have the same one.
+	App string
+	// WorkerID names this worker in the lease table. It must be unique in the fleet, and
+	// should be new with every process: two workers of one name each take the other's
+	// leases for their own. Default: the host's name, the process id and something random.
+	WorkerID string
+
+	Kinesis  API       // required
+	DynamoDB lease.API // required
+
+	// Handler or Sink, exactly one, takes the records.
+	Handler Handler
+	Sink    sink.Sink
+
+	// From is where to begin without a checkpoint; default Oldest. What the fleet's first
+	// worker was given holds for the table.
+	From From
+	// Once ends Run when everything that was in the stream at its start has been processed,
+	// by this worker or by others of the fleet.
+	Once bool
+
+	// Failover is how long a worker may be silent before others take its leases; all workers
+	// of a fleet, Java ones included, should have the same. Default 10 s, at least 100 ms.
+	Failover time.Duration
+	// MaxLeases is how many shards the worker reads at most; default 0, no limit.
+	MaxLeases int
+	// PollInterval is the longest pause between two reads of an idle shard; default 250 ms.
+	// (AWS allows 5 reads a second and shard, for all applications together.)
+	PollInterval time.Duration
+	// MaxRecords is how many records a read asks for; default and limit 10,000. A worker
+	// holds up to two reads of each shard in memory, of up to 10 MiB each.
+	MaxRecords int
+	// CheckpointInterval is the shortest time between two checkpoints of a shard in the
+	// table; default 1 s. What was processed since comes again after a crash.
+	CheckpointInterval time.Duration
+	// AuditInterval is how often the stream's shards are compared with the table's;
+	// default 2 min. Splits and merges do not wait for it.
+	AuditInterval time.Duration
+	// CallTimeout is the time that one read may take; default 20 s.
+	CallTimeout time.Duration
+	// StartTimeout is how long Run tries to reach stream and table at the start;
+	// default 30 s.
+	StartTimeout time.Duration
+	// ShutdownTimeout is the time to finish and hand over what is held; default 30 s.
+	ShutdownTimeout time.Duration
+
+	// Logger takes what goes wrong and is tried again; default: nothing is logged.
+	Logger *slog.Logger
+	// Observer is called for every event, by several goroutines at once. It must be quick.
+	Observer func(Event)
+}
+
+const maxRecords = 10_000 // of a GetRecords call (AWS, "GetRecords": Limit)
+
+func (c Config) withDefaults() Config {
+	if c.WorkerID == "" {
+		host, _ := os.Hostname()
+		c.WorkerID = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8])
+	}
+	defaultTo(&c.Failover, 10*time.Second)
+	defaultTo(&c.PollInterval, 250*time.Millisecond)
+	defaultTo(&c.CheckpointInterval, time.Second)
+	defaultTo(&c.AuditInterval, 2*time.Minute)
+	defaultTo(&c.CallTimeout, 20*time.Second)
+	defaultTo(&c.StartTimeout, 30*time.Second)
+	defaultTo(&c.ShutdownTimeout, 30*time.Second)
+	if c.MaxRecords == 0 {
+		c.MaxRecords = maxRecords
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Observer == nil {
+		c.Observer = func(Event) {}
+	}
+	return c
+}
+
+func defaultTo(field *time.Duration, value time.Duration) {
+	if *field == 0 {
+		*field = value
+	}
+}
+
+// Validate reports every fault of the configuration.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	fault(c.Stream == "", "Stream is required: the stream's name")
+	fault(c.App == "", "App is required: the application's name, which names the lease table")
+	fault(c.Kinesis == nil, "Kinesis is required: a client of the stream's endpoint")
+	fault(c.DynamoDB == nil, "DynamoDB is required: a client of the lease table's endpoint")
+	fault((c.Handler == nil) == (c.Sink == nil), "exactly one of Handler and Sink is required")
+	fault(c.Failover != 0 && c.Failover < 100*time.Millisecond,
+		"Failover is %s: it must be at least 100ms", c.Failover)
+	fault(c.MaxLeases < 0, "MaxLeases is negative: %d", c.MaxLeases)
+	fault(c.MaxRecords < 0 || c.MaxRecords > maxRecords,
+		"MaxRecords is %d: it must be 1 to %d", c.MaxRecords, maxRecords)
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"PollInterval", c.PollInterval}, {"CheckpointInterval", c.CheckpointInterval},
+		{"AuditInterval", c.AuditInterval}, {"CallTimeout", c.CallTimeout},
+		{"StartTimeout", c.StartTimeout}, {"ShutdownTimeout", c.ShutdownTimeout},
+	} {
+		fault(d.value < 0, "%s is negative: %s", d.name, d.value)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("consumer: %w", err)
+	}
+	return nil
+}

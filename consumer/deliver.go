@@ -1,0 +1,99 @@
+package consumer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/sink"
+)
+
+// delivery carries what a fetcher reads to a sink's writer, in order.
+type delivery struct {
+	*holding
+	writer sink.Writer
+	at     runnel.Position // handed to the writer up to here
+	last   runnel.Position // the last commit announced
+}
+
+// run delivers from d.at on until the shard's end, the worker's stop, or a failure. After a
+// *sink.MovedError it can be run again from where that says.
+func (d *delivery) run(ctx context.Context) (ending, []shardmap.Shard, error) {
+	f := d.fetch(ctx, d.first, d.at)
+	defer f.stop()
+	for {
+		var p page
+		select {
+		case <-ctx.Done():
+			return dropped, nil, context.Cause(ctx)
+		case <-d.stopping:
+			if ctx.Err() != nil { // killed: not even a flush
+				return dropped, nil, context.Cause(ctx)
+			}
+			return stopped, nil, d.commit(ctx, "flush", d.writer.Flush)
+		case p = <-f.pages:
+		}
+		if err := d.write(ctx, p); err != nil {
+			return 0, nil, err
+		}
+		switch {
+		case p.ended:
+			return finished, p.children, d.commit(ctx, "end", d.writer.End)
+		case p.caughtUp:
+			return caughtUp, nil, d.commit(ctx, "flush", d.writer.Flush)
+		}
+	}
+}
+
+// write hands a page over: one without records, too, so that the writer may commit by age.
+func (d *delivery) write(ctx context.Context, p page) error {
+	if p.trimmed != runnel.Start {
+		d.event(Event{Kind: Trimmed, Position: p.trimmed})
+	}
+	through := d.at
+	if n := len(p.records); n > 0 {
+		through = p.records[n-1].Position
+	}
+	if h, ok := d.writer.(*handlerWriter); ok {
+		h.behind = p.behind
+	}
+	c, err := d.writer.Write(ctx, p.records, through)
+	if err != nil {
+		return fmt.Errorf("write to the sink: %w", err)
+	}
+	d.at = through
+	if len(p.records) > 0 {
+		d.event(Event{
+			Kind: Delivered, Position: through, Records: len(p.records), Bytes: p.bytes,
+			Behind: p.behind,
+		})
+	}
+	d.committed(c)
+	return nil
+}
+
+func (d *delivery) commit(
+	ctx context.Context, what string, do func(context.Context) (sink.Committed, error),
+) error {
+	c, err := do(ctx)
+	if err != nil {
+		return fmt.Errorf("%s the sink's writer: %w", what, err)
+	}
+	d.committed(c)
+	return nil
+}
+
+// committed passes on what stands in the sink: to the keeper, for the lease row.
+func (d *delivery) committed(c sink.Committed) {
+	if c.End == d.last {
+		return
+	}
+	d.last = c.End
+	d.event(Event{Kind: Committed, Position: c.End})
+	if c.End != runnel.End { // that one is written with the children
+		d.keeper.post(c)
+	} else {
+		d.keeper.token(c.Token)
+	}
+}

@@ -1,0 +1,27 @@
+// Package consumer reads a stream with a fleet of workers.
+//
+// A Worker is one member of the fleet. Start as many as there is work for, in one process or
+// on many machines, under one application name; they divide the shards among themselves
+// through the lease table of that name alone (package lease), in which each shard also has its
+// checkpoint. A worker that disappears is replaced after the failover time.
+//
+// Records are handed over in order, one batch of a shard at a time, either to a Handler, at
+// least once, or to a sink.Sink, which makes that exactly once. No record of a shard is handed
+// over before its parents' last record has been processed and their ends checkpointed, and no
+// checkpoint passes a record that has not been processed.
+//
+// # How a worker works
+//
+// One goroutine coordinates: every half failover time it reads the table, sees whose counters
+// have moved, and takes what lease.Plan says. Each lease it holds has
+//
+//   - a keeper, which alone writes the lease's row: heartbeats, and the checkpoints that it is
+//     given. It never runs user code, so a slow handler does not lose its lease. A lease that
+//     could not be renewed for most of the failover time is dropped, and its reader cancelled,
+//     before another worker may take it;
+//   - a fetcher, which reads one batch ahead;
+//   - the deliverer, which calls the handler or the sink's writer.
+//
+// At the end of a shard the deliverer creates the children's leases, then writes the children
+// and SHARD_END into its own row, and only then starts the children it may start.
+package consumer

@@ -1,0 +1,61 @@
+package consumer
+
+import (
+	"time"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// EventKind says what happened.
+type EventKind string
+
+// The kinds of events, and which fields of Event they set beside the common ones.
+const (
+	// LeaseTaken: the worker holds the lease of a shard that nobody held.
+	LeaseTaken EventKind = "lease-taken"
+	// LeaseExpired: it took the lease over from Other, which had not renewed it in time.
+	LeaseExpired EventKind = "lease-expired"
+	// LeaseStolen: it took the lease from Other, which had more than its share.
+	LeaseStolen EventKind = "lease-stolen"
+	// LeaseLost: another worker took the lease, or it could not be renewed in time (Err).
+	LeaseLost EventKind = "lease-lost"
+	// LeaseReleased: the worker gave the lease back.
+	LeaseReleased EventKind = "lease-released"
+	// ShardStarted: reading begins after Position.
+	ShardStarted EventKind = "shard-started"
+	// ShardEnded: the shard was processed to its end, and Children go on.
+	ShardEnded EventKind = "shard-ended"
+	// CaughtUp: with Config.Once, the shard has been processed as far as asked.
+	CaughtUp EventKind = "caught-up"
+	// Delivered: the handler has returned for, or the sink has taken, Records records with
+	// Bytes bytes of data, up to Position; Behind is the distance to the tip.
+	Delivered EventKind = "delivered"
+	// Committed: everything up to Position has been processed, and stands in the sink.
+	Committed EventKind = "committed"
+	// Checkpointed: the lease row says so, too.
+	Checkpointed EventKind = "checkpointed"
+	// Moved: another worker's commit stood in the sink already; reading goes on after
+	// Position, and what was read beyond it is dropped.
+	Moved EventKind = "moved"
+	// Trimmed: records after Position were removed from the stream, by its retention time,
+	// before they were read.
+	Trimmed EventKind = "trimmed"
+	// Failed: something went wrong (Err) and will be tried again.
+	Failed EventKind = "failed"
+)
+
+// Event is one thing that a worker did or that happened to it.
+type Event struct {
+	Kind    EventKind
+	Time    time.Time
+	Worker  string
+	ShardID runnel.ShardID // "" in what concerns no single shard
+
+	Other    string
+	Position runnel.Position
+	Children []runnel.ShardID
+	Records  int
+	Bytes    int64
+	Behind   time.Duration
+	Err      error
+}

@@ -1,0 +1,85 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink"
+)
+
+// handlerSink makes a sink of a handler: its commit is the handler's return, and the truth of
+// what is processed is the lease row's checkpoint, since there is no other.
+type handlerSink struct {
+	handler  Handler
+	stopping <-chan struct{} // closed once no further attempt shall be made
+	failed   func(runnel.ShardID, error)
+}
+
+func (h *handlerSink) Open(_ context.Context, shard sink.Shard) (sink.Writer, error) {
+	return &handlerWriter{
+		handlerSink: h, shard: shard, committed: sink.Committed{End: shard.Checkpoint},
+	}, nil
+}
+
+type handlerWriter struct {
+	*handlerSink
+	shard     sink.Shard
+	committed sink.Committed
+	behind    time.Duration // of the records that the next Write takes
+}
+
+func (w *handlerWriter) Committed() sink.Committed { return w.committed }
+
+// errStopping ends the attempts of a failing handler when the worker is being stopped.
+var errStopping = errors.New("the worker is being stopped")
+
+// Write calls the handler until it succeeds.
+func (w *handlerWriter) Write(
+	ctx context.Context, records []runnel.Record, through runnel.Position,
+) (sink.Committed, error) {
+	batch := &Batch{
+		Stream: w.shard.Stream, ShardID: w.shard.ID, Records: records, Behind: w.behind,
+	}
+	for attempt := 1; len(records) > 0; attempt++ {
+		err := call(ctx, w.handler, batch)
+		if ctx.Err() != nil { // whatever it returned: the lease may be gone
+			return w.committed, context.Cause(ctx)
+		}
+		if err == nil {
+			break
+		}
+		w.failed(w.shard.ID, fmt.Errorf("the handler failed on %d records after %s: %w",
+			len(records), w.committed.End, err))
+		if !wait(ctx, backoff(attempt, longestBackoff), w.stopping) {
+			if ctx.Err() != nil {
+				return w.committed, context.Cause(ctx)
+			}
+			return w.committed, errStopping
+		}
+	}
+	w.committed.End = through
+	return w.committed, nil
+}
+
+// call makes an error of a handler's panic: one bad record must not end the process, which may
+// hold many shards.
+func call(ctx context.Context, handler Handler, batch *Batch) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return handler(ctx, batch)
+}
+
+func (w *handlerWriter) Flush(context.Context) (sink.Committed, error) { return w.committed, nil }
+
+func (w *handlerWriter) End(context.Context) (sink.Committed, error) {
+	return sink.Committed{End: runnel.End}, nil
+}
+
+func (w *handlerWriter) Close() error { return nil }

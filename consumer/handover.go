@@ -1,0 +1,145 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// handOver writes the last checkpoint and gives the lease back, or ends it. The keeper has
+// stopped; it is this goroutine that owns the row now.
+func (h *holding) handOver(ctx context.Context, how ending) ending {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, errShutdown) {
+		// The handler or the sink took too long to stop. What was committed before is
+		// handed over all the same.
+		ctx, cause, how = context.WithoutCancel(ctx), nil, stopped
+	}
+	var err error
+	switch {
+	case cause != nil:
+		err = cause
+	case how == finished:
+		err = h.keeper.settle(ctx, func(ctx context.Context, l lease.Lease) (lease.Lease, error) {
+			return h.table.Finish(ctx, l, h.keeper.endToken(), h.children)
+		})
+	default:
+		err = h.keeper.settle(ctx, h.table.Release)
+	}
+	switch {
+	case errors.Is(err, ErrKilled):
+		return dropped
+	case err != nil:
+		h.event(Event{Kind: LeaseLost, Err: err})
+		return dropped
+	case how == finished:
+		h.event(Event{Kind: ShardEnded, Children: h.children})
+	default:
+		if how == caughtUp {
+			h.event(Event{Kind: CaughtUp})
+		}
+		h.event(Event{Kind: LeaseReleased})
+	}
+	return how
+}
+
+// createChildren makes the leases of the shards that this one became, before its own row says
+// SHARD_END. It tries until it has done so or the lease is lost. A child that can be read once
+// this row says SHARD_END is created held, so that it need not wait to be found.
+func (h *holding) createChildren(ctx context.Context, children []shardmap.Shard) {
+	for attempt := 1; ctx.Err() == nil; attempt++ {
+		err := h.tryChildren(ctx, children)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			h.failed(h.first.Key, err)
+		}
+		wait(ctx, backoff(attempt, h.cfg.Failover/4), nil)
+	}
+}
+
+var errNoChildren = errors.New("the shard has ended, and the stream lists no shard that came " +
+	"from it")
+
+func (h *holding) tryChildren(ctx context.Context, children []shardmap.Shard) error {
+	if len(children) == 0 { // the sink knew of the end, or the server told no children
+		all, err := h.shards.Shards(ctx, 0)
+		if err != nil {
+			return err
+		}
+		children = shardmap.ChildrenOf(all, h.first.Key)
+		if len(children) == 0 && !h.forgotten(all) {
+			return errNoChildren
+		}
+	}
+	h.children = nil
+	for _, child := range children {
+		if err := h.createChild(ctx, child); err != nil {
+			return err
+		}
+		h.children = append(h.children, child.ID)
+	}
+	return nil
+}
+
+// forgotten reports whether the stream no longer lists the shard: then its children may be
+// gone as well, and the audit finds what is left of them.
+func (h *holding) forgotten(all []shardmap.Shard) bool {
+	for _, s := range all {
+		if s.ID == h.first.Key {
+			return false
+		}
+	}
+	return len(all) > 0
+}
+
+func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
+	startable := h.cfg.MaxLeases == 0 && !h.isStopping() && h.once.wants(child.ID)
+	if startable {
+		others := slices.DeleteFunc(slices.Clone(child.Parents), func(id runnel.ShardID) bool {
+			return id == h.first.Key
+		})
+		var err error
+		if startable, err = h.allEnded(ctx, others); err != nil {
+			return fmt.Errorf("look at the other parent of %s: %w", child.ID, err)
+		}
+	}
+	l := newLease(child, lease.Origin{Word: runnel.TrimHorizon})
+	if startable {
+		l.Owner = h.cfg.WorkerID
+	}
+	sent := time.Now()
+	stands, created, err := h.table.Create(ctx, l)
+	if err != nil {
+		return err
+	}
+	if !created && startable && stands.Owner == "" && !stands.Ended() {
+		// The other parent's reader made it, when this one was not finished yet.
+		sent = time.Now()
+		if stands, err = h.table.Take(ctx, stands, h.cfg.WorkerID); err == nil {
+			created = true
+		} else if !errors.Is(err, lease.ErrLost) {
+			return err
+		}
+	}
+	if created && startable {
+		h.adopted = append(h.adopted, adoption{lease: stands, sent: sent})
+	}
+	return nil
+}
+
+// newLease is the lease that a shard gets.
+func newLease(s shardmap.Shard, origin lease.Origin) lease.Lease {
+	r := s.Range
+	return lease.Lease{
+		Key: s.ID, Parents: s.Parents, Range: &r, From: origin.At,
+		Checkpoint: runnel.Position{Sequence: origin.Word},
+	}
+}

@@ -1,0 +1,229 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/lease"
+	"github.com/runnel-stream/runnel/sink"
+)
+
+// ErrLeaseExpired is the cause of a cancelled handler whose lease could not be renewed in time:
+// other workers may take it any moment now.
+var ErrLeaseExpired = errors.New("the lease could not be renewed in time")
+
+// keeper owns one lease's row as long as the worker holds it: nobody else in the process
+// writes it, so heartbeats and checkpoints never compete for the counter. Checkpoints that are
+// posted faster than they may be written are merged, and each stands for a heartbeat.
+//
+// The worker counts its time from before a write was sent, the others from after they saw it.
+// So the worker's time is over first, whatever the clocks say, as long as each runs evenly; a
+// tenth of the failover time is kept as a margin for that, and for the reader to stop.
+type keeper struct {
+	table    *lease.Table
+	failover time.Duration
+	interval time.Duration // between two checkpoints
+	written  func(sink.Committed)
+	failed   func(runnel.ShardID, error)
+
+	wake chan struct{} // one place: something was posted
+	quit chan struct{} // closed to end run after the write in hand
+
+	mu struct {
+		sync.Mutex
+		posted sink.Committed // the newest checkpoint to write
+		end    string         // the sink's token for the shard's end
+		early  bool           // a heartbeat is wanted now
+	}
+
+	// Owned by run while it runs, and by whoever waited for it afterwards.
+	held    lease.Lease
+	renewed time.Time // before the last successful write was sent
+	tried   time.Time // when the last write was sent, successful or not
+	misses  int       // failures in a row
+}
+
+func (r *run) newKeeper(held lease.Lease, renewed time.Time) *keeper {
+	return &keeper{
+		table: r.table, failover: r.cfg.Failover, failed: r.failed,
+		interval: min(r.cfg.CheckpointInterval, r.cfg.Failover/3),
+		wake:     make(chan struct{}, 1), quit: make(chan struct{}),
+		held: held, renewed: renewed, tried: renewed,
+	}
+}
+
+// post asks for a checkpoint, in its time; a newer one replaces it.
+func (k *keeper) post(c sink.Committed) {
+	k.mu.Lock()
+	k.mu.posted = c
+	k.mu.Unlock()
+	k.rouse()
+}
+
+// token keeps the sink's token for the shard's end, until the row says SHARD_END.
+func (k *keeper) token(token string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mu.end = token
+}
+
+func (k *keeper) endToken() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mu.end
+}
+
+// renewSoon asks for a heartbeat now, to find out whether the lease is still held.
+func (k *keeper) renewSoon() {
+	k.mu.Lock()
+	k.mu.early = true
+	k.mu.Unlock()
+	k.rouse()
+}
+
+func (k *keeper) rouse() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pending returns the checkpoint that the row does not hold yet.
+func (k *keeper) pending() (c sink.Committed, early, any bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c, early = k.mu.posted, k.mu.early
+	any = c.End.Sequence.IsNumber() && (c.End != k.held.Checkpoint || c.Token != k.held.Token)
+	return c, early, any
+}
+
+// lastPosted returns the newest checkpoint posted, if any.
+func (k *keeper) lastPosted() sink.Committed {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mu.posted
+}
+
+// deadline is when the worker gives the lease up for lost.
+func (k *keeper) deadline() time.Time { return k.renewed.Add(k.failover - k.failover/10) }
+
+// run keeps the lease until quit is closed or ctx is done, and then returns nil; otherwise it
+// returns why the lease is lost: an error that is lease.ErrLost or ErrLeaseExpired.
+func (k *keeper) run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(time.Until(k.due()))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.quit:
+			return nil
+		case <-k.wake:
+			continue // what is due may have changed
+		case <-timer.C:
+		}
+		if !time.Now().Before(k.deadline()) {
+			return fmt.Errorf("lease %s: %w", k.held.Key, ErrLeaseExpired)
+		}
+		if err := k.beat(ctx); errors.Is(err, lease.ErrLost) {
+			return err
+		}
+	}
+}
+
+// due is when the next write is: a checkpoint after its interval, a heartbeat after a third of
+// the failover time, the next attempt after a failure soon; and never after the deadline.
+func (k *keeper) due() time.Time {
+	_, early, checkpoint := k.pending()
+	var due time.Time
+	switch {
+	case k.misses > 0:
+		due = k.tried.Add(backoff(k.misses, k.failover/8))
+	case early:
+		due = k.tried
+	case checkpoint:
+		due = k.tried.Add(k.interval)
+	default:
+		third := k.failover / 3
+		due = k.tried.Add(third - rand.N(third/8+1))
+	}
+	if deadline := k.deadline(); due.After(deadline) {
+		return deadline
+	}
+	return due
+}
+
+// beat writes the row once.
+func (k *keeper) beat(ctx context.Context) error {
+	ctx, cancel := context.WithDeadline(ctx, k.deadline())
+	defer cancel()
+	c, _, checkpoint := k.pending()
+	k.mu.Lock()
+	k.mu.early = false
+	k.mu.Unlock()
+	sent := time.Now()
+	k.tried = sent
+	var (
+		held lease.Lease
+		err  error
+	)
+	if checkpoint {
+		held, err = k.table.Checkpoint(ctx, k.held, c.End, c.Token)
+	} else {
+		held, err = k.table.Renew(ctx, k.held)
+	}
+	if err != nil {
+		k.misses++
+		if !errors.Is(err, lease.ErrLost) && context.Cause(ctx) == nil {
+			k.failed(k.held.Key, err)
+		}
+		return err
+	}
+	k.held, k.renewed, k.misses = held, sent, 0
+	if checkpoint {
+		k.written(c)
+	}
+	return nil
+}
+
+// settle writes what is pending and then does last, when run has ended: while the lease is
+// held for sure, and with further attempts.
+func (k *keeper) settle(
+	ctx context.Context, last func(context.Context, lease.Lease) (lease.Lease, error),
+) error {
+	ctx, cancel := context.WithDeadlineCause(ctx, k.deadline(), ErrLeaseExpired)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		err := k.settleOnce(ctx, last)
+		if err == nil || errors.Is(err, lease.ErrLost) || !transient(err) {
+			return err
+		}
+		if !wait(ctx, backoff(attempt, k.failover/8), nil) {
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+func (k *keeper) settleOnce(
+	ctx context.Context, last func(context.Context, lease.Lease) (lease.Lease, error),
+) error {
+	if c, _, checkpoint := k.pending(); checkpoint {
+		held, err := k.table.Checkpoint(ctx, k.held, c.End, c.Token)
+		if err != nil {
+			return err
+		}
+		k.held = held
+		k.written(c)
+	}
+	held, err := last(ctx, k.held)
+	if err == nil {
+		k.held = held
+	}
+	return err
+}

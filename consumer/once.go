@@ -1,0 +1,134 @@
+package consumer
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// once tells when the work that was there at a worker's start is done. A shard is settled when
+// its lease says SHARD_END, or when somebody has processed it up to its tip, or past what
+// arrived before the start: this worker, whose reader says so, or another one, whose checkpoint
+// is probed by reading on from it. Shards that came later hold later records only.
+//
+// Workers do not wait for each other while they hold anything that others wait for: each gives
+// a settled shard back, and waits only for leases that others hold. So they cannot block one
+// another.
+type once struct {
+	since time.Time // the stream's time at the start, or a little later
+	// old are the shards that were there at the start; true for those that were closed, which
+	// are settled at their ends alone: to be at such a shard's tip says nothing of its end.
+	old map[runnel.ShardID]bool
+
+	// The coordinator's own.
+	done     map[runnel.ShardID]bool
+	settled  []runnel.ShardID // all shards of the table when all were settled, last time
+	finished bool
+}
+
+func newOnce(since time.Time) *once {
+	return &once{since: since, done: map[runnel.ShardID]bool{}}
+}
+
+func (o *once) isFinished() bool { return o != nil && o.finished }
+
+// begin notes the shards that are there at the start.
+func (o *once) begin(leases []lease.Lease, shards []shardmap.Shard) {
+	if o == nil || o.old != nil {
+		return
+	}
+	o.old = make(map[runnel.ShardID]bool, len(shards))
+	for _, l := range leases {
+		o.old[l.Key] = true // closed, unless it is still listed as open
+	}
+	for _, s := range shards {
+		o.old[s.ID] = !s.Open()
+	}
+}
+
+// wants reports whether the shard belongs to the work.
+func (o *once) wants(shard runnel.ShardID) bool {
+	if o == nil {
+		return true
+	}
+	_, old := o.old[shard]
+	return old
+}
+
+// caughtUp reports whether a read has come past what was there at the start.
+func (o *once) caughtUp(shard runnel.ShardID, p page) bool {
+	if o == nil || p.ended || o.old[shard] {
+		return false
+	}
+	return p.behind == 0 || o.past(p.records)
+}
+
+// past reports whether the last of the records arrived after the start.
+func (o *once) past(records []runnel.Record) bool {
+	n := len(records)
+	return n > 0 && records[n-1].ArrivalTime.After(o.since)
+}
+
+// unsettled returns the leases whose shards still have work, or sets once.finished. That takes
+// two looks at the table: one may see a parent's end and have missed its children, which were
+// created before.
+func (r *run) unsettled(
+	ctx context.Context, now time.Time, view []lease.Sighting,
+) []lease.Sighting {
+	o := r.once
+	for _, s := range o.filter(view) {
+		alive := s.Owner != "" && s.Owner != r.cfg.WorkerID && !s.Expired(now, r.cfg.Failover)
+		if alive && r.held[s.Key] == nil && r.probe(ctx, s.Lease) {
+			o.done[s.Key] = true
+		}
+	}
+	left := o.filter(view)
+	if len(left) > 0 || len(r.held) > 0 {
+		o.settled = nil
+		return left
+	}
+	keys := make([]runnel.ShardID, len(view))
+	for i, s := range view {
+		keys[i] = s.Key
+	}
+	o.finished = len(keys) > 0 && slices.Equal(keys, o.settled)
+	o.settled = keys
+	return left
+}
+
+// filter returns the leases that are not settled.
+func (o *once) filter(view []lease.Sighting) []lease.Sighting {
+	var left []lease.Sighting
+	for _, s := range view {
+		if !s.Ended() && o.wants(s.Key) && !o.done[s.Key] {
+			left = append(left, s)
+		}
+	}
+	return left
+}
+
+// probe reads on from another worker's checkpoint, and reports whether nothing that was there
+// at the start follows it.
+func (r *run) probe(ctx context.Context, l lease.Lease) bool {
+	const reads, records = 8, 2 // the record at the checkpoint, and the one after it
+	f := r.newFetcher(l, l.Processed(), records)
+	for range reads {
+		p, err := f.read(ctx)
+		switch {
+		case err != nil:
+			if ctx.Err() == nil && !throttled(err) {
+				r.failed(l.Key, err)
+			}
+			return false
+		case len(p.records) > 0:
+			return p.records[0].ArrivalTime.After(r.once.since)
+		case p.caughtUp || p.ended:
+			return p.caughtUp
+		}
+	}
+	return false
+}

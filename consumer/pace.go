@@ -1,0 +1,44 @@
+package consumer
+
+import "time"
+
+// pace decides how long to wait between two reads of a shard. While data flows it waits next
+// to nothing; an idle shard is read less and less often, down to one read per interval. A
+// throttle raises a floor under all waits, which then sinks slowly: against a server that
+// allows 5 reads a second it settles near 200 ms, and elsewhere it stays at nothing.
+type pace struct {
+	interval time.Duration // the longest wait of an idle shard
+	idle     time.Duration // the last wait for an empty shard; 0 after records
+	floor    time.Duration // learnt from throttles
+}
+
+const (
+	shortestWait = 5 * time.Millisecond  // at the tip: lets a batch gather
+	firstFloor   = 50 * time.Millisecond // after the first throttle
+	highestFloor = time.Second
+)
+
+// next returns the wait after a read that brought records or not, and left something unread
+// behind it or not.
+func (p *pace) next(records, more bool) time.Duration {
+	if p.floor -= p.floor / 32; p.floor < time.Millisecond {
+		p.floor = 0
+	}
+	switch {
+	case records && more:
+		p.idle = 0
+		return p.floor
+	case records || more: // at the tip, or in a stretch without records
+		p.idle = 0
+		return max(p.floor, min(shortestWait, p.interval))
+	default:
+		p.idle = min(max(2*p.idle, shortestWait), p.interval)
+		return max(p.floor, p.idle)
+	}
+}
+
+// throttle returns the wait after a read that was refused for coming too soon.
+func (p *pace) throttle() time.Duration {
+	p.floor = min(max(2*p.floor, firstFloor), highestFloor)
+	return p.floor
+}

@@ -1,0 +1,74 @@
+package consumer
+
+import (
+	"testing"
+	"time"
+)
+
+// A transcript of reads: what they bring, and the wait after each.
+func TestPace(t *testing.T) {
+	p := pace{interval: 250 * time.Millisecond}
+	const ms = time.Millisecond
+	for i, step := range []struct {
+		read string
+		want time.Duration
+	}{
+		{"records, more", 0},
+		{"records, more", 0},
+		{"records", 5 * ms},
+		{"nothing", 5 * ms}, {"nothing", 10 * ms}, {"nothing", 20 * ms}, {"nothing", 40 * ms},
+		{"nothing", 80 * ms}, {"nothing", 160 * ms}, {"nothing", 250 * ms}, {"nothing", 250 * ms},
+		{"records", 5 * ms}, {"nothing", 5 * ms},
+		{"more", 5 * ms}, // a stretch without records
+		{"throttle", 50 * ms}, {"throttle", 100 * ms}, {"throttle", 200 * ms},
+		{"records, more", 193750 * time.Microsecond}, // the floor sinks by 1/32
+		{"throttle", 387500 * time.Microsecond}, {"throttle", 775 * ms}, {"throttle", time.Second},
+		{"throttle", time.Second},
+	} {
+		var got time.Duration
+		switch step.read {
+		case "throttle":
+			got = p.throttle()
+		case "records, more":
+			got = p.next(true, true)
+		case "records":
+			got = p.next(true, false)
+		case "more":
+			got = p.next(false, true)
+		default:
+			got = p.next(false, false)
+		}
+		if got != step.want {
+			t.Fatalf("step %d, %s: wait %s, want %s", i, step.read, got, step.want)
+		}
+	}
+	for range 1000 {
+		p.next(true, true)
+	}
+	if p.floor != 0 {
+		t.Errorf("the floor stays at %s", p.floor)
+	}
+}
+
+// Against a server that allows five reads a second, with the records always there, most of the
+// five are used, and few reads are refused.
+func TestPaceSettles(t *testing.T) {
+	p := pace{interval: 250 * time.Millisecond}
+	var now, window time.Duration
+	calls, refused, done := 0, 0, 0
+	for now < 10*time.Minute {
+		if now-window >= time.Second {
+			window, calls = now.Truncate(time.Second), 0
+		}
+		if calls++; calls > 5 {
+			refused++
+			now += p.throttle()
+			continue
+		}
+		done++
+		now += p.next(true, true) + 2*time.Millisecond
+	}
+	if rate := float64(done) / now.Seconds(); rate < 3 || refused*5 > done {
+		t.Errorf("%.1f reads a second, %d refused of %d", rate, refused, done+refused)
+	}
+}

@@ -1,0 +1,169 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/lease"
+	"github.com/runnel-stream/runnel/sink"
+)
+
+// ending says how the work on a held lease came to its end.
+type ending int
+
+const (
+	dropped  ending = iota // lease lost, or worker killed: nothing more was written
+	stopped                // the worker is being stopped: handed over
+	caughtUp               // Config.Once: as far as asked; handed over
+	finished               // the shard has ended
+)
+
+// holding is a lease that the worker holds, from the taking to the handing over, and the
+// reading of its shard. It runs in a goroutine of its own.
+type holding struct {
+	*run
+	first  lease.Lease // as it was taken
+	keeper *keeper
+
+	// Set when it has ended, for the coordinator.
+	ending  ending
+	adopted []adoption // leases of children that are now held
+
+	children []runnel.ShardID // what the shard became, once that is known
+}
+
+// adoption is a lease that was created held, and when that was sent.
+type adoption struct {
+	lease lease.Lease
+	sent  time.Time
+}
+
+func (r *run) newHolding(held lease.Lease, renewed time.Time) *holding {
+	h := &holding{run: r, first: held, keeper: r.newKeeper(held, renewed)}
+	h.keeper.written = func(c sink.Committed) {
+		h.event(Event{Kind: Checkpointed, Position: c.End})
+	}
+	return h
+}
+
+func (h *holding) event(e Event) {
+	e.ShardID = h.first.Key
+	h.observe(e)
+}
+
+// work reads the shard until its end, the loss of the lease, or the worker's stop. life is
+// cancelled when everything is to be dropped.
+func (h *holding) work(life context.Context) {
+	ctx, cancel := context.WithCancelCause(life)
+	defer cancel(nil)
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		if err := h.keeper.run(ctx); err != nil {
+			cancel(err)
+		}
+	}()
+	how, children := h.process(ctx)
+	if how == finished {
+		h.createChildren(ctx, children)
+	}
+	close(h.keeper.quit)
+	<-kept
+	h.ending = h.handOver(ctx, how)
+}
+
+// process delivers the shard, and opens its writer again after a failure.
+func (h *holding) process(ctx context.Context) (ending, []shardmap.Shard) {
+	if how, ok := h.awaitParents(ctx); !ok {
+		return how, nil
+	}
+	for attempt := 1; ; attempt++ {
+		began := time.Now()
+		how, children, err := h.session(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return dropped, nil
+		case err == nil:
+			return how, children
+		case h.isStopping():
+			// The last commit is what is handed over.
+			return stopped, nil
+		}
+		h.failed(h.first.Key, err)
+		if time.Since(began) > longestBackoff {
+			attempt = 1
+		}
+		if !wait(ctx, backoff(attempt, longestBackoff), h.stopping) {
+			return stopped, nil // or dropped: handOver sees it
+		}
+	}
+}
+
+// awaitParents returns once the shard's parents have been processed to their ends.
+func (h *holding) awaitParents(ctx context.Context) (ending, bool) {
+	for attempt := 1; ; attempt++ {
+		ended, err := h.allEnded(ctx, h.first.Parents)
+		if ended {
+			return 0, true
+		}
+		if err != nil && ctx.Err() == nil {
+			h.failed(h.first.Key, err)
+		}
+		if !wait(ctx, backoff(attempt, min(time.Second, h.cfg.Failover/4)), h.stopping) {
+			return stopped, false
+		}
+	}
+}
+
+// session opens the sink's writer and delivers until the shard's end, the worker's stop or a
+// failure. The writer's word counts, not the checkpoint's.
+func (h *holding) session(ctx context.Context) (how ending, children []shardmap.Shard, err error) {
+	known := h.sinkShard()
+	writer, err := h.sink.Open(ctx, known)
+	if err != nil {
+		return 0, nil, fmt.Errorf("open the sink: %w", err)
+	}
+	defer func() {
+		if closing := writer.Close(); closing != nil && err == nil {
+			err = fmt.Errorf("close the sink: %w", closing)
+		}
+	}()
+	d := &delivery{
+		holding: h, writer: writer, at: writer.Committed().End, last: known.Checkpoint,
+	}
+	d.committed(writer.Committed()) // it may be ahead of the row
+	for {
+		if d.at == runnel.End {
+			return finished, nil, nil // the children are in the stream's list
+		}
+		h.event(Event{Kind: ShardStarted, Position: d.at})
+		how, children, err = d.run(ctx)
+		var moved *sink.MovedError
+		if !errors.As(err, &moved) {
+			return how, children, err
+		}
+		h.event(Event{Kind: Moved, Position: moved.To.End})
+		d.committed(moved.To)
+		d.at = moved.To.End
+		if h.isStopping() && d.at != runnel.End {
+			return stopped, nil, nil
+		}
+	}
+}
+
+// sinkShard tells the sink what the row says now: the keeper's checkpoints included, since a
+// writer may be opened again.
+func (h *holding) sinkShard() sink.Shard {
+	at := sink.Committed{End: h.first.Processed(), Token: h.first.Token}
+	if c := h.keeper.lastPosted(); c.End != runnel.Start {
+		at = c
+	}
+	return sink.Shard{
+		Stream: h.stream.Name, Created: h.stream.Created, ID: h.first.Key,
+		Parents: h.first.Parents, Checkpoint: at.End, Token: at.Token,
+	}
+}

@@ -1,0 +1,300 @@
+package consumer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/sink"
+)
+
+// chain is a sink in memory: for each shard the effects, and where they end, changed together
+// on condition that the end is as the writer knows it.
+type chain struct {
+	*chaos
+	batch int // commit when so many records are buffered
+
+	links map[runnel.ShardID]*links
+	lag   time.Duration // of a commit
+}
+
+type links struct {
+	effects []string
+	end     runnel.Position
+	commits int
+}
+
+func newChain(c *chaos, batch int) *chain {
+	return &chain{chaos: c, batch: batch, links: map[runnel.ShardID]*links{}}
+}
+
+func (s *chain) Open(ctx context.Context, shard sink.Shard) (sink.Writer, error) {
+	if s.chance(3) {
+		return nil, errCut
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.links[shard.ID]
+	if l == nil {
+		l = &links{}
+		s.links[shard.ID] = l
+	}
+	if l.end.Less(shard.Checkpoint) {
+		return nil, fmt.Errorf("the checkpoint %s is ahead of the sink, %s", shard.Checkpoint, l.end)
+	}
+	return &chainWriter{chain: s, links: l, committed: sink.Committed{End: l.end, Token: "t"}}, nil
+}
+
+type chainWriter struct {
+	*chain
+	links     *links
+	committed sink.Committed
+	buffer    []string
+	through   runnel.Position
+	opened    time.Time // of the buffer
+}
+
+func (w *chainWriter) Committed() sink.Committed { return w.committed }
+
+func (w *chainWriter) Write(
+	ctx context.Context, records []runnel.Record, through runnel.Position,
+) (sink.Committed, error) {
+	for _, r := range records {
+		if len(w.buffer) == 0 {
+			w.opened = time.Now()
+		}
+		w.buffer = append(w.buffer, string(r.Position.Sequence))
+	}
+	w.through = through
+	if len(w.buffer) >= w.batch || len(w.buffer) > 0 && time.Since(w.opened) > 5*time.Second {
+		return w.commit(ctx, through)
+	}
+	return w.committed, nil
+}
+
+func (w *chainWriter) Flush(ctx context.Context) (sink.Committed, error) {
+	if len(w.buffer) == 0 {
+		return w.committed, nil
+	}
+	return w.commit(ctx, w.through)
+}
+
+func (w *chainWriter) End(ctx context.Context) (sink.Committed, error) {
+	return w.commit(ctx, runnel.End)
+}
+
+func (w *chainWriter) Close() error { return nil }
+
+func (w *chainWriter) commit(ctx context.Context, end runnel.Position) (sink.Committed, error) {
+	if w.lag > 0 {
+		<-time.After(w.lag)
+	}
+	if w.chance(3) {
+		return w.committed, errCut
+	}
+	lost := w.chance(5)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.links.end != w.committed.End {
+		w.committed.End = w.links.end
+		w.buffer, w.through = nil, w.links.end
+		return w.committed, &sink.MovedError{To: w.committed}
+	}
+	w.links.effects = append(w.links.effects, w.buffer...)
+	w.links.end, w.links.commits = end, w.links.commits+1
+	if lost {
+		return w.committed, errCut
+	}
+	w.committed.End = end
+	w.buffer = nil
+	return w.committed, nil
+}
+
+// check compares the effects with the stream: each record once, in order.
+func (s *chain) check(f *fleet) {
+	f.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sh := range f.stream.shards {
+		var effects []string
+		if l := s.links[sh.id]; l != nil {
+			effects = l.effects
+		}
+		if len(effects) != len(sh.records) {
+			f.Errorf("%s: %d effects of %d records", sh.id, len(effects), len(sh.records))
+			continue
+		}
+		for i, r := range sh.records {
+			if effects[i] != *r.SequenceNumber {
+				f.Errorf("%s: effect %d is %s, want %s", sh.id, i, effects[i], *r.SequenceNumber)
+				break
+			}
+		}
+	}
+}
+
+func (s *chain) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, l := range s.links {
+		n += len(l.effects)
+	}
+	return n
+}
+
+func intoSink(s sink.Sink) func(*consumer.Config) {
+	return func(c *consumer.Config) { c.Handler, c.Sink = nil, s }
+}
+
+// A fleet whose workers are cut off, paused, robbed and killed writes each record exactly once
+// into a sink that keeps the contract.
+func TestSinkExactlyOnce(t *testing.T) {
+	for i := range 6 * soak() {
+		seed := uint64(i + 1)
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			bubble(t, 3, func(f *fleet) { exactlyOnce(f, seed) })
+		})
+	}
+}
+
+func exactlyOnce(f *fleet, seed uint64) {
+	c := &chaos{random: rand.New(rand.NewPCG(seed, 2))}
+	s := newChain(c, 20)
+	f.stream.fault = func(string, runnel.ShardID) error {
+		if c.chance(1) {
+			return errCut
+		}
+		return nil
+	}
+	workers, puts := 0, 0
+	start := func() *member {
+		workers++
+		return f.start(fmt.Sprintf("w%d", workers), intoSink(s), func(cfg *consumer.Config) {
+			cfg.MaxRecords = 9
+			cfg.AuditInterval = 30 * time.Second
+		})
+	}
+	live := []*member{start(), start(), start()}
+	for range 100 {
+		puts += len(f.stream.put("x", keys(1+c.pick(40))...))
+		switch i := c.pick(len(live)); c.pick(10) {
+		case 0:
+			f.stream.split(c.pick(100))
+		case 1, 2:
+			f.stream.merge(c.pick(100))
+		case 3:
+			live[i].Kill()
+			<-live[i].err
+			live[i] = start()
+		case 4, 5: // alive, writing, and unable to renew: others take over meanwhile
+			mend := live[i].link.cut()
+			time.AfterFunc(time.Duration(c.pick(30))*time.Second, mend)
+		case 6: // as a pause: a commit that takes longer than the failover time
+			s.mu.Lock()
+			s.lag = time.Duration(c.random.IntN(2)*c.random.IntN(20)) * time.Second
+			s.mu.Unlock()
+		}
+		<-time.After(time.Duration(c.pick(20_000)) * time.Millisecond)
+	}
+	c.mu.Lock()
+	c.calm, s.lag = true, 0
+	c.mu.Unlock()
+	f.await(40*failover, fmt.Sprintf("%d records (seed %d)", puts, seed), func() bool {
+		return s.count() >= puts
+	})
+	s.check(f)
+	f.Logf("seed %d: %d shards, %d workers, %d records, %d moved", seed, len(f.stream.shards),
+		workers, puts, len(f.happened(consumer.Moved)))
+}
+
+// A sink that is ahead of the checkpoint decides where reading begins, and one that has the
+// shard's end ends it, though the row knows of neither.
+func TestSinkIsTheTruth(t *testing.T) {
+	bubble(t, 2, func(f *fleet) {
+		c := &chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true}
+		s := newChain(c, 1000)
+		f.stream.put("a", keys(20)...)
+		f.stream.split(0)
+		f.stream.put("b", keys(20)...)
+		first, second := f.stream.shards[0], f.stream.shards[1]
+		done := &links{end: runnel.End}
+		for _, r := range first.records {
+			done.effects = append(done.effects, *r.SequenceNumber)
+		}
+		half := &links{}
+		for _, r := range second.records[:5] {
+			half.effects = append(half.effects, *r.SequenceNumber)
+			half.end.Sequence = runnel.SequenceNumber(*r.SequenceNumber)
+		}
+		s.links[first.id], s.links[second.id] = done, half
+		f.start("w1", intoSink(s), func(c *consumer.Config) { c.Once = true })
+		if err := <-f.workers["w1"].err; err != nil {
+			f.Fatal(err)
+		}
+		s.check(f)
+		if done.commits != 0 {
+			f.Errorf("%d commits to a shard that had ended", done.commits)
+		}
+	})
+}
+
+// A sink that buffers is told of the passing of time by writes without records, and is flushed
+// when the worker stops.
+func TestSinkCommitsByAge(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		s := newChain(&chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true}, 1000)
+		m := f.start("w1", intoSink(s))
+		<-time.After(time.Second)
+		f.stream.put("a", keys(5)...)
+		took := f.await(failover, "a commit by age", func() bool { return s.count() == 5 })
+		if took < 5*time.Second || took > 6*time.Second {
+			f.Errorf("committed after %s", took)
+		}
+		f.stream.put("b", keys(5)...)
+		<-time.After(time.Second)
+		m.stop()
+		if err := <-m.err; err != nil {
+			f.Fatal(err)
+		}
+		s.check(f)
+		if l := f.leases()[0]; l.Processed() != s.links[l.Key].end || l.Token != "t" || l.Owner != "" {
+			f.Errorf("handed over as %+v", l)
+		}
+	})
+}
+
+// Killed, a worker flushes nothing and releases nothing.
+func TestKillFlushesNothing(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		s := newChain(&chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true}, 1000)
+		ctx, kill := context.WithCancelCause(f.Context())
+		w, err := consumer.New(func() consumer.Config {
+			cfg := f.config("w1", &link{API: f.table})
+			intoSink(s)(&cfg)
+			return cfg
+		}())
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.stream.put("a", keys(5)...)
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx) }()
+		<-time.After(time.Second)
+		kill(consumer.ErrKilled)
+		if err := <-done; !errors.Is(err, consumer.ErrKilled) {
+			f.Errorf("got %v", err)
+		}
+		if s.count() != 0 || f.leases()[0].Owner != "w1" {
+			f.Errorf("%d effects; %+v", s.count(), f.leases()[0])
+		}
+		if err := w.Run(ctx); !errors.Is(err, consumer.ErrRan) {
+			f.Errorf("a second run: %v", err)
+		}
+	})
+}

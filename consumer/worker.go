@@ -1,0 +1,234 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/lease"
+	"github.com/runnel-stream/runnel/sink"
+)
+
+var (
+	// ErrKilled is returned by Run after Kill, or when its context was cancelled with
+	// ErrKilled as the cause.
+	ErrKilled = errors.New("the worker was killed")
+	// ErrRan is returned by a second Run: a worker runs once.
+	ErrRan = errors.New("the worker has run before: make another one")
+
+	errShutdown = errors.New("the worker's shutdown time is over")
+)
+
+// Worker is one member of a fleet.
+type Worker struct {
+	cfg    Config
+	ran    atomic.Bool
+	kill   sync.Once
+	killed chan struct{}
+}
+
+// New makes a worker. It calls nothing yet.
+func New(cfg Config) (*Worker, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Worker{cfg: cfg.withDefaults(), killed: make(chan struct{})}, nil
+}
+
+// ID returns the worker's name in the lease table.
+func (w *Worker) ID() string { return w.cfg.WorkerID }
+
+// Kill stops the worker without a goodbye, as a crash would: handlers are cancelled at once,
+// nothing is flushed, checkpointed or released. Run still waits for its goroutines.
+func (w *Worker) Kill() { w.kill.Do(func() { close(w.killed) }) }
+
+// Run makes the lease table if it is missing, and takes part in the fleet until ctx is done.
+// Then it lets the handlers and the sink finish what they have, checkpoints and gives its
+// leases back, for which there is Config.ShutdownTimeout, and returns nil. With Config.Once it
+// returns nil when the work is done, and the context's cause if it was stopped before.
+//
+// It returns an error that errors.Is tells apart: lease.ErrStream if the table belongs to
+// another stream, or the stream was created again; lease.ErrNative, lease.ErrNotLeases for a
+// table that cannot be shared; ErrStreamGone; ErrKilled; or whatever kept it from starting for
+// Config.StartTimeout. All other failures are tried again for as long as it runs, reported to
+// Config.Logger and Config.Observer.
+//
+// When Run returns, every goroutine it started has ended; so a handler that does not return
+// when its context is done holds it up.
+func (w *Worker) Run(ctx context.Context) error {
+	if w.ran.Swap(true) {
+		return ErrRan
+	}
+	// life ends when everything is to be dropped, graceful when it is to be handed over.
+	life, drop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer drop(nil)
+	graceful, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	over := make(chan struct{})
+	var guard sync.WaitGroup
+	guard.Go(func() { w.guard(ctx, graceful, stop, drop, over) })
+	defer guard.Wait()
+	defer close(over)
+
+	r := newRun(w.cfg, graceful.Done())
+	err := r.begin(graceful)
+	if err == nil {
+		err = r.coordinate(life)
+		stop(nil)
+		r.handBack(life)
+	}
+	switch {
+	case errors.Is(context.Cause(life), ErrKilled):
+		return ErrKilled
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrKilled):
+		return ErrKilled
+	case ctx.Err() != nil && w.cfg.Once && !r.once.isFinished():
+		return context.Cause(ctx)
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("consumer: %w", err)
+	}
+	return nil
+}
+
+// guard turns the end of ctx, and Kill, into the ends of graceful and life: in this order when
+// the worker is stopped, at once when it is killed. A reader that sees graceful end can so tell
+// by life which of the two it was.
+func (w *Worker) guard(
+	ctx, graceful context.Context, stop, drop context.CancelCauseFunc, over <-chan struct{},
+) {
+	select {
+	case <-over:
+		return
+	case <-w.killed:
+		drop(ErrKilled)
+		stop(ErrKilled)
+	case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), ErrKilled) {
+			drop(ErrKilled)
+		}
+		stop(context.Cause(ctx))
+	case <-graceful.Done(): // it ends by itself
+	}
+	timer := time.NewTimer(w.cfg.ShutdownTimeout)
+	defer timer.Stop()
+	select {
+	case <-over:
+		return
+	case <-w.killed:
+		drop(ErrKilled)
+	case <-timer.C:
+		drop(errShutdown)
+	}
+	<-over
+}
+
+// run is what lives during one Run. Its fields are set by begin and then belong to the
+// coordinator, but for those that are never changed: these are read by all.
+type run struct {
+	cfg      Config
+	stopping <-chan struct{} // closed when the worker is to stop and hand over
+	shards   *shardmap.Map
+	sink     sink.Sink
+	table    *lease.Table
+	stream   lease.Stream
+	once     *once
+
+	// The coordinator's own.
+	claim    lease.Claim
+	watch    lease.Watch
+	held     map[runnel.ShardID]*holding
+	ended    chan *holding
+	absent   map[runnel.ShardID]bool // ended leases that the last audit did not find listed
+	reported map[string]bool         // rows that cannot be read
+	seed     uint64
+}
+
+func newRun(cfg Config, stopping <-chan struct{}) *run {
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(cfg.WorkerID))
+	r := &run{
+		cfg: cfg, stopping: stopping, sink: cfg.Sink,
+		shards: shardmap.New(cfg.Kinesis, cfg.Stream),
+		held:   map[runnel.ShardID]*holding{}, ended: make(chan *holding),
+		reported: map[string]bool{}, seed: name.Sum64(),
+	}
+	if r.sink == nil {
+		r.sink = &handlerSink{handler: cfg.Handler, stopping: stopping, failed: r.failed}
+	}
+	return r
+}
+
+func (r *run) isStopping() bool {
+	select {
+	case <-r.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *run) observe(e Event) {
+	e.Time, e.Worker = time.Now(), r.cfg.WorkerID
+	r.cfg.Observer(e)
+}
+
+// failed reports what went wrong and will be tried again.
+func (r *run) failed(shard runnel.ShardID, err error) {
+	r.cfg.Logger.Warn("will try again", "worker", r.cfg.WorkerID, "stream", r.cfg.Stream,
+		"shard", string(shard), "error", err)
+	r.observe(Event{Kind: Failed, ShardID: shard, Err: err})
+}
+
+// begin reaches the stream and the table, and sees to it that every shard has a lease.
+func (r *run) begin(ctx context.Context) error {
+	giveUp := time.Now().Add(r.cfg.StartTimeout)
+	var now bounds
+	for _, step := range []func() error{
+		func() (err error) {
+			r.stream, now, err = describe(ctx, r.cfg)
+			return err
+		},
+		func() (err error) {
+			r.table, err = lease.New(lease.Config{
+				API: r.cfg.DynamoDB, Table: r.cfg.App, Stream: r.stream,
+				CallTimeout: min(5*time.Second, r.cfg.Failover/2),
+			})
+			return err
+		},
+		func() error { return r.table.Ensure(ctx) },
+		func() (err error) {
+			r.claim, err = r.table.Claim(ctx, r.cfg.From.origin(now.earliest))
+			return err
+		},
+		func() error {
+			if r.cfg.Once {
+				r.once = newOnce(now.latest)
+			}
+			return r.audit(ctx)
+		},
+	} {
+		for attempt := 1; ; attempt++ {
+			err := step()
+			if err == nil {
+				break
+			}
+			final := !transient(err) || errors.Is(err, ErrStreamGone) || !time.Now().Before(giveUp)
+			if final || ctx.Err() != nil {
+				return err
+			}
+			r.failed("", err)
+			if !wait(ctx, backoff(attempt, longestBackoff), nil) {
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}

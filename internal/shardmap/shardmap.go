@@ -1,0 +1,178 @@
+// Package shardmap knows the shards of a stream: it lists them, with parents, ranges and
+// whether they are open, and keeps the list fresh for those who share it.
+package shardmap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// API is what this package needs of the Kinesis client of the AWS SDK.
+type API interface {
+	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
+		*kinesis.ListShardsOutput, error)
+}
+
+// Shard is a shard of a stream.
+type Shard struct {
+	ID      runnel.ShardID
+	Parents []runnel.ShardID // those it came from: none, one (split) or two (merge)
+	Range   keyspace.Range
+	// First is the shard's first sequence number, and Last its last one: "" while it is open.
+	First, Last runnel.SequenceNumber
+}
+
+// Open reports whether the shard takes records.
+func (s Shard) Open() bool { return s.Last == "" }
+
+// ErrShard is returned for a listing that makes no sense.
+var ErrShard = errors.New("the stream's list of shards cannot be read")
+
+const (
+	pageSize    = 1000             // ListShards' default and what most streams fit in
+	attempts    = 6                // of one page; with the waits between them some 10 s
+	callTimeout = 10 * time.Second // of one call
+	minWait     = 50 * time.Millisecond
+	maxWait     = 3 * time.Second
+)
+
+// List returns the stream's shards in the order of ListShards, those of all pages: all of them
+// that are still kept, or what filter selects (nil: no filter). Throttling and outages are
+// retried for some seconds, listening to ctx.
+func List(
+	ctx context.Context, api API, stream string, filter *types.ShardFilter,
+) ([]Shard, error) {
+	in := &kinesis.ListShardsInput{
+		StreamName: aws.String(stream), ShardFilter: filter, MaxResults: aws.Int32(pageSize),
+	}
+	var shards []Shard
+	for {
+		out, err := page(ctx, api, in)
+		if err != nil {
+			return nil, fmt.Errorf("list the shards of stream %s: %w", stream, err)
+		}
+		for _, s := range out.Shards {
+			shard, err := read(s)
+			if err != nil {
+				return nil, fmt.Errorf("list the shards of stream %s: %w", stream, err)
+			}
+			shards = append(shards, shard)
+		}
+		if aws.ToString(out.NextToken) == "" {
+			return shards, nil
+		}
+		in = &kinesis.ListShardsInput{NextToken: out.NextToken, MaxResults: in.MaxResults}
+	}
+}
+
+func page(
+	ctx context.Context, api API, in *kinesis.ListShardsInput,
+) (*kinesis.ListShardsOutput, error) {
+	for attempt := 1; ; attempt++ {
+		out, err := call(ctx, api, in)
+		if err == nil || ctx.Err() != nil || attempt == attempts || !retryable(err) {
+			return out, err
+		}
+		longest := min(maxWait, minWait<<attempt)
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(longest/2 + rand.N(longest/2)):
+		}
+	}
+}
+
+func call(
+	ctx context.Context, api API, in *kinesis.ListShardsInput,
+) (*kinesis.ListShardsOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return api.ListShards(ctx, in)
+}
+
+// retryable reports whether the same call may succeed a little later: what is not an answer
+// of the API at all, throttling, and faults of the server.
+func retryable(err error) bool {
+	var answer smithy.APIError
+	if !errors.As(err, &answer) {
+		return true
+	}
+	switch answer.ErrorCode() {
+	case "LimitExceededException", "ResourceInUseException", "ThrottlingException",
+		"ProvisionedThroughputExceededException":
+		return true
+	}
+	return answer.ErrorFault() != smithy.FaultClient
+}
+
+func read(s types.Shard) (Shard, error) {
+	shard := Shard{ID: runnel.ShardID(aws.ToString(s.ShardId))}
+	fault := func(what string, err error) (Shard, error) {
+		return Shard{}, fmt.Errorf("%w: shard %q: %s: %w", ErrShard, shard.ID, what, err)
+	}
+	var err error
+	if shard.Range, err = hashRange(s.HashKeyRange); err != nil {
+		return fault("hash key range", err)
+	}
+	for _, parent := range []*string{s.ParentShardId, s.AdjacentParentShardId} {
+		if id := runnel.ShardID(aws.ToString(parent)); id != "" {
+			shard.Parents = append(shard.Parents, id)
+		}
+	}
+	if s.SequenceNumberRange != nil {
+		shard.First = runnel.SequenceNumber(aws.ToString(s.SequenceNumberRange.StartingSequenceNumber))
+		shard.Last = runnel.SequenceNumber(aws.ToString(s.SequenceNumberRange.EndingSequenceNumber))
+	}
+	return shard, nil
+}
+
+func hashRange(r *types.HashKeyRange) (keyspace.Range, error) {
+	if r == nil {
+		return keyspace.Range{}, errors.New("is missing")
+	}
+	start, err := keyspace.Parse(aws.ToString(r.StartingHashKey))
+	if err != nil {
+		return keyspace.Range{}, err
+	}
+	end, err := keyspace.Parse(aws.ToString(r.EndingHashKey))
+	return keyspace.Range{Start: start, End: end}, err
+}
+
+// Children reads the ChildShards that GetRecords returns at a shard's end.
+func Children(list []types.ChildShard) ([]Shard, error) {
+	children := make([]Shard, len(list))
+	for i, c := range list {
+		r, err := hashRange(c.HashKeyRange)
+		if err != nil {
+			return nil, fmt.Errorf("%w: child shard %q: %w", ErrShard, aws.ToString(c.ShardId), err)
+		}
+		children[i] = Shard{ID: runnel.ShardID(aws.ToString(c.ShardId)), Range: r}
+		for _, parent := range c.ParentShards {
+			children[i].Parents = append(children[i].Parents, runnel.ShardID(parent))
+		}
+	}
+	return children, nil
+}
+
+// ChildrenOf returns the shards that came from the given one.
+func ChildrenOf(shards []Shard, parent runnel.ShardID) []Shard {
+	var children []Shard
+	for _, s := range shards {
+		if slices.Contains(s.Parents, parent) {
+			children = append(children, s)
+		}
+	}
+	return children
+}

@@ -1,0 +1,88 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Create adds a lease if the table has none for the shard, and never touches one that is
+// there. It returns the lease that stands, and whether it is the one created here. A lease
+// may be created with an owner, who then holds it.
+func (t *Table) Create(ctx context.Context, l Lease) (Lease, bool, error) {
+	l.Stream, l.Hold = t.cfg.Stream.String(), rand.Text()
+	answer := t.put(ctx, l)
+	if answer == nil {
+		return l, true, nil
+	}
+	row, refused := conditionFailed(answer)
+	if row == nil {
+		var err error
+		if row, err = t.getItem(ctx, t.cfg.Table, t.key(l.Key)); err != nil {
+			return Lease{}, false, t.wrap("create", l.Key, errors.Join(answer, err))
+		}
+	}
+	if row == nil { // not created, or created and already deleted
+		if refused {
+			answer = ErrLost
+		}
+		return Lease{}, false, t.wrap("create", l.Key, answer)
+	}
+	stands, err := decode(row)
+	if err != nil {
+		return Lease{}, false, t.wrap("create", l.Key, err)
+	}
+	// Ours, if it stands as it was sent: then only the answer was lost.
+	return stands, stands.standsAs(l), nil
+}
+
+func (t *Table) put(ctx context.Context, l Lease) error {
+	ctx, cancel := t.call(ctx)
+	defer cancel()
+	_, err := t.cfg.API.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:                aws.String(t.cfg.Table),
+		Item:                     encode(l),
+		ConditionExpression:      aws.String("attribute_not_exists(#leaseKey)"),
+		ExpressionAttributeNames: map[string]string{"#leaseKey": attrKey},
+		ReturnValuesOnConditionCheckFailure: types.
+			ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	return err
+}
+
+// Delete removes a lease if it is as last seen; one that is already gone is no error.
+func (t *Table) Delete(ctx context.Context, seen Lease) error {
+	ctx, cancel := t.call(ctx)
+	defer cancel()
+	names, values := map[string]string{}, item{}
+	condition := asSeen(seen, names, values)
+	_, err := t.cfg.API.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName:                 aws.String(t.cfg.Table),
+		Key:                       t.key(seen.Key),
+		ConditionExpression:       aws.String(condition),
+		ExpressionAttributeNames:  names,
+		ExpressionAttributeValues: values,
+		ReturnValuesOnConditionCheckFailure: types.
+			ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	row, refused := conditionFailed(err)
+	if !refused {
+		if err != nil {
+			err = t.wrap("delete", seen.Key, err)
+		}
+		return err
+	}
+	if row == nil {
+		if row, err = t.getItem(ctx, t.cfg.Table, t.key(seen.Key)); err != nil {
+			return t.wrap("delete", seen.Key, err)
+		}
+	}
+	if row == nil {
+		return nil
+	}
+	return t.wrap("delete", seen.Key, ErrLost)
+}

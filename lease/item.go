@@ -1,0 +1,216 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// The attributes of a row, as DynamoDBLeaseSerializer names them, and our own.
+const (
+	attrKey           = "leaseKey"
+	attrOwner         = "leaseOwner"
+	attrCounter       = "leaseCounter"
+	attrCheckpoint    = "checkpoint"
+	attrSub           = "checkpointSubSequenceNumber"
+	attrSwitches      = "ownerSwitchesSinceCheckpoint"
+	attrParents       = "parentShardId"
+	attrChildren      = "childShardIds"
+	attrPending       = "pendingCheckpoint"
+	attrPendingSub    = "pendingCheckpointSubSequenceNumber"
+	attrPendingState  = "pendingCheckpointState"
+	attrStartingHash  = "startingHashKey"
+	attrEndingHash    = "endingHashKey"
+	attrStreamName    = "streamName"      // multi-stream rows of the KCL only
+	attrCheckpointOwn = "checkpointOwner" // KCL 3.x, a hand-over in progress
+	attrEntity        = "entityType"      // KCL 3.5 and later; absent means LEASE
+
+	attrToken  = "runnelToken"
+	attrFrom   = "runnelFrom"
+	attrStream = "runnelStream"
+	attrHold   = "runnelHold"
+)
+
+const entityLease = "LEASE"
+
+// errForeign is the decoder's answer to a row that is no lease.
+var errForeign = errors.New("not a lease")
+
+type item = map[string]types.AttributeValue
+
+// decode reads a row. Attributes that it does not know are left alone.
+func decode(row item) (Lease, error) {
+	if entity := text(row, attrEntity); entity != "" && entity != entityLease {
+		return Lease{}, errForeign
+	}
+	r := reader{row: row}
+	l := Lease{
+		Key:           runnel.ShardID(r.must(attrKey)),
+		Owner:         text(row, attrOwner),
+		Counter:       r.number(attrCounter, true),
+		Checkpoint:    r.position(attrCheckpoint, attrSub),
+		OwnerSwitches: r.number(attrSwitches, false),
+		Parents:       shards(row, attrParents),
+		Children:      shards(row, attrChildren),
+		Token:         text(row, attrToken),
+		Stream:        text(row, attrStream),
+		Hold:          text(row, attrHold),
+	}
+	if _, there := row[attrPending]; there {
+		l.Pending = r.position(attrPending, attrPendingSub)
+	}
+	if state, ok := row[attrPendingState].(*types.AttributeValueMemberB); ok {
+		l.PendingState = slices.Clone(state.Value)
+	}
+	if _, there := row[attrFrom]; there {
+		l.From = time.UnixMilli(r.number(attrFrom, true)).UTC()
+	}
+	l.Range = r.hashRange()
+	if name := text(row, attrStreamName); name != "" {
+		r.fail(attrStreamName, "%q: leases of several streams in one table are not supported", name)
+	}
+	return l, r.err
+}
+
+// reader reads attributes and keeps the first fault.
+type reader struct {
+	row item
+	err error
+}
+
+func (r *reader) fail(attribute, format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%s: %s", attribute, fmt.Sprintf(format, args...))
+	}
+}
+
+func (r *reader) must(attribute string) string {
+	value := text(r.row, attribute)
+	if value == "" {
+		r.fail(attribute, "is missing")
+	}
+	return value
+}
+
+func (r *reader) number(attribute string, required bool) int64 {
+	value, ok := r.row[attribute].(*types.AttributeValueMemberN)
+	if !ok {
+		if _, there := r.row[attribute]; there || required {
+			r.fail(attribute, "is not a number")
+		}
+		return 0
+	}
+	n, err := strconv.ParseInt(value.Value, 10, 64)
+	if err != nil {
+		r.fail(attribute, "is not an integer: %q", value.Value)
+	}
+	return n
+}
+
+func (r *reader) position(attribute, sub string) runnel.Position {
+	p := runnel.Position{
+		Sequence: runnel.SequenceNumber(r.must(attribute)),
+		Sub:      r.number(sub, false),
+	}
+	switch p.Sequence {
+	case runnel.TrimHorizon, runnel.Latest, runnel.AtTimestamp, runnel.ShardEnd:
+		p.Sub = 0 // means nothing beside a word; other programs keep things of their own there
+	default:
+		if !p.Sequence.IsNumber() || p.Sub < 0 {
+			r.fail(attribute, "is not a checkpoint: %q, %d", string(p.Sequence), p.Sub)
+		}
+	}
+	return p
+}
+
+func (r *reader) hashRange() *keyspace.Range {
+	low, high := text(r.row, attrStartingHash), text(r.row, attrEndingHash)
+	if low == "" && high == "" {
+		return nil
+	}
+	start, err := keyspace.Parse(low)
+	if err != nil {
+		r.fail(attrStartingHash, "%v", err)
+	}
+	end, err := keyspace.Parse(high)
+	if err != nil {
+		r.fail(attrEndingHash, "%v", err)
+	}
+	return &keyspace.Range{Start: start, End: end}
+}
+
+func text(row item, attribute string) string {
+	if value, ok := row[attribute].(*types.AttributeValueMemberS); ok {
+		return value.Value
+	}
+	return ""
+}
+
+func shards(row item, attribute string) []runnel.ShardID {
+	set, ok := row[attribute].(*types.AttributeValueMemberSS)
+	if !ok {
+		return nil
+	}
+	ids := make([]runnel.ShardID, len(set.Value))
+	for i, id := range set.Value {
+		ids[i] = runnel.ShardID(id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// encode makes the row of a new lease.
+func encode(l Lease) item {
+	row := item{
+		attrKey:        str(string(l.Key)),
+		attrCounter:    num(l.Counter),
+		attrCheckpoint: str(string(l.Checkpoint.Sequence)),
+		attrSub:        num(l.Checkpoint.Sub),
+		attrSwitches:   num(l.OwnerSwitches),
+	}
+	optional := func(attribute, value string) {
+		if value != "" {
+			row[attribute] = str(value)
+		}
+	}
+	optional(attrOwner, l.Owner)
+	optional(attrToken, l.Token)
+	optional(attrStream, l.Stream)
+	optional(attrHold, l.Hold)
+	if len(l.Parents) > 0 { // DynamoDB has no empty sets
+		row[attrParents] = set(l.Parents)
+	}
+	if len(l.Children) > 0 {
+		row[attrChildren] = set(l.Children)
+	}
+	if l.Range != nil {
+		row[attrStartingHash] = str(l.Range.Start.String())
+		row[attrEndingHash] = str(l.Range.End.String())
+	}
+	if !l.From.IsZero() {
+		row[attrFrom] = num(l.From.UnixMilli())
+	}
+	return row
+}
+
+func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func num(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+func set(ids []runnel.ShardID) types.AttributeValue {
+	values := make([]string, len(ids))
+	for i, id := range ids {
+		values[i] = string(id)
+	}
+	slices.Sort(values)
+	return &types.AttributeValueMemberSS{Value: slices.Compact(values)}
+}

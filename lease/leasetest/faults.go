@@ -1,0 +1,180 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/runnel-stream/runnel/lease"
+)
+
+var errCut = errors.New("the connection was cut")
+
+// lossy hands calls through and loses answers.
+type lossy struct {
+	lease.API
+	lose  int  // how many answers to lose
+	again bool // like an SDK that sends the request again after a cut
+	late  bool // the request arrives only before the next one
+	held  []func()
+}
+
+func (f *lossy) UpdateItem(
+	ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
+	held := f.held
+	f.held = nil
+	for _, send := range held {
+		send()
+	}
+	if f.lose == 0 {
+		return f.API.UpdateItem(ctx, in, opts...)
+	}
+	f.lose--
+	if f.late {
+		f.held = append(f.held, func() {
+			_, _ = f.API.UpdateItem(context.WithoutCancel(ctx), in, opts...)
+		})
+		return nil, errCut
+	}
+	if _, err := f.API.UpdateItem(ctx, in, opts...); err != nil {
+		return nil, err
+	}
+	if f.again {
+		return f.API.UpdateItem(ctx, in, opts...)
+	}
+	return nil, errCut
+}
+
+func (f *lossy) PutItem(
+	ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.PutItemOutput, error) {
+	out, err := f.API.PutItem(ctx, in, opts...)
+	if f.lose == 0 || err != nil {
+		return out, err
+	}
+	f.lose--
+	if f.again {
+		return f.API.PutItem(ctx, in, opts...)
+	}
+	return nil, errCut
+}
+
+func lostAnswers(b *bench) {
+	for _, again := range []bool{false, true} {
+		net := &lossy{API: b.api, again: again}
+		table := b.open(net, orders)
+		for _, op := range []string{"take", "renew", "checkpoint", "release", "finish"} {
+			net.lose = 1
+			l, created, err := table.Create(b.ctx(), fresh("shardId-000000000000"))
+			b.must(err)
+			if !created {
+				b.Fatalf("the creation was not recognised: %+v", l)
+			}
+			l = b.keep(table.Take(b.ctx(), l, "w1"))
+			net.lose = 1
+			got, err := holderWrites(b, table)[op](l)
+			if err != nil || got.Counter != l.Counter+1 {
+				b.Fatalf("%s (again: %v): %+v, %v", op, again, got, err)
+			}
+			b.stands(got)
+			b.must(table.Delete(b.ctx(), got))
+		}
+	}
+}
+
+func lateWrite(b *bench) {
+	for _, first := range []string{"renew", "checkpoint"} {
+		for _, second := range []string{"renew", "checkpoint", "release", "finish"} {
+			l := b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), "w1"))
+			net := &lossy{API: b.api, lose: 1, late: true}
+			writes := holderWrites(b, b.open(net, orders))
+			if _, err := writes[first](l); !errors.Is(err, errCut) {
+				b.Fatalf("%s: %v, want no answer", first, err)
+			}
+			got, err := writes[second](l) // is overtaken by the first
+			if err != nil || got.Counter < l.Counter+1 {
+				b.Fatalf("%s after %s: %+v, %v", second, first, got, err)
+			}
+			b.stands(got)
+			b.must(b.table.Delete(b.ctx(), got))
+
+			// The same late write, after another worker has taken the lease, is lost.
+			l = b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), "w1"))
+			net.lose = 1
+			if _, err := writes[first](l); !errors.Is(err, errCut) {
+				b.Fatalf("%s: %v, want no answer", first, err)
+			}
+			robbed := b.keep(b.table.Take(b.ctx(), l, "w2"))
+			_, err = writes[second](l)
+			b.lost(err)
+			b.stands(robbed)
+			b.must(b.table.Delete(b.ctx(), robbed))
+		}
+	}
+}
+
+func claimed(b *bench) {
+	origin := lease.Origin{Word: "LATEST", At: orders.Created}
+	net := &lossy{API: b.api, lose: 1}
+	claim, err := b.open(net, orders).Claim(b.ctx(), origin)
+	b.must(err)
+	want := lease.Claim{Origin: lease.Origin{Word: "LATEST", At: orders.Created.UTC()}}
+	if claim.Origin.Word != want.Origin.Word || !claim.Origin.At.Equal(want.Origin.At) ||
+		claim.Synced || claim.Shared {
+		b.Fatalf("claimed %+v", claim)
+	}
+	b.must(b.table.Synced(b.ctx(), claim))
+	want.Synced = true
+	// A second worker wishes for something else and gets what the first one wrote.
+	again, err := b.table.Claim(b.ctx(), lease.Origin{})
+	b.must(err)
+	if !reflect.DeepEqual(again, want) {
+		b.Fatalf("claimed again %+v, want %+v", again, want)
+	}
+	for _, stream := range []lease.Stream{
+		{Name: "payments", Created: orders.Created},
+		{Name: "orders", Created: orders.Created.Add(1e6)}, // 1 ms
+	} {
+		_, err := b.open(b.api, stream).Claim(b.ctx(), origin)
+		var refused *lease.StreamError
+		if !errors.As(err, &refused) || !errors.Is(err, lease.ErrStream) {
+			b.Fatalf("%s: %v", stream, err)
+		}
+	}
+}
+
+func sharedTable(b *bench) {
+	b.put(item{
+		"leaseKey": str("shardId-000000000000"), "leaseCounter": num("41"),
+		"checkpoint": str("TRIM_HORIZON"), "leaseOwner": str("java"),
+	})
+	claim, err := b.table.Claim(b.ctx(), lease.Origin{})
+	b.must(err)
+	if !claim.Shared {
+		b.Fatalf("claimed %+v", claim)
+	}
+	b.must(b.table.Synced(b.ctx(), claim))
+	leases, skipped, err := b.table.List(b.ctx())
+	b.must(err)
+	if len(leases) != 1 || len(skipped) != 0 {
+		b.Fatalf("%+v %v", leases, skipped)
+	}
+	_ = b.keep(b.table.Take(b.ctx(), leases[0], "w1")) // stamps the row
+	other := lease.Stream{Name: "orders", Created: orders.Created.Add(1e9)}
+	if _, err := b.open(b.api, other).Claim(b.ctx(), lease.Origin{}); !errors.Is(err, lease.ErrStream) {
+		b.Fatalf("a recreated stream: %v", err)
+	}
+}
+
+func nativeTable(b *bench) {
+	b.put(item{
+		"leaseKey": str("Migration3.0"), "cv": str("CLIENT_VERSION_3X"),
+		"entityType": str("CLIENT_VERSION_MIGRATION"),
+	})
+	if _, err := b.table.Claim(b.ctx(), lease.Origin{}); !errors.Is(err, lease.ErrNative) {
+		b.Fatalf("got %v", err)
+	}
+}

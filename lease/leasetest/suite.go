@@ -1,0 +1,341 @@
+// Package leasetest holds what a lease table must do, as a suite that runs against any
+// DynamoDB endpoint, and a DynamoDB in memory for tests that want a fault at one exact call.
+package leasetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// Run runs the suite as subtests. api returns a client of the endpoint under test; tables are
+// made under names of their own, "leasetest-…", and deleted if the client can delete tables.
+func Run(t *testing.T, api func(t *testing.T) lease.API) {
+	for _, c := range []struct {
+		name string
+		run  func(*bench)
+	}{
+		{"a lease is created once", createOnce},
+		{"the life of a lease", life},
+		{"a stale writer is refused", staleWriter},
+		{"one of many takers wins", manyTakers},
+		{"a lost answer is recognised", lostAnswers},
+		{"a late write of one's own is no loss", lateWrite},
+		{"unknown attributes survive every write", unknownAttributes},
+		{"rows of other kinds are skipped", otherRows},
+		{"a scan of several pages", manyPages},
+		{"the table knows its stream", claimed},
+		{"a Java table is shared", sharedTable},
+		{"a native KCL 3 table is refused", nativeTable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := &bench{T: t, api: api(t), name: "leasetest-" + rand.Text()}
+			b.table = b.open(b.api, orders)
+			b.must(b.table.Ensure(b.ctx()))
+			if d, ok := b.api.(deleter); ok {
+				t.Cleanup(func() {
+					_, err := d.DeleteTable(context.WithoutCancel(t.Context()),
+						&dynamodb.DeleteTableInput{TableName: &b.name})
+					if err != nil {
+						t.Errorf("clean-up: %v", err)
+					}
+				})
+			}
+			c.run(b)
+		})
+	}
+}
+
+type deleter interface {
+	DeleteTable(context.Context, *dynamodb.DeleteTableInput, ...func(*dynamodb.Options)) (
+		*dynamodb.DeleteTableOutput, error)
+}
+
+var orders = lease.Stream{Name: "orders", Created: time.UnixMilli(1_700_000_000_123)}
+
+// bench is what a case works with.
+type bench struct {
+	*testing.T
+	api   lease.API
+	name  string
+	table *lease.Table
+}
+
+func (b *bench) ctx() context.Context { return b.Context() }
+
+func (b *bench) open(api lease.API, stream lease.Stream) *lease.Table {
+	b.Helper()
+	table, err := lease.New(lease.Config{API: api, Table: b.name, Stream: stream})
+	b.must(err)
+	return table
+}
+
+func (b *bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) keep(l lease.Lease, err error) lease.Lease {
+	b.Helper()
+	b.must(err)
+	return l
+}
+
+func (b *bench) stands(want lease.Lease) {
+	b.Helper()
+	got := b.keep(b.table.Get(b.ctx(), want.Key))
+	if !reflect.DeepEqual(got, want) {
+		b.Fatalf("the row is\n%+v, want\n%+v", got, want)
+	}
+}
+
+func (b *bench) lost(err error) {
+	b.Helper()
+	if !errors.Is(err, lease.ErrLost) {
+		b.Fatalf("got %v, want ErrLost", err)
+	}
+}
+
+func fresh(id runnel.ShardID) lease.Lease {
+	return lease.Lease{
+		Key: id, Checkpoint: runnel.Position{Sequence: runnel.TrimHorizon},
+		Range: &keyspace.Range{Start: keyspace.Key{}, End: keyspace.Max},
+	}
+}
+
+func at(sequence string, sub int64) runnel.Position {
+	return runnel.Position{Sequence: runnel.SequenceNumber(sequence), Sub: sub}
+}
+
+func (b *bench) create(l lease.Lease) lease.Lease {
+	b.Helper()
+	made, created, err := b.table.Create(b.ctx(), l)
+	b.must(err)
+	if !created {
+		b.Fatalf("%s was there already", l.Key)
+	}
+	return made
+}
+
+func createOnce(b *bench) {
+	l := fresh("shardId-000000000002")
+	l.Parents = []runnel.ShardID{"shardId-000000000000", "shardId-000000000001"}
+	l.From = time.UnixMilli(1_700_000_100_007).UTC()
+	l.Checkpoint.Sequence = runnel.Latest
+	made := b.create(l)
+	if made.Counter != 0 || made.Stream != orders.String() {
+		b.Fatalf("created %+v", made)
+	}
+	b.stands(made)
+	other := fresh(l.Key)
+	other.Owner = "w2"
+	got, created, err := b.table.Create(b.ctx(), other)
+	b.must(err)
+	if created || !reflect.DeepEqual(got, made) {
+		b.Fatalf("created again: %v, %+v", created, got)
+	}
+	b.stands(made)
+}
+
+func life(b *bench) {
+	l := b.create(fresh("shardId-000000000000"))
+	l = b.keep(b.table.Take(b.ctx(), l, "w1"))
+	if l.Counter != 1 || l.Owner != "w1" || l.OwnerSwitches != 0 {
+		b.Fatalf("taken: %+v", l)
+	}
+	b.stands(l)
+	l = b.keep(b.table.Renew(b.ctx(), l))
+	b.stands(l)
+	l = b.keep(b.table.Checkpoint(b.ctx(), l, at("49590338271490256608559692538361571095", 3), "t1"))
+	if l.Counter != 3 {
+		b.Fatalf("checkpointed: %+v", l)
+	}
+	b.stands(l)
+	l = b.keep(b.table.Release(b.ctx(), l))
+	if l.Owner != "" || l.Counter != 4 {
+		b.Fatalf("released: %+v", l)
+	}
+	b.stands(l)
+	l = b.keep(b.table.Take(b.ctx(), l, "w2"))
+	l = b.keep(b.table.Take(b.ctx(), l, "w3")) // a steal
+	if l.OwnerSwitches != 1 || l.Token != "t1" {
+		b.Fatalf("stolen: %+v", l)
+	}
+	b.stands(l)
+	children := []runnel.ShardID{"shardId-000000000001", "shardId-000000000002"}
+	l = b.keep(b.table.Finish(b.ctx(), l, "t2", children))
+	if !l.Ended() || l.Owner != "" || l.OwnerSwitches != 0 || l.Counter != 7 {
+		b.Fatalf("finished: %+v", l)
+	}
+	b.stands(l)
+	b.must(b.table.Delete(b.ctx(), l))
+	b.must(b.table.Delete(b.ctx(), l))
+	if _, err := b.table.Get(b.ctx(), l.Key); !errors.Is(err, lease.ErrGone) {
+		b.Fatalf("deleted: %v", err)
+	}
+}
+
+// holderWrites are all that a holder can do.
+func holderWrites(b *bench, table *lease.Table) map[string]func(lease.Lease) (lease.Lease, error) {
+	return map[string]func(lease.Lease) (lease.Lease, error){
+		"renew": func(l lease.Lease) (lease.Lease, error) { return table.Renew(b.ctx(), l) },
+		"checkpoint": func(l lease.Lease) (lease.Lease, error) {
+			return table.Checkpoint(b.ctx(), l, at("77", 0), "mine")
+		},
+		"finish": func(l lease.Lease) (lease.Lease, error) {
+			return table.Finish(b.ctx(), l, "mine", nil)
+		},
+		"release": func(l lease.Lease) (lease.Lease, error) { return table.Release(b.ctx(), l) },
+		"take":    func(l lease.Lease) (lease.Lease, error) { return table.Take(b.ctx(), l, "w9") },
+		"delete": func(l lease.Lease) (lease.Lease, error) {
+			return l, table.Delete(b.ctx(), l)
+		},
+	}
+}
+
+func staleWriter(b *bench) {
+	l := b.create(fresh("shardId-000000000000"))
+	zombie := b.keep(b.table.Take(b.ctx(), l, "w1"))
+	for _, row := range []func(lease.Lease) (lease.Lease, error){
+		func(l lease.Lease) (lease.Lease, error) { return b.table.Take(b.ctx(), l, "w2") },
+		func(l lease.Lease) (lease.Lease, error) { return b.table.Release(b.ctx(), l) },
+		// A namesake, as two processes that were given one worker id.
+		func(l lease.Lease) (lease.Lease, error) { return b.table.Take(b.ctx(), l, "w1") },
+	} {
+		l = b.keep(row(b.keep(b.table.Get(b.ctx(), l.Key))))
+		for op, write := range holderWrites(b, b.table) {
+			if _, err := write(zombie); !errors.Is(err, lease.ErrLost) {
+				b.Errorf("%s on %+v: %v", op, l, err)
+			}
+		}
+		b.stands(l)
+	}
+	b.must(b.table.Delete(b.ctx(), l))
+	for op, write := range holderWrites(b, b.table) {
+		if _, err := write(zombie); op != "delete" && !errors.Is(err, lease.ErrLost) {
+			b.Errorf("%s on nothing: %v", op, err)
+		}
+	}
+	if _, err := b.table.Get(b.ctx(), l.Key); !errors.Is(err, lease.ErrGone) {
+		b.Fatalf("a stale write brought the row back: %v", err)
+	}
+}
+
+func manyTakers(b *bench) {
+	seen := b.create(fresh("shardId-000000000000"))
+	var (
+		group sync.WaitGroup
+		mu    sync.Mutex
+		won   []lease.Lease
+	)
+	for _, name := range strings.Fields("a b c d e f g h") {
+		group.Go(func() {
+			l, err := b.table.Take(b.ctx(), seen, name)
+			switch {
+			case err == nil:
+				mu.Lock()
+				won = append(won, l)
+				mu.Unlock()
+			case !errors.Is(err, lease.ErrLost):
+				b.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if len(won) != 1 {
+		b.Fatalf("%d takers won", len(won))
+	}
+	b.stands(won[0])
+}
+
+func otherRows(b *bench) {
+	l := b.create(fresh("shardId-000000000000"))
+	b.put(item{"leaseKey": str("Leader"), "entityType": str("LEADER"), "ownerName": str("j")})
+	b.put(item{"leaseKey": str("broken"), "leaseCounter": str("x")})
+	leases, skipped, err := b.table.List(b.ctx())
+	b.must(err)
+	if len(leases) != 1 || !reflect.DeepEqual(leases[0], l) {
+		b.Errorf("leases: %+v", leases)
+	}
+	if len(skipped) != 1 || skipped[0].Key != "broken" {
+		b.Errorf("skipped: %v", skipped)
+	}
+}
+
+func manyPages(b *bench) {
+	// A page of DynamoDB holds 1 MB.
+	const rows, size = 50, 30 << 10
+	var want []runnel.ShardID
+	for i := range rows {
+		l := fresh(runnel.ShardID("shardId-" + string(rune('A'+i/26)) + string(rune('A'+i%26))))
+		l.Token = strings.Repeat("x", size)
+		want = append(want, b.create(l).Key)
+	}
+	leases, _, err := b.table.List(b.ctx())
+	b.must(err)
+	var got []runnel.ShardID
+	for _, l := range leases {
+		got = append(got, l.Key)
+	}
+	if !slices.Equal(got, want) {
+		b.Fatalf("listed %d leases: %v", len(got), got)
+	}
+}
+
+func unknownAttributes(b *bench) {
+	row := item{
+		"leaseKey": str("shardId-000000000000"), "leaseCounter": num("41"),
+		"checkpoint": str("TRIM_HORIZON"), "checkpointSubSequenceNumber": num("0"),
+		"ownerSwitchesSinceCheckpoint": num("0"), "throughputKBps": num("12.500000"),
+		"entityType": str("LEASE"), "childShardIds": &types.AttributeValueMemberSS{
+			Value: []string{"shardId-000000000005"}},
+	}
+	b.put(row)
+	l := b.keep(b.table.Get(b.ctx(), "shardId-000000000000"))
+	l = b.keep(b.table.Take(b.ctx(), l, "w1"))
+	l = b.keep(b.table.Renew(b.ctx(), l))
+	l = b.keep(b.table.Checkpoint(b.ctx(), l, at("5", 0), ""))
+	l = b.keep(b.table.Finish(b.ctx(), l, "", l.Children))
+	b.stands(l)
+	out, err := b.api.GetItem(b.ctx(), &dynamodb.GetItemInput{
+		TableName: aws.String(b.name), Key: item{"leaseKey": str(string(l.Key))},
+		ConsistentRead: aws.Bool(true),
+	})
+	b.must(err)
+	if n, ok := out.Item["throughputKBps"].(*types.AttributeValueMemberN); !ok ||
+		!strings.HasPrefix(n.Value, "12.5") {
+		b.Fatalf("throughputKBps is %v", out.Item["throughputKBps"])
+	}
+	if l.Counter != 45 || !slices.Equal(l.Children, []runnel.ShardID{"shardId-000000000005"}) {
+		b.Fatalf("ended as %+v", l)
+	}
+}
+
+func (b *bench) put(row item) {
+	b.Helper()
+	_, err := b.api.PutItem(b.ctx(), &dynamodb.PutItemInput{
+		TableName: aws.String(b.name), Item: row,
+		ConditionExpression:      aws.String("attribute_not_exists(#k)"),
+		ExpressionAttributeNames: map[string]string{"#k": "leaseKey"},
+	})
+	b.must(err)
+}
+
+func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+func num(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }

@@ -1,0 +1,74 @@
+package lease
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// Skipped is a row that List left out, and why.
+type Skipped struct {
+	Key string
+	Err error
+}
+
+func (s Skipped) String() string { return fmt.Sprintf("%s: %v", s.Key, s.Err) }
+
+// List reads every lease, consistently, in the order of their keys. Rows of other entity types
+// are passed over; rows that cannot be read are skipped and reported, so that one of them
+// does not stop a fleet. A row that is stamped with another stream makes a *StreamError.
+func (t *Table) List(ctx context.Context) ([]Lease, []Skipped, error) {
+	var (
+		leases  []Lease
+		skipped []Skipped
+		start   item
+	)
+	for {
+		out, err := t.scanPage(ctx, start)
+		if err != nil {
+			return nil, nil, t.wrap("scan", "", err)
+		}
+		for _, row := range out.Items {
+			l, err := decode(row)
+			switch {
+			case errors.Is(err, errForeign):
+			case err != nil:
+				skipped = append(skipped, Skipped{Key: text(row, attrKey), Err: err})
+			case l.Stream != "" && l.Stream != t.cfg.Stream.String():
+				return nil, nil, t.streamError(l.Stream)
+			default:
+				leases = append(leases, l)
+			}
+		}
+		if start = out.LastEvaluatedKey; len(start) == 0 {
+			break
+		}
+	}
+	slices.SortFunc(leases, func(a, b Lease) int { return cmp.Compare(a.Key, b.Key) })
+	return leases, skipped, nil
+}
+
+func (t *Table) scanPage(ctx context.Context, start item) (*dynamodb.ScanOutput, error) {
+	ctx, cancel := t.call(ctx)
+	defer cancel()
+	return t.cfg.API.Scan(ctx, &dynamodb.ScanInput{
+		TableName: aws.String(t.cfg.Table), ExclusiveStartKey: start,
+		ConsistentRead: aws.Bool(true),
+	})
+}
+
+// ByKey returns the leases by shard.
+func ByKey(leases []Lease) map[runnel.ShardID]Lease {
+	byKey := make(map[runnel.ShardID]Lease, len(leases))
+	for _, l := range leases {
+		byKey[l.Key] = l
+	}
+	return byKey
+}

@@ -1,0 +1,151 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// API is what a Table needs of the DynamoDB client of the AWS SDK.
+type API interface {
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (
+		*dynamodb.CreateTableOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (
+		*dynamodb.DescribeTableOutput, error)
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (
+		*dynamodb.PutItemOutput, error)
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (
+		*dynamodb.GetItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (
+		*dynamodb.UpdateItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (
+		*dynamodb.DeleteItemOutput, error)
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (
+		*dynamodb.ScanOutput, error)
+}
+
+var (
+	// ErrLost is returned when the row is not as the writer last saw it, and not by the
+	// writer's own doing: the lease was taken, released or deleted by somebody else, or,
+	// at a Take, its owner is alive after all. Nothing was written.
+	ErrLost = errors.New("the lease has changed hands")
+	// ErrGone is returned by Get for a lease that is not in the table.
+	ErrGone = errors.New("no such lease")
+)
+
+// Config configures a Table.
+type Config struct {
+	// API is the client; required. Its retries may be on or off: a write whose answer was
+	// lost is recognised either way.
+	API API
+	// Table is the table's name, the KCL's application name; required.
+	Table string
+	// Stream is the stream whose shards are leased; required. Rows are stamped with it.
+	Stream Stream
+	// CallTimeout is the time that one call may take; default 5 s.
+	CallTimeout time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.CallTimeout == 0 {
+		c.CallTimeout = 5 * time.Second
+	}
+	return c
+}
+
+// Validate reports every fault of the configuration.
+func (c Config) Validate() error {
+	var faults []error
+	if c.API == nil {
+		faults = append(faults, errors.New("API is required: a DynamoDB client"))
+	}
+	if c.Table == "" {
+		faults = append(faults, errors.New("Table is required: the application's name"))
+	}
+	if c.Stream.Name == "" {
+		faults = append(faults, errors.New("Stream.Name is required"))
+	}
+	if c.CallTimeout < 0 {
+		faults = append(faults, fmt.Errorf("CallTimeout is negative: %s", c.CallTimeout))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("lease table: %w", err)
+	}
+	return nil
+}
+
+// Table is a lease table. It has no state: it is safe for concurrent use, and the writes of one
+// holder to one lease must come one after the other.
+type Table struct {
+	cfg Config
+}
+
+// New returns the table of a configuration. It calls nothing; see Ensure and Claim.
+func New(cfg Config) (*Table, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Table{cfg: cfg.withDefaults()}, nil
+}
+
+// Name returns the table's name.
+func (t *Table) Name() string { return t.cfg.Table }
+
+func (t *Table) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, t.cfg.CallTimeout)
+}
+
+func (t *Table) key(id runnel.ShardID) item { return item{attrKey: str(string(id))} }
+
+func (t *Table) wrap(op string, id runnel.ShardID, err error) error {
+	if id == "" {
+		return fmt.Errorf("%s: lease table %s: %w", op, t.cfg.Table, err)
+	}
+	return fmt.Errorf("%s: lease %s in table %s: %w", op, id, t.cfg.Table, err)
+}
+
+// Get reads one lease, consistently. A lease that is not there is ErrGone.
+func (t *Table) Get(ctx context.Context, id runnel.ShardID) (Lease, error) {
+	row, err := t.getItem(ctx, t.cfg.Table, t.key(id))
+	if err != nil {
+		return Lease{}, t.wrap("read", id, err)
+	}
+	if row == nil {
+		return Lease{}, t.wrap("read", id, ErrGone)
+	}
+	l, err := decode(row)
+	if err != nil {
+		return Lease{}, t.wrap("read", id, err)
+	}
+	return l, nil
+}
+
+// getItem returns an item of a table, nil if it is not there.
+func (t *Table) getItem(ctx context.Context, table string, key item) (item, error) {
+	ctx, cancel := t.call(ctx)
+	defer cancel()
+	out, err := t.cfg.API.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: aws.String(table), Key: key, ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Item, nil
+}
+
+// conditionFailed reports whether err says that a write's condition did not hold, and what
+// stood there if the answer tells.
+func conditionFailed(err error) (item, bool) {
+	var failed *types.ConditionalCheckFailedException
+	if !errors.As(err, &failed) {
+		return nil, false
+	}
+	return failed.Item, true
+}

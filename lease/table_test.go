@@ -1,0 +1,13 @@
+package lease_test
+
+import (
+	"testing"
+
+	"github.com/runnel-stream/runnel/lease"
+	"github.com/runnel-stream/runnel/lease/leasetest"
+)
+
+// The suite against a DynamoDB in memory, with pages of three items.
+func TestTable(t *testing.T) {
+	leasetest.Run(t, func(*testing.T) lease.API { return &leasetest.Memory{PageSize: 3} })
+}

@@ -1,0 +1,184 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// A write is one conditional change of one row, from what the writer last saw to what shall
+// stand. Its condition is always "the counter and the owner are as seen", and it always raises
+// the counter by one, so of two writes that saw the same row one fails.
+//
+// A write has three outcomes, not two: done, refused, and no answer. After a refusal and after
+// no answer the row is read. If it stands as this write would have left it, the write was done:
+// its answer was lost, or the SDK sent it again after losing the answer and got the refusal.
+// The counter alone would not tell (others raise it by one, too), so owner, checkpoint, token
+// and hold are compared with it.
+//
+// One case is left. A holder's earlier write whose answer was lost may be applied only after
+// the holder has read the row and gone on. The next write is then refused, by the holder's own
+// hand: the row still carries its owner and hold, with a higher counter. The write is made
+// again on top of it. Nobody else leaves a row so: whoever takes the lease draws a new hold.
+type write struct {
+	op     string
+	holder bool                         // made by the lease's holder
+	build  func(seen Lease) (row Lease) // the row afterwards, but for the counter
+	update func(row Lease, u *update)   // its attributes
+}
+
+// attempts bounds how often a holder's write is made on top of its own late ones.
+const attempts = 3
+
+func (t *Table) write(ctx context.Context, seen Lease, w write) (Lease, error) {
+	for attempt := 1; ; attempt++ {
+		want := w.build(seen)
+		want.Counter = seen.Counter + 1
+		stands, err := t.writeOnce(ctx, seen, want, w)
+		if err == nil {
+			return stands, nil
+		}
+		late := w.holder && stands.Owner == seen.Owner && stands.Hold == seen.Hold &&
+			stands.Counter > seen.Counter
+		if !late || attempt == attempts {
+			return Lease{}, t.wrap(w.op, seen.Key, err)
+		}
+		seen = stands
+	}
+}
+
+// writeOnce returns the row as it stands if that is known, and nil if it is the one wanted.
+func (t *Table) writeOnce(ctx context.Context, seen, want Lease, w write) (Lease, error) {
+	u := newUpdate(seen)
+	u.set(attrCounter, num(want.Counter))
+	w.update(want, u)
+	answer := t.send(ctx, seen, u)
+	if answer == nil {
+		return want, nil
+	}
+	row, refused := conditionFailed(answer)
+	if row == nil { // an old server, or no answer at all: look
+		var err error
+		if row, err = t.getItem(ctx, t.cfg.Table, t.key(seen.Key)); err != nil {
+			return Lease{}, errors.Join(answer, fmt.Errorf("reading it back: %w", err))
+		}
+	}
+	if row == nil {
+		return Lease{}, fmt.Errorf("%w: it was deleted", ErrLost)
+	}
+	stands, err := decode(row)
+	if err != nil {
+		return Lease{}, fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	switch {
+	case stands.standsAs(want):
+		return stands, nil
+	case !refused && stands.Counter == seen.Counter && stands.Owner == seen.Owner:
+		return Lease{}, answer // not done, or not yet
+	default:
+		return stands, fmt.Errorf("%w: %s", ErrLost, stands.holder())
+	}
+}
+
+func (l Lease) standsAs(want Lease) bool {
+	return l.Counter == want.Counter && l.Owner == want.Owner && l.Hold == want.Hold &&
+		l.Checkpoint == want.Checkpoint && l.Token == want.Token
+}
+
+func (l Lease) holder() string {
+	if l.Owner == "" {
+		return fmt.Sprintf("nobody holds it (counter %d)", l.Counter)
+	}
+	return fmt.Sprintf("%s holds it (counter %d)", l.Owner, l.Counter)
+}
+
+func (t *Table) send(ctx context.Context, seen Lease, u *update) error {
+	ctx, cancel := t.call(ctx)
+	defer cancel()
+	_, err := t.cfg.API.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 aws.String(t.cfg.Table),
+		Key:                       t.key(seen.Key),
+		ConditionExpression:       aws.String(u.condition),
+		UpdateExpression:          aws.String(u.expression()),
+		ExpressionAttributeNames:  u.names,
+		ExpressionAttributeValues: u.values,
+		ReturnValuesOnConditionCheckFailure: types.
+			ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	return err
+}
+
+// update collects the clauses of an UpdateExpression. Every attribute goes by a placeholder,
+// so that none can be a reserved word.
+type update struct {
+	condition          string
+	sets, adds, clears []string
+	names              map[string]string
+	values             item
+}
+
+// newUpdate starts an update on the condition that the row is as seen.
+func newUpdate(seen Lease) *update {
+	u := &update{names: map[string]string{}, values: item{}}
+	u.condition = asSeen(seen, u.names, u.values)
+	return u
+}
+
+// asSeen is the condition of every write and deletion: counter and owner as last seen.
+func asSeen(seen Lease, names map[string]string, values item) string {
+	names["#"+attrCounter], values[":seen"] = attrCounter, num(seen.Counter)
+	names["#"+attrOwner] = attrOwner
+	if seen.Owner == "" {
+		return "#leaseCounter = :seen AND attribute_not_exists(#leaseOwner)"
+	}
+	values[":owner"] = str(seen.Owner)
+	return "#leaseCounter = :seen AND #leaseOwner = :owner"
+}
+
+func (u *update) name(attribute string) string {
+	u.names["#"+attribute] = attribute
+	return "#" + attribute
+}
+
+func (u *update) set(attribute string, value types.AttributeValue) {
+	u.values[":"+attribute] = value
+	u.sets = append(u.sets, u.name(attribute)+" = :"+attribute)
+}
+
+func (u *update) add(attribute string, value types.AttributeValue) {
+	u.values[":"+attribute] = value
+	u.adds = append(u.adds, u.name(attribute)+" :"+attribute)
+}
+
+func (u *update) remove(attributes ...string) {
+	for _, attribute := range attributes {
+		u.clears = append(u.clears, u.name(attribute))
+	}
+}
+
+// setOrRemove keeps an optional text: DynamoDB rows leave it out when it is empty.
+func (u *update) setOrRemove(attribute, value string) {
+	if value == "" {
+		u.remove(attribute)
+	} else {
+		u.set(attribute, str(value))
+	}
+}
+
+func (u *update) expression() string {
+	var clauses []string
+	for _, c := range []struct {
+		word  string
+		parts []string
+	}{{"SET", u.sets}, {"REMOVE", u.clears}, {"ADD", u.adds}} {
+		if len(c.parts) > 0 {
+			clauses = append(clauses, c.word+" "+strings.Join(c.parts, ", "))
+		}
+	}
+	return strings.Join(clauses, " ")
+}

@@ -1,0 +1,163 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// extension is that of the links, and of nothing else in an archive.
+const extension = ".ndjson.gz"
+
+// folder is where a shard's links stand.
+func folder(stream Stream, shard runnel.ShardID) string {
+	return path.Join(stream.String(), string(shard))
+}
+
+// objectName is the name of the link that goes on after previous.
+func objectName(folder string, previous runnel.Position) string {
+	return folder + "/" + previous.Key() + extension
+}
+
+// parseObject returns the previous end that an object's base name says.
+func parseObject(base string) (runnel.Position, error) {
+	key, ok := strings.CutSuffix(base, extension)
+	if !ok {
+		return runnel.Position{}, fmt.Errorf("%w: %q", runnel.ErrPosition, base)
+	}
+	previous, err := runnel.ParseKey(key)
+	if err == nil && previous == runnel.End {
+		err = fmt.Errorf("%w: nothing follows the end", runnel.ErrPosition)
+	}
+	return previous, err
+}
+
+// parseStream reads what Stream.String wrote.
+func parseStream(base string) (Stream, error) {
+	at := strings.LastIndexByte(base, '@')
+	if at >= 0 {
+		created, err := strconv.ParseInt(base[at+1:], 10, 64)
+		stream := Stream{Name: base[:at], Created: time.UnixMilli(created).UTC()}
+		if err == nil && isName(stream.Name) && stream.String() == base {
+			return stream, nil
+		}
+	}
+	return Stream{}, fmt.Errorf("%q is not a stream's folder: want NAME@MILLISECONDS", base)
+}
+
+// names is what Kinesis allows for the names of streams and shards (API reference,
+// "StreamName", "ShardId"). They become names of folders, so "." and ".." are not among them,
+// nor what begins with a dot, which would be invisible.
+var names = regexp.MustCompile(`^[a-zA-Z0-9_-][a-zA-Z0-9_.-]{0,127}$`)
+
+func isName(text string) bool { return names.MatchString(text) }
+
+// chain is the links of one shard.
+type chain struct {
+	store  Store
+	stream Stream
+	shard  runnel.ShardID
+}
+
+func (c chain) folder() string { return folder(c.stream, c.shard) }
+
+func (c chain) name(previous runnel.Position) string { return objectName(c.folder(), previous) }
+
+// link reads the link that goes on after previous. ErrNotFound: there is none yet.
+func (c chain) link(ctx context.Context, previous runnel.Position) (*Link, error) {
+	object, err := openObject(ctx, c.store, c.name(previous))
+	if err != nil {
+		return nil, err
+	}
+	link := object.link
+	if err := object.close(); err != nil {
+		return nil, err
+	}
+	if err := c.check(link, previous); err != nil {
+		return nil, fmt.Errorf("link %s: %w", c.name(previous), err)
+	}
+	return link, nil
+}
+
+// check reports whether the link belongs where it was found.
+func (c chain) check(link *Link, previous runnel.Position) error {
+	if link.Stream != c.stream || link.ShardID != c.shard || link.Previous != previous {
+		return fmt.Errorf("%w: it says that it goes on after %s in %s of %s", ErrLink,
+			link.Previous, link.ShardID, link.Stream)
+	}
+	return nil
+}
+
+// tip is where a chain ends: at its start, if it has no link, or with a last link.
+type tip struct {
+	end  runnel.Position
+	last *Link
+}
+
+// token names the tip's link, for the lease row.
+func (c chain) token(at tip) string {
+	if at.last == nil {
+		return ""
+	}
+	return c.name(at.last.Previous)
+}
+
+// walk follows the links from a tip that stood once to the one that stands now, and makes
+// durable what it has seen.
+func (c chain) walk(ctx context.Context, from tip) (tip, error) {
+	for from.end != runnel.End {
+		next, err := c.link(ctx, from.end)
+		if errors.Is(err, ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return tip{}, err
+		}
+		from = tip{end: next.End, last: next}
+	}
+	return from, c.store.Settle(ctx, c.folder())
+}
+
+// find returns the chain's tip. The checkpoint and the token are where a worker's last known
+// commit ended and what it was: a short cut, if the two belong together.
+func (c chain) find(ctx context.Context, checkpoint runnel.Position, token string) (tip, error) {
+	var from tip
+	if base, ok := strings.CutPrefix(token, c.folder()+"/"); ok {
+		if previous, err := parseObject(base); err == nil {
+			link, err := c.link(ctx, previous)
+			switch {
+			case err == nil && link.End == checkpoint:
+				from = tip{end: link.End, last: link}
+			case err != nil && !errors.Is(err, ErrNotFound):
+				return tip{}, err
+			}
+		}
+	}
+	return c.walk(ctx, from)
+}
+
+// ends returns what the first link of a child says of this chain, that of a parent.
+func (c chain) ends(ctx context.Context) (Parent, error) {
+	at, err := c.walk(ctx, tip{})
+	switch {
+	case err != nil:
+		return Parent{}, err
+	case at.last == nil:
+		return Parent{ShardID: c.shard, None: true}, nil
+	case at.end != runnel.End:
+		return Parent{}, fmt.Errorf("%w: %s ends at %s; archive that shard to its end first",
+			ErrParentOpen, c.shard, at.end)
+	}
+	return Parent{ShardID: c.shard, Link: at.last.Previous}, nil
+}
+
+// ErrParentOpen is returned by Open for a shard whose parent has a chain without an end: the
+// child's records would stand in the archive before the parent's last ones.
+var ErrParentOpen = errors.New("a parent's chain is not at its end")

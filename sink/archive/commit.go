@@ -1,0 +1,92 @@
+package archive
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink"
+)
+
+// commit creates the next link, with all that was written, up to end. *sink.MovedError:
+// another writer's link stands there; its chain has been adopted and what was written
+// discarded.
+func (w *writer) commit(ctx context.Context, end runnel.Position) error {
+	link := w.link(end)
+	object, err := w.seal(link)
+	if err != nil {
+		return w.fail("commit", err)
+	}
+	err = w.chain.store.PutIfAbsent(ctx, w.chain.name(link.Previous), object)
+	if errors.Is(err, ErrExists) {
+		return w.taken(ctx, link)
+	}
+	if err != nil {
+		return w.fail("commit", err)
+	}
+	w.adopt(tip{end: link.End, last: link})
+	return nil
+}
+
+// taken is called when the link's name was taken: by this very link, if it was put and the
+// answer lost, or by another writer's.
+func (w *writer) taken(ctx context.Context, link *Link) error {
+	there, err := w.chain.link(ctx, link.Previous)
+	if err != nil {
+		return w.fail("commit", err)
+	}
+	if there.Writer == link.Writer && there.Nonce == link.Nonce {
+		w.adopt(tip{end: link.End, last: link})
+		return nil
+	}
+	at, err := w.chain.walk(ctx, tip{end: there.End, last: there})
+	if err != nil {
+		return w.fail("commit", err)
+	}
+	w.adopt(at)
+	return &sink.MovedError{To: w.Committed()}
+}
+
+// adopt goes on from a tip, without anything that was written before.
+func (w *writer) adopt(at tip) {
+	w.tip = at
+	w.discard()
+}
+
+func (w *writer) link(end runnel.Position) *Link {
+	link := &Link{
+		Stream: w.chain.stream, ShardID: w.chain.shard,
+		Previous: w.tip.end, End: end,
+		Count: w.count, Bytes: w.size,
+		// The nonce is new for every attempt, not only for every process: one process may try
+		// twice with different records, and its first attempt may have been late.
+		Writer: w.cfg.WriterID, Nonce: rand.Text(),
+		FirstArrival: w.first, LastArrival: w.newest,
+	}
+	if w.tip.last == nil {
+		link.Parents = w.parents
+	}
+	return link
+}
+
+// seal finishes the compressed records and returns the object.
+func (w *writer) seal(link *Link) ([]byte, error) {
+	var packed []byte
+	if w.gzip != nil {
+		if err := w.compress(); err != nil {
+			return nil, err
+		}
+		if err := w.gzip.Close(); err != nil {
+			return nil, err
+		}
+		packed = w.packed.Bytes()
+	}
+	link.CRC = w.crc
+	const room = 1 << 10 // a link's usual size and more
+	object, err := appendLink(make([]byte, 0, room+len(packed)), link)
+	if err != nil {
+		return nil, err
+	}
+	return append(object, packed...), nil
+}

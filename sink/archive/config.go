@@ -1,0 +1,77 @@
+package archive
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config says where an archive stands and how often it commits. One of Dir and Store is
+// required; every other zero value is useful.
+type Config struct {
+	// Dir is the folder of the archive, made if it is missing. No default.
+	Dir string
+	// Store holds the archive's objects, in the place of a folder. Default: the folder Dir.
+	Store Store
+	// Every is the age, counted from its first record, at which a link is committed at the
+	// latest, given that Write is called by then. Default 5s; at least 1ms.
+	Every time.Duration
+	// Size is how much a link holds before it is committed, in bytes before compression; a
+	// link is above it by one Kinesis record at most. It bounds a shard's memory, which holds
+	// the compressed form. Default 64 MiB; at least 1 byte, at most 1 GiB.
+	Size int64
+	// WriterID names the writer in its links, for people. Default: random.
+	WriterID string
+	// Now is the clock that the age is taken from. Default time.Now.
+	Now func() time.Time
+}
+
+const (
+	defaultEvery = 5 * time.Second
+	defaultSize  = 64 << 20
+	maxSize      = 1 << 30
+	maxWriterID  = 256
+)
+
+func (c Config) withDefaults() Config {
+	if c.Every == 0 {
+		c.Every = defaultEvery
+	}
+	if c.Size == 0 {
+		c.Size = defaultSize
+	}
+	if c.WriterID == "" {
+		c.WriterID = rand.Text()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Validate reports everything that is wrong with the configuration.
+func (c Config) Validate() error {
+	var faults []error
+	if c.Dir == "" && c.Store == nil {
+		faults = append(faults, errors.New("no place: set Dir to a folder, or Store"))
+	}
+	if c.Dir != "" && c.Store != nil {
+		faults = append(faults, errors.New("two places: set either Dir or Store"))
+	}
+	if c.Every != 0 && c.Every < time.Millisecond {
+		faults = append(faults, fmt.Errorf("Every is %s: set 1ms or more", c.Every))
+	}
+	if c.Size < 0 || c.Size > maxSize {
+		faults = append(faults,
+			fmt.Errorf("Size is %d bytes: set 1 to %d (1 GiB)", c.Size, maxSize))
+	}
+	if len(c.WriterID) > maxWriterID {
+		faults = append(faults, fmt.Errorf("WriterID has %d bytes: at most %d",
+			len(c.WriterID), maxWriterID))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	return nil
+}

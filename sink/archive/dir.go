@@ -1,0 +1,279 @@
+package archive
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+)
+
+// DirStore is a Store in a folder. Processes on one machine, or on file systems where link(2)
+// is atomic and fsync honest, may share the folder.
+//
+// An object is written to a temporary file beside its place, synced, and then linked to its
+// name, which fails if the name is taken. Creating the file under its name at once (O_EXCL)
+// would leave a torn link after a crash, and a torn link blocks its chain for ever.
+type DirStore struct {
+	fs   vfs.FS
+	root string
+	open func(name string) (io.ReadCloser, error)
+
+	mu struct {
+		sync.Mutex
+		ready map[string]bool // folders that are durable up to the root; one for each shard
+	}
+}
+
+// NewDirStore returns the store in a folder of the operating system, which is made with the
+// first object.
+func NewDirStore(dir string) (*DirStore, error) {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("archive: folder %s: %w", dir, err)
+	}
+	d := NewDirStoreOn(vfs.OS{}, filepath.ToSlash(full))
+	// vfs opens for writing as well, and an archive must be readable where it is read-only.
+	d.open = func(name string) (io.ReadCloser, error) { return os.Open(filepath.FromSlash(name)) }
+	return d, nil
+}
+
+// NewDirStoreOn returns the store in a folder of any file system.
+func NewDirStoreOn(fsys vfs.FS, root string) *DirStore {
+	d := &DirStore{fs: fsys, root: root}
+	d.open = d.openOn
+	d.mu.ready = map[string]bool{}
+	return d
+}
+
+func (d *DirStore) openOn(name string) (io.ReadCloser, error) {
+	file, err := d.fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	size, err := file.Size()
+	if err != nil {
+		_ = file.Close() // only read
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.NewSectionReader(file, 0, size), file}, nil
+}
+
+// Temporary files are invisible to List: their names begin with a dot.
+const (
+	hidden     = "."
+	tempSuffix = ".tmp"
+	// putTries is how often a put is begun anew after its temporary file was swept away by
+	// another process that took the shard.
+	putTries = 4
+)
+
+// PutIfAbsent implements Store.
+func (d *DirStore) PutIfAbsent(ctx context.Context, name string, data []byte) error {
+	target := path.Join(d.root, name)
+	folder, base := path.Split(target)
+	folder = path.Clean(folder)
+	for try := 1; ; try++ {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := d.ensure(folder); err != nil {
+			return fmt.Errorf("folder %s: %w", folder, err)
+		}
+		temp := path.Join(folder, hidden+base+"."+rand.Text()+tempSuffix)
+		err := d.writeSynced(temp, data)
+		if err == nil {
+			err = d.fs.Link(temp, target)
+		}
+		// What cannot be removed now is swept when the shard is taken next.
+		_ = d.fs.Remove(temp)
+		switch {
+		case errors.Is(err, fs.ErrExist):
+			// Whoever put it may not have synced the name yet, and we are about to build on it.
+			if err := d.fs.SyncDir(folder); err != nil {
+				return fmt.Errorf("sync folder %s: %w", folder, err)
+			}
+			return ErrExists
+		case errors.Is(err, fs.ErrNotExist) && try < putTries:
+			d.forget(folder) // the file was swept, or the folder removed
+		case err != nil:
+			return fmt.Errorf("put %s: %w", target, err)
+		default:
+			if err := d.fs.SyncDir(folder); err != nil {
+				return fmt.Errorf("sync folder %s: %w", folder, err)
+			}
+			return nil
+		}
+	}
+}
+
+func (d *DirStore) writeSynced(name string, data []byte) error {
+	file, err := d.fs.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(data, 0)
+	if err == nil {
+		err = file.Sync()
+	}
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// ensure makes the folder, and every folder on the way, durable in its parent. It does not
+// leave that to the one that made them: a process that has made a folder may be about to sync
+// its name, while we already rely on it.
+func (d *DirStore) ensure(folder string) error {
+	if d.isReady(folder) {
+		return nil
+	}
+	if err := d.fs.MkdirAll(folder); err != nil {
+		return err
+	}
+	if err := d.syncNames(folder); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.ready[folder] = true
+	return nil
+}
+
+func (d *DirStore) isReady(folder string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.ready[folder]
+}
+
+func (d *DirStore) forget(folder string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.mu.ready, folder)
+}
+
+// syncNames makes the names of the folders from folder up to the root durable.
+func (d *DirStore) syncNames(folder string) error {
+	for at := folder; len(at) > len(d.root); at = path.Dir(at) {
+		if err := d.fs.SyncDir(path.Dir(at)); err != nil {
+			return err
+		}
+	}
+	parent := path.Dir(d.root)
+	if parent == d.root {
+		return nil
+	}
+	// The root's own parent may be closed to us, when the root was made for us by another.
+	if err := d.fs.SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
+}
+
+// Get implements Store.
+func (d *DirStore) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	full := path.Join(d.root, name)
+	object, err := d.open(full)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, full)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", full, err)
+	}
+	return object, nil
+}
+
+// List implements Store.
+func (d *DirStore) List(ctx context.Context, folder string) (Listing, error) {
+	full := path.Join(d.root, folder)
+	names, err := d.fs.List(full)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Listing{}, nil
+	}
+	if err != nil {
+		return Listing{}, fmt.Errorf("list %s: %w", full, err)
+	}
+	var listing Listing
+	for _, name := range names {
+		if strings.HasPrefix(name, hidden) {
+			continue
+		}
+		if !strings.HasSuffix(name, extension) {
+			if err := context.Cause(ctx); err != nil {
+				return Listing{}, err
+			}
+			info, err := d.fs.Stat(path.Join(full, name))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // gone since
+			}
+			if err != nil {
+				return Listing{}, fmt.Errorf("list %s: %w", full, err)
+			}
+			if info.IsDir() {
+				listing.Folders = append(listing.Folders, name)
+				continue
+			}
+		}
+		listing.Objects = append(listing.Objects, name)
+	}
+	return listing, nil
+}
+
+// Settle implements Store.
+func (d *DirStore) Settle(ctx context.Context, folder string) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	full := path.Join(d.root, folder)
+	err := d.fs.SyncDir(full)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing was shown
+	}
+	if err == nil && !d.isReady(full) {
+		err = d.syncNames(full)
+	}
+	if err != nil {
+		return fmt.Errorf("sync folder %s: %w", full, err)
+	}
+	return nil
+}
+
+// Sweep implements Store.
+func (d *DirStore) Sweep(ctx context.Context, folder string) error {
+	full := path.Join(d.root, folder)
+	names, err := d.fs.List(full)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list %s: %w", full, err)
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, hidden) || !strings.HasSuffix(name, tempSuffix) {
+			continue
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		err := d.fs.Remove(path.Join(full, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("sweep %s: %w", path.Join(full, name), err)
+		}
+	}
+	return nil
+}

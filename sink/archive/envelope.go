@@ -1,0 +1,185 @@
+package archive
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// ErrRecord is returned for a line that AppendRecord has not written.
+var ErrRecord = errors.New("not a record of an archive")
+
+// AppendRecord appends the record as one line of JSON, without a line break:
+//
+//	{"partitionKey":"…","explicitHashKey":"…","sequenceNumber":"…","subSequenceNumber":0,
+//	"arrivalTime":"2026-01-02T03:04:05.678Z","shardId":"…","data":…}
+//
+// explicitHashKey and arrivalTime are left out where they are not known. The data stands
+// verbatim if it is valid JSON and valid UTF-8, has no line break, no white space around it,
+// and is not nested deeper than JSON decoders read; otherwise dataBase64 (RFC 4648, padded)
+// stands in its place. In the same way partitionKeyBase64 stands for a partition key that is
+// not valid UTF-8, which only an aggregated record can have. So ParseRecord gives back exactly
+// the bytes that were put, but for the arrival's fraction of a millisecond.
+func AppendRecord(dst []byte, record *runnel.Record) []byte {
+	if utf8.ValidString(record.PartitionKey) {
+		dst = append(dst, `{"partitionKey":`...)
+		dst = appendString(dst, record.PartitionKey)
+	} else {
+		dst = append(dst, `{"partitionKeyBase64":"`...)
+		dst = base64.StdEncoding.AppendEncode(dst, []byte(record.PartitionKey))
+		dst = append(dst, '"')
+	}
+	if record.ExplicitHashKey != "" {
+		dst = append(dst, `,"explicitHashKey":`...)
+		dst = appendString(dst, record.ExplicitHashKey)
+	}
+	dst = append(dst, `,"sequenceNumber":`...)
+	dst = appendString(dst, string(record.Position.Sequence))
+	dst = append(dst, `,"subSequenceNumber":`...)
+	dst = strconv.AppendInt(dst, record.Position.Sub, 10)
+	if hasTime(record.ArrivalTime) {
+		dst = append(dst, `,"arrivalTime":"`...)
+		dst = record.ArrivalTime.UTC().AppendFormat(dst, timeLayout)
+		dst = append(dst, '"')
+	}
+	dst = append(dst, `,"shardId":`...)
+	dst = appendString(dst, string(record.ShardID))
+	if verbatim(record.Data) {
+		dst = append(dst, `,"data":`...)
+		dst = append(dst, record.Data...)
+		return append(dst, '}')
+	}
+	dst = append(dst, `,"dataBase64":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, record.Data)
+	return append(dst, '"', '}')
+}
+
+// maxNesting is how deep arrays and objects may stand in verbatim data: encoding/json reads
+// 10,000 levels, of which the record's own object is one.
+const maxNesting = 9_999
+
+// verbatim reports whether the data can stand in a line as it is and be read back from it.
+func verbatim(data []byte) bool {
+	if len(data) == 0 || isSpace(data[0]) || isSpace(data[len(data)-1]) {
+		return false
+	}
+	return bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0 &&
+		utf8.Valid(data) && json.Valid(data) && !nestedTooDeep(data)
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+// nestedTooDeep is asked of valid JSON only.
+func nestedTooDeep(data []byte) bool {
+	if bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) <= maxNesting {
+		return false
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '[' || c == '{':
+			if depth++; depth > maxNesting {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
+}
+
+// appendString appends valid UTF-8 as a JSON string, escaping only what must be.
+func appendString(dst []byte, text string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	from := 0
+	for i := range len(text) {
+		c := text[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, text[from:i]...)
+		if from = i + 1; c >= ' ' {
+			dst = append(dst, '\\', c)
+		} else {
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(append(dst, text[from:]...), '"')
+}
+
+type envelope struct {
+	PartitionKey       *string               `json:"partitionKey"`
+	PartitionKeyBase64 *[]byte               `json:"partitionKeyBase64"`
+	ExplicitHashKey    string                `json:"explicitHashKey"`
+	SequenceNumber     runnel.SequenceNumber `json:"sequenceNumber"`
+	SubSequenceNumber  int64                 `json:"subSequenceNumber"`
+	ArrivalTime        string                `json:"arrivalTime"`
+	ShardID            runnel.ShardID        `json:"shardId"`
+	Data               json.RawMessage       `json:"data"`
+	DataBase64         *[]byte               `json:"dataBase64"`
+}
+
+// ParseRecord reads a line that AppendRecord wrote; fields that it does not know are skipped.
+// The record shares no memory with the line. Anything else is an error that wraps ErrRecord.
+func ParseRecord(line []byte) (runnel.Record, error) {
+	if record, ok := parseFast(line); ok {
+		return record, nil
+	}
+	return parseSlow(line)
+}
+
+func parseSlow(line []byte) (runnel.Record, error) {
+	var read envelope
+	if err := json.Unmarshal(line, &read); err != nil {
+		return runnel.Record{}, fmt.Errorf("%w: %w", ErrRecord, err)
+	}
+	record := runnel.Record{
+		ExplicitHashKey: read.ExplicitHashKey,
+		ShardID:         read.ShardID,
+		Data:            read.Data,
+		Position: runnel.Position{
+			Sequence: read.SequenceNumber, Sub: read.SubSequenceNumber,
+		},
+	}
+	switch {
+	case (read.PartitionKey == nil) == (read.PartitionKeyBase64 == nil):
+		return runnel.Record{}, fmt.Errorf("%w: it has no partition key, or two", ErrRecord)
+	case (read.Data == nil) == (read.DataBase64 == nil):
+		return runnel.Record{}, fmt.Errorf("%w: it has no data, or two", ErrRecord)
+	case !isRecordPosition(record.Position):
+		return runnel.Record{}, fmt.Errorf("%w: no record stands at position %q/%d", ErrRecord,
+			read.SequenceNumber, read.SubSequenceNumber)
+	}
+	if read.PartitionKey != nil {
+		record.PartitionKey = *read.PartitionKey
+	} else {
+		record.PartitionKey = string(*read.PartitionKeyBase64)
+	}
+	if read.DataBase64 != nil {
+		record.Data = *read.DataBase64
+	}
+	var err error
+	if record.ArrivalTime, err = readTime(read.ArrivalTime); err != nil {
+		return runnel.Record{}, fmt.Errorf("%w: %w", ErrRecord, err)
+	}
+	return record, nil
+}
+
+// isRecordPosition reports whether a record can stand at p, and p's key orders as p does.
+func isRecordPosition(p runnel.Position) bool {
+	const maxSub = 9_999_999_999 // ten digits, as in the position's key
+	return p.Sequence.IsNumber() && p.Sub >= 0 && p.Sub <= maxSub &&
+		(p.Sequence != "0" || p.Sub > 0) // the key of runnel.Start
+}

@@ -1,0 +1,190 @@
+package archive
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// ledger compares records as they stand in the archive, parents before children, with the
+// source. It takes about 100 bytes for a record of the source and as much for a key, beside
+// their texts.
+type ledger struct {
+	report   *SourceReport
+	examples int
+	lineage  *lineage
+
+	index   map[string]uint32 // the source's first record of an id
+	repeats map[uint32]*repeat
+	records []sourceEntry
+	keys    map[string]uint32
+	keyed   []keyEntry
+}
+
+type sourceEntry struct {
+	id    string
+	key   uint32
+	found bool
+}
+
+// keyEntry is how far a key has been followed through the archive.
+type keyEntry struct {
+	name   string
+	last   uint32 // the furthest record of the source, plus one
+	shard  int32  // the shard that it stands in
+	broken bool
+}
+
+// repeat is the records that share the id of an earlier one; the nth in the archive is taken
+// for the nth in the source.
+type repeat struct {
+	later []uint32
+	used  int
+}
+
+func newLedger(report *SourceReport, examples int) *ledger {
+	return &ledger{
+		report: report, examples: examples,
+		index: map[string]uint32{}, repeats: map[uint32]*repeat{}, keys: map[string]uint32{},
+	}
+}
+
+// expect takes the next record of the source.
+func (l *ledger) expect(record SourceRecord, ordered bool) error {
+	if len(l.records) == math.MaxUint32-1 {
+		return fmt.Errorf("%w: it has more than %d records", ErrSource, len(l.records))
+	}
+	n := uint32(len(l.records))
+	entry := sourceEntry{id: record.ID}
+	if first, again := l.index[record.ID]; again {
+		if l.repeats[first] == nil {
+			l.repeats[first] = new(repeat)
+		}
+		l.repeats[first].later = append(l.repeats[first].later, n)
+		entry.id = l.records[first].id
+	} else {
+		l.index[record.ID] = n
+	}
+	if ordered {
+		key, known := l.keys[record.Key]
+		if !known {
+			key = uint32(len(l.keyed))
+			l.keys[record.Key] = key
+			l.keyed = append(l.keyed, keyEntry{name: record.Key})
+		}
+		entry.key = key
+	}
+	l.records = append(l.records, entry)
+	return nil
+}
+
+// see takes the next record of the archive. ok is false if it has no id; placed is false for a
+// record that stands behind later ones of its shard, whose order is reported as that.
+func (l *ledger) see(shard int, id string, ok, placed bool, at runnel.Position) {
+	name := l.lineage.names[shard]
+	if !ok {
+		l.report.Unknown.add(l.examples, "a record without an id at %s %s", name, at)
+		return
+	}
+	n, ok := l.index[id]
+	if !ok {
+		l.report.Unknown.add(l.examples, "id %s at %s %s", id, name, at)
+		return
+	}
+	if l.records[n].found {
+		more := l.repeats[n]
+		if more == nil || more.used == len(more.later) {
+			l.report.Doubled.add(l.examples, "id %s, again at %s %s", id, name, at)
+			return
+		}
+		n = more.later[more.used]
+		more.used++
+	}
+	l.records[n].found = true
+	if placed && len(l.keyed) > 0 {
+		l.order(n, shard, at)
+	}
+}
+
+// order checks a first occurrence against the one of its key that is furthest in the source.
+func (l *ledger) order(n uint32, shard int, at runnel.Position) {
+	key := &l.keyed[l.records[n].key]
+	name := l.lineage.names[shard]
+	switch {
+	case key.last == 0 || n+1 > key.last && l.lineage.follows(shard, int(key.shard)):
+		key.last, key.shard = n+1, int32(shard)
+		return
+	case n+1 <= key.last:
+		l.report.OutOfOrder.add(l.examples, "key %s: id %s, record %d of the source, at %s %s "+
+			"stands behind id %s, record %d", key.name, l.records[n].id, n+1, name, at,
+			l.records[key.last-1].id, key.last)
+	default:
+		l.report.OutOfOrder.add(l.examples, "key %s: id %s at %s %s and id %s in %s, which does "+
+			"not come before that shard", key.name, l.records[n].id, name, at,
+			l.records[key.last-1].id, l.lineage.names[key.shard])
+		key.last, key.shard = n+1, int32(shard)
+	}
+	if !key.broken {
+		key.broken = true
+		l.report.KeysOutOfOrder++
+	}
+}
+
+// close counts what was not seen.
+func (l *ledger) close() {
+	l.report.Records, l.report.Keys = int64(len(l.records)), int64(len(l.keyed))
+	for n := range l.records {
+		entry := &l.records[n]
+		switch {
+		case entry.found:
+		case len(l.keyed) > 0:
+			l.report.Missing.add(l.examples, "id %s, record %d of the source, key %s", entry.id,
+				n+1, l.keyed[entry.key].name)
+		default:
+			l.report.Missing.add(l.examples, "id %s, record %d of the source", entry.id, n+1)
+		}
+	}
+}
+
+// lineage is which shards come before which.
+type lineage struct {
+	names   []runnel.ShardID
+	parents [][]int
+	known   map[[2]int]bool
+}
+
+func newLineage(chains []Chain) *lineage {
+	l := &lineage{known: map[[2]int]bool{}, parents: make([][]int, len(chains))}
+	place := map[runnel.ShardID]int{}
+	for i, chain := range chains { // parents first
+		l.names = append(l.names, chain.ShardID)
+		for _, parent := range chain.Parents {
+			if at, there := place[parent.ShardID]; there {
+				l.parents[i] = append(l.parents[i], at)
+			}
+		}
+		place[chain.ShardID] = i
+	}
+	return l
+}
+
+// follows reports whether shard is other, or a descendant of it.
+func (l *lineage) follows(shard, other int) bool {
+	if shard == other {
+		return true
+	}
+	if shard < other { // parents stand first
+		return false
+	}
+	pair := [2]int{shard, other}
+	if known, asked := l.known[pair]; asked {
+		return known
+	}
+	found := false
+	for _, parent := range l.parents[shard] {
+		found = found || l.follows(parent, other)
+	}
+	l.known[pair] = found
+	return found
+}

@@ -1,0 +1,217 @@
+package archive
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// Link is one commit: what an object says about itself and the records in it.
+type Link struct {
+	Stream   Stream
+	ShardID  runnel.ShardID
+	Previous runnel.Position // the end of the link before; runnel.Start in the first one
+	End      runnel.Position // everything up to and including it; runnel.End in the last one
+	Count    int64           // records
+	Bytes    int64           // of the records' lines, uncompressed
+	CRC      uint32          // CRC-32C of the same
+	// Writer and Nonce are who committed, and a random text of this very attempt: by them a
+	// writer whose answer was lost knows its own object.
+	Writer, Nonce string
+	// FirstArrival and LastArrival are those of the first and the last record, zero if unknown.
+	FirstArrival, LastArrival time.Time
+	// Parents is set in the first link of a shard that has parents.
+	Parents []Parent
+	// Gap is set if records between Previous and the first one were lost before they were read.
+	Gap *Gap
+}
+
+// Stream is a stream of the archive. A stream that was deleted and created again is another.
+type Stream struct {
+	Name    string
+	Created time.Time // in milliseconds, UTC
+}
+
+// String returns the name of the stream's folder.
+func (s Stream) String() string {
+	return s.Name + "@" + strconv.FormatInt(s.Created.UnixMilli(), 10)
+}
+
+// Parent is a parent of a shard, as the shard's first link names it.
+type Parent struct {
+	ShardID runnel.ShardID
+	// Link is the previous end of the parent's last link, which ends at runnel.End.
+	Link runnel.Position
+	// None is set, in the place of Link, for a parent that has no chain in the archive.
+	None bool
+}
+
+// Gap is a range of positions that was trimmed from the stream before it could be read.
+type Gap struct {
+	After  runnel.Position // the last position before it
+	Before runnel.Position // the first position that was there to be read
+	Reason string
+}
+
+// ErrLink is returned for an object that is not a link of its chain: damaged, in the wrong
+// place, or written by something else.
+var ErrLink = errors.New("not a link of this chain")
+
+// What the format fields of a link say. A link of a higher version is refused: it may hold
+// what this version would have to respect.
+const (
+	linkFormat  = "runnel.archive"
+	linkVersion = 1
+	linkForm    = "object" // link and records in one object
+)
+
+// maxLinkSize bounds what a link may say of its records' bytes; Config.Size is far below it.
+const maxLinkSize = 1 << 40
+
+const timeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+type linkJSON struct {
+	Format       string         `json:"format"`
+	Version      int            `json:"version"`
+	Form         string         `json:"form"`
+	Stream       string         `json:"stream"`
+	Created      int64          `json:"created"`
+	ShardID      runnel.ShardID `json:"shardId"`
+	Previous     string         `json:"previous"`
+	End          string         `json:"end"`
+	Count        int64          `json:"count"`
+	Bytes        int64          `json:"bytes"`
+	CRC          string         `json:"crc32c"`
+	Writer       string         `json:"writer"`
+	Nonce        string         `json:"nonce"`
+	FirstArrival string         `json:"firstArrival,omitempty"`
+	LastArrival  string         `json:"lastArrival,omitempty"`
+	Parents      []parentJSON   `json:"parents,omitempty"`
+	Gap          *gapJSON       `json:"gap,omitempty"`
+}
+
+type parentJSON struct {
+	ShardID runnel.ShardID `json:"shardId"`
+	Link    string         `json:"link"` // a position's key, or noParent
+}
+
+type gapJSON struct {
+	After  string `json:"after"`
+	Before string `json:"before"`
+	Reason string `json:"reason,omitempty"`
+}
+
+const noParent = "none" // not a position's key
+
+// MarshalJSON writes the link as it stands in the object's header.
+func (l Link) MarshalJSON() ([]byte, error) {
+	wire := linkJSON{
+		Format: linkFormat, Version: linkVersion, Form: linkForm,
+		Stream: l.Stream.Name, Created: l.Stream.Created.UnixMilli(), ShardID: l.ShardID,
+		Previous: l.Previous.Key(), End: l.End.Key(),
+		Count: l.Count, Bytes: l.Bytes, CRC: fmt.Sprintf("%08x", l.CRC),
+		Writer: l.Writer, Nonce: l.Nonce,
+		FirstArrival: formatTime(l.FirstArrival), LastArrival: formatTime(l.LastArrival),
+	}
+	for _, parent := range l.Parents {
+		link := noParent
+		if !parent.None {
+			link = parent.Link.Key()
+		}
+		wire.Parents = append(wire.Parents, parentJSON{ShardID: parent.ShardID, Link: link})
+	}
+	if l.Gap != nil {
+		wire.Gap = &gapJSON{l.Gap.After.Key(), l.Gap.Before.Key(), l.Gap.Reason}
+	}
+	return json.Marshal(wire)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote; fields that it does not know are skipped. It
+// returns an error that wraps ErrLink for anything else.
+func (l *Link) UnmarshalJSON(text []byte) error {
+	var wire linkJSON
+	if err := json.Unmarshal(text, &wire); err != nil {
+		return fmt.Errorf("%w: %w", ErrLink, err)
+	}
+	if err := wire.check(); err != nil {
+		return err
+	}
+	crc, err := strconv.ParseUint(wire.CRC, 16, 32)
+	read := Link{
+		Stream:  Stream{Name: wire.Stream, Created: time.UnixMilli(wire.Created).UTC()},
+		ShardID: wire.ShardID, Count: wire.Count, Bytes: wire.Bytes, CRC: uint32(crc),
+		Writer: wire.Writer, Nonce: wire.Nonce,
+	}
+	faults := []error{err}
+	parse := func(key string) runnel.Position {
+		position, err := runnel.ParseKey(key)
+		faults = append(faults, err)
+		return position
+	}
+	parseTime := func(text string) time.Time {
+		t, err := readTime(text)
+		faults = append(faults, err)
+		return t
+	}
+	read.Previous, read.End = parse(wire.Previous), parse(wire.End)
+	read.FirstArrival, read.LastArrival = parseTime(wire.FirstArrival), parseTime(wire.LastArrival)
+	for _, parent := range wire.Parents {
+		if parent.Link == noParent {
+			read.Parents = append(read.Parents, Parent{ShardID: parent.ShardID, None: true})
+			continue
+		}
+		read.Parents = append(read.Parents,
+			Parent{ShardID: parent.ShardID, Link: parse(parent.Link)})
+	}
+	if wire.Gap != nil {
+		read.Gap = &Gap{parse(wire.Gap.After), parse(wire.Gap.Before), wire.Gap.Reason}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("%w: %w", ErrLink, err)
+	}
+	if !read.Previous.Less(read.End) {
+		return fmt.Errorf("%w: it ends at %s, which is not after its beginning, %s",
+			ErrLink, read.End, read.Previous)
+	}
+	*l = read
+	return nil
+}
+
+func (w *linkJSON) check() error {
+	switch {
+	case w.Format != linkFormat:
+		return fmt.Errorf("%w: its format is %q, want %q", ErrLink, w.Format, linkFormat)
+	case w.Version > linkVersion || w.Form != linkForm:
+		return fmt.Errorf("%w: it is of form %q, version %d, and this runnel knows %q up to %d: "+
+			"use a newer runnel", ErrLink, w.Form, w.Version, linkForm, linkVersion)
+	case w.Version < 1 || w.Count < 0 || w.Bytes < 0 || w.Bytes > maxLinkSize:
+		return fmt.Errorf("%w: version %d, count %d, bytes %d", ErrLink,
+			w.Version, w.Count, w.Bytes)
+	}
+	return nil
+}
+
+func formatTime(t time.Time) string {
+	if !hasTime(t) {
+		return ""
+	}
+	return t.UTC().Format(timeLayout)
+}
+
+// hasTime reports whether t is known and can be written in RFC 3339.
+func hasTime(t time.Time) bool {
+	year := t.UTC().Year()
+	return !t.IsZero() && year >= 0 && year <= 9999
+}
+
+func readTime(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text) // with any fraction
+	return t.UTC(), err
+}

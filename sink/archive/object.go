@@ -1,0 +1,103 @@
+package archive
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// object is an open object of the archive: its link, and the records to come.
+type object struct {
+	name   string
+	link   *Link
+	body   io.ReadCloser
+	member *member
+}
+
+var members = sync.Pool{New: func() any { return newMember(nil) }}
+
+// openObject opens the object and reads its link. ErrNotFound: it is not there.
+func openObject(ctx context.Context, store Store, name string) (*object, error) {
+	body, err := store.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	o := &object{name: name, body: body, member: members.Get().(*member)}
+	o.member.reset(body)
+	if o.link, err = o.member.readLink(); err != nil {
+		return nil, errors.Join(fmt.Errorf("link %s: %w", name, err), o.close())
+	}
+	return o, nil
+}
+
+func (o *object) close() error {
+	o.member.reset(nil)
+	members.Put(o.member)
+	if err := o.body.Close(); err != nil {
+		return fmt.Errorf("close %s: %w", o.name, err)
+	}
+	return nil
+}
+
+// ErrContents is returned for an object whose records are not those that its link describes.
+var ErrContents = errors.New("the records are not those that the link describes")
+
+// each calls visit with every record once, in order, until it returns false. It returns an
+// error that wraps ErrContents if the records that it has shown are not what the link says.
+func (o *object) each(visit func(runnel.Record) bool) error {
+	packed, err := o.member.records()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrContents, err)
+	}
+	// What is more than the link says is still read, so that it can be reported, but not
+	// without an end.
+	const firstLine = 64 << 10
+	limit := 2*o.link.Bytes + firstLine
+	sum := &checksum{from: io.LimitReader(packed, limit)}
+	lines := bufio.NewScanner(sum)
+	lines.Buffer(make([]byte, 0, min(firstLine, o.link.Bytes+1)), int(limit))
+	var count int64
+	for lines.Scan() {
+		record, err := ParseRecord(lines.Bytes())
+		if err != nil {
+			return fmt.Errorf("%w: line %d: %w", ErrContents, count+1, err)
+		}
+		count++
+		if !visit(record) {
+			return nil
+		}
+	}
+	switch err := lines.Err(); {
+	case err != nil:
+		return fmt.Errorf("%w: after %d records: %w", ErrContents, count, err)
+	case count != o.link.Count:
+		return fmt.Errorf("%w: %d records, the link says %d", ErrContents, count, o.link.Count)
+	case sum.size != o.link.Bytes:
+		return fmt.Errorf("%w: %d bytes, the link says %d", ErrContents,
+			sum.size, o.link.Bytes)
+	case sum.crc != o.link.CRC:
+		return fmt.Errorf("%w: CRC-32C %08x, the link says %08x", ErrContents,
+			sum.crc, o.link.CRC)
+	}
+	return nil
+}
+
+// checksum counts and sums what is read through it.
+type checksum struct {
+	from io.Reader
+	size int64
+	crc  uint32
+}
+
+func (c *checksum) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.size += int64(n)
+	c.crc = crc32.Update(c.crc, castagnoli, p[:n])
+	return n, err
+}

@@ -1,0 +1,218 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"slices"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// Reader reads an archive back. It is safe for concurrent use, and beside writers: it sees
+// what was committed when it looked.
+type Reader struct {
+	store Store
+}
+
+// Open returns a reader of the archive in a folder; fs.ErrNotExist if there is none.
+func Open(dir string) (*Reader, error) {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: dir, Err: fs.ErrInvalid}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	store, err := NewDirStore(dir)
+	if err != nil {
+		return nil, err
+	}
+	return NewReader(store), nil
+}
+
+// NewReader returns a reader of the archive in a store.
+func NewReader(store Store) *Reader { return &Reader{store: store} }
+
+// Streams returns the streams of the archive, by name and creation time.
+func (r *Reader) Streams(ctx context.Context) ([]Stream, error) {
+	listing, err := r.store.List(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	var streams []Stream
+	for _, base := range listing.Folders {
+		if stream, err := parseStream(base); err == nil {
+			streams = append(streams, stream)
+		}
+	}
+	slices.SortFunc(streams, func(a, b Stream) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), a.Created.Compare(b.Created))
+	})
+	return streams, nil
+}
+
+// Chain is a shard of the archive.
+type Chain struct {
+	Stream  Stream
+	ShardID runnel.ShardID
+	Parents []Parent // as the first link names them
+	depth   int      // the longest way up through parents
+}
+
+// Shards returns the stream's shards, parents before children, and by their ids beside that.
+func (r *Reader) Shards(ctx context.Context, stream Stream) ([]Chain, error) {
+	listing, err := r.store.List(ctx, stream.String())
+	if err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	var chains []Chain
+	for _, base := range listing.Folders {
+		if !isName(base) {
+			continue
+		}
+		chain := Chain{Stream: stream, ShardID: runnel.ShardID(base)}
+		for link, err := range r.Links(ctx, chain) {
+			if err != nil {
+				return nil, err
+			}
+			chain.Parents = link.Parents
+			chains = append(chains, chain)
+			break // the first one
+		}
+	}
+	return chains, sortChains(chains)
+}
+
+// sortChains puts parents before children. It returns an error for shards that are their own
+// ancestors, and leaves them in the order of their ids.
+func sortChains(chains []Chain) error {
+	place := make(map[runnel.ShardID]int, len(chains))
+	for i := range chains {
+		place[chains[i].ShardID] = i
+		chains[i].depth = 0
+	}
+	const open = -1 // the shard is on the way that is being followed
+	var circle error
+	var deepen func(i int) int
+	deepen = func(i int) int {
+		if chains[i].depth != 0 {
+			if chains[i].depth == open {
+				circle = fmt.Errorf("%w: %s is its own ancestor", ErrLink, chains[i].ShardID)
+			}
+			return max(chains[i].depth, 0)
+		}
+		chains[i].depth = open
+		depth := 0
+		for _, parent := range chains[i].Parents {
+			if at, there := place[parent.ShardID]; there {
+				depth = max(depth, deepen(at))
+			}
+		}
+		chains[i].depth = depth + 1
+		return depth + 1
+	}
+	for i := range chains {
+		deepen(i)
+	}
+	slices.SortFunc(chains, func(a, b Chain) int {
+		return cmp.Or(cmp.Compare(a.depth, b.depth), cmp.Compare(a.ShardID, b.ShardID))
+	})
+	return circle
+}
+
+// Links yields the shard's links from the first to the tip. An error is the last thing that
+// it yields.
+func (r *Reader) Links(ctx context.Context, shard Chain) iter.Seq2[*Link, error] {
+	return func(yield func(*Link, error) bool) {
+		for object, err := range r.objects(ctx, shard) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			link := object.link
+			if err := object.close(); err != nil {
+				yield(nil, fmt.Errorf("archive: %w", err))
+				return
+			}
+			if !yield(link, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Records yields the shard's records in order. An error is the last thing that it yields.
+func (r *Reader) Records(ctx context.Context, shard Chain) iter.Seq2[runnel.Record, error] {
+	return func(yield func(runnel.Record, error) bool) {
+		for object, err := range r.objects(ctx, shard) {
+			if err != nil {
+				yield(runnel.Record{}, err)
+				return
+			}
+			more := true
+			err := object.each(func(record runnel.Record) bool {
+				more = yield(record, nil)
+				return more
+			})
+			if closeErr := object.close(); err == nil {
+				err = closeErr
+			}
+			if err != nil && more {
+				yield(runnel.Record{}, fmt.Errorf("archive: object %s: %w", object.name, err))
+			}
+			if err != nil || !more {
+				return
+			}
+		}
+	}
+}
+
+// All yields the stream's records, shard by shard, parents before children: one key's records
+// in their order. An error is the last thing that it yields.
+func (r *Reader) All(ctx context.Context, stream Stream) iter.Seq2[runnel.Record, error] {
+	return func(yield func(runnel.Record, error) bool) {
+		shards, err := r.Shards(ctx, stream)
+		if err != nil {
+			yield(runnel.Record{}, err)
+			return
+		}
+		for _, shard := range shards {
+			for record, err := range r.Records(ctx, shard) {
+				if !yield(record, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// objects yields the shard's objects from the first to the tip. Whoever takes one closes it.
+func (r *Reader) objects(ctx context.Context, shard Chain) iter.Seq2[*object, error] {
+	c := chain{store: r.store, stream: shard.Stream, shard: shard.ShardID}
+	return func(yield func(*object, error) bool) {
+		for at := runnel.Start; at != runnel.End; {
+			object, err := openObject(ctx, c.store, c.name(at))
+			if errors.Is(err, ErrNotFound) {
+				return
+			}
+			if err == nil {
+				if err = c.check(object.link, at); err != nil {
+					err = errors.Join(err, object.close())
+				}
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("archive: %w", err))
+				return
+			}
+			at = object.link.End
+			if !yield(object, nil) {
+				return
+			}
+		}
+	}
+}

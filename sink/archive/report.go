@@ -1,0 +1,214 @@
+package archive
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Finding is something that verification has counted, and the first of it.
+type Finding struct {
+	Count    int64    `json:"count"`
+	Examples []string `json:"examples,omitempty"`
+}
+
+func (f *Finding) add(limit int, format string, args ...any) {
+	if f.Count++; len(f.Examples) < limit {
+		f.Examples = append(f.Examples, fmt.Sprintf(format, args...))
+	}
+}
+
+// Report is what verification has found. The same archive and source give the same report.
+type Report struct {
+	Streams []string `json:"streams"` // NAME@MILLISECONDS
+	Shards  int      `json:"shards"`
+	Ended   int      `json:"ended"` // shards whose chain is at its end
+	Links   int64    `json:"links"`
+	Records int64    `json:"records"`
+	Bytes   int64    `json:"bytes"` // of the records' lines, uncompressed
+	// FirstArrival and LastArrival are the range of the records' arrival times.
+	FirstArrival time.Time `json:"firstArrival,omitzero"`
+	LastArrival  time.Time `json:"lastArrival,omitzero"`
+
+	// Violations.
+	Missing   Finding `json:"missingLinks"`     // places where a link should go on and none does
+	Overlaps  Finding `json:"overlappingLinks"` // links that begin before the one before them ends
+	Damaged   Finding `json:"damaged"`          // objects that are not what they say
+	Misplaced Finding `json:"misplaced"`        // records outside their link's range or shard
+	Disorder  Finding `json:"disorder"`         // records behind a later one of their shard
+	Twice     Finding `json:"archivedTwice"`    // one position in two places
+	Parents   Finding `json:"parents"`          // children that do not follow their parents' ends
+	Stray     Finding `json:"stray"`            // files that look like links and are none
+
+	// Not violations.
+	Gaps   Finding `json:"gaps"`       // ranges that were trimmed before they were read
+	Others Finding `json:"otherFiles"` // files that verification does not know
+
+	Source *SourceReport `json:"source,omitempty"` // nil without a source
+}
+
+// SourceReport is what the comparison with a source has found.
+type SourceReport struct {
+	Name     string `json:"name,omitempty"`
+	Records  int64  `json:"records"`
+	Keys     int64  `json:"keys"` // 0 if order is not checked
+	KeyField string `json:"keyField,omitempty"`
+	Partial  bool   `json:"partial,omitempty"`
+	// Missing is the source's records that are not in the archive.
+	Missing Finding `json:"missing"`
+	// OutOfOrder is the records that stand behind a later one of their key, by their first
+	// occurrences, and KeysOutOfOrder the keys that have any.
+	OutOfOrder     Finding `json:"outOfOrder"`
+	KeysOutOfOrder int64   `json:"keysOutOfOrder"`
+	// Unknown is the archive's records that are not in the source. No violation if Partial.
+	Unknown Finding `json:"unknown"`
+	// Doubled is the records that the stream holds at two positions, as it does after a lost
+	// acknowledgement. No violation: the archive keeps the stream as it is.
+	Doubled Finding `json:"doubledInStream"`
+}
+
+// OK reports whether nothing is violated.
+func (r *Report) OK() bool { return len(r.violations()) == 0 }
+
+// row is a line of the text.
+type row struct {
+	name, good string
+	finding    *Finding
+	violation  bool
+}
+
+func (r *Report) rows() []row {
+	rows := []row{
+		{"missing links", "every chain goes from its start to its tip or end", &r.Missing, true},
+		{"overlapping links", "", &r.Overlaps, true},
+		{"damaged objects", "counts and checksums are as the links say", &r.Damaged, true},
+		{"misplaced records", "", &r.Misplaced, true},
+		{"archived twice", "no position stands in two places", &r.Twice, true},
+		{"order in shards", "positions only grow", &r.Disorder, true},
+		{"parents", "children follow their parents' ends", &r.Parents, true},
+		{"stray objects", "", &r.Stray, true},
+		{"gaps", "", &r.Gaps, false},
+		{"other files", "", &r.Others, false},
+	}
+	s := r.Source
+	if s == nil {
+		return rows
+	}
+	rows = append(rows, row{"missing", "every record of the source is here", &s.Missing, true})
+	if s.Keys > 0 {
+		rows = append(rows, row{"out of order", "first occurrences follow the source for every key",
+			&s.OutOfOrder, true})
+	}
+	return append(rows,
+		row{"not in the source", "", &s.Unknown, !s.Partial},
+		row{"doubled in the stream", "", &s.Doubled, false})
+}
+
+func (r *Report) violations() []string {
+	var names []string
+	for _, row := range r.rows() {
+		if row.violation && row.finding.Count > 0 {
+			names = append(names, fmt.Sprintf("%s: %d", row.name, row.finding.Count))
+		}
+	}
+	return names
+}
+
+// WriteText writes the report for people, a line or more for every finding, and the verdict.
+func (r *Report) WriteText(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var errs []error
+	line := func(format string, args ...any) {
+		_, err := fmt.Fprintf(table, format+"\n", args...)
+		errs = append(errs, err)
+	}
+	line("archive\t%s", cmp.Or(strings.Join(r.Streams, ", "), "empty"))
+	line("\t%s in %s (%d ended), %s, %s", plural(r.Records, "record"),
+		plural(int64(r.Shards), "shard"), r.Ended, plural(r.Links, "link"), bytesText(r.Bytes))
+	if !r.FirstArrival.IsZero() {
+		line("\tarrived %s to %s", formatTime(r.FirstArrival), formatTime(r.LastArrival))
+	}
+	if s := r.Source; s != nil {
+		size := plural(s.Records, "record")
+		if s.Keys > 0 {
+			size += ", " + plural(s.Keys, "key")
+			if s.KeyField != "" {
+				size += " by " + s.KeyField
+			}
+		}
+		line("source\t%s", strings.TrimPrefix(s.Name+": "+size, ": "))
+	}
+	for _, row := range r.rows() {
+		if row.finding.Count == 0 && !row.violation && row.name != "doubled in the stream" {
+			continue
+		}
+		line("%s\t%s", row.name, row.text(r.Source))
+		for _, example := range row.finding.Examples {
+			line("\t  %s", example)
+		}
+		if more := row.finding.Count - int64(len(row.finding.Examples)); more > 0 {
+			line("\t  … and %s more", digits(more))
+		}
+	}
+	if violations := r.violations(); len(violations) > 0 {
+		line("verdict\tNOT OK: %s", strings.Join(violations, "; "))
+	} else if r.Source != nil {
+		line("verdict\tok: every record is here exactly once")
+	} else {
+		line("verdict\tok: the chains are whole; give --source to compare with what was put")
+	}
+	errs = append(errs, table.Flush())
+	return errors.Join(errs...)
+}
+
+func (r row) text(source *SourceReport) string {
+	count := r.finding.Count
+	switch {
+	case count == 0 && r.good != "":
+		return "0: " + r.good
+	case count == 0:
+		return "0"
+	case r.name == "out of order":
+		return fmt.Sprintf("%s, of %s", plural(count, "record"),
+			plural(source.KeysOutOfOrder, "key"))
+	case r.name == "doubled in the stream":
+		return digits(count) + ": the stream has these at two positions, as after a lost " +
+			"acknowledgement; their first occurrences count"
+	case !r.violation:
+		return digits(count) + ": no violation"
+	}
+	return digits(count)
+}
+
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return digits(n) + " " + noun + "s"
+}
+
+// digits writes a number with a comma between thousands.
+func digits(n int64) string {
+	text := fmt.Sprint(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+func bytesText(n int64) string {
+	const kib = 1 << 10
+	switch {
+	case n < kib:
+		return fmt.Sprintf("%d B", n)
+	case n < kib*kib:
+		return fmt.Sprintf("%.1f KiB", float64(n)/kib)
+	case n < kib*kib*kib:
+		return fmt.Sprintf("%.1f MiB", float64(n)/kib/kib)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/kib/kib/kib)
+}

@@ -1,0 +1,221 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// VerifyOptions says what an archive is compared with. The zero value checks the archive by
+// itself.
+type VerifyOptions struct {
+	// Stream is the stream to verify, NAME or NAME@MILLISECONDS. Default: all of them; a source
+	// wants exactly one.
+	Stream string
+	// Source is a file of NDJSON that holds what was put, in its order; gzip and zstd are
+	// recognised. Default: none.
+	Source string
+	// ID and Key are fields of the source's records, and ID of the archived ones: names of
+	// top-level fields, or JSON pointers. ID tells records apart and is required with a source;
+	// Key is the unit of order. Default for Key: order is not checked.
+	ID, Key string
+	// Records yields what was put, in the place of a file; order is checked if Ordered.
+	Records iter.Seq2[SourceRecord, error]
+	Ordered bool
+	// Identify returns the id of an archived record; ok is false if it has none. Default: the
+	// field ID of its data.
+	Identify func(record *runnel.Record) (id string, ok bool)
+	// Partial says that the source is a part of what was put: records that it does not have are
+	// counted and no violation.
+	Partial bool
+	// Examples is how many of each finding are described. Default 10, at most 1,000.
+	Examples int
+}
+
+func (o VerifyOptions) withDefaults() VerifyOptions {
+	if o.Examples == 0 {
+		o.Examples = 10
+	}
+	return o
+}
+
+// Validate reports everything that is wrong with the options.
+func (o VerifyOptions) Validate() error {
+	var faults []error
+	if o.Source != "" && o.Records != nil {
+		faults = append(faults, errors.New("two sources: give either a file or records"))
+	}
+	if o.Source != "" && o.ID == "" {
+		faults = append(faults, errors.New("no id: name the field that tells records apart (--id)"))
+	}
+	if o.Records != nil && o.ID == "" && o.Identify == nil {
+		faults = append(faults, errors.New("no id: set ID, or Identify"))
+	}
+	for _, text := range []string{o.ID, o.Key} {
+		if _, err := parseField(text); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if o.Examples < 0 || o.Examples > 1000 {
+		faults = append(faults, fmt.Errorf("%d examples: 1 to 1000", o.Examples))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
+	return nil
+}
+
+// Verify checks the archive in a folder. What is wrong with the archive is in the report; an
+// error says that it could not be checked: ErrSource for a source that is of no use,
+// fs.ErrNotExist if there is no archive, or what reading it has failed with.
+//
+// From the archive alone it shows that every shard's links follow one another from the start
+// to the tip or the end, also across splits and merges, that the records are those that the
+// links describe, and that no position stands twice. That nothing is missing behind the tip,
+// and the order of each key, can only be seen against a source.
+//
+// It may run beside writers, and sees what was committed when it looked.
+func Verify(ctx context.Context, dir string, options VerifyOptions) (*Report, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	reader, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return reader.Verify(ctx, options)
+}
+
+// Verify checks the archive; see the function of that name.
+func (r *Reader) Verify(ctx context.Context, options VerifyOptions) (*Report, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	v := &verification{
+		reader: r, options: options.withDefaults(), report: &Report{Streams: []string{}},
+	}
+	streams, err := v.streams(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	if err := v.readSource(ctx); err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	for _, stream := range streams {
+		v.report.Streams = append(v.report.Streams, stream.String())
+		if err := v.stream(ctx, stream); err != nil {
+			return nil, fmt.Errorf("verify: %w", err)
+		}
+	}
+	if v.ledger != nil {
+		v.ledger.close()
+	}
+	return v.report, nil
+}
+
+type verification struct {
+	reader  *Reader
+	options VerifyOptions
+	report  *Report
+	ledger  *ledger // nil without a source
+}
+
+// streams returns the streams to verify.
+func (v *verification) streams(ctx context.Context) ([]Stream, error) {
+	listing, err := v.reader.store.List(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, base := range listing.Objects {
+		v.stray("", base)
+	}
+	for _, base := range listing.Folders {
+		if _, err := parseStream(base); err != nil {
+			v.report.Others.add(v.options.Examples, "%s/", base)
+		}
+	}
+	all, err := v.reader.Streams(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var chosen []Stream
+	var names []string
+	for _, stream := range all {
+		names = append(names, stream.String())
+		if v.options.Stream == "" || v.options.Stream == stream.Name ||
+			v.options.Stream == stream.String() {
+			chosen = append(chosen, stream)
+		}
+	}
+	there := "it has " + strings.Join(names, ", ")
+	if len(names) == 0 {
+		there = "it is empty"
+	}
+	compared := v.options.Source != "" || v.options.Records != nil
+	switch {
+	case v.options.Stream != "" && len(chosen) == 0:
+		return nil, fmt.Errorf("no stream %q in the archive: %s", v.options.Stream, there)
+	case compared && len(chosen) > 1:
+		return nil, fmt.Errorf("%w: there are several streams, and a source belongs to one: "+
+			"choose it with --stream; %s", ErrSource, there)
+	}
+	return chosen, nil
+}
+
+// stray names an object that is no link: a violation if it looks like one.
+func (v *verification) stray(folder, base string) {
+	finding := &v.report.Others
+	if strings.HasSuffix(base, extension) {
+		finding = &v.report.Stray
+	}
+	finding.add(v.options.Examples, "%s", strings.TrimPrefix(folder+"/"+base, "/"))
+}
+
+func (v *verification) readSource(ctx context.Context) error {
+	source, ordered := v.options.Records, v.options.Ordered
+	id, err := parseField(v.options.ID)
+	if err != nil {
+		return err
+	}
+	if v.options.Source != "" {
+		var key field
+		if ordered = v.options.Key != ""; ordered {
+			if key, err = parseField(v.options.Key); err != nil {
+				return err
+			}
+		}
+		source = readSource(v.options.Source, id, key)
+	}
+	if source == nil {
+		return nil
+	}
+	if v.options.Identify == nil {
+		v.options.Identify = func(record *runnel.Record) (string, bool) {
+			if !json.Valid(record.Data) {
+				return "", false
+			}
+			return id.text(record.Data)
+		}
+	}
+	v.report.Source = &SourceReport{
+		Name: v.options.Source, KeyField: v.options.Key, Partial: v.options.Partial,
+	}
+	v.ledger = newLedger(v.report.Source, v.options.Examples)
+	for record, err := range source {
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err == nil {
+			err = v.ledger.expect(record, ordered)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

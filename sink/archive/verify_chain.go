@@ -1,0 +1,275 @@
+package archive
+
+import (
+	"context"
+	"errors"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// stream verifies a stream's shards, parents before children.
+func (v *verification) stream(ctx context.Context, stream Stream) error {
+	listing, err := v.reader.store.List(ctx, stream.String())
+	if err != nil {
+		return err
+	}
+	for _, base := range listing.Objects {
+		v.stray(stream.String(), base)
+	}
+	var chains []Chain
+	for _, base := range listing.Folders {
+		if !isName(base) {
+			v.report.Others.add(v.options.Examples, "%s/%s/", stream, base)
+			continue
+		}
+		c := chain{store: v.reader.store, stream: stream, shard: runnel.ShardID(base)}
+		first, err := c.link(ctx, runnel.Start)
+		switch {
+		case err == nil:
+			chains = append(chains, Chain{Stream: stream, ShardID: c.shard, Parents: first.Parents})
+		case errors.Is(err, ErrNotFound) || errors.Is(err, ErrLink): // reported below
+			chains = append(chains, Chain{Stream: stream, ShardID: c.shard})
+		default:
+			return err
+		}
+	}
+	if err := sortChains(chains); err != nil {
+		v.report.Parents.add(v.options.Examples, "%s: %v", stream, err)
+	}
+	if v.ledger != nil {
+		v.ledger.lineage = newLineage(chains)
+	}
+	for i := range chains {
+		if err := v.parents(ctx, &chains[i]); err != nil {
+			return err
+		}
+		if err := v.shard(ctx, &chains[i], i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parents checks what a shard's first link says of its parents.
+func (v *verification) parents(ctx context.Context, shard *Chain) error {
+	for _, parent := range shard.Parents {
+		at := parent.Link
+		if parent.None {
+			at = runnel.Start
+		}
+		c := chain{store: v.reader.store, stream: shard.Stream, shard: parent.ShardID}
+		link, err := c.link(ctx, at)
+		found := err == nil
+		switch {
+		case err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrLink):
+			return err
+		case parent.None && found:
+			v.report.Parents.add(v.options.Examples,
+				"%s says that %s has no chain, but it has one", shard.ShardID, parent.ShardID)
+		case !parent.None && !found:
+			v.report.Parents.add(v.options.Examples,
+				"%s follows the end of %s, which is not there: %v", shard.ShardID,
+				parent.ShardID, err)
+		case !parent.None && link.End != runnel.End:
+			v.report.Parents.add(v.options.Examples, "%s follows %s, whose link %s does not end it",
+				shard.ShardID, parent.ShardID, c.name(at))
+		}
+	}
+	return nil
+}
+
+// shardCheck is a shard that is being verified.
+type shardCheck struct {
+	*verification
+	chain    chain
+	number   int             // the shard's place among the stream's
+	end      runnel.Position // what the links so far reach
+	lost     bool            // the end is not known: a link could not be read
+	last     runnel.Position // the furthest record so far
+	suspects map[runnel.Position]int
+	bases    []string
+}
+
+// shard verifies one shard: every object in its folder, in the order of their names, which is
+// that of their previous ends.
+func (v *verification) shard(ctx context.Context, shard *Chain, number int) error {
+	s := &shardCheck{
+		verification: v, number: number, suspects: map[runnel.Position]int{},
+		chain: chain{store: v.reader.store, stream: shard.Stream, shard: shard.ShardID},
+	}
+	listing, err := v.reader.store.List(ctx, s.chain.folder())
+	if err != nil {
+		return err
+	}
+	for _, base := range listing.Folders {
+		v.report.Others.add(v.options.Examples, "%s/%s/", s.chain.folder(), base)
+	}
+	for _, base := range listing.Objects {
+		previous, err := parseObject(base)
+		if err != nil {
+			v.stray(s.chain.folder(), base)
+			continue
+		}
+		s.bases = append(s.bases, base)
+		if err := s.object(ctx, previous); err != nil {
+			return err
+		}
+	}
+	if len(s.bases) > 0 {
+		v.report.Shards++
+	}
+	if s.end == runnel.End {
+		v.report.Ended++
+	}
+	if len(s.suspects) > 0 {
+		return s.judge(ctx)
+	}
+	return nil
+}
+
+// object verifies an object: its place in the chain, and its records.
+func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error {
+	report, name := s.report, s.chain.name(previous)
+	report.Links++
+	object, err := openObject(ctx, s.chain.store, name)
+	if err == nil {
+		if err = s.chain.check(object.link, previous); err != nil {
+			err = errors.Join(err, object.close())
+		}
+	}
+	if errors.Is(err, ErrLink) {
+		report.Damaged.add(s.options.Examples, "%s: %v", name, err)
+		s.lost = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.place(object.link, name)
+	if err := s.contents(object); err != nil {
+		report.Damaged.add(s.options.Examples, "%s: %v", name, err)
+	}
+	return object.close()
+}
+
+// place checks that the link goes on where the one before it ended.
+func (s *shardCheck) place(link *Link, name string) {
+	switch order := link.Previous.Compare(s.end); {
+	case s.lost: // what was there is reported already
+	case order > 0:
+		s.report.Missing.add(s.options.Examples, "%s: none goes on after %s; the next one is %s",
+			s.chain.folder(), s.end, name)
+	case order < 0:
+		s.report.Overlaps.add(s.options.Examples, "%s begins after %s, but the one before it ends "+
+			"at %s", name, link.Previous, s.end)
+	}
+	s.lost = false
+	if s.end.Less(link.End) {
+		s.end = link.End
+	}
+	if link.Gap != nil {
+		s.report.Gaps.add(s.options.Examples, "%s: nothing between %s and %s: %s", name,
+			link.Gap.After, link.Gap.Before, link.Gap.Reason)
+	}
+}
+
+// contents reads the records and checks each one's place.
+func (s *shardCheck) contents(object *object) error {
+	link, report := object.link, s.report
+	var first, newest runnel.Record
+	var count int64
+	err := object.each(func(record runnel.Record) bool {
+		if count++; count == 1 {
+			first = record
+		}
+		newest = record
+		at := record.Position
+		if record.ShardID != s.chain.shard || !link.Previous.Less(at) || link.End.Less(at) {
+			report.Misplaced.add(s.options.Examples, "%s: a record of %s at %s", object.name,
+				record.ShardID, at)
+		}
+		if s.last.Less(at) {
+			s.last = at
+			s.see(&record, true)
+		} else {
+			s.suspects[at] = 0
+		}
+		return true
+	})
+	report.Records += count
+	report.Bytes += link.Bytes
+	if err != nil || count == 0 {
+		return err
+	}
+	if report.FirstArrival.IsZero() || first.ArrivalTime.Before(report.FirstArrival) {
+		report.FirstArrival = first.ArrivalTime
+	}
+	if report.LastArrival.Before(newest.ArrivalTime) {
+		report.LastArrival = newest.ArrivalTime
+	}
+	if !first.ArrivalTime.Equal(link.FirstArrival) || !newest.ArrivalTime.Equal(link.LastArrival) {
+		return errors.New("the records' arrival times are not those that the link says")
+	}
+	return nil
+}
+
+// see shows a record to the comparison with the source.
+func (s *shardCheck) see(record *runnel.Record, placed bool) {
+	if s.ledger != nil {
+		id, ok := s.options.Identify(record)
+		s.ledger.see(s.number, id, ok, placed, record.Position)
+	}
+}
+
+// judge reads a shard again in which records stood behind later ones: those whose position
+// stands elsewhere as well are doubles, the others out of order.
+func (s *shardCheck) judge(ctx context.Context) error {
+	if err := s.suspected(ctx, func(record runnel.Record, _ string) {
+		s.suspects[record.Position]++
+	}); err != nil {
+		return err
+	}
+	seen := map[runnel.Position]string{}
+	return s.suspected(ctx, func(record runnel.Record, name string) {
+		at := record.Position
+		if s.suspects[at] == 1 {
+			s.report.Disorder.add(s.options.Examples, "%s: the record at %s stands behind a "+
+				"later one", name, at)
+			s.see(&record, false)
+			return
+		}
+		if before, again := seen[at]; again {
+			s.report.Twice.add(s.options.Examples, "%s: the record at %s stands in %s as well",
+				name, at, before)
+		} else {
+			seen[at] = name
+		}
+	})
+}
+
+// suspected calls visit with every record at a suspicious position.
+func (s *shardCheck) suspected(
+	ctx context.Context, visit func(record runnel.Record, name string),
+) error {
+	for _, base := range s.bases {
+		name := s.chain.folder() + "/" + base
+		object, err := openObject(ctx, s.chain.store, name)
+		if errors.Is(err, ErrLink) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		// What is wrong with the object was reported on the first reading.
+		_ = object.each(func(record runnel.Record) bool {
+			if _, suspect := s.suspects[record.Position]; suspect {
+				visit(record, name)
+			}
+			return true
+		})
+		if err := object.close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

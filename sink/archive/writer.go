@@ -1,0 +1,212 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink"
+)
+
+// writer is a sink.Writer: the tip that it knows, and the records behind it, compressed as
+// they come.
+type writer struct {
+	cfg     Config
+	chain   chain
+	parents []Parent // for the first link
+	tip     tip
+	broken  error // what ended the writer's life
+
+	// What is written and not committed.
+	through runnel.Position
+	count   int64
+	size    int64 // of the lines
+	crc     uint32
+	first   time.Time // arrival of the first record
+	newest  time.Time // arrival of the last record
+	since   time.Time // when the first record was written
+	lines   []byte
+	packed  *bytes.Buffer
+	gzip    *gzip.Writer // nil without records
+}
+
+// flushLines is how much is gathered before it is compressed, in bytes.
+const flushLines = 32 << 10
+
+// keepPacked is the largest buffer that a writer keeps between links, in bytes.
+const keepPacked = 1 << 20
+
+var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+var errClosed = errors.New("the writer is closed")
+
+// Committed implements sink.Writer.
+func (w *writer) Committed() sink.Committed {
+	return sink.Committed{End: w.tip.end, Token: w.chain.token(w.tip)}
+}
+
+// Write implements sink.Writer. A link is committed when it has Config.Size, or when its first
+// record has been held for Config.Every; it ends between two Kinesis records, never inside an
+// aggregated one. Without records nothing is committed. A record that is not after the one
+// before it is sink.ErrOrder.
+func (w *writer) Write(
+	ctx context.Context, records []runnel.Record, through runnel.Position,
+) (sink.Committed, error) {
+	if w.broken != nil {
+		return sink.Committed{}, w.fail("write", w.broken)
+	}
+	if err := w.check(records, through); err != nil {
+		return sink.Committed{}, w.fail("write", err)
+	}
+	for i := range records {
+		record := &records[i]
+		if w.size >= w.cfg.Size && record.Position.Sequence != w.through.Sequence {
+			if err := w.commit(ctx, w.through); err != nil {
+				return sink.Committed{}, err
+			}
+		}
+		if err := w.add(record); err != nil {
+			return sink.Committed{}, w.fail("compress", err)
+		}
+	}
+	if w.through.Less(through) {
+		w.through = through
+	}
+	if w.size >= w.cfg.Size || w.count > 0 && w.cfg.Now().Sub(w.since) >= w.cfg.Every {
+		if err := w.commit(ctx, w.through); err != nil {
+			return sink.Committed{}, err
+		}
+	}
+	return w.Committed(), nil
+}
+
+// Flush implements sink.Writer. Without records nothing is committed.
+func (w *writer) Flush(ctx context.Context) (sink.Committed, error) {
+	if w.broken != nil {
+		return sink.Committed{}, w.fail("flush", w.broken)
+	}
+	if w.count > 0 {
+		if err := w.commit(ctx, w.through); err != nil {
+			return sink.Committed{}, err
+		}
+	}
+	return w.Committed(), nil
+}
+
+// End implements sink.Writer. The last link holds what was written and ends at runnel.End; a
+// shard without a record has that one link.
+func (w *writer) End(ctx context.Context) (sink.Committed, error) {
+	if w.broken != nil {
+		return sink.Committed{}, w.fail("end", w.broken)
+	}
+	if w.tip.end != runnel.End {
+		if err := w.commit(ctx, runnel.End); err != nil {
+			return sink.Committed{}, err
+		}
+	}
+	return w.Committed(), nil
+}
+
+// Close implements sink.Writer.
+func (w *writer) Close() error {
+	w.discard()
+	if w.broken == nil {
+		w.broken = errClosed
+	}
+	return nil
+}
+
+// check reports whether the records follow what was written before.
+func (w *writer) check(records []runnel.Record, through runnel.Position) error {
+	previous := w.through
+	for i := range records {
+		record := &records[i]
+		switch {
+		case !isRecordPosition(record.Position):
+			return fmt.Errorf("%w: %q", runnel.ErrPosition, record.Position.String())
+		case record.ShardID != w.chain.shard:
+			return fmt.Errorf("%w: a record of shard %q", sink.ErrOrder, record.ShardID)
+		case !previous.Less(record.Position):
+			return fmt.Errorf("%w: %s after %s", sink.ErrOrder, record.Position, previous)
+		}
+		previous = record.Position
+	}
+	switch {
+	case len(records) > 0 && through.Less(previous):
+		return fmt.Errorf("%w: through %s, but a record at %s", sink.ErrOrder, through, previous)
+	case w.through.Less(through) && !isRecordPosition(through):
+		return fmt.Errorf("%w: through %q", runnel.ErrPosition, through.String())
+	}
+	return nil
+}
+
+// add encodes a record and compresses it.
+func (w *writer) add(record *runnel.Record) error {
+	if w.gzip == nil {
+		w.begin(record)
+	}
+	before := len(w.lines)
+	w.lines = AppendRecord(w.lines, record)
+	w.lines = append(w.lines, '\n')
+	w.size += int64(len(w.lines) - before)
+	w.count++
+	w.through, w.newest = record.Position, record.ArrivalTime
+	if len(w.lines) >= flushLines {
+		return w.compress()
+	}
+	return nil
+}
+
+func (w *writer) begin(record *runnel.Record) {
+	w.first, w.since = record.ArrivalTime, w.cfg.Now()
+	if w.packed == nil {
+		w.packed = new(bytes.Buffer)
+	}
+	w.gzip = compressors.Get().(*gzip.Writer)
+	w.gzip.Reset(w.packed)
+}
+
+func (w *writer) compress() error {
+	w.crc = crc32.Update(w.crc, castagnoli, w.lines)
+	_, err := w.gzip.Write(w.lines)
+	w.lines = w.lines[:0]
+	return err
+}
+
+// discard forgets what is written and not committed.
+func (w *writer) discard() {
+	if w.gzip != nil {
+		w.gzip.Reset(nil)
+		compressors.Put(w.gzip)
+		w.gzip = nil
+	}
+	if w.packed != nil {
+		w.packed.Reset()
+		if w.packed.Cap() > keepPacked {
+			w.packed = nil
+		}
+	}
+	if w.lines = w.lines[:0]; cap(w.lines) > keepPacked {
+		w.lines = nil
+	}
+	w.through = w.tip.end
+	w.count, w.size, w.crc = 0, 0, 0
+	w.first, w.newest, w.since = time.Time{}, time.Time{}, time.Time{}
+}
+
+// fail ends the writer's life: after an error it is not known what stands, so the shard is
+// opened again.
+func (w *writer) fail(doing string, err error) error {
+	if w.broken == nil {
+		w.broken = fmt.Errorf("the writer is closed after an error: %w", err)
+		w.discard()
+	}
+	return fmt.Errorf("archive: %s %s of %s: %w", doing, w.chain.shard, w.chain.stream.Name, err)
+}

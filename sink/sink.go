@@ -1,0 +1,83 @@
+// Package sink is the contract between the consumer fleet and a sink that takes each record
+// exactly once.
+//
+// A sink keeps, in one atomic commit, the effects of records and the position that they reach:
+// the sink is the truth, the lease row's checkpoint only says where to look. So two workers
+// that both believe that they hold a shard (a paused one and its successor) cannot both
+// commit: the second one's commit fails on the first one's, it adopts what stands there and
+// reads again from that position. Leases are for progress, the sink's compare-and-swap is the
+// fence.
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// Shard is what a worker knows of a shard when it opens it.
+type Shard struct {
+	Stream  string
+	Created time.Time // the stream's creation, in milliseconds: a recreated stream is another
+	ID      runnel.ShardID
+	Parents []runnel.ShardID // none, one (a split's child) or two (a merge's)
+	// Checkpoint and Token are what the lease row holds: where an earlier worker's last known
+	// commit ended, and the token that the sink returned with it. Start and "" if none.
+	Checkpoint runnel.Position
+	Token      string
+}
+
+// Sink opens shards. It is safe for concurrent use by the shards of a worker.
+type Sink interface {
+	// Open finds the sink's last commit for the shard, wherever the checkpoint points, and
+	// returns a writer that goes on from there.
+	Open(ctx context.Context, shard Shard) (Writer, error)
+}
+
+// Committed is the end of what stands in the sink.
+type Committed struct {
+	// End is the last position whose effects stand; runnel.Start if nothing stands yet, and
+	// runnel.End once the shard's end has been committed.
+	End runnel.Position
+	// Token helps the next Open to find this commit; it is kept in the lease row.
+	Token string
+}
+
+// Writer takes the records of one shard in order. It is used by one goroutine at a time.
+//
+// Every method that commits may return a *MovedError: another writer committed first. The
+// caller discards what it has read and goes on reading after MovedError.To.End; the writer has
+// adopted that position and remains usable. After any other error the writer is closed and the
+// shard opened again.
+type Writer interface {
+	// Committed returns the last commit that this writer knows of. Reading starts after it.
+	Committed() Committed
+	// Write takes the next records; through is the position that they reach, which is at or
+	// after the last one's (records that were filtered out still advance it). No records and
+	// an unchanged position let the sink commit by age. Write may buffer: the commit that it
+	// returns lags behind through. The writer keeps the records' data until it has committed.
+	Write(ctx context.Context, records []runnel.Record, through runnel.Position) (Committed, error)
+	// Flush commits everything that was written.
+	Flush(ctx context.Context) (Committed, error)
+	// End commits everything and the shard's end: nothing follows.
+	End(ctx context.Context) (Committed, error)
+	// Close releases the writer and commits nothing.
+	Close() error
+}
+
+// MovedError says that another writer's commit stands where ours was to stand.
+type MovedError struct {
+	To Committed
+}
+
+func (e *MovedError) Error() string {
+	return fmt.Sprintf("another worker committed first: the shard goes on after %s", e.To.End)
+}
+
+// ErrOrder is returned by Writer.Write for records that are not in order, or not of the shard:
+// a position at or before what was written already, or beyond through. Nothing of the call
+// stands.
+var ErrOrder = errors.New("records out of order")
