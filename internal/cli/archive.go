@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/lease"
+	"github.com/runnel-stream/runnel/sink/archive"
+)
+
+type archiveFlags struct {
+	from                            connection
+	stream, to, app, position, size string
+	failover, every                 time.Duration
+	once                            bool
+}
+
+func (a *app) archive() *cobra.Command {
+	f := &archiveFlags{}
+	command := &cobra.Command{
+		Use:   "archive --stream NAME --to DIR",
+		Short: "Archive a stream into a folder, each record exactly once",
+		Long: `Archive a stream into a folder, each record exactly once: a worker of a fleet. Start as many as
+you like, on as many machines as see the folder; they share the stream's shards through a lease
+table (--app names it), and one that dies is replaced after --failover.
+
+Each object is gzipped NDJSON, and zcat shows records only. It runs until SIGINT or SIGTERM, then
+commits and hands over what it holds; with --once it ends when everything that was in the stream
+at the start has been archived.`,
+		Example: "  runnel archive --local --stream orders --to archive --once",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.runArchive(c.Context(), f) },
+	}
+	f.from.addFlags(command, true)
+	flags := command.Flags()
+	flags.StringVar(&f.stream, "stream", "", "the stream's name")
+	flags.StringVar(&f.to, "to", "", "the archive's folder")
+	flags.StringVar(&f.app, "app", "", "the application, which names the lease table (default <stream>-archive)")
+	flags.StringVar(&f.position, "from", "oldest", "oldest, latest or an RFC 3339 time; a checkpoint goes before it")
+	flags.DurationVar(&f.failover, "failover", 10*time.Second, "how long a worker may be silent before others take over")
+	flags.DurationVar(&f.every, "every", 5*time.Second, "commit at least that often while records come")
+	flags.StringVar(&f.size, "size", "64MiB", "commit at that size, before compression")
+	flags.BoolVar(&f.once, "once", false, "end when everything that is there at the start is archived")
+	return command
+}
+
+func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
+	worker := consumer.Config{
+		Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover,
+	}
+	target := archive.Config{Dir: f.to, Every: f.every}
+	if f.stream == "" {
+		return worker, target, usageError("--stream is missing: name the stream to archive")
+	}
+	if f.to == "" {
+		return worker, target, usageError("--to is missing: name the archive's folder")
+	}
+	if strings.HasPrefix(f.to, "s3://") {
+		return worker, target, usageError("--to %s: this version archives into folders only", f.to)
+	}
+	if worker.App == "" {
+		worker.App = f.stream + "-archive"
+	}
+	var err error
+	if worker.From, err = consumer.ParseFrom(f.position); err != nil {
+		return worker, target, usageError("--from: %w", err)
+	}
+	if target.Size, err = parseSize(f.size); err != nil {
+		return worker, target, usageError("--size: %w", err)
+	}
+	return worker, target, nil
+}
+
+// archiveCounts is what an archive worker has done.
+type archiveCounts struct{ read, commits, shards, takeovers atomic.Int64 }
+
+func (n *archiveCounts) observe(e consumer.Event) {
+	switch e.Kind {
+	case consumer.Delivered:
+		n.read.Add(int64(e.Records))
+	case consumer.Committed:
+		n.commits.Add(1)
+	case consumer.ShardStarted:
+		n.shards.Add(1)
+	case consumer.LeaseExpired:
+		n.takeovers.Add(1)
+	}
+}
+
+func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
+	worker, target, err := f.config()
+	if err != nil {
+		return err
+	}
+	cfg, err := f.from.load(ctx)
+	if err != nil {
+		return err
+	}
+	sink, err := archive.New(target)
+	if err != nil {
+		return usageError("%w", err)
+	}
+	counts := &archiveCounts{}
+	worker.Kinesis, worker.DynamoDB = awsclient.Kinesis(cfg), awsclient.DynamoDB(cfg)
+	worker.Sink, worker.Logger, worker.Observer = sink, a.logger(), counts.observe
+	w, err := consumer.New(worker)
+	if err != nil {
+		return usageError("%w", err)
+	}
+	start := time.Now()
+	show := a.newProgress()
+	drawing, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for pause(drawing, redrawEvery) == nil {
+			show.show(func() []string { return []string{archiveLine(f.stream, counts, start)} })
+		}
+	}()
+	runErr := w.Run(ctx)
+	stop()
+	<-done
+	show.clear()
+	switch {
+	case errors.Is(runErr, lease.ErrStream), errors.Is(runErr, lease.ErrNative),
+		errors.Is(runErr, lease.ErrNotLeases):
+		return usageError("%w", runErr)
+	case runErr != nil && !errors.Is(runErr, errStop):
+		return outsideError(fmt.Errorf("archive stream %s: %w", f.stream, runErr))
+	case f.once && ctx.Err() != nil:
+		return errInterrupt
+	}
+	a.say("%s", archiveLine(f.stream, counts, start))
+	return nil
+}
+
+func archiveLine(stream string, n *archiveCounts, start time.Time) string {
+	return fmt.Sprintf("archive of %s: %s records read, %s/s, %d commits, %d shards begun, %d taken over",
+		stream, thousands(n.read.Load()),
+		thousands(rate(n.read.Load(), time.Since(start))),
+		n.commits.Load(), n.shards.Load(), n.takeovers.Load())
+}
+
+// parseSize reads a number of bytes: "1048576", "64MiB", "5MB", "256k".
+func parseSize(text string) (int64, error) {
+	digits := strings.TrimRight(text, "BbKkMmGgi ")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	unit := strings.ToLower(strings.TrimSpace(text[len(digits):]))
+	scale, known := map[string]int64{
+		"": 1, "b": 1, "k": 1 << 10, "kib": 1 << 10, "kb": 1e3, "m": 1 << 20, "mib": 1 << 20,
+		"mb": 1e6, "g": 1 << 30, "gib": 1 << 30, "gb": 1e9,
+	}[unit]
+	if err != nil || !known || n < 1 || n > (1<<62)/scale {
+		return 0, fmt.Errorf("%q is not a size: want bytes, as 1048576, 256KiB or 64MiB", text)
+	}
+	return n * scale, nil
+}

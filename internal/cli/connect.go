@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/awsclient"
+)
+
+// connection is the flags that say where to: an endpoint of one's own, or AWS.
+type connection struct {
+	options awsclient.Options
+}
+
+func (c *connection) addFlags(command *cobra.Command, withDynamoDB bool) {
+	flags := command.Flags()
+	flags.StringVar(&c.options.Endpoint, "endpoint", "",
+		"URL of the Kinesis API (default: AWS_ENDPOINT_URL_KINESIS, AWS_ENDPOINT_URL, else AWS)")
+	flags.StringVar(&c.options.Region, "region", "", "AWS region (default: as the AWS CLI)")
+	flags.StringVar(&c.options.Profile, "profile", "", "AWS profile (default: as the AWS CLI)")
+	flags.BoolVar(&c.options.Local, "local", false,
+		"the server on this machine, at "+awsclient.LocalEndpoint)
+	if withDynamoDB {
+		flags.StringVar(&c.options.DynamoDBEndpoint, "dynamodb-endpoint", "",
+			"URL of the DynamoDB API, where it differs from --endpoint")
+	}
+}
+
+// load makes the SDK's configuration. That neither an endpoint nor credentials are there is
+// wrong usage; anything else failed outside.
+func (c *connection) load(ctx context.Context) (aws.Config, error) {
+	cfg, err := awsclient.Load(ctx, c.options)
+	switch {
+	case errors.Is(err, awsclient.ErrNowhere), errors.Is(err, awsclient.ErrOptions):
+		return cfg, usageError("%w", err)
+	case err != nil:
+		return cfg, outsideError(err)
+	}
+	return cfg, nil
+}

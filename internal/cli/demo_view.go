@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// newsBuffer bounds what the run has to tell while the screen is busy; beyond it news are
+// dropped, and with them nothing but their line.
+const newsBuffer = 256
+
+// news tells of something that happened. It does not block.
+func (d *demo) news(format string, args ...any) {
+	select {
+	case d.told <- fmt.Sprintf(format, args...):
+	default:
+	}
+}
+
+// draw shows news and progress until ctx ends; the channel it returns is closed then.
+func (d *demo) draw(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(redrawEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case line := <-d.told:
+				d.show.say("%s", line)
+			case <-tick.C:
+				d.show.show(d.lines)
+			case <-ctx.Done():
+				for len(d.told) > 0 {
+					d.show.say("%s", <-d.told)
+				}
+				d.show.clear()
+				return
+			}
+		}
+	}()
+	return done
+}
+
+func (d *demo) lines() []string {
+	acked, took := d.acked.Load(), time.Since(d.started)
+	archived := min(d.fleet.committed.Load(), d.total)
+	lines := []string{
+		fmt.Sprintf("put      %s %9s of %s  %s/s", bar(acked, d.total, 30), thousands(acked),
+			thousands(d.total), thousands(rate(acked, took))),
+		fmt.Sprintf("archived %s %9s", bar(archived, d.total, 30), thousands(archived)),
+	}
+	return append(lines, d.fleet.lines()...)
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// The exit statuses of every command.
+const (
+	exitOK          = 0
+	exitNo          = 1   // the answer is no: a failed verdict, a violation found
+	exitUsage       = 2   // wrong usage or bad input; nothing was changed
+	exitOutside     = 3   // something outside failed; it is safe to run it again
+	exitInterrupted = 130 // interrupted before it was finished
+)
+
+// statusError is an error that knows its exit status. With quiet, the command has already
+// said what there is to say.
+type statusError struct {
+	status int
+	quiet  bool
+	err    error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+func (e *statusError) Unwrap() error { return e.err }
+
+func usageError(format string, args ...any) error {
+	return &statusError{status: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+func outsideError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &statusError{status: exitOutside, err: err}
+}
+
+// answerNo ends the command with status 1; its output has already said why.
+func answerNo(reason string) error {
+	return &statusError{status: exitNo, quiet: true, err: errors.New(reason)}
+}
+
+var (
+	errStop      = errors.New("asked to stop")
+	errInterrupt = &statusError{
+		status: exitInterrupted,
+		err:    errors.New("interrupted before it was finished; it is safe to run it again"),
+	}
+)
+
+// statusOf maps what a command returned to its exit status. What has no status of its own is
+// the command line's fault: cobra's own errors are.
+func statusOf(err error) int {
+	var known *statusError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &known):
+		return known.status
+	case errors.Is(err, context.Canceled), errors.Is(err, errStop):
+		return exitInterrupted
+	default:
+		return exitUsage
+	}
+}

@@ -1,0 +1,286 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/runnel-stream/runnel/sink/archive"
+)
+
+// The real events of the kill run: 23,402 of 11,075 repositories.
+const (
+	eventsFile   = "gh-events-20150101.ndjson.gz"
+	eventsCount  = 23_402
+	eventsKeys   = 11_075
+	killFailover = "2s"
+)
+
+// verdict is what the kill run reads of `verify --output json`, and counts of `put --output
+// json`.
+type verdict struct {
+	OK bool `json:"ok"`
+	archive.Report
+}
+
+type counts struct {
+	Records int64 `json:"records"`
+	Calls   int64 `json:"calls"`
+	Unknown int64 `json:"unknown"`
+}
+
+// TestKills is the main job as separate processes on real events: put through four shards while
+// the server is killed with -9 and restarted, and one of two archive workers is killed with -9.
+// Nothing may be missing, archived twice or out of order; what the stream holds twice is no more
+// than put's attempts without an answer.
+func TestKills(t *testing.T) {
+	events := realEvents(t)
+	for seed := range uint64(3 * soak()) {
+		t.Run(fmt.Sprintf("seed=%d", seed+1), func(t *testing.T) {
+			run := newKillRun(t, events, seed+1)
+			got, put := run.withKills()
+			if put.Unknown == 0 {
+				t.Error("no attempt without an answer: the fixed fault did not happen")
+			}
+			if doubled := got.Source.Doubled.Count; doubled > put.Unknown {
+				t.Errorf("%d records stand twice in the stream, but only %d attempts had no answer",
+					doubled, put.Unknown)
+			}
+		})
+	}
+	t.Run("no faults", func(t *testing.T) {
+		run := newKillRun(t, events, 0)
+		got, put := run.withoutKills()
+		if doubled := got.Source.Doubled.Count; doubled != 0 || put.Unknown != 0 {
+			t.Errorf("without faults: %d doubled, %d unknown; want none", doubled, put.Unknown)
+		}
+	})
+}
+
+func realEvents(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("RUNNEL_DATA")
+	if dir == "" {
+		t.Skip("RUNNEL_DATA is not set: it names the folder of " + eventsFile)
+	}
+	return filepath.Join(dir, eventsFile)
+}
+
+// soak is how often a random suite repeats its budget.
+func soak() int {
+	n, err := strconv.Atoi(os.Getenv("RUNNEL_SOAK"))
+	return max(1, n*btoi(err == nil))
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+type killRun struct {
+	t        *testing.T
+	seed     uint64
+	random   *rand.Rand
+	events   string
+	data     string
+	archive  string
+	addr     string
+	endpoint string
+}
+
+func newKillRun(t *testing.T, events string, seed uint64) *killRun {
+	dir := t.TempDir()
+	return &killRun{
+		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), events: events,
+		data: filepath.Join(dir, "data"), archive: filepath.Join(dir, "archive"),
+		addr: "127.0.0.1:0",
+	}
+}
+
+// between draws a moment.
+func (r *killRun) between(low, high time.Duration) time.Duration {
+	return low + time.Duration(r.random.Int64N(int64(high-low)))
+}
+
+func (r *killRun) withKills() (verdict, counts) {
+	// The delay keeps put busy for some seconds; one answer is lost after its commit for sure.
+	chaos := fmt.Sprintf("seed=%d PutRecords:delay=20ms%%100 PutRecords:lose-answer@%d",
+		r.seed, 3+r.random.IntN(20))
+	server := r.serve(chaos)
+	first, second := r.archiver(), r.archiver()
+	put := r.start("put", "--endpoint", r.endpoint, "--stream", "events", "--key", "repo",
+		"--output", "json", r.events)
+
+	time.Sleep(r.between(500*time.Millisecond, 1500*time.Millisecond)) // the kill's moment
+	server.kill()
+	server = r.serve(chaos)
+	time.Sleep(r.between(0, time.Second)) // the kill's moment
+	first.kill()
+	return r.finish(server, put, second)
+}
+
+func (r *killRun) withoutKills() (verdict, counts) {
+	server := r.serve("")
+	archiver := r.archiver()
+	put := r.start("put", "--endpoint", r.endpoint, "--stream", "events", "--key", "repo",
+		"--output", "json", r.events)
+	return r.finish(server, put, archiver)
+}
+
+// finish waits for put, stops the living archiver, lets another one take what is left, and
+// verifies.
+func (r *killRun) finish(server, put, archiver *process) (verdict, counts) {
+	var put2 counts
+	put.wantJSON(&put2)
+	archiver.stop()
+	r.start("archive", "--endpoint", r.endpoint, "--stream", "events", "--to", r.archive,
+		"--failover", killFailover, "--once").want(0)
+	var got verdict
+	r.start("verify", r.archive, "--source", r.events, "--id", "id", "--key", "repo",
+		"--output", "json").wantJSON(&got)
+	server.stop()
+	source := got.Source
+	r.t.Logf("put: %+v; %d archived, %d doubled in the stream", put2, got.Records,
+		source.Doubled.Count)
+	if !got.OK || source.Missing.Count+got.Twice.Count+source.OutOfOrder.Count > 0 {
+		r.t.Errorf("%d missing, %d archived twice, %d out of order; want none",
+			source.Missing.Count, got.Twice.Count, source.OutOfOrder.Count)
+	}
+	if source.Keys != eventsKeys || put2.Records != eventsCount {
+		r.t.Errorf("%d keys and %d records put; want %d and %d",
+			source.Keys, put2.Records, eventsKeys, eventsCount)
+	}
+	return got, put2
+}
+
+var listening = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)`)
+
+// serve starts the server, on the port of the first start, and waits until it is healthy.
+func (r *killRun) serve(chaos string) *process {
+	p := r.start("serve", "--addr", r.addr, "--data", r.data, "--stream", "events:4",
+		"--chaos", chaos)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if match := listening.FindStringSubmatch(p.stderr.String()); match != nil {
+			r.addr, r.endpoint = match[1], "http://"+match[1]
+			if err := healthy(r.endpoint); err == nil {
+				return p
+			}
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("the server is not up: %s", p.stderr.String())
+		}
+	}
+}
+
+func (r *killRun) archiver() *process {
+	return r.start("archive", "--endpoint", r.endpoint, "--stream", "events", "--to", r.archive,
+		"--failover", killFailover, "--every", "300ms", "--size", "256KiB")
+}
+
+// process is a runnel of its own: the test binary, run as the command.
+type process struct {
+	t      *testing.T
+	name   string
+	cmd    *exec.Cmd
+	stdout bytes.Buffer
+	stderr lockedBuffer
+	done   chan struct{}
+	err    error
+}
+
+func (r *killRun) start(args ...string) *process {
+	r.t.Helper()
+	p := &process{t: r.t, name: args[0], done: make(chan struct{})}
+	p.cmd = exec.Command(os.Args[0], args...)
+	p.cmd.Env = append(os.Environ(), runAsCommand+"=1", "AWS_EC2_METADATA_DISABLED=true")
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	r.t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		if r.t.Failed() {
+			r.t.Logf("%s: %v\n%s", strings.Join(args, " "), p.err, tail(p.stderr.String(), 20))
+		}
+	})
+	return p
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// stop asks the process to finish; it must end with 0.
+func (p *process) stop() {
+	p.t.Helper()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	p.want(0)
+}
+
+func (p *process) want(status int) {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(90 * time.Second):
+		p.t.Fatalf("%s did not end", p.name)
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != status {
+		p.t.Fatalf("%s ended with %d, want %d", p.name, got, status)
+	}
+}
+
+func (p *process) wantJSON(into any) {
+	p.t.Helper()
+	p.want(0)
+	lines := bufio.NewScanner(&p.stdout)
+	lines.Buffer(nil, 1<<20)
+	var last []byte
+	for lines.Scan() {
+		last = append(last[:0], lines.Bytes()...)
+	}
+	if err := json.Unmarshal(last, into); err != nil {
+		p.t.Fatalf("%s printed %q: %v", p.name, last, err)
+	}
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,48 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/runnel-stream/runnel/internal/cli"
+)
+
+// runAsCommand makes the test binary be the runnel command, so that tests can kill it.
+const runAsCommand = "RUNNEL_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runAsCommand) != "" {
+		os.Exit(command())
+	}
+	testscript.Main(m, map[string]func(){"runnel": func() { os.Exit(command()) }})
+}
+
+func command() int {
+	return cli.Main(context.Background(), os.Args[1:], cli.Streams{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+	})
+}
+
+// TestScripts runs testdata/script: the command line as its users meet it.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true})
+}
+
+func healthy(endpoint string) error {
+	response, err := http.Get(endpoint + "/health")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", response.Status, body)
+	}
+	return nil
+}

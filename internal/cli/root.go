@@ -1,0 +1,173 @@
+// Package cli is the runnel command: one file per subcommand.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Streams are a command's standard input, output and error.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+// app is what all commands share: the streams and the flags that are common to all.
+type app struct {
+	Streams
+	quiet     bool
+	verbose   bool
+	logFormat string
+	output    string
+}
+
+// Main runs the command line and returns its exit status. The first SIGINT or SIGTERM
+// cancels the command, which then finishes and hands over what it holds; the second ends the
+// process at once.
+func Main(ctx context.Context, args []string, streams Streams) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-signals:
+			cancel(errStop)
+		case <-done:
+			return
+		}
+		select {
+		case <-signals:
+			os.Exit(exitInterrupted)
+		case <-done:
+		}
+	}()
+
+	a := &app{Streams: streams}
+	root := a.root()
+	root.SetArgs(args)
+	command, err := root.ExecuteContextC(ctx)
+	var known *statusError
+	if err != nil && !(errors.As(err, &known) && known.quiet) {
+		_, _ = fmt.Fprintf(streams.Err, "runnel: %v\n", err)
+		if statusOf(err) == exitUsage && known == nil {
+			_, _ = fmt.Fprintf(streams.Err, "Try: %s --help\n", command.CommandPath())
+		}
+	}
+	return statusOf(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "runnel",
+		Short: "An ordered, exactly-once event pipeline on the Kinesis API.",
+		Long: `An ordered, exactly-once event pipeline on the Kinesis API.
+
+Try it, with nothing installed:
+  runnel demo
+
+Or as separate processes:
+  runnel serve --stream orders:4
+  runnel put     --local --stream orders --key id orders.ndjson
+  runnel archive --local --stream orders --to archive --once
+  runnel verify archive --source orders.ndjson --id id --key id`,
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 3,
+		Args:                       cobra.NoArgs,
+		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	flags := root.PersistentFlags()
+	flags.BoolVar(&a.quiet, "quiet", false, "no progress on standard error")
+	flags.BoolVar(&a.verbose, "verbose", false, "log what happens, in detail, on standard error")
+	flags.StringVar(&a.logFormat, "log-format", "text", "how to log: text or json")
+	flags.StringVar(&a.output, "output", "text", "results as text or json")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w%s", err, didYouMean(c, err))
+	})
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if a.logFormat != "text" && a.logFormat != "json" {
+			return usageError("--log-format %s: want text or json", a.logFormat)
+		}
+		if a.output != "text" && a.output != "json" {
+			return usageError("--output %s: want text or json", a.output)
+		}
+		return nil
+	}
+	root.AddCommand(a.demo(), a.serve(), a.streams(), a.put(), a.archive(), a.verify(),
+		a.version())
+	return root
+}
+
+// didYouMean suggests the flag that is nearest to an unknown one.
+func didYouMean(c *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	best, distance := "", 3
+	c.Flags().VisitAll(func(flag *pflag.Flag) {
+		if d := editDistance(flag.Name, unknown.GetSpecifiedName()); d < distance {
+			best, distance = flag.Name, d
+		}
+	})
+	if best == "" {
+		return ""
+	}
+	return "; did you mean --" + best + "?"
+}
+
+// editDistance is the Levenshtein distance of two words.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
+
+// logger logs to standard error: warnings by default, everything with --verbose.
+func (a *app) logger() *slog.Logger {
+	options := &slog.HandlerOptions{Level: slog.LevelWarn}
+	if a.verbose {
+		options.Level = slog.LevelDebug
+	}
+	if a.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(a.Err, options))
+	}
+	return slog.New(slog.NewTextHandler(a.Err, options))
+}
+
+// say prints a line of progress on standard error, unless --quiet.
+func (a *app) say(format string, args ...any) {
+	if !a.quiet {
+		_, _ = fmt.Fprintf(a.Err, format+"\n", args...)
+	}
+}

@@ -1,0 +1,261 @@
+package producer_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/producer"
+	"github.com/runnel-stream/runnel/runneltest"
+)
+
+// The producer against the real server over the SDK, in virtual time, while the server fails
+// in every way it knows, is killed and restarted on a disk that loses what was not synced, and
+// reshards: the stream, read back parents first, holds every record, first occurrences in the
+// order of each key, and no more doubles than attempts without an answer.
+func TestOrderAgainstTheServer(t *testing.T) {
+	runs := 3
+	if n, err := strconv.Atoi(os.Getenv("RUNNEL_SOAK")); err == nil {
+		runs *= n
+	}
+	for range runs {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { againstTheServer(t, seed) })
+		})
+	}
+}
+
+func againstTheServer(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	const records, keys = 3000, 400
+	ctx := t.Context()
+	server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithCrashes(seed),
+		runneltest.WithStream("orders", 3), runneltest.WithLogger(slog.New(slog.DiscardHandler)),
+		runneltest.WithFaults(fmt.Sprintf("seed=%d PutRecords:delay=15ms PutRecords:delay=40ms%%20 "+
+			"PutRecords:lose-answer%%5 PutRecords:lose-request%%5 PutRecords:commit-late=3s%%4 "+
+			"PutRecords:hang=4s%%2 PutRecords:error-500%%4 PutRecords:throttle%%3 "+
+			"PutRecords:fail-record=1/7%%20 PutRecords:throttle-record=1/5%%15", seed%1000)))
+	p, err := producer.New(ctx, producer.Config{
+		Stream: "orders", Client: server.Kinesis(), MaxInFlight: 4, MaxBatchRecords: 100,
+		CallTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var others sync.WaitGroup
+	others.Go(func() { reshard(ctx, t, server, 6, rand.New(rand.NewPCG(seed, 2))) })
+	others.Go(func() {
+		kills := rand.New(rand.NewPCG(seed, 3))
+		for range 2 {
+			time.Sleep(time.Duration(kills.IntN(2000)) * time.Millisecond)
+			if err := server.Kill(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Duration(kills.IntN(5000)) * time.Millisecond)
+			if err := server.Restart(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	var mu sync.Mutex
+	placed := map[string]int{} // by shard and sequence number
+	last := map[string]int{}
+	for range records {
+		key := fmt.Sprint("key-", random.IntN(keys))
+		if random.IntN(10) == 0 {
+			key = "hot"
+		}
+		last[key]++
+		record := runnel.Record{PartitionKey: key, Data: fmt.Append(nil, last[key])}
+		if err := p.PutFunc(ctx, record, func(r producer.Result) {
+			mu.Lock()
+			defer mu.Unlock()
+			placed[string(r.ShardID)+"/"+r.Position.String()]++
+			if r.Err != nil {
+				t.Error(r.Err)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if random.IntN(20) == 0 {
+			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
+		}
+	}
+	if err := p.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	others.Wait()
+	time.Sleep(5 * time.Second) // late commits
+	if err := server.SetFaults(""); err != nil {
+		t.Fatal(err)
+	}
+	stats := p.Stats()
+	if len(placed) != records || stats.Delivered != records {
+		t.Errorf("%d acknowledged places of %d, %+v", len(placed), records, stats)
+	}
+	doubles := 0
+	newest := map[string]int{}
+	for _, r := range readAll(t, server.Kinesis()) {
+		delete(placed, r.place)
+		switch number, _ := strconv.Atoi(r.data); {
+		case number == newest[r.key]+1:
+			newest[r.key] = number
+		case number <= newest[r.key]:
+			doubles++
+		default:
+			t.Fatalf("key %s: %d is read first after %d", r.key, number, newest[r.key])
+		}
+	}
+	for key, n := range last {
+		if newest[key] != n {
+			t.Errorf("key %s: %d of %d are in the stream", key, newest[key], n)
+		}
+	}
+	if len(placed) > 0 {
+		t.Errorf("%d records are not where they were acknowledged to be", len(placed))
+	}
+	if uint64(doubles) > stats.Unknown {
+		t.Errorf("%d doubles, and %d attempts without an answer", doubles, stats.Unknown)
+	}
+	t.Logf("%d calls, %d retried, %d throttled, %d unknown, %d doubles; faults: %v", stats.Calls,
+		stats.Retried, stats.Throttled, stats.Unknown, doubles, server.FaultCounts())
+}
+
+// reshard splits and merges at random while records flow.
+func reshard(ctx context.Context, t *testing.T, server *runneltest.Server, times int, random *rand.Rand) {
+	name := aws.String("orders")
+	for done, tried := 0, 0; done < times; tried++ {
+		if tried == 1000 {
+			t.Errorf("%d of %d reshards were made", done, times)
+			return
+		}
+		time.Sleep(time.Duration(random.IntN(700)) * time.Millisecond)
+		shards, err := shardsOf(ctx, server.Kinesis())
+		if err != nil {
+			continue // killed
+		}
+		var open []types.Shard
+		for _, shard := range shards {
+			if shard.SequenceNumberRange.EndingSequenceNumber == nil {
+				open = append(open, shard)
+			}
+		}
+		of := open[random.IntN(len(open))]
+		if random.IntN(3) > 0 {
+			_, err = server.Kinesis().SplitShard(ctx, &kinesis.SplitShardInput{
+				StreamName: name, ShardToSplit: of.ShardId,
+				NewStartingHashKey: aws.String(middle(t, of.HashKeyRange)),
+			})
+		} else {
+			_, err = server.Kinesis().MergeShards(ctx, &kinesis.MergeShardsInput{
+				StreamName: name, ShardToMerge: of.ShardId,
+				AdjacentShardToMerge: open[random.IntN(len(open))].ShardId,
+			})
+		}
+		if err == nil {
+			done++
+		}
+	}
+}
+
+func middle(t *testing.T, of *types.HashKeyRange) string {
+	start, err := keyspace.Parse(*of.StartingHashKey)
+	if err != nil {
+		t.Error(err)
+	}
+	end, err := keyspace.Parse(*of.EndingHashKey)
+	if err != nil {
+		t.Error(err)
+	}
+	return keyspace.Range{Start: start, End: end}.Middle().String()
+}
+
+func shardsOf(ctx context.Context, client *kinesis.Client) ([]types.Shard, error) {
+	var shards []types.Shard
+	input := &kinesis.ListShardsInput{StreamName: aws.String("orders")}
+	for {
+		page, err := client.ListShards(ctx, input)
+		if err != nil {
+			return nil, err
+		}
+		shards = append(shards, page.Shards...)
+		if page.NextToken == nil {
+			return shards, nil
+		}
+		input = &kinesis.ListShardsInput{NextToken: page.NextToken}
+	}
+}
+
+type stored struct{ key, data, place string }
+
+// readAll reads the stream to its tip, a shard only after its parents.
+func readAll(t *testing.T, client *kinesis.Client) []stored {
+	t.Helper()
+	shards, err := shardsOf(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []stored
+	read := map[string]bool{}
+	known := map[string]bool{}
+	for _, shard := range shards {
+		known[*shard.ShardId] = true
+	}
+	for len(read) < len(shards) {
+		before := len(read)
+		for _, shard := range shards {
+			parent, other := aws.ToString(shard.ParentShardId), aws.ToString(shard.AdjacentParentShardId)
+			if read[*shard.ShardId] || (known[parent] && !read[parent]) || (known[other] && !read[other]) {
+				continue
+			}
+			all = append(all, readShard(t, client, *shard.ShardId)...)
+			read[*shard.ShardId] = true
+		}
+		if len(read) == before {
+			t.Fatalf("%d shards wait for each other", len(shards)-len(read))
+		}
+	}
+	return all
+}
+
+func readShard(t *testing.T, client *kinesis.Client, shard string) []stored {
+	t.Helper()
+	start, err := client.GetShardIterator(t.Context(), &kinesis.GetShardIteratorInput{
+		StreamName: aws.String("orders"), ShardId: &shard,
+		ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []stored
+	for iterator := start.ShardIterator; iterator != nil; {
+		page, err := client.GetRecords(t.Context(), &kinesis.GetRecordsInput{ShardIterator: iterator})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Records {
+			all = append(all, stored{
+				*r.PartitionKey, string(r.Data), strings.Join([]string{shard, *r.SequenceNumber}, "/"),
+			})
+		}
+		if iterator = page.NextShardIterator; len(page.Records) == 0 && *page.MillisBehindLatest == 0 {
+			return all
+		}
+	}
+	return all
+}

@@ -1,0 +1,163 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// API is what the producer needs of Kinesis; *kinesis.Client has it.
+//
+// The producer switches the SDK's own retries off in each call, since they would send a stored
+// batch again unseen. An implementation must not retry either, must return soon after its
+// context has ended, and must not use the input after it has returned.
+type API interface {
+	PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
+		options ...func(*kinesis.Options)) (*kinesis.PutRecordsOutput, error)
+}
+
+// The API's limits (AWS, "PutRecords" and "UpdateMaxRecordSize").
+const (
+	apiBatchRecords   = 500      // records in a call
+	apiBatchBytes     = 10 << 20 // bytes in a call, partition keys included
+	apiMinRecordBytes = 1 << 20  // the record limit of a stream that never had it raised
+	apiMaxRecordBytes = 10 << 20 // the highest record limit that a stream can have
+)
+
+// Config says where a Producer puts records and how hard it tries. Stream and Client are
+// needed; every other field's zero value is its default.
+type Config struct {
+	// Stream is the stream's name or its ARN. Needed.
+	Stream string
+	// Client makes the calls, with the credentials and the endpoint that it was made with.
+	// Needed.
+	Client API
+
+	// MaxInFlight is how many calls run at the same time. Default 8, from 1 to 1,000.
+	MaxInFlight int
+	// MaxBatchRecords is how many records a call carries. Default 500, from 1 to 500.
+	MaxBatchRecords int
+	// MaxBatchBytes is how much data and keys a call carries. Default 5 MiB, or
+	// MaxRecordBytes where that is more; in bytes, from MaxRecordBytes to 10 MiB.
+	MaxBatchBytes int
+	// MaxRecordBytes is the stream's limit for the data and the partition key of a record.
+	// Default 1 MiB; in bytes, up to 10 MiB for streams whose own limit was raised with
+	// UpdateMaxRecordSize.
+	MaxRecordBytes int
+
+	// MaxBufferedRecords is how many records the producer holds, from Put to the end of their
+	// callback; Put blocks when it is reached. It is also the window in which distinct keys
+	// are found to fill a call with. Default 100,000; from 1.
+	MaxBufferedRecords int
+	// MaxBufferedBytes is the same for their data and keys. Default 64 MiB; in bytes, from
+	// MaxRecordBytes.
+	MaxBufferedBytes int
+
+	// Linger is how long a record may wait for company while a call could be made. Calls
+	// fill themselves under load, when none is free; a linger buys fewer calls for latency
+	// where the load is low. Flush and Close do not linger. Default 0; up to 1 minute.
+	Linger time.Duration
+	// CallTimeout is how long a call may take before its records count as unknown and are
+	// sent again. Default 10 s, from 10 ms to 5 minutes (the life of a signature).
+	CallTimeout time.Duration
+	// RetryMin and RetryMax bound the wait of a record between two attempts: it doubles with
+	// each from the first to the second, less up to a half at random. Where no call is
+	// answered at all, one record a second (or RetryMax, if that is less) finds out when that
+	// changes, and then everything goes at once. Default 50 ms and 5 s; up to 1 minute.
+	RetryMin, RetryMax time.Duration
+	// GiveUpAfter is how long after Put a record without an acknowledgement is given up: up to
+	// a 32nd later, or, where a call is then in flight for its lane, when that has its outcome.
+	// See the package comment for what that means. Default 0: never.
+	GiveUpAfter time.Duration
+
+	// OnResult is called for every record that was taken, just before the record's own
+	// callback and under the same rules (see PutFunc). Default none.
+	OnResult func(runnel.Record, Result)
+	// OnCall is called after every call, from several goroutines at a time. It must not block.
+	// Default none.
+	OnCall func(CallReport)
+	// Logger hears of the beginning and the end of outages. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// withDefaults returns the Config with its zero fields set.
+func (c Config) withDefaults() Config {
+	setDefault(&c.MaxInFlight, 8)
+	setDefault(&c.MaxBatchRecords, apiBatchRecords)
+	setDefault(&c.MaxRecordBytes, apiMinRecordBytes)
+	setDefault(&c.MaxBatchBytes, max(5<<20, c.MaxRecordBytes))
+	setDefault(&c.MaxBufferedRecords, 100_000)
+	setDefault(&c.MaxBufferedBytes, 64<<20)
+	setDefault(&c.CallTimeout, 10*time.Second)
+	setDefault(&c.RetryMin, 50*time.Millisecond)
+	setDefault(&c.RetryMax, max(5*time.Second, c.RetryMin))
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Validate returns nil, or an error that names every field that is out of its limits. Zero
+// fields stand for their defaults.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var faults []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf("producer: "+format, args...))
+		}
+	}
+	fault(!validStream(c.Stream), "Stream is %q: want a stream's name (1 to 128 of "+
+		"a-z, A-Z, 0-9, '_', '.', '-') or its ARN", c.Stream)
+	fault(c.Client == nil, "Client is missing: want a *kinesis.Client")
+	within := func(field string, value, low, high int) {
+		fault(value < low || value > high, "%s is %d: want %d to %d", field, value, low, high)
+	}
+	within("MaxInFlight", c.MaxInFlight, 1, 1000)
+	within("MaxBatchRecords", c.MaxBatchRecords, 1, apiBatchRecords)
+	within("MaxRecordBytes", c.MaxRecordBytes, 1, apiMaxRecordBytes)
+	within("MaxBatchBytes", c.MaxBatchBytes, c.MaxRecordBytes, apiBatchBytes)
+	within("MaxBufferedRecords", c.MaxBufferedRecords, 1, 100_000_000)
+	within("MaxBufferedBytes", c.MaxBufferedBytes, c.MaxRecordBytes, 1<<40)
+	during := func(field string, value, low, high time.Duration) {
+		fault(value < low || value > high, "%s is %v: want %v to %v", field, value, low, high)
+	}
+	during("Linger", c.Linger, 0, time.Minute)
+	during("CallTimeout", c.CallTimeout, 10*time.Millisecond, 5*time.Minute)
+	during("RetryMin", c.RetryMin, time.Millisecond, time.Minute)
+	during("RetryMax", c.RetryMax, c.RetryMin, time.Minute)
+	fault(c.GiveUpAfter < 0, "GiveUpAfter is %v: want 0 (never) or more", c.GiveUpAfter)
+	return errors.Join(faults...)
+}
+
+var streamName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
+
+func validStream(stream string) bool {
+	return isARN(stream) || streamName.MatchString(stream)
+}
+
+func isARN(stream string) bool { return strings.HasPrefix(stream, "arn:") }
+
+// limits returns the part of the Config that the core goes by.
+func (c Config) limits() limits {
+	return limits{
+		calls: c.MaxInFlight, records: c.MaxBatchRecords, bytes: c.MaxBatchBytes,
+		linger: c.Linger, giveUp: c.GiveUpAfter,
+		retryMin: c.RetryMin, retryMax: c.RetryMax,
+	}
+}

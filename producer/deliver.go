@@ -1,0 +1,78 @@
+package producer
+
+// deliver reports results, one at a time and in order, until stop. What is settled by then is
+// reported before it returns.
+func (p *Producer) deliver() {
+	for {
+		select {
+		case <-p.deliverNow:
+			p.report()
+		case <-p.stop:
+			for !p.stopDelivery() {
+				p.report()
+			}
+			return
+		}
+	}
+}
+
+// stopDelivery ends reporting if nothing is left to report. From then on flush has nothing to
+// wait for.
+func (p *Producer) stopDelivery() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mu.stopped = len(p.mu.core.settled) == 0
+	return p.mu.stopped
+}
+
+// report reports what is settled.
+func (p *Producer) report() {
+	for {
+		p.mu.Lock()
+		batch := p.mu.core.settled
+		p.mu.core.settled = nil
+		p.mu.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		for len(batch) > 0 {
+			// Room is given back in portions: often enough not to stall those who wait for
+			// it, seldom enough not to be felt.
+			portion := batch[:min(len(batch), 64)]
+			batch = batch[len(portion):]
+			p.reportPortion(portion)
+		}
+	}
+}
+
+func (p *Producer) reportPortion(portion []settled) {
+	records, bytes := 0, 0
+	for i := range portion {
+		e, r := portion[i].entry, portion[i].result
+		if e == nil {
+			continue
+		}
+		if p.cfg.OnResult != nil {
+			p.cfg.OnResult(e.record, r)
+		}
+		switch {
+		case e.future != nil:
+			e.future.settle(r)
+		case e.done != nil:
+			e.done(r)
+		}
+		records++
+		bytes += e.size()
+	}
+	p.mu.Lock()
+	p.mu.buffered -= records
+	p.mu.bytes -= bytes
+	p.mu.Unlock()
+	p.records.Release(int64(records))
+	p.bytes.Release(int64(bytes))
+	for i := range portion {
+		if flushed := portion[i].flushed; flushed != nil {
+			close(flushed)
+		}
+	}
+}

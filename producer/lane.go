@@ -1,0 +1,224 @@
+package producer
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// entry is one record that was taken and has no result yet.
+type entry struct {
+	record runnel.Record
+	number uint64 // counts the records that the producer took, from 1
+	taken  time.Time
+	lane   *lane
+	next   *entry // behind it in its lane's queue
+
+	older, newer *entry // in ages
+
+	// One of the two is set by the shell, and called with the result.
+	future *Future
+	done   func(Result)
+}
+
+// size is what the API's limits count of a record: its data and its partition key.
+func (e *entry) size() int { return len(e.record.Data) + len(e.record.PartitionKey) }
+
+// laneKey names a lane. Hash keys are in canonical form, so equal text is equal hash.
+type laneKey struct {
+	partition, hash string
+}
+
+type laneState uint8
+
+const (
+	idle   laneState = iota // holds nothing, or nothing was decided about it yet
+	ready                   // in core.ready: its head can be sent
+	flying                  // its unit is in a call
+	held                    // in core.held: its unit waits for the next attempt
+)
+
+// unit is what is sent of a lane at a time: one Kinesis record. It is frozen when it is first
+// sent, and every attempt sends the same bytes.
+type unit struct {
+	entry    *entry // nil: nothing is frozen
+	attempts int    // calls that carried it
+	unknown  int    // of these, without an answer
+	setbacks int    // failed attempts, which double the wait for the next one
+	// suspicion counts the calls that failed as a whole with this unit aboard. Each halves
+	// the calls that may carry it from then on, so that a record (or a size) that makes calls
+	// fail is soon alone.
+	suspicion int
+	cause     error // of the last failed attempt
+}
+
+// lane is the records of one partition key and explicit hash key, in the order of put.
+type lane struct {
+	key         laneKey
+	state       laneState
+	unit        unit   // the front of the lane, once it has been sent
+	first, last *entry // what follows, not sent yet
+
+	place   uint64    // ready: the number of its head when it became so
+	since   time.Time // ready: when that was taken
+	counted int       // ready: the bytes counted for it
+	behind  *lane     // ready: the next in the queue
+	due     time.Time // held: when the next attempt may be made
+	cut     bool      // held: because a call failed as a whole
+}
+
+func (l *lane) push(e *entry) {
+	if l.first == nil {
+		l.first = e
+	} else {
+		l.last.next = e
+	}
+	l.last = e
+}
+
+func (l *lane) pop() *entry {
+	e := l.first
+	l.first, e.next = e.next, nil
+	if l.first == nil {
+		l.last = nil
+	}
+	return e
+}
+
+func (l *lane) empty() bool { return l.unit.entry == nil && l.first == nil }
+
+// head is the oldest record of the lane, the only one that may be sent. This is the rule
+// "failed before newer": a unit that was frozen and has not landed goes before the queue.
+func (l *lane) head() *entry {
+	if l.unit.entry != nil {
+		return l.unit.entry
+	}
+	return l.first
+}
+
+// launch freezes the head of a ready lane and puts it into a call. From here until the call's
+// outcome the lane is flying, and nothing else of it is sent: the rule "one of a lane in
+// flight".
+func (l *lane) launch() *entry {
+	if l.unit.entry == nil {
+		l.unit = unit{entry: l.pop()}
+	}
+	l.unit.attempts++
+	l.state = flying
+	return l.unit.entry
+}
+
+// land ends the unit, which has got its result.
+func (l *lane) land() { l.unit = unit{} }
+
+// readyLanes is the lanes whose head can be sent, the oldest head first. So nothing is
+// overtaken by what was taken after it, but for what has to wait for its own lane: a cold key
+// goes before the backlog of a hot one that is newer, and a hot key, whose head tends to be
+// old, is not kept waiting between its round trips.
+//
+// Most lanes become ready by a put, and their heads are then the newest: those stand in a
+// queue, in order without more ado. What comes back (lanes that landed, retries) is in a heap.
+type readyLanes struct {
+	first, last *lane // the queue
+	back        laneHeap
+	count       int
+	bytes       int // of the heads, as they were when the lanes became ready
+}
+
+// push takes a lane. fresh tells that its head is the newest record of all.
+func (r *readyLanes) push(l *lane, fresh bool) {
+	head := l.head()
+	l.state = ready
+	l.place, l.since, l.counted = head.number, head.taken, head.size()
+	r.count++
+	r.bytes += l.counted
+	if !fresh {
+		heap.Push(&r.back, l)
+		return
+	}
+	if r.first == nil {
+		r.first = l
+	} else {
+		r.last.behind = l
+	}
+	r.last = l
+}
+
+// peek returns the lane that pop would, or nil.
+func (r *readyLanes) peek() *lane {
+	if len(r.back.lanes) == 0 {
+		return r.first
+	}
+	if back := r.back.lanes[0]; r.first == nil || back.place < r.first.place {
+		return back
+	}
+	return r.first
+}
+
+// pop takes out the lane with the oldest head. There is one.
+func (r *readyLanes) pop() *lane {
+	l := r.peek()
+	r.count--
+	r.bytes -= l.counted
+	if l != r.first {
+		heap.Pop(&r.back)
+		return l
+	}
+	if r.first, l.behind = l.behind, nil; r.first == nil {
+		r.last = nil
+	}
+	return l
+}
+
+// laneHeap is a heap.Interface.
+type laneHeap struct {
+	lanes  []*lane
+	before func(a, b *lane) bool
+}
+
+func byPlace(a, b *lane) bool { return a.place < b.place }
+func byDue(a, b *lane) bool   { return a.due.Before(b.due) }
+
+func (h *laneHeap) Len() int           { return len(h.lanes) }
+func (h *laneHeap) Less(i, j int) bool { return h.before(h.lanes[i], h.lanes[j]) }
+func (h *laneHeap) Swap(i, j int)      { h.lanes[i], h.lanes[j] = h.lanes[j], h.lanes[i] }
+func (h *laneHeap) Push(x any) {
+	h.lanes = append(h.lanes, x.(*lane)) //nolint:forcetypeassert // only lanes are pushed
+}
+func (h *laneHeap) Pop() any {
+	end := len(h.lanes) - 1
+	l := h.lanes[end]
+	h.lanes[end] = nil
+	h.lanes = h.lanes[:end]
+	return l
+}
+
+// ages is the records without a result, in the order in which they were taken.
+type ages struct {
+	oldest, newest *entry
+}
+
+func (a *ages) push(e *entry) {
+	e.older = a.newest
+	if a.newest == nil {
+		a.oldest = e
+	} else {
+		a.newest.newer = e
+	}
+	a.newest = e
+}
+
+func (a *ages) remove(e *entry) {
+	if e.older == nil {
+		a.oldest = e.newer
+	} else {
+		e.older.newer = e.newer
+	}
+	if e.newer == nil {
+		a.newest = e.older
+	} else {
+		e.newer.older = e.older
+	}
+	e.older, e.newer = nil, nil
+}

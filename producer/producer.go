@@ -1,0 +1,221 @@
+package producer
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// Producer puts records into one stream, in the order of their lanes. It is safe for
+// concurrent use. Close must be called to end its goroutines.
+type Producer struct {
+	cfg Config
+
+	// life is the context of the calls; end cuts them, with a cause.
+	life context.Context //nolint:containedctx // the producer's own life, ended by Close
+	end  context.CancelCauseFunc
+	// open ends when Close begins, and wakes blocked Puts.
+	open  context.Context //nolint:containedctx // as above
+	close context.CancelCauseFunc
+
+	// A record holds one of records and its size of bytes from Put to the end of its callback.
+	records, bytes *semaphore.Weighted
+
+	// Lock order: mu is the only lock, and is not held while calling anything but the core.
+	mu struct {
+		sync.Mutex
+		core     *core
+		closed   bool // Put takes nothing more
+		halted   bool // no more calls
+		stopped  bool // everything is reported, and nothing more will be
+		buffered int  // records taken and not reported
+		bytes    int
+	}
+	scheduleNow chan struct{}  // wakes schedule; capacity 1
+	deliverNow  chan struct{}  // wakes deliver; capacity 1
+	stop        chan struct{}  // ends both
+	loops       sync.WaitGroup // schedule and deliver
+	calls       sync.WaitGroup
+	stopOnce    sync.Once
+}
+
+// New returns a producer for cfg.Stream. It sends nothing by itself: whether the stream is
+// there is seen with the first record.
+//
+// The context's values go to every call. Its end does not stop the producer, since what was
+// taken is to be delivered; Close does. The error is that of cfg.Validate.
+func New(ctx context.Context, cfg Config) (*Producer, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	p := &Producer{
+		cfg:         cfg,
+		records:     semaphore.NewWeighted(int64(cfg.MaxBufferedRecords)),
+		bytes:       semaphore.NewWeighted(int64(cfg.MaxBufferedBytes)),
+		scheduleNow: make(chan struct{}, 1),
+		deliverNow:  make(chan struct{}, 1),
+		stop:        make(chan struct{}),
+	}
+	ctx = context.WithoutCancel(ctx)
+	p.life, p.end = context.WithCancelCause(ctx)
+	p.open, p.close = context.WithCancelCause(ctx)
+	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) //nolint:gosec // jitter
+	p.mu.core = newCore(cfg.Stream, cfg.limits(), random)
+	p.loops.Go(p.schedule)
+	p.loops.Go(p.deliver)
+	return p, nil
+}
+
+// Put takes a record and returns the future of its result. Records of one lane are sent in the
+// order in which Put took them.
+//
+// It blocks while the buffer is full (Config.MaxBufferedRecords and MaxBufferedBytes) until
+// there is room, in the order of the callers, or ctx ends: it then returns the context's cause
+// and has not taken the record. Once a record is taken ctx has no say over it. Other errors:
+// ErrPartitionKey, ErrHashKey and ErrTooLarge for a record that no stream would take, and
+// ErrClosed.
+//
+// PartitionKey, ExplicitHashKey and Data are sent. The producer keeps Data until it has the
+// result; it must not be changed until then.
+func (p *Producer) Put(ctx context.Context, record runnel.Record) (*Future, error) {
+	future := &Future{done: make(chan struct{})}
+	if err := p.take(ctx, &entry{record: record, future: future}); err != nil {
+		return nil, err
+	}
+	return future, nil
+}
+
+// PutFunc is Put with a callback for the result in place of the future. done may be nil.
+//
+// done is called exactly once if PutFunc returns nil, and never otherwise. Callbacks of a
+// producer are called one at a time, on a goroutine of the producer, those of a lane in its
+// order. The record's room in the buffer is free after its callback, so a callback must not
+// wait for the producer: not in Put, Flush, Close, nor in a Future of the same producer.
+func (p *Producer) PutFunc(ctx context.Context, record runnel.Record, done func(Result)) error {
+	return p.take(ctx, &entry{record: record, done: done})
+}
+
+func (p *Producer) take(ctx context.Context, e *entry) error {
+	if err := p.cfg.check(e.record); err != nil {
+		return err
+	}
+	size := int64(e.size())
+	if err := p.acquire(ctx, p.records, 1); err != nil {
+		return err
+	}
+	if err := p.acquire(ctx, p.bytes, size); err != nil {
+		p.records.Release(1)
+		return err
+	}
+	p.mu.Lock()
+	if p.mu.closed {
+		p.mu.Unlock()
+		p.records.Release(1)
+		p.bytes.Release(size)
+		return p.closedError()
+	}
+	wakes := p.mu.core.put(time.Now(), e)
+	p.mu.buffered++
+	p.mu.bytes += int(size)
+	p.mu.Unlock()
+	if wakes {
+		signal(p.scheduleNow)
+	}
+	return nil
+}
+
+// acquire waits for n of what the semaphore has.
+func (p *Producer) acquire(ctx context.Context, s *semaphore.Weighted, n int64) error {
+	if s.TryAcquire(n) {
+		return nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.open, func() { cancel(ErrClosed) })()
+	if s.Acquire(ctx, n) == nil {
+		return nil
+	}
+	if p.open.Err() != nil {
+		return p.closedError()
+	}
+	return fmt.Errorf("put to stream %s: waiting for room in the producer's buffer: %w",
+		p.cfg.Stream, context.Cause(ctx))
+}
+
+func (p *Producer) closedError() error {
+	return fmt.Errorf("put to stream %s: %w", p.cfg.Stream, ErrClosed)
+}
+
+// schedule makes the calls that the core decides on, until stop.
+func (p *Producer) schedule() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		wait, armed := p.launchAll()
+		timer.Stop()
+		if armed {
+			timer.Reset(wait)
+		}
+		select {
+		case <-p.scheduleNow:
+		case <-timer.C:
+		case <-p.stop:
+			return
+		}
+	}
+}
+
+// launchAll starts every call that can be made now. It returns how long until it is to be
+// called again, and whether it is.
+func (p *Producer) launchAll() (time.Duration, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.halted {
+		return 0, false
+	}
+	core, now := p.mu.core, time.Now()
+	core.tick(now)
+	for made := core.launch(now); made != nil; made = core.launch(now) {
+		p.calls.Go(func() { p.put(made) })
+	}
+	if len(core.settled) > 0 {
+		signal(p.deliverNow)
+	}
+	at, armed := core.wake(now)
+	return at.Sub(now), armed
+}
+
+// land tells the core what became of a call.
+func (p *Producer) land(made *call, o outcome) {
+	p.mu.Lock()
+	core, now := p.mu.core, time.Now()
+	before, began := core.gate.active(), core.gate.began
+	core.land(now, made, o)
+	after, waiting := core.gate.active(), p.mu.buffered
+	p.mu.Unlock()
+	signal(p.deliverNow)
+	signal(p.scheduleNow)
+	switch {
+	case !before && after:
+		p.cfg.Logger.Warn("the stream does not answer: records are kept and tried again",
+			"stream", p.cfg.Stream, "records", waiting, "error", o.all.err)
+	case before && !after:
+		p.cfg.Logger.Info("the stream answers again",
+			"stream", p.cfg.Stream, "records", waiting, "after", now.Sub(began))
+	}
+}
+
+// signal wakes the one goroutine that listens, now or when it next does.
+func signal(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,97 @@
+package producer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// Result is what became of one record. Every record that was taken has exactly one. The
+// package comment says what each outcome means for order and doubles.
+type Result struct {
+	// ShardID and Position are where the stream stored the record, as acknowledged; zero if
+	// it was not delivered.
+	ShardID  runnel.ShardID
+	Position runnel.Position
+	// Attempts is how many calls carried the record, and Unknown how many of these had no
+	// answer. Each unknown attempt may have left one more copy in the stream.
+	Attempts, Unknown int
+	// Err is nil if the record was delivered, else an *UndeliveredError.
+	Err error
+}
+
+// The reasons for which a record is not delivered, and what else an error may match. Test
+// them with errors.Is.
+var (
+	// ErrRefused: the stream said no to the record, and would say so again.
+	ErrRefused = errors.New("refused by the stream")
+	// ErrGivenUp: Config.GiveUpAfter went by without an acknowledgement.
+	ErrGivenUp = errors.New("given up")
+	// ErrClosed: the producer is closed. From Put, the record was not taken; as the reason of
+	// an UndeliveredError, Close ran out of time before the record was acknowledged.
+	ErrClosed = errors.New("the producer is closed")
+	// ErrUnknown is matched by the error of a record of which an attempt had no answer: it
+	// may be in the stream nevertheless.
+	ErrUnknown = errors.New("the record may be in the stream")
+)
+
+// UndeliveredError says why a record was not delivered. It matches Reason, the errors of
+// Cause's chain and, if Unknown is above 0, ErrUnknown.
+type UndeliveredError struct {
+	Stream       string
+	PartitionKey string
+	Reason       error // ErrRefused, ErrGivenUp or ErrClosed
+	Attempts     int   // calls that carried the record
+	Unknown      int   // of these, without an answer
+	Cause        error // of the last attempt; nil if there was none
+}
+
+// Error returns one sentence with the stream, the key, the reason and the last cause.
+func (e *UndeliveredError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "put to stream %s, key %q: %v (attempts: %d, without an answer: %d)",
+		e.Stream, e.PartitionKey, e.Reason, e.Attempts, e.Unknown)
+	if e.Unknown > 0 {
+		fmt.Fprintf(&b, "; %v, and putting it again may double it", ErrUnknown)
+	} else {
+		b.WriteString("; it is not in the stream")
+	}
+	if e.Cause != nil {
+		fmt.Fprintf(&b, "; last attempt: %v", e.Cause)
+	}
+	return b.String()
+}
+
+// Unwrap returns the reason, the cause and, where it applies, ErrUnknown.
+func (e *UndeliveredError) Unwrap() []error {
+	errs := []error{e.Reason}
+	if e.Unknown > 0 {
+		errs = append(errs, ErrUnknown)
+	}
+	if e.Cause != nil {
+		errs = append(errs, e.Cause)
+	}
+	return errs
+}
+
+// RecordError is the stream's answer for one record of a call of which others were stored.
+type RecordError struct {
+	Code    string // ProvisionedThroughputExceededException or InternalFailure
+	Message string
+}
+
+func (e *RecordError) Error() string { return e.Code + ": " + e.Message }
+
+// CallReport is what became of one PutRecords call, for metrics.
+type CallReport struct {
+	Records, Bytes int           // that it carried; bytes of data and keys
+	Took           time.Duration // from the start to the outcome
+	// Stored + Throttled + Failed + Unknown + NotSent + Refused = Records. Failed records were
+	// answered with another error than throttling; those not sent surely never left.
+	Stored, Throttled, Failed, Unknown, NotSent, Refused int
+	// Err is the error of the call as a whole; nil if the records were answered one by one.
+	Err error
+}

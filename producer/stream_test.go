@@ -1,0 +1,176 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// stream is a Kinesis stream of one shard in memory, with the faults that a test asks for.
+type stream struct {
+	latency time.Duration
+	forget  bool // keep nothing, for benchmarks
+	// fault is asked before each call: a returned error is the call's, stored tells whether
+	// its records were stored nevertheless. Nil: no faults.
+	fault func(ctx context.Context, n int, input *kinesis.PutRecordsInput) (stored bool, err error)
+	// refuse is asked for each record: the returned code is its error.
+	refuse func(n int, r *types.PutRecordsRequestEntry) string
+
+	mu     sync.Mutex
+	calls  int
+	flying int
+	most   int      // calls in flight at a time
+	keys   []string // stored, in order
+	data   []string
+	sizes  []int // records of each call
+}
+
+func (s *stream) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
+	options ...func(*kinesis.Options),
+) (*kinesis.PutRecordsOutput, error) {
+	s.mu.Lock()
+	s.calls++
+	n := s.calls
+	s.flying++
+	s.most = max(s.most, s.flying)
+	s.sizes = append(s.sizes, len(input.Records))
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.flying--
+		s.mu.Unlock()
+	}()
+	var o kinesis.Options
+	for _, option := range options {
+		option(&o)
+	}
+	if o.Retryer == nil || o.Retryer.MaxAttempts() != 1 {
+		return nil, errors.New("the SDK would retry")
+	}
+	if s.latency > 0 {
+		if err := wait(ctx, s.latency); err != nil {
+			return nil, err
+		}
+	}
+	if s.fault != nil {
+		stored, err := s.fault(ctx, n, input)
+		if stored {
+			s.store(n, input)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s.store(n, input), nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *stream) store(n int, input *kinesis.PutRecordsInput) *kinesis.PutRecordsOutput {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	output := &kinesis.PutRecordsOutput{
+		Records: make([]types.PutRecordsResultEntry, 0, len(input.Records)),
+	}
+	for i := range input.Records {
+		r := &input.Records[i]
+		if s.refuse != nil {
+			if code := s.refuse(n, r); code != "" {
+				output.Records = append(output.Records, types.PutRecordsResultEntry{
+					ErrorCode: &code, ErrorMessage: aws.String("on request"),
+				})
+				continue
+			}
+		}
+		if s.forget {
+			output.Records = append(output.Records, types.PutRecordsResultEntry{
+				ShardId: &someShard, SequenceNumber: &someNumber,
+			})
+			continue
+		}
+		s.keys = append(s.keys, *r.PartitionKey)
+		s.data = append(s.data, string(r.Data))
+		output.Records = append(output.Records, types.PutRecordsResultEntry{
+			ShardId:        &someShard,
+			SequenceNumber: aws.String(fmt.Sprint(len(s.keys))),
+		})
+	}
+	return output
+}
+
+var someShard, someNumber = "shardId-000000000000", "1"
+
+// inOrder checks that the data of each key, which tests put as "1", "2", …, is first read in
+// order and complete up to its last, and returns how many doubles there are.
+func (s *stream) inOrder(tb testing.TB) (doubles int) {
+	tb.Helper()
+	newest := map[string]int{}
+	for i, key := range s.keys {
+		var number int
+		fmt.Sscan(s.data[i], &number)
+		switch {
+		case number == newest[key]+1:
+			newest[key] = number
+		case number <= newest[key]:
+			doubles++
+		default:
+			tb.Fatalf("key %s: %d is read first after %d", key, number, newest[key])
+		}
+	}
+	return doubles
+}
+
+// errRefusedConnection is what net/http returns when nobody listens.
+var errRefusedConnection = &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+
+// open returns a producer for the stream, and a context.
+func (s *stream) open(tb testing.TB, set func(*Config)) (*Producer, context.Context) {
+	tb.Helper()
+	cfg := Config{Stream: "orders", Client: s, Logger: silent}
+	if set != nil {
+		set(&cfg)
+	}
+	p, err := New(tb.Context(), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p, tb.Context()
+}
+
+// load puts records of random keys, a few of them hot, numbered from 1 for each key.
+func load(tb testing.TB, p *Producer, ctx context.Context, records, keys int, each func(Result)) {
+	tb.Helper()
+	random := rand.New(rand.NewPCG(uint64(records), uint64(keys)))
+	numbers := map[string]int{}
+	for range records {
+		key := fmt.Sprint("key-", random.IntN(keys))
+		if random.IntN(5) == 0 {
+			key = "hot"
+		}
+		numbers[key]++
+		record := runnel.Record{PartitionKey: key, Data: fmt.Append(nil, numbers[key])}
+		if err := p.PutFunc(ctx, record, each); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}

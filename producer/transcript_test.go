@@ -1,0 +1,235 @@
+package producer
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+)
+
+var update = flag.Bool("update", false, "write the transcripts in testdata/core anew")
+
+// The transcripts in testdata/core are commands to the core, each followed by what it
+// answered. A line that starts with "> " is an answer.
+//
+//	limits calls=2 records=3 bytes=100 linger=10ms giveup=1s
+//	put a b c:40           take records of these keys (of so many bytes), a#7 with a hash key
+//	launch                 make the calls that can be made now
+//	land N FATE…           the outcome of call N, record by record, or
+//	land N all=FATE        of the call as a whole
+//	after 50ms             let time go by, and tick
+//	wake                   when does the core want to be called again?
+//	flush | abandon | counts
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/core/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no transcripts", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := replay(t, string(want))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != string(want) {
+				t.Errorf("%s: the core answers otherwise now:\n%s", file, diff(string(want), got))
+			}
+		})
+	}
+}
+
+func diff(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range w {
+		if i >= len(g) || w[i] != g[i] {
+			return fmt.Sprintf("line %d: want %q\n%s", i+1, w[i], strings.Join(g[i:], "\n"))
+		}
+	}
+	return ""
+}
+
+// player drives a core by commands.
+type player struct {
+	core  *core
+	now   time.Time
+	calls []*call
+	out   bytes.Buffer
+}
+
+func replay(t *testing.T, script string) string {
+	p := &player{now: time.Unix(0, 0)}
+	p.limits(t, nil)
+	for line := range strings.Lines(script) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "> ") {
+			continue
+		}
+		p.out.WriteString(line + "\n")
+		if words := strings.Fields(line); len(words) > 0 && !strings.HasPrefix(line, "#") {
+			p.run(t, words[0], words[1:])
+		}
+	}
+	return p.out.String()
+}
+
+func (p *player) say(format string, args ...any) { fmt.Fprintf(&p.out, "> "+format+"\n", args...) }
+
+func (p *player) run(t *testing.T, command string, args []string) {
+	t.Helper()
+	switch command {
+	case "limits":
+		p.limits(t, args)
+	case "put":
+		for _, arg := range args {
+			lane, size, _ := strings.Cut(arg, ":")
+			key, hash, _ := strings.Cut(lane, "#")
+			n, _ := strconv.Atoi(size)
+			data := make([]byte, max(n-len(key), 0))
+			p.core.put(p.now, &entry{
+				record: runnel.Record{PartitionKey: key, ExplicitHashKey: hash, Data: data},
+			})
+		}
+	case "launch":
+		p.launch()
+	case "land":
+		n, err := strconv.Atoi(args[0])
+		if err != nil || n > len(p.calls) {
+			t.Fatalf("land %v: no such call, after:\n%s", args, p.out.String())
+		}
+		made, o := p.calls[n-1], outcomeFor(t, args[1:])
+		if o.each != nil && len(o.each) != len(made.lanes) {
+			t.Fatalf("land %v: a call of %d, after:\n%s", args, len(made.lanes), p.out.String())
+		}
+		p.core.land(p.now, made, o)
+	case "after":
+		d, err := time.ParseDuration(args[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.now = p.now.Add(d)
+		p.core.tick(p.now)
+	case "wake":
+		if at, ok := p.core.wake(p.now); ok {
+			p.say("in %v", at.Sub(p.now).Round(time.Millisecond))
+		} else {
+			p.say("never")
+		}
+	case "flush":
+		p.core.flush(make(chan struct{}))
+	case "abandon":
+		p.core.abandon()
+	case "counts":
+		c := p.core
+		p.say("%+v ready=%d held=%d flying=%d lanes=%d outage=%v", c.counts, c.ready.count,
+			c.held.Len(), c.flying, len(c.lanes), c.gate.active())
+	default:
+		t.Fatalf("unknown command %q", command)
+	}
+	p.sayResults()
+}
+
+func (p *player) limits(t *testing.T, args []string) {
+	l := Config{}.withDefaults().limits()
+	for _, arg := range args {
+		name, value, _ := strings.Cut(arg, "=")
+		n, _ := strconv.Atoi(value)
+		d, _ := time.ParseDuration(value)
+		switch name {
+		case "calls":
+			l.calls = n
+		case "records":
+			l.records = n
+		case "bytes":
+			l.bytes = n
+		case "linger":
+			l.linger = d
+		case "giveup":
+			l.giveUp = d
+		default:
+			t.Fatalf("unknown limit %q", name)
+		}
+	}
+	p.core, p.calls = newCore("s", l, rand.New(rand.NewPCG(1, 2))), nil
+}
+
+func (p *player) launch() {
+	before := len(p.calls)
+	for made := p.core.launch(p.now); made != nil; made = p.core.launch(p.now) {
+		p.calls = append(p.calls, made)
+		var names []string
+		for _, e := range made.entries {
+			names = append(names, fmt.Sprintf("%s/%d", e.record.PartitionKey, e.number))
+		}
+		probe := ""
+		if made.probe {
+			probe = " (probe)"
+		}
+		p.say("call %d: %s%s", len(p.calls), strings.Join(names, " "), probe)
+	}
+	if len(p.calls) == before {
+		p.say("nothing to send")
+	}
+}
+
+func (p *player) sayResults() {
+	for _, s := range p.core.settled {
+		if s.entry == nil {
+			p.say("flushed")
+			continue
+		}
+		verdict := "delivered"
+		if s.result.Err != nil {
+			verdict = s.result.Err.Error()
+		}
+		p.say("%s/%d attempts=%d unknown=%d %s", s.entry.record.PartitionKey, s.entry.number,
+			s.result.Attempts, s.result.Unknown, verdict)
+	}
+	p.core.settled = nil
+}
+
+var fates = map[string]fate{
+	"stored": stored, "throttled": throttled, "failed": failed, "refused": refused,
+	"unknown": unknown, "notsent": notSent, "suspect": suspect,
+}
+
+func outcomeFor(t *testing.T, words []string) outcome {
+	verdictFor := func(word string) verdict {
+		f, ok := fates[word]
+		if !ok {
+			names := make([]string, 0, len(fates))
+			for name := range fates {
+				names = append(names, name)
+			}
+			sort.Strings(names)
+			t.Fatalf("%q is no fate; want one of %v", word, names)
+		}
+		if f == stored {
+			return verdict{fate: f, shard: "shardId-0", sequence: "1"}
+		}
+		return verdict{fate: f, err: fmt.Errorf("it was %s", word)}
+	}
+	if name, whole := strings.CutPrefix(words[0], "all="); whole {
+		return outcome{all: verdictFor(name)}
+	}
+	var o outcome
+	for _, word := range words {
+		o.each = append(o.each, verdictFor(word))
+	}
+	return o
+}
