@@ -131,7 +131,7 @@ func (c *core) next(now time.Time, l *lane) {
 func (c *core) tick(now time.Time) {
 	c.sweep(now)
 	for c.held.Len() > 0 && !now.Before(c.held.lanes[0].due) {
-		c.next(now, heap.Pop(&c.held).(*lane)) //nolint:forcetypeassert // only lanes are pushed
+		c.next(now, heap.Pop(&c.held).(*lane))
 	}
 }
 

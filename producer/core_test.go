@@ -35,7 +35,7 @@ type world struct {
 	now    time.Time
 	calls  []*call             // in flight
 	late   []*entry            // to be stored at some later moment, once each
-	stream map[laneKey][]*copy // what is stored, per lane in the order of the stream
+	stream map[laneKey][]uint64 // what is stored, per lane in the order of the stream
 	ends   map[uint64]Result   // by number
 	taken  []*entry
 	last   map[laneKey]uint64 // the last record of a lane with a result
@@ -44,12 +44,10 @@ type world struct {
 	through, flushed int // what the flush waits for, and how often it was told
 }
 
-type copy struct{ number uint64 }
-
 func newWorld(t *rapid.T, l limits) *world {
 	return &world{
 		T: t, core: newCore("s", l, rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))),
-		now: time.Unix(0, 0), stream: map[laneKey][]*copy{}, ends: map[uint64]Result{},
+		now: time.Unix(0, 0), stream: map[laneKey][]uint64{}, ends: map[uint64]Result{},
 		last: map[laneKey]uint64{},
 	}
 }
@@ -57,7 +55,7 @@ func newWorld(t *rapid.T, l limits) *world {
 func keyOf(e *entry) laneKey { return laneKey{e.record.PartitionKey, e.record.ExplicitHashKey} }
 
 func (w *world) store(e *entry) {
-	w.stream[keyOf(e)] = append(w.stream[keyOf(e)], &copy{e.number})
+	w.stream[keyOf(e)] = append(w.stream[keyOf(e)], e.number)
 }
 
 func (w *world) put() {
@@ -91,9 +89,17 @@ func (w *world) launch() {
 		if n := len(made.entries); n == 0 || n > l.records {
 			w.Fatalf("a call of %d records, the limit is %d", n, l.records)
 		}
-		bytes := 0
+		bytes, last := 0, uint64(0)
 		for _, e := range made.entries {
-			bytes += e.size()
+			if e.number < last && l.giveUp == 0 {
+				w.Fatalf("record %d goes before %d", last, e.number)
+			}
+			bytes, last = bytes+e.size(), e.number
+		}
+		for _, left := range w.core.lanes {
+			if left.state == ready && left.head() != nil && left.head().number < last && l.giveUp == 0 {
+				w.Fatalf("record %d goes before %d, which was ready", last, left.head().number)
+			}
 		}
 		if bytes != made.bytes || (bytes > l.bytes && len(made.entries) > 1) {
 			w.Fatalf("a call of %d bytes (it says %d), the limit is %d", bytes, made.bytes, l.bytes)
@@ -258,16 +264,15 @@ func (w *world) check() {
 	copies := map[uint64]int{}
 	for key, stored := range w.stream {
 		newest := uint64(0)
-		for _, c := range stored {
-			copies[c.number]++
-			if copies[c.number] > 1 {
+		for _, number := range stored {
+			copies[number]++
+			if copies[number] > 1 || w.ends[number].Err != nil {
 				continue
 			}
-			if r := w.ends[c.number]; r.Err == nil && c.number < newest {
-				w.Fatalf("%v: record %d is first read after %d", key, c.number, newest)
-			} else if r.Err == nil {
-				newest = c.number
+			if number < newest {
+				w.Fatalf("%v: record %d is first read after %d", key, number, newest)
 			}
+			newest = number
 		}
 	}
 	for _, e := range w.taken {
@@ -400,11 +405,9 @@ func TestFairness(t *testing.T) {
 		put("newer")
 		// A call has room for one of each hot key that is older, and for others.
 		room := l.records - hot
-		calls := 1
+		calls := 20 + others/l.records + 1
 		if room > 0 {
 			calls = others/room + 1
-		} else {
-			calls = 20 + others/l.records + 1
 		}
 		for range calls {
 			w.land(true)

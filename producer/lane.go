@@ -171,7 +171,7 @@ func (r *readyLanes) pop() *lane {
 	return l
 }
 
-// laneHeap is a heap.Interface.
+// laneHeap is a heap.Interface of *lane.
 type laneHeap struct {
 	lanes  []*lane
 	before func(a, b *lane) bool
@@ -183,9 +183,11 @@ func byDue(a, b *lane) bool   { return a.due.Before(b.due) }
 func (h *laneHeap) Len() int           { return len(h.lanes) }
 func (h *laneHeap) Less(i, j int) bool { return h.before(h.lanes[i], h.lanes[j]) }
 func (h *laneHeap) Swap(i, j int)      { h.lanes[i], h.lanes[j] = h.lanes[j], h.lanes[i] }
+
 func (h *laneHeap) Push(x any) {
-	h.lanes = append(h.lanes, x.(*lane)) //nolint:forcetypeassert // only lanes are pushed
+	h.lanes = append(h.lanes, x.(*lane))
 }
+
 func (h *laneHeap) Pop() any {
 	end := len(h.lanes) - 1
 	l := h.lanes[end]

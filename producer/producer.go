@@ -66,7 +66,7 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 	ctx = context.WithoutCancel(ctx)
 	p.life, p.end = context.WithCancelCause(ctx)
 	p.open, p.close = context.WithCancelCause(ctx)
-	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) //nolint:gosec // jitter
+	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) // for jitter
 	p.mu.core = newCore(cfg.Stream, cfg.limits(), random)
 	p.loops.Go(p.schedule)
 	p.loops.Go(p.deliver)

@@ -465,7 +465,8 @@ func TestCloseDuringAnOutage(t *testing.T) {
 			if errors.Is(r.Err, ErrUnknown) {
 				doubtful++
 			}
-			if errors.Is(r.Err, ErrClosed) && r.Err.(*UndeliveredError).Stream == "orders" {
+			var undelivered *UndeliveredError
+			if errors.As(r.Err, &undelivered) && errors.Is(r.Err, ErrClosed) && undelivered.Stream == "orders" {
 				lost++
 			}
 		})

@@ -18,7 +18,7 @@ type Field struct {
 
 // Errors of Field.Of.
 var (
-	ErrNotJSON = errors.New("not a JSON object")
+	ErrNotJSON = errors.New("not JSON")
 	ErrMissing = errors.New("no such field")
 )
 
@@ -30,65 +30,131 @@ func ParseField(text string) (Field, error) {
 	if text[0] != '/' {
 		return Field{text: text, path: []string{text}}, nil
 	}
-	path := strings.Split(text[1:], "/")
-	for i, step := range path {
-		path[i] = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+	f := Field{text: text}
+	for _, part := range strings.Split(text[1:], "/") {
+		for i := range len(part) {
+			if part[i] == '~' && (i+1 == len(part) || part[i+1] != '0' && part[i+1] != '1') {
+				return Field{}, fmt.Errorf("%q is not a JSON pointer: ~ stands for ~0 only", text)
+			}
+		}
+		f.path = append(f.path, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
 	}
-	return Field{text: text, path: path}, nil
+	return f, nil
 }
 
 // String returns the field as it was given.
 func (f Field) String() string { return f.text }
 
-// Of returns the field's value in a document: a string's content, anything else as compact
-// JSON text.
+// Of returns the field's value in a document: a string's text, or anything else as compact
+// JSON. Of members with one name the last counts. A field that is null is missing, as one that
+// is not there: the error wraps ErrMissing, and ErrNotJSON for a document that is not JSON.
 func (f Field) Of(document []byte) (string, error) {
 	if !json.Valid(document) {
 		return "", ErrNotJSON
 	}
-	value := json.RawMessage(document)
-	for depth, step := range f.path {
-		next, err := member(value, step)
-		if err != nil {
-			if depth == 0 && errors.Is(err, ErrNotJSON) {
-				return "", err
-			}
-			return "", fmt.Errorf("%w %q", ErrMissing, f.text)
+	value := document
+	for _, name := range f.path {
+		value = bytes.TrimLeft(value, jsonSpace)
+		switch {
+		case len(value) > 0 && value[0] == '{':
+			value = memberOf(value, name)
+		case len(value) > 0 && value[0] == '[':
+			value = element(value, name)
+		default:
+			value = nil
 		}
-		value = next
 	}
-	if value[0] == '"' {
-		var text string
-		err := json.Unmarshal(value, &text)
-		return text, err
+	value = bytes.Trim(value, jsonSpace)
+	switch {
+	case len(value) == 0 || value[0] == 'n':
+		return "", fmt.Errorf("%w %q", ErrMissing, f.text)
+	case value[0] == '"':
+		return unquote(value), nil
+	case value[0] == '{' || value[0] == '[':
+		var compact bytes.Buffer
+		err := json.Compact(&compact, value)
+		return compact.String(), err
 	}
-	var compact bytes.Buffer
-	err := json.Compact(&compact, value)
-	return compact.String(), err
+	return string(value), nil
 }
 
-func member(value json.RawMessage, step string) (json.RawMessage, error) {
-	switch trimmed := bytes.TrimLeft(value, " \t\r\n"); trimmed[0] {
-	case '{':
-		var object map[string]json.RawMessage
-		if err := json.Unmarshal(trimmed, &object); err != nil {
-			return nil, err
+const jsonSpace = " \t\r\n"
+
+// memberOf returns the value of an object's last member of that name, nil if there is none.
+func memberOf(doc []byte, name string) (value []byte) {
+	rest := doc[1:]
+	for {
+		rest = bytes.TrimLeft(rest, jsonSpace+",")
+		if len(rest) == 0 || rest[0] != '"' {
+			return value
 		}
-		if next, ok := object[step]; ok {
-			return next, nil
+		end := skip(rest)
+		key := rest[:end]
+		rest = bytes.TrimLeft(rest[end:], jsonSpace+":")
+		end = skip(rest)
+		if unquote(key) == name {
+			value = rest[:end]
 		}
-		return nil, ErrMissing
-	case '[':
-		var array []json.RawMessage
-		if err := json.Unmarshal(trimmed, &array); err != nil {
-			return nil, err
-		}
-		index, err := strconv.Atoi(step)
-		if err != nil || index < 0 || index >= len(array) || step != strconv.Itoa(index) {
-			return nil, ErrMissing
-		}
-		return array[index], nil
-	default:
-		return nil, ErrNotJSON
+		rest = rest[end:]
 	}
+}
+
+// element returns an array's element by its index, nil if there is none.
+func element(doc []byte, index string) []byte {
+	n, err := strconv.Atoi(index)
+	if err != nil || strconv.Itoa(n) != index || n < 0 {
+		return nil
+	}
+	rest := doc[1:]
+	for {
+		rest = bytes.TrimLeft(rest, jsonSpace+",")
+		end := skip(rest)
+		if end == 0 || n == 0 {
+			return rest[:end]
+		}
+		rest, n = rest[end:], n-1
+	}
+}
+
+// skip returns the length of the value that valid JSON begins with; 0 at an array's end.
+func skip(doc []byte) int {
+	depth := 0
+	for i := 0; i < len(doc); i++ {
+		switch doc[i] {
+		case '"':
+			for i++; i < len(doc) && doc[i] != '"'; i++ {
+				if doc[i] == '\\' {
+					i++
+				}
+			}
+			if depth == 0 {
+				return min(i+1, len(doc))
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(doc)
+}
+
+func unquote(quoted []byte) string {
+	if bytes.IndexByte(quoted, '\\') < 0 && len(quoted) >= 2 {
+		return strings.ToValidUTF8(string(quoted[1:len(quoted)-1]), "\ufffd")
+	}
+	var text string
+	if err := json.Unmarshal(quoted, &text); err != nil {
+		return ""
+	}
+	return text
 }

@@ -58,55 +58,75 @@ func TestLines(t *testing.T) {
 }
 
 func TestField(t *testing.T) {
-	const document = `{"repo":"a/b","n": 12.50,"o":{"x":[true,{"y":"deep"}],"a/b":null},"":"e","u":"\u00e9"}`
-	for _, c := range []struct {
-		field, want string
-		err         error
-	}{
-		{"repo", "a/b", nil},
-		{"/repo", "a/b", nil},
-		{"n", "12.50", nil},
-		{"u", "é", nil},
-		{"/o/x/1/y", "deep", nil},
-		{"/o/x/0", "true", nil},
-		{"/o/a~1b", "null", nil},
-		{"/o/x", `[true,{"y":"deep"}]`, nil},
-		{"/", "e", nil},
-		{"none", "", ndjson.ErrMissing},
-		{"/o/x/2", "", ndjson.ErrMissing},
-		{"/o/x/01", "", ndjson.ErrMissing},
-		{"/repo/x", "", ndjson.ErrMissing},
+	const document = ` { "id" : "7" , "n":1.50, "a":{"b":[10,{"c":"x\u00e9\"y"},[ ],"z"]}, "":"e",
+		"o":{"k": [1, "a b"] }, "nil":null, "blank":"", "id2":"a","id2":"b", "a/b":"s", "m~n":"t",
+		"\u006bey":"esc", "t":true, "tricky":"},]\\" }`
+	for path, want := range map[string]string{
+		"id": "7", "n": "1.50", "/a/b/0": "10", "/a/b/1/c": `xé"y`, "/a/b/3": "z", "/a/b/2": "[]",
+		"/": "e", "o": `{"k":[1,"a b"]}`, "id2": "b", "a/b": "s", "/a~1b": "s", "/m~0n": "t",
+		"key": "esc", "t": "true", "tricky": `},]\`, "blank": "",
 	} {
-		field, err := ndjson.ParseField(c.field)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := field.Of([]byte(document))
-		if got != c.want || !errors.Is(err, c.err) {
-			t.Errorf("%s: %q, %v; want %q, %v", c.field, got, err, c.want, c.err)
+		if got, err := fieldOf(t, path, document); got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", path, got, err, want)
 		}
 	}
-	field, _ := ndjson.ParseField("a")
-	for _, bad := range []string{"", "x", `{"a":1`, `{"a":1}{`, "12", `"a"`} {
-		if _, err := field.Of([]byte(bad)); !errors.Is(err, ndjson.ErrNotJSON) {
+	for _, path := range []string{"none", "/a/b/9", "/a/b/01", "/a/b/-", "nil", "/id/x", "/a/c"} {
+		if got, err := fieldOf(t, path, document); !errors.Is(err, ndjson.ErrMissing) {
+			t.Errorf("%s: %q, %v, want ErrMissing", path, got, err)
+		}
+	}
+	for _, bad := range []string{"", "x", `{"a":1`, `{"a":1}{`} {
+		if _, err := fieldOf(t, "a", bad); !errors.Is(err, ndjson.ErrNotJSON) {
 			t.Errorf("%q: %v, want ErrNotJSON", bad, err)
 		}
 	}
-	if _, err := ndjson.ParseField(""); err == nil {
-		t.Error("an empty field was taken")
+	for _, path := range []string{"", "/a~", "/~2"} {
+		if _, err := ndjson.ParseField(path); err == nil {
+			t.Errorf("%q was taken for a field", path)
+		}
 	}
 }
 
+func fieldOf(t *testing.T, path, document string) (string, error) {
+	t.Helper()
+	field, err := ndjson.ParseField(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return field.Of([]byte(document))
+}
+
+// FuzzField compares with encoding/json.
 func FuzzField(f *testing.F) {
-	f.Add("/o/x/0", `{"o":{"x":[1]}}`)
-	f.Add("a", `{"a":"\ud800"}`)
-	f.Fuzz(func(t *testing.T, name, document string) {
+	f.Add([]byte(`{"id":"a","x":[{"id":3}],"id":{"k":null}}`), "id")
+	f.Add([]byte(` [ 1 , {"\u0061" : "\ud83d\ude00"} ] `), "/1/a")
+	f.Fuzz(func(t *testing.T, document []byte, name string) {
 		field, err := ndjson.ParseField(name)
 		if err != nil {
 			return
 		}
-		if _, err := field.Of([]byte(document)); err == nil && !json.Valid([]byte(document)) {
-			t.Fatalf("%q was read from what is not JSON: %q", name, document)
+		got, err := field.Of(document)
+		if json.Valid(document) == errors.Is(err, ndjson.ErrNotJSON) {
+			t.Fatalf("%q: %v", document, err)
+		}
+		var members map[string]json.RawMessage
+		if name[0] == '/' || json.Unmarshal(document, &members) != nil {
+			return
+		}
+		value, there := members[name]
+		if missing := !there || string(value) == "null"; missing != (err != nil) {
+			t.Fatalf("%q of %q: %v", name, document, err)
+		}
+		want := ""
+		if err == nil && value[0] == '"' {
+			_ = json.Unmarshal(value, &want)
+		} else if err == nil {
+			var compact bytes.Buffer
+			_ = json.Compact(&compact, value)
+			want = compact.String()
+		}
+		if got != want {
+			t.Fatalf("%q of %q: %q, want %q", name, document, got, want)
 		}
 	})
 }

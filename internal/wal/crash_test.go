@@ -66,6 +66,7 @@ type machine struct {
 
 // hook ends the life at the chosen call.
 func (m *machine) hook(how end) func(op vfs.Op) error {
+	rng := rand.New(rand.NewPCG(m.rng.Uint64(), 2)) // of its own: it runs beside the others
 	return func(op vfs.Op) error {
 		if !op.Kind.Changes() {
 			return nil
@@ -81,7 +82,7 @@ func (m *machine) hook(how end) func(op vfs.Op) error {
 			m.over = true
 			m.note()
 			if how == powerLoss {
-				m.after = m.disk.Crash(m.rng)
+				m.after = m.disk.Crash(rng)
 			}
 			if how == failure {
 				return fmt.Errorf("%s: %w", op, vfs.ErrInjected)

@@ -346,11 +346,14 @@ func TestFinishRunsAfterTheSync(t *testing.T) {
 		b := start(t, config(gate))
 		synctest.Wait()
 		gate.on.Store(true)
-		lsn, err := b.put(t.Context(), 0, 100)
-		if err != nil {
+		if _, err := b.put(t.Context(), 0, 100); err != nil {
 			t.Fatal(err)
 		}
 		<-gate.entered
+		lsn, err := b.put(t.Context(), 1, 100) // not even written when the machines are frozen
+		if err != nil {
+			t.Fatal(err)
+		}
 		var at LSN
 		b.journal.finish = func(context.Context) error {
 			at = b.Durable()
@@ -358,6 +361,9 @@ func TestFinishRunsAfterTheSync(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- b.Checkpoint(t.Context()) }()
+		synctest.Wait()
+		gate.release <- nil
+		<-gate.entered
 		synctest.Wait()
 		gate.open()
 		if err := <-done; err != nil || at != lsn {

@@ -91,30 +91,38 @@ func (r *reader) fill(n int) error {
 }
 
 // provesMore looks, from an offset on, for a header of this generation that was written when
-// the log was durable beyond bad, a place before it where no frame verifies. There is one if the place was
-// acknowledged and has rotted; there is none behind a torn tail, since a batch is written
-// after the one before it was synced. It returns the offset of the header; 0 if there is none.
+// the log was durable beyond bad, a place before it where no frame verifies. There is one if
+// the place was acknowledged and has rotted; there is none behind a torn tail, since a batch
+// is written after the one before it was synced. It returns the header's offset, 0 for none.
 //
 // (One case looks the same as a torn tail: rot in the very last batch. Nothing after it says
 // that it was durable.)
 func (r *reader) provesMore(from int64, bad LSN) (int64, error) {
 	was := r.off
 	defer func() { r.off = was }()
-	for r.off = from; r.off+frameHeader <= r.size; {
+	r.off = from
+	for {
 		p, err := r.peek(frameHeader)
 		if err != nil || p == nil {
 			return 0, err
 		}
-		p = r.win[r.off-r.winAt:]
-		for ; len(p) >= frameHeader; p = p[frameAlign:] {
-			// Nearly everything fails this, so that it costs little.
-			if synced := LSN(binary.LittleEndian.Uint64(p[16:])); synced > bad {
-				if _, ok := r.sealer.open(p, r.generation, r.lsn()); ok {
-					return r.off, nil
-				}
-			}
-			r.off += frameAlign
+		if r.findMark(r.win[r.off-r.winAt:], bad) {
+			return r.off, nil
 		}
 	}
-	return 0, nil
+}
+
+// findMark moves over the bytes p, which begin at the reader's place, to such a header, or to
+// where what is left is too short for one.
+func (r *reader) findMark(p []byte, bad LSN) bool {
+	for ; len(p) >= frameHeader; p = p[frameAlign:] {
+		// Nearly everything fails the first test, so that this costs little.
+		if LSN(binary.LittleEndian.Uint64(p[16:])) > bad {
+			if _, ok := r.sealer.open(p, r.generation, r.lsn()); ok {
+				return true
+			}
+		}
+		r.off += frameAlign
+	}
+	return false
 }

@@ -164,7 +164,8 @@ func sharedTable(b *bench) {
 	}
 	_ = b.keep(b.table.Take(b.ctx(), leases[0], "w1")) // stamps the row
 	other := lease.Stream{Name: "orders", Created: orders.Created.Add(1e9)}
-	if _, err := b.open(b.api, other).Claim(b.ctx(), lease.Origin{}); !errors.Is(err, lease.ErrStream) {
+	_, err = b.open(b.api, other).Claim(b.ctx(), lease.Origin{})
+	if !errors.Is(err, lease.ErrStream) {
 		b.Fatalf("a recreated stream: %v", err)
 	}
 }

@@ -157,7 +157,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if violations := r.violations(); len(violations) > 0 {
 		line("verdict\tNOT OK: %s", strings.Join(violations, "; "))
 	} else if r.Source != nil {
-		line("verdict\tok: every record is here exactly once")
+		line("verdict\tok: every record of the source is here, and no position twice")
 	} else {
 		line("verdict\tok: the chains are whole; give --source to compare with what was put")
 	}

@@ -1,17 +1,12 @@
 package archive
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"os"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
+	"github.com/runnel-stream/runnel/internal/ndjson"
 )
 
 // SourceRecord is a record that was put, as verification knows it.
@@ -24,84 +19,48 @@ type SourceRecord struct {
 // the archive.
 var ErrSource = errors.New("the source cannot be used")
 
-const maxSourceLine = 64 << 20
-
 // readSource yields the records of a file of NDJSON, plain or compressed with gzip or zstd.
-// Blank lines are skipped. An error, which wraps ErrSource, is the last thing that it yields.
-func readSource(name string, id, key field) iter.Seq2[SourceRecord, error] {
+// Blank lines are skipped. key is nil if order is not checked. An error, which wraps
+// ErrSource, is the last thing that it yields.
+func readSource(name string, id, key *ndjson.Field) iter.Seq2[SourceRecord, error] {
 	return func(yield func(SourceRecord, error) bool) {
-		fail := func(err error) { yield(SourceRecord{}, fmt.Errorf("%w: %w", ErrSource, err)) }
-		file, err := os.Open(name)
+		lines, err := ndjson.OpenFile(name)
 		if err != nil {
-			fail(err)
+			yield(SourceRecord{}, fmt.Errorf("%w: %w", ErrSource, err))
 			return
 		}
-		defer func() { _ = file.Close() }() // only read
-		plain, err := decompress(file)
-		if err != nil {
-			fail(fmt.Errorf("%s: %w", name, err))
-			return
-		}
-		defer func() { _ = plain.Close() }() // only read
-		lines := bufio.NewScanner(plain)
-		lines.Buffer(make([]byte, 0, 64<<10), maxSourceLine)
-		number := 0
-		for lines.Scan() {
-			number++
-			line := lines.Bytes()
-			if len(bytes.TrimSpace(line)) == 0 {
-				continue
+		defer func() { _ = lines.Close() }() // only read
+		for {
+			line, err := lines.Next()
+			if errors.Is(err, io.EOF) {
+				return
 			}
-			record, err := sourceRecord(line, id, key)
+			var record SourceRecord
+			if err == nil {
+				if record, err = sourceRecord(line, id, key); err != nil {
+					err = fmt.Errorf("%s: %w", lines.Where(), err)
+				}
+			}
 			if err != nil {
-				fail(fmt.Errorf("%s, line %d: %w", name, number, err))
+				yield(SourceRecord{}, fmt.Errorf("%w: %w", ErrSource, err))
 				return
 			}
 			if !yield(record, nil) {
 				return
 			}
 		}
-		if err := lines.Err(); err != nil {
-			fail(fmt.Errorf("%s, after line %d: %w", name, number, err))
-		}
 	}
 }
 
-func sourceRecord(line []byte, id, key field) (SourceRecord, error) {
-	if !json.Valid(line) {
-		return SourceRecord{}, errors.New("it is not JSON")
-	}
-	var record SourceRecord
-	var ok bool
-	if record.ID, ok = id.text(line); !ok {
-		return SourceRecord{}, fmt.Errorf("it has no field %q to be known by; choose another "+
-			"with --id", id.name())
+func sourceRecord(line []byte, id, key *ndjson.Field) (record SourceRecord, err error) {
+	if record.ID, err = id.Of(line); err != nil {
+		return record, fmt.Errorf("the record has no id: %w; choose another field with --id", err)
 	}
 	if key == nil {
 		return record, nil
 	}
-	if record.Key, ok = key.text(line); !ok {
-		return SourceRecord{}, fmt.Errorf("it has no key %q; choose another with --key", key.name())
+	if record.Key, err = key.Of(line); err != nil {
+		return record, fmt.Errorf("the record has no key: %w; choose another with --key", err)
 	}
 	return record, nil
-}
-
-// decompress recognises gzip and zstd by their first bytes.
-func decompress(file io.Reader) (io.ReadCloser, error) {
-	buffered := bufio.NewReaderSize(file, 256<<10)
-	magic, err := buffered.Peek(4)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		return gzip.NewReader(buffered)
-	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		decoder, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			return nil, err
-		}
-		return decoder.IOReadCloser(), nil
-	}
-	return io.NopCloser(buffered), nil
 }

@@ -54,9 +54,11 @@ func (d *target) NewSink() (sink.Sink, error) {
 	if d.faults {
 		store = &flaky{store, d}
 	}
+	d.mu.Lock() // the clock draws from it as well
+	size, every := int64(1+d.rng.IntN(3000)), time.Duration(1+d.rng.IntN(60))*time.Second
+	d.mu.Unlock()
 	return archive.New(archive.Config{
-		Store: store, Size: int64(1 + d.rng.IntN(3000)), WriterID: "one name for all",
-		Every: time.Duration(1+d.rng.IntN(60)) * time.Second, Now: d.tick,
+		Store: store, Size: size, WriterID: "one name for all", Every: every, Now: d.tick,
 	})
 }
 

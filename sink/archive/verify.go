@@ -2,13 +2,13 @@ package archive
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"strings"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/ndjson"
 )
 
 // VerifyOptions says what an archive is compared with. The zero value checks the archive by
@@ -57,7 +57,7 @@ func (o VerifyOptions) Validate() error {
 		faults = append(faults, errors.New("no id: set ID, or Identify"))
 	}
 	for _, text := range []string{o.ID, o.Key} {
-		if _, err := parseField(text); err != nil {
+		if _, err := optionalField(text); err != nil {
 			faults = append(faults, err)
 		}
 	}
@@ -176,30 +176,35 @@ func (v *verification) stray(folder, base string) {
 	finding.add(v.options.Examples, "%s", strings.TrimPrefix(folder+"/"+base, "/"))
 }
 
+// optionalField reads a field's name; nil for none.
+func optionalField(text string) (*ndjson.Field, error) {
+	if text == "" {
+		return nil, nil
+	}
+	field, err := ndjson.ParseField(text)
+	return &field, err
+}
+
 func (v *verification) readSource(ctx context.Context) error {
 	source, ordered := v.options.Records, v.options.Ordered
-	id, err := parseField(v.options.ID)
+	id, err := optionalField(v.options.ID)
 	if err != nil {
 		return err
 	}
 	if v.options.Source != "" {
-		var key field
-		if ordered = v.options.Key != ""; ordered {
-			if key, err = parseField(v.options.Key); err != nil {
-				return err
-			}
+		key, err := optionalField(v.options.Key)
+		if err != nil {
+			return err
 		}
-		source = readSource(v.options.Source, id, key)
+		source, ordered = readSource(v.options.Source, id, key), key != nil
 	}
 	if source == nil {
 		return nil
 	}
 	if v.options.Identify == nil {
 		v.options.Identify = func(record *runnel.Record) (string, bool) {
-			if !json.Valid(record.Data) {
-				return "", false
-			}
-			return id.text(record.Data)
+			text, err := id.Of(record.Data)
+			return text, err == nil
 		}
 	}
 	v.report.Source = &SourceReport{

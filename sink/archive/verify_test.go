@@ -393,9 +393,9 @@ func TestVerifyInputs(t *testing.T) {
 		p.wantCounts(p.verify(p.source(text)), map[string]int64{})
 	}
 	for name, text := range map[string]string{
-		"line 2: it is not JSON":  "{\"id\":1,\"key\":1}\nx\n",
-		"line 1: it has no field": `{"key":1}`,
-		"line 1: it has no key":   `{"id":1,"key":null}`,
+		"line 2: the record has no id: not JSON": "{\"id\":1,\"key\":1}\nx\n",
+		"line 1: the record has no id":           `{"key":1}`,
+		"line 1: the record has no key":          `{"id":1,"key":null}`,
 	} {
 		_, err := archive.NewReader(p.store).Verify(t.Context(), p.source(text))
 		if !errors.Is(err, archive.ErrSource) || !strings.Contains(err.Error(), name) {
