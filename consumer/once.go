@@ -46,7 +46,7 @@ func (o *once) begin(leases []lease.Lease, shards []shardmap.Shard) {
 		o.old[l.Key] = true // closed, unless it is still listed as open
 	}
 	for _, s := range shards {
-		o.old[s.ID] = false
+		o.old[s.ID] = !s.Open()
 	}
 }
 

@@ -163,6 +163,11 @@ func TestZombieCannotCheckpoint(t *testing.T) {
 			after.Processed().Sequence == runnel.Start.Sequence {
 			t.Errorf("before %+v, after %+v", before, after)
 		}
+		for _, e := range f.happened(consumer.Committed) {
+			if e.Worker == "w1" {
+				t.Errorf("the zombie's late return counts: %+v", e)
+			}
+		}
 	})
 }
 

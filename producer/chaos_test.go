@@ -42,7 +42,7 @@ func TestOrderAgainstTheServer(t *testing.T) {
 
 func againstTheServer(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
-	const records, keys = 3000, 400
+	const records, keys = 1500, 200
 	ctx := t.Context()
 	server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithCrashes(seed),
 		runneltest.WithStream("orders", 3), runneltest.WithLogger(slog.New(slog.DiscardHandler)),
@@ -59,19 +59,7 @@ func againstTheServer(t *testing.T, seed uint64) {
 	}
 	var others sync.WaitGroup
 	others.Go(func() { reshard(ctx, t, server, 6, rand.New(rand.NewPCG(seed, 2))) })
-	others.Go(func() {
-		kills := rand.New(rand.NewPCG(seed, 3))
-		for range 2 {
-			time.Sleep(time.Duration(kills.IntN(2000)) * time.Millisecond)
-			if err := server.Kill(); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(time.Duration(kills.IntN(5000)) * time.Millisecond)
-			if err := server.Restart(ctx); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	others.Go(func() { killTwice(ctx, t, server, rand.New(rand.NewPCG(seed, 3))) })
 	var mu sync.Mutex
 	placed := map[string]int{} // by shard and sequence number
 	last := map[string]int{}
@@ -108,9 +96,23 @@ func againstTheServer(t *testing.T, seed uint64) {
 	if len(placed) != records || stats.Delivered != records {
 		t.Errorf("%d acknowledged places of %d, %+v", len(placed), records, stats)
 	}
-	doubles := 0
+	doubles := checkStream(t, readAll(t, server.Kinesis()), placed, last)
+	if len(placed) > 0 {
+		t.Errorf("%d records are not where they were acknowledged to be", len(placed))
+	}
+	if uint64(doubles) > stats.Unknown {
+		t.Errorf("%d doubles, and %d attempts without an answer", doubles, stats.Unknown)
+	}
+	t.Logf("%d calls, %d retried, %d throttled, %d unknown, %d doubles; faults: %v", stats.Calls,
+		stats.Retried, stats.Throttled, stats.Unknown, doubles, server.FaultCounts())
+}
+
+// checkStream takes the records that it finds out of placed, holds the first occurrences of
+// each key against the order of put, and returns how many doubles there are.
+func checkStream(t *testing.T, records []stored, placed, last map[string]int) (doubles int) {
+	t.Helper()
 	newest := map[string]int{}
-	for _, r := range readAll(t, server.Kinesis()) {
+	for _, r := range records {
 		delete(placed, r.place)
 		switch number, _ := strconv.Atoi(r.data); {
 		case number == newest[r.key]+1:
@@ -126,14 +128,21 @@ func againstTheServer(t *testing.T, seed uint64) {
 			t.Errorf("key %s: %d of %d are in the stream", key, newest[key], n)
 		}
 	}
-	if len(placed) > 0 {
-		t.Errorf("%d records are not where they were acknowledged to be", len(placed))
+	return doubles
+}
+
+// killTwice kills the server and restarts it after a while.
+func killTwice(ctx context.Context, t *testing.T, server *runneltest.Server, random *rand.Rand) {
+	for range 2 {
+		time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
+		if err := server.Kill(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Duration(random.IntN(5000)) * time.Millisecond)
+		if err := server.Restart(ctx); err != nil {
+			t.Error(err)
+		}
 	}
-	if uint64(doubles) > stats.Unknown {
-		t.Errorf("%d doubles, and %d attempts without an answer", doubles, stats.Unknown)
-	}
-	t.Logf("%d calls, %d retried, %d throttled, %d unknown, %d doubles; faults: %v", stats.Calls,
-		stats.Retried, stats.Throttled, stats.Unknown, doubles, server.FaultCounts())
 }
 
 // reshard splits and merges at random while records flow.

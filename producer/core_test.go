@@ -33,10 +33,10 @@ type world struct {
 	*rapid.T
 	core   *core
 	now    time.Time
-	calls  []*call             // in flight
-	late   []*entry            // to be stored at some later moment, once each
+	calls  []*call              // in flight
+	late   []*entry             // to be stored at some later moment, once each
 	stream map[laneKey][]uint64 // what is stored, per lane in the order of the stream
-	ends   map[uint64]Result   // by number
+	ends   map[uint64]Result    // by number
 	taken  []*entry
 	last   map[laneKey]uint64 // the last record of a lane with a result
 	doubts int                // attempts without an answer

@@ -87,7 +87,6 @@ Or as separate processes:
 		SilenceErrors:              true,
 		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 3,
-		Args:                       cobra.NoArgs,
 		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetIn(a.In)

@@ -17,10 +17,18 @@ import (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
+// fileSize keeps the log's files small: a crash looks at every sector of them.
+const fileSize = 256 << 10
+
 // newService returns a service on a log in the folder of a file system.
 func newService(t testing.TB, fs vfs.FS, dir string) *Service {
 	t.Helper()
-	log, err := wal.Open(wal.Config{FS: fs, Dir: dir, Logger: quiet})
+	return startService(t, wal.Config{FS: fs, Dir: dir, FileSize: fileSize, Logger: quiet})
+}
+
+func startService(t testing.TB, cfg wal.Config) *Service {
+	t.Helper()
+	log, err := wal.Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,13 +41,13 @@ func newService(t testing.TB, fs vfs.FS, dir string) *Service {
 	if err := log.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{
+	service := Config{
 		Items: items, Logger: quiet, Now: func() time.Time { return time.UnixMilli(1_500_000_000_250) },
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := service.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return New(cfg)
+	return New(service)
 }
 
 func call(operation, body string) *awswire.Call {

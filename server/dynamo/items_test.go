@@ -36,6 +36,9 @@ func TestItemOperations(t *testing.T) {
 		{"GetItem", `{"TableName":"pairs","Key":{"id":{"B":"AQ=="},"at":{"N":"1"}}}`, `{}`},
 		{"UpdateItem", `{"TableName":"pairs","Key":{"id":{"B":"AQ=="},"at":{"N":"1"}},
 			"ReturnValues":"ALL_NEW"}`, `{"Attributes":{"at":{"N":"1"},"id":{"B":"AQ=="}}}`},
+		{"UpdateItem", `{"TableName":"pairs","Key":{"id":{"B":"Ag=="},"at":{"N":"1"}},
+			"AttributeUpdates":{},"ReturnValues":"ALL_NEW"}`,
+			`{"Attributes":{"at":{"N":"1"},"id":{"B":"Ag=="}}}`},
 		{"UpdateItem", `{` + key + `,"UpdateExpression":"SET l = :l","ExpressionAttributeValues":
 			{":l":{"L":[{"N":"1"}]}}}`, `{}`},
 		{"UpdateItem", `{` + key + `,"AttributeUpdates":{"l":{"Action":"ADD","Value":{"L":[{"N":"2"}]}},

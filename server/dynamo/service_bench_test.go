@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/internal/wal"
 )
 
 // BenchmarkConditionalUpdate is the lease's heartbeat: each worker has a lease of its own, and
@@ -17,7 +18,7 @@ func BenchmarkConditionalUpdate(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			fs, dir := open(b)
-			s := newService(b, fs, dir)
+			s := startService(b, wal.Config{FS: fs, Dir: dir, Logger: quiet})
 			s.mustAsk(b, "CreateTable", leaseTable)
 			var workers atomic.Int64
 			b.SetParallelism(16)

@@ -72,7 +72,7 @@ func TestAcknowledgedWritesSurviveACrash(t *testing.T) {
 	fs := vfs.NewCrashable()
 	s := newService(t, fs, "data")
 	s.mustAsk(t, "CreateTable", leaseTable)
-	for i := range 20 {
+	for i := range 10 {
 		s.mustAsk(t, "PutItem",
 			fmt.Sprintf(`{"TableName":"leases","Item":{"leaseKey":{"S":"k%d"},"n":{"N":"0"}}}`, i))
 		s.mustAsk(t, "UpdateItem", fmt.Sprintf(`{"TableName":"leases","Key":{"leaseKey":{"S":"k%d"}},
