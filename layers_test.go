@@ -19,12 +19,16 @@ const module = "github.com/runnel-stream/runnel"
 // layers is the import policy, and so the architecture: a package imports only packages of
 // the rows above its own. Siblings in a row are strangers. "." is package runnel itself.
 var layers = [][]string{
-	{"keyspace", "internal/vfs", "internal/awswire", "internal/fault", "internal/awsclient",
-		"internal/ndjson"},
+	{
+		"keyspace", "internal/vfs", "internal/awswire", "internal/fault", "internal/awsclient",
+		"internal/ndjson",
+	},
 	{"."},
 	{"aggregate", "lease", "sink", "internal/wal", "internal/shardmap"},
-	{"producer", "consumer", "reshard", "sink/archive", "sink/sqlsink", "sink/sinktest",
-		"lease/leasetest", "internal/shardlog", "internal/itemstore"},
+	{
+		"producer", "consumer", "reshard", "sink/archive", "sink/sqlsink", "sink/sinktest",
+		"lease/leasetest", "internal/shardlog", "internal/itemstore",
+	},
 	{"server/kinesis", "server/dynamo", "server/cloudwatch", "outbox", "multilang", "metrics"},
 	{"server"},
 	{"runneltest", "proxy", "internal/dashboard"},
@@ -35,11 +39,15 @@ var layers = [][]string{
 // The two halves meet only on the wire: nothing of one imports anything of the other. Only
 // runneltest, proxy, internal/sim and internal/cli hold both.
 var (
-	serverHalf = []string{"server", "server/kinesis", "server/dynamo", "server/cloudwatch",
-		"internal/wal", "internal/shardlog", "internal/itemstore", "internal/awswire"}
-	clientHalf = []string{"producer", "consumer", "reshard", "lease", "lease/leasetest", "outbox",
+	serverHalf = []string{
+		"server", "server/kinesis", "server/dynamo", "server/cloudwatch",
+		"internal/wal", "internal/shardlog", "internal/itemstore", "internal/awswire",
+	}
+	clientHalf = []string{
+		"producer", "consumer", "reshard", "lease", "lease/leasetest", "outbox",
 		"multilang", "sink", "sink/archive", "sink/sqlsink", "sink/sinktest",
-		"internal/awsclient", "internal/shardmap"}
+		"internal/awsclient", "internal/shardmap",
+	}
 )
 
 // outside are programs on top of the product: they use public packages only.

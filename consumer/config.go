@@ -138,9 +138,12 @@ func (c Config) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"PollInterval", c.PollInterval}, {"CheckpointInterval", c.CheckpointInterval},
-		{"AuditInterval", c.AuditInterval}, {"CallTimeout", c.CallTimeout},
-		{"StartTimeout", c.StartTimeout}, {"ShutdownTimeout", c.ShutdownTimeout},
+		{"PollInterval", c.PollInterval},
+		{"CheckpointInterval", c.CheckpointInterval},
+		{"AuditInterval", c.AuditInterval},
+		{"CallTimeout", c.CallTimeout},
+		{"StartTimeout", c.StartTimeout},
+		{"ShutdownTimeout", c.ShutdownTimeout},
 	} {
 		fault(d.value < 0, "%s is negative: %s", d.name, d.value)
 	}

@@ -20,39 +20,71 @@ func TestMissingLeases(t *testing.T) {
 		holes                           bool
 	}{
 		{name: "a new table", shards: "a b c", beginners: "a b c", want: "a b c", holes: true},
-		{name: "a new table, half made", shards: "a b c", leases: "a b", beginners: "a b c",
-			want: "c", holes: true},
-		{name: "after a split, from the oldest", shards: "a! b c<a d<a", beginners: "a b",
-			want: "a b", holes: true},
-		{name: "after a split, half made", shards: "a! b c<a d<a", leases: "b", beginners: "a b",
-			want: "a", holes: true},
-		{name: "a server that does not filter", shards: "a! b<a c<a", leases: "b",
-			beginners: "a b c", want: "a c", holes: true},
-		{name: "from the latest, after a split", shards: "a! b c<a d<a", beginners: "b c d",
-			want: "b c d", holes: true},
-		{name: "a server with a gap between parent and children", shards: "a! b<a c<a",
-			want: "b c", holes: true},
+		{
+			name: "a new table, half made", shards: "a b c", leases: "a b", beginners: "a b c",
+			want: "c", holes: true,
+		},
+		{
+			name: "after a split, from the oldest", shards: "a! b c<a d<a", beginners: "a b",
+			want: "a b", holes: true,
+		},
+		{
+			name: "after a split, half made", shards: "a! b c<a d<a", leases: "b", beginners: "a b",
+			want: "a", holes: true,
+		},
+		{
+			name: "a server that does not filter", shards: "a! b<a c<a", leases: "b",
+			beginners: "a b c", want: "a c", holes: true,
+		},
+		{
+			name: "from the latest, after a split", shards: "a! b c<a d<a", beginners: "b c d",
+			want: "b c d", holes: true,
+		},
+		{
+			name: "a server with a gap between parent and children", shards: "a! b<a c<a",
+			want: "b c", holes: true,
+		},
 		{name: "nothing is missing", shards: "a! b c<a d<a", leases: "a b", synced: true},
-		{name: "children of an ended shard are there", shards: "a! b<a c<a", leases: "a$ b c",
-			synced: true},
-		{name: "a child of an ended shard was deleted", shards: "a! b<a c<a", leases: "a$ b",
-			synced: true, want: "c^"},
-		{name: "an ended shard was cleaned away", shards: "a! b<a c<a", leases: "b c",
-			beginners: "a", synced: true},
-		{name: "an ended shard's children were cleaned away", shards: "a! b!<a c!<a d<b,c",
-			leases: "a$ d", synced: true},
-		{name: "a merge with one unfinished parent", shards: "a! b! c<a,b", leases: "a$ b",
-			synced: true},
-		{name: "a merge with a deleted child", shards: "a! b! c<a,b", leases: "a$ b$",
-			synced: true, want: "c^"},
-		{name: "an open shard was deleted", shards: "a b", leases: "a", beginners: "a b",
-			synced: true, want: "b", holes: true},
-		{name: "everything was deleted", shards: "a! b<a c<a", beginners: "a", synced: true,
-			want: "a", holes: true},
-		{name: "old shards are no longer listed", shards: "c<a d<a", leases: "a$ c d",
-			beginners: "c d", synced: true},
-		{name: "all between was trimmed", shards: "e<c f<c", leases: "a$", beginners: "e f",
-			synced: true, want: "e f", holes: true},
+		{
+			name: "children of an ended shard are there", shards: "a! b<a c<a", leases: "a$ b c",
+			synced: true,
+		},
+		{
+			name: "a child of an ended shard was deleted", shards: "a! b<a c<a", leases: "a$ b",
+			synced: true, want: "c^",
+		},
+		{
+			name: "an ended shard was cleaned away", shards: "a! b<a c<a", leases: "b c",
+			beginners: "a", synced: true,
+		},
+		{
+			name: "an ended shard's children were cleaned away", shards: "a! b!<a c!<a d<b,c",
+			leases: "a$ d", synced: true,
+		},
+		{
+			name: "a merge with one unfinished parent", shards: "a! b! c<a,b", leases: "a$ b",
+			synced: true,
+		},
+		{
+			name: "a merge with a deleted child", shards: "a! b! c<a,b", leases: "a$ b$",
+			synced: true, want: "c^",
+		},
+		{
+			name: "an open shard was deleted", shards: "a b", leases: "a", beginners: "a b",
+			synced: true, want: "b", holes: true,
+		},
+		{
+			name: "everything was deleted", shards: "a! b<a c<a", beginners: "a", synced: true,
+			want: "a", holes: true,
+		},
+		{
+			name: "old shards are no longer listed", shards: "c<a d<a", leases: "a$ c d",
+			beginners: "c d", synced: true,
+		},
+		{
+			name: "all between was trimmed", shards: "e<c f<c", leases: "a$", beginners: "e f",
+			synced: true, want: "e f", holes: true,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			origin := lease.Origin{Word: runnel.Latest, At: time.UnixMilli(7)}

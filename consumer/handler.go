@@ -46,7 +46,7 @@ func (w *handlerWriter) Write(
 	}
 	for attempt := 1; len(records) > 0; attempt++ {
 		err := call(ctx, w.handler, batch)
-		if false { // whatever it returned: the lease may be gone
+		if ctx.Err() != nil { // whatever it returned: the lease may be gone
 			return w.committed, context.Cause(ctx)
 		}
 		if err == nil {

@@ -91,9 +91,10 @@ func (w *chainWriter) End(ctx context.Context) (sink.Committed, error) {
 func (w *chainWriter) Close() error { return nil }
 
 func (w *chainWriter) commit(ctx context.Context, end runnel.Position) (sink.Committed, error) {
-	if w.lag > 0 {
-		<-time.After(w.lag)
-	}
+	w.mu.Lock()
+	lag := w.lag
+	w.mu.Unlock()
+	<-time.After(lag)
 	if w.chance(3) {
 		return w.committed, errCut
 	}
@@ -269,32 +270,51 @@ func TestSinkCommitsByAge(t *testing.T) {
 	})
 }
 
-// Killed, a worker flushes nothing and releases nothing.
+// slowChain is a chain whose writes take a second, deaf to their context.
+type slowChain struct{ *chain }
+
+type slowWriter struct{ sink.Writer }
+
+func (s slowChain) Open(ctx context.Context, shard sink.Shard) (sink.Writer, error) {
+	w, err := s.chain.Open(ctx, shard)
+	return slowWriter{w}, err
+}
+
+func (w slowWriter) Write(
+	ctx context.Context, records []runnel.Record, through runnel.Position,
+) (sink.Committed, error) {
+	<-time.After(time.Second)
+	return w.Writer.Write(ctx, records, through)
+}
+
+// Killed, a worker flushes nothing and releases nothing, also when it finds out late.
 func TestKillFlushesNothing(t *testing.T) {
-	bubble(t, 1, func(f *fleet) {
-		s := newChain(&chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true}, 1000)
-		ctx, kill := context.WithCancelCause(f.Context())
-		w, err := consumer.New(func() consumer.Config {
-			cfg := f.config("w1", &link{API: f.table})
-			intoSink(s)(&cfg)
-			return cfg
-		}())
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.stream.put("a", keys(5)...)
-		done := make(chan error, 1)
-		go func() { done <- w.Run(ctx) }()
-		<-time.After(time.Second)
-		kill(consumer.ErrKilled)
-		if err := <-done; !errors.Is(err, consumer.ErrKilled) {
-			f.Errorf("got %v", err)
-		}
-		if s.count() != 0 || f.leases()[0].Owner != "w1" {
-			f.Errorf("%d effects; %+v", s.count(), f.leases()[0])
-		}
-		if err := w.Run(ctx); !errors.Is(err, consumer.ErrRan) {
-			f.Errorf("a second run: %v", err)
-		}
-	})
+	for range 20 {
+		bubble(t, 1, killed)
+	}
+}
+
+func killed(f *fleet) {
+	s := newChain(&chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true}, 1000)
+	ctx, kill := context.WithCancelCause(f.Context())
+	cfg := f.config("w1", &link{API: f.table})
+	intoSink(slowChain{s})(&cfg)
+	w, err := consumer.New(cfg)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.stream.put("a", keys(5)...)
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	<-time.After(2500 * time.Millisecond)
+	kill(consumer.ErrKilled)
+	if err := <-done; !errors.Is(err, consumer.ErrKilled) {
+		f.Errorf("got %v", err)
+	}
+	if s.count() != 0 || f.leases()[0].Owner != "w1" {
+		f.Errorf("%d effects; %+v", s.count(), f.leases()[0])
+	}
+	if err := w.Run(ctx); !errors.Is(err, consumer.ErrRan) {
+		f.Errorf("a second run: %v", err)
+	}
 }

@@ -29,7 +29,8 @@ func TestDecodeJavaRow(t *testing.T) {
 	want := Lease{
 		Key: "shardId-000000000002", Owner: "java-1", Counter: 7,
 		Checkpoint: runnel.Position{
-			Sequence: "49590338271490256608559692538361571095", Sub: 4},
+			Sequence: "49590338271490256608559692538361571095", Sub: 4,
+		},
 		OwnerSwitches: 1,
 		Parents:       []runnel.ShardID{"shardId-000000000000", "shardId-000000000001"},
 		Pending:       runnel.Position{Sequence: "49590338271490256608559692538361571096"},

@@ -281,7 +281,7 @@ func (c *core) endOutage(now time.Time) {
 
 // wake returns when tick and launch are to be called again if nothing happens before then. It
 // is called after them.
-func (c *core) wake(now time.Time) (at time.Time, ok bool) {
+func (c *core) wake() (at time.Time, ok bool) {
 	consider := func(t time.Time) {
 		if !ok || t.Before(at) {
 			at, ok = t, true

@@ -232,7 +232,7 @@ func (w *world) run() {
 		w.launch()
 		w.collect()
 		if len(w.calls) == 0 && len(w.ends) < len(w.taken) {
-			if at, ok := w.core.wake(w.now); !ok {
+			if at, ok := w.core.wake(); !ok {
 				w.Fatalf("%d records wait, and nothing will wake the core",
 					len(w.taken)-len(w.ends))
 			} else if at.After(w.now) {

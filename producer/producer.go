@@ -138,7 +138,7 @@ func (p *Producer) acquire(ctx context.Context, s *semaphore.Weighted, n int64) 
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(p.open, func() { cancel(ErrClosed) })()
+	defer context.AfterFunc(p.open, func() { cancel(ErrClosed) })() //nolint:contextcheck // Close's
 	if s.Acquire(ctx, n) == nil {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (p *Producer) launchAll() (time.Duration, bool) {
 	if len(core.settled) > 0 {
 		signal(p.deliverNow)
 	}
-	at, armed := core.wake(now)
+	at, armed := core.wake()
 	return at.Sub(now), armed
 }
 

@@ -125,7 +125,7 @@ func (p *player) run(t *testing.T, command string, args []string) {
 		p.now = p.now.Add(d)
 		p.core.tick(p.now)
 	case "wake":
-		if at, ok := p.core.wake(p.now); ok {
+		if at, ok := p.core.wake(); ok {
 			p.say("in %v", at.Sub(p.now).Round(time.Millisecond))
 		} else {
 			p.say("never")

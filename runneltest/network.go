@@ -15,7 +15,6 @@ type network struct {
 	addr   string
 
 	mu   sync.Mutex
-	down bool
 	live *cutListener
 }
 

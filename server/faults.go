@@ -79,7 +79,7 @@ func (c *call) commitLate(ctx context.Context, decision fault.Decision) {
 		defer close(done)
 		defer c.end()
 		c.delay(detached, decision.Delay+decision.CommitLate)
-		c.execute(detached, decision)
+		_, _ = c.execute(detached, decision) // nobody is told
 	}()
 	if decision.Hang {
 		select {

@@ -189,7 +189,7 @@ func TestCommitLate(t *testing.T) {
 		c.wantStored(t, "two")
 		time.Sleep(5*time.Second - 1)
 		c.wantStored(t, "two")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		c.wantStored(t, "two", "one")
 	})

@@ -104,7 +104,7 @@ func (c *call) serve(ctx context.Context) {
 		return
 	}
 	if decision.LoseAnswer { // even if the client has given up meanwhile
-		c.execute(context.WithoutCancel(ctx), decision)
+		_, _ = c.execute(context.WithoutCancel(ctx), decision)
 		panic(http.ErrAbortHandler)
 	}
 	body, failure := c.execute(ctx, decision)

@@ -63,8 +63,10 @@ func serve(t *testing.T, cfg server.Config) *served {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, listener) }()
-	v := &served{Server: s, endpoint: "http://" + listener.Addr().String(), stop: stop,
-		ended: sync.OnceValue(func() error { return <-done })}
+	v := &served{
+		Server: s, endpoint: "http://" + listener.Addr().String(), stop: stop,
+		ended: sync.OnceValue(func() error { return <-done }),
+	}
 	v.client = connect(t, v.endpoint)
 	t.Cleanup(func() {
 		stop()
@@ -399,14 +401,18 @@ func TestConfigFaults(t *testing.T) {
 		Account: "me", Region: "Mars!", MaxBodies: 1, SyncInterval: -1, ShutdownTimeout: -1,
 		Streams: []server.StreamSpec{{Name: "s"}},
 	})
-	for _, want := range []string{"account", "region", "MaxBodies", "SyncInterval",
-		"ShutdownTimeout", `stream "s"`} {
+	for _, want := range []string{
+		"account", "region", "MaxBodies", "SyncInterval",
+		"ShutdownTimeout", `stream "s"`,
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: does not name %s", err, want)
 		}
 	}
-	_, err = server.Open(t.Context(), server.Config{Memory: true, Logger: quiet,
-		Streams: []server.StreamSpec{{Name: "not a name", Shards: 1}}})
+	_, err = server.Open(t.Context(), server.Config{
+		Memory: true, Logger: quiet,
+		Streams: []server.StreamSpec{{Name: "not a name", Shards: 1}},
+	})
 	if err == nil || !strings.Contains(err.Error(), "not a name") {
 		t.Errorf("a stream that cannot be: %v", err)
 	}

@@ -16,7 +16,8 @@ func main() {
 	ctx := context.Background()
 	aws, err := config.LoadDefaultConfig(ctx)
 	check(err)
-	p, err := producer.New(ctx, producer.Config{Stream: "orders", Client: kinesis.NewFromConfig(aws)})
+	client := kinesis.NewFromConfig(aws)
+	p, err := producer.New(ctx, producer.Config{Stream: "orders", Client: client})
 	check(err)
 	for _, event := range []string{"created", "paid", "shipped"} {
 		_, err := p.Put(ctx, runnel.Record{PartitionKey: "order-17", Data: []byte(event)})

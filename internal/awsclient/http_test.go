@@ -83,8 +83,10 @@ func (c heldConn) Write(p []byte) (int, error) {
 // putOnStage sends one PutRecords through the race and returns its error.
 func putOnStage(t *testing.T, doer func(*HTTPClient) aws.HTTPClient) error {
 	t.Helper()
-	stage := &staged{closed: make(chan struct{}), wrote: make(chan error, 1),
-		answers: make(chan struct{})}
+	stage := &staged{
+		closed: make(chan struct{}), wrote: make(chan error, 1),
+		answers: make(chan struct{}),
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		const answer = `{"FailedRecordCount":0,"Records":[]}`
 		_, _ = io.Copy(io.Discard, r.Body)

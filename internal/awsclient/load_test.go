@@ -43,42 +43,68 @@ type loadCase struct {
 var loadCases = []loadCase{
 	{name: "nothing", err: ErrNowhere},
 	{name: "a region alone", options: Options{Region: "eu-west-1"}, err: ErrNowhere},
-	{name: "--local", options: Options{Local: true},
-		want: LocalEndpoint + ", us-east-1, runnel; " + LocalEndpoint + ", us-east-1, runnel"},
-	{name: "--local with a world", options: Options{Local: true, Region: "eu-west-1"},
+	{
+		name: "--local", options: Options{Local: true},
+		want: LocalEndpoint + ", us-east-1, runnel; " + LocalEndpoint + ", us-east-1, runnel",
+	},
+	{
+		name: "--local with a world", options: Options{Local: true, Region: "eu-west-1"},
 		env: "AWS_ACCESS_KEY_ID=111122223333 AWS_SECRET_ACCESS_KEY=x AWS_REGION=us-west-2",
 		want: LocalEndpoint + ", eu-west-1, 111122223333; " +
-			LocalEndpoint + ", eu-west-1, 111122223333"},
-	{name: "a flag goes before the environment", options: Options{Endpoint: oneLocal},
+			LocalEndpoint + ", eu-west-1, 111122223333",
+	},
+	{
+		name: "a flag goes before the environment", options: Options{Endpoint: oneLocal},
 		env:  "AWS_ENDPOINT_URL=http://127.0.0.1:1 AWS_ENDPOINT_URL_KINESIS=http://127.0.0.1:2",
-		want: oneLocal + ", us-east-1, runnel; " + oneLocal + ", us-east-1, runnel"},
-	{name: "two flags", options: Options{Endpoint: oneLocal, DynamoDBEndpoint: "http://[::1]:8000"},
-		want: oneLocal + ", us-east-1, runnel; http://[::1]:8000, us-east-1, runnel"},
-	{name: "the environment", env: "AWS_ENDPOINT_URL=http://127.0.0.1:1",
-		want: "http://127.0.0.1:1, us-east-1, runnel; http://127.0.0.1:1, us-east-1, runnel"},
-	{name: "the environment by service", env: "AWS_ENDPOINT_URL=http://127.0.0.1:1 " +
-		"AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:2",
-		want: "http://127.0.0.1:1, us-east-1, runnel; http://127.0.0.1:2, us-east-1, runnel"},
-	{name: "the files", files: "[profile p]\nendpoint_url = http://127.0.0.1:3\nregion = r-1\n",
+		want: oneLocal + ", us-east-1, runnel; " + oneLocal + ", us-east-1, runnel",
+	},
+	{
+		name: "two flags", options: Options{Endpoint: oneLocal, DynamoDBEndpoint: "http://[::1]:8000"},
+		want: oneLocal + ", us-east-1, runnel; http://[::1]:8000, us-east-1, runnel",
+	},
+	{
+		name: "the environment", env: "AWS_ENDPOINT_URL=http://127.0.0.1:1",
+		want: "http://127.0.0.1:1, us-east-1, runnel; http://127.0.0.1:1, us-east-1, runnel",
+	},
+	{
+		name: "the environment by service", env: "AWS_ENDPOINT_URL=http://127.0.0.1:1 " +
+			"AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:2",
+		want: "http://127.0.0.1:1, us-east-1, runnel; http://127.0.0.1:2, us-east-1, runnel",
+	},
+	{
+		name: "the files", files: "[profile p]\nendpoint_url = http://127.0.0.1:3\nregion = r-1\n",
 		options: Options{Profile: "p"},
-		want:    "http://127.0.0.1:3, r-1, runnel; http://127.0.0.1:3, r-1, runnel"},
-	{name: "a profile's keys go before the environment's", env: awsKeys,
+		want:    "http://127.0.0.1:3, r-1, runnel; http://127.0.0.1:3, r-1, runnel",
+	},
+	{
+		name: "a profile's keys go before the environment's", env: awsKeys,
 		options: Options{Profile: "p", Local: true},
 		files:   "[profile p]\naws_access_key_id = PKEY\naws_secret_access_key = x\n",
-		want:    LocalEndpoint + ", us-east-1, PKEY; " + LocalEndpoint + ", us-east-1, PKEY"},
-	{name: "AWS", env: awsKeys + " AWS_REGION=eu-west-1",
-		want: ", eu-west-1, AKID; , eu-west-1, AKID"},
+		want:    LocalEndpoint + ", us-east-1, PKEY; " + LocalEndpoint + ", us-east-1, PKEY",
+	},
+	{
+		name: "AWS", env: awsKeys + " AWS_REGION=eu-west-1",
+		want: ", eu-west-1, AKID; , eu-west-1, AKID",
+	},
 	{name: "AWS without a region", env: awsKeys, err: ErrOptions},
-	{name: "a remote server", env: awsKeys + " AWS_REGION=eu-west-1",
+	{
+		name: "a remote server", env: awsKeys + " AWS_REGION=eu-west-1",
 		options: Options{Endpoint: remote},
-		want:    remote + ", eu-west-1, AKID; " + remote + ", eu-west-1, AKID"},
-	{name: "a remote server without credentials", options: Options{Endpoint: remote},
-		env: "AWS_REGION=eu-west-1", err: ErrCredentials},
-	{name: "streams here, DynamoDB nowhere", env: "AWS_ENDPOINT_URL_KINESIS=" + oneLocal,
-		want: oneLocal + ", us-east-1, runnel; , , !" + ErrNowhere.Error()},
-	{name: "streams here, DynamoDB at AWS", env: "AWS_ENDPOINT_URL_KINESIS=" + oneLocal + " " +
-		awsKeys + " AWS_REGION=eu-west-1",
-		want: oneLocal + ", eu-west-1, AKID; , eu-west-1, AKID"},
+		want:    remote + ", eu-west-1, AKID; " + remote + ", eu-west-1, AKID",
+	},
+	{
+		name: "a remote server without credentials", options: Options{Endpoint: remote},
+		env: "AWS_REGION=eu-west-1", err: ErrCredentials,
+	},
+	{
+		name: "streams here, DynamoDB nowhere", env: "AWS_ENDPOINT_URL_KINESIS=" + oneLocal,
+		want: oneLocal + ", us-east-1, runnel; , , !" + ErrNowhere.Error(),
+	},
+	{
+		name: "streams here, DynamoDB at AWS", env: "AWS_ENDPOINT_URL_KINESIS=" + oneLocal + " " +
+			awsKeys + " AWS_REGION=eu-west-1",
+		want: oneLocal + ", eu-west-1, AKID; , eu-west-1, AKID",
+	},
 	{name: "both flags", options: Options{Local: true, Endpoint: oneLocal}, err: ErrOptions},
 	{name: "no URL", options: Options{Endpoint: "localhost:4567"}, err: ErrOptions},
 	{name: "no profile", options: Options{Local: true, Profile: "absent"}, err: ErrOptions},
@@ -132,9 +158,12 @@ func whereTo(t *testing.T, cfg aws.Config) string {
 		}
 		return keys.AccessKeyID
 	}
-	return strings.Join([]string{aws.ToString(one.BaseEndpoint), one.Region,
-		key(one.Credentials)}, ", ") + "; " + strings.Join([]string{
-		aws.ToString(two.BaseEndpoint), two.Region, key(two.Credentials)}, ", ")
+	return strings.Join([]string{
+		aws.ToString(one.BaseEndpoint), one.Region,
+		key(one.Credentials),
+	}, ", ") + "; " + strings.Join([]string{
+		aws.ToString(two.BaseEndpoint), two.Region, key(two.Credentials),
+	}, ", ")
 }
 
 func TestNowhereSaysBothWaysOut(t *testing.T) {

@@ -23,6 +23,9 @@ func (e *Error) status() int {
 func (e *Error) envelope() ([]byte, error) {
 	body := []byte(`{"__type":`)
 	body, err := appendJSON(body, e.Code)
+	if err != nil {
+		return nil, err
+	}
 	if e.Message != "" {
 		member := `,"message":`
 		if code := e.Code[strings.IndexByte(e.Code, '#')+1:]; code == "SerializationException" {

@@ -25,11 +25,14 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	c := &x.Call
 	if c.Operation == "Fail" {
 		x.Fail(&Error{Code: "SomeException", Message: "a <b> & \"c\"", Extra: map[string]any{
-			"z": 1, "Item": map[string]string{"k": "v"}}})
+			"z": 1, "Item": map[string]string{"k": "v"},
+		}})
 		return
 	}
-	x.Answer([]byte(`{"is":"` + strings.Join([]string{c.Service, c.Operation, c.World.Account,
-		c.World.Region, string(c.Body)}, " ") + `"}`))
+	x.Answer([]byte(`{"is":"` + strings.Join([]string{
+		c.Service, c.Operation, c.World.Account,
+		c.World.Region, string(c.Body),
+	}, " ") + `"}`))
 })
 
 type wireCase struct {
@@ -47,53 +50,85 @@ const (
 )
 
 var wireCases = []wireCase{
-	{name: "a Kinesis call", contentType: json11, target: "Kinesis_20131202.Op", body: "{}",
-		status: 200, answer: `{"is":"kinesis Op 000000000000 us-east-1 {}"}`, answerType: json11},
-	{name: "charset and case of the type", contentType: "Application/X-Amz-JSON-1.1; charset=UTF-8",
+	{
+		name: "a Kinesis call", contentType: json11, target: "Kinesis_20131202.Op", body: "{}",
+		status: 200, answer: `{"is":"kinesis Op 000000000000 us-east-1 {}"}`, answerType: json11,
+	},
+	{
+		name: "charset and case of the type", contentType: "Application/X-Amz-JSON-1.1; charset=UTF-8",
 		target: "Kinesis_20131202.Op", body: "{}", status: 200,
-		answer: `{"is":"kinesis Op 000000000000 us-east-1 {}"}`, answerType: json11},
-	{name: "another world", contentType: json10, target: "DynamoDB_20120810.Op", body: "{}",
+		answer: `{"is":"kinesis Op 000000000000 us-east-1 {}"}`, answerType: json11,
+	},
+	{
+		name: "another world", contentType: json10, target: "DynamoDB_20120810.Op", body: "{}",
 		authorization: "AWS4-HMAC-SHA256 Credential=111122223333/1/ap-south-1/x/aws4_request",
 		status:        200, answer: `{"is":"dynamodb Op 111122223333 ap-south-1 {}"}`,
-		answerType: json10},
-	{name: "an error", contentType: json11, target: "Kinesis_20131202.Fail", body: "{}",
+		answerType: json10,
+	},
+	{
+		name: "an error", contentType: json11, target: "Kinesis_20131202.Fail", body: "{}",
 		status: 400, answer: `{"__type":"SomeException","message":"a <b> & \"c\"",` +
-			`"Item":{"k":"v"},"z":1}`, answerType: json11},
-	{name: "not a POST", method: "GET", status: 403,
+			`"Item":{"k":"v"},"z":1}`, answerType: json11,
+	},
+	{
+		name: "not a POST", method: "GET", status: 403,
 		answer: "<AccessDeniedException>\n  <Message>Unable to determine service/operation name " +
-			"to be authorized</Message>\n</AccessDeniedException>\n", answerType: "text/xml"},
-	{name: "no type", target: "Kinesis_20131202.Op", body: "{}", status: 404,
-		answer: "<UnknownOperationException/>\n", answerType: "text/xml"},
-	{name: "plain JSON at Kinesis", contentType: "application/json", body: "{}",
+			"to be authorized</Message>\n</AccessDeniedException>\n", answerType: "text/xml",
+	},
+	{
+		name: "no type", target: "Kinesis_20131202.Op", body: "{}", status: 404,
+		answer: "<UnknownOperationException/>\n", answerType: "text/xml",
+	},
+	{
+		name: "plain JSON at Kinesis", contentType: "application/json", body: "{}",
 		target: "Kinesis_20131202.Op", status: 404, answerType: "application/json",
-		answer: `{"__type":"com.amazon.coral.service#UnknownOperationException"}`},
-	{name: "plain JSON at DynamoDB", contentType: "application/json", body: "{}",
+		answer: `{"__type":"com.amazon.coral.service#UnknownOperationException"}`,
+	},
+	{
+		name: "plain JSON at DynamoDB", contentType: "application/json", body: "{}",
 		target: "DynamoDB_20120810.Op", status: 200, answerType: "application/json",
-		answer: `{"is":"dynamodb Op 000000000000 us-east-1 {}"}`},
-	{name: "CBOR", contentType: "application/x-amz-cbor-1.1", body: "\xa0", status: 400,
+		answer: `{"is":"dynamodb Op 000000000000 us-east-1 {}"}`,
+	},
+	{
+		name: "CBOR", contentType: "application/x-amz-cbor-1.1", body: "\xa0", status: 400,
 		target: "Kinesis_20131202.Op", answerType: json11,
 		answer: `{"__type":"SerializationException","Message":"CBOR is not supported by this ` +
 			`version of runnel: switch it off in the client (Java: AWS_CBOR_ENABLED=false in ` +
-			`the environment, or -Daws.cborEnabled=false)"}`},
-	{name: "no target", contentType: json11, body: "{}", status: 400, answerType: json11,
-		answer: `{"__type":"UnknownOperationException"}`},
-	{name: "another service", contentType: json11, body: "{}", target: "Foo_1.Bar", status: 400,
-		answer: `{"__type":"UnknownOperationException"}`, answerType: json11},
-	{name: "no body", contentType: json11, target: "Kinesis_20131202.Op", status: 400,
-		answer: `{"__type":"SerializationException"}`, answerType: json11},
-	{name: "no body at DynamoDB", contentType: json10, target: "DynamoDB_20120810.Op", status: 400,
+			`the environment, or -Daws.cborEnabled=false)"}`,
+	},
+	{
+		name: "no target", contentType: json11, body: "{}", status: 400, answerType: json11,
+		answer: `{"__type":"UnknownOperationException"}`,
+	},
+	{
+		name: "another service", contentType: json11, body: "{}", target: "Foo_1.Bar", status: 400,
+		answer: `{"__type":"UnknownOperationException"}`, answerType: json11,
+	},
+	{
+		name: "no body", contentType: json11, target: "Kinesis_20131202.Op", status: 400,
+		answer: `{"__type":"SerializationException"}`, answerType: json11,
+	},
+	{
+		name: "no body at DynamoDB", contentType: json10, target: "DynamoDB_20120810.Op", status: 400,
 		answer:     `{"__type":"com.amazon.coral.service#SerializationException"}`,
-		answerType: json10},
-	{name: "gzip", contentType: json11, target: "Kinesis_20131202.Op", encoding: "gzip", body: "x",
+		answerType: json10,
+	},
+	{
+		name: "gzip", contentType: json11, target: "Kinesis_20131202.Op", encoding: "gzip", body: "x",
 		status: 400, answerType: json11, answer: `{"__type":"SerializationException","Message":` +
 			`"Content-Encoding \"gzip\" is not supported by this version of runnel: send the ` +
-			`body as it is"}`},
-	{name: "half a signature", contentType: json10, target: "DynamoDB_20120810.Op", body: "{}",
+			`body as it is"}`,
+	},
+	{
+		name: "half a signature", contentType: json10, target: "DynamoDB_20120810.Op", body: "{}",
 		authorization: "AWS4-HMAC-SHA256 Signature=00", status: 400, answerType: json10,
 		answer: `{"__type":"com.amazon.coral.service#IncompleteSignatureException","message":` +
-			`"Authorization header requires 'Credential' parameter."}`},
-	{name: "too long", contentType: json11, target: "Kinesis_20131202.Op", status: 413,
-		body: strings.Repeat("x", MaxBody+1), noRequestID: true},
+			`"Authorization header requires 'Credential' parameter."}`,
+	},
+	{
+		name: "too long", contentType: json11, target: "Kinesis_20131202.Op", status: 413,
+		body: strings.Repeat("x", MaxBody+1), noRequestID: true,
+	},
 }
 
 var uuid = regexp.MustCompile(
@@ -230,8 +265,10 @@ func BenchmarkExchange(b *testing.B) {
 	}
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		r := &http.Request{Method: http.MethodPost, Header: header, ContentLength: int64(len(body)),
-			Body: io.NopCloser(bytes.NewReader(body))}
+		r := &http.Request{
+			Method: http.MethodPost, Header: header, ContentLength: int64(len(body)),
+			Body: io.NopCloser(bytes.NewReader(body)),
+		}
 		x, err := Begin(discard{}, r)
 		if err != nil {
 			b.Fatal(err)

@@ -17,16 +17,25 @@ func TestParseWorld(t *testing.T) {
 	}{
 		{"", fallback, ""},
 		{"Bearer token", fallback, ""},
-		{"AWS4-HMAC-SHA256 Credential=AKID/20260101/eu-west-1/kinesis/aws4_request" + signed,
-			World{DefaultAccount, "eu-west-1"}, ""},
+		{
+			"AWS4-HMAC-SHA256 Credential=AKID/20260101/eu-west-1/kinesis/aws4_request" + signed,
+			World{DefaultAccount, "eu-west-1"},
+			"",
+		},
 		{"AWS4-HMAC-SHA256 Credential=123456789012/20260101/us-west-2/dynamodb/aws4_request" +
 			signed, World{"123456789012", "us-west-2"}, ""},
 		{"AWS4-HMAC-SHA256 Credential=12345678901x/20260101/us-west-2/dynamodb/aws4_request" +
 			signed, World{DefaultAccount, "us-west-2"}, ""},
-		{"AWS4-HMAC-SHA256 SignedHeaders=host,Signature=00,Credential=1/2/r-1/4/aws4_request",
-			World{DefaultAccount, "r-1"}, ""},
-		{"AWS4-ECDSA-P256-SHA256 Credential=123456789012/20260101/kinesis/aws4_request" + signed,
-			World{"123456789012", DefaultRegion}, ""},
+		{
+			"AWS4-HMAC-SHA256 SignedHeaders=host,Signature=00,Credential=1/2/r-1/4/aws4_request",
+			World{DefaultAccount, "r-1"},
+			"",
+		},
+		{
+			"AWS4-ECDSA-P256-SHA256 Credential=123456789012/20260101/kinesis/aws4_request" + signed,
+			World{"123456789012", DefaultRegion},
+			"",
+		},
 		{"AWS4-HMAC-SHA256", World{}, "requires 'Credential'"},
 		{"AWS4-HMAC-SHA256 Signature=00", World{}, "requires 'Credential'"},
 		{"AWS4-HMAC-SHA256 Credential=AKID", World{}, "must be of the form"},

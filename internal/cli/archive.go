@@ -29,9 +29,9 @@ func (a *app) archive() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "archive --stream NAME --to DIR",
 		Short: "Archive a stream into a folder, each record exactly once",
-		Long: `Archive a stream into a folder, each record exactly once: a worker of a fleet. Start as many as
-you like, on as many machines as see the folder; they share the stream's shards through a lease
-table (--app names it), and one that dies is replaced after --failover.
+		Long: `Archive a stream into a folder, each record exactly once: a worker of a fleet. Start as
+many as you like, on as many machines as see the folder; they share the stream's shards through a
+lease table (--app names it), and one that dies is replaced after --failover.
 
 Each object is gzipped NDJSON, and zcat shows records only. It runs until SIGINT or SIGTERM, then
 commits and hands over what it holds; with --once it ends when everything that was in the stream
@@ -44,12 +44,17 @@ at the start has been archived.`,
 	flags := command.Flags()
 	flags.StringVar(&f.stream, "stream", "", "the stream's name")
 	flags.StringVar(&f.to, "to", "", "the archive's folder")
-	flags.StringVar(&f.app, "app", "", "the application, which names the lease table (default <stream>-archive)")
-	flags.StringVar(&f.position, "from", "oldest", "oldest, latest or an RFC 3339 time; a checkpoint goes before it")
-	flags.DurationVar(&f.failover, "failover", 10*time.Second, "how long a worker may be silent before others take over")
-	flags.DurationVar(&f.every, "every", 5*time.Second, "commit at least that often while records come")
+	flags.StringVar(&f.app, "app", "",
+		"the application, which names the lease table (default <stream>-archive)")
+	flags.StringVar(&f.position, "from", "oldest",
+		"oldest, latest or an RFC 3339 time; a checkpoint goes before it")
+	flags.DurationVar(&f.failover, "failover", 10*time.Second,
+		"how long a worker may be silent before others take over")
+	flags.DurationVar(&f.every, "every", 5*time.Second,
+		"commit at least that often while records come")
 	flags.StringVar(&f.size, "size", "64MiB", "commit at that size, before compression")
-	flags.BoolVar(&f.once, "once", false, "end when everything that is there at the start is archived")
+	flags.BoolVar(&f.once, "once", false,
+		"end when everything that is there at the start is archived")
 	return command
 }
 
@@ -135,7 +140,7 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 		errors.Is(runErr, lease.ErrNotLeases):
 		return usageError("%w", runErr)
 	case runErr != nil && !errors.Is(runErr, errStop):
-		return outsideError(fmt.Errorf("archive stream %s: %w", f.stream, runErr))
+		return outsideError(hint(fmt.Errorf("archive stream %s: %w", f.stream, runErr), f.stream))
 	case f.once && ctx.Err() != nil:
 		return errInterrupt
 	}
@@ -144,8 +149,8 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 }
 
 func archiveLine(stream string, n *archiveCounts, start time.Time) string {
-	return fmt.Sprintf("archive of %s: %s records read, %s/s, %d commits, %d shards begun, %d taken over",
-		stream, thousands(n.read.Load()),
+	return fmt.Sprintf(
+		"archive of %s: %s records read, %s/s, %d commits, %d shards begun, %d taken over", stream, thousands(n.read.Load()),
 		thousands(rate(n.read.Load(), time.Since(start))),
 		n.commits.Load(), n.shards.Load(), n.takeovers.Load())
 }

@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
@@ -27,6 +29,16 @@ func (c *connection) addFlags(command *cobra.Command, withDynamoDB bool) {
 		flags.StringVar(&c.options.DynamoDBEndpoint, "dynamodb-endpoint", "",
 			"URL of the DynamoDB API, where it differs from --endpoint")
 	}
+}
+
+// hint adds the way out to an error of a stream that is not there.
+func hint(err error, stream string) error {
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		return fmt.Errorf("%w; see runnel streams list, or create it: runnel streams create %s",
+			err, stream)
+	}
+	return err
 }
 
 // load makes the SDK's configuration. That neither an endpoint nor credentials are there is

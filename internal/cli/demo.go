@@ -29,8 +29,8 @@ func (a *app) demo() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole pipeline on this machine, with nothing installed",
-		Long: `Show the whole pipeline on this machine, with nothing installed: a server on a loopback port,
-a producer that keeps order per key, a fleet of workers that share the shards through the lease
+		Long: `Show the whole pipeline on this machine, with nothing installed: a server on a loopback
+port, a producer that keeps order per key, a fleet of workers that share the shards through the lease
 table alone, and an archive that takes each record exactly once. Shards are split and merged while
 records flow, and one worker is stopped without a goodbye.
 
@@ -44,11 +44,15 @@ order. Without --input it makes repository events from --seed.`,
 	flags := command.Flags()
 	flags.IntVar(&f.records, "records", 100_000, "how many events to make")
 	flags.IntVar(&f.shards, "shards", 4, "shards to begin with")
-	flags.IntVar(&f.workers, "workers", 3, "workers of the fleet, at least 2; one is stopped midway")
+	flags.IntVar(&f.workers, "workers", 3,
+		"workers of the fleet, at least 2; one is stopped midway")
 	flags.Uint64Var(&f.seed, "seed", 1, "the seed of the events")
-	flags.StringVar(&f.input, "input", "", "a file of NDJSON, plain, gzip or zstd, in place of made events")
-	flags.StringVar(&f.key, "key", "", "with --input: the partition key, a field's name or a JSON pointer")
-	flags.StringVar(&f.dir, "dir", "", "keep data and archive in this folder (default: a temporary one, removed)")
+	flags.StringVar(&f.input, "input", "",
+		"a file of NDJSON, plain, gzip or zstd, in place of made events")
+	flags.StringVar(&f.key, "key", "",
+		"with --input: the partition key, a field's name or a JSON pointer")
+	flags.StringVar(&f.dir, "dir", "",
+		"keep data and archive in this folder (default: a temporary one, removed)")
 	return command
 }
 
@@ -102,7 +106,8 @@ func (a *app) runDemo(ctx context.Context, f *demoFlags) (err error) {
 	if err != nil {
 		return outsideError(err)
 	}
-	defer func() { err = errors.Join(err, outsideError(d.server.Close())) }()
+	closeServer := d.server.Close //nolint:contextcheck // it has a deadline of its own
+	defer func() { err = errors.Join(err, outsideError(closeServer())) }()
 	a.say("server   %s  (open to any AWS client while this runs)\nfolder   %s\n",
 		d.server.Endpoint(), d.dir)
 	if err := d.run(ctx); err != nil {

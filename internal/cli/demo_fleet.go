@@ -98,15 +98,24 @@ func (f *fleet) observe(w *fleetWorker, e consumer.Event) {
 	case consumer.Committed:
 		f.committed.Add(w.holds[e.ShardID])
 		w.holds[e.ShardID] = 0
-	case consumer.LeaseExpired:
-		f.takeovers.Add(1)
-		f.demo.news("taken    %s, by %s from %s", e.ShardID, e.Worker, e.Other)
+	case consumer.LeaseExpired, consumer.LeaseStolen:
+		if f.isGone(e.Other) {
+			f.takeovers.Add(1)
+			f.demo.news("taken    %s, by %s from %s", e.ShardID, e.Worker, e.Other)
+		}
 		w.holds[e.ShardID] = 0
-	case consumer.LeaseTaken, consumer.LeaseStolen, consumer.ShardStarted, consumer.Moved:
+	case consumer.LeaseTaken, consumer.ShardStarted, consumer.Moved:
 		w.holds[e.ShardID] = 0
 	case consumer.LeaseLost, consumer.LeaseReleased, consumer.ShardEnded:
 		delete(w.holds, e.ShardID)
 	}
+}
+
+// isGone reports whether the worker was lost. The caller holds the mutex.
+func (f *fleet) isGone(name string) bool {
+	return slices.ContainsFunc(f.mu.workers, func(w *fleetWorker) bool {
+		return w.name == name && w.gone
+	})
 }
 
 // lose stops the worker that holds the most shards as a crash would.

@@ -42,8 +42,8 @@ func repositoryEvents(seed uint64, n int) iter.Seq[event] {
 				id:  fmt.Sprintf("%08d", i+1),
 				key: fmt.Sprintf("%s/%s-%d", owners[at%len(owners)], rivers[at%len(rivers)], at),
 			}
-			e.data = fmt.Appendf(nil, `{"id":%q,"type":%q,"repo":%q,"n":%d,"actor":%d,"ref":"refs/heads/main","head":"%016x%016x"}`,
-				e.id, kind, e.key, pushes[at], random.IntN(1_000_000), random.Uint64(), random.Uint64())
+			e.data = fmt.Appendf(nil, `{"id":%q,"type":%q,"repo":%q,"n":%d,"actor":%d,`+
+				`"ref":"refs/heads/main","head":"%016x%016x"}`, e.id, kind, e.key, pushes[at], random.IntN(1_000_000), random.Uint64(), random.Uint64())
 			pushes[at]++
 			if kind == "destroy" {
 				pushes[at] = 0
@@ -57,6 +57,8 @@ func repositoryEvents(seed uint64, n int) iter.Seq[event] {
 
 var (
 	owners = []string{"alpine", "delta", "estuary", "fen", "glacier", "harbour", "inlet"}
-	rivers = []string{"aare", "danube", "ebro", "elbe", "loire", "meuse", "oder", "po", "rhine",
-		"rhone", "seine", "tagus", "thames", "tiber", "vistula"}
+	rivers = []string{
+		"aare", "danube", "ebro", "elbe", "loire", "meuse", "oder", "po", "rhine",
+		"rhone", "seine", "tagus", "thames", "tiber", "vistula",
+	}
 )

@@ -102,7 +102,9 @@ func (f *inputFormat) startCSV() {
 
 // read calls take with each line of the files and its key, in order. The line is valid during
 // the call.
-func (f *inputFormat) read(names []string, take func(key string, line []byte, where string) error) error {
+func (f *inputFormat) read(
+	names []string, take func(key string, line []byte, where string) error,
+) error {
 	for _, name := range names {
 		if err := f.readFile(name, take); err != nil {
 			return err

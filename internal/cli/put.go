@@ -27,8 +27,8 @@ func (a *app) put() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "put --stream NAME --key FIELD [FILE… | -]",
 		Short: "Put the lines of files into a stream, in order per key",
-		Long: `Put the lines of files, or of standard input, into a stream: a line is a record, without
-its line break; blank lines are skipped; gzip and zstd are recognised by content. Records of one
+		Long: `Put the lines of files, or of standard input, into a stream: a line is a record,
+without its line break; blank lines are skipped; gzip and zstd are recognised by content. Records of one
 key stay in their order, under failures, retries and resharding.
 
 It retries through outages without limit, unless --give-up-after is set. A missing, empty or
@@ -38,7 +38,9 @@ before anything newer is sent.
 With --output json it ends with counts. "unknown" counts the attempts without an answer: each may
 have left one double in the stream.`,
 		Example: "  runnel put --local --stream orders --key /customer/id orders.ndjson.gz",
-		RunE:    func(c *cobra.Command, args []string) error { return a.runPut(c.Context(), f, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.runPut(c.Context(), f, args)
+		},
 	}
 	f.to.addFlags(command, false)
 	flags := command.Flags()
@@ -46,8 +48,10 @@ have left one double in the stream.`,
 	flags.StringVar(&f.key, "key", "", "the partition key: a field's name or a JSON pointer; "+
 		"a column with csv; a word's number with lines")
 	flags.StringVar(&f.format, "format", "ndjson", "ndjson, csv (with a header) or lines")
-	flags.StringVar(&f.order, "order", "key", "key: in order per key, one record of a key in flight")
-	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0, "give a record up after that long; 0 never does")
+	flags.StringVar(&f.order, "order", "key",
+		"key: in order per key, one record of a key in flight")
+	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
+		"give a record up after that long; 0 never does")
 	return command
 }
 
@@ -109,7 +113,7 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) error {
 	case inputErr != nil:
 		return inputErr
 	case failed.get() != nil:
-		return outsideError(failed.get())
+		return outsideError(hint(failed.get(), f.stream))
 	default:
 		return outsideError(closeErr)
 	}
@@ -149,8 +153,8 @@ func (a *app) printPut(s producer.Stats, took time.Duration) error {
 	if a.output == "json" {
 		return json.NewEncoder(a.Out).Encode(counts)
 	}
-	_, err := fmt.Fprintf(a.Out, "%s records put in %.1f s by %s calls; %s attempts without an answer, "+
-		"%s records not delivered\n", thousands(counts.Records), counts.Seconds,
+	_, err := fmt.Fprintf(a.Out, "%s records put in %.1f s by %s calls; "+
+		"%s attempts without an answer, %s records not delivered\n", thousands(counts.Records), counts.Seconds,
 		thousands(counts.Calls), thousands(counts.Unknown), thousands(counts.Undelivered))
 	return err
 }

@@ -61,7 +61,7 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
 	var known *statusError
-	if err != nil && !(errors.As(err, &known) && known.quiet) {
+	if err != nil && (!errors.As(err, &known) || !known.quiet) {
 		_, _ = fmt.Fprintf(streams.Err, "runnel: %v\n", err)
 		if statusOf(err) == exitUsage && known == nil {
 			_, _ = fmt.Fprintf(streams.Err, "Try: %s --help\n", command.CommandPath())

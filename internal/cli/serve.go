@@ -37,17 +37,23 @@ SIGTERM and finishes what it has accepted; after kill -9 it goes on where it was
 		RunE: func(c *cobra.Command, _ []string) error { return a.runServe(c, f) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&f.addr, "addr", "127.0.0.1:4567", "HOST:PORT to listen on; port 0 takes a free one")
-	flags.StringVar(&f.data, "data", "", "the folder that keeps everything (default ./"+defaultData+")")
+	flags.StringVar(&f.addr, "addr", "127.0.0.1:4567",
+		"HOST:PORT to listen on; port 0 takes a free one")
+	flags.StringVar(&f.data, "data", "",
+		"the folder that keeps everything (default ./"+defaultData+")")
 	flags.BoolVar(&f.memory, "memory", false, "keep everything in memory only; gone at the end")
-	flags.StringSliceVar(&f.streams, "stream", nil, "NAME:SHARDS,…: streams to create if they are not there")
+	flags.StringSliceVar(&f.streams, "stream", nil,
+		"NAME:SHARDS,…: streams to create if they are not there")
 	flags.StringVar(&f.sync, "sync", "always",
-		"always: synced before the answer; interval=10ms: synced that often, a power cut may lose as much")
+		"always: synced before the answer; interval=10ms: synced that often, and a power cut may "+
+			"lose as much")
 	flags.StringVar(&f.auth, "auth", "none",
-		"none: whoever reaches the port may do anything; beyond loopback this must be said explicitly")
+		"none: whoever reaches the port may do anything; beyond loopback this must be said "+
+			"explicitly")
 	flags.StringVar(&f.account, "account", "000000000000", "the account of --stream: 12 digits")
 	flags.StringVar(&f.region, "region", "us-east-1", "the region of --stream")
-	flags.StringVar(&f.chaos, "chaos", "", "faults on request, as 'seed=7 PutRecords:lose-answer@3' (see docs/chaos.md)")
+	flags.StringVar(&f.chaos, "chaos", "",
+		"faults on request, as 'seed=7 PutRecords:lose-answer@3' (see docs/chaos.md)")
 	return command
 }
 
@@ -73,7 +79,8 @@ func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 	if interval, ok := strings.CutPrefix(f.sync, "interval="); ok {
 		cfg.SyncInterval, err = time.ParseDuration(interval)
 		if err != nil || cfg.SyncInterval <= 0 {
-			return cfg, usageError("--sync %s: want always, or interval= and a duration above 0", f.sync)
+			return cfg, usageError("--sync %s: want always, or interval= and a duration "+
+				"above 0", f.sync)
 		}
 	} else if f.sync != "always" {
 		return cfg, usageError("--sync %s: want always or interval=DURATION", f.sync)

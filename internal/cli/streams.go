@@ -176,7 +176,7 @@ func (a *app) streamsDescribe() *cobra.Command {
 			}
 			stream, err := describeStream(c.Context(), client, args[0])
 			if err != nil {
-				return outsideError(fmt.Errorf("describe stream %s: %w", args[0], err))
+				return outsideError(hint(fmt.Errorf("describe stream %s: %w", args[0], err), args[0]))
 			}
 			if a.output == "json" {
 				return json.NewEncoder(a.Out).Encode(stream)
@@ -253,7 +253,7 @@ func (a *app) streamsDelete() *cobra.Command {
 			}
 			stream, err := describeStream(c.Context(), client, args[0])
 			if err != nil {
-				return outsideError(fmt.Errorf("describe stream %s: %w", args[0], err))
+				return outsideError(hint(fmt.Errorf("describe stream %s: %w", args[0], err), args[0]))
 			}
 			a.say("stream %s, created %s, %d shards: it and its records go for good",
 				stream.Name, stream.Created.Format(time.RFC3339), len(stream.Shards))

@@ -54,10 +54,14 @@ no violation. Status 1 if anything is violated.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.Source, "source", "", "the file that was put: NDJSON, plain, gzip or zstd")
-	flags.StringVar(&options.ID, "id", "", "with --source: the field that tells records apart, or a JSON pointer")
-	flags.StringVar(&options.Key, "key", "", "with --source: the partition key; without it order is not checked")
-	flags.StringVar(&options.Stream, "stream", "", "NAME or NAME@MILLISECONDS, if the archive holds several")
+	flags.StringVar(&options.Source, "source", "",
+		"the file that was put: NDJSON, plain, gzip or zstd")
+	flags.StringVar(&options.ID, "id", "",
+		"with --source: the field that tells records apart, or a JSON pointer")
+	flags.StringVar(&options.Key, "key", "",
+		"with --source: the partition key; without it order is not checked")
+	flags.StringVar(&options.Stream, "stream", "",
+		"NAME or NAME@MILLISECONDS, if the archive holds several")
 	flags.IntVar(&options.Examples, "examples", 10, "how many of each finding to describe")
 	return command
 }

@@ -27,8 +27,10 @@ func TestParseCanonical(t *testing.T) {
 		{"seed=7", "seed=7"},
 		{"PutRecords:lose-answer@3", "PutRecords:lose-answer@3"},
 		{"PutRecords:lose-answer@3-3", "PutRecords:lose-answer@3"},
-		{"seed=7, *:error-500@2+;GetItem:throttle%2.50",
-			"seed=7 *:error-500@2+ GetItem:throttle%2.5"},
+		{
+			"seed=7, *:error-500@2+;GetItem:throttle%2.50",
+			"seed=7 *:error-500@2+ GetItem:throttle%2.5",
+		},
 		{"*:fail-record", "*:fail-record"},
 		{"*:error-503@1+", "*:error-503"},
 		{"kinesis.*:fail-record=3@1-9", "kinesis.*:fail-record=3@1-9"},
@@ -82,20 +84,36 @@ func TestDraw(t *testing.T) {
 		calls []string
 		want  []Decision
 	}{
-		{"PutRecords:lose-answer@2", []string{"PutRecords", "GetRecords", "PutRecords", "PutRecords"},
-			[]Decision{{}, {}, {LoseAnswer: true}, {}}},
-		{"kinesis.*:error-500@2+", []string{"PutRecords", "ListShards", "ListShards"},
-			[]Decision{{}, {Refuse: InternalError}, {Refuse: InternalError}}},
+		{
+			"PutRecords:lose-answer@2",
+			[]string{"PutRecords", "GetRecords", "PutRecords", "PutRecords"},
+			[]Decision{{}, {}, {LoseAnswer: true}, {}},
+		},
+		{
+			"kinesis.*:error-500@2+",
+			[]string{"PutRecords", "ListShards", "ListShards"},
+			[]Decision{{}, {Refuse: InternalError}, {Refuse: InternalError}},
+		},
 		{"dynamodb.*:throttle", []string{"PutRecords"}, []Decision{{}}},
-		{"*:delay=1s *:delay=2s@1 *:throttle@1 *:error-503 *:lose-answer", []string{"A", "A"},
+		{
+			"*:delay=1s *:delay=2s@1 *:throttle@1 *:error-503 *:lose-answer",
+			[]string{"A", "A"},
 			[]Decision{
 				{Delay: 3 * second, Refuse: Throttle},
-				{Delay: second, Refuse: Unavailable}}},
-		{"*:commit-late=2s@1 *:lose-answer *:expire-iterator", []string{"GetRecords", "A"},
-			[]Decision{{CommitLate: 2 * second, ExpireIterator: true}, {LoseAnswer: true}}},
+				{Delay: second, Refuse: Unavailable},
+			},
+		},
+		{
+			"*:commit-late=2s@1 *:lose-answer *:expire-iterator",
+			[]string{"GetRecords", "A"},
+			[]Decision{{CommitLate: 2 * second, ExpireIterator: true}, {LoseAnswer: true}},
+		},
 		{"*:hang=3s", []string{"A"}, []Decision{{CommitLate: 3 * second, Hang: true}}},
-		{"*:lose-request@1-2", []string{"A", "B", "C"},
-			[]Decision{{Refuse: LoseRequest}, {Refuse: LoseRequest}, {}}},
+		{
+			"*:lose-request@1-2",
+			[]string{"A", "B", "C"},
+			[]Decision{{Refuse: LoseRequest}, {Refuse: LoseRequest}, {}},
+		},
 	} {
 		in := mustParse(t, c.spec).Injector()
 		for i, call := range c.calls {

@@ -216,8 +216,10 @@ func TestUpdate(t *testing.T) {
 		{"another key", id("a"), give(Item{"id": String("b")}, nil), ErrKey},
 		{"no key", id("a"), give(Item{}, nil), ErrKey},
 		{"key of another type", Key{Hash: NumberOf(1)}, nil, ErrKey},
-		{"too large", id("a"), give(Item{"id": String("a"),
-			"v": String(strings.Repeat("x", MaxItemSize))}, nil), ErrItemTooLarge},
+		{"too large", id("a"), give(Item{
+			"id": String("a"),
+			"v":  String(strings.Repeat("x", MaxItemSize)),
+		}, nil), ErrItemTooLarge},
 		{"too deep", id("a"), give(Item{"id": String("a"), "v": deep}, nil), ErrItemTooDeep},
 	} {
 		_, err := b.Update(t.Context(), table, test.key, 0, test.fn)

@@ -87,7 +87,8 @@ func NewLines(name string, r io.Reader) (*Lines, error) {
 func (l *Lines) Next() ([]byte, error) {
 	for l.scanner.Scan() {
 		l.number++
-		if line := bytes.TrimSuffix(l.scanner.Bytes(), []byte("\r")); len(bytes.TrimSpace(line)) > 0 {
+		line := bytes.TrimSuffix(l.scanner.Bytes(), []byte("\r"))
+		if len(bytes.TrimSpace(line)) > 0 {
 			return line, nil
 		}
 	}

@@ -311,7 +311,8 @@ func TestDamage(t *testing.T) {
 
 // The shard has segments of 32 records of 128 bytes, with arrivals from 1001 on.
 func testDamage(t *testing.T, damage func(*testing.T, *vfs.Mem, string), good uint64,
-	offset int64) {
+	offset int64,
+) {
 	disk, now := vfs.NewMem(), new(clock)
 	c := setup{fs: disk, now: now.now, segmentSize: 32 * 128}
 	e := c.mustOpen(t)

@@ -38,7 +38,8 @@ func (s *Store) locateArrival(ctx context.Context, e extent, ms int64) (uint64, 
 // search scans from a place on until one is reached, and returns it, or the extent's end. If
 // grow is set, from is the end of the sparse index, which grows by what was scanned.
 func (s *Store) search(ctx context.Context, e extent, file *handle, from place, grow bool,
-	reached func(at place) bool) (place, error) {
+	reached func(at place) bool,
+) (place, error) {
 	var found []place
 	last := int64(-sparseStep)
 	arrival := from.arrival

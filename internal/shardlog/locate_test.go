@@ -183,8 +183,10 @@ func TestSegmentName(t *testing.T) {
 			t.Errorf("%d became %d, %v", first, got, ok)
 		}
 	}
-	for _, name := range []string{"", "1.seg", "00000000000000000001.log", "notes.txt",
-		"99999999999999999999.seg", "-0000000000000000001.seg", "000000000000000000001.seg"} {
+	for _, name := range []string{
+		"", "1.seg", "00000000000000000001.log", "notes.txt",
+		"99999999999999999999.seg", "-0000000000000000001.seg", "000000000000000000001.seg",
+	} {
 		if first, ok := parseSegmentName(name); ok {
 			t.Errorf("%q was taken for %d", name, first)
 		}

@@ -25,7 +25,7 @@ func (sh *Shard) Read(ctx context.Context, from uint64, maxRecords, maxBytes int
 			return nil, fmt.Errorf("read shard %d from record %d: %w", sh.id, from, err)
 		}
 		if err != nil || !more {
-			break // what was read is good: the next call meets the error at its start
+			break //nolint:nilerr // what was read is good: the next call meets the error
 		}
 	}
 	return got.finish(), nil

@@ -66,7 +66,7 @@ func (s *scanner) fill() error {
 	}
 	length, err := frameLength(s.buf)
 	if err != nil || length <= len(s.buf) {
-		return nil // what is wrong with it is for parseFrame to say
+		return nil //nolint:nilerr // what is wrong with it is for parseFrame to say
 	}
 	return s.read(length)
 }

@@ -10,11 +10,13 @@ import (
 
 var testImages = []shardImage{
 	{id: 1, oldest: 1, next: 1},
-	{id: 2, oldest: 55, next: 301, arrival: 1_700_000_000_000, sealed: true,
+	{
+		id: 2, oldest: 55, next: 301, arrival: 1_700_000_000_000, sealed: true,
 		segments: []segmentImage{
 			{50, 60, 4000, 1_600_000_000_000, 1_650_000_000_000},
 			{60, 301, 90_000, 1_650_000_000_000, 1_700_000_000_000},
-		}},
+		},
+	},
 	{id: math.MaxUint64, oldest: 9, next: 9, arrival: 5},
 }
 
@@ -46,12 +48,15 @@ func TestSnapshotRefused(t *testing.T) {
 		"nothing for 1 to 2": encodeSnapshot([]shardImage{{id: 1, oldest: 1, next: 2}}),
 		"nothing for 1 to 4": encodeSnapshot([]shardImage{segs(segmentImage{5, 20, 900, 1, 2})}),
 		"an empty segment": encodeSnapshot([]shardImage{
-			segs(segmentImage{20, 20, 500, 1, 2})}),
+			segs(segmentImage{20, 20, 500, 1, 2}),
+		}),
 		"too few bytes": encodeSnapshot([]shardImage{segs(segmentImage{1, 20, 50, 1, 2})}),
 		"a hole": encodeSnapshot([]shardImage{
-			segs(segmentImage{1, 9, 500, 1, 2}, segmentImage{10, 20, 500, 2, 2})}),
+			segs(segmentImage{1, 9, 500, 1, 2}, segmentImage{10, 20, 500, 2, 2}),
+		}),
 		"an end before next": encodeSnapshot([]shardImage{
-			segs(segmentImage{1, 19, 900, 1, 2})}),
+			segs(segmentImage{1, 19, 900, 1, 2}),
+		}),
 	} {
 		if got, err := decodeSnapshot(bad); !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: %+v, %v", name, got, err)

@@ -14,10 +14,14 @@ import (
 )
 
 func TestConfig(t *testing.T) {
-	err := Config{SegmentSize: 1, OpenFiles: 1, IndexEntries: 1, MaxReplay: 1, DrainDelay: -1,
-		RetryDelay: -1}.Validate()
-	for _, field := range []string{"Log", "FS", "Dir", "SegmentSize", "OpenFiles",
-		"IndexEntries", "MaxReplay", "DrainDelay", "RetryDelay"} {
+	err := Config{
+		SegmentSize: 1, OpenFiles: 1, IndexEntries: 1, MaxReplay: 1, DrainDelay: -1,
+		RetryDelay: -1,
+	}.Validate()
+	for _, field := range []string{
+		"Log", "FS", "Dir", "SegmentSize", "OpenFiles",
+		"IndexEntries", "MaxReplay", "DrainDelay", "RetryDelay",
+	} {
 		if err == nil || !strings.Contains(err.Error(), "Config."+field+" is") {
 			t.Errorf("nothing is said of %s: %v", field, err)
 		}
@@ -117,9 +121,21 @@ func TestReadLimits(t *testing.T) {
 		records, bytes int
 		want           int
 	}{
-		{1, 0, 1000, 0}, {1, 1, 1000, 1}, {1, 100, 0, 1}, {1, 100, 99, 1}, {1, 100, 100, 1},
-		{1, 100, 199, 1}, {1, 100, 200, 2}, {9, 3, 10_000, 3}, {9, 100, 350, 3}, {0, 100, 1 << 20, 20},
-		{20, 9, 9999, 1}, {21, 9, 9999, 0}, {999, 9, 9999, 0}, {11, 4, 1, 1}, {11, 4, 400, 4},
+		{1, 0, 1000, 0},
+		{1, 1, 1000, 1},
+		{1, 100, 0, 1},
+		{1, 100, 99, 1},
+		{1, 100, 100, 1},
+		{1, 100, 199, 1},
+		{1, 100, 200, 2},
+		{9, 3, 10_000, 3},
+		{9, 100, 350, 3},
+		{0, 100, 1 << 20, 20},
+		{20, 9, 9999, 1},
+		{21, 9, 9999, 0},
+		{999, 9, 9999, 0},
+		{11, 4, 1, 1},
+		{11, 4, 400, 4},
 	} {
 		got, err := sh.Read(ctx, each.from, each.records, each.bytes)
 		if err != nil || len(got) != each.want ||

@@ -132,7 +132,8 @@ func read(s types.Shard) (Shard, error) {
 		}
 	}
 	if s.SequenceNumberRange != nil {
-		shard.First = runnel.SequenceNumber(aws.ToString(s.SequenceNumberRange.StartingSequenceNumber))
+		first := aws.ToString(s.SequenceNumberRange.StartingSequenceNumber)
+		shard.First = runnel.SequenceNumber(first)
 		shard.Last = runnel.SequenceNumber(aws.ToString(s.SequenceNumberRange.EndingSequenceNumber))
 	}
 	return shard, nil

@@ -64,7 +64,8 @@ func shard(id, low, high, last string, parents ...string) types.Shard {
 	s := types.Shard{
 		ShardId: aws.String(id),
 		HashKeyRange: &types.HashKeyRange{
-			StartingHashKey: aws.String(low), EndingHashKey: aws.String(high)},
+			StartingHashKey: aws.String(low), EndingHashKey: aws.String(high),
+		},
 		SequenceNumberRange: &types.SequenceNumberRange{StartingSequenceNumber: aws.String("5")},
 	}
 	if last != "" {

@@ -30,7 +30,8 @@ const (
 // Machine is a state machine whose every change stands in the log as a frame.
 type Machine interface {
 	// Restore replaces the state by a snapshot that Freeze once made; it is called at most
-	// once, before Replay, and not at all if there is none. The snapshot may be kept.
+	// once, before Replay, and not at all if there is none; the machines take their turns in the
+	// order of their kinds. The snapshot may be kept.
 	Restore(snapshot []byte) error
 	// Replay applies one frame, in the log's order, at start only; at is what Append returned
 	// for it, the LSN of its end. The payload is valid during the call.

@@ -101,8 +101,10 @@ type bundle struct {
 }
 
 func config(fs vfs.FS) Config {
-	return Config{FS: fs, Dir: "data", FileSize: 16 << 10, MaxPending: 64 << 10,
-		Logger: slog.New(slog.DiscardHandler)}
+	return Config{
+		FS: fs, Dir: "data", FileSize: 16 << 10, MaxPending: 64 << 10,
+		Logger: slog.New(slog.DiscardHandler),
+	}
 }
 
 // launch opens and starts a log. The test must close it.

@@ -178,8 +178,10 @@ func (l *Log) replay(ctx context.Context, files logFiles, from LSN) (LSN, error)
 		if from == 0 && len(begun) == 0 {
 			return 0, l.checkUnbegun(files, 0, 0) // a new directory, or a start that was cut off
 		}
-		return 0, &CorruptError{File: path.Join(l.cfg.Dir, walDir), LSN: from,
-			Reason: "the log files that hold this place are gone"}
+		return 0, &CorruptError{
+			File: path.Join(l.cfg.Dir, walDir), LSN: from,
+			Reason: "the log files that hold this place are gone",
+		}
 	}
 	at := from
 	for i := first; i < len(begun); i++ {
@@ -293,8 +295,10 @@ func (l *Log) checkUnbegun(files logFiles, after uint64, end LSN) error {
 }
 
 func (l *Log) corrupt(r *reader, off int64, reason string) error {
-	return &CorruptError{File: fileName(l.cfg.Dir, r.generation), Offset: off, LSN: r.lsn(),
-		Reason: reason}
+	return &CorruptError{
+		File: fileName(l.cfg.Dir, r.generation), Offset: off, LSN: r.lsn(),
+		Reason: reason,
+	}
 }
 
 // harden makes the file durable up to the reader's place. What lies beyond synced is written

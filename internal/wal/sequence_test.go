@@ -355,3 +355,44 @@ func ExampleLog() {
 	// durable
 	// <nil> <nil> <nil>
 }
+
+func TestAFrameThatCannotBePoisons(t *testing.T) {
+	b := start(t, config(vfs.NewMem()))
+	var lsn LSN
+	err := b.Sequence(t.Context(), 1, func(tx *Tx) { lsn = tx.Append(0, nil, nil) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var poisoned *PoisonedError
+	if err := b.Wait(t.Context(), lsn); !errors.As(err, &poisoned) {
+		t.Errorf("Wait = %v", err)
+	}
+	if err := b.Close(t.Context()); !errors.As(err, &poisoned) {
+		t.Errorf("Close = %v", err)
+	}
+}
+
+// Many give up while many are let in: whatever the order, the room is all there in the end.
+func TestNoRoomIsLostByGivingUp(t *testing.T) {
+	r := &room{max: 100}
+	var group sync.WaitGroup
+	for w := range int64(16) {
+		group.Go(func() {
+			for i := range int64(200) {
+				ctx, cancel := context.WithCancel(t.Context())
+				if (w+i)%3 == 0 {
+					go cancel()
+				}
+				size := 1 + (w*7+i)%150 // some are larger than everything
+				if r.take(ctx, size) == nil {
+					r.add(-size)
+				}
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	if r.mu.used != 0 || len(r.mu.waiting) != 0 {
+		t.Errorf("%d used and %d waiting", r.mu.used, len(r.mu.waiting))
+	}
+}

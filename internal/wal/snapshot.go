@@ -157,8 +157,10 @@ func readIndex(f vfs.File) (LSN, []entry, error) {
 		if length > uint64(size-off) {
 			return 0, nil, fmt.Errorf("%w: it is cut off", errSnapshot)
 		}
-		entries[i] = entry{kind: Kind(e[0]), sum: binary.LittleEndian.Uint32(e[4:]),
-			off: off, length: int64(length)}
+		entries[i] = entry{
+			kind: Kind(e[0]), sum: binary.LittleEndian.Uint32(e[4:]),
+			off: off, length: int64(length),
+		}
 		off += int64(length)
 	}
 	if off != size {

@@ -304,7 +304,8 @@ func unknownAttributes(b *bench) {
 		"checkpoint": str("TRIM_HORIZON"), "checkpointSubSequenceNumber": num("0"),
 		"ownerSwitchesSinceCheckpoint": num("0"), "throughputKBps": num("12.500000"),
 		"entityType": str("LEASE"), "childShardIds": &types.AttributeValueMemberSS{
-			Value: []string{"shardId-000000000005"}},
+			Value: []string{"shardId-000000000005"},
+		},
 	}
 	b.put(row)
 	l := b.keep(b.table.Get(b.ctx(), "shardId-000000000000"))

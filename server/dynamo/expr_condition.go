@@ -56,6 +56,7 @@ func (o valueOperand) in(itemstore.Item) itemstore.Value     { return o.constant
 func (c andCondition) holds(item itemstore.Item) bool {
 	return c.left.holds(item) && c.right.holds(item)
 }
+
 func (c orCondition) holds(item itemstore.Item) bool {
 	return c.left.holds(item) || c.right.holds(item)
 }

@@ -16,13 +16,17 @@ func TestItemOperations(t *testing.T) {
 	run(t, s, []exchange{
 		{"CreateTable", pairTable, `{"TableDescription":…`},
 		{"PutItem", `{` + item + `,"ReturnValues":"ALL_OLD"}`, `{}`},
-		{"PutItem", `{` + item + `,"ReturnValues":"ALL_OLD","ReturnConsumedCapacity":"TOTAL"}`,
-			`{"Attributes":` + all + `,"ConsumedCapacity":{"TableName":"pairs","CapacityUnits":1}}`},
+		{
+			"PutItem", `{` + item + `,"ReturnValues":"ALL_OLD","ReturnConsumedCapacity":"TOTAL"}`,
+			`{"Attributes":` + all + `,"ConsumedCapacity":{"TableName":"pairs","CapacityUnits":1}}`,
+		},
 		{"GetItem", `{` + key + `}`, `{"Item":` + all + `}`},
 		{"GetItem", `{` + key + `,"ReturnConsumedCapacity":"INDEXES"}`, `{"Item":` + all +
 			`,"ConsumedCapacity":{"TableName":"pairs","CapacityUnits":0.5,"Table":{"CapacityUnits":0.5}}}`},
-		{"GetItem", `{` + key + `,"ProjectionExpression":"#v","ExpressionAttributeNames":{"#v":"v"}}`,
-			`{"Item":{"v":{"S":"x"}}}`},
+		{
+			"GetItem", `{` + key + `,"ProjectionExpression":"#v","ExpressionAttributeNames":{"#v":"v"}}`,
+			`{"Item":{"v":{"S":"x"}}}`,
+		},
 		{"GetItem", `{` + key + `,"AttributesToGet":["n","gone"]}`, `{"Item":{"n":{"N":"1"}}}`},
 		{"GetItem", `{` + key + `,"ProjectionExpression":"gone"}`, `{"Item":{}}`},
 		{"GetItem", `{"TableName":"pairs","Key":{"id":{"B":"AA=="},"at":{"N":"2"}}}`, `{}`},
@@ -36,21 +40,29 @@ func TestItemOperations(t *testing.T) {
 		{"GetItem", `{"TableName":"pairs","Key":{"id":{"B":"AQ=="},"at":{"N":"1"}}}`, `{}`},
 		{"UpdateItem", `{"TableName":"pairs","Key":{"id":{"B":"AQ=="},"at":{"N":"1"}},
 			"ReturnValues":"ALL_NEW"}`, `{"Attributes":{"at":{"N":"1"},"id":{"B":"AQ=="}}}`},
-		{"UpdateItem", `{"TableName":"pairs","Key":{"id":{"B":"Ag=="},"at":{"N":"1"}},
+		{
+			"UpdateItem", `{"TableName":"pairs","Key":{"id":{"B":"Ag=="},"at":{"N":"1"}},
 			"AttributeUpdates":{},"ReturnValues":"ALL_NEW"}`,
-			`{"Attributes":{"at":{"N":"1"},"id":{"B":"Ag=="}}}`},
+			`{"Attributes":{"at":{"N":"1"},"id":{"B":"Ag=="}}}`,
+		},
 		{"UpdateItem", `{` + key + `,"UpdateExpression":"SET l = :l","ExpressionAttributeValues":
 			{":l":{"L":[{"N":"1"}]}}}`, `{}`},
-		{"UpdateItem", `{` + key + `,"AttributeUpdates":{"l":{"Action":"ADD","Value":{"L":[{"N":"2"}]}},
+		{
+			"UpdateItem", `{` + key + `,"AttributeUpdates":{"l":{"Action":"ADD","Value":{"L":[{"N":"2"}]}},
 			"n":{"Action":"ADD","Value":{"N":"2"}},"s":{"Action":"DELETE","Value":{"SS":["x"]}}},
 			"ReturnValues":"ALL_NEW"}`,
-			`{"Attributes":{"at":{"N":"1"},"id":{"B":"AA=="},"l":{"L":[{"N":"1"},{"N":"2"}]},"n":{"N":"2"}}}`},
-		{"PutItem", `{` + item + `,"ConditionExpression":"n = :n","ExpressionAttributeValues":
+			`{"Attributes":{"at":{"N":"1"},"id":{"B":"AA=="},"l":{"L":[{"N":"1"},{"N":"2"}]},"n":{"N":"2"}}}`,
+		},
+		{
+			"PutItem", `{` + item + `,"ConditionExpression":"n = :n","ExpressionAttributeValues":
 			{":n":{"N":"3"}},"ReturnValuesOnConditionCheckFailure":"ALL_OLD"}`,
-			`ConditionalCheckFailedException: The conditional request failed {"at":{"N":"1"},"id"`},
-		{"DeleteItem", `{` + key + `,"Expected":{"n":{"ComparisonOperator":"GT",
+			`ConditionalCheckFailedException: The conditional request failed {"at":{"N":"1"},"id"`,
+		},
+		{
+			"DeleteItem", `{` + key + `,"Expected":{"n":{"ComparisonOperator":"GT",
 			"AttributeValueList":[{"N":"1"}]}},"ReturnConsumedCapacity":"TOTAL"}`,
-			`{"ConsumedCapacity":{"TableName":"pairs","CapacityUnits":1}}`},
+			`{"ConsumedCapacity":{"TableName":"pairs","CapacityUnits":1}}`,
+		},
 	})
 }
 
@@ -76,8 +88,10 @@ func TestItemFaults(t *testing.T) {
 		{"GetItem", `{"TableName":"pairs","Key":{"id":{"B":"AA=="}}}`, "The provided key element does not match the schema"},
 		{"GetItem", `{"TableName":"leases","Key":{"leaseKey":{"S":""}}}`, "cannot contain an empty string value. Key: leaseKey"},
 		{"GetItem", `{"TableName":"leases","Key":{"leaseKey":{"S":"` + large[:2049] + `"}}}`, "Size of hashkey has exceeded"},
-		{"GetItem", `{` + lease + `,"ProjectionExpression":"a","AttributesToGet":["a"]}`,
-			"Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {AttributesToGet} Expression parameters: {ProjectionExpression}"},
+		{
+			"GetItem", `{` + lease + `,"ProjectionExpression":"a","AttributesToGet":["a"]}`,
+			"Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {AttributesToGet} Expression parameters: {ProjectionExpression}",
+		},
 		{"GetItem", `{` + lease + `,"ExpressionAttributeNames":{"#a":"a"}}`, "ExpressionAttributeNames can only be specified when using expressions"},
 		{"PutItem", `{"TableName":"leases"}`, "Value null at 'item'"},
 		{"PutItem", `{"TableName":"leases","Item":{"a":{"S":"a"}}}`, "One or more parameter values were invalid: Missing the key leaseKey in the item"},
@@ -85,22 +99,36 @@ func TestItemFaults(t *testing.T) {
 		{"PutItem", `{"TableName":"leases","Item":{"leaseKey":{"S":"a"},"v":{"S":"` + large + `"}}}`, "Item size has exceeded the maximum allowed size"},
 		{"PutItem", `{"TableName":"leases","Item":{"leaseKey":{"S":"a"}},"ReturnValues":"ALL_NEW"}`, "ReturnValues can only be ALL_OLD or NONE"},
 		{"PutItem", `{"TableName":"leases","Item":{"leaseKey":{"S":"a"}},"ReturnValues":"none"}`, "Value 'none' at 'returnValues' failed to satisfy constraint"},
-		{"PutItem", `{"TableName":"leases","Item":{"leaseKey":{"S":"a"}},"ConditionExpression":"a = :a","ExpressionAttributeValues":{":a":{"S":"a"},":b":{"S":"b"}}}`,
-			"Value provided in ExpressionAttributeValues unused in expressions: keys: {:b}"},
-		{"PutItem", `{"TableName":"leases","Item":{"leaseKey":{"S":"a"}},"ExpressionAttributeValues":{":a":{"S":"a"}}}`,
-			"ExpressionAttributeValues can only be specified when using expressions: ConditionExpression is null"},
-		{"UpdateItem", `{` + lease + `,"ExpressionAttributeValues":{":a":{"S":"a"}}}`,
-			"expressions: UpdateExpression and ConditionExpression are null"},
-		{"UpdateItem", `{` + lease + `,"UpdateExpression":"REMOVE a","ExpressionAttributeNames":{"#b":"b"}}`,
-			"Value provided in ExpressionAttributeNames unused in expressions: keys: {#b}"},
-		{"UpdateItem", `{` + lease + `,"UpdateExpression":"REMOVE a","ExpressionAttributeNames":{"b":"b"}}`,
-			`ExpressionAttributeNames contains invalid key: Syntax error; key: "b"`},
+		{
+			"PutItem", `{"TableName":"leases","Item":{"leaseKey":{"S":"a"}},"ConditionExpression":"a = :a","ExpressionAttributeValues":{":a":{"S":"a"},":b":{"S":"b"}}}`,
+			"Value provided in ExpressionAttributeValues unused in expressions: keys: {:b}",
+		},
+		{
+			"PutItem", `{"TableName":"leases","Item":{"leaseKey":{"S":"a"}},"ExpressionAttributeValues":{":a":{"S":"a"}}}`,
+			"ExpressionAttributeValues can only be specified when using expressions: ConditionExpression is null",
+		},
+		{
+			"UpdateItem", `{` + lease + `,"ExpressionAttributeValues":{":a":{"S":"a"}}}`,
+			"expressions: UpdateExpression and ConditionExpression are null",
+		},
+		{
+			"UpdateItem", `{` + lease + `,"UpdateExpression":"REMOVE a","ExpressionAttributeNames":{"#b":"b"}}`,
+			"Value provided in ExpressionAttributeNames unused in expressions: keys: {#b}",
+		},
+		{
+			"UpdateItem", `{` + lease + `,"UpdateExpression":"REMOVE a","ExpressionAttributeNames":{"b":"b"}}`,
+			`ExpressionAttributeNames contains invalid key: Syntax error; key: "b"`,
+		},
 		{"UpdateItem", `{` + lease + `,"UpdateExpression":"REMOVE a","ExpressionAttributeNames":{}}`, "ExpressionAttributeNames must not be empty"},
 		{"UpdateItem", `{` + lease + `,"UpdateExpression":"SET a = :a","ExpressionAttributeValues":{}}`, "ExpressionAttributeValues must not be empty"},
-		{"UpdateItem", `{` + lease + `,"UpdateExpression":"SET a = :a","ExpressionAttributeValues":{":a":{"SS":[]}}}`,
-			"ExpressionAttributeValues contains invalid value: One or more parameter values were invalid: An string set  may not be empty for key :a"},
-		{"UpdateItem", `{` + lease + `,"UpdateExpression":"SET leaseKey = :a","ExpressionAttributeValues":{":a":{"S":"b"}}}`,
-			"Cannot update attribute leaseKey. This attribute is part of the key"},
+		{
+			"UpdateItem", `{` + lease + `,"UpdateExpression":"SET a = :a","ExpressionAttributeValues":{":a":{"SS":[]}}}`,
+			"ExpressionAttributeValues contains invalid value: One or more parameter values were invalid: An string set  may not be empty for key :a",
+		},
+		{
+			"UpdateItem", `{` + lease + `,"UpdateExpression":"SET leaseKey = :a","ExpressionAttributeValues":{":a":{"S":"b"}}}`,
+			"Cannot update attribute leaseKey. This attribute is part of the key",
+		},
 		{"UpdateItem", `{` + lease + `,"AttributeUpdates":{"leaseKey":{"Action":"DELETE"}}}`, "Cannot update attribute leaseKey"},
 		{"UpdateItem", `{` + lease + `,"AttributeUpdates":{"a":{"Action":"PUT"}}}`, "Only DELETE action is allowed when no attribute value is specified"},
 		{"UpdateItem", `{` + lease + `,"AttributeUpdates":{"a":{"Action":"ADD","Value":{"S":"a"}}}}`, "ADD action is not supported for the type S"},

@@ -20,7 +20,7 @@ func legacyUpdate(raw json.RawMessage) (*update, error) {
 		return nil, unexpected(raw, "Map")
 	}
 	for _, name := range sortedKeys(attributes) {
-		act, fault := attributeUpdate(name, attributes[name])
+		act, fault := attributeUpdate(attributes[name])
 		if fault != nil {
 			return nil, fault
 		}
@@ -32,7 +32,7 @@ func legacyUpdate(raw json.RawMessage) (*update, error) {
 	return u, nil
 }
 
-func attributeUpdate(name string, raw json.RawMessage) (action, *awswire.Error) {
+func attributeUpdate(raw json.RawMessage) (action, *awswire.Error) {
 	m := parseMembers(raw)
 	verb := m.enum("Action", "PUT", "ADD", "DELETE")
 	var value itemstore.Value

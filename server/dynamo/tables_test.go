@@ -24,35 +24,53 @@ func TestTables(t *testing.T) {
 	}
 	run(t, s, []exchange{
 		{"ListTables", `{}`, `{"TableNames":[]}`},
-		{"DescribeTable", `{"TableName":"leases"}`,
-			"ResourceNotFoundException: Requested resource not found: Table: leases not found"},
+		{
+			"DescribeTable", `{"TableName":"leases"}`,
+			"ResourceNotFoundException: Requested resource not found: Table: leases not found",
+		},
 		{"CreateTable", leaseTable, `{"TableDescription":` + description("CREATING") + "…"},
 		{"CreateTable", leaseTable, "ResourceInUseException: Table already exists: leases"},
 		{"DescribeTable", `{"TableName":"leases"}`, `{"Table":` + description("ACTIVE") + "…"},
-		{"DescribeTable", `{"TableName":"arn:aws:dynamodb:us-east-1:000000000000:table/leases"}`,
-			`{"Table":` + description("ACTIVE") + "…"},
-		{"DescribeTable", `{"TableName":"arn:aws:dynamodb:us-west-2:000000000000:table/leases"}`,
-			"ResourceNotFoundException"},
+		{
+			"DescribeTable", `{"TableName":"arn:aws:dynamodb:us-east-1:000000000000:table/leases"}`,
+			`{"Table":` + description("ACTIVE") + "…",
+		},
+		{
+			"DescribeTable", `{"TableName":"arn:aws:dynamodb:us-west-2:000000000000:table/leases"}`,
+			"ResourceNotFoundException",
+		},
 		{"CreateTable", pairTable, `{"TableDescription":…`},
 		{"ListTables", `{}`, `{"TableNames":["leases","pairs"]}`},
 		{"ListTables", `{"Limit":1}`, `{"TableNames":["leases"],"LastEvaluatedTableName":"leases"}`},
 		{"ListTables", `{"ExclusiveStartTableName":"leases"}`, `{"TableNames":["pairs"]}`},
 		{"ListTables", `{"Limit":101}`, "Value '101' at 'limit' failed to satisfy constraint"},
-		{"UpdateTable", `{"TableName":"leases","DeletionProtectionEnabled":true}`,
-			`{"TableDescription":` + description("UPDATING") + "…"},
+		{
+			"UpdateTable", `{"TableName":"leases","DeletionProtectionEnabled":true}`,
+			`{"TableDescription":` + description("UPDATING") + "…",
+		},
 		{"DeleteTable", `{"TableName":"leases"}`, "currently protected against deletion"},
-		{"UpdateTable", `{"TableName":"leases","DeletionProtectionEnabled":false}`,
-			`{"TableDescription":…`},
+		{
+			"UpdateTable", `{"TableName":"leases","DeletionProtectionEnabled":false}`,
+			`{"TableDescription":…`,
+		},
 		{"UpdateTable", `{"TableName":"leases","BillingMode":"PROVISIONED"}`, "must both be specified"},
 		{"UpdateTable", `{"TableName":"leases"}`, "At least one of"},
-		{"UpdateTable", `{"TableName":"leases","GlobalSecondaryIndexUpdates":[{"Create":{}}]}`,
-			"GlobalSecondaryIndexUpdates is not supported"},
-		{"DeleteTable", `{"TableName":"leases"}`,
-			`{"TableDescription":` + description("DELETING") + "…"},
-		{"DeleteTable", `{"TableName":"leases"}`,
-			"ResourceNotFoundException: Requested resource not found: Table: leases not found"},
-		{"GetItem", `{"TableName":"leases","Key":{"leaseKey":{"S":"a"}}}`,
-			"ResourceNotFoundException: Requested resource not found"},
+		{
+			"UpdateTable", `{"TableName":"leases","GlobalSecondaryIndexUpdates":[{"Create":{}}]}`,
+			"GlobalSecondaryIndexUpdates is not supported",
+		},
+		{
+			"DeleteTable", `{"TableName":"leases"}`,
+			`{"TableDescription":` + description("DELETING") + "…",
+		},
+		{
+			"DeleteTable", `{"TableName":"leases"}`,
+			"ResourceNotFoundException: Requested resource not found: Table: leases not found",
+		},
+		{
+			"GetItem", `{"TableName":"leases","Key":{"leaseKey":{"S":"a"}}}`,
+			"ResourceNotFoundException: Requested resource not found",
+		},
 		{"Query", `{}`, "UnknownOperationException: runnel's DynamoDB subset has no operation Query"},
 	})
 	other := call("ListTables", `{}`)

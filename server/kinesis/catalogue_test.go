@@ -35,19 +35,25 @@ func (l *ledger) Delete(id shardlog.ID) func() {
 // history is a row of changes that uses every kind of them.
 func history() []*change {
 	halves := keyspace.Uniform(2)
-	st := &stream{World: here, Name: "orders", Created: 1000, Retention: 24, MaxRecord: 1024,
+	st := &stream{
+		World: here, Name: "orders", Created: 1000, Retention: 24, MaxRecord: 1024,
 		Mode: modeProvisioned, Next: 1, Tags: map[string]string{"a": "b"},
-		Shards: []*shard{{Log: 1, Range: keyspace.All, Created: 1, Opened: 1000}}}
-	other := &stream{World: here, Name: "other", Created: 2000, Next: 1,
-		Shards: []*shard{{Log: 4, Range: keyspace.All, Created: 9, Opened: 2000}}}
+		Shards: []*shard{{Log: 1, Range: keyspace.All, Created: 1, Opened: 1000}},
+	}
+	other := &stream{
+		World: here, Name: "other", Created: 2000, Next: 1,
+		Shards: []*shard{{Log: 4, Range: keyspace.All, Created: 9, Opened: 2000}},
+	}
 	changes := []*change{
 		{Op: changeKey, At: 1, Key: make([]byte, keySize)},
 		{Op: changeCreate, At: 1000, Stream: st},
-		{Op: changeReshard, At: 1500, World: &here, Name: "orders", Until: 1600, Close: []uint32{0},
+		{
+			Op: changeReshard, At: 1500, World: &here, Name: "orders", Until: 1600, Close: []uint32{0},
 			Open: []*shard{
 				{Index: 1, Log: 2, Range: halves[0], Created: 2, Opened: 1500, Parents: []uint32{0}},
 				{Index: 2, Log: 3, Range: halves[1], Created: 2, Opened: 1500, Parents: []uint32{0}},
-			}},
+			},
+		},
 		{Op: changeCreate, At: 2000, Stream: other},
 		{Op: changeRetain, At: 2100, World: &here, Name: "orders", Retention: 48},
 		{Op: changeDelete, At: 2200, World: &here, Name: "other", Until: 2300},

@@ -28,8 +28,10 @@ func TestPutsDuringResharding(t *testing.T) {
 				for k := range keys {
 					for i := range run {
 						key := fmt.Sprintf("w%d-k%d", w, k)
-						records = append(records, m{"PartitionKey": key,
-							"Data": fmt.Appendf(nil, "%s/%06d", key, run*b+i)})
+						records = append(records, m{
+							"PartitionKey": key,
+							"Data":         fmt.Appendf(nil, "%s/%06d", key, run*b+i),
+						})
 					}
 				}
 				out, err := n.try("PutRecords", m{"StreamName": "orders", "Records": records})
@@ -105,8 +107,10 @@ func (n *node) reshardUntil(done <-chan struct{}, stream string) {
 		end, _ := keyspace.Parse(shards[i].HashKeyRange.EndingHashKey)
 		in["NewStartingHashKey"] = keyspace.Range{Start: start, End: end}.Middle().String()
 		if i > 0 && rng.IntN(8) < len(shards) {
-			operation, in = "MergeShards", m{"StreamName": stream,
-				"ShardToMerge": shards[i].ShardId, "AdjacentShardToMerge": shards[i-1].ShardId}
+			operation, in = "MergeShards", m{
+				"StreamName":   stream,
+				"ShardToMerge": shards[i].ShardId, "AdjacentShardToMerge": shards[i-1].ShardId,
+			}
 		}
 		if _, err := n.try(operation, in); err != nil && !errors.As(err, new(*awswire.Error)) {
 			n.t.Error(err)

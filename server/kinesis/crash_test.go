@@ -133,12 +133,16 @@ func (s *story) randomReshard(name string) (operation string, in m) {
 		start, _ := keyspace.Parse(sh.HashKeyRange.StartingHashKey)
 		end, _ := keyspace.Parse(sh.HashKeyRange.EndingHashKey)
 		middle := keyspace.Range{Start: start, End: end}.Middle()
-		return "SplitShard", m{"StreamName": name, "ShardToSplit": sh.ShardId,
-			"NewStartingHashKey": middle.String()}
+		return "SplitShard", m{
+			"StreamName": name, "ShardToSplit": sh.ShardId,
+			"NewStartingHashKey": middle.String(),
+		}
 	}
 	other := shards[s.rng.IntN(len(shards))]
-	return "MergeShards", m{"StreamName": name, "ShardToMerge": sh.ShardId,
-		"AdjacentShardToMerge": other.ShardId}
+	return "MergeShards", m{
+		"StreamName": name, "ShardToMerge": sh.ShardId,
+		"AdjacentShardToMerge": other.ShardId,
+	}
 }
 
 // crash cuts the power while puts and a resharding are under way, and checks what is left.

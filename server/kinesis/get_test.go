@@ -76,10 +76,14 @@ func TestIteratorErrors(t *testing.T) {
 		in         m
 		code, text string
 	}{
-		{in(shard, "AT_SEQUENCE_NUMBER"), codeInvalid,
-			either + "AT_SEQUENCE_NUMBER and no StartingSequenceNumber."},
-		{in(shard, "LATEST", seq, number), codeInvalid,
-			either + "LATEST and also a StartingSequenceNumber."},
+		{
+			in(shard, "AT_SEQUENCE_NUMBER"), codeInvalid,
+			either + "AT_SEQUENCE_NUMBER and no StartingSequenceNumber.",
+		},
+		{
+			in(shard, "LATEST", seq, number), codeInvalid,
+			either + "LATEST and also a StartingSequenceNumber.",
+		},
 		{in(shard, "AT_TIMESTAMP"), codeInvalid, "timestamp"},
 		{in(shard, "AT_TIMESTAMP", "Timestamp", float64(now+1)/1000), codeInvalid, fmt.Sprintf(
 			"The timestampInMillis parameter cannot be greater than the currentTimestampInMillis. "+
@@ -87,19 +91,27 @@ func TestIteratorErrors(t *testing.T) {
 		{in(shardName(1-parsed.shard), "AT_SEQUENCE_NUMBER", seq, number), codeInvalid, fmt.Sprintf(
 			"Invalid StartingSequenceNumber. It encodes %s, while it was used in a call to a shard "+
 				"with %s", shard, shardName(1-parsed.shard))},
-		{in(shard, "AT_SEQUENCE_NUMBER", seq, elsewhere.String()), codeInvalid,
-			"is invalid because it did not come from this stream."},
-		{in(shard, "AT_SEQUENCE_NUMBER", seq, next.String()), codeInvalid,
+		{
+			in(shard, "AT_SEQUENCE_NUMBER", seq, elsewhere.String()), codeInvalid,
+			"is invalid because it did not come from this stream.",
+		},
+		{
+			in(shard, "AT_SEQUENCE_NUMBER", seq, next.String()), codeInvalid,
 			"StartingSequenceNumber " + next.String() + " used in GetShardIterator on shard " + shard +
-				" in stream orders under account 000000000000 is invalid."},
+				" in stream orders under account 000000000000 is invalid.",
+		},
 		{in(shard, "AT_SEQUENCE_NUMBER", seq, "9"+number), codeInvalid, "is invalid."},
 		{in(shard, "AT_SEQUENCE_NUMBER", seq, "x"), codeValidation, `0|([1-9]\d{0,128})`},
-		{in("shardId-000000000000", "AT_SEQUENCE_NUMBER", seq, "0"), codeInvalid,
-			"did not come from this stream"},
+		{
+			in("shardId-000000000000", "AT_SEQUENCE_NUMBER", seq, "0"), codeInvalid,
+			"did not come from this stream",
+		},
 		{in("shardId-7", "LATEST"), codeNotFound, "Shard shardId-000000000007 in stream orders " +
 			"under account 000000000000 does not exist"},
-		{in("a-2147483648", "LATEST"), codeNotFound,
-			"Could not find shard a-2147483648 in stream orders under account 000000000000."},
+		{
+			in("a-2147483648", "LATEST"), codeNotFound,
+			"Could not find shard a-2147483648 in stream orders under account 000000000000.",
+		},
 		{in(shard, "SOMETIMES"), codeValidation, "Value 'SOMETIMES' at 'shardIteratorType' failed to " +
 			"satisfy constraint: Member must satisfy enum value set: [AFTER_SEQUENCE_NUMBER, LATEST, " +
 			"AT_TIMESTAMP, AT_SEQUENCE_NUMBER, TRIM_HORIZON]"},
@@ -110,8 +122,10 @@ func TestIteratorErrors(t *testing.T) {
 	n.refused("GetRecords", m{"ShardIterator": "AAAA"}, codeInvalid, "Invalid ShardIterator.")
 	iterator := n.iterator("orders", shard, "LATEST")
 	n.refused("GetRecords", m{"ShardIterator": "AAAA" + iterator[4:]}, codeInvalid, "Invalid ShardIterator.")
-	n.refused("GetRecords", m{"ShardIterator": iterator,
-		"StreamARN": "arn:aws:kinesis:us-east-1:000000000000:stream/other"}, codeInvalid, "StreamARN")
+	n.refused("GetRecords", m{
+		"ShardIterator": iterator,
+		"StreamARN":     "arn:aws:kinesis:us-east-1:000000000000:stream/other",
+	}, codeInvalid, "StreamARN")
 	n.refused("GetRecords", m{"ShardIterator": iterator, "Limit": 10_001}, codeValidation, "10000")
 }
 
@@ -203,10 +217,14 @@ func TestGetBytes(t *testing.T) {
 func TestGetShardEnd(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 2)
-	n.call("PutRecord", m{"StreamName": "orders", "PartitionKey": "k", "Data": []byte("one"),
-		"ExplicitHashKey": "5"})
-	n.call("PutRecord", m{"StreamName": "orders", "PartitionKey": "k", "Data": []byte("two"),
-		"ExplicitHashKey": "5"})
+	n.call("PutRecord", m{
+		"StreamName": "orders", "PartitionKey": "k", "Data": []byte("one"),
+		"ExplicitHashKey": "5",
+	})
+	n.call("PutRecord", m{
+		"StreamName": "orders", "PartitionKey": "k", "Data": []byte("two"),
+		"ExplicitHashKey": "5",
+	})
 	open := n.iterator("orders", "0", "LATEST")
 	n.call("SplitShard", m{"StreamName": "orders", "ShardToSplit": "0", "NewStartingHashKey": "77"})
 	parent := n.list("orders")[0]

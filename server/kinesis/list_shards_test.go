@@ -75,8 +75,10 @@ func TestListShardsPages(t *testing.T) {
 		}
 		in = m{"NextToken": out["NextToken"], "MaxResults": 2}
 		if len(pages) == 1 { // the token remembers the filter
-			n.call("SplitShard", m{"StreamName": "orders", "ShardToSplit": "3",
-				"NewStartingHashKey": n.list("orders")[3].HashKeyRange.StartingHashKey[:38] + "9"})
+			n.call("SplitShard", m{
+				"StreamName": "orders", "ShardToSplit": "3",
+				"NewStartingHashKey": n.list("orders")[3].HashKeyRange.StartingHashKey[:38] + "9",
+			})
 		}
 	}
 	if got := fmt.Sprint(pages); got != "[[00 01] [02 04] [05 06]]" {

@@ -23,8 +23,10 @@ func TestPutRoutes(t *testing.T) {
 	}
 	for i, r := range ranges {
 		for _, k := range []keyspace.Key{r.Start, r.End} {
-			out := n.call("PutRecord", m{"StreamName": "orders", "PartitionKey": "any", "Data": "",
-				"ExplicitHashKey": k.String()})
+			out := n.call("PutRecord", m{
+				"StreamName": "orders", "PartitionKey": "any", "Data": "",
+				"ExplicitHashKey": k.String(),
+			})
 			if out["ShardId"] != shardName(uint32(i)) {
 				t.Errorf("hash key %s is in %s, want shard %d", k, out["ShardId"], i)
 			}
@@ -173,8 +175,10 @@ func TestSequenceNumberForOrdering(t *testing.T) {
 		last = number
 		in["SequenceNumberForOrdering"] = number
 		if i%5 == 4 { // in the same second
-			n.call("SplitShard", m{"StreamName": "orders", "ShardToSplit": out["ShardId"],
-				"NewStartingHashKey": keyspace.Max.Sub(keyspace.Key{Lo: uint64(100 + i)}).String()})
+			n.call("SplitShard", m{
+				"StreamName": "orders", "ShardToSplit": out["ShardId"],
+				"NewStartingHashKey": keyspace.Max.Sub(keyspace.Key{Lo: uint64(100 + i)}).String(),
+			})
 		}
 	}
 	future := sequenceNumber{created: 1, index: 1, arrival: clock.ms.Load()/1000 + 1}.String()

@@ -11,8 +11,10 @@ func TestSplitAndMerge(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 2)
 	half := keyspace.Uniform(2)[1].Start
-	n.call("SplitShard", m{"StreamName": "orders", "ShardToSplit": "shardId-000000000001",
-		"NewStartingHashKey": half.Add(keyspace.Key{Lo: 2}).String()})
+	n.call("SplitShard", m{
+		"StreamName": "orders", "ShardToSplit": "shardId-000000000001",
+		"NewStartingHashKey": half.Add(keyspace.Key{Lo: 2}).String(),
+	})
 	n.call("MergeShards", m{"StreamName": "orders", "ShardToMerge": "2", "AdjacentShardToMerge": "0"})
 	shards := n.list("orders")
 	var got []string
@@ -91,8 +93,10 @@ func TestReshardNumbers(t *testing.T) {
 	last := ""
 	for i := range 40 {
 		for range 2 {
-			out := n.call("PutRecord", m{"StreamName": "orders", "PartitionKey": "k", "Data": "",
-				"ExplicitHashKey": "5"})
+			out := n.call("PutRecord", m{
+				"StreamName": "orders", "PartitionKey": "k", "Data": "",
+				"ExplicitHashKey": "5",
+			})
 			if number := out["SequenceNumber"].(string); number <= last || out["ShardId"] != longID(shard) {
 				t.Fatalf("round %d: %v follows %s", i, out, last)
 			}
@@ -103,8 +107,10 @@ func TestReshardNumbers(t *testing.T) {
 		if i%2 == 0 {
 			n.call("SplitShard", m{"StreamName": "orders", "ShardToSplit": shard, "NewStartingHashKey": "99"})
 		} else {
-			n.call("MergeShards", m{"StreamName": "orders", "ShardToMerge": shard,
-				"AdjacentShardToMerge": fmt.Sprint(len(shards) - 1)})
+			n.call("MergeShards", m{
+				"StreamName": "orders", "ShardToMerge": shard,
+				"AdjacentShardToMerge": fmt.Sprint(len(shards) - 1),
+			})
 		}
 		shard = next
 	}

@@ -11,13 +11,17 @@ import (
 func TestNumberExamples(t *testing.T) {
 	for text, want := range map[string]sequenceNumber{
 		"49591109616310805454912940618220665305004298836394377218": {
-			version: 2, created: 1544938027, arrival: 1544938027},
+			version: 2, created: 1544938027, arrival: 1544938027,
+		},
 		"49591109616321955827512205929790224238321098822804045826": {
-			version: 2, created: 1544938027, arrival: 1544939343, index: endIndex},
+			version: 2, created: 1544938027, arrival: 1544939343, index: endIndex,
+		},
 		"49591110086254409023548762079802856464523311355470544914": {
-			version: 2, created: 1544939344, arrival: 1544939344, shard: 1},
+			version: 2, created: 1544939344, arrival: 1544939344, shard: 1,
+		},
 		"49591110086276709768747292702944392182795959716976525346": {
-			version: 2, created: 1544939344, arrival: 1544939344, shard: 2},
+			version: 2, created: 1544939344, arrival: 1544939344, shard: 2,
+		},
 	} {
 		got, err := parseNumber(text)
 		if err != nil || got != want {
@@ -81,8 +85,14 @@ func TestNumberRoundTrip(t *testing.T) {
 			value uint64
 			width uint
 		}{
-			{2, 4}, {uint64(n.created), 36}, {uint64(n.shard & 15), 4}, {n.index, 64}, {0, 8},
-			{uint64(n.arrival), 36}, {uint64(n.shard), 32}, {2, 4},
+			{2, 4},
+			{uint64(n.created), 36},
+			{uint64(n.shard & 15), 4},
+			{n.index, 64},
+			{0, 8},
+			{uint64(n.arrival), 36},
+			{uint64(n.shard), 32},
+			{2, 4},
 		} {
 			want.Lsh(want, part.width).Or(want, new(big.Int).SetUint64(part.value))
 		}

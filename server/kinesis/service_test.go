@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -113,14 +112,6 @@ func (n *node) stop() {
 		_ = n.log.Close(ctx)
 		_ = n.shards.Close()
 	}
-}
-
-// crash returns a node on what a power loss leaves of the file system.
-func (n *node) crash(rng *rand.Rand, change ...func(*Config)) *node {
-	n.t.Helper()
-	left := n.fs.(*vfs.Mem).Crash(rng)
-	n.stop()
-	return startNode(n.t, left, change...)
 }
 
 // m is a JSON object.

@@ -12,8 +12,10 @@ import (
 func TestCreateAndDescribe(t *testing.T) {
 	clock := newTestClock()
 	n := newNode(t, at(clock))
-	n.call("CreateStream", m{"StreamName": "orders", "ShardCount": 3, "Tags": m{"team": "a"},
-		"MaxRecordSizeInKiB": 2048, "StreamModeDetails": m{"StreamMode": "PROVISIONED"}})
+	n.call("CreateStream", m{
+		"StreamName": "orders", "ShardCount": 3, "Tags": m{"team": "a"},
+		"MaxRecordSizeInKiB": 2048, "StreamModeDetails": m{"StreamMode": "PROVISIONED"},
+	})
 	n.refused("CreateStream", m{"StreamName": "orders", "ShardCount": 1}, codeInUse,
 		"Stream orders under account 000000000000 already exists.")
 	want := "map[ConsumerCount:0 EncryptionType:NONE " +
@@ -36,8 +38,10 @@ func TestCreateAndDescribe(t *testing.T) {
 	if got := len(stream["Shards"].([]any)); got != 2 || stream["HasMoreShards"] != true {
 		t.Errorf("DescribeStream lists %d shards, more: %v", got, stream["HasMoreShards"])
 	}
-	stream = n.call("DescribeStream", m{"StreamName": "orders",
-		"ExclusiveStartShardId": "shardId-000000000001"})["StreamDescription"].(m)
+	stream = n.call("DescribeStream", m{
+		"StreamName":            "orders",
+		"ExclusiveStartShardId": "shardId-000000000001",
+	})["StreamDescription"].(m)
 	if got := len(stream["Shards"].([]any)); got != 1 || stream["HasMoreShards"] != false {
 		t.Errorf("DescribeStream lists %d shards, more: %v", got, stream["HasMoreShards"])
 	}
@@ -134,8 +138,10 @@ func TestRecreate(t *testing.T) {
 	n.refused("PutRecord", m{"StreamName": "orders", "PartitionKey": "k", "Data": ""}, codeNotFound, "")
 	n.create("orders", 1)
 	n.refused("GetRecords", m{"ShardIterator": iterator}, codeNotFound, "does not exist")
-	n.refused("GetShardIterator", m{"StreamName": "orders", "ShardId": "0",
-		"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": number}, codeInvalid,
+	n.refused("GetShardIterator", m{
+		"StreamName": "orders", "ShardId": "0",
+		"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": number,
+	}, codeInvalid,
 		"is invalid because it did not come from this stream.")
 	n.refused("ListShards", m{"StreamName": "orders", "StreamCreationTimestamp": created},
 		codeNotFound, "Stream orders")
@@ -233,8 +239,10 @@ func TestClosedShardsExpire(t *testing.T) {
 		if got := shardIDs(n.list("orders")); got != "1. 2." {
 			t.Errorf("after its retention period there are %s", got)
 		}
-		n.refused("GetShardIterator", m{"StreamName": "orders", "ShardId": "0",
-			"ShardIteratorType": "LATEST"}, codeNotFound, "does not exist")
+		n.refused("GetShardIterator", m{
+			"StreamName": "orders", "ShardId": "0",
+			"ShardIteratorType": "LATEST",
+		}, codeNotFound, "does not exist")
 	}
 	gone() // before anything has removed it
 	n.call("IncreaseStreamRetentionPeriod", m{"StreamName": "orders", "RetentionPeriodHours": 48})

@@ -83,12 +83,18 @@ type textRule struct {
 // The model's texts (service model of 2013-12-02).
 var (
 	nameRule = textRule{min: 1, max: 128, pattern: `[a-zA-Z0-9_.-]+`, matches: isName}
-	arnRule  = textRule{min: 1, max: 2048, pattern: arnPattern,
-		matches: regexp.MustCompile("^(?:" + arnPattern + ")$").MatchString}
-	hashKeyRule = textRule{max: 1 << 20, pattern: `0|([1-9]\d{0,38})`,
-		matches: func(s string) bool { return isDecimal(s, 39) }}
-	numberRule = textRule{max: 1 << 20, pattern: `0|([1-9]\d{0,128})`,
-		matches: func(s string) bool { return isDecimal(s, 129) }}
+	arnRule  = textRule{
+		min: 1, max: 2048, pattern: arnPattern,
+		matches: regexp.MustCompile("^(?:" + arnPattern + ")$").MatchString,
+	}
+	hashKeyRule = textRule{
+		max: 1 << 20, pattern: `0|([1-9]\d{0,38})`,
+		matches: func(s string) bool { return isDecimal(s, 39) },
+	}
+	numberRule = textRule{
+		max: 1 << 20, pattern: `0|([1-9]\d{0,128})`,
+		matches: func(s string) bool { return isDecimal(s, 129) },
+	}
 	partitionKeyRule = textRule{min: 1, max: 256}
 	iteratorRule     = textRule{min: 1, max: 512}
 	nextTokenRule    = textRule{min: 1, max: 1_048_576}

@@ -22,8 +22,10 @@ func TestConstraints(t *testing.T) {
 	for _, c := range []struct{ operation, body, want string }{
 		{"DescribeStreamSummary", `{"StreamName":""}`, "2 validation errors detected: " +
 			name("", pattern) + "; " + name("", "have length greater than or equal to 1")},
-		{"DescribeStreamSummary", `{"StreamName":"` + long + `"}`,
-			one + name(long, "have length less than or equal to 128")},
+		{
+			"DescribeStreamSummary", `{"StreamName":"` + long + `"}`,
+			one + name(long, "have length less than or equal to 128"),
+		},
 		{"DescribeStreamSummary", `{"StreamName":"a b"}`, one + name("a b", pattern)},
 		{"DescribeStreamSummary", `{"StreamARN":"arn:aws:s3:x"}`, one + "Value 'arn:aws:s3:x' at " +
 			`'streamARN' failed to satisfy constraint: Member must satisfy regular expression ` +
@@ -45,19 +47,23 @@ func TestConstraints(t *testing.T) {
 		{"PutRecord", `{"StreamName":"a"}`, "2 validation errors detected: Value null at 'data' failed " +
 			"to satisfy constraint: Member must not be null; Value null at 'partitionKey' failed to " +
 			"satisfy constraint: Member must not be null"},
-		{"PutRecord", `{"StreamName":"a","Data":"","PartitionKey":"","ExplicitHashKey":"01"}`,
+		{
+			"PutRecord", `{"StreamName":"a","Data":"","PartitionKey":"","ExplicitHashKey":"01"}`,
 			"2 validation errors detected: Value '' at 'partitionKey' failed to satisfy constraint: " +
 				"Member must have length greater than or equal to 1; Value '01' at 'explicitHashKey' " +
 				`failed to satisfy constraint: Member must satisfy regular expression pattern: ` +
-				`0|([1-9]\d{0,38})`},
+				`0|([1-9]\d{0,38})`,
+		},
 		{"PutRecords", `{"StreamName":"a"}`, one + "Value null at 'records' failed to satisfy " +
 			"constraint: Member must not be null"},
 		{"PutRecords", `{"StreamName":"a","Records":[]}`, one + "Value '[]' at 'records' failed to " +
 			"satisfy constraint: Member must have length greater than or equal to 1"},
-		{"PutRecords", `{"StreamName":"a","Records":[{"Data":"","PartitionKey":"k"},null]}`,
+		{
+			"PutRecords", `{"StreamName":"a","Records":[{"Data":"","PartitionKey":"k"},null]}`,
 			"2 validation errors detected: Value null at 'records.2.member.data' failed to satisfy " +
 				"constraint: Member must not be null; Value null at 'records.2.member.partitionKey' " +
-				"failed to satisfy constraint: Member must not be null"},
+				"failed to satisfy constraint: Member must not be null",
+		},
 		{"GetRecords", `{"ShardIterator":"","Limit":0}`, "2 validation errors detected: Value '' at " +
 			"'shardIterator' failed to satisfy constraint: Member must have length greater than or " +
 			"equal to 1; Value '0' at 'limit' failed to satisfy constraint: Member must have value " +
@@ -83,10 +89,12 @@ func TestArguments(t *testing.T) {
 	for _, c := range []struct{ operation, body, want string }{
 		{"DescribeStreamSummary", `{}`, "Either StreamName or StreamARN must be provided."},
 		{"DescribeStreamSummary", both, "do not name the same stream"},
-		{"PutRecord", `{"StreamName":"a","Data":"","PartitionKey":"k",` +
-			`"ExplicitHashKey":"340282366920938463463374607431768211456"}`,
+		{
+			"PutRecord", `{"StreamName":"a","Data":"","PartitionKey":"k",` +
+				`"ExplicitHashKey":"340282366920938463463374607431768211456"}`,
 			"Invalid ExplicitHashKey. ExplicitHashKey must be in the range: [0, 2^128-1]. " +
-				"Specified value was 340282366920938463463374607431768211456"},
+				"Specified value was 340282366920938463463374607431768211456",
+		},
 	} {
 		_, err := n.raw(n.ctx, c.operation, c.body)
 		wantError(t, err, codeInvalid, c.want)
@@ -116,27 +124,39 @@ func TestSerialization(t *testing.T) {
 		{"DescribeStreamSummary", `{"StreamName":"a"`, "not a JSON document"},
 		{"DescribeStreamSummary", `{"StreamName":"a"} x`, "not a JSON document"},
 		{"DescribeStreamSummary", `[]`, "Start of list found where not expected"},
-		{"DescribeStreamSummary", `{"StreamName":1}`,
-			"class java.math.BigDecimal can not be converted to an String"},
-		{"DescribeStreamSummary", `{"StreamName":true}`,
-			"class java.lang.Boolean can not be converted to an String"},
+		{
+			"DescribeStreamSummary", `{"StreamName":1}`,
+			"class java.math.BigDecimal can not be converted to an String",
+		},
+		{
+			"DescribeStreamSummary", `{"StreamName":true}`,
+			"class java.lang.Boolean can not be converted to an String",
+		},
 		{"DescribeStreamSummary", `{"StreamName":[]}`, "Start of list found where not expected"},
-		{"DescribeStreamSummary", `{"StreamName":{}}`,
-			"Start of structure or map found where not expected."},
-		{"CreateStream", `{"ShardCount":"1"}`,
-			"class java.lang.String can not be converted to an Integer"},
+		{
+			"DescribeStreamSummary", `{"StreamName":{}}`,
+			"Start of structure or map found where not expected.",
+		},
+		{
+			"CreateStream", `{"ShardCount":"1"}`,
+			"class java.lang.String can not be converted to an Integer",
+		},
 		{"CreateStream", `{"ShardCount":{}}`, "Start of structure or map found where not expected."},
 		{"CreateStream", `{"ShardCount":1e99}`, "can not be converted to an Integer"},
 		{"CreateStream", `{"Tags":"x"}`, "Expected map or null"},
-		{"DeleteStream", `{"EnforceConsumerDeletion":"no"}`,
-			"class java.lang.String can not be converted to an Boolean"},
+		{
+			"DeleteStream", `{"EnforceConsumerDeletion":"no"}`,
+			"class java.lang.String can not be converted to an Boolean",
+		},
 		{"PutRecords", `{"Records":{}}`, "Start of structure or map found where not expected."},
 		{"PutRecords", `{"Records":"x"}`, "Expected list or null"},
 		{"PutRecords", `{"Records":["x"]}`, "Expected null"},
 		{"PutRecord", `{"Data":1}`, "class java.math.BigDecimal can not be converted to a Blob"},
 		{"PutRecord", `{"Data":"a"}`, "can not be converted to a Blob"},
-		{"ListShards", `{"StreamCreationTimestamp":"x"}`,
-			"class java.lang.String can not be converted to an Integer"},
+		{
+			"ListShards", `{"StreamCreationTimestamp":"x"}`,
+			"class java.lang.String can not be converted to an Integer",
+		},
 	} {
 		_, err := n.raw(n.ctx, c.operation, c.body)
 		wantError(t, err, codeSerialization, c.want)

@@ -330,8 +330,13 @@ func TestParents(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for _, cfg := range []archive.Config{
-		{}, {Dir: "a", Store: inMemory(t).store}, {Dir: "a", Every: -1}, {Dir: "a", Every: 1},
-		{Dir: "a", Size: -1}, {Dir: "a", Size: 1 << 31}, {Dir: "a", WriterID: strings.Repeat("w", 300)},
+		{},
+		{Dir: "a", Store: inMemory(t).store},
+		{Dir: "a", Every: -1},
+		{Dir: "a", Every: 1},
+		{Dir: "a", Size: -1},
+		{Dir: "a", Size: 1 << 31},
+		{Dir: "a", WriterID: strings.Repeat("w", 300)},
 	} {
 		if _, err := archive.New(cfg); err == nil {
 			t.Errorf("%+v was taken", cfg)
@@ -364,8 +369,10 @@ func TestBadNames(t *testing.T) {
 		}
 	}
 	// A token of somewhere else is no short cut, and no error.
-	for _, token := range []string{"../../x", "other@1/shardId-000000000001/001-0-0000000000.ndjson.gz",
-		"orders@1700000000123/shardId-000000000000/../x", "orders@1700000000123/shardId-000000000000/end.ndjson.gz"} {
+	for _, token := range []string{
+		"../../x", "other@1/shardId-000000000001/001-0-0000000000.ndjson.gz",
+		"orders@1700000000123/shardId-000000000000/../x", "orders@1700000000123/shardId-000000000000/end.ndjson.gz",
+	} {
 		shard := shardOf(parent)
 		shard.Token = token
 		p.open(archive.Config{}, shard)

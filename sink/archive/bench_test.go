@@ -45,8 +45,10 @@ func writeBench(b *testing.B, store Store, records []runnel.Record, batch int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := a.Open(b.Context(), sink.Shard{Stream: "s", Created: time.UnixMilli(1),
-		ID: "shardId-000000000000"})
+	w, err := a.Open(b.Context(), sink.Shard{
+		Stream: "s", Created: time.UnixMilli(1),
+		ID: "shardId-000000000000",
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -53,8 +53,10 @@ func (s *story) tell(ctx context.Context, fsys vfs.FS) error {
 }
 
 func (s *story) shard(ctx context.Context, made sink.Sink, id runnel.ShardID) error {
-	shard := sink.Shard{Stream: "orders", Created: created, ID: id,
-		Checkpoint: s.rows[id].End, Token: s.rows[id].Token}
+	shard := sink.Shard{
+		Stream: "orders", Created: created, ID: id,
+		Checkpoint: s.rows[id].End, Token: s.rows[id].Token,
+	}
 	if id == child {
 		shard.Parents = []runnel.ShardID{parent}
 	}

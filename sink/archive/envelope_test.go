@@ -19,15 +19,19 @@ func TestAppendRecord(t *testing.T) {
 		want   string
 	}{
 		{
-			runnel.Record{PartitionKey: "runnel/runnel", Data: []byte(`{"a": 1}`), ArrivalTime: at,
-				ShardID: "shardId-000000000003", Position: runnel.Position{Sequence: "4959", Sub: 2}},
+			runnel.Record{
+				PartitionKey: "runnel/runnel", Data: []byte(`{"a": 1}`), ArrivalTime: at,
+				ShardID: "shardId-000000000003", Position: runnel.Position{Sequence: "4959", Sub: 2},
+			},
 			`{"partitionKey":"runnel/runnel","sequenceNumber":"4959","subSequenceNumber":2,` +
 				`"arrivalTime":"2026-01-02T03:04:05.678Z","shardId":"shardId-000000000003",` +
 				`"data":{"a": 1}}`,
 		},
 		{
-			runnel.Record{PartitionKey: "a\"\\\n\u2028é", ExplicitHashKey: "0", Data: []byte("x\n"),
-				ShardID: "s", Position: runnel.Position{Sequence: "7"}},
+			runnel.Record{
+				PartitionKey: "a\"\\\n\u2028é", ExplicitHashKey: "0", Data: []byte("x\n"),
+				ShardID: "s", Position: runnel.Position{Sequence: "7"},
+			},
 			`{"partitionKey":"a\"\\\u000a` + "\u2028é" + `","explicitHashKey":"0",` +
 				`"sequenceNumber":"7","subSequenceNumber":0,"shardId":"s","dataBase64":"eAo="}`,
 		},
@@ -62,8 +66,10 @@ func TestVerbatim(t *testing.T) {
 		if got := verbatim([]byte(data)); got != want {
 			t.Errorf("verbatim(%.40q) = %v", data, got)
 		}
-		roundTrip(t, runnel.Record{PartitionKey: "k", Data: []byte(data), ShardID: "s",
-			Position: runnel.Position{Sequence: "1"}})
+		roundTrip(t, runnel.Record{
+			PartitionKey: "k", Data: []byte(data), ShardID: "s",
+			Position: runnel.Position{Sequence: "1"},
+		})
 	}
 }
 
@@ -145,9 +151,11 @@ func TestParseRecordRefuses(t *testing.T) {
 // FuzzParseRecord checks that no line is a panic, that the fast reader takes nothing that the
 // slow one does not, nor reads it differently, and that what was read can be written again.
 func FuzzParseRecord(f *testing.F) {
-	record := runnel.Record{PartitionKey: "k", Data: []byte(`{"a":[1]}`), ShardID: "s",
+	record := runnel.Record{
+		PartitionKey: "k", Data: []byte(`{"a":[1]}`), ShardID: "s",
 		ExplicitHashKey: "12", Position: runnel.Position{Sequence: "1", Sub: 3},
-		ArrivalTime: time.UnixMilli(1e12)}
+		ArrivalTime: time.UnixMilli(1e12),
+	}
 	f.Add(AppendRecord(nil, &record))
 	record.Data, record.PartitionKey, record.ExplicitHashKey = []byte("\n"), "\"é", ""
 	f.Add(AppendRecord(nil, &record))

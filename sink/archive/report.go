@@ -100,8 +100,10 @@ func (r *Report) rows() []row {
 	}
 	rows = append(rows, row{"missing", "every record of the source is here", &s.Missing, true})
 	if s.Keys > 0 {
-		rows = append(rows, row{"out of order", "first occurrences follow the source for every key",
-			&s.OutOfOrder, true})
+		rows = append(rows, row{
+			"out of order", "first occurrences follow the source for every key",
+			&s.OutOfOrder, true,
+		})
 	}
 	return append(rows,
 		row{"not in the source", "", &s.Unknown, !s.Partial},

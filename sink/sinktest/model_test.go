@@ -242,8 +242,10 @@ func (w *modelWriter) commit(
 		return sink.Committed{}, err
 	}
 	w.nonce++
-	l := &link{shard: w.shard.ID, previous: w.tip, end: end, writer: w.id, attempt: w.nonce,
-		records: slices.Clone(w.records)}
+	l := &link{
+		shard: w.shard.ID, previous: w.tip, end: end, writer: w.id, attempt: w.nonce,
+		records: slices.Clone(w.records),
+	}
 	if w.flaw == endAtLast && len(l.records) > 4 {
 		l.records = l.records[:4]
 	}
@@ -287,8 +289,10 @@ func TestRun(t *testing.T) {
 // TestFlaws shows that the simulation can fail: each mistake does damage that it finds.
 func TestFlaws(t *testing.T) {
 	const seeds = 200
-	for _, f := range []flaw{keyByFirst, keyByEnd, overwrite, mineByWriter, trustCheckpoint,
-		keepOnMove, endAtLast, forget} {
+	for _, f := range []flaw{
+		keyByFirst, keyByEnd, overwrite, mineByWriter, trustCheckpoint,
+		keepOnMove, endAtLast, forget,
+	} {
 		t.Run(string(f), func(t *testing.T) {
 			for seed := range uint64(seeds) {
 				if err := simulate(seed, f); err != nil {
