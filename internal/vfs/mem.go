@@ -21,6 +21,10 @@ type Mem struct {
 	limit atomic.Int64
 	used  atomic.Int64
 
+	// instant is shared by the changes of files, and Crash has it alone; only if track. Taken
+	// after mu and before a node's own lock.
+	instant sync.RWMutex
+
 	mu      sync.Mutex // guards the tree; taken before a node's own
 	root    *node
 	locks   map[*node]bool

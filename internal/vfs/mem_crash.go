@@ -17,6 +17,8 @@ func (m *Mem) Crash(rng *rand.Rand) *Mem {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.instant.Lock()
+	defer m.instant.Unlock()
 	odds := drawOdds(rng)
 
 	names := make(map[*node]map[string]*node) // the folders that an unsynced operation touched

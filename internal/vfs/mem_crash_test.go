@@ -2,11 +2,14 @@ package vfs
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -294,4 +297,53 @@ func TestCrashIsReproducible(t *testing.T) {
 			t.Fatal("two outcomes of one seed")
 		}
 	}
+}
+
+// A crash is one instant for all files: what was written after the sync of another file is
+// never there without it.
+func TestCrashIsAnInstant(t *testing.T) {
+	disk := NewCrashable()
+	first, err := disk.Create("first")
+	must(t, err)
+	second, err := disk.Create("second")
+	must(t, err)
+	must(t, disk.SyncDir("."))
+	put := func(f File, n uint64) error {
+		_, err := f.WriteAt(bytes.Repeat(binary.BigEndian.AppendUint64(nil, n), sectorSize/8), 0)
+		return err
+	}
+	stop := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for n := uint64(1); ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := errors.Join(put(first, n), first.Sync(), put(second, n)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	get := func(left *Mem, name string) (n uint64, torn bool) {
+		f, err := left.Open(name)
+		must(t, err)
+		p := make([]byte, sectorSize)
+		_, _ = f.ReadAt(p, 0)
+		n = binary.BigEndian.Uint64(p)
+		return n, n != binary.BigEndian.Uint64(p[sectorSize-8:])
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 5000 {
+		left := disk.Crash(rng)
+		a, tornA := get(left, "first")
+		b, tornB := get(left, "second")
+		if !tornA && !tornB && a < b {
+			t.Errorf("%d was synced before %d was written, and only %d is there", b, b, a)
+			break
+		}
+	}
+	close(stop)
+	writer.Wait()
 }

@@ -165,9 +165,25 @@ func (d *memData) readAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-func (d *memData) writeAt(p []byte, off int64) (int, error) {
+// lock begins a change, and unlock ends it. A crash is an instant of the whole disk: it comes
+// between two changes, and never between a file and the next.
+func (d *memData) lock() {
+	if d.unsync != nil {
+		d.fs.instant.RLock()
+	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
+}
+
+func (d *memData) unlock() {
+	d.mu.Unlock()
+	if d.unsync != nil {
+		d.fs.instant.RUnlock()
+	}
+}
+
+func (d *memData) writeAt(p []byte, off int64) (int, error) {
+	d.lock()
+	defer d.unlock()
 	var full error
 	if end := off + int64(len(p)); end > d.size {
 		if got := d.grow(end); got < end { // what still fits is written, as on a disk
@@ -201,8 +217,8 @@ func (d *memData) grow(size int64) int64 {
 }
 
 func (d *memData) truncate(size int64) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	if size >= d.size {
 		return d.lengthen(size)
 	}
@@ -212,8 +228,8 @@ func (d *memData) truncate(size int64) error {
 }
 
 func (d *memData) allocate(size int64) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	if size <= d.size {
 		return nil
 	}
@@ -301,8 +317,8 @@ func (d *memData) sync() {
 	if d.unsync == nil {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	d.unsync.size = d.size
 	clear(d.unsync.before)
 }
@@ -311,8 +327,8 @@ func (d *memData) failSync() {
 	if d.unsync == nil {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.lock()
+	defer d.unlock()
 	if d.unsync.doomed == nil {
 		d.unsync.doomed = make(map[int64]*sector)
 	}
