@@ -188,7 +188,8 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 func (f *fetcher) take(got []types.Record, p *page) {
 	if f.anchored && len(got) > 0 {
 		f.anchored = false
-		if f.after.Sequence.Compare(runnel.SequenceNumber(aws.ToString(got[0].SequenceNumber))) < 0 {
+		first := runnel.SequenceNumber(aws.ToString(got[0].SequenceNumber))
+		if f.after.Sequence.Compare(first) < 0 {
 			p.trimmed = f.after
 		}
 	}

@@ -94,12 +94,12 @@ func (k *keeper) rouse() {
 }
 
 // pending returns the checkpoint that the row does not hold yet.
-func (k *keeper) pending() (c sink.Committed, early, any bool) {
+func (k *keeper) pending() (c sink.Committed, early, some bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c, early = k.mu.posted, k.mu.early
-	any = c.End.Sequence.IsNumber() && (c.End != k.held.Checkpoint || c.Token != k.held.Token)
-	return c, early, any
+	some = c.End.Sequence.IsNumber() && (c.End != k.held.Checkpoint || c.Token != k.held.Token)
+	return c, early, some
 }
 
 // lastPosted returns the newest checkpoint posted, if any.

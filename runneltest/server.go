@@ -173,7 +173,7 @@ func (s *Server) kill() error {
 		s.cfg.FS = disk.Crash(s.random)
 	}
 	life.stop()
-	_ = <-life.served // that the listener was closed under it is no fault
+	<-life.served //nolint:errcheck // that the listener was closed under it is no fault
 	ctx, cancel := life.limit()
 	defer cancel()
 	err := life.server.Close(ctx)

@@ -48,7 +48,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
 	defer cancel()
 	err := h.Shutdown(closing)
-	_ = <-ended // http.ErrServerClosed
+	<-ended //nolint:errcheck // it is http.ErrServerClosed
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.Join(fmt.Errorf("serve %s: calls were still under way after %v and have "+
 			"been cut off", listener.Addr(), s.cfg.ShutdownTimeout), h.Close())

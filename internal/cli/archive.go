@@ -29,9 +29,9 @@ func (a *app) archive() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "archive --stream NAME --to DIR",
 		Short: "Archive a stream into a folder, each record exactly once",
-		Long: `Archive a stream into a folder, each record exactly once: a worker of a fleet. Start as
-many as you like, on as many machines as see the folder; they share the stream's shards through a
-lease table (--app names it), and one that dies is replaced after --failover.
+		Long: `Archive a stream into a folder, each record exactly once: a worker of a fleet. Start
+as many as you like, on as many machines as see the folder; they share the stream's shards
+through a lease table (--app names it), and one that dies is replaced after --failover.
 
 Each object is gzipped NDJSON, and zcat shows records only. It runs until SIGINT or SIGTERM, then
 commits and hands over what it holds; with --once it ends when everything that was in the stream
@@ -150,8 +150,8 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 
 func archiveLine(stream string, n *archiveCounts, start time.Time) string {
 	return fmt.Sprintf(
-		"archive of %s: %s records read, %s/s, %d commits, %d shards begun, %d taken over", stream, thousands(n.read.Load()),
-		thousands(rate(n.read.Load(), time.Since(start))),
+		"archive of %s: %s records read, %s/s, %d commits, %d shards begun, %d taken over",
+		stream, thousands(n.read.Load()), thousands(rate(n.read.Load(), time.Since(start))),
 		n.commits.Load(), n.shards.Load(), n.takeovers.Load())
 }
 

@@ -29,10 +29,10 @@ func (a *app) demo() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole pipeline on this machine, with nothing installed",
-		Long: `Show the whole pipeline on this machine, with nothing installed: a server on a loopback
-port, a producer that keeps order per key, a fleet of workers that share the shards through the lease
-table alone, and an archive that takes each record exactly once. Shards are split and merged while
-records flow, and one worker is stopped without a goodbye.
+		Long: `Show the whole pipeline on this machine, with nothing installed: a server on a
+loopback port, a producer that keeps order per key, a fleet of workers that share the shards through
+the lease table alone, and an archive that takes each record exactly once. Shards are split and
+merged while records flow, and one worker is stopped without a goodbye.
 
 The verdict is computed from the archive itself. Status 1 if anything is lost, doubled or out of
 order. Without --input it makes repository events from --seed.`,
@@ -106,8 +106,7 @@ func (a *app) runDemo(ctx context.Context, f *demoFlags) (err error) {
 	if err != nil {
 		return outsideError(err)
 	}
-	closeServer := d.server.Close //nolint:contextcheck // it has a deadline of its own
-	defer func() { err = errors.Join(err, outsideError(closeServer())) }()
+	defer func() { err = errors.Join(err, outsideError(d.server.Close())) }()
 	a.say("server   %s  (open to any AWS client while this runs)\nfolder   %s\n",
 		d.server.Endpoint(), d.dir)
 	if err := d.run(ctx); err != nil {

@@ -43,7 +43,8 @@ func repositoryEvents(seed uint64, n int) iter.Seq[event] {
 				key: fmt.Sprintf("%s/%s-%d", owners[at%len(owners)], rivers[at%len(rivers)], at),
 			}
 			e.data = fmt.Appendf(nil, `{"id":%q,"type":%q,"repo":%q,"n":%d,"actor":%d,`+
-				`"ref":"refs/heads/main","head":"%016x%016x"}`, e.id, kind, e.key, pushes[at], random.IntN(1_000_000), random.Uint64(), random.Uint64())
+				`"ref":"refs/heads/main","head":"%016x%016x"}`, e.id, kind, e.key, pushes[at],
+				random.IntN(1_000_000), random.Uint64(), random.Uint64())
 			pushes[at]++
 			if kind == "destroy" {
 				pushes[at] = 0

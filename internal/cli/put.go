@@ -28,8 +28,8 @@ func (a *app) put() *cobra.Command {
 		Use:   "put --stream NAME --key FIELD [FILE… | -]",
 		Short: "Put the lines of files into a stream, in order per key",
 		Long: `Put the lines of files, or of standard input, into a stream: a line is a record,
-without its line break; blank lines are skipped; gzip and zstd are recognised by content. Records of one
-key stay in their order, under failures, retries and resharding.
+without its line break; blank lines are skipped; gzip and zstd are recognised by content.
+Records of one key stay in their order, under failures, retries and resharding.
 
 It retries through outages without limit, unless --give-up-after is set. A missing, empty or
 over-long key, or a line that is not what --format says, ends with status 2 and the line's number
@@ -154,8 +154,9 @@ func (a *app) printPut(s producer.Stats, took time.Duration) error {
 		return json.NewEncoder(a.Out).Encode(counts)
 	}
 	_, err := fmt.Fprintf(a.Out, "%s records put in %.1f s by %s calls; "+
-		"%s attempts without an answer, %s records not delivered\n", thousands(counts.Records), counts.Seconds,
-		thousands(counts.Calls), thousands(counts.Unknown), thousands(counts.Undelivered))
+		"%s attempts without an answer, %s records not delivered\n",
+		thousands(counts.Records), counts.Seconds, thousands(counts.Calls),
+		thousands(counts.Unknown), thousands(counts.Undelivered))
 	return err
 }
 

@@ -176,7 +176,7 @@ func (a *app) streamsDescribe() *cobra.Command {
 			}
 			stream, err := describeStream(c.Context(), client, args[0])
 			if err != nil {
-				return outsideError(hint(fmt.Errorf("describe stream %s: %w", args[0], err), args[0]))
+				return outsideError(hint(err, args[0]))
 			}
 			if a.output == "json" {
 				return json.NewEncoder(a.Out).Encode(stream)
@@ -194,7 +194,7 @@ func describeStream(
 	out, err := client.DescribeStreamSummary(ctx,
 		&kinesis.DescribeStreamSummaryInput{StreamName: &name})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("describe stream %s: %w", name, err)
 	}
 	summary := out.StreamDescriptionSummary
 	stream := &streamLines{
@@ -253,7 +253,7 @@ func (a *app) streamsDelete() *cobra.Command {
 			}
 			stream, err := describeStream(c.Context(), client, args[0])
 			if err != nil {
-				return outsideError(hint(fmt.Errorf("describe stream %s: %w", args[0], err), args[0]))
+				return outsideError(hint(err, args[0]))
 			}
 			a.say("stream %s, created %s, %d shards: it and its records go for good",
 				stream.Name, stream.Created.Format(time.RFC3339), len(stream.Shards))

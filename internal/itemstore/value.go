@@ -36,7 +36,7 @@ type Item = Map
 // The values. Sets are in canonical form: ascending, without doubles, not empty; see the
 // functions NewStringSet, NewNumberSet and NewBinarySet.
 type (
-	String    string //nolint:revive // the group's comment is theirs
+	String    string
 	Binary    string // the bytes
 	Bool      bool
 	Null      struct{}

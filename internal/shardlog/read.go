@@ -24,11 +24,11 @@ func (sh *Shard) Read(ctx context.Context, from uint64, maxRecords, maxBytes int
 		if err != nil && len(got.records) == 0 {
 			return nil, fmt.Errorf("read shard %d from record %d: %w", sh.id, from, err)
 		}
-		if err != nil || !more {
-			break //nolint:nilerr // what was read is good: the next call meets the error
+		if err != nil || !more { // what was read is good: the next call meets the error
+			break
 		}
 	}
-	return got.finish(), nil
+	return got.finish(), nil //nolint:nilerr // see above
 }
 
 // readPiece adds the records of one segment, or of the tail, to got. more is false if there

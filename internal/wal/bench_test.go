@@ -69,9 +69,9 @@ func benchmark(b *testing.B, fs vfs.FS, dir string, workers, size int) {
 	for w := range workers {
 		group.Go(func() {
 			var lsn LSN
-			append := func(tx *Tx) { lsn = tx.Append(KindRecords, p, nil) }
+			frame := func(tx *Tx) { lsn = tx.Append(KindRecords, p, nil) }
 			for i := w; i < b.N; i += workers {
-				if err := log.Sequence(b.Context(), size, append); err != nil {
+				if err := log.Sequence(b.Context(), size, frame); err != nil {
 					b.Error(err)
 					return
 				}

@@ -162,7 +162,7 @@ func life(b *bench) {
 	b.stands(l)
 	l = b.keep(b.table.Renew(b.ctx(), l))
 	b.stands(l)
-	l = b.keep(b.table.Checkpoint(b.ctx(), l, at("49590338271490256608559692538361571095", 3), "t1"))
+	l = b.keep(b.table.Checkpoint(b.ctx(), l, at("4959033827149025660855969253836157", 3), "t1"))
 	if l.Counter != 3 {
 		b.Fatalf("checkpointed: %+v", l)
 	}
