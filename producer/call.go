@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel/internal/awsclient"
 )
 
 var errCallTimeout = errors.New("the call had no answer within its time-out")
@@ -19,7 +21,7 @@ func (p *Producer) put(made *call) {
 	started := time.Now()
 	var sent sending
 	ctx, cancel := context.WithTimeoutCause(p.life, p.cfg.CallTimeout, errCallTimeout)
-	output, err := p.cfg.Client.PutRecords(sent.trace(ctx), p.input(made), noRetries)
+	output, err := p.cfg.Client.PutRecords(sent.trace(ctx), p.input(made), ownCall)
 	if err != nil && ctx.Err() != nil {
 		err = errors.Join(context.Cause(ctx), err)
 	}
@@ -33,8 +35,12 @@ func (p *Producer) put(made *call) {
 	}
 }
 
-// noRetries switches the SDK's retries off for one call, whatever the client was made with.
-func noRetries(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} }
+// ownCall makes one call the producer's, whatever the client was made with: the SDK's retries
+// are off, and its bodies are such that a stored batch is not reported as failed.
+func ownCall(o *kinesis.Options) {
+	o.Retryer = aws.NopRetryer{}
+	o.HTTPClient = awsclient.PlainBodies(o.HTTPClient)
+}
 
 func (p *Producer) input(made *call) *kinesis.PutRecordsInput {
 	input := &kinesis.PutRecordsInput{

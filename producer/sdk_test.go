@@ -40,7 +40,7 @@ func putOnce(t *testing.T, client API, timeout time.Duration) outcome {
 		{record: runnel.Record{PartitionKey: "a", Data: []byte("1")}},
 		{record: runnel.Record{PartitionKey: "b"}},
 	}}
-	output, err := client.PutRecords(sent.trace(ctx), p.input(made), noRetries)
+	output, err := client.PutRecords(sent.trace(ctx), p.input(made), ownCall)
 	return classify(output, err, len(made.entries), &sent)
 }
 

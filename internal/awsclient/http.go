@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
@@ -59,12 +60,27 @@ func newHTTPClient(transport *http.Transport, dial Dial) *HTTPClient {
 
 // Do sends a request.
 func (c *HTTPClient) Do(r *http.Request) (*http.Response, error) {
+	return plainBodies{c.client}.Do(r)
+}
+
+// PlainBodies returns a client that sends what client sends, but lets it see plain bodies: for
+// a client that did not come from this package, as one that a user of the producer made.
+func PlainBodies(client aws.HTTPClient) aws.HTTPClient {
+	if _, ours := client.(*HTTPClient); ours {
+		return client
+	}
+	return plainBodies{client}
+}
+
+type plainBodies struct{ client aws.HTTPClient }
+
+func (p plainBodies) Do(r *http.Request) (*http.Response, error) {
 	if r.Body == nil || r.Body == http.NoBody {
-		return c.client.Do(r)
+		return p.client.Do(r)
 	}
 	wrapped := *r // a sender must not change its caller's request
 	wrapped.Body = plainBody{r.Body}
-	return c.client.Do(&wrapped)
+	return p.client.Do(&wrapped)
 }
 
 // CloseIdleConnections closes the connections that no call is using.

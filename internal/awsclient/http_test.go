@@ -125,14 +125,18 @@ func records(count, size int) []types.PutRecordsRequestEntry {
 // TestBodySurvives: in the worst order of events a PutRecords that was stored is seen to
 // succeed.
 func TestBodySurvives(t *testing.T) {
-	wrapped := func(c *HTTPClient) aws.HTTPClient { return c }
-	if err := putOnStage(t, wrapped); err != nil {
-		t.Errorf("a stored batch was reported as failed: %v", err)
+	for name, doer := range map[string]func(c *HTTPClient) aws.HTTPClient{
+		"our client":        func(c *HTTPClient) aws.HTTPClient { return c },
+		"a client of users": func(c *HTTPClient) aws.HTTPClient { return PlainBodies(c.client) },
+	} {
+		if err := putOnStage(t, doer); err != nil {
+			t.Errorf("%s: a stored batch was reported as failed: %v", name, err)
+		}
 	}
 }
 
 // TestBodyBare shows that the race is real, so that the test above can fail: without the
-// wrapper the same call fails. Once it does not, the SDK is mended and HTTPClient.Do can go.
+// wrapper the same call fails. Once it does not, the SDK is mended and PlainBodies can go.
 func TestBodyBare(t *testing.T) {
 	bare := func(c *HTTPClient) aws.HTTPClient { return c.client }
 	err := putOnStage(t, bare)

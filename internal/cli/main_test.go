@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"testing"
@@ -31,7 +32,18 @@ func command() int {
 
 // TestScripts runs testdata/script: the command line as its users meet it.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			_, port, _ := net.SplitHostPort(listener.Addr().String())
+			env.Setenv("PORT", port) // free a moment ago
+			return listener.Close()
+		},
+	})
 }
 
 func healthy(endpoint string) error {
