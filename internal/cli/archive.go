@@ -116,7 +116,15 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	}
 	counts := &archiveCounts{}
 	worker.Kinesis, worker.DynamoDB = awsclient.Kinesis(cfg), awsclient.DynamoDB(cfg)
-	worker.Sink, worker.Logger, worker.Observer = sink, a.logger(), counts.observe
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	worker.Sink, worker.Logger = sink, a.logger()
+	worker.Observer = func(e consumer.Event) {
+		counts.observe(e)
+		if ahead := new(archive.AheadError); errors.As(e.Err, &ahead) {
+			cancel(ahead) // trying again does not mend it
+		}
+	}
 	w, err := consumer.New(worker)
 	if err != nil {
 		return usageError("%w", err)
@@ -135,7 +143,9 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	stop()
 	<-done
 	show.clear()
-	switch {
+	switch ahead := new(archive.AheadError); {
+	case errors.As(context.Cause(ctx), &ahead):
+		return usageError("archive stream %s to %s: %w", f.stream, f.to, ahead)
 	case errors.Is(runErr, lease.ErrStream), errors.Is(runErr, lease.ErrNative),
 		errors.Is(runErr, lease.ErrNotLeases):
 		return usageError("%w", runErr)

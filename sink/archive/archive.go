@@ -45,9 +45,9 @@ type AheadError struct {
 
 func (e *AheadError) Error() string {
 	return fmt.Sprintf("the application's checkpoint, %s, is ahead of the archive, which ends at "+
-		"%s: the application's name was used with another target, and going on would leave out "+
-		"what lies between; choose another name with --app, or start this one over with "+
-		"--from oldest", e.Checkpoint, e.Tip)
+		"%s: the application was used with another target, and going on would leave out what "+
+		"lies between; name that target, or choose another application with --app, which begins "+
+		"at --from oldest", e.Checkpoint, e.Tip)
 }
 
 // Open implements sink.Sink: it sweeps what a crash has left, finds the chain's tip and
