@@ -17,6 +17,14 @@ help: ## print this help
 build: ## the static binary, bin/runnel
 	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/runnel ./cmd/runnel
 
+.PHONY: image
+image: build ## a container image, runnel:latest, by podman, buildah or docker
+	mkdir -p bin/image/data
+	cp /etc/ssl/certs/ca-certificates.crt bin/image/
+	@if command -v podman >/dev/null; then podman build -t runnel -f Containerfile .; \
+	elif command -v buildah >/dev/null; then buildah build -t runnel -f Containerfile .; \
+	else docker build -t runnel -f Containerfile .; fi
+
 .PHONY: test
 test: ## the tests, as a newcomer runs them
 	go test ./...
