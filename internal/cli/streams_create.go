@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) streamsCreate() *cobra.Command {
+	var shards int32
+	command := withKinesis(&cobra.Command{
+		Use:     "create NAME",
+		Short:   "Create a stream and wait until it is ACTIVE",
+		Example: "  runnel streams create orders --shards 4 --local",
+		Args:    cobra.ExactArgs(1),
+	}, func(ctx context.Context, client *kinesis.Client, args []string) error {
+		if shards < 1 {
+			return usageError("--shards %d: want at least 1", shards)
+		}
+		_, err := client.CreateStream(ctx, &kinesis.CreateStreamInput{
+			StreamName: &args[0], ShardCount: &shards,
+		})
+		if err == nil {
+			err = waitActive(ctx, client, args[0])
+		}
+		if err != nil {
+			return outsideError(fmt.Errorf("create stream %s: %w", args[0], err))
+		}
+		a.say("stream %s is ACTIVE", args[0])
+		return nil
+	})
+	command.Flags().Int32Var(&shards, "shards", 1, "how many shards")
+	return command
+}
