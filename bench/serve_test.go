@@ -227,11 +227,10 @@ func drain(
 			return nil
 		}
 		read.Add(records)
-		at := bytes.LastIndex(answer.Bytes(), []byte(`"NextShardIterator":"`))
-		if at < 0 {
+		_, rest, more := bytes.Cut(answer.Bytes(), []byte(`"NextShardIterator":"`))
+		if !more {
 			return nil
 		}
-		rest := answer.Bytes()[at+len(`"NextShardIterator":"`):]
 		iterator.ShardIterator = string(rest[:bytes.IndexByte(rest, '"')])
 	}
 }

@@ -169,8 +169,11 @@ func handle[In any, P input[In]](
 ) operation {
 	return func(s *Service, ctx context.Context, call *awswire.Call) ([]byte, error) {
 		in := P(new(In))
-		if err := decode(call.Body, in); err != nil {
-			return nil, err
+		if hot, ok := any(in).(scanned); !ok || !hot.scan(call.Body) {
+			in = P(new(In))
+			if err := decode(call.Body, in); err != nil {
+				return nil, err
+			}
 		}
 		var v violations
 		in.validate(&v)
