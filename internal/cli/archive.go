@@ -130,19 +130,9 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 		return usageError("%w", err)
 	}
 	start := time.Now()
-	show := a.newProgress()
-	drawing, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for pause(drawing, redrawEvery) == nil {
-			show.show(func() []string { return []string{archiveLine(f.stream, counts, start)} })
-		}
-	}()
+	stop := a.watch(ctx, func() string { return archiveLine(f.stream, counts, start) })
 	runErr := w.Run(ctx)
 	stop()
-	<-done
-	show.clear()
 	switch ahead := new(archive.AheadError); {
 	case errors.As(context.Cause(ctx), &ahead):
 		return usageError("archive stream %s to %s: %w", f.stream, f.to, ahead)

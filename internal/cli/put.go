@@ -93,23 +93,21 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) error {
 		return usageError("%w", err)
 	}
 	start := time.Now()
-	show := a.newProgress()
-	inputErr := a.putLines(ctx, p, format, files, show)
-	// What was taken is delivered, also when the input ended badly; an interrupt gets some
-	// seconds for it.
-	closing, cancel := ctx, context.CancelFunc(func() {})
-	if ctx.Err() != nil {
-		closing, cancel = context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	}
+	stop := a.watch(ctx, func() string { return putLine(p.Stats(), time.Since(start)) })
+	inputErr := putLines(ctx, p, format, files)
+	// What was taken is delivered, also when the input ended badly.
+	closing, cancel := withGrace(ctx, putGrace)
 	defer cancel()
 	closeErr := p.Close(closing)
-	show.clear()
+	stop()
 	if err := a.printPut(p.Stats(), time.Since(start)); err != nil {
 		return err
 	}
 	switch {
 	case ctx.Err() != nil:
-		return errInterrupt
+		return &statusError{status: exitInterrupted, err: fmt.Errorf("interrupted: %s records "+
+			"are in the stream, and running it again puts them a second time",
+			thousands(p.Stats().Delivered))}
 	case inputErr != nil:
 		return inputErr
 	case failed.get() != nil:
@@ -119,12 +117,27 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) error {
 	}
 }
 
-func (a *app) putLines(
-	ctx context.Context, p *producer.Producer, format *inputFormat, files []string, show *progress,
+// putGrace is how long an interrupted put goes on to deliver what it has taken.
+const putGrace = 10 * time.Second
+
+// withGrace returns a context that ends that long after ctx does.
+func withGrace(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if pause(late, grace) == nil {
+			cancel(context.Cause(ctx))
+		}
+	})
+	return late, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+func putLines(
+	ctx context.Context, p *producer.Producer, format *inputFormat, files []string,
 ) error {
-	start := time.Now()
 	return format.read(files, func(key string, line []byte, where string) error {
-		show.show(func() []string { return []string{putLine(p.Stats(), time.Since(start))} })
 		err := p.PutFunc(ctx, runnel.Record{PartitionKey: key, Data: bytes.Clone(line)}, nil)
 		if isInvalid(err) {
 			return usageError("%s: %w; nothing newer was sent", where, err)

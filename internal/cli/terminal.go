@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -55,6 +56,24 @@ const (
 func (a *app) newProgress() *progress {
 	columns, redraw := terminal(a.Err)
 	return &progress{out: a.Err, columns: columns, redraw: redraw, off: a.quiet, last: time.Now()}
+}
+
+// watch shows a changing line until the function that it returns is called, which clears it.
+func (a *app) watch(ctx context.Context, line func() string) (stop func()) {
+	show := a.newProgress()
+	drawing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for pause(drawing, redrawEvery) == nil {
+			show.show(func() []string { return []string{line()} })
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+		show.clear()
+	}
 }
 
 // show draws the lines if it is time to.
