@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
@@ -42,7 +43,9 @@ func (s *Service) parseTable(call *awswire.Call) (itemstore.Meta, error) {
 	meta := itemstore.Meta{
 		World: call.World, Name: m.tableName(), ID: newUUID(), Created: s.now().UnixMilli(),
 	}
-	m.checkName("TableName", meta.Name) // no ARN here
+	if strings.HasPrefix(meta.Name, "arn:") { // which the other operations take
+		m.checkName("TableName", meta.Name)
+	}
 	b := m.billing()
 	meta.DeletionProtection, _ = m.flag("DeletionProtectionEnabled")
 	meta.Tags = m.tags()

@@ -83,8 +83,8 @@ func TestTables(t *testing.T) {
 func TestTableFaults(t *testing.T) {
 	s := newService(t, vfs.NewMem(), "data")
 	for _, test := range []struct{ old, new, want string }{
-		{`"TableName":"leases",`, ``, "Value null at 'tableName' failed to satisfy constraint: Member must not be null"},
-		{`"leases"`, `"le"`, "Value 'le' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 3"},
+		{`"TableName":"leases",`, ``, "1 validation error detected: Value null at 'tableName' failed to satisfy constraint: Member must not be null"},
+		{`"leases"`, `"le"`, "1 validation error detected: Value 'le' at 'tableName' failed to satisfy constraint: Member must have length greater than or equal to 3"},
 		{`"leases"`, `"le ases"`, "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"},
 		{`"leases"`, `"arn:aws:dynamodb:us-east-1:000000000000:table/leases"`, "regular expression"},
 		{`"leases"`, `7`, "SerializationException: NUMBER_VALUE can not be converted to String"},
