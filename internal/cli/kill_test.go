@@ -81,14 +81,10 @@ func realEvents(t *testing.T) string {
 // soak is how often a random suite repeats its budget.
 func soak() int {
 	n, err := strconv.Atoi(os.Getenv("RUNNEL_SOAK"))
-	return max(1, n*btoi(err == nil))
-}
-
-func btoi(b bool) int {
-	if b {
+	if err != nil {
 		return 1
 	}
-	return 0
+	return max(1, n)
 }
 
 type killRun struct {
@@ -245,7 +241,8 @@ func (p *process) want(status int) {
 		p.t.Fatalf("%s did not end", p.name)
 	}
 	if got := p.cmd.ProcessState.ExitCode(); got != status {
-		p.t.Fatalf("%s ended with %d, want %d", p.name, got, status)
+		p.t.Fatalf("%s ended with %d, want %d: %s", p.name, got, status,
+			tail(p.stdout.String(), 20))
 	}
 }
 
