@@ -136,9 +136,9 @@ func (c *call) execute(
 	if len(decision.Records) > 0 || decision.ExpireIterator {
 		ctx = fault.WithDecision(ctx, decision)
 	}
-	body, err := c.engine.services[in.Service].Serve(ctx, in)
+	answer, err := c.engine.services[in.Service].Serve(ctx, in)
 	if err == nil {
-		return body, nil
+		return answer.Body, nil
 	}
 	if errors.As(err, &failure) {
 		return nil, failure

@@ -15,8 +15,9 @@ import (
 
 type serviceFunc func(context.Context, *awswire.Call) ([]byte, error)
 
-func (f serviceFunc) Serve(ctx context.Context, c *awswire.Call) ([]byte, error) {
-	return f(ctx, c)
+func (f serviceFunc) Serve(ctx context.Context, c *awswire.Call) (awswire.Answer, error) {
+	body, err := f(ctx, c)
+	return awswire.Answer{Body: body}, err
 }
 
 // TestFailuresInside: what is ours is logged and not told, and a panic ends one call only.

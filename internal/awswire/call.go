@@ -15,15 +15,48 @@ type World struct {
 type Call struct {
 	Service   string // "kinesis", "dynamodb", …: the target's prefix decides
 	Operation string // the part of X-Amz-Target after the dot, as "PutRecords"
-	Body      []byte // the JSON document; valid until the handler returns
+	Format    Format // of the body and of the answer
+	Body      []byte // the document; valid until the handler returns
 	World     World
 	RequestID string
 }
 
-// Service answers the calls of one API. The answer is a JSON document (nil: an empty body).
-// An error that is not an *Error is an internal failure: it is logged and answered with 500.
+// Format is how a call's documents are written.
+type Format uint8
+
+// The formats: awsJson1_0 and awsJson1_1, and application/x-amz-cbor-1.1.
+const (
+	JSON Format = iota
+	CBOR
+)
+
+// Service answers the calls of one API. An error that is not an *Error is an internal failure:
+// it is logged and answered with 500.
 type Service interface {
-	Serve(ctx context.Context, call *Call) ([]byte, error)
+	Serve(ctx context.Context, call *Call) (Answer, error)
+}
+
+// Answer is what a call is answered with: a document in the call's format (nil: an empty
+// body), or an event stream.
+type Answer struct {
+	Body   []byte
+	Events Events // not nil: in the place of Body
+}
+
+// Events is an answer that goes on. It belongs to one goroutine.
+type Events interface {
+	// Next blocks until there is an event. io.EOF is the stream's proper end; any other error
+	// breaks the connection off.
+	Next(ctx context.Context) (Event, error)
+	// Close ends the stream. It is called once, whatever Next returned.
+	Close()
+}
+
+// Event is one message of an event stream.
+type Event struct {
+	Type      string // the event's, as "SubscribeToShardEvent", or the exception's
+	Exception bool   // the message is a modelled error, and the stream's last
+	Payload   []byte // a JSON document; valid until the next call of Next
 }
 
 // Error is an answer that the API defines as an error.

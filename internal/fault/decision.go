@@ -33,6 +33,8 @@ type Decision struct {
 	// Hang the connection stays open and silent until then, or until the client gives up.
 	CommitLate time.Duration
 	Hang       bool
+	// CutStream, unless 0, breaks an event stream off, that long after it began.
+	CutStream time.Duration
 }
 
 // RecordFault makes records of a PutRecords call fail: the one with that Number, counted from

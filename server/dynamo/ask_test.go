@@ -78,7 +78,7 @@ func (s *Service) ask(t testing.TB, operation, body string) string {
 	case err != nil:
 		t.Fatalf("%s %s: %v", operation, body, err)
 	}
-	return string(answer)
+	return string(answer.Body)
 }
 
 // mustAsk fails the test at an error.
@@ -88,7 +88,7 @@ func (s *Service) mustAsk(t testing.TB, operation, body string) string {
 	if err != nil {
 		t.Fatalf("%s %s: %v", operation, body, err)
 	}
-	return string(answer)
+	return string(answer.Body)
 }
 
 const leaseTable = `{"TableName":"leases","BillingMode":"PAY_PER_REQUEST",

@@ -68,13 +68,14 @@ var operations = map[string]operation{
 
 // Serve implements awswire.Service. An error is an *awswire.Error, or comes from the log or
 // the context; then the outcome of a write is unknown.
-func (s *Service) Serve(ctx context.Context, call *awswire.Call) ([]byte, error) {
+func (s *Service) Serve(ctx context.Context, call *awswire.Call) (awswire.Answer, error) {
 	answer, known := operations[call.Operation]
 	if !known {
-		return nil, &awswire.Error{
+		return awswire.Answer{}, &awswire.Error{
 			Code:    coralService + "UnknownOperationException",
 			Message: "runnel's DynamoDB subset has no operation " + call.Operation,
 		}
 	}
-	return answer(s, ctx, call)
+	body, err := answer(s, ctx, call)
+	return awswire.Answer{Body: body}, err
 }

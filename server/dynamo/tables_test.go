@@ -75,7 +75,7 @@ func TestTables(t *testing.T) {
 	})
 	other := call("ListTables", `{}`)
 	other.World.Region = "eu-west-1"
-	if got, err := s.Serve(t.Context(), other); err != nil || string(got) != `{"TableNames":[]}` {
+	if got, err := s.Serve(t.Context(), other); err != nil || string(got.Body) != `{"TableNames":[]}` {
 		t.Errorf("another region: %s, %v", got, err)
 	}
 }

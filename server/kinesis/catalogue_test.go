@@ -36,8 +36,10 @@ func (l *ledger) Delete(id shardlog.ID) func() {
 func history() []*change {
 	halves := keyspace.Uniform(2)
 	st := &stream{
-		World: here, Name: "orders", Created: 1000, Retention: 24, MaxRecord: 1024,
-		Mode: modeProvisioned, Next: 1, Tags: map[string]string{"a": "b"},
+		World: here, Name: "orders", Created: 1000, Retention: 24, Next: 1,
+		settings: settings{
+			Mode: modeProvisioned, MaxRecord: 1024, Tags: map[string]string{"a": "b"},
+		},
 		Shards: []*shard{{Log: 1, Range: keyspace.All, Created: 1, Opened: 1000}},
 	}
 	other := &stream{

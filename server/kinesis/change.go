@@ -11,13 +11,14 @@ import (
 
 // The changes that the catalogue can undergo. The names stand in the log.
 const (
-	changeKey     = "key"     // draw the directory's key
-	changeCreate  = "create"  // a new stream
-	changeDelete  = "delete"  // a stream begins to be deleted
-	changeDrop    = "drop"    // a stream is gone, with its shards and their records
-	changeReshard = "reshard" // shards close and others open in their place
-	changeRetain  = "retain"  // another retention period
-	changeExpire  = "expire"  // closed shards go, whose data has expired
+	changeKey      = "key"      // draw the directory's key
+	changeCreate   = "create"   // a new stream
+	changeDelete   = "delete"   // a stream begins to be deleted
+	changeDrop     = "drop"     // a stream is gone, with its shards and their records
+	changeReshard  = "reshard"  // shards close and others open in their place
+	changeRetain   = "retain"   // another retention period
+	changeSettings = "settings" // other settings
+	changeExpire   = "expire"   // closed shards go, whose data has expired
 )
 
 // change is one frame of the catalogue: a decision with everything that was drawn or measured
@@ -36,6 +37,7 @@ type change struct {
 	Open      []*shard       `json:"open,omitempty"`      // reshard
 	Retention int64          `json:"retention,omitempty"` // retain: hours
 	Expire    []uint32       `json:"expire,omitempty"`    // expire
+	Settings  *settings      `json:"settings,omitempty"`  // settings: all of them, as they are now
 }
 
 // shardStore is what the catalogue needs of shardlog.Store: it tells it which shards there are.
@@ -110,6 +112,17 @@ func (c *catalogue) applyOp(ch *change) (publications, error) {
 	case changeRetain:
 		next := st.copy()
 		next.Retention = ch.Retention
+		c.streams[st.key()] = next
+		return nil, nil
+	case changeSettings:
+		if ch.Settings == nil {
+			return nil, fmt.Errorf("%w: no settings", errChange)
+		}
+		next := st.copy()
+		next.settings = *ch.Settings
+		if ch.Until != 0 {
+			next.Phase, next.Until = statusUpdating, ch.Until
+		}
 		c.streams[st.key()] = next
 		return nil, nil
 	case changeExpire:

@@ -185,11 +185,11 @@ func TestGetForm(t *testing.T) {
 	answer, err := n.Serve(n.ctx, callOf("GetRecords", `{"ShardIterator":"`+iterator+`"}`))
 	n.must(err)
 	var number, next string
-	_, err = fmt.Sscanf(string(answer), `{"MillisBehindLatest":0,"NextShardIterator":%q,"Records":[`+
+	_, err = fmt.Sscanf(string(answer.Body), `{"MillisBehindLatest":0,"NextShardIterator":%q,"Records":[`+
 		`{"ApproximateArrivalTimestamp":1772366400.000,"Data":"ZGF0YQ==","PartitionKey":"a\"b",`+
 		`"SequenceNumber":%q}]}`, &next, &number)
 	if err != nil {
-		t.Errorf("the answer is %s: %v", answer, err)
+		t.Errorf("the answer is %s: %v", answer.Body, err)
 	}
 }
 

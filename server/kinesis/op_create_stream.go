@@ -76,9 +76,8 @@ func (in *createStreamInput) stream(world awswire.World) (st *stream, shards int
 	st = &stream{
 		World:     world,
 		Name:      *in.StreamName,
-		Mode:      in.mode(),
 		Retention: defaultRetention,
-		MaxRecord: defaultMaxRecord,
+		settings:  settings{Mode: in.mode(), MaxRecord: defaultMaxRecord},
 	}
 	if in.MaxRecordSizeInKiB != nil {
 		st.MaxRecord = int64(*in.MaxRecordSizeInKiB)

@@ -145,53 +145,55 @@ func (s *Service) Close() error {
 }
 
 // Serve answers one call: see awswire.Service.
-func (s *Service) Serve(ctx context.Context, call *awswire.Call) ([]byte, error) {
+func (s *Service) Serve(ctx context.Context, call *awswire.Call) (awswire.Answer, error) {
 	if s.sealer.Load() == nil {
-		return nil, errNotStarted
+		return awswire.Answer{}, errNotStarted
 	}
 	serve, found := operations[call.Operation]
 	if !found {
-		return nil, unknownOperation(call.Operation)
+		return awswire.Answer{}, unknownOperation(call.Operation)
 	}
 	return serve(s, ctx, call)
 }
 
 // operation answers the calls of one operation.
-type operation func(s *Service, ctx context.Context, call *awswire.Call) ([]byte, error)
+type operation func(s *Service, ctx context.Context, call *awswire.Call) (awswire.Answer, error)
 
 // rawJSON is an answer that its operation has encoded itself.
 type rawJSON []byte
 
 // handle makes an operation of its three steps: decode the members, check their constraints,
-// execute. An answer of nil is an empty body.
+// execute. An answer of nil is an empty body, one of awswire.Events an event stream.
 func handle[In any, P input[In]](
 	execute func(*Service, context.Context, awswire.World, P) (any, error),
 ) operation {
-	return func(s *Service, ctx context.Context, call *awswire.Call) ([]byte, error) {
+	return func(s *Service, ctx context.Context, call *awswire.Call) (a awswire.Answer, err error) {
 		in := P(new(In))
 		if hot, ok := any(in).(scanned); !ok || !hot.scan(call.Body) {
 			in = P(new(In))
 			if err := decode(call.Body, in); err != nil {
-				return nil, err
+				return a, err
 			}
 		}
 		var v violations
 		in.validate(&v)
 		if err := v.err(); err != nil {
-			return nil, err
+			return a, err
 		}
 		out, err := execute(s, ctx, call.World, in)
 		if err != nil {
-			return nil, err
+			return a, err
 		}
 		switch out := out.(type) {
 		case nil:
-			return nil, nil
+		case awswire.Events:
+			a.Events = out
 		case rawJSON:
-			return out, nil
+			a.Body = out
 		default:
-			return json.Marshal(out)
+			a.Body, err = json.Marshal(out)
 		}
+		return a, err
 	}
 }
 

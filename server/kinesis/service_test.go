@@ -129,12 +129,12 @@ func (n *node) raw(ctx context.Context, operation, body string) (m, error) {
 	answer, err := n.Serve(ctx, &awswire.Call{
 		Service: "kinesis", Operation: operation, Body: []byte(body), World: n.world,
 	})
-	if err != nil || answer == nil {
+	if err != nil || answer.Body == nil {
 		return nil, err
 	}
 	var out m
-	if err := json.Unmarshal(answer, &out); err != nil {
-		n.t.Fatalf("%s answers %s: %v", operation, answer, err)
+	if err := json.Unmarshal(answer.Body, &out); err != nil {
+		n.t.Fatalf("%s answers %s: %v", operation, answer.Body, err)
 	}
 	return out, nil
 }
@@ -226,7 +226,7 @@ func (n *node) get(iterator string, limit int) got {
 	answer, err := n.Serve(n.ctx, &awswire.Call{Operation: "GetRecords", Body: body, World: n.world})
 	n.must(err)
 	var out got
-	n.must(json.Unmarshal(answer, &out))
+	n.must(json.Unmarshal(answer.Body, &out))
 	return out
 }
 
@@ -270,7 +270,7 @@ func (n *node) list(stream string, more ...any) []listed {
 			Shards    []listed
 			NextToken string
 		}
-		n.must(json.Unmarshal(answer, &out))
+		n.must(json.Unmarshal(answer.Body, &out))
 		shards = append(shards, out.Shards...)
 		if out.NextToken == "" {
 			return shards

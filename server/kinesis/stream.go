@@ -30,13 +30,11 @@ const hour = int64(3_600_000) // ms
 // stream is a stream of the catalogue. A value that was published is never changed, so that
 // readers use it without a lock; a change puts a changed copy in its place.
 type stream struct {
-	World     awswire.World     `json:"world"`
-	Name      string            `json:"name"`
-	Created   int64             `json:"created"` // ms since 1970; tells streams of one name apart
-	Mode      string            `json:"mode"`
-	Retention int64             `json:"retention"` // hours
-	MaxRecord int64             `json:"maxRecord"` // KiB of data and partition key
-	Tags      map[string]string `json:"tags,omitempty"`
+	World     awswire.World `json:"world"`
+	Name      string        `json:"name"`
+	Created   int64         `json:"created"`   // ms since 1970; tells streams of one name apart
+	Retention int64         `json:"retention"` // hours
+	settings
 	// Phase is a state that passes at Until (ms since 1970): CREATING and UPDATING into
 	// ACTIVE, DELETING into nothing. Empty: ACTIVE.
 	Phase string `json:"phase,omitempty"`
