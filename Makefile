@@ -55,11 +55,24 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 kills: ## the kill run: real processes, kill -9, a verdict; wants RUNNEL_DATA
 	go test ./internal/cli -run 'TestKills' -count=1
 
+.PHONY: interop
+interop: ## real clients of other languages against one server; installs them into .tools
+	interop/install
+	RUNNEL_INTEROP=1 go test ./interop -count=1
+
+.PHONY: fidelity
+fidelity: ## docs/fidelity.md, from a run of the conformance suite
+	go test ./conformance -run TestFidelity -update -count=1
+
 .PHONY: soak
 soak: ## the random suites, a hundred times CI's budget (RUNNEL_SOAK=N for another size)
 	RUNNEL_SOAK=$$(( $(RUNNEL_SOAK) > 1 ? $(RUNNEL_SOAK) : 100 )) go test -timeout 10h -count=1 \
 		./internal/vfs ./internal/wal ./internal/shardlog ./internal/itemstore ./server/... \
 		./producer ./consumer ./lease ./sink/...
+
+.PHONY: peers
+peers: ## the servers that bench/ compares with, pinned, into .tools; wants cargo
+	cargo install --quiet ferrokinesis --version 0.7.0 --root $(TOOLS)/peers
 
 .PHONY: bench
 bench: ## the benchmarks; figures and their reading are in bench/README.md

@@ -1,0 +1,9 @@
+// Package interop runs real clients of other languages against the server: one `runnel serve`
+// that checks signatures and speaks TLS, and one journey that each client makes with its own
+// SDK. `make interop` installs them, pinned, and runs the journeys; `go test` alone runs Go's.
+//
+// The journey: create a stream of two shards; register a consumer and subscribe to both
+// shards; put a batch; split the first shard; put another batch; merge the split's upper half
+// with the second shard; scale to two even shards, so that every shard with records is closed;
+// read every shard by polling and every closed one by fan-out to its end; deregister; delete.
+package interop
