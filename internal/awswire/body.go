@@ -1,8 +1,14 @@
 package awswire
 
 import (
+	"bytes"
+	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -65,4 +71,56 @@ func readAll(r io.Reader, buffer []byte) ([]byte, error) {
 			return buffer, err
 		}
 	}
+}
+
+// unpack takes the content encoding off the body. What is packed counts against MaxBody with
+// its full length. AWS does not say what it answers to other encodings.
+func (x *Exchange) unpack(r *http.Request) error {
+	switch encoding := r.Header.Get("Content-Encoding"); strings.ToLower(encoding) {
+	case "", "identity":
+		return nil
+	case "gzip", "x-gzip":
+	default:
+		return x.refuse(Serialization(x.Call.Service, "Content-Encoding "+
+			strconv.Quote(encoding)+" is not supported: send gzip, or the body as it is"))
+	}
+	plain, err := gunzip(x.Call.Body)
+	switch {
+	case errors.Is(err, errTooLarge):
+		return tooLarge(x.w, r)
+	case err != nil:
+		return x.refuse(Serialization(x.Call.Service, "The body is not whole in gzip: "+
+			err.Error()))
+	}
+	x.Close()
+	x.body, x.Call.Body = plain, *plain
+	if len(*plain) == 0 {
+		return x.refuse(Serialization(x.Call.Service, ""))
+	}
+	return nil
+}
+
+// unzipper is a reader of past bodies, to be used again: it has some 40 KiB of tables. It is
+// the standard library's: that of klauspost/compress takes a member that is cut off within its
+// header's strings for the proper end (FuzzGunzip has the case).
+type unzipper struct {
+	packed bytes.Reader
+	gzip.Reader
+}
+
+var unzippers = sync.Pool{New: func() any { return new(unzipper) }}
+
+// gunzip unpacks into a buffer of the pool. More than MaxBody is errTooLarge, however little
+// it was packed.
+func gunzip(packed []byte) (*[]byte, error) {
+	u := unzippers.Get().(*unzipper)
+	defer func() {
+		u.packed.Reset(nil) // the packed buffer goes back to its own pool
+		unzippers.Put(u)
+	}()
+	u.packed.Reset(packed)
+	if err := u.Reset(&u.packed); err != nil {
+		return nil, fmt.Errorf("read the header: %w", err)
+	}
+	return readBody(u, -1)
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/fxamacker/cbor/v2"
 )
 
 // status is the error's HTTP status.
@@ -17,20 +19,28 @@ func (e *Error) status() int {
 	return e.Status
 }
 
-// envelope is the error's body: {"__type":…,"message":…} and the further members in order of
-// their names. An empty message is left out. SerializationException spells its message with a
+// messageMember is the name of the message's member: SerializationException spells it with a
 // capital, as AWS does.
-func (e *Error) envelope() ([]byte, error) {
+func (e *Error) messageMember() string {
+	if e.Code[strings.IndexByte(e.Code, '#')+1:] == "SerializationException" {
+		return "Message"
+	}
+	return "message"
+}
+
+// envelope is the error's body, {"__type":…,"message":…} and the further members in order of
+// their names. An empty message is left out.
+func (e *Error) envelope(format Format) ([]byte, error) {
+	if format == CBOR {
+		return e.cborEnvelope()
+	}
 	body := []byte(`{"__type":`)
 	body, err := appendJSON(body, e.Code)
 	if err != nil {
 		return nil, err
 	}
 	if e.Message != "" {
-		member := `,"message":`
-		if code := e.Code[strings.IndexByte(e.Code, '#')+1:]; code == "SerializationException" {
-			member = `,"Message":`
-		}
+		member := `,"` + e.messageMember() + `":`
 		if body, err = appendJSON(append(body, member...), e.Message); err != nil {
 			return nil, err
 		}
@@ -44,6 +54,37 @@ func (e *Error) envelope() ([]byte, error) {
 		}
 	}
 	return append(body, '}'), nil
+}
+
+// cborEnvelope is the same as a CBOR map, of indefinite length as AWS writes it (kinesalite,
+// index.js).
+func (e *Error) cborEnvelope() ([]byte, error) {
+	const beginMap, end = 0xbf, 0xff
+	body := []byte{beginMap}
+	add := func(name string, value any) error {
+		for _, item := range [...]any{name, value} {
+			data, err := cbor.Marshal(item)
+			if err != nil {
+				return err
+			}
+			body = append(body, data...)
+		}
+		return nil
+	}
+	if err := add("__type", e.Code); err != nil {
+		return nil, err
+	}
+	if e.Message != "" {
+		if err := add(e.messageMember(), e.Message); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Extra)) {
+		if err := add(name, e.Extra[name]); err != nil {
+			return nil, err
+		}
+	}
+	return append(body, end), nil
 }
 
 // appendJSON appends a value without escaping <, > and &, which AWS leaves alone too.

@@ -3,11 +3,13 @@ package awswire
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"hash/crc32"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,7 +19,7 @@ import (
 
 // echo answers every call with what was understood of it.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-	x, err := Begin(w, r)
+	x, err := Begin(w, r, nil)
 	if err != nil {
 		return
 	}
@@ -29,9 +31,9 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		}})
 		return
 	}
+	format := map[Format]string{JSON: "JSON", CBOR: "CBOR"}[c.Format]
 	x.Answer([]byte(`{"is":"` + strings.Join([]string{
-		c.Service, c.Operation, c.World.Account,
-		c.World.Region, string(c.Body),
+		format, c.Service, c.Operation, c.World.Account, c.World.Region, string(c.Body),
 	}, " ") + `"}`))
 })
 
@@ -44,25 +46,20 @@ type wireCase struct {
 	noRequestID bool
 }
 
-const (
-	json10 = "application/x-amz-json-1.0"
-	json11 = "application/x-amz-json-1.1"
-)
-
 var wireCases = []wireCase{
 	{
 		name: "a Kinesis call", contentType: json11, target: "Kinesis_20131202.Op", body: "{}",
-		status: 200, answer: `{"is":"kinesis Op 000000000000 us-east-1 {}"}`, answerType: json11,
+		status: 200, answer: `{"is":"JSON kinesis Op 000000000000 us-east-1 {}"}`, answerType: json11,
 	},
 	{
 		name: "charset and case of the type", contentType: "Application/X-Amz-JSON-1.1; charset=UTF-8",
 		target: "Kinesis_20131202.Op", body: "{}", status: 200,
-		answer: `{"is":"kinesis Op 000000000000 us-east-1 {}"}`, answerType: json11,
+		answer: `{"is":"JSON kinesis Op 000000000000 us-east-1 {}"}`, answerType: json11,
 	},
 	{
 		name: "another world", contentType: json10, target: "DynamoDB_20120810.Op", body: "{}",
 		authorization: "AWS4-HMAC-SHA256 Credential=111122223333/1/ap-south-1/x/aws4_request",
-		status:        200, answer: `{"is":"dynamodb Op 111122223333 ap-south-1 {}"}`,
+		status:        200, answer: `{"is":"JSON dynamodb Op 111122223333 ap-south-1 {}"}`,
 		answerType: json10,
 	},
 	{
@@ -73,11 +70,11 @@ var wireCases = []wireCase{
 	{
 		name: "not a POST", method: "GET", status: 403,
 		answer: "<AccessDeniedException>\n  <Message>Unable to determine service/operation name " +
-			"to be authorized</Message>\n</AccessDeniedException>\n", answerType: "text/xml",
+			"to be authorized</Message>\n</AccessDeniedException>\n",
 	},
 	{
 		name: "no type", target: "Kinesis_20131202.Op", body: "{}", status: 404,
-		answer: "<UnknownOperationException/>\n", answerType: "text/xml",
+		answer: "<UnknownOperationException/>\n",
 	},
 	{
 		name: "plain JSON at Kinesis", contentType: "application/json", body: "{}",
@@ -87,14 +84,57 @@ var wireCases = []wireCase{
 	{
 		name: "plain JSON at DynamoDB", contentType: "application/json", body: "{}",
 		target: "DynamoDB_20120810.Op", status: 200, answerType: "application/json",
-		answer: `{"is":"dynamodb Op 000000000000 us-east-1 {}"}`,
+		answer: `{"is":"JSON dynamodb Op 000000000000 us-east-1 {}"}`,
 	},
 	{
-		name: "CBOR", contentType: "application/x-amz-cbor-1.1", body: "\xa0", status: 400,
-		target: "Kinesis_20131202.Op", answerType: json11,
-		answer: `{"__type":"SerializationException","Message":"CBOR is not supported by this ` +
-			`version of runnel: switch it off in the client (Java: AWS_CBOR_ENABLED=false in ` +
-			`the environment, or -Daws.cborEnabled=false)"}`,
+		name: "neither type nor target", body: "{}", status: 403,
+		answer: "<AccessDeniedException>\n  <Message>Unable to determine service/operation name " +
+			"to be authorized</Message>\n</AccessDeniedException>\n",
+	},
+	{
+		name: "a type of DynamoDB's at Kinesis", contentType: json10, body: "{}", status: 404,
+		target: "Kinesis_20131202.Op", answer: "<UnknownOperationException/>\n",
+	},
+	{
+		name: "a type of Kinesis' at DynamoDB", contentType: json11, body: "{}", status: 404,
+		target: "DynamoDB_20120810.Op", answer: "<UnknownOperationException/>\n",
+	},
+	{
+		name: "CBOR", contentType: cbor11, target: "Kinesis_20131202.Op", body: "\xa0", status: 200,
+		answer: "{\"is\":\"CBOR kinesis Op 000000000000 us-east-1 \xa0\"}", answerType: cbor11,
+	},
+	{
+		name: "CBOR 1.0", contentType: cbor10, target: "Kinesis_20131202.Op", body: "\xa0", status: 200,
+		answer: "{\"is\":\"CBOR kinesis Op 000000000000 us-east-1 \xa0\"}", answerType: cbor11,
+	},
+	{
+		name: "an error in CBOR", contentType: cbor11, target: "Kinesis_20131202.Fail", body: "\xa0",
+		status: 400, answerType: cbor11, answer: "\xbf\x66__type\x6dSomeException\x67message" +
+			"\x6ba <b> & \"c\"\x64Item\xa1\x61k\x61v\x61z\x01\xff",
+	},
+	{
+		name: "an unknown target in CBOR", contentType: cbor11, target: "X.Y", body: "\xa0",
+		status: 400, answerType: cbor11, answer: "\xbf\x66__type\x78\x19UnknownOperationException\xff",
+	},
+	{
+		name: "no body in CBOR", contentType: cbor11, target: "Kinesis_20131202.Op", status: 400,
+		answerType: cbor11, answer: "\xbf\x66__type\x76SerializationException\xff",
+	},
+	{
+		name: "no body and no type", target: "Kinesis_20131202.Op", status: 400,
+		answerType: cbor11, answer: "\xbf\x66__type\x76SerializationException\xff",
+	},
+	{
+		name: "no body, no type and no target", status: 400,
+		answerType: cbor11, answer: "\xbf\x66__type\x78\x19UnknownOperationException\xff",
+	},
+	{
+		name: "CBOR at DynamoDB", contentType: cbor11, target: "DynamoDB_20120810.Op", body: "\xa0",
+		status: 404, answer: "<UnknownOperationException/>\n",
+	},
+	{
+		name: "no target, in DynamoDB's type", contentType: json10, body: "{}", status: 400,
+		answer: `{"__type":"com.amazon.coral.service#UnknownOperationException"}`, answerType: json10,
 	},
 	{
 		name: "no target", contentType: json11, body: "{}", status: 400, answerType: json11,
@@ -114,10 +154,9 @@ var wireCases = []wireCase{
 		answerType: json10,
 	},
 	{
-		name: "gzip", contentType: json11, target: "Kinesis_20131202.Op", encoding: "gzip", body: "x",
-		status: 400, answerType: json11, answer: `{"__type":"SerializationException","Message":` +
-			`"Content-Encoding \"gzip\" is not supported by this version of runnel: send the ` +
-			`body as it is"}`,
+		name: "another encoding", contentType: json11, target: "Kinesis_20131202.Op", encoding: "br",
+		body: "x", status: 400, answerType: json11, answer: `{"__type":"SerializationException",` +
+			`"Message":"Content-Encoding \"br\" is not supported: send gzip, or the body as it is"}`,
 	},
 	{
 		name: "half a signature", contentType: json10, target: "DynamoDB_20120810.Op", body: "{}",
@@ -178,6 +217,10 @@ func TestWire(t *testing.T) {
 			if strings.HasPrefix(c.target, "DynamoDB") {
 				sum = strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(answer))), 10)
 			}
+			id2, err := base64.StdEncoding.DecodeString(got.Header.Get("X-Amz-Id-2"))
+			if want := 72; err != nil || len(id2) != want && sum == "" && !c.noRequestID {
+				t.Errorf("%s: the second id has %d bytes, %v; want %d", c.name, len(id2), err, want)
+			}
 			if is := got.Header.Get("X-Amz-Crc32"); is != sum {
 				t.Errorf("%s: checksum %q, want %q", c.name, is, sum)
 			}
@@ -191,7 +234,7 @@ func TestBrokenOffBody(t *testing.T) {
 			iotest.OneByteReader(strings.NewReader("abcde"))))
 		r.ContentLength = length
 		w := httptest.NewRecorder()
-		_, err := Begin(w, r)
+		_, err := Begin(w, r, nil)
 		if !errors.Is(err, iotest.ErrTimeout) || errors.Is(err, ErrAnswered) {
 			t.Errorf("length %d: %v, want the read's error", length, err)
 		}
@@ -220,56 +263,21 @@ func TestEnvelopeOfBadExtra(t *testing.T) {
 	}
 }
 
-// FuzzReadBody compares with io.ReadAll, over readers that give the bytes piecemeal, and
-// buffers that come back dirty.
-func FuzzReadBody(f *testing.F) {
-	f.Add([]byte("hello"), 5, uint8(0))
-	f.Add(bytes.Repeat([]byte("x"), 70_000), -1, uint8(3))
-	f.Fuzz(func(t *testing.T, data []byte, length int, how uint8) {
-		length = max(-1, min(length, len(data)+3))
-		var r io.Reader = bytes.NewReader(data)
-		switch how % 4 {
-		case 1:
-			r = iotest.OneByteReader(r)
-		case 2:
-			r = iotest.HalfReader(r)
-		case 3:
-			r = iotest.DataErrReader(r)
-		}
-		body, err := readBody(r, int64(length))
-		switch {
-		case length > len(data):
-			if !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Fatalf("%d of %d bytes: %v", len(data), length, err)
-			}
-		case err != nil:
-			t.Fatal(err)
-		default:
-			want := data
-			if length >= 0 {
-				want = data[:length]
-			}
-			if !bytes.Equal(*body, want) {
-				t.Fatalf("read %d bytes, want %d", len(*body), len(want))
-			}
-			bodies.Put(body)
-		}
-	})
-}
-
 func BenchmarkExchange(b *testing.B) {
 	body := bytes.Repeat([]byte("x"), 700_000)
 	header := http.Header{
 		"Content-Type": {json11}, "X-Amz-Target": {"Kinesis_20131202.Op"},
 		"Authorization": {"AWS4-HMAC-SHA256 Credential=A/1/eu-west-1/kinesis/aws4_request"},
 	}
+	target := &url.URL{Path: "/"}
 	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
 	for b.Loop() {
 		r := &http.Request{
 			Method: http.MethodPost, Header: header, ContentLength: int64(len(body)),
-			Body: io.NopCloser(bytes.NewReader(body)),
+			Body: io.NopCloser(bytes.NewReader(body)), URL: target,
 		}
-		x, err := Begin(discard{}, r)
+		x, err := Begin(discard{}, r, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,9 +1,6 @@
 package awswire
 
-import (
-	"net/http"
-	"strings"
-)
+import "strings"
 
 // What a request is about that says nothing else.
 const (
@@ -20,24 +17,31 @@ const maxRegion = 32 // characters; the longest of AWS has 16
 // No header, and one of another scheme than Signature V4, mean the defaults. A Signature V4
 // header whose scope cannot be read is an *Error: a guess would show the caller an empty world.
 func ParseWorld(authorization string) (World, error) {
-	world := World{Account: DefaultAccount, Region: DefaultRegion}
-	algorithm, parameters, _ := strings.Cut(strings.TrimSpace(authorization), " ")
+	authorization = strings.TrimSpace(authorization)
+	algorithm, _, _ := strings.Cut(authorization, " ")
 	if !strings.HasPrefix(algorithm, "AWS4-") {
-		return world, nil
+		return World{Account: DefaultAccount, Region: DefaultRegion}, nil
 	}
-	credential, ok := credentialOf(parameters)
-	if !ok {
-		return World{}, incompleteSignature("Authorization header requires 'Credential' parameter.")
+	for parameter := range parametersOf(authorization) {
+		if credential, ok := strings.CutPrefix(parameter, "Credential="); ok {
+			return worldOf(credential, algorithm)
+		}
 	}
-	scope := strings.Split(credential, "/")
-	if len(scope) < 4 || scope[len(scope)-1] != "aws4_request" {
+	return World{}, incompleteSignature("Authorization header requires 'Credential' parameter.")
+}
+
+// worldOf reads the account and the region out of a credential.
+func worldOf(credential, algorithm string) (World, error) {
+	world := World{Account: DefaultAccount, Region: DefaultRegion}
+	scope := strings.Split(strings.TrimRight(credential, "/"), "/")
+	if len(scope) < 4 || scope[len(scope)-1] != terminator {
 		return World{}, incompleteSignature("Credential must be of the form " +
 			"<access key id>/<date>/<region>/<service>/aws4_request.")
 	}
 	if IsAccount(scope[0]) {
 		world.Account = scope[0]
 	}
-	if algorithm == "AWS4-ECDSA-P256-SHA256" { // Signature V4a: its scope has no region
+	if algorithm == algorithmV4a { // its scope has no region
 		return world, nil
 	}
 	if len(scope) != 5 || !IsRegion(scope[2]) {
@@ -45,17 +49,6 @@ func ParseWorld(authorization string) (World, error) {
 	}
 	world.Region = scope[2]
 	return world, nil
-}
-
-func credentialOf(parameters string) (string, bool) {
-	for parameters != "" {
-		var parameter string
-		parameter, parameters, _ = strings.Cut(parameters, ",")
-		if credential, ok := strings.CutPrefix(strings.TrimSpace(parameter), "Credential="); ok {
-			return credential, true
-		}
-	}
-	return "", false
 }
 
 // IsAccount reports whether id is an AWS account number: 12 digits.
@@ -84,10 +77,4 @@ func IsRegion(name string) bool {
 		}
 	}
 	return true
-}
-
-func incompleteSignature(message string) *Error {
-	return &Error{
-		Code: "IncompleteSignatureException", Message: message, Status: http.StatusBadRequest,
-	}
 }
