@@ -5,10 +5,13 @@
 //
 // A specification is a list of rules, separated by commas, semicolons or white space:
 //
-//	spec  = { rule }
-//	rule  = "seed=" number | calls ":" fault [ "=" argument ] [ when ]
-//	calls = Operation | "*" | "kinesis.*" | "dynamodb.*"
-//	when  = "@" n | "@" n "-" m | "@" n "+" | "%" percent
+//	spec   = { rule }
+//	rule   = "seed=" number
+//	       | calls ":" fault [ "=" argument ] [ when ]
+//	       | stream ":reshard=" DUR [ when ]
+//	calls  = Operation | "*" | "kinesis.*" | "dynamodb.*"
+//	stream = Name | "*"
+//	when   = "@" n | "@" n "-" m | "@" n "+" | "%" percent
 //
 // An Operation is an API's own name, in any case. Each rule counts the calls that it is about,
 // from 1 on: "@3" is the third of them only, "@3-5" the third to the fifth, "@3+" every one
@@ -33,11 +36,24 @@
 //	commit-late=DUR     the connection is cut at once, the call is executed DUR later
 //	hang=DUR            as commit-late, but the connection stays open and silent until the
 //	                    client gives up or the call has been executed
+//	cut-stream[=DUR]    SubscribeToShard: the event stream breaks off DUR after it began;
+//	                    without it, at a moment of its first 5 s drawn from the seed
 //
 // DUR is a Go duration, as 250ms or 2s, of at most 24 h. All rules that fire on a call apply:
 // delays add up; of error-500, error-503, throttle and lose-request the first one in the
 // specification wins, and drops every fault below them; of lose-answer, commit-late and hang
-// the first one in the specification wins.
+// the first one in the specification wins, and so it does of two cut-streams.
+//
+// # Resharding
+//
+// A reshard rule is not about calls but about a stream, in whatever account and region, or
+// about every stream. Each DUR is a turn of the stream, and when counts the stream's turns. In
+// a turn one shard is split, or two adjacent ones are merged: the seed draws which, and where.
+// The number of open shards stays between one and twice what the stream had when the rule met
+// it first (two at least). It is done as SplitShard and MergeShards do it: the stream is
+// UPDATING afterwards, and a turn that finds it so, or CREATING, is had as soon as that is
+// over. A stream in the ON_DEMAND mode has turns in which nothing happens. The nth turn of a
+// stream is the same in every run if nobody else reshards the stream.
 //
 // Examples:
 //
@@ -46,4 +62,6 @@
 //	*:delay=20ms, dynamodb.*:throttle%5   slow, and a lease table at its limit
 //	GetRecords:expire-iterator@10+        from the tenth call on no iterator is good
 //	PutRecords:commit-late=3s@2-4         three batches arrive behind their own retries
+//	SubscribeToShard:cut-stream=2s        no subscription lives longer than two seconds
+//	seed=7 orders:reshard=5s@1-10         ten splits and merges, one every five seconds
 package fault

@@ -38,6 +38,10 @@ func TestParseCanonical(t *testing.T) {
 		{"PutRecords:commit-late=1500ms@1", "PutRecords:commit-late=1.5s@1"},
 		{"dynamodb.*:hang=2m", "dynamodb.*:hang=2m0s"},
 		{"GetRecords:expire-iterator\n*:delay=1ms", "GetRecords:expire-iterator *:delay=1ms"},
+		{"SubscribeToShard:cut-stream@2", "SubscribeToShard:cut-stream@2"},
+		{"*:cut-stream=90s", "*:cut-stream=1m30s"},
+		{"*:reshard=5s", "*:reshard=5s"},
+		{"seed=1 my-orders_2.x:reshard=1500ms@1-9", "seed=1 my-orders_2.x:reshard=1.5s@1-9"},
 	} {
 		if got := mustParse(t, c.spec).String(); got != c.want {
 			t.Errorf("Parse(%q) = %q, want %q", c.spec, got, c.want)
@@ -67,6 +71,13 @@ func TestParseErrors(t *testing.T) {
 		{"PutRecords:fail-record=5/4", "is not a chance a/b"},
 		{"GetRecords:fail-record", "fail-record applies to PutRecords only"},
 		{"dynamodb.*:expire-iterator", "expire-iterator applies to GetRecords only"},
+		{"GetRecords:cut-stream=2s", "cut-stream applies to SubscribeToShard only"},
+		{"*:cut-stream=0s", "cut-stream needs a duration"},
+		{"*:cut-stream=", "cut-stream needs a duration"},
+		{"*:reshard", "reshard needs a duration"},
+		{"kinesis.*:reshard=1s", `"kinesis.*" is not the name of a stream`},
+		{":reshard=1s", "the stream's name is missing"},
+		{strings.Repeat("s", 129) + ":reshard=1s", "too long"},
 		{strings.Repeat("*:throttle ", 1001), "more than 1000 rules"},
 	} {
 		_, err := Parse(c.spec)
@@ -107,6 +118,16 @@ func TestDraw(t *testing.T) {
 			"*:commit-late=2s@1 *:lose-answer *:expire-iterator",
 			[]string{"GetRecords", "A"},
 			[]Decision{{CommitLate: 2 * second, ExpireIterator: true}, {LoseAnswer: true}},
+		},
+		{
+			"*:cut-stream=2s@1-2 *:cut-stream=3s *:throttle@2 *:reshard=1s",
+			[]string{"SubscribeToShard", "A", "SubscribeToShard", "SubscribeToShard"},
+			[]Decision{
+				{CutStream: 2 * second},
+				{Refuse: Throttle},
+				{CutStream: 2 * second},
+				{CutStream: 3 * second},
+			},
 		},
 		{"*:hang=3s", []string{"A"}, []Decision{{CommitLate: 3 * second, Hang: true}}},
 		{
@@ -231,6 +252,7 @@ func TestContext(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add("seed=7, *:error-500@2+;GetItem:throttle%2.50 PutRecords:fail-record=1/4@3-9")
+	f.Add("seed=3 *:cut-stream SubscribeToShard:cut-stream=2s@2 a.b-c_d:reshard=1s%50")
 	f.Add("*:commit-late=2s *:hang=1ms@4 *:delay=1h GetRecords:expire-iterator%1e-3")
 	f.Fuzz(func(t *testing.T, spec string) {
 		plan, err := Parse(spec)
@@ -244,7 +266,17 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(plan, again) {
 			t.Fatalf("%q reads back as %+v, %v; want %+v", plan.String(), again, err, plan)
 		}
-		d := plan.Injector().Draw("kinesis", "PutRecords")
+		in := plan.Injector()
+		if cut := in.Draw("kinesis", "SubscribeToShard").CutStream; cut < 0 || cut > maxDuration {
+			t.Fatalf("a stream is cut after %v", cut)
+		}
+		rules, _ := in.Schedule()
+		for _, rule := range rules {
+			if rule.Every <= 0 || rule.Next("s", "s", 1).Number != 1 {
+				t.Fatalf("a bad schedule: %+v", rule)
+			}
+		}
+		d := in.Draw("kinesis", "PutRecords")
 		for _, i := range slices.Concat(d.FailRecords(3), d.ThrottleRecords(3)) {
 			if i < 0 || i > 2 {
 				t.Fatalf("record %d of 3", i)

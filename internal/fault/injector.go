@@ -3,6 +3,7 @@ package fault
 import (
 	"maps"
 	"sync"
+	"time"
 )
 
 // Injector draws decisions for calls as they come. The zero value and nil inject nothing. It
@@ -13,6 +14,9 @@ type Injector struct {
 		plan   *Plan
 		seen   []uint64 // calls so far, by rule of the plan
 		counts map[string]int
+
+		schedule []*Reshards
+		replaced chan struct{} // closed by the next Set; nil if nobody waits for it
 	}
 }
 
@@ -23,14 +27,19 @@ func (p *Plan) Injector() *Injector {
 	return in
 }
 
-// Set replaces the plan; nil ends all faults. The counting of calls starts again, that of
-// faults goes on.
+// Set replaces the plan; nil ends all faults. The counting of calls and of turns starts
+// again, that of faults goes on.
 func (in *Injector) Set(p *Plan) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.mu.plan, in.mu.seen = p, nil
 	if p != nil {
 		in.mu.seen = make([]uint64, len(p.rules))
+	}
+	in.mu.schedule = p.schedule(in)
+	if in.mu.replaced != nil {
+		close(in.mu.replaced)
+		in.mu.replaced = nil
 	}
 }
 
@@ -103,9 +112,22 @@ func (d *Decision) apply(r *rule, draw uint64) bool {
 		}
 		d.LoseAnswer, d.Hang = r.kind == kindLoseAnswer, r.kind == kindHang
 		d.CommitLate = r.duration
+	case kindCutStream:
+		if d.CutStream > 0 {
+			return false
+		}
+		if d.CutStream = r.duration; r.duration == 0 {
+			d.CutStream = 1 + time.Duration(draw%uint64(maxCut))
+		}
+	case kindReshard: // is about no call
+		return false
 	}
 	return true
 }
+
+// maxCut is the latest moment that a cut-stream without a duration draws: about what a test
+// has the patience to wait for. A whole subscription lasts five minutes.
+const maxCut = 5 * time.Second
 
 func (d *Decision) refuse(r Refusal) bool {
 	if d.Refuse != None {
@@ -127,9 +149,13 @@ func (in *Injector) count(operation string, drawn []kind, refused bool) {
 		if refused && k > kindLoseRequest {
 			continue
 		}
-		if in.mu.counts == nil {
-			in.mu.counts = map[string]int{}
-		}
-		in.mu.counts[operation+":"+k.String()]++
+		in.countOne(operation, k)
 	}
+}
+
+func (in *Injector) countOne(operation string, k kind) {
+	if in.mu.counts == nil {
+		in.mu.counts = map[string]int{}
+	}
+	in.mu.counts[operation+":"+k.String()]++
 }

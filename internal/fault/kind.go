@@ -18,6 +18,8 @@ const (
 	kindLoseAnswer
 	kindCommitLate
 	kindHang
+	kindCutStream
+	kindReshard // about streams, not about calls
 )
 
 // argument is what stands behind a fault's name.
@@ -26,6 +28,7 @@ type argument uint8
 const (
 	argumentNone     argument = iota
 	argumentDuration          // required
+	argumentMoment            // optional: a duration
 	argumentRecord            // optional: K or a/b
 )
 
@@ -46,6 +49,8 @@ var kinds = [...]struct {
 	kindLoseAnswer:     {"lose-answer", argumentNone, ""},
 	kindCommitLate:     {"commit-late", argumentDuration, ""},
 	kindHang:           {"hang", argumentDuration, ""},
+	kindCutStream:      {"cut-stream", argumentMoment, "SubscribeToShard"},
+	kindReshard:        {"reshard", argumentDuration, ""},
 }
 
 func (k kind) String() string { return kinds[k].name }

@@ -15,6 +15,8 @@ const (
 	maxDuration = 24 * time.Hour
 	maxRules    = 1000
 	maxRecords  = 500 // of a PutRecords call
+	// maxStreamName is the API's own limit.
+	maxStreamName = 128
 )
 
 // Parse reads a specification; the package comment has its language. The empty one is a plan
@@ -48,9 +50,6 @@ func (p *Plan) add(word string) error {
 	if !ok {
 		return errors.New("it must read OPERATION:FAULT, as PutRecords:lose-answer@3")
 	}
-	if err := checkCalls(calls); err != nil {
-		return err
-	}
 	r := rule{calls: calls}
 	var err error
 	if fault, r.when, err = parseWhen(fault); err != nil {
@@ -59,6 +58,9 @@ func (p *Plan) add(word string) error {
 	name, argument, given := strings.Cut(fault, "=")
 	if r.kind, ok = kindOf(name); !ok {
 		return fmt.Errorf("unknown fault %q; there are: %s", name, kindNames())
+	}
+	if err := r.checkCalls(); err != nil {
+		return err
 	}
 	if err := r.setArgument(argument, given); err != nil {
 		return err
@@ -70,7 +72,11 @@ func (p *Plan) add(word string) error {
 	return nil
 }
 
-func checkCalls(calls string) error {
+func (r *rule) checkCalls() error {
+	calls := r.calls
+	if r.kind == kindReshard {
+		return checkStream(calls)
+	}
 	switch calls {
 	case "*", "kinesis.*", "dynamodb.*":
 		return nil
@@ -82,6 +88,24 @@ func checkCalls(calls string) error {
 	}
 	if calls == "" || len(calls) > 64 {
 		return errors.New("the operation is missing or too long; * stands for every one")
+	}
+	return nil
+}
+
+// checkStream checks what a reshard rule is about: a stream's name as the API allows it, or *.
+func checkStream(name string) error {
+	if name == "*" {
+		return nil
+	}
+	for i := range len(name) {
+		c := name[i]
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '_' && c != '.' && c != '-' {
+			return fmt.Errorf("%q is not the name of a stream, nor *", name)
+		}
+	}
+	if name == "" || len(name) > maxStreamName {
+		return errors.New("the stream's name is missing or too long; * stands for every stream")
 	}
 	return nil
 }
@@ -121,6 +145,11 @@ func parseWhen(fault string) (rest string, w when, err error) {
 
 func (r *rule) setArgument(text string, given bool) error {
 	switch kinds[r.kind].argument {
+	case argumentMoment:
+		if !given {
+			return nil
+		}
+		fallthrough
 	case argumentDuration:
 		duration, err := time.ParseDuration(text)
 		if err != nil || duration <= 0 || duration > maxDuration {

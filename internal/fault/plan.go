@@ -16,9 +16,9 @@ type Plan struct {
 
 // rule is one fault, the calls that it is about, and which of them it meets.
 type rule struct {
-	calls    string // an operation, "*" or "service.*"
+	calls    string // an operation, "*" or "service.*"; of reshard a stream or "*"
 	kind     kind
-	duration time.Duration // of delay, commit-late and hang
+	duration time.Duration // the argument, if it is one; 0 of a cut-stream that has none
 	record   record        // of fail-record and throttle-record
 	when     when
 }
@@ -40,6 +40,9 @@ const forever = ^uint64(0)
 
 // about reports whether the rule is about a call of an operation of a service.
 func (r *rule) about(service, operation string) bool {
+	if r.kind == kindReshard {
+		return false
+	}
 	if only := kinds[r.kind].operation; only != "" && !strings.EqualFold(only, operation) {
 		return false
 	}
@@ -76,8 +79,10 @@ func (p *Plan) String() string {
 func (r *rule) String() string {
 	argument := ""
 	switch kinds[r.kind].argument {
-	case argumentDuration:
-		argument = "=" + r.duration.String()
+	case argumentDuration, argumentMoment:
+		if r.duration > 0 {
+			argument = "=" + r.duration.String()
+		}
 	case argumentRecord:
 		argument = r.record.String()
 	case argumentNone:
