@@ -20,6 +20,9 @@ const (
 // stands in the log as a frame, in memory as a whole.
 type catalogue struct {
 	store shardStore
+	// changed is told of every change to a stream. It is called under the lock, before the
+	// change is durable, and must not block. Nil: nobody.
+	changed func(streamKey)
 
 	mu      sync.RWMutex // in wal.Log.Sequence: see the package comment
 	state   catalogueState
@@ -38,6 +41,8 @@ type catalogueState struct {
 	// so that a stream of the same name is told apart even if the clock stood still.
 	DroppedAt     int64 `json:"droppedAt"`
 	DroppedNumber int64 `json:"droppedNumber"`
+	// Accounts are the worlds that have settings of their own, in order.
+	Accounts []account `json:"accounts,omitempty"`
 }
 
 // snapshot is the catalogue as Freeze writes it.
@@ -114,10 +119,16 @@ func (c *catalogue) Restore(data []byte) error {
 		if err := checkShards(st.Shards); err != nil {
 			return fmt.Errorf("stream %s: %w", st.Name, err)
 		}
+		if err := checkConsumers(st.Consumers); err != nil {
+			return fmt.Errorf("stream %s: %w", st.Name, err)
+		}
 		if err := st.index(); err != nil {
 			return err
 		}
 		streams[st.key()] = st
+	}
+	if err := checkAccounts(snap.Accounts); err != nil {
+		return err
 	}
 	if n := len(snap.Key); n != 0 && n != keySize {
 		return fmt.Errorf("%w: the snapshot's key has %d bytes", errChange, n)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/shardlog"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -35,6 +36,7 @@ func (l *ledger) Delete(id shardlog.ID) func() {
 // history is a row of changes that uses every kind of them.
 func history() []*change {
 	halves := keyspace.Uniform(2)
+	lower, upper := halves[1].SplitAt(halves[1].Middle())
 	st := &stream{
 		World: here, Name: "orders", Created: 1000, Retention: 24, Next: 1,
 		settings: settings{
@@ -57,7 +59,29 @@ func history() []*change {
 			},
 		},
 		{Op: changeCreate, At: 2000, Stream: other},
+		{
+			Op: changeScale, At: 2050, World: &here, Name: "orders", Until: 2060,
+			Steps: []reshardStep{
+				{Close: []uint32{2}, Open: []*shard{
+					{Index: 3, Log: 5, Range: lower, Created: 3, Opened: 2050, Parents: []uint32{2}},
+					{Index: 4, Log: 6, Range: upper, Created: 3, Opened: 2050, Parents: []uint32{2}},
+				}},
+				{Close: []uint32{1, 3}, Open: []*shard{{
+					Index: 5, Log: 7, Range: halves[0].Join(lower), Created: 4, Opened: 2050,
+					Parents: []uint32{1, 3},
+				}}},
+			},
+		},
 		{Op: changeRetain, At: 2100, World: &here, Name: "orders", Retention: 48},
+		{Op: changeSettings, At: 2110, World: &here, Name: "orders", Until: 2120, Settings: &settings{
+			Mode: modeOnDemand, MaxRecord: 2048, Tags: map[string]string{"c": "d"},
+			Policy: `{"Statement":[]}`, Encryption: encryptionKMS, KeyID: someKey,
+			Encrypted:  []span{{From: 1800, Until: 1900}, {From: 2120}},
+			Monitoring: []string{"IncomingBytes"}, Warm: 10,
+		}},
+		{Op: changeAccount, At: 2130, Account: &account{here, commitment{2130, 5000, 0}}},
+		{Op: changeAccount, At: 2140, Account: &account{World: awswire.World{Region: "a-1"}}},
+		{Op: changeAccount, At: 2150, Account: &account{here, commitment{2130, 5000, 5000}}},
 		{Op: changeDelete, At: 2200, World: &here, Name: "other", Until: 2300},
 		{Op: changeExpire, At: 2300, World: &here, Name: "orders", Expire: []uint32{0}},
 		{Op: changeDrop, At: 2400, World: &here, Name: "other"},
@@ -98,7 +122,8 @@ func TestReplayIsDeterministic(t *testing.T) {
 	c := newCatalogue(&want)
 	replay(t, c, changes)
 	state := freeze(t, c)
-	wantLines := "[create 1 seal 1 create 2 create 3 sealed 1 create 4 delete 1 deleted 1 " +
+	wantLines := "[create 1 seal 1 create 2 create 3 sealed 1 create 4 seal 3 " +
+		"create 5 create 6 seal 2 seal 5 create 7 sealed 3 sealed 2 sealed 5 delete 1 deleted 1 " +
 		"delete 4 deleted 4]"
 	if got := fmt.Sprint(want.lines); got != wantLines {
 		t.Errorf("the store was told %s, want %s", got, wantLines)
@@ -118,6 +143,24 @@ func TestReplayIsDeterministic(t *testing.T) {
 	}
 }
 
+// A snapshot is of the moment at which it was begun, whatever changes before it is written.
+func TestFreezeIsAMoment(t *testing.T) {
+	changes := history()
+	for cut := range changes {
+		c := newCatalogue(new(ledger))
+		replay(t, c, changes[:cut])
+		frozen := c.Freeze()
+		want, err := frozen(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		replay(t, c, changes[cut:])
+		if got, err := frozen(context.Background()); err != nil || string(got) != string(want) {
+			t.Errorf("the snapshot of change %d is %s, %v, want %s", cut, got, err, want)
+		}
+	}
+}
+
 // A change that does not fit is an error and leaves the state alone.
 func TestApplyRefuses(t *testing.T) {
 	for i, bad := range []*change{
@@ -130,7 +173,15 @@ func TestApplyRefuses(t *testing.T) {
 		{Op: changeDelete, World: &here, Name: "none"},
 		{Op: changeReshard, World: &here, Name: "orders", Close: []uint32{0}}, // leaves a hole
 		{Op: changeReshard, World: &here, Name: "orders", Close: []uint32{7}},
+		{Op: changeScale, World: &here, Name: "orders", Steps: []reshardStep{{Open: []*shard{nil}}}},
+		{Op: changeScale, World: &here, Name: "orders", Steps: []reshardStep{
+			{[]uint32{0}, []*shard{{Index: 1, Log: 2, Range: keyspace.All}}},
+			{[]uint32{0}, []*shard{{Index: 2, Log: 3, Range: keyspace.All}}}, // closed by then
+		}},
 		{Op: changeExpire, World: &here, Name: "orders", Expire: []uint32{0}}, // it is open
+		{Op: changeSettings, World: &here, Name: "orders"},
+		{Op: changeSettings, World: &here, Name: "none", Settings: &settings{}},
+		{Op: changeAccount, World: &here},
 		{Op: "frobnicate", World: &here, Name: "orders"},
 		{Op: changeRetain, World: &here, Name: "orders", Seq: 9, At: 3000},
 		{Op: changeRetain, World: &here, Name: "orders", Seq: 3},
@@ -158,11 +209,39 @@ func TestApplyRefuses(t *testing.T) {
 func TestRestoreRefuses(t *testing.T) {
 	for _, data := range []string{
 		"", "x", `{"version":2}`, `{"version":1,"key":"QQ=="}`, `{"version":1,"streams":[null]}`,
-		`{"version":1,"streams":[{"name":"a"}]}`,
+		`{"version":1,"streams":[{"name":"a"}]}`, `{"version":1,"accounts":[{},{}]}`,
 	} {
 		if err := newCatalogue(new(ledger)).Restore([]byte(data)); err == nil {
 			t.Errorf("the snapshot %q is taken", data)
 		}
+	}
+}
+
+// A snapshot and a frame of the first version of runnel are read as they were meant: what
+// they do not say is not set.
+func TestOldSnapshot(t *testing.T) {
+	c := newCatalogue(new(ledger))
+	err := c.Restore([]byte(`{"version":1,"seq":7,"at":1000,"key":null,"nextLog":2,"droppedAt":0,` +
+		`"droppedNumber":0,"streams":[{"world":{"Account":"000000000000","Region":"us-east-1"},` +
+		`"name":"orders","created":1000,"retention":24,"mode":"PROVISIONED","maxRecord":1024,` +
+		`"tags":{"a":"b"},"shards":[{"index":0,"log":1,"range":{"Start":{"Hi":0,"Lo":0},` +
+		`"End":{"Hi":18446744073709551615,"Lo":18446744073709551615}},"created":1,"opened":1000}],"next":1}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Replay(0, []byte(`{"seq":8,"op":"settings","at":2000,"name":"orders",`+
+		`"world":{"Account":"000000000000","Region":"us-east-1"},`+
+		`"settings":{"mode":"ON_DEMAND","maxRecord":2048}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := c.find(here, "orders", 2000)
+	if st == nil || st.Mode != modeOnDemand || st.MaxRecord != 2048 || st.Tags != nil ||
+		st.encryption() != encryptionNone || st.encrypts(2000) || st.status(2000) != statusActive {
+		t.Errorf("the stream is %+v", st)
+	}
+	if got := c.account(here).Commitment.status(2000); got != commitmentDisabled {
+		t.Errorf("the account's commitment is %s", got)
 	}
 }
 

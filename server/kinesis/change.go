@@ -16,28 +16,34 @@ const (
 	changeDelete   = "delete"   // a stream begins to be deleted
 	changeDrop     = "drop"     // a stream is gone, with its shards and their records
 	changeReshard  = "reshard"  // shards close and others open in their place
+	changeScale    = "scale"    // many reshardings at once
 	changeRetain   = "retain"   // another retention period
 	changeSettings = "settings" // other settings
+	changeConsumer = "consumer" // a consumer is new, or changed, or begins to be deleted
 	changeExpire   = "expire"   // closed shards go, whose data has expired
+	changeAccount  = "account"  // other settings of an account and region
 )
 
 // change is one frame of the catalogue: a decision with everything that was drawn or measured
 // for it, so that applying it again gives the same state. Ranges, ids and times are written
 // out for that reason.
 type change struct {
-	Seq       uint64         `json:"seq"` // 1, 2, 3, …
-	Op        string         `json:"op"`
-	At        int64          `json:"at"` // ms since 1970
-	World     *awswire.World `json:"world,omitempty"`
-	Name      string         `json:"name,omitempty"`
-	Key       []byte         `json:"key,omitempty"`
-	Stream    *stream        `json:"stream,omitempty"`    // create
-	Until     int64          `json:"until,omitempty"`     // delete, reshard
-	Close     []uint32       `json:"close,omitempty"`     // reshard
-	Open      []*shard       `json:"open,omitempty"`      // reshard
-	Retention int64          `json:"retention,omitempty"` // retain: hours
-	Expire    []uint32       `json:"expire,omitempty"`    // expire
-	Settings  *settings      `json:"settings,omitempty"`  // settings: all of them, as they are now
+	Seq       uint64          `json:"seq"` // 1, 2, 3, …
+	Op        string          `json:"op"`
+	At        int64           `json:"at"` // ms since 1970
+	World     *awswire.World  `json:"world,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Key       []byte          `json:"key,omitempty"`
+	Stream    *stream         `json:"stream,omitempty"`    // create
+	Until     int64           `json:"until,omitempty"`     // delete, reshard, scale
+	Close     []uint32        `json:"close,omitempty"`     // reshard
+	Open      []*shard        `json:"open,omitempty"`      // reshard
+	Steps     []reshardStep   `json:"steps,omitempty"`     // scale
+	Retention int64           `json:"retention,omitempty"` // retain: hours
+	Expire    []uint32        `json:"expire,omitempty"`    // expire
+	Settings  *settings       `json:"settings,omitempty"`  // settings: all of them, as they are now
+	Account   *account        `json:"account,omitempty"`   // account: all of it, as it is now
+	Consumer  *streamConsumer `json:"consumer,omitempty"`  // consumer: as it is now
 }
 
 // shardStore is what the catalogue needs of shardlog.Store: it tells it which shards there are.
@@ -78,6 +84,9 @@ func (c *catalogue) apply(ch *change) (publications, error) {
 	}
 	c.state.Seq = ch.Seq
 	c.state.At = max(c.state.At, ch.At)
+	if c.changed != nil && ch.World != nil {
+		c.changed(streamKey{*ch.World, ch.Name})
+	}
 	return later, nil
 }
 
@@ -91,6 +100,8 @@ func (c *catalogue) applyOp(ch *change) (publications, error) {
 		return nil, nil
 	case changeCreate:
 		return nil, c.applyCreate(ch)
+	case changeAccount:
+		return nil, c.applyAccount(ch)
 	}
 	if ch.World == nil {
 		return nil, fmt.Errorf("%w: no world", errChange)
@@ -108,7 +119,9 @@ func (c *catalogue) applyOp(ch *change) (publications, error) {
 	case changeDrop:
 		return c.applyDrop(st), nil
 	case changeReshard:
-		return c.applyReshard(st, ch)
+		return c.applySteps(st, ch, []reshardStep{{ch.Close, ch.Open}})
+	case changeScale:
+		return c.applySteps(st, ch, ch.Steps)
 	case changeRetain:
 		next := st.copy()
 		next.Retention = ch.Retention
@@ -125,6 +138,8 @@ func (c *catalogue) applyOp(ch *change) (publications, error) {
 		}
 		c.streams[st.key()] = next
 		return nil, nil
+	case changeConsumer:
+		return nil, c.applyConsumer(st, ch)
 	case changeExpire:
 		return c.applyExpire(st, ch)
 	default:
@@ -138,6 +153,9 @@ func (c *catalogue) applyCreate(ch *change) error {
 	}
 	st := ch.Stream.copy()
 	if err := checkShards(st.Shards); err != nil {
+		return err
+	}
+	if err := checkConsumers(st.Consumers); err != nil {
 		return err
 	}
 	if err := st.index(); err != nil {
@@ -159,38 +177,6 @@ func (c *catalogue) applyDrop(st *stream) (later publications) {
 		later = append(later, c.store.Delete(sh.Log))
 	}
 	return later
-}
-
-// applyReshard closes the parents before it opens the children, and publishes both at once.
-func (c *catalogue) applyReshard(st *stream, ch *change) (later publications, err error) {
-	next := st.copy()
-	for _, index := range ch.Close {
-		at := next.position(index)
-		if at < 0 || !next.Shards[at].open() {
-			return nil, fmt.Errorf("%w: shard %d is not open", errChange, index)
-		}
-		closed := *next.Shards[at]
-		closed.Closed = ch.At
-		next.Shards[at] = &closed
-	}
-	next.Shards = append(next.Shards, ch.Open...)
-	next.Next += uint32(len(ch.Open))
-	next.Phase, next.Until = statusUpdating, ch.Until
-	if err := checkShards(next.Shards); err != nil {
-		return nil, err
-	}
-	if err := next.index(); err != nil {
-		return nil, err
-	}
-	for _, index := range ch.Close {
-		later = append(later, c.store.Seal(next.Shards[next.position(index)].Log))
-	}
-	for _, sh := range ch.Open {
-		c.store.Create(sh.Log)
-		c.state.NextLog = max(c.state.NextLog, sh.Log+1)
-	}
-	c.streams[st.key()] = next
-	return later, nil
 }
 
 func (c *catalogue) applyExpire(st *stream, ch *change) (later publications, err error) {

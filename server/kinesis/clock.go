@@ -26,6 +26,9 @@ func (c *clock) read() int64 {
 	}
 }
 
+// Now is the service's time: Config.Now's, but that it never steps back.
+func (s *Service) Now() time.Time { return time.UnixMilli(s.clock.read()) }
+
 // notBefore makes sure that the clock never reads less than ms.
 func (c *clock) notBefore(ms int64) {
 	for {

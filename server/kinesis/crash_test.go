@@ -125,10 +125,14 @@ func (s *story) reshard() {
 	}
 }
 
-// randomReshard returns a split or a merge that is likely to be possible.
+// randomReshard returns a split, a merge or a scaling that is likely to be possible.
 func (s *story) randomReshard(name string) (operation string, in m) {
 	shards := s.n.list(name)
 	sh := shards[s.rng.IntN(len(shards))]
+	if s.rng.IntN(4) == 0 {
+		open := len(s.n.openRanges(name))
+		return "UpdateShardCount", scaleTo(name, max(1, open/2)+s.rng.IntN(open+1))
+	}
 	if s.rng.IntN(2) == 0 {
 		start, _ := keyspace.Parse(sh.HashKeyRange.StartingHashKey)
 		end, _ := keyspace.Parse(sh.HashKeyRange.EndingHashKey)

@@ -5,7 +5,33 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
 )
+
+// encoded is an answer that encodes itself: the hot ones, for which encoding/json takes too
+// long. Another is reading.
+type encoded interface {
+	encode(format awswire.Format) []byte
+}
+
+// encode writes an answer. The names of the members are those of encoding/json in both formats.
+func encode(format awswire.Format, out any) ([]byte, error) {
+	switch out := out.(type) {
+	case nil:
+		return nil, nil
+	case encoded:
+		return out.encode(format), nil
+	case *reading:
+		return out.encode(format)
+	}
+	if format == awswire.CBOR {
+		return cbor.Marshal(out)
+	}
+	return json.Marshal(out)
+}
 
 // appendString appends a JSON string.
 func appendString(dst []byte, s string) []byte {

@@ -18,8 +18,8 @@ const (
 	codeExpired        = "ExpiredIteratorException"
 	codeExpiredToken   = "ExpiredNextTokenException"
 	codeUnknown        = "UnknownOperationException"
-	codeUnsupported    = "UnsupportedOperationException"
 	codeThrottled      = "ProvisionedThroughputExceededException"
+	codeKeyNotFound    = "KMSNotFoundException"
 	codeRecordInternal = "InternalFailure"
 )
 
@@ -31,8 +31,11 @@ func invalid(format string, args ...any) *awswire.Error {
 	return fail(codeInvalid, format, args...)
 }
 
-func streamNotFound(world awswire.World, name string) *awswire.Error {
-	return fail(codeNotFound, "Stream %s under account %s not found.", name, world.Account)
+func streamNotFound(world awswire.World, name string) error {
+	return &missingStream{
+		fail(codeNotFound, "Stream %s under account %s not found.", name, world.Account),
+		streamKey{world, name},
+	}
 }
 
 // shardMissing is what the operations on positions answer for a shard that is not there, and

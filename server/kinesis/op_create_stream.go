@@ -3,8 +3,6 @@ package kinesis
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/shardlog"
@@ -13,11 +11,12 @@ import (
 )
 
 type createStreamInput struct {
-	StreamName         *string
-	ShardCount         *integer
-	StreamModeDetails  *streamModeDetails
-	Tags               map[string]*string
-	MaxRecordSizeInKiB *integer
+	StreamName          *string
+	ShardCount          *integer
+	StreamModeDetails   *streamModeDetails
+	Tags                map[string]*string
+	WarmThroughputMiBps *integer
+	MaxRecordSizeInKiB  *integer
 }
 
 type streamModeDetails struct{ StreamMode *string }
@@ -25,19 +24,16 @@ type streamModeDetails struct{ StreamMode *string }
 const (
 	maxShards        = 10_000 // of a stream (AWS, "UpdateShardCount"); bounds a frame's size
 	onDemandShards   = 4      // of a stream that is made without a count
-	maxTags          = 50     // of a stream (AWS, "AddTagsToStream")
 	defaultRetention = 24     // hours
 	defaultMaxRecord = 1024   // KiB
 )
 
+// validate checks how many shards are asked for. The text about on-demand streams is AWS's, as
+// it comes through CloudFormation (aws-cdk#18247); the other two are guesses.
 func (in *createStreamInput) validate(v *violations) {
-	v.required("streamName", in.StreamName, nameRule)
-	v.number("shardCount", in.ShardCount, 1, 1<<31-1)
-	if in.StreamModeDetails != nil {
-		v.required("streamModeDetails.streamMode", in.StreamModeDetails.StreamMode, modeRule)
+	if in.ShardCount != nil && in.mode() == modeOnDemand {
+		v.fail(fail(codeValidation, "ShardCount is not expected when StreamMode=ON_DEMAND"))
 	}
-	v.number("maxRecordSizeInKiB", in.MaxRecordSizeInKiB, 1024, 10_240)
-	v.tags("tags", in.Tags)
 	if in.ShardCount != nil && *in.ShardCount > maxShards {
 		v.fail(fail(codeLimit, "A stream can have %d shards at most, not %d.",
 			maxShards, *in.ShardCount))
@@ -60,18 +56,7 @@ func (in *createStreamInput) mode() string {
 	}
 }
 
-// tags checks a map of tags.
-func (v *violations) tags(member string, tags map[string]*string) {
-	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		v.optional(member+".key", &key, tagKeyRule)
-		v.required(member+"."+key, tags[key], tagValueRule)
-	}
-	if len(tags) > maxTags {
-		v.fail(invalid("A stream can have %d tags at most, not %d.", maxTags, len(tags)))
-	}
-}
-
-// stream returns the stream that the request describes, without shards.
+// stream returns the stream that the request describes, without shards and tags.
 func (in *createStreamInput) stream(world awswire.World) (st *stream, shards int) {
 	st = &stream{
 		World:     world,
@@ -82,11 +67,8 @@ func (in *createStreamInput) stream(world awswire.World) (st *stream, shards int
 	if in.MaxRecordSizeInKiB != nil {
 		st.MaxRecord = int64(*in.MaxRecordSizeInKiB)
 	}
-	if len(in.Tags) > 0 {
-		st.Tags = make(map[string]string, len(in.Tags))
-	}
-	for key, value := range in.Tags {
-		st.Tags[key] = *value
+	if in.WarmThroughputMiBps != nil {
+		st.Warm = int64(*in.WarmThroughputMiBps)
 	}
 	if in.ShardCount == nil {
 		return st, onDemandShards
@@ -99,10 +81,22 @@ func (s *Service) createStream(
 	ctx context.Context, world awswire.World, in *createStreamInput,
 ) (any, error) {
 	st, shards := in.stream(world)
+	var err error
+	if st.Tags, err = addTags(nil, in.Tags, streamOwner(world, st.Name)); err != nil {
+		return nil, err
+	}
 	return nil, s.change(ctx, createSize(shards), func(tx *wal.Tx, now int64) error {
 		if s.catalogue.find(world, st.Name, now) != nil {
 			return fail(codeInUse, "Stream %s under account %s already exists.",
 				st.Name, world.Account)
+		}
+		if in.WarmThroughputMiBps != nil {
+			if err := s.catalogue.mayWarm(world, st.Mode, st.Warm, now); err != nil {
+				return err
+			}
+		}
+		if err := s.mayCreate(st, shards, now); err != nil {
+			return err
 		}
 		return s.catalogue.create(tx, st, shards, now, s.until(now))
 	})
@@ -145,9 +139,7 @@ func (s *Service) EnsureStream(
 ) error {
 	count := integer(shards)
 	in := &createStreamInput{StreamName: &name, ShardCount: &count}
-	var v violations
-	in.validate(&v)
-	err := v.err()
+	err := s.plans["CreateStream"].validate(in)
 	if err == nil {
 		st, shards := in.stream(world)
 		err = s.change(ctx, createSize(shards), func(tx *wal.Tx, now int64) error {

@@ -9,7 +9,7 @@ import (
 
 type deleteStreamInput struct {
 	target
-	// EnforceConsumerDeletion allows it although consumers are registered; there are none.
+	// EnforceConsumerDeletion allows it although consumers are registered, and takes them along.
 	EnforceConsumerDeletion *bool
 }
 
@@ -24,8 +24,20 @@ func (s *Service) deleteStream(
 		if status := st.status(now); status != statusActive {
 			return notActive(st, status)
 		}
+		forced := in.EnforceConsumerDeletion != nil && *in.EnforceConsumerDeletion
+		if !forced && len(st.consumers(now)) > 0 {
+			return consumersLeft(st)
+		}
 		return s.catalogue.commit(tx, &change{
 			Op: changeDelete, At: now, World: &world, Name: st.Name, Until: s.until(now),
 		})
 	})
+}
+
+// consumersLeft is AWS's text (terraform-provider-aws#8420).
+func consumersLeft(st *stream) *awswire.Error {
+	return fail(codeInUse, "DeleteStream can't delete %s:%s because there are consumers "+
+		"associated with this data stream. To delete %s anyway, set the EnforceConsumerDeletion "+
+		"parameter to true to force the deletion of all the consumers that are associated with it.",
+		st.World.Account, st.Name, st.Name)
 }

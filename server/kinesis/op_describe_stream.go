@@ -14,12 +14,10 @@ type describeStreamInput struct {
 
 const (
 	maxPage               = 10_000 // of every list
-	defaultDescribeShards = 100
+	defaultDescribeShards = 100    // and the most (the model's documentation of Limit)
 )
 
 func (in *describeStreamInput) validate(v *violations) {
-	v.number("limit", in.Limit, 1, maxPage)
-	v.optional("exclusiveStartShardId", in.ExclusiveStartShardID, nameRule)
 	in.target.validate(v)
 }
 
@@ -43,7 +41,7 @@ func (s *Service) describeStream(
 		after = *in.ExclusiveStartShardID
 	}
 	if in.Limit != nil {
-		limit = int(*in.Limit)
+		limit = min(limit, int(*in.Limit))
 	}
 	var out describeStreamOutput
 	out.StreamDescription.streamSummary = summarise(st, now)

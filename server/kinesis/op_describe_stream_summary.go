@@ -18,6 +18,7 @@ type streamSummary struct {
 	StreamCreationTimestamp timestamp
 	EnhancedMonitoring      []monitoringDescription
 	EncryptionType          string
+	KeyID                   string `json:"KeyId,omitempty"`
 }
 
 type modeDescription struct{ StreamMode string }
@@ -32,8 +33,11 @@ func summarise(st *stream, now int64) streamSummary {
 		StreamModeDetails:       modeDescription{st.Mode},
 		RetentionPeriodHours:    st.Retention,
 		StreamCreationTimestamp: timestamp(st.Created),
-		EnhancedMonitoring:      []monitoringDescription{{ShardLevelMetrics: []string{}}},
-		EncryptionType:          "NONE",
+		EnhancedMonitoring: []monitoringDescription{{
+			ShardLevelMetrics: append([]string{}, st.Monitoring...),
+		}},
+		EncryptionType: st.encryption(),
+		KeyID:          st.KeyID,
 	}
 }
 
@@ -42,6 +46,7 @@ type describeStreamSummaryOutput struct {
 		streamSummary
 		OpenShardCount     int
 		ConsumerCount      int
+		WarmThroughput     *warmThroughput `json:",omitempty"`
 		MaxRecordSizeInKiB int64
 	}
 }
@@ -53,9 +58,15 @@ func (s *Service) describeStreamSummary(
 	if err != nil {
 		return nil, err
 	}
+	a, _, err := s.viewAccount(ctx, world)
+	if err != nil {
+		return nil, err
+	}
 	var out describeStreamSummaryOutput
 	summary := &out.StreamDescriptionSummary
 	summary.streamSummary = summarise(st, now)
+	summary.ConsumerCount = len(st.consumers(now))
+	summary.WarmThroughput = st.warmThroughput(a, now)
 	summary.MaxRecordSizeInKiB = st.MaxRecord
 	for _, sh := range st.listed(now) {
 		if sh.open() {

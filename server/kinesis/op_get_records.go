@@ -2,11 +2,8 @@ package kinesis
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
@@ -25,11 +22,7 @@ const (
 	maxGetBytes   = 10 << 20 // of data and partition keys
 )
 
-func (in *getRecordsInput) validate(v *violations) {
-	v.required("shardIterator", in.ShardIterator, iteratorRule)
-	v.number("limit", in.Limit, 1, maxGetRecords)
-	v.optional("streamARN", in.StreamARN, arnRule)
-}
+func (in *getRecordsInput) validate(*violations) {}
 
 // getRecords reads from an iterator on. The answer always holds a fresh iterator, except at
 // the end of a closed shard, where it names the shard's children instead.
@@ -62,7 +55,7 @@ func (s *Service) getRecords(
 		it.issued, it.next = s.clock.read(), read.next
 		read.iterator = sealer.sealIterator(world, it)
 	}
-	return read.appendJSON()
+	return read, nil
 }
 
 func (in *getRecordsInput) limit() int {
@@ -74,6 +67,7 @@ func (in *getRecordsInput) limit() int {
 
 // reading is what a read has found.
 type reading struct {
+	settings *settings // the stream's
 	shard    *shard
 	records  []shardlog.Record
 	next     uint64   // the index to go on from
@@ -101,6 +95,9 @@ func (s *Service) read(
 	if log == nil {
 		return nil, shardlog.ErrDeleted
 	}
+	if err := s.limitRead(st, sh, now); err != nil {
+		return nil, err
+	}
 	// Whether the shard is closed comes first, and the records' bounds after it: only then
 	// are the bounds final.
 	closed := !sh.open() && log.Sealed()
@@ -109,7 +106,10 @@ func (s *Service) read(
 	if err != nil {
 		return nil, fmt.Errorf("read stream %s, %s: %w", st.Name, sh.id(), err)
 	}
-	r := &reading{shard: sh, records: records, next: max(it.next, oldest)}
+	r := &reading{
+		settings: &st.settings, shard: sh, records: records, next: max(it.next, oldest),
+	}
+	s.countRead(st, r, now)
 	if n := len(records); n > 0 {
 		last := records[n-1]
 		r.next = last.Index + 1
@@ -122,58 +122,4 @@ func (s *Service) read(
 		r.children = append(r.children, st.children(sh.Index)...)
 	}
 	return r, nil
-}
-
-// childDescription is the model's ChildShard.
-type childDescription struct {
-	ShardID      string `json:"ShardId"`
-	ParentShards []string
-	HashKeyRange hashKeyRange
-}
-
-// appendJSON writes the answer. It is written out by hand because it is hot.
-func (r *reading) appendJSON() (rawJSON, error) {
-	size := 512
-	for i := range r.records {
-		record := &r.records[i]
-		size += 192 + len(record.PartitionKey) + base64.StdEncoding.EncodedLen(len(record.Data))
-	}
-	dst := append(make([]byte, 0, size), `{"MillisBehindLatest":`...)
-	dst = strconv.AppendInt(dst, r.behind, 10)
-	if r.iterator != "" {
-		dst = append(dst, `,"NextShardIterator":`...)
-		dst = appendString(dst, r.iterator)
-	}
-	dst = append(dst, `,"Records":[`...)
-	for i := range r.records {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		record := &r.records[i]
-		dst = append(dst, `{"ApproximateArrivalTimestamp":`...)
-		dst = appendSeconds(dst, record.Arrival)
-		dst = append(dst, `,"Data":`...)
-		dst = appendBlob(dst, record.Data)
-		dst = append(dst, `,"PartitionKey":`...)
-		dst = appendString(dst, record.PartitionKey)
-		dst = append(dst, `,"SequenceNumber":"`...)
-		dst = r.shard.number(record.Index, record.Arrival).appendText(dst)
-		dst = append(dst, `"}`...)
-	}
-	dst = append(dst, ']')
-	if r.children != nil {
-		children := make([]childDescription, len(r.children))
-		for i, child := range r.children {
-			children[i] = childDescription{child.id(), nil, describeRange(child.Range)}
-			for _, parent := range child.Parents {
-				children[i].ParentShards = append(children[i].ParentShards, shardName(parent))
-			}
-		}
-		encoded, err := json.Marshal(children)
-		if err != nil {
-			return nil, err
-		}
-		dst = append(append(dst, `,"ChildShards":`...), encoded...)
-	}
-	return append(dst, '}'), nil
 }

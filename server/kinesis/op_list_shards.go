@@ -19,9 +19,6 @@ type listShardsInput struct {
 const maxListShards = 1000
 
 func (in *listShardsInput) validate(v *violations) {
-	v.optional("nextToken", in.NextToken, nextTokenRule)
-	v.optional("exclusiveStartShardId", in.ExclusiveStartShardID, nameRule)
-	v.number("maxResults", in.MaxResults, 1, maxPage)
 	if in.ShardFilter != nil {
 		in.ShardFilter.validate(v)
 	}

@@ -17,9 +17,6 @@ type listStreamsInput struct {
 const defaultListStreams = 100
 
 func (in *listStreamsInput) validate(v *violations) {
-	v.number("limit", in.Limit, 1, maxPage)
-	v.optional("exclusiveStartStreamName", in.ExclusiveStartStreamName, nameRule)
-	v.optional("nextToken", in.NextToken, nextTokenRule)
 	if in.NextToken != nil && in.ExclusiveStartStreamName != nil {
 		v.fail(invalid("NextToken and ExclusiveStartStreamName cannot be provided together."))
 	}

@@ -15,8 +15,6 @@ type mergeShardsInput struct {
 }
 
 func (in *mergeShardsInput) validate(v *violations) {
-	v.required("shardToMerge", in.ShardToMerge, nameRule)
-	v.required("adjacentShardToMerge", in.AdjacentShardToMerge, nameRule)
 	in.target.validate(v)
 }
 

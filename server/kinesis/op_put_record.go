@@ -13,14 +13,8 @@ type putRecordInput struct {
 }
 
 func (in *putRecordInput) validate(v *violations) {
-	in.putRecordEntry.validate(v, func() string { return "" })
-	v.optional("sequenceNumberForOrdering", in.SequenceNumberForOrdering, numberRule)
+	in.route(v)
 	in.target.validate(v)
-}
-
-type putRecordOutput struct {
-	ShardID        string `json:"ShardId"`
-	SequenceNumber string
 }
 
 // putRecord stores one record. SequenceNumberForOrdering is only checked: the numbers of a key
@@ -37,11 +31,10 @@ func (s *Service) putRecord(
 	if err != nil {
 		return nil, err
 	}
-	sh, number := results[0].shard, results[0].number
-	return &putRecordOutput{
-		ShardID:        sh.id(),
-		SequenceNumber: sh.number(number.Index, number.Arrival).String(),
-	}, nil
+	if code := results[0].code; code != "" {
+		return nil, fail(code, "%s", results[0].message)
+	}
+	return &putRecordOutput{result: results[0]}, nil
 }
 
 func (s *Service) checkOrdering(world awswire.World, in *putRecordInput) error {

@@ -19,11 +19,6 @@ const (
 )
 
 func (in *retentionInput) validate(v *violations) {
-	if in.RetentionPeriodHours == nil {
-		v.missing("retentionPeriodHours")
-		in.target.validateOptional(v)
-		return
-	}
 	in.target.validate(v)
 	hours := *in.RetentionPeriodHours
 	if hours < minRetention {

@@ -17,12 +17,7 @@ type splitShardInput struct {
 }
 
 func (in *splitShardInput) validate(v *violations) {
-	v.required("shardToSplit", in.ShardToSplit, nameRule)
-	v.required("newStartingHashKey", in.NewStartingHashKey, hashKeyRule)
 	in.target.validate(v)
-	if in.NewStartingHashKey == nil {
-		return
-	}
 	var err error
 	if in.at, err = keyspace.Parse(*in.NewStartingHashKey); err != nil {
 		v.fail(invalid("Invalid NewStartingHashKey. NewStartingHashKey must be in the range: "+
@@ -51,6 +46,9 @@ func (s *Service) splitShard(
 				in.at, sh.id(), st.Name, world.Account, sh.Range.Start, sh.Range.End)
 		}
 		if err := mayReshard(st, "SplitShard", now); err != nil {
+			return err
+		}
+		if err := s.mayHoldShards(world, 1); err != nil {
 			return err
 		}
 		low, high := sh.Range.SplitAt(in.at)

@@ -1,58 +1,44 @@
 package kinesis
 
-import "github.com/runnel-stream/runnel/internal/awswire"
-
-// operations is every operation that is served.
+// operations is every operation of the API (service model of 2013-12-02).
 var operations = map[string]operation{
+	"AddTagsToStream":               handle[addTagsInput]((*Service).addTagsToStream),
 	"CreateStream":                  handle[createStreamInput]((*Service).createStream),
 	"DecreaseStreamRetentionPeriod": handle[retentionInput]((*Service).decreaseRetention),
+	"DeleteResourcePolicy":          handle[resourcePolicyInput]((*Service).deleteResourcePolicy),
 	"DeleteStream":                  handle[deleteStreamInput]((*Service).deleteStream),
+	"DeregisterStreamConsumer":      handle[deregisterConsumerInput]((*Service).deregisterConsumer),
+	"DescribeAccountSettings":       handle[noMembers]((*Service).describeAccountSettings),
+	"DescribeLimits":                handle[noMembers]((*Service).describeLimits),
 	"DescribeStream":                handle[describeStreamInput]((*Service).describeStream),
+	"DescribeStreamConsumer":        handle[describeConsumerInput]((*Service).describeConsumer),
 	"DescribeStreamSummary":         handle[describeSummaryInput]((*Service).describeStreamSummary),
+	"DisableEnhancedMonitoring":     handle[monitoringInput]((*Service).disableEnhancedMonitoring),
+	"EnableEnhancedMonitoring":      handle[monitoringInput]((*Service).enableEnhancedMonitoring),
 	"GetRecords":                    handle[getRecordsInput]((*Service).getRecords),
+	"GetResourcePolicy":             handle[resourcePolicyInput]((*Service).getResourcePolicy),
 	"GetShardIterator":              handle[getShardIteratorInput]((*Service).getShardIterator),
 	"IncreaseStreamRetentionPeriod": handle[retentionInput]((*Service).increaseRetention),
 	"ListShards":                    handle[listShardsInput]((*Service).listShards),
+	"ListStreamConsumers":           handle[listConsumersInput]((*Service).listConsumers),
 	"ListStreams":                   handle[listStreamsInput]((*Service).listStreams),
+	"ListTagsForResource":           handle[resourceTagsInput]((*Service).listTagsForResource),
+	"ListTagsForStream":             handle[listTagsInput]((*Service).listTagsForStream),
 	"MergeShards":                   handle[mergeShardsInput]((*Service).mergeShards),
 	"PutRecord":                     handle[putRecordInput]((*Service).putRecord),
 	"PutRecords":                    handle[putRecordsInput]((*Service).putRecords),
+	"PutResourcePolicy":             handle[putResourcePolicyInput]((*Service).putResourcePolicy),
+	"RegisterStreamConsumer":        handle[registerConsumerInput]((*Service).registerConsumer),
+	"RemoveTagsFromStream":          handle[removeTagsInput]((*Service).removeTagsFromStream),
 	"SplitShard":                    handle[splitShardInput]((*Service).splitShard),
-}
-
-// unsupported is the rest of the API (service model of 2013-12-02, 39 operations).
-var unsupported = map[string]bool{
-	"AddTagsToStream":            true,
-	"DeleteResourcePolicy":       true,
-	"DeregisterStreamConsumer":   true,
-	"DescribeAccountSettings":    true,
-	"DescribeLimits":             true,
-	"DescribeStreamConsumer":     true,
-	"DisableEnhancedMonitoring":  true,
-	"EnableEnhancedMonitoring":   true,
-	"GetResourcePolicy":          true,
-	"ListStreamConsumers":        true,
-	"ListTagsForResource":        true,
-	"ListTagsForStream":          true,
-	"PutResourcePolicy":          true,
-	"RegisterStreamConsumer":     true,
-	"RemoveTagsFromStream":       true,
-	"StartStreamEncryption":      true,
-	"StopStreamEncryption":       true,
-	"SubscribeToShard":           true,
-	"TagResource":                true,
-	"UntagResource":              true,
-	"UpdateAccountSettings":      true,
-	"UpdateMaxRecordSize":        true,
-	"UpdateShardCount":           true,
-	"UpdateStreamMode":           true,
-	"UpdateStreamWarmThroughput": true,
-}
-
-func unknownOperation(name string) *awswire.Error {
-	if unsupported[name] {
-		return fail(codeUnsupported, "The operation %s is not supported by this version of runnel.",
-			name)
-	}
-	return &awswire.Error{Code: codeUnknown}
+	"StartStreamEncryption":         handle[encryptionInput]((*Service).startStreamEncryption),
+	"StopStreamEncryption":          handle[encryptionInput]((*Service).stopStreamEncryption),
+	"SubscribeToShard":              handle[subscribeToShardInput]((*Service).subscribeToShard),
+	"TagResource":                   handle[tagResourceInput]((*Service).tagResource),
+	"UntagResource":                 handle[untagResourceInput]((*Service).untagResource),
+	"UpdateAccountSettings":         handle[updateAccountInput]((*Service).updateAccountSettings),
+	"UpdateMaxRecordSize":           handle[maxRecordSizeInput]((*Service).updateMaxRecordSize),
+	"UpdateShardCount":              handle[updateShardCountInput]((*Service).updateShardCount),
+	"UpdateStreamMode":              handle[updateStreamModeInput]((*Service).updateStreamMode),
+	"UpdateStreamWarmThroughput":    handle[warmThroughputInput]((*Service).updateWarmThroughput),
 }

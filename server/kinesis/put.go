@@ -10,9 +10,6 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// maxData is the model's limit of a record's data in bytes; a stream's own is lower.
-const maxData = 10 << 20
-
 // putRecordEntry is a record of a request, with its hash key once it was validated.
 type putRecordEntry struct {
 	Data            []byte // nil: not there
@@ -22,33 +19,16 @@ type putRecordEntry struct {
 	hash keyspace.Key
 }
 
-// validate checks the entry whose members' names begin with prefix, and finds its hash key.
-// No name is built for an entry without a fault.
-func (e *putRecordEntry) validate(v *violations, prefix func() string) {
-	if e.Data == nil {
-		v.missing(prefix() + "data")
-	} else if len(e.Data) > maxData {
-		v.blob(prefix()+"data", len(e.Data), maxData)
+// route finds the entry's hash key.
+func (e *putRecordEntry) route(v *violations) {
+	if e.ExplicitHashKey == nil {
+		e.hash = keyspace.Of(*e.PartitionKey)
+		return
 	}
-	if e.PartitionKey == nil {
-		v.missing(prefix() + "partitionKey")
-	} else if n := len(*e.PartitionKey); n < 1 || n > partitionKeyRule.max {
-		v.optional(prefix()+"partitionKey", e.PartitionKey, partitionKeyRule)
-	}
-	switch {
-	case e.ExplicitHashKey != nil:
-		var err error
-		if e.hash, err = keyspace.Parse(*e.ExplicitHashKey); err == nil {
-			return
-		}
-		if !hashKeyRule.matches(*e.ExplicitHashKey) {
-			v.optional(prefix()+"explicitHashKey", e.ExplicitHashKey, hashKeyRule)
-			return
-		}
+	var err error
+	if e.hash, err = keyspace.Parse(*e.ExplicitHashKey); err != nil {
 		v.fail(invalid("Invalid ExplicitHashKey. ExplicitHashKey must be in the range: "+
 			"[0, 2^128-1]. Specified value was %s", *e.ExplicitHashKey))
-	case e.PartitionKey != nil:
-		e.hash = keyspace.Of(*e.PartitionKey)
 	}
 }
 
@@ -57,10 +37,11 @@ func (e *putRecordEntry) size() int { return len(e.Data) + len(*e.PartitionKey) 
 
 // putResult is what became of an entry: its shard and number, or why it was not stored.
 type putResult struct {
-	shard   *shard
-	number  shardlog.Number
-	code    string // "": it was stored
-	message string
+	shard     *shard
+	number    shardlog.Number
+	encrypted bool   // as the answer says
+	code      string // "": it was stored
+	message   string
 }
 
 // fail notes why an entry of a shard was not stored.
@@ -103,6 +84,7 @@ func (s *Service) put(
 		if refused = st.tooLarge(entries, member); refused != nil {
 			return
 		}
+		s.limitWrites(st, entries, results, now)
 		var appended wal.LSN
 		appended, refused = s.appendEntries(tx, st, entries, results)
 		seen = max(seen, appended)
@@ -131,7 +113,7 @@ func (st *stream) tooLarge(entries []putRecordEntry, member func(i int) string) 
 		name := member(i) + "data"
 		if len(e.Data) > limit {
 			var v violations
-			v.blob(name, len(e.Data), limit)
+			v.tooLong(name, len(e.Data), limit)
 			return v.err()
 		}
 		return invalid("The record at '%s' in a request to stream %s under account %s has %d "+
@@ -210,6 +192,7 @@ func (s *Service) appendEntries(
 		seen = lsn // of the last frame so far
 		for j, i := range g.at {
 			results[i].shard, results[i].number = g.shard, numbers[j]
+			results[i].encrypted = st.encrypts(numbers[j].Arrival)
 		}
 	}
 	if stored {

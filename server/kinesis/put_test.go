@@ -104,9 +104,7 @@ func TestPutFaults(t *testing.T) {
 // putDirect is PutRecords without JSON, which is slow for what is large.
 func (n *node) putDirect(stream string, entries ...putRecordEntry) error {
 	in := putRecordsInput{target: target{StreamName: &stream}, Records: entries}
-	var v violations
-	in.validate(&v)
-	if err := v.err(); err != nil {
+	if err := n.plans["PutRecords"].validate(&in); err != nil {
 		return err
 	}
 	_, err := n.putRecords(n.ctx, n.world, &in)

@@ -4,9 +4,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
 )
 
 // What clients send is scanned, and scanned as encoding/json decodes it.
@@ -66,7 +69,7 @@ type fataler interface{ Fatalf(string, ...any) }
 
 func sameAsDecoded(t fataler, body []byte, scanned *putRecordsInput) {
 	var decoded putRecordsInput
-	if err := decode(body, &decoded); err != nil {
+	if err := planFor("PutRecords").decode(awswire.JSON, body, &decoded); err != nil {
 		t.Fatalf("scanned, but not decoded: %v: %q", err, body)
 	}
 	if !reflect.DeepEqual(&decoded, scanned) {
@@ -84,6 +87,7 @@ func TestScanLeaves(t *testing.T) {
 		`{"Records":[{"Data":"QUJD` + "\n" + `"}]}`, `{"Records":[{"Data":"QUI\u003d"}]}`,
 		`{"Records":[{"Data":7}]}`, `{"Records":[{"Data":"QQ==","Data":"QQ=="}]}`,
 		`{"Records":[{"PartitionKey":"\""}]}`, `{"Records":[null]}`, `{"Records":{}}`,
+		`{"Records":[{"Data":"+/+="}]}`, `{"Records":[{}` + strings.Repeat(`,{}`, 501) + `]}`,
 	} {
 		if new(putRecordsInput).scan([]byte(body)) {
 			t.Errorf("scanned: %q", body)

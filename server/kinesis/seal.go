@@ -11,9 +11,10 @@ import (
 
 // What a sealed token is; part of what is authenticated, so that none is taken for another.
 const (
-	sealIterator    = 'i'
-	sealShardsPage  = 's'
-	sealStreamsPage = 'l'
+	sealIterator      = 'i'
+	sealShardsPage    = 's'
+	sealStreamsPage   = 'l'
+	sealConsumersPage = 'c'
 )
 
 // sealer makes the opaque tokens that the API hands out and takes back: base64 of AES-256-GCM

@@ -3,7 +3,6 @@ package kinesis
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/limit"
 	"github.com/runnel-stream/runnel/internal/shardlog"
 	"github.com/runnel-stream/runnel/internal/wal"
 )
@@ -27,8 +27,10 @@ type Config struct {
 	// SweepEvery is how often data that has passed its retention period, and what is left of
 	// deleted streams, is removed. Default 1 minute, at least 1 ms.
 	SweepEvery time.Duration
-	Now        func() time.Time // default time.Now
-	Logger     *slog.Logger     // told of sweeps that fail; default slog.Default()
+	// Limits are the limits on throughput and calls, until SetLimits. Default nil: none.
+	Limits *limit.Plan
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // told of failed sweeps and misled clients; default slog.Default()
 }
 
 func (c Config) withDefaults() Config {
@@ -73,6 +75,11 @@ type Service struct {
 	clock     clock
 	sealer    atomic.Pointer[sealer] // nil before Start
 	sweeper   sweeper
+	fanOut    fanOut
+	plans     map[string]*plan         // by operation
+	throttle  atomic.Pointer[throttle] // nil: no limits
+	scaler    scaler
+	hints     hints
 }
 
 var _ awswire.Service = (*Service)(nil)
@@ -87,13 +94,22 @@ func New(cfg Config) (*Service, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
+	plans, err := plans()
+	if err != nil {
+		return nil, err
+	}
 	s := &Service{
+		plans:     plans,
 		cfg:       cfg,
 		log:       cfg.Log,
 		shards:    cfg.Shards,
 		catalogue: newCatalogue(cfg.Shards),
 		clock:     clock{now: cfg.Now},
+		scaler:    scaler{wake: make(chan struct{}, 1)},
 	}
+	s.SetLimits(cfg.Limits)
+	s.fanOut.open()
+	s.catalogue.changed = s.fanOut.changed
 	cfg.Log.Register(wal.KindCatalogue, s.catalogue)
 	return s, nil
 }
@@ -120,6 +136,7 @@ func (s *Service) Start(ctx context.Context) error {
 	}
 	s.sealer.Store(sealer)
 	s.sweeper.start(ctx, s.cfg.SweepEvery, s.sweep)
+	s.scaler.start(ctx, s.scaleOnDemand)
 	return nil
 }
 
@@ -138,9 +155,12 @@ func (s *Service) restoreClock() {
 	}
 }
 
-// Close stops the sweeping. Before Log.Close; calls that are under way end on their own.
+// Close ends the subscriptions and stops the sweeping and scaling. Before Log.Close; calls that
+// are under way end on their own.
 func (s *Service) Close() error {
+	s.fanOut.close()
 	s.sweeper.stop()
+	s.scaler.stop()
 	return nil
 }
 
@@ -149,52 +169,15 @@ func (s *Service) Serve(ctx context.Context, call *awswire.Call) (awswire.Answer
 	if s.sealer.Load() == nil {
 		return awswire.Answer{}, errNotStarted
 	}
-	serve, found := operations[call.Operation]
+	op, found := operations[call.Operation]
 	if !found {
-		return awswire.Answer{}, unknownOperation(call.Operation)
+		return awswire.Answer{}, &awswire.Error{Code: codeUnknown}
 	}
-	return serve(s, ctx, call)
-}
-
-// operation answers the calls of one operation.
-type operation func(s *Service, ctx context.Context, call *awswire.Call) (awswire.Answer, error)
-
-// rawJSON is an answer that its operation has encoded itself.
-type rawJSON []byte
-
-// handle makes an operation of its three steps: decode the members, check their constraints,
-// execute. An answer of nil is an empty body, one of awswire.Events an event stream.
-func handle[In any, P input[In]](
-	execute func(*Service, context.Context, awswire.World, P) (any, error),
-) operation {
-	return func(s *Service, ctx context.Context, call *awswire.Call) (a awswire.Answer, err error) {
-		in := P(new(In))
-		if hot, ok := any(in).(scanned); !ok || !hot.scan(call.Body) {
-			in = P(new(In))
-			if err := decode(call.Body, in); err != nil {
-				return a, err
-			}
-		}
-		var v violations
-		in.validate(&v)
-		if err := v.err(); err != nil {
-			return a, err
-		}
-		out, err := execute(s, ctx, call.World, in)
-		if err != nil {
-			return a, err
-		}
-		switch out := out.(type) {
-		case nil:
-		case awswire.Events:
-			a.Events = out
-		case rawJSON:
-			a.Body = out
-		default:
-			a.Body, err = json.Marshal(out)
-		}
-		return a, err
+	answer, err := op.serve(s, ctx, call)
+	if err != nil {
+		s.hintElsewhere(ctx, call.World, err)
 	}
+	return answer, err
 }
 
 // change runs decide under the catalogue's lock inside wal.Log.Sequence, and returns once what

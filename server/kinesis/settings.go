@@ -2,6 +2,7 @@ package kinesis
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -19,6 +20,7 @@ type settings struct {
 	// Encryption and KeyID are metadata: nothing is encrypted by them.
 	Encryption string   `json:"encryption,omitempty"` // KMS; "": NONE
 	KeyID      string   `json:"keyId,omitempty"`
+	Encrypted  []span   `json:"encrypted,omitempty"`  // when records came to be encrypted ones
 	Monitoring []string `json:"monitoring,omitempty"` // shard level metrics, sorted
 	Warm       int64    `json:"warm,omitempty"`       // MiB/s that the stream is to be ready for
 }
@@ -26,18 +28,22 @@ type settings struct {
 // clone returns a copy that can be changed.
 func (s settings) clone() settings {
 	s.Tags, s.Monitoring = maps.Clone(s.Tags), slices.Clone(s.Monitoring)
+	s.Encrypted = slices.Clone(s.Encrypted)
 	return s
 }
 
 // changeSettings lets decide change a copy of a stream's settings, and keeps it unless decide
-// returns an error. If for the time a change takes the stream is UPDATING, updating is true.
+// returns an error; errUnchanged is answered as success and writes nothing. If for the time a
+// change takes the stream is UPDATING, updating is true.
 func (s *Service) changeSettings(
 	ctx context.Context, world awswire.World, t *target, updating bool,
 	decide func(st *stream, next *settings, now int64) error,
 ) error {
 	return s.changeStream(ctx, world, t, func(tx *wal.Tx, st *stream, now int64) error {
 		next := st.settings.clone()
-		if err := decide(st, &next, now); err != nil {
+		if err := decide(st, &next, now); errors.Is(err, errUnchanged) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 		ch := &change{
@@ -48,4 +54,12 @@ func (s *Service) changeSettings(
 		}
 		return s.catalogue.commit(tx, ch)
 	})
+}
+
+// mustBeActive returns an error unless the stream is ACTIVE.
+func (st *stream) mustBeActive(now int64) error {
+	if status := st.status(now); status != statusActive {
+		return notActive(st, status)
+	}
+	return nil
 }

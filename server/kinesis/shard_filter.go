@@ -17,16 +17,7 @@ const (
 	fromTimestamp   = "FROM_TIMESTAMP"
 )
 
-var filterRule = textRule{max: 1 << 20, values: []string{
-	afterShardID, atTrimHorizon, fromTrimHorizon, atLatest, atTimestamp, fromTimestamp,
-}}
-
 func (f *shardFilter) validate(v *violations) {
-	v.required("shardFilter.type", f.Type, filterRule)
-	v.optional("shardFilter.shardId", f.ShardID, nameRule)
-	if f.Type == nil {
-		return
-	}
 	kind := *f.Type
 	if (f.ShardID != nil) != (kind == afterShardID) {
 		v.fail(invalid("ShardFilter has a ShardId if and only if its Type is %s; it is %s.",

@@ -42,6 +42,8 @@ type stream struct {
 	// Shards are those whose data has not expired, by index, closed ones included.
 	Shards []*shard `json:"shards"`
 	Next   uint32   `json:"next"` // index of the next shard
+	// Consumers are those that are registered, by name, and for a while those that are gone.
+	Consumers []*streamConsumer `json:"consumers,omitempty"`
 
 	routes []*shard // the open shards by hash key: they tile the key space
 }

@@ -43,6 +43,7 @@ func (w *sweeper) stop() {
 // sweep removes what nobody can see any more: streams whose deletion has come to its end,
 // closed shards whose data has expired, and records that have passed the retention period.
 func (s *Service) sweep(ctx context.Context) {
+	s.throttle.Load().sweep(s.clock.read())
 	for _, st := range s.allStreams() {
 		if err := s.sweepStream(ctx, st.key()); err != nil {
 			if ctx.Err() == nil {

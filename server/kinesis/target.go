@@ -13,7 +13,7 @@ type target struct {
 	StreamARN  *string
 }
 
-// validate checks the members, and that one of them is there.
+// validate checks that one of the members is there, and that they do not disagree.
 func (t *target) validate(v *violations) {
 	t.validateOptional(v)
 	if t.StreamName == nil && t.StreamARN == nil {
@@ -22,9 +22,7 @@ func (t *target) validate(v *violations) {
 }
 
 func (t *target) validateOptional(v *violations) {
-	v.optional("streamName", t.StreamName, nameRule)
-	v.optional("streamARN", t.StreamARN, arnRule)
-	if t.StreamName == nil || t.StreamARN == nil || !arnRule.matches(*t.StreamARN) {
+	if t.StreamName == nil || t.StreamARN == nil {
 		return
 	}
 	if _, name := splitARN(*t.StreamARN); name != *t.StreamName {
@@ -45,8 +43,8 @@ func (t *target) name(world awswire.World) (string, error) {
 	return name, nil
 }
 
-// splitARN takes apart an ARN that matches arnPattern. The pattern is AWS's and wide: of what is
-// no ARN after all, the world is none.
+// splitARN takes apart an ARN that matches the model's pattern, which is wide: of what is no ARN
+// after all, the world is none.
 func splitARN(arn string) (awswire.World, string) {
 	head, name, _ := strings.Cut(arn, ":stream/")
 	parts := strings.Split(head, ":") // arn, partition, kinesis, region, account

@@ -1,0 +1,50 @@
+package kinesis
+
+// document is a request's body that is read from front to back: JSON or CBOR, known to be
+// well-formed. Each method takes the next value, of which kind tells what it is.
+type document interface {
+	kind() valueKind
+	skip()
+	boolean() bool
+	text() (string, error)
+	// blob returns bytes that are the caller's to keep.
+	blob() ([]byte, error)
+	// number is ±Inf if it is too large to be told.
+	number() (float64, error)
+	// time returns ms since 1970.
+	time() (int64, error)
+	list(element func() error) error
+	// object calls member with each name, which takes the value; name is valid until then.
+	object(member func(name []byte) error) error
+}
+
+// valueKind is what a value of a document is.
+type valueKind uint8
+
+const (
+	nullValue valueKind = iota
+	booleanValue
+	numberValue
+	textValue
+	bytesValue // of CBOR
+	listValue
+	objectValue
+	otherValue // of CBOR: what no shape of the model can be
+)
+
+// javaClass is how AWS's messages name a scalar (kinesalite's test/helpers.js; that of bytes
+// and of others is a guess).
+func (k valueKind) javaClass() string {
+	switch k {
+	case booleanValue:
+		return "java.lang.Boolean"
+	case numberValue:
+		return "com.amazon.coral.value.json.numbers.TruncatingBigNumber"
+	case textValue:
+		return "java.lang.String"
+	case bytesValue:
+		return "java.nio.HeapByteBuffer"
+	default:
+		return "java.lang.Object"
+	}
+}

@@ -1,0 +1,265 @@
+package kinesis
+
+import (
+	"encoding/binary"
+	"math"
+	"unicode/utf8"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// cborDocument reads a CBOR item (RFC 8949) that cbor.Wellformed has seen, which also bounds
+// its depth and its counts: it looks for the ends of items and for nothing else.
+//
+// What clients send (the SDKs for Java): maps and lists of definite and indefinite length,
+// blobs as byte strings, timestamps as tag 1 with whole milliseconds.
+type cborDocument struct {
+	rest []byte
+	data []byte // where blobs go; large enough for all of the document's
+}
+
+func newCBORDocument(body []byte) (*cborDocument, error) {
+	if err := cbor.Wellformed(body); err != nil {
+		return nil, memberError("the request's body is not a CBOR document: " + err.Error())
+	}
+	return &cborDocument{rest: body}, nil
+}
+
+// The major types.
+const (
+	cborUnsigned = iota
+	cborNegative
+	cborBytes
+	cborText
+	cborArray
+	cborMap
+	cborTag
+	cborSimple
+)
+
+// Additional information and simple values.
+const (
+	cborFalse      = 20
+	cborTrue       = 21
+	cborNull       = 22
+	cborUndefined  = 23
+	cborHalf       = 25
+	cborSingle     = 26
+	cborDouble     = 27
+	cborIndefinite = 31
+	cborBreak      = 0xff
+)
+
+// major returns the type of what is next. Tags are taken: of what they mark, the kind of the
+// item that follows decides.
+func (d *cborDocument) major() (major, info byte) {
+	for d.rest[0]>>5 == cborTag {
+		d.head()
+	}
+	return d.rest[0] >> 5, d.rest[0] & 31
+}
+
+// head takes an item's head and returns its argument: a value or a length.
+func (d *cborDocument) head() (info byte, argument uint64) {
+	info = d.rest[0] & 31
+	d.rest = d.rest[1:]
+	switch {
+	case info < 24:
+		return info, uint64(info)
+	case info == cborIndefinite:
+		return info, 0
+	}
+	size := 1 << (info - 24)
+	var wide [8]byte
+	copy(wide[8-size:], d.rest[:size])
+	d.rest = d.rest[size:]
+	return info, binary.BigEndian.Uint64(wide[:])
+}
+
+// kind implements document.
+func (d *cborDocument) kind() valueKind {
+	major, info := d.major()
+	switch major {
+	case cborUnsigned, cborNegative:
+		return numberValue
+	case cborBytes:
+		return bytesValue
+	case cborText:
+		return textValue
+	case cborArray:
+		return listValue
+	case cborMap:
+		return objectValue
+	}
+	switch info {
+	case cborFalse, cborTrue:
+		return booleanValue
+	case cborNull, cborUndefined:
+		return nullValue
+	case cborHalf, cborSingle, cborDouble:
+		return numberValue
+	default:
+		return otherValue
+	}
+}
+
+// skip implements document.
+func (d *cborDocument) skip() {
+	switch major, _ := d.major(); major {
+	case cborBytes, cborText:
+		d.string(func([]byte) {})
+	case cborArray:
+		_ = d.items(func() error { d.skip(); return nil })
+	case cborMap:
+		_ = d.items(func() error { d.skip(); d.skip(); return nil })
+	default:
+		d.head()
+	}
+}
+
+// items calls take for each element of an array or each pair of a map.
+func (d *cborDocument) items(take func() error) error {
+	info, left := d.head()
+	for {
+		if info == cborIndefinite && d.rest[0] == cborBreak {
+			d.rest = d.rest[1:]
+			return nil
+		}
+		if info != cborIndefinite {
+			if left == 0 {
+				return nil
+			}
+			left--
+		}
+		if err := take(); err != nil {
+			return err
+		}
+	}
+}
+
+// string takes a byte or text string, in its pieces.
+func (d *cborDocument) string(piece func([]byte)) {
+	take := func() error {
+		_, n := d.head()
+		piece(d.rest[:n])
+		d.rest = d.rest[n:]
+		return nil
+	}
+	if d.rest[0]&31 == cborIndefinite {
+		_ = d.items(take)
+	} else {
+		_ = take()
+	}
+}
+
+// bytes takes a string that is mostly in one piece. It is valid as long as the body.
+func (d *cborDocument) bytes() []byte {
+	var all []byte
+	pieces := 0
+	d.string(func(piece []byte) {
+		if pieces++; pieces == 1 {
+			all = piece[:len(piece):len(piece)]
+		} else {
+			all = append(all, piece...)
+		}
+	})
+	return all
+}
+
+// boolean implements document.
+func (d *cborDocument) boolean() bool {
+	info, _ := d.head()
+	return info == cborTrue
+}
+
+// text implements document.
+func (d *cborDocument) text() (string, error) {
+	text := d.bytes()
+	if !utf8.Valid(text) {
+		return "", memberError("the request's body has a text that is not UTF-8")
+	}
+	return string(text), nil
+}
+
+// blob implements document: a byte string, or base64 as in JSON (a guess: no SDK sends it).
+func (d *cborDocument) blob() ([]byte, error) {
+	if major, _ := d.major(); major == cborText {
+		return fromBase64(d.bytes())
+	}
+	if d.data == nil { // all strings of the rest together are no larger
+		d.data = make([]byte, 0, len(d.rest))
+	}
+	from := len(d.data)
+	d.string(func(piece []byte) { d.data = append(d.data, piece...) })
+	return d.data[from:len(d.data):len(d.data)], nil
+}
+
+// number implements document.
+func (d *cborDocument) number() (float64, error) {
+	major, _ := d.major()
+	info, argument := d.head()
+	switch major {
+	case cborUnsigned:
+		return float64(argument), nil
+	case cborNegative:
+		return -1 - float64(argument), nil
+	}
+	number := float(info, argument)
+	if math.IsNaN(number) {
+		return 0, memberError("NaN can not be converted to an Integer")
+	}
+	return number, nil
+}
+
+// float makes a number of the bits of a half, single or double.
+func float(info byte, bits uint64) float64 {
+	switch info {
+	case cborDouble:
+		return math.Float64frombits(bits)
+	case cborSingle:
+		return float64(math.Float32frombits(uint32(bits)))
+	}
+	sign, exponent, fraction := 1-2*float64(bits>>15), int(bits>>10&31), float64(bits&1023)
+	switch exponent {
+	case 0:
+		return sign * math.Ldexp(fraction, -24)
+	case 31:
+		if fraction == 0 {
+			return math.Inf(int(sign))
+		}
+		return math.NaN()
+	default:
+		return sign * math.Ldexp(1024+fraction, exponent-25)
+	}
+}
+
+// time implements document. A whole number is milliseconds, as all SDKs send it; a fraction is
+// seconds, as RFC 8949 has it (a guess: no SDK sends it).
+func (d *cborDocument) time() (int64, error) {
+	major, _ := d.major()
+	number, err := d.number()
+	if err == nil && major != cborSimple {
+		number /= 1000
+	}
+	if err != nil {
+		return 0, err
+	}
+	return toMillis(number)
+}
+
+// list implements document.
+func (d *cborDocument) list(element func() error) error {
+	d.major()
+	return d.items(element)
+}
+
+// object implements document.
+func (d *cborDocument) object(member func(name []byte) error) error {
+	d.major()
+	return d.items(func() error {
+		if d.kind() != textValue {
+			return memberError("the request's body has a map with a key that is not a text")
+		}
+		return member(d.bytes())
+	})
+}

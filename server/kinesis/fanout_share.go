@@ -1,0 +1,42 @@
+package kinesis
+
+import "sync/atomic"
+
+// shardFan is what the subscriptions to one shard have in common: the last event at its tip.
+// A record that arrives wakes them all, and the first that has read and encoded it does so for
+// all: twenty consumers then cost little more than one.
+type shardFan struct {
+	subscribers atomic.Int32
+	last        atomic.Pointer[sharedEvent]
+}
+
+// sharedEvent is an event with the records [from, to), where to was the shard's tip. Nobody
+// changes it.
+type sharedEvent struct {
+	from, to uint64
+	stream   *stream // as it was: its settings show in the records
+	payload  []byte
+	bytes    int // of data and partition keys
+}
+
+// maxShared is the longest payload that is shared, so that a shard keeps no more than that.
+const maxShared = 256 << 10
+
+// find returns the event, or nil.
+func (f *shardFan) find(from, to uint64, st *stream) *sharedEvent {
+	e := f.last.Load()
+	if e == nil || e.from != from || e.to != to || e.stream != st {
+		return nil
+	}
+	return e
+}
+
+// shared reports whether there is somebody to share with.
+func (f *shardFan) shared() bool { return f.subscribers.Load() > 1 }
+
+// keep keeps an event for the others. The payload must not be changed afterwards.
+func (f *shardFan) keep(e sharedEvent) {
+	if len(e.payload) <= maxShared {
+		f.last.Store(&e)
+	}
+}

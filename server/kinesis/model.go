@@ -1,0 +1,94 @@
+package kinesis
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+//go:generate go run modelgen.go service-2.json
+
+// shapeKind is what a shape of the model is.
+type shapeKind uint8
+
+const (
+	textShape shapeKind = iota + 1
+	integerShape
+	booleanShape
+	timestampShape
+	blobShape
+	listShape
+	mapShape
+	structureShape
+)
+
+// shape is one shape of the service model: a kind of value and its constraints. The table of
+// them, model_table.go, is generated.
+type shape struct {
+	kind     shapeKind
+	min, max *int64   // of a number, of a text's characters, a blob's bytes, a list's elements, …
+	pattern  string   // that a whole text matches; "": any
+	values   []string // that a text can have; nil: any
+	key      string   // the shape of a map's keys
+	element  string   // the shape of a list's elements or a map's values
+	members  []member // of a structure, in the order of checking
+}
+
+// member is a member of a structure.
+type member struct {
+	name     string
+	shape    string
+	required bool
+}
+
+// bound is one of a shape.
+func bound(n int64) *int64 { return &n }
+
+// ignoredMember is in every input, "reserved for future use": it is taken and not looked at.
+const ignoredMember = "StreamId"
+
+// matcher makes a function of a pattern, which is for the whole of a text. The two patterns of
+// the hot calls are written out.
+func matcher(pattern string) func(string) bool {
+	switch pattern {
+	case "":
+		return nil
+	case "[a-zA-Z0-9_.-]+":
+		return isName
+	}
+	var more int
+	if n, _ := fmt.Sscanf(pattern, `0|([1-9]\d{0,%d})`, &more); n == 1 {
+		return func(s string) bool { return isDecimal(s, more+1) }
+	}
+	return regexp.MustCompile("^(?:" + pattern + ")$").MatchString
+}
+
+// isName reports whether s has only the characters of a name.
+func isName(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9',
+			c == '_', c == '.', c == '-':
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isDecimal reports whether s is a decimal integer of at most that many digits, without leading
+// zeros.
+func isDecimal(s string, digits int) bool {
+	if s == "" || len(s) > digits || (s[0] == '0' && len(s) > 1) {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// label is a member's name as messages have it: "streamName".
+func label(name string) string { return strings.ToLower(name[:1]) + name[1:] }

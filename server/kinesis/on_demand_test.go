@@ -1,0 +1,135 @@
+package kinesis
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// load puts so many records a second into the i-th of 64 equal ranges, for some seconds.
+func (n *node) load(stream string, i, perSecond, seconds int) {
+	n.t.Helper()
+	records := make([]m, perSecond)
+	for j := range records {
+		records[j] = record(i, 64, 10)
+	}
+	for range seconds {
+		n.call("PutRecords", m{"StreamName": stream, "Records": records})
+		time.Sleep(time.Second)
+		synctest.Wait()
+	}
+}
+
+func (n *node) createOnDemand(name string) {
+	n.call("CreateStream", m{"StreamName": name, "StreamModeDetails": m{"StreamMode": modeOnDemand}})
+}
+
+// A shard of an on-demand stream that is written at more than half of its limits is split, and
+// its half again; one at less than half is not, nor one of a provisioned stream.
+func TestOnDemandScalesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, withLimits(t, "write-records=100"))
+		defer n.stop()
+		n.createOnDemand("any")
+		n.create("fixed", 4)
+		n.load("fixed", 0, 90, 10)
+		n.load("any", 0, 50, 10)
+		if a, b := len(n.openRanges("any")), len(n.openRanges("fixed")); a != 4 || b != 4 {
+			t.Fatalf("there are %d and %d shards, want 4", a, b)
+		}
+		n.load("any", 0, 51, busySeconds)
+		if got := len(n.openRanges("any")); got != 4 {
+			t.Fatalf("there are %d shards after %d seconds", got, busySeconds)
+		}
+		n.load("any", 0, 51, 1)
+		if got := len(n.openRanges("any")); got != 5 {
+			t.Fatalf("there are %d shards, want 5", got)
+		}
+		quarter := keyspace.Uniform(4)[0]
+		if first := n.openRanges("any")[0]; first.End.Add(keyspace.Key{Lo: 1}) != quarter.Middle() {
+			t.Errorf("the first shard has %v, want a half of %v", first, quarter)
+		}
+		n.load("any", 0, 300, busySeconds+1) // refused ones count
+		if got := len(n.openRanges("any")); got != 6 {
+			t.Fatalf("there are %d shards, want 6", got)
+		}
+		checkShape(t, n.list("any"))
+		n.SetLimits(nil)
+		n.load("any", 0, 300, 2*busySeconds)
+		if got := len(n.openRanges("any")); got != 6 {
+			t.Fatalf("there are %d shards without limits", got)
+		}
+	})
+}
+
+// A pause ends the row of busy seconds.
+func TestOnDemandPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, withLimits(t, "write-bytes=1000"))
+		defer n.stop()
+		n.createOnDemand("any")
+		for range 4 {
+			n.load("any", 0, 60, busySeconds-1) // of 10 bytes each
+			time.Sleep(2 * time.Second)
+		}
+		if got := len(n.openRanges("any")); got != 4 {
+			t.Fatalf("there are %d shards", got)
+		}
+		n.load("any", 0, 60, busySeconds+1)
+		if got := len(n.openRanges("any")); got != 5 {
+			t.Fatalf("there are %d shards without a pause, want 5", got)
+		}
+	})
+}
+
+// Splits end at the most that AWS allows, and at shards that are narrow: what makes such a one
+// hot is a few keys.
+func TestSplitHot(t *testing.T) {
+	st := &stream{World: here, Name: "any", Created: 7, settings: settings{Mode: modeOnDemand}}
+	for i, r := range keyspace.Uniform(4) {
+		st.Shards = append(st.Shards, &shard{Index: uint32(i), Log: 1, Range: r})
+	}
+	if err := st.index(); err != nil {
+		t.Fatal(err)
+	}
+	var hot []shardKey
+	for i := range 4 {
+		hot = append(hot, shardKey{here, "any", 7, uint32(i)})
+	}
+	for _, c := range []struct {
+		hot        []shardKey
+		most, want int
+	}{
+		{hot, 200, 4},
+		{hot[1:2], 200, 1},
+		{hot, 6, 2},
+		{hot, 4, 0},
+		{[]shardKey{{here, "any", 8, 1}, {here, "any", 7, 9}}, 200, 0},
+	} {
+		if steps := splitHot(st, c.hot, c.most); len(steps) != c.want {
+			t.Errorf("%d hot shards of at most %d: %d splits, want %d",
+				len(c.hot), c.most, len(steps), c.want)
+		}
+	}
+	// One key alone: the shard around it halves until it is narrow, and no further.
+	ranges := []keyspace.Range{keyspace.All}
+	for range 20 {
+		st := &stream{World: here, Name: "any", Created: 7}
+		for i, r := range ranges {
+			st.Shards = append(st.Shards, &shard{Index: uint32(i), Log: 1, Range: r})
+		}
+		if err := st.index(); err != nil {
+			t.Fatal(err)
+		}
+		key := shardKey{here, "any", 7, st.route(keyspace.Key{}).Index}
+		ranges, _ = take(t, ranges, splitHot(st, []shardKey{key}, 200))
+	}
+	if len(ranges) != 10 {
+		t.Errorf("one hot key makes %d shards", len(ranges))
+	}
+	if a, b := maxOnDemandShards("us-east-1"), maxOnDemandShards("eu-central-1"); a != 10_000 || b != 200 {
+		t.Errorf("the most are %d and %d", a, b)
+	}
+}

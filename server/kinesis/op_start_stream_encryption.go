@@ -1,0 +1,28 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+)
+
+// startStreamEncryption notes that an ACTIVE stream is encrypted, and with which key; with
+// another one than before it only changes the key. The stream is UPDATING for the stream
+// delay, and records that arrive after it are told to be encrypted. None of them is: see
+// encryption.go.
+func (s *Service) startStreamEncryption(
+	ctx context.Context, world awswire.World, in *encryptionInput,
+) (any, error) {
+	return nil, s.changeSettings(ctx, world, &in.target, true, func(
+		st *stream, next *settings, now int64,
+	) error {
+		if err := st.mustBeActive(now); err != nil {
+			return err
+		}
+		if err := checkKeyID(*in.KeyID); err != nil {
+			return err
+		}
+		next.encrypt(*in.KeyID, s.until(now), st.horizon(now))
+		return nil
+	})
+}

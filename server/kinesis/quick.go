@@ -1,0 +1,72 @@
+package kinesis
+
+import "strings"
+
+// The hot inputs tell by themselves that they are fine: walking through 500 records with
+// reflection takes as long as decoding them. What is fine here breaks no constraint of the
+// model; TestQuick and FuzzQuick hold the two together.
+
+// The model's bounds, as TestQuick finds them there.
+const (
+	maxPutRecords   = 500
+	maxData         = 10 << 20 // bytes
+	maxPartitionKey = 256      // characters; bytes here, which are no fewer
+	maxHashKey      = 39       // digits
+	maxName         = 128
+	maxARN          = 2048
+	maxIterator     = 512
+)
+
+// fine implements quick.
+func (in *putRecordsInput) fine() bool {
+	if len(in.Records) < 1 || len(in.Records) > maxPutRecords {
+		return false
+	}
+	for i := range in.Records {
+		if !in.Records[i].fineRecord() {
+			return false
+		}
+	}
+	return in.fineTarget()
+}
+
+// fine implements quick.
+func (in *putRecordInput) fine() bool {
+	return in.fineRecord() && in.SequenceNumberForOrdering == nil && in.fineTarget()
+}
+
+// fine implements quick.
+func (in *getRecordsInput) fine() bool {
+	return fineText(in.ShardIterator, maxIterator) && in.ShardIterator != nil &&
+		(in.Limit == nil || *in.Limit >= 1 && *in.Limit <= maxGetRecords) && fineARN(in.StreamARN)
+}
+
+func (e *putRecordEntry) fineRecord() bool {
+	return e.Data != nil && len(e.Data) <= maxData &&
+		e.PartitionKey != nil && fineText(e.PartitionKey, maxPartitionKey) &&
+		(e.ExplicitHashKey == nil || isDecimal(*e.ExplicitHashKey, maxHashKey))
+}
+
+func (t *target) fineTarget() bool {
+	return (t.StreamName == nil || len(*t.StreamName) <= maxName && isName(*t.StreamName)) &&
+		fineARN(t.StreamARN)
+}
+
+func fineText(text *string, limit int) bool {
+	return text == nil || len(*text) >= 1 && len(*text) <= limit
+}
+
+// fineARN knows the ARN of a stream as AWS writes it: "arn:aws:kinesis:R:A:stream/S".
+func fineARN(arn *string) bool {
+	if arn == nil {
+		return true
+	}
+	parts := strings.SplitN(*arn, ":", 6)
+	if len(*arn) > maxARN || len(parts) != 6 {
+		return false
+	}
+	name, isStream := strings.CutPrefix(parts[5], "stream/")
+	return parts[0] == "arn" && parts[1] == "aws" && parts[2] == "kinesis" && isName(parts[3]) &&
+		len(parts[4]) == 12 && strings.Trim(parts[4], "0123456789") == "" &&
+		isStream && isName(name)
+}

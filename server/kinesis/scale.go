@@ -1,0 +1,134 @@
+package kinesis
+
+import (
+	"fmt"
+
+	"github.com/runnel-stream/runnel/internal/shardlog"
+	"github.com/runnel-stream/runnel/internal/wal"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// reshardStep is a split or a merge of a scaling: shards close, and others open in their place.
+type reshardStep struct {
+	Close []uint32 `json:"close"`
+	Open  []*shard `json:"open"`
+}
+
+// scale takes all the steps of a plan for the stream's open shards, as one frame: whatever the
+// moment of a crash, all of it is there or nothing. What one step opens and another closes is a
+// shard of its own, without records, as AWS says of UpdateShardCount: "This can cause
+// short-lived shards to be created." The stream is UPDATING until the time.
+func (c *catalogue) scale(tx *wal.Tx, st *stream, steps []scaleStep, now, until int64) error {
+	pieces := append(make([]*shard, 0, len(st.routes)+2*len(steps)), st.routes...)
+	open := len(pieces)
+	ch := &change{Op: changeScale, At: now, World: &st.World, Name: st.Name, Until: until}
+	next := c.newChildren(st, now)
+	for _, step := range steps {
+		parents := make([]*shard, len(step.from))
+		for i, piece := range step.from {
+			parents[i] = pieces[piece]
+		}
+		ids, children := next.of(parents, step.to)
+		ch.Steps = append(ch.Steps, reshardStep{Close: ids, Open: children})
+		pieces = append(pieces, children...)
+		open += len(children) - len(parents)
+	}
+	if err := mayOpen(st, next.index, open); err != nil {
+		return err
+	}
+	return c.commit(tx, ch)
+}
+
+// mayOpen returns an error unless a stream can have so many open shards, the next id after
+// them being next.
+func mayOpen(st *stream, next int64, open int) error {
+	if next-1 > maxShard {
+		return fail(codeLimit, "Stream %s under account %s has used up its shard ids.",
+			st.Name, st.World.Account)
+	}
+	if open > maxShards {
+		return fail(codeLimit, "A stream can have %d open shards at most, not %d.", maxShards, open)
+	}
+	return nil
+}
+
+// children makes the shards of a resharding, one after the other.
+type children struct {
+	index int64 // of the next one
+	log   shardlog.ID
+	now   int64
+}
+
+func (c *catalogue) newChildren(st *stream, now int64) *children {
+	return &children{index: int64(st.Next), log: c.state.NextLog, now: now}
+}
+
+// of returns the parents' indexes and new shards over the ranges in their place.
+//
+// The children are created in the second after now and after every parent's creation: numbers
+// order by the shard's creation, and two reshardings within a second would otherwise give a
+// grandchild numbers below its parent's.
+func (c *children) of(parents []*shard, ranges []keyspace.Range) (ids []uint32, open []*shard) {
+	created := c.now / 1000
+	for _, parent := range parents {
+		created = max(created, parent.Created)
+		ids = append(ids, parent.Index)
+	}
+	for _, r := range ranges {
+		open = append(open, &shard{
+			Index:   uint32(c.index),
+			Log:     c.log,
+			Range:   r,
+			Created: created + 1,
+			Opened:  c.now,
+			Parents: ids,
+		})
+		c.index++
+		c.log++
+	}
+	return ids, open
+}
+
+// applySteps closes the parents of every step before it opens the children, and publishes all
+// of it at once.
+func (c *catalogue) applySteps(
+	st *stream, ch *change, steps []reshardStep,
+) (later publications, err error) {
+	next := st.copy()
+	for _, step := range steps {
+		for _, index := range step.Close {
+			at := next.position(index)
+			if at < 0 || !next.Shards[at].open() {
+				return nil, fmt.Errorf("%w: shard %d is not open", errChange, index)
+			}
+			closed := *next.Shards[at]
+			closed.Closed = ch.At
+			next.Shards[at] = &closed
+		}
+		for _, sh := range step.Open {
+			if sh == nil {
+				return nil, fmt.Errorf("%w: a shard is missing", errChange)
+			}
+		}
+		next.Shards = append(next.Shards, step.Open...)
+		next.Next += uint32(len(step.Open))
+	}
+	next.Phase, next.Until = statusUpdating, ch.Until
+	if err := checkShards(next.Shards); err != nil {
+		return nil, err
+	}
+	if err := next.index(); err != nil {
+		return nil, err
+	}
+	for _, step := range steps {
+		for _, index := range step.Close {
+			later = append(later, c.store.Seal(next.Shards[next.position(index)].Log))
+		}
+		for _, sh := range step.Open {
+			c.store.Create(sh.Log)
+			c.state.NextLog = max(c.state.NextLog, sh.Log+1)
+		}
+	}
+	c.streams[st.key()] = next
+	return later, nil
+}

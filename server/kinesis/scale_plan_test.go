@@ -1,0 +1,181 @@
+package kinesis
+
+import (
+	"fmt"
+	"math/bits"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// uneven draws ranges that tile the key space, and may be as narrow as one key.
+func uneven(t *rapid.T) []keyspace.Range {
+	ranges := []keyspace.Range{keyspace.All}
+	if rapid.Bool().Draw(t, "from equal ones") {
+		ranges = keyspace.Uniform(rapid.IntRange(1, 40).Draw(t, "equal"))
+	}
+	for range rapid.IntRange(0, 30).Draw(t, "cuts") {
+		i := rapid.IntRange(0, len(ranges)-1).Draw(t, "cut")
+		r := ranges[i]
+		at := keyspace.Key{Hi: rapid.Uint64().Draw(t, "hi"), Lo: rapid.Uint64().Draw(t, "lo")}
+		switch rapid.IntRange(0, 2).Draw(t, "where") {
+		case 0: // at the edge
+			at = r.Start.Add(keyspace.Key{Lo: rapid.Uint64Range(1, 2*nearEnough).Draw(t, "off")})
+		case 1:
+			at = r.Middle()
+		}
+		if r.Start.Less(at) && !r.End.Less(at) {
+			low, high := r.SplitAt(at)
+			ranges = append(ranges[:i], append([]keyspace.Range{low, high}, ranges[i+1:]...)...)
+		}
+	}
+	return ranges
+}
+
+// take takes the steps, of which each must be a legal split or merge of pieces that are there,
+// and returns the ranges that are left, by hash key, with how deep each is below the first.
+func take(t rapidOrTesting, open []keyspace.Range, steps []scaleStep) ([]keyspace.Range, []int) {
+	t.Helper()
+	pieces := append([]keyspace.Range{}, open...)
+	depth := append([]int{}, make([]int, len(pieces))...)
+	gone := append([]bool{}, make([]bool, len(pieces))...)
+	for i, s := range steps {
+		deepest := 0
+		for _, piece := range s.from {
+			if piece < 0 || piece >= len(pieces) || gone[piece] {
+				t.Fatalf("step %d: piece %d is not there", i, piece)
+			}
+			gone[piece] = true
+			deepest = max(deepest, depth[piece])
+		}
+		switch {
+		case len(s.from) == 1 && len(s.to) == 2:
+			parent, at := pieces[s.from[0]], s.to[1].Start
+			low, high := parent.SplitAt(at)
+			if s.to[0] != low || s.to[1] != high {
+				t.Fatalf("step %d: %v is no split of %v", i, s.to, parent)
+			}
+			if !parent.Start.Add(keyspace.Key{Lo: 1}).Less(at) || !at.Less(parent.End) {
+				t.Fatalf("step %d: SplitShard would refuse to split %v at %v", i, parent, at)
+			}
+		case len(s.from) == 2 && len(s.to) == 1:
+			a, b := pieces[s.from[0]], pieces[s.from[1]]
+			if !a.Adjacent(b) || a.Join(b) != s.to[0] {
+				t.Fatalf("step %d: %v is no merge of %v and %v", i, s.to, a, b)
+			}
+		default:
+			t.Fatalf("step %d is neither a split nor a merge: %v", i, s)
+		}
+		for _, r := range s.to {
+			pieces, depth, gone = append(pieces, r), append(depth, deepest+1), append(gone, false)
+		}
+	}
+	var left []keyspace.Range
+	var levels []int
+	for start := (keyspace.Key{}); ; {
+		at := -1
+		for i, r := range pieces {
+			if !gone[i] && r.Start == start {
+				at = i
+			}
+		}
+		if at < 0 {
+			t.Fatalf("nothing starts at %v", start)
+		}
+		left, levels = append(left, pieces[at]), append(levels, depth[at])
+		if pieces[at].End == keyspace.Max {
+			return left, levels
+		}
+		start = pieces[at].End.Add(keyspace.Key{Lo: 1})
+	}
+}
+
+type rapidOrTesting interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// equal reports whether the ranges are the n equal ones, as near as they have to be.
+func equal(ranges []keyspace.Range, n int) bool {
+	want := keyspace.Uniform(n)
+	if len(ranges) != n || keyspace.Tiles(ranges) != nil {
+		return false
+	}
+	for i, r := range ranges {
+		if (keyspace.Key{Lo: nearEnough}).Less(distance(r.Start, want[i].Start)) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestPlanScale(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		open := uneven(t)
+		n := rapid.IntRange(1, 100).Draw(t, "n")
+		steps := planScale(open, n)
+		left, levels := take(t, open, steps)
+		if !equal(left, n) {
+			t.Fatalf("%v became %v, want %d equal ranges", open, left, n)
+		}
+		// Every step moves one bound: there cannot be fewer.
+		kept := 0
+		for _, r := range left[1:] {
+			for _, old := range open[1:] {
+				if old.Start == r.Start {
+					kept++
+				}
+			}
+		}
+		if want := n - 1 - kept + len(open) - 1 - kept; len(steps) != want {
+			t.Fatalf("%v to %d in %d steps, want %d", open, n, len(steps), want)
+		}
+		// The tree is balanced: as deep as a split into all and a merge of all.
+		most := bits.Len(uint(n)) + bits.Len(uint(len(open)+n))
+		for i, level := range levels {
+			if level > most {
+				t.Fatalf("%v is %d steps below the first, %d are enough", left[i], level, most)
+			}
+		}
+		if again := planScale(left, n); len(again) != 0 {
+			t.Fatalf("equal ranges take %v to become equal", again)
+		}
+	})
+}
+
+// Doubling is n splits and halving n merges, whatever n; and what was not a power of two does
+// not drift.
+func TestPlanScaleDoubles(t *testing.T) {
+	for n := 1; n <= 130; n++ {
+		ranges := keyspace.Uniform(n)
+		for _, to := range []int{2 * n, n, 2 * n, 4 * n, 8 * n, 4 * n, 2 * n, n} {
+			splits, merges := max(0, to-len(ranges)), max(0, len(ranges)-to)
+			steps := planScale(ranges, to)
+			if len(steps) != splits+merges {
+				t.Fatalf("%d to %d in %d steps", len(ranges), to, len(steps))
+			}
+			if ranges, _ = take(t, ranges, steps); !equal(ranges, to) {
+				t.Fatalf("%d became %v", n, ranges)
+			}
+		}
+	}
+	// With powers of two the bounds are CreateStream's to the key.
+	left, _ := take(t, keyspace.Uniform(4), planScale(keyspace.Uniform(4), 8))
+	if fmt.Sprint(left) != fmt.Sprint(keyspace.Uniform(8)) {
+		t.Errorf("4 to 8 is %v", left)
+	}
+}
+
+func TestPlanScaleLarge(t *testing.T) {
+	ranges := keyspace.Uniform(6000)
+	steps := planScale(ranges, maxShards)
+	pieces := len(ranges)
+	for _, s := range steps {
+		pieces += len(s.to) - len(s.from)
+	}
+	if pieces != maxShards {
+		t.Errorf("6000 became %d", pieces)
+	}
+}
