@@ -20,8 +20,8 @@ const module = "github.com/runnel-stream/runnel"
 // the rows above its own. Siblings in a row are strangers. "." is package runnel itself.
 var layers = [][]string{
 	{
-		"keyspace", "internal/vfs", "internal/awswire", "internal/fault", "internal/awsclient",
-		"internal/ndjson",
+		"keyspace", "internal/vfs", "internal/awswire", "internal/fault", "internal/limit",
+		"internal/awsclient", "internal/ndjson", "internal/localca",
 	},
 	{"."},
 	{"aggregate", "lease", "sink", "internal/wal", "internal/shardmap"},
@@ -42,6 +42,7 @@ var (
 	serverHalf = []string{
 		"server", "server/kinesis", "server/dynamo", "server/cloudwatch",
 		"internal/wal", "internal/shardlog", "internal/itemstore", "internal/awswire",
+		"internal/limit", "internal/localca",
 	}
 	clientHalf = []string{
 		"producer", "consumer", "reshard", "lease", "lease/leasetest", "outbox",

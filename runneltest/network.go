@@ -18,7 +18,10 @@ type network struct {
 	live *cutListener
 }
 
-const memoryAddr = "runnel.localhost:80"
+const (
+	memoryHost = "runnel.localhost"
+	memoryAddr = memoryHost + ":80"
+)
 
 // listen opens the address, for the first time or again.
 func (n *network) listen(ctx context.Context) (net.Listener, error) {

@@ -6,7 +6,10 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/limit"
+	"github.com/runnel-stream/runnel/internal/localca"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -14,11 +17,17 @@ import (
 // Option changes a Server.
 type Option func(*settings) error
 
+// memoryLogFile is Config.LogFileSize in memory: a test's server starts, and restarts, with so
+// much to allocate and to look through.
+const memoryLogFile = 1 << 20
+
 type settings struct {
 	server    server.Config
 	network   network
 	crashable bool
 	random    *rand.Rand
+	authority *localca.Authority // nil without WithTLS
+	keys      []awswire.Key      // of WithCredentials
 }
 
 func newSettings(options []Option) (*settings, error) {
@@ -32,6 +41,9 @@ func newSettings(options []Option) (*settings, error) {
 	if s.server.Faults == nil {
 		s.server.Faults = new(fault.Injector)
 	}
+	if err := s.secure(); err != nil {
+		return nil, err
+	}
 	switch {
 	case s.crashable && s.server.Dir != "":
 		return nil, fmt.Errorf("runneltest: WithCrashes is a disk in memory: it excludes WithDir")
@@ -39,6 +51,9 @@ func newSettings(options []Option) (*settings, error) {
 		s.server.FS = vfs.NewCrashable()
 	case s.server.Dir == "":
 		s.server.FS = vfs.NewMem()
+	}
+	if s.server.Dir == "" {
+		s.server.LogFileSize = memoryLogFile
 	}
 	return s, nil
 }
@@ -60,6 +75,20 @@ func WithFaults(spec string) Option {
 			return err
 		}
 		s.server.Faults = plan.Injector()
+		return nil
+	}
+}
+
+// WithLimits limits throughput and calls, as `runnel serve --limits` does; docs/limits.md has
+// the language. Examples: "aws", "aws,write-records=100", "orders/write-bytes=64KiB". Default:
+// no limits.
+func WithLimits(spec string) Option {
+	return func(s *settings) error {
+		plan, err := limit.Parse(spec)
+		if err != nil {
+			return err
+		}
+		s.server.Limits = plan
 		return nil
 	}
 }

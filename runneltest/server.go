@@ -24,6 +24,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/localca"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -33,12 +34,13 @@ const closeTimeout = 30 * time.Second
 
 // Server is a running server. Its methods are safe for concurrent use.
 type Server struct {
-	cfg     server.Config
-	network *network
-	random  *rand.Rand // of crashes; nil without WithCrashes
-	aws     aws.Config
-	kinesis *kinesis.Client
-	tables  *dynamodb.Client
+	cfg       server.Config
+	network   *network
+	random    *rand.Rand         // of crashes; nil without WithCrashes
+	authority *localca.Authority // nil without WithTLS
+	aws       aws.Config
+	kinesis   *kinesis.Client
+	tables    *dynamodb.Client
 
 	// turn holds the token of whoever kills, restarts or closes the server, and so uses the
 	// fields below: a channel and no mutex, since it is held while connections end, which in a
@@ -83,16 +85,22 @@ func Start(ctx context.Context, options ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	clientOptions, err := settings.clientOptions()
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
 		cfg: settings.server, network: &settings.network, random: settings.random,
-		turn: make(chan struct{}, 1),
+		authority: settings.authority,
+		turn:      make(chan struct{}, 1),
 	}
 	life, err := s.start(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s.running = life
-	s.aws = awsclient.ForServer(s.Endpoint(), s.cfg.Account, s.region(), s.network.dial)
+	s.aws = awsclient.ForServer(s.Endpoint(), s.cfg.Account, s.region(), s.network.dial,
+		clientOptions...)
 	s.kinesis, s.tables = awsclient.Kinesis(s.aws), awsclient.DynamoDB(s.aws)
 	return s, nil
 }
@@ -124,7 +132,12 @@ func (s *Server) region() string {
 }
 
 // Endpoint is the server's URL. With InMemory only the clients of AWSConfig reach it.
-func (s *Server) Endpoint() string { return "http://" + s.network.addr }
+func (s *Server) Endpoint() string {
+	if s.authority != nil {
+		return "https://" + s.network.addr
+	}
+	return "http://" + s.network.addr
+}
 
 // AWSConfig configures clients of the AWS SDK for Go v2: endpoint, region, credentials that
 // need no AWS account, and an HTTP client that all of them share.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/limit"
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
@@ -23,6 +25,9 @@ type Config struct {
 	// SyncInterval, if above 0, acknowledges before the disk has synced, and syncs that often:
 	// a power cut may lose as much. Default 0: every acknowledgement is synced first.
 	SyncInterval time.Duration
+	// LogFileSize is the length of a log file, in bytes: what recovery looks through after a
+	// crash, and how much is logged between two checkpoints. Default 64 MiB; at least 8 KiB.
+	LogFileSize int64
 
 	// Streams are made at the start if they are not there, in the world Account and Region.
 	Streams []StreamSpec
@@ -31,6 +36,17 @@ type Config struct {
 	// StreamDelay is how long CREATING, UPDATING and DELETING last; below 0: no time at all.
 	// Default 100 ms.
 	StreamDelay time.Duration
+
+	// TLS encrypts Serve's connections; it needs certificates, and its NextProtos are set. What
+	// comes to a loopback address may then still be plain. Default nil: everything is plain.
+	TLS *tls.Config
+
+	// Credentials are the keys that calls must be signed with; any of them may do anything.
+	// Default nil: whoever reaches the server may do anything.
+	Credentials *awswire.Credentials
+
+	// Limits are the limits on throughput and calls. Default nil: none.
+	Limits *limit.Plan
 
 	// Faults injects faults. Default none.
 	Faults *fault.Injector

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/itemstore"
@@ -20,12 +21,14 @@ type engine struct {
 	shards   *shardlog.Store
 	kinesis  *kinesis.Service
 	services map[string]awswire.Service // by Call.Service
+	schedule schedule
 }
 
 // openEngine opens the directory, recovers it, and makes the streams that are to be there.
 func openEngine(ctx context.Context, cfg Config) (*engine, error) {
 	log, err := wal.Open(wal.Config{
-		FS: cfg.FS, Dir: cfg.Dir, SyncInterval: cfg.SyncInterval, Logger: cfg.Logger,
+		FS: cfg.FS, Dir: cfg.Dir, SyncInterval: cfg.SyncInterval, FileSize: cfg.LogFileSize,
+		Logger: cfg.Logger,
 	})
 	if errors.Is(err, vfs.ErrLocked) {
 		return nil, fmt.Errorf("the data directory %s is in use by another server: stop that "+
@@ -45,14 +48,17 @@ func openEngine(ctx context.Context, cfg Config) (*engine, error) {
 func (e *engine) start(ctx context.Context, cfg Config) error {
 	var err error
 	e.shards, err = shardlog.New(shardlog.Config{
-		Log: e.log, FS: cfg.FS, Dir: cfg.Dir, Now: cfg.Now, Logger: cfg.Logger,
+		Log: e.log, FS: cfg.FS, Dir: cfg.Dir, Logger: cfg.Logger,
+		// One clock for records and shards, which never steps back: what arrives in a child has
+		// arrived after what its parents have.
+		Now: func() time.Time { return e.kinesis.Now() },
 	})
 	if err != nil {
 		return err
 	}
 	e.kinesis, err = kinesis.New(kinesis.Config{
-		Log: e.log, Shards: e.shards, StreamDelay: cfg.StreamDelay, Now: cfg.Now,
-		Logger: cfg.Logger,
+		Log: e.log, Shards: e.shards, StreamDelay: cfg.StreamDelay, Limits: cfg.Limits,
+		Now: cfg.Now, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return err
@@ -75,6 +81,8 @@ func (e *engine) start(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
+	e.schedule.faults, e.schedule.kinesis, e.schedule.log = cfg.Faults, e.kinesis, cfg.Logger
+	e.schedule.start(ctx)
 	return nil
 }
 
@@ -82,6 +90,7 @@ func (e *engine) start(ctx context.Context, cfg Config) error {
 // directory released, the segments' writer ends.
 func (e *engine) close(ctx context.Context) error {
 	var faults []error
+	e.schedule.stop()
 	if e.kinesis != nil {
 		faults = append(faults, e.kinesis.Close())
 	}

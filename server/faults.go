@@ -53,17 +53,20 @@ func throttling(in *awswire.Call) *awswire.Error {
 	}
 }
 
-// delay waits, unless the client gives up or the server closes. If it is not ok, the client
-// has gone and the call is not executed.
+// delay waits, unless the client gives up or the server ends: who waits on purpose holds up
+// neither Serve's end nor Close. If it is not ok, the client has gone and the call is not
+// executed.
 func (c *call) delay(ctx context.Context, d time.Duration) (ok bool) {
 	if d <= 0 {
 		return true
 	}
+	drained, _ := ctx.Value(drainKey{}).(<-chan struct{}) // nil by another server: never
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-c.server.hurry:
+	case <-drained:
 	case <-ctx.Done():
 		return false
 	}
@@ -79,7 +82,7 @@ func (c *call) commitLate(ctx context.Context, decision fault.Decision) {
 		defer close(done)
 		defer c.end()
 		c.delay(detached, decision.Delay+decision.CommitLate)
-		_, _ = c.execute(detached, decision) // nobody is told
+		c.executeUnheard(detached, decision)
 	}()
 	if decision.Hang {
 		select {

@@ -227,6 +227,31 @@ func TestCloseHurriesLateCommits(t *testing.T) {
 	})
 }
 
+// TestEndHurriesDelays: calls that wait on purpose are executed when the server ends, and those
+// whose clients still wait for an answer get one.
+func TestEndHurriesDelays(t *testing.T) {
+	for fault, want := range map[string]string{"delay": "ok", "hang": "cut"} {
+		inBubble(t, "PutRecords:"+fault+"=1h@1", func(t *testing.T, c client) {
+			answered := make(chan error, 1)
+			go func() {
+				_, err := c.put(t.Context(), "one")
+				answered <- err
+			}()
+			synctest.Wait()
+			began := time.Now()
+			if err := c.server.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+			if passed := time.Since(began); passed > 9*time.Second {
+				t.Errorf("the end took %v", passed)
+			}
+			if err := <-answered; code(err) != want {
+				t.Errorf("put: %v, want %s", err, want)
+			}
+		})
+	}
+}
+
 func TestFailRecords(t *testing.T) {
 	inBubble(t, "PutRecords:fail-record=2@1 PutRecords:throttle-record=3@1",
 		func(t *testing.T, c client) {

@@ -13,19 +13,15 @@ import (
 	"github.com/runnel-stream/runnel/internal/wal"
 )
 
-// writeTimeout is how long a client may take to read an answer.
-const writeTimeout = time.Minute
+// defaultWriteTimeout is how long a client may take to read an answer, or an event.
+const defaultWriteTimeout = time.Minute
 
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	s.allow(w, 0) // whatever the connection's last answer set
 	if r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		s.health(w)
 		return
 	}
-	c := &call{server: s, w: w, weight: min(r.ContentLength, awswire.MaxBody)}
-	if c.weight < 0 {
-		c.weight = awswire.MaxBody // chunked: it says nothing of its length
-	}
+	c := &call{server: s, w: w, weight: weigh(r)}
 	if err := s.bodies.Acquire(r.Context(), c.weight); err != nil {
 		return // the client has gone
 	}
@@ -34,30 +30,35 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// allow gives the client that long to read what is written; 0: no limit.
-func (s *Server) allow(w http.ResponseWriter, timeout time.Duration) {
-	var deadline time.Time
-	if timeout > 0 {
-		deadline = time.Now().Add(timeout)
+// weigh returns the memory that a request's body may come to, in bytes.
+func weigh(r *http.Request) int64 {
+	if r.ContentLength < 0 || r.Header.Get("Content-Encoding") != "" {
+		return awswire.MaxBody // chunked or packed: it says nothing of its length
 	}
-	// A writer without deadlines, as a test's recorder, does not need them.
-	_ = http.NewResponseController(w).SetWriteDeadline(deadline)
+	return min(r.ContentLength, awswire.MaxBody)
 }
 
-// call is one call under way. It holds memory of Config.MaxBodies, a place in Server.mu.calls
-// and a body of the pool, until end.
+// allow gives the client its time to read the answer that is written next. The deadline ends
+// with the answer: net/http clears it.
+func (s *Server) allow(w http.ResponseWriter) {
+	// A writer without deadlines, as a test's recorder, does not need them.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.writeTimeout))
+}
+
+// call is one call under way. It holds a place in Server.mu.calls until end, and memory of
+// Config.MaxBodies and a body of the pool until release.
 type call struct {
 	server   *Server
 	w        http.ResponseWriter
 	engine   *engine
 	exchange *awswire.Exchange
-	weight   int64
+	weight   int64 // 0 once released
 }
 
 // begin reads the call. If it is not ok, the request has been dealt with.
 func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	s := c.server
-	exchange, err := awswire.Begin(w, r)
+	exchange, err := awswire.Begin(w, r, s.cfg.Credentials)
 	if err != nil {
 		s.bodies.Release(c.weight)
 		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
@@ -80,9 +81,15 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 
 // end gives back what the call holds; nothing of it may be used after.
 func (c *call) end() {
+	c.release()
+	c.server.leave()
+}
+
+// release gives back the request's body, which may not be used after. It may be called again.
+func (c *call) release() {
 	c.exchange.Close()
 	c.server.bodies.Release(c.weight)
-	c.server.leave()
+	c.weight = 0
 }
 
 // serve draws the call's fate, executes it and answers.
@@ -104,15 +111,27 @@ func (c *call) serve(ctx context.Context) {
 		return
 	}
 	if decision.LoseAnswer { // even if the client has given up meanwhile
-		_, _ = c.execute(context.WithoutCancel(ctx), decision)
+		c.executeUnheard(context.WithoutCancel(ctx), decision)
 		panic(http.ErrAbortHandler)
 	}
-	body, failure := c.execute(ctx, decision)
-	c.answer(x, body, failure)
+	answer, failure := c.execute(ctx, decision)
+	if answer.Events != nil {
+		c.stream(ctx, answer.Events, decision.CutStream)
+		return
+	}
+	c.answer(x, answer.Body, failure)
+}
+
+// executeUnheard executes the call for nobody to see its answer.
+func (c *call) executeUnheard(ctx context.Context, decision fault.Decision) {
+	answer, _ := c.execute(ctx, decision)
+	if answer.Events != nil {
+		answer.Events.Close()
+	}
 }
 
 func (c *call) answer(x *awswire.Exchange, body []byte, failure *awswire.Error) {
-	c.server.allow(c.w, writeTimeout)
+	c.server.allow(c.w)
 	if failure != nil {
 		x.Fail(failure)
 		return
@@ -124,13 +143,13 @@ func (c *call) answer(x *awswire.Exchange, body []byte, failure *awswire.Error) 
 // which are logged here and not told.
 func (c *call) execute(
 	ctx context.Context, decision fault.Decision,
-) (body []byte, failure *awswire.Error) {
+) (answer awswire.Answer, failure *awswire.Error) {
 	in := &c.exchange.Call
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			c.server.cfg.Logger.Error("a call failed", "call", in.Service+"."+in.Operation,
 				"request", in.RequestID, "panic", thrown, "stack", string(debug.Stack()))
-			body, failure = nil, awswire.InternalFailure(in.Service)
+			answer, failure = awswire.Answer{}, awswire.InternalFailure(in.Service)
 		}
 	}()
 	if len(decision.Records) > 0 || decision.ExpireIterator {
@@ -138,16 +157,16 @@ func (c *call) execute(
 	}
 	answer, err := c.engine.services[in.Service].Serve(ctx, in)
 	if err == nil {
-		return answer.Body, nil
+		return answer, nil
 	}
 	if errors.As(err, &failure) {
-		return nil, failure
+		return awswire.Answer{}, failure
 	}
 	if errors.Is(err, wal.ErrStalled) { // before anything was decided
-		return nil, awswire.Unavailable(err.Error())
+		return awswire.Answer{}, awswire.Unavailable(err.Error())
 	}
 	c.report(ctx, err)
-	return nil, awswire.InternalFailure(in.Service)
+	return awswire.Answer{}, awswire.InternalFailure(in.Service)
 }
 
 // report logs an internal failure, if it is one: not the client's going away, and a poisoned

@@ -11,7 +11,7 @@ import (
 
 // health answers 200 "ok" if calls are served, and otherwise 503 with the reason.
 func (s *Server) health(w http.ResponseWriter) {
-	s.allow(w, writeTimeout)
+	s.allow(w)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	if reason := s.unhealthy(); reason != "" {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,53 +12,80 @@ import (
 	"time"
 )
 
-// Time-outs of a connection. Answers have writeTimeout.
+// Time-outs of a connection. Answers have defaultWriteTimeout.
 const (
-	headerTimeout = 10 * time.Second
-	readTimeout   = 2 * time.Minute // of a request with its body
-	idleTimeout   = 3 * time.Minute // longer than clients keep idle connections
+	headerTimeout = 10 * time.Second // of a request's head, of a TLS handshake, of a first byte
+	readTimeout   = 2 * time.Minute  // of a request with its body
+	idleTimeout   = 3 * time.Minute  // longer than clients keep idle connections
 	maxHeader     = 64 << 10
 )
 
-// Serve answers on the listener, which it closes, until ctx ends. Then calls that it has
-// accepted finish, for at most Config.ShutdownTimeout, and idle connections are closed. It
-// returns nil after that, and an error if the listener failed or calls had to be cut off. The
-// data directory stays open: see Close.
+// Serve answers on the listener, which it closes, until ctx ends: HTTP/1.1 and unencrypted
+// HTTP/2, by prior knowledge or by upgrade; with Config.TLS also both of them encrypted, and
+// unencrypted only what came to a loopback address. Then calls that it has accepted finish, for
+// at most Config.ShutdownTimeout, event streams end at the next event, and idle connections are
+// closed. It returns nil after that, and an error if the listener failed or calls had to be cut
+// off. The data directory stays open: see Close.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
+	base = context.WithValue(base, drainKey{}, ctx.Done())
+	t := s.newTransport(base, listener)
+	defer t.door.Wait()
+	ended := make(chan error, 1)
+	go func() { ended <- t.http.Serve(t.door) }()
+	select {
+	case err := <-ended:
+		return errors.Join(fmt.Errorf("serve %s: %w", listener.Addr(), err), t.http.Close())
+	case <-ctx.Done():
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
+	defer cancel()
+	err := t.http.Shutdown(closing)
+	<-ended //nolint:errcheck // it is http.ErrServerClosed
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(fmt.Errorf("serve %s: calls were still under way after %v and have "+
+			"been cut off", listener.Addr(), s.cfg.ShutdownTimeout), t.http.Close())
+	}
+	return err
+}
+
+// transport is what Serve runs on one listener.
+type transport struct {
+	http *http.Server
+	door *door
+}
+
+func (s *Server) newTransport(base context.Context, listener net.Listener) transport {
+	door := newDoor(listener, tlsSettings(s.cfg.TLS))
+	handler := withUpgrades(s.Handler(), door.hand)
+	if s.cfg.TLS != nil {
+		handler = refusePlain(handler)
+	}
 	fresh := &freshConns{conns: map[net.Conn]struct{}{}}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
 	h := &http.Server{
-		Handler:           s.Handler(),
+		Handler:           handler,
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       upgradedContext,
 		ConnState:         fresh.changed,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
+		Protocols:         protocols,
+		HTTP2:             http2Settings(s.writeTimeout),
 	}
 	h.RegisterOnShutdown(fresh.expire) // once no further connection is accepted
-	ended := make(chan error, 1)
-	go func() { ended <- h.Serve(listener) }()
-	select {
-	case err := <-ended:
-		return errors.Join(fmt.Errorf("serve %s: %w", listener.Addr(), err), h.Close())
-	case <-ctx.Done():
-	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
-	defer cancel()
-	err := h.Shutdown(closing)
-	<-ended //nolint:errcheck // it is http.ErrServerClosed
-	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.Join(fmt.Errorf("serve %s: calls were still under way after %v and have "+
-			"been cut off", listener.Addr(), s.cfg.ShutdownTimeout), h.Close())
-	}
-	return err
+	return transport{http: h, door: door}
 }
 
-// freshConns knows the connections that have not sent a byte yet. http.Server.Shutdown waits
-// for them for 5 s, and clients open such connections in advance.
+// freshConns knows the connections that have not sent a request yet, but a first byte, or a TLS
+// handshake. http.Server.Shutdown waits for them for 5 s.
 type freshConns struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -73,12 +101,14 @@ func (f *freshConns) changed(conn net.Conn, now http.ConnState) {
 	}
 }
 
-// expire ends the wait for first bytes. A request that has come meanwhile is answered: only
-// reads end.
+// expire ends the wait for requests. One that has come meanwhile is answered: only reads end.
 func (f *freshConns) expire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for conn := range f.conns {
-		_ = conn.SetReadDeadline(time.Unix(1, 0))
+		if encrypted, ok := conn.(*tls.Conn); ok {
+			conn = encrypted.NetConn()
+		}
+		conn.(interface{ expire() }).expire()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -20,6 +21,8 @@ type Server struct {
 	cfg    Config
 	bodies *semaphore.Weighted // bytes of request bodies in memory
 	hurry  chan struct{}       // closed by Close: calls that wait on purpose go on
+
+	writeTimeout time.Duration // tests set it
 
 	poisonOnce sync.Once // a poisoned log is logged once, not for every call
 
@@ -58,6 +61,7 @@ func New(cfg Config) (*Server, error) {
 	return &Server{
 		cfg: cfg, bodies: semaphore.NewWeighted(cfg.MaxBodies),
 		hurry: make(chan struct{}), ended: make(chan struct{}),
+		writeTimeout: defaultWriteTimeout,
 	}, nil
 }
 

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/server"
 )
 
@@ -19,8 +16,11 @@ const defaultData = "runnel-data"
 
 type serveFlags struct {
 	addr, data, sync, auth, account, region, chaos string
-	memory                                         bool
+	tlsCert, tlsKey                                string
+	limits                                         string
+	memory, tls                                    bool
 	streams                                        []string
+	streamDelay                                    time.Duration
 }
 
 func (a *app) serve() *cobra.Command {
@@ -29,10 +29,20 @@ func (a *app) serve() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the server: the Kinesis API, and the DynamoDB API for lease tables",
 		Long: `Run the server: the Kinesis API, and the part of the DynamoDB API that lease tables
-need, on one port. Every acknowledgement is synced to the disk first. It runs until SIGINT or
-SIGTERM and finishes what it has accepted; after kill -9 it goes on where it was.`,
+need, on one port, over HTTP/1.1 and HTTP/2. Every acknowledgement is synced to the disk first.
+It runs until SIGINT or SIGTERM and finishes what it has accepted; after kill -9 it goes on where
+it was.
+
+With --tls the port takes encrypted connections, and from this machine still plain ones. The
+certificate is of an authority that is made on the spot and kept in the data folder; what clients
+are to trust is printed on standard output:
+  runnel serve --tls --quiet > ca.pem     and then     AWS_CA_BUNDLE=ca.pem aws …
+
+With --auth sigv4=FILE every call must be signed with a key of the file, which is written as
+~/.aws/credentials. There are no policies: any of the keys may do anything.`,
 		Example: `  runnel serve --data ./runnel-data --stream orders:4
-  runnel serve --memory --stream test:1 --chaos 'seed=7 PutRecords:lose-answer%1'`,
+  runnel serve --memory --stream test:1 --chaos 'seed=7 PutRecords:lose-answer%1'
+  runnel serve --addr 0.0.0.0:4567 --tls --auth sigv4=keys.ini`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runServe(c, f) },
 	}
@@ -49,64 +59,30 @@ SIGTERM and finishes what it has accepted; after kill -9 it goes on where it was
 			"lose as much")
 	flags.StringVar(&f.auth, "auth", "none",
 		"none: whoever reaches the port may do anything; beyond loopback this must be said "+
-			"explicitly")
+			"explicitly. sigv4=FILE: whoever has a key of the file may")
+	flags.BoolVar(&f.tls, "tls", false,
+		"encrypt, with a certificate that is made on the spot; https://")
+	flags.StringVar(&f.tlsCert, "tls-cert", "",
+		"a certificate of one's own, PEM, with its chain; with --tls-key; implies --tls")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "the certificate's key, PEM")
 	flags.StringVar(&f.account, "account", "000000000000", "the account of --stream: 12 digits")
 	flags.StringVar(&f.region, "region", "us-east-1", "the region of --stream")
+	flags.DurationVar(&f.streamDelay, "stream-delay", 100*time.Millisecond,
+		"how long a stream is CREATING, UPDATING or DELETING; 0: no time at all")
+	flags.StringVar(&f.limits, "limits", "off",
+		"off, aws, or single limits on throughput and calls, as "+
+			"'aws,orders/write-bytes=64KiB' (see docs/limits.md)")
 	flags.StringVar(&f.chaos, "chaos", "",
 		"faults on request, as 'seed=7 PutRecords:lose-answer@3' (see docs/chaos.md)")
 	return command
 }
 
-func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
-	cfg := server.Config{Memory: f.memory, Dir: f.data}
-	if f.memory && f.data != "" {
-		return cfg, usageError("--memory and --data exclude each other")
-	}
-	if !f.memory && f.data == "" {
-		cfg.Dir = defaultData
-	}
-	if f.auth != "none" {
-		return cfg, usageError("--auth %s: this version knows only none", f.auth)
-	}
-	host, _, err := net.SplitHostPort(f.addr)
-	if err != nil {
-		return cfg, usageError("--addr %s: want HOST:PORT", f.addr)
-	}
-	if !server.IsLoopback(host) && !c.Flags().Changed("auth") {
-		return cfg, usageError("--addr %s can be reached from other machines, and nothing checks "+
-			"who comes: say --auth none explicitly, or listen on 127.0.0.1", f.addr)
-	}
-	if interval, ok := strings.CutPrefix(f.sync, "interval="); ok {
-		cfg.SyncInterval, err = time.ParseDuration(interval)
-		if err != nil || cfg.SyncInterval <= 0 {
-			return cfg, usageError("--sync %s: want always, or interval= and a duration "+
-				"above 0", f.sync)
-		}
-	} else if f.sync != "always" {
-		return cfg, usageError("--sync %s: want always or interval=DURATION", f.sync)
-	}
-	if len(f.account) != 12 || strings.Trim(f.account, "0123456789") != "" {
-		return cfg, usageError("--account %s: want 12 digits", f.account)
-	}
-	cfg.Account, cfg.Region = f.account, f.region
-	for _, text := range f.streams {
-		name, shards, ok := strings.Cut(text, ":")
-		count, err := strconv.Atoi(shards)
-		if !ok || name == "" || err != nil || count < 1 {
-			return cfg, usageError("--stream %s: want NAME:SHARDS, as orders:4", text)
-		}
-		cfg.Streams = append(cfg.Streams, server.StreamSpec{Name: name, Shards: count})
-	}
-	plan, err := fault.Parse(f.chaos)
-	if err != nil {
-		return cfg, usageError("--chaos: %w", err)
-	}
-	cfg.Faults = plan.Injector()
-	return cfg, nil
-}
-
 func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
 	cfg, err := f.config(c)
+	if err != nil {
+		return err
+	}
+	trust, err := f.encrypt(&cfg)
 	if err != nil {
 		return err
 	}
@@ -128,7 +104,12 @@ func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
 			where += " (--data or --memory to choose)"
 		}
 	}
-	a.say("runnel serve: http://%s, data %s", listener.Addr(), where)
+	scheme := "http"
+	if cfg.TLS != nil {
+		scheme = "https"
+	}
+	trust.show(a)
+	a.say("runnel serve: %s://%s, data %s", scheme, listener.Addr(), where)
 	serveErr := srv.Serve(ctx, listener)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()

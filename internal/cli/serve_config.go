@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/limit"
+	"github.com/runnel-stream/runnel/server"
+)
+
+// config reads the flags, but for TLS.
+func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
+	cfg := server.Config{Memory: f.memory, Dir: f.data}
+	if f.memory && f.data != "" {
+		return cfg, usageError("--memory and --data exclude each other")
+	}
+	if !f.memory && f.data == "" {
+		cfg.Dir = defaultData
+	}
+	err := f.authorize(c, &cfg)
+	if err != nil {
+		return cfg, err
+	}
+	if interval, ok := strings.CutPrefix(f.sync, "interval="); ok {
+		cfg.SyncInterval, err = time.ParseDuration(interval)
+		if err != nil || cfg.SyncInterval <= 0 {
+			return cfg, usageError("--sync %s: want always, or interval= and a duration "+
+				"above 0", f.sync)
+		}
+	} else if f.sync != "always" {
+		return cfg, usageError("--sync %s: want always or interval=DURATION", f.sync)
+	}
+	if len(f.account) != 12 || strings.Trim(f.account, "0123456789") != "" {
+		return cfg, usageError("--account %s: want 12 digits", f.account)
+	}
+	cfg.Account, cfg.Region = f.account, f.region
+	for _, text := range f.streams {
+		name, shards, ok := strings.Cut(text, ":")
+		count, err := strconv.Atoi(shards)
+		if !ok || name == "" || err != nil || count < 1 {
+			return cfg, usageError("--stream %s: want NAME:SHARDS, as orders:4", text)
+		}
+		cfg.Streams = append(cfg.Streams, server.StreamSpec{Name: name, Shards: count})
+	}
+	if cfg.Limits, err = limit.Parse(f.limits); err != nil {
+		return cfg, usageError("--limits: %w", err)
+	}
+	if f.streamDelay < 0 {
+		return cfg, usageError("--stream-delay %v: want 0 or more", f.streamDelay)
+	}
+	if cfg.StreamDelay = f.streamDelay; cfg.StreamDelay == 0 {
+		cfg.StreamDelay = -1 // which is no time; 0 is the default
+	}
+	plan, err := fault.Parse(f.chaos)
+	if err != nil {
+		return cfg, usageError("--chaos: %w", err)
+	}
+	cfg.Faults = plan.Injector()
+	return cfg, nil
+}
+
+// authorize reads --auth. Without a check of who comes, only this machine may.
+func (f *serveFlags) authorize(c *cobra.Command, cfg *server.Config) error {
+	host, _, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return usageError("--addr %s: want HOST:PORT", f.addr)
+	}
+	if file, ok := strings.CutPrefix(f.auth, "sigv4="); ok {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return usageError("--auth %s: %w", f.auth, err)
+		}
+		cfg.Credentials, err = awswire.ParseCredentials(text)
+		if err != nil {
+			return usageError("--auth %s: %w", f.auth, err)
+		}
+		return nil
+	}
+	if f.auth != "none" {
+		return usageError("--auth %s: want none or sigv4=FILE", f.auth)
+	}
+	if !server.IsLoopback(host) && !c.Flags().Changed("auth") {
+		return usageError("--addr %s can be reached from other machines, and nothing checks "+
+			"who comes: say --auth sigv4=FILE, or --auth none explicitly, or listen on "+
+			"127.0.0.1", f.addr)
+	}
+	return nil
+}

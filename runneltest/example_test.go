@@ -1,0 +1,95 @@
+package runneltest_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel/runneltest"
+)
+
+// A producer that tries until it has an answer stores a record twice when the first answer is
+// lost: at-least-once, as on AWS.
+func ExampleWithFaults() {
+	ctx := context.Background()
+	server, err := runneltest.Start(ctx, runneltest.WithStream("orders", 1),
+		runneltest.WithFaults("PutRecord:lose-answer@1"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	client := kinesis.NewFromConfig(server.AWSConfig(), func(o *kinesis.Options) {
+		o.Retryer = aws.NopRetryer{} // it is this example that tries again
+	})
+	for answered := false; !answered; {
+		_, err := client.PutRecord(ctx, &kinesis.PutRecordInput{
+			StreamName: aws.String("orders"), PartitionKey: aws.String("customer-7"),
+			Data: []byte("one order"),
+		})
+		answered = err == nil
+	}
+	iterator, err := client.GetShardIterator(ctx, &kinesis.GetShardIteratorInput{
+		StreamName: aws.String("orders"), ShardId: aws.String("shardId-000000000000"),
+		ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	got, err := client.GetRecords(ctx, &kinesis.GetRecordsInput{
+		ShardIterator: iterator.ShardIterator,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, record := range got.Records {
+		fmt.Printf("%s\n", record.Data)
+	}
+	fmt.Println(server.FaultCounts())
+	// Output:
+	// one order
+	// one order
+	// map[PutRecord:lose-answer:1]
+}
+
+// A right producer looks at every entry of PutRecords' answer, and sends what failed again.
+func ExampleServer_SetFaults() {
+	ctx := context.Background()
+	server, err := runneltest.Start(ctx, runneltest.WithStream("orders", 1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	if err := server.SetFaults("PutRecords:throttle-record=2@1"); err != nil {
+		log.Fatal(err)
+	}
+	var batch []types.PutRecordsRequestEntry
+	for _, data := range []string{"first", "second", "third"} {
+		batch = append(batch, types.PutRecordsRequestEntry{
+			PartitionKey: aws.String(data), Data: []byte(data),
+		})
+	}
+	for len(batch) > 0 {
+		out, err := server.Kinesis().PutRecords(ctx, &kinesis.PutRecordsInput{
+			StreamName: aws.String("orders"), Records: batch,
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		var failed []types.PutRecordsRequestEntry
+		for i, result := range out.Records {
+			if result.ErrorCode != nil {
+				fmt.Printf("%s: %s\n", batch[i].Data, *result.ErrorCode)
+				failed = append(failed, batch[i])
+			}
+		}
+		batch = failed
+	}
+	fmt.Println("all stored")
+	// Output:
+	// second: ProvisionedThroughputExceededException
+	// all stored
+}

@@ -1,0 +1,90 @@
+package runneltest
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/localca"
+)
+
+// WithTLS encrypts: the endpoint is https://, over HTTP/2 and HTTP/1.1, with a certificate that
+// is made on the spot. AWSConfig's clients trust it; others are to trust CertificateAuthority.
+func WithTLS() Option {
+	return func(s *settings) error {
+		authority, err := localca.New(time.Now)
+		if err != nil {
+			return err
+		}
+		s.authority = authority
+		return nil
+	}
+}
+
+// WithCredentials lets in whoever signs with this access key, and nobody else; said again, with
+// that key too. AWSConfig's clients sign with the first. Default: whoever comes may do anything.
+func WithCredentials(accessKeyID, secretAccessKey string) Option {
+	return func(s *settings) error {
+		s.keys = append(s.keys, awswire.Key{
+			AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey,
+		})
+		return nil
+	}
+}
+
+// CertificateAuthority is what clients are to trust, as PEM; nil without WithTLS.
+func (s *Server) CertificateAuthority() []byte {
+	if s.authority == nil {
+		return nil
+	}
+	return s.authority.PEM()
+}
+
+// secure brings the options above into the server's configuration.
+func (s *settings) secure() error {
+	if s.authority != nil {
+		hosts := []string{"localhost", "127.0.0.1", "::1", memoryHost}
+		if host, _, err := net.SplitHostPort(s.network.addr); err == nil {
+			hosts = append(hosts, host)
+		}
+		s.server.TLS = s.authority.TLS(hosts...)
+	}
+	if len(s.keys) == 0 {
+		return nil
+	}
+	var err error
+	if s.server.Credentials, err = awswire.NewCredentials(s.keys...); err != nil {
+		return fmt.Errorf("runneltest: WithCredentials: %w", err)
+	}
+	id := s.keys[0].AccessKeyID
+	if account := s.server.Account; account != "" && account != id &&
+		(account != awswire.DefaultAccount || awswire.IsAccount(id)) {
+		return fmt.Errorf("runneltest: AWSConfig's clients sign as %s, whose world is not that of "+
+			"the account %s: make the account's number the first access key id", id, account)
+	}
+	if awswire.IsAccount(id) {
+		s.server.Account = id
+	}
+	return nil
+}
+
+// clientOptions are what AWSConfig needs for the options above.
+func (s *settings) clientOptions() ([]awsclient.ServerOption, error) {
+	var options []awsclient.ServerOption
+	if s.authority != nil {
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(s.authority.PEM()) {
+			return nil, errors.New("runneltest: the certificate authority cannot be read")
+		}
+		options = append(options, awsclient.Trusting(roots))
+	}
+	if len(s.keys) > 0 {
+		options = append(options,
+			awsclient.SignedWith(s.keys[0].AccessKeyID, s.keys[0].SecretAccessKey))
+	}
+	return options, nil
+}

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/fault"
+)
+
+// TestLongBodies: the longest ones come in, many at a time, and longer ones are refused, by
+// every protocol.
+func TestLongBodies(t *testing.T) {
+	overEachProtocol(t, Config{MaxBodies: 2 * awswire.MaxBody}, func(t *testing.T, s *streaming) {
+		longest := strings.Repeat(" ", awswire.MaxBody)
+		var calls sync.WaitGroup
+		for range 5 {
+			calls.Go(func() { s.wantAnswerTo(t, "Length", longest, fmt.Sprint(awswire.MaxBody)) })
+		}
+		calls.Wait()
+		answer, err := s.post(t.Context(), "Length", longest+" ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s, want 413", answer.Status)
+		}
+		s.wantAnswer(t)
+	})
+}
+
+// TestPanic ends one call and nothing else.
+func TestPanic(t *testing.T) {
+	overEachProtocol(t, Config{}, func(t *testing.T, s *streaming) {
+		answer, err := s.post(t.Context(), "Panic", "{}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusInternalServerError {
+			t.Errorf("%s, want 500", answer.Status)
+		}
+		s.wantAnswer(t)
+	})
+}
+
+// TestLostAnswers: on HTTP/2 only the call's own stream is reset.
+func TestLostAnswers(t *testing.T) {
+	plan, err := fault.Parse("Length:lose-answer Unknown:lose-request")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overEachProtocol(t, Config{Faults: plan.Injector()}, func(t *testing.T, s *streaming) {
+		f := newFeed()
+		client := s.subscribe(t, f)
+		client.want(t, "initial-response:{}")
+		for _, operation := range []string{"Length", "Unknown"} {
+			if answer, err := s.post(t.Context(), operation, "{}"); err == nil {
+				answer.Body.Close()
+				t.Errorf("%s: an answer came: %s", operation, answer.Status)
+			}
+		}
+		f.send(t, "{}")
+		client.want(t, "E:{}")
+		s.wantAnswer(t)
+		close(f.events)
+		client.wantEnd(t)
+	})
+}
+
+// TestAcceptedCallsFinish: the shutdown waits for their answers.
+func TestAcceptedCallsFinish(t *testing.T) {
+	overEachProtocol(t, Config{}, func(t *testing.T, s *streaming) {
+		var call sync.WaitGroup
+		call.Go(func() { s.wantAnswerTo(t, "Hold", "{}", "{}") })
+		<-s.holds
+		s.stop()
+		for { // until the server takes no more connections
+			conn, err := net.Dial("tcp", s.address)
+			if err != nil {
+				break
+			}
+			conn.Close()
+		}
+		close(s.let)
+		call.Wait()
+		s.client.CloseIdleConnections()
+		if err := s.served(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestHealthOverEachProtocol: health is open to every protocol, and has no body for HEAD.
+func TestHealthOverEachProtocol(t *testing.T) {
+	overEachProtocol(t, Config{}, func(t *testing.T, s *streaming) {
+		for method, want := range map[string]string{http.MethodGet: "ok\n", http.MethodHead: ""} {
+			r, err := http.NewRequestWithContext(t.Context(), method, s.url+"/health", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := s.client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if err != nil || answer.StatusCode != http.StatusOK || string(body) != want {
+				t.Errorf("%s: %s %q %v", method, answer.Status, body, err)
+			}
+		}
+	})
+}
