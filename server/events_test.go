@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
@@ -152,17 +153,13 @@ func serveStreams(
 ) *streaming {
 	t.Helper()
 	cfg.Memory, cfg.Logger = true, slog.New(slog.DiscardHandler)
+	url, secure := "http://", strings.Contains(protocol, "https ")
 	transport := &http.Transport{Protocols: new(http.Protocols)}
-	url := "http://"
-	switch protocol {
-	case "http/1.1":
-		transport.Protocols.SetHTTP1(true)
-	case "h2c":
-		transport.Protocols.SetUnencryptedHTTP2(true)
-	default:
+	transport.Protocols.SetHTTP1(strings.HasSuffix(protocol, "http/1.1"))
+	transport.Protocols.SetHTTP2(secure && strings.HasSuffix(protocol, "h2"))
+	transport.Protocols.SetUnencryptedHTTP2(strings.HasSuffix(protocol, "h2c"))
+	if secure {
 		url = "https://"
-		transport.Protocols.SetHTTP1(protocol == "https http/1.1")
-		transport.Protocols.SetHTTP2(protocol != "https http/1.1")
 		ca, err := localca.New(time.Now)
 		if err != nil {
 			t.Fatal(err)
@@ -186,13 +183,7 @@ func serveStreams(
 		},
 	}
 	s.mu.engine.services[awswire.Kinesis] = &streams{s.levers}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if protocol == "far https h2" {
-		listener = farListener{listener}
-	}
+	listener := listen(t, protocol, transport)
 	s.url = url + listener.Addr().String()
 	s.address = listener.Addr().String()
 	ctx, stop := context.WithCancel(t.Context())
@@ -213,6 +204,28 @@ func serveStreams(
 		}
 	})
 	return s
+}
+
+// listen opens a port, or in virtual time something like it.
+func listen(t *testing.T, protocol string, transport *http.Transport) net.Listener {
+	t.Helper()
+	if strings.HasPrefix(protocol, "piped ") {
+		inside := newPipes()
+		transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			inside.conns <- far
+			return near, nil
+		}
+		return inside
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasPrefix(protocol, "far ") {
+		return farListener{listener}
+	}
+	return listener
 }
 
 func (s *streaming) post(ctx context.Context, operation, body string) (*http.Response, error) {
@@ -551,6 +564,31 @@ func TestQuietStream(t *testing.T) {
 		close(f.events)
 		client.wantEnd(t)
 	}, writeTimeout(500*time.Millisecond))
+}
+
+// TestLongStream: no time-out of a connection, of a request or of HTTP/2 ends a stream that
+// lives for longer than Kinesis' five minutes, silent or not.
+func TestLongStream(t *testing.T) {
+	for _, protocol := range []string{"piped http/1.1", "piped h2c"} {
+		t.Run(protocol, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := serveStreams(t, Config{}, protocol)
+				f := newFeed()
+				client := s.subscribe(t, f)
+				client.want(t, "initial-response:{}")
+				for range 100 {
+					f.send(t, "{}")
+					client.want(t, "E:{}")
+					time.Sleep(5 * time.Second)
+				}
+				time.Sleep(10 * time.Minute)
+				f.send(t, "{}")
+				client.want(t, "E:{}")
+				close(f.events)
+				client.wantEnd(t)
+			})
+		})
+	}
 }
 
 func TestCutStream(t *testing.T) {

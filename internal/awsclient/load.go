@@ -63,24 +63,6 @@ func Load(ctx context.Context, options Options) (aws.Config, error) {
 	return cfg, nil
 }
 
-// ForServer makes a configuration for one endpoint from the arguments alone: no environment,
-// no files, credentials of no value. The account, which may be empty, is a runnel server's: 12
-// digits. dial may be nil.
-func ForServer(endpoint, account, region string, dial Dial) aws.Config {
-	var provider aws.CredentialsProvider = noValue
-	if account != "" {
-		provider = credentials.NewStaticCredentialsProvider(account, "runnel", "")
-	}
-	at := place{endpoint, region, provider}
-	where := places{at, at}
-	return aws.Config{
-		Region: region, Credentials: provider, BaseEndpoint: aws.String(endpoint),
-		HTTPClient:     newHTTPClient(nil, dial),
-		Logger:         logging.Nop{},
-		ServiceOptions: []func(string, any){where.serviceOptions},
-	}
-}
-
 // transportOf takes the transport that the SDK has configured, as with AWS_CA_BUNDLE.
 func transportOf(cfg aws.Config) *http.Transport {
 	if buildable, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {

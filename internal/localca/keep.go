@@ -1,0 +1,116 @@
+package localca
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// The files of a folder that keeps an authority: one for clients, and one with the key beside
+// the certificate, so that the two cannot be of different authorities.
+const (
+	PublicFile = "ca.pem"
+	SecretFile = "ca-key.pem"
+)
+
+// renewBefore is what a kept authority must have left to be worth trusting: a new one takes its
+// place otherwise.
+const renewBefore = 30 * 24 * time.Hour
+
+// Open returns the authority that a folder keeps. If there is none, or it ends within 30 days,
+// a new one is made and kept; the folder is made if need be. now is
+// time.Now but in tests.
+func Open(dir string, now func() time.Time) (*Authority, error) {
+	a, err := open(dir, now)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate authority in %s: %w", dir, err)
+	}
+	return a, nil
+}
+
+func open(dir string, now func() time.Time) (*Authority, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	secret := filepath.Join(dir, SecretFile)
+	a, err := read(secret, now)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		a, err = create(secret, now, os.Link)
+	case err == nil && now().After(a.certificate.NotAfter.Add(-renewBefore)):
+		a, err = create(secret, now, os.Rename)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, a.publish(filepath.Join(dir, PublicFile))
+}
+
+func read(secret string, now func() time.Time) (*Authority, error) {
+	text, err := os.ReadFile(secret)
+	if err != nil {
+		return nil, err
+	}
+	a, err := parse(text, now)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; remove it to have a new one made", secret, err)
+	}
+	return a, nil
+}
+
+// create makes an authority and puts its file in place, whole, by os.Link or os.Rename. If
+// another process was faster, Link fails, and the other's authority is taken.
+func create(
+	secret string, now func() time.Time, place func(from, to string) error,
+) (*Authority, error) {
+	a, err := New(now)
+	if err != nil {
+		return nil, err
+	}
+	text, err := a.secretPEM()
+	if err != nil {
+		return nil, err
+	}
+	draft, err := writeDraft(secret, text) // for its owner alone
+	if err != nil {
+		return nil, err
+	}
+	err = place(draft, secret)
+	if removed := os.Remove(draft); !errors.Is(removed, fs.ErrNotExist) {
+		err = errors.Join(err, removed)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return read(secret, now)
+	}
+	return a, err
+}
+
+// publish keeps the certificate where clients are told to find it.
+func (a *Authority) publish(public string) error {
+	text := a.PEM()
+	if there, err := os.ReadFile(public); err == nil && bytes.Equal(there, text) {
+		return nil
+	}
+	draft, err := writeDraft(public, text)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Chmod(draft, 0o644), os.Rename(draft, public))
+}
+
+// writeDraft writes a file beside name that only its owner can read, and syncs it.
+func writeDraft(name string, text []byte) (draft string, err error) {
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // of mode 0600
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), nil
+}

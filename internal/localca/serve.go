@@ -1,0 +1,96 @@
+package localca
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// leafLife is how long a server's certificate is valid. With a third of it left a new one is
+// made. (Apple's clients refuse more than 825 days.)
+const leafLife = 90 * 24 * time.Hour
+
+// TLS configures a server that is reached by these hosts: names and IP addresses. Its
+// certificate is made at the first connection, and again before it runs out; its key is never
+// written down.
+func (a *Authority) TLS(hosts ...string) *tls.Config {
+	l := &leaves{authority: a, hosts: slices.Compact(slices.Sorted(slices.Values(hosts)))}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, // older ones are broken, and HTTP/2 refuses them
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return l.current()
+		},
+	}
+}
+
+// leaves makes a server's certificates, one after the other.
+type leaves struct {
+	authority *Authority
+	hosts     []string
+
+	mu   sync.Mutex
+	leaf *tls.Certificate // nil at first
+}
+
+// current returns a certificate that is valid for some time yet.
+func (l *leaves) current() (*tls.Certificate, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.authority.now()
+	if l.leaf != nil && now.Before(l.leaf.Leaf.NotAfter.Add(-leafLife/3)) {
+		return l.leaf, nil
+	}
+	leaf, err := l.authority.sign(l.hosts)
+	if err != nil {
+		return nil, fmt.Errorf("make a server's certificate: %w", err)
+	}
+	l.leaf = leaf
+	return leaf, nil
+}
+
+// sign makes a server's key and certificate.
+func (a *Authority) sign(hosts []string) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return nil, err
+	}
+	now := a.now()
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{Organization: []string{"runnel"}, CommonName: "runnel"},
+		NotBefore:    now.Add(-backdated),
+		NotAfter:     now.Add(leafLife),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else if host != "" {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	// The authority goes with it, for clients that want to look at the whole chain.
+	chain := [][]byte{der, a.certificate.Raw}
+	return &tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
+}
