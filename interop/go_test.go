@@ -22,7 +22,7 @@ import (
 // traveller makes the journey with the AWS SDK for Go v2: awsJson over TLS and HTTP/2.
 type traveller struct {
 	t      *testing.T
-	ctx    context.Context //nolint:containedctx // the journey's own
+	ctx    context.Context
 	client *kinesis.Client
 	stream *string
 

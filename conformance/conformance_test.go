@@ -1,0 +1,87 @@
+package main
+
+import (
+	"flag"
+	"net/url"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/runnel-stream/runnel/runneltest"
+)
+
+var update = flag.Bool("update", false, "write docs/fidelity.md")
+
+const fidelity = "../docs/fidelity.md"
+
+// known are the facts in which runnel differs, each with the reason. A fact that is not here and
+// differs is a failure, and so is one that is here and does not.
+var known = map[string]string{
+	"delete-stream/iterator-of-namesake": "an iterator belongs to one life of a name, so that nobody " +
+		"reads another stream's records unawares",
+	"get-shard-iterator/number-shard-sign": "refused as invalid",
+	"get-shard-iterator/number-zero":       "refused with InvalidArgumentException, no internal failure",
+	"merge-shards/inverted":                "taken: AWS's page asks for neighbours, in no order",
+	"put-record/ordering-shard-sign":       "refused: no stream gave such a number",
+	"split-shard/beyond":                   "refused in other words",
+	"wire/application-json":                "the error comes without its envelope",
+	"wire/not-json":                        "the error says what is wrong with the body",
+	"wire/order-body-before-signature":     "the error says what is wrong with the body",
+}
+
+// TestFidelity asks runnel's server for every fact that does not take minutes, and checks that
+// docs/fidelity.md says what came out.
+func TestFidelity(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithCredentials("000000000000", "conformance"),
+		// Long enough that states that pass are seen on a busy machine.
+		runneltest.WithStreamDelay(500*time.Millisecond))
+	k := newKit(t.Context(), target{
+		endpoint: mustParse(t, server.Endpoint()), region: "us-east-1",
+		credentials: server.AWSConfig().Credentials, prefix: "conformance-ci-",
+	})
+	results := k.run(t.Context(), facts(), func(result) {})
+	for _, r := range results {
+		switch reason := known[r.fact.id]; {
+		case r.outcome == outcomeDiffers && reason == "":
+			t.Errorf("%s differs: %s (%s)\nexpected %s\ngot      %s", r.fact.id, r.fact.says,
+				r.fact.source, r.expected, r.got)
+		case r.outcome == outcomeError:
+			t.Errorf("%s: %s", r.fact.id, r.reason)
+		case r.outcome == outcomeSkipped && r.fact.needs&patience == 0:
+			t.Errorf("%s was skipped: %s", r.fact.id, r.reason)
+		case r.outcome == outcomeOK && reason != "":
+			t.Errorf("%s is ok: take it out of the known differences", r.fact.id)
+		}
+	}
+	if left := k.tidy(t.Context()); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	compare(t, report(results, k.prefix, known))
+}
+
+// compare checks the page against what is in the repository, or writes it there.
+func compare(t *testing.T, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(fidelity, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(fidelity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != got {
+		t.Errorf("docs/fidelity.md is out of date: run make fidelity")
+	}
+}
+
+func mustParse(t *testing.T, s string) *url.URL {
+	t.Helper()
+	parsed, err := url.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// The exit statuses.
+const (
+	exitOK          = 0
+	exitDiffers     = 1
+	exitUsage       = 2
+	exitUnreachable = 3
+	exitInterrupted = 130
+)
+
+// cleanupTime bounds the deletion of streams at the end.
+const cleanupTime = 5 * time.Minute
+
+// flags is the command line.
+type flags struct {
+	endpoint, region, profile, only, skip, report, output string
+	cost, yes, slow, list                                 bool
+}
+
+func main() { os.Exit(conformance(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
+
+// conformance is the whole program. The first SIGINT or SIGTERM ends the facts and leaves time
+// to delete what was made; the second ends the process at once.
+func conformance(ctx context.Context, args []string, out, diagnostics io.Writer) int {
+	f, err := parse(args, diagnostics) //nolint:contextcheck // it counts the facts
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return exitOK
+	case err != nil:
+		_, _ = fmt.Fprintf(diagnostics, "conformance: %v\nTry: go run ./conformance --help\n", err)
+		return exitUsage
+	}
+	only, wrongOnly := regexp.Compile(f.only)
+	skip, wrongSkip := regexp.Compile(f.skip)
+	if err := errors.Join(wrongOnly, wrongSkip); err != nil {
+		_, _ = fmt.Fprintf(diagnostics, "conformance: --only, --skip: %v\n", err)
+		return exitUsage
+	}
+	if f.skip == "" {
+		skip = nil
+	}
+	suite := chosen(only, skip) //nolint:contextcheck // it lists the facts
+	if len(suite) == 0 {
+		_, _ = fmt.Fprintf(diagnostics, "conformance: no fact matches --only %s; see --list\n",
+			f.only)
+		return exitUsage
+	}
+	if f.list {
+		return list(suite, f, out)
+	}
+	t, err := f.target(ctx)
+	if err != nil {
+		_, _ = fmt.Fprintf(diagnostics, "conformance: %v\n", err)
+		return exitUsage
+	}
+	if f.cost || (t.live && !f.yes) {
+		_, _ = io.WriteString(out, cost(t.region))
+		if f.cost {
+			return exitOK
+		}
+		_, _ = fmt.Fprintln(diagnostics, "conformance: this costs money: say --yes to do it")
+		return exitUsage
+	}
+	running, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(running, stop) // so that the second signal ends the process
+	return f.run(running, newKit(running, t), suite, out, diagnostics)
+}
+
+// run asks, tidies up and tells.
+func (f flags) run(ctx context.Context, k *kit, suite []fact, out, diagnostics io.Writer) int {
+	_, _ = fmt.Fprintf(diagnostics, "%d facts, asked of %s in %s; names begin with %s\n",
+		len(suite),
+		k.endpoint, k.region, k.prefix)
+	if _, err := k.send(ctx, jsonRequest(listStreams, object{})); err != nil {
+		_, _ = fmt.Fprintf(diagnostics, "conformance: %s does not answer: %v\n", k.endpoint, err)
+		return exitUnreachable
+	}
+	results := k.run(ctx, suite, func(r result) { f.tell(r, out) })
+	tidying, done := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer done()
+	left := k.tidy(tidying)
+	if len(left) > 0 {
+		_, _ = fmt.Fprintln(diagnostics, leftBehind(left, k.region))
+	}
+	s := summarize(results)
+	_, _ = fmt.Fprintln(diagnostics, s)
+	if ctx.Err() != nil {
+		return exitInterrupted
+	}
+	if f.report != "" {
+		page := report(results, k.prefix, nil)
+		if err := os.WriteFile(f.report, []byte(page),
+			0o644); err != nil { //nolint:gosec // a document
+			_, _ = fmt.Fprintf(diagnostics, "conformance: --report: %v\n", err)
+			return exitUnreachable
+		}
+	}
+	return s.status()
+}
+
+// tell writes a result: as text those that are worth it, as JSON all.
+func (f flags) tell(r result, out io.Writer) {
+	if f.output == "json" {
+		line, err := json.Marshal(r)
+		if err == nil {
+			_, _ = fmt.Fprintln(out, string(line))
+		}
+		return
+	}
+	_ = r.write(out)
+}
+
+// list tells the facts without asking.
+func list(suite []fact, f flags, out io.Writer) int {
+	for _, fact := range suite {
+		if f.output == "json" {
+			line, err := json.Marshal(map[string]string{
+				"id": fact.id, "operation": fact.op, "behaviour": fact.says,
+				"source": fact.source.kind.String(), "where": fact.source.where,
+			})
+			if err == nil {
+				_, _ = fmt.Fprintln(out, string(line))
+			}
+			continue
+		}
+		_, _ = fmt.Fprintf(out, "%s\n  %s\n  %s\n", fact.id, fact.says, fact.source)
+	}
+	return exitOK
+}
+
+const usage = `Ask an endpoint of the Kinesis API how it behaves, and compare with
+%d facts, each with its source.
+
+  go run ./conformance --endpoint http://127.0.0.1:4567
+  go run ./conformance --endpoint http://127.0.0.1:4567 --only '^put-record'
+  go run ./conformance --endpoint aws --cost
+
+Exit status: 0 all as it should be, 1 something differs, 2 wrong usage, 3 no answer.
+
+%s`
+
+func parse(args []string, diagnostics io.Writer) (flags, error) {
+	var f flags
+	set := pflag.NewFlagSet("conformance", pflag.ContinueOnError)
+	set.SetOutput(diagnostics)
+	set.StringVar(&f.endpoint, "endpoint", "", "whom to ask: a URL, or aws")
+	set.StringVar(&f.region, "region", "", "the region (default: the environment's, or us-east-1)")
+	set.StringVar(&f.profile, "profile", "", "the profile of the AWS configuration files")
+	set.StringVar(&f.only, "only", "", "ask only for facts whose id matches this regular "+
+		"expression")
+	set.StringVar(&f.skip, "skip", "", "leave out facts whose id matches this regular expression")
+	set.StringVar(&f.report, "report", "", "write the results to this file, as Markdown")
+	set.StringVar(&f.output, "output", "text", "results as text or json, one a line")
+	set.BoolVar(&f.slow, "slow", false, "also what takes minutes: expiry of iterators and the like")
+	set.BoolVar(&f.list, "list", false, "tell the facts and their sources, and ask nobody")
+	set.BoolVar(&f.cost, "cost", false, "say what a run against AWS makes and counts, and ask "+
+		"nobody")
+	set.BoolVar(&f.yes, "yes", false, "run against AWS, which costs money")
+	set.Usage = func() {
+		_, _ = fmt.Fprintf(diagnostics, usage, len(facts()), set.FlagUsages())
+	}
+	if err := set.Parse(args); err != nil {
+		return f, fmt.Errorf("%w", err)
+	}
+	switch {
+	case set.NArg() > 0:
+		return f, fmt.Errorf("unknown argument %s", set.Arg(0))
+	case !slices.Contains([]string{"text", "json"}, f.output):
+		return f, fmt.Errorf("--output %s: want text or json", f.output)
+	case f.endpoint == "" && !f.list && !f.cost:
+		return f, errors.New("--endpoint is missing: say a URL, or aws")
+	}
+	return f, nil
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel/runneltest"
+)
+
+// cli runs the program.
+func cli(t *testing.T, args ...string) (status int, out, diagnostics string) {
+	t.Helper()
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_REGION", "AWS_PROFILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	var o, d strings.Builder
+	status = conformance(t.Context(), args, &o, &d)
+	return status, o.String(), d.String()
+}
+
+// TestUsage runs what is refused, and what asks nobody.
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"", exitUsage, "--endpoint is missing"},
+		{"--endpoint 127.0.0.1:1", exitUsage, "want a URL"},
+		{"--endpoint http://127.0.0.1:1 --only (", exitUsage, "--only"},
+		{"--endpoint http://127.0.0.1:1 --only ^nothing$", exitUsage, "no fact matches"},
+		{"--endpoint http://127.0.0.1:1 --output xml", exitUsage, "want text or json"},
+		{"--endpoint http://127.0.0.1:1 more", exitUsage, "unknown argument more"},
+		{"--endpont x", exitUsage, "unknown flag: --endpont"},
+		{"--endpoint aws", exitUsage, "no region"},
+		{"--endpoint aws --region eu-west-1 --profile p", exitUsage, "AWS configuration"},
+		{"--endpoint http://192.0.2.1", exitUsage, "no credentials"},
+		{"--endpoint aws --region eu-west-1", exitUsage, "say --yes"},
+		{"--endpoint https://kinesis.eu-west-1.amazonaws.com --region eu-west-1", exitUsage, "no credentials"},
+		{"--endpoint aws --region eu-west-1 --cost", exitOK, "shard-hours"},
+		{"--cost", exitOK, "shard-hours"},
+		{"--list --only ^wire/get$", exitOK, "kinesalite test/connection.js"},
+		{"--list --only ^wire/ --skip [^/]$", exitUsage, "no fact matches"},
+		{"--endpoint http://127.0.0.1:1 --skip (", exitUsage, "--skip"},
+		{"--list --output json --only ^wire/get$", exitOK, `"source":"AWS-validated test"`},
+		{"--help", exitOK, "Exit status"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			status, out, diagnostics := cli(t, strings.Fields(c.args)...)
+			if status != c.status || !strings.Contains(out+diagnostics, c.says) {
+				t.Errorf("status %d, want %d with %q\n%s%s", status, c.status, c.says, out, diagnostics)
+			}
+		})
+	}
+}
+
+// TestNoAccident asks AWS by its own address, with credentials at hand: it is known for what it
+// is, and not asked without --yes.
+func TestNoAccident(t *testing.T) {
+	var out, diagnostics strings.Builder
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	status := conformance(t.Context(), []string{
+		"--endpoint", "https://kinesis.eu-west-1.amazonaws.com", "--only", "^wire/get$",
+	}, &out, &diagnostics)
+	if status != exitUsage || !strings.Contains(diagnostics.String(), "say --yes") {
+		t.Errorf("status %d\n%s", status, diagnostics.String())
+	}
+}
+
+// TestStatus shows the exit status of results.
+func TestStatus(t *testing.T) {
+	lost := result{outcome: outcomeError, unreachable: true}
+	for _, c := range []struct {
+		results []result
+		status  int
+	}{
+		{nil, exitOK},
+		{[]result{{outcome: outcomeOK}, {outcome: outcomeSkipped}}, exitOK},
+		{[]result{{outcome: outcomeOK}, {outcome: outcomeDiffers}}, exitDiffers},
+		{[]result{{outcome: outcomeError}}, exitDiffers},
+		{[]result{{outcome: outcomeDiffers}, lost}, exitUnreachable},
+	} {
+		if got := summarize(c.results).status(); got != c.status {
+			t.Errorf("%v: status %d, want %d", summarize(c.results), got, c.status)
+		}
+	}
+}
+
+// TestRun runs some facts against a server, and against nobody.
+func TestRun(t *testing.T) {
+	server := runneltest.NewServer(t)
+	page := filepath.Join(t.TempDir(), "page.md")
+	status, out, diagnostics := cli(t, "--endpoint", server.Endpoint(), "--only", "^list-streams/",
+		"--output", "json", "--report", page)
+	if status != exitOK || strings.Count(out, `"outcome":"ok"`) != 7 {
+		t.Errorf("status %d\n%s%s", status, out, diagnostics)
+	}
+	if data, err := os.ReadFile(page); err != nil || !strings.Contains(string(data), "| list-streams/after |") {
+		t.Errorf("the report: %v\n%s", err, data)
+	}
+	noneLeft(t, server)
+	status, _, diagnostics = cli(t, "--endpoint", "http://"+closedPort(t))
+	if status != exitUnreachable || !strings.Contains(diagnostics, "does not answer") {
+		t.Errorf("nobody there: status %d\n%s", status, diagnostics)
+	}
+}
+
+// TestInterrupt ends a run before it has begun: nothing is asked, and nothing stays.
+func TestInterrupt(t *testing.T) {
+	server := runneltest.NewServer(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	k := newKit(ctx, target{
+		endpoint: mustParse(t, server.Endpoint()), region: "us-east-1",
+		credentials: server.AWSConfig().Credentials,
+	})
+	// The first stream is there when the interrupt comes.
+	first := chosenOne(t, "create-stream/arn")
+	k.run(ctx, []fact{first}, func(result) { cancel() })
+	results := k.run(ctx, facts(), func(result) {})
+	if s := summarize(results); s.counts[outcomeSkipped] != len(results) {
+		t.Errorf("after the interrupt: %v", s)
+	}
+	if left := k.tidy(t.Context()); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	noneLeft(t, server)
+}
+
+// noneLeft checks that every stream is gone or going.
+func noneLeft(t *testing.T, server *runneltest.Server) {
+	t.Helper()
+	names, err := server.Kinesis().ListStreams(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, summary := range names.StreamSummaries {
+		if summary.StreamStatus != types.StreamStatusDeleting {
+			t.Errorf("left behind: %s", *summary.StreamName)
+		}
+	}
+}
+
+func chosenOne(t *testing.T, id string) fact {
+	t.Helper()
+	for _, f := range facts() {
+		if f.id == id {
+			return f
+		}
+	}
+	t.Fatalf("no fact %s", id)
+	return fact{}
+}
+
+func closedPort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// TestIsAWS knows AWS by all of its names, and nobody else.
+func TestIsAWS(t *testing.T) {
+	for host, want := range map[string]bool{
+		"kinesis.us-east-1.amazonaws.com": true, "kinesis.cn-north-1.amazonaws.com.cn": true,
+		"kinesis.us-east-1.api.aws": true, "localhost": false, "amazonaws.com.example.org": false,
+		"notamazonaws.com": false,
+	} {
+		if got := isAWS(host); got != want {
+			t.Errorf("%s: %v", host, got)
+		}
+	}
+}
+
+// TestReport shows that a page depends on nothing that differs from run to run.
+func TestReport(t *testing.T) {
+	page := func(prefix, number string) string {
+		return report([]result{{
+			fact: fact{id: "a/b", says: "It | is.", source: guess("no idea")}, outcome: outcomeDiffers,
+			expected: "more than " + number, got: "Stream " + prefix + "main of 1769000000.123\nline",
+		}}, prefix, nil)
+	}
+	a := page("conformance-aaaaaaaa-", strings.Repeat("1", 56))
+	b := page("conformance-bbbbbbbb-", strings.Repeat("2", 56))
+	if a != b {
+		t.Errorf("two pages:\n%s\n%s", a, b)
+	}
+	for _, want := range []string{
+		`| a/b | It \| is. | guess: no idea | **differs**: Stream main of … line instead of more than … |`,
+		"| guess | 1 | 0 | 1 | 0 | 0 |", "- a/b: It \\| is. Why so: no idea.",
+	} {
+		if !strings.Contains(a, want) {
+			t.Errorf("the page lacks %s:\n%s", want, a)
+		}
+	}
+}

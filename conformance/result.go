@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// outcome is what a check found.
+type outcome string
+
+const (
+	outcomeOK      outcome = "ok"
+	outcomeDiffers outcome = "differs"
+	outcomeSkipped outcome = "skipped"
+	outcomeError   outcome = "error"
+)
+
+// result is a fact's outcome. expected and got are of one that differs, reason is of one that
+// was skipped or could not be found out.
+type result struct {
+	fact        fact
+	outcome     outcome
+	expected    string
+	got         string
+	reason      string
+	unreachable bool // no answer came at all
+}
+
+// MarshalJSON is one line of --output json.
+func (r result) MarshalJSON() ([]byte, error) {
+	line, err := json.Marshal(struct {
+		ID        string  `json:"id"`
+		Operation string  `json:"operation,omitempty"`
+		Outcome   outcome `json:"outcome"`
+		Behaviour string  `json:"behaviour"`
+		Source    string  `json:"source"`
+		Where     string  `json:"where,omitempty"`
+		Expected  string  `json:"expected,omitempty"`
+		Got       string  `json:"got,omitempty"`
+		Reason    string  `json:"reason,omitempty"`
+	}{
+		r.fact.id, r.fact.op, r.outcome, r.fact.says, r.fact.source.kind.String(),
+		r.fact.source.where, r.expected, r.got, r.reason,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("result of %s: %w", r.fact.id, err)
+	}
+	return line, nil
+}
+
+// write writes a result as text. Of those that are ok only the id is worth a line.
+func (r result) write(to io.Writer) error {
+	text := fmt.Sprintf("%-8s %s\n", r.outcome, r.fact.id)
+	switch r.outcome {
+	case outcomeDiffers:
+		text += fmt.Sprintf("         %s (%s)\n         expected  %s\n         got       %s\n",
+			r.fact.says, r.fact.source, r.expected, r.got)
+	case outcomeSkipped, outcomeError:
+		text += fmt.Sprintf("         %s\n", r.reason)
+	case outcomeOK:
+	}
+	_, err := io.WriteString(to, text)
+	return err
+}
+
+// summary counts outcomes, and those that differ by the kind of their source.
+type summary struct {
+	counts  map[outcome]int
+	guesses int // of those that differ
+	lost    int // of those in error, without any answer
+}
+
+func summarize(results []result) summary {
+	s := summary{counts: map[outcome]int{}}
+	for _, r := range results {
+		s.counts[r.outcome]++
+		if r.outcome == outcomeDiffers && r.fact.source.is(guessed) {
+			s.guesses++
+		}
+		if r.unreachable {
+			s.lost++
+		}
+	}
+	return s
+}
+
+func (s summary) String() string {
+	text := fmt.Sprintf("%d ok, %d differ", s.counts[outcomeOK], s.counts[outcomeDiffers])
+	if s.guesses > 0 {
+		text += fmt.Sprintf(" (%d of them from a guess)", s.guesses)
+	}
+	return text + fmt.Sprintf(", %d skipped, %d in error", s.counts[outcomeSkipped],
+		s.counts[outcomeError])
+}
+
+// status is the exit status: 0 all ok, 1 something differs, 3 the endpoint did not answer.
+func (s summary) status() int {
+	switch {
+	case s.lost > 0:
+		return exitUnreachable
+	case s.counts[outcomeDiffers] > 0, s.counts[outcomeError] > 0:
+		return exitDiffers
+	}
+	return exitOK
+}
