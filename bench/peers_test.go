@@ -25,7 +25,7 @@ func connect(addr string) *kinesis.Client {
 		Region:       "us-east-1",
 		BaseEndpoint: aws.String("http://" + addr),
 		Credentials:  credentials.NewStaticCredentialsProvider("bench", "bench", ""),
-		HTTPClient:   &http.Client{
+		HTTPClient: &http.Client{
 			Transport: plainBodies{&http.Transport{MaxIdleConnsPerHost: 64}},
 		},
 	})

@@ -21,11 +21,12 @@ func (r Range) Contains(k Key) bool {
 // Adjacent reports whether the two ranges touch without overlapping, in either order, so
 // that their union is a range.
 func (r Range) Adjacent(other Range) bool {
-	return follows(r, other) || follows(other, r)
+	return r.Precedes(other) || other.Precedes(r)
 }
 
-func follows(a, b Range) bool {
-	return a.End != Max && a.End.Add(Key{Lo: 1}) == b.Start
+// Precedes reports whether other begins right after r's end.
+func (r Range) Precedes(other Range) bool {
+	return r.End != Max && r.End.Add(Key{Lo: 1}) == other.Start
 }
 
 // Join returns the union of two adjacent ranges.

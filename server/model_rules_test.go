@@ -22,6 +22,9 @@ type modelStream struct {
 
 	// The ends of the states that the API names; zero for one that the stream was never in.
 	creating, updating, deleting time.Time
+	// pending changes the shards at the end of UPDATING, not sooner (kinesalite's tests, which
+	// were run against AWS); nil if nothing does.
+	pending func()
 
 	scalings []time.Time // when UpdateShardCount succeeded: it may ten times in a day
 }

@@ -69,8 +69,10 @@ func (m *machine) split() {
 	})
 	if m.expect(fmt.Sprintf("split %s %d", st.name, index), err, m.refused(st, faults)...) {
 		below := new(big.Int).Sub(at, big.NewInt(1))
-		st.replace(m.now, []int{index}, []*modelShard{{lo: sh.lo, hi: below}, {lo: at, hi: sh.hi}})
-		st.updating = m.now.Add(delay)
+		m.later(st, func() {
+			st.replace(m.now, []int{index},
+				[]*modelShard{{lo: sh.lo, hi: below}, {lo: at, hi: sh.hi}})
+		})
 	}
 }
 
@@ -93,7 +95,8 @@ func (m *machine) inside(sh *modelShard) *big.Int {
 	return at
 }
 
-// merge: two shards whose ranges form a contiguous set, in whatever order (AWS, "MergeShards").
+// merge: two shards whose ranges form a contiguous set (AWS, "MergeShards"), the lower one first
+// (kinesalite, test/mergeShards.js).
 func (m *machine) merge() {
 	st, there := m.some()
 	if !there {
@@ -111,9 +114,6 @@ func (m *machine) merge() {
 	var joined *modelShard
 	if len(faults) == 0 {
 		low, high := st.shards[first], st.shards[second]
-		if low.lo.Cmp(high.lo) > 0 {
-			low, high = high, low
-		}
 		joined = &modelShard{lo: low.lo, hi: high.hi}
 		if first == second || new(big.Int).Add(low.hi, big.NewInt(1)).Cmp(high.lo) != 0 {
 			faults = append(faults, invalid)
@@ -125,8 +125,7 @@ func (m *machine) merge() {
 	})
 	what := fmt.Sprintf("merge %s %d and %d", st.name, first, second)
 	if m.expect(what, err, m.refused(st, faults)...) {
-		st.replace(m.now, []int{first, second}, []*modelShard{joined})
-		st.updating = m.now.Add(delay)
+		m.later(st, func() { st.replace(m.now, []int{first, second}, []*modelShard{joined}) })
 	}
 }
 
@@ -154,8 +153,17 @@ func (m *machine) scale() {
 	if *got.CurrentShardCount != int32(open) || *got.TargetShardCount != int32(target) {
 		m.Fatalf("%s: from %d to %d", what, *got.CurrentShardCount, *got.TargetShardCount)
 	}
-	st.updating = m.now.Add(delay)
 	st.scalings = append(st.scalings, m.now)
+	m.later(st, func() { m.rescaled(st, what, target) })
+}
+
+// later has a stream's shards changed at the end of UPDATING, which begins now.
+func (m *machine) later(st *modelStream, reshard func()) {
+	st.updating, st.pending = m.now.Add(delay), reshard
+}
+
+// rescaled learns what the server has made of a scaling.
+func (m *machine) rescaled(st *modelStream, what string, target int) {
 	for _, sh := range m.list(st, &kinesis.ListShardsInput{StreamName: aws.String(st.name)}) {
 		if *sh.ShardId >= shardID(len(st.shards)) {
 			m.adopt(st, sh)

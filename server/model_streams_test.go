@@ -54,7 +54,7 @@ func (m *machine) remove() {
 		StreamName: aws.String(name),
 	})
 	codes := map[string][]string{
-		"": {notFound}, "ACTIVE": {""}, "DELETING": {inUse, notFound},
+		"": {notFound}, "CREATING": {""}, "ACTIVE": {""}, "DELETING": {inUse, notFound},
 	}[m.state(name)]
 	if codes == nil {
 		codes = []string{inUse}

@@ -113,9 +113,19 @@ func runModel(t *rapid.T) {
 	m.describe()
 }
 
-// pass lets time pass, for the model as for the server.
+// pass lets time pass, for the model as for the server. At the end of an UPDATING it stops and
+// lets the server change the stream's shards, before anything else happens.
 func (m *machine) pass(d time.Duration) {
-	time.Sleep(d)
+	end := time.Now().Add(d)
+	for st := m.pending(end); st != nil; st = m.pending(end) {
+		time.Sleep(time.Until(st.updating))
+		synctest.Wait()
+		m.now = st.updating
+		reshard := st.pending
+		st.pending = nil
+		reshard()
+	}
+	time.Sleep(time.Until(end))
 	m.now = time.Now()
 	for name, st := range m.streams {
 		st.pass(m.now)
@@ -123,6 +133,17 @@ func (m *machine) pass(d time.Duration) {
 			delete(m.streams, name)
 		}
 	}
+}
+
+// pending returns the stream that is the next to be resharded, up to a time.
+func (m *machine) pending(end time.Time) (next *modelStream) {
+	for _, st := range m.streams {
+		if st.pending != nil && !st.updating.After(end) &&
+			(next == nil || st.updating.Before(next.updating)) {
+			next = st
+		}
+	}
+	return next
 }
 
 func (m *machine) wait() {

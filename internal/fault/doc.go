@@ -51,9 +51,10 @@
 // a turn one shard is split, or two adjacent ones are merged: the seed draws which, and where.
 // The number of open shards stays between one and twice what the stream had when the rule met
 // it first (two at least). It is done as SplitShard and MergeShards do it: the stream is
-// UPDATING afterwards, and a turn that finds it so, or CREATING, is had as soon as that is
-// over. A stream in the ON_DEMAND mode has turns in which nothing happens. The nth turn of a
-// stream is the same in every run if nobody else reshards the stream.
+// UPDATING from then on, its shards change at the end of that, and a turn that finds it so, or
+// CREATING, is had as soon as that is over. A stream in the ON_DEMAND mode has turns in which
+// nothing happens. The nth turn of a stream is the same in every run if nobody else reshards
+// the stream.
 //
 // Examples:
 //

@@ -125,6 +125,9 @@ func (c *catalogue) Restore(data []byte) error {
 		if err := st.index(); err != nil {
 			return err
 		}
+		if err := st.checkSteps(st.Pending); err != nil {
+			return err
+		}
 		streams[st.key()] = st
 	}
 	if err := checkAccounts(snap.Accounts); err != nil {

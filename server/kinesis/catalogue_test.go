@@ -52,6 +52,10 @@ func history() []*change {
 		{Op: changeKey, At: 1, Key: make([]byte, keySize)},
 		{Op: changeCreate, At: 1000, Stream: st},
 		{
+			Op: changePlan, At: 1400, World: &here, Name: "orders", Until: 1500,
+			Plan: []scaleStep{splitStep(0, halves[0], halves[1])},
+		},
+		{
 			Op: changeReshard, At: 1500, World: &here, Name: "orders", Until: 1600, Close: []uint32{0},
 			Open: []*shard{
 				{Index: 1, Log: 2, Range: halves[0], Created: 2, Opened: 1500, Parents: []uint32{0}},
@@ -59,8 +63,11 @@ func history() []*change {
 			},
 		},
 		{Op: changeCreate, At: 2000, Stream: other},
+		{Op: changePlan, At: 2030, World: &here, Name: "orders", Until: 2050, Plan: []scaleStep{
+			splitStep(1, lower, upper), {From: []int{0, 2}, To: []keyspace.Range{halves[0].Join(lower)}},
+		}},
 		{
-			Op: changeScale, At: 2050, World: &here, Name: "orders", Until: 2060,
+			Op: changeScale, At: 2050, World: &here, Name: "orders",
 			Steps: []reshardStep{
 				{Close: []uint32{2}, Open: []*shard{
 					{Index: 3, Log: 5, Range: lower, Created: 3, Opened: 2050, Parents: []uint32{2}},
@@ -82,6 +89,10 @@ func history() []*change {
 		{Op: changeAccount, At: 2130, Account: &account{here, commitment{2130, 5000, 0}}},
 		{Op: changeAccount, At: 2140, Account: &account{World: awswire.World{Region: "a-1"}}},
 		{Op: changeAccount, At: 2150, Account: &account{here, commitment{2130, 5000, 5000}}},
+		{
+			Op: changePlan, At: 2190, World: &here, Name: "other", Until: 2290,
+			Plan: []scaleStep{splitStep(0, halves[0], halves[1])},
+		},
 		{Op: changeDelete, At: 2200, World: &here, Name: "other", Until: 2300},
 		{Op: changeExpire, At: 2300, World: &here, Name: "orders", Expire: []uint32{0}},
 		{Op: changeDrop, At: 2400, World: &here, Name: "other"},
@@ -163,6 +174,7 @@ func TestFreezeIsAMoment(t *testing.T) {
 
 // A change that does not fit is an error and leaves the state alone.
 func TestApplyRefuses(t *testing.T) {
+	halves := keyspace.Uniform(2)
 	for i, bad := range []*change{
 		{Op: changeKey, Key: []byte("short")},
 		{Op: changeCreate},
@@ -177,6 +189,20 @@ func TestApplyRefuses(t *testing.T) {
 		{Op: changeScale, World: &here, Name: "orders", Steps: []reshardStep{
 			{[]uint32{0}, []*shard{{Index: 1, Log: 2, Range: keyspace.All}}},
 			{[]uint32{0}, []*shard{{Index: 2, Log: 3, Range: keyspace.All}}}, // closed by then
+		}},
+		{Op: changePlan, World: &here, Name: "orders"},
+		{Op: changePlan, World: &here, Name: "orders", Plan: []scaleStep{ // of another's piece
+			splitStep(1, halves[0], halves[1]),
+		}},
+		{Op: changePlan, World: &here, Name: "orders", Plan: []scaleStep{ // leaves a hole
+			splitStep(0, halves[0], halves[0]),
+		}},
+		{Op: changePlan, World: &here, Name: "orders", Plan: []scaleStep{ // of a piece twice
+			splitStep(0, halves[0], halves[1]), {From: []int{1, 1}, To: halves[:1]},
+		}},
+		{Op: changeCreate, Stream: &stream{ // the pending one of it does not fit
+			World: here, Name: "new", Next: 1, Pending: []scaleStep{splitStep(7, halves[0], halves[1])},
+			Shards: []*shard{{Log: 9, Range: keyspace.All}},
 		}},
 		{Op: changeExpire, World: &here, Name: "orders", Expire: []uint32{0}}, // it is open
 		{Op: changeSettings, World: &here, Name: "orders"},
@@ -207,7 +233,10 @@ func TestApplyRefuses(t *testing.T) {
 }
 
 func TestRestoreRefuses(t *testing.T) {
+	all := `{"Start":{"Hi":0,"Lo":0},"End":{"Hi":18446744073709551615,"Lo":18446744073709551615}}`
 	for _, data := range []string{
+		`{"version":1,"streams":[{"name":"a","next":1,"shards":[{"log":1,"range":` + all + `}],` +
+			`"pending":[{"from":[1],"to":[]}]}]}`, // of a piece that is not there
 		"", "x", `{"version":2}`, `{"version":1,"key":"QQ=="}`, `{"version":1,"streams":[null]}`,
 		`{"version":1,"streams":[{"name":"a"}]}`, `{"version":1,"accounts":[{},{}]}`,
 	} {
@@ -240,9 +269,34 @@ func TestOldSnapshot(t *testing.T) {
 		st.encryption() != encryptionNone || st.encrypts(2000) || st.status(2000) != statusActive {
 		t.Errorf("the stream is %+v", st)
 	}
+	// A resharding took effect at once, at the beginning of UPDATING.
+	halves := keyspace.Uniform(2)
+	for _, frame := range []string{
+		`{"seq":9,"op":"reshard","at":3000,"name":"orders","world":{"Account":"000000000000",` +
+			`"Region":"us-east-1"},"until":3100,"close":[0],"open":[` +
+			oldShard(1, halves[0], "[0]") + `,` + oldShard(2, halves[1], "[0]") + `]}`,
+		`{"seq":10,"op":"scale","at":4000,"name":"orders","world":{"Account":"000000000000",` +
+			`"Region":"us-east-1"},"until":4100,"steps":[{"close":[1,2],"open":[` +
+			oldShard(3, keyspace.All, "[1,2]") + `]}]}`,
+	} {
+		if err := c.Replay(0, []byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st = c.find(here, "orders", 4099)
+	if len(st.routes) != 1 || st.status(4099) != statusUpdating || st.status(4100) != statusActive {
+		t.Errorf("the stream that was resharded is %+v", st)
+	}
 	if got := c.account(here).Commitment.status(2000); got != commitmentDisabled {
 		t.Errorf("the account's commitment is %s", got)
 	}
+}
+
+// oldShard is a shard in a frame of the first version.
+func oldShard(index int, r keyspace.Range, parents string) string {
+	return fmt.Sprintf(`{"index":%d,"log":%d,"range":{"Start":{"Hi":%d,"Lo":%d},"End":{"Hi":%d,`+
+		`"Lo":%d}},"created":9,"opened":3000,"parents":%s}`, index, index+1, r.Start.Hi, r.Start.Lo,
+		r.End.Hi, r.End.Lo, parents)
 }
 
 func FuzzReplay(f *testing.F) {
@@ -266,6 +320,7 @@ func FuzzReplay(f *testing.F) {
 			}
 			st.route(keyspace.Max)
 			describeShards(st.listed(1 << 40))
+			takePending(t, c, st)
 		}
 		if err := newCatalogue(new(ledger)).Restore([]byte(freeze(t, c))); err != nil {
 			t.Fatal(err)
@@ -276,7 +331,9 @@ func FuzzReplay(f *testing.F) {
 func FuzzRestore(f *testing.F) {
 	c := newCatalogue(new(ledger))
 	f.Add([]byte(freeze(f, c)))
-	replay(f, c, history()[:5])
+	replay(f, c, history()[:3]) // with something pending
+	f.Add([]byte(freeze(f, c)))
+	replay(f, c, history()[3:7])
 	f.Add([]byte(freeze(f, c)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := newCatalogue(new(ledger))
@@ -287,7 +344,26 @@ func FuzzRestore(f *testing.F) {
 		if err := again.Restore([]byte(freeze(t, c))); err != nil {
 			t.Fatal(err)
 		}
+		for _, st := range again.streams {
+			takePending(t, again, st)
+		}
 	})
+}
+
+// takePending takes the pending steps of a stream, which must not fail, whatever was read.
+func takePending(t *testing.T, c *catalogue, st *stream) {
+	t.Helper()
+	if len(st.Pending) == 0 || c.state.NextLog > 1<<62 { // which no directory gets to
+		return
+	}
+	ch := c.scaling(st, st.Pending, 1<<40)
+	ch.Seq = c.state.Seq + 1
+	if _, err := c.apply(ch); err != nil {
+		t.Fatalf("what is pending cannot be done: %v", err)
+	}
+	if st := c.streams[st.key()]; len(st.Pending) != 0 || st.status(1<<40) == statusUpdating {
+		t.Fatalf("it was done, and the stream is still %+v", st)
+	}
 }
 
 // Routing by binary search finds the one open shard whose range holds the key.

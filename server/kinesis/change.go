@@ -15,8 +15,9 @@ const (
 	changeCreate   = "create"   // a new stream
 	changeDelete   = "delete"   // a stream begins to be deleted
 	changeDrop     = "drop"     // a stream is gone, with its shards and their records
-	changeReshard  = "reshard"  // shards close and others open in their place
-	changeScale    = "scale"    // many reshardings at once
+	changePlan     = "plan"     // a stream is UPDATING, and resharded at the end of it
+	changeReshard  = "reshard"  // shards close and others open in their place; only read
+	changeScale    = "scale"    // the same, and many at once
 	changeRetain   = "retain"   // another retention period
 	changeSettings = "settings" // other settings
 	changeConsumer = "consumer" // a consumer is new, or changed, or begins to be deleted
@@ -35,7 +36,8 @@ type change struct {
 	Name      string          `json:"name,omitempty"`
 	Key       []byte          `json:"key,omitempty"`
 	Stream    *stream         `json:"stream,omitempty"`    // create
-	Until     int64           `json:"until,omitempty"`     // delete, reshard, scale
+	Until     int64           `json:"until,omitempty"`     // delete, plan, settings, reshard
+	Plan      []scaleStep     `json:"plan,omitempty"`      // plan
 	Close     []uint32        `json:"close,omitempty"`     // reshard
 	Open      []*shard        `json:"open,omitempty"`      // reshard
 	Steps     []reshardStep   `json:"steps,omitempty"`     // scale
@@ -113,11 +115,13 @@ func (c *catalogue) applyOp(ch *change) (publications, error) {
 	switch ch.Op {
 	case changeDelete:
 		next := st.copy()
-		next.Phase, next.Until = statusDeleting, ch.Until
+		next.Phase, next.Until, next.Pending = statusDeleting, ch.Until, nil
 		c.streams[st.key()] = next
 		return nil, nil
 	case changeDrop:
 		return c.applyDrop(st), nil
+	case changePlan:
+		return nil, c.applyPlan(st, ch)
 	case changeReshard:
 		return c.applySteps(st, ch, []reshardStep{{ch.Close, ch.Open}})
 	case changeScale:
@@ -159,6 +163,9 @@ func (c *catalogue) applyCreate(ch *change) error {
 		return err
 	}
 	if err := st.index(); err != nil {
+		return err
+	}
+	if err := st.checkSteps(st.Pending); err != nil {
 		return err
 	}
 	c.streams[st.key()] = st

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/vfs"
@@ -18,6 +19,8 @@ import (
 type story struct {
 	t       *testing.T
 	rng     *rand.Rand
+	clock   *testClock
+	delay   time.Duration // of UPDATING and the other states
 	n       *node
 	streams map[string]*told
 	serial  int
@@ -35,14 +38,26 @@ func TestCrashes(t *testing.T) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			s := &story{
 				t: t, rng: rand.New(rand.NewPCG(seed, 7)), streams: map[string]*told{},
-				n: startNode(t, vfs.NewCrashable()),
+				clock: newTestClock(), delay: []time.Duration{time.Second, -1}[seed%2],
 			}
+			s.start(vfs.NewCrashable())
 			for range 120 {
 				s.step()
 			}
 			s.check()
 		})
 	}
+}
+
+func (s *story) start(fs vfs.FS) {
+	s.n = startNode(s.t, fs, at(s.clock), func(cfg *Config) { cfg.StreamDelay = s.delay })
+	s.n.settle() // what is overdue is not to happen between two looks
+}
+
+// settle lets the states pass, and what is pending with them.
+func (s *story) settle() {
+	s.clock.advance(time.Second)
+	s.n.settle()
 }
 
 func (s *story) step() {
@@ -71,6 +86,7 @@ func (s *story) create() {
 		return
 	}
 	s.n.must(err)
+	s.settle()
 	s.streams[name] = &told{acked: map[string]string{}, sent: map[string]bool{}, shards: shards}
 }
 
@@ -84,7 +100,9 @@ func (s *story) pick() (string, *told) {
 
 func (s *story) remove() {
 	name, _ := s.pick()
+	s.settle()
 	s.n.call("DeleteStream", m{"StreamName": name})
+	s.settle()
 	delete(s.streams, name)
 }
 
@@ -118,7 +136,13 @@ func (s *story) put() {
 
 func (s *story) reshard() {
 	name, st := s.pick()
+	if s.rng.IntN(2) == 0 {
+		s.settle()
+	}
 	if _, err := s.n.try(s.randomReshard(name)); err == nil {
+		if s.rng.IntN(2) == 0 {
+			s.settle()
+		}
 		st.shards = len(s.n.list(name))
 	} else if wire := new(awswire.Error); !errors.As(err, &wire) {
 		s.t.Fatal(err)
@@ -170,6 +194,10 @@ func (s *story) crash() {
 	calls.Go(func() { _, _ = s.n.try(operation, reshard) })
 	for range s.rng.IntN(3) { // let some of it happen, or not
 		s.n.list(name)
+		if s.delay > 0 && s.rng.IntN(2) == 0 {
+			s.clock.advance(time.Second)
+			calls.Go(func() { _, _, _ = s.n.reshardDue(s.n.ctx) })
+		}
 	}
 	mu.Lock()
 	over = true
@@ -177,7 +205,7 @@ func (s *story) crash() {
 	mu.Unlock()
 	calls.Wait()
 	s.n.stop()
-	s.n = startNode(s.t, left)
+	s.start(left)
 	s.check()
 	// From here on the records that are there were as good as acknowledged.
 	for name, st := range s.streams {

@@ -8,7 +8,7 @@
 //     appended to the log inside wal.Log.Sequence, and answered once the log is durable up to
 //     there. What an operation only reads is answered once the newest change that it could have
 //     seen is durable. So no client ever acts on something that a crash takes back.
-//   - Resharding is one frame: the parents' closing and the children's opening are both there
+//   - Shards change in one frame: the parents' closing and the children's opening are both there
 //     after a crash or neither is. A record takes its shard under the catalogue's lock, so that
 //     every record of a parent stands in the log before the frame that closes it. All the splits
 //     and merges of UpdateShardCount are one frame as well.
@@ -18,6 +18,9 @@
 //     to go on from neither loses one nor gives one twice: see the type subscription.
 //   - States that pass with time (CREATING, UPDATING, DELETING) are stored as an end of time and
 //     derived when asked for. No timer has to fire for them, so none can be lost in a crash.
+//   - A resharding has two frames: what is asked for is pending in the first, with the end of
+//     UPDATING, and the second one does it when that has come (see resharder). UPDATING ends with
+//     the second one: whoever sees ACTIVE sees the children, also after a crash between the two.
 //
 // # Requests and answers
 //

@@ -102,8 +102,8 @@ func (s *fanOutStory) reshard() {
 	i := s.rng.IntN(len(open))
 	if i > 0 && s.rng.IntN(6) < len(open) {
 		s.n.call("MergeShards", m{
-			"StreamName": "orders", "ShardToMerge": open[i].ShardId,
-			"AdjacentShardToMerge": open[i-1].ShardId,
+			"StreamName": "orders", "ShardToMerge": open[i-1].ShardId,
+			"AdjacentShardToMerge": open[i].ShardId,
 		})
 		return
 	}

@@ -86,6 +86,12 @@ func TestListShardsPages(t *testing.T) {
 	}
 	n.refused("ListShards", m{"NextToken": in["NextToken"], "StreamName": "orders"}, codeInvalid,
 		"NextToken and StreamName cannot be provided together.")
+	n.refused("ListShards", m{"NextToken": in["NextToken"], "ShardFilter": m{"Type": "AT_LATEST"}},
+		codeInvalid, "NextToken and ShardFilter cannot be provided together.")
+	n.refused("ListShards", m{
+		"NextToken": in["NextToken"],
+		"StreamARN": "arn:aws:kinesis:us-east-1:000000000000:stream/orders",
+	}, codeInvalid, "NextToken and StreamARN cannot be provided together.")
 	n.refused("ListShards", m{}, codeInvalid, "Either NextToken or StreamName should be provided.")
 	n.refused("ListShards", m{"NextToken": "x"}, codeInvalid, "NextToken")
 	clock.advance(301 * time.Second)

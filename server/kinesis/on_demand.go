@@ -134,7 +134,7 @@ func (s *Service) scaleOnDemand(ctx context.Context) {
 			if len(steps) == 0 {
 				return nil
 			}
-			return s.catalogue.scale(tx, st, steps, now, s.until(now))
+			return s.reshard(tx, st, steps, now)
 		})
 		if err != nil && ctx.Err() == nil {
 			s.cfg.Logger.WarnContext(ctx, "the hot shards of an on-demand stream were not split, "+
@@ -158,7 +158,7 @@ func splitHot(st *stream, hot []shardKey, most int) []scaleStep {
 			continue
 		}
 		low, high := sh.Range.SplitAt(sh.Range.Middle())
-		steps = append(steps, scaleStep{from: []int{i}, to: []keyspace.Range{low, high}})
+		steps = append(steps, splitStep(i, low, high))
 	}
 	return steps
 }

@@ -64,6 +64,31 @@ func TestOnDemandScalesUp(t *testing.T) {
 	})
 }
 
+// A shard that is hot while its stream is UPDATING is found again when it is ACTIVE: it is split
+// at the end of UPDATING, like any other.
+func TestOnDemandWhileUpdating(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, withLimits(t, "write-records=100"), func(cfg *Config) {
+			cfg.StreamDelay = 3 * time.Second
+		})
+		defer n.stop()
+		n.createOnDemand("any")
+		time.Sleep(3500 * time.Millisecond)
+		n.load("any", 0, 60, busySeconds+1)
+		if status := n.status("any"); status != statusUpdating || len(n.openRanges("any")) != 4 {
+			t.Fatalf("the stream is %s with %v", status, n.openRanges("any"))
+		}
+		n.load("any", 0, 60, 3)
+		if got := len(n.openRanges("any")); got != 5 {
+			t.Fatalf("at the end of UPDATING there are %d shards, want 5", got)
+		}
+		n.load("any", 0, 60, busySeconds+4)
+		if got := len(n.openRanges("any")); got != 6 {
+			t.Fatalf("in the end there are %d shards, want 6", got)
+		}
+	})
+}
+
 // A pause ends the row of busy seconds.
 func TestOnDemandPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,9 @@ func (s *Service) deleteStream(
 	return nil, s.changeStream(ctx, world, &in.target, func(
 		tx *wal.Tx, st *stream, now int64,
 	) error {
-		if status := st.status(now); status != statusActive {
+		// A stream that is CREATING can be deleted, too (kinesalite, test/deleteStream.js).
+		status := st.status(now)
+		if status != statusActive && status != statusCreating {
 			return notActive(st, status)
 		}
 		forced := in.EnforceConsumerDeletion != nil && *in.EnforceConsumerDeletion

@@ -36,8 +36,10 @@ func (in *listShardsInput) validate(v *violations) {
 		}
 	}
 	together(in.StreamName != nil, "StreamName")
+	together(in.StreamARN != nil, "StreamARN")
 	together(in.ExclusiveStartShardID != nil, "ExclusiveStartShardId")
 	together(in.StreamCreationTimestamp != nil, "StreamCreationTimestamp")
+	together(in.ShardFilter != nil, "ShardFilter")
 }
 
 type listShardsOutput struct {

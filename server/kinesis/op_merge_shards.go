@@ -18,7 +18,8 @@ func (in *mergeShardsInput) validate(v *violations) {
 	in.target.validate(v)
 }
 
-// mergeShards closes two adjacent shards, in either order, and opens one in their place.
+// mergeShards closes two adjacent shards and opens one in their place, at the end of UPDATING.
+// The lower one must be ShardToMerge (kinesalite, test/mergeShards.js; AWS's page does not say so).
 func (s *Service) mergeShards(
 	ctx context.Context, world awswire.World, in *mergeShardsInput,
 ) (any, error) {
@@ -36,7 +37,7 @@ func (s *Service) mergeShards(
 		if err != nil {
 			return err
 		}
-		if first == second || !first.Range.Adjacent(second.Range) {
+		if !first.Range.Precedes(second.Range) {
 			return invalid("Shards %s and %s in stream %s under account %s are not an adjacent "+
 				"pair of shards eligible for merging",
 				first.id(), second.id(), st.Name, world.Account)
@@ -44,8 +45,10 @@ func (s *Service) mergeShards(
 		if err := mayReshard(st, "MergeShards", now); err != nil {
 			return err
 		}
-		joined := first.Range.Join(second.Range)
-		return s.catalogue.reshard(tx, st, []*shard{first, second}, []keyspace.Range{joined},
-			now, s.until(now))
+		step := scaleStep{
+			From: []int{st.piece(first), st.piece(second)},
+			To:   []keyspace.Range{first.Range.Join(second.Range)},
+		}
+		return s.reshard(tx, st, []scaleStep{step}, now)
 	})
 }

@@ -20,12 +20,11 @@ func (in *splitShardInput) validate(v *violations) {
 	in.target.validate(v)
 	var err error
 	if in.at, err = keyspace.Parse(*in.NewStartingHashKey); err != nil {
-		v.fail(invalid("Invalid NewStartingHashKey. NewStartingHashKey must be in the range: "+
-			"[0, 2^128-1]. Specified value was %s", *in.NewStartingHashKey))
+		in.at = keyspace.Max // 39 digits beyond all keys: inside of no shard
 	}
 }
 
-// splitShard closes a shard and opens two in its place.
+// splitShard closes a shard and opens two in its place, at the end of UPDATING.
 func (s *Service) splitShard(
 	ctx context.Context, world awswire.World, in *splitShardInput,
 ) (any, error) {
@@ -43,7 +42,8 @@ func (s *Service) splitShard(
 			return invalid("NewStartingHashKey %s used in SplitShard() on shard %s in stream %s "+
 				"under account %s is not both greater than one plus the shard's "+
 				"StartingHashKey %s and less than the shard's EndingHashKey %s.",
-				in.at, sh.id(), st.Name, world.Account, sh.Range.Start, sh.Range.End)
+				*in.NewStartingHashKey, sh.id(), st.Name, world.Account, sh.Range.Start,
+				sh.Range.End)
 		}
 		if err := mayReshard(st, "SplitShard", now); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (s *Service) splitShard(
 			return err
 		}
 		low, high := sh.Range.SplitAt(in.at)
-		return s.catalogue.reshard(tx, st, []*shard{sh}, []keyspace.Range{low, high},
-			now, s.until(now))
+		step := splitStep(st.piece(sh), low, high)
+		return s.reshard(tx, st, []scaleStep{step}, now)
 	})
 }

@@ -24,7 +24,7 @@ type updateShardCountOutput struct {
 }
 
 // updateShardCount makes the stream one of so many open shards of equal size, by splits and
-// merges of those that are there.
+// merges of those that are there, at the end of UPDATING.
 //
 // To double and to halve are the bounds (AWS, "UpdateShardCount"): of five shards, ten and
 // three. AWS does not say how it rounds the half; "below half" is taken by the letter. If the
@@ -66,7 +66,7 @@ func (s *Service) updateShardCount(
 		if len(steps) == 0 {
 			return nil
 		}
-		return s.catalogue.scale(tx, st, steps, now, s.until(now))
+		return s.reshard(tx, st, steps, now)
 	})
 	if err != nil {
 		return nil, err

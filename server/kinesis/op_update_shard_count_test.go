@@ -95,9 +95,19 @@ func TestUpdateShardCountRules(t *testing.T) {
 	}
 	n.put("orders", "k", "while it is UPDATING")
 	n.refused("UpdateShardCount", scaleTo("orders", 6), codeInUse, "instead in state UPDATING")
-	clock.advance(time.Second)
+	clock.advance(time.Second - time.Millisecond)
+	n.settle()
+	if got := len(n.openRanges("orders")); got != 5 {
+		t.Errorf("just before the end of UPDATING there are %d shards", got)
+	}
+	clock.advance(time.Millisecond)
+	n.settle()
 	n.scale("orders", 6)
 	clock.advance(time.Second)
+	n.settle()
+	if got := n.openRanges("orders"); !equal(got, 6) {
+		t.Errorf("in the end the stream has %v", got)
+	}
 
 	n.call("CreateStream", m{
 		"StreamName": "any", "StreamModeDetails": m{"StreamMode": modeOnDemand},

@@ -48,7 +48,8 @@ func (s *Service) mayBeOnDemand(world awswire.World, now int64) error {
 		world.Account, world.Region, there, most) // worded as that of shards: a guess
 }
 
-// mayHoldShards returns an error if so many more open shards would be too many for the account.
+// mayHoldShards returns an error if so many more open shards would be too many for the account,
+// those counted that are asked for already.
 // Those of on-demand streams do not count (AWS, "Quotas and limits"). The text is AWS's, from
 // kinesalite. The caller holds the catalogue's lock.
 func (s *Service) mayHoldShards(world awswire.World, more int64) error {
@@ -57,7 +58,7 @@ func (s *Service) mayHoldShards(world awswire.World, more int64) error {
 		return nil
 	}
 	there := s.count(world, s.clock.read(), func(st *stream) int64 {
-		return int64(len(st.routes)) * truth(st.Mode == modeProvisioned)
+		return int64(len(st.routes)+growth(st.Pending)) * truth(st.Mode == modeProvisioned)
 	})
 	if there+more <= most {
 		return nil

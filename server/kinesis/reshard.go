@@ -2,7 +2,6 @@ package kinesis
 
 import (
 	"github.com/runnel-stream/runnel/internal/wal"
-	"github.com/runnel-stream/runnel/keyspace"
 )
 
 // reshardable returns a stream's shard that a request wants to split or merge.
@@ -35,18 +34,20 @@ func mayReshard(st *stream, operation string, now int64) error {
 	return nil
 }
 
-// reshard closes parents and opens shards over ranges in their place, as one frame: whatever
-// the moment of a crash, both are there or neither is. The stream is UPDATING until the time.
-func (c *catalogue) reshard(
-	tx *wal.Tx, st *stream, parents []*shard, ranges []keyspace.Range, now, until int64,
-) error {
-	next := c.newChildren(st, now)
-	ids, open := next.of(parents, ranges)
-	if err := mayOpen(st, next.index, len(st.routes)+len(open)-len(parents)); err != nil {
+// reshard has the steps taken at the end of UPDATING, which begins now: until then the stream's
+// shards are as before (AWS, seen by kinesalite's test/splitShard.js and test/mergeShards.js). If
+// UPDATING takes no time, they are taken now. The caller holds the catalogue's lock.
+func (s *Service) reshard(tx *wal.Tx, st *stream, steps []scaleStep, now int64) error {
+	if err := mayOpen(st, steps); err != nil {
 		return err
 	}
-	return c.commit(tx, &change{
-		Op: changeReshard, At: now, World: &st.World, Name: st.Name, Until: until,
-		Close: ids, Open: open,
+	until := s.until(now)
+	if until <= now {
+		return s.catalogue.scale(tx, st, steps, now)
+	}
+	err := s.catalogue.commit(tx, &change{
+		Op: changePlan, At: now, World: &st.World, Name: st.Name, Until: until, Plan: steps,
 	})
+	s.resharder.notify()
+	return err
 }

@@ -15,7 +15,7 @@ func TestSplitAndMerge(t *testing.T) {
 		"StreamName": "orders", "ShardToSplit": "shardId-000000000001",
 		"NewStartingHashKey": half.Add(keyspace.Key{Lo: 2}).String(),
 	})
-	n.call("MergeShards", m{"StreamName": "orders", "ShardToMerge": "2", "AdjacentShardToMerge": "0"})
+	n.call("MergeShards", m{"StreamName": "orders", "ShardToMerge": "0", "AdjacentShardToMerge": "2"})
 	shards := n.list("orders")
 	var got []string
 	for _, sh := range shards {
@@ -26,7 +26,7 @@ func TestSplitAndMerge(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s (%s, %s)", sh.ShardId[18:], state,
 			tail(sh.ParentShardId), tail(sh.AdjacentParentShardId)))
 	}
-	want := "[00 closed (, ) 01 closed (, ) 02 closed (01, ) 03 open (01, ) 04 open (02, 00)]"
+	want := "[00 closed (, ) 01 closed (, ) 02 closed (01, ) 03 open (01, ) 04 open (00, 02)]"
 	if fmt.Sprint(got) != want {
 		t.Errorf("the shards are %s, want %s", got, want)
 	}
@@ -68,7 +68,7 @@ func TestReshardErrors(t *testing.T) {
 	n.refused("SplitShard", split("x-y", "5"), codeNotFound, "Could not find shard x-y in stream")
 	n.refused("SplitShard", split("0", "340282366920938463463374607431768211456"), codeInvalid,
 		"NewStartingHashKey")
-	for _, pair := range [][2]string{{"0", "2"}, {"1", "1"}} {
+	for _, pair := range [][2]string{{"0", "2"}, {"1", "1"}, {"1", "0"}} {
 		n.refused("MergeShards", merge(pair[0], pair[1]), codeInvalid,
 			fmt.Sprintf("Shards shardId-00000000000%s and shardId-00000000000%s in stream orders under "+
 				"account 000000000000 are not an adjacent pair of shards eligible for merging",

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -15,13 +16,17 @@ import (
 )
 
 // Random trees of splits, merges and scalings, with puts all the while and a restart now and
-// then: the open shards always tile the key space, every record is there once, and from parents
-// to children the records of a key have growing sequence numbers, in the order of their puts.
+// then, also while one of them is pending, unless UPDATING takes no time: the open shards always
+// tile the key space, every record is there once, and from parents to children the records of a
+// key have growing sequence numbers, in the order of their puts.
 func TestReshardTrees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		n := newNode(t)
+		clock := newTestClock()
+		delay := rapid.SampledFrom([]time.Duration{-1, time.Second}).Draw(rt, "delay")
+		later := func(cfg *Config) { cfg.StreamDelay = delay }
+		n := newNode(t, at(clock), later)
 		defer func() { n.stop() }()
-		n.create("orders", rapid.IntRange(1, 6).Draw(rt, "shards"))
+		n.must(n.EnsureStream(n.ctx, here, "orders", rapid.IntRange(1, 6).Draw(rt, "shards")))
 		w := &writer{n: n, keys: 12}
 		for range rapid.IntRange(1, 6*soak()).Draw(rt, "steps") {
 			seed := rapid.Uint64().Draw(rt, "step")
@@ -29,7 +34,7 @@ func TestReshardTrees(t *testing.T) {
 			if rng.IntN(10) == 0 {
 				before := fmt.Sprint(n.list("orders"))
 				n.stop()
-				n = startNode(t, n.fs)
+				n = startNode(t, n.fs, at(clock), later)
 				w.n = n
 				if after := fmt.Sprint(n.list("orders")); after != before {
 					rt.Fatalf("after a restart there are\n%s\nbefore\n%s", after, before)
@@ -39,10 +44,22 @@ func TestReshardTrees(t *testing.T) {
 			var puts sync.WaitGroup
 			puts.Go(func() { w.put(3) })
 			n.reshardOnce(rng, "orders")
+			if rng.IntN(2) == 0 {
+				clock.advance(time.Second)
+				n.settle()
+			}
 			puts.Wait()
 			checkShape(t, n.list("orders"))
+			if st := n.peek(here, "orders", n.clock.read()); delay < 0 && len(st.Pending) > 0 {
+				rt.Fatal("a resharding that takes no time is pending")
+			}
 		}
+		clock.advance(time.Second)
+		n.settle()
 		w.put(1)
+		if status := n.status("orders"); status != statusActive {
+			rt.Fatalf("in the end the stream is %s", status)
+		}
 		got := n.walk("orders")
 		for key, want := range w.sent {
 			if got := got[fmt.Sprint(key)]; !slices.Equal(got, want) {
@@ -97,7 +114,7 @@ func (n *node) reshardOnce(rng *rand.Rand, stream string) {
 	case 1:
 		other := st.routes[max(0, i-1)]
 		operation, in = "MergeShards", m{
-			"StreamName": stream, "ShardToMerge": sh.id(), "AdjacentShardToMerge": other.id(),
+			"StreamName": stream, "ShardToMerge": other.id(), "AdjacentShardToMerge": sh.id(),
 		}
 	}
 	if _, err := n.try(operation, in); err != nil && !errors.As(err, new(*awswire.Error)) {

@@ -17,31 +17,35 @@ type reshardStep struct {
 // scale takes all the steps of a plan for the stream's open shards, as one frame: whatever the
 // moment of a crash, all of it is there or nothing. What one step opens and another closes is a
 // shard of its own, without records, as AWS says of UpdateShardCount: "This can cause
-// short-lived shards to be created." The stream is UPDATING until the time.
-func (c *catalogue) scale(tx *wal.Tx, st *stream, steps []scaleStep, now, until int64) error {
-	pieces := append(make([]*shard, 0, len(st.routes)+2*len(steps)), st.routes...)
-	open := len(pieces)
-	ch := &change{Op: changeScale, At: now, World: &st.World, Name: st.Name, Until: until}
-	next := c.newChildren(st, now)
-	for _, step := range steps {
-		parents := make([]*shard, len(step.from))
-		for i, piece := range step.from {
-			parents[i] = pieces[piece]
-		}
-		ids, children := next.of(parents, step.to)
-		ch.Steps = append(ch.Steps, reshardStep{Close: ids, Open: children})
-		pieces = append(pieces, children...)
-		open += len(children) - len(parents)
-	}
-	if err := mayOpen(st, next.index, open); err != nil {
-		return err
-	}
-	return c.commit(tx, ch)
+// short-lived shards to be created." The stream is ACTIVE from then on. The caller has asked
+// mayOpen.
+func (c *catalogue) scale(tx *wal.Tx, st *stream, steps []scaleStep, now int64) error {
+	return c.commit(tx, c.scaling(st, steps, now))
 }
 
-// mayOpen returns an error unless a stream can have so many open shards, the next id after
-// them being next.
-func mayOpen(st *stream, next int64, open int) error {
+// scaling is the change that takes the steps.
+func (c *catalogue) scaling(st *stream, steps []scaleStep, now int64) *change {
+	pieces := append(make([]*shard, 0, len(st.routes)+2*len(steps)), st.routes...)
+	ch := &change{Op: changeScale, At: now, World: &st.World, Name: st.Name}
+	next := c.newChildren(st, now)
+	for _, step := range steps {
+		parents := make([]*shard, len(step.From))
+		for i, piece := range step.From {
+			parents[i] = pieces[piece]
+		}
+		ids, children := next.of(parents, step.To)
+		ch.Steps = append(ch.Steps, reshardStep{Close: ids, Open: children})
+		pieces = append(pieces, children...)
+	}
+	return ch
+}
+
+// mayOpen returns an error unless the stream can have the shards that the steps open.
+func mayOpen(st *stream, steps []scaleStep) error {
+	next, open := int64(st.Next), len(st.routes)+growth(steps)
+	for _, step := range steps {
+		next += int64(len(step.To))
+	}
 	if next-1 > maxShard {
 		return fail(codeLimit, "Stream %s under account %s has used up its shard ids.",
 			st.Name, st.World.Account)
@@ -113,7 +117,10 @@ func (c *catalogue) applySteps(
 		next.Shards = append(next.Shards, step.Open...)
 		next.Next += uint32(len(step.Open))
 	}
-	next.Phase, next.Until = statusUpdating, ch.Until
+	next.Phase, next.Until, next.Pending = "", 0, nil
+	if ch.Until != 0 { // it took effect at once, at the beginning of UPDATING
+		next.Phase, next.Until = statusUpdating, ch.Until
+	}
 	if err := checkShards(next.Shards); err != nil {
 		return nil, err
 	}

@@ -8,10 +8,15 @@ import (
 
 // scaleStep is a split or a merge: one or two pieces go and two or one come in their place.
 // The pieces are counted from 0: first those that were there, by hash key, then what the steps
-// bring, in their order.
+// bring, in their order. Steps that are to be taken later stand in the log.
 type scaleStep struct {
-	from []int
-	to   []keyspace.Range
+	From []int            `json:"from"` // the parents, in the order of the request
+	To   []keyspace.Range `json:"to"`
+}
+
+// splitStep is the step that splits a piece into two.
+func splitStep(piece int, low, high keyspace.Range) scaleStep {
+	return scaleStep{From: []int{piece}, To: []keyspace.Range{low, high}}
 }
 
 // nearEnough is how far, in hash keys, a shard's bound may be from where it should be and stay
@@ -94,7 +99,7 @@ type scalePlan struct {
 }
 
 func (p *scalePlan) step(from []int, to ...keyspace.Range) (first int) {
-	p.steps = append(p.steps, scaleStep{from, to})
+	p.steps = append(p.steps, scaleStep{From: from, To: to})
 	p.pieces = append(p.pieces, to...)
 	return len(p.pieces) - len(to)
 }

@@ -43,7 +43,7 @@ func take(t rapidOrTesting, open []keyspace.Range, steps []scaleStep) ([]keyspac
 	gone := append([]bool{}, make([]bool, len(pieces))...)
 	for i, s := range steps {
 		deepest := 0
-		for _, piece := range s.from {
+		for _, piece := range s.From {
 			if piece < 0 || piece >= len(pieces) || gone[piece] {
 				t.Fatalf("step %d: piece %d is not there", i, piece)
 			}
@@ -51,24 +51,24 @@ func take(t rapidOrTesting, open []keyspace.Range, steps []scaleStep) ([]keyspac
 			deepest = max(deepest, depth[piece])
 		}
 		switch {
-		case len(s.from) == 1 && len(s.to) == 2:
-			parent, at := pieces[s.from[0]], s.to[1].Start
+		case len(s.From) == 1 && len(s.To) == 2:
+			parent, at := pieces[s.From[0]], s.To[1].Start
 			low, high := parent.SplitAt(at)
-			if s.to[0] != low || s.to[1] != high {
-				t.Fatalf("step %d: %v is no split of %v", i, s.to, parent)
+			if s.To[0] != low || s.To[1] != high {
+				t.Fatalf("step %d: %v is no split of %v", i, s.To, parent)
 			}
 			if !parent.Start.Add(keyspace.Key{Lo: 1}).Less(at) || !at.Less(parent.End) {
 				t.Fatalf("step %d: SplitShard would refuse to split %v at %v", i, parent, at)
 			}
-		case len(s.from) == 2 && len(s.to) == 1:
-			a, b := pieces[s.from[0]], pieces[s.from[1]]
-			if !a.Adjacent(b) || a.Join(b) != s.to[0] {
-				t.Fatalf("step %d: %v is no merge of %v and %v", i, s.to, a, b)
+		case len(s.From) == 2 && len(s.To) == 1:
+			a, b := pieces[s.From[0]], pieces[s.From[1]]
+			if !a.Adjacent(b) || a.Join(b) != s.To[0] {
+				t.Fatalf("step %d: %v is no merge of %v and %v", i, s.To, a, b)
 			}
 		default:
 			t.Fatalf("step %d is neither a split nor a merge: %v", i, s)
 		}
-		for _, r := range s.to {
+		for _, r := range s.To {
 			pieces, depth, gone = append(pieces, r), append(depth, deepest+1), append(gone, false)
 		}
 	}
@@ -173,7 +173,7 @@ func TestPlanScaleLarge(t *testing.T) {
 	steps := planScale(ranges, maxShards)
 	pieces := len(ranges)
 	for _, s := range steps {
-		pieces += len(s.to) - len(s.from)
+		pieces += len(s.To) - len(s.From)
 	}
 	if pieces != maxShards {
 		t.Errorf("6000 became %d", pieces)

@@ -21,8 +21,8 @@ type Config struct {
 	// which are registered with the same log. Both required.
 	Log    *wal.Log
 	Shards *shardlog.Store
-	// StreamDelay is how long CREATING, UPDATING and DELETING last. Default 100 ms; below 0:
-	// no time at all.
+	// StreamDelay is how long CREATING, UPDATING and DELETING last; what makes a stream UPDATING
+	// and changes its shards does so at the end. Default 100 ms; below 0: no time at all.
 	StreamDelay time.Duration
 	// SweepEvery is how often data that has passed its retention period, and what is left of
 	// deleted streams, is removed. Default 1 minute, at least 1 ms.
@@ -79,6 +79,7 @@ type Service struct {
 	plans     map[string]*plan         // by operation
 	throttle  atomic.Pointer[throttle] // nil: no limits
 	scaler    scaler
+	resharder resharder
 	hints     hints
 }
 
@@ -106,6 +107,7 @@ func New(cfg Config) (*Service, error) {
 		catalogue: newCatalogue(cfg.Shards),
 		clock:     clock{now: cfg.Now},
 		scaler:    scaler{wake: make(chan struct{}, 1)},
+		resharder: resharder{wake: make(chan struct{}, 1)},
 	}
 	s.SetLimits(cfg.Limits)
 	s.fanOut.open()
@@ -115,7 +117,8 @@ func New(cfg Config) (*Service, error) {
 }
 
 // Start prepares the service once the log is started: it draws the directory's key at the
-// first start, and begins to sweep. ctx bounds the call; the sweeping goes on until Close.
+// first start, and begins to sweep and to do the reshardings that are pending. ctx bounds the
+// call; the rest goes on until Close.
 func (s *Service) Start(ctx context.Context) error {
 	s.restoreClock()
 	c := s.catalogue
@@ -137,6 +140,7 @@ func (s *Service) Start(ctx context.Context) error {
 	s.sealer.Store(sealer)
 	s.sweeper.start(ctx, s.cfg.SweepEvery, s.sweep)
 	s.scaler.start(ctx, s.scaleOnDemand)
+	s.resharder.start(ctx, s.followReshards)
 	return nil
 }
 
@@ -155,12 +159,14 @@ func (s *Service) restoreClock() {
 	}
 }
 
-// Close ends the subscriptions and stops the sweeping and scaling. Before Log.Close; calls that
+// Close ends the subscriptions and stops the sweeping, scaling and resharding: what is pending
+// is done after the next start. Before Log.Close; calls that
 // are under way end on their own.
 func (s *Service) Close() error {
 	s.fanOut.close()
 	s.sweeper.stop()
 	s.scaler.stop()
+	s.resharder.stop()
 	return nil
 }
 

@@ -41,7 +41,8 @@ func (p position) validate(v *violations) {
 		}
 	case atTimestamp:
 		if p.at == nil {
-			v.fail(invalid("Must specify timestamp parameter for iterator of type %s.", kind))
+			v.fail(invalid("Must specify timestampInMillis parameter for iterator "+
+				"of type %s. Current request has no timestamp parameter.", kind))
 		}
 		if p.number != nil {
 			v.fail(positionMembers(kind + " and also a StartingSequenceNumber."))

@@ -39,6 +39,9 @@ type stream struct {
 	// ACTIVE, DELETING into nothing. Empty: ACTIVE.
 	Phase string `json:"phase,omitempty"`
 	Until int64  `json:"until,omitempty"`
+	// Pending are the steps of a resharding that has been asked for: the stream is UPDATING until
+	// they are taken, at Until or soon after. Nothing else changes its open shards meanwhile.
+	Pending []scaleStep `json:"pending,omitempty"`
 	// Shards are those whose data has not expired, by index, closed ones included.
 	Shards []*shard `json:"shards"`
 	Next   uint32   `json:"next"` // index of the next shard
@@ -63,6 +66,9 @@ func (st *stream) gone(now int64) bool { return st.Phase == statusDeleting && no
 func (st *stream) status(now int64) string {
 	if st.Phase == statusDeleting || (st.Phase != "" && now < st.Until) {
 		return st.Phase
+	}
+	if len(st.Pending) > 0 {
+		return statusUpdating
 	}
 	return statusActive
 }

@@ -91,7 +91,11 @@ func TestStreamStates(t *testing.T) {
 	}
 	n.refused("PutRecord", record, codeNotFound, "Stream orders under account")
 	n.refused("ListShards", name, codeInUse, "not ACTIVE, instead in state CREATING")
-	n.refused("DeleteStream", name, codeInUse, "CREATING")
+	n.create("unborn", 1)
+	n.call("DeleteStream", m{"StreamName": "unborn"})
+	if got := n.status("unborn"); got != "DELETING" {
+		t.Errorf("the stream that was deleted while CREATING is %s", got)
+	}
 	n.refused("SplitShard", m{"StreamName": "orders", "ShardToSplit": "0", "NewStartingHashKey": "9"},
 		codeInUse, "CREATING")
 	clock.advance(time.Second)
@@ -104,16 +108,18 @@ func TestStreamStates(t *testing.T) {
 		t.Errorf("the stream is %s", got)
 	}
 	n.call("PutRecord", record)
-	n.refused("SplitShard", m{"StreamName": "orders", "ShardToSplit": "1", "NewStartingHashKey": "5"},
+	n.refused("SplitShard", m{"StreamName": "orders", "ShardToSplit": "0", "NewStartingHashKey": "5"},
 		codeInUse, "Stream orders under account 000000000000 not ACTIVE, instead in state UPDATING")
+	n.refused("DeleteStream", name, codeInUse, "instead in state UPDATING")
 	clock.advance(time.Second)
+	n.settle()
 	n.call("DeleteStream", name)
 	if got := n.status("orders"); got != "DELETING" {
 		t.Errorf("the stream is %s", got)
 	}
 	n.refused("CreateStream", m{"StreamName": "orders", "ShardCount": 1}, codeInUse, "already exists")
 	n.refused("PutRecord", record, codeNotFound, "Stream orders under account")
-	if records, _ := n.drain("orders", "0"); len(records) != 1 {
+	if records, _ := n.drain("orders", "0"); len(records) != 2 {
 		t.Errorf("a stream that is being deleted shows %d records", len(records))
 	}
 	iterator := n.iterator("orders", "0", "TRIM_HORIZON")

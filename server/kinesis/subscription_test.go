@@ -275,7 +275,7 @@ func TestSubscriptionRefusals(t *testing.T) {
 		{ordersARN, "0", fromStart, codeValidation, "at 'consumerARN' failed"},
 		{app, "0", m{"Type": "AT_SEQUENCE_NUMBER"}, codeInvalid, members},
 		{app, "0", m{"Type": "TRIM_HORIZON", "SequenceNumber": one}, codeInvalid, members},
-		{app, "0", m{"Type": "AT_TIMESTAMP"}, codeInvalid, "Must specify timestamp parameter"},
+		{app, "0", m{"Type": "AT_TIMESTAMP"}, codeInvalid, "Must specify timestampInMillis parameter"},
 		{app, "0", m{"Type": "AT_TIMESTAMP", "Timestamp": created + 100}, codeInvalid, "timestampInMillis"},
 		{app, "0", after("77"), codeInvalid, "Invalid StartingSequenceNumber"},
 	} {
@@ -424,17 +424,22 @@ func TestSubscriptionShardEnd(t *testing.T) {
 			time.Sleep(time.Minute)
 			s := n.subscribe(app, "0", fromLatest)
 			s.next()
-			n.call("PutRecord", m{
-				"StreamName": "orders", "PartitionKey": "k", "ExplicitHashKey": "0",
-				"Data": []byte("one"),
-			})
+			n.putLow("one")
 			test.in["StreamName"] = "orders"
 			n.call(operation, test.in)
+			asked := time.Now()
 			if n.status("orders") != statusUpdating {
 				t.Error("the stream is not UPDATING")
 			}
 			if e := s.next(); e.data() != "one" || e.ChildShards != nil {
 				t.Errorf("before the end there is %+v", e)
+			}
+			time.Sleep(2 * time.Second) // so that the end is not due with an empty event
+			n.putLow("two")
+			for i, data := range []string{"two", ""} { // UPDATING for ten seconds
+				if e := s.next(); e.data() != data || e.ChildShards != nil {
+					t.Errorf("while UPDATING, event %d is %+v", i, e)
+				}
 			}
 			end := func(s *subscriber) {
 				e := s.next()
@@ -445,6 +450,9 @@ func TestSubscriptionShardEnd(t *testing.T) {
 				s.ended()
 			}
 			end(s)
+			if took := time.Since(asked); took != 10*time.Second {
+				t.Errorf("the end comes after %v", took)
+			}
 			end(n.subscribe(late, "0", fromLatest)) // KCL asks like this for the end again
 			time.Sleep(time.Minute)
 			parent := n.list("orders", "ShardFilter", m{"Type": "AT_TRIM_HORIZON"})[0]
