@@ -109,7 +109,7 @@ func (n *node) reshardUntil(done <-chan struct{}, stream string) {
 		if i > 0 && rng.IntN(8) < len(shards) {
 			operation, in = "MergeShards", m{
 				"StreamName":   stream,
-				"ShardToMerge": shards[i].ShardId, "AdjacentShardToMerge": shards[i-1].ShardId,
+				"ShardToMerge": shards[i-1].ShardId, "AdjacentShardToMerge": shards[i].ShardId,
 			}
 		}
 		if _, err := n.try(operation, in); err != nil && !errors.As(err, new(*awswire.Error)) {

@@ -113,7 +113,8 @@ func (s *Service) read(
 	if n := len(records); n > 0 {
 		last := records[n-1]
 		r.next = last.Index + 1
-		if r.next < tip {
+		// What has come since the bounds were taken may have been read in part.
+		if _, newest := log.Bounds(); r.next < newest {
 			r.behind = max(1, now-last.Arrival)
 		}
 	}
