@@ -191,7 +191,8 @@ func subscribe(
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	out, err := client.SubscribeToShard(ctx, &kinesis.SubscribeToShardInput{
+	own := kinesis.New(client.Options()) // see docs/serve.md on the Go SDK
+	out, err := own.SubscribeToShard(ctx, &kinesis.SubscribeToShardInput{
 		ConsumerARN: consumer, ShardId: aws.String("shardId-000000000000"),
 		StartingPosition: &types.StartingPosition{Type: types.ShardIteratorTypeTrimHorizon},
 	})

@@ -214,9 +214,11 @@ func (j *traveller) poll(shard types.Shard) (records []string) {
 	return records
 }
 
-// fanOut reads a shard to its end, which comes with the names of its children.
+// fanOut reads a shard to its end, which comes with the names of its children. Each subscription
+// has a client of its own: see docs/serve.md on the Go SDK.
 func (j *traveller) fanOut(consumer string, shard types.Shard) {
-	out, err := j.client.SubscribeToShard(j.ctx, &kinesis.SubscribeToShardInput{
+	client := kinesis.New(j.client.Options())
+	out, err := client.SubscribeToShard(j.ctx, &kinesis.SubscribeToShardInput{
 		ConsumerARN: &consumer, ShardId: shard.ShardId,
 		StartingPosition: &types.StartingPosition{Type: types.ShardIteratorTypeTrimHorizon},
 	})
