@@ -6,7 +6,11 @@
 // made it, and waits for that frame. So nothing is visible before it is durable, not even
 // through the answer that a condition failed.
 //
-// A frame holds the whole new item, so replaying needs no expressions and is idempotent.
+// A frame holds the whole new item, so replaying needs no expressions and is idempotent. A
+// transaction is one frame: its changes come back together or not at all, and with them the
+// token by which a client asks for it again. Indexes are not stored but made from the items when
+// the store opens, and follow every write under the table's lock.
+//
 // Everything is in memory; a snapshot is taken from copy-on-write trees without stopping
 // writers.
 package itemstore

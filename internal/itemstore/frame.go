@@ -8,8 +8,15 @@ import (
 
 // A frame is a version byte and the changes that one decision made, in their order. They are
 // applied together or not at all. The version grows when a change gets a new form; an older
-// binary refuses the frame instead of guessing.
-const frameVersion byte = 1
+// binary refuses the frame instead of guessing. A frame has the lowest version that knows what
+// is in it:
+//
+//	1  tables and items
+//	2  tables with indexes or recovery; tokens of transactions
+const (
+	frameVersion byte = 1
+	frameNewest  byte = 2
+)
 
 // The changes. Each begins with its byte and the table's number as a varint.
 const (
@@ -18,6 +25,7 @@ const (
 	changeAlter                  // the Meta as JSON, after its length
 	changePut                    // the item, as appendItem writes it
 	changeDelete                 // the partition key's value; 0, or 1 and the sort key's value
+	changeToken                  // for table 0: the token, see appendTokenBody
 )
 
 func newFrame(dst []byte) []byte { return append(dst[:0], frameVersion) }
@@ -31,7 +39,15 @@ func appendMeta(dst []byte, change byte, table uint64, meta *Meta) ([]byte, erro
 	if err != nil {
 		return nil, fmt.Errorf("encode table %s: %w", meta.Name, err)
 	}
+	if meta.young() {
+		dst[0] = frameNewest
+	}
 	return appendBytes(appendChange(dst, change, table), string(text)), nil
+}
+
+func appendToken(dst []byte, token Token) []byte {
+	dst[0] = frameNewest
+	return appendTokenBody(appendChange(dst, changeToken, 0), token)
 }
 
 func appendPut(dst []byte, table uint64, item Item) []byte {
@@ -53,14 +69,16 @@ type change struct {
 	meta  *Meta // create, alter
 	item  Item  // put
 	key   Key   // delete
+	token Token // token
 }
 
 // decodeFrame calls apply for each change, in order, until one fails.
 func decodeFrame(payload []byte, apply func(change) error) error {
 	d := &decoder{rest: payload}
-	if version := d.byte(); d.err == nil && version != frameVersion {
+	version := d.byte()
+	if d.err == nil && (version < frameVersion || version > frameNewest) {
 		return fmt.Errorf("%w: frame of version %d, this program knows %d",
-			ErrCorrupt, version, frameVersion)
+			ErrCorrupt, version, frameNewest)
 	}
 	for len(d.rest) > 0 {
 		c := d.change()
@@ -91,6 +109,8 @@ func (d *decoder) change() change {
 		default:
 			d.fail("bad sort key mark")
 		}
+	case changeToken:
+		c.token = d.token()
 	default:
 		d.fail("unknown change")
 	}

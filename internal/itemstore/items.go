@@ -10,6 +10,8 @@ import (
 type Written struct {
 	Old, New         Item // nil: there was, or is, no item
 	OldSize, NewSize int  // as Size counts; 0 for no item
+	// The indexes that the write changed; nil if there are none.
+	Indexes []IndexChange
 }
 
 // Update decides on one item and changes it, durably: fn gets the item as it is (nil if there
@@ -19,29 +21,32 @@ type Written struct {
 //
 // room is an estimate of the bytes that fn may add to the item. Update returns once the new
 // state is durable, or, where nothing was changed, the state that fn saw. Then an error of fn
-// comes back as it is, with Old. Other errors: ErrKey, ErrItemTooLarge, ErrItemTooDeep,
-// ErrTableNotFound, and the log's, after which the outcome is unknown and nothing is told of
-// the items.
+// comes back as it is, with Old. Other errors: ErrKey, ErrItemTooLarge, ErrItemTooDeep, an
+// *IndexKeyError, ErrTableNotFound, and the log's, after which the outcome is unknown and
+// nothing is told of the items.
 func (s *Store) Update(
 	ctx context.Context, t *Table, key Key, room int, fn func(old Item) (Item, error),
 ) (Written, error) {
 	if err := t.schema.check(key); err != nil {
 		return Written{}, err
 	}
-	var w Written
-	place := key.place()
-	size := room + t.sizeAt(place)
-	var decided error
-	err := s.decide(ctx, size, func(tx *wal.Tx) (lsn wal.LSN, err error) {
+	d := decision{table: t, key: key, place: key.place()}
+	size := room + t.sizeAt(d.place)
+	err := s.decide(ctx, size, func(tx *wal.Tx) (wal.LSN, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		lsn, decided = t.update(tx, key, place, &w, fn)
+		d.make(fn)
+		if !d.writes() {
+			return d.seen, nil
+		}
+		lsn := logged(tx, d.append)
+		d.apply(lsn)
 		return lsn, nil
 	})
 	if err != nil {
 		return Written{}, err
 	}
-	return w, decided
+	return d.Written, d.err
 }
 
 // sizeAt estimates the encoded size of the item at a place.
@@ -52,57 +57,6 @@ func (t *Table) sizeAt(place string) int {
 		return 2 * e.size
 	}
 	return 0
-}
-
-// update decides and changes. The lock is held.
-func (t *Table) update(
-	tx *wal.Tx, key Key, place string, w *Written, fn func(old Item) (Item, error),
-) (wal.LSN, error) {
-	if t.mu.dropped {
-		return t.mu.changed, ErrTableNotFound
-	}
-	seen := t.mu.removed
-	if old := t.find(place); old != nil {
-		w.Old, w.OldSize, seen = old.item, old.size, old.lsn
-	}
-	next, err := fn(w.Old)
-	if err != nil {
-		return seen, err
-	}
-	if next == nil {
-		if w.Old == nil {
-			return seen, nil
-		}
-		lsn := logged(tx, func(frame []byte) []byte { return appendDelete(frame, t.id, key) })
-		t.remove(place, lsn)
-		return lsn, nil
-	}
-	if err := t.accept(place, next, w); err != nil {
-		return seen, err
-	}
-	lsn := logged(tx, func(frame []byte) []byte { return appendPut(frame, t.id, next) })
-	t.put(place, next, w.NewSize, lsn)
-	return lsn, nil
-}
-
-// accept checks that an item can stand at the place.
-func (t *Table) accept(place string, next Item, w *Written) error {
-	key, err := t.schema.Key(next)
-	if err != nil {
-		return err
-	}
-	if key.place() != place {
-		return ErrKey
-	}
-	size := Size(next)
-	if size > MaxItemSize {
-		return ErrItemTooLarge
-	}
-	if nesting(next)-1 > MaxDepth { // the item itself is no level
-		return ErrItemTooDeep
-	}
-	w.New, w.NewSize = next, size
-	return nil
 }
 
 // Get returns the newest item of the key, once it is durable; nil if there is none. Errors:

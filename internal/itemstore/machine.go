@@ -15,8 +15,12 @@ import (
 
 // A snapshot is a version byte, the next table's number, and the tables in the order of their
 // numbers: number, description (JSON, after its length), number of items, items in their
-// places' order. Numbers and lengths are varints.
-const snapshotVersion byte = 1
+// places' order. Numbers and lengths are varints. Version 2, which is written where a table has
+// indexes or recovery or there are tokens, ends with the number of tokens, and the tokens.
+const (
+	snapshotVersion byte = 1
+	snapshotNewest  byte = 2
+)
 
 var _ wal.Machine = (*Store)(nil)
 
@@ -36,8 +40,22 @@ func (s *Store) Freeze() func(ctx context.Context) ([]byte, error) {
 	for _, id := range slices.Sorted(maps.Keys(s.mu.byID)) {
 		tables = append(tables, s.mu.byID[id].freeze())
 	}
+	tokens := s.tokens.list()
 	return func(ctx context.Context) ([]byte, error) {
-		return encodeSnapshot(ctx, nextID, tables)
+		dst, err := encodeSnapshot(ctx, nextID, tables)
+		if err != nil {
+			return nil, err
+		}
+		young := func(t frozenTable) bool { return t.meta.young() }
+		if len(tokens) == 0 && !slices.ContainsFunc(tables, young) {
+			return dst, nil
+		}
+		dst[0] = snapshotNewest
+		dst = binary.AppendUvarint(dst, uint64(len(tokens)))
+		for _, token := range tokens {
+			dst = appendTokenBody(dst, token)
+		}
+		return dst, nil
 	}
 }
 
@@ -72,15 +90,21 @@ func encodeSnapshot(ctx context.Context, nextID uint64, tables []frozenTable) ([
 // Restore implements wal.Machine.
 func (s *Store) Restore(snapshot []byte) error {
 	d := &decoder{rest: snapshot}
-	if version := d.byte(); d.err == nil && version != snapshotVersion {
+	version := d.byte()
+	if d.err == nil && (version < snapshotVersion || version > snapshotNewest) {
 		return fmt.Errorf("%w: snapshot of version %d, this program knows %d",
-			ErrCorrupt, version, snapshotVersion)
+			ErrCorrupt, version, snapshotNewest)
 	}
 	nextID := d.uvarint()
 	restored := newStore(s.log)
 	for range d.count() {
 		if err := restored.restoreTable(d); err != nil {
 			return err
+		}
+	}
+	if version > snapshotVersion {
+		for range d.count() {
+			restored.tokens.add(d.token(), 0)
 		}
 	}
 	if d.err == nil && len(d.rest) > 0 {
@@ -95,6 +119,7 @@ func (s *Store) Restore(snapshot []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.byName, s.mu.byID, s.mu.nextID = restored.mu.byName, restored.mu.byID, nextID
+	s.tokens.restore(&restored.tokens)
 	return nil
 }
 
@@ -130,6 +155,12 @@ func (s *Store) Replay(at wal.LSN, payload []byte) error {
 // apply repeats a change that was decided before. Nothing else runs yet, and what is replayed
 // is durable: the entries' LSN stays 0.
 func (s *Store) apply(c change) error {
+	if c.op == changeToken {
+		s.tokens.mu.Lock()
+		defer s.tokens.mu.Unlock()
+		s.tokens.add(c.token, 0)
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.op == changeCreate {
@@ -152,6 +183,7 @@ func (s *Store) apply(c change) error {
 		s.remove(t, 0)
 	case changeAlter:
 		t.mu.meta = c.meta
+		t.reindex()
 	case changePut:
 		key, err := t.schema.Key(c.item)
 		if err != nil {

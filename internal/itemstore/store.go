@@ -21,6 +21,7 @@ var (
 	ErrTableNotFound = errors.New("table not found")
 	ErrTableExists   = errors.New("table already exists")
 	ErrTooManyTables = fmt.Errorf("more than %d tables in one account and region", MaxTables)
+	ErrIndexNotFound = errors.New("index not found")
 	ErrItemTooLarge  = fmt.Errorf("item of more than %d bytes", MaxItemSize)
 	ErrItemTooDeep   = fmt.Errorf("item of more than %d levels of lists and maps", MaxDepth)
 )
@@ -36,6 +37,7 @@ type Store struct {
 		nextID  uint64
 		changed wal.LSN // the newest frame that created or dropped a table
 	}
+	tokens tokens
 }
 
 type tableName struct {
@@ -96,6 +98,25 @@ func (s *Store) Names(ctx context.Context, world awswire.World) ([]string, error
 func (s *Store) Describe(ctx context.Context, t *Table) (Stats, error) {
 	stats, lsn, err := t.stats()
 	return stats, s.shown(ctx, lsn, err)
+}
+
+// Index returns the description of one of the table's indexes. Errors: ErrIndexNotFound,
+// ErrTableNotFound, or the log's.
+func (s *Store) Index(ctx context.Context, t *Table, name string) (Index, error) {
+	index, lsn, err := t.describeIndex(name)
+	return index, s.shown(ctx, lsn, err)
+}
+
+func (t *Table) describeIndex(name string) (Index, wal.LSN, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.mu.dropped {
+		return Index{}, t.mu.altered, ErrTableNotFound
+	}
+	if x := t.index(name); x != nil {
+		return x.Index, t.mu.altered, nil
+	}
+	return Index{}, t.mu.altered, ErrIndexNotFound
 }
 
 // shown waits until the state that an answer shows is durable; then err is the answer's.

@@ -9,7 +9,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wal"
 )
 
-// Meta is what a table is, besides its items. The store keeps it and acts on the schema alone.
+// Meta is what a table is, besides its items. The store keeps it, and acts on the schema and
+// the indexes alone.
 type Meta struct {
 	World              awswire.World
 	Name               string
@@ -21,7 +22,19 @@ type Meta struct {
 	WriteCapacity      int64             `json:",omitempty"` // units per second, if provisioned
 	DeletionProtection bool              `json:",omitempty"`
 	Tags               map[string]string `json:",omitempty"`
+	Indexes            []Index           `json:",omitempty"` // names are unique
+	// Whether somebody asked for point-in-time recovery, and since when. Nothing acts on it.
+	Recovery *Recovery `json:",omitempty"`
 }
+
+// Recovery is what UpdateContinuousBackups was told.
+type Recovery struct {
+	Since int64 // ms since 1970
+	Days  int64
+}
+
+// young reports whether binaries that know version 1 alone would misread the description.
+func (m *Meta) young() bool { return len(m.Indexes) > 0 || m.Recovery != nil }
 
 // Table is one table. It stays valid after it was dropped: every operation on it then returns
 // ErrTableNotFound. Safe for concurrent use.
@@ -34,9 +47,12 @@ type Table struct {
 		meta  *Meta // replaced, never changed
 		items *btree.BTreeG[*entry]
 		bytes int64 // sum of the items' sizes
+		// Those of the description, in its order.
+		indexes []*secondary
 		// The frames that made the state, for readers to wait for.
 		changed wal.LSN // the newest frame of the table
 		removed wal.LSN // the newest one that removed an item, or else created the table
+		altered wal.LSN // the newest one that created or altered the table
 		dropped bool
 	}
 }
@@ -59,6 +75,7 @@ func newTable(id uint64, meta *Meta) *Table {
 	t := &Table{id: id, schema: meta.Schema}
 	t.mu.meta = meta
 	t.mu.items = btree.NewG(treeDegree, before)
+	t.reindex()
 	return t
 }
 
@@ -67,9 +84,10 @@ func (t *Table) Schema() Schema { return t.schema }
 
 // Stats describes a table at one instant.
 type Stats struct {
-	Meta  Meta  // Tags is shared and must not be changed
-	Items int64 // number of items
-	Bytes int64 // sum of their sizes
+	Meta    Meta         // Tags, Indexes and Recovery are shared and must not be changed
+	Items   int64        // number of items
+	Bytes   int64        // sum of their sizes
+	Indexes []IndexStats // of Meta.Indexes, in their order
 }
 
 // stats returns the newest state, and the frame to wait for before it is shown.
@@ -83,7 +101,11 @@ func (t *Table) stats() (Stats, wal.LSN, error) {
 }
 
 func (t *Table) statsLocked() Stats {
-	return Stats{Meta: *t.mu.meta, Items: int64(t.mu.items.Len()), Bytes: t.mu.bytes}
+	stats := Stats{Meta: *t.mu.meta, Items: int64(t.mu.items.Len()), Bytes: t.mu.bytes}
+	for _, x := range t.mu.indexes {
+		stats.Indexes = append(stats.Indexes, IndexStats{int64(x.tree.Len()), x.bytes})
+	}
+	return stats
 }
 
 // find returns the entry at a place, or nil. The lock is held.
@@ -92,20 +114,36 @@ func (t *Table) find(place string) *entry {
 	return found
 }
 
-// put stands an item in its place. The lock is held.
-func (t *Table) put(place string, item Item, size int, lsn wal.LSN) {
-	old, _ := t.mu.items.ReplaceOrInsert(&entry{place, item, size, lsn})
-	if old != nil {
+// put stands an item in its place, and says which indexes that changed. The lock is held.
+func (t *Table) put(place string, item Item, size int, lsn wal.LSN) []IndexChange {
+	var before Item
+	if old, found := t.mu.items.ReplaceOrInsert(&entry{place, item, size, lsn}); found {
 		t.mu.bytes -= int64(old.size)
+		before = old.item
 	}
 	t.mu.bytes += int64(size)
 	t.mu.changed = lsn
+	return t.follow(place, before, item)
 }
 
 // remove takes the item from its place, if there is one. The lock is held.
-func (t *Table) remove(place string, lsn wal.LSN) {
-	if old, found := t.mu.items.Delete(&entry{place: place}); found {
-		t.mu.bytes -= int64(old.size)
-	}
+func (t *Table) remove(place string, lsn wal.LSN) []IndexChange {
 	t.mu.changed, t.mu.removed = lsn, lsn
+	old, found := t.mu.items.Delete(&entry{place: place})
+	if !found {
+		return nil
+	}
+	t.mu.bytes -= int64(old.size)
+	return t.follow(place, old.item, nil)
+}
+
+// follow changes the indexes after a write.
+func (t *Table) follow(place string, old, next Item) []IndexChange {
+	var changes []IndexChange
+	for _, x := range t.mu.indexes {
+		if change, changed := x.replace(place, old, next); changed {
+			changes = append(changes, change)
+		}
+	}
+	return changes
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wal"
 )
 
-// tableRoom is the log's room for a frame about a table: names and tags are bounded.
-const tableRoom = 64 << 10
+// tableRoom is the log's room for a frame about a table: names, tags and indexes are bounded.
+const tableRoom = 256 << 10
 
 // CreateTable makes a table, durably. meta.Schema is valid; Tags is kept and must not be
 // changed. Errors: ErrTableExists, ErrTooManyTables, or the log's.
@@ -25,7 +25,7 @@ func (s *Store) CreateTable(ctx context.Context, meta Meta) (*Table, error) {
 			return 0, err
 		}
 		lsn := tx.Append(wal.KindItems, frame, nil)
-		t.mu.changed, t.mu.removed = lsn, lsn
+		t.mu.changed, t.mu.removed, t.mu.altered = lsn, lsn, lsn
 		s.insert(t, lsn)
 		return lsn, nil
 	})
@@ -93,14 +93,16 @@ func (s *Store) remove(t *Table, lsn wal.LSN) {
 	delete(s.mu.byID, t.id)
 	s.mu.changed = lsn
 	t.mu.dropped = true
-	t.mu.changed, t.mu.removed = lsn, lsn
+	t.mu.changed, t.mu.removed, t.mu.altered = lsn, lsn, lsn
 	t.mu.items.Clear(false)
+	t.mu.indexes = nil
 	t.mu.bytes = 0
 }
 
 // AlterTable replaces the table's description by what fn makes of it, durably, and returns the
-// new state. fn is pure, runs at most once, and may not change World, Name, ID, Created or
-// Schema. Errors: fn's, ErrTableNotFound, or the log's.
+// new state. A new index is filled before that. fn is pure, runs at most once, and may not
+// change World, Name, ID, Created or Schema, nor anything in place. Errors: fn's,
+// ErrTableNotFound, or the log's.
 func (s *Store) AlterTable(
 	ctx context.Context, t *Table, fn func(Stats) (Meta, error),
 ) (Stats, error) {
@@ -120,7 +122,8 @@ func (s *Store) AlterTable(
 			return t.mu.changed, err
 		}
 		lsn := tx.Append(wal.KindItems, frame, nil)
-		t.mu.meta, t.mu.changed = &meta, lsn
+		t.mu.meta, t.mu.changed, t.mu.altered = &meta, lsn, lsn
+		t.reindex()
 		altered = t.statsLocked()
 		return lsn, nil
 	})

@@ -11,6 +11,11 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
+var byNumber = Index{
+	Name: "byNumber", Projection: ProjectKeys,
+	Schema: Schema{Hash: KeyAttribute{"v", KindNumber}},
+}
+
 // gate holds the syncs of a file system back while it is shut.
 type gate struct {
 	mu   sync.Mutex
@@ -59,6 +64,11 @@ func TestNothingIsVisibleBeforeItIsDurable(t *testing.T) {
 				func(Item) (Item, error) { return nil, nil })
 			return err
 		},
+		"transaction": func(ctx context.Context, b bench, table *Table) error {
+			_, err := b.Transact(ctx, []Step{{Table: table, Key: id("a"), Decide: give(put)}}, 0,
+				&Token{World: world, Text: "token", At: 1})
+			return err
+		},
 		"drop": func(ctx context.Context, b bench, table *Table) error {
 			_, err := b.DropTable(ctx, table, func(Stats) error { return nil })
 			return err
@@ -71,6 +81,27 @@ func TestNothingIsVisibleBeforeItIsDurable(t *testing.T) {
 			},
 			"scan": func(ctx context.Context, b bench, table *Table) error {
 				_, err := b.Scan(ctx, table, Range{})
+				return err
+			},
+			"scan of an index": func(ctx context.Context, b bench, table *Table) error {
+				_, err := b.Scan(ctx, table, Range{Index: byNumber.Name})
+				return err
+			},
+			"failed transaction": func(ctx context.Context, b bench, table *Table) error {
+				_, err := b.Transact(ctx, []Step{{
+					Table: table, Key: id("a"),
+					Decide: func(Item) (Item, error) { return nil, failed },
+				}}, 0, nil)
+				return err
+			},
+			"repeated transaction": func(ctx context.Context, b bench, _ *Table) error {
+				_, err := b.Transact(ctx, nil, 0, &Token{World: world, Text: "token", At: 1})
+				return err
+			},
+			"check of a transaction": func(ctx context.Context, b bench, table *Table) error {
+				_, err := b.Transact(ctx, []Step{{
+					Table: table, Key: id("a"), Check: true, Decide: give(nil),
+				}}, 0, nil)
 				return err
 			},
 			"describe": func(ctx context.Context, b bench, table *Table) error {
@@ -112,7 +143,12 @@ func shownLate(
 	synctest.Test(t, func(t *testing.T) {
 		var g gate
 		b := open(t, vfs.Inject(vfs.NewMem(), g.hook))
-		table := b.create(t, "table", byID)
+		table, err := b.CreateTable(t.Context(), Meta{
+			World: world, Name: "table", Schema: byID, Indexes: []Index{byNumber},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		b.put(t, table, Item{"id": String("a"), "v": NumberOf(1)})
 		synctest.Wait()
 		g.close()
@@ -129,7 +165,8 @@ func shownLate(
 		g.open()
 		for range 2 {
 			err := <-ended
-			if err != nil && !errors.Is(err, expected) && !errors.Is(err, ErrTableNotFound) {
+			if err != nil && !errors.Is(err, expected) && !errors.Is(err, ErrTableNotFound) &&
+				!errors.Is(err, ErrCancelled) {
 				t.Error(err)
 			}
 		}

@@ -15,7 +15,14 @@ type billing struct {
 
 // billing takes BillingMode and ProvisionedThroughput.
 func (m *members) billing() billing {
-	b := billing{mode: m.enum("BillingMode", "", provisioned, onDemand)}
+	b := m.throughput()
+	b.mode = m.enum("BillingMode", "", provisioned, onDemand)
+	return b
+}
+
+// throughput takes ProvisionedThroughput.
+func (m *members) throughput() billing {
+	var b billing
 	var units struct{ ReadCapacityUnits, WriteCapacityUnits *int64 }
 	if b.throughput = m.decode("ProvisionedThroughput", "Map", &units); !b.throughput {
 		return b
@@ -26,14 +33,15 @@ func (m *members) billing() billing {
 }
 
 func (m *members) units(name string, n *int64) int64 {
+	at := m.path("ProvisionedThroughput") + "." + lowerFirst(name)
 	switch {
 	case n == nil:
-		m.violated("Value null at 'provisionedThroughput.%s' failed to satisfy constraint: "+
-			"Member must not be null", lowerFirst(name))
+		m.violated("Value null at '%s' failed to satisfy constraint: "+
+			"Member must not be null", at)
 		return 0
 	case *n < 1:
-		m.violated("Value '%d' at 'provisionedThroughput.%s' failed to satisfy constraint: "+
-			"Member must have value greater than or equal to 1", *n, lowerFirst(name))
+		m.violated("Value '%d' at '%s' failed to satisfy constraint: "+
+			"Member must have value greater than or equal to 1", *n, at)
 	}
 	return *n
 }
@@ -47,6 +55,18 @@ func (b billing) check(mode string) error {
 	case b.mode == provisioned && !b.throughput:
 		return invalidParameter("ReadCapacityUnits and WriteCapacityUnits must both be " +
 			"specified when BillingMode is PROVISIONED")
+	}
+	return nil
+}
+
+// checkIndex is check for an index in a table of that mode.
+func (b billing) checkIndex(mode, name string) error {
+	switch {
+	case mode == onDemand && b.throughput:
+		return invalidParameter("ProvisionedThroughput should not be specified for index: %s "+
+			"when BillingMode is PAY_PER_REQUEST", name)
+	case mode == provisioned && !b.throughput:
+		return invalidParameter("ProvisionedThroughput is not specified for index: %s", name)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/runnel-stream/runnel/internal/itemstore"
@@ -15,7 +16,7 @@ type form struct {
 
 	// The parameters that were given, in the operation's order.
 	expressions, older []string
-	// Those that could have been: for messages.
+	// Those expressions that could have been and have values: for messages.
 	possible []string
 
 	placeholders
@@ -25,7 +26,12 @@ type form struct {
 // form takes the parameters of an operation: those that are expressions, and the older ones.
 func (m *members) form(expressions, older []string) *form {
 	f := &form{
-		texts: map[string]string{}, legacy: map[string]json.RawMessage{}, possible: expressions,
+		texts: map[string]string{}, legacy: map[string]json.RawMessage{},
+	}
+	for _, name := range expressions {
+		if name != "ProjectionExpression" { // which has no values
+			f.possible = append(f.possible, name)
+		}
 	}
 	for _, name := range expressions {
 		if text, found := m.text(name); found {
@@ -41,7 +47,9 @@ func (m *members) form(expressions, older []string) *form {
 	}
 	f.hasNames = m.decode("ExpressionAttributeNames", "Map", &f.names)
 	var values map[string]json.RawMessage
-	f.hasValues = m.decode("ExpressionAttributeValues", "Map", &values)
+	if slices.Contains(known[m.shape], "ExpressionAttributeValues") {
+		f.hasValues = m.decode("ExpressionAttributeValues", "Map", &values)
+	}
 	f.values = make(map[string]itemstore.Value, len(values))
 	for _, name := range sortedKeys(values) {
 		value, fault := parseAttribute(values[name], 0)
@@ -128,7 +136,7 @@ func (f *form) condition(parameter, older string) (condition, error) {
 	if text, found := f.texts[parameter]; found {
 		return parseCondition(parameter, text, &f.placeholders)
 	}
-	return legacyCondition(f.legacy[older], f.legacy["ConditionalOperator"])
+	return legacyCondition(older, f.legacy[older], f.legacy["ConditionalOperator"])
 }
 
 // projection returns the parts of items that the answer shows; nil for all.

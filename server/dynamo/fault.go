@@ -69,10 +69,39 @@ func numberFault(err error, text string) *awswire.Error {
 	}
 }
 
+// indexKeyFault is the answer to an item that does not fit an index. updating says whether an
+// update made it, of which DynamoDB speaks in other words.
+func indexKeyFault(err *itemstore.IndexKeyError, updating bool) *awswire.Error {
+	name := err.Attribute.Name
+	if kind := err.Value.Kind(); kind != err.Attribute.Kind {
+		return invalidParameter("Type mismatch for Index Key %s Expected: %s Actual: %s "+
+			"IndexName: %s", name, err.Attribute.Kind, kind, err.Index)
+	}
+	kind := "string"
+	if err.Attribute.Kind == itemstore.KindBinary {
+		kind = "binary"
+	}
+	switch {
+	case itemstore.ValueSize(err.Value) > 0: // the words are guessed
+		return invalidParameter("Size of index key %s has exceeded the maximum size limit. "+
+			"IndexName: %s", name, err.Index)
+	case updating:
+		return validation("One or more parameter values are not valid. The update expression "+
+			"attempted to update a secondary index key to a value that is not supported. The "+
+			"AttributeValue for a key attribute cannot contain an empty %s value.", kind)
+	}
+	return validation("One or more parameter values are not valid. A value specified for a "+
+		"secondary index key is not supported. The AttributeValue for a key attribute cannot "+
+		"contain an empty %s value. IndexName: %s, IndexKey: %s", kind, err.Index, name)
+}
+
 // itemFault makes the store's errors about an item or its table into answers. sizeMessage is
 // what the operation says of an item that is too large.
 func itemFault(err error, sizeMessage string) error {
+	var index *itemstore.IndexKeyError
 	switch {
+	case errors.As(err, &index):
+		return indexKeyFault(index, sizeMessage == updateTooLarge)
 	case errors.Is(err, itemstore.ErrTableNotFound):
 		return fault("ResourceNotFoundException", "Requested resource not found")
 	case errors.Is(err, itemstore.ErrItemTooLarge):

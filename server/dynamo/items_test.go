@@ -79,7 +79,6 @@ func TestItemFaults(t *testing.T) {
 		{"GetItem", `{}`, "2 validation errors detected: Value null at 'tableName' failed to " +
 			"satisfy constraint: Member must not be null; Value null at 'key' failed"},
 		{"GetItem", `{` + lease + `,"ConsistentRead":"yes"}`, "STRING_VALUE can not be converted to Boolean"},
-		{"GetItem", `{` + lease + `,"consistentRead":true}`, "consistentRead is not supported"},
 		{"GetItem", `{` + lease + `,"ReturnConsumedCapacity":"SOME"}`, "Value 'SOME' at 'returnConsumedCapacity'"},
 		{"GetItem", `{"TableName":"gone","Key":{"a":{"S":"a"}}}`, "ResourceNotFoundException: Requested resource not found"},
 		{"GetItem", `{"TableName":"leases","Key":{"leaseKey":{"N":"1"}}}`, "The provided key element does not match the schema"},
@@ -133,7 +132,6 @@ func TestItemFaults(t *testing.T) {
 		{"UpdateItem", `{` + lease + `,"AttributeUpdates":{"a":{"Action":"PUT"}}}`, "Only DELETE action is allowed when no attribute value is specified"},
 		{"UpdateItem", `{` + lease + `,"AttributeUpdates":{"a":{"Action":"ADD","Value":{"S":"a"}}}}`, "ADD action is not supported for the type S"},
 		{"UpdateItem", `{` + lease + `,"AttributeUpdates":{"a":{"Action":"MOVE"}}}`, "Value 'MOVE' at 'action'"},
-		{"UpdateItem", `{` + lease + `,"AttributeUpdates":{"a":{"Value":{"S":"a"},"Now":1}}}`, "Now is not supported"},
 		{"UpdateItem", `{` + lease + `,"UpdateExpression":"REMOVE a","Expected":{"a":{"Exists":false}}}`, "Non-expression parameters: {Expected} Expression parameters: {UpdateExpression}"},
 		{"UpdateItem", `{` + lease + `,"UpdateExpression":"SET a = :a","ExpressionAttributeValues":{":a":{"S":"` + large + `"}}}`, "Item size to update has exceeded the maximum allowed size"},
 		{"DeleteItem", `{` + lease + `,"Expected":{"a":{}}}`, "Value must be provided when Exists is null for Attribute: a"},

@@ -8,9 +8,10 @@ import (
 	"github.com/runnel-stream/runnel/internal/itemstore"
 )
 
-// legacyCondition makes Expected or ScanFilter, and ConditionalOperator, into a condition; nil
-// if there are none ("Legacy conditional parameters" in the DynamoDB Developer Guide).
-func legacyCondition(raw, operator json.RawMessage) (condition, error) {
+// legacyCondition makes Expected, ScanFilter or QueryFilter (parameter says which) and
+// ConditionalOperator into a condition; nil if there are none ("Legacy conditional parameters"
+// in the DynamoDB Developer Guide).
+func legacyCondition(parameter string, raw, operator json.RawMessage) (condition, error) {
 	combine := "AND"
 	if operator != nil {
 		word, fault := parseText(operator)
@@ -38,13 +39,25 @@ func legacyCondition(raw, operator json.RawMessage) (condition, error) {
 		return nil, validation("ConditionalOperator can only be used when Filter or Expected " +
 			"has two or more elements")
 	}
-	return combined(attributes, combine)
+	return combined(parameter, attributes, combine)
 }
 
-func combined(attributes map[string]json.RawMessage, combine string) (condition, error) {
+func combined(
+	parameter string, attributes map[string]json.RawMessage, combine string,
+) (condition, error) {
+	read := expectation
+	if parameter != "Expected" {
+		read = func(name string, raw json.RawMessage) (condition, *awswire.Error) {
+			operator, values, fault := parseFilter(parameter, name, raw)
+			if fault != nil {
+				return nil, fault
+			}
+			return compared(path{step{name: name}}, operator, values)
+		}
+	}
 	var all condition
 	for _, name := range sortedKeys(attributes) {
-		one, fault := expectation(name, attributes[name])
+		one, fault := read(name, attributes[name])
 		switch {
 		case fault != nil:
 			return nil, fault
@@ -59,9 +72,29 @@ func combined(attributes map[string]json.RawMessage, combine string) (condition,
 	return all, nil
 }
 
-// expectation is what Expected or ScanFilter says of one attribute.
+// parseFilter reads what ScanFilter, QueryFilter or KeyConditions says of one attribute.
+func parseFilter(
+	parameter, name string, raw json.RawMessage,
+) (operator string, values []itemstore.Value, fault *awswire.Error) {
+	m := parseMembers("Condition", raw)
+	operator, found := m.text("ComparisonOperator")
+	var list []json.RawMessage
+	m.decode("AttributeValueList", "List", &list)
+	switch {
+	case m.fault != nil:
+		return "", nil, m.fault
+	case !found:
+		return "", nil, validation("1 validation error detected: Value null at "+
+			"'%s.%s.member.comparisonOperator' failed to satisfy constraint: Member must not be "+
+			"null", lowerFirst(parameter), name)
+	}
+	values, fault = parseValues(list, nil)
+	return operator, values, fault
+}
+
+// expectation is what Expected says of one attribute.
 func expectation(name string, raw json.RawMessage) (condition, *awswire.Error) {
-	m := parseMembers(raw)
+	m := parseMembers("ExpectedAttributeValue", raw)
 	exists, hasExists := m.flag("Exists")
 	var value itemstore.Value
 	if raw := m.take("Value"); raw != nil {
@@ -75,9 +108,6 @@ func expectation(name string, raw json.RawMessage) (condition, *awswire.Error) {
 	hasList := m.decode("AttributeValueList", "List", &list)
 	if m.fault != nil {
 		return nil, m.fault
-	}
-	if len(m.raw) > 0 {
-		return nil, unsupported(sortedKeys(m.raw)[0])
 	}
 	at := path{step{name: name}}
 	if !hasOperator {
@@ -164,30 +194,46 @@ var legacySigns = map[string]string{
 	"EQ": "=", "NE": "<>", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",
 }
 
-// compared makes a ComparisonOperator and its values into a condition.
-func compared(
-	at path, operator string, values []itemstore.Value,
-) (condition, *awswire.Error) {
+// checkComparison returns what is wrong with a ComparisonOperator and its values.
+func checkComparison(operator string, values []itemstore.Value) *awswire.Error {
 	rule, known := legacyOperators[operator]
 	if !known {
-		return nil, validation("1 validation error detected: Value '%s' at "+
+		return validation("1 validation error detected: Value '%s' at "+
 			"'comparisonOperator' failed to satisfy constraint: Member must satisfy enum value "+
 			"set: %v", operator, sortedKeys(legacyOperators))
 	}
 	if len(values) < rule.least || len(values) > rule.most {
-		return nil, invalidParameter("Invalid number of argument(s) for the %s "+
+		return invalidParameter("Invalid number of argument(s) for the %s "+
 			"ComparisonOperator", operator)
 	}
-	operands := make([]operand, len(values))
-	for i, value := range values {
+	for _, value := range values {
 		if rule.kinds != nil && !slices.Contains(rule.kinds, value.Kind()) {
-			return nil, invalidParameter("ComparisonOperator %s is not valid for %s "+
+			return invalidParameter("ComparisonOperator %s is not valid for %s "+
 				"AttributeValue type", operator, value.Kind())
 		}
 		if value.Kind() != values[0].Kind() {
-			return nil, invalidParameter("AttributeValues inside AttributeValueList must be of " +
+			return invalidParameter("AttributeValues inside AttributeValueList must be of " +
 				"same type")
 		}
+	}
+	if operator == "BETWEEN" {
+		if order, _ := itemstore.Compare(values[0], values[1]); order > 0 {
+			return validation("The BETWEEN condition was provided a range where the lower " +
+				"bound is greater than the upper bound")
+		}
+	}
+	return nil
+}
+
+// compared makes a ComparisonOperator and its values into a condition.
+func compared(
+	at path, operator string, values []itemstore.Value,
+) (condition, *awswire.Error) {
+	if fault := checkComparison(operator, values); fault != nil {
+		return nil, fault
+	}
+	operands := make([]operand, len(values))
+	for i, value := range values {
 		operands[i] = valueOperand{constant: value}
 	}
 	attribute := pathOperand{at}
@@ -199,10 +245,6 @@ func compared(
 	case "IN":
 		return oneOf{attribute, operands}, nil
 	case "BETWEEN":
-		if order, _ := itemstore.Compare(values[0], values[1]); order > 0 {
-			return nil, validation("The BETWEEN condition was provided a range where the lower " +
-				"bound is greater than the upper bound")
-		}
 		return between{attribute, operands[0], operands[1]}, nil
 	case "BEGINS_WITH":
 		return beginsWith{attribute, operands[0]}, nil

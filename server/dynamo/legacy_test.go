@@ -38,7 +38,7 @@ func TestLegacyConditions(t *testing.T) {
 		if test.operator != "" {
 			operator = json.RawMessage(test.operator)
 		}
-		c, err := legacyCondition(json.RawMessage(test.text), operator)
+		c, err := legacyCondition("Expected", json.RawMessage(test.text), operator)
 		if err != nil || c.holds(item) != test.want {
 			t.Errorf("%s: %v, want %v", test.text, err, test.want)
 		}

@@ -33,7 +33,7 @@ func legacyUpdate(raw json.RawMessage) (*update, error) {
 }
 
 func attributeUpdate(raw json.RawMessage) (action, *awswire.Error) {
-	m := parseMembers(raw)
+	m := parseMembers("AttributeValueUpdate", raw)
 	verb := m.enum("Action", "PUT", "ADD", "DELETE")
 	var value itemstore.Value
 	if raw := m.take("Value"); raw != nil {
@@ -45,8 +45,8 @@ func attributeUpdate(raw json.RawMessage) (action, *awswire.Error) {
 	switch {
 	case m.fault != nil:
 		return action{}, m.fault
-	case len(m.raw) > 0:
-		return action{}, unsupported(sortedKeys(m.raw)[0])
+	case m.left() != "":
+		return action{}, unsupported(m.left())
 	case len(m.invalid) > 0:
 		return action{}, validation("1 validation error detected: %s", m.invalid[0])
 	case value == nil && verb == "DELETE":

@@ -10,19 +10,22 @@ import (
 	"github.com/runnel-stream/runnel/internal/itemstore"
 )
 
-// members are the members of a request. An operation takes those that it understands, one by
-// one, and then asks check, which refuses the request if a member is left: so no member is
-// ever ignored. Names have their case. A member that is null is one that is not there.
+// members are the members of a request, or of a structure in it. An operation takes those that
+// it understands, one by one, and then asks check, which refuses the request if a member is
+// left that DynamoDB knows: so none that it would act on is ever ignored. Names have their case.
+// A member that is null is one that is not there.
 //
 // The first thing that is wrong with a member's form is kept; taking goes on with zero values.
 type members struct {
+	shape   string // which structure: see known
+	at      string // before a member's name in messages, as "transactItems.1.member.put."
 	raw     map[string]json.RawMessage
 	fault   *awswire.Error
 	invalid []string // violated constraints, which DynamoDB reports together
 }
 
-func parseMembers(body []byte) *members {
-	m := &members{}
+func parseMembers(shape string, body []byte) *members {
+	m := &members{shape: shape}
 	if err := json.Unmarshal(body, &m.raw); err != nil || m.raw == nil {
 		m.fault = serialization("Start of structure or map found where not expected")
 	}
@@ -76,6 +79,41 @@ func unexpected(raw json.RawMessage, shape string) *awswire.Error {
 	return serialization("%s can not be converted to %s", found, shape)
 }
 
+// structure takes a structure; nil if it is not there. Its faults are its own until they are
+// absorbed.
+func (m *members) structure(name, shape string) *members {
+	raw := m.take(name)
+	if raw == nil {
+		return nil
+	}
+	inner := parseMembers(shape, raw)
+	inner.at = m.path(name) + "."
+	return inner
+}
+
+// structures takes a list of structures; found is true for an empty one too.
+func (m *members) structures(name, shape string) (list []*members, found bool) {
+	var raw []json.RawMessage
+	found = m.decode(name, "List", &raw)
+	for i, one := range raw {
+		inner := parseMembers(shape, one)
+		inner.at = fmt.Sprintf("%s.%d.member.", m.path(name), i+1)
+		list = append(list, inner)
+	}
+	return list, found
+}
+
+// absorb takes over what is wrong with a structure.
+func (m *members) absorb(inner *members) {
+	if name := inner.left(); name != "" {
+		inner.fail(unsupported(name))
+	}
+	if inner.fault != nil {
+		m.fail(inner.fault)
+	}
+	m.invalid = append(m.invalid, inner.invalid...)
+}
+
 func (m *members) text(name string) (text string, found bool) {
 	found = m.decode(name, "String", &text)
 	return text, found
@@ -103,7 +141,7 @@ func (m *members) enum(name string, words ...string) string {
 		}
 	}
 	m.violated("Value '%s' at '%s' failed to satisfy constraint: Member must satisfy enum "+
-		"value set: [%s]", text, lowerFirst(name), strings.Join(words, ", "))
+		"value set: [%s]", text, m.path(name), strings.Join(words, ", "))
 	return words[0]
 }
 
@@ -114,10 +152,10 @@ func (m *members) within(name string, low, high int64) (n int64, found bool) {
 	case !found:
 	case n < low:
 		m.violated("Value '%d' at '%s' failed to satisfy constraint: Member must have value "+
-			"greater than or equal to %d", n, lowerFirst(name), low)
+			"greater than or equal to %d", n, m.path(name), low)
 	case n > high:
 		m.violated("Value '%d' at '%s' failed to satisfy constraint: Member must have value "+
-			"less than or equal to %d", n, lowerFirst(name), high)
+			"less than or equal to %d", n, m.path(name), high)
 	}
 	return n, found
 }
@@ -142,7 +180,7 @@ func (m *members) violated(format string, args ...any) {
 // required notes that a member must be there.
 func (m *members) required(name string) {
 	m.violated("Value null at '%s' failed to satisfy constraint: Member must not be null",
-		lowerFirst(name))
+		m.path(name))
 }
 
 // none takes a member that runnel has no use for, and refuses it unless its JSON is one of
@@ -172,8 +210,8 @@ func (m *members) check() error {
 	switch {
 	case m.fault != nil:
 		return m.fault
-	case len(m.raw) > 0:
-		return unsupported(sortedKeys(m.raw)[0])
+	case m.left() != "":
+		return unsupported(m.left())
 	case len(m.invalid) == 1:
 		return validation("1 validation error detected: %s", m.invalid[0])
 	case len(m.invalid) > 1:
@@ -182,6 +220,9 @@ func (m *members) check() error {
 	}
 	return nil
 }
+
+// path is how DynamoDB's messages name a member.
+func (m *members) path(name string) string { return m.at + lowerFirst(name) }
 
 // lowerFirst is how DynamoDB's messages spell a member: tableName.
 func lowerFirst(name string) string { return strings.ToLower(name[:1]) + name[1:] }

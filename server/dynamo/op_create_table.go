@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -35,11 +34,17 @@ func (s *Service) createTable(ctx context.Context, call *awswire.Call) ([]byte, 
 	}
 	s.logger.InfoContext(ctx, "table created", "table", meta.Name,
 		"account", meta.World.Account, "region", meta.World.Region)
-	return described("TableDescription", itemstore.Stats{Meta: meta}, "CREATING")
+	d := describe(itemstore.Stats{
+		Meta: meta, Indexes: make([]itemstore.IndexStats, len(meta.Indexes)),
+	}, "CREATING")
+	for i := range d.GlobalSecondaryIndexes {
+		d.GlobalSecondaryIndexes[i].IndexStatus = "CREATING"
+	}
+	return described("TableDescription", d)
 }
 
 func (s *Service) parseTable(call *awswire.Call) (itemstore.Meta, error) {
-	m := parseMembers(call.Body)
+	m := parseMembers("CreateTable", call.Body)
 	meta := itemstore.Meta{
 		World: call.World, Name: m.tableName(), ID: newUUID(), Created: s.now().UnixMilli(),
 	}
@@ -49,15 +54,12 @@ func (s *Service) parseTable(call *awswire.Call) (itemstore.Meta, error) {
 	b := m.billing()
 	meta.DeletionProtection, _ = m.flag("DeletionProtectionEnabled")
 	meta.Tags = m.tags()
-	var definitions []attributeDefinition
-	var elements []keySchemaElement
-	if !m.decode("AttributeDefinitions", "List", &definitions) {
+	definitions, defined := m.definitions()
+	if !defined {
 		m.required("AttributeDefinitions")
 	}
-	if !m.decode("KeySchema", "List", &elements) {
-		m.required("KeySchema")
-	}
-	m.none("GlobalSecondaryIndexes")
+	elements := m.keySchema()
+	indexes, hasIndexes := m.newIndexes()
 	m.none("LocalSecondaryIndexes")
 	m.none("StreamSpecification", `{"StreamEnabled":false}`)
 	m.none("SSESpecification", `{"Enabled":false}`)
@@ -73,56 +75,34 @@ func (s *Service) parseTable(call *awswire.Call) (itemstore.Meta, error) {
 	if meta.BillingMode == provisioned && !b.throughput {
 		return meta, validation("No provisioned throughput specified for the table")
 	}
+	if hasIndexes && len(indexes) == 0 {
+		return meta, invalidParameter("List of GlobalSecondaryIndexes is empty")
+	}
 	var err error
-	meta.Schema, err = parseSchema(elements, definitions)
-	return meta, err
+	if meta.Schema, err = parseSchema(elements, definitions); err != nil {
+		return meta, err
+	}
+	for _, r := range indexes {
+		index, err := r.parse(definitions, meta.BillingMode)
+		if err != nil {
+			return meta, err
+		}
+		meta.Indexes = append(meta.Indexes, index)
+	}
+	if err := checkIndexes(meta.Indexes); err != nil {
+		return meta, err
+	}
+	return meta, checkDefinitions(definitions, &meta)
 }
 
-// parseSchema makes KeySchema and AttributeDefinitions into a schema.
-func parseSchema(
-	elements []keySchemaElement, definitions []attributeDefinition,
-) (itemstore.Schema, error) {
-	var schema itemstore.Schema
-	if len(elements) < 1 || len(elements) > 2 {
-		return schema, validation("1 validation error detected: Value at 'keySchema' failed to " +
-			"satisfy constraint: Member must have length greater than or equal to 1 and less " +
-			"than or equal to 2")
+// newIndexes takes GlobalSecondaryIndexes.
+func (m *members) newIndexes() (requests []indexRequest, found bool) {
+	list, found := m.structures("GlobalSecondaryIndexes", "GlobalSecondaryIndex")
+	for _, one := range list {
+		requests = append(requests, one.newIndex())
+		m.absorb(one)
 	}
-	for i, part := range []*itemstore.KeyAttribute{&schema.Hash, &schema.Range}[:len(elements)] {
-		want := [...]string{"HASH", "RANGE"}[i]
-		if elements[i].KeyType != want {
-			return schema, validation("Invalid KeySchema: element %d must be of KeyType %s",
-				i+1, want)
-		}
-		part.Name = elements[i].AttributeName
-		at := slices.IndexFunc(definitions, func(d attributeDefinition) bool {
-			return d.AttributeName == part.Name
-		})
-		switch {
-		case part.Name == "" || len(part.Name) > 255:
-			return schema, validation("1 validation error detected: Value '%s' at "+
-				"'keySchema.%d.member.attributeName' failed to satisfy constraint: Member must "+
-				"have length between 1 and 255", part.Name, i+1)
-		case at < 0:
-			return schema, invalidParameter("Some index key attributes are not defined in "+
-				"AttributeDefinitions. Keys: [%s]", part.Name)
-		}
-		part.Kind = definitions[at].AttributeType
-		if !slices.Contains(orderedKinds, part.Kind) {
-			return schema, validation("1 validation error detected: Value '%s' at "+
-				"'attributeDefinitions.%d.member.attributeType' failed to satisfy constraint: "+
-				"Member must satisfy enum value set: [B, N, S]", part.Kind, at+1)
-		}
-	}
-	if schema.Hash.Name == schema.Range.Name {
-		return schema, validation("Both the Hash Key and the Range Key element in the KeySchema " +
-			"have the same name")
-	}
-	if len(definitions) != len(elements) {
-		return schema, invalidParameter("Number of attributes in KeySchema does not exactly " +
-			"match number of attributes defined in AttributeDefinitions")
-	}
-	return schema, nil
+	return requests, found
 }
 
 // tags takes Tags. They are kept; there is no operation yet that shows them.

@@ -9,7 +9,7 @@ import (
 
 // deleteItem takes an item away; without one it does nothing.
 func (s *Service) deleteItem(ctx context.Context, call *awswire.Call) ([]byte, error) {
-	m := parseMembers(call.Body)
+	m := parseMembers("DeleteItem", call.Body)
 	w := m.write(nil, nil, allReturnValues)
 	given := m.item("Key")
 	if given == nil {

@@ -10,7 +10,7 @@ import (
 
 // deleteTable drops a table, at once.
 func (s *Service) deleteTable(ctx context.Context, call *awswire.Call) ([]byte, error) {
-	m := parseMembers(call.Body)
+	m := parseMembers("DeleteTable", call.Body)
 	name := m.tableName()
 	if err := m.check(); err != nil {
 		return nil, err
@@ -34,5 +34,5 @@ func (s *Service) deleteTable(ctx context.Context, call *awswire.Call) ([]byte, 
 	}
 	s.logger.InfoContext(ctx, "table deleted", "table", stats.Meta.Name,
 		"account", call.World.Account, "region", call.World.Region, "items", stats.Items)
-	return described("TableDescription", stats, "DELETING")
+	return described("TableDescription", describe(stats, "DELETING"))
 }

@@ -10,7 +10,7 @@ import (
 
 // describeTable returns what a table is. Counts and sizes are those of this instant.
 func (s *Service) describeTable(ctx context.Context, call *awswire.Call) ([]byte, error) {
-	m := parseMembers(call.Body)
+	m := parseMembers("DescribeTable", call.Body)
 	name := m.tableName()
 	if err := m.check(); err != nil {
 		return nil, err
@@ -26,5 +26,5 @@ func (s *Service) describeTable(ctx context.Context, call *awswire.Call) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	return described("Table", stats, "ACTIVE")
+	return described("Table", describe(stats, "ACTIVE"))
 }

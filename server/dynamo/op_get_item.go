@@ -10,7 +10,7 @@ import (
 // getItem returns an item. All reads here are consistent ones: ConsistentRead says only what
 // they cost.
 func (s *Service) getItem(ctx context.Context, call *awswire.Call) ([]byte, error) {
-	m := parseMembers(call.Body)
+	m := parseMembers("GetItem", call.Body)
 	table := m.tableName()
 	given := m.item("Key")
 	if given == nil {
@@ -19,9 +19,6 @@ func (s *Service) getItem(ctx context.Context, call *awswire.Call) ([]byte, erro
 	consistent, _ := m.flag("ConsistentRead")
 	capacity := m.capacity()
 	f := m.form([]string{"ProjectionExpression"}, []string{"AttributesToGet"})
-	if f.hasValues {
-		m.fail(unsupported("ExpressionAttributeValues"))
-	}
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -49,7 +46,9 @@ func (s *Service) getItem(ctx context.Context, call *awswire.Call) ([]byte, erro
 	}
 	var a answer
 	a.item("Item", projected(shown, item))
-	a.capacity(capacity, baseName(call.World, table), readUnits(itemstore.Size(item), consistent))
+	a.capacity(capacity, consumed{
+		table: baseName(call.World, table), own: readUnits(itemstore.Size(item), consistent),
+	})
 	return a.bytes(), nil
 }
 

@@ -11,7 +11,7 @@ const maxListed = 100 // tables in one answer
 
 // listTables returns the names of the world's tables, ascending.
 func (s *Service) listTables(ctx context.Context, call *awswire.Call) ([]byte, error) {
-	m := parseMembers(call.Body)
+	m := parseMembers("ListTables", call.Body)
 	start, hasStart := m.text("ExclusiveStartTableName")
 	if hasStart {
 		m.checkName("ExclusiveStartTableName", start)

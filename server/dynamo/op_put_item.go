@@ -11,7 +11,7 @@ const tooLarge = "Item size has exceeded the maximum allowed size"
 
 // putItem stands an item in its place, instead of the one that is there.
 func (s *Service) putItem(ctx context.Context, call *awswire.Call) ([]byte, error) {
-	m := parseMembers(call.Body)
+	m := parseMembers("PutItem", call.Body)
 	w := m.write(nil, nil, allReturnValues)
 	item := m.item("Item")
 	if item == nil {

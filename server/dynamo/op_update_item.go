@@ -7,10 +7,12 @@ import (
 	"github.com/runnel-stream/runnel/internal/itemstore"
 )
 
+const updateTooLarge = "Item size to update has exceeded the maximum allowed size"
+
 // updateItem changes an item's attributes, or makes an item of its key and them. An update
 // that only removes makes none.
 func (s *Service) updateItem(ctx context.Context, call *awswire.Call) ([]byte, error) {
-	m := parseMembers(call.Body)
+	m := parseMembers("UpdateItem", call.Body)
 	w := m.write([]string{"UpdateExpression"}, []string{"AttributeUpdates"}, allReturnValues)
 	given := m.item("Key")
 	if given == nil {
@@ -40,7 +42,7 @@ func (s *Service) updateItem(ctx context.Context, call *awswire.Call) ([]byte, e
 	written, err := s.commit(ctx, w, t, key, len(call.Body),
 		func(old itemstore.Item) (itemstore.Item, error) { return u.apply(old, given) })
 	if err != nil {
-		return nil, itemFault(err, "Item size to update has exceeded the maximum allowed size")
+		return nil, itemFault(err, updateTooLarge)
 	}
 	var a answer
 	a.item("Attributes", w.updated(u, written))

@@ -61,9 +61,14 @@ var operations = map[string]operation{
 	"GetItem":       (*Service).getItem,
 	"ListTables":    (*Service).listTables,
 	"PutItem":       (*Service).putItem,
+	"Query":         (*Service).query,
 	"Scan":          (*Service).scan,
 	"UpdateItem":    (*Service).updateItem,
 	"UpdateTable":   (*Service).updateTable,
+
+	"DescribeContinuousBackups": (*Service).describeContinuousBackups,
+	"TransactWriteItems":        (*Service).transactWriteItems,
+	"UpdateContinuousBackups":   (*Service).updateContinuousBackups,
 }
 
 // Serve implements awswire.Service. An error is an *awswire.Error, or comes from the log or

@@ -21,6 +21,25 @@ type tableDescription struct {
 	TableID                   string              `json:"TableId"`
 	BillingModeSummary        *billingModeSummary `json:",omitempty"`
 	DeletionProtectionEnabled bool
+	GlobalSecondaryIndexes    []indexDescription `json:",omitempty"`
+}
+
+// indexDescription is the API's GlobalSecondaryIndexDescription.
+type indexDescription struct {
+	IndexName             string
+	KeySchema             []keySchemaElement
+	Projection            projectionDescription
+	IndexStatus           string
+	Backfilling           *bool `json:",omitempty"`
+	ProvisionedThroughput throughputDescription
+	IndexSizeBytes        int64
+	ItemCount             int64
+	IndexARN              string `json:"IndexArn"`
+}
+
+type projectionDescription struct {
+	ProjectionType   string
+	NonKeyAttributes []string `json:",omitempty"`
 }
 
 type attributeDefinition struct {
@@ -43,9 +62,9 @@ type billingModeSummary struct {
 	BillingMode string
 }
 
-// describe returns the description of a table. Tables are made, altered and dropped at once:
-// only the answers of CreateTable, UpdateTable and DeleteTable show CREATING, UPDATING and
-// DELETING, as clients expect them to.
+// describe returns the description of a table. Tables and indexes are made, altered and dropped
+// at once: only the answers of CreateTable, UpdateTable and DeleteTable show CREATING, UPDATING
+// and DELETING, as clients expect them to.
 func describe(stats itemstore.Stats, status string) tableDescription {
 	meta := stats.Meta
 	d := tableDescription{
@@ -65,21 +84,40 @@ func describe(stats itemstore.Stats, status string) tableDescription {
 	if meta.BillingMode == onDemand {
 		d.BillingModeSummary = &billingModeSummary{meta.BillingMode}
 	}
-	for i, part := range []itemstore.KeyAttribute{meta.Schema.Hash, meta.Schema.Range} {
-		if part.Name != "" {
-			d.AttributeDefinitions = append(d.AttributeDefinitions,
-				attributeDefinition{part.Name, part.Kind})
-			d.KeySchema = append(d.KeySchema,
-				keySchemaElement{part.Name, [...]string{"HASH", "RANGE"}[i]})
-		}
+	for _, part := range keyAttributes(&meta) {
+		d.AttributeDefinitions = append(d.AttributeDefinitions,
+			attributeDefinition{part.Name, part.Kind})
+	}
+	d.KeySchema = describeSchema(meta.Schema)
+	for i, index := range meta.Indexes {
+		d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, indexDescription{
+			IndexName:   index.Name,
+			KeySchema:   describeSchema(index.Schema),
+			Projection:  projectionDescription{index.Projection, index.Include},
+			IndexStatus: "ACTIVE",
+			ProvisionedThroughput: throughputDescription{
+				ReadCapacityUnits: index.ReadCapacity, WriteCapacityUnits: index.WriteCapacity,
+			},
+			IndexSizeBytes: stats.Indexes[i].Bytes,
+			ItemCount:      stats.Indexes[i].Items,
+			IndexARN:       d.TableARN + "/index/" + index.Name,
+		})
 	}
 	return d
 }
 
+func describeSchema(schema itemstore.Schema) []keySchemaElement {
+	elements := []keySchemaElement{{schema.Hash.Name, "HASH"}}
+	if schema.Range.Name != "" {
+		elements = append(elements, keySchemaElement{schema.Range.Name, "RANGE"})
+	}
+	return elements
+}
+
 // described answers with a description, under the name that the operation has for it.
-func described(name string, stats itemstore.Stats, status string) ([]byte, error) {
+func described(name string, d tableDescription) ([]byte, error) {
 	var a answer
-	if err := a.value(name, describe(stats, status)); err != nil {
+	if err := a.value(name, d); err != nil {
 		return nil, err
 	}
 	return a.bytes(), nil

@@ -37,7 +37,7 @@ func (m *members) checkName(member, name string) {
 	default:
 		return
 	}
-	m.violated("Value '%s' at '%s' failed to satisfy constraint: %s", name, lowerFirst(member),
+	m.violated("Value '%s' at '%s' failed to satisfy constraint: %s", name, m.path(member),
 		constraint)
 }
 

@@ -56,10 +56,6 @@ func TestTables(t *testing.T) {
 		{"UpdateTable", `{"TableName":"leases","BillingMode":"PROVISIONED"}`, "must both be specified"},
 		{"UpdateTable", `{"TableName":"leases"}`, "At least one of"},
 		{
-			"UpdateTable", `{"TableName":"leases","GlobalSecondaryIndexUpdates":[{"Create":{}}]}`,
-			"GlobalSecondaryIndexUpdates is not supported",
-		},
-		{
 			"DeleteTable", `{"TableName":"leases"}`,
 			`{"TableDescription":` + description("DELETING") + "…",
 		},
@@ -71,7 +67,10 @@ func TestTables(t *testing.T) {
 			"GetItem", `{"TableName":"leases","Key":{"leaseKey":{"S":"a"}}}`,
 			"ResourceNotFoundException: Requested resource not found",
 		},
-		{"Query", `{}`, "UnknownOperationException: runnel's DynamoDB subset has no operation Query"},
+		{
+			"BatchGetItem", `{}`,
+			"UnknownOperationException: runnel's DynamoDB subset has no operation BatchGetItem",
+		},
 	})
 	other := call("ListTables", `{}`)
 	other.World.Region = "eu-west-1"
@@ -96,7 +95,7 @@ func TestTableFaults(t *testing.T) {
 		{`"AttributeType":"S"`, `"AttributeType":"SS"`, "Value 'SS' at 'attributeDefinitions.1.member.attributeType'"},
 		{`"AttributeName":"leaseKey","AttributeType"`, `"AttributeName":"other","AttributeType"`, "not defined in AttributeDefinitions. Keys: [leaseKey]"},
 		{`"AttributeType":"S"}`, `"AttributeType":"S"},{"AttributeName":"x","AttributeType":"S"}`, "Number of attributes in KeySchema does not exactly match"},
-		{`"BillingMode"`, `"GlobalSecondaryIndexes":[{}],"BillingMode"`, "GlobalSecondaryIndexes is not supported by this server"},
+		{`"BillingMode"`, `"LocalSecondaryIndexes":[{}],"BillingMode"`, "LocalSecondaryIndexes is not supported by this server"},
 		{`"BillingMode"`, `"StreamSpecification":{"StreamEnabled":true},"BillingMode"`, "StreamSpecification is not supported"},
 		{`"BillingMode"`, `"ResourcePolicy":"x","BillingMode"`, "ResourcePolicy is not supported"},
 		{`"BillingMode"`, `"Tags":[{"Key":"a","Value":"b"},{"Key":"a","Value":"b"}],"BillingMode"`, "keys must be unique"},

@@ -98,5 +98,7 @@ func (w *write) finish(world awswire.World, written itemstore.Written) []byte {
 }
 
 func (w *write) consumed(a *answer, world awswire.World, written itemstore.Written) {
-	a.capacity(w.capacity, baseName(world, w.table), writeUnits(written))
+	used := consumed{table: baseName(world, w.table)}
+	used.write(written, 1)
+	a.capacity(w.capacity, used)
 }

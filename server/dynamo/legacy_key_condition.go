@@ -1,0 +1,32 @@
+package dynamo
+
+import "encoding/json"
+
+// keyOperators are the ComparisonOperators that a key can be asked.
+var keyOperators = map[string]string{
+	"EQ": "=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=", "BETWEEN": "BETWEEN",
+	"BEGINS_WITH": "begins_with",
+}
+
+// legacyKeys makes KeyConditions into key conditions.
+func legacyKeys(raw json.RawMessage) (keyConditions, error) {
+	var attributes map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &attributes); err != nil {
+		return nil, unexpected(raw, "Map")
+	}
+	keys := keyConditions{}
+	for _, name := range sortedKeys(attributes) {
+		operator, values, fault := parseFilter("KeyConditions", name, attributes[name])
+		if fault != nil {
+			return nil, fault
+		}
+		if fault := checkComparison(operator, values); fault != nil {
+			return nil, fault
+		}
+		keys[name] = keyCondition{name, keyOperators[operator], values}
+	}
+	if len(keys) < 1 || len(keys) > 2 {
+		return nil, validation("Conditions can be of length 1 or 2 only")
+	}
+	return keys, nil
+}

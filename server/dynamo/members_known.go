@@ -1,0 +1,103 @@
+package dynamo
+
+import "slices"
+
+// known are the members of the API's structures, from the SDK's types. A member that is here
+// and that no operation has taken is refused by its name, so that nothing which DynamoDB would
+// act on is ever ignored. Other members DynamoDB ignores too.
+var known = map[string][]string{
+	"CreateTable": {
+		"AttributeDefinitions", "BillingMode", "DeletionProtectionEnabled",
+		"GlobalSecondaryIndexes", "GlobalTableSettingsReplicationMode", "GlobalTableSourceArn",
+		"KeySchema", "LocalSecondaryIndexes", "OnDemandThroughput", "ProvisionedThroughput",
+		"ResourcePolicy", "SSESpecification", "StreamSpecification", "TableClass", "TableName",
+		"Tags", "VectorIndexes", "WarmThroughput",
+	},
+	"UpdateTable": {
+		"AttributeDefinitions", "BillingMode", "DeletionProtectionEnabled",
+		"DisassociationProtectionEnabled", "GlobalSecondaryIndexUpdates",
+		"GlobalTableSettingsReplicationMode", "GlobalTableWitnessUpdates",
+		"MultiRegionConsistency", "OnDemandThroughput", "ProvisionedThroughput",
+		"ReplicaUpdates", "SSESpecification", "StreamSpecification", "TableClass", "TableName",
+		"VectorIndexUpdates", "WarmThroughput",
+	},
+	"DeleteTable":               {"TableName"},
+	"DescribeTable":             {"TableName"},
+	"DescribeContinuousBackups": {"TableName"},
+	"UpdateContinuousBackups":   {"PointInTimeRecoverySpecification", "TableName"},
+	"ListTables":                {"ExclusiveStartTableName", "Limit"},
+	"GetItem": {
+		"AttributesToGet", "ConsistentRead", "ExpressionAttributeNames", "Key",
+		"ProjectionExpression", "ReturnConsumedCapacity", "TableName",
+	},
+	"PutItem":    append([]string{"Item"}, conditionalWrite...),
+	"DeleteItem": append([]string{"Key"}, conditionalWrite...),
+	"UpdateItem": append([]string{"AttributeUpdates", "Key", "UpdateExpression"},
+		conditionalWrite...),
+	"Query": {
+		"AttributesToGet", "ConditionalOperator", "ConsistentRead", "ExclusiveStartKey",
+		"ExpressionAttributeNames", "ExpressionAttributeValues", "FilterExpression",
+		"IndexName", "KeyConditionExpression", "KeyConditions", "Limit",
+		"ProjectionExpression", "QueryFilter", "ReturnConsumedCapacity", "ScanIndexForward",
+		"Select", "TableName",
+	},
+	"Scan": {
+		"AttributesToGet", "ConditionalOperator", "ConsistentRead", "ExclusiveStartKey",
+		"ExpressionAttributeNames", "ExpressionAttributeValues", "FilterExpression",
+		"IndexName", "Limit", "ProjectionExpression", "ReturnConsumedCapacity", "ScanFilter",
+		"Segment", "Select", "TableName", "TotalSegments",
+	},
+	"TransactWriteItems": {
+		"ClientRequestToken", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics",
+		"TransactItems",
+	},
+
+	"TransactWriteItem": {"ConditionCheck", "Delete", "Put", "Update"},
+	"ConditionCheck":    append([]string{"Key"}, transactWrite...),
+	"Delete":            append([]string{"Key"}, transactWrite...),
+	"Put":               append([]string{"Item"}, transactWrite...),
+	"Update":            append([]string{"Key", "UpdateExpression"}, transactWrite...),
+
+	"GlobalSecondaryIndex":             createIndex,
+	"CreateGlobalSecondaryIndexAction": createIndex,
+	"UpdateGlobalSecondaryIndexAction": {
+		"IndexName", "OnDemandThroughput", "ProvisionedThroughput", "WarmThroughput",
+	},
+	"DeleteGlobalSecondaryIndexAction": {"IndexName"},
+	"GlobalSecondaryIndexUpdate":       {"Create", "Delete", "Update"},
+	"Projection":                       {"NonKeyAttributes", "ProjectionType"},
+
+	"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled", "RecoveryPeriodInDays"},
+
+	"AttributeValueUpdate": {"Action", "Value"},
+	"Condition":            {"AttributeValueList", "ComparisonOperator"},
+	"ExpectedAttributeValue": {
+		"AttributeValueList", "ComparisonOperator", "Exists", "Value",
+	},
+}
+
+var (
+	conditionalWrite = []string{
+		"ConditionExpression", "ConditionalOperator", "Expected", "ExpressionAttributeNames",
+		"ExpressionAttributeValues", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics",
+		"ReturnValues", "ReturnValuesOnConditionCheckFailure", "TableName",
+	}
+	transactWrite = []string{
+		"ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues",
+		"ReturnValuesOnConditionCheckFailure", "TableName",
+	}
+	createIndex = []string{
+		"IndexName", "KeySchema", "OnDemandThroughput", "Projection", "ProvisionedThroughput",
+		"WarmThroughput",
+	}
+)
+
+// left returns the first member that DynamoDB knows and that nobody has taken; "" for none.
+func (m *members) left() string {
+	for _, name := range sortedKeys(m.raw) {
+		if string(m.raw[name]) != "null" && slices.Contains(known[m.shape], name) {
+			return name
+		}
+	}
+	return ""
+}
