@@ -110,7 +110,7 @@ Or as separate processes:
 		return nil
 	}
 	root.AddCommand(a.demo(), a.serve(), a.streams(), a.put(), a.archive(), a.verify(),
-		a.version())
+		a.fsck(), a.version())
 	return root
 }
 

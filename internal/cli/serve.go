@@ -109,6 +109,9 @@ func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
 		scheme = "https"
 	}
 	trust.show(a)
+	if use, err := srv.DiskUse(); err == nil && !f.memory {
+		where += fmt.Sprintf(", which takes %.1f MiB", float64(use.Log+use.Records)/(1<<20))
+	}
 	a.say("runnel serve: %s://%s, data %s", scheme, listener.Addr(), where)
 	serveErr := srv.Serve(ctx, listener)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)

@@ -87,7 +87,11 @@ func (c *crashRun) run(t *testing.T, lives int) {
 			c.crashRecovery(t, setup)
 		}
 		setup.fs = c.disk
+		before := inspect(t, c.disk)
 		c.use(setup.mustOpen(t))
+		if err := before.compare(c.engine.store); err != nil {
+			t.Errorf("inspected before the start: %v", err)
+		}
 		c.verify(t, trap.least)
 		if t.Failed() {
 			c.engine.shut(t)

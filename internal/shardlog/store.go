@@ -161,13 +161,20 @@ func New(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-func newStore(cfg Config) (*Store, error) {
+// idleStore makes a store that has touched nothing and does nothing by itself.
+func idleStore(cfg Config) *Store {
 	s := &Store{cfg: cfg, log: cfg.Log, root: path.Join(cfg.Dir, "shards")}
 	s.files = newFiles(cfg.FS, cfg.OpenFiles)
 	s.dirty = newDirtySet()
 	s.syncing = make(chan struct{}, 1)
 	s.sparse = newSparseCache(cfg.IndexEntries)
 	s.mu.shards = map[ID]*Shard{}
+	s.drain = newDrainer(s)
+	return s
+}
+
+func newStore(cfg Config) (*Store, error) {
+	s := idleStore(cfg)
 	if err := cfg.FS.MkdirAll(s.root); err != nil {
 		return nil, fmt.Errorf("make the folder of the shards: %w", err)
 	}
@@ -175,7 +182,6 @@ func newStore(cfg Config) (*Store, error) {
 	if err := cfg.FS.SyncDir(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("sync the data directory: %w", err)
 	}
-	s.drain = newDrainer(s)
 	s.drain.start()
 	return s, nil
 }

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 )
 
 var errStopped = errors.New("the log was closed before this was written")
 
 // commit is the committer: it writes what is pending, syncs it once, and tells.
 func (l *Log) commit() {
+	idle := time.NewTimer(l.cfg.MarkDelay)
+	defer idle.Stop()
 	for {
 		select {
 		case <-l.stop:
@@ -22,6 +25,10 @@ func (l *Log) commit() {
 		if len(batch) == 0 {
 			select {
 			case <-l.kick:
+			case <-idle.C:
+				if l.mark() {
+					idle.Reset(l.cfg.MarkDelay)
+				}
 			case <-l.stop:
 				return
 			}
@@ -35,6 +42,7 @@ func (l *Log) commit() {
 			return
 		}
 		l.land(batch)
+		idle.Reset(l.cfg.MarkDelay)
 	}
 }
 
@@ -190,7 +198,7 @@ func (l *Log) change(next *logFile, end LSN, need int) error {
 // begin writes the first block.
 func (f *logFile) begin(start LSN) error {
 	f.start, f.off = start, blockSize
-	if _, err := f.WriteAt(encodeBlock(f.generation, start), 0); err != nil {
+	if _, err := f.WriteAt(encodeBlock(f.segment), 0); err != nil {
 		return fmt.Errorf("begin the log file %d: %w", f.generation, err)
 	}
 	return nil

@@ -26,6 +26,12 @@ type Config struct {
 	// MaxPending is how much may be not yet durable, or held, before Sequence waits. Default
 	// 64 MiB, in bytes.
 	MaxPending int64
+	// MarkDelay is how long after the last frame was synced a mark is written, once: a frame
+	// that says so. Damage to what is before it is then told from a torn tail. Default 250 ms;
+	// below 0: no marks.
+	MarkDelay time.Duration
+	// ReadOnly opens the log for Inspect alone: nothing is written, not even the lock's file.
+	ReadOnly bool
 	// Logger is told what happens in the background: checkpoints and files that fail and are
 	// tried again. Default slog.Default().
 	Logger *slog.Logger
@@ -34,6 +40,8 @@ type Config struct {
 const (
 	defaultFileSize   = 64 << 20
 	defaultMaxPending = 64 << 20
+	defaultMarkDelay  = 250 * time.Millisecond
+	never             = 1 << 62 // for a timer
 	minFileSize       = 2 * blockSize
 )
 
@@ -43,6 +51,15 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxPending == 0 {
 		c.MaxPending = defaultMaxPending
+	}
+	switch {
+	case c.MarkDelay == 0:
+		c.MarkDelay = defaultMarkDelay
+	case c.MarkDelay < 0:
+		c.MarkDelay = never
+	}
+	if c.ReadOnly && c.FS != nil {
+		c.FS = vfs.ReadOnly(c.FS)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -117,6 +117,7 @@ func (m *machine) live(ctx context.Context, how end, left int) error {
 	if m.rng.IntN(4) == 0 {
 		m.cfg.SyncInterval = time.Duration(1+m.rng.IntN(1000)) * time.Microsecond
 	}
+	m.cfg.MarkDelay = time.Duration(1+left%30*10) * time.Microsecond
 	m.sizes = 8 + m.rng.IntN(1500)
 	if m.rng.IntN(2) == 0 {
 		m.sizes = -1

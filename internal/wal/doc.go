@@ -32,10 +32,19 @@
 //     recycled file held, nor what was once cut off as a torn tail, is taken for a frame.
 //  3. Every frame tells up to where the log was synced when it was written. So a place that
 //     does not verify, with a frame behind it that knows it to have been synced, is rot, and
-//     an error; without one it is a torn tail, which nobody was told of.
+//     an error; without one it is a torn tail, which nobody was told of. When the log falls
+//     idle, one mark, a frame without content, is written to say this of the last batch.
 //
 // What the newest file holds beyond the last such mark is written again at a start, before it
 // is synced: after a failed sync the system may show bytes that the disk never got.
+//
+// # Versions
+//
+// FORMAT holds one number for everything in the directory: see format.go for the ladder. A
+// program reads every version up to its own, and raises the number when a start has succeeded;
+// from then on older programs refuse the directory, with a sentence that says so. What changes
+// the meaning of bytes in the log, the snapshots or the segments takes the next number, and
+// leaves a directory of the old one in internal/fsck/testdata, which a test opens for ever.
 //
 // # Checkpoints
 //

@@ -15,6 +15,15 @@ var ErrStalled = errors.New("the log waits for disk space: free some, and it goe
 // ErrFormat says that this version of the program does not read the directory.
 var ErrFormat = errors.New("unknown format of the data directory")
 
+// ErrNewerFormat is the ErrFormat of a directory that a newer version of the program wrote.
+var ErrNewerFormat = fmt.Errorf("%w: a newer runnel wrote it", ErrFormat)
+
+// ErrNoLog says that a folder to be inspected is no data directory.
+var ErrNoLog = errors.New("there is no runnel data here")
+
+// errReadOnly is returned by Start for a log that was opened to be inspected.
+var errReadOnly = errors.New("the log was opened for inspection only")
+
 var errNotStarted = errors.New("the log is not started")
 
 // PoisonedError says that a write or a sync of the log failed. Whether the frames that were

@@ -14,18 +14,22 @@ import (
 // A log file begins with a block of its own; the frames follow. In little-endian numbers:
 //
 //	[0, 8)   "runnelWL"
-//	[8, 12)  version of the file's format, 1
-//	[12, 16) CRC-32C of the rest of the first 32 bytes
+//	[8, 12)  version of the file's format, 2
+//	[12, 16) CRC-32C of the rest of the first 40 bytes
 //	[16, 24) generation, which is the file's name too
 //	[24, 32) LSN of the first frame
+//	[32, 40) length of the file when it was made: a shorter one was cut off
+//
+// Version 1 ended at byte 32, without the length.
 //
 // A file whose block does not verify, or is of another generation than its name, has not been
 // begun: what it holds is of an earlier life.
 const (
 	blockSize   = 4096
-	blockUsed   = 32
+	blockUsed   = 40
+	blockUsed1  = 32 // in version 1
 	blockMagic  = "runnelWL"
-	fileVersion = 1
+	fileVersion = 2
 	fileSuffix  = ".wal"
 	walDir      = "wal"
 )
@@ -35,6 +39,7 @@ type segment struct {
 	generation uint64
 	start      LSN
 	size       int64
+	made       int64 // the length that its first block tells; 0 in version 1
 }
 
 // logFile is the file that the committer writes.
@@ -60,28 +65,50 @@ func generationOf(name string) (uint64, bool) {
 	return generation, ok
 }
 
-func encodeBlock(generation uint64, start LSN) []byte {
+// encodeBlock returns the first block of a file; of version 1 if it does not know the length.
+func encodeBlock(s segment) []byte {
 	p := make([]byte, blockSize)
 	copy(p, blockMagic)
-	binary.LittleEndian.PutUint32(p[8:], fileVersion)
-	binary.LittleEndian.PutUint64(p[16:], generation)
-	binary.LittleEndian.PutUint64(p[24:], uint64(start))
-	binary.LittleEndian.PutUint32(p[12:], blockSum(p))
+	version, used := uint32(fileVersion), blockUsed
+	if s.made == 0 {
+		version, used = 1, blockUsed1
+	}
+	binary.LittleEndian.PutUint32(p[8:], version)
+	binary.LittleEndian.PutUint64(p[16:], s.generation)
+	binary.LittleEndian.PutUint64(p[24:], uint64(s.start))
+	binary.LittleEndian.PutUint64(p[32:], uint64(s.made))
+	binary.LittleEndian.PutUint32(p[12:], blockSum(p[:used]))
 	return p
 }
 
+// blockSum returns the checksum of a block's used part, p.
 func blockSum(p []byte) uint32 {
-	return crc32.Update(crc32.Checksum(p[:12], castagnoli), castagnoli, p[16:blockUsed])
+	return crc32.Update(crc32.Checksum(p[:12], castagnoli), castagnoli, p[16:])
 }
 
-// decodeBlock returns a file's first LSN if it was begun as this generation.
-func decodeBlock(p []byte, generation uint64) (LSN, bool) {
-	ok := len(p) >= blockUsed && string(p[:8]) == blockMagic &&
-		binary.LittleEndian.Uint32(p[8:]) == fileVersion &&
-		binary.LittleEndian.Uint32(p[12:]) == blockSum(p) &&
-		binary.LittleEndian.Uint64(p[16:]) == generation
-	if !ok {
-		return 0, false
+// decodeBlock returns a file's first LSN, and its length as far as that is known, if it was
+// begun as this generation.
+func decodeBlock(p []byte, generation uint64) (start LSN, made int64, ok bool) {
+	if len(p) < blockUsed1 || string(p[:8]) != blockMagic {
+		return 0, 0, false
 	}
-	return LSN(binary.LittleEndian.Uint64(p[24:])), true
+	used := blockUsed
+	switch binary.LittleEndian.Uint32(p[8:]) {
+	case 1:
+		used = blockUsed1
+	case fileVersion:
+	default:
+		return 0, 0, false
+	}
+	if len(p) < used || binary.LittleEndian.Uint32(p[12:]) != blockSum(p[:used]) ||
+		binary.LittleEndian.Uint64(p[16:]) != generation {
+		return 0, 0, false
+	}
+	if used == blockUsed {
+		made = int64(binary.LittleEndian.Uint64(p[32:]))
+		if made < minFileSize {
+			return 0, 0, false
+		}
+	}
+	return LSN(binary.LittleEndian.Uint64(p[24:])), made, true
 }

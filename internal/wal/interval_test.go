@@ -25,6 +25,7 @@ func TestSyncAtIntervals(t *testing.T) {
 		})
 		cfg := config(fs)
 		cfg.SyncInterval = 10 * time.Millisecond
+		cfg.MarkDelay = -1
 		b := start(t, cfg)
 		synctest.Wait()
 		before := syncs.Load()

@@ -25,6 +25,8 @@ const (
 	KindCatalogue Kind = 1 // server/kinesis: streams, shards, consumers
 	KindRecords   Kind = 2 // shardlog: batches of records, trims
 	KindItems     Kind = 3 // itemstore: tables and items
+
+	kindMark Kind = 255 // the log's own: see mark
 )
 
 // Machine is a state machine whose every change stands in the log as a frame.
@@ -74,6 +76,7 @@ type Log struct {
 	group      sync.WaitGroup // the goroutines
 	seal       sealer         // the committer's
 	closeErr   error          // Close's result, once closed is closed
+	format     int            // the directory's version
 
 	mu struct {
 		sync.Mutex
@@ -87,6 +90,7 @@ type Log struct {
 		segments []segment // the files that hold frames, oldest first
 		spares   []uint64  // generations of files that hold nothing needed
 		snapshot LSN       // of the newest checkpoint
+		marked   LSN       // what stands before it is known to have been synced
 		asked    LSN       // where a checkpoint was last asked for
 		starving bool      // the committer waits for the next file
 		short    error     // why the preparer could not make one
@@ -135,6 +139,9 @@ func Open(cfg Config) (*Log, error) {
 }
 
 func (l *Log) takeDir() error {
+	if l.cfg.ReadOnly {
+		return l.lookInDir()
+	}
 	if err := l.fs.MkdirAll(path.Join(l.cfg.Dir, walDir)); err != nil {
 		return err
 	}

@@ -49,13 +49,14 @@ func (l *Log) prepare() {
 }
 
 // mayPass reports whether a file could not be made for want of something that can come back:
-// space, quota, or file descriptors. After a failed sync nobody knows what the disk holds.
+// space, quota, a limit on the length of files (ulimit -f), or file descriptors. After a failed
+// sync nobody knows what the disk holds.
 func mayPass(err error) bool {
 	if errors.Is(err, errNotDurable) {
 		return false
 	}
 	for _, want := range []error{
-		vfs.ErrNoSpace, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE,
+		vfs.ErrNoSpace, syscall.EDQUOT, syscall.EFBIG, syscall.EMFILE, syscall.ENFILE,
 	} {
 		if errors.Is(err, want) {
 			return true
@@ -151,7 +152,8 @@ func (l *Log) makeFile() (*logFile, error) {
 	defer l.mu.Unlock()
 	l.mu.fresh = generation + 1
 	return &logFile{
-		segment: segment{generation: generation, size: l.cfg.FileSize}, File: file,
+		segment: segment{generation: generation, size: l.cfg.FileSize, made: l.cfg.FileSize},
+		File:    file,
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -95,8 +96,8 @@ func (r *reader) fill(n int) error {
 // the place was acknowledged and has rotted; there is none behind a torn tail, since a batch
 // is written after the one before it was synced. It returns the header's offset, 0 for none.
 //
-// (One case looks the same as a torn tail: rot in the very last batch. Nothing after it says
-// that it was durable.)
+// (One case looks the same as a torn tail: rot in the very last batch, within the moment until
+// a mark is written behind it. Nothing after it says then that it was durable.)
 func (r *reader) provesMore(from int64, bad LSN) (int64, error) {
 	was := r.off
 	defer func() { r.off = was }()
@@ -112,17 +113,29 @@ func (r *reader) provesMore(from int64, bad LSN) (int64, error) {
 	}
 }
 
+// zeros is compared with, to step over what was never written.
+var zeros [4096]byte
+
 // findMark moves over the bytes p, which begin at the reader's place, to such a header, or to
 // where what is left is too short for one.
 func (r *reader) findMark(p []byte, bad LSN) bool {
-	for ; len(p) >= frameHeader; p = p[frameAlign:] {
-		// Nearly everything fails the first test, so that this costs little.
-		if LSN(binary.LittleEndian.Uint64(p[16:])) > bad {
-			if _, ok := r.sealer.open(p, r.generation, r.lsn()); ok {
+	begin, lsn, at := r.off, r.lsn(), 0
+	for ; at+frameHeader <= len(p); at += frameAlign {
+		// Most of a file that was not filled is zeros. A header is not all zeros: the next one
+		// can begin less than a header's length before their end.
+		for binary.LittleEndian.Uint64(p[at:]) == 0 && at+len(zeros) <= len(p) &&
+			bytes.Equal(p[at:at+len(zeros)], zeros[:]) {
+			at += len(zeros) - frameHeader
+		}
+		// Nearly everything else fails this test, so that it costs little.
+		synced := LSN(binary.LittleEndian.Uint64(p[at+16:]))
+		if synced > bad && synced <= lsn+LSN(at) {
+			r.off = begin + int64(at)
+			if _, ok := r.sealer.open(p[at:], r.generation, r.lsn()); ok {
 				return true
 			}
 		}
-		r.off += frameAlign
 	}
+	r.off = begin + int64(at)
 	return false
 }

@@ -166,7 +166,7 @@ func (l *Log) lookAt(generation uint64) (foundFile, error) {
 			err = nil
 		}
 	}
-	f.start, f.begun = decodeBlock(p[:n], generation)
+	f.start, f.made, f.begun = decodeBlock(p[:n], generation)
 	return f, errors.Join(err, file.Close())
 }
 
@@ -222,18 +222,28 @@ func (l *Log) replayLast(ctx context.Context, s segment, from LSN) (LSN, error) 
 		if err != nil {
 			return err
 		}
-		proof, err := r.provesMore(r.off+frameAlign, r.lsn())
-		if err != nil {
+		if err := l.checkEnd(r); err != nil {
 			return err
-		}
-		if proof > 0 {
-			return l.corrupt(r, r.off, fmt.Sprintf(
-				"no frame verifies here, and byte %d shows that there was one", proof))
 		}
 		end = r.lsn()
 		return r.harden(max(synced, from))
 	})
 	return end, err
+}
+
+// checkEnd returns a *CorruptError if the place at which the newest file stops to verify is
+// not the log's end.
+func (l *Log) checkEnd(r *reader) error {
+	if r.size < r.made {
+		return l.corrupt(r, r.size, fmt.Sprintf(
+			"the file ends here, and it was made with %d bytes", r.made))
+	}
+	proof, err := r.provesMore(r.off+frameAlign, r.lsn())
+	if err == nil && proof > 0 {
+		err = l.corrupt(r, r.off, fmt.Sprintf(
+			"no frame verifies here, and byte %d shows that there was one", proof))
+	}
+	return err
 }
 
 func (l *Log) withReader(s segment, from LSN, do func(r *reader) error) error {
@@ -256,18 +266,28 @@ func (l *Log) replayFrames(ctx context.Context, r *reader, to LSN) (LSN, error) 
 		if err := ctx.Err(); err != nil {
 			return synced, err
 		}
-		machine := l.machines[f.kind]
-		if machine == nil {
-			return synced, fmt.Errorf("the log holds a frame of kind %d, and there is no machine "+
-				"for it", f.kind)
-		}
-		if err := machine.Replay(f.end, f.payload); err != nil {
-			return synced, fmt.Errorf("replay the frame before log position %d to machine %d: %w",
-				f.end, f.kind, err)
+		if err := l.replayFrame(f); err != nil {
+			return synced, err
 		}
 		synced = max(synced, f.synced)
 	}
 	return synced, nil
+}
+
+func (l *Log) replayFrame(f frame) error {
+	if f.kind == kindMark {
+		return nil
+	}
+	machine := l.machines[f.kind]
+	if machine == nil {
+		return fmt.Errorf("the log holds a frame of kind %d, and there is no machine for it",
+			f.kind)
+	}
+	if err := machine.Replay(f.end, f.payload); err != nil {
+		return fmt.Errorf("replay the frame before log position %d to machine %d: %w",
+			f.end, f.kind, err)
+	}
+	return nil
 }
 
 // checkUnbegun looks into the files whose first block does not verify. The one made ahead is
@@ -295,6 +315,10 @@ func (l *Log) checkUnbegun(files logFiles, after uint64, end LSN) error {
 }
 
 func (l *Log) corrupt(r *reader, off int64, reason string) error {
+	return l.corruptAt(r, off, reason)
+}
+
+func (l *Log) corruptAt(r *reader, off int64, reason string) *CorruptError {
 	return &CorruptError{
 		File: fileName(l.cfg.Dir, r.generation), Offset: off, LSN: r.lsn(),
 		Reason: reason,
@@ -305,7 +329,7 @@ func (l *Log) corrupt(r *reader, off int64, reason string) error {
 // again first: if its sync failed in an earlier life, the system shows it from memory, and
 // says that a second sync succeeded, although the disk never got it.
 func (r *reader) harden(synced LSN) error {
-	if _, err := r.file.WriteAt(encodeBlock(r.generation, r.start)[:blockUsed], 0); err != nil {
+	if _, err := r.file.WriteAt(encodeBlock(r.segment)[:blockUsed], 0); err != nil {
 		return err
 	}
 	end := r.off

@@ -18,7 +18,9 @@ const rotPayload = 101 // with the header 125 bytes: 3 of padding
 func rotting(t *testing.T) (*vfs.Mem, []uint64) {
 	t.Helper()
 	disk := vfs.NewCrashable()
-	b := start(t, config(disk))
+	cfg := config(disk)
+	cfg.MarkDelay = -1
+	b := start(t, cfg)
 	b.journal.finish = func(context.Context) error { return errors.New("no checkpoint") }
 	ids := upTo(250)
 	b.commit(t, rotPayload, ids...)

@@ -73,7 +73,7 @@ func (t *Tx) Append(kind Kind, payload []byte, durable func()) LSN {
 	sum := crc32.Checksum(payload, castagnoli)
 	n := frameSize(len(payload))
 	l := t.log
-	if len(payload) > maxPayload || kind == 0 {
+	if len(payload) > maxPayload || kind == 0 || kind == kindMark {
 		l.poison(fmt.Errorf("a frame of kind %d with %d bytes: the limit is %d",
 			kind, len(payload), maxPayload))
 	}

@@ -119,7 +119,9 @@ func TestWaitRunsAfterTheDurableFunction(t *testing.T) {
 
 func TestWaitForAFrameToCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, config(vfs.NewMem()))
+		cfg := config(vfs.NewMem())
+		cfg.MarkDelay = -1
+		b := start(t, cfg)
 		waited := make(chan error, 1)
 		go func() { waited <- b.Wait(t.Context(), LSN(2*frameSize(8))) }()
 		b.commit(t, 8, 0)

@@ -15,6 +15,9 @@ func (l *Log) Start(ctx context.Context) error {
 	again := l.mu.begun || l.mu.state != stateOpen
 	l.mu.begun = true
 	l.mu.Unlock()
+	if l.cfg.ReadOnly {
+		return errReadOnly
+	}
 	if again {
 		return errors.New("start the log: it was started before")
 	}
@@ -57,6 +60,9 @@ func (l *Log) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := l.raiseFormat(); err != nil {
+		return err
+	}
 	return l.open(files, at, end)
 }
 
@@ -66,6 +72,7 @@ func (l *Log) begin(ctx context.Context) error {
 func (l *Log) open(files logFiles, at, end LSN) error {
 	l.mu.Lock()
 	l.mu.queue.end, l.mu.written, l.mu.synced, l.mu.snapshot = end, end, end, at
+	l.mu.marked = end // by the first block that begins there
 	l.mu.segments, l.mu.spares = files.needed(at)
 	l.mu.fresh = files.highest() + 1
 	surplus := l.surplus(files)

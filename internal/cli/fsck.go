@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/fsck"
+	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/internal/wal"
+)
+
+func (a *app) fsck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "fsck DIR",
+		Short: "Check a data directory and explain what is in it; changes nothing",
+		Long: `Check a data directory and explain what is in it; changes nothing.
+
+It reads everything: the log, the snapshot and every segment, with every checksum, in their order,
+and compares what they say of one another. No server may be using the directory.
+
+What a kill or a power cut leaves at the end of the log, a frame that was not finished, is no
+damage: nobody was told that it is there. Damage is told with its file and byte, and with what is
+lost by it.
+
+Status 0: sound. 1: damaged. 2: no data directory. 3: it cannot be read, it is in use, or a newer
+runnel wrote it.`,
+		Example: "  runnel fsck runnel-data\n  runnel fsck runnel-data --output json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			report, err := fsck.Check(c.Context(), vfs.OS{}, args[0])
+			switch {
+			case c.Context().Err() != nil:
+				return errInterrupt
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, wal.ErrNoLog):
+				return usageError("%s: %w: name the folder of runnel serve --data", args[0], err)
+			case err != nil:
+				return outsideError(fmt.Errorf("check %s: %w", args[0], err))
+			}
+			if err := a.printCheck(report); err != nil {
+				return outsideError(err)
+			}
+			if !report.OK {
+				return answerNo("the data directory is damaged")
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) printCheck(report *fsck.Report) error {
+	if a.output != "json" {
+		return report.WriteText(a.Out)
+	}
+	if err := json.NewEncoder(a.Out).Encode(report); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}

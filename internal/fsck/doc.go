@@ -1,0 +1,12 @@
+// Package fsck checks a data directory that no server uses, and changes nothing: what runnel
+// fsck is.
+//
+// It reads the directory as a start of the server would, with the server's own state machines,
+// so that what it says of the streams, the shards and the tables is what a server would serve;
+// and it goes on where a start would stop, to tell how much is damaged. Beyond a start it reads
+// every segment to its end and compares what the catalogue, the records and the folders know of
+// one another.
+//
+// One thing cannot be found: that the newest log file as a whole was taken away right after a
+// kill, with items in it and no records.
+package fsck

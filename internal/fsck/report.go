@@ -1,0 +1,93 @@
+package fsck
+
+// Report is what a check has found.
+type Report struct {
+	OK     bool   `json:"ok"`
+	Dir    string `json:"dir"`
+	Format int    `json:"format"`
+	Bytes  int64  `json:"bytes"` // of everything that the server keeps there
+
+	Snapshot Snapshot `json:"snapshot"`
+	Log      Log      `json:"log"`
+	Records  Records  `json:"records"`
+	Streams  []Stream `json:"streams"`
+	Tables   []Table  `json:"tables"`
+
+	Damage   []Damage `json:"damage"`
+	Leftover []string `json:"leftover"` // the next start removes them
+	Foreign  []string `json:"foreign"`  // not of the server: left alone
+}
+
+// Snapshot is the newest snapshot.
+type Snapshot struct {
+	File     string `json:"file,omitempty"`
+	Position uint64 `json:"position"`
+	Bytes    int64  `json:"bytes"`
+}
+
+// Log is the write-ahead log.
+type Log struct {
+	Files  int    `json:"files"`
+	Spares int    `json:"spares"`           // of them: kept to be used again
+	Newest string `json:"newest,omitempty"` // the file in which the log ends
+	Bytes  int64  `json:"bytes"`
+	Frames int    `json:"frames"` // after the snapshot, with marks
+	Marks  int    `json:"marks"`
+	End    uint64 `json:"end"`
+	// Unsynced is how many bytes at the end were written, and perhaps not synced: nobody may
+	// have been told of them, and they stay.
+	Unsynced uint64 `json:"unsynced"`
+	Torn     *Torn  `json:"torn,omitempty"`
+}
+
+// Torn is a frame that was being written when the server ended.
+type Torn struct {
+	File   string `json:"file"`
+	Offset int64  `json:"offset"`
+	Bytes  int    `json:"bytes"`
+}
+
+// Records is the segments of all shards together.
+type Records struct {
+	Segments int    `json:"segments"`
+	Bytes    int64  `json:"bytes"`
+	Count    uint64 `json:"count"` // visible ones
+	InLog    int    `json:"inLog"` // of them: those that the next start brings into segments
+}
+
+// Stream is a stream of the catalogue.
+type Stream struct {
+	Account string  `json:"account"`
+	Region  string  `json:"region"`
+	Name    string  `json:"name"`
+	Shards  []Shard `json:"shards"`
+}
+
+// Shard is a shard of a stream.
+type Shard struct {
+	ShardID  string `json:"shardId"`
+	Folder   string `json:"folder"`
+	Open     bool   `json:"open"`
+	Oldest   uint64 `json:"oldest"` // the visible records have the indexes [oldest, next)
+	Next     uint64 `json:"next"`
+	InLog    int    `json:"inLog"`
+	Segments int    `json:"segments"`
+	Bytes    int64  `json:"bytes"`
+}
+
+// Table is a table of items.
+type Table struct {
+	Account string `json:"account"`
+	Region  string `json:"region"`
+	Name    string `json:"name"`
+	Items   int64  `json:"items"`
+	Bytes   int64  `json:"bytes"`
+}
+
+// Damage is one thing that is not as it was written.
+type Damage struct {
+	File   string `json:"file,omitempty"`
+	Offset int64  `json:"offset"`
+	What   string `json:"what"`
+	Lost   string `json:"lost"` // what it means
+}

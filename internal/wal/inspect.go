@@ -1,0 +1,207 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+)
+
+// Inspection is what Inspect has found in a log's directory.
+type Inspection struct {
+	Format   int
+	Snapshot SnapshotFile // the newest; zero if there is none
+	Files    []LogFile    // by generation
+	Marks    int          // frames that only say what was synced
+	Synced   LSN          // what is known to have been synced
+	End      LSN          // where the log ends
+	Torn     *TornFrame   // what was being written at the end; nil if that cannot be told
+	Leftover []string     // files of the log without use: the next start removes them
+	Damage   []*CorruptError
+}
+
+// SnapshotFile is a snapshot on the disk.
+type SnapshotFile struct {
+	Name string
+	LSN  LSN
+	Size int64
+}
+
+// LogFile is a log file on the disk.
+type LogFile struct {
+	Name   string
+	Size   int64
+	Spare  bool // nothing in it is needed: it is kept to be used again
+	Start  LSN  // of the first needed frame, if it is no spare
+	Frames int  // that verify, of those that are needed
+}
+
+// TornFrame is a frame whose beginning verifies and whose rest does not, at the end of the log:
+// nobody was told that it is there.
+type TornFrame struct {
+	File   string
+	Offset int64
+	Size   int // that it would have
+}
+
+// lookInDir is takeDir for a log that is only read.
+func (l *Log) lookInDir() error {
+	if _, err := l.fs.Stat(l.cfg.Dir); err != nil {
+		return err
+	}
+	lock, err := l.fs.Lock(path.Join(l.cfg.Dir, "LOCK"))
+	if errors.Is(err, vfs.ErrLocked) {
+		return fmt.Errorf("a running server uses it, stop that first: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	l.format, err = l.readFormat()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = l.checkNew()
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = ErrNoLog
+		}
+	}
+	if err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	l.lock = lock
+	return nil
+}
+
+// Inspect reads everything that Start would read, into the machines that are registered, and
+// what Start does not look at, and changes nothing. It goes on after damage, and lists it; what
+// a machine refuses is damage too, and that machine gets no more. Once, for a log that was
+// opened with Config.ReadOnly. Errors: ctx's, and the file system's.
+func (l *Log) Inspect(ctx context.Context) (*Inspection, error) {
+	if !l.cfg.ReadOnly {
+		return nil, errors.New("inspect the log: it was not opened for that")
+	}
+	in := &inspector{Log: l, silent: map[Kind]bool{}}
+	in.found.Format = l.format
+	if err := in.inspect(ctx); err != nil {
+		return nil, fmt.Errorf("inspect the log in %s: %w", l.cfg.Dir, err)
+	}
+	return &in.found, nil
+}
+
+// State returns what a machine would write into a snapshot now: after Inspect.
+func (l *Log) State(ctx context.Context, kind Kind) ([]byte, error) {
+	return l.machines[kind].Freeze()(ctx)
+}
+
+// inspector is Inspect under way.
+type inspector struct {
+	*Log
+	found  Inspection
+	silent map[Kind]bool // machines that have refused something
+}
+
+func (in *inspector) inspect(ctx context.Context) error {
+	if err := in.snapshot(); err != nil {
+		return err
+	}
+	files, err := in.listFiles()
+	if errors.Is(err, fs.ErrNotExist) {
+		files, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	return in.files(ctx, files)
+}
+
+// damaged notes err if it is about damage, and returns it if it is not.
+func (in *inspector) damaged(err error) error {
+	var corrupt *CorruptError
+	if errors.As(err, &corrupt) {
+		in.found.Damage = append(in.found.Damage, corrupt)
+		return nil
+	}
+	return err
+}
+
+// snapshot reads the newest snapshot.
+func (in *inspector) snapshot() error {
+	names, err := in.fs.List(in.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	newest := -1
+	for i, name := range names {
+		if _, ok := snapshotLSN(name); ok {
+			newest = i
+		}
+	}
+	for i, name := range names {
+		if i != newest && isOurs(name) {
+			in.found.Leftover = append(in.found.Leftover, path.Join(in.cfg.Dir, name))
+		}
+	}
+	if newest < 0 {
+		return nil
+	}
+	at, _ := snapshotLSN(names[newest])
+	name := snapshotName(in.cfg.Dir, at)
+	info, err := in.fs.Stat(name)
+	if err != nil {
+		return err
+	}
+	in.found.Snapshot = SnapshotFile{Name: name, LSN: at, Size: info.Size()}
+	f, err := in.fs.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(in.parts(f, name, at), f.Close())
+}
+
+// parts gives each machine its part, if that verifies.
+func (in *inspector) parts(f vfs.File, name string, at LSN) error {
+	bad := func(err error) error {
+		for kind := range in.machines {
+			in.silent[kind] = true // what follows is nothing without the snapshot
+		}
+		return in.damaged(&CorruptError{File: name, LSN: at, Reason: err.Error()})
+	}
+	lsn, entries, err := readIndex(f)
+	switch {
+	case errors.Is(err, errSnapshot):
+		return bad(err)
+	case err != nil:
+		return err
+	case lsn != at:
+		return bad(fmt.Errorf("%w: it is of another place, %d", errSnapshot, lsn))
+	}
+	for _, e := range entries {
+		data, err := readPart(f, e)
+		if err != nil && !errors.Is(err, errSnapshot) {
+			return err
+		}
+		switch machine := in.machines[e.kind]; {
+		case err != nil:
+		case machine == nil:
+			err = fmt.Errorf("it holds a machine of kind %d, and there is none", e.kind)
+		default:
+			err = machine.Restore(data)
+		}
+		if err != nil {
+			in.silent[e.kind] = true
+			corrupt := &CorruptError{File: name, Offset: e.off, LSN: at, Reason: err.Error()}
+			if err := in.damaged(corrupt); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isOurs reports whether a start removes a file of this name, unless it is the newest snapshot.
+func isOurs(name string) bool {
+	_, ok := snapshotLSN(strings.TrimSuffix(name, tempSuffix))
+	return ok
+}

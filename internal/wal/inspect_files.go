@@ -1,0 +1,168 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+)
+
+// files reads the log files that a start would read, and counts the others.
+func (in *inspector) files(ctx context.Context, files logFiles) error {
+	at := in.found.Snapshot.LSN
+	in.found.End, in.found.Synced = at, at
+	begun := files.begun()
+	first := firstNeeded(begun, at)
+	if first < 0 && (at > 0 || len(begun) > 0) {
+		err := in.damaged(&CorruptError{
+			File: path.Join(in.cfg.Dir, walDir), LSN: at,
+			Reason: "the log files that hold this place are gone",
+		})
+		if err != nil {
+			return err
+		}
+		first = max(0, slices.IndexFunc(begun, func(s segment) bool { return s.start > at }))
+	}
+	last := uint64(0)
+	for _, f := range files {
+		log := LogFile{Name: fileName(in.cfg.Dir, f.generation), Size: f.size, Spare: true}
+		if f.begun && f.generation >= begun[first].generation {
+			i := slices.Index(begun, f.segment)
+			if err := in.file(ctx, begun, i, &log); err != nil {
+				return err
+			}
+			last = f.generation
+		}
+		in.found.Files = append(in.found.Files, log)
+	}
+	return in.damaged(in.checkUnbegun(files, last, in.found.End))
+}
+
+// file reads one of the files that were begun, from where the log ends so far.
+func (in *inspector) file(ctx context.Context, begun []segment, i int, log *LogFile) error {
+	s := begun[i]
+	end, isLast := ^LSN(0), i+1 == len(begun)
+	if !isLast {
+		end = begun[i+1].start
+	}
+	log.Spare, log.Start = false, max(s.start, in.found.End)
+	err := in.withReader(s, log.Start, func(r *reader) error {
+		if isLast && r.size < r.made {
+			if err := in.damaged(in.checkEnd(r)); err != nil {
+				return err
+			}
+		}
+		err := in.frames(ctx, r, end, isLast, log)
+		in.found.End = r.lsn()
+		if err == nil && isLast {
+			in.found.Torn, err = in.torn(r)
+		}
+		return err
+	})
+	if !isLast {
+		in.found.End = end
+		in.found.Synced = max(in.found.Synced, end) // by the rule for a next file
+	}
+	return err
+}
+
+// frames reads the frames of a file, those behind damage too.
+func (in *inspector) frames(ctx context.Context, r *reader, end LSN, last bool, log *LogFile,
+) error {
+	for r.lsn() < end {
+		f, ok, err := r.next()
+		if err == nil {
+			err = ctx.Err()
+		}
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			log.Frames++
+			if err := in.apply(r, f); err != nil {
+				return err
+			}
+			continue
+		case last:
+			proof, err := r.provesMore(r.off+frameAlign, r.lsn())
+			if err != nil || proof == 0 {
+				return err
+			}
+		}
+		if more, err := in.skip(r); err != nil || !more {
+			return err
+		}
+	}
+	if r.lsn() > end && !last {
+		return in.damaged(in.corrupt(r, r.off, fmt.Sprintf(
+			"the frames before it reach beyond log position %d, where the next file goes on", end)))
+	}
+	return nil
+}
+
+// apply gives a frame to its machine.
+func (in *inspector) apply(r *reader, f frame) error {
+	in.found.Synced = max(in.found.Synced, f.synced)
+	if f.kind == kindMark {
+		in.found.Marks++
+		in.found.Synced = max(in.found.Synced, f.end) // it has nothing of its own to lose
+	}
+	if in.silent[f.kind] {
+		return nil
+	}
+	err := in.replayFrame(f)
+	if err == nil {
+		return nil
+	}
+	in.silent[f.kind] = true
+	if len(in.found.Damage) > 0 {
+		return nil // what is missing before it explains it
+	}
+	return in.damaged(in.corrupt(r, r.off-int64(frameSize(f.length)), err.Error()))
+}
+
+// skip notes that no frame verifies, and goes to the next that does. Without one it stays.
+func (in *inspector) skip(r *reader) (more bool, err error) {
+	bad := in.corruptAt(r, r.off, "")
+	was := r.off
+	for !more {
+		r.off += frameAlign
+		p, err := r.peek(frameHeader)
+		if err != nil {
+			return false, err
+		}
+		if p == nil {
+			break
+		}
+		if _, ok := r.sealer.open(p, r.generation, r.lsn()); !ok {
+			continue
+		}
+		at := r.off
+		if _, more, err = r.next(); err != nil {
+			return false, err
+		}
+		r.off = at
+	}
+	reason := "no frame verifies here, nor after it in this file"
+	if more {
+		reason = fmt.Sprintf("no frame verifies in %d bytes, up to byte %d", r.off-was, r.off)
+	} else {
+		r.off = was
+	}
+	bad.Reason = reason
+	return more, in.damaged(bad)
+}
+
+// torn tells what was being written at the end of the log.
+func (in *inspector) torn(r *reader) (*TornFrame, error) {
+	p, err := r.peek(frameHeader)
+	if err != nil || p == nil {
+		return nil, err
+	}
+	info, ok := r.sealer.open(p, r.generation, r.lsn())
+	if !ok {
+		return nil, nil
+	}
+	name := fileName(in.cfg.Dir, r.generation)
+	return &TornFrame{File: name, Offset: r.off, Size: frameSize(info.length)}, nil
+}
