@@ -30,7 +30,7 @@ var layers = [][]string{
 		"lease/leasetest", "internal/shardlog", "internal/itemstore",
 	},
 	{"server/kinesis", "server/dynamo", "server/cloudwatch", "outbox", "multilang", "metrics"},
-	{"server"},
+	{"server", "internal/fsck"},
 	{"runneltest", "proxy", "internal/dashboard"},
 	{"internal/sim", "internal/cli"},
 	{"cmd/runnel"},
@@ -42,7 +42,7 @@ var (
 	serverHalf = []string{
 		"server", "server/kinesis", "server/dynamo", "server/cloudwatch",
 		"internal/wal", "internal/shardlog", "internal/itemstore", "internal/awswire",
-		"internal/limit", "internal/localca",
+		"internal/limit", "internal/localca", "internal/fsck",
 	}
 	clientHalf = []string{
 		"producer", "consumer", "reshard", "lease", "lease/leasetest", "outbox",

@@ -26,7 +26,8 @@ type Config struct {
 	// a power cut may lose as much. Default 0: every acknowledgement is synced first.
 	SyncInterval time.Duration
 	// LogFileSize is the length of a log file, in bytes: what recovery looks through after a
-	// crash, and how much is logged between two checkpoints. Default 64 MiB; at least 8 KiB.
+	// crash, and how much is logged between two checkpoints. Default 64 MiB, or 16 MiB if
+	// Memory is set, where up to four of them are memory; at least 8 KiB.
 	LogFileSize int64
 
 	// Streams are made at the start if they are not there, in the world Account and Region.
@@ -70,12 +71,16 @@ type StreamSpec struct {
 const (
 	defaultDir             = "runnel-data"
 	defaultMaxBodies       = 256 << 20
+	memoryLogFileSize      = 16 << 20 // more than the largest call
 	defaultShutdownTimeout = 10 * time.Second
 )
 
 func (c Config) withDefaults() Config {
 	if c.Dir == "" {
 		c.Dir = defaultDir
+	}
+	if c.LogFileSize == 0 && c.Memory {
+		c.LogFileSize = memoryLogFileSize
 	}
 	if c.FS == nil && c.Memory {
 		c.FS = vfs.NewMem()

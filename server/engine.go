@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/shardlog"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/internal/wal"
+	"github.com/runnel-stream/runnel/server/cloudwatch"
 	"github.com/runnel-stream/runnel/server/dynamo"
 	"github.com/runnel-stream/runnel/server/kinesis"
 )
@@ -20,6 +21,7 @@ type engine struct {
 	log      *wal.Log
 	shards   *shardlog.Store
 	kinesis  *kinesis.Service
+	watch    *cloudwatch.Service
 	services map[string]awswire.Service // by Call.Service
 	schedule schedule
 }
@@ -63,8 +65,14 @@ func (e *engine) start(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	e.watch, err = cloudwatch.New(cloudwatch.Config{Now: cfg.Now})
+	if err != nil {
+		return err
+	}
 	e.services = map[string]awswire.Service{
-		awswire.Kinesis: e.kinesis,
+		awswire.Kinesis:    e.kinesis,
+		awswire.CloudWatch: e.watch,
+		awswire.STS:        cloudwatch.STS{},
 		awswire.DynamoDB: dynamo.New(dynamo.Config{
 			Items: itemstore.New(e.log), Now: cfg.Now, Logger: cfg.Logger,
 		}),

@@ -126,6 +126,8 @@ func (e *eventStream) setDeadline(deadline time.Time) {
 // send sends events until they end. nil means that the stream ends here properly.
 func (c *call) send(ctx context.Context, e *eventStream) error {
 	var frames *awswire.Frames
+	in := &c.exchange.Call
+	sent := c.server.meters.answered.WithLabelValues(in.Service, in.Operation)
 	err := e.write(func() (err error) {
 		frames, err = c.exchange.Stream()
 		return err
@@ -146,6 +148,7 @@ func (c *call) send(ctx context.Context, e *eventStream) error {
 		if err := e.write(func() error { return frames.Write(event) }); err != nil {
 			return err
 		}
+		sent.Add(float64(len(event.Payload)))
 		if event.Exception {
 			return nil // it is the stream's last
 		}

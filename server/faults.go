@@ -42,6 +42,11 @@ func throttling(in *awswire.Call) *awswire.Error {
 		}
 	}
 	switch in.Operation {
+	case "PutMetricData", "GetCallerIdentity":
+		return &awswire.Error{
+			Code: "ThrottlingException", Query: "Throttling",
+			Message: "Rate exceeded (a fault on request)",
+		}
 	case "PutRecord", "PutRecords", "GetRecords", "GetShardIterator":
 		return &awswire.Error{
 			Code:    "ProvisionedThroughputExceededException",

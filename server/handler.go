@@ -21,6 +21,10 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		s.health(w)
 		return
 	}
+	if r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		s.metricsPage(w, r)
+		return
+	}
 	c := &call{server: s, w: w, weight: weigh(r)}
 	if err := s.bodies.Acquire(r.Context(), c.weight); err != nil {
 		return // the client has gone
@@ -61,6 +65,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	exchange, err := awswire.Begin(w, r, s.cfg.Credentials)
 	if err != nil {
 		s.bodies.Release(c.weight)
+		s.meters.refused.Inc()
 		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
 		return false
 	}
@@ -107,6 +112,7 @@ func (c *call) serve(ctx context.Context) {
 		panic(http.ErrAbortHandler)
 	}
 	if refused := refusal(&x.Call, decision.Refuse); refused != nil {
+		c.server.meters.countFault(&x.Call, refused)
 		c.answer(x, nil, refused)
 		return
 	}
@@ -136,6 +142,8 @@ func (c *call) answer(x *awswire.Exchange, body []byte, failure *awswire.Error) 
 		x.Fail(failure)
 		return
 	}
+	c.server.meters.answered.WithLabelValues(x.Call.Service, x.Call.Operation).
+		Add(float64(len(body)))
 	x.Answer(body)
 }
 
@@ -145,6 +153,7 @@ func (c *call) execute(
 	ctx context.Context, decision fault.Decision,
 ) (answer awswire.Answer, failure *awswire.Error) {
 	in := &c.exchange.Call
+	defer func() { c.server.meters.count(in, failure) }()
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			c.server.cfg.Logger.Error("a call failed", "call", in.Service+"."+in.Operation,

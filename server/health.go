@@ -35,6 +35,9 @@ func (s *Server) unhealthy() string {
 	if err := engine.log.Err(); err != nil {
 		return err.Error()
 	}
+	if err := engine.shards.Err(); err != nil {
+		return err.Error()
+	}
 	return ""
 }
 

@@ -1,6 +1,7 @@
-// Package server puts the Kinesis API and the part of the DynamoDB API that lease tables need
-// on one port, over one data directory. Requests are told apart by their X-Amz-Target header;
-// the path plays no part, but for GET /health.
+// Package server puts the Kinesis API, the part of the DynamoDB API that lease tables need, and
+// what the KCL and the KPL call of CloudWatch and STS on one port, over one data directory.
+// Requests are told apart by their X-Amz-Target header or, in the query protocol, by the API
+// version in the form; the path plays no part, but for GET /health, GET /metrics and rpcv2Cbor.
 //
 // An acknowledged call is durable, and nothing can be read before it is: see server/kinesis
 // and internal/wal. Here are the transport, the start and the end, and faults on request.
@@ -19,6 +20,7 @@ import (
 // Server serves one data directory. Its methods are safe for concurrent use.
 type Server struct {
 	cfg    Config
+	meters *meters
 	bodies *semaphore.Weighted // bytes of request bodies in memory
 	hurry  chan struct{}       // closed by Close: calls that wait on purpose go on
 
@@ -58,11 +60,13 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	return &Server{
+	s := &Server{
 		cfg: cfg, bodies: semaphore.NewWeighted(cfg.MaxBodies),
 		hurry: make(chan struct{}), ended: make(chan struct{}),
 		writeTimeout: defaultWriteTimeout,
-	}, nil
+	}
+	s.meters = newMeters(s)
+	return s, nil
 }
 
 // Open is New and Start.
@@ -80,7 +84,9 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 // Start opens the data directory, recovers what was acknowledged, and makes the streams that
 // are to be there; then the server is ready. ctx bounds the start alone.
 func (s *Server) Start(ctx context.Context) error {
-	engine, err := openEngine(ctx, s.cfg)
+	cfg := s.cfg
+	cfg.FS = timedFS{cfg.FS, cfg.Dir, s.meters.syncs}
+	engine, err := openEngine(ctx, cfg)
 	if err != nil {
 		return err
 	}

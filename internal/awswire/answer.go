@@ -14,10 +14,23 @@ import (
 )
 
 // Answer sends the call's result: a document in the call's format, or nothing.
-func (x *Exchange) Answer(body []byte) { x.send(http.StatusOK, body) }
+func (x *Exchange) Answer(body []byte) {
+	if x.Call.Format == Query {
+		body = x.queryAnswer(body)
+	}
+	x.send(http.StatusOK, body)
+}
 
 // Fail sends an error, in the call's format.
 func (x *Exchange) Fail(e *Error) {
+	if x.Call.Format == Query {
+		code, status := e.query()
+		x.send(status, x.queryError(code, e.Message, status))
+		return
+	}
+	if e.Query != "" {
+		x.w.Header().Set("X-Amzn-Query-Error", e.Query+";"+faultOf(e.status()))
+	}
 	body, err := e.envelope(x.Call.Format)
 	if err != nil { // a further member that cannot be encoded
 		e = InternalFailure(x.Call.Service)
@@ -39,6 +52,9 @@ func (x *Exchange) send(status int, body []byte) {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	if x.Call.Service == DynamoDB {
 		setSum(header, body)
+	}
+	if x.rpc {
+		x.markRPC(header, body)
 	}
 	x.w.WriteHeader(status)
 	_, _ = x.w.Write(body)
@@ -89,9 +105,9 @@ func (x *Exchange) refuseXML(r *http.Request, auth *Credentials, status int) err
 
 // setIDs adds what AWS calls its answers by: the request's id, and at Kinesis 72 random bytes
 // in base64 (kinesalite, test/connection.js). They identify and protect nothing.
-func setIDs(header http.Header, requestID string, dynamo bool) {
+func setIDs(header http.Header, requestID string, kinesis bool) {
 	header.Set("X-Amzn-Requestid", requestID)
-	if dynamo {
+	if !kinesis {
 		return
 	}
 	var random [72]byte

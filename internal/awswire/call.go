@@ -17,6 +17,7 @@ type Call struct {
 	Operation string // the part of X-Amz-Target after the dot, as "PutRecords"
 	Format    Format // of the body and of the answer
 	Body      []byte // the document; valid until the handler returns
+	Form      *Form  // the body, if Format is Query; stays valid
 	World     World
 	RequestID string
 }
@@ -24,10 +25,13 @@ type Call struct {
 // Format is how a call's documents are written.
 type Format uint8
 
-// The formats: awsJson1_0 and awsJson1_1, and application/x-amz-cbor-1.1.
+// The formats: awsJson1_0 and awsJson1_1; application/x-amz-cbor-1.1 and rpcv2Cbor; and the
+// query protocol, whose answers are XML: a service answers with what stands within the
+// <…Result> element, or with nil for none.
 const (
 	JSON Format = iota
 	CBOR
+	Query
 )
 
 // Service answers the calls of one API. An error that is not an *Error is an internal failure:
@@ -62,6 +66,7 @@ type Event struct {
 // Error is an answer that the API defines as an error.
 type Error struct {
 	Code    string // the __type, as "ResourceNotFoundException"
+	Query   string // the code's name in the query protocol; "": that of queryCodes, or Code
 	Message string
 	Status  int            // HTTP; 0 means 400
 	Extra   map[string]any // further members of the body

@@ -126,6 +126,12 @@ func InternalFailure(service string) *Error {
 			Message: "Internal server error", Status: http.StatusInternalServerError,
 		}
 	}
+	if service == CloudWatch { // the service model's InternalServiceFault
+		return &Error{
+			Code: "com.amazonaws.cloudwatch#InternalServiceFault", Query: "InternalServiceError",
+			Status: http.StatusInternalServerError,
+		}
+	}
 	return &Error{Code: "InternalFailure", Status: http.StatusInternalServerError}
 }
 

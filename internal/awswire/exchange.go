@@ -20,6 +20,7 @@ type Exchange struct {
 
 	w           http.ResponseWriter
 	contentType string  // of the answer
+	rpc, form   bool    // the protocol is rpcv2Cbor; a form, as the query protocol sends it
 	body        *[]byte // to be returned to the pool
 }
 
@@ -41,7 +42,9 @@ func Begin(w http.ResponseWriter, r *http.Request, auth *Credentials) (*Exchange
 	target := r.Header.Get("X-Amz-Target")
 	var known bool
 	x.Call.Service, x.Call.Operation, known = ParseTarget(target)
-	setIDs(w.Header(), x.Call.RequestID, strings.HasPrefix(target, "DynamoDB"))
+	x.rpc, x.form = isRPC(r), target == "" && isForm(r)
+	setIDs(w.Header(), x.Call.RequestID, !x.rpc && !x.form && x.Call.Service != CloudWatch &&
+		!strings.HasPrefix(target, "DynamoDB"))
 	if allowOrigin(w.Header(), r, auth != nil) {
 		w.WriteHeader(http.StatusOK)
 		return nil, fmt.Errorf("%w: it was a browser's preflight", ErrAnswered)
@@ -50,7 +53,13 @@ func Begin(w http.ResponseWriter, r *http.Request, auth *Credentials) (*Exchange
 		return nil, x.refuseXML(r, auth, http.StatusForbidden)
 	}
 	err := x.read(w, r)
-	if err == nil {
+	switch {
+	case err != nil:
+	case x.rpc:
+		err = x.checkRPC(r, auth)
+	case x.form:
+		err = x.checkForm(r, auth)
+	default:
 		err = x.check(r, auth, known)
 	}
 	if err != nil {

@@ -20,24 +20,25 @@ const (
 // it with 500 (LocalStack, test_subscribe_to_shard_cbor_at_timestamp), and no SDK sends it.
 //
 // DynamoDB speaks awsJson1_0 and application/json; any other type is unknown to it (dynalite,
-// test/connection.js), and so, by the same rule, is CBOR.
+// test/connection.js), and so, by the same rule, is CBOR. CloudWatch, where it is called by a
+// target, speaks awsJson1_0 (the service model).
 func (x *Exchange) speak(contentType string) bool {
-	dynamo := x.Call.Service == DynamoDB
+	dynamo, watch := x.Call.Service == DynamoDB, x.Call.Service == CloudWatch
 	switch contentType {
 	case json11:
 		x.Call.Format, x.contentType = JSON, json11
-		return !dynamo
+		return !dynamo && !watch
 	case json10, plainJSON:
 		x.Call.Format, x.contentType = JSON, contentType
-		return dynamo || x.Call.Service == ""
+		return dynamo || watch || x.Call.Service == ""
 	case cbor10, cbor11:
 		x.Call.Format, x.contentType = CBOR, cbor11
-		if !dynamo {
+		if !dynamo && !watch {
 			return true
 		}
 	}
 	x.Call.Format, x.contentType = CBOR, cbor11
-	if dynamo {
+	if dynamo || watch {
 		x.Call.Format, x.contentType = JSON, plainJSON
 	}
 	return false

@@ -6,6 +6,9 @@ import "strings"
 const (
 	Kinesis  = "kinesis"
 	DynamoDB = "dynamodb"
+	// CloudWatch and STS are called here as the scopes of signatures call them.
+	CloudWatch = "monitoring"
+	STS        = "sts"
 )
 
 // ParseTarget reads an X-Amz-Target header, as "Kinesis_20131202.PutRecords". A target that is
@@ -20,6 +23,8 @@ func ParseTarget(target string) (service, operation string, ok bool) {
 		return Kinesis, operation, true
 	case "DynamoDB_20120810":
 		return DynamoDB, operation, true
+	case granite:
+		return CloudWatch, operation, true
 	default:
 		return "", "", false
 	}

@@ -1,0 +1,156 @@
+package server_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel/server"
+)
+
+// smallDisk mounts a file system in memory of so many bytes; only root may.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("SKIP: a small file system cannot be mounted here: %v (root may)", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// TestARealFullDisk fills a real file system: what was acknowledged stays and can be read, puts
+// are refused for as long as there is no room, and go on by themselves when there is.
+func TestARealFullDisk(t *testing.T) {
+	disk := smallDisk(t, "6m")
+	ballast := filepath.Join(disk, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 2<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := server.Config{Dir: filepath.Join(disk, "data"), LogFileSize: 256 << 10}
+	var acknowledged []uint64
+	t.Run("fill", func(t *testing.T) {
+		v := serve(t, cfg)
+		next := uint64(0)
+		put := func() error {
+			data := binary.LittleEndian.AppendUint64(make([]byte, 0, 20<<10), next)
+			_, err := v.PutRecord(t.Context(), &kinesis.PutRecordInput{
+				StreamName: aws.String("s"), PartitionKey: aws.String("k"), Data: data[:20<<10],
+			})
+			if err == nil {
+				acknowledged = append(acknowledged, next)
+			}
+			next++
+			return err
+		}
+		refused := refusal(t, put)
+		t.Logf("%d records of 20 KiB, then: %v", len(acknowledged), refused)
+		if len(acknowledged) < 50 {
+			t.Errorf("only %d records found room", len(acknowledged))
+		}
+		checkNumbers(t, v.stored(t), acknowledged)
+		within(t, 10*time.Second, func() bool {
+			code, text := v.health(t)
+			return code == http.StatusServiceUnavailable && strings.Contains(text, "no space left")
+		})
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+		within(t, 20*time.Second, func() bool { return put() == nil })
+		for range 20 {
+			if err := put(); err != nil {
+				t.Errorf("with room again: %v", err)
+			}
+		}
+		checkNumbers(t, v.stored(t), acknowledged)
+		within(t, 10*time.Second, func() bool {
+			code, _ := v.health(t)
+			return code == http.StatusOK
+		})
+		use, err := v.DiskUse()
+		if err != nil || use.Records < int64(len(acknowledged))*20<<10 || use.Log < 256<<10 {
+			t.Errorf("DiskUse = %+v, %v", use, err)
+		}
+		v.stop()
+		if err := v.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	checkNumbers(t, serve(t, cfg).stored(t), acknowledged)
+}
+
+func (v *served) health(t *testing.T) (int, string) {
+	t.Helper()
+	response, err := http.Get(v.endpoint + "/health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// refusal puts until nothing finds room.
+func refusal(t *testing.T, put func() error) error {
+	t.Helper()
+	var refused error
+	for range 1000 {
+		if err := put(); err != nil {
+			if refused != nil {
+				return errors.Join(refused, err)
+			}
+			refused = err
+		}
+	}
+	t.Fatal("the disk is not full after 20 MB")
+	return nil
+}
+
+// within waits until a condition holds.
+func within(t *testing.T, limit time.Duration, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(limit); !holds(); {
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatal("it does not go on")
+		}
+	}
+}
+
+// checkNumbers compares the records' numbers, in order. What was refused may be there or not:
+// its outcome is unknown.
+func checkNumbers(t *testing.T, stored []string, acknowledged []uint64) {
+	t.Helper()
+	next := 0
+	for _, data := range stored {
+		number := binary.LittleEndian.Uint64([]byte(data))
+		if next < len(acknowledged) && number == acknowledged[next] {
+			next++
+		}
+	}
+	if next != len(acknowledged) {
+		t.Errorf("%d records were acknowledged, only the first %d are there",
+			len(acknowledged), next)
+	}
+}
