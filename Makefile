@@ -67,7 +67,7 @@ fidelity: ## docs/fidelity.md, from a run of the conformance suite
 .PHONY: soak
 soak: ## the random suites, a hundred times CI's budget (RUNNEL_SOAK=N for another size)
 	RUNNEL_SOAK=$$(( $(RUNNEL_SOAK) > 1 ? $(RUNNEL_SOAK) : 100 )) go test -timeout 10h -count=1 \
-		./internal/vfs ./internal/wal ./internal/shardlog ./internal/itemstore ./server/... \
+		./internal/vfs ./internal/fsck ./internal/wal ./internal/shardlog ./internal/itemstore ./server/... \
 		./producer ./consumer ./lease ./sink/...
 
 .PHONY: peers
