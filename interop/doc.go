@@ -6,4 +6,8 @@
 // shards; put a batch; split the first shard; put another batch; merge the split's upper half
 // with the second shard; scale to two even shards, so that every shard with records is closed;
 // read every shard by polling and every closed one by fan-out to its end; deregister; delete.
+//
+// And the Java KCL, versions 3.5.1 with fan-out and 2.7.2 with polling, side by side: two workers
+// each on that server alone, which is their Kinesis, DynamoDB and CloudWatch, while shards split
+// and merge and one worker is killed.
 package interop

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -197,6 +198,9 @@ func (c *upgradedConn) advance() error {
 	}
 	payload := head[frameHeadLength : frameHeadLength+length]
 	if _, err := io.ReadFull(c.in, payload); err != nil {
+		if errors.Is(err, io.EOF) { // between the head and the payload
+			err = io.ErrUnexpectedEOF
+		}
 		return err
 	}
 	// One frame, since only the client's own is acknowledged (RFC 7540, 3.2.1).

@@ -1,0 +1,107 @@
+import java.nio.charset.StandardCharsets;
+import software.amazon.awssdk.services.cloudwatch.CloudWatchAsyncClient;
+import software.amazon.awssdk.services.dynamodb.DynamoDbAsyncClient;
+import software.amazon.awssdk.services.kinesis.KinesisAsyncClient;
+import software.amazon.kinesis.common.ConfigsBuilder;
+import software.amazon.kinesis.common.InitialPositionInStream;
+import software.amazon.kinesis.common.InitialPositionInStreamExtended;
+import software.amazon.kinesis.common.KinesisClientUtil;
+import software.amazon.kinesis.common.StreamIdentifier;
+import software.amazon.kinesis.coordinator.Scheduler;
+import software.amazon.kinesis.exceptions.InvalidStateException;
+import software.amazon.kinesis.exceptions.ShutdownException;
+import software.amazon.kinesis.lifecycle.events.InitializationInput;
+import software.amazon.kinesis.lifecycle.events.LeaseLostInput;
+import software.amazon.kinesis.lifecycle.events.ProcessRecordsInput;
+import software.amazon.kinesis.lifecycle.events.ShardEndedInput;
+import software.amazon.kinesis.lifecycle.events.ShutdownRequestedInput;
+import software.amazon.kinesis.processor.ShardRecordProcessor;
+import software.amazon.kinesis.processor.SingleStreamTracker;
+import software.amazon.kinesis.retrieval.KinesisClientRecord;
+import software.amazon.kinesis.retrieval.RetrievalSpecificConfig;
+import software.amazon.kinesis.retrieval.fanout.FanOutConfig;
+import software.amazon.kinesis.retrieval.polling.PollingConfig;
+
+/** A KCL worker that prints what it reads: RECORD SHARD KEY DATA. */
+public final class Worker {
+    public static void main(String[] args) {
+        String stream = args[0];
+        String app = args[1];
+        String worker = args[2];
+        boolean fanOut = args[3].equals("fanout");
+        KinesisAsyncClient kinesis =
+            KinesisClientUtil.createKinesisAsyncClient(KinesisAsyncClient.builder());
+        ConfigsBuilder configs = new ConfigsBuilder(
+            new SingleStreamTracker(StreamIdentifier.singleStreamInstance(stream),
+                InitialPositionInStreamExtended.newInitialPosition(
+                    InitialPositionInStream.TRIM_HORIZON)),
+            app, kinesis, DynamoDbAsyncClient.create(), CloudWatchAsyncClient.create(), worker,
+            Reader::new);
+        RetrievalSpecificConfig how = fanOut
+            ? new FanOutConfig(kinesis).streamName(stream).applicationName(app)
+            : new PollingConfig(stream, kinesis).idleTimeBetweenReadsInMillis(200);
+        Scheduler scheduler = new Scheduler(
+            configs.checkpointConfig(),
+            configs.coordinatorConfig().parentShardPollIntervalMillis(500)
+                .shardConsumerDispatchPollIntervalMillis(200)
+                .schedulerInitializationBackoffTimeMillis(200),
+            configs.leaseManagementConfig().failoverTimeMillis(3000)
+                .shardSyncIntervalMillis(2000)
+                .leasesRecoveryAuditorExecutionFrequencyMillis(2000),
+            configs.lifecycleConfig(), configs.metricsConfig(), configs.processorConfig(),
+            configs.retrievalConfig().retrievalSpecificConfig(how));
+        Runtime.getRuntime().addShutdownHook(new Thread(scheduler::shutdown));
+        scheduler.run();
+    }
+
+    private static final class Reader implements ShardRecordProcessor {
+        private String shard;
+
+        @Override
+        public void initialize(InitializationInput input) {
+            shard = input.shardId();
+            System.out.println("SHARD " + shard);
+        }
+
+        @Override
+        public void processRecords(ProcessRecordsInput input) {
+            for (KinesisClientRecord record : input.records()) {
+                System.out.println("RECORD " + shard + " " + record.partitionKey() + " "
+                    + StandardCharsets.UTF_8.decode(record.data()));
+            }
+            if (!input.records().isEmpty()) {
+                checkpoint(input.checkpointer()::checkpoint);
+            }
+        }
+
+        @Override
+        public void leaseLost(LeaseLostInput input) {
+            System.out.println("LOST " + shard);
+        }
+
+        @Override
+        public void shardEnded(ShardEndedInput input) {
+            System.out.println("END " + shard);
+            checkpoint(input.checkpointer()::checkpoint);
+        }
+
+        @Override
+        public void shutdownRequested(ShutdownRequestedInput input) {
+            checkpoint(input.checkpointer()::checkpoint);
+        }
+
+        private interface Step {
+            void run() throws InvalidStateException, ShutdownException;
+        }
+
+        private static void checkpoint(Step step) {
+            try {
+                step.run();
+            } catch (ShutdownException lost) {
+                System.out.println("FENCED");
+            } catch (InvalidStateException e) {
+                throw new IllegalStateException(e);
+            }
+        }
+    }
+}

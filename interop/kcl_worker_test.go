@@ -1,0 +1,139 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// worker is a process that prints what it does: a line for each shard that it begins with, and
+// one for each record.
+type worker struct {
+	t        *testing.T
+	name     string
+	command  *exec.Cmd
+	messages bytes.Buffer
+	printed  sync.WaitGroup
+
+	mu     sync.Mutex
+	shards int
+	ended  bool
+}
+
+func startWorker(
+	t *testing.T, read *delivered, name string, environment []string, command ...string,
+) *worker {
+	t.Helper()
+	// It ends by a signal: its orderly end is part of the test.
+	ctx := context.WithoutCancel(t.Context())
+	w := &worker{t: t, name: name, command: exec.CommandContext(ctx, command[0], command[1:]...)}
+	w.command.Env = environment
+	w.command.Stderr = &w.messages
+	out, err := w.command.StdoutPipe()
+	if err == nil {
+		err = w.command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.printed.Go(func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			fields := strings.Fields(lines.Text())
+			switch {
+			case len(fields) == 2 && fields[0] == "SHARD":
+				w.mu.Lock()
+				w.shards++
+				w.mu.Unlock()
+			case len(fields) == 4 && fields[0] == "RECORD":
+				read.add(fields[2], fields[3])
+			}
+		}
+	})
+	t.Cleanup(func() {
+		w.end(syscall.SIGKILL)
+		if t.Failed() {
+			t.Logf("worker %s:\n%s", name, &w.messages)
+		}
+	})
+	return w
+}
+
+// holds reports whether the worker has begun with a shard.
+func (w *worker) holds() (bool, string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shards > 0, fmt.Sprintf("%d shards", w.shards)
+}
+
+func (w *worker) kill() { w.end(syscall.SIGKILL) }
+func (w *worker) stop() { w.end(syscall.SIGTERM) }
+
+// end sends the signal and waits, once.
+func (w *worker) end(signal syscall.Signal) {
+	w.mu.Lock()
+	was := w.ended
+	w.ended = true
+	w.mu.Unlock()
+	if was {
+		return
+	}
+	if err := w.command.Process.Signal(signal); err != nil {
+		w.t.Error(err)
+	}
+	w.printed.Wait()
+	_ = w.command.Wait() // its status is the signal's
+}
+
+// delivered is what the workers have read: of each key, the data of first occurrences in order.
+type delivered struct {
+	mu    sync.Mutex
+	total int
+	seen  map[string]map[string]bool
+	order map[string][]string
+}
+
+func newDelivered() *delivered {
+	return &delivered{seen: map[string]map[string]bool{}, order: map[string][]string{}}
+}
+
+func (d *delivered) add(key, data string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.seen[key] == nil {
+		d.seen[key] = map[string]bool{}
+	}
+	if d.seen[key][data] {
+		return // read again after a checkpoint that came too late: at least once
+	}
+	d.seen[key][data] = true
+	d.order[key] = append(d.order[key], data)
+	d.total++
+}
+
+func (d *delivered) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.total
+}
+
+// disorder tells the keys whose records were not read as 1, 2, 3, …
+func (d *delivered) disorder() (faults []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for key, order := range d.order {
+		for i, data := range order {
+			if data != strconv.Itoa(i+1) {
+				faults = append(faults, fmt.Sprintf("%s was read as %q", key, order))
+				break
+			}
+		}
+	}
+	return faults
+}
