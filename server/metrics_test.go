@@ -299,6 +299,14 @@ func TestOwnMetrics(t *testing.T) {
 		answer.Body.Close()
 	}
 	shown := scrape(t, v.get, v.endpoint)
+	for of(shown, "runnel_calls_running", "") > 0 { // the subscription's end takes a moment
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-t.Context().Done():
+			t.Fatal("a call goes on")
+		}
+		shown = scrape(t, v.get, v.endpoint)
+	}
 	for _, c := range []struct {
 		name, labels string
 		least, most  float64
