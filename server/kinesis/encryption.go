@@ -1,6 +1,7 @@
 package kinesis
 
 import (
+	"context"
 	"regexp"
 	"slices"
 
@@ -95,4 +96,23 @@ func (in *encryptionInput) validate(v *violations) {
 	if in.EncryptionType != nil && *in.EncryptionType == encryptionNone {
 		v.fail(invalid("EncryptionType NONE is not valid, the only valid value is KMS."))
 	}
+}
+
+// changeEncryption lets apply change an ACTIVE stream's settings; the stream is UPDATING then.
+func (s *Service) changeEncryption(
+	ctx context.Context, world awswire.World, in *encryptionInput,
+	apply func(st *stream, next *settings, now int64),
+) error {
+	return s.changeSettings(ctx, world, &in.target, true, func(
+		st *stream, next *settings, now int64,
+	) error {
+		if err := st.mustBeActive(now); err != nil {
+			return err
+		}
+		if err := checkKeyID(*in.KeyID); err != nil {
+			return err
+		}
+		apply(st, next, now)
+		return nil
+	})
 }

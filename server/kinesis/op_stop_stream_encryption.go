@@ -12,16 +12,7 @@ import (
 func (s *Service) stopStreamEncryption(
 	ctx context.Context, world awswire.World, in *encryptionInput,
 ) (any, error) {
-	return nil, s.changeSettings(ctx, world, &in.target, true, func(
-		st *stream, next *settings, now int64,
-	) error {
-		if err := st.mustBeActive(now); err != nil {
-			return err
-		}
-		if err := checkKeyID(*in.KeyID); err != nil {
-			return err
-		}
+	return nil, s.changeEncryption(ctx, world, in, func(st *stream, next *settings, now int64) {
 		next.plain(s.until(now))
-		return nil
 	})
 }
