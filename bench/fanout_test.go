@@ -182,12 +182,15 @@ func subscribe(
 		b.Fatal(err)
 	}
 	consumer := registered.Consumer.ConsumerARN
-	for range 100 {
+	for tries := 0; ; tries++ {
 		out, err := client.DescribeStreamConsumer(ctx, &kinesis.DescribeStreamConsumerInput{
 			ConsumerARN: consumer,
 		})
 		if err == nil && out.ConsumerDescription.ConsumerStatus == types.ConsumerStatusActive {
 			break
+		}
+		if tries == 100 {
+			b.Fatalf("consumer %s is not ACTIVE: %v", name, err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -137,3 +137,25 @@ func (d *delivered) disorder() (faults []string) {
 	}
 	return faults
 }
+
+// TestDelivered: what comes twice counts once, and what comes out of order is told.
+func TestDelivered(t *testing.T) {
+	for _, c := range []struct {
+		data  string
+		count int
+		fault string
+	}{
+		{"1 2 3", 3, ""},
+		{"1 2 1 2 3", 3, ""}, // read again after a worker's death
+		{"2 1", 2, `k was read as ["2" "1"]`},
+		{"1 3", 2, `k was read as ["1" "3"]`},
+	} {
+		d := newDelivered()
+		for _, data := range strings.Fields(c.data) {
+			d.add("k", data)
+		}
+		if fault := strings.Join(d.disorder(), " "); d.count() != c.count || fault != c.fault {
+			t.Errorf("%s: %d records, %q; want %d, %q", c.data, d.count(), fault, c.count, c.fault)
+		}
+	}
+}
