@@ -64,7 +64,7 @@ func (s *Service) hintElsewhere(ctx context.Context, from awswire.World, err err
 	if len(elsewhere) == 0 || !s.hints.first(hint{from, missing.key}) {
 		return
 	}
-	s.cfg.Logger.InfoContext(ctx, "a stream that was asked for is not in the caller's account and "+
+	s.cfg.Logger.WarnContext(ctx, "a stream that was asked for is not in the caller's account and "+
 		"region, but there is one of that name elsewhere: check the access key id and the region "+
 		"of the client", "stream", missing.key.name, "caller", worldText(from),
 		"elsewhere", strings.Join(elsewhere, ", "))

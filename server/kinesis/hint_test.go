@@ -46,7 +46,7 @@ func TestHints(t *testing.T) {
 		"Stream orders under account 111111111111 not found.")
 	line := log.take()
 	for _, want := range []string{
-		"level=INFO", "stream=orders", `caller="account 111111111111 region eu-west-1"`,
+		"level=WARN", "stream=orders", `caller="account 111111111111 region eu-west-1"`,
 		`elsewhere="account 000000000000 region us-east-1, account 111111111111 region us-east-1"`,
 		"check the access key id and the region",
 	} {
