@@ -94,8 +94,11 @@ func TestAnIdleLogWritesOneMark(t *testing.T) {
 				t.Fatal(err)
 			}
 			grown(0, "after a frame that a snapshot holds")
-			if b.room.mu.used != 0 {
-				t.Errorf("%d bytes are counted as pending", b.room.mu.used)
+			b.room.mu.Lock()
+			pending := b.room.mu.used
+			b.room.mu.Unlock()
+			if pending != 0 {
+				t.Errorf("%d bytes are counted as pending", pending)
 			}
 			b.stop(t)
 			b = start(t, cfg)
