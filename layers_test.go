@@ -45,7 +45,7 @@ var (
 		"internal/limit", "internal/localca", "internal/fsck",
 	}
 	clientHalf = []string{
-		"producer", "consumer", "reshard", "lease", "lease/leasetest", "outbox",
+		"aggregate", "producer", "consumer", "reshard", "lease", "lease/leasetest", "outbox",
 		"multilang", "sink", "sink/archive", "sink/sqlsink", "sink/sinktest",
 		"internal/awsclient", "internal/shardmap",
 	}

@@ -1,0 +1,203 @@
+package aggregate
+
+import (
+	"iter"
+	"time"
+)
+
+// H is how long after its first send a unit may be sent again, a constant of the format: the
+// life of a request's signature. Two of it after a producer's last record none of its units
+// can come any more.
+const H = 5 * time.Minute
+
+// The most that a Filter keeps, so that no producer, broken or malicious, takes its memory. Its
+// state is then below 6 MiB. See Unfiltered.
+const (
+	MaxProducers = 1 << 14
+	MaxLanes     = 1 << 18
+)
+
+// Filter drops the doubles of units: what a retry after a lost answer left in the stream. It is
+// fed with every unit of a shard in the shard's order, begins with the Union over the shard's
+// parents, and keeps for each producer the highest low-water mark seen, and for every lane that
+// has a unit at or above it the lane's highest number.
+//
+// Why that is exact. A lane has one unit in flight, so its units' first copies stand in order,
+// and what is not above the lane's highest number is a double, or was given up and overtaken. A
+// unit whose Low is above n was frozen after n was settled, so n's first copy, if it has one,
+// stands before it in every shard that holds both: what is below the mark is a double too. And
+// an unsettled n is not below any Low, so it is never dropped.
+//
+// A record without a unit passes it by; call Advance for it. The zero value is a filter that has
+// seen nothing. It is not safe for concurrent use.
+type Filter struct {
+	// H replaces the constant H where it is not zero, for tests. It is no part of the state.
+	H time.Duration
+	// Counts is what Admit has said so far. It is no part of the state.
+	Counts Counts
+
+	producers map[ProducerID]*producer
+	lanes     int   // in all producers
+	now       int64 // the latest arrival, in milliseconds since 1970; 0 if none was known
+}
+
+// Counts is how many units Admit has judged, by verdict.
+type Counts struct {
+	Fresh, Doubles, Malformed, Unfiltered uint64
+}
+
+// Verdict is what to do with a unit.
+type Verdict int
+
+const (
+	// Fresh is a unit's first copy: deliver it.
+	Fresh Verdict = iota + 1
+	// Double is a copy of what was delivered, or a unit that was given up and overtaken: drop
+	// its records; their positions count as processed.
+	Double
+	// Malformed is a unit that breaks the format: a Low above its Number or further below it
+	// than Window, or a producer that has used a number for several lanes. Deliver it. What it
+	// says has not touched the filter, so its doubles are delivered too.
+	Malformed
+	// Unfiltered is a unit that the filter has no room for: it has MaxProducers, or MaxLanes.
+	// Deliver it; its doubles may be delivered too.
+	Unfiltered
+)
+
+// Deliver reports whether the unit's records are to be delivered.
+func (v Verdict) Deliver() bool { return v != Double }
+
+// producer is what the filter keeps of one. Lanes with a number below low may still be there:
+// they change no verdict, and go at the next prune.
+type producer struct {
+	low     uint64 // 0 once the producer is known to be broken
+	last    int64  // the filter's now at its last record
+	lanes   map[Lane]uint64
+	pruneAt int
+}
+
+// Admit judges a unit and remembers it. arrival is that of the Kinesis record; the zero time if
+// it is not known, and then nobody is forgotten. lane is unit.Lane of the unit's first record.
+func (f *Filter) Admit(unit Unit, lane Lane, arrival time.Time) Verdict {
+	f.Advance(arrival)
+	verdict := f.judge(unit, lane)
+	switch verdict {
+	case Fresh:
+		f.Counts.Fresh++
+	case Double:
+		f.Counts.Doubles++
+	case Malformed:
+		f.Counts.Malformed++
+	case Unfiltered:
+		f.Counts.Unfiltered++
+	}
+	return verdict
+}
+
+func (f *Filter) judge(unit Unit, lane Lane) Verdict {
+	if !unit.sound() {
+		return Malformed
+	}
+	p := f.producers[unit.Producer]
+	if p == nil {
+		if len(f.producers) >= MaxProducers || f.lanes >= MaxLanes {
+			return Unfiltered
+		}
+		if f.producers == nil {
+			f.producers = map[ProducerID]*producer{}
+		}
+		p = newProducer(unit.Low, f.now)
+		f.producers[unit.Producer] = p
+	}
+	p.last = f.now
+	if p.low == 0 {
+		return Malformed
+	}
+	highest, known := p.lanes[lane]
+	if unit.Number < p.low || known && unit.Number <= highest {
+		return Double
+	}
+	p.low = max(p.low, unit.Low)
+	if !known {
+		f.lanes -= p.prune()
+		switch {
+		case p.low == 0:
+			return Malformed
+		case f.lanes >= MaxLanes:
+			return Unfiltered
+		}
+		f.lanes++
+	}
+	p.lanes[lane] = unit.Number
+	return Fresh
+}
+
+func newProducer(low uint64, now int64) *producer {
+	return &producer{low: low, last: now, lanes: map[Lane]uint64{}, pruneAt: minPrune}
+}
+
+const minPrune = 8
+
+// prune removes, when they may be half of all, the lanes below low and returns how many. More
+// than Window+1 cannot remain: each has its own number, and none lies further than Window above
+// low. If they do, the producer is broken, and all are removed.
+func (p *producer) prune() (removed int) {
+	before := len(p.lanes)
+	if before < p.pruneAt {
+		return 0
+	}
+	for lane, number := range p.lanes {
+		if number < p.low {
+			delete(p.lanes, lane)
+		}
+	}
+	p.pruneAt = 2*len(p.lanes) + minPrune
+	if len(p.lanes) > Window+1 {
+		p.low, p.lanes = 0, nil
+	}
+	return before - len(p.lanes)
+}
+
+// Advance tells the filter the arrival of a record without a unit, so that it forgets producers
+// whose last record came more than 2H before. Admit does it itself.
+func (f *Filter) Advance(arrival time.Time) {
+	now := arrival.UnixMilli()
+	if now <= f.now {
+		return // not known, or a clock that stepped back
+	}
+	h := f.H
+	if h <= 0 {
+		h = H
+	}
+	// Once in every H, at times that depend on nothing but the arrivals.
+	every := max(1, h.Milliseconds())
+	due := now/every != f.now/every
+	f.now = now
+	if !due {
+		return
+	}
+	for id, p := range f.producers {
+		if now-p.last > 2*h.Milliseconds() {
+			f.lanes -= len(p.lanes)
+			delete(f.producers, id)
+		}
+	}
+}
+
+// Pass yields the user records of an aggregate that are to be delivered, with their
+// sub-sequence numbers, and takes its units in. Records before the first unit's are delivered.
+// Range to the end: the state belongs to the last sub-sequence number.
+func (f *Filter) Pass(d *Decoder, arrival time.Time) iter.Seq2[int, Record] {
+	return func(yield func(int, Record) bool) {
+		f.Advance(arrival)
+		deliver := true
+		for sub, record := range d.Records() {
+			if unit, ok := record.Unit(); ok {
+				deliver = f.Admit(unit, unit.Lane(record), arrival).Deliver()
+			}
+			if deliver && !yield(sub, record) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package aggregate
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// The state of a filter, as sinks keep it in their commits. Integers are varints; producers
+// stand in the order of their ids, lanes in that of (number, lane), and only what can still
+// change a verdict is there, so equal states are equal bytes.
+//
+//	1                                       the version
+//	now                                     the latest arrival, milliseconds since 1970
+//	producers
+//	  id (16 bytes), now - last, low        low is 0 for one that broke the format: no lanes
+//	  lanes
+//	    (number - the number before) << 1 | unordered     the first one's before is low
+//	    lane (16 bytes), unless unordered
+const stateVersion = 1
+
+// ErrState is returned for bytes or a text that is not a filter's state.
+var ErrState = errors.New("not the state of a filter")
+
+// AppendBinary appends the filter's state to dst; the error is nil. H and Counts are no part of
+// it. It has about 40 bytes for a producer and at most 6 MiB.
+func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
+	dst = append(dst, stateVersion)
+	dst = binary.AppendUvarint(dst, uint64(f.now)) //nolint:gosec // never negative
+	ids := f.sorted()
+	dst = binary.AppendUvarint(dst, uint64(len(ids)))
+	var lanes []laneState
+	for _, id := range ids {
+		p := f.producers[id]
+		dst = append(dst, id[:]...)
+		dst = binary.AppendUvarint(dst, uint64(f.now-p.last)) //nolint:gosec // never negative
+		if lanes = p.appendLanes(lanes[:0]); p.low == 0 || len(lanes) > Window+1 {
+			dst = append(dst, 0) // broken, though no prune has seen it yet
+			continue
+		}
+		dst = binary.AppendUvarint(dst, p.low)
+		dst = appendLaneStates(dst, p.low, lanes)
+	}
+	return dst, nil
+}
+
+func appendLaneStates(dst []byte, low uint64, lanes []laneState) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(lanes)))
+	before := low
+	for _, l := range lanes {
+		step := (l.number - before) << 1
+		before = l.number
+		if l.lane == laneOfNumber(l.number) {
+			dst = binary.AppendUvarint(dst, step|1)
+			continue
+		}
+		dst = binary.AppendUvarint(dst, step)
+		dst = append(dst, l.lane[:]...)
+	}
+	return dst
+}
+
+type laneState struct {
+	number uint64
+	lane   Lane
+}
+
+func (l laneState) compare(other laneState) int {
+	return cmp.Or(cmp.Compare(l.number, other.number), bytes.Compare(l.lane[:], other.lane[:]))
+}
+
+// appendLanes appends the lanes that have a number at or above low, in order.
+func (p *producer) appendLanes(dst []laneState) []laneState {
+	for lane, number := range p.lanes {
+		if number >= p.low {
+			dst = append(dst, laneState{number, lane})
+		}
+	}
+	slices.SortFunc(dst, laneState.compare)
+	return dst
+}
+
+// MarshalBinary returns the filter's state; the error is nil.
+func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
+
+// MarshalText returns the filter's state in base64, so that JSON has it as a string; the error
+// is nil.
+func (f *Filter) MarshalText() ([]byte, error) {
+	state, err := f.AppendBinary(nil)
+	return base64.StdEncoding.AppendEncode(nil, state), err
+}
+
+// UnmarshalText takes the state that MarshalText wrote. See UnmarshalBinary.
+func (f *Filter) UnmarshalText(text []byte) error {
+	state, err := base64.StdEncoding.Strict().AppendDecode(nil, text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrState, err)
+	case bytes.ContainsAny(text, "\r\n"):
+		return fmt.Errorf("%w: a line end", ErrState) // base64 skips them
+	}
+	return f.UnmarshalBinary(state)
+}
+
+// UnmarshalBinary takes the state that AppendBinary wrote in place of the filter's own; H and
+// Counts stay. It takes nothing but what AppendBinary can write: anything else is an error that
+// wraps ErrState, and then the filter is as it was.
+func (f *Filter) UnmarshalBinary(state []byte) error {
+	r := stateReader{rest: state}
+	if version := r.bytes(1); r.err == nil && version[0] != stateVersion {
+		return fmt.Errorf("%w: version %d, this program knows %d only",
+			ErrState, version[0], stateVersion)
+	}
+	read := Filter{producers: map[ProducerID]*producer{}}
+	read.now = int64(r.number(MaxNumber)) //nolint:gosec // at most MaxNumber
+	var before ProducerID
+	for i := range r.number(MaxProducers) {
+		var id ProducerID
+		copy(id[:], r.bytes(len(id)))
+		if i > 0 && bytes.Compare(before[:], id[:]) >= 0 {
+			r.fail("producers out of order")
+		}
+		p := r.producer(read.now)
+		if r.err != nil {
+			break
+		}
+		read.producers[id] = p
+		before = id
+		if read.lanes += len(p.lanes); read.lanes > MaxLanes {
+			r.fail("too many lanes")
+			break
+		}
+	}
+	if len(r.rest) > 0 {
+		r.fail("bytes behind the end")
+	}
+	if r.err != nil {
+		return r.err
+	}
+	f.producers, f.lanes, f.now = read.producers, read.lanes, read.now
+	return nil
+}
+
+// stateReader reads a state; after the first error all is zero.
+type stateReader struct {
+	rest []byte
+	err  error
+}
+
+func (r *stateReader) fail(why string) {
+	if r.err == nil {
+		r.err, r.rest = fmt.Errorf("%w: %s", ErrState, why), nil
+	}
+}
+
+func (r *stateReader) bytes(n int) []byte {
+	if len(r.rest) < n {
+		r.fail("it ends too early")
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+// number reads a varint in its shortest form that is at most limit.
+func (r *stateReader) number(limit uint64) uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 || n != sizeVarint(v) || v > limit {
+		r.fail("a number is out of its range")
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *stateReader) producer(now int64) *producer {
+	idle := r.number(uint64(now)) //nolint:gosec // never negative
+	p := newProducer(r.number(MaxNumber), now-int64(idle))
+	if p.low == 0 {
+		p.lanes = nil
+		return p
+	}
+	last := laneState{number: p.low}
+	for i := range r.number(Window + 1) {
+		step := r.number(2*Window + 1)
+		l := laneState{number: last.number + step>>1}
+		if step&1 == 1 {
+			l.lane = laneOfNumber(l.number)
+		} else {
+			copy(l.lane[:], r.bytes(len(l.lane)))
+			if l.lane == laneOfNumber(l.number) {
+				r.fail("a lane in the longer of two forms")
+			}
+		}
+		switch {
+		case l.number-p.low > Window || l.number > MaxNumber:
+			r.fail("a lane's number is too high")
+		case i > 0 && last.compare(l) >= 0:
+			r.fail("lanes out of order")
+		}
+		if r.err != nil {
+			return p
+		}
+		if _, twice := p.lanes[l.lane]; twice {
+			r.fail("a lane stands there twice")
+			return p
+		}
+		p.lanes[l.lane] = l.number
+		last = l
+	}
+	p.pruneAt = 2*len(p.lanes) + minPrune
+	return p
+}

@@ -1,0 +1,145 @@
+package aggregate
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// UnitTag is the key of the tag that gives a unit its identity. It stands on the unit's first
+// user record, once, and its value is ASCII:
+//
+//	PRODUCER.NUMBER.LOW      as in "AAECAwQFBgcICQoLDA0ODw.17.12"
+//	PRODUCER.NUMBER.LOW.u    of a producer that keeps no order
+//
+// with the producer's 16 bytes in base64 (RFC 4648, section 5, unpadded), and the two numbers
+// in decimal from 1 to MaxNumber, without leading zeros. Anything else, or two such tags, is no
+// identity. The other records of the unit follow without the tag.
+const UnitTag = "rnl"
+
+// MaxNumber is the highest unit number: 2^63 - 1, for languages without unsigned integers.
+const MaxNumber = 1<<63 - 1
+
+// Window is how far a unit's number may lie above its low-water mark: a producer freezes no unit
+// beyond, and so a Filter's state is bounded.
+const Window = 65_536
+
+// ProducerID names one run of a producer: 128 random bits.
+type ProducerID [16]byte
+
+// producerCode is strict, so that a producer has one text only.
+var producerCode = base64.RawURLEncoding.Strict()
+
+const producerLength = 22 // of a ProducerID's text
+
+// ErrProducerID is returned for a text that is not a ProducerID's.
+var ErrProducerID = errors.New("not a producer id: want 22 characters of base64")
+
+// String returns the 22 characters that stand in the tag.
+func (p ProducerID) String() string { return producerCode.EncodeToString(p[:]) }
+
+// ParseProducerID reads what String wrote. Anything else is an error that wraps ErrProducerID.
+func ParseProducerID(text string) (ProducerID, error) {
+	if p, ok := parseProducer([]byte(text)); ok {
+		return p, nil
+	}
+	return ProducerID{}, fmt.Errorf("%w: %q", ErrProducerID, text)
+}
+
+func parseProducer(text []byte) (p ProducerID, ok bool) {
+	if len(text) != producerLength {
+		return p, false
+	}
+	n, err := producerCode.Decode(p[:], text)
+	return p, err == nil && n == len(p) // less where line ends were skipped
+}
+
+// Unit is what a producer sends and sends again as the same bytes: one or more records of one
+// lane, with a number. Of a unit's copies in a stream the first counts, and a Filter drops the
+// others.
+type Unit struct {
+	// Producer is the run that froze the unit.
+	Producer ProducerID
+	// Number is the unit's: from 1 on, in the order in which the run froze its units.
+	Number uint64
+	// Low is the lowest number of the run that was not settled when the unit was frozen, so at
+	// most Number. Settled is what was acknowledged, or given up and reported.
+	Low uint64
+	// Unordered is set for a run that keeps no order: each unit is a lane of its own.
+	Unordered bool
+}
+
+// sound reports whether Number and Low can be a unit's.
+func (u Unit) sound() bool {
+	return u.Low >= 1 && u.Low <= u.Number && u.Number <= MaxNumber && u.Number-u.Low <= Window
+}
+
+// AppendTo appends the unit's tag to those of its first record.
+func (u Unit) AppendTo(t Tags) Tags {
+	var value [producerLength + 1 + 20 + 1 + 20 + 2]byte
+	producerCode.Encode(value[:], u.Producer[:])
+	b := append(value[:producerLength], '.')
+	b = strconv.AppendUint(b, u.Number, 10)
+	b = append(b, '.')
+	b = strconv.AppendUint(b, u.Low, 10)
+	if u.Unordered {
+		b = append(b, ".u"...)
+	}
+	return appendTag(t, UnitTag, b)
+}
+
+// Unit returns the unit that begins with the record; ok is false if none does. The unit goes on
+// to the next record that begins one, or to the aggregate's end; an aggregate's records before
+// its first unit have no identity. A Low above the Number is returned as it stands, for
+// Filter.Admit to call Malformed.
+func (r Record) Unit() (unit Unit, ok bool) {
+	if len(r.Tags) == 0 {
+		return Unit{}, false
+	}
+	found := 0
+	for key, value := range r.Tags.All() {
+		if string(key) == UnitTag {
+			unit, ok = parseUnit(value)
+			found++
+		}
+	}
+	if found != 1 || !ok {
+		return Unit{}, false
+	}
+	return unit, true
+}
+
+func parseUnit(value []byte) (u Unit, ok bool) {
+	if len(value) < producerLength+1 || value[producerLength] != '.' {
+		return Unit{}, false
+	}
+	if u.Producer, ok = parseProducer(value[:producerLength]); !ok {
+		return Unit{}, false
+	}
+	rest := value[producerLength+1:]
+	if u.Number, rest, ok = parseNumber(rest); !ok || len(rest) == 0 || rest[0] != '.' {
+		return Unit{}, false
+	}
+	if u.Low, rest, ok = parseNumber(rest[1:]); !ok {
+		return Unit{}, false
+	}
+	u.Unordered = string(rest) == ".u"
+	return u, u.Unordered || len(rest) == 0
+}
+
+// parseNumber reads a decimal in [1, MaxNumber] without leading zeros and returns what follows.
+func parseNumber(b []byte) (n uint64, rest []byte, ok bool) {
+	digits := 0
+	for digits < len(b) && b[digits] >= '0' && b[digits] <= '9' {
+		if digits == 19 {
+			return 0, nil, false
+		}
+		n = n*10 + uint64(b[digits]-'0') // 19 digits are below 2^64
+		digits++
+	}
+	if digits == 0 || b[0] == '0' || n > MaxNumber {
+		return 0, nil, false
+	}
+	return n, b[digits:], true
+}
