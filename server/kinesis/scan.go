@@ -176,7 +176,8 @@ func (in *putRecordsInput) scan(body []byte) bool {
 					return false
 				}
 				in.Records = append(in.Records, putRecordEntry{})
-				return in.Records[len(in.Records)-1].scan(s)
+				entry := &in.Records[len(in.Records)-1]
+				return s.object(func(name []byte) bool { return entry.member(s, name) })
 			})
 		default:
 			return false
@@ -184,21 +185,37 @@ func (in *putRecordsInput) scan(body []byte) bool {
 	}) && s.end()
 }
 
-func (e *putRecordEntry) scan(s *scanner) bool {
-	return s.object(func(name []byte) (ok bool) {
+// scan implements scanned.
+func (in *putRecordInput) scan(body []byte) bool {
+	s := newScanner(body)
+	return s.object(func(name []byte) bool {
 		switch string(name) {
-		case "Data":
-			if e.Data != nil {
-				return false
-			}
-			e.Data, ok = s.blob()
-			return ok
-		case "PartitionKey":
-			return s.once(&e.PartitionKey)
-		case "ExplicitHashKey":
-			return s.once(&e.ExplicitHashKey)
+		case "StreamName":
+			return s.once(&in.StreamName)
+		case "StreamARN":
+			return s.once(&in.StreamARN)
+		case "SequenceNumberForOrdering":
+			return s.once(&in.SequenceNumberForOrdering)
 		default:
+			return in.member(s, name)
+		}
+	}) && s.end()
+}
+
+// member takes a member's value.
+func (e *putRecordEntry) member(s *scanner, name []byte) (ok bool) {
+	switch string(name) {
+	case "Data":
+		if e.Data != nil {
 			return false
 		}
-	})
+		e.Data, ok = s.blob()
+		return ok
+	case "PartitionKey":
+		return s.once(&e.PartitionKey)
+	case "ExplicitHashKey":
+		return s.once(&e.ExplicitHashKey)
+	default:
+		return false
+	}
 }

@@ -42,7 +42,7 @@ func TestScan(t *testing.T) {
 		if !in.scan(body) {
 			t.Fatalf("not scanned: %s", body)
 		}
-		sameAsDecoded(t, body, &in)
+		sameAsDecoded(t, "PutRecords", body, &in)
 	})
 }
 
@@ -65,14 +65,36 @@ func (b *jsonBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// The same of PutRecord.
+func TestScanOne(t *testing.T) {
+	text := rapid.StringMatching(`[^"\\\x00-\x1f\x{2028}\x{2029}]{0,40}`)
+	rapid.Check(t, func(t *rapid.T) {
+		members := map[string]any{"Data": rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "data")}
+		for _, name := range []string{
+			"StreamName", "StreamARN", "PartitionKey", "ExplicitHashKey",
+			"SequenceNumberForOrdering",
+		} {
+			if rapid.Bool().Draw(t, name) {
+				members[name] = text.Draw(t, "text")
+			}
+		}
+		body := marshal(t, members, rapid.SampledFrom([]string{"", "  "}).Draw(t, "indent"))
+		var in putRecordInput
+		if !in.scan(body) {
+			t.Fatalf("not scanned: %s", body)
+		}
+		sameAsDecoded(t, "PutRecord", body, &in)
+	})
+}
+
 type fataler interface{ Fatalf(string, ...any) }
 
-func sameAsDecoded(t fataler, body []byte, scanned *putRecordsInput) {
-	var decoded putRecordsInput
-	if err := planFor("PutRecords").decode(awswire.JSON, body, &decoded); err != nil {
+func sameAsDecoded[Input any](t fataler, operation string, body []byte, scanned *Input) {
+	decoded := new(Input)
+	if err := planFor(operation).decode(awswire.JSON, body, decoded); err != nil {
 		t.Fatalf("scanned, but not decoded: %v: %q", err, body)
 	}
-	if !reflect.DeepEqual(&decoded, scanned) {
+	if !reflect.DeepEqual(decoded, scanned) {
 		t.Fatalf("%q:\nscanned %+v\ndecoded %+v", body, scanned, decoded)
 	}
 }
@@ -95,16 +117,32 @@ func TestScanLeaves(t *testing.T) {
 	}
 }
 
+// The same of PutRecord.
+func TestScanOneLeaves(t *testing.T) {
+	for _, body := range []string{
+		``, `{"Data":"QQ=="`, `{"Data":"QQ=="}{}`, `{"Data":"QQ==","Data":"QQ=="}`,
+		`{"PartitionKey":"a","PartitionKey":"b"}`, `{"StreamName":"a\u0062"}`,
+		`{"SequenceNumberForOrdering":7}`, `{"StreamId":"a"}`, `{"Records":[]}`, `{"Data":null}`,
+	} {
+		if new(putRecordInput).scan([]byte(body)) {
+			t.Errorf("scanned: %q", body)
+		}
+	}
+}
+
 // FuzzScan: whatever is scanned is what encoding/json decodes.
 func FuzzScan(f *testing.F) {
 	data := base64.StdEncoding.EncodeToString([]byte("some data"))
 	f.Add([]byte(`{"StreamName":"s","Records":[{"Data":"` + data + `","PartitionKey":"k"}]}`))
 	f.Add([]byte(` { "Records" : [ { "ExplicitHashKey":"1" , "Data" : "" } , {} ] , "StreamARN":"a" } `))
 	f.Add([]byte(`{"Records":[{"Data":"QQ==","PartitionKey":"é"},{"PartitionKey":"\\"}]}`))
+	f.Add([]byte(`{"StreamName":"s","SequenceNumberForOrdering":"1","Data":"` + data + `"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var in putRecordsInput
-		if in.scan(body) {
-			sameAsDecoded(t, body, &in)
+		if in := new(putRecordsInput); in.scan(body) {
+			sameAsDecoded(t, "PutRecords", body, in)
+		}
+		if in := new(putRecordInput); in.scan(body) {
+			sameAsDecoded(t, "PutRecord", body, in)
 		}
 	})
 }

@@ -104,6 +104,18 @@ type words [3]uint64
 
 const tenTo19 = 10_000_000_000_000_000_000 // the largest power of ten in 64 bits
 
+// twoDigits is the numbers from 00 to 99, since half of the time that reading records takes would
+// otherwise go into single digits.
+var twoDigits = func() (p [200]byte) {
+	for i := range p {
+		p[i] = '0' + byte(i/2/10)
+		if i%2 == 1 {
+			p[i] = '0' + byte(i/2%10)
+		}
+	}
+	return p
+}()
+
 // appendText appends w in decimal without leading zeros; w must be below 10^57, as every
 // number of 188 bits is.
 func (w words) appendText(dst []byte) []byte {
@@ -113,10 +125,12 @@ func (w words) appendText(dst []byte) []byte {
 		w[2], chunk = w[2]/tenTo19, w[2]%tenTo19
 		w[1], chunk = bits.Div64(chunk, w[1], tenTo19)
 		w[0], chunk = bits.Div64(chunk, w[0], tenTo19)
-		for i := at - 1; i >= at-19; i-- {
-			digits[i] = '0' + byte(chunk%10)
-			chunk /= 10
+		for i := at - 2; i > at-19; i -= 2 {
+			pair := chunk % 100 * 2
+			digits[i], digits[i+1] = twoDigits[pair], twoDigits[pair+1]
+			chunk /= 100
 		}
+		digits[at-19] = '0' + byte(chunk)
 	}
 	from := 0
 	for from < len(digits)-1 && digits[from] == '0' {
