@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// The names of the servers that goals speak of.
+const (
+	runnelDurable   = "runnel, every answer synced"
+	runnelMemory    = "runnel --memory"
+	ferroMemory     = "ferrokinesis 0.7.0"
+	ferroDurable    = "ferrokinesis --state-dir"
+	kinesaliteName  = "kinesalite 3.3.3"
+	kinesisMockName = "kinesis-mock 0.6.2"
+	dynaliteName    = "dynalite 4.0.0"
+	dynamoLocalName = "DynamoDB Local 3.1.0"
+)
+
+// server is a server that can be started.
+type server struct {
+	name   string
+	groups []group
+	// command starts it on a free port of this machine, with an empty folder for its data.
+	command func(ctx context.Context, port int, dir string) *exec.Cmd
+	needs   []string // files that are there when it is installed
+	install string   // what installs it
+	target  string   // the operation that asks whether it answers
+	slow    bool     // measured in the first round only, by one client, without warming up
+}
+
+// servers returns those of cfg.Only, in the tables' order.
+func servers(cfg Config) []*server {
+	own := func(ctx context.Context, port int, args ...string) *exec.Cmd {
+		args = append([]string{"serve", "--addr", address(port), "--quiet"}, args...)
+		return exec.CommandContext(ctx, cfg.Runnel, args...)
+	}
+	all := []*server{
+		{
+			name: runnelDurable, groups: append(kinesisGroups(), groupUpdates),
+			command: func(ctx context.Context, port int, dir string) *exec.Cmd {
+				return own(ctx, port, "--data", dir)
+			},
+		},
+		{
+			name: runnelMemory, groups: append(kinesisGroups(), groupUpdates),
+			command: func(ctx context.Context, port int, _ string) *exec.Cmd {
+				return own(ctx, port, "--memory")
+			},
+		},
+	}
+	all = append(all, ferrokinesis(cfg)...)
+	all = append(all, nodeServers(cfg)...)
+	all = append(all, dynamoLocal(cfg))
+	var chosen []*server
+	for _, s := range all {
+		if s.target == "" {
+			s.target = "Kinesis_20131202.ListStreams"
+		}
+		if cfg.Only.MatchString(s.name) {
+			chosen = append(chosen, s)
+		}
+	}
+	return chosen
+}
+
+func ferrokinesis(cfg Config) []*server {
+	binary := filepath.Join(cfg.Tools, "peers", "bin", "ferrokinesis")
+	start := func(ctx context.Context, port int, args ...string) *exec.Cmd {
+		args = append([]string{
+			"--port", fmt.Sprint(port), "--create-stream-ms", "20",
+			"--delete-stream-ms", "20", "--shard-limit", "1000",
+		}, args...)
+		return exec.CommandContext(ctx, binary, args...)
+	}
+	return []*server{
+		{
+			name: ferroMemory, groups: kinesisGroups(), needs: []string{binary},
+			install: "make peers",
+			command: func(ctx context.Context, port int, _ string) *exec.Cmd {
+				return start(ctx, port)
+			},
+		},
+		{
+			name: ferroDurable, groups: kinesisGroups(), needs: []string{binary},
+			install: "make peers",
+			command: func(ctx context.Context, port int, dir string) *exec.Cmd {
+				return start(ctx, port, "--state-dir", dir)
+			},
+		},
+	}
+}
+
+// nodeServers are the three on Node.js. Those that would listen on all addresses are held to
+// this machine's by loopback.cjs.
+func nodeServers(cfg Config) []*server {
+	root := filepath.Join(cfg.Tools, "peers", "javascript")
+	modules, err := filepath.Abs(filepath.Join(root, "node_modules"))
+	if err != nil {
+		modules = filepath.Join(root, "node_modules")
+	}
+	loopback := filepath.Join(filepath.Dir(modules), "loopback.cjs")
+	kinesalite := filepath.Join(modules, "kinesalite", "cli.js")
+	mock := filepath.Join(modules, "kinesis-local", "main.js")
+	dynalite := filepath.Join(modules, "dynalite", "cli.js")
+	return []*server{
+		{
+			name: kinesaliteName, groups: kinesisGroups(), needs: []string{kinesalite},
+			install: "make peers",
+			command: func(ctx context.Context, port int, _ string) *exec.Cmd {
+				return exec.CommandContext(ctx, "node", "-r", loopback, kinesalite,
+					"--port", fmt.Sprint(port), "--createStreamMs", "20",
+					"--shardLimit", "1000")
+			},
+		},
+		{
+			// It takes seconds for a call of 500 records when eight are in flight.
+			name: kinesisMockName, groups: kinesisGroups(), needs: []string{mock}, slow: true,
+			install: "make peers",
+			command: func(ctx context.Context, port int, _ string) *exec.Cmd {
+				c := exec.CommandContext(ctx, "node", "-r", loopback, "main.js")
+				c.Dir = filepath.Dir(mock) // it finds its server.json there
+				c.Env = append(os.Environ(), "LOG_LEVEL=ERROR", "SHARD_LIMIT=1000",
+					"CREATE_STREAM_DURATION=20ms", "KINESIS_MOCK_TLS_PORT=0",
+					fmt.Sprintf("KINESIS_MOCK_PLAIN_PORT=%d", port))
+				return c
+			},
+		},
+		{
+			name: dynaliteName, groups: []group{groupUpdates}, needs: []string{dynalite},
+			install: "make peers", target: listTables,
+			command: func(ctx context.Context, port int, _ string) *exec.Cmd {
+				return exec.CommandContext(ctx, "node", dynalite, "--host", "127.0.0.1",
+					"--port", fmt.Sprint(port), "--createTableMs", "20")
+			},
+		},
+	}
+}
+
+const listTables = "DynamoDB_20120810.ListTables"
+
+// dynamoLocal is Amazon's own, in memory; its port is this machine's alone.
+func dynamoLocal(cfg Config) *server {
+	root := filepath.Join(cfg.Tools, "interop", "dynamodblocal")
+	lib, native := filepath.Join(root, "lib"), filepath.Join(root, "native")
+	return &server{
+		name: dynamoLocalName, groups: []group{groupUpdates}, needs: []string{lib, native},
+		install: "interop/install", target: listTables,
+		command: func(ctx context.Context, port int, _ string) *exec.Cmd {
+			return exec.CommandContext(ctx, "java", "-Xmx512m",
+				"-Djava.library.path="+native, "-cp", filepath.Join(lib, "*"),
+				"software.amazon.dynamodb.services.local.main.ServerRunner",
+				"-inMemory", "-disableTelemetry", "-port", fmt.Sprint(port))
+		},
+	}
+}
+
+// installed tells why a server cannot be started; nil if it can.
+func (s *server) installed() error {
+	for _, name := range s.needs {
+		if _, err := os.Stat(name); err != nil {
+			return fmt.Errorf("not installed: %w (%s installs it)", err, s.install)
+		}
+	}
+	return nil
+}

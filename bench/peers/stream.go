@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+)
+
+// createStream returns when the stream is ACTIVE.
+func createStream(ctx context.Context, p *process) error {
+	setup := newSDK(p.endpoint)
+	defer setup.close()
+	_, err := setup.kinesis.CreateStream(ctx, &kinesis.CreateStreamInput{
+		StreamName: aws.String(stream), ShardCount: aws.Int32(shards),
+	})
+	if err != nil {
+		return err
+	}
+	waiter := kinesis.NewStreamExistsWaiter(setup.kinesis,
+		func(o *kinesis.StreamExistsWaiterOptions) {
+			o.MinDelay, o.MaxDelay = 20*time.Millisecond, time.Second
+		})
+	return waiter.Wait(ctx, &kinesis.DescribeStreamInput{StreamName: aws.String(stream)}, startTime)
+}
