@@ -4,8 +4,9 @@ import "fmt"
 
 // DiskUse is what a server's data take, in bytes.
 type DiskUse struct {
-	Log     int64 // log files, which are used again, and the newest snapshot
-	Records int64 // the segments of all shards; retention frees them
+	Log       int64 // log files, which are used again
+	Snapshots int64 // of the catalogue, the shards' tables and the items: the newest
+	Records   int64 // the segments of all shards; retention frees them
 }
 
 // DiskUse returns what the data take now. Errors: ErrClosed, and the file system's.
@@ -16,9 +17,16 @@ func (s *Server) DiskUse() (DiskUse, error) {
 	if engine == nil {
 		return DiskUse{}, ErrClosed
 	}
-	log, err := engine.log.DiskUse()
+	return engine.diskUse()
+}
+
+// Bytes returns the sum.
+func (u DiskUse) Bytes() int64 { return u.Log + u.Snapshots + u.Records }
+
+func (e *engine) diskUse() (DiskUse, error) {
+	use, err := e.log.DiskUse()
 	if err != nil {
 		return DiskUse{}, fmt.Errorf("measure the log: %w", err)
 	}
-	return DiskUse{Log: log, Records: engine.shards.Bytes()}, nil
+	return DiskUse{Log: use.Log, Snapshots: use.Snapshots, Records: e.shards.Bytes()}, nil
 }

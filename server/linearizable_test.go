@@ -30,6 +30,8 @@ func TestLinearizable(t *testing.T) {
 			h.check(t)
 		})
 	}
+	t.Logf("soak: %d seeds, %d operations", 12*soak(),
+		12*soak()*(logWriters+logReaders)*logCalls)
 }
 
 // trouble is the faults of every run; the seed comes before it.

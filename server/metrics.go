@@ -112,11 +112,7 @@ func (l scrapeLog) Println(v ...any) {
 var (
 	upDesc = prometheus.NewDesc("runnel_up",
 		"1 if calls are served, as GET /health says, and 0 otherwise.", nil, nil)
-	runningDesc  = prometheus.NewDesc("runnel_calls_running", "Calls under way.", nil, nil)
-	streamsDesc  = prometheus.NewDesc("runnel_streams", "Streams that there are.", nil, nil)
-	logDesc      = prometheus.NewDesc("runnel_log_bytes", "Bytes that were ever logged.", nil, nil)
-	segmentsDesc = prometheus.NewDesc("runnel_segment_bytes",
-		"Bytes of records in segments, on disk.", nil, nil)
+	runningDesc = prometheus.NewDesc("runnel_calls_running", "Calls under way.", nil, nil)
 )
 
 // stateCollector collects what the server knows of itself at the moment, and its engine's
@@ -145,8 +141,7 @@ func (c stateCollector) Collect(metrics chan<- prometheus.Metric) {
 	running := c.server.mu.calls - 1 // without this one
 	c.server.mu.Unlock()
 	send(runningDesc, prometheus.GaugeValue, float64(running))
-	send(streamsDesc, prometheus.GaugeValue, float64(len(engine.kinesis.Inventory())))
-	send(logDesc, prometheus.CounterValue, float64(engine.log.Durable()))
-	send(segmentsDesc, prometheus.GaugeValue, float64(engine.shards.Bytes()))
+	collectStreams(metrics, engine.kinesis.Activity())
+	c.server.collectStore(metrics, engine)
 	engine.watch.Collect(metrics)
 }

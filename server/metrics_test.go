@@ -322,7 +322,20 @@ func TestOwnMetrics(t *testing.T) {
 		{"runnel_streams", "", 1, 1},
 		{"runnel_calls_running", "", 0, 0},
 		{"runnel_log_bytes", "", 100, 1 << 20},
-		{"runnel_segment_bytes", "", 0, 1 << 20},
+		{"runnel_log_pending_bytes", "", 0, 1 << 10},
+		{"runnel_log_stalled", "", 0, 0},
+		{"runnel_log_poisoned", "", 0, 0},
+		{"runnel_segments_stalled", "", 0, 0},
+		{"runnel_disk_bytes", "part=log", 64 << 20, 256 << 20},
+		{"runnel_disk_bytes", "part=snapshots", 0, 1 << 20},
+		{"runnel_disk_bytes", "part=segments", 0, 1 << 20},
+		{"runnel_streams_not_shown", "", 0, 0},
+		{"runnel_stream_records_in_total", "stream=s,region=us-east-1", 3, 3},
+		{"runnel_stream_bytes_in_total", "stream=s,account=000000000000", 3 * 13, 3 * 20},
+		{"runnel_stream_records_out_total", "stream=s", 6, 6}, // GetRecords and events
+		{"runnel_stream_bytes_out_total", "stream=s", 6 * 13, 6 * 20},
+		{"runnel_stream_open_shards", "stream=s", 1, 4},
+		{"runnel_stream_subscriptions", "stream=s", 0, 0},
 		{"runnel_cloudwatch_series", "", 0, 0},
 	} {
 		if got := of(shown, c.name, c.labels); got < c.least || got > c.most {

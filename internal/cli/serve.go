@@ -110,7 +110,7 @@ func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
 	}
 	trust.show(a)
 	if use, err := srv.DiskUse(); err == nil && !f.memory {
-		where += fmt.Sprintf(", which takes %.1f MiB", float64(use.Log+use.Records)/(1<<20))
+		where += fmt.Sprintf(", which takes %.1f MiB", float64(use.Bytes())/(1<<20))
 	}
 	a.say("runnel serve: %s://%s, data %s", scheme, listener.Addr(), where)
 	serveErr := srv.Serve(ctx, listener)

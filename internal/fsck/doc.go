@@ -6,7 +6,4 @@
 // and it goes on where a start would stop, to tell how much is damaged. Beyond a start it reads
 // every segment to its end and compares what the catalogue, the records and the folders know of
 // one another.
-//
-// One thing cannot be found: that the newest log file as a whole was taken away right after a
-// kill, with items in it and no records.
 package fsck

@@ -150,13 +150,17 @@ func TestWhatIsNoDataDirectory(t *testing.T) {
 	if _, err := fsck.Check(t.Context(), disk, "data"); !errors.Is(err, wal.ErrNoLog) {
 		t.Errorf("an empty folder: %v", err)
 	}
-	write(t, disk, "data/FORMAT", []byte("3\n"))
+	write(t, disk, "data/FORMAT", []byte("4\n"))
 	_, err := fsck.Check(t.Context(), disk, "data")
 	if !errors.Is(err, wal.ErrNewerFormat) || !strings.Contains(err.Error(), "newer runnel") {
 		t.Errorf("a newer format: %v", err)
 	}
 	write(t, disk, "data/FORMAT", []byte("2\n"))
-	sound(t, disk) // as a start leaves it that was cut off at once
+	sound(t, disk) // as a start of that version leaves it that was cut off at once
+	write(t, disk, "data/FORMAT", []byte("3\n"))
+	if report, err := fsck.Check(t.Context(), disk, "data"); err != nil || report.OK {
+		t.Errorf("a directory of which the log is gone: %v, %+v", err, report)
+	}
 }
 
 // Nothing is opened for writing, and an error of reading is no verdict.

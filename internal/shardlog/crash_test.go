@@ -17,13 +17,15 @@ import (
 // checkpoints, trims, deletions and recoveries. Each time everything that was acknowledged or
 // visible is there again, once, in order, with its number.
 func TestCrash(t *testing.T) {
+	const lives = 12
 	for n := range 8 * soak() {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Logf("seed %d", seed) // the moments also depend on the goroutines' schedule
-			newCrashRun(seed).run(t, 12)
+			newCrashRun(seed).run(t, lives)
 		})
 	}
+	t.Logf("soak: %d seeds, %d crashes", 8*soak(), 8*soak()*lives)
 }
 
 // crashRun is a series of lives of one data directory, and what must be true of it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"testing"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
@@ -21,7 +22,7 @@ func inspect(t testing.TB, disk vfs.FS) inspected {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	log, err := wal.Open(wal.Config{FS: disk, Dir: "data", ReadOnly: true})
-	if errors.Is(err, wal.ErrNoLog) {
+	if errors.Is(err, wal.ErrNoLog) || errors.Is(err, fs.ErrNotExist) {
 		return inspected{log: &wal.Inspection{}} // power was lost before there was one
 	}
 	if err != nil {

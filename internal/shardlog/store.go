@@ -175,12 +175,10 @@ func idleStore(cfg Config) *Store {
 
 func newStore(cfg Config) (*Store, error) {
 	s := idleStore(cfg)
+	// It may be there from a process that ended before it had synced the name: the log syncs the
+	// names in the directory, when it opens one that is not new, and at the end of a first start.
 	if err := cfg.FS.MkdirAll(s.root); err != nil {
 		return nil, fmt.Errorf("make the folder of the shards: %w", err)
-	}
-	// It may be there from a process that ended before it had synced the name.
-	if err := cfg.FS.SyncDir(cfg.Dir); err != nil {
-		return nil, fmt.Errorf("sync the data directory: %w", err)
 	}
 	s.drain.start()
 	return s, nil

@@ -31,6 +31,7 @@ func crashes(t *testing.T, story func(m *Mem), look func(m *Mem) string) map[str
 		story(m)
 		seen[look(m.Crash(rand.New(rand.NewPCG(seed, 0))))]++
 	}
+	t.Logf("soak: %d seeds, %d crashes", 400*soak(), 400*soak())
 	return seen
 }
 

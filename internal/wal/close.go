@@ -54,6 +54,9 @@ func (l *Log) finish(ctx context.Context) error {
 	l.cancel()
 	close(l.stop)
 	l.group.Wait()
+	if err == nil {
+		l.noteEnd()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.state = stateClosed
@@ -62,4 +65,23 @@ func (l *Log) finish(ctx context.Context) error {
 		err = errors.Join(err, closeErr)
 	}
 	return err
+}
+
+// noteEnd notes in the last file that nothing follows, so that the next start need not look.
+// All is durable already: without the note that start only takes longer.
+func (l *Log) noteEnd() {
+	l.mu.Lock()
+	file, end, known := l.mu.file, l.mu.queue.end, l.mu.synced == l.mu.queue.end
+	l.mu.Unlock()
+	if !known {
+		return
+	}
+	err := file.writeNote(file.File, end, 0)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err != nil {
+		l.logger.Warn("could not note the end of the log; the next start looks for it",
+			"error", err)
+	}
 }

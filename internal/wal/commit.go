@@ -61,8 +61,8 @@ func (l *Log) write(batch []*chunk, synced LSN) error {
 				synced = at
 				continue
 			}
-			if _, err := file.WriteAt(p[:n], file.off); err != nil {
-				return fmt.Errorf("write the log file %d: %w", file.generation, err)
+			if err := l.put(file, p[:n]); err != nil {
+				return err
 			}
 			file.off += int64(n)
 			at, p = at+LSN(n), p[n:]
@@ -74,6 +74,15 @@ func (l *Log) write(batch []*chunk, synced LSN) error {
 		return nil
 	}
 	return l.syncWritten()
+}
+
+// put writes frames at the end of the file.
+func (l *Log) put(file *logFile, p []byte) error {
+	err := file.put(p, file.off)
+	if err == nil {
+		return nil
+	}
+	return l.insist(err, func() error { return file.put(p, file.off) })
 }
 
 // sealAll completes as many frames of p as fit into the file, and returns their bytes.
@@ -130,15 +139,15 @@ func (l *Log) wrote(to LSN) {
 func (l *Log) syncWritten() error {
 	l.syncing <- struct{}{}
 	defer func() { <-l.syncing }()
-	return l.syncFile()
+	return l.syncFile(false)
 }
 
-// syncFile is syncWritten for who has the token. A failure poisons before the token goes on:
-// the next one's sync could succeed, and would prove nothing.
-func (l *Log) syncFile() error {
+// syncFile is syncWritten for who has the token; with force also if no frame needs it. A failure
+// poisons before the token goes on: the next one's sync could succeed, and would prove nothing.
+func (l *Log) syncFile(force bool) error {
 	l.mu.Lock()
 	file, to, poison := l.mu.file, l.mu.written, l.mu.poison
-	skip := file.known && l.mu.synced == to
+	skip := file.known && l.mu.synced == to && !force
 	l.mu.Unlock()
 	if poison != nil || skip {
 		return poison
@@ -164,29 +173,49 @@ func (l *Log) rotate(end LSN, need int) error {
 	if err != nil {
 		return err
 	}
-	l.syncing <- struct{}{} // not before: a checkpoint syncs too, and may be what makes room
-	defer func() { <-l.syncing }()
-	if err := l.change(next, end, need); err != nil {
+	if err = l.fit(next, need); err == nil {
+		err = l.change(next, end)
+	}
+	if err != nil {
 		return errors.Join(err, next.Close())
 	}
 	return nil
 }
 
-func (l *Log) change(next *logFile, end LSN, need int) error {
-	if err := l.syncFile(); err != nil {
-		return err
+// fit lengthens the next file if the frame that it is for is larger than a file.
+func (l *Log) fit(next *logFile, need int) error {
+	size := int64(blockSize + need)
+	if size <= next.size {
+		return nil
 	}
-	if size := int64(blockSize + need); size > next.size {
+	lengthen := func() error {
 		if err := next.Allocate(size); err != nil {
 			return fmt.Errorf("make room for a frame of %d bytes: %w", need, err)
 		}
-		next.size = size
+		return nil
 	}
-	if err := next.begin(end); err != nil {
+	next.size = size // made stays: the first block may be durable before the new length is
+	return l.insist(lengthen(), lengthen)
+}
+
+// change notes in the file that next goes on at end, syncs it, and begins next.
+func (l *Log) change(next *logFile, end LSN) error {
+	old := l.current()
+	announce := func() error { return old.writeNote(old.File, end, next.generation) }
+	if err := l.insist(announce(), announce); err != nil {
+		return err
+	}
+	// Not before: who waits for room has no token. A checkpoint syncs too, and may make room.
+	l.syncing <- struct{}{}
+	defer func() { <-l.syncing }()
+	if err := l.syncFile(true); err != nil {
+		return err
+	}
+	begin := func() error { return next.begin(end) }
+	if err := l.insist(begin(), begin); err != nil {
 		return err
 	}
 	l.mu.Lock()
-	old := l.mu.file
 	l.mu.file = next
 	l.mu.Unlock()
 	if err := old.Close(); err != nil { // synced: nothing is lost
@@ -198,8 +227,13 @@ func (l *Log) change(next *logFile, end LSN, need int) error {
 // begin writes the first block.
 func (f *logFile) begin(start LSN) error {
 	f.start, f.off = start, blockSize
-	if _, err := f.WriteAt(encodeBlock(f.segment), 0); err != nil {
-		return fmt.Errorf("begin the log file %d: %w", f.generation, err)
+	return f.put(encodeBlock(f.segment), 0)
+}
+
+// put writes p at an offset. It may be called again after a failure, with the same.
+func (f *logFile) put(p []byte, off int64) error {
+	if _, err := f.WriteAt(p, off); err != nil {
+		return fmt.Errorf("write the log file %d: %w", f.generation, err)
 	}
 	return nil
 }

@@ -269,16 +269,20 @@ func TestCrashes(t *testing.T) {
 	if s := os.Getenv("RUNNEL_SEED"); s != "" {
 		base, _ = strconv.ParseUint(s, 10, 64)
 	}
+	crashes := 0
 	for i := range uint64(150 * soak()) {
 		seed := base + i
-		if err := crashStory(t.Context(), seed); err != nil {
+		lives, err := crashStory(t.Context(), seed)
+		if err != nil {
 			t.Fatalf("RUNNEL_SEED=%d: %v", seed, err)
 		}
+		crashes += lives
 	}
+	t.Logf("soak: %d seeds, %d crashes", 150*soak(), crashes)
 }
 
-// crashStory is some lives of one machine.
-func crashStory(ctx context.Context, seed uint64) error {
+// crashStory is some lives of one machine. It returns how many.
+func crashStory(ctx context.Context, seed uint64) (lives int, err error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	disk := vfs.NewCrashable()
 	m := &machine{disk: disk, cfg: config(disk), rng: rng}
@@ -290,18 +294,18 @@ func crashStory(ctx context.Context, seed uint64) error {
 		}
 		story = append(story, fmt.Sprintf("%v at %d", how, left))
 		if err := m.live(ctx, how, left); err != nil {
-			return fmt.Errorf("%s: %w", strings.Join(story, ", "), err)
+			return 0, fmt.Errorf("%s: %w", strings.Join(story, ", "), err)
 		}
 	}
 	b, err := launch(ctx, m.cfg1())
 	if err != nil {
-		return fmt.Errorf("%s, then a start: %w", strings.Join(story, ", "), err)
+		return 0, fmt.Errorf("%s, then a start: %w", strings.Join(story, ", "), err)
 	}
 	if err := m.check(b.journal.entries); err != nil {
 		err = fmt.Errorf("%s, then a start: %w", strings.Join(story, ", "), err)
-		return errors.Join(err, b.Close(ctx))
+		return 0, errors.Join(err, b.Close(ctx))
 	}
-	return b.Close(ctx)
+	return len(story), b.Close(ctx)
 }
 
 func (m *machine) cfg1() Config {
@@ -313,6 +317,7 @@ func (m *machine) cfg1() Config {
 // The power fails at every single change of the disk that a short life makes, from the first
 // start on, and again in each recovery.
 func TestCrashAtEveryStep(t *testing.T) {
+	crashes := 0
 	for left := 1; ; left++ {
 		reached := false
 		for seed := range uint64(soak()) {
@@ -321,17 +326,20 @@ func TestCrashAtEveryStep(t *testing.T) {
 			if err := m.live(t.Context(), powerLoss, left); err != nil {
 				t.Fatalf("step %d, seed %d: %v", left, seed, err)
 			}
+			crashes++
 			reached = reached || m.over
 			for again := 1 + left%3; again < 20; again += 5 {
 				if err := m.live(t.Context(), powerLoss, again); err != nil {
 					t.Fatalf("step %d, seed %d, then %d: %v", left, seed, again, err)
 				}
+				crashes++
 			}
 		}
 		if !reached {
 			if left < 50 {
 				t.Errorf("a life made only %d changes", left)
 			}
+			t.Logf("soak: %d seeds, %d crashes", soak(), crashes)
 			return
 		}
 	}

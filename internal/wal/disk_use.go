@@ -6,15 +6,22 @@ import (
 	"path"
 )
 
-// DiskUse returns what the log's files and snapshots take, in bytes, from the file system. The
-// log's files are bounded: those since the newest snapshot, which is made for every
-// Config.FileSize that is logged, the one made ahead, and two to be used again.
-func (l *Log) DiskUse() (int64, error) {
-	total := int64(0)
+// DiskUse is what a log takes, in bytes.
+type DiskUse struct {
+	// Log is the log's files. They are bounded: those since the newest snapshot, which is made
+	// for every Config.FileSize that is logged, the one made ahead, and two to be used again.
+	Log int64
+	// Snapshots is the newest snapshot, and for moments another one.
+	Snapshots int64
+}
+
+// DiskUse returns what the log takes now, from the file system.
+func (l *Log) DiskUse() (DiskUse, error) {
+	var use DiskUse
 	for _, dir := range []string{l.cfg.Dir, path.Join(l.cfg.Dir, walDir)} {
 		names, err := l.fs.List(dir)
 		if err != nil {
-			return 0, err
+			return DiskUse{}, err
 		}
 		for _, name := range names {
 			_, isLog := generationOf(name)
@@ -26,10 +33,21 @@ func (l *Log) DiskUse() (int64, error) {
 				continue // renamed or removed meanwhile
 			}
 			if err != nil {
-				return 0, err
+				return DiskUse{}, err
 			}
-			total += info.Size()
+			if isLog {
+				use.Log += info.Size()
+			} else {
+				use.Snapshots += info.Size()
+			}
 		}
 	}
-	return total, nil
+	return use, nil
+}
+
+// Pending returns how many bytes are not yet durable, or held: see Config.MaxPending.
+func (l *Log) Pending() int64 {
+	l.room.mu.Lock()
+	defer l.room.mu.Unlock()
+	return l.room.mu.used
 }

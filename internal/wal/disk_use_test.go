@@ -24,15 +24,15 @@ func TestDiskUseIsBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			most = max(most, use)
+			most = max(most, use.Log+use.Snapshots)
 		}
 		if most > 6*cfg.FileSize || most < 2*cfg.FileSize {
 			t.Errorf("up to %d bytes, %d of a file", most, cfg.FileSize)
 		}
 		use, err := b.DiskUse()
 		if info, statErr := disk.Stat("data/FORMAT"); err != nil || statErr != nil ||
-			use+info.Size() != disk.Used() {
-			t.Errorf("DiskUse = %d, %v; the disk has %d", use, err, disk.Used())
+			use.Log+use.Snapshots+info.Size() != disk.Used() || use.Log%cfg.FileSize != 0 {
+			t.Errorf("DiskUse = %+v, %v; the disk has %d", use, err, disk.Used())
 		}
 		b.stop(t)
 	})

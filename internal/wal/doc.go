@@ -22,7 +22,7 @@
 //	wal/G.wal       frames; G is the file's generation
 //
 // An LSN counts bytes of frames, and no others, over all files; so a file's first block, which
-// tells its first LSN, tells the end of the file before it. Three rules make recovery exact:
+// tells its first LSN, tells the end of the file before it. Four rules make recovery exact:
 //
 //  1. A file is synced as a whole before the next one's first block is written. So only the
 //     newest file can have a torn tail, and every other one reaches to where the next begins.
@@ -34,6 +34,9 @@
 //     does not verify, with a frame behind it that knows it to have been synced, is rot, and
 //     an error; without one it is a torn tail, which nobody was told of. When the log falls
 //     idle, one mark, a frame without content, is written to say this of the last batch.
+//  4. A file that ends announces the next one, durably, before that one is begun, and FORMAT is
+//     there only once a file was begun. So the newest file cannot be taken away unnoticed,
+//     whatever it held: see note.go.
 //
 // What the newest file holds beyond the last such mark is written again at a start, before it
 // is synced: after a failed sync the system may show bytes that the disk never got.
@@ -56,10 +59,11 @@
 // # Failures
 //
 // A failed write or sync poisons the log: *PoisonedError. A failed checkpoint has changed
-// nothing and is tried again. If there is no room for the next file, the log stalls, with
-// ErrStalled for those who come to Sequence, until there is: what is pending keeps its place
-// and is written then. (A frame larger than Config.FileSize is the exception: it needs a
-// larger file at once, and poisons the log if it cannot have it.)
+// nothing and is tried again. If there is no room on the disk, for the next file, for a frame
+// that is larger than a file, or for a write to where room was allocated (a file system may
+// copy what it changes; a limit on the length of files may be set at any time), the log stalls,
+// with ErrStalled for those who come to Sequence, until there is: what is pending keeps its
+// place and is written then. A sync that finds no room poisons, as any sync that fails.
 //
 // # Locks
 //

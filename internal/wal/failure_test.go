@@ -23,8 +23,9 @@ func TestAFailedWriteOrSyncPoisons(t *testing.T) {
 		err  error
 	}{
 		"sync":        {vfs.OpSync, nil},
-		"write":       {vfs.OpWrite, vfs.ErrNoSpace},
-		"short write": {vfs.OpWrite, &vfs.ShortWrite{N: 100, Err: vfs.ErrNoSpace}},
+		"full sync":   {vfs.OpSync, vfs.ErrNoSpace},
+		"write":       {vfs.OpWrite, nil},
+		"short write": {vfs.OpWrite, &vfs.ShortWrite{N: 100, Err: vfs.ErrInjected}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -255,8 +256,8 @@ func TestTheDirectoryIsTakenOnce(t *testing.T) {
 
 func TestFormat(t *testing.T) {
 	for text, want := range map[string]string{
-		"1\n": "", "1": "", "2\n": "",
-		"3\n": "newer runnel", "99": "newer runnel",
+		"1\n": "", "1": "", "2\n": "", "3\n": "",
+		"4\n": "newer runnel", "99": "newer runnel",
 		"": "number", "0\n": "number", "one": "number", "-1": "number", "1\n1": "number",
 	} {
 		fs := vfs.NewMem()
@@ -272,13 +273,16 @@ func TestFormat(t *testing.T) {
 			t.Errorf("FORMAT %q: %v, want %q", text, err, want)
 		}
 	}
-	fs := vfs.NewMem()
-	start(t, config(fs)).stop(t)
-	if err := fs.Remove("data/FORMAT"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(config(fs)); !errors.Is(err, ErrFormat) {
-		t.Errorf("a log without FORMAT: %v", err)
+	whole, _ := rotting(t)
+	snapshot := clone(whole)
+	start(t, config(snapshot)).stop(t)
+	for name, disk := range map[string]*vfs.Mem{"log": whole, "snapshot": snapshot} {
+		if err := disk.Remove("data/FORMAT"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(config(disk)); !errors.Is(err, ErrFormat) {
+			t.Errorf("a %s without FORMAT: %v", name, err)
+		}
 	}
 }
 

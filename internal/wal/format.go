@@ -15,26 +15,30 @@ import (
 //
 //	1  the first
 //	2  frames of kind mark; a log file's first block tells the file's length
+//	3  notes in first blocks: the newest file announces the next; where there is FORMAT, at
+//	   least one log file was begun
 //
 // The number is raised at the end of a start that has succeeded, and before anything is
 // written that the older version does not know. What the older version wrote stays as it is
-// until it is recycled: both forms are read for ever.
+// until it is recycled: all forms are read for ever.
+//
+// A new directory gets the number once its first log file was begun, so that one without any
+// such file is never taken for new.
 const (
-	formatVersion = 2
+	formatNew     = 0 // a directory without FORMAT
+	formatNotes   = 3
+	formatVersion = 3
 	formatName    = "FORMAT"
 	maxFormatSize = 64
 )
 
-// checkFormat reads the directory's format, and writes it into a new directory.
+// checkFormat reads the directory's format: formatNew if it has none yet.
 func (l *Log) checkFormat() error {
 	version, err := l.readFormat()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := l.checkNew(); err != nil {
-			return err
-		}
-		l.format = formatVersion
-		return l.writeFormat()
+		l.format = formatNew
+		return l.checkNew()
 	case err != nil:
 		return err
 	}
@@ -71,12 +75,14 @@ func parseFormat(text string) (int, error) {
 	return int(version), nil
 }
 
-// raiseFormat brings an older directory up to this version.
+// raiseFormat brings a new or an older directory up to this version.
 func (l *Log) raiseFormat() error {
 	if l.format == formatVersion {
 		return nil
 	}
-	if err := l.writeFormat(); err != nil {
+	err := l.replace(path.Join(l.cfg.Dir, formatName),
+		[][]byte{[]byte(strconv.Itoa(formatVersion) + "\n")})
+	if err != nil {
 		return fmt.Errorf("raise the directory from format %d to %d: %w",
 			l.format, formatVersion, err)
 	}
@@ -84,28 +90,47 @@ func (l *Log) raiseFormat() error {
 	return nil
 }
 
-func (l *Log) writeFormat() error {
-	return l.replace(path.Join(l.cfg.Dir, formatName),
-		[][]byte{[]byte(strconv.Itoa(formatVersion) + "\n")})
-}
-
-// checkNew refuses a directory that holds a log and no FORMAT: it is not new.
+// checkNew refuses a directory that holds a log and no FORMAT: it is not new. Log files
+// without frames are what a first start leaves that was cut off.
 func (l *Log) checkNew() error {
-	files, err := l.fs.List(path.Join(l.cfg.Dir, walDir))
-	if err != nil {
-		return err
-	}
 	above, err := l.fs.List(l.cfg.Dir)
 	if err != nil {
 		return err
 	}
-	for _, file := range append(files, above...) {
-		_, isLog := generationOf(file)
-		_, isSnapshot := snapshotLSN(file)
-		if isLog || isSnapshot {
-			return fmt.Errorf("%w: there is %s, but the file %s is gone: "+
-				"restore the directory from a copy", ErrFormat, file, formatName)
+	for _, name := range above {
+		if _, isSnapshot := snapshotLSN(name); isSnapshot {
+			return l.formatGone(name)
+		}
+	}
+	files, err := l.listFiles()
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		used, err := l.hasFrames(f)
+		if err != nil {
+			return err
+		}
+		if used {
+			return l.formatGone(path.Base(fileName(l.cfg.Dir, f.generation)))
 		}
 	}
 	return nil
+}
+
+func (l *Log) formatGone(file string) error {
+	return fmt.Errorf("%w: there is %s, but the file %s is gone: "+
+		"restore the directory from a copy", ErrFormat, file, formatName)
+}
+
+// hasFrames reports whether a file was begun, and frames were written to it or before it.
+func (l *Log) hasFrames(f foundFile) (used bool, err error) {
+	if !f.begun || f.start > 0 {
+		return f.begun, nil
+	}
+	err = l.withReader(f.segment, 0, func(r *reader) error {
+		_, used, err = r.next()
+		return err
+	})
+	return used, err
 }

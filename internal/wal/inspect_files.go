@@ -3,7 +3,6 @@ package wal
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 )
 
@@ -13,12 +12,8 @@ func (in *inspector) files(ctx context.Context, files logFiles) error {
 	in.found.End, in.found.Synced = at, at
 	begun := files.begun()
 	first := firstNeeded(begun, at)
-	if first < 0 && (at > 0 || len(begun) > 0) {
-		err := in.damaged(&CorruptError{
-			File: path.Join(in.cfg.Dir, walDir), LSN: at,
-			Reason: "the log files that hold this place are gone",
-		})
-		if err != nil {
+	if first < 0 && (at > 0 || len(begun) > 0 || in.format >= formatNotes) {
+		if err := in.damaged(in.gone(at)); err != nil {
 			return err
 		}
 		first = max(0, slices.IndexFunc(begun, func(s segment) bool { return s.start > at }))
@@ -28,18 +23,19 @@ func (in *inspector) files(ctx context.Context, files logFiles) error {
 		log := LogFile{Name: fileName(in.cfg.Dir, f.generation), Size: f.size, Spare: true}
 		if f.begun && f.generation >= begun[first].generation {
 			i := slices.Index(begun, f.segment)
-			if err := in.file(ctx, begun, i, &log); err != nil {
+			if err := in.file(ctx, files, i, &log); err != nil {
 				return err
 			}
 			last = f.generation
 		}
 		in.found.Files = append(in.found.Files, log)
 	}
-	return in.damaged(in.checkUnbegun(files, last, in.found.End))
+	return in.damaged(in.checkUnbegun(files, last, in.found.End, note{}))
 }
 
-// file reads one of the files that were begun, from where the log ends so far.
-func (in *inspector) file(ctx context.Context, begun []segment, i int, log *LogFile) error {
+// file reads the one of number i of those that were begun, from where the log ends so far.
+func (in *inspector) file(ctx context.Context, files logFiles, i int, log *LogFile) error {
+	begun := files.begun()
 	s := begun[i]
 	end, isLast := ^LSN(0), i+1 == len(begun)
 	if !isLast {
@@ -47,8 +43,8 @@ func (in *inspector) file(ctx context.Context, begun []segment, i int, log *LogF
 	}
 	log.Spare, log.Start = false, max(s.start, in.found.End)
 	err := in.withReader(s, log.Start, func(r *reader) error {
-		if isLast && r.size < r.made {
-			if err := in.damaged(in.checkEnd(r)); err != nil {
+		if isLast {
+			if err := in.last(files, r); err != nil {
 				return err
 			}
 		}
@@ -64,6 +60,20 @@ func (in *inspector) file(ctx context.Context, begun []segment, i int, log *LogF
 		in.found.Synced = max(in.found.Synced, end) // by the rule for a next file
 	}
 	return err
+}
+
+// last looks whether the newest file is whole, and the one that it announces there.
+func (in *inspector) last(files logFiles, r *reader) error {
+	if r.size < r.made {
+		if err := in.damaged(in.checkEnd(r, note{})); err != nil {
+			return err
+		}
+	}
+	n, err := r.note()
+	if err != nil {
+		return err
+	}
+	return in.damaged(in.checkAnnounced(files, r.generation, n))
 }
 
 // frames reads the frames of a file, those behind damage too.

@@ -94,6 +94,7 @@ type Log struct {
 		asked    LSN       // where a checkpoint was last asked for
 		starving bool      // the committer waits for the next file
 		short    error     // why the preparer could not make one
+		cramped  error     // why the committer cannot write the one that it has
 		fresh    uint64    // the next generation: the preparer's, after Start
 	}
 }

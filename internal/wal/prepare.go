@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"syscall"
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
@@ -48,23 +47,6 @@ func (l *Log) prepare() {
 	}
 }
 
-// mayPass reports whether a file could not be made for want of something that can come back:
-// space, quota, a limit on the length of files (ulimit -f), or file descriptors. After a failed
-// sync nobody knows what the disk holds.
-func mayPass(err error) bool {
-	if errors.Is(err, errNotDurable) {
-		return false
-	}
-	for _, want := range []error{
-		vfs.ErrNoSpace, syscall.EDQUOT, syscall.EFBIG, syscall.EMFILE, syscall.ENFILE,
-	} {
-		if errors.Is(err, want) {
-			return true
-		}
-	}
-	return false
-}
-
 // waitForRoom tells that the next file cannot be made, and waits until it is worth a try. A
 // full disk is no reason to poison: nothing was written, and frames keep their place. But
 // while the log closes, there is nobody to wait for.
@@ -91,34 +73,8 @@ func (l *Log) short(cause error) bool {
 	if cause != nil && l.mu.short == nil {
 		l.logger.Warn("could not make the next log file; trying again", "error", cause)
 	}
-	l.stall(l.mu.starving, cause)
+	l.stall(func() { l.mu.short = cause })
 	return cause != nil && l.mu.starving && l.mu.state == stateClosing
-}
-
-// starve says whether the committer waits for a file.
-func (l *Log) starve(on bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stall(on, l.mu.short)
-}
-
-// stall changes whether the committer waits, and why there is no file, and opens or shuts the
-// door to Sequence accordingly. Under mu.
-func (l *Log) stall(starving bool, short error) {
-	was := l.stalled()
-	l.mu.starving, l.mu.short = starving, short
-	now := l.stalled()
-	if (was != nil || now != nil) && l.mu.poison == nil && l.mu.state == stateRunning {
-		l.room.refuse(now)
-	}
-}
-
-// stalled returns ErrStalled, and the cause, while the committer waits and no file can be had.
-func (l *Log) stalled() error {
-	if !l.mu.starving || l.mu.short == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", ErrStalled, l.mu.short)
 }
 
 // makeFile makes the file of the next generation, of a spare if there is one.

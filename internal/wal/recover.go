@@ -37,6 +37,10 @@ func (files logFiles) size(generation uint64) int64 {
 	return 0
 }
 
+func (files logFiles) has(generation uint64) bool {
+	return slices.ContainsFunc(files, func(f foundFile) bool { return f.generation == generation })
+}
+
 // begun returns the files that hold frames. Each reaches to where the next one starts.
 func (files logFiles) begun() []segment {
 	var begun []segment
@@ -170,32 +174,31 @@ func (l *Log) lookAt(generation uint64) (foundFile, error) {
 	return f, errors.Join(err, file.Close())
 }
 
+// tail is the newest of the files that were begun; none if its generation is 0.
+type tail struct {
+	segment
+	end LSN // of the frames that verify: where the log ends
+}
+
 // replay gives every frame from a place on to its machine, and returns where the log ends.
-func (l *Log) replay(ctx context.Context, files logFiles, from LSN) (LSN, error) {
+func (l *Log) replay(ctx context.Context, files logFiles, from LSN) (tail, error) {
 	begun := files.begun()
 	first := firstNeeded(begun, from)
 	if first < 0 {
-		if from == 0 && len(begun) == 0 {
-			return 0, l.checkUnbegun(files, 0, 0) // a new directory, or a start that was cut off
+		if from == 0 && len(begun) == 0 && l.format < formatNotes {
+			// A new directory, or a start that was cut off.
+			return tail{}, l.checkUnbegun(files, 0, 0, note{})
 		}
-		return 0, &CorruptError{
-			File: path.Join(l.cfg.Dir, walDir), LSN: from,
-			Reason: "the log files that hold this place are gone",
-		}
+		return tail{}, l.gone(from)
 	}
-	at := from
-	for i := first; i < len(begun); i++ {
+	at, last := from, len(begun)-1
+	for i := first; i < last; i++ {
 		var err error
-		if i+1 < len(begun) {
-			at, err = l.replayFile(ctx, begun[i], at, begun[i+1].start)
-		} else {
-			at, err = l.replayLast(ctx, begun[i], at)
-		}
-		if err != nil {
-			return 0, err
+		if at, err = l.replayFile(ctx, begun[i], at, begun[i+1].start); err != nil {
+			return tail{}, err
 		}
 	}
-	return at, l.checkUnbegun(files, begun[len(begun)-1].generation, at)
+	return l.replayLast(ctx, files, begun[last], at)
 }
 
 // replayFile replays a file that must reach to the start of the next one.
@@ -213,37 +216,32 @@ func (l *Log) replayFile(ctx context.Context, s segment, from, to LSN) (LSN, err
 	return to, err
 }
 
-// replayLast replays the newest file up to its end, a torn tail perhaps, and makes sure that
-// all of it is durable: it may have been written and not synced, or its sync have failed.
-func (l *Log) replayLast(ctx context.Context, s segment, from LSN) (LSN, error) {
-	end := from
+// replayLast replays the newest file up to its end, a torn tail perhaps, and makes sure that all
+// of it is durable. Before it changes anything it looks for what the file announces.
+func (l *Log) replayLast(ctx context.Context, files logFiles, s segment, from LSN) (tail, error) {
+	last := tail{segment: s}
 	err := l.withReader(s, from, func(r *reader) error {
 		synced, err := l.replayFrames(ctx, r, ^LSN(0))
 		if err != nil {
 			return err
 		}
-		if err := l.checkEnd(r); err != nil {
-			return err
+		last.end = r.lsn()
+		n, err := r.note()
+		if err == nil {
+			err = l.checkEnd(r, n)
 		}
-		end = r.lsn()
-		return r.harden(max(synced, from))
+		if err == nil {
+			err = l.checkAnnounced(files, s.generation, n)
+		}
+		if err == nil {
+			err = l.checkUnbegun(files, s.generation, last.end, n)
+		}
+		if err == nil {
+			err = r.harden(max(synced, from))
+		}
+		return err
 	})
-	return end, err
-}
-
-// checkEnd returns a *CorruptError if the place at which the newest file stops to verify is
-// not the log's end.
-func (l *Log) checkEnd(r *reader) error {
-	if r.size < r.made {
-		return l.corrupt(r, r.size, fmt.Sprintf(
-			"the file ends here, and it was made with %d bytes", r.made))
-	}
-	proof, err := r.provesMore(r.off+frameAlign, r.lsn())
-	if err == nil && proof > 0 {
-		err = l.corrupt(r, r.off, fmt.Sprintf(
-			"no frame verifies here, and byte %d shows that there was one", proof))
-	}
-	return err
+	return last, err
 }
 
 func (l *Log) withReader(s segment, from LSN, do func(r *reader) error) error {
@@ -288,64 +286,4 @@ func (l *Log) replayFrame(f frame) error {
 			f.end, f.kind, err)
 	}
 	return nil
-}
-
-// checkUnbegun looks into the files whose first block does not verify. The one made ahead is
-// such a file, or one that was begun in the moment of the crash; one that was synced since
-// holds frames that say so.
-func (l *Log) checkUnbegun(files logFiles, after uint64, end LSN) error {
-	for _, f := range files {
-		if f.begun || f.generation <= after {
-			continue
-		}
-		f.start = end
-		err := l.withReader(f.segment, end, func(r *reader) error {
-			proof, err := r.provesMore(r.off, end)
-			if err == nil && proof > 0 {
-				err = l.corrupt(r, 0, fmt.Sprintf(
-					"the first block does not verify, and byte %d shows that it did", proof))
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *Log) corrupt(r *reader, off int64, reason string) error {
-	return l.corruptAt(r, off, reason)
-}
-
-func (l *Log) corruptAt(r *reader, off int64, reason string) *CorruptError {
-	return &CorruptError{
-		File: fileName(l.cfg.Dir, r.generation), Offset: off, LSN: r.lsn(),
-		Reason: reason,
-	}
-}
-
-// harden makes the file durable up to the reader's place. What lies beyond synced is written
-// again first: if its sync failed in an earlier life, the system shows it from memory, and
-// says that a second sync succeeded, although the disk never got it.
-func (r *reader) harden(synced LSN) error {
-	if _, err := r.file.WriteAt(encodeBlock(r.segment)[:blockUsed], 0); err != nil {
-		return err
-	}
-	end := r.off
-	for r.off = blockSize + int64(max(synced, r.start)-r.start); r.off < end; {
-		p, err := r.peek(int(min(readWindow, end-r.off)))
-		if err != nil {
-			return err
-		}
-		if p == nil {
-			return io.ErrUnexpectedEOF
-		}
-		n, err := r.file.WriteAt(p, r.off)
-		if err != nil {
-			return err
-		}
-		r.off += int64(n)
-	}
-	return r.file.Sync()
 }

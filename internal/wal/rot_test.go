@@ -129,7 +129,7 @@ func TestMissingFiles(t *testing.T) {
 		if err := hurt.Remove(fileName("data", generation)); err != nil {
 			t.Fatal(err)
 		}
-		if found, corrupt := outcome(t, hurt); corrupt == nil && generation < 3 {
+		if found, corrupt := outcome(t, hurt); corrupt == nil {
 			t.Errorf("without file %d: %d frames", generation, len(found))
 		}
 	}
@@ -228,11 +228,16 @@ func TestGenerationsAreUsedOnce(t *testing.T) {
 		for i := range uint64(rng.IntN(40)) {
 			b.commit(t, 900, uint64(life)*100+i)
 		}
+		if life%2 == 0 { // the one that is made by itself may come too late in a short life
+			if err := b.Checkpoint(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 		last = b.current().generation
 		disk = disk.Crash(rng)
 		b.stop(t)
 		names, err := disk.List("data/wal")
-		if err != nil || len(names) > 8 {
+		if err != nil || len(names) > 14 { // of two lives, and those kept
 			t.Fatalf("files %q, %v", names, err)
 		}
 	}

@@ -56,20 +56,26 @@ func (l *Log) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	end, err := l.replay(ctx, files, at)
+	last, err := l.replay(ctx, files, at)
 	if err != nil {
 		return err
 	}
-	if err := l.raiseFormat(); err != nil {
+	if len(files.begun()) > 0 {
+		if err := l.raiseFormat(); err != nil {
+			return err
+		}
+	}
+	if err := l.open(files, at, last); err != nil {
 		return err
 	}
-	return l.open(files, at, end)
+	return l.raiseFormat() // of a new directory: see formatVersion
 }
 
-// open makes the file that goes on at end. It is a new one, of a new generation: the rest of
-// the last file may hold frames that were cut off, and in this life, at the same place,
-// they must not be found again.
-func (l *Log) open(files logFiles, at, end LSN) error {
+// open makes the file that goes on where the last one ends. It is a new one, of a new
+// generation: the rest of the last file may hold frames that were cut off, and in this life, at
+// the same place, they must not be found again.
+func (l *Log) open(files logFiles, at LSN, last tail) error {
+	end := last.end
 	l.mu.Lock()
 	l.mu.queue.end, l.mu.written, l.mu.synced, l.mu.snapshot = end, end, end, at
 	l.mu.marked = end // by the first block that begins there
@@ -90,7 +96,10 @@ func (l *Log) open(files logFiles, at, end LSN) error {
 	l.mu.Lock()
 	l.mu.file = file
 	l.mu.Unlock()
-	if err = file.begin(end); err == nil {
+	if err = l.announce(last, file.generation); err == nil {
+		err = file.begin(end)
+	}
+	if err == nil {
 		err = l.syncWritten()
 	}
 	if err != nil {

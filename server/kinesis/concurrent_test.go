@@ -56,7 +56,7 @@ func TestPutsDuringResharding(t *testing.T) {
 
 	shards := n.list("orders")
 	checkShape(t, shards)
-	t.Logf("%d shards", len(shards))
+	t.Logf("soak: %d operations; %d shards", writers*batches*soak(), len(shards))
 	numbers := map[string][]string{} // key -> number and data
 	for _, sh := range shards {
 		records, _ := n.drain("orders", sh.ShardId)

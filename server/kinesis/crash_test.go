@@ -47,6 +47,7 @@ func TestCrashes(t *testing.T) {
 			s.check()
 		})
 	}
+	t.Logf("soak: %d seeds, %d operations", 5*soak(), 5*soak()*120)
 }
 
 func (s *story) start(fs vfs.FS) {

@@ -63,6 +63,7 @@ func TestFanOutSeesEverythingOnce(t *testing.T) {
 			})
 		})
 	}
+	t.Logf("soak: %d seeds, %d operations", 4*soak(), 4*soak()*300)
 }
 
 func (s *fanOutStory) step() {

@@ -182,6 +182,7 @@ func TestFanOutRaces(t *testing.T) {
 	close(done)
 	n.call("DeleteStream", m{"StreamName": "orders", "EnforceConsumerDeletion": true})
 	readers.Wait()
+	t.Logf("soak: %d operations", 300*soak())
 }
 
 // BenchmarkFanOut tells what a record costs that goes to so many consumers of a shard.

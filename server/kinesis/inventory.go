@@ -1,7 +1,6 @@
 package kinesis
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
@@ -22,9 +21,6 @@ func (s *Service) Inventory() []Listed {
 			all = append(all, Listed{st.World, st.Name})
 		}
 	}
-	slices.SortFunc(all, func(a, b Listed) int {
-		return cmp.Or(cmp.Compare(a.World.Account, b.World.Account),
-			cmp.Compare(a.World.Region, b.World.Region), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(all, Listed.compare)
 	return all
 }

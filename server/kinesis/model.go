@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 //go:generate go run modelgen.go service-2.json
@@ -60,7 +61,11 @@ func matcher(pattern string) func(string) bool {
 	if n, _ := fmt.Sscanf(pattern, `0|([1-9]\d{0,%d})`, &more); n == 1 {
 		return func(s string) bool { return isDecimal(s, more+1) }
 	}
-	return regexp.MustCompile("^(?:" + pattern + ")$").MatchString
+	// Compiled by the first text: hundreds of members have one, and a start would wait for them.
+	compiled := sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("^(?:" + pattern + ")$")
+	})
+	return func(text string) bool { return compiled().MatchString(text) }
 }
 
 // isName reports whether s has only the characters of a name.

@@ -110,6 +110,7 @@ func (s *Service) read(
 		settings: &st.settings, shard: sh, records: records, next: max(it.next, oldest),
 	}
 	s.countRead(st, r, now)
+	st.traffic.got(len(records), payloadSize(records))
 	if n := len(records); n > 0 {
 		last := records[n-1]
 		r.next = last.Index + 1

@@ -71,6 +71,7 @@ func (s *Service) put(
 	c := s.catalogue
 	var refused error
 	var seen wal.LSN
+	var stored *stream
 	err = s.log.Sequence(ctx, size, func(tx *wal.Tx) {
 		c.mu.RLock()
 		defer c.mu.RUnlock()
@@ -87,13 +88,16 @@ func (s *Service) put(
 		s.limitWrites(st, entries, results, now)
 		var appended wal.LSN
 		appended, refused = s.appendEntries(tx, st, entries, results)
-		seen = max(seen, appended)
+		seen, stored = max(seen, appended), st
 	})
 	if err != nil {
 		return err
 	}
 	if err := s.log.Wait(ctx, seen); err != nil {
 		return err
+	}
+	if refused == nil {
+		stored.traffic.put(entries, results)
 	}
 	return refused
 }

@@ -35,4 +35,5 @@ func TestScaleIsWhole(t *testing.T) {
 		n.stop()
 	}
 	t.Log("seen: ", fmt.Sprint(seen))
+	t.Logf("soak: %d seeds, %d crashes", 30*soak(), 30*soak())
 }

@@ -39,6 +39,7 @@ func TestSettingsSurvive(t *testing.T) {
 			}
 		})
 	}
+	t.Logf("soak: %d seeds, %d operations", 4*soak(), 4*soak()*150)
 }
 
 type settingsStory struct {

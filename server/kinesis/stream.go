@@ -48,7 +48,8 @@ type stream struct {
 	// Consumers are those that are registered, by name, and for a while those that are gone.
 	Consumers []*streamConsumer `json:"consumers,omitempty"`
 
-	routes []*shard // the open shards by hash key: they tile the key space
+	routes  []*shard // the open shards by hash key: they tile the key space
+	traffic *traffic // what went in and out since the start; all copies share it
 }
 
 // streamKey is what a stream is found by.
@@ -135,6 +136,9 @@ func (st *stream) route(k keyspace.Key) *shard {
 
 // index derives routes from Shards and checks that they tile the key space.
 func (st *stream) index() error {
+	if st.traffic == nil {
+		st.traffic = new(traffic)
+	}
 	st.routes = nil
 	var ranges []keyspace.Range
 	for _, sh := range st.Shards {

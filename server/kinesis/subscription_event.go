@@ -59,6 +59,7 @@ func (u *subscription) give(payload []byte) awswire.Event {
 // no further than tip: whether later records are encrypted is not known yet.
 func (u *subscription) recordsEvent(ctx context.Context, tip uint64) (awswire.Event, error) {
 	if e := u.fan.find(u.next, tip, u.stream); e != nil {
+		u.stream.traffic.got(int(tip-u.next), e.bytes)
 		u.next = tip
 		u.pace(e.bytes)
 		return u.give(e.payload), nil
@@ -73,6 +74,7 @@ func (u *subscription) recordsEvent(ctx context.Context, tip uint64) (awswire.Ev
 			u.shard.id(), err))
 	}
 	bytes := payloadSize(records)
+	u.stream.traffic.got(len(records), bytes)
 	u.pace(bytes)
 	from, behind := u.next, int64(0)
 	if n := len(records); n > 0 {

@@ -1,0 +1,81 @@
+package wal
+
+import (
+	"fmt"
+	"path"
+)
+
+// checkEnd returns a *CorruptError if the place at which the newest file stops to verify is
+// not the log's end.
+func (l *Log) checkEnd(r *reader, n note) error {
+	if r.size < r.made {
+		return l.corrupt(r, r.size, fmt.Sprintf(
+			"the file ends here, and it was made with %d bytes", r.made))
+	}
+	if n.ok && n.end == r.lsn() {
+		return nil
+	}
+	proof, err := r.provesMore(r.off+frameAlign, r.lsn())
+	if err == nil && proof > 0 {
+		err = l.corrupt(r, r.off, fmt.Sprintf(
+			"no frame verifies here, and byte %d shows that there was one", proof))
+	}
+	return err
+}
+
+// checkAnnounced returns a *CorruptError if the file that the newest one announces is gone.
+func (l *Log) checkAnnounced(files logFiles, newest uint64, n note) error {
+	if n.next == 0 || files.has(n.next) {
+		return nil
+	}
+	return &CorruptError{
+		File: fileName(l.cfg.Dir, n.next), LSN: n.end,
+		Reason: fmt.Sprintf("the file is gone, and file %d says that the log goes on there",
+			newest),
+	}
+}
+
+// checkUnbegun looks into the files whose first block does not verify. The one made ahead is
+// such a file, or one that was begun in the moment of the crash; one that was synced since
+// holds frames that say so. Where there are notes, only the one that is announced can have
+// been begun.
+func (l *Log) checkUnbegun(files logFiles, after uint64, end LSN, n note) error {
+	for _, f := range files {
+		if f.begun || f.generation <= after ||
+			l.format >= formatNotes && !l.cfg.ReadOnly && f.generation != n.next {
+			continue
+		}
+		f.start = end
+		err := l.withReader(f.segment, end, func(r *reader) error {
+			proof, err := r.provesMore(r.off, end)
+			if err == nil && proof > 0 {
+				err = l.corrupt(r, 0, fmt.Sprintf(
+					"the first block does not verify, and byte %d shows that it did", proof))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gone says that no file holds a place of the log.
+func (l *Log) gone(at LSN) *CorruptError {
+	return &CorruptError{
+		File: path.Join(l.cfg.Dir, walDir), LSN: at,
+		Reason: "the log files that hold this place are gone",
+	}
+}
+
+func (l *Log) corrupt(r *reader, off int64, reason string) error {
+	return l.corruptAt(r, off, reason)
+}
+
+func (l *Log) corruptAt(r *reader, off int64, reason string) *CorruptError {
+	return &CorruptError{
+		File: fileName(l.cfg.Dir, r.generation), Offset: off, LSN: r.lsn(),
+		Reason: reason,
+	}
+}

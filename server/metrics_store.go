@@ -1,0 +1,57 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/runnel-stream/runnel/internal/shardlog"
+	"github.com/runnel-stream/runnel/internal/wal"
+)
+
+var (
+	logDesc     = prometheus.NewDesc("runnel_log_bytes", "Bytes that were ever logged.", nil, nil)
+	pendingDesc = prometheus.NewDesc("runnel_log_pending_bytes",
+		"Bytes that are not durable yet, or that wait in memory to be copied to segments.",
+		nil, nil)
+	logStalledDesc = prometheus.NewDesc("runnel_log_stalled",
+		"1 while the log waits for disk space, and goes on by itself.", nil, nil)
+	poisonedDesc = prometheus.NewDesc("runnel_log_poisoned",
+		"1 if a write or a sync of the log has failed: writes are refused until a restart.",
+		nil, nil)
+	segmentsStalledDesc = prometheus.NewDesc("runnel_segments_stalled",
+		"1 while segments cannot be written, or if one could not be synced.", nil, nil)
+	diskDesc = prometheus.NewDesc("runnel_disk_bytes",
+		"Bytes that the data take, by part: log, snapshots, or segments.", []string{"part"}, nil)
+)
+
+// collectStore sends the metrics of the data directory.
+func (s *Server) collectStore(metrics chan<- prometheus.Metric, e *engine) {
+	gauge := func(desc *prometheus.Desc, value int64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value),
+			labels...)
+	}
+	yes := func(is bool) int64 {
+		if is {
+			return 1
+		}
+		return 0
+	}
+	metrics <- prometheus.MustNewConstMetric(logDesc, prometheus.CounterValue,
+		float64(e.log.Durable()))
+	gauge(pendingDesc, e.log.Pending())
+	logErr, segmentsErr := e.log.Err(), e.shards.Err()
+	var poisoned *wal.PoisonedError
+	gauge(logStalledDesc, yes(errors.Is(logErr, wal.ErrStalled)))
+	gauge(poisonedDesc, yes(errors.As(logErr, &poisoned)))
+	gauge(segmentsStalledDesc, yes(errors.Is(segmentsErr, shardlog.ErrStalled) ||
+		errors.Is(segmentsErr, shardlog.ErrSync)))
+	use, err := e.diskUse()
+	if err != nil { // the rest is worth showing
+		s.cfg.Logger.Warn("the disk's use cannot be shown", "error", err)
+		return
+	}
+	gauge(diskDesc, use.Log, "log")
+	gauge(diskDesc, use.Snapshots, "snapshots")
+	gauge(diskDesc, use.Records, "segments")
+}

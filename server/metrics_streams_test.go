@@ -1,0 +1,51 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/server/kinesis"
+)
+
+// However many streams there are, the page stays of one size, and says how many it leaves out.
+func TestAPageShowsSoManyStreams(t *testing.T) {
+	for streams, want := range map[int]struct{ shown, hidden int }{
+		0: {}, 1: {1, 0}, maxShownStreams: {maxShownStreams, 0},
+		maxShownStreams + 7: {maxShownStreams, 7},
+	} {
+		all := make([]kinesis.Activity, streams)
+		for i := range all {
+			all[i].Listed = kinesis.Listed{
+				World: awswire.World{Account: "000000000000", Region: "us-east-1"},
+				Name:  fmt.Sprintf("s-%05d", i),
+			}
+			all[i].RecordsIn = 1
+		}
+		sent := make(chan prometheus.Metric, 10*(streams+1))
+		collectStreams(sent, all)
+		close(sent)
+		got := map[string]int{}
+		for metric := range sent {
+			var text dto.Metric
+			if err := metric.Write(&text); err != nil {
+				t.Fatal(err)
+			}
+			name := strings.Split(metric.Desc().String(), `"`)[1]
+			if len(text.GetLabel()) == 0 {
+				got[name] = int(text.GetGauge().GetValue())
+			} else {
+				got[name+" series"]++
+			}
+		}
+		if got["runnel_streams"] != streams || got["runnel_streams_not_shown"] != want.hidden ||
+			got["runnel_stream_records_in_total series"] != want.shown ||
+			got["runnel_stream_subscriptions series"] != want.shown {
+			t.Errorf("%d streams: %v", streams, got)
+		}
+	}
+}
