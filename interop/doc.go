@@ -9,5 +9,13 @@
 //
 // And the Java KCL, versions 3.5.1 with fan-out and 2.7.2 with polling, side by side: two workers
 // each on that server alone, which is their Kinesis, DynamoDB and CloudWatch, while shards split
-// and merge and one worker is killed.
+// and merge and one worker is killed. `make interop-all` runs both versions in both ways, and
+// writes the table of docs/interop.md.
+//
+// And Amazon's DynamoDB Local, which is no client: runnel and it get the same random requests, and
+// must give the same answers.
+//
+// And aggregated records: the KPL's native process writes them over TLS, and runnel and a KCL
+// open them; runnel's are opened by the KCL and by awslabs' libraries for Python and JavaScript,
+// whose own runnel opens.
 package interop

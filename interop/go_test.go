@@ -192,6 +192,14 @@ func text(record types.Record) string {
 }
 
 func (j *traveller) poll(shard types.Shard) (records []string) {
+	for _, record := range j.records(shard) {
+		records = append(records, text(record))
+	}
+	return records
+}
+
+// records reads a shard from its start to its end, or to its newest record.
+func (j *traveller) records(shard types.Shard) (records []types.Record) {
 	start, err := j.client.GetShardIterator(j.ctx, &kinesis.GetShardIteratorInput{
 		StreamName: j.stream, ShardId: shard.ShardId,
 		ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
@@ -203,9 +211,7 @@ func (j *traveller) poll(shard types.Shard) (records []string) {
 			ShardIterator: iterator, Limit: aws.Int32(7),
 		})
 		j.must(err)
-		for _, record := range out.Records {
-			records = append(records, text(record))
-		}
+		records = append(records, out.Records...)
 		if !closed && len(out.Records) == 0 && *out.MillisBehindLatest == 0 {
 			break
 		}

@@ -111,4 +111,9 @@ func (c *client) check(t *testing.T, r result) {
 	if r.Open != 2 {
 		t.Errorf("%d shards are open, want 2", r.Open)
 	}
+	does := polling
+	if c.fansOut {
+		does = both
+	}
+	report(t, c.name, does, row{records: len(want)})
 }

@@ -21,25 +21,36 @@ import (
 // machine that is busy beside it.
 const fleetTime = 5 * time.Minute
 
+// fleets are the cases of TestKCL: side by side within one of them, one after the other.
+// `make interop` runs the first ones, `make interop-all` all.
+var fleets = [][]struct{ version, retrieval string }{
+	{{"3.5.1", fanOut}, {"2.7.2", polling}},
+	{{"3.5.1", polling}, {"2.7.2", fanOut}},
+}
+
 // TestKCL runs the Java KCL on `runnel serve` alone, which is its Kinesis, its DynamoDB and its
 // CloudWatch: two workers, shards that split and merge, and a worker that is killed. Every
 // record must be delivered, each key's in order, and the leases be as the KCL leaves them.
 func TestKCL(t *testing.T) {
-	if os.Getenv("RUNNEL_INTEROP") == "" {
+	switch os.Getenv("RUNNEL_INTEROP") {
+	case "":
 		t.Skip("make interop installs the KCL and runs this")
+	case "all":
+	default:
+		fleets = fleets[:1]
 	}
+	t.Parallel()
 	p := serve(t)
-	t.Run("versions", func(t *testing.T) { // returns when the parallel ones have ended
-		for _, c := range []struct{ version, retrieval string }{
-			{"3.5.1", "fanout"},
-			{"2.7.2", "polling"},
-		} {
-			t.Run(c.version+" "+c.retrieval, func(t *testing.T) {
-				t.Parallel()
-				newFleet(t, p, c.version, c.retrieval).story()
-			})
-		}
-	})
+	for _, sideBySide := range fleets {
+		t.Run("fleets", func(t *testing.T) { // returns when the parallel ones have ended
+			for _, c := range sideBySide {
+				t.Run(c.version+" "+c.retrieval, func(t *testing.T) {
+					t.Parallel()
+					newFleet(t, p, c.version, c.retrieval).story()
+				})
+			}
+		})
+	}
 }
 
 // fleet is a stream, and the KCL's workers on it.
@@ -59,14 +70,14 @@ func newFleet(t *testing.T, p *process, version, retrieval string) *fleet {
 	t.Cleanup(cancel)
 	keys := credentials.NewStaticCredentialsProvider(accessKeyID, secretAccessKey, "")
 	f := &fleet{
-		p: p, version: version, retrieval: retrieval, app: "kcl-" + version,
+		p: p, version: version, retrieval: retrieval, app: "kcl-" + version + "-" + retrieval,
 		read: newDelivered(),
 		items: dynamodb.New(dynamodb.Options{
 			Region: "eu-west-1", BaseEndpoint: aws.String("http://" + p.addr), Credentials: keys,
 		}),
 	}
 	f.traveller = traveller{
-		t: t, ctx: ctx, stream: aws.String("kcl-" + version), client: kinesis.New(kinesis.Options{
+		t: t, ctx: ctx, stream: aws.String(f.app), client: kinesis.New(kinesis.Options{
 			Region: "eu-west-1", BaseEndpoint: aws.String("http://" + p.addr), Credentials: keys,
 		}),
 	}
@@ -85,7 +96,7 @@ func (f *fleet) story() {
 	f.putBatch()
 	f.until("the first worker has read all", f.readAll)
 	second := f.startWorker("second")
-	f.until("the second worker holds a shard", second.holds)
+	f.until("the second worker holds a shard", f.puttingUntil(second.holds))
 
 	f.putBatch()
 	shards := f.shards()
@@ -97,6 +108,7 @@ func (f *fleet) story() {
 	f.active()
 	f.putBatch()
 	second.kill()
+	killed := time.Now()
 	f.putBatch()
 	_, err = f.client.MergeShards(f.ctx, &kinesis.MergeShardsInput{
 		StreamName: f.stream, ShardToMerge: f.shards()[3].ShardId,
@@ -106,11 +118,15 @@ func (f *fleet) story() {
 	f.active()
 	f.putBatch()
 	f.until("every record has been read", f.readAll)
+	recovery := time.Since(killed)
 	f.until("the leases are as the shards", f.leasesFit)
 	first.stop()
 	for _, fault := range f.read.disorder() {
 		f.t.Error(fault)
 	}
+	report(f.t, "KCL "+f.version, f.retrieval, row{
+		records: f.read.count(), again: f.read.repeats(), recovery: recovery,
+	})
 }
 
 const fleetKeys = 50
@@ -132,12 +148,27 @@ func (f *fleet) readAll() (bool, string) {
 	return got == want, fmt.Sprintf("%d of %d records", got, want)
 }
 
+// puttingUntil puts a batch a second for as long as the condition does not hold: the leader of a
+// KCL 3 shares by throughput, and lets a worker keep every shard while nothing flows.
+func (f *fleet) puttingUntil(done func() (bool, string)) func() (bool, string) {
+	next := time.Now().Add(time.Second)
+	return func() (bool, string) {
+		if now := time.Now(); now.After(next) {
+			f.putBatch()
+			next = now.Add(time.Second)
+		}
+		return done()
+	}
+}
+
 // until waits for something; what says how far it is.
 func (f *fleet) until(what string, done func() (ok bool, state string)) {
 	f.t.Helper()
+	start := time.Now()
 	for {
 		ok, state := done()
 		if ok {
+			f.t.Logf("%s, after %.1f s: %s", what, time.Since(start).Seconds(), state)
 			return
 		}
 		select {

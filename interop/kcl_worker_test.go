@@ -95,6 +95,7 @@ func (w *worker) end(signal syscall.Signal) {
 type delivered struct {
 	mu    sync.Mutex
 	total int
+	again int // records that had been read before
 	seen  map[string]map[string]bool
 	order map[string][]string
 }
@@ -110,6 +111,7 @@ func (d *delivered) add(key, data string) {
 		d.seen[key] = map[string]bool{}
 	}
 	if d.seen[key][data] {
+		d.again++
 		return // read again after a checkpoint that came too late: at least once
 	}
 	d.seen[key][data] = true
@@ -121,6 +123,34 @@ func (d *delivered) count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.total
+}
+
+func (d *delivered) repeats() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.again
+}
+
+// differs tells the keys of which other data were read than these.
+func (d *delivered) differs(want map[string]map[string]bool) map[string]string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	faults := map[string]string{}
+	for key, data := range want {
+		for one := range data {
+			if !d.seen[key][one] {
+				faults[key] = fmt.Sprintf("%.40s is missing", one)
+			}
+		}
+	}
+	for key, data := range d.seen {
+		for one := range data {
+			if !want[key][one] {
+				faults[key] = fmt.Sprintf("%.40s is too much", one)
+			}
+		}
+	}
+	return faults
 }
 
 // disorder tells the keys whose records were not read as 1, 2, 3, …
@@ -143,19 +173,39 @@ func TestDelivered(t *testing.T) {
 	for _, c := range []struct {
 		data  string
 		count int
+		again int
 		fault string
 	}{
-		{"1 2 3", 3, ""},
-		{"1 2 1 2 3", 3, ""}, // read again after a worker's death
-		{"2 1", 2, `k was read as ["2" "1"]`},
-		{"1 3", 2, `k was read as ["1" "3"]`},
+		{"1 2 3", 3, 0, ""},
+		{"1 2 1 2 3", 3, 2, ""}, // read again after a worker's death
+		{"2 1", 2, 0, `k was read as ["2" "1"]`},
+		{"1 3", 2, 0, `k was read as ["1" "3"]`},
 	} {
 		d := newDelivered()
 		for _, data := range strings.Fields(c.data) {
 			d.add("k", data)
 		}
-		if fault := strings.Join(d.disorder(), " "); d.count() != c.count || fault != c.fault {
-			t.Errorf("%s: %d records, %q; want %d, %q", c.data, d.count(), fault, c.count, c.fault)
+		fault := strings.Join(d.disorder(), " ")
+		if d.count() != c.count || d.repeats() != c.again || fault != c.fault {
+			t.Errorf("%s: %d records, %d again, %q; want %d, %d, %q", c.data,
+				d.count(), d.repeats(), fault, c.count, c.again, c.fault)
+		}
+	}
+}
+
+// TestDiffers: what was not read is told, and what was read beside it.
+func TestDiffers(t *testing.T) {
+	d := newDelivered()
+	d.add("k", "1")
+	for want, fault := range map[string]string{
+		"1": "", "1 2": "2 is missing", "": "1 is too much",
+	} {
+		data := map[string]bool{}
+		for _, one := range strings.Fields(want) {
+			data[one] = true
+		}
+		if got := d.differs(map[string]map[string]bool{"k": data})["k"]; got != fault {
+			t.Errorf("%q: %q, want %q", want, got, fault)
 		}
 	}
 }

@@ -28,7 +28,7 @@ public final class Worker {
         String stream = args[0];
         String app = args[1];
         String worker = args[2];
-        boolean fanOut = args[3].equals("fanout");
+        boolean fanOut = args[3].equals("fan-out");
         KinesisAsyncClient kinesis =
             KinesisClientUtil.createKinesisAsyncClient(KinesisAsyncClient.builder());
         ConfigsBuilder configs = new ConfigsBuilder(
