@@ -24,6 +24,9 @@ func soak() int {
 	return n
 }
 
+// lives is how often the power is lost in a run.
+const lives = 5
+
 // writer writes one item over and over: its step k deletes the item if k is a multiple of 7,
 // and else puts it with n = k. So what is found tells which step was the last.
 type writer struct {
@@ -95,6 +98,7 @@ func TestCrashes(t *testing.T) {
 			}
 		})
 	}
+	t.Logf("soak: %d seeds, %d crashes", 4*soak(), 4*soak()*lives)
 }
 
 func crashes(t *testing.T, rng *rand.Rand) {
@@ -107,7 +111,7 @@ func crashes(t *testing.T, rng *rand.Rand) {
 			key: id(fmt.Sprint("writer-", i)), moved: make(chan struct{}, 1),
 		}
 	}
-	for range 5 {
+	for range lives {
 		table := b.table(t, "table")
 		// A table that is created and dropped all the time, beside.
 		ctx, stop := context.WithCancel(t.Context())

@@ -48,7 +48,7 @@ func (d *decision) accept(next Item) error {
 	if size > MaxItemSize {
 		return ErrItemTooLarge
 	}
-	if nesting(next)-1 > MaxDepth { // the item itself is no level
+	if levels(next)-1 > MaxDepth { // the item itself is none
 		return ErrItemTooDeep
 	}
 	for _, x := range d.table.mu.indexes {

@@ -5,7 +5,7 @@ const (
 	MaxItemSize = 400 << 10 // bytes of an item, as Size counts them
 	MaxHashKey  = 2048      // bytes of a partition key value
 	MaxRangeKey = 1024      // bytes of a sort key value
-	MaxDepth    = 32        // levels of nested lists and maps
+	MaxDepth    = 32        // levels of an attribute's value, of which it is the first itself
 )
 
 // Size returns the item's size as DynamoDB counts it ("DynamoDB item sizes and formats"): the
@@ -63,20 +63,19 @@ func (n Number) size() int {
 	return size
 }
 
-// nesting returns the levels of lists and maps in a value: 0 for a scalar or a set.
-func nesting(value Value) int {
-	levels := 0
+// levels returns how deep a value is: 1 for a scalar, a set, or a list or map with nothing in
+// it, and one more than its deepest element for a list or map.
+func levels(value Value) int {
+	inner := 0
 	switch v := value.(type) {
 	case List:
 		for _, element := range v {
-			levels = max(levels, nesting(element))
+			inner = max(inner, levels(element))
 		}
-		levels++
 	case Map:
 		for _, element := range v {
-			levels = max(levels, nesting(element))
+			inner = max(inner, levels(element))
 		}
-		levels++
 	}
-	return levels
+	return inner + 1
 }

@@ -23,7 +23,7 @@ var (
 	ErrTooManyTables = fmt.Errorf("more than %d tables in one account and region", MaxTables)
 	ErrIndexNotFound = errors.New("index not found")
 	ErrItemTooLarge  = fmt.Errorf("item of more than %d bytes", MaxItemSize)
-	ErrItemTooDeep   = fmt.Errorf("item of more than %d levels of lists and maps", MaxDepth)
+	ErrItemTooDeep   = fmt.Errorf("item with values of more than %d levels", MaxDepth)
 )
 
 // Store is the tables of a data directory. Safe for concurrent use, after the log has started.
@@ -117,6 +117,28 @@ func (t *Table) describeIndex(name string) (Index, wal.LSN, error) {
 		return x.Index, t.mu.altered, nil
 	}
 	return Index{}, t.mu.altered, ErrIndexNotFound
+}
+
+// CheckIndexKeys returns an *IndexKeyError if an item that is put cannot stand in one of the
+// table's indexes, whatever stands in its place now. Update returns the same error, but behind
+// those of its function. Other errors: the log's.
+func (s *Store) CheckIndexKeys(ctx context.Context, t *Table, item Item) error {
+	lsn, err := t.checkIndexKeys(item)
+	if err == nil { // nothing is shown
+		return nil
+	}
+	return s.shown(ctx, lsn, err)
+}
+
+func (t *Table) checkIndexKeys(item Item) (wal.LSN, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, x := range t.mu.indexes {
+		if err := x.check(nil, item); err != nil {
+			return t.mu.altered, err
+		}
+	}
+	return 0, nil
 }
 
 // shown waits until the state that an answer shows is durable; then err is the answer's.

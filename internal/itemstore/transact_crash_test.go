@@ -91,6 +91,7 @@ func TestTransactionCrashes(t *testing.T) {
 			}
 		})
 	}
+	t.Logf("soak: %d seeds, %d crashes", 4*soak(), 4*soak()*lives)
 }
 
 func transactionCrashes(t *testing.T, rng *rand.Rand) {
@@ -108,7 +109,7 @@ func transactionCrashes(t *testing.T, rng *rand.Rand) {
 	for i := range movers {
 		movers[i] = &mover{name: fmt.Sprint("mover-", i), moved: make(chan struct{}, 1)}
 	}
-	for range 5 {
+	for range lives {
 		tables := [2]*Table{b.table(t, "one"), b.table(t, "two")}
 		ctx, stop := context.WithCancel(t.Context())
 		var group sync.WaitGroup

@@ -11,6 +11,13 @@ import (
 	"github.com/runnel-stream/runnel/internal/itemstore"
 )
 
+var noName = invalidParameter("Attribute name must not be empty")
+
+const tooDeep = "Nesting Levels have exceeded supported limits: Attributes in the item have " +
+	"nested levels beyond supported limit"
+
+const maxName = 64<<10 - 1 // bytes of an attribute's name ("Quotas in Amazon DynamoDB")
+
 // parseItem reads {"name": attribute value, …}. depth is the levels of lists and maps that it
 // is in.
 func parseItem(raw json.RawMessage, depth int) (itemstore.Item, *awswire.Error) {
@@ -20,8 +27,12 @@ func parseItem(raw json.RawMessage, depth int) (itemstore.Item, *awswire.Error) 
 	}
 	item := make(itemstore.Item, len(members))
 	for name, value := range members {
-		if name == "" {
-			return nil, invalidParameter("Attribute name must not be empty")
+		switch {
+		case name == "":
+			return nil, noName
+		case len(name) > maxName:
+			return nil, validation("Attribute name is too large, must be less than %d bytes",
+				maxName+1)
 		}
 		parsed, fault := parseAttribute(value, depth)
 		if fault != nil {
@@ -34,8 +45,8 @@ func parseItem(raw json.RawMessage, depth int) (itemstore.Item, *awswire.Error) 
 
 // parseAttribute reads an attribute value, as {"S": "text"}.
 func parseAttribute(raw json.RawMessage, depth int) (itemstore.Value, *awswire.Error) {
-	if depth > itemstore.MaxDepth {
-		return nil, validation("Nesting Levels have exceeded supported limits")
+	if depth >= itemstore.MaxDepth {
+		return nil, validation(tooDeep)
 	}
 	var members map[itemstore.Kind]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {

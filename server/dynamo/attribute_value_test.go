@@ -50,7 +50,7 @@ func TestAttributeValues(t *testing.T) {
 		`{"NS":["1","1.0"]}`:   "Input collection [1, 1.0] contains duplicates.",
 		`{"L":[{"S":"a"},{}]}`: "Supplied AttributeValue is empty",
 		`{"M":{"":{"S":"a"}}}`: "Attribute name must not be empty",
-		nested(33):             "Nesting Levels have exceeded supported limits",
+		nested(32):             "Nesting Levels have exceeded supported limits",
 	} {
 		value, fault := parseAttribute(json.RawMessage(text), 0)
 		got := ""
@@ -63,7 +63,7 @@ func TestAttributeValues(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	if _, fault := parseAttribute(json.RawMessage(nested(32)), 0); fault != nil {
+	if _, fault := parseAttribute(json.RawMessage(nested(31)), 0); fault != nil {
 		t.Error(fault)
 	}
 }

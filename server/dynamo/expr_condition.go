@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/runnel-stream/runnel/internal/itemstore"
 )
@@ -63,13 +64,16 @@ func (c orCondition) holds(item itemstore.Item) bool {
 func (c notCondition) holds(item itemstore.Item) bool { return !c.inner.holds(item) }
 func (c exists) holds(item itemstore.Item) bool       { return c.path.find(item) != nil }
 
-// in returns the length of a string or binary in bytes, or the number of elements. Other
-// values have no size.
+// in returns the length of a string in UTF-16 units, as DynamoDB Local counts (the Developer
+// Guide has "the length of the string"), that of a binary in bytes, or the number of elements.
+// Other values have no size.
 func (o sizeOperand) in(item itemstore.Item) itemstore.Value {
 	size := 0
 	switch v := o.of.in(item).(type) {
 	case itemstore.String:
-		size = len(v)
+		for _, r := range string(v) {
+			size += utf16.RuneLen(r)
+		}
 	case itemstore.Binary:
 		size = len(v)
 	case itemstore.StringSet:

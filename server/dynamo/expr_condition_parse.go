@@ -12,7 +12,7 @@ import "github.com/runnel-stream/runnel/internal/itemstore"
 //	          | operand IN "(" operand { "," operand } ")"
 //	          | function
 //	function = name "(" operand { "," operand } ")"
-//	operand = path | :value | size "(" operand ")"
+//	operand = path | :value | size "(" operand ")" | "(" operand ")"
 func parseCondition(parameter, text string, ph *placeholders) (condition, error) {
 	return parse(parameter, text, ph, (*parser).condition)
 }
@@ -40,34 +40,10 @@ func (p *parser) negation() condition {
 		p.operator()
 		return notCondition{p.negation()}
 	}
-	if !p.accept("(") {
-		return p.predicate()
+	if p.peek().is("(") && !p.tokens[p.after(p.at)].compares() {
+		return inParentheses(p, p.condition)
 	}
-	inside := p.at
-	inner := p.condition()
-	if p.tokens[inside].is("(") && p.closes(inside) {
-		p.fail("The expression has redundant parentheses;")
-	}
-	p.expect(")")
-	return inner
-}
-
-// closes reports whether the parenthesis that opens at a token closes just before the next
-// token to be read.
-func (p *parser) closes(open int) bool {
-	depth := 0
-	for i := open; i < p.at; i++ {
-		switch {
-		case p.tokens[i].is("("):
-			depth++
-		case p.tokens[i].is(")"):
-			depth--
-		}
-		if depth == 0 {
-			return i == p.at-1
-		}
-	}
-	return false
+	return p.predicate()
 }
 
 func (p *parser) predicate() condition {
@@ -75,6 +51,19 @@ func (p *parser) predicate() condition {
 		return p.function()
 	}
 	left := p.operand()
+	if p.peek().compares() {
+		return p.compared(left)
+	}
+	if _, ok := left.(sizeOperand); ok {
+		p.misused("size")
+	} else {
+		p.syntax()
+	}
+	return nil
+}
+
+// compared reads a comparison behind its first operand.
+func (p *parser) compared(left operand) condition {
 	t := p.next()
 	p.operator()
 	switch {
@@ -82,28 +71,18 @@ func (p *parser) predicate() condition {
 		return p.between(left)
 	case t.keyword("IN"):
 		return p.in(left)
-	case t.comparator():
-		right := p.operand()
-		p.distinct(t.text, left, right)
-		if t.text != "=" && t.text != "<>" {
-			p.ordered(t.text, left, right)
-		}
-		return comparison{t.text, left, right}
 	}
-	if _, ok := left.(sizeOperand); ok && p.fault == "" {
-		p.fail("The function is not allowed to be used this way in an expression; " +
-			"function: size")
+	right := p.operand()
+	p.distinct(t.text, left, right)
+	if t.text != "=" && t.text != "<>" {
+		p.ordered(t.text, left, right)
 	}
-	p.back(t)
-	p.syntax()
-	return nil
+	return comparison{t.text, left, right}
 }
 
-// back stands at the token again, to fail there.
-func (p *parser) back(t token) {
-	for p.at > 0 && p.tokens[p.at].from > t.from {
-		p.at--
-	}
+func (p *parser) misused(function string) {
+	p.fail("The function is not allowed to be used this way in an expression; function: %s",
+		function)
 }
 
 func (p *parser) between(value operand) condition {
@@ -159,6 +138,8 @@ func (p *parser) operand() operand {
 	case p.peek().kind == tokenColon:
 		name := p.peek().text
 		return valueOperand{p.value(), name}
+	case p.peek().is("("):
+		return inParentheses(p, p.operand)
 	case !p.calls():
 		return pathOperand{p.path()}
 	}
@@ -175,8 +156,7 @@ func (p *parser) operand() operand {
 	case name == "if_not_exists" || name == "list_append":
 		p.fail("The function is not allowed in a condition expression; function: %s", name)
 	case conditionFunctions[name]:
-		p.fail("The function is not allowed to be used this way in an expression; "+
-			"function: %s", name)
+		p.misused(name)
 	default:
 		p.fail("Invalid function name; function: %s", name)
 	}

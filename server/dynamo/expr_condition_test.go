@@ -27,7 +27,8 @@ func testValues(t testing.TB) map[string]itemstore.Value {
 		":he":{"S":"he"}, ":hello":{"S":"hello"}, ":ell":{"S":"ell"}, ":bytes":{"B":"aGVsbG8="},
 		":S":{"S":"S"}, ":N":{"S":"N"}, ":M":{"S":"M"}, ":dog":{"S":"DOG"},
 		":list":{"L":[{"N":"1"}]}, ":map":{"M":{}}, ":true":{"BOOL":true}, ":null":{"NULL":true},
-		":ss":{"SS":["b","a"]}, ":ns":{"NS":["1.0","2"]}, ":b":{"S":"b"}}`)
+		":ss":{"SS":["b","a"]}, ":ns":{"NS":["1.0","2"]}, ":b":{"S":"b"},
+		":wide":{"S":"aä😀x"}}`)
 }
 
 const testItem = `{
@@ -67,7 +68,8 @@ func TestConditions(t *testing.T) {
 		"contains(b, :bytes)": true, "contains(b, :hello)": false, "contains(gone, :one)": false,
 		"contains(l, n)": true,
 
-		"size(s) = :five": true, "size(l) > :two": true, "size(m) = :two": true,
+		"size(:wide) = :five": true, // UTF-16 units
+		"size(s) = :five":     true, "size(l) > :two": true, "size(m) = :two": true,
 		"size(ss) = :two": true, "size(n) = :one": false, "size(gone) = :one": false,
 		"size(b) BETWEEN :one AND :five": true, "size(s) IN (:one, :five)": true,
 		"size(ns) = m.x": true, "size(s) = :hello": false, "size(#size) = :one": false,
@@ -83,6 +85,10 @@ func TestConditions(t *testing.T) {
 		"not gone = :one or n = :two":          true,
 		"attribute_exists(n) AND (n = :one)":   true,
 		"n=:one AND(s=:hello)":                 true,
+
+		"(n) = (:one)": true, "((n) = :one)": true, "(n) IN ((:two), (:one))": true, "NOT (n) = :two": true,
+		"(size(s)) = :five": true, "contains((l), (n))": true, "(n) BETWEEN (:one) AND (:two)": true,
+		":one = :one": true, "n IN (:one, :one)": true, "size(s) = size(s)": true, // of paths alone the same is wrong
 	} {
 		c, err := parseCondition("ConditionExpression", text,
 			newPlaceholders(testNames, testValues(t)))
@@ -100,7 +106,7 @@ func TestConditions(t *testing.T) {
 func TestConditionFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                       "The expression can not be empty;",
-		" \n":                                    "The expression can not be empty;",
+		" \n":                                    `Syntax error; token: "<EOF>", near: " \n"`,
 		"n":                                      `Syntax error; token: "<EOF>", near: "n"`,
 		"n = ":                                   `Syntax error; token: "<EOF>", near: "= "`,
 		"n = :one n":                             `Syntax error; token: "n", near: ":one n"`,
@@ -120,6 +126,24 @@ func TestConditionFaults(t *testing.T) {
 		"NOT":                                    `Syntax error; token: "<EOF>"`,
 		":one":                                   `Syntax error; token: "<EOF>"`,
 		"((n = :one))":                           "The expression has redundant parentheses;",
+		"((n)) = :one":                           "The expression has redundant parentheses;",
+		"n = ((:one))":                           "The expression has redundant parentheses;",
+		"((n) = :one) AND ((n = :one))":          "The expression has redundant parentheses;",
+		"n = n AND ((n = :gone))":                "The expression has redundant parentheses;", // before all but syntax
+		"n = n AND ((n = :gone)) )":              `Syntax error; token: ")"`,
+		"OR (n = :one)":                          `Syntax error; token: "OR"`,
+		"remove = :one":                          `Syntax error; token: "remove"`,
+		"n = attribute_exists(Set)":              `Syntax error; token: "Set"`,
+		"name = :gone AND n":                     `Syntax error; token: "<EOF>"`,
+		"(n)":                                    `Syntax error; token: ")"`,
+		"(n).x = :one":                           `Syntax error; token: ")", near: "n)."`,
+		"(n = :one) = :one":                      `Syntax error; token: "="`,
+		"_n = :one":                              `Syntax error; token: "_"`,
+		"l[01] = :one":                           `Syntax error; token: "1"`,
+		"begins_with(s, size(s))":                "operator or function: begins_with, operand type: N",
+		"size(size(s)) = :one":                   "operator or function: size, operand type: N",
+		"attribute_exists(n) BETWEEN n AND s":    "not allowed to be used this way in an expression; function: attribute_exists",
+		"dog(n) IN (s)":                          "Invalid function name; function: dog",
 		"n = :gone":                              "attribute value used in expression is not defined; attribute value: :gone",
 		"#gone = :one":                           "used in the document path is not defined; attribute name: #gone",
 		"name = :one":                            "Attribute name is a reserved keyword; reserved keyword: name",
@@ -135,7 +159,7 @@ func TestConditionFaults(t *testing.T) {
 		"attribute_exists(n, n)":                 "function: attribute_exists, number of operands: 2",
 		"begins_with(s)":                         "function: begins_with, number of operands: 1",
 		"attribute_exists(:one)":                 "requires a document path; operator or function: attribute_exists",
-		"attribute_type(n, s)":                   "requires an expression attribute value",
+		"attribute_type(n, s)":                   "Incorrect operand type for operator or function; operator or function: attribute_type, operand type: {B,",
 		"attribute_type(n, :one)":                "Incorrect operand type for operator or function; operator or function: attribute_type, operand type: N",
 		"attribute_type(n, :dog)":                "Invalid attribute type name found; type: DOG",
 		"begins_with(s, :one)":                   "operator or function: begins_with, operand type: N",
@@ -152,7 +176,7 @@ func TestConditionFaults(t *testing.T) {
 		strings.Repeat("NOT ", 301) + "n = :one": "too many operators",
 		strings.Repeat("(", 5000):                "Expression size has exceeded the maximum allowed size; expression size: 5000",
 		"n IN (" + strings.Repeat(":one,", 100) + ":one)": "IN, number of operands: 101",
-		"a" + strings.Repeat(".a", 32) + " = :one":        "too many nesting elements",
+		"a" + strings.Repeat(".a", 32) + " = :one":        "too many nesting levels; nesting levels: 33",
 	} {
 		_, err := parseCondition("ConditionExpression", text,
 			newPlaceholders(testNames, testValues(t)))

@@ -106,7 +106,9 @@ func (f *form) checkNames() error {
 
 func (f *form) checkValues() error {
 	possible := f.possible
-	if len(f.expressions) == 0 {
+	if !slices.ContainsFunc(possible, func(name string) bool {
+		return slices.Contains(f.expressions, name)
+	}) {
 		verb := "is"
 		if len(possible) > 1 {
 			verb = "are"

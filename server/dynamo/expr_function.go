@@ -14,20 +14,26 @@ var conditionFunctions = map[string]bool{
 
 var kindNames = []itemstore.Kind{"B", "BOOL", "BS", "L", "M", "N", "NS", "NULL", "S", "SS"}
 
+// oneOfKinds is how messages list them, in no particular order.
+const oneOfKinds = "{B,NULL,SS,BOOL,L,BS,N,NS,S,M}"
+
 // function reads a condition that is a function's call. Function names have their case.
 func (p *parser) function() condition {
 	name := p.peek().text
 	if !conditionFunctions[name] {
-		p.operand() // says what is wrong with it
+		left := p.operand() // says what is wrong with it
+		if p.peek().compares() {
+			p.compared(left)
+		}
 		return nil
 	}
 	p.next()
 	p.expect("(")
 	list := p.operands()
 	p.operator()
-	if p.peek().comparator() {
-		p.fail("The function is not allowed to be used this way in an expression; "+
-			"function: %s", name)
+	if p.peek().compares() {
+		p.misused(name)
+		p.compared(nil)
 	}
 	switch name {
 	case "attribute_exists", "attribute_not_exists":
@@ -70,8 +76,8 @@ func (p *parser) existence(name string, list []operand) condition {
 func (p *parser) kindName(o operand) {
 	value, ok := o.(valueOperand)
 	if !ok {
-		p.fail("Operator or function requires an expression attribute value; operator or " +
-			"function: attribute_type")
+		p.fail("Incorrect operand type for operator or function; operator or function: "+
+			"attribute_type, operand type: %s", oneOfKinds)
 		return
 	}
 	name, ok := value.constant.(itemstore.String)
@@ -80,7 +86,7 @@ func (p *parser) kindName(o operand) {
 		return
 	}
 	if !slices.Contains(kindNames, itemstore.Kind(name)) {
-		p.fail("Invalid attribute type name found; type: %s, valid types: %v", name, kindNames)
+		p.fail("Invalid attribute type name found; type: %s, valid types: %s", name, oneOfKinds)
 	}
 }
 
@@ -93,41 +99,16 @@ func (p *parser) count(name string, list []operand, want int) bool {
 	return p.fault == ""
 }
 
-// distinct checks that the first operand is not one of the others.
+// distinct checks that the first operand is not one of the others, where they are paths.
 func (p *parser) distinct(name string, list ...operand) {
 	for _, other := range list[1:] {
-		if p.fault == "" && sameOperand(list[0], other) {
+		a, isPath := list[0].(pathOperand)
+		b, areBoth := other.(pathOperand)
+		if isPath && areBoth && a.path.equal(b.path) {
 			p.fail("The first operand must be distinct from the remaining operands for this "+
-				"operator or function; operator: %s, first operand: %s", name, shown(list[0]))
+				"operator or function; operator: %s, first operand: %s", name, a.path)
 		}
 	}
-}
-
-func sameOperand(a, b operand) bool {
-	switch a := a.(type) {
-	case pathOperand:
-		b, ok := b.(pathOperand)
-		return ok && a.path.equal(b.path)
-	case sizeOperand:
-		b, ok := b.(sizeOperand)
-		return ok && sameOperand(a.of, b.of)
-	case valueOperand:
-		b, ok := b.(valueOperand)
-		return ok && a.name == b.name
-	}
-	return false
-}
-
-func shown(o operand) string {
-	switch o := o.(type) {
-	case pathOperand:
-		return o.path.String()
-	case sizeOperand:
-		return "size(" + shown(o.of) + ")"
-	case valueOperand:
-		return o.name
-	}
-	return ""
 }
 
 // ordered checks that values in the request are of kinds that have an order.
@@ -137,13 +118,24 @@ func (p *parser) ordered(name string, list ...operand) {
 	}
 }
 
-// kinds checks that the operand, if it is a value in the request, is of one of the kinds. What
-// comes from the item is not known yet; of a wrong kind it makes the condition false.
+// kinds checks that the operand, if it is a value in the request or a size, is of one of the
+// kinds. What comes from the item is not known yet; of a wrong kind it makes the condition
+// false.
 func (p *parser) kinds(name string, o operand, kinds ...itemstore.Kind) {
-	value, ok := o.(valueOperand)
-	if ok && p.fault == "" && !slices.Contains(kinds, value.constant.Kind()) {
+	kind := itemstore.KindNumber
+	switch o := o.(type) {
+	case sizeOperand:
+	case valueOperand:
+		if o.constant == nil { // which is not defined
+			return
+		}
+		kind = o.constant.Kind()
+	default:
+		return
+	}
+	if !slices.Contains(kinds, kind) {
 		p.fail("Incorrect operand type for operator or function; operator or function: %s, "+
-			"operand type: %s", name, value.constant.Kind())
+			"operand type: %s", name, kind)
 	}
 }
 

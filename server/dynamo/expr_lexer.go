@@ -7,13 +7,17 @@ type tokenKind uint8
 
 const (
 	tokenEnd   tokenKind = iota
-	tokenName            // an attribute name, a function or a keyword
+	tokenName            // an attribute name or a function
+	tokenWord            // a word of the grammar, in any expression
 	tokenIndex           // digits
 	tokenHash            // a placeholder for a name: # and what follows
 	tokenColon           // a placeholder for a value: : and what follows
 	tokenSign            // an operator or punctuation mark
 	tokenBad             // a character that no expression has
 )
+
+// grammarWords are no names anywhere: REMOVE neither, which is not among the reserved words.
+var grammarWords = wordSet("ADD AND BETWEEN DELETE IN NOT OR REMOVE SET")
 
 // token is a piece of an expression, at text[from:to].
 type token struct {
@@ -27,12 +31,17 @@ func (t token) is(sign string) bool { return t.kind == tokenSign && t.text == si
 
 // keyword reports whether the token is this keyword, in upper, lower or mixed case.
 func (t token) keyword(word string) bool {
-	return t.kind == tokenName && strings.EqualFold(t.text, word)
+	return t.kind == tokenWord && strings.EqualFold(t.text, word)
 }
 
 // comparator reports whether the token is = <> < <= > or >=.
 func (t token) comparator() bool {
 	return t.kind == tokenSign && strings.Contains(" = <> < <= > >= ", " "+t.text+" ")
+}
+
+// compares reports whether the token is what stands behind a comparison's first operand.
+func (t token) compares() bool {
+	return t.comparator() || t.keyword("BETWEEN") || t.keyword("IN")
 }
 
 // lex cuts an expression into tokens; the last is tokenEnd.
@@ -67,12 +76,16 @@ func lexOne(rest string) (tokenKind, int) {
 		}
 	case first >= '0' && first <= '9':
 		length := 1
-		for length < len(rest) && rest[length] >= '0' && rest[length] <= '9' {
+		for first != '0' && length < len(rest) && rest[length] >= '0' && rest[length] <= '9' {
 			length++
 		}
 		return tokenIndex, length
-	case isWord(first):
-		return tokenName, wordLength(rest)
+	case isWord(first) && first != '_': // a name begins with a letter
+		length := wordLength(rest)
+		if grammarWords[strings.ToUpper(rest[:length])] {
+			return tokenWord, length
+		}
+		return tokenName, length
 	case strings.HasPrefix(rest, "<>"), strings.HasPrefix(rest, "<="),
 		strings.HasPrefix(rest, ">="):
 		return tokenSign, 2

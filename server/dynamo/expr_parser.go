@@ -22,24 +22,39 @@ type placeholders struct {
 	values     map[string]itemstore.Value
 	usedNames  map[string]bool
 	usedValues map[string]bool
+	nested     []string // the attributes that paths go into, as a of a.b
 }
 
 func newPlaceholders(
 	names map[string]string, values map[string]itemstore.Value,
 ) *placeholders {
-	return &placeholders{names, values, map[string]bool{}, map[string]bool{}}
+	return &placeholders{
+		names: names, values: values, usedNames: map[string]bool{}, usedValues: map[string]bool{},
+	}
 }
 
-// parser reads one expression. After a fault it stands at the end of the text, where nothing
-// more is read, so that a grammar need not look at faults; what it returns then is worthless.
+// parser reads one expression. It reads on after a fault, because a text that is no expression
+// at all comes before whatever is wrong with what an expression says; after a syntax error it
+// stands at the end of the text, where nothing more is read. So a grammar need not look at
+// faults, but for those that come of nothing; what it returns after one is worthless.
 type parser struct {
 	text      string
 	tokens    []token
 	at        int
 	operators int
-	fault     string // the first one
+	fault     string // of the graver ones the first
+	grave     gravity
 	*placeholders
 }
+
+// gravity orders faults.
+type gravity uint8
+
+const (
+	ofMeaning gravity = iota
+	ofParentheses
+	ofSyntax
+)
 
 // parse runs a grammar over the whole text; parameter is its name, as "ConditionExpression".
 func parse[T any](
@@ -48,7 +63,7 @@ func parse[T any](
 	p := &parser{text: text, placeholders: ph, tokens: []token{{kind: tokenEnd}}}
 	var result T
 	switch {
-	case strings.TrimSpace(text) == "":
+	case text == "":
 		p.fail("The expression can not be empty;")
 	case len(text) > maxExpression:
 		p.fail("Expression size has exceeded the maximum allowed size; expression size: %d",
@@ -68,22 +83,27 @@ func parse[T any](
 }
 
 func (p *parser) fail(format string, args ...any) {
-	if p.fault == "" {
-		p.fault = fmt.Sprintf(format, args...)
+	p.failed(ofMeaning, fmt.Sprintf(format, args...))
+}
+
+func (p *parser) failed(grave gravity, fault string) {
+	if p.fault == "" || grave > p.grave {
+		p.fault, p.grave = fault, grave
 	}
-	p.at = len(p.tokens) - 1
 }
 
 // syntax fails at the next token.
 func (p *parser) syntax() {
-	from, to := p.tokens[p.at].from, p.tokens[p.at].to
+	from, to := 0, p.tokens[p.at].to
 	if p.at > 0 {
 		from = p.tokens[p.at-1].from
 	}
 	if p.at+1 < len(p.tokens) {
 		to = p.tokens[p.at+1].to
 	}
-	p.fail("Syntax error; token: %q, near: %q", p.peek().text, p.text[from:to])
+	p.failed(ofSyntax, fmt.Sprintf("Syntax error; token: %q, near: %q", p.peek().text,
+		p.text[from:to]))
+	p.at = len(p.tokens) - 1
 }
 
 func (p *parser) peek() token { return p.tokens[p.at] }
@@ -127,6 +147,36 @@ func (p *parser) operator() {
 	}
 }
 
+// inParentheses reads what is between two parentheses, which may not be in a pair of its own.
+func inParentheses[T any](p *parser, read func() T) T {
+	p.expect("(")
+	inside := p.at
+	inner := read()
+	if p.tokens[inside].is("(") && p.after(inside) == p.at {
+		p.failed(ofParentheses, "The expression has redundant parentheses;")
+	}
+	p.expect(")")
+	return inner
+}
+
+// after returns where the token is behind the parenthesis that closes the one at a token; the
+// text's end if none does.
+func (p *parser) after(open int) int {
+	depth := 0
+	for i, t := range p.tokens[open:] {
+		switch {
+		case t.is("("):
+			depth++
+		case t.is(")"):
+			depth--
+		}
+		if depth == 0 {
+			return open + i + 1
+		}
+	}
+	return len(p.tokens) - 1
+}
+
 // calls reports whether the next tokens are a function's name and its parenthesis.
 func (p *parser) calls() bool {
 	return p.peek().kind == tokenName && p.tokens[p.at+1].is("(")
@@ -143,11 +193,14 @@ func (p *parser) path() path {
 			steps = append(steps, p.index())
 			p.expect("]")
 		default:
+			if len(steps) > 1 {
+				p.nested = append(p.nested, steps[0].name)
+			}
+			if len(steps) > itemstore.MaxDepth {
+				p.fail("The document path has too many nesting levels; nesting levels: %d",
+					len(steps))
+			}
 			return steps
-		}
-		if len(steps) > itemstore.MaxDepth {
-			p.fail("The document path has too many nesting elements; nesting levels: %d",
-				len(steps))
 		}
 	}
 }

@@ -12,11 +12,10 @@ func (p *parser) projection() *projection {
 	tree := newPathTree[struct{}]()
 	for {
 		at := p.path()
-		if p.fault != "" {
-			return nil
-		}
-		if message := tree.add(at, struct{}{}); message != "" {
-			p.fail("%s", message)
+		if p.fault == "" {
+			if message := tree.add(at, struct{}{}); message != "" {
+				p.fail("%s", message)
+			}
 		}
 		if !p.accept(",") {
 			return tree

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -17,8 +18,9 @@ type update struct {
 
 // action is what happens at one path.
 type action struct {
-	verb verb
-	expr expression // for set, add, delete
+	verb  verb
+	expr  expression // for set, add, delete
+	older bool       // of AttributeUpdates, which has a message of its own
 }
 
 type verb uint8
@@ -36,14 +38,11 @@ const (
 func (u *update) apply(old, key itemstore.Item) (itemstore.Item, error) {
 	start := old
 	if old == nil {
-		if !u.creates {
-			return nil, nil
-		}
 		start = key
 	}
 	a := applier{item: old}
 	next, err := a.into(u.tree, start)
-	if err != nil {
+	if err != nil || old == nil && !u.creates {
 		return nil, err
 	}
 	return next.(itemstore.Map), nil
@@ -132,7 +131,16 @@ func (a applier) at(
 	if err != nil {
 		return nil, err
 	}
-	switch act.verb {
+	value, err := act.verb.combine(current, operand)
+	if act.older && errors.Is(err, errOperandType) {
+		err = errUpdateType
+	}
+	return value, err
+}
+
+// combine returns what an action makes of a value, nil for none, and its operand.
+func (v verb) combine(current, operand itemstore.Value) (itemstore.Value, error) {
+	switch v {
 	case add:
 		return added(current, operand)
 	case erase:

@@ -13,8 +13,11 @@ import (
 //	        | REMOVE path { "," path }
 //	        | ADD path :value { "," path :value }
 //	        | DELETE path :value { "," path :value }
-//	sum = term [ ( "+" | "-" ) term ]
-//	term = path | :value | if_not_exists "(" path "," sum ")" | list_append "(" sum "," sum ")"
+//	sum = term [ ( "+" | "-" ) term ] | "(" sum ")"
+//	term = path | :value | "(" term ")"
+//	     | if_not_exists "(" path "," term ")" | list_append "(" term "," term ")"
+//
+// list_append stands for itself only, in no other function and no sum.
 func parseUpdate(text string, ph *placeholders) (*update, error) {
 	return parse("UpdateExpression", text, ph, (*parser).update)
 }
@@ -36,10 +39,10 @@ var sections = map[string]verb{"SET": set, "REMOVE": remove, "ADD": add, "DELETE
 func (p *parser) update() *update {
 	u := newUpdate()
 	seen := map[verb]bool{}
-	for p.peek().kind != tokenEnd {
+	for len(seen) == 0 || p.peek().kind != tokenEnd {
 		word := strings.ToUpper(p.peek().text)
 		section, ok := sections[word]
-		if !ok || p.peek().kind != tokenName {
+		if !ok {
 			p.syntax()
 			break
 		}
@@ -100,8 +103,8 @@ func (p *parser) operandOf(section verb, word string) expression {
 }
 
 func (p *parser) wrongKind(word string, value itemstore.Value) {
-	p.fail("Incorrect operand type for operator or function; operator: %s, operand type: %s",
-		word, kindTitles[value.Kind()])
+	p.fail("Incorrect operand type for operator or function; operator: %s, operand type: %s, "+
+		"typeSet: ALLOWED_FOR_%s_OPERAND", word, kindTitles[value.Kind()], word)
 }
 
 // kindTitles are the kinds' long names, which messages about ADD and DELETE have.
@@ -111,6 +114,11 @@ var kindTitles = map[itemstore.Kind]string{
 }
 
 func (p *parser) sum() expression {
+	if p.peek().is("(") {
+		if t := p.tokens[p.after(p.at)]; !t.is("+") && !t.is("-") {
+			return inParentheses(p, p.sum)
+		}
+	}
 	left := p.term()
 	t := p.peek()
 	if !p.accept("+") && !p.accept("-") {
@@ -128,24 +136,32 @@ func (p *parser) term() expression {
 	case p.peek().kind == tokenColon:
 		name := p.peek().text
 		return valueOperand{p.value(), name}
+	case p.peek().is("("):
+		return inParentheses(p, p.term)
 	case !p.calls():
 		return pathOperand{p.path()}
 	}
+	return p.calculation()
+}
+
+// calculation reads a function's call.
+func (p *parser) calculation() expression {
 	name := p.next().text
-	if name != "if_not_exists" && name != "list_append" {
-		if conditionFunctions[name] || name == "size" {
-			p.fail("The function is not allowed in an update expression; function: %s", name)
-		}
-		p.fail("Invalid function name; function: %s", name)
-		return nil
-	}
 	p.expect("(")
-	list := []expression{p.sum()}
+	list := []expression{p.term()}
 	for p.accept(",") {
-		list = append(list, p.sum())
+		list = append(list, p.term())
 	}
 	p.expect(")")
 	p.operator()
+	switch {
+	case conditionFunctions[name] || name == "size":
+		p.fail("The function is not allowed in an update expression; function: %s", name)
+		return nil
+	case name != "if_not_exists" && name != "list_append":
+		p.fail("Invalid function name; function: %s", name)
+		return nil
+	}
 	if len(list) != 2 {
 		p.fail("Incorrect number of operands for operator or function; operator or function: "+
 			"%s, number of operands: %d", name, len(list))
@@ -160,12 +176,19 @@ func (p *parser) term() expression {
 	if !ok {
 		p.fail("Operator or function requires a document path; operator or function: %s", name)
 	}
+	if other, ok := list[1].(pathOperand); ok {
+		p.distinct(name, of, other)
+	}
+	p.computed(name, list[1], kindNames...)
 	return ifNotExists{of.path, list[1]}
 }
 
-// computed checks the kind of an expression, where the request alone decides it.
-func (p *parser) computed(name string, e expression, kind itemstore.Kind) {
-	if value, ok := e.(valueOperand); ok {
-		p.kinds(name, value, kind)
+// computed checks the kind of an operand, where the request alone decides it.
+func (p *parser) computed(name string, e expression, kinds ...itemstore.Kind) {
+	switch e := e.(type) {
+	case valueOperand:
+		p.kinds(name, e, kinds...)
+	case listAppend:
+		p.misused("list_append")
 	}
 }

@@ -25,6 +25,7 @@ type (
 
 var (
 	errOperandType = validation("An operand in the update expression has an incorrect data type")
+	errUpdateType  = validation("Type mismatch for attribute to update")
 	errNoAttribute = validation(
 		"The provided expression refers to an attribute that does not exist in the item")
 	errUpdatePath = validation(

@@ -107,7 +107,7 @@ func itemFault(err error, sizeMessage string) error {
 	case errors.Is(err, itemstore.ErrItemTooLarge):
 		return validation("%s", sizeMessage)
 	case errors.Is(err, itemstore.ErrItemTooDeep):
-		return validation("Nesting Levels have exceeded supported limits")
+		return validation(tooDeep)
 	case errors.Is(err, itemstore.ErrKey):
 		return validation("The provided key element does not match the schema")
 	}

@@ -1,6 +1,9 @@
 package dynamo
 
 import (
+	"context"
+	"slices"
+
 	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/itemstore"
 )
@@ -78,4 +81,33 @@ func emptyKey(name string, value itemstore.Value) *awswire.Error {
 	}
 	return validation("One or more parameter values are not valid. The AttributeValue for a "+
 		"key attribute cannot contain an empty %s value. Key: %s", kind, name)
+}
+
+// scalarKeys refuses paths into the attributes of the keys, which are scalars all.
+func (s *Service) scalarKeys(ctx context.Context, t *itemstore.Table, f *form) error {
+	if len(f.nested) == 0 { // as nearly always
+		return nil
+	}
+	refused := func(schema itemstore.Schema, what string) error {
+		for _, name := range []string{schema.Hash.Name, schema.Range.Name} {
+			if name != "" && slices.Contains(f.nested, name) {
+				return validation("Key attributes must be scalars; list random access '[]' and "+
+					"map lookup '.' are not allowed: %s: %s", what, name)
+			}
+		}
+		return nil
+	}
+	if err := refused(t.Schema(), "Key"); err != nil {
+		return err
+	}
+	stats, err := s.items.Describe(ctx, t)
+	if err != nil {
+		return itemFault(err, "")
+	}
+	for _, index := range stats.Meta.Indexes {
+		if err := refused(index.Schema, "IndexKey"); err != nil {
+			return err
+		}
+	}
+	return nil
 }

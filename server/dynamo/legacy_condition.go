@@ -31,15 +31,27 @@ func legacyCondition(parameter string, raw, operator json.RawMessage) (condition
 		}
 		return nil, nil
 	}
-	var attributes map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &attributes); err != nil {
-		return nil, unexpected(raw, "Map")
+	attributes, err := byAttribute(raw)
+	if err != nil {
+		return nil, err
 	}
 	if operator != nil && len(attributes) < 2 {
 		return nil, validation("ConditionalOperator can only be used when Filter or Expected " +
 			"has two or more elements")
 	}
 	return combined(parameter, attributes, combine)
+}
+
+// byAttribute reads an older parameter that says something of attributes.
+func byAttribute(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	var attributes map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &attributes); err != nil {
+		return nil, unexpected(raw, "Map")
+	}
+	if _, nameless := attributes[""]; nameless {
+		return nil, noName
+	}
+	return attributes, nil
 }
 
 func combined(
@@ -268,6 +280,9 @@ func legacyProjection(raw json.RawMessage) (*projection, error) {
 	if len(names) == 0 {
 		return nil, validation("1 validation error detected: Value '[]' at 'attributesToGet' " +
 			"failed to satisfy constraint: Member must have length greater than or equal to 1")
+	}
+	if slices.Contains(names, "") {
+		return nil, noName
 	}
 	tree := newPathTree[struct{}]()
 	for _, name := range names {

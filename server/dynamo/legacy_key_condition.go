@@ -10,9 +10,9 @@ var keyOperators = map[string]string{
 
 // legacyKeys makes KeyConditions into key conditions.
 func legacyKeys(raw json.RawMessage) (keyConditions, error) {
-	var attributes map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &attributes); err != nil {
-		return nil, unexpected(raw, "Map")
+	attributes, err := byAttribute(raw)
+	if err != nil {
+		return nil, err
 	}
 	keys := keyConditions{}
 	for _, name := range sortedKeys(attributes) {

@@ -15,9 +15,9 @@ func legacyUpdate(raw json.RawMessage) (*update, error) {
 		u.creates = true
 		return u, nil
 	}
-	var attributes map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &attributes); err != nil {
-		return nil, unexpected(raw, "Map")
+	attributes, err := byAttribute(raw)
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range sortedKeys(attributes) {
 		act, fault := attributeUpdate(attributes[name])
@@ -50,7 +50,7 @@ func attributeUpdate(raw json.RawMessage) (action, *awswire.Error) {
 	case len(m.invalid) > 0:
 		return action{}, validation("1 validation error detected: %s", m.invalid[0])
 	case value == nil && verb == "DELETE":
-		return action{verb: remove}, nil
+		return action{verb: remove, older: true}, nil
 	case value == nil:
 		return action{}, invalidParameter("Only DELETE action is allowed when no attribute " +
 			"value is specified")
@@ -60,11 +60,11 @@ func attributeUpdate(raw json.RawMessage) (action, *awswire.Error) {
 	isSet := kind == "SS" || kind == "NS" || kind == "BS"
 	switch {
 	case verb == "PUT":
-		return action{set, constant}, nil
+		return action{set, constant, true}, nil
 	case verb == "DELETE" && isSet:
-		return action{erase, constant}, nil
+		return action{erase, constant, true}, nil
 	case verb == "ADD" && (isSet || kind == "N" || kind == "L"):
-		return action{attach, constant}, nil
+		return action{attach, constant, true}, nil
 	}
 	return action{}, invalidParameter("%s action is not supported for the type %s", verb, kind)
 }

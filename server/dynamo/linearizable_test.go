@@ -153,4 +153,5 @@ func TestConditionalWritesAreLinearizable(t *testing.T) {
 			t.Errorf("seed %d: %s", seed, result)
 		}
 	}
+	t.Logf("soak: %d seeds, %d operations", 3*soak(), 3*soak()*clients*calls)
 }

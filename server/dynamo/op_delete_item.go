@@ -28,6 +28,9 @@ func (s *Service) deleteItem(ctx context.Context, call *awswire.Call) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
+	if err := s.scalarKeys(ctx, t, w.form); err != nil {
+		return nil, err
+	}
 	key, err := keyOf(t.Schema(), given)
 	if err != nil {
 		return nil, err

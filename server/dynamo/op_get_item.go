@@ -36,6 +36,9 @@ func (s *Service) getItem(ctx context.Context, call *awswire.Call) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
+	if err := s.scalarKeys(ctx, t, f); err != nil {
+		return nil, err
+	}
 	key, err := keyOf(t.Schema(), given)
 	if err != nil {
 		return nil, err

@@ -33,9 +33,15 @@ func (s *Service) putItem(ctx context.Context, call *awswire.Call) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
+	if err := s.scalarKeys(ctx, t, w.form); err != nil {
+		return nil, err
+	}
 	key, err := keyIn(t.Schema(), item)
 	if err != nil {
 		return nil, err
+	}
+	if err := s.items.CheckIndexKeys(ctx, t, item); err != nil { // before the condition
+		return nil, itemFault(err, tooLarge)
 	}
 	written, err := s.commit(ctx, w, t, key, len(call.Body),
 		func(itemstore.Item) (itemstore.Item, error) { return item, nil })

@@ -32,6 +32,12 @@ func (s *Service) query(ctx context.Context, call *awswire.Call) ([]byte, error)
 	if err := src.sparesKey(r); err != nil {
 		return nil, err
 	}
+	if err := s.scalarKeys(ctx, src.Table, r.form); err != nil {
+		return nil, err
+	}
+	if err := src.checkFilter(r); err != nil {
+		return nil, err
+	}
 	return s.page(ctx, call.World, src, r)
 }
 
@@ -84,20 +90,20 @@ func (f *form) keyConditions(expression condition) (keyConditions, error) {
 		"be specified in the request.")
 }
 
-// checkStart refuses a starting key that the query itself would not have returned.
+// checkStart refuses a starting key that the query itself would not have returned. Its texts, of
+// which one is odd, are those of dynalite's tests, which ran against DynamoDB.
 func (src *source) checkStart(r *read, keys keyConditions) error {
 	if r.start == nil {
 		return nil
 	}
 	sort, conditioned := keys[src.in.Range.Name]
+	elsewhere := !itemstore.Equal(r.from.Hash, r.start[src.in.Hash.Name])
 	switch {
-	case src.index == nil && (src.in.Range.Name == "" || conditioned && sort.operator == "="):
-		// Of an index, where many items may have one key, it is fine: unlike DynamoDB, which
-		// says the same of indexes and so refuses what it has returned itself.
-		return validation("The query can return at most one row and cannot be restarted")
 	case conditioned && !sort.condition().holds(r.start):
 		return validation("The provided starting key does not match the range key predicate")
-	case !itemstore.Equal(r.from.Hash, r.start[src.in.Hash.Name]):
+	case conditioned && elsewhere:
+		return validation("The query can return at most one row and cannot be restarted")
+	case elsewhere:
 		return validation("The provided starting key is outside query boundaries based on " +
 			"provided conditions")
 	}
@@ -115,6 +121,20 @@ func (src *source) sparesKey(r *read) error {
 			return validation("%s can only contain non-primary key attributes: Primary key "+
 				"attribute: %s", name, attribute)
 		}
+	}
+	return nil
+}
+
+// checkFilter refuses a filter on what is not projected into the index. A scan has none of
+// these: there it holds as if the items had no such attribute.
+func (src *source) checkFilter(r *read) error {
+	if src.index == nil || src.index.Projection == itemstore.ProjectAll {
+		return nil
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(attributesOf(r.filter))))
+	if hidden := src.hidden(names); hidden != "" {
+		return invalidParameter("Secondary index %s does not project one or more filter "+
+			"attributes: [%s]", src.index.Name, hidden)
 	}
 	return nil
 }

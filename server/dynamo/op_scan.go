@@ -24,14 +24,18 @@ func (s *Service) scan(ctx context.Context, call *awswire.Call) ([]byte, error) 
 	if err := src.startAfter(r); err != nil {
 		return nil, err
 	}
+	if err := s.scalarKeys(ctx, src.Table, r.form); err != nil {
+		return nil, err
+	}
 	if r.from.After != nil {
 		in := r.from.After
 		if src.index != nil {
 			in = r.from.AfterIn
 		}
 		if !r.from.Segment.Holds(*in) {
-			return nil, validation("The provided starting key is outside of the segment that " +
-				"is scanned")
+			return nil, validation(badStart+": Invalid ExclusiveStartKey. Please use "+
+				"ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d",
+				r.from.Segment.Total, r.from.Segment.Number)
 		}
 	}
 	return s.page(ctx, call.World, src, r)

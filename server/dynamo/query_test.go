@@ -107,7 +107,7 @@ func TestQueryFaults(t *testing.T) {
 		`{"a":{"S":"b"},"b":{"N":"1"}}`:   badStart + ": " + schema,
 		`{"a":{"S":"b"},"b":{}}`:          badStart + ": Supplied AttributeValue is empty",
 		`{"a":{"S":"b"},"b":{"S":"a"}}`:   "The provided starting key does not match the range key predicate",
-		`{"a":{"S":"c"},"b":{"S":"c"}}`:   "The provided starting key is outside query boundaries based on provided conditions",
+		`{"a":{"S":"c"},"b":{"S":"c"}}`:   "The query can return at most one row and cannot be restarted",
 		`{"a":{"S":"b"},"b":{"S":"c"}}`:   `{"Count":0,"ScannedCount":0,"Items":[]}`,
 		`{"a":{"S":"b"},"b":{"SS":[]}}`:   badStart,
 		`{"a":{"S":"b"},"b":{"N":"1e9"}}`: badStart,
@@ -118,8 +118,8 @@ func TestQueryFaults(t *testing.T) {
 		}
 	}
 	for body, want := range map[string]string{
-		`{"TableName":"abc","KeyConditionExpression":"a = :a and b = :a","ExclusiveStartKey":{"a":{"S":"b"},"b":{"S":"b"}}` +
-			values + `{":a":{"S":"b"}}}`: "The query can return at most one row and cannot be restarted",
+		`{"TableName":"abc","KeyConditionExpression":"a = :a","ExclusiveStartKey":{"a":{"S":"c"},"b":{"S":"b"}}` +
+			values + `{":a":{"S":"b"}}}`: "The provided starting key is outside query boundaries based on provided conditions",
 		`{"TableName":"none","KeyConditionExpression":"z = :a"` + values + `{":a":{"S":"b"}}}`:                     "ResourceNotFoundException: Requested resource not found",
 		`{"TableName":"leases","KeyConditionExpression":"leaseKey = :a and z = :a"` + values + `{":a":{"S":"b"}}}`: "Query key condition not supported",
 	} {

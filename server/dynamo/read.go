@@ -178,17 +178,23 @@ func (src *source) checkShown(r *read) error {
 	if r.shown == nil {
 		return nil
 	}
+	if hidden := src.hidden(sortedKeys(r.shown.names)); hidden != "" {
+		return invalidParameter("Global secondary index %s does not project [%s]",
+			src.index.Name, hidden)
+	}
+	return nil
+}
+
+// hidden returns those of the attributes that an index with a part of them has not, for a
+// message.
+func (src *source) hidden(names []string) string {
 	var hidden []string
-	for _, name := range sortedKeys(r.shown.names) {
+	for _, name := range names {
 		if !slices.Contains(src.names(), name) && !slices.Contains(src.index.Include, name) {
 			hidden = append(hidden, name)
 		}
 	}
-	if len(hidden) > 0 {
-		return invalidParameter("Global secondary index %s does not project [%s]",
-			src.index.Name, strings.Join(hidden, ", "))
-	}
-	return nil
+	return strings.Join(hidden, ", ")
 }
 
 // page reads the page and makes the answer.

@@ -92,6 +92,9 @@ func (s *Service) step(
 	if step.Table, err = s.table(ctx, world, a.table, missingTable); err != nil {
 		return step, nil, err
 	}
+	if err := s.scalarKeys(ctx, step.Table, a.form); err != nil {
+		return step, nil, err
+	}
 	schema := step.Table.Schema()
 	switch {
 	case a.verb == "Put" && itemstore.Size(a.item) > itemstore.MaxItemSize:
@@ -101,8 +104,12 @@ func (s *Service) step(
 	default:
 		step.Key, wrong = keyOf(schema, a.key)
 	}
-	if wrong == nil && a.update != nil {
+	switch {
+	case wrong != nil:
+	case a.update != nil:
 		wrong = a.update.sparesKey(schema)
+	case a.verb == "Put":
+		wrong = s.items.CheckIndexKeys(ctx, step.Table, a.item)
 	}
 	step.Decide = func(old itemstore.Item) (itemstore.Item, error) {
 		switch {
