@@ -52,31 +52,43 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
 
 .PHONY: kills
-kills: ## the kill run: real processes, kill -9, a verdict; wants RUNNEL_DATA
-	go test ./internal/cli -run 'TestKills' -count=1
+kills: ## the kill runs: real processes, kill -9, a verdict; one of them wants RUNNEL_DATA
+	go test ./internal/cli -run 'TestKills|TestServerKills' -count=1
 
 .PHONY: interop
 interop: ## real clients of other languages against one server; installs them into .tools
 	interop/install
-	RUNNEL_INTEROP=1 go test ./interop -count=1
+	RUNNEL_INTEROP=1 go test ./interop -count=1 -parallel 4
+
+.PHONY: interop-all
+interop-all: ## all of its cases, and the table of docs/interop.md from the run
+	interop/install
+	RUNNEL_INTEROP=all go test ./interop -count=1 -parallel 4 -timeout 30m -update
 
 .PHONY: fidelity
 fidelity: ## docs/fidelity.md, from a run of the conformance suite
 	go test ./conformance -run TestFidelity -update -count=1
 
 .PHONY: soak
-soak: ## the random suites, a hundred times CI's budget (RUNNEL_SOAK=N for another size)
-	RUNNEL_SOAK=$$(( $(RUNNEL_SOAK) > 1 ? $(RUNNEL_SOAK) : 100 )) go test -timeout 10h -count=1 \
-		./internal/vfs ./internal/fsck ./internal/wal ./internal/shardlog ./internal/itemstore ./server/... \
-		./producer ./consumer ./lease ./sink/...
+soak: ## the random suites, a hundred times CI's budget (RUNNEL_SOAK=N for another size): bench/soak.md
+	go run ./bench/soak
 
 .PHONY: peers
-peers: ## the servers that bench/ compares with, pinned, into .tools; wants cargo
-	cargo install --quiet ferrokinesis --version 0.7.0 --root $(TOOLS)/peers
+peers: ## the servers that bench/ compares with, pinned, into .tools; wants cargo and npm
+	bench/install
 
 .PHONY: bench
 bench: ## the benchmarks; figures and their reading are in bench/README.md
 	go test -run '^$$' -bench . -benchtime 3s ./bench
+
+.PHONY: bench-peers
+bench-peers: build peers ## runnel beside its peers in one run, as tables; RUNNEL_BENCH_SECONDS=1 a row
+	go run ./bench/peers
+
+.PHONY: bench-log
+bench-log: ## the log alone, beside a bare one; RUNNEL_STEADY_SECONDS=60 adds the steady state
+	go test -run '^$$' -bench 'Burst|SlowSyncs|Steady' -benchtime 1x -timeout 30m \
+		./internal/wal ./internal/shardlog
 
 .PHONY: check
 check: ## what CI runs

@@ -136,6 +136,7 @@ func TestOnceFleet(t *testing.T) {
 			})
 		})
 	}
+	t.Logf("soak: %d seeds", 10*soak())
 }
 
 // Beside a worker that goes on for ever, Once ends when that one has done the work, and does

@@ -162,6 +162,7 @@ func TestSinkExactlyOnce(t *testing.T) {
 			bubble(t, 3, func(f *fleet) { exactlyOnce(f, seed) })
 		})
 	}
+	t.Logf("soak: %d seeds", 6*soak())
 }
 
 func exactlyOnce(f *fleet, seed uint64) {

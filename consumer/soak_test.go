@@ -25,6 +25,7 @@ func TestFleetSurvives(t *testing.T) {
 			bubble(t, 4, func(f *fleet) { survive(f, seed) })
 		})
 	}
+	t.Logf("soak: %d seeds", 4*soak())
 }
 
 // chaos is a seeded source of faults, safe for concurrent use.

@@ -229,6 +229,7 @@ func TestPlanConverges(t *testing.T) {
 			t.Fatalf("seed %d: %d workers rest at %v", seed, workers, loads(rows))
 		}
 	}
+	t.Logf("soak: %d seeds", runs)
 }
 
 func loads(rows []lease.Lease) map[string]int {

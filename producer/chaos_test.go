@@ -38,6 +38,7 @@ func TestOrderAgainstTheServer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { againstTheServer(t, seed) })
 		})
 	}
+	t.Logf("soak: %d seeds", runs)
 }
 
 func againstTheServer(t *testing.T, seed uint64) {

@@ -103,7 +103,8 @@ func TestEveryCrash(t *testing.T) {
 			}
 		}
 		if !cut {
-			t.Logf("%d operations", at-1)
+			seeds := 6 * sinktest.Soak()
+			t.Logf("soak: %d seeds, %d crashes", seeds, seeds*2*(at-1))
 			if at < 50 {
 				t.Error("the story is too short")
 			}

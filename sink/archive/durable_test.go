@@ -63,6 +63,7 @@ func TestAdoptedIsDurable(t *testing.T) {
 		if lost == 0 {
 			t.Error("the crash takes nothing away")
 		}
+		t.Logf("soak: %d seeds, %d crashes", 20*sinktest.Soak(), 2*20*sinktest.Soak())
 	}
 }
 

@@ -56,7 +56,7 @@ func TestSimulation(t *testing.T) {
 		total.Crashes += stats.Crashes
 		total.Tolerated += stats.Tolerated
 	}
-	t.Logf("%d seeds: %+v", seeds, total)
+	t.Logf("soak: %d seeds, %d crashes; %+v", seeds, total.Crashes, total)
 	if total.Moved == 0 || total.Crashes == 0 || total.Tolerated == 0 {
 		t.Error("the simulation has not met what it is for")
 	}

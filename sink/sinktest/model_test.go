@@ -275,6 +275,7 @@ func TestModel(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
+	t.Logf("soak: %d seeds", 300*sinktest.Soak())
 }
 
 // TestRun runs the suite itself.

@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) Target) {
 			}
 			total.add(stats)
 		}
-		t.Logf("%d seeds: %+v", seeds*Soak(), total)
+		t.Logf("soak: %d seeds; %+v", seeds*Soak(), total)
 		if total.Moved == 0 || total.Lost == 0 || total.Stale == 0 {
 			t.Error("the simulation has not met what it is for")
 		}

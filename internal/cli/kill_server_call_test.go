@@ -1,0 +1,108 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/smithy-go"
+)
+
+// outcome is what a client knows of a call.
+type outcome int
+
+const (
+	done       outcome = iota // answered: it has happened
+	refused                   // answered: it has not
+	unsent                    // there was no server to send it to
+	unanswered                // it may have happened
+)
+
+// call makes a call and tells its outcome. What it is refused with must be one of the codes.
+func (r *serverRun) call(what string, codes []string, f func(context.Context) error) outcome {
+	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+	defer cancel()
+	err := f(ctx)
+	var api smithy.APIError
+	var network *net.OpError
+	switch {
+	case err == nil:
+		return done
+	case errors.As(err, &api):
+		if !slices.Contains(codes, api.ErrorCode()) {
+			r.t.Errorf("%s: %v", what, err)
+		}
+		return refused
+	case errors.As(err, &network) && network.Op == "dial":
+		return unsent
+	default:
+		return unanswered
+	}
+}
+
+// ask makes a call that must be answered, with success: the server is up.
+func (r *serverRun) ask(what string, f func(context.Context) error) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+	defer cancel()
+	if err := f(ctx); err != nil {
+		r.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// ended reports whether the process is over.
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// gate lets clients pass, or wait. The zero gate is open.
+type gate struct {
+	mu     sync.Mutex
+	closed chan struct{} // nil: it is open
+}
+
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed == nil {
+		g.closed = make(chan struct{})
+	}
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed != nil {
+		close(g.closed)
+		g.closed = nil
+	}
+}
+
+// pass waits until the gate is open. It reports false if ctx has ended.
+func (g *gate) pass(ctx context.Context) bool {
+	g.mu.Lock()
+	closed := g.closed
+	g.mu.Unlock()
+	if closed != nil {
+		select {
+		case <-closed:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
+
+func hashOf(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return h.Sum64()
+}
