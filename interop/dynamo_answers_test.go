@@ -5,7 +5,7 @@ import "maps"
 // answer asks both, and makes of the answers what must be the same: whole pages for reads.
 func (r *rivals) answer(q request) pair {
 	got := r.ask(q.operation, q.body)
-	got.ours, got.theirs = got.ours.comparable(q), got.theirs.comparable(q)
+	got.ours, got.theirs = got.ours.compared(q), got.theirs.compared(q)
 	reads := q.operation == "Query" || q.operation == "Scan"
 	if got.ours.code != "" || got.theirs.code != "" || !reads {
 		return got
@@ -23,10 +23,10 @@ func (r *rivals) answer(q request) pair {
 	}
 }
 
-// comparable returns the answer without what DynamoDB Local answers otherwise on its own: in it
+// compared returns the answer without what DynamoDB Local answers otherwise on its own: in it
 // transactions take half, and pages that look at nothing take nothing; deletions may tell what
 // they took without being asked; and the reasons of a cancelled transaction have other words.
-func (r reply) comparable(q request) reply {
+func (r reply) compared(q request) reply {
 	asked := q.body["ReturnConsumedCapacity"]
 	empty := r.body["ScannedCount"] == 0.0
 	if asked == nil || asked == "NONE" || q.operation == "TransactWriteItems" || empty {

@@ -22,12 +22,13 @@ func (r reply) String() string {
 }
 
 // same reports whether the answers are equal: status, code and every member, and the messages
-// too where they speak of expressions and of what they do to items. Of what is wrong with other
+// too where both speak of expressions and of what they do to items. Of what is wrong with other
 // parameters DynamoDB Local speaks in words of its own.
 func (p pair) same() bool {
+	both := ofExpressions.MatchString(p.ours.message) &&
+		ofExpressions.MatchString(p.theirs.message)
 	return p.ours.status == p.theirs.status && p.ours.code == p.theirs.code &&
-		(!ofExpressions.MatchString(p.ours.message) ||
-			plain(p.ours.message) == plain(p.theirs.message)) &&
+		(!both || plain(p.ours.message) == plain(p.theirs.message)) &&
 		shown(p.ours.body) == shown(p.theirs.body)
 }
 

@@ -32,6 +32,7 @@ type rivals struct {
 // difference is a difference with its first request.
 type difference struct {
 	kind    string // the operation and what the two said, in short
+	seed    uint64
 	times   int
 	request request
 	before  map[string][]object // the items of the tables
@@ -60,16 +61,20 @@ func TestDynamoDBLocal(t *testing.T) {
 			t.Fatalf("%s\n%s", got.ours, got.theirs)
 		}
 	}
-	seed := rand.Uint64()
-	d := &draw{Rand: rand.New(rand.NewPCG(seed, 0))}
-	for range 2000 * soak() {
-		r.check(d.request(), d.in(10))
+	for seed := range uint64(soak()) {
+		for _, table := range tableNames {
+			r.empty(table)
+		}
+		d := &draw{Rand: rand.New(rand.NewPCG(seed, 0))}
+		for range 2000 {
+			r.check(seed, d.request(), d.in(10))
+		}
 	}
-	t.Logf("soak: seed %d, %d operations", seed, r.asked)
+	t.Logf("soak: %d seeds, %d operations", soak(), r.asked)
 	for _, one := range r.found {
 		r.shrink(one)
 		t.Errorf("seed %d, %d times: %s\nrequest: %s %s\nitems before: %s\n"+
-			"runnel:         %s\nDynamoDB Local: %s\n", seed, one.times, one.kind,
+			"runnel:         %s\nDynamoDB Local: %s\n", one.seed, one.times, one.kind,
 			one.request.operation, shown(one.request.body), shown(one.before),
 			one.answers.ours, one.answers.theirs)
 	}
@@ -96,14 +101,14 @@ func (r *rivals) ask(operation string, body object) pair {
 
 // check makes a request of both, and compares the answers and what it leaves; if it was refused
 // only with look.
-func (r *rivals) check(q request, look bool) {
+func (r *rivals) check(seed uint64, q request, look bool) {
 	before := map[string][]object{}
 	for _, table := range tableNames {
 		before[table] = r.items[table]
 	}
 	got := r.answer(q)
 	if !got.same() && !known(q, got) {
-		r.note(q, before, got)
+		r.note(seed, q, before, got)
 	}
 	reads := q.operation == "Query" || q.operation == "Scan" || q.operation == "GetItem"
 	if reads || got.ours.code != "" && got.theirs.code != "" && !look {
@@ -118,8 +123,8 @@ func (r *rivals) check(q request, look bool) {
 			r.items[table] = left.items()[0]
 			continue
 		}
-		if got.same() && !known(q, left) {
-			r.note(q, before, left)
+		if got.same() && !knownState(q, left) {
+			r.note(seed, q, before, left)
 		}
 		r.empty(table)
 	}
@@ -160,10 +165,12 @@ func (r *rivals) empty(table string) {
 }
 
 // note keeps a difference, by what it is.
-func (r *rivals) note(q request, before map[string][]object, got pair) {
+func (r *rivals) note(seed uint64, q request, before map[string][]object, got pair) {
 	kind := q.operation + " | " + short(got.ours) + " | " + short(got.theirs)
 	if r.found[kind] == nil {
-		r.found[kind] = &difference{kind: kind, request: q, before: before, answers: got}
+		r.found[kind] = &difference{
+			kind: kind, seed: seed, request: q, before: before, answers: got,
+		}
 	}
 	r.found[kind].times++
 }

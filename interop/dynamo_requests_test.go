@@ -190,9 +190,7 @@ func (d *draw) shown(body object, e *expressions) {
 		}
 		body["ProjectionExpression"] = own.projection()
 		if e == nil {
-			for name := range own.values {
-				delete(own.values, name)
-			}
+			clear(own.values)
 			own.into(body)
 		}
 	case 1:

@@ -40,7 +40,7 @@ func (r *rivals) differs(q request, one *difference) *difference {
 		r.items[table] = one.before[table]
 	}
 	r.found = map[string]*difference{}
-	r.check(q, true)
+	r.check(one.seed, q, true)
 	next := r.found[one.kind]
 	if next != nil {
 		next.times = one.times

@@ -3,10 +3,13 @@ package cli_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/aws/smithy-go"
@@ -62,6 +65,20 @@ func (p *process) ended() bool {
 	default:
 		return false
 	}
+}
+
+// ownAddress finds a free port outside of those that systems give to whoever asks for any (from
+// 32768 on, or higher), so that nobody has got it when the server comes back.
+func ownAddress(t *testing.T) string {
+	for range 100 {
+		address := fmt.Sprint("127.0.0.1:", 20_000+rand.IntN(12_000))
+		if listener, err := net.Listen("tcp", address); err == nil {
+			_ = listener.Close()
+			return address
+		}
+	}
+	t.Fatal("no port is free from 20000 to 32000")
+	return ""
 }
 
 // gate lets clients pass, or wait. The zero gate is open.

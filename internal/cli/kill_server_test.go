@@ -104,6 +104,7 @@ func newServerRun(t *testing.T, seed uint64) *serverRun {
 	if seed%3 == 0 {
 		r.sync = "interval=20ms"
 	}
+	r.addr = ownAddress(t)
 	r.stopped, r.stop = context.WithCancel(t.Context())
 	t.Cleanup(func() {
 		r.stop()
@@ -249,10 +250,11 @@ func (r *serverRun) moment(kill int) {
 	r.pause(r.between(10*time.Millisecond, 400*time.Millisecond))
 }
 
-// untilChanged waits until there are other files, for as long as there are large records.
+// untilChanged waits until there are other files, for as long as there are large records, and not
+// for long: what the race detector slows down may not get there.
 func (r *serverRun) untilChanged(files string) {
 	before, _ := filepath.Glob(files)
-	end := time.Now().Add(6 * time.Second)
+	end := time.Now().Add(3 * time.Second)
 	for !r.checkpointed.Load() && time.Now().Before(end) {
 		if now, _ := filepath.Glob(files); !slices.Equal(now, before) {
 			return
