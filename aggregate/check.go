@@ -31,9 +31,9 @@ func (e *OutsideError) Unwrap() error { return ErrOutside }
 // Such an aggregate was packed for a shard that has been split or merged since. The Java KCL
 // drops it as a whole and says nothing; its producer sends the user records again. So does
 // runnel's, all of them and under the same unit numbers: a consumer drops the whole aggregate,
-// leaves its Filter as it is, passes its position and counts it. The KPL sends again, since
-// 0.15.11, only those that are outside; of an aggregate without units a consumer may deliver
-// the others, by Record.Hash.
+// leaves its Filter as it is, passes its position and counts it. The KPL was seen to send user
+// records inside the range again too (1.1.1, over a split), so a consumer that delivers those of
+// a void aggregate, by Record.Hash, may have doubles.
 func (d *Decoder) Check(shard keyspace.Range) error {
 	if shard == keyspace.All {
 		return nil
