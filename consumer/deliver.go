@@ -58,7 +58,7 @@ func (d *delivery) write(ctx context.Context, p page) error {
 	if h, ok := d.writer.(*handlerWriter); ok {
 		h.behind = p.behind
 	}
-	c, err := d.writer.Write(ctx, p.records, through)
+	c, err := d.writer.Write(ctx, sink.Batch{Records: p.records, Through: through})
 	if err != nil {
 		return fmt.Errorf("write to the sink: %w", err)
 	}

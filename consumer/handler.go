@@ -38,14 +38,13 @@ func (w *handlerWriter) Committed() sink.Committed { return w.committed }
 var errStopping = errors.New("the worker is being stopped")
 
 // Write calls the handler until it succeeds.
-func (w *handlerWriter) Write(
-	ctx context.Context, records []runnel.Record, through runnel.Position,
-) (sink.Committed, error) {
-	batch := &Batch{
+func (w *handlerWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
+	records, through := batch.Records, batch.Through
+	handed := &Batch{
 		Stream: w.shard.Stream, ShardID: w.shard.ID, Records: records, Behind: w.behind,
 	}
 	for attempt := 1; len(records) > 0; attempt++ {
-		err := call(ctx, w.handler, batch)
+		err := call(ctx, w.handler, handed)
 		if ctx.Err() != nil { // whatever it returned: the lease may be gone
 			return w.committed, context.Cause(ctx)
 		}

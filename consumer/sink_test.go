@@ -61,9 +61,8 @@ type chainWriter struct {
 
 func (w *chainWriter) Committed() sink.Committed { return w.committed }
 
-func (w *chainWriter) Write(
-	ctx context.Context, records []runnel.Record, through runnel.Position,
-) (sink.Committed, error) {
+func (w *chainWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
+	records, through := batch.Records, batch.Through
 	for _, r := range records {
 		if len(w.buffer) == 0 {
 			w.opened = time.Now()
@@ -281,11 +280,9 @@ func (s slowChain) Open(ctx context.Context, shard sink.Shard) (sink.Writer, err
 	return slowWriter{w}, err
 }
 
-func (w slowWriter) Write(
-	ctx context.Context, records []runnel.Record, through runnel.Position,
-) (sink.Committed, error) {
+func (w slowWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
 	<-time.After(time.Second)
-	return w.Writer.Write(ctx, records, through)
+	return w.Writer.Write(ctx, batch)
 }
 
 // Killed, a worker flushes nothing and releases nothing, also when it finds out late.

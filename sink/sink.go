@@ -10,9 +10,11 @@
 package sink
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -37,6 +39,21 @@ type Sink interface {
 	Open(ctx context.Context, shard Shard) (Writer, error)
 }
 
+// Batch is the next stretch of a shard's records.
+type Batch struct {
+	// Records are those to be taken, in order. None, and an unchanged Through, let the sink
+	// commit by age.
+	Records []runnel.Record
+	// Through is the position that the batch reaches, at or after the last record's: records
+	// that were filtered out advance it, too. It is the last one of a Kinesis record, never
+	// inside an aggregate.
+	Through runnel.Position
+	// State is what the reader has to know to go on behind Through, such as which units it has
+	// seen: opaque to the sink, which keeps it in the commit that ends there. Nil is a state,
+	// too. The sink does not change it.
+	State []byte
+}
+
 // Committed is the end of what stands in the sink.
 type Committed struct {
 	// End is the last position whose effects stand; runnel.Start if nothing stands yet, and
@@ -44,6 +61,11 @@ type Committed struct {
 	End runnel.Position
 	// Token helps the next Open to find this commit; it is kept in the lease row.
 	Token string
+	// State is the Batch.State that was written with End, or, at runnel.End, the last one.
+	State []byte
+	// Parents holds, while End is runnel.Start, the states that the shard's parents ended with
+	// in this sink, in the order of Shard.Parents; nil for one that has not ended in it.
+	Parents [][]byte
 }
 
 // Writer takes the records of one shard in order. It is used by one goroutine at a time.
@@ -55,11 +77,12 @@ type Committed struct {
 type Writer interface {
 	// Committed returns the last commit that this writer knows of. Reading starts after it.
 	Committed() Committed
-	// Write takes the next records; through is the position that they reach, which is at or
-	// after the last one's (records that were filtered out still advance it). No records and
-	// an unchanged position let the sink commit by age. Write may buffer: the commit that it
-	// returns lags behind through. The writer keeps the records' data until it has committed.
-	Write(ctx context.Context, records []runnel.Record, through runnel.Position) (Committed, error)
+	// Write takes the next batch. It may buffer: the commit that it returns then lags behind
+	// Batch.Through. A commit ends where a batch ended, since only there the reader's state is
+	// known. Progress without a record is committed, too, when its age is due: what stood
+	// between may have been dropped by the reader, and its state has moved. The writer keeps
+	// the records' data until it has committed.
+	Write(ctx context.Context, batch Batch) (Committed, error)
 	// Flush commits everything that was written.
 	Flush(ctx context.Context) (Committed, error)
 	// End commits everything and the shard's end: nothing follows.
@@ -81,3 +104,9 @@ func (e *MovedError) Error() string {
 // a position at or before what was written already, or beyond through. Nothing of the call
 // stands.
 var ErrOrder = errors.New("records out of order")
+
+// Equal reports whether two commits are the same, states included.
+func (c Committed) Equal(other Committed) bool {
+	return c.End == other.End && c.Token == other.Token && bytes.Equal(c.State, other.State) &&
+		slices.EqualFunc(c.Parents, other.Parents, bytes.Equal)
+}

@@ -77,7 +77,7 @@ func (p *place) open(cfg archive.Config, shard sink.Shard) sink.Writer {
 // write writes records lo up to hi.
 func (p *place) write(w sink.Writer, id runnel.ShardID, lo, hi int) sink.Committed {
 	p.Helper()
-	c, err := w.Write(p.Context(), numbered(id, lo, hi), at(hi-1))
+	c, err := w.Write(p.Context(), sink.Batch{Records: numbered(id, lo, hi), Through: at(hi - 1)})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestCommitByAge(t *testing.T) {
 	cfg := archive.Config{Every: 5 * time.Second, Now: func() time.Time { return now }}
 	w := p.open(cfg, shardOf(parent))
 	idle := func(through runnel.Position) sink.Committed {
-		c, err := w.Write(t.Context(), nil, through)
+		c, err := w.Write(t.Context(), sink.Batch{Through: through})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +225,7 @@ func TestCommitBySize(t *testing.T) {
 		records[n].Position = runnel.Position{Sequence: "1003", Sub: int64(n)}
 	}
 	records = append(records, numbered(parent, 8, 9)...)
-	if _, err := w.Write(t.Context(), records, at(8)); err != nil {
+	if _, err := w.Write(t.Context(), sink.Batch{Records: records, Through: at(8)}); err != nil {
 		t.Fatal(err)
 	}
 	var ends []string
@@ -260,14 +260,14 @@ func TestToken(t *testing.T) {
 	store := &counting{Store: p.store}
 	shard := shardOf(parent)
 	shard.Checkpoint, shard.Token = row.End, row.Token
-	if c := p.open(archive.Config{Store: store}, shard).Committed(); c != row {
+	if c := p.open(archive.Config{Store: store}, shard).Committed(); !c.Equal(row) {
 		t.Fatalf("found %v, want %v", c, row)
 	}
 	if gets := store.gets.Load(); gets != 2 {
 		t.Errorf("%d objects were read, want the tip and the place behind it", gets)
 	}
 	shard.Checkpoint = at(50) // not the end of that link: the chain decides
-	if c := p.open(archive.Config{Store: store}, shard).Committed(); c != row {
+	if c := p.open(archive.Config{Store: store}, shard).Committed(); !c.Equal(row) {
 		t.Fatalf("found %v, want %v", c, row)
 	}
 }

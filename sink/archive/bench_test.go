@@ -54,7 +54,9 @@ func writeBench(b *testing.B, store Store, records []runnel.Record, batch int) {
 	}
 	for from := 0; from < len(records); from += batch {
 		part := records[from:min(from+batch, len(records))]
-		if _, err := w.Write(b.Context(), part, part[len(part)-1].Position); err != nil {
+		if _, err := w.Write(b.Context(), sink.Batch{
+			Records: part, Through: part[len(part)-1].Position,
+		}); err != nil {
 			b.Fatal(err)
 		}
 	}

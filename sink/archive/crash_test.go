@@ -71,7 +71,7 @@ func (s *story) shard(ctx context.Context, made sink.Sink, id runnel.ShardID) er
 		if !w.Committed().End.Less(record.Position) {
 			continue
 		}
-		if _, err = w.Write(ctx, []runnel.Record{record}, record.Position); err != nil {
+		if _, err = w.Write(ctx, sink.Batch{Records: []runnel.Record{record}, Through: record.Position}); err != nil {
 			return err
 		}
 		if n := record.Position.Sequence; n == "98" || n == "100" {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/sink"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
@@ -211,7 +212,7 @@ func TestVerifyDoubled(t *testing.T) {
 	again := records[2]
 	again.Position = at(6)
 	records = append(records, again)
-	if _, err := w.Write(t.Context(), records, at(6)); err != nil {
+	if _, err := w.Write(t.Context(), sink.Batch{Records: records, Through: at(6)}); err != nil {
 		t.Fatal(err)
 	}
 	p.end(w)

@@ -56,9 +56,8 @@ func (w *writer) Committed() sink.Committed {
 // record has been held for Config.Every; it ends between two Kinesis records, never inside an
 // aggregated one. Without records nothing is committed. A record that is not after the one
 // before it is sink.ErrOrder.
-func (w *writer) Write(
-	ctx context.Context, records []runnel.Record, through runnel.Position,
-) (sink.Committed, error) {
+func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
+	records, through := batch.Records, batch.Through
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("write", w.broken)
 	}

@@ -187,9 +187,8 @@ type modelWriter struct {
 
 func (w *modelWriter) Committed() sink.Committed { return sink.Committed{End: w.tip} }
 
-func (w *modelWriter) Write(
-	ctx context.Context, records []runnel.Record, through runnel.Position,
-) (sink.Committed, error) {
+func (w *modelWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
+	records, through := batch.Records, batch.Through
 	if w.closed {
 		return sink.Committed{}, errors.New("closed")
 	}

@@ -256,7 +256,7 @@ func (s *simulation) use(ctx context.Context, w *worker, n int) error {
 			through = shard.items[hi-1].record.Position
 		}
 		writer.next = hi
-		committed, err = writer.Write(ctx, records, through)
+		committed, err = writer.Write(ctx, sink.Batch{Records: records, Through: through})
 	}
 	if s.chance(10) {
 		s.stats.Lost++
@@ -268,7 +268,7 @@ func (s *simulation) use(ctx context.Context, w *worker, n int) error {
 	}
 	if moved := new(sink.MovedError); errors.As(err, &moved) {
 		s.stats.Moved++
-		if moved.To != writer.Committed() {
+		if !moved.To.Equal(writer.Committed()) {
 			return fmt.Errorf("moved to %v, but the writer knows %v", moved.To, writer.Committed())
 		}
 		writer.next = shard.from(moved.To.End)

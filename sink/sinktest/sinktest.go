@@ -113,7 +113,9 @@ func (b *bench) open(row sink.Committed) sink.Writer {
 
 func (b *bench) write(w sink.Writer, from, to int) sink.Committed {
 	b.Helper()
-	c, err := w.Write(b.Context(), b.records[from:to], b.records[to-1].Position)
+	c, err := w.Write(b.Context(), sink.Batch{
+		Records: b.records[from:to], Through: b.records[to-1].Position,
+	})
 	if err != nil {
 		b.Fatalf("write [%d,%d): %v", from, to, err)
 	}
@@ -122,7 +124,9 @@ func (b *bench) write(w sink.Writer, from, to int) sink.Committed {
 
 // commit writes and flushes; a sink may commit with either.
 func (b *bench) commit(w sink.Writer, from, to int) (sink.Committed, error) {
-	c, err := w.Write(b.Context(), b.records[from:to], b.records[to-1].Position)
+	c, err := w.Write(b.Context(), sink.Batch{
+		Records: b.records[from:to], Through: b.records[to-1].Position,
+	})
 	if err == nil {
 		c, err = w.Flush(b.Context())
 	}
@@ -135,7 +139,7 @@ func (b *bench) flush(w sink.Writer) sink.Committed {
 	if err != nil {
 		b.Fatalf("flush: %v", err)
 	}
-	if c != w.Committed() {
+	if !c.Equal(w.Committed()) {
 		b.Fatalf("flush returned %v, the writer knows %v", c, w.Committed())
 	}
 	return c
@@ -226,7 +230,7 @@ func testInOrder(t *testing.T, target Target) {
 func testNothing(t *testing.T, target Target) {
 	b := newBench(t, target, 3)
 	w := b.open(sink.Committed{})
-	c, err := w.Write(t.Context(), nil, runnel.Start)
+	c, err := w.Write(t.Context(), sink.Batch{Through: runnel.Start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,12 +238,12 @@ func testNothing(t *testing.T, target Target) {
 	b.wantEnd(b.flush(w), runnel.Start)
 	b.wantRecords(0)
 	// Filtered records advance the position; what follows goes on from there.
-	if _, err := w.Write(t.Context(), nil, b.records[0].Position); err != nil {
+	if _, err := w.Write(t.Context(), sink.Batch{Through: b.records[0].Position}); err != nil {
 		t.Fatal(err)
 	}
 	b.records = b.records[1:]
 	b.write(w, 0, 2)
-	if _, err := w.Write(t.Context(), nil, b.records[1].Position); err != nil {
+	if _, err := w.Write(t.Context(), sink.Batch{Through: b.records[1].Position}); err != nil {
 		t.Fatal(err)
 	}
 	b.wantEnd(b.flush(w), b.records[1].Position)
@@ -268,7 +272,9 @@ func testEnd(t *testing.T, target Target) {
 		if c, err := again.Flush(t.Context()); err != nil || c.End != runnel.End {
 			t.Fatalf("a flush after the end: %v, %v", c, err)
 		}
-		_, err := again.Write(t.Context(), b.records[:1], b.records[0].Position)
+		_, err := again.Write(t.Context(), sink.Batch{
+			Records: b.records[:1], Through: b.records[0].Position,
+		})
 		if !errors.Is(err, sink.ErrOrder) {
 			t.Fatalf("a write after the end: %v, want ErrOrder", err)
 		}
@@ -359,21 +365,27 @@ func testDisorder(t *testing.T, target Target) {
 	swapped := []runnel.Record{b.records[4], b.records[3]}
 	for name, call := range map[string]func(w sink.Writer) error{
 		"not after what was written": func(w sink.Writer) error {
-			_, err := w.Write(t.Context(), b.records[1:4], b.records[3].Position)
+			_, err := w.Write(t.Context(), sink.Batch{
+				Records: b.records[1:4], Through: b.records[3].Position,
+			})
 			return err
 		},
 		"out of order": func(w sink.Writer) error {
-			_, err := w.Write(t.Context(), swapped, b.records[4].Position)
+			_, err := w.Write(t.Context(), sink.Batch{Records: swapped, Through: b.records[4].Position})
 			return err
 		},
 		"beyond through": func(w sink.Writer) error {
-			_, err := w.Write(t.Context(), b.records[3:5], b.records[3].Position)
+			_, err := w.Write(t.Context(), sink.Batch{
+				Records: b.records[3:5], Through: b.records[3].Position,
+			})
 			return err
 		},
 		"of another shard": func(w sink.Writer) error {
 			record := b.records[5]
 			record.ShardID = "shardId-000000000009"
-			_, err := w.Write(t.Context(), []runnel.Record{record}, record.Position)
+			_, err := w.Write(t.Context(), sink.Batch{
+				Records: []runnel.Record{record}, Through: record.Position,
+			})
 			return err
 		},
 	} {
@@ -405,7 +417,9 @@ func testClosed(t *testing.T, target Target) {
 	if _, err := w.Flush(t.Context()); err == nil {
 		t.Error("a closed writer flushed")
 	}
-	if _, err := w.Write(t.Context(), b.records[2:3], b.records[2].Position); err == nil {
+	if _, err := w.Write(t.Context(), sink.Batch{
+		Records: b.records[2:3], Through: b.records[2].Position,
+	}); err == nil {
 		t.Error("a closed writer wrote")
 	}
 	if _, err := w.End(t.Context()); err == nil {
@@ -464,7 +478,7 @@ func (b *bench) race(w sink.Writer, batch int) error {
 			at = runnel.End
 		} else {
 			at = records[len(records)-1].Position
-			if _, err = w.Write(b.Context(), records, at); err == nil {
+			if _, err = w.Write(b.Context(), sink.Batch{Records: records, Through: at}); err == nil {
 				_, err = w.Flush(b.Context())
 			}
 		}
