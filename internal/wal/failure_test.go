@@ -424,3 +424,36 @@ func TestTheLastDurableFileIsNotRecycled(t *testing.T) {
 		b.stop(t)
 	})
 }
+
+// A life that ends between the making of a file and its sync leaves one whose length only the
+// system knows. The next life goes on in it, and the sync of its first block fails as the power
+// does: what the disk then has must not be taken for a file that was cut off.
+func TestASpareOfUnknownLength(t *testing.T) {
+	// life starts a log on a disk of which the nth sync of a log file fails, and, if the process
+	// is killed there, every change behind it.
+	life := func(disk vfs.FS, n int, killed bool) {
+		over := false
+		b, err := launch(t.Context(), config(vfs.Inject(disk, func(op vfs.Op) error {
+			if op.Kind == vfs.OpSync && isLogFile(op) {
+				n--
+			}
+			if op.Kind.Changes() && n <= 0 && (killed || !over) {
+				over = true
+				return errKilled
+			}
+			return nil
+		})))
+		if err == nil {
+			err = b.Close(t.Context())
+		}
+		if !over || err != nil && !errors.Is(err, errKilled) {
+			t.Fatalf("a sync was to fail: %v", err)
+		}
+	}
+	for seed := range uint64(200) {
+		disk := vfs.NewCrashable()
+		life(disk, 1, true)
+		life(disk, 1+int(seed%2), false)
+		start(t, config(disk.Crash(rand.New(rand.NewPCG(seed, 1))))).stop(t)
+	}
+}

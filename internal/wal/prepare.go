@@ -113,13 +113,19 @@ func (l *Log) makeFile() (*logFile, error) {
 	}, nil
 }
 
-// reuse gives a spare file the new name. Its old frames are of another generation.
+// reuse gives a spare file the new name. Its old frames are of another generation. It is synced
+// before: one that a start has found may have been made by a life that ended before the sync, and
+// a power loss would leave it shorter than its first block is going to say.
 func (l *Log) reuse(spare uint64, name string) (vfs.File, error) {
-	file, err := l.fs.Open(fileName(l.cfg.Dir, spare))
+	old := fileName(l.cfg.Dir, spare)
+	file, err := l.fs.Open(old)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.fs.Rename(fileName(l.cfg.Dir, spare), name); err != nil {
+	if err := durably(file.Sync()); err != nil { // a second sync would say that all is well
+		return nil, errors.Join(err, file.Close(), l.fs.Remove(old))
+	}
+	if err := l.fs.Rename(old, name); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
