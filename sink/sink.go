@@ -50,7 +50,9 @@ type Batch struct {
 	Through runnel.Position
 	// State is what the reader has to know to go on behind Through, such as which units it has
 	// seen: opaque to the sink, which keeps it in the commit that ends there. Nil is a state,
-	// too. The sink does not change it.
+	// too, and the same as an empty one. Neither side changes the bytes afterwards. A batch with
+	// an unchanged Through has a state as well, and it counts: one without records before
+	// Writer.End is how a shard without records hands on what its parents knew.
 	State []byte
 }
 
@@ -79,13 +81,15 @@ type Writer interface {
 	Committed() Committed
 	// Write takes the next batch. It may buffer: the commit that it returns then lags behind
 	// Batch.Through. A commit ends where a batch ended, since only there the reader's state is
-	// known. Progress without a record is committed, too, when its age is due: what stood
-	// between may have been dropped by the reader, and its state has moved. The writer keeps
-	// the records' data until it has committed.
+	// known, and it holds that batch's state. Progress without a record is committed, too, when
+	// its age is due: what stood between may have been dropped by the reader, and its state has
+	// moved. Where Through stands still there is no progress, and nothing is committed. The
+	// writer keeps the records' data until it has committed.
 	Write(ctx context.Context, batch Batch) (Committed, error)
-	// Flush commits everything that was written.
+	// Flush commits everything that was written, progress without a record included.
 	Flush(ctx context.Context) (Committed, error)
-	// End commits everything and the shard's end: nothing follows.
+	// End commits everything and the shard's end, with the state of the last batch, or, if this
+	// writer has taken none, that of the commit before: nothing follows.
 	End(ctx context.Context) (Committed, error)
 	// Close releases the writer and commits nothing.
 	Close() error
@@ -101,8 +105,8 @@ func (e *MovedError) Error() string {
 }
 
 // ErrOrder is returned by Writer.Write for records that are not in order, or not of the shard:
-// a position at or before what was written already, or beyond through. Nothing of the call
-// stands.
+// a position at or before what was written already, or beyond Through, and for a Through before
+// what was written already. Nothing of the call stands.
 var ErrOrder = errors.New("records out of order")
 
 // Equal reports whether two commits are the same, states included.

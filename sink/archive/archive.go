@@ -81,16 +81,18 @@ func (a *Archive) open(ctx context.Context, shard sink.Shard) (*writer, error) {
 	if at.end.Less(checkpoint) {
 		return nil, &AheadError{Checkpoint: checkpoint, Tip: at.end}
 	}
-	w := &writer{cfg: a.cfg, chain: c, tip: at, through: at.end}
+	w := &writer{cfg: a.cfg, chain: c}
+	w.adopt(at)
 	if at.last == nil {
-		// The first link names the parents' ends. They are final: a shard is opened after its
-		// parents are done.
+		// The first link names the parents' ends, and the reader begins with what it knew
+		// there. They are final: a shard is opened after its parents are done.
 		for _, id := range shard.Parents {
-			parent, err := chain{store: a.store, stream: stream, shard: id}.ends(ctx)
+			parent, state, err := chain{store: a.store, stream: stream, shard: id}.ends(ctx)
 			if err != nil {
 				return nil, err
 			}
 			w.parents = append(w.parents, parent)
+			w.inherited = append(w.inherited, state)
 		}
 	}
 	return w, nil

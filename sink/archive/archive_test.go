@@ -205,12 +205,43 @@ func TestCommitByAge(t *testing.T) {
 		t.Fatalf("committed %v, want up to %s", c, at(3))
 	}
 	now = now.Add(time.Hour)
-	if c := idle(at(4)); c.End != at(3) {
-		t.Fatalf("an empty link: %v", c)
+	if c := idle(at(3)); c.End != at(3) { // nothing has moved
+		t.Fatalf("committed %v", c)
 	}
 	if c := p.flush(w); c.End != at(3) {
-		t.Fatalf("an empty link: %v", c)
+		t.Fatalf("committed %v", c)
 	}
+}
+
+// TestCommitByAgeWithoutRecords shows when progress without a record is committed: later than
+// a record, since it can be read again, and once, since each link is an object for ever.
+func TestCommitByAgeWithoutRecords(t *testing.T) {
+	p := inMemory(t)
+	now := created
+	cfg := archive.Config{Every: 5 * time.Second, Now: func() time.Time { return now }}
+	w := p.open(cfg, shardOf(parent))
+	step := func(after time.Duration, n int, want runnel.Position) {
+		t.Helper()
+		now = now.Add(after)
+		c, err := w.Write(t.Context(), sink.Batch{Through: at(n), State: []byte{byte(n)}})
+		if err != nil || c.End != want {
+			t.Fatalf("through %s: committed up to %s, %v, want %s", at(n), c.End, err, want)
+		}
+	}
+	step(time.Hour, 0, runnel.Start)
+	step(59*time.Second, 5, runnel.Start)
+	step(time.Second-1, 6, runnel.Start)
+	step(1, 7, at(7)) // a minute after the first
+	for range 3 {     // idle: no link, however long
+		step(time.Hour, 7, at(7))
+	}
+	step(time.Hour, 8, at(7)) // the minute begins with the progress
+	// A record has its own age.
+	if c := p.write(w, parent, 9, 10); c.End != at(7) {
+		t.Fatalf("committed %v", c)
+	}
+	step(5*time.Second-1, 10, at(7))
+	step(1, 11, at(11))
 }
 
 func TestCommitBySize(t *testing.T) {
@@ -219,7 +250,7 @@ func TestCommitBySize(t *testing.T) {
 	if c := p.write(w, parent, 0, 3); c.End != at(2) {
 		t.Fatalf("committed %v", c)
 	}
-	// An aggregated record is never cut, whatever its size.
+	// A batch is never cut, whatever its size: the reader's state is known at its end.
 	records := numbered(parent, 3, 7)
 	for n := range records {
 		records[n].Position = runnel.Position{Sequence: "1003", Sub: int64(n)}
@@ -236,7 +267,7 @@ func TestCommitBySize(t *testing.T) {
 		}
 		ends = append(ends, link.End.String())
 	}
-	if want := []string{"1000", "1001", "1002", "1003/3", "1008"}; !slices.Equal(ends, want) {
+	if want := []string{"1002", "1008"}; !slices.Equal(ends, want) {
 		t.Errorf("links end at %v, want %v", ends, want)
 	}
 }

@@ -143,19 +143,20 @@ func (c chain) find(ctx context.Context, checkpoint runnel.Position, token strin
 	return c.walk(ctx, from)
 }
 
-// ends returns what the first link of a child says of this chain, that of a parent.
-func (c chain) ends(ctx context.Context) (Parent, error) {
+// ends returns what the first link of a child says of this chain, that of a parent, and the
+// state that it ended with.
+func (c chain) ends(ctx context.Context) (Parent, []byte, error) {
 	at, err := c.walk(ctx, tip{})
 	switch {
 	case err != nil:
-		return Parent{}, err
+		return Parent{}, nil, err
 	case at.last == nil:
-		return Parent{ShardID: c.shard, None: true}, nil
+		return Parent{ShardID: c.shard, None: true}, nil, nil
 	case at.end != runnel.End:
-		return Parent{}, fmt.Errorf("%w: %s ends at %s; archive that shard to its end first",
+		return Parent{}, nil, fmt.Errorf("%w: %s ends at %s; archive that shard to its end first",
 			ErrParentOpen, c.shard, at.end)
 	}
-	return Parent{ShardID: c.shard, Link: at.last.Previous}, nil
+	return Parent{ShardID: c.shard, Link: at.last.Previous}, at.last.State, nil
 }
 
 // ErrParentOpen is returned by Open for a shard whose parent has a chain without an end: the

@@ -63,6 +63,7 @@ func (w *writer) link(end runnel.Position) *Link {
 		// twice with different records, and its first attempt may have been late.
 		Writer: w.cfg.WriterID, Nonce: rand.Text(),
 		FirstArrival: w.first, LastArrival: w.newest,
+		State: w.state,
 	}
 	if w.tip.last == nil {
 		link.Parents = w.parents
@@ -83,8 +84,9 @@ func (w *writer) seal(link *Link) ([]byte, error) {
 		packed = w.packed.Bytes()
 	}
 	link.CRC = w.crc
-	const room = 1 << 10 // a link's usual size and more
-	object, err := appendLink(make([]byte, 0, room+len(packed)), link)
+	const usual = 1 << 10 // a link without a state has less
+	room := usual + 2*len(link.State) + len(packed)
+	object, err := appendLink(make([]byte, 0, room), link)
 	if err != nil {
 		return nil, err
 	}

@@ -15,11 +15,13 @@ type Config struct {
 	// Store holds the archive's objects, in the place of a folder. Default: the folder Dir.
 	Store Store
 	// Every is the age, counted from its first record, at which a link is committed at the
-	// latest, given that Write is called by then. Default 5s; at least 1ms.
+	// latest, given that Write is called by then. Progress that has no record, since the reader
+	// has dropped them all, is committed at twelve times that age. Default 5s; at least 1ms.
 	Every time.Duration
 	// Size is how much a link holds before it is committed, in bytes before compression; a
-	// link is above it by one Kinesis record at most. It bounds a shard's memory, which holds
-	// the compressed form. Default 64 MiB; at least 1 byte, at most 1 GiB.
+	// link is above it by one batch at most, since it ends where a Write's batch has ended. It
+	// bounds a shard's memory, which holds the compressed form. Default 64 MiB; at least 1 byte,
+	// at most 1 GiB.
 	Size int64
 	// WriterID names the writer in its links, for people. Default: random.
 	WriterID string

@@ -14,8 +14,26 @@
 // cannot make two heads. The last link of a closed shard ends at runnel.End.
 //
 // An object is gzip. Its first member is empty and carries the Link as JSON in the header's
-// extra field; the second holds the records, one JSON object a line (AppendRecord). So zcat
-// shows the records and nothing else.
+// extra field; a link beyond 64 KiB goes on in further empty members. The last member holds the
+// records, one JSON object a line (AppendRecord); a link without records has none. So zcat shows
+// the records and nothing else.
+//
+// The header is what the link says of itself:
+//
+//	format, version, form        runnel.archive, 1 or 2, object
+//	stream, created, shardId     where it belongs
+//	previous, end                the positions that it goes on after and reaches
+//	count, bytes, crc32c         of the records' lines
+//	writer, nonce                who committed, and which attempt
+//	firstArrival, lastArrival    of the records; not in a link without
+//	parents                      in a shard's first link: where its parents ended
+//	gap                          what was trimmed before it could be read
+//	state                        version 2: what the reader knew at the end, in base64
+//
+// The state is the reader's own (sink.Batch): by it the next reader, or a writer that lost a
+// race, knows the doubles of what stands here and drops them. It is in the commit since nothing
+// beside it can be of the same position. A link without one is written as version 1, which older
+// programs read.
 //
 // # Why each record stands exactly once
 //
@@ -23,7 +41,7 @@
 // same tip want the same name, so one of them wins and the other one learns it: it reads what
 // stands there, walks on to the tip, discards what it holds and reads on from the adopted end
 // (*sink.MovedError). That one's records are then either in the links that it adopted, or not
-// yet read by anyone. A writer whose answer was lost finds its own nonce in the object, and
+// yet read by anyone; what the reader knew at that end comes with it. A writer whose answer was lost finds its own nonce in the object, and
 // knows that it had won. How batches are cut, what the clocks say and how many workers believe
 // that they hold the shard do not matter.
 //

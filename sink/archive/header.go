@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -16,19 +15,20 @@ import (
 // The link stands in the extra field of an empty gzip member's header, in two subfields
 // (RFC 1952, 2.3.1.1): "rl" holds the link's JSON, "rc" the CRC-32C of that, since gzip does
 // not check its extra field. A member's extra field ends at 65,535 bytes; a link that is
-// longer goes on in further empty members: one with a full "rl" is followed by another.
+// longer, as one with a large state is, goes on in further empty members: one with a full "rl"
+// is followed by another.
 const (
 	maxExtra     = 1<<16 - 1
 	checkSize    = 4 + 4 // the "rc" subfield: two letters, length, CRC-32C
 	maxChunk     = maxExtra - 4 - checkSize
-	maxLinkBytes = 16 << 20 // a bound for readers; a link has some hundred bytes
+	maxLinkBytes = 16 << 20 // a bound for readers: MaxState in base64, and room for the rest
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // appendLink appends the gzip members that carry the link.
 func appendLink(dst []byte, link *Link) ([]byte, error) {
-	text, err := json.Marshal(link)
+	text, err := link.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}

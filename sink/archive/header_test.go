@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -38,7 +39,16 @@ func TestLinkRoundTrip(t *testing.T) {
 	exact := someLink()
 	text, _ := json.Marshal(exact)
 	exact.Writer += strings.Repeat("w", maxChunk-len(text))
-	for _, link := range []*Link{plain, someLink(), long, exact} {
+	state, large := someLink(), someLink()
+	state.State = []byte("what the reader knew")
+	large.State = make([]byte, 6<<20) // as large as a filter's gets
+	random := rand.New(rand.NewPCG(6, 20))
+	for i := range large.State {
+		large.State[i] = byte(random.Uint32())
+	}
+	most := &Link{Stream: someLink().Stream, ShardID: "s", End: runnel.End}
+	most.State = make([]byte, MaxState)
+	for _, link := range []*Link{plain, someLink(), long, exact, state, large, most} {
 		object, err := appendLink(nil, link)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +59,7 @@ func TestLinkRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(got, link) {
-			t.Errorf("got  %+v\nwant %+v", got, link)
+			t.Errorf("got  %.900s\nwant %.900s", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", link))
 		}
 		records, err := reader.records()
 		if err != nil {
@@ -72,6 +82,7 @@ func TestLinkRoundTrip(t *testing.T) {
 // TestLinkDamage flips every bit and cuts at every byte: it is never read as another link.
 func TestLinkDamage(t *testing.T) {
 	link := someLink()
+	link.State = []byte("known")
 	object, err := appendLink(nil, link)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +113,10 @@ func TestLinkRefuses(t *testing.T) {
 	}
 	for _, change := range [][2]string{
 		{`"format":"runnel.archive"`, `"format":"other"`},
-		{`"version":1`, `"version":2`},
+		{`"version":1`, `"version":3`},
+		{`"gap":{`, `"state":"AAEC","gap":{`}, // version 1 has none
+		{`"version":1`, `"version":2,"state":"A"`},
+		{`"version":1`, `"version":2,"state":7`},
 		{`"version":1`, `"version":0`},
 		{`"form":"object"`, `"form":"manifest"`},
 		{`"previous":"001-0-0000000000"`, `"previous":"056-49590338271490256608559692538361571095921575989136588898-0000000003"`},
@@ -140,6 +154,39 @@ func TestLinkRefuses(t *testing.T) {
 	}
 }
 
+// TestLinkVersion shows that a link without a state is one that older programs read.
+func TestLinkVersion(t *testing.T) {
+	for _, c := range []struct {
+		state []byte
+		want  string
+	}{{nil, `"version":1,`}, {[]byte{}, `"version":1,`}, {[]byte{0}, `"version":2,`}} {
+		link := someLink()
+		link.State = c.state
+		if text := mustJSON(t, link); !strings.Contains(text, c.want) {
+			t.Errorf("with the state %v: %s", c.state, text)
+		}
+	}
+	// Version 2 is read without a state as well.
+	link, text := new(Link), strings.Replace(mustJSON(t, someLink()), `"version":1`, `"version":2`, 1)
+	if err := link.UnmarshalJSON([]byte(text)); err != nil || !reflect.DeepEqual(link, someLink()) {
+		t.Errorf("%s: %+v, %v", text, link, err)
+	}
+}
+
+// TestStateLimit shows that no object makes a reader keep more than MaxState.
+func TestStateLimit(t *testing.T) {
+	link := someLink()
+	link.State = make([]byte, MaxState+1)
+	object, err := appendLink(nil, link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = newMember(bytes.NewReader(object)).readLink()
+	if !errors.Is(err, ErrLink) || !strings.Contains(err.Error(), "8388609 bytes") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // FuzzReadLink checks that no object is a panic, and that what is read writes and reads the same.
 func FuzzReadLink(f *testing.F) {
 	object, err := appendLink(nil, someLink())
@@ -149,6 +196,16 @@ func FuzzReadLink(f *testing.F) {
 	f.Add(object)
 	text, _ := json.Marshal(someLink())
 	f.Add(appendHeaders(nil, text[:40]))
+	f.Add(text)
+	known := someLink()
+	known.State = []byte{1, 0, 0, 0xff}
+	object, err = appendLink(nil, known)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(object)
+	text, _ = json.Marshal(known)
+	f.Add(text)
 	f.Fuzz(func(t *testing.T, object []byte) {
 		check := func(reader *member) {
 			link, err := reader.readLink()

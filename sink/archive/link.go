@@ -28,7 +28,13 @@ type Link struct {
 	Parents []Parent
 	// Gap is set if records between Previous and the first one were lost before they were read.
 	Gap *Gap
+	// State is what the reader knew at End, as sink.Batch.State gave it: at most MaxState bytes.
+	// A link without records may carry one: what stood between was dropped by the reader.
+	State []byte
 }
+
+// MaxState is the most that a link keeps of a reader's state, in bytes: 8 MiB.
+const MaxState = 8 << 20
 
 // Stream is a stream of the archive. A stream that was deleted and created again is another.
 type Stream struct {
@@ -61,12 +67,17 @@ type Gap struct {
 // place, or written by something else.
 var ErrLink = errors.New("not a link of this chain")
 
+// ErrState is returned by Writer.Write for a state of more than MaxState bytes.
+var ErrState = errors.New("the reader's state is too large for a link")
+
 // What the format fields of a link say. A link of a higher version is refused: it may hold
-// what this version would have to respect.
+// what this version would have to respect. So a link is written in the lowest version that
+// says all of it: whoever drops no doubles keeps an archive that older programs read.
 const (
-	linkFormat  = "runnel.archive"
-	linkVersion = 1
-	linkForm    = "object" // link and records in one object
+	linkFormat   = "runnel.archive"
+	plainVersion = 1        // without State
+	stateVersion = 2        // with State: who ignored it would deliver doubles
+	linkForm     = "object" // link and records in one object
 )
 
 // maxLinkSize bounds what a link may say of its records' bytes; Config.Size is far below it.
@@ -92,6 +103,7 @@ type linkJSON struct {
 	LastArrival  string         `json:"lastArrival,omitempty"`
 	Parents      []parentJSON   `json:"parents,omitempty"`
 	Gap          *gapJSON       `json:"gap,omitempty"`
+	State        []byte         `json:"state,omitempty"` // base64 (RFC 4648, padded); the last
 }
 
 type parentJSON struct {
@@ -110,12 +122,15 @@ const noParent = "none" // not a position's key
 // MarshalJSON writes the link as it stands in the object's header.
 func (l Link) MarshalJSON() ([]byte, error) {
 	wire := linkJSON{
-		Format: linkFormat, Version: linkVersion, Form: linkForm,
+		Format: linkFormat, Version: plainVersion, Form: linkForm,
 		Stream: l.Stream.Name, Created: l.Stream.Created.UnixMilli(), ShardID: l.ShardID,
 		Previous: l.Previous.Key(), End: l.End.Key(),
 		Count: l.Count, Bytes: l.Bytes, CRC: fmt.Sprintf("%08x", l.CRC),
 		Writer: l.Writer, Nonce: l.Nonce,
 		FirstArrival: formatTime(l.FirstArrival), LastArrival: formatTime(l.LastArrival),
+	}
+	if len(l.State) > 0 {
+		wire.Version, wire.State = stateVersion, l.State
 	}
 	for _, parent := range l.Parents {
 		link := noParent
@@ -170,6 +185,9 @@ func (l *Link) UnmarshalJSON(text []byte) error {
 	if wire.Gap != nil {
 		read.Gap = &Gap{parse(wire.Gap.After), parse(wire.Gap.Before), wire.Gap.Reason}
 	}
+	if len(wire.State) > 0 {
+		read.State = wire.State
+	}
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("%w: %w", ErrLink, err)
 	}
@@ -185,12 +203,16 @@ func (w *linkJSON) check() error {
 	switch {
 	case w.Format != linkFormat:
 		return fmt.Errorf("%w: its format is %q, want %q", ErrLink, w.Format, linkFormat)
-	case w.Version > linkVersion || w.Form != linkForm:
+	case w.Version > stateVersion || w.Form != linkForm:
 		return fmt.Errorf("%w: it is of form %q, version %d, and this runnel knows %q up to %d: "+
-			"use a newer runnel", ErrLink, w.Form, w.Version, linkForm, linkVersion)
+			"use a newer runnel", ErrLink, w.Form, w.Version, linkForm, stateVersion)
 	case w.Version < 1 || w.Count < 0 || w.Bytes < 0 || w.Bytes > maxLinkSize:
 		return fmt.Errorf("%w: version %d, count %d, bytes %d", ErrLink,
 			w.Version, w.Count, w.Bytes)
+	case len(w.State) > MaxState:
+		return fmt.Errorf("%w: a state of %d bytes: at most %d", ErrLink, len(w.State), MaxState)
+	case w.Version < stateVersion && len(w.State) > 0:
+		return fmt.Errorf("%w: version %d has no state, and it has one", ErrLink, w.Version)
 	}
 	return nil
 }

@@ -18,14 +18,17 @@ import (
 // writer is a sink.Writer: the tip that it knows, and the records behind it, compressed as
 // they come.
 type writer struct {
-	cfg     Config
-	chain   chain
-	parents []Parent // for the first link
-	tip     tip
-	broken  error // what ended the writer's life
+	cfg       Config
+	chain     chain
+	parents   []Parent // for the first link
+	inherited [][]byte // the parents' states, until there is a first link
+	tip       tip
+	broken    error // what ended the writer's life
 
 	// What is written and not committed.
 	through runnel.Position
+	state   []byte    // the reader's, at through
+	moved   time.Time // when through was first ahead of the tip
 	count   int64
 	size    int64 // of the lines
 	crc     uint32
@@ -47,38 +50,46 @@ var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 var errClosed = errors.New("the writer is closed")
 
+// emptyAge is how many times Config.Every progress without a record waits. Nothing is lost
+// while it waits: whoever goes on from the tip reads the same records again and drops them
+// again, as long as the stream keeps them. But each link is an object for ever, and a shard that
+// brings nothing but doubles, or other programs' records, must not make one every few seconds.
+const emptyAge = 12
+
 // Committed implements sink.Writer.
 func (w *writer) Committed() sink.Committed {
-	return sink.Committed{End: w.tip.end, Token: w.chain.token(w.tip)}
+	c := sink.Committed{End: w.tip.end, Token: w.chain.token(w.tip)}
+	if w.tip.last == nil {
+		c.Parents = w.inherited
+	} else {
+		c.State = w.tip.last.State
+	}
+	return c
 }
 
 // Write implements sink.Writer. A link is committed when it has Config.Size, or when its first
-// record has been held for Config.Every; it ends between two Kinesis records, never inside an
-// aggregated one. Without records nothing is committed. A record that is not after the one
-// before it is sink.ErrOrder.
+// record has been held for Config.Every; without a record, when the first progress has been
+// held for twelve times that. It ends with the batch: what the reader knew inside of it is not
+// known. A record that is not after the one before it is sink.ErrOrder, a state above MaxState
+// ErrState.
 func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
-	records, through := batch.Records, batch.Through
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("write", w.broken)
 	}
-	if err := w.check(records, through); err != nil {
+	if err := w.check(batch.Records, batch.Through); err != nil {
 		return sink.Committed{}, w.fail("write", err)
 	}
-	for i := range records {
-		record := &records[i]
-		if w.size >= w.cfg.Size && record.Position.Sequence != w.through.Sequence {
-			if err := w.commit(ctx, w.through); err != nil {
-				return sink.Committed{}, err
-			}
-		}
-		if err := w.add(record); err != nil {
+	if n := len(batch.State); n > MaxState {
+		return sink.Committed{}, w.fail("write",
+			fmt.Errorf("%w: %d bytes, at most %d", ErrState, n, MaxState))
+	}
+	for i := range batch.Records {
+		if err := w.add(&batch.Records[i]); err != nil {
 			return sink.Committed{}, w.fail("compress", err)
 		}
 	}
-	if w.through.Less(through) {
-		w.through = through
-	}
-	if w.size >= w.cfg.Size || w.count > 0 && w.cfg.Now().Sub(w.since) >= w.cfg.Every {
+	w.through, w.state = batch.Through, batch.State
+	if w.due() {
 		if err := w.commit(ctx, w.through); err != nil {
 			return sink.Committed{}, err
 		}
@@ -86,12 +97,29 @@ func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, e
 	return w.Committed(), nil
 }
 
-// Flush implements sink.Writer. Without records nothing is committed.
+// progress reports whether there is anything to commit. An idle shard has none: where the
+// position stands still there is no place for a link.
+func (w *writer) progress() bool { return w.tip.end.Less(w.through) }
+
+// due reports whether a link is to be committed now.
+func (w *writer) due() bool {
+	if !w.progress() {
+		return false
+	}
+	now := w.cfg.Now()
+	if w.moved.IsZero() {
+		w.moved = now
+	}
+	return w.size >= w.cfg.Size || w.count > 0 && now.Sub(w.since) >= w.cfg.Every ||
+		now.Sub(w.moved)/emptyAge >= w.cfg.Every
+}
+
+// Flush implements sink.Writer. Progress without a record is committed, too.
 func (w *writer) Flush(ctx context.Context) (sink.Committed, error) {
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("flush", w.broken)
 	}
-	if w.count > 0 {
+	if w.progress() {
 		if err := w.commit(ctx, w.through); err != nil {
 			return sink.Committed{}, err
 		}
@@ -99,8 +127,8 @@ func (w *writer) Flush(ctx context.Context) (sink.Committed, error) {
 	return w.Committed(), nil
 }
 
-// End implements sink.Writer. The last link holds what was written and ends at runnel.End; a
-// shard without a record has that one link.
+// End implements sink.Writer. The last link holds what was written and ends at runnel.End, with
+// the last batch's state; a shard without a record has that one link.
 func (w *writer) End(ctx context.Context) (sink.Committed, error) {
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("end", w.broken)
@@ -138,8 +166,8 @@ func (w *writer) check(records []runnel.Record, through runnel.Position) error {
 		previous = record.Position
 	}
 	switch {
-	case len(records) > 0 && through.Less(previous):
-		return fmt.Errorf("%w: through %s, but a record at %s", sink.ErrOrder, through, previous)
+	case through.Less(previous):
+		return fmt.Errorf("%w: through %s, but at %s before", sink.ErrOrder, through, previous)
 	case w.through.Less(through) && !isRecordPosition(through):
 		return fmt.Errorf("%w: through %q", runnel.ErrPosition, through.String())
 	}
@@ -156,7 +184,7 @@ func (w *writer) add(record *runnel.Record) error {
 	w.lines = append(w.lines, '\n')
 	w.size += int64(len(w.lines) - before)
 	w.count++
-	w.through, w.newest = record.Position, record.ArrivalTime
+	w.newest = record.ArrivalTime
 	if len(w.lines) >= flushLines {
 		return w.compress()
 	}
@@ -195,7 +223,11 @@ func (w *writer) discard() {
 	if w.lines = w.lines[:0]; cap(w.lines) > keepPacked {
 		w.lines = nil
 	}
-	w.through = w.tip.end
+	w.through, w.state = w.tip.end, nil
+	if w.tip.last != nil {
+		w.state, w.parents, w.inherited = w.tip.last.State, nil, nil
+	}
+	w.moved = time.Time{}
 	w.count, w.size, w.crc = 0, 0, 0
 	w.first, w.newest, w.since = time.Time{}, time.Time{}, time.Time{}
 }

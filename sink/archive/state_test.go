@@ -1,0 +1,184 @@
+package archive_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink"
+	"github.com/runnel-stream/runnel/sink/archive"
+)
+
+// writeState writes records lo up to hi, through the position of number through.
+func (p *place) writeState(w sink.Writer, id runnel.ShardID, lo, hi, through int, state string) {
+	p.Helper()
+	_, err := w.Write(p.Context(), sink.Batch{
+		Records: numbered(id, lo, hi), Through: at(through), State: []byte(state),
+	})
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *place) wantState(w sink.Writer, end runnel.Position, state string) {
+	p.Helper()
+	if c := w.Committed(); c.End != end || string(c.State) != state || c.Parents != nil {
+		p.Fatalf("committed %+v, want %q up to %s", c, state, end)
+	}
+}
+
+// links returns what each link of the shard says.
+func (p *place) links(id runnel.ShardID) (links []string) {
+	p.Helper()
+	chain := archive.Chain{Stream: archive.Stream{Name: "orders", Created: created}, ShardID: id}
+	for link, err := range archive.NewReader(p.store).Links(p.Context(), chain) {
+		if err != nil {
+			p.Fatal(err)
+		}
+		links = append(links, fmt.Sprintf("%s %d %s", link.End, link.Count, link.State))
+	}
+	return links
+}
+
+func TestState(t *testing.T) {
+	p := inMemory(t)
+	w, late := p.open(archive.Config{}, shardOf(parent)), p.open(archive.Config{}, shardOf(parent))
+	p.writeState(w, parent, 0, 2, 1, "a")
+	p.writeState(w, parent, 2, 3, 2, "b")
+	if c := w.Committed(); c.State != nil {
+		t.Fatalf("a state that no commit has: %q", c.State)
+	}
+	p.flush(w)
+	p.wantState(w, at(2), "b")
+	p.wantState(p.open(archive.Config{}, shardOf(parent)), at(2), "b")
+
+	// Nothing but doubles: their position and the state are progress.
+	p.writeState(w, parent, 0, 0, 5, "c")
+	p.wantState(w, at(2), "b")
+	p.flush(w)
+	p.wantState(w, at(5), "c")
+	p.writeState(w, parent, 6, 7, 8, "d")
+	p.flush(w)
+
+	// Who comes too late adopts the position and the state that stands there.
+	p.writeState(late, parent, 0, 1, 0, "of another")
+	_, err := late.Flush(t.Context())
+	moved := new(sink.MovedError)
+	if !errors.As(err, &moved) || !moved.To.Equal(w.Committed()) {
+		t.Fatalf("got %v, want %v", err, w.Committed())
+	}
+	p.wantState(late, at(8), "d")
+	p.end(late) // and ends with it, if it has no other
+	p.wantState(late, runnel.End, "d")
+
+	if got, want := p.links(parent), []string{
+		"1002 3 b", "1005 0 c", "1008 1 d", "end 0 d",
+	}; !slices.Equal(got, want) {
+		t.Errorf("links %q, want %q", got, want)
+	}
+	report := p.verify(p.source(sourceLines(0, 1, 2, 6)))
+	p.wantCounts(report, map[string]int64{})
+	if !report.OK() || report.Links != 4 || report.Records != 4 {
+		t.Errorf("%+v", report)
+	}
+	var read []runnel.Record
+	stream := archive.Stream{Name: "orders", Created: created}
+	for record, err := range archive.NewReader(p.store).All(t.Context(), stream) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		read = append(read, record)
+	}
+	if want := append(numbered(parent, 0, 3), numbered(parent, 6, 7)...); !slices.EqualFunc(read, want, equal) {
+		t.Errorf("read %v", read)
+	}
+}
+
+// TestParentStates shows what the reader of a child begins with: for each parent, what its
+// chain ended with.
+func TestParentStates(t *testing.T) {
+	p := inMemory(t)
+	const other, none, heir runnel.ShardID = "shardId-000000000002", "shardId-000000000003", "shardId-000000000004"
+	for id, state := range map[runnel.ShardID]string{parent: "of parent", other: "of other"} {
+		w := p.open(archive.Config{}, shardOf(id))
+		p.writeState(w, id, 0, 3, 2, "not yet "+state)
+		p.flush(w)
+		p.writeState(w, id, 3, 4, 3, state)
+		p.end(w)
+	}
+	wantParents := func(w sink.Writer, want ...[]byte) {
+		t.Helper()
+		c := w.Committed()
+		if c.End != runnel.Start || c.State != nil || !slices.EqualFunc(c.Parents, want, bytes.Equal) {
+			t.Fatalf("committed %+v, want the parents' states %q", c, want)
+		}
+	}
+	wantParents(p.open(archive.Config{}, shardOf(child, parent, other)), []byte("of parent"), []byte("of other"))
+	wantParents(p.open(archive.Config{}, shardOf(child, other, parent)), []byte("of other"), []byte("of parent"))
+	w := p.open(archive.Config{}, shardOf(child, none, parent))
+	late := p.open(archive.Config{}, shardOf(child, none, parent))
+	wantParents(w, nil, []byte("of parent"))
+
+	// A shard without a record hands on what the reader has made of them.
+	if _, err := w.Write(t.Context(), sink.Batch{State: []byte("union")}); err != nil {
+		t.Fatal(err)
+	}
+	p.flush(w)
+	wantParents(w, nil, []byte("of parent")) // no position, no commit
+	p.end(w)
+	p.wantState(w, runnel.End, "union")
+	_, err := late.End(t.Context())
+	if moved := new(sink.MovedError); !errors.As(err, &moved) {
+		t.Fatalf("got %v", err)
+	}
+	p.wantState(late, runnel.End, "union")
+	wantParents(p.open(archive.Config{}, shardOf(heir, child)), []byte("union"))
+	if got := p.links(child); !slices.Equal(got, []string{"end 0 union"}) {
+		t.Errorf("links %q", got)
+	}
+}
+
+func TestStateSize(t *testing.T) {
+	p := inMemory(t)
+	large := bytes.Repeat([]byte("state"), archive.MaxState/5+1)
+	w := p.open(archive.Config{}, shardOf(parent))
+	write := func(n, size int) error {
+		_, err := w.Write(t.Context(), sink.Batch{
+			Records: numbered(parent, n, n+1), Through: at(n), State: large[:size],
+		})
+		return err
+	}
+	if err := write(0, 6<<20); err != nil {
+		t.Fatal(err)
+	}
+	p.flush(w)
+	p.wantState(p.open(archive.Config{}, shardOf(parent)), at(0), string(large[:6<<20]))
+	if err := write(1, archive.MaxState); err != nil {
+		t.Fatal(err)
+	}
+	p.flush(w)
+	if err := write(2, archive.MaxState+1); !errors.Is(err, archive.ErrState) {
+		t.Errorf("got %v, want ErrState", err)
+	}
+	if _, err := w.Flush(t.Context()); err == nil {
+		t.Error("the writer is usable after an error")
+	}
+	p.wantState(p.open(archive.Config{}, shardOf(parent)), at(1), string(large[:archive.MaxState]))
+	if report := p.verify(archive.VerifyOptions{}); !report.OK() || report.Records != 2 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// TestThroughBack shows that a batch cannot end before what was written.
+func TestThroughBack(t *testing.T) {
+	p := inMemory(t)
+	w := p.open(archive.Config{}, shardOf(parent))
+	p.writeState(w, parent, 0, 2, 3, "a")
+	_, err := w.Write(t.Context(), sink.Batch{Through: at(2), State: []byte("b")})
+	if !errors.Is(err, sink.ErrOrder) {
+		t.Errorf("got %v, want ErrOrder", err)
+	}
+}
