@@ -40,10 +40,10 @@
 // A commit creates the next link only if no object has its name. Two writers that know the
 // same tip want the same name, so one of them wins and the other one learns it: it reads what
 // stands there, walks on to the tip, discards what it holds and reads on from the adopted end
-// (*sink.MovedError). That one's records are then either in the links that it adopted, or not
-// yet read by anyone; what the reader knew at that end comes with it. A writer whose answer was lost finds its own nonce in the object, and
-// knows that it had won. How batches are cut, what the clocks say and how many workers believe
-// that they hold the shard do not matter.
+// (*sink.MovedError), knowing what the winner's reader knew there. That one's records are then
+// either in the links that it adopted, or not yet read by anyone. A writer whose answer was lost
+// finds its own nonce in the object, and knows that it had won. How batches are cut, what the
+// clocks say and how many workers believe that they hold the shard do not matter.
 //
 // The naive way, naming an object after the records in it, fails as soon as two workers cut
 // their batches differently: the names differ, both stand, and the overlap stands twice.

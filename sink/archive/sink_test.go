@@ -55,9 +55,13 @@ func TestSimulation(t *testing.T) {
 		total.Lost += stats.Lost
 		total.Crashes += stats.Crashes
 		total.Tolerated += stats.Tolerated
+		total.Doubles += stats.Doubles
+		total.Empty += stats.Empty
+		total.Inherited += stats.Inherited
 	}
 	t.Logf("soak: %d seeds, %d crashes; %+v", seeds, total.Crashes, total)
-	if total.Moved == 0 || total.Crashes == 0 || total.Tolerated == 0 {
+	if total.Moved == 0 || total.Crashes == 0 || total.Tolerated == 0 || total.Doubles == 0 ||
+		total.Empty == 0 || total.Inherited == 0 {
 		t.Error("the simulation has not met what it is for")
 	}
 }

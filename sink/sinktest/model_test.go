@@ -16,13 +16,14 @@ import (
 // model is a sink in memory: the chain of links without a file or a format. Its flaws are
 // mistakes that sinks have made; the suite must find each one.
 type model struct {
-	mu    sync.Mutex
-	links map[string]*link
-	flaw  flaw
-	nonce int
-	puts  int
-	late  []func() // puts whose caller has gone, still under way
-	calm  bool     // no put is late
+	mu     sync.Mutex
+	links  map[string]*link
+	beside map[string][]byte // what stateBeside keeps
+	flaw   flaw
+	nonce  int
+	puts   int
+	late   []func() // puts whose caller has gone, still under way
+	calm   bool     // no put is late
 }
 
 type flaw string
@@ -37,12 +38,23 @@ const (
 	keepOnMove      flaw = "what was written is kept after another's commit"
 	endAtLast       flaw = "a link claims more than it holds"
 	forget          flaw = "a crash loses the last link"
+
+	stateBeside    flaw = "the newest state is kept beside the links"
+	stateOfNewest  flaw = "an older batch is committed with the newest one's state"
+	stateOfFirst   flaw = "a link has the state of its first batch"
+	stateKept      flaw = "the state is not adopted with another's commit"
+	stateEnds      flaw = "the last link has no state"
+	parentsSwapped flaw = "the parents' states are in another order"
+	parentsOpen    flaw = "a parent's state is that of its first link"
+	cutInBatch     flaw = "a commit ends inside of a batch"
+	recordsOnly    flaw = "progress without a record is not committed"
 )
 
 type link struct {
 	shard           runnel.ShardID
 	previous, end   runnel.Position
 	records         []runnel.Record
+	state           []byte
 	writer, attempt int
 }
 
@@ -57,25 +69,45 @@ func (m *model) name(stream string, l *link) string {
 	return stream + "/" + string(l.shard) + "/" + at.Key()
 }
 
-// walk returns the end of the chain; by a listing, where names do not lead from one to another.
-func (m *model) walk(shard sink.Shard) runnel.Position {
-	at := runnel.Start
+// walk returns the end of the chain, and its state; by a listing, where names do not lead from
+// one to another.
+func (m *model) walk(shard sink.Shard) (at runnel.Position, state []byte) {
 	if m.flaw == keyByFirst || m.flaw == keyByEnd {
 		for name, l := range m.links {
 			if name == m.name(shard.Stream, l) && l.shard == shard.ID && at.Less(l.end) {
-				at = l.end
+				at, state = l.end, l.state
 			}
 		}
-		return at
+		return at, state
 	}
 	for at != runnel.End {
 		l := m.links[m.name(shard.Stream, &link{shard: shard.ID, previous: at})]
 		if l == nil || !at.Less(l.end) {
 			break
 		}
-		at = l.end
+		at, state = l.end, l.state
 	}
-	return at
+	return at, state
+}
+
+// inherited returns the states that the parents' chains ended with.
+func (m *model) inherited(shard sink.Shard) (states [][]byte) {
+	for _, id := range shard.Parents {
+		parent := sink.Shard{Stream: shard.Stream, ID: id}
+		at, state := m.walk(parent)
+		if at != runnel.End {
+			state = nil
+		}
+		first := m.links[m.name(shard.Stream, &link{shard: id})]
+		if m.flaw == parentsOpen && first != nil {
+			state = first.state
+		}
+		states = append(states, state)
+	}
+	if m.flaw == parentsSwapped {
+		slices.Reverse(states)
+	}
+	return states
 }
 
 func (m *model) NewSink() (sink.Sink, error) {
@@ -170,57 +202,112 @@ func (m *modelSink) Open(ctx context.Context, shard sink.Shard) (sink.Writer, er
 	if shard.Checkpoint != runnel.End && !shard.Checkpoint.Sequence.IsNumber() {
 		shard.Checkpoint = runnel.Start
 	}
-	at := m.walk(shard)
+	at, state := m.walk(shard)
 	if m.flaw == trustCheckpoint {
 		at = shard.Checkpoint
 	}
-	return &modelWriter{modelSink: m, shard: shard, tip: at, through: at}, nil
+	if beside, some := m.beside[m.key(shard)]; some && m.flaw == stateBeside {
+		state = beside
+	}
+	w := &modelWriter{modelSink: m, shard: shard}
+	w.adopt(at, state)
+	if at == runnel.Start {
+		w.parents = m.inherited(shard)
+	}
+	return w, nil
 }
+
+func (m *model) key(shard sink.Shard) string { return shard.Stream + "/" + string(shard.ID) }
 
 type modelWriter struct {
 	*modelSink
-	shard        sink.Shard
-	tip, through runnel.Position
-	records      []runnel.Record
-	closed       bool
+	shard   sink.Shard
+	tip     sink.Committed
+	parents [][]byte
+	closed  bool
+
+	through runnel.Position
+	state   []byte
+	records []runnel.Record
+	batches int
 }
 
-func (w *modelWriter) Committed() sink.Committed { return sink.Committed{End: w.tip} }
+func (w *modelWriter) adopt(end runnel.Position, state []byte) {
+	w.tip = sink.Committed{End: end, State: state}
+	w.through, w.state, w.batches = end, state, 0
+}
+
+func (w *modelWriter) Committed() sink.Committed {
+	c := w.tip
+	if c.End == runnel.Start {
+		c.Parents = w.parents
+	}
+	return c
+}
 
 func (w *modelWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
-	records, through := batch.Records, batch.Through
 	if w.closed {
 		return sink.Committed{}, errors.New("closed")
 	}
-	at := w.through
-	for _, record := range records {
-		if !at.Less(record.Position) || record.ShardID != w.shard.ID {
-			w.closed = true
-			return sink.Committed{}, sink.ErrOrder
-		}
-		at = record.Position
-	}
-	if through.Less(at) {
+	if !w.follows(batch) {
 		w.closed = true
 		return sink.Committed{}, sink.ErrOrder
 	}
-	w.through = through
-	w.records = append(w.records, records...)
-	if len(w.records) < 9 {
+	w.mu.Lock()
+	w.beside[w.key(w.shard)] = batch.State
+	w.mu.Unlock()
+	switch {
+	case w.flaw == stateOfNewest && len(w.records) > 5:
+		w.state = batch.State
+		if c, err := w.commit(ctx, w.through); err != nil {
+			return c, err
+		}
+	case w.flaw == cutInBatch && len(w.records)+len(batch.Records) > 9:
+		n := max(0, 9-len(w.records))
+		w.records = append(w.records, batch.Records[:n]...)
+		w.state = batch.State
+		if c, err := w.commit(ctx, w.records[len(w.records)-1].Position); err != nil {
+			return c, err
+		}
+		batch.Records = batch.Records[n:]
+	}
+	w.through = batch.Through
+	if w.flaw != stateOfFirst || w.batches == 0 {
+		w.state = batch.State
+	}
+	w.batches++
+	w.records = append(w.records, batch.Records...)
+	if len(w.records) < 9 && (w.batches < 12 || !w.progress()) {
 		return w.Committed(), nil
 	}
 	return w.commit(ctx, w.through)
 }
 
+func (w *modelWriter) follows(batch sink.Batch) bool {
+	at := w.through
+	for _, record := range batch.Records {
+		if !at.Less(record.Position) || record.ShardID != w.shard.ID {
+			return false
+		}
+		at = record.Position
+	}
+	return !batch.Through.Less(at)
+}
+
+// progress reports whether there is anything to commit.
+func (w *modelWriter) progress() bool {
+	return len(w.records) > 0 || w.tip.End.Less(w.through) && w.flaw != recordsOnly
+}
+
 func (w *modelWriter) Flush(ctx context.Context) (sink.Committed, error) {
-	if len(w.records) == 0 && !w.closed {
+	if !w.progress() && !w.closed {
 		return w.Committed(), nil
 	}
 	return w.commit(ctx, w.through)
 }
 
 func (w *modelWriter) End(ctx context.Context) (sink.Committed, error) {
-	if w.tip == runnel.End && !w.closed {
+	if w.tip.End == runnel.End && !w.closed {
 		return w.Committed(), nil
 	}
 	return w.commit(ctx, runnel.End)
@@ -242,11 +329,14 @@ func (w *modelWriter) commit(
 	}
 	w.nonce++
 	l := &link{
-		shard: w.shard.ID, previous: w.tip, end: end, writer: w.id, attempt: w.nonce,
-		records: slices.Clone(w.records),
+		shard: w.shard.ID, previous: w.tip.End, end: end, writer: w.id, attempt: w.nonce,
+		records: slices.Clone(w.records), state: w.state,
 	}
 	if w.flaw == endAtLast && len(l.records) > 4 {
 		l.records = l.records[:4]
+	}
+	if w.flaw == stateEnds && end == runnel.End {
+		l.state = nil
 	}
 	mine, err := w.put(w.shard.Stream, l)
 	if err != nil {
@@ -254,24 +344,32 @@ func (w *modelWriter) commit(
 		return sink.Committed{}, err
 	}
 	if mine {
-		w.tip, w.through, w.records = end, end, nil
+		w.adopt(end, l.state)
+		w.records = nil
 		return w.Committed(), nil
 	}
-	w.tip = w.walk(w.shard)
-	w.through = w.tip
+	at, state := w.walk(w.shard)
+	if w.flaw == stateKept {
+		state = w.state
+	}
+	w.adopt(at, state)
 	if w.flaw != keepOnMove {
 		w.records = nil
 	}
 	return sink.Committed{}, &sink.MovedError{To: w.Committed()}
 }
 
-func newModel(f flaw) *model { return &model{links: map[string]*link{}, flaw: f} }
+func newModel(f flaw) *model {
+	return &model{links: map[string]*link{}, beside: map[string][]byte{}, flaw: f}
+}
 
 // TestModel shows that a sink that does it right passes.
 func TestModel(t *testing.T) {
 	for seed := range uint64(300 * sinktest.Soak()) {
-		if err := simulate(seed, none); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
+		for _, blind := range []bool{false, true} {
+			if err := simulate(sinktest.Plan{Seed: seed, Blind: blind}, none); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	t.Logf("soak: %d seeds", 300*sinktest.Soak())
@@ -286,31 +384,43 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestFlaws shows that the simulation can fail: each mistake does damage that it finds.
+// TestFlaws shows that the simulation can fail: it finds each mistake.
 func TestFlaws(t *testing.T) {
-	const seeds = 200
 	for _, f := range []flaw{
 		keyByFirst, keyByEnd, overwrite, mineByWriter, trustCheckpoint,
 		keepOnMove, endAtLast, forget,
+		stateBeside, stateOfNewest, stateOfFirst, stateKept, stateEnds,
+		parentsSwapped, parentsOpen, cutInBatch, recordsOnly,
 	} {
-		t.Run(string(f), func(t *testing.T) {
-			for seed := range uint64(seeds) {
-				if err := simulate(seed, f); err != nil {
-					t.Logf("found after %d runs: %v", seed, err)
-					return
-				}
-			}
-			t.Errorf("the simulation has not found it in %d runs", seeds)
-		})
+		t.Run(string(f), func(t *testing.T) { wantFound(t, sinktest.Plan{}, f) })
 	}
 }
 
-func simulate(seed uint64, f flaw) error {
-	_, err := sinktest.Simulate(context.Background(), newModel(f), sinktest.Plan{
-		Seed: seed, Tolerate: func(err error) bool { return errors.Is(err, errTimeout) },
-	})
+// TestDamage shows why a state stands with its position: each mistake loses or doubles records.
+func TestDamage(t *testing.T) {
+	for _, f := range []flaw{
+		stateBeside, stateOfNewest, stateOfFirst, stateKept, stateEnds, parentsOpen, cutInBatch,
+	} {
+		t.Run(string(f), func(t *testing.T) { wantFound(t, sinktest.Plan{Blind: true}, f) })
+	}
+}
+
+func wantFound(t *testing.T, plan sinktest.Plan, f flaw) {
+	const seeds = 200
+	for plan.Seed = range uint64(seeds) {
+		if err := simulate(plan, f); err != nil {
+			t.Logf("found after %d runs: %.200v", plan.Seed, err)
+			return
+		}
+	}
+	t.Errorf("the simulation has not found it in %d runs", seeds)
+}
+
+func simulate(plan sinktest.Plan, f flaw) error {
+	plan.Tolerate = func(err error) bool { return errors.Is(err, errTimeout) }
+	_, err := sinktest.Simulate(context.Background(), newModel(f), plan)
 	if err != nil {
-		return fmt.Errorf("seed %d: %w", seed, err)
+		return fmt.Errorf("seed %d: %w", plan.Seed, err)
 	}
 	return nil
 }

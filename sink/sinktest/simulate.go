@@ -10,23 +10,30 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// Plan is a simulation: a stream whose shards split and merge, and writers that are all alive
-// on all of its shards all the time. Everything follows from the seed.
+// Plan is a simulation: a stream whose shards split and merge, whose producers send units twice,
+// and readers with writers that are all alive on all of its shards all the time. What a reader
+// knows of units comes from the sink alone. Everything follows from the seed.
 type Plan struct {
 	Seed    uint64
 	Writers int    // default 3
-	Records int    // of a shard, on average; default 25
+	Records int    // user records of a shard, on average and about; default 25
 	Stream  string // default "orders"
 	// Calm leaves out the faults: lost answers, stale checkpoints, cancelled calls, crashes.
 	Calm bool
+	// Blind leaves out the comparison of states, so that only what they do is found: records
+	// lost, doubled or out of order. It is for controls.
+	Blind bool
 	// Tolerate says which errors the target makes up; the shard is opened again after them.
 	// Others fail the simulation. Default: none.
 	Tolerate func(error) bool
 }
 
-// Stats counts what a simulation has met.
+// Stats counts what a simulation has met. Doubles are the units that readers have dropped,
+// Empty the commits without a record, the shard's end left out, Inherited the openings with a
+// state, a parent's or a commit's.
 type Stats struct {
 	Opens, Writes, Moved, Lost, Stale, Cancelled, Crashes, Tolerated int
+	Doubles, Empty, Inherited                                        int
 }
 
 func (s *Stats) add(other Stats) {
@@ -38,6 +45,9 @@ func (s *Stats) add(other Stats) {
 	s.Cancelled += other.Cancelled
 	s.Crashes += other.Crashes
 	s.Tolerated += other.Tolerated
+	s.Doubles += other.Doubles
+	s.Empty += other.Empty
+	s.Inherited += other.Inherited
 }
 
 // Simulate runs the plan on a target that has nothing of the plan's stream. An error says what
@@ -53,9 +63,15 @@ func Simulate(ctx context.Context, target Target, plan Plan) (Stats, error) {
 		plan: plan, target: target,
 		rng: rand.New(rand.NewPCG(plan.Seed, 0x51)),
 	}
+	tree, err := newTree(s.rng, plan.Stream, plan.Records, !plan.Calm)
+	if err != nil {
+		return s.stats, err
+	}
 	items := 0
-	for _, source := range newTree(s.rng, plan.Stream, plan.Records, !plan.Calm) {
-		s.shards = append(s.shards, &shardState{source: source})
+	for _, source := range tree {
+		s.shards = append(s.shards, &shardState{
+			source: source, blind: plan.Blind, ends: map[runnel.Position]bool{runnel.End: true},
+		})
 		items += len(source.items)
 	}
 	if err := s.restart(); err != nil {
@@ -90,19 +106,11 @@ type simulation struct {
 // shardState is a shard as the stream and the lease table know it.
 type shardState struct {
 	*source
-	rows  []sink.Committed // what the lease row has held
-	acked runnel.Position  // the furthest end that any writer has returned
+	blind bool                     // see Plan.Blind
+	ends  map[runnel.Position]bool // where a batch has ended, whoever wrote it
+	rows  []sink.Committed         // what the lease row has held
+	acked runnel.Position          // the furthest end that any writer has returned
 	ended bool
-}
-
-type worker struct {
-	sink    sink.Sink
-	writers []*writerState // of every shard; nil where it is not open
-}
-
-type writerState struct {
-	sink.Writer
-	next int // the item that is read next
 }
 
 // restart starts every worker anew.
@@ -189,110 +197,6 @@ func (s *simulation) open(parents []runnel.ShardID) bool {
 		}
 	}
 	return true
-}
-
-func (s *simulation) openWriter(
-	ctx context.Context, w *worker, shard *shardState,
-) (*writerState, error) {
-	s.stats.Opens++
-	opened := shard.shard
-	if len(shard.rows) > 0 {
-		row := shard.rows[len(shard.rows)-1]
-		token := row.Token
-		if s.chance(4) {
-			s.stats.Stale++
-			row = shard.rows[s.rng.IntN(len(shard.rows))]
-			token = row.Token
-			switch s.rng.IntN(4) {
-			case 0:
-				row, token = sink.Committed{}, ""
-			case 1:
-				token = shard.rows[s.rng.IntN(len(shard.rows))].Token
-			}
-		}
-		opened.Checkpoint, opened.Token = row.End, token
-	}
-	writer, err := w.sink.Open(ctx, opened)
-	if err != nil {
-		return nil, fmt.Errorf("open: %w", err)
-	}
-	if err := shard.found(writer.Committed().End); err != nil {
-		return nil, fmt.Errorf("open: %w", err)
-	}
-	return &writerState{Writer: writer, next: shard.from(writer.Committed().End)}, nil
-}
-
-// found checks what a writer has found in the sink: never less than what was returned to
-// anyone as committed.
-func (s *shardState) found(end runnel.Position) error {
-	if end.Less(s.acked) {
-		return fmt.Errorf("the sink's commit up to %s is gone: it ends at %s", s.acked, end)
-	}
-	s.ended = s.ended || end == runnel.End
-	return nil
-}
-
-// use has a writer write, flush or end, and what it answers may be lost.
-func (s *simulation) use(ctx context.Context, w *worker, n int) error {
-	s.stats.Writes++
-	shard, writer := s.shards[n], w.writers[n]
-	var committed sink.Committed
-	var err error
-	through := runnel.End
-	switch rest := len(shard.items) - writer.next; {
-	case s.rng.IntN(6) == 0:
-		through = runnel.End // any
-		committed, err = writer.Flush(ctx)
-	case rest == 0 && s.rng.IntN(3) == 0 && writer.Committed().End != runnel.End:
-		committed, err = writer.End(ctx)
-	default:
-		through = writer.Committed().End
-		if writer.next > 0 && through != runnel.End {
-			through = shard.items[writer.next-1].record.Position
-		}
-		hi := writer.next + min(s.rng.IntN(8), rest)
-		records := shard.batch(s.rng, writer.next, hi)
-		if hi > writer.next {
-			through = shard.items[hi-1].record.Position
-		}
-		writer.next = hi
-		committed, err = writer.Write(ctx, sink.Batch{Records: records, Through: through})
-	}
-	if s.chance(10) {
-		s.stats.Lost++
-		if s.rng.IntN(2) == 0 {
-			_ = writer.Close() // whatever the answer was, it was lost
-		}
-		w.writers[n] = nil
-		return nil
-	}
-	if moved := new(sink.MovedError); errors.As(err, &moved) {
-		s.stats.Moved++
-		if !moved.To.Equal(writer.Committed()) {
-			return fmt.Errorf("moved to %v, but the writer knows %v", moved.To, writer.Committed())
-		}
-		writer.next = shard.from(moved.To.End)
-		return shard.found(moved.To.End)
-	}
-	if err != nil {
-		return err
-	}
-	if through.Less(committed.End) {
-		return fmt.Errorf("committed up to %s, but written up to %s", committed.End, through)
-	}
-	s.acknowledge(shard, committed)
-	return nil
-}
-
-// acknowledge takes a committed end into the lease row, or not.
-func (s *simulation) acknowledge(shard *shardState, committed sink.Committed) {
-	if shard.acked.Less(committed.End) {
-		shard.acked = committed.End
-	}
-	shard.ended = shard.ended || committed.End == runnel.End
-	if !s.chance(5) {
-		shard.rows = append(shard.rows, committed)
-	}
 }
 
 // check compares what stands with what was there to be read.

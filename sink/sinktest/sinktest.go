@@ -1,14 +1,13 @@
 // Package sinktest is the conformance suite of sink.Sink: what every sink must hold, with
 // several writers alive on one shard, lost answers, stale and lost checkpoints, batches cut
-// anywhere, and crashes. Each record's effect stands exactly once, in order.
+// anywhere, and crashes. Each record's effect stands exactly once, in order, and what the reader
+// knew at a commit's end stands in that commit.
 package sinktest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"sync"
@@ -50,6 +49,10 @@ func Run(t *testing.T, open func(t *testing.T) Target) {
 		"closed writer":     testClosed,
 		"several shards":    testShards,
 		"parallel writers":  testParallel,
+		"states":            testStates,
+		"adopted states":    testAdoptedStates,
+		"parents' states":   testParentStates,
+		"no records":        testProgress,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}
@@ -64,7 +67,8 @@ func Run(t *testing.T, open func(t *testing.T) Target) {
 			total.add(stats)
 		}
 		t.Logf("soak: %d seeds; %+v", seeds*Soak(), total)
-		if total.Moved == 0 || total.Lost == 0 || total.Stale == 0 {
+		if total.Moved == 0 || total.Lost == 0 || total.Stale == 0 || total.Doubles == 0 ||
+			total.Empty == 0 || total.Inherited == 0 {
 			t.Error("the simulation has not met what it is for")
 		}
 	})
@@ -77,133 +81,6 @@ func Soak() int {
 		return 1
 	}
 	return n
-}
-
-// bench is what the tests stand on: a shard, its records, and a failing test.
-type bench struct {
-	*testing.T
-	target  Target
-	shard   sink.Shard
-	records []runnel.Record
-}
-
-func newBench(t *testing.T, target Target, count int) *bench {
-	source := newSource(rand.New(rand.NewPCG(1, 2)), "shardId-000000000000", count)
-	b := &bench{T: t, target: target, shard: source.shard}
-	for _, item := range source.items {
-		b.records = append(b.records, item.record)
-	}
-	return b
-}
-
-func (b *bench) open(row sink.Committed) sink.Writer {
-	b.Helper()
-	s, err := b.target.NewSink()
-	if err != nil {
-		b.Fatal(err)
-	}
-	shard := b.shard
-	shard.Checkpoint, shard.Token = row.End, row.Token
-	w, err := s.Open(b.Context(), shard)
-	if err != nil {
-		b.Fatalf("open: %v", err)
-	}
-	return w
-}
-
-func (b *bench) write(w sink.Writer, from, to int) sink.Committed {
-	b.Helper()
-	c, err := w.Write(b.Context(), sink.Batch{
-		Records: b.records[from:to], Through: b.records[to-1].Position,
-	})
-	if err != nil {
-		b.Fatalf("write [%d,%d): %v", from, to, err)
-	}
-	return c
-}
-
-// commit writes and flushes; a sink may commit with either.
-func (b *bench) commit(w sink.Writer, from, to int) (sink.Committed, error) {
-	c, err := w.Write(b.Context(), sink.Batch{
-		Records: b.records[from:to], Through: b.records[to-1].Position,
-	})
-	if err == nil {
-		c, err = w.Flush(b.Context())
-	}
-	return c, err
-}
-
-func (b *bench) flush(w sink.Writer) sink.Committed {
-	b.Helper()
-	c, err := w.Flush(b.Context())
-	if err != nil {
-		b.Fatalf("flush: %v", err)
-	}
-	if !c.Equal(w.Committed()) {
-		b.Fatalf("flush returned %v, the writer knows %v", c, w.Committed())
-	}
-	return c
-}
-
-func (b *bench) wantEnd(got sink.Committed, want runnel.Position) {
-	b.Helper()
-	if got.End != want {
-		b.Fatalf("committed up to %s, want %s", got.End, want)
-	}
-}
-
-// wantMoved checks that another's commit was found, and where.
-func (b *bench) wantMoved(w sink.Writer, err error, want runnel.Position) {
-	b.Helper()
-	moved := new(sink.MovedError)
-	if !errors.As(err, &moved) {
-		b.Fatalf("got error %v, want a MovedError", err)
-	}
-	b.wantEnd(moved.To, want)
-	b.wantEnd(w.Committed(), want)
-}
-
-// wantRecords checks that the first n records stand, and nothing else.
-func (b *bench) wantRecords(n int) {
-	b.Helper()
-	var want []item
-	for _, record := range b.records[:n] {
-		want = append(want, item{record: record})
-	}
-	got, err := b.target.Records(b.Context(), b.shard)
-	if err == nil {
-		err = compare(got, want)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
-// compare checks that what stands is what was there: every item once, in order, but for those
-// that a filter drops, or may drop.
-func compare(got []runnel.Record, want []item) error {
-	n := 0
-	for _, item := range want {
-		if n < len(got) && got[n].Position == item.record.Position && item.filter != dropped {
-			if got[n].PartitionKey != item.record.PartitionKey ||
-				!bytes.Equal(got[n].Data, item.record.Data) {
-				return fmt.Errorf("record %d is %q %q, want %q %q", n, got[n].PartitionKey,
-					got[n].Data, item.record.PartitionKey, item.record.Data)
-			}
-			n++
-		} else if item.filter == delivered {
-			at := "nothing"
-			if n < len(got) {
-				at = got[n].Position.String()
-			}
-			return fmt.Errorf("record %d is missing: it is at %s, and %s stands there", n,
-				item.record.Position, at)
-		}
-	}
-	if n < len(got) {
-		return fmt.Errorf("record %d, at %s, is one too many", n, got[n].Position)
-	}
-	return nil
 }
 
 func testInOrder(t *testing.T, target Target) {
@@ -371,7 +248,9 @@ func testDisorder(t *testing.T, target Target) {
 			return err
 		},
 		"out of order": func(w sink.Writer) error {
-			_, err := w.Write(t.Context(), sink.Batch{Records: swapped, Through: b.records[4].Position})
+			_, err := w.Write(t.Context(), sink.Batch{
+				Records: swapped, Through: b.records[4].Position,
+			})
 			return err
 		},
 		"beyond through": func(w sink.Writer) error {
@@ -478,7 +357,8 @@ func (b *bench) race(w sink.Writer, batch int) error {
 			at = runnel.End
 		} else {
 			at = records[len(records)-1].Position
-			if _, err = w.Write(b.Context(), sink.Batch{Records: records, Through: at}); err == nil {
+			_, err = w.Write(b.Context(), sink.Batch{Records: records, Through: at})
+			if err == nil {
 				_, err = w.Flush(b.Context())
 			}
 		}

@@ -12,11 +12,27 @@ import (
 
 // source is a shard of an invented stream.
 type source struct {
-	shard sink.Shard
-	items []item
+	shard   sink.Shard
+	parents []*source
+	stored  []stored
+	items   []item
+	// states is what a reader's filter knows behind each Kinesis record, and at the shard's
+	// start and end: a function of what stands before, so all readers agree.
+	states map[runnel.Position][]byte
+
+	number *big.Int // the newest record's
 }
 
-// item is a record, and what the consumer's filter does with it.
+// stored is a Kinesis record.
+type stored struct {
+	last    runnel.Position // of its last user record
+	key     string
+	data    []byte
+	arrival time.Time
+	policy  filter // of an ordinary record
+}
+
+// item is a user record, and what the reader does with it.
 type item struct {
 	record runnel.Record
 	filter filter
@@ -26,39 +42,44 @@ type filter int
 
 const (
 	delivered filter = iota
-	dropped          // as every consumer drops a double
-	doubtful         // some consumers drop it and others do not: another version, another policy
+	dropped          // as every reader drops a double
+	doubtful         // some readers drop it and others do not: another version, another policy
 )
 
 var created = time.UnixMilli(1_700_000_000_123).UTC()
 
-// newSource makes up a shard: sparse numbers that grow in length on the way, aggregated
-// records among them, data of every kind.
-func newSource(rng *rand.Rand, id runnel.ShardID, count int) *source {
-	s := &source{shard: sink.Shard{Stream: "orders", Created: created, ID: id}}
+// newSource makes up an empty shard. Its numbers are sparse and grow in length on the way.
+func newSource(rng *rand.Rand, id runnel.ShardID) *source {
 	number := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(3+rng.IntN(53))), nil)
-	number.Sub(number, big.NewInt(int64(rng.IntN(20*count+1))+1)) // 99…: a digit more before long
-	arrival := created.Add(time.Minute)
-	for len(s.items) < count {
-		number.Add(number, big.NewInt(1+int64(rng.IntN(40))))
-		arrival = arrival.Add(time.Duration(rng.IntN(3)) * time.Millisecond)
-		subs := 1
-		if rng.IntN(8) == 0 {
-			subs = min(1+rng.IntN(5), count-len(s.items))
-		}
-		for sub := range subs {
-			s.items = append(s.items, item{record: runnel.Record{
-				PartitionKey: fmt.Sprintf("key-%d", rng.IntN(9)),
-				Data:         newData(rng, len(s.items)),
-				ShardID:      id,
-				Position: runnel.Position{
-					Sequence: runnel.SequenceNumber(number.String()), Sub: int64(sub),
-				},
-				ArrivalTime: arrival,
-			}})
-		}
+	number.Sub(number, big.NewInt(int64(rng.IntN(300))+1)) // 99…: a digit more before long
+	return &source{
+		shard: sink.Shard{Stream: "orders", Created: created, ID: id}, number: number,
 	}
-	return s
+}
+
+// put stores an ordinary record.
+func (s *source) put(rng *rand.Rand, arrival time.Time, policy filter) {
+	key, data := fmt.Sprintf("key-%d", rng.IntN(9)), newData(rng, len(s.items))
+	s.store(rng, stored{key: key, data: data, arrival: arrival, policy: policy})
+	s.item(0, key, data, policy)
+}
+
+// store gives the next Kinesis record its number. Its user records' items follow, and move its
+// last position.
+func (s *source) store(rng *rand.Rand, record stored) {
+	s.number.Add(s.number, big.NewInt(1+int64(rng.IntN(40))))
+	record.last.Sequence = runnel.SequenceNumber(s.number.String())
+	s.stored = append(s.stored, record)
+}
+
+// item adds a user record of the newest Kinesis record.
+func (s *source) item(sub int, key string, data []byte, policy filter) {
+	record := &s.stored[len(s.stored)-1]
+	record.last.Sub = int64(sub)
+	s.items = append(s.items, item{filter: policy, record: runnel.Record{
+		PartitionKey: key, Data: data, ShardID: s.shard.ID, Position: record.last,
+		ArrivalTime: record.arrival,
+	}})
 }
 
 func newData(rng *rand.Rand, n int) []byte {
@@ -74,45 +95,31 @@ func newData(rng *rand.Rand, n int) []byte {
 	}
 }
 
-// newTree makes up a stream: two shards, of which one splits, and two of the others merge.
-func newTree(rng *rand.Rand, stream string, records int, filtered bool) []*source {
-	var tree []*source
-	for n, parents := range [][]int{{}, {}, {0}, {0}, {3, 1}} {
-		id := runnel.ShardID(fmt.Sprintf("shardId-%012d", n))
-		s := newSource(rng, id, rng.IntN(2*records+1))
-		if stream != "" {
-			s.shard.Stream = stream
-		}
-		for _, parent := range parents {
-			s.shard.Parents = append(s.shard.Parents, tree[parent].shard.ID)
-		}
-		for i := range s.items {
-			if filtered && rng.IntN(8) == 0 {
-				s.items[i].filter = dropped + filter(rng.IntN(2))
-			}
-		}
-		tree = append(tree, s)
-	}
-	return tree
-}
-
-// from returns the index of the first item behind a position.
+// from returns the index of the first Kinesis record behind a position.
 func (s *source) from(at runnel.Position) int {
-	for i := range s.items {
-		if at.Less(s.items[i].record.Position) {
+	for i := range s.stored {
+		if at.Less(s.stored[i].last) {
 			return i
 		}
 	}
-	return len(s.items)
+	return len(s.stored)
 }
 
-// batch returns the records of items [lo, hi) that a consumer's filter lets through.
-func (s *source) batch(rng *rand.Rand, lo, hi int) []runnel.Record {
-	var records []runnel.Record
-	for _, item := range s.items[lo:hi] {
-		if item.filter == delivered || item.filter == doubtful && rng.IntN(2) == 0 {
-			records = append(records, item.record)
-		}
+// finish has a reader read the shard, whose parents are finished, and keeps what it knows.
+func (s *source) finish() error {
+	first := sink.Committed{}
+	for _, parent := range s.parents {
+		first.Parents = append(first.Parents, parent.states[runnel.End])
 	}
-	return records
+	reader, err := newReader(first)
+	if err != nil {
+		return err
+	}
+	s.states = map[runnel.Position][]byte{runnel.Start: reader.state()}
+	for i := range s.stored {
+		reader.read(nil, s, i, i+1)
+		s.states[s.stored[i].last] = reader.state()
+	}
+	s.states[runnel.End] = reader.state()
+	return nil
 }

@@ -1,0 +1,67 @@
+package sinktest
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/sink"
+)
+
+// reader opens aggregates and drops the doubles of units, as the consumer before a sink does.
+// What it knows of them comes from the sink, and goes there.
+type reader struct {
+	filter  *aggregate.Filter
+	decoder aggregate.Decoder
+}
+
+// newReader returns a reader that goes on from a commit.
+func newReader(from sink.Committed) (*reader, error) {
+	states := [][]byte{from.State}
+	if from.End == runnel.Start {
+		states = from.Parents
+	}
+	var filters []*aggregate.Filter
+	for _, state := range states {
+		filter := new(aggregate.Filter)
+		if len(state) > 0 {
+			if err := filter.UnmarshalBinary(state); err != nil {
+				return nil, fmt.Errorf("a state that nobody wrote: %w", err)
+			}
+		}
+		filters = append(filters, filter)
+	}
+	return &reader{filter: aggregate.Union(filters...)}, nil
+}
+
+// state returns what the reader knows, in bytes that nobody changes.
+func (r *reader) state() []byte {
+	state, _ := r.filter.AppendBinary(nil) // the error is nil
+	return state
+}
+
+// read returns the user records of the Kinesis records [lo, hi) that are to be delivered. What
+// is doubtful is drawn; without rng it is delivered.
+func (r *reader) read(rng *rand.Rand, s *source, lo, hi int) (records []runnel.Record) {
+	for _, from := range s.stored[lo:hi] {
+		record := runnel.Record{
+			PartitionKey: from.key, Data: from.data, ShardID: s.shard.ID,
+			Position: runnel.Position{Sequence: from.last.Sequence}, ArrivalTime: from.arrival,
+		}
+		if !r.decoder.Open(from.data) {
+			r.filter.Advance(from.arrival)
+			if from.policy == delivered || from.policy == doubtful &&
+				(rng == nil || rng.IntN(2) == 0) {
+				records = append(records, record)
+			}
+			continue
+		}
+		for sub, user := range r.filter.Pass(&r.decoder, from.arrival) {
+			record.PartitionKey, record.Data = user.PartitionKey, user.Data
+			record.Position.Sub = int64(sub)
+			records = append(records, record)
+		}
+	}
+	return records
+}
