@@ -303,6 +303,44 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// TestParentEnd shows that a child's first open reads its parent's last link, not the chain;
+// and the chain where the last name in the folder is not that link.
+func TestParentEnd(t *testing.T) {
+	disk := vfs.NewMem()
+	p := &place{t, archive.NewDirStoreOn(disk, "to")}
+	w := p.open(archive.Config{Size: 1}, shardOf(parent))
+	for n := range 50 {
+		p.writeState(w, parent, n, n+1, n, "known")
+	}
+	p.end(w)
+	open := func() int64 {
+		t.Helper()
+		store := &counting{Store: p.store}
+		c := p.open(archive.Config{Store: store}, shardOf(child, parent)).Committed()
+		if len(c.Parents) != 1 || string(c.Parents[0]) != "known" {
+			t.Fatalf("the parent's state: %q", c.Parents)
+		}
+		return store.gets.Load()
+	}
+	if gets := open(); gets != 2 {
+		t.Errorf("%d objects were read, want the parent's last link and the child's first", gets)
+	}
+	for _, stray := range []string{
+		"099-" + strings.Repeat("9", 99) + "-0000000000.ndjson.gz", "copy.ndjson.gz",
+	} {
+		file, err := disk.Create("to/" + streamFolder + "/" + string(parent) + "/" + stray)
+		if err == nil {
+			err = file.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gets := open(); gets < 52 {
+			t.Errorf("%d objects were read, want the chain", gets)
+		}
+	}
+}
+
 func TestAhead(t *testing.T) {
 	p := inMemory(t)
 	w := p.open(archive.Config{}, shardOf(parent))

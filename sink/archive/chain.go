@@ -146,7 +146,11 @@ func (c chain) find(ctx context.Context, checkpoint runnel.Position, token strin
 // ends returns what the first link of a child says of this chain, that of a parent, and the
 // state that it ended with.
 func (c chain) ends(ctx context.Context) (Parent, []byte, error) {
-	at, err := c.walk(ctx, tip{})
+	from, err := c.listed(ctx)
+	if err != nil {
+		return Parent{}, nil, err
+	}
+	at, err := c.walk(ctx, from)
 	switch {
 	case err != nil:
 		return Parent{}, nil, err
@@ -157,6 +161,28 @@ func (c chain) ends(ctx context.Context) (Parent, []byte, error) {
 			ErrParentOpen, c.shard, at.end)
 	}
 	return Parent{ShardID: c.shard, Link: at.last.Previous}, at.last.State, nil
+}
+
+// listed returns the chain's tip if a listing shows a link that ends at runnel.End, else its
+// start. Such a link was made by one who knew all the others, and nothing follows it, so a
+// parent's whole chain, with a state in each link, need not be read for it.
+func (c chain) listed(ctx context.Context) (tip, error) {
+	listing, err := c.store.List(ctx, c.folder())
+	if err != nil || len(listing.Objects) == 0 {
+		return tip{}, err
+	}
+	previous, err := parseObject(listing.Objects[len(listing.Objects)-1])
+	if err != nil {
+		return tip{}, nil //nolint:nilerr // something that is no link: the walk decides
+	}
+	last, err := c.link(ctx, previous)
+	switch {
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrLink), err == nil && last.End != runnel.End:
+		return tip{}, nil // the same
+	case err != nil:
+		return tip{}, err
+	}
+	return tip{end: last.End, last: last}, nil
 }
 
 // ErrParentOpen is returned by Open for a shard whose parent has a chain without an end: the

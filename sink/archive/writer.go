@@ -21,7 +21,7 @@ type writer struct {
 	cfg       Config
 	chain     chain
 	parents   []Parent // for the first link
-	inherited [][]byte // the parents' states, until there is a first link
+	inherited [][]byte // the parents' states; nil as soon as there is a first link
 	tip       tip
 	broken    error // what ended the writer's life
 
@@ -58,10 +58,8 @@ const emptyAge = 12
 
 // Committed implements sink.Writer.
 func (w *writer) Committed() sink.Committed {
-	c := sink.Committed{End: w.tip.end, Token: w.chain.token(w.tip)}
-	if w.tip.last == nil {
-		c.Parents = w.inherited
-	} else {
+	c := sink.Committed{End: w.tip.end, Token: w.chain.token(w.tip), Parents: w.inherited}
+	if w.tip.last != nil {
 		c.State = w.tip.last.State
 	}
 	return c
