@@ -163,9 +163,9 @@ func (c chain) ends(ctx context.Context) (Parent, []byte, error) {
 	return Parent{ShardID: c.shard, Link: at.last.Previous}, at.last.State, nil
 }
 
-// listed returns the chain's tip if a listing shows a link that ends at runnel.End, else its
-// start. Such a link was made by one who knew all the others, and nothing follows it, so a
-// parent's whole chain, with a state in each link, need not be read for it.
+// listed returns the last link that a listing shows, or the chain's start. It was made by one
+// who knew all the others, so a parent's whole chain, with a state in each link, need not be
+// read. The listing is a hint: the walk goes on from there.
 func (c chain) listed(ctx context.Context) (tip, error) {
 	listing, err := c.store.List(ctx, c.folder())
 	if err != nil || len(listing.Objects) == 0 {
@@ -176,10 +176,10 @@ func (c chain) listed(ctx context.Context) (tip, error) {
 		return tip{}, nil //nolint:nilerr // something that is no link: the walk decides
 	}
 	last, err := c.link(ctx, previous)
-	switch {
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrLink), err == nil && last.End != runnel.End:
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrLink) {
 		return tip{}, nil // the same
-	case err != nil:
+	}
+	if err != nil {
 		return tip{}, err
 	}
 	return tip{end: last.End, last: last}, nil

@@ -76,7 +76,7 @@ func newTree(rng *rand.Rand, name string, records int, filtered bool) ([]*source
 		s.addProducer(n)
 	}
 	for s.phase = range phases {
-		steps := rng.IntN(records + 1)
+		steps := rng.IntN(3*records/2 + 1)
 		if rng.IntN(8) == 0 {
 			steps = 0 // shards without a record hand on what is known, too
 		}
@@ -147,7 +147,7 @@ func (s *stream) later(steps int, do func()) {
 }
 
 // freeze makes a unit, sends it, and perhaps sends it again. An aggregate of a producer without
-// identity has no unit and no double.
+// identity has no unit and no double. What the stream's end cuts off was never stored.
 func (s *stream) freeze() {
 	p := s.producers[s.rng.IntN(len(s.producers))]
 	l := p.lanes[s.rng.IntN(len(p.lanes))]
@@ -178,17 +178,20 @@ func (s *stream) freeze() {
 	sent.records[0].Tags = aggregate.Unit{
 		Producer: p.id, Number: number, Low: low, Unordered: p.unordered,
 	}.AppendTo(nil)
-	s.waiting[shard] = append(s.waiting[shard], sent)
-	s.later(1+s.rng.IntN(6), func() {
+	send := func(after int, what unitCopy) {
+		s.later(after, func() {
+			now := paths[l.path][s.phase]
+			s.waiting[now] = append(s.waiting[now], what)
+		})
+	}
+	first := 1 + s.rng.IntN(8) // younger units of other lanes may stand before it
+	send(first, sent)
+	s.later(first+1+s.rng.IntN(6), func() {
 		l.busy = false
 		delete(p.open, number)
 	})
-	again := unitCopy{records: sent.records, policy: dropped}
 	for range s.rng.IntN(4) {
-		s.later(1+s.rng.IntN(30), func() {
-			now := paths[l.path][s.phase]
-			s.waiting[now] = append(s.waiting[now], again)
-		})
+		send(first+1+s.rng.IntN(30), unitCopy{records: sent.records, policy: dropped})
 	}
 }
 
