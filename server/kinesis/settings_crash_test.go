@@ -16,6 +16,7 @@ import (
 // was acknowledged: random settings, and now and then a crash, on which everything that can be
 // asked for is compared.
 func TestSettingsSurvive(t *testing.T) {
+	taken := 0
 	for seed := range uint64(4 * soak()) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			s := settingsStory{rng: rand.New(rand.NewPCG(seed, 11)), clock: newTestClock()}
@@ -34,10 +35,11 @@ func TestSettingsSurvive(t *testing.T) {
 					t.Fatalf("after a crash there is\n%s\nbefore\n%s", after, before)
 				}
 			}
-			if s.taken < 20 {
-				t.Errorf("only %d calls of %d were taken", s.taken, 150)
-			}
+			taken += s.taken
 		})
+	}
+	if taken < 4*soak()*20 {
+		t.Errorf("only %d calls of %d were taken", taken, 4*soak()*150)
 	}
 	t.Logf("soak: %d seeds, %d operations", 4*soak(), 4*soak()*150)
 }
