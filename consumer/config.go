@@ -53,6 +53,16 @@ type Config struct {
 	// by this worker or by others of the fleet.
 	Once bool
 
+	// Void says what to do with an aggregate that holds a record of another shard's hash
+	// keys; default VoidDrop.
+	Void VoidPolicy
+	// KeepDoubles delivers the doubles of units, too: what a producer sent again since it had
+	// no answer. Nothing is read again then to know them, and a sink is given no state.
+	KeepDoubles bool
+	// Horizon replaces aggregate.H, a constant of the format, in tests; default 0, the
+	// constant.
+	Horizon time.Duration
+
 	// Failover is how long a worker may be silent before others take its leases; all workers
 	// of a fleet, Java ones included, should have the same. Default 10 s, at least 100 ms.
 	Failover time.Duration
@@ -62,7 +72,9 @@ type Config struct {
 	// (AWS allows 5 reads a second and shard, for all applications together.)
 	PollInterval time.Duration
 	// MaxRecords is how many records a read asks for; default and limit 10,000. A worker
-	// holds up to two reads of each shard in memory, of up to 10 MiB each.
+	// holds up to two reads of each shard in memory, of up to 10 MiB each. A batch has no more
+	// records than that but for those of its last Kinesis record, an aggregate, which is not
+	// divided.
 	MaxRecords int
 	// CheckpointInterval is the shortest time between two checkpoints of a shard in the
 	// table; default 1 s. What was processed since comes again after a crash.
@@ -129,6 +141,8 @@ func (c Config) Validate() error {
 	fault(c.Kinesis == nil, "Kinesis is required: a client of the stream's endpoint")
 	fault(c.DynamoDB == nil, "DynamoDB is required: a client of the lease table's endpoint")
 	fault((c.Handler == nil) == (c.Sink == nil), "exactly one of Handler and Sink is required")
+	fault(c.Void < VoidDrop || c.Void > VoidStop,
+		"Void is %d: it must be VoidDrop, VoidDeliver or VoidStop", int(c.Void))
 	fault(c.Failover != 0 && c.Failover < 100*time.Millisecond,
 		"Failover is %s: it must be at least 100ms", c.Failover)
 	fault(c.MaxLeases < 0, "MaxLeases is negative: %d", c.MaxLeases)
@@ -138,6 +152,7 @@ func (c Config) Validate() error {
 		name  string
 		value time.Duration
 	}{
+		{"Horizon", c.Horizon},
 		{"PollInterval", c.PollInterval},
 		{"CheckpointInterval", c.CheckpointInterval},
 		{"AuditInterval", c.AuditInterval},

@@ -15,12 +15,13 @@ type delivery struct {
 	writer sink.Writer
 	at     runnel.Position // handed to the writer up to here
 	last   runnel.Position // the last commit announced
+	open   opener          // of what follows at; the fetcher's while one runs
 }
 
 // run delivers from d.at on until the shard's end, the worker's stop, or a failure. After a
 // *sink.MovedError it can be run again from where that says.
 func (d *delivery) run(ctx context.Context) (ending, []shardmap.Shard, error) {
-	f := d.fetch(ctx, d.first, d.at)
+	f := d.fetch(ctx, d.first, d.at, d.open)
 	defer f.stop()
 	for {
 		var p page
@@ -46,26 +47,31 @@ func (d *delivery) run(ctx context.Context) (ending, []shardmap.Shard, error) {
 	}
 }
 
-// write hands a page over: one without records, too, so that the writer may commit by age.
+// write hands a page over: one without records, too, so that the writer may commit by age, and
+// so that what was dropped is passed.
 func (d *delivery) write(ctx context.Context, p page) error {
 	if p.trimmed != runnel.Start {
 		d.event(Event{Kind: Trimmed, Position: p.trimmed})
 	}
-	through := d.at
-	if n := len(p.records); n > 0 {
-		through = p.records[n-1].Position
-	}
 	if h, ok := d.writer.(*handlerWriter); ok {
 		h.behind = p.behind
 	}
-	c, err := d.writer.Write(ctx, sink.Batch{Records: p.records, Through: through})
+	c, err := d.writer.Write(ctx, sink.Batch{
+		Records: p.records, Through: p.through, State: p.state,
+	})
 	if err != nil {
 		return fmt.Errorf("write to the sink: %w", err)
 	}
-	d.at = through
-	if len(p.records) > 0 {
+	d.at = p.through
+	for _, void := range p.voided {
 		d.event(Event{
-			Kind: Delivered, Position: through, Records: len(p.records), Bytes: p.bytes,
+			Kind: Voided, Position: void.Position, Records: void.Records, Err: void,
+		})
+	}
+	if p.read > 0 {
+		d.event(Event{
+			Kind: Delivered, Position: p.through, Records: len(p.records), Bytes: p.bytes,
+			Doubles: p.doubles, Malformed: p.malformed, Unfiltered: p.unfiltered,
 			Behind: p.behind,
 		})
 	}

@@ -28,7 +28,9 @@ const (
 	// CaughtUp: with Config.Once, the shard has been processed as far as asked.
 	CaughtUp EventKind = "caught-up"
 	// Delivered: the handler has returned for, or the sink has taken, Records records with
-	// Bytes bytes of data, up to Position; Behind is the distance to the tip.
+	// Bytes bytes of data, up to Position; Behind is the distance to the tip. Besides them
+	// there were Doubles records that were dropped, and among them are those of Malformed and
+	// Unfiltered units.
 	Delivered EventKind = "delivered"
 	// Committed: everything up to Position has been processed, and stands in the sink.
 	Committed EventKind = "committed"
@@ -40,6 +42,15 @@ const (
 	// Trimmed: records after Position were removed from the stream, by its retention time,
 	// before they were read.
 	Trimmed EventKind = "trimmed"
+	// Voided: the aggregate at Position, with Records user records, is void (Err, a
+	// *VoidError); Config.Void says whether it was dropped or delivered.
+	Voided EventKind = "voided"
+	// Rebuilding: before reading begins after Position, what stands before it is read again, to
+	// know which units have been delivered: Records Kinesis records so far. It comes every few
+	// seconds.
+	Rebuilding EventKind = "rebuilding"
+	// Rebuilt: that is done.
+	Rebuilt EventKind = "rebuilt"
 	// Failed: something went wrong (Err) and will be tried again.
 	Failed EventKind = "failed"
 )
@@ -58,4 +69,9 @@ type Event struct {
 	Bytes    int64
 	Behind   time.Duration
 	Err      error
+
+	// Of Delivered: user records that were dropped as doubles, and units whose doubles cannot
+	// be dropped, since they break the format (aggregate.Malformed) or the filter has no room
+	// for them (aggregate.Unfiltered).
+	Doubles, Malformed, Unfiltered int
 }

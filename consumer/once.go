@@ -64,13 +64,7 @@ func (o *once) caughtUp(shard runnel.ShardID, p page) bool {
 	if o == nil || p.ended || o.old[shard] {
 		return false
 	}
-	return p.behind == 0 || o.past(p.records)
-}
-
-// past reports whether the last of the records arrived after the start.
-func (o *once) past(records []runnel.Record) bool {
-	n := len(records)
-	return n > 0 && records[n-1].ArrivalTime.After(o.since)
+	return p.behind == 0 || p.newest.After(o.since)
 }
 
 // unsettled returns the leases whose shards still have work, or sets once.finished. That takes
@@ -124,8 +118,8 @@ func (r *run) probe(ctx context.Context, l lease.Lease) bool {
 				r.failed(l.Key, err)
 			}
 			return false
-		case len(p.records) > 0:
-			return p.records[0].ArrivalTime.After(r.once.since)
+		case p.read > 0:
+			return p.oldest.After(r.once.since)
 		case p.caughtUp || p.ended:
 			return p.caughtUp
 		}

@@ -132,13 +132,15 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 			err = fmt.Errorf("close the sink: %w", closing)
 		}
 	}()
-	d := &delivery{
-		holding: h, writer: writer, at: writer.Committed().End, last: known.Checkpoint,
-	}
-	d.committed(writer.Committed()) // it may be ahead of the row
+	at := writer.Committed()
+	d := &delivery{holding: h, writer: writer, at: at.End, last: known.Checkpoint}
+	d.committed(at) // it may be ahead of the row
 	for {
 		if d.at == runnel.End {
 			return finished, nil, nil // the children are in the stream's list
+		}
+		if d.open, err = h.openerAt(ctx, writer, at); err != nil {
+			return 0, nil, err
 		}
 		h.event(Event{Kind: ShardStarted, Position: d.at})
 		how, children, err = d.run(ctx)
@@ -148,7 +150,7 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 		}
 		h.event(Event{Kind: Moved, Position: moved.To.End})
 		d.committed(moved.To)
-		d.at = moved.To.End
+		at, d.at = moved.To, moved.To.End
 		if h.isStopping() && d.at != runnel.End {
 			return stopped, nil, nil
 		}

@@ -1,0 +1,137 @@
+package consumer
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// opener makes a shard's user records of its Kinesis records, and drops the doubles of units.
+type opener struct {
+	shard runnel.ShardID
+	keys  keyspace.Range // the shard's
+	void  VoidPolicy
+	after runnel.Position // everything up to here has been opened, or was before
+	seen
+	decoder aggregate.Decoder
+}
+
+// newOpener returns an opener of what follows after that drops nothing.
+func newOpener(shard runnel.ShardID, after runnel.Position) opener {
+	return opener{shard: shard, keys: keyspace.All, after: after}
+}
+
+// open adds a Kinesis record to a page. It does nothing if the record is not behind o.after; if
+// only its first user records are not, the others are delivered. The error is a *VoidError, and
+// then nothing has changed.
+func (o *opener) open(r *types.Record, p *page) error {
+	in := runnel.Record{
+		PartitionKey: aws.ToString(r.PartitionKey), Data: r.Data, ShardID: o.shard,
+		Position:    runnel.Position{Sequence: sequenceOf(r)},
+		ArrivalTime: aws.ToTime(r.ApproximateArrivalTimestamp),
+	}
+	aggregated := o.decoder.Open(r.Data)
+	last := in.Position
+	if aggregated {
+		last.Sub = max(0, int64(o.decoder.Len())-1)
+	}
+	if !o.after.Less(last) {
+		return nil
+	}
+	if aggregated {
+		if err := o.openAggregate(in, last, p); err != nil {
+			return err
+		}
+	} else {
+		o.advance(in.ArrivalTime)
+		p.add(in)
+	}
+	o.after = last
+	if p.read++; p.oldest.IsZero() {
+		p.oldest = in.ArrivalTime
+	}
+	p.newest = in.ArrivalTime
+	return nil
+}
+
+func (o *opener) openAggregate(in runnel.Record, last runnel.Position, p *page) error {
+	after := int64(-1) // the user records up to this one were processed before
+	if o.after.Sequence == last.Sequence {
+		after = o.after.Sub
+	}
+	deliver := func(sub int, r aggregate.Record) {
+		if int64(sub) <= after {
+			return
+		}
+		in.Position.Sub = int64(sub)
+		in.PartitionKey, in.ExplicitHashKey = r.PartitionKey, r.ExplicitHashKey
+		in.Data = r.Data[:len(r.Data):len(r.Data)] // what follows is a neighbour's
+		p.add(in)
+	}
+	outside := o.decoder.Check(o.keys)
+	if outside != nil {
+		void := &VoidError{
+			ShardID: o.shard, Position: last, Records: o.decoder.Len(), Err: outside,
+		}
+		if o.void == VoidStop {
+			return void
+		}
+		p.voided = append(p.voided, void)
+	}
+	switch {
+	case outside != nil && o.void != VoidDeliver:
+	case outside != nil || o.filter == nil:
+		for sub, r := range o.decoder.Records() {
+			deliver(sub, r)
+		}
+	default:
+		before, passed := o.filter.Counts, 0
+		for sub, r := range o.filter.Pass(&o.decoder, in.ArrivalTime) {
+			deliver(sub, r)
+			passed++
+		}
+		p.doubles += o.decoder.Len() - passed
+		p.malformed += int(o.filter.Counts.Malformed - before.Malformed)
+		p.unfiltered += int(o.filter.Counts.Unfiltered - before.Unfiltered)
+	}
+	return nil
+}
+
+func (p *page) add(r runnel.Record) {
+	p.bytes += int64(len(r.Data))
+	p.records = append(p.records, r)
+}
+
+// seen is what a reader knows of the units that stand before a position. The zero value keeps
+// no account, and drops nothing.
+type seen struct {
+	filter *aggregate.Filter
+	// saved is the filter's state when its counts were as counted. Until they change, the state
+	// says the same: that time has passed can be told by the next record's arrival.
+	saved   []byte
+	counted aggregate.Counts
+	keep    bool // a sink wants the state
+}
+
+func (s *seen) advance(arrival time.Time) {
+	if s.filter != nil {
+		s.filter.Advance(arrival)
+	}
+}
+
+// state returns the filter's state; nil if it has not met any unit, or nobody keeps it.
+func (s *seen) state() []byte {
+	if s.filter == nil || !s.keep {
+		return nil
+	}
+	if s.filter.Counts != s.counted {
+		s.saved, _ = s.filter.MarshalBinary() // it returns no error
+		s.counted = s.filter.Counts
+	}
+	return s.saved
+}

@@ -1,0 +1,201 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// shardReader reads the Kinesis records of one shard, in order and each once, whatever happens
+// to its iterators.
+type shardReader struct {
+	*run
+	shard  runnel.ShardID
+	origin lease.Origin          // where to begin as long as nothing was read
+	at     runnel.SequenceNumber // the last record read; "" if none
+	again  bool                  // that one is to be returned once more
+	limit  int                   // records of one read
+
+	iterator string
+	anchored bool // the iterator begins at the record at
+	pace     pace
+	failures int // in a row
+}
+
+// answer is what one read of a shard brought.
+type answer struct {
+	records  []types.Record
+	behind   time.Duration
+	ended    bool // nothing follows, ever
+	children []shardmap.Shard
+	gap      bool // what followed the record read before was removed meanwhile
+}
+
+// reader reads what is at or behind after, or from the origin on: the record at after too,
+// since after may lie inside of it.
+func (r *run) reader(
+	shard runnel.ShardID, origin lease.Origin, after runnel.Position, limit int,
+) *shardReader {
+	s := &shardReader{
+		run: r, shard: shard, origin: origin, limit: limit,
+		pace: pace{interval: r.cfg.PollInterval},
+	}
+	if after.Sequence.IsNumber() {
+		s.at, s.again = after.Sequence, true
+	}
+	return s
+}
+
+// originOf returns where a shard is read from as long as nothing of it has been processed.
+func originOf(l lease.Lease) lease.Origin {
+	switch {
+	case !l.From.IsZero():
+		return lease.Origin{Word: runnel.AtTimestamp, At: l.From}
+	case l.Checkpoint.Sequence == runnel.Latest:
+		// Another program made the row and left no time: now is all that can be known, and
+		// it is kept for the case that the iterator expires before a record comes.
+		return lease.Origin{Word: runnel.Latest}
+	default:
+		return lease.Origin{Word: runnel.TrimHorizon}
+	}
+}
+
+func sequenceOf(r *types.Record) runnel.SequenceNumber {
+	return runnel.SequenceNumber(aws.ToString(r.SequenceNumber))
+}
+
+// next makes one GetRecords call, and the iterator for it if there is none.
+func (s *shardReader) next(ctx context.Context) (answer, error) {
+	if s.iterator == "" {
+		if err := s.seek(ctx); err != nil {
+			return answer{}, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
+	out, err := s.cfg.Kinesis.GetRecords(ctx, &kinesis.GetRecordsInput{
+		ShardIterator: aws.String(s.iterator), Limit: aws.Int32(int32(s.limit)),
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	a := answer{behind: time.Duration(aws.ToInt64(out.MillisBehindLatest)) * time.Millisecond}
+	if out.MillisBehindLatest == nil && len(out.Records) > 0 {
+		a.behind = time.Millisecond // not known: more may follow
+	}
+	if s.iterator = aws.ToString(out.NextShardIterator); s.iterator == "" {
+		a.ended = true
+		if a.children, err = shardmap.Children(out.ChildShards); err != nil {
+			return answer{}, err
+		}
+	}
+	s.failures = 0
+	s.take(out.Records, &a)
+	return a, nil
+}
+
+// take drops what was read before, and goes on behind the last record.
+func (s *shardReader) take(got []types.Record, a *answer) {
+	if len(got) == 0 {
+		return
+	}
+	if s.anchored {
+		s.anchored = false
+		a.gap = s.at.Compare(sequenceOf(&got[0])) < 0
+	}
+	a.records = got
+	for len(a.records) > 0 {
+		order := s.at.Compare(sequenceOf(&a.records[0]))
+		if order < 0 || order == 0 && s.again {
+			break
+		}
+		a.records = a.records[1:]
+	}
+	if n := len(a.records); n > 0 {
+		s.at, s.again = sequenceOf(&a.records[n-1]), false
+	}
+}
+
+// seek makes an iterator that begins with the last record read, which is dropped: if it does
+// not come, it and what followed have been trimmed.
+func (s *shardReader) seek(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
+	in := &kinesis.GetShardIteratorInput{
+		StreamName: aws.String(s.cfg.Stream), ShardId: aws.String(string(s.shard)),
+	}
+	s.anchored = s.at != ""
+	switch {
+	case s.anchored:
+		in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
+		in.StartingSequenceNumber = aws.String(string(s.at))
+	case s.origin.Word == runnel.AtTimestamp:
+		in.ShardIteratorType = types.ShardIteratorTypeAtTimestamp
+		in.Timestamp = aws.Time(s.origin.At)
+	default:
+		in.ShardIteratorType = types.ShardIteratorType(s.origin.Word)
+	}
+	asked := time.Now()
+	out, err := s.cfg.Kinesis.GetShardIterator(ctx, in)
+	if err != nil {
+		return err
+	}
+	if s.origin.Word == runnel.Latest {
+		s.origin = lease.Origin{Word: runnel.AtTimestamp, At: asked}
+	}
+	s.iterator = aws.ToString(out.ShardIterator)
+	return nil
+}
+
+// recover waits after a failed read, so that the next one may succeed. It returns true if the
+// shard itself is gone: nothing will be read of it any more.
+func (s *shardReader) recover(ctx context.Context, err error) (gone bool) {
+	if ctx.Err() != nil {
+		return false
+	}
+	var expired *types.ExpiredIteratorException
+	if errors.As(err, &expired) {
+		// It happens to whoever is slow to come back: another one is as good. A server that
+		// does it again and again must not be asked without a pause.
+		if s.iterator = ""; s.failures > 0 {
+			wait(ctx, backoff(s.failures, longestBackoff), nil)
+		}
+		s.failures++
+		return false
+	}
+	if throttled(err) {
+		s.failures++
+		wait(ctx, max(s.pace.throttle(), backoff(s.failures, time.Second)), nil)
+		return false
+	}
+	if notFound(err) && s.gone(ctx) {
+		return true
+	}
+	s.failures++
+	s.failed(s.shard, err)
+	s.iterator = "" // it may be what is wrong
+	wait(ctx, backoff(s.failures, longestBackoff), nil)
+	return false
+}
+
+// gone reports whether the stream is there and lists other shards, and this one no more.
+func (s *shardReader) gone(ctx context.Context) bool {
+	shards, err := s.shards.Shards(ctx, 0)
+	if err != nil || len(shards) == 0 {
+		return false
+	}
+	for _, other := range shards {
+		if other.ID == s.shard {
+			return false
+		}
+	}
+	return true
+}

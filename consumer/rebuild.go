@@ -1,0 +1,242 @@
+package consumer
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// rebuild makes the filter that belongs to a position of the shard, by reading again, without
+// delivering, what can still have doubles behind it. A unit is sent for H after its first send,
+// and a request arrives within another H, so that is what arrived in the 2H before. The window
+// goes on into the ends of all ancestors that it reaches. They are those of the stream's list:
+// lease rows are cleaned up. What was trimmed counts as empty.
+//
+// It ends early, with an error, when the worker is to stop.
+func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
+	b := &rebuilder{
+		holding: h, filter: &aggregate.Filter{H: h.cfg.Horizon}, at: at,
+		origin: originOf(h.first), told: time.Now(),
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-h.stopping:
+			cancel(errStopping)
+		case <-ctx.Done():
+		}
+	}()
+	defer func() {
+		cancel(nil)
+		<-watched
+	}()
+	if err := b.run(ctx); err != nil {
+		return nil, err
+	}
+	if b.records > 0 {
+		h.event(Event{Kind: Rebuilt, Position: at, Records: b.records})
+	}
+	return b.filter, nil
+}
+
+// rebuilder feeds a filter with the window's shards, parents before children, one after the
+// other. That is the same as a filter for each and the Union where they join: a lane is in one
+// shard at a time, and a low-water mark that was met in one parent drops from the other what the
+// Union would forget. So it takes one filter's memory however many ancestors there are.
+type rebuilder struct {
+	*holding
+	filter  *aggregate.Filter
+	decoder aggregate.Decoder
+	at      runnel.Position // where the filter is to belong
+	origin  lease.Origin    // what at means when it is Start
+	from    time.Time       // the window's beginning
+	records int             // Kinesis records read again
+	told    time.Time       // when an event last said so
+}
+
+// progressInterval is the time between two events of a rebuild that takes long.
+const progressInterval = 5 * time.Second
+
+func (b *rebuilder) run(ctx context.Context) error {
+	listed, err := b.listing(ctx)
+	if err != nil {
+		return err
+	}
+	own, ok := listed[b.first.Key]
+	if !ok { // gone, and its reader will find out
+		return nil
+	}
+	beginning := b.at == runnel.Start && b.origin.Word == runnel.TrimHorizon
+	if beginning && !anyListed(listed, own.Parents) {
+		return nil
+	}
+	end, err := b.arrival(ctx, own.ID)
+	if err != nil {
+		return err
+	}
+	horizon := b.cfg.Horizon
+	if horizon == 0 {
+		horizon = aggregate.H
+	}
+	// A tenth of H more, since the clocks of two shards may differ.
+	b.from = end.Add(-2*horizon - horizon/10)
+	met := map[runnel.ShardID]bool{own.ID: true}
+	if err := b.ancestors(ctx, listed, own, met); err != nil || beginning {
+		return err
+	}
+	return b.feed(ctx, own, b.until)
+}
+
+func anyListed(listed map[runnel.ShardID]shardmap.Shard, ids []runnel.ShardID) bool {
+	for _, id := range ids {
+		if _, ok := listed[id]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// arrival returns when the first record arrived that the filter may have to judge, or a time
+// before that: that of the record at the position; where the application begins; or now, if
+// nothing has come yet.
+func (b *rebuilder) arrival(ctx context.Context, shard runnel.ShardID) (time.Time, error) {
+	if b.at == runnel.Start && !b.origin.At.IsZero() {
+		return b.origin.At, nil
+	}
+	if b.at != runnel.Start || b.origin.Word == runnel.TrimHorizon {
+		first, err := b.firstArrival(ctx, shard, b.at)
+		if !first.IsZero() || err != nil {
+			return first, err
+		}
+	}
+	_, now, err := describe(ctx, b.cfg)
+	return now.earliest, err
+}
+
+// firstArrival returns the arrival of the record at a position or behind it, or of a shard's first
+// record; the zero time if there is none.
+func (b *rebuilder) firstArrival(
+	ctx context.Context, shard runnel.ShardID, at runnel.Position,
+) (first time.Time, err error) {
+	r := b.reader(shard, lease.Origin{Word: runnel.TrimHorizon}, at, 1)
+	err = b.read(ctx, r, func(record *types.Record) bool {
+		first = aws.ToTime(record.ApproximateArrivalTimestamp)
+		return false
+	})
+	return first, err
+}
+
+// ancestors feeds the ends of all shards that s came from, as far as the window reaches: no
+// further than to a shard that had a record before it, since it was there already.
+func (b *rebuilder) ancestors(
+	ctx context.Context, listed map[runnel.ShardID]shardmap.Shard, s shardmap.Shard,
+	met map[runnel.ShardID]bool,
+) error {
+	if !anyListed(listed, s.Parents) {
+		return nil
+	}
+	first, err := b.firstArrival(ctx, s.ID, runnel.Start)
+	if err != nil || !first.IsZero() && first.Before(b.from) {
+		return err
+	}
+	for _, id := range s.Parents {
+		parent, ok := listed[id]
+		if !ok || met[id] {
+			continue
+		}
+		met[id] = true
+		if err := b.ancestors(ctx, listed, parent, met); err != nil {
+			return err
+		}
+		if err := b.feed(ctx, parent, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// feed lets the filter see a shard's records from the window's beginning on, for as long as
+// wanted says so: before a record is seen, and afterwards.
+func (b *rebuilder) feed(
+	ctx context.Context, s shardmap.Shard, wanted func(*types.Record) (this, more bool),
+) error {
+	r := b.reader(s.ID, lease.Origin{Word: runnel.AtTimestamp, At: b.from}, runnel.Start,
+		b.cfg.MaxRecords)
+	return b.read(ctx, r, func(record *types.Record) bool {
+		this, more := wanted(record)
+		if this {
+			b.see(record, s.Range)
+		}
+		return more
+	})
+}
+
+func all(*types.Record) (this, more bool) { return true, true }
+
+// until lets pass what is at or before the position, but for a record that the position lies
+// inside of: the state there is that before the record, which is read again.
+func (b *rebuilder) until(record *types.Record) (this, more bool) {
+	if b.at == runnel.Start {
+		at := aws.ToTime(record.ApproximateArrivalTimestamp)
+		before := b.origin.At.IsZero() || at.Before(b.origin.At)
+		return before, before
+	}
+	switch order := sequenceOf(record).Compare(b.at.Sequence); {
+	case order < 0:
+		return true, true
+	case order > 0:
+		return false, false
+	}
+	inside := b.decoder.Open(record.Data) && b.at.Sub < int64(b.decoder.Len())-1
+	return !inside, false
+}
+
+func (b *rebuilder) see(record *types.Record, keys keyspace.Range) {
+	arrival := aws.ToTime(record.ApproximateArrivalTimestamp)
+	if !b.decoder.Open(record.Data) {
+		b.filter.Advance(arrival)
+	} else if b.decoder.Check(keys) == nil {
+		for range b.filter.Pass(&b.decoder, arrival) { //nolint:revive // Pass takes the units in
+		}
+	}
+	if b.records++; time.Since(b.told) >= progressInterval {
+		b.told = time.Now()
+		b.event(Event{Kind: Rebuilding, Position: b.at, Records: b.records})
+	}
+}
+
+// read calls take for every record until it returns false, there are no more, or the shard is
+// gone. A shard that is not closed has no more at its tip.
+func (b *rebuilder) read(
+	ctx context.Context, r *shardReader, take func(*types.Record) bool,
+) error {
+	for ctx.Err() == nil {
+		a, err := r.next(ctx)
+		if err != nil {
+			if r.recover(ctx, err) {
+				return nil
+			}
+			continue
+		}
+		for i := range a.records {
+			if !take(&a.records[i]) {
+				return nil
+			}
+		}
+		if a.ended || a.behind == 0 && len(a.records) == 0 {
+			return nil
+		}
+		wait(ctx, r.pace.next(len(a.records) > 0, true), nil)
+	}
+	return context.Cause(ctx)
+}
