@@ -81,7 +81,7 @@ func (f *fetcher) loop(ctx context.Context) {
 			if !f.recover(ctx, err) {
 				continue
 			}
-			f.cfg.Logger.Error("the shard was removed from the stream before it was read to its end",
+			f.cfg.Logger.Error("the shard was removed from the stream before its end was read",
 				"shard", f.shardReader.shard, "after", f.after.String())
 			p = page{ended: true, trimmed: f.after, through: f.after, state: f.state()}
 		}

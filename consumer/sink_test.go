@@ -8,13 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// chain is a sink in memory: for each shard the effects, and where they end, changed together
-// on condition that the end is as the writer knows it.
+// chain is a sink in memory: for each shard the effects, where they end, and the reader's state
+// there, changed together on condition that the end is as the writer knows it.
 type chain struct {
 	*chaos
 	batch int // commit when so many records are buffered
@@ -24,8 +26,9 @@ type chain struct {
 }
 
 type links struct {
-	effects []string
+	effects []runnel.Record
 	end     runnel.Position
+	state   []byte
 	commits int
 }
 
@@ -47,37 +50,54 @@ func (s *chain) Open(ctx context.Context, shard sink.Shard) (sink.Writer, error)
 	if l.end.Less(shard.Checkpoint) {
 		return nil, fmt.Errorf("the checkpoint %s is ahead of the sink, %s", shard.Checkpoint, l.end)
 	}
-	return &chainWriter{chain: s, links: l, committed: sink.Committed{End: l.end, Token: "t"}}, nil
+	w := &chainWriter{chain: s, links: l, through: l.end, state: l.state}
+	w.committed = sink.Committed{End: l.end, Token: "t", State: l.state}
+	if l.end == runnel.Start {
+		for _, id := range shard.Parents {
+			var state []byte
+			if parent := s.links[id]; parent != nil && parent.end == runnel.End {
+				state = append([]byte{}, parent.state...)
+			}
+			w.committed.Parents = append(w.committed.Parents, state)
+		}
+	}
+	return w, nil
 }
 
 type chainWriter struct {
 	*chain
 	links     *links
 	committed sink.Committed
-	buffer    []string
+	buffer    []runnel.Record
 	through   runnel.Position
-	opened    time.Time // of the buffer
+	state     []byte    // at through
+	opened    time.Time // when through left the last commit
 }
 
 func (w *chainWriter) Committed() sink.Committed { return w.committed }
 
 func (w *chainWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
-	records, through := batch.Records, batch.Through
-	for _, r := range records {
-		if len(w.buffer) == 0 {
-			w.opened = time.Now()
-		}
-		w.buffer = append(w.buffer, string(r.Position.Sequence))
+	if w.through == w.committed.End && batch.Through != w.through {
+		w.opened = time.Now()
 	}
-	w.through = through
-	if len(w.buffer) >= w.batch || len(w.buffer) > 0 && time.Since(w.opened) > 5*time.Second {
-		return w.commit(ctx, through)
+	last := w.through
+	for _, r := range batch.Records {
+		if !last.Less(r.Position) || batch.Through.Less(r.Position) {
+			return w.committed, sink.ErrOrder
+		}
+		last = r.Position
+	}
+	w.buffer = append(w.buffer, batch.Records...)
+	w.through, w.state = batch.Through, batch.State
+	old := w.through != w.committed.End && time.Since(w.opened) > 5*time.Second
+	if len(w.buffer) >= w.batch || old {
+		return w.commit(ctx, w.through)
 	}
 	return w.committed, nil
 }
 
 func (w *chainWriter) Flush(ctx context.Context) (sink.Committed, error) {
-	if len(w.buffer) == 0 {
+	if w.through == w.committed.End {
 		return w.committed, nil
 	}
 	return w.commit(ctx, w.through)
@@ -101,16 +121,17 @@ func (w *chainWriter) commit(ctx context.Context, end runnel.Position) (sink.Com
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.links.end != w.committed.End {
-		w.committed.End = w.links.end
-		w.buffer, w.through = nil, w.links.end
+		w.committed.End, w.committed.State = w.links.end, w.links.state
+		w.committed.Parents = nil
+		w.buffer, w.through, w.state = nil, w.links.end, w.links.state
 		return w.committed, &sink.MovedError{To: w.committed}
 	}
 	w.links.effects = append(w.links.effects, w.buffer...)
-	w.links.end, w.links.commits = end, w.links.commits+1
+	w.links.end, w.links.state, w.links.commits = end, w.state, w.links.commits+1
 	if lost {
 		return w.committed, errCut
 	}
-	w.committed.End = end
+	w.committed = sink.Committed{End: end, Token: "t", State: w.state}
 	w.buffer = nil
 	return w.committed, nil
 }
@@ -121,7 +142,7 @@ func (s *chain) check(f *fleet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sh := range f.stream.shards {
-		var effects []string
+		var effects []runnel.Record
 		if l := s.links[sh.id]; l != nil {
 			effects = l.effects
 		}
@@ -130,8 +151,8 @@ func (s *chain) check(f *fleet) {
 			continue
 		}
 		for i, r := range sh.records {
-			if effects[i] != *r.SequenceNumber {
-				f.Errorf("%s: effect %d is %s, want %s", sh.id, i, effects[i], *r.SequenceNumber)
+			if got := effects[i].Position.String(); got != *r.SequenceNumber {
+				f.Errorf("%s: effect %d is %s, want %s", sh.id, i, got, *r.SequenceNumber)
 				break
 			}
 		}
@@ -226,12 +247,12 @@ func TestSinkIsTheTruth(t *testing.T) {
 		first, second := f.stream.shards[0], f.stream.shards[1]
 		done := &links{end: runnel.End}
 		for _, r := range first.records {
-			done.effects = append(done.effects, *r.SequenceNumber)
+			done.effects = append(done.effects, effect(r))
 		}
 		half := &links{}
 		for _, r := range second.records[:5] {
-			half.effects = append(half.effects, *r.SequenceNumber)
-			half.end.Sequence = runnel.SequenceNumber(*r.SequenceNumber)
+			half.effects = append(half.effects, effect(r))
+			half.end = effect(r).Position
 		}
 		s.links[first.id], s.links[second.id] = done, half
 		f.start("w1", intoSink(s), func(c *consumer.Config) { c.Once = true })
@@ -243,6 +264,12 @@ func TestSinkIsTheTruth(t *testing.T) {
 			f.Errorf("%d commits to a shard that had ended", done.commits)
 		}
 	})
+}
+
+func effect(r types.Record) runnel.Record {
+	return runnel.Record{
+		Position: runnel.Position{Sequence: runnel.SequenceNumber(*r.SequenceNumber)},
+	}
 }
 
 // A sink that buffers is told of the passing of time by writes without records, and is flushed

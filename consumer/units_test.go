@@ -1,0 +1,446 @@
+package consumer_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// Aggregates are opened: each user record has its own key, hash key and sub-sequence number,
+// and the Kinesis record's number and arrival time.
+func TestAggregatesAreOpened(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var j journal
+		f.start("w1", j.into)
+		f.stream.put("plain", "p")
+		var e aggregate.Encoder
+		for i := range 3 {
+			r := aggregate.Record{PartitionKey: fmt.Sprint("k", i), Data: []byte{'0' + byte(i)}}
+			if i == 1 {
+				r.ExplicitHashKey = "12"
+			}
+			if err := e.Add(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.stream.put(string(e.Seal(nil)), aggregate.OuterPartitionKey)
+		e.Reset()
+		f.stream.put(string(e.Seal(nil)), "empty") // 20 bytes: ordinary, as the KCL has it
+		f.expect(&j, "plain 0 1 2 "+string(e.Seal(nil)))
+		for i, r := range j.records[1:4] {
+			want := runnel.Record{
+				PartitionKey: fmt.Sprint("k", i), Data: []byte{'0' + byte(i)},
+				ShardID: f.stream.shards[0].id,
+				Position: runnel.Position{
+					Sequence: runnel.SequenceNumber(*f.stream.shards[0].records[1].SequenceNumber),
+					Sub:      int64(i),
+				},
+				ArrivalTime: *f.stream.shards[0].records[1].ApproximateArrivalTimestamp,
+			}
+			if i == 1 {
+				want.ExplicitHashKey = "12"
+			}
+			if got := fmt.Sprint(r); got != fmt.Sprint(want) {
+				t.Errorf("got %s, want %s", got, fmt.Sprint(want))
+			}
+			if cap(r.Data) != len(r.Data) {
+				t.Errorf("the data of record %d reaches into the next one's", i)
+			}
+		}
+	})
+}
+
+// Doubles are dropped, and what they leave out counts as processed: the checkpoint passes them.
+func TestDoublesAreDropped(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var j journal
+		m := f.start("w1", j.into)
+		for _, data := range []string{
+			unit(1, 1, "a", "a1", "a2"),
+			unit(1, 1, "a", "a1", "a2"), // a double
+			"ordinary",
+			"ordinary", // no unit, no double
+			pack(1, part{number: 2, low: 2, key: "b", data: []string{"b1"}}),
+			pack(1, part{number: 4, low: 3, key: "a", data: []string{"a4"}}),
+			pack(1, part{number: 3, low: 3, key: "b", data: []string{"b3"}}), // late, not a double
+			unit(1, 1, "a", "a1", "a2"),                                      // a double behind newer ones
+			pack(1, part{number: 3, low: 3, key: "a", data: []string{"a3"}}), // given up, overtaken
+			unit(2, 1, "a", "other"),                                         // of another run
+			pack(3, part{number: 2, low: 9, data: []string{"m"}, key: "m"}),  // malformed
+			pack(0, part{key: "k", data: []string{"kpl1", "kpl2"}}),
+			pack(0, part{key: "k", data: []string{"kpl1", "kpl2"}}),
+			pack(1, part{key: "z", data: []string{"no-unit"}},
+				part{number: 5, low: 5, key: "a", data: []string{"a5"}},
+				part{number: 4, low: 4, key: "b", data: []string{"b4"}}),
+		} {
+			f.stream.put(data, "key")
+		}
+		want := "a1 a2 ordinary ordinary b1 a4 b3 other m kpl1 kpl2 kpl1 kpl2 no-unit a5"
+		f.expect(&j, want)
+		if doubles, malformed := f.dropped(); doubles != 6 || malformed != 1 {
+			t.Errorf("%d doubles, %d malformed", doubles, malformed)
+		}
+		f.stream.put(unit(1, 1, "a", "a1", "a2"), "key")
+		<-time.After(2 * time.Second)
+		f.mustStop(m)
+		if got, at := f.leases()[0].Processed(), f.stream.last(0, 1); got != at || j.text() != want {
+			t.Errorf("behind a double the checkpoint is %s, want %s; %s", got, at, j.text())
+		}
+	})
+}
+
+// With KeepDoubles everything is delivered, and nothing is read again.
+func TestKeepDoubles(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var j journal
+		keep := func(c *consumer.Config) { c.KeepDoubles = true }
+		m := f.start("w1", j.into, keep)
+		f.stream.put(unit(1, 1, "a", "1", "2"), "key", "key")
+		f.expect(&j, "1 2 1 2")
+		f.mustStop(m)
+		f.start("w2", j.into, keep)
+		f.stream.put(unit(1, 1, "a", "1", "2"), "key")
+		f.expect(&j, "1 2 1 2 1 2")
+		if n := len(f.happened(consumer.Rebuilt)); n != 0 {
+			t.Errorf("read again %d times", n)
+		}
+	})
+}
+
+// A sink that has been given nothing but doubles is told where they end, and commits it by age.
+func TestSinkPassesDoubles(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		s := newChain(calm(), 1)
+		f.start("w1", intoSink(s))
+		f.stream.put(unit(1, 1, "a", "1", "2"), "key")
+		s.await(f, "1 2")
+		for range 3 {
+			f.stream.put(unit(1, 1, "a", "1", "2"), "key")
+		}
+		at := f.stream.last(0, 1)
+		f.await(failover, "a commit behind the doubles", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.links[f.stream.shards[0].id].end == at
+		})
+		s.await(f, "1 2")
+	})
+}
+
+// A worker that takes over knows what was delivered before its checkpoint, as far back as a
+// double can come: nearly 2H, through an ancestor that has not had a record, with the
+// ancestors' leases cleaned away.
+func TestDoublesAfterTakeOver(t *testing.T) {
+	for _, shape := range []string{"same shard", "split", "split and merge", "row cleaned"} {
+		for _, kill := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, killed %v", shape, kill), func(t *testing.T) {
+				bubble(t, 1, func(f *fleet) { takeOver(f, shape, kill) })
+			})
+		}
+	}
+}
+
+func takeOver(f *fleet, shape string, kill bool) {
+	var j journal
+	m := f.start("w1", j.into)
+	f.stream.put(unit(1, 1, "a", "1", "2"), "a")
+	f.stream.put("old", "a")
+	<-time.After(aggregate.H)
+	if shape != "same shard" {
+		f.stream.split(0)
+		<-time.After(time.Minute)
+		f.stream.merge(0)
+		if shape != "split and merge" {
+			f.stream.split(0)
+		}
+	}
+	<-time.After(aggregate.H * 8 / 10)
+	f.stream.put("new", "a")
+	f.expect(&j, "1 2 old new")
+	if shape == "row cleaned" {
+		for _, l := range f.leases() {
+			if l.Ended() {
+				if err := f.leaseTable().Delete(f.Context(), l); err != nil {
+					f.Fatal(err)
+				}
+			}
+		}
+	}
+	if kill {
+		m.Kill()
+		<-m.err
+	} else {
+		f.mustStop(m)
+	}
+	f.start("w2", j.into)
+	f.stream.put(unit(1, 1, "a", "1", "2"), "a")
+	f.stream.put(unit(1, 2, "a", "3"), "a")
+	f.expect(&j, "1 2 old new 3")
+	if doubles, _ := f.dropped(); doubles != 2 {
+		f.Errorf("%d doubles dropped, want 2", doubles)
+	}
+}
+
+// What a shard begins with is what its parents end with, for handlers and sinks: over splits and
+// merges a double is a double.
+func TestDoublesAcrossReshards(t *testing.T) {
+	for _, into := range []string{"handler", "sink"} {
+		t.Run(into, func(t *testing.T) {
+			bubble(t, 2, func(f *fleet) {
+				var j journal
+				s := newChain(calm(), 1)
+				if into == "sink" {
+					f.start("w1", intoSink(s))
+					f.start("w2", intoSink(s))
+				} else {
+					f.start("w1", j.into) // alone: a stolen lease may repeat a record
+				}
+				a, b := f.stream.keysOf(0, 1)[0], f.stream.keysOf(1, 1)[0]
+				send := func(number uint64, key, data string) {
+					f.stream.put(unit(key[len(key)-1], number, key, data), key)
+					<-time.After(100 * time.Millisecond)
+				}
+				send(1, a, "a1")
+				send(1, b, "b1")
+				<-time.After(time.Minute)
+				f.stream.merge(0)
+				<-time.After(time.Minute)
+				send(1, b, "b1")
+				send(2, b, "b2")
+				send(1, a, "a1")
+				<-time.After(time.Minute)
+				f.stream.split(0)
+				<-time.After(time.Minute)
+				send(1, a, "a1")
+				send(2, b, "b2")
+				send(2, a, "a2")
+				send(1, b, "b1")
+				if into == "sink" {
+					s.await(f, "a1 b1 b2 a2")
+				} else {
+					f.expect(&j, "a1 b1 b2 a2")
+				}
+			})
+		})
+	}
+}
+
+// An ancestor that was trimmed counts as empty: a double of what stood there is delivered, and
+// reading goes on.
+func TestTrimmedAncestor(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var j journal
+		m := f.start("w1", j.into)
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.split(0)
+		f.stream.put(unit(1, 2, "a", "2"), "a")
+		f.expect(&j, "1 2")
+		f.mustStop(m)
+		f.stream.mu.Lock()
+		f.stream.shards[0].unlisted = true
+		f.stream.mu.Unlock()
+		f.start("w2", j.into)
+		f.stream.put(pack(1, part{number: 1, low: 1, key: "b", data: []string{"1"}}), "a")
+		f.stream.put(unit(1, 2, "a", "2"), "a")
+		f.stream.put(unit(1, 3, "a", "3"), "a")
+		// Unit 1 is below the mark that unit 2 has set, whatever its lane.
+		f.expect(&j, "1 2 3")
+		f.stream.put(unit(2, 1, "a", "4"), "a")
+		f.expect(&j, "1 2 3 4")
+	})
+}
+
+// A sink's state is what counts, not the stream: a child begins with what its parent's end
+// knows, though the parent is gone.
+func TestSinkStateIsInherited(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		s := newChain(calm(), 1)
+		m := f.start("w1", intoSink(s))
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		s.await(f, "1")
+		f.stream.split(0)
+		f.await(failover, "the children", func() bool { return f.loads()["w1"] == 2 })
+		f.mustStop(m)
+		f.stream.mu.Lock()
+		f.stream.shards[0].unlisted = true
+		f.stream.mu.Unlock()
+		f.start("w2", intoSink(s))
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.put(unit(1, 2, "a", "2"), "a")
+		s.await(f, "1 2")
+		if n := len(f.happened(consumer.Rebuilt)); n != 0 {
+			t.Errorf("read again %d times although the sink keeps the state", n)
+		}
+	})
+}
+
+// A child whose parent has not ended in the sink, since the sink is new, has its parent's end
+// read again.
+func TestSinkThatIsNew(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		m := f.start("w1", (&journal{}).into)
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.split(0)
+		f.await(failover, "the children", func() bool { return f.loads()["w1"] == 2 })
+		f.mustStop(m)
+		s := newChain(calm(), 1)
+		m = f.start("w2", intoSink(s))
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.put(unit(1, 2, "a", "2"), "a")
+		s.await(f, "2")
+		f.mustStop(m)
+		// What was read again is in the commit's state: it is not read twice.
+		f.start("w3", intoSink(s))
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.put(unit(1, 3, "a", "3"), "a")
+		s.await(f, "2 3")
+		shard := s.effects(f)[0].ShardID
+		for _, e := range f.happened(consumer.Rebuilt) {
+			if e.Worker == "w3" && e.ShardID == shard {
+				t.Errorf("read again: %+v", e)
+			}
+		}
+	})
+}
+
+// A writer that finds another one's commit goes on with the state of that commit, not with what
+// it has read itself: for a while it was ahead, and what it has read beyond comes again.
+func TestMovedAdoptsTheState(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		s := newChain(calm(), 1000)
+		f.start("w1", intoSink(s))
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		first := f.stream.last(0, 0)
+		<-time.After(time.Second)
+		f.stream.put(unit(1, 2, "a", "2"), "a")
+		f.stream.put(unit(1, 3, "a", "3"), "a")
+		<-time.After(time.Second)
+		// Another writer has committed the first unit, and nothing else.
+		var known aggregate.Filter
+		u := aggregate.Unit{Producer: aggregate.ProducerID{1}, Number: 1, Low: 1}
+		known.Admit(u, aggregate.LaneOf("a", ""), time.Now())
+		state, _ := known.MarshalBinary()
+		s.mu.Lock()
+		l := s.links[f.stream.shards[0].id]
+		l.effects = []runnel.Record{{Data: []byte("1"), Position: first}}
+		l.end, l.state = first, state
+		s.mu.Unlock()
+		f.await(failover, "the commit to fail", func() bool {
+			return len(f.happened(consumer.Moved)) > 0
+		})
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		s.await(f, "1 2 3")
+	})
+}
+
+// A sink's state that cannot be read stops the shard, with an error that says so.
+func TestSinkStateUnreadable(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		s := newChain(calm(), 1)
+		m := f.start("w1", intoSink(s))
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		s.await(f, "1")
+		f.mustStop(m)
+		l := s.links[f.stream.shards[0].id]
+		good := l.state
+		l.state = []byte{9, 9}
+		f.start("w2", intoSink(s))
+		f.stream.put(unit(1, 2, "a", "2"), "a")
+		<-time.After(failover)
+		failed := f.happened(consumer.Failed)
+		if len(failed) == 0 || !errors.Is(failed[0].Err, aggregate.ErrState) ||
+			!strings.Contains(failed[0].Err.Error(), string(f.stream.shards[0].id)) {
+			t.Fatalf("failed: %+v", failed)
+		}
+		s.mu.Lock()
+		l.state = good
+		s.mu.Unlock()
+		s.await(f, "1 2")
+	})
+}
+
+// A checkpoint inside of an aggregate, as a Java worker may write one: the user records up to it
+// are not delivered, the others are, and its units are known behind it.
+func TestCheckpointInsideAnAggregate(t *testing.T) {
+	for sub, want := range []string{"2 3 4 x 5", "3 4 x 5", "4 x 5", "x 5"} {
+		bubble(t, 1, func(f *fleet) {
+			f.stream.put("before", "a")
+			f.stream.put(unit(1, 1, "a", "0"), "a")
+			f.stream.put(pack(1, part{number: 2, low: 2, key: "a", data: []string{"1", "2"}},
+				part{number: 3, low: 2, key: "b", data: []string{"3", "4"}}), "a")
+			at := f.stream.last(0, int64(sub))
+			<-time.After(time.Minute)
+			f.stream.put(unit(1, 1, "a", "0"), "a")
+			f.stream.put("x", "a")
+			f.stream.put(unit(1, 2, "a", "1", "2"), "a")
+			f.stream.put(unit(1, 3, "b", "3", "4"), "b")
+			table := f.leaseTable()
+			if err := table.Ensure(f.Context()); err != nil {
+				t.Fatal(err)
+			}
+			_, _, err := table.Create(f.Context(), lease.Lease{
+				Key: f.stream.shards[0].id, Checkpoint: at,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var j journal
+			m := f.start("w1", j.into)
+			f.stream.put(unit(1, 4, "a", "5"), "a")
+			f.expect(&j, want)
+			f.mustStop(m)
+			l := f.leases()[0]
+			if end := f.stream.last(0, 0); l.Processed() != end {
+				t.Errorf("the checkpoint is %s, want %s", l.Processed(), end)
+			}
+		})
+	}
+}
+
+// Begun at LATEST or at a time, what stands before is read again and not delivered, so that its
+// doubles are none of the application's.
+func TestDoublesOfWhatWasBeforeTheBeginning(t *testing.T) {
+	for _, latest := range []bool{true, false} {
+		bubble(t, 1, func(f *fleet) {
+			f.stream.put(unit(1, 1, "a", "1"), "a")
+			<-time.After(aggregate.H)
+			f.stream.split(0)
+			f.stream.put(unit(1, 2, "a", "2"), "a")
+			<-time.After(aggregate.H / 2)
+			from := consumer.At(time.Now())
+			if latest {
+				from = consumer.Latest
+			}
+			var j journal
+			f.start("w1", j.into, func(c *consumer.Config) { c.From = from })
+			<-time.After(time.Second)
+			f.stream.put(unit(1, 1, "a", "1"), "a")
+			f.stream.put(unit(1, 3, "a", "3"), "a")
+			f.stream.put(unit(1, 2, "a", "2"), "a")
+			f.expect(&j, "3")
+		})
+	}
+}
+
+// A page has no more records than a read, but whole aggregates only.
+func TestPagesOfAggregates(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		for i := range 10 {
+			f.stream.put(unit(1, uint64(i+1), "a", "1", "2", "3", "4", "5"), "a")
+		}
+		var j journal
+		f.start("w1", j.into, func(c *consumer.Config) { c.MaxRecords = 7 })
+		f.expect(&j, strings.TrimSpace(strings.Repeat("1 2 3 4 5 ", 10)))
+		if slices.Max(j.batches) != 10 || len(j.batches) != 5+1 {
+			t.Errorf("batches of %v", j.batches)
+		}
+	})
+}
