@@ -13,7 +13,7 @@ import (
 type delivery struct {
 	*holding
 	writer sink.Writer
-	at     runnel.Position // handed to the writer up to here
+	at     runnel.Position // where reading begins
 	last   runnel.Position // the last commit announced
 	open   opener          // of what follows at; the fetcher's while one runs
 }
@@ -62,7 +62,6 @@ func (d *delivery) write(ctx context.Context, p page) error {
 	if err != nil {
 		return fmt.Errorf("write to the sink: %w", err)
 	}
-	d.at = p.through
 	for _, void := range p.voided {
 		d.event(Event{
 			Kind: Voided, Position: void.Position, Records: void.Records, Err: void,

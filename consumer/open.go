@@ -69,8 +69,7 @@ func (o *opener) openAggregate(in runnel.Record, last runnel.Position, p *page) 
 			return
 		}
 		in.Position.Sub = int64(sub)
-		in.PartitionKey, in.ExplicitHashKey = r.PartitionKey, r.ExplicitHashKey
-		in.Data = r.Data[:len(r.Data):len(r.Data)] // what follows is a neighbour's
+		in.PartitionKey, in.ExplicitHashKey, in.Data = r.PartitionKey, r.ExplicitHashKey, r.Data
 		p.add(in)
 	}
 	outside := o.decoder.Check(o.keys)

@@ -14,14 +14,13 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// shardReader reads the Kinesis records of one shard, in order and each once, whatever happens
-// to its iterators.
+// shardReader reads the Kinesis records of one shard, in order, whatever happens to its
+// iterators. Where one was made anew, the last record read is the first one again.
 type shardReader struct {
 	*run
 	shard  runnel.ShardID
 	origin lease.Origin          // where to begin as long as nothing was read
 	at     runnel.SequenceNumber // the last record read; "" if none
-	again  bool                  // that one is to be returned once more
 	limit  int                   // records of one read
 
 	iterator string
@@ -49,7 +48,7 @@ func (r *run) reader(
 		pace: pace{interval: r.cfg.PollInterval},
 	}
 	if after.Sequence.IsNumber() {
-		s.at, s.again = after.Sequence, true
+		s.at = after.Sequence
 	}
 	return s
 }
@@ -102,7 +101,7 @@ func (s *shardReader) next(ctx context.Context) (answer, error) {
 	return a, nil
 }
 
-// take drops what was read before, and goes on behind the last record.
+// take drops what stands before the last record read, and goes on with the new last one.
 func (s *shardReader) take(got []types.Record, a *answer) {
 	if len(got) == 0 {
 		return
@@ -112,20 +111,16 @@ func (s *shardReader) take(got []types.Record, a *answer) {
 		a.gap = s.at.Compare(sequenceOf(&got[0])) < 0
 	}
 	a.records = got
-	for len(a.records) > 0 {
-		order := s.at.Compare(sequenceOf(&a.records[0]))
-		if order < 0 || order == 0 && s.again {
-			break
-		}
+	for len(a.records) > 0 && sequenceOf(&a.records[0]).Compare(s.at) < 0 {
 		a.records = a.records[1:]
 	}
 	if n := len(a.records); n > 0 {
-		s.at, s.again = sequenceOf(&a.records[n-1]), false
+		s.at = sequenceOf(&a.records[n-1])
 	}
 }
 
-// seek makes an iterator that begins with the last record read, which is dropped: if it does
-// not come, it and what followed have been trimmed.
+// seek makes an iterator that begins with the last record read: if that does not come, it and
+// what followed have been trimmed.
 func (s *shardReader) seek(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
 	defer cancel()

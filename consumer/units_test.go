@@ -423,24 +423,51 @@ func TestDoublesOfWhatWasBeforeTheBeginning(t *testing.T) {
 			f.start("w1", j.into, func(c *consumer.Config) { c.From = from })
 			<-time.After(time.Second)
 			f.stream.put(unit(1, 1, "a", "1"), "a")
-			f.stream.put(unit(1, 3, "a", "3"), "a")
 			f.stream.put(unit(1, 2, "a", "2"), "a")
+			f.stream.put(unit(1, 3, "a", "3"), "a")
 			f.expect(&j, "3")
+			if doubles, _ := f.dropped(); doubles != 2 {
+				t.Errorf("%d doubles", doubles)
+			}
 		})
 	}
 }
 
-// A page has no more records than a read, but whole aggregates only.
+// When the checkpoint's record has been trimmed, nothing behind it is taken for delivered.
+func TestCheckpointTrimmed(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var j journal
+		m := f.start("w1", j.into)
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.put(unit(1, 2, "a", "2"), "a")
+		f.expect(&j, "1 2")
+		f.mustStop(m)
+		f.stream.put(unit(1, 3, "a", "3"), "a")
+		f.stream.put(unit(1, 4, "a", "4"), "a")
+		f.stream.shards[0].trimmed = 2
+		f.start("w2", j.into)
+		f.expect(&j, "1 2 3 4")
+		if n := len(f.happened(consumer.Trimmed)); n != 1 {
+			t.Errorf("trimmed %d times", n)
+		}
+	})
+}
+
+// A page has no more records than a read, but whole aggregates only; the shard's end is that of
+// the last page.
 func TestPagesOfAggregates(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
+		f.stream.atEndOnly = false
 		for i := range 10 {
 			f.stream.put(unit(1, uint64(i+1), "a", "1", "2", "3", "4", "5"), "a")
 		}
+		f.stream.split(0)
 		var j journal
 		f.start("w1", j.into, func(c *consumer.Config) { c.MaxRecords = 7 })
 		f.expect(&j, strings.TrimSpace(strings.Repeat("1 2 3 4 5 ", 10)))
 		if slices.Max(j.batches) != 10 || len(j.batches) != 5+1 {
 			t.Errorf("batches of %v", j.batches)
 		}
+		f.await(failover, "the children", func() bool { return f.loads()["w1"] == 2 })
 	})
 }
