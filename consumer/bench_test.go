@@ -3,6 +3,7 @@ package consumer_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -14,23 +15,55 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// BenchmarkOnce reads a stream of 20,000 records of 1 KiB in four shards from its beginning,
-// by one worker over a loopback socket, leases and checkpoints included.
+// BenchmarkOnce reads a stream of four shards from its beginning, by one worker over a loopback
+// socket, leases and checkpoints included: 20,000 Kinesis records of 1 KiB; and 200,000 user
+// records of 100 bytes, in 400 aggregates that are units, of which each is there twice.
 func BenchmarkOnce(b *testing.B) {
-	const calls, perCall, size = 40, 500, 1 << 10
-	server := runneltest.NewServer(b, runneltest.WithStream("orders", 4))
-	for call := range calls {
-		in := &kinesis.PutRecordsInput{StreamName: aws.String("orders")}
-		for i := range perCall {
-			in.Records = append(in.Records, types.PutRecordsRequestEntry{
-				PartitionKey: aws.String(fmt.Sprint(call, "-", i)), Data: make([]byte, size),
-			})
+	b.Run("records", func(b *testing.B) {
+		server := runneltest.NewServer(b, runneltest.WithStream("orders", 4))
+		const calls, perCall, size = 40, 500, 1 << 10
+		for call := range calls {
+			var keys, data []string
+			for i := range perCall {
+				keys = append(keys, fmt.Sprint(call, "-", i))
+				data = append(data, string(make([]byte, size)))
+			}
+			putAll(b, server, keys, data)
 		}
-		if _, err := server.Kinesis().PutRecords(b.Context(), in); err != nil {
-			b.Fatal(err)
+		readOnce(b, server, calls*perCall, size)
+	})
+	b.Run("aggregates", func(b *testing.B) {
+		server := runneltest.NewServer(b, runneltest.WithStream("orders", 4))
+		const units, perUnit, size = 400, 500, 100
+		user := slices.Repeat([]string{string(make([]byte, size))}, perUnit)
+		for i := 0; i < units; i += 20 {
+			var keys, data []string
+			for n := i; n < i+20; n++ {
+				key := fmt.Sprint("key-", n)
+				frozen := unit(1, uint64(n+1), key, user...)
+				keys, data = append(keys, key, key), append(data, frozen, frozen)
+			}
+			putAll(b, server, keys, data)
 		}
+		readOnce(b, server, units*perUnit, size)
+	})
+}
+
+func putAll(b *testing.B, server *runneltest.Server, keys, data []string) {
+	b.Helper()
+	in := &kinesis.PutRecordsInput{StreamName: aws.String("orders")}
+	for i := range keys {
+		in.Records = append(in.Records, types.PutRecordsRequestEntry{
+			PartitionKey: aws.String(keys[i]), Data: []byte(data[i]),
+		})
 	}
-	b.SetBytes(calls * perCall * size)
+	if _, err := server.Kinesis().PutRecords(b.Context(), in); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func readOnce(b *testing.B, server *runneltest.Server, records, size int) {
+	b.SetBytes(int64(records) * int64(size))
 	b.ReportAllocs()
 	var app int
 	for b.Loop() {
@@ -47,9 +80,9 @@ func BenchmarkOnce(b *testing.B) {
 		if err == nil {
 			err = w.Run(b.Context())
 		}
-		if err != nil || n.Load() != calls*perCall {
+		if err != nil || n.Load() != int64(records) {
 			b.Fatalf("%d records, %v", n.Load(), err)
 		}
 	}
-	b.ReportMetric(float64(b.N)*calls*perCall/b.Elapsed().Seconds(), "records/s")
+	b.ReportMetric(float64(b.N)*float64(records)/b.Elapsed().Seconds(), "records/s")
 }

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -114,10 +115,12 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 			p.trimmed = f.after
 		}
 	}
+	p.records = make([]runnel.Record, 0, len(f.left.records))
 	for len(f.left.records) > 0 && len(p.records) < f.cfg.MaxRecords {
 		if err := f.open(&f.left.records[0], &p); err != nil {
 			if p.read == 0 {
-				return page{}, err
+				return page{}, fmt.Errorf("reading stops here until a worker with another "+
+					"Config.Void, VoidDrop or VoidDeliver, goes on: %w", err)
 			}
 			break
 		}

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -60,6 +61,9 @@ func (o *opener) open(r *types.Record, p *page) error {
 }
 
 func (o *opener) openAggregate(in runnel.Record, last runnel.Position, p *page) error {
+	if n := o.decoder.Len(); cap(p.records)-len(p.records) < n {
+		p.records = slices.Grow(p.records, max(n, len(p.records)))
+	}
 	after := int64(-1) // the user records up to this one were processed before
 	if o.after.Sequence == last.Sequence {
 		after = o.after.Sub

@@ -419,12 +419,19 @@ func TestDoublesOfWhatWasBeforeTheBeginning(t *testing.T) {
 			if latest {
 				from = consumer.Latest
 			}
+			other := f.stream.keysOf(0, 1)[0] // a lane of the shard that "a" is in
+			third := pack(1, part{number: 3, low: 1, key: other, data: []string{"3"}})
+			if !latest { // behind the beginning already, and not to be taken for delivered
+				f.stream.put(third, "a")
+			}
 			var j journal
 			f.start("w1", j.into, func(c *consumer.Config) { c.From = from })
 			<-time.After(time.Second)
 			f.stream.put(unit(1, 1, "a", "1"), "a")
 			f.stream.put(unit(1, 2, "a", "2"), "a")
-			f.stream.put(unit(1, 3, "a", "3"), "a")
+			if latest {
+				f.stream.put(third, "a")
+			}
 			f.expect(&j, "3")
 			if doubles, _ := f.dropped(); doubles != 2 {
 				t.Errorf("%d doubles", doubles)
@@ -469,5 +476,15 @@ func TestPagesOfAggregates(t *testing.T) {
 			t.Errorf("batches of %v", j.batches)
 		}
 		f.await(failover, "the children", func() bool { return f.loads()["w1"] == 2 })
+	})
+	bubble(t, 1, func(f *fleet) {
+		for i := range 6 {
+			f.stream.put(unit(1, uint64(i+1), "a", "1", "2", "3", "4", "5"), "a")
+		}
+		var j journal
+		m := f.start("w1", j.into, once, func(c *consumer.Config) { c.MaxRecords = 7 })
+		if err := <-m.err; err != nil || len(j.records) != 30 {
+			t.Errorf("%d records once, %v", len(j.records), err)
+		}
 	})
 }

@@ -35,8 +35,7 @@ type VoidError struct {
 }
 
 func (e *VoidError) Error() string {
-	return fmt.Sprintf("the aggregate at %s in %s, with %d user records, is void: %s; to go on "+
-		"behind it, choose to drop or to deliver void aggregates",
+	return fmt.Sprintf("the aggregate at %s in %s, with %d user records, is void: %s",
 		e.Position.Sequence, e.ShardID, e.Records, e.Err)
 }
 

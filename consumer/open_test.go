@@ -1,0 +1,63 @@
+package consumer
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// BenchmarkOpen opens aggregates of 500 user records of 100 bytes into pages, with their shard's
+// range checked and their units judged, and saves the state for a sink.
+func BenchmarkOpen(b *testing.B) {
+	const aggregates, perAggregate = 20, 500
+	for _, keys := range []int{1, 50} {
+		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
+			var got [aggregates]types.Record
+			for i := range got {
+				var e aggregate.Encoder
+				u := aggregate.Unit{Number: uint64(i + 1), Low: uint64(i + 1)}
+				for n := range perAggregate {
+					r := aggregate.Record{
+						PartitionKey: fmt.Sprint("key-", n%keys), Data: make([]byte, 100),
+					}
+					if n == 0 {
+						r.Tags = u.AppendTo(nil)
+					}
+					if err := e.Add(r); err != nil {
+						b.Fatal(err)
+					}
+				}
+				got[i] = types.Record{
+					Data: e.Seal(nil), PartitionKey: aws.String("key-0"),
+					SequenceNumber:              aws.String(strconv.Itoa(1000 + i)),
+					ApproximateArrivalTimestamp: aws.Time(time.UnixMilli(1)),
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				o := newOpener("shardId-000000000000", runnel.Start)
+				o.keys = keyspace.Range{End: keyspace.Max.Sub(keyspace.Key{Lo: 1})}
+				o.seen = seen{filter: &aggregate.Filter{}, keep: true}
+				var p page
+				for i := range got {
+					if err := o.open(&got[i], &p); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if p.state = o.state(); len(p.records) != aggregates*perAggregate || p.state == nil {
+					b.Fatalf("%d records", len(p.records))
+				}
+			}
+			records := float64(b.N) * aggregates * perAggregate
+			b.ReportMetric(records/b.Elapsed().Seconds(), "records/s")
+		})
+	}
+}

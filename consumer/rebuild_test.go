@@ -1,0 +1,114 @@
+package consumer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// fivePerSecond refuses what AWS refuses: more than five reads a second of a shard.
+func (f *fleet) fivePerSecond() {
+	reads := map[runnel.ShardID][]time.Time{}
+	var mu = make(turn, 1)
+	f.stream.fault = func(op string, shard runnel.ShardID) error {
+		if op != "GetRecords" {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		recent := reads[shard]
+		if n := len(recent); n >= 5 && time.Since(recent[n-5]) < time.Second {
+			return &types.ProvisionedThroughputExceededException{}
+		}
+		reads[shard] = append(recent, time.Now())
+		return nil
+	}
+}
+
+// Reading again keeps to the stream's limits, says how far it is, and ends when the worker is
+// stopped; its successor begins anew, and drops what it has to.
+func TestRebuildThatTakesLong(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		slow := func(c *consumer.Config) { c.MaxRecords = 1 }
+		var j journal
+		m := f.start("w1", j.into)
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.put("x", keys(100)...)
+		f.await(failover, "101 records", func() bool {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			return len(j.records) == 101
+		})
+		f.mustStop(m)
+		at := f.leases()[0].Processed()
+		f.fivePerSecond()
+		m = f.start("w2", j.into, slow)
+		<-time.After(12 * time.Second)
+		progress := f.happened(consumer.Rebuilding)
+		if n := len(progress); n != 2 || progress[0].Records >= progress[1].Records ||
+			progress[1].Records > 60 || progress[1].Position != at {
+			t.Errorf("progress %+v", progress)
+		}
+		began := time.Now()
+		f.mustStop(m)
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("stopped after %s", took)
+		}
+		if l := f.leases()[0]; l.Owner != "" || l.Processed() != at {
+			t.Errorf("handed over as %+v", l)
+		}
+		j.records = nil
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.put("y", "a")
+		f.start("w3", j.into, slow)
+		f.await(time.Minute, "what is new", func() bool { return j.text() == "y" })
+		if rebuilt := f.happened(consumer.Rebuilt); len(rebuilt) != 1 || rebuilt[0].Records != 101 {
+			t.Errorf("rebuilt %+v", rebuilt)
+		}
+	})
+}
+
+// A new application that begins with the oldest record reads nothing twice.
+func TestNoRebuildAtTheOldest(t *testing.T) {
+	bubble(t, 2, func(f *fleet) {
+		reads := 0
+		f.stream.fault = func(op string, _ runnel.ShardID) error {
+			if op == "GetRecords" {
+				reads++
+			}
+			return nil
+		}
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.start("w1", once)
+		if err := <-f.workers["w1"].err; err != nil || reads != 2 {
+			t.Errorf("%d reads of 2 shards, %v", reads, err)
+		}
+	})
+}
+
+// A row that another program made without the shard's hash keys: the stream knows them.
+func TestVoidWithoutARangeInTheRow(t *testing.T) {
+	bubble(t, 2, func(f *fleet) {
+		table := f.leaseTable()
+		if err := table.Ensure(f.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range f.stream.shards {
+			_, _, err := table.Create(f.Context(), lease.Lease{
+				Key: s.id, Checkpoint: runnel.Position{Sequence: runnel.TrimHorizon},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.void()
+		var j journal
+		f.start("w1", j.into)
+		f.expect(&j, "before behind")
+	})
+}
