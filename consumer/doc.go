@@ -10,6 +10,16 @@
 // over before its parents' last record has been processed and their ends checkpointed, and no
 // checkpoint passes a record that has not been processed.
 //
+// # Aggregates and doubles
+//
+// A Kinesis record that is an aggregate, in the format of the Kinesis Producer Library, is
+// opened: its user records have Position.Sub from 0 on, and a batch ends with the last of them.
+// Of units (package aggregate) the first copy is delivered and the others are dropped, below
+// positions: what was dropped counts as processed. What a reader has to know for that, it has
+// from the sink, which keeps it in the commit that it belongs to, or, for a handler, by reading
+// the last minutes before the checkpoint again, those of the shards that this one came from
+// too, before it begins. An aggregate that was packed for another shard is void: see VoidPolicy.
+//
 // # How a worker works
 //
 // One goroutine coordinates: every half failover time it reads the table, sees whose counters

@@ -84,7 +84,7 @@ func (f *fetcher) loop(ctx context.Context) {
 			}
 			f.cfg.Logger.Error("the shard was removed from the stream before its end was read",
 				"shard", f.shardReader.shard, "after", f.after.String())
-			p = page{ended: true, trimmed: f.after, through: f.after, state: f.state()}
+			p = page{ended: true, trimmed: f.after, through: f.after, state: f.state(true)}
 		}
 		select {
 		case <-ctx.Done():
@@ -126,12 +126,13 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 		}
 		f.left.records = f.left.records[1:]
 	}
-	p.through, p.state, p.behind = f.after, f.state(), f.left.behind
+	p.through, p.behind = f.after, f.left.behind
 	if len(f.left.records) > 0 {
 		p.behind = max(p.behind, time.Millisecond)
 	} else {
 		p.ended, p.children, f.left = f.left.ended, f.left.children, answer{}
 	}
+	p.state = f.state(p.ended)
 	p.caughtUp = f.once.caughtUp(f.shardReader.shard, p)
 	return p, nil
 }

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -66,36 +67,37 @@ func (h *holding) restore(state []byte) (*aggregate.Filter, error) {
 }
 
 // inherit returns what is known at the shard's beginning, or where the application begins in
-// it: all that the parents' ends know. What a parent's end does not tell is read again.
+// it: all that the parents' ends know. Of a parent that has left no state, and where none is
+// known, that is read again.
 func (h *holding) inherit(ctx context.Context, states [][]byte) (s seen, err error) {
-	again := len(states) == 0 || originOf(h.first).Word != runnel.TrimHorizon
+	again := len(states) == 0
 	var parents []*aggregate.Filter
 	for _, state := range states {
-		if again = again || state == nil; len(state) == 0 {
-			continue
-		}
 		filter, err := h.restore(state)
 		if err != nil {
 			return s, err
 		}
 		parents = append(parents, filter)
+		again = again || len(state) == 0
 	}
-	met := len(parents) > 0
 	if again {
 		filter, err := h.rebuild(ctx, runnel.Start)
 		if err != nil {
 			return s, err
 		}
 		parents = append(parents, filter)
-		met = met || filter.Counts != aggregate.Counts{}
 	}
 	s.filter = aggregate.Union(parents...)
 	s.filter.H = h.cfg.Horizon
-	if met {
-		s.saved, err = s.filter.MarshalBinary()
+	if s.saved, err = s.filter.MarshalBinary(); len(s.saved) <= longestEmpty {
+		s.saved = nil
 	}
 	return s, err
 }
+
+// longestEmpty is the most bytes that a filter's state has without any producer: the version,
+// the time and their number. A producer alone has an id of 16.
+const longestEmpty = 1 + binary.MaxVarintLen64 + 1
 
 // listing returns the stream's shards by their ids, as listed at some time after this shard was
 // made: those that it came from do not change.

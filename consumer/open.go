@@ -127,12 +127,14 @@ func (s *seen) advance(arrival time.Time) {
 	}
 }
 
-// state returns the filter's state; nil if it has not met any unit, or nobody keeps it.
-func (s *seen) state() []byte {
+// state returns the filter's state; nil if it has not met any unit, or nobody keeps it. At the
+// shard's end it is not nil even then: so the children know that there is nothing to know, and
+// need not read the shard again.
+func (s *seen) state(ended bool) []byte {
 	if s.filter == nil || !s.keep {
 		return nil
 	}
-	if s.filter.Counts != s.counted {
+	if s.filter.Counts != s.counted || ended && len(s.saved) == 0 {
 		s.saved, _ = s.filter.MarshalBinary() // it returns no error
 		s.counted = s.filter.Counts
 	}

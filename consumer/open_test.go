@@ -52,7 +52,7 @@ func BenchmarkOpen(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				if p.state = o.state(); len(p.records) != aggregates*perAggregate || p.state == nil {
+				if p.state = o.state(false); len(p.records) != aggregates*perAggregate || p.state == nil {
 					b.Fatalf("%d records", len(p.records))
 				}
 			}

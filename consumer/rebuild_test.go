@@ -14,7 +14,7 @@ import (
 // fivePerSecond refuses what AWS refuses: more than five reads a second of a shard.
 func (f *fleet) fivePerSecond() {
 	reads := map[runnel.ShardID][]time.Time{}
-	var mu = make(turn, 1)
+	mu := make(turn, 1)
 	f.stream.fault = func(op string, shard runnel.ShardID) error {
 		if op != "GetRecords" {
 			return nil
@@ -70,6 +70,27 @@ func TestRebuildThatTakesLong(t *testing.T) {
 		if rebuilt := f.happened(consumer.Rebuilt); len(rebuilt) != 1 || rebuilt[0].Records != 101 {
 			t.Errorf("rebuilt %+v", rebuilt)
 		}
+	})
+}
+
+// A server that always says that the tip is reached is believed when nothing comes.
+func TestRebuildWithoutBehind(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		f.stream.noBehind = true
+		var j journal
+		slow := func(c *consumer.Config) { c.MaxRecords = 1 }
+		m := f.start("w1", j.into, slow)
+		f.stream.put("x", "a", "b")
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.put(unit(2, 1, "b", "2"), "b")
+		f.expect(&j, "x x 1 2")
+		f.mustStop(m)
+		f.stream.split(0)
+		f.start("w2", j.into, slow)
+		f.stream.put(unit(2, 1, "b", "2"), "b")
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.put("y", "a")
+		f.expect(&j, "x x 1 2 y")
 	})
 }
 

@@ -56,7 +56,7 @@ func (s *chain) Open(ctx context.Context, shard sink.Shard) (sink.Writer, error)
 		for _, id := range shard.Parents {
 			var state []byte
 			if parent := s.links[id]; parent != nil && parent.end == runnel.End {
-				state = append([]byte{}, parent.state...)
+				state = parent.state
 			}
 			w.committed.Parents = append(w.committed.Parents, state)
 		}

@@ -29,6 +29,7 @@ type fakeStream struct {
 	// the last records, as others do.
 	atEndOnly bool
 	noFilter  bool // ListShards ignores its filter, as some emulators do
+	noBehind  bool // GetRecords says that nothing follows, as some do always
 
 	mu       sync.Mutex
 	shards   []*fakeShard
@@ -262,7 +263,7 @@ func (s *fakeStream) GetRecords(
 	out := &kinesis.GetRecordsOutput{
 		Records: slices.Clone(sh.records[index:end]), MillisBehindLatest: aws.Int64(0),
 	}
-	if end < len(sh.records) {
+	if end < len(sh.records) && !s.noBehind {
 		behind := time.Since(*sh.records[end].ApproximateArrivalTimestamp).Milliseconds()
 		out.MillisBehindLatest = aws.Int64(max(1, behind))
 	}

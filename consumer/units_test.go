@@ -282,6 +282,30 @@ func TestSinkStateIsInherited(t *testing.T) {
 	})
 }
 
+// A sink without any units costs its shards' children nothing: they know that there were none.
+func TestSinkWithoutUnits(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		s := newChain(calm(), 1)
+		f.start("w1", intoSink(s))
+		f.stream.put("1", "a")
+		s.await(f, "1")
+		l := s.links[f.stream.shards[0].id]
+		if l.state != nil {
+			t.Errorf("a state of %d bytes although there is nothing to know", len(l.state))
+		}
+		f.stream.split(0)
+		f.stream.split(0) // one of the children is never written to
+		f.stream.put("2", "a")
+		s.await(f, "1 2")
+		if n := len(f.happened(consumer.Rebuilt)); n != 0 || l.state == nil {
+			t.Errorf("read again %d times; the end's state has %d bytes", n, len(l.state))
+		}
+		if l := s.links[s.effects(f)[1].ShardID]; l.state != nil {
+			t.Errorf("a child's state of %d bytes", len(l.state))
+		}
+	})
+}
+
 // A child whose parent has not ended in the sink, since the sink is new, has its parent's end
 // read again.
 func TestSinkThatIsNew(t *testing.T) {
