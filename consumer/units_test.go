@@ -189,6 +189,24 @@ func takeOver(f *fleet, shape string, kill bool) {
 	}
 }
 
+// How far back a successor reads is counted from its checkpoint, however long nobody was there.
+func TestDoublesAfterAnOutage(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var j journal
+		m := f.start("w1", j.into)
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		<-time.After(aggregate.H * 18 / 10)
+		f.stream.put("x", "a")
+		f.expect(&j, "1 x")
+		f.mustStop(m)
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.put("y", "a")
+		<-time.After(time.Hour)
+		f.start("w2", j.into)
+		f.expect(&j, "1 x y")
+	})
+}
+
 // What a shard begins with is what its parents end with, for handlers and sinks: over splits and
 // merges a double is a double.
 func TestDoublesAcrossReshards(t *testing.T) {
