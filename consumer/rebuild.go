@@ -90,6 +90,9 @@ func (b *rebuilder) run(ctx context.Context) error {
 	}
 	// A tenth of H more, since the clocks of two shards may differ.
 	b.from = end.Add(-2*horizon - horizon/10)
+	if b.origin.At.IsZero() {
+		b.origin.At = end // LATEST, of a row that another program made: now
+	}
 	met := map[runnel.ShardID]bool{own.ID: true}
 	if err := b.ancestors(ctx, listed, own, met); err != nil || beginning {
 		return err
@@ -187,8 +190,7 @@ func all(*types.Record) (this, more bool) { return true, true }
 // inside of: the state there is that before the record, which is read again.
 func (b *rebuilder) until(record *types.Record) (this, more bool) {
 	if b.at == runnel.Start {
-		at := aws.ToTime(record.ApproximateArrivalTimestamp)
-		before := b.origin.At.IsZero() || at.Before(b.origin.At)
+		before := aws.ToTime(record.ApproximateArrivalTimestamp).Before(b.origin.At)
 		return before, before
 	}
 	switch order := sequenceOf(record).Compare(b.at.Sequence); {

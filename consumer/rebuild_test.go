@@ -1,6 +1,7 @@
 package consumer_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +109,41 @@ func TestNoRebuildAtTheOldest(t *testing.T) {
 		f.start("w1", once)
 		if err := <-f.workers["w1"].err; err != nil || reads != 2 {
 			t.Errorf("%d reads of 2 shards, %v", reads, err)
+		}
+	})
+}
+
+// A row that another program made at LATEST says no time: what stands before now is read again,
+// and no more, though records keep coming.
+func TestRebuildAtLatestWithAProducer(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		<-time.After(time.Minute)
+		table := f.leaseTable()
+		if err := table.Ensure(f.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := table.Create(f.Context(), lease.Lease{
+			Key:        f.stream.shards[0].id,
+			Checkpoint: runnel.Position{Sequence: runnel.Latest},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.stream.fault = func(op string, _ runnel.ShardID) error {
+			if op == "GetRecords" { // never at the tip
+				f.stream.put("x", "a")
+			}
+			return nil
+		}
+		var j journal
+		f.start("w1", j.into)
+		f.await(time.Minute, "a record", func() bool { return j.text() != "" })
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.put("end", "a")
+		f.await(time.Minute, "the end", func() bool { return strings.Contains(j.text(), "end") })
+		if strings.Contains(j.text(), "1") {
+			t.Error("a double was delivered")
 		}
 	})
 }
