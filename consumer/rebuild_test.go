@@ -1,6 +1,7 @@
 package consumer_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -167,5 +168,32 @@ func TestVoidWithoutARangeInTheRow(t *testing.T) {
 		var j journal
 		f.start("w1", j.into)
 		f.expect(&j, "before behind")
+	})
+}
+
+// The pages of one read follow each other at once, however long the wait between two reads has
+// become: they cost the stream nothing.
+func TestPagesOfOneReadAreNotPaced(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var refused int
+		f.stream.fault = func(op string, _ runnel.ShardID) error {
+			if op == "GetRecords" && refused < 8 {
+				refused++
+				return &types.ProvisionedThroughputExceededException{}
+			}
+			return nil
+		}
+		for i := range 40 {
+			f.stream.put(unit(1, uint64(i+1), "a", strings.Fields(strings.Repeat("x ", 40))...), "a")
+		}
+		f.start("w1", func(c *consumer.Config) {
+			c.MaxRecords = 40
+			c.Handler = func(context.Context, *consumer.Batch) error { return nil }
+		})
+		f.await(time.Minute, "40 pages", func() bool { return len(f.happened(consumer.Delivered)) == 40 })
+		pages := f.happened(consumer.Delivered)
+		if took := pages[39].Time.Sub(pages[0].Time); took > 100*time.Millisecond {
+			t.Errorf("40 pages of one read took %s", took)
+		}
 	})
 }
