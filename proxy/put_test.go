@@ -1,0 +1,219 @@
+package proxy_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/runnel-stream/runnel/proxy"
+	"github.com/runnel-stream/runnel/runneltest"
+)
+
+// What is answered is where the record is; hash keys are followed, data is what was sent.
+func TestPutThroughTheSDK(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 2))
+	s := serve(t, server.Kinesis(), nil)
+	client := s.client(t)
+	one, err := client.PutRecord(t.Context(), &kinesis.PutRecordInput{
+		StreamName: aws.String("orders"), PartitionKey: aws.String("a"), Data: []byte("first"),
+		ExplicitHashKey: aws.String("0"), SequenceNumberForOrdering: aws.String("0"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := record("b", "")
+	empty.Data = []byte{}
+	last := record("c", "last")
+	last.ExplicitHashKey = aws.String("340282366920938463463374607431768211455")
+	many, err := putAll(t, client, "orders", empty, record("a", "\x00\xff"), last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(many.Records) != 3 || aws.ToInt32(many.FailedRecordCount) != 0 {
+		t.Fatalf("%d results, %d failed", len(many.Records), *many.FailedRecordCount)
+	}
+	if *one.ShardId != "shardId-000000000000" || *many.Records[2].ShardId != "shardId-000000000001" {
+		t.Errorf("hash keys are not followed: %s, %s", *one.ShardId, *many.Records[2].ShardId)
+	}
+	want := map[string]string{
+		*one.ShardId + *one.SequenceNumber: "a first",
+	}
+	for i, text := range []string{"b ", "a \x00\xff", "c last"} {
+		want[*many.Records[i].ShardId+*many.Records[i].SequenceNumber] = text
+	}
+	got := map[string]string{}
+	for i, shard := range readAll(t, server.Kinesis(), "orders") {
+		for _, r := range shard {
+			place := fmt.Sprintf("shardId-%012d", i) + *r.SequenceNumber
+			got[place] = *r.PartitionKey + " " + string(r.Data)
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the stream has %q, want %q", got, want)
+	}
+}
+
+// A stream that is not there is what the endpoint behind says it is, for the whole request.
+func TestNoSuchStream(t *testing.T) {
+	server := runneltest.NewServer(t)
+	s := serve(t, server.Kinesis(), nil)
+	client := s.client(t)
+	_, err := putAll(t, client, "nowhere", record("a", "1"), record("b", "2"))
+	_, oneErr := client.PutRecord(t.Context(), &kinesis.PutRecordInput{
+		StreamName: aws.String("nowhere"), PartitionKey: aws.String("a"), Data: []byte("1"),
+	})
+	for _, err := range []error{err, oneErr} {
+		var missing *types.ResourceNotFoundException
+		const want = "Stream nowhere under account 000000000000 not found."
+		if !errors.As(err, &missing) || missing.ErrorMessage() != want {
+			t.Errorf("%v; want ResourceNotFoundException: %s", err, want)
+		}
+	}
+}
+
+// One wrong record, and nothing of the request is taken.
+func TestWrongRequests(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	s := serve(t, server.Kinesis(), nil)
+	const good = `{"PartitionKey":"a","Data":"MQ=="}`
+	records := func(list string) string { return `{"StreamName":"orders","Records":[` + list + `]}` }
+	for name, c := range map[string]struct{ target, body, want string }{
+		"not JSON":         {puts, `{"StreamName"`, "SerializationException"},
+		"trailing":         {puts, records(good) + "x", "SerializationException"},
+		"an array":         {puts, `[]`, "SerializationException"},
+		"not UTF-8":        {puts, records(`{"PartitionKey":"` + "\xff" + `","Data":"MQ=="}`), "SerializationException"},
+		"wrong type":       {puts, records(`{"PartitionKey":1,"Data":"MQ=="}`), "SerializationException"},
+		"Records an int":   {puts, `{"StreamName":"orders","Records":1}`, "SerializationException"},
+		"not base64":       {put, `{"StreamName":"orders","PartitionKey":"a","Data":"*"}`, "SerializationException"},
+		"no records":       {puts, records(""), "ValidationException"},
+		"null records":     {puts, `{"StreamName":"orders","Records":null}`, "ValidationException"},
+		"501 records":      {puts, records(good + strings.Repeat(","+good, 500)), "ValidationException"},
+		"far too many":     {puts, records(good + strings.Repeat(","+good, 6000)), "SerializationException"},
+		"no stream":        {puts, `{"Records":[` + good + `]}`, "InvalidArgumentException"},
+		"a bad stream":     {puts, `{"StreamName":"or ders","Records":[` + good + `]}`, "ValidationException"},
+		"a bad ARN":        {puts, `{"StreamARN":"arn:x","Records":[` + good + `]}`, "ValidationException"},
+		"two streams":      {puts, `{"StreamName":"x","StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/orders","Records":[` + good + `]}`, "InvalidArgumentException"},
+		"no key":           {puts, records(good + `,{"Data":"MQ=="}`), "records.2.member.partitionKey"},
+		"an empty key":     {puts, records(good + `,{"PartitionKey":"","Data":"MQ=="}`), "records.2.member.partitionKey"},
+		"a long key":       {puts, records(good + `,{"PartitionKey":"` + strings.Repeat("ä", 257) + `","Data":"MQ=="}`), "records.2.member.partitionKey"},
+		"no data":          {puts, records(good + `,{"PartitionKey":"a"}`), "records.2.member.data"},
+		"no data, one":     {put, `{"StreamName":"orders","PartitionKey":"a"}`, "at 'data'"},
+		"a wrong hash key": {puts, records(good + `,{"PartitionKey":"a","Data":"MQ==","ExplicitHashKey":"01"}`), "records.2.member.explicitHashKey"},
+		"too large":        {put, `{"StreamName":"orders","PartitionKey":"a","Data":"` + strings.Repeat("AAAA", 10<<20/3) + `"}`, "ValidationException"},
+		"too much":         {puts, records(strings.Repeat(`{"PartitionKey":"a","Data":"`+strings.Repeat("AAAA", 700_000)+`"},`, 5) + good), "Records size exceeds 10 MB limit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, answer := s.postJSON(t, c.target, c.body)
+			if status != http.StatusBadRequest || !strings.Contains(answer, c.want) {
+				t.Errorf("%d %.300s; want 400 with %s", status, answer, c.want)
+			}
+		})
+	}
+	if stored := readAll(t, server.Kinesis(), "orders"); len(stored[0]) != 0 {
+		t.Errorf("%d records of wrong requests are in the stream", len(stored[0]))
+	}
+	if status, answer := s.postJSON(t, puts, records(good)); status != http.StatusOK {
+		t.Errorf("the good record: %d %s", status, answer)
+	}
+}
+
+// A record that only the stream itself can refuse fails alone.
+func TestRefusedByTheStream(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	client := serve(t, server.Kinesis(), nil).client(t)
+	big := strings.Repeat("x", 1<<20) // with its key above the stream's limit
+	out, err := putAll(t, client, "orders", record("a", "1"), record("b", big), record("a", "2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := out.Records[1]; *out.FailedRecordCount != 1 || aws.ToString(got.ErrorCode) == "" ||
+		aws.ToString(got.ErrorCode) == "InternalFailure" || got.SequenceNumber != nil {
+		t.Errorf("%d failed, the large one with %v: %v", *out.FailedRecordCount,
+			aws.ToString(got.ErrorCode), aws.ToString(got.ErrorMessage))
+	}
+	if stored := readAll(t, server.Kinesis(), "orders")[0]; len(stored) != 2 {
+		t.Errorf("%d records are in the stream, want 2", len(stored))
+	}
+}
+
+// The same in CBOR, as the Java SDK sends it.
+func TestCBOR(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	s := serve(t, server.Kinesis(), nil)
+	type m map[string]any
+	call := func(target string, document any) (int, m) {
+		body, err := cbor.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, answer := s.post(t, target, "application/x-amz-cbor-1.1", bytes.NewReader(body))
+		got := m{}
+		if err := cbor.Unmarshal([]byte(answer), &got); err != nil {
+			t.Fatalf("%d %q: %v", status, answer, err)
+		}
+		return status, got
+	}
+	entry := m{"PartitionKey": "a", "Data": []byte{0, 255}}
+	status, many := call(puts, m{"StreamName": "orders", "Records": []m{entry, entry}})
+	if status != http.StatusOK || len(many["Records"].([]any)) != 2 ||
+		fmt.Sprint(many["FailedRecordCount"]) != "0" {
+		t.Errorf("PutRecords: %d %v", status, many)
+	}
+	status, one := call(put, m{"StreamName": "orders", "PartitionKey": "a", "Data": []byte{0, 255}})
+	if status != http.StatusOK || one["ShardId"] != "shardId-000000000000" {
+		t.Errorf("PutRecord: %d %v", status, one)
+	}
+	stored := readAll(t, server.Kinesis(), "orders")[0]
+	if len(stored) != 3 || !bytes.Equal(stored[0].Data, []byte{0, 255}) ||
+		*stored[2].SequenceNumber != one["SequenceNumber"] {
+		t.Errorf("%d records are in the stream, want 3, the last as answered: %v", len(stored), one)
+	}
+	status, refused := call(puts, m{"StreamName": "nowhere", "Records": []m{entry}})
+	if status != http.StatusBadRequest || refused["__type"] != "ResourceNotFoundException" {
+		t.Errorf("no such stream: %d %v", status, refused)
+	}
+	long := make([]m, 5001)
+	for i := range long {
+		long[i] = entry
+	}
+	if status, refused := call(puts, m{"StreamName": "orders", "Records": long}); status != 400 {
+		t.Errorf("far too many: %d %v", status, refused)
+	}
+}
+
+// By its name or by its ARN: a stream has one producer, and so one order. One of another world
+// is not taken for it.
+func TestNamesAndARNs(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	s := serve(t, server.Kinesis(), func(c *proxy.Config) { c.PutWait = 0 })
+	body := func(target string) string {
+		return `{` + target + `,"Records":[{"PartitionKey":"a","Data":"MQ=="}]}`
+	}
+	const arn = "arn:aws:kinesis:us-east-1:000000000000:stream/orders"
+	for _, target := range []string{
+		`"StreamARN":"` + arn + `"`, `"StreamName":"orders"`,
+		`"StreamName":"orders","StreamARN":"` + arn + `"`,
+	} {
+		if status, answer := s.postJSON(t, puts, body(target)); status != http.StatusOK {
+			t.Errorf("%s: %d %s", target, status, answer)
+		}
+	}
+	status, answer := s.postJSON(t, puts, body(
+		`"StreamARN":"arn:aws:kinesis:us-east-1:111111111111:stream/orders"`))
+	if status != http.StatusBadRequest || !strings.Contains(answer, "ResourceNotFoundException") {
+		t.Errorf("another account's: %d %s", status, answer)
+	}
+	_, page := s.get(t, "/metrics")
+	if !strings.Contains(page, `runnel_proxy_stream_records_delivered_total{stream="orders"} 3`) ||
+		!strings.Contains(page, `runnel_proxy_stream_records_undelivered_total{stream="arn:`) {
+		t.Errorf("the producers are not orders, with 3 records, and the other account's:\n%s", page)
+	}
+}

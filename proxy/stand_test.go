@@ -1,0 +1,196 @@
+package proxy_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel/proxy"
+)
+
+// stand is a proxy that serves on a port.
+type stand struct {
+	proxy    *proxy.Proxy
+	endpoint string
+	stop     context.CancelFunc
+	served   chan error
+}
+
+// serve starts a proxy in front of client's endpoint, which ends with the test.
+func serve(t testing.TB, client *kinesis.Client, change func(*proxy.Config)) *stand {
+	t.Helper()
+	cfg := proxy.Config{
+		Client: client, ShutdownTimeout: 10 * time.Second,
+		Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	p, err := proxy.New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &stand{
+		proxy: p, endpoint: "http://" + listener.Addr().String(), stop: stop,
+		served: make(chan error, 1),
+	}
+	if cfg.TLS != nil {
+		s.endpoint = "https://" + listener.Addr().String()
+	}
+	go func() {
+		s.served <- p.Serve(ctx, listener)
+		close(s.served)
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-s.served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return s
+}
+
+// client is the SDK's client as a user makes it, with keys that the endpoint behind does not
+// know, and connections of its own. It sends once unless it is told to retry.
+func (s *stand) client(t testing.TB, change ...func(*kinesis.Options)) *kinesis.Client {
+	transport := &http.Transport{MaxIdleConnsPerHost: 100}
+	t.Cleanup(transport.CloseIdleConnections)
+	return kinesis.New(kinesis.Options{
+		BaseEndpoint: &s.endpoint, Region: "eu-central-1", Retryer: aws.NopRetryer{},
+		Credentials: credentials.NewStaticCredentialsProvider("AKIDCLIENT", "client", ""),
+		HTTPClient:  &http.Client{Transport: plainBodies{transport}},
+	}, change...)
+}
+
+// plainBodies hides from net/http what the SDK's bodies have beside Read and Close: see
+// docs/serve.md.
+type plainBodies struct{ next http.RoundTripper }
+
+func (p plainBodies) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		r = r.Clone(r.Context())
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{r.Body, r.Body}
+	}
+	return p.next.RoundTrip(r)
+}
+
+// post sends a call by hand and returns the status and the answer.
+func (s *stand) post(
+	t testing.TB, target, contentType string, body io.Reader, header ...string,
+) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.endpoint, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Amz-Target", target)
+	request.Header.Set("Content-Type", contentType)
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	return s.do(t, request)
+}
+
+func (s *stand) do(t testing.TB, request *http.Request) (int, string) {
+	t.Helper()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(answer)
+}
+
+const (
+	jsonType = "application/x-amz-json-1.1"
+	put      = "Kinesis_20131202.PutRecord"
+	puts     = "Kinesis_20131202.PutRecords"
+)
+
+// postJSON is post of JSON.
+func (s *stand) postJSON(t testing.TB, target, body string, header ...string) (int, string) {
+	t.Helper()
+	return s.post(t, target, jsonType, strings.NewReader(body), header...)
+}
+
+// get returns the status and the body of a page.
+func (s *stand) get(t testing.TB, path string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.endpoint+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.do(t, request)
+}
+
+// record is an entry of PutRecords.
+func record(key, data string) types.PutRecordsRequestEntry {
+	return types.PutRecordsRequestEntry{PartitionKey: &key, Data: []byte(data)}
+}
+
+// putAll puts records through a client, in one call.
+func putAll(
+	t testing.TB, client *kinesis.Client, stream string, records ...types.PutRecordsRequestEntry,
+) (*kinesis.PutRecordsOutput, error) {
+	t.Helper()
+	return client.PutRecords(t.Context(), &kinesis.PutRecordsInput{
+		StreamName: &stream, Records: records,
+	})
+}
+
+// readAll returns the records of every shard of a stream, each shard's in its order.
+func readAll(t testing.TB, client *kinesis.Client, stream string) [][]types.Record {
+	t.Helper()
+	ctx := t.Context()
+	shards, err := client.ListShards(ctx, &kinesis.ListShardsInput{StreamName: &stream})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [][]types.Record
+	for _, shard := range shards.Shards {
+		at, err := client.GetShardIterator(ctx, &kinesis.GetShardIteratorInput{
+			StreamName: &stream, ShardId: shard.ShardId,
+			ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var records []types.Record
+		for iterator := at.ShardIterator; iterator != nil; {
+			page, err := client.GetRecords(ctx, &kinesis.GetRecordsInput{ShardIterator: iterator})
+			if err != nil {
+				t.Fatal(err)
+			}
+			records = append(records, page.Records...)
+			if iterator = page.NextShardIterator; *page.MillisBehindLatest == 0 {
+				break
+			}
+		}
+		all = append(all, records)
+	}
+	return all
+}
