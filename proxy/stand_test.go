@@ -27,7 +27,9 @@ type stand struct {
 }
 
 // serve starts a proxy in front of client's endpoint, which ends with the test.
-func serve(t testing.TB, client *kinesis.Client, change func(*proxy.Config)) *stand {
+func serve(
+	t testing.TB, client *kinesis.Client, change func(*proxy.Config), before ...func(*proxy.Proxy),
+) *stand {
 	t.Helper()
 	cfg := proxy.Config{
 		Client: client, ShutdownTimeout: 10 * time.Second,
@@ -39,6 +41,9 @@ func serve(t testing.TB, client *kinesis.Client, change func(*proxy.Config)) *st
 	p, err := proxy.New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, prepare := range before {
+		prepare(p)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -72,7 +77,7 @@ func (s *stand) client(t testing.TB, change ...func(*kinesis.Options)) *kinesis.
 	t.Cleanup(transport.CloseIdleConnections)
 	return kinesis.New(kinesis.Options{
 		BaseEndpoint: &s.endpoint, Region: "eu-central-1", Retryer: aws.NopRetryer{},
-		Credentials: credentials.NewStaticCredentialsProvider("AKIDCLIENT", "client", ""),
+		Credentials: credentials.NewStaticCredentialsProvider("AKIDCLIENT", "client", "their token"),
 		HTTPClient:  &http.Client{Transport: plainBodies{transport}},
 	}, change...)
 }

@@ -1,0 +1,232 @@
+package proxy_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/producer"
+	"github.com/runnel-stream/runnel/proxy"
+	"github.com/runnel-stream/runnel/runneltest"
+)
+
+// shortWait is Config.PutWait where a refusal is waited for.
+const shortWait = 30 * time.Millisecond
+
+// eventually waits until something is so.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is still not so that %s", what)
+		}
+	}
+}
+
+// buffered reports whether the stream's producer holds so many records.
+func (s *stand) buffered(t testing.TB, stream string, n int) func() bool {
+	line := fmt.Sprintf("runnel_proxy_stream_records_buffered{stream=%q} %d\n", stream, n)
+	return func() bool {
+		_, page := s.get(t, "/metrics")
+		return strings.Contains(page, line)
+	}
+}
+
+// With the buffer full, what has no room is refused as AWS refuses what is over a shard's
+// limit, and everything behind it in its request, though it would have room.
+func TestBackPressure(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	g, behind := gated(t, server)
+	s := serve(t, behind, func(c *proxy.Config) {
+		c.PutWait = shortWait
+		c.Producer = producer.Config{MaxRecordBytes: 100, MaxBufferedBytes: 150, MaxBatchBytes: 100}
+	})
+	client := s.client(t)
+	type answer struct {
+		out *kinesis.PutRecordsOutput
+		err error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		out, err := putAll(t, client, "orders", record("a", strings.Repeat("1", 90)),
+			record("a", strings.Repeat("2", 90)), record("a", "3"), record("b", "4"))
+		answers <- answer{out, err}
+	}()
+	eventually(t, "one record is buffered", s.buffered(t, "orders", 1))
+	// Another request finds no room at all, and is refused as a whole.
+	_, err := putAll(t, client, "orders", record("c", strings.Repeat("5", 90)))
+	var throttled *types.ProvisionedThroughputExceededException
+	if !errors.As(err, &throttled) {
+		t.Errorf("%v; want ProvisionedThroughputExceededException", err)
+	}
+	// The first one's wait is over too: only then may the gate open.
+	eventually(t, "something else is refused", func() bool {
+		_, err := putAll(t, client, "orders", record("d", strings.Repeat("6", 90)))
+		return errors.As(err, &throttled)
+	})
+	g.release()
+	first := <-answers
+	if first.err != nil {
+		t.Fatal(first.err)
+	}
+	if *first.out.FailedRecordCount != 3 || first.out.Records[0].SequenceNumber == nil {
+		t.Errorf("%d of 4 failed, want all but the first", *first.out.FailedRecordCount)
+	}
+	for i, r := range first.out.Records[1:] {
+		if aws.ToString(r.ErrorCode) != "ProvisionedThroughputExceededException" {
+			t.Errorf("record %d: %s", i+2, aws.ToString(r.ErrorCode))
+		}
+	}
+	if stored := readAll(t, server.Kinesis(), "orders")[0]; len(stored) != 1 {
+		t.Errorf("%d records are in the stream, want 1", len(stored))
+	}
+	if _, err := putAll(t, client, "orders", record("a", "7")); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
+
+// What was given up is told as a failure that says nothing of the stream; what was surely not
+// stored for being over a limit, as that.
+func TestGivenUp(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	s := serve(t, server.Kinesis(), func(c *proxy.Config) {
+		c.Producer.GiveUpAfter = 50 * time.Millisecond
+		c.Producer.RetryMin, c.Producer.RetryMax = time.Millisecond, 5*time.Millisecond
+	})
+	for fault, want := range map[string]string{
+		"PutRecords:lose-answer%100": "InternalFailure",
+		"PutRecords:throttle%100":    "ProvisionedThroughputExceededException",
+	} {
+		if err := server.SetFaults(fault); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.client(t).PutRecord(t.Context(), &kinesis.PutRecordInput{
+			StreamName: aws.String("orders"), PartitionKey: aws.String("a"), Data: []byte("1"),
+		})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", fault, err, want)
+		}
+	}
+}
+
+// chunked hides a body's length.
+type chunked struct{ io.Reader }
+
+// Every request gives back the memory that it is charged with, whatever becomes of it; one that
+// finds none is told to come later. A chunked one needs all that there is.
+func TestMemory(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	g, behind := gated(t, server)
+	s := serve(t, behind, func(c *proxy.Config) {
+		c.PutWait, c.MaxBytes = shortWait, awswire.MaxBody
+	})
+	const good = `{"StreamName":"orders","PartitionKey":"a","Data":"MQ=="}`
+	list := func() int {
+		status, _ := s.post(t, "Kinesis_20131202.ListStreams", jsonType,
+			chunked{strings.NewReader(`{}`)})
+		return status
+	}
+	for name, body := range map[string]string{
+		"not JSON": "{", "a wrong request": `{}`, "a good one": "",
+	} {
+		target := put
+		if body == "" {
+			target, body = "Kinesis_20131202.ListStreams", `{}`
+		}
+		_, _ = s.post(t, target, jsonType, chunked{strings.NewReader(body)})
+		if status := list(); status != http.StatusOK {
+			t.Errorf("after %s: %d", name, status)
+		}
+	}
+	if status, _ := s.post(t, "DynamoDB_20120810.ListTables", "application/x-amz-json-1.0",
+		chunked{strings.NewReader(`{}`)}); status != http.StatusBadRequest || list() != http.StatusOK {
+		t.Errorf("after a call of DynamoDB, which was answered with %d, there is no memory", status)
+	}
+	done := make(chan int, 1)
+	go func() {
+		status, _ := s.post(t, put, jsonType, chunked{strings.NewReader(good)})
+		done <- status
+	}()
+	eventually(t, "the record is buffered", s.buffered(t, "orders", 1))
+	if status := list(); status != http.StatusServiceUnavailable {
+		t.Errorf("without memory: %d, want 503", status)
+	}
+	g.release()
+	if status := <-done; status != http.StatusOK {
+		t.Errorf("the put: %d", status)
+	}
+	if status := list(); status != http.StatusOK {
+		t.Errorf("after the put: %d", status)
+	}
+}
+
+// More streams than there are places: the one that was idle the longest makes room, and one
+// that is being put into does not.
+func TestManyStreams(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("a", 1), runneltest.WithStream("b", 1),
+		runneltest.WithStream("c", 1))
+	g, behind := gated(t, server)
+	s := serve(t, behind, func(c *proxy.Config) { c.MaxStreams = 2 })
+	client := s.client(t)
+	done := make(chan error, 2)
+	for _, stream := range []string{"a", "b"} {
+		go func() {
+			_, err := putAll(t, client, stream, record("k", "1"))
+			done <- err
+		}()
+		eventually(t, "the record is buffered", s.buffered(t, stream, 1))
+	}
+	_, err := putAll(t, client, "c", record("k", "1"))
+	var limit *types.LimitExceededException
+	if !errors.As(err, &limit) {
+		t.Errorf("a third stream: %v; want LimitExceededException", err)
+	}
+	g.release()
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, stream := range []string{"a", "c"} { // b has been idle the longest by then
+		if _, err := putAll(t, client, stream, record("k", "2")); err != nil {
+			t.Errorf("%s: %v", stream, err)
+		}
+	}
+	_, page := s.get(t, "/metrics")
+	for stream, there := range map[string]bool{"a": true, "b": false, "c": true} {
+		if strings.Contains(page, fmt.Sprintf("_taken_total{stream=%q}", stream)) != there {
+			t.Errorf("that stream %s has a producer is not %v", stream, there)
+		}
+	}
+}
+
+// The time for a request to come is over once it has come: its client may wait through an
+// outage that is longer.
+func TestWaitsThroughAnOutage(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	g, behind := gated(t, server)
+	const readTimeout = 300 * time.Millisecond
+	s := serve(t, behind, nil, func(p *proxy.Proxy) { p.SetReadTimeout(readTimeout) })
+	client := s.client(t)
+	start, answers := time.Now(), make(chan error, 1)
+	go func() {
+		_, err := putAll(t, client, "orders", record("a", "1"))
+		answers <- err
+	}()
+	eventually(t, "the time to read is over twice", func() bool {
+		return time.Since(start) > 2*readTimeout
+	})
+	g.release()
+	if err := <-answers; err != nil {
+		t.Errorf("the put under way: %v", err)
+	}
+}

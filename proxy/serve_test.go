@@ -1,0 +1,151 @@
+package proxy_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel/internal/localca"
+	"github.com/runnel-stream/runnel/producer"
+	"github.com/runnel-stream/runnel/proxy"
+	"github.com/runnel-stream/runnel/runneltest"
+)
+
+// The end: what was taken is delivered and answered, and no connection is taken.
+func TestEndDelivers(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	g, behind := gated(t, server)
+	s := serve(t, behind, nil)
+	client := s.client(t)
+	answers := make(chan error, 1)
+	go func() {
+		_, err := putAll(t, client, "orders", record("a", "1"))
+		answers <- err
+	}()
+	eventually(t, "the record is buffered", s.buffered(t, "orders", 1))
+	s.stop()
+	eventually(t, "no connection is taken", func() bool {
+		_, err := putAll(t, s.client(t), "orders", record("b", "2"))
+		return err != nil && strings.Contains(err.Error(), "connection refused")
+	})
+	g.release()
+	if err := <-answers; err != nil {
+		t.Errorf("the put under way: %v", err)
+	}
+	if err := <-s.served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	if stored := readAll(t, server.Kinesis(), "orders")[0]; len(stored) != 1 {
+		t.Errorf("%d records are in the stream", len(stored))
+	}
+}
+
+// The end of an outage that lasts too long: whoever waits is told that the record was not
+// acknowledged, and the end says how many there were.
+func TestEndOutOfTime(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	_, behind := gated(t, server)
+	s := serve(t, behind, func(c *proxy.Config) { c.ShutdownTimeout = shortWait })
+	client := s.client(t)
+	answers := make(chan error, 1)
+	go func() {
+		_, err := putAll(t, client, "orders", record("a", "1"))
+		answers <- err
+	}()
+	eventually(t, "the record is buffered", s.buffered(t, "orders", 1))
+	s.stop()
+	if err := <-answers; err == nil || !strings.Contains(err.Error(), "InternalFailure") {
+		t.Errorf("the put under way: %v; want InternalFailure", err)
+	}
+	if err := <-s.served; err == nil || !strings.Contains(err.Error(), "1 records were not delivered") {
+		t.Errorf("serve: %v; want how many records were given up", err)
+	}
+}
+
+// A proxy that is closed under its handler refuses puts as unavailable, and says so.
+func TestClosed(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	s := serve(t, server.Kinesis(), nil)
+	for range 2 {
+		if err := s.proxy.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, answer := s.postJSON(t, put, `{"StreamName":"orders","PartitionKey":"a","Data":"MQ=="}`)
+	if status != http.StatusServiceUnavailable || !strings.Contains(answer, "shutting down") {
+		t.Errorf("a put: %d %s", status, answer)
+	}
+	if status, body := s.get(t, "/health"); status != http.StatusServiceUnavailable {
+		t.Errorf("health: %d %s", status, body)
+	}
+}
+
+// Encrypted, over HTTP/2 and HTTP/1.1.
+func TestTLS(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	authority, err := localca.New(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, server.Kinesis(), func(c *proxy.Config) { c.TLS = authority.TLS("127.0.0.1") })
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority.PEM())
+	for _, http2 := range []bool{false, true} {
+		transport := &http.Transport{
+			TLSClientConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+			ForceAttemptHTTP2: http2,
+		}
+		var protocol int
+		client := s.client(t, func(o *kinesis.Options) {
+			o.HTTPClient = &http.Client{Transport: watch{transport, &protocol}}
+		})
+		if _, err := putAll(t, client, "orders", record("a", "1")); err != nil {
+			t.Errorf("HTTP/2 %v: %v", http2, err)
+		}
+		if (protocol == 2) != http2 {
+			t.Errorf("HTTP/%d was spoken, HTTP/2 is to be is %v", protocol, http2)
+		}
+		transport.CloseIdleConnections()
+	}
+}
+
+// watch notes which HTTP was spoken.
+type watch struct {
+	next     http.RoundTripper
+	protocol *int
+}
+
+func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := w.next.RoundTrip(r)
+	if err == nil {
+		*w.protocol = response.ProtoMajor
+	}
+	return response, err
+}
+
+// What is wrong with a Config is said all at once.
+func TestValidate(t *testing.T) {
+	if err := (proxy.Config{}).Validate(); err == nil || !strings.Contains(err.Error(), "Client") {
+		t.Errorf("no client: %v", err)
+	}
+	server := runneltest.NewServer(t)
+	err := proxy.Config{
+		Client: server.Kinesis(), PutWait: time.Hour, MaxStreams: -1, MaxBytes: 1,
+		ShutdownTimeout: -1, Producer: producer.Config{Stream: "x", MaxInFlight: -1},
+	}.Validate()
+	if err == nil {
+		t.Fatal("a wrong Config is taken")
+	}
+	for _, field := range []string{
+		"PutWait", "MaxStreams", "MaxBytes", "ShutdownTimeout", "Producer.Stream", "MaxInFlight",
+	} {
+		if !strings.Contains(err.Error(), field) {
+			t.Errorf("%s is not named: %v", field, err)
+		}
+	}
+}
