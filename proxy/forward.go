@@ -54,7 +54,7 @@ func (p *Proxy) unreachable(
 ) {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		p.meters.count("other", "gone")
-		return
+		panic(http.ErrAbortHandler) // an empty answer would be one
 	}
 	p.fail(w, x, "other", awswire.Unavailable(fmt.Sprintf(
 		"The proxy has no answer to %s from %s: %v", x.Call.Operation, p.behind.url, err)))

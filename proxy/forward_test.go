@@ -101,7 +101,7 @@ func TestCallsArriveUnchanged(t *testing.T) {
 			t.Errorf("%s: signed %s, to %s", name, auth, r.URL)
 		}
 		if r.Header.Get("X-Custom") != "kept" || r.Header.Get("User-Agent") != "their-sdk/1" ||
-			r.Header.Get("X-Hop") != "" || r.Header.Get("X-Amz-Target") != "Kinesis_20131202.SomethingNew" {
+			r.Header.Get("X-Hop") != "" || r.Header.Get("Content-Encoding") != "" || r.Header.Get("X-Amz-Target") != "Kinesis_20131202.SomethingNew" {
 			t.Errorf("%s: headers arrive as %v", name, r.Header)
 		}
 		if status != http.StatusTeapot || answer != `{"odd": "\u00e9"}` {
@@ -116,7 +116,10 @@ func TestSubscribeToShard(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1),
 		runneltest.WithStreamDelay(-1))
 	s := serve(t, server.Kinesis(), nil)
-	client := s.client(t)
+	broken := make(chan error, 100)
+	client := s.client(t, func(o *kinesis.Options) {
+		o.HTTPClient = &http.Client{Transport: endings{o.HTTPClient.(*http.Client).Transport, broken}}
+	})
 	consumer, err := client.RegisterStreamConsumer(t.Context(), &kinesis.RegisterStreamConsumerInput{
 		StreamARN: aws.String("arn:aws:kinesis:us-east-1:000000000000:stream/orders"), ConsumerName: aws.String("c"),
 	})
@@ -146,9 +149,41 @@ func TestSubscribeToShard(t *testing.T) {
 	if err := stream.Err(); err != nil {
 		t.Errorf("the end of the proxy ends the subscription with %v", err)
 	}
+	select {
+	case err := <-broken: // which the SDK does not tell
+		t.Errorf("the end of the proxy breaks the subscription off: %v", err)
+	default:
+	}
 	if err := <-s.served; err != nil {
 		t.Error(err)
 	}
+}
+
+// endings tells of answers that were broken off.
+type endings struct {
+	next   http.RoundTripper
+	broken chan<- error
+}
+
+func (e endings) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := e.next.RoundTrip(r)
+	if err == nil {
+		response.Body = &ending{response.Body, e.broken}
+	}
+	return response, err
+}
+
+type ending struct {
+	io.ReadCloser
+	broken chan<- error
+}
+
+func (e *ending) Read(p []byte) (int, error) {
+	n, err := e.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		e.broken <- err
+	}
+	return n, err
 }
 
 // nextRecord returns the data of the next record of a subscription.
@@ -169,6 +204,7 @@ func TestBrokenAnswers(t *testing.T) {
 	for name, head := range map[string]string{
 		"an answer":       "Content-Type: " + jsonType + "\r\nContent-Length: 100\r\n\r\n{",
 		"an event stream": "Content-Type: application/vnd.amazon.eventstream\r\nConnection: close\r\n\r\n\x00\x00\x01\x00",
+		"a short message": "Content-Type: application/vnd.amazon.eventstream\r\nConnection: close\r\n\r\n" + strings.Repeat("\x00", 12),
 		"not events":      "Content-Type: application/vnd.amazon.eventstream\r\nConnection: close\r\n\r\nthis is no event stream",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,6 +88,7 @@ func (p *Proxy) servePut(
 		p.fail(w, x, operation, failure)
 	case results == nil:
 		p.meters.count(operation, "gone")
+		panic(http.ErrAbortHandler) // an empty answer would be an acknowledgement
 	default:
 		body, err := encode(&x.Call, results)
 		if err != nil {

@@ -184,7 +184,8 @@ func TestCBOR(t *testing.T) {
 	for i := range long {
 		long[i] = entry
 	}
-	if status, refused := call(puts, m{"StreamName": "orders", "Records": long}); status != 400 {
+	if status, refused := call(puts, m{"StreamName": "orders", "Records": long}); status != http.StatusBadRequest ||
+		refused["__type"] != "SerializationException" {
 		t.Errorf("far too many: %d %v", status, refused)
 	}
 }
