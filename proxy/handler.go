@@ -46,8 +46,6 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer x.Close()
-	// The body is there: the client may now wait as long as an outage lasts.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	p.serve(w, r, x, free)
 }
 

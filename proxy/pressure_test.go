@@ -207,28 +207,3 @@ func TestManyStreams(t *testing.T) {
 		}
 	}
 }
-
-// The time for a request to come is over once it has come: its client may wait through an
-// outage that is longer.
-func TestWaitsThroughAnOutage(t *testing.T) {
-	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
-	g, behind := gated(t, server)
-	const readTimeout = 300 * time.Millisecond
-	s := serve(t, behind, nil, func(p *proxy.Proxy) { p.SetReadTimeout(readTimeout) })
-	client := s.client(t)
-	start, answers := time.Now(), make(chan error, 1)
-	go func() {
-		out, err := putAll(t, client, "orders", record("a", "1"))
-		if err == nil && len(out.Records) != 1 {
-			err = errors.New("the answer has no result")
-		}
-		answers <- err
-	}()
-	eventually(t, "the time to read is over twice", func() bool {
-		return time.Since(start) > 2*readTimeout
-	})
-	g.release()
-	if err := <-answers; err != nil {
-		t.Errorf("the put under way: %v", err)
-	}
-}

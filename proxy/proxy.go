@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -21,8 +20,6 @@ type Proxy struct {
 	world   world
 	meters  *meters
 	memory  *semaphore.Weighted // bytes of the bodies of requests under way
-
-	readTimeout time.Duration // of a request with its body; tests set it
 
 	// ending is closed when no more calls are wanted: event streams end, /health says so.
 	ending    chan struct{}
@@ -46,7 +43,6 @@ func New(ctx context.Context, cfg Config) (*Proxy, error) {
 	p := &Proxy{
 		cfg: cfg, behind: behind, world: world{client: cfg.Client},
 		memory: semaphore.NewWeighted(cfg.MaxBytes), ending: make(chan struct{}),
-		readTimeout: defaultReadTimeout,
 	}
 	p.streams = newStreams(cfg.MaxStreams, func(stream string) (*producer.Producer, error) {
 		return producer.New(under, cfg.producer(stream))

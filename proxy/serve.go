@@ -12,12 +12,12 @@ import (
 
 // Time-outs of a connection, and what one of HTTP/2 may hold.
 const (
-	headerTimeout      = 10 * time.Second // of a request's head, of a TLS handshake
-	defaultReadTimeout = 2 * time.Minute
-	idleTimeout        = 3 * time.Minute // longer than clients keep idle connections
-	maxHeader          = 64 << 10
-	streamsPerConn     = 250
-	streamWindow       = 256 << 10
+	headerTimeout  = 10 * time.Second // of a request's head, of a TLS handshake
+	readTimeout    = 2 * time.Minute  // of a request with its body, not of its handling
+	idleTimeout    = 3 * time.Minute  // longer than clients keep idle connections
+	maxHeader      = 64 << 10
+	streamsPerConn = 250
+	streamWindow   = 256 << 10
 	// lastWords is how long those have to read an answer who were told that there is none.
 	lastWords = 2 * time.Second
 )
@@ -82,7 +82,7 @@ func (p *Proxy) httpServer(under context.Context) *http.Server {
 		Handler:           p.Handler(),
 		BaseContext:       func(net.Listener) context.Context { return under },
 		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       p.readTimeout,
+		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(p.cfg.Logger.Handler(), slog.LevelDebug),

@@ -27,9 +27,7 @@ type stand struct {
 }
 
 // serve starts a proxy in front of client's endpoint, which ends with the test.
-func serve(
-	t testing.TB, client *kinesis.Client, change func(*proxy.Config), before ...func(*proxy.Proxy),
-) *stand {
+func serve(t testing.TB, client *kinesis.Client, change func(*proxy.Config)) *stand {
 	t.Helper()
 	cfg := proxy.Config{
 		Client: client, ShutdownTimeout: 10 * time.Second,
@@ -41,9 +39,6 @@ func serve(
 	p, err := proxy.New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, prepare := range before {
-		prepare(p)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

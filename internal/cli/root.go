@@ -109,7 +109,7 @@ Or as separate processes:
 		}
 		return nil
 	}
-	root.AddCommand(a.demo(), a.serve(), a.streams(), a.put(), a.archive(), a.verify(),
+	root.AddCommand(a.demo(), a.serve(), a.proxy(), a.streams(), a.put(), a.archive(), a.verify(),
 		a.fsck(), a.version())
 	return root
 }

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/localca"
+	"github.com/runnel-stream/runnel/producer"
+	"github.com/runnel-stream/runnel/proxy"
+	"github.com/runnel-stream/runnel/server"
+)
+
+type proxyFlags struct {
+	to                            connection
+	addr, order                   string
+	giveUpAfter, putWait, linger  time.Duration
+	maxBufferedRecords            int
+	maxBufferedBytes, maxInFlight int
+	maxStreams                    int
+	tls                           bool
+	tlsCert, tlsKey               string
+}
+
+func (a *app) proxy() *cobra.Command {
+	f := &proxyFlags{}
+	command := &cobra.Command{
+		Use:   "proxy",
+		Short: "Run a front door for every language: any SDK's puts, in order per key",
+		Long: `Run a front door to Kinesis for every language. It speaks the Kinesis API on a port:
+PutRecord and PutRecords go through runnel's producer, which keeps the records of a key in order
+under throttling, failures and resharding; every other operation is passed through, signed with
+the proxy's own credentials. A put is answered when the stream has acknowledged it.
+
+Whoever reaches the port acts with those credentials: nobody's signature is looked at. It
+listens on this machine alone unless --addr says otherwise. GET /health and GET /metrics tell how
+it is.
+
+It runs until SIGINT or SIGTERM, then delivers what it has taken, answers, and ends with 0.
+See docs/proxy.md for what is promised, and what clients should set.`,
+		Example: `  runnel proxy --local
+  AWS_ENDPOINT_URL_KINESIS=http://127.0.0.1:4568 aws kinesis put-record --stream-name orders \
+    --partition-key a --data aGVsbG8=`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.runProxy(c, f) },
+	}
+	f.to.addFlags(command, false)
+	flags := command.Flags()
+	flags.StringVar(&f.addr, "addr", "127.0.0.1:4568",
+		"HOST:PORT to listen on; port 0 takes a free one")
+	flags.StringVar(&f.order, "order", "key",
+		"key: in order per key, one record of a key in flight")
+	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
+		"answer that a record failed after that long; 0 never does, and keeps the order")
+	flags.DurationVar(&f.putWait, "put-wait", time.Second,
+		"how long a request waits for room before it is refused as over the throughput")
+	flags.DurationVar(&f.linger, "linger", 0, "how long a record may wait for company")
+	flags.IntVar(&f.maxInFlight, "max-in-flight", 8, "calls at a time to each stream")
+	flags.IntVar(&f.maxBufferedRecords, "max-buffered-records", 100_000,
+		"records of each stream that may wait for it")
+	flags.IntVar(&f.maxBufferedBytes, "max-buffered-bytes", 64<<20,
+		"bytes of each stream that may wait for it; at least 10485760")
+	flags.IntVar(&f.maxStreams, "max-streams", 1000,
+		"streams that are put into at a time; one that is idle makes room for another")
+	flags.BoolVar(&f.tls, "tls", false,
+		"encrypt, with a certificate that is made for this run; what clients are to trust is "+
+			"printed on standard output")
+	flags.StringVar(&f.tlsCert, "tls-cert", "",
+		"a certificate of one's own, PEM, with its chain; with --tls-key; implies --tls")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "the certificate's key, PEM")
+	return command
+}
+
+func (a *app) runProxy(c *cobra.Command, f *proxyFlags) error {
+	ctx := c.Context()
+	host, _, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return usageError("--addr %s: want HOST:PORT", f.addr)
+	}
+	cfg, err := f.config()
+	if err != nil {
+		return err
+	}
+	t, encryption, err := f.encrypt()
+	if err != nil {
+		return err
+	}
+	aws, err := f.to.load(ctx)
+	if err != nil {
+		return err
+	}
+	cfg.Client, cfg.TLS, cfg.Logger = awsclient.Kinesis(aws), encryption, a.logger()
+	p, err := proxy.New(ctx, cfg)
+	if err != nil {
+		return usageError("%w", err)
+	}
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", f.addr)
+	if err != nil {
+		return outsideError(fmt.Errorf("--addr %s: %w", f.addr, err))
+	}
+	if !server.IsLoopback(host) {
+		cfg.Logger.Warn("other machines can reach the proxy, and whoever does acts with its "+
+			"credentials: nobody's signature is looked at", "addr", f.addr)
+	}
+	scheme := "http"
+	if encryption != nil {
+		scheme = "https"
+	}
+	t.show(a)
+	a.say("runnel proxy: %s://%s, passing to %s", scheme, listener.Addr(), p.Endpoint())
+	return outsideError(p.Serve(ctx, listener))
+}
+
+// config reads the flags, but for TLS and where to.
+func (f *proxyFlags) config() (proxy.Config, error) {
+	if f.order != "key" {
+		return proxy.Config{}, usageError("--order %s: want key", f.order)
+	}
+	if f.putWait <= 0 {
+		return proxy.Config{}, usageError("--put-wait %v: want more than 0", f.putWait)
+	}
+	return proxy.Config{
+		PutWait: f.putWait, MaxStreams: f.maxStreams,
+		Producer: producer.Config{
+			GiveUpAfter: f.giveUpAfter, Linger: f.linger, MaxInFlight: f.maxInFlight,
+			MaxBufferedRecords: f.maxBufferedRecords, MaxBufferedBytes: f.maxBufferedBytes,
+		},
+	}, nil
+}
+
+// encrypt reads the TLS flags. Without them the configuration is nil.
+func (f *proxyFlags) encrypt() (trust, *tls.Config, error) {
+	switch {
+	case f.tlsCert != "" || f.tlsKey != "":
+		serving := serveFlags{tlsCert: f.tlsCert, tlsKey: f.tlsKey}
+		var cfg server.Config
+		t, err := serving.encrypt(&cfg)
+		return t, cfg.TLS, err
+	case !f.tls:
+		return trust{}, nil, nil
+	}
+	authority, err := localca.New(time.Now)
+	if err != nil {
+		return trust{}, nil, outsideError(fmt.Errorf("--tls: %w", err))
+	}
+	return trust{authority: authority}, authority.TLS(hosts(f.addr)...), nil
+}
