@@ -27,7 +27,9 @@ var errFull = errors.New("the proxy holds as many records as it may: the stream 
 	"slowly than they come; the record was not taken, send it again later")
 
 // throttles are the answers that stand for a limit of the stream: nothing was stored.
-var throttles = map[string]bool{codeThrottled: true, codeLimit: true, "KMSThrottlingException": true}
+var throttles = map[string]bool{
+	codeThrottled: true, codeLimit: true, "KMSThrottlingException": true,
+}
 
 // answerTo returns what a client is told of a record that was not taken or not delivered, or of
 // a call that the endpoint behind has refused. What the endpoint has said is passed on as it is.

@@ -6,11 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -115,7 +118,8 @@ func TestCallsArriveUnchanged(t *testing.T) {
 func TestSubscribeToShard(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1),
 		runneltest.WithStreamDelay(-1))
-	s := serve(t, server.Kinesis(), nil)
+	// The end does not wait for its time to be over.
+	s := serve(t, server.Kinesis(), func(c *proxy.Config) { c.ShutdownTimeout = time.Hour })
 	broken := make(chan error, 100)
 	client := s.client(t, func(o *kinesis.Options) {
 		o.HTTPClient = &http.Client{Transport: endings{o.HTTPClient.(*http.Client).Transport, broken}}
@@ -323,4 +327,35 @@ func TestClientGoesAway(t *testing.T) {
 		var missing *types.ResourceNotFoundException
 		return errors.As(err, &missing)
 	})
+}
+
+// A client that has ended its half of the connection counts as gone: it is not to take an
+// answer without a result for an acknowledgement.
+func TestNoEmptyAnswer(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	_, behind := gated(t, server)
+	s := serve(t, behind, func(c *proxy.Config) { c.ShutdownTimeout = shortWait })
+	for _, call := range []string{put, puts} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.endpoint, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		body := `{"StreamName":"orders","PartitionKey":"a","Data":"MQ=="}`
+		if call == puts {
+			body = `{"StreamName":"orders","Records":[{"PartitionKey":"a","Data":"MQ=="}]}`
+		}
+		_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Target: %s\r\n"+
+			"Content-Type: %s\r\nContent-Length: %d\r\n\r\n%s", call, jsonType, len(body), body)
+		if err = errors.Join(err, conn.(*net.TCPConn).CloseWrite()); err != nil {
+			t.Fatal(err)
+		}
+		if answer, _ := io.ReadAll(conn); len(answer) > 0 {
+			t.Errorf("%s: %q", call, answer)
+		}
+	}
+	s.stop()
+	if err := <-s.served; err == nil {
+		t.Error("two records were not delivered, and the end is in order")
+	}
 }

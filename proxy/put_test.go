@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/fxamacker/cbor/v2"
 
-	"github.com/runnel-stream/runnel/proxy"
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
@@ -191,30 +190,51 @@ func TestCBOR(t *testing.T) {
 }
 
 // By its name or by its ARN: a stream has one producer, and so one order. One of another world
-// is not taken for it.
+// is not taken for it. Whose world it is is asked once, be it by a stream that is there or not.
 func TestNamesAndARNs(t *testing.T) {
-	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
-	s := serve(t, server.Kinesis(), func(c *proxy.Config) { c.PutWait = 0 })
-	body := func(target string) string {
-		return `{` + target + `,"Records":[{"PartitionKey":"a","Data":"MQ=="}]}`
-	}
-	const arn = "arn:aws:kinesis:us-east-1:000000000000:stream/orders"
-	for _, target := range []string{
-		`"StreamARN":"` + arn + `"`, `"StreamName":"orders"`,
-		`"StreamName":"orders","StreamARN":"` + arn + `"`,
+	const ours, theirs = "arn:aws:kinesis:us-east-1:000000000000:stream/orders",
+		"arn:aws:kinesis:us-east-1:111111111111:stream/"
+	for name, first := range map[string]string{
+		"ours first": "orders", "a stranger first": "elsewhere",
 	} {
-		if status, answer := s.postJSON(t, puts, body(target)); status != http.StatusOK {
-			t.Errorf("%s: %d %s", target, status, answer)
-		}
-	}
-	status, answer := s.postJSON(t, puts, body(
-		`"StreamARN":"arn:aws:kinesis:us-east-1:111111111111:stream/orders"`))
-	if status != http.StatusBadRequest || !strings.Contains(answer, "ResourceNotFoundException") {
-		t.Errorf("another account's: %d %s", status, answer)
-	}
-	_, page := s.get(t, "/metrics")
-	if !strings.Contains(page, `runnel_proxy_stream_records_delivered_total{stream="orders"} 3`) ||
-		!strings.Contains(page, `runnel_proxy_stream_records_undelivered_total{stream="arn:`) {
-		t.Errorf("the producers are not orders, with 3 records, and the other account's:\n%s", page)
+		t.Run(name, func(t *testing.T) {
+			server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+			g, behind := gated(t, server)
+			g.release()
+			s := serve(t, behind, nil)
+			send := func(target string) (int, string) {
+				return s.postJSON(t, puts,
+					`{`+target+`,"Records":[{"PartitionKey":"a","Data":"MQ=="}]}`)
+			}
+			status, answer := send(`"StreamARN":"` + theirs + first + `"`)
+			if status != http.StatusBadRequest ||
+				!strings.Contains(answer, "ResourceNotFoundException") {
+				t.Errorf("another account's: %d %s", status, answer)
+			}
+			for _, target := range []string{
+				`"StreamARN":"` + ours + `"`, `"StreamName":"orders"`,
+				`"StreamName":"orders","StreamARN":"` + ours + `"`,
+			} {
+				if status, answer := send(target); status != http.StatusOK {
+					t.Errorf("%s: %d %s", target, status, answer)
+				}
+			}
+			_, page := s.get(t, "/metrics")
+			const delivered = "runnel_proxy_stream_records_delivered_total"
+			if !strings.Contains(page, delivered+`{stream="orders"} 3`) ||
+				!strings.Contains(page, delivered+`{stream="arn:aws:kinesis:us-east-1:1111`) {
+				t.Errorf("the producers are not orders, with 3 records, and the other "+
+					"account's:\n%s", page)
+			}
+			asked := 0
+			for _, operation := range g.calls {
+				if operation == "DescribeStreamSummary" {
+					asked++
+				}
+			}
+			if asked != 1 {
+				t.Errorf("it was asked %d times", asked)
+			}
+		})
 	}
 }

@@ -114,6 +114,34 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// HTTP/2 without encryption, by prior knowledge; and what GET /metrics counts of requests.
+func TestUnencryptedHTTP2(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	s := serve(t, server.Kinesis(), nil)
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	defer transport.CloseIdleConnections()
+	var protocol int
+	client := s.client(t, func(o *kinesis.Options) {
+		o.HTTPClient = &http.Client{Transport: watch{transport, &protocol}}
+	})
+	if _, err := putAll(t, client, "orders", record("a", "1")); err != nil || protocol != 2 {
+		t.Errorf("HTTP/%d: %v", protocol, err)
+	}
+	readAll(t, client, "orders")
+	_, _ = putAll(t, client, "nowhere", record("a", "1"))
+	_, _ = s.postJSON(t, put, "")
+	_, page := s.get(t, "/metrics")
+	for _, labels := range []string{
+		`operation="PutRecords",result="ok"`, `operation="other",result="2xx"`, `operation="refused",result="refused"`,
+		`operation="PutRecords",result="ResourceNotFoundException"`,
+	} {
+		if !strings.Contains(page, "runnel_proxy_requests_total{"+labels+"}") {
+			t.Errorf("there is no %s in\n%s", labels, page)
+		}
+	}
+}
+
 // watch notes which HTTP was spoken.
 type watch struct {
 	next     http.RoundTripper
