@@ -56,7 +56,7 @@ func TestBackPressure(t *testing.T) {
 		out *kinesis.PutRecordsOutput
 		err error
 	}
-	start, answers := time.Now(), make(chan answer, 1)
+	answers := make(chan answer, 1)
 	go func() {
 		out, err := putAll(t, client, "orders", record("a", strings.Repeat("1", 90)),
 			record("a", strings.Repeat("2", 90)), record("a", "3"), record("b", "4"))
@@ -64,6 +64,7 @@ func TestBackPressure(t *testing.T) {
 	}()
 	eventually(t, "one record is buffered", s.buffered(t, "orders", 1))
 	// Its second record waits, and nobody else does: what comes behind it would find room.
+	start := time.Now()
 	eventually(t, "its wait is over", func() bool { return time.Since(start) > 5*shortWait })
 	// Another request finds no room at all, and is refused as a whole.
 	_, err := putAll(t, client, "orders", record("c", strings.Repeat("5", 90)))
@@ -97,7 +98,7 @@ func TestBackPressure(t *testing.T) {
 func TestGivenUp(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 	s := serve(t, server.Kinesis(), func(c *proxy.Config) {
-		c.Producer.GiveUpAfter = 50 * time.Millisecond
+		c.Producer.GiveUpAfter = 500 * time.Millisecond
 		c.Producer.RetryMin, c.Producer.RetryMax = time.Millisecond, 5*time.Millisecond
 	})
 	for fault, want := range map[string]string{

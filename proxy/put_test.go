@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
@@ -42,21 +44,50 @@ func TestPutThroughTheSDK(t *testing.T) {
 	if *one.ShardId != "shardId-000000000000" || *many.Records[2].ShardId != "shardId-000000000001" {
 		t.Errorf("hash keys are not followed: %s, %s", *one.ShardId, *many.Records[2].ShardId)
 	}
-	want := map[string]string{
-		*one.ShardId + *one.SequenceNumber: "a first",
-	}
+	want := []string{*one.ShardId + " " + *one.SequenceNumber + " a first"}
 	for i, text := range []string{"b ", "a \x00\xff", "c last"} {
-		want[*many.Records[i].ShardId+*many.Records[i].SequenceNumber] = text
+		r := many.Records[i]
+		want = append(want, *r.ShardId+" "+*r.SequenceNumber+" "+text)
 	}
-	got := map[string]string{}
+	var got []string
 	for i, shard := range readAll(t, server.Kinesis(), "orders") {
 		for _, r := range shard {
-			place := fmt.Sprintf("shardId-%012d", i) + *r.SequenceNumber
-			got[place] = *r.PartitionKey + " " + string(r.Data)
+			got = append(got, fmt.Sprintf("shardId-%012d %s %s %s", i, *r.SequenceNumber,
+				*r.PartitionKey, r.Data))
 		}
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
 		t.Errorf("the stream has %q, want %q", got, want)
+	}
+}
+
+// An aggregate that a client has made goes on as it is.
+func TestAggregatesPass(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	client := serve(t, server.Kinesis(), nil).client(t)
+	var encoder aggregate.Encoder
+	for _, text := range []string{"1", "2"} {
+		if err := encoder.Add(aggregate.Record{PartitionKey: "a", Data: []byte(text)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sent := encoder.Seal(nil)
+	if _, err := putAll(t, client, "orders", record("a", string(sent))); err != nil {
+		t.Fatal(err)
+	}
+	at, err := server.Kinesis().GetShardIterator(t.Context(), &kinesis.GetShardIteratorInput{
+		StreamName: aws.String("orders"), ShardId: aws.String("shardId-000000000000"),
+		ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := server.Kinesis().GetRecords(t.Context(),
+		&kinesis.GetRecordsInput{ShardIterator: at.ShardIterator})
+	if err != nil || len(page.Records) != 1 || !bytes.Equal(page.Records[0].Data, sent) {
+		t.Errorf("it is not in the stream as it was sent: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/proxy"
 )
 
@@ -162,7 +164,8 @@ func putAll(
 	})
 }
 
-// readAll returns the records of every shard of a stream, each shard's in its order.
+// readAll returns the records of every shard of a stream, each shard's in its order; those that
+// stand in one aggregate have its sequence number.
 func readAll(t testing.TB, client *kinesis.Client, stream string) [][]types.Record {
 	t.Helper()
 	ctx := t.Context()
@@ -185,7 +188,9 @@ func readAll(t testing.TB, client *kinesis.Client, stream string) [][]types.Reco
 			if err != nil {
 				t.Fatal(err)
 			}
-			records = append(records, page.Records...)
+			for _, r := range page.Records {
+				records = appendOpened(records, r)
+			}
 			if iterator = page.NextShardIterator; *page.MillisBehindLatest == 0 {
 				break
 			}
@@ -193,4 +198,17 @@ func readAll(t testing.TB, client *kinesis.Client, stream string) [][]types.Reco
 		all = append(all, records)
 	}
 	return all
+}
+
+func appendOpened(records []types.Record, r types.Record) []types.Record {
+	var decoder aggregate.Decoder
+	if !decoder.Open(r.Data) {
+		return append(records, r)
+	}
+	for _, inside := range decoder.AppendRecords(nil) {
+		opened := r
+		opened.PartitionKey, opened.Data = &inside.PartitionKey, bytes.Clone(inside.Data)
+		records = append(records, opened)
+	}
+	return records
 }
