@@ -196,7 +196,7 @@ func nextRecord(t *testing.T, stream *kinesis.SubscribeToShardEventStream) strin
 	for e := range stream.Events() {
 		event := e.(*types.SubscribeToShardEventStreamMemberSubscribeToShardEvent)
 		if records := event.Value.Records; len(records) > 0 {
-			return string(records[0].Data)
+			return string(appendOpened(nil, records[0])[0].Data)
 		}
 	}
 	t.Fatalf("the subscription has ended: %v", stream.Err())

@@ -49,7 +49,9 @@ func TestBackPressure(t *testing.T) {
 	g, behind := gated(t, server)
 	s := serve(t, behind, func(c *proxy.Config) {
 		c.PutWait = shortWait
-		c.Producer = producer.Config{MaxRecordBytes: 100, MaxBufferedBytes: 150, MaxBatchBytes: 100}
+		c.Producer = producer.Config{
+			MaxRecordBytes: 1000, MaxBufferedBytes: 1500, MaxBatchBytes: 1000,
+		}
 	})
 	client := s.client(t)
 	type answer struct {
@@ -58,8 +60,8 @@ func TestBackPressure(t *testing.T) {
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		out, err := putAll(t, client, "orders", record("a", strings.Repeat("1", 90)),
-			record("a", strings.Repeat("2", 90)), record("a", "3"), record("b", "4"))
+		out, err := putAll(t, client, "orders", record("a", strings.Repeat("1", 800)),
+			record("a", strings.Repeat("2", 800)), record("a", "3"), record("b", "4"))
 		answers <- answer{out, err}
 	}()
 	eventually(t, "one record is buffered", s.buffered(t, "orders", 1))
@@ -67,7 +69,7 @@ func TestBackPressure(t *testing.T) {
 	start := time.Now()
 	eventually(t, "its wait is over", func() bool { return time.Since(start) > 5*shortWait })
 	// Another request finds no room at all, and is refused as a whole.
-	_, err := putAll(t, client, "orders", record("c", strings.Repeat("5", 90)))
+	_, err := putAll(t, client, "orders", record("c", strings.Repeat("5", 800)))
 	var throttled *types.ProvisionedThroughputExceededException
 	if !errors.As(err, &throttled) {
 		t.Errorf("%v; want ProvisionedThroughputExceededException", err)
