@@ -27,7 +27,7 @@ func BenchmarkCore(b *testing.B) {
 			}
 			work := func() {
 				for made := c.launch(now); made != nil; made = c.launch(now) {
-					c.land(now, made, outcome{each: each[:len(made.entries)]})
+					c.land(now, made, outcome{each: each[:len(made.lanes)]})
 				}
 				c.settled = c.settled[:0]
 			}

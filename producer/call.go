@@ -21,18 +21,34 @@ func (p *Producer) put(made *call) {
 	started := time.Now()
 	var sent sending
 	ctx, cancel := context.WithTimeoutCause(p.life, p.cfg.CallTimeout, errCallTimeout)
-	output, err := p.cfg.Client.PutRecords(sent.trace(ctx), p.input(made), ownCall)
+	output, err := p.send(sent.trace(ctx), made)
 	if err != nil && ctx.Err() != nil {
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	cancel()
-	o := classify(output, err, len(made.entries), &sent)
-	p.land(made, o)
-	if p.cfg.OnCall != nil {
-		report := o.report(len(made.entries))
-		report.Bytes, report.Took = made.bytes, time.Since(started)
-		p.cfg.OnCall(report)
+	o := classify(output, err, len(made.lanes), &sent)
+	if p.cfg.OnCall == nil {
+		p.land(made, o)
+		return
 	}
+	report := o.report(made)
+	p.land(made, o)
+	report.Took = time.Since(started)
+	p.cfg.OnCall(report)
+}
+
+// send makes the call; the answer to a PutRecord is returned as that of a PutRecords.
+func (p *Producer) send(ctx context.Context, made *call) (*kinesis.PutRecordsOutput, error) {
+	if p.cfg.Order != OrderChained {
+		return p.cfg.Client.PutRecords(ctx, p.input(made), ownCall, notAfter(made.until))
+	}
+	output, err := p.cfg.Client.PutRecord(ctx, p.single(made), ownCall)
+	if err != nil || output == nil {
+		return nil, err
+	}
+	return &kinesis.PutRecordsOutput{Records: []types.PutRecordsResultEntry{{
+		ShardId: output.ShardId, SequenceNumber: output.SequenceNumber,
+	}}}, nil
 }
 
 // ownCall makes one call the producer's, whatever the client was made with: the SDK's retries
@@ -44,24 +60,47 @@ func ownCall(o *kinesis.Options) {
 
 func (p *Producer) input(made *call) *kinesis.PutRecordsInput {
 	input := &kinesis.PutRecordsInput{
-		Records: make([]types.PutRecordsRequestEntry, len(made.entries)),
+		Records: make([]types.PutRecordsRequestEntry, len(made.lanes)),
 	}
-	if isARN(p.cfg.Stream) {
-		input.StreamARN = &p.cfg.Stream
-	} else {
-		input.StreamName = &p.cfg.Stream
-	}
-	for i, e := range made.entries {
+	input.StreamName, input.StreamARN = p.target()
+	for i, l := range made.lanes {
 		r := &input.Records[i]
-		r.PartitionKey = &e.record.PartitionKey
-		if r.Data = e.record.Data; r.Data == nil {
-			r.Data = []byte{} // the SDK takes nil for a member that was forgotten
-		}
-		if e.record.ExplicitHashKey != "" {
-			r.ExplicitHashKey = &e.record.ExplicitHashKey
+		r.PartitionKey, r.Data = &l.key.partition, l.unit.bytes()
+		if l.key.hash != "" {
+			r.ExplicitHashKey = &l.key.hash
 		}
 	}
 	return input
+}
+
+// single is the input of a call in OrderChained.
+func (p *Producer) single(made *call) *kinesis.PutRecordInput {
+	l := made.lanes[0]
+	input := &kinesis.PutRecordInput{PartitionKey: &l.key.partition, Data: l.unit.bytes()}
+	input.StreamName, input.StreamARN = p.target()
+	if l.key.hash != "" {
+		input.ExplicitHashKey = &l.key.hash
+	}
+	if made.after != "" {
+		input.SequenceNumberForOrdering = aws.String(string(made.after))
+	}
+	return input
+}
+
+// target is the stream's name or its ARN; the other is nil.
+func (p *Producer) target() (name, arn *string) {
+	if isARN(p.cfg.Stream) {
+		return nil, &p.cfg.Stream
+	}
+	return &p.cfg.Stream, nil
+}
+
+// bytes is the unit's data; the SDK takes nil for a member that was forgotten.
+func (u *unit) bytes() []byte {
+	if u.data == nil {
+		return []byte{}
+	}
+	return u.data
 }
 
 // sending watches how far net/http got with a call.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/producer"
 	"github.com/runnel-stream/runnel/runneltest"
@@ -32,16 +33,16 @@ func TestOrderAgainstTheServer(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("RUNNEL_SOAK")); err == nil {
 		runs *= n
 	}
-	for range runs {
-		seed := rand.Uint64()
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { againstTheServer(t, seed) })
+	for i := range 2 * runs {
+		seed, order := rand.Uint64(), []producer.Order{producer.OrderKey, producer.OrderPlain}[i%2]
+		t.Run(fmt.Sprintf("order=%v/seed=%d", order, seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { againstTheServer(t, order, seed) })
 		})
 	}
 	t.Logf("soak: %d seeds", runs)
 }
 
-func againstTheServer(t *testing.T, seed uint64) {
+func againstTheServer(t *testing.T, order producer.Order, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	const records, keys = 1500, 200
 	ctx := t.Context()
@@ -53,7 +54,7 @@ func againstTheServer(t *testing.T, seed uint64) {
 			"PutRecords:fail-record=1/7%%20 PutRecords:throttle-record=1/5%%15", seed%1000)))
 	p, err := producer.New(ctx, producer.Config{
 		Stream: "orders", Client: server.Kinesis(), MaxInFlight: 4, MaxBatchRecords: 100,
-		CallTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+		CallTimeout: time.Second, Order: order, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +98,14 @@ func againstTheServer(t *testing.T, seed uint64) {
 	if len(placed) != records || stats.Delivered != records {
 		t.Errorf("%d acknowledged places of %d, %+v", len(placed), records, stats)
 	}
-	doubles := checkStream(t, readAll(t, server.Kinesis()), placed, last)
+	all := readAll(t, server.Kinesis())
+	if order == producer.OrderKey {
+		filtered := checkStream(t, passed(all), maps.Clone(placed), last)
+		if filtered > 0 {
+			t.Errorf("%d doubles pass the filter", filtered)
+		}
+	}
+	doubles := checkStream(t, all, placed, last)
 	if len(placed) > 0 {
 		t.Errorf("%d records are not where they were acknowledged to be", len(placed))
 	}
@@ -211,7 +219,21 @@ func shardsOf(ctx context.Context, client *kinesis.Client) ([]types.Shard, error
 	}
 }
 
-type stored struct{ key, data, place string }
+// stored is a record as a reader gets it, after aggregates are opened.
+type stored struct {
+	key, data, place string
+	passed           bool // by the filter
+}
+
+// passed returns what the filter does not drop.
+func passed(all []stored) (filtered []stored) {
+	for _, r := range all {
+		if r.passed {
+			filtered = append(filtered, r)
+		}
+	}
+	return filtered
+}
 
 // readAll reads the stream to its tip, a shard only after its parents.
 func readAll(t *testing.T, client *kinesis.Client) []stored {
@@ -223,6 +245,7 @@ func readAll(t *testing.T, client *kinesis.Client) []stored {
 	var all []stored
 	read := map[string]bool{}
 	known := map[string]bool{}
+	filters := map[string]*aggregate.Filter{}
 	for _, shard := range shards {
 		known[*shard.ShardId] = true
 	}
@@ -233,7 +256,9 @@ func readAll(t *testing.T, client *kinesis.Client) []stored {
 			if read[*shard.ShardId] || (known[parent] && !read[parent]) || (known[other] && !read[other]) {
 				continue
 			}
-			all = append(all, readShard(t, client, *shard.ShardId)...)
+			filter := aggregate.Union(filters[parent], filters[other])
+			filters[*shard.ShardId] = filter
+			all = append(all, readShard(t, client, *shard.ShardId, filter)...)
 			read[*shard.ShardId] = true
 		}
 		if len(read) == before {
@@ -243,7 +268,9 @@ func readAll(t *testing.T, client *kinesis.Client) []stored {
 	return all
 }
 
-func readShard(t *testing.T, client *kinesis.Client, shard string) []stored {
+func readShard(
+	t *testing.T, client *kinesis.Client, shard string, filter *aggregate.Filter,
+) []stored {
 	t.Helper()
 	start, err := client.GetShardIterator(t.Context(), &kinesis.GetShardIteratorInput{
 		StreamName: aws.String("orders"), ShardId: &shard,
@@ -259,9 +286,23 @@ func readShard(t *testing.T, client *kinesis.Client, shard string) []stored {
 			t.Fatal(err)
 		}
 		for _, r := range page.Records {
-			all = append(all, stored{
-				*r.PartitionKey, string(r.Data), strings.Join([]string{shard, *r.SequenceNumber}, "/"),
-			})
+			place := shard + "/" + *r.SequenceNumber
+			var d aggregate.Decoder
+			if !d.Open(r.Data) {
+				all = append(all, stored{*r.PartitionKey, string(r.Data), place, true})
+				continue
+			}
+			fresh := map[int]bool{}
+			for sub := range filter.Pass(&d, *r.ApproximateArrivalTimestamp) {
+				fresh[sub] = true
+			}
+			for sub, inside := range d.Records() {
+				at := place
+				if sub > 0 {
+					at += fmt.Sprint("/", sub)
+				}
+				all = append(all, stored{inside.PartitionKey, string(inside.Data), at, fresh[sub]})
+			}
 		}
 		if iterator = page.NextShardIterator; len(page.Records) == 0 && *page.MillisBehindLatest == 0 {
 			return all

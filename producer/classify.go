@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,7 +16,8 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// classify decides what became of a call of n records.
+// classify decides what became of a call of n units. An InternalFailure among the results of
+// records is a record that was not stored, as AWS says; one of the whole call is unknown.
 //
 // Whatever is not known for certain is unknown. That is also what the SDK's "StatusCode: 200
 // … deserialization failed … use of closed network connection" is: it reports a batch that was
@@ -26,7 +28,7 @@ func classify(output *kinesis.PutRecordsOutput, err error, n int, sent *sending)
 		return outcome{all: verdict{fate: fateOf(err, sent), err: err}}
 	case output == nil || len(output.Records) != n:
 		return outcome{all: verdict{fate: unknown, err: errors.New(
-			"the answer to PutRecords does not have one result for each record")}}
+			"the answer does not have one result for each record")}}
 	}
 	each := make([]verdict, n)
 	for i := range output.Records {
@@ -41,12 +43,12 @@ func verdictOf(r *types.PutRecordsResultEntry) verdict {
 	case code != "":
 		err := &RecordError{Code: code, Message: aws.ToString(r.ErrorMessage)}
 		if throttles[code] {
-			return verdict{fate: throttled, err: err}
+			return verdict{fate: throttled, shard: shardIn(err.Message), err: err}
 		}
 		return verdict{fate: failed, err: err}
 	case r.SequenceNumber == nil || r.ShardId == nil:
 		return verdict{fate: unknown, err: errors.New(
-			"the answer to PutRecords has neither a sequence number nor an error for the record")}
+			"the answer has neither a sequence number nor an error for the record")}
 	}
 	return verdict{
 		fate: stored, shard: runnel.ShardID(*r.ShardId),
@@ -54,8 +56,19 @@ func verdictOf(r *types.PutRecordsResultEntry) verdict {
 	}
 }
 
+var shardID = regexp.MustCompile(`\bshardId-[0-9]{1,100}\b`)
+
+// shardIn returns the shard that the message of a refused record names, as AWS documents it
+// ("PutRecords"), or "".
+func shardIn(message string) runnel.ShardID {
+	return runnel.ShardID(shardID.FindString(message))
+}
+
 // fateOf decides what an error of a whole call says of its records.
 func fateOf(err error, sent *sending) fate {
+	if errors.Is(err, errTooLate) {
+		return withheld
+	}
 	var api smithy.APIError
 	if errors.As(err, &api) {
 		if f, known := fateOfCode(api.ErrorCode(), api.ErrorMessage()); known {

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 )
 
 // API is what the producer needs of Kinesis; *kinesis.Client has it.
@@ -22,6 +23,9 @@ import (
 type API interface {
 	PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
 		options ...func(*kinesis.Options)) (*kinesis.PutRecordsOutput, error)
+	// PutRecord is called in OrderChained only.
+	PutRecord(ctx context.Context, input *kinesis.PutRecordInput,
+		options ...func(*kinesis.Options)) (*kinesis.PutRecordOutput, error)
 }
 
 // The API's limits (AWS, "PutRecords" and "UpdateMaxRecordSize").
@@ -32,6 +36,10 @@ const (
 	apiMaxRecordBytes = 10 << 20 // the highest record limit that a stream can have
 )
 
+// unitBytes is the default of MaxUnitBytes: at a round trip of 20 ms a lane then gets 12 MiB a
+// second, far more than a shard takes, and a reader of one unit waits for little.
+const unitBytes = 256 << 10
+
 // Config says where a Producer puts records and how hard it tries. Stream and Client are
 // needed; every other field's zero value is its default.
 type Config struct {
@@ -41,9 +49,26 @@ type Config struct {
 	// Needed.
 	Client API
 
+	// Order is what is promised of the order of records, and how they are packed. Default
+	// OrderKey.
+	Order Order
+	// Reader looks up what became of units that had no answer for Horizon; usually it is the
+	// Client. Nil, or one that is not allowed to read: their records are reported with
+	// ErrUnresolved. Default none.
+	Reader Reader
+	// Journal keeps units from before they are first sent until they are settled, in OrderKey.
+	// Default none.
+	Journal Journal
+	// Resume is the units of earlier runs that their Journal has not been told the end of, in
+	// the order of their Frozen. They are sent first, as the same bytes under the identity that
+	// they have, and before anything newer of their lanes; those first sent longer than Horizon
+	// ago are looked up. The Journal is not told of them again, but of their ends. Their
+	// records go to OnResult, count in Stats, and take no room in the buffer.
+	Resume []FrozenUnit
+
 	// MaxInFlight is how many calls run at the same time. Default 8, from 1 to 1,000.
 	MaxInFlight int
-	// MaxBatchRecords is how many records a call carries. Default 500, from 1 to 500.
+	// MaxBatchRecords is how many Kinesis records a call carries. Default 500, from 1 to 500.
 	MaxBatchRecords int
 	// MaxBatchBytes is how much data and keys a call carries. Default 5 MiB, or
 	// MaxRecordBytes where that is more; in bytes, from MaxRecordBytes to 10 MiB.
@@ -53,12 +78,18 @@ type Config struct {
 	// UpdateMaxRecordSize.
 	MaxRecordBytes int
 
+	// MaxUnitBytes is how much of what waits in a lane goes into one unit, with its key, in
+	// OrderKey. Larger records have a unit of their own. Default 256 KiB, or MaxRecordBytes
+	// where that is less; in bytes, from 1 to MaxRecordBytes.
+	MaxUnitBytes int
+
 	// MaxBufferedRecords is how many records the producer holds, from Put to the end of their
 	// callback; Put blocks when it is reached. It is also the window in which distinct keys
 	// are found to fill a call with. Default 100,000; from 1.
 	MaxBufferedRecords int
-	// MaxBufferedBytes is the same for their data and keys. Default 64 MiB; in bytes, from
-	// MaxRecordBytes.
+	// MaxBufferedBytes is the same for their data and keys. A unit that is being sent is a copy
+	// of its records, so that OrderKey takes as much again at most, and some 100 bytes a
+	// unit. Default 64 MiB; in bytes, from MaxRecordBytes.
 	MaxBufferedBytes int
 
 	// Linger is how long a record may wait for company while a call could be made. Calls
@@ -77,6 +108,9 @@ type Config struct {
 	// a 32nd later, or, where a call is then in flight for its lane, when that has its outcome.
 	// See the package comment for what that means. Default 0: never.
 	GiveUpAfter time.Duration
+	// Horizon replaces aggregate.H: how long after its first attempt a unit is sent again. It
+	// is for tests; consumers rely on H. Default aggregate.H; from 1 ms to aggregate.H.
+	Horizon time.Duration
 
 	// OnResult is called for every record that was taken, just before the record's own
 	// callback and under the same rules (see PutFunc). Default none.
@@ -84,7 +118,8 @@ type Config struct {
 	// OnCall is called after every call, from several goroutines at a time. It must not block.
 	// Default none.
 	OnCall func(CallReport)
-	// Logger hears of the beginning and the end of outages. Default slog.Default().
+	// Logger hears of the beginning and the end of outages, of the stream's and of the
+	// Journal's, and of look-ups that fail. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -94,6 +129,8 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxBatchRecords, apiBatchRecords)
 	setDefault(&c.MaxRecordBytes, apiMinRecordBytes)
 	setDefault(&c.MaxBatchBytes, max(5<<20, c.MaxRecordBytes))
+	setDefault(&c.MaxUnitBytes, min(unitBytes, c.MaxRecordBytes))
+	setDefault(&c.Horizon, aggregate.H)
 	setDefault(&c.MaxBufferedRecords, 100_000)
 	setDefault(&c.MaxBufferedBytes, 64<<20)
 	setDefault(&c.CallTimeout, 10*time.Second)
@@ -125,6 +162,12 @@ func (c Config) Validate() error {
 	fault(!validStream(c.Stream), "Stream is %q: want a stream's name (1 to 128 of "+
 		"a-z, A-Z, 0-9, '_', '.', '-') or its ARN", c.Stream)
 	fault(c.Client == nil, "Client is missing: want a *kinesis.Client")
+	fault(int(c.Order) >= len(orderWords), "Order is %v: want OrderKey, OrderPlain or "+
+		"OrderChained", c.Order)
+	fault(c.Journal != nil && !c.Order.units(), "Journal is set and Order is %v: want OrderKey, "+
+		"since only its units have an identity", c.Order)
+	fault(len(c.Resume) > 0 && !c.Order.units(), "Resume has %d units and Order is %v: want "+
+		"OrderKey, as in the run that left them", len(c.Resume), c.Order)
 	within := func(field string, value, low, high int) {
 		fault(value < low || value > high, "%s is %d: want %d to %d", field, value, low, high)
 	}
@@ -132,6 +175,7 @@ func (c Config) Validate() error {
 	within("MaxBatchRecords", c.MaxBatchRecords, 1, apiBatchRecords)
 	within("MaxRecordBytes", c.MaxRecordBytes, 1, apiMaxRecordBytes)
 	within("MaxBatchBytes", c.MaxBatchBytes, c.MaxRecordBytes, apiBatchBytes)
+	within("MaxUnitBytes", c.MaxUnitBytes, 1, c.MaxRecordBytes)
 	within("MaxBufferedRecords", c.MaxBufferedRecords, 1, 100_000_000)
 	within("MaxBufferedBytes", c.MaxBufferedBytes, c.MaxRecordBytes, 1<<40)
 	during := func(field string, value, low, high time.Duration) {
@@ -141,6 +185,7 @@ func (c Config) Validate() error {
 	during("CallTimeout", c.CallTimeout, 10*time.Millisecond, 5*time.Minute)
 	during("RetryMin", c.RetryMin, time.Millisecond, time.Minute)
 	during("RetryMax", c.RetryMax, c.RetryMin, time.Minute)
+	during("Horizon", c.Horizon, time.Millisecond, aggregate.H)
 	fault(c.GiveUpAfter < 0, "GiveUpAfter is %v: want 0 (never) or more", c.GiveUpAfter)
 	return errors.Join(faults...)
 }
@@ -155,9 +200,15 @@ func isARN(stream string) bool { return strings.HasPrefix(stream, "arn:") }
 
 // limits returns the part of the Config that the core goes by.
 func (c Config) limits() limits {
-	return limits{
+	l := limits{
 		calls: c.MaxInFlight, records: c.MaxBatchRecords, bytes: c.MaxBatchBytes,
 		linger: c.Linger, giveUp: c.GiveUpAfter,
 		retryMin: c.RetryMin, retryMax: c.RetryMax,
+		units: c.Order.units(), unit: c.MaxUnitBytes, window: aggregate.Window,
+		horizon: c.Horizon, reads: c.Reader != nil, journal: c.Journal != nil,
 	}
+	if c.Order == OrderChained {
+		l.chained, l.records = true, 1
+	}
+	return l
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 )
 
 // limits is what the core goes by; see Config.
@@ -14,6 +15,14 @@ type limits struct {
 	calls, records, bytes int
 	linger, giveUp        time.Duration
 	retryMin, retryMax    time.Duration
+
+	units   bool          // fold what waits into units with an identity
+	unit    int           // bytes of a unit with its key, where it has more than one record
+	window  uint64        // how far a number may lie above the lowest that is not settled
+	horizon time.Duration // how long a unit may be sent again: H
+	reads   bool          // what is unknown then can be looked up
+	journal bool          // units are journalled before they are sent
+	chained bool          // PutRecord, each with the number of the one before it
 }
 
 // core is the producer's decisions: which records go into the next call, and what the outcome
@@ -25,30 +34,47 @@ type core struct {
 	limits limits
 	random *rand.Rand
 
-	lanes map[laneKey]*lane // those that are not idle
-	ready readyLanes
-	held  laneHeap // by due
-	ages  ages
-	gate  outage
+	lanes   map[laneKey]*lane // those that are not idle
+	ready   readyLanes
+	held    laneHeap // by due
+	blocked laneHeap // by place
+	doubted []*lane
+	ages    ages
+	gate    outage
+	shards  shards
+	numbers numbers
+	lookups lookups
+	chain   chain
+
+	encoder aggregate.Encoder
+	tags    aggregate.Tags // of the unit that is being folded
 
 	taken  uint64 // records so far, the number of the last one
 	calls  int    // in flight
 	flying int    // records in flight
 
 	sweepAt time.Time // when records may be overdue next; zero: none will be
+	sweeps  uint64
 
 	// settled is what is to be reported, in order. The shell takes it away.
 	settled []settled
 	flushes []flush
 	counts  counts
+	// told is what the journal is to be told of, in order. The shell takes it away.
+	told []SettledUnit
 }
 
-// call is one PutRecords call. The records are fixed when it is made.
+// call is one call of the API. What it carries is fixed when it is made: the units of the
+// lanes, which stay as they are until it has landed.
 type call struct {
 	lanes   []*lane
-	entries []*entry // entries[i] is the unit of lanes[i]
+	counts  []int // of user records in each unit
+	records int   // their sum
 	bytes   int
 	probe   bool
+	until   time.Time             // it is not to be sent later; zero: whenever
+	fresh   []*lane               // those whose units the journal has not kept yet
+	after   runnel.SequenceNumber // SequenceNumberForOrdering, if it is one PutRecord
 }
 
 // settled is a record's result, or, with flushed, the mark behind the last result that a flush
@@ -68,28 +94,22 @@ type flush struct {
 // counts is the part of Stats that only grows.
 type counts struct {
 	delivered, undelivered, calls, retried, throttled, unknown uint64
+
+	units, lookedUp, found, renewed, withheld uint64
 }
 
 func newCore(stream string, l limits, random *rand.Rand) *core {
 	return &core{
 		stream: stream, limits: l, random: random, lanes: map[laneKey]*lane{},
 		ready: readyLanes{back: laneHeap{before: byPlace}}, held: laneHeap{before: byDue},
+		blocked: laneHeap{before: byPlace},
 	}
 }
 
 // put takes a record. It reports whether launch may now have something to do that it did not
 // have before.
 func (c *core) put(now time.Time, e *entry) bool {
-	c.taken++
-	e.number, e.taken = c.taken, now
-	c.ages.push(e)
-	key := laneKey{e.record.PartitionKey, e.record.ExplicitHashKey}
-	l := c.lanes[key]
-	if l == nil {
-		l = &lane{key: key}
-		c.lanes[key] = l
-	}
-	e.lane = l
+	l := c.admit(now, e)
 	l.push(e)
 	wakes := false
 	if c.limits.giveUp > 0 && c.sweepAt.IsZero() {
@@ -102,16 +122,40 @@ func (c *core) put(now time.Time, e *entry) bool {
 	return wakes || (c.calls < c.limits.calls && (c.ready.count == 1 || !c.lingers(now)))
 }
 
+// admit numbers and measures a record, and returns its lane.
+func (c *core) admit(now time.Time, e *entry) *lane {
+	c.taken++
+	e.number, e.taken = c.taken, now
+	c.ages.push(e)
+	key := laneKey{e.record.PartitionKey, e.record.ExplicitHashKey}
+	l := c.lanes[key]
+	if l == nil {
+		l = &lane{key: key}
+		c.lanes[key] = l
+	}
+	e.lane, e.wide = l, e.size()
+	if c.limits.units {
+		if e.aggregated = aggregate.IsAggregate(e.record.Data); !e.aggregated {
+			e.wide = wrappedSize(key.partition, key.hash, e.record.Data)
+		}
+	}
+	return l
+}
+
 // hold keeps a lane back until its unit, which has failed, may be sent again, unless it is
 // given up.
 func (c *core) hold(now time.Time, l *lane, cut bool) {
-	if c.overdue(now, l.unit.entry) {
+	if c.giveUpOverdue(now, l); l.unit.first == nil {
 		c.next(now, l)
 		return
 	}
 	l.unit.setbacks++
 	wait := backoff(l.unit.setbacks, c.limits.retryMin, c.limits.retryMax, c.random)
-	l.state, l.due, l.cut = held, now.Add(wait), cut
+	c.holdUntil(l, now.Add(wait), cut)
+}
+
+func (c *core) holdUntil(l *lane, due time.Time, cut bool) {
+	l.state, l.due, l.cut = held, due, cut
 	heap.Push(&c.held, l)
 }
 
@@ -131,8 +175,21 @@ func (c *core) next(now time.Time, l *lane) {
 func (c *core) tick(now time.Time) {
 	c.sweep(now)
 	for c.held.Len() > 0 && !now.Before(c.held.lanes[0].due) {
-		c.next(now, heap.Pop(&c.held).(*lane))
+		l := heap.Pop(&c.held).(*lane)
+		if l.unit.doomed {
+			l.state = doubted
+			c.doubted = append(c.doubted, l)
+			continue
+		}
+		c.next(now, l)
 	}
+	for room := c.numbers.room(c.limits.window); room > 0 && c.blocked.Len() > 0; {
+		l := heap.Pop(&c.blocked).(*lane)
+		if c.next(now, l); l.state == ready {
+			room--
+		}
+	}
+	c.unpark(now)
 }
 
 // launch returns the next call to make, or nil if there is none to make now.
@@ -145,15 +202,13 @@ func (c *core) launch(now time.Time) *call {
 	if made.probe {
 		records = 1
 	}
-	expect := min(records, c.ready.count)
-	made.lanes, made.entries = make([]*lane, 0, expect), make([]*entry, 0, expect)
+	made.lanes = make([]*lane, 0, min(records, c.ready.count))
 	for c.ready.count > 0 {
 		l := c.ready.peek()
-		if l.empty() { // what it held was given up
-			c.next(now, c.ready.pop())
+		if c.divert(now, l) {
 			continue
 		}
-		size := l.head().size()
+		size := l.size()
 		doubt := min(l.unit.suspicion, 16)
 		records = min(records, max(c.limits.records>>doubt, 1))
 		bytes = min(bytes, c.limits.bytes>>doubt)
@@ -161,21 +216,61 @@ func (c *core) launch(now time.Time) *call {
 			break
 		}
 		c.ready.pop()
-		made.lanes = append(made.lanes, l)
-		made.entries = append(made.entries, l.launch())
-		made.bytes += size
-		if l.unit.attempts > 1 {
-			c.counts.retried++
+		if l.unit.first == nil {
+			c.fold(l, min(c.limits.unit, bytes-made.bytes))
 		}
+		c.board(now, made, l)
 	}
 	if len(made.lanes) == 0 {
 		return nil
 	}
 	c.calls++
 	c.counts.calls++
-	c.flying += len(made.lanes)
+	c.flying += made.records
 	c.gate.probing = c.gate.probing || made.probe
 	return made
+}
+
+// board puts the unit of a lane into a call.
+func (c *core) board(now time.Time, made *call, l *lane) {
+	u := &l.unit
+	l.launch(now)
+	c.charge(l)
+	made.after = c.chain[l.key]
+	made.lanes = append(made.lanes, l)
+	made.counts = append(made.counts, u.count)
+	made.records += u.count
+	made.bytes += l.size()
+	if u.attempts > 1 {
+		c.counts.retried += uint64(u.count)
+	}
+	if !u.wrapped() {
+		return
+	}
+	if until := u.firstSent.Add(c.limits.horizon); made.until.IsZero() || until.Before(made.until) {
+		made.until = until
+	}
+	if c.limits.journal && !u.kept {
+		u.journalled = true
+		made.fresh = append(made.fresh, l)
+	}
+}
+
+// divert takes the foremost ready lane to where it has to wait, if its head cannot be sent now.
+func (c *core) divert(now time.Time, l *lane) bool {
+	switch {
+	case l.empty(): // what it held was given up
+		c.next(now, c.ready.pop())
+	case l.unit.wrapped() && elapsed(l.unit.firstSent, now) > c.limits.horizon:
+		c.expire(now, c.ready.pop())
+	case l.unit.first == nil && c.wraps(l.first) && c.numbers.room(c.limits.window) <= 0:
+		c.ready.pop()
+		l.state = blocked
+		heap.Push(&c.blocked, l)
+	default:
+		return c.park(now, l)
+	}
+	return true
 }
 
 // lingers reports whether a call that could be made is to wait for more records.
@@ -188,13 +283,17 @@ func (c *core) lingers(now time.Time) bool {
 // land takes the outcome of a call.
 func (c *core) land(now time.Time, landed *call, o outcome) {
 	c.calls--
-	c.flying -= len(landed.lanes)
+	c.flying -= landed.records
 	if landed.probe {
 		c.gate.probing = false
 	}
-	if o.answered() {
+	switch {
+	case o.each == nil && o.all.fate == withheld:
+		c.counts.calls--
+		c.counts.withheld++
+	case o.answered():
 		c.endOutage(now)
-	} else {
+	default:
 		c.noAnswer(now, landed)
 	}
 	for i, l := range landed.lanes {
@@ -203,42 +302,71 @@ func (c *core) land(now time.Time, landed *call, o outcome) {
 }
 
 // landUnit takes what a call did to the unit of a lane: whole tells that all of the call's
-// records fared alike, alone that it was the only one.
+// units fared alike, alone that it was the only one.
 func (c *core) landUnit(now time.Time, l *lane, v verdict, whole, alone bool) {
 	u := &l.unit
-	u.cause = v.err
+	u.cause, u.lastSent = v.err, now
 	switch v.fate {
 	case stored:
-		c.settle(u.entry, Result{
-			ShardID: v.shard, Position: runnel.Position{Sequence: v.sequence},
-			Attempts: u.attempts, Unknown: u.unknown,
-		})
-		l.land()
-		c.next(now, l)
+		c.acknowledge(now, l, v)
 	case refused:
 		c.settleUnit(l, ErrRefused)
 		c.next(now, l)
 	case suspect: // sent again at once, in ever smaller company, until the one at fault is alone
 		if alone {
-			c.settleUnit(l, ErrRefused)
-			c.next(now, l)
+			c.suspectAlone(now, l)
 			return
 		}
 		u.suspicion++
 		c.next(now, l)
 	case throttled:
-		c.counts.throttled++
+		c.counts.throttled += uint64(u.count)
+		c.slow(now, l, v)
 		c.hold(now, l, false)
 	case unknown:
-		c.counts.unknown++
+		c.counts.unknown += uint64(u.count)
 		u.unknown++
 		if whole {
 			u.suspicion++
 		}
 		c.hold(now, l, whole)
+	case withheld:
+		u.attempts--
+		c.hold(now, l, false)
 	case failed, notSent:
 		c.hold(now, l, whole)
 	}
+}
+
+// acknowledge settles a unit that is stored.
+func (c *core) acknowledge(now time.Time, l *lane, v verdict) {
+	c.learn(now, l, v.shard)
+	c.link(l, v.sequence)
+	u := &l.unit
+	for i, e := 0, u.first; e != nil; i++ {
+		next := e.next
+		c.settle(e, u.result(v, e, i))
+		e = next
+	}
+	c.end(l, Stored)
+	c.next(now, l)
+}
+
+// suspectAlone takes that the stream found a fault in a call that carried nothing but the
+// lane's unit.
+func (c *core) suspectAlone(now time.Time, l *lane) {
+	u := &l.unit
+	switch {
+	case c.unchain(l): // perhaps it was the number of the one before it
+	case u.count > 1 && u.unknown == 0 && u.wrapped():
+		for e := u.first; e != nil; e = e.next {
+			e.alone = true
+		}
+		c.unfold(l)
+	default:
+		c.settleUnit(l, ErrRefused)
+	}
+	c.next(now, l)
 }
 
 // noAnswer counts a call that had none.
@@ -272,6 +400,9 @@ func (c *core) endOutage(now time.Time) {
 		}
 		return l.cut
 	})
+	for i, l := range c.held.lanes {
+		l.index = i
+	}
 	heap.Init(&c.held)
 	for _, l := range released {
 		l.unit.setbacks = 0
@@ -289,6 +420,15 @@ func (c *core) wake() (at time.Time, ok bool) {
 	}
 	if c.held.Len() > 0 {
 		consider(c.held.lanes[0].due)
+	}
+	if c.blocked.Len() > 0 && c.numbers.room(c.limits.window) > 0 {
+		consider(time.Time{}) // at once: a unit was settled since the last tick
+	}
+	if at, due := c.lookups.wake(len(c.doubted)); due {
+		consider(at)
+	}
+	if at, due := c.shards.wake(); due {
+		consider(at)
 	}
 	if c.ready.count > 0 && c.calls < c.limits.calls {
 		switch {

@@ -28,6 +28,7 @@ func (p *Producer) stopDelivery() bool {
 // report reports what is settled.
 func (p *Producer) report() {
 	for {
+		p.tell()
 		p.mu.Lock()
 		batch := p.mu.core.settled
 		p.mu.core.settled = nil
@@ -47,6 +48,7 @@ func (p *Producer) report() {
 
 func (p *Producer) reportPortion(portion []settled) {
 	records, bytes := 0, 0
+	room, roomBytes := 0, 0 // of these, what holds room in the buffer
 	for i := range portion {
 		e, r := portion[i].entry, portion[i].result
 		if e == nil {
@@ -63,13 +65,17 @@ func (p *Producer) reportPortion(portion []settled) {
 		}
 		records++
 		bytes += e.size()
+		if !e.resumed {
+			room++
+			roomBytes += e.size()
+		}
 	}
 	p.mu.Lock()
 	p.mu.buffered -= records
 	p.mu.bytes -= bytes
 	p.mu.Unlock()
-	p.records.Release(int64(records))
-	p.bytes.Release(int64(bytes))
+	p.records.Release(int64(room))
+	p.bytes.Release(int64(roomBytes))
 	for i := range portion {
 		if flushed := portion[i].flushed; flushed != nil {
 			close(flushed)

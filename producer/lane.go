@@ -5,15 +5,24 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/keyspace"
 )
 
 // entry is one record that was taken and has no result yet.
 type entry struct {
 	record runnel.Record
+	mark   uint64 // the caller's name for it; see PutMarked
 	number uint64 // counts the records that the producer took, from 1
 	taken  time.Time
 	lane   *lane
-	next   *entry // behind it in its lane's queue
+	next   *entry // behind it in its lane's queue, or in its unit
+	tried  int    // calls that carried it in units that were given another number
+
+	wide       int  // its size in a unit of its own; or, where it is not wrapped, as it is
+	aggregated bool // it is an aggregate already
+	alone      bool // it is to have a unit of its own, for one of its unit was refused
+	resumed    bool // it came with Config.Resume, and holds no room in the buffer
 
 	older, newer *entry // in ages
 
@@ -22,7 +31,7 @@ type entry struct {
 	done   func(Result)
 }
 
-// size is what the API's limits count of a record: its data and its partition key.
+// size is the room that a record takes in the buffer: its data and its partition key.
 func (e *entry) size() int { return len(e.record.Data) + len(e.record.PartitionKey) }
 
 // laneKey names a lane. Hash keys are in canonical form, so equal text is equal hash.
@@ -33,39 +42,35 @@ type laneKey struct {
 type laneState uint8
 
 const (
-	idle   laneState = iota // holds nothing, or nothing was decided about it yet
-	ready                   // in core.ready: its head can be sent
-	flying                  // its unit is in a call
-	held                    // in core.held: its unit waits for the next attempt
+	idle      laneState = iota // holds nothing, or nothing was decided about it yet
+	ready                      // in core.ready: its head can be sent
+	flying                     // its unit is in a call
+	held                       // in core.held: its unit waits for the next attempt
+	blocked                    // in core.blocked: the window of numbers has no room for its unit
+	parked                     // in its shard's pace: the shard is slowed down
+	doubted                    // in core.doubted: its unit is to be looked up
+	searching                  // its unit is being looked up
 )
-
-// unit is what is sent of a lane at a time: one Kinesis record. It is frozen when it is first
-// sent, and every attempt sends the same bytes.
-type unit struct {
-	entry    *entry // nil: nothing is frozen
-	attempts int    // calls that carried it
-	unknown  int    // of these, without an answer
-	setbacks int    // failed attempts, which double the wait for the next one
-	// suspicion counts the calls that failed as a whole with this unit aboard. Each halves
-	// the calls that may carry it from then on, so that a record (or a size) that makes calls
-	// fail is soon alone.
-	suspicion int
-	cause     error // of the last failed attempt
-}
 
 // lane is the records of one partition key and explicit hash key, in the order of put.
 type lane struct {
 	key         laneKey
 	state       laneState
-	unit        unit   // the front of the lane, once it has been sent
+	unit        unit   // the front of the lane, once it is frozen
+	resumed     []unit // behind it, of earlier runs
 	first, last *entry // what follows, not sent yet
 
+	hash   keyspace.Key // of the keys, once it was wanted
+	hashed bool
+
+	index   int       // in the heap that it is in
 	place   uint64    // ready: the number of its head when it became so
 	since   time.Time // ready: when that was taken
 	counted int       // ready: the bytes counted for it
 	behind  *lane     // ready: the next in the queue
 	due     time.Time // held: when the next attempt may be made
 	cut     bool      // held: because a call failed as a whole
+	swept   uint64    // the last sweep that saw it
 }
 
 func (l *lane) push(e *entry) {
@@ -86,31 +91,46 @@ func (l *lane) pop() *entry {
 	return e
 }
 
-func (l *lane) empty() bool { return l.unit.entry == nil && l.first == nil }
+func (l *lane) empty() bool { return l.unit.first == nil && l.first == nil }
 
 // head is the oldest record of the lane, the only one that may be sent. This is the rule
 // "failed before newer": a unit that was frozen and has not landed goes before the queue.
 func (l *lane) head() *entry {
-	if l.unit.entry != nil {
-		return l.unit.entry
+	if l.unit.first != nil {
+		return l.unit.first
 	}
 	return l.first
 }
 
-// launch freezes the head of a ready lane and puts it into a call. From here until the call's
-// outcome the lane is flying, and nothing else of it is sent: the rule "one of a lane in
-// flight".
-func (l *lane) launch() *entry {
-	if l.unit.entry == nil {
-		l.unit = unit{entry: l.pop()}
+// size is what the API's limits count of the lane's unit, or, if none is frozen, of the least
+// that it will hold.
+func (l *lane) size() int {
+	if l.unit.first != nil {
+		return len(l.unit.data) + len(l.key.partition)
+	}
+	return l.first.wide
+}
+
+// launch puts the frozen unit into a call. From here until the call's outcome the lane is
+// flying, and nothing else of it is sent: the rule "one of a lane in flight".
+func (l *lane) launch(now time.Time) {
+	if l.unit.firstSent.IsZero() {
+		l.unit.firstSent = now
 	}
 	l.unit.attempts++
 	l.state = flying
-	return l.unit.entry
 }
 
-// land ends the unit, which has got its result.
-func (l *lane) land() { l.unit = unit{} }
+// hashKey is what decides the lane's shard.
+func (l *lane) hashKey() keyspace.Key {
+	if !l.hashed {
+		l.hash = aggregate.Record{
+			PartitionKey: l.key.partition, ExplicitHashKey: l.key.hash,
+		}.Hash()
+		l.hashed = true
+	}
+	return l.hash
+}
 
 // readyLanes is the lanes whose head can be sent, the oldest head first. So nothing is
 // overtaken by what was taken after it, but for what has to wait for its own lane: a cold key
@@ -130,7 +150,7 @@ type readyLanes struct {
 func (r *readyLanes) push(l *lane, fresh bool) {
 	head := l.head()
 	l.state = ready
-	l.place, l.since, l.counted = head.number, head.taken, head.size()
+	l.place, l.since, l.counted = head.number, head.taken, l.size()
 	r.count++
 	r.bytes += l.counted
 	if !fresh {
@@ -182,10 +202,16 @@ func byDue(a, b *lane) bool   { return a.due.Before(b.due) }
 
 func (h *laneHeap) Len() int           { return len(h.lanes) }
 func (h *laneHeap) Less(i, j int) bool { return h.before(h.lanes[i], h.lanes[j]) }
-func (h *laneHeap) Swap(i, j int)      { h.lanes[i], h.lanes[j] = h.lanes[j], h.lanes[i] }
+
+func (h *laneHeap) Swap(i, j int) {
+	h.lanes[i], h.lanes[j] = h.lanes[j], h.lanes[i]
+	h.lanes[i].index, h.lanes[j].index = i, j
+}
 
 func (h *laneHeap) Push(x any) {
-	h.lanes = append(h.lanes, x.(*lane))
+	l := x.(*lane)
+	l.index = len(h.lanes)
+	h.lanes = append(h.lanes, l)
 }
 
 func (h *laneHeap) Pop() any {

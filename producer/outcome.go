@@ -2,7 +2,7 @@ package producer
 
 import "github.com/runnel-stream/runnel"
 
-// fate is what one call did to one of its records.
+// fate is what one call did to one of its units.
 type fate uint8
 
 const (
@@ -13,9 +13,10 @@ const (
 	unknown               // no answer: stored, or not, or later
 	notSent               // for certain nothing left
 	suspect               // answered: one of the call's records is at fault, none was stored
+	withheld              // not sent, by the producer's own decision
 )
 
-// verdict is what one call said of one of its records.
+// verdict is what one call said of one of its units.
 type verdict struct {
 	fate     fate
 	shard    runnel.ShardID
@@ -23,9 +24,9 @@ type verdict struct {
 	err      error // unless stored
 }
 
-// outcome is what became of a call: the records one by one, or all of them alike.
+// outcome is what became of a call: the units one by one, or all of them alike.
 type outcome struct {
-	each []verdict // in the order of the call's records; nil: see all
+	each []verdict // in the order of the call's lanes; nil: see all
 	all  verdict   // never stored
 }
 
@@ -41,26 +42,26 @@ func (o outcome) answered() bool {
 	return o.each != nil || (o.all.fate != unknown && o.all.fate != notSent)
 }
 
-// report counts the outcome of a call of n records.
-func (o outcome) report(n int) CallReport {
-	r := CallReport{Records: n}
+// report counts the outcome of a call.
+func (o outcome) report(made *call) CallReport {
+	r := CallReport{Units: len(made.lanes), Records: made.records, Bytes: made.bytes}
 	if o.each == nil {
 		r.Err = o.all.err
 	}
-	for i := range n {
+	for i, n := range made.counts {
 		switch o.of(i).fate {
 		case stored:
-			r.Stored++
+			r.Stored += n
 		case throttled:
-			r.Throttled++
+			r.Throttled += n
 		case failed:
-			r.Failed++
+			r.Failed += n
 		case refused, suspect:
-			r.Refused++
+			r.Refused += n
 		case unknown:
-			r.Unknown++
-		case notSent:
-			r.NotSent++
+			r.Unknown += n
+		case notSent, withheld:
+			r.NotSent += n
 		}
 	}
 	return r

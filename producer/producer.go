@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 )
 
 // Producer puts records into one stream, in the order of their lanes. It is safe for
@@ -27,7 +29,10 @@ type Producer struct {
 	// A record holds one of records and its size of bytes from Put to the end of its callback.
 	records, bytes *semaphore.Weighted
 
-	// Lock order: mu is the only lock, and is not held while calling anything but the core.
+	// telling is held while the journal is told of ends, so that it hears of them in order. It
+	// comes before mu.
+	telling sync.Mutex
+	// Lock order: telling, then mu, which is not held while calling anything but the core.
 	mu struct {
 		sync.Mutex
 		core     *core
@@ -36,6 +41,7 @@ type Producer struct {
 		stopped  bool // everything is reported, and nothing more will be
 		buffered int  // records taken and not reported
 		bytes    int
+		unkept   bool // the journal failed the last time
 	}
 	scheduleNow chan struct{}  // wakes schedule; capacity 1
 	deliverNow  chan struct{}  // wakes deliver; capacity 1
@@ -45,11 +51,12 @@ type Producer struct {
 	stopOnce    sync.Once
 }
 
-// New returns a producer for cfg.Stream. It sends nothing by itself: whether the stream is
-// there is seen with the first record.
+// New returns a producer for cfg.Stream. But for what is in cfg.Resume it sends nothing by
+// itself: whether the stream is there is seen with the first record.
 //
 // The context's values go to every call. Its end does not stop the producer, since what was
-// taken is to be delivered; Close does. The error is that of cfg.Validate.
+// taken is to be delivered; Close does. The error is that of cfg.Validate, or one that wraps
+// ErrResume for a unit that cannot be resumed.
 func New(ctx context.Context, cfg Config) (*Producer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -63,15 +70,43 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 		deliverNow:  make(chan struct{}, 1),
 		stop:        make(chan struct{}),
 	}
+	if err := p.start(); err != nil {
+		return nil, err
+	}
 	ctx = context.WithoutCancel(ctx)
 	p.life, p.end = context.WithCancelCause(ctx)
 	p.open, p.close = context.WithCancelCause(ctx)
-	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) // for jitter
-	p.mu.core = newCore(cfg.Stream, cfg.limits(), random)
 	p.loops.Go(p.schedule)
 	p.loops.Go(p.deliver)
 	return p, nil
 }
+
+// start makes the core, with the units of earlier runs in it.
+func (p *Producer) start() error {
+	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) // for jitter
+	core, now := newCore(p.cfg.Stream, p.cfg.limits(), random), time.Now()
+	if _, err := cryptorand.Read(core.numbers.id[:]); err != nil {
+		return fmt.Errorf("producer: make an id for the run: %w", err)
+	}
+	for i, f := range p.cfg.Resume {
+		records, err := p.cfg.thaw(f, now)
+		if err != nil {
+			return fmt.Errorf("producer: Resume[%d] of stream %s, unit %v/%d: %w", i, p.cfg.Stream,
+				f.Unit.Producer, f.Unit.Number, err)
+		}
+		core.resume(now, f, records)
+		for _, r := range records {
+			p.mu.buffered++
+			p.mu.bytes += len(r.Data) + len(r.PartitionKey)
+		}
+	}
+	p.mu.core = core
+	signal(p.scheduleNow)
+	return nil
+}
+
+// ID returns the identity of this run of the producer, in the units that it freezes.
+func (p *Producer) ID() aggregate.ProducerID { return p.mu.core.numbers.id } // never changes
 
 // Put takes a record and returns the future of its result. Records of one lane are sent in the
 // order in which Put took them.
@@ -79,8 +114,8 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 // It blocks while the buffer is full (Config.MaxBufferedRecords and MaxBufferedBytes) until
 // there is room, in the order of the callers, or ctx ends: it then returns the context's cause
 // and has not taken the record. Once a record is taken ctx has no say over it. Other errors:
-// ErrPartitionKey, ErrHashKey and ErrTooLarge for a record that no stream would take, and
-// ErrClosed.
+// ErrPartitionKey, ErrHashKey and ErrTooLarge for a record that no stream would take,
+// ErrAggregate, and ErrClosed.
 //
 // PartitionKey, ExplicitHashKey and Data are sent. The producer keeps Data until it has the
 // result; it must not be changed until then.
@@ -100,6 +135,14 @@ func (p *Producer) Put(ctx context.Context, record runnel.Record) (*Future, erro
 // wait for the producer: not in Put, Flush, Close, nor in a Future of the same producer.
 func (p *Producer) PutFunc(ctx context.Context, record runnel.Record, done func(Result)) error {
 	return p.take(ctx, &entry{record: record, done: done})
+}
+
+// PutMarked is PutFunc for a record that the caller has a name for, as its position in an
+// input: the Journal hears it with the unit that holds the record (FrozenUnit.Marks).
+func (p *Producer) PutMarked(
+	ctx context.Context, record runnel.Record, mark uint64, done func(Result),
+) error {
+	return p.take(ctx, &entry{record: record, mark: mark, done: done})
 }
 
 func (p *Producer) take(ctx context.Context, e *entry) error {
@@ -182,8 +225,19 @@ func (p *Producer) launchAll() (time.Duration, bool) {
 	}
 	core, now := p.mu.core, time.Now()
 	core.tick(now)
+	if s := core.search(now); s != nil {
+		p.calls.Go(func() { p.lookUp(s) })
+	}
+	var batch []*call
 	for made := core.launch(now); made != nil; made = core.launch(now) {
+		if len(made.fresh) > 0 {
+			batch = append(batch, made)
+			continue
+		}
 		p.calls.Go(func() { p.put(made) })
+	}
+	if len(batch) > 0 {
+		p.calls.Go(func() { p.keep(batch) })
 	}
 	if len(core.settled) > 0 {
 		signal(p.deliverNow)

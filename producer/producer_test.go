@@ -160,13 +160,15 @@ func TestStreamByNameOrARN(t *testing.T) {
 // The main thing: order under every fault at once, nothing lost, doubles accounted for.
 func TestOrderUnderChaos(t *testing.T) {
 	for range 5 * soak(t) {
-		seed := rand.Uint64()
-		synctest.Test(t, func(t *testing.T) { chaos(t, seed) })
+		for _, order := range []Order{OrderKey, OrderPlain} {
+			seed := rand.Uint64()
+			synctest.Test(t, func(t *testing.T) { chaos(t, order, seed) })
+		}
 	}
 }
 
-func chaos(t *testing.T, seed uint64) {
-	t.Logf("seed %d", seed)
+func chaos(t *testing.T, order Order, seed uint64) {
+	t.Logf("order %v, seed %d", order, seed)
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, 0))
 	draw := func(n int) int {
@@ -202,7 +204,9 @@ func chaos(t *testing.T, seed uint64) {
 		}
 		return []string{"ProvisionedThroughputExceededException", "InternalFailure", "", "", "", "", ""}[draw(7)]
 	}
-	p, ctx := s.open(t, func(c *Config) { c.CallTimeout = 200 * time.Millisecond })
+	p, ctx := s.open(t, func(c *Config) {
+		c.CallTimeout, c.Order, c.MaxBatchRecords = 200*time.Millisecond, order, 50
+	})
 	const records = 3000
 	results := 0
 	load(t, p, ctx, records, 500, func(r Result) {
@@ -212,10 +216,17 @@ func chaos(t *testing.T, seed uint64) {
 	})
 	closeNow(t, p, ctx)
 	late.Wait()
-	doubles, stats := s.inOrder(t), p.Stats()
-	if results != records || len(s.keys)-doubles != records {
+	all, stats := s.read(t, false), p.Stats()
+	doubles := inOrder(t, all)
+	if results != records || len(all)-doubles != records {
 		t.Errorf("seed %d: %d results, %d stored and %d of them doubles, of %d", seed, results,
-			len(s.keys), doubles, records)
+			len(all), doubles, records)
+	}
+	if order == OrderKey {
+		filtered := s.read(t, true)
+		if left := inOrder(t, filtered); left != 0 || len(filtered) != records {
+			t.Errorf("seed %d: %d pass the filter, %d of them doubles", seed, len(filtered), left)
+		}
 	}
 	if uint64(doubles) > stats.Unknown || doubles == 0 {
 		t.Errorf("seed %d: %d doubles, %d attempts without an answer", seed, doubles, stats.Unknown)
@@ -539,7 +550,7 @@ func TestContextOfNewDoesNotStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: time.Second}
 		ctx, cancel := context.WithCancel(t.Context())
-		p, err := New(ctx, Config{Stream: "orders", Client: s, Logger: silent})
+		p, err := New(ctx, Config{Stream: "orders", Client: s, Order: OrderPlain, Logger: silent})
 		if err != nil {
 			t.Fatal(err)
 		}

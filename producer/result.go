@@ -12,12 +12,14 @@ import (
 // Result is what became of one record. Every record that was taken has exactly one. The
 // package comment says what each outcome means for order and doubles.
 type Result struct {
-	// ShardID and Position are where the stream stored the record, as acknowledged; zero if
-	// it was not delivered.
+	// ShardID and Position are where the stream stored the record, as acknowledged or found;
+	// zero if it was not delivered. Position.Sub is the record's place in its unit.
 	ShardID  runnel.ShardID
 	Position runnel.Position
 	// Attempts is how many calls carried the record, and Unknown how many of these had no
-	// answer. Each unknown attempt may have left one more copy in the stream.
+	// answer. Each unknown attempt may have left one more copy in the stream; of attempts that
+	// were found to have left none Unknown tells no more. An earlier run's attempts count as
+	// one, which is unknown.
 	Attempts, Unknown int
 	// Err is nil if the record was delivered, else an *UndeliveredError.
 	Err error
@@ -30,6 +32,10 @@ var (
 	ErrRefused = errors.New("refused by the stream")
 	// ErrGivenUp: Config.GiveUpAfter went by without an acknowledgement.
 	ErrGivenUp = errors.New("given up")
+	// ErrUnresolved: an attempt had no answer, Config.Horizon went by, and what became of it
+	// could not be looked up: the producer may not read the stream, or the stream does not
+	// keep records for so long. Its error matches ErrUnknown too.
+	ErrUnresolved = errors.New("it could not be found out whether it is in the stream")
 	// ErrClosed: the producer is closed. From Put, the record was not taken; as the reason of
 	// an UndeliveredError, Close ran out of time before the record was acknowledged.
 	ErrClosed = errors.New("the producer is closed")
@@ -43,7 +49,7 @@ var (
 type UndeliveredError struct {
 	Stream       string
 	PartitionKey string
-	Reason       error // ErrRefused, ErrGivenUp or ErrClosed
+	Reason       error // ErrRefused, ErrGivenUp, ErrUnresolved or ErrClosed
 	Attempts     int   // calls that carried the record
 	Unknown      int   // of these, without an answer
 	Cause        error // of the last attempt; nil if there was none
@@ -85,13 +91,15 @@ type RecordError struct {
 
 func (e *RecordError) Error() string { return e.Code + ": " + e.Message }
 
-// CallReport is what became of one PutRecords call, for metrics.
+// CallReport is what became of one call, for metrics.
 type CallReport struct {
-	Records, Bytes int           // that it carried; bytes of data and keys
-	Took           time.Duration // from the start to the outcome
+	Units   int           // Kinesis records that it carried
+	Records int           // the records in them
+	Bytes   int           // of the units and their keys
+	Took    time.Duration // from the start to the outcome
 	// Stored + Throttled + Failed + Unknown + NotSent + Refused = Records. Failed records were
 	// answered with another error than throttling; those not sent surely never left.
 	Stored, Throttled, Failed, Unknown, NotSent, Refused int
-	// Err is the error of the call as a whole; nil if the records were answered one by one.
+	// Err is the error of the call as a whole; nil if the units were answered one by one.
 	Err error
 }

@@ -16,8 +16,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
-	"github.com/runnel-stream/runnel"
 )
 
 // sdkClient returns the AWS SDK's client for a URL, with its retries on, as a user may have it.
@@ -36,12 +34,11 @@ func putOnce(t *testing.T, client API, timeout time.Duration) outcome {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	p := &Producer{cfg: Config{Stream: "orders"}}
-	made := &call{entries: []*entry{
-		{record: runnel.Record{PartitionKey: "a", Data: []byte("1")}},
-		{record: runnel.Record{PartitionKey: "b"}},
+	made := &call{lanes: []*lane{
+		{key: laneKey{partition: "a"}, unit: unit{data: []byte("1")}}, {key: laneKey{partition: "b"}},
 	}}
 	output, err := client.PutRecords(sent.trace(ctx), p.input(made), ownCall)
-	return classify(output, err, len(made.entries), &sent)
+	return classify(output, err, len(made.lanes), &sent)
 }
 
 func answer(status int, body string) http.HandlerFunc {
@@ -253,7 +250,7 @@ func TestStoredAgainstAcknowledged(t *testing.T) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	p, err := New(t.Context(), Config{
-		Stream: "orders", Client: sdkClient(server.URL, transport), MaxInFlight: 4,
+		Stream: "orders", Client: sdkClient(server.URL, transport), MaxInFlight: 4, Order: OrderPlain,
 		RetryMin: time.Millisecond, RetryMax: 10 * time.Millisecond, Logger: silent,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"container/heap"
 	"slices"
 	"time"
 )
@@ -21,19 +22,26 @@ func (c *core) settle(e *entry, r Result) {
 // settleUnit ends a unit that is not delivered.
 func (c *core) settleUnit(l *lane, reason error) {
 	u := &l.unit
-	c.settle(u.entry, Result{Attempts: u.attempts, Unknown: u.unknown, Err: &UndeliveredError{
-		Stream: c.stream, PartitionKey: l.key.partition, Reason: reason,
-		Attempts: u.attempts, Unknown: u.unknown, Cause: u.cause,
-	}})
-	l.land()
+	for e := u.first; e != nil; {
+		next := e.next
+		c.settle(e, c.undelivered(l, e.tried+u.attempts, u.unknown, u.cause, reason))
+		e = next
+	}
+	c.end(l, Undelivered)
 }
 
-// settleHead ends the head of a lane that is not delivered, whether or not it was ever sent.
-func (c *core) settleHead(l *lane, reason error) {
-	if l.unit.entry == nil {
-		l.unit = unit{entry: l.pop()}
-	}
-	c.settleUnit(l, reason)
+func (c *core) undelivered(l *lane, attempts, unknown int, cause, reason error) Result {
+	return Result{Attempts: attempts, Unknown: unknown, Err: &UndeliveredError{
+		Stream: c.stream, PartitionKey: l.key.partition, Reason: reason,
+		Attempts: attempts, Unknown: unknown, Cause: cause,
+	}}
+}
+
+// settleHead ends the first record of a lane's queue, which was not sent, or not as what it
+// may be sent as next.
+func (c *core) settleHead(l *lane, cause, reason error) {
+	e := l.pop()
+	c.settle(e, c.undelivered(l, e.tried, 0, cause, reason))
 }
 
 // overdue reports whether a record is without an acknowledgement for too long.
@@ -43,15 +51,40 @@ func (c *core) overdue(now time.Time, e *entry) bool {
 
 // giveUpOverdue gives up the records at the head of a lane that are overdue. The lane is not
 // flying.
+//
+// A unit of which an attempt is unknown is in the stream as a whole or not at all, so it is
+// given up when the youngest of it is overdue. It may then still be stored, late: its number
+// is below the next one of its lane and below every later Low, so no filter delivers it behind
+// those. What surely is not in the stream is given up record by record.
 func (c *core) giveUpOverdue(now time.Time, l *lane) {
-	for head := l.head(); head != nil && c.overdue(now, head); head = l.head() {
-		c.settleHead(l, ErrGivenUp)
+	if c.limits.giveUp <= 0 {
+		return
+	}
+	cause := l.unit.cause
+	for u := &l.unit; u.first != nil && c.overdue(now, u.first); {
+		switch {
+		case c.overdue(now, u.last):
+			c.settleUnit(l, ErrGivenUp)
+		case u.unknown > 0:
+			return
+		default:
+			c.unfold(l)
+		}
+	}
+	if l.unit.first != nil {
+		return
+	}
+	for l.first != nil && c.overdue(now, l.first) {
+		if l.first.tried == 0 {
+			cause = nil
+		}
+		c.settleHead(l, cause, ErrGivenUp)
 	}
 }
 
-// sweep gives up what is overdue in all lanes but those that are flying: there it is done when
-// they land, so that the results of a lane come in its order. A lane that is emptied by it
-// stays where it is until its turn comes.
+// sweep gives up what is overdue in all lanes but those that are flying or being looked up:
+// there it is done when they land, so that the results of a lane come in its order. A lane
+// that is emptied by it stays where it is until its turn comes, unless it is held.
 //
 // Records stand in ages in the order of their deadlines. What is overdue in flying lanes may
 // be a long backlog, which is why the next sweep is not made at every event, but at the next
@@ -61,30 +94,46 @@ func (c *core) sweep(now time.Time) {
 		return
 	}
 	c.sweepAt = time.Time{}
-	for e := c.ages.oldest; e != nil; {
+	c.sweeps++
+	var due []*lane
+	for e := c.ages.oldest; e != nil; e = e.newer {
 		if !c.overdue(now, e) {
 			c.sweepAt = e.taken.Add(c.limits.giveUp)
 			if soonest := now.Add(c.limits.giveUp / 32); c.sweepAt.Before(soonest) {
 				c.sweepAt = soonest
 			}
-			return
+			break
 		}
-		newer, l := e.newer, e.lane
-		if l.state != flying {
-			c.settleHead(l, ErrGivenUp) // e: what was older in its lane has just been given up
+		if l := e.lane; l.state != flying && l.state != searching && l.swept != c.sweeps {
+			l.swept = c.sweeps
+			due = append(due, l)
 		}
-		e = newer
+	}
+	for _, l := range due {
+		c.giveUpOverdue(now, l)
+		if l.state == held && l.unit.first == nil {
+			heap.Remove(&c.held, l.index)
+			c.next(now, l)
+		}
 	}
 }
 
 // abandon ends everything. No call is in flight any more, and none will be made.
 func (c *core) abandon() {
+	told := len(c.told)
 	for e := c.ages.oldest; e != nil; e = c.ages.oldest {
-		c.settleHead(e.lane, ErrClosed)
+		if l := e.lane; l.unit.first != nil {
+			c.settleUnit(l, ErrClosed)
+		} else {
+			c.settleHead(l, nil, ErrClosed)
+		}
 	}
+	// What is left open stays open in the journal: the next run sends it again.
+	c.told = c.told[:told]
 	c.lanes = map[laneKey]*lane{}
 	c.ready = readyLanes{back: laneHeap{before: byPlace}}
-	c.held = laneHeap{before: byDue}
+	c.held, c.blocked = laneHeap{before: byDue}, laneHeap{before: byPlace}
+	c.doubted, c.shards = nil, shards{}
 }
 
 // flush asks for a mark behind the results of everything that was taken so far. Until it is
@@ -116,7 +165,9 @@ func (c *core) markFlushes() {
 func (c *core) unsettled() (records, unknown int) {
 	for e := c.ages.oldest; e != nil; e = e.newer {
 		records++
-		if u := &e.lane.unit; u.entry == e && u.unknown > 0 {
+		u := &e.lane.unit
+		sent := u.unknown > 0 && u.first.number <= e.number && e.number <= u.last.number
+		if sent || e.resumed && e.tried == 0 {
 			unknown++
 		}
 	}

@@ -4,16 +4,26 @@ import "time"
 
 // Stats is the state of a producer at a moment, and what it has done until then.
 type Stats struct {
-	Taken       uint64 // records that Put took
-	Delivered   uint64 // records acknowledged
-	Undelivered uint64 // records refused, given up, or left when Close ran out of time
+	Taken       uint64 // records that Put took, and those of Config.Resume
+	Delivered   uint64 // records acknowledged, or found in the stream
+	Undelivered uint64 // records refused, given up, unresolved, or left when Close ran out of time
 
-	Calls     uint64 // PutRecords calls begun
-	Retried   uint64 // attempts of records after their first: (record, call) pairs
+	Units     uint64 // Kinesis records made of them; in OrderPlain, one each
+	Calls     uint64 // calls begun
+	Retried   uint64 // attempts of records after their unit's first: (record, call) pairs
 	Throttled uint64 // attempts of records that were over a limit
 	// Unknown counts the attempts of records that had no answer. It is the upper bound for
-	// the doubles that this producer has left in the stream.
+	// the doubles that this producer has left in the stream; those of units with an identity
+	// are dropped by consumers.
 	Unknown uint64
+	// LookedUp counts the units of which it was read up whether they are in the stream, and
+	// Found those that were.
+	LookedUp, Found uint64
+	// Renewed counts the units that were surely not in the stream after Config.Horizon, and
+	// whose records were sent in new ones.
+	Renewed uint64
+	// Withheld counts the calls that were not made: the Journal failed, or it was too late.
+	Withheld uint64
 
 	CallsInFlight   int
 	RecordsInFlight int
@@ -21,7 +31,7 @@ type Stats struct {
 	Buffered        int           // records from Put to the end of their callback
 	BufferedBytes   int           // their data and keys
 	OldestAge       time.Duration // since Put, of the oldest record without a result; or 0
-	Outage          bool          // nothing answers; one record at a time finds out when that ends
+	Outage          bool          // nothing answers; one unit at a time finds out when that ends
 }
 
 // Stats returns a snapshot. It is cheap enough to be called every second.
@@ -31,8 +41,10 @@ func (p *Producer) Stats() Stats {
 	c := p.mu.core
 	return Stats{
 		Taken: c.taken, Delivered: c.counts.delivered, Undelivered: c.counts.undelivered,
-		Calls: c.counts.calls, Retried: c.counts.retried, Throttled: c.counts.throttled,
-		Unknown: c.counts.unknown, CallsInFlight: c.calls, RecordsInFlight: c.flying,
+		Units: c.counts.units, Calls: c.counts.calls, Retried: c.counts.retried,
+		Throttled: c.counts.throttled, Unknown: c.counts.unknown, LookedUp: c.counts.lookedUp,
+		Found: c.counts.found, Renewed: c.counts.renewed, Withheld: c.counts.withheld,
+		CallsInFlight: c.calls, RecordsInFlight: c.flying,
 		Lanes: len(c.lanes), Buffered: p.mu.buffered, BufferedBytes: p.mu.bytes,
 		OldestAge: c.age(time.Now()), Outage: c.gate.active(),
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 )
 
 // stream is a Kinesis stream of one shard in memory, with the faults that a test asks for.
@@ -75,6 +76,12 @@ func (s *stream) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
 	return s.store(n, input), nil
 }
 
+func (s *stream) PutRecord(context.Context, *kinesis.PutRecordInput,
+	...func(*kinesis.Options),
+) (*kinesis.PutRecordOutput, error) {
+	return nil, errors.New("PutRecord was not expected")
+}
+
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -120,33 +127,71 @@ func (s *stream) store(n int, input *kinesis.PutRecordsInput) *kinesis.PutRecord
 
 var someShard, someNumber = "shardId-000000000000", "1"
 
+// userRecord is a record as a reader gets it, after aggregates are opened.
+type userRecord struct{ key, data string }
+
+// read returns the stream's records as a reader gets them that knows aggregates: all of them,
+// or without what the filter drops.
+func (s *stream) read(tb testing.TB, filtered bool) (records []userRecord) {
+	tb.Helper()
+	var filter aggregate.Filter
+	var d aggregate.Decoder
+	for i, data := range s.data {
+		if !d.Open([]byte(data)) {
+			records = append(records, userRecord{s.keys[i], data})
+			continue
+		}
+		passed := map[int]bool{}
+		for sub := range filter.Pass(&d, time.Time{}) {
+			passed[sub] = true
+		}
+		for sub, r := range d.Records() {
+			if passed[sub] || !filtered {
+				records = append(records, userRecord{r.PartitionKey, string(r.Data)})
+			}
+		}
+	}
+	if filter.Counts.Malformed+filter.Counts.Unfiltered > 0 {
+		tb.Errorf("units are malformed: %+v", filter.Counts)
+	}
+	return records
+}
+
 // inOrder checks that the data of each key, which tests put as "1", "2", …, is first read in
-// order and complete up to its last, and returns how many doubles there are.
-func (s *stream) inOrder(tb testing.TB) (doubles int) {
+// order and complete up to its last, and returns how many records there are and how many of
+// them are doubles.
+func inOrder(tb testing.TB, records []userRecord) (doubles int) {
 	tb.Helper()
 	newest := map[string]int{}
-	for i, key := range s.keys {
+	for _, r := range records {
 		var number int
-		fmt.Sscan(s.data[i], &number)
+		fmt.Sscan(r.data, &number)
 		switch {
-		case number == newest[key]+1:
-			newest[key] = number
-		case number <= newest[key]:
+		case number == newest[r.key]+1:
+			newest[r.key] = number
+		case number <= newest[r.key]:
 			doubles++
 		default:
-			tb.Fatalf("key %s: %d is read first after %d", key, number, newest[key])
+			tb.Fatalf("key %s: %d is read first after %d", r.key, number, newest[r.key])
 		}
 	}
 	return doubles
 }
 
+// inOrder is that for everything in the stream.
+func (s *stream) inOrder(tb testing.TB) (doubles int) {
+	tb.Helper()
+	return inOrder(tb, s.read(tb, false))
+}
+
 // errRefusedConnection is what net/http returns when nobody listens.
 var errRefusedConnection = &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 
-// open returns a producer for the stream, and a context.
+// open returns a producer for the stream, and a context. Its order is plain, one Kinesis record
+// for each record, where set does not choose another.
 func (s *stream) open(tb testing.TB, set func(*Config)) (*Producer, context.Context) {
 	tb.Helper()
-	cfg := Config{Stream: "orders", Client: s, Logger: silent}
+	cfg := Config{Stream: "orders", Client: s, Order: OrderPlain, Logger: silent}
 	if set != nil {
 		set(&cfg)
 	}

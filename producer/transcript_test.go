@@ -2,6 +2,7 @@ package producer
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -28,6 +29,8 @@ var update = flag.Bool("update", false, "write the transcripts in testdata/core 
 //	land N all=FATE        of the call as a whole
 //	after 50ms             let time go by, and tick
 //	wake                   when does the core want to be called again?
+//	search FATE…           what is to be looked up, and that it is found, absent or unreadable;
+//	                       or that the search fails
 //	flush | abandon | counts
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/core/*.txt")
@@ -130,14 +133,19 @@ func (p *player) run(t *testing.T, command string, args []string) {
 		} else {
 			p.say("never")
 		}
+	case "search":
+		p.search(t, args)
 	case "flush":
 		p.core.flush(make(chan struct{}))
 	case "abandon":
 		p.core.abandon()
 	case "counts":
 		c := p.core
-		p.say("%+v ready=%d held=%d flying=%d lanes=%d outage=%v", c.counts, c.ready.count,
-			c.held.Len(), c.flying, len(c.lanes), c.gate.active())
+		n := c.counts
+		p.say("{delivered:%d undelivered:%d calls:%d retried:%d throttled:%d unknown:%d} "+
+			"ready=%d held=%d flying=%d lanes=%d outage=%v", n.delivered, n.undelivered, n.calls,
+			n.retried, n.throttled, n.unknown, c.ready.count, c.held.Len(), c.flying, len(c.lanes),
+			c.gate.active())
 	default:
 		t.Fatalf("unknown command %q", command)
 	}
@@ -145,12 +153,25 @@ func (p *player) run(t *testing.T, command string, args []string) {
 }
 
 func (p *player) limits(t *testing.T, args []string) {
-	l := Config{}.withDefaults().limits()
+	l := Config{Order: OrderPlain}.withDefaults().limits()
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
 		n, _ := strconv.Atoi(value)
 		d, _ := time.ParseDuration(value)
 		switch name {
+		case "order":
+			order, err := ParseOrder(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l = Config{Order: order}.withDefaults().limits()
+			l.reads = true
+		case "unit":
+			l.unit = n
+		case "window":
+			l.window = uint64(n)
+		case "horizon":
+			l.horizon = d
 		case "calls":
 			l.calls = n
 		case "records":
@@ -173,8 +194,8 @@ func (p *player) launch() {
 	for made := p.core.launch(p.now); made != nil; made = p.core.launch(p.now) {
 		p.calls = append(p.calls, made)
 		var names []string
-		for _, e := range made.entries {
-			names = append(names, fmt.Sprintf("%s/%d", e.record.PartitionKey, e.number))
+		for _, l := range made.lanes {
+			names = append(names, unitName(l))
 		}
 		probe := ""
 		if made.probe {
@@ -185,6 +206,43 @@ func (p *player) launch() {
 	if len(p.calls) == before {
 		p.say("nothing to send")
 	}
+}
+
+func (p *player) search(t *testing.T, args []string) {
+	t.Helper()
+	s := p.core.search(p.now)
+	if s == nil {
+		p.say("nothing to look up")
+		return
+	}
+	var results []found
+	for i, l := range s.lanes {
+		p.say("look up %s from %v on", unitName(l), s.from.Sub(p.now))
+		switch args[min(i, len(args)-1)] {
+		case "found":
+			results = append(results, found{verdict: placed("shardId-0", "7")})
+		case "absent":
+			results = append(results, found{absent: true})
+		case "unreadable":
+			results = append(results, found{err: errors.New("it may not be read")})
+		case "fails":
+			p.core.landSearch(p.now, s, nil, errors.New("no answer"))
+			return
+		}
+	}
+	p.core.landSearch(p.now, s, results, nil)
+}
+
+// unitName is the key and the records of a lane's unit, and its number and low if it has them.
+func unitName(l *lane) string {
+	name := l.key.partition
+	for _, e := range recordsOf(l) {
+		name += fmt.Sprintf("/%d", e.number)
+	}
+	if l.unit.wrapped() {
+		name += fmt.Sprintf("(%d,%d)", l.unit.id.Number, l.unit.id.Low)
+	}
+	return name
 }
 
 func (p *player) sayResults() {

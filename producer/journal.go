@@ -1,0 +1,146 @@
+package producer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/runnel-stream/runnel/aggregate"
+)
+
+// Journal keeps units from before they are first sent until they are settled, so that a later
+// run can send what was open again, as the same bytes under the same identity: see
+// Config.Resume. With it, records are put exactly once over crashes too.
+//
+// Of the units of a lane one is open at most, and of the end of a unit Settled is told before
+// Frozen is told of the lane's next.
+type Journal interface {
+	// Frozen is called before units are first sent, once for all the calls that can be made
+	// at a time; they are sent after it has returned nil, when the units must be durable. It is
+	// called from several goroutines at a time. It must not keep Data or Marks after Settled
+	// was told of the unit, and must not change them. ctx ends when Close runs out of time.
+	//
+	// When it fails, nothing of its calls is sent: Stats.Withheld counts it, the Logger
+	// hears of the first failure and of the end of it, and after the wait between two attempts
+	// Frozen is told of the same units again, beside others, or of their records in other
+	// units, which Settled is told of first. So units of which it has failed may be kept or not.
+	Frozen(ctx context.Context, units []FrozenUnit) error
+	// Settled is told what became of units, in order, one call at a time, and before the
+	// callbacks of the units' records. It need not be durable: a unit that is settled and is
+	// resumed nevertheless leaves a double in the stream, which the consumers drop.
+	//
+	// It is not told of what Close left without a result: that stays open.
+	Settled(units []SettledUnit)
+}
+
+// FrozenUnit is a unit as it is sent, by every attempt.
+type FrozenUnit struct {
+	// Unit is the identity. It is in Data too.
+	Unit aggregate.Unit
+	// PartitionKey and ExplicitHashKey ("" for none) are those of the Kinesis record, and of
+	// each record in it.
+	PartitionKey, ExplicitHashKey string
+	// Data is the Kinesis record's: an aggregated record.
+	Data []byte
+	// Marks are the caller's names for the records in Data, in order: see PutMarked.
+	Marks []uint64
+	// FrozenAt is when the unit was frozen. It is not sent before.
+	FrozenAt time.Time
+}
+
+// SettledUnit is the end of a unit.
+type SettledUnit struct {
+	Producer aggregate.ProducerID
+	Number   uint64
+	Fate     UnitFate
+}
+
+// UnitFate is how a unit ended.
+type UnitFate uint8
+
+const (
+	// Stored tells that the stream has acknowledged it, or that it was found there.
+	Stored UnitFate = iota + 1
+	// Undelivered tells that its records were reported with an error.
+	Undelivered
+	// Again tells that it is not in the stream and will not be. Its records are frozen anew
+	// under other numbers, or given up one by one.
+	Again
+)
+
+// String returns the fate's name.
+func (f UnitFate) String() string {
+	switch f {
+	case Stored:
+		return "stored"
+	case Undelivered:
+		return "undelivered"
+	case Again:
+		return "again"
+	default:
+		return fmt.Sprintf("UnitFate(%d)", uint8(f))
+	}
+}
+
+// tell tells the journal of what is settled, in order: who tells holds the turn until it has.
+func (p *Producer) tell() {
+	if p.cfg.Journal == nil {
+		return
+	}
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	p.mu.Lock()
+	told := p.mu.core.told
+	p.mu.core.told = nil
+	p.mu.Unlock()
+	if len(told) > 0 {
+		p.cfg.Journal.Settled(told)
+	}
+}
+
+// keep journals the units that are new in some calls, and then makes the calls.
+func (p *Producer) keep(batch []*call) {
+	p.tell() // the ends of the units that these come after
+	var units []FrozenUnit
+	for _, made := range batch {
+		for _, l := range made.fresh {
+			units = append(units, l.frozen())
+		}
+	}
+	err := p.cfg.Journal.Frozen(p.life, units)
+	p.mu.Lock()
+	before := p.mu.unkept
+	p.mu.unkept = err != nil
+	p.mu.Unlock()
+	switch {
+	case err != nil && !before:
+		p.cfg.Logger.Warn("the journal does not keep units: nothing new is sent, it is tried again",
+			"stream", p.cfg.Stream, "error", err)
+	case err == nil && before:
+		p.cfg.Logger.Info("the journal keeps units again", "stream", p.cfg.Stream)
+	}
+	for _, made := range batch {
+		if err != nil {
+			err := fmt.Errorf("the journal has not kept the unit: %w", err)
+			p.land(made, outcome{all: verdict{fate: withheld, err: err}})
+			continue
+		}
+		for _, l := range made.fresh {
+			l.unit.kept = true
+		}
+		p.calls.Go(func() { p.put(made) })
+	}
+}
+
+// frozen is the lane's unit for the journal.
+func (l *lane) frozen() FrozenUnit {
+	u := &l.unit
+	marks := make([]uint64, 0, u.count)
+	for e := u.first; e != nil; e = e.next {
+		marks = append(marks, e.mark)
+	}
+	return FrozenUnit{
+		Unit: u.id, PartitionKey: l.key.partition, ExplicitHashKey: l.key.hash, Data: u.data,
+		Marks: marks, FrozenAt: u.firstSent.Round(0),
+	}
+}

@@ -1,0 +1,221 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+)
+
+// Reader is what the producer needs of Kinesis to look up what became of units of which an
+// attempt had no answer for too long; *kinesis.Client has it.
+type Reader interface {
+	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
+		*kinesis.ListShardsOutput, error)
+	GetShardIterator(context.Context, *kinesis.GetShardIteratorInput, ...func(*kinesis.Options)) (
+		*kinesis.GetShardIteratorOutput, error)
+	GetRecords(context.Context, *kinesis.GetRecordsInput, ...func(*kinesis.Options)) (
+		*kinesis.GetRecordsOutput, error)
+	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
+		...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
+}
+
+// pageEvery is the wait between two pages of a shard: it may be read five times a second by
+// everybody together (AWS, "GetRecords").
+const pageEvery = 250 * time.Millisecond
+
+var errTrimmed = errors.New("the stream does not keep records for so long")
+
+// lookUp makes a search and lands it.
+func (p *Producer) lookUp(s *search) {
+	results, err := p.search(p.life, s)
+	p.mu.Lock()
+	core, now := p.mu.core, time.Now()
+	before := core.lookups.failures
+	core.landSearch(now, s, results, err)
+	p.mu.Unlock()
+	if err != nil && before == 0 && p.life.Err() == nil {
+		p.cfg.Logger.Warn("what became of units cannot be looked up yet, and it is tried again",
+			"stream", p.cfg.Stream, "units", len(s.lanes), "error", err)
+	}
+	signal(p.deliverNow)
+	signal(p.scheduleNow)
+}
+
+// tag is what a unit is found by.
+type tag struct {
+	producer aggregate.ProducerID
+	number   uint64
+}
+
+// search returns what became of each unit. It begins after nothing of them can be stored any
+// more, so what is not there at a shard's tip never will be. An error is one that may pass.
+func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
+	results := make([]found, len(s.lanes))
+	for i := range results {
+		results[i].absent = true
+	}
+	err := p.markTrimmed(ctx, s, results)
+	var shards []shardmap.Shard
+	if err == nil {
+		shards, err = shardmap.List(ctx, p.cfg.Reader, streamNameOf(p.cfg.Stream), nil)
+	}
+	// Any shard whose range holds a unit's hash key, open or closed, may have taken it.
+	for i := 0; err == nil && i < len(shards); i++ {
+		wanted := map[tag]int{}
+		for at, l := range s.lanes {
+			if id := l.unit.id; results[at].absent && shards[i].Range.Contains(l.hashKey()) {
+				wanted[tag{id.Producer, id.Number}] = at
+			}
+		}
+		if len(wanted) > 0 {
+			err = p.searchShard(ctx, s, shards[i].ID, wanted, results)
+		}
+	}
+	if err == nil || !isFinal(err) {
+		return results, err
+	}
+	for i := range results {
+		if results[i].absent {
+			results[i] = found{err: err}
+		}
+	}
+	return results, nil
+}
+
+// isFinal tells errors that would come again, as that the producer may not read.
+func isFinal(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && final[api.ErrorCode()]
+}
+
+// leastRetention is what every stream keeps, and retentionMargin what it may trim too early.
+const (
+	leastRetention  = 24 * time.Hour
+	retentionMargin = time.Hour
+)
+
+// markTrimmed sets an error for the units that are so old that they may have been trimmed.
+func (p *Producer) markTrimmed(ctx context.Context, s *search, results []found) error {
+	now := time.Now()
+	if elapsed(s.from, now) < leastRetention-retentionMargin {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
+	defer cancel()
+	output, err := p.cfg.Reader.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
+		StreamName: aws.String(streamNameOf(p.cfg.Stream)),
+	})
+	if err != nil {
+		return fmt.Errorf("describe stream %s: %w", p.cfg.Stream, err)
+	}
+	keeps := leastRetention
+	if summary := output.StreamDescriptionSummary; summary != nil {
+		keeps = max(keeps, time.Duration(aws.ToInt32(summary.RetentionPeriodHours))*time.Hour)
+	}
+	for i, l := range s.lanes {
+		if elapsed(l.unit.firstSent, now) > keeps-retentionMargin {
+			results[i] = found{err: errTrimmed}
+		}
+	}
+	return nil
+}
+
+// searchShard reads a shard to its tip, or to where nothing of the units can be any more.
+func (p *Producer) searchShard(
+	ctx context.Context, s *search, shard runnel.ShardID, wanted map[tag]int, results []found,
+) error {
+	fault := func(err error) error {
+		return fmt.Errorf("read shard %s of stream %s: %w", shard, p.cfg.Stream, err)
+	}
+	iterator, err := p.iterator(ctx, s, shard)
+	if err != nil {
+		return fault(err)
+	}
+	var decoder aggregate.Decoder
+	for iterator != nil && len(wanted) > 0 {
+		page, err := p.page(ctx, iterator)
+		if err != nil {
+			return fault(err)
+		}
+		for i := range page.Records {
+			r := &page.Records[i]
+			at, ours := unitIn(&decoder, r.Data, wanted)
+			if ours {
+				results[at] = found{
+					verdict: placed(shard, runnel.SequenceNumber(aws.ToString(r.SequenceNumber))),
+				}
+			}
+			if aws.ToTime(r.ApproximateArrivalTimestamp).After(s.until) {
+				return nil
+			}
+		}
+		if iterator = page.NextShardIterator; aws.ToInt64(page.MillisBehindLatest) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fault(context.Cause(ctx))
+		case <-time.After(pageEvery):
+		}
+	}
+	return nil
+}
+
+// unitIn takes the unit that a Kinesis record holds out of the wanted ones, and returns where
+// its result stands.
+func unitIn(d *aggregate.Decoder, data []byte, wanted map[tag]int) (at int, ours bool) {
+	if !d.Open(data) {
+		return 0, false
+	}
+	for _, record := range d.Records() {
+		unit, ok := record.Unit()
+		if !ok {
+			break
+		}
+		key := tag{unit.Producer, unit.Number}
+		at, ours = wanted[key]
+		delete(wanted, key)
+		break
+	}
+	return at, ours
+}
+
+func (p *Producer) iterator(
+	ctx context.Context, s *search, shard runnel.ShardID,
+) (*string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
+	defer cancel()
+	output, err := p.cfg.Reader.GetShardIterator(ctx, &kinesis.GetShardIteratorInput{
+		StreamName: aws.String(streamNameOf(p.cfg.Stream)), ShardId: aws.String(string(shard)),
+		ShardIteratorType: types.ShardIteratorTypeAtTimestamp, Timestamp: &s.from,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return output.ShardIterator, nil
+}
+
+func (p *Producer) page(ctx context.Context, iterator *string) (*kinesis.GetRecordsOutput, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
+	defer cancel()
+	return p.cfg.Reader.GetRecords(ctx, &kinesis.GetRecordsInput{ShardIterator: iterator})
+}
+
+// streamNameOf returns the name in a stream's ARN, or the name.
+func streamNameOf(stream string) string {
+	if _, name, found := strings.Cut(stream, ":stream/"); found && isARN(stream) {
+		return name
+	}
+	return stream
+}

@@ -1,0 +1,49 @@
+package producer
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Order is what a producer promises of the order of records, and how it packs them.
+type Order uint8
+
+const (
+	// OrderKey keeps the order of each lane. What waits in a lane when its turn comes is
+	// folded into one unit: an aggregated record with an identity, by which runnel's consumers
+	// drop doubles (package aggregate). Readers need a deaggregator, as the KCL has.
+	OrderKey Order = iota
+	// OrderPlain keeps the order of each lane, and sends each record as it is, in a Kinesis
+	// record of its own. Any reader can read it, and doubles stay.
+	OrderPlain
+	// OrderChained keeps the order of each lane by PutRecord, one record a call, each naming
+	// the number of the one before it (SequenceNumberForOrdering). Records are as in
+	// OrderPlain. It is the slowest, for who wants AWS's own documented promise.
+	OrderChained
+)
+
+var orderWords = [...]string{OrderKey: "key", OrderPlain: "plain", OrderChained: "chained"}
+
+// ErrOrder is returned for a word that names no order.
+var ErrOrder = errors.New("not an order: want key, plain or chained")
+
+// String returns the order's word on the command line: "key", "plain" or "chained".
+func (o Order) String() string {
+	if int(o) < len(orderWords) {
+		return orderWords[o]
+	}
+	return fmt.Sprintf("Order(%d)", uint8(o))
+}
+
+// ParseOrder reads what String wrote. Anything else is an error that wraps ErrOrder.
+func ParseOrder(word string) (Order, error) {
+	for o, known := range orderWords {
+		if word == known {
+			return Order(o), nil
+		}
+	}
+	return 0, fmt.Errorf("%w: %q", ErrOrder, word)
+}
+
+// units reports whether records go as units with an identity.
+func (o Order) units() bool { return o == OrderKey }

@@ -1,0 +1,227 @@
+package producer
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// How a shard that refuses records for its limits is slowed down: additive increase,
+// multiplicative decrease. What a unit costs is its bytes and perRecord, since a shard takes
+// 1 MiB and 1,000 records a second (AWS, "PutRecords").
+const (
+	perRecord  = 1024
+	firstRate  = 1 << 20  // cost a second, after the first refusal
+	leastRate  = 16 << 10 // so that it never stands still
+	raise      = 64 << 10 // a second without a refusal
+	fastEnough = 64 << 20 // a shard is not slowed down any more
+	cutFactor  = 0.7      // of the rate is left after a refusal,
+	cutEvery   = time.Second / 10
+	burst      = time.Second / 4 // of the rate may be saved up
+	calmAfter  = time.Minute     // without a refusal
+	maxPaces   = 4096            // shards that are known
+)
+
+// shards is how fast the shards may be written to. Nothing is kept before the first refusal.
+//
+// Which shard a lane's records go to is learnt from the answers: the hash keys that a shard was
+// seen to hold span a range that is its own, since a shard has one range. A shard that answers
+// inside another's is newer than that, or a late answer: the other is forgotten.
+type shards struct {
+	known  map[runnel.ShardID]*pace
+	spans  []*pace // those with a span, in the order of the spans
+	parked int     // lanes
+}
+
+// pace is how fast one shard may be written to.
+type pace struct {
+	shard   runnel.ShardID
+	spanned bool
+	span    keyspace.Range
+
+	rate    float64 // cost a second; 0: it is not slowed down
+	tokens  float64
+	filled  time.Time // when tokens were last added
+	raised  time.Time
+	refused time.Time // the last time
+	waiting laneHeap  // by place
+}
+
+// learn takes in that a shard holds a lane's records.
+func (c *core) learn(now time.Time, l *lane, shard runnel.ShardID) {
+	s := &c.shards
+	if s.known == nil || shard == "" {
+		return
+	}
+	hash := l.hashKey()
+	p := s.pace(shard)
+	if p == nil || p.spanned && p.span.Contains(hash) {
+		return
+	}
+	span := keyspace.Range{Start: hash, End: hash}
+	if p.spanned {
+		s.remove(p)
+		if p.span.Start.Less(span.Start) {
+			span.Start = p.span.Start
+		}
+		if span.End.Less(p.span.End) {
+			span.End = p.span.End
+		}
+	}
+	from := s.search(span.Start)
+	to := from
+	for to < len(s.spans) && !span.End.Less(s.spans[to].span.Start) {
+		to++
+	}
+	for _, stale := range s.spans[from:to] {
+		delete(s.known, stale.shard)
+		c.release(now, stale)
+	}
+	p.spanned, p.span = true, span
+	s.spans = slices.Replace(s.spans, from, to, p)
+}
+
+// search returns the index of the first span that ends at the hash key or behind it.
+func (s *shards) search(hash keyspace.Key) int {
+	i, _ := slices.BinarySearchFunc(s.spans, hash, func(p *pace, hash keyspace.Key) int {
+		return p.span.End.Compare(hash)
+	})
+	return i
+}
+
+func (s *shards) remove(p *pace) {
+	i := s.search(p.span.Start)
+	s.spans = slices.Delete(s.spans, i, i+1)
+}
+
+// pace returns the shard's, made if need be; nil if there are too many.
+func (s *shards) pace(shard runnel.ShardID) *pace {
+	if s.known == nil {
+		s.known = map[runnel.ShardID]*pace{}
+	}
+	p := s.known[shard]
+	if p == nil && len(s.known) < maxPaces {
+		p = &pace{shard: shard, waiting: laneHeap{before: byPlace}}
+		s.known[shard] = p
+	}
+	return p
+}
+
+// of returns the pace of a lane's shard, or nil if it is not known.
+func (s *shards) of(l *lane) *pace {
+	if len(s.spans) == 0 {
+		return nil
+	}
+	hash := l.hashKey()
+	if i := s.search(hash); i < len(s.spans) && s.spans[i].span.Contains(hash) {
+		return s.spans[i]
+	}
+	return nil
+}
+
+// slow takes in that a lane's shard has refused its unit.
+func (c *core) slow(now time.Time, l *lane, v verdict) {
+	p := c.shards.of(l)
+	if v.shard != "" {
+		p = c.shards.pace(v.shard)
+		c.learn(now, l, v.shard)
+	}
+	if c.shards.known == nil {
+		c.shards.known = map[runnel.ShardID]*pace{} // from now on answers are learnt from
+	}
+	if p == nil {
+		return
+	}
+	if p.rate == 0 {
+		p.rate, p.filled = firstRate, now
+		p.tokens = p.rate * burst.Seconds()
+	} else if now.Sub(p.refused) >= cutEvery {
+		p.rate = max(p.rate*cutFactor, leastRate)
+	}
+	p.refused, p.raised = now, now
+}
+
+// fill adds the tokens and raises the rate for the time gone by.
+func (p *pace) fill(now time.Time) {
+	p.tokens = min(p.tokens+p.rate*now.Sub(p.filled).Seconds(), p.rate*burst.Seconds())
+	p.filled = now
+	p.rate += raise * now.Sub(p.raised).Seconds()
+	p.raised = now
+	if now.Sub(p.refused) >= calmAfter || p.rate >= fastEnough {
+		p.rate = 0
+	}
+}
+
+// park takes the foremost ready lane aside if its shard has had enough for now.
+func (c *core) park(now time.Time, l *lane) bool {
+	p := c.shards.of(l)
+	if p == nil || p.rate == 0 {
+		return false
+	}
+	if p.fill(now); p.rate == 0 || p.tokens > 0 {
+		return false
+	}
+	c.ready.pop()
+	l.state = parked
+	heap.Push(&p.waiting, l)
+	c.shards.parked++
+	return true
+}
+
+// charge counts a unit that is sent.
+func (c *core) charge(l *lane) {
+	if p := c.shards.of(l); p != nil && p.rate > 0 {
+		p.tokens -= float64(l.size() + perRecord)
+	}
+}
+
+// unpark makes ready what the shards may be sent now.
+func (c *core) unpark(now time.Time) {
+	if c.shards.parked == 0 {
+		return
+	}
+	for _, p := range c.shards.spans {
+		if p.waiting.Len() == 0 {
+			continue
+		}
+		p.fill(now)
+		for room := p.tokens; p.waiting.Len() > 0 && (room > 0 || p.rate == 0); {
+			l := heap.Pop(&p.waiting).(*lane)
+			c.shards.parked--
+			if !l.empty() {
+				room -= float64(l.size() + perRecord)
+			}
+			c.next(now, l)
+		}
+	}
+}
+
+// release makes ready what waits for a shard that is forgotten.
+func (c *core) release(now time.Time, p *pace) {
+	for ; p.waiting.Len() > 0; c.shards.parked-- {
+		c.next(now, heap.Pop(&p.waiting).(*lane))
+	}
+}
+
+// wake returns when a shard may be sent something that waits for it.
+func (s *shards) wake() (at time.Time, ok bool) {
+	if s.parked == 0 {
+		return at, false
+	}
+	for _, p := range s.spans {
+		if p.waiting.Len() == 0 {
+			continue
+		}
+		wait := time.Millisecond
+		if p.rate > 0 {
+			wait += time.Duration(max(0, -p.tokens) / p.rate * float64(time.Second))
+		}
+		if due := p.filled.Add(wait); !ok || due.Before(at) {
+			at, ok = due, true
+		}
+	}
+	return at, ok
+}

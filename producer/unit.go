@@ -1,0 +1,99 @@
+package producer
+
+import (
+	"time"
+
+	"github.com/runnel-stream/runnel/aggregate"
+)
+
+// unit is what is sent of a lane at a time: one Kinesis record, with one or more of the lane's
+// records in it. It is frozen when it is first sent, and every attempt sends the same bytes.
+type unit struct {
+	first, last *entry // nil: nothing is frozen
+	count       int
+	data        []byte
+	id          aggregate.Unit // without a Number, it has no identity
+
+	attempts int // calls that carried it
+	unknown  int // of these, without an answer
+	setbacks int // failed attempts, which double the wait for the next one
+	// suspicion counts the calls that failed as a whole with this unit aboard. Each halves
+	// the calls that may carry it from then on, so that a record (or a size) that makes calls
+	// fail is soon alone.
+	suspicion int
+	cause     error // of the last failed attempt
+
+	// firstSent is when it first went into a call, or lay in the journal of an earlier run;
+	// lastSent is not before its last attempt ended.
+	firstSent, lastSent time.Time
+	journalled          bool // Journal.Frozen was told of it, whatever it said
+	kept                bool // Journal.Frozen has kept it
+	doomed              bool // sent for long enough: it is to be looked up
+
+	older, newer *unit // in numbers
+}
+
+// wrapped reports whether the unit is an aggregate with an identity.
+func (u *unit) wrapped() bool { return u.id.Number > 0 }
+
+// result is that of the unit's record at i, which the stream stored at where.
+func (u *unit) result(v verdict, e *entry, i int) Result {
+	r := Result{
+		ShardID: v.shard, Attempts: e.tried + u.attempts, Unknown: u.unknown,
+	}
+	r.Position.Sequence = v.sequence
+	if u.wrapped() {
+		r.Position.Sub = int64(i)
+	}
+	return r
+}
+
+// numbers gives units their numbers, and knows the lowest that is not settled.
+type numbers struct {
+	id             aggregate.ProducerID
+	last           uint64
+	oldest, newest *unit // not settled, in the order of their numbers
+}
+
+// low is the lowest number that is not settled, or the next one if all are.
+func (n *numbers) low() uint64 {
+	if n.oldest != nil {
+		return n.oldest.id.Number
+	}
+	return n.last + 1
+}
+
+// room is how many units may be frozen before the window is full.
+func (n *numbers) room(window uint64) int { return int(n.low() + window - n.last) }
+
+// next returns the identity of the unit that is about to be frozen, and takes it in.
+func (n *numbers) next(u *unit) aggregate.Unit {
+	low := n.low()
+	n.last++
+	u.id = aggregate.Unit{Producer: n.id, Number: n.last, Low: low}
+	if u.older = n.newest; u.older == nil {
+		n.oldest = u
+	} else {
+		u.older.newer = u
+	}
+	n.newest = u
+	return u.id
+}
+
+// settle takes out a unit of this run that has an end.
+func (n *numbers) settle(u *unit) {
+	if !u.wrapped() || u.id.Producer != n.id {
+		return
+	}
+	if u.older == nil {
+		n.oldest = u.newer
+	} else {
+		u.older.newer = u.newer
+	}
+	if u.newer == nil {
+		n.newest = u.older
+	} else {
+		u.newer.older = u.older
+	}
+	u.older, u.newer = nil, nil
+}

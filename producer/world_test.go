@@ -1,0 +1,708 @@
+package producer
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// world is a stream as a producer can meet it: each unit of each call is stored or not, is
+// answered or not, and what has no answer may be stored now, never, or at any later moment
+// within the life of a signature: after its own retry, after the lane's next unit, after it was
+// given up. Shards split and merge, the journal fails, and the program crashes and resumes. What
+// consumers make of it all is read through aggregate.Filter.
+//
+// Records are named by marks, from 1 in the order of put, which a crash does not change.
+type world struct {
+	*rapid.T
+	limits limits
+	core   *core
+	now    time.Time
+	calls  []*call // in flight
+	began  map[*call]time.Time
+	late   []lateUnit
+	shards []*modelShard
+	number int // of what is stored
+
+	records []runnel.Record   // by mark, from 1
+	ends    map[uint64]Result // by mark
+	last    map[laneKey]uint64
+	doubts  int // attempts of records without an answer, since the last crash
+
+	frozen    map[tag]firstSend
+	journal   []FrozenUnit // open
+	crashes   int
+	crashable bool
+
+	through, flushed int // what the flush waits for, and how often it was told
+}
+
+type firstSend struct {
+	data string
+	at   time.Time
+}
+
+// lateUnit is what will be stored at some moment before a deadline, or not.
+type lateUnit struct {
+	key      laneKey
+	data     []byte
+	deadline time.Time
+}
+
+type modelShard struct {
+	id      runnel.ShardID
+	hashes  keyspace.Range
+	parents []*modelShard
+	closed  bool
+	log     []modelRecord
+}
+
+type modelRecord struct {
+	key     laneKey
+	data    []byte
+	number  int
+	arrival time.Time
+}
+
+func newWorld(t *rapid.T, l limits) *world {
+	w := &world{
+		T: t, limits: l, now: time.Unix(1_700_000_000, 0), records: make([]runnel.Record, 1),
+		ends: map[uint64]Result{}, last: map[laneKey]uint64{}, frozen: map[tag]firstSend{},
+		began: map[*call]time.Time{},
+	}
+	for _, r := range keyspace.Uniform(rapid.IntRange(1, 3).Draw(t, "shards")) {
+		w.addShard(r)
+	}
+	w.start()
+	return w
+}
+
+// start makes a core: a new run of the program.
+func (w *world) start() {
+	seed := rapid.Uint64().Draw(w.T, "seed")
+	w.core = newCore("s", w.limits, rand.New(rand.NewPCG(1, seed)))
+	w.crashes++
+	w.core.numbers.id[0] = byte(w.crashes)
+}
+
+func (w *world) addShard(r keyspace.Range, parents ...*modelShard) {
+	for _, p := range parents {
+		p.closed = true
+	}
+	w.shards = append(w.shards, &modelShard{
+		id:     runnel.ShardID(fmt.Sprintf("shardId-%012d", len(w.shards))),
+		hashes: r, parents: parents,
+	})
+}
+
+// reshard splits a shard or merges two.
+func (w *world) reshard() {
+	var open []*modelShard
+	for _, s := range w.shards {
+		if !s.closed {
+			open = append(open, s)
+		}
+	}
+	s := rapid.SampledFrom(open).Draw(w.T, "shard")
+	if len(open) < 5 && rapid.Bool().Draw(w.T, "split") {
+		low, high := s.hashes.SplitAt(s.hashes.Middle())
+		w.addShard(low, s)
+		w.addShard(high, s)
+		return
+	}
+	for _, other := range open {
+		if s.hashes.Precedes(other.hashes) {
+			w.addShard(s.hashes.Join(other.hashes), s, other)
+			return
+		}
+	}
+}
+
+func (w *world) store(key laneKey, data []byte) verdict {
+	hash := aggregate.Record{PartitionKey: key.partition, ExplicitHashKey: key.hash}.Hash()
+	for _, s := range w.shards {
+		if !s.closed && s.hashes.Contains(hash) {
+			w.number++
+			s.log = append(s.log, modelRecord{key, data, w.number, w.now})
+			return placed(s.id, runnel.SequenceNumber(strconv.Itoa(w.number)))
+		}
+	}
+	w.Fatalf("no shard is open for %v", key)
+	return verdict{}
+}
+
+func keyOf(r runnel.Record) laneKey { return laneKey{r.PartitionKey, r.ExplicitHashKey} }
+
+// A record's data begins with its mark; bad is data that the stream refuses a whole call for.
+const bad = "bad"
+
+func markIn(data []byte) uint64 {
+	text, _, _ := strings.Cut(string(data), " ")
+	mark, _ := strconv.ParseUint(text, 10, 64)
+	return mark
+}
+
+func isBad(r runnel.Record) bool { return strings.HasSuffix(string(r.Data), bad) }
+
+func (w *world) put() {
+	// Few keys with much, and many with little.
+	n := rapid.SampledFrom([]int{2, 5, 40}).Draw(w.T, "spread")
+	mark := len(w.records)
+	record := runnel.Record{
+		PartitionKey: fmt.Sprint("k", rapid.IntRange(1, n).Draw(w.T, "key")),
+		Data: fmt.Append(nil, mark, " ",
+			strings.Repeat("x", rapid.IntRange(0, 60).Draw(w.T, "size"))),
+	}
+	if rapid.IntRange(0, 9).Draw(w.T, "hash") == 0 {
+		record.ExplicitHashKey = "7"
+	}
+	switch rapid.IntRange(0, 29).Draw(w.T, "kind") {
+	case 0:
+		record.Data = append(record.Data, bad...)
+	case 1:
+		if w.limits.units && !w.limits.journal { // an aggregate already
+			var e aggregate.Encoder
+			_ = e.Add(aggregate.Record{PartitionKey: record.PartitionKey, Data: record.Data})
+			record.Data = e.Seal(nil)
+		}
+	}
+	w.records = append(w.records, record)
+	w.core.put(w.now, &entry{record: record, mark: uint64(mark)})
+}
+
+// recordsOf returns the records in a lane's unit.
+func recordsOf(l *lane) (records []*entry) {
+	for e := l.unit.first; e != nil; e = e.next {
+		records = append(records, e)
+	}
+	return records
+}
+
+// launch makes the calls that can be made, and checks the rules that each must keep.
+func (w *world) launch() {
+	for made := w.core.launch(w.now); made != nil; made = w.core.launch(w.now) {
+		w.checkCall(made)
+		if len(made.fresh) > 0 && !w.keep(made) {
+			w.core.land(w.now, made, outcome{all: verdict{fate: withheld, err: errors.New("no journal")}})
+			w.collect()
+			break // until time has gone by
+		}
+		w.calls = append(w.calls, made)
+		w.began[made] = w.now
+	}
+	if len(w.calls) > w.limits.calls {
+		w.Fatalf("%d calls in flight, the limit is %d", len(w.calls), w.limits.calls)
+	}
+	flying := map[laneKey]bool{}
+	for _, c := range w.calls {
+		for _, l := range c.lanes {
+			if flying[l.key] {
+				w.Fatalf("two units of lane %v are in flight", l.key)
+			}
+			flying[l.key] = true
+		}
+	}
+}
+
+func (w *world) checkCall(made *call) {
+	l := w.limits
+	if n := len(made.lanes); n == 0 || n > l.records {
+		w.Fatalf("a call of %d units, the limit is %d", n, l.records)
+	}
+	bytes, last, records := 0, uint64(0), 0
+	for _, lane := range made.lanes {
+		head := lane.unit.first.number
+		if head < last && l.giveUp == 0 {
+			w.Fatalf("record %d goes before %d", last, head)
+		}
+		bytes, last, records = bytes+lane.size(), head, records+lane.unit.count
+		w.checkUnit(lane)
+	}
+	for _, left := range w.core.lanes {
+		if left.state == ready && left.head() != nil && left.head().number < last && l.giveUp == 0 {
+			w.Fatalf("record %d goes before %d, which was ready", last, left.head().number)
+		}
+	}
+	if bytes != made.bytes || bytes > l.bytes && len(made.lanes) > 1 || records != made.records {
+		w.Fatalf("a call of %d bytes (it says %d), the limit is %d", bytes, made.bytes, l.bytes)
+	}
+}
+
+// checkUnit holds a unit that is about to be sent against the rules of a unit.
+func (w *world) checkUnit(l *lane) {
+	u := &l.unit
+	marks := []uint64{}
+	for _, e := range recordsOf(l) {
+		if keyOf(e.record) != l.key {
+			w.Fatalf("a record of %v in a unit of %v", keyOf(e.record), l.key)
+		}
+		marks = append(marks, e.mark)
+	}
+	if len(marks) != u.count {
+		w.Fatalf("a unit of %d records counts %d", len(marks), u.count)
+	}
+	if !w.limits.units || aggregate.IsAggregate(u.first.record.Data) {
+		if u.count != 1 || string(u.data) != string(u.first.record.Data) || u.wrapped() {
+			w.Fatalf("a record that goes as it is goes as %q", u.data)
+		}
+		return
+	}
+	if size := l.size(); size > w.limits.unit && u.count > 1 {
+		w.Fatalf("a unit of %d bytes, the limit is %d", size, w.limits.unit)
+	}
+	var d aggregate.Decoder
+	if !d.Open(u.data) {
+		w.Fatalf("a unit is no aggregate")
+	}
+	inside := []uint64{}
+	for sub, r := range d.Records() {
+		inside = append(inside, markIn(r.Data))
+		if unit, ok := r.Unit(); ok != (sub == 0) || ok && unit != u.id {
+			w.Fatalf("record %d of a unit has the identity %v %v, want %v", sub, unit, ok, u.id)
+		}
+		if r.PartitionKey != l.key.partition || r.ExplicitHashKey != l.key.hash {
+			w.Fatalf("a record of %q %q is in a unit of %v", r.PartitionKey, r.ExplicitHashKey, l.key)
+		}
+	}
+	if !slices.Equal(inside, marks) {
+		w.Fatalf("a unit holds the records %v, want %v", inside, marks)
+	}
+	if u.id.Number-u.id.Low > w.limits.window {
+		w.Fatalf("unit %d has the low %d: the window is %d", u.id.Number, u.id.Low, w.limits.window)
+	}
+	key := tag{u.id.Producer, u.id.Number}
+	first, again := w.frozen[key]
+	switch {
+	case !again:
+		if u.id.Producer != w.core.numbers.id {
+			w.Fatalf("a unit of another run was never frozen")
+		}
+		w.frozen[key] = firstSend{string(u.data), w.now}
+	case first.data != string(u.data):
+		w.Fatalf("unit %d is sent again with other bytes", u.id.Number)
+	case w.now.Sub(first.at) > w.limits.horizon:
+		w.Fatalf("unit %d is sent %v after its first send", u.id.Number, w.now.Sub(first.at))
+	}
+}
+
+// keep journals what is new in a call, or fails; it may have kept it nevertheless.
+func (w *world) keep(made *call) bool {
+	w.collect()
+	fails := rapid.IntRange(0, 5).Draw(w.T, "journal") == 0
+	for _, l := range made.fresh {
+		u := l.frozen()
+		w.journal = slices.DeleteFunc(w.journal, func(open FrozenUnit) bool {
+			return open.Unit == u.Unit // told of it before, and failed
+		})
+		for _, open := range w.journal {
+			if open.PartitionKey == u.PartitionKey && open.ExplicitHashKey == u.ExplicitHashKey {
+				w.Fatalf("unit %d of lane %v is frozen, and %d is open", u.Unit.Number, l.key,
+					open.Unit.Number)
+			}
+		}
+		if !fails || rapid.Bool().Draw(w.T, "kept") {
+			w.journal = append(w.journal, u)
+		}
+		l.unit.kept = !fails
+	}
+	return !fails
+}
+
+// land gives one of the calls in flight an outcome. calm: everything works.
+func (w *world) land(calm bool) {
+	if len(w.calls) == 0 {
+		return
+	}
+	made := rapid.SampledFrom(w.calls).Draw(w.T, "call")
+	whole := rapid.SampledFrom([]fate{stored, unknown, unknown, notSent, throttled, failed}).
+		Draw(w.T, "whole")
+	if calm || rapid.IntRange(0, 2).Draw(w.T, "single") > 0 {
+		whole = stored
+	}
+	if whole == stored && slices.ContainsFunc(made.lanes, holdsBad) {
+		whole = suspect
+	}
+	w.landAs(made, whole, calm)
+}
+
+// landAs gives a call its outcome: one for the whole, or, with stored, one for each unit.
+func (w *world) landAs(made *call, whole fate, calm bool) {
+	w.calls = slices.DeleteFunc(w.calls, func(c *call) bool { return c == made })
+	o := outcome{each: make([]verdict, len(made.lanes))}
+	if whole != stored {
+		o = outcome{all: verdict{fate: whole, err: errors.New("as a whole")}}
+	}
+	for i, l := range made.lanes {
+		f := whole
+		if whole == stored && !calm {
+			f = rapid.SampledFrom([]fate{stored, stored, stored, throttled, failed, unknown}).
+				Draw(w.T, "fate")
+		}
+		v := w.suffer(made, l, f)
+		if o.each != nil {
+			o.each[i] = v
+		}
+	}
+	w.core.land(w.now, made, o)
+}
+
+func holdsBad(l *lane) bool {
+	return slices.ContainsFunc(recordsOf(l), func(e *entry) bool { return isBad(e.record) })
+}
+
+// suffer stores what a unit's fate stores.
+func (w *world) suffer(made *call, l *lane, f fate) verdict {
+	switch f {
+	case stored:
+		return w.store(l.key, l.unit.data)
+	case unknown:
+		w.doubts += l.unit.count
+		switch rapid.SampledFrom([]string{"now", "never", "late"}).Draw(w.T, "unknown") {
+		case "now":
+			if !holdsBad(l) {
+				w.store(l.key, l.unit.data)
+			}
+		case "late":
+			if !holdsBad(l) {
+				w.late = append(w.late, lateUnit{
+					l.key, l.unit.data, w.began[made].Add(w.limits.horizon),
+				})
+			}
+		}
+	}
+	return verdict{fate: f, err: errors.New("alone")}
+}
+
+func (w *world) commitLate() {
+	if len(w.late) > 0 {
+		i := rapid.IntRange(0, len(w.late)-1).Draw(w.T, "late")
+		w.store(w.late[i].key, w.late[i].data)
+		w.late = slices.Delete(w.late, i, i+1)
+	}
+}
+
+// pass lets time go by. A call has a time-out of half a horizon, and what would be stored later
+// than its signature lives is stored before that, or never.
+func (w *world) pass(d time.Duration) {
+	for end := w.now.Add(d); ; {
+		w.now = end
+		for _, made := range w.calls {
+			if timeout := w.began[made].Add(w.limits.horizon / 2); timeout.Before(w.now) {
+				w.now = timeout
+			}
+		}
+		for _, late := range w.late {
+			if late.deadline.Before(w.now) {
+				w.now = late.deadline
+			}
+		}
+		if w.now.Equal(end) {
+			return
+		}
+		for _, made := range slices.Clone(w.calls) {
+			if !w.now.Before(w.began[made].Add(w.limits.horizon / 2)) {
+				w.landAs(made, unknown, false)
+			}
+		}
+		w.late = slices.DeleteFunc(w.late, func(late lateUnit) bool {
+			if w.now.Before(late.deadline) {
+				return false
+			}
+			if rapid.Bool().Draw(w.T, "in time") {
+				w.store(late.key, late.data)
+			}
+			return true
+		})
+	}
+}
+
+// search looks units up as the core asks.
+func (w *world) search(calm bool) {
+	s := w.core.search(w.now)
+	if s == nil {
+		return
+	}
+	if !calm && rapid.IntRange(0, 2).Draw(w.T, "search") == 0 {
+		w.core.landSearch(w.now, s, nil, errors.New("nobody answers"))
+		return
+	}
+	results := make([]found, len(s.lanes))
+	for i, l := range s.lanes {
+		results[i].absent = true
+		for _, shard := range w.shards {
+			for _, r := range shard.log {
+				at := map[tag]int{{l.unit.id.Producer, l.unit.id.Number}: 0}
+				_, ours := unitIn(&aggregate.Decoder{}, r.data, at)
+				if results[i].absent && ours && !r.arrival.Before(s.from) && !r.arrival.After(s.until) {
+					number := runnel.SequenceNumber(strconv.Itoa(r.number))
+					results[i] = found{verdict: placed(shard.id, number)}
+				}
+			}
+		}
+	}
+	w.core.landSearch(w.now, s, results, nil)
+}
+
+// collect takes the results, which come once for each record and in the order of each lane.
+func (w *world) collect() {
+	for _, s := range w.core.settled {
+		if s.entry == nil {
+			if w.flushed++; len(w.ends) < w.through {
+				w.Fatalf("flushed with %d results, want %d", len(w.ends), w.through)
+			}
+			continue
+		}
+		mark, key := s.entry.mark, keyOf(s.entry.record)
+		if _, twice := w.ends[mark]; twice {
+			w.Fatalf("record %d has two results", mark)
+		}
+		if last := w.last[key]; last > mark {
+			w.Fatalf("the result of record %d comes after that of %d of its lane", mark, last)
+		}
+		w.last[key], w.ends[mark] = mark, s.result
+	}
+	w.core.settled = nil
+	for _, end := range w.core.told {
+		w.journal = slices.DeleteFunc(w.journal, func(open FrozenUnit) bool {
+			return open.Unit.Producer == end.Producer && open.Unit.Number == end.Number
+		})
+	}
+	w.core.told = nil
+}
+
+func (w *world) step(calm bool) {
+	w.core.tick(w.now)
+	w.search(calm)
+	w.launch()
+	w.land(calm)
+	w.collect()
+}
+
+// crash ends the program and starts it again: it resumes what its journal has open, and puts
+// again what the journal says nothing of.
+func (w *world) crash() {
+	w.collect()
+	for _, made := range w.calls {
+		for _, l := range made.lanes {
+			w.suffer(made, l, unknown)
+		}
+	}
+	w.calls = nil // what is late of them may still come
+	w.pass(time.Duration(rapid.IntRange(0, 4000).Draw(w.T, "down")) * time.Millisecond)
+	w.start()
+	w.doubts = 0
+	known := map[uint64]bool{}
+	for _, f := range w.journal {
+		records, err := (Config{Stream: "s", MaxRecordBytes: 1 << 20}).thaw(f, w.now)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.core.resume(w.now, f, records)
+		for _, mark := range f.Marks {
+			known[mark] = true
+		}
+	}
+	for mark, record := range w.records {
+		if _, ended := w.ends[uint64(mark)]; mark > 0 && !ended && !known[uint64(mark)] {
+			w.core.put(w.now, &entry{record: record, mark: uint64(mark)})
+		}
+	}
+}
+
+// run is a random history, and after it calm until everything has its result.
+func (w *world) run() {
+	for range rapid.IntRange(1, 300).Draw(w.T, "steps") {
+		switch rapid.IntRange(0, 11).Draw(w.T, "what") {
+		case 0, 1, 2, 3:
+			w.put()
+		case 4, 5, 6, 7:
+			w.step(false)
+		case 8:
+			w.commitLate()
+		case 9, 10:
+			w.pass(time.Duration(rapid.IntRange(0, 2000).Draw(w.T, "ms")) * time.Millisecond)
+		case 11:
+			switch rapid.IntRange(0, 3).Draw(w.T, "rare") {
+			case 0, 1:
+				w.reshard()
+			case 2:
+				if w.crashable {
+					w.crash()
+				}
+			}
+		}
+	}
+	w.finish()
+}
+
+func (w *world) finish() {
+	taken := len(w.records) - 1
+	w.through = taken
+	w.core.flush(make(chan struct{}))
+	// Each record needs a step and some need a wait: far more than that is a producer that
+	// does not get on.
+	for i := 0; len(w.ends) < taken; i++ {
+		if i > 100*taken+1000 {
+			w.Fatalf("%d of %d records have a result", len(w.ends), taken)
+		}
+		w.core.tick(w.now)
+		w.search(true)
+		w.launch()
+		w.collect()
+		if len(w.calls) == 0 && len(w.ends) < taken {
+			if at, ok := w.core.wake(); !ok {
+				w.Fatalf("%d records wait, and nothing will wake the core", taken-len(w.ends))
+			} else if at.After(w.now) {
+				w.pass(at.Sub(w.now))
+			}
+			continue
+		}
+		w.land(true)
+		w.collect()
+	}
+	w.collect()
+	// A lane that was emptied by giving up goes when its turn comes.
+	for range 3 {
+		w.pass(time.Minute)
+		w.core.tick(w.now)
+		w.search(true)
+		if made := w.core.launch(w.now); made != nil {
+			w.Fatalf("a call of %d records, and none is left", made.records)
+		}
+	}
+	if w.flushed != 1 {
+		w.Fatalf("the flush was told %d times", w.flushed)
+	}
+}
+
+// delivered reads the stream as a consumer does, parents first: with the filter, and without.
+func (w *world) delivered() (filtered, raw map[laneKey][]uint64) {
+	filtered, raw = map[laneKey][]uint64{}, map[laneKey][]uint64{}
+	filters := map[*modelShard]*aggregate.Filter{}
+	for _, s := range w.shards { // parents come before their children
+		var parents []*aggregate.Filter
+		for _, p := range s.parents {
+			parents = append(parents, filters[p])
+		}
+		f := aggregate.Union(parents...)
+		f.H = w.limits.horizon
+		filters[s] = f
+		slices.SortStableFunc(s.log, func(a, b modelRecord) int { return a.arrival.Compare(b.arrival) })
+		for _, r := range s.log {
+			var d aggregate.Decoder
+			if !d.Open(r.data) {
+				f.Advance(r.arrival)
+				filtered[r.key] = append(filtered[r.key], markIn(r.data))
+				raw[r.key] = append(raw[r.key], markIn(r.data))
+				continue
+			}
+			for _, record := range d.Records() {
+				raw[r.key] = append(raw[r.key], markIn(record.Data))
+			}
+			for _, record := range f.Pass(&d, r.arrival) {
+				filtered[r.key] = append(filtered[r.key], markIn(record.Data))
+			}
+		}
+		if f.Counts.Malformed+f.Counts.Unfiltered > 0 {
+			w.Fatalf("the filter finds units malformed: %+v", f.Counts)
+		}
+	}
+	return filtered, raw
+}
+
+// check holds the stream against the results.
+func (w *world) check() {
+	filtered, raw := w.delivered()
+	w.checkOrder(raw, false)
+	w.checkOrder(filtered, w.limits.units)
+	doubles, unknown := 0, 0
+	copies, rawCopies := count(filtered), count(raw)
+	for mark := uint64(1); mark < uint64(len(w.records)); mark++ {
+		r, n := w.ends[mark], copies[mark]
+		least, most := 1, 1+r.Unknown
+		if r.Err != nil {
+			least, most = 0, r.Unknown
+			if got := errors.Is(r.Err, ErrUnknown); got != (r.Unknown > 0) {
+				w.Fatalf("record %d: %d unknown attempts, and %v", mark, r.Unknown, r.Err)
+			}
+		}
+		if w.limits.units && !aggregate.IsAggregate(w.records[mark].Data) {
+			most = min(most, 1)
+		}
+		if n < least || n > most {
+			w.Fatalf("record %d is delivered %d times, its result is %+v", mark, n, r)
+		}
+		if w.crashes == 1 && rawCopies[mark] > most && rawCopies[mark] > 1+r.Unknown {
+			w.Fatalf("record %d is in the stream %d times, its result is %+v", mark, rawCopies[mark], r)
+		}
+		doubles += max(rawCopies[mark]-1, 0)
+		unknown += r.Unknown
+	}
+	w.checkCounts(doubles, unknown)
+}
+
+// checkCounts holds what the core says of itself against what happened.
+func (w *world) checkCounts(doubles, unknown int) {
+	c := w.core
+	if w.doubts != int(c.counts.unknown) {
+		w.Fatalf("%d attempts without an answer, the core counts %d", w.doubts, c.counts.unknown)
+	}
+	if w.crashes == 1 && (doubles > w.doubts || unknown > w.doubts) {
+		w.Fatalf("%d doubles, %d attempts without an answer, the results say %d", doubles, w.doubts,
+			unknown)
+	}
+	if len(c.lanes) != 0 || c.calls != 0 || c.flying != 0 || c.ages.oldest != nil ||
+		c.ready.count != 0 || c.held.Len() != 0 || c.blocked.Len() != 0 || c.shards.parked != 0 ||
+		len(c.doubted) != 0 || len(c.flushes) != 0 || c.numbers.oldest != nil {
+		w.Fatalf("something is left: %d lanes, %d calls, %d ready, %d held, %d blocked, %d parked, "+
+			"%d doubted, %d flushes", len(c.lanes), c.calls, c.ready.count, c.held.Len(),
+			c.blocked.Len(), c.shards.parked, len(c.doubted), len(c.flushes))
+	}
+	if len(w.journal) != 0 {
+		w.Fatalf("%d units are open in the journal", len(w.journal))
+	}
+	if total := c.counts.delivered + c.counts.undelivered; total != c.taken {
+		w.Fatalf("%d results counted for %d records", total, c.taken)
+	}
+}
+
+// checkOrder holds first occurrences against the order of put: those of delivered records, or
+// of all that have an identity.
+func (w *world) checkOrder(stream map[laneKey][]uint64, all bool) {
+	for key, marks := range stream {
+		newest, seen := uint64(0), map[uint64]bool{}
+		for _, mark := range marks {
+			skip := w.ends[mark].Err != nil
+			if all {
+				skip = aggregate.IsAggregate(w.records[mark].Data)
+			}
+			if skip || seen[mark] {
+				continue
+			}
+			if seen[mark] = true; mark < newest {
+				w.Fatalf("%v: record %d is first read after %d", key, mark, newest)
+			}
+			newest = mark
+		}
+	}
+}
+
+func count(stream map[laneKey][]uint64) map[uint64]int {
+	copies := map[uint64]int{}
+	for _, marks := range stream {
+		for _, mark := range marks {
+			copies[mark]++
+		}
+	}
+	return copies
+}
