@@ -33,16 +33,29 @@ func TestOrderAgainstTheServer(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("RUNNEL_SOAK")); err == nil {
 		runs *= n
 	}
-	for i := range 2 * runs {
-		seed, order := rand.Uint64(), []producer.Order{producer.OrderKey, producer.OrderPlain}[i%2]
-		t.Run(fmt.Sprintf("order=%v/seed=%d", order, seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { againstTheServer(t, order, seed) })
-		})
+	for range runs {
+		for _, c := range []struct {
+			order   producer.Order
+			horizon time.Duration
+		}{
+			{order: producer.OrderKey},
+			{order: producer.OrderKey, horizon: 4 * time.Second}, // the server is away for longer
+			{order: producer.OrderPlain},
+			{order: producer.OrderChained},
+		} {
+			seed := rand.Uint64()
+			name := fmt.Sprintf("order=%v/horizon=%v/seed=%d", c.order, c.horizon, seed)
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { againstTheServer(t, c.order, c.horizon, seed) })
+			})
+		}
 	}
 	t.Logf("soak: %d seeds", runs)
 }
 
-func againstTheServer(t *testing.T, order producer.Order, seed uint64) {
+func againstTheServer(
+	t *testing.T, order producer.Order, horizon time.Duration, seed uint64,
+) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	const records, keys = 1500, 200
 	ctx := t.Context()
@@ -51,17 +64,20 @@ func againstTheServer(t *testing.T, order producer.Order, seed uint64) {
 		runneltest.WithFaults(fmt.Sprintf("seed=%d PutRecords:delay=15ms PutRecords:delay=40ms%%20 "+
 			"PutRecords:lose-answer%%5 PutRecords:lose-request%%5 PutRecords:commit-late=3s%%4 "+
 			"PutRecords:hang=4s%%2 PutRecords:error-500%%4 PutRecords:throttle%%3 "+
-			"PutRecords:fail-record=1/7%%20 PutRecords:throttle-record=1/5%%15", seed%1000)))
+			"PutRecords:fail-record=1/7%%20 PutRecords:throttle-record=1/5%%15 "+
+			"PutRecord:delay=5ms PutRecord:lose-answer%%3 PutRecord:lose-request%%3 "+
+			"PutRecord:commit-late=3s%%2 PutRecord:error-500%%2 PutRecord:throttle%%3", seed%1000)))
 	p, err := producer.New(ctx, producer.Config{
 		Stream: "orders", Client: server.Kinesis(), MaxInFlight: 4, MaxBatchRecords: 100,
-		CallTimeout: time.Second, Order: order, Logger: slog.New(slog.DiscardHandler),
+		CallTimeout: time.Second, Order: order, Horizon: horizon, Reader: server.Kinesis(),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var others sync.WaitGroup
 	others.Go(func() { reshard(ctx, t, server, 6, rand.New(rand.NewPCG(seed, 2))) })
-	others.Go(func() { killTwice(ctx, t, server, rand.New(rand.NewPCG(seed, 3))) })
+	others.Go(func() { killTwice(ctx, t, server, 5*time.Second+2*horizon, rand.New(rand.NewPCG(seed, 3))) })
 	var mu sync.Mutex
 	placed := map[string]int{} // by shard and sequence number
 	last := map[string]int{}
@@ -98,7 +114,7 @@ func againstTheServer(t *testing.T, order producer.Order, seed uint64) {
 	if len(placed) != records || stats.Delivered != records {
 		t.Errorf("%d acknowledged places of %d, %+v", len(placed), records, stats)
 	}
-	all := readAll(t, server.Kinesis())
+	all := readAll(t, server.Kinesis(), horizon)
 	if order == producer.OrderKey {
 		filtered := checkStream(t, passed(all), maps.Clone(placed), last)
 		if filtered > 0 {
@@ -112,8 +128,9 @@ func againstTheServer(t *testing.T, order producer.Order, seed uint64) {
 	if uint64(doubles) > stats.Unknown {
 		t.Errorf("%d doubles, and %d attempts without an answer", doubles, stats.Unknown)
 	}
-	t.Logf("%d calls, %d retried, %d throttled, %d unknown, %d doubles; faults: %v", stats.Calls,
-		stats.Retried, stats.Throttled, stats.Unknown, doubles, server.FaultCounts())
+	t.Logf("%d calls, %d retried, %d throttled, %d unknown, %d doubles; %d looked up, %d found, "+
+		"%d renewed; faults: %v", stats.Calls, stats.Retried, stats.Throttled, stats.Unknown, doubles,
+		stats.LookedUp, stats.Found, stats.Renewed, server.FaultCounts())
 }
 
 // checkStream takes the records that it finds out of placed, holds the first occurrences of
@@ -141,13 +158,15 @@ func checkStream(t *testing.T, records []stored, placed, last map[string]int) (d
 }
 
 // killTwice kills the server and restarts it after a while.
-func killTwice(ctx context.Context, t *testing.T, server *runneltest.Server, random *rand.Rand) {
+func killTwice(
+	ctx context.Context, t *testing.T, server *runneltest.Server, most time.Duration, random *rand.Rand,
+) {
 	for range 2 {
 		time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
 		if err := server.Kill(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Duration(random.IntN(5000)) * time.Millisecond)
+		time.Sleep(time.Duration(random.Int64N(int64(most))))
 		if err := server.Restart(ctx); err != nil {
 			t.Error(err)
 		}
@@ -236,7 +255,7 @@ func passed(all []stored) (filtered []stored) {
 }
 
 // readAll reads the stream to its tip, a shard only after its parents.
-func readAll(t *testing.T, client *kinesis.Client) []stored {
+func readAll(t *testing.T, client *kinesis.Client, horizon time.Duration) []stored {
 	t.Helper()
 	shards, err := shardsOf(t.Context(), client)
 	if err != nil {
@@ -257,6 +276,7 @@ func readAll(t *testing.T, client *kinesis.Client) []stored {
 				continue
 			}
 			filter := aggregate.Union(filters[parent], filters[other])
+			filter.H = horizon
 			filters[*shard.ShardId] = filter
 			all = append(all, readShard(t, client, *shard.ShardId, filter)...)
 			read[*shard.ShardId] = true

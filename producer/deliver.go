@@ -28,11 +28,11 @@ func (p *Producer) stopDelivery() bool {
 // report reports what is settled.
 func (p *Producer) report() {
 	for {
-		p.tell()
 		p.mu.Lock()
 		batch := p.mu.core.settled
 		p.mu.core.settled = nil
 		p.mu.Unlock()
+		p.tell() // the ends of these records' units, if not of more
 		if len(batch) == 0 {
 			return
 		}

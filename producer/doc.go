@@ -9,18 +9,38 @@
 //
 // A lane is the records of one partition key and one explicit hash key, first in, first out.
 //
-//   - One of a lane in flight: the next record of a lane is sent only when the outcome of the
-//     one before it is known. A call carries one record each of up to 500 lanes, and several
+//   - One of a lane in flight: the next of a lane is sent only when the outcome of what went
+//     before it is known. A call carries one Kinesis record each of up to 500 lanes, and several
 //     calls are in flight over disjoint lanes.
-//   - Failed before newer: a record that was throttled, that failed, or whose call had no
-//     answer stays at the front of its lane, and is sent again before anything newer of it.
+//   - Failed before newer: what was throttled, failed, or had no answer stays at the front of
+//     its lane, and is sent again, as the same bytes, before anything newer of it.
 //   - Only what failed waits. The other lanes go on. Of what can be sent the oldest records go
-//     first: a cold key does not wait for what a hot one is given after it, and a hot key,
-//     which has one record a round trip, loses none of them.
+//     first: a cold key does not wait for what a hot one is given after it. A shard that refuses
+//     records for its limits slows down its own lanes, and no others.
 //
 // Order therefore needs no knowledge of the shards, and holds while the stream is split and
-// merged: the next record of a lane leaves after the answer for the one before it, and a
-// consumer reads a parent shard to its end before its children.
+// merged: the next of a lane leaves after the answer for what went before it, and a consumer
+// reads a parent shard to its end before its children.
+//
+// # Units
+//
+// In the default order, OrderKey, what waits in a lane when its turn comes is folded into one
+// Kinesis record, a unit: an aggregated record of the lane's records, with the lane's own keys,
+// and an identity that package aggregate describes. So a hot key costs no more round trips than
+// a cold one, and a consumer that filters drops every double. OrderPlain sends each record as it
+// is, and OrderChained one record a call.
+//
+// A unit without an answer is sent again for no longer than H after its first attempt
+// (aggregate.H, 5 minutes), so that consumers know when nothing of it can come any more. After an
+// outage that was longer:
+//
+//   - Where all attempts surely failed, its records go out in a new unit.
+//   - Where one had no answer, it is looked up, by reading its shard from the first attempt on,
+//     when H has gone by since the last one: found, its records are delivered; absent, they go
+//     out in a new unit. Order and doubles stay exact, whatever the length of the outage.
+//   - A producer that may not read (Config.Reader) reports them: ErrUnresolved.
+//
+// A record that is an aggregate already goes as it is, alone and without an identity.
 //
 // # Outcomes
 //
@@ -31,14 +51,18 @@
 //     unknown attempt is a call without an answer (a time-out, a cut connection, a 5xx, an
 //     answer that cannot be read): the stream may have stored the record, or may do so later.
 //     The record's first occurrence is in the order of its lane, whichever attempt made it. A
-//     double may surface late, behind newer records of its lane.
+//     double may surface late, behind newer records of its lane; in a unit, a filter drops it.
 //   - Refused (ErrRefused): the stream said no to this record, and sending it again would not
 //     help. Without unknown attempts it is not in the stream.
-//   - Given up (ErrGivenUp, only with Config.GiveUpAfter) or closed (ErrClosed, only when
-//     Close ran out of time): not acknowledged. Without unknown attempts it is not in the
-//     stream. With any, the error also matches ErrUnknown: the record may be in the stream
-//     once for each, and, as the one outcome that order cannot survive, its first occurrence
-//     may come behind records of its lane that were taken after it.
+//   - Given up (ErrGivenUp, only with Config.GiveUpAfter), unresolved (ErrUnresolved) or closed
+//     (ErrClosed, only when Close ran out of time): not acknowledged. Without unknown attempts it
+//     is not in the stream. With any, the error also matches ErrUnknown: the record may be in
+//     the stream once for each. In a unit it is then in order, or the filter drops it as
+//     overtaken; without one, as the one outcome that order cannot survive, its first
+//     occurrence may come behind records of its lane that were taken after it.
+//
+// A unit with an unknown attempt is in the stream as a whole or not at all, so it is given up
+// with the youngest of its records.
 //
 // After a record that was not delivered its lane goes on with the next: what the stream then
 // holds is in order, with a gap. By default nothing is given up, and outages of any length are
@@ -48,7 +72,8 @@
 // the doubles that a producer has left in the stream.
 //
 // Order and doubles are one producer's: two producers that put the same key at the same time
-// have no order between them, and a program that restarts and puts a record again doubles it.
+// have no order between them. A program that restarts and puts a record again doubles it, unless
+// it keeps a Journal, and gives what is open in it to the next run (Config.Resume).
 //
 // # Inside
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
@@ -27,6 +28,10 @@ type stream struct {
 	fault func(ctx context.Context, n int, input *kinesis.PutRecordsInput) (stored bool, err error)
 	// refuse is asked for each record: the returned code is its error.
 	refuse func(n int, r *types.PutRecordsRequestEntry) string
+	// shards returns the number of a key's shard. Nil: there is one.
+	shards func(key string) int
+	// chained is asked before each PutRecord, with the number that it names as the one before.
+	chained func(key, after string) error
 
 	mu     sync.Mutex
 	calls  int
@@ -76,10 +81,30 @@ func (s *stream) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
 	return s.store(n, input), nil
 }
 
-func (s *stream) PutRecord(context.Context, *kinesis.PutRecordInput,
-	...func(*kinesis.Options),
+// PutRecord is a call of one record.
+func (s *stream) PutRecord(ctx context.Context, input *kinesis.PutRecordInput,
+	options ...func(*kinesis.Options),
 ) (*kinesis.PutRecordOutput, error) {
-	return nil, errors.New("PutRecord was not expected")
+	if s.chained != nil {
+		err := s.chained(*input.PartitionKey, aws.ToString(input.SequenceNumberForOrdering))
+		if err != nil {
+			return nil, err
+		}
+	}
+	output, err := s.PutRecords(ctx, &kinesis.PutRecordsInput{
+		StreamName: input.StreamName, StreamARN: input.StreamARN,
+		Records: []types.PutRecordsRequestEntry{{
+			PartitionKey: input.PartitionKey, ExplicitHashKey: input.ExplicitHashKey, Data: input.Data,
+		}},
+	}, options...)
+	if err != nil {
+		return nil, err
+	}
+	r := output.Records[0]
+	if r.ErrorCode != nil {
+		return nil, &smithy.GenericAPIError{Code: *r.ErrorCode, Message: *r.ErrorMessage}
+	}
+	return &kinesis.PutRecordOutput{ShardId: r.ShardId, SequenceNumber: r.SequenceNumber}, nil
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -115,10 +140,14 @@ func (s *stream) store(n int, input *kinesis.PutRecordsInput) *kinesis.PutRecord
 			})
 			continue
 		}
+		shard := someShard
+		if s.shards != nil {
+			shard = fmt.Sprintf("shardId-%012d", s.shards(*r.PartitionKey))
+		}
 		s.keys = append(s.keys, *r.PartitionKey)
 		s.data = append(s.data, string(r.Data))
 		output.Records = append(output.Records, types.PutRecordsResultEntry{
-			ShardId:        &someShard,
+			ShardId:        &shard,
 			SequenceNumber: aws.String(fmt.Sprint(len(s.keys))),
 		})
 	}
@@ -186,6 +215,10 @@ func (s *stream) inOrder(tb testing.TB) (doubles int) {
 
 // errRefusedConnection is what net/http returns when nobody listens.
 var errRefusedConnection = &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+
+func apiError(code, message string) error {
+	return &smithy.GenericAPIError{Code: code, Message: message}
+}
 
 // open returns a producer for the stream, and a context. Its order is plain, one Kinesis record
 // for each record, where set does not choose another.

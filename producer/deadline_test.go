@@ -1,0 +1,98 @@
+package producer_test
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/producer"
+	"github.com/runnel-stream/runnel/runneltest"
+)
+
+// slowOnce are credentials that take a while the first time they are asked for, as a process
+// that is stopped just before it signs.
+type slowOnce struct {
+	aws.CredentialsProvider
+	wait  time.Duration
+	asked atomic.Int32
+}
+
+func (s *slowOnce) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	if s.asked.Add(1) == 1 {
+		time.Sleep(s.wait)
+	}
+	return s.CredentialsProvider.Retrieve(ctx)
+}
+
+// A call whose turn to be sent comes later than a horizon after it was made is not sent: the
+// unit goes out under another number.
+func TestNothingIsSentAfterTheHorizon(t *testing.T) {
+	for wait, want := range map[time.Duration]uint64{time.Second: 1, 3 * time.Second: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := t.Context()
+			server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
+				runneltest.WithStream("orders", 1))
+			options := server.Kinesis().Options()
+			options.Credentials = &slowOnce{CredentialsProvider: options.Credentials, wait: wait}
+			p, err := producer.New(ctx, producer.Config{
+				Stream: "orders", Client: kinesis.New(options), Horizon: 2 * time.Second,
+				Logger: quiet,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			record := runnel.Record{PartitionKey: "a", Data: []byte("1")}
+			if err := p.PutFunc(ctx, record, func(r producer.Result) {
+				if r.Err != nil || r.Unknown > 0 {
+					t.Errorf("%+v", r)
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if stats := p.Stats(); stats.Withheld != want-1 || stats.Renewed != want-1 || stats.Calls != 1 {
+				t.Errorf("%v: %+v", wait, stats)
+			}
+			if numbers := numbersIn(t, server.Kinesis()); len(numbers) != 1 || numbers[0] != want {
+				t.Errorf("%v: the units %v are in the stream, want %d", wait, numbers, want)
+			}
+		})
+	}
+}
+
+// numbersIn returns the numbers of the units in the stream's first shard.
+func numbersIn(t *testing.T, client *kinesis.Client) (numbers []uint64) {
+	t.Helper()
+	start, err := client.GetShardIterator(t.Context(), &kinesis.GetShardIteratorInput{
+		StreamName: aws.String("orders"), ShardId: aws.String("shardId-000000000000"),
+		ShardIteratorType: "TRIM_HORIZON",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := client.GetRecords(t.Context(), &kinesis.GetRecordsInput{
+		ShardIterator: start.ShardIterator,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d aggregate.Decoder
+	for _, r := range page.Records {
+		if !d.Open(r.Data) {
+			t.Fatal("a record is no unit: " + strconv.Quote(string(r.Data)))
+		}
+		unit, _ := d.AppendRecords(nil)[0].Unit()
+		numbers = append(numbers, unit.Number)
+	}
+	return numbers
+}

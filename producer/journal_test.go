@@ -1,0 +1,289 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+)
+
+// notes is a Journal in memory. open is what it has not been told the end of.
+type notes struct {
+	fail func(call int) error // asked at each Frozen; nil: never fails
+
+	mu      sync.Mutex
+	calls   int
+	open    []FrozenUnit
+	kept    map[string]bool // data of all that it was told of
+	settled []SettledUnit
+}
+
+func (n *notes) Frozen(_ context.Context, units []FrozenUnit) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calls++
+	if n.fail != nil {
+		if err := n.fail(n.calls); err != nil {
+			return err
+		}
+	}
+	if n.kept == nil {
+		n.kept = map[string]bool{}
+	}
+	for _, u := range units {
+		n.kept[string(u.Data)] = true
+	}
+	n.open = append(n.open, units...)
+	return nil
+}
+
+func (n *notes) Settled(units []SettledUnit) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.settled = append(n.settled, units...)
+	for _, end := range units {
+		n.open = slices.DeleteFunc(n.open, func(u FrozenUnit) bool {
+			return u.Unit.Producer == end.Producer && u.Unit.Number == end.Number
+		})
+	}
+}
+
+// onlyKept fails where something is sent that the journal was not told of.
+func (s *stream) onlyKept(t *testing.T, n *notes) {
+	s.fault = func(_ context.Context, _ int, in *kinesis.PutRecordsInput) (bool, error) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, r := range in.Records {
+			if !n.kept[string(r.Data)] {
+				t.Errorf("a unit of key %s is sent, and the journal does not have it", *r.PartitionKey)
+			}
+		}
+		return false, nil
+	}
+}
+
+// Every unit is in the journal before it is sent, with the marks of its records, and its end is
+// told before the results of them.
+func TestJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &notes{}
+		s := &stream{latency: 10 * time.Millisecond}
+		s.onlyKept(t, n)
+		p, ctx := s.openUnits(t, func(c *Config) { c.Journal = n })
+		began := time.Now()
+		mark := uint64(100)
+		for i := range 50 {
+			for _, key := range []string{"a", "b", "c"} {
+				record := runnel.Record{PartitionKey: key, Data: fmt.Append(nil, i+1)}
+				mark++
+				mark := mark
+				if err := p.PutMarked(ctx, record, mark, func(Result) {
+					n.mu.Lock()
+					defer n.mu.Unlock()
+					for _, u := range n.open {
+						if slices.Contains(u.Marks, mark) {
+							t.Errorf("record %d has its result, and its unit is open", mark)
+						}
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Millisecond)
+		}
+		synctest.Wait()
+		n.mu.Lock()
+		for _, u := range n.open {
+			var d aggregate.Decoder
+			if !d.Open(u.Data) || d.Len() != len(u.Marks) || u.FrozenAt.Before(began) ||
+				u.Unit.Producer != p.ID() {
+				t.Errorf("%+v", u)
+			}
+			for i, r := range d.AppendRecords(nil) {
+				k := uint64(strings.Index("abc", u.PartitionKey))
+				if want := 101 + 3*(markIn(r.Data)-1) + k; u.Marks[i] != want {
+					t.Errorf("key %s, record %s: mark %d, want %d", r.PartitionKey, r.Data, u.Marks[i], want)
+				}
+			}
+		}
+		if len(n.open) == 0 {
+			t.Error("nothing is open amid the work")
+		}
+		n.mu.Unlock()
+		closeNow(t, p, ctx)
+		if len(n.open) != 0 || len(n.settled) != len(s.keys) || s.inOrder(t) != 0 {
+			t.Errorf("%d open, %d settled, %d sent", len(n.open), len(n.settled), len(s.keys))
+		}
+		for _, end := range n.settled {
+			if end.Fate != Stored {
+				t.Errorf("%+v", end)
+			}
+		}
+	})
+}
+
+// While the journal fails nothing is sent; then everything is.
+func TestJournalThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &notes{}
+		began := time.Now()
+		n.fail = func(int) error {
+			if time.Since(began) < 20*time.Minute {
+				return io.ErrShortWrite
+			}
+			return nil
+		}
+		s := &stream{latency: time.Millisecond}
+		s.onlyKept(t, n)
+		p, ctx := s.openUnits(t, func(c *Config) { c.Journal = n })
+		load(t, p, ctx, 500, 20, func(r Result) {
+			if r.Err != nil || r.Unknown > 0 {
+				t.Error(r)
+			}
+		})
+		time.Sleep(10 * time.Minute)
+		if stats := p.Stats(); s.calls != 0 || stats.Calls != 0 || stats.Withheld == 0 || stats.Outage {
+			t.Errorf("%d calls, %+v", s.calls, stats)
+		}
+		closeNow(t, p, ctx)
+		if s.inOrder(t) != 0 || p.Stats().Delivered != 500 || len(n.open) != 0 {
+			t.Errorf("%+v, %d open", p.Stats(), len(n.open))
+		}
+		if !slices.ContainsFunc(n.settled, func(u SettledUnit) bool { return u.Fate == Again }) {
+			t.Error("the units that grew too old were not told to go again")
+		}
+	})
+}
+
+// A Close that runs out of time leaves its units open, and the next run sends them first: the
+// same bytes, before anything newer of their keys. A filter drops what doubles by it.
+func TestResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &notes{}
+		s := &stream{}
+		s.fault = func(ctx context.Context, _ int, _ *kinesis.PutRecordsInput) (bool, error) {
+			<-ctx.Done()
+			return true, ctx.Err() // stored, and nobody hears of it
+		}
+		p, ctx := s.openUnits(t, func(c *Config) { c.Journal = n })
+		for i := range 4 {
+			put(t, p, ctx, runnel.Record{PartitionKey: "a", Data: fmt.Append(nil, i+1)}, nil)
+		}
+		brief, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if err := p.Close(brief); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if len(n.open) != 1 || len(n.settled) != 0 {
+			t.Fatalf("%d open, %v", len(n.open), n.settled)
+		}
+		held := string(n.open[0].Data)
+		s.fault = nil
+		var results []Result
+		p, ctx = s.openUnits(t, func(c *Config) {
+			c.Journal, c.Resume = n, n.open
+			c.OnResult = func(_ runnel.Record, r Result) { results = append(results, r) }
+		})
+		put(t, p, ctx, runnel.Record{PartitionKey: "a", Data: []byte("5")}, nil)
+		closeNow(t, p, ctx)
+		if len(s.data) != 3 || s.data[0] != held || s.data[1] != held {
+			t.Fatalf("sent: %q", s.data)
+		}
+		if filtered := s.read(t, true); len(filtered) != 5 || inOrder(t, filtered) != 0 {
+			t.Errorf("%v pass the filter", filtered)
+		}
+		stats := p.Stats()
+		if len(n.open) != 0 || len(results) != 5 || results[0].Unknown != 1 || stats.Buffered != 0 ||
+			stats.BufferedBytes != 0 || stats.Taken != 5 {
+			t.Errorf("%d open, %+v, %+v", len(n.open), results, stats)
+		}
+	})
+}
+
+func TestResumeRefuses(t *testing.T) {
+	good := func() FrozenUnit {
+		unit := aggregate.Unit{Producer: aggregate.ProducerID{1}, Number: 3, Low: 2}
+		var e aggregate.Encoder
+		if err := e.Add(aggregate.Record{
+			PartitionKey: "a", Data: []byte("1"), Tags: unit.AppendTo(nil),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return FrozenUnit{
+			Unit: unit, PartitionKey: "a", Data: e.Seal(nil), Marks: []uint64{1},
+			FrozenAt: time.Now(),
+		}
+	}
+	for says, spoil := range map[string]func(*FrozenUnit){
+		"no aggregated record": func(f *FrozenUnit) { f.Data[len(f.Data)-1]++ },
+		"another identity":     func(f *FrozenUnit) { f.Unit.Number++ },
+		"another key":          func(f *FrozenUnit) { f.PartitionKey = "b" },
+		"2 marks":              func(f *FrozenUnit) { f.Marks = append(f.Marks, 2) },
+		"clock":                func(f *FrozenUnit) { f.FrozenAt = f.FrozenAt.Add(time.Hour) },
+		"frozen at":            func(f *FrozenUnit) { f.FrozenAt = time.Time{} },
+		"it is empty":          func(f *FrozenUnit) { f.PartitionKey = "" },
+		"explicit hash key":    func(f *FrozenUnit) { f.ExplicitHashKey = "x" },
+		"MaxRecordBytes":       func(f *FrozenUnit) { f.Data = big(t, f.Unit); f.Marks = []uint64{1} },
+	} {
+		unit := good()
+		spoil(&unit)
+		_, err := New(t.Context(), Config{Stream: "orders", Client: &stream{}, Resume: []FrozenUnit{unit}})
+		if !errors.Is(err, ErrResume) || !strings.Contains(err.Error(), says) {
+			t.Errorf("want an error that says %q: %v", says, err)
+		}
+	}
+	p, err := New(t.Context(), Config{
+		Stream: "orders", Client: &stream{}, Resume: []FrozenUnit{good()}, Logger: silent,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeNow(t, p, t.Context())
+}
+
+// big is a unit that no record of 1 MiB holds.
+func big(t *testing.T, unit aggregate.Unit) []byte {
+	var e aggregate.Encoder
+	if err := e.Add(aggregate.Record{
+		PartitionKey: "a", Data: make([]byte, 2<<20), Tags: unit.AppendTo(nil),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return e.Seal(nil)
+}
+
+// An aggregate has no identity to keep, and orders without units have nothing to journal.
+func TestJournalNeedsIdentities(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, ctx := (&stream{}).openUnits(t, func(c *Config) { c.Journal = &notes{} })
+		var e aggregate.Encoder
+		if err := e.Add(aggregate.Record{PartitionKey: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		whole := runnel.Record{PartitionKey: "a", Data: e.Seal(nil)}
+		if err := p.PutFunc(ctx, whole, nil); !errors.Is(err, ErrAggregate) {
+			t.Error(err)
+		}
+		closeNow(t, p, ctx)
+	})
+	for _, o := range []Order{OrderPlain, OrderChained} {
+		err := Config{
+			Stream: "s", Client: &stream{}, Order: o, Journal: &notes{}, Resume: make([]FrozenUnit, 1),
+		}.Validate()
+		if err == nil || !strings.Contains(err.Error(), "Journal is set") ||
+			!strings.Contains(err.Error(), "Resume has") {
+			t.Errorf("%v: %v", o, err)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package producer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/smithy-go"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/producer"
+	"github.com/runnel-stream/runnel/runneltest"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// longOutage puts records of 20 keys, loses the answers of the first calls and all requests
+// after them for longer than a horizon of two seconds, splits a shard meanwhile, and returns
+// the producer, which is closed, with the results and what the stream holds.
+func longOutage(
+	t *testing.T, reader func(*runneltest.Server) producer.Reader,
+) (producer.Stats, []producer.Result, []stored) {
+	ctx := t.Context()
+	server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithStream("orders", 2),
+		runneltest.WithLogger(quiet), runneltest.WithFaults("PutRecords:lose-answer"))
+	set := func(spec string) {
+		if err := server.SetFaults(spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var results []producer.Result
+	p, err := producer.New(ctx, producer.Config{
+		Stream: "orders", Client: server.Kinesis(), Reader: reader(server), Horizon: 2 * time.Second,
+		CallTimeout: 500 * time.Millisecond, MaxBatchRecords: 10, Logger: quiet,
+		OnResult: func(_ runnel.Record, r producer.Result) { results = append(results, r) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(from, to int) {
+		for i := from; i <= to; i++ {
+			for key := range 20 {
+				record := runnel.Record{PartitionKey: fmt.Sprint("key-", key), Data: fmt.Append(nil, i)}
+				if err := p.PutFunc(ctx, record, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	put(1, 3)
+	time.Sleep(10 * time.Millisecond)
+	set("PutRecords:lose-request")
+	put(4, 6)
+	time.Sleep(time.Second)
+	shards, err := shardsOf(ctx, server.Kinesis())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Kinesis().SplitShard(ctx, &kinesis.SplitShardInput{
+		StreamName: aws.String("orders"), ShardToSplit: shards[0].ShardId,
+		NewStartingHashKey: aws.String(middle(t, shards[0].HashKeyRange)),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(4 * time.Second)
+	set("")
+	put(7, 8)
+	if err := p.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return p.Stats(), results, readAll(t, server.Kinesis(), 2*time.Second)
+}
+
+// An outage longer than the horizon stays exact: what was stored is found, what was not goes
+// out again, and behind the filter everything is there once and in order.
+func TestLongOutageIsExact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stats, results, all := longOutage(t, func(s *runneltest.Server) producer.Reader {
+			return s.Kinesis()
+		})
+		last := map[string]int{}
+		for key := range 20 {
+			last[fmt.Sprint("key-", key)] = 8
+		}
+		if doubles := checkStream(t, passed(all), map[string]int{}, last); doubles != 0 {
+			t.Errorf("%d doubles pass the filter", doubles)
+		}
+		for _, r := range results {
+			if r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+		if stats.Delivered != 160 || stats.LookedUp == 0 || stats.Found == 0 || stats.Renewed == 0 {
+			t.Errorf("%+v", stats)
+		}
+	})
+}
+
+// denied is a Reader that may not read.
+type denied struct{ producer.Reader }
+
+func (denied) ListShards(
+	context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options),
+) (*kinesis.ListShardsOutput, error) {
+	return nil, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not authorized"}
+}
+
+// A producer that may not read says of which records it does not know, and goes on in order.
+func TestLongOutageWithoutReading(t *testing.T) {
+	for name, reader := range map[string]producer.Reader{"none": nil, "denied": denied{}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stats, results, all := longOutage(t, func(*runneltest.Server) producer.Reader {
+					return reader
+				})
+				unresolved := 0
+				for _, r := range results {
+					if errors.Is(r.Err, producer.ErrUnresolved) {
+						unresolved++
+						if !errors.Is(r.Err, producer.ErrUnknown) {
+							t.Error(r.Err)
+						}
+					}
+				}
+				if unresolved == 0 || stats.Undelivered != uint64(unresolved) || stats.Found > 0 {
+					t.Errorf("%d unresolved, %+v", unresolved, stats)
+				}
+				newest := map[string]int{}
+				for _, r := range passed(all) {
+					number, _ := strconv.Atoi(r.data)
+					if number <= newest[r.key] {
+						t.Errorf("key %s: %d comes after %d", r.key, number, newest[r.key])
+					}
+					newest[r.key] = number
+				}
+			})
+		})
+	}
+}
+
+// A unit that an earlier run left longer than a horizon ago is looked up and not sent: it is
+// found, wherever the shards went.
+func TestResumedAfterTheHorizon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
+			runneltest.WithStream("orders", 1), runneltest.WithFaults("PutRecords:lose-answer"))
+		open := &openUnits{}
+		cfg := producer.Config{
+			Stream: "orders", Client: server.Kinesis(), Reader: server.Kinesis(),
+			Horizon: 10 * time.Second, CallTimeout: time.Second, Journal: open, Logger: quiet,
+		}
+		p, err := producer.New(ctx, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			record := runnel.Record{PartitionKey: "a", Data: fmt.Append(nil, i+1)}
+			if err := p.PutMarked(ctx, record, uint64(i), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		if err := p.Close(brief); err == nil {
+			t.Fatal("everything was answered")
+		}
+		if err := server.SetFaults(""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(11 * time.Second)
+		began := time.Now()
+		var results []producer.Result
+		cfg.Resume = open.units
+		cfg.OnResult = func(_ runnel.Record, r producer.Result) { results = append(results, r) }
+		if p, err = producer.New(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < 9*time.Second {
+			t.Errorf("it was looked up %v after the start, when it might still have come", took)
+		}
+		stats := p.Stats()
+		if stats.Calls != 0 || stats.Found != 1 || len(results) != 3 || len(open.units) != 0 {
+			t.Errorf("%d open, %+v", len(open.units), stats)
+		}
+		for i, r := range results {
+			if r.Err != nil || r.Position.Sub != int64(i) || r.ShardID == "" {
+				t.Errorf("%+v", r)
+			}
+		}
+	})
+}
+
+// openUnits is a Journal of what is open.
+type openUnits struct{ units []producer.FrozenUnit }
+
+func (o *openUnits) Frozen(_ context.Context, units []producer.FrozenUnit) error {
+	o.units = append(o.units, units...)
+	return nil
+}
+
+func (o *openUnits) Settled(units []producer.SettledUnit) {
+	for _, end := range units {
+		for i, u := range o.units {
+			if u.Unit.Number == end.Number && u.Unit.Producer == end.Producer {
+				o.units = append(o.units[:i], o.units[i+1:]...)
+				break
+			}
+		}
+	}
+}
