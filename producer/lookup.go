@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -68,7 +67,8 @@ func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 	err := p.markTrimmed(ctx, s, results)
 	var shards []shardmap.Shard
 	if err == nil {
-		shards, err = shardmap.List(ctx, p.cfg.Reader, streamNameOf(p.cfg.Stream), nil)
+		name, _ := p.target()
+		shards, err = shardmap.List(ctx, lister{p}, aws.ToString(name), nil)
 	}
 	// Any shard whose range holds a unit's hash key, open or closed, may have taken it.
 	for i := 0; err == nil && i < len(shards); i++ {
@@ -113,9 +113,9 @@ func (p *Producer) markTrimmed(ctx context.Context, s *search, results []found) 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
 	defer cancel()
-	output, err := p.cfg.Reader.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
-		StreamName: aws.String(streamNameOf(p.cfg.Stream)),
-	})
+	input := &kinesis.DescribeStreamSummaryInput{}
+	input.StreamName, input.StreamARN = p.target()
+	output, err := p.cfg.Reader.DescribeStreamSummary(ctx, input)
 	if err != nil {
 		return fmt.Errorf("describe stream %s: %w", p.cfg.Stream, err)
 	}
@@ -196,10 +196,12 @@ func (p *Producer) iterator(
 ) (*string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
 	defer cancel()
-	output, err := p.cfg.Reader.GetShardIterator(ctx, &kinesis.GetShardIteratorInput{
-		StreamName: aws.String(streamNameOf(p.cfg.Stream)), ShardId: aws.String(string(shard)),
+	input := &kinesis.GetShardIteratorInput{
+		ShardId:           aws.String(string(shard)),
 		ShardIteratorType: types.ShardIteratorTypeAtTimestamp, Timestamp: &s.from,
-	})
+	}
+	input.StreamName, input.StreamARN = p.target()
+	output, err := p.cfg.Reader.GetShardIterator(ctx, input)
 	if err != nil {
 		return nil, err
 	}
@@ -209,13 +211,28 @@ func (p *Producer) iterator(
 func (p *Producer) page(ctx context.Context, iterator *string) (*kinesis.GetRecordsOutput, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
 	defer cancel()
-	return p.cfg.Reader.GetRecords(ctx, &kinesis.GetRecordsInput{ShardIterator: iterator})
+	return p.cfg.Reader.GetRecords(ctx, &kinesis.GetRecordsInput{
+		ShardIterator: iterator, StreamARN: p.arn(),
+	})
 }
 
-// streamNameOf returns the name in a stream's ARN, or the name.
-func streamNameOf(stream string) string {
-	if _, name, found := strings.Cut(stream, ":stream/"); found && isARN(stream) {
-		return name
+func (p *Producer) arn() *string {
+	_, arn := p.target()
+	return arn
+}
+
+// lister lists the shards of the producer's stream, by its ARN where it has one: a stream of
+// the same name in another account is another.
+type lister struct{ p *Producer }
+
+// ListShards is the Reader's.
+func (l lister) ListShards(
+	ctx context.Context, input *kinesis.ListShardsInput, options ...func(*kinesis.Options),
+) (*kinesis.ListShardsOutput, error) {
+	if arn := l.p.arn(); arn != nil {
+		named := *input
+		named.StreamName, named.StreamARN = nil, arn
+		input = &named
 	}
-	return stream
+	return l.p.cfg.Reader.ListShards(ctx, input, options...)
 }

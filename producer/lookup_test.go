@@ -146,15 +146,21 @@ func TestLongOutageWithoutReading(t *testing.T) {
 }
 
 // A unit that an earlier run left longer than a horizon ago is looked up and not sent: it is
-// found, wherever the shards went.
+// found, also in a stream that is named by its ARN.
 func TestResumedAfterTheHorizon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
 			runneltest.WithStream("orders", 1), runneltest.WithFaults("PutRecords:lose-answer"))
 		open := &openUnits{}
+		stream, err := server.Kinesis().DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
+			StreamName: aws.String("orders"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		cfg := producer.Config{
-			Stream: "orders", Client: server.Kinesis(), Reader: server.Kinesis(),
+			Stream: *stream.StreamDescriptionSummary.StreamARN, Client: server.Kinesis(), Reader: server.Kinesis(),
 			Horizon: 10 * time.Second, CallTimeout: time.Second, Journal: open, Logger: quiet,
 		}
 		p, err := producer.New(ctx, cfg)

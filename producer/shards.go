@@ -47,6 +47,7 @@ type pace struct {
 	filled  time.Time // when tokens were last added
 	raised  time.Time
 	refused time.Time // the last time
+	cut     time.Time // when the rate was last cut
 	waiting laneHeap  // by place
 }
 
@@ -136,10 +137,11 @@ func (c *core) slow(now time.Time, l *lane, v verdict) {
 		return
 	}
 	if p.rate == 0 {
-		p.rate, p.filled = firstRate, now
+		p.rate, p.filled, p.cut = firstRate, now, now
 		p.tokens = p.rate * burst.Seconds()
-	} else if now.Sub(p.refused) >= cutEvery {
-		p.rate = max(p.rate*cutFactor, leastRate)
+	} else if now.Sub(p.cut) >= cutEvery {
+		p.rate, p.cut = max(p.rate*cutFactor, leastRate), now
+		p.tokens = min(p.tokens, 0) // what was saved up was more than the shard takes
 	}
 	p.refused, p.raised = now, now
 }

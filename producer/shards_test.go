@@ -31,7 +31,7 @@ func TestThrottledShardIsPaced(t *testing.T) {
 			const limit, size, records = 200 << 10, 900, 4000
 			s := &stream{latency: 5 * time.Millisecond, shards: shardOf}
 			began := time.Now()
-			tokens, filled := 0.0, began
+			tokens, filled, late := 0.0, began, 0
 			s.refuse = func(_ int, r *types.PutRecordsRequestEntry) string {
 				if shardOf(*r.PartitionKey) == 1 {
 					return ""
@@ -39,6 +39,9 @@ func TestThrottledShardIsPaced(t *testing.T) {
 				now := time.Now()
 				tokens = min(tokens+limit*now.Sub(filled).Seconds(), limit)
 				if filled = now; tokens < 0 {
+					if now.Sub(began) > 2*time.Second {
+						late++
+					}
 					return "ProvisionedThroughputExceededException"
 				}
 				tokens -= float64(len(r.Data))
@@ -58,15 +61,15 @@ func TestThrottledShardIsPaced(t *testing.T) {
 			}
 			closeNow(t, p, ctx)
 			stats, least := p.Stats(), time.Duration(float64(bytes)/limit*float64(time.Second))
-			if done[1] > time.Second || done[0] > 2*least+5*time.Second {
+			if done[1] > time.Second || done[0] > least*5/4+time.Second {
 				t.Errorf("%v: the free shard took %v, the other %v, want 1 s and %v", order, done[1],
 					done[0], least)
 			}
-			if stats.Throttled > records*2 {
-				t.Errorf("%v: %d records of %d were refused", order, stats.Throttled, records)
+			if late > 60 {
+				t.Errorf("%v: %d units were refused after two seconds", order, late)
 			}
-			t.Logf("%v: %d records were refused; %v at %d bytes a second took %v", order,
-				stats.Throttled, least, limit, done[0])
+			t.Logf("%v: %d records were refused, %d units after two seconds; %v at %d bytes a second "+
+				"took %v", order, stats.Throttled, late, least, limit, done[0])
 		})
 	}
 }
