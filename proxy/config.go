@@ -100,6 +100,6 @@ func (c Config) Validate() error {
 // are made.
 func (c Config) producer(stream string) producer.Config {
 	p := c.Producer
-	p.Stream, p.Client = stream, c.Client
+	p.Stream, p.Client, p.Reader = stream, c.Client, c.Client
 	return p
 }

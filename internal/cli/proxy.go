@@ -33,7 +33,8 @@ func (a *app) proxy() *cobra.Command {
 		Short: "Run a front door for every language: any SDK's puts, in order per key",
 		Long: `Run a front door to Kinesis for every language. It speaks the Kinesis API on a port:
 PutRecord and PutRecords go through runnel's producer, which keeps the records of a key in order
-under throttling, failures and resharding; every other operation is passed through, signed with
+under throttling, failures and resharding, and puts what waits of a key into one aggregated record
+(--order plain does not, for consumers that do not open these); every other operation is passed through, signed with
 the proxy's own credentials. A put is answered when the stream has acknowledged it.
 
 Whoever reaches the port acts with those credentials: nobody's signature is looked at. It
@@ -53,7 +54,8 @@ See docs/proxy.md for what is promised, and what clients should set.`,
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:4568",
 		"HOST:PORT to listen on; port 0 takes a free one")
 	flags.StringVar(&f.order, "order", "key",
-		"key: in order per key, one record of a key in flight")
+		"key: in order per key, as units whose doubles runnel's consumers drop; plain: in order "+
+			"per key, each record as it is; chained: PutRecord with SequenceNumberForOrdering")
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"answer that a record failed after that long; 0 never does, and keeps the order")
 	flags.DurationVar(&f.putWait, "put-wait", time.Second,
@@ -118,8 +120,9 @@ func (a *app) runProxy(c *cobra.Command, f *proxyFlags) error {
 
 // config reads the flags, but for TLS and where to.
 func (f *proxyFlags) config() (proxy.Config, error) {
-	if f.order != "key" {
-		return proxy.Config{}, usageError("--order %s: want key", f.order)
+	order, err := producer.ParseOrder(f.order)
+	if err != nil {
+		return proxy.Config{}, usageError("--order: %w", err)
 	}
 	if f.putWait <= 0 {
 		return proxy.Config{}, usageError("--put-wait %v: want more than 0", f.putWait)
@@ -127,7 +130,7 @@ func (f *proxyFlags) config() (proxy.Config, error) {
 	return proxy.Config{
 		PutWait: f.putWait, MaxStreams: f.maxStreams,
 		Producer: producer.Config{
-			GiveUpAfter: f.giveUpAfter, Linger: f.linger, MaxInFlight: f.maxInFlight,
+			Order: order, GiveUpAfter: f.giveUpAfter, Linger: f.linger, MaxInFlight: f.maxInFlight,
 			MaxBufferedRecords: f.maxBufferedRecords, MaxBufferedBytes: f.maxBufferedBytes,
 		},
 	}, nil
