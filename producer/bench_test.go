@@ -48,24 +48,26 @@ func BenchmarkCore(b *testing.B) {
 // BenchmarkThroughTheProducer is the cost of a record from Put to its callback, with a stream
 // that answers at once: everything but the SDK and the network.
 func BenchmarkThroughTheProducer(b *testing.B) {
-	for _, keys := range []int{14, 10_000, 1_000_000} {
-		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
-			names := make([]string, keys)
-			for i := range names {
-				names[i] = fmt.Sprint("repository-", i)
-			}
-			p, ctx := (&stream{forget: true}).open(b, nil)
-			data := make([]byte, 100)
-			b.ReportAllocs()
-			b.ResetTimer()
-			for i := range b.N {
-				record := runnel.Record{PartitionKey: names[(i*7919)%keys], Data: data}
-				if err := p.PutFunc(ctx, record, nil); err != nil {
-					b.Fatal(err)
+	for _, order := range []Order{OrderKey, OrderPlain} {
+		for _, keys := range []int{14, 10_000, 1_000_000} {
+			b.Run(fmt.Sprintf("order=%v/keys=%d", order, keys), func(b *testing.B) {
+				names := make([]string, keys)
+				for i := range names {
+					names[i] = fmt.Sprint("repository-", i)
 				}
-			}
-			closeNow(b, p, ctx)
-			b.ReportMetric(float64(b.N)/float64(p.Stats().Calls), "records/call")
-		})
+				p, ctx := (&stream{forget: true}).open(b, func(c *Config) { c.Order = order })
+				data := make([]byte, 100)
+				b.ReportAllocs()
+				b.ResetTimer()
+				for i := range b.N {
+					record := runnel.Record{PartitionKey: names[(i*7919)%keys], Data: data}
+					if err := p.PutFunc(ctx, record, nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+				closeNow(b, p, ctx)
+				b.ReportMetric(float64(b.N)/float64(p.Stats().Calls), "records/call")
+			})
+		}
 	}
 }

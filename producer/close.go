@@ -41,11 +41,13 @@ func (p *Producer) flush(closing bool) chan struct{} {
 }
 
 // Close takes no more records and waits until all that were taken have their results, then
-// ends the producer's goroutines. After it returns no callback and no hook runs.
+// ends the producer's goroutines. After it returns no callback and no hook runs. A unit that is
+// to be looked up is waited for too, up to a Config.Horizon after its last attempt.
 //
 // If ctx ends first, Close cuts the calls in flight and reports every record that is left with
 // ErrClosed, with ErrUnknown where an attempt had no answer; it then returns an error that
-// says how many these were and wraps the context's cause. Close may be called again, and from
+// says how many these were and wraps the context's cause. A Journal is told nothing of them: they
+// are open, for Config.Resume. Close may be called again, and from
 // several goroutines: each waits for the end, and the first context to end cuts.
 func (p *Producer) Close(ctx context.Context) error {
 	done := p.flush(true)

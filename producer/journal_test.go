@@ -220,8 +220,8 @@ func TestResume(t *testing.T) {
 }
 
 func TestResumeRefuses(t *testing.T) {
-	good := func() FrozenUnit {
-		unit := aggregate.Unit{Producer: aggregate.ProducerID{1}, Number: 3, Low: 2}
+	with := func(low uint64) FrozenUnit {
+		unit := aggregate.Unit{Producer: aggregate.ProducerID{1}, Number: 3, Low: low}
 		var e aggregate.Encoder
 		if err := e.Add(aggregate.Record{
 			PartitionKey: "a", Data: []byte("1"), Tags: unit.AppendTo(nil),
@@ -233,7 +233,9 @@ func TestResumeRefuses(t *testing.T) {
 			FrozenAt: time.Now(),
 		}
 	}
+	good := func() FrozenUnit { return with(2) }
 	for says, spoil := range map[string]func(*FrozenUnit){
+		"low 4":                func(f *FrozenUnit) { *f = with(4) },
 		"no aggregated record": func(f *FrozenUnit) { f.Data[len(f.Data)-1]++ },
 		"another identity":     func(f *FrozenUnit) { f.Unit.Number++ },
 		"another key":          func(f *FrozenUnit) { f.PartitionKey = "b" },
@@ -294,4 +296,43 @@ func TestJournalNeedsIdentities(t *testing.T) {
 			t.Errorf("%v: %v", o, err)
 		}
 	}
+}
+
+// Whatever a journal gives back, it is resumed with the records that are in it, or refused.
+func FuzzThaw(f *testing.F) {
+	unit := aggregate.Unit{Producer: aggregate.ProducerID{1}, Number: 3, Low: 2}
+	var e aggregate.Encoder
+	tags := unit.AppendTo(nil)
+	for _, data := range []string{"1", ""} {
+		if err := e.Add(aggregate.Record{PartitionKey: "a", Data: []byte(data), Tags: tags}); err != nil {
+			f.Fatal(err)
+		}
+		tags = nil
+	}
+	f.Add(e.Seal(nil), "a", "", uint64(3), uint64(2), 2)
+	f.Add([]byte("1"), "", "x", uint64(0), uint64(9), -1)
+	f.Fuzz(func(t *testing.T, data []byte, key, hash string, number, low uint64, marks int) {
+		held := FrozenUnit{
+			Unit:         aggregate.Unit{Producer: aggregate.ProducerID{1}, Number: number, Low: low},
+			PartitionKey: key, ExplicitHashKey: hash, Data: data,
+			Marks: make([]uint64, max(0, min(marks, 1000))), FrozenAt: time.Now(),
+		}
+		records, err := Config{Stream: "s"}.withDefaults().thaw(held, time.Now())
+		if err != nil {
+			if !errors.Is(err, ErrResume) {
+				t.Fatal(err)
+			}
+			return
+		}
+		var d aggregate.Decoder
+		if !d.Open(data) || d.Len() != len(records) || len(records) != len(held.Marks) {
+			t.Fatalf("%d records of %d", len(records), d.Len())
+		}
+		for sub, r := range d.Records() {
+			if unit, ok := r.Unit(); ok != (sub == 0) || ok && unit != held.Unit ||
+				records[sub].PartitionKey != key || string(records[sub].Data) != string(r.Data) {
+				t.Fatalf("record %d is %+v, resumed as %+v", sub, r, records[sub])
+			}
+		}
+	})
 }

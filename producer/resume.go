@@ -40,6 +40,9 @@ func (c Config) thaw(f FrozenUnit, now time.Time) ([]runnel.Record, error) {
 		})
 	}
 	switch size := len(f.Data) + len(f.PartitionKey); {
+	case f.Unit.Low > f.Unit.Number || f.Unit.Number-f.Unit.Low > aggregate.Window:
+		return nil, fmt.Errorf("%w: its identity is none that a producer gives: number %d, low %d",
+			ErrResume, f.Unit.Number, f.Unit.Low)
 	case len(records) == 0:
 		return nil, fmt.Errorf("%w: it has no records", ErrResume)
 	case len(f.Marks) != len(records):
