@@ -29,7 +29,8 @@ type Journal interface {
 	// callbacks of the units' records. It need not be durable: a unit that is settled and is
 	// resumed nevertheless leaves a double in the stream, which the consumers drop.
 	//
-	// It is not told of what Close left without a result: that stays open.
+	// It is told of units of which Frozen has failed too, and not of what Close left without a
+	// result: that stays open.
 	Settled(units []SettledUnit)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/producer"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -223,5 +224,48 @@ func (o *openUnits) Settled(units []producer.SettledUnit) {
 				break
 			}
 		}
+	}
+}
+
+// What is absent goes out anew, unless the stream may have trimmed it meanwhile.
+func TestResumedLongAfter(t *testing.T) {
+	for age, unresolved := range map[time.Duration]bool{time.Hour: false, 30 * time.Hour: true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := t.Context()
+			server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
+				runneltest.WithStream("orders", 1))
+			unit := aggregate.Unit{Producer: aggregate.ProducerID{1}, Number: 3, Low: 2}
+			var e aggregate.Encoder
+			if err := e.Add(aggregate.Record{
+				PartitionKey: "a", Data: []byte("1"), Tags: unit.AppendTo(nil),
+			}); err != nil {
+				t.Fatal(err)
+			}
+			open := &openUnits{units: []producer.FrozenUnit{{
+				Unit: unit, PartitionKey: "a", Data: e.Seal(nil), Marks: []uint64{1},
+				FrozenAt: time.Now().Add(-age),
+			}}}
+			var results []producer.Result
+			p, err := producer.New(ctx, producer.Config{
+				Stream: "orders", Client: server.Kinesis(), Reader: server.Kinesis(), Journal: open,
+				Resume: open.units, Logger: quiet,
+				OnResult: func(_ runnel.Record, r producer.Result) { results = append(results, r) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if len(results) != 1 || len(open.units) != 0 ||
+				errors.Is(results[0].Err, producer.ErrUnresolved) != unresolved ||
+				(results[0].Err == nil) == unresolved {
+				t.Errorf("%v: %d open, %+v", age, len(open.units), results)
+			}
+			all := readAll(t, server.Kinesis(), 0)
+			if sent := len(all) == 1 && all[0].data == "1"; sent == unresolved {
+				t.Errorf("%v: the stream holds %v", age, all)
+			}
+		})
 	}
 }
