@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"aggregate", "lease", "sink", "internal/wal", "internal/shardmap"},
 	{
 		"producer", "consumer", "reshard", "sink/archive", "sink/sqlsink", "sink/sinktest",
-		"lease/leasetest", "internal/shardlog", "internal/itemstore",
+		"lease/leasetest", "internal/shardlog", "internal/itemstore", "internal/follow",
 	},
 	{"server/kinesis", "server/dynamo", "server/cloudwatch", "outbox", "multilang", "metrics"},
 	{"server", "internal/fsck"},
@@ -47,7 +47,7 @@ var (
 	clientHalf = []string{
 		"aggregate", "producer", "consumer", "reshard", "lease", "lease/leasetest", "outbox",
 		"multilang", "sink", "sink/archive", "sink/sqlsink", "sink/sinktest",
-		"internal/awsclient", "internal/shardmap",
+		"internal/awsclient", "internal/shardmap", "internal/follow",
 	}
 )
 

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"iter"
+	"os/signal"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/follow"
+	"github.com/runnel-stream/runnel/sink/archive"
+)
+
+type tailFlags struct {
+	of                  connection
+	stream, from, shard string
+	once, doubles       bool
+}
+
+func (a *app) tail() *cobra.Command {
+	f := &tailFlags{}
+	command := &cobra.Command{
+		Use:   "tail --stream NAME",
+		Short: "Print the records of a stream as they come",
+		Long: `Print the records of a stream as they come, of all its shards, parents before
+children over splits and merges. It takes no lease, keeps no checkpoint and disturbs no consumer
+but for its reads: up to five a second of each shard, which AWS counts together with theirs.
+
+A line is a record's data; with --verbose its shard, position and key stand before it. Data that
+is not text of one line is printed in base64. With --output json a line is the object that an
+archive holds, so both can be compared. Aggregated records are opened, and the doubles that a
+producer's retries left are dropped, as far as their first copy was read.`,
+		Example: `  runnel tail --local --stream orders
+  runnel tail --local --stream orders --from oldest --once --output json
+  runnel tail --local --stream orders --from 2026-01-31T08:00:00Z`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.runTail(c, f) },
+	}
+	f.of.addFlags(command, false)
+	flags := command.Flags()
+	flags.StringVar(&f.stream, "stream", "", "the stream's name")
+	flags.StringVar(&f.from, "from", "latest", "oldest, latest, an RFC 3339 time, or a sequence "+
+		"number of --shard; with --once the default is oldest")
+	flags.StringVar(&f.shard, "shard", "", "only this shard, to its end (default: all)")
+	flags.BoolVar(&f.once, "once", false,
+		"end when everything that is there at the start is printed")
+	flags.BoolVar(&f.doubles, "doubles", false, "print doubles too")
+	return command
+}
+
+func (f *tailFlags) config(c *cobra.Command) (follow.Config, error) {
+	cfg := follow.Config{
+		Stream: f.stream, Shard: runnel.ShardID(f.shard), Once: f.once, Doubles: f.doubles,
+	}
+	if f.stream == "" {
+		return cfg, usageError("--stream is missing: name the stream to read")
+	}
+	if f.once && !c.Flags().Changed("from") {
+		f.from = "oldest"
+	}
+	var err error
+	if cfg.From, err = follow.ParseFrom(f.from); err != nil {
+		return cfg, usageError("--from: %w", err)
+	}
+	if cfg.From.IsSequence() && f.shard == "" {
+		return cfg, usageError("--from %s: a sequence number is of one shard: name it with --shard",
+			f.from)
+	}
+	return cfg, nil
+}
+
+func (a *app) runTail(c *cobra.Command, f *tailFlags) error {
+	cfg, err := f.config(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Context()
+	to, err := f.of.load(ctx)
+	if err != nil {
+		return err
+	}
+	cfg.Client = awsclient.Kinesis(to)
+	signal.Ignore(syscall.SIGPIPE) // a write says so too, and that ends it quietly
+	printer := &recordPrinter{
+		out: bufio.NewWriterSize(a.Out, 1<<16), json: a.output == "json", verbose: a.verbose,
+	}
+	cfg.Handle = printer.page
+	cfg.Notice = a.tailNotice
+	err = follow.Run(ctx, cfg)
+	var invalid *types.InvalidArgumentException
+	switch {
+	case err == nil, ctx.Err() != nil && !f.once, errors.Is(err, syscall.EPIPE):
+		return nil // who reads the output has seen enough, or the user has
+	case ctx.Err() != nil:
+		return errInterrupt
+	case errors.Is(err, follow.ErrShard), errors.As(err, &invalid):
+		return usageError("%w", err)
+	default:
+		return outsideError(hint(err, f.stream))
+	}
+}
+
+// tailNotice says on standard error what the records do not show.
+func (a *app) tailNotice(n follow.Notice) {
+	switch n.Kind {
+	case follow.Began, follow.Ended:
+		if a.verbose {
+			a.say("%s", n)
+		}
+	default:
+		a.say("%s", n)
+	}
+}
+
+// recordPrinter writes records as lines.
+type recordPrinter struct {
+	out           *bufio.Writer
+	json, verbose bool
+	line          []byte
+}
+
+// page writes what one read of a shard brought, and lets it be seen.
+func (p *recordPrinter) page(ctx context.Context, records iter.Seq[*runnel.Record]) error {
+	for record := range records {
+		p.line = p.appendLine(p.line[:0], record)
+		if _, err := p.out.Write(p.line); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), p.out.Flush())
+		}
+	}
+	return p.out.Flush()
+}
+
+func (p *recordPrinter) appendLine(line []byte, record *runnel.Record) []byte {
+	if p.json {
+		return append(archive.AppendRecord(line, record), '\n')
+	}
+	if p.verbose {
+		line = append(line, record.ShardID...)
+		line = append(append(append(line, ' '), record.Position.String()...), ' ')
+		line = appendText(line, []byte(record.PartitionKey))
+		line = append(line, '\t')
+	}
+	return append(appendText(line, record.Data), '\n')
+}
+
+// appendText appends the data as it is if it is text of one line, and else in base64. Control
+// characters could make a terminal do what nobody asked for.
+func appendText(line, data []byte) []byte {
+	odd := func(r rune) bool { return r != '\t' && unicode.IsControl(r) }
+	if !utf8.Valid(data) || bytes.ContainsFunc(data, odd) {
+		return base64.StdEncoding.AppendEncode(line, data)
+	}
+	return append(line, data...)
+}

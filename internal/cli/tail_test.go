@@ -1,0 +1,75 @@
+package cli_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel/runneltest"
+)
+
+// tail goes on until SIGINT, which ends it with 0, or until nobody reads its output, which ends
+// it with 0 and without a word.
+func TestTailEnds(t *testing.T) {
+	for name, end := range map[string]func(*exec.Cmd, *os.File){
+		"interrupt":   func(c *exec.Cmd, _ *os.File) { _ = c.Process.Signal(syscall.SIGINT) },
+		"broken pipe": func(_ *exec.Cmd, out *os.File) { _ = out.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := runneltest.NewServer(t, runneltest.WithStream("orders", 2))
+			put := func(n int) {
+				if _, err := server.Kinesis().PutRecord(t.Context(), &kinesis.PutRecordInput{
+					StreamName: aws.String("orders"), Data: fmt.Appendf(nil, "record %d", n),
+					PartitionKey: aws.String(fmt.Sprint(n)),
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(0)
+			command := exec.Command(os.Args[0], "tail", "--endpoint", server.Endpoint(),
+				"--stream", "orders", "--from", "oldest")
+			command.Env = append(os.Environ(), runAsCommand+"=1")
+			out, stdout, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			var stderr lockedBuffer
+			command.Stdout, command.Stderr = stdout, &stderr
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			_ = stdout.Close()
+			defer func() { _ = command.Process.Kill() }()
+			line, err := bufio.NewReader(out).ReadString('\n')
+			if strings.TrimSpace(line) != "record 0" {
+				t.Fatalf("%q, %v: %s", line, err, stderr.String())
+			}
+			end(command, out)
+			ended := make(chan error, 1)
+			go func() { ended <- command.Wait() }()
+			for n := 1; ; n++ {
+				select {
+				case err := <-ended:
+					if err != nil || stderr.String() != "" {
+						t.Errorf("%v: %s", err, stderr.String())
+					}
+					return
+				case <-time.After(100 * time.Millisecond): // so that there is something to write
+					if n > 300 {
+						t.Fatal("tail does not end")
+					}
+					put(n)
+				}
+			}
+		})
+	}
+}

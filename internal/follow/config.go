@@ -1,0 +1,94 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+)
+
+// API is what this package needs of Kinesis; *kinesis.Client has it.
+type API interface {
+	shardmap.API
+	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
+		...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
+	GetShardIterator(context.Context, *kinesis.GetShardIteratorInput,
+		...func(*kinesis.Options)) (*kinesis.GetShardIteratorOutput, error)
+	GetRecords(context.Context, *kinesis.GetRecordsInput,
+		...func(*kinesis.Options)) (*kinesis.GetRecordsOutput, error)
+}
+
+// Config says what to read. Stream, Client and Handle are needed; every other field's zero
+// value is its default.
+type Config struct {
+	// Stream is the stream's name. Needed.
+	Stream string
+	// Client makes the calls. Needed.
+	Client API
+	// From is where the reading begins. Default Oldest.
+	From From
+	// Shard is the only shard to read, to its end. Default: all, and those that come.
+	Shard runnel.ShardID
+	// Once ends Run when everything that was there at its start has been handled.
+	Once bool
+	// Doubles delivers the doubles of units too.
+	Doubles bool
+
+	// Handle gets what one read of a shard brought, in order: one call at a time, of any
+	// shard. The records are valid during the call, their Data for as long as it is kept. It
+	// ranges to the end or returns an error, with which Run ends. Needed.
+	Handle func(ctx context.Context, records iter.Seq[*runnel.Record]) error
+	// Notice hears of what the reader does not see in the records. It must not block, and is
+	// called from several goroutines at a time. Default none.
+	Notice func(Notice)
+
+	// Interval is the least time between two reads of one shard. Default 200 ms: AWS allows
+	// five a second, all readers together.
+	Interval time.Duration
+	// IdleInterval is the longest time between two reads of a shard that has nothing new.
+	// Default 1 s.
+	IdleInterval time.Duration
+	// Parallel is how many shards are read at the same time, each with up to 10 MiB in memory.
+	// Default 8.
+	Parallel int
+}
+
+// validate reports everything that is wrong with the configuration.
+func (c *Config) validate() error {
+	var errs []error
+	wrong := func(is bool, text string) {
+		if is {
+			errs = append(errs, errors.New(text))
+		}
+	}
+	wrong(c.Stream == "", "follow: Stream is empty: name the stream to read")
+	wrong(c.Client == nil, "follow: Client is nil: give a Kinesis client")
+	wrong(c.Handle == nil, "follow: Handle is nil: give what takes the records")
+	wrong(c.Interval < 0 || c.IdleInterval < 0 || c.Parallel < 0,
+		"follow: Interval, IdleInterval and Parallel cannot be below 0")
+	wrong(c.From.word == runnel.SequenceNumber(atSequence) && c.Shard == "",
+		"follow: a sequence number is of one shard: name the shard")
+	return errors.Join(errs...)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Interval == 0 {
+		c.Interval = 200 * time.Millisecond
+	}
+	if c.IdleInterval == 0 {
+		c.IdleInterval = time.Second
+	}
+	c.IdleInterval = max(c.Interval, c.IdleInterval)
+	if c.Parallel == 0 {
+		c.Parallel = 8
+	}
+	if c.Notice == nil {
+		c.Notice = func(Notice) {}
+	}
+	return c
+}

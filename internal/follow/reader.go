@@ -1,0 +1,192 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+)
+
+// reader reads one shard, a page at a time.
+type reader struct {
+	*run
+	shard   shardmap.Shard
+	start   start
+	filter  *aggregate.Filter
+	decoder aggregate.Decoder
+
+	after    runnel.SequenceNumber // the last record that was read; "" if none
+	iterator string
+	// anchored is the record that the next page must begin with, unless it was trimmed.
+	anchored runnel.SequenceNumber
+	failures int // in a row
+	idle     time.Duration
+	last     time.Time // of the last read
+}
+
+const callTimeout = 20 * time.Second
+
+func newReader(r *run, n *node) *reader {
+	return &reader{run: r, shard: n.shard, start: n.start, filter: aggregate.Union(n.filters...)}
+}
+
+// read reads the shard to its end, or as far as Config.Once wants it, and returns what its
+// children need.
+func (r *reader) read(ctx context.Context) outcome {
+	r.cfg.Notice(Notice{Kind: Began, Shard: r.shard.ID, After: r.start.from.sequence})
+	done := outcome{shard: r.shard, filter: r.filter}
+	for {
+		p, err := r.page(ctx)
+		if err == nil && p.ended {
+			done.children, err = r.children(ctx, p.children)
+			p.settled = err == nil
+		}
+		if err != nil {
+			if done.err = r.recover(ctx, err); done.err != nil {
+				return done
+			}
+			continue
+		}
+		if p.settled {
+			r.cfg.Notice(Notice{Kind: Ended, Shard: r.shard.ID, After: r.after})
+			return done
+		}
+		if done.err = r.pace(ctx, p); done.err != nil {
+			return done
+		}
+	}
+}
+
+// page is what one read brought.
+type page struct {
+	records  int
+	ended    bool // nothing follows, ever
+	settled  bool // nothing that is wanted follows
+	children []shardmap.Shard
+}
+
+// page makes one read and has its records handled. While it waits for its turn it holds no
+// records.
+func (r *reader) page(ctx context.Context) (page, error) {
+	select {
+	case r.parallel <- struct{}{}:
+	case <-ctx.Done():
+		return page{}, context.Cause(ctx)
+	}
+	defer func() { <-r.parallel }()
+	if r.shardEnded() {
+		return page{ended: true}, nil
+	}
+	if r.iterator == "" {
+		if err := r.seek(ctx); err != nil {
+			return page{}, err
+		}
+	}
+	r.last = time.Now()
+	calling, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := r.cfg.Client.GetRecords(calling,
+		&kinesis.GetRecordsInput{ShardIterator: aws.String(r.iterator)})
+	if err != nil {
+		return page{}, err
+	}
+	p := page{records: len(out.Records)}
+	if r.iterator = aws.ToString(out.NextShardIterator); r.iterator == "" {
+		p.ended, r.iterator = true, endOfShard
+		if p.children, err = shardmap.Children(out.ChildShards); err != nil {
+			return page{}, err
+		}
+	}
+	r.failures = 0
+	if r.cfg.Once && !p.ended && !r.start.mustEnd {
+		behind := aws.ToInt64(out.MillisBehindLatest)
+		unknown := out.MillisBehindLatest == nil && p.records > 0
+		p.settled = behind == 0 && !unknown || p.records > 0 &&
+			aws.ToTime(out.Records[p.records-1].ApproximateArrivalTimestamp).After(r.since)
+	}
+	return p, r.handle(ctx, out.Records)
+}
+
+// endOfShard stands in the place of the iterator when there is none any more.
+const endOfShard = "end"
+
+func (r *reader) shardEnded() bool { return r.iterator == endOfShard }
+
+// seek makes an iterator that begins with the last record that was read, which is dropped: if
+// it does not come, it and what followed have been trimmed.
+func (r *reader) seek(ctx context.Context) error {
+	from := r.start.from
+	if r.after != "" {
+		from = AtSequence(r.after)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	sent := time.Now()
+	out, err := r.cfg.Client.GetShardIterator(ctx, from.input(r.cfg.Stream, r.shard.ID))
+	if err != nil {
+		return err
+	}
+	r.anchored = from.sequence
+	if r.start.from == Latest {
+		// Should this iterator be lost before a record comes, it begins at the same moment.
+		if date, ok := awsmiddleware.GetServerTime(out.ResultMetadata); ok {
+			sent = date
+		}
+		r.start.from = At(sent)
+	}
+	r.iterator = aws.ToString(out.ShardIterator)
+	return nil
+}
+
+// children returns the shards that follow this one: those that its last page named, or else
+// those that the stream lists.
+func (r *reader) children(
+	ctx context.Context, named []shardmap.Shard,
+) ([]shardmap.Shard, error) {
+	if len(named) > 0 || r.cfg.Once || r.cfg.Shard != "" {
+		return named, nil
+	}
+	shards, err := shardmap.List(ctx, r.cfg.Client, r.cfg.Stream, nil)
+	if err != nil {
+		return nil, err
+	}
+	named = shardmap.ChildrenOf(shards, r.shard.ID)
+	if len(named) == 0 && r.failures < listings {
+		return nil, errNoChildren
+	}
+	return named, nil
+}
+
+// listings is how often the children of a closed shard are looked for.
+const listings = 8
+
+var errNoChildren = errors.New("the shard is closed, and the stream does not list its children")
+
+// pace waits until the next read is due: later and later while nothing comes.
+func (r *reader) pace(ctx context.Context, p page) error {
+	if p.records > 0 {
+		r.idle = r.cfg.Interval
+	} else {
+		r.idle = min(max(2*r.idle, r.cfg.Interval), r.cfg.IdleInterval)
+	}
+	return wait(ctx, r.idle-time.Since(r.last))
+}
+
+// wait waits that long, or until ctx ends, which is an error.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

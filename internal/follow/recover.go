@@ -1,0 +1,106 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/runnel-stream/runnel/internal/shardmap"
+)
+
+// ErrShard is returned for a shard that the stream does not have.
+var ErrShard = errors.New("no such shard; see runnel streams describe")
+
+// handlerError is an error of Config.Handle.
+type handlerError struct{ err error }
+
+func (e *handlerError) Error() string { return e.err.Error() }
+func (e *handlerError) Unwrap() error { return e.err }
+
+// recover waits out what passes. What does not is returned.
+func (r *reader) recover(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var handler *handlerError
+	if errors.As(err, &handler) {
+		return handler.err
+	}
+	r.failures++
+	var expired *types.ExpiredIteratorException
+	var missing *types.ResourceNotFoundException
+	var answer smithy.APIError
+	switch {
+	case errors.As(err, &expired):
+		// It happens to whoever is slow to come back: another one is as good. A server that
+		// does it again and again is not asked without a pause.
+		if r.iterator = ""; r.failures == 1 {
+			return nil
+		}
+	case throttled(err), errors.Is(err, errNoChildren):
+	case errors.As(err, &missing):
+		gone, listErr := r.gone(ctx)
+		if listErr != nil {
+			return listErr
+		}
+		if gone {
+			r.cfg.Notice(Notice{Kind: Gone, Shard: r.shard.ID, After: r.after})
+			r.iterator = endOfShard
+			return nil
+		}
+		r.iterator = ""
+	case errors.As(err, &answer) && answer.ErrorFault() == smithy.FaultClient:
+		return fmt.Errorf("shard %s: %w", r.shard.ID, err)
+	default:
+		if r.failures == 1 {
+			r.cfg.Notice(Notice{Kind: Trouble, Shard: r.shard.ID, After: r.after, Err: err})
+		}
+		if !r.shardEnded() {
+			r.iterator = "" // it may be what is wrong
+		}
+	}
+	return wait(ctx, backoff(r.failures))
+}
+
+// gone reports whether the stream is there and lists this shard no more. The error is that
+// there is no such stream.
+func (r *reader) gone(ctx context.Context) (bool, error) {
+	shards, err := shardmap.List(ctx, r.cfg.Client, r.cfg.Stream, nil)
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		return false, err
+	}
+	listed := slices.ContainsFunc(shards, func(s shardmap.Shard) bool { return s.ID == r.shard.ID })
+	return err == nil && !listed, nil
+}
+
+// backoff is how long to wait after so many failures in a row: from 100 ms doubling to 5 s, the
+// second half of it at random.
+func backoff(failures int) time.Duration {
+	const longest = 5 * time.Second
+	d := longest
+	if failures < 8 {
+		d = min(longest, 50*time.Millisecond<<failures)
+	}
+	return d/2 + rand.N(d/2)
+}
+
+// throttled reports whether the call came too soon.
+func throttled(err error) bool {
+	var answer smithy.APIError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.ErrorCode() {
+	case "ProvisionedThroughputExceededException", "LimitExceededException",
+		"ThrottlingException", "KMSThrottlingException", "RequestLimitExceeded":
+		return true
+	}
+	return false
+}
