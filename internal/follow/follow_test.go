@@ -346,7 +346,7 @@ func TestFaults(t *testing.T) {
 			inBubble(t, 1, func(t *testing.T, s *stream) {
 				calls := 0
 				s.api.fault = func(string) error {
-					if calls++; calls%3 != 0 && calls < 40 {
+					if calls++; calls%5 >= 3 && calls < 60 {
 						return failure
 					}
 					return nil
@@ -356,7 +356,7 @@ func TestFaults(t *testing.T) {
 					t.Fatal(err)
 				}
 				s.wantAll(3, 0, 40)
-				if got := s.count(follow.Gap); got != 0 || calls < 40 {
+				if got := s.count(follow.Gap); got != 0 || calls < 20 {
 					t.Errorf("%d gaps, %d calls", got, calls)
 				}
 			})
