@@ -68,9 +68,9 @@ func (f *fleet) run(ctx context.Context, once bool) (*fleetWorker, error) {
 	w := &fleetWorker{name: name, done: make(chan struct{}), holds: map[runnel.ShardID]int64{}}
 	w.worker, err = consumer.New(consumer.Config{
 		Stream: demoStream, App: demoStream + "-archive", WorkerID: name,
-		Kinesis: f.demo.server.Kinesis(), DynamoDB: f.demo.server.DynamoDB(),
+		Kinesis: f.demo.server.kinesis(), DynamoDB: f.demo.server.dynamoDB(),
 		Sink: target, Failover: demoFailover, Once: once,
-		Logger: f.demo.app.logger(), Observer: func(e consumer.Event) { f.observe(w, e) },
+		Logger: f.demo.logger(), Observer: func(e consumer.Event) { f.observe(w, e) },
 	})
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ type act struct {
 func (d *demo) stage(ctx context.Context) <-chan error {
 	acts := []act{
 		{0.15, "a shard is split", d.split},
+		{0.25, "the server is killed and started again", d.killServer},
 		{0.35, "two shards are merged", d.merge},
 		{0.50, "a worker is stopped without a goodbye", d.loseWorker},
 		{0.70, "a shard is split", d.split},
@@ -51,10 +52,10 @@ func (d *demo) stage(ctx context.Context) <-chan error {
 
 // open returns the open shards in the order of their hash keys.
 func (d *demo) open(ctx context.Context) ([]shardmap.Shard, error) {
-	if err := waitActive(ctx, d.server.Kinesis(), demoStream); err != nil {
+	if err := waitActive(ctx, d.server.kinesis(), demoStream); err != nil {
 		return nil, err
 	}
-	shards, err := shardmap.List(ctx, d.server.Kinesis(), demoStream,
+	shards, err := shardmap.List(ctx, d.server.kinesis(), demoStream,
 		&types.ShardFilter{Type: types.ShardFilterTypeAtLatest})
 	slices.SortFunc(shards, func(a, b shardmap.Shard) int {
 		return a.Range.Start.Compare(b.Range.Start)
@@ -71,7 +72,7 @@ func (d *demo) split(ctx context.Context) error {
 	widest := slices.MaxFunc(shards, func(a, b shardmap.Shard) int {
 		return width(a.Range).Compare(width(b.Range))
 	})
-	_, err = d.server.Kinesis().SplitShard(ctx, &kinesis.SplitShardInput{
+	_, err = d.server.kinesis().SplitShard(ctx, &kinesis.SplitShardInput{
 		StreamName: aws.String(demoStream), ShardToSplit: aws.String(string(widest.ID)),
 		NewStartingHashKey: aws.String(widest.Range.Middle().String()),
 	})
@@ -96,12 +97,21 @@ func (d *demo) merge(ctx context.Context) error {
 			at = i
 		}
 	}
-	_, err = d.server.Kinesis().MergeShards(ctx, &kinesis.MergeShardsInput{
+	_, err = d.server.kinesis().MergeShards(ctx, &kinesis.MergeShardsInput{
 		StreamName: aws.String(demoStream), ShardToMerge: aws.String(string(shards[at].ID)),
 		AdjacentShardToMerge: aws.String(string(shards[at+1].ID)),
 	})
 	if err == nil {
 		d.news("merged   %s and %s", shards[at].ID, shards[at+1].ID)
+	}
+	return err
+}
+
+// killServer ends the server with -9 in the middle of all that goes on, and starts it again.
+func (d *demo) killServer(ctx context.Context) error {
+	took, err := d.server.restart(ctx, func() { d.news("killed   the server (-9)") })
+	if err == nil {
+		d.news("started  it again on its data: %d ms", took.Milliseconds())
 	}
 	return err
 }

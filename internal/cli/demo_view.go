@@ -3,12 +3,22 @@ package cli
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
 // newsBuffer bounds what the run has to tell while the screen is busy; beyond it news are
 // dropped, and with them nothing but their line.
 const newsBuffer = 256
+
+// logger logs errors only, unless --verbose: that a call fails and is made again while the server
+// is down is what the demo shows, and no news.
+func (d *demo) logger() *slog.Logger {
+	if d.app.verbose {
+		return d.app.logger()
+	}
+	return d.app.loggerFrom(slog.LevelError)
+}
 
 // news tells of something that happened. It does not block.
 func (d *demo) news(format string, args ...any) {

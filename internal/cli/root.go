@@ -154,10 +154,15 @@ func editDistance(a, b string) int {
 
 // logger logs to standard error: warnings by default, everything with --verbose.
 func (a *app) logger() *slog.Logger {
-	options := &slog.HandlerOptions{Level: slog.LevelWarn}
 	if a.verbose {
-		options.Level = slog.LevelDebug
+		return a.loggerFrom(slog.LevelDebug)
 	}
+	return a.loggerFrom(slog.LevelWarn)
+}
+
+// loggerFrom logs what is of that level or above.
+func (a *app) loggerFrom(level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
 	if a.logFormat == "json" {
 		return slog.New(slog.NewJSONHandler(a.Err, options))
 	}

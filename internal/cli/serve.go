@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -18,7 +19,7 @@ type serveFlags struct {
 	addr, data, sync, auth, account, region, chaos string
 	tlsCert, tlsKey                                string
 	limits                                         string
-	memory, tls                                    bool
+	memory, tls, child                             bool
 	streams                                        []string
 	streamDelay                                    time.Duration
 }
@@ -74,6 +75,9 @@ With --auth sigv4=FILE every call must be signed with a key of the file, which i
 			"'aws,orders/write-bytes=64KiB' (see docs/limits.md)")
 	flags.StringVar(&f.chaos, "chaos", "",
 		"faults on request, as 'seed=7 PutRecords:lose-answer@3' (see docs/chaos.md)")
+	flags.BoolVar(&f.child, "child", false,
+		"print the URL on standard output, and end with standard input, not with a signal")
+	_ = flags.MarkHidden("child") // there is such a flag
 	return command
 }
 
@@ -88,6 +92,11 @@ func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
 	}
 	cfg.Logger = a.logger()
 	ctx := c.Context()
+	if f.child {
+		var cancel context.CancelFunc
+		ctx, cancel = a.untilInputEnds(ctx)
+		defer cancel()
+	}
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", f.addr)
 	if err != nil {
@@ -113,8 +122,23 @@ func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
 		where += fmt.Sprintf(", which takes %.1f MiB", float64(use.Bytes())/(1<<20))
 	}
 	a.say("runnel serve: %s://%s, data %s", scheme, listener.Addr(), where)
+	if f.child {
+		_, _ = fmt.Fprintf(a.Out, "%s://%s\n", scheme, listener.Addr())
+	}
 	serveErr := srv.Serve(ctx, listener)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	return outsideError(errors.Join(serveErr, srv.Close(closing)))
+}
+
+// untilInputEnds returns a context that ends with standard input, which the parent of a child
+// process holds open for as long as it lives. Signals are the parent's: a terminal sends them
+// to both.
+func (a *app) untilInputEnds(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	go func() { // a read of standard input cannot be cut short: the process ends with it
+		_, _ = io.Copy(io.Discard, a.In)
+		cancel(errStop)
+	}()
+	return ctx, func() { cancel(nil) }
 }
