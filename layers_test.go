@@ -28,6 +28,7 @@ var layers = [][]string{
 	{
 		"producer", "consumer", "reshard", "sink/archive", "sink/sqlsink", "sink/sinktest",
 		"lease/leasetest", "internal/shardlog", "internal/itemstore", "internal/follow",
+		"internal/putlog",
 	},
 	{"server/kinesis", "server/dynamo", "server/cloudwatch", "outbox", "multilang", "metrics"},
 	{"server", "internal/fsck"},
@@ -47,7 +48,7 @@ var (
 	clientHalf = []string{
 		"aggregate", "producer", "consumer", "reshard", "lease", "lease/leasetest", "outbox",
 		"multilang", "sink", "sink/archive", "sink/sqlsink", "sink/sinktest",
-		"internal/awsclient", "internal/shardmap", "internal/follow",
+		"internal/awsclient", "internal/shardmap", "internal/follow", "internal/putlog",
 	}
 )
 

@@ -1,0 +1,78 @@
+package putlog
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// File is a file of the input.
+type File struct {
+	Name string // as it was given
+	Size int64  // in bytes, as it stands on the disk
+}
+
+// Identity is what a load is: a journal goes on with the same one only.
+type Identity struct {
+	Stream             string
+	Created            time.Time // the stream's; compared in milliseconds
+	Key, Format, Order string
+	Files              []File
+}
+
+// Errors of Open and of reading the input. Nothing was sent and nothing was changed.
+var (
+	// ErrOther is returned for a journal of another load.
+	ErrOther = errors.New("the state is of another load")
+	// ErrInput is returned for an input that is not the one that was read before.
+	ErrInput = errors.New("the input has changed since it was read before")
+	// ErrNotJournal is returned for a file that is no journal.
+	ErrNotJournal = errors.New("not a state of runnel put --resume")
+	// ErrDamaged is returned for a journal that has lost what was on the disk.
+	ErrDamaged = errors.New("the state is damaged")
+)
+
+// differs says what of the load is not as the journal has it.
+func (i Identity) differs(now Identity) error {
+	for _, field := range []struct{ name, was, is string }{
+		{"the stream", i.Stream, now.Stream},
+		{"the key", i.Key, now.Key},
+		{"the format", i.Format, now.Format},
+		{"the order", i.Order, now.Order},
+		{"the list of files", names(i.Files), names(now.Files)},
+	} {
+		if field.was != field.is {
+			return fmt.Errorf("%w: %s was %s and is %s; say what was said before, or name a new "+
+				"state", ErrOther, field.name, field.was, field.is)
+		}
+	}
+	if i.Created.UnixMilli() != now.Created.UnixMilli() {
+		return fmt.Errorf("%w: the stream %s was created at %s, the one before at %s; name a new "+
+			"state", ErrOther, now.Stream, stamp(now.Created), stamp(i.Created))
+	}
+	for at, file := range i.Files {
+		if size := now.Files[at].Size; size < file.Size {
+			return fmt.Errorf("%w: %s has %d bytes and had %d; bring it back, or name a new state",
+				ErrInput, file.Name, size, file.Size)
+		}
+	}
+	return nil
+}
+
+// grown reports whether a file of the input is longer than it was.
+func (i Identity) grown(now Identity) bool {
+	return !slices.Equal(i.Files, now.Files)
+}
+
+func names(files []File) string {
+	var all []string
+	for _, file := range files {
+		all = append(all, strconv.Quote(file.Name))
+	}
+	return strings.Join(all, " ")
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -1,0 +1,299 @@
+package putlog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"iter"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+)
+
+// CompactAt is the size in bytes beyond which a journal is written anew, unless most of it still
+// counts.
+const CompactAt = 64 << 20
+
+// Options are for tests. The zero value is the default.
+type Options struct {
+	FS        vfs.FS // default: the operating system's
+	CompactAt int64  // default: CompactAt
+}
+
+// Journal is an open journal. Its methods are safe for concurrent use.
+type Journal struct {
+	fs        vfs.FS
+	name      string
+	compactAt int64
+	lock      io.Closer
+	resume    []FrozenUnit
+	verify    uint64 // records that were read before, with wanted as their hash
+	wanted    digest
+	// anew are the records that were to be frozen again when the last run ended. Those that
+	// this run is to freeze again are the producer's, and not to be put.
+	anew map[uint64]struct{}
+
+	mu struct {
+		sync.Mutex
+		state
+		file    vfs.File
+		size    int64  // of what was written
+		pending []byte // frames that need not be durable yet
+		input   hash.Hash
+		records uint64 // that this run has read
+		err     error  // what broke the journal
+	}
+}
+
+// Open opens the journal of a load, or begins one if there is none. Another process that has it
+// open is vfs.ErrLocked; ErrOther and ErrInput say what of the load differs.
+func Open(name string, identity Identity, options Options) (*Journal, error) {
+	j := &Journal{fs: options.FS, name: name, compactAt: options.CompactAt}
+	if j.fs == nil {
+		j.fs = vfs.OS{}
+	}
+	if j.compactAt == 0 {
+		j.compactAt = CompactAt
+	}
+	var err error
+	if j.lock, err = j.fs.Lock(name + ".lock"); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err = j.open(identity); err != nil {
+		if j.mu.file != nil {
+			err = errors.Join(err, j.mu.file.Close())
+		}
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), j.lock.Close())
+	}
+	return j, nil
+}
+
+func (j *Journal) open(identity Identity) (err error) {
+	j.mu.input = sha256.New()
+	j.mu.file, err = j.fs.Open(j.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		j.mu.state = state{identity: identity, marks: newMarks(), open: map[unitID]open{}}
+		return j.rewrite()
+	}
+	if err != nil {
+		return err
+	}
+	size, err := j.mu.file.Size()
+	if err != nil {
+		return err
+	}
+	if size > 4*max(j.compactAt, maxBody) {
+		return fmt.Errorf("%w: it has %d bytes", ErrNotJournal, size)
+	}
+	content := make([]byte, size)
+	if _, err := j.mu.file.ReadAt(content, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	var end int
+	if j.mu.state, j.resume, end, err = decode(content); err != nil {
+		return err
+	}
+	if err := j.mu.identity.differs(identity); err != nil {
+		return err
+	}
+	j.mu.size = int64(end)
+	j.verify, j.wanted, j.anew = j.mu.read, j.mu.sum, maps.Clone(j.mu.marks.again)
+	if j.mu.done && j.mu.identity.grown(identity) {
+		j.mu.done = false // what was added is to be put
+	}
+	if j.mu.done {
+		return nil
+	}
+	// Written anew, it has the input's sizes of now and no torn end.
+	j.mu.identity = identity
+	return j.rewrite()
+}
+
+// Done reports whether the load is complete: there is nothing to do.
+func (j *Journal) Done() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.mu.done
+}
+
+// Resume returns the units that may have been sent and are not known to be settled, in the order
+// in which they were frozen. They are to be sent before anything new.
+func (j *Journal) Resume() []FrozenUnit { return j.resume }
+
+// Verify reads as much of the input as was read before and returns an error that wraps ErrInput
+// if it is not the same, or the input's own error. It is for the time before anything is sent.
+func (j *Journal) Verify(input iter.Seq2[[]byte, error]) error {
+	if j.verify == 0 {
+		return nil
+	}
+	sum, records := sha256.New(), uint64(0)
+	for line, err := range input {
+		if err != nil {
+			return err
+		}
+		hashLine(sum, line)
+		if records++; records == j.verify {
+			return j.compare(sum)
+		}
+	}
+	return fmt.Errorf("%w: it has %d records, and %d were read; bring it back, or name a new state",
+		ErrInput, records, j.verify)
+}
+
+func (j *Journal) compare(sum hash.Hash) error {
+	if digest(sum.Sum(nil)) != j.wanted {
+		return fmt.Errorf("%w: its first %d records are others; bring it back, or name a new state",
+			ErrInput, j.verify)
+	}
+	return nil
+}
+
+func hashLine(sum hash.Hash, line []byte) {
+	var length [8]byte
+	binary.LittleEndian.PutUint64(length[:], uint64(len(line)))
+	sum.Write(length[:])
+	sum.Write(line)
+}
+
+// Read takes note of the input's next record, which every run reads from the first one on, and
+// returns its mark. skip is set if the record is in a unit already, or was in one that this run has
+// to freeze again.
+func (j *Journal) Read(line []byte) (mark uint64, skip bool, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	hashLine(j.mu.input, line)
+	mark = j.mu.records
+	j.mu.records++
+	if j.mu.records == j.verify {
+		if err := j.compare(j.mu.input); err != nil {
+			return mark, false, err
+		}
+	}
+	_, anew := j.anew[mark]
+	return mark, j.mu.marks.seen(mark) && !anew, nil
+}
+
+// Frozen makes units durable. None of them may be sent before it has returned nil. After an
+// error the journal is broken, and every later call returns it.
+func (j *Journal) Frozen(ctx context.Context, units []FrozenUnit) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.mu.err != nil {
+		return j.mu.err
+	}
+	for _, unit := range units {
+		offset, length := j.mu.size+int64(len(j.mu.pending)), len(j.mu.pending)
+		j.mu.pending = appendFrozen(j.mu.pending, unit)
+		unit.Marks = slices.Clone(unit.Marks)
+		j.mu.freeze(unit, offset, len(j.mu.pending)-length)
+	}
+	j.noteRead()
+	if err := j.flush(true); err != nil {
+		return j.broken(err)
+	}
+	if j.mu.size > j.compactAt && j.openBytes() < j.mu.size/2 {
+		if err := j.rewrite(); err != nil {
+			return j.broken(err)
+		}
+	}
+	return nil
+}
+
+// noteRead appends how far the input was read, at least as far as any mark in a unit.
+func (j *Journal) noteRead() {
+	if j.mu.records > j.mu.read {
+		j.mu.read, j.mu.sum = j.mu.records, digest(j.mu.input.Sum(nil))
+	}
+	j.mu.pending = appendRead(j.mu.pending, j.mu.read, j.mu.sum, j.mu.synced)
+}
+
+// maxPending is how many bytes wait for the next sync.
+const maxPending = 64 << 10
+
+// Settled takes note of fates. They are durable with the next Frozen; until then a crash forgets
+// them, and the units go out again. What fails is told by the next Frozen.
+func (j *Journal) Settled(units []SettledUnit) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.mu.err != nil {
+		return
+	}
+	for _, unit := range units {
+		j.mu.pending = appendSettled(j.mu.pending, unit)
+		j.mu.settle(unit)
+	}
+	if len(j.mu.pending) > maxPending {
+		if err := j.flush(false); err != nil {
+			_ = j.broken(err) // Frozen and Finish tell
+		}
+	}
+}
+
+// flush writes what is pending, and syncs if it is to be durable.
+func (j *Journal) flush(durable bool) error {
+	if _, err := j.mu.file.WriteAt(j.mu.pending, j.mu.size); err != nil {
+		return err
+	}
+	j.mu.size += int64(len(j.mu.pending))
+	j.mu.pending = j.mu.pending[:0]
+	if !durable {
+		return nil
+	}
+	if err := j.mu.file.Sync(); err != nil {
+		return err
+	}
+	j.mu.synced = j.mu.size
+	return nil
+}
+
+func (j *Journal) broken(err error) error {
+	j.mu.err = fmt.Errorf("write %s: %w; what was sent is in it, so run put again when the disk "+
+		"is well", j.name, err)
+	return j.mu.err
+}
+
+// Finish takes note that every record of the input is in a settled unit. It returns an error
+// if one is not, or if that cannot be written.
+func (j *Journal) Finish() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.mu.err != nil:
+		return j.mu.err
+	case len(j.mu.open) > 0 || len(j.mu.marks.again) > 0 || j.mu.marks.low < j.mu.records:
+		return fmt.Errorf("%s: the load is not complete: run put again", j.name)
+	}
+	j.noteRead()
+	frame, start := begin(j.mu.pending, kindDone)
+	j.mu.pending = seal(frame, start)
+	if err := j.flush(true); err != nil {
+		return j.broken(err)
+	}
+	j.mu.done = true
+	return nil
+}
+
+// Close releases the journal. What is not durable yet is written, for as much as that is worth.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var err error
+	if j.mu.err == nil && len(j.mu.pending) > 0 {
+		err = j.flush(true)
+	}
+	return errors.Join(err, j.mu.file.Close(), j.lock.Close())
+}
+
+// dir is the folder of the journal.
+func (j *Journal) dir() string { return path.Dir(j.name) }

@@ -1,0 +1,44 @@
+package putlog
+
+import (
+	"time"
+
+	"github.com/runnel-stream/runnel/aggregate"
+)
+
+// FrozenUnit is a unit as it is sent, and sent again as the same bytes.
+type FrozenUnit struct {
+	Unit            aggregate.Unit
+	PartitionKey    string
+	ExplicitHashKey string // "" if none
+	Data            []byte
+	Marks           []uint64 // of the records that it holds
+	FrozenAt        time.Time
+}
+
+// Fate is what became of a unit.
+type Fate byte
+
+const (
+	// Stored is a unit that is in the stream.
+	Stored Fate = iota + 1
+	// Undelivered is a unit that was given up and reported: its records are not put again.
+	Undelivered
+	// Again is a unit whose records will be frozen anew.
+	Again
+)
+
+// SettledUnit tells a unit's fate.
+type SettledUnit struct {
+	Producer aggregate.ProducerID
+	Number   uint64
+	Fate     Fate
+}
+
+type unitID struct {
+	producer aggregate.ProducerID
+	number   uint64
+}
+
+func (u FrozenUnit) id() unitID  { return unitID{u.Unit.Producer, u.Unit.Number} }
+func (u SettledUnit) id() unitID { return unitID{u.Producer, u.Number} }
