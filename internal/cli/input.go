@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ type inputFormat struct {
 	key   string
 	keyOf func(line []byte) (string, error)
 	start func(lines *ndjson.Lines) error // reads a header, if the format has one
+	bytes inputBytes                      // that were read
 }
 
 // newInputFormat knows ndjson (the key is a field or a JSON pointer), csv (the key is a column
@@ -116,7 +118,15 @@ func (f *inputFormat) read(
 func (f *inputFormat) readFile(
 	name string, take func(key string, line []byte, where string) error,
 ) (err error) {
-	lines, err := ndjson.OpenFile(name)
+	file, title := os.Stdin, "standard input"
+	if name != "-" {
+		if file, err = os.Open(name); err != nil {
+			return usageError("%w", err)
+		}
+		title = name
+		defer func() { err = errors.Join(err, file.Close()) }()
+	}
+	lines, err := ndjson.NewLines(title, counting{file, &f.bytes})
 	if err != nil {
 		return usageError("%w", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,8 +50,8 @@ have left one double in the stream.`,
 	flags.StringVar(&f.key, "key", "", "the partition key: a field's name or a JSON pointer; "+
 		"a column with csv; a word's number with lines")
 	flags.StringVar(&f.format, "format", "ndjson", "ndjson, csv (with a header) or lines")
-	flags.StringVar(&f.order, "order", "key",
-		"key: in order per key, one record of a key in flight")
+	flags.StringVar(&f.order, "order", "key", "key: in order per key, one of a key in flight; "+
+		"plain, chained, shard and none are not in this version")
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"give a record up after that long; 0 never does")
 	return command
@@ -65,12 +67,25 @@ type putCounts struct {
 	Seconds     float64 `json:"seconds"`
 }
 
+// orders are the words that --order takes.
+var orders = []string{"key", "plain", "chained", "shard", "none"}
+
+func (f *putFlags) checkOrder() error {
+	switch {
+	case !slices.Contains(orders, f.order):
+		return usageError("--order %s: want %s", f.order, strings.Join(orders, ", "))
+	case f.order != "key":
+		return usageError("--order %s: this version knows only key", f.order)
+	}
+	return nil
+}
+
 func (a *app) runPut(ctx context.Context, f *putFlags, files []string) error {
 	if f.stream == "" {
 		return usageError("--stream is missing: name the stream to put to")
 	}
-	if f.order != "key" {
-		return usageError("--order %s: this version knows only key", f.order)
+	if err := f.checkOrder(); err != nil {
+		return err
 	}
 	format, err := newInputFormat(f.format, f.key)
 	if err != nil {
@@ -93,7 +108,8 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) error {
 		return usageError("%w", err)
 	}
 	start := time.Now()
-	stop := a.watch(ctx, func() string { return putLine(p.Stats(), time.Since(start)) })
+	format.bytes.measure(files)
+	stop := a.watchPut(ctx, p, &format.bytes)
 	inputErr := putLines(ctx, p, format, files)
 	// What was taken is delivered, also when the input ended badly.
 	closing, cancel := withGrace(ctx, putGrace)
@@ -150,12 +166,6 @@ func putLines(
 func isInvalid(err error) bool {
 	return errors.Is(err, producer.ErrPartitionKey) || errors.Is(err, producer.ErrHashKey) ||
 		errors.Is(err, producer.ErrTooLarge)
-}
-
-func putLine(s producer.Stats, took time.Duration) string {
-	return fmt.Sprintf("put %s records, %s/s, %s calls, %d waiting, %d retried, %d unknown",
-		thousands(s.Delivered), thousands(rate(s.Delivered, took)),
-		thousands(s.Calls), s.Buffered, s.Retried, s.Unknown)
 }
 
 func (a *app) printPut(s producer.Stats, took time.Duration) error {

@@ -60,13 +60,18 @@ func (a *app) newProgress() *progress {
 
 // watch shows a changing line until the function that it returns is called, which clears it.
 func (a *app) watch(ctx context.Context, line func() string) (stop func()) {
+	return a.watchLines(ctx, func() []string { return []string{line()} })
+}
+
+// watchLines does so with several lines, of which the first counts without a terminal.
+func (a *app) watchLines(ctx context.Context, lines func() []string) (stop func()) {
 	show := a.newProgress()
 	drawing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for pause(drawing, redrawEvery) == nil {
-			show.show(func() []string { return []string{line()} })
+			show.show(lines)
 		}
 	}()
 	return func() {
