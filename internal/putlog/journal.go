@@ -275,6 +275,9 @@ func (j *Journal) Finish() error {
 		return fmt.Errorf("%s: the load is not complete: run put again", j.name)
 	}
 	j.noteRead()
+	if err := j.rewrite(); err != nil { // which leaves the units out: the state is small now
+		return j.broken(err)
+	}
 	frame, start := begin(j.mu.pending, kindDone)
 	j.mu.pending = seal(frame, start)
 	if err := j.flush(true); err != nil {

@@ -1,6 +1,7 @@
 package putlog_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -163,6 +164,9 @@ func TestDone(t *testing.T) {
 	_ = j.Close()
 	if j = open(t, fs); !j.Done() {
 		t.Error("a complete load is not done")
+	}
+	if bytes.Contains(read(t, fs), []byte("data of")) {
+		t.Error("the state of a complete load has its units")
 	}
 	_ = j.Close()
 	longer := load()
