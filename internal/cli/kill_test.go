@@ -166,9 +166,10 @@ func (r *killRun) finish(server, put, archiver *process) (verdict, counts) {
 var listening = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)`)
 
 // serve starts the server, on the port of the first start, and waits until it is healthy.
-func (r *killRun) serve(chaos string) *process {
-	p := r.start("serve", "--addr", r.addr, "--data", r.data, "--stream", "events:4",
-		"--chaos", chaos)
+func (r *killRun) serve(chaos string, more ...string) *process {
+	p := r.start(append([]string{
+		"serve", "--addr", r.addr, "--data", r.data, "--stream", "events:4", "--chaos", chaos,
+	}, more...)...)
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if match := listening.FindStringSubmatch(p.stderr.String()); match != nil {
 			r.addr, r.endpoint = match[1], "http://"+match[1]

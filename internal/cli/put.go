@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 type putFlags struct {
 	to                         connection
 	stream, key, format, order string
+	resume                     string
 	giveUpAfter                time.Duration
 }
 
@@ -37,9 +36,15 @@ It retries through outages without limit, unless --give-up-after is set. A missi
 over-long key, or a line that is not what --format says, ends with status 2 and the line's number
 before anything newer is sent.
 
+With --resume STATE a load that was interrupted, by kill -9, by a crash or by a full disk, goes on
+when the same command is run again: nothing is lost, and what goes out twice is dropped by
+runnel's consumers. The input may have grown at its end and must else be as it was. A record that
+was refused or given up has been reported, and is not put again.
+
 With --output json it ends with counts. "unknown" counts the attempts without an answer: each may
 have left one double in the stream.`,
-		Example: "  runnel put --local --stream orders --key /customer/id orders.ndjson.gz",
+		Example: `  runnel put --local --stream orders --key /customer/id orders.ndjson.gz
+  runnel put --local --stream orders --key id --resume orders.state orders.ndjson`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.runPut(c.Context(), f, args)
 		},
@@ -50,8 +55,11 @@ have left one double in the stream.`,
 	flags.StringVar(&f.key, "key", "", "the partition key: a field's name or a JSON pointer; "+
 		"a column with csv; a word's number with lines")
 	flags.StringVar(&f.format, "format", "ndjson", "ndjson, csv (with a header) or lines")
-	flags.StringVar(&f.order, "order", "key", "key: in order per key, one of a key in flight; "+
-		"plain, chained, shard and none are not in this version")
+	flags.StringVar(&f.order, "order", "key",
+		"key: in order per key, as units whose doubles runnel's consumers drop; plain: in order "+
+			"per key, a record as it is; chained: plain, by PutRecord, one after another")
+	flags.StringVar(&f.resume, "resume", "", "keep the state of the load in this file, and go on "+
+		"where the last run with it ended, however that was")
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"give a record up after that long; 0 never does")
 	return command
@@ -64,28 +72,17 @@ type putCounts struct {
 	Retried     uint64  `json:"retried"`     // attempts of records beyond their first
 	Unknown     uint64  `json:"unknown"`     // (record, call) pairs without an answer
 	Undelivered uint64  `json:"undelivered"` // refused or given up
+	Skipped     uint64  `json:"skipped"`     // in units of an earlier run, with --resume
 	Seconds     float64 `json:"seconds"`
 }
 
-// orders are the words that --order takes.
-var orders = []string{"key", "plain", "chained", "shard", "none"}
-
-func (f *putFlags) checkOrder() error {
-	switch {
-	case !slices.Contains(orders, f.order):
-		return usageError("--order %s: want %s", f.order, strings.Join(orders, ", "))
-	case f.order != "key":
-		return usageError("--order %s: this version knows only key", f.order)
-	}
-	return nil
-}
-
-func (a *app) runPut(ctx context.Context, f *putFlags, files []string) error {
+func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err error) {
 	if f.stream == "" {
 		return usageError("--stream is missing: name the stream to put to")
 	}
-	if err := f.checkOrder(); err != nil {
-		return err
+	order, err := producer.ParseOrder(f.order)
+	if err != nil {
+		return usageError("--order: %w", err)
 	}
 	format, err := newInputFormat(f.format, f.key)
 	if err != nil {
@@ -98,39 +95,90 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) error {
 	if err != nil {
 		return err
 	}
-	failed := &firstError{}
-	p, err := producer.New(ctx, producer.Config{
-		Stream: f.stream, Client: awsclient.Kinesis(cfg, awsclient.WithoutRetries()),
+	job := &putJob{app: a, flags: f, format: format, files: files}
+	if f.resume != "" {
+		job.state, err = f.openState(ctx, awsclient.Kinesis(cfg), format, files)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return errInterrupt
+		case err != nil:
+			return err
+		}
+		defer func() { err = errors.Join(err, outsideError(job.state.Close())) }()
+		if job.state.Done() {
+			a.say("nothing to do: %s says that everything was put", f.resume)
+			return a.printPut(putCounts{})
+		}
+	}
+	client := awsclient.Kinesis(cfg, awsclient.WithoutRetries())
+	return job.run(ctx, producer.Config{
+		Stream: f.stream, Client: client, Reader: client, Order: order,
 		GiveUpAfter: f.giveUpAfter, Logger: a.logger(),
-		OnResult: func(_ runnel.Record, result producer.Result) { failed.set(result.Err) },
 	})
+}
+
+// putJob is one put.
+type putJob struct {
+	app    *app
+	flags  *putFlags
+	format *inputFormat
+	files  []string
+	state  *putState // nil without --resume
+}
+
+func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
+	failed := &firstError{}
+	cfg.OnResult = func(_ runnel.Record, result producer.Result) { failed.set(result.Err) }
+	taking, stopTaking := context.WithCancelCause(ctx)
+	defer stopTaking(nil)
+	if j.state != nil {
+		j.state.broken = stopTaking
+		cfg.Journal, cfg.Resume = j.state, j.state.units()
+	}
+	p, err := producer.New(ctx, cfg)
 	if err != nil {
 		return usageError("%w", err)
 	}
 	start := time.Now()
-	format.bytes.measure(files)
-	stop := a.watchPut(ctx, p, &format.bytes)
-	inputErr := putLines(ctx, p, format, files)
+	j.format.bytes.read.Store(0)
+	j.format.bytes.measure(j.files)
+	stop := j.app.watchPut(ctx, p, &j.format.bytes)
+	inputErr := j.putLines(taking, p)
 	// What was taken is delivered, also when the input ended badly.
-	closing, cancel := withGrace(ctx, putGrace)
+	closing, cancel := withGrace(taking, putGrace)
 	defer cancel()
 	closeErr := p.Close(closing)
 	stop()
-	if err := a.printPut(p.Stats(), time.Since(start)); err != nil {
+	counts := newPutCounts(p.Stats(), time.Since(start))
+	if j.state != nil {
+		counts.Skipped = j.state.skipped
+	}
+	if err := j.app.printPut(counts); err != nil {
 		return err
 	}
+	broken := context.Cause(taking)
 	switch {
 	case ctx.Err() != nil:
-		return &statusError{status: exitInterrupted, err: fmt.Errorf("interrupted: %s records "+
-			"are in the stream, and running it again puts them a second time",
-			thousands(p.Stats().Delivered))}
+		return j.interrupted(counts)
+	case broken != nil:
+		return outsideError(broken)
 	case inputErr != nil:
 		return inputErr
 	case failed.get() != nil:
-		return outsideError(hint(failed.get(), f.stream))
-	default:
-		return outsideError(closeErr)
+		return outsideError(hint(failed.get(), j.flags.stream))
+	case closeErr == nil && j.state != nil:
+		return outsideError(j.state.Finish())
 	}
+	return outsideError(closeErr)
+}
+
+func (j *putJob) interrupted(counts putCounts) error {
+	again := "running it again puts them a second time"
+	if j.state != nil {
+		again = "running it again goes on behind them"
+	}
+	return &statusError{status: exitInterrupted, err: fmt.Errorf(
+		"interrupted: %s records are in the stream, and %s", thousands(counts.Records), again)}
 }
 
 // putGrace is how long an interrupted put goes on to deliver what it has taken.
@@ -150,11 +198,14 @@ func withGrace(ctx context.Context, grace time.Duration) (context.Context, conte
 	}
 }
 
-func putLines(
-	ctx context.Context, p *producer.Producer, format *inputFormat, files []string,
-) error {
-	return format.read(files, func(key string, line []byte, where string) error {
-		err := p.PutFunc(ctx, runnel.Record{PartitionKey: key, Data: bytes.Clone(line)}, nil)
+func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
+	return j.format.read(j.files, func(key string, line []byte, where string) (err error) {
+		record := runnel.Record{PartitionKey: key, Data: bytes.Clone(line)}
+		if j.state != nil {
+			err = j.state.put(ctx, p, record)
+		} else {
+			err = p.PutFunc(ctx, record, nil)
+		}
 		if isInvalid(err) {
 			return usageError("%s: %w; nothing newer was sent", where, err)
 		}
@@ -168,17 +219,24 @@ func isInvalid(err error) bool {
 		errors.Is(err, producer.ErrTooLarge)
 }
 
-func (a *app) printPut(s producer.Stats, took time.Duration) error {
-	counts := putCounts{
+func newPutCounts(s producer.Stats, took time.Duration) putCounts {
+	return putCounts{
 		Records: s.Delivered, Calls: s.Calls, Retried: s.Retried, Unknown: s.Unknown,
 		Undelivered: s.Undelivered, Seconds: took.Seconds(),
 	}
+}
+
+func (a *app) printPut(counts putCounts) error {
 	if a.output == "json" {
 		return json.NewEncoder(a.Out).Encode(counts)
 	}
-	_, err := fmt.Fprintf(a.Out, "%s records put in %.1f s by %s calls; "+
+	before := ""
+	if counts.Skipped > 0 {
+		before = fmt.Sprintf(", %s put before", thousands(counts.Skipped))
+	}
+	_, err := fmt.Fprintf(a.Out, "%s records put in %.1f s by %s calls%s; "+
 		"%s attempts without an answer, %s records not delivered\n",
-		thousands(counts.Records), counts.Seconds, thousands(counts.Calls),
+		thousands(counts.Records), counts.Seconds, thousands(counts.Calls), before,
 		thousands(counts.Unknown), thousands(counts.Undelivered))
 	return err
 }

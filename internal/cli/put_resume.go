@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/smithy-go"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/putlog"
+	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/producer"
+)
+
+// putState is the journal of a put with --resume, as the producer sees it.
+type putState struct {
+	*putlog.Journal
+	broken  func(error) // hears that nothing more can be sent
+	skipped uint64      // records that were put before
+}
+
+// Frozen implements producer.Journal.
+func (s *putState) Frozen(ctx context.Context, units []producer.FrozenUnit) error {
+	frozen := make([]putlog.FrozenUnit, len(units))
+	for i, unit := range units {
+		frozen[i] = putlog.FrozenUnit(unit)
+	}
+	err := s.Journal.Frozen(ctx, frozen)
+	if err != nil && ctx.Err() == nil {
+		s.broken(err)
+	}
+	return err
+}
+
+// Settled implements producer.Journal.
+func (s *putState) Settled(units []producer.SettledUnit) {
+	ends := make([]putlog.SettledUnit, len(units))
+	for i, unit := range units {
+		ends[i] = putlog.SettledUnit{Producer: unit.Producer, Number: unit.Number}
+		switch unit.Fate {
+		case producer.Stored:
+			ends[i].Fate = putlog.Stored
+		case producer.Again:
+			ends[i].Fate = putlog.Again
+		default:
+			ends[i].Fate = putlog.Undelivered
+		}
+	}
+	s.Journal.Settled(ends)
+}
+
+// units returns what the run before has left open.
+func (s *putState) units() []producer.FrozenUnit {
+	var units []producer.FrozenUnit
+	for _, unit := range s.Resume() {
+		units = append(units, producer.FrozenUnit(unit))
+	}
+	return units
+}
+
+// put puts a record of the input, unless it was put before.
+func (s *putState) put(ctx context.Context, p *producer.Producer, record runnel.Record) error {
+	mark, skip, err := s.Read(record.Data)
+	switch {
+	case err != nil:
+		return usageError("%w", err)
+	case skip:
+		s.skipped++
+		return nil
+	}
+	return p.PutMarked(ctx, record, mark, nil)
+}
+
+// openState opens the journal and checks that the load is the one that it is of.
+func (f *putFlags) openState(
+	ctx context.Context, client *kinesis.Client, format *inputFormat, files []string,
+) (*putState, error) {
+	switch {
+	case slices.Contains(files, "-"):
+		return nil, usageError("--resume: standard input cannot be read again: name the files")
+	case f.order != producer.OrderKey.String():
+		return nil, usageError("--resume: records of --order %s have no identity by which a "+
+			"double is known: use --order key", f.order)
+	}
+	load := putlog.Identity{
+		Stream: f.stream, Key: f.key, Format: f.format, Order: f.order,
+	}
+	for _, name := range files {
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, usageError("%w", err)
+		}
+		if !info.Mode().IsRegular() {
+			return nil, usageError("--resume: %s is no plain file and cannot be read again", name)
+		}
+		load.Files = append(load.Files, putlog.File{Name: name, Size: info.Size()})
+	}
+	var err error
+	if load.Created, err = f.streamCreated(ctx, client); err != nil {
+		return nil, outsideError(hint(err, f.stream))
+	}
+	journal, err := putlog.Open(filepath.ToSlash(f.resume), load, putlog.Options{})
+	if err == nil && !journal.Done() {
+		if err = journal.Verify(format.lines(files)); err != nil {
+			err = errors.Join(err, journal.Close())
+		}
+	}
+	return &putState{Journal: journal}, stateError(f.resume, err)
+}
+
+// stateError says who is to mend what: the user, or the disk.
+func stateError(name string, err error) error {
+	var known *statusError
+	switch {
+	case err == nil, errors.As(err, &known):
+		return err
+	case errors.Is(err, vfs.ErrLocked):
+		return usageError("--resume %s: another put is at work with it", name)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, putlog.ErrDamaged),
+		errors.Is(err, putlog.ErrOther), errors.Is(err, putlog.ErrInput),
+		errors.Is(err, putlog.ErrNotJournal):
+		return usageError("--resume: %w", err)
+	}
+	return outsideError(fmt.Errorf("--resume: %w", err))
+}
+
+// streamCreated asks for the stream's creation, through outages as put itself.
+func (f *putFlags) streamCreated(
+	ctx context.Context, client *kinesis.Client,
+) (time.Time, error) {
+	start := time.Now()
+	for {
+		out, err := client.DescribeStreamSummary(ctx,
+			&kinesis.DescribeStreamSummaryInput{StreamName: &f.stream})
+		if err == nil {
+			return aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp), nil
+		}
+		var answer smithy.APIError
+		final := errors.As(err, &answer) && answer.ErrorFault() == smithy.FaultClient
+		if final || f.giveUpAfter > 0 && time.Since(start) > f.giveUpAfter {
+			return time.Time{}, fmt.Errorf("describe stream %s: %w", f.stream, err)
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return time.Time{}, err
+		}
+	}
+}
+
+// lines yields the lines of the files.
+func (f *inputFormat) lines(files []string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		err := f.read(files, func(_ string, line []byte, _ string) error {
+			if !yield(bytes.Clone(line), nil) {
+				return errStop
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(nil, err)
+		}
+	}
+}
