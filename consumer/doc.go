@@ -18,7 +18,9 @@
 // positions: what was dropped counts as processed. What a reader has to know for that, it has
 // from the sink, which keeps it in the commit that it belongs to, or, for a handler, by reading
 // the last minutes before the checkpoint again, those of the shards that this one came from
-// too, before it begins. An aggregate that was packed for another shard is void: see VoidPolicy.
+// too, before it begins. A handler's shard of which this worker has just ended all parents
+// begins with what it knew at their ends, and nothing is read again. An aggregate that was
+// packed for another shard is void: see VoidPolicy.
 //
 // # How a worker works
 //

@@ -80,6 +80,9 @@ func (h *holding) tryChildren(ctx context.Context, children []shardmap.Shard) er
 		}
 	}
 	h.children = nil
+	if h.atEnd != nil {
+		h.ends.leave(h.first.Key, h.atEnd, idsOf(children))
+	}
 	for _, child := range children {
 		if err := h.createChild(ctx, child); err != nil {
 			return err
@@ -87,6 +90,14 @@ func (h *holding) tryChildren(ctx context.Context, children []shardmap.Shard) er
 		h.children = append(h.children, child.ID)
 	}
 	return nil
+}
+
+func idsOf(shards []shardmap.Shard) []runnel.ShardID {
+	ids := make([]runnel.ShardID, len(shards))
+	for i, s := range shards {
+		ids[i] = s.ID
+	}
+	return ids
 }
 
 // forgotten reports whether the stream no longer lists the shard: then its children may be

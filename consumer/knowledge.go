@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -16,8 +17,9 @@ import (
 // openerAt returns the opener of what follows a commit, with what is known of the units before.
 //
 // A sink has kept that in its commit, so that whoever goes on there judges alike; a shard that
-// it has nothing of begins with what its parents' commits know. Where nobody has kept it, as
-// with handlers, whose commit is the lease row's checkpoint, it is read from the stream again.
+// it has nothing of begins with what its parents' commits know. A handler's commit is the lease
+// row's checkpoint, and keeps nothing: there only a child of shards that this worker has ended
+// can begin with what it knew then. Where nobody has kept it, it is read from the stream again.
 func (h *holding) openerAt(
 	ctx context.Context, writer sink.Writer, c sink.Committed,
 ) (o opener, err error) {
@@ -27,7 +29,7 @@ func (h *holding) openerAt(
 		return o, err
 	}
 	if _, ok := writer.(*handlerWriter); ok {
-		o.filter, err = h.rebuild(ctx, c.End)
+		o.filter, err = h.recall(ctx, c.End)
 		return o, err
 	}
 	if c.End == runnel.Start {
@@ -38,6 +40,18 @@ func (h *holding) openerAt(
 	}
 	o.keep = true
 	return o, err
+}
+
+// recall returns what is known at a position of a handler's shard.
+func (h *holding) recall(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
+	if at == runnel.Start && originOf(h.first).Word == runnel.TrimHorizon {
+		// All parents have ended, as their rows say: what this worker knew then is there.
+		if states := h.ends.begin(h.first.Key, h.first.Parents); len(states) > 0 {
+			parents, err := h.restoreAll(states)
+			return h.union(parents), err
+		}
+	}
+	return h.rebuild(ctx, at)
 }
 
 // hashRange returns the shard's range: the lease's, or, if another program made the row without
@@ -60,35 +74,47 @@ func (h *holding) restore(state []byte) (*aggregate.Filter, error) {
 		return filter, nil
 	}
 	if err := filter.UnmarshalBinary(state); err != nil {
-		return nil, fmt.Errorf("shard %s: what the sink has kept of the reader's state is not "+
-			"usable, perhaps since a newer program wrote it: %w", h.first.Key, err)
+		return nil, fmt.Errorf("shard %s: what was kept of the reader's state is not usable, "+
+			"perhaps since a newer program wrote it: %w", h.first.Key, err)
 	}
 	return filter, nil
+}
+
+func (h *holding) restoreAll(states [][]byte) ([]*aggregate.Filter, error) {
+	filters := make([]*aggregate.Filter, len(states))
+	for i, state := range states {
+		var err error
+		if filters[i], err = h.restore(state); err != nil {
+			return nil, err
+		}
+	}
+	return filters, nil
+}
+
+// union makes the filter that a child begins with of those of its parents' ends.
+func (h *holding) union(parents []*aggregate.Filter) *aggregate.Filter {
+	filter := aggregate.Union(parents...)
+	filter.H = h.cfg.Horizon
+	return filter
 }
 
 // inherit returns what is known at the shard's beginning, or where the application begins in
 // it: all that the parents' ends know. Of a parent that has left no state, and where none is
 // known, that is read again.
 func (h *holding) inherit(ctx context.Context, states [][]byte) (s seen, err error) {
-	again := len(states) == 0
-	var parents []*aggregate.Filter
-	for _, state := range states {
-		filter, err := h.restore(state)
-		if err != nil {
-			return s, err
-		}
-		parents = append(parents, filter)
-		again = again || len(state) == 0
+	parents, err := h.restoreAll(states)
+	if err != nil {
+		return s, err
 	}
-	if again {
+	unknown := func(state []byte) bool { return len(state) == 0 }
+	if len(states) == 0 || slices.ContainsFunc(states, unknown) {
 		filter, err := h.rebuild(ctx, runnel.Start)
 		if err != nil {
 			return s, err
 		}
 		parents = append(parents, filter)
 	}
-	s.filter = aggregate.Union(parents...)
-	s.filter.H = h.cfg.Horizon
+	s.filter = h.union(parents)
 	if s.saved, err = s.filter.MarshalBinary(); len(s.saved) <= longestEmpty {
 		s.saved = nil
 	}

@@ -323,6 +323,9 @@ func surviveUnits(f *fleet, seed uint64, what chaosOf) {
 	if again > 0 && (what.sink || !what.kills) {
 		f.Errorf("%d records came again", again)
 	}
+	if what.workers == 1 {
+		f.readAgain() // it has ended all parents
+	}
 	doubles, _ := f.dropped()
 	f.Logf("seed %d: %d shards, %d workers, %d copies of units, %d void, %d records acknowledged, "+
 		"%d dropped, %d again", seed, len(f.stream.shards), workers, m.copies, m.voids,

@@ -127,6 +127,15 @@ func (s *seen) advance(arrival time.Time) {
 	}
 }
 
+// known returns what the filter has seen, whether a sink wants it or not; nil without a filter.
+func (s *seen) known() []byte {
+	if s.filter == nil {
+		return nil
+	}
+	state, _ := s.filter.MarshalBinary() // it returns no error
+	return state
+}
+
 // state returns the filter's state; nil if it has not met any unit, or nobody keeps it. At the
 // shard's end it is not nil even then: so the children know that there is nothing to know, and
 // need not read the shard again.

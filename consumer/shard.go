@@ -34,6 +34,7 @@ type holding struct {
 	adopted []adoption // leases of children that are now held
 
 	children []runnel.ShardID // what the shard became, once that is known
+	atEnd    []byte           // what a handler's reader knew there; nil if nobody asks for it
 }
 
 // adoption is a lease that was created held, and when that was sent.
@@ -144,6 +145,9 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 		}
 		h.event(Event{Kind: ShardStarted, Position: d.at})
 		how, children, err = d.run(ctx)
+		if _, ok := writer.(*handlerWriter); ok && err == nil && how == finished {
+			h.atEnd = d.open.known()
+		}
 		var moved *sink.MovedError
 		if !errors.As(err, &moved) {
 			return how, children, err

@@ -140,6 +140,7 @@ type run struct {
 	table    *lease.Table
 	stream   lease.Stream
 	once     *once
+	ends     ends // of handlers' shards
 
 	// The coordinator's own.
 	claim    lease.Claim

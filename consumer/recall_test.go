@@ -1,0 +1,290 @@
+package consumer_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// countIterators counts, from now on, how often a reader of each shard is begun.
+func (f *fleet) countIterators() func() map[runnel.ShardID]int {
+	counts, mu := map[runnel.ShardID]int{}, make(turn, 1)
+	f.stream.fault = func(op string, shard runnel.ShardID) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op == "GetShardIterator" {
+			counts[shard]++
+		}
+		return nil
+	}
+	return func() map[runnel.ShardID]int {
+		mu.Lock()
+		defer mu.Unlock()
+		return counts
+	}
+}
+
+// readAgain fails the test unless these shards' readers, and no others, have read again.
+func (f *fleet) readAgain(want ...runnel.ShardID) {
+	f.Helper()
+	var got []runnel.ShardID
+	for _, e := range append(f.happened(consumer.Rebuilding), f.happened(consumer.Rebuilt)...) {
+		got = append(got, e.ShardID)
+	}
+	if !slices.Equal(got, want) {
+		f.Errorf("read again for %v, want %v", got, want)
+	}
+}
+
+// The children of shards that the worker itself has ended know what stood in them, to the last
+// record, and read nothing again: not even where the application began inside of a parent.
+func TestNoRebuildAfterTheOwnEnd(t *testing.T) {
+	for _, atEndOnly := range []bool{true, false} {
+		for _, from := range []consumer.From{consumer.Oldest, consumer.Latest} {
+			t.Run(fmt.Sprintf("%s, children at the end only %v", from, atEndOnly),
+				func(t *testing.T) {
+					bubble(t, 1, func(f *fleet) { ownEnd(f, from, atEndOnly) })
+				})
+		}
+	}
+}
+
+func ownEnd(f *fleet, from consumer.From, atEndOnly bool) {
+	f.stream.atEndOnly = atEndOnly
+	iterators := f.countIterators()
+	a, b := f.stream.keysOf(0, 2)[0], f.stream.keysOf(0, 2)[1]
+	var j journal
+	change := func(c *consumer.Config) { c.MaxRecords, c.From = 2, from }
+	f.start("w1", j.into, change)
+	<-time.After(time.Second)
+	f.stream.put(unit(1, 1, a, "a1"), a)
+	f.stream.put("x", a)
+	// The last page before the end, read at once with it if the server says so.
+	f.stream.put(unit(1, 2, b, "b2"), b)
+	f.stream.put(unit(2, 1, a, "a3"), a)
+	f.stream.split(0)
+	<-time.After(aggregate.H / 2)
+	twice := func() {
+		f.stream.put(unit(1, 1, a, "a1"), a)
+		f.stream.put(unit(1, 2, b, "b2"), b)
+		f.stream.put(unit(2, 1, a, "a3"), a)
+	}
+	twice()
+	f.expect(&j, "a1 x b2 a3")
+	f.stream.merge(0)
+	<-time.After(aggregate.H / 2)
+	twice()
+	f.stream.split(0)
+	twice()
+	f.stream.put(unit(1, 3, a, "a4"), a)
+	f.expect(&j, "a1 x b2 a3 a4")
+	f.readAgain()
+	if doubles, _ := f.dropped(); doubles != 9 {
+		f.Errorf("%d doubles dropped, want 9", doubles)
+	}
+	if got := iterators(); len(got) != 6 {
+		f.Errorf("%d shards were read, want 6", len(got))
+	}
+	for shard, n := range iterators() {
+		if first := f.stream.shards[0].id; n != 1 && (shard != first || from == consumer.Oldest) {
+			f.Errorf("the reading of %s was begun %d times", shard, n)
+		}
+	}
+}
+
+// Each child has what its parent knew for itself: a low-water mark that one of them meets says
+// nothing about what the other one has not read yet.
+func TestChildrenShareNothing(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var j journal
+		f.start("w1", j.into)
+		f.stream.put(unit(1, 1, "p", "p"), "p")
+		f.expect(&j, "p")
+		f.stream.split(0)
+		a, b := f.stream.keysOf(0, 1)[0], f.stream.keysOf(1, 1)[0]
+		late := f.stream.put(unit(1, 2, b, "b"), b)[0]
+		f.stream.put(unit(1, 3, a, "a"), a)
+		until := time.Now().Add(time.Minute)
+		f.stream.fault = func(op string, shard runnel.ShardID) error {
+			if op == "GetRecords" && shard == late && time.Now().Before(until) {
+				return &types.ProvisionedThroughputExceededException{}
+			}
+			return nil
+		}
+		f.expect(&j, "p a")
+		<-time.After(time.Minute)
+		f.expect(&j, "p a b")
+		f.readAgain()
+	})
+}
+
+// Where another worker has ended a parent, what stood there has to be read.
+func TestRebuildOfAnothersEnd(t *testing.T) {
+	bubble(t, 2, func(f *fleet) {
+		var j journal
+		f.start("w1", j.into)
+		f.await(failover, "both shards", func() bool { return f.loads()["w1"] == 2 })
+		f.start("w2", j.into)
+		f.await(4*failover, "shares", func() bool { return slices.Equal(f.spread(), []int{1, 1}) })
+		<-time.After(failover) // the one that was robbed knows it
+		a, b := f.stream.keysOf(0, 1)[0], f.stream.keysOf(1, 1)[0]
+		f.stream.put(unit(1, 1, a, "a"), a)
+		<-time.After(time.Second)
+		f.stream.put(unit(2, 1, b, "b"), b)
+		f.expect(&j, "a b")
+		f.readAgain()
+		f.stream.merge(0)
+		f.stream.put(unit(1, 1, a, "a"), a)
+		f.stream.put(unit(2, 1, b, "b"), b)
+		f.stream.put("end", a)
+		f.expect(&j, "a b end")
+		merged := f.stream.shards[2].id
+		f.readAgain(merged)
+		enders := map[string]bool{}
+		for _, e := range f.happened(consumer.ShardEnded) {
+			enders[e.Worker] = true
+		}
+		if len(enders) != 2 {
+			t.Errorf("the parents were ended by %v", enders)
+		}
+	})
+}
+
+// A lease that is lost and regained in the middle of a child: the parent's end, which is still
+// kept for the other child, is not what is known there.
+func TestRebuildAfterALostLease(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var j journal
+		single := func(c *consumer.Config) { c.MaxLeases = 1 }
+		m := f.start("w1", j.into, single)
+		f.stream.put(unit(1, 1, "p", "p"), "p")
+		f.expect(&j, "p")
+		f.start("w2", j.into, single)
+		f.stream.split(0)
+		f.await(failover, "shares", func() bool {
+			return f.loads()["w1"] == 1 && f.loads()["w2"] == 1
+		})
+		var shard runnel.ShardID
+		for _, l := range f.leases() {
+			if l.Owner == "w1" {
+				shard = l.Key
+			}
+		}
+		a := f.stream.keysOf(0, 1)[0]
+		if shard != f.stream.shards[1].id {
+			a = f.stream.keysOf(1, 1)[0]
+		}
+		f.stream.put(unit(1, 2, a, "a"), a)
+		f.expect(&j, "p a")
+		before := len(f.happened(consumer.Rebuilt))
+		mend := m.link.cut()
+		f.await(4*failover, "the loss", func() bool {
+			return len(f.happened(consumer.LeaseLost)) == 1
+		})
+		mend()
+		f.await(4*failover, "the way back", func() bool {
+			return len(f.happened(consumer.Rebuilt)) > before
+		})
+		f.stream.put(unit(1, 2, a, "a"), a)
+		f.stream.put("end", a)
+		f.expect(&j, "p a end")
+		if e := f.happened(consumer.Rebuilt)[before]; e.Worker != "w1" || e.ShardID != shard {
+			t.Errorf("read again: %+v", e)
+		}
+	})
+}
+
+// The end of a parent is there as soon as the table says that it has ended, though the parent's
+// own reader may not know yet that the table says so.
+func TestEndIsLeftBeforeTheRowSaysSo(t *testing.T) {
+	bubble(t, 2, func(f *fleet) {
+		var j journal
+		m := f.start("w1", j.into)
+		for i := range 2 {
+			key := f.stream.keysOf(i, 1)[0]
+			f.stream.put(unit(1, uint64(i+1), key, fmt.Sprint(i)), key)
+			<-time.After(time.Second)
+		}
+		delayed := make(chan struct{}, 1)
+		m.link.mu.Lock()
+		m.link.after = func(context.Context, string) error {
+			ended := slices.ContainsFunc(f.leases(), lease.Lease.Ended)
+			if ended && len(delayed) == 0 {
+				delayed <- struct{}{}
+				<-time.After(failover * 4 / 10)
+			}
+			return nil
+		}
+		m.link.mu.Unlock()
+		f.stream.merge(0)
+		f.expect(&j, "0 1")
+		if n := len(f.happened(consumer.ShardStarted)); n != 3 || len(delayed) != 1 {
+			t.Fatalf("%d shards begun, %d answers late", n, len(delayed))
+		}
+		if n := len(f.happened(consumer.ShardEnded)); n != 1 {
+			t.Errorf("%d parents have been told of their ends: nothing to see", n)
+		}
+		f.readAgain()
+	})
+}
+
+// Where the application begins inside of a child, though its parent has a lease too, since the
+// server does not say which shards were open then: the parent's end is not all that is known.
+func TestRebuildWhereTheApplicationBegins(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		f.stream.noFilter = true
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.split(0)
+		f.stream.put(unit(1, 2, "a", "2"), "a")
+		<-time.After(time.Minute)
+		var j journal
+		f.start("w1", j.into, func(c *consumer.Config) { c.From = consumer.At(time.Now()) })
+		f.stream.put(unit(1, 1, "a", "1"), "a")
+		f.stream.put(unit(1, 2, "a", "2"), "a")
+		f.stream.put("end", "a")
+		f.expect(&j, "end")
+		if n := len(f.happened(consumer.ShardEnded)); n != 1 {
+			t.Errorf("%d shards ended, want the parent", n)
+		}
+	})
+}
+
+// What a child forgets, it forgets in the time that its parents would have.
+func TestHorizonOfChildren(t *testing.T) {
+	for _, into := range []string{"handler", "sink"} {
+		t.Run(into, func(t *testing.T) {
+			bubble(t, 1, func(f *fleet) {
+				var j journal
+				s := newChain(calm(), 1)
+				f.start("w1", func(c *consumer.Config) {
+					c.Horizon = time.Minute
+					if j.into(c); into == "sink" {
+						intoSink(s)(c)
+					}
+				})
+				f.stream.put(unit(1, 1, "a", "1"), "a")
+				<-time.After(time.Second)
+				f.stream.split(0)
+				for range 2 { // a double, and one that is not known any more
+					f.stream.put(unit(1, 1, "a", "1"), "a")
+					<-time.After(4 * time.Minute)
+				}
+				f.readAgain()
+				if into == "sink" {
+					s.await(f, "1 1")
+				} else {
+					f.expect(&j, "1 1")
+				}
+			})
+		})
+	}
+}
