@@ -85,6 +85,11 @@ bench: ## the benchmarks; figures and their reading are in bench/README.md
 bench-peers: build peers ## runnel beside its peers in one run, as tables; RUNNEL_BENCH_SECONDS=1 a row
 	go run ./bench/peers
 
+.PHONY: bench-producers
+bench-producers: build ## ways of putting beside each other and the KPL, as tables; wants RUNNEL_DATA
+	interop/install
+	go run ./bench/producers
+
 .PHONY: bench-log
 bench-log: ## the log alone, beside a bare one; RUNNEL_STEADY_SECONDS=60 adds the steady state
 	go test -run '^$$' -bench 'Burst|SlowSyncs|Steady' -benchtime 1x -timeout 30m \

@@ -31,6 +31,7 @@ func TestSinkPassesDoubles(t *testing.T) {
 	})
 }
 
+// A sink's state is what counts, not the stream: a child begins with what its parent's end
 // knows, though the parent is gone.
 func TestSinkStateIsInherited(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
@@ -78,6 +79,7 @@ func TestSinkWithoutUnits(t *testing.T) {
 	})
 }
 
+// A child whose parent has not ended in the sink, since the sink is new, has its parent's end
 // read again.
 func TestSinkThatIsNew(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
@@ -106,6 +108,7 @@ func TestSinkThatIsNew(t *testing.T) {
 	})
 }
 
+// A writer that finds another one's commit goes on with the state of that commit, not with what
 // it has read itself: for a while it was ahead, and what it has read beyond comes again.
 func TestMovedAdoptsTheState(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {

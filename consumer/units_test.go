@@ -255,9 +255,6 @@ func TestTrimmedAncestor(t *testing.T) {
 	})
 }
 
-// A sink's state is what counts, not the stream: a child begins with what its parent's end
-// A child whose parent has not ended in the sink, since the sink is new, has its parent's end
-// A writer that finds another one's commit goes on with the state of that commit, not with what
 // A checkpoint inside of an aggregate, as a Java worker may write one: the user records up to it
 // are not delivered, the others are, and its units are known behind it.
 func TestCheckpointInsideAnAggregate(t *testing.T) {

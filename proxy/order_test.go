@@ -27,13 +27,14 @@ func TestOrderUnderFaults(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 4), runneltest.WithFaults(
-		fmt.Sprintf("seed=%d PutRecords:lose-answer%%5 PutRecords:throttle%%5 "+
+		fmt.Sprintf("seed=%d PutRecords:lose-answer@3 PutRecords:lose-answer%%5 PutRecords:throttle%%5 "+
 			"PutRecords:fail-record=1/10 PutRecords:throttle-record=1/10%%20 "+
 			"orders:reshard=150ms@1-6", seed%1_000_000)))
 	s := serve(t, server.Kinesis(), func(c *proxy.Config) {
 		c.Producer.RetryMin, c.Producer.RetryMax = time.Millisecond, 20*time.Millisecond
 	})
 	requests := 6 * soak()
+	t.Logf("soak: 1 seed, %d operations", connections*requests)
 	var putting sync.WaitGroup
 	failed := make(chan error, connections)
 	for c := range connections {

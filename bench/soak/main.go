@@ -42,9 +42,11 @@ var suites = []suite{
 	{pkg: "lease", percent: 400},
 	{pkg: "consumer", percent: 50},
 	{pkg: "aggregate", percent: 100},
+	{pkg: "proxy", percent: 100},
 	{pkg: "sink/sinktest", percent: 200},
 	{pkg: "sink/archive", percent: 50},
-	{pkg: "internal/cli", run: "TestServerKills", percent: 20},
+	{pkg: "internal/putlog", percent: 100},
+	{pkg: "internal/cli", run: "^Test(|Put|Server)Kills$", percent: 10},
 }
 
 func main() {

@@ -86,12 +86,15 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 }
 
 // archiveCounts is what an archive worker has done.
-type archiveCounts struct{ read, commits, shards, takeovers atomic.Int64 }
+type archiveCounts struct{ read, doubles, voided, commits, shards, takeovers atomic.Int64 }
 
 func (n *archiveCounts) observe(e consumer.Event) {
 	switch e.Kind {
 	case consumer.Delivered:
 		n.read.Add(int64(e.Records))
+		n.doubles.Add(int64(e.Doubles))
+	case consumer.Voided:
+		n.voided.Add(int64(e.Records))
 	case consumer.Committed:
 		n.commits.Add(1)
 	case consumer.ShardStarted:
@@ -149,10 +152,14 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 }
 
 func archiveLine(stream string, n *archiveCounts, start time.Time) string {
-	return fmt.Sprintf(
-		"archive of %s: %s records read, %s/s, %d commits, %d shards begun, %d taken over",
-		stream, thousands(n.read.Load()), thousands(rate(n.read.Load(), time.Since(start))),
+	line := fmt.Sprintf("archive of %s: %s records read, %s/s, %s doubles dropped, %d commits, "+
+		"%d shards begun, %d taken over", stream, thousands(n.read.Load()),
+		thousands(rate(n.read.Load(), time.Since(start))), thousands(n.doubles.Load()),
 		n.commits.Load(), n.shards.Load(), n.takeovers.Load())
+	if voided := n.voided.Load(); voided > 0 {
+		line += fmt.Sprintf(", %s records of void aggregates skipped", thousands(voided))
+	}
+	return line
 }
 
 // parseSize reads a number of bytes: "1048576", "64MiB", "5MB", "256k".

@@ -19,6 +19,7 @@ func TestPutKills(t *testing.T) {
 			run.resumeAfterKills()
 		})
 	}
+	t.Logf("soak: %d seeds", 2*soak())
 }
 
 const (

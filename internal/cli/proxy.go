@@ -34,8 +34,9 @@ func (a *app) proxy() *cobra.Command {
 		Long: `Run a front door to Kinesis for every language. It speaks the Kinesis API on a port:
 PutRecord and PutRecords go through runnel's producer, which keeps the records of a key in order
 under throttling, failures and resharding, and puts what waits of a key into one aggregated record
-(--order plain does not, for consumers that do not open these); every other operation is passed through, signed with
-the proxy's own credentials. A put is answered when the stream has acknowledged it.
+(--order plain does not, for consumers that do not open these); every other operation is passed
+through, signed with the proxy's own credentials. A put is answered when the stream has
+acknowledged it.
 
 Whoever reaches the port acts with those credentials: nobody's signature is looked at. It
 listens on this machine alone unless --addr says otherwise. GET /health and GET /metrics tell how

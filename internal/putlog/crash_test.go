@@ -35,6 +35,7 @@ func TestCrashes(t *testing.T) {
 			return
 		}
 	}
+	t.Logf("soak: %d seeds, %d crashes", 300*max(1, soak), 5*300*max(1, soak))
 }
 
 func crashes(t *testing.T, seed uint64) {

@@ -66,8 +66,9 @@ type SourceReport struct {
 	KeysOutOfOrder int64   `json:"keysOutOfOrder"`
 	// Unknown is the archive's records that are not in the source. No violation if Partial.
 	Unknown Finding `json:"unknown"`
-	// Doubled is the records that the stream holds at two positions, as it does after a lost
-	// acknowledgement. No violation: the archive keeps the stream as it is.
+	// Doubled is the records that came from two positions of the stream: put twice by their
+	// program, or, without the identity of units, doubled by a lost acknowledgement. No
+	// violation: what has no identity is kept as it is.
 	Doubled Finding `json:"doubledInStream"`
 }
 

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// The names of the ways of putting that goals speak of.
+const (
+	waySeed    = "one record a key and call"
+	wayChained = "chained"
+	wayPlain   = "plain"
+	wayKey     = "key (default)"
+	wayShard   = "shard"
+	wayNone    = "none"
+	wayKPL     = "KPL 1.1.1"
+)
+
+// way is a way of putting.
+type way struct {
+	name    string
+	ordered string // what it keeps
+	own     bool   // runnel's
+	command func(ctx context.Context, t task) *exec.Cmd
+}
+
+// task is what a client has to do.
+type task struct {
+	server *server
+	file   string
+	passes int
+	most   time.Duration
+	limits string
+}
+
+// ways returns those of cfg.Only, in the tables' order.
+func ways(cfg Config) []way {
+	orders := []way{
+		{name: waySeed, ordered: "a key's order"},
+		{name: wayChained, ordered: "a key's order", own: true},
+		{name: wayPlain, ordered: "a key's order", own: true},
+		{name: wayKey, ordered: "a key's order, exactly once", own: true},
+		{name: wayKPL, ordered: "nothing", command: kpl(cfg)},
+	}
+	var chosen []way
+	for _, w := range orders {
+		if !cfg.Only.MatchString(w.name) {
+			continue
+		}
+		if w.command == nil {
+			w.command = itself(w.name)
+		}
+		chosen = append(chosen, w)
+	}
+	return chosen
+}
+
+// itself is this program as a client.
+func itself(name string) func(ctx context.Context, t task) *exec.Cmd {
+	return func(ctx context.Context, t task) *exec.Cmd {
+		self, err := os.Executable()
+		if err != nil {
+			self = os.Args[0]
+		}
+		return exec.CommandContext(ctx, self, asClient, name, "https://"+t.server.address,
+			t.server.ca(), t.file, strconv.Itoa(t.passes), t.most.String())
+	}
+}
+
+// kpl is the KPL, a JVM with its native process.
+func kpl(cfg Config) func(ctx context.Context, t task) *exec.Cmd {
+	return func(ctx context.Context, t task) *exec.Cmd {
+		libraries := filepath.Join(cfg.Tools, "interop", "kpl", "lib", "*")
+		return exec.CommandContext(ctx, "java", "-Xmx512m",
+			"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", libraries,
+			filepath.Join("bench", "producers", "Put.java"), t.server.address, t.server.ca(),
+			t.server.dir, t.file, strconv.Itoa(t.passes),
+			fmt.Sprint(t.most.Milliseconds()), t.limits)
+	}
+}
