@@ -48,14 +48,16 @@ func BenchmarkCore(b *testing.B) {
 // BenchmarkThroughTheProducer is the cost of a record from Put to its callback, with a stream
 // that answers at once: everything but the SDK and the network.
 func BenchmarkThroughTheProducer(b *testing.B) {
-	for _, order := range []Order{OrderKey, OrderPlain} {
+	for _, order := range []Order{OrderKey, OrderNone, OrderPlain} {
 		for _, keys := range []int{14, 10_000, 1_000_000} {
 			b.Run(fmt.Sprintf("order=%v/keys=%d", order, keys), func(b *testing.B) {
 				names := make([]string, keys)
 				for i := range names {
 					names[i] = fmt.Sprint("repository-", i)
 				}
-				p, ctx := (&stream{forget: true}).open(b, func(c *Config) { c.Order = order })
+				p, ctx := (&stream{forget: true}).open(b, func(c *Config) {
+					c.Order, c.Reader = order, oneShard()
+				})
 				data := make([]byte, 100)
 				b.ReportAllocs()
 				b.ResetTimer()

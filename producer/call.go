@@ -27,6 +27,7 @@ func (p *Producer) put(made *call) {
 	}
 	cancel()
 	o := classify(output, err, len(made.lanes), &sent)
+	p.chartAnswer(o)
 	if p.cfg.OnCall == nil {
 		p.land(made, o)
 		return

@@ -40,6 +40,8 @@ func TestOrderAgainstTheServer(t *testing.T) {
 		}{
 			{order: producer.OrderKey},
 			{order: producer.OrderKey, horizon: 4 * time.Second}, // the server is away for longer
+			{order: producer.OrderNone},
+			{order: producer.OrderNone, horizon: 4 * time.Second},
 			{order: producer.OrderPlain},
 			{order: producer.OrderChained},
 		} {
@@ -115,13 +117,17 @@ func againstTheServer(
 		t.Errorf("%d acknowledged places of %d, %+v", len(placed), records, stats)
 	}
 	all := readAll(t, server.Kinesis(), horizon)
-	if order == producer.OrderKey {
-		filtered := checkStream(t, passed(all), maps.Clone(placed), last)
+	check := checkStream
+	if order == producer.OrderNone {
+		check = checkContents
+	}
+	if order == producer.OrderKey || order == producer.OrderNone {
+		filtered := check(t, passed(all), maps.Clone(placed), last)
 		if filtered > 0 {
 			t.Errorf("%d doubles pass the filter", filtered)
 		}
 	}
-	doubles := checkStream(t, all, placed, last)
+	doubles := check(t, all, placed, last)
 	if len(placed) > 0 {
 		t.Errorf("%d records are not where they were acknowledged to be", len(placed))
 	}
@@ -129,8 +135,8 @@ func againstTheServer(
 		t.Errorf("%d doubles, and %d attempts without an answer", doubles, stats.Unknown)
 	}
 	t.Logf("%d calls, %d retried, %d throttled, %d unknown, %d doubles; %d looked up, %d found, "+
-		"%d renewed; faults: %v", stats.Calls, stats.Retried, stats.Throttled, stats.Unknown, doubles,
-		stats.LookedUp, stats.Found, stats.Renewed, server.FaultCounts())
+		"%d renewed, %d void; faults: %v", stats.Calls, stats.Retried, stats.Throttled, stats.Unknown, doubles,
+		stats.LookedUp, stats.Found, stats.Renewed, stats.Void, server.FaultCounts())
 }
 
 // checkStream takes the records that it finds out of placed, holds the first occurrences of
@@ -152,6 +158,27 @@ func checkStream(t *testing.T, records []stored, placed, last map[string]int) (d
 	for key, n := range last {
 		if newest[key] != n {
 			t.Errorf("key %s: %d of %d are in the stream", key, newest[key], n)
+		}
+	}
+	return doubles
+}
+
+// checkContents is checkStream for an order that is none: each record of a key is to be there.
+func checkContents(t *testing.T, records []stored, placed, last map[string]int) (doubles int) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, r := range records {
+		delete(placed, r.place)
+		if seen[r.key+"/"+r.data] {
+			doubles++
+		}
+		seen[r.key+"/"+r.data] = true
+	}
+	for key, n := range last {
+		for i := range n {
+			if !seen[fmt.Sprintf("%s/%d", key, i+1)] {
+				t.Errorf("key %s: record %d is not in the stream", key, i+1)
+			}
 		}
 	}
 	return doubles
@@ -211,6 +238,10 @@ func reshard(ctx context.Context, t *testing.T, server *runneltest.Server, times
 }
 
 func middle(t *testing.T, of *types.HashKeyRange) string {
+	return rangeOf(t, of).Middle().String()
+}
+
+func rangeOf(t *testing.T, of *types.HashKeyRange) keyspace.Range {
 	start, err := keyspace.Parse(*of.StartingHashKey)
 	if err != nil {
 		t.Error(err)
@@ -219,7 +250,7 @@ func middle(t *testing.T, of *types.HashKeyRange) string {
 	if err != nil {
 		t.Error(err)
 	}
-	return keyspace.Range{Start: start, End: end}.Middle().String()
+	return keyspace.Range{Start: start, End: end}
 }
 
 func shardsOf(ctx context.Context, client *kinesis.Client) ([]types.Shard, error) {
@@ -254,7 +285,7 @@ func passed(all []stored) (filtered []stored) {
 	return filtered
 }
 
-// readAll reads the stream to its tip, a shard only after its parents.
+// readAll reads the stream to its tip, a shard only after its parents, without what is void.
 func readAll(t *testing.T, client *kinesis.Client, horizon time.Duration) []stored {
 	t.Helper()
 	shards, err := shardsOf(t.Context(), client)
@@ -278,7 +309,7 @@ func readAll(t *testing.T, client *kinesis.Client, horizon time.Duration) []stor
 			filter := aggregate.Union(filters[parent], filters[other])
 			filter.H = horizon
 			filters[*shard.ShardId] = filter
-			all = append(all, readShard(t, client, *shard.ShardId, filter)...)
+			all = append(all, readShard(t, client, shard, filter)...)
 			read[*shard.ShardId] = true
 		}
 		if len(read) == before {
@@ -289,9 +320,10 @@ func readAll(t *testing.T, client *kinesis.Client, horizon time.Duration) []stor
 }
 
 func readShard(
-	t *testing.T, client *kinesis.Client, shard string, filter *aggregate.Filter,
+	t *testing.T, client *kinesis.Client, of types.Shard, filter *aggregate.Filter,
 ) []stored {
 	t.Helper()
+	shard, hashes := *of.ShardId, rangeOf(t, of.HashKeyRange)
 	start, err := client.GetShardIterator(t.Context(), &kinesis.GetShardIteratorInput{
 		StreamName: aws.String("orders"), ShardId: &shard,
 		ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
@@ -311,6 +343,10 @@ func readShard(
 			if !d.Open(r.Data) {
 				all = append(all, stored{*r.PartitionKey, string(r.Data), place, true})
 				continue
+			}
+			if d.Check(hashes) != nil {
+				filter.Advance(*r.ApproximateArrivalTimestamp)
+				continue // void
 			}
 			fresh := map[int]bool{}
 			for sub := range filter.Pass(&d, *r.ApproximateArrivalTimestamp) {

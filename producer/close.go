@@ -62,10 +62,10 @@ func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.mu.halted = true
 	p.mu.Unlock()
-	p.calls.Wait() // they have landed, and may still be in a hook
+	p.end(ErrClosed) // all have landed; a listing that nobody waits for any more is cut
+	p.calls.Wait()   // which may still be in a hook
 	p.stopOnce.Do(func() {
 		close(p.stop)
-		p.end(ErrClosed)
 	})
 	p.loops.Wait()
 	return err

@@ -54,16 +54,17 @@ type Config struct {
 	Order Order
 	// Reader looks up what became of units that had no answer for Horizon; usually it is the
 	// Client. Nil, or one that is not allowed to read: their records are reported with
-	// ErrUnresolved. Default none.
+	// ErrUnresolved. In OrderNone it lists the shards too, and is needed. Default none.
 	Reader Reader
-	// Journal keeps units from before they are first sent until they are settled, in OrderKey.
-	// Default none.
+	// Journal keeps units from before they are first sent until they are settled, in OrderKey
+	// and OrderNone. Default none.
 	Journal Journal
 	// Resume is the units of earlier runs that their Journal has not been told the end of, in
 	// the order of their Frozen. They are sent first, as the same bytes under the identity that
 	// they have, and before anything newer of their lanes; those first sent longer than Horizon
-	// ago are looked up. The Journal is not told of them again, but of their ends. Their
-	// records go to OnResult, count in Stats, and take no room in the buffer.
+	// ago are looked up. Order must be that of the run which left them. The Journal is not told
+	// of them again, but of their ends. Their records go to OnResult, count in Stats, and take
+	// no room in the buffer.
 	Resume []FrozenUnit
 
 	// MaxInFlight is how many calls run at the same time. Default 8, from 1 to 1,000.
@@ -79,8 +80,9 @@ type Config struct {
 	MaxRecordBytes int
 
 	// MaxUnitBytes is how much of what waits in a lane goes into one unit, with its key, in
-	// OrderKey. Larger records have a unit of their own. Default 256 KiB, or MaxRecordBytes
-	// where that is less; in bytes, from 1 to MaxRecordBytes.
+	// OrderKey, and of what waits for a shard in OrderNone. Larger records have a unit of their
+	// own. Default 256 KiB, or MaxRecordBytes where that is less; in bytes, from 1 to
+	// MaxRecordBytes.
 	MaxUnitBytes int
 
 	// MaxBufferedRecords is how many records the producer holds, from Put to the end of their
@@ -88,7 +90,7 @@ type Config struct {
 	// are found to fill a call with. Default 100,000; from 1.
 	MaxBufferedRecords int
 	// MaxBufferedBytes is the same for their data and keys. A unit that is being sent is a copy
-	// of its records, so that OrderKey takes as much again at most, and some 100 bytes a
+	// of its records, so that these orders take as much again at most, and some 100 bytes a
 	// unit. Default 64 MiB; in bytes, from MaxRecordBytes.
 	MaxBufferedBytes int
 
@@ -162,12 +164,14 @@ func (c Config) Validate() error {
 	fault(!validStream(c.Stream), "Stream is %q: want a stream's name (1 to 128 of "+
 		"a-z, A-Z, 0-9, '_', '.', '-') or its ARN", c.Stream)
 	fault(c.Client == nil, "Client is missing: want a *kinesis.Client")
-	fault(int(c.Order) >= len(orderWords), "Order is %v: want OrderKey, OrderPlain or "+
-		"OrderChained", c.Order)
-	fault(c.Journal != nil && !c.Order.units(), "Journal is set and Order is %v: want OrderKey, "+
-		"since only its units have an identity", c.Order)
+	fault(int(c.Order) >= len(orderWords), "Order is %v: want OrderKey, OrderPlain, "+
+		"OrderChained or OrderNone", c.Order)
+	fault(c.Order == OrderNone && c.Reader == nil, "Reader is missing: OrderNone packs records "+
+		"by shard and needs one to list the shards, usually the Client")
+	fault(c.Journal != nil && !c.Order.units(), "Journal is set and Order is %v: want OrderKey "+
+		"or OrderNone, since only their units have an identity", c.Order)
 	fault(len(c.Resume) > 0 && !c.Order.units(), "Resume has %d units and Order is %v: want "+
-		"OrderKey, as in the run that left them", len(c.Resume), c.Order)
+		"the order of the run that left them", len(c.Resume), c.Order)
 	within := func(field string, value, low, high int) {
 		fault(value < low || value > high, "%s is %d: want %d to %d", field, value, low, high)
 	}
@@ -204,8 +208,9 @@ func (c Config) limits() limits {
 		calls: c.MaxInFlight, records: c.MaxBatchRecords, bytes: c.MaxBatchBytes,
 		linger: c.Linger, giveUp: c.GiveUpAfter,
 		retryMin: c.RetryMin, retryMax: c.RetryMax,
-		units: c.Order.units(), unit: c.MaxUnitBytes, window: aggregate.Window,
-		horizon: c.Horizon, reads: c.Reader != nil, journal: c.Journal != nil,
+		units: c.Order.units(), packs: c.Order == OrderNone, unit: c.MaxUnitBytes,
+		window: aggregate.Window, horizon: c.Horizon, reads: c.Reader != nil,
+		journal: c.Journal != nil,
 	}
 	if c.Order == OrderChained {
 		l.chained, l.records = true, 1

@@ -17,6 +17,7 @@ type limits struct {
 	retryMin, retryMax    time.Duration
 
 	units   bool          // fold what waits into units with an identity
+	packs   bool          // of many lanes, without an order: OrderNone
 	unit    int           // bytes of a unit with its key, where it has more than one record
 	window  uint64        // how far a number may lie above the lowest that is not settled
 	horizon time.Duration // how long a unit may be sent again: H
@@ -45,6 +46,7 @@ type core struct {
 	numbers numbers
 	lookups lookups
 	chain   chain
+	chart   chart
 
 	encoder aggregate.Encoder
 	tags    aggregate.Tags // of the unit that is being folded
@@ -95,51 +97,67 @@ type flush struct {
 type counts struct {
 	delivered, undelivered, calls, retried, throttled, unknown uint64
 
-	units, lookedUp, found, renewed, withheld uint64
+	units, lookedUp, found, renewed, void, withheld uint64
 }
 
 func newCore(stream string, l limits, random *rand.Rand) *core {
 	return &core{
 		stream: stream, limits: l, random: random, lanes: map[laneKey]*lane{},
 		ready: readyLanes{back: laneHeap{before: byPlace}}, held: laneHeap{before: byDue},
-		blocked: laneHeap{before: byPlace},
+		blocked: laneHeap{before: byPlace}, numbers: numbers{unordered: l.packs},
+		chart: chart{waiting: lane{queue: true, state: unmapped}},
 	}
 }
 
 // put takes a record. It reports whether launch may now have something to do that it did not
 // have before.
 func (c *core) put(now time.Time, e *entry) bool {
-	l := c.admit(now, e)
+	l := c.laneFor(e)
+	c.admit(now, e, l)
 	l.push(e)
 	wakes := false
 	if c.limits.giveUp > 0 && c.sweepAt.IsZero() {
 		c.sweepAt, wakes = now.Add(c.limits.giveUp), true
 	}
-	if l.state != idle {
+	switch {
+	case l.queue:
+		return c.requeue(l) && c.calls < c.limits.calls && !c.lingers(now) || wakes
+	case l.state != idle:
 		return wakes
 	}
 	c.ready.push(l, true)
 	return wakes || (c.calls < c.limits.calls && (c.ready.count == 1 || !c.lingers(now)))
 }
 
-// admit numbers and measures a record, and returns its lane.
-func (c *core) admit(now time.Time, e *entry) *lane {
-	c.taken++
-	e.number, e.taken = c.taken, now
-	c.ages.push(e)
+// laneFor returns the lane that a record which was just taken waits in.
+func (c *core) laneFor(e *entry) *lane {
+	e.aggregated = c.limits.units && aggregate.IsAggregate(e.record.Data)
 	key := laneKey{e.record.PartitionKey, e.record.ExplicitHashKey}
+	if c.limits.packs {
+		if e.aggregated {
+			return &lane{key: key} // it goes as it is, and nothing waits for it
+		}
+		e.hash = key.hashKey()
+		return c.queueOf(e.hash)
+	}
 	l := c.lanes[key]
 	if l == nil {
 		l = &lane{key: key}
 		c.lanes[key] = l
 	}
-	e.lane, e.wide = l, e.size()
-	if c.limits.units {
-		if e.aggregated = aggregate.IsAggregate(e.record.Data); !e.aggregated {
-			e.wide = wrappedSize(key.partition, key.hash, e.record.Data)
-		}
-	}
 	return l
+}
+
+// admit numbers and measures a record of a lane.
+func (c *core) admit(now time.Time, e *entry, l *lane) {
+	c.taken++
+	e.number, e.taken = c.taken, now
+	c.ages.push(e)
+	e.lane, e.wide = l, e.size()
+	if c.limits.units && !e.aggregated {
+		r := &e.record
+		e.wide = wrappedSize(c.limits.packs, r.PartitionKey, r.ExplicitHashKey, r.Data)
+	}
 }
 
 // hold keeps a lane back until its unit, which has failed, may be sent again, unless it is
@@ -217,7 +235,7 @@ func (c *core) launch(now time.Time) *call {
 		}
 		c.ready.pop()
 		if l.unit.first == nil {
-			c.fold(l, min(c.limits.unit, bytes-made.bytes))
+			l = c.fold(now, l, min(c.limits.unit, bytes-made.bytes))
 		}
 		c.board(now, made, l)
 	}
@@ -305,10 +323,15 @@ func (c *core) land(now time.Time, landed *call, o outcome) {
 // units fared alike, alone that it was the only one.
 func (c *core) landUnit(now time.Time, l *lane, v verdict, whole, alone bool) {
 	u := &l.unit
+	if v.fate == stored && c.limits.packs && u.wrapped() {
+		v = c.judge(u, v)
+	}
 	u.cause, u.lastSent = v.err, now
 	switch v.fate {
 	case stored:
 		c.acknowledge(now, l, v)
+	case void:
+		c.landVoid(now, l)
 	case refused:
 		c.settleUnit(l, ErrRefused)
 		c.next(now, l)
@@ -362,7 +385,7 @@ func (c *core) suspectAlone(now time.Time, l *lane) {
 		for e := u.first; e != nil; e = e.next {
 			e.alone = true
 		}
-		c.unfold(l)
+		c.unfold(now, l)
 	default:
 		c.settleUnit(l, ErrRefused)
 	}
@@ -429,6 +452,9 @@ func (c *core) wake() (at time.Time, ok bool) {
 	}
 	if at, due := c.shards.wake(); due {
 		consider(at)
+	}
+	if c.limits.packs && c.chart.wanted() {
+		consider(c.chart.next)
 	}
 	if c.ready.count > 0 && c.calls < c.limits.calls {
 		switch {

@@ -28,7 +28,7 @@
 // Kinesis record, a unit: an aggregated record of the lane's records, with the lane's own keys,
 // and an identity that package aggregate describes. So a hot key costs no more round trips than
 // a cold one, and a consumer that filters drops every double. OrderPlain sends each record as it
-// is, and OrderChained one record a call.
+// is, OrderChained one record a call, and OrderNone packs the records of many lanes, below.
 //
 // A unit without an answer is sent again for no longer than H after its first attempt
 // (aggregate.H, 5 minutes), so that consumers know when nothing of it can come any more. After an
@@ -41,6 +41,25 @@
 //   - A producer that may not read (Config.Reader) reports them: ErrUnresolved.
 //
 // A record that is an aggregate already goes as it is, alone and without an identity.
+//
+// # Without an order
+//
+// OrderNone keeps what units give (nothing is lost, and a filter drops every double) and gives up
+// the order. So records of many keys share a Kinesis record, as many as wait for a shard, and any
+// number of these units is in flight; each is a lane of its own to a filter.
+//
+// That takes a list of the shards, which Config.Reader makes at the start; records wait for it.
+// It is made anew when an answer names a shard that is not as expected. A list can be out of
+// date, and a Kinesis record of which a record inside does not belong to the shard that it is in
+// is dropped by readers as a whole, as the KCL does: it is void. So every answer is held against
+// the range of the shard that it names:
+//
+//   - All inside: the unit is delivered.
+//   - Void, and no attempt was unknown: its records go out anew, at once, in new units.
+//   - Void, and an attempt was unknown: a copy may stand in the shard's parent, where it is
+//     valid. The unit is looked up when H has gone by, as above.
+//
+// Results then come in any order.
 //
 // # Outcomes
 //

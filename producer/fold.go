@@ -1,56 +1,81 @@
 package producer
 
-import "github.com/runnel-stream/runnel/aggregate"
+import (
+	"time"
 
-// fold freezes the front of a lane's queue into its unit: what waits, up to so many bytes with
+	"github.com/runnel-stream/runnel/aggregate"
+)
+
+// fold freezes the front of a lane's queue into a unit: what waits, up to so many bytes with
 // the partition key, but at least one record. In the orders without units it is one record as
 // it is, and so it is where the record is an aggregate already: aggregates do not nest.
 //
-// Another way of packing (units of several lanes in one Kinesis record) begins here: what a
-// call carries is the unit's data and its lane's keys, and nothing else knows what is inside.
-func (c *core) fold(l *lane, most int) {
-	u := &l.unit
+// It returns the lane that carries the unit: the records' own, or, where records of many lanes
+// are packed, one that is made for the unit and goes when the unit has an end.
+func (c *core) fold(now time.Time, l *lane, most int) *lane {
+	carrier := l
+	if l.queue {
+		carrier = newCarrier(l.first)
+	}
+	u := &carrier.unit
 	*u = unit{first: l.first, last: l.first, count: 1}
 	c.counts.units++
-	if !c.wraps(l.first) {
+	if c.wraps(l.first) {
+		c.freeze(u, carrier, most)
+	} else {
 		u.data = l.first.record.Data
-		l.cutQueue()
-		return
 	}
-	record := aggregate.Record{
-		PartitionKey: l.key.partition, ExplicitHashKey: l.key.hash, Data: l.first.record.Data,
+	l.cutQueue(u)
+	if carrier != l {
+		for e := u.first; e != nil; e = e.next {
+			e.lane = carrier
+			l.backlog -= e.wide
+		}
+		c.next(now, l)
 	}
+	return carrier
+}
+
+// freeze adds what may stand behind the unit's first record, and makes the unit's bytes.
+func (c *core) freeze(u *unit, l *lane, most int) {
+	record := u.first.inside()
 	c.tags = c.numbers.next(u).AppendTo(c.tags[:0])
 	record.Tags = c.tags
 	c.encoder.Reset()
-	err := c.encoder.Add(record)
-	record.Tags = nil
-	for e := l.first.next; err == nil && e != nil && c.joins(e); e = e.next {
-		record.Data = e.record.Data
+	if c.encoder.Add(record) != nil { // Put has checked what Add checks
+		c.numbers.settle(u)
+		u.id, u.data = aggregate.Unit{}, u.first.record.Data
+		l.key = laneKey{u.first.record.PartitionKey, u.first.record.ExplicitHashKey}
+		return
+	}
+	for e := u.first.next; e != nil && c.joins(u.first, e); e = e.next {
+		record = e.inside()
 		if c.encoder.SizeWith(record)+len(l.key.partition) > most || c.encoder.Add(record) != nil {
 			break
 		}
 		u.last = e
 		u.count++
 	}
-	if err != nil { // Put has checked what Add checks
-		c.numbers.settle(u)
-		u.id, u.data = aggregate.Unit{}, l.first.record.Data
-	} else {
-		u.data = c.encoder.Seal(make([]byte, 0, c.encoder.Size()))
+	u.data = c.encoder.Seal(make([]byte, 0, c.encoder.Size()))
+}
+
+// inside is the record as it stands in an aggregate.
+func (e *entry) inside() aggregate.Record {
+	return aggregate.Record{
+		PartitionKey: e.record.PartitionKey, ExplicitHashKey: e.record.ExplicitHashKey,
+		Data: e.record.Data,
 	}
-	l.cutQueue()
 }
 
 // wraps reports whether a unit that begins with the record is an aggregate made here.
 func (c *core) wraps(e *entry) bool { return c.limits.units && !e.aggregated }
 
-// joins reports whether a record may stand behind others of its lane in a unit.
-func (c *core) joins(e *entry) bool { return !e.aggregated && !e.alone }
+// joins reports whether a record may stand in a unit that begins with first.
+func (c *core) joins(first, e *entry) bool { return !e.aggregated && !e.alone && !first.alone }
 
-// cutQueue takes the unit's records out of the lane's queue.
-func (l *lane) cutQueue() {
-	last := l.unit.last
+// cutQueue takes a unit's records out of the lane's queue.
+func (l *lane) cutQueue(u *unit) {
+	last := u.last
 	l.first, last.next = last.next, nil
 	if l.first == nil {
 		l.last = nil
@@ -59,10 +84,15 @@ func (l *lane) cutQueue() {
 
 // unfold gives the unit's records back to the front of the lane's queue, for a new unit: for
 // certain none of them is in the stream, nor will it be.
-func (c *core) unfold(l *lane) {
+func (c *core) unfold(now time.Time, l *lane) {
 	u := &l.unit
 	for e := u.first; e != nil; e = e.next {
 		e.tried += u.attempts
+	}
+	if l.carrier {
+		c.unpack(now, u)
+		c.end(l, Again)
+		return
 	}
 	if u.last.next = l.first; l.first == nil {
 		l.last = u.last
@@ -86,14 +116,23 @@ func (c *core) end(l *lane, fate UnitFate) {
 	}
 }
 
-// widestTag is as long as a unit's tag can be.
-var widestTag = aggregate.Unit{
-	Number: aggregate.MaxNumber, Low: aggregate.MaxNumber,
-}.AppendTo(nil)
+// widestTag is as long as a unit's tag can be, and widestUnordered that of one without an order.
+var (
+	widestTag = aggregate.Unit{
+		Number: aggregate.MaxNumber, Low: aggregate.MaxNumber,
+	}.AppendTo(nil)
+	widestUnordered = aggregate.Unit{
+		Number: aggregate.MaxNumber, Low: aggregate.MaxNumber, Unordered: true,
+	}.AppendTo(nil)
+)
 
 // wrappedSize is what the API's limits count of the record in a unit of its own, at most.
-func wrappedSize(partition, hash string, data []byte) int {
-	return len(partition) + aggregate.SizeOf(aggregate.Record{
-		PartitionKey: partition, ExplicitHashKey: hash, Data: data, Tags: widestTag,
+func wrappedSize(packs bool, partition, hash string, data []byte) int {
+	outer, tags := partition, widestTag
+	if packs {
+		outer, tags = outerKey, widestUnordered
+	}
+	return len(outer) + aggregate.SizeOf(aggregate.Record{
+		PartitionKey: partition, ExplicitHashKey: hash, Data: data, Tags: tags,
 	})
 }

@@ -37,7 +37,7 @@ func (c *core) expire(now time.Time, l *lane) {
 // renew sends the records of a unit, which is not in the stream and never will be, anew.
 func (c *core) renew(now time.Time, l *lane) {
 	c.counts.renewed++
-	c.unfold(l)
+	c.unfold(now, l)
 	c.next(now, l)
 }
 

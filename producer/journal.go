@@ -12,8 +12,8 @@ import (
 // run can send what was open again, as the same bytes under the same identity: see
 // Config.Resume. With it, records are put exactly once over crashes too.
 //
-// Of the units of a lane one is open at most, and of the end of a unit Settled is told before
-// Frozen is told of the lane's next.
+// In OrderKey, of the units of a lane one is open at most, and of the end of a unit Settled is
+// told before Frozen is told of the lane's next.
 type Journal interface {
 	// Frozen is called before units are first sent, once for all the calls that can be made
 	// at a time; they are sent after it has returned nil, when the units must be durable. It is
@@ -38,8 +38,8 @@ type Journal interface {
 type FrozenUnit struct {
 	// Unit is the identity. It is in Data too.
 	Unit aggregate.Unit
-	// PartitionKey and ExplicitHashKey ("" for none) are those of the Kinesis record, and of
-	// each record in it.
+	// PartitionKey and ExplicitHashKey ("" for none) are those of the Kinesis record, and in
+	// OrderKey of each record in it. In OrderNone they are "a" and the first record's hash key.
 	PartitionKey, ExplicitHashKey string
 	// Data is the Kinesis record's: an aggregated record.
 	Data []byte
@@ -64,7 +64,8 @@ const (
 	Stored UnitFate = iota + 1
 	// Undelivered tells that its records were reported with an error.
 	Undelivered
-	// Again tells that it is not in the stream and will not be. Its records are frozen anew
+	// Again tells that it is not in the stream and will not be, or where readers drop it. Its
+	// records are frozen anew
 	// under other numbers, or given up one by one.
 	Again
 )

@@ -19,10 +19,12 @@ type entry struct {
 	next   *entry // behind it in its lane's queue, or in its unit
 	tried  int    // calls that carried it in units that were given another number
 
-	wide       int  // its size in a unit of its own; or, where it is not wrapped, as it is
-	aggregated bool // it is an aggregate already
-	alone      bool // it is to have a unit of its own, for one of its unit was refused
-	resumed    bool // it came with Config.Resume, and holds no room in the buffer
+	wide       int          // its size in a unit of its own; or, where it is not wrapped, as it is
+	aggregated bool         // it is an aggregate already
+	alone      bool         // it is to have a unit of its own, for one of its unit was refused
+	hash       keyspace.Key // of its keys, where records of many lanes are packed
+
+	resumed bool // it came with Config.Resume, and holds no room in the buffer
 
 	older, newer *entry // in ages
 
@@ -50,6 +52,7 @@ const (
 	parked                     // in its shard's pace: the shard is slowed down
 	doubted                    // in core.doubted: its unit is to be looked up
 	searching                  // its unit is being looked up
+	unmapped                   // it is core.chart.waiting: the shards are not known yet
 )
 
 // lane is the records of one partition key and explicit hash key, in the order of put.
@@ -59,6 +62,10 @@ type lane struct {
 	unit        unit   // the front of the lane, once it is frozen
 	resumed     []unit // behind it, of earlier runs
 	first, last *entry // what follows, not sent yet
+	backlog     int    // the wide of that, in a queue
+
+	queue   bool // of what is to be packed for one shard; it has no unit
+	carrier bool // of one packed unit; it has no queue
 
 	hash   keyspace.Key // of the keys, once it was wanted
 	hashed bool
@@ -80,11 +87,13 @@ func (l *lane) push(e *entry) {
 		l.last.next = e
 	}
 	l.last = e
+	l.backlog += e.wide
 }
 
 func (l *lane) pop() *entry {
 	e := l.first
 	l.first, e.next = e.next, nil
+	l.backlog -= e.wide
 	if l.first == nil {
 		l.last = nil
 	}
@@ -123,13 +132,17 @@ func (l *lane) launch(now time.Time) {
 
 // hashKey is what decides the lane's shard.
 func (l *lane) hashKey() keyspace.Key {
+	if l.queue {
+		return l.first.hash
+	}
 	if !l.hashed {
-		l.hash = aggregate.Record{
-			PartitionKey: l.key.partition, ExplicitHashKey: l.key.hash,
-		}.Hash()
-		l.hashed = true
+		l.hash, l.hashed = l.key.hashKey(), true
 	}
 	return l.hash
+}
+
+func (k laneKey) hashKey() keyspace.Key {
+	return aggregate.Record{PartitionKey: k.partition, ExplicitHashKey: k.hash}.Hash()
 }
 
 // readyLanes is the lanes whose head can be sent, the oldest head first. So nothing is
@@ -150,7 +163,7 @@ type readyLanes struct {
 func (r *readyLanes) push(l *lane, fresh bool) {
 	head := l.head()
 	l.state = ready
-	l.place, l.since, l.counted = head.number, head.taken, l.size()
+	l.place, l.since, l.counted = head.number, head.taken, l.counts()
 	r.count++
 	r.bytes += l.counted
 	if !fresh {
@@ -163,6 +176,24 @@ func (r *readyLanes) push(l *lane, fresh bool) {
 		r.last.behind = l
 	}
 	r.last = l
+}
+
+// counts is what a lane brings to what is ready.
+func (l *lane) counts() int {
+	if l.queue {
+		return l.backlog
+	}
+	return l.size()
+}
+
+// update takes in that something was added to a queue, which is in the heap.
+func (r *readyLanes) update(l *lane) {
+	r.bytes += l.backlog - l.counted
+	l.counted = l.backlog
+	if l.place != l.first.number {
+		l.place, l.since = l.first.number, l.first.taken
+		heap.Fix(&r.back, l.index)
+	}
 }
 
 // peek returns the lane that pop would, or nil.

@@ -14,6 +14,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/keyspace"
 )
 
 // Reader is what the producer needs of Kinesis to look up what became of units of which an
@@ -79,7 +80,7 @@ func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 			}
 		}
 		if len(wanted) > 0 {
-			err = p.searchShard(ctx, s, shards[i].ID, wanted, results)
+			err = p.searchShard(ctx, s, shards[i], wanted, results)
 		}
 	}
 	if err == nil || !isFinal(err) {
@@ -133,12 +134,12 @@ func (p *Producer) markTrimmed(ctx context.Context, s *search, results []found) 
 
 // searchShard reads a shard to its tip, or to where nothing of the units can be any more.
 func (p *Producer) searchShard(
-	ctx context.Context, s *search, shard runnel.ShardID, wanted map[tag]int, results []found,
+	ctx context.Context, s *search, shard shardmap.Shard, wanted map[tag]int, results []found,
 ) error {
 	fault := func(err error) error {
-		return fmt.Errorf("read shard %s of stream %s: %w", shard, p.cfg.Stream, err)
+		return fmt.Errorf("read shard %s of stream %s: %w", shard.ID, p.cfg.Stream, err)
 	}
-	iterator, err := p.iterator(ctx, s, shard)
+	iterator, err := p.iterator(ctx, s, shard.ID)
 	if err != nil {
 		return fault(err)
 	}
@@ -150,11 +151,10 @@ func (p *Producer) searchShard(
 		}
 		for i := range page.Records {
 			r := &page.Records[i]
-			at, ours := unitIn(&decoder, r.Data, wanted)
+			at, ours := unitIn(&decoder, r.Data, shard.Range, wanted)
 			if ours {
-				results[at] = found{
-					verdict: placed(shard, runnel.SequenceNumber(aws.ToString(r.SequenceNumber))),
-				}
+				number := runnel.SequenceNumber(aws.ToString(r.SequenceNumber))
+				results[at] = found{verdict: placed(shard.ID, number)}
 			}
 			if aws.ToTime(r.ApproximateArrivalTimestamp).After(s.until) {
 				return nil
@@ -172,10 +172,12 @@ func (p *Producer) searchShard(
 	return nil
 }
 
-// unitIn takes the unit that a Kinesis record holds out of the wanted ones, and returns where
-// its result stands.
-func unitIn(d *aggregate.Decoder, data []byte, wanted map[tag]int) (at int, ours bool) {
-	if !d.Open(data) {
+// unitIn takes the unit that a Kinesis record of a shard holds out of the wanted ones, and
+// returns where its result stands. A record that readers drop holds none.
+func unitIn(
+	d *aggregate.Decoder, data []byte, shard keyspace.Range, wanted map[tag]int,
+) (at int, ours bool) {
+	if !d.Open(data) || d.Check(shard) != nil {
 		return 0, false
 	}
 	for _, record := range d.Records() {

@@ -20,14 +20,22 @@ const (
 	// the number of the one before it (SequenceNumberForOrdering). Records are as in
 	// OrderPlain. It is the slowest, for who wants AWS's own documented promise.
 	OrderChained
+	// OrderNone keeps no order, and loses and doubles nothing: what waits for a shard when a
+	// call can be made is packed, records of many keys together, into one unordered unit, and
+	// any number of them is in flight. Records that are small and of many keys cost the
+	// fewest calls and bytes by it. It needs Config.Reader, to list the shards.
+	OrderNone
 )
 
-var orderWords = [...]string{OrderKey: "key", OrderPlain: "plain", OrderChained: "chained"}
+var orderWords = [...]string{
+	OrderKey: "key", OrderPlain: "plain", OrderChained: "chained", OrderNone: "none",
+}
 
 // ErrOrder is returned for a word that names no order.
-var ErrOrder = errors.New("not an order: want key, plain or chained")
+var ErrOrder = errors.New("not an order: want key, plain, chained or none")
 
-// String returns the order's word on the command line: "key", "plain" or "chained".
+// String returns the order's word on the command line: "key", "plain",
+// "chained" or "none".
 func (o Order) String() string {
 	if int(o) < len(orderWords) {
 		return orderWords[o]
@@ -46,4 +54,4 @@ func ParseOrder(word string) (Order, error) {
 }
 
 // units reports whether records go as units with an identity.
-func (o Order) units() bool { return o == OrderKey }
+func (o Order) units() bool { return o == OrderKey || o == OrderNone }

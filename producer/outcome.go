@@ -14,6 +14,7 @@ const (
 	notSent               // for certain nothing left
 	suspect               // answered: one of the call's records is at fault, none was stored
 	withheld              // not sent, by the producer's own decision
+	void                  // stored in a shard that it was not packed for, where readers drop it
 )
 
 // verdict is what one call said of one of its units.
@@ -50,7 +51,7 @@ func (o outcome) report(made *call) CallReport {
 	}
 	for i, n := range made.counts {
 		switch o.of(i).fate {
-		case stored:
+		case stored, void:
 			r.Stored += n
 		case throttled:
 			r.Throttled += n

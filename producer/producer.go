@@ -43,6 +43,7 @@ type Producer struct {
 		bytes    int
 		unkept   bool // the journal failed the last time
 	}
+	charting    chan struct{}  // held while the shards are listed; capacity 1
 	scheduleNow chan struct{}  // wakes schedule; capacity 1
 	deliverNow  chan struct{}  // wakes deliver; capacity 1
 	stop        chan struct{}  // ends both
@@ -66,6 +67,7 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 		cfg:         cfg,
 		records:     semaphore.NewWeighted(int64(cfg.MaxBufferedRecords)),
 		bytes:       semaphore.NewWeighted(int64(cfg.MaxBufferedBytes)),
+		charting:    make(chan struct{}, 1),
 		scheduleNow: make(chan struct{}, 1),
 		deliverNow:  make(chan struct{}, 1),
 		stop:        make(chan struct{}),
@@ -227,6 +229,9 @@ func (p *Producer) launchAll() (time.Duration, bool) {
 	core.tick(now)
 	if s := core.search(now); s != nil {
 		p.calls.Go(func() { p.lookUp(s) })
+	}
+	if core.listing(now) {
+		p.calls.Go(p.list)
 	}
 	var batch []*call
 	for made := core.launch(now); made != nil; made = core.launch(now) {

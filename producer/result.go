@@ -97,6 +97,7 @@ type CallReport struct {
 	Records int           // the records in them
 	Bytes   int           // of the units and their keys
 	Took    time.Duration // from the start to the outcome
+	// Stored are in the stream; in OrderNone also where readers drop them (Stats.Void).
 	// Stored + Throttled + Failed + Unknown + NotSent + Refused = Records. Failed records were
 	// answered with another error than throttling; those not sent surely never left.
 	Stored, Throttled, Failed, Unknown, NotSent, Refused int

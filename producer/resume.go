@@ -30,16 +30,22 @@ func (c Config) thaw(f FrozenUnit, now time.Time) ([]runnel.Record, error) {
 		if unit, ok := r.Unit(); sub == 0 && (!ok || unit != f.Unit) || sub > 0 && ok {
 			return nil, fmt.Errorf("%w: its data has another identity", ErrResume)
 		}
-		if r.PartitionKey != f.PartitionKey || r.ExplicitHashKey != f.ExplicitHashKey {
+		key := laneKey{r.PartitionKey, r.ExplicitHashKey}
+		outer := laneKey{f.PartitionKey, f.ExplicitHashKey}
+		switch {
+		case c.Order == OrderNone && (sub > 0 || outer == key.packed()):
+		case key != outer:
 			return nil, fmt.Errorf("%w: its data holds a record of another key, %.40q", ErrResume,
 				r.PartitionKey)
 		}
 		records = append(records, runnel.Record{
-			PartitionKey: f.PartitionKey, ExplicitHashKey: f.ExplicitHashKey,
-			Data: bytes.Clone(r.Data),
+			PartitionKey: key.partition, ExplicitHashKey: key.hash, Data: bytes.Clone(r.Data),
 		})
 	}
 	switch size := len(f.Data) + len(f.PartitionKey); {
+	case f.Unit.Unordered != (c.Order == OrderNone):
+		return nil, fmt.Errorf("%w: it was frozen in another order than %v; use the order "+
+			"of its run", ErrResume, c.Order)
 	case f.Unit.Low > f.Unit.Number || f.Unit.Number-f.Unit.Low > aggregate.Window:
 		return nil, fmt.Errorf("%w: its identity is none that a producer gives: number %d, low %d",
 			ErrResume, f.Unit.Number, f.Unit.Low)
@@ -67,10 +73,15 @@ func (c *core) resume(now time.Time, f FrozenUnit, records []runnel.Record) {
 		firstSent: f.FrozenAt, lastSent: f.FrozenAt.Add(c.limits.horizon),
 		journalled: true, kept: true,
 	}
-	var l *lane
+	l := &lane{key: laneKey{f.PartitionKey, f.ExplicitHashKey}, carrier: c.limits.packs}
 	for i, r := range records {
 		e := &entry{record: r, mark: f.Marks[i], resumed: true}
-		l = c.admit(now, e)
+		if c.limits.packs {
+			e.hash = laneKey{r.PartitionKey, r.ExplicitHashKey}.hashKey()
+		} else {
+			l = c.laneFor(e)
+		}
+		c.admit(now, e, l)
 		if u.first == nil {
 			u.first = e
 		} else {

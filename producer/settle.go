@@ -24,15 +24,15 @@ func (c *core) settleUnit(l *lane, reason error) {
 	u := &l.unit
 	for e := u.first; e != nil; {
 		next := e.next
-		c.settle(e, c.undelivered(l, e.tried+u.attempts, u.unknown, u.cause, reason))
+		c.settle(e, c.undelivered(e, e.tried+u.attempts, u.unknown, u.cause, reason))
 		e = next
 	}
 	c.end(l, Undelivered)
 }
 
-func (c *core) undelivered(l *lane, attempts, unknown int, cause, reason error) Result {
+func (c *core) undelivered(e *entry, attempts, unknown int, cause, reason error) Result {
 	return Result{Attempts: attempts, Unknown: unknown, Err: &UndeliveredError{
-		Stream: c.stream, PartitionKey: l.key.partition, Reason: reason,
+		Stream: c.stream, PartitionKey: e.record.PartitionKey, Reason: reason,
 		Attempts: attempts, Unknown: unknown, Cause: cause,
 	}}
 }
@@ -41,7 +41,7 @@ func (c *core) undelivered(l *lane, attempts, unknown int, cause, reason error) 
 // may be sent as next.
 func (c *core) settleHead(l *lane, cause, reason error) {
 	e := l.pop()
-	c.settle(e, c.undelivered(l, e.tried, 0, cause, reason))
+	c.settle(e, c.undelivered(e, e.tried, 0, cause, reason))
 }
 
 // overdue reports whether a record is without an acknowledgement for too long.
@@ -68,7 +68,7 @@ func (c *core) giveUpOverdue(now time.Time, l *lane) {
 		case u.unknown > 0:
 			return
 		default:
-			c.unfold(l)
+			c.unfold(now, l)
 		}
 	}
 	if l.unit.first != nil {
@@ -134,6 +134,7 @@ func (c *core) abandon() {
 	c.ready = readyLanes{back: laneHeap{before: byPlace}}
 	c.held, c.blocked = laneHeap{before: byDue}, laneHeap{before: byPlace}
 	c.doubted, c.shards = nil, shards{}
+	c.chart.waiting = lane{queue: true, state: unmapped}
 }
 
 // flush asks for a mark behind the results of everything that was taken so far. Until it is

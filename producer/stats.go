@@ -22,12 +22,15 @@ type Stats struct {
 	// Renewed counts the units that were surely not in the stream after Config.Horizon, and
 	// whose records were sent in new ones.
 	Renewed uint64
+	// Void counts the units that were stored in a shard that they were not packed for, since
+	// it was split or merged: readers drop them, and their records were sent in new ones.
+	Void uint64
 	// Withheld counts the calls that were not made: the Journal failed, or it was too late.
 	Withheld uint64
 
 	CallsInFlight   int
 	RecordsInFlight int
-	Lanes           int           // with a record that has no result
+	Lanes           int           // with a record that has no result; in OrderNone, the shards
 	Buffered        int           // records from Put to the end of their callback
 	BufferedBytes   int           // their data and keys
 	OldestAge       time.Duration // since Put, of the oldest record without a result; or 0
@@ -43,7 +46,8 @@ func (p *Producer) Stats() Stats {
 		Taken: c.taken, Delivered: c.counts.delivered, Undelivered: c.counts.undelivered,
 		Units: c.counts.units, Calls: c.counts.calls, Retried: c.counts.retried,
 		Throttled: c.counts.throttled, Unknown: c.counts.unknown, LookedUp: c.counts.lookedUp,
-		Found: c.counts.found, Renewed: c.counts.renewed, Withheld: c.counts.withheld,
+		Found: c.counts.found, Renewed: c.counts.renewed, Void: c.counts.void,
+		Withheld:      c.counts.withheld,
 		CallsInFlight: c.calls, RecordsInFlight: c.flying,
 		Lanes: len(c.lanes), Buffered: p.mu.buffered, BufferedBytes: p.mu.bytes,
 		OldestAge: c.age(time.Now()), Outage: c.gate.active(),

@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,8 @@ type stream struct {
 	fault func(ctx context.Context, n int, input *kinesis.PutRecordsInput) (stored bool, err error)
 	// refuse is asked for each record: the returned code is its error.
 	refuse func(n int, r *types.PutRecordsRequestEntry) string
-	// shards returns the number of a key's shard. Nil: there is one.
+	// shards returns the number of the shard of a record's explicit hash key, or, without one,
+	// of its key. Nil: there is one.
 	shards func(key string) int
 	// chained is asked before each PutRecord, with the number that it names as the one before.
 	chained func(key, after string) error
@@ -142,7 +144,7 @@ func (s *stream) store(n int, input *kinesis.PutRecordsInput) *kinesis.PutRecord
 		}
 		shard := someShard
 		if s.shards != nil {
-			shard = fmt.Sprintf("shardId-%012d", s.shards(*r.PartitionKey))
+			shard = fmt.Sprintf("shardId-%012d", s.shards(aws.ToString(cmp.Or(r.ExplicitHashKey, r.PartitionKey))))
 		}
 		s.keys = append(s.keys, *r.PartitionKey)
 		s.data = append(s.data, string(r.Data))

@@ -2,6 +2,7 @@ package producer
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/keyspace"
 )
 
 var update = flag.Bool("update", false, "write the transcripts in testdata/core anew")
@@ -31,7 +34,11 @@ var update = flag.Bool("update", false, "write the transcripts in testdata/core 
 //	wake                   when does the core want to be called again?
 //	search FATE…           what is to be looked up, and that it is found, absent or unreadable;
 //	                       or that the search fails
+//	chart A:0/1 x          the shards are listed: their place among so many equal ranges, one
+//	                       that is closed marked by -, and "fails" or "denied" for no list
 //	flush | abandon | counts
+//
+// The hash keys lo and hi are the first and the last; a record "stored@A" is in that shard.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/core/*.txt")
 	if err != nil || len(files) == 0 {
@@ -102,6 +109,12 @@ func (p *player) run(t *testing.T, command string, args []string) {
 		for _, arg := range args {
 			lane, size, _ := strings.Cut(arg, ":")
 			key, hash, _ := strings.Cut(lane, "#")
+			switch hash {
+			case "lo":
+				hash = "0"
+			case "hi":
+				hash = keyspace.Max.String()
+			}
 			n, _ := strconv.Atoi(size)
 			data := make([]byte, max(n-len(key), 0))
 			p.core.put(p.now, &entry{
@@ -135,6 +148,8 @@ func (p *player) run(t *testing.T, command string, args []string) {
 		}
 	case "search":
 		p.search(t, args)
+	case "chart":
+		p.chart(t, args)
 	case "flush":
 		p.core.flush(make(chan struct{}))
 	case "abandon":
@@ -150,6 +165,36 @@ func (p *player) run(t *testing.T, command string, args []string) {
 		t.Fatalf("unknown command %q", command)
 	}
 	p.sayResults()
+}
+
+func (p *player) chart(t *testing.T, args []string) {
+	t.Helper()
+	var shards []shardmap.Shard
+	var err error
+	for _, arg := range args {
+		name, place, _ := strings.Cut(arg, ":")
+		var i, n int
+		if _, scanned := fmt.Sscanf(place, "%d/%d", &i, &n); scanned == nil {
+			s := shardmap.Shard{Range: keyspace.Uniform(n)[i]}
+			if id, closed := strings.CutPrefix(name, "-"); closed {
+				name, s.Last = id, "9"
+			}
+			s.ID = runnel.ShardID(name)
+			shards = append(shards, s)
+			continue
+		}
+		err = errors.New("no list")
+		if name == "denied" {
+			err = apiError("AccessDeniedException", "not authorized")
+		}
+	}
+	wanted := p.core.listing(p.now)
+	p.core.chart.running = false
+	if err := p.core.take(p.now, shards, err); err != nil {
+		p.say("it is not taken: %v", err)
+	} else if !wanted {
+		p.say("nobody has asked for it")
+	}
 }
 
 func (p *player) limits(t *testing.T, args []string) {
@@ -268,6 +313,7 @@ var fates = map[string]fate{
 
 func outcomeFor(t *testing.T, words []string) outcome {
 	verdictFor := func(word string) verdict {
+		word, shard, _ := strings.Cut(word, "@")
 		f, ok := fates[word]
 		if !ok {
 			names := make([]string, 0, len(fates))
@@ -278,7 +324,8 @@ func outcomeFor(t *testing.T, words []string) outcome {
 			t.Fatalf("%q is no fate; want one of %v", word, names)
 		}
 		if f == stored {
-			return verdict{fate: f, shard: "shardId-0", sequence: "1"}
+			id := runnel.ShardID(cmp.Or(shard, "shardId-0"))
+			return verdict{fate: f, shard: id, sequence: "1"}
 		}
 		return verdict{fate: f, err: fmt.Errorf("it was %s", word)}
 	}

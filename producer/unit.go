@@ -51,6 +51,7 @@ func (u *unit) result(v verdict, e *entry, i int) Result {
 // numbers gives units their numbers, and knows the lowest that is not settled.
 type numbers struct {
 	id             aggregate.ProducerID
+	unordered      bool // units of one lane may stand in any order
 	last           uint64
 	oldest, newest *unit // not settled, in the order of their numbers
 }
@@ -70,7 +71,7 @@ func (n *numbers) room(window uint64) int { return int(n.low() + window - n.last
 func (n *numbers) next(u *unit) aggregate.Unit {
 	low := n.low()
 	n.last++
-	u.id = aggregate.Unit{Producer: n.id, Number: n.last, Low: low}
+	u.id = aggregate.Unit{Producer: n.id, Number: n.last, Low: low, Unordered: n.unordered}
 	if u.older = n.newest; u.older == nil {
 		n.oldest = u
 	} else {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -32,7 +33,8 @@ type world struct {
 	began  map[*call]time.Time
 	late   []lateUnit
 	shards []*modelShard
-	number int // of what is stored
+	number int                // of what is stored
+	charts [][]shardmap.Shard // the lists of shards that there were
 
 	records []runnel.Record   // by mark, from 1
 	ends    map[uint64]Result // by mark
@@ -83,6 +85,7 @@ func newWorld(t *rapid.T, l limits) *world {
 	for _, r := range keyspace.Uniform(rapid.IntRange(1, 3).Draw(t, "shards")) {
 		w.addShard(r)
 	}
+	w.chart()
 	w.start()
 	return w
 }
@@ -114,6 +117,7 @@ func (w *world) reshard() {
 		}
 	}
 	s := rapid.SampledFrom(open).Draw(w.T, "shard")
+	defer w.chart()
 	if len(open) < 5 && rapid.Bool().Draw(w.T, "split") {
 		low, high := s.hashes.SplitAt(s.hashes.Middle())
 		w.addShard(low, s)
@@ -125,6 +129,40 @@ func (w *world) reshard() {
 			w.addShard(s.hashes.Join(other.hashes), s, other)
 			return
 		}
+	}
+}
+
+// chart keeps what a list of the shards says now: later ones may be as old.
+func (w *world) chart() {
+	var list []shardmap.Shard
+	for _, s := range w.shards {
+		shard := shardmap.Shard{ID: s.id, Range: s.hashes}
+		if s.closed {
+			shard.Last = "9"
+		}
+		list = append(list, shard)
+	}
+	w.charts = append(w.charts, list)
+}
+
+// list answers a list of the shards that the core wants, or that the answer of a call needs.
+func (w *world) list(calm bool) {
+	list := w.charts[len(w.charts)-1]
+	var err error
+	if !calm {
+		switch rapid.IntRange(0, 5).Draw(w.T, "list") {
+		case 0:
+			err = errors.New("nobody lists")
+		case 1:
+			list = rapid.SampledFrom(w.charts).Draw(w.T, "old list")
+		}
+	}
+	if err == nil && rapid.IntRange(0, 3).Draw(w.T, "rotate") == 0 {
+		list = append(slices.Clone(list[len(list)/2:]), list[:len(list)/2]...)
+	}
+	w.core.chart.running = false
+	if got := w.core.take(w.now, list, err); !errors.Is(got, err) {
+		w.Fatalf("a list is refused: %v", got)
 	}
 }
 
@@ -203,13 +241,17 @@ func (w *world) launch() {
 	if len(w.calls) > w.limits.calls {
 		w.Fatalf("%d calls in flight, the limit is %d", len(w.calls), w.limits.calls)
 	}
-	flying := map[laneKey]bool{}
+	flying := map[any]bool{}
 	for _, c := range w.calls {
 		for _, l := range c.lanes {
-			if flying[l.key] {
+			var name any = l.key
+			if w.limits.packs {
+				name = l.unit.first.mark
+			}
+			if flying[name] {
 				w.Fatalf("two units of lane %v are in flight", l.key)
 			}
-			flying[l.key] = true
+			flying[name] = true
 		}
 	}
 }
@@ -243,7 +285,7 @@ func (w *world) checkUnit(l *lane) {
 	u := &l.unit
 	marks := []uint64{}
 	for _, e := range recordsOf(l) {
-		if keyOf(e.record) != l.key {
+		if keyOf(e.record) != l.key && !w.limits.packs {
 			w.Fatalf("a record of %v in a unit of %v", keyOf(e.record), l.key)
 		}
 		marks = append(marks, e.mark)
@@ -270,12 +312,19 @@ func (w *world) checkUnit(l *lane) {
 		if unit, ok := r.Unit(); ok != (sub == 0) || ok && unit != u.id {
 			w.Fatalf("record %d of a unit has the identity %v %v, want %v", sub, unit, ok, u.id)
 		}
-		if r.PartitionKey != l.key.partition || r.ExplicitHashKey != l.key.hash {
+		key := laneKey{r.PartitionKey, r.ExplicitHashKey}
+		if w.limits.packs && sub == 0 {
+			key = laneKey{"a", r.Hash().String()}
+		}
+		if key != l.key && (sub == 0 || !w.limits.packs) {
 			w.Fatalf("a record of %q %q is in a unit of %v", r.PartitionKey, r.ExplicitHashKey, l.key)
 		}
 	}
 	if !slices.Equal(inside, marks) {
 		w.Fatalf("a unit holds the records %v, want %v", inside, marks)
+	}
+	if u.id.Unordered != w.limits.packs {
+		w.Fatalf("%+v in a producer that packs: %v", u.id, w.limits.packs)
 	}
 	if u.id.Number-u.id.Low > w.limits.window {
 		w.Fatalf("unit %d has the low %d: the window is %d", u.id.Number, u.id.Low, w.limits.window)
@@ -288,6 +337,11 @@ func (w *world) checkUnit(l *lane) {
 			w.Fatalf("a unit of another run was never frozen")
 		}
 		w.frozen[key] = firstSend{string(u.data), w.now}
+		if w.limits.packs && !slices.ContainsFunc(w.core.chart.open, func(s shardmap.Shard) bool {
+			return d.Check(s.Range) == nil
+		}) {
+			w.Fatalf("unit %d is for no shard of the list", u.id.Number)
+		}
 	case first.data != string(u.data):
 		w.Fatalf("unit %d is sent again with other bytes", u.id.Number)
 	case w.now.Sub(first.at) > w.limits.horizon:
@@ -305,7 +359,7 @@ func (w *world) keep(made *call) bool {
 			return open.Unit == u.Unit // told of it before, and failed
 		})
 		for _, open := range w.journal {
-			if open.PartitionKey == u.PartitionKey && open.ExplicitHashKey == u.ExplicitHashKey {
+			if !w.limits.packs && open.PartitionKey == u.PartitionKey && open.ExplicitHashKey == u.ExplicitHashKey {
 				w.Fatalf("unit %d of lane %v is frozen, and %d is open", u.Unit.Number, l.key,
 					open.Unit.Number)
 			}
@@ -351,6 +405,21 @@ func (w *world) landAs(made *call, whole fate, calm bool) {
 		v := w.suffer(made, l, f)
 		if o.each != nil {
 			o.each[i] = v
+		}
+	}
+	for i, v := range o.each {
+		if !w.limits.packs || v.fate != stored || !made.lanes[i].unit.wrapped() {
+			continue
+		}
+		if _, known := w.core.chart.ranges[v.shard]; !known {
+			w.list(calm)
+		}
+	}
+	for i, v := range o.each {
+		if w.limits.packs && v.fate == stored && made.lanes[i].unit.wrapped() {
+			if _, known := w.core.chart.ranges[v.shard]; !known {
+				w.doubts += made.lanes[i].unit.count
+			}
 		}
 	}
 	w.core.land(w.now, made, o)
@@ -442,7 +511,7 @@ func (w *world) search(calm bool) {
 		for _, shard := range w.shards {
 			for _, r := range shard.log {
 				at := map[tag]int{{l.unit.id.Producer, l.unit.id.Number}: 0}
-				_, ours := unitIn(&aggregate.Decoder{}, r.data, at)
+				_, ours := unitIn(&aggregate.Decoder{}, r.data, shard.hashes, at)
 				if results[i].absent && ours && !r.arrival.Before(s.from) && !r.arrival.After(s.until) {
 					number := runnel.SequenceNumber(strconv.Itoa(r.number))
 					results[i] = found{verdict: placed(shard.id, number)}
@@ -466,7 +535,7 @@ func (w *world) collect() {
 		if _, twice := w.ends[mark]; twice {
 			w.Fatalf("record %d has two results", mark)
 		}
-		if last := w.last[key]; last > mark {
+		if last := w.last[key]; last > mark && !w.limits.packs {
 			w.Fatalf("the result of record %d comes after that of %d of its lane", mark, last)
 		}
 		w.last[key], w.ends[mark] = mark, s.result
@@ -483,6 +552,9 @@ func (w *world) collect() {
 func (w *world) step(calm bool) {
 	w.core.tick(w.now)
 	w.search(calm)
+	if w.core.listing(w.now) && (calm || rapid.Bool().Draw(w.T, "lists")) {
+		w.list(calm)
+	}
 	w.launch()
 	w.land(calm)
 	w.collect()
@@ -503,7 +575,11 @@ func (w *world) crash() {
 	w.doubts = 0
 	known := map[uint64]bool{}
 	for _, f := range w.journal {
-		records, err := (Config{Stream: "s", MaxRecordBytes: 1 << 20}).thaw(f, w.now)
+		cfg := Config{Stream: "s", MaxRecordBytes: 1 << 20}
+		if w.limits.packs {
+			cfg.Order = OrderNone
+		}
+		records, err := cfg.thaw(f, w.now)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -557,6 +633,9 @@ func (w *world) finish() {
 		}
 		w.core.tick(w.now)
 		w.search(true)
+		if w.core.listing(w.now) || w.core.chart.running {
+			w.list(true)
+		}
 		w.launch()
 		w.collect()
 		if len(w.calls) == 0 && len(w.ends) < taken {
@@ -606,11 +685,21 @@ func (w *world) delivered() (filtered, raw map[laneKey][]uint64) {
 				raw[r.key] = append(raw[r.key], markIn(r.data))
 				continue
 			}
+			key := func(record aggregate.Record) laneKey {
+				if w.limits.packs {
+					return laneKey{record.PartitionKey, record.ExplicitHashKey}
+				}
+				return r.key
+			}
+			if d.Check(s.hashes) != nil && r.key.partition == outerKey {
+				f.Advance(r.arrival)
+				continue
+			}
 			for _, record := range d.Records() {
-				raw[r.key] = append(raw[r.key], markIn(record.Data))
+				raw[key(record)] = append(raw[key(record)], markIn(record.Data))
 			}
 			for _, record := range f.Pass(&d, r.arrival) {
-				filtered[r.key] = append(filtered[r.key], markIn(record.Data))
+				filtered[key(record)] = append(filtered[key(record)], markIn(record.Data))
 			}
 		}
 		if f.Counts.Malformed+f.Counts.Unfiltered > 0 {
@@ -623,8 +712,10 @@ func (w *world) delivered() (filtered, raw map[laneKey][]uint64) {
 // check holds the stream against the results.
 func (w *world) check() {
 	filtered, raw := w.delivered()
-	w.checkOrder(raw, false)
-	w.checkOrder(filtered, w.limits.units)
+	if !w.limits.packs {
+		w.checkOrder(raw, false)
+		w.checkOrder(filtered, w.limits.units)
+	}
 	doubles, unknown := 0, 0
 	copies, rawCopies := count(filtered), count(raw)
 	for mark := uint64(1); mark < uint64(len(w.records)); mark++ {

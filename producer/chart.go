@@ -1,0 +1,169 @@
+package producer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// chartEvery is the wait between two listings of the shards that answers ask for.
+const chartEvery = time.Second
+
+var (
+	errUnlisted = errors.New("the shard that has stored the unit is not in the stream's list")
+	errVoid     = errors.New("the unit was packed for a shard that has been split or merged")
+	errNoTiling = errors.New("the open shards do not cover the key space once")
+)
+
+// chart is the shards that records are packed for. A unit whose records do not all belong to the
+// shard that it is stored in is void: readers drop it as a whole. The chart may be out of date,
+// so each answer is held against the range of the shard that it names, which never changes.
+type chart struct {
+	ranges  map[runnel.ShardID]keyspace.Range // of all shards that were listed
+	open    []shardmap.Shard                  // in the order of their ranges; empty: not known yet
+	waiting lane                              // a queue: what was taken before they are known
+
+	stale    bool // an answer was not as expected
+	running  bool // the shell lists the shards
+	failures int
+	next     time.Time // when they may be listed again
+}
+
+func (c *chart) wanted() bool { return !c.running && (c.stale || len(c.open) == 0) }
+
+// predict returns the open shard that a hash key belongs to, if they are known.
+func (c *chart) predict(hash keyspace.Key) (shard runnel.ShardID, ok bool) {
+	i, found := slices.BinarySearchFunc(c.open, hash, func(s shardmap.Shard, h keyspace.Key) int {
+		return s.Range.Start.Compare(h)
+	})
+	if len(c.open) == 0 {
+		return "", false
+	}
+	if !found {
+		i-- // the first one starts at 0
+	}
+	return c.open[i].ID, true
+}
+
+// queueOf returns the queue of the shard that a hash key belongs to.
+func (c *core) queueOf(hash keyspace.Key) *lane {
+	shard, known := c.chart.predict(hash)
+	if !known {
+		return &c.chart.waiting
+	}
+	key := laneKey{hash: string(shard)}
+	l := c.lanes[key]
+	if l == nil {
+		l = &lane{key: key, queue: true}
+		c.lanes[key] = l
+	}
+	return l
+}
+
+// judge decides whether a unit that is stored is void, by the range of its shard.
+func (c *core) judge(u *unit, v verdict) verdict {
+	within, known := c.chart.ranges[v.shard]
+	if predicted, _ := c.chart.predict(u.first.hash); predicted != v.shard {
+		c.chart.stale = true
+	}
+	if !known {
+		return verdict{fate: unknown, err: errUnlisted}
+	}
+	for e := u.first; e != nil; e = e.next {
+		if !within.Contains(e.hash) {
+			return verdict{fate: void, err: errVoid}
+		}
+	}
+	return v
+}
+
+// listing reports whether the shards are to be listed now. Then running is set until the core
+// has been told of that.
+func (c *core) listing(now time.Time) bool {
+	if !c.limits.packs || !c.chart.wanted() || now.Before(c.chart.next) {
+		return false
+	}
+	c.chart.running = true
+	return true
+}
+
+// take takes a list of all the stream's shards that are kept, or the error of it, and returns
+// why it cannot go by it. With an error that would come again what waits for the first list is
+// refused, as the puts would be.
+func (c *core) take(now time.Time, shards []shardmap.Shard, err error) error {
+	m := &c.chart
+	var open []shardmap.Shard
+	if err == nil {
+		open, err = tiling(shards)
+	}
+	if err != nil {
+		m.failures++
+		m.next = now.Add(backoff(m.failures, c.limits.retryMin, c.limits.retryMax, c.random))
+		for m.waiting.first != nil && isFinal(err) {
+			c.settleHead(&m.waiting, err, ErrRefused)
+		}
+		return err
+	}
+	m.stale, m.failures, m.next = false, 0, now.Add(chartEvery)
+	m.ranges = make(map[runnel.ShardID]keyspace.Range, len(shards))
+	for _, s := range shards {
+		m.ranges[s.ID] = s.Range
+	}
+	same := slices.EqualFunc(m.open, open, func(a, b shardmap.Shard) bool { return a.ID == b.ID })
+	if m.open = open; !same {
+		c.redistribute()
+	}
+	return nil
+}
+
+// tiling returns the open shards in the order of their ranges.
+func tiling(shards []shardmap.Shard) ([]shardmap.Shard, error) {
+	var open []shardmap.Shard
+	for _, s := range shards {
+		if s.Open() {
+			open = append(open, s)
+		}
+	}
+	slices.SortFunc(open, func(a, b shardmap.Shard) int {
+		return a.Range.Start.Compare(b.Range.Start)
+	})
+	ranges := make([]keyspace.Range, 0, len(open))
+	for _, s := range open {
+		ranges = append(ranges, s.Range)
+	}
+	if err := keyspace.Tiles(ranges); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoTiling, err)
+	}
+	return open, nil
+}
+
+// redistribute gives all that waits to the queues of the shards that are open now. A queue that
+// is left empty goes when its turn comes.
+func (c *core) redistribute() {
+	var all []*entry
+	drain := func(l *lane) {
+		for l.first != nil {
+			all = append(all, l.pop())
+		}
+	}
+	drain(&c.chart.waiting)
+	for _, l := range c.lanes {
+		drain(l)
+	}
+	slices.SortFunc(all, func(a, b *entry) int { return cmp.Compare(a.number, b.number) })
+	touched := map[*lane]bool{}
+	for _, e := range all {
+		l := c.queueOf(e.hash)
+		l.push(e)
+		e.lane, touched[l] = l, true
+	}
+	for l := range touched {
+		c.requeue(l)
+	}
+}

@@ -1,0 +1,86 @@
+package producer
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+)
+
+// list lists the shards because the core asks for it.
+func (p *Producer) list() {
+	err := p.listFor(p.life, func() bool { return true })
+	p.mu.Lock()
+	p.mu.core.chart.running = false
+	first := p.mu.core.chart.failures == 1
+	p.mu.Unlock()
+	if err != nil && first && p.life.Err() == nil {
+		p.cfg.Logger.Warn("the shards cannot be listed, and it is tried again",
+			"stream", p.cfg.Stream, "error", err)
+	}
+	signal(p.deliverNow)
+	signal(p.scheduleNow)
+}
+
+// listFor lists the shards and tells the core, if that is still wanted when its turn comes. One
+// listing is made at a time, so that what is told last is the newest.
+func (p *Producer) listFor(ctx context.Context, wanted func() bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
+	defer cancel()
+	select {
+	case p.charting <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-p.charting }()
+	if !wanted() {
+		return nil
+	}
+	name, _ := p.target()
+	shards, err := shardmap.List(ctx, lister{p}, aws.ToString(name), nil)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.core.take(time.Now(), shards, err)
+}
+
+// chartAnswer lists the shards if an answer names one that is not known: without its range
+// nobody can say whether the readers drop what it has stored. It gives up after CallTimeout.
+func (p *Producer) chartAnswer(o outcome) {
+	if p.cfg.Order != OrderNone {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(p.life, p.cfg.CallTimeout, errCallTimeout)
+	defer cancel()
+	wanted := func() bool { return p.unlisted(o) }
+	for wanted() {
+		if err := p.listFor(ctx, wanted); err == nil && !wanted() || isFinal(err) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(p.cfg.RetryMin):
+		}
+	}
+}
+
+// unlisted reports whether an answer names a shard that is not known.
+func (p *Producer) unlisted(o outcome) bool {
+	var shards []runnel.ShardID
+	for _, v := range o.each {
+		if v.fate == stored && (len(shards) == 0 || shards[len(shards)-1] != v.shard) {
+			shards = append(shards, v.shard)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, shard := range shards {
+		if _, known := p.mu.core.chart.ranges[shard]; !known {
+			return true
+		}
+	}
+	return false
+}
