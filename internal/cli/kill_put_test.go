@@ -124,7 +124,7 @@ func (r *killRun) resumeAfterKills(order string) {
 			source.Missing.Count, got.Twice.Count, source.OutOfOrder.Count, source.Doubled.Count,
 			got.Records)
 	}
-	if int64(source.Keys) != keys {
+	if source.Keys != keys {
 		t.Errorf("%d keys, want %d", source.Keys, keys)
 	}
 }

@@ -57,8 +57,8 @@ have left one double in the stream.`,
 	flags.StringVar(&f.format, "format", "ndjson", "ndjson, csv (with a header) or lines")
 	flags.StringVar(&f.order, "order", "key",
 		"key: in order per key, as units whose doubles runnel's consumers drop; plain: in order "+
-			"per key, a record as it is; chained: plain, by PutRecord, one after another; none: units "+
-			"of many keys, without an order")
+			"per key, a record as it is; chained: plain, by PutRecord, one after another; none: "+
+			"units of many keys, without an order")
 	flags.StringVar(&f.resume, "resume", "", "keep the state of the load in this file, and go on "+
 		"where the last run with it ended, however that was")
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
