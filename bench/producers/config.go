@@ -15,7 +15,7 @@ import (
 type Config struct {
 	// Data is the folder of the real events. Default RUNNEL_DATA.
 	Data string
-	// Passes is how often the events are put without limits; with limits, once. Default 8.
+	// Passes is how often the events are put. Default 8.
 	Passes int
 	// Most is how long a client puts; what is not acknowledged then does not count. (The KPL
 	// is waited for.) Default 10 s.
@@ -42,7 +42,7 @@ func parse(args []string) (Config, error) {
 	var err error
 	flags := flag.NewFlagSet("producers", flag.ContinueOnError)
 	flags.StringVar(&cfg.Data, "data", os.Getenv("RUNNEL_DATA"), "the folder of the events")
-	flags.IntVar(&cfg.Passes, "passes", 8, "how often the events are put where nothing is limited")
+	flags.IntVar(&cfg.Passes, "passes", 8, "how often the events are put")
 	flags.DurationVar(&cfg.Most, "most", 10*time.Second, "how long a client puts")
 	flags.IntVar(&cfg.Rounds, "rounds", 3, "how often everything is measured")
 	flags.DurationVar(&cfg.Latency, "latency", 20*time.Millisecond, "added to every call")

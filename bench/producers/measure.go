@@ -42,9 +42,6 @@ func measure(
 	}
 	defer func() { err = errors.Join(err, s.end()) }()
 	t := task{server: s, file: in.file, passes: cfg.Passes, most: cfg.Most, limits: limits}
-	if limits != "off" {
-		t.passes = 1
-	}
 	p, err := begin(w.command(ctx, t))
 	if err != nil {
 		return got, err

@@ -72,11 +72,10 @@ func callsFor(in input) func(figures) float64 {
 func report(cfg Config, m *measured) string {
 	w := &strings.Builder{}
 	fmt.Fprintf(w, "Medians of %d rounds; %d processors (%s), shared by the server and the "+
-		"client; TLS; %v added to every call; %d shards. A client puts for at most %v; calls are "+
-		"those for the %d events once, of a client that has put all.\n",
+		"client; TLS; %v added to every call; %d shards. The events %d times, for at most %v; "+
+		"calls are those for the %d events once, of a client that has put all.\n",
 		cfg.Rounds, runtime.NumCPU(), runtime.GOARCH, cfg.Latency,
-		cfg.Shards, cfg.Most,
-		m.inputs[0].records)
+		cfg.Shards, cfg.Passes, cfg.Most, m.inputs[0].records)
 	for _, limits := range cfg.Limits {
 		for _, in := range m.inputs {
 			table(w, cfg, m, in, limits)
