@@ -48,7 +48,7 @@ func BenchmarkCore(b *testing.B) {
 // BenchmarkThroughTheProducer is the cost of a record from Put to its callback, with a stream
 // that answers at once: everything but the SDK and the network.
 func BenchmarkThroughTheProducer(b *testing.B) {
-	for _, order := range []Order{OrderKey, OrderNone, OrderPlain} {
+	for _, order := range []Order{OrderKey, OrderShard, OrderNone, OrderPlain} {
 		for _, keys := range []int{14, 10_000, 1_000_000} {
 			b.Run(fmt.Sprintf("order=%v/keys=%d", order, keys), func(b *testing.B) {
 				names := make([]string, keys)

@@ -26,7 +26,7 @@ func (p *Producer) put(made *call) {
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	cancel()
-	o := classify(output, err, len(made.lanes), &sent)
+	o := classify(output, err, made.entries(), &sent)
 	p.chartAnswer(o)
 	if p.cfg.OnCall == nil {
 		p.land(made, o)
@@ -61,14 +61,21 @@ func ownCall(o *kinesis.Options) {
 
 func (p *Producer) input(made *call) *kinesis.PutRecordsInput {
 	input := &kinesis.PutRecordsInput{
-		Records: make([]types.PutRecordsRequestEntry, len(made.lanes)),
+		Records: make([]types.PutRecordsRequestEntry, made.entries()),
 	}
 	input.StreamName, input.StreamARN = p.target()
-	for i, l := range made.lanes {
+	set := func(i int, key *laneKey, data []byte) {
 		r := &input.Records[i]
-		r.PartitionKey, r.Data = &l.key.partition, l.unit.bytes()
-		if l.key.hash != "" {
-			r.ExplicitHashKey = &l.key.hash
+		if r.PartitionKey, r.Data = &key.partition, data; key.hash != "" {
+			r.ExplicitHashKey = &key.hash
+		}
+	}
+	for i, b := range made.boxes {
+		set(i, &b.key, b.data)
+	}
+	if made.boxes == nil {
+		for i, l := range made.lanes {
+			set(i, &l.key, l.unit.bytes())
 		}
 	}
 	return input

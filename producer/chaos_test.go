@@ -42,6 +42,8 @@ func TestOrderAgainstTheServer(t *testing.T) {
 			{order: producer.OrderKey, horizon: 4 * time.Second}, // the server is away for longer
 			{order: producer.OrderNone},
 			{order: producer.OrderNone, horizon: 4 * time.Second},
+			{order: producer.OrderShard},
+			{order: producer.OrderShard, horizon: 4 * time.Second},
 			{order: producer.OrderPlain},
 			{order: producer.OrderChained},
 		} {
@@ -121,7 +123,7 @@ func againstTheServer(
 	if order == producer.OrderNone {
 		check = checkContents
 	}
-	if order == producer.OrderKey || order == producer.OrderNone {
+	if order != producer.OrderPlain && order != producer.OrderChained {
 		filtered := check(t, passed(all), maps.Clone(placed), last)
 		if filtered > 0 {
 			t.Errorf("%d doubles pass the filter", filtered)

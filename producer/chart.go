@@ -66,27 +66,44 @@ func (c *core) queueOf(hash keyspace.Key) *lane {
 	return l
 }
 
-// judge decides whether a unit that is stored is void, by the range of its shard.
-func (c *core) judge(u *unit, v verdict) verdict {
+// judge decides whether a Kinesis record that is stored is void, by the range of its shard. first
+// is the hash key of its first record, and inside reports whether all are in a range.
+func (c *core) judge(v verdict, first keyspace.Key, inside func(keyspace.Range) bool) verdict {
 	within, known := c.chart.ranges[v.shard]
-	if predicted, _ := c.chart.predict(u.first.hash); predicted != v.shard {
+	if predicted, _ := c.chart.predict(first); predicted != v.shard {
 		c.chart.stale = true
 	}
-	if !known {
+	switch {
+	case !known:
 		return verdict{fate: unknown, err: errUnlisted}
-	}
-	for e := u.first; e != nil; e = e.next {
-		if !within.Contains(e.hash) {
-			return verdict{fate: void, err: errVoid}
-		}
+	case !inside(within):
+		return verdict{fate: void, err: errVoid}
 	}
 	return v
 }
 
+// judgeUnit is that for a unit of records of many lanes.
+func (c *core) judgeUnit(u *unit, v verdict) verdict {
+	return c.judge(v, u.first.hash, func(within keyspace.Range) bool {
+		for e := u.first; e != nil; e = e.next {
+			if !within.Contains(e.hash) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// byShard reports whether records of many lanes share Kinesis records.
+func (l *limits) byShard() bool { return l.packs || l.boxes }
+
+// uncharted reports whether nothing can be packed yet.
+func (c *core) uncharted() bool { return c.limits.boxes && len(c.chart.open) == 0 }
+
 // listing reports whether the shards are to be listed now. Then running is set until the core
 // has been told of that.
 func (c *core) listing(now time.Time) bool {
-	if !c.limits.packs || !c.chart.wanted() || now.Before(c.chart.next) {
+	if !c.limits.byShard() || !c.chart.wanted() || now.Before(c.chart.next) {
 		return false
 	}
 	c.chart.running = true
@@ -105,8 +122,8 @@ func (c *core) take(now time.Time, shards []shardmap.Shard, err error) error {
 	if err != nil {
 		m.failures++
 		m.next = now.Add(backoff(m.failures, c.limits.retryMin, c.limits.retryMax, c.random))
-		for m.waiting.first != nil && isFinal(err) {
-			c.settleHead(&m.waiting, err, ErrRefused)
+		if len(m.open) == 0 && isFinal(err) {
+			c.refuseWaiting(err)
 		}
 		return err
 	}
@@ -116,10 +133,29 @@ func (c *core) take(now time.Time, shards []shardmap.Shard, err error) error {
 		m.ranges[s.ID] = s.Range
 	}
 	same := slices.EqualFunc(m.open, open, func(a, b shardmap.Shard) bool { return a.ID == b.ID })
-	if m.open = open; !same {
+	if m.open = open; !same && c.limits.packs {
 		c.redistribute()
 	}
 	return nil
+}
+
+// refuseWaiting refuses what waits for the first list, but for units of earlier runs.
+func (c *core) refuseWaiting(err error) {
+	for m := &c.chart; m.waiting.first != nil; {
+		c.settleHead(&m.waiting, err, ErrRefused)
+	}
+	for c.limits.boxes && c.ready.count > 0 {
+		l := c.ready.pop()
+		for l.unit.first == nil && l.first != nil {
+			c.settleHead(l, err, ErrRefused)
+		}
+		if l.unit.first != nil {
+			c.holdUntil(l, c.chart.next, false)
+			continue
+		}
+		l.state = idle
+		delete(c.lanes, l.key)
+	}
 }
 
 // tiling returns the open shards in the order of their ranges.

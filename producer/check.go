@@ -12,7 +12,7 @@ import (
 
 // What Put refuses. A refused record was not taken and nothing was sent.
 var (
-	// ErrTooLarge: data and partition key exceed Config.MaxRecordBytes, in OrderKey and OrderNone
+	// ErrTooLarge: data and partition key exceed Config.MaxRecordBytes, in the orders of units
 	// with what an identity adds to them.
 	ErrTooLarge = errors.New("the record is too large")
 	// ErrPartitionKey: not 1 to 256 characters of valid UTF-8.
@@ -50,7 +50,7 @@ func (c Config) check(record runnel.Record) error {
 		}
 		return nil
 	}
-	if size := wrappedSize(c.Order == OrderNone, key, hash, record.Data); size > c.MaxRecordBytes {
+	if size := wrappedSize(c.Order.byShard(), key, hash, record.Data); size > c.MaxRecordBytes {
 		return fmt.Errorf("put to stream %s, key %q: %w: with its identity it has %d bytes, the "+
 			"limit is %d; raise the stream's limit with UpdateMaxRecordSize (up to 10 MiB) and "+
 			"MaxRecordBytes with it, or use the order plain, which adds nothing", c.Stream, key,

@@ -54,17 +54,18 @@ type Config struct {
 	Order Order
 	// Reader looks up what became of units that had no answer for Horizon; usually it is the
 	// Client. Nil, or one that is not allowed to read: their records are reported with
-	// ErrUnresolved. In OrderNone it lists the shards too, and is needed. Default none.
+	// ErrUnresolved. In OrderNone and OrderShard it lists the shards too, and
+	// is needed. Default none.
 	Reader Reader
-	// Journal keeps units from before they are first sent until they are settled, in OrderKey
-	// and OrderNone. Default none.
+	// Journal keeps units from before they are first sent until they are settled, in OrderKey,
+	// OrderShard and OrderNone. Default none.
 	Journal Journal
 	// Resume is the units of earlier runs that their Journal has not been told the end of, in
 	// the order of their Frozen. They are sent first, as the same bytes under the identity that
 	// they have, and before anything newer of their lanes; those first sent longer than Horizon
-	// ago are looked up. Order must be that of the run which left them. The Journal is not told
-	// of them again, but of their ends. Their records go to OnResult, count in Stats, and take
-	// no room in the buffer.
+	// ago are looked up. Order must be that of the run which left them, where OrderKey and
+	// OrderShard are the same. The Journal is not told of them again, but of their ends. Their
+	// records go to OnResult, count in Stats, and take no room in the buffer.
 	Resume []FrozenUnit
 
 	// MaxInFlight is how many calls run at the same time. Default 8, from 1 to 1,000.
@@ -80,9 +81,9 @@ type Config struct {
 	MaxRecordBytes int
 
 	// MaxUnitBytes is how much of what waits in a lane goes into one unit, with its key, in
-	// OrderKey, and of what waits for a shard in OrderNone. Larger records have a unit of their
-	// own. Default 256 KiB, or MaxRecordBytes where that is less; in bytes, from 1 to
-	// MaxRecordBytes.
+	// OrderKey, and how much a Kinesis record holds in OrderShard and OrderNone. Larger records
+	// have a unit of their own. Default 256 KiB, or MaxRecordBytes where that is less; in bytes,
+	// from 1 to MaxRecordBytes.
 	MaxUnitBytes int
 
 	// MaxBufferedRecords is how many records the producer holds, from Put to the end of their
@@ -165,11 +166,11 @@ func (c Config) Validate() error {
 		"a-z, A-Z, 0-9, '_', '.', '-') or its ARN", c.Stream)
 	fault(c.Client == nil, "Client is missing: want a *kinesis.Client")
 	fault(int(c.Order) >= len(orderWords), "Order is %v: want OrderKey, OrderPlain, "+
-		"OrderChained or OrderNone", c.Order)
-	fault(c.Order == OrderNone && c.Reader == nil, "Reader is missing: OrderNone packs records "+
+		"OrderChained, OrderNone or OrderShard", c.Order)
+	fault(c.Order.byShard() && c.Reader == nil, "Reader is missing: the order packs records "+
 		"by shard and needs one to list the shards, usually the Client")
-	fault(c.Journal != nil && !c.Order.units(), "Journal is set and Order is %v: want OrderKey "+
-		"or OrderNone, since only their units have an identity", c.Order)
+	fault(c.Journal != nil && !c.Order.units(), "Journal is set and Order is %v: want OrderKey, "+
+		"OrderShard or OrderNone, since only their units have an identity", c.Order)
 	fault(len(c.Resume) > 0 && !c.Order.units(), "Resume has %d units and Order is %v: want "+
 		"the order of the run that left them", len(c.Resume), c.Order)
 	within := func(field string, value, low, high int) {
@@ -208,7 +209,8 @@ func (c Config) limits() limits {
 		calls: c.MaxInFlight, records: c.MaxBatchRecords, bytes: c.MaxBatchBytes,
 		linger: c.Linger, giveUp: c.GiveUpAfter,
 		retryMin: c.RetryMin, retryMax: c.RetryMax,
-		units: c.Order.units(), packs: c.Order == OrderNone, unit: c.MaxUnitBytes,
+		units: c.Order.units(), packs: c.Order == OrderNone,
+		boxes: c.Order == OrderShard, unit: c.MaxUnitBytes,
 		window: aggregate.Window, horizon: c.Horizon, reads: c.Reader != nil,
 		journal: c.Journal != nil,
 	}

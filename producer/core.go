@@ -18,6 +18,7 @@ type limits struct {
 
 	units   bool          // fold what waits into units with an identity
 	packs   bool          // of many lanes, without an order: OrderNone
+	boxes   bool          // many units in a Kinesis record: OrderShard
 	unit    int           // bytes of a unit with its key, where it has more than one record
 	window  uint64        // how far a number may lie above the lowest that is not settled
 	horizon time.Duration // how long a unit may be sent again: H
@@ -54,6 +55,7 @@ type core struct {
 	taken  uint64 // records so far, the number of the last one
 	calls  int    // in flight
 	flying int    // records in flight
+	lull   lull
 
 	sweepAt time.Time // when records may be overdue next; zero: none will be
 	sweeps  uint64
@@ -70,8 +72,9 @@ type core struct {
 // lanes, which stay as they are until it has landed.
 type call struct {
 	lanes   []*lane
-	counts  []int // of user records in each unit
-	records int   // their sum
+	counts  []int  // of user records in each unit
+	boxes   []*box // what it carries in OrderShard; the lanes stand box by box
+	records int    // their sum
 	bytes   int
 	probe   bool
 	until   time.Time             // it is not to be sent later; zero: whenever
@@ -156,7 +159,7 @@ func (c *core) admit(now time.Time, e *entry, l *lane) {
 	e.lane, e.wide = l, e.size()
 	if c.limits.units && !e.aggregated {
 		r := &e.record
-		e.wide = wrappedSize(c.limits.packs, r.PartitionKey, r.ExplicitHashKey, r.Data)
+		e.wide = wrappedSize(c.limits.byShard(), r.PartitionKey, r.ExplicitHashKey, r.Data)
 	}
 }
 
@@ -168,8 +171,11 @@ func (c *core) hold(now time.Time, l *lane, cut bool) {
 		return
 	}
 	l.unit.setbacks++
-	wait := backoff(l.unit.setbacks, c.limits.retryMin, c.limits.retryMax, c.random)
-	c.holdUntil(l, now.Add(wait), cut)
+	if c.lull.setbacks != l.unit.setbacks {
+		wait := backoff(l.unit.setbacks, c.limits.retryMin, c.limits.retryMax, c.random)
+		c.lull = lull{setbacks: l.unit.setbacks, wait: wait}
+	}
+	c.holdUntil(l, now.Add(c.lull.wait), cut)
 }
 
 func (c *core) holdUntil(l *lane, due time.Time, cut bool) {
@@ -215,6 +221,15 @@ func (c *core) launch(now time.Time) *call {
 	if c.calls >= c.limits.calls || !c.gate.open(now) || c.lingers(now) {
 		return nil
 	}
+	if c.uncharted() {
+		for c.ready.count > 0 && c.ready.peek().empty() { // what it held was given up
+			c.next(now, c.ready.pop())
+		}
+		return nil
+	}
+	if c.limits.boxes {
+		return c.begin(c.launchBoxes(now))
+	}
 	made := &call{probe: c.gate.active()}
 	records, bytes := c.limits.records, c.limits.bytes
 	if made.probe {
@@ -239,6 +254,11 @@ func (c *core) launch(now time.Time) *call {
 		}
 		c.board(now, made, l)
 	}
+	return c.begin(made)
+}
+
+// begin counts a call that is made, if it carries anything.
+func (c *core) begin(made *call) *call {
 	if len(made.lanes) == 0 {
 		return nil
 	}
@@ -294,7 +314,7 @@ func (c *core) divert(now time.Time, l *lane) bool {
 // lingers reports whether a call that could be made is to wait for more records.
 func (c *core) lingers(now time.Time) bool {
 	return c.limits.linger > 0 && len(c.flushes) == 0 && c.ready.count > 0 &&
-		c.ready.count < c.limits.records && c.ready.bytes < c.limits.bytes &&
+		(c.ready.count < c.limits.records || c.limits.boxes) && c.ready.bytes < c.limits.bytes &&
 		now.Before(c.ready.peek().since.Add(c.limits.linger))
 }
 
@@ -314,7 +334,12 @@ func (c *core) land(now time.Time, landed *call, o outcome) {
 	default:
 		c.noAnswer(now, landed)
 	}
+	if landed.boxes != nil {
+		c.landBoxes(now, landed, o)
+		return
+	}
 	for i, l := range landed.lanes {
+		c.lull = lull{}
 		c.landUnit(now, l, o.of(i), o.each == nil, len(landed.lanes) == 1)
 	}
 }
@@ -324,13 +349,14 @@ func (c *core) land(now time.Time, landed *call, o outcome) {
 func (c *core) landUnit(now time.Time, l *lane, v verdict, whole, alone bool) {
 	u := &l.unit
 	if v.fate == stored && c.limits.packs && u.wrapped() {
-		v = c.judge(u, v)
+		v = c.judgeUnit(u, v)
 	}
 	u.cause, u.lastSent = v.err, now
 	switch v.fate {
 	case stored:
 		c.acknowledge(now, l, v)
 	case void:
+		c.counts.void++
 		c.landVoid(now, l)
 	case refused:
 		c.settleUnit(l, ErrRefused)
@@ -453,10 +479,10 @@ func (c *core) wake() (at time.Time, ok bool) {
 	if at, due := c.shards.wake(); due {
 		consider(at)
 	}
-	if c.limits.packs && c.chart.wanted() {
+	if c.limits.byShard() && c.chart.wanted() {
 		consider(c.chart.next)
 	}
-	if c.ready.count > 0 && c.calls < c.limits.calls {
+	if c.ready.count > 0 && c.calls < c.limits.calls && !c.uncharted() {
 		switch {
 		case c.gate.active():
 			if !c.gate.probing {

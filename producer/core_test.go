@@ -28,7 +28,7 @@ func soak(tb testing.TB) int {
 }
 
 func randomLimits(t *rapid.T) limits {
-	order := rapid.SampledFrom([]Order{OrderKey, OrderKey, OrderPlain, OrderNone, OrderNone}).Draw(t, "order")
+	order := rapid.SampledFrom([]Order{OrderKey, OrderKey, OrderPlain, OrderNone, OrderShard, OrderShard}).Draw(t, "order")
 	l := Config{Order: order}.withDefaults().limits()
 	l.calls = rapid.IntRange(1, 4).Draw(t, "calls")
 	l.records = rapid.SampledFrom([]int{1, 2, 7, 500}).Draw(t, "records")
@@ -87,7 +87,7 @@ func TestOrderWithoutReading(t *testing.T) {
 	for range soak(t) {
 		rapid.Check(t, func(t *rapid.T) {
 			l := randomLimits(t)
-			if l.packs {
+			if l.byShard() {
 				t.Skip("a producer that packs has a reader")
 			}
 			l.reads = false
@@ -136,8 +136,8 @@ func TestAbandonReportsEverything(t *testing.T) {
 			}
 		}
 		for _, made := range w.calls { // the calls are cut
-			for _, l := range made.lanes {
-				w.suffer(made, l, unknown)
+			for _, e := range entriesOf(made) {
+				w.suffer(made, e, unknown)
 			}
 			w.core.land(w.now, made, outcome{all: verdict{fate: unknown, err: ErrClosed}})
 		}

@@ -28,7 +28,7 @@
 // Kinesis record, a unit: an aggregated record of the lane's records, with the lane's own keys,
 // and an identity that package aggregate describes. So a hot key costs no more round trips than
 // a cold one, and a consumer that filters drops every double. OrderPlain sends each record as it
-// is, OrderChained one record a call, and OrderNone packs the records of many lanes, below.
+// is, OrderChained one record a call; OrderShard and OrderNone pack many lanes, see below.
 //
 // A unit without an answer is sent again for no longer than H after its first attempt
 // (aggregate.H, 5 minutes), so that consumers know when nothing of it can come any more. After an
@@ -42,24 +42,27 @@
 //
 // A record that is an aggregate already goes as it is, alone and without an identity.
 //
-// # Without an order
+// # Packing by shard
 //
-// OrderNone keeps what units give (nothing is lost, and a filter drops every double) and gives up
-// the order. So records of many keys share a Kinesis record, as many as wait for a shard, and any
-// number of these units is in flight; each is a lane of its own to a filter.
+// In OrderKey a Kinesis record holds one lane's records. Two orders let many lanes share one, so
+// that small records of many keys cost few calls and bytes:
+//
+//   - OrderShard: the units of many lanes, each with its own identity on its first record. Order
+//     and all else is as in OrderKey. What fails is packed anew, in whatever company there is
+//     then; a unit keeps its number and its records.
+//   - OrderNone: records of many lanes in one unit without an order, any number of them in
+//     flight. Nothing is lost, and a filter drops every double; results come in any order.
 //
 // That takes a list of the shards, which Config.Reader makes at the start; records wait for it.
 // It is made anew when an answer names a shard that is not as expected. A list can be out of
 // date, and a Kinesis record of which a record inside does not belong to the shard that it is in
 // is dropped by readers as a whole, as the KCL does: it is void. So every answer is held against
-// the range of the shard that it names:
+// the range of the shard that it names. What is void goes out anew at once:
 //
-//   - All inside: the unit is delivered.
-//   - Void, and no attempt was unknown: its records go out anew, at once, in new units.
-//   - Void, and an attempt was unknown: a copy may stand in the shard's parent, where it is
-//     valid. The unit is looked up when H has gone by, as above.
-//
-// Results then come in any order.
+//   - In OrderShard under the same numbers, since a copy may stand, or come, where it is valid, as
+//     in the shard's parent: of all copies a filter takes the first that is.
+//   - In OrderNone in new units, unless an attempt was unknown: the unit is then looked up first,
+//     when H has gone by, as above.
 //
 // # Outcomes
 //

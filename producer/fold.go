@@ -24,6 +24,7 @@ func (c *core) fold(now time.Time, l *lane, most int) *lane {
 		c.freeze(u, carrier, most)
 	} else {
 		u.data = l.first.record.Data
+		u.wide = len(u.data) + len(carrier.key.partition)
 	}
 	l.cutQueue(u)
 	if carrier != l {
@@ -38,6 +39,10 @@ func (c *core) fold(now time.Time, l *lane, most int) *lane {
 
 // freeze adds what may stand behind the unit's first record, and makes the unit's bytes.
 func (c *core) freeze(u *unit, l *lane, most int) {
+	outer, slack := len(l.key.partition), 0
+	if c.limits.boxes {
+		outer, slack = len(outerKey), boxed
+	}
 	record := u.first.inside()
 	c.tags = c.numbers.next(u).AppendTo(c.tags[:0])
 	record.Tags = c.tags
@@ -45,18 +50,23 @@ func (c *core) freeze(u *unit, l *lane, most int) {
 	if c.encoder.Add(record) != nil { // Put has checked what Add checks
 		c.numbers.settle(u)
 		u.id, u.data = aggregate.Unit{}, u.first.record.Data
+		u.wide = u.first.size()
 		l.key = laneKey{u.first.record.PartitionKey, u.first.record.ExplicitHashKey}
 		return
 	}
 	for e := u.first.next; e != nil && c.joins(u.first, e); e = e.next {
 		record = e.inside()
-		if c.encoder.SizeWith(record)+len(l.key.partition) > most || c.encoder.Add(record) != nil {
+		size := c.encoder.SizeWith(record) + outer + slack*(u.count+1)
+		if size > most || c.encoder.Add(record) != nil {
 			break
 		}
 		u.last = e
 		u.count++
 	}
-	u.data = c.encoder.Seal(make([]byte, 0, c.encoder.Size()))
+	u.wide = c.encoder.Size() + outer
+	if !c.limits.boxes || c.limits.journal { // a box holds the records anew
+		u.data = c.encoder.Seal(make([]byte, 0, c.encoder.Size()))
+	}
 }
 
 // inside is the record as it stands in an aggregate.
@@ -127,9 +137,9 @@ var (
 )
 
 // wrappedSize is what the API's limits count of the record in a unit of its own, at most.
-func wrappedSize(packs bool, partition, hash string, data []byte) int {
+func wrappedSize(byShard bool, partition, hash string, data []byte) int {
 	outer, tags := partition, widestTag
-	if packs {
+	if byShard {
 		outer, tags = outerKey, widestUnordered
 	}
 	return len(outer) + aggregate.SizeOf(aggregate.Record{

@@ -12,7 +12,7 @@ import (
 // run can send what was open again, as the same bytes under the same identity: see
 // Config.Resume. With it, records are put exactly once over crashes too.
 //
-// In OrderKey, of the units of a lane one is open at most, and of the end of a unit Settled is
+// But for OrderNone, of the units of a lane one is open at most, and of a unit's end Settled is
 // told before Frozen is told of the lane's next.
 type Journal interface {
 	// Frozen is called before units are first sent, once for all the calls that can be made
@@ -34,12 +34,15 @@ type Journal interface {
 	Settled(units []SettledUnit)
 }
 
-// FrozenUnit is a unit as it is sent, by every attempt.
+// FrozenUnit is a unit as it is sent, by every attempt. In OrderShard, where units share Kinesis
+// records, it is the unit in a Kinesis record of its own, as it may be sent by OrderKey too: that
+// is resumed in either order, under its number, alone or in company.
 type FrozenUnit struct {
 	// Unit is the identity. It is in Data too.
 	Unit aggregate.Unit
-	// PartitionKey and ExplicitHashKey ("" for none) are those of the Kinesis record, and in
-	// OrderKey of each record in it. In OrderNone they are "a" and the first record's hash key.
+	// PartitionKey and ExplicitHashKey ("" for none) are those of the Kinesis record, and but
+	// for OrderNone of each record in it. In OrderNone they are "a" and the first record's hash
+	// key.
 	PartitionKey, ExplicitHashKey string
 	// Data is the Kinesis record's: an aggregated record.
 	Data []byte

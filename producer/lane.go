@@ -115,7 +115,7 @@ func (l *lane) head() *entry {
 // that it will hold.
 func (l *lane) size() int {
 	if l.unit.first != nil {
-		return len(l.unit.data) + len(l.key.partition)
+		return l.unit.wide
 	}
 	return l.first.wide
 }

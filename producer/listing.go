@@ -49,7 +49,7 @@ func (p *Producer) listFor(ctx context.Context, wanted func() bool) error {
 // chartAnswer lists the shards if an answer names one that is not known: without its range
 // nobody can say whether the readers drop what it has stored. It gives up after CallTimeout.
 func (p *Producer) chartAnswer(o outcome) {
-	if p.cfg.Order != OrderNone {
+	if !p.cfg.Order.byShard() {
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(p.life, p.cfg.CallTimeout, errCallTimeout)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -151,10 +152,10 @@ func (p *Producer) searchShard(
 		}
 		for i := range page.Records {
 			r := &page.Records[i]
-			at, ours := unitIn(&decoder, r.Data, shard.Range, wanted)
-			if ours {
-				number := runnel.SequenceNumber(aws.ToString(r.SequenceNumber))
-				results[at] = found{verdict: placed(shard.ID, number)}
+			for at, sub := range unitsIn(&decoder, r.Data, shard.Range, wanted) {
+				v := placed(shard.ID, runnel.SequenceNumber(aws.ToString(r.SequenceNumber)))
+				v.sub = sub
+				results[at] = found{verdict: v}
 			}
 			if aws.ToTime(r.ApproximateArrivalTimestamp).After(s.until) {
 				return nil
@@ -172,25 +173,28 @@ func (p *Producer) searchShard(
 	return nil
 }
 
-// unitIn takes the unit that a Kinesis record of a shard holds out of the wanted ones, and
-// returns where its result stands. A record that readers drop holds none.
-func unitIn(
+// unitsIn takes the units that a Kinesis record of a shard holds out of the wanted ones, and
+// yields where their results stand, with the place of their first records. A record that readers
+// drop holds none.
+func unitsIn(
 	d *aggregate.Decoder, data []byte, shard keyspace.Range, wanted map[tag]int,
-) (at int, ours bool) {
-	if !d.Open(data) || d.Check(shard) != nil {
-		return 0, false
-	}
-	for _, record := range d.Records() {
-		unit, ok := record.Unit()
-		if !ok {
-			break
+) iter.Seq2[int, int] {
+	return func(yield func(at, sub int) bool) {
+		if !d.Open(data) || d.Check(shard) != nil {
+			return
 		}
-		key := tag{unit.Producer, unit.Number}
-		at, ours = wanted[key]
-		delete(wanted, key)
-		break
+		for sub, record := range d.Records() {
+			unit, ok := record.Unit()
+			if !ok && sub == 0 {
+				return
+			}
+			key := tag{unit.Producer, unit.Number}
+			at, ours := wanted[key]
+			if delete(wanted, key); ok && ours && !yield(at, sub) {
+				return
+			}
+		}
 	}
-	return at, ours
 }
 
 func (p *Producer) iterator(

@@ -68,7 +68,17 @@ func (l *lists) ListShards(
 	return output, nil
 }
 
-// openPacked is open in OrderNone.
+// byShard runs a test in the orders that pack by shard, in virtual time.
+func byShard(t *testing.T, test func(t *testing.T, order Order)) {
+	t.Helper()
+	for _, order := range []Order{OrderNone, OrderShard} {
+		t.Run(order.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, order) })
+		})
+	}
+}
+
+// openPacked is open in OrderNone, where set does not choose another.
 func (s *stream) openPacked(tb testing.TB, l *lists, set func(*Config)) (*Producer, context.Context) {
 	tb.Helper()
 	return s.open(tb, func(c *Config) {
@@ -124,10 +134,10 @@ func TestRecordsOfManyKeysArePacked(t *testing.T) {
 // Nothing is sent before the shards are known; a list that cannot be had is tried again, and
 // where nobody may have it the records are refused, and say why.
 func TestRecordsWaitForTheShards(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	byShard(t, func(t *testing.T, order Order) {
 		s, l := &stream{}, oneShard()
 		l.err = io.ErrUnexpectedEOF
-		p, ctx := s.openPacked(t, l, nil)
+		p, ctx := s.openPacked(t, l, func(c *Config) { c.Order = order })
 		record := runnel.Record{PartitionKey: "k", Data: []byte("1")}
 		future, err := p.Put(ctx, record)
 		if err != nil {
@@ -144,10 +154,10 @@ func TestRecordsWaitForTheShards(t *testing.T) {
 		}
 		closeNow(t, p, ctx)
 	})
-	synctest.Test(t, func(t *testing.T) {
+	byShard(t, func(t *testing.T, order Order) {
 		s, l := &stream{}, oneShard()
 		l.err = apiError("ResourceNotFoundException", "stream orders is not there")
-		p, ctx := s.openPacked(t, l, nil)
+		p, ctx := s.openPacked(t, l, func(c *Config) { c.Order = order })
 		record := runnel.Record{PartitionKey: "k", Data: []byte("1")}
 		for range 3 {
 			future, err := p.Put(ctx, record)
@@ -181,7 +191,7 @@ func TestCloseCutsAList(t *testing.T) {
 // When an answer names a shard that is not known the shards are listed before the answer counts:
 // what was packed for another is void, and is in the stream again for the shard that it is in.
 func TestSplitIsSeenInTheAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	byShard(t, func(t *testing.T, order Order) {
 		low, high := keyspace.All.SplitAt(keyspace.All.Middle())
 		l := oneShard()
 		s := &stream{latency: time.Millisecond}
@@ -199,7 +209,7 @@ func TestSplitIsSeenInTheAnswers(t *testing.T) {
 			}
 			return 2
 		}
-		p, ctx := s.openPacked(t, l, nil)
+		p, ctx := s.openPacked(t, l, func(c *Config) { c.Order = order })
 		load := func() {
 			for i := range 100 {
 				record := runnel.Record{PartitionKey: fmt.Sprint("key-", i), Data: []byte("1")}
@@ -237,10 +247,12 @@ func TestSplitIsSeenInTheAnswers(t *testing.T) {
 
 // A shard that no list has: whether readers drop the unit is not known, and it is looked up.
 func TestAnswerOfAnUnknownShard(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	byShard(t, func(t *testing.T, order Order) {
 		s, l := &stream{}, oneShard()
 		s.shards = func(string) int { return 9 }
-		p, ctx := s.openPacked(t, l, func(c *Config) { c.Horizon, c.CallTimeout = time.Second, time.Second })
+		p, ctx := s.openPacked(t, l, func(c *Config) {
+			c.Order, c.Horizon, c.CallTimeout = order, time.Second, time.Second
+		})
 		future, err := p.Put(ctx, runnel.Record{PartitionKey: "k", Data: []byte("1")})
 		if err != nil {
 			t.Fatal(err)
@@ -332,9 +344,11 @@ func TestResumePacked(t *testing.T) {
 	})
 }
 
-func TestOrderNoneNeedsAReader(t *testing.T) {
-	err := Config{Stream: "orders", Client: &stream{}, Order: OrderNone}.Validate()
-	if err == nil || !strings.Contains(err.Error(), "Reader is missing") {
-		t.Error(err)
+func TestPackingNeedsAReader(t *testing.T) {
+	for _, order := range []Order{OrderNone, OrderShard} {
+		err := Config{Stream: "orders", Client: &stream{}, Order: order}.Validate()
+		if err == nil || !strings.Contains(err.Error(), "Reader is missing") {
+			t.Errorf("%v: %v", order, err)
+		}
 	}
 }

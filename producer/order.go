@@ -25,17 +25,22 @@ const (
 	// any number of them is in flight. Records that are small and of many keys cost the
 	// fewest calls and bytes by it. It needs Config.Reader, to list the shards.
 	OrderNone
+	// OrderShard keeps the order of each lane, and packs the units of many lanes, each with an
+	// identity of its own, into one Kinesis record for a shard. Small records of many keys cost
+	// few calls and bytes by it, as in OrderNone. It needs Config.Reader, to list the shards.
+	OrderShard
 )
 
 var orderWords = [...]string{
 	OrderKey: "key", OrderPlain: "plain", OrderChained: "chained", OrderNone: "none",
+	OrderShard: "shard",
 }
 
 // ErrOrder is returned for a word that names no order.
-var ErrOrder = errors.New("not an order: want key, plain, chained or none")
+var ErrOrder = errors.New("not an order: want key, shard, none, plain or chained")
 
 // String returns the order's word on the command line: "key", "plain",
-// "chained" or "none".
+// "chained", "none" or "shard".
 func (o Order) String() string {
 	if int(o) < len(orderWords) {
 		return orderWords[o]
@@ -54,4 +59,7 @@ func ParseOrder(word string) (Order, error) {
 }
 
 // units reports whether records go as units with an identity.
-func (o Order) units() bool { return o == OrderKey || o == OrderNone }
+func (o Order) units() bool { return o == OrderKey || o.byShard() }
+
+// byShard reports whether records of many lanes share a Kinesis record.
+func (o Order) byShard() bool { return o == OrderNone || o == OrderShard }

@@ -17,12 +17,12 @@ import (
 )
 
 func TestParseOrder(t *testing.T) {
-	for _, o := range []Order{OrderKey, OrderPlain, OrderChained, OrderNone} {
+	for _, o := range []Order{OrderKey, OrderPlain, OrderChained, OrderNone, OrderShard} {
 		if got, err := ParseOrder(o.String()); err != nil || got != o {
 			t.Errorf("ParseOrder(%v) = %v, %v", o, got, err)
 		}
 	}
-	for _, word := range []string{"", "Key", "shard", "Order(7)"} {
+	for _, word := range []string{"", "Key", "shards", "Order(7)"} {
 		if _, err := ParseOrder(word); !errors.Is(err, ErrOrder) {
 			t.Errorf("ParseOrder(%q): %v", word, err)
 		}

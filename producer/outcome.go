@@ -22,6 +22,7 @@ type verdict struct {
 	fate     fate
 	shard    runnel.ShardID
 	sequence runnel.SequenceNumber
+	sub      int   // of the unit's first record
 	err      error // unless stored
 }
 
@@ -45,12 +46,18 @@ func (o outcome) answered() bool {
 
 // report counts the outcome of a call.
 func (o outcome) report(made *call) CallReport {
-	r := CallReport{Units: len(made.lanes), Records: made.records, Bytes: made.bytes}
+	r := CallReport{Units: made.entries(), Records: made.records, Bytes: made.bytes}
 	if o.each == nil {
 		r.Err = o.all.err
 	}
-	for i, n := range made.counts {
-		switch o.of(i).fate {
+	at, left := -1, 0 // the unit's Kinesis record, and how many units of it follow
+	for _, n := range made.counts {
+		if left--; left < 0 {
+			if at, left = at+1, 0; made.boxes != nil {
+				left = len(made.boxes[at].lanes) - 1
+			}
+		}
+		switch o.of(at).fate {
 		case stored, void:
 			r.Stored += n
 		case throttled:

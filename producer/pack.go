@@ -69,12 +69,17 @@ func (l *lane) insert(after, e *entry) {
 // landVoid takes that a unit is stored where readers drop it. If no attempt was unknown its
 // records go out anew at once. Otherwise a copy of it may stand, or come, where it is valid, as
 // in the shard's parent: it is looked up.
+//
+// Where units share Kinesis records it stays as it is, under its number, and is packed anew: of
+// its copies the filter takes the first that is valid.
 func (c *core) landVoid(now time.Time, l *lane) {
-	c.counts.void++
-	if l.unit.unknown > 0 {
+	switch {
+	case c.limits.boxes:
+	case l.unit.unknown > 0:
 		c.expire(now, l)
 		return
+	default:
+		c.unfold(now, l)
 	}
-	c.unfold(now, l)
 	c.next(now, l)
 }

@@ -13,7 +13,8 @@ import (
 // package comment says what each outcome means for order and doubles.
 type Result struct {
 	// ShardID and Position are where the stream stored the record, as acknowledged or found;
-	// zero if it was not delivered. Position.Sub is the record's place in its unit.
+	// zero if it was not delivered. Position.Sub is the record's place in its Kinesis
+	// record.
 	ShardID  runnel.ShardID
 	Position runnel.Position
 	// Attempts is how many calls carried the record, and Unknown how many of these had no
@@ -97,7 +98,7 @@ type CallReport struct {
 	Records int           // the records in them
 	Bytes   int           // of the units and their keys
 	Took    time.Duration // from the start to the outcome
-	// Stored are in the stream; in OrderNone also where readers drop them (Stats.Void).
+	// Stored are in the stream; some where readers drop them (Stats.Void).
 	// Stored + Throttled + Failed + Unknown + NotSent + Refused = Records. Failed records were
 	// answered with another error than throttling; those not sent surely never left.
 	Stored, Throttled, Failed, Unknown, NotSent, Refused int

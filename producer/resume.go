@@ -69,7 +69,8 @@ func (c Config) thaw(f FrozenUnit, now time.Time) ([]runnel.Record, error) {
 // frozen.
 func (c *core) resume(now time.Time, f FrozenUnit, records []runnel.Record) {
 	u := unit{
-		count: len(records), data: f.Data, id: f.Unit, attempts: 1, unknown: 1,
+		count: len(records), data: f.Data, wide: len(f.Data) + len(f.PartitionKey), id: f.Unit,
+		attempts: 1, unknown: 1,
 		firstSent: f.FrozenAt, lastSent: f.FrozenAt.Add(c.limits.horizon),
 		journalled: true, kept: true,
 	}

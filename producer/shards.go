@@ -173,10 +173,19 @@ func (c *core) park(now time.Time, l *lane) bool {
 	return true
 }
 
+// cost is what a unit takes of its shard's rate. One that shares a Kinesis record counts its bytes
+// alone.
+func (c *core) cost(l *lane) float64 {
+	if c.limits.boxes {
+		return float64(l.size())
+	}
+	return float64(l.size() + perRecord)
+}
+
 // charge counts a unit that is sent.
 func (c *core) charge(l *lane) {
 	if p := c.shards.of(l); p != nil && p.rate > 0 {
-		p.tokens -= float64(l.size() + perRecord)
+		p.tokens -= c.cost(l)
 	}
 }
 
@@ -194,7 +203,7 @@ func (c *core) unpark(now time.Time) {
 			l := heap.Pop(&p.waiting).(*lane)
 			c.shards.parked--
 			if !l.empty() {
-				room -= float64(l.size() + perRecord)
+				room -= c.cost(l)
 			}
 			c.next(now, l)
 		}

@@ -8,7 +8,7 @@ type Stats struct {
 	Delivered   uint64 // records acknowledged, or found in the stream
 	Undelivered uint64 // records refused, given up, unresolved, or left when Close ran out of time
 
-	Units     uint64 // Kinesis records made of them; in OrderPlain, one each
+	Units     uint64 // made of them; in OrderPlain, one each
 	Calls     uint64 // calls begun
 	Retried   uint64 // attempts of records after their unit's first: (record, call) pairs
 	Throttled uint64 // attempts of records that were over a limit
@@ -23,7 +23,7 @@ type Stats struct {
 	// whose records were sent in new ones.
 	Renewed uint64
 	// Void counts the units that were stored in a shard that they were not packed for, since
-	// it was split or merged: readers drop them, and their records were sent in new ones.
+	// it was split or merged: readers drop them, and they, or their records, were sent anew.
 	Void uint64
 	// Withheld counts the calls that were not made: the Journal failed, or it was too late.
 	Withheld uint64

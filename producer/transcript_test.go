@@ -27,7 +27,8 @@ var update = flag.Bool("update", false, "write the transcripts in testdata/core 
 //
 //	limits calls=2 records=3 bytes=100 linger=10ms giveup=1s
 //	put a b c:40           take records of these keys (of so many bytes), a#7 with a hash key
-//	launch                 make the calls that can be made now
+//	launch                 make the calls that can be made now; + joins the units of one
+//	                       Kinesis record
 //	land N FATE…           the outcome of call N, record by record, or
 //	land N all=FATE        of the call as a whole
 //	after 50ms             let time go by, and tick
@@ -129,7 +130,7 @@ func (p *player) run(t *testing.T, command string, args []string) {
 			t.Fatalf("land %v: no such call, after:\n%s", args, p.out.String())
 		}
 		made, o := p.calls[n-1], outcomeFor(t, args[1:])
-		if o.each != nil && len(o.each) != len(made.lanes) {
+		if o.each != nil && len(o.each) != made.entries() {
 			t.Fatalf("land %v: a call of %d, after:\n%s", args, len(made.lanes), p.out.String())
 		}
 		p.core.land(p.now, made, o)
@@ -241,6 +242,16 @@ func (p *player) launch() {
 		var names []string
 		for _, l := range made.lanes {
 			names = append(names, unitName(l))
+		}
+		if made.boxes != nil {
+			names = names[:0]
+		}
+		for _, b := range made.boxes {
+			var inside []string
+			for _, l := range b.lanes {
+				inside = append(inside, unitName(l))
+			}
+			names = append(names, strings.Join(inside, "+"))
 		}
 		probe := ""
 		if made.probe {

@@ -11,7 +11,8 @@ import (
 type unit struct {
 	first, last *entry // nil: nothing is frozen
 	count       int
-	data        []byte
+	data        []byte         // in OrderShard only for the journal, and of what is not wrapped
+	wide        int            // what the API's limits count of it
 	id          aggregate.Unit // without a Number, it has no identity
 
 	attempts int // calls that carried it
@@ -43,7 +44,7 @@ func (u *unit) result(v verdict, e *entry, i int) Result {
 	}
 	r.Position.Sequence = v.sequence
 	if u.wrapped() {
-		r.Position.Sub = int64(i)
+		r.Position.Sub = int64(v.sub + i)
 	}
 	return r
 }

@@ -258,30 +258,78 @@ func (w *world) launch() {
 
 func (w *world) checkCall(made *call) {
 	l := w.limits
-	if n := len(made.lanes); n == 0 || n > l.records {
+	if n := made.entries(); n == 0 || n > l.records {
 		w.Fatalf("a call of %d units, the limit is %d", n, l.records)
 	}
 	bytes, last, records := 0, uint64(0), 0
 	for _, lane := range made.lanes {
 		head := lane.unit.first.number
-		if head < last && l.giveUp == 0 {
+		if head < last && l.giveUp == 0 && !l.boxes {
 			w.Fatalf("record %d goes before %d", last, head)
 		}
-		bytes, last, records = bytes+lane.size(), head, records+lane.unit.count
-		w.checkUnit(lane)
+		last, records = max(head, last), records+lane.unit.count
+		if !l.boxes {
+			bytes += lane.size()
+			w.checkUnit(lane, lane.unit.data)
+		}
+	}
+	for _, b := range made.boxes {
+		bytes += len(b.data) + len(b.key.partition)
+		w.checkBox(b)
 	}
 	for _, left := range w.core.lanes {
 		if left.state == ready && left.head() != nil && left.head().number < last && l.giveUp == 0 {
 			w.Fatalf("record %d goes before %d, which was ready", last, left.head().number)
 		}
 	}
-	if bytes != made.bytes || bytes > l.bytes && len(made.lanes) > 1 || records != made.records {
+	if bytes != made.bytes || bytes > l.bytes && len(made.lanes) > 1 && !w.limits.boxes || bytes > l.bytes && made.entries() > 1 || records != made.records {
 		w.Fatalf("a call of %d bytes (it says %d), the limit is %d", bytes, made.bytes, l.bytes)
 	}
 }
 
+// checkBox takes a Kinesis record of many units apart, and checks each.
+func (w *world) checkBox(b *box) {
+	if !b.lanes[0].unit.wrapped() {
+		if len(b.lanes) > 1 || string(b.data) != string(b.lanes[0].unit.data) ||
+			b.key != b.lanes[0].key {
+			w.Fatalf("an aggregate goes with %d others, as %q", len(b.lanes)-1, b.data)
+		}
+		return
+	}
+	size := len(b.data) + len(b.key.partition)
+	if size > w.limits.unit && len(b.lanes) > 1 || size > b.size {
+		w.Fatalf("a box of %d bytes, the limit is %d", size, w.limits.unit)
+	}
+	var d aggregate.Decoder
+	if !d.Open(b.data) {
+		w.Fatalf("a box is no aggregate")
+	}
+	records := d.AppendRecords(nil)
+	if b.key != (laneKey{"a", records[0].Hash().String()}) {
+		w.Fatalf("a box has the key %v", b.key)
+	}
+	if !slices.ContainsFunc(w.core.chart.open, func(s shardmap.Shard) bool {
+		return d.Check(s.Range) == nil
+	}) {
+		w.Fatalf("a box is for no shard of the list")
+	}
+	for _, l := range b.lanes {
+		var e aggregate.Encoder
+		for _, r := range records[:l.unit.count] {
+			if err := e.Add(r); err != nil {
+				w.Fatal(err)
+			}
+		}
+		records = records[l.unit.count:]
+		w.checkUnit(l, e.Seal(nil))
+	}
+	if len(records) > 0 {
+		w.Fatalf("%d records of a box are of no unit", len(records))
+	}
+}
+
 // checkUnit holds a unit that is about to be sent against the rules of a unit.
-func (w *world) checkUnit(l *lane) {
+func (w *world) checkUnit(l *lane, data []byte) {
 	u := &l.unit
 	marks := []uint64{}
 	for _, e := range recordsOf(l) {
@@ -303,7 +351,7 @@ func (w *world) checkUnit(l *lane) {
 		w.Fatalf("a unit of %d bytes, the limit is %d", size, w.limits.unit)
 	}
 	var d aggregate.Decoder
-	if !d.Open(u.data) {
+	if !d.Open(data) {
 		w.Fatalf("a unit is no aggregate")
 	}
 	inside := []uint64{}
@@ -336,13 +384,13 @@ func (w *world) checkUnit(l *lane) {
 		if u.id.Producer != w.core.numbers.id {
 			w.Fatalf("a unit of another run was never frozen")
 		}
-		w.frozen[key] = firstSend{string(u.data), w.now}
+		w.frozen[key] = firstSend{string(data), w.now}
 		if w.limits.packs && !slices.ContainsFunc(w.core.chart.open, func(s shardmap.Shard) bool {
 			return d.Check(s.Range) == nil
 		}) {
 			w.Fatalf("unit %d is for no shard of the list", u.id.Number)
 		}
-	case first.data != string(u.data):
+	case first.data != string(data):
 		w.Fatalf("unit %d is sent again with other bytes", u.id.Number)
 	case w.now.Sub(first.at) > w.limits.horizon:
 		w.Fatalf("unit %d is sent %v after its first send", u.id.Number, w.now.Sub(first.at))
@@ -383,7 +431,7 @@ func (w *world) land(calm bool) {
 	if calm || rapid.IntRange(0, 2).Draw(w.T, "single") > 0 {
 		whole = stored
 	}
-	if whole == stored && slices.ContainsFunc(made.lanes, holdsBad) {
+	if whole == stored && slices.ContainsFunc(entriesOf(made), holdsBad) {
 		whole = suspect
 	}
 	w.landAs(made, whole, calm)
@@ -392,23 +440,24 @@ func (w *world) land(calm bool) {
 // landAs gives a call its outcome: one for the whole, or, with stored, one for each unit.
 func (w *world) landAs(made *call, whole fate, calm bool) {
 	w.calls = slices.DeleteFunc(w.calls, func(c *call) bool { return c == made })
-	o := outcome{each: make([]verdict, len(made.lanes))}
+	sent := entriesOf(made)
+	o := outcome{each: make([]verdict, len(sent))}
 	if whole != stored {
 		o = outcome{all: verdict{fate: whole, err: errors.New("as a whole")}}
 	}
-	for i, l := range made.lanes {
+	for i, e := range sent {
 		f := whole
 		if whole == stored && !calm {
 			f = rapid.SampledFrom([]fate{stored, stored, stored, throttled, failed, unknown}).
 				Draw(w.T, "fate")
 		}
-		v := w.suffer(made, l, f)
+		v := w.suffer(made, e, f)
 		if o.each != nil {
 			o.each[i] = v
 		}
 	}
 	for i, v := range o.each {
-		if !w.limits.packs || v.fate != stored || !made.lanes[i].unit.wrapped() {
+		if !w.limits.byShard() || v.fate != stored || !sent[i].wrapped {
 			continue
 		}
 		if _, known := w.core.chart.ranges[v.shard]; !known {
@@ -416,35 +465,63 @@ func (w *world) landAs(made *call, whole fate, calm bool) {
 		}
 	}
 	for i, v := range o.each {
-		if w.limits.packs && v.fate == stored && made.lanes[i].unit.wrapped() {
+		if w.limits.byShard() && v.fate == stored && sent[i].wrapped {
 			if _, known := w.core.chart.ranges[v.shard]; !known {
-				w.doubts += made.lanes[i].unit.count
+				w.doubts += sent[i].count
 			}
 		}
 	}
 	w.core.land(w.now, made, o)
 }
 
-func holdsBad(l *lane) bool {
-	return slices.ContainsFunc(recordsOf(l), func(e *entry) bool { return isBad(e.record) })
+// sentEntry is a Kinesis record of a call.
+type sentEntry struct {
+	key     laneKey
+	data    []byte
+	records []*entry
+	count   int
+	wrapped bool
 }
 
-// suffer stores what a unit's fate stores.
-func (w *world) suffer(made *call, l *lane, f fate) verdict {
+func entriesOf(made *call) (sent []sentEntry) {
+	for _, b := range made.boxes {
+		e := sentEntry{key: b.key, data: b.data, wrapped: b.lanes[0].unit.wrapped()}
+		for _, l := range b.lanes {
+			e.records = append(e.records, recordsOf(l)...)
+			e.count += l.unit.count
+		}
+		sent = append(sent, e)
+	}
+	for _, l := range made.lanes {
+		if made.boxes == nil {
+			sent = append(sent, sentEntry{
+				l.key, l.unit.data, recordsOf(l), l.unit.count, l.unit.wrapped(),
+			})
+		}
+	}
+	return sent
+}
+
+func holdsBad(sent sentEntry) bool {
+	return slices.ContainsFunc(sent.records, func(e *entry) bool { return isBad(e.record) })
+}
+
+// suffer stores what the fate of a Kinesis record stores.
+func (w *world) suffer(made *call, l sentEntry, f fate) verdict {
 	switch f {
 	case stored:
-		return w.store(l.key, l.unit.data)
+		return w.store(l.key, l.data)
 	case unknown:
-		w.doubts += l.unit.count
+		w.doubts += l.count
 		switch rapid.SampledFrom([]string{"now", "never", "late"}).Draw(w.T, "unknown") {
 		case "now":
 			if !holdsBad(l) {
-				w.store(l.key, l.unit.data)
+				w.store(l.key, l.data)
 			}
 		case "late":
 			if !holdsBad(l) {
 				w.late = append(w.late, lateUnit{
-					l.key, l.unit.data, w.began[made].Add(w.limits.horizon),
+					l.key, l.data, w.began[made].Add(w.limits.horizon),
 				})
 			}
 		}
@@ -511,10 +588,11 @@ func (w *world) search(calm bool) {
 		for _, shard := range w.shards {
 			for _, r := range shard.log {
 				at := map[tag]int{{l.unit.id.Producer, l.unit.id.Number}: 0}
-				_, ours := unitIn(&aggregate.Decoder{}, r.data, shard.hashes, at)
-				if results[i].absent && ours && !r.arrival.Before(s.from) && !r.arrival.After(s.until) {
-					number := runnel.SequenceNumber(strconv.Itoa(r.number))
-					results[i] = found{verdict: placed(shard.id, number)}
+				for range unitsIn(&aggregate.Decoder{}, r.data, shard.hashes, at) {
+					if results[i].absent && !r.arrival.Before(s.from) && !r.arrival.After(s.until) {
+						number := runnel.SequenceNumber(strconv.Itoa(r.number))
+						results[i] = found{verdict: placed(shard.id, number)}
+					}
 				}
 			}
 		}
@@ -565,8 +643,8 @@ func (w *world) step(calm bool) {
 func (w *world) crash() {
 	w.collect()
 	for _, made := range w.calls {
-		for _, l := range made.lanes {
-			w.suffer(made, l, unknown)
+		for _, e := range entriesOf(made) {
+			w.suffer(made, e, unknown)
 		}
 	}
 	w.calls = nil // what is late of them may still come
@@ -598,7 +676,11 @@ func (w *world) crash() {
 // run is a random history, and after it calm until everything has its result.
 func (w *world) run() {
 	for range rapid.IntRange(1, 300).Draw(w.T, "steps") {
-		switch rapid.IntRange(0, 11).Draw(w.T, "what") {
+		what := 11
+		if w.limits.byShard() {
+			what = 13 // more reshards
+		}
+		switch rapid.IntRange(0, what).Draw(w.T, "what") {
 		case 0, 1, 2, 3:
 			w.put()
 		case 4, 5, 6, 7:
@@ -607,6 +689,8 @@ func (w *world) run() {
 			w.commitLate()
 		case 9, 10:
 			w.pass(time.Duration(rapid.IntRange(0, 2000).Draw(w.T, "ms")) * time.Millisecond)
+		case 12, 13:
+			w.reshard()
 		case 11:
 			switch rapid.IntRange(0, 3).Draw(w.T, "rare") {
 			case 0, 1:
@@ -662,138 +746,4 @@ func (w *world) finish() {
 	if w.flushed != 1 {
 		w.Fatalf("the flush was told %d times", w.flushed)
 	}
-}
-
-// delivered reads the stream as a consumer does, parents first: with the filter, and without.
-func (w *world) delivered() (filtered, raw map[laneKey][]uint64) {
-	filtered, raw = map[laneKey][]uint64{}, map[laneKey][]uint64{}
-	filters := map[*modelShard]*aggregate.Filter{}
-	for _, s := range w.shards { // parents come before their children
-		var parents []*aggregate.Filter
-		for _, p := range s.parents {
-			parents = append(parents, filters[p])
-		}
-		f := aggregate.Union(parents...)
-		f.H = w.limits.horizon
-		filters[s] = f
-		slices.SortStableFunc(s.log, func(a, b modelRecord) int { return a.arrival.Compare(b.arrival) })
-		for _, r := range s.log {
-			var d aggregate.Decoder
-			if !d.Open(r.data) {
-				f.Advance(r.arrival)
-				filtered[r.key] = append(filtered[r.key], markIn(r.data))
-				raw[r.key] = append(raw[r.key], markIn(r.data))
-				continue
-			}
-			key := func(record aggregate.Record) laneKey {
-				if w.limits.packs {
-					return laneKey{record.PartitionKey, record.ExplicitHashKey}
-				}
-				return r.key
-			}
-			if d.Check(s.hashes) != nil && r.key.partition == outerKey {
-				f.Advance(r.arrival)
-				continue
-			}
-			for _, record := range d.Records() {
-				raw[key(record)] = append(raw[key(record)], markIn(record.Data))
-			}
-			for _, record := range f.Pass(&d, r.arrival) {
-				filtered[key(record)] = append(filtered[key(record)], markIn(record.Data))
-			}
-		}
-		if f.Counts.Malformed+f.Counts.Unfiltered > 0 {
-			w.Fatalf("the filter finds units malformed: %+v", f.Counts)
-		}
-	}
-	return filtered, raw
-}
-
-// check holds the stream against the results.
-func (w *world) check() {
-	filtered, raw := w.delivered()
-	if !w.limits.packs {
-		w.checkOrder(raw, false)
-		w.checkOrder(filtered, w.limits.units)
-	}
-	doubles, unknown := 0, 0
-	copies, rawCopies := count(filtered), count(raw)
-	for mark := uint64(1); mark < uint64(len(w.records)); mark++ {
-		r, n := w.ends[mark], copies[mark]
-		least, most := 1, 1+r.Unknown
-		if r.Err != nil {
-			least, most = 0, r.Unknown
-			if got := errors.Is(r.Err, ErrUnknown); got != (r.Unknown > 0) {
-				w.Fatalf("record %d: %d unknown attempts, and %v", mark, r.Unknown, r.Err)
-			}
-		}
-		if w.limits.units && !aggregate.IsAggregate(w.records[mark].Data) {
-			most = min(most, 1)
-		}
-		if n < least || n > most {
-			w.Fatalf("record %d is delivered %d times, its result is %+v", mark, n, r)
-		}
-		if w.crashes == 1 && rawCopies[mark] > most && rawCopies[mark] > 1+r.Unknown {
-			w.Fatalf("record %d is in the stream %d times, its result is %+v", mark, rawCopies[mark], r)
-		}
-		doubles += max(rawCopies[mark]-1, 0)
-		unknown += r.Unknown
-	}
-	w.checkCounts(doubles, unknown)
-}
-
-// checkCounts holds what the core says of itself against what happened.
-func (w *world) checkCounts(doubles, unknown int) {
-	c := w.core
-	if w.doubts != int(c.counts.unknown) {
-		w.Fatalf("%d attempts without an answer, the core counts %d", w.doubts, c.counts.unknown)
-	}
-	if w.crashes == 1 && (doubles > w.doubts || unknown > w.doubts) {
-		w.Fatalf("%d doubles, %d attempts without an answer, the results say %d", doubles, w.doubts,
-			unknown)
-	}
-	if len(c.lanes) != 0 || c.calls != 0 || c.flying != 0 || c.ages.oldest != nil ||
-		c.ready.count != 0 || c.held.Len() != 0 || c.blocked.Len() != 0 || c.shards.parked != 0 ||
-		len(c.doubted) != 0 || len(c.flushes) != 0 || c.numbers.oldest != nil {
-		w.Fatalf("something is left: %d lanes, %d calls, %d ready, %d held, %d blocked, %d parked, "+
-			"%d doubted, %d flushes", len(c.lanes), c.calls, c.ready.count, c.held.Len(),
-			c.blocked.Len(), c.shards.parked, len(c.doubted), len(c.flushes))
-	}
-	if len(w.journal) != 0 {
-		w.Fatalf("%d units are open in the journal", len(w.journal))
-	}
-	if total := c.counts.delivered + c.counts.undelivered; total != c.taken {
-		w.Fatalf("%d results counted for %d records", total, c.taken)
-	}
-}
-
-// checkOrder holds first occurrences against the order of put: those of delivered records, or
-// of all that have an identity.
-func (w *world) checkOrder(stream map[laneKey][]uint64, all bool) {
-	for key, marks := range stream {
-		newest, seen := uint64(0), map[uint64]bool{}
-		for _, mark := range marks {
-			skip := w.ends[mark].Err != nil
-			if all {
-				skip = aggregate.IsAggregate(w.records[mark].Data)
-			}
-			if skip || seen[mark] {
-				continue
-			}
-			if seen[mark] = true; mark < newest {
-				w.Fatalf("%v: record %d is first read after %d", key, mark, newest)
-			}
-			newest = mark
-		}
-	}
-}
-
-func count(stream map[laneKey][]uint64) map[uint64]int {
-	copies := map[uint64]int{}
-	for _, marks := range stream {
-		for _, mark := range marks {
-			copies[mark]++
-		}
-	}
-	return copies
 }

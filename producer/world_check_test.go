@@ -1,0 +1,142 @@
+package producer
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/runnel-stream/runnel/aggregate"
+)
+
+// delivered reads the stream as a consumer does, parents first: with the filter, and without.
+func (w *world) delivered() (filtered, raw map[laneKey][]uint64) {
+	filtered, raw = map[laneKey][]uint64{}, map[laneKey][]uint64{}
+	filters := map[*modelShard]*aggregate.Filter{}
+	for _, s := range w.shards { // parents come before their children
+		var parents []*aggregate.Filter
+		for _, p := range s.parents {
+			parents = append(parents, filters[p])
+		}
+		f := aggregate.Union(parents...)
+		f.H = w.limits.horizon
+		filters[s] = f
+		slices.SortStableFunc(s.log, func(a, b modelRecord) int { return a.arrival.Compare(b.arrival) })
+		for _, r := range s.log {
+			var d aggregate.Decoder
+			if !d.Open(r.data) {
+				f.Advance(r.arrival)
+				filtered[r.key] = append(filtered[r.key], markIn(r.data))
+				raw[r.key] = append(raw[r.key], markIn(r.data))
+				continue
+			}
+			key := func(record aggregate.Record) laneKey {
+				if w.limits.byShard() && r.key.partition == outerKey {
+					return laneKey{record.PartitionKey, record.ExplicitHashKey}
+				}
+				return r.key
+			}
+			if d.Check(s.hashes) != nil && r.key.partition == outerKey {
+				f.Advance(r.arrival)
+				continue
+			}
+			for _, record := range d.Records() {
+				raw[key(record)] = append(raw[key(record)], markIn(record.Data))
+			}
+			for _, record := range f.Pass(&d, r.arrival) {
+				filtered[key(record)] = append(filtered[key(record)], markIn(record.Data))
+			}
+		}
+		if f.Counts.Malformed+f.Counts.Unfiltered > 0 {
+			w.Fatalf("the filter finds units malformed: %+v", f.Counts)
+		}
+	}
+	return filtered, raw
+}
+
+// check holds the stream against the results.
+func (w *world) check() {
+	filtered, raw := w.delivered()
+	if !w.limits.packs {
+		w.checkOrder(raw, false)
+		w.checkOrder(filtered, w.limits.units)
+	}
+	doubles, unknown := 0, 0
+	copies, rawCopies := count(filtered), count(raw)
+	for mark := uint64(1); mark < uint64(len(w.records)); mark++ {
+		r, n := w.ends[mark], copies[mark]
+		least, most := 1, 1+r.Unknown
+		if r.Err != nil {
+			least, most = 0, r.Unknown
+			if got := errors.Is(r.Err, ErrUnknown); got != (r.Unknown > 0) {
+				w.Fatalf("record %d: %d unknown attempts, and %v", mark, r.Unknown, r.Err)
+			}
+		}
+		if w.limits.units && !aggregate.IsAggregate(w.records[mark].Data) {
+			most = min(most, 1)
+		}
+		if n < least || n > most {
+			w.Fatalf("record %d is delivered %d times, its result is %+v", mark, n, r)
+		}
+		if w.crashes == 1 && rawCopies[mark] > most && rawCopies[mark] > 1+r.Unknown {
+			w.Fatalf("record %d is in the stream %d times, its result is %+v", mark, rawCopies[mark], r)
+		}
+		doubles += max(rawCopies[mark]-1, 0)
+		unknown += r.Unknown
+	}
+	w.checkCounts(doubles, unknown)
+}
+
+// checkCounts holds what the core says of itself against what happened.
+func (w *world) checkCounts(doubles, unknown int) {
+	c := w.core
+	if w.doubts != int(c.counts.unknown) {
+		w.Fatalf("%d attempts without an answer, the core counts %d", w.doubts, c.counts.unknown)
+	}
+	if w.crashes == 1 && (doubles > w.doubts || unknown > w.doubts) {
+		w.Fatalf("%d doubles, %d attempts without an answer, the results say %d", doubles, w.doubts,
+			unknown)
+	}
+	if len(c.lanes) != 0 || c.calls != 0 || c.flying != 0 || c.ages.oldest != nil ||
+		c.ready.count != 0 || c.held.Len() != 0 || c.blocked.Len() != 0 || c.shards.parked != 0 ||
+		len(c.doubted) != 0 || len(c.flushes) != 0 || c.numbers.oldest != nil {
+		w.Fatalf("something is left: %d lanes, %d calls, %d ready, %d held, %d blocked, %d parked, "+
+			"%d doubted, %d flushes", len(c.lanes), c.calls, c.ready.count, c.held.Len(),
+			c.blocked.Len(), c.shards.parked, len(c.doubted), len(c.flushes))
+	}
+	if len(w.journal) != 0 {
+		w.Fatalf("%d units are open in the journal", len(w.journal))
+	}
+	if total := c.counts.delivered + c.counts.undelivered; total != c.taken {
+		w.Fatalf("%d results counted for %d records", total, c.taken)
+	}
+}
+
+// checkOrder holds first occurrences against the order of put: those of delivered records, or
+// of all that have an identity.
+func (w *world) checkOrder(stream map[laneKey][]uint64, all bool) {
+	for key, marks := range stream {
+		newest, seen := uint64(0), map[uint64]bool{}
+		for _, mark := range marks {
+			skip := w.ends[mark].Err != nil
+			if all {
+				skip = aggregate.IsAggregate(w.records[mark].Data)
+			}
+			if skip || seen[mark] {
+				continue
+			}
+			if seen[mark] = true; mark < newest {
+				w.Fatalf("%v: record %d is first read after %d", key, mark, newest)
+			}
+			newest = mark
+		}
+	}
+}
+
+func count(stream map[laneKey][]uint64) map[uint64]int {
+	copies := map[uint64]int{}
+	for _, marks := range stream {
+		for _, mark := range marks {
+			copies[mark]++
+		}
+	}
+	return copies
+}
