@@ -91,8 +91,9 @@ type Config struct {
 	// are found to fill a call with. Default 100,000; from 1.
 	MaxBufferedRecords int
 	// MaxBufferedBytes is the same for their data and keys. A unit that is being sent is a copy
-	// of its records, so that these orders take as much again at most, and some 100 bytes a
-	// unit. Default 64 MiB; in bytes, from MaxRecordBytes.
+	// of its records, so that the orders of units take as much again at most (OrderShard with a
+	// Journal twice as much), and some 100 bytes a unit. Default 64 MiB; in bytes, from
+	// MaxRecordBytes.
 	MaxBufferedBytes int
 
 	// Linger is how long a record may wait for company while a call could be made. Calls

@@ -55,14 +55,14 @@ func (p *Producer) chartAnswer(o outcome) {
 	ctx, cancel := context.WithTimeoutCause(p.life, p.cfg.CallTimeout, errCallTimeout)
 	defer cancel()
 	wanted := func() bool { return p.unlisted(o) }
-	for wanted() {
+	for pause := p.cfg.RetryMin; wanted(); pause = min(2*pause, p.cfg.RetryMax) {
 		if err := p.listFor(ctx, wanted); err == nil && !wanted() || isFinal(err) {
 			return
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(p.cfg.RetryMin):
+		case <-time.After(pause):
 		}
 	}
 }

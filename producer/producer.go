@@ -111,7 +111,7 @@ func (p *Producer) start() error {
 func (p *Producer) ID() aggregate.ProducerID { return p.mu.core.numbers.id } // never changes
 
 // Put takes a record and returns the future of its result. Records of one lane are sent in the
-// order in which Put took them.
+// order in which Put took them, but for OrderNone, which has none.
 //
 // It blocks while the buffer is full (Config.MaxBufferedRecords and MaxBufferedBytes) until
 // there is room, in the order of the callers, or ctx ends: it then returns the context's cause
@@ -133,8 +133,9 @@ func (p *Producer) Put(ctx context.Context, record runnel.Record) (*Future, erro
 //
 // done is called exactly once if PutFunc returns nil, and never otherwise. Callbacks of a
 // producer are called one at a time, on a goroutine of the producer, those of a lane in its
-// order. The record's room in the buffer is free after its callback, so a callback must not
-// wait for the producer: not in Put, Flush, Close, nor in a Future of the same producer.
+// order where there is one. The record's room in the buffer is free after its callback, so a
+// callback must not wait for the producer: not in Put, Flush, Close, nor in a Future of the same
+// producer.
 func (p *Producer) PutFunc(ctx context.Context, record runnel.Record, done func(Result)) error {
 	return p.take(ctx, &entry{record: record, done: done})
 }
