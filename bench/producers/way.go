@@ -45,6 +45,7 @@ func ways(cfg Config) []way {
 		{name: wayChained, ordered: "a key's order", own: true},
 		{name: wayPlain, ordered: "a key's order", own: true},
 		{name: wayKey, ordered: "a key's order, exactly once", own: true},
+		{name: wayShard, ordered: "a key's order, exactly once", own: true},
 		{name: wayNone, ordered: "nothing; exactly once", own: true},
 		{name: wayKPL, ordered: "nothing", command: kpl(cfg)},
 	}

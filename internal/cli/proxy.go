@@ -55,9 +55,9 @@ See docs/proxy.md for what is promised, and what clients should set.`,
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:4568",
 		"HOST:PORT to listen on; port 0 takes a free one")
 	flags.StringVar(&f.order, "order", "key",
-		"key: in order per key, as units whose doubles runnel's consumers drop; plain: in order "+
-			"per key, each record as it is; chained: PutRecord with SequenceNumberForOrdering; "+
-			"none: units of many keys, without an order")
+		"key: in order per key, as units whose doubles runnel's consumers drop; shard: the "+
+			"same, with units of many keys in a record; none: such records without an order; "+
+			"plain: in order per key, each as it is; chained: plain, by PutRecord, one by one")
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"answer that a record failed after that long; 0 never does, and keeps the order")
 	flags.DurationVar(&f.putWait, "put-wait", time.Second,

@@ -56,9 +56,9 @@ have left one double in the stream.`,
 		"a column with csv; a word's number with lines")
 	flags.StringVar(&f.format, "format", "ndjson", "ndjson, csv (with a header) or lines")
 	flags.StringVar(&f.order, "order", "key",
-		"key: in order per key, as units whose doubles runnel's consumers drop; plain: in order "+
-			"per key, a record as it is; chained: plain, by PutRecord, one after another; none: "+
-			"units of many keys, without an order")
+		"key: in order per key, as units whose doubles runnel's consumers drop; shard: the "+
+			"same, with units of many keys in a record; none: such records without an order; "+
+			"plain: in order per key, each as it is; chained: plain, by PutRecord, one by one")
 	flags.StringVar(&f.resume, "resume", "", "keep the state of the load in this file, and go on "+
 		"where the last run with it ended, however that was")
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,

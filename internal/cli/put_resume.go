@@ -88,9 +88,9 @@ func (f *putFlags) openState(
 	switch {
 	case slices.Contains(files, "-"):
 		return nil, usageError("--resume: standard input cannot be read again: name the files")
-	case f.order != producer.OrderKey.String() && f.order != producer.OrderNone.String():
+	case f.order == producer.OrderPlain.String() || f.order == producer.OrderChained.String():
 		return nil, usageError("--resume: records of --order %s have no identity by which a "+
-			"double is known: use --order key or none", f.order)
+			"double is known: use --order key, shard or none", f.order)
 	}
 	load := putlog.Identity{
 		Stream: f.stream, Key: f.key, Format: f.format, Order: f.order,
