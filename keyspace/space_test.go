@@ -1,0 +1,95 @@
+package keyspace_test
+
+import (
+	"errors"
+	"math/big"
+	"testing"
+
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// spaceOf returns the space of a size that the test knows to be one.
+func spaceOf(t testing.TB, size string) keyspace.Space {
+	t.Helper()
+	space, err := keyspace.ParseSpace(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return space
+}
+
+func TestParseSpace(t *testing.T) {
+	for text, want := range map[string]struct{ size, last string }{
+		"1":     {"1", "0"},
+		"2^0":   {"1", "0"},
+		"2":     {"2", "1"},
+		"2^7":   {"128", "127"},
+		"100":   {"100", "99"},
+		"2^63":  {"9223372036854775808", "9223372036854775807"},
+		"2^64":  {"18446744073709551616", "18446744073709551615"},
+		"2^127": {"170141183460469231731687303715884105728", "170141183460469231731687303715884105727"},
+		"2^128": {space.String(), keyspace.Max.String()},
+		"340282366920938463463374607431768211455": {
+			"340282366920938463463374607431768211455", "340282366920938463463374607431768211454",
+		},
+		"340282366920938463463374607431768211456": {space.String(), keyspace.Max.String()},
+	} {
+		s, err := keyspace.ParseSpace(text)
+		if err != nil || s.String() != want.size || s.Last().String() != want.last {
+			t.Errorf("ParseSpace(%q) = %s to %s, %v; want %s to %s",
+				text, s, s.Last(), err, want.size, want.last)
+		}
+		if back, err := keyspace.ParseSpace(s.String()); err != nil || back != s {
+			t.Errorf("ParseSpace(%s) = %s, %v", s, back, err)
+		}
+		after := s.Last().Add(keyspace.Key{Lo: 1})
+		if !s.Contains(s.Last()) || !s.Contains(keyspace.Key{}) ||
+			s != (keyspace.Space{}) && s.Contains(after) {
+			t.Errorf("the space %s does not contain exactly 0 to %s", s, s.Last())
+		}
+	}
+	if s, _ := keyspace.ParseSpace("2^128"); s != (keyspace.Space{}) {
+		t.Error("the zero Space is not that of 2^128 keys")
+	}
+}
+
+func TestParseSpaceRefuses(t *testing.T) {
+	for _, text := range []string{
+		"", "0", "-1", "007", "2^", "2^129", "2^-1", "2^07", "2^+7", "2^256", "3^2", "128 ", "1e3",
+		"340282366920938463463374607431768211457",
+	} {
+		if s, err := keyspace.ParseSpace(text); !errors.Is(err, keyspace.ErrSpace) {
+			t.Errorf("ParseSpace(%q) = %s, %v; want ErrSpace", text, s, err)
+		}
+	}
+	if s, err := keyspace.NewSpace(keyspace.Key{}); !errors.Is(err, keyspace.ErrSpace) {
+		t.Errorf("NewSpace(0) = %s, %v; want ErrSpace", s, err)
+	}
+	if s, err := keyspace.NewSpace(keyspace.Key{Lo: 128}); err != nil || s.String() != "128" {
+		t.Errorf("NewSpace(128) = %s, %v", s, err)
+	}
+}
+
+// What ParseSpace takes is a size from 1 to 2^128, and String gives it back.
+func FuzzParseSpace(f *testing.F) {
+	for _, text := range []string{"1", "128", "2^7", "2^128", "2^129", "0", space.String()} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := keyspace.ParseSpace(text)
+		if err != nil {
+			if n, ok := new(big.Int).SetString(text, 10); ok && n.String() == text &&
+				n.Sign() > 0 && n.Cmp(space) <= 0 {
+				t.Fatalf("ParseSpace(%q): %v", text, err)
+			}
+			return
+		}
+		size, ok := new(big.Int).SetString(s.String(), 10)
+		if !ok || size.Sign() <= 0 || size.Cmp(space) > 0 {
+			t.Fatalf("ParseSpace(%q) has the size %s", text, s)
+		}
+		if last := toBig(s.Last()); size.Cmp(last.Add(last, big.NewInt(1))) != 0 {
+			t.Fatalf("the space %s ends at %s", s, s.Last())
+		}
+	})
+}
