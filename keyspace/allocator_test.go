@@ -2,23 +2,13 @@ package keyspace_test
 
 import (
 	"errors"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/runnel-stream/runnel/keyspace"
 )
-
-// often multiplies a number of rounds by RUNNEL_SOAK, 1 if it is not set.
-func often(rounds int) int {
-	if n, err := strconv.Atoi(os.Getenv("RUNNEL_SOAK")); err == nil && n > 0 {
-		return rounds * n
-	}
-	return rounds
-}
 
 func keysOf(numbers ...uint64) (list []keyspace.Key) {
 	for _, n := range numbers {
@@ -54,15 +44,27 @@ func TestAddIsAllOrNothing(t *testing.T) {
 		want error
 		says string
 	}{
-		{"outside", []keyspace.Rated{{keyspace.Key{Lo: 1}, 1}, {keyspace.Key{Lo: 128}, 1}},
-			keyspace.ErrOutside, "the key is not in the key space: 128: want 0 to 127"},
-		{"taken", []keyspace.Rated{{keyspace.Key{Lo: 1}, 1}, {keyspace.Key{Lo: 32}, 1}},
-			keyspace.ErrTaken, "the key is taken already: 32"},
-		{"twice", []keyspace.Rated{{keyspace.Key{Lo: 1}, 1}, {keyspace.Key{Lo: 1}, 1}},
-			keyspace.ErrTaken, "the key is taken already: 1"},
-		{"too much", []keyspace.Rated{{keyspace.Key{Lo: 1}, 1 << 63}, {keyspace.Key{Lo: 2}, 1 << 63}},
+		{
+			"outside",
+			[]keyspace.Rated{{keyspace.Key{Lo: 1}, 1}, {keyspace.Key{Lo: 128}, 1}},
+			keyspace.ErrOutside, "the key is not in the key space: 128: want 0 to 127",
+		},
+		{
+			"taken",
+			[]keyspace.Rated{{keyspace.Key{Lo: 1}, 1}, {keyspace.Key{Lo: 32}, 1}},
+			keyspace.ErrTaken, "the key is taken already: 32",
+		},
+		{
+			"twice",
+			[]keyspace.Rated{{keyspace.Key{Lo: 1}, 1}, {keyspace.Key{Lo: 1}, 1}},
+			keyspace.ErrTaken, "the key is taken already: 1",
+		},
+		{
+			"too much",
+			[]keyspace.Rated{{keyspace.Key{Lo: 1}, 1 << 63}, {keyspace.Key{Lo: 2}, 1 << 63}},
 			keyspace.ErrRate, "the rates together are 2^64 or more: use a larger unit: " +
-				"2 with a rate of 9223372036854775808"},
+				"2 with a rate of 9223372036854775808",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := keyspace.NewAllocator(spaceOf(t, "128"))

@@ -40,7 +40,8 @@ func parseRated(word string) (Rated, error) {
 		return r, nil
 	}
 	if r.Rate, err = strconv.ParseUint(rate, 10, 64); err != nil {
-		return Rated{}, fmt.Errorf("%w: %q; the largest is %d", ErrList, word, uint64(math.MaxUint64))
+		return Rated{}, fmt.Errorf("%w: %q; the largest is %d", ErrList, word,
+			uint64(math.MaxUint64))
 	}
 	return r, nil
 }

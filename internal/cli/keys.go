@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/ndjson"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+func (a *app) keys() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "keys",
+		Short: "Hash keys: of names, evenly spread, and the next one beside those in use",
+		Long: `Hash keys: of names, evenly spread, and the next one beside those in use.
+
+Kinesis puts a record into the shard whose range holds its hash key: the MD5 of its partition key,
+or the ExplicitHashKey that it came with. MD5 is even over many names, and uneven over few; keys of
+one's own are even from the first one on. None of these commands changes anything anywhere.`,
+		Example: `  runnel keys hash alice bob --shards 4
+  runnel keys nth --count 4
+  runnel keys allocate --existing 0,32,9,57 --space 128`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	command.AddCommand(a.keysHash(), a.keysNth(), a.keysAllocate())
+	return command
+}
+
+// spaceFlag is the flag of the space that keys are of.
+type spaceFlag struct{ text string }
+
+func (f *spaceFlag) add(command *cobra.Command) {
+	command.Flags().StringVar(&f.text, "space", "2^128",
+		"how many keys there are, from 0 on, as 128 or 2^7; a stream has 2^128")
+}
+
+func (f *spaceFlag) space() (keyspace.Space, error) {
+	space, err := keyspace.ParseSpace(f.text)
+	if err != nil {
+		return space, usageError("--space: %w", err)
+	}
+	return space, nil
+}
+
+// lineWriter writes results, one a line, as text or as JSON. It is buffered: see flush.
+type lineWriter struct {
+	out  *bufio.Writer
+	json *json.Encoder // nil for text
+}
+
+func (a *app) newLineWriter() *lineWriter {
+	w := &lineWriter{out: bufio.NewWriterSize(a.Out, 1<<16)}
+	if a.output == "json" {
+		w.json = json.NewEncoder(w.out)
+		w.json.SetEscapeHTML(false)
+	}
+	return w
+}
+
+// write writes a result: its text, or the object.
+func (w *lineWriter) write(text string, object any) error {
+	var err error
+	if w.json != nil {
+		err = w.json.Encode(object)
+	} else {
+		_, err = w.out.WriteString(text + "\n")
+	}
+	return outsideError(err)
+}
+
+func (w *lineWriter) flush() error { return outsideError(w.out.Flush()) }
+
+// eachLine calls take with each line of a file that is not blank, or of standard input for "-".
+// What take returns is a fault of the line, and names it.
+func (a *app) eachLine(
+	ctx context.Context, name string, take func(line string) error,
+) (err error) {
+	var lines *ndjson.Lines
+	if name == "-" {
+		lines, err = ndjson.NewLines("standard input", a.In)
+	} else {
+		lines, err = ndjson.OpenFile(name)
+	}
+	if err != nil {
+		return usageError("%w", err)
+	}
+	defer func() { err = errors.Join(err, lines.Close()) }()
+	for {
+		line, err := lines.Next()
+		switch {
+		case ctx.Err() != nil:
+			return errInterrupt
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return usageError("%w", err)
+		}
+		if err := take(string(line)); err != nil {
+			return fmt.Errorf("%s: %w", lines.Where(), err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// mostAllocated is how many keys `keys allocate` gives at once: they are held in memory.
+const mostAllocated = 10_000_000
+
+type keysAllocateFlags struct {
+	space       spaceFlag
+	existing    []string
+	files       []string
+	count, rate uint64
+	table, tree bool
+}
+
+// keyLine is a key as `keys allocate` prints it.
+type keyLine struct {
+	Key  string `json:"key"`
+	Rate uint64 `json:"rate"`
+}
+
+func (a *app) keysAllocate() *cobra.Command {
+	f := &keysAllocateFlags{}
+	command := &cobra.Command{
+		Use:   "allocate",
+		Short: "Print the next keys beside those in use, so that balance comes back",
+		Long: `Print the next keys beside those in use, so that balance comes back.
+
+The next key is always in the half of the key space that carries less, and there in the half of it
+that does. A key in use may have a rate, as KEY=RATE, in any whole unit that is the same for all:
+records or bytes a second. Without, it is 1, and the balance is that of the numbers of keys.
+
+Nothing is kept: add what it prints to the keys in use, and leave out those you have released.`,
+		Example: `  runnel keys allocate --space 128 --existing 0,32,9,57 --count 8
+  runnel keys allocate --space 128 --existing 64=1500,32=20 --rate 300 --tree
+  echo 64 32 | runnel keys allocate --space 128 --existing-file -`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.runKeysAllocate(c, f) },
+	}
+	f.space.add(command)
+	flags := command.Flags()
+	flags.StringArrayVar(&f.existing, "existing", nil,
+		"keys in use, apart by commas or blanks, each KEY or KEY=RATE")
+	flags.StringArrayVar(&f.files, "existing-file", nil,
+		"a file of keys in use, as --existing, on any lines; - is standard input")
+	flags.Uint64Var(&f.count, "count", 1, "how many keys")
+	flags.Uint64Var(&f.rate, "rate", 1, "what each of them will carry, in the unit of the others")
+	flags.BoolVar(&f.table, "table", false, "then print all keys by the shards that they split")
+	flags.BoolVar(&f.tree, "tree", false, "then print all keys as a tree of halves")
+	return command
+}
+
+func (a *app) runKeysAllocate(c *cobra.Command, f *keysAllocateFlags) error {
+	space, err := f.space.space()
+	switch {
+	case err != nil:
+		return err
+	case f.count < 1 || f.count > mostAllocated:
+		return usageError("--count %d: want 1 to %d", f.count, mostAllocated)
+	case a.output == "json" && (f.table || f.tree):
+		return usageError("--table and --tree are text: leave out --output json")
+	}
+	allocator := keyspace.NewAllocator(space)
+	if err := a.addExisting(c, f, allocator); err != nil {
+		return err
+	}
+	keys := make([]string, 0, f.count)
+	for range f.count {
+		key, err := allocator.AllocateRated(f.rate)
+		if err != nil {
+			return usageError("%d keys are in use, and %d of %d new ones found room: %w",
+				allocator.Len()-len(keys), len(keys), f.count, err)
+		}
+		if c.Context().Err() != nil {
+			return errInterrupt
+		}
+		keys = append(keys, key.String())
+	}
+	w := a.newLineWriter()
+	for _, key := range keys {
+		if err := w.write(key, keyLine{Key: key, Rate: f.rate}); err != nil {
+			return err
+		}
+	}
+	if f.table {
+		err = w.write("\n"+strings.TrimSuffix(allocator.Table(), "\n"), nil)
+	}
+	if f.tree {
+		err = errors.Join(err, w.write("\n"+allocator.Tree(), nil))
+	}
+	return errors.Join(err, w.flush())
+}
+
+// addExisting takes the keys of the flags and the files.
+func (a *app) addExisting(
+	c *cobra.Command, f *keysAllocateFlags, to *keyspace.Allocator,
+) error {
+	add := func(text string) error {
+		keys, err := keyspace.ParseList(text)
+		if err == nil {
+			err = to.AddRated(keys...)
+		}
+		if err != nil {
+			return usageError("%w", err)
+		}
+		return nil
+	}
+	for _, text := range f.existing {
+		if err := add(text); err != nil {
+			return fmt.Errorf("--existing: %w", err)
+		}
+	}
+	for _, name := range f.files {
+		if err := a.eachLine(c.Context(), name, add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
