@@ -121,7 +121,7 @@ func (a *Allocator) Release(key Key) error {
 // Has reports whether the key is taken.
 func (a *Allocator) Has(key Key) bool {
 	n := a.root
-	for n != nil && n.cell.holds(key) {
+	for n != nil && n.cell.contains(key) {
 		switch key.Compare(n.cell.middle()) {
 		case 0:
 			return n.taken

@@ -94,7 +94,7 @@ func (a *Allocator) insert(r Rated) {
 			n.count++
 			n.rate += r.Rate
 			at = n.side(r.Key, middle)
-		case !half.holds(n.cell.middle()): // the ways part here
+		case !half.contains(n.cell.middle()): // the ways part here
 			fork := &node{cell: c, count: n.count + 1, rate: n.rate + r.Rate}
 			*fork.side(n.cell.middle(), middle) = n
 			*at = fork

@@ -30,10 +30,8 @@ func (c cell) rooms(middle Key) (left, right Key) {
 	return left, c.last.Sub(middle)
 }
 
-// holds reports whether k is the middle of this cell or of one below it.
-func (c cell) holds(k Key) bool {
-	return !c.last.Less(k) && (c.lo.Less(k) || c.lo == Key{})
-}
+// contains reports whether k is in the cell.
+func (c cell) contains(k Key) bool { return !k.Less(c.lo) && !c.last.Less(k) }
 
 // descend returns the half that holds k, which is not the middle.
 func (c cell) descend(k, middle Key) cell {

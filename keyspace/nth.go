@@ -27,32 +27,24 @@ func (s Space) Nth(n Key) (Key, error) {
 	return s.nthByHalving(n), nil
 }
 
-// nthByHalving is Nth for any space. The halves take turns, the left one first, until one of
-// them is full; the rest is the other's.
+// nthByHalving is Nth for any space. The halves take turns, the left one first. They have the
+// same room, or one of them has room for one key more: so only the last key of a cell can find
+// the left half full when it is its turn.
 func (s Space) nthByHalving(n Key) Key {
 	c := s.cell()
+	middle := c.middle()
 	for n != (Key{}) {
 		n = n.Sub(Key{Lo: 1}) // the middle came first
-		middle := c.middle()
-		left, right := c.rooms(middle)
-		turns := left
-		if right.Less(left) {
-			turns = right
-		}
-		goLeft := n.Lo&1 == 0
-		if round := n.Half(); round.Less(turns) {
-			n = round
-		} else {
-			goLeft = right.Less(left)
-			n = n.Sub(turns)
-		}
-		if goLeft {
+		leftsTurn := n.Lo&1 == 0
+		n = n.Half()
+		if room, _ := c.rooms(middle); leftsTurn && n.Less(room) {
 			c = c.left(middle)
 		} else {
 			c = c.right(middle)
 		}
+		middle = c.middle()
 	}
-	return c.middle()
+	return middle
 }
 
 // reverse returns the key with its 128 bits in reverse.
