@@ -41,11 +41,12 @@ first one on:
 ` + "```" + `
 runnel keys nth --count 4                              the first four keys, from nothing
 runnel keys allocate --existing-file keys.txt          the next one beside those in use
+runnel keys map --file keys.ndjson alice bob           keys of names, kept in a file
 runnel keys hash --shards 4 alice bob                  where MD5 puts names
 ` + "```" + `
 
-Send such a key as ExplicitHashKey, and keep which tenant has which: it must not change while its
-records are to stay in order.
+Send such a key as ExplicitHashKey. A tenant must keep its key for as long as its records are to stay
+in order; ` + "`runnel keys map`" + ` sees to it, and ` + "`runnel keys release`" + ` frees the key of one that is gone.
 
 ## The order
 

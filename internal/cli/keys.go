@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -17,19 +20,21 @@ import (
 func (a *app) keys() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "keys",
-		Short: "Hash keys: of names, evenly spread, and the next one beside those in use",
-		Long: `Hash keys: of names, evenly spread, and the next one beside those in use.
+		Short: "Hash keys: of names, evenly spread, the next one beside those in use",
+		Long: `Hash keys: of names, evenly spread, the next one beside those in use.
 
 Kinesis puts a record into the shard whose range holds its hash key: the MD5 of its partition key,
 or the ExplicitHashKey that it came with. MD5 is even over many names, and uneven over few; keys of
-one's own are even from the first one on. None of these commands changes anything anywhere.`,
+one's own are even from the first one on.`,
 		Example: `  runnel keys hash alice bob --shards 4
   runnel keys nth --count 4
-  runnel keys allocate --existing 0,32,9,57 --space 128`,
+  runnel keys allocate --existing 0,32,9,57 --space 128
+  runnel keys map --file keys.ndjson alice bob`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	command.AddCommand(a.keysHash(), a.keysNth(), a.keysAllocate())
+	command.AddCommand(a.keysHash(), a.keysNth(), a.keysAllocate(), a.keysMap(),
+		a.keysRelease())
 	return command
 }
 
@@ -47,6 +52,15 @@ func (f *spaceFlag) space() (keyspace.Space, error) {
 		return space, usageError("--space: %w", err)
 	}
 	return space, nil
+}
+
+// printable returns the name as it is, or quoted if it has control characters: a terminal does
+// what they say.
+func printable(name string) string {
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // lineWriter writes results, one a line, as text or as JSON. It is buffered: see flush.

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -145,8 +142,5 @@ func (l hashLayout) print(w *lineWriter, name string) error {
 		line.ShardID = l.ids[at]
 		text += "\t" + line.ShardID
 	}
-	if strings.ContainsFunc(name, unicode.IsControl) {
-		name = strconv.Quote(name) // a terminal does what control characters say
-	}
-	return w.write(text+"\t"+name, line)
+	return w.write(text+"\t"+printable(name), line)
 }

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+type keysMapFlags struct {
+	space spaceFlag
+	file  string
+	rate  uint64
+}
+
+func (a *app) keysMap() *cobra.Command {
+	f := &keysMapFlags{}
+	command := &cobra.Command{
+		Use:   "map --file FILE [NAME…]",
+		Short: "Give names keys of their own, and keep them in a file",
+		Long: `Give names keys of their own, and keep them in a file: a name that is there keeps its
+key, and a new one gets the key that restores balance, as of runnel keys allocate. It prints each
+name's key; without names, all that the file has. Names are arguments, or for - lines of standard
+input.
+
+The file is lines of {"name":…,"key":…,"rate":…}. It is replaced at once when all names have keys,
+before anything is printed, and not at all otherwise. FILE.lock keeps two commands apart.`,
+		Example: `  runnel keys map --file keys.ndjson alice bob
+  cut -d, -f1 users.csv | runnel keys map --file keys.ndjson -
+  runnel keys map --file keys.ndjson --output json`,
+		RunE: func(c *cobra.Command, args []string) error { return a.runKeysMap(c, f, args) },
+	}
+	f.space.add(command)
+	flags := command.Flags()
+	flags.StringVar(&f.file, "file", "", "the file of names and keys; made if it is not there")
+	flags.Uint64Var(&f.rate, "rate", 1, "what each new name will carry, in the unit of the others")
+	return command
+}
+
+func (a *app) runKeysMap(c *cobra.Command, f *keysMapFlags, args []string) (err error) {
+	space, err := f.space.space()
+	if err != nil {
+		return err
+	}
+	names, err := a.namesOf(c, args)
+	if err != nil {
+		return err
+	}
+	file, err := a.openKeyFile(c, f.file, space)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.close()) }()
+	before := len(file.lines)
+	lines := file.lines
+	if len(args) > 0 {
+		lines = nil
+	}
+	for _, name := range names {
+		line, err := file.assign(name, f.rate)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, line)
+	}
+	if len(file.lines) > before {
+		if err := file.save(); err != nil {
+			return err
+		}
+	}
+	return a.printAssignments(lines)
+}
+
+// namesOf returns the names of the arguments, or for - alone those of standard input.
+func (a *app) namesOf(c *cobra.Command, args []string) (names []string, err error) {
+	take := func(name string) error {
+		if err := checkKey(name); err != nil {
+			return usageError("%q: %w", name, err)
+		}
+		if len(names) == mostAllocated {
+			return usageError("more than %d names at once", mostAllocated)
+		}
+		names = append(names, name)
+		return nil
+	}
+	if slices.Equal(args, []string{"-"}) {
+		return names, a.eachLine(c.Context(), "-", take)
+	}
+	for _, name := range args {
+		if err := take(name); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+func (a *app) printAssignments(lines []assignment) error {
+	w := a.newLineWriter()
+	for _, line := range lines {
+		if err := line.print(w); err != nil {
+			return err
+		}
+	}
+	return w.flush()
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) keysRelease() *cobra.Command {
+	var space spaceFlag
+	var file string
+	var yes bool
+	command := &cobra.Command{
+		Use:   "release --file FILE NAME…",
+		Short: "Take names out of a file of keys, so that their keys are free again",
+		Long: `Take names out of a file of keys, so that their keys are free again.
+
+Release a name when its last record is read: the next name may get its key. It prints what it takes
+out, and does nothing without --yes, or if a name is not there. Names are arguments, or for - lines
+of standard input.`,
+		Example: `  runnel keys release --file keys.ndjson alice --yes`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			keys, err := space.space()
+			if err != nil {
+				return err
+			}
+			names, err := a.namesOf(c, args)
+			if err != nil {
+				return err
+			}
+			f, err := a.openKeyFile(c, file, keys)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, f.close()) }()
+			return a.releaseNames(f, names, yes)
+		},
+	}
+	space.add(command)
+	flags := command.Flags()
+	flags.StringVar(&file, "file", "", "the file of names and keys, of runnel keys map")
+	flags.BoolVar(&yes, "yes", false, "release without asking")
+	return command
+}
+
+func (a *app) releaseNames(f *keyFile, names []string, yes bool) error {
+	var released []assignment
+	for _, name := range names {
+		line, known := f.byName[name]
+		if !known {
+			return usageError("%s has no name %q, or you named it twice; nothing was released",
+				f.name, name)
+		}
+		released = append(released, line)
+		delete(f.byName, name)
+	}
+	if err := a.printAssignments(released); err != nil {
+		return err
+	}
+	if !yes {
+		return usageError("nothing was released: say --yes")
+	}
+	f.lines = slices.DeleteFunc(f.lines, func(line assignment) bool {
+		_, stays := f.byName[line.Name]
+		return !stays
+	})
+	return f.save()
+}
