@@ -21,11 +21,11 @@ import (
 // With all rates equal, as with Add and Allocate, the balance is that of the numbers of keys:
 // an empty Allocator gives the keys of Space.Nth in their order, two halves differ by one key at
 // most, and of keys that are released the same ones come back first. With other rates, the
-// halves that an empty Allocator filled differ by the largest rate at most.
+// halves that an empty Allocator filled differ by the largest rate at most, until one is full.
 //
 // What it gives next depends on the keys that it holds alone, not on how they came there. Add,
-// Allocate and Release take at most 129 steps each; memory is at most two nodes of some 100
-// bytes for a key. The zero value is empty, over all 2^128 hash keys. It is used by one
+// Allocate and Release take at most 129 steps each; memory is at most two nodes of 80 bytes for
+// a key. The zero value is empty, over all 2^128 hash keys. It is used by one
 // goroutine at a time.
 type Allocator struct {
 	space Space

@@ -78,7 +78,36 @@ func TestNthIsTheAllocatorsOrder(t *testing.T) {
 	}
 }
 
-// So it is in large spaces of any size, as far as one counts.
+// Of the first n keys of any space, every two halves have the same number or one more.
+func TestNthIsBalanced(t *testing.T) {
+	for size := uint64(1); size <= 130; size++ {
+		s, _ := keyspace.NewSpace(keyspace.Key{Lo: size})
+		taken := make([]bool, size)
+		for n := range size {
+			taken[nth(t, s, keyspace.Key{Lo: n}).Lo] = true
+			checkHalves(t, taken, n)
+		}
+	}
+}
+
+// checkHalves checks the halves of a row of keys, and their halves, and returns how many of its
+// keys are taken.
+func checkHalves(t *testing.T, taken []bool, n uint64) int {
+	if len(taken) < 2 {
+		if len(taken) == 1 && taken[0] {
+			return 1
+		}
+		return 0
+	}
+	middle := len(taken) / 2
+	left, right := checkHalves(t, taken[:middle], n), checkHalves(t, taken[middle:], n)
+	if left-right > 1 || right-left > 1 {
+		t.Fatalf("after key number %d, halves of %d keys have %d and %d", n, len(taken), left, right)
+	}
+	return left + right
+}
+
+// The order is the allocator's in large spaces of any size too, as far as one counts.
 func TestNthInAnySpace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, err := keyspace.NewSpace(keys().Draw(t, "size"))
