@@ -29,6 +29,7 @@ type suite struct {
 }
 
 var suites = []suite{
+	{pkg: "keyspace", percent: 100},
 	{pkg: "internal/awswire", percent: 100},
 	{pkg: "internal/vfs", percent: 100},
 	{pkg: "internal/wal", percent: 100},
