@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -166,7 +167,7 @@ func (s *shardReader) recover(ctx context.Context, err error) (gone bool) {
 		s.failures++
 		return false
 	}
-	if throttled(err) {
+	if awsclient.Throttled(err) {
 		s.failures++
 		wait(ctx, max(s.pace.throttle(), backoff(s.failures, time.Second)), nil)
 		return false

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -48,7 +49,7 @@ func transient(err error) bool {
 			return false
 		}
 	}
-	if throttled(err) {
+	if awsclient.Throttled(err) {
 		return true
 	}
 	var response *smithyhttp.ResponseError
@@ -59,20 +60,6 @@ func transient(err error) bool {
 	}
 	var answer smithy.APIError
 	return !errors.As(err, &answer) || answer.ErrorFault() != smithy.FaultClient
-}
-
-// throttled reports whether the call was refused because there were too many.
-func throttled(err error) bool {
-	var answer smithy.APIError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	switch answer.ErrorCode() {
-	case "ProvisionedThroughputExceededException", "LimitExceededException",
-		"ThrottlingException", "RequestLimitExceeded", "KMSThrottlingException":
-		return true
-	}
-	return false
 }
 
 // notFound reports whether Kinesis knows no such stream or shard.

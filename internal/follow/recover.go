@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
@@ -43,7 +44,7 @@ func (r *reader) recover(ctx context.Context, err error) error {
 		if r.iterator = ""; r.failures == 1 {
 			return nil
 		}
-	case throttled(err), errors.Is(err, errNoChildren):
+	case awsclient.Throttled(err), errors.Is(err, errNoChildren):
 	case errors.As(err, &missing):
 		gone, listErr := r.gone(ctx)
 		if listErr != nil {
@@ -89,18 +90,4 @@ func backoff(failures int) time.Duration {
 		d = min(longest, 50*time.Millisecond<<failures)
 	}
 	return d/2 + rand.N(d/2)
-}
-
-// throttled reports whether the call came too soon.
-func throttled(err error) bool {
-	var answer smithy.APIError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	switch answer.ErrorCode() {
-	case "ProvisionedThroughputExceededException", "LimitExceededException",
-		"ThrottlingException", "KMSThrottlingException", "RequestLimitExceeded":
-		return true
-	}
-	return false
 }
