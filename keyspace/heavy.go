@@ -1,0 +1,118 @@
+package keyspace
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
+
+// Heavy finds the heaviest names of a stream of (name, weight) in bounded memory, by the
+// Space-Saving sketch (Metwally, Agrawal and El Abbadi, "Efficient Computation of Frequent and
+// Top-k Elements in Data Streams", ICDT 2005), with weights in the place of ones.
+//
+// A name that is not counted takes the place of the lightest one and inherits its weight, as an
+// error that is known. With c counters and a total weight W, every name whose weight is above
+// W/c is among the counted, and no weight is told more than W/c too high; none is told too low.
+//
+// It is not safe for concurrent use.
+type Heavy struct {
+	total    uint64
+	counters heavyHeap
+	byName   map[string]*HeavyName
+}
+
+// HeavyName is a counted name. Its true weight is in [Weight-Error, Weight].
+type HeavyName struct {
+	Name   string
+	Hash   Key
+	Weight uint64
+	Error  uint64
+
+	at int // in the heap
+}
+
+// NewHeavy returns a sketch of so many counters; at least 1. A counter takes some 150 bytes and
+// its name.
+func NewHeavy(counters int) *Heavy {
+	counters = max(counters, 1)
+	return &Heavy{
+		counters: make(heavyHeap, 0, counters), byName: make(map[string]*HeavyName, counters),
+	}
+}
+
+// Add counts a name of that hash key. A name has one hash key: the first one counts. A weight of
+// 0 is nothing.
+func (h *Heavy) Add(hash Key, name string, weight uint64) {
+	if weight == 0 {
+		return
+	}
+	h.total = plus(h.total, weight)
+	if c, counted := h.byName[name]; counted {
+		c.Weight = plus(c.Weight, weight)
+		heap.Fix(&h.counters, c.at)
+		return
+	}
+	if len(h.counters) < cap(h.counters) {
+		c := &HeavyName{Name: name, Hash: hash, Weight: weight}
+		h.byName[name] = c
+		heap.Push(&h.counters, c)
+		return
+	}
+	c := h.counters[0]
+	delete(h.byName, c.Name)
+	c.Name, c.Hash, c.Error, c.Weight = name, hash, c.Weight, plus(c.Weight, weight)
+	h.byName[name] = c
+	heap.Fix(&h.counters, 0)
+}
+
+// Total returns the weight of all names, counted or not. It stays at 2^64-1 once it is there.
+func (h *Heavy) Total() uint64 { return h.total }
+
+// Top returns up to n names, those first whose weight is surely the highest.
+func (h *Heavy) Top(n int) []HeavyName {
+	names := make([]HeavyName, len(h.counters))
+	for i, c := range h.counters {
+		names[i] = *c
+	}
+	slices.SortFunc(names, func(a, b HeavyName) int {
+		return cmp.Or(cmp.Compare(b.AtLeast(), a.AtLeast()), cmp.Compare(b.Weight, a.Weight),
+			cmp.Compare(a.Name, b.Name))
+	})
+	return names[:min(max(n, 0), len(names))]
+}
+
+// AtLeast is what the name surely weighs.
+func (n HeavyName) AtLeast() uint64 { return n.Weight - n.Error }
+
+// heavyHeap has the lightest counter first.
+type heavyHeap []*HeavyName
+
+func (h heavyHeap) Len() int           { return len(h) }
+func (h heavyHeap) Less(i, j int) bool { return h[i].Weight < h[j].Weight }
+
+func (h heavyHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+// Push is heap.Interface's.
+func (h *heavyHeap) Push(counter any) {
+	c := counter.(*HeavyName)
+	c.at = len(*h)
+	*h = append(*h, c)
+}
+
+// Pop is heap.Interface's; counters are replaced and never taken out.
+func (h *heavyHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// plus returns a + b, and 2^64-1 where that is more.
+func plus(a, b uint64) uint64 {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return ^uint64(0)
+}

@@ -1,0 +1,376 @@
+package keyspace_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// planLayout draws up to most ranges that tile the key space, at random, equal, or mixed.
+func planLayout(t *rapid.T, most int) []keyspace.Range {
+	layout := keyspace.Uniform(rapid.IntRange(1, most).Draw(t, "shards"))
+	for range rapid.IntRange(0, 6).Draw(t, "odd splits") {
+		at := rapid.IntRange(0, len(layout)-1).Draw(t, "which")
+		cut := keys().Draw(t, "cut")
+		r := layout[at]
+		if r.Start.Less(cut) && !r.End.Less(cut) {
+			low, high := r.SplitAt(cut)
+			layout = slices.Replace(layout, at, at+1, low, high)
+		}
+	}
+	return layout
+}
+
+func planPoints(t *rapid.T) []keyspace.Point {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) keyspace.Point {
+		return keyspace.Point{
+			At:     keyspace.Of(fmt.Sprint(rapid.IntRange(0, 100).Draw(t, "name"))),
+			Weight: rapid.Uint64Range(0, 100).Draw(t, "weight"),
+		}
+	}), 0, 60).Draw(t, "points")
+}
+
+// takeStep is what the API does with a step, by the letter of its rules.
+func takeStep(t *rapid.T, open []keyspace.Range, step keyspace.Step) []keyspace.Range {
+	if step.Kind == keyspace.ScaleStep {
+		if step.Shards > 2*len(open) || 2*step.Shards < len(open) {
+			t.Fatalf("%s from %d", step, len(open))
+		}
+		return keyspace.Uniform(step.Shards)
+	}
+	for _, r := range step.From {
+		at := slices.Index(open, r)
+		if at < 0 {
+			t.Fatalf("%s: %s is not open", step, r)
+		}
+		open = slices.Delete(slices.Clone(open), at, at+1)
+	}
+	if step.Kind == keyspace.SplitStep {
+		r, at := step.From[0], toBig(step.To[1].Start)
+		first := toBig(r.Start)
+		if at.Sub(at, first).Cmp(toBig(keyspace.Key{Lo: 1})) <= 0 ||
+			!step.To[1].Start.Less(r.End) {
+			t.Fatalf("%s: SplitShard refuses the hash key", step)
+		}
+	} else if !step.From[0].Precedes(step.From[1]) {
+		t.Fatalf("%s: not adjacent, the lower first", step)
+	}
+	return slices.SortedFunc(slices.Values(append(open, step.To...)),
+		func(a, b keyspace.Range) int { return a.Start.Compare(b.Start) })
+}
+
+// checkPlan follows a plan: the shards tile the key space after every step, the plan is known
+// again at every point, and it ends as predicted.
+func checkPlan(t *rapid.T, p keyspace.Plan, open []keyspace.Range, points []keyspace.Point) {
+	for i := 0; ; i++ {
+		if err := keyspace.Tiles(open); err != nil {
+			t.Fatalf("after step %d: %v", i, err)
+		}
+		if next := p.Next(open); next != i {
+			t.Fatalf("after step %d of %d the next one is %d", i, len(p.Steps), next)
+		}
+		if i == len(p.Steps) {
+			break
+		}
+		if p.Reached(open) == nil {
+			t.Fatalf("reached after step %d of %d", i, len(p.Steps))
+		}
+		open = takeStep(t, open, p.Steps[i])
+	}
+	if err := errors.Join(p.Reached(open), p.Validate()); err != nil {
+		t.Fatal(err)
+	}
+	var total, predicted uint64
+	for i, shard := range p.Final {
+		load := uint64(0)
+		for _, point := range points {
+			if shard.Range.Contains(point.At) {
+				load += point.Weight
+			}
+		}
+		if load != shard.Load {
+			t.Fatalf("shard %d: predicted %d, has %d", i, shard.Load, load)
+		}
+		predicted += shard.Load
+	}
+	for _, point := range points {
+		total += point.Weight
+	}
+	if predicted != total {
+		t.Fatalf("predicted %d of %d", predicted, total)
+	}
+}
+
+// A plan for a load leaves no shard above the target that a cut could mend, merges whatever
+// fits, and has nothing more to do where it ended.
+func TestPlanLoad(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		open, points := planLayout(t, 12), planPoints(t)
+		goal := keyspace.Goal{
+			Target:    rapid.Uint64Range(1, 600).Draw(t, "target"),
+			MinShards: rapid.IntRange(0, 5).Draw(t, "least"),
+		}
+		goal.MergeUnder = rapid.Uint64Range(0, goal.Target).Draw(t, "merge under")
+		p, err := keyspace.PlanLoad(open, points, goal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkPlan(t, p, open, points)
+		var loads []uint64
+		for _, shard := range p.Final {
+			in := map[keyspace.Key]bool{}
+			for _, point := range points {
+				if shard.Range.Contains(point.At) && point.Weight > 0 {
+					in[point.At] = true
+				}
+			}
+			if shard.Load > goal.Target && len(in) > 1 {
+				t.Fatalf("%s has %d hash keys of %d, the target is %d",
+					shard.Range, len(in), shard.Load, goal.Target)
+			}
+			loads = append(loads, shard.Load)
+		}
+		if merges := goal.MergeUnder > 0 && slices.Max(append(loads, 0)) > 0; merges {
+			for i := 1; i < len(loads) && len(loads) > max(1, goal.MinShards); i++ {
+				if loads[i-1]+loads[i] <= goal.MergeUnder {
+					t.Fatalf("%d and %d are not merged: %v", i-1, i, loads)
+				}
+			}
+		}
+		if len(p.Final) < min(len(open), goal.MinShards) {
+			t.Fatalf("%d shards of %d are left", len(p.Final), len(open))
+		}
+		layout := make([]keyspace.Range, len(p.Final))
+		for i, shard := range p.Final {
+			layout[i] = shard.Range
+		}
+		again, err := keyspace.PlanLoad(layout, points, goal)
+		if err != nil || len(again.Steps) > 0 || p.Reached(layout) != nil {
+			t.Fatalf("planned again: %v, %v", again.Steps, err)
+		}
+	})
+}
+
+// One overloaded shard is split into the fewest pieces that do, and of those the ones with the
+// lowest peak: found here by trying all cuts.
+func TestPlanLoadIsBest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		weights := rapid.SliceOfN(rapid.Uint64Range(1, 30), 2, 9).Draw(t, "weights")
+		target := rapid.Uint64Range(slices.Max(weights), 120).Draw(t, "target")
+		var points []keyspace.Point
+		for i, w := range weights {
+			points = append(points, keyspace.Point{At: keyspace.Key{Hi: uint64(i+1) << 32}, Weight: w})
+		}
+		type cost struct{ pieces, peak uint64 }
+		best := cost{pieces: 99}
+		for set := range 1 << (len(weights) - 1) {
+			c, sum := cost{pieces: 1}, uint64(0)
+			for i, w := range weights {
+				if i > 0 && set>>(i-1)&1 == 1 {
+					c.pieces, sum = c.pieces+1, 0
+				}
+				sum += w
+				c.peak = max(c.peak, sum)
+			}
+			if c.peak <= target && (c.pieces < best.pieces ||
+				c.pieces == best.pieces && c.peak < best.peak) {
+				best = c
+			}
+		}
+		p, err := keyspace.PlanLoad([]keyspace.Range{keyspace.All}, points,
+			keyspace.Goal{Target: target})
+		if err != nil {
+			t.Fatal(err)
+		}
+		peak := slices.MaxFunc(p.Final, func(a, b keyspace.PlannedShard) int {
+			return cmp.Compare(a.Load, b.Load)
+		}).Load
+		if got := (cost{uint64(len(p.Final)), peak}); got != best {
+			t.Fatalf("%v pieces and peak, the best is %v", got, best)
+		}
+	})
+}
+
+// A hot key gets a shard of its own and is named; the rest comes below the target.
+func TestPlanLoadHotKey(t *testing.T) {
+	points := []keyspace.Point{
+		{At: keyspace.Key{Hi: 1 << 40}, Weight: 6},
+		{At: keyspace.Key{Hi: 1 << 50}, Weight: 90},
+		{At: keyspace.Key{Hi: 1 << 60}, Weight: 7},
+	}
+	p, err := keyspace.PlanLoad([]keyspace.Range{keyspace.All}, points, keyspace.Goal{Target: 20})
+	if err != nil || len(p.Steps) != 2 || len(p.Final) != 3 || p.Final[1].Load != 90 ||
+		!slices.Equal(p.TooHot, points[1:2]) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	// What no hash key tells apart cannot be cut, and a shard of two hash keys is none to split.
+	for i := range points {
+		points[i].At = keyspace.Max
+	}
+	p, err = keyspace.PlanLoad([]keyspace.Range{keyspace.All}, points, keyspace.Goal{Target: 20})
+	if err != nil || len(p.Steps) != 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestPlanLoadRefuses(t *testing.T) {
+	for _, goal := range []keyspace.Goal{{}, {Target: 3, MergeUnder: 4}, {Target: 1, MinShards: -1}} {
+		if p, err := keyspace.PlanLoad(keyspace.Uniform(2), nil, goal); err == nil {
+			t.Errorf("%+v: %v", goal, p)
+		}
+	}
+	if _, err := keyspace.PlanLoad(keyspace.Uniform(2)[1:], nil, keyspace.Goal{Target: 1}); err == nil {
+		t.Error("half of the key space was planned for")
+	}
+	idle, err := keyspace.PlanLoad(keyspace.Uniform(4), nil, keyspace.Goal{Target: 9, MergeUnder: 9})
+	if err != nil || len(idle.Steps) != 0 {
+		t.Errorf("a stream that was not seen: %v, %v", idle.Steps, err)
+	}
+}
+
+// A uniform plan has a step for each bound that is wrong or missing, and no other.
+func TestPlanUniform(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		open := planLayout(t, 30)
+		n := rapid.IntRange(1, 64).Draw(t, "n")
+		p, err := keyspace.PlanUniform(open, n, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkPlan(t, p, open, nil)
+		starts := func(ranges []keyspace.Range) []keyspace.Key {
+			keys := make([]keyspace.Key, len(ranges))
+			for i, r := range ranges {
+				keys[i] = r.Start
+			}
+			return keys
+		}
+		before, wanted := starts(open), starts(keyspace.Uniform(n))
+		final := make([]keyspace.Key, len(p.Final))
+		for i, shard := range p.Final {
+			final[i] = shard.Range.Start
+		}
+		changed := 0
+		for _, k := range before {
+			if !slices.Contains(final, k) {
+				changed++
+			}
+		}
+		for i, k := range final {
+			near := func(other keyspace.Key) bool { // within 2^20 hash keys
+				d := toBig(other)
+				return d.Sub(d, toBig(wanted[i])).CmpAbs(toBig(keyspace.Key{Lo: 1 << 20})) <= 0
+			}
+			if !near(k) || len(final) != n {
+				t.Fatalf("%v are not %d equal shards", p.Final, n)
+			}
+			if slices.Contains(before, k) {
+				continue
+			}
+			if changed++; slices.ContainsFunc(before[1:], near) {
+				t.Fatalf("the bound %s is made, though one is near enough", k)
+			}
+		}
+		if len(p.Steps) != changed {
+			t.Fatalf("%d steps for %d bounds that are wrong or missing", len(p.Steps), changed)
+		}
+		scaled, err := keyspace.PlanUniform(open, n, 10)
+		if err != nil || len(scaled.Steps) > len(p.Steps) {
+			t.Fatalf("%d steps with UpdateShardCount, %d without: %v",
+				len(scaled.Steps), len(p.Steps), err)
+		}
+		checkPlan(t, scaled, open, nil)
+	})
+}
+
+// UpdateShardCount is used where it is fewer calls, and not more often than it may be.
+func TestPlanUniformScales(t *testing.T) {
+	for _, c := range []struct {
+		from, to, scalings int
+		want               []int // shards after each scaling; nil: splits and merges
+	}{
+		{2, 4, 10, []int{4}},
+		{2, 3, 10, []int{3}}, // or a merge and two splits
+		{1, 2, 10, nil},      // one split
+		{3, 24, 10, []int{6, 12, 24}},
+		{3, 24, 2, nil},
+		{3, 24, 0, nil},
+		{25, 3, 10, []int{13, 7, 4, 3}},
+		{4, 4, 10, nil},
+	} {
+		p, err := keyspace.PlanUniform(keyspace.Uniform(c.from), c.to, c.scalings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int
+		for _, s := range p.Steps {
+			if s.Kind == keyspace.ScaleStep {
+				got = append(got, s.Shards)
+			}
+		}
+		if !slices.Equal(got, c.want) || len(p.Final) != c.to {
+			t.Errorf("%d to %d: %v, want %v", c.from, c.to, got, c.want)
+		}
+	}
+	for _, n := range []int{0, -1, keyspace.MaxShards + 1} {
+		if _, err := keyspace.PlanUniform(keyspace.Uniform(2), n, 0); err == nil {
+			t.Errorf("%d shards were planned", n)
+		}
+	}
+	p, _ := keyspace.PlanUniform(keyspace.Uniform(3), 24, 10)
+	if d := p.Duration(time.Second); d != 21*time.Second {
+		t.Errorf("three scalings by 21 shards take %s", d)
+	}
+	if p, _ = keyspace.PlanUniform(keyspace.Uniform(3), 6, 0); p.Duration(time.Minute) != 3*time.Minute {
+		t.Errorf("three splits take %s", p.Duration(time.Minute))
+	}
+}
+
+// Load keeps every weight in few cells, and hash keys apart as long as there is room.
+func TestLoad(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		most := rapid.IntRange(2, 40).Draw(t, "cells")
+		load, exact := keyspace.NewLoad(most), map[keyspace.Key]uint64{}
+		var total uint64
+		for range rapid.IntRange(0, 120).Draw(t, "adds") {
+			k, w := keys().Draw(t, "key"), rapid.Uint64Range(0, 9).Draw(t, "weight")
+			load.Add(k, w)
+			if total += w; w > 0 {
+				exact[k] += w
+			}
+		}
+		points := load.Points()
+		for i, p := range points {
+			total -= p.Weight
+			if i > 0 && !points[i-1].At.Less(p.At) {
+				t.Fatalf("not in order: %v", points)
+			}
+			if len(exact) <= most && exact[p.At] != p.Weight {
+				t.Fatalf("%v has %d, want %d", p.At, p.Weight, exact[p.At])
+			}
+		}
+		if total != 0 || len(points) > most || len(exact) <= most && len(points) != len(exact) {
+			t.Fatalf("%d cells of %d, %d hash keys; %d is missing",
+				len(points), most, len(exact), total)
+		}
+		// Every weight is in the cell below it.
+		for i, p := range points {
+			want := uint64(0)
+			for k, w := range exact {
+				if !k.Less(p.At) && (i+1 == len(points) || k.Less(points[i+1].At)) {
+					want += w
+				}
+			}
+			if want != p.Weight {
+				t.Fatalf("cell %v has %d, want %d", p.At, p.Weight, want)
+			}
+		}
+	})
+}

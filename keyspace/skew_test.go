@@ -1,0 +1,184 @@
+package keyspace_test
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// The sketch keeps its paper's bounds: no weight is told too low, none by more than total over
+// counters too high, and what is heavier than that is always counted.
+func TestHeavy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		counters := rapid.IntRange(1, 12).Draw(t, "counters")
+		heavy, exact := keyspace.NewHeavy(counters), map[string]uint64{}
+		var total uint64
+		for range rapid.IntRange(0, 200).Draw(t, "adds") {
+			name := fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "a") * rapid.IntRange(0, 9).Draw(t, "b"))
+			weight := rapid.Uint64Range(0, 20).Draw(t, "weight")
+			heavy.Add(keyspace.Of(name), name, weight)
+			exact[name] += weight
+			total += weight
+		}
+		if heavy.Total() != total {
+			t.Fatalf("the total is %d, want %d", heavy.Total(), total)
+		}
+		top := heavy.Top(1000)
+		if len(top) > counters {
+			t.Fatalf("%d counters, want %d", len(top), counters)
+		}
+		counted := map[string]bool{}
+		for _, n := range top {
+			counted[n.Name] = true
+			if n.Weight < exact[n.Name] || n.AtLeast() > exact[n.Name] ||
+				n.Error > total/uint64(counters) || n.Hash != keyspace.Of(n.Name) {
+				t.Fatalf("%+v weighs %d of %d", n, exact[n.Name], total)
+			}
+		}
+		for name, weight := range exact {
+			if weight > total/uint64(counters) && !counted[name] {
+				t.Fatalf("%s weighs %d of %d and is not counted", name, weight, total)
+			}
+		}
+		if !slices.Equal(heavy.Top(2), top[:min(2, len(top))]) || len(heavy.Top(-1)) != 0 {
+			t.Fatalf("the top is %v", heavy.Top(2))
+		}
+	})
+	full := keyspace.NewHeavy(1)
+	full.Add(keyspace.Key{}, "a", math.MaxUint64)
+	full.Add(keyspace.Key{}, "a", 2)
+	full.Add(keyspace.Key{}, "b", 2)
+	if full.Total() != math.MaxUint64 || full.Top(1)[0].Weight != math.MaxUint64 {
+		t.Errorf("an overflow: %+v", full.Top(1))
+	}
+}
+
+func skewOf(t *testing.T, shards int, weights ...uint64) keyspace.SkewReport {
+	t.Helper()
+	layout := keyspace.Uniform(shards)
+	slices.Reverse(layout) // any order
+	s, err := keyspace.NewSkew(layout, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(layout)
+	for i, w := range weights {
+		s.Add(layout[i].End, fmt.Sprint("name-", i), w)
+	}
+	return s.Report(50, 2)
+}
+
+func TestSkew(t *testing.T) {
+	r := skewOf(t, 4, 10, 0, 60, 30)
+	if r.Total != 100 || r.Peak != 60 || r.Mean != 25 || r.PeakToMean != 2.4 ||
+		math.Abs(r.Gini-0.5) > 1e-9 || r.Shards[2].Weight != 60 || r.Shards[1].Count != 1 {
+		t.Errorf("got %+v", r)
+	}
+	if len(r.Hot) != 2 || r.Hot[0].Name != "name-2" || r.Hot[0].Shard != 2 || !r.Hot[0].Alone ||
+		r.Hot[1].Alone {
+		t.Errorf("hot are %+v", r.Hot)
+	}
+	if r := skewOf(t, 4, 100); r.PeakToMean != 4 || math.Abs(r.Gini-0.75) > 1e-9 {
+		t.Errorf("all on one: %+v", r)
+	}
+	if r := skewOf(t, 3, 5, 5, 5); r.PeakToMean != 1 || r.Gini > 1e-9 {
+		t.Errorf("even: %+v", r)
+	}
+	if r := skewOf(t, 3); r.PeakToMean != 1 || r.Gini != 0 || len(r.Hot) != 0 {
+		t.Errorf("none: %+v", r)
+	}
+	if _, err := keyspace.NewSkew(keyspace.Uniform(3)[:2], 1); err == nil {
+		t.Error("a layout with a gap was taken")
+	}
+}
+
+// A name that only may be above the limit, by the sketch's error, is not called too hot.
+func TestSkewAloneIsSure(t *testing.T) {
+	s, _ := keyspace.NewSkew(keyspace.Uniform(1), 1)
+	s.Add(keyspace.Key{}, "a", 40)
+	s.Add(keyspace.Key{}, "b", 20)
+	if hot := s.Report(50, 1).Hot[0]; hot.Name != "b" || hot.Weight != 60 || hot.Alone {
+		t.Errorf("got %+v", hot)
+	}
+}
+
+func TestSkewPictures(t *testing.T) {
+	r := skewOf(t, 4, 10, 0, 80, 10)
+	want := "" +
+		"0  ███▊                            10   10.0%\n" +
+		"1                                   0    0.0%\n" +
+		"2  ██████████████████████████████  80   80.0%\n" +
+		"3  ███▊                            10   10.0%\n"
+	if got := r.Bars(45, nil); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	for line := range strings.Lines(r.Bars(0, func(uint64) string { return "much" })) {
+		if len([]rune(line)) > 41 || !strings.Contains(line, "much") {
+			t.Errorf("got %q", line)
+		}
+	}
+	for _, r := range []keyspace.SkewReport{r, skewOf(t, 1), skewOf(t, 1000, 1, 2)} {
+		decoder := xml.NewDecoder(strings.NewReader(r.SVG()))
+		bars := 0
+		for {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if start, ok := token.(xml.StartElement); ok && start.Name.Local == "rect" {
+				bars++
+			}
+		}
+		if bars != len(r.Shards) {
+			t.Errorf("%d bars for %d shards", bars, len(r.Shards))
+		}
+	}
+}
+
+// BenchmarkSkew adds ten million different keys, of which some are hot, to a layout of 100
+// shards: run it with -benchtime 10000000x. kept-KiB is what the sketches hold at the end.
+func BenchmarkSkew(b *testing.B) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	s, err := keyspace.NewSkew(keyspace.Uniform(100), 1000)
+	if err != nil {
+		b.Fatal(err)
+	}
+	load := keyspace.NewLoad(1 << 16)
+	name := make([]byte, 0, 32)
+	b.ReportAllocs()
+	i := uint64(0)
+	for b.Loop() {
+		i++
+		n := i
+		if i%8 == 0 {
+			n = i % 20
+		}
+		name = fmt.Appendf(name[:0], "key-%d", n)
+		text := string(name)
+		hash := keyspace.Of(text)
+		s.Add(hash, text, 100)
+		load.Add(hash, 100)
+	}
+	if hot := s.Report(0, 1).Hot; len(hot) == 0 {
+		b.Fatal("no key is hot")
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1024, "kept-KiB")
+	b.ReportMetric(float64(len(load.Points())), "cells")
+}
