@@ -71,3 +71,9 @@ func (k Key) floor(bits uint) Key {
 	}
 	return Key{Hi: k.Hi, Lo: k.Lo >> bits << bits}
 }
+
+// Spread returns where in the range k would be if the range were the whole key space: equal
+// keys stay equal, and those that are spread evenly are so in the range.
+func (r Range) Spread(k Key) Key {
+	return r.Start.Add(r.End.Sub(r.Start).mulDiv(k.Hi, ^uint64(0)))
+}

@@ -1,0 +1,247 @@
+package reshard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// Resharder is what Apply needs of Kinesis; *kinesis.Client has it. Its own retries do no harm.
+type Resharder interface {
+	Lister
+	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
+		...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
+	SplitShard(context.Context, *kinesis.SplitShardInput, ...func(*kinesis.Options)) (
+		*kinesis.SplitShardOutput, error)
+	MergeShards(context.Context, *kinesis.MergeShardsInput, ...func(*kinesis.Options)) (
+		*kinesis.MergeShardsOutput, error)
+	UpdateShardCount(context.Context, *kinesis.UpdateShardCountInput,
+		...func(*kinesis.Options)) (*kinesis.UpdateShardCountOutput, error)
+}
+
+// State is where a step is.
+type State string
+
+// The states of a step, in this order: Found, or else Begun and Done.
+const (
+	Found State = "found" // it was done already
+	Begun State = "begun" // the call is about to be made
+	Done  State = "done"  // its shards are open, the stream is ACTIVE
+)
+
+// ErrNotDone is returned when a call was answered and the shards did not change.
+var ErrNotDone = errors.New("the call was answered, but the open shards are as before")
+
+// settleTime is how long the list of shards may lag behind a stream that is ACTIVE again.
+const settleTime = time.Minute
+
+// Apply takes the steps of a plan, one at a time, each when the stream is ACTIVE, and returns
+// when the last one's shards are open and are what the plan predicts. A step that is done
+// already is not taken again, so an Apply that was interrupted anywhere is gone on with by the
+// same plan. It waits for ACTIVE for as long as ctx lets it. Throttling, other operations on the
+// stream and outages are retried for about a minute of a call.
+//
+// progress hears of each step, in order, from Apply's goroutine; nil hears nothing.
+//
+// It fails with an error that names the step: one of the API that trying again does not mend, as
+// for a stream in on-demand mode or at the account's limit of shards; or one that wraps
+// keyspace.ErrLayout, when the stream's shards are neither where the plan begins nor on its way,
+// because something else reshards it. Nothing is undone then.
+func Apply(
+	ctx context.Context, client Resharder, stream string, plan keyspace.Plan,
+	progress func(keyspace.Step, State),
+) error {
+	if err := plan.Validate(); err != nil {
+		return fmt.Errorf("reshard stream %s: %w", stream, err)
+	}
+	if progress == nil {
+		progress = func(keyspace.Step, State) {}
+	}
+	a := &applying{client: client, stream: stream, plan: plan, progress: progress}
+	if err := a.run(ctx); err != nil {
+		return fmt.Errorf("reshard stream %s: %w", stream, err)
+	}
+	return nil
+}
+
+// applying is one Apply.
+type applying struct {
+	client   Resharder
+	stream   string
+	plan     keyspace.Plan
+	progress func(keyspace.Step, State)
+}
+
+func (a *applying) run(ctx context.Context) error {
+	for at := 0; ; at++ {
+		open, err := a.open(ctx)
+		if err != nil {
+			return err
+		}
+		next := a.plan.Next(ranges(open))
+		if next < at {
+			return fmt.Errorf("step %d, %s, is not done any more: %w; something else reshards "+
+				"the stream: make a new plan", next+1, a.plan.Steps[next], keyspace.ErrLayout)
+		}
+		for ; at < next; at++ {
+			a.progress(a.plan.Steps[at], Found)
+		}
+		if at == len(a.plan.Steps) {
+			if err := a.plan.Reached(ranges(open)); err != nil {
+				return fmt.Errorf("all steps are done, but %w; something else has resharded "+
+					"the stream: make a new plan", err)
+			}
+			return nil
+		}
+		step := a.plan.Steps[at]
+		a.progress(step, Begun)
+		if err := a.take(ctx, at, open); err != nil {
+			return fmt.Errorf("step %d of %d, %s: %w", at+1, len(a.plan.Steps), step, err)
+		}
+		a.progress(step, Done)
+	}
+}
+
+// take makes a step's call until the step is done.
+func (a *applying) take(ctx context.Context, at int, open []shardmap.Shard) error {
+	call, err := a.call(a.plan.Steps[at], open)
+	if err != nil {
+		return err
+	}
+	for failed := 1; ; failed++ {
+		wrong := once(ctx, call)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if wrong == nil {
+			return a.settle(ctx, at)
+		}
+		if retryable(wrong) {
+			if err := backoff(ctx, failed); err != nil {
+				return err
+			}
+		}
+		// An answer may have been lost, and the step be done for all that.
+		open, err := a.open(ctx)
+		switch {
+		case err != nil:
+			return errors.Join(wrong, err)
+		case a.plan.Next(ranges(open)) > at:
+			return nil
+		case failed == attempts || !retryable(wrong):
+			return wrong
+		}
+	}
+}
+
+// call returns the call of a step on the open shards.
+func (a *applying) call(
+	step keyspace.Step, open []shardmap.Shard,
+) (func(context.Context) error, error) {
+	ids := make([]*string, len(step.From))
+	for i, r := range step.From {
+		for _, s := range open {
+			if s.Range == r {
+				ids[i] = aws.String(string(s.ID))
+			}
+		}
+		if ids[i] == nil {
+			return nil, fmt.Errorf("%w: no shard of %s is open; something else has resharded "+
+				"the stream: make a new plan", keyspace.ErrLayout, r)
+		}
+	}
+	name := aws.String(a.stream)
+	switch step.Kind {
+	case keyspace.SplitStep:
+		in := &kinesis.SplitShardInput{
+			StreamName: name, ShardToSplit: ids[0],
+			NewStartingHashKey: aws.String(step.Bound().String()),
+		}
+		return func(ctx context.Context) error {
+			_, err := a.client.SplitShard(ctx, in)
+			return err
+		}, nil
+	case keyspace.MergeStep:
+		in := &kinesis.MergeShardsInput{
+			StreamName: name, ShardToMerge: ids[0], AdjacentShardToMerge: ids[1],
+		}
+		return func(ctx context.Context) error {
+			_, err := a.client.MergeShards(ctx, in)
+			return err
+		}, nil
+	default:
+		in := &kinesis.UpdateShardCountInput{
+			StreamName: name, TargetShardCount: aws.Int32(int32(step.Shards)),
+			ScalingType: types.ScalingTypeUniformScaling,
+		}
+		return func(ctx context.Context) error {
+			_, err := a.client.UpdateShardCount(ctx, in)
+			return err
+		}, nil
+	}
+}
+
+// settle waits until a step whose call was answered is done.
+func (a *applying) settle(ctx context.Context, at int) error {
+	var since time.Time
+	for {
+		open, err := a.open(ctx)
+		if err != nil {
+			return err
+		}
+		if a.plan.Next(ranges(open)) > at {
+			return nil
+		}
+		if since.IsZero() {
+			since = time.Now()
+		} else if time.Since(since) > settleTime {
+			return ErrNotDone
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// open returns the open shards when the stream is ACTIVE.
+func (a *applying) open(ctx context.Context) ([]shardmap.Shard, error) {
+	for wait := minWait; ; wait = min(2*time.Second, wait*3/2) {
+		var status types.StreamStatus
+		err := retry(ctx, func(ctx context.Context) error {
+			out, err := a.client.DescribeStreamSummary(ctx,
+				&kinesis.DescribeStreamSummaryInput{StreamName: aws.String(a.stream)})
+			if err == nil {
+				status = out.StreamDescriptionSummary.StreamStatus
+			}
+			return err
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case status == types.StreamStatusDeleting:
+			return nil, errors.New("the stream is being deleted")
+		case status == types.StreamStatusActive:
+			return shardmap.List(ctx, a.client, a.stream,
+				&types.ShardFilter{Type: types.ShardFilterTypeAtLatest})
+		}
+		if err := pause(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func ranges(shards []shardmap.Shard) []keyspace.Range {
+	all := make([]keyspace.Range, len(shards))
+	for i, s := range shards {
+		all[i] = s.Range
+	}
+	return all
+}

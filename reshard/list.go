@@ -1,0 +1,50 @@
+package reshard
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// Lister is what List needs of Kinesis; *kinesis.Client has it.
+type Lister interface {
+	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
+		*kinesis.ListShardsOutput, error)
+}
+
+// Shard is a shard of a stream.
+type Shard struct {
+	ID      runnel.ShardID
+	Parents []runnel.ShardID // none, one (of a split) or two (of a merge); they may be gone
+	Range   keyspace.Range
+	Open    bool // it takes records
+}
+
+// List returns the shards of a stream that are kept, open and closed, in the API's order, which
+// is that of their ids. Throttling and outages are retried for some seconds.
+func List(ctx context.Context, client Lister, stream string) ([]Shard, error) {
+	listed, err := shardmap.List(ctx, client, stream, nil)
+	if err != nil {
+		return nil, err
+	}
+	shards := make([]Shard, len(listed))
+	for i, s := range listed {
+		shards[i] = Shard{ID: s.ID, Parents: s.Parents, Range: s.Range, Open: s.Open()}
+	}
+	return shards, nil
+}
+
+// Open returns the ranges of the shards that are open, in their order.
+func Open(shards []Shard) []keyspace.Range {
+	var ranges []keyspace.Range
+	for _, s := range shards {
+		if s.Open {
+			ranges = append(ranges, s.Range)
+		}
+	}
+	return ranges
+}
