@@ -77,3 +77,8 @@ func (k Key) floor(bits uint) Key {
 func (r Range) Spread(k Key) Key {
 	return r.Start.Add(r.End.Sub(r.Start).mulDiv(k.Hi, ^uint64(0)))
 }
+
+// Part returns how much of the key space the range has, up to 1: for people, not for sums.
+func (r Range) Part() float64 {
+	return r.End.fraction() - r.Start.fraction() + 0x1p-128
+}

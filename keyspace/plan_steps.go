@@ -11,16 +11,13 @@ func stepsTo(open []Range, bounds []Key) []Step {
 	var pieces []Range
 	rest := bounds
 	for _, r := range open {
-		inside := 0
-		for inside < len(rest) && !r.End.Less(rest[inside]) {
-			inside++
+		var inside []Key
+		for ; len(rest) > 0 && r.Contains(rest[0]); rest = rest[1:] {
+			if rest[0] != r.Start { // else it is there already
+				inside = append(inside, rest[0])
+			}
 		}
-		own := rest[:inside]
-		rest = rest[inside:]
-		if len(own) > 0 && own[0] == r.Start {
-			own = own[1:] // it is there already
-		}
-		steps, pieces = splitSteps(steps, pieces, r, own)
+		steps, pieces = splitSteps(steps, pieces, r, inside)
 	}
 	rest = bounds
 	for from := 0; from < len(pieces); {

@@ -39,6 +39,25 @@ func PlanUniform(open []Range, n, scalings int) (Plan, error) {
 	return p, nil
 }
 
+// PlanStep returns the plan of a single step on the open ranges, which tile the key space in any
+// order. It fails when the step cannot be taken there.
+func PlanStep(open []Range, step Step) (Plan, error) {
+	p, err := newPlan(open)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Steps = []Step{step}
+	after := make(map[Key]Range, len(open))
+	for _, r := range open {
+		after[r.Start] = r
+	}
+	if err := step.take(after); err != nil {
+		return Plan{}, fmt.Errorf("%s: %w", step, err)
+	}
+	p.predict(openRanges(after), nil)
+	return p, nil
+}
+
 // newPlan returns the plan that leaves the open ranges as they are, by hash key.
 func newPlan(open []Range) (Plan, error) {
 	if err := Tiles(open); err != nil {

@@ -109,7 +109,7 @@ Or as separate processes:
 		}
 		return nil
 	}
-	root.AddCommand(a.demo(), a.serve(), a.proxy(), a.streams(), a.put(), a.tail(), a.archive(),
+	root.AddCommand(a.demo(), a.serve(), a.proxy(), a.streams(), a.shards(), a.put(), a.tail(), a.archive(),
 		a.verify(), a.fsck(), a.keys(), a.version())
 	return root
 }

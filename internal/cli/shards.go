@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/reshard"
+)
+
+func (a *app) shards() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "shards",
+		Short: "See which shards are hot, and split, merge and scale them by a plan",
+		Long: `See which shards of a stream are hot and why, make a plan of splits and merges that
+mends it, and apply it. What changes a stream shows what it would do, and does it with --yes.
+Applying can be interrupted and gone on with at any step.`,
+		Example: `  runnel shards list --local --stream orders
+  runnel shards plan --local --stream orders --sample 30s --output json > orders.plan
+  runnel shards apply --local --stream orders --plan orders.plan --yes
+  runnel shards scale --local --stream orders --to 8 --yes`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	command.AddCommand(a.shardsList(), a.shardsPlan(), a.shardsApply(), a.shardsSplit(),
+		a.shardsMerge(), a.shardsScale())
+	return command
+}
+
+// shardsOf is what the shards commands have in common: the stream, and how long a step takes.
+type shardsOf struct {
+	stream string
+	each   time.Duration
+}
+
+// shardsRun is what a shards command does.
+type shardsRun func(
+	ctx context.Context, client *kinesis.Client, of *shardsOf, args []string,
+) error
+
+// shardsCommand gives a command --stream, and what it does a client.
+func shardsCommand(command *cobra.Command, run shardsRun) *cobra.Command {
+	return new(shardsOf).command(command, run)
+}
+
+// planningCommand is a shardsCommand that makes or applies a plan.
+func planningCommand(command *cobra.Command, run shardsRun) *cobra.Command {
+	of := &shardsOf{}
+	command = of.command(command, run)
+	command.Flags().DurationVar(&of.each, "each", 30*time.Second,
+		"how long a split or a merge takes, for the prediction; some 30 s on AWS")
+	return command
+}
+
+func (of *shardsOf) command(command *cobra.Command, run shardsRun) *cobra.Command {
+	command = withKinesis(command, func(
+		ctx context.Context, client *kinesis.Client, args []string,
+	) error {
+		switch {
+		case of.stream == "":
+			return usageError("--stream is missing: name the stream")
+		case of.each < 0:
+			return usageError("--each %s: want 0 or more", of.each)
+		}
+		return run(ctx, client, of, args)
+	})
+	command.Flags().StringVar(&of.stream, "stream", "", "the stream's name")
+	return command
+}
+
+// list lists the stream's shards.
+func (of *shardsOf) list(ctx context.Context, client *kinesis.Client) ([]reshard.Shard, error) {
+	shards, err := reshard.List(ctx, client, of.stream)
+	if err != nil {
+		return nil, outsideError(hint(err, of.stream))
+	}
+	return shards, nil
+}

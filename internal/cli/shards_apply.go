@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/reshard"
+)
+
+func (a *app) shardsApply() *cobra.Command {
+	var yes bool
+	var file string
+	command := planningCommand(&cobra.Command{
+		Use:   "apply --plan FILE --stream NAME",
+		Short: "Apply a plan that `shards plan --output json` has made",
+		Long: `Apply a plan that "runnel shards plan --output json" has made: its splits and merges,
+one at a time. It can be interrupted at any step, by kill -9 too; the same command goes on, since
+a plan speaks of hash ranges and the open ones tell what is done. Where something else has
+resharded the stream, it stops and says so.`,
+		Example: `  runnel shards plan --local --stream orders --output json > orders.plan
+  runnel shards apply --local --stream orders --plan orders.plan --yes`,
+		Args: cobra.NoArgs,
+	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
+		plan, err := a.readPlan(file, of.stream)
+		if err != nil {
+			return err
+		}
+		shards, err := of.list(ctx, client)
+		if err != nil {
+			return err
+		}
+		return a.reshard(ctx, client, of, shards, yes, plan)
+	})
+	command.Flags().BoolVar(&yes, "yes", false, "do it")
+	command.Flags().StringVar(&file, "plan", "", "the file of the plan; - is standard input")
+	return command
+}
+
+// resharded is what --output json tells of a plan that was applied.
+type resharded struct {
+	Stream  string  `json:"stream"`
+	Steps   int     `json:"steps"` // that were taken now
+	Shards  int     `json:"shards"`
+	Seconds float64 `json:"seconds"`
+}
+
+// maxPlan is more than a plan for the most shards has, in bytes.
+const maxPlan = 64 << 20
+
+// readPlan reads the plan of a stream from a file.
+func (a *app) readPlan(file, stream string) (keyspace.Plan, error) {
+	if file == "" {
+		return keyspace.Plan{}, usageError("--plan is missing: make one with " +
+			"runnel shards plan --output json > FILE")
+	}
+	in := a.In
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return keyspace.Plan{}, usageError("--plan: %w", err)
+		}
+		defer func() { _ = f.Close() }() // it is read only
+		in = f
+	}
+	var planned planLine
+	if err := json.NewDecoder(io.LimitReader(in, maxPlan)).Decode(&planned); err != nil {
+		return keyspace.Plan{}, usageError("--plan %s: %w", file, err)
+	}
+	if planned.Plan == nil || planned.Stream != stream {
+		return keyspace.Plan{}, usageError("--plan %s: it is a plan for stream %q, not for %s",
+			file, planned.Stream, stream)
+	}
+	return *planned.Plan, nil
+}
+
+// reshardOnce takes a single step.
+func (a *app) reshardOnce(
+	ctx context.Context, client *kinesis.Client, of *shardsOf, shards []reshard.Shard, yes bool,
+	step keyspace.Step,
+) error {
+	plan, err := keyspace.PlanStep(reshard.Open(shards), step)
+	if err != nil {
+		return usageError("%w", err)
+	}
+	return a.reshard(ctx, client, of, shards, yes, plan)
+}
+
+// reshard shows a plan, and applies it if it may.
+func (a *app) reshard(
+	ctx context.Context, client *kinesis.Client, of *shardsOf, shards []reshard.Shard, yes bool,
+	plan keyspace.Plan,
+) error {
+	done := plan.Next(reshard.Open(shards))
+	if done == len(plan.Steps) && plan.Reached(reshard.Open(shards)) == nil {
+		a.say("stream %s is as it should be, with %d open shards: nothing to do",
+			of.stream, len(plan.Final))
+		return nil
+	}
+	if !yes {
+		if err := a.printPlan(of, planLine{Stream: of.stream, Plan: &plan}, shards); err != nil {
+			return err
+		}
+		if !a.typedAgain(of.stream) {
+			return usageError("nothing was changed: say --yes, or type the name on a terminal")
+		}
+	}
+	began, at := time.Now(), 0
+	err := reshard.Apply(ctx, client, of.stream, plan, func(step keyspace.Step, s reshard.State) {
+		if s == reshard.Found || s == reshard.Begun {
+			at++
+		}
+		a.say("%d of %d %s: %s", at, len(plan.Steps), s, stepLine(step, shards))
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return &statusError{status: exitInterrupted, err: fmt.Errorf("interrupted at step %d of "+
+			"%d; the same command, or a new plan, goes on from there", max(1, at), len(plan.Steps))}
+	case err != nil:
+		return outsideError(hint(err, of.stream))
+	}
+	took := time.Since(began)
+	a.say("stream %s has %d open shards, as planned, after %s", of.stream, len(plan.Final),
+		took.Round(time.Second))
+	if a.output == "json" {
+		return json.NewEncoder(a.Out).Encode(resharded{
+			Stream: of.stream, Steps: len(plan.Steps) - done, Shards: len(plan.Final),
+			Seconds: took.Seconds(),
+		})
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/reshard"
+)
+
+// A shard takes 1 MiB and 1,000 records a second (AWS, "Quotas and limits").
+const (
+	shardBytes   = 1 << 20
+	shardRecords = 1000
+)
+
+type planFlags struct {
+	sample, last, over   time.Duration
+	by                   string
+	target, merge        float64
+	least, top, parallel int
+	key, format          string
+}
+
+func (a *app) shardsPlan() *cobra.Command {
+	f := &planFlags{}
+	command := planningCommand(&cobra.Command{
+		Use:   "plan --stream NAME [--key FIELD --over TIME FILE… | -]",
+		Short: "See which shards are hot and why, and plan the splits and merges that mend it",
+		Long: `See which shards of a stream are hot and why, and make the smallest plan of splits
+and merges that brings each shard to its target. It changes nothing: "shards apply" does.
+
+The load is a sample of what arrives from now on, or with --last of what has arrived. The reads
+count together with those of consumers, up to four a second of each shard. Aggregated records are
+opened. With files, the load is theirs: lines as "runnel put" takes them, that arrive --over a time.
+
+--target is a part of what a shard takes: 1 MiB a second, or 1,000 records with --by records.
+Adjacent shards are merged while their sum stays under --merge-under.`,
+		Example: `  runnel shards plan --local --stream orders --sample 10s
+  runnel shards plan --local --stream orders --last 1h --output json > orders.plan
+  runnel shards plan --local --stream orders --key id --over 1h orders.ndjson`,
+	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, files []string) error {
+		if err := f.validate(files); err != nil {
+			return err
+		}
+		shards, err := of.list(ctx, client)
+		if err != nil {
+			return err
+		}
+		seen, err := a.seeLoad(ctx, client, of, f, files, shards)
+		if err != nil {
+			return err
+		}
+		goal := f.goal(seen.took)
+		plan, err := keyspace.PlanLoad(reshard.Open(shards), seen.load.Points(), goal)
+		if err != nil {
+			return outsideError(err)
+		}
+		return a.printPlan(of, planLine{
+			Stream: of.stream, Plan: &plan, Load: seen.told(f, goal, shards),
+		}, shards)
+	})
+	f.addFlags(command)
+	return command
+}
+
+func (f *planFlags) addFlags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.DurationVar(&f.sample, "sample", 30*time.Second, "how long to look at what arrives")
+	flags.DurationVar(&f.last, "last", 0, "look at what arrived in that time instead, all of it")
+	flags.StringVar(&f.by, "by", "bytes", "what of a shard is scarce: bytes or records")
+	flags.Float64Var(&f.target, "target", 0.7, "the most load of a shard, of what it takes")
+	flags.Float64Var(&f.merge, "merge-under", 0.35,
+		"merge neighbours up to that load; 0 merges nothing")
+	flags.IntVar(&f.least, "min-shards", 1, "merge nothing below so many shards")
+	flags.IntVar(&f.top, "top", 5, "how many hot keys to show")
+	flags.IntVar(&f.parallel, "parallel", 32, "how many shards to read at the same time")
+	flags.DurationVar(&f.over, "over", 0, "with files: in what time their records arrive")
+	flags.StringVar(&f.key, "key", "", "with files: the partition key, as of runnel put")
+	flags.StringVar(&f.format, "format", "ndjson", "with files: ndjson, csv or lines")
+}
+
+func (f *planFlags) validate(files []string) error {
+	switch {
+	case f.by != "bytes" && f.by != "records":
+		return usageError("--by %s: want bytes or records", f.by)
+	case !(f.target > 0 && f.target <= 1):
+		return usageError("--target %g: want a part of what a shard takes, as 0.7", f.target)
+	case !(f.merge >= 0 && f.merge <= f.target):
+		return usageError("--merge-under %g: want 0 up to --target, which is %g", f.merge, f.target)
+	case f.sample <= 0 || f.last < 0 || f.over < 0:
+		return usageError("--sample, --last and --over cannot be below 0")
+	case f.least < 0 || f.top < 0 || f.parallel < 1:
+		return usageError("--min-shards and --top cannot be below 0, --parallel not below 1")
+	case len(files) > 0 && f.over == 0:
+		return usageError("--over is missing: say in what time the records of the files arrive")
+	case len(files) == 0 && (f.over > 0 || f.key != ""):
+		return usageError("--over and --key are about files, and none is named")
+	}
+	return nil
+}
+
+// goal is the target of a shard in the unit of the load: bytes, or thousandths of a record.
+func (f *planFlags) goal(took time.Duration) keyspace.Goal {
+	full := shardBytes * took.Seconds()
+	if f.by == "records" {
+		full = 1000 * shardRecords * took.Seconds()
+	}
+	return keyspace.Goal{
+		Target: max(1, uint64(f.target*full)), MergeUnder: uint64(f.merge * full),
+		MinShards: f.least,
+	}
+}
+
+// perSecond tells a load as a rate.
+func (f *planFlags) perSecond(load uint64, took time.Duration) string {
+	perSecond := float64(load) / took.Seconds()
+	if f.by == "records" {
+		return fmt.Sprintf("%.1f records/s", perSecond/1000)
+	}
+	return fmt.Sprintf("%.1f KiB/s", perSecond/1024)
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/reshard"
+)
+
+// planLine is a plan as it is printed with --output json, and read by apply.
+type planLine struct {
+	Stream string         `json:"stream"`
+	Plan   *keyspace.Plan `json:"plan"`
+	Cost   planCost       `json:"cost"`
+	Load   *planLoad      `json:"load,omitempty"` // none for a plan without load
+}
+
+// planCost is what a plan takes.
+type planCost struct {
+	Steps           int     `json:"steps"`
+	Seconds         float64 `json:"seconds"` // predicted
+	ShardsBefore    int     `json:"shardsBefore"`
+	ShardsAfter     int     `json:"shardsAfter"`
+	ShardHoursDaily int     `json:"shardHoursADay"` // after it
+}
+
+// planLoad is the load that a plan was made for.
+type planLoad struct {
+	Unit       string   `json:"unit"` // of the plan's loads: bytes, or records/1000
+	Seconds    float64  `json:"seconds"`
+	Target     uint64   `json:"target"` // of a shard, in the unit, over the time
+	Records    uint64   `json:"records"`
+	Bytes      uint64   `json:"bytes"`
+	PeakToMean float64  `json:"peakToMean"`
+	Gini       float64  `json:"gini"`
+	Hot        []hotKey `json:"hot,omitempty"`
+
+	report keyspace.SkewReport
+	text   func(uint64) string // a load a second
+}
+
+// hotKey is one of the heaviest keys.
+type hotKey struct {
+	Key   string  `json:"key"`
+	Shard string  `json:"shard"`
+	Share float64 `json:"share"` // of the whole load, at least
+	// Alone: the key by itself is above a shard's target; no split will help.
+	Alone bool `json:"alone"`
+}
+
+// printPlan prints a plan, with what it was made for if that is known.
+func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error {
+	p.Cost = planCost{
+		Steps: len(p.Plan.Steps), Seconds: p.Plan.Duration(of.each).Seconds(),
+		ShardsBefore: len(p.Plan.Open), ShardsAfter: len(p.Plan.Final),
+		ShardHoursDaily: 24 * len(p.Plan.Final),
+	}
+	if a.output == "json" {
+		return json.NewEncoder(a.Out).Encode(p)
+	}
+	columns, ok := terminal(a.Out)
+	if !ok {
+		columns = 80
+	}
+	var text strings.Builder
+	if p.Load != nil {
+		p.Load.print(&text, columns)
+	}
+	fmt.Fprintf(&text, "plan for stream %s: %d steps, about %s; shard hours a day: %s, then %s\n",
+		p.Stream, p.Cost.Steps, p.Plan.Duration(of.each).Round(time.Second),
+		thousands(24*p.Cost.ShardsBefore), thousands(24*p.Cost.ShardsAfter))
+	for i, step := range p.Plan.Steps {
+		fmt.Fprintf(&text, "%5d  %s\n", i+1, stepLine(step, shards))
+	}
+	if p.Load != nil && len(p.Plan.Steps) > 0 {
+		after := keyspace.SkewReport{Total: p.Load.report.Total}
+		for _, shard := range p.Plan.Final {
+			after.Peak = max(after.Peak, shard.Load)
+			after.Shards = append(after.Shards,
+				keyspace.ShardLoad{Range: shard.Range, Weight: shard.Load})
+		}
+		text.WriteString("then, with the same load:\n")
+		text.WriteString(after.Bars(columns, p.Load.text))
+	}
+	_, err := fmt.Fprint(a.Out, text.String())
+	return err
+}
+
+func (l *planLoad) print(text *strings.Builder, columns int) {
+	fmt.Fprintf(text, "seen: %s records, %s in %s; a shard should have at most %s\n",
+		thousands(l.Records), mebibytes(int64(l.Bytes)),
+		time.Duration(l.Seconds*float64(time.Second)).Round(time.Second), l.text(l.Target))
+	text.WriteString(l.report.Bars(columns, l.text))
+	fmt.Fprintf(text, "peak to mean %.2f, Gini %.2f\n", l.PeakToMean, l.Gini)
+	for _, hot := range l.Hot {
+		note := ""
+		if hot.Alone {
+			note = "; it is above the target alone: no split will help, only more partition keys"
+		}
+		fmt.Fprintf(text, "hot: %q, %.1f%% of all, in %s%s\n",
+			hot.Key, 100*hot.Share, hot.Shard, note)
+	}
+}
+
+// stepLine says what a step does, with the ids of the shards that are there already.
+func stepLine(step keyspace.Step, shards []reshard.Shard) string {
+	text := step.String()
+	for _, r := range step.From {
+		for _, s := range shards {
+			if s.Open && s.Range == r {
+				text = strings.Replace(text, r.String(), string(s.ID), 1)
+			}
+		}
+	}
+	return text
+}

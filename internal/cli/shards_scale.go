@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/reshard"
+)
+
+func (a *app) shardsScale() *cobra.Command {
+	var yes bool
+	var to, scalings int
+	command := planningCommand(&cobra.Command{
+		Use:   "scale --to N --stream NAME",
+		Short: "Make a stream one of N shards of equal size",
+		Long: `Make a stream one of N shards of equal size, in the fewest splits and merges, or by
+UpdateShardCount where that is fewer calls; for AWS allows only ten of these in 24 hours,
+--scalings says how many may be used. An interrupted scale goes on when it is run again.`,
+		Example: "  runnel shards scale --local --stream orders --to 8 --yes",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
+		if to < 1 || to > keyspace.MaxShards {
+			return usageError("--to %d: say how many shards, from 1 to %d", to, keyspace.MaxShards)
+		}
+		shards, err := of.list(ctx, client)
+		if err != nil {
+			return err
+		}
+		plan, err := keyspace.PlanUniform(reshard.Open(shards), to, scalings)
+		if err != nil {
+			return outsideError(err)
+		}
+		return a.reshard(ctx, client, of, shards, yes, plan)
+	})
+	command.Flags().BoolVar(&yes, "yes", false, "do it")
+	command.Flags().IntVar(&to, "to", 0, "how many shards")
+	command.Flags().IntVar(&scalings, "scalings", 10, "how many UpdateShardCount may be used")
+	return command
+}
