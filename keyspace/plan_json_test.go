@@ -2,6 +2,7 @@ package keyspace_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -74,6 +75,27 @@ func TestPlanJSONRefuses(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &p); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.new, err, c.want)
 		}
+	}
+	all, halves := keyspace.All, keyspace.Uniform(2)
+	split := keyspace.Step{Kind: keyspace.SplitStep, From: []keyspace.Range{all}, To: halves}
+	merge := keyspace.Step{Kind: keyspace.MergeStep, From: halves, To: []keyspace.Range{all}}
+	there := keyspace.Plan{
+		Open: []keyspace.Range{all}, Steps: []keyspace.Step{split, merge},
+		Final: []keyspace.PlannedShard{{Range: all}},
+	}
+	if err := there.Validate(); err == nil || !strings.Contains(err.Error(), "a second time") {
+		t.Errorf("there and back: %v", err)
+	}
+	for _, step := range []keyspace.Step{merge, {
+		Kind: keyspace.SplitStep, From: halves[:1], To: keyspace.Uniform(4)[:2],
+	}} {
+		if _, err := keyspace.PlanStep(there.Open, step); !errors.Is(err, keyspace.ErrLayout) {
+			t.Errorf("%s of another layout: %v", step, err)
+		}
+	}
+	if one, err := keyspace.PlanStep(there.Open, split); err != nil || one.Validate() != nil ||
+		one.Reached(halves) != nil {
+		t.Errorf("one step: %+v, %v", one, err)
 	}
 	if len(p.Final) != 2 {
 		t.Error("a refused text has changed the plan")

@@ -220,6 +220,26 @@ func TestPlanLoadHotKey(t *testing.T) {
 	}
 }
 
+// Where hash keys stand side by side, no cut is planned that SplitShard refuses.
+func TestPlanLoadCutsByTheRules(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var points []keyspace.Point
+		for range rapid.IntRange(1, 12).Draw(t, "points") {
+			at := keyspace.Key{Lo: rapid.Uint64Range(0, 8).Draw(t, "at")}
+			if rapid.Bool().Draw(t, "high") {
+				at = keyspace.Max.Sub(at)
+			}
+			points = append(points, keyspace.Point{At: at, Weight: 1})
+		}
+		open := []keyspace.Range{keyspace.All}
+		p, err := keyspace.PlanLoad(open, points, keyspace.Goal{Target: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkPlan(t, p, open, points)
+	})
+}
+
 func TestPlanLoadRefuses(t *testing.T) {
 	for _, goal := range []keyspace.Goal{{}, {Target: 3, MergeUnder: 4}, {Target: 1, MinShards: -1}} {
 		if p, err := keyspace.PlanLoad(keyspace.Uniform(2), nil, goal); err == nil {

@@ -273,14 +273,44 @@ func TestApplyRefuses(t *testing.T) {
 		if open := layout(t, client); len(open) != 3 {
 			t.Errorf("%d shards", len(open))
 		}
+		plan, _ = keyspace.PlanUniform(keyspace.Uniform(3), 6, 0)
 		plan.Final = plan.Final[1:]
 		if err := reshard.Apply(t.Context(), client, stream, plan, nil); err == nil {
 			t.Error("a plan that makes no sense was applied")
+		}
+		if open := layout(t, client); len(open) != 3 {
+			t.Errorf("%d shards", len(open))
 		}
 		plan, _ = keyspace.PlanUniform(keyspace.Uniform(3), 6, 0)
 		if err := reshard.Apply(t.Context(), client, "nowhere", plan, nil); err == nil ||
 			!strings.Contains(err.Error(), "ResourceNotFoundException") {
 			t.Errorf("nowhere: %v", err)
+		}
+	})
+}
+
+// Where something else undoes a step, Apply does not fight it.
+func TestApplyIsUndone(t *testing.T) {
+	inBubble(t, 2, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
+		plan, err := keyspace.PlanUniform(layout(t, client), 4, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = reshard.Apply(t.Context(), client, stream, plan, func(_ keyspace.Step, s reshard.State) {
+			if s == reshard.Begun {
+				return
+			}
+			back, err := keyspace.PlanUniform(layout(t, client), 2, 0)
+			if err == nil {
+				err = reshard.Apply(t.Context(), client, stream, back, nil)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if !errors.Is(err, keyspace.ErrLayout) || !strings.Contains(err.Error(), "step 1, split ") ||
+			len(layout(t, client)) != 2 {
+			t.Errorf("got %v", err)
 		}
 	})
 }

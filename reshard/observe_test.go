@@ -104,6 +104,20 @@ func TestObserveLast(t *testing.T) {
 	})
 }
 
+// What does not fit into one read is read on.
+func TestObservePages(t *testing.T) {
+	inBubble(t, 1, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
+		for range 14 {
+			putOne(t, client, "k", "", make([]byte, 1_000_000))
+		}
+		seen, err := reshard.Observe(t.Context(), client, stream, reshard.Window{Last: time.Hour},
+			func(reshard.Seen) {})
+		if err != nil || seen.Records != 14 || seen.Bytes != 14*1_000_001 {
+			t.Errorf("%+v, %v", seen, err)
+		}
+	})
+}
+
 // From now on, what arrives in the window is seen, and nothing else; more shards than are read
 // at a time are read in turn.
 func TestObserveNow(t *testing.T) {
