@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -323,6 +324,7 @@ func TestApplyUnderLoad(t *testing.T) {
 	) {
 		p, err := producer.New(t.Context(), producer.Config{
 			Stream: stream, Client: client, Reader: client,
+			Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)

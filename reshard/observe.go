@@ -20,6 +20,8 @@ import (
 // Reader is what Observe needs of Kinesis; *kinesis.Client has it.
 type Reader interface {
 	Lister
+	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
+		...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
 	GetShardIterator(context.Context, *kinesis.GetShardIteratorInput,
 		...func(*kinesis.Options)) (*kinesis.GetShardIteratorOutput, error)
 	GetRecords(context.Context, *kinesis.GetRecordsInput, ...func(*kinesis.Options)) (
@@ -53,7 +55,9 @@ type Seen struct {
 
 // Observed is how much was seen.
 type Observed struct {
-	Took    time.Duration // the time that what was seen arrived in, of each shard
+	// Took is the time that what was seen arrived in, of each shard: Window.For; or
+	// Window.Last, but no longer than the stream has been there and keeps its records.
+	Took    time.Duration
 	Shards  int
 	Records uint64 // Kinesis records
 	Bytes   uint64 // of their data and partition keys, as AWS counts a shard's load
@@ -90,7 +94,9 @@ func Observe(
 	o.seen.Took = window.For
 	if window.Last > 0 {
 		o.until = time.Now()
-		o.seen.Took = window.Last
+		if err := o.since(ctx); err != nil {
+			return Observed{}, fmt.Errorf("observe stream %s: %w", stream, err)
+		}
 		filter = &types.ShardFilter{
 			Type:      types.ShardFilterTypeFromTimestamp,
 			Timestamp: aws.Time(o.until.Add(-window.Last)),
@@ -103,6 +109,26 @@ func Observe(
 	err = o.run(ctx, shards)
 	o.seen.Shards = len(shards)
 	return o.seen, err
+}
+
+// since says how far back there is something to read.
+func (o *observing) since(ctx context.Context) error {
+	return retry(ctx, func(ctx context.Context) error {
+		out, err := o.client.DescribeStreamSummary(ctx,
+			&kinesis.DescribeStreamSummaryInput{StreamName: aws.String(o.stream)})
+		if err != nil {
+			return err
+		}
+		o.seen.Took = o.window.Last
+		summary := out.StreamDescriptionSummary
+		if created := aws.ToTime(summary.StreamCreationTimestamp); !created.IsZero() {
+			o.seen.Took = min(o.seen.Took, max(time.Second, o.until.Sub(created)))
+		}
+		if hours := aws.ToInt32(summary.RetentionPeriodHours); hours > 0 {
+			o.seen.Took = min(o.seen.Took, time.Duration(hours)*time.Hour)
+		}
+		return nil
+	})
 }
 
 // observing is one Observe.

@@ -110,9 +110,20 @@ func TestObservePages(t *testing.T) {
 		for range 14 {
 			putOne(t, client, "k", "", make([]byte, 1_000_000))
 		}
+		time.Sleep(10 * time.Minute)
 		seen, err := reshard.Observe(t.Context(), client, stream, reshard.Window{Last: time.Hour},
 			func(reshard.Seen) {})
-		if err != nil || seen.Records != 14 || seen.Bytes != 14*1_000_001 {
+		// The stream has been there for less than an hour.
+		if err != nil || seen.Took < 10*time.Minute || seen.Took > 12*time.Minute {
+			t.Errorf("%+v, %v", seen, err)
+		}
+		time.Sleep(20 * time.Hour)
+		if seen, err := reshard.Observe(t.Context(), client, stream,
+			reshard.Window{Last: 99 * time.Hour}, func(reshard.Seen) {}); err != nil ||
+			seen.Took < 20*time.Hour || seen.Took > 21*time.Hour {
+			t.Errorf("%+v, %v", seen, err)
+		}
+		if seen.Records != 14 || seen.Bytes != 14*1_000_001 {
 			t.Errorf("%+v, %v", seen, err)
 		}
 	})

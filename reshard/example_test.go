@@ -1,0 +1,52 @@
+package reshard_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/reshard"
+	"github.com/runnel-stream/runnel/runneltest"
+)
+
+// A load that was seen is planned for, and the plan applied. Here the load is written down; from
+// a stream it comes with Observe.
+func Example() {
+	ctx := context.Background()
+	server, err := runneltest.Start(ctx, runneltest.WithStream("orders", 2),
+		runneltest.WithStreamDelay(-1))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	client := server.Kinesis()
+
+	load := keyspace.NewLoad(1 << 16)
+	for key, kibibytes := range map[string]uint64{"a": 500, "b": 30, "c": 400, "d": 20} {
+		load.Add(keyspace.Of(key), kibibytes)
+	}
+	shards, err := reshard.List(ctx, client, "orders")
+	if err != nil {
+		log.Fatal(err)
+	}
+	plan, err := keyspace.PlanLoad(reshard.Open(shards), load.Points(), keyspace.Goal{Target: 700})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, shard := range plan.Final {
+		fmt.Println(shard.Load, "KiB/s of 700")
+	}
+	err = reshard.Apply(ctx, client, "orders", plan, func(step keyspace.Step, s reshard.State) {
+		fmt.Println(step.Kind, s)
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// 500 KiB/s of 700
+	// 400 KiB/s of 700
+	// 50 KiB/s of 700
+	// split begun
+	// split done
+}
