@@ -26,3 +26,13 @@ func TestSpread(t *testing.T) {
 		}
 	})
 }
+
+func TestPart(t *testing.T) {
+	for _, n := range []int{1, 2, 4, 1024} {
+		for _, r := range keyspace.Uniform(n) {
+			if got := r.Part(); got != 1/float64(n) {
+				t.Errorf("%s is %g of the key space, want 1/%d", r, got, n)
+			}
+		}
+	}
+}

@@ -102,8 +102,12 @@ func (a *applying) run(ctx context.Context) error {
 			return nil
 		}
 		step := a.plan.Steps[at]
-		a.progress(step, Begun)
-		if err := a.take(ctx, at, open); err != nil {
+		call, err := a.call(step, open)
+		if err == nil {
+			a.progress(step, Begun)
+			err = a.take(ctx, at, call)
+		}
+		if err != nil {
 			return fmt.Errorf("step %d of %d, %s: %w", at+1, len(a.plan.Steps), step, err)
 		}
 		a.progress(step, Done)
@@ -111,11 +115,7 @@ func (a *applying) run(ctx context.Context) error {
 }
 
 // take makes a step's call until the step is done.
-func (a *applying) take(ctx context.Context, at int, open []shardmap.Shard) error {
-	call, err := a.call(a.plan.Steps[at], open)
-	if err != nil {
-		return err
-	}
+func (a *applying) take(ctx context.Context, at int, call func(context.Context) error) error {
 	for failed := 1; ; failed++ {
 		wrong := once(ctx, call)
 		if ctx.Err() != nil {

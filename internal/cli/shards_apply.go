@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -112,14 +113,18 @@ func (a *app) reshard(
 			return usageError("nothing was changed: say --yes, or type the name on a terminal")
 		}
 	}
-	began, at := time.Now(), 0
+	began, at, changed := time.Now(), 0, false
+	names := shardNames(shards)
 	err := reshard.Apply(ctx, client, of.stream, plan, func(step keyspace.Step, s reshard.State) {
 		if s == reshard.Found || s == reshard.Begun {
 			at++
 		}
-		a.say("%d of %d %s: %s", at, len(plan.Steps), s, stepLine(step, shards))
+		changed = changed || s == reshard.Begun
+		a.say("%d of %d %s: %s", at, len(plan.Steps), s, stepLine(step, names))
 	})
 	switch {
+	case errors.Is(err, keyspace.ErrLayout) && !changed:
+		return usageError("%w", err)
 	case err != nil && ctx.Err() != nil:
 		return &statusError{status: exitInterrupted, err: fmt.Errorf("interrupted at step %d of "+
 			"%d; the same command, or a new plan, goes on from there", max(1, at), len(plan.Steps))}

@@ -96,14 +96,11 @@ func (s *seenLoad) told(f *planFlags, goal keyspace.Goal, shards []reshard.Shard
 	if f.by == "records" {
 		l.Unit = "records/1000"
 	}
+	names := shardNames(shards)
 	for _, hot := range report.Hot {
 		key := hotKey{Key: hot.Name, Alone: hot.Alone}
 		key.Share = float64(hot.AtLeast()) / float64(max(1, report.Total))
-		for _, shard := range shards {
-			if shard.Open && shard.Range == report.Shards[hot.Shard].Range {
-				key.Shard = string(shard.ID)
-			}
-		}
+		key.Shard = string(names[report.Shards[hot.Shard].Range])
 		l.Hot = append(l.Hot, key)
 	}
 	return l

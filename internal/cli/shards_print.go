@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/reshard"
 )
@@ -72,8 +73,9 @@ func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error 
 	fmt.Fprintf(&text, "plan for stream %s: %d steps, about %s; shard hours a day: %s, then %s\n",
 		p.Stream, p.Cost.Steps, p.Plan.Duration(of.each).Round(time.Second),
 		thousands(24*p.Cost.ShardsBefore), thousands(24*p.Cost.ShardsAfter))
+	names := shardNames(shards)
 	for i, step := range p.Plan.Steps {
-		fmt.Fprintf(&text, "%5d  %s\n", i+1, stepLine(step, shards))
+		fmt.Fprintf(&text, "%5d  %s\n", i+1, stepLine(step, names))
 	}
 	if p.Load != nil && len(p.Plan.Steps) > 0 {
 		after := keyspace.SkewReport{Total: p.Load.report.Total}
@@ -92,7 +94,7 @@ func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error 
 func (l *planLoad) print(text *strings.Builder, columns int) {
 	fmt.Fprintf(text, "seen: %s records, %s in %s; a shard should have at most %s\n",
 		thousands(l.Records), mebibytes(int64(l.Bytes)),
-		time.Duration(l.Seconds*float64(time.Second)).Round(time.Second), l.text(l.Target))
+		time.Duration(l.Seconds*float64(time.Second)).Round(time.Second/10), l.text(l.Target))
 	text.WriteString(l.report.Bars(columns, l.text))
 	fmt.Fprintf(text, "peak to mean %.2f, Gini %.2f\n", l.PeakToMean, l.Gini)
 	for _, hot := range l.Hot {
@@ -105,14 +107,23 @@ func (l *planLoad) print(text *strings.Builder, columns int) {
 	}
 }
 
+// shardNames are the ids of the open shards.
+func shardNames(shards []reshard.Shard) map[keyspace.Range]runnel.ShardID {
+	names := map[keyspace.Range]runnel.ShardID{}
+	for _, s := range shards {
+		if s.Open {
+			names[s.Range] = s.ID
+		}
+	}
+	return names
+}
+
 // stepLine says what a step does, with the ids of the shards that are there already.
-func stepLine(step keyspace.Step, shards []reshard.Shard) string {
+func stepLine(step keyspace.Step, names map[keyspace.Range]runnel.ShardID) string {
 	text := step.String()
 	for _, r := range step.From {
-		for _, s := range shards {
-			if s.Open && s.Range == r {
-				text = strings.Replace(text, r.String(), string(s.ID), 1)
-			}
+		if id, there := names[r]; there {
+			text = strings.Replace(text, r.String(), string(id), 1)
 		}
 	}
 	return text
