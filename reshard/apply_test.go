@@ -316,6 +316,47 @@ func TestApplyIsUndone(t *testing.T) {
 	})
 }
 
+// lagging answers ListShards as it was at first, so many times.
+type lagging struct {
+	*kinesis.Client
+	first *kinesis.ListShardsOutput
+	left  int
+}
+
+func (l *lagging) ListShards(
+	ctx context.Context, in *kinesis.ListShardsInput, o ...func(*kinesis.Options),
+) (*kinesis.ListShardsOutput, error) {
+	if l.left--; l.left >= 0 && l.first != nil {
+		return l.first, nil
+	}
+	out, err := l.Client.ListShards(ctx, in, o...)
+	if l.first == nil {
+		l.first = out
+	}
+	return out, err
+}
+
+// A list of shards that lags behind the stream is waited for, but not for ever; and a step is not
+// taken twice for its sake.
+func TestApplyWaitsForTheList(t *testing.T) {
+	for left, want := range map[int]error{1: nil, 30: nil, 1000: reshard.ErrNotDone} {
+		inBubble(t, 1, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
+			plan, err := keyspace.PlanUniform(layout(t, client), 2, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			err = reshard.Apply(t.Context(), &lagging{Client: client, left: left}, stream, plan, nil)
+			if !errors.Is(err, want) || time.Since(began) > 3*time.Minute {
+				t.Errorf("%d lists late: %v after %s", left, err, time.Since(began))
+			}
+			if open := layout(t, client); len(open) != 2 {
+				t.Errorf("%d shards", len(open))
+			}
+		})
+	}
+}
+
 // While a producer is busy, shards are split, merged and scaled, and every key's records are
 // read in order, each once.
 func TestApplyUnderLoad(t *testing.T) {
