@@ -13,14 +13,14 @@ import (
 // server with it now and then. After each the same command is run again. Nothing may be missing,
 // doubled or, if an order was asked for, out of order in the archive.
 func TestPutKills(t *testing.T) {
-	for seed := range uint64(3 * soak()) {
+	for seed := range killSeeds() {
 		order := []string{"key", "shard", "none"}[seed%3]
 		t.Run(fmt.Sprintf("seed=%d order=%s", seed+1, order), func(t *testing.T) {
 			run := newKillRun(t, madeEvents(t), seed+1)
 			run.resumeAfterKills(order)
 		})
 	}
-	t.Logf("soak: %d seeds", 3*soak())
+	t.Logf("soak: %d seeds", killSeeds())
 }
 
 const (

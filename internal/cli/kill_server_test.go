@@ -48,7 +48,7 @@ func TestServerKills(t *testing.T) {
 		base, _ = strconv.ParseUint(text, 10, 64)
 	}
 	total := map[string]int{}
-	for i := range uint64(3 * soak()) {
+	for i := range killSeeds() {
 		t.Run(fmt.Sprintf("seed=%d", base+i), func(t *testing.T) {
 			run := newServerRun(t, base+i)
 			run.all()
@@ -60,7 +60,7 @@ func TestServerKills(t *testing.T) {
 			return
 		}
 	}
-	t.Logf("soak: %d seeds, %d crashes, %d operations", 3*soak(), total["kills"],
+	t.Logf("soak: %d seeds, %d crashes, %d operations", killSeeds(), total["kills"],
 		total["records acknowledged"]+total["increments acknowledged"]+total["items claimed"])
 	for _, what := range slices.Sorted(maps.Keys(total)) {
 		t.Logf("%s: %d", what, total[what])

@@ -46,7 +46,7 @@ type counts struct {
 // killed with -9. Nothing may be missing, doubled or out of order.
 func TestKills(t *testing.T) {
 	events := realEvents(t)
-	for seed := range uint64(3 * soak()) {
+	for seed := range killSeeds() {
 		t.Run(fmt.Sprintf("seed=%d", seed+1), func(t *testing.T) {
 			run := newKillRun(t, events, seed+1)
 			got, put := run.withKills()
@@ -59,7 +59,7 @@ func TestKills(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("soak: %d seeds, %d crashes", 3*soak(), 2*3*soak())
+	t.Logf("soak: %d seeds, %d crashes", killSeeds(), 2*killSeeds())
 	t.Run("no faults", func(t *testing.T) {
 		run := newKillRun(t, events, 0)
 		got, put := run.withoutKills()
@@ -85,6 +85,14 @@ func soak() int {
 		return 1
 	}
 	return max(1, n)
+}
+
+// killSeeds is how many seeds a kill loop takes.
+func killSeeds() uint64 {
+	if underRace {
+		return uint64(soak())
+	}
+	return uint64(3 * soak())
 }
 
 type killRun struct {

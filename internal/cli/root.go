@@ -109,8 +109,8 @@ Or as separate processes:
 		}
 		return nil
 	}
-	root.AddCommand(a.demo(), a.serve(), a.proxy(), a.streams(), a.shards(), a.put(), a.tail(), a.archive(),
-		a.verify(), a.fsck(), a.keys(), a.version())
+	root.AddCommand(a.demo(), a.serve(), a.proxy(), a.streams(), a.shards(), a.put(), a.tail(),
+		a.archive(), a.verify(), a.fsck(), a.keys(), a.version())
 	return root
 }
 
