@@ -89,9 +89,9 @@ func report(cfg Config, m *measured) string {
 }
 
 func table(w *strings.Builder, cfg Config, m *measured, in input, limits string) {
-	title := fmt.Sprintf("nothing limited, %d times", cfg.Passes)
+	title := "nothing limited"
 	if limits != "off" {
-		title = "within the limits of AWS's shards, once"
+		title = "within the limits of AWS's shards"
 	}
 	fmt.Fprintf(w, "\nBy `%s` (%d keys, the commonest with %d %% of %d events, %.1f MB), %s:\n\n",
 		in.field, in.keys, 100*in.hottest/in.records, in.records, float64(in.bytes)/1e6, title)
