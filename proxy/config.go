@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -46,11 +47,11 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.PutWait, time.Second)
-	setDefault(&c.MaxStreams, 1000)
-	setDefault(&c.MaxBytes, 256<<20)
-	setDefault(&c.ShutdownTimeout, 30*time.Second)
-	setDefault(&c.Producer.MaxRecordBytes, maxRecordBytes)
+	c.PutWait = cmp.Or(c.PutWait, time.Second)
+	c.MaxStreams = cmp.Or(c.MaxStreams, 1000)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 256<<20)
+	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, 30*time.Second)
+	c.Producer.MaxRecordBytes = cmp.Or(c.Producer.MaxRecordBytes, maxRecordBytes)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -58,13 +59,6 @@ func (c Config) withDefaults() Config {
 		c.Producer.Logger = c.Logger
 	}
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Validate returns nil, or an error that names every field that is out of its limits, those of
