@@ -14,13 +14,13 @@ import (
 
 var errTooLarge = errors.New("the request's body is too large")
 
-// bodies holds the buffers of past requests: a body of 15 MiB is not made for every call.
-var bodies = sync.Pool{New: func() any { return new([]byte) }}
+// buffers holds those of past calls: one of 15 MiB is not made for every call.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // readBody reads a request's body of length bytes, or until its end if length is -1, into a
 // buffer of the pool. More than MaxBody is errTooLarge.
 func readBody(r io.Reader, length int64) (*[]byte, error) {
-	buffer := bodies.Get().(*[]byte)
+	buffer := buffers.Get().(*[]byte)
 	var err error
 	if length >= 0 {
 		*buffer, err = readExactly(r, (*buffer)[:0], int(length))
@@ -28,7 +28,7 @@ func readBody(r io.Reader, length int64) (*[]byte, error) {
 		*buffer, err = readAll(r, (*buffer)[:0])
 	}
 	if err != nil {
-		bodies.Put(buffer)
+		buffers.Put(buffer)
 		return nil, err
 	}
 	return buffer, nil

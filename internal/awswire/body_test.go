@@ -86,7 +86,7 @@ func FuzzGunzip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, packed []byte) {
 		body, err := gunzip(packed)
 		if err == nil {
-			defer bodies.Put(body)
+			defer buffers.Put(body)
 		}
 		r, wantErr := gzip.NewReader(bytes.NewReader(packed))
 		var want []byte
@@ -134,7 +134,7 @@ func FuzzReadBody(f *testing.F) {
 			if !bytes.Equal(*body, want) {
 				t.Fatalf("read %d bytes, want %d", len(*body), len(want))
 			}
-			bodies.Put(body)
+			buffers.Put(body)
 		}
 	})
 }

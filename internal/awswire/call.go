@@ -20,6 +20,20 @@ type Call struct {
 	Form      *Form  // the body, if Format is Query; stays valid
 	World     World
 	RequestID string
+
+	room *[]byte // of the pool, nil if Room was not called
+}
+
+// Room returns an empty buffer with room for n bytes, for the answer: a GetRecords of 10 MiB is
+// not to clear as much for every call. It is the call's until the answer has been sent.
+func (c *Call) Room(n int) []byte {
+	if c.room == nil {
+		c.room = buffers.Get().(*[]byte)
+	}
+	if cap(*c.room) < n {
+		*c.room = make([]byte, 0, n)
+	}
+	return (*c.room)[:0]
 }
 
 // Format is how a call's documents are written.

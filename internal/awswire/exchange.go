@@ -141,10 +141,14 @@ func (x *Exchange) authorize(r *http.Request, auth *Credentials) error {
 	return err
 }
 
-// Close ends the exchange: Call.Body is no longer valid.
+// Close ends the exchange: Call.Body is no longer valid, nor is what Call.Room gave.
 func (x *Exchange) Close() {
 	if x.body != nil {
-		bodies.Put(x.body)
+		buffers.Put(x.body)
 		x.body, x.Call.Body = nil, nil
+	}
+	if x.Call.room != nil {
+		buffers.Put(x.Call.room)
+		x.Call.room = nil
 	}
 }

@@ -291,3 +291,31 @@ type discard struct{}
 func (discard) Header() http.Header         { return http.Header{} }
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (discard) WriteHeader(int)             {}
+
+// A call's room is its own until the call is closed.
+func TestRoom(t *testing.T) {
+	var a, b Exchange
+	first := append(a.Call.Room(100), "first"...)
+	second := append(b.Call.Room(100), "second"...)
+	if string(first) != "first" || string(second) != "second" || cap(first) < 100 {
+		t.Errorf("rooms hold %q and %q", first, second)
+	}
+	if again := a.Call.Room(1 << 20); len(again) != 0 || cap(again) < 1<<20 {
+		t.Errorf("room for more is %d of %d", len(again), cap(again))
+	}
+	a.Close()
+	if string(second) != "second" {
+		t.Errorf("closing a call changes another's to %q", second)
+	}
+	b.Close()
+	b.Close() // gives nothing back twice
+	rooms := make([][]byte, 4)
+	for i := range rooms {
+		rooms[i] = append(new(Call).Room(8), byte(i))
+	}
+	for i, room := range rooms {
+		if room[0] != byte(i) {
+			t.Errorf("calls %d and %d share a room", i, room[0])
+		}
+	}
+}

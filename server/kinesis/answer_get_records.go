@@ -28,22 +28,22 @@ func describeChildren(children []*shard) []childDescription {
 }
 
 // encode writes the answer of GetRecords.
-func (r *reading) encode(format awswire.Format) (body []byte, err error) {
+func (r *reading) encode(call *awswire.Call) (body []byte, err error) {
 	var children []byte
 	if r.children != nil {
-		if children, err = encode(format, describeChildren(r.children)); err != nil {
+		if children, err = encodeDocument(call.Format, describeChildren(r.children)); err != nil {
 			return nil, err
 		}
 	}
-	if format == awswire.CBOR {
-		return r.appendCBOR(children), nil
+	if call.Format == awswire.CBOR {
+		return r.appendCBOR(call, children), nil
 	}
-	return r.appendJSON(children), nil
+	return r.appendJSON(call, children), nil
 }
 
-func (r *reading) appendJSON(children []byte) []byte {
+func (r *reading) appendJSON(call *awswire.Call, children []byte) []byte {
 	size := 512 + len(children) + recordsSizeJSON(r.records)
-	dst := append(make([]byte, 0, size), `{"MillisBehindLatest":`...)
+	dst := append(call.Room(size), `{"MillisBehindLatest":`...)
 	dst = strconv.AppendInt(dst, r.behind, 10)
 	if r.iterator != "" {
 		dst = append(dst, `,"NextShardIterator":`...)
@@ -95,7 +95,7 @@ func appendRecordsOf(
 	return append(dst, ']')
 }
 
-func (r *reading) appendCBOR(children []byte) []byte {
+func (r *reading) appendCBOR(call *awswire.Call, children []byte) []byte {
 	size := 512 + len(children)
 	for i := range r.records {
 		size += 192 + len(r.records[i].PartitionKey) + len(r.records[i].Data)
@@ -107,7 +107,7 @@ func (r *reading) appendCBOR(children []byte) []byte {
 	if children != nil {
 		members++
 	}
-	dst := appendCBORHead(make([]byte, 0, size), cborMap, members)
+	dst := appendCBORHead(call.Room(size), cborMap, members)
 	dst = appendCBORInt(appendCBORText(dst, "MillisBehindLatest"), r.behind)
 	if r.iterator != "" {
 		dst = appendCBORText(appendCBORText(dst, "NextShardIterator"), r.iterator)

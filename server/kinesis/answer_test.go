@@ -271,7 +271,7 @@ func TestHotAnswers(t *testing.T) {
 
 func encodedIn(t fatalfer, format awswire.Format, out any) []byte {
 	t.Helper()
-	body, err := encode(format, out)
+	body, err := encode(&awswire.Call{Format: format}, out)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

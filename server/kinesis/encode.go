@@ -1,12 +1,12 @@
 package kinesis
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strconv"
 
 	"github.com/fxamacker/cbor/v2"
+	"github.com/segmentio/asm/base64"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
 )
@@ -18,15 +18,19 @@ type encoded interface {
 }
 
 // encode writes an answer. The names of the members are those of encoding/json in both formats.
-func encode(format awswire.Format, out any) ([]byte, error) {
+func encode(call *awswire.Call, out any) ([]byte, error) {
 	switch out := out.(type) {
 	case nil:
 		return nil, nil
 	case encoded:
-		return out.encode(format), nil
+		return out.encode(call.Format), nil
 	case *reading:
-		return out.encode(format)
+		return out.encode(call)
 	}
+	return encodeDocument(call.Format, out)
+}
+
+func encodeDocument(format awswire.Format, out any) ([]byte, error) {
 	if format == awswire.CBOR {
 		return cbor.Marshal(out)
 	}
@@ -51,9 +55,11 @@ func appendString(dst []byte, s string) []byte {
 
 // appendBlob appends data as a JSON string of base64.
 func appendBlob(dst, data []byte) []byte {
-	dst = slices.Grow(dst, base64.StdEncoding.EncodedLen(len(data))+2)
-	dst = append(dst, '"')
-	dst = base64.StdEncoding.AppendEncode(dst, data)
+	size := base64.StdEncoding.EncodedLen(len(data))
+	dst = append(slices.Grow(dst, size+2), '"')
+	at := len(dst)
+	dst = dst[:at+size]
+	base64.StdEncoding.Encode(dst[at:], data)
 	return append(dst, '"')
 }
 

@@ -42,7 +42,7 @@ func handle[In any, P input[In]](
 			return a, err
 		}
 		if a.Events, ok = out.(awswire.Events); !ok {
-			a.Body, err = encode(call.Format, out)
+			a.Body, err = encode(call, out)
 		}
 		return a, err
 	}

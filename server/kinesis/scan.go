@@ -2,8 +2,9 @@ package kinesis
 
 import (
 	"bytes"
-	"encoding/base64"
 	"unicode/utf8"
+
+	"github.com/segmentio/asm/base64"
 )
 
 // A scanned is an input that reads the plain form of its own hot body by itself, in JSON:
@@ -81,6 +82,9 @@ func (s *scanner) text() (*string, bool) {
 	return &text, true
 }
 
+// base64Scanned is base64Strict, several times as fast.
+var base64Scanned = base64.StdEncoding.Strict()
+
 // blob takes a string of base64 and returns its bytes, which are the caller's to keep.
 func (s *scanner) blob() ([]byte, bool) {
 	quoted, ok := s.quoted()
@@ -92,7 +96,7 @@ func (s *scanner) blob() ([]byte, bool) {
 	}
 	at := len(s.data)
 	room := s.data[at : at+base64.StdEncoding.DecodedLen(len(quoted))]
-	n, err := base64Strict.Decode(room, quoted)
+	n, err := base64Scanned.Decode(room, quoted)
 	// The decoder skips line breaks, which a JSON string cannot hold: the numbers differ then.
 	if err != nil || len(quoted)%4 != 0 || n != len(quoted)/4*3-padding(quoted) {
 		return nil, false
