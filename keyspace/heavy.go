@@ -31,10 +31,10 @@ type HeavyName struct {
 	at int // in the heap
 }
 
-// NewHeavy returns a sketch of so many counters; at least 1. A counter takes some 150 bytes and
-// its name.
+// NewHeavy returns a sketch of so many counters. A counter takes some 150 bytes and its name.
+// Without counters, only the total is known.
 func NewHeavy(counters int) *Heavy {
-	counters = max(counters, 1)
+	counters = max(counters, 0)
 	return &Heavy{
 		counters: make(heavyHeap, 0, counters), byName: make(map[string]*HeavyName, counters),
 	}
@@ -58,6 +58,9 @@ func (h *Heavy) Add(hash Key, name string, weight uint64) {
 		heap.Push(&h.counters, c)
 		return
 	}
+	if len(h.counters) == 0 {
+		return
+	}
 	c := h.counters[0]
 	delete(h.byName, c.Name)
 	c.Name, c.Hash, c.Error, c.Weight = name, hash, c.Weight, plus(c.Weight, weight)
@@ -79,6 +82,18 @@ func (h *Heavy) Top(n int) []HeavyName {
 			cmp.Compare(a.Name, b.Name))
 	})
 	return names[:min(max(n, 0), len(names))]
+}
+
+// AtMost returns what no name is above: the highest weight told. Without counters it is Total.
+func (h *Heavy) AtMost() uint64 {
+	if cap(h.counters) == 0 {
+		return h.total
+	}
+	most := uint64(0)
+	for _, c := range h.counters {
+		most = max(most, c.Weight)
+	}
+	return most
 }
 
 // AtLeast is what the name surely weighs.

@@ -18,6 +18,8 @@ type ShardLoad struct {
 	Range  Range
 	Weight uint64 // as it was added
 	Count  uint64 // how often
+	// Name is what pictures call it; "" for its number in the layout. A Skew sets none.
+	Name string
 }
 
 // HotName is one of the heaviest names.
@@ -43,10 +45,14 @@ type SkewReport struct {
 	// 1 - 1/shards when one has all.
 	Gini float64
 	Hot  []HotName // heaviest first
+	// AtMost is what no name weighs more than, also of those that are not hot.
+	AtMost uint64
+	Limit  uint64 // as it was given; 0 is none
+	Over   int    // how many shards are above it
 }
 
 // NewSkew returns the Skew of a layout, ranges that tile the key space in any order, with so
-// many counters for the heaviest names; see Heavy. It fails when the ranges do not tile.
+// many counters for the heaviest names, 0 for none; see Heavy. It fails when the ranges do not tile.
 func NewSkew(layout []Range, counters int) (*Skew, error) {
 	if err := Tiles(layout); err != nil {
 		return nil, fmt.Errorf("the layout of the shards: %w", err)
@@ -67,16 +73,25 @@ func (s *Skew) Add(hash Key, name string, weight uint64) {
 	s.heavy.Add(hash, name, weight)
 }
 
+// Total returns the weight of all names.
+func (s *Skew) Total() uint64 { return s.heavy.Total() }
+
 // Report returns the numbers as they are, with up to top names. limit is what a shard can take,
 // in the unit of the weights; 0 is no limit.
 func (s *Skew) Report(limit uint64, top int) SkewReport {
-	r := SkewReport{Shards: slices.Clone(s.shards), Total: s.heavy.Total(), PeakToMean: 1}
+	r := SkewReport{
+		Shards: slices.Clone(s.shards), Total: s.heavy.Total(), PeakToMean: 1,
+		AtMost: s.heavy.AtMost(), Limit: limit,
+	}
 	weights := make([]uint64, len(r.Shards))
 	var sum float64
 	for i, shard := range r.Shards {
 		weights[i] = shard.Weight
 		r.Peak = max(r.Peak, shard.Weight)
 		sum += float64(shard.Weight)
+		if limit > 0 && shard.Weight > limit {
+			r.Over++
+		}
 	}
 	if r.Mean = sum / float64(len(weights)); sum > 0 {
 		r.PeakToMean = float64(r.Peak) / r.Mean

@@ -1,40 +1,102 @@
 package keyspace
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 )
 
+// Of more shards than barsMost, Bars draws the barsEnds fullest and as many emptiest.
+const (
+	barsMost = 64
+	barsEnds = 5
+)
+
 // Bars draws the shards' weights as lines of text for a terminal of so many columns, at least
-// 40: the shard's number, a bar, its share of the peak in eighths of a column, the weight as
+// 40: the shard's name, a bar, its share of the peak in eighths of a column, the weight as
 // unit tells it (nil: the number), and its share of the total. Each line ends with a newline.
+// Of more than 64 shards it draws the fullest and the emptiest ones, and a histogram.
 func (r SkewReport) Bars(columns int, unit func(uint64) string) string {
 	if unit == nil {
 		unit = func(n uint64) string { return fmt.Sprint(n) }
 	}
-	number, words := len(fmt.Sprint(max(0, len(r.Shards)-1))), 0
-	for _, shard := range r.Shards {
-		words = max(words, len([]rune(unit(shard.Weight))))
-	}
-	width := max(8, max(columns, 40)-number-words-12)
 	var text strings.Builder
-	for i, shard := range r.Shards {
-		bar := eighths(shard.Weight, r.Peak, width)
-		fmt.Fprintf(&text, "%*d  %s%s  %*s  %5.1f%%\n", number, i, bar,
-			strings.Repeat(" ", width-len([]rune(bar))), words, unit(shard.Weight),
-			100*share(shard.Weight, r.Total))
+	order := make([]int, len(r.Shards))
+	for i := range order {
+		order[i] = i
 	}
+	if len(r.Shards) <= barsMost {
+		r.bars(&text, order, columns, unit)
+		return text.String()
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(r.Shards[b].Weight, r.Shards[a].Weight)
+	})
+	fmt.Fprintf(&text, "the fullest and the emptiest of %s shards:\n",
+		number(float64(len(order))))
+	r.bars(&text, slices.Concat(order[:barsEnds], order[len(order)-barsEnds:]), columns, unit)
+	text.WriteString("how many shards have how many times the mean:\n")
+	r.histogram(&text, columns)
 	return text.String()
 }
 
-// eighths draws part of whole as a bar of at most so many columns.
+// bars draws some of the shards.
+func (r SkewReport) bars(
+	text *strings.Builder, shards []int, columns int, unit func(uint64) string,
+) {
+	names, words := 0, 0
+	for _, i := range shards {
+		names = max(names, len([]rune(r.name(i))))
+		words = max(words, len([]rune(unit(r.Shards[i].Weight))))
+	}
+	width := max(8, max(columns, 40)-names-words-12)
+	for _, i := range shards {
+		weight := r.Shards[i].Weight
+		fmt.Fprintf(text, "%*s  %s  %*s  %5.1f%%\n", names, r.name(i),
+			eighths(weight, r.Peak, width), words, unit(weight), 100*share(weight, r.Total))
+	}
+}
+
+// histogram draws how many shards have how many times the mean, in doublings from a quarter on.
+func (r SkewReport) histogram(text *strings.Builder, columns int) {
+	const least, most = -2, 20 // the mean has 2^0
+	var steps [most - least + 1]uint64
+	first, last := len(steps), 0
+	for _, shard := range r.Shards {
+		at := 0
+		if times := float64(shard.Weight) / max(1, r.Mean); times > 0 {
+			at = min(max(0, 1+int(math.Floor(math.Log2(times)))-least), len(steps)-1)
+		}
+		steps[at]++
+		first, last = min(first, at), max(last, at)
+	}
+	words := len(fmt.Sprint(len(r.Shards)))
+	width := max(8, max(columns, 40)-words-20)
+	for at := last; at >= first; at-- {
+		low, high := math.Exp2(float64(at-1+least)), math.Exp2(float64(at+least))
+		name := fmt.Sprintf("%g to %g", low, high)
+		if at == 0 {
+			name = fmt.Sprintf("below %g", high)
+		}
+		fmt.Fprintf(text, "%15s  %s  %*d\n", name, eighths(steps[at], slices.Max(steps[:]), width),
+			words, steps[at])
+	}
+}
+
+// name is what pictures call a shard.
+func (r SkewReport) name(i int) string { return cmp.Or(r.Shards[i].Name, fmt.Sprint(i)) }
+
+// eighths draws part of whole as a bar in so many columns, with blanks behind it.
 func eighths(part, whole uint64, width int) string {
 	n := int(share(part, whole)*float64(width*8) + 0.5)
-	bar := strings.Repeat("█", n/8)
+	bar, columns := strings.Repeat("█", n/8), n/8
 	if n%8 > 0 {
 		bar += string([]rune("▏▎▍▌▋▊▉")[n%8-1])
+		columns++
 	}
-	return bar
+	return bar + strings.Repeat(" ", width-columns)
 }
 
 func share(part, whole uint64) float64 {
@@ -42,36 +104,4 @@ func share(part, whole uint64) float64 {
 		return 0
 	}
 	return min(1, float64(part)/float64(whole))
-}
-
-// SVG draws the shards' weights as a picture of 640 by 240: a bar for each shard, as wide as its
-// part of the key space and as high as its weight, and the mean as a line. It stands by itself,
-// with a light or a dark background.
-func (r SkewReport) SVG() string {
-	const width, height, foot = 640.0, 240.0, 20.0
-	var text strings.Builder
-	fmt.Fprintf(&text, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" `+
-		`font-family="sans-serif" font-size="12">`+"\n", width, height)
-	for i, shard := range r.Shards {
-		left := shard.Range.Start.fraction() * width
-		right := shard.Range.End.fraction() * width
-		high := share(shard.Weight, r.Peak) * (height - 2*foot)
-		fmt.Fprintf(&text, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="#3b82c4" `+
-			`stroke="#88888888" stroke-width="0.5"><title>shard %d: %d</title></rect>`+"\n",
-			left, height-foot-high, max(0, right-left), high, i, shard.Weight)
-	}
-	mean := height - foot
-	if r.Peak > 0 {
-		mean -= r.Mean / float64(r.Peak) * (height - 2*foot)
-	}
-	fmt.Fprintf(&text, `<line x1="0" x2="%g" y1="%.2f" y2="%.2f" stroke="#d9534f" `+
-		`stroke-dasharray="4 3"/>`+"\n", width, mean, mean)
-	fmt.Fprintf(&text, `<text x="4" y="14" fill="#888">%d shards, peak/mean %.2f, Gini %.2f`+
-		`</text>`+"\n</svg>\n", len(r.Shards), r.PeakToMean, r.Gini)
-	return text.String()
-}
-
-// fraction returns k / 2^128, for pictures only.
-func (k Key) fraction() float64 {
-	return (float64(k.Hi) + float64(k.Lo)/(1<<64)) / (1 << 64)
 }

@@ -128,7 +128,7 @@ func TestSkewPictures(t *testing.T) {
 		}
 	}
 	for _, r := range []keyspace.SkewReport{r, skewOf(t, 1), skewOf(t, 1000, 1, 2)} {
-		decoder := xml.NewDecoder(strings.NewReader(r.SVG()))
+		decoder := xml.NewDecoder(strings.NewReader(r.SVG(1, "")))
 		bars := 0
 		for {
 			token, err := decoder.Token()

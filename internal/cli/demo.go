@@ -168,9 +168,9 @@ func (d *demo) openSource() error {
 func fileEvents(format *inputFormat, name string) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		number := 0
-		err := format.readFile(name, func(key string, line []byte, _ string) error {
+		err := format.readFile(name, func(l inputLine) error {
 			number++
-			e := event{id: fmt.Sprint(number), key: key, data: bytes.Clone(line)}
+			e := event{id: fmt.Sprint(number), key: l.key, data: bytes.Clone(l.data)}
 			if !yield(e, nil) {
 				return errStop
 			}

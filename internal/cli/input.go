@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/runnel-stream/runnel/internal/ndjson"
+	"github.com/runnel-stream/runnel/keyspace"
 )
 
 // maxKey is the longest partition key, in characters (AWS, "PutRecord").
@@ -21,10 +23,28 @@ const maxKey = 256
 // inputFormat turns a line into a record's key. What it does not accept is a usage error.
 type inputFormat struct {
 	name  string
-	key   string
-	keyOf func(line []byte) (string, error)
-	start func(lines *ndjson.Lines) error // reads a header, if the format has one
-	bytes inputBytes                      // that were read
+	key   *inputField
+	hash  *inputField // of the explicit hash key; nil for none
+	load  *inputField // of what the line weighs; nil for 1
+	csv   []*inputField
+	after string     // what an error says at its end
+	bytes inputBytes // that were read
+}
+
+// inputField is a field of a line, as a flag names it.
+type inputField struct {
+	flag, name string
+	column     int // with csv
+	of         func(line []byte) (string, error)
+}
+
+// inputLine is a line and what its fields say. It is valid during the call that gets it.
+type inputLine struct {
+	key, hashKey string       // hashKey is "" without a field of that
+	hash         keyspace.Key // with a hashKey
+	weight       uint64
+	data         []byte
+	where        func() string
 }
 
 // newInputFormat knows ndjson (the key is a field or a JSON pointer), csv (the key is a column
@@ -33,80 +53,114 @@ func newInputFormat(name, key string) (*inputFormat, error) {
 	if key == "" {
 		return nil, usageError("--key is missing: name the field that is the partition key")
 	}
-	format := &inputFormat{name: name, key: key, start: func(*ndjson.Lines) error { return nil }}
-	switch name {
-	case "ndjson":
-		field, err := ndjson.ParseField(key)
-		if err != nil {
-			return nil, usageError("--key: %w", err)
-		}
-		format.keyOf = field.Of
-	case "csv":
-		format.startCSV()
-	case "lines":
-		number, err := strconv.Atoi(key)
-		if err != nil || number < 1 {
-			return nil, usageError("--key %s: with --format lines the key is the number of a "+
-				"blank-separated word, from 1 on", key)
-		}
-		format.keyOf = func(line []byte) (string, error) {
-			words := bytes.Fields(line)
-			if number > len(words) {
-				return "", fmt.Errorf("the line has %d words, no word %d", len(words), number)
-			}
-			return string(words[number-1]), nil
-		}
-	default:
-		return nil, usageError("--format %s: want ndjson, csv or lines", name)
-	}
-	return format, nil
+	format := &inputFormat{name: name}
+	var err error
+	format.key, err = format.field("--key", key)
+	return format, err
 }
 
-func (f *inputFormat) startCSV() {
-	column, columns := 0, 0
-	split := func(line []byte) ([]string, error) {
-		fields, err := csv.NewReader(bytes.NewReader(line)).Read()
-		if err != nil {
-			return nil, fmt.Errorf("not a line of CSV: %w", err)
-		}
-		return fields, nil
+// newNameFormat is of lines that are keys.
+func newNameFormat() *inputFormat {
+	whole := func(line []byte) (string, error) { return string(line), nil }
+	return &inputFormat{name: "names", key: &inputField{flag: "the name", of: whole}}
+}
+
+// withHashKey makes a field the explicit hash key; "" is none.
+func (f *inputFormat) withHashKey(field string) (err error) {
+	if field != "" {
+		f.hash, err = f.field("--hash-key", field)
 	}
-	f.start = func(lines *ndjson.Lines) error {
-		header, err := lines.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	return err
+}
+
+// withWeight makes a field what the line weighs; "" is none.
+func (f *inputFormat) withWeight(field string) (err error) {
+	if field != "" {
+		f.load, err = f.field("--weight", field)
+	}
+	return err
+}
+
+// field makes the field that a flag names.
+func (f *inputFormat) field(flag, name string) (*inputField, error) {
+	field := &inputField{flag: flag, name: name}
+	switch f.name {
+	case "ndjson":
+		parsed, err := ndjson.ParseField(name)
 		if err != nil {
-			return err
+			return nil, usageError("%s: %w", flag, err)
 		}
-		names, err := split(header)
-		if err != nil {
-			return usageError("%s: %w", lines.Where(), err)
+		field.of = parsed.Of
+	case "csv":
+		f.csv = append(f.csv, field)
+	case "lines":
+		number, err := strconv.Atoi(name)
+		if err != nil || number < 1 {
+			return nil, usageError("%s %s: with --format lines it is the number of a "+
+				"blank-separated word, from 1 on", flag, name)
 		}
-		if column = slices.Index(names, f.key); column < 0 {
-			return usageError("%s: the header has no column %q; it has %s",
-				lines.Where(), f.key, strings.Join(names, ", "))
+		field.of = func(line []byte) (string, error) { return word(line, number) }
+	default:
+		return nil, usageError("--format %s: want ndjson, csv or lines", f.name)
+	}
+	return field, nil
+}
+
+func word(line []byte, number int) (string, error) {
+	words := 0
+	for w := range bytes.FieldsSeq(line) {
+		if words++; words == number {
+			return string(w), nil
 		}
-		columns = len(names)
+	}
+	return "", fmt.Errorf("the line has %d words, no word %d", words, number)
+}
+
+// start reads the header, if the format has one.
+func (f *inputFormat) start(lines *ndjson.Lines) error {
+	if f.name != "csv" {
 		return nil
 	}
-	f.keyOf = func(line []byte) (string, error) {
-		fields, err := split(line)
-		if err != nil {
-			return "", err
-		}
-		if len(fields) != columns {
-			return "", fmt.Errorf("%d fields, the header has %d", len(fields), columns)
-		}
-		return fields[column], nil
+	header, err := lines.Next()
+	if errors.Is(err, io.EOF) {
+		return nil
 	}
+	if err != nil {
+		return err
+	}
+	names, err := splitCSV(header)
+	if err != nil {
+		return usageError("%s: %w", lines.Where(), err)
+	}
+	for _, field := range f.csv {
+		if field.column = slices.Index(names, field.name); field.column < 0 {
+			return usageError("%s: the header has no column %q; it has %s",
+				lines.Where(), field.name, strings.Join(names, ", "))
+		}
+		field.of = func(line []byte) (string, error) {
+			fields, err := splitCSV(line)
+			if err != nil {
+				return "", err
+			}
+			if len(fields) != len(names) {
+				return "", fmt.Errorf("%d fields, the header has %d", len(fields), len(names))
+			}
+			return fields[field.column], nil
+		}
+	}
+	return nil
 }
 
-// read calls take with each line of the files and its key, in order. The line is valid during
-// the call.
-func (f *inputFormat) read(
-	names []string, take func(key string, line []byte, where string) error,
-) error {
+func splitCSV(line []byte) ([]string, error) {
+	fields, err := csv.NewReader(bytes.NewReader(line)).Read()
+	if err != nil {
+		return nil, fmt.Errorf("not a line of CSV: %w", err)
+	}
+	return fields, nil
+}
+
+// read calls take with each line of the files, in order.
+func (f *inputFormat) read(names []string, take func(inputLine) error) error {
 	for _, name := range names {
 		if err := f.readFile(name, take); err != nil {
 			return err
@@ -115,9 +169,7 @@ func (f *inputFormat) read(
 	return nil
 }
 
-func (f *inputFormat) readFile(
-	name string, take func(key string, line []byte, where string) error,
-) (err error) {
+func (f *inputFormat) readFile(name string, take func(inputLine) error) (err error) {
 	file, title := os.Stdin, "standard input"
 	if name != "-" {
 		if file, err = os.Open(name); err != nil {
@@ -134,6 +186,7 @@ func (f *inputFormat) readFile(
 	if err := f.start(lines); err != nil {
 		return err
 	}
+	where := lines.Where
 	for {
 		line, err := lines.Next()
 		if errors.Is(err, io.EOF) {
@@ -142,17 +195,66 @@ func (f *inputFormat) readFile(
 		if err != nil {
 			return usageError("%w", err)
 		}
-		key, err := f.keyOf(line)
-		if err == nil {
-			err = checkKey(key)
-		}
+		parsed, err := f.parse(line)
 		if err != nil {
-			return usageError("%s: --key %s: %w; nothing newer was sent", lines.Where(), f.key, err)
+			return usageError("%s: %w%s", lines.Where(), err, f.after)
 		}
-		if err := take(key, line, lines.Where()); err != nil {
+		parsed.where = where
+		if err := take(parsed); err != nil {
 			return err
 		}
 	}
+}
+
+// parse reads the fields of a line.
+func (f *inputFormat) parse(line []byte) (l inputLine, err error) {
+	l = inputLine{data: line, weight: 1}
+	if l.key, err = f.key.of(line); err == nil {
+		err = checkKey(l.key)
+	}
+	if err != nil {
+		return l, f.key.fault(err)
+	}
+	if f.hash != nil {
+		if l.hashKey, err = f.hash.of(line); err == nil {
+			l.hash, err = keyspace.Parse(l.hashKey)
+		}
+		if err != nil {
+			return l, f.hash.fault(err)
+		}
+	}
+	if f.load != nil {
+		if l.weight, err = f.load.number(line); err != nil {
+			return l, f.load.fault(err)
+		}
+	}
+	return l, nil
+}
+
+// place is where in the key space the record falls.
+func (l *inputLine) place() keyspace.Key {
+	if l.hashKey == "" {
+		return keyspace.Of(l.key)
+	}
+	return l.hash
+}
+
+// number is the field as a number.
+func (f *inputField) number(line []byte) (uint64, error) {
+	text, err := f.of(line)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no whole number from 0 to %d", text, uint64(math.MaxUint64))
+	}
+	return n, nil
+}
+
+// fault names the field that is wrong.
+func (f *inputField) fault(err error) error {
+	return fmt.Errorf("%s: %w", strings.TrimSpace(f.flag+" "+f.name), err)
 }
 
 func checkKey(key string) error {

@@ -34,7 +34,7 @@ one's own are even from the first one on.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	command.AddCommand(a.keysHash(), a.keysNth(), a.keysAllocate(), a.keysMap(),
-		a.keysRelease())
+		a.keysRelease(), a.keysSkew())
 	return command
 }
 

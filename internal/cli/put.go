@@ -19,7 +19,7 @@ import (
 type putFlags struct {
 	to                         connection
 	stream, key, format, order string
-	resume                     string
+	hashKey, resume            string
 	giveUpAfter                time.Duration
 }
 
@@ -35,6 +35,10 @@ Records of one key stay in their order, under failures, retries and resharding.
 It retries through outages without limit, unless --give-up-after is set. A missing, empty or
 over-long key, or a line that is not what --format says, ends with status 2 and the line's number
 before anything newer is sent.
+
+Without --hash-key the MD5 of a key says its shard. With it the field says it, as a number from 0 to
+2^128-1; "runnel keys" has evenly spread ones. The records of one key are in order as long as
+they have the same hash key.
 
 With --resume STATE a load that was interrupted, by kill -9, by a crash or by a full disk, goes on
 when the same command is run again: nothing is lost, and what goes out twice is dropped by
@@ -54,6 +58,8 @@ have left one double in the stream.`,
 	flags.StringVar(&f.stream, "stream", "", "the stream's name")
 	flags.StringVar(&f.key, "key", "", "the partition key: a field's name or a JSON pointer; "+
 		"a column with csv; a word's number with lines")
+	flags.StringVar(&f.hashKey, "hash-key", "", "a field as of --key: the explicit hash key, in "+
+		"decimal, that says the shard in the key's place")
 	flags.StringVar(&f.format, "format", "ndjson", "ndjson, csv (with a header) or lines")
 	flags.StringVar(&f.order, "order", "key",
 		"key: in order per key, as units whose doubles runnel's consumers drop; shard: the "+
@@ -86,9 +92,13 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 		return usageError("--order: %w", err)
 	}
 	format, err := newInputFormat(f.format, f.key)
+	if err == nil {
+		err = format.withHashKey(f.hashKey)
+	}
 	if err != nil {
 		return err
 	}
+	format.after = "; nothing newer was sent"
 	if len(files) == 0 {
 		files = []string{"-"}
 	}
@@ -200,15 +210,17 @@ func withGrace(ctx context.Context, grace time.Duration) (context.Context, conte
 }
 
 func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
-	return j.format.read(j.files, func(key string, line []byte, where string) (err error) {
-		record := runnel.Record{PartitionKey: key, Data: bytes.Clone(line)}
+	return j.format.read(j.files, func(l inputLine) (err error) {
+		record := runnel.Record{
+			PartitionKey: l.key, ExplicitHashKey: l.hashKey, Data: bytes.Clone(l.data),
+		}
 		if j.state != nil {
 			err = j.state.put(ctx, p, record)
 		} else {
 			err = p.PutFunc(ctx, record, nil)
 		}
 		if isInvalid(err) {
-			return usageError("%s: %w; nothing newer was sent", where, err)
+			return usageError("%s: %w%s", l.where(), err, j.format.after)
 		}
 		return err
 	})

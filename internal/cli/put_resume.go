@@ -93,7 +93,7 @@ func (f *putFlags) openState(
 			"double is known: use --order key, shard or none", f.order)
 	}
 	load := putlog.Identity{
-		Stream: f.stream, Key: f.key, Format: f.format, Order: f.order,
+		Stream: f.stream, Key: f.key, HashKey: f.hashKey, Format: f.format, Order: f.order,
 	}
 	for _, name := range files {
 		info, err := os.Stat(name)
@@ -159,8 +159,8 @@ func (f *putFlags) streamCreated(
 // lines yields the lines of the files.
 func (f *inputFormat) lines(files []string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		err := f.read(files, func(_ string, line []byte, _ string) error {
-			if !yield(bytes.Clone(line), nil) {
+		err := f.read(files, func(l inputLine) error {
+			if !yield(bytes.Clone(l.data), nil) {
 				return errStop
 			}
 			return nil

@@ -2,20 +2,99 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
+// A shard takes 1 MiB and 1,000 records a second (AWS, "Quotas and limits").
+const (
+	shardBytes   = 1 << 20
+	shardRecords = 1000
+)
+
+// recordWeight is a record's weight in a load by records: one of many in an aggregate is a part.
+const recordWeight = 1000
+
+// loadFlags say how a load is seen, in a stream or in files, and what of it counts.
+type loadFlags struct {
+	sample, last, over time.Duration
+	by                 string
+	target             float64
+	top, parallel      int
+	key, format        string
+}
+
+func (f *loadFlags) addFlags(command *cobra.Command) {
+	flags := command.Flags()
+	flags.DurationVar(&f.sample, "sample", 30*time.Second, "how long to look at what arrives")
+	flags.DurationVar(&f.last, "last", 0, "look at what arrived in that time instead, all of it")
+	flags.DurationVar(&f.over, "over", 0, "with files: in what time their records arrive")
+	flags.IntVar(&f.top, "top", 5, "how many hot keys to show")
+	flags.IntVar(&f.parallel, "parallel", 32, "how many shards to read at the same time")
+}
+
+func (f *loadFlags) validate() error {
+	switch {
+	case f.by != "bytes" && f.by != "records":
+		return usageError("--by %s: want bytes or records", f.by)
+	case !(f.target > 0 && f.target <= 1):
+		return usageError("--target %g: want a part of what a shard takes, as 0.7", f.target)
+	case f.sample <= 0 || f.last < 0 || f.over < 0:
+		return usageError("--sample, --last and --over cannot be below 0")
+	case f.top < 0 || f.parallel < 1:
+		return usageError("--top cannot be below 0, --parallel not below 1")
+	}
+	return nil
+}
+
+// takes is what a shard takes in that time, in the unit of the load: bytes, or recordWeight for
+// a record.
+func (f *loadFlags) takes(took time.Duration) float64 {
+	if f.by == "records" {
+		return recordWeight * shardRecords * took.Seconds()
+	}
+	return shardBytes * took.Seconds()
+}
+
+// perSecond tells a load as a rate.
+func (f *loadFlags) perSecond(load uint64, took time.Duration) string {
+	return f.amount(float64(load)/took.Seconds()) + "/s"
+}
+
+// amount tells so much load, in the unit that suits.
+func (f *loadFlags) amount(load float64) string {
+	if f.by == "records" {
+		load /= recordWeight
+	}
+	switch {
+	case f.by == "records" && load == 1:
+		return "1 record"
+	case f.by == "records" && (load >= 999.95 || load == math.Trunc(load)):
+		return thousands(int64(math.Round(load))) + " records"
+	case f.by == "records":
+		return fmt.Sprintf("%.1f records", load)
+	case load < 1023.95: // and not 1024.0
+		return fmt.Sprintf("%.1f B", load)
+	case load < 1023.95*(1<<10):
+		return fmt.Sprintf("%.1f KiB", load/(1<<10))
+	default:
+		return fmt.Sprintf("%.1f MiB", load/(1<<20))
+	}
+}
+
 // seenLoad is a load that was seen: in a stream, or in files.
 type seenLoad struct {
-	load           *keyspace.Load
-	skew           *keyspace.Skew
+	load           *keyspace.Load   // nil where no plan is made
+	skews          []*keyspace.Skew // of the layouts in question; the first has the hot keys
 	took           time.Duration
-	records, bytes uint64
+	records, bytes uint64 // of lines that weigh otherwise, how many and how long
 }
 
 // How many cells of the key space, and how many keys, are counted: some 10 MiB.
@@ -24,70 +103,107 @@ const (
 	loadCounters = 4096
 )
 
+// seeLoad sees the load that a plan for the stream's shards is made for.
 func (a *app) seeLoad(
-	ctx context.Context, client *kinesis.Client, of *shardsOf, f *planFlags, files []string,
+	ctx context.Context, client *kinesis.Client, of *shardsOf, f *loadFlags, files []string,
 	shards []reshard.Shard,
 ) (*seenLoad, error) {
 	skew, err := keyspace.NewSkew(reshard.Open(shards), loadCounters)
 	if err != nil {
 		return nil, outsideError(err)
 	}
-	seen := &seenLoad{load: keyspace.NewLoad(loadCells), skew: skew, took: f.over}
-	if len(files) > 0 {
-		return seen, seen.readFiles(f, files)
+	seen := &seenLoad{
+		load: keyspace.NewLoad(loadCells), skews: []*keyspace.Skew{skew}, took: f.over,
 	}
+	if len(files) > 0 {
+		format, err := newInputFormat(f.format, f.key)
+		if err != nil {
+			return nil, err
+		}
+		return seen, seen.readFiles(ctx, f, format, files)
+	}
+	return seen, a.observe(ctx, client, of.stream, f, seen)
+}
+
+// observe adds what is seen of a stream.
+func (a *app) observe(
+	ctx context.Context, client *kinesis.Client, stream string, f *loadFlags, seen *seenLoad,
+) error {
 	window := reshard.Window{For: f.sample, Last: f.last, Parallel: f.parallel}
 	if f.last == 0 {
-		a.say("watching stream %s for %s", of.stream, f.sample)
+		a.say("watching stream %s for %s", stream, f.sample)
 	}
-	observed, err := reshard.Observe(ctx, client, of.stream, window, func(s reshard.Seen) {
+	observed, err := reshard.Observe(ctx, client, stream, window, func(s reshard.Seen) {
 		seen.add(f, s.Hash, s.Key, s.Bytes, s.Of)
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, errInterrupt
+		return errInterrupt
 	case err != nil:
-		return nil, outsideError(hint(err, of.stream))
+		return outsideError(hint(err, stream))
 	}
 	seen.took, seen.records, seen.bytes = observed.Took, observed.Records, observed.Bytes
 	if observed.Records == 0 {
-		a.say("no record was seen in %s: there is nothing to plan for", observed.Took)
+		a.say("no record was seen in %s", observed.Took)
 	}
 	if observed.Guessed > 0 {
 		a.say("%.1f%% of the load was put with explicit hash keys, which readers are not told: "+
 			"where in its shard it falls is a guess",
 			100*float64(observed.Guessed)/float64(observed.Bytes))
 	}
-	return seen, nil
+	return nil
 }
 
-// readFiles reads the lines of files as the records that they would be.
-func (s *seenLoad) readFiles(f *planFlags, files []string) error {
-	format, err := newInputFormat(f.format, f.key)
-	if err != nil {
-		return err
-	}
-	return format.read(files, func(key string, line []byte, _ string) error {
+// readFiles adds the lines of files as the records that they would be. Lines that say what they
+// weigh weigh that, in what counts.
+func (s *seenLoad) readFiles(
+	ctx context.Context, f *loadFlags, format *inputFormat, files []string,
+) error {
+	return format.read(files, func(l inputLine) error {
+		if ctx.Err() != nil {
+			return errInterrupt
+		}
 		s.records++
-		s.bytes += uint64(len(key) + len(line))
-		s.add(f, keyspace.Of(key), key, len(key)+len(line), 1)
+		bytes := len(l.key) + len(l.data)
+		s.bytes += uint64(bytes)
+		switch {
+		case format.load == nil:
+			s.add(f, l.place(), l.key, bytes, 1)
+		case f.by == "records" && l.weight > math.MaxUint64/recordWeight:
+			return usageError("%s: %d records are too many", l.where(), l.weight)
+		case f.by == "records":
+			s.addWeight(l.place(), l.key, recordWeight*l.weight)
+		default:
+			s.addWeight(l.place(), l.key, l.weight)
+		}
 		return nil
 	})
 }
 
 // add adds a user record, one of so many that share a Kinesis record.
-func (s *seenLoad) add(f *planFlags, hash keyspace.Key, key string, bytes, of int) {
+func (s *seenLoad) add(f *loadFlags, hash keyspace.Key, key string, bytes, of int) {
 	weight := uint64(bytes)
 	if f.by == "records" {
-		weight = max(1, 1000/uint64(of))
+		weight = max(1, recordWeight/uint64(of))
 	}
-	s.skew.Add(hash, key, weight)
-	s.load.Add(hash, weight)
+	s.addWeight(hash, key, weight)
 }
+
+func (s *seenLoad) addWeight(hash keyspace.Key, key string, weight uint64) {
+	for _, skew := range s.skews {
+		skew.Add(hash, key, weight)
+	}
+	if s.load != nil {
+		s.load.Add(hash, weight)
+	}
+}
+
+// weight is that of all that was seen.
+func (s *seenLoad) weight() float64 { return float64(s.skews[0].Total()) }
 
 // told is the load as it is printed.
 func (s *seenLoad) told(f *planFlags, goal keyspace.Goal, shards []reshard.Shard) *planLoad {
-	report := s.skew.Report(goal.Target, f.top)
+	report := s.skews[0].Report(goal.Target, f.top)
 	l := &planLoad{
 		Unit: "bytes", Seconds: s.took.Seconds(), Target: goal.Target, Records: s.records,
 		Bytes: s.bytes, PeakToMean: report.PeakToMean, Gini: report.Gini, report: report,

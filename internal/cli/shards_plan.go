@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -12,18 +11,10 @@ import (
 	"github.com/runnel-stream/runnel/reshard"
 )
 
-// A shard takes 1 MiB and 1,000 records a second (AWS, "Quotas and limits").
-const (
-	shardBytes   = 1 << 20
-	shardRecords = 1000
-)
-
 type planFlags struct {
-	sample, last, over   time.Duration
-	by                   string
-	target, merge        float64
-	least, top, parallel int
-	key, format          string
+	loadFlags
+	merge float64
+	least int
 }
 
 func (a *app) shardsPlan() *cobra.Command {
@@ -51,7 +42,7 @@ Adjacent shards are merged while their sum stays under --merge-under.`,
 		if err != nil {
 			return err
 		}
-		seen, err := a.seeLoad(ctx, client, of, f, files, shards)
+		seen, err := a.seeLoad(ctx, client, of, &f.loadFlags, files, shards)
 		if err != nil {
 			return err
 		}
@@ -69,33 +60,26 @@ Adjacent shards are merged while their sum stays under --merge-under.`,
 }
 
 func (f *planFlags) addFlags(command *cobra.Command) {
+	f.loadFlags.addFlags(command)
 	flags := command.Flags()
-	flags.DurationVar(&f.sample, "sample", 30*time.Second, "how long to look at what arrives")
-	flags.DurationVar(&f.last, "last", 0, "look at what arrived in that time instead, all of it")
 	flags.StringVar(&f.by, "by", "bytes", "what of a shard is scarce: bytes or records")
 	flags.Float64Var(&f.target, "target", 0.7, "the most load of a shard, of what it takes")
 	flags.Float64Var(&f.merge, "merge-under", 0.35,
 		"merge neighbours up to that load; 0 merges nothing")
 	flags.IntVar(&f.least, "min-shards", 1, "merge nothing below so many shards")
-	flags.IntVar(&f.top, "top", 5, "how many hot keys to show")
-	flags.IntVar(&f.parallel, "parallel", 32, "how many shards to read at the same time")
-	flags.DurationVar(&f.over, "over", 0, "with files: in what time their records arrive")
 	flags.StringVar(&f.key, "key", "", "with files: the partition key, as of runnel put")
 	flags.StringVar(&f.format, "format", "ndjson", "with files: ndjson, csv or lines")
 }
 
 func (f *planFlags) validate(files []string) error {
+	if err := f.loadFlags.validate(); err != nil {
+		return err
+	}
 	switch {
-	case f.by != "bytes" && f.by != "records":
-		return usageError("--by %s: want bytes or records", f.by)
-	case !(f.target > 0 && f.target <= 1):
-		return usageError("--target %g: want a part of what a shard takes, as 0.7", f.target)
 	case !(f.merge >= 0 && f.merge <= f.target):
 		return usageError("--merge-under %g: want 0 up to --target, which is %g", f.merge, f.target)
-	case f.sample <= 0 || f.last < 0 || f.over < 0:
-		return usageError("--sample, --last and --over cannot be below 0")
-	case f.least < 0 || f.top < 0 || f.parallel < 1:
-		return usageError("--min-shards and --top cannot be below 0, --parallel not below 1")
+	case f.least < 0:
+		return usageError("--min-shards cannot be below 0")
 	case len(files) > 0 && f.over == 0:
 		return usageError("--over is missing: say in what time the records of the files arrive")
 	case len(files) == 0 && (f.over > 0 || f.key != ""):
@@ -106,21 +90,9 @@ func (f *planFlags) validate(files []string) error {
 
 // goal is the target of a shard in the unit of the load: bytes, or thousandths of a record.
 func (f *planFlags) goal(took time.Duration) keyspace.Goal {
-	full := shardBytes * took.Seconds()
-	if f.by == "records" {
-		full = 1000 * shardRecords * took.Seconds()
-	}
+	full := f.takes(took)
 	return keyspace.Goal{
 		Target: max(1, uint64(f.target*full)), MergeUnder: uint64(f.merge * full),
 		MinShards: f.least,
 	}
-}
-
-// perSecond tells a load as a rate.
-func (f *planFlags) perSecond(load uint64, took time.Duration) string {
-	perSecond := float64(load) / took.Seconds()
-	if f.by == "records" {
-		return fmt.Sprintf("%.1f records/s", perSecond/1000)
-	}
-	return fmt.Sprintf("%.1f KiB/s", perSecond/1024)
 }

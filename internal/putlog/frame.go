@@ -153,6 +153,9 @@ func appendHeader(dst []byte, i Identity) []byte {
 		dst = appendBytes(dst, file.Name)
 		dst = binary.AppendUvarint(dst, uint64(file.Size))
 	}
+	if i.HashKey != "" { // states without one are as they were before there was one
+		dst = appendBytes(dst, i.HashKey)
+	}
 	return seal(dst, start)
 }
 
@@ -166,6 +169,9 @@ func (f *fields) identity() (i Identity) {
 	i.Key, i.Format, i.Order = f.text(), f.text(), f.text()
 	for n := f.number(); n > 0 && !f.bad; n-- {
 		i.Files = append(i.Files, File{Name: f.text(), Size: int64(f.number())})
+	}
+	if len(f.rest) > 0 {
+		i.HashKey = f.text()
 	}
 	return i
 }

@@ -20,6 +20,7 @@ type Identity struct {
 	Stream             string
 	Created            time.Time // the stream's; compared in milliseconds
 	Key, Format, Order string
+	HashKey            string // the field of explicit hash keys; "" for none
 	Files              []File
 }
 
@@ -40,6 +41,7 @@ func (i Identity) differs(now Identity) error {
 	for _, field := range []struct{ name, was, is string }{
 		{"the stream", i.Stream, now.Stream},
 		{"the key", i.Key, now.Key},
+		{"the hash key", strconv.Quote(i.HashKey), strconv.Quote(now.HashKey)},
 		{"the format", i.Format, now.Format},
 		{"the order", i.Order, now.Order},
 		{"the list of files", names(i.Files), names(now.Files)},

@@ -186,6 +186,7 @@ func TestOther(t *testing.T) {
 		"the stream was orders and is other": func(i *putlog.Identity) { i.Stream = "other" },
 		"was created at":                     func(i *putlog.Identity) { i.Created = i.Created.Add(time.Second) },
 		"the key was id and is n":            func(i *putlog.Identity) { i.Key = "n" },
+		`the hash key was "" and is "h"`:     func(i *putlog.Identity) { i.HashKey = "h" },
 		"the format was":                     func(i *putlog.Identity) { i.Format = "csv" },
 		"the order was":                      func(i *putlog.Identity) { i.Order = "shard" },
 		"the list of files was":              func(i *putlog.Identity) { i.Files = i.Files[:1] },
@@ -199,7 +200,21 @@ func TestOther(t *testing.T) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
 	}
-	j := open(t, fs) // which no refusal has changed, nor locked
+	hashed := load()
+	hashed.HashKey = "/h"
+	j, err := putlog.Open("hashed", hashed, putlog.Options{FS: fs})
+	if err == nil {
+		err = j.Close()
+	}
+	if _, other := putlog.Open("hashed", load(), putlog.Options{FS: fs}); err != nil ||
+		!errors.Is(other, putlog.ErrOther) || !strings.Contains(other.Error(), `was "/h" and is ""`) {
+		t.Errorf("a state with a hash key: %v, %v", err, other)
+	}
+	if j, err = putlog.Open("hashed", hashed, putlog.Options{FS: fs}); err != nil {
+		t.Fatal(err)
+	}
+	_ = j.Close()
+	j = open(t, fs) // which no refusal has changed, nor locked
 	defer j.Close()
 	if _, err := putlog.Open(name, load(), putlog.Options{FS: fs}); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("a second one: %v", err)

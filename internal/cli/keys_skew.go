@@ -1,0 +1,241 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/reshard"
+)
+
+type keysSkewFlags struct {
+	loadFlags
+	to              connection
+	stream          string
+	shards          []int
+	hashKey, weight string
+	rate, svg       string
+	names           bool // the lines are keys
+}
+
+func (a *app) keysSkew() *cobra.Command {
+	f := &keysSkewFlags{}
+	command := &cobra.Command{
+		Use:   "skew --shards N [FILE… | -]",
+		Short: "See how unevenly keys load shards, and which keys make it so",
+		Long: `See how unevenly keys load shards, and which keys make it so: the load of each shard,
+the heaviest keys, and those that are more than a shard takes, which no split will help.
+
+The load is that of files, plain, gzip or zstd, or of standard input. Without --key a line is a key,
+and each is a record. With --key a line is a record as of "runnel put", with its --hash-key if it
+has one; with --weight a field says what the line weighs. --hash-key alone is a list of hash keys.
+With --stream and no files it is what arrives in the stream, or with --last what has arrived;
+aggregated records are opened.
+
+The shards are those of new streams with --shards N, or the open ones of --stream. Several numbers,
+as 2,4,8, are compared. A shard takes 1 MiB and 1,000 records a second; --target is a part of that.
+For files, --over or --rate says how fast their records arrive.
+
+Memory is bounded for any number of keys: 4,096 are counted at a time. A weight that is not exact
+is printed as the least that it is.`,
+		Example: `  runnel keys skew --shards 8 names.txt
+  runnel keys skew --shards 4,8,16 --key repo --over 3h events.ndjson.gz
+  runnel keys skew --shards 8 --key name --hash-key key --weight rate keys.ndjson
+  cut -d, -f1 users.csv | sort | uniq -c | runnel keys skew --shards 8 --format lines --key 2 --weight 1
+  runnel keys skew --local --stream orders --sample 30s --svg skew.svg`,
+		RunE: func(c *cobra.Command, files []string) error {
+			return a.runKeysSkew(c, f, files)
+		},
+	}
+	f.to.addFlags(command, false)
+	f.loadFlags.addFlags(command)
+	flags := command.Flags()
+	flags.StringVar(&f.stream, "stream", "", "the stream that is looked at, or whose shards are")
+	flags.IntSliceVar(&f.shards, "shards", nil, "the shards of a new stream with so many; "+
+		"several are compared")
+	flags.StringVar(&f.by, "by", "", "what of a shard is scarce: bytes or records (default: bytes, "+
+		"or records for keys and weights)")
+	flags.Float64Var(&f.target, "target", 1, "the most load of a shard, of what it takes")
+	flags.StringVar(&f.key, "key", "", "the partition key, as of runnel put")
+	flags.StringVar(&f.hashKey, "hash-key", "", "the explicit hash key, as of runnel put")
+	flags.StringVar(&f.weight, "weight", "", "a field as of --key: a whole number, the records or "+
+		"the bytes that the line stands for")
+	flags.StringVar(&f.format, "format", "ndjson", "with --key or --hash-key: ndjson, csv or lines")
+	flags.StringVar(&f.rate, "rate", "", "with files: how much arrives in a second in all, as 50000 "+
+		"records, or 20MiB by bytes")
+	flags.StringVar(&f.svg, "svg", "", "write a picture to this file, too")
+	return command
+}
+
+func (a *app) runKeysSkew(c *cobra.Command, f *keysSkewFlags, files []string) error {
+	if err := f.complete(&files); err != nil {
+		return err
+	}
+	rate, err := f.perSecondInAll()
+	if err != nil {
+		return err
+	}
+	var format *inputFormat
+	if len(files) > 0 {
+		if format, err = f.inputFormat(); err != nil {
+			return err
+		}
+	}
+	var client *kinesis.Client
+	if f.stream != "" {
+		cfg, err := f.to.load(c.Context())
+		if err != nil {
+			return err
+		}
+		client = awsclient.Kinesis(cfg)
+	}
+	shown := &shownSkew{flags: f, files: len(files) > 0}
+	seen := &seenLoad{took: f.over}
+	if seen.skews, err = f.skews(c.Context(), client, shown); err != nil {
+		return err
+	}
+	if format == nil {
+		err = a.observe(c.Context(), client, f.stream, &f.loadFlags, seen)
+	} else {
+		err = a.readSkew(c.Context(), f, format, files, seen)
+	}
+	if err != nil {
+		return err
+	}
+	if rate > 0 {
+		seen.took = max(1, time.Duration(seen.weight()/rate*float64(time.Second)))
+	}
+	shown.take(seen)
+	if err := f.draw(shown); err != nil {
+		return err
+	}
+	return a.printSkew(shown)
+}
+
+// complete fills in what is not said, and reports what cannot be.
+func (f *keysSkewFlags) complete(files *[]string) error {
+	if len(*files) == 0 && f.stream == "" {
+		*files = []string{"-"}
+	}
+	live := len(*files) == 0
+	f.names = !live && f.key == "" && f.hashKey == ""
+	if f.by == "" {
+		f.by = "bytes"
+		if f.names || f.weight != "" {
+			f.by = "records"
+		}
+	}
+	if err := f.validate(); err != nil {
+		return err
+	}
+	switch {
+	case f.stream == "" && len(f.shards) == 0:
+		return usageError("--shards is missing: say how many, or name a --stream that has some")
+	case slices.ContainsFunc(f.shards, func(n int) bool { return n < 1 || n > mostShards }):
+		return usageError("--shards: want 1 to %d of them", mostShards)
+	case !live && f.stream != "" && len(f.shards) > 0:
+		return usageError("with files, --stream and --shards exclude each other")
+	case live && (f.key != "" || f.hashKey != "" || f.weight != ""):
+		return usageError("--key, --hash-key and --weight are about files, and none is named; - is " +
+			"standard input")
+	case live && (f.over > 0 || f.rate != ""):
+		return usageError("--over and --rate are about files, and none is named; - is standard input")
+	case f.over > 0 && f.rate != "":
+		return usageError("--over and --rate exclude each other")
+	case f.names && f.weight != "":
+		return usageError("--weight is a field of a line: name that of the key, too, with --key")
+	case f.names && f.by == "bytes":
+		return usageError("--by bytes: a list of keys has no bytes; name the field of events with --key")
+	case f.svg != "" && len(f.shards) > 1:
+		return usageError("--svg is a picture of one number of --shards")
+	}
+	return nil
+}
+
+// perSecondInAll is the --rate in the unit of the weights; 0 is none.
+func (f *keysSkewFlags) perSecondInAll() (float64, error) {
+	if f.rate == "" {
+		return 0, nil
+	}
+	n, err := parseSize(f.rate)
+	if err != nil {
+		return 0, usageError("--rate: %w", err)
+	}
+	if f.by == "records" {
+		return recordWeight * float64(n), nil
+	}
+	return float64(n), nil
+}
+
+func (f *keysSkewFlags) inputFormat() (*inputFormat, error) {
+	if f.names {
+		return newNameFormat(), nil
+	}
+	format, err := newInputFormat(f.format, cmp.Or(f.key, f.hashKey))
+	if err == nil {
+		err = format.withHashKey(f.hashKey)
+	}
+	if err == nil {
+		err = format.withWeight(f.weight)
+	}
+	if err == nil && f.key == "" {
+		format.key = format.hash
+	}
+	return format, err
+}
+
+// skews makes one for each layout, and says to the output what its shards are called.
+func (f *keysSkewFlags) skews(
+	ctx context.Context, client *kinesis.Client, shown *shownSkew,
+) (skews []*keyspace.Skew, err error) {
+	layouts := make([][]keyspace.Range, 0, max(1, len(f.shards)))
+	for _, n := range f.shards {
+		layouts = append(layouts, keyspace.Uniform(n))
+	}
+	if len(layouts) == 0 {
+		shards, err := (&shardsOf{stream: f.stream}).list(ctx, client)
+		if err != nil {
+			return nil, err
+		}
+		layouts = append(layouts, reshard.Open(shards))
+		shown.ids = shardNames(shards)
+	}
+	counters := loadCounters
+	for _, layout := range layouts {
+		skew, err := keyspace.NewSkew(layout, counters)
+		if err != nil {
+			return nil, outsideError(err)
+		}
+		skews = append(skews, skew)
+		counters = 0
+	}
+	return skews, nil
+}
+
+// readSkew reads the files, and says how it gets on.
+func (a *app) readSkew(
+	ctx context.Context, f *keysSkewFlags, format *inputFormat, files []string, seen *seenLoad,
+) error {
+	start := time.Now()
+	format.bytes.measure(files)
+	stop := a.watch(ctx, func() string { return putBar(&format.bytes, time.Since(start)) })
+	defer stop()
+	return seen.readFiles(ctx, &f.loadFlags, format, files)
+}
+
+// draw writes the picture, if there is to be one.
+func (f *keysSkewFlags) draw(shown *shownSkew) error {
+	if f.svg == "" {
+		return nil
+	}
+	scale, unit := shown.scale()
+	picture := shown.reports[0].SVG(scale, unit)
+	return outsideError(os.WriteFile(f.svg, []byte(picture), 0o644)) //nolint:gosec // for others, too
+}
