@@ -2,7 +2,6 @@ package keyspace
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 )
 
@@ -49,13 +48,14 @@ func (h *Heavy) Add(hash Key, name string, weight uint64) {
 	h.total = plus(h.total, weight)
 	if c, counted := h.byName[name]; counted {
 		c.Weight = plus(c.Weight, weight)
-		heap.Fix(&h.counters, c.at)
+		h.counters.down(c)
 		return
 	}
 	if len(h.counters) < cap(h.counters) {
 		c := &HeavyName{Name: name, Hash: hash, Weight: weight}
 		h.byName[name] = c
-		heap.Push(&h.counters, c)
+		h.counters = append(h.counters, c)
+		h.counters.up(c)
 		return
 	}
 	if len(h.counters) == 0 {
@@ -65,7 +65,7 @@ func (h *Heavy) Add(hash Key, name string, weight uint64) {
 	delete(h.byName, c.Name)
 	c.Name, c.Hash, c.Error, c.Weight = name, hash, c.Weight, plus(c.Weight, weight)
 	h.byName[name] = c
-	heap.Fix(&h.counters, 0)
+	h.counters.down(c)
 }
 
 // Total returns the weight of all names, counted or not. It stays at 2^64-1 once it is there.
@@ -99,30 +99,38 @@ func (h *Heavy) AtMost() uint64 {
 // AtLeast is what the name surely weighs.
 func (n HeavyName) AtLeast() uint64 { return n.Weight - n.Error }
 
-// heavyHeap has the lightest counter first.
+// heavyHeap has the lightest counter first: none is heavier than its children, at twice its place
+// plus 1 and plus 2. It is container/heap for this one type: reading keys is bound by it.
 type heavyHeap []*HeavyName
 
-func (h heavyHeap) Len() int           { return len(h) }
-func (h heavyHeap) Less(i, j int) bool { return h[i].Weight < h[j].Weight }
-
-func (h heavyHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
+// up puts a counter that was added at the end where it belongs.
+func (h heavyHeap) up(c *HeavyName) {
+	i := len(h) - 1
+	for i > 0 && c.Weight < h[(i-1)/2].Weight {
+		h.set(i, h[(i-1)/2])
+		i = (i - 1) / 2
+	}
+	h.set(i, c)
 }
 
-// Push is heap.Interface's.
-func (h *heavyHeap) Push(counter any) {
-	c := counter.(*HeavyName)
-	c.at = len(*h)
-	*h = append(*h, c)
+// down puts a counter that has grown where it belongs.
+func (h heavyHeap) down(c *HeavyName) {
+	i := c.at
+	for {
+		child := 2*i + 1
+		if right := child + 1; right < len(h) && h[right].Weight < h[child].Weight {
+			child = right
+		}
+		if child >= len(h) || h[child].Weight >= c.Weight {
+			break
+		}
+		h.set(i, h[child])
+		i = child
+	}
+	h.set(i, c)
 }
 
-// Pop is heap.Interface's; counters are replaced and never taken out.
-func (h *heavyHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
-}
+func (h heavyHeap) set(i int, c *HeavyName) { h[i], c.at = c, i }
 
 // plus returns a + b, and 2^64-1 where that is more.
 func plus(a, b uint64) uint64 {

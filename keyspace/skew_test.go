@@ -1,10 +1,7 @@
 package keyspace_test
 
 import (
-	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"runtime"
 	"slices"
@@ -20,7 +17,7 @@ import (
 // counters too high, and what is heavier than that is always counted.
 func TestHeavy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		counters := rapid.IntRange(1, 12).Draw(t, "counters")
+		counters := rapid.IntRange(1, 40).Draw(t, "counters")
 		heavy, exact := keyspace.NewHeavy(counters), map[string]uint64{}
 		var total uint64
 		for range rapid.IntRange(0, 200).Draw(t, "adds") {
@@ -46,9 +43,16 @@ func TestHeavy(t *testing.T) {
 			}
 		}
 		for name, weight := range exact {
+			if weight > heavy.AtMost() {
+				t.Fatalf("%s weighs %d, and none is said to weigh more than %d", name, weight,
+					heavy.AtMost())
+			}
 			if weight > total/uint64(counters) && !counted[name] {
 				t.Fatalf("%s weighs %d of %d and is not counted", name, weight, total)
 			}
+		}
+		if len(exact) <= counters && len(top) > 0 && heavy.AtMost() != top[0].Weight {
+			t.Fatalf("%d is not the weight of %+v", heavy.AtMost(), top[0])
 		}
 		if !slices.Equal(heavy.Top(2), top[:min(2, len(top))]) || len(heavy.Top(-1)) != 0 {
 			t.Fatalf("the top is %v", heavy.Top(2))
@@ -61,6 +65,73 @@ func TestHeavy(t *testing.T) {
 	if full.Total() != math.MaxUint64 || full.Top(1)[0].Weight != math.MaxUint64 {
 		t.Errorf("an overflow: %+v", full.Top(1))
 	}
+}
+
+// Without counters the total is known, and no name.
+func TestHeavyWithoutCounters(t *testing.T) {
+	heavy := keyspace.NewHeavy(-1)
+	heavy.Add(keyspace.Key{}, "a", 3)
+	heavy.Add(keyspace.Key{}, "b", 4)
+	if heavy.Total() != 7 || heavy.AtMost() != 7 || len(heavy.Top(5)) != 0 {
+		t.Errorf("%d in all, at most %d, %v", heavy.Total(), heavy.AtMost(), heavy.Top(5))
+	}
+}
+
+// With a counter for each name a report says what a count says, on any layout.
+func TestSkewIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		layout := keyspace.Uniform(rapid.IntRange(1, 20).Draw(t, "shards"))
+		limit := rapid.Uint64Range(0, 60).Draw(t, "limit")
+		skew, err := keyspace.NewSkew(layout, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, shards, counts := map[string]uint64{}, make([]uint64, len(layout)), uint64(0)
+		var total, peak uint64
+		for range rapid.IntRange(0, 60).Draw(t, "adds") {
+			name := fmt.Sprint(rapid.IntRange(0, 30).Draw(t, "name"))
+			weight := rapid.Uint64Range(0, 9).Draw(t, "weight")
+			skew.Add(keyspace.Of(name), name, weight)
+			at := slices.IndexFunc(layout, func(r keyspace.Range) bool {
+				return r.Contains(keyspace.Of(name))
+			})
+			names[name] += weight
+			shards[at] += weight
+			total += weight
+			counts++
+			peak = max(peak, shards[at])
+		}
+		report, over := skew.Report(limit, 10), 0
+		for i, shard := range report.Shards {
+			if shard.Weight != shards[i] || shard.Range != layout[i] {
+				t.Fatalf("shard %d: %+v, want %d", i, shard, shards[i])
+			}
+			counts -= shard.Count
+			if limit > 0 && shards[i] > limit {
+				over++
+			}
+		}
+		n := float64(len(layout))
+		if report.Total != total || skew.Total() != total || counts != 0 || report.Peak != peak ||
+			report.Over != over || report.Limit != limit {
+			t.Fatalf("%+v; want %d in all, peak %d, %d over", report, total, peak, over)
+		}
+		if report.PeakToMean < 1 || report.PeakToMean > n*(1+1e-9) || report.Gini < 0 ||
+			report.Gini > 1-1/n+1e-9 {
+			t.Fatalf("of %g shards: peak to mean %g, Gini %g", n, report.PeakToMean, report.Gini)
+		}
+		for i, hot := range report.Hot {
+			if hot.Weight != names[hot.Name] || hot.Error != 0 ||
+				hot.Alone != (limit > 0 && hot.Weight > limit) ||
+				!layout[hot.Shard].Contains(keyspace.Of(hot.Name)) ||
+				i > 0 && hot.Weight > report.Hot[i-1].Weight {
+				t.Fatalf("%d. is %+v, which weighs %d", i, hot, names[hot.Name])
+			}
+		}
+		if len(report.Hot) > 0 && report.AtMost != report.Hot[0].Weight {
+			t.Fatalf("none is above %d, want %d", report.AtMost, report.Hot[0].Weight)
+		}
+	})
 }
 
 func skewOf(t *testing.T, shards int, weights ...uint64) keyspace.SkewReport {
@@ -112,7 +183,7 @@ func TestSkewAloneIsSure(t *testing.T) {
 	}
 }
 
-func TestSkewPictures(t *testing.T) {
+func TestSkewBars(t *testing.T) {
 	r := skewOf(t, 4, 10, 0, 80, 10)
 	want := "" +
 		"0  ███▊                            10   10.0%\n" +
@@ -127,24 +198,46 @@ func TestSkewPictures(t *testing.T) {
 			t.Errorf("got %q", line)
 		}
 	}
-	for _, r := range []keyspace.SkewReport{r, skewOf(t, 1), skewOf(t, 1000, 1, 2)} {
-		decoder := xml.NewDecoder(strings.NewReader(r.SVG(1, "")))
-		bars := 0
-		for {
-			token, err := decoder.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if start, ok := token.(xml.StartElement); ok && start.Name.Local == "rect" {
-				bars++
-			}
-		}
-		if bars != len(r.Shards) {
-			t.Errorf("%d bars for %d shards", bars, len(r.Shards))
-		}
+}
+
+// Of many shards, the ends and a histogram are drawn.
+func TestSkewBarsOfMany(t *testing.T) {
+	weights := make([]uint64, 100)
+	for i := range weights {
+		weights[i] = uint64(i % 10)
+	}
+	weights[42] = 4500
+	r := skewOf(t, 100, weights...)
+	r.Shards[42].Name = "orders-42"
+	want := "" +
+		"the fullest and the emptiest of 100 shards:\n" +
+		"orders-42  ████████████████████  4500   90.9%\n" +
+		"        9                           9    0.2%\n" +
+		"       19                           9    0.2%\n" +
+		"       29                           9    0.2%\n" +
+		"       39                           9    0.2%\n" +
+		"       50                           0    0.0%\n" +
+		"       60                           0    0.0%\n" +
+		"       70                           0    0.0%\n" +
+		"       80                           0    0.0%\n" +
+		"       90                           0    0.0%\n" +
+		"how many shards have how many times the mean:\n" +
+		"      64 to 128  ▎                         1\n" +
+		"       32 to 64                            0\n" +
+		"       16 to 32                            0\n" +
+		"        8 to 16                            0\n" +
+		"         4 to 8                            0\n" +
+		"         2 to 4                            0\n" +
+		"         1 to 2                            0\n" +
+		"       0.5 to 1                            0\n" +
+		"    0.25 to 0.5                            0\n" +
+		"     below 0.25  ██████████████████████   99\n"
+	if got := r.Bars(45, nil); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	all := skewOf(t, 64, weights[:64]...).Bars(45, nil)
+	if lines := strings.Count(all, "\n"); lines != 64 {
+		t.Errorf("64 shards take %d lines", lines)
 	}
 }
 

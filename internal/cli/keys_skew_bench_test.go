@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// BenchmarkSkewFile reads a file of ten million keys, of which some are hot, as `keys skew
+// --shards 100` does: an operation is a pass over the file.
+func BenchmarkSkewFile(b *testing.B) {
+	const keys = 10_000_000
+	name := filepath.Join(b.TempDir(), "keys.txt")
+	var text bytes.Buffer
+	for i := range keys {
+		if i%8 == 0 {
+			i %= 20
+		}
+		fmt.Fprintf(&text, "customer-%d\n", i)
+	}
+	if err := os.WriteFile(name, text.Bytes(), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		skew, err := keyspace.NewSkew(keyspace.Uniform(100), loadCounters)
+		if err != nil {
+			b.Fatal(err)
+		}
+		seen := &seenLoad{skews: []*keyspace.Skew{skew}}
+		err = seen.readFiles(context.Background(), &loadFlags{by: "records"}, newNameFormat(),
+			[]string{name})
+		if err != nil || seen.records != keys {
+			b.Fatalf("%d records, %v", seen.records, err)
+		}
+	}
+	b.ReportMetric(keys*float64(b.N)/b.Elapsed().Seconds(), "keys/s")
+}
