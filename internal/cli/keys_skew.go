@@ -37,7 +37,7 @@ The load is that of files, plain, gzip or zstd, or of standard input. Without --
 and each is a record. With --key a line is a record as of "runnel put", with its --hash-key if it
 has one; with --weight a field says what the line weighs. --hash-key alone is a list of hash keys.
 With --stream and no files it is what arrives in the stream, or with --last what has arrived;
-aggregated records are opened.
+aggregated records are opened, and a user record is its part of one.
 
 The shards are those of new streams with --shards N, or the open ones of --stream. Several numbers,
 as 2,4,8, are compared. A shard takes 1 MiB and 1,000 records a second; --target is a part of that.

@@ -26,6 +26,8 @@ type skewLine struct {
 	Stream  string       `json:"stream,omitempty"`
 	Unit    string       `json:"unit"`
 	Total   float64      `json:"total"`
+	Records uint64       `json:"records"`           // of Kinesis, or lines
+	Bytes   uint64       `json:"bytes"`             // of these
 	Seconds float64      `json:"seconds,omitempty"` // in which it arrives, if that is known
 	Limit   float64      `json:"limit,omitempty"`   // of a shard in that time
 	Layouts []skewLayout `json:"layouts"`
@@ -184,13 +186,15 @@ func (s *shownSkew) heading(text *strings.Builder) {
 		fmt.Fprintf(text, "seen: %s keys", thousands(seen.records))
 	default:
 		fmt.Fprintf(text, "seen: %s records, %s", thousands(seen.records),
-			mebibytes(int64(seen.bytes)))
+			bytesText(float64(seen.bytes)))
 	}
 	switch {
 	case f.rate != "":
 		fmt.Fprintf(text, ", as %s", s.tell(s.reports[0].Total))
-	case seen.took > 0:
+	case seen.took > time.Second:
 		fmt.Fprintf(text, " in %s", seen.took.Round(time.Second/10))
+	case seen.took > 0:
+		fmt.Fprintf(text, " in %s", seen.took)
 	}
 	if seen.took > 0 {
 		fmt.Fprintf(text, "; a shard takes %s", s.tell(s.reports[0].Limit))
@@ -275,6 +279,7 @@ func (s *shownSkew) advice(text *strings.Builder) {
 func (s *shownSkew) line() skewLine {
 	line := skewLine{
 		Stream: s.flags.stream, Unit: s.flags.by, Total: s.amount(s.reports[0].Total),
+		Records: s.seen.records, Bytes: s.seen.bytes,
 		Seconds: s.seconds(), Limit: s.amount(s.reports[0].Limit), Hot: []skewKey{},
 	}
 	for _, r := range s.reports {

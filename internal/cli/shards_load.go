@@ -70,22 +70,41 @@ func (f *loadFlags) perSecond(load uint64, took time.Duration) string {
 
 // amount tells so much load, in the unit that suits.
 func (f *loadFlags) amount(load float64) string {
-	if f.by == "records" {
-		load /= recordWeight
+	if f.by != "records" {
+		return bytesText(load)
 	}
+	load /= recordWeight
 	switch {
-	case f.by == "records" && load == 1:
+	case load == 1:
 		return "1 record"
-	case f.by == "records" && (load >= 999.95 || load == math.Trunc(load)):
+	case load >= 999.95: // and not 1000.0
 		return thousands(int64(math.Round(load))) + " records"
-	case f.by == "records":
-		return fmt.Sprintf("%.1f records", load)
-	case load < 1023.95: // and not 1024.0
-		return fmt.Sprintf("%.1f B", load)
-	case load < 1023.95*(1<<10):
-		return fmt.Sprintf("%.1f KiB", load/(1<<10))
 	default:
-		return fmt.Sprintf("%.1f MiB", load/(1<<20))
+		return fewText(load) + " records"
+	}
+}
+
+// bytesText tells a number of bytes, that need not be whole.
+func bytesText(n float64) string {
+	switch {
+	case n < 1023.95: // and not 1024.0
+		return fewText(n) + " B"
+	case n < 1023.95*(1<<10):
+		return fmt.Sprintf("%.1f KiB", n/(1<<10))
+	default:
+		return fmt.Sprintf("%.1f MiB", n/(1<<20))
+	}
+}
+
+// fewText tells a number below 1,000 or so.
+func fewText(n float64) string {
+	switch {
+	case n == math.Trunc(n):
+		return fmt.Sprintf("%.0f", n)
+	case n < 0.095:
+		return fmt.Sprintf("%.1g", n)
+	default:
+		return fmt.Sprintf("%.1f", n)
 	}
 }
 
