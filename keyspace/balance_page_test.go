@@ -97,12 +97,22 @@ than a shard takes stays hot wherever it lies.
 
 // The chart's frame, in pixels.
 const (
-	chartLeft, chartTop     = 60, 30
-	chartWidth, chartHeight = 600, 300
+	chartLeft, chartTop     = 56, 76
+	chartWidth, chartHeight = 648, 300
 	chartDoublings          = 10 // the highest line: 2^10 keys
 )
 
-var chartColours = []string{"#0072b2", "#d55e00", "#009e73", "#999999"}
+// chartStyle has colours that colour-blind people can tell apart, for a light and a dark
+// background.
+const chartStyle = `<style>
+.back{fill:#fff}text{fill:#24292f}.soft{fill:#57606a}.grid{stroke:#d8dee4}
+.way{fill:none;stroke-width:1.8;stroke-linejoin:round}
+.way0{stroke:#0072b2;stroke-width:2.4}.way1{stroke:#d55e00}.way2{stroke:#009e73}.way3{stroke:#8c6bb1}
+@media(prefers-color-scheme:dark){
+.back{fill:#0d1117}text{fill:#e6edf3}.soft{fill:#9da7b3}.grid{stroke:#30363d}
+.way0{stroke:#56b4e9}.way1{stroke:#e69f00}.way2{stroke:#2fc99a}.way3{stroke:#b79ae0}
+}
+</style>`
 
 // balanceChart is docs/balance.svg: for each way a line over the number of shards, of the worst
 // difference, on a scale of doublings.
@@ -115,33 +125,36 @@ func balanceChart(all []measured) string {
 	y := func(keys int) float64 {
 		return chartTop + chartHeight - math.Log2(float64(keys))*chartHeight/chartDoublings
 	}
-	put(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 420" font-family="sans-serif" ` +
-		`font-size="12">`)
+	soft := func(x float64, y int, anchor, words string) {
+		put(`<text class="soft" x="%.1f" y="%d" text-anchor="%s">%s</text>`, x, y, anchor, words)
+	}
+	put(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 430" ` +
+		`font-family="DejaVu Sans, Verdana, sans-serif" font-size="12">`)
 	put(`<title>Keys on the fullest shard less those on the emptiest, at worst</title>`)
-	put(`<rect width="700" height="420" fill="#ffffff"/>`)
-	put(`<text x="%d" y="18">fullest less emptiest shard, keys, at worst of 1 to %d keys</text>`,
-		chartLeft, mostKeys)
+	put("%s", chartStyle)
+	put(`<path class="back" d="M0 0h720v430H0z"/>`)
+	put(`<text x="%d" y="24" font-size="15">Keys on the fullest shard less those on the emptiest, `+
+		`at worst of 1 to %d keys</text>`, chartLeft, mostKeys)
 	for doubling := range chartDoublings + 1 {
 		at := y(1 << doubling)
-		put(`<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#dddddd"/>`,
-			chartLeft, at, chartLeft+chartWidth, at)
-		put(`<text x="%d" y="%.1f" text-anchor="end">%d</text>`, chartLeft-8, at+4, 1<<doubling)
+		put(`<path class="grid" d="M%d %.1fh%d"/>`, chartLeft, at, chartWidth)
+		soft(chartLeft-8, int(at)+4, "end", fmt.Sprint(1<<doubling))
 	}
-	for _, shards := range []int{2, 16, 32, 48, 64, 80, 100} {
-		put(`<text x="%.1f" y="%d" text-anchor="middle">%d</text>`,
-			x(shards), chartTop+chartHeight+18, shards)
+	for _, shards := range []int{2, 8, 16, 32, 48, 64, 80, 100} {
+		put(`<path class="grid" d="M%.1f %dv5"/>`, x(shards), chartTop+chartHeight)
+		soft(x(shards), chartTop+chartHeight+20, "middle", fmt.Sprint(shards))
 	}
-	put(`<text x="%d" y="%d" text-anchor="middle">shards</text>`,
-		chartLeft+chartWidth/2, chartTop+chartHeight+38)
+	soft(chartLeft+chartWidth/2, chartTop+chartHeight+42, "middle", "shards")
+	at := chartLeft
 	for i, m := range all {
 		var points []string
 		for shards := 2; shards <= mostShards; shards++ {
 			points = append(points, fmt.Sprintf("%.1f,%.1f", x(shards), y(m.of[shards].apart)))
 		}
-		put(`<polyline fill="none" stroke="%s" stroke-width="1.5" points="%s"/>`,
-			chartColours[i], strings.Join(points, " "))
-		put(`<text x="%d" y="%d" fill="%s">%s</text>`,
-			chartLeft+i*155, chartTop+chartHeight+64, chartColours[i], m.name)
+		put(`<polyline class="way way%d" points="%s"/>`, i, strings.Join(points, " "))
+		put(`<path class="way way%d" d="M%d 48h18"/>`, i, at)
+		put(`<text x="%d" y="52">%s</text>`, at+26, m.name)
+		at += 26 + 7*len([]rune(m.name)) + 22
 	}
 	put(`</svg>`)
 	return svg.String()
