@@ -11,7 +11,7 @@ import (
 // The frame of a skew's picture, in pixels, and how many bars it has at most.
 const (
 	svgWidth, svgHeight = 720, 340
-	svgLeft, svgRight   = 64, 704
+	svgLeft, svgRight   = 76, 704
 	svgTop, svgFoot     = 70, 280
 	svgBars             = 200
 )

@@ -56,7 +56,7 @@ func TestSkewSVG(t *testing.T) {
 		if want := (shards + group - 1) / group; len(d.Bars) != want {
 			t.Fatalf("%d bars for %d shards", len(d.Bars), shards)
 		}
-		perWeight, end := 0.0, 64.0
+		perWeight, end := 0.0, 76.0
 		for i, bar := range d.Bars {
 			var weight uint64
 			for _, shard := range r.Shards[i*group : min((i+1)*group, shards)] {
@@ -119,7 +119,7 @@ func TestSkewSVGWords(t *testing.T) {
 			limits = append(limits, line.D)
 		}
 	}
-	if len(limits) != 2 || limits[1] != "M64 148.8H704" { // in the legend, and at 50 of 80
+	if len(limits) != 2 || limits[1] != "M76 148.8H704" { // in the legend, and at 50 of 80
 		t.Errorf("the limit is drawn as %q", limits)
 	}
 	r.Limit = 161
