@@ -57,6 +57,7 @@ func TestSkewSVG(t *testing.T) {
 			t.Fatalf("%d bars for %d shards", len(d.Bars), shards)
 		}
 		perWeight, end := 0.0, 76.0
+		highs, hots := make([]float64, len(d.Bars)), make([]float64, len(d.Bars))
 		for i, bar := range d.Bars {
 			var weight uint64
 			for _, shard := range r.Shards[i*group : min((i+1)*group, shards)] {
@@ -76,21 +77,32 @@ func TestSkewSVG(t *testing.T) {
 			if weight == r.Peak && weight > 0 {
 				perWeight = high / float64(weight)
 			}
-			if hot > high+0.01 || len(bar.Rects) == 0 {
+			if len(bar.Rects) == 0 || weight == 0 && high != 0 {
 				t.Fatalf("bar %d: %+v", i, bar)
 			}
+			highs[i], hots[i] = high, hot
 		}
-		for i, bar := range d.Bars {
-			var weight uint64
-			for _, shard := range r.Shards[i*group : min((i+1)*group, shards)] {
-				weight = max(weight, shard.Weight)
+		if r.Peak > 0 && perWeight*float64(r.Peak) < 210*0.4 {
+			t.Fatalf("the highest bar has %g of 210", perWeight*float64(r.Peak))
+		}
+		for i := range d.Bars {
+			first := i * group
+			for at := first; at < min(first+group, shards); at++ {
+				if r.Shards[at].Weight > r.Shards[first].Weight {
+					first = at
+				}
 			}
-			var high float64
-			for _, rect := range bar.Rects {
-				high += rect.Height
+			var hot uint64
+			for _, name := range r.Hot {
+				if name.Shard == first {
+					hot += name.AtLeast()
+				}
 			}
-			if math.Abs(high-perWeight*float64(weight)) > 0.03 {
-				t.Fatalf("bar %d is %g high, want %g", i, high, perWeight*float64(weight))
+			weight := r.Shards[first].Weight
+			if math.Abs(highs[i]-perWeight*float64(weight)) > 0.03 ||
+				math.Abs(hots[i]-perWeight*float64(hot)) > 0.03 {
+				t.Fatalf("bar %d is %g high, %g of it hot; want %g and %g", i, highs[i], hots[i],
+					perWeight*float64(weight), perWeight*float64(hot))
 			}
 		}
 	})
@@ -121,6 +133,11 @@ func TestSkewSVGWords(t *testing.T) {
 	}
 	if len(limits) != 2 || limits[1] != "M76 148.8H704" { // in the legend, and at 50 of 80
 		t.Errorf("the limit is drawn as %q", limits)
+	}
+	r.Limit = 160
+	d = drawn(t, r, 1, "")
+	if line := d.Lines[len(d.Lines)-1]; line.Class != "limit" || line.D != "M76 112.0H704" {
+		t.Errorf("a limit of twice the peak: %+v", line)
 	}
 	r.Limit = 161
 	if words := strings.Join(drawn(t, r, 1, "").Text, "|"); !strings.Contains(words,

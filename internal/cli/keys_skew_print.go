@@ -237,7 +237,7 @@ func (s *shownSkew) hot(text *strings.Builder) {
 			100*float64(r.AtMost)/float64(r.Total))
 		return
 	}
-	fmt.Fprintf(text, "  SHARE  %15s  ", "LOAD")
+	fmt.Fprintf(text, "  SHARE  %17s  ", "LOAD")
 	if len(s.reports) == 1 {
 		text.WriteString("SHARD  ")
 	}
@@ -247,7 +247,7 @@ func (s *shownSkew) hot(text *strings.Builder) {
 		if hot.Error > 0 {
 			load = "≥ " + load
 		}
-		fmt.Fprintf(text, "%6.2f%%  %15s  ", 100*float64(hot.AtLeast())/float64(r.Total), load)
+		fmt.Fprintf(text, "%6.2f%%  %17s  ", 100*float64(hot.AtLeast())/float64(r.Total), load)
 		if len(s.reports) == 1 {
 			fmt.Fprintf(text, "%5s  ", r.Shards[hot.Shard].Name)
 		}
