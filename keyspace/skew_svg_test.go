@@ -86,19 +86,19 @@ func TestSkewSVG(t *testing.T) {
 			t.Fatalf("the highest bar has %g of 210", perWeight*float64(r.Peak))
 		}
 		for i := range d.Bars {
-			first := i * group
-			for at := first; at < min(first+group, shards); at++ {
-				if r.Shards[at].Weight > r.Shards[first].Weight {
-					first = at
+			highest := i * group
+			for at := highest; at < min((i+1)*group, shards); at++ {
+				if r.Shards[at].Weight > r.Shards[highest].Weight {
+					highest = at
 				}
 			}
 			var hot uint64
 			for _, name := range r.Hot {
-				if name.Shard == first {
+				if name.Shard == highest {
 					hot += name.AtLeast()
 				}
 			}
-			weight := r.Shards[first].Weight
+			weight := r.Shards[highest].Weight
 			if math.Abs(highs[i]-perWeight*float64(weight)) > 0.03 ||
 				math.Abs(hots[i]-perWeight*float64(hot)) > 0.03 {
 				t.Fatalf("bar %d is %g high, %g of it hot; want %g and %g", i, highs[i], hots[i],
