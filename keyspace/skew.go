@@ -52,7 +52,8 @@ type SkewReport struct {
 }
 
 // NewSkew returns the Skew of a layout, ranges that tile the key space in any order, with so
-// many counters for the heaviest names, 0 for none; see Heavy. It fails when the ranges do not tile.
+// many counters for the heaviest names, 0 for none; see Heavy. It fails when the ranges do not
+// tile.
 func NewSkew(layout []Range, counters int) (*Skew, error) {
 	if err := Tiles(layout); err != nil {
 		return nil, fmt.Errorf("the layout of the shards: %w", err)

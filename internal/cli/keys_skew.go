@@ -48,7 +48,7 @@ is printed as the least that it is.`,
 		Example: `  runnel keys skew --shards 8 names.txt
   runnel keys skew --shards 4,8,16 --key repo --over 3h events.ndjson.gz
   runnel keys skew --shards 8 --key name --hash-key key --weight rate keys.ndjson
-  cut -d, -f1 users.csv | sort | uniq -c | runnel keys skew --shards 8 --format lines --key 2 --weight 1
+  sort names.txt | uniq -c | runnel keys skew --shards 8 --format lines --key 2 --weight 1
   runnel keys skew --local --stream orders --sample 30s --svg skew.svg`,
 		RunE: func(c *cobra.Command, files []string) error {
 			return a.runKeysSkew(c, f, files)
@@ -60,16 +60,16 @@ is printed as the least that it is.`,
 	flags.StringVar(&f.stream, "stream", "", "the stream that is looked at, or whose shards are")
 	flags.IntSliceVar(&f.shards, "shards", nil, "the shards of a new stream with so many; "+
 		"several are compared")
-	flags.StringVar(&f.by, "by", "", "what of a shard is scarce: bytes or records (default: bytes, "+
-		"or records for keys and weights)")
+	flags.StringVar(&f.by, "by", "", "what of a shard is scarce: bytes or records (default: "+
+		"bytes, or records for keys and weights)")
 	flags.Float64Var(&f.target, "target", 1, "the most load of a shard, of what it takes")
 	flags.StringVar(&f.key, "key", "", "the partition key, as of runnel put")
 	flags.StringVar(&f.hashKey, "hash-key", "", "the explicit hash key, as of runnel put")
 	flags.StringVar(&f.weight, "weight", "", "a field as of --key: a whole number, the records or "+
 		"the bytes that the line stands for")
 	flags.StringVar(&f.format, "format", "ndjson", "with --key or --hash-key: ndjson, csv or lines")
-	flags.StringVar(&f.rate, "rate", "", "with files: how much arrives in a second in all, as 50000 "+
-		"records, or 20MiB by bytes")
+	flags.StringVar(&f.rate, "rate", "", "with files: how much arrives in a second in all, as "+
+		"50000 records, or 20MiB by bytes")
 	flags.StringVar(&f.svg, "svg", "", "write a picture to this file, too")
 	return command
 }
@@ -143,16 +143,18 @@ func (f *keysSkewFlags) complete(files *[]string) error {
 	case !live && f.stream != "" && len(f.shards) > 0:
 		return usageError("with files, --stream and --shards exclude each other")
 	case live && (f.key != "" || f.hashKey != "" || f.weight != ""):
-		return usageError("--key, --hash-key and --weight are about files, and none is named; - is " +
-			"standard input")
+		return usageError("--key, --hash-key and --weight are about files, and none is named; " +
+			"- is standard input")
 	case live && (f.over > 0 || f.rate != ""):
-		return usageError("--over and --rate are about files, and none is named; - is standard input")
+		return usageError("--over and --rate are about files, and none is named; " +
+			"- is standard input")
 	case f.over > 0 && f.rate != "":
 		return usageError("--over and --rate exclude each other")
 	case f.names && f.weight != "":
 		return usageError("--weight is a field of a line: name that of the key, too, with --key")
 	case f.names && f.by == "bytes":
-		return usageError("--by bytes: a list of keys has no bytes; name the field of events with --key")
+		return usageError("--by bytes: a list of keys has no bytes; name the field of events " +
+			"with --key")
 	case f.svg != "" && len(f.shards) > 1:
 		return usageError("--svg is a picture of one number of --shards")
 	}
@@ -236,6 +238,6 @@ func (f *keysSkewFlags) draw(shown *shownSkew) error {
 		return nil
 	}
 	scale, unit := shown.scale()
-	picture := shown.reports[0].SVG(scale, unit)
-	return outsideError(os.WriteFile(f.svg, []byte(picture), 0o644)) //nolint:gosec // for others, too
+	picture := []byte(shown.reports[0].SVG(scale, unit))
+	return outsideError(os.WriteFile(f.svg, picture, 0o644)) //nolint:gosec // for others, too
 }

@@ -163,10 +163,11 @@ func (a *app) printSkew(s *shownSkew) error {
 	if len(s.reports) > 1 {
 		s.compare(&text)
 	} else {
-		text.WriteString(s.reports[0].Bars(columns, s.tell))
-		fmt.Fprintf(&text, "peak to mean %.2f, Gini %.2f", s.reports[0].PeakToMean, s.reports[0].Gini)
-		if n := s.reports[0].Over; n > 0 {
-			fmt.Fprintf(&text, "; %s above the limit", shardCount(n))
+		only := s.reports[0]
+		text.WriteString(only.Bars(columns, s.tell))
+		fmt.Fprintf(&text, "peak to mean %.2f, Gini %.2f", only.PeakToMean, only.Gini)
+		if only.Over > 0 {
+			fmt.Fprintf(&text, "; %s above the limit", shardCount(only.Over))
 		}
 		text.WriteString("\n")
 	}
@@ -263,8 +264,8 @@ func (s *shownSkew) advice(text *strings.Builder) {
 	for _, hot := range s.alone[:min(len(s.alone), s.flags.top)] {
 		times := float64(hot.AtLeast()) / float64(s.reports[0].Limit)
 		parts := int(math.Ceil(times / headroom))
-		fmt.Fprintf(text, "%q alone is %.2f times what a shard takes: no split of shards will help.\n"+
-			"  Split the key: of %d keys, %q to %q, each has %.2f of a shard,\n"+
+		fmt.Fprintf(text, "%q alone is %.2f times what a shard takes: no split of shards will "+
+			"help.\n  Split the key: of %d keys, %q to %q, each has %.2f of a shard,\n"+
 			"  and keeps an order of its own.\n",
 			hot.Name, times, parts, hot.Name+"-1", fmt.Sprintf("%s-%d", hot.Name, parts),
 			times/float64(parts))
