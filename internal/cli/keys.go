@@ -20,7 +20,7 @@ import (
 func (a *app) keys() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "keys",
-		Short: "Hash keys: of names, evenly spread, the next one beside those in use",
+		Short: "Hash keys: of names, evenly spread, the next one; how unevenly keys load shards",
 		Long: `Hash keys: of names, evenly spread, the next one beside those in use.
 
 Kinesis puts a record into the shard whose range holds its hash key: the MD5 of its partition key,
@@ -29,7 +29,8 @@ one's own are even from the first one on.`,
 		Example: `  runnel keys hash alice bob --shards 4
   runnel keys nth --count 4
   runnel keys allocate --existing 0,32,9,57 --space 128
-  runnel keys map --file keys.ndjson alice bob`,
+  runnel keys map --file keys.ndjson alice bob
+  runnel keys skew --shards 8 names.txt`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
