@@ -68,7 +68,7 @@ func PlanLoad(open []Range, points []Point, goal Goal) (Plan, error) {
 	p.Steps = stepsTo(p.Open, bounds)
 	p.predict(between(bounds), points)
 	for _, point := range points {
-		if point.Weight > goal.Target {
+		if point.load() > goal.Target {
 			p.TooHot = append(p.TooHot, point)
 		}
 	}
@@ -83,8 +83,8 @@ func gather(points []Point) []Point {
 	gathered := sorted[:0]
 	for _, p := range sorted {
 		if last := len(gathered) - 1; last >= 0 && gathered[last].At == p.At {
-			gathered[last].Weight = plus(gathered[last].Weight, p.Weight)
-		} else if p.Weight > 0 {
+			gathered[last] = gathered[last].plus(p)
+		} else if p.load() > 0 {
 			gathered = append(gathered, p)
 		}
 	}
@@ -93,19 +93,18 @@ func gather(points []Point) []Point {
 
 // mergeable returns the bounds without those between shards that are merged.
 func mergeable(bounds []Key, points []Point, goal Goal) []Key {
-	var p Plan
-	p.predict(between(bounds), points)
-	most := len(p.Final) - max(1, goal.MinShards)
+	sums := sumsOf(between(bounds), points)
+	most := len(sums) - max(1, goal.MinShards)
 	kept := make([]Key, 0, len(bounds))
-	sum := p.Final[0].Load
-	for _, shard := range p.Final[1:] {
-		joined := plus(sum, shard.Load)
-		if goal.MergeUnder > 0 && joined <= goal.MergeUnder && most > 0 {
+	sum := sums[0]
+	for i, shard := range sums[1:] {
+		joined := sum.plus(shard)
+		if goal.MergeUnder > 0 && joined.load() <= goal.MergeUnder && most > 0 {
 			sum, most = joined, most-1
 			continue
 		}
-		kept = append(kept, shard.Range.Start)
-		sum = shard.Load
+		kept = append(kept, bounds[i])
+		sum = shard
 	}
 	return kept
 }
@@ -137,13 +136,13 @@ func cuts(r Range, points []Point, target uint64) []Key {
 // point, and only where SplitShard can.
 func pack(r Range, points []Point, most uint64) []Key {
 	var bounds []Key
-	var sum uint64
+	var sum Point
 	for _, point := range points {
-		if sum > 0 && plus(sum, point.Weight) > most && splitsAt(r, point.At) {
+		if sum.load() > 0 && sum.plus(point).load() > most && splitsAt(r, point.At) {
 			bounds = append(bounds, point.At)
-			r.Start, sum = point.At, 0
+			r.Start, sum = point.At, Point{}
 		}
-		sum = plus(sum, point.Weight)
+		sum = sum.plus(point)
 	}
 	return bounds
 }

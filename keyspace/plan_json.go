@@ -56,7 +56,7 @@ func (p Plan) MarshalJSON() ([]byte, error) {
 			shardText{rangeText: rangeTexts([]Range{s.Range})[0], Load: s.Load})
 	}
 	for _, point := range p.TooHot {
-		text.TooHot = append(text.TooHot, pointText{point.At.String(), point.Weight})
+		text.TooHot = append(text.TooHot, pointText{point.At.String(), point.load()})
 	}
 	return json.Marshal(text)
 }

@@ -1,12 +1,28 @@
 package keyspace
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Point is a weight that falls on a hash key, or on the cell of the key space that begins with
 // it; see Load.
 type Point struct {
 	At     Key
 	Weight uint64
+	// Also is the weight of a second thing that is scarce, in a unit that makes one of it as
+	// scarce as one of Weight: records beside bytes. A shard's load is the larger of its two
+	// sums. 0 where one thing counts.
+	Also uint64
+}
+
+// load is what the point is for a shard by itself.
+func (p Point) load() uint64 { return max(p.Weight, p.Also) }
+
+// plus returns the point with the other's weights added.
+func (p Point) plus(other Point) Point {
+	p.Weight, p.Also = plus(p.Weight, other.Weight), plus(p.Also, other.Also)
+	return p
 }
 
 // Load is where in the key space weight falls, in bounded memory: exactly, hash key by hash key,
@@ -14,23 +30,26 @@ type Point struct {
 // grow so that no more than the wanted number of them is in use. It is not safe for concurrent
 // use.
 type Load struct {
-	cells map[Key]uint64
+	cells map[Key]Point
 	most  int
 	drop  uint // low bits of a hash key that are not looked at
 }
 
-// NewLoad returns a Load of at most so many cells; at least 2. A cell takes some 60 bytes.
+// NewLoad returns a Load of at most so many cells; at least 2. A cell takes some 90 bytes.
 func NewLoad(cells int) *Load {
-	return &Load{cells: map[Key]uint64{}, most: max(cells, 2)}
+	return &Load{cells: map[Key]Point{}, most: max(cells, 2)}
 }
 
 // Add lets weight fall on a hash key. A weight of 0 is nothing.
-func (l *Load) Add(hash Key, weight uint64) {
-	if weight == 0 {
+func (l *Load) Add(hash Key, weight uint64) { l.AddPoint(Point{At: hash, Weight: weight}) }
+
+// AddPoint lets both weights of a point fall on its hash key.
+func (l *Load) AddPoint(p Point) {
+	if p.load() == 0 {
 		return
 	}
-	cell := hash.floor(l.drop)
-	l.cells[cell] = plus(l.cells[cell], weight)
+	p.At = p.At.floor(l.drop)
+	l.cells[p.At] = p.plus(l.cells[p.At])
 	for len(l.cells) > l.most {
 		l.coarsen()
 	}
@@ -44,10 +63,10 @@ func (l *Load) coarsen() {
 		if l.drop < 64 && len(l.cells) > 64 {
 			l.drop = 64 // hash keys are spread: the low half tells them apart for nobody
 		}
-		merged := make(map[Key]uint64, l.most)
-		for at, weight := range l.cells {
-			at = at.floor(l.drop)
-			merged[at] = plus(merged[at], weight)
+		merged := make(map[Key]Point, l.most)
+		for at, cell := range l.cells {
+			cell.At = at.floor(l.drop)
+			merged[cell.At] = cell.plus(merged[cell.At])
 		}
 		l.cells = merged
 	}
@@ -56,12 +75,9 @@ func (l *Load) coarsen() {
 // Points returns the cells that have weight, by hash key. A plan that cuts between points cuts
 // between cells.
 func (l *Load) Points() []Point {
-	points := make([]Point, 0, len(l.cells))
-	for at, weight := range l.cells {
-		points = append(points, Point{At: at, Weight: weight})
-	}
-	slices.SortFunc(points, func(a, b Point) int { return a.At.Compare(b.At) })
-	return points
+	return slices.SortedFunc(maps.Values(l.cells), func(a, b Point) int {
+		return a.At.Compare(b.At)
+	})
 }
 
 // floor returns k with so many low bits cleared.

@@ -69,13 +69,20 @@ func newPlan(open []Range) (Plan, error) {
 // predict sets the layout that the plan ends with, and what of the load falls on each shard.
 func (p *Plan) predict(final []Range, points []Point) {
 	p.Final = make([]PlannedShard, len(final))
-	for i, r := range final {
-		p.Final[i].Range = r
+	for i, sum := range sumsOf(final, points) {
+		p.Final[i] = PlannedShard{Range: final[i], Load: sum.load()}
 	}
+}
+
+// sumsOf returns what of the points falls on each of the ranges, which tile the key space in
+// order.
+func sumsOf(ranges []Range, points []Point) []Point {
+	sums := make([]Point, len(ranges))
 	for _, point := range points {
-		shard := &p.Final[rangeOf(final, point.At)]
-		shard.Load = plus(shard.Load, point.Weight)
+		at := rangeOf(ranges, point.At)
+		sums[at] = sums[at].plus(point)
 	}
+	return sums
 }
 
 // scaleSteps are the fewest scalings from one number of shards to another.

@@ -1,0 +1,98 @@
+package reshard
+
+import (
+	"slices"
+
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// merge merges neighbours whose peaks together are at or under MergeUnder, from the lowest hash
+// key on, as far as the bounds allow. It says what it waits for.
+func (d *deciding) merge() bool {
+	peaks := d.peaks()
+	room := min(len(peaks)-d.policy.MinShards, d.policy.MaxSteps, len(peaks)/2)
+	kept := d.apart(peaks, room)
+	if merges := len(peaks) - 1 - len(kept); merges > 0 {
+		return d.mergeTo(peaks, kept)
+	}
+	d.sayRest(peaks)
+	return false
+}
+
+// mergeTo merges down to these bounds, if it is time to.
+func (d *deciding) mergeTo(peaks []part, kept []keyspace.Key) bool {
+	from := 0
+	for to := 1; to <= len(peaks); to++ {
+		if to < len(peaks) && !slices.Contains(kept, d.layout[to].Start) {
+			continue
+		}
+		if to-from > 1 {
+			d.because("%s together peak at %s, not above %s: for %d of %s",
+				d.names(from, to), percent(sum(peaks[from:to]).load()),
+				percent(d.policy.MergeUnder), min(len(d.past), d.policy.MergeWindows),
+				windowCount(d.policy.MergeWindows))
+		}
+		from = to
+	}
+	if len(d.past) < d.policy.MergeWindows {
+		return false
+	}
+	if wait := d.cooling(d.policy.MergeCooldown); wait > 0 {
+		d.because("the shards changed not long ago: nothing is merged for another %s", short(wait))
+		return false
+	}
+	return d.plan(Merge, kept)
+}
+
+// peaks returns the most that each shard had in a window of the last MergeWindows, of either
+// thing.
+func (d *deciding) peaks() []part {
+	peaks := make([]part, len(d.shards))
+	for _, loads := range d.past[max(0, len(d.past)-d.policy.MergeWindows):] {
+		for i, load := range loads {
+			peaks[i].bytes = max(peaks[i].bytes, load.bytes)
+			peaks[i].records = max(peaks[i].records, load.records)
+		}
+	}
+	return peaks
+}
+
+// apart returns the bounds that stay, when up to room neighbours are merged.
+func (d *deciding) apart(peaks []part, room int) []keyspace.Key {
+	var kept []keyspace.Key
+	sum := peaks[0]
+	for i, peak := range peaks[1:] {
+		joined := sum.plus(peak)
+		if joined.load() <= d.policy.MergeUnder && room > 0 {
+			sum, room = joined, room-1
+			continue
+		}
+		kept = append(kept, d.layout[i+1].Start)
+		sum = peak
+	}
+	return kept
+}
+
+// sayRest says why nothing is to be done, if nothing has been said yet.
+func (d *deciding) sayRest(peaks []part) {
+	if len(d.decision.Reasons) > 0 {
+		return
+	}
+	fullest := slices.MaxFunc(d.shards, byLoad)
+	switch {
+	case len(peaks) == d.policy.MinShards:
+		d.because("%s, not above %s, and there are as few shards as are wanted at least",
+			d.tell(fullest), percent(d.policy.SplitAbove))
+	default:
+		d.because("%s, not above %s, and no neighbours together peak at or under %s",
+			d.tell(fullest), percent(d.policy.SplitAbove), percent(d.policy.MergeUnder))
+	}
+}
+
+func sum(parts []part) part {
+	var all part
+	for _, p := range parts {
+		all = all.plus(p)
+	}
+	return all
+}

@@ -1,0 +1,84 @@
+package reshard
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// tell says how loaded a shard is.
+func (d *deciding) tell(s measured) string {
+	what := fmt.Sprintf("%s takes %s and %s a second, %s of what it can", s.ID,
+		mebibytes(s.seen.bytes*d.policy.ShardBytes), count(s.seen.records*d.policy.ShardRecords, "record"),
+		percent(s.seen.load()))
+	if s.refused == 0 {
+		return what
+	}
+	what += fmt.Sprintf(", and refused %s", count(s.refused, "attempt"))
+	if s.load != s.seen {
+		what += ", so that " + percent(s.load.load()) + " wants in"
+	}
+	return what
+}
+
+// names names the neighbours in [from, to).
+func (d *deciding) names(from, to int) string {
+	if to-from == 2 {
+		return fmt.Sprintf("%s and %s", d.shards[from].ID, d.shards[to-1].ID)
+	}
+	return fmt.Sprintf("the %d shards from %s to %s", to-from, d.shards[from].ID,
+		d.shards[to-1].ID)
+}
+
+// heaviest returns the name of the shard's heaviest hash key as an end of a sentence, if it is
+// known, and its weight.
+func (d *deciding) heaviest(shard int) (name string, weight float64) {
+	most := uint64(0)
+	var at int
+	for i, point := range d.points {
+		if load := max(point.Weight, point.Also); load > most && shardOf(d.shards, point.At) == shard {
+			most, at = load, i
+		}
+	}
+	// A point is a cell of the key space: its key is the heaviest name up to the next point.
+	for _, hot := range d.sample.Hot {
+		if hot.Hash.Less(d.points[at].At) || at+1 < len(d.points) && !hot.Hash.Less(d.points[at+1].At) {
+			continue
+		}
+		return ", " + strconv.Quote(hot.Name), float64(most)
+	}
+	return "", float64(most)
+}
+
+// byLoad compares shards by what wants in.
+func byLoad(a, b measured) int { return cmp.Compare(a.load.load(), b.load.load()) }
+
+// percent tells a part.
+func percent(part float64) string {
+	if part < 0.1 && part > 0 {
+		return fmt.Sprintf("%.1f%%", 100*part)
+	}
+	return fmt.Sprintf("%.0f%%", 100*part)
+}
+
+func mebibytes(bytes float64) string { return fmt.Sprintf("%.2f MiB", bytes/(1<<20)) }
+
+func count(n float64, noun string) string {
+	text := fmt.Sprintf("%.0f", n)
+	if text == "1" {
+		return "1 " + noun
+	}
+	return text + " " + noun + "s"
+}
+
+func shardCount(n int) string  { return count(float64(n), "shard") }
+func windowCount(n int) string { return count(float64(n), "window") }
+
+// short tells a time without what does not matter in it.
+func short(d time.Duration) string {
+	if d > time.Minute {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(time.Millisecond).String()
+}

@@ -1,0 +1,183 @@
+package reshard
+
+import (
+	"slices"
+
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// mostLeft is how much of a shard's load its most loaded piece may have, for a split to help.
+const mostLeft = 0.9
+
+// split splits what is above SplitAbove, and reports whether anything is.
+func (d *deciding) split() bool {
+	d.sayBursts()
+	hot := d.hot()
+	if len(hot) == 0 {
+		return false
+	}
+	if wait := d.cooling(d.policy.SplitCooldown); wait > 0 {
+		d.because("the shards changed a moment ago: nothing is split for another %s", short(wait))
+		return true
+	}
+	hot = d.helped(hot)
+	cuts := d.cuts(hot, weigh(d.policy.Target))
+	room := min(d.policy.MaxShards-len(d.layout), d.policy.MaxSteps)
+	switch {
+	case len(cuts) == 0:
+		return false
+	case room <= 0:
+		d.because("open shards: %d, and %d are allowed at most: nothing is split",
+			len(d.layout), d.policy.MaxShards)
+		return false
+	case len(cuts) > room:
+		d.because("that takes %s: %d are allowed at most, and %d splits at a time",
+			count(float64(len(cuts)), "more shard"), d.policy.MaxShards, d.policy.MaxSteps)
+		cuts = d.fewerCuts(hot, room)
+	}
+	if !d.plan(Split, append(cuts, bounds(d.layout)...)) {
+		return false
+	}
+	for _, i := range hot[:min(mostTold, len(hot))] {
+		if pieces := d.pieces(d.decision.Plan, i); len(pieces) > 1 {
+			d.because("%s becomes %d, of at most %s each", d.shards[i].ID, len(pieces),
+				percent(peak(pieces)/full))
+		}
+	}
+	return true
+}
+
+// mostTold is how many shards have a line of their own among the reasons.
+const mostTold = 8
+
+// hot returns the shards that are to be split, the most loaded first, and says of those that are
+// above SplitAbove in this window for how long they are.
+func (d *deciding) hot() []int {
+	var above []int
+	for i, shard := range d.shards {
+		if shard.load.load() > d.policy.SplitAbove {
+			above = append(above, i)
+		}
+	}
+	slices.SortStableFunc(above, func(a, b int) int {
+		return byLoad(d.shards[b], d.shards[a])
+	})
+	var hot []int
+	for n, i := range above {
+		windows := d.windowsAbove(i)
+		if n < mostTold {
+			d.because("%s, above %s: in %d of the last %s, %d are wanted", d.tell(d.shards[i]),
+				percent(d.policy.SplitAbove), windows, windowCount(d.policy.SplitOf),
+				d.policy.SplitWindows)
+		}
+		if windows >= d.policy.SplitWindows {
+			hot = append(hot, i)
+		}
+	}
+	if more := len(above) - mostTold; more > 0 {
+		d.because("%s more above %s", shardCount(more), percent(d.policy.SplitAbove))
+	}
+	return hot
+}
+
+// windowsAbove counts in how many of the last SplitOf windows a shard was above SplitAbove.
+func (d *deciding) windowsAbove(shard int) int {
+	windows := 0
+	for _, loads := range d.past[max(0, len(d.past)-d.policy.SplitOf):] {
+		if loads[shard].load() > d.policy.SplitAbove {
+			windows++
+		}
+	}
+	return windows
+}
+
+// sayBursts says of the shards that refuse records with little load why that does not count.
+func (d *deciding) sayBursts() {
+	told := 0
+	for _, shard := range d.shards {
+		if shard.refused > 0 && shard.load == shard.seen && told < mostTold {
+			told++
+			d.because("%s: what it refused was in bursts, or for another reason than its load, "+
+				"and no split helps that", d.tell(shard))
+		}
+	}
+}
+
+// helped returns those of the shards that a split helps, and says why not of the others.
+func (d *deciding) helped(hot []int) []int {
+	whole := d.planSplit(hot, weigh(d.policy.Target))
+	return slices.DeleteFunc(slices.Clone(hot), func(i int) bool {
+		load := d.shards[i].load.load() * full
+		if peak(d.pieces(whole, i)) <= mostLeft*load {
+			return false
+		}
+		key, weight := d.heaviest(i)
+		d.because("%s of %s is of one partition key%s: no split helps, only more partition keys",
+			percent(weight/load), d.shards[i].ID, key)
+		return true
+	})
+}
+
+// planSplit returns the plan that splits these shards alone, down to a target in parts of full.
+func (d *deciding) planSplit(shards []int, target uint64) keyspace.Plan {
+	var points []keyspace.Point
+	for _, point := range d.points {
+		if slices.Contains(shards, shardOf(d.shards, point.At)) {
+			points = append(points, point)
+		}
+	}
+	plan, err := keyspace.PlanLoad(d.layout, points, keyspace.Goal{Target: max(1, target)})
+	if err != nil {
+		return keyspace.Plan{} // the layout tiles, the target is above 0: it does not fail
+	}
+	return plan
+}
+
+// cuts returns the bounds that planSplit adds.
+func (d *deciding) cuts(shards []int, target uint64) []keyspace.Key {
+	var cuts []keyspace.Key
+	for _, step := range d.planSplit(shards, target).Steps {
+		cuts = append(cuts, step.Bound())
+	}
+	return cuts
+}
+
+// fewerCuts returns at most room bounds, at least one if there is room, that leave the least to
+// the most loaded piece.
+func (d *deciding) fewerCuts(shards []int, room int) []keyspace.Key {
+	for ; len(shards) > 0; shards = shards[:len(shards)-1] {
+		// low has too many cuts, high few enough: the most loaded shard's load has none.
+		low, high := weigh(d.policy.Target), weigh(d.shards[shards[0]].load.load())+1
+		for high-low > full/1000 {
+			if middle := low + (high-low)/2; len(d.cuts(shards, middle)) > room {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		// Shards that are loaded alike are cut all or none: the last of them waits.
+		if cuts := d.cuts(shards, high); len(cuts) > 0 {
+			return cuts
+		}
+	}
+	return nil
+}
+
+// pieces returns what a plan makes of a shard.
+func (d *deciding) pieces(plan keyspace.Plan, shard int) []keyspace.PlannedShard {
+	var pieces []keyspace.PlannedShard
+	for _, piece := range plan.Final {
+		if d.shards[shard].Range.Contains(piece.Range.Start) {
+			pieces = append(pieces, piece)
+		}
+	}
+	return pieces
+}
+
+func peak(pieces []keyspace.PlannedShard) float64 {
+	most := uint64(0)
+	for _, piece := range pieces {
+		most = max(most, piece.Load)
+	}
+	return float64(most)
+}

@@ -1,0 +1,112 @@
+package reshard
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// What a shard takes a second (AWS, "Quotas and limits").
+const (
+	ShardBytes   = 1 << 20 // of data and partition keys
+	ShardRecords = 1000
+)
+
+// Policy says when an Autoscaler splits and merges. A load is told as a part of what a shard
+// takes, of its bytes or of its records, whichever part is larger; 1 is all of it. The zero value
+// has the defaults. MergeUnder <= Target <= SplitAbove always: a load that stays between
+// MergeUnder and SplitAbove changes nothing.
+type Policy struct {
+	// SplitAbove is the load above which a shard is split. In (0, 1]. Default 0.8.
+	SplitAbove float64
+	// Target is the most load that the pieces of a split are to have. Default 0.7.
+	Target float64
+	// MergeUnder is the load up to which neighbours are merged, by the sum of what each had at
+	// its peak. Default 0.35. Below 0 nothing is merged.
+	MergeUnder float64
+
+	// SplitWindows is in how many of the last SplitOf windows a shard has to be above
+	// SplitAbove, the newest being one of them. Defaults 2 of 3.
+	SplitWindows, SplitOf int
+	// MergeWindows is how many windows in a row neighbours have to stay under MergeUnder.
+	// Default 10.
+	MergeWindows int
+	// SplitCooldown is how long nothing is split after the shards have changed, by whomever.
+	// Default 0: a split needs SplitWindows new windows anyway.
+	SplitCooldown time.Duration
+	// MergeCooldown is how long nothing is merged after that. Default 10 minutes; below 0 is 0.
+	MergeCooldown time.Duration
+
+	// MinShards and MaxShards are the bounds of how many shards are open: fewer are split,
+	// whatever the load, and no split goes beyond. Defaults 1 and 100, at most 10,000. More
+	// than MaxShards that are there are merged as their load allows, and not otherwise.
+	MinShards, MaxShards int
+	// MaxSteps is how many splits or merges a decision has at most; on AWS one takes some 30 s.
+	// Default 16.
+	MaxSteps int
+
+	// ShardBytes and ShardRecords are what a shard takes a second. Defaults: AWS's, 1 MiB and
+	// 1,000 records.
+	ShardBytes, ShardRecords float64
+}
+
+// withDefaults fills what is 0.
+func (p Policy) withDefaults() Policy {
+	set(&p.SplitAbove, 0.8)
+	set(&p.Target, 0.7)
+	set(&p.MergeUnder, 0.35)
+	set(&p.SplitWindows, 2)
+	set(&p.SplitOf, max(3, p.SplitWindows))
+	set(&p.MergeWindows, 10)
+	set(&p.MergeCooldown, 10*time.Minute)
+	set(&p.MinShards, 1)
+	set(&p.MaxShards, max(100, p.MinShards))
+	set(&p.MaxSteps, 16)
+	set(&p.ShardBytes, ShardBytes)
+	set(&p.ShardRecords, ShardRecords)
+	return p
+}
+
+func set[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Validate returns everything that is wrong with the policy, each in a sentence that names the
+// field.
+func (p Policy) Validate() error {
+	p = p.withDefaults()
+	var errs []error
+	wrong := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	wrong(p.SplitAbove > 0 && p.SplitAbove <= 1,
+		"SplitAbove is %g: want a part of what a shard takes, above 0 and up to 1", p.SplitAbove)
+	wrong(p.Target > 0 && p.Target <= p.SplitAbove,
+		"Target is %g: want above 0 and up to SplitAbove, which is %g", p.Target, p.SplitAbove)
+	wrong(p.MergeUnder <= p.Target,
+		"MergeUnder is %g: want up to Target, which is %g", p.MergeUnder, p.Target)
+	wrong(p.SplitWindows >= 1 && p.SplitWindows <= p.SplitOf && p.SplitOf <= maxWindows,
+		"SplitWindows is %d of SplitOf %d: want 1 up to SplitOf, and that up to %d",
+		p.SplitWindows, p.SplitOf, maxWindows)
+	wrong(p.MergeWindows >= 1 && p.MergeWindows <= maxWindows,
+		"MergeWindows is %d: want 1 to %d", p.MergeWindows, maxWindows)
+	wrong(p.SplitCooldown >= 0, "SplitCooldown is %s: want 0 or more", p.SplitCooldown)
+	wrong(p.MinShards >= 1 && p.MinShards <= p.MaxShards,
+		"MinShards is %d: want 1 up to MaxShards, which is %d", p.MinShards, p.MaxShards)
+	wrong(p.MaxShards <= keyspace.MaxShards,
+		"MaxShards is %d: want up to %d", p.MaxShards, keyspace.MaxShards)
+	wrong(p.MaxSteps >= 1, "MaxSteps is %d: want 1 or more", p.MaxSteps)
+	wrong(p.ShardBytes > 0, "ShardBytes is %g: want above 0", p.ShardBytes)
+	wrong(p.ShardRecords > 0, "ShardRecords is %g: want above 0", p.ShardRecords)
+	return errors.Join(errs...)
+}
+
+// maxWindows is how many windows are remembered at most; each has two numbers of each shard.
+const maxWindows = 1000

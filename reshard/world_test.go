@@ -1,0 +1,150 @@
+package reshard_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/reshard"
+)
+
+// world is a stream on paper: shards, a clock, and a load that is looked at in windows.
+type world struct {
+	shards []reshard.Shard // the open ones, by hash key
+	next   int             // number of the next shard
+	now    time.Time
+	feed   feed
+}
+
+// feed is who knows what was refused: nobody, so that nothing is; or shards that take no more
+// than AWS's, and of what they refused nothing is told, the sum, or each shard's.
+type feed int
+
+const (
+	unlimited feed = iota
+	untold
+	inAll
+	byShard
+)
+
+const (
+	windowTime = 30 * time.Second
+	roundTime  = time.Minute
+)
+
+func newWorld(layout []keyspace.Range) *world {
+	w := &world{now: time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)}
+	for _, r := range layout {
+		w.open(r)
+	}
+	return w
+}
+
+func (w *world) open(r keyspace.Range) {
+	w.shards = append(w.shards, reshard.Shard{
+		ID: runnel.ShardID(fmt.Sprintf("shardId-%012d", w.next)), Range: r, Open: true,
+	})
+	w.next++
+}
+
+// apply takes the steps of a plan.
+func (w *world) apply(t testing.TB, plan keyspace.Plan) {
+	t.Helper()
+	if err := plan.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range plan.Steps {
+		before := len(w.shards)
+		w.shards = slices.DeleteFunc(w.shards, func(s reshard.Shard) bool {
+			return slices.Contains(step.From, s.Range)
+		})
+		if len(w.shards) != before-len(step.From) {
+			t.Fatalf("%s: its shards are not open", step)
+		}
+		for _, r := range step.To {
+			w.open(r)
+		}
+	}
+	if err := plan.Reached(reshard.Open(w.shards)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// share is the points that fall on a shard, a second, and what part of AWS's limits that is.
+func share(s reshard.Shard, load []keyspace.Point) (points []keyspace.Point, part float64) {
+	var bytes, records float64
+	for _, p := range load {
+		if s.Range.Contains(p.At) {
+			points = append(points, p)
+			bytes += float64(p.Weight)
+			records += float64(p.Also) / 1000
+		}
+	}
+	return points, max(bytes/reshard.ShardBytes, records/reshard.ShardRecords)
+}
+
+// look is a round: the sample of a window of that load, points a second.
+func (w *world) look(load []keyspace.Point) reshard.Sample {
+	w.now = w.now.Add(roundTime)
+	s := reshard.Sample{At: w.now, Took: windowTime, Shards: w.shards}
+	seconds := windowTime.Seconds()
+	for _, shard := range w.shards {
+		points, part := share(shard, load)
+		in := 1.0
+		if w.feed != unlimited && part > 1 {
+			in = 1 / part
+		}
+		var wanted, stored float64
+		for _, p := range points {
+			wanted += float64(p.Also) / 1000 * seconds
+			stored += float64(p.Also) / 1000 * seconds * in
+			s.Points = append(s.Points, keyspace.Point{
+				At: p.At, Weight: uint64(float64(p.Weight) * seconds * in),
+				Also: uint64(float64(p.Also) * seconds * in),
+			})
+		}
+		if refused := uint64(wanted - stored); refused > 0 && w.feed >= inAll {
+			s.Throttled.Refused += refused
+			if w.feed == byShard {
+				if s.Throttled.Shards == nil {
+					s.Throttled.Shards = map[runnel.ShardID]uint64{}
+				}
+				s.Throttled.Shards[shard.ID] = refused
+			}
+		}
+		s.Throttled.Stored += uint64(stored)
+	}
+	if w.feed < inAll {
+		s.Throttled = reshard.Throttled{}
+	}
+	return s
+}
+
+// round looks, decides, and applies.
+func (w *world) round(
+	t testing.TB, a *reshard.Autoscaler, load []keyspace.Point,
+) reshard.Decision {
+	t.Helper()
+	d, err := a.Decide(w.look(load))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.apply(t, d.Plan)
+	return d
+}
+
+// even is a load of so much of a shard's bytes and records, spread over n keys of a range.
+func even(r keyspace.Range, n int, bytes, records float64) []keyspace.Point {
+	var points []keyspace.Point
+	for i := range n {
+		points = append(points, keyspace.Point{
+			At:     r.Spread(keyspace.Uniform(n)[i].Start),
+			Weight: uint64(bytes * reshard.ShardBytes / float64(n)),
+			Also:   uint64(1000 * records * reshard.ShardRecords / float64(n)),
+		})
+	}
+	return points
+}
