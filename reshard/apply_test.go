@@ -3,9 +3,11 @@ package reshard_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"iter"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +28,13 @@ import (
 
 const stream = "orders"
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain multiplies the checks of rapid by RUNNEL_SOAK.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", strconv.Itoa(100*soak())); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // inBubble runs a test on a server in memory, in virtual time.
 func inBubble(

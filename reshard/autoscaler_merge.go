@@ -80,6 +80,8 @@ func (d *deciding) sayRest(peaks []part) {
 	}
 	fullest := slices.MaxFunc(d.shards, byLoad)
 	switch {
+	case sum(peaks) == part{}:
+		d.because("no record was seen")
 	case len(peaks) == d.policy.MinShards:
 		d.because("%s, not above %s, and there are as few shards as are wanted at least",
 			d.tell(fullest), percent(d.policy.SplitAbove))

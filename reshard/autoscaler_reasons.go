@@ -10,14 +10,14 @@ import (
 // tell says how loaded a shard is.
 func (d *deciding) tell(s measured) string {
 	what := fmt.Sprintf("%s takes %s and %s a second, %s of what it can", s.ID,
-		mebibytes(s.seen.bytes*d.policy.ShardBytes), count(s.seen.records*d.policy.ShardRecords, "record"),
-		percent(s.seen.load()))
+		rate(s.seen.bytes*d.policy.ShardBytes),
+		count(s.seen.records*d.policy.ShardRecords, "record"), percent(s.seen.load()))
 	if s.refused == 0 {
 		return what
 	}
 	what += fmt.Sprintf(", and refused %s", count(s.refused, "attempt"))
 	if s.load != s.seen {
-		what += ", so that " + percent(s.load.load()) + " wants in"
+		what += ", which counts as " + percent(s.load.load())
 	}
 	return what
 }
@@ -62,7 +62,13 @@ func percent(part float64) string {
 	return fmt.Sprintf("%.0f%%", 100*part)
 }
 
-func mebibytes(bytes float64) string { return fmt.Sprintf("%.2f MiB", bytes/(1<<20)) }
+// rate tells bytes a second, but for "a second".
+func rate(bytes float64) string {
+	if bytes < 100<<10 {
+		return fmt.Sprintf("%.1f KiB", bytes/(1<<10))
+	}
+	return fmt.Sprintf("%.2f MiB", bytes/(1<<20))
+}
 
 func count(n float64, noun string) string {
 	text := fmt.Sprintf("%.0f", n)

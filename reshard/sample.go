@@ -101,19 +101,21 @@ func (p Policy) measure(s Sample) ([]measured, []keyspace.Point, error) {
 	return shards, points, nil
 }
 
-// Refusals below that part of all attempts are bursts of less than a second, which producers
-// sit out; and since an attempt that was refused is made again and counts again, they at most
-// double a load.
-const (
-	leastRefused = 0.001
-	mostGrowth   = 2
-)
+// leastRefused is below which part of all attempts refusals are bursts of less than a second,
+// which producers sit out.
+const leastRefused = 0.001
+
+// mostTargets is for how many shards at Target a throttled one counts at most, so that it becomes
+// two and seldom three: attempts that were refused are made again and count again, and what has
+// piled up meanwhile wants in for a while alone. Where two are too few, the next windows tell.
+const mostTargets = 1.8
 
 // throttle sets the loads of the shards from what was seen of them and what was refused, and
 // returns by what factor each was raised. A throttled shard is at its limit at least, and of what
 // wanted in the part that was refused was not seen:
 //
-//	load = max(seen, 1) * min(2, (stored + refused) / stored)
+//	full = max(seen, 1)
+//	load = max(full, min(full * (stored + refused) / stored, mostTargets * Target))
 //
 // A shard with little load is refused records for its bursts, or for what is not its limit. A
 // split would not help for long: its pieces would be merged again, so it is as it was seen.
@@ -141,8 +143,9 @@ func (p Policy) throttle(shards []measured, t Throttled, seconds float64) []floa
 		if shard.seen.load() <= p.littleLoad() {
 			continue
 		}
-		growth[i] = max(1, 1/shard.seen.load()) *
-			min(mostGrowth, (stored+refused[i])/max(1, stored))
+		full := max(shard.seen.load(), 1)
+		wanted := full * (stored + refused[i]) / max(1, stored)
+		growth[i] = max(full, min(wanted, mostTargets*p.Target)) / shard.seen.load()
 		shard.load = shard.seen.times(growth[i])
 	}
 	return growth

@@ -195,7 +195,7 @@ func (p *player) where(text string, bytes, records float64) []keyspace.Point {
 	if text != "all" {
 		from, to, _ := strings.Cut(text, "-")
 		at := func(text string) keyspace.Key {
-			return keyspace.Key{Hi: uint64(p.number(text) * (1 << 32)) << 32}
+			return keyspace.Key{Hi: uint64(p.number(text)*(1<<32)) << 32}
 		}
 		r = keyspace.Range{Start: at(from), End: at(to)}
 	}

@@ -3,8 +3,10 @@ package reshard_test
 import (
 	"fmt"
 	"slices"
-	"testing"
+
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/keyspace"
@@ -51,7 +53,7 @@ func (w *world) open(r keyspace.Range) {
 }
 
 // apply takes the steps of a plan.
-func (w *world) apply(t testing.TB, plan keyspace.Plan) {
+func (w *world) apply(t rapid.TB, plan keyspace.Plan) {
 	t.Helper()
 	if err := plan.Validate(); err != nil {
 		t.Fatal(err)
@@ -125,7 +127,7 @@ func (w *world) look(load []keyspace.Point) reshard.Sample {
 
 // round looks, decides, and applies.
 func (w *world) round(
-	t testing.TB, a *reshard.Autoscaler, load []keyspace.Point,
+	t rapid.TB, a *reshard.Autoscaler, load []keyspace.Point,
 ) reshard.Decision {
 	t.Helper()
 	d, err := a.Decide(w.look(load))
