@@ -13,6 +13,9 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
+// DefaultWindow is how long Autoscale looks at a stream at a time.
+const DefaultWindow = 30 * time.Second
+
 // Client is what Autoscale needs of Kinesis; *kinesis.Client has it.
 type Client interface {
 	Reader
@@ -29,8 +32,8 @@ type AutoscaleConfig struct {
 	// A round that takes longer is followed by the next at once.
 	Every time.Duration
 	// Window is how long the stream is looked at; its reads count with those of consumers, one a
-	// second of each shard, and read everything. At most Every. Default 30 s, or Every if that
-	// is less.
+	// second of each shard, and read everything. At most Every. Default DefaultWindow, or Every
+	// if that is less.
 	Window time.Duration
 	// Parallel is how many shards are read at the same time, as of the type Window. Default 32.
 	Parallel int
@@ -117,7 +120,7 @@ func Autoscale(
 
 func (c AutoscaleConfig) withDefaults() (AutoscaleConfig, error) {
 	set(&c.Every, time.Minute)
-	set(&c.Window, min(30*time.Second, c.Every))
+	set(&c.Window, min(DefaultWindow, c.Every))
 	if c.Once {
 		c.Policy.SplitWindows, c.Policy.SplitOf, c.Policy.MergeWindows = 1, 1, 1
 	}

@@ -25,7 +25,7 @@ Applying can be interrupted and gone on with at any step.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	command.AddCommand(a.shardsList(), a.shardsPlan(), a.shardsApply(), a.shardsSplit(),
-		a.shardsMerge(), a.shardsScale())
+		a.shardsMerge(), a.shardsScale(), a.shardsAutoscale())
 	return command
 }
 

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/reshard"
+)
+
+// autoscalePrinter says what autoscale sees, decides and does. It is used by one goroutine.
+type autoscalePrinter struct {
+	*app
+	of    *shardsOf
+	yes   bool
+	names map[keyspace.Range]runnel.ShardID // of the last sample
+	amid  bool                              // of the steps of a change
+	err   error                             // of the output
+}
+
+// autoscaleLine is an event as --output json tells it.
+type autoscaleLine struct {
+	Time   time.Time `json:"time"`
+	Event  string    `json:"event"`
+	Stream string    `json:"stream"`
+	// Of what was decided.
+	Action  string         `json:"action,omitempty"`
+	Shards  int            `json:"shards,omitempty"` // that are open; of applied, then
+	Seen    *autoscaleSeen `json:"seen,omitempty"`
+	Reasons []string       `json:"reasons,omitempty"`
+	Plan    *keyspace.Plan `json:"plan,omitempty"`
+	Step    string         `json:"step,omitempty"`
+	State   string         `json:"state,omitempty"`
+	Number  int            `json:"number,omitempty"`
+	Of      int            `json:"of,omitempty"`
+	Error   string         `json:"error,omitempty"`
+}
+
+// autoscaleSeen is what a window has shown.
+type autoscaleSeen struct {
+	Seconds float64 `json:"seconds"`
+	Records uint64  `json:"records"` // Kinesis records
+	Bytes   uint64  `json:"bytes"`   // of their data and partition keys
+	Refused uint64  `json:"refused"` // attempts, as --throttles tells
+	Peak    float64 `json:"peak"`    // of the most loaded shard, of what it takes
+}
+
+func (p *autoscalePrinter) print(e reshard.Event) {
+	if e.Kind == reshard.Decided {
+		p.names = shardNames(e.Sample.Shards)
+	}
+	p.amid = e.Kind == reshard.Stepped && !(e.State == reshard.Done && e.Number == e.Of)
+	if p.err != nil {
+		return
+	}
+	if p.output == "json" {
+		p.err = json.NewEncoder(p.Out).Encode(p.line(e))
+		return
+	}
+	switch e.Kind {
+	case reshard.Decided:
+		_, p.err = fmt.Fprint(p.Out, p.decided(e))
+	case reshard.Stepped:
+		p.say("%d of %d %s: %s", e.Number, e.Of, e.State, stepLine(e.Step, p.names))
+	case reshard.Applied:
+		_, p.err = fmt.Fprintf(p.Out, "%s  done: %s now\n", clock(e.At),
+			openShards(len(e.Decision.Plan.Final)))
+	case reshard.Failed:
+		p.say("%s  %v; going on", clock(e.At), e.Err)
+	}
+}
+
+// decided is a decision in lines.
+func (p *autoscalePrinter) decided(e reshard.Event) string {
+	var text strings.Builder
+	seconds := e.Observed.Took.Seconds()
+	fmt.Fprintf(&text, "%s  %s: %s, %s/s, %s records/s", clock(e.At), e.Decision.Action,
+		openShards(len(e.Decision.Plan.Open)), binaryRate(float64(e.Observed.Bytes)/seconds),
+		thousands(int64(float64(e.Observed.Records)/seconds+0.5)))
+	if n := e.Sample.Throttled.Refused; n > 0 {
+		fmt.Fprintf(&text, ", %s attempts refused", thousands(n))
+	}
+	if e.Observed.Guessed > 0 {
+		fmt.Fprintf(&text, ", %.0f%% of it with explicit hash keys, at guessed places",
+			100*float64(e.Observed.Guessed)/float64(e.Observed.Bytes))
+	}
+	text.WriteByte('\n')
+	for _, reason := range e.Decision.Reasons {
+		fmt.Fprintf(&text, "            %s\n", reason)
+	}
+	if p.yes {
+		return text.String()
+	}
+	for _, step := range e.Decision.Plan.Steps {
+		fmt.Fprintf(&text, "          would %s\n", stepLine(step, p.names))
+	}
+	return text.String()
+}
+
+func (p *autoscalePrinter) line(e reshard.Event) autoscaleLine {
+	line := autoscaleLine{Time: e.At.UTC(), Event: string(e.Kind), Stream: p.of.stream}
+	switch e.Kind {
+	case reshard.Decided:
+		line.Action, line.Reasons = string(e.Decision.Action), e.Decision.Reasons
+		line.Shards = len(e.Decision.Plan.Open)
+		line.Seen = &autoscaleSeen{
+			Seconds: e.Observed.Took.Seconds(), Records: e.Observed.Records,
+			Bytes: e.Observed.Bytes, Refused: e.Sample.Throttled.Refused, Peak: e.Decision.Peak,
+		}
+		if e.Decision.Action != reshard.Hold {
+			line.Plan = &e.Decision.Plan
+		}
+	case reshard.Stepped:
+		line.Step, line.State = stepLine(e.Step, p.names), string(e.State)
+		line.Number, line.Of = e.Number, e.Of
+	case reshard.Applied:
+		line.Shards = len(e.Decision.Plan.Final)
+	case reshard.Failed:
+		line.Error = e.Err.Error()
+	}
+	return line
+}
+
+func clock(at time.Time) string { return at.Local().Format(time.TimeOnly) }
+
+func openShards(n int) string {
+	if n == 1 {
+		return "1 open shard"
+	}
+	return thousands(n) + " open shards"
+}
+
+// binaryRate tells bytes, in the unit that suits a shard.
+func binaryRate(bytes float64) string {
+	if bytes < 100<<10 {
+		return fmt.Sprintf("%.1f KiB", bytes/(1<<10))
+	}
+	return fmt.Sprintf("%.2f MiB", bytes/(1<<20))
+}
