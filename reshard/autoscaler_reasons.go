@@ -37,16 +37,17 @@ func (d *deciding) heaviest(shard int) (name string, weight float64) {
 	most := uint64(0)
 	var at int
 	for i, point := range d.points {
-		if load := max(point.Weight, point.Also); load > most && shardOf(d.shards, point.At) == shard {
+		load := max(point.Weight, point.Also)
+		if load > most && d.shards[shard].Range.Contains(point.At) {
 			most, at = load, i
 		}
 	}
 	// A point is a cell of the key space: its key is the heaviest name up to the next point.
 	for _, hot := range d.sample.Hot {
-		if hot.Hash.Less(d.points[at].At) || at+1 < len(d.points) && !hot.Hash.Less(d.points[at+1].At) {
-			continue
+		above := at+1 == len(d.points) || hot.Hash.Less(d.points[at+1].At)
+		if above && !hot.Hash.Less(d.points[at].At) {
+			return ", " + strconv.Quote(hot.Name), float64(most)
 		}
-		return ", " + strconv.Quote(hot.Name), float64(most)
 	}
 	return "", float64(most)
 }

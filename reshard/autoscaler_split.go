@@ -105,11 +105,14 @@ func (d *deciding) sayBursts() {
 
 // helped returns those of the shards that a split helps, and says why not of the others.
 func (d *deciding) helped(hot []int) []int {
-	whole := d.planSplit(hot, weigh(d.policy.Target))
+	whole, told := d.planSplit(hot, weigh(d.policy.Target)), 0
 	return slices.DeleteFunc(slices.Clone(hot), func(i int) bool {
 		load := d.shards[i].load.load() * full
 		if peak(d.pieces(whole, i)) <= mostLeft*load {
 			return false
+		}
+		if told++; told > mostTold {
+			return true
 		}
 		key, weight := d.heaviest(i)
 		d.because("%s of %s is of one partition key%s: no split helps, only more partition keys",
@@ -120,9 +123,13 @@ func (d *deciding) helped(hot []int) []int {
 
 // planSplit returns the plan that splits these shards alone, down to a target in parts of full.
 func (d *deciding) planSplit(shards []int, target uint64) keyspace.Plan {
+	split := make([]bool, len(d.shards))
+	for _, i := range shards {
+		split[i] = true
+	}
 	var points []keyspace.Point
 	for _, point := range d.points {
-		if slices.Contains(shards, shardOf(d.shards, point.At)) {
+		if split[shardOf(d.shards, point.At)] {
 			points = append(points, point)
 		}
 	}
@@ -142,25 +149,40 @@ func (d *deciding) cuts(shards []int, target uint64) []keyspace.Key {
 	return cuts
 }
 
-// fewerCuts returns at most room bounds, at least one if there is room, that leave the least to
-// the most loaded piece.
+// fewerCuts returns at most room bounds, at least one if there is room: the cuts of the most loaded
+// shards, as many of these as there is room for.
 func (d *deciding) fewerCuts(shards []int, room int) []keyspace.Key {
-	for ; len(shards) > 0; shards = shards[:len(shards)-1] {
-		// low has too many cuts, high few enough: the most loaded shard's load has none.
-		low, high := weigh(d.policy.Target), weigh(d.shards[shards[0]].load.load())+1
-		for high-low > full/1000 {
-			if middle := low + (high-low)/2; len(d.cuts(shards, middle)) > room {
-				low = middle
-			} else {
-				high = middle
-			}
+	var cuts []keyspace.Key
+	whole := d.planSplit(shards, weigh(d.policy.Target))
+	for _, i := range shards {
+		own := d.pieces(whole, i)[1:]
+		if len(own) > room {
+			own = d.fewPieces(i, room)[1:]
 		}
-		// Shards that are loaded alike are cut all or none: the last of them waits.
-		if cuts := d.cuts(shards, high); len(cuts) > 0 {
-			return cuts
+		for _, piece := range own {
+			cuts = append(cuts, piece.Range.Start)
+		}
+		if room -= len(own); room == 0 {
+			break
 		}
 	}
-	return nil
+	return cuts
+}
+
+// fewPieces cuts a shard at most so many times, so that the most loaded piece has little.
+func (d *deciding) fewPieces(shard, cuts int) []keyspace.PlannedShard {
+	hot := []int{shard}
+	// With low there are too many cuts, with high few enough: none, to begin with.
+	low, high := weigh(d.policy.Target), weigh(d.shards[shard].load.load())+1
+	for high-low > full/1000 {
+		middle := low + (high-low)/2
+		if len(d.pieces(d.planSplit(hot, middle), shard))-1 > cuts {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return d.pieces(d.planSplit(hot, high), shard)
 }
 
 // pieces returns what a plan makes of a shard.

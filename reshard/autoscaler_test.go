@@ -373,3 +373,30 @@ func TestPolicyValidate(t *testing.T) {
 		t.Errorf("only %d faults: %v", n+1, all.Validate())
 	}
 }
+
+// BenchmarkDecide decides for 1,000 shards of which a half is hot, from as many points as a sample
+// has at most.
+func BenchmarkDecide(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	layout := keyspace.Uniform(1000)
+	load := keyspace.NewLoad(1 << 17)
+	for i := range 1 << 17 {
+		part := 0.5
+		if r := layout[i%1000]; r.Start.Hi>>63 == 1 {
+			part = 1.2
+		}
+		load.AddPoint(keyspace.Point{
+			At:     layout[i%1000].Spread(keyspace.Key{Hi: rng.Uint64()}),
+			Weight: uint64(part * reshard.ShardBytes / 131), Also: 1000,
+		})
+	}
+	w := newWorld(layout)
+	w.feed = byShard
+	sample := w.look(load.Points())
+	for b.Loop() {
+		core := newCore(b, reshard.Policy{SplitWindows: 1, MaxShards: 2000, MaxSteps: 100})
+		if d, err := core.Decide(sample); err != nil || len(d.Plan.Steps) != 100 {
+			b.Fatal(d.Action, err)
+		}
+	}
+}
