@@ -9,12 +9,13 @@ import (
 // mostLeft is how much of a shard's load its most loaded piece may have, for a split to help.
 const mostLeft = 0.9
 
-// split splits what is above SplitAbove, and reports whether anything is.
+// split splits what is above SplitAbove, and reports whether nothing is to be merged: there is
+// something to split, or there may be soon, which a merge would put off.
 func (d *deciding) split() bool {
 	d.sayBursts()
-	hot := d.hot()
+	hot, waiting := d.hot()
 	if len(hot) == 0 {
-		return false
+		return waiting
 	}
 	if wait := d.cooling(d.policy.SplitCooldown); wait > 0 {
 		d.because("the shards changed a moment ago: nothing is split for another %s", short(wait))
@@ -25,7 +26,7 @@ func (d *deciding) split() bool {
 	room := min(d.policy.MaxShards-len(d.layout), d.policy.MaxSteps)
 	switch {
 	case len(cuts) == 0:
-		return false
+		return waiting
 	case room <= 0:
 		d.because("open shards: %d, and %d are allowed at most: nothing is split",
 			len(d.layout), d.policy.MaxShards)
@@ -51,8 +52,8 @@ func (d *deciding) split() bool {
 const mostTold = 8
 
 // hot returns the shards that are to be split, the most loaded first, and says of those that are
-// above SplitAbove in this window for how long they are.
-func (d *deciding) hot() []int {
+// above SplitAbove in this window for how long they are. Some of them may have to wait.
+func (d *deciding) hot() (hot []int, waiting bool) {
 	var above []int
 	for i, shard := range d.shards {
 		if shard.load.load() > d.policy.SplitAbove {
@@ -62,7 +63,6 @@ func (d *deciding) hot() []int {
 	slices.SortStableFunc(above, func(a, b int) int {
 		return byLoad(d.shards[b], d.shards[a])
 	})
-	var hot []int
 	for n, i := range above {
 		windows := d.windowsAbove(i)
 		if n < mostTold {
@@ -70,14 +70,16 @@ func (d *deciding) hot() []int {
 				percent(d.policy.SplitAbove), windows, windowCount(d.policy.SplitOf),
 				d.policy.SplitWindows)
 		}
-		if windows >= d.policy.SplitWindows {
+		if windows < d.policy.SplitWindows {
+			waiting = true
+		} else {
 			hot = append(hot, i)
 		}
 	}
 	if more := len(above) - mostTold; more > 0 {
 		d.because("%s more above %s", shardCount(more), percent(d.policy.SplitAbove))
 	}
-	return hot
+	return hot, waiting
 }
 
 // windowsAbove counts in how many of the last SplitOf windows a shard was above SplitAbove.
