@@ -223,7 +223,7 @@ func (l *autoscaling) look(ctx context.Context) (Sample, Observed, error) {
 	if err != nil {
 		return Sample{}, Observed{}, err
 	}
-	_, before := l.throttles(ctx)
+	_, failed := l.throttles(ctx)
 	load, hot := keyspace.NewLoad(loadCells), keyspace.NewHeavy(hotNames)
 	policy := l.cfg.Policy.withDefaults()
 	perRecord := policy.ShardBytes / policy.ShardRecords // bytes that are as scarce as a record
@@ -237,11 +237,17 @@ func (l *autoscaling) look(ctx context.Context) (Sample, Observed, error) {
 	if err != nil {
 		return Sample{}, Observed{}, err
 	}
-	throttled, after := l.throttles(ctx)
-	if err := errors.Join(before, after); err != nil {
+	throttled, err := l.throttles(ctx)
+	if failed == nil {
+		failed = err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return Sample{}, Observed{}, context.Cause(ctx)
+	case failed != nil:
 		throttled = Throttled{}
 		l.report(Event{Kind: Failed, Err: fmt.Errorf("what was throttled in this window is not "+
-			"known: %w; it is decided by what was seen alone", err)})
+			"known: %w; it is decided by what was seen alone", failed)})
 	}
 	return Sample{
 		At: time.Now(), Took: observed.Took, Shards: shards, Points: load.Points(),
