@@ -90,7 +90,7 @@ func (s *scaler) until(what string, most time.Duration, done func() bool) {
 const shardLimit = 4 << 10
 
 var smallShards = reshard.Policy{
-	ShardBytes: shardLimit, MergeWindows: 3, MergeCooldown: 20 * time.Second,
+	ShardBytes: shardLimit, MergeWindows: 3, MergeCooldown: 20 * time.Second, MaxShards: 8,
 }
 
 // put is what was put, in its order.
@@ -252,7 +252,7 @@ func TestAutoscaleUnderLoad(t *testing.T) {
 			report.Records != int64(len(l.all)) {
 			t.Errorf("of %d records: %+v, %+v, %v", len(l.all), report, report.Source, err)
 		}
-		if kills != 2 || peak > 10 {
+		if kills != 2 || peak > 8 {
 			t.Errorf("%d kills, %d shards at the peak", kills, peak)
 		}
 		t.Logf("%d records, %d refused, %d shards at the peak, %d decisions, %d kills",
