@@ -111,11 +111,10 @@ func Autoscale(
 			report(e)
 		}
 	}
-	err = l.run(ctx)
-	if err != nil && ctx.Err() != nil {
-		return nil
+	if err := l.run(ctx); ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 func (c AutoscaleConfig) withDefaults() (AutoscaleConfig, error) {

@@ -215,7 +215,7 @@ func TestAutoscaleUnderLoad(t *testing.T) {
 			}
 		}
 		refused := func() uint64 { return p.Stats().Throttled }
-		var seen, at = refused(), time.Now()
+		seen, at := refused(), time.Now()
 		s.until("nothing is refused any more", 10*time.Minute, func() bool {
 			restart()
 			if now := refused(); now != seen {

@@ -13,8 +13,8 @@
 //	})
 //	err = reshard.Apply(ctx, client, "orders", plan, nil)
 //
-// Autoscale is the loop that does so window by window. What it decides, and why, is an Autoscaler's:
-// pure, with the thresholds of a Policy, fed with Samples.
+// Autoscale is the loop that does so window by window. What it decides, and why, is an
+// Autoscaler's: pure, with the thresholds of a Policy, fed with Samples.
 //
 // An Apply that was interrupted, by kill -9 too, is gone on with by the same plan: a plan speaks
 // of hash ranges, and the ranges that are open tell which of its steps are done.

@@ -3,7 +3,6 @@ package reshard_test
 import (
 	"fmt"
 	"slices"
-
 	"time"
 
 	"pgregory.net/rapid"

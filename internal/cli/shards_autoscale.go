@@ -29,8 +29,8 @@ func (a *app) shardsAutoscale() *cobra.Command {
 	command := shardsCommand(&cobra.Command{
 		Use:   "autoscale --stream NAME",
 		Short: "Split hot shards and merge idle ones, as the load asks for, and say why",
-		Long: `Split the hot shards of a stream and merge the idle ones as its load asks for, and say
-line by line why. Without --yes it changes nothing and says what it would do.
+		Long: `Split the hot shards of a stream and merge the idle ones as its load asks for, and
+say line by line why. Without --yes it changes nothing and says what it would do.
 
 Every minute it looks at what arrives in the stream for half of it; no CloudWatch is asked. A shard
 above --split-above of what it takes, in bytes or in records, in --split-after of the last windows
@@ -121,8 +121,9 @@ func (f *autoscaleFlags) config(stream string) (reshard.AutoscaleConfig, error) 
 			"--split-after, --merge-after, --steps, --shard-bytes and --shard-records: want more " +
 			"than 0")
 	case f.every <= 0 || f.window < 0 || f.window > every || f.parallel < 1:
-		return reshard.AutoscaleConfig{}, usageError("--window %s, --every %s, --parallel %d: want "+
-			"a window up to --every, and at least one shard at a time", f.window, f.every, f.parallel)
+		return reshard.AutoscaleConfig{}, usageError("--window %s, --every %s, --parallel %d: "+
+			"want a window up to --every, and at least one shard at a time", f.window, f.every,
+			f.parallel)
 	}
 	if err := policy.Validate(); err != nil {
 		return reshard.AutoscaleConfig{}, usageError("%w", err)
