@@ -1,6 +1,7 @@
 package reshard
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/runnel-stream/runnel/keyspace"
@@ -66,9 +67,8 @@ func (d *deciding) hot() (hot []int, waiting bool) {
 	for n, i := range above {
 		windows := d.windowsAbove(i)
 		if n < mostTold {
-			d.because("%s, above %s: in %d of the last %s, %d are wanted", d.tell(d.shards[i]),
-				percent(d.policy.SplitAbove), windows, windowCount(d.policy.SplitOf),
-				d.policy.SplitWindows)
+			d.because("%s, above %s%s", d.tell(d.shards[i]), percent(d.policy.SplitAbove),
+				d.tellWindows(windows))
 		}
 		if windows < d.policy.SplitWindows {
 			waiting = true
@@ -80,6 +80,15 @@ func (d *deciding) hot() (hot []int, waiting bool) {
 		d.because("%s more above %s", shardCount(more), percent(d.policy.SplitAbove))
 	}
 	return hot, waiting
+}
+
+// tellWindows says in how many windows a shard was hot, where more than one counts.
+func (d *deciding) tellWindows(above int) string {
+	if d.policy.SplitOf == 1 {
+		return ""
+	}
+	return fmt.Sprintf(": in %d of the last %d windows, %d are wanted", above, d.policy.SplitOf,
+		d.policy.SplitWindows)
 }
 
 // windowsAbove counts in how many of the last SplitOf windows a shard was above SplitAbove.
