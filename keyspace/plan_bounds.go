@@ -1,9 +1,6 @@
 package keyspace
 
-import (
-	"errors"
-	"slices"
-)
+import "slices"
 
 // PlanBounds returns the plan from the open ranges, which tile the key space in any order, to the
 // shards that begin at hash key 0 and at the bounds, in the fewest splits and merges. The bounds
@@ -16,9 +13,6 @@ func PlanBounds(open []Range, bounds []Key, points []Point) (Plan, error) {
 		return Plan{}, err
 	}
 	bounds = slices.SortedFunc(slices.Values(bounds), Key.Compare)
-	if slices.Contains(bounds, Key{}) || len(slices.Compact(slices.Clone(bounds))) < len(bounds) {
-		return Plan{}, errors.New("a plan to bounds between shards: one is 0, or there twice")
-	}
 	p.Steps = stepsTo(p.Open, bounds)
 	p.predict(between(bounds), points)
 	return p, p.Validate()

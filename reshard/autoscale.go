@@ -153,7 +153,7 @@ func (l *autoscaling) run(ctx context.Context) error {
 		case errors.Is(err, ErrResharded):
 			l.report(Event{Kind: Failed, Err: err})
 			wait = min(wait, readEvery) // a window that was cut short
-		case err != nil && (l.cfg.Once || !passes(err)):
+		case err != nil && (l.cfg.Once || !retryable(err)):
 			return err
 		case err != nil:
 			l.report(Event{Kind: Failed, Err: err})
@@ -164,11 +164,6 @@ func (l *autoscaling) run(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// passes reports whether the next round may fare better.
-func passes(err error) bool {
-	return errors.Is(err, keyspace.ErrLayout) || errors.Is(err, ErrNotDone) || retryable(err)
 }
 
 // provisioned fails for a stream that cannot be resharded.

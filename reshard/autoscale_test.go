@@ -241,6 +241,15 @@ func TestAutoscaleUnderLoad(t *testing.T) {
 		stopReading()
 		fleet.Wait()
 		archiveAll(t.Context(), t, server, dir, true)
+		for _, e := range s.of(reshard.Decided) {
+			records := 0.0
+			for _, p := range e.Sample.Points {
+				records += float64(p.Also) / 1000
+			}
+			if all := float64(e.Observed.Records); records > 1.01*all || records < 0.98*all {
+				t.Errorf("a sample of %.1f records, and %.0f were seen", records, all)
+			}
+		}
 		report, err := archive.Verify(t.Context(), dir, archive.VerifyOptions{
 			Records: l.puts(), Ordered: true,
 			Identify: func(r *runnel.Record) (string, bool) {
@@ -403,6 +412,16 @@ func TestAutoscaleGoesOn(t *testing.T) {
 			return len(s.of(reshard.Decided)) > before+1
 		})
 		s.end()
+		// A window that was cut short is followed by another one at once.
+		var cut time.Time
+		for _, e := range s.events {
+			if e.Kind == reshard.Decided && !cut.IsZero() && e.At.Sub(cut) > 40*time.Second {
+				t.Errorf("%s from a window that was cut short to a decision", e.At.Sub(cut))
+			}
+			if cut = (time.Time{}); errors.Is(e.Err, reshard.ErrResharded) {
+				cut = e.At
+			}
+		}
 		reshards, outages := 0, 0
 		for _, e := range s.of(reshard.Failed) {
 			if errors.Is(e.Err, reshard.ErrResharded) {
@@ -413,6 +432,29 @@ func TestAutoscaleGoesOn(t *testing.T) {
 		}
 		if reshards == 0 || outages == 0 {
 			t.Errorf("%d reshards and %d outages were told", reshards, outages)
+		}
+	})
+}
+
+// A stream that is deleted meanwhile ends it.
+func TestAutoscaleRefusesWhatIsGone(t *testing.T) {
+	inBubble(t, 1, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
+		s := &scaler{t: t, client: client}
+		s.start()
+		s.until("a round", 5*time.Minute, func() bool { return len(s.of(reshard.Decided)) > 0 })
+		if _, err := client.DeleteStream(t.Context(),
+			&kinesis.DeleteStreamInput{StreamName: aws.String(stream)}); err != nil {
+			t.Fatal(err)
+		}
+		var missing *types.ResourceNotFoundException
+		select {
+		case err := <-s.done:
+			if !errors.As(err, &missing) {
+				t.Errorf("got %v", err)
+			}
+		case <-time.After(10 * time.Minute):
+			t.Error("it goes on without a stream")
+			s.end()
 		}
 	})
 }
