@@ -30,7 +30,7 @@ const stream = "orders"
 
 // TestMain multiplies the checks of rapid by RUNNEL_SOAK.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", strconv.Itoa(100*soak())); err != nil {
+	if err := flag.Set("rapid.checks", strconv.Itoa(rapidChecks*soak())); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
