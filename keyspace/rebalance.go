@@ -1,0 +1,124 @@
+package keyspace
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Move is a key in use that gives way to another one. Whoever has it gets To.
+type Move struct {
+	From, To Key
+	Rate     uint64 // of the one that moves
+}
+
+// Rebalance returns the fewest moves after which the numbers of keys are balanced: the halves
+// of the space differ by one key at most, their halves too, and so on (for halves of a cell see
+// Allocator). There is no shorter list of moves that does it. Rates are of no account; see
+// RebalanceFresh and RebalanceShards for those.
+//
+// Every To is free from the beginning, so the moves may be made in any order. They are sorted by
+// From, and by To as well: keys move no further than they must.
+//
+// The errors are those of Allocator.AddRated. It takes some microseconds a key.
+func Rebalance(space Space, assigned []Rated) ([]Move, error) {
+	if err := NewAllocator(space).AddRated(assigned...); err != nil {
+		return nil, err
+	}
+	rates := make(map[Key]uint64, len(assigned))
+	keys := make([]Key, len(assigned))
+	for i, r := range assigned {
+		keys[i], rates[r.Key] = r.Key, r.Rate
+	}
+	slices.SortFunc(keys, Key.Compare)
+	var p placing
+	newSpread(space.cell(), keys, len(keys)).place(0, &p)
+	moves := make([]Move, len(p.surplus))
+	for i, from := range p.surplus {
+		moves[i] = Move{From: from, To: p.vacant[i], Rate: rates[from]}
+	}
+	return moves, nil
+}
+
+// spread is a cell with the keys in it, and how many of these can stay.
+//
+// Where n keys are balanced, each of the 2^d cells of a depth d holds n/2^d of them, rounded
+// down or up. So there are two numbers to try for a cell, low and low+1, and what is best for
+// both follows from the two of each half. A cell for one key or none is not divided: whichever
+// key stays, or comes, its halves are balanced.
+type spread struct {
+	cell        cell
+	keys        []Key // ascending
+	low         int
+	left, right *spread // nil in a cell that is not divided
+	kept        [2]int  // how many of keys stay at most if it is to hold low, or low+1
+}
+
+// impossible is the kept of a cell that is too small.
+const impossible = -1 << 40
+
+func newSpread(c cell, keys []Key, low int) *spread {
+	s := &spread{cell: c, keys: keys, low: low}
+	if low == 0 || c.lo == c.last {
+		for more := range s.kept {
+			s.kept[more] = min(low+more, len(keys))
+			if c.lo == c.last && low+more > 1 {
+				s.kept[more] = impossible
+			}
+		}
+		return s
+	}
+	middle := c.middle()
+	at, _ := slices.BinarySearchFunc(keys, middle, Key.Compare)
+	s.left = newSpread(c.left(middle), keys[:at], low/2)
+	s.right = newSpread(c.right(middle), keys[at:], low/2)
+	for more := range s.kept {
+		left, right := s.halves(more)
+		s.kept[more] = s.left.kept[left] + s.right.kept[right]
+	}
+	return s
+}
+
+// halves returns which of their two numbers the halves are to hold if the cell holds low+more.
+func (s *spread) halves(more int) (left, right int) {
+	switch each := (s.low + more) - 2*(s.low/2); each {
+	case 0, 2:
+		return each / 2, each / 2
+	}
+	if s.left.kept[0]+s.right.kept[1] >= s.left.kept[1]+s.right.kept[0] {
+		return 0, 1 // as in the order of Nth, where the middle is the first key
+	}
+	return 1, 0
+}
+
+// placing is the keys that must go and the places that must be filled, both ascending.
+type placing struct{ surplus, vacant []Key }
+
+// place decides on the keys of a cell that is to hold low+more.
+func (s *spread) place(more int, p *placing) {
+	if s.left != nil {
+		left, right := s.halves(more)
+		s.left.place(left, p)
+		s.right.place(right, p)
+		return
+	}
+	if s.low+more == 0 {
+		p.surplus = append(p.surplus, s.keys...)
+		return
+	}
+	middle := s.cell.middle()
+	if len(s.keys) == 0 {
+		p.vacant = append(p.vacant, middle)
+		return
+	}
+	stays, exact := slices.BinarySearchFunc(s.keys, middle, Key.Compare)
+	if !exact {
+		stays = 0
+	}
+	p.surplus = append(p.surplus, s.keys[:stays]...)
+	p.surplus = append(p.surplus, s.keys[stays+1:]...)
+}
+
+// byRate orders keys by what they carry, the heaviest first.
+func byRate(a, b Rated) int {
+	return cmp.Or(cmp.Compare(b.Rate, a.Rate), a.Key.Compare(b.Key))
+}
