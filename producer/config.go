@@ -68,6 +68,11 @@ type Config struct {
 	// records go to OnResult, count in Stats, and take no room in the buffer.
 	Resume []FrozenUnit
 
+	// Keys gives explicit hash keys to records that come without one, as an assign.Session does:
+	// for these Put asks it, and may wait for it. Records of Resume keep the keys that they have.
+	// Default none.
+	Keys Keys
+
 	// MaxInFlight is how many calls run at the same time. Default 8, from 1 to 1,000.
 	MaxInFlight int
 	// MaxBatchRecords is how many Kinesis records a call carries. Default 500, from 1 to 500.

@@ -63,6 +63,9 @@ func (p *Producer) reportPortion(portion []settled) {
 		case e.done != nil:
 			e.done(r)
 		}
+		if e.used != nil {
+			e.used()
+		}
 		records++
 		bytes += e.size()
 		if !e.resumed {

@@ -26,6 +26,8 @@ type entry struct {
 
 	resumed bool // it came with Config.Resume, and holds no room in the buffer
 
+	used func() // of Config.Keys; nil if it gave no key
+
 	older, newer *entry // in ages
 
 	// One of the two is set by the shell, and called with the result.

@@ -119,6 +119,8 @@ func (p *Producer) ID() aggregate.ProducerID { return p.mu.core.numbers.id } // 
 // ErrPartitionKey, ErrHashKey and ErrTooLarge for a record that no stream would take,
 // ErrAggregate, and ErrClosed.
 //
+// With Config.Keys it waits for these too, and returns their errors.
+//
 // PartitionKey, ExplicitHashKey and Data are sent. The producer keeps Data until it has the
 // result; it must not be changed until then.
 func (p *Producer) Put(ctx context.Context, record runnel.Record) (*Future, error) {
@@ -149,6 +151,21 @@ func (p *Producer) PutMarked(
 }
 
 func (p *Producer) take(ctx context.Context, e *entry) error {
+	if p.cfg.Keys == nil || e.record.ExplicitHashKey != "" {
+		return p.admit(ctx, e)
+	}
+	if err := p.useKey(ctx, e); err != nil {
+		return err
+	}
+	err := p.admit(ctx, e)
+	if err != nil {
+		e.used()
+	}
+	return err
+}
+
+// admit takes a record whose keys are known.
+func (p *Producer) admit(ctx context.Context, e *entry) error {
 	if err := p.cfg.check(e.record); err != nil {
 		return err
 	}
