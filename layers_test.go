@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"."},
 	{"aggregate", "lease", "sink", "internal/wal", "internal/shardmap"},
 	{
-		"producer", "consumer", "reshard", "sink/archive", "sink/sqlsink", "sink/sinktest",
+		"producer", "consumer", "reshard", "assign", "sink/archive", "sink/sqlsink", "sink/sinktest",
 		"lease/leasetest", "internal/shardlog", "internal/itemstore", "internal/follow",
 		"internal/putlog",
 	},
@@ -46,7 +46,7 @@ var (
 		"internal/limit", "internal/localca", "internal/fsck",
 	}
 	clientHalf = []string{
-		"aggregate", "producer", "consumer", "reshard", "lease", "lease/leasetest", "outbox",
+		"aggregate", "producer", "consumer", "reshard", "assign", "lease", "lease/leasetest", "outbox",
 		"multilang", "sink", "sink/archive", "sink/sqlsink", "sink/sinktest",
 		"internal/awsclient", "internal/shardmap", "internal/follow", "internal/putlog",
 	}
