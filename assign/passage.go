@@ -170,14 +170,15 @@ func (p *passage) pass(
 ) error {
 	w := waiting{passage: p, before: map[runnel.ShardID]runnel.Position{}, left: marks}
 	for {
-		if err := w.look(ctx, app); err != nil && (ctx.Err() != nil || !retryable(err)) {
-			return fmt.Errorf("application %s: %w", app.Name(), err)
-		}
+		err := w.look(ctx, app)
 		p.report(Progress{Stage: Passing, Names: names, App: app.Name(), Left: len(w.left)})
 		if len(w.left) == 0 {
 			return nil
 		}
-		if err := pause(ctx, p.cfg.Interval); err != nil {
+		if err == nil || retryable(err) {
+			err = pause(ctx, p.cfg.Interval)
+		}
+		if err != nil {
 			return fmt.Errorf("wait for application %s to pass %d shards: %w", app.Name(),
 				len(w.left), err)
 		}
