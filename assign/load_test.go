@@ -186,7 +186,7 @@ func (l *load) moves(ctx context.Context) (moved int) {
 		if err := table.Refresh(ctx); err != nil {
 			l.Fatal(err)
 		}
-		plan := keyspace.RebalanceFresh
+		plan := keyspace.RebalanceScratch
 		if round%2 == 0 {
 			plan = l.scatter
 		}

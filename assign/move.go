@@ -17,7 +17,7 @@ type Move struct {
 }
 
 // Plan returns the moves that a plan of package keyspace makes of the names that are known, as
-// keyspace.Rebalance and keyspace.RebalanceFresh. Names that are being moved make it ErrMoving:
+// keyspace.Rebalance and keyspace.RebalanceScratch. Names that are being moved make it ErrMoving:
 // see Resume.
 func (t *Table) Plan(
 	plan func(keyspace.Space, []keyspace.Rated) ([]keyspace.Move, error),

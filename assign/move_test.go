@@ -299,7 +299,7 @@ func TestMoveInARing(t *testing.T) {
 		if _, err := table.Assign(t.Context(), 9, "heavy"); err != nil {
 			t.Fatal(err)
 		}
-		moves, err := table.Plan(keyspace.RebalanceFresh)
+		moves, err := table.Plan(keyspace.RebalanceScratch)
 		if err != nil || len(moves) != 3 {
 			t.Fatalf("%v, %v", moves, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
@@ -26,6 +27,9 @@ type KinesisAPI interface {
 	GetRecords(context.Context, *kinesis.GetRecordsInput, ...func(*kinesis.Options)) (
 		*kinesis.GetRecordsOutput, error)
 }
+
+// ErrApp is wrapped for an application without a lease table.
+var ErrApp = errors.New("it has no lease table: check the name, or start it first")
 
 // MoveConfig says what a Move must wait for.
 type MoveConfig struct {
@@ -110,7 +114,12 @@ func (t *Table) newPassage(ctx context.Context, cfg MoveConfig) (*passage, error
 		if err != nil {
 			return nil, fmt.Errorf("application %s: %w", app, err)
 		}
-		if _, _, err := leases.List(ctx); err != nil {
+		_, _, err = leases.List(ctx)
+		var missing *types.ResourceNotFoundException
+		if errors.As(err, &missing) {
+			err = ErrApp
+		}
+		if err != nil {
 			return nil, fmt.Errorf("application %s: %w", app, err)
 		}
 		p.leases = append(p.leases, leases)

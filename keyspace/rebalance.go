@@ -14,7 +14,7 @@ type Move struct {
 // Rebalance returns the fewest moves after which the numbers of keys are balanced: the halves
 // of the space differ by one key at most, their halves too, and so on (for halves of a cell see
 // Allocator). There is no shorter list of moves that does it. Rates are of no account; see
-// RebalanceFresh and RebalanceShards for those.
+// RebalanceScratch and RebalanceShards for those.
 //
 // Every To is free from the beginning, so the moves may be made in any order. They are sorted by
 // From, and by To as well: keys move no further than they must.
@@ -43,8 +43,7 @@ func Rebalance(space Space, assigned []Rated) ([]Move, error) {
 //
 // Where n keys are balanced, each of the 2^d cells of a depth d holds n/2^d of them, rounded
 // down or up. So there are two numbers to try for a cell, low and low+1, and what is best for
-// both follows from the two of each half. A cell for one key or none is not divided: whichever
-// key stays, or comes, its halves are balanced.
+// both follows from the two of each half.
 type spread struct {
 	cell        cell
 	keys        []Key // ascending
@@ -95,14 +94,15 @@ type placing struct{ surplus, vacant []Key }
 
 // place decides on the keys of a cell that is to hold low+more.
 func (s *spread) place(more int, p *placing) {
-	if s.left != nil {
+	switch s.low + more {
+	case 0:
+		p.surplus = append(p.surplus, s.keys...)
+		return
+	case 1: // whichever it is, the halves of the cell are balanced
+	default:
 		left, right := s.halves(more)
 		s.left.place(left, p)
 		s.right.place(right, p)
-		return
-	}
-	if s.low+more == 0 {
-		p.surplus = append(p.surplus, s.keys...)
 		return
 	}
 	middle := s.cell.middle()

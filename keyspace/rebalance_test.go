@@ -163,7 +163,7 @@ func TestRebalanceWholeSpace(t *testing.T) {
 
 // The keys afterwards are those of an empty allocator, each rate on its own, and no rate moves
 // that could stay.
-func TestRebalanceFresh(t *testing.T) {
+func TestRebalanceScratch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Uint64Range(1, 40).Draw(t, "size")
 		space, _ := keyspace.NewSpace(keyspace.Key{Lo: size})
@@ -177,7 +177,7 @@ func TestRebalanceFresh(t *testing.T) {
 			}
 		}
 		want := state(fresh)
-		moves, err := keyspace.RebalanceFresh(space, list)
+		moves, err := keyspace.RebalanceScratch(space, list)
 		if errors.Is(err, keyspace.ErrFull) && len(list) == int(size) {
 			return // a ring, and no spare key
 		}
@@ -196,7 +196,7 @@ func TestRebalanceFresh(t *testing.T) {
 				t.Fatalf("%v moved and could have stayed: %v", r, moves)
 			}
 		}
-		again, err := keyspace.RebalanceFresh(space, want)
+		again, err := keyspace.RebalanceScratch(space, want)
 		if err != nil || len(again) > 0 {
 			t.Fatalf("%v, %v", again, err)
 		}
@@ -204,14 +204,14 @@ func TestRebalanceFresh(t *testing.T) {
 }
 
 // Two keys that change places go over a spare one; without one it is an error.
-func TestRebalanceFreshRing(t *testing.T) {
+func TestRebalanceScratchRing(t *testing.T) {
 	list := []keyspace.Rated{{Key: keyspace.Key{Lo: 64}, Rate: 1}, {Key: keyspace.Key{Lo: 32}, Rate: 9}}
-	moves, err := keyspace.RebalanceFresh(spaceOf(t, "128"), list)
+	moves, err := keyspace.RebalanceScratch(spaceOf(t, "128"), list)
 	if err != nil || len(moves) != 3 || moves[0].To != moves[2].From {
 		t.Errorf("%v, %v", moves, err)
 	}
 	full := []keyspace.Rated{{Rate: 9}, {Key: keyspace.Key{Lo: 1}, Rate: 1}}
-	if moves, err := keyspace.RebalanceFresh(spaceOf(t, "2"), full); !errors.Is(err, keyspace.ErrFull) {
+	if moves, err := keyspace.RebalanceScratch(spaceOf(t, "2"), full); !errors.Is(err, keyspace.ErrFull) {
 		t.Errorf("%v, %v", moves, err)
 	}
 }
@@ -336,7 +336,7 @@ func TestRebalanceShardsGaps(t *testing.T) {
 func TestRebalanceRefuses(t *testing.T) {
 	twice := []keyspace.Rated{{Rate: 1}, {Rate: 1}}
 	_, fewest := keyspace.Rebalance(keyspace.Space{}, twice)
-	_, fresh := keyspace.RebalanceFresh(keyspace.Space{}, twice)
+	_, fresh := keyspace.RebalanceScratch(keyspace.Space{}, twice)
 	_, shards := keyspace.RebalanceShards(keyspace.Space{}, twice, keyspace.Uniform(2), 0)
 	for _, err := range []error{fewest, fresh, shards} {
 		if !errors.Is(err, keyspace.ErrTaken) {

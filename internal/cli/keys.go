@@ -30,12 +30,13 @@ one's own are even from the first one on.`,
   runnel keys nth --count 4
   runnel keys allocate --existing 0,32,9,57 --space 128
   runnel keys map --file keys.ndjson alice bob
+  runnel keys rebalance --file keys.ndjson --yes
   runnel keys skew --shards 8 names.txt`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	command.AddCommand(a.keysHash(), a.keysNth(), a.keysAllocate(), a.keysMap(),
-		a.keysRelease(), a.keysSkew())
+		a.keysRelease(), a.keysRebalance(), a.keysSkew())
 	return command
 }
 

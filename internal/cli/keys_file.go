@@ -40,7 +40,8 @@ func (a *app) openKeyFile(
 	c *cobra.Command, name string, space keyspace.Space,
 ) (f *keyFile, err error) {
 	if name == "" {
-		return nil, usageError("--file is missing: name the file of the names and their keys")
+		return nil, usageError("--file or --table is missing: name what has the names and their " +
+			"keys")
 	}
 	f = &keyFile{
 		name: filepath.ToSlash(name), byName: map[string]assignment{},

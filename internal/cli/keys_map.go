@@ -8,43 +8,47 @@ import (
 )
 
 type keysMapFlags struct {
-	space spaceFlag
-	file  string
-	rate  uint64
+	keyTable
+	rate uint64
 }
 
 func (a *app) keysMap() *cobra.Command {
 	f := &keysMapFlags{}
 	command := &cobra.Command{
-		Use:   "map --file FILE [NAME…]",
-		Short: "Give names keys of their own, and keep them in a file",
-		Long: `Give names keys of their own, and keep them in a file: a name that is there keeps its
+		Use:   "map --file FILE | --table NAME [NAME…]",
+		Short: "Give names keys of their own, and keep them in a file or a table",
+		Long: `Give names keys of their own, and keep them in a file or a table: a name that is there keeps its
 key, and a new one gets the key that restores balance, as of runnel keys allocate. It prints each
-name's key; without names, all that the file has. Names are arguments, or for - lines of standard
+name's key; without names, all that are there. Names are arguments, or for - lines of standard
 input.
 
 The file is lines of {"name":…,"key":…,"rate":…}. It is replaced at once when all names have keys,
-before anything is printed, and not at all otherwise. FILE.lock keeps two commands apart.`,
+before anything is printed, and not at all otherwise. FILE.lock keeps two commands apart.
+
+A table in DynamoDB is for many processes at the same time: runnel put --keys NAME gives records
+the keys of their names, and new names new keys. Up to 90 names are written at once.`,
 		Example: `  runnel keys map --file keys.ndjson alice bob
   cut -d, -f1 users.csv | runnel keys map --file keys.ndjson -
-  runnel keys map --file keys.ndjson --output json`,
+  runnel keys map --file keys.ndjson --output json
+  runnel keys map --local --table tenants alice bob`,
 		RunE: func(c *cobra.Command, args []string) error { return a.runKeysMap(c, f, args) },
 	}
-	f.space.add(command)
-	flags := command.Flags()
-	flags.StringVar(&f.file, "file", "", "the file of names and keys; made if it is not there")
-	flags.Uint64Var(&f.rate, "rate", 1, "what each new name will carry, in the unit of the others")
+	f.add(command, "the file of names and keys; made if it is not there")
+	command.Flags().Uint64Var(&f.rate, "rate", 1, "what each new name will carry, in the unit of the others")
 	return command
 }
 
 func (a *app) runKeysMap(c *cobra.Command, f *keysMapFlags, args []string) (err error) {
-	space, err := f.space.space()
+	space, err := f.check()
 	if err != nil {
 		return err
 	}
 	names, err := a.namesOf(c, args)
 	if err != nil {
 		return err
+	}
+	if f.table != "" {
+		return a.mapTable(c, &f.keyTable, space, f.rate, names, len(args) == 0)
 	}
 	file, err := a.openKeyFile(c, f.file, space)
 	if err != nil {

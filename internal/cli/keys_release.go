@@ -8,21 +8,22 @@ import (
 )
 
 func (a *app) keysRelease() *cobra.Command {
-	var space spaceFlag
-	var file string
+	f := &keyTable{}
 	var yes bool
 	command := &cobra.Command{
-		Use:   "release --file FILE NAME…",
-		Short: "Take names out of a file of keys, so that their keys are free again",
-		Long: `Take names out of a file of keys, so that their keys are free again.
+		Use:   "release --file FILE | --table NAME NAME…",
+		Short: "Take names out of a file or a table of keys, so that their keys are free again",
+		Long: `Take names out of a file or a table of keys, so that their keys are free again.
 
-Release a name when its last record is read: the next name may get its key. It prints what it takes
+Release a name when no process puts it any more and its last record is read: the next name may get
+its key. It prints what it takes
 out, and does nothing without --yes, or if a name is not there. Names are arguments, or for - lines
 of standard input.`,
-		Example: `  runnel keys release --file keys.ndjson alice --yes`,
-		Args:    cobra.MinimumNArgs(1),
+		Example: `  runnel keys release --file keys.ndjson alice --yes
+  runnel keys release --local --table tenants alice --yes`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			keys, err := space.space()
+			space, err := f.check()
 			if err != nil {
 				return err
 			}
@@ -30,18 +31,19 @@ of standard input.`,
 			if err != nil {
 				return err
 			}
-			f, err := a.openKeyFile(c, file, keys)
+			if f.table != "" {
+				return a.releaseTable(c, f, space, names, yes)
+			}
+			file, err := a.openKeyFile(c, f.file, space)
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, f.close()) }()
-			return a.releaseNames(f, names, yes)
+			defer func() { err = errors.Join(err, file.close()) }()
+			return a.releaseNames(file, names, yes)
 		},
 	}
-	space.add(command)
-	flags := command.Flags()
-	flags.StringVar(&file, "file", "", "the file of names and keys, of runnel keys map")
-	flags.BoolVar(&yes, "yes", false, "release without asking")
+	f.add(command, "the file of names and keys, of runnel keys map")
+	command.Flags().BoolVar(&yes, "yes", false, "release without asking")
 	return command
 }
 

@@ -19,7 +19,7 @@ import (
 type putFlags struct {
 	to                         connection
 	stream, key, format, order string
-	hashKey, resume            string
+	hashKey, keys, resume      string
 	giveUpAfter                time.Duration
 }
 
@@ -53,7 +53,7 @@ have left one double in the stream.`,
 			return a.runPut(c.Context(), f, args)
 		},
 	}
-	f.to.addFlags(command, false)
+	f.to.addFlags(command, true)
 	flags := command.Flags()
 	flags.StringVar(&f.stream, "stream", "", "the stream's name")
 	flags.StringVar(&f.key, "key", "", "the partition key: a field's name or a JSON pointer; "+
@@ -67,6 +67,8 @@ have left one double in the stream.`,
 			"plain: in order per key, each as it is; chained: plain, by PutRecord, one by one")
 	flags.StringVar(&f.resume, "resume", "", "keep the state of the load in this file, and go on "+
 		"where the last run with it ended, however that was")
+	flags.StringVar(&f.keys, "keys", "", "give records the hash keys that their partition keys have "+
+		"in this DynamoDB table, of runnel keys map; new ones get a key")
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"give a record up after that long; 0 never does")
 	return command
@@ -122,10 +124,19 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 		}
 	}
 	client := awsclient.Kinesis(cfg, awsclient.WithoutRetries())
-	return job.run(ctx, producer.Config{
+	config := producer.Config{
 		Stream: f.stream, Client: client, Reader: client, Order: order,
 		GiveUpAfter: f.giveUpAfter, Logger: a.logger(),
-	})
+	}
+	if f.keys != "" {
+		session, err := joinKeys(ctx, cfg, f.keys)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, leaveKeys(ctx, session)) }()
+		config.Keys = session
+	}
+	return job.run(ctx, config)
 }
 
 // putJob is one put.

@@ -2,7 +2,7 @@ package keyspace
 
 import "slices"
 
-// RebalanceFresh returns the moves to the keys that an empty Allocator gives, the heaviest first:
+// RebalanceScratch returns the moves to the keys that an empty Allocator gives, the heaviest first:
 // with equal rates, to the first ones of Space.Nth. What has a rate stays where it is if some key
 // of its rate is to be there, so no list of moves to these keys is shorter.
 //
@@ -10,7 +10,7 @@ import "slices"
 // places in a ring, one of them moves twice, over a spare key, which the space must have.
 //
 // The errors are those of Allocator.AddRated, and ErrFull.
-func RebalanceFresh(space Space, assigned []Rated) ([]Move, error) {
+func RebalanceScratch(space Space, assigned []Rated) ([]Move, error) {
 	if err := NewAllocator(space).AddRated(assigned...); err != nil {
 		return nil, err
 	}

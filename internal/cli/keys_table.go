@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/assign"
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// keyTable is the flags of a command that keeps names in a file or in a table.
+type keyTable struct {
+	space       spaceFlag
+	to          connection
+	file, table string
+}
+
+func (f *keyTable) add(command *cobra.Command, file string) {
+	f.space.add(command)
+	f.to.addFlags(command, true)
+	flags := command.Flags()
+	flags.StringVar(&f.file, "file", "", file)
+	flags.StringVar(&f.table, "table", "",
+		"the DynamoDB table of names and keys, which processes share; made if it is not there")
+}
+
+// check returns the space if either a file or a table is named.
+func (f *keyTable) check() (keyspace.Space, error) {
+	if f.file != "" && f.table != "" {
+		return keyspace.Space{}, usageError("--file and --table exclude each other")
+	}
+	return f.space.space()
+}
+
+// open opens the table.
+func (f *keyTable) open(
+	ctx context.Context, space keyspace.Space,
+) (*assign.Table, aws.Config, error) {
+	cfg, err := f.to.load(ctx)
+	if err != nil {
+		return nil, cfg, err
+	}
+	table, err := assign.Open(ctx, assign.Config{
+		API: awsclient.DynamoDB(cfg), Table: f.table, Space: space,
+	})
+	return table, cfg, tableError(ctx, err)
+}
+
+// tableError says who is to mend what: the user, or what is outside.
+func tableError(ctx context.Context, err error) error {
+	wrong := []error{
+		assign.ErrUnknown, assign.ErrName, assign.ErrOther, assign.ErrMoving, assign.ErrInUse,
+		assign.ErrApp, keyspace.ErrFull, keyspace.ErrRate,
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return errInterrupt
+	case slices.ContainsFunc(wrong, func(known error) bool { return errors.Is(err, known) }):
+		return usageError("%w", err)
+	}
+	return outsideError(err)
+}
+
+// printTable prints what a table has of names.
+func (a *app) printTable(list []assign.Assigned) error {
+	lines := make([]assignment, len(list))
+	for i, one := range list {
+		lines[i] = assignment{Name: one.Name, Key: one.Key.String(), Rate: one.Rate}
+	}
+	return a.printAssignments(lines)
+}
+
+// mapTable gives names keys in the table; without names it prints all.
+func (a *app) mapTable(
+	c *cobra.Command, f *keyTable, space keyspace.Space, rate uint64, names []string, all bool,
+) error {
+	table, _, err := f.open(c.Context(), space)
+	if err != nil {
+		return err
+	}
+	if all {
+		return a.printTable(table.All())
+	}
+	list, err := table.Assign(c.Context(), rate, names...)
+	if err != nil {
+		return tableError(c.Context(), err)
+	}
+	return a.printTable(list)
+}
+
+// releaseTable takes names out of the table.
+func (a *app) releaseTable(
+	c *cobra.Command, f *keyTable, space keyspace.Space, names []string, yes bool,
+) error {
+	table, _, err := f.open(c.Context(), space)
+	if err != nil {
+		return err
+	}
+	var list []assign.Assigned
+	for i, name := range names {
+		one, known := table.Lookup(name)
+		if !known || slices.Contains(names[:i], name) {
+			return usageError("table %s has no name %q, or you named it twice; nothing was released",
+				f.table, name)
+		}
+		list = append(list, one)
+	}
+	if err := a.printTable(list); err != nil {
+		return err
+	}
+	if !yes {
+		return usageError("nothing was released: say --yes")
+	}
+	return tableError(c.Context(), table.Release(c.Context(), names...))
+}
