@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -19,22 +20,24 @@ type Move struct {
 // Every To is free from the beginning, so the moves may be made in any order. They are sorted by
 // From, and by To as well: keys move no further than they must.
 //
-// The errors are those of Allocator.AddRated. It takes some microseconds a key.
+// The errors wrap ErrOutside or ErrTaken and name the key. It takes about a microsecond a key.
 func Rebalance(space Space, assigned []Rated) ([]Move, error) {
-	if err := NewAllocator(space).AddRated(assigned...); err != nil {
-		return nil, err
+	keys := slices.SortedFunc(slices.Values(assigned), func(a, b Rated) int {
+		return a.Key.Compare(b.Key)
+	})
+	for i, r := range keys {
+		switch {
+		case !space.Contains(r.Key):
+			return nil, fmt.Errorf("%w: %s: want 0 to %s", ErrOutside, r.Key, space.Last())
+		case i > 0 && keys[i-1].Key == r.Key:
+			return nil, fmt.Errorf("%w: %s", ErrTaken, r.Key)
+		}
 	}
-	rates := make(map[Key]uint64, len(assigned))
-	keys := make([]Key, len(assigned))
-	for i, r := range assigned {
-		keys[i], rates[r.Key] = r.Key, r.Rate
-	}
-	slices.SortFunc(keys, Key.Compare)
 	var p placing
 	newSpread(space.cell(), keys, len(keys)).place(0, &p)
 	moves := make([]Move, len(p.surplus))
 	for i, from := range p.surplus {
-		moves[i] = Move{From: from, To: p.vacant[i], Rate: rates[from]}
+		moves[i] = Move{From: from.Key, To: p.vacant[i], Rate: from.Rate}
 	}
 	return moves, nil
 }
@@ -46,7 +49,7 @@ func Rebalance(space Space, assigned []Rated) ([]Move, error) {
 // both follows from the two of each half.
 type spread struct {
 	cell        cell
-	keys        []Key // ascending
+	keys        []Rated // ascending
 	low         int
 	left, right *spread // nil in a cell that is not divided
 	kept        [2]int  // how many of keys stay at most if it is to hold low, or low+1
@@ -55,7 +58,7 @@ type spread struct {
 // impossible is the kept of a cell that is too small.
 const impossible = -1 << 40
 
-func newSpread(c cell, keys []Key, low int) *spread {
+func newSpread(c cell, keys []Rated, low int) *spread {
 	s := &spread{cell: c, keys: keys, low: low}
 	if low == 0 || c.lo == c.last {
 		for more := range s.kept {
@@ -67,7 +70,7 @@ func newSpread(c cell, keys []Key, low int) *spread {
 		return s
 	}
 	middle := c.middle()
-	at, _ := slices.BinarySearchFunc(keys, middle, Key.Compare)
+	at, _ := search(keys, middle)
 	s.left = newSpread(c.left(middle), keys[:at], low/2)
 	s.right = newSpread(c.right(middle), keys[at:], low/2)
 	for more := range s.kept {
@@ -90,7 +93,10 @@ func (s *spread) halves(more int) (left, right int) {
 }
 
 // placing is the keys that must go and the places that must be filled, both ascending.
-type placing struct{ surplus, vacant []Key }
+type placing struct {
+	surplus []Rated
+	vacant  []Key
+}
 
 // place decides on the keys of a cell that is to hold low+more.
 func (s *spread) place(more int, p *placing) {
@@ -110,12 +116,17 @@ func (s *spread) place(more int, p *placing) {
 		p.vacant = append(p.vacant, middle)
 		return
 	}
-	stays, exact := slices.BinarySearchFunc(s.keys, middle, Key.Compare)
+	stays, exact := search(s.keys, middle)
 	if !exact {
 		stays = 0
 	}
 	p.surplus = append(p.surplus, s.keys[:stays]...)
 	p.surplus = append(p.surplus, s.keys[stays+1:]...)
+}
+
+// search returns where a key is, or would be, among keys that ascend.
+func search(keys []Rated, k Key) (int, bool) {
+	return slices.BinarySearchFunc(keys, k, func(r Rated, k Key) int { return r.Key.Compare(k) })
 }
 
 // byRate orders keys by what they carry, the heaviest first.

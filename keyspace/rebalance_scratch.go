@@ -38,9 +38,7 @@ func RebalanceScratch(space Space, assigned []Rated) ([]Move, error) {
 func matched(keys []Rated, targets []Key) []Move {
 	slices.SortFunc(targets, Key.Compare)
 	has := func(k Key) bool {
-		_, found := slices.BinarySearchFunc(keys, k, func(r Rated, k Key) int {
-			return r.Key.Compare(k)
-		})
+		_, found := search(keys, k)
 		return found
 	}
 	vacant := slices.DeleteFunc(slices.Clone(targets), has)

@@ -343,6 +343,11 @@ func TestRebalanceRefuses(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
+	outside := []keyspace.Rated{{Rate: 1}, {Key: keyspace.Key{Lo: 128}}}
+	if _, err := keyspace.Rebalance(spaceOf(t, "128"), outside); !errors.Is(err, keyspace.ErrOutside) ||
+		err.Error() != "the key is not in the key space: 128: want 0 to 127" {
+		t.Errorf("got %v", err)
+	}
 }
 
 func BenchmarkRebalance1M(b *testing.B) {
