@@ -68,6 +68,19 @@ func BenchmarkAssign(b *testing.B) {
 			})
 		})
 	}
+	b.Run("64 goroutines", func(b *testing.B) {
+		table := benchTable(b, runneltest.NewServer(b))
+		var next atomic.Int64
+		b.SetParallelism(32)
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if _, err := table.Key(b.Context(), fmt.Sprint("n", next.Add(1))); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	})
 	b.Run("90 at a time", func(b *testing.B) {
 		table, n := benchTable(b, runneltest.NewServer(b)), 0
 		for b.Loop() {

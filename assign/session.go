@@ -82,7 +82,7 @@ func (s *Session) Use(
 		case err != nil || done != nil:
 			return hash, done, err
 		case wait == nil:
-			if _, err := s.table.Assign(ctx, 1, name); err != nil {
+			if _, err := s.table.Key(ctx, name); err != nil {
 				return "", nil, err
 			}
 			continue

@@ -40,8 +40,9 @@ type Table struct {
 	mu   struct {
 		sync.Mutex // not held over I/O
 		state      *state
-		changed    chan struct{} // closed, and another one made, when a Use may go on
-		session    *Session      // nil without one
+		changed    chan struct{}  // closed, and another one made, when a Use may go on
+		session    *Session       // nil without one
+		wanted     map[string]int // names without a key, and how many wait for it
 	}
 }
 
@@ -53,6 +54,7 @@ func Open(ctx context.Context, cfg Config) (*Table, error) {
 	}
 	t := &Table{cfg: cfg.withDefaults(), turn: make(chan struct{}, 1)}
 	t.mu.state, t.mu.changed = newState(cfg.Space, 0), make(chan struct{})
+	t.mu.wanted = map[string]int{}
 	if err := t.ensure(ctx); err != nil {
 		return nil, err
 	}
@@ -63,8 +65,8 @@ func Open(ctx context.Context, cfg Config) (*Table, error) {
 }
 
 // Key returns the key of a name, and gives it the one that balances best, with a rate of 1, if
-// it has none. The names of a process are looked up in memory. A key may be moved at any time: what
-// puts records uses Session.Use.
+// it has none. Names that are known are looked up in memory, new ones of many goroutines are
+// written together. A key may be moved at any time: what puts records uses Session.Use.
 //
 // Errors wrap ErrName, keyspace.ErrFull, or are those of DynamoDB; a call that failed may be made
 // again.
@@ -72,16 +74,58 @@ func (t *Table) Key(ctx context.Context, name string) (keyspace.Key, error) {
 	if a, known := t.Lookup(name); known {
 		return a.Key, nil
 	}
-	all, err := t.Assign(ctx, 1, name)
+	if err := checkName(name); err != nil {
+		return keyspace.Key{}, err
+	}
+	t.want(name, 1)
+	defer t.want(name, -1)
+	err := t.commit(ctx, func(s *state) ([]change, error) {
+		if s.names[name] != nil {
+			return nil, nil
+		}
+		names := t.together(name)
+		changes, err := s.assign(1, names)
+		if errors.Is(err, keyspace.ErrFull) {
+			return s.assign(1, names[:1])
+		}
+		return changes, err
+	})
 	if err != nil {
 		return keyspace.Key{}, err
 	}
-	return all[0].Key, nil
+	a, known := t.Lookup(name)
+	if !known { // another process has released it since
+		return keyspace.Key{}, t.wrap("assign", fmt.Errorf("%q: %w", name, ErrChanged))
+	}
+	return a.Key, nil
 }
 
-// Assign is Key for many names, up to 90 in a write. Those without a key get one that will carry
-// rate; others keep theirs, and their rate. Where it fails, the first of them may have been
-// written.
+// want adds to how many wait for a name's key.
+func (t *Table) want(name string, waiting int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mu.wanted[name] += waiting; t.mu.wanted[name] == 0 {
+		delete(t.mu.wanted, name)
+	}
+}
+
+// together returns a name and others that wait for their keys. The caller holds mu.
+func (t *Table) together(name string) []string {
+	names := []string{name}
+	for other := range t.mu.wanted {
+		if len(names) == maxChanges {
+			break
+		}
+		if other != name {
+			names = append(names, other)
+		}
+	}
+	return names
+}
+
+// Assign is Key for many names in their order, up to 90 in a write. Those without a key get one
+// that will carry rate; others keep theirs, and their rate. Where it fails, the first of them may
+// have been written.
 func (t *Table) Assign(ctx context.Context, rate uint64, names ...string) ([]Assigned, error) {
 	for _, name := range names {
 		if err := checkName(name); err != nil {

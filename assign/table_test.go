@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,6 +195,36 @@ func TestProcessesAgree(t *testing.T) {
 }
 
 var spaceOf128, _ = keyspace.NewSpace(keyspace.Key{Lo: 128})
+
+// New names of many goroutines are written together, up to 90 at once; what the space has no
+// room for is told to who asked for it.
+func TestTogether(t *testing.T) {
+	inTime(t, func(t *testing.T, server *runneltest.Server) {
+		table := open(t, server.DynamoDB(), small)
+		var group sync.WaitGroup
+		var full atomic.Int64
+		for i := range 300 {
+			group.Go(func() {
+				name := fmt.Sprint("n", i%150)
+				switch key, err := table.Key(t.Context(), name); {
+				case errors.Is(err, keyspace.ErrFull):
+					full.Add(1)
+				case err != nil:
+					t.Error(err)
+				default:
+					if a, _ := table.Lookup(name); a.Key != key {
+						t.Errorf("%s: %s, %s", name, key, a.Key)
+					}
+				}
+			})
+		}
+		group.Wait()
+		if len(table.All()) != 128 || full.Load() != 44 || table.version() > 20 || len(table.mu.wanted) > 0 {
+			t.Errorf("%d names in %d versions, %d found no room", len(table.All()), table.version(), full.Load())
+		}
+		sameAsScanned(t, table)
+	})
+}
 
 // A process that is behind by more than the log has reads the table anew, with its uses.
 func TestBehindTheLog(t *testing.T) {
