@@ -61,3 +61,25 @@ func BenchmarkOpen(b *testing.B) {
 		})
 	}
 }
+
+// An aggregate without user records, the mark of a place, gives a reader nothing; it is passed,
+// and what follows it is read.
+func TestOpenEmptyAggregate(t *testing.T) {
+	o := newOpener("shardId-000000000000", runnel.Start)
+	o.keys = keyspace.Range{} // none but 0: a mark belongs anywhere
+	o.seen = seen{filter: &aggregate.Filter{}, keep: true}
+	var p page
+	for i, data := range [][]byte{aggregate.Empty(), []byte("plain"), aggregate.Empty()} {
+		err := o.open(&types.Record{
+			Data: data, PartitionKey: aws.String("a"), SequenceNumber: aws.String(strconv.Itoa(5 + i)),
+			ApproximateArrivalTimestamp: aws.Time(time.UnixMilli(1)),
+		}, &p)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(p.records) != 1 || p.read != 3 || p.doubles+p.malformed+p.unfiltered+len(p.voided) > 0 ||
+		o.after != (runnel.Position{Sequence: "7"}) {
+		t.Errorf("%+v, after %s", p, o.after)
+	}
+}

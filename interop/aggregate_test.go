@@ -74,7 +74,8 @@ func TestAggregates(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	draw := drawer{rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // a test's
-	var sound, damaged []stored
+	sound := []stored{{data: aggregate.Empty(), shard: keyspace.All}}
+	var damaged []stored
 	var batches [][]aggregate.Record
 	total := 0
 	for range 300 * soak() {
