@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -101,7 +102,7 @@ func (l *load) put(id string, seed uint64, stop <-chan struct{}) {
 	client := l.server.Kinesis()
 	p, err := producer.New(l.Context(), producer.Config{
 		Stream: "orders", Client: client, Reader: client, Keys: session, MaxInFlight: 4,
-		CallTimeout: 2 * time.Second, Horizon: 20 * time.Second,
+		CallTimeout: 2 * time.Second, Horizon: 20 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		OnResult: func(r runnel.Record, result producer.Result) {
 			if result.Err != nil {
 				l.Errorf("%s: %v", r.Data, result.Err)
@@ -280,7 +281,7 @@ func (l *load) merge(ctx context.Context) {
 // in all shards together.
 func TestMovesUnderLoad(t *testing.T) {
 	moved, records, switches := 0, 0, 0
-	for seed := range uint64(2 * soak) {
+	for seed := range uint64(soak) {
 		synctest.Test(t, func(t *testing.T) {
 			server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithStream("orders", 4),
 				runneltest.WithFaults(fmt.Sprintf("seed=%d,PutRecords:lose-answer%%5,PutRecords:fail-record%%10,PutRecords:commit-late=5s%%5,"+
@@ -326,5 +327,5 @@ func TestMovesUnderLoad(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	t.Logf("soak: %d seeds, %d records, %d moves, %d changes of shard", 2*soak, records, moved, switches)
+	t.Logf("soak: %d seeds, %d records, %d moves, %d changes of shard", soak, records, moved, switches)
 }

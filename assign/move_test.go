@@ -97,7 +97,7 @@ func TestMoveDrains(t *testing.T) {
 				steps = slices.Compact(steps)
 			},
 		}
-		mover := open(t, server.DynamoDB(), small)
+		mover := open(t, server.DynamoDB(), small, func(c *Config) { c.Interval = 100 * time.Millisecond })
 		go func() {
 			ended <- mover.Move(t.Context(), cfg, []Move{{Name: "x", From: keyOf(64), To: keyOf(5)}})
 		}()
@@ -115,13 +115,17 @@ func TestMoveDrains(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		doneA()
-		<-time.After(10 * time.Second)
+		<-time.After(time.Minute) // longer than a session may be silent
 		if len(ended) > 0 {
 			t.Error("moved while a record was in flight")
 		}
+		drained := time.Now()
 		doneB()
 		if err := <-ended; err != nil {
 			t.Fatal(err)
+		}
+		if took := time.Since(drained); took > 200*time.Millisecond {
+			t.Errorf("the session told after %s", took)
 		}
 		for _, s := range []*Session{sa, sb} {
 			hash, done := use(t, s, "x")
@@ -153,6 +157,7 @@ func TestSessionExpires(t *testing.T) {
 			cut.lives = lives
 			cut.mu.Unlock()
 		}
+		first := s.number
 		set(0)
 		began := time.Now()
 		var silent, moved time.Duration
@@ -166,7 +171,7 @@ func TestSessionExpires(t *testing.T) {
 			moved = time.Since(began)
 			ended <- err
 		}()
-		for silent == 0 {
+		for silent == 0 && time.Since(began) < time.Minute {
 			hash, again, err := s.Use(within(t, 100*time.Millisecond), "x")
 			switch {
 			case err == nil && hash == "64":
@@ -190,10 +195,32 @@ func TestSessionExpires(t *testing.T) {
 		if again(); hash != "5" {
 			t.Errorf("x has %s", hash)
 		}
-		if rows, err := b.query(t.Context(), idSession, 0); err != nil || len(rows) != 1 {
-			t.Errorf("%d sessions, %v", len(rows), err)
+		rows, err := b.query(t.Context(), idSession, 0)
+		if err != nil || len(rows) != 1 {
+			t.Fatalf("%d sessions, %v", len(rows), err)
+		}
+		if now, _ := number(rows[0], attrN); now == first {
+			t.Error("the session does not know that it was taken for dead")
 		}
 	}, runneltest.WithStream("orders", 1))
+}
+
+// A session whose row is gone gives out nothing until it has another one: a move would not wait
+// for it.
+func TestSessionGone(t *testing.T) {
+	inTime(t, func(t *testing.T, server *runneltest.Server) {
+		table := open(t, server.DynamoDB(), small, func(c *Config) { c.Interval, c.Expiry = 10*time.Second, 100*time.Second })
+		s := join(t, table)
+		if err := table.delete(t.Context(), primary(idSession, s.number), nil); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(10500 * time.Millisecond) // a renewal has failed
+		if _, _, err := s.Use(within(t, time.Second), "x"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		_, done := use(t, s, "x")
+		done()
+	})
 }
 
 // A table has one session at a time; a closed one gives out nothing and leaves no row, but for
@@ -440,4 +467,75 @@ func TestPassIdle(t *testing.T) {
 			t.Error(err)
 		}
 	}, runneltest.WithStream("orders", 1))
+}
+
+// A move that is interrupted at any call leaves no name moving: what was begun is taken back, also
+// if the answer was lost that said so.
+func TestMoveInterruptedAnywhere(t *testing.T) {
+	for n, finished := 1, false; !finished; n++ {
+		inTime(t, func(t *testing.T, server *runneltest.Server) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			d := &dying{Client: server.DynamoDB(), kinesis: server.Kinesis(), after: true, lives: 1 << 40}
+			d.die = func() {
+				interrupt()
+				d.mu.Lock()
+				d.lives = 1 << 40
+				d.mu.Unlock()
+			}
+			table := open(t, d, small)
+			if _, err := table.Key(ctx, "x"); err != nil {
+				t.Fatal(err)
+			}
+			reads(t, server, "app")
+			d.lives = n
+			err := table.Move(ctx, MoveConfig{Kinesis: dyingStream{d}, Stream: "orders", Apps: []string{"app"}},
+				[]Move{{Name: "x", From: keyOf(64), To: keyOf(5)}})
+			if finished = err == nil && ctx.Err() == nil; !finished && err != nil && !errors.Is(err, errDead) && !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+			d.lives = 1 << 40
+			heir := open(t, server.DynamoDB(), small)
+			_, lines := describe(heir)
+			if got := fmt.Sprint(lines); got != "[x=5/1]" && (finished || got != "[x=64/1]") {
+				t.Errorf("got %v", lines)
+			}
+			sameAsScanned(t, table)
+		}, runneltest.WithStream("orders", 1))
+		if t.Failed() || n > 100 {
+			t.Fatalf("at call %d", n)
+		}
+	}
+}
+
+// A move that another process took back, and began anew to another key, is not ended by the first.
+func TestMoveOvertaken(t *testing.T) {
+	inTime(t, func(t *testing.T, server *runneltest.Server) {
+		table := open(t, server.DynamoDB(), small)
+		if _, err := table.Key(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		begin := func(to uint64) map[string]row {
+			if err := table.begin(t.Context(), []Move{{Name: "x", From: keyOf(64), To: keyOf(to)}}); err != nil {
+				t.Fatal(err)
+			}
+			return map[string]row{"x": *table.mu.state.row("x")}
+		}
+		first := begin(5)
+		if err := table.Abort(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		second := begin(6)
+		if err := table.end(t.Context(), first); !errors.Is(err, ErrChanged) {
+			t.Errorf("got %v", err)
+		}
+		for range 2 { // the second time it is done already
+			if err := table.end(t.Context(), second); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, lines := describe(table); fmt.Sprint(lines) != "[x=6/1]" {
+			t.Errorf("got %v", lines)
+		}
+	})
 }

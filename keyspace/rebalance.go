@@ -55,17 +55,11 @@ type spread struct {
 	kept        [2]int  // how many of keys stay at most if it is to hold low, or low+1
 }
 
-// impossible is the kept of a cell that is too small.
-const impossible = -1 << 40
-
 func newSpread(c cell, keys []Rated, low int) *spread {
 	s := &spread{cell: c, keys: keys, low: low}
 	if low == 0 || c.lo == c.last {
 		for more := range s.kept {
 			s.kept[more] = min(low+more, len(keys))
-			if c.lo == c.last && low+more > 1 {
-				s.kept[more] = impossible
-			}
 		}
 		return s
 	}
@@ -80,14 +74,18 @@ func newSpread(c cell, keys []Rated, low int) *spread {
 	return s
 }
 
-// halves returns which of their two numbers the halves are to hold if the cell holds low+more.
+// halves returns which of their two numbers the halves are to hold if the cell holds low+more. Of
+// equal ones the right half gets more, as in the order of Nth, where the middle is the first key.
+//
+// So no half gets more than it has room for: the left one has room for one less at most, and when
+// it is to be full, all its keys stay, so that one more would not let more of them stay.
 func (s *spread) halves(more int) (left, right int) {
 	switch each := (s.low + more) - 2*(s.low/2); each {
 	case 0, 2:
 		return each / 2, each / 2
 	}
 	if s.left.kept[0]+s.right.kept[1] >= s.left.kept[1]+s.right.kept[0] {
-		return 0, 1 // as in the order of Nth, where the middle is the first key
+		return 0, 1
 	}
 	return 1, 0
 }
@@ -111,17 +109,11 @@ func (s *spread) place(more int, p *placing) {
 		s.right.place(right, p)
 		return
 	}
-	middle := s.cell.middle()
 	if len(s.keys) == 0 {
-		p.vacant = append(p.vacant, middle)
+		p.vacant = append(p.vacant, s.cell.middle())
 		return
 	}
-	stays, exact := search(s.keys, middle)
-	if !exact {
-		stays = 0
-	}
-	p.surplus = append(p.surplus, s.keys[:stays]...)
-	p.surplus = append(p.surplus, s.keys[stays+1:]...)
+	p.surplus = append(p.surplus, s.keys[1:]...)
 }
 
 // search returns where a key is, or would be, among keys that ascend.

@@ -210,6 +210,14 @@ func TestRebalanceScratchRing(t *testing.T) {
 	if err != nil || len(moves) != 3 || moves[0].To != moves[2].From {
 		t.Errorf("%v, %v", moves, err)
 	}
+	list = nil
+	for i, k := range []uint64{32, 64, 96, 16} {
+		list = append(list, keyspace.Rated{Key: keyspace.Key{Lo: k}, Rate: uint64(9 - i)})
+	}
+	moves, err = keyspace.RebalanceScratch(spaceOf(t, "128"), list)
+	if err != nil || len(moves) != 6 || moves[0].To != moves[3].To {
+		t.Errorf("two rings over one spare key: %v, %v", moves, err)
+	}
 	full := []keyspace.Rated{{Rate: 9}, {Key: keyspace.Key{Lo: 1}, Rate: 1}}
 	if moves, err := keyspace.RebalanceScratch(spaceOf(t, "2"), full); !errors.Is(err, keyspace.ErrFull) {
 		t.Errorf("%v, %v", moves, err)
@@ -311,6 +319,11 @@ func TestRebalanceShardsGaps(t *testing.T) {
 	layout := []keyspace.Range{high, low}
 	moves, err := keyspace.RebalanceShards(keyspace.Space{}, heavy, layout, 0)
 	if err != nil || len(moves) != 1 || moves[0].To != (keyspace.Key{}) {
+		t.Errorf("%v, %v", moves, err)
+	}
+	nearer := []keyspace.Rated{{Rate: 7}, {Key: keyspace.Key{Lo: 1}, Rate: 4}, {Key: keyspace.Key{Lo: 2}, Rate: 2}}
+	moves, err = keyspace.RebalanceShards(keyspace.Space{}, nearer, keyspace.Uniform(2), 0)
+	if err != nil || len(moves) != 1 || moves[0].Rate != 7 {
 		t.Errorf("%v, %v", moves, err)
 	}
 	full := append(heavy, keyspace.Rated{})
