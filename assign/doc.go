@@ -44,12 +44,12 @@
 //     attempt without an answer may come late, into the old shard, behind the mark: there it is
 //     the double of what came before, and a runnel reader drops it. With OrderPlain, another
 //     producer, or a reader that knows no units, as the KCL, it is a double out of order.
-//   - No record ends as given up, unresolved or cut off by Close with producer.ErrUnknown: what
-//     may still come of it comes into the old shard, and nothing tells a reader that it is late.
-//   - A process that is silent for Config.Expiry, paused or cut off from the table, has ended what
-//     it had in flight, or comes to nothing: half of the expiry before others take it for dead it
-//     takes nothing more. What it still sends after that goes under the old key, behind the mark.
+//   - No record ends with producer.ErrUnknown: given up, unresolved, or cut off by Close. What may
+//     still come of it comes into the old shard, behind the mark. There a reader drops it only if
+//     something newer of its producer came before it.
+//   - A process that is silent for Config.Expiry, being paused or cut off from the table, has ended
+//     what it had in flight. It takes nothing more for the second half of that time. What it still
+//     sends when others have taken it for dead comes under the old key, behind the mark.
 //   - A process that died with units in a producer.Journal has resumed them before the name
-//     is moved: resumed units keep the key that they were frozen with, and no session waits for
-//     them.
+//     is moved: they keep the key that they were frozen with, and no session waits for them.
 package assign

@@ -160,8 +160,8 @@ func (t *Table) takeBack(ctx context.Context, moves []Move, err error) error {
 	}
 	failed := t.abort(ctx, names, func(e *entry) bool { return *e.To == to[e.name] })
 	if failed != nil {
-		return errors.Join(err, fmt.Errorf("and records of %d names wait until the move is resumed "+
-			"or aborted: %w", len(names), failed))
+		return errors.Join(err, fmt.Errorf("records of %d names wait until the move is resumed or "+
+			"aborted: %w", len(names), failed))
 	}
 	return err
 }

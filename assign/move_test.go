@@ -299,7 +299,8 @@ func TestMoveRefuses(t *testing.T) {
 			t.Errorf("%v, %v", err, table.Moving())
 		}
 		for _, bad := range []MoveConfig{
-			{Stream: "orders", WithoutApps: true}, {Kinesis: cfg.Kinesis, WithoutApps: true},
+			{Stream: "orders", WithoutApps: true},
+			{Kinesis: cfg.Kinesis, WithoutApps: true},
 			{Kinesis: cfg.Kinesis, Stream: "orders"},
 			{Kinesis: cfg.Kinesis, Stream: "orders", WithoutApps: true, Apps: []string{"a"}},
 			{Kinesis: cfg.Kinesis, Stream: "none", WithoutApps: true},

@@ -21,7 +21,9 @@ import (
 // A shard without a lease is passed when something that came from it was processed.
 func TestPassedWithoutLease(t *testing.T) {
 	shards := []shardmap.Shard{
-		{ID: "a"}, {ID: "b"}, {ID: "c", Parents: []runnel.ShardID{"a"}},
+		{ID: "a"},
+		{ID: "b"},
+		{ID: "c", Parents: []runnel.ShardID{"a"}},
 		{ID: "d", Parents: []runnel.ShardID{"b", "c"}},
 	}
 	at := func(sequence runnel.SequenceNumber) lease.Lease {

@@ -50,9 +50,9 @@ type MoveConfig struct {
 
 func (c MoveConfig) validate() error {
 	var faults []error
-	fault := func(bad bool, format string, args ...any) {
+	fault := func(bad bool, text string) {
 		if bad {
-			faults = append(faults, fmt.Errorf("assign: "+format, args...))
+			faults = append(faults, errors.New("assign: "+text))
 		}
 	}
 	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")

@@ -143,7 +143,7 @@ func TestRebalanceWholeSpace(t *testing.T) {
 			t.Fatalf("%d moves more, %v", len(again), err)
 		}
 		for depth := range 8 {
-			var shards = make([]int, 1<<depth)
+			shards := make([]int, 1<<depth)
 			for _, r := range after {
 				shards[r.Key.Hi>>(64-depth)]++ // of depth 0: all
 			}
@@ -313,8 +313,10 @@ func TestRebalanceShardsExactly(t *testing.T) {
 func TestRebalanceShardsGaps(t *testing.T) {
 	low, high := keyspace.All.SplitAt(keyspace.Key{Lo: 2})
 	heavy := []keyspace.Rated{
-		{Key: keyspace.Key{Lo: 5}, Rate: 5}, {Key: keyspace.Key{Lo: 6}, Rate: 5},
-		{Key: keyspace.Max, Rate: 1}, {Key: keyspace.Key{Lo: 1}},
+		{Key: keyspace.Key{Lo: 5}, Rate: 5},
+		{Key: keyspace.Key{Lo: 6}, Rate: 5},
+		{Key: keyspace.Max, Rate: 1},
+		{Key: keyspace.Key{Lo: 1}},
 	}
 	layout := []keyspace.Range{high, low}
 	moves, err := keyspace.RebalanceShards(keyspace.Space{}, heavy, layout, 0)

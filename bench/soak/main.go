@@ -41,7 +41,7 @@ var suites = []suite{
 	{pkg: "server/dynamo", percent: 400},
 	{pkg: "producer", percent: 100},
 	{pkg: "reshard", percent: 40},
-	{pkg: "assign", percent: 100},
+	{pkg: "assign", percent: 40},
 	{pkg: "lease", percent: 400},
 	{pkg: "consumer", percent: 50},
 	{pkg: "aggregate", percent: 100},

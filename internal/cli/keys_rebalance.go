@@ -244,8 +244,8 @@ func (r *rebalancing) run(ctx context.Context, move assign.MoveConfig) error {
 		r.app.say("%s names are being moved by a run that was killed, or goes on elsewhere",
 			thousands(len(left)))
 		if !r.flags.yes {
-			return usageError("nothing was moved: say --yes to go on with these, or --abort to take " +
-				"them back")
+			return usageError("nothing was moved: say --yes to go on with these, or --abort to " +
+				"take them back")
 		}
 		if _, err := r.table.Resume(ctx, move); err != nil {
 			return r.failed(ctx, err, len(left))

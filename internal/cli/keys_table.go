@@ -107,8 +107,8 @@ func (a *app) releaseTable(
 	for i, name := range names {
 		one, known := table.Lookup(name)
 		if !known || slices.Contains(names[:i], name) {
-			return usageError("table %s has no name %q, or you named it twice; nothing was released",
-				f.table, name)
+			return usageError("table %s has no name %q, or you named it twice; nothing was "+
+				"released", f.table, name)
 		}
 		list = append(list, one)
 	}

@@ -67,8 +67,8 @@ have left one double in the stream.`,
 			"plain: in order per key, each as it is; chained: plain, by PutRecord, one by one")
 	flags.StringVar(&f.resume, "resume", "", "keep the state of the load in this file, and go on "+
 		"where the last run with it ended, however that was")
-	flags.StringVar(&f.keys, "keys", "", "give records the hash keys that their partition keys have "+
-		"in this DynamoDB table, of runnel keys map; new ones get a key")
+	flags.StringVar(&f.keys, "keys", "", "give records the hash keys that their partition keys "+
+		"have in this DynamoDB table, of runnel keys map; new ones get a key")
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"give a record up after that long; 0 never does")
 	return command
