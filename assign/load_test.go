@@ -128,7 +128,7 @@ func (l *load) put(id string, seed uint64, stop <-chan struct{}) {
 					defer l.lock()()
 					counts[event{Producer: id, Name: name}] = n - 1
 					return
-				case <-time.After(time.Duration(pauses.IntN(400)) * time.Millisecond):
+				case <-time.After(time.Duration(pauses.IntN(800)) * time.Millisecond):
 				}
 				data, _ := json.Marshal(event{id, name, n})
 				if err := p.PutFunc(l.Context(), runnel.Record{PartitionKey: name, Data: data}, nil); err != nil {
@@ -157,9 +157,9 @@ const names = 12
 func (l *load) read(ctx context.Context) {
 	w, err := consumer.New(consumer.Config{
 		Stream: "orders", App: "app", Kinesis: l.server.Kinesis(), DynamoDB: l.server.DynamoDB(),
-		Failover: 5 * time.Second, Horizon: 20 * time.Second,
+		PollInterval: 500 * time.Millisecond, Failover: 5 * time.Second, Horizon: 20 * time.Second,
 		Handler: func(ctx context.Context, b *consumer.Batch) error {
-			slow := time.Duration(b.ShardID[len(b.ShardID)-1]%2) * 4 * time.Second
+			slow := time.Duration(b.ShardID[len(b.ShardID)-1]%2) * 8 * time.Second
 			select {
 			case <-time.After(slow):
 			case <-ctx.Done():
@@ -181,7 +181,7 @@ func (l *load) read(ctx context.Context) {
 func (l *load) moves(ctx context.Context) (moved int) {
 	table := open(l.T, l.server.DynamoDB())
 	cfg := MoveConfig{Kinesis: l.server.Kinesis(), Stream: "orders", Apps: []string{"app"}}
-	for round := range 6 {
+	for round := range 4 {
 		if err := table.Refresh(ctx); err != nil {
 			l.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func (l *load) moves(ctx context.Context) (moved int) {
 			switch round {
 			case 1, 2:
 				l.split(ctx)
-			case 4:
+			case 3:
 				l.merge(ctx)
 			}
 		}()
