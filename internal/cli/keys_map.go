@@ -17,10 +17,10 @@ func (a *app) keysMap() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "map --file FILE | --table NAME [NAME…]",
 		Short: "Give names keys of their own, and keep them in a file or a table",
-		Long: `Give names keys of their own, and keep them in a file or a table: a name that is there
-keeps its key, and a new one gets the key that restores balance, as of runnel keys allocate. It
-prints each name's key; without names, all that are there. Names are arguments, or for - lines of standard
-input.
+		Long: `Give names keys of their own, and keep them in a file or a table: a name that is
+there keeps its key, and a new one gets the key that restores balance, as of runnel keys allocate.
+It prints each name's key; without names, all that are there. Names are arguments, or for - lines
+of standard input.
 
 The file is lines of {"name":…,"key":…,"rate":…}. It is replaced at once when all names have keys,
 before anything is printed, and not at all otherwise. FILE.lock keeps two commands apart.
