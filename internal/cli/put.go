@@ -89,6 +89,9 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 	if f.stream == "" {
 		return usageError("--stream is missing: name the stream to put to")
 	}
+	if f.keys != "" && f.hashKey != "" {
+		return usageError("--keys and --hash-key both give hash keys: choose one")
+	}
 	order, err := producer.ParseOrder(f.order)
 	if err != nil {
 		return usageError("--order: %w", err)
