@@ -18,7 +18,14 @@ import (
 // itself is damaged or missing, or the file system's.
 func (sh *Shard) Read(ctx context.Context, from uint64, maxRecords, maxBytes int,
 ) ([]Record, error) {
-	got := collector{maxRecords: maxRecords, maxBytes: maxBytes}
+	return sh.ReadLent(ctx, nil, from, maxRecords, maxBytes)
+}
+
+// ReadLent is Read into lent memory: the records' data is good until it is released.
+func (sh *Shard) ReadLent(
+	ctx context.Context, lent *Chunks, from uint64, maxRecords, maxBytes int,
+) ([]Record, error) {
+	got := collector{lent: lent, maxRecords: maxRecords, maxBytes: maxBytes}
 	for !got.full() {
 		more, err := sh.readPiece(ctx, max(from, got.next), &got)
 		if err != nil && len(got.records) == 0 {
@@ -123,6 +130,7 @@ func (s *Store) readSegment(ctx context.Context, e extent, index uint64, got *co
 	expect, mean := e.expect(got)
 	got.reserve(expect)
 	scan := e.scanner(file, at, (int64(expect)+int64(index-at.index)+1)*mean)
+	scan.lent = got.lent
 	for !got.full() {
 		before := place{index: scan.next, offset: scan.off}
 		f, err := scan.scan()
@@ -152,6 +160,7 @@ func (e extent) expect(got *collector) (records int, mean int64) {
 
 // collector takes records until a limit is reached.
 type collector struct {
+	lent       *Chunks // may be nil
 	maxRecords int
 	maxBytes   int
 	bytes      int

@@ -17,12 +17,13 @@ type scanner struct {
 	file  io.ReaderAt
 	name  string
 	seed  uint32
-	off   int64  // of the next frame
-	next  uint64 // its record's index
-	limit int64  // where the frames end
-	end   uint64 // the index after the last of them
-	want  int64  // about how many bytes the caller will take in all; the rest is read by the way
-	reuse bool   // overwrite the buffer: the frames returned before are then gone
+	off   int64   // of the next frame
+	next  uint64  // its record's index
+	limit int64   // where the frames end
+	end   uint64  // the index after the last of them
+	want  int64   // about how many bytes the caller will take in all; the rest is read by the way
+	reuse bool    // overwrite the buffer: the frames returned before are then gone
+	lent  *Chunks // where the buffers come from, without reuse; may be nil
 
 	buf  []byte // what was read and not yet returned: the bytes at off
 	room []byte // the whole buffer, for reuse
@@ -76,7 +77,7 @@ func (s *scanner) read(want int) error {
 	if s.reuse && cap(s.room) >= size {
 		s.buf = s.room[:size]
 	} else {
-		s.buf = make([]byte, size)
+		s.buf = s.lent.get(size)
 		s.room = s.buf
 	}
 	s.want -= int64(size)

@@ -27,8 +27,9 @@ func describeChildren(children []*shard) []childDescription {
 	return described
 }
 
-// encode writes the answer of GetRecords.
+// encode writes the answer of GetRecords. It is called once: the records' data is gone then.
 func (r *reading) encode(call *awswire.Call) (body []byte, err error) {
+	defer r.lent.Release()
 	var children []byte
 	if r.children != nil {
 		if children, err = encodeDocument(call.Format, describeChildren(r.children)); err != nil {

@@ -70,10 +70,11 @@ type reading struct {
 	settings *settings // the stream's
 	shard    *shard
 	records  []shardlog.Record
-	next     uint64   // the index to go on from
-	behind   int64    // ms
-	children []*shard // not nil: the shard is closed and there is nothing more in it
-	iterator string   // "" at the end
+	lent     shardlog.Chunks // where the records' data lies
+	next     uint64          // the index to go on from
+	behind   int64           // ms
+	children []*shard        // not nil: the shard is closed and there is nothing more in it
+	iterator string          // "" at the end
 }
 
 // read returns the records from an iterator on, and how far behind the tip that is.
@@ -102,13 +103,12 @@ func (s *Service) read(
 	// are the bounds final.
 	closed := !sh.open() && log.Sealed()
 	oldest, tip := log.Bounds()
-	records, err := log.Read(ctx, it.next, limit, maxGetBytes)
+	r := &reading{settings: &st.settings, shard: sh, next: max(it.next, oldest)}
+	records, err := log.ReadLent(ctx, &r.lent, it.next, limit, maxGetBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read stream %s, %s: %w", st.Name, sh.id(), err)
 	}
-	r := &reading{
-		settings: &st.settings, shard: sh, records: records, next: max(it.next, oldest),
-	}
+	r.records = records
 	s.countRead(st, r, now)
 	st.traffic.got(len(records), payloadSize(records))
 	if n := len(records); n > 0 {
