@@ -83,9 +83,8 @@ func (p *autoscalePrinter) decided(e reshard.Event) string {
 	if n := e.Sample.Throttled.Refused; n > 0 {
 		fmt.Fprintf(&text, ", %s attempts refused", thousands(n))
 	}
-	if e.Observed.Guessed > 0 {
-		fmt.Fprintf(&text, ", %.0f%% of it with explicit hash keys, at guessed places",
-			100*float64(e.Observed.Guessed)/float64(e.Observed.Bytes))
+	if percent := guessedPercent(e.Observed); percent >= 1 {
+		fmt.Fprintf(&text, ", %.0f%% of it with explicit hash keys, at guessed places", percent)
 	}
 	text.WriteByte('\n')
 	for _, reason := range e.Decision.Reasons {

@@ -165,10 +165,9 @@ func (a *app) observe(
 	if observed.Records == 0 {
 		a.say("no record was seen in %s", observed.Took)
 	}
-	if observed.Guessed > 0 {
+	if percent := guessedPercent(observed); percent >= 0.1 {
 		a.say("%.1f%% of the load was put with explicit hash keys, which readers are not told: "+
-			"where in its shard it falls is a guess",
-			100*float64(observed.Guessed)/float64(observed.Bytes))
+			"where in its shard it falls is a guess", percent)
 	}
 	return nil
 }
@@ -239,4 +238,9 @@ func (s *seenLoad) told(f *planFlags, goal keyspace.Goal, shards []reshard.Shard
 		l.Hot = append(l.Hot, key)
 	}
 	return l
+}
+
+// guessedPercent is how much of a load fell somewhere in its shard, nobody knows where.
+func guessedPercent(o reshard.Observed) float64 {
+	return 100 * float64(o.Guessed) / float64(max(1, o.Bytes))
 }
