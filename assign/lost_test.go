@@ -50,3 +50,28 @@ func TestLostAnswers(t *testing.T) {
 		}
 	}, runneltest.WithStream("orders", 1))
 }
+
+// A session begins although the answer to its row's making is lost and the client tries again.
+func TestJoinLosesItsAnswer(t *testing.T) {
+	inTime(t, func(t *testing.T, server *runneltest.Server) {
+		table := open(t, server.DynamoDB(), small)
+		if err := server.SetFaults("PutItem:lose-answer@1"); err != nil {
+			t.Fatal(err)
+		}
+		session, err := table.Join(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if server.FaultCounts()["PutItem:lose-answer"] != 1 {
+			t.Error("no answer was lost")
+		}
+		if _, done, err := session.Use(t.Context(), "x"); err != nil {
+			t.Error(err)
+		} else {
+			done()
+		}
+		if err := session.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}, runneltest.WithStream("orders", 1))
+}

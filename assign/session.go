@@ -207,10 +207,11 @@ func (s *Session) enter(ctx context.Context) error {
 		Item:                s.row(number, -1),
 		ConditionExpression: aws.String("attribute_not_exists(" + attrID + ")"),
 	})
-	if err == nil {
-		s.number = number
+	if err != nil && !conditionFailed(err) { // by an attempt of ours that had no answer
+		return err
 	}
-	return err
+	s.number = number
+	return nil
 }
 
 func (s *Session) row(number, drained int64) item {

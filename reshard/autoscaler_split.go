@@ -7,7 +7,8 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// mostLeft is how much of a shard's load its most loaded piece may have, for a split to help.
+// mostLeft is how much of a shard's load its most loaded piece may have, for a split to help that
+// does not bring it to the target.
 const mostLeft = 0.9
 
 // split splits what is above SplitAbove, and reports whether nothing is to be merged: there is
@@ -119,7 +120,7 @@ func (d *deciding) helped(hot []int) []int {
 	whole, told := d.planSplit(hot, weigh(d.policy.Target)), 0
 	return slices.DeleteFunc(slices.Clone(hot), func(i int) bool {
 		load := d.shards[i].load.load() * full
-		if peak(d.pieces(whole, i)) <= mostLeft*load {
+		if most := peak(d.pieces(whole, i)); most <= max(mostLeft*load, d.policy.Target*full) {
 			return false
 		}
 		if told++; told > mostTold {
