@@ -3,6 +3,7 @@ package consumer_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,17 +100,17 @@ func TestRebuildWithoutBehind(t *testing.T) {
 // A new application that begins with the oldest record reads nothing twice.
 func TestNoRebuildAtTheOldest(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {
-		reads := 0
+		var reads atomic.Int32
 		f.stream.fault = func(op string, _ runnel.ShardID) error {
 			if op == "GetRecords" {
-				reads++
+				reads.Add(1)
 			}
 			return nil
 		}
 		f.stream.put(unit(1, 1, "a", "1"), "a")
 		f.start("w1", once)
-		if err := <-f.workers["w1"].err; err != nil || reads != 2 {
-			t.Errorf("%d reads of 2 shards, %v", reads, err)
+		if err := <-f.workers["w1"].err; err != nil || reads.Load() != 2 {
+			t.Errorf("%d reads of 2 shards, %v", reads.Load(), err)
 		}
 	})
 }
