@@ -18,7 +18,8 @@ const tlsHandshake = 0x16
 // for each.
 type door struct {
 	net.Listener
-	tls *tls.Config // nil: plain connections only
+	tls   *tls.Config           // nil: plain connections only
+	plain func(conn *earlyConn) // takes them; returns once the door is closed, at the latest
 
 	ready  chan arrival
 	closed chan struct{}
@@ -26,7 +27,7 @@ type door struct {
 
 	mu    sync.Mutex
 	shut  bool
-	waits map[*firstByteConn]struct{}
+	waits map[*earlyConn]struct{}
 }
 
 // arrival is what Accept returns.
@@ -35,21 +36,23 @@ type arrival struct {
 	err  error
 }
 
-// newDoor takes over the listener. The caller ends the door with Close and then Wait.
+// newDoor takes over the listener. Plain connections are Accept's like the others, unless the
+// caller sets plain before it opens the door.
 func newDoor(listener net.Listener, config *tls.Config) *door {
 	d := &door{
 		Listener: listener, tls: config, ready: make(chan arrival),
-		closed: make(chan struct{}), waits: map[*firstByteConn]struct{}{},
+		closed: make(chan struct{}), waits: map[*earlyConn]struct{}{},
 	}
-	d.busy.Add(1)
-	go d.run()
+	d.plain = func(conn *earlyConn) { d.hand(conn) }
 	return d
 }
+
+// open begins. The caller ends the door with Close and then Wait.
+func (d *door) open() { d.busy.Go(d.run) }
 
 // run accepts until the listener is closed. An error goes to Accept's caller, which knows
 // which ones pass; meanwhile run waits, so that a failing listener is not asked in a circle.
 func (d *door) run() {
-	defer d.busy.Done()
 	for {
 		conn, err := d.Listener.Accept()
 		if err != nil {
@@ -60,12 +63,12 @@ func (d *door) run() {
 				return
 			}
 		}
-		d.admit(&firstByteConn{Conn: conn})
+		d.admit(&earlyConn{Conn: conn})
 	}
 }
 
 // admit begins a connection's wait for its first byte.
-func (d *door) admit(conn *firstByteConn) {
+func (d *door) admit(conn *earlyConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.shut {
@@ -77,9 +80,10 @@ func (d *door) admit(conn *firstByteConn) {
 }
 
 // meet reads the first byte and hands the connection on, as TLS or plain.
-func (d *door) meet(conn *firstByteConn) {
+func (d *door) meet(conn *earlyConn) {
 	_ = conn.SetReadDeadline(time.Now().Add(headerTimeout))
-	_, err := conn.Conn.Read(conn.first[:])
+	first := make([]byte, 1)
+	_, err := conn.Conn.Read(first)
 	d.mu.Lock()
 	delete(d.waits, conn)
 	shut := d.shut
@@ -88,13 +92,13 @@ func (d *door) meet(conn *firstByteConn) {
 		_ = conn.Close()
 		return
 	}
-	conn.unread = true
+	conn.early = first
 	_ = conn.SetReadDeadline(time.Time{})
-	if d.tls != nil && conn.first[0] == tlsHandshake {
+	if d.tls != nil && first[0] == tlsHandshake {
 		d.hand(tls.Server(conn, d.tls))
 		return
 	}
-	d.hand(conn)
+	d.plain(conn)
 }
 
 // hand gives a connection to Accept, or closes it once the door is closed.
@@ -134,35 +138,34 @@ func (d *door) Close() error {
 // Wait returns once nothing of the door goes on, after Close.
 func (d *door) Wait() { d.busy.Wait() }
 
-// firstByteConn is a connection whose first byte has been read, and is to be read again.
-type firstByteConn struct {
+// earlyConn is a connection of which something has been read that is to be read again.
+type earlyConn struct {
 	net.Conn
-	first  [1]byte
-	unread bool // first is to be read; for the reader alone
+	early []byte // to be read first; for the reader alone
 
 	mu      sync.Mutex
 	expired bool
 }
 
-func (c *firstByteConn) Read(p []byte) (int, error) {
-	if c.unread && len(p) > 0 {
-		c.unread = false
-		p[0] = c.first[0]
-		return 1, nil
+func (c *earlyConn) Read(p []byte) (int, error) {
+	if len(c.early) > 0 && len(p) > 0 {
+		n := copy(p, c.early)
+		c.early = c.early[n:]
+		return n, nil
 	}
 	return c.Conn.Read(p)
 }
 
 // expire ends all reading, whatever deadline is set later: net/http sets one when it begins
 // with a connection, which may be after that.
-func (c *firstByteConn) expire() {
+func (c *earlyConn) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.expired = true
 	_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-func (c *firstByteConn) SetReadDeadline(deadline time.Time) error {
+func (c *earlyConn) SetReadDeadline(deadline time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.expired {
@@ -172,7 +175,7 @@ func (c *firstByteConn) SetReadDeadline(deadline time.Time) error {
 }
 
 // SetDeadline keeps an expired connection expired too.
-func (c *firstByteConn) SetDeadline(deadline time.Time) error {
+func (c *earlyConn) SetDeadline(deadline time.Time) error {
 	if err := c.SetReadDeadline(deadline); err != nil {
 		return err
 	}
@@ -181,7 +184,7 @@ func (c *firstByteConn) SetDeadline(deadline time.Time) error {
 
 // CloseWrite lets the peer read an answer before the connection ends, where the connection
 // knows how: see http.Server.
-func (c *firstByteConn) CloseWrite() error {
+func (c *earlyConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

@@ -113,6 +113,7 @@ func TestDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := newPipes()
 		d := newDoor(inside, nil)
+		d.open()
 		silent, far := net.Pipe()
 		inside.conns <- far
 		began := time.Now()
@@ -161,7 +162,7 @@ func TestExpired(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
 	defer far.Close()
-	conn := &firstByteConn{Conn: near}
+	conn := &earlyConn{Conn: near}
 	conn.expire()
 	later := time.Now().Add(time.Hour)
 	if err := errors.Join(conn.SetReadDeadline(later), conn.SetDeadline(later)); err != nil {

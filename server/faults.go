@@ -58,6 +58,16 @@ func throttling(in *awswire.Call) *awswire.Error {
 	}
 }
 
+// putOff is delay for a client that may give up meanwhile.
+func (c *call) putOff(ctx context.Context, d time.Duration) (ok bool) {
+	if d <= 0 {
+		return true
+	}
+	watched, stop := watchClient(ctx)
+	defer stop()
+	return c.delay(watched, d)
+}
+
 // delay waits, unless the client gives up or the server ends: who waits on purpose holds up
 // neither Serve's end nor Close. If it is not ok, the client has gone and the call is not
 // executed.

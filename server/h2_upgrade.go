@@ -95,7 +95,7 @@ func upgrade(w http.ResponseWriter, r *http.Request, settings []byte) net.Conn {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	waiting := hijacked.(*firstByteConn) // from the door
+	waiting := hijacked.(*earlyConn) // from the door
 	_ = waiting.SetWriteDeadline(time.Now().Add(headerTimeout))
 	if _, err := io.WriteString(waiting, "HTTP/1.1 101 Switching Protocols\r\n"+
 		"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n"); err != nil {
@@ -109,7 +109,7 @@ func upgrade(w http.ResponseWriter, r *http.Request, settings []byte) net.Conn {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	early, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
 	conn := &upgradedConn{
-		firstByteConn: waiting, settings: settings,
+		earlyConn: waiting, settings: settings,
 		in: io.MultiReader(bytes.NewReader(bytes.Clone(early)), waiting),
 	}
 	conn.request.Store(r)
@@ -129,7 +129,7 @@ func upgradedContext(ctx context.Context, conn net.Conn) context.Context {
 
 // upgradedConn is a connection as HTTP/2 sees it after its upgrade.
 type upgradedConn struct {
-	*firstByteConn
+	*earlyConn
 	in       io.Reader // what the client has sent since its first request
 	settings []byte    // of its header HTTP2-Settings
 	stage    upgradeStage

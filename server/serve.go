@@ -32,36 +32,58 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	base = context.WithValue(base, drainKey{}, ctx.Done())
 	t := s.newTransport(base, listener)
 	defer t.door.Wait()
+	t.door.open()
 	ended := make(chan error, 1)
 	go func() { ended <- t.http.Serve(t.door) }()
 	select {
 	case err := <-ended:
-		return errors.Join(fmt.Errorf("serve %s: %w", listener.Addr(), err), t.http.Close())
+		return errors.Join(fmt.Errorf("serve %s: %w", listener.Addr(), err), t.cut())
 	case <-ctx.Done():
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
 	defer cancel()
-	err := t.http.Shutdown(closing)
+	err := t.shutdown(closing)
 	<-ended //nolint:errcheck // it is http.ErrServerClosed
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.Join(fmt.Errorf("serve %s: calls were still under way after %v and have "+
-			"been cut off", listener.Addr(), s.cfg.ShutdownTimeout), t.http.Close())
+			"been cut off", listener.Addr(), s.cfg.ShutdownTimeout), t.cut())
 	}
 	return err
 }
 
-// transport is what Serve runs on one listener.
+// transport is what Serve runs on one listener: the door knows what is TLS, the lane takes what
+// is not, and http the rest.
 type transport struct {
-	http *http.Server
 	door *door
+	lane *lane
+	http *http.Server
+}
+
+// shutdown begins no further call, and returns when those under way have finished.
+func (t *transport) shutdown(ctx context.Context) error {
+	err := t.door.Close()
+	t.lane.close()
+	return errors.Join(err, t.http.Shutdown(ctx), t.lane.wait(ctx))
+}
+
+// cut breaks off all connections.
+func (t *transport) cut() error {
+	t.lane.cut()
+	return t.http.Close()
 }
 
 func (s *Server) newTransport(base context.Context, listener net.Listener) transport {
 	door := newDoor(listener, tlsSettings(s.cfg.TLS))
-	handler := withUpgrades(s.Handler(), door.hand)
+	calls := s.Handler()
+	handler := withUpgrades(calls, door.hand)
 	if s.cfg.TLS != nil {
-		handler = refusePlain(handler)
+		calls, handler = refusePlain(calls), refusePlain(handler)
 	}
+	lane := &lane{
+		handler: calls, base: base, hand: door.hand, logger: s.cfg.Logger,
+		conns: map[*laneConn]struct{}{},
+	}
+	door.plain = lane.take
 	fresh := &freshConns{conns: map[net.Conn]struct{}{}}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -81,7 +103,7 @@ func (s *Server) newTransport(base context.Context, listener net.Listener) trans
 		HTTP2:             http2Settings(s.writeTimeout),
 	}
 	h.RegisterOnShutdown(fresh.expire) // once no further connection is accepted
-	return transport{http: h, door: door}
+	return transport{door: door, lane: lane, http: h}
 }
 
 // freshConns knows the connections that have not sent a request yet, but a first byte, or a TLS

@@ -29,3 +29,9 @@ func ParseTarget(target string) (service, operation string, ok bool) {
 		return "", "", false
 	}
 }
+
+// Streams reports whether a target's calls are answered by event streams.
+func Streams(target string) bool {
+	service, operation, _ := ParseTarget(target)
+	return service == Kinesis && operation == "SubscribeToShard"
+}

@@ -1,0 +1,291 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+)
+
+// lane serves plain calls, which is what SDKs send over unencrypted HTTP/1.1: POST / with a
+// body of a known length, answered by one document. The first request of a connection that is
+// anything else goes to net/http's server, with the connection, as if the lane had not been there.
+//
+// It is there since a server of net/http watches a connection while a call of it is served, with
+// a goroutine and four deadlines for each, and so takes a third of the processor time of a small
+// call: see bench/README.md. Requests are read by net/http's own ReadRequest here too, and
+// answered by its Header.Write. What the lane lacks is that watch: a call whose client has gone
+// is served to its end, unless it waits on purpose (watchClient).
+type lane struct {
+	handler http.Handler
+	base    context.Context // of all calls; its end cuts them off
+	hand    func(conn net.Conn)
+	logger  *slog.Logger
+
+	closing atomic.Bool // no request is begun, and no connection comes in
+
+	mu    sync.Mutex
+	conns map[*laneConn]struct{}
+	empty chan struct{} // made by wait, closed once there are no conns
+}
+
+// laneKey is the context key of the *laneConn that a call came by.
+type laneKey struct{}
+
+// laneConn is a connection in the lane. It belongs to its goroutine, but for state.
+type laneConn struct {
+	*earlyConn
+	state  atomic.Int32 // of laneState
+	in     *bufio.Reader
+	ctx    context.Context
+	remote string
+	readBy time.Time // the read deadline
+	answer laneAnswer
+}
+
+type laneState = int32
+
+const (
+	laneAnswering laneState = iota
+	laneWaiting             // for a request: the connection may be closed
+	laneEnded
+)
+
+const (
+	// laneBuffer holds a request's head, which has to come in one piece to be plain.
+	laneBuffer = 8 << 10
+	// lingerTime is how long a client may go on sending after its last answer: net/http's.
+	lingerTime = 500 * time.Millisecond
+)
+
+var endOfHead = []byte("\r\n\r\n")
+
+// take serves a connection, on a goroutine of its own.
+func (l *lane) take(conn *earlyConn) {
+	c := &laneConn{
+		earlyConn: conn, in: bufio.NewReaderSize(conn, laneBuffer),
+		remote: conn.RemoteAddr().String(),
+	}
+	c.ctx = context.WithValue(l.base, http.LocalAddrContextKey, conn.LocalAddr())
+	c.ctx = context.WithValue(c.ctx, laneKey{}, c)
+	c.answer = laneAnswer{lane: l, conn: c, header: http.Header{}}
+	if !l.enter(c) {
+		_ = c.Close()
+		return
+	}
+	go func() {
+		handOn := l.serve(c)
+		l.leave(c)
+		if handOn {
+			l.hand(c.earlyConn)
+			return
+		}
+		_ = c.Close()
+	}()
+}
+
+func (l *lane) enter(c *laneConn) (ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closing.Load() {
+		return false
+	}
+	l.conns[c] = struct{}{}
+	return true
+}
+
+func (l *lane) leave(c *laneConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.conns, c)
+	if len(l.conns) == 0 && l.empty != nil {
+		close(l.empty)
+		l.empty = nil
+	}
+}
+
+// serve serves calls until the connection ends, or is to be handed on with its next request.
+func (l *lane) serve(c *laneConn) (handOn bool) {
+	// The door has read the first byte of a request.
+	for timeout := headerTimeout; c.wait(&l.closing, timeout); timeout = idleTimeout {
+		r := c.next()
+		if r == nil {
+			return true
+		}
+		if !l.call(c, r) {
+			return false
+		}
+	}
+	return false
+}
+
+// wait returns once a request has begun to come; not ok if none is to be read. It waits for the
+// timeout, or up to an eighth longer: a new deadline for every request has its price.
+func (c *laneConn) wait(closing *atomic.Bool, timeout time.Duration) (ok bool) {
+	c.state.Store(laneWaiting)
+	if closing.Load() { // this, or close sees the state
+		return false
+	}
+	if now := time.Now(); c.readBy.Sub(now) < timeout {
+		c.readUntil(now.Add(timeout + timeout/8))
+	}
+	_, err := c.in.Peek(2) // a second byte comes with the rest
+	return c.state.CompareAndSwap(laneWaiting, laneAnswering) && err == nil
+}
+
+func (c *laneConn) readUntil(deadline time.Time) {
+	c.readBy = deadline
+	_ = c.SetReadDeadline(deadline)
+}
+
+// next reads a request's head. nil means that it is not plain: then the connection is as if
+// nothing of the request had been read, and without deadlines.
+func (c *laneConn) next() *http.Request {
+	come, _ := c.in.Peek(c.in.Buffered())
+	if end := bytes.Index(come, endOfHead); end >= 0 && !hasControls(come[:end]) {
+		// The head is in the buffer: reading it does not change what come holds.
+		r, err := http.ReadRequest(c.in)
+		if err == nil && isPlain(r) {
+			r.RemoteAddr = c.remote
+			return r.WithContext(c.ctx)
+		}
+	}
+	c.early = bytes.Clone(come)
+	_ = c.SetDeadline(time.Time{})
+	return nil
+}
+
+// hasControls reports whether a head has characters that it may not have. ReadRequest passes
+// some of them on, in values.
+func hasControls(head []byte) bool {
+	for _, c := range head {
+		if c < ' ' && c != '\t' && c != '\r' && c != '\n' || c == 0x7f {
+			return true
+		}
+	}
+	return false
+}
+
+// isPlain reports whether the lane knows how to serve a request.
+func isPlain(r *http.Request) bool {
+	return r.Method == http.MethodPost && r.RequestURI == "/" && r.Host != "" &&
+		r.ProtoMajor == 1 && r.ProtoMinor == 1 && !r.Close &&
+		r.ContentLength >= 0 && r.ContentLength <= awswire.MaxBody &&
+		r.Header["Expect"] == nil && r.Header["Upgrade"] == nil &&
+		!awswire.Streams(r.Header.Get("X-Amz-Target"))
+}
+
+// call serves one call, and reports whether the connection can have another one.
+func (l *lane) call(c *laneConn, r *http.Request) (goOn bool) {
+	if r.ContentLength > int64(c.in.Buffered()) {
+		c.readUntil(time.Now().Add(readTimeout))
+	}
+	if !l.handle(c, r) || c.answer.finish() != nil {
+		return false
+	}
+	if c.answer.last {
+		c.linger(r.Body)
+		return false
+	}
+	return r.Body.Close() == nil // reads what the handler has left of it
+}
+
+// handle runs the handler. It is not ok if the connection is to break off without an answer.
+func (l *lane) handle(c *laneConn, r *http.Request) (ok bool) {
+	defer func() {
+		thrown := recover()
+		if thrown == nil {
+			return
+		}
+		ok = false
+		if err, isError := thrown.(error); !isError || !errors.Is(err, http.ErrAbortHandler) {
+			l.logger.Error("a request's handler failed", "from", c.remote, "panic", thrown,
+				"stack", string(debug.Stack()))
+		}
+	}()
+	c.answer.begin()
+	l.handler.ServeHTTP(&c.answer, r)
+	return c.answer.status != 0 // otherwise the client has gone, or its body is not whole
+}
+
+// watchClient returns a context that ends when the client of a call goes, also in the lane. The
+// request's body must have been read. The caller calls stop, which waits.
+func watchClient(ctx context.Context) (watched context.Context, stop func()) {
+	watched, cancel := context.WithCancel(ctx)
+	c, ok := ctx.Value(laneKey{}).(*laneConn)
+	if !ok {
+		return watched, cancel // net/http watches it
+	}
+	c.readUntil(time.Time{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err := c.in.Peek(1)
+		if err != nil {
+			cancel() // by stop, or by the client
+		}
+	}()
+	return watched, func() {
+		c.readUntil(time.Unix(1, 0))
+		<-done
+		cancel()
+	}
+}
+
+// linger ends a connection so that its client can read the answer: bytes that come to a closed
+// connection would take it away again. A client of whose body nothing is missing is not waited for.
+func (c *laneConn) linger(body io.Closer) {
+	_ = c.CloseWrite()
+	c.readUntil(time.Now().Add(lingerTime))
+	_ = body.Close() // reads the rest
+}
+
+// close begins no further request, and closes idle connections.
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closing.Store(true)
+	for c := range l.conns {
+		if c.state.CompareAndSwap(laneWaiting, laneEnded) {
+			_ = c.Close()
+		}
+	}
+}
+
+// wait returns, after close, when no connection is left, or ctx has ended.
+func (l *lane) wait(ctx context.Context) error {
+	empty := make(chan struct{})
+	l.mu.Lock()
+	if len(l.conns) == 0 {
+		close(empty)
+	} else {
+		l.empty = empty
+	}
+	l.mu.Unlock()
+	select {
+	case <-empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// cut breaks off all connections, and does not wait for their calls.
+func (l *lane) cut() {
+	l.close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.conns {
+		_ = c.Close()
+	}
+}

@@ -1,0 +1,114 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// joinedBody is the longest body that is copied behind its head, to be one write with it.
+const joinedBody = 16 << 10
+
+// laneAnswer is the http.ResponseWriter of a call in the lane. It is used again for the next
+// call of its connection.
+type laneAnswer struct {
+	lane    *lane
+	conn    *laneConn
+	header  http.Header
+	status  int // 0: none yet
+	buffer  bytes.Buffer
+	body    []byte    // what was written and not sent, if it did not come with its length
+	sent    bool      // head and body
+	last    bool      // the connection ends with this answer
+	err     error     // of the connection
+	writeBy time.Time // the write deadline
+	date    int64     // the second of dateText
+	// dateText is the header Date, with its line's end.
+	dateText []byte
+}
+
+func (a *laneAnswer) begin() {
+	clear(a.header)
+	a.status, a.body, a.sent, a.last = 0, nil, false, false
+}
+
+func (a *laneAnswer) Header() http.Header { return a.header }
+
+func (a *laneAnswer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+// Write sends the answer if p is all of its body.
+func (a *laneAnswer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	if length := a.header["Content-Length"]; a.body == nil && len(length) == 1 &&
+		length[0] == strconv.Itoa(len(p)) {
+		return len(p), a.send(p)
+	}
+	a.body = append(a.body, p...)
+	return len(p), nil
+}
+
+// finish sends what Write has not sent.
+func (a *laneAnswer) finish() error {
+	if !a.sent {
+		a.WriteHeader(http.StatusOK)
+		a.header.Set("Content-Length", strconv.Itoa(len(a.body)))
+		return a.send(a.body)
+	}
+	return a.err
+}
+
+func (a *laneAnswer) send(body []byte) error {
+	a.sent = true
+	a.last = a.lane.closing.Load() || a.header.Get("Connection") == "close"
+	if a.last {
+		a.header.Set("Connection", "close")
+	}
+	a.buffer.Reset()
+	if a.status == http.StatusOK {
+		a.buffer.WriteString("HTTP/1.1 200 OK\r\n")
+	} else {
+		fmt.Fprintf(&a.buffer, "HTTP/1.1 %d %s\r\n", a.status, http.StatusText(a.status))
+	}
+	_ = a.header.Write(&a.buffer) // a buffer takes everything
+	a.buffer.Write(a.now())
+	a.buffer.WriteString("\r\n")
+	if len(body) <= joinedBody {
+		a.buffer.Write(body)
+		_, a.err = a.conn.Write(a.buffer.Bytes())
+		return a.err
+	}
+	parts := net.Buffers{a.buffer.Bytes(), body}
+	_, a.err = parts.WriteTo(a.conn.Conn)
+	return a.err
+}
+
+// now returns the header Date.
+func (a *laneAnswer) now() []byte {
+	now := time.Now()
+	if second := now.Unix(); second != a.date {
+		a.date = second
+		a.dateText = append(a.dateText[:0], "Date: "...)
+		a.dateText = now.UTC().AppendFormat(a.dateText, http.TimeFormat)
+		a.dateText = append(a.dateText, "\r\n"...)
+	}
+	return a.dateText
+}
+
+// SetWriteDeadline leaves a deadline that is up to a quarter nearer: a new one for every answer
+// has its price.
+func (a *laneAnswer) SetWriteDeadline(deadline time.Time) error {
+	now := time.Now()
+	left, want := a.writeBy.Sub(now), deadline.Sub(now)
+	if left <= want && left >= want-want/4 {
+		return nil
+	}
+	a.writeBy = deadline
+	return a.conn.SetWriteDeadline(deadline)
+}
