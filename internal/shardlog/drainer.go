@@ -75,16 +75,21 @@ func (d *drainer) stalled() error {
 }
 
 // attend tells the drainer that a shard has size bytes of new batches, or was trimmed or
-// deleted. It does not block.
+// deleted. It does not block. While others wait to be drained, and nothing is urgent, it does
+// not wake the drainer either: that would be once for every record.
 func (d *drainer) attend(sh *Shard, size int) {
 	d.mu.Lock()
+	first := len(d.mu.queue) == 0
 	d.mu.bytes += size
 	if !d.mu.queued[sh] {
 		d.mu.queued[sh] = true
 		d.mu.queue = append(d.mu.queue, sh)
 	}
+	wake := first || d.urgentLocked()
 	d.mu.Unlock()
-	d.signal()
+	if wake {
+		d.signal()
+	}
 }
 
 func (d *drainer) signal() {
@@ -181,8 +186,10 @@ func (d *drainer) tryAgain() {
 func (d *drainer) urgent() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.mu.hurry > 0 || d.mu.bytes >= drainBytes
+	return d.urgentLocked()
 }
+
+func (d *drainer) urgentLocked() bool { return d.mu.hurry > 0 || d.mu.bytes >= drainBytes }
 
 // next takes a shard from the queue; nil if it is empty.
 func (d *drainer) next() *Shard {
