@@ -50,7 +50,7 @@ func newSettings(options []Option) (*settings, error) {
 	case s.crashable:
 		s.server.FS = vfs.NewCrashable()
 	case s.server.Dir == "":
-		s.server.FS = vfs.NewMem()
+		s.server.Memory, s.server.FS = true, vfs.NewMem()
 	}
 	if s.server.Dir == "" {
 		s.server.LogFileSize = memoryLogFile

@@ -17,7 +17,8 @@ import (
 type Config struct {
 	// Dir is the data directory; it is made if it is not there. Default "runnel-data".
 	Dir string
-	// Memory keeps everything in memory: gone with the server. Default false.
+	// Memory keeps everything in memory: gone with the server, unless FS is one in memory that
+	// outlives it. Default false.
 	Memory bool
 	// FS is the file system that Dir is on. Default the operating system's, or an empty one in
 	// memory if Memory is set.

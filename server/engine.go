@@ -30,7 +30,7 @@ type engine struct {
 func openEngine(ctx context.Context, cfg Config) (*engine, error) {
 	log, err := wal.Open(wal.Config{
 		FS: cfg.FS, Dir: cfg.Dir, SyncInterval: cfg.SyncInterval, FileSize: cfg.LogFileSize,
-		Logger: cfg.Logger,
+		Inline: cfg.Memory, Logger: cfg.Logger,
 	})
 	if errors.Is(err, vfs.ErrLocked) {
 		return nil, fmt.Errorf("the data directory %s is in use by another server: stop that "+

@@ -9,7 +9,7 @@ import (
 
 var errStopped = errors.New("the log was closed before this was written")
 
-// commit is the committer: it writes what is pending, syncs it once, and tells.
+// commit is the committer: it commits what is appended, and what comes meanwhile together.
 func (l *Log) commit() {
 	idle := time.NewTimer(l.cfg.MarkDelay)
 	defer idle.Stop()
@@ -19,31 +19,55 @@ func (l *Log) commit() {
 			return
 		default:
 		}
-		l.mu.Lock()
-		batch, synced := l.mu.queue.take(), l.mu.synced
-		l.mu.Unlock()
-		if len(batch) == 0 {
-			select {
-			case <-l.kick:
-			case <-idle.C:
-				if l.mark() {
-					idle.Reset(l.cfg.MarkDelay)
-				}
-			case <-l.stop:
-				return
-			}
+		some, ok := l.commitPending()
+		if !ok {
+			return
+		}
+		if some {
+			// Those who were woken run first: what they append next goes into this batch and not
+			// into the one after it (64 appenders, 1.5 ms to a sync: 43 frames share it instead
+			// of 32).
+			runtime.Gosched()
+			idle.Reset(l.cfg.MarkDelay)
 			continue
 		}
-		if err := l.write(batch, synced); err != nil {
-			l.poison(err)
+		select {
+		case <-l.kick:
+		case <-idle.C:
+			if l.mark() {
+				idle.Reset(l.cfg.MarkDelay)
+			}
+		case <-l.stop:
 			return
 		}
-		if l.poisoned() { // at an interval
-			return
-		}
-		l.land(batch)
-		idle.Reset(l.cfg.MarkDelay)
 	}
+}
+
+// commitPending writes what is pending, syncs it once, and tells. It reports whether there was
+// some; once the log is poisoned it is not ok.
+func (l *Log) commitPending() (some, ok bool) {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	l.mu.Lock()
+	poison := l.mu.poison
+	var batch []*chunk
+	if poison == nil {
+		batch = l.mu.queue.take()
+	}
+	synced := l.mu.synced
+	l.mu.Unlock()
+	if poison != nil || len(batch) == 0 {
+		return false, poison == nil
+	}
+	if err := l.write(batch, synced); err != nil {
+		l.poison(err)
+		return true, false
+	}
+	if l.poisoned() { // at an interval
+		return true, false
+	}
+	l.land(batch)
+	return true, true
 }
 
 // write puts the batch into the file, and those after it, and syncs unless that is done at
@@ -117,9 +141,6 @@ func (l *Log) land(batch []*chunk) {
 	if due {
 		nudge(l.checkpoint)
 	}
-	// Those who were woken run first: what they append next goes into this batch and not into
-	// the one after it (64 appenders, 1.5 ms to a sync: 43 frames share it instead of 32).
-	runtime.Gosched()
 }
 
 func (l *Log) current() *logFile {

@@ -30,6 +30,9 @@ type Config struct {
 	// that says so. Damage to what is before it is then told from a torn tail. Default 250 ms;
 	// below 0: no marks.
 	MarkDelay time.Duration
+	// Inline commits before Sequence returns, on its caller's goroutine: for an FS whose writes
+	// do not block, as one in memory, where a committer's waking costs more than its work.
+	Inline bool
 	// ReadOnly opens the log for Inspect alone: nothing is written, not even the lock's file.
 	ReadOnly bool
 	// Logger is told what happens in the background: checkpoints and files that fail and are

@@ -62,6 +62,7 @@ type Log struct {
 	txs    sync.Pool
 	landed atomic.Uint64 // the LSN that Durable returns; written under mu
 
+	turn       sync.Mutex     // who holds it commits
 	kick       chan struct{}  // to the committer: something was appended
 	dirty      chan struct{}  // to the interval syncer: something was written
 	checkpoint chan struct{}  // to the checkpointer: enough was logged
@@ -74,7 +75,7 @@ type Log struct {
 	closed     chan struct{}  // closed when Close is done
 	cancel     func()         // ends what the checkpointer is doing
 	group      sync.WaitGroup // the goroutines
-	seal       sealer         // the committer's
+	seal       sealer         // of who has the turn
 	closeErr   error          // Close's result, once closed is closed
 	format     int            // the directory's version
 

@@ -27,7 +27,11 @@ func (l *Log) Sequence(ctx context.Context, size int, fn func(tx *Tx)) error {
 		l.room.add(-int64(size))
 		return err
 	}
-	if tx.pending > 0 {
+	switch {
+	case tx.pending == 0:
+	case l.cfg.Inline:
+		l.commitPending()
+	default:
 		nudge(l.kick)
 	}
 	if by := tx.pending + tx.held - int64(size); by != 0 {
@@ -65,8 +69,9 @@ type Tx struct {
 }
 
 // Append adds a frame and returns the LSN of its end. The payload is copied. durable, if not
-// nil, is called once the frame is durable, in log order, from the committer's goroutine; it
-// must not block and may not call the log. It has run when Wait for that LSN returns.
+// nil, is called once the frame is durable, in log order, from the committer's goroutine, or,
+// with Config.Inline, before anybody's Sequence returns; it must not block and may not call the
+// log. It has run when Wait for that LSN returns.
 //
 // A payload has at most 1 GiB: a larger one poisons the log.
 func (t *Tx) Append(kind Kind, payload []byte, durable func()) LSN {
