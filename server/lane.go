@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +65,8 @@ const (
 const (
 	// laneBuffer holds a request's head, which has to come in one piece to be plain.
 	laneBuffer = 8 << 10
+	// lookAhead is how many bytes net/http waits for between requests.
+	lookAhead = 4
 	// lingerTime is how long a client may go on sending after its last answer: net/http's.
 	lingerTime = 500 * time.Millisecond
 )
@@ -116,30 +119,35 @@ func (l *lane) leave(c *laneConn) {
 
 // serve serves calls until the connection ends, or is to be handed on with its next request.
 func (l *lane) serve(c *laneConn) (handOn bool) {
-	// The door has read the first byte of a request.
-	for timeout := headerTimeout; c.wait(&l.closing, timeout); timeout = idleTimeout {
+	// The door has read the first byte of a request. If no second one comes, it is net/http that
+	// knows what to say.
+	if !c.wait(l, headerTimeout, 2) && c.in.Buffered() == 0 {
+		return false
+	}
+	for {
 		r := c.next()
 		if r == nil {
 			return true
 		}
-		if !l.call(c, r) {
+		if !l.call(c, r) || !c.wait(l, idleTimeout, lookAhead) {
 			return false
 		}
+		c.skipLineEnds()
 	}
-	return false
 }
 
-// wait returns once a request has begun to come; not ok if none is to be read. It waits for the
-// timeout, or up to an eighth longer: a new deadline for every request has its price.
-func (c *laneConn) wait(closing *atomic.Bool, timeout time.Duration) (ok bool) {
+// wait returns once so many bytes of a request have come; not ok if they do not, or none is to be
+// read. It waits for the timeout, or up to an eighth longer: a new deadline for every request has
+// its price.
+func (c *laneConn) wait(l *lane, timeout time.Duration, bytes int) (ok bool) {
 	c.state.Store(laneWaiting)
-	if closing.Load() { // this, or close sees the state
+	if l.closing.Load() { // this, or close sees the state
 		return false
 	}
 	if now := time.Now(); c.readBy.Sub(now) < timeout {
 		c.readUntil(now.Add(timeout + timeout/8))
 	}
-	_, err := c.in.Peek(2) // a second byte comes with the rest
+	_, err := c.in.Peek(bytes)
 	return c.state.CompareAndSwap(laneWaiting, laneAnswering) && err == nil
 }
 
@@ -148,11 +156,17 @@ func (c *laneConn) readUntil(deadline time.Time) {
 	_ = c.SetReadDeadline(deadline)
 }
 
+// skipLineEnds skips what old clients send behind a body, as net/http does (RFC 9112, 2.2).
+func (c *laneConn) skipLineEnds() {
+	ahead, _ := c.in.Peek(lookAhead)
+	_, _ = c.in.Discard(len(ahead) - len(bytes.TrimLeft(ahead, "\r\n")))
+}
+
 // next reads a request's head. nil means that it is not plain: then the connection is as if
 // nothing of the request had been read, and without deadlines.
 func (c *laneConn) next() *http.Request {
 	come, _ := c.in.Peek(c.in.Buffered())
-	if end := bytes.Index(come, endOfHead); end >= 0 && !hasControls(come[:end]) {
+	if head, _, whole := bytes.Cut(come, endOfHead); whole && isPlainHead(head) {
 		// The head is in the buffer: reading it does not change what come holds.
 		r, err := http.ReadRequest(c.in)
 		if err == nil && isPlain(r) {
@@ -165,23 +179,44 @@ func (c *laneConn) next() *http.Request {
 	return nil
 }
 
-// hasControls reports whether a head has characters that it may not have. ReadRequest passes
-// some of them on, in values.
-func hasControls(head []byte) bool {
-	for _, c := range head {
-		if c < ' ' && c != '\t' && c != '\r' && c != '\n' || c == 0x7f {
-			return true
+// isPlainHead finds what ReadRequest lets pass and net/http's server does not: controls, spaces
+// in names, which folded lines have too, and a Host that is there twice, or no host.
+func isPlainHead(head []byte) bool {
+	lines, ok := bytes.CutPrefix(head, []byte("POST / HTTP/1.1\r\n"))
+	hosts := 0
+	for line := range bytes.SplitSeq(lines, []byte("\r\n")) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if bytes.ContainsAny(name, " \t") {
+			return false
+		}
+		if len(name) == len("Host") && bytes.EqualFold(name, []byte("Host")) {
+			hosts++
+			ok = ok && isHost(bytes.TrimSpace(value))
+		}
+		for _, c := range line {
+			ok = ok && (c >= ' ' && c != 0x7f || c == '\t')
 		}
 	}
-	return false
+	return ok && hosts == 1
 }
 
-// isPlain reports whether the lane knows how to serve a request.
+// isHost reports whether a host is one of those that are met: a name or an address, and a port.
+func isHost(host []byte) bool {
+	for _, c := range host {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '-' || c > ':' || c == '/') &&
+			c != '[' && c != ']' {
+			return false
+		}
+	}
+	return len(host) > 0
+}
+
+// isPlain reports whether the lane knows how to serve a request with a plain head.
 func isPlain(r *http.Request) bool {
-	return r.Method == http.MethodPost && r.RequestURI == "/" && r.Host != "" &&
-		r.ProtoMajor == 1 && r.ProtoMinor == 1 && !r.Close &&
-		r.ContentLength >= 0 && r.ContentLength <= awswire.MaxBody &&
-		r.Header["Expect"] == nil && r.Header["Upgrade"] == nil &&
+	connection := r.Header["Connection"]
+	return r.ContentLength >= 0 && r.ContentLength <= awswire.MaxBody &&
+		(connection == nil || strings.EqualFold(strings.Join(connection, ","), "keep-alive")) &&
+		r.Header["Expect"] == nil && r.Header["Upgrade"] == nil && r.Trailer == nil &&
 		!awswire.Streams(r.Header.Get("X-Amz-Target"))
 }
 

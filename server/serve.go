@@ -30,7 +30,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	base = context.WithValue(base, drainKey{}, ctx.Done())
-	t := s.newTransport(base, listener)
+	t := s.newTransport(base, listener, s.Handler())
 	defer t.door.Wait()
 	t.door.open()
 	ended := make(chan error, 1)
@@ -72,9 +72,11 @@ func (t *transport) cut() error {
 	return t.http.Close()
 }
 
-func (s *Server) newTransport(base context.Context, listener net.Listener) transport {
+// newTransport leaves it to the caller to open the door.
+func (s *Server) newTransport(
+	base context.Context, listener net.Listener, calls http.Handler,
+) transport {
 	door := newDoor(listener, tlsSettings(s.cfg.TLS))
-	calls := s.Handler()
 	handler := withUpgrades(calls, door.hand)
 	if s.cfg.TLS != nil {
 		calls, handler = refusePlain(calls), refusePlain(handler)

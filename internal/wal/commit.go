@@ -43,21 +43,16 @@ func (l *Log) commit() {
 	}
 }
 
-// commitPending writes what is pending, syncs it once, and tells. It reports whether there was
-// some; once the log is poisoned it is not ok.
+// commitPending writes what is pending, up to a batch, syncs it once, and tells. It reports whether
+// there was some; if that has poisoned the log it is not ok.
 func (l *Log) commitPending() (some, ok bool) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	l.mu.Lock()
-	poison := l.mu.poison
-	var batch []*chunk
-	if poison == nil {
-		batch = l.mu.queue.take()
-	}
-	synced := l.mu.synced
+	batch, synced := l.mu.queue.take(), l.mu.synced
 	l.mu.Unlock()
-	if poison != nil || len(batch) == 0 {
-		return false, poison == nil
+	if len(batch) == 0 { // as in a poisoned log
+		return false, true
 	}
 	if err := l.write(batch, synced); err != nil {
 		l.poison(err)

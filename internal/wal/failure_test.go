@@ -19,13 +19,16 @@ func isLogFile(op vfs.Op) bool { return strings.HasSuffix(op.Name, fileSuffix) }
 
 func TestAFailedWriteOrSyncPoisons(t *testing.T) {
 	for name, fault := range map[string]struct {
-		kind vfs.OpKind
-		err  error
+		kind   vfs.OpKind
+		err    error
+		inline bool
 	}{
-		"sync":        {vfs.OpSync, nil},
-		"full sync":   {vfs.OpSync, vfs.ErrNoSpace},
-		"write":       {vfs.OpWrite, nil},
-		"short write": {vfs.OpWrite, &vfs.ShortWrite{N: 100, Err: vfs.ErrInjected}},
+		"sync":          {vfs.OpSync, nil, false},
+		"full sync":     {vfs.OpSync, vfs.ErrNoSpace, false},
+		"write":         {vfs.OpWrite, nil, false},
+		"short write":   {vfs.OpWrite, &vfs.ShortWrite{N: 100, Err: vfs.ErrInjected}, false},
+		"sync, inline":  {vfs.OpSync, nil, true},
+		"write, inline": {vfs.OpWrite, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -45,7 +48,9 @@ func TestAFailedWriteOrSyncPoisons(t *testing.T) {
 					}
 					return vfs.ErrInjected
 				})
-				b := start(t, config(fs))
+				cfg := config(fs)
+				cfg.Inline = fault.inline
+				b := start(t, cfg)
 				b.commit(t, 200, upTo(5)...)
 				synctest.Wait() // the preparer is done
 				armed.Store(true)

@@ -30,7 +30,9 @@ func (l *Log) Sequence(ctx context.Context, size int, fn func(tx *Tx)) error {
 	switch {
 	case tx.pending == 0:
 	case l.cfg.Inline:
-		l.commitPending()
+		for some := true; some && l.Durable() < tx.end; {
+			some, _ = l.commitPending()
+		}
 	default:
 		nudge(l.kick)
 	}
@@ -66,6 +68,7 @@ type Tx struct {
 	log     *Log
 	pending int64
 	held    int64
+	end     LSN // of the last frame
 }
 
 // Append adds a frame and returns the LSN of its end. The payload is copied. durable, if not
@@ -91,7 +94,8 @@ func (t *Tx) Append(kind Kind, payload []byte, durable func()) LSN {
 	}
 	l.mu.queue.tail(n).add(kind, sum, payload, durable)
 	l.mu.queue.end += LSN(n)
-	return l.mu.queue.end
+	t.end = l.mu.queue.end
+	return t.end
 }
 
 // Hold keeps size bytes counted as pending, besides the frames, until Release: for a machine

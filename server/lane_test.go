@@ -1,0 +1,248 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// carry runs a transport for a handler. It ends with the test.
+func carry(
+	t testing.TB, listener net.Listener, handler http.Handler, change ...func(*transport),
+) *transport {
+	t.Helper()
+	s := &Server{cfg: Config{Logger: slog.New(slog.DiscardHandler)}, writeTimeout: time.Minute}
+	carried := s.newTransport(context.WithoutCancel(t.Context()), listener, handler)
+	for _, change := range change {
+		change(&carried)
+	}
+	carried.door.open()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = carried.http.Serve(carried.door)
+	}()
+	t.Cleanup(func() {
+		_ = carried.cut()
+		<-ended
+		carried.door.Wait()
+	})
+	return &carried
+}
+
+// withoutLane leaves every connection to net/http.
+func withoutLane(t *transport) { t.door.plain = func(conn *earlyConn) { t.door.hand(conn) } }
+
+// socket listens where connections take no ports.
+func socket(t testing.TB) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}
+
+// echo answers with what it sees of a request, and tells who served it.
+var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	_, inLane := w.(*laneAnswer)
+	w.Header().Set("X-In-Lane", strconv.FormatBool(inLane))
+	w.Header().Set("Content-Type", "text/plain")
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "%s %s %s of %s, %d bytes, %v\n", r.Method, r.RequestURI, r.Proto, r.Host,
+		r.ContentLength, r.TransferEncoding)
+	_ = r.Header.Write(&text)
+	text.Write(body)
+	switch r.Header.Get("Answer") {
+	case "pieces":
+		for piece := range slices.Chunk(text.Bytes(), 7) {
+			_, _ = w.Write(piece)
+		}
+		return
+	case "nothing":
+		w.WriteHeader(http.StatusForbidden)
+		return
+	case "large":
+		text.Write(make([]byte, 2*joinedBody))
+	case "last":
+		w.Header().Set("Connection", "close")
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(text.Len()))
+	_, _ = w.Write(text.Bytes())
+})
+
+// plainCall is a request that the lane serves.
+func plainCall(header, body string) string {
+	return "POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Target: Kinesis_20131202.PutRecord\r\n" + header +
+		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
+}
+
+// exchange sends a connection's bytes, ends the sending, and returns what comes, as a text
+// without what differs from time to time, and who served each request.
+func exchange(t testing.TB, address string, parts ...string) (answers string, inLane []string) {
+	t.Helper()
+	conn, err := net.Dial("unix", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	for i, part := range parts {
+		if i > 0 {
+			time.Sleep(20 * time.Millisecond) // so that it comes by itself
+		}
+		if _, err := io.WriteString(conn, part); err != nil {
+			break // the server has said its last
+		}
+	}
+	_ = conn.(*net.UnixConn).CloseWrite()
+	in := bufio.NewReader(conn)
+	var text strings.Builder
+	for {
+		if _, err := in.Peek(1); err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
+				return text.String(), inLane
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("no end of %q", parts)
+			}
+			return text.String() + "broken off", inLane
+		}
+		answer, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return text.String() + "not HTTP/1", inLane
+		}
+		body, err := io.ReadAll(answer.Body)
+		if who := answer.Header.Get("X-In-Lane"); who != "" {
+			inLane = append(inLane, who)
+		}
+		if answer.Header.Get("Date") == "" && answer.StatusCode == http.StatusOK {
+			t.Errorf("an answer without Date: %v", answer.Header)
+		}
+		answer.Header.Del("X-In-Lane")
+		answer.Header.Del("Date")
+		fmt.Fprintf(&text, "%s, %d bytes, %v, close %v\n", answer.Status, answer.ContentLength,
+			answer.TransferEncoding, answer.Close)
+		_ = answer.Header.Write(&text)
+		fmt.Fprintf(&text, "%s\n", body)
+		if answer.Close {
+			return text.String(), inLane // a reset may come after it
+		}
+		if err != nil {
+			return text.String() + "broken off", inLane
+		}
+	}
+}
+
+// TestLane: what a client sees is what net/http's server alone would have shown it, and plain
+// calls are served in the lane.
+func TestLane(t *testing.T) {
+	t.Parallel()
+	with := carry(t, socket(t), echo).door.Addr().String()
+	without := carry(t, socket(t), echo, withoutLane).door.Addr().String()
+	call := plainCall("", "body")
+	for name, c := range map[string]struct {
+		parts []string
+		want  string // who serves the requests
+	}{
+		"a call":                   {[]string{call}, "true"},
+		"two calls":                {[]string{call, plainCall("A: b\r\n", "other")}, "true true"},
+		"two calls in one piece":   {[]string{call + call}, "true true"},
+		"no body":                  {[]string{plainCall("", "")}, "true"},
+		"a body in pieces":         {[]string{call[:len(call)-3], "o", "dy"}, "true"},
+		"a body that ends early":   {[]string{call[:len(call)-3]}, ""},
+		"a call that ends early":   {[]string{call, "PO"}, "true"},
+		"a large body":             {[]string{plainCall("", strings.Repeat("x", 300_000))}, "true"},
+		"a large answer":           {[]string{plainCall("Answer: large\r\n", "") + call}, "true true"},
+		"an answer in pieces":      {[]string{plainCall("Answer: pieces\r\n", "") + call}, "true true"},
+		"an answer without a body": {[]string{plainCall("Answer: nothing\r\n", "") + call}, "true true"},
+		"a last answer":            {[]string{plainCall("Answer: last\r\n", "") + call}, "true"},
+		"GET":                      {[]string{"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"}, "false"},
+		"a call, GET, a call": {
+			[]string{call + "GET /x HTTP/1.1\r\nHost: x\r\n\r\n" + call}, "true false false",
+		},
+		"a head in pieces":   {[]string{call[:30], call[30:]}, "false"},
+		"a head too long":    {[]string{plainCall("A: "+strings.Repeat("b", laneBuffer)+"\r\n", "")}, "false"},
+		"bare line feeds":    {[]string{strings.ReplaceAll(call, "\r", "")}, "false"},
+		"another path":       {[]string{strings.Replace(call, "POST /", "POST /a?b", 1)}, "false"},
+		"HTTP/1.0":           {[]string{strings.Replace(call, "HTTP/1.1", "HTTP/1.0", 1)}, "false"},
+		"an event stream":    {[]string{strings.Replace(call, "PutRecord", "SubscribeToShard", 1)}, "false"},
+		"Connection: close":  {[]string{plainCall("Connection: close\r\n", "x")}, "false"},
+		"Expect":             {[]string{plainCall("Expect: 100-continue\r\n", "x")}, "false"},
+		"Upgrade":            {[]string{plainCall("Upgrade: other\r\nConnection: upgrade\r\n", "x")}, "false"},
+		"chunked":            {[]string{plainCall("", "")[:60] + "\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"}, ""},
+		"no Host":            {[]string{strings.Replace(call, "Host: x\r\n", "", 1)}, ""},
+		"a control":          {[]string{plainCall("A: \x01\r\n", "x")}, ""},
+		"a delete":           {[]string{plainCall("A: \x7f\r\n", "x")}, ""},
+		"two lengths":        {[]string{plainCall("Content-Length: 7\r\n", "x")}, ""},
+		"no HTTP":            {[]string{"POST\r\n\r\n"}, ""},
+		"no name":            {[]string{plainCall(": b\r\n", "x")}, ""},
+		"a space in a name":  {[]string{plainCall("A b: c\r\n", "x")}, ""},
+		"a folded line":      {[]string{plainCall("A: b\r\n c\r\n", "x")}, "false"},
+		"P and nothing else": {[]string{"P"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, inLane := exchange(t, with, c.parts...)
+			want, _ := exchange(t, without, c.parts...)
+			if got != want {
+				t.Errorf("got %q,\nnet/http's is %q", got, want)
+			}
+			if who := strings.Join(inLane, " "); who != c.want {
+				t.Errorf("served in the lane: %q, want %q; the answers: %q", who, c.want, got)
+			}
+		})
+	}
+}
+
+// FuzzLane: whatever a client sends, in up to two pieces, it sees what net/http's server alone
+// would have shown it.
+func FuzzLane(f *testing.F) {
+	with := carry(f, socket(f), echo).door.Addr().String()
+	without := carry(f, socket(f), echo, withoutLane).door.Addr().String()
+	for _, header := range []string{
+		"", "A: b\r\n", "Expect: 100-continue\r\n", "Transfer-Encoding: chunked\r\n",
+		"Connection: close\r\n", "Connection: keep-alive, close\r\n", "connection: Close 0\r\n", "Content-Length: 2\r\n",
+		"Answer: pieces\r\n", "Answer: last\r\n", "Host: y\r\n", "Trailer: A\r\n", "\r\n",
+		"Content-Type: a\r\n\tb\r\n", "\t\r\n",
+	} {
+		f.Add([]byte(plainCall(header, "body")+plainCall("", "more")), 0)
+	}
+	f.Add([]byte(plainCall("", "body")+"GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 7)
+	f.Fuzz(func(t *testing.T, sent []byte, cut int) {
+		parts := []string{string(sent)}
+		if cut > 0 && cut < len(sent) {
+			parts = []string{string(sent[:cut]), string(sent[cut:])}
+		}
+		if bytes.Contains(sent, []byte("HTTP/2")) {
+			t.Skip("it is not to be read as HTTP/1.1")
+		}
+		var got, want string
+		for range 3 { // a reset may overtake the answer to nonsense
+			got, _ = exchange(t, with, parts...)
+			want, _ = exchange(t, without, parts...)
+			if got == want {
+				return
+			}
+		}
+		t.Errorf("%q: got %q,\nnet/http's is %q", parts, got, want)
+	})
+}
