@@ -179,8 +179,8 @@ func (c *laneConn) next() *http.Request {
 	return nil
 }
 
-// isPlainHead finds what ReadRequest lets pass and net/http's server does not: controls, spaces
-// in names, which folded lines have too, and a Host that is there twice, or no host.
+// isPlainHead finds what ReadRequest lets pass and net/http's server does not: spaces in names,
+// which folded lines have too, and a Host that is there twice, or no host.
 func isPlainHead(head []byte) bool {
 	lines, ok := bytes.CutPrefix(head, []byte("POST / HTTP/1.1\r\n"))
 	hosts := 0
@@ -192,9 +192,6 @@ func isPlainHead(head []byte) bool {
 		if len(name) == len("Host") && bytes.EqualFold(name, []byte("Host")) {
 			hosts++
 			ok = ok && isHost(bytes.TrimSpace(value))
-		}
-		for _, c := range line {
-			ok = ok && (c >= ' ' && c != 0x7f || c == '\t')
 		}
 	}
 	return ok && hosts == 1
@@ -214,9 +211,8 @@ func isHost(host []byte) bool {
 // isPlain reports whether the lane knows how to serve a request with a plain head.
 func isPlain(r *http.Request) bool {
 	connection := r.Header["Connection"]
-	return r.ContentLength >= 0 && r.ContentLength <= awswire.MaxBody &&
+	return r.ContentLength >= 0 && r.Header["Expect"] == nil &&
 		(connection == nil || strings.EqualFold(strings.Join(connection, ","), "keep-alive")) &&
-		r.Header["Expect"] == nil && r.Header["Upgrade"] == nil && r.Trailer == nil &&
 		!awswire.Streams(r.Header.Get("X-Amz-Target"))
 }
 

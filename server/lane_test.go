@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -58,10 +59,13 @@ func socket(t testing.TB) net.Listener {
 
 // echo answers with what it sees of a request, and tells who served it.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		return
+	var body []byte
+	if r.Header.Get("Unread") == "" {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
 	}
 	_, inLane := w.(*laneAnswer)
 	w.Header().Set("X-In-Lane", strconv.FormatBool(inLane))
@@ -82,6 +86,8 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		return
 	case "large":
 		text.Write(make([]byte, 2*joinedBody))
+	case "more headers":
+		w.Header().Set("X-More", "x")
 	case "last":
 		w.Header().Set("Connection", "close")
 	}
@@ -175,6 +181,12 @@ func TestLane(t *testing.T) {
 		"an answer in pieces":      {[]string{plainCall("Answer: pieces\r\n", "") + call}, "true true"},
 		"an answer without a body": {[]string{plainCall("Answer: nothing\r\n", "") + call}, "true true"},
 		"a last answer":            {[]string{plainCall("Answer: last\r\n", "") + call}, "true"},
+		"headers of the first":     {[]string{plainCall("Answer: more headers\r\n", "") + call}, "true true"},
+		"an unread body":           {[]string{plainCall("Unread: x\r\n", "body") + call}, "true true"},
+		"a last one, unread":       {[]string{plainCall("Unread: x\r\nAnswer: last\r\n", strings.Repeat("x", 200_000))}, "true"},
+		"line ends between":        {[]string{call + "\r\n" + call, "\n\n" + call}, "true true true"},
+		"Upgrade alone":            {[]string{plainCall("Upgrade: h2c\r\n", "x")}, "true"},
+		"a trailer's name":         {[]string{plainCall("Trailer: A\r\n", "x")}, "true"},
 		"GET":                      {[]string{"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"}, "false"},
 		"a call, GET, a call": {
 			[]string{call + "GET /x HTTP/1.1\r\nHost: x\r\n\r\n" + call}, "true false false",
@@ -244,5 +256,270 @@ func FuzzLane(f *testing.F) {
 			}
 		}
 		t.Errorf("%q: got %q,\nnet/http's is %q", parts, got, want)
+	})
+}
+
+// piped runs a lane over connections in memory: for synctest, whose time must not wait for others.
+func piped(t *testing.T, handler http.Handler) (lane *lane, dial func() net.Conn) {
+	t.Helper()
+	listener := newPipes()
+	carried := carry(t, listener, handler)
+	return carried.lane, func() net.Conn {
+		near, far := net.Pipe()
+		listener.conns <- far
+		t.Cleanup(func() { _ = near.Close() })
+		return near
+	}
+}
+
+// answerTo sends a request and returns the answer.
+func answerTo(t *testing.T, conn net.Conn, request string) *http.Response {
+	t.Helper()
+	go func() { _, _ = io.WriteString(conn, request) }()
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(answer.Body); err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// wantEnd waits until the server has closed the connection, without a further word.
+func wantEnd(t *testing.T, conn net.Conn) {
+	t.Helper()
+	if said, err := io.ReadAll(conn); err != nil || len(said) > 0 {
+		t.Errorf("it said %q, %v; want the end", said, err)
+	}
+}
+
+// TestLaneTimes: a client that says nothing, or not all, is not waited for longer than net/http
+// would, but for an eighth.
+func TestLaneTimes(t *testing.T) {
+	call := plainCall("", "body")
+	for name, c := range map[string]struct {
+		calls int    // before it
+		sends string // and then nothing more
+		most  time.Duration
+	}{
+		"no request":           {1, "", idleTimeout},
+		"no request for long":  {50, "", idleTimeout},
+		"the half of a body":   {0, call[:len(call)-2], readTimeout},
+		"the half of the next": {1, call[:len(call)-2], readTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if _, err := io.ReadAll(r.Body); err == nil {
+						w.WriteHeader(http.StatusOK)
+					}
+				}))
+				conn := dial()
+				for range c.calls {
+					answerTo(t, conn, call)
+					time.Sleep(idleTimeout / 3)
+				}
+				began := time.Now()
+				go func() { _, _ = io.WriteString(conn, c.sends) }()
+				wantEnd(t, conn)
+				waited := time.Since(began)
+				if c.sends == "" {
+					waited += idleTimeout / 3
+				}
+				if waited < c.most || waited > c.most+c.most/8 {
+					t.Errorf("it was waited for %v, want %v", waited, c.most)
+				}
+			})
+		})
+	}
+}
+
+// TestLaneSlowReader: an answer that is not read ends its connection, after three quarters of its
+// time at the earliest, and all of it at the latest.
+func TestLaneSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Minute))
+			echo(w, r)
+		}))
+		conn := dial()
+		for range 5 { // the deadline moves on
+			answerTo(t, conn, plainCall("", ""))
+			time.Sleep(14 * time.Second)
+		}
+		_, _ = io.WriteString(conn, plainCall("", ""))
+		time.Sleep(44 * time.Second)
+		one := make([]byte, 1)
+		if _, err := conn.Read(one); err != nil {
+			t.Errorf("after 44 s: %v", err)
+		}
+		time.Sleep(16 * time.Second)
+		wantEnd(t, conn) // the rest of the answer is lost
+	})
+}
+
+// TestLaneDeadlines: a nearer one holds at once, and none is left to net/http.
+func TestLaneDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			control := http.NewResponseController(w)
+			switch r.Header.Get("Write") {
+			case "soon":
+				_ = control.SetWriteDeadline(time.Now().Add(time.Hour))
+				_ = control.SetWriteDeadline(time.Now().Add(time.Second))
+			case "":
+				_ = control.SetWriteDeadline(time.Now().Add(time.Minute))
+			case "late":
+				time.Sleep(time.Hour)
+			}
+			if r.RemoteAddr == "" {
+				t.Error("a request from nowhere")
+			}
+			echo(w, r)
+		}))
+		conn := dial()
+		first := answerTo(t, conn, plainCall("", ""))
+		time.Sleep(5 * time.Second)
+		second := answerTo(t, conn, plainCall("", ""))
+		if first.Header.Get("Date") == second.Header.Get("Date") {
+			t.Errorf("both at %s", first.Header.Get("Date"))
+		}
+		late := answerTo(t, conn, "GET / HTTP/1.1\r\nHost: x\r\nWrite: late\r\n\r\n")
+		if late.Header.Get("X-In-Lane") != "false" {
+			t.Errorf("GET: %v", late.Header)
+		}
+		conn = dial()
+		_, _ = io.WriteString(conn, plainCall("Write: soon\r\n", ""))
+		time.Sleep(2 * time.Second)
+		wantEnd(t, conn)
+	})
+}
+
+// TestLaneEndsBetween: the end that comes between an answer and the wait for the next request.
+func TestLaneEndsBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lane *lane
+		lane, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			echo(w, r)
+			lane.close()
+		}))
+		conn, began := dial(), time.Now()
+		if answer := answerTo(t, conn, plainCall("", "")); answer.Close {
+			t.Error("the answer was sent after the end")
+		}
+		wantEnd(t, conn)
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("it lived for another %v", waited)
+		}
+	})
+}
+
+// TestLaneEnds: at the end idle connections close at once, calls under way are answered, and
+// their clients told that it was the last one; cut ends them all.
+func TestLaneEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		lane, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Wait") != "" {
+				<-release
+			}
+			echo(w, r)
+		}))
+		idle, busy, more := dial(), dial(), dial()
+		answerTo(t, idle, plainCall("", ""))
+		answered := make(chan *http.Response)
+		go func() { answered <- answerTo(t, busy, plainCall("Wait: x\r\n", "")) }()
+		go func() { _, _ = io.WriteString(more, plainCall("Wait: x\r\n", "")) }()
+		synctest.Wait()
+		lane.close()
+		wantEnd(t, idle)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := lane.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("while calls are under way: %v", err)
+		}
+		_ = more.Close() // its answer cannot be written
+		close(release)
+		if answer := <-answered; !answer.Close || answer.StatusCode != http.StatusOK {
+			t.Errorf("the last answer: %v, close %v", answer.Status, answer.Close)
+		}
+		wantEnd(t, busy)
+		if err := lane.wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantEnd(t, dial()) // who comes now
+	})
+}
+
+func TestLaneCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		lane, dial := piped(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+		conn := dial()
+		_, _ = io.WriteString(conn, plainCall("", ""))
+		synctest.Wait()
+		lane.cut()
+		wantEnd(t, conn)
+	})
+}
+
+// TestLaneBreaksOff: a handler that aborts, fails or says nothing leaves no answer, and only a
+// failure is logged.
+func TestLaneBreaksOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		handler func()
+		logged  string
+	}{
+		"aborted": {func() { panic(http.ErrAbortHandler) }, ""},
+		"failed":  {func() { panic("no luck") }, "no luck"},
+		"silent":  {func() {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			listener := socket(t)
+			carried := carry(t, listener, http.HandlerFunc(
+				func(http.ResponseWriter, *http.Request) { c.handler() },
+			), func(t *transport) { t.lane.logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			got, _ := exchange(t, listener.Addr().String(), plainCall("", "x"))
+			if got != "" {
+				t.Errorf("answered with %q", got)
+			}
+			_ = carried.lane.wait(t.Context())
+			if text := log.String(); !strings.Contains(text, c.logged) || (c.logged == "") != (text == "") {
+				t.Errorf("logged %q, want %q", text, c.logged)
+			}
+		})
+	}
+}
+
+// TestWatchClient: a call that waits on purpose learns that its client has gone, and one whose
+// client stays goes on, as does its connection.
+func TestWatchClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := make(chan time.Duration, 1)
+		_, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body)
+			watched, stop := watchClient(r.Context())
+			defer stop()
+			began := time.Now()
+			select {
+			case <-watched.Done():
+				gone <- time.Since(began)
+			case <-time.After(time.Hour):
+				w.WriteHeader(http.StatusOK)
+			}
+		}))
+		conn := dial()
+		for range 3 {
+			answerTo(t, conn, plainCall("", "x"))
+		}
+		_, _ = io.WriteString(conn, plainCall("", "x"))
+		time.Sleep(time.Minute)
+		_ = conn.Close()
+		if after := <-gone; after != time.Minute {
+			t.Errorf("it learnt of it after %v", after)
+		}
 	})
 }
