@@ -6,7 +6,7 @@ import "github.com/runnel-stream/runnel/internal/wal"
 type decision struct {
 	table *Table
 	key   Key
-	place string
+	entry *entry // in the key's place: it asks for what stands there, and then stands there
 
 	Written
 	fixed bool    // the item stays as it is
@@ -22,7 +22,7 @@ func (d *decision) make(fn func(old Item) (Item, error)) {
 		return
 	}
 	d.seen = t.mu.removed
-	if old := t.find(d.place); old != nil {
+	if old := t.find(d.entry); old != nil {
 		d.Old, d.OldSize, d.seen = old.item, old.size, old.lsn
 	}
 	next, err := fn(d.Old)
@@ -41,7 +41,7 @@ func (d *decision) accept(next Item) error {
 	if err != nil {
 		return err
 	}
-	if key.place() != d.place {
+	if !key.equal(d.key) {
 		return ErrKey
 	}
 	size := Size(next)
@@ -76,8 +76,9 @@ func (d *decision) append(frame []byte) []byte {
 // apply makes the change, whose frame ends at lsn.
 func (d *decision) apply(lsn wal.LSN) {
 	if d.New == nil {
-		d.Indexes = d.table.remove(d.place, lsn)
+		d.Indexes = d.table.remove(d.entry, lsn)
 		return
 	}
-	d.Indexes = d.table.put(d.place, d.New, d.NewSize, lsn)
+	d.entry.item, d.entry.size, d.entry.lsn = d.New, d.NewSize, lsn
+	d.Indexes = d.table.put(d.entry)
 }

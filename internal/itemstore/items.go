@@ -30,8 +30,8 @@ func (s *Store) Update(
 	if err := t.schema.check(key); err != nil {
 		return Written{}, err
 	}
-	d := decision{table: t, key: key, place: key.place()}
-	size := room + t.sizeAt(d.place)
+	d := decision{table: t, key: key, entry: key.entry()}
+	size := room + t.sizeAt(d.entry)
 	err := s.decide(ctx, size, func(tx *wal.Tx) (wal.LSN, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -49,11 +49,11 @@ func (s *Store) Update(
 	return d.Written, d.err
 }
 
-// sizeAt estimates the encoded size of the item at a place.
-func (t *Table) sizeAt(place string) int {
+// sizeAt estimates the encoded size of the item in the place of an entry.
+func (t *Table) sizeAt(at *entry) int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if e := t.find(place); e != nil {
+	if e := t.find(at); e != nil {
 		return 2 * e.size
 	}
 	return 0
@@ -65,20 +65,20 @@ func (s *Store) Get(ctx context.Context, t *Table, key Key) (Item, error) {
 	if err := t.schema.check(key); err != nil {
 		return nil, err
 	}
-	item, lsn, err := t.get(key.place())
+	item, lsn, err := t.get(key.entry())
 	if err := s.shown(ctx, lsn, err); err != nil {
 		return nil, err
 	}
 	return item, nil
 }
 
-func (t *Table) get(place string) (Item, wal.LSN, error) {
+func (t *Table) get(at *entry) (Item, wal.LSN, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.mu.dropped {
 		return nil, t.mu.changed, ErrTableNotFound
 	}
-	if e := t.find(place); e != nil {
+	if e := t.find(at); e != nil {
 		return e.item, e.lsn, nil
 	}
 	return nil, t.mu.removed, nil

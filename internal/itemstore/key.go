@@ -72,13 +72,18 @@ func (s Schema) check(key Key) error {
 	return nil
 }
 
+// equal reports whether two keys of one schema are the same, and so have the same place.
+func (k Key) equal(other Key) bool {
+	return Equal(k.Hash, other.Hash) && (k.Range == nil || Equal(k.Range, other.Range))
+}
+
 // place is where a key stands in its table: the first 64 bits of the MD5 hash of the
 // partition key in big-endian bytes, the length of the partition key's ordered form, that
 // form, and the sort key's ordered form. Places compare bytewise: by hash, then by partition
 // key, then in the order of the sort key.
 func (k Key) place() string {
-	hash := appendOrdered(make([]byte, 0, 64), k.Hash)
-	place := make([]byte, 0, 8+binary.MaxVarintLen16+len(hash)+32)
+	hash := appendOrdered(make([]byte, 0, 64), k.Hash) // on the stack, as most places are
+	place := make([]byte, 0, 128)
 	place = binary.BigEndian.AppendUint64(place, keyspace.Of(string(hash)).Hi)
 	place = binary.AppendUvarint(place, uint64(len(hash)))
 	place = append(place, hash...)

@@ -2,6 +2,7 @@ package itemstore
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -76,6 +77,32 @@ func TestSchemaKey(t *testing.T) {
 		if err == nil {
 			if again, err := test.schema.Key(test.schema.Item(key)); err != nil || again != key {
 				t.Errorf("%v: its own item has the key %v, %v", key, again, err)
+			}
+		}
+	}
+}
+
+// TestEqualKeys holds equal to what it stands for: keys of one place.
+func TestEqualKeys(t *testing.T) {
+	for _, values := range [][]Value{
+		{String(""), String("a"), String("b"), String("ab")},
+		{Binary(""), Binary("a"), Binary("\x00")},
+		{NumberOf(0), NumberOf(1), NumberOf(-1), NumberOf(10)},
+	} {
+		var keys []Key
+		for _, hash := range values {
+			keys = append(keys, Key{Hash: hash})
+		}
+		for _, key := range slices.Clone(keys) {
+			for _, value := range values {
+				keys = append(keys, Key{key.Hash, value})
+			}
+		}
+		for _, a := range keys {
+			for _, b := range keys {
+				if (a.Range == nil) == (b.Range == nil) && a.equal(b) != (a.place() == b.place()) {
+					t.Errorf("%v and %v: equal is %v", a, b, a.equal(b))
+				}
 			}
 		}
 	}

@@ -189,12 +189,12 @@ func (s *Store) apply(c change) error {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
-		t.put(key.place(), c.item, Size(c.item), 0)
+		t.put(&entry{place: key.place(), item: c.item, size: Size(c.item)})
 	case changeDelete:
 		if err := t.schema.check(c.key); err != nil {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
-		t.remove(c.key.place(), 0)
+		t.remove(c.key.entry(), 0)
 	}
 	return nil
 }

@@ -122,28 +122,30 @@ func NumberOf(n int64) Number {
 // String returns the number in plain decimal notation without superfluous zeros, as DynamoDB
 // returns it: "100", "-0.5", never "1E2".
 func (n Number) String() string {
+	var room [maxDigits + 2]byte // of most
+	return string(n.Append(room[:0]))
+}
+
+// Append appends what String returns.
+func (n Number) Append(dst []byte) []byte {
 	if n.digits == "" {
-		return "0"
+		return append(dst, '0')
 	}
-	var text strings.Builder
 	if n.neg {
-		text.WriteByte('-')
+		dst = append(dst, '-')
 	}
 	exp := int(n.exp)
 	switch {
 	case exp <= 0:
-		text.WriteString("0.")
-		text.WriteString(zeros[:-exp])
-		text.WriteString(n.digits)
+		dst = append(append(dst, "0."...), zeros[:-exp]...)
+		return append(dst, n.digits...)
 	case exp >= len(n.digits):
-		text.WriteString(n.digits)
-		text.WriteString(zeros[:exp-len(n.digits)])
+		dst = append(dst, n.digits...)
+		return append(dst, zeros[:exp-len(n.digits)]...)
 	default:
-		text.WriteString(n.digits[:exp])
-		text.WriteByte('.')
-		text.WriteString(n.digits[exp:])
+		dst = append(append(dst, n.digits[:exp]...), '.')
+		return append(dst, n.digits[exp:]...)
 	}
-	return text.String()
 }
 
 var zeros = strings.Repeat("0", maxExp-minExp)

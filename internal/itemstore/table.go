@@ -57,14 +57,17 @@ type Table struct {
 	}
 }
 
-// entry is an item in its place. Entries are replaced, never changed, so that a copy of the
-// tree stays what it was.
+// entry is an item in its place. What stands in the tree is replaced, never changed, so that a
+// copy of the tree stays what it was.
 type entry struct {
 	place string
 	item  Item
 	size  int
 	lsn   wal.LSN // of the frame that put it
 }
+
+// entry returns one without an item, in the key's place.
+func (k Key) entry() *entry { return &entry{place: k.place()} }
 
 func before(a, b *entry) bool { return a.place < b.place }
 
@@ -108,33 +111,33 @@ func (t *Table) statsLocked() Stats {
 	return stats
 }
 
-// find returns the entry at a place, or nil. The lock is held.
-func (t *Table) find(place string) *entry {
-	found, _ := t.mu.items.Get(&entry{place: place})
+// find returns what stands in the place of an entry, or nil. The lock is held.
+func (t *Table) find(at *entry) *entry {
+	found, _ := t.mu.items.Get(at)
 	return found
 }
 
-// put stands an item in its place, and says which indexes that changed. The lock is held.
-func (t *Table) put(place string, item Item, size int, lsn wal.LSN) []IndexChange {
+// put stands an entry in its place, and says which indexes that changed. The lock is held.
+func (t *Table) put(e *entry) []IndexChange {
 	var before Item
-	if old, found := t.mu.items.ReplaceOrInsert(&entry{place, item, size, lsn}); found {
+	if old, found := t.mu.items.ReplaceOrInsert(e); found {
 		t.mu.bytes -= int64(old.size)
 		before = old.item
 	}
-	t.mu.bytes += int64(size)
-	t.mu.changed = lsn
-	return t.follow(place, before, item)
+	t.mu.bytes += int64(e.size)
+	t.mu.changed = e.lsn
+	return t.follow(e.place, before, e.item)
 }
 
-// remove takes the item from its place, if there is one. The lock is held.
-func (t *Table) remove(place string, lsn wal.LSN) []IndexChange {
+// remove takes away what stands in the place of an entry, if anything does. The lock is held.
+func (t *Table) remove(at *entry, lsn wal.LSN) []IndexChange {
 	t.mu.changed, t.mu.removed = lsn, lsn
-	old, found := t.mu.items.Delete(&entry{place: place})
+	old, found := t.mu.items.Delete(at)
 	if !found {
 		return nil
 	}
 	t.mu.bytes -= int64(old.size)
-	return t.follow(place, old.item, nil)
+	return t.follow(at.place, old.item, nil)
 }
 
 // follow changes the indexes after a write.

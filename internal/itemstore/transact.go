@@ -94,13 +94,13 @@ func (x *transaction) place() (size int, err error) {
 			return 0, err
 		}
 		d := &x.decisions[i]
-		d.table, d.key, d.place = step.Table, step.Key, step.Key.place()
+		d.table, d.key, d.entry = step.Table, step.Key, step.Key.entry()
 		d.fixed = step.Check
-		if seen[spot{step.Table, d.place}] {
+		if seen[spot{step.Table, d.entry.place}] {
 			return 0, ErrSameItem
 		}
-		seen[spot{step.Table, d.place}] = true
-		size += step.Table.sizeAt(d.place)
+		seen[spot{step.Table, d.entry.place}] = true
+		size += step.Table.sizeAt(d.entry)
 		x.tables = append(x.tables, step.Table)
 	}
 	slices.SortFunc(x.tables, func(a, b *Table) int { return cmp.Compare(a.id, b.id) })
