@@ -2,7 +2,8 @@ package dynamo
 
 import (
 	"encoding/base64"
-	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,80 +21,88 @@ const maxName = 64<<10 - 1 // bytes of an attribute's name ("Quotas in Amazon Dy
 
 // parseItem reads {"name": attribute value, …}. depth is the levels of lists and maps that it
 // is in.
-func parseItem(raw json.RawMessage, depth int) (itemstore.Item, *awswire.Error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return nil, unexpected(raw, "Map")
+func parseItem(v value, depth int) (itemstore.Item, *awswire.Error) {
+	if v.kind() != '{' {
+		return nil, unexpected(v, "Map")
 	}
-	item := make(itemstore.Item, len(members))
-	for name, value := range members {
-		switch {
-		case name == "":
+	item := make(itemstore.Item, v.node().inner)
+	for member := range v.inner() {
+		switch name := member.name(); {
+		case len(name) == 0:
 			return nil, noName
 		case len(name) > maxName:
 			return nil, validation("Attribute name is too large, must be less than %d bytes",
 				maxName+1)
 		}
-		parsed, fault := parseAttribute(value, depth)
+		parsed, fault := parseAttribute(member, depth)
 		if fault != nil {
 			return nil, fault
 		}
-		item[name] = parsed
+		item[string(member.name())] = parsed
 	}
 	return item, nil
 }
 
 // parseAttribute reads an attribute value, as {"S": "text"}.
-func parseAttribute(raw json.RawMessage, depth int) (itemstore.Value, *awswire.Error) {
+func parseAttribute(v value, depth int) (itemstore.Value, *awswire.Error) {
 	if depth >= itemstore.MaxDepth {
 		return nil, validation(tooDeep)
 	}
-	var members map[itemstore.Kind]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return nil, unexpected(raw, "AttributeValue")
+	if v.kind() != '{' && !v.isNull() {
+		return nil, unexpected(v, "AttributeValue")
 	}
-	var value itemstore.Value
-	for kind, content := range members {
-		if string(content) == "null" {
+	var parsed itemstore.Value
+	for content := range v.inner() {
+		if content.isNull() {
 			continue
 		}
-		if value != nil {
+		if parsed != nil {
 			return nil, validation("Supplied AttributeValue has more than one datatypes set, " +
 				"must contain exactly one of the supported datatypes")
 		}
 		var fault *awswire.Error
-		if value, fault = parseKind(kind, content, depth); fault != nil {
+		if parsed, fault = parseKind(kindNamed(content.name()), content, depth); fault != nil {
 			return nil, fault
 		}
 	}
-	if value == nil {
+	if parsed == nil {
 		return nil, validation("Supplied AttributeValue is empty, must contain exactly one of " +
 			"the supported datatypes")
 	}
-	return value, nil
+	return parsed, nil
+}
+
+// kindNamed returns the kind of a name, also where there is none of that name.
+func kindNamed(name []byte) itemstore.Kind {
+	for _, kind := range kindNames {
+		if string(name) == string(kind) {
+			return kind
+		}
+	}
+	return itemstore.Kind(name)
 }
 
 func parseKind(
-	kind itemstore.Kind, raw json.RawMessage, depth int,
+	kind itemstore.Kind, v value, depth int,
 ) (itemstore.Value, *awswire.Error) {
 	switch kind {
 	case itemstore.KindString:
-		text, fault := parseText(raw)
+		text, fault := parseText(v)
 		return itemstore.String(text), fault
 	case itemstore.KindNumber:
-		text, fault := parseText(raw)
+		text, fault := parseText(v)
 		if fault != nil {
 			return nil, fault
 		}
 		return parseNumber(text)
 	case itemstore.KindBinary:
-		text, fault := parseBinary(raw)
+		text, fault := parseBinary(v)
 		return itemstore.Binary(text), fault
 	case itemstore.KindBool:
-		flag, fault := parseFlag(raw)
+		flag, fault := parseFlag(v)
 		return itemstore.Bool(flag), fault
 	case itemstore.KindNull:
-		if flag, fault := parseFlag(raw); fault != nil || !flag {
+		if flag, fault := parseFlag(v); fault != nil || !flag {
 			if fault == nil {
 				fault = invalidParameter("Null attribute value types must have the value of true")
 			}
@@ -101,35 +110,37 @@ func parseKind(
 		}
 		return itemstore.Null{}, nil
 	case itemstore.KindMap:
-		item, fault := parseItem(raw, depth+1)
+		item, fault := parseItem(v, depth+1)
 		return item, fault
 	case itemstore.KindList:
-		return parseList(raw, depth+1)
+		return parseList(v, depth+1)
 	case itemstore.KindStringSet, itemstore.KindNumberSet, itemstore.KindBinarySet:
-		return parseSet(kind, raw)
+		return parseSet(kind, v)
 	}
 	return nil, validation("Supplied AttributeValue has the unknown datatype %s, must contain "+
 		"exactly one of the supported datatypes", kind)
 }
 
-func parseText(raw json.RawMessage) (string, *awswire.Error) {
-	var text string
-	if err := json.Unmarshal(raw, &text); err != nil {
-		return "", unexpected(raw, "String")
+// parseText reads a string. A null that is the element of a set is an empty one.
+func parseText(v value) (string, *awswire.Error) {
+	switch v.kind() {
+	case '"':
+		return v.text(), nil
+	case 'n':
+		return "", nil
 	}
-	return text, nil
+	return "", unexpected(v, "String")
 }
 
-func parseFlag(raw json.RawMessage) (bool, *awswire.Error) {
-	var flag bool
-	if err := json.Unmarshal(raw, &flag); err != nil {
-		return false, unexpected(raw, "Boolean")
+func parseFlag(v value) (bool, *awswire.Error) {
+	if kind := v.kind(); kind != 't' && kind != 'f' {
+		return false, unexpected(v, "Boolean")
 	}
-	return flag, nil
+	return v.kind() == 't', nil
 }
 
-func parseBinary(raw json.RawMessage) (string, *awswire.Error) {
-	text, fault := parseText(raw)
+func parseBinary(v value) (string, *awswire.Error) {
+	text, fault := parseText(v)
 	if fault != nil {
 		return "", fault
 	}
@@ -148,46 +159,46 @@ func parseNumber(text string) (itemstore.Value, *awswire.Error) {
 	return number, nil
 }
 
-func parseList(raw json.RawMessage, depth int) (itemstore.Value, *awswire.Error) {
-	var elements []json.RawMessage
-	if err := json.Unmarshal(raw, &elements); err != nil {
-		return nil, unexpected(raw, "List")
+func parseList(v value, depth int) (itemstore.Value, *awswire.Error) {
+	if v.kind() != '[' {
+		return nil, unexpected(v, "List")
 	}
-	list := make(itemstore.List, 0, len(elements))
-	for _, element := range elements {
-		value, fault := parseAttribute(element, depth)
+	list := make(itemstore.List, 0, v.node().inner)
+	for element := range v.inner() {
+		parsed, fault := parseAttribute(element, depth)
 		if fault != nil {
 			return nil, fault
 		}
-		list = append(list, value)
+		list = append(list, parsed)
 	}
 	return list, nil
 }
 
-func parseSet(kind itemstore.Kind, raw json.RawMessage) (itemstore.Value, *awswire.Error) {
-	var elements []json.RawMessage
-	if err := json.Unmarshal(raw, &elements); err != nil {
-		return nil, unexpected(raw, "Set")
+func parseSet(kind itemstore.Kind, v value) (itemstore.Value, *awswire.Error) {
+	if v.kind() != '[' {
+		return nil, unexpected(v, "Set")
 	}
-	texts := make([]string, len(elements))
-	numbers := make([]itemstore.Number, len(elements))
-	for i, element := range elements {
+	var numbers []itemstore.Number
+	texts := make([]string, 0, v.node().inner)
+	for element := range v.inner() {
+		var text string
 		var fault *awswire.Error
 		switch kind {
 		case itemstore.KindBinarySet:
-			texts[i], fault = parseBinary(element)
+			text, fault = parseBinary(element)
 		default:
-			texts[i], fault = parseText(element)
+			text, fault = parseText(element)
 		}
 		if fault == nil && kind == itemstore.KindNumberSet {
-			var value itemstore.Value
-			if value, fault = parseNumber(texts[i]); fault == nil {
-				numbers[i] = value.(itemstore.Number)
+			var number itemstore.Value
+			if number, fault = parseNumber(text); fault == nil {
+				numbers = append(numbers, number.(itemstore.Number))
 			}
 		}
 		if fault != nil {
 			return nil, fault
 		}
+		texts = append(texts, text)
 	}
 	return newSet(kind, texts, numbers)
 }
@@ -224,7 +235,10 @@ func newSet(
 // appendItem appends an item as JSON, its names in ascending order.
 func appendItem(dst []byte, item itemstore.Item) []byte {
 	dst = append(dst, '{')
-	for i, name := range sortedKeys(item) {
+	var room [16]string
+	names := slices.AppendSeq(room[:0], maps.Keys(item))
+	slices.Sort(names)
+	for i, name := range names {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -243,7 +257,7 @@ func appendAttribute(dst []byte, value itemstore.Value) []byte {
 	case itemstore.String:
 		dst = appendText(dst, string(v))
 	case itemstore.Number:
-		dst = appendText(dst, v.String())
+		dst = appendNumber(dst, v)
 	case itemstore.Binary:
 		dst = appendBase64(dst, string(v))
 	case itemstore.Bool:
@@ -255,9 +269,7 @@ func appendAttribute(dst []byte, value itemstore.Value) []byte {
 	case itemstore.BinarySet:
 		dst = appendList(dst, v, appendBase64)
 	case itemstore.NumberSet:
-		dst = appendList(dst, v, func(dst []byte, n itemstore.Number) []byte {
-			return appendText(dst, n.String())
-		})
+		dst = appendList(dst, v, appendNumber)
 	case itemstore.List:
 		dst = appendList(dst, v, appendAttribute)
 	case itemstore.Map:
@@ -275,6 +287,10 @@ func appendList[E any](dst []byte, list []E, one func([]byte, E) []byte) []byte 
 		dst = one(dst, element)
 	}
 	return append(dst, ']')
+}
+
+func appendNumber(dst []byte, n itemstore.Number) []byte {
+	return append(n.Append(append(dst, '"')), '"')
 }
 
 func appendBase64(dst []byte, data string) []byte {

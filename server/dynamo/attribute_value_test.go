@@ -24,6 +24,11 @@ func TestAttributeValues(t *testing.T) {
 		`{"M":{"b":{"N":"1"},"a":{"M":{}}}}`: `{"M":{"a":{"M":{}},"b":{"N":"1"}}}`,
 		`{"S":"x","N":null}`:                 `{"S":"x"}`,
 
+		`{"SS":["a",null]}`:      `{"SS":["","a"]}`,
+		`{"\u0053":"a","S":"b"}`: `{"S":"b"}`,
+		`{"L":[{"S":1}],"L":[]}`: `{"L":[]}`,
+
+		`null`:              "Supplied AttributeValue is empty",
 		`{}`:                "Supplied AttributeValue is empty",
 		`{"S":null}`:        "Supplied AttributeValue is empty",
 		`{"S":"a","N":"1"}`: "more than one datatypes set",
@@ -52,7 +57,7 @@ func TestAttributeValues(t *testing.T) {
 		`{"M":{"":{"S":"a"}}}`: "Attribute name must not be empty",
 		nested(32):             "Nesting Levels have exceeded supported limits",
 	} {
-		value, fault := parseAttribute(json.RawMessage(text), 0)
+		value, fault := parseAttribute(jsonValue(t, text), 0)
 		got := ""
 		if fault != nil {
 			got = fault.Error()
@@ -63,7 +68,7 @@ func TestAttributeValues(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	if _, fault := parseAttribute(json.RawMessage(nested(31)), 0); fault != nil {
+	if _, fault := parseAttribute(jsonValue(t, nested(31)), 0); fault != nil {
 		t.Error(fault)
 	}
 }
@@ -80,7 +85,7 @@ func FuzzAttributeValue(f *testing.F) {
 		if !json.Valid([]byte(text)) {
 			return // a body is valid before its parts are looked at
 		}
-		value, fault := parseAttribute(json.RawMessage(strings.TrimSpace(text)), 0)
+		value, fault := parseAttribute(jsonValue(t, text), 0)
 		if fault != nil {
 			return
 		}
@@ -88,7 +93,7 @@ func FuzzAttributeValue(f *testing.F) {
 		if !json.Valid(printed) {
 			t.Fatalf("%q is printed as %q", text, printed)
 		}
-		again, fault := parseAttribute(printed, 0)
+		again, fault := parseAttribute(jsonValue(t, string(printed)), 0)
 		if fault != nil || !itemstore.Equal(value, again) {
 			t.Fatalf("%q is printed as %q, which reads as %v, %v", text, printed, again, fault)
 		}

@@ -1,7 +1,6 @@
 package dynamo
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -11,7 +10,7 @@ import (
 // jsonItem reads an item in the API's form.
 func jsonItem(t testing.TB, text string) itemstore.Item {
 	t.Helper()
-	item, fault := parseItem(json.RawMessage(text), 0)
+	item, fault := parseItem(jsonValue(t, text), 0)
 	if fault != nil {
 		t.Fatalf("%s: %v", text, fault)
 	}
@@ -183,6 +182,22 @@ func TestConditionFaults(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), "Invalid ConditionExpression: ") {
 			t.Errorf("%.60s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestWords has every word of the grammar and the reserved ones in three spellings, and words
+// that are none.
+func TestWords(t *testing.T) {
+	for _, set := range []words{reserved, grammarWords} {
+		for word := range set {
+			lower := strings.ToLower(word)
+			if !set.has(word) || !set.has(lower) || !set.has(word[:1]+lower[1:]) {
+				t.Errorf("%s is not found", word)
+			}
+			if set.has(word+"_") || set.has("") || set.has(strings.Repeat(word, longestWord)) {
+				t.Errorf("more than %s is found", word)
+			}
 		}
 	}
 }

@@ -1,69 +1,81 @@
 package dynamo
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
-
-	"github.com/runnel-stream/runnel/internal/itemstore"
 )
 
 // form is what a request says through expressions, and through the older parameters that they
 // replaced. A request has one or the other.
 type form struct {
-	texts  map[string]string          // expressions by parameter
-	legacy map[string]json.RawMessage // older parameters
-
+	operation *parameters
 	// The parameters that were given, in the operation's order.
-	expressions, older []string
-	// Those expressions that could have been and have values: for messages.
-	possible []string
+	expressions []parameter[string]
+	older       []parameter[value]
 
 	placeholders
 	hasNames, hasValues bool
 }
 
-// form takes the parameters of an operation: those that are expressions, and the older ones.
-func (m *members) form(expressions, older []string) *form {
-	f := &form{
-		texts: map[string]string{}, legacy: map[string]json.RawMessage{},
-	}
-	for _, name := range expressions {
-		if name != "ProjectionExpression" { // which has no values
-			f.possible = append(f.possible, name)
-		}
-	}
-	for _, name := range expressions {
+// parameters are those of an operation that are expressions, and the older ones.
+type parameters struct{ expressions, older []string }
+
+// parameter is one that was given.
+type parameter[T any] struct {
+	name string
+	is   T
+}
+
+// form takes the parameters of an operation.
+func (m *members) form(operation *parameters) form {
+	f := form{operation: operation}
+	for _, name := range operation.expressions {
 		if text, found := m.text(name); found {
-			f.texts[name] = text
-			f.expressions = append(f.expressions, name)
-		}
-	}
-	for _, name := range older {
-		if raw := m.take(name); raw != nil {
-			f.legacy[name] = raw
-			f.older = append(f.older, name)
-		}
-	}
-	f.hasNames = m.decode("ExpressionAttributeNames", "Map", &f.names)
-	var values map[string]json.RawMessage
-	if slices.Contains(known[m.shape], "ExpressionAttributeValues") {
-		f.hasValues = m.decode("ExpressionAttributeValues", "Map", &values)
-	}
-	f.values = make(map[string]itemstore.Value, len(values))
-	for _, name := range sortedKeys(values) {
-		value, fault := parseAttribute(values[name], 0)
-		if fault != nil {
-			if fault.Code == coralValidation {
-				fault = validation("ExpressionAttributeValues contains invalid value: %s for "+
-					"key %s", fault.Message, name)
+			if f.expressions == nil {
+				f.expressions = make([]parameter[string], 0, len(operation.expressions))
 			}
-			m.fail(fault)
+			f.expressions = append(f.expressions, parameter[string]{name, text})
 		}
-		f.values[name] = value
 	}
-	f.usedNames, f.usedValues = map[string]bool{}, map[string]bool{}
+	for _, name := range operation.older {
+		if member := m.take(name); member.isThere() {
+			f.older = append(f.older, parameter[value]{name, member})
+		}
+	}
+	f.names, f.hasNames = m.placeholderNames()
+	if slices.Contains(known[m.shape], "ExpressionAttributeValues") {
+		f.values, f.hasValues = m.placeholderValues()
+	}
 	return f
+}
+
+// expression returns the text of an expression.
+func (f *form) expression(name string) (text string, found bool) {
+	return given(f.expressions, name)
+}
+
+// legacy returns an older parameter, which may not be there.
+func (f *form) legacy(name string) value {
+	v, _ := given(f.older, name)
+	return v
+}
+
+func given[T any](list []parameter[T], name string) (is T, found bool) {
+	for _, p := range list {
+		if p.name == name {
+			return p.is, true
+		}
+	}
+	return is, false
+}
+
+// namesOf returns the parameters' names, for a message.
+func namesOf[T any](list []parameter[T]) string {
+	names := make([]string, len(list))
+	for i, p := range list {
+		names[i] = p.name
+	}
+	return strings.Join(names, ", ")
 }
 
 // check returns what is wrong with the parameters before any of them is read.
@@ -71,7 +83,7 @@ func (f *form) check() error {
 	if len(f.expressions) > 0 && len(f.older) > 0 {
 		return validation("Can not use both expression and non-expression parameters in the "+
 			"same request: Non-expression parameters: {%s} Expression parameters: {%s}",
-			strings.Join(f.older, ", "), strings.Join(f.expressions, ", "))
+			namesOf(f.older), namesOf(f.expressions))
 	}
 	if f.hasNames {
 		if err := f.checkNames(); err != nil {
@@ -91,24 +103,27 @@ func (f *form) checkNames() error {
 	if len(f.names) == 0 {
 		return validation("ExpressionAttributeNames must not be empty")
 	}
-	for _, key := range sortedKeys(f.names) {
-		if !isPlaceholder(key, '#') {
+	for _, name := range f.names {
+		if !isPlaceholder(name.key, '#') {
 			return validation("ExpressionAttributeNames contains invalid key: Syntax error; "+
-				"key: %q", key)
+				"key: %q", name.key)
 		}
-		if f.names[key] == "" {
+		if name.is == "" {
 			return validation("ExpressionAttributeNames contains invalid value: The attribute "+
-				"name must not be empty; key: %q", key)
+				"name must not be empty; key: %q", name.key)
 		}
 	}
 	return nil
 }
 
+const projectionExpression = "ProjectionExpression" // which has no values
+
 func (f *form) checkValues() error {
-	possible := f.possible
-	if !slices.ContainsFunc(possible, func(name string) bool {
-		return slices.Contains(f.expressions, name)
+	if !slices.ContainsFunc(f.expressions, func(given parameter[string]) bool {
+		return given.name != projectionExpression
 	}) {
+		possible := slices.DeleteFunc(slices.Clone(f.operation.expressions),
+			func(name string) bool { return name == projectionExpression })
 		verb := "is"
 		if len(possible) > 1 {
 			verb = "are"
@@ -119,55 +134,45 @@ func (f *form) checkValues() error {
 	if len(f.values) == 0 {
 		return validation("ExpressionAttributeValues must not be empty")
 	}
-	for _, key := range sortedKeys(f.values) {
-		if !isPlaceholder(key, ':') {
+	for _, value := range f.values {
+		if !isPlaceholder(value.key, ':') {
 			return validation("ExpressionAttributeValues contains invalid key: Syntax error; "+
-				"key: %q", key)
+				"key: %q", value.key)
 		}
 	}
 	return nil
 }
 
-func isPlaceholder(key string, sign byte) bool {
-	return len(key) > 1 && key[0] == sign && wordLength(key[1:]) == len(key)-1
+func isPlaceholder(key []byte, sign byte) bool {
+	return len(key) > 1 && key[0] == sign && wordLength(string(key[1:])) == len(key)-1
 }
 
 // condition returns the request's condition; nil if there is none. parameter is the
 // expression's, and older the one that stood for it.
 func (f *form) condition(parameter, older string) (condition, error) {
-	if text, found := f.texts[parameter]; found {
+	if text, found := f.expression(parameter); found {
 		return parseCondition(parameter, text, &f.placeholders)
 	}
-	return legacyCondition(older, f.legacy[older], f.legacy["ConditionalOperator"])
+	return legacyCondition(older, f.legacy(older), f.legacy("ConditionalOperator"))
 }
 
 // projection returns the parts of items that the answer shows; nil for all.
 func (f *form) projection() (*projection, error) {
-	if text, found := f.texts["ProjectionExpression"]; found {
+	if text, found := f.expression(projectionExpression); found {
 		return parseProjection(text, &f.placeholders)
 	}
-	return legacyProjection(f.legacy["AttributesToGet"])
+	return legacyProjection(f.legacy("AttributesToGet"))
 }
 
 // finish returns an error if a placeholder is in no expression.
 func (f *form) finish() error {
-	if unused := missing(f.names, f.usedNames); unused != "" {
+	if keys := unused(f.names); keys != "" {
 		return validation("Value provided in ExpressionAttributeNames unused in expressions: "+
-			"keys: {%s}", unused)
+			"keys: {%s}", keys)
 	}
-	if unused := missing(f.values, f.usedValues); unused != "" {
+	if keys := unused(f.values); keys != "" {
 		return validation("Value provided in ExpressionAttributeValues unused in expressions: "+
-			"keys: {%s}", unused)
+			"keys: {%s}", keys)
 	}
 	return nil
-}
-
-func missing[V any](given map[string]V, used map[string]bool) string {
-	var unused []string
-	for _, key := range sortedKeys(given) {
-		if !used[key] {
-			unused = append(unused, key)
-		}
-	}
-	return strings.Join(unused, ", ")
 }

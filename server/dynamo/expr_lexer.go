@@ -19,11 +19,15 @@ const (
 // grammarWords are no names anywhere: REMOVE neither, which is not among the reserved words.
 var grammarWords = wordSet("ADD AND BETWEEN DELETE IN NOT OR REMOVE SET")
 
-// token is a piece of an expression, at text[from:to].
+// token is a piece of an expression, at text[from:to] of the at most 4 KiB.
 type token struct {
-	kind     tokenKind
 	text     string
-	from, to int
+	from, to uint16
+	kind     tokenKind
+}
+
+func newToken(kind tokenKind, text string, from, to int) token {
+	return token{text, uint16(from), uint16(to), kind}
 }
 
 // is reports whether the token is this sign.
@@ -53,10 +57,10 @@ func lex(text string) []token {
 			at++
 		}
 		if at == len(text) {
-			return append(tokens, token{tokenEnd, "<EOF>", at, at})
+			return append(tokens, newToken(tokenEnd, "<EOF>", at, at))
 		}
 		kind, length := lexOne(text[at:])
-		tokens = append(tokens, token{kind, text[at : at+length], at, at + length})
+		tokens = append(tokens, newToken(kind, text[at:at+length], at, at+length))
 		at += length
 	}
 }
@@ -82,7 +86,7 @@ func lexOne(rest string) (tokenKind, int) {
 		return tokenIndex, length
 	case isWord(first) && first != '_': // a name begins with a letter
 		length := wordLength(rest)
-		if grammarWords[strings.ToUpper(rest[:length])] {
+		if grammarWords.has(rest[:length]) {
 			return tokenWord, length
 		}
 		return tokenName, length

@@ -3,7 +3,6 @@ package dynamo
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/runnel-stream/runnel/internal/itemstore"
 )
@@ -14,24 +13,6 @@ const (
 	maxOperators  = 300     // operators and functions in a UpdateExpression, or in a condition
 	maxInOperands = 100     // operands of one IN
 )
-
-// placeholders are a request's ExpressionAttributeNames and ExpressionAttributeValues, and
-// which of them its expressions have used.
-type placeholders struct {
-	names      map[string]string
-	values     map[string]itemstore.Value
-	usedNames  map[string]bool
-	usedValues map[string]bool
-	nested     []string // the attributes that paths go into, as a of a.b
-}
-
-func newPlaceholders(
-	names map[string]string, values map[string]itemstore.Value,
-) *placeholders {
-	return &placeholders{
-		names: names, values: values, usedNames: map[string]bool{}, usedValues: map[string]bool{},
-	}
-}
 
 // parser reads one expression. It reads on after a fault, because a text that is no expression
 // at all comes before whatever is wrong with what an expression says; after a syntax error it
@@ -60,7 +41,7 @@ const (
 func parse[T any](
 	parameter, text string, ph *placeholders, grammar func(*parser) T,
 ) (T, error) {
-	p := &parser{text: text, placeholders: ph, tokens: []token{{kind: tokenEnd}}}
+	p := &parser{text: text, placeholders: ph}
 	var result T
 	switch {
 	case text == "":
@@ -94,7 +75,7 @@ func (p *parser) failed(grave gravity, fault string) {
 
 // syntax fails at the next token.
 func (p *parser) syntax() {
-	from, to := 0, p.tokens[p.at].to
+	from, to := uint16(0), p.tokens[p.at].to
 	if p.at > 0 {
 		from = p.tokens[p.at-1].from
 	}
@@ -208,19 +189,18 @@ func (p *parser) path() path {
 func (p *parser) name() step {
 	switch t := p.peek(); t.kind {
 	case tokenName:
-		if reserved[strings.ToUpper(t.text)] {
+		if reserved.has(t.text) {
 			p.fail("Attribute name is a reserved keyword; reserved keyword: %s", t.text)
 		}
 		p.next()
 		return step{name: t.text}
 	case tokenHash:
 		p.next()
-		name, ok := p.names[t.text]
+		name, ok := use(p.names, t.text)
 		if !ok {
 			p.fail("An expression attribute name used in the document path is not defined; "+
 				"attribute name: %s", t.text)
 		}
-		p.usedNames[t.text] = true
 		return step{name: name}
 	}
 	p.syntax()
@@ -242,11 +222,10 @@ func (p *parser) index() step {
 // value reads a :placeholder.
 func (p *parser) value() itemstore.Value {
 	t := p.next()
-	value, ok := p.values[t.text]
+	value, ok := use(p.values, t.text)
 	if !ok {
 		p.fail("An expression attribute value used in expression is not defined; "+
 			"attribute value: %s", t.text)
 	}
-	p.usedValues[t.text] = true
 	return value
 }

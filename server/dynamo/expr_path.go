@@ -57,71 +57,55 @@ func (p path) find(item itemstore.Item) itemstore.Value {
 }
 
 // pathTree is a set of paths of which none is a part of another, as a tree by steps; what
-// stands at a path's end is of type T. The zero value is not ready: see newPathTree.
+// stands at a path's end is of type T. The zero value is the empty set.
 type pathTree[T any] struct {
-	names   map[string]*pathTree[T] // the steps into a map
-	indexes map[int]*pathTree[T]    // the steps into a list
-	first   path                    // the first path that came through here
-	end     bool                    // a path ends here: there are no steps further
-	at      T                       // at the end
-}
-
-func newPathTree[T any]() *pathTree[T] {
-	return &pathTree[T]{names: map[string]*pathTree[T]{}}
+	step     step          // that leads here
+	children []pathTree[T] // in ascending order of their steps, which are all of one kind
+	first    path          // the first path that came through here
+	end      bool          // a path ends here: there are no steps further
+	at       T             // at the end
 }
 
 // add adds a path. The message is empty if all is well; otherwise the path overlaps or
-// contradicts an earlier one.
+// contradicts an earlier one. Many paths are best added in their order.
 func (t *pathTree[T]) add(p path, at T) (message string) {
 	node := t
 	for _, s := range p {
 		if node.end {
 			return overlap(node.first, p)
 		}
-		child := node.child(s)
-		if child == nil {
-			if s.list && node.names != nil || !s.list && node.indexes != nil {
+		i, found := node.find(s)
+		if !found {
+			if len(node.children) > 0 && node.isList() != s.list {
 				return "Two document paths conflict with each other; must remove or rewrite " +
 					"one of these paths; path one: " + node.first.String() +
 					", path two: " + p.String()
 			}
-			child = node.grow(s)
-			child.first = p
+			node.children = slices.Insert(node.children, i, pathTree[T]{step: s, first: p})
 		}
-		node = child
+		node = &node.children[i]
 	}
-	if node.end || node.names != nil || node.indexes != nil {
+	if node.end || len(node.children) > 0 {
 		return overlap(node.first, p)
 	}
 	node.end, node.at = true, at
 	return ""
 }
 
+// isList reports whether the steps from here lead into a list.
+func (t *pathTree[T]) isList() bool { return len(t.children) > 0 && t.children[0].step.list }
+
+// find returns where the child of a step is, or belongs.
+func (t *pathTree[T]) find(s step) (at int, found bool) {
+	at, _ = slices.BinarySearchFunc(t.children, s, func(child pathTree[T], s step) int {
+		return cmp.Or(cmp.Compare(child.step.index, s.index), cmp.Compare(child.step.name, s.name))
+	})
+	return at, at < len(t.children) && t.children[at].step == s
+}
+
 func overlap(one, two path) string {
 	return "Two document paths overlap with each other; must remove or rewrite one of " +
 		"these paths; path one: " + one.String() + ", path two: " + two.String()
-}
-
-func (t *pathTree[T]) child(s step) *pathTree[T] {
-	if s.list {
-		return t.indexes[s.index]
-	}
-	return t.names[s.name]
-}
-
-func (t *pathTree[T]) grow(s step) *pathTree[T] {
-	child := new(pathTree[T])
-	switch {
-	case s.list && t.indexes == nil:
-		t.indexes = map[int]*pathTree[T]{s.index: child}
-	case s.list:
-		t.indexes[s.index] = child
-	case t.names == nil:
-		t.names = map[string]*pathTree[T]{s.name: child}
-	default:
-		t.names[s.name] = child
-	}
-	return child
 }
 
 // project returns the parts of the item at the tree's paths, in the maps and lists that they
@@ -141,9 +125,10 @@ func (t *pathTree[T]) part(value itemstore.Value) itemstore.Value {
 	switch v := value.(type) {
 	case itemstore.Map:
 		part := itemstore.Map{}
-		for name, child := range t.names {
-			if inner := child.part(v[name]); inner != nil {
-				part[name] = inner
+		for i := range t.children {
+			child := &t.children[i]
+			if inner := child.part(v[child.step.name]); inner != nil && !child.step.list {
+				part[child.step.name] = inner
 			}
 		}
 		if len(part) > 0 {
@@ -151,9 +136,10 @@ func (t *pathTree[T]) part(value itemstore.Value) itemstore.Value {
 		}
 	case itemstore.List:
 		var part itemstore.List
-		for _, index := range sortedKeys(t.indexes) {
-			if index < len(v) {
-				if inner := t.indexes[index].part(v[index]); inner != nil {
+		for i := range t.children {
+			child := &t.children[i]
+			if index := child.step.index; child.step.list && index < len(v) {
+				if inner := child.part(v[index]); inner != nil {
 					part = append(part, inner)
 				}
 			}

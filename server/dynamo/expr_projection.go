@@ -5,11 +5,11 @@ type projection = pathTree[struct{}]
 
 // parseProjection reads a ProjectionExpression: paths with commas between them.
 func parseProjection(text string, ph *placeholders) (*projection, error) {
-	return parse("ProjectionExpression", text, ph, (*parser).projection)
+	return parse(projectionExpression, text, ph, (*parser).projection)
 }
 
 func (p *parser) projection() *projection {
-	tree := newPathTree[struct{}]()
+	tree := new(projection)
 	for {
 		at := p.path()
 		if p.fault == "" {

@@ -11,6 +11,20 @@ import (
 	"github.com/runnel-stream/runnel/internal/itemstore"
 )
 
+// newPlaceholders returns those of a request, none of them used.
+func newPlaceholders(
+	names map[string]string, values map[string]itemstore.Value,
+) *placeholders {
+	ph := new(placeholders)
+	for _, key := range sortedKeys(names) {
+		ph.names = append(ph.names, placeholder[string]{key: []byte(key), is: names[key]})
+	}
+	for _, key := range sortedKeys(values) {
+		ph.values = append(ph.values, placeholder[itemstore.Value]{key: []byte(key), is: values[key]})
+	}
+	return ph
+}
+
 // printer writes a condition as text, with a placeholder for every name and value.
 type printer struct {
 	names  map[string]string
@@ -177,8 +191,8 @@ func TestParseReadsWhatIsPrinted(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s: %v\n%#v\n%#v", text, err, got, want)
 		}
-		if len(ph.usedNames) != len(p.names) || len(ph.usedValues) != len(p.values) {
-			t.Fatalf("%s: used %v and %v", text, ph.usedNames, ph.usedValues)
+		if unused(ph.names) != "" || unused(ph.values) != "" {
+			t.Fatalf("%s: unused are %s and %s", text, unused(ph.names), unused(ph.values))
 		}
 	})
 }
@@ -241,7 +255,7 @@ func TestUpdatesHaveNoOrder(t *testing.T) {
 			act action
 		}
 		var plan []planned
-		taken := newUpdate()
+		taken := new(update)
 		steps := rapid.SliceOfN(rapid.IntRange(0, 4), 1, 12).Draw(t, "steps")
 		for _, n := range steps {
 			at := path{step{name: fmt.Sprintf("a%d", n)}}
@@ -260,7 +274,7 @@ func TestUpdatesHaveNoOrder(t *testing.T) {
 				plan = append(plan, planned{at, act})
 			}
 		}
-		shuffled := newUpdate()
+		shuffled := new(update)
 		for _, p := range rapid.Permutation(plan).Draw(t, "order") {
 			if message := shuffled.add(p.at, p.act); message != "" {
 				t.Fatalf("only in this order: %s", message)

@@ -52,10 +52,31 @@ VIRTUAL VOID WAIT WHEN WHENEVER WHERE WHILE WINDOW WITH WITHIN WITHOUT WORK WRAP
 ZONE
 `)
 
-func wordSet(text string) map[string]bool {
-	words := map[string]bool{}
+// words are a set of words in capitals.
+type words map[string]struct{}
+
+func wordSet(text string) words {
+	set := words{}
 	for _, word := range strings.Fields(text) {
-		words[word] = true
+		set[word] = struct{}{}
 	}
-	return words
+	return set
+}
+
+const longestWord = 16 // bytes; the longest reserved word has 13
+
+// has reports whether the set has a word, in upper, lower or mixed case.
+func (w words) has(word string) bool {
+	var upper [longestWord]byte
+	if len(word) > len(upper) {
+		return false
+	}
+	for i := range len(word) {
+		upper[i] = word[i]
+		if 'a' <= word[i] && word[i] <= 'z' {
+			upper[i] -= 'a' - 'A'
+		}
+	}
+	_, found := w[string(upper[:len(word)])]
+	return found
 }

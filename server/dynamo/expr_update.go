@@ -11,7 +11,7 @@ import (
 // update is what an UpdateExpression or AttributeUpdates does to an item: at most one action
 // at each path. All actions see the item as it was, so that their order is of no account.
 type update struct {
-	tree    *pathTree[action]
+	tree    pathTree[action]
 	paths   []path
 	creates bool // makes an item where there is none
 }
@@ -41,7 +41,7 @@ func (u *update) apply(old, key itemstore.Item) (itemstore.Item, error) {
 		start = key
 	}
 	a := applier{item: old}
-	next, err := a.into(u.tree, start)
+	next, err := a.into(&u.tree, start)
 	if err != nil || old == nil && !u.creates {
 		return nil, err
 	}
@@ -57,11 +57,11 @@ func (a applier) into(
 ) (itemstore.Value, error) {
 	switch v := value.(type) {
 	case itemstore.Map:
-		if tree.indexes == nil {
+		if !tree.isList() {
 			return a.intoMap(tree, v)
 		}
 	case itemstore.List:
-		if tree.indexes != nil {
+		if tree.isList() {
 			return a.intoList(tree, v)
 		}
 	}
@@ -75,8 +75,9 @@ func (a applier) intoMap(
 	if next == nil {
 		next = itemstore.Map{}
 	}
-	for _, name := range sortedKeys(tree.names) {
-		value, err := a.at(tree.names[name], old[name])
+	for i := range tree.children {
+		name := tree.children[i].step.name
+		value, err := a.at(&tree.children[i], old[name])
 		if err != nil {
 			return nil, err
 		}
@@ -96,12 +97,13 @@ func (a applier) intoList(
 ) (itemstore.Value, error) {
 	next := slices.Clone(old)
 	var beyond itemstore.List
-	for _, index := range sortedKeys(tree.indexes) {
+	for i := range tree.children {
+		index := tree.children[i].step.index
 		var current itemstore.Value
 		if index < len(old) {
 			current = old[index]
 		}
-		value, err := a.at(tree.indexes[index], current)
+		value, err := a.at(&tree.children[i], current)
 		if err != nil {
 			return nil, err
 		}

@@ -22,8 +22,6 @@ func parseUpdate(text string, ph *placeholders) (*update, error) {
 	return parse("UpdateExpression", text, ph, (*parser).update)
 }
 
-func newUpdate() *update { return &update{tree: newPathTree[action]()} }
-
 // add adds an action; the message says why it cannot stand with the earlier ones.
 func (u *update) add(at path, act action) (message string) {
 	if message := u.tree.add(at, act); message != "" {
@@ -37,7 +35,7 @@ func (u *update) add(at path, act action) (message string) {
 var sections = map[string]verb{"SET": set, "REMOVE": remove, "ADD": add, "DELETE": erase}
 
 func (p *parser) update() *update {
-	u := newUpdate()
+	u := new(update)
 	seen := map[verb]bool{}
 	for len(seen) == 0 || p.peek().kind != tokenEnd {
 		word := strings.ToUpper(p.peek().text)

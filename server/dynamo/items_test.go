@@ -156,3 +156,56 @@ func TestItemFaults(t *testing.T) {
 		t.Errorf("a refused call changed something: %s", got)
 	}
 }
+
+// TestMembersOfARequest has members that are null, doubled, of a wrong form or not understood,
+// and which of their faults is told.
+func TestMembersOfARequest(t *testing.T) {
+	s := newService(t, vfs.NewMem(), "data")
+	s.mustAsk(t, "CreateTable", leaseTable)
+	const lease = `"TableName":"leases","Key":{"leaseKey":{"S":"a"}}`
+	run(t, s, []exchange{
+		{"GetItem", `{` + lease + `,"Key":{"leaseKey":{"S":"b"}},"Key":{"leaseKey":{"S":"c"}}}`, `{}`},
+		{"GetItem", `{"Key":[],` + lease + `}`, `{}`},
+		{"GetItem", `{` + lease + `,"Key":[]}`, "SerializationException: Unrecognized collection type"},
+		{"GetItem", `{` + lease + `,"ConsistentRead":null,"AttributesToGet":null}`, `{}`},
+		{
+			"GetItem", `{` + lease + `,"AttributesToGet":["a","b","c","b","a"]}`,
+			"Duplicate value in attribute name: b",
+		},
+		{
+			"GetItem", `{` + lease + `,"ExpressionAttributeNames":{"#b":1},"ProjectionExpression":"#b"}`,
+			"SerializationException: Start of structure",
+		},
+		{
+			"GetItem", `{` + lease + `,"ExpressionAttributeNames":[],"ProjectionExpression":"#b"}`,
+			"SerializationException: Unrecognized collection type: a list where Map",
+		},
+		{
+			"GetItem", `{` + lease + `,"ExpressionAttributeNames":{"#b":null},"ProjectionExpression":"#b"}`,
+			`ExpressionAttributeNames contains invalid value: The attribute name must not be empty; key: "#b"`,
+		},
+		{"GetItem", `{` + lease + `,"ExpressionAttributeNames":{"\u0023b":"leaseKey"},
+			"ProjectionExpression":"#b"}`, `{}`},
+		{"CreateTable", `{"Tags":[],"WarmThroughput":{},"OnDemandThroughput":{},"ResourcePolicy":"x",
+			"VectorIndexes":null,"Nobody":1}`, "OnDemandThroughput is not supported"},
+		{
+			"CreateTable", leaseTable[:len(leaseTable)-1] + `,"WarmThroughput":null,"Nobody":1}`,
+			"ResourceInUseException: Table already exists",
+		},
+		{"UpdateItem", `{` + lease + `,"UpdateExpression":"SET a = :a","ExpressionAttributeValues":
+			{":b":{"S":1},":a":{"Q":"x"}}}`, "invalid value: Supplied AttributeValue has the unknown " +
+			"datatype Q, must contain exactly one of the supported datatypes for key :a"},
+		{
+			"UpdateItem", `{` + lease + `,"UpdateExpression":"SET a = :a","ExpressionAttributeValues":7}`,
+			"NUMBER_VALUE can not be converted to Map",
+		},
+		{
+			"UpdateItem", `{` + lease + `,"Expected":{"b":{"Value":{"S":1}},"a":{"Exists":7}}}`,
+			"NUMBER_VALUE can not be converted to Boolean",
+		},
+		{
+			"UpdateItem", `{` + lease + `,"AttributeUpdates":{"a":null}}`,
+			"SerializationException: Start of structure",
+		},
+	})
+}

@@ -11,9 +11,9 @@ import (
 // legacyCondition makes Expected, ScanFilter or QueryFilter (parameter says which) and
 // ConditionalOperator into a condition; nil if there are none ("Legacy conditional parameters"
 // in the DynamoDB Developer Guide).
-func legacyCondition(parameter string, raw, operator json.RawMessage) (condition, error) {
+func legacyCondition(parameter string, conditions, operator value) (condition, error) {
 	combine := "AND"
-	if operator != nil {
+	if operator.isThere() {
 		word, fault := parseText(operator)
 		if fault != nil {
 			return nil, fault
@@ -25,42 +25,41 @@ func legacyCondition(parameter string, raw, operator json.RawMessage) (condition
 		}
 		combine = word
 	}
-	if raw == nil {
-		if operator != nil {
+	if !conditions.isThere() {
+		if operator.isThere() {
 			return nil, validation("ConditionalOperator cannot be used without Filter or Expected")
 		}
 		return nil, nil
 	}
-	attributes, err := byAttribute(raw)
+	attributes, err := byAttribute(conditions)
 	if err != nil {
 		return nil, err
 	}
-	if operator != nil && len(attributes) < 2 {
+	if operator.isThere() && len(attributes) < 2 {
 		return nil, validation("ConditionalOperator can only be used when Filter or Expected " +
 			"has two or more elements")
 	}
 	return combined(parameter, attributes, combine)
 }
 
-// byAttribute reads an older parameter that says something of attributes.
-func byAttribute(raw json.RawMessage) (map[string]json.RawMessage, error) {
-	var attributes map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &attributes); err != nil {
-		return nil, unexpected(raw, "Map")
+// byAttribute reads an older parameter that says something of attributes, and returns what it
+// says, in ascending order of their names.
+func byAttribute(v value) ([]value, error) {
+	if v.kind() != '{' {
+		return nil, unexpected(v, "Map")
 	}
-	if _, nameless := attributes[""]; nameless {
+	attributes := v.byName()
+	if len(attributes) > 0 && len(attributes[0].name()) == 0 {
 		return nil, noName
 	}
 	return attributes, nil
 }
 
-func combined(
-	parameter string, attributes map[string]json.RawMessage, combine string,
-) (condition, error) {
+func combined(parameter string, attributes []value, combine string) (condition, error) {
 	read := expectation
 	if parameter != "Expected" {
-		read = func(name string, raw json.RawMessage) (condition, *awswire.Error) {
-			operator, values, fault := parseFilter(parameter, name, raw)
+		read = func(name string, v value) (condition, *awswire.Error) {
+			operator, values, fault := parseFilter(parameter, name, v)
 			if fault != nil {
 				return nil, fault
 			}
@@ -68,8 +67,8 @@ func combined(
 		}
 	}
 	var all condition
-	for _, name := range sortedKeys(attributes) {
-		one, fault := read(name, attributes[name])
+	for _, attribute := range attributes {
+		one, fault := read(string(attribute.name()), attribute)
 		switch {
 		case fault != nil:
 			return nil, fault
@@ -86,12 +85,11 @@ func combined(
 
 // parseFilter reads what ScanFilter, QueryFilter or KeyConditions says of one attribute.
 func parseFilter(
-	parameter, name string, raw json.RawMessage,
+	parameter, name string, v value,
 ) (operator string, values []itemstore.Value, fault *awswire.Error) {
-	m := parseMembers("Condition", raw)
+	m := membersOf("Condition", v)
 	operator, found := m.text("ComparisonOperator")
-	var list []json.RawMessage
-	m.decode("AttributeValueList", "List", &list)
+	list, _ := m.list("AttributeValueList")
 	switch {
 	case m.fault != nil:
 		return "", nil, m.fault
@@ -105,19 +103,12 @@ func parseFilter(
 }
 
 // expectation is what Expected says of one attribute.
-func expectation(name string, raw json.RawMessage) (condition, *awswire.Error) {
-	m := parseMembers("ExpectedAttributeValue", raw)
+func expectation(name string, v value) (condition, *awswire.Error) {
+	m := membersOf("ExpectedAttributeValue", v)
 	exists, hasExists := m.flag("Exists")
-	var value itemstore.Value
-	if raw := m.take("Value"); raw != nil {
-		var fault *awswire.Error
-		if value, fault = parseAttribute(raw, 0); fault != nil {
-			m.fail(fault)
-		}
-	}
+	value := m.attribute("Value")
 	operator, hasOperator := m.text("ComparisonOperator")
-	var list []json.RawMessage
-	hasList := m.decode("AttributeValueList", "List", &list)
+	list, hasList := m.list("AttributeValueList")
 	if m.fault != nil {
 		return nil, m.fault
 	}
@@ -158,15 +149,17 @@ func expectation(name string, raw json.RawMessage) (condition, *awswire.Error) {
 
 func existence(at path) condition { return exists{at} }
 
-func parseValues(
-	list []json.RawMessage, single itemstore.Value,
-) ([]itemstore.Value, *awswire.Error) {
-	if single != nil {
+// parseValues reads the values of a list, or returns the single one that stands in its place.
+func parseValues(list value, single itemstore.Value) ([]itemstore.Value, *awswire.Error) {
+	switch {
+	case single != nil:
 		return []itemstore.Value{single}, nil
+	case !list.isThere():
+		return nil, nil
 	}
-	values := make([]itemstore.Value, 0, len(list))
-	for _, raw := range list {
-		value, fault := parseAttribute(raw, 0)
+	values := make([]itemstore.Value, 0, list.node().inner)
+	for element := range list.inner() {
+		value, fault := parseAttribute(element, 0)
 		if fault != nil {
 			return nil, fault
 		}
@@ -269,13 +262,13 @@ func compared(
 }
 
 // legacyProjection makes AttributesToGet into a projection.
-func legacyProjection(raw json.RawMessage) (*projection, error) {
-	if raw == nil {
+func legacyProjection(v value) (*projection, error) {
+	if !v.isThere() {
 		return nil, nil
 	}
 	var names []string
-	if err := json.Unmarshal(raw, &names); err != nil {
-		return nil, unexpected(raw, "List")
+	if err := json.Unmarshal(v.raw(), &names); err != nil {
+		return nil, unexpected(v, "List")
 	}
 	if len(names) == 0 {
 		return nil, validation("1 validation error detected: Value '[]' at 'attributesToGet' " +
@@ -284,11 +277,16 @@ func legacyProjection(raw json.RawMessage) (*projection, error) {
 	if slices.Contains(names, "") {
 		return nil, noName
 	}
-	tree := newPathTree[struct{}]()
+	seen := make(map[string]bool, len(names))
 	for _, name := range names {
-		if tree.add(path{step{name: name}}, struct{}{}) != "" {
+		if seen[name] {
 			return nil, invalidParameter("Duplicate value in attribute name: %s", name)
 		}
+		seen[name] = true
+	}
+	tree := new(projection)
+	for _, name := range sortedKeys(seen) {
+		tree.add(path{step{name: name}}, struct{}{})
 	}
 	return tree, nil
 }

@@ -1,7 +1,5 @@
 package dynamo
 
-import "encoding/json"
-
 // keyOperators are the ComparisonOperators that a key can be asked.
 var keyOperators = map[string]string{
 	"EQ": "=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=", "BETWEEN": "BETWEEN",
@@ -9,14 +7,15 @@ var keyOperators = map[string]string{
 }
 
 // legacyKeys makes KeyConditions into key conditions.
-func legacyKeys(raw json.RawMessage) (keyConditions, error) {
-	attributes, err := byAttribute(raw)
+func legacyKeys(v value) (keyConditions, error) {
+	attributes, err := byAttribute(v)
 	if err != nil {
 		return nil, err
 	}
 	keys := keyConditions{}
-	for _, name := range sortedKeys(attributes) {
-		operator, values, fault := parseFilter("KeyConditions", name, attributes[name])
+	for _, attribute := range attributes {
+		name := string(attribute.name())
+		operator, values, fault := parseFilter("KeyConditions", name, attribute)
 		if fault != nil {
 			return nil, fault
 		}

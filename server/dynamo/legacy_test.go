@@ -1,9 +1,6 @@
 package dynamo
 
-import (
-	"encoding/json"
-	"testing"
-)
+import "testing"
 
 func TestLegacyConditions(t *testing.T) {
 	item := jsonItem(t, testItem)
@@ -34,11 +31,11 @@ func TestLegacyConditions(t *testing.T) {
 		{`{"n":{"Value":{"N":"1"}},"s":{"Exists":false}}`, `"AND"`, false},
 		{`{"n":{"Value":{"N":"1"}},"s":{"Exists":false}}`, `"OR"`, true},
 	} {
-		var operator json.RawMessage
+		var operator value
 		if test.operator != "" {
-			operator = json.RawMessage(test.operator)
+			operator = jsonValue(t, test.operator)
 		}
-		c, err := legacyCondition("Expected", json.RawMessage(test.text), operator)
+		c, err := legacyCondition("Expected", jsonValue(t, test.text), operator)
 		if err != nil || c.holds(item) != test.want {
 			t.Errorf("%s: %v, want %v", test.text, err, test.want)
 		}

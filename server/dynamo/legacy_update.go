@@ -1,30 +1,25 @@
 package dynamo
 
-import (
-	"encoding/json"
-
-	"github.com/runnel-stream/runnel/internal/awswire"
-	"github.com/runnel-stream/runnel/internal/itemstore"
-)
+import "github.com/runnel-stream/runnel/internal/awswire"
 
 // legacyUpdate makes AttributeUpdates into an update ("AttributeUpdates (legacy)" in the
 // DynamoDB Developer Guide). Without any it creates the item with its key alone.
-func legacyUpdate(raw json.RawMessage) (*update, error) {
-	u := newUpdate()
-	if raw == nil {
+func legacyUpdate(v value) (*update, error) {
+	u := new(update)
+	if !v.isThere() {
 		u.creates = true
 		return u, nil
 	}
-	attributes, err := byAttribute(raw)
+	attributes, err := byAttribute(v)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range sortedKeys(attributes) {
-		act, fault := attributeUpdate(attributes[name])
+	for _, attribute := range attributes {
+		act, fault := attributeUpdate(attribute)
 		if fault != nil {
 			return nil, fault
 		}
-		if message := u.add(path{step{name: name}}, act); message != "" {
+		if message := u.add(path{step{name: string(attribute.name())}}, act); message != "" {
 			return nil, invalidParameter("%s", message) // not reached: the names differ
 		}
 	}
@@ -32,16 +27,10 @@ func legacyUpdate(raw json.RawMessage) (*update, error) {
 	return u, nil
 }
 
-func attributeUpdate(raw json.RawMessage) (action, *awswire.Error) {
-	m := parseMembers("AttributeValueUpdate", raw)
+func attributeUpdate(v value) (action, *awswire.Error) {
+	m := membersOf("AttributeValueUpdate", v)
 	verb := m.enum("Action", "PUT", "ADD", "DELETE")
-	var value itemstore.Value
-	if raw := m.take("Value"); raw != nil {
-		var fault *awswire.Error
-		if value, fault = parseAttribute(raw, 0); fault != nil {
-			m.fail(fault)
-		}
-	}
+	value := m.attribute("Value")
 	switch {
 	case m.fault != nil:
 		return action{}, m.fault

@@ -19,37 +19,62 @@ import (
 type members struct {
 	shape   string // which structure: see known
 	at      string // before a member's name in messages, as "transactItems.1.member.put."
-	raw     map[string]json.RawMessage
+	object  value  // not there if what should be the structure is something else
 	fault   *awswire.Error
 	invalid []string // violated constraints, which DynamoDB reports together
 }
 
-func parseMembers(shape string, body []byte) *members {
-	m := &members{shape: shape}
-	if err := json.Unmarshal(body, &m.raw); err != nil || m.raw == nil {
-		m.fault = serialization("Start of structure or map found where not expected")
+func parseMembers(shape string, body []byte) members {
+	d, err := readDocument(body)
+	if err != nil {
+		return members{shape: shape, fault: noStructure}
+	}
+	return membersOf(shape, value{document: d})
+}
+
+var noStructure = serialization("Start of structure or map found where not expected")
+
+func membersOf(shape string, v value) members {
+	m := members{shape: shape, object: v}
+	if v.kind() != '{' {
+		m.object, m.fault = value{}, noStructure
 	}
 	return m
 }
 
-// take returns a member's JSON, or nil.
-func (m *members) take(name string) json.RawMessage {
-	raw := m.raw[name]
-	delete(m.raw, name)
-	if bytes.Equal(raw, []byte("null")) {
-		return nil
+// find returns a member that nobody has taken, also one that is null.
+func (m *members) find(name string) value {
+	if m.object.isThere() {
+		for member := range m.object.inner() {
+			if string(member.name()) == name {
+				return member
+			}
+		}
 	}
-	return raw
+	return value{}
+}
+
+// take returns a member that is there.
+func (m *members) take(name string) value {
+	member := m.find(name)
+	if !member.isThere() {
+		return value{}
+	}
+	member.node().gone = true
+	if member.isNull() {
+		return value{}
+	}
+	return member
 }
 
 // decode takes a member into a value of encoding/json's, and reports whether it was there.
 func (m *members) decode(name, shape string, into any) bool {
-	raw := m.take(name)
-	if raw == nil {
+	member := m.take(name)
+	if !member.isThere() {
 		return false
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		m.fail(unexpected(raw, shape))
+	if err := json.Unmarshal(member.raw(), into); err != nil {
+		m.fail(unexpected(member, shape))
 		return false
 	}
 	return true
@@ -62,9 +87,9 @@ func (m *members) fail(fault *awswire.Error) {
 }
 
 // unexpected is the answer to JSON of another shape than the API has there.
-func unexpected(raw json.RawMessage, shape string) *awswire.Error {
+func unexpected(v value, shape string) *awswire.Error {
 	found := "NUMBER_VALUE"
-	switch raw[0] {
+	switch v.kind() {
 	case '"':
 		found = "STRING_VALUE"
 	case 't':
@@ -72,7 +97,7 @@ func unexpected(raw json.RawMessage, shape string) *awswire.Error {
 	case 'f':
 		found = "FALSE_VALUE"
 	case '{':
-		return serialization("Start of structure or map found where not expected")
+		return noStructure
 	case '[':
 		return serialization("Unrecognized collection type: a list where %s is expected", shape)
 	}
@@ -82,25 +107,37 @@ func unexpected(raw json.RawMessage, shape string) *awswire.Error {
 // structure takes a structure; nil if it is not there. Its faults are its own until they are
 // absorbed.
 func (m *members) structure(name, shape string) *members {
-	raw := m.take(name)
-	if raw == nil {
+	member := m.take(name)
+	if !member.isThere() {
 		return nil
 	}
-	inner := parseMembers(shape, raw)
+	inner := membersOf(shape, member)
 	inner.at = m.path(name) + "."
-	return inner
+	return &inner
+}
+
+// list takes a list; found is true for an empty one too.
+func (m *members) list(name string) (list value, found bool) {
+	list = m.take(name)
+	if list.isThere() && list.kind() != '[' {
+		m.fail(unexpected(list, "List"))
+		return value{}, false
+	}
+	return list, list.isThere()
 }
 
 // structures takes a list of structures; found is true for an empty one too.
 func (m *members) structures(name, shape string) (list []*members, found bool) {
-	var raw []json.RawMessage
-	found = m.decode(name, "List", &raw)
-	for i, one := range raw {
-		inner := parseMembers(shape, one)
-		inner.at = fmt.Sprintf("%s.%d.member.", m.path(name), i+1)
-		list = append(list, inner)
+	elements, found := m.list(name)
+	if !found {
+		return nil, false
 	}
-	return list, found
+	for one := range elements.inner() {
+		inner := membersOf(shape, one)
+		inner.at = fmt.Sprintf("%s.%d.member.", m.path(name), len(list)+1)
+		list = append(list, &inner)
+	}
+	return list, true
 }
 
 // absorb takes over what is wrong with a structure.
@@ -115,13 +152,27 @@ func (m *members) absorb(inner *members) {
 }
 
 func (m *members) text(name string) (text string, found bool) {
-	found = m.decode(name, "String", &text)
-	return text, found
+	member := m.take(name)
+	if !member.isThere() {
+		return "", false
+	}
+	text, fault := parseText(member)
+	if fault != nil {
+		m.fail(fault)
+	}
+	return text, fault == nil
 }
 
 func (m *members) flag(name string) (flag, found bool) {
-	found = m.decode(name, "Boolean", &flag)
-	return flag, found
+	member := m.take(name)
+	if !member.isThere() {
+		return false, false
+	}
+	flag, fault := parseFlag(member)
+	if fault != nil {
+		m.fail(fault)
+	}
+	return flag, fault == nil
 }
 
 func (m *members) integer(name string) (n int64, found bool) {
@@ -162,15 +213,28 @@ func (m *members) within(name string, low, high int64) (n int64, found bool) {
 
 // item takes an item or a key; nil if it is not there.
 func (m *members) item(name string) itemstore.Item {
-	raw := m.take(name)
-	if raw == nil {
+	member := m.take(name)
+	if !member.isThere() {
 		return nil
 	}
-	item, err := parseItem(raw, 0)
-	if err != nil {
-		m.fail(err)
+	item, fault := parseItem(member, 0)
+	if fault != nil {
+		m.fail(fault)
 	}
 	return item
+}
+
+// attribute takes an attribute value; nil if it is not there.
+func (m *members) attribute(name string) itemstore.Value {
+	member := m.take(name)
+	if !member.isThere() {
+		return nil
+	}
+	parsed, fault := parseAttribute(member, 0)
+	if fault != nil {
+		m.fail(fault)
+	}
+	return parsed
 }
 
 func (m *members) violated(format string, args ...any) {
@@ -186,12 +250,12 @@ func (m *members) required(name string) {
 // none takes a member that runnel has no use for, and refuses it unless its JSON is one of
 // the values that change nothing.
 func (m *members) none(name string, harmless ...string) {
-	raw := m.take(name)
-	if raw == nil {
+	member := m.take(name)
+	if !member.isThere() {
 		return
 	}
 	var compact bytes.Buffer
-	if json.Compact(&compact, raw) == nil {
+	if json.Compact(&compact, member.raw()) == nil {
 		for _, value := range harmless {
 			if compact.String() == value {
 				return

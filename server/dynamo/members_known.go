@@ -92,12 +92,18 @@ var (
 	}
 )
 
-// left returns the first member that DynamoDB knows and that nobody has taken; "" for none.
+// left returns the first member by name that DynamoDB knows and that nobody has taken; "" for none.
 func (m *members) left() string {
-	for _, name := range sortedKeys(m.raw) {
-		if string(m.raw[name]) != "null" && slices.Contains(known[m.shape], name) {
-			return name
+	first := ""
+	if !m.object.isThere() {
+		return first
+	}
+	for member := range m.object.inner() {
+		name := string(member.name())
+		if (first == "" || name < first) && !member.isNull() &&
+			slices.Contains(known[m.shape], name) {
+			first = name
 		}
 	}
-	return ""
+	return first
 }

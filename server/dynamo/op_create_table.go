@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
@@ -48,7 +47,7 @@ func (s *Service) parseTable(call *awswire.Call) (itemstore.Meta, error) {
 	meta := itemstore.Meta{
 		World: call.World, Name: m.tableName(), ID: newUUID(), Created: s.now().UnixMilli(),
 	}
-	if strings.HasPrefix(meta.Name, "arn:") { // which the other operations take
+	if isARN(meta.Name) { // which the other operations take
 		m.checkName("TableName", meta.Name)
 	}
 	b := m.billing()

@@ -10,12 +10,12 @@ import (
 // deleteItem takes an item away; without one it does nothing.
 func (s *Service) deleteItem(ctx context.Context, call *awswire.Call) ([]byte, error) {
 	m := parseMembers("DeleteItem", call.Body)
-	w := m.write(nil, nil, allReturnValues)
+	w := m.write(writeParameters)
 	given := m.item("Key")
 	if given == nil {
 		m.required("Key")
 	}
-	if err := w.parse(m); err != nil {
+	if err := w.parse(&m); err != nil {
 		return nil, err
 	}
 	if err := w.onlyOld(); err != nil {
@@ -28,14 +28,14 @@ func (s *Service) deleteItem(ctx context.Context, call *awswire.Call) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.scalarKeys(ctx, t, w.form); err != nil {
+	if err := s.scalarKeys(ctx, t, &w.form); err != nil {
 		return nil, err
 	}
 	key, err := keyOf(t.Schema(), given)
 	if err != nil {
 		return nil, err
 	}
-	written, err := s.commit(ctx, w, t, key, len(call.Body),
+	written, err := s.commit(ctx, &w, t, key, len(call.Body),
 		func(itemstore.Item) (itemstore.Item, error) { return nil, nil })
 	if err != nil {
 		return nil, itemFault(err, "")

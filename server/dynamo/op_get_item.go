@@ -7,6 +7,11 @@ import (
 	"github.com/runnel-stream/runnel/internal/itemstore"
 )
 
+var getParameters = &parameters{
+	expressions: []string{projectionExpression},
+	older:       []string{"AttributesToGet"},
+}
+
 // getItem returns an item. All reads here are consistent ones: ConsistentRead says only what
 // they cost.
 func (s *Service) getItem(ctx context.Context, call *awswire.Call) ([]byte, error) {
@@ -18,7 +23,7 @@ func (s *Service) getItem(ctx context.Context, call *awswire.Call) ([]byte, erro
 	}
 	consistent, _ := m.flag("ConsistentRead")
 	capacity := m.capacity()
-	f := m.form([]string{"ProjectionExpression"}, []string{"AttributesToGet"})
+	f := m.form(getParameters)
 	if err := m.check(); err != nil {
 		return nil, err
 	}
@@ -36,7 +41,7 @@ func (s *Service) getItem(ctx context.Context, call *awswire.Call) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := s.scalarKeys(ctx, t, f); err != nil {
+	if err := s.scalarKeys(ctx, t, &f); err != nil {
 		return nil, err
 	}
 	key, err := keyOf(t.Schema(), given)

@@ -12,12 +12,12 @@ const tooLarge = "Item size has exceeded the maximum allowed size"
 // putItem stands an item in its place, instead of the one that is there.
 func (s *Service) putItem(ctx context.Context, call *awswire.Call) ([]byte, error) {
 	m := parseMembers("PutItem", call.Body)
-	w := m.write(nil, nil, allReturnValues)
+	w := m.write(writeParameters)
 	item := m.item("Item")
 	if item == nil {
 		m.required("Item")
 	}
-	if err := w.parse(m); err != nil {
+	if err := w.parse(&m); err != nil {
 		return nil, err
 	}
 	if err := w.onlyOld(); err != nil {
@@ -33,7 +33,7 @@ func (s *Service) putItem(ctx context.Context, call *awswire.Call) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := s.scalarKeys(ctx, t, w.form); err != nil {
+	if err := s.scalarKeys(ctx, t, &w.form); err != nil {
 		return nil, err
 	}
 	key, err := keyIn(t.Schema(), item)
@@ -43,7 +43,7 @@ func (s *Service) putItem(ctx context.Context, call *awswire.Call) ([]byte, erro
 	if err := s.items.CheckIndexKeys(ctx, t, item); err != nil { // before the condition
 		return nil, itemFault(err, tooLarge)
 	}
-	written, err := s.commit(ctx, w, t, key, len(call.Body),
+	written, err := s.commit(ctx, &w, t, key, len(call.Body),
 		func(itemstore.Item) (itemstore.Item, error) { return item, nil })
 	if err != nil {
 		return nil, itemFault(err, tooLarge)

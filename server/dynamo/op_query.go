@@ -8,6 +8,11 @@ import (
 	"github.com/runnel-stream/runnel/internal/itemstore"
 )
 
+var queryParameters = &parameters{
+	expressions: []string{projectionExpression, "FilterExpression", "KeyConditionExpression"},
+	older:       []string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"},
+}
+
 // query returns a page of the items of one partition key, of a table or of an index, in the
 // order of their sort keys.
 func (s *Service) query(ctx context.Context, call *awswire.Call) ([]byte, error) {
@@ -32,7 +37,7 @@ func (s *Service) query(ctx context.Context, call *awswire.Call) ([]byte, error)
 	if err := src.sparesKey(r); err != nil {
 		return nil, err
 	}
-	if err := s.scalarKeys(ctx, src.Table, r.form); err != nil {
+	if err := s.scalarKeys(ctx, src.Table, &r.form); err != nil {
 		return nil, err
 	}
 	if err := src.checkFilter(r); err != nil {
@@ -44,17 +49,17 @@ func (s *Service) query(ctx context.Context, call *awswire.Call) ([]byte, error)
 func parseQuery(body []byte) (*read, keyConditions, error) {
 	m := parseMembers("Query", body)
 	forward, hasForward := m.flag("ScanIndexForward")
-	r := m.read([]string{"KeyConditionExpression"},
-		[]string{"AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"})
+	r := m.read(queryParameters)
 	r.from.Backward = hasForward && !forward
 	if err := m.check(); err != nil {
 		return nil, nil, err
 	}
-	f := r.form
-	text, hasText := f.texts["KeyConditionExpression"]
+	f := &r.form
+	text, hasText := f.expression("KeyConditionExpression")
+	older := f.legacy("KeyConditions")
 	if !hasText { // then KeyConditions may stand beside other expressions
 		f.older = slices.DeleteFunc(f.older,
-			func(name string) bool { return name == "KeyConditions" })
+			func(given parameter[value]) bool { return given.name == "KeyConditions" })
 	}
 	if err := f.check(); err != nil {
 		return nil, nil, err
@@ -70,21 +75,21 @@ func parseQuery(body []byte) (*read, keyConditions, error) {
 	if err := r.parse("QueryFilter"); err != nil {
 		return nil, nil, err
 	}
-	keys, err := f.keyConditions(expression)
+	keys, err := queriedKeys(expression, older)
 	if err != nil {
 		return nil, nil, err
 	}
 	return r, keys, f.finish()
 }
 
-// keyConditions returns the request's key conditions; expression is the one that was read, or
-// nil.
-func (f *form) keyConditions(expression condition) (keyConditions, error) {
-	switch raw := f.legacy["KeyConditions"]; {
+// queriedKeys returns the request's key conditions: by the KeyConditionExpression that was
+// read, or by KeyConditions.
+func queriedKeys(expression condition, older value) (keyConditions, error) {
+	switch {
 	case expression != nil:
 		return expressedKeys(expression)
-	case raw != nil:
-		return legacyKeys(raw)
+	case older.isThere():
+		return legacyKeys(older)
 	}
 	return nil, validation("Either the KeyConditions or KeyConditionExpression parameter must " +
 		"be specified in the request.")
@@ -113,7 +118,7 @@ func (src *source) checkStart(r *read, keys keyConditions) error {
 // sparesKey refuses a filter on the key of what is read, which belongs into the key conditions.
 func (src *source) sparesKey(r *read) error {
 	name := "Filter Expression"
-	if _, found := r.form.texts["FilterExpression"]; !found {
+	if _, found := r.form.expression("FilterExpression"); !found {
 		name = "QueryFilter"
 	}
 	for _, attribute := range attributesOf(r.filter) {

@@ -9,6 +9,11 @@ import (
 
 const maxSegments = 1_000_000 // TotalSegments ("Scan")
 
+var scanParameters = &parameters{
+	expressions: []string{projectionExpression, "FilterExpression"},
+	older:       []string{"AttributesToGet", "ScanFilter", "ConditionalOperator"},
+}
+
 // scan returns a page of a table's or an index's items, in the order of the hashes of their
 // partition keys. Limit and the size of a page count the items that were looked at, before the
 // filter.
@@ -24,7 +29,7 @@ func (s *Service) scan(ctx context.Context, call *awswire.Call) ([]byte, error) 
 	if err := src.startAfter(r); err != nil {
 		return nil, err
 	}
-	if err := s.scalarKeys(ctx, src.Table, r.form); err != nil {
+	if err := s.scalarKeys(ctx, src.Table, &r.form); err != nil {
 		return nil, err
 	}
 	if r.from.After != nil {
@@ -45,7 +50,7 @@ func parseScan(body []byte) (*read, error) {
 	m := parseMembers("Scan", body)
 	segment, hasSegment := m.within("Segment", 0, maxSegments-1)
 	total, hasTotal := m.within("TotalSegments", 1, maxSegments)
-	r := m.read(nil, []string{"AttributesToGet", "ScanFilter", "ConditionalOperator"})
+	r := m.read(scanParameters)
 	if err := m.check(); err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func parseTransaction(body []byte) (*transaction, error) {
 	m := parseMembers("TransactWriteItems", body)
 	r := &transaction{capacity: m.capacity()}
 	m.none("ReturnItemCollectionMetrics", `"NONE"`, `"SIZE"`)
-	raw := m.raw["TransactItems"]
+	items := m.find("TransactItems")
 	list, found := m.structures("TransactItems", "TransactWriteItem")
 	var wrong error
 	switch {
@@ -92,7 +92,7 @@ func parseTransaction(body []byte) (*transaction, error) {
 			m.violated("Value '%s' at 'clientRequestToken' failed to satisfy constraint: Member "+
 				"must have length between 1 and %d", token, maxToken)
 		}
-		r.token = &itemstore.Token{Text: token, Hash: hashOf(raw)}
+		r.token = &itemstore.Token{Text: token, Hash: hashOf(items)}
 	}
 	if err := m.check(); err != nil {
 		return nil, err
@@ -110,7 +110,11 @@ func parseTransaction(body []byte) (*transaction, error) {
 
 // hashOf hashes what JSON says: the order of its members and its spaces are of no account, as
 // they are of none to DynamoDB when it compares two requests of one token.
-func hashOf(raw json.RawMessage) [32]byte {
+func hashOf(v value) [32]byte {
+	if !v.isThere() {
+		return [32]byte{} // the request is refused anyway
+	}
+	raw := v.raw()
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

@@ -9,16 +9,21 @@ import (
 
 const updateTooLarge = "Item size to update has exceeded the maximum allowed size"
 
+var updateParameters = &parameters{
+	expressions: []string{"UpdateExpression", "ConditionExpression"},
+	older:       []string{"AttributeUpdates", "Expected", "ConditionalOperator"},
+}
+
 // updateItem changes an item's attributes, or makes an item of its key and them. An update
 // that only removes makes none.
 func (s *Service) updateItem(ctx context.Context, call *awswire.Call) ([]byte, error) {
 	m := parseMembers("UpdateItem", call.Body)
-	w := m.write([]string{"UpdateExpression"}, []string{"AttributeUpdates"}, allReturnValues)
+	w := m.write(updateParameters)
 	given := m.item("Key")
 	if given == nil {
 		m.required("Key")
 	}
-	if err := w.parse(m); err != nil {
+	if err := w.parse(&m); err != nil {
 		return nil, err
 	}
 	u, err := w.form.update()
@@ -32,7 +37,7 @@ func (s *Service) updateItem(ctx context.Context, call *awswire.Call) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.scalarKeys(ctx, t, w.form); err != nil {
+	if err := s.scalarKeys(ctx, t, &w.form); err != nil {
 		return nil, err
 	}
 	key, err := keyOf(t.Schema(), given)
@@ -42,7 +47,7 @@ func (s *Service) updateItem(ctx context.Context, call *awswire.Call) ([]byte, e
 	if err := u.sparesKey(t.Schema()); err != nil {
 		return nil, err
 	}
-	written, err := s.commit(ctx, w, t, key, len(call.Body),
+	written, err := s.commit(ctx, &w, t, key, len(call.Body),
 		func(old itemstore.Item) (itemstore.Item, error) { return u.apply(old, given) })
 	if err != nil {
 		return nil, itemFault(err, updateTooLarge)
@@ -55,10 +60,10 @@ func (s *Service) updateItem(ctx context.Context, call *awswire.Call) ([]byte, e
 
 // update returns what the request does to the item.
 func (f *form) update() (*update, error) {
-	if text, found := f.texts["UpdateExpression"]; found {
+	if text, found := f.expression("UpdateExpression"); found {
 		return parseUpdate(text, &f.placeholders)
 	}
-	return legacyUpdate(f.legacy["AttributeUpdates"])
+	return legacyUpdate(f.legacy("AttributeUpdates"))
 }
 
 // sparesKey refuses an update of the primary key.

@@ -331,8 +331,9 @@ func FuzzKeyConditions(f *testing.F) {
 				keys.narrow(schema, &itemstore.Range{})
 			}
 		}
-		raw := parseMembers("Query", []byte(`{"KeyConditions":`+older+`}`)).take("KeyConditions")
-		if raw == nil {
+		m := parseMembers("Query", []byte(`{"KeyConditions":`+older+`}`))
+		raw := m.take("KeyConditions")
+		if !raw.isThere() {
 			return
 		}
 		if keys, err := legacyKeys(raw); err == nil && keys.check(schema) == nil {

@@ -18,7 +18,7 @@ type read struct {
 	choice     string // Select
 	capacity   string
 	consistent bool
-	form       *form
+	form       form
 	filter     condition
 	shown      *projection
 	start      itemstore.Item
@@ -26,7 +26,7 @@ type read struct {
 }
 
 // read takes the members that both have.
-func (m *members) read(expressions, older []string) *read {
+func (m *members) read(operation *parameters) *read {
 	r := &read{table: m.tableName()}
 	r.start = m.startKey()
 	r.consistent, _ = m.flag("ConsistentRead")
@@ -39,8 +39,7 @@ func (m *members) read(expressions, older []string) *read {
 	}
 	r.choice = m.enum("Select", "", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES", "COUNT",
 		"SPECIFIC_ATTRIBUTES")
-	r.form = m.form(
-		append([]string{"ProjectionExpression", "FilterExpression"}, expressions...), older)
+	r.form = m.form(operation)
 	return r
 }
 
@@ -48,11 +47,11 @@ const badStart = "The provided starting key is invalid"
 
 // startKey takes ExclusiveStartKey; nil if it is not there.
 func (m *members) startKey() itemstore.Item {
-	raw := m.take("ExclusiveStartKey")
-	if raw == nil {
+	member := m.take("ExclusiveStartKey")
+	if !member.isThere() {
 		return nil
 	}
-	item, fault := parseItem(raw, 0)
+	item, fault := parseItem(member, 0)
 	if fault != nil {
 		if fault.Code == coralValidation {
 			fault = validation(badStart+": %s", fault.Message)
@@ -178,7 +177,11 @@ func (src *source) checkShown(r *read) error {
 	if r.shown == nil {
 		return nil
 	}
-	if hidden := src.hidden(sortedKeys(r.shown.names)); hidden != "" {
+	var names []string
+	for _, child := range r.shown.children {
+		names = append(names, child.step.name)
+	}
+	if hidden := src.hidden(names); hidden != "" {
 		return invalidParameter("Global secondary index %s does not project [%s]",
 			src.index.Name, hidden)
 	}

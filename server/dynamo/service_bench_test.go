@@ -41,6 +41,43 @@ func BenchmarkConditionalUpdate(b *testing.B) {
 	}
 }
 
+// BenchmarkItemCall is one call at a time, in memory: the renewal of a lease as the KCL asks for
+// it, by the older parameters, and the other small calls.
+func BenchmarkItemCall(b *testing.B) {
+	const key = `"TableName":"leases","Key":{"leaseKey":{"S":"shardId-000000000001"}}`
+	for _, one := range []struct{ name, operation, body string }{
+		{"renew", "UpdateItem", `{` + key + `,"Expected":{"leaseCounter":{"Value":{"N":"7"}},
+			"checkpointOwner":{"Exists":false}},"AttributeUpdates":{"leaseCounter":{"Action":"PUT",
+			"Value":{"N":"7"}},"throughputKBps":{"Action":"PUT","Value":{"N":"1.5"}}},
+			"ReturnValuesOnConditionCheckFailure":"ALL_OLD"}`},
+		{"refused", "UpdateItem", `{` + key + `,"UpdateExpression":"SET leaseCounter = :next",
+			"ConditionExpression":"leaseCounter = :next",
+			"ExpressionAttributeValues":{":next":{"N":"8"}}}`},
+		{"put", "PutItem", `{"TableName":"leases","Item":{"leaseKey":{"S":"shardId-000000000002"},
+			"leaseOwner":{"S":"worker"},"leaseCounter":{"N":"7"},"checkpoint":{"S":"TRIM_HORIZON"},
+			"parentShardId":{"SS":["shardId-000000000000"]}}}`},
+		{"get", "GetItem", `{` + key + `,"ConsistentRead":true}`},
+		{"delete", "DeleteItem", `{` + key + `,"ConditionExpression":"attribute_not_exists(#n)",
+			"ExpressionAttributeNames":{"#n":"gone"}}`},
+	} {
+		b.Run(one.name, func(b *testing.B) {
+			s := newService(b, vfs.NewMem(), "data")
+			s.mustAsk(b, "CreateTable", leaseTable)
+			s.mustAsk(b, "PutItem", `{"TableName":"leases","Item":{"leaseOwner":{"S":"worker"},
+				"leaseKey":{"S":"shardId-000000000001"},"leaseCounter":{"N":"7"},
+				"checkpoint":{"S":"TRIM_HORIZON"}}}`)
+			request := call(one.operation, one.body)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := s.Serve(b.Context(), request)
+				if (err != nil) != (one.name == "refused") {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkScanPage is one page of a lease table.
 func BenchmarkScanPage(b *testing.B) {
 	s := newService(b, vfs.NewMem(), "data")

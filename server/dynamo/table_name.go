@@ -16,7 +16,7 @@ func (m *members) tableName() string {
 		m.required("TableName")
 		return ""
 	}
-	if !strings.HasPrefix(name, "arn:") {
+	if !isARN(name) {
 		m.checkName("TableName", name)
 	}
 	return name
@@ -54,8 +54,13 @@ func (s *Service) table(
 
 // baseName returns the name in an ARN of the world; another text as it is.
 func baseName(world awswire.World, name string) string {
+	if !isARN(name) {
+		return name
+	}
 	return strings.TrimPrefix(name, tableARN(world, ""))
 }
+
+func isARN(name string) bool { return strings.HasPrefix(name, "arn:") }
 
 // missingTable is the answer of the operations on items.
 func missingTable(string) *awswire.Error {

@@ -11,7 +11,7 @@ import (
 
 // transactAction is what a transaction does with one item.
 type transactAction struct {
-	*write
+	write
 	verb   string         // ConditionCheck, Delete, Put or Update
 	item   itemstore.Item // of Put
 	key    itemstore.Item // of the others
@@ -42,12 +42,12 @@ func (m *members) transactAction() (*transactAction, error) {
 }
 
 func (m *members) action(verb string) *transactAction {
-	a := &transactAction{verb: verb, write: &write{table: m.tableName()}}
-	var expressions []string
+	a := &transactAction{verb: verb, write: write{table: m.tableName()}}
+	operation := &parameters{expressions: writeParameters.expressions}
 	if verb == "Update" {
-		expressions = []string{"UpdateExpression"}
+		operation.expressions = updateParameters.expressions
 	}
-	a.form = m.form(append(expressions, "ConditionExpression"), nil)
+	a.form = m.form(operation)
 	a.onFailure = m.enum("ReturnValuesOnConditionCheckFailure", "NONE", "ALL_OLD")
 	target := &a.key
 	name := "Key"
@@ -57,10 +57,10 @@ func (m *members) action(verb string) *transactAction {
 	if *target = m.item(name); *target == nil {
 		m.required(name)
 	}
-	if _, found := a.form.texts["UpdateExpression"]; !found && verb == "Update" {
+	if _, found := a.form.expression("UpdateExpression"); !found && verb == "Update" {
 		m.required("UpdateExpression")
 	}
-	if _, found := a.form.texts["ConditionExpression"]; !found && verb == "ConditionCheck" {
+	if _, found := a.form.expression("ConditionExpression"); !found && verb == "ConditionCheck" {
 		m.required("ConditionExpression")
 	}
 	return a
@@ -92,7 +92,7 @@ func (s *Service) step(
 	if step.Table, err = s.table(ctx, world, a.table, missingTable); err != nil {
 		return step, nil, err
 	}
-	if err := s.scalarKeys(ctx, step.Table, a.form); err != nil {
+	if err := s.scalarKeys(ctx, step.Table, &a.form); err != nil {
 		return step, nil, err
 	}
 	schema := step.Table.Schema()

@@ -13,20 +13,18 @@ import (
 type write struct {
 	table     string // as the request names it
 	condition condition
-	form      *form
+	form      form
 
 	returnValues string // NONE, ALL_OLD, …
 	onFailure    string // NONE or ALL_OLD
 	capacity     string // NONE, TOTAL or INDEXES
 }
 
-// write takes the members that conditional writes have in common; expressions and older are
-// the operation's own, besides those for the condition.
-func (m *members) write(expressions, older, returnValues []string) *write {
-	w := &write{table: m.tableName()}
-	w.form = m.form(append(expressions, "ConditionExpression"),
-		append(older, "Expected", "ConditionalOperator"))
-	w.returnValues = m.enum("ReturnValues", returnValues...)
+// write takes the members that conditional writes have in common.
+func (m *members) write(operation *parameters) write {
+	w := write{table: m.tableName()}
+	w.form = m.form(operation)
+	w.returnValues = m.enum("ReturnValues", allReturnValues...)
 	w.onFailure = m.enum("ReturnValuesOnConditionCheckFailure", "NONE", "ALL_OLD")
 	w.capacity = m.capacity()
 	// Metrics of item collections are about tables with local secondary indexes, which these
@@ -58,6 +56,12 @@ func (w *write) onlyOld() error {
 		return validation("ReturnValues can only be ALL_OLD or NONE")
 	}
 	return nil
+}
+
+// writeParameters are those of PutItem and DeleteItem, which say only a condition.
+var writeParameters = &parameters{
+	expressions: []string{"ConditionExpression"},
+	older:       []string{"Expected", "ConditionalOperator"},
 }
 
 var allReturnValues = []string{"NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW"}
