@@ -29,7 +29,6 @@ import (
 // is served to its end, unless it waits on purpose (watchClient).
 type lane struct {
 	handler http.Handler
-	base    context.Context // of all calls; its end cuts them off
 	hand    func(conn net.Conn)
 	logger  *slog.Logger
 
@@ -48,7 +47,6 @@ type laneConn struct {
 	*earlyConn
 	state  atomic.Int32 // of laneState
 	in     *bufio.Reader
-	ctx    context.Context
 	remote string
 	readBy time.Time // the read deadline
 	answer laneAnswer
@@ -73,21 +71,21 @@ const (
 
 var endOfHead = []byte("\r\n\r\n")
 
-// take serves a connection, on a goroutine of its own.
-func (l *lane) take(conn *earlyConn) {
+// take serves a connection, on a goroutine of its own. ctx is that of all its calls.
+func (l *lane) take(ctx context.Context, conn *earlyConn) {
 	c := &laneConn{
 		earlyConn: conn, in: bufio.NewReaderSize(conn, laneBuffer),
 		remote: conn.RemoteAddr().String(),
 	}
-	c.ctx = context.WithValue(l.base, http.LocalAddrContextKey, conn.LocalAddr())
-	c.ctx = context.WithValue(c.ctx, laneKey{}, c)
 	c.answer = laneAnswer{lane: l, conn: c, header: http.Header{}}
 	if !l.enter(c) {
 		_ = c.Close()
 		return
 	}
+	ctx = context.WithValue(ctx, http.LocalAddrContextKey, conn.LocalAddr())
+	ctx = context.WithValue(ctx, laneKey{}, c)
 	go func() {
-		handOn := l.serve(c)
+		handOn := l.serve(ctx, c)
 		l.leave(c)
 		if handOn {
 			l.hand(c.earlyConn)
@@ -118,14 +116,14 @@ func (l *lane) leave(c *laneConn) {
 }
 
 // serve serves calls until the connection ends, or is to be handed on with its next request.
-func (l *lane) serve(c *laneConn) (handOn bool) {
+func (l *lane) serve(ctx context.Context, c *laneConn) (handOn bool) {
 	// The door has read the first byte of a request. If no second one comes, it is net/http that
 	// knows what to say.
 	if !c.wait(l, headerTimeout, 2) && c.in.Buffered() == 0 {
 		return false
 	}
 	for {
-		r := c.next()
+		r := c.next(ctx)
 		if r == nil {
 			return true
 		}
@@ -164,14 +162,14 @@ func (c *laneConn) skipLineEnds() {
 
 // next reads a request's head. nil means that it is not plain: then the connection is as if
 // nothing of the request had been read, and without deadlines.
-func (c *laneConn) next() *http.Request {
+func (c *laneConn) next(ctx context.Context) *http.Request {
 	come, _ := c.in.Peek(c.in.Buffered())
 	if head, _, whole := bytes.Cut(come, endOfHead); whole && isPlainHead(head) {
 		// The head is in the buffer: reading it does not change what come holds.
 		r, err := http.ReadRequest(c.in)
 		if err == nil && isPlain(r) {
 			r.RemoteAddr = c.remote
-			return r.WithContext(c.ctx)
+			return r.WithContext(ctx)
 		}
 	}
 	c.early = bytes.Clone(come)

@@ -82,10 +82,9 @@ func (s *Server) newTransport(
 		calls, handler = refusePlain(calls), refusePlain(handler)
 	}
 	lane := &lane{
-		handler: calls, base: base, hand: door.hand, logger: s.cfg.Logger,
-		conns: map[*laneConn]struct{}{},
+		handler: calls, hand: door.hand, logger: s.cfg.Logger, conns: map[*laneConn]struct{}{},
 	}
-	door.plain = lane.take
+	door.plain = func(conn *earlyConn) { lane.take(base, conn) }
 	fresh := &freshConns{conns: map[net.Conn]struct{}{}}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
