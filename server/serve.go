@@ -51,24 +51,24 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// transport is what Serve runs on one listener: the door knows what is TLS, the lane takes what
-// is not, and http the rest.
+// transport is what Serve runs on one listener: the door knows what is TLS, what is not begins in
+// the shortcut past http, and http has the rest.
 type transport struct {
 	door *door
-	lane *lane
+	past *shortcut
 	http *http.Server
 }
 
 // shutdown begins no further call, and returns when those under way have finished.
 func (t *transport) shutdown(ctx context.Context) error {
 	err := t.door.Close()
-	t.lane.close()
-	return errors.Join(err, t.http.Shutdown(ctx), t.lane.wait(ctx))
+	t.past.close()
+	return errors.Join(err, t.http.Shutdown(ctx), t.past.wait(ctx))
 }
 
 // cut breaks off all connections.
 func (t *transport) cut() error {
-	t.lane.cut()
+	t.past.cut()
 	return t.http.Close()
 }
 
@@ -81,10 +81,10 @@ func (s *Server) newTransport(
 	if s.cfg.TLS != nil {
 		calls, handler = refusePlain(calls), refusePlain(handler)
 	}
-	lane := &lane{
-		handler: calls, hand: door.hand, logger: s.cfg.Logger, conns: map[*laneConn]struct{}{},
+	past := &shortcut{
+		handler: calls, hand: door.hand, logger: s.cfg.Logger, conns: map[*shortcutConn]struct{}{},
 	}
-	door.plain = func(conn *earlyConn) { lane.take(base, conn) }
+	door.plain = func(conn *earlyConn) { past.take(base, conn) }
 	fresh := &freshConns{conns: map[net.Conn]struct{}{}}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -104,7 +104,7 @@ func (s *Server) newTransport(
 		HTTP2:             http2Settings(s.writeTimeout),
 	}
 	h.RegisterOnShutdown(fresh.expire) // once no further connection is accepted
-	return transport{door: door, lane: lane, http: h}
+	return transport{door: door, past: past, http: h}
 }
 
 // freshConns knows the connections that have not sent a request yet, but a first byte, or a TLS

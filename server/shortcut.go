@@ -18,16 +18,16 @@ import (
 	"github.com/runnel-stream/runnel/internal/awswire"
 )
 
-// lane serves plain calls, which is what SDKs send over unencrypted HTTP/1.1: POST / with a
-// body of a known length, answered by one document. The first request of a connection that is
-// anything else goes to net/http's server, with the connection, as if the lane had not been there.
+// shortcut serves plain calls, which is what SDKs send over unencrypted HTTP/1.1: POST / with a
+// body of a known length, answered by one document. With the first request that is anything else a
+// connection goes on to net/http's server, as if there were no shortcut.
 //
-// It is there since a server of net/http watches a connection while a call of it is served, with
-// a goroutine and four deadlines for each, and so takes a third of the processor time of a small
-// call: see bench/README.md. Requests are read by net/http's own ReadRequest here too, and
-// answered by its Header.Write. What the lane lacks is that watch: a call whose client has gone
-// is served to its end, unless it waits on purpose (watchClient).
-type lane struct {
+// It is there because net/http watches a connection while a call of it is served, with a goroutine
+// and several deadlines for each call, and so takes up to a quarter of a small call's processor
+// time: see bench/README.md. Requests are read by net/http's ReadRequest here too, and answered by
+// its Header.Write. What is missing is the watch: a call whose client has gone is served to its
+// end, unless it waits on purpose (watchClient).
+type shortcut struct {
 	handler http.Handler
 	hand    func(conn net.Conn)
 	logger  *slog.Logger
@@ -35,34 +35,34 @@ type lane struct {
 	closing atomic.Bool // no request is begun, and no connection comes in
 
 	mu    sync.Mutex
-	conns map[*laneConn]struct{}
+	conns map[*shortcutConn]struct{}
 	empty chan struct{} // made by wait, closed once there are no conns
 }
 
-// laneKey is the context key of the *laneConn that a call came by.
-type laneKey struct{}
+// shortcutKey is the context key of the *shortcutConn that a call came by.
+type shortcutKey struct{}
 
-// laneConn is a connection in the lane. It belongs to its goroutine, but for state.
-type laneConn struct {
+// shortcutConn is a connection that takes the shortcut. It belongs to its goroutine, but for state.
+type shortcutConn struct {
 	*earlyConn
-	state  atomic.Int32 // of laneState
+	state  atomic.Int32 // of shortcutState
 	in     *bufio.Reader
 	remote string
 	readBy time.Time // the read deadline
-	answer laneAnswer
+	answer shortcutAnswer
 }
 
-type laneState = int32
+type shortcutState = int32
 
 const (
-	laneAnswering laneState = iota
-	laneWaiting             // for a request: the connection may be closed
-	laneEnded
+	shortcutBusy    shortcutState = iota
+	shortcutWaiting               // for a request: the connection may be closed
+	shortcutEnded
 )
 
 const (
-	// laneBuffer holds a request's head, which has to come in one piece to be plain.
-	laneBuffer = 8 << 10
+	// headBuffer holds a request's head, which has to come in one piece to be plain.
+	headBuffer = 8 << 10
 	// lookAhead is how many bytes net/http waits for between requests.
 	lookAhead = 4
 	// lingerTime is how long a client may go on sending after its last answer: net/http's.
@@ -72,54 +72,54 @@ const (
 var endOfHead = []byte("\r\n\r\n")
 
 // take serves a connection, on a goroutine of its own. ctx is that of all its calls.
-func (l *lane) take(ctx context.Context, conn *earlyConn) {
-	c := &laneConn{
-		earlyConn: conn, in: bufio.NewReaderSize(conn, laneBuffer),
+func (s *shortcut) take(ctx context.Context, conn *earlyConn) {
+	c := &shortcutConn{
+		earlyConn: conn, in: bufio.NewReaderSize(conn, headBuffer),
 		remote: conn.RemoteAddr().String(),
 	}
-	c.answer = laneAnswer{lane: l, conn: c, header: http.Header{}}
-	if !l.enter(c) {
+	c.answer = shortcutAnswer{shortcut: s, conn: c, header: http.Header{}}
+	if !s.enter(c) {
 		_ = c.Close()
 		return
 	}
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, conn.LocalAddr())
-	ctx = context.WithValue(ctx, laneKey{}, c)
+	ctx = context.WithValue(ctx, shortcutKey{}, c)
 	go func() {
-		handOn := l.serve(ctx, c)
-		l.leave(c)
+		handOn := s.serve(ctx, c)
+		s.leave(c)
 		if handOn {
-			l.hand(c.earlyConn)
+			s.hand(c.earlyConn)
 			return
 		}
 		_ = c.Close()
 	}()
 }
 
-func (l *lane) enter(c *laneConn) (ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closing.Load() {
+func (s *shortcut) enter(c *shortcutConn) (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing.Load() {
 		return false
 	}
-	l.conns[c] = struct{}{}
+	s.conns[c] = struct{}{}
 	return true
 }
 
-func (l *lane) leave(c *laneConn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.conns, c)
-	if len(l.conns) == 0 && l.empty != nil {
-		close(l.empty)
-		l.empty = nil
+func (s *shortcut) leave(c *shortcutConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	if len(s.conns) == 0 && s.empty != nil {
+		close(s.empty)
+		s.empty = nil
 	}
 }
 
 // serve serves calls until the connection ends, or is to be handed on with its next request.
-func (l *lane) serve(ctx context.Context, c *laneConn) (handOn bool) {
+func (s *shortcut) serve(ctx context.Context, c *shortcutConn) (handOn bool) {
 	// The door has read the first byte of a request. If no second one comes, it is net/http that
 	// knows what to say.
-	if !c.wait(l, headerTimeout, 2) && c.in.Buffered() == 0 {
+	if !c.wait(s, headerTimeout, 2) && c.in.Buffered() == 0 {
 		return false
 	}
 	for {
@@ -127,42 +127,42 @@ func (l *lane) serve(ctx context.Context, c *laneConn) (handOn bool) {
 		if r == nil {
 			return true
 		}
-		if !l.call(c, r) || !c.wait(l, idleTimeout, lookAhead) {
+		if !s.call(c, r) || !c.wait(s, idleTimeout, lookAhead) {
 			return false
 		}
 		c.skipLineEnds()
 	}
 }
 
-// wait returns once so many bytes of a request have come; not ok if they do not, or none is to be
+// wait returns once n bytes of a request have come; not ok if they do not, or none is to be
 // read. It waits for the timeout, or up to an eighth longer: a new deadline for every request has
 // its price.
-func (c *laneConn) wait(l *lane, timeout time.Duration, bytes int) (ok bool) {
-	c.state.Store(laneWaiting)
-	if l.closing.Load() { // this, or close sees the state
+func (c *shortcutConn) wait(s *shortcut, timeout time.Duration, n int) (ok bool) {
+	c.state.Store(shortcutWaiting)
+	if s.closing.Load() { // this, or close sees the state
 		return false
 	}
 	if now := time.Now(); c.readBy.Sub(now) < timeout {
 		c.readUntil(now.Add(timeout + timeout/8))
 	}
-	_, err := c.in.Peek(bytes)
-	return c.state.CompareAndSwap(laneWaiting, laneAnswering) && err == nil
+	_, err := c.in.Peek(n)
+	return c.state.CompareAndSwap(shortcutWaiting, shortcutBusy) && err == nil
 }
 
-func (c *laneConn) readUntil(deadline time.Time) {
+func (c *shortcutConn) readUntil(deadline time.Time) {
 	c.readBy = deadline
 	_ = c.SetReadDeadline(deadline)
 }
 
 // skipLineEnds skips what old clients send behind a body, as net/http does (RFC 9112, 2.2).
-func (c *laneConn) skipLineEnds() {
+func (c *shortcutConn) skipLineEnds() {
 	ahead, _ := c.in.Peek(lookAhead)
 	_, _ = c.in.Discard(len(ahead) - len(bytes.TrimLeft(ahead, "\r\n")))
 }
 
 // next reads a request's head. nil means that it is not plain: then the connection is as if
 // nothing of the request had been read, and without deadlines.
-func (c *laneConn) next(ctx context.Context) *http.Request {
+func (c *shortcutConn) next(ctx context.Context) *http.Request {
 	come, _ := c.in.Peek(c.in.Buffered())
 	if head, _, whole := bytes.Cut(come, endOfHead); whole && isPlainHead(head) {
 		// The head is in the buffer: reading it does not change what come holds.
@@ -199,14 +199,14 @@ func isPlainHead(head []byte) bool {
 func isHost(host []byte) bool {
 	for _, c := range host {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '-' || c > ':' || c == '/') &&
-			c != '[' && c != ']' {
+			c != '[' && c != ']' && c != '_' {
 			return false
 		}
 	}
 	return len(host) > 0
 }
 
-// isPlain reports whether the lane knows how to serve a request with a plain head.
+// isPlain reports whether a request with a plain head can take the shortcut.
 func isPlain(r *http.Request) bool {
 	connection := r.Header["Connection"]
 	return r.ContentLength >= 0 && r.Header["Expect"] == nil &&
@@ -215,11 +215,11 @@ func isPlain(r *http.Request) bool {
 }
 
 // call serves one call, and reports whether the connection can have another one.
-func (l *lane) call(c *laneConn, r *http.Request) (goOn bool) {
+func (s *shortcut) call(c *shortcutConn, r *http.Request) (goOn bool) {
 	if r.ContentLength > int64(c.in.Buffered()) {
 		c.readUntil(time.Now().Add(readTimeout))
 	}
-	if !l.handle(c, r) || c.answer.finish() != nil {
+	if !s.handle(c, r) || c.answer.finish() != nil {
 		return false
 	}
 	if c.answer.last {
@@ -230,7 +230,7 @@ func (l *lane) call(c *laneConn, r *http.Request) (goOn bool) {
 }
 
 // handle runs the handler. It is not ok if the connection is to break off without an answer.
-func (l *lane) handle(c *laneConn, r *http.Request) (ok bool) {
+func (s *shortcut) handle(c *shortcutConn, r *http.Request) (ok bool) {
 	defer func() {
 		thrown := recover()
 		if thrown == nil {
@@ -238,20 +238,20 @@ func (l *lane) handle(c *laneConn, r *http.Request) (ok bool) {
 		}
 		ok = false
 		if err, isError := thrown.(error); !isError || !errors.Is(err, http.ErrAbortHandler) {
-			l.logger.Error("a request's handler failed", "from", c.remote, "panic", thrown,
+			s.logger.Error("a request's handler failed", "from", c.remote, "panic", thrown,
 				"stack", string(debug.Stack()))
 		}
 	}()
 	c.answer.begin()
-	l.handler.ServeHTTP(&c.answer, r)
+	s.handler.ServeHTTP(&c.answer, r)
 	return c.answer.status != 0 // otherwise the client has gone, or its body is not whole
 }
 
-// watchClient returns a context that ends when the client of a call goes, also in the lane. The
-// request's body must have been read. The caller calls stop, which waits.
+// watchClient returns a context that ends when the client of a call goes, also one that took the
+// shortcut. The request's body must have been read. The caller calls stop, which waits.
 func watchClient(ctx context.Context) (watched context.Context, stop func()) {
 	watched, cancel := context.WithCancel(ctx)
-	c, ok := ctx.Value(laneKey{}).(*laneConn)
+	c, ok := ctx.Value(shortcutKey{}).(*shortcutConn)
 	if !ok {
 		return watched, cancel // net/http watches it
 	}
@@ -273,34 +273,34 @@ func watchClient(ctx context.Context) (watched context.Context, stop func()) {
 
 // linger ends a connection so that its client can read the answer: bytes that come to a closed
 // connection would take it away again. A client of whose body nothing is missing is not waited for.
-func (c *laneConn) linger(body io.Closer) {
+func (c *shortcutConn) linger(body io.Closer) {
 	_ = c.CloseWrite()
 	c.readUntil(time.Now().Add(lingerTime))
 	_ = body.Close() // reads the rest
 }
 
 // close begins no further request, and closes idle connections.
-func (l *lane) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closing.Store(true)
-	for c := range l.conns {
-		if c.state.CompareAndSwap(laneWaiting, laneEnded) {
+func (s *shortcut) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing.Store(true)
+	for c := range s.conns {
+		if c.state.CompareAndSwap(shortcutWaiting, shortcutEnded) {
 			_ = c.Close()
 		}
 	}
 }
 
 // wait returns, after close, when no connection is left, or ctx has ended.
-func (l *lane) wait(ctx context.Context) error {
+func (s *shortcut) wait(ctx context.Context) error {
 	empty := make(chan struct{})
-	l.mu.Lock()
-	if len(l.conns) == 0 {
+	s.mu.Lock()
+	if len(s.conns) == 0 {
 		close(empty)
 	} else {
-		l.empty = empty
+		s.empty = empty
 	}
-	l.mu.Unlock()
+	s.mu.Unlock()
 	select {
 	case <-empty:
 		return nil
@@ -310,11 +310,11 @@ func (l *lane) wait(ctx context.Context) error {
 }
 
 // cut breaks off all connections, and does not wait for their calls.
-func (l *lane) cut() {
-	l.close()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.conns {
+func (s *shortcut) cut() {
+	s.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
 		_ = c.Close()
 	}
 }

@@ -44,8 +44,8 @@ func carry(
 	return &carried
 }
 
-// withoutLane leaves every connection to net/http.
-func withoutLane(t *transport) { t.door.plain = func(conn *earlyConn) { t.door.hand(conn) } }
+// withoutShortcut leaves every connection to net/http.
+func withoutShortcut(t *transport) { t.door.plain = func(conn *earlyConn) { t.door.hand(conn) } }
 
 // socket listens where connections take no ports.
 func socket(t testing.TB) net.Listener {
@@ -67,8 +67,8 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	_, inLane := w.(*laneAnswer)
-	w.Header().Set("X-In-Lane", strconv.FormatBool(inLane))
+	_, short := w.(*shortcutAnswer)
+	w.Header().Set("X-Shortcut", strconv.FormatBool(short))
 	w.Header().Set("Content-Type", "text/plain")
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s %s %s of %s, %d bytes, %v\n", r.Method, r.RequestURI, r.Proto, r.Host,
@@ -95,7 +95,7 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text.Bytes())
 })
 
-// plainCall is a request that the lane serves.
+// plainCall is a request that takes the shortcut.
 func plainCall(header, body string) string {
 	return "POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Target: Kinesis_20131202.PutRecord\r\n" + header +
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
@@ -103,7 +103,7 @@ func plainCall(header, body string) string {
 
 // exchange sends a connection's bytes, ends the sending, and returns what comes, as a text
 // without what differs from time to time, and who served each request.
-func exchange(t testing.TB, address string, parts ...string) (answers string, inLane []string) {
+func exchange(t testing.TB, address string, parts ...string) (answers string, short []string) {
 	t.Helper()
 	conn, err := net.Dial("unix", address)
 	if err != nil {
@@ -125,45 +125,45 @@ func exchange(t testing.TB, address string, parts ...string) (answers string, in
 	for {
 		if _, err := in.Peek(1); err != nil {
 			if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
-				return text.String(), inLane
+				return text.String(), short
 			}
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("no end of %q", parts)
 			}
-			return text.String() + "broken off", inLane
+			return text.String() + "broken off", short
 		}
 		answer, err := http.ReadResponse(in, nil)
 		if err != nil {
-			return text.String() + "not HTTP/1", inLane
+			return text.String() + "not HTTP/1", short
 		}
 		body, err := io.ReadAll(answer.Body)
-		if who := answer.Header.Get("X-In-Lane"); who != "" {
-			inLane = append(inLane, who)
+		if who := answer.Header.Get("X-Shortcut"); who != "" {
+			short = append(short, who)
 		}
 		if answer.Header.Get("Date") == "" && answer.StatusCode == http.StatusOK {
 			t.Errorf("an answer without Date: %v", answer.Header)
 		}
-		answer.Header.Del("X-In-Lane")
+		answer.Header.Del("X-Shortcut")
 		answer.Header.Del("Date")
 		fmt.Fprintf(&text, "%s, %d bytes, %v, close %v\n", answer.Status, answer.ContentLength,
 			answer.TransferEncoding, answer.Close)
 		_ = answer.Header.Write(&text)
 		fmt.Fprintf(&text, "%s\n", body)
 		if answer.Close {
-			return text.String(), inLane // a reset may come after it
+			return text.String(), short // a reset may come after it
 		}
 		if err != nil {
-			return text.String() + "broken off", inLane
+			return text.String() + "broken off", short
 		}
 	}
 }
 
-// TestLane: what a client sees is what net/http's server alone would have shown it, and plain
-// calls are served in the lane.
-func TestLane(t *testing.T) {
+// TestShortcut: what a client sees is what net/http's server alone would have shown it, and plain
+// calls take the shortcut.
+func TestShortcut(t *testing.T) {
 	t.Parallel()
 	with := carry(t, socket(t), echo).door.Addr().String()
-	without := carry(t, socket(t), echo, withoutLane).door.Addr().String()
+	without := carry(t, socket(t), echo, withoutShortcut).door.Addr().String()
 	call := plainCall("", "body")
 	for name, c := range map[string]struct {
 		parts []string
@@ -192,7 +192,7 @@ func TestLane(t *testing.T) {
 			[]string{call + "GET /x HTTP/1.1\r\nHost: x\r\n\r\n" + call}, "true false false",
 		},
 		"a head in pieces":   {[]string{call[:30], call[30:]}, "false"},
-		"a head too long":    {[]string{plainCall("A: "+strings.Repeat("b", laneBuffer)+"\r\n", "")}, "false"},
+		"a head too long":    {[]string{plainCall("A: "+strings.Repeat("b", headBuffer)+"\r\n", "")}, "false"},
 		"bare line feeds":    {[]string{strings.ReplaceAll(call, "\r", "")}, "false"},
 		"another path":       {[]string{strings.Replace(call, "POST /", "POST /a?b", 1)}, "false"},
 		"HTTP/1.0":           {[]string{strings.Replace(call, "HTTP/1.1", "HTTP/1.0", 1)}, "false"},
@@ -213,23 +213,23 @@ func TestLane(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, inLane := exchange(t, with, c.parts...)
+			got, short := exchange(t, with, c.parts...)
 			want, _ := exchange(t, without, c.parts...)
 			if got != want {
 				t.Errorf("got %q,\nnet/http's is %q", got, want)
 			}
-			if who := strings.Join(inLane, " "); who != c.want {
-				t.Errorf("served in the lane: %q, want %q; the answers: %q", who, c.want, got)
+			if who := strings.Join(short, " "); who != c.want {
+				t.Errorf("took the shortcut: %q, want %q; the answers: %q", who, c.want, got)
 			}
 		})
 	}
 }
 
-// FuzzLane: whatever a client sends, in up to two pieces, it sees what net/http's server alone
+// FuzzShortcut: whatever a client sends, in up to two pieces, it sees what net/http's server alone
 // would have shown it.
-func FuzzLane(f *testing.F) {
+func FuzzShortcut(f *testing.F) {
 	with := carry(f, socket(f), echo).door.Addr().String()
-	without := carry(f, socket(f), echo, withoutLane).door.Addr().String()
+	without := carry(f, socket(f), echo, withoutShortcut).door.Addr().String()
 	for _, header := range []string{
 		"", "A: b\r\n", "Expect: 100-continue\r\n", "Transfer-Encoding: chunked\r\n",
 		"Connection: close\r\n", "Connection: keep-alive, close\r\n", "connection: Close 0\r\n", "Content-Length: 2\r\n",
@@ -259,12 +259,12 @@ func FuzzLane(f *testing.F) {
 	})
 }
 
-// piped runs a lane over connections in memory: for synctest, whose time must not wait for others.
-func piped(t *testing.T, handler http.Handler) (lane *lane, dial func() net.Conn) {
+// piped runs a transport over connections in memory, for synctest: its time waits for no others.
+func piped(t *testing.T, handler http.Handler) (past *shortcut, dial func() net.Conn) {
 	t.Helper()
 	listener := newPipes()
 	carried := carry(t, listener, handler)
-	return carried.lane, func() net.Conn {
+	return carried.past, func() net.Conn {
 		near, far := net.Pipe()
 		listener.conns <- far
 		t.Cleanup(func() { _ = near.Close() })
@@ -294,9 +294,9 @@ func wantEnd(t *testing.T, conn net.Conn) {
 	}
 }
 
-// TestLaneTimes: a client that says nothing, or not all, is not waited for longer than net/http
+// TestShortcutTimes: a client that says nothing, or not all, is not waited for longer than net/http
 // would, but for an eighth.
-func TestLaneTimes(t *testing.T) {
+func TestShortcutTimes(t *testing.T) {
 	call := plainCall("", "body")
 	for name, c := range map[string]struct {
 		calls int    // before it
@@ -335,9 +335,9 @@ func TestLaneTimes(t *testing.T) {
 	}
 }
 
-// TestLaneSlowReader: an answer that is not read ends its connection, after three quarters of its
+// TestShortcutSlowReader: an answer that is not read ends its connection, after three quarters of its
 // time at the earliest, and all of it at the latest.
-func TestLaneSlowReader(t *testing.T) {
+func TestShortcutSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Minute))
@@ -359,8 +359,8 @@ func TestLaneSlowReader(t *testing.T) {
 	})
 }
 
-// TestLaneDeadlines: a nearer one holds at once, and none is left to net/http.
-func TestLaneDeadlines(t *testing.T) {
+// TestShortcutDeadlines: a nearer one holds at once, and none is left to net/http.
+func TestShortcutDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			control := http.NewResponseController(w)
@@ -386,7 +386,7 @@ func TestLaneDeadlines(t *testing.T) {
 			t.Errorf("both at %s", first.Header.Get("Date"))
 		}
 		late := answerTo(t, conn, "GET / HTTP/1.1\r\nHost: x\r\nWrite: late\r\n\r\n")
-		if late.Header.Get("X-In-Lane") != "false" {
+		if late.Header.Get("X-Shortcut") != "false" {
 			t.Errorf("GET: %v", late.Header)
 		}
 		conn = dial()
@@ -396,13 +396,13 @@ func TestLaneDeadlines(t *testing.T) {
 	})
 }
 
-// TestLaneEndsBetween: the end that comes between an answer and the wait for the next request.
-func TestLaneEndsBetween(t *testing.T) {
+// TestShortcutEndsBetween: the end that comes between an answer and the wait for the next request.
+func TestShortcutEndsBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var lane *lane
-		lane, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var past *shortcut
+		past, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			echo(w, r)
-			lane.close()
+			past.close()
 		}))
 		conn, began := dial(), time.Now()
 		if answer := answerTo(t, conn, plainCall("", "")); answer.Close {
@@ -415,12 +415,12 @@ func TestLaneEndsBetween(t *testing.T) {
 	})
 }
 
-// TestLaneEnds: at the end idle connections close at once, calls under way are answered, and
+// TestShortcutEnds: at the end idle connections close at once, calls under way are answered, and
 // their clients told that it was the last one; cut ends them all.
-func TestLaneEnds(t *testing.T) {
+func TestShortcutEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		lane, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		past, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Wait") != "" {
 				<-release
 			}
@@ -432,11 +432,11 @@ func TestLaneEnds(t *testing.T) {
 		go func() { answered <- answerTo(t, busy, plainCall("Wait: x\r\n", "")) }()
 		go func() { _, _ = io.WriteString(more, plainCall("Wait: x\r\n", "")) }()
 		synctest.Wait()
-		lane.close()
+		past.close()
 		wantEnd(t, idle)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := lane.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if err := past.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("while calls are under way: %v", err)
 		}
 		_ = more.Close() // its answer cannot be written
@@ -445,29 +445,29 @@ func TestLaneEnds(t *testing.T) {
 			t.Errorf("the last answer: %v, close %v", answer.Status, answer.Close)
 		}
 		wantEnd(t, busy)
-		if err := lane.wait(t.Context()); err != nil {
+		if err := past.wait(t.Context()); err != nil {
 			t.Error(err)
 		}
 		wantEnd(t, dial()) // who comes now
 	})
 }
 
-func TestLaneCut(t *testing.T) {
+func TestShortcutCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
-		lane, dial := piped(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+		past, dial := piped(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 		conn := dial()
 		_, _ = io.WriteString(conn, plainCall("", ""))
 		synctest.Wait()
-		lane.cut()
+		past.cut()
 		wantEnd(t, conn)
 	})
 }
 
-// TestLaneBreaksOff: a handler that aborts, fails or says nothing leaves no answer, and only a
+// TestShortcutBreaksOff: a handler that aborts, fails or says nothing leaves no answer, and only a
 // failure is logged.
-func TestLaneBreaksOff(t *testing.T) {
+func TestShortcutBreaksOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler func()
 		logged  string
@@ -481,12 +481,12 @@ func TestLaneBreaksOff(t *testing.T) {
 			listener := socket(t)
 			carried := carry(t, listener, http.HandlerFunc(
 				func(http.ResponseWriter, *http.Request) { c.handler() },
-			), func(t *transport) { t.lane.logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			), func(t *transport) { t.past.logger = slog.New(slog.NewTextHandler(&log, nil)) })
 			got, _ := exchange(t, listener.Addr().String(), plainCall("", "x"))
 			if got != "" {
 				t.Errorf("answered with %q", got)
 			}
-			_ = carried.lane.wait(t.Context())
+			_ = carried.past.wait(t.Context())
 			if text := log.String(); !strings.Contains(text, c.logged) || (c.logged == "") != (text == "") {
 				t.Errorf("logged %q, want %q", text, c.logged)
 			}

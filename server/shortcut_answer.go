@@ -10,41 +10,40 @@ import (
 )
 
 // joinedBody is the longest body that is copied behind its head, to be one write with it.
-const joinedBody = 16 << 10
+const joinedBody = 4 << 10
 
-// laneAnswer is the http.ResponseWriter of a call in the lane. It is used again for the next
-// call of its connection.
-type laneAnswer struct {
-	lane    *lane
-	conn    *laneConn
-	header  http.Header
-	status  int // 0: none yet
-	buffer  bytes.Buffer
-	body    []byte    // what was written and not sent, if it did not come with its length
-	sent    bool      // head and body
-	last    bool      // the connection ends with this answer
-	err     error     // of the connection
-	writeBy time.Time // the write deadline
-	date    int64     // the second of dateText
-	// dateText is the header Date, with its line's end.
-	dateText []byte
+// shortcutAnswer is the http.ResponseWriter of a call that took the shortcut. It is used again for
+// the next call of its connection.
+type shortcutAnswer struct {
+	shortcut *shortcut
+	conn     *shortcutConn
+	header   http.Header
+	status   int // 0: none yet
+	buffer   bytes.Buffer
+	body     []byte    // what was written and not sent, if it did not come with its length
+	sent     bool      // head and body
+	last     bool      // the connection ends with this answer
+	err      error     // of the connection
+	writeBy  time.Time // the write deadline
+	date     int64     // the second of dateLine
+	dateLine []byte
 }
 
-func (a *laneAnswer) begin() {
+func (a *shortcutAnswer) begin() {
 	clear(a.header)
 	a.status, a.body, a.sent, a.last = 0, nil, false, false
 }
 
-func (a *laneAnswer) Header() http.Header { return a.header }
+func (a *shortcutAnswer) Header() http.Header { return a.header }
 
-func (a *laneAnswer) WriteHeader(status int) {
+func (a *shortcutAnswer) WriteHeader(status int) {
 	if a.status == 0 {
 		a.status = status
 	}
 }
 
 // Write sends the answer if p is all of its body.
-func (a *laneAnswer) Write(p []byte) (int, error) {
+func (a *shortcutAnswer) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	if length := a.header["Content-Length"]; a.body == nil && len(length) == 1 &&
 		length[0] == strconv.Itoa(len(p)) {
@@ -55,7 +54,7 @@ func (a *laneAnswer) Write(p []byte) (int, error) {
 }
 
 // finish sends what Write has not sent.
-func (a *laneAnswer) finish() error {
+func (a *shortcutAnswer) finish() error {
 	if !a.sent {
 		a.WriteHeader(http.StatusOK)
 		a.header.Set("Content-Length", strconv.Itoa(len(a.body)))
@@ -64,9 +63,9 @@ func (a *laneAnswer) finish() error {
 	return a.err
 }
 
-func (a *laneAnswer) send(body []byte) error {
+func (a *shortcutAnswer) send(body []byte) error {
 	a.sent = true
-	a.last = a.lane.closing.Load() || a.header.Get("Connection") == "close"
+	a.last = a.shortcut.closing.Load() || a.header.Get("Connection") == "close"
 	if a.last {
 		a.header.Set("Connection", "close")
 	}
@@ -89,21 +88,21 @@ func (a *laneAnswer) send(body []byte) error {
 	return a.err
 }
 
-// now returns the header Date.
-func (a *laneAnswer) now() []byte {
+// now returns the line of the header Date.
+func (a *shortcutAnswer) now() []byte {
 	now := time.Now()
 	if second := now.Unix(); second != a.date {
 		a.date = second
-		a.dateText = append(a.dateText[:0], "Date: "...)
-		a.dateText = now.UTC().AppendFormat(a.dateText, http.TimeFormat)
-		a.dateText = append(a.dateText, "\r\n"...)
+		a.dateLine = append(a.dateLine[:0], "Date: "...)
+		a.dateLine = now.UTC().AppendFormat(a.dateLine, http.TimeFormat)
+		a.dateLine = append(a.dateLine, "\r\n"...)
 	}
-	return a.dateText
+	return a.dateLine
 }
 
 // SetWriteDeadline leaves a deadline that is up to a quarter nearer: a new one for every answer
 // has its price.
-func (a *laneAnswer) SetWriteDeadline(deadline time.Time) error {
+func (a *shortcutAnswer) SetWriteDeadline(deadline time.Time) error {
 	now := time.Now()
 	left, want := a.writeBy.Sub(now), deadline.Sub(now)
 	if left <= want && left >= want-want/4 {
