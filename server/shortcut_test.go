@@ -171,6 +171,7 @@ func TestShortcut(t *testing.T) {
 	}{
 		"a call":                   {[]string{call}, "true"},
 		"two calls":                {[]string{call, plainCall("A: b\r\n", "other")}, "true true"},
+		"a host with a port":       {[]string{strings.Replace(call, "Host: x", "host: my_kinesis:4567", 1)}, "true"},
 		"two calls in one piece":   {[]string{call + call}, "true true"},
 		"no body":                  {[]string{plainCall("", "")}, "true"},
 		"a body in pieces":         {[]string{call[:len(call)-3], "o", "dy"}, "true"},
