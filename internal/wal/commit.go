@@ -68,6 +68,7 @@ func (l *Log) commitPending() (some, ok bool) {
 // write puts the batch into the file, and those after it, and syncs unless that is done at
 // intervals.
 func (l *Log) write(batch []*chunk, synced LSN) error {
+	beyond := l.beyond(batch)
 	for _, c := range batch {
 		at, p := c.start, c.buf
 		for len(p) > 0 {
@@ -84,6 +85,7 @@ func (l *Log) write(batch []*chunk, synced LSN) error {
 				return err
 			}
 			file.off += int64(n)
+			file.clear(beyond)
 			at, p = at+LSN(n), p[n:]
 			l.wrote(at)
 		}

@@ -38,6 +38,8 @@
 //     there only once a file was begun. So the newest file cannot be taken away unnoticed,
 //     whatever it held: see note.go.
 //
+// Behind the newest frames are zeros, or what an earlier life has left: see aheadSize.
+//
 // What the newest file holds beyond the last such mark is written again at a start, before it
 // is synced: after a failed sync the system may show bytes that the disk never got.
 //

@@ -47,6 +47,7 @@ type logFile struct {
 	segment
 	vfs.File
 	off   int64 // where the next frame goes
+	ready int64 // the bytes before it have been written: see aheadSize
 	known bool  // its first block is durable, and Log.mu.segments has it
 }
 

@@ -96,6 +96,7 @@ type Log struct {
 		starving bool      // the committer waits for the next file
 		short    error     // why the preparer could not make one
 		cramped  error     // why the committer cannot write the one that it has
+		first    uint64    // the first generation of this life
 		fresh    uint64    // the next generation: the preparer's, after Start
 	}
 }

@@ -107,9 +107,14 @@ func (l *Log) makeFile() (*logFile, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.fresh = generation + 1
+	var ready int64
+	if spare >= l.mu.first { // this life has filled it
+		ready = l.cfg.FileSize
+	}
 	return &logFile{
 		segment: segment{generation: generation, size: l.cfg.FileSize, made: l.cfg.FileSize},
 		File:    file,
+		ready:   ready,
 	}, nil
 }
 

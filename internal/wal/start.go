@@ -80,7 +80,8 @@ func (l *Log) open(files logFiles, at LSN, last tail) error {
 	l.mu.queue.end, l.mu.written, l.mu.synced, l.mu.snapshot = end, end, end, at
 	l.mu.marked = end // by the first block that begins there
 	l.mu.segments, l.mu.spares = files.needed(at)
-	l.mu.fresh = files.highest() + 1
+	l.mu.first = files.highest() + 1
+	l.mu.fresh = l.mu.first
 	surplus := l.surplus(files)
 	l.mu.Unlock()
 	l.landed.Store(uint64(end))
