@@ -58,8 +58,10 @@ func TestZerosAhead(t *testing.T) {
 	first := put(b, 3, 1000)
 	at := int64(blockSize + frameSize(1000))
 	want := []span{
-		{blockSize, int64(frameSize(1000))}, {at, aheadSize},
-		{at, int64(frameSize(1000))}, {at + int64(frameSize(1000)), int64(frameSize(1000))},
+		{blockSize, int64(frameSize(1000))},
+		{at, aheadSize},
+		{at, int64(frameSize(1000))},
+		{at + int64(frameSize(1000)), int64(frameSize(1000))},
 	}
 	if !slices.Equal(first, want) {
 		t.Errorf("the first frames wrote %v, want %v", first, want)
