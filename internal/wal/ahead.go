@@ -10,8 +10,8 @@ package wal
 // 160; of 64 KiB: 270 become 200 to 240. A batch that is larger has little to gain from what
 // doubles its bytes.
 const (
-	aheadSize  = 512 << 10
-	smallBatch = 128 << 10 // what aheadSize is worth writing for
+	aheadSize = 512 << 10 // but never more than an eighth of a file
+	aheadFor  = 4         // batches, at least, that fit into it: others are not small
 )
 
 var aheadZeros [aheadSize]byte
@@ -22,14 +22,14 @@ func (l *Log) beyond(batch []*chunk) int64 {
 	if l.cfg.SyncInterval > 0 || l.cfg.Inline {
 		return 0
 	}
-	size := 0
+	size, ahead := 0, min(aheadSize, l.cfg.FileSize/8)
 	for _, c := range batch {
 		size += len(c.buf)
 	}
-	if size > smallBatch {
+	if int64(size) > ahead/aheadFor {
 		return 0
 	}
-	return aheadSize
+	return ahead
 }
 
 // clear writes zeros behind the frames, up to beyond bytes, unless what stands there has been

@@ -3,6 +3,7 @@ package wal
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // written before, now and then; and the frames are all there afterwards.
 func TestZerosAhead(t *testing.T) {
 	t.Parallel()
-	const fileSize = 4 * aheadSize
+	const fileSize, smallBatch = 8 * aheadSize, aheadSize / aheadFor
 	type span struct{ off, n int64 }
 	var mu sync.Mutex
 	var writes []span
@@ -92,7 +93,7 @@ func TestZerosAhead(t *testing.T) {
 	if n := zeros(put(b, 3, 1000), 1000); n != 1 {
 		t.Errorf("the first frames of the second life wrote zeros %d times, want once", n)
 	}
-	put(b, fileSize/frameSize(100_000), 100_000) // to the file's end, and no further
+	put(b, fileSize/frameSize(50_000), 50_000) // to the file's end, and no further
 	b.stop(t)
 
 	for name, change := range map[string]func(*Config){
@@ -108,21 +109,37 @@ func TestZerosAhead(t *testing.T) {
 		}
 		b.stop(t)
 	}
+
+	other := config(fs)
+	other.Dir, other.MarkDelay = "small", -1
+	b, next = start(t, other), 0
+	got := put(b, 1, 100)
+	at = int64(blockSize + frameSize(100))
+	if want := []span{{blockSize, at - blockSize}, {at, other.FileSize / 8}}; !slices.Equal(got, want) {
+		t.Errorf("in a small file the first frame wrote %v, want %v", got, want)
+	}
+	b.stop(t)
 }
 
 // TestZerosAheadRefused: a disk that takes the frames and not the zeros is as good as any.
 func TestZerosAheadRefused(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewMem()
+	var refused atomic.Int64
 	cfg := config(vfs.Inject(disk, func(op vfs.Op) error {
-		if op.Kind == vfs.OpWrite && isLogFile(op) && op.Len > 2000 && op.Off > 0 {
+		if op.Kind == vfs.OpWrite && isLogFile(op) && op.Len == aheadSize {
+			refused.Add(1)
 			return vfs.ErrNoSpace
 		}
 		return nil
 	}))
+	cfg.FileSize = 8 * aheadSize
 	b := start(t, cfg)
 	b.commit(t, 1000, upTo(50)...)
 	b.stop(t)
+	if n := refused.Load(); n != 1 {
+		t.Errorf("zeros were refused %d times, want once", n)
+	}
 	cfg.FS = disk
 	b = start(t, cfg)
 	b.want(t, upTo(50)...)
