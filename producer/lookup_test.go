@@ -163,6 +163,7 @@ func TestResumedAfterTheHorizon(t *testing.T) {
 		cfg := producer.Config{
 			Stream: *stream.StreamDescriptionSummary.StreamARN, Client: server.Kinesis(), Reader: server.Kinesis(),
 			Horizon: 10 * time.Second, CallTimeout: time.Second, Journal: open, Logger: quiet,
+			Linger: time.Millisecond, // all records in one unit
 		}
 		p, err := producer.New(ctx, cfg)
 		if err != nil {

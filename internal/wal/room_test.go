@@ -41,11 +41,15 @@ func TestALargeFrameStallsAndGoesOn(t *testing.T) {
 		b.commit(t, 100, upTo(5)...)
 		synctest.Wait()
 		disk.SetLimit(disk.Used() + 1000)
-		lsn, err := b.put(t.Context(), 5, 40_000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		later, err := b.put(t.Context(), 6, 100)
+		var lsn, later LSN
+		err := b.Sequence(t.Context(), 41_000, func(tx *Tx) { // both before the log is stalled
+			b.journal.mu.Lock()
+			defer b.journal.mu.Unlock()
+			lsn = tx.Append(KindRecords, payload(5, 40_000), nil)
+			later = tx.Append(KindRecords, payload(6, 100), nil)
+			b.journal.entries = append(b.journal.entries, 5, 6)
+			b.journal.lsns = append(b.journal.lsns, lsn, later)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
