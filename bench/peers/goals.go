@@ -27,7 +27,8 @@ func goals() []goal {
 		{putSmall, runnelDurable, ferroDurable, 30},
 		{putSingle8, runnelDurable, ferroDurable, 30},
 		{putSingle64, runnelDurable, ferroDurable, 30},
-		{update, runnelDurable, dynaliteName, 3},
+		{update8, runnelDurable, dynaliteName, 3},
+		{update64, runnelDurable, dynaliteName, 3},
 		{firstAnswer, runnelDurable, "", 25},
 		{idleMemory, runnelDurable, "", 30},
 	}

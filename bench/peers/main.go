@@ -24,7 +24,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+	do := func() error { return run(ctx, os.Args[1:], os.Stdout) }
+	if address := os.Getenv(bareVariable); address != "" {
+		do = func() error { return serveBare(ctx, address, os.Args[1]) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		stop()
 		os.Exit(1)

@@ -1,11 +1,21 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// TestMain lets the test binary be the bare server too.
+func TestMain(m *testing.M) {
+	if os.Getenv(bareVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // TestRun measures runnel as a process of its own, so briefly that only the way is tested: no
 // row of it may be missing.
@@ -33,8 +43,11 @@ func TestRun(t *testing.T) {
 			}
 		}
 	}
-	if want := len([]via{viaSDK, viaPrepared}) + 2; tables != want {
+	if want := 2*len([]via{viaSDK, viaPrepared}) + 1; tables != want {
 		t.Errorf("runnel is in %d tables, want %d", tables, want)
+	}
+	if strings.Count(out.String(), "| "+bareName+" |") != 2 {
+		t.Error("the report does not say what the limit is, with each client: not two tables")
 	}
 	if want := ferroMemory + ", single records: not installed"; !strings.Contains(out.String(), want) {
 		t.Error("the report does not say what is not installed")

@@ -23,12 +23,21 @@ func report(cfg Config, all []*server, m *measured) string {
 			return shown(m.median(s.name, r, v))
 		})
 	}
-	grid(w, "Start and memory (resident), on an empty folder:", all, states(),
+	grid(w, "Start and memory (resident), on an empty folder:", withoutBare(all), states(),
 		func(s *server, r row) string { return shown(m.median(s.name, r, noClient)) })
-	updates(w, all, m)
-	for _, own := range []string{runnelDurable, runnelMemory} {
+	for _, v := range []via{viaSDK, viaPrepared} {
+		title := fmt.Sprintf("Conditional updates a second, one counter a call in flight, %s:", v)
+		grid(w, title, all, updates(), func(s *server, r row) string {
+			return shown(m.median(s.name, r, v))
+		})
+	}
+	for _, own := range []string{runnelDurable, runnelMemory, bareName} {
+		columns := append(rates(), updates()...)
+		if own == bareName {
+			columns = updates()
+		}
 		title := own + ", as a multiple of each peer, AWS SDK:"
-		grid(w, title, peersOf(all), append(rates(), update), func(s *server, r row) string {
+		grid(w, title, peersOf(all), columns, func(s *server, r row) string {
 			return shown(m.ratio(own, s.name, r, viaSDK))
 		})
 	}
@@ -43,12 +52,18 @@ func rates() []row {
 	return []row{putKiB, getKiB, putSmall, getSmall, putSingle8, putSingle64}
 }
 
+func updates() []row { return []row{update8, update64} }
+
 func states() []row { return []row{firstAnswer, idleMemory, fullMemory, fullPayload} }
 
 func peersOf(all []*server) []*server {
-	return slices.DeleteFunc(slices.Clone(all), func(s *server) bool {
+	return slices.DeleteFunc(withoutBare(all), func(s *server) bool {
 		return strings.HasPrefix(s.name, "runnel")
 	})
+}
+
+func withoutBare(all []*server) []*server {
+	return slices.DeleteFunc(slices.Clone(all), func(s *server) bool { return s.bare })
 }
 
 // grid prints a table of servers by rows, without the servers that have nothing in it, and
@@ -77,18 +92,6 @@ func grid(
 	}
 	fmt.Fprintf(w, "\n|%s\n%s\n", strings.Repeat("---|", len(columns)+1),
 		strings.Join(lines, "\n"))
-}
-
-func updates(w *strings.Builder, all []*server, m *measured) {
-	fmt.Fprintf(w, "\nConditional UpdateItem, a second, one counter a key, 8 in flight:\n\n"+
-		"| | %s | %s |\n|---|---|---|\n", viaSDK, viaPrepared)
-	for _, s := range all {
-		if slices.Contains(s.groups, groupUpdates) {
-			fmt.Fprintf(w, "| %s | %s | %s |\n", s.name,
-				shown(m.median(s.name, update, viaSDK)),
-				shown(m.median(s.name, update, viaPrepared)))
-		}
-	}
 }
 
 // verdicts prints the goals whose servers were chosen; what of them is missing shows.

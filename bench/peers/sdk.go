@@ -50,6 +50,11 @@ func (p plainBodies) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(r)
 }
 
+// newTransport keeps a connection for each call that is in flight.
+func newTransport() *http.Transport {
+	return &http.Transport{MaxIdleConns: mostInFlight, MaxIdleConnsPerHost: mostInFlight}
+}
+
 func (s *sdk) close() { s.transport.CloseIdleConnections() }
 
 func (s *sdk) putBatch(ctx context.Context, p *payload) error {

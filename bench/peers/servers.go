@@ -18,6 +18,7 @@ const (
 	kinesisMockName = "kinesis-mock 0.6.2"
 	dynaliteName    = "dynalite 4.0.0"
 	dynamoLocalName = "DynamoDB Local 3.1.0"
+	bareName        = "nothing but a synced answer"
 )
 
 // server is a server that can be started.
@@ -30,6 +31,7 @@ type server struct {
 	install string   // what installs it
 	target  string   // the operation that asks whether it answers
 	slow    bool     // measured in the first round only, by one client, without warming up
+	bare    bool     // a limit and not a peer: it keeps nothing that could be read
 }
 
 // servers returns those of cfg.Only, in the tables' order.
@@ -54,7 +56,7 @@ func servers(cfg Config) []*server {
 	}
 	all = append(all, ferrokinesis(cfg)...)
 	all = append(all, nodeServers(cfg)...)
-	all = append(all, dynamoLocal(cfg))
+	all = append(all, dynamoLocal(cfg), bareServer())
 	var chosen []*server
 	for _, s := range all {
 		if s.target == "" {

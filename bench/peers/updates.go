@@ -20,48 +20,68 @@ func takeUpdates(ctx context.Context, cfg Config, t turn, p *process, m *measure
 	}
 	for _, c := range t.clients(p) {
 		defer c.close()
-		names, values := make([]string, inFlight), make([]int, inFlight)
-		for i := range names {
-			names[i] = fmt.Sprintf("%s-%d", c.via, i)
-			item := itemKey(names[i])
-			item["n"] = number(0)
-			_, err := setup.dynamo.PutItem(ctx, &dynamodb.PutItemInput{
-				TableName: aws.String(table), Item: item,
-			})
+		for _, r := range []struct {
+			row     row
+			workers int
+		}{{update8, inFlight}, {update64, manyInFlight}} {
+			counters, err := newCounters(ctx, setup.dynamo, fmt.Sprint(c.via, r.workers), r.workers)
 			if err != nil {
 				return err
 			}
+			rate, _, err := t.rate(ctx, cfg, r.workers,
+				func(ctx context.Context, worker int) error {
+					counter := &counters[worker]
+					err := c.advance(ctx, counter.name, counter.value)
+					counter.value++
+					return err
+				})
+			if err == nil && !t.server.bare {
+				err = check(ctx, setup.dynamo, counters)
+			}
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", r.row, c.via, err)
+			}
+			m.add(t.server, r.row, c.via, rate)
 		}
-		advance := func(ctx context.Context, worker int) error {
-			err := c.advance(ctx, names[worker], values[worker])
-			values[worker]++
-			return err
-		}
-		rate, _, err := t.rate(ctx, cfg, inFlight, advance)
-		if err != nil {
-			return fmt.Errorf("%s, %s: %w", update, c.via, err)
-		}
-		if err := checkCounters(ctx, setup.dynamo, names, values); err != nil {
-			return err
-		}
-		m.add(t.server, update, c.via, rate)
 	}
 	return nil
 }
 
-func checkCounters(
-	ctx context.Context, client *dynamodb.Client, names []string, want []int,
-) error {
-	for i, name := range names {
+// counter is an item with a number.
+type counter struct {
+	name  string
+	value int // that it must have
+}
+
+func newCounters(
+	ctx context.Context, client *dynamodb.Client, prefix string, n int,
+) ([]counter, error) {
+	counters := make([]counter, n)
+	for i := range counters {
+		counters[i].name = fmt.Sprintf("%s-%d", prefix, i)
+		item := itemKey(counters[i].name)
+		item["n"] = number(0)
+		_, err := client.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName: aws.String(table), Item: item,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return counters, nil
+}
+
+func check(ctx context.Context, client *dynamodb.Client, counters []counter) error {
+	for _, c := range counters {
 		out, err := client.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: aws.String(table), Key: itemKey(name), ConsistentRead: aws.Bool(true),
+			TableName: aws.String(table), Key: itemKey(c.name), ConsistentRead: aws.Bool(true),
 		})
 		if err != nil {
 			return err
 		}
 		n, ok := out.Item["n"].(*types.AttributeValueMemberN)
-		if !ok || n.Value != fmt.Sprint(want[i]) {
-			return fmt.Errorf("counter %s is %+v after %d updates", name, out.Item["n"], want[i])
+		if !ok || n.Value != fmt.Sprint(c.value) {
+			return fmt.Errorf("counter %s is %+v after %d updates", c.name, out.Item["n"], c.value)
 		}
 	}
 	return nil

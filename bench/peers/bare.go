@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+)
+
+// bare is the limit for conditional updates: a server that does only what no durable one can leave
+// out. It reads calls, writes their bodies to a file, many with one sync, and answers with texts
+// that are ready. It knows nothing of HTTP but what the clients here send, has no items, and
+// looks into no body.
+//
+// Like all servers here it is a process of its own: this program, with bareVariable in its
+// environment.
+type bare struct {
+	file    vfs.File
+	off     int64
+	calls   chan bareCall
+	answers map[string][]byte // by target
+}
+
+// bareCall waits for its sync.
+type bareCall struct {
+	body   []byte
+	synced chan<- error
+}
+
+const (
+	bareVariable = "RUNNEL_BENCH_BARE" // its address; its folder is the argument
+	bareFile     = 64 << 20            // the bytes that it writes over and over
+)
+
+func bareServer() *server {
+	return &server{
+		name: bareName, groups: []group{groupUpdates}, target: listTables, bare: true,
+		command: func(ctx context.Context, port int, dir string) *exec.Cmd {
+			self, err := os.Executable()
+			if err != nil {
+				self = os.Args[0]
+			}
+			c := exec.CommandContext(ctx, self, dir)
+			c.Env = append(os.Environ(), bareVariable+"="+address(port))
+			return c
+		},
+	}
+}
+
+// serveBare serves until the process is killed. All of the file has been written before, so that
+// no sync has to do more than write: see internal/wal/ahead.go.
+func serveBare(ctx context.Context, address, dir string) error {
+	file, err := vfs.OS{}.Create(filepath.ToSlash(filepath.Join(dir, "log")))
+	if err != nil {
+		return err
+	}
+	if _, err = file.WriteAt(make([]byte, bareFile), 0); err == nil {
+		err = file.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	b := &bare{file: file, calls: make(chan bareCall, mostInFlight), answers: bareAnswers()}
+	go b.commit()
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return errors.Join(err, file.Close())
+		}
+		go func() {
+			_ = b.serve(conn)
+			_ = conn.Close()
+		}()
+	}
+}
+
+func bareAnswers() map[string][]byte {
+	const active = `{"TableStatus":"ACTIVE"}`
+	answers := map[string][]byte{}
+	for operation, body := range map[string]string{
+		"ListTables": "{}", "PutItem": "{}", "UpdateItem": "{}",
+		"CreateTable":   `{"TableDescription":` + active + `}`,
+		"DescribeTable": `{"Table":` + active + `}`,
+	} {
+		answers["DynamoDB_20120810."+operation] = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\n"+
+			"Content-Type: application/x-amz-json-1.0\r\nContent-Length: %d\r\n\r\n%s",
+			len(body), body)
+	}
+	return answers
+}
+
+// commit writes what has come, syncs it, and tells, again and again.
+func (b *bare) commit() {
+	var batch []bareCall
+	var frames []byte
+	for call := range b.calls {
+		batch, frames = append(batch[:0], call), append(frames[:0], call.body...)
+		for range len(b.calls) {
+			call := <-b.calls
+			batch, frames = append(batch, call), append(frames, call.body...)
+		}
+		if b.off+int64(len(frames)) > bareFile {
+			b.off = 0
+		}
+		_, err := b.file.WriteAt(frames, b.off)
+		if err == nil {
+			err = b.file.Sync()
+		}
+		b.off += int64(len(frames))
+		for _, call := range batch {
+			call.synced <- err
+		}
+		runtime.Gosched() // as runnel's log does
+	}
+}
+
+// serve answers a connection's calls.
+func (b *bare) serve(conn net.Conn) error {
+	in := bufio.NewReaderSize(conn, kib*inFlight)
+	synced := make(chan error, 1)
+	for {
+		target, size, err := bareHead(in)
+		if err != nil {
+			return err
+		}
+		body, err := in.Peek(size)
+		if err != nil {
+			return err
+		}
+		b.calls <- bareCall{body, synced}
+		if err := <-synced; err != nil {
+			return err
+		}
+		if _, err := conn.Write(b.answers[target]); err != nil {
+			return err
+		}
+		if _, err := in.Discard(size); err != nil {
+			return err
+		}
+	}
+}
+
+// bareHead reads a request's head.
+func bareHead(in *bufio.Reader) (target string, size int, err error) {
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return "", 0, err
+		}
+		name, value, ok := bytes.Cut(bytes.TrimSpace(line), []byte(": "))
+		switch {
+		case string(name) == "X-Amz-Target":
+			target = string(value)
+		case string(name) == "Content-Length":
+			if size, err = strconv.Atoi(string(value)); err != nil {
+				return "", 0, err
+			}
+		case !ok && len(name) == 0:
+			return target, size, nil
+		}
+	}
+}
