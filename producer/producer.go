@@ -114,8 +114,9 @@ func (p *Producer) ID() aggregate.ProducerID { return p.mu.core.numbers.id } // 
 // order in which Put took them, but for OrderNone, which has none.
 //
 // It blocks while the buffer is full (Config.MaxBufferedRecords and MaxBufferedBytes) until
-// there is room, in the order of the callers, or ctx ends: it then returns the context's cause
-// and has not taken the record. Once a record is taken ctx has no say over it. Other errors:
+// there is room, in the order of the callers, or ctx ends. With a context that has ended it returns
+// the context's cause and has not taken the record, whether there is room or not, so that a loop of
+// Put ends with its context. Once a record is taken ctx has no say over it. Other errors:
 // ErrPartitionKey, ErrHashKey and ErrTooLarge for a record that no stream would take,
 // ErrAggregate, and ErrClosed.
 //
@@ -151,6 +152,9 @@ func (p *Producer) PutMarked(
 }
 
 func (p *Producer) take(ctx context.Context, e *entry) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("put to stream %s: %w", p.cfg.Stream, context.Cause(ctx))
+	}
 	if p.cfg.Keys == nil || e.record.ExplicitHashKey != "" {
 		return p.admit(ctx, e)
 	}

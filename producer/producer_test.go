@@ -61,6 +61,29 @@ func TestPutAndWait(t *testing.T) {
 	})
 }
 
+// Put under a context that has ended takes nothing, though there is room.
+func TestPutUnderAnEndedContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stream{}
+		p, ctx := s.open(t, nil)
+		why := errors.New("why")
+		ended, cancel := context.WithCancelCause(ctx)
+		cancel(why)
+		record := runnel.Record{PartitionKey: "a", Data: []byte("1")}
+		_, err := p.Put(ended, record)
+		if !errors.Is(err, why) {
+			t.Errorf("Put: %v, want %v", err, why)
+		}
+		if err := p.PutMarked(ended, record, 1, nil); !errors.Is(err, why) {
+			t.Errorf("PutMarked: %v, want %v", err, why)
+		}
+		closeNow(t, p, ctx)
+		if taken := p.Stats().Taken; taken != 0 {
+			t.Errorf("%d records were taken", taken)
+		}
+	})
+}
+
 // A future can be waited for under several contexts, and its end is not the record's.
 func TestFutureOutlivesItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

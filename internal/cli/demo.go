@@ -76,7 +76,7 @@ type demo struct {
 	flags  *demoFlags
 	dir    string
 	server *demoServer
-	source func() iter.Seq2[event, error]
+	source func(context.Context) iter.Seq2[event, error]
 	total  int64
 	fleet  *fleet
 	show   *progress
@@ -93,7 +93,7 @@ func (a *app) runDemo(ctx context.Context, f *demoFlags) (err error) {
 		return err
 	}
 	d := &demo{app: a, flags: f, show: a.newProgress(), told: make(chan string, newsBuffer)}
-	if err := d.openSource(); err != nil {
+	if err := d.openSource(ctx); err != nil {
 		return err
 	}
 	remove, err := d.openDir()
@@ -102,6 +102,9 @@ func (a *app) runDemo(ctx context.Context, f *demoFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, outsideError(remove())) }()
 	d.server, err = startDemoServer(ctx, a, filepath.Join(d.dir, "data"), f.shards)
+	if err != nil && ctx.Err() != nil {
+		return errInterrupt
+	}
 	if err != nil {
 		return outsideError(err)
 	}
@@ -133,10 +136,10 @@ func (d *demo) openDir() (remove func() error, err error) {
 }
 
 // openSource sets where the events come from; they are read twice, to put and to verify.
-func (d *demo) openSource() error {
+func (d *demo) openSource(ctx context.Context) error {
 	if d.flags.input == "" {
 		d.total = int64(d.flags.records)
-		d.source = func() iter.Seq2[event, error] {
+		d.source = func(context.Context) iter.Seq2[event, error] {
 			return func(yield func(event, error) bool) {
 				for e := range repositoryEvents(d.flags.seed, d.flags.records) {
 					if !yield(e, nil) {
@@ -151,8 +154,10 @@ func (d *demo) openSource() error {
 	if err != nil {
 		return err
 	}
-	d.source = func() iter.Seq2[event, error] { return fileEvents(format, d.flags.input) }
-	for _, err := range d.source() { // counts, and finds what is wrong before anything starts
+	d.source = func(ctx context.Context) iter.Seq2[event, error] {
+		return fileEvents(ctx, format, d.flags.input)
+	}
+	for _, err := range d.source(ctx) { // counts, and finds what is wrong before anything starts
 		if err != nil {
 			return err
 		}
@@ -165,10 +170,10 @@ func (d *demo) openSource() error {
 }
 
 // fileEvents reads a file's lines. A line's number is its id, so that lines may be equal.
-func fileEvents(format *inputFormat, name string) iter.Seq2[event, error] {
+func fileEvents(ctx context.Context, format *inputFormat, name string) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		number := 0
-		err := format.readFile(name, func(l inputLine) error {
+		err := format.readFile(ctx, name, func(l inputLine) error {
 			number++
 			e := event{id: fmt.Sprint(number), key: l.key, data: bytes.Clone(l.data)}
 			if !yield(e, nil) {
@@ -222,7 +227,7 @@ func (d *demo) produce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for e, err := range d.source() {
+	for e, err := range d.source(ctx) {
 		if err == nil {
 			err = p.PutFunc(ctx, runnel.Record{PartitionKey: e.key, Data: e.data}, nil)
 		}

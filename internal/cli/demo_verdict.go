@@ -37,12 +37,15 @@ func (d *demo) verdict(ctx context.Context) error {
 	took := time.Since(d.started)
 	inSource, inArchive := newIdentity(), newIdentity()
 	report, err := archive.Verify(ctx, filepath.Join(d.dir, "archive"), archive.VerifyOptions{
-		Records: d.sourceRecords(inSource), Ordered: true,
+		Records: d.sourceRecords(ctx, inSource), Ordered: true,
 		Identify: func(record *runnel.Record) (string, bool) {
 			return inArchive.of(record.PartitionKey, record.Data), true
 		},
 	})
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return errInterrupt
+	case err != nil:
 		return outsideError(err)
 	}
 	v := demoVerdict{
@@ -66,9 +69,11 @@ func (d *demo) verdict(ctx context.Context) error {
 	return nil
 }
 
-func (d *demo) sourceRecords(ids *identity) iter.Seq2[archive.SourceRecord, error] {
+func (d *demo) sourceRecords(
+	ctx context.Context, ids *identity,
+) iter.Seq2[archive.SourceRecord, error] {
 	return func(yield func(archive.SourceRecord, error) bool) {
-		for e, err := range d.source() {
+		for e, err := range d.source(ctx) {
 			record := archive.SourceRecord{ID: ids.of(e.key, e.data), Key: e.key}
 			if !yield(record, err) || err != nil {
 				return

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -159,17 +160,21 @@ func splitCSV(line []byte) ([]string, error) {
 	return fields, nil
 }
 
-// read calls take with each line of the files, in order.
-func (f *inputFormat) read(names []string, take func(inputLine) error) error {
+// read calls take with each line of the files, in order. It ends with ctx, with errInterrupt.
+func (f *inputFormat) read(
+	ctx context.Context, names []string, take func(inputLine) error,
+) error {
 	for _, name := range names {
-		if err := f.readFile(name, take); err != nil {
+		if err := f.readFile(ctx, name, take); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *inputFormat) readFile(name string, take func(inputLine) error) (err error) {
+func (f *inputFormat) readFile(
+	ctx context.Context, name string, take func(inputLine) error,
+) (err error) {
 	file, title := os.Stdin, "standard input"
 	if name != "-" {
 		if file, err = os.Open(name); err != nil {
@@ -178,9 +183,11 @@ func (f *inputFormat) readFile(name string, take func(inputLine) error) (err err
 		title = name
 		defer func() { err = errors.Join(err, file.Close()) }()
 	}
-	lines, err := ndjson.NewLines(title, counting{file, &f.bytes})
+	in := untilDone(ctx, file)
+	defer func() { _ = in.Close() }()
+	lines, err := ndjson.NewLines(title, counting{in, &f.bytes})
 	if err != nil {
-		return usageError("%w", err)
+		return badInput(ctx, err)
 	}
 	defer func() { err = errors.Join(err, lines.Close()) }()
 	if err := f.start(lines); err != nil {
@@ -192,8 +199,8 @@ func (f *inputFormat) readFile(name string, take func(inputLine) error) (err err
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil {
-			return usageError("%w", err)
+		if err != nil || ctx.Err() != nil {
+			return badInput(ctx, err)
 		}
 		parsed, err := f.parse(line)
 		if err != nil {
@@ -204,6 +211,32 @@ func (f *inputFormat) readFile(name string, take func(inputLine) error) (err err
 			return err
 		}
 	}
+}
+
+// badInput is the error of input that cannot be read, be that because ctx has ended.
+func badInput(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errInterrupt
+	}
+	return usageError("%w", err)
+}
+
+// untilDone returns a reader of in that ends with ctx also while in has nothing to give, as a
+// terminal or a pipe may not for ever. The caller closes it; in then is still being read, once.
+func untilDone(ctx context.Context, in io.Reader) io.ReadCloser {
+	if file, ok := in.(*os.File); ok {
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+			return io.NopCloser(in)
+		}
+	}
+	out, into := io.Pipe()
+	stop := context.AfterFunc(ctx, func() { into.CloseWithError(context.Cause(ctx)) })
+	go func() {
+		defer stop()
+		_, err := io.Copy(into, in)
+		into.CloseWithError(err)
+	}()
+	return out
 }
 
 // parse reads the fields of a line.

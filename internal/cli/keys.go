@@ -100,23 +100,23 @@ func (a *app) eachLine(
 ) (err error) {
 	var lines *ndjson.Lines
 	if name == "-" {
-		lines, err = ndjson.NewLines("standard input", a.In)
+		in := untilDone(ctx, a.In)
+		defer func() { _ = in.Close() }()
+		lines, err = ndjson.NewLines("standard input", in)
 	} else {
 		lines, err = ndjson.OpenFile(name)
 	}
 	if err != nil {
-		return usageError("%w", err)
+		return badInput(ctx, err)
 	}
 	defer func() { err = errors.Join(err, lines.Close()) }()
 	for {
 		line, err := lines.Next()
-		switch {
-		case ctx.Err() != nil:
-			return errInterrupt
-		case errors.Is(err, io.EOF):
+		if errors.Is(err, io.EOF) {
 			return nil
-		case err != nil:
-			return usageError("%w", err)
+		}
+		if err != nil || ctx.Err() != nil {
+			return badInput(ctx, err)
 		}
 		if err := take(string(line)); err != nil {
 			return fmt.Errorf("%s: %w", lines.Where(), err)

@@ -224,7 +224,7 @@ func withGrace(ctx context.Context, grace time.Duration) (context.Context, conte
 }
 
 func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
-	return j.format.read(j.files, func(l inputLine) (err error) {
+	return j.format.read(ctx, j.files, func(l inputLine) (err error) {
 		record := runnel.Record{
 			PartitionKey: l.key, ExplicitHashKey: l.hashKey, Data: bytes.Clone(l.data),
 		}

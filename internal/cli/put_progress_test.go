@@ -48,7 +48,7 @@ func TestInputBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	format.bytes.measure(names)
-	err = format.read(names, func(inputLine) error { return context.Cause(t.Context()) })
+	err = format.read(t.Context(), names, func(inputLine) error { return context.Cause(t.Context()) })
 	if read := format.bytes.read.Load(); read != 38 || format.bytes.total != 38 || err != nil {
 		t.Errorf("%d of %d bytes, %v", read, format.bytes.total, err)
 	}

@@ -111,7 +111,7 @@ func (f *putFlags) openState(
 	}
 	journal, err := putlog.Open(filepath.ToSlash(f.resume), load, putlog.Options{})
 	if err == nil && !journal.Done() {
-		if err = journal.Verify(format.lines(files)); err != nil {
+		if err = journal.Verify(format.lines(ctx, files)); err != nil {
 			err = errors.Join(err, journal.Close())
 		}
 	}
@@ -157,9 +157,9 @@ func (f *putFlags) streamCreated(
 }
 
 // lines yields the lines of the files.
-func (f *inputFormat) lines(files []string) iter.Seq2[[]byte, error] {
+func (f *inputFormat) lines(ctx context.Context, files []string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		err := f.read(files, func(l inputLine) error {
+		err := f.read(ctx, files, func(l inputLine) error {
 			if !yield(bytes.Clone(l.data), nil) {
 				return errStop
 			}

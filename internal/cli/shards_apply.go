@@ -30,7 +30,7 @@ resharded the stream, it stops and says so.`,
   runnel shards apply --local --stream orders --plan orders.plan --yes`,
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
-		plan, err := a.readPlan(file, of.stream)
+		plan, err := a.readPlan(ctx, file, of.stream)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ type resharded struct {
 const maxPlan = 64 << 20
 
 // readPlan reads the plan of a stream from a file.
-func (a *app) readPlan(file, stream string) (keyspace.Plan, error) {
+func (a *app) readPlan(ctx context.Context, file, stream string) (keyspace.Plan, error) {
 	if file == "" {
 		return keyspace.Plan{}, usageError("--plan is missing: make one with " +
 			"runnel shards plan --output json > FILE")
@@ -71,9 +71,11 @@ func (a *app) readPlan(file, stream string) (keyspace.Plan, error) {
 		defer func() { _ = f.Close() }() // it is read only
 		in = f
 	}
+	from := untilDone(ctx, in)
+	defer func() { _ = from.Close() }()
 	var planned planLine
-	if err := json.NewDecoder(io.LimitReader(in, maxPlan)).Decode(&planned); err != nil {
-		return keyspace.Plan{}, usageError("--plan %s: %w", file, err)
+	if err := json.NewDecoder(io.LimitReader(from, maxPlan)).Decode(&planned); err != nil {
+		return keyspace.Plan{}, badInput(ctx, fmt.Errorf("--plan %s: %w", file, err))
 	}
 	if planned.Plan == nil || planned.Stream != stream {
 		return keyspace.Plan{}, usageError("--plan %s: it is a plan for stream %q, not for %s",
@@ -109,7 +111,7 @@ func (a *app) reshard(
 		if err := a.printPlan(of, planLine{Stream: of.stream, Plan: &plan}, shards); err != nil {
 			return err
 		}
-		if !a.typedAgain(of.stream) {
+		if !a.typedAgain(ctx, of.stream) {
 			return usageError("nothing was changed: say --yes, or type the name on a terminal")
 		}
 	}

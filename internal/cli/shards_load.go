@@ -177,10 +177,7 @@ func (a *app) observe(
 func (s *seenLoad) readFiles(
 	ctx context.Context, f *loadFlags, format *inputFormat, files []string,
 ) error {
-	return format.read(files, func(l inputLine) error {
-		if ctx.Err() != nil {
-			return errInterrupt
-		}
+	return format.read(ctx, files, func(l inputLine) error {
 		s.records++
 		bytes := len(l.key) + len(l.data)
 		s.bytes += uint64(bytes)

@@ -24,7 +24,7 @@ func (a *app) streamsDelete() *cobra.Command {
 		}
 		a.say("stream %s, created %s, %d shards: it and its records go for good",
 			stream.Name, stream.Created.Format(time.RFC3339), len(stream.Shards))
-		if !yes && !a.typedAgain(args[0]) {
+		if !yes && !a.typedAgain(ctx, args[0]) {
 			return usageError("nothing was deleted: say --yes, or type the name on a terminal")
 		}
 		if _, err := client.DeleteStream(ctx, &kinesis.DeleteStreamInput{

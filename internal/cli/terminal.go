@@ -25,14 +25,16 @@ func terminal(w io.Writer) (columns int, ok bool) {
 	return columns, true
 }
 
-// typedAgain asks for a name on the terminal; without one it is not typed.
-func (a *app) typedAgain(name string) bool {
+// typedAgain asks for a name on the terminal; without one, or interrupted, it is not typed.
+func (a *app) typedAgain(ctx context.Context, name string) bool {
 	in, ok := a.In.(*os.File)
 	if _, screen := terminal(a.Err); !ok || !screen || !term.IsTerminal(int(in.Fd())) {
 		return false
 	}
 	_, _ = fmt.Fprintf(a.Err, "type %s to go on: ", name)
-	line, _ := bufio.NewReader(in).ReadString('\n')
+	typed := untilDone(ctx, in)
+	defer func() { _ = typed.Close() }()
+	line, _ := bufio.NewReader(typed).ReadString('\n')
 	return strings.TrimSpace(line) == name
 }
 
