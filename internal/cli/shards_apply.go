@@ -111,8 +111,8 @@ func (a *app) reshard(
 		if err := a.printPlan(of, planLine{Stream: of.stream, Plan: &plan}, shards); err != nil {
 			return err
 		}
-		if !a.typedAgain(ctx, of.stream) {
-			return usageError("nothing was changed: say --yes, or type the name on a terminal")
+		if err := a.typedAgain(ctx, of.stream, "changed"); err != nil {
+			return err
 		}
 	}
 	began, at, changed := time.Now(), 0, false

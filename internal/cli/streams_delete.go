@@ -24,8 +24,10 @@ func (a *app) streamsDelete() *cobra.Command {
 		}
 		a.say("stream %s, created %s, %d shards: it and its records go for good",
 			stream.Name, stream.Created.Format(time.RFC3339), len(stream.Shards))
-		if !yes && !a.typedAgain(ctx, args[0]) {
-			return usageError("nothing was deleted: say --yes, or type the name on a terminal")
+		if !yes {
+			if err := a.typedAgain(ctx, args[0], "deleted"); err != nil {
+				return err
+			}
 		}
 		if _, err := client.DeleteStream(ctx, &kinesis.DeleteStreamInput{
 			StreamName: &args[0], EnforceConsumerDeletion: aws.Bool(true),

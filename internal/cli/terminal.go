@@ -25,17 +25,25 @@ func terminal(w io.Writer) (columns int, ok bool) {
 	return columns, true
 }
 
-// typedAgain asks for a name on the terminal; without one, or interrupted, it is not typed.
-func (a *app) typedAgain(ctx context.Context, name string) bool {
+// typedAgain asks for a name on the terminal. If it is not typed, or there is no terminal, the
+// error says that nothing was done, and how it would be.
+func (a *app) typedAgain(ctx context.Context, name, done string) error {
+	refused := usageError("nothing was %s: say --yes, or type the name on a terminal", done)
 	in, ok := a.In.(*os.File)
 	if _, screen := terminal(a.Err); !ok || !screen || !term.IsTerminal(int(in.Fd())) {
-		return false
+		return refused
 	}
 	_, _ = fmt.Fprintf(a.Err, "type %s to go on: ", name)
 	typed := untilDone(ctx, in)
 	defer func() { _ = typed.Close() }()
 	line, _ := bufio.NewReader(typed).ReadString('\n')
-	return strings.TrimSpace(line) == name
+	switch {
+	case ctx.Err() != nil:
+		return errInterrupt
+	case strings.TrimSpace(line) != name:
+		return refused
+	}
+	return nil
 }
 
 // progress shows lines that change: redrawn in place on a terminal, otherwise only the first
