@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-
-	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
 // bare is the limit for conditional updates: a server that does only what no durable one can leave
@@ -24,7 +22,7 @@ import (
 // Like all servers here it is a process of its own: this program, with bareVariable in its
 // environment.
 type bare struct {
-	file    vfs.File
+	file    *os.File
 	off     int64
 	calls   chan bareCall
 	answers map[string][]byte // by target
@@ -59,7 +57,7 @@ func bareServer() *server {
 // serveBare serves until the process is killed. All of the file has been written before, so that
 // no sync has to do more than write: see internal/wal/ahead.go.
 func serveBare(ctx context.Context, address, dir string) error {
-	file, err := vfs.OS{}.Create(filepath.ToSlash(filepath.Join(dir, "log")))
+	file, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return err
 	}
@@ -117,7 +115,7 @@ func (b *bare) commit() {
 		}
 		_, err := b.file.WriteAt(frames, b.off)
 		if err == nil {
-			err = b.file.Sync()
+			err = syncData(b.file)
 		}
 		b.off += int64(len(frames))
 		for _, call := range batch {

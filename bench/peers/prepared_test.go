@@ -24,15 +24,17 @@ func TestMember(t *testing.T) {
 
 // TestPreparedRefuses: answers that are no success must not count as calls.
 func TestPreparedRefuses(t *testing.T) {
-	var status int
-	var answer string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, answer)
-	}))
-	defer server.Close()
-	c := newPrepared(server.URL)
-	defer c.close()
+	client := func(status int, answer string) *prepared {
+		server := httptest.NewServer(http.HandlerFunc(
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, answer)
+			}))
+		t.Cleanup(server.Close)
+		c := newPrepared(server.URL)
+		t.Cleanup(c.close)
+		return c
+	}
 	payload, err := newPayload(small)
 	if err != nil {
 		t.Fatal(err)
@@ -48,12 +50,12 @@ func TestPreparedRefuses(t *testing.T) {
 		{http.StatusOK, `{"Records":[{"SequenceNumber":"1"},{"ErrorCode":"X"}]}`, false},
 		{http.StatusOK, `{}`, false},
 	} {
-		status, answer = test.status, test.answer
+		c := client(test.status, test.answer)
 		if err := c.putBatch(t.Context(), payload); (err == nil) != test.ok {
-			t.Errorf("%d %s: %v", status, answer, err)
+			t.Errorf("%d %s: %v", test.status, test.answer, err)
 		}
 	}
-	status, answer = http.StatusOK, `{}`
+	c := client(http.StatusOK, `{}`)
 	if _, err := c.iterator(t.Context(), 0); err == nil {
 		t.Error("GetShardIterator without an iterator is no error")
 	}
