@@ -134,6 +134,10 @@ func (b *bare) serve(conn net.Conn) error {
 		if err != nil {
 			return err
 		}
+		answer, ok := b.answers[target]
+		if !ok {
+			return fmt.Errorf("no answer to %q is ready", target)
+		}
 		body, err := in.Peek(size)
 		if err != nil {
 			return err
@@ -142,7 +146,7 @@ func (b *bare) serve(conn net.Conn) error {
 		if err := <-synced; err != nil {
 			return err
 		}
-		if _, err := conn.Write(b.answers[target]); err != nil {
+		if _, err := conn.Write(answer); err != nil {
 			return err
 		}
 		if _, err := in.Discard(size); err != nil {
