@@ -14,8 +14,8 @@ import (
 )
 
 // wire makes calls with bodies that are ready, over connections that it writes and reads itself:
-// it measures the server, and neither the SDK nor net/http's client, whose goroutines take twice
-// the processor time of this. Safe for concurrent use.
+// it measures the server, and neither the SDK nor net/http's client, whose goroutines take about
+// twice the processor time of this. Safe for concurrent use.
 type wire struct {
 	address string
 	head    string // what all heads have in common
