@@ -21,7 +21,8 @@ const module = "github.com/runnel-stream/runnel"
 var layers = [][]string{
 	{
 		"keyspace", "internal/vfs", "internal/awswire", "internal/fault", "internal/limit",
-		"internal/awsclient", "internal/ndjson", "internal/localca",
+		"internal/awsclient", "internal/ndjson", "internal/localca", "internal/seam",
+		"internal/bootclock",
 	},
 	{"."},
 	{"aggregate", "lease", "sink", "internal/wal", "internal/shardmap"},
@@ -153,6 +154,24 @@ func importsOfTree(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	return imports
+}
+
+// TestOnlyTestsUseTheSeam checks that no command can be given another H or a wrong clock.
+func TestOnlyTestsUseTheSeam(t *testing.T) {
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") ||
+			strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err == nil && strings.Contains(string(text), "seam.FromEnv(") {
+			t.Errorf("%s calls seam.FromEnv, which is for tests alone", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestArchitecturePaths checks that every path that ARCHITECTURE.md names is there.

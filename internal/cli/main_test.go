@@ -12,12 +12,16 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/runnel-stream/runnel/internal/cli"
+	"github.com/runnel-stream/runnel/internal/seam"
 )
 
 // runAsCommand makes the test binary be the runnel command, so that tests can kill it.
 const runAsCommand = "RUNNEL_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
+	if err := seam.FromEnv(); err != nil {
+		panic(err)
+	}
 	if os.Getenv(runAsCommand) != "" {
 		os.Exit(command())
 	}

@@ -1,0 +1,80 @@
+// Package seam holds the two things about time that tests change in a whole process: the horizon H
+// of units, and the wall clock. Only tests change them, by FromEnv at the start of their process; a
+// test in the repository's root checks that no other file calls it.
+//
+// A test that needs neither a shorter H nor a wrong clock runs in virtual time instead.
+package seam
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// The variables that FromEnv reads.
+const (
+	// EnvH is a duration, as "6s", that takes the place of DefaultH.
+	EnvH = "RUNNEL_TEST_H"
+	// EnvClock names a file. It holds a duration, as "-15m", that Wall adds to the system's
+	// clock. Each call of Wall reads the file again, so that a test steps the clock of a
+	// process that runs.
+	EnvClock = "RUNNEL_TEST_CLOCK"
+)
+
+// DefaultH is H everywhere but in tests: the life of a request's signature (AWS, "Elements of an
+// AWS API request signature": five minutes).
+const DefaultH = 5 * time.Minute
+
+var (
+	h         atomic.Int64 // 0: DefaultH
+	clockFile atomic.Pointer[string]
+)
+
+// H returns how long after its first send a unit may be sent again.
+func H() time.Duration {
+	if short := h.Load(); short != 0 {
+		return time.Duration(short)
+	}
+	return DefaultH
+}
+
+// Wall returns the time by the wall clock, without a monotonic reading.
+func Wall() time.Time {
+	now := time.Now().Round(0)
+	if name := clockFile.Load(); name != nil {
+		return now.Add(offset(*name))
+	}
+	return now
+}
+
+// offset reads a clock file. A file that is missing, empty or not a duration means no offset: a test
+// writes it while it is read.
+func offset(name string) time.Duration {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return 0
+	}
+	by, err := time.ParseDuration(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return by
+}
+
+// FromEnv takes EnvH and EnvClock over, for the rest of the process. Only the TestMain of a package
+// whose tests run commands as processes calls it.
+func FromEnv() error {
+	if text := os.Getenv(EnvH); text != "" {
+		short, err := time.ParseDuration(text)
+		if err != nil || short <= 0 || short > DefaultH {
+			return fmt.Errorf("%s=%q: want a duration above 0 and up to %v", EnvH, text, DefaultH)
+		}
+		h.Store(int64(short))
+	}
+	if name := os.Getenv(EnvClock); name != "" {
+		clockFile.Store(&name)
+	}
+	return nil
+}

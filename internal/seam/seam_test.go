@@ -1,0 +1,46 @@
+package seam_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/seam"
+)
+
+func TestFromEnv(t *testing.T) {
+	if seam.H() != 5*time.Minute {
+		t.Fatalf("H is %v without the variable", seam.H())
+	}
+	if apart := time.Since(seam.Wall()); apart < -time.Second || apart > time.Second {
+		t.Fatalf("Wall is %v apart from the system's clock", apart)
+	}
+	for _, bad := range []string{"x", "-1s", "0s", "6m"} {
+		t.Setenv(seam.EnvH, bad)
+		if seam.FromEnv() == nil {
+			t.Errorf("%s=%s is taken", seam.EnvH, bad)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "clock")
+	t.Setenv(seam.EnvH, "7s")
+	t.Setenv(seam.EnvClock, file)
+	if err := seam.FromEnv(); err != nil {
+		t.Fatal(err)
+	}
+	if seam.H() != 7*time.Second {
+		t.Errorf("H is %v", seam.H())
+	}
+	for _, c := range []struct {
+		text string
+		want time.Duration
+	}{{"", 0}, {"15m\n", 15 * time.Minute}, {"-1h", -time.Hour}, {"soon", 0}} {
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		apart := time.Until(seam.Wall()) - c.want
+		if apart < -time.Second || apart > time.Second {
+			t.Errorf("with %q in the file, Wall is %v off", c.text, apart)
+		}
+	}
+}
