@@ -107,6 +107,13 @@ func (r *killRun) resumeAfterKills(order string) {
 	archiver.stop()
 	r.start("archive", "--endpoint", r.endpoint, "--stream", "events", "--to", r.archive,
 		"--failover", killFailover, "--once").want(0)
+	r.wantEach(order)
+	server.stop()
+}
+
+// wantEach verifies that each of the made events is in the archive once, in the order asked for.
+func (r *killRun) wantEach(order string) {
+	t := r.t
 	var got verdict
 	verify := []string{"verify", r.archive, "--source", r.events, "--id", "id", "--output", "json"}
 	keys := int64(0)
@@ -114,7 +121,6 @@ func (r *killRun) resumeAfterKills(order string) {
 		verify, keys = append(verify, "--key", "repo"), madeKeys
 	}
 	r.start(verify...).wantJSON(&got)
-	server.stop()
 	source := got.Source
 	t.Logf("%d archived, %d unknown, %d doubled", got.Records, source.Unknown.Count,
 		source.Doubled.Count)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
@@ -104,6 +105,7 @@ type killRun struct {
 	archive  string
 	addr     string
 	endpoint string
+	env      []string // of every process, besides the test's own
 }
 
 func newKillRun(t *testing.T, events string, seed uint64) *killRun {
@@ -212,6 +214,10 @@ func (r *killRun) start(args ...string) *process {
 	p := &process{t: r.t, name: args[0], done: make(chan struct{})}
 	p.cmd = exec.Command(os.Args[0], args...)
 	p.cmd.Env = append(os.Environ(), runAsCommand+"=1", "AWS_EC2_METADATA_DISABLED=true")
+	p.cmd.Env = append(p.cmd.Env, r.env...)
+	if r.env != nil {
+		p.cmd.Env = append(p.cmd.Env, seam.EnvClock+"="+r.clockFile(args[0]))
+	}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	if err := p.cmd.Start(); err != nil {
 		r.t.Fatal(err)
