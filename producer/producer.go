@@ -162,7 +162,7 @@ func (p *Producer) take(ctx context.Context, e *entry) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("put to stream %s: %w", p.cfg.Stream, context.Cause(ctx))
 	}
-	if p.cfg.Keys == nil || e.record.ExplicitHashKey != "" {
+	if p.cfg.Keys == nil || e.record.ExplicitHashKey != "" || aggregate.IsAggregate(e.record.Data) {
 		return p.admit(ctx, e)
 	}
 	if err := p.useKey(ctx, e); err != nil {

@@ -146,7 +146,7 @@ func peakOf(all []keyspace.Rated, layout []keyspace.Range) (float64, error) {
 func (a *app) rebalanceFile(
 	c *cobra.Command, f *rebalanceFlags, space keyspace.Space,
 ) (err error) {
-	file, err := a.openKeyFile(c, f.file, space)
+	file, err := a.openKeyFile(c.Context(), f.file, space)
 	if err != nil {
 		return err
 	}

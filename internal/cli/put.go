@@ -19,7 +19,8 @@ import (
 type putFlags struct {
 	to                         connection
 	stream, key, format, order string
-	hashKey, keys, resume      string
+	hashKey, resume            string
+	keys                       keysFlag
 	skipRefused                string
 	giveUpAfter                time.Duration
 }
@@ -75,8 +76,7 @@ have left one double in the stream.`,
 		"where the last run with it ended, however that was")
 	flags.StringVar(&f.skipRefused, "skip-refused", "", "with --resume: append the lines of records "+
 		"that were refused or given up to this file, and let the load end without them")
-	flags.StringVar(&f.keys, "keys", "", "give records the hash keys that their partition keys "+
-		"have in this DynamoDB table, of runnel keys map; new ones get a key")
+	f.keys.add(command)
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"give a record up after that long; 0 never does")
 	return command
@@ -98,7 +98,7 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 	if f.stream == "" {
 		return usageError("--stream is missing: name the stream to put to")
 	}
-	if f.keys != "" && f.hashKey != "" {
+	if f.keys.text != "" && f.hashKey != "" {
 		return usageError("--keys and --hash-key both give hash keys: choose one")
 	}
 	if f.skipRefused != "" && f.resume == "" {
@@ -142,14 +142,12 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 		Stream: f.stream, Client: client, Reader: client, Order: order,
 		GiveUpAfter: f.giveUpAfter, Logger: a.logger(),
 	}
-	if f.keys != "" {
-		session, err := joinKeys(ctx, cfg, f.keys)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, leaveKeys(ctx, session)) }()
-		config.Keys = session
+	keys, leave, err := a.joinKeys(ctx, cfg, &f.keys)
+	if err != nil {
+		return err
 	}
+	defer leaveWith(&err, leave)
+	config.Keys = keys
 	return job.run(ctx, config)
 }
 
