@@ -135,7 +135,7 @@ func (c *core) put(now time.Time, e *entry) bool {
 
 // laneFor returns the lane that a record which was just taken waits in.
 func (c *core) laneFor(e *entry) *lane {
-	e.aggregated = c.limits.units && aggregate.IsAggregate(e.record.Data)
+	e.aggregated = e.aggregated || c.limits.units && aggregate.IsAggregate(e.record.Data)
 	key := laneKey{e.record.PartitionKey, e.record.ExplicitHashKey}
 	if c.limits.packs {
 		if e.aggregated {

@@ -56,6 +56,7 @@ type Producer struct {
 	calls       sync.WaitGroup
 	stopOnce    sync.Once
 	unseen      unseen
+	limit       recordLimit
 }
 
 // New returns a producer for cfg.Stream. But for what is in cfg.Resume it sends nothing by
@@ -76,6 +77,7 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 		charting:    make(chan struct{}, 1),
 		scheduleNow: make(chan struct{}, 1),
 		deliverNow:  make(chan struct{}, 1),
+		limit:       recordLimit{asking: make(chan struct{}, 1), bytes: cfg.MaxRecordBytes},
 		stop:        make(chan struct{}),
 	}
 	if err := p.start(); err != nil {
@@ -178,6 +180,9 @@ func (p *Producer) take(ctx context.Context, e *entry) error {
 // admit takes a record whose keys are known.
 func (p *Producer) admit(ctx context.Context, e *entry) error {
 	if err := p.cfg.check(e.record); err != nil {
+		return err
+	}
+	if err := p.fit(ctx, e); err != nil {
 		return err
 	}
 	size := int64(e.size())
