@@ -90,7 +90,8 @@ type Config struct {
 	// ShutdownTimeout is the time to finish and hand over what is held; default 30 s.
 	ShutdownTimeout time.Duration
 
-	// Logger takes what goes wrong and is tried again; default: nothing is logged.
+	// Logger takes what goes wrong and is tried again, of each shard at most once every 10 s.
+	// Default slog.Default().
 	Logger *slog.Logger
 	// Observer is called for every event, by several goroutines at once. It must be quick.
 	Observer func(Event)
@@ -114,7 +115,7 @@ func (c Config) withDefaults() Config {
 		c.MaxRecords = maxRecords
 	}
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+		c.Logger = slog.Default()
 	}
 	if c.Observer == nil {
 		c.Observer = func(Event) {}

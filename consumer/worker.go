@@ -149,6 +149,7 @@ type run struct {
 	ended    chan *holding
 	absent   map[runnel.ShardID]bool // ended leases that the last audit did not find listed
 	reported map[string]bool         // rows that cannot be read
+	quiet    quiet
 	seed     uint64
 }
 
@@ -181,10 +182,13 @@ func (r *run) observe(e Event) {
 	r.cfg.Observer(e)
 }
 
-// failed reports what went wrong and will be tried again.
+// failed reports what went wrong and will be tried again: every time to the Observer, and now and
+// then to the log.
 func (r *run) failed(shard runnel.ShardID, err error) {
-	r.cfg.Logger.Warn("will try again", "worker", r.cfg.WorkerID, "stream", r.cfg.Stream,
-		"shard", string(shard), "error", err)
+	if since, ok := r.quiet.may(shard, time.Now()); ok {
+		r.cfg.Logger.Warn("will try again", "worker", r.cfg.WorkerID, "stream", r.cfg.Stream,
+			"shard", string(shard), "error", err, "failuresSinceTheLastLine", since)
+	}
 	r.observe(Event{Kind: Failed, ShardID: shard, Err: err})
 }
 

@@ -1,9 +1,13 @@
 package consumer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -207,6 +211,51 @@ func TestHandlerErrors(t *testing.T) {
 			t.Errorf("%d failures reported, want 5", n)
 		}
 	})
+}
+
+// A handler that always fails shows in the default logger, at once and then now and then.
+func TestFailingHandlerIsLogged(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var lines syncBuffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&lines, nil)))
+		defer slog.SetDefault(before)
+		f.stream.put("a", keys(1)...)
+		m := f.start("a", func(c *consumer.Config) {
+			c.Logger = nil
+			c.Handler = func(context.Context, *consumer.Batch) error { return errors.New("on purpose") }
+		})
+		attempts := func() int { return len(f.happened(consumer.Failed)) }
+		f.await(time.Minute, "a first failure", func() bool { return attempts() == 1 })
+		if got := strings.Count(lines.String(), "on purpose"); got != 1 {
+			t.Errorf("%d lines after the first failure, want 1: %s", got, lines.String())
+		}
+		time.Sleep(time.Minute)
+		m.stop()
+		<-m.err
+		got := strings.Count(lines.String(), "on purpose")
+		if got < 4 || got > 7 || attempts() <= got {
+			t.Errorf("%d lines of %d attempts in a minute, want about one every 10 s", got, attempts())
+		}
+	})
+}
+
+// syncBuffer is a buffer for several goroutines.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
 
 // A stopped worker does not wait for a handler that goes on failing.

@@ -64,6 +64,27 @@ func (s Space) String() string {
 	return s.size.String()
 }
 
+// Uniform returns n ranges that cut the space into equal parts: each starts at i * floor(size / n),
+// and the last one ends at Max, so that they tile all hash keys. It returns nil unless n is at least
+// 1 and at most the size.
+func (s Space) Uniform(n int) []Range {
+	switch {
+	case n < 1 || n > 1 && s.Last().Less(Key{Lo: uint64(n - 1)}):
+		return nil
+	case s.size == (Key{}):
+		return Uniform(n)
+	}
+	ranges, width := make([]Range, n), s.size.mulDiv(1, uint64(n))
+	start := Key{}
+	for i := range ranges {
+		next := start.Add(width)
+		ranges[i] = Range{Start: start, End: next.Sub(Key{Lo: 1})}
+		start = next
+	}
+	ranges[n-1].End = Max
+	return ranges
+}
+
 // cell returns the whole space.
 func (s Space) cell() cell { return cell{last: s.Last()} }
 

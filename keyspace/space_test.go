@@ -93,3 +93,32 @@ func FuzzParseSpace(f *testing.F) {
 		}
 	})
 }
+
+// Any space is cut into equal parts, which tile all hash keys.
+func TestSpaceUniform(t *testing.T) {
+	for _, size := range []string{"1", "2", "7", "128", "2^64", "2^127", "2^128"} {
+		space := spaceOf(t, size)
+		for _, n := range []int{0, 1, 2, 3, 7, 8, 128, 129} {
+			parts := space.Uniform(n)
+			fits := n > 0 && (n == 1 || !space.Last().Less(keyspace.Key{Lo: uint64(n - 1)}))
+			switch {
+			case !fits:
+				if parts != nil {
+					t.Errorf("%s keys in %d parts: %v", size, n, parts)
+				}
+				continue
+			case len(parts) != n || keyspace.Tiles(parts) != nil:
+				t.Errorf("%s keys in %d parts: %v, %v", size, n, parts, keyspace.Tiles(parts))
+				continue
+			}
+			for i, p := range parts {
+				if !space.Contains(p.Start) {
+					t.Errorf("%s keys in %d parts: part %d begins behind the space: %v", size, n, i, p)
+				}
+				if i > 0 && i < n-1 && p.End.Sub(p.Start) != parts[0].End.Sub(parts[0].Start) {
+					t.Errorf("%s keys in %d parts: part %d has another width: %v", size, n, i, p)
+				}
+			}
+		}
+	}
+}

@@ -26,7 +26,7 @@ func (p *Producer) put(made *call) {
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	cancel()
-	o := classify(output, err, made.entries(), &sent)
+	o := p.finalForCaller(p.life, classify(output, err, made.entries(), &sent))
 	p.chartAnswer(o)
 	if p.cfg.OnCall == nil {
 		p.land(made, o)

@@ -123,7 +123,7 @@ func (c *core) take(now time.Time, shards []shardmap.Shard, err error) error {
 		m.failures++
 		m.next = now.Add(backoff(m.failures, c.limits.retryMin, c.limits.retryMax, c.random))
 		if len(m.open) == 0 && isFinal(err) {
-			c.refuseWaiting(err)
+			c.refuseUnlisted(err)
 		}
 		return err
 	}
@@ -139,15 +139,24 @@ func (c *core) take(now time.Time, shards []shardmap.Shard, err error) error {
 	return nil
 }
 
+// refuseUnlisted takes that the caller may not list the shards, so that nothing can be packed.
+func (c *core) refuseUnlisted(err error) {
+	if c.limits.journal {
+		c.halt(err)
+		return
+	}
+	c.refuseWaiting(err)
+}
+
 // refuseWaiting refuses what waits for the first list, but for units of earlier runs.
 func (c *core) refuseWaiting(err error) {
 	for m := &c.chart; m.waiting.first != nil; {
-		c.settleHead(&m.waiting, err, ErrRefused)
+		c.settleHead(&m.waiting, err, errRefusedForCaller)
 	}
 	for c.limits.boxes && c.ready.count > 0 {
 		l := c.ready.pop()
 		for l.unit.first == nil && l.first != nil {
-			c.settleHead(l, err, ErrRefused)
+			c.settleHead(l, err, errRefusedForCaller)
 		}
 		if l.unit.first != nil {
 			c.holdUntil(l, c.chart.next, false)

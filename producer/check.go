@@ -12,8 +12,8 @@ import (
 
 // What Put refuses. A refused record was not taken and nothing was sent.
 var (
-	// ErrTooLarge: data and partition key exceed Config.MaxRecordBytes, in the orders of units
-	// with what an identity adds to them.
+	// ErrTooLarge: data and partition key exceed the stream's limit (Config.MaxRecordBytes), or
+	// the whole buffer. With a Journal what an identity adds to them counts too.
 	ErrTooLarge = errors.New("the record is too large")
 	// ErrPartitionKey: not 1 to 256 characters of valid UTF-8.
 	ErrPartitionKey = errors.New("the partition key is not valid")
@@ -27,34 +27,16 @@ var (
 
 const maxKeyCharacters = 256 // of a partition key (AWS, "PutRecordsRequestEntry")
 
-// check returns nil if the stream can take the record, as far as can be known here. One
-// invalid record would have the whole call refused, so none is ever sent.
+// check returns nil if the stream can take the record, but for its size (fit). One invalid record
+// would have the whole call refused, so none is ever sent.
 func (c Config) check(record runnel.Record) error {
 	key, hash := record.PartitionKey, record.ExplicitHashKey
 	if err := c.checkKeys(key, hash); err != nil {
 		return fmt.Errorf("put to stream %s: %w", c.Stream, err)
 	}
-	if size := len(record.Data) + len(key); size > c.MaxRecordBytes {
-		return fmt.Errorf("put to stream %s, key %q: %w: data and key have %d bytes, the limit "+
-			"is %d; split the record, or raise the stream's limit with UpdateMaxRecordSize (up "+
-			"to 10 MiB) and MaxRecordBytes with it", c.Stream, key, ErrTooLarge, size,
-			c.MaxRecordBytes)
-	}
-	if !c.Order.units() {
-		return nil
-	}
-	if aggregate.IsAggregate(record.Data) {
-		if c.Journal != nil {
-			return fmt.Errorf("put to stream %s, key %q: %w; put what is inside of it, or use no "+
-				"journal", c.Stream, key, ErrAggregate)
-		}
-		return nil
-	}
-	if size := wrappedSize(c.Order.byShard(), key, hash, record.Data); size > c.MaxRecordBytes {
-		return fmt.Errorf("put to stream %s, key %q: %w: with its identity it has %d bytes, the "+
-			"limit is %d; raise the stream's limit with UpdateMaxRecordSize (up to 10 MiB) and "+
-			"MaxRecordBytes with it, or use the order plain, which adds nothing", c.Stream, key,
-			ErrTooLarge, size, c.MaxRecordBytes)
+	if c.Journal != nil && aggregate.IsAggregate(record.Data) {
+		return fmt.Errorf("put to stream %s, key %q: %w; put what is inside of it, or use no journal",
+			c.Stream, key, ErrAggregate)
 	}
 	return nil
 }

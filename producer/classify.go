@@ -90,6 +90,15 @@ func fateOf(err error, sent *sending) fate {
 	return unknown
 }
 
+// codeOf is the code of an answer, or "".
+func codeOf(err error) string {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return ""
+	}
+	return api.ErrorCode()
+}
+
 func statusOf(err error) int {
 	var response *smithyhttp.ResponseError
 	if errors.As(err, &response) {
@@ -117,12 +126,13 @@ var (
 		"KMSThrottlingException", "ThrottlingException", "Throttling", "ThrottledException",
 		"RequestLimitExceeded", "TooManyRequestsException", "SlowDown")
 	// passing: refused before execution, for a reason that passes: a stream that is not
-	// active yet, credentials that the SDK renews, a clock that it corrects.
+	// active yet, credentials that the SDK renews (see finalForCaller), a clock that it corrects.
 	passing = set("ResourceInUseException", "ExpiredTokenException", "ExpiredToken",
 		"RequestExpired", "RequestTimeTooSkewed", "RequestInTheFuture")
 	// faulty: refused before execution because of one of the records.
 	faulty = set("ValidationException", "InvalidArgumentException", "SerializationException")
-	// final: refused before execution, and would be again.
+	// final: refused before execution because of the caller (its keys, its rights, the stream's
+	// name), whatever the records are. It would be refused again until that changes.
 	final = set("ResourceNotFoundException", "AccessDeniedException", "AccessDenied",
 		"UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException",
 		"IncompleteSignature", "IncompleteSignatureException", "MissingAuthenticationToken",

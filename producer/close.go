@@ -2,17 +2,22 @@ package producer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
 // Flush waits until every record that was taken before it has its result, and its callback has
-// returned. Nothing lingers meanwhile. Whether a record was delivered is in its result. If ctx
+// returned. Nothing lingers meanwhile. Whether a record was delivered is in its result.
+//
+// Flush returns an *UnseenError if records were not delivered and no code has looked at their
+// results: each such record is in the error of one Flush or Close, the next one that returns. If the
+// stream has refused the caller of a producer with a Journal it returns a *HaltedError. If ctx
 // ends first, Flush returns an error that wraps the context's cause; nothing is lost by that.
 func (p *Producer) Flush(ctx context.Context) error {
 	done := p.flush(false)
 	select {
 	case <-done:
-		return nil
+		return p.verdict("flush")
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
@@ -21,6 +26,15 @@ func (p *Producer) Flush(ctx context.Context) error {
 	p.mu.Unlock()
 	return fmt.Errorf("flush the producer of stream %s, %d records without a result: %w",
 		p.cfg.Stream, records, context.Cause(ctx))
+}
+
+// verdict is what Flush and Close say of the records that are done with.
+func (p *Producer) verdict(operation string) error {
+	unseen := p.unseen.take(p.cfg.Stream)
+	if unseen != nil {
+		unseen = fmt.Errorf("%s the producer of stream %s: %w", operation, p.cfg.Stream, unseen)
+	}
+	return errors.Join(p.refused(), unseen)
 }
 
 // flush returns a channel that is closed when everything taken so far was reported; closing
@@ -49,6 +63,10 @@ func (p *Producer) flush(closing bool) chan struct{} {
 // says how many these were and wraps the context's cause. A Journal is told nothing of them: they
 // are open, for Config.Resume. Close may be called again, and from
 // several goroutines: each waits for the end, and the first context to end cuts.
+//
+// Like Flush, Close returns an *UnseenError for records that were not delivered and whose results no
+// code has looked at, and a *HaltedError; so a program that only checks the error of Close
+// misses no failure.
 func (p *Producer) Close(ctx context.Context) error {
 	done := p.flush(true)
 	p.close(ErrClosed)
@@ -68,7 +86,7 @@ func (p *Producer) Close(ctx context.Context) error {
 		close(p.stop)
 	})
 	p.loops.Wait()
-	return err
+	return errors.Join(err, p.verdict("close"))
 }
 
 // abort cuts the calls and settles what is left.
@@ -79,8 +97,7 @@ func (p *Producer) abort(ctx context.Context) error {
 	p.end(fmt.Errorf("%w before the call was answered", ErrClosed))
 	p.calls.Wait()
 	p.mu.Lock()
-	records, unknown := p.mu.core.unsettled()
-	p.mu.core.abandon()
+	records, unknown := p.abandon()
 	p.mu.Unlock()
 	signal(p.deliverNow)
 	if records == 0 {

@@ -69,7 +69,8 @@ type Config struct {
 	Resume []FrozenUnit
 
 	// Keys gives explicit hash keys to records that come without one, as an assign.Session does:
-	// for these Put asks it, and may wait for it. Records of Resume keep the keys that they have.
+	// for these Put asks it, and may wait for it. Records of Resume keep the keys that they have, and
+	// so do aggregated records: readers drop one whose shard is not that of the keys in it.
 	// Default none.
 	Keys Keys
 
@@ -80,9 +81,11 @@ type Config struct {
 	// MaxBatchBytes is how much data and keys a call carries. Default 5 MiB, or
 	// MaxRecordBytes where that is more; in bytes, from MaxRecordBytes to 10 MiB.
 	MaxBatchBytes int
-	// MaxRecordBytes is the stream's limit for the data and the partition key of a record.
-	// Default 1 MiB; in bytes, up to 10 MiB for streams whose own limit was raised with
-	// UpdateMaxRecordSize.
+	// MaxRecordBytes is the stream's limit for the data and the partition key of a record. A
+	// record that leaves no room for an identity within it goes as it is, alone and without one;
+	// with a Journal it is refused. Default: the stream's own (UpdateMaxRecordSize), which
+	// the Reader is asked for when a record needs more than is known, and 1 MiB without a
+	// Reader; in bytes, up to 10 MiB.
 	MaxRecordBytes int
 
 	// MaxUnitBytes is how much of what waits in a lane goes into one unit, with its key, in
@@ -130,12 +133,23 @@ type Config struct {
 	// Logger hears of the beginning and the end of outages, of the stream's and of the
 	// Journal's, and of look-ups that fail. Default slog.Default().
 	Logger *slog.Logger
+
+	learns bool // the stream is asked for its record limit
+}
+
+// largest is how many bytes a record can have at most.
+func (c *Config) largest() int {
+	if c.learns {
+		return apiMaxRecordBytes
+	}
+	return c.MaxRecordBytes
 }
 
 // withDefaults returns the Config with its zero fields set.
 func (c Config) withDefaults() Config {
 	setDefault(&c.MaxInFlight, 8)
 	setDefault(&c.MaxBatchRecords, apiBatchRecords)
+	c.learns = c.learns || c.MaxRecordBytes == 0 && c.Reader != nil
 	setDefault(&c.MaxRecordBytes, apiMinRecordBytes)
 	setDefault(&c.MaxBatchBytes, max(5<<20, c.MaxRecordBytes))
 	setDefault(&c.MaxUnitBytes, min(unitBytes, c.MaxRecordBytes))

@@ -52,6 +52,7 @@ type core struct {
 	encoder aggregate.Encoder
 	tags    aggregate.Tags // of the unit that is being folded
 
+	halted error  // the refusal of the caller after which no call is made; nil: none
 	taken  uint64 // records so far, the number of the last one
 	calls  int    // in flight
 	flying int    // records in flight
@@ -134,7 +135,7 @@ func (c *core) put(now time.Time, e *entry) bool {
 
 // laneFor returns the lane that a record which was just taken waits in.
 func (c *core) laneFor(e *entry) *lane {
-	e.aggregated = c.limits.units && aggregate.IsAggregate(e.record.Data)
+	e.aggregated = e.aggregated || c.limits.units && aggregate.IsAggregate(e.record.Data)
 	key := laneKey{e.record.PartitionKey, e.record.ExplicitHashKey}
 	if c.limits.packs {
 		if e.aggregated {
@@ -359,8 +360,7 @@ func (c *core) landUnit(now time.Time, l *lane, v verdict, whole, alone bool) {
 		c.counts.void++
 		c.landVoid(now, l)
 	case refused:
-		c.settleUnit(l, ErrRefused)
-		c.next(now, l)
+		c.refuse(now, l)
 	case suspect: // sent again at once, in ever smaller company, until the one at fault is alone
 		if alone {
 			c.suspectAlone(now, l)

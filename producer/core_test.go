@@ -147,7 +147,7 @@ func TestAbandonReportsEverything(t *testing.T) {
 			t.Fatalf("%d unsettled and %d results of %d", records, len(w.ends), len(w.records)-1)
 		}
 		before := len(w.ends)
-		w.core.abandon()
+		w.core.abandon(ErrClosed)
 		w.collect()
 		said := 0
 		for _, r := range w.ends {

@@ -63,6 +63,9 @@ func (p *Producer) reportPortion(portion []settled) {
 		case e.done != nil:
 			e.done(r)
 		}
+		if r.Err != nil && e.done == nil && p.cfg.OnResult == nil {
+			p.unseen.add(e.future, r.Err)
+		}
 		if e.used != nil {
 			e.used()
 		}

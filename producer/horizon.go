@@ -116,6 +116,9 @@ func (c *core) landSearch(now time.Time, s *search, results []found, err error) 
 	c.endOutage(now)
 	for i, l := range s.lanes {
 		switch r := results[i]; {
+		case r.err != nil && c.limits.journal && isFinal(r.err):
+			c.halt(r.err) // a run that may read looks the unit up
+			c.holdUntil(l, now.Add(c.limits.retryMax), false)
 		case r.err != nil:
 			l.unit.cause = r.err
 			c.settleUnit(l, ErrUnresolved)

@@ -29,8 +29,9 @@ type Journal interface {
 	// callbacks of the units' records. It need not be durable: a unit that is settled and is
 	// resumed nevertheless leaves a double in the stream, which the consumers drop.
 	//
-	// It is told of units of which Frozen has failed too, and not of what Close left without a
-	// result: that stays open.
+	// It is told of units of which Frozen has failed too. It is not told of what Close left without
+	// a result, nor of what is left when the stream has refused the caller (HaltedError): that
+	// stays open.
 	Settled(units []SettledUnit)
 }
 
@@ -57,6 +58,8 @@ type SettledUnit struct {
 	Producer aggregate.ProducerID
 	Number   uint64
 	Fate     UnitFate
+	// Err is the result of the unit's records if the fate is Undelivered: an *UndeliveredError.
+	Err error
 }
 
 // UnitFate is how a unit ended.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 )
 
 // keyring gives every key that is not "none" the hash key 7, and counts.
@@ -116,5 +117,33 @@ func TestKeysAbandoned(t *testing.T) {
 	}
 	if _, inUse := keys.counts(); inUse != 0 {
 		t.Errorf("%d in use", inUse)
+	}
+}
+
+// An aggregated record keeps its shard: that of the keys in it, by which readers know it.
+func TestKeysOfAggregates(t *testing.T) {
+	keys := &keyring{}
+	p, err := New(t.Context(), Config{
+		Stream: "orders", Client: &stream{}, Keys: keys, Order: OrderPlain,
+		OnResult: func(r runnel.Record, _ Result) {
+			if r.ExplicitHashKey != "" {
+				t.Errorf("an aggregate has the hash key %s", r.ExplicitHashKey)
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e aggregate.Encoder
+	if err := e.Add(aggregate.Record{PartitionKey: "a", Data: []byte("1")}); err != nil {
+		t.Fatal(err)
+	}
+	whole := runnel.Record{PartitionKey: "a", Data: e.Seal(nil)}
+	if err := p.PutFunc(t.Context(), whole, nil); err != nil {
+		t.Fatal(err)
+	}
+	closeNow(t, p, t.Context())
+	if asked, _ := keys.counts(); asked > 0 {
+		t.Errorf("asked %d times for the key of an aggregate", asked)
 	}
 }

@@ -20,7 +20,7 @@ type entry struct {
 	tried  int    // calls that carried it in units that were given another number
 
 	wide       int          // its size in a unit of its own; or, where it is not wrapped, as it is
-	aggregated bool         // it is an aggregate already
+	aggregated bool         // it goes as it is: an aggregate, or too large for an identity
 	alone      bool         // it is to have a unit of its own, for one of its unit was refused
 	hash       keyspace.Key // of its keys, where records of many lanes are packed
 

@@ -17,6 +17,7 @@ func (p *Producer) list() {
 	p.mu.core.chart.running = false
 	first := p.mu.core.chart.failures == 1
 	p.mu.Unlock()
+	p.halt()
 	if err != nil && first && p.life.Err() == nil {
 		p.cfg.Logger.Warn("the shards cannot be listed, and it is tried again",
 			"stream", p.cfg.Stream, "error", err)

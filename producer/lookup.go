@@ -39,13 +39,14 @@ var errTrimmed = errors.New("the stream does not keep records for so long")
 
 // lookUp makes a search and lands it.
 func (p *Producer) lookUp(s *search) {
-	results, err := p.search(p.life, s)
+	results, err := p.search(p.reading, s)
 	p.mu.Lock()
 	core, now := p.mu.core, time.Now()
 	before := core.lookups.failures
 	core.landSearch(now, s, results, err)
 	p.mu.Unlock()
-	if err != nil && before == 0 && p.life.Err() == nil {
+	p.halt()
+	if err != nil && before == 0 && p.reading.Err() == nil {
 		p.cfg.Logger.Warn("what became of units cannot be looked up yet, and it is tried again",
 			"stream", p.cfg.Stream, "units", len(s.lanes), "error", err)
 	}

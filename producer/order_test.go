@@ -126,32 +126,50 @@ func TestSingleRecordsHaveAnIdentity(t *testing.T) {
 	})
 }
 
-// What fits as it is and not with its identity is refused, and the error says what helps.
+// What fits as it is and not with its identity goes as it is, in its lane's order; a journal cannot
+// keep it, and the error says what helps.
 func TestTooLargeToWrap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &stream{}
-		p, ctx := s.openUnits(t, func(c *Config) { c.MaxRecordBytes = 1000 })
-		refused := 0
-		for size := 800; size <= 999; size++ {
-			record := runnel.Record{PartitionKey: "a", Data: make([]byte, size)}
-			err := p.PutFunc(ctx, record, nil)
-			if err == nil {
-				continue
-			}
-			if refused++; !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "plain") ||
-				!strings.Contains(err.Error(), "UpdateMaxRecordSize") {
-				t.Fatalf("%d bytes: %v", size, err)
-			}
+	for _, order := range []Order{OrderKey, OrderShard, OrderNone} {
+		for _, journal := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := &stream{}
+				p, ctx := s.openUnits(t, func(c *Config) {
+					c.MaxRecordBytes, c.Order, c.Reader = 1000, order, oneShard()
+					if journal {
+						c.Journal = &notes{}
+					}
+				})
+				refused := 0
+				for size := 800; size <= 999; size++ {
+					record := runnel.Record{PartitionKey: "a", Data: make([]byte, size)}
+					err := p.PutFunc(ctx, record, nil)
+					if err == nil {
+						continue
+					}
+					if refused++; !errors.Is(err, ErrTooLarge) ||
+						!strings.Contains(err.Error(), "journal") ||
+						!strings.Contains(err.Error(), "UpdateMaxRecordSize") {
+						t.Fatalf("%d bytes: %v", size, err)
+					}
+				}
+				closeNow(t, p, ctx)
+				largest, bare := 0, 0
+				for i, data := range s.data {
+					largest = max(largest, len(data)+len(s.keys[i]))
+					if !aggregate.IsAggregate([]byte(data)) {
+						if bare++; s.keys[i] != "a" {
+							t.Errorf("a record as it is has the key %s", s.keys[i])
+						}
+					}
+				}
+				if journal != (refused > 0) || refused > 150 || journal == (bare > 0) ||
+					largest > 1000 || largest < 900 {
+					t.Errorf("%v, journal %v: %d refused, %d as they are, the largest sent has %d bytes",
+						order, journal, refused, bare, largest)
+				}
+			})
 		}
-		closeNow(t, p, ctx)
-		largest := 0
-		for _, data := range s.data {
-			largest = max(largest, len(data)+1)
-		}
-		if refused == 0 || refused > 150 || largest > 1000 || largest < 900 {
-			t.Errorf("%d refused, the largest sent has %d bytes", refused, largest)
-		}
-	})
+	}
 }
 
 // In OrderChained each record is a PutRecord and names the one before it of its lane; lanes are

@@ -22,6 +22,9 @@ type Producer struct {
 	// life is the context of the calls; end cuts them, with a cause.
 	life context.Context //nolint:containedctx // the producer's own life, ended by Close
 	end  context.CancelCauseFunc
+	// reading is the context of look-ups, which ends when the producer halts.
+	reading     context.Context //nolint:containedctx // as above
+	stopReading context.CancelCauseFunc
 	// open ends when Close begins, and wakes blocked Puts.
 	open  context.Context //nolint:containedctx // as above
 	close context.CancelCauseFunc
@@ -42,6 +45,8 @@ type Producer struct {
 		buffered int  // records taken and not reported
 		bytes    int
 		unkept   bool // the journal failed the last time
+		// refusal is the stream's refusal of the caller that has halted the producer.
+		refusal *HaltedError
 	}
 	charting    chan struct{}  // held while the shards are listed; capacity 1
 	scheduleNow chan struct{}  // wakes schedule; capacity 1
@@ -50,6 +55,8 @@ type Producer struct {
 	loops       sync.WaitGroup // schedule and deliver
 	calls       sync.WaitGroup
 	stopOnce    sync.Once
+	unseen      unseen
+	limit       recordLimit
 }
 
 // New returns a producer for cfg.Stream. But for what is in cfg.Resume it sends nothing by
@@ -70,6 +77,7 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 		charting:    make(chan struct{}, 1),
 		scheduleNow: make(chan struct{}, 1),
 		deliverNow:  make(chan struct{}, 1),
+		limit:       recordLimit{asking: make(chan struct{}, 1), bytes: cfg.MaxRecordBytes},
 		stop:        make(chan struct{}),
 	}
 	if err := p.start(); err != nil {
@@ -78,6 +86,7 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 	ctx = context.WithoutCancel(ctx)
 	p.life, p.end = context.WithCancelCause(ctx)
 	p.open, p.close = context.WithCancelCause(ctx)
+	p.reading, p.stopReading = context.WithCancelCause(p.life)
 	p.loops.Go(p.schedule)
 	p.loops.Go(p.deliver)
 	return p, nil
@@ -118,14 +127,14 @@ func (p *Producer) ID() aggregate.ProducerID { return p.mu.core.numbers.id } // 
 // the context's cause and has not taken the record, whether there is room or not, so that a loop of
 // Put ends with its context. Once a record is taken ctx has no say over it. Other errors:
 // ErrPartitionKey, ErrHashKey and ErrTooLarge for a record that no stream would take,
-// ErrAggregate, and ErrClosed.
+// ErrAggregate, ErrClosed, and with a Journal a *HaltedError.
 //
 // With Config.Keys it waits for these too, and returns their errors.
 //
 // PartitionKey, ExplicitHashKey and Data are sent. The producer keeps Data until it has the
 // result; it must not be changed until then.
 func (p *Producer) Put(ctx context.Context, record runnel.Record) (*Future, error) {
-	future := &Future{done: make(chan struct{})}
+	future := &Future{done: make(chan struct{}), unseen: &p.unseen}
 	if err := p.take(ctx, &entry{record: record, future: future}); err != nil {
 		return nil, err
 	}
@@ -155,7 +164,7 @@ func (p *Producer) take(ctx context.Context, e *entry) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("put to stream %s: %w", p.cfg.Stream, context.Cause(ctx))
 	}
-	if p.cfg.Keys == nil || e.record.ExplicitHashKey != "" {
+	if p.cfg.Keys == nil || e.record.ExplicitHashKey != "" || aggregate.IsAggregate(e.record.Data) {
 		return p.admit(ctx, e)
 	}
 	if err := p.useKey(ctx, e); err != nil {
@@ -171,6 +180,9 @@ func (p *Producer) take(ctx context.Context, e *entry) error {
 // admit takes a record whose keys are known.
 func (p *Producer) admit(ctx context.Context, e *entry) error {
 	if err := p.cfg.check(e.record); err != nil {
+		return err
+	}
+	if err := p.fit(ctx, e); err != nil {
 		return err
 	}
 	size := int64(e.size())
@@ -216,7 +228,11 @@ func (p *Producer) acquire(ctx context.Context, s *semaphore.Weighted, n int64) 
 		p.cfg.Stream, context.Cause(ctx))
 }
 
+// closedError says why nothing is taken any more.
 func (p *Producer) closedError() error {
+	if err := p.refused(); err != nil {
+		return err
+	}
 	return fmt.Errorf("put to stream %s: %w", p.cfg.Stream, ErrClosed)
 }
 
@@ -281,6 +297,7 @@ func (p *Producer) land(made *call, o outcome) {
 	core.land(now, made, o)
 	after, waiting := core.gate.active(), p.mu.buffered
 	p.mu.Unlock()
+	p.halt()
 	signal(p.deliverNow)
 	signal(p.scheduleNow)
 	switch {

@@ -29,8 +29,16 @@ type Result struct {
 // The reasons for which a record is not delivered, and what else an error may match. Test
 // them with errors.Is.
 var (
-	// ErrRefused: the stream said no to the record, and would say so again.
+	// ErrRefused: the stream said no to the record, and would say so again. If it said so
+	// because of the caller, the error matches ErrRefusedCaller too.
 	ErrRefused = errors.New("refused by the stream")
+	// ErrRefusedCaller is matched by refusals that have nothing to do with the records: of
+	// credentials that are wrong or have expired, of rights that are missing, of a key of KMS, of
+	// a stream that is not there.
+	ErrRefusedCaller = errors.New("the stream has refused the caller")
+	// ErrHalted: the stream has refused the caller of a producer with a Journal, which keeps
+	// the record for a later run. It matches ErrRefusedCaller. See HaltedError.
+	ErrHalted = fmt.Errorf("%w, and the record stays open in the journal", ErrRefusedCaller)
 	// ErrGivenUp: Config.GiveUpAfter went by without an acknowledgement.
 	ErrGivenUp = errors.New("given up")
 	// ErrUnresolved: an attempt had no answer, Config.Horizon went by, and what became of it
@@ -45,12 +53,21 @@ var (
 	ErrUnknown = errors.New("the record may be in the stream")
 )
 
+// errRefusedForCaller is the reason of what is refused because of the caller; the cause beside it
+// says why.
+var errRefusedForCaller error = callerRefusal{}
+
+type callerRefusal struct{}
+
+func (callerRefusal) Error() string   { return ErrRefused.Error() }
+func (callerRefusal) Unwrap() []error { return []error{ErrRefused, ErrRefusedCaller} }
+
 // UndeliveredError says why a record was not delivered. It matches Reason, the errors of
 // Cause's chain and, if Unknown is above 0, ErrUnknown.
 type UndeliveredError struct {
 	Stream       string
 	PartitionKey string
-	Reason       error // ErrRefused, ErrGivenUp, ErrUnresolved or ErrClosed
+	Reason       error // matches ErrRefused, ErrGivenUp, ErrUnresolved, ErrHalted or ErrClosed
 	Attempts     int   // calls that carried the record
 	Unknown      int   // of these, without an answer
 	Cause        error // of the last attempt; nil if there was none

@@ -57,9 +57,9 @@ func (c Config) thaw(f FrozenUnit, now time.Time) ([]runnel.Record, error) {
 	case f.FrozenAt.IsZero() || f.FrozenAt.After(now.Add(maxAhead)):
 		return nil, fmt.Errorf("%w: it was frozen at %v, and now it is %v; set the clock right",
 			ErrResume, f.FrozenAt, now)
-	case size > c.MaxRecordBytes:
+	case size > c.largest():
 		return nil, fmt.Errorf("%w: it has %d bytes, and MaxRecordBytes is %d; raise it to what "+
-			"it was", ErrResume, size, c.MaxRecordBytes)
+			"it was", ErrResume, size, c.largest())
 	}
 	return records, nil
 }

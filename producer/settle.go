@@ -19,18 +19,37 @@ func (c *core) settle(e *entry, r Result) {
 	c.markFlushes()
 }
 
+// refuse takes that the stream has refused the caller of a unit. Where the journal keeps the unit it
+// stays open, and the producer halts: a later run sends it, and no record is skipped.
+func (c *core) refuse(now time.Time, l *lane) {
+	if c.limits.journal {
+		c.halt(l.unit.cause)
+		c.holdUntil(l, now.Add(c.limits.retryMax), false)
+		return
+	}
+	c.settleUnit(l, errRefusedForCaller)
+	c.next(now, l)
+}
+
 // settleUnit ends a unit that is not delivered.
 func (c *core) settleUnit(l *lane, reason error) {
-	u := &l.unit
+	u, told := &l.unit, len(c.told)
+	var err error
 	for e := u.first; e != nil; {
 		next := e.next
-		c.settle(e, c.undelivered(e, e.tried+u.attempts, u.unknown, u.cause, reason))
-		e = next
+		result := c.undelivered(e, e.tried+u.attempts, u.unknown, u.cause, reason)
+		c.settle(e, result)
+		err, e = result.Err, next
 	}
-	c.end(l, Undelivered)
+	if c.end(l, Undelivered); len(c.told) > told {
+		c.told[told].Err = err
+	}
 }
 
 func (c *core) undelivered(e *entry, attempts, unknown int, cause, reason error) Result {
+	if reason == ErrHalted { //nolint:errorlint // it is one of the reasons, as it is
+		cause = c.halted
+	}
 	return Result{Attempts: attempts, Unknown: unknown, Err: &UndeliveredError{
 		Stream: c.stream, PartitionKey: e.record.PartitionKey, Reason: reason,
 		Attempts: attempts, Unknown: unknown, Cause: cause,
@@ -118,14 +137,15 @@ func (c *core) sweep(now time.Time) {
 	}
 }
 
-// abandon ends everything. No call is in flight any more, and none will be made.
-func (c *core) abandon() {
+// abandon ends everything, for the reason given. No call is in flight any more, and none will be
+// made.
+func (c *core) abandon(reason error) {
 	told := len(c.told)
 	for e := c.ages.oldest; e != nil; e = c.ages.oldest {
 		if l := e.lane; l.unit.first != nil {
-			c.settleUnit(l, ErrClosed)
+			c.settleUnit(l, reason)
 		} else {
-			c.settleHead(l, nil, ErrClosed)
+			c.settleHead(l, nil, reason)
 		}
 	}
 	// What is left open stays open in the journal: the next run sends it again.

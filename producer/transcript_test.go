@@ -154,7 +154,7 @@ func (p *player) run(t *testing.T, command string, args []string) {
 	case "flush":
 		p.core.flush(make(chan struct{}))
 	case "abandon":
-		p.core.abandon()
+		p.core.abandon(ErrClosed)
 	case "counts":
 		c := p.core
 		n := c.counts

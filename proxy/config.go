@@ -21,8 +21,9 @@ type Config struct {
 	// calls that are passed through too. Needed.
 	Client *kinesis.Client
 	// Producer is the template of the streams' producers: their order, their buffers, how hard
-	// they try. Stream and Client are set by the proxy. MaxRecordBytes is 10 MiB by default,
-	// the most that a stream can take: the stream itself refuses what is too large for it.
+	// they try. Stream and Client are set by the proxy. MaxRecordBytes is by default each
+	// stream's own limit, MaxBatchBytes 10 MiB; MaxBufferedBytes is at least 10 MiB, the longest
+	// record, unless MaxRecordBytes is less.
 	Producer producer.Config
 
 	// PutWait is how long a request waits for room, in the producer's buffer or in MaxBytes,
@@ -51,7 +52,9 @@ func (c Config) withDefaults() Config {
 	c.MaxStreams = cmp.Or(c.MaxStreams, 1000)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 256<<20)
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, 30*time.Second)
-	c.Producer.MaxRecordBytes = cmp.Or(c.Producer.MaxRecordBytes, maxRecordBytes)
+	if c.Producer.MaxRecordBytes == 0 {
+		c.Producer.MaxBatchBytes = cmp.Or(c.Producer.MaxBatchBytes, maxBytes)
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -82,6 +85,9 @@ func (c Config) Validate() error {
 		c.MaxBytes, awswire.MaxBody)
 	fault(c.ShutdownTimeout < 0, "ShutdownTimeout is %v: want 0 (for 30 s) or more",
 		c.ShutdownTimeout)
+	buffer := c.Producer.MaxBufferedBytes
+	fault(buffer != 0 && buffer < c.maxRecord(), "Producer.MaxBufferedBytes is %d: want at least %d, "+
+		"the longest record", buffer, c.maxRecord())
 	if c.Client != nil {
 		if err := c.producer("any").Validate(); err != nil {
 			faults = append(faults, err)
@@ -89,6 +95,9 @@ func (c Config) Validate() error {
 	}
 	return errors.Join(faults...)
 }
+
+// maxRecord is the most bytes that a record can have, whatever its stream's limit is.
+func (c Config) maxRecord() int { return cmp.Or(c.Producer.MaxRecordBytes, maxRecordBytes) }
 
 // producer returns the configuration of a stream's producer. It is the one place where these
 // are made.

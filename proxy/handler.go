@@ -73,7 +73,7 @@ func (p *Proxy) servePut(
 	request, failure := decode(&x.Call)
 	x.Close() // the records may stay for long
 	if failure == nil {
-		failure = request.check(operation, p.cfg.Producer.MaxRecordBytes)
+		failure = request.check(operation, p.cfg.maxRecord())
 	}
 	if failure != nil {
 		free()

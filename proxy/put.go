@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/runnel-stream/runnel"
@@ -31,7 +32,7 @@ func (b *batch) landed(n int) {
 
 // take gives a request's records to the stream's producer, in their order. Once there is no
 // room for one, it and all behind it are refused, so that none of its key is taken in its
-// place. finish is called when all have their results.
+// place. One that is too large for the stream is refused alone. finish is called when all have their results.
 func take(
 	ctx context.Context, into *producer.Producer, records []entry, finish func(),
 ) *batch {
@@ -44,7 +45,12 @@ func take(
 			b.results[i] = result
 			b.landed(1)
 		})
-		if err == nil {
+		switch {
+		case err == nil:
+			continue
+		case errors.Is(err, producer.ErrTooLarge): // for this stream; the others are not
+			b.results[i].Err = err
+			b.landed(1)
 			continue
 		}
 		for j := i; j < len(records); j++ {

@@ -23,13 +23,15 @@ const maxKey = 256
 
 // inputFormat turns a line into a record's key. What it does not accept is a usage error.
 type inputFormat struct {
-	name  string
-	key   *inputField
-	hash  *inputField // of the explicit hash key; nil for none
-	load  *inputField // of what the line weighs; nil for 1
-	csv   []*inputField
-	after string     // what an error says at its end
-	bytes inputBytes // that were read
+	name string
+	key  *inputField
+	hash *inputField // of the explicit hash key; nil for none
+	load *inputField // of what the line weighs; nil for 1
+	csv  []*inputField
+	// header is the header of the file that is read, with csv.
+	header []byte
+	after  string     // what an error says at its end
+	bytes  inputBytes // that were read
 }
 
 // inputField is a field of a line, as a flag names it.
@@ -129,6 +131,7 @@ func (f *inputFormat) start(lines *ndjson.Lines) error {
 	if err != nil {
 		return err
 	}
+	f.header = bytes.Clone(header)
 	names, err := splitCSV(header)
 	if err != nil {
 		return usageError("%s: %w", lines.Where(), err)

@@ -2,14 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
-
-	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/keyspace"
@@ -37,7 +36,7 @@ type keyFile struct {
 
 // openKeyFile locks a file of assignments and reads it. One that is not there has none.
 func (a *app) openKeyFile(
-	c *cobra.Command, name string, space keyspace.Space,
+	ctx context.Context, name string, space keyspace.Space,
 ) (f *keyFile, err error) {
 	if name == "" {
 		return nil, usageError("--file or --table is missing: name what has the names and their " +
@@ -53,7 +52,7 @@ func (a *app) openKeyFile(
 	if _, err = (vfs.OS{}).Stat(f.name); errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
-	if err = a.eachLine(c.Context(), name, f.readLine); err != nil {
+	if err = a.eachLine(ctx, name, f.readLine); err != nil {
 		return nil, errors.Join(err, f.lock.Close())
 	}
 	return f, nil

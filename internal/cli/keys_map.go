@@ -51,7 +51,7 @@ func (a *app) runKeysMap(c *cobra.Command, f *keysMapFlags, args []string) (err 
 	if f.table != "" {
 		return a.mapTable(c, &f.keyTable, space, f.rate, names, len(args) == 0)
 	}
-	file, err := a.openKeyFile(c, f.file, space)
+	file, err := a.openKeyFile(c.Context(), f.file, space)
 	if err != nil {
 		return err
 	}

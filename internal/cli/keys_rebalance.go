@@ -53,7 +53,8 @@ kill -9, the same command goes on, and --abort takes it back.`,
 		"lease tables; none is order in the stream alone: a reader may see a name's records under "+
 		"the new key before those under the old one")
 	flags.IntVar(&f.shards, "shards", 4,
-		"with --file, the stream's shards, of equal size; with --table they are looked up")
+		"with --file, how many shards of equal size the space is cut into; with --table they are "+
+			"looked up")
 	flags.Float64Var(&f.tolerance, "tolerance", 0.1,
 		"how far above the mean a shard may be, where names have rates; 0.1 is 10%")
 	flags.BoolVar(&f.scratch, "scratch", false, "all keys anew, however many moves it takes")
@@ -145,13 +146,17 @@ func peakOf(all []keyspace.Rated, layout []keyspace.Range) (float64, error) {
 func (a *app) rebalanceFile(
 	c *cobra.Command, f *rebalanceFlags, space keyspace.Space,
 ) (err error) {
-	file, err := a.openKeyFile(c, f.file, space)
+	file, err := a.openKeyFile(c.Context(), f.file, space)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.close()) }()
 	before := slices.Collect(file.allocator.All())
-	layout := keyspace.Uniform(f.shards)
+	layout := space.Uniform(f.shards)
+	if layout == nil {
+		return usageError("--shards %d: a space of %s keys cannot be cut into so many", f.shards,
+			space)
+	}
 	planned, err := f.planner(layout)(space, before)
 	if err != nil {
 		return usageError("%w", err)

@@ -34,7 +34,7 @@ of standard input.`,
 			if f.table != "" {
 				return a.releaseTable(c, f, space, names, yes)
 			}
-			file, err := a.openKeyFile(c, f.file, space)
+			file, err := a.openKeyFile(c.Context(), f.file, space)
 			if err != nil {
 				return err
 			}

@@ -24,6 +24,7 @@ type proxyFlags struct {
 	maxStreams                    int
 	tls                           bool
 	tlsCert, tlsKey               string
+	keys                          keysFlag
 }
 
 func (a *app) proxy() *cobra.Command {
@@ -58,6 +59,7 @@ See docs/proxy.md for what is promised, and what clients should set.`,
 		"key: in order per key, as units whose doubles runnel's consumers drop; shard: the "+
 			"same, with units of many keys in a record; none: such records without an order; "+
 			"plain: in order per key, each as it is; chained: plain, by PutRecord, one by one")
+	f.keys.add(command)
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"answer that a record failed after that long; 0 never does, and keeps the order")
 	flags.DurationVar(&f.putWait, "put-wait", time.Second,
@@ -79,7 +81,7 @@ See docs/proxy.md for what is promised, and what clients should set.`,
 	return command
 }
 
-func (a *app) runProxy(c *cobra.Command, f *proxyFlags) error {
+func (a *app) runProxy(c *cobra.Command, f *proxyFlags) (err error) {
 	ctx := c.Context()
 	host, _, err := net.SplitHostPort(f.addr)
 	if err != nil {
@@ -98,6 +100,12 @@ func (a *app) runProxy(c *cobra.Command, f *proxyFlags) error {
 		return err
 	}
 	cfg.Client, cfg.TLS, cfg.Logger = awsclient.Kinesis(aws), encryption, a.logger()
+	keys, leave, err := a.joinKeys(ctx, aws, &f.keys)
+	if err != nil {
+		return err
+	}
+	defer leaveWith(&err, leave)
+	cfg.Producer.Keys = keys
 	p, err := proxy.New(ctx, cfg)
 	if err != nil {
 		return usageError("%w", err)

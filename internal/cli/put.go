@@ -19,7 +19,9 @@ import (
 type putFlags struct {
 	to                         connection
 	stream, key, format, order string
-	hashKey, keys, resume      string
+	hashKey, resume            string
+	keys                       keysFlag
+	skipRefused                string
 	giveUpAfter                time.Duration
 }
 
@@ -42,8 +44,13 @@ they have the same hash key.
 
 With --resume STATE a load that was interrupted, by kill -9, by a crash or by a full disk, goes on
 when the same command is run again: nothing is lost, and what goes out twice is dropped by
-runnel's consumers. The input may have grown at its end and must else be as it was. A record that
-was refused or given up has been reported, and is not put again.
+runnel's consumers. The input may have grown at its end and must else be as it was.
+
+When the stream refuses the caller (a wrong key, a missing right, no such stream), put reads no
+further, says how many records are open, and ends with 3; with --resume the next run goes on
+exactly there. A record that the stream refuses for itself, or that is given up, is named with its
+line. With --resume the state keeps it: every run ends with 1 until --skip-refused FILE has
+appended the input's line to FILE.
 
 With --output json it ends with counts. "unknown" counts the attempts without an answer: each may
 have left one double in the stream.`,
@@ -67,8 +74,9 @@ have left one double in the stream.`,
 			"plain: in order per key, each as it is; chained: plain, by PutRecord, one by one")
 	flags.StringVar(&f.resume, "resume", "", "keep the state of the load in this file, and go on "+
 		"where the last run with it ended, however that was")
-	flags.StringVar(&f.keys, "keys", "", "give records the hash keys that their partition keys "+
-		"have in this DynamoDB table, of runnel keys map; new ones get a key")
+	flags.StringVar(&f.skipRefused, "skip-refused", "", "with --resume: append the lines of records "+
+		"that were refused or given up to this file, and let the load end without them")
+	f.keys.add(command)
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"give a record up after that long; 0 never does")
 	return command
@@ -82,6 +90,7 @@ type putCounts struct {
 	Unknown     uint64  `json:"unknown"`     // (record, call) pairs without an answer
 	Undelivered uint64  `json:"undelivered"` // refused or given up
 	Skipped     uint64  `json:"skipped"`     // in units of an earlier run, with --resume
+	Refused     int     `json:"refused"`     // that the state keeps as refused or given up
 	Seconds     float64 `json:"seconds"`
 }
 
@@ -89,8 +98,11 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 	if f.stream == "" {
 		return usageError("--stream is missing: name the stream to put to")
 	}
-	if f.keys != "" && f.hashKey != "" {
+	if f.keys.text != "" && f.hashKey != "" {
 		return usageError("--keys and --hash-key both give hash keys: choose one")
+	}
+	if f.skipRefused != "" && f.resume == "" {
+		return usageError("--skip-refused needs --resume: its state knows what was refused")
 	}
 	order, err := producer.ParseOrder(f.order)
 	if err != nil {
@@ -122,8 +134,7 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 		}
 		defer func() { err = errors.Join(err, outsideError(job.state.Close())) }()
 		if job.state.Done() {
-			a.say("nothing to do: %s says that everything was put", f.resume)
-			return a.printPut(putCounts{})
+			return job.nothingToDo(ctx)
 		}
 	}
 	client := awsclient.Kinesis(cfg, awsclient.WithoutRetries())
@@ -131,14 +142,12 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 		Stream: f.stream, Client: client, Reader: client, Order: order,
 		GiveUpAfter: f.giveUpAfter, Logger: a.logger(),
 	}
-	if f.keys != "" {
-		session, err := joinKeys(ctx, cfg, f.keys)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, leaveKeys(ctx, session)) }()
-		config.Keys = session
+	keys, leave, err := a.joinKeys(ctx, cfg, &f.keys)
+	if err != nil {
+		return err
 	}
+	defer leaveWith(&err, leave)
+	config.Keys = keys
 	return job.run(ctx, config)
 }
 
@@ -153,9 +162,16 @@ type putJob struct {
 
 func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	failed := &firstError{}
-	cfg.OnResult = func(_ runnel.Record, result producer.Result) { failed.set(result.Err) }
 	taking, stopTaking := context.WithCancelCause(ctx)
 	defer stopTaking(nil)
+	reading, stopReading := context.WithCancelCause(taking)
+	defer stopReading(nil)
+	cfg.OnResult = func(_ runnel.Record, result producer.Result) {
+		failed.set(result.Err)
+		if errors.Is(result.Err, producer.ErrRefusedCaller) {
+			stopReading(result.Err) // whatever comes next would be refused too
+		}
+	}
 	if j.state != nil {
 		j.state.broken = stopTaking
 		cfg.Journal, cfg.Resume = j.state, j.state.units()
@@ -168,7 +184,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	j.format.bytes.read.Store(0)
 	j.format.bytes.measure(j.files)
 	stop := j.app.watchPut(ctx, p, &j.format.bytes)
-	inputErr := j.putLines(taking, p)
+	inputErr := j.putLines(reading, p)
 	// What was taken is delivered, also when the input ended badly.
 	closing, cancel := withGrace(taking, putGrace)
 	defer cancel()
@@ -176,7 +192,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	stop()
 	counts := newPutCounts(p.Stats(), time.Since(start))
 	if j.state != nil {
-		counts.Skipped = j.state.skipped
+		counts.Skipped, counts.Refused = j.state.skipped, len(j.state.Refused())
 	}
 	if err := j.app.printPut(counts); err != nil {
 		return err
@@ -187,14 +203,27 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 		return j.interrupted(counts)
 	case broken != nil:
 		return outsideError(broken)
+	case reading.Err() != nil || errors.Is(closeErr, producer.ErrHalted):
+		return j.halted(closeErr, failed.get(), counts)
 	case inputErr != nil:
 		return inputErr
+	case closeErr == nil && j.state != nil:
+		return j.finish(ctx, failed.get())
 	case failed.get() != nil:
 		return outsideError(hint(failed.get(), j.flags.stream))
-	case closeErr == nil && j.state != nil:
-		return outsideError(j.state.Finish())
 	}
 	return outsideError(closeErr)
+}
+
+// halted is the error of a put that the stream has refused as its caller.
+func (j *putJob) halted(closeErr, first error, counts putCounts) error {
+	if errors.Is(closeErr, producer.ErrHalted) {
+		return outsideError(fmt.Errorf("%w; the rest of the input was not read: mend that and run "+
+			"the same command again, which goes on exactly there", hint(closeErr, j.flags.stream)))
+	}
+	return outsideError(fmt.Errorf("%w; the rest of the input was not read, and %s of the records "+
+		"before it are not in the stream", hint(first, j.flags.stream),
+		thousands(counts.Undelivered)))
 }
 
 func (j *putJob) interrupted(counts putCounts) error {
@@ -260,6 +289,9 @@ func (a *app) printPut(counts putCounts) error {
 	before := ""
 	if counts.Skipped > 0 {
 		before = fmt.Sprintf(", %s put before", thousands(counts.Skipped))
+	}
+	if counts.Refused > 0 {
+		before += fmt.Sprintf(", %s refused for good", thousands(counts.Refused))
 	}
 	_, err := fmt.Fprintf(a.Out, "%s records put in %.1f s by %s calls%s; "+
 		"%s attempts without an answer, %s records not delivered\n",

@@ -53,7 +53,7 @@ func (s *putState) Settled(units []producer.SettledUnit) {
 		case producer.Again:
 			ends[i].Fate = putlog.Again
 		default:
-			ends[i].Fate = putlog.Undelivered
+			ends[i].Fate, ends[i].Reason = putlog.Undelivered, reasonOf(unit.Err)
 		}
 	}
 	s.Journal.Settled(ends)
@@ -78,7 +78,11 @@ func (s *putState) put(ctx context.Context, p *producer.Producer, record runnel.
 		s.skipped++
 		return nil
 	}
-	return p.PutMarked(ctx, record, mark, nil)
+	if err = p.PutMarked(ctx, record, mark, nil); errors.Is(err, producer.ErrTooLarge) {
+		s.Refuse(mark, err.Error())
+		return nil
+	}
+	return err
 }
 
 // openState opens the journal and checks that the load is the one that it is of.
@@ -110,7 +114,7 @@ func (f *putFlags) openState(
 		return nil, outsideError(hint(err, f.stream))
 	}
 	journal, err := putlog.Open(filepath.ToSlash(f.resume), load, putlog.Options{})
-	if err == nil && !journal.Done() {
+	if err == nil && (!journal.Done() || len(journal.Refused()) > 0) {
 		if err = journal.Verify(format.lines(ctx, files)); err != nil {
 			err = errors.Join(err, journal.Close())
 		}

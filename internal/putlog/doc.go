@@ -13,6 +13,9 @@
 // A unit that the producer packs anew is told as Again before the Frozen that holds its records
 // again. If that Frozen never came, the records count as never frozen.
 //
+// A record that was refused or given up is kept with the reason, until the caller has written it
+// elsewhere (Refused, Forget): a load with such a record is never complete in silence.
+//
 // # The file
 //
 // Frames, one after another: a mark, the length, a CRC-32C, a kind and its fields. Only the last

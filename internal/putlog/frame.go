@@ -31,12 +31,14 @@ const version = 1
 type kind byte
 
 const (
-	kindHeader  kind = iota + 1 // the load; the file's first frame
-	kindFrozen                  // a unit, before it is sent
-	kindSettled                 // its fate
-	kindRead                    // how far the input was read, and its hash
-	kindCovered                 // the marks that are in a unit
-	kindDone                    // the load is complete
+	kindHeader    kind = iota + 1 // the load; the file's first frame
+	kindFrozen                    // a unit, before it is sent
+	kindSettled                   // its fate
+	kindRead                      // how far the input was read, and its hash
+	kindCovered                   // the marks that are in a unit
+	kindDone                      // the load is complete, but for what was refused
+	kindRefused                   // records that will not be put, and why
+	kindForgotten                 // of these, those that were written elsewhere
 )
 
 // begin appends a frame without its body; seal fills it in.

@@ -117,7 +117,7 @@ func (j *Journal) open(identity Identity) (err error) {
 	return j.rewrite()
 }
 
-// Done reports whether the load is complete: there is nothing to do.
+// Done reports whether the load is complete: but for what was Refused, all of it is in the stream.
 func (j *Journal) Done() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -230,8 +230,11 @@ func (j *Journal) Settled(units []SettledUnit) {
 		return
 	}
 	for _, unit := range units {
+		was := j.mu.open[unit.id()]
 		j.mu.pending = appendSettled(j.mu.pending, unit)
-		j.mu.settle(unit)
+		if j.mu.settle(unit); unit.Fate == Undelivered {
+			j.mu.pending = appendRefused(j.mu.pending, was.marks, unit.Reason)
+		}
 	}
 	if len(j.mu.pending) > maxPending {
 		if err := j.flush(false); err != nil {
@@ -263,8 +266,8 @@ func (j *Journal) broken(err error) error {
 	return j.mu.err
 }
 
-// Finish takes note that every record of the input is in a settled unit. It returns an error
-// if one is not, or if that cannot be written.
+// Finish takes note that every record of the input is in a settled unit or refused. It returns an
+// error if one is in neither, or if that cannot be written.
 func (j *Journal) Finish() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -25,6 +25,7 @@ type state struct {
 	sum      digest // of them
 	synced   int64  // as the last frame that tells it says
 	done     bool
+	refused  map[uint64]string // why records will not be put, by their marks
 }
 
 // decode reads the frames of a file. It returns the units that are open, in the order in which
@@ -113,6 +114,12 @@ func (s *state) apply(
 		s.marks = f.covered()
 	case kindDone:
 		s.done = true
+	case kindRefused:
+		marks := f.marks()
+		s.marks.add(marks)
+		s.refuse(marks, f.text())
+	case kindForgotten:
+		s.forget(f.marks())
 	default:
 		return false
 	}
@@ -132,7 +139,11 @@ func (s *state) settle(unit SettledUnit) {
 		return
 	}
 	delete(s.open, unit.id())
-	if unit.Fate == Again {
+	switch unit.Fate {
+	case Stored:
+	case Undelivered:
+		s.refuse(was.marks, unit.Reason)
+	case Again:
 		s.marks.remove(was.marks)
 	}
 }

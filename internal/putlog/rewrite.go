@@ -48,11 +48,13 @@ func (j *Journal) rewrite() error {
 	return nil
 }
 
-// writeAll writes the header, the marks, how far the input was read, and the open units.
+// writeAll writes the header, the marks, how far the input was read, what was refused, and the
+// open units.
 func (j *Journal) writeAll(file vfs.File) (moved map[unitID]open, size int64, err error) {
 	frames := appendHeader(nil, j.mu.identity)
 	frames = appendCovered(frames, j.mu.marks)
 	frames = appendRead(frames, j.mu.read, j.mu.sum, 0)
+	frames = j.mu.appendAllRefused(frames)
 	write := func(b []byte) error {
 		_, err := file.WriteAt(b, size)
 		size += int64(len(b))

@@ -22,7 +22,8 @@ type Fate byte
 const (
 	// Stored is a unit that is in the stream.
 	Stored Fate = iota + 1
-	// Undelivered is a unit that was given up and reported: its records are not put again.
+	// Undelivered is a unit that was refused or given up: its records are not put again, and are
+	// among the Refused.
 	Undelivered
 	// Again is a unit whose records will be frozen anew.
 	Again
@@ -33,6 +34,7 @@ type SettledUnit struct {
 	Producer aggregate.ProducerID
 	Number   uint64
 	Fate     Fate
+	Reason   string // of Undelivered
 }
 
 type unitID struct {

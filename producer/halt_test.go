@@ -1,0 +1,264 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// denied refuses the caller of some calls, by their numbers from 1.
+func denied(code string, calls ...int) func(
+	context.Context, int, *kinesis.PutRecordsInput) (bool, error) {
+	return func(_ context.Context, n int, _ *kinesis.PutRecordsInput) (bool, error) {
+		if slices.Contains(calls, n) {
+			return false, apiError(code, "not now")
+		}
+		return false, nil
+	}
+}
+
+// A refusal of the caller halts a producer with a journal: Put, Flush and Close return it, every
+// record has its result, the journal is told of no end, and the next run puts what is left.
+func TestCallerRefusalHalts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &notes{}
+		s := &stream{latency: 10 * time.Millisecond, fault: denied("AccessDeniedException", 2)}
+		var delivered, halted int
+		each := func(r Result) {
+			switch {
+			case r.Err == nil:
+				delivered++
+			case errors.Is(r.Err, ErrHalted) && errors.Is(r.Err, ErrRefusedCaller):
+				halted++
+			default:
+				t.Errorf("%v", r.Err)
+			}
+		}
+		p, ctx := s.openUnits(t, func(c *Config) {
+			c.Journal, c.MaxInFlight, c.MaxUnitBytes = n, 1, 150
+		})
+		for i := range 30 {
+			for _, key := range []string{"a", "b", "c"} {
+				err := p.PutFunc(ctx, runnel.Record{PartitionKey: key, Data: fmt.Append(nil, i+1)}, each)
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		err := p.Flush(ctx)
+		var why *HaltedError
+		if !errors.As(err, &why) || !errors.Is(err, ErrRefusedCaller) ||
+			why.Open != 90-delivered || halted != why.Open || delivered == 0 {
+			t.Fatalf("Flush: %v; %d delivered, %d halted", err, delivered, halted)
+		}
+		if err := p.PutFunc(ctx, runnel.Record{PartitionKey: "a"}, nil); !errors.As(err, &why) {
+			t.Errorf("Put: %v", err)
+		}
+		if err := p.Close(ctx); !errors.As(err, &why) || why.Open != halted {
+			t.Errorf("Close: %v", err)
+		}
+		for _, end := range n.settled {
+			if end.Fate != Stored {
+				t.Errorf("the journal was told of %+v", end)
+			}
+		}
+		if s.calls != 2 || len(n.open) == 0 {
+			t.Errorf("%d calls, %d units open", s.calls, len(n.open))
+		}
+		p, ctx = s.openUnits(t, func(c *Config) { c.Journal, c.Resume = n, slices.Clone(n.open) })
+		closeNow(t, p, ctx)
+		if len(n.open) > 0 || inOrder(t, s.read(t, true)) > 0 {
+			t.Errorf("%d units are open after the next run", len(n.open))
+		}
+	})
+}
+
+// A blocked Put wakes when the producer halts, and calls in flight land first: what they store is
+// acknowledged.
+func TestHaltWakesPuts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &notes{}
+		s := &stream{}
+		s.fault = func(_ context.Context, n int, _ *kinesis.PutRecordsInput) (bool, error) {
+			if n == 2 {
+				return false, apiError("UnrecognizedClientException", "no such key")
+			}
+			time.Sleep(time.Second)
+			return false, nil
+		}
+		p, ctx := s.openUnits(t, func(c *Config) {
+			c.Journal, c.MaxBufferedRecords, c.MaxBatchRecords = n, 2, 1
+		})
+		var first error
+		for i, key := range []string{"a", "b"} {
+			err := p.PutFunc(ctx, runnel.Record{PartitionKey: key, Data: []byte("1")}, func(r Result) {
+				if i == 0 {
+					first = r.Err
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				synctest.Wait() // its call has begun
+			}
+		}
+		err := p.PutFunc(ctx, runnel.Record{PartitionKey: "c", Data: []byte("1")}, nil)
+		var why *HaltedError
+		if !errors.As(err, &why) || why.Open != 0 {
+			t.Errorf("Put: %v", err)
+		}
+		if err := p.Close(ctx); !errors.As(err, &why) || why.Open != 1 || why.Unknown != 0 {
+			t.Errorf("Close: %v", err)
+		}
+		if first != nil || len(s.data) != 1 || len(n.open) != 1 {
+			t.Errorf("the call in flight: %v; %d stored, %d open", first, len(s.data), len(n.open))
+		}
+	})
+}
+
+// Without a journal nothing would send a record again: each has its own result, as the stream said
+// it, and the producer goes on.
+func TestCallerRefusalWithoutJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stream{fault: denied("ResourceNotFoundException", 1)}
+		p, ctx := s.openUnits(t, nil)
+		for i, refused := range []bool{true, false} {
+			future, err := p.Put(ctx, runnel.Record{PartitionKey: "a", Data: fmt.Append(nil, i)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = future.Wait(ctx)
+			if errors.Is(err, ErrRefused) != refused || errors.Is(err, ErrRefusedCaller) != refused ||
+				errors.Is(err, ErrHalted) {
+				t.Errorf("record %d: %v", i, err)
+			}
+		}
+		closeNow(t, p, ctx)
+	})
+}
+
+// A refusal of one record does not halt: the journal is told of its end, with the cause.
+func TestRecordRefusalDoesNotHalt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &notes{}
+		s := &stream{}
+		s.fault = func(_ context.Context, _ int, in *kinesis.PutRecordsInput) (bool, error) {
+			for _, r := range in.Records {
+				if *r.PartitionKey == "bad" {
+					return false, apiError("ValidationException", "no")
+				}
+			}
+			return false, nil
+		}
+		p, ctx := s.openUnits(t, func(c *Config) { c.Journal = n })
+		refused := 0
+		for _, key := range []string{"a", "bad", "b"} {
+			put(t, p, ctx, runnel.Record{PartitionKey: key, Data: []byte("1")}, func(r Result) {
+				if r.Err != nil {
+					refused++
+				}
+				if errors.Is(r.Err, ErrRefused) != (key == "bad") || errors.Is(r.Err, ErrRefusedCaller) {
+					t.Errorf("key %s: %v", key, r.Err)
+				}
+			})
+		}
+		closeNow(t, p, ctx)
+		ends := map[UnitFate]int{}
+		for _, end := range n.settled {
+			ends[end.Fate]++
+			if errors.Is(end.Err, ErrRefused) != (end.Fate == Undelivered) {
+				t.Errorf("%+v", end)
+			}
+		}
+		if refused != 1 || ends[Undelivered] != 1 || len(n.open) != 0 {
+			t.Errorf("%d refused, %v", refused, ends)
+		}
+	})
+}
+
+// A caller that may not look units up, or list the shards, halts a producer with a journal too.
+func TestRefusedReaderHalts(t *testing.T) {
+	t.Run("look-up", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			n := &notes{}
+			s := &stream{}
+			s.fault = func(ctx context.Context, _ int, _ *kinesis.PutRecordsInput) (bool, error) {
+				<-ctx.Done()
+				return true, ctx.Err()
+			}
+			p, ctx := s.openUnits(t, func(c *Config) { c.Journal, c.Reader = n, refusingReader{} })
+			put(t, p, ctx, runnel.Record{PartitionKey: "a", Data: []byte("1")}, nil)
+			var why *HaltedError
+			if err := p.Close(ctx); !errors.As(err, &why) || why.Open != 1 || why.Unknown != 1 {
+				t.Errorf("Close: %v", err)
+			}
+			if len(n.open) != 1 || len(n.settled) > 0 {
+				t.Errorf("%d open, %v", len(n.open), n.settled)
+			}
+		})
+	})
+	for _, order := range []Order{OrderShard, OrderNone} {
+		t.Run(order.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := &notes{}
+				s := &stream{}
+				p, ctx := s.openUnits(t, func(c *Config) {
+					c.Journal, c.Reader, c.Order = n, refusingReader{}, order
+				})
+				err := p.PutFunc(ctx, runnel.Record{PartitionKey: "a", Data: []byte("1")}, nil)
+				var why *HaltedError
+				if close := p.Close(ctx); !errors.As(close, &why) || err == nil && why.Open != 1 {
+					t.Errorf("Put: %v, Close: %v", err, close)
+				}
+			})
+		})
+	}
+}
+
+// refusingReader is the Reader of a caller that may only put.
+type refusingReader struct{ Reader }
+
+func (refusingReader) ListShards(context.Context, *kinesis.ListShardsInput,
+	...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error) {
+	return nil, apiError("AccessDeniedException", "not authorized")
+}
+
+// expiringClient is a stream whose client has credentials of a kind.
+type expiringClient struct {
+	*stream
+	canExpire bool
+}
+
+func (c expiringClient) Options() kinesis.Options {
+	return kinesis.Options{Credentials: aws.CredentialsProviderFunc(
+		func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "a", CanExpire: c.canExpire}, nil
+		})}
+}
+
+// A token that the SDK renews is waited for; one of the environment has expired for good.
+func TestExpiredToken(t *testing.T) {
+	for _, renewed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stream{fault: denied("ExpiredTokenException", 1, 2)}
+			p, ctx := s.openUnits(t, func(c *Config) {
+				c.Journal, c.Client = &notes{}, expiringClient{s, renewed}
+			})
+			put(t, p, ctx, runnel.Record{PartitionKey: "a", Data: []byte("1")}, nil)
+			err := p.Close(ctx)
+			if halted := errors.Is(err, ErrHalted); halted == renewed || renewed && err != nil {
+				t.Errorf("renewed %v: %v", renewed, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,134 @@
+package producer
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel/aggregate"
+)
+
+// recordLimit is what the stream takes of a record: data and partition key, in bytes. It begins
+// with the least that any stream takes, and is read when a record needs more.
+type recordLimit struct {
+	asking chan struct{} // held while the limit is read; capacity 1
+
+	mu    sync.Mutex
+	bytes int
+	asked time.Time // the last time
+}
+
+// askEvery bounds how often the limit is read for records that it does not suffice for. The call
+// is limited to 20 a second for an account (AWS, "DescribeStreamSummary").
+const askEvery = 200 * time.Millisecond
+
+func (l *recordLimit) now() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes
+}
+
+// fit returns nil if the stream and the buffer have room for the record, and decides whether it
+// goes as it is, since there is no room for an identity around it.
+func (p *Producer) fit(ctx context.Context, e *entry) error {
+	c, r := &p.cfg, &e.record
+	size, wrapped := e.size(), e.size()
+	if c.Order.units() && !aggregate.IsAggregate(r.Data) {
+		wrapped = wrappedSize(c.Order.byShard(), r.PartitionKey, r.ExplicitHashKey, r.Data)
+	}
+	limit := p.limit.now()
+	if wrapped > limit && c.learns && limit < apiMaxRecordBytes {
+		var err error
+		if limit, err = p.readLimit(ctx, wrapped); err != nil {
+			return err
+		}
+	}
+	fault := func(format string, args ...any) error {
+		return fmt.Errorf("put to stream %s, key %q: %w: "+format,
+			append([]any{c.Stream, r.PartitionKey, ErrTooLarge}, args...)...)
+	}
+	switch {
+	case size > limit && c.learns:
+		return fault("data and key have %d bytes, the stream's limit is %d; split the record, or "+
+			"raise the limit with UpdateMaxRecordSize (up to 10 MiB)", size, limit)
+	case size > limit:
+		return fault("data and key have %d bytes, the limit is %d; split the record, or raise the "+
+			"stream's limit with UpdateMaxRecordSize (up to 10 MiB) and MaxRecordBytes with it",
+			size, limit)
+	case size > c.MaxBufferedBytes:
+		return fault("data and key have %d bytes, and the buffer holds %d; raise MaxBufferedBytes",
+			size, c.MaxBufferedBytes)
+	case wrapped > limit && c.Journal != nil:
+		return fault("with its identity, without which a journal cannot keep it, it has %d bytes, "+
+			"the limit is %d; raise the stream's limit with UpdateMaxRecordSize (up to 10 MiB), or "+
+			"use no journal", wrapped, limit)
+	}
+	e.aggregated = wrapped > limit
+	return nil
+}
+
+// readLimit reads the stream's limit for a record that needs so many bytes, and returns it. It goes
+// on through outages until ctx ends: no record is refused because the stream does not answer. Who
+// may not read the limit goes by the one known.
+func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
+	stopped := func(cause error) error {
+		if p.open.Err() != nil {
+			return p.closedError()
+		}
+		return fmt.Errorf("put to stream %s: reading the stream's record limit for a record of %d "+
+			"bytes: %w", p.cfg.Stream, need, cause)
+	}
+	l := &p.limit
+	select {
+	case l.asking <- struct{}{}:
+	case <-ctx.Done():
+		return 0, stopped(context.Cause(ctx))
+	case <-p.open.Done():
+		return 0, stopped(nil)
+	}
+	defer func() { <-l.asking }()
+	for attempt := 1; ; attempt++ {
+		l.mu.Lock()
+		limit, asked := l.bytes, l.asked
+		l.mu.Unlock()
+		if limit >= need || !asked.IsZero() && time.Since(asked) < askEvery {
+			return limit, nil
+		}
+		err := p.askLimit(ctx)
+		if err == nil || isFinal(err) || faulty[codeOf(err)] {
+			continue // with what is known now
+		}
+		select {
+		case <-time.After(min(p.cfg.RetryMin<<min(attempt-1, 16), p.cfg.RetryMax)):
+		case <-ctx.Done():
+			return 0, stopped(fmt.Errorf("%w; the last answer: %w", context.Cause(ctx), err))
+		case <-p.open.Done():
+			return 0, stopped(nil)
+		}
+	}
+}
+
+// askLimit reads the limit once. A final answer counts as read.
+func (p *Producer) askLimit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
+	defer cancel()
+	input := &kinesis.DescribeStreamSummaryInput{}
+	input.StreamName, input.StreamARN = p.target()
+	output, err := p.cfg.Reader.DescribeStreamSummary(ctx, input)
+	if err != nil && !isFinal(err) && !faulty[codeOf(err)] {
+		return err
+	}
+	l := &p.limit
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked = time.Now()
+	if err == nil && output.StreamDescriptionSummary != nil {
+		kib := int(aws.ToInt32(output.StreamDescriptionSummary.MaxRecordSizeInKiB))
+		l.bytes = min(max(kib<<10, apiMinRecordBytes), apiMaxRecordBytes)
+	}
+	return err
+}
