@@ -231,7 +231,7 @@ func (c Config) limits() limits {
 		retryMin: c.RetryMin, retryMax: c.RetryMax,
 		units: c.Order.units(), packs: c.Order == OrderNone,
 		boxes: c.Order == OrderShard, unit: c.MaxUnitBytes,
-		window: aggregate.Window, horizon: c.Horizon, reads: c.Reader != nil,
+		window: groupWindow, horizon: c.Horizon, reads: c.Reader != nil,
 		journal: c.Journal != nil,
 	}
 	if c.Order == OrderChained {

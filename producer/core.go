@@ -20,7 +20,7 @@ type limits struct {
 	packs   bool          // of many lanes, without an order: OrderNone
 	boxes   bool          // many units in a Kinesis record: OrderShard
 	unit    int           // bytes of a unit with its key, where it has more than one record
-	window  uint64        // how far a number may lie above the lowest that is not settled
+	window  uint64        // how far a number may lie above the lowest of its group not settled
 	horizon time.Duration // how long a unit may be sent again: H
 	reads   bool          // what is unknown then can be looked up
 	journal bool          // units are journalled before they are sent
@@ -39,12 +39,11 @@ type core struct {
 	lanes   map[laneKey]*lane // those that are not idle
 	ready   readyLanes
 	held    laneHeap // by due
-	blocked laneHeap // by place
 	doubted []*lane
 	ages    ages
 	gate    outage
 	shards  shards
-	numbers numbers
+	groups  grouping
 	lookups lookups
 	chain   chain
 	chart   chart
@@ -108,15 +107,16 @@ func newCore(stream string, l limits, random *rand.Rand) *core {
 	return &core{
 		stream: stream, limits: l, random: random, lanes: map[laneKey]*lane{},
 		ready: readyLanes{back: laneHeap{before: byPlace}}, held: laneHeap{before: byDue},
-		blocked: laneHeap{before: byPlace}, numbers: numbers{unordered: l.packs},
-		chart: chart{waiting: lane{queue: true, state: unmapped}},
+		groups: newGrouping(l.packs), chart: chart{waiting: lane{queue: true, state: unmapped}},
 	}
 }
 
 // put takes a record. It reports whether launch may now have something to do that it did not
 // have before.
-func (c *core) put(now time.Time, e *entry) bool {
-	l := c.laneFor(e)
+func (c *core) put(now time.Time, e *entry) bool { return c.putIn(now, e, c.laneFor(e)) }
+
+// putIn is put for a record whose lane is known.
+func (c *core) putIn(now time.Time, e *entry, l *lane) bool {
 	c.admit(now, e, l)
 	l.push(e)
 	wakes := false
@@ -133,23 +133,31 @@ func (c *core) put(now time.Time, e *entry) bool {
 	return wakes || (c.calls < c.limits.calls && (c.ready.count == 1 || !c.lingers(now)))
 }
 
-// laneFor returns the lane that a record which was just taken waits in.
+// laneFor returns the lane that a record is to wait in, and notes the record's group.
 func (c *core) laneFor(e *entry) *lane {
 	e.aggregated = e.aggregated || c.limits.units && aggregate.IsAggregate(e.record.Data)
 	key := laneKey{e.record.PartitionKey, e.record.ExplicitHashKey}
-	if c.limits.packs {
-		if e.aggregated {
-			return &lane{key: key} // it goes as it is, and nothing waits for it
-		}
+	if c.limits.packs && !e.aggregated {
 		e.hash = key.hashKey()
+		e.group = uint8(groupOf(e.hash))
 		return c.queueOf(e.hash)
 	}
 	l := c.lanes[key]
 	if l == nil {
 		l = &lane{key: key}
-		c.lanes[key] = l
+		if !c.limits.packs { // where nothing waits for it, it goes as it is
+			c.lanes[key] = l
+		}
 	}
+	e.group = uint8(groupOf(l.hashKey()))
 	return l
+}
+
+// forgo takes back a lane that laneFor has made for a record which is not taken yet.
+func (c *core) forgo(l *lane) {
+	if l.state == idle {
+		delete(c.lanes, l.key)
+	}
 }
 
 // admit numbers and measures a record of a lane.
@@ -208,12 +216,7 @@ func (c *core) tick(now time.Time) {
 		}
 		c.next(now, l)
 	}
-	for room := c.numbers.room(c.limits.window); room > 0 && c.blocked.Len() > 0; {
-		l := heap.Pop(&c.blocked).(*lane)
-		if c.next(now, l); l.state == ready {
-			room--
-		}
-	}
+	c.unblock(now)
 	c.unpark(now)
 }
 
@@ -302,10 +305,8 @@ func (c *core) divert(now time.Time, l *lane) bool {
 		c.next(now, c.ready.pop())
 	case l.unit.wrapped() && elapsed(l.unit.firstSent, now) > c.limits.horizon:
 		c.expire(now, c.ready.pop())
-	case l.unit.first == nil && c.wraps(l.first) && c.numbers.room(c.limits.window) <= 0:
-		c.ready.pop()
-		l.state = blocked
-		heap.Push(&c.blocked, l)
+	case l.unit.first == nil && c.wraps(l.first) && c.numbersFor(l) == nil:
+		c.block(c.ready.pop())
 	default:
 		return c.park(now, l)
 	}
@@ -470,8 +471,8 @@ func (c *core) wake() (at time.Time, ok bool) {
 	if c.held.Len() > 0 {
 		consider(c.held.lanes[0].due)
 	}
-	if c.blocked.Len() > 0 && c.numbers.room(c.limits.window) > 0 {
-		consider(time.Time{}) // at once: a unit was settled since the last tick
+	if c.unblocks() {
+		consider(time.Time{}) // at once
 	}
 	if at, due := c.lookups.wake(len(c.doubted)); due {
 		consider(at)

@@ -48,7 +48,6 @@ func (p *Producer) report() {
 
 func (p *Producer) reportPortion(portion []settled) {
 	records, bytes := 0, 0
-	room, roomBytes := 0, 0 // of these, what holds room in the buffer
 	for i := range portion {
 		e, r := portion[i].entry, portion[i].result
 		if e == nil {
@@ -71,17 +70,17 @@ func (p *Producer) reportPortion(portion []settled) {
 		}
 		records++
 		bytes += e.size()
-		if !e.resumed {
-			room++
-			roomBytes += e.size()
-		}
 	}
 	p.mu.Lock()
 	p.mu.buffered -= records
 	p.mu.bytes -= bytes
+	for i := range portion {
+		if e := portion[i].entry; e != nil && !e.resumed { // resumed ones hold no room
+			p.mu.room.release(int(e.group), 1, e.size())
+		}
+	}
+	p.mu.room.serve()
 	p.mu.Unlock()
-	p.records.Release(int64(room))
-	p.bytes.Release(int64(roomBytes))
 	for i := range portion {
 		if flushed := portion[i].flushed; flushed != nil {
 			close(flushed)

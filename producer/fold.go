@@ -21,7 +21,7 @@ func (c *core) fold(now time.Time, l *lane, most int) *lane {
 	*u = unit{first: l.first, last: l.first, count: 1}
 	c.counts.units++
 	if c.wraps(l.first) {
-		c.freeze(u, carrier, most)
+		c.freeze(u, carrier, c.numbersFor(l), most)
 	} else {
 		u.data = l.first.record.Data
 		u.wide = len(u.data) + len(carrier.key.partition)
@@ -37,18 +37,19 @@ func (c *core) fold(now time.Time, l *lane, most int) *lane {
 	return carrier
 }
 
-// freeze adds what may stand behind the unit's first record, and makes the unit's bytes.
-func (c *core) freeze(u *unit, l *lane, most int) {
+// freeze gives the unit a number, adds the records that follow its first one as far as they fit,
+// and makes the unit's bytes.
+func (c *core) freeze(u *unit, l *lane, n *numbers, most int) {
 	outer, slack := len(l.key.partition), 0
 	if c.limits.boxes {
 		outer, slack = len(outerKey), boxed
 	}
 	record := u.first.inside()
-	c.tags = c.numbers.next(u).AppendTo(c.tags[:0])
+	c.tags = n.next(u).AppendTo(c.tags[:0])
 	record.Tags = c.tags
 	c.encoder.Reset()
 	if c.encoder.Add(record) != nil { // Put has checked what Add checks
-		c.numbers.settle(u)
+		n.settle(u)
 		u.id, u.data = aggregate.Unit{}, u.first.record.Data
 		u.wide = u.first.size()
 		l.key = laneKey{u.first.record.PartitionKey, u.first.record.ExplicitHashKey}
@@ -114,7 +115,7 @@ func (c *core) unfold(now time.Time, l *lane) {
 // end forgets the unit, whose number is then settled.
 func (c *core) end(l *lane, fate UnitFate) {
 	u := &l.unit
-	c.numbers.settle(u)
+	c.groups.settle(u)
 	if u.journalled {
 		c.told = append(c.told, SettledUnit{
 			Producer: u.id.Producer, Number: u.id.Number, Fate: fate,

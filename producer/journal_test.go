@@ -114,7 +114,7 @@ func TestJournal(t *testing.T) {
 		for _, u := range n.open {
 			var d aggregate.Decoder
 			if !d.Open(u.Data) || d.Len() != len(u.Marks) || u.FrozenAt.Before(began) ||
-				u.Unit.Producer != p.ID() {
+				!isOf(p, u.Unit) {
 				t.Errorf("%+v", u)
 			}
 			for i, r := range d.AppendRecords(nil) {

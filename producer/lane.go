@@ -21,6 +21,7 @@ type entry struct {
 
 	wide       int          // its size in a unit of its own; or, where it is not wrapped, as it is
 	aggregated bool         // it goes as it is: an aggregate, or too large for an identity
+	group      uint8        // of its hash key
 	alone      bool         // it is to have a unit of its own, for one of its unit was refused
 	hash       keyspace.Key // of its keys, where records of many lanes are packed
 
@@ -50,7 +51,7 @@ const (
 	ready                      // in core.ready: its head can be sent
 	flying                     // its unit is in a call
 	held                       // in core.held: its unit waits for the next attempt
-	blocked                    // in core.blocked: the window of numbers has no room for its unit
+	blocked                    // in core.groups: its group's window has no room for its unit
 	parked                     // in its shard's pace: the shard is slowed down
 	doubted                    // in core.doubted: its unit is to be looked up
 	searching                  // its unit is being looked up

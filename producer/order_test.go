@@ -114,7 +114,7 @@ func TestSingleRecordsHaveAnIdentity(t *testing.T) {
 			}
 			for _, r := range d.Records() {
 				unit, ok := r.Unit()
-				if !ok || unit.Producer != p.ID() || unit.Low > unit.Number || unit.Unordered ||
+				if !ok || !isOf(p, unit) || unit.Low > unit.Number || unit.Unordered ||
 					r.PartitionKey != key || r.ExplicitHashKey != hashes[key] {
 					t.Errorf("%s: %+v, %+v %v", key, r, unit, ok)
 				}

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 )
@@ -29,9 +27,6 @@ type Producer struct {
 	open  context.Context //nolint:containedctx // as above
 	close context.CancelCauseFunc
 
-	// A record holds one of records and its size of bytes from Put to the end of its callback.
-	records, bytes *semaphore.Weighted
-
 	// telling is held while the journal is told of ends, so that it hears of them in order. It
 	// comes before mu.
 	telling sync.Mutex
@@ -39,10 +34,11 @@ type Producer struct {
 	mu struct {
 		sync.Mutex
 		core     *core
-		closed   bool // Put takes nothing more
-		halted   bool // no more calls
-		stopped  bool // everything is reported, and nothing more will be
-		buffered int  // records taken and not reported
+		room     *room // what a record holds from Put to the end of its callback
+		closed   bool  // Put takes nothing more
+		halted   bool  // no more calls
+		stopped  bool  // everything is reported, and nothing more will be
+		buffered int   // records taken and not reported
 		bytes    int
 		unkept   bool // the journal failed the last time
 		// refusal is the stream's refusal of the caller that has halted the producer.
@@ -72,8 +68,6 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 	cfg = cfg.withDefaults()
 	p := &Producer{
 		cfg:         cfg,
-		records:     semaphore.NewWeighted(int64(cfg.MaxBufferedRecords)),
-		bytes:       semaphore.NewWeighted(int64(cfg.MaxBufferedBytes)),
 		charting:    make(chan struct{}, 1),
 		scheduleNow: make(chan struct{}, 1),
 		deliverNow:  make(chan struct{}, 1),
@@ -96,9 +90,11 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 func (p *Producer) start() error {
 	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) // for jitter
 	core, now := newCore(p.cfg.Stream, p.cfg.limits(), random), time.Now()
-	if _, err := cryptorand.Read(core.numbers.id[:]); err != nil {
+	var id aggregate.ProducerID
+	if _, err := cryptorand.Read(id[:]); err != nil {
 		return fmt.Errorf("producer: make an id for the run: %w", err)
 	}
+	core.groups.identify(id)
 	for i, f := range p.cfg.Resume {
 		records, err := p.cfg.thaw(f, now)
 		if err != nil {
@@ -112,18 +108,20 @@ func (p *Producer) start() error {
 		}
 	}
 	p.mu.core = core
+	p.mu.room = newRoom(p.cfg.MaxBufferedRecords, p.cfg.MaxBufferedBytes, p.cfg.MaxRecordBytes)
 	signal(p.scheduleNow)
 	return nil
 }
 
-// ID returns the identity of this run of the producer, in the units that it freezes.
-func (p *Producer) ID() aggregate.ProducerID { return p.mu.core.numbers.id } // never changes
+// ID returns the identity of this run of the producer. Its last four bits are 0; in the units
+// that the run freezes they are the number of the unit's group.
+func (p *Producer) ID() aggregate.ProducerID { return p.mu.core.groups.run() } // never changes
 
 // Put takes a record and returns the future of its result. Records of one lane are sent in the
 // order in which Put took them, but for OrderNone, which has none.
 //
-// It blocks while the buffer is full (Config.MaxBufferedRecords and MaxBufferedBytes) until
-// there is room, in the order of the callers, or ctx ends. With a context that has ended it returns
+// It blocks while the record's share of the buffer is full (Config.MaxBufferedRecords and
+// MaxBufferedBytes) until there is room, in the order of the callers, or ctx ends. With a context that has ended it returns
 // the context's cause and has not taken the record, whether there is room or not, so that a loop of
 // Put ends with its context. Once a record is taken ctx has no say over it. Other errors:
 // ErrPartitionKey, ErrHashKey and ErrTooLarge for a record that no stream would take,
@@ -185,24 +183,28 @@ func (p *Producer) admit(ctx context.Context, e *entry) error {
 	if err := p.fit(ctx, e); err != nil {
 		return err
 	}
-	size := int64(e.size())
-	if err := p.acquire(ctx, p.records, 1); err != nil {
-		return err
-	}
-	if err := p.acquire(ctx, p.bytes, size); err != nil {
-		p.records.Release(1)
-		return err
-	}
+	size := e.size()
 	p.mu.Lock()
-	if p.mu.closed {
+	core := p.mu.core
+	l := core.laneFor(e)
+	if w := p.mu.room.take(int(e.group), size); w != nil {
+		core.forgo(l)
 		p.mu.Unlock()
-		p.records.Release(1)
-		p.bytes.Release(size)
+		if err := p.await(ctx, w); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		l = core.laneFor(e)
+	}
+	if p.mu.closed {
+		core.forgo(l)
+		p.giveBack(int(e.group), 1, size)
+		p.mu.Unlock()
 		return p.closedError()
 	}
-	wakes := p.mu.core.put(time.Now(), e)
+	wakes := core.putIn(time.Now(), e, l)
 	p.mu.buffered++
-	p.mu.bytes += int(size)
+	p.mu.bytes += size
 	p.mu.Unlock()
 	if wakes {
 		signal(p.scheduleNow)
@@ -210,17 +212,23 @@ func (p *Producer) admit(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// acquire waits for n of what the semaphore has.
-func (p *Producer) acquire(ctx context.Context, s *semaphore.Weighted, n int64) error {
-	if s.TryAcquire(n) {
+// giveBack gives the room of records of a group back. It is called with mu held.
+func (p *Producer) giveBack(group, records, bytes int) {
+	p.mu.room.release(group, records, bytes)
+	p.mu.room.serve()
+}
+
+// await waits until the waiter has its room.
+func (p *Producer) await(ctx context.Context, w *waiter) error {
+	select {
+	case <-w.granted:
 		return nil
+	case <-ctx.Done():
+	case <-p.open.Done():
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(p.open, func() { cancel(ErrClosed) })() //nolint:contextcheck // Close's
-	if s.Acquire(ctx, n) == nil {
-		return nil
-	}
+	p.mu.Lock()
+	p.mu.room.withdraw(w)
+	p.mu.Unlock()
 	if p.open.Err() != nil {
 		return p.closedError()
 	}

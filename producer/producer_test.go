@@ -404,10 +404,10 @@ func TestBackPressure(t *testing.T) {
 func TestSlowCallbacksAreBackPressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{}
-		p, ctx := s.open(t, func(c *Config) { c.MaxBufferedRecords = 100 })
+		p, ctx := s.open(t, func(c *Config) { c.MaxBufferedRecords = 20 })
 		release := make(chan struct{})
 		running := atomic.Int32{}
-		for range 100 {
+		for range 20 {
 			err := p.PutFunc(ctx, runnel.Record{PartitionKey: "a"}, func(Result) {
 				if running.Add(1) > 1 {
 					t.Error("two callbacks at a time")

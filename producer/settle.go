@@ -152,7 +152,8 @@ func (c *core) abandon(reason error) {
 	c.told = c.told[:told]
 	c.lanes = map[laneKey]*lane{}
 	c.ready = readyLanes{back: laneHeap{before: byPlace}}
-	c.held, c.blocked = laneHeap{before: byDue}, laneHeap{before: byPlace}
+	c.held = laneHeap{before: byDue}
+	c.groups.clear()
 	c.doubted, c.shards = nil, shards{}
 	c.chart.waiting = lane{queue: true, state: unmapped}
 }

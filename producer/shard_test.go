@@ -34,7 +34,7 @@ func TestUnitsOfManyLanesShareRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: 10 * time.Millisecond}
 		var d aggregate.Decoder
-		numbers := map[uint64]bool{}
+		numbers := map[tag]bool{}
 		s.fault = func(_ context.Context, _ int, in *kinesis.PutRecordsInput) (bool, error) {
 			for _, r := range in.Records {
 				if !d.Open(r.Data) || *r.PartitionKey != "a" || len(r.Data) > 20_000 {
@@ -47,10 +47,11 @@ func TestUnitsOfManyLanesShareRecords(t *testing.T) {
 					}
 					unit, ok := inside.Unit()
 					if begins := inside.PartitionKey != key; ok != begins || unit.Unordered ||
-						ok && numbers[unit.Number] {
+						ok && numbers[tag{unit.Producer, unit.Number}] {
 						t.Errorf("record %d: %+v %v", sub, unit, ok)
 					}
-					key, numbers[unit.Number] = inside.PartitionKey, true
+					key = inside.PartitionKey
+					numbers[tag{unit.Producer, unit.Number}] = true
 				}
 			}
 			return false, nil

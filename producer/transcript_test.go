@@ -39,7 +39,9 @@ var update = flag.Bool("update", false, "write the transcripts in testdata/core 
 //	                       that is closed marked by -, and "fails" or "denied" for no list
 //	flush | abandon | counts
 //
-// The hash keys lo and hi are the first and the last; a record "stored@A" is in that shard.
+// The hash keys lo and hi are the first and the last, and a number is the first one of that group;
+// a record "stored@A" is in that shard. A unit has its number and low behind its records, and its
+// group before them if that is not 0.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/core/*.txt")
 	if err != nil || len(files) == 0 {
@@ -115,6 +117,10 @@ func (p *player) run(t *testing.T, command string, args []string) {
 				hash = "0"
 			case "hi":
 				hash = keyspace.Max.String()
+			default:
+				if i, err := strconv.Atoi(hash); err == nil {
+					hash = keyspace.Uniform(groups)[i].Start.String()
+				}
 			}
 			n, _ := strconv.Atoi(size)
 			data := make([]byte, max(n-len(key), 0))
@@ -142,7 +148,9 @@ func (p *player) run(t *testing.T, command string, args []string) {
 		p.now = p.now.Add(d)
 		p.core.tick(p.now)
 	case "wake":
-		if at, ok := p.core.wake(); ok {
+		if at, ok := p.core.wake(); ok && at.IsZero() {
+			p.say("at once")
+		} else if ok {
 			p.say("in %v", at.Sub(p.now).Round(time.Millisecond))
 		} else {
 			p.say("never")
@@ -289,14 +297,18 @@ func (p *player) search(t *testing.T, args []string) {
 	p.core.landSearch(p.now, s, results, nil)
 }
 
-// unitName is the key and the records of a lane's unit, and its number and low if it has them.
+// unitName is the key and the records of a lane's unit, and its identity if it has one.
 func unitName(l *lane) string {
 	name := l.key.partition
 	for _, e := range recordsOf(l) {
 		name += fmt.Sprintf("/%d", e.number)
 	}
-	if l.unit.wrapped() {
-		name += fmt.Sprintf("(%d,%d)", l.unit.id.Number, l.unit.id.Low)
+	if u := l.unit.id; l.unit.wrapped() {
+		name += "("
+		if group := u.Producer[15]; group > 0 {
+			name += fmt.Sprintf("%d:", group)
+		}
+		name += fmt.Sprintf("%d,%d)", u.Number, u.Low)
 	}
 	return name
 }

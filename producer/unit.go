@@ -49,7 +49,7 @@ func (u *unit) result(v verdict, e *entry, i int) Result {
 	return r
 }
 
-// numbers gives units their numbers, and knows the lowest that is not settled.
+// numbers gives the units of a group their numbers, and knows the lowest that is not settled.
 type numbers struct {
 	id             aggregate.ProducerID
 	unordered      bool // units of one lane may stand in any order
@@ -82,7 +82,7 @@ func (n *numbers) next(u *unit) aggregate.Unit {
 	return u.id
 }
 
-// settle takes out a unit of this run that has an end.
+// settle takes out a unit of the group that has an end.
 func (n *numbers) settle(u *unit) {
 	if !u.wrapped() || u.id.Producer != n.id {
 		return

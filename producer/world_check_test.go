@@ -96,11 +96,11 @@ func (w *world) checkCounts(doubles, unknown int) {
 			unknown)
 	}
 	if len(c.lanes) != 0 || c.calls != 0 || c.flying != 0 || c.ages.oldest != nil ||
-		c.ready.count != 0 || c.held.Len() != 0 || c.blocked.Len() != 0 || c.shards.parked != 0 ||
-		len(c.doubted) != 0 || len(c.flushes) != 0 || c.numbers.oldest != nil {
+		c.ready.count != 0 || c.held.Len() != 0 || c.shards.parked != 0 ||
+		len(c.doubted) != 0 || len(c.flushes) != 0 || w.numbersLeft() {
 		w.Fatalf("something is left: %d lanes, %d calls, %d ready, %d held, %d blocked, %d parked, "+
 			"%d doubted, %d flushes", len(c.lanes), c.calls, c.ready.count, c.held.Len(),
-			c.blocked.Len(), c.shards.parked, len(c.doubted), len(c.flushes))
+			c.groups.blocked+len(c.groups.stalled), c.shards.parked, len(c.doubted), len(c.flushes))
 	}
 	if len(w.journal) != 0 {
 		w.Fatalf("%d units are open in the journal", len(w.journal))
@@ -108,6 +108,17 @@ func (w *world) checkCounts(doubles, unknown int) {
 	if total := c.counts.delivered + c.counts.undelivered; total != c.taken {
 		w.Fatalf("%d results counted for %d records", total, c.taken)
 	}
+}
+
+// numbersLeft reports whether a group has a unit without an end, or a lane that waits for one.
+func (w *world) numbersLeft() bool {
+	g := &w.core.groups
+	left := g.blocked != 0 || len(g.stalled) != 0
+	for i := range g.each {
+		left = left || g.each[i].oldest != nil || g.each[i].newest != nil ||
+			g.each[i].blocked.Len() != 0
+	}
+	return left
 }
 
 // checkOrder holds first occurrences against the order of put: those of delivered records, or

@@ -95,7 +95,7 @@ func (w *world) start() {
 	seed := rapid.Uint64().Draw(w.T, "seed")
 	w.core = newCore("s", w.limits, rand.New(rand.NewPCG(1, seed)))
 	w.crashes++
-	w.core.numbers.id[0] = byte(w.crashes)
+	w.core.groups.identify(aggregate.ProducerID{byte(w.crashes)})
 }
 
 func (w *world) addShard(r keyspace.Range, parents ...*modelShard) {
@@ -381,9 +381,7 @@ func (w *world) checkUnit(l *lane, data []byte) {
 	first, again := w.frozen[key]
 	switch {
 	case !again:
-		if u.id.Producer != w.core.numbers.id {
-			w.Fatalf("a unit of another run was never frozen")
-		}
+		w.checkGroup(l)
 		w.frozen[key] = firstSend{string(data), w.now}
 		if w.limits.packs && !slices.ContainsFunc(w.core.chart.open, func(s shardmap.Shard) bool {
 			return d.Check(s.Range) == nil
@@ -394,6 +392,84 @@ func (w *world) checkUnit(l *lane, data []byte) {
 		w.Fatalf("unit %d is sent again with other bytes", u.id.Number)
 	case w.now.Sub(first.at) > w.limits.horizon:
 		w.Fatalf("unit %d is sent %v after its first send", u.id.Number, w.now.Sub(first.at))
+	}
+}
+
+// checkGroup holds the identity of a new unit against its group, which its lane's hash key gives
+// it for the whole run, whatever the shards are. A packed unit may be of any group of its shard.
+func (w *world) checkGroup(l *lane) {
+	named := l.unit.id.Producer
+	group := named[15]
+	if named[15] = 0; named != (aggregate.ProducerID{byte(w.crashes)}) || group > 15 {
+		w.Fatalf("a unit of another run, %v, was never frozen", l.unit.id)
+	}
+	record := aggregate.Record{PartitionKey: l.key.partition, ExplicitHashKey: l.key.hash}
+	if want := byte(record.Hash().Hi >> 60); group != want && !w.limits.packs {
+		w.Fatalf("a unit of lane %v is of the group %d, want %d", l.key, group, want)
+	}
+	if !w.limits.packs {
+		return
+	}
+	for _, s := range w.core.chart.open {
+		if s.Range.Contains(record.Hash()) &&
+			(group < byte(s.Range.Start.Hi>>60) || group > byte(s.Range.End.Hi>>60)) {
+			w.Fatalf("a unit in shard %v is of the group %d", s, group)
+		}
+	}
+}
+
+// checkBlocked holds that a lane waits for a number only if its own group has none for it: those
+// that the window has are given, or there are ready lanes of the group for them.
+func (w *world) checkBlocked() {
+	type open struct{ lowest, highest, ready uint64 }
+	groups := map[byte]open{}
+	for key := range w.frozen {
+		if run := key.producer; run[0] == byte(w.crashes) {
+			g := groups[run[15]]
+			g.highest = max(g.highest, key.number)
+			groups[run[15]] = g
+		}
+	}
+	for _, l := range w.core.lanes {
+		w.openIn(l, func(u *unit) {
+			if u.id.Producer[0] == byte(w.crashes) {
+				g := groups[u.id.Producer[15]]
+				if g.lowest == 0 || u.id.Number < g.lowest {
+					g.lowest = u.id.Number
+				}
+				groups[u.id.Producer[15]] = g
+			}
+		})
+	}
+	for _, l := range w.core.lanes {
+		if l.state == ready && !w.limits.packs && !l.empty() {
+			g := groups[byte(l.hashKey().Hi>>60)]
+			g.ready++
+			groups[byte(l.hashKey().Hi>>60)] = g
+		}
+	}
+	for _, l := range w.core.lanes {
+		if l.state != blocked || w.limits.packs || l.empty() {
+			continue
+		}
+		g := groups[byte(l.hashKey().Hi>>60)]
+		if g.lowest == 0 {
+			g.lowest = g.highest + 1
+		}
+		if g.lowest+w.limits.window > g.highest+g.ready {
+			w.Fatalf("lane %v waits for a number, and its group has %+v with a window of %d",
+				l.key, g, w.limits.window)
+		}
+	}
+}
+
+// openIn calls f for the units of a lane that have an identity and no end.
+func (*world) openIn(l *lane, f func(*unit)) {
+	if l.unit.first != nil && l.unit.wrapped() {
+		f(&l.unit)
+	}
+	for i := range l.resumed {
+		f(&l.resumed[i])
 	}
 }
 
@@ -629,6 +705,7 @@ func (w *world) collect() {
 
 func (w *world) step(calm bool) {
 	w.core.tick(w.now)
+	w.checkBlocked()
 	w.search(calm)
 	if w.core.listing(w.now) && (calm || rapid.Bool().Draw(w.T, "lists")) {
 		w.list(calm)

@@ -1,0 +1,288 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/keyspace"
+)
+
+// sharded is a stream of equal shards that refuses records for a shard's limits, keeps nothing,
+// and answers after a time.
+type sharded struct {
+	API
+	*lists
+
+	latency time.Duration
+	ranges  []keyspace.Range
+	ids     []string
+	// refuse is asked for each record of a call, with its shard. Nil: no record is refused.
+	refuse func(shard int, r *types.PutRecordsRequestEntry) bool
+	// nameless has refusals name no shard, so that the producer does not slow it down.
+	nameless bool
+}
+
+func newSharded(shards int) *sharded {
+	s := &sharded{
+		lists:   &lists{shards: map[string]keyspace.Range{}},
+		ranges:  keyspace.Uniform(shards),
+		latency: 20 * time.Millisecond,
+	}
+	for i, r := range s.ranges {
+		s.ids = append(s.ids, fmt.Sprintf("shardId-%012d", i))
+		s.lists.shards[s.ids[i]] = r
+	}
+	return s
+}
+
+// shardOf returns the number of the shard of a hash key.
+func (s *sharded) shardOf(hash keyspace.Key) int {
+	for i, r := range s.ranges {
+		if r.Contains(hash) {
+			return i
+		}
+	}
+	panic("the shards do not cover the key space")
+}
+
+func (s *sharded) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
+	_ ...func(*kinesis.Options),
+) (*kinesis.PutRecordsOutput, error) {
+	if err := wait(ctx, s.latency); err != nil {
+		return nil, err
+	}
+	results := make([]types.PutRecordsResultEntry, len(input.Records))
+	for i := range input.Records {
+		r := &input.Records[i]
+		shard := s.shardOf(aggregate.Record{
+			PartitionKey: *r.PartitionKey, ExplicitHashKey: aws.ToString(r.ExplicitHashKey),
+		}.Hash())
+		if s.refuse == nil || !s.refuse(shard, r) {
+			results[i].ShardId, results[i].SequenceNumber = &s.ids[shard], &someNumber
+			continue
+		}
+		message := "Rate exceeded for shard " + s.ids[shard]
+		if s.nameless {
+			message = "Rate exceeded"
+		}
+		results[i].ErrorCode = aws.String("ProvisionedThroughputExceededException")
+		results[i].ErrorMessage = &message
+	}
+	return &kinesis.PutRecordsOutput{Records: results}, nil
+}
+
+// keysIn returns n keys of hash keys in a range, each one's name beginning with prefix.
+func keysIn(within keyspace.Range, prefix string, n int) []string {
+	keys := make([]string, 0, n)
+	for i := 0; len(keys) < n; i++ {
+		if key := fmt.Sprint(prefix, i); within.Contains(keyspace.Of(key)) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// inUnits runs a test in each order that gives units their numbers, in virtual time.
+func inUnits(t *testing.T, test func(t *testing.T, order Order)) {
+	t.Helper()
+	for _, order := range []Order{OrderKey, OrderShard, OrderNone} {
+		t.Run(order.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, order) })
+		})
+	}
+}
+
+// cutShort closes a producer that has records which are never taken, and checks that it reports them.
+func cutShort(t *testing.T, p *Producer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := p.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Close with a record that is refused for ever: %v", err)
+	}
+}
+
+// One record that is refused for ever keeps only the keys of its group waiting, however many
+// units the others make: LOW and the window are a group's own.
+func TestARefusedRecordStopsOnlyItsGroup(t *testing.T) {
+	inUnits(t, func(t *testing.T, order Order) {
+		s := newSharded(8)
+		const bad = "bad-0" // of the group 13, in the shard 6
+		hashOfBad := keyspace.Of(bad).String()
+		s.nameless = true
+		s.refuse = func(_ int, r *types.PutRecordsRequestEntry) bool {
+			return *r.PartitionKey == bad || aws.ToString(r.ExplicitHashKey) == hashOfBad
+		}
+		p, ctx := s.open(t, func(c *Config) {
+			c.Order, c.MaxUnitBytes = order, 1 // each record in a unit of its own
+		})
+		if err := p.PutFunc(ctx, runnel.Record{PartitionKey: bad}, nil); err != nil {
+			t.Fatal(err)
+		}
+		// More units than the window of all lanes was.
+		const callers, each = 8, 9000
+		var delivered atomic.Int64
+		var all sync.WaitGroup
+		for i, r := range keyspace.Uniform(16) {
+			if i%2 == 1 && !r.Contains(keyspace.Of(bad)) || r.Precedes(groupRange(keyspace.Of(bad))) {
+				all.Go(func() { putEach(t, p, ctx, keysIn(r, "key-", each), &delivered) })
+			}
+		}
+		time.Sleep(time.Hour)
+		if n := delivered.Load(); n != callers*each {
+			t.Errorf("%d of %d records of other groups are delivered", n, callers*each)
+		}
+		cutShort(t, p)
+		all.Wait()
+	})
+}
+
+// groupRange is the 16th of the key space that a hash key is in.
+func groupRange(hash keyspace.Key) keyspace.Range {
+	for _, r := range keyspace.Uniform(16) {
+		if r.Contains(hash) {
+			return r
+		}
+	}
+	return keyspace.Range{}
+}
+
+// putEach puts a record of each key, until the producer is closed.
+func putEach(t *testing.T, p *Producer, ctx context.Context, keys []string, delivered *atomic.Int64) {
+	for _, key := range keys {
+		err := p.PutFunc(ctx, runnel.Record{PartitionKey: key}, func(r Result) {
+			if r.Err == nil {
+				delivered.Add(1)
+			}
+		})
+		if err != nil {
+			if !errors.Is(err, ErrClosed) {
+				t.Error(err)
+			}
+			return
+		}
+	}
+}
+
+// The caller whose shard takes nothing waits for room in the buffer, and no other does.
+func TestAFullGroupKeepsNoOtherCallerWaiting(t *testing.T) {
+	for name, limit := range map[string]func(*Config){
+		"records": func(c *Config) { c.MaxBufferedRecords = 1000 },
+		"bytes": func(c *Config) {
+			c.MaxBufferedBytes, c.MaxRecordBytes, c.MaxUnitBytes = 20_000, 500, 500
+		},
+	} {
+		for _, order := range []Order{OrderKey, OrderShard, OrderNone, OrderPlain} {
+			t.Run(name+"/"+order.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newSharded(8)
+					s.refuse = func(shard int, _ *types.PutRecordsRequestEntry) bool { return shard == 3 }
+					p, ctx := s.open(t, func(c *Config) { c.Order = order; limit(c) })
+					const each = 2000
+					var delivered [8]atomic.Int64
+					var all sync.WaitGroup
+					for i, r := range s.ranges {
+						all.Go(func() { putEach(t, p, ctx, keysIn(r, "key-", each), &delivered[i]) })
+					}
+					time.Sleep(5 * time.Minute)
+					for i := range delivered {
+						if n := delivered[i].Load(); n != each && i != 3 {
+							t.Errorf("%d of %d records of shard %d are delivered", n, each, i)
+						}
+					}
+					cutShort(t, p)
+					all.Wait()
+				})
+			})
+		}
+	}
+}
+
+// Where a shard refuses nine of ten records, the others keep their rate: of what a caller for
+// each shard puts in the same time, they deliver at least 90 %.
+func TestOtherShardsKeepTheirRate(t *testing.T) {
+	for _, nameless := range []bool{false, true} {
+		for _, order := range []Order{OrderKey, OrderShard, OrderNone, OrderPlain} {
+			t.Run(fmt.Sprintf("%v/nameless=%v", order, nameless), func(t *testing.T) {
+				calm := rateOfOthers(t, order, nameless, 0)
+				slow := rateOfOthers(t, order, nameless, 90)
+				t.Logf("the other shards' records a second: %d, and %d without refusals", slow, calm)
+				if slow < calm*9/10 {
+					t.Errorf("the other shards' records a second: %d, and %d without refusals", slow, calm)
+				}
+			})
+		}
+	}
+}
+
+// rateOfOthers is how many records a second the shards deliver that refuse nothing, where the
+// first refuses so many of a hundred from the second second on.
+func rateOfOthers(t *testing.T, order Order, nameless bool, percent int) (rate int64) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSharded(8)
+		s.nameless = nameless
+		var asked atomic.Int64
+		began := time.Now()
+		s.refuse = func(shard int, _ *types.PutRecordsRequestEntry) bool {
+			return shard == 0 && time.Since(began) > time.Second && int(asked.Add(1)*37%100) < percent
+		}
+		p, ctx := s.open(t, func(c *Config) {
+			c.Order, c.MaxInFlight, c.MaxBatchRecords = order, 4, 20
+			c.MaxBufferedRecords, c.MaxUnitBytes = 2000, 300
+		})
+		var delivered [2]atomic.Int64
+		var all sync.WaitGroup
+		for i, r := range s.ranges {
+			keys := keysIn(r, "key-", 300)
+			random := rand.New(rand.NewPCG(1, uint64(i)))
+			all.Go(func() {
+				for p.open.Err() == nil {
+					key := keys[random.IntN(len(keys))]
+					putEach(t, p, ctx, []string{key}, &delivered[min(i, 1)])
+				}
+			})
+		}
+		time.Sleep(4 * time.Second) // in which everything fills up
+		before := delivered[1].Load()
+		time.Sleep(5 * time.Second)
+		rate = (delivered[1].Load() - before) / 5
+		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		_ = p.Close(ctx) // what the first shard has not taken is of no interest
+		all.Wait()
+	})
+	return rate
+}
+
+func (s *sharded) open(t *testing.T, set func(*Config)) (*Producer, context.Context) {
+	t.Helper()
+	p, err := New(t.Context(), func() Config {
+		c := Config{Stream: "orders", Client: s, Reader: s, Logger: silent}
+		set(&c)
+		return c
+	}())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, t.Context()
+}
+
+// isOf reports whether a unit's identity is the producer's: but for the last four bits, its ID.
+func isOf(p *Producer, u aggregate.Unit) bool {
+	named := u.Producer
+	named[15] &^= 15
+	return named == p.ID()
+}

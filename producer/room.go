@@ -1,0 +1,210 @@
+package producer
+
+import "container/list"
+
+// room shares the producer's buffer out among the groups of lanes, so that a group whose records
+// do not go keeps only its own callers waiting.
+//
+// One budget for all would be simplest, but a shard that takes less than its caller puts would
+// fill it, and every other caller would wait for that shard. Equal parts would be safe, but a
+// single hot key could then use no more than a 16th. So half of the buffer is reserved, in equal
+// parts, and half is a pool, for what a group holds above its reserve:
+//
+//   - All groups together never hold more than the limit.
+//   - A group that holds less than its reserve waits for no other.
+//   - A group may draw from the pool by its part of the records that went lately: all of it, if
+//     it is alone. So a group whose records do not go leaves the pool to the others, which may
+//     need it to fill their units.
+//
+// Callers of one group are served in their order. Across groups, those for whom the pool has too
+// little are served in their order too: no caller draws from the pool while one that came before
+// waits for it, so that a large record is not kept waiting by many small ones.
+//
+// It is a plain structure, without a lock, a clock or a goroutine.
+type room struct {
+	records, bytes share
+	waiting        [groups]list.List // of *waiter, the oldest first
+	waiters        int               // in all groups
+	tickets        uint64
+}
+
+// waiter is a caller that waits for room for one record.
+type waiter struct {
+	group, bytes int
+	ticket       uint64        // counts the waiters
+	granted      chan struct{} // closed when the record has its room
+	place        *list.Element // nil: it waits no more
+}
+
+// newRoom returns the room for so many records and bytes, of records of up to largest bytes.
+func newRoom(records, bytes, largest int) *room {
+	return &room{records: newShare(records, 1), bytes: newShare(bytes, largest)}
+}
+
+// take gives a record of a group its room and returns nil, or returns the waiter for it.
+func (r *room) take(group, bytes int) *waiter {
+	within := r.records.extra(group, 1) == 0 && r.bytes.extra(group, bytes) == 0
+	if r.waiting[group].Len() == 0 && (within || r.waiters == 0) &&
+		r.grant(group, bytes, &claims{}) {
+		return nil
+	}
+	r.tickets++
+	w := &waiter{group: group, bytes: bytes, ticket: r.tickets, granted: make(chan struct{})}
+	w.place = r.waiting[group].PushBack(w)
+	r.waiters++
+	if r.serve(); w.place == nil {
+		return nil
+	}
+	return w
+}
+
+// release gives back the room of so many records of a group. serve is to be called after it.
+func (r *room) release(group, records, bytes int) {
+	r.records.release(group, records)
+	r.bytes.release(group, bytes)
+}
+
+// withdraw takes out a waiter. One that was granted its room gives it back.
+func (r *room) withdraw(w *waiter) {
+	if w.place == nil {
+		r.release(w.group, 1, w.bytes)
+	} else {
+		r.remove(w)
+	}
+	r.serve()
+}
+
+func (r *room) remove(w *waiter) {
+	r.waiting[w.group].Remove(w.place)
+	w.place = nil
+	r.waiters--
+}
+
+// claims is what older waiters wait for, and newer ones must not take: in records and in bytes.
+type claims struct{ records, bytes bool }
+
+// serve grants room to the waiters that now have it.
+func (r *room) serve() {
+	var held claims
+	var stuck [groups]bool // their first waiter has no room
+	for r.waiters > 0 {
+		var oldest *waiter
+		for g := range r.waiting {
+			if first := r.waiting[g].Front(); first != nil && !stuck[g] {
+				w := first.Value.(*waiter)
+				if oldest == nil || w.ticket < oldest.ticket {
+					oldest = w
+				}
+			}
+		}
+		switch {
+		case oldest == nil:
+			return
+		case r.grant(oldest.group, oldest.bytes, &held):
+			r.remove(oldest)
+			close(oldest.granted)
+		default:
+			stuck[oldest.group] = true
+			r.records.claim(oldest.group, 1, &held.records)
+			r.bytes.claim(oldest.group, oldest.bytes, &held.bytes)
+		}
+	}
+}
+
+// grant gives a record its room, if there is any beside what older waiters claim.
+func (r *room) grant(group, bytes int, held *claims) bool {
+	if !r.records.fits(group, 1, held.records) || !r.bytes.fits(group, bytes, held.bytes) {
+		return false
+	}
+	r.records.take(group, 1)
+	r.bytes.take(group, bytes)
+	return true
+}
+
+// share is how one measure of the buffer is shared out.
+type share struct {
+	reserve int // of each group, for it alone
+	pool    int // for what groups hold above their reserves
+
+	used   [groups]int
+	pooled int // of the pool
+
+	// gone counts what was given back lately, with sum for all groups: the older half of it at
+	// least since as much was given back as the buffer holds.
+	gone [groups]int
+	sum  int
+}
+
+const (
+	// reserves is the reserve's part of all: half of the buffer is that of 16 groups.
+	reserves = 2 * groups
+	// headroom is how much of the pool a group may draw beside its part of what went lately: so
+	// that one which grows can show it.
+	headroom = 2
+	// idlePart is the part of what is left of the pool that each group may draw up to, whether
+	// its records go or not. Two groups of a shard that takes nothing leave the others four
+	// fifths of the pool.
+	idlePart = 8
+)
+
+// newShare shares out a limit, of which one record takes up to largest. Every such record has
+// room if nothing else is there: where the limit is so low that the reserves leave no room for
+// it, they are smaller, down to nothing.
+func newShare(limit, largest int) share {
+	s := share{reserve: max(0, min(limit/reserves, (limit-largest)/(groups-1)))}
+	s.pool = limit - groups*s.reserve
+	return s
+}
+
+// above returns how much n exceeds the reserve by.
+func (s *share) above(n int) int { return max(0, n-s.reserve) }
+
+// extra returns how much of n more of a group comes from the pool.
+func (s *share) extra(group, n int) int {
+	return s.above(s.used[group]+n) - s.above(s.used[group])
+}
+
+// fits reports whether there is room for n more of a group. claimed tells that an older waiter
+// waits for the pool.
+func (s *share) fits(group, n int, claimed bool) bool {
+	extra := s.extra(group, n)
+	return extra == 0 || !claimed && s.pooled+extra <= s.pool && s.mayDraw(group, n)
+}
+
+// mayDraw reports whether a group may draw n more from the pool, if there is so much. One that
+// has drawn nothing may always, or a record larger than the reserve would never go, and so may
+// all as long as no record has gone.
+func (s *share) mayDraw(group, n int) bool {
+	if s.used[group] <= s.reserve || s.sum == 0 {
+		return true
+	}
+	part := min(1, headroom*float64(s.gone[group])/float64(s.sum))
+	most := max((s.pool-s.pooled)/idlePart, int(part*float64(s.pool)))
+	return s.above(s.used[group]+n) <= most
+}
+
+// claim notes that a waiter for n more of a group waits for the pool. One that waits for its own
+// group, since it may not draw more, does not.
+func (s *share) claim(group, n int, claimed *bool) {
+	*claimed = *claimed || s.extra(group, n) > 0 && s.mayDraw(group, n)
+}
+
+// take counts n more of a group.
+func (s *share) take(group, n int) {
+	s.pooled += s.extra(group, n)
+	s.used[group] += n
+}
+
+// release counts n less of a group.
+func (s *share) release(group, n int) {
+	s.pooled += s.extra(group, -n)
+	s.used[group] -= n
+	s.gone[group] += n
+	if s.sum += n; s.sum > s.pool+groups*s.reserve {
+		s.sum = 0
+		for g := range s.gone {
+			s.gone[g] /= 2
+			s.sum += s.gone[g]
+		}
+	}
+}
