@@ -17,7 +17,8 @@ import (
 // Producer puts records into one stream, in the order of their lanes. It is safe for
 // concurrent use. Close must be called to end its goroutines.
 type Producer struct {
-	cfg Config
+	cfg   Config
+	clock *clock
 
 	// life is the context of the calls; end cuts them, with a cause.
 	life context.Context //nolint:containedctx // the producer's own life, ended by Close
@@ -65,6 +66,7 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 	cfg = cfg.withDefaults()
 	p := &Producer{
 		cfg:         cfg,
+		clock:       newClock(),
 		records:     semaphore.NewWeighted(int64(cfg.MaxBufferedRecords)),
 		bytes:       semaphore.NewWeighted(int64(cfg.MaxBufferedBytes)),
 		charting:    make(chan struct{}, 1),
@@ -86,17 +88,20 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 // start makes the core, with the units of earlier runs in it.
 func (p *Producer) start() error {
 	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) // for jitter
-	core, now := newCore(p.cfg.Stream, p.cfg.limits(), random), time.Now()
+	core, now := newCore(p.cfg.Stream, p.cfg.limits(), random), p.clock.now()
+	core.began = now
 	if _, err := cryptorand.Read(core.numbers.id[:]); err != nil {
 		return fmt.Errorf("producer: make an id for the run: %w", err)
 	}
+	sinceBoot, boot := p.clock.boot(now)
 	for i, f := range p.cfg.Resume {
-		records, err := p.cfg.thaw(f, now)
+		records, err := p.cfg.thaw(f)
 		if err != nil {
 			return fmt.Errorf("producer: Resume[%d] of stream %s, unit %v/%d: %w", i, p.cfg.Stream,
 				f.Unit.Producer, f.Unit.Number, err)
 		}
-		core.resume(now, f, records)
+		age, exact := f.since(sinceBoot, boot)
+		core.resume(now, f, records, age, exact)
 		for _, r := range records {
 			p.mu.buffered++
 			p.mu.bytes += len(r.Data) + len(r.PartitionKey)
@@ -188,7 +193,7 @@ func (p *Producer) admit(ctx context.Context, e *entry) error {
 		p.bytes.Release(size)
 		return p.closedError()
 	}
-	wakes := p.mu.core.put(time.Now(), e)
+	wakes := p.mu.core.put(p.clock.lately(), e)
 	p.mu.buffered++
 	p.mu.bytes += int(size)
 	p.mu.Unlock()
@@ -247,13 +252,16 @@ func (p *Producer) launchAll() (time.Duration, bool) {
 	if p.mu.halted {
 		return 0, false
 	}
-	core, now := p.mu.core, time.Now()
+	core, now := p.mu.core, p.clock.now()
 	core.tick(now)
 	if s := core.search(now); s != nil {
 		p.calls.Go(func() { p.lookUp(s) })
 	}
 	if core.listing(now) {
 		p.calls.Go(p.list)
+	}
+	if core.ask(now) {
+		p.calls.Go(p.askTime)
 	}
 	var batch []*call
 	for made := core.launch(now); made != nil; made = core.launch(now) {
@@ -275,10 +283,15 @@ func (p *Producer) launchAll() (time.Duration, bool) {
 
 // land tells the core what became of a call.
 func (p *Producer) land(made *call, o outcome) {
+	p.landing(o.all.err, func(c *core, now time.Time) { c.land(now, made, o) })
+}
+
+// landing gives the core an outcome, and logs the beginning and the end of an outage.
+func (p *Producer) landing(cause error, take func(*core, time.Time)) {
 	p.mu.Lock()
-	core, now := p.mu.core, time.Now()
+	core, now := p.mu.core, p.clock.now()
 	before, began := core.gate.active(), core.gate.began
-	core.land(now, made, o)
+	take(core, now)
 	after, waiting := core.gate.active(), p.mu.buffered
 	p.mu.Unlock()
 	signal(p.deliverNow)
@@ -286,7 +299,7 @@ func (p *Producer) land(made *call, o outcome) {
 	switch {
 	case !before && after:
 		p.cfg.Logger.Warn("the stream does not answer: records are kept and tried again",
-			"stream", p.cfg.Stream, "records", waiting, "error", o.all.err)
+			"stream", p.cfg.Stream, "records", waiting, "error", cause)
 	case before && !after:
 		p.cfg.Logger.Info("the stream answers again",
 			"stream", p.cfg.Stream, "records", waiting, "after", now.Sub(began))
