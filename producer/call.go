@@ -18,7 +18,7 @@ var errCallTimeout = errors.New("the call had no answer within its time-out")
 
 // put makes one call and lands it.
 func (p *Producer) put(made *call) {
-	started := time.Now()
+	started, sentAt := time.Now(), p.clock.lately()
 	var sent sending
 	ctx, cancel := context.WithTimeoutCause(p.life, p.cfg.CallTimeout, errCallTimeout)
 	output, err := p.send(sent.trace(ctx), made)
@@ -26,6 +26,7 @@ func (p *Producer) put(made *call) {
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	cancel()
+	p.see(sentAt, metadataOf(output), err)
 	o := p.finalForCaller(p.life, classify(output, err, made.entries(), &sent))
 	p.chartAnswer(o)
 	if p.cfg.OnCall == nil {
@@ -41,7 +42,7 @@ func (p *Producer) put(made *call) {
 // send makes the call; the answer to a PutRecord is returned as that of a PutRecords.
 func (p *Producer) send(ctx context.Context, made *call) (*kinesis.PutRecordsOutput, error) {
 	if p.cfg.Order != OrderChained {
-		return p.cfg.Client.PutRecords(ctx, p.input(made), ownCall, notAfter(made.until))
+		return p.cfg.Client.PutRecords(ctx, p.input(made), ownCall, notAfter(made.until, p.clock.now))
 	}
 	output, err := p.cfg.Client.PutRecord(ctx, p.single(made), ownCall)
 	if err != nil || output == nil {
@@ -49,7 +50,7 @@ func (p *Producer) send(ctx context.Context, made *call) (*kinesis.PutRecordsOut
 	}
 	return &kinesis.PutRecordsOutput{Records: []types.PutRecordsResultEntry{{
 		ShardId: output.ShardId, SequenceNumber: output.SequenceNumber,
-	}}}, nil
+	}}, ResultMetadata: output.ResultMetadata}, nil
 }
 
 // ownCall makes one call the producer's, whatever the client was made with: the SDK's retries

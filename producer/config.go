@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/seam"
 )
 
 // API is what the producer needs of Kinesis; *kinesis.Client has it.
@@ -53,9 +54,10 @@ type Config struct {
 	// OrderKey.
 	Order Order
 	// Reader looks up what became of units that had no answer for Horizon; usually it is the
-	// Client. Nil, or one that is not allowed to read: their records are reported with
-	// ErrUnresolved. In OrderNone and OrderShard it lists the shards too, and
-	// is needed. Default none.
+	// Client. It is also asked for the stream's time, by a ListShards of one shard, before the
+	// first unit of a run goes out, and before one that goes out after a pause. Nil, or one that
+	// is not allowed to read: their records are reported with ErrUnresolved. In OrderNone and
+	// OrderShard it lists the shards too, and is needed. Default none.
 	Reader Reader
 	// Journal keeps units from before they are first sent until they are settled, in OrderKey,
 	// OrderShard and OrderNone. Default none.
@@ -63,7 +65,8 @@ type Config struct {
 	// Resume is the units of earlier runs that their Journal has not been told the end of, in
 	// the order of their Frozen. They are sent first, as the same bytes under the identity that
 	// they have, and before anything newer of their lanes; those first sent longer than Horizon
-	// ago are looked up. Order must be that of the run which left them, where OrderKey and
+	// ago are looked up, and so are those of which that is not known. The run that left them must
+	// have ended. Order must be that of the run which left them, where OrderKey and
 	// OrderShard are the same. The Journal is not told of them again, but of their ends. Their
 	// records go to OnResult, count in Stats, and take no room in the buffer.
 	Resume []FrozenUnit
@@ -121,7 +124,7 @@ type Config struct {
 	// See the package comment for what that means. Default 0: never.
 	GiveUpAfter time.Duration
 	// Horizon replaces aggregate.H: how long after its first attempt a unit is sent again. It
-	// is for tests; consumers rely on H. Default aggregate.H; from 1 ms to aggregate.H.
+	// is for tests; consumers and servers rely on H. Default aggregate.H; from 1 ms to that.
 	Horizon time.Duration
 
 	// OnResult is called for every record that was taken, just before the record's own
@@ -153,7 +156,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxRecordBytes, apiMinRecordBytes)
 	setDefault(&c.MaxBatchBytes, max(5<<20, c.MaxRecordBytes))
 	setDefault(&c.MaxUnitBytes, min(unitBytes, c.MaxRecordBytes))
-	setDefault(&c.Horizon, aggregate.H)
+	setDefault(&c.Horizon, seam.H())
 	setDefault(&c.MaxBufferedRecords, 100_000)
 	setDefault(&c.MaxBufferedBytes, 64<<20)
 	setDefault(&c.CallTimeout, 10*time.Second)

@@ -45,6 +45,9 @@ type core struct {
 	shards  shards
 	groups  grouping
 	lookups lookups
+	dates   streamTime
+	marks   marks
+	began   time.Time // of the run
 	chain   chain
 	chart   chart
 
@@ -105,7 +108,7 @@ type counts struct {
 
 func newCore(stream string, l limits, random *rand.Rand) *core {
 	return &core{
-		stream: stream, limits: l, random: random, lanes: map[laneKey]*lane{},
+		stream: stream, limits: l, random: random, lanes: map[laneKey]*lane{}, marks: marks{},
 		ready: readyLanes{back: laneHeap{before: byPlace}}, held: laneHeap{before: byDue},
 		groups: newGrouping(l.packs), chart: chart{waiting: lane{queue: true, state: unmapped}},
 	}
@@ -222,13 +225,14 @@ func (c *core) tick(now time.Time) {
 
 // launch returns the next call to make, or nil if there is none to make now.
 func (c *core) launch(now time.Time) *call {
+	if c.dates.wanted = c.stale(now) && c.skim(now); c.dates.wanted {
+		return nil
+	}
 	if c.calls >= c.limits.calls || !c.gate.open(now) || c.lingers(now) {
 		return nil
 	}
 	if c.uncharted() {
-		for c.ready.count > 0 && c.ready.peek().empty() { // what it held was given up
-			c.next(now, c.ready.pop())
-		}
+		c.skim(now)
 		return nil
 	}
 	if c.limits.boxes {
@@ -261,6 +265,15 @@ func (c *core) launch(now time.Time) *call {
 	return c.begin(made)
 }
 
+// skim takes out the foremost ready lanes of which all was given up, and reports whether any other
+// is ready.
+func (c *core) skim(now time.Time) bool {
+	for c.ready.count > 0 && c.ready.peek().empty() {
+		c.next(now, c.ready.pop())
+	}
+	return c.ready.count > 0
+}
+
 // begin counts a call that is made, if it carries anything.
 func (c *core) begin(made *call) *call {
 	if len(made.lanes) == 0 {
@@ -276,7 +289,10 @@ func (c *core) begin(made *call) *call {
 // board puts the unit of a lane into a call.
 func (c *core) board(now time.Time, made *call, l *lane) {
 	u := &l.unit
-	l.launch(now)
+	if u.firstSent.IsZero() {
+		c.stamp(now, u)
+	}
+	l.launch()
 	c.charge(l)
 	made.after = c.chain[l.key]
 	made.lanes = append(made.lanes, l)
@@ -303,7 +319,9 @@ func (c *core) divert(now time.Time, l *lane) bool {
 	switch {
 	case l.empty(): // what it held was given up
 		c.next(now, c.ready.pop())
-	case l.unit.wrapped() && elapsed(l.unit.firstSent, now) > c.limits.horizon:
+	case l.unit.undated:
+		c.dateUnit(now, &l.unit)
+	case l.unit.wrapped() && now.Sub(l.unit.firstSent) > c.limits.horizon:
 		c.expire(now, c.ready.pop())
 	case l.unit.first == nil && c.wraps(l.first) && c.numbersFor(l) == nil:
 		c.block(c.ready.pop())
@@ -333,6 +351,7 @@ func (c *core) land(now time.Time, landed *call, o outcome) {
 		c.counts.withheld++
 	case o.answered():
 		c.endOutage(now)
+		c.note(now, o)
 	default:
 		c.noAnswer(now, landed)
 	}
@@ -485,6 +504,10 @@ func (c *core) wake() (at time.Time, ok bool) {
 	}
 	if c.ready.count > 0 && c.calls < c.limits.calls && !c.uncharted() {
 		switch {
+		case c.dates.wanted:
+			if at, due := c.dates.wake(&c.gate); due && !c.chart.running {
+				consider(at)
+			}
 		case c.gate.active():
 			if !c.gate.probing {
 				consider(c.gate.next)

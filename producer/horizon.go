@@ -6,19 +6,36 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// clockMargin is what is added to a horizon before a unit is taken to have settled: a thirtieth,
-// for what a stream takes in at the last moment and shows a little later.
-const clockMargin = 30
+// How long a unit is sent, and when and where it is looked up. H is limits.horizon.
+//
+// What the stream promises, AWS's and runnel's: a call is stored at most 2H after it was sent,
+// which is how long its signature can live (its date may be H old or H ahead); the stream's clock,
+// which makes Dates and arrivals, never steps back; the sequence numbers of a shard grow, and its
+// records become readable in their order.
+//
+// Sending. A unit is sent for H after its first send, by a clock that is never set and counts sleep
+// (type clock). So its copies are stored within 3H of its first send. Readers remember its producer
+// for 4H of their own clock, which advances by no more than really goes by, and a minute for each
+// time that the stream's clock is set forward.
+//
+// When. A unit is looked up 2H after its last send. What a read that has seen all of a shard does
+// not hold then never will be there. A margin is added for nothing but rounding.
+//
+// Where it begins. Before any copy: behind a record that was acknowledged before the first send
+// (type marks), or at the stream's time that was seen before it (type streamTime). The producer's
+// own clock has no part in it, unless the stream says no time at all.
+//
+// Where it ends. At MillisBehindLatest 0, which the stream says only when nothing of the shard is
+// stored and not readable yet; at the end of a closed shard; or, since a busy shard may never say 0,
+// behind a record that arrived after a Date which the search itself has seen: the search began when
+// no copy could come any more, so that all copies are before that record.
 
-// elapsed is how long ago then was, by the clock that says more: the monotonic one stands still
-// while a machine sleeps, and the wall's may be set back.
-func elapsed(then, now time.Time) time.Duration {
-	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
-}
+// clockMargin is the part of H that is added to the wait for a look-up.
+const clockMargin = 30
 
 // expire decides about a unit that was first sent longer than the horizon ago, and so is not
 // sent again. Where every attempt surely failed its records simply go out as a new unit.
-// Otherwise it is looked up, but not before nothing of it can be stored any more: a horizon
+// Otherwise it is looked up, but not before nothing of it can be stored any more: two horizons
 // after its last attempt.
 func (c *core) expire(now time.Time, l *lane) {
 	u := &l.unit
@@ -30,7 +47,7 @@ func (c *core) expire(now time.Time, l *lane) {
 		c.next(now, l)
 	default:
 		u.doomed = true
-		c.holdUntil(l, u.lastSent.Add(c.limits.horizon+c.limits.horizon/clockMargin), false)
+		c.holdUntil(l, u.lastSent.Add(2*c.limits.horizon+c.limits.horizon/clockMargin), false)
 	}
 }
 
@@ -52,12 +69,13 @@ func (s *lookups) wake(waiting int) (at time.Time, ok bool) {
 	return s.next, waiting > 0 && !s.running
 }
 
-// search asks what became of the units of some lanes, in the records that arrived in
-// [from, until]. Both have a margin for clocks that differ.
+// search asks what became of the units of some lanes.
 type search struct {
-	lanes       []*lane
-	from, until time.Time
-	oldest      time.Time // without the margin
+	lanes []*lane
+	// until is a time of the stream. No copy of the units is behind a record that arrived
+	// later. Zero: it is not known.
+	until time.Time
+	waits bool // it was logged that it waits for records that cannot be read
 }
 
 // found is what a search says of one unit: it is stored, surely absent, or nobody can tell.
@@ -81,18 +99,11 @@ func (c *core) search(now time.Time) *search {
 		}
 		l.state = searching
 		s.lanes = append(s.lanes, l)
-		if from := u.firstSent; s.oldest.IsZero() || from.Before(s.oldest) {
-			s.oldest = from
-		}
-		if until := u.lastSent.Add(2 * c.limits.horizon); until.After(s.until) {
-			s.until = until
-		}
 	}
 	c.doubted = nil
 	if len(s.lanes) == 0 {
 		return nil
 	}
-	s.from = s.oldest.Add(-c.limits.horizon)
 	c.lookups.running = true
 	c.counts.lookedUp += uint64(len(s.lanes))
 	return s

@@ -49,8 +49,16 @@ type FrozenUnit struct {
 	Data []byte
 	// Marks are the caller's names for the records in Data, in order: see PutMarked.
 	Marks []uint64
-	// FrozenAt is when the unit was frozen. It is not sent before.
+	// FrozenAt is when the unit was frozen, by the clock of its run. It is not sent before. A
+	// later run goes by it only where the fields below are missing.
 	FrozenAt time.Time
+	// ServerTime is the stream's time that the run had last seen then, the Date of an answer;
+	// zero if it had seen none.
+	ServerTime time.Time
+	// BootID names the boot of the machine that the unit was frozen in, and BootTime is how long
+	// after that boot it was. "" and 0 where the system does not say.
+	BootID   string
+	BootTime time.Duration
 }
 
 // SettledUnit is the end of a unit.
@@ -112,7 +120,7 @@ func (p *Producer) keep(batch []*call) {
 	var units []FrozenUnit
 	for _, made := range batch {
 		for _, l := range made.fresh {
-			units = append(units, l.frozen())
+			units = append(units, l.frozen(p.clock))
 		}
 	}
 	err := p.cfg.Journal.Frozen(p.life, units)
@@ -141,14 +149,16 @@ func (p *Producer) keep(batch []*call) {
 }
 
 // frozen is the lane's unit for the journal.
-func (l *lane) frozen() FrozenUnit {
+func (l *lane) frozen(at *clock) FrozenUnit {
 	u := &l.unit
 	marks := make([]uint64, 0, u.count)
 	for e := u.first; e != nil; e = e.next {
 		marks = append(marks, e.mark)
 	}
-	return FrozenUnit{
+	f := FrozenUnit{
 		Unit: u.id, PartitionKey: l.key.partition, ExplicitHashKey: l.key.hash, Data: u.data,
-		Marks: marks, FrozenAt: u.firstSent.Round(0),
+		Marks: marks, FrozenAt: u.firstSent, ServerTime: u.since,
 	}
+	f.BootTime, f.BootID = at.boot(u.firstSent)
+	return f
 }

@@ -125,10 +125,7 @@ func (l *lane) size() int {
 
 // launch puts the frozen unit into a call. From here until the call's outcome the lane is
 // flying, and nothing else of it is sent: the rule "one of a lane in flight".
-func (l *lane) launch(now time.Time) {
-	if l.unit.firstSent.IsZero() {
-		l.unit.firstSent = now
-	}
+func (l *lane) launch() {
 	l.unit.attempts++
 	l.state = flying
 }

@@ -41,10 +41,10 @@ func (p *Producer) listFor(ctx context.Context, wanted func() bool) error {
 		return nil
 	}
 	name, _ := p.target()
-	shards, err := shardmap.List(ctx, lister{p}, aws.ToString(name), nil)
+	shards, err := shardmap.List(ctx, lister{p: p}, aws.ToString(name), nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mu.core.take(time.Now(), shards, err)
+	return p.mu.core.take(p.clock.now(), shards, err)
 }
 
 // chartAnswer lists the shards if an answer names one that is not known: without its range

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
@@ -35,13 +37,16 @@ type Reader interface {
 // everybody together (AWS, "GetRecords").
 const pageEvery = 250 * time.Millisecond
 
+// patience is the part of H after which a search that is kept waiting says so.
+const patience = 5
+
 var errTrimmed = errors.New("the stream does not keep records for so long")
 
 // lookUp makes a search and lands it.
 func (p *Producer) lookUp(s *search) {
 	results, err := p.search(p.reading, s)
 	p.mu.Lock()
-	core, now := p.mu.core, time.Now()
+	core, now := p.mu.core, p.clock.now()
 	before := core.lookups.failures
 	core.landSearch(now, s, results, err)
 	p.mu.Unlock()
@@ -61,17 +66,19 @@ type tag struct {
 }
 
 // search returns what became of each unit. It begins after nothing of them can be stored any
-// more, so what is not there at a shard's tip never will be. An error is one that may pass.
+// more, so what is not there at a shard's tip never will be: see horizon.go. An error is one that
+// may pass.
 func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 	results := make([]found, len(s.lanes))
 	for i := range results {
 		results[i].absent = true
 	}
-	err := p.markTrimmed(ctx, s, results)
-	var shards []shardmap.Shard
+	var date time.Time
+	name, _ := p.target()
+	shards, err := shardmap.List(ctx, lister{p, &date}, aws.ToString(name), nil)
 	if err == nil {
-		name, _ := p.target()
-		shards, err = shardmap.List(ctx, lister{p}, aws.ToString(name), nil)
+		s.until = p.mu.core.limits.behind(date)
+		err = p.markTrimmed(ctx, s, date, results)
 	}
 	// Any shard whose range holds a unit's hash key, open or closed, may have taken it.
 	for i := 0; err == nil && i < len(shards); i++ {
@@ -108,10 +115,19 @@ const (
 	retentionMargin = time.Hour
 )
 
-// markTrimmed sets an error for the units that are so old that they may have been trimmed.
-func (p *Producer) markTrimmed(ctx context.Context, s *search, results []found) error {
-	now := time.Now()
-	if elapsed(s.from, now) < leastRetention-retentionMargin {
+// markTrimmed sets an error for the units that are so old that they may have been trimmed, by the
+// stream's time, or, where it says none, the producer's.
+func (p *Producer) markTrimmed(
+	ctx context.Context, s *search, today time.Time, results []found,
+) error {
+	const safe = leastRetention - retentionMargin
+	if today.IsZero() {
+		today = p.clock.now()
+	}
+	old := func(l *lane, keeps time.Duration) bool {
+		return !l.unit.from.IsZero() && today.Sub(l.unit.from) > keeps
+	}
+	if !slices.ContainsFunc(s.lanes, func(l *lane) bool { return old(l, safe) }) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
@@ -127,7 +143,7 @@ func (p *Producer) markTrimmed(ctx context.Context, s *search, results []found) 
 		keeps = max(keeps, time.Duration(aws.ToInt32(summary.RetentionPeriodHours))*time.Hour)
 	}
 	for i, l := range s.lanes {
-		if elapsed(l.unit.firstSent, now) > keeps-retentionMargin {
+		if old(l, keeps-retentionMargin) {
 			results[i] = found{err: errTrimmed}
 		}
 	}
@@ -141,11 +157,12 @@ func (p *Producer) searchShard(
 	fault := func(err error) error {
 		return fmt.Errorf("read shard %s of stream %s: %w", shard.ID, p.cfg.Stream, err)
 	}
-	iterator, err := p.iterator(ctx, s, shard.ID)
+	iterator, err := p.iterator(ctx, s, shard.ID, wanted)
 	if err != nil {
 		return fault(err)
 	}
 	var decoder aggregate.Decoder
+	moved := p.clock.now()
 	for iterator != nil && len(wanted) > 0 {
 		page, err := p.page(ctx, iterator)
 		if err != nil {
@@ -153,17 +170,22 @@ func (p *Producer) searchShard(
 		}
 		for i := range page.Records {
 			r := &page.Records[i]
+			if !s.until.IsZero() && aws.ToTime(r.ApproximateArrivalTimestamp).After(s.until) {
+				return nil
+			}
 			for at, sub := range unitsIn(&decoder, r.Data, shard.Range, wanted) {
 				v := placed(shard.ID, runnel.SequenceNumber(aws.ToString(r.SequenceNumber)))
 				v.sub = sub
 				results[at] = found{verdict: v}
 			}
-			if aws.ToTime(r.ApproximateArrivalTimestamp).After(s.until) {
-				return nil
-			}
 		}
 		if iterator = page.NextShardIterator; aws.ToInt64(page.MillisBehindLatest) == 0 {
 			return nil
+		}
+		if len(page.Records) > 0 {
+			moved = p.clock.now()
+		} else {
+			p.sayWaiting(s, shard.ID, p.clock.now().Sub(moved))
 		}
 		select {
 		case <-ctx.Done():
@@ -172,6 +194,17 @@ func (p *Producer) searchShard(
 		}
 	}
 	return nil
+}
+
+// sayWaiting logs, once for a search, that a shard says that it holds what it does not give out: as
+// a server whose disk hangs. The search waits for as long as that takes.
+func (p *Producer) sayWaiting(s *search, shard runnel.ShardID, by time.Duration) {
+	if s.waits || by < p.cfg.Horizon/patience {
+		return
+	}
+	s.waits = true
+	p.cfg.Logger.Warn("what became of units cannot be looked up yet: the shard has records that "+
+		"cannot be read so far", "stream", p.cfg.Stream, "shard", shard, "units", len(s.lanes))
 }
 
 // unitsIn takes the units that a Kinesis record of a shard holds out of the wanted ones, and
@@ -198,16 +231,45 @@ func unitsIn(
 	}
 }
 
+// iterator returns the iterator that the wanted units are searched from.
 func (p *Producer) iterator(
-	ctx context.Context, s *search, shard runnel.ShardID,
+	ctx context.Context, s *search, shard runnel.ShardID, wanted map[tag]int,
+) (*string, error) {
+	var lanes []*lane
+	for _, at := range wanted {
+		lanes = append(lanes, s.lanes[at])
+	}
+	p.mu.Lock()
+	from := p.mu.core.startOf(shard, lanes)
+	p.mu.Unlock()
+	if from.after != "" {
+		iterator, err := p.iteratorAt(ctx, shard, start{after: from.after})
+		var invalid *types.InvalidArgumentException
+		if !errors.As(err, &invalid) {
+			return iterator, err
+		}
+		// The number is none of this stream: it was deleted and made again under its name.
+	}
+	return p.iteratorAt(ctx, shard, start{at: from.at})
+}
+
+func (p *Producer) iteratorAt(
+	ctx context.Context, shard runnel.ShardID, from start,
 ) (*string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
 	defer cancel()
-	input := &kinesis.GetShardIteratorInput{
-		ShardId:           aws.String(string(shard)),
-		ShardIteratorType: types.ShardIteratorTypeAtTimestamp, Timestamp: &s.from,
-	}
+	input := &kinesis.GetShardIteratorInput{ShardId: aws.String(string(shard))}
 	input.StreamName, input.StreamARN = p.target()
+	switch {
+	case from.after != "":
+		input.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
+		input.StartingSequenceNumber = aws.String(string(from.after))
+	case from.at.IsZero():
+		input.ShardIteratorType = types.ShardIteratorTypeTrimHorizon
+	default:
+		input.ShardIteratorType = types.ShardIteratorTypeAtTimestamp
+		input.Timestamp = &from.at
+	}
 	output, err := p.cfg.Reader.GetShardIterator(ctx, input)
 	if err != nil {
 		return nil, err
@@ -230,7 +292,10 @@ func (p *Producer) arn() *string {
 
 // lister lists the shards of the producer's stream, by its ARN where it has one: a stream of
 // the same name in another account is another.
-type lister struct{ p *Producer }
+type lister struct {
+	p    *Producer
+	date *time.Time // takes the Date of the answers, where it is not nil
+}
 
 // ListShards is the Reader's.
 func (l lister) ListShards(
@@ -241,5 +306,15 @@ func (l lister) ListShards(
 		named.StreamName, named.StreamARN = nil, arn
 		input = &named
 	}
-	return l.p.cfg.Reader.ListShards(ctx, input, options...)
+	sent := l.p.clock.now()
+	output, err := l.p.cfg.Reader.ListShards(ctx, input, options...)
+	var metadata middleware.Metadata
+	if err == nil {
+		metadata = output.ResultMetadata
+	}
+	l.p.see(sent, metadata, err)
+	if l.date != nil {
+		*l.date = dateOf(metadata, err)
+	}
+	return output, err
 }

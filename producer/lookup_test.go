@@ -30,7 +30,7 @@ func longOutage(
 ) (producer.Stats, []producer.Result, []stored) {
 	ctx := t.Context()
 	server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithStream("orders", 2),
-		runneltest.WithLogger(quiet), runneltest.WithFaults("PutRecords:lose-answer"))
+		runneltest.WithLogger(quiet), runneltest.WithFaults("PutRecords:lose-request@1 PutRecords:lose-answer"))
 	set := func(spec string) {
 		if err := server.SetFaults(spec); err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func longOutage(
 	var results []producer.Result
 	p, err := producer.New(ctx, producer.Config{
 		Stream: "orders", Client: server.Kinesis(), Reader: reader(server), Horizon: 2 * time.Second,
-		CallTimeout: 500 * time.Millisecond, MaxBatchRecords: 10, Logger: quiet,
+		CallTimeout: 500 * time.Millisecond, MaxBatchRecords: 2, Logger: quiet,
 		OnResult: func(_ runnel.Record, r producer.Result) { results = append(results, r) },
 	})
 	if err != nil {

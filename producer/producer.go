@@ -15,7 +15,8 @@ import (
 // Producer puts records into one stream, in the order of their lanes. It is safe for
 // concurrent use. Close must be called to end its goroutines.
 type Producer struct {
-	cfg Config
+	cfg   Config
+	clock *clock
 
 	// life is the context of the calls; end cuts them, with a cause.
 	life context.Context //nolint:containedctx // the producer's own life, ended by Close
@@ -68,6 +69,7 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 	cfg = cfg.withDefaults()
 	p := &Producer{
 		cfg:         cfg,
+		clock:       newClock(),
 		charting:    make(chan struct{}, 1),
 		scheduleNow: make(chan struct{}, 1),
 		deliverNow:  make(chan struct{}, 1),
@@ -89,19 +91,22 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 // start makes the core, with the units of earlier runs in it.
 func (p *Producer) start() error {
 	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) // for jitter
-	core, now := newCore(p.cfg.Stream, p.cfg.limits(), random), time.Now()
+	core, now := newCore(p.cfg.Stream, p.cfg.limits(), random), p.clock.now()
+	core.began = now
 	var id aggregate.ProducerID
 	if _, err := cryptorand.Read(id[:]); err != nil {
 		return fmt.Errorf("producer: make an id for the run: %w", err)
 	}
 	core.groups.identify(id)
+	sinceBoot, boot := p.clock.boot(now)
 	for i, f := range p.cfg.Resume {
-		records, err := p.cfg.thaw(f, now)
+		records, err := p.cfg.thaw(f)
 		if err != nil {
 			return fmt.Errorf("producer: Resume[%d] of stream %s, unit %v/%d: %w", i, p.cfg.Stream,
 				f.Unit.Producer, f.Unit.Number, err)
 		}
-		core.resume(now, f, records)
+		age, exact := f.since(sinceBoot, boot)
+		core.resume(now, f, records, age, exact)
 		for _, r := range records {
 			p.mu.buffered++
 			p.mu.bytes += len(r.Data) + len(r.PartitionKey)
@@ -202,7 +207,7 @@ func (p *Producer) admit(ctx context.Context, e *entry) error {
 		p.mu.Unlock()
 		return p.closedError()
 	}
-	wakes := core.putIn(time.Now(), e, l)
+	wakes := core.putIn(p.clock.lately(), e, l)
 	p.mu.buffered++
 	p.mu.bytes += size
 	p.mu.Unlock()
@@ -271,13 +276,16 @@ func (p *Producer) launchAll() (time.Duration, bool) {
 	if p.mu.halted {
 		return 0, false
 	}
-	core, now := p.mu.core, time.Now()
+	core, now := p.mu.core, p.clock.now()
 	core.tick(now)
 	if s := core.search(now); s != nil {
 		p.calls.Go(func() { p.lookUp(s) })
 	}
 	if core.listing(now) {
 		p.calls.Go(p.list)
+	}
+	if core.ask(now) {
+		p.calls.Go(p.askTime)
 	}
 	var batch []*call
 	for made := core.launch(now); made != nil; made = core.launch(now) {
@@ -299,10 +307,15 @@ func (p *Producer) launchAll() (time.Duration, bool) {
 
 // land tells the core what became of a call.
 func (p *Producer) land(made *call, o outcome) {
+	p.landing(o.all.err, func(c *core, now time.Time) { c.land(now, made, o) })
+}
+
+// landing gives the core an outcome, and logs the beginning and the end of an outage.
+func (p *Producer) landing(cause error, take func(*core, time.Time)) {
 	p.mu.Lock()
-	core, now := p.mu.core, time.Now()
+	core, now := p.mu.core, p.clock.now()
 	before, began := core.gate.active(), core.gate.began
-	core.land(now, made, o)
+	take(core, now)
 	after, waiting := core.gate.active(), p.mu.buffered
 	p.mu.Unlock()
 	p.halt()
@@ -311,7 +324,7 @@ func (p *Producer) land(made *call, o outcome) {
 	switch {
 	case !before && after:
 		p.cfg.Logger.Warn("the stream does not answer: records are kept and tried again",
-			"stream", p.cfg.Stream, "records", waiting, "error", o.all.err)
+			"stream", p.cfg.Stream, "records", waiting, "error", cause)
 	case before && !after:
 		p.cfg.Logger.Info("the stream answers again",
 			"stream", p.cfg.Stream, "records", waiting, "after", now.Sub(began))

@@ -13,11 +13,8 @@ import (
 // ErrResume is returned by New for a unit in Config.Resume that no Journal was given.
 var ErrResume = errors.New("the unit cannot be resumed")
 
-// maxAhead is how far an earlier run's clock may be ahead of this one's.
-const maxAhead = time.Minute
-
 // thaw returns the records of a unit of an earlier run.
-func (c Config) thaw(f FrozenUnit, now time.Time) ([]runnel.Record, error) {
+func (c Config) thaw(f FrozenUnit) ([]runnel.Record, error) {
 	if err := c.checkKeys(f.PartitionKey, f.ExplicitHashKey); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrResume, err)
 	}
@@ -54,9 +51,8 @@ func (c Config) thaw(f FrozenUnit, now time.Time) ([]runnel.Record, error) {
 	case len(f.Marks) != len(records):
 		return nil, fmt.Errorf("%w: it has %d records and %d marks", ErrResume, len(records),
 			len(f.Marks))
-	case f.FrozenAt.IsZero() || f.FrozenAt.After(now.Add(maxAhead)):
-		return nil, fmt.Errorf("%w: it was frozen at %v, and now it is %v; set the clock right",
-			ErrResume, f.FrozenAt, now)
+	case f.FrozenAt.IsZero():
+		return nil, fmt.Errorf("%w: its FrozenAt is missing; give it what Frozen had", ErrResume)
 	case size > c.largest():
 		return nil, fmt.Errorf("%w: it has %d bytes, and MaxRecordBytes is %d; raise it to what "+
 			"it was", ErrResume, size, c.largest())
@@ -64,15 +60,35 @@ func (c Config) thaw(f FrozenUnit, now time.Time) ([]runnel.Record, error) {
 	return records, nil
 }
 
-// resume takes in a unit of an earlier run, before anything else of its lane. Some attempt of
-// it is unknown for all that is known here, and may have been made up to a horizon after it was
-// frozen.
-func (c *core) resume(now time.Time, f FrozenUnit, records []runnel.Record) {
+// since returns how long ago the unit was frozen, if that was in this boot of the machine.
+func (f *FrozenUnit) since(now time.Duration, boot string) (age time.Duration, ok bool) {
+	if boot == "" || f.BootID != boot || f.BootTime > now {
+		return 0, false
+	}
+	return now - f.BootTime, true
+}
+
+// frozenMargin is how far the clock that said FrozenAt may have been ahead of the stream's, where
+// nothing else says when a unit was first sent.
+const frozenMargin = 3 * time.Hour
+
+// resume takes in a unit of an earlier run, before anything else of its lane. Some attempt of it is
+// unknown for all that is known here. age is how long ago it was frozen, if that is known exactly;
+// else dateUnit finds out what it can.
+func (c *core) resume(
+	now time.Time, f FrozenUnit, records []runnel.Record, age time.Duration, exact bool,
+) {
 	u := unit{
 		count: len(records), data: f.Data, wide: len(f.Data) + len(f.PartitionKey), id: f.Unit,
-		attempts: 1, unknown: 1,
-		firstSent: f.FrozenAt, lastSent: f.FrozenAt.Add(c.limits.horizon),
-		journalled: true, kept: true,
+		attempts: 1, unknown: 1, journalled: true, kept: true,
+		since: f.ServerTime, from: f.ServerTime.Add(-c.limits.skew()), undated: !exact,
+	}
+	if exact {
+		u.firstSent = now.Add(-age)
+		u.lastSent = u.firstSent.Add(c.limits.horizon) // the earlier run sent it no later
+	}
+	if u.since.IsZero() {
+		u.from = f.FrozenAt.Add(-frozenMargin)
 	}
 	l := &lane{key: laneKey{f.PartitionKey, f.ExplicitHashKey}, carrier: c.limits.packs}
 	for i, r := range records {
@@ -99,4 +115,29 @@ func (c *core) resume(now time.Time, f FrozenUnit, records []runnel.Record) {
 	}
 	l.unit = u
 	c.ready.push(l, true)
+}
+
+// dateUnit decides about a unit of an earlier run of which only the stream's time of its first send
+// is known, if that: it was frozen before the machine started again, or on another machine. launch
+// has waited for a Date of this run.
+//
+// If the stream's clock has advanced by no more than H since the unit's first send, the unit is sent
+// for what is left of H. Really more time may have gone by, while the clock stopped, but the clock of
+// the readers is made of the same arrivals: to them it is no more. Else the unit is looked up, when
+// nothing of it can come any more: it was last sent before this run began.
+func (c *core) dateUnit(now time.Time, u *unit) {
+	today, at := c.dates.first, c.dates.firstSeen
+	if today.IsZero() {
+		today, at = now, now // the producer's clock has to do
+	}
+	u.undated, u.lastSent = false, c.began
+	by := today.Sub(u.since) + dateStep
+	if c.limits.reads && !u.since.IsZero() && !today.Before(u.since) && by <= c.limits.horizon {
+		u.firstSent = at.Add(-by)
+		return
+	}
+	u.firstSent = c.began.Add(-c.limits.horizon - time.Nanosecond)
+	if u.from.After(today) {
+		u.from = time.Time{} // one of the two clocks was wrong, by whatever
+	}
 }

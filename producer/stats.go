@@ -50,6 +50,6 @@ func (p *Producer) Stats() Stats {
 		Withheld:      c.counts.withheld,
 		CallsInFlight: c.calls, RecordsInFlight: c.flying,
 		Lanes: len(c.lanes), Buffered: p.mu.buffered, BufferedBytes: p.mu.bytes,
-		OldestAge: c.age(time.Now()), Outage: c.gate.active(),
+		OldestAge: c.age(p.clock.now()), Outage: c.gate.active(),
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -35,13 +36,18 @@ var update = flag.Bool("update", false, "write the transcripts in testdata/core 
 //	wake                   when does the core want to be called again?
 //	search FATE…           what is to be looked up, and that it is found, absent or unreadable;
 //	                       or that the search fails
+//	limits asks            the stream's time is asked for (else the stream says none)
+//	ask 10s                does the core ask for it? it is so much; or "none", or "fails"
+//	date 10s               an answer has that Date
+//	resume a 7 KEY=VALUE…  take in unit 7 of lane a of an earlier run: server=10s is the time of
+//	                       its FrozenUnit, frozen=1s its FrozenAt, and age=2s how old it is
 //	chart A:0/1 x          the shards are listed: their place among so many equal ranges, one
 //	                       that is closed marked by -, and "fails" or "denied" for no list
 //	flush | abandon | counts
 //
 // The hash keys lo and hi are the first and the last, and a number is the first one of that group;
-// a record "stored@A" is in that shard. A unit has its number and low behind its records, and its
-// group before them if that is not 0.
+// a record "stored@A" is in that shard, and "stored@A=7" has that number there. A unit has its number
+// and low behind its records, and its group before them if that is not 0.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/core/*.txt")
 	if err != nil || len(files) == 0 {
@@ -157,6 +163,12 @@ func (p *player) run(t *testing.T, command string, args []string) {
 		}
 	case "search":
 		p.search(t, args)
+	case "ask":
+		p.ask(t, args[0])
+	case "date":
+		p.core.saw(p.now, p.moment(t, args[0]))
+	case "resume":
+		p.resume(t, args)
 	case "chart":
 		p.chart(t, args)
 	case "flush":
@@ -208,6 +220,7 @@ func (p *player) chart(t *testing.T, args []string) {
 
 func (p *player) limits(t *testing.T, args []string) {
 	l := Config{Order: OrderPlain}.withDefaults().limits()
+	asks := false
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
 		n, _ := strconv.Atoi(value)
@@ -220,6 +233,8 @@ func (p *player) limits(t *testing.T, args []string) {
 			}
 			l = Config{Order: order}.withDefaults().limits()
 			l.reads = true
+		case "asks":
+			asks = true
 		case "unit":
 			l.unit = n
 		case "window":
@@ -241,6 +256,8 @@ func (p *player) limits(t *testing.T, args []string) {
 		}
 	}
 	p.core, p.calls = newCore("s", l, rand.New(rand.NewPCG(1, 2))), nil
+	p.core.began = p.now
+	p.core.dates.none = !asks
 }
 
 func (p *player) launch() {
@@ -281,7 +298,7 @@ func (p *player) search(t *testing.T, args []string) {
 	}
 	var results []found
 	for i, l := range s.lanes {
-		p.say("look up %s from %v on", unitName(l), s.from.Sub(p.now))
+		p.say("look up %s from %s on", unitName(l), p.from(l))
 		switch args[min(i, len(args)-1)] {
 		case "found":
 			results = append(results, found{verdict: placed("shardId-0", "7")})
@@ -295,6 +312,66 @@ func (p *player) search(t *testing.T, args []string) {
 		}
 	}
 	p.core.landSearch(p.now, s, results, nil)
+}
+
+func (p *player) moment(t *testing.T, text string) time.Time {
+	t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Unix(0, 0).Add(d)
+}
+
+func (p *player) ask(t *testing.T, answer string) {
+	t.Helper()
+	switch {
+	case !p.core.ask(p.now):
+		p.say("nothing to ask")
+		return
+	case answer == "fails":
+		p.core.landAsk(p.now, time.Time{}, false)
+	case answer == "none":
+		p.core.landAsk(p.now, time.Time{}, true)
+	default:
+		p.core.landAsk(p.now, p.moment(t, answer), true)
+	}
+	p.say("asked")
+}
+
+func (p *player) resume(t *testing.T, args []string) {
+	t.Helper()
+	number, _ := strconv.Atoi(args[1])
+	f := FrozenUnit{
+		Unit:         aggregate.Unit{Number: uint64(number), Low: uint64(number)},
+		PartitionKey: args[0], Marks: []uint64{1}, FrozenAt: p.now,
+	}
+	var age time.Duration
+	exact := false
+	for _, arg := range args[2:] {
+		name, value, _ := strings.Cut(arg, "=")
+		switch name {
+		case "server":
+			f.ServerTime = p.moment(t, value)
+		case "frozen":
+			f.FrozenAt = p.moment(t, value)
+		case "age":
+			age, exact = p.moment(t, value).Sub(time.Unix(0, 0)), true
+		}
+	}
+	p.core.resume(p.now, f, []runnel.Record{{PartitionKey: args[0]}}, age, exact)
+}
+
+// from is where the search for a lane's unit begins in its shard.
+func (p *player) from(l *lane) string {
+	switch from := p.core.startOf("shardId-0", []*lane{l}); {
+	case from.after != "":
+		return "behind record " + string(from.after)
+	case from.at.IsZero():
+		return "the oldest record"
+	default:
+		return from.at.Sub(time.Unix(0, 0)).String()
+	}
 }
 
 // unitName is the key and the records of a lane's unit, and its identity if it has one.
@@ -347,8 +424,11 @@ func outcomeFor(t *testing.T, words []string) outcome {
 			t.Fatalf("%q is no fate; want one of %v", word, names)
 		}
 		if f == stored {
-			id := runnel.ShardID(cmp.Or(shard, "shardId-0"))
-			return verdict{fate: f, shard: id, sequence: "1"}
+			shard, number, _ := strings.Cut(shard, "=")
+			return verdict{
+				fate: f, shard: runnel.ShardID(cmp.Or(shard, "shardId-0")),
+				sequence: runnel.SequenceNumber(cmp.Or(number, "1")),
+			}
 		}
 		return verdict{fate: f, err: fmt.Errorf("it was %s", word)}
 	}

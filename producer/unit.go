@@ -24,12 +24,18 @@ type unit struct {
 	suspicion int
 	cause     error // of the last failed attempt
 
-	// firstSent is when it first went into a call, or lay in the journal of an earlier run;
-	// lastSent is not before its last attempt ended.
+	// firstSent is when it first went into a call, in this run or an earlier one; lastSent is
+	// not before its last attempt ended. For both see clock.
 	firstSent, lastSent time.Time
-	journalled          bool // Journal.Frozen was told of it, whatever it said
-	kept                bool // Journal.Frozen has kept it
-	doomed              bool // sent for long enough: it is to be looked up
+	// since is the stream's time that was seen before its first send, and sinceSeen when it
+	// was; zero: none was seen. A look-up begins at from, in the stream's time too, unless it
+	// knows better; zero: at the oldest record.
+	since, sinceSeen, from time.Time
+
+	undated    bool // of an earlier run; firstSent and lastSent are not known yet
+	journalled bool // Journal.Frozen was told of it, whatever it said
+	kept       bool // Journal.Frozen has kept it
+	doomed     bool // sent for long enough: it is to be looked up
 
 	older, newer *unit // in numbers
 }

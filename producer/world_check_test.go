@@ -17,13 +17,13 @@ func (w *world) delivered() (filtered, raw map[laneKey][]uint64) {
 			parents = append(parents, filters[p])
 		}
 		f := aggregate.Union(parents...)
-		f.H = w.limits.horizon
+		f.H = 2 * w.limits.horizon // readers remember 4H
 		filters[s] = f
 		slices.SortStableFunc(s.log, func(a, b modelRecord) int { return a.arrival.Compare(b.arrival) })
 		for _, r := range s.log {
 			var d aggregate.Decoder
 			if !d.Open(r.data) {
-				f.Advance(r.arrival)
+				f.Advance(r.readers)
 				filtered[r.key] = append(filtered[r.key], markIn(r.data))
 				raw[r.key] = append(raw[r.key], markIn(r.data))
 				continue
@@ -35,13 +35,13 @@ func (w *world) delivered() (filtered, raw map[laneKey][]uint64) {
 				return r.key
 			}
 			if d.Check(s.hashes) != nil && r.key.partition == outerKey {
-				f.Advance(r.arrival)
+				f.Advance(r.readers)
 				continue
 			}
 			for _, record := range d.Records() {
 				raw[key(record)] = append(raw[key(record)], markIn(record.Data))
 			}
-			for _, record := range f.Pass(&d, r.arrival) {
+			for _, record := range f.Pass(&d, r.readers) {
 				filtered[key(record)] = append(filtered[key(record)], markIn(record.Data))
 			}
 		}

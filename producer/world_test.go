@@ -19,8 +19,8 @@ import (
 
 // world is a stream as a producer can meet it: each unit of each call is stored or not, is
 // answered or not, and what has no answer may be stored now, never, or at any later moment
-// within the life of a signature: after its own retry, after the lane's next unit, after it was
-// given up. Shards split and merge, the journal fails, and the program crashes and resumes. What
+// within 2H: after its own retry, after the lane's next unit, after it was given up. Time misbehaves
+// too: see worldTime. Shards split and merge, the journal fails, and the program crashes and resumes. What
 // consumers make of it all is read through aggregate.Filter.
 //
 // Records are named by marks, from 1 in the order of put, which a crash does not change.
@@ -33,7 +33,8 @@ type world struct {
 	began  map[*call]time.Time
 	late   []lateUnit
 	shards []*modelShard
-	number int                // of what is stored
+	number int // of what is stored
+	time   worldTime
 	charts [][]shardmap.Shard // the lists of shards that there were
 
 	records []runnel.Record   // by mark, from 1
@@ -50,8 +51,9 @@ type world struct {
 }
 
 type firstSend struct {
-	data string
-	at   time.Time
+	data        string
+	at, readers time.Time
+	boot        int
 }
 
 // lateUnit is what will be stored at some moment before a deadline, or not.
@@ -67,6 +69,7 @@ type modelShard struct {
 	parents []*modelShard
 	closed  bool
 	log     []modelRecord
+	visible int // of the log, while the disk hangs
 }
 
 type modelRecord struct {
@@ -74,13 +77,14 @@ type modelRecord struct {
 	data    []byte
 	number  int
 	arrival time.Time
+	readers time.Time // by a clock of readers
 }
 
 func newWorld(t *rapid.T, l limits) *world {
 	w := &world{
 		T: t, limits: l, now: time.Unix(1_700_000_000, 0), records: make([]runnel.Record, 1),
 		ends: map[uint64]Result{}, last: map[laneKey]uint64{}, frozen: map[tag]firstSend{},
-		began: map[*call]time.Time{},
+		began: map[*call]time.Time{}, time: newWorldTime(t),
 	}
 	for _, r := range keyspace.Uniform(rapid.IntRange(1, 3).Draw(t, "shards")) {
 		w.addShard(r)
@@ -94,6 +98,7 @@ func newWorld(t *rapid.T, l limits) *world {
 func (w *world) start() {
 	seed := rapid.Uint64().Draw(w.T, "seed")
 	w.core = newCore("s", w.limits, rand.New(rand.NewPCG(1, seed)))
+	w.core.began = w.clock()
 	w.crashes++
 	w.core.groups.identify(aggregate.ProducerID{byte(w.crashes)})
 }
@@ -161,7 +166,7 @@ func (w *world) list(calm bool) {
 		list = append(slices.Clone(list[len(list)/2:]), list[:len(list)/2]...)
 	}
 	w.core.chart.running = false
-	if got := w.core.take(w.now, list, err); !errors.Is(got, err) {
+	if got := w.core.take(w.clock(), list, err); !errors.Is(got, err) {
 		w.Fatalf("a list is refused: %v", got)
 	}
 }
@@ -171,7 +176,7 @@ func (w *world) store(key laneKey, data []byte) verdict {
 	for _, s := range w.shards {
 		if !s.closed && s.hashes.Contains(hash) {
 			w.number++
-			s.log = append(s.log, modelRecord{key, data, w.number, w.now})
+			s.log = append(s.log, modelRecord{key, data, w.number, w.server(), w.stored()})
 			return placed(s.id, runnel.SequenceNumber(strconv.Itoa(w.number)))
 		}
 	}
@@ -215,7 +220,7 @@ func (w *world) put() {
 		}
 	}
 	w.records = append(w.records, record)
-	w.core.put(w.now, &entry{record: record, mark: uint64(mark)})
+	w.core.put(w.clock(), &entry{record: record, mark: uint64(mark)})
 }
 
 // recordsOf returns the records in a lane's unit.
@@ -228,15 +233,16 @@ func recordsOf(l *lane) (records []*entry) {
 
 // launch makes the calls that can be made, and checks the rules that each must keep.
 func (w *world) launch() {
-	for made := w.core.launch(w.now); made != nil; made = w.core.launch(w.now) {
+	for made := w.core.launch(w.clock()); made != nil; made = w.core.launch(w.clock()) {
 		w.checkCall(made)
 		if len(made.fresh) > 0 && !w.keep(made) {
-			w.core.land(w.now, made, outcome{all: verdict{fate: withheld, err: errors.New("no journal")}})
+			w.core.land(w.clock(), made, outcome{all: verdict{fate: withheld, err: errors.New("no journal")}})
 			w.collect()
 			break // until time has gone by
 		}
 		w.calls = append(w.calls, made)
 		w.began[made] = w.now
+		w.time.began[made] = w.server()
 	}
 	if len(w.calls) > w.limits.calls {
 		w.Fatalf("%d calls in flight, the limit is %d", len(w.calls), w.limits.calls)
@@ -382,7 +388,7 @@ func (w *world) checkUnit(l *lane, data []byte) {
 	switch {
 	case !again:
 		w.checkGroup(l)
-		w.frozen[key] = firstSend{string(data), w.now}
+		w.frozen[key] = firstSend{string(data), w.now, w.readers(), w.time.boot}
 		if w.limits.packs && !slices.ContainsFunc(w.core.chart.open, func(s shardmap.Shard) bool {
 			return d.Check(s.Range) == nil
 		}) {
@@ -390,8 +396,9 @@ func (w *world) checkUnit(l *lane, data []byte) {
 		}
 	case first.data != string(data):
 		w.Fatalf("unit %d is sent again with other bytes", u.id.Number)
-	case w.now.Sub(first.at) > w.limits.horizon:
-		w.Fatalf("unit %d is sent %v after its first send", u.id.Number, w.now.Sub(first.at))
+	case w.tooLate(first):
+		w.Fatalf("unit %d is sent %v after its first send, %v by a reader's clock, boots %d and %d",
+			u.id.Number, w.now.Sub(first.at), w.readers().Sub(first.readers), first.boot, w.time.boot)
 	}
 }
 
@@ -478,7 +485,7 @@ func (w *world) keep(made *call) bool {
 	w.collect()
 	fails := rapid.IntRange(0, 5).Draw(w.T, "journal") == 0
 	for _, l := range made.fresh {
-		u := l.frozen()
+		u := w.freeze(l)
 		w.journal = slices.DeleteFunc(w.journal, func(open FrozenUnit) bool {
 			return open.Unit == u.Unit // told of it before, and failed
 		})
@@ -516,6 +523,9 @@ func (w *world) land(calm bool) {
 // landAs gives a call its outcome: one for the whole, or, with stored, one for each unit.
 func (w *world) landAs(made *call, whole fate, calm bool) {
 	w.calls = slices.DeleteFunc(w.calls, func(c *call) bool { return c == made })
+	if w.time.hung && whole == stored {
+		whole = unknown // nothing is durable
+	}
 	sent := entriesOf(made)
 	o := outcome{each: make([]verdict, len(sent))}
 	if whole != stored {
@@ -547,7 +557,8 @@ func (w *world) landAs(made *call, whole fate, calm bool) {
 			}
 		}
 	}
-	w.core.land(w.now, made, o)
+	w.date(o.answered(), made)
+	w.core.land(w.clock(), made, o)
 }
 
 // sentEntry is a Kinesis record of a call.
@@ -597,7 +608,7 @@ func (w *world) suffer(made *call, l sentEntry, f fate) verdict {
 		case "late":
 			if !holdsBad(l) {
 				w.late = append(w.late, lateUnit{
-					l.key, l.data, w.began[made].Add(w.limits.horizon),
+					l.key, l.data, w.began[made].Add(2 * w.limits.horizon),
 				})
 			}
 		}
@@ -648,34 +659,6 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// search looks units up as the core asks.
-func (w *world) search(calm bool) {
-	s := w.core.search(w.now)
-	if s == nil {
-		return
-	}
-	if !calm && rapid.IntRange(0, 2).Draw(w.T, "search") == 0 {
-		w.core.landSearch(w.now, s, nil, errors.New("nobody answers"))
-		return
-	}
-	results := make([]found, len(s.lanes))
-	for i, l := range s.lanes {
-		results[i].absent = true
-		for _, shard := range w.shards {
-			for _, r := range shard.log {
-				at := map[tag]int{{l.unit.id.Producer, l.unit.id.Number}: 0}
-				for range unitsIn(&aggregate.Decoder{}, r.data, shard.hashes, at) {
-					if results[i].absent && !r.arrival.Before(s.from) && !r.arrival.After(s.until) {
-						number := runnel.SequenceNumber(strconv.Itoa(r.number))
-						results[i] = found{verdict: placed(shard.id, number)}
-					}
-				}
-			}
-		}
-	}
-	w.core.landSearch(w.now, s, results, nil)
-}
-
 // collect takes the results, which come once for each record and in the order of each lane.
 func (w *world) collect() {
 	for _, s := range w.core.settled {
@@ -704,10 +687,11 @@ func (w *world) collect() {
 }
 
 func (w *world) step(calm bool) {
-	w.core.tick(w.now)
+	w.core.tick(w.clock())
 	w.checkBlocked()
 	w.search(calm)
-	if w.core.listing(w.now) && (calm || rapid.Bool().Draw(w.T, "lists")) {
+	w.ask(calm)
+	if w.core.listing(w.clock()) && (calm || rapid.Bool().Draw(w.T, "lists")) {
 		w.list(calm)
 	}
 	w.launch()
@@ -725,27 +709,17 @@ func (w *world) crash() {
 		}
 	}
 	w.calls = nil // what is late of them may still come
-	w.pass(time.Duration(rapid.IntRange(0, 4000).Draw(w.T, "down")) * time.Millisecond)
-	w.start()
-	w.doubts = 0
+	w.restart()
 	known := map[uint64]bool{}
 	for _, f := range w.journal {
-		cfg := Config{Stream: "s", MaxRecordBytes: 1 << 20}
-		if w.limits.packs {
-			cfg.Order = OrderNone
-		}
-		records, err := cfg.thaw(f, w.now)
-		if err != nil {
-			w.Fatal(err)
-		}
-		w.core.resume(w.now, f, records)
+		w.resume(f)
 		for _, mark := range f.Marks {
 			known[mark] = true
 		}
 	}
 	for mark, record := range w.records {
 		if _, ended := w.ends[uint64(mark)]; mark > 0 && !ended && !known[uint64(mark)] {
-			w.core.put(w.now, &entry{record: record, mark: uint64(mark)})
+			w.core.put(w.clock(), &entry{record: record, mark: uint64(mark)})
 		}
 	}
 }
@@ -764,7 +738,9 @@ func (w *world) run() {
 			w.step(false)
 		case 8:
 			w.commitLate()
-		case 9, 10:
+		case 9:
+			w.disturb()
+		case 10:
 			w.pass(time.Duration(rapid.IntRange(0, 2000).Draw(w.T, "ms")) * time.Millisecond)
 		case 12, 13:
 			w.reshard()
@@ -783,6 +759,7 @@ func (w *world) run() {
 }
 
 func (w *world) finish() {
+	w.time.hung = false
 	taken := len(w.records) - 1
 	w.through = taken
 	w.core.flush(make(chan struct{}))
@@ -792,9 +769,10 @@ func (w *world) finish() {
 		if i > 100*taken+1000 {
 			w.Fatalf("%d of %d records have a result", len(w.ends), taken)
 		}
-		w.core.tick(w.now)
+		w.core.tick(w.clock())
 		w.search(true)
-		if w.core.listing(w.now) || w.core.chart.running {
+		w.ask(true)
+		if w.core.listing(w.clock()) || w.core.chart.running {
 			w.list(true)
 		}
 		w.launch()
@@ -802,8 +780,8 @@ func (w *world) finish() {
 		if len(w.calls) == 0 && len(w.ends) < taken {
 			if at, ok := w.core.wake(); !ok {
 				w.Fatalf("%d records wait, and nothing will wake the core", taken-len(w.ends))
-			} else if at.After(w.now) {
-				w.pass(at.Sub(w.now))
+			} else if at.After(w.clock()) {
+				w.pass(at.Sub(w.clock()))
 			}
 			continue
 		}
@@ -814,9 +792,9 @@ func (w *world) finish() {
 	// A lane that was emptied by giving up goes when its turn comes.
 	for range 3 {
 		w.pass(time.Minute)
-		w.core.tick(w.now)
+		w.core.tick(w.clock())
 		w.search(true)
-		if made := w.core.launch(w.now); made != nil {
+		if made := w.core.launch(w.clock()); made != nil {
 			w.Fatalf("a call of %d records, and none is left", made.records)
 		}
 	}

@@ -106,6 +106,16 @@ func (f *fields) number() uint64 {
 	return n
 }
 
+func (f *fields) signed() int64 {
+	n, size := binary.Varint(f.rest)
+	if size <= 0 {
+		f.rest, f.bad = nil, true
+		return 0
+	}
+	f.rest = f.rest[size:]
+	return n
+}
+
 func (f *fields) take(n uint64) []byte {
 	if n > uint64(len(f.rest)) {
 		f.rest, f.bad = nil, true
@@ -193,7 +203,20 @@ func appendFrozen(dst []byte, u FrozenUnit) []byte {
 	dst = appendBytes(dst, u.ExplicitHashKey)
 	dst = appendMarks(dst, u.Marks)
 	dst = appendBytes(dst, u.Data)
+	if server := u.ServerTime; !server.IsZero() || u.BootID != "" {
+		dst = binary.AppendVarint(dst, unixMilli(server))
+		dst = appendBytes(dst, u.BootID)
+		dst = binary.AppendVarint(dst, int64(u.BootTime))
+	}
 	return seal(dst, start)
+}
+
+// unixMilli is the time in milliseconds since 1970, and 0 for none.
+func unixMilli(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
 }
 
 func (f *fields) frozen() (u FrozenUnit) {
@@ -203,6 +226,12 @@ func (f *fields) frozen() (u FrozenUnit) {
 	u.FrozenAt = time.UnixMilli(int64(f.number()))
 	u.PartitionKey, u.ExplicitHashKey = f.text(), f.text()
 	u.Marks, u.Data = f.marks(), f.bytes()
+	if len(f.rest) > 0 {
+		if server := f.signed(); server != 0 {
+			u.ServerTime = time.UnixMilli(server)
+		}
+		u.BootID, u.BootTime = f.text(), time.Duration(f.signed())
+	}
 	return u
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -50,8 +51,17 @@ func unit(number uint64, marks ...uint64) putlog.FrozenUnit {
 		},
 		PartitionKey: fmt.Sprint("key ", number), ExplicitHashKey: strings.Repeat("7", int(number%3)),
 		Data: []byte(fmt.Sprintf("data of %d: \x00\xf1put", number)), Marks: marks,
-		FrozenAt: time.UnixMilli(1_700_000_000_000 + int64(number)),
+		FrozenAt:   time.UnixMilli(1_700_000_000_000 + int64(number)),
+		ServerTime: time.UnixMilli(1_700_000_003_000 + int64(number)),
+		BootID:     "a boot", BootTime: time.Duration(number)*time.Hour + 1,
 	}
+}
+
+// oldUnit is unit as it was before units had the stream's time.
+func oldUnit(number uint64, marks ...uint64) putlog.FrozenUnit {
+	u := unit(number, marks...)
+	u.ServerTime, u.BootID, u.BootTime = time.Time{}, "", 0
+	return u
 }
 
 func settled(number uint64, fate putlog.Fate) putlog.SettledUnit {
@@ -90,6 +100,41 @@ func describe(units []putlog.FrozenUnit) string {
 		all = append(all, fmt.Sprintf("%+v", u))
 	}
 	return strings.Join(all, "\n")
+}
+
+// A state of the version before units had the stream's time is opened, and goes on. The file was
+// written by that version.
+func TestStateBeforeServerTime(t *testing.T) {
+	content, err := os.ReadFile("testdata/before-server-time.state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs := newFS(t)
+	file, err := fs.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt(content, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	want := []putlog.FrozenUnit{oldUnit(2, 1), oldUnit(3, 5), oldUnit(4, 7, 3)}
+	for _, puts := range []string{"[4 6 8]", "[6 8]"} {
+		j := open(t, fs)
+		if got := describe(j.Resume()); got != describe(want) {
+			t.Errorf("resumed\n%s\nwant\n%s", got, describe(want))
+		}
+		if put := fmt.Sprint(readTo(t, j, 0, 9)); put != puts {
+			t.Errorf("to be put: %v, want %v", put, puts)
+		}
+		freeze(t, j, unit(5, 4))
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, unit(5, 4))
+	}
 }
 
 // What is frozen and not settled is sent again; what is in no unit, or was to be frozen again

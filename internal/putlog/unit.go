@@ -14,6 +14,12 @@ type FrozenUnit struct {
 	Data            []byte
 	Marks           []uint64 // of the records that it holds
 	FrozenAt        time.Time
+
+	// ServerTime, BootID and BootTime are the producer's: see producer.FrozenUnit. States that
+	// were written before there were any have none.
+	ServerTime time.Time
+	BootID     string
+	BootTime   time.Duration
 }
 
 // Fate is what became of a unit.

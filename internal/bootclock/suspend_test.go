@@ -1,0 +1,20 @@
+package bootclock
+
+import (
+	"testing"
+	"time"
+)
+
+// The time that the machine was suspended for counts, but for what is only the time between the
+// readings of the clocks.
+func TestSuspensionCounts(t *testing.T) {
+	start := Now()
+	for slept, want := range map[time.Duration]time.Duration{
+		time.Hour: time.Hour + time.Second, time.Millisecond: time.Second,
+	} {
+		later := Instant{mono: start.mono.Add(time.Second), suspended: start.suspended + slept}
+		if by := later.Sub(start); by != want {
+			t.Errorf("suspended for %v: %v have gone by, want %v", slept, by, want)
+		}
+	}
+}
