@@ -80,7 +80,7 @@ func (s *story) shard(ctx context.Context, made sink.Sink, id runnel.ShardID) er
 			continue
 		}
 		through := record.Position
-		batch := sink.Batch{Through: through, State: []byte(known(through))}
+		batch := sink.Batch{Through: through, State: always(known(through))}
 		if through.Sequence != "99" && through.Sequence != "100" { // these two are doubles
 			batch.Records = []runnel.Record{record}
 		}
@@ -93,7 +93,7 @@ func (s *story) shard(ctx context.Context, made sink.Sink, id runnel.ShardID) er
 			}
 		}
 	}
-	end := sink.Batch{Through: w.Committed().End, State: []byte(known(runnel.End))}
+	end := sink.Batch{Through: w.Committed().End, State: always(known(runnel.End))}
 	if end.Through != runnel.End {
 		end.Through = s.records(id)[5].Position
 	}
@@ -106,6 +106,9 @@ func (s *story) shard(ctx context.Context, made sink.Sink, id runnel.ShardID) er
 	}
 	return err
 }
+
+// always is the state of a reader that reads no further.
+func always(state string) sink.State { return func() []byte { return []byte(state) } }
 
 // known is what the story's reader knows at a position.
 func known(at runnel.Position) string { return "read up to " + at.String() }
