@@ -6,15 +6,25 @@ import (
 )
 
 // H is how long after its first send a unit may be sent again, a constant of the format: the
-// life of a request's signature. Two of it after a producer's last record none of its units
-// can come any more.
+// life of a request's signature. A call is stored at most 2H after it was sent, so a unit's copies
+// lie at most 3H apart.
 const H = 5 * time.Minute
 
-// The most that a Filter keeps, so that no producer, broken or malicious, takes its memory. Its
-// state is then below 6 MiB. See Unfiltered.
+// A filter remembers a producer for rememberH times H of its own clock, which counts each step
+// between two arrivals as at most H/stepsInH. See Filter.Advance.
 const (
-	MaxProducers = 1 << 14
+	rememberH = 4
+	stepsInH  = 5
+)
+
+// The most that a Filter keeps, so that no producer, broken or malicious, takes its memory. A run
+// of a producer has up to 16 ids, each with a lane or more. A state has at most 31 bytes for a
+// producer and 19 for a lane, so it is below MaxStateSize. In memory a producer takes about 250
+// bytes and a lane about 50.
+const (
+	MaxProducers = 1 << 18
 	MaxLanes     = 1 << 18
+	MaxStateSize = 13 << 20
 )
 
 // Filter drops the doubles of units: what a retry after a lost answer left in the stream. It is
@@ -33,17 +43,21 @@ const (
 type Filter struct {
 	// H replaces the constant H where it is not zero, for tests. It is no part of the state.
 	H time.Duration
-	// Counts is what Admit has said so far. It is no part of the state.
+	// Counts is how Admit has judged so far. It is no part of the state.
 	Counts Counts
 
 	producers map[ProducerID]*producer
-	lanes     int   // in all producers
-	now       int64 // the latest arrival, in milliseconds since 1970; 0 if none was known
+	lanes     int    // in all producers
+	clock     int64  // the sum of the capped steps between arrivals, in milliseconds
+	arrival   int64  // the latest one, in milliseconds since 1970; 0 if none was known
+	fullUntil int64  // on the clock: makeRoom does not try before; no part of the state
+	changes   *Delta // since the last call of Delta; nil until Track
 }
 
-// Counts is how many units Admit has judged, by verdict.
+// Counts is how many units Admit has judged, by verdict, and how many producers were Evicted to
+// make room.
 type Counts struct {
-	Fresh, Doubles, Malformed, Unfiltered uint64
+	Fresh, Doubles, Malformed, Unfiltered, Evicted uint64
 }
 
 // Verdict is what to do with a unit.
@@ -59,8 +73,8 @@ const (
 	// than Window, or a producer that has used a number for several lanes. Deliver it. What it
 	// says has not touched the filter, so its doubles are delivered too.
 	Malformed
-	// Unfiltered is a unit that the filter has no room for: it has MaxProducers, or MaxLanes.
-	// Deliver it; its doubles may be delivered too.
+	// Unfiltered is a unit that the filter has no room for: it has MaxProducers, or MaxLanes, and
+	// all of them are in use. Deliver it; its doubles may be delivered too.
 	Unfiltered
 )
 
@@ -71,16 +85,20 @@ func (v Verdict) Deliver() bool { return v != Double }
 // they change no verdict, and go at the next prune.
 type producer struct {
 	low     uint64 // 0 once the producer is known to be broken
-	last    int64  // the filter's now at its last record
+	last    int64  // the filter's clock at its last record
 	lanes   map[Lane]uint64
 	pruneAt int
 }
 
 // Admit judges a unit and remembers it. arrival is that of the Kinesis record; the zero time if
-// it is not known, and then nobody is forgotten. lane is unit.Lane of the unit's first record.
+// it is not known: the filter's clock does not move then. lane is unit.Lane of the unit's first
+// record.
 func (f *Filter) Admit(unit Unit, lane Lane, arrival time.Time) Verdict {
 	f.Advance(arrival)
 	verdict := f.judge(unit, lane)
+	if f.changes != nil {
+		f.note(unit, lane, verdict)
+	}
 	switch verdict {
 	case Fresh:
 		f.Counts.Fresh++
@@ -100,16 +118,16 @@ func (f *Filter) judge(unit Unit, lane Lane) Verdict {
 	}
 	p := f.producers[unit.Producer]
 	if p == nil {
-		if len(f.producers) >= MaxProducers || f.lanes >= MaxLanes {
+		if !f.makeRoom(true) {
 			return Unfiltered
 		}
 		if f.producers == nil {
 			f.producers = map[ProducerID]*producer{}
 		}
-		p = newProducer(unit.Low, f.now)
+		p = newProducer(unit.Low, f.clock)
 		f.producers[unit.Producer] = p
 	}
-	p.last = f.now
+	p.last = f.clock
 	if p.low == 0 {
 		return Malformed
 	}
@@ -123,7 +141,7 @@ func (f *Filter) judge(unit Unit, lane Lane) Verdict {
 		switch {
 		case p.low == 0:
 			return Malformed
-		case f.lanes >= MaxLanes:
+		case !f.makeRoom(false):
 			return Unfiltered
 		}
 		f.lanes++
@@ -132,8 +150,8 @@ func (f *Filter) judge(unit Unit, lane Lane) Verdict {
 	return Fresh
 }
 
-func newProducer(low uint64, now int64) *producer {
-	return &producer{low: low, last: now, lanes: map[Lane]uint64{}, pruneAt: minPrune}
+func newProducer(low uint64, last int64) *producer {
+	return &producer{low: low, last: last, lanes: map[Lane]uint64{}, pruneAt: minPrune}
 }
 
 const minPrune = 8
@@ -146,42 +164,20 @@ func (p *producer) prune() (removed int) {
 	if before < p.pruneAt {
 		return 0
 	}
-	for lane, number := range p.lanes {
-		if number < p.low {
-			delete(p.lanes, lane)
-		}
-	}
-	p.pruneAt = 2*len(p.lanes) + minPrune
+	p.dropBelowLow()
 	if len(p.lanes) > Window+1 {
 		p.low, p.lanes = 0, nil
 	}
 	return before - len(p.lanes)
 }
 
-// Advance tells the filter the arrival of a record without a unit, so that it forgets producers
-// whose last record came more than 2H before. Admit does it itself.
-func (f *Filter) Advance(arrival time.Time) {
-	now := arrival.UnixMilli()
-	if now <= f.now {
-		return // not known, or a clock that stepped back
-	}
-	h := f.H
-	if h <= 0 {
-		h = H
-	}
-	// Once in every H, at times that depend on nothing but the arrivals.
-	every := max(1, h.Milliseconds())
-	due := now/every != f.now/every
-	f.now = now
-	if !due {
-		return
-	}
-	for id, p := range f.producers {
-		if now-p.last > 2*h.Milliseconds() {
-			f.lanes -= len(p.lanes)
-			delete(f.producers, id)
+func (p *producer) dropBelowLow() {
+	for lane, number := range p.lanes {
+		if number < p.low {
+			delete(p.lanes, lane)
 		}
 	}
+	p.pruneAt = 2*len(p.lanes) + minPrune
 }
 
 // Pass yields the user records of an aggregate that are to be delivered, with their

@@ -156,42 +156,55 @@ func TestAdmitUnordered(t *testing.T) {
 	}
 }
 
-// A producer is forgotten when its last record is more than 2H old, its doubles' included.
+// ticks advances the filter in steps that count in full.
+func ticks(f *aggregate.Filter, from, to float64) {
+	for m := from; m < to; m++ {
+		f.Advance(at(m))
+	}
+	f.Advance(at(to))
+}
+
+// A producer is forgotten 4H of the filter's clock after its last record, its doubles' included.
 func TestForgetting(t *testing.T) {
 	unit := aggregate.Unit{Producer: runA, Number: 1, Low: 1}
 	other := aggregate.Unit{Producer: runB, Number: 1, Low: 1}
 	for _, c := range []struct {
-		name    string
-		before  []float64 // minutes at which the unit comes
-		advance float64
-		want    aggregate.Verdict
+		name   string
+		before []float64 // minutes at which the unit comes
+		until  float64
+		want   aggregate.Verdict
 	}{
-		{"just before 2H", []float64{0}, 9.9, aggregate.Double},
-		{"at 2H", []float64{0}, 10, aggregate.Double},
-		{"after 3H", []float64{0}, 15.1, aggregate.Fresh},
-		{"kept by a double", []float64{0, 8}, 17.9, aggregate.Double},
-		{"clock that steps back", []float64{8, 0}, 17.9, aggregate.Double},
+		{"just before 4H", []float64{0}, 19.9, aggregate.Double},
+		{"at 4H", []float64{0}, 20, aggregate.Double},
+		{"after 5H", []float64{0}, 25.1, aggregate.Fresh},
+		{"kept by a double", []float64{0, 18}, 37.9, aggregate.Double},
+		{"clock that steps back", []float64{18, 0}, 37.9, aggregate.Double},
 	} {
-		for _, advance := range []func(f *aggregate.Filter){
-			func(f *aggregate.Filter) { f.Advance(at(c.advance)) },
-			func(f *aggregate.Filter) { f.Admit(other, laneY, at(c.advance)) },
+		for _, last := range []func(f *aggregate.Filter){
+			func(f *aggregate.Filter) { f.Advance(at(c.until)) },
+			func(f *aggregate.Filter) { f.Admit(other, laneY, at(c.until)) },
 		} {
-			f := &aggregate.Filter{}
+			f, now := &aggregate.Filter{}, 0.0
 			for _, minutes := range c.before {
+				ticks(f, now, minutes)
 				f.Admit(unit, laneX, at(minutes))
+				now = max(now, minutes)
 			}
 			f = reloaded(t, f)
-			advance(f)
-			if got := f.Admit(unit, laneX, at(c.advance)); got != c.want {
+			ticks(f, now, c.until-0.5)
+			last(f)
+			if got := f.Admit(unit, laneX, at(c.until)); got != c.want {
 				t.Errorf("%s: got %d, want %d", c.name, got, c.want)
 			}
 		}
 	}
 	f := &aggregate.Filter{H: time.Second}
 	f.Admit(unit, laneX, at(0))
-	f.Advance(at(0.1))
-	if f.Admit(unit, laneX, at(0.1)) != aggregate.Fresh {
-		t.Error("H of a second has not forgotten after six")
+	for i := range 40 {
+		f.Advance(at(0).Add(time.Duration(i+1) * 200 * time.Millisecond))
+	}
+	if f.Admit(unit, laneX, at(0.2)) != aggregate.Fresh {
+		t.Error("H of a second has not forgotten after eight")
 	}
 	f = &aggregate.Filter{}
 	f.Admit(unit, laneX, time.Time{})
@@ -201,18 +214,55 @@ func TestForgetting(t *testing.T) {
 	}
 }
 
-// forgotten producers leave no state: it is that of a filter that only knows the time.
+// Copies of a unit lie at most 3H apart. A server's clock that steps forward between them, several
+// times and by any amount, makes the filter forget none; and a record a day counts as a minute.
+func TestClockStepsForgetNobody(t *testing.T) {
+	unit := aggregate.Unit{Producer: runA, Number: 1, Low: 1}
+	for _, step := range []float64{15, 60, 24 * 60, 365 * 24 * 60} {
+		for steps := range 6 {
+			f := &aggregate.Filter{}
+			f.Admit(unit, laneX, at(0))
+			ahead := 0.0
+			for m := 0.0; m <= 15; m += 0.5 {
+				if m > 1 && int(m) == int(m+0.5) && int(m) <= steps+1 {
+					ahead += step
+				}
+				f.Advance(at(m + ahead))
+				f = reloaded(t, f)
+			}
+			if f.Admit(unit, laneX, at(15+ahead)) != aggregate.Double {
+				t.Errorf("%d steps of %v minutes: the unit is fresh again", steps, step)
+			}
+			if most := float64(15 + steps); f.Elapsed().Minutes() > most {
+				t.Errorf("%d steps of %v minutes: counted %v", steps, step, f.Elapsed())
+			}
+		}
+	}
+	f := &aggregate.Filter{}
+	f.Admit(unit, laneX, at(0))
+	for day := range 19 {
+		f.Advance(at(float64(day+1) * 24 * 60))
+	}
+	if f.Elapsed() != 19*time.Minute || f.Admit(unit, laneX, at(19*24*60)) != aggregate.Double {
+		t.Errorf("a record a day for 19 days: counted %v", f.Elapsed())
+	}
+	if f.Remembers() != 4*aggregate.H {
+		t.Errorf("remembers %v", f.Remembers())
+	}
+}
+
+// Forgotten producers leave no state: it is that of a filter that only knows the time.
 func TestForgettingFreesTheState(t *testing.T) {
 	f := &aggregate.Filter{}
 	for i := range 1000 {
 		unit := aggregate.Unit{Producer: aggregate.ProducerID{byte(i), byte(i >> 8)}, Number: 5, Low: 1}
 		f.Admit(unit, laneX, at(0))
 	}
-	f.Advance(at(16))
+	ticks(f, 0, 26)
 	fresh := &aggregate.Filter{}
-	fresh.Advance(at(16))
+	ticks(fresh, 0, 26)
 	got, _ := f.MarshalText()
-	if want, _ := fresh.MarshalText(); string(got) != string(want) {
+	if want, _ := fresh.MarshalText(); string(got) != string(want) || !f.Empty() {
 		t.Errorf("a state of %d characters", len(got))
 	}
 }
@@ -237,8 +287,17 @@ func TestFilterIsBounded(t *testing.T) {
 			t.Errorf("a producer that is known: %d", got)
 		}
 		f = reloaded(t, f)
-		if got := admit(aggregate.MaxProducers, 16); got != aggregate.Fresh {
-			t.Errorf("with the others forgotten: %d", got)
+		if got := admit(aggregate.MaxProducers, 0.9); got != aggregate.Unfiltered {
+			t.Errorf("one too many, with the others in use: %d", got)
+		}
+		if got := admit(7, 0.9); got != aggregate.Double {
+			t.Errorf("a producer that is known: %d", got)
+		}
+		if got := admit(aggregate.MaxProducers, 2); got != aggregate.Fresh {
+			t.Errorf("with the others silent: %d", got)
+		}
+		if got := admit(7, 2); got != aggregate.Double || f.Counts.Evicted == 0 {
+			t.Errorf("the one that was not silent: %d, evicted %d", got, f.Counts.Evicted)
 		}
 	})
 	t.Run("one number for many lanes", func(t *testing.T) {
@@ -283,14 +342,14 @@ func TestFilterIsBounded(t *testing.T) {
 	})
 	t.Run("lanes that are left make room", func(t *testing.T) {
 		f := &aggregate.Filter{}
-		admit := func(n, low uint64, minutes float64) {
-			unit := aggregate.Unit{Producer: runA, Number: n, Low: low, Unordered: true}
+		admit := func(run aggregate.ProducerID, n, low uint64, minutes float64) {
+			unit := aggregate.Unit{Producer: run, Number: n, Low: low, Unordered: true}
 			if got := f.Admit(unit, unit.Lane(aggregate.Record{}), at(minutes)); got != aggregate.Fresh {
 				t.Fatalf("unit %d: %d", n, got)
 			}
 		}
 		for n := range uint64(aggregate.MaxLanes + 10_000) { // left behind by the mark
-			admit(n+1, n+1, 0)
+			admit(runA, n+1, n+1, 0)
 		}
 		for n := range uint64(aggregate.MaxLanes + 10_000) { // one lane, again and again
 			unit := aggregate.Unit{Producer: runB, Number: n + 1, Low: n + 1}
@@ -298,9 +357,9 @@ func TestFilterIsBounded(t *testing.T) {
 				t.Fatalf("unit %d of a lane: %d", n, got)
 			}
 		}
-		for i := range 6 { // forgotten
+		for i := range 6 { // silent for a minute, or soon
 			for n := range uint64(aggregate.Window) {
-				admit(n+1, 1, float64(20*(i+1)))
+				admit(aggregate.ProducerID{9, byte(i)}, n+1, 1, 2+1.1*float64(i))
 			}
 		}
 	})
@@ -323,7 +382,7 @@ func TestFilterIsBounded(t *testing.T) {
 			t.Errorf("%d unfiltered, want %d", unfiltered, want)
 		}
 		f = reloaded(t, f)
-		if state, _ := f.MarshalBinary(); len(state) > 6<<20 {
+		if state, _ := f.MarshalBinary(); len(state) > aggregate.MaxStateSize {
 			t.Errorf("a state of %d bytes", len(state))
 		}
 		both := aggregate.Union(f, filterOf(2, 100))
@@ -441,5 +500,68 @@ func TestPass(t *testing.T) {
 	}
 	for range f.Pass(&d, at(0)) {
 		break
+	}
+}
+
+// The clocks of two parents count different steps. A child remembers each producer for as long as
+// the parent would have that remembers it longer.
+func TestUnionKeepsAges(t *testing.T) {
+	unit := func(run aggregate.ProducerID) aggregate.Unit {
+		return aggregate.Unit{Producer: run, Number: 1, Low: 1}
+	}
+	busy, idle := &aggregate.Filter{}, &aggregate.Filter{}
+	idle.Admit(unit(runB), laneX, at(0))
+	idle.Advance(at(300)) // 1 minute of its clock
+	ticks(busy, 0, 300)
+	busy.Admit(unit(runA), laneX, at(300))
+	ticks(busy, 300, 310)
+	idle.Admit(unit(runA), laneY, at(308)) // 9 minutes later by one clock, 1 by the other
+	idle.Advance(at(310))
+	for _, f := range []*aggregate.Filter{aggregate.Union(busy, idle), aggregate.Union(idle, busy)} {
+		f = reloaded(t, f)
+		if f.Elapsed() != busy.Elapsed() {
+			t.Errorf("the clock is at %v, want %v", f.Elapsed(), busy.Elapsed())
+		}
+		until := 310.0 + 18 // runB is 3 minutes old at 310, runA 1
+		ticks(f, 310, until-2)
+		if f.Clone().Admit(unit(runB), laneX, at(until-2)) != aggregate.Double {
+			t.Error("the idle parent's producer is forgotten early")
+		}
+		ticks(f, until-2, until)
+		if f.Admit(unit(runA), laneX, at(until)) != aggregate.Double {
+			t.Error("the producer of both is forgotten early")
+		}
+		ticks(f, until, until+30)
+		if !f.Empty() {
+			t.Error("nothing is ever forgotten")
+		}
+	}
+}
+
+// The largest state is within its limit, and so is the union with another one.
+func TestLargestState(t *testing.T) {
+	largest := func(first byte, producers int) *aggregate.Filter {
+		f := &aggregate.Filter{}
+		for i := range producers {
+			unit := aggregate.Unit{
+				Producer: aggregate.ProducerID{byte(i), byte(i >> 8), byte(i >> 16), first},
+				Number:   aggregate.MaxNumber, Low: aggregate.MaxNumber - aggregate.Window,
+			}
+			if f.Admit(unit, laneX, at(0)) != aggregate.Fresh {
+				t.Fatalf("producer %d", i)
+			}
+		}
+		ticks(f, 0, 20)
+		return f
+	}
+	full := largest(1, aggregate.MaxProducers)
+	for _, f := range []*aggregate.Filter{full, aggregate.Union(full, largest(2, 1000))} {
+		state, _ := f.MarshalBinary()
+		if len(state) > aggregate.MaxStateSize || len(state) < aggregate.MaxStateSize*8/10 {
+			t.Errorf("a state of %d bytes, at most %d", len(state), aggregate.MaxStateSize)
+		}
+		if err := new(aggregate.Filter).UnmarshalBinary(state); err != nil {
+			t.Error(err)
+		}
 	}
 }

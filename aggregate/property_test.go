@@ -156,13 +156,19 @@ func saved(r *reader, _, record int, j judge) judge {
 	return filterJudge{restored}
 }
 
-// rebuilt restarts now and then with nothing, and reads 2H before its checkpoint again.
+// rebuilt restarts now and then with nothing, and reads again from 4H before its checkpoint, or from
+// so much earlier that the filter counts 4H.
 func rebuilt(r *reader, shard, record int, j judge) judge {
 	if record%53 != 5 {
 		return j
 	}
-	from := r.w.shards[shard].log[record].arrival - 2*simH
-	return filterJudge{r.rebuild(shard, record+1, from, map[int]*aggregate.Filter{})}
+	at := r.w.shards[shard].log[record].arrival
+	for span := 4 * simH; ; span *= 2 {
+		f := r.rebuild(shard, record+1, at-span, map[int]*aggregate.Filter{})
+		if f.Elapsed() >= f.Remembers() || at-span < simEpoch {
+			return filterJudge{f}
+		}
+	}
 }
 
 func (r *reader) rebuild(shard, to int, from int64, ends map[int]*aggregate.Filter) *aggregate.Filter {
@@ -274,7 +280,7 @@ func (noJudge) pass(d *aggregate.Decoder, _ time.Time) iter.Seq2[int, aggregate.
 func TestControlsDoDamage(t *testing.T) {
 	short := func(parents []judge) judge {
 		f := aggregate.Union(filters(parents)...)
-		f.H = time.Second
+		f.H = 100 * time.Millisecond
 		return filterJudge{f}
 	}
 	for _, c := range []struct {

@@ -22,6 +22,7 @@ type world struct {
 	producers []*simProducer
 	guess     bool // the control: Low is always Number, as if all before were settled
 	end       int64
+	ahead     int64 // how far the server's clock has stepped forward
 }
 
 type simShard struct {
@@ -82,6 +83,9 @@ func simulate(seed uint64, guess bool) *world {
 		w.addProducer()
 	}
 	w.reshardLater()
+	if w.chance(50) {
+		w.stepClock()
+	}
 	for len(w.events) > 0 {
 		e := heap.Pop(&w.events).(event)
 		w.now = e.at
@@ -98,6 +102,13 @@ func (w *world) reshardLater() {
 		w.reshard()
 		w.reshardLater()
 	})
+}
+
+// stepClock has the server's clock step forward, by up to a day, once to three times.
+func (w *world) stepClock() {
+	for range 1 + w.random.IntN(3) {
+		w.after(w.between(0, 90_000), func() { w.ahead += w.between(0, 288*simH) })
+	}
 }
 
 // reshard splits a shard or merges two.
@@ -133,7 +144,7 @@ func (w *world) open() (open []int) {
 func (w *world) store(hash keyspace.Key, data []byte) *simShard {
 	for _, s := range w.shards {
 		if !s.closed && s.hashes.Contains(hash) {
-			s.log = append(s.log, stored{w.now, data})
+			s.log = append(s.log, stored{w.now + w.ahead, data})
 			return s
 		}
 	}
@@ -176,10 +187,10 @@ func (w *world) addProducer() {
 		p.id[i] = byte(w.random.Uint32())
 	}
 	w.producers = append(w.producers, p)
-	// Half of the worlds pause for longer than 2H, so that producers are forgotten.
+	// Half of the worlds pause for longer than 3H: their units have no copy after it.
 	pause, at := int64(0), int64(0)
 	if w.chance(50) {
-		pause = w.between(2*simH, 5*simH)
+		pause = w.between(3*simH, 6*simH)
 	}
 	records := 10 + w.random.IntN(30)
 	for i := range 1 + w.random.IntN(16) {
@@ -324,7 +335,7 @@ func (a *attempts) try() {
 	case draw < 80: // stored after its own retry, and its answer is late or lost
 		w.after(w.between(simTimeout, 20*simTimeout), commit(w.chance(20)))
 	case draw < 83: // stored as late as can be
-		w.after(w.between(1, simH), commit(false))
+		w.after(w.between(1, 2*simH), commit(false))
 	case draw < 93: // throttled
 		wait = w.between(10, 500)
 	default: // lost on the way

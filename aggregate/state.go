@@ -14,30 +14,37 @@ import (
 // stand in the order of their ids, lanes in that of (number, lane), and only what can still
 // change a verdict is there, so equal states are equal bytes.
 //
-//	1                                       the version
-//	now                                     the latest arrival, milliseconds since 1970
+//	2                                       the version
+//	clock                                   in milliseconds
+//	arrival                                 the latest one, milliseconds since 1970
 //	producers
-//	  id (16 bytes), now - last, low        low is 0 for one that broke the format: no lanes
+//	  id (16 bytes), clock - last, low      low is 0 for one that broke the format: no lanes
 //	  lanes
 //	    (number - the number before) << 1 | unordered     the first one's before is low
 //	    lane (16 bytes), unless unordered
-const stateVersion = 1
+//
+// Version 1 had no clock: it is read as one whose clock was the latest arrival.
+const (
+	stateVersion   = 2
+	arrivalVersion = 1
+)
 
 // ErrState is returned for bytes or a text that is not a filter's state.
 var ErrState = errors.New("not the state of a filter")
 
 // AppendBinary appends the filter's state to dst; the error is nil. H and Counts are no part of
-// it. It has about 40 bytes for a producer and at most 6 MiB.
+// it. It has about 22 bytes for a producer, 17 for a lane, and at most MaxStateSize.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	dst = append(dst, stateVersion)
-	dst = binary.AppendUvarint(dst, uint64(f.now)) //nolint:gosec // never negative
-	ids := f.sorted()
+	dst = binary.AppendUvarint(dst, uint64(f.clock))   //nolint:gosec // never negative
+	dst = binary.AppendUvarint(dst, uint64(f.arrival)) //nolint:gosec // never negative
+	ids := sortedIDs(f.producers)
 	dst = binary.AppendUvarint(dst, uint64(len(ids)))
 	var lanes []laneState
 	for _, id := range ids {
 		p := f.producers[id]
 		dst = append(dst, id[:]...)
-		dst = binary.AppendUvarint(dst, uint64(f.now-p.last)) //nolint:gosec // never negative
+		dst = binary.AppendUvarint(dst, uint64(f.clock-p.last)) //nolint:gosec // never negative
 		if lanes = p.appendLanes(lanes[:0]); p.low == 0 || len(lanes) > Window+1 {
 			dst = append(dst, 0) // broken, though no prune has seen it yet
 			continue
@@ -70,7 +77,10 @@ type laneState struct {
 }
 
 func (l laneState) compare(other laneState) int {
-	return cmp.Or(cmp.Compare(l.number, other.number), bytes.Compare(l.lane[:], other.lane[:]))
+	if l.number != other.number {
+		return cmp.Compare(l.number, other.number)
+	}
+	return bytes.Compare(l.lane[:], other.lane[:])
 }
 
 // appendLanes appends the lanes that have a number at or above low, in order.
@@ -107,16 +117,20 @@ func (f *Filter) UnmarshalText(text []byte) error {
 }
 
 // UnmarshalBinary takes the state that AppendBinary wrote in place of the filter's own; H and
-// Counts stay. It takes nothing but what AppendBinary can write: anything else is an error that
-// wraps ErrState, and then the filter is as it was.
+// Counts stay. It takes nothing but what AppendBinary can write, or could in version 1: anything
+// else is an error that wraps ErrState, and then the filter is as it was. A filter that tracks its
+// changes begins to track them anew.
 func (f *Filter) UnmarshalBinary(state []byte) error {
 	r := stateReader{rest: state}
-	if version := r.bytes(1); r.err == nil && version[0] != stateVersion {
-		return fmt.Errorf("%w: version %d, this program knows %d only",
-			ErrState, version[0], stateVersion)
-	}
+	version := r.version(arrivalVersion, stateVersion)
 	read := Filter{producers: map[ProducerID]*producer{}}
-	read.now = int64(r.number(MaxNumber)) //nolint:gosec // at most MaxNumber
+	if version != arrivalVersion {
+		read.clock = int64(r.number(maxClock)) //nolint:gosec // at most maxClock
+	}
+	read.arrival = int64(r.number(MaxNumber)) //nolint:gosec // at most MaxNumber
+	if version == arrivalVersion {
+		read.clock = min(read.arrival, maxClock)
+	}
 	var before ProducerID
 	for i := range r.number(MaxProducers) {
 		var id ProducerID
@@ -124,7 +138,7 @@ func (f *Filter) UnmarshalBinary(state []byte) error {
 		if i > 0 && bytes.Compare(before[:], id[:]) >= 0 {
 			r.fail("producers out of order")
 		}
-		p := r.producer(read.now)
+		p := r.producer(read.clock)
 		if r.err != nil {
 			break
 		}
@@ -141,7 +155,11 @@ func (f *Filter) UnmarshalBinary(state []byte) error {
 	if r.err != nil {
 		return r.err
 	}
-	f.producers, f.lanes, f.now = read.producers, read.lanes, read.now
+	f.producers, f.lanes = read.producers, read.lanes
+	f.clock, f.arrival, f.fullUntil = read.clock, read.arrival, 0
+	if f.changes != nil {
+		f.Track()
+	}
 	return nil
 }
 
@@ -155,6 +173,18 @@ func (r *stateReader) fail(why string) {
 	if r.err == nil {
 		r.err, r.rest = fmt.Errorf("%w: %s", ErrState, why), nil
 	}
+}
+
+// version reads the version's byte, which is in [lowest, highest].
+func (r *stateReader) version(lowest, highest byte) byte {
+	b := r.bytes(1)
+	if r.err == nil && (b[0] < lowest || b[0] > highest) {
+		r.fail(fmt.Sprintf("version %d, this program knows %d to %d", b[0], lowest, highest))
+	}
+	if r.err != nil {
+		return 0
+	}
+	return b[0]
 }
 
 func (r *stateReader) bytes(n int) []byte {
@@ -178,9 +208,9 @@ func (r *stateReader) number(limit uint64) uint64 {
 	return v
 }
 
-func (r *stateReader) producer(now int64) *producer {
-	idle := r.number(uint64(now)) //nolint:gosec // never negative
-	p := newProducer(r.number(MaxNumber), now-int64(idle))
+func (r *stateReader) producer(clock int64) *producer {
+	idle := r.number(uint64(clock))                          //nolint:gosec // never negative
+	p := newProducer(r.number(MaxNumber), clock-int64(idle)) //nolint:gosec // at most clock
 	if p.low == 0 {
 		p.lanes = nil
 		return p

@@ -2,13 +2,14 @@ package aggregate
 
 import (
 	"bytes"
-	"cmp"
-	"slices"
 )
 
 // Union returns what a child shard's filter begins with: all that its parents' filters know at
 // their ends. A nil parent has been trimmed and counts as empty. Nothing is shared with the
 // parents. H and Counts are not taken over.
+//
+// The parents' clocks count different steps, so a producer keeps its age: the time on its parent's
+// clock since its last record, and of two ages the smaller one.
 //
 // Of more than MaxProducers or MaxLanes those producers are left out whose last record is the
 // oldest.
@@ -18,14 +19,21 @@ func Union(parents ...*Filter) *Filter {
 		if parent == nil {
 			continue
 		}
-		child.now = max(child.now, parent.now)
+		child.clock = max(child.clock, parent.clock)
+		child.arrival = max(child.arrival, parent.arrival)
+	}
+	for _, parent := range parents {
+		if parent == nil {
+			continue
+		}
 		for id, from := range parent.producers {
+			last := child.clock - (parent.clock - from.last)
 			into := child.producers[id]
 			if into == nil {
-				into = newProducer(from.low, from.last)
+				into = newProducer(from.low, last)
 				child.producers[id] = into
 			}
-			into.join(from)
+			into.join(from, last)
 		}
 	}
 	for _, p := range child.producers {
@@ -33,7 +41,7 @@ func Union(parents ...*Filter) *Filter {
 		p.prune()
 		child.lanes += len(p.lanes)
 	}
-	child.shrink()
+	child.evict(MaxProducers, MaxLanes, child.clock)
 	return child
 }
 
@@ -44,8 +52,9 @@ func (f *Filter) Clone() *Filter {
 	return clone
 }
 
-func (p *producer) join(other *producer) {
-	p.last = max(p.last, other.last)
+// join takes in what another filter knows of the producer. last is its last record on p's clock.
+func (p *producer) join(other *producer, last int64) {
+	p.last = max(p.last, last)
 	if p.low == 0 || other.low == 0 {
 		p.low, p.lanes = 0, nil
 		return
@@ -56,30 +65,4 @@ func (p *producer) join(other *producer) {
 	}
 }
 
-// shrink forgets the oldest producers until the limits hold.
-func (f *Filter) shrink() {
-	if len(f.producers) <= MaxProducers && f.lanes <= MaxLanes {
-		return
-	}
-	ids := f.sorted()
-	slices.SortStableFunc(ids, func(a, b ProducerID) int {
-		return cmp.Compare(f.producers[a].last, f.producers[b].last)
-	})
-	for _, id := range ids {
-		if len(f.producers) <= MaxProducers && f.lanes <= MaxLanes {
-			return
-		}
-		f.lanes -= len(f.producers[id].lanes)
-		delete(f.producers, id)
-	}
-}
-
-// sorted returns the producers in the order of their ids.
-func (f *Filter) sorted() []ProducerID {
-	ids := make([]ProducerID, 0, len(f.producers))
-	for id := range f.producers {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, func(a, b ProducerID) int { return bytes.Compare(a[:], b[:]) })
-	return ids
-}
+func compareIDs(a, b ProducerID) int { return bytes.Compare(a[:], b[:]) }

@@ -56,9 +56,11 @@ func (d *delivery) write(ctx context.Context, p page) error {
 	if h, ok := d.writer.(*handlerWriter); ok {
 		h.behind = p.behind
 	}
-	c, err := d.writer.Write(ctx, sink.Batch{
-		Records: p.records, Through: p.through, State: p.state,
-	})
+	batch := sink.Batch{Records: p.records, Through: p.through}
+	if err := d.open.mirror.batch(&batch, &p); err != nil {
+		return err
+	}
+	c, err := d.writer.Write(ctx, batch)
 	if err != nil {
 		return fmt.Errorf("write to the sink: %w", err)
 	}

@@ -15,7 +15,7 @@ type page struct {
 	records []runnel.Record
 	bytes   int64           // of the records
 	through runnel.Position // the last Kinesis record's end, or where the page before ended
-	state   []byte          // the reader's at through, for a sink
+	change  []byte          // of the reader's state, since the page before, for a sink
 
 	read           int       // Kinesis records
 	oldest, newest time.Time // their arrivals; zero if there is none
@@ -84,7 +84,7 @@ func (f *fetcher) loop(ctx context.Context) {
 			}
 			f.cfg.Logger.Error("the shard was removed from the stream before its end was read",
 				"shard", f.shardReader.shard, "after", f.after.String())
-			p = page{ended: true, trimmed: f.after, through: f.after, state: f.state(true)}
+			p = page{ended: true, trimmed: f.after, through: f.after, change: f.change()}
 		}
 		select {
 		case <-ctx.Done():
@@ -132,7 +132,7 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 	} else {
 		p.ended, p.children, f.left = f.left.ended, f.left.children, answer{}
 	}
-	p.state = f.state(p.ended)
+	p.change = f.change()
 	p.caughtUp = f.once.caughtUp(f.shardReader.shard, p)
 	return p, nil
 }

@@ -2,7 +2,6 @@ package consumer
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -33,12 +32,13 @@ func (h *holding) openerAt(
 		return o, err
 	}
 	if c.End == runnel.Start {
-		o.seen, err = h.inherit(ctx, c.Parents)
+		o.filter, err = h.inherit(ctx, c.Parents)
 	} else {
 		o.filter, err = h.restore(c.State)
-		o.saved = c.State
 	}
-	o.keep = true
+	if err == nil {
+		o.mirror = newMirror(o.filter, len(c.State) > 0)
+	}
 	return o, err
 }
 
@@ -101,29 +101,21 @@ func (h *holding) union(parents []*aggregate.Filter) *aggregate.Filter {
 // inherit returns what is known at the shard's beginning, or where the application begins in
 // it: all that the parents' ends know. Of a parent that has left no state, and where none is
 // known, that is read again.
-func (h *holding) inherit(ctx context.Context, states [][]byte) (s seen, err error) {
+func (h *holding) inherit(ctx context.Context, states [][]byte) (*aggregate.Filter, error) {
 	parents, err := h.restoreAll(states)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	unknown := func(state []byte) bool { return len(state) == 0 }
 	if len(states) == 0 || slices.ContainsFunc(states, unknown) {
 		filter, err := h.rebuild(ctx, runnel.Start)
 		if err != nil {
-			return s, err
+			return nil, err
 		}
 		parents = append(parents, filter)
 	}
-	s.filter = h.union(parents)
-	if s.saved, err = s.filter.MarshalBinary(); len(s.saved) <= longestEmpty {
-		s.saved = nil
-	}
-	return s, err
+	return h.union(parents), nil
 }
-
-// longestEmpty is the most bytes that a filter's state has without any producer: the version,
-// the time and their number. A producer alone has an id of 16.
-const longestEmpty = 1 + binary.MaxVarintLen64 + 1
 
 // listing returns the stream's shards by their ids, as listed at some time after this shard was
 // made: those that it came from do not change.

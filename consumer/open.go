@@ -114,11 +114,7 @@ func (p *page) add(r runnel.Record) {
 // no account, and drops nothing.
 type seen struct {
 	filter *aggregate.Filter
-	// saved is the filter's state when its counts were as counted. Until they change, the state
-	// says the same: that time has passed can be told by the next record's arrival.
-	saved   []byte
-	counted aggregate.Counts
-	keep    bool // a sink wants the state
+	mirror *mirror // of the filter; nil if no sink wants the state
 }
 
 func (s *seen) advance(arrival time.Time) {
@@ -127,7 +123,7 @@ func (s *seen) advance(arrival time.Time) {
 	}
 }
 
-// known returns what the filter has seen, whether a sink wants it or not; nil without a filter.
+// known returns the filter's state, whether a sink wants it or not; nil without a filter.
 func (s *seen) known() []byte {
 	if s.filter == nil {
 		return nil
@@ -136,16 +132,11 @@ func (s *seen) known() []byte {
 	return state
 }
 
-// state returns the filter's state; nil if it has not met any unit, or nobody keeps it. At the
-// shard's end it is not nil even then: so the children know that there is nothing to know, and
-// need not read the shard again.
-func (s *seen) state(ended bool) []byte {
-	if s.filter == nil || !s.keep {
+// change returns the change of the filter's state since the last call; nil if no sink wants it.
+func (s *seen) change() []byte {
+	if s.filter == nil || s.mirror == nil {
 		return nil
 	}
-	if s.filter.Counts != s.counted || ended && len(s.saved) == 0 {
-		s.saved, _ = s.filter.MarshalBinary() // it returns no error
-		s.counted = s.filter.Counts
-	}
-	return s.saved
+	delta, _ := s.filter.Delta().MarshalBinary() // it returns no error
+	return delta
 }

@@ -45,14 +45,15 @@ func BenchmarkOpen(b *testing.B) {
 			for b.Loop() {
 				o := newOpener("shardId-000000000000", runnel.Start)
 				o.keys = keyspace.Range{End: keyspace.Max.Sub(keyspace.Key{Lo: 1})}
-				o.seen = seen{filter: &aggregate.Filter{}, keep: true}
+				o.filter = &aggregate.Filter{}
+				o.mirror = newMirror(o.filter, true)
 				var p page
 				for i := range got {
 					if err := o.open(&got[i], &p); err != nil {
 						b.Fatal(err)
 					}
 				}
-				if p.state = o.state(false); len(p.records) != aggregates*perAggregate || p.state == nil {
+				if p.change = o.change(); len(p.records) != aggregates*perAggregate || p.change == nil {
 					b.Fatalf("%d records", len(p.records))
 				}
 			}
@@ -67,7 +68,7 @@ func BenchmarkOpen(b *testing.B) {
 func TestOpenEmptyAggregate(t *testing.T) {
 	o := newOpener("shardId-000000000000", runnel.Start)
 	o.keys = keyspace.Range{} // none but 0: a mark belongs anywhere
-	o.seen = seen{filter: &aggregate.Filter{}, keep: true}
+	o.filter = &aggregate.Filter{}
 	var p page
 	for i, data := range [][]byte{aggregate.Empty(), []byte("plain"), aggregate.Empty()} {
 		err := o.open(&types.Record{

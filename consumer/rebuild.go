@@ -15,16 +15,27 @@ import (
 )
 
 // rebuild makes the filter that belongs to a position of the shard, by reading again, without
-// delivering, what can still have doubles behind it. A unit is sent for H after its first send,
-// and a request arrives within another H, so that is what arrived in the 2H before. The window
-// goes on into the ends of all ancestors that it reaches. They are those of the stream's list:
-// lease rows are cleaned up. What was trimmed counts as empty.
+// delivering, what can still have doubles behind it.
+//
+// Copies of a unit lie at most 3H apart, so by the stamps of a server whose clock runs evenly they
+// are in the 3H before. A forward step of that clock moves the stamps apart, by any amount: a window
+// of a fixed length would then begin behind a unit whose retry is still to come. The filter's own
+// clock counts such a step as at most H/5, so what lies more than 4H of it before the position is
+// older than 3H even with five steps in between. But the clock is known only by reading. So the
+// window begins 4H of stamps before the position; if the filter has counted less than 4H of its
+// clock in it, by a step or in a shard with few records, the window is doubled and read anew, until
+// it counts 4H or begins before all that the stream still has. A shard with a record in every H/5 is
+// read once; for the others all windows together have at most twice the last one's records, and
+// those are few.
+//
+// The window goes on into the ends of all ancestors that it reaches. They are those of the stream's
+// list: lease rows are cleaned up. What was trimmed counts as empty.
 //
 // It ends early, with an error, when the worker is to stop.
 func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
 	b := &rebuilder{
 		holding: h, filter: &aggregate.Filter{H: h.cfg.Horizon}, at: at,
-		origin: originOf(h.first), told: time.Now(),
+		origin: originOf(h.first), told: time.Now(), firsts: map[runnel.ShardID]time.Time{},
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
@@ -57,11 +68,12 @@ type rebuilder struct {
 	*holding
 	filter  *aggregate.Filter
 	decoder aggregate.Decoder
-	at      runnel.Position // where the filter is to belong
-	origin  lease.Origin    // what at means when it is Start
-	from    time.Time       // the window's beginning
-	records int             // Kinesis records read again
-	told    time.Time       // when an event last said so
+	at      runnel.Position              // where the filter is to belong
+	origin  lease.Origin                 // what at means when it is Start
+	from    time.Time                    // the window's beginning
+	firsts  map[runnel.ShardID]time.Time // what first returned
+	records int                          // Kinesis records read again
+	told    time.Time                    // when an event last said so
 }
 
 // progressInterval is the time between two events of a rebuild that takes long.
@@ -84,20 +96,69 @@ func (b *rebuilder) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	horizon := b.cfg.Horizon
-	if horizon == 0 {
-		horizon = aggregate.H
-	}
-	// A tenth of H more, since the clocks of two shards may differ.
-	b.from = end.Add(-2*horizon - horizon/10)
 	if b.origin.At.IsZero() {
 		b.origin.At = end // LATEST, of a row that another program made: now
 	}
-	met := map[runnel.ShardID]bool{own.ID: true}
-	if err := b.ancestors(ctx, listed, own, met); err != nil || beginning {
-		return err
+	// Three tenths of H more: the first record may come a step of H/5 behind the window's beginning,
+	// and the clocks of two shards may differ.
+	remembers := b.filter.Remembers()
+	for span := remembers + remembers*3/40; ; span *= 2 {
+		b.from = later(end.Add(-span), time.Unix(0, 0))
+		b.filter = &aggregate.Filter{H: b.cfg.Horizon}
+		met := map[runnel.ShardID]bool{own.ID: true}
+		err := b.ancestors(ctx, listed, own, met)
+		if err == nil && !beginning {
+			err = b.feed(ctx, own, b.until)
+		}
+		if err != nil || b.filter.Elapsed() >= remembers {
+			return err
+		}
+		more, err := b.earlier(ctx, listed, own, map[runnel.ShardID]bool{})
+		if err != nil || !more {
+			return err
+		}
 	}
-	return b.feed(ctx, own, b.until)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// earlier reports whether s, or a shard that it came from, has a record before the window.
+func (b *rebuilder) earlier(
+	ctx context.Context, listed map[runnel.ShardID]shardmap.Shard, s shardmap.Shard,
+	met map[runnel.ShardID]bool,
+) (bool, error) {
+	met[s.ID] = true
+	first, err := b.firstOf(ctx, s.ID)
+	if err != nil || !first.IsZero() && first.Before(b.from) {
+		return err == nil, err
+	}
+	for _, id := range s.Parents {
+		parent, ok := listed[id]
+		if !ok || met[id] {
+			continue
+		}
+		if more, err := b.earlier(ctx, listed, parent, met); more || err != nil {
+			return more, err
+		}
+	}
+	return false, nil
+}
+
+// firstOf returns the arrival of a shard's first record, and asks once.
+func (b *rebuilder) firstOf(ctx context.Context, shard runnel.ShardID) (time.Time, error) {
+	if first, known := b.firsts[shard]; known {
+		return first, nil
+	}
+	first, err := b.firstArrival(ctx, shard, runnel.Start)
+	if err == nil {
+		b.firsts[shard] = first
+	}
+	return first, err
 }
 
 func anyListed(listed map[runnel.ShardID]shardmap.Shard, ids []runnel.ShardID) bool {
@@ -148,7 +209,7 @@ func (b *rebuilder) ancestors(
 	if !anyListed(listed, s.Parents) {
 		return nil
 	}
-	first, err := b.firstArrival(ctx, s.ID, runnel.Start)
+	first, err := b.firstOf(ctx, s.ID)
 	if err != nil || !first.IsZero() && first.Before(b.from) {
 		return err
 	}

@@ -76,6 +76,101 @@ func TestRebuildThatTakesLong(t *testing.T) {
 	})
 }
 
+// The server's clock steps forward between a unit and its retry, once or several times, and in
+// between a handler's worker is replaced: what it reads again reaches back to the unit, through
+// ancestors too.
+func TestRebuildOverClockSteps(t *testing.T) {
+	for _, steps := range []int{1, 4} {
+		for _, reshard := range []bool{false, true} {
+			bubble(t, 1, func(f *fleet) {
+				var j journal
+				m := f.start("w1", j.into)
+				f.stream.put(unit(1, 1, "a", "1"), "a")
+				want := "1"
+				for range steps {
+					<-time.After(time.Minute)
+					f.stream.mu.Lock()
+					f.stream.ahead += 7 * time.Hour
+					f.stream.mu.Unlock()
+					f.stream.put("x", "a")
+					want += " x"
+					f.expect(&j, want)
+					if reshard {
+						f.stream.split(0)
+						f.stream.merge(0)
+					}
+				}
+				f.stream.put("y", "a")
+				f.expect(&j, want+" y")
+				f.mustStop(m)
+				f.start("w2", j.into)
+				f.stream.put(unit(1, 1, "a", "1"), "a")
+				f.stream.put("end", "a")
+				f.expect(&j, want+" y end")
+			})
+		}
+	}
+}
+
+// A busy shard is read again from 4H before the checkpoint on, and no further: a retry that comes
+// nearly 3H after its unit is a double, and the cost is that of one window.
+func TestRebuildReadsOneWindow(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var j journal
+		m := f.start("w1", j.into)
+		const every = 50 * time.Second
+		want := ""
+		for n := range 300 { // more than four hours
+			if n == 283 {
+				f.stream.put(unit(1, 1, "a", "1"), "a")
+				want += "1 "
+			}
+			f.stream.put("t", "a")
+			want += "t "
+			<-time.After(every)
+		}
+		f.expect(&j, strings.TrimSpace(want))
+		f.mustStop(m)
+		iterators := f.countIterators()
+		f.start("w2", j.into)
+		f.stream.put(unit(1, 1, "a", "1"), "a") // 14 minutes after its first copy
+		f.stream.put("end", "a")
+		f.expect(&j, want+"end")
+		rebuilt := f.happened(consumer.Rebuilt)
+		if n := len(rebuilt); n != 1 || rebuilt[0].Records < 24 || rebuilt[0].Records > 28 {
+			t.Errorf("rebuilt %+v, want 4.3H of records", rebuilt)
+		}
+		// The position's arrival, the window, and the reading itself.
+		if n := iterators()[f.stream.shards[0].id]; n != 3 {
+			t.Errorf("%d iterators", n)
+		}
+	})
+}
+
+// A shard with a few records a day is read again until 4H are counted: twenty records or so, and
+// not all that there are.
+func TestRebuildOfASparseShard(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var j journal
+		m := f.start("w1", j.into)
+		for range 200 {
+			f.stream.put("t", "a")
+			<-time.After(10 * time.Minute)
+		}
+		f.await(failover, "200 records", func() bool {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			return len(j.records) == 200
+		})
+		f.mustStop(m)
+		f.start("w2", j.into)
+		f.await(failover, "the window", func() bool { return len(f.happened(consumer.Rebuilt)) == 1 })
+		if rebuilt := f.happened(consumer.Rebuilt); rebuilt[0].Records < 21 || rebuilt[0].Records > 100 {
+			t.Errorf("rebuilt %+v", rebuilt)
+		}
+	})
+}
+
 // A server that always says that the tip is reached is believed when nothing comes.
 func TestRebuildWithoutBehind(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {

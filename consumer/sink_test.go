@@ -1,6 +1,7 @@
 package consumer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -29,6 +31,7 @@ type links struct {
 	effects []runnel.Record
 	end     runnel.Position
 	state   []byte
+	folds   int // commits whose state was made of changes as well
 	commits int
 }
 
@@ -50,7 +53,8 @@ func (s *chain) Open(ctx context.Context, shard sink.Shard) (sink.Writer, error)
 	if l.end.Less(shard.Checkpoint) {
 		return nil, fmt.Errorf("the checkpoint %s is ahead of the sink, %s", shard.Checkpoint, l.end)
 	}
-	w := &chainWriter{chain: s, links: l, through: l.end, state: l.state}
+	w := &chainWriter{chain: s, links: l, through: l.end}
+	w.found(l.state)
 	w.committed = sink.Committed{End: l.end, Token: "t", State: l.state}
 	if l.end == runnel.Start {
 		for _, id := range shard.Parents {
@@ -70,8 +74,36 @@ type chainWriter struct {
 	committed sink.Committed
 	buffer    []runnel.Record
 	through   runnel.Position
-	state     []byte    // at through
-	opened    time.Time // when through left the last commit
+	state     sink.State        // at through
+	opened    time.Time         // when through left the last commit
+	folded    *aggregate.Filter // of the last commit's state and the changes since; nil: not known
+}
+
+// found goes on with the state of a commit.
+func (w *chainWriter) found(state []byte) {
+	w.state = func() []byte { return state }
+	w.base(state)
+}
+
+func (w *chainWriter) base(state []byte) {
+	if w.folded = nil; len(state) > 0 {
+		filter := new(aggregate.Filter)
+		if filter.UnmarshalBinary(state) == nil {
+			w.folded = filter
+		}
+	}
+}
+
+// change takes in a batch's change; the state can be made of those.
+func (w *chainWriter) change(delta []byte) {
+	d := new(aggregate.Delta)
+	if delta == nil || w.folded == nil {
+		w.folded = nil
+	} else if err := d.UnmarshalBinary(delta); err != nil {
+		panic(err)
+	} else {
+		w.folded.Apply(d)
+	}
 }
 
 func (w *chainWriter) Committed() sink.Committed { return w.committed }
@@ -89,6 +121,7 @@ func (w *chainWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committ
 	}
 	w.buffer = append(w.buffer, batch.Records...)
 	w.through, w.state = batch.Through, batch.State
+	w.change(batch.Delta)
 	old := w.through != w.committed.End && time.Since(w.opened) > 5*time.Second
 	if len(w.buffer) >= w.batch || old {
 		return w.commit(ctx, w.through)
@@ -118,20 +151,31 @@ func (w *chainWriter) commit(ctx context.Context, end runnel.Position) (sink.Com
 		return w.committed, errCut
 	}
 	lost := w.chance(5)
+	state := w.state.Bytes()
+	if w.folded != nil {
+		if folded, _ := w.folded.MarshalBinary(); !bytes.Equal(folded, state) {
+			panic(fmt.Sprintf("the changes make the state\n%x\nwant\n%x", folded, state))
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.folded != nil {
+		w.links.folds++
+	}
 	if w.links.end != w.committed.End {
 		w.committed.End, w.committed.State = w.links.end, w.links.state
 		w.committed.Parents = nil
-		w.buffer, w.through, w.state = nil, w.links.end, w.links.state
+		w.buffer, w.through = nil, w.links.end
+		w.found(w.links.state)
 		return w.committed, &sink.MovedError{To: w.committed}
 	}
 	w.links.effects = append(w.links.effects, w.buffer...)
-	w.links.end, w.links.state, w.links.commits = end, w.state, w.links.commits+1
+	w.links.end, w.links.state, w.links.commits = end, state, w.links.commits+1
 	if lost {
 		return w.committed, errCut
 	}
-	w.committed = sink.Committed{End: end, Token: "t", State: w.state}
+	w.committed = sink.Committed{End: end, Token: "t"}
+	w.base(state)
 	w.buffer = nil
 	return w.committed, nil
 }

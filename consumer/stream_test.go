@@ -28,8 +28,9 @@ type fakeStream struct {
 	// atEndOnly returns ChildShards with an empty last page, as AWS does, and otherwise with
 	// the last records, as others do.
 	atEndOnly bool
-	noFilter  bool // ListShards ignores its filter, as some emulators do
-	noBehind  bool // GetRecords says that nothing follows, as some do always
+	noFilter  bool          // ListShards ignores its filter, as some emulators do
+	ahead     time.Duration // of the server's clock
+	noBehind  bool          // GetRecords says that nothing follows, as some do always
 
 	mu       sync.Mutex
 	shards   []*fakeShard
@@ -81,7 +82,7 @@ func (s *fakeStream) put(data string, keys ...string) []runnel.ShardID {
 			sh.records = append(sh.records, types.Record{
 				PartitionKey: aws.String(key), Data: []byte(data),
 				SequenceNumber:              aws.String(strconv.FormatInt(s.sequence, 10)),
-				ApproximateArrivalTimestamp: aws.Time(time.UnixMilli(time.Now().UnixMilli())),
+				ApproximateArrivalTimestamp: aws.Time(time.UnixMilli(time.Now().Add(s.ahead).UnixMilli())),
 			})
 			ids = append(ids, sh.id)
 		}

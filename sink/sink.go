@@ -48,12 +48,31 @@ type Batch struct {
 	// that were filtered out advance it, too. It is the last one of a Kinesis record, never
 	// inside an aggregate.
 	Through runnel.Position
-	// State is what the reader has to know to go on behind Through, such as which units it has
-	// seen: opaque to the sink, which keeps it in the commit that ends there. Nil is a state,
-	// too, and the same as an empty one. Neither side changes the bytes afterwards. A batch with
-	// an unchanged Through has a state as well, and it counts: one without records before
-	// Writer.End is how a shard without records hands on what its parents knew.
-	State []byte
+	// State is the state of the reader at Through; see there. A batch with an unchanged Through has
+	// a state as well, and it counts: one without records before Writer.End is how a shard without
+	// records hands on what its parents knew.
+	State State
+	// Delta is the change of the state since the batch that the writer took before. That of the
+	// first batch, after Open and after a *MovedError, is the change since Committed.State. It is an
+	// aggregate.Delta's bytes, as small as the batch. A sink may keep it in the place of the state,
+	// if it can make the state of what it has kept; most need not look at it. Nil: the change is not
+	// known, and a commit with this batch needs State.
+	Delta []byte
+}
+
+// State gives the state of a reader: all that it has to know to go on, such as which units it has
+// seen. The bytes are opaque to the sink, which keeps them in the commit that ends where the batch
+// did; neither side changes them. Call Bytes when you commit, not for every batch, since a large
+// state takes a tenth of a second. Once the next Write has begun it is too late: it may then give a
+// newer state. Nil is a state, too, and the same as an empty one.
+type State func() []byte
+
+// Bytes returns the state.
+func (s State) Bytes() []byte {
+	if s == nil {
+		return nil
+	}
+	return s()
 }
 
 // Committed is the end of what stands in the sink.
@@ -63,7 +82,9 @@ type Committed struct {
 	End runnel.Position
 	// Token helps the next Open to find this commit; it is kept in the lease row.
 	Token string
-	// State is the Batch.State that was written with End, or, at runnel.End, the last one.
+	// State is the bytes of Batch.State of the batch that reached End, or, at runnel.End, for the
+	// last one. It is needed where reading begins: in Committed after Open, and in MovedError.To.
+	// After a commit of its own a writer may leave it out: the caller has given it.
 	State []byte
 	// Parents holds, while End is runnel.Start, the states that the shard's parents ended with
 	// in this sink, in the order of Shard.Parents; nil for one that has not ended in it.

@@ -29,7 +29,7 @@ func aggregated(t *testing.T) (*place, *vfs.Mem) {
 	write := func(w sink.Writer, through runnel.Position, records ...runnel.Record) {
 		t.Helper()
 		if _, err := w.Write(t.Context(), sink.Batch{
-			Records: records, Through: through, State: []byte("up to " + through.String()),
+			Records: records, Through: through, State: always("up to " + through.String()),
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -82,7 +82,9 @@ func (a *Archive) open(ctx context.Context, shard sink.Shard) (*writer, error) {
 		return nil, &AheadError{Checkpoint: checkpoint, Tip: at.end}
 	}
 	w := &writer{cfg: a.cfg, chain: c}
-	w.adopt(at)
+	if err := w.adopt(ctx, at); err != nil {
+		return nil, err
+	}
 	if at.last == nil {
 		// The first link names the parents' ends, and the reader begins with what it knew
 		// there. They are final: a shard is opened after its parents are done.

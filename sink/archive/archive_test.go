@@ -223,7 +223,7 @@ func TestCommitByAgeWithoutRecords(t *testing.T) {
 	step := func(after time.Duration, n int, want runnel.Position) {
 		t.Helper()
 		now = now.Add(after)
-		c, err := w.Write(t.Context(), sink.Batch{Through: at(n), State: []byte{byte(n)}})
+		c, err := w.Write(t.Context(), sink.Batch{Through: at(n), State: func() []byte { return []byte{byte(n)} }})
 		if err != nil || c.End != want {
 			t.Fatalf("through %s: committed up to %s, %v, want %s", at(n), c.End, err, want)
 		}
@@ -322,8 +322,9 @@ func TestParentEnd(t *testing.T) {
 		}
 		return store.gets.Load()
 	}
-	if gets := open(); gets != 2 {
-		t.Errorf("%d objects were read, want the parent's last link and the child's first", gets)
+	if gets := open(); gets != 4 {
+		t.Errorf("%d objects were read, want the parent's last link, that and the one before, which "+
+			"holds the whole state, and the child's first", gets)
 	}
 	for _, stray := range []string{
 		"099-" + strings.Repeat("9", 99) + "-0000000000.ndjson.gz", "copy.ndjson.gz",

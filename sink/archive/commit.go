@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/sink"
@@ -14,6 +15,10 @@ import (
 // discarded.
 func (w *writer) commit(ctx context.Context, end runnel.Position) error {
 	link := w.link(end)
+	err := w.remember(link)
+	if err != nil {
+		return w.fail("commit", err)
+	}
 	object, err := w.seal(link)
 	if err != nil {
 		return w.fail("commit", err)
@@ -25,7 +30,37 @@ func (w *writer) commit(ctx context.Context, end runnel.Position) error {
 	if err != nil {
 		return w.fail("commit", err)
 	}
-	w.adopt(tip{end: link.End, last: link})
+	w.advance(link)
+	return nil
+}
+
+// advance goes on from the writer's own link.
+func (w *writer) advance(link *Link) {
+	w.kept.add(link)
+	w.found = nil
+	w.tip = tip{end: link.End, last: link}
+	link.State, link.Change = nil, nil // they may be large, and are not needed here
+	w.discard()
+}
+
+// remember puts the reader's state into the link: its change, or all of it.
+func (w *writer) remember(link *Link) error {
+	if w.changes.state == nil {
+		return nil
+	}
+	if w.changes.delta != nil && !w.kept.due(w.cfg.Whole, w.size) {
+		packed, ok, err := w.changes.packed()
+		if err != nil {
+			return err
+		}
+		if ok {
+			link.Change = &Change{Base: w.kept.base, Delta: packed}
+			return nil
+		}
+	}
+	if link.State = w.changes.state.Bytes(); len(link.State) > MaxState {
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrState, len(link.State), MaxState)
+	}
 	return nil
 }
 
@@ -37,21 +72,33 @@ func (w *writer) taken(ctx context.Context, link *Link) error {
 		return w.fail("commit", err)
 	}
 	if there.Writer == link.Writer && there.Nonce == link.Nonce {
-		w.adopt(tip{end: link.End, last: link})
+		w.advance(link)
 		return nil
 	}
 	at, err := w.chain.walk(ctx, tip{end: there.End, last: there})
 	if err != nil {
 		return w.fail("commit", err)
 	}
-	w.adopt(at)
+	if err := w.adopt(ctx, at); err != nil {
+		return w.fail("commit", err)
+	}
 	return &sink.MovedError{To: w.Committed()}
 }
 
-// adopt goes on from a tip, without anything that was written before.
-func (w *writer) adopt(at tip) {
-	w.tip = at
+// adopt goes on from a tip that another writer has made, with the state there, and without anything
+// that was written before.
+func (w *writer) adopt(ctx context.Context, at tip) error {
+	state, k, err := w.chain.fold(ctx, at)
+	if err != nil {
+		return err
+	}
+	w.tip, w.kept, w.found = at, k, state
+	w.changes.state = nil
+	if len(state) > 0 {
+		w.changes.state = func() []byte { return state }
+	}
 	w.discard()
+	return nil
 }
 
 func (w *writer) link(end runnel.Position) *Link {
@@ -63,7 +110,6 @@ func (w *writer) link(end runnel.Position) *Link {
 		// twice with different records, and its first attempt may have been late.
 		Writer: w.cfg.WriterID, Nonce: rand.Text(),
 		FirstArrival: w.first, LastArrival: w.newest,
-		State: w.state,
 	}
 	if w.tip.last == nil {
 		link.Parents = w.parents
@@ -86,6 +132,9 @@ func (w *writer) seal(link *Link) ([]byte, error) {
 	link.CRC = w.crc
 	const usual = 1 << 10 // a link without a state has less
 	room := usual + 2*len(link.State) + len(packed)
+	if link.Change != nil {
+		room += 2 * len(link.Change.Delta)
+	}
 	object, err := appendLink(make([]byte, 0, room), link)
 	if err != nil {
 		return nil, err

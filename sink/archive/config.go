@@ -23,6 +23,9 @@ type Config struct {
 	// bounds a shard's memory, which holds the compressed form. Default 64 MiB; at least 1 byte,
 	// at most 1 GiB.
 	Size int64
+	// Whole is in how many links there is at least one with the reader's whole state; the others
+	// hold its change. Default 64; 1 to 64.
+	Whole int
 	// WriterID names the writer in its links, for people. Default: random.
 	WriterID string
 	// Now is the clock that the age is taken from. Default time.Now.
@@ -33,6 +36,7 @@ const (
 	defaultEvery = 5 * time.Second
 	defaultSize  = 64 << 20
 	maxSize      = 1 << 30
+	maxWhole     = 64
 	maxWriterID  = 256
 )
 
@@ -42,6 +46,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Size == 0 {
 		c.Size = defaultSize
+	}
+	if c.Whole == 0 {
+		c.Whole = maxWhole
 	}
 	if c.WriterID == "" {
 		c.WriterID = rand.Text()
@@ -67,6 +74,9 @@ func (c Config) Validate() error {
 	if c.Size < 0 || c.Size > maxSize {
 		faults = append(faults,
 			fmt.Errorf("Size is %d bytes: set 1 to %d (1 GiB)", c.Size, maxSize))
+	}
+	if c.Whole < 0 || c.Whole > maxWhole {
+		faults = append(faults, fmt.Errorf("Whole is %d: set 1 to %d", c.Whole, maxWhole))
 	}
 	if len(c.WriterID) > maxWriterID {
 		faults = append(faults, fmt.Errorf("WriterID has %d bytes: at most %d",

@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,13 +12,15 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/sink"
 	"github.com/runnel-stream/runnel/sink/archive"
 	"github.com/runnel-stream/runnel/sink/sinktest"
 )
 
-// story is a small life of an archive: a shard of three links and its end, and its child.
+// story is a small life of an archive: a shard of three links and its end, and its child. Its second
+// and fourth links hold the state's change.
 type story struct {
 	rows map[runnel.ShardID]sink.Committed // what was acknowledged
 }
@@ -40,7 +43,7 @@ func (s *story) records(id runnel.ShardID) []runnel.Record {
 
 // tell goes on with the story from where the archive stands, to its end or the first error.
 func (s *story) tell(ctx context.Context, fsys vfs.FS) error {
-	made, err := archive.New(archive.Config{Store: archive.NewDirStoreOn(fsys, "a/to")})
+	made, err := archive.New(archive.Config{Store: archive.NewDirStoreOn(fsys, "a/to"), Whole: 2})
 	if err != nil {
 		return err
 	}
@@ -68,19 +71,23 @@ func (s *story) shard(ctx context.Context, made sink.Sink, id runnel.ShardID) er
 	if found.End.Less(s.rows[id].End) {
 		return fmt.Errorf("%w: %s", errForgotten, s.rows[id].End)
 	}
-	if found.End != runnel.Start && string(found.State) != known(found.End) {
-		return fmt.Errorf("the state at %s is %q", found.End, found.State)
+	if found.End != runnel.Start && !bytes.Equal(found.State, stateOf(s.knows(id, found.End))) {
+		return fmt.Errorf("the state at %s is %x", found.End, found.State)
 	}
 	if found.End == runnel.Start && id == child &&
-		(len(found.Parents) != 1 || string(found.Parents[0]) != known(runnel.End)) {
-		return fmt.Errorf("the parent's state is %q", found.Parents)
+		(len(found.Parents) != 1 || !bytes.Equal(found.Parents[0], stateOf(s.knows(parent, runnel.End)))) {
+		return fmt.Errorf("the parent's state is %x", found.Parents)
 	}
+	reader := &knower{filter: s.knows(id, found.End), based: found.End != runnel.Start}
+	reader.filter.Track()
 	for _, record := range s.records(id) {
 		if !w.Committed().End.Less(record.Position) {
 			continue
 		}
 		through := record.Position
-		batch := sink.Batch{Through: through, State: []byte(known(through))}
+		batch := sink.Batch{Through: through}
+		s.meet(reader.filter, record)
+		reader.finish(&batch)
 		if through.Sequence != "99" && through.Sequence != "100" { // these two are doubles
 			batch.Records = []runnel.Record{record}
 		}
@@ -93,10 +100,11 @@ func (s *story) shard(ctx context.Context, made sink.Sink, id runnel.ShardID) er
 			}
 		}
 	}
-	end := sink.Batch{Through: w.Committed().End, State: []byte(known(runnel.End))}
+	end := sink.Batch{Through: w.Committed().End}
 	if end.Through != runnel.End {
 		end.Through = s.records(id)[5].Position
 	}
+	reader.finish(&end)
 	if _, err = w.Write(ctx, end); err != nil {
 		return err
 	}
@@ -107,8 +115,34 @@ func (s *story) shard(ctx context.Context, made sink.Sink, id runnel.ShardID) er
 	return err
 }
 
-// known is what the story's reader knows at a position.
-func known(at runnel.Position) string { return "read up to " + at.String() }
+// always is the state of a reader that reads no further.
+func always(state string) sink.State { return func() []byte { return []byte(state) } }
+
+// meet has a reader meet a record, which is a unit.
+func (s *story) meet(filter *aggregate.Filter, r runnel.Record) {
+	n := uint64(len(r.ShardID)) + uint64(r.ArrivalTime.Sub(created)/time.Second)
+	unit := aggregate.Unit{Producer: aggregate.ProducerID{r.ShardID[len(r.ShardID)-1]}, Number: n, Low: n}
+	filter.Admit(unit, aggregate.LaneOf(r.PartitionKey, ""), r.ArrivalTime)
+}
+
+// knows returns what the story's reader knows at a position.
+func (s *story) knows(id runnel.ShardID, at runnel.Position) *aggregate.Filter {
+	filter := new(aggregate.Filter)
+	if id == child {
+		filter = aggregate.Union(s.knows(parent, runnel.End))
+	}
+	for _, record := range s.records(id) {
+		if !at.Less(record.Position) {
+			s.meet(filter, record)
+		}
+	}
+	return filter
+}
+
+func stateOf(filter *aggregate.Filter) []byte {
+	state, _ := filter.MarshalBinary()
+	return state
+}
 
 var errForgotten = errors.New("an acknowledged commit is gone")
 
@@ -185,6 +219,18 @@ func (s *story) check(ctx context.Context, disk *vfs.Mem) error {
 		return fmt.Errorf("%d records are missing", len(want))
 	}
 	for _, id := range []runnel.ShardID{parent, child} {
+		changes := 0
+		for link, err := range reader.Links(ctx, archive.Chain{Stream: stream, ShardID: id}) {
+			if err != nil {
+				return err
+			}
+			if link.Change != nil {
+				changes++
+			}
+		}
+		if changes == 0 {
+			return errors.New("no link holds a change")
+		}
 		names, err := disk.List("a/to/" + stream.String() + "/" + string(id))
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ const (
 	maxExtra     = 1<<16 - 1
 	checkSize    = 4 + 4 // the "rc" subfield: two letters, length, CRC-32C
 	maxChunk     = maxExtra - 4 - checkSize
-	maxLinkBytes = 16 << 20 // a bound for readers: MaxState in base64, and room for the rest
+	maxLinkBytes = 24 << 20 // a bound for readers: MaxState in base64, and room for the rest
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -182,7 +182,7 @@ func TestStateLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = newMember(bytes.NewReader(object)).readLink()
-	if !errors.Is(err, ErrLink) || !strings.Contains(err.Error(), "8388609 bytes") {
+	if !errors.Is(err, ErrLink) || !strings.Contains(err.Error(), "16777217 bytes") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -28,13 +28,25 @@ type Link struct {
 	Parents []Parent
 	// Gap is set if records between Previous and the first one were lost before they were read.
 	Gap *Gap
-	// State is what the reader knew at End, as sink.Batch.State gave it: at most MaxState bytes.
+	// State is the state of the reader at End, as sink.Batch.State gave it: at most MaxState bytes.
 	// A link without records may carry one: what stood between was dropped by the reader.
 	State []byte
+	// Change is set in the place of State if the link holds the state's change only.
+	Change *Change
 }
 
-// MaxState is the most that a link keeps of a reader's state, in bytes: 8 MiB.
-const MaxState = 8 << 20
+// Change is what has become of a reader's state since the link before.
+type Change struct {
+	// Base is the previous end of the link that holds the last whole state. The changes of all links
+	// behind that one, up to this one, make the state at this link's End.
+	Base runnel.Position
+	// Delta is an aggregate.Delta, compressed with deflate (RFC 1951); its lanes are those of the
+	// link's records that it gives the indices of, from 0 on. Empty: no change.
+	Delta []byte
+}
+
+// MaxState is the most that a link keeps of a reader's state, in bytes: 16 MiB.
+const MaxState = 16 << 20
 
 // Stream is a stream of the archive. A stream that was deleted and created again is another.
 type Stream struct {
@@ -67,17 +79,18 @@ type Gap struct {
 // place, or written by something else.
 var ErrLink = errors.New("not a link of this chain")
 
-// ErrState is returned by Writer.Write for a state of more than MaxState bytes.
+// ErrState is returned by a Writer that is to commit a state of more than MaxState bytes.
 var ErrState = errors.New("the reader's state is too large for a link")
 
 // What the format fields of a link say. A link of a higher version is refused: it may hold
 // what this version would have to respect. So a link is written in the lowest version that
 // says all of it: whoever drops no doubles keeps an archive that older programs read.
 const (
-	linkFormat   = "runnel.archive"
-	plainVersion = 1        // without State
-	stateVersion = 2        // with State: who ignored it would deliver doubles
-	linkForm     = "object" // link and records in one object
+	linkFormat    = "runnel.archive"
+	plainVersion  = 1        // without a state
+	stateVersion  = 2        // with State: a program that ignored it would deliver doubles
+	changeVersion = 3        // with Change: one that did not know it would find no state
+	linkForm      = "object" // link and records in one object
 )
 
 // maxLinkSize bounds what a link may say of its records' bytes; Config.Size is far below it.
@@ -103,7 +116,13 @@ type linkJSON struct {
 	LastArrival  string         `json:"lastArrival,omitempty"`
 	Parents      []parentJSON   `json:"parents,omitempty"`
 	Gap          *gapJSON       `json:"gap,omitempty"`
+	Change       *changeJSON    `json:"change,omitempty"`
 	State        []byte         `json:"state,omitempty"` // base64 (RFC 4648, padded); the last
+}
+
+type changeJSON struct {
+	Base  string `json:"base"`  // a position's key
+	Delta []byte `json:"delta"` // base64
 }
 
 type parentJSON struct {
@@ -129,7 +148,11 @@ func (l Link) MarshalJSON() ([]byte, error) {
 		Writer: l.Writer, Nonce: l.Nonce,
 		FirstArrival: formatTime(l.FirstArrival), LastArrival: formatTime(l.LastArrival),
 	}
-	if len(l.State) > 0 {
+	switch {
+	case l.Change != nil:
+		wire.Version = changeVersion
+		wire.Change = &changeJSON{Base: l.Change.Base.Key(), Delta: l.Change.Delta}
+	case len(l.State) > 0:
 		wire.Version, wire.State = stateVersion, l.State
 	}
 	for _, parent := range l.Parents {
@@ -188,12 +211,19 @@ func (l *Link) UnmarshalJSON(text []byte) error {
 	if len(wire.State) > 0 {
 		read.State = wire.State
 	}
+	if wire.Change != nil {
+		read.Change = &Change{Base: parse(wire.Change.Base), Delta: wire.Change.Delta}
+	}
 	if err := errors.Join(faults...); err != nil {
 		return fmt.Errorf("%w: %w", ErrLink, err)
 	}
 	if !read.Previous.Less(read.End) {
 		return fmt.Errorf("%w: it ends at %s, which is not after its beginning, %s",
 			ErrLink, read.End, read.Previous)
+	}
+	if read.Change != nil && !read.Change.Base.Less(read.Previous) {
+		return fmt.Errorf("%w: its state is based on %s, which is not before its beginning, %s",
+			ErrLink, read.Change.Base, read.Previous)
 	}
 	*l = read
 	return nil
@@ -203,9 +233,9 @@ func (w *linkJSON) check() error {
 	switch {
 	case w.Format != linkFormat:
 		return fmt.Errorf("%w: its format is %q, want %q", ErrLink, w.Format, linkFormat)
-	case w.Version > stateVersion || w.Form != linkForm:
+	case w.Version > changeVersion || w.Form != linkForm:
 		return fmt.Errorf("%w: it is of form %q, version %d, and this runnel knows %q up to %d: "+
-			"use a newer runnel", ErrLink, w.Form, w.Version, linkForm, stateVersion)
+			"use a newer runnel", ErrLink, w.Form, w.Version, linkForm, changeVersion)
 	case w.Version < 1 || w.Count < 0 || w.Bytes < 0 || w.Bytes > maxLinkSize:
 		return fmt.Errorf("%w: version %d, count %d, bytes %d", ErrLink,
 			w.Version, w.Count, w.Bytes)
@@ -213,6 +243,9 @@ func (w *linkJSON) check() error {
 		return fmt.Errorf("%w: a state of %d bytes: at most %d", ErrLink, len(w.State), MaxState)
 	case w.Version < stateVersion && len(w.State) > 0:
 		return fmt.Errorf("%w: version %d has no state, and it has one", ErrLink, w.Version)
+	case (w.Version == changeVersion) != (w.Change != nil), w.Change != nil && len(w.State) > 0:
+		return fmt.Errorf("%w: version %d, with a change: %v, with a state: %v", ErrLink,
+			w.Version, w.Change != nil, len(w.State) > 0)
 	}
 	return nil
 }

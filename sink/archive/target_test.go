@@ -56,9 +56,11 @@ func (d *target) NewSink() (sink.Sink, error) {
 	}
 	d.mu.Lock() // the clock draws from it as well
 	size, every := int64(1+d.rng.IntN(3000)), time.Duration(1+d.rng.IntN(60))*time.Second
+	whole := 1 + d.rng.IntN(6)
 	d.mu.Unlock()
 	return archive.New(archive.Config{
 		Store: store, Size: size, WriterID: "one name for all", Every: every, Now: d.tick,
+		Whole: whole,
 	})
 }
 

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/runnel-stream/runnel"
 )
@@ -85,6 +86,7 @@ type shardCheck struct {
 	number   int             // the shard's place among the stream's
 	end      runnel.Position // what the links so far reach
 	lost     bool            // the end is not known: a link could not be read
+	kept     kept            // how the links so far keep the reader's state
 	last     runnel.Position // the furthest record so far
 	suspects map[runnel.Position]int
 	bases    []string
@@ -145,11 +147,29 @@ func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error
 	if err != nil {
 		return err
 	}
+	if err := s.state(object.link); err != nil {
+		report.Damaged.add(s.options.Examples, "%s: %v", name, err)
+	}
 	s.place(object.link, name)
 	if err := s.contents(object); err != nil {
 		report.Damaged.add(s.options.Examples, "%s: %v", name, err)
 	}
 	return object.close()
+}
+
+// state checks that the reader's state at the link can be made of the links before.
+func (s *shardCheck) state(link *Link) error {
+	if s.kept.add(link); link.Change == nil {
+		return nil
+	}
+	if s.lost { // the whole state may be in the link that could not be read
+		s.kept.some, s.kept.base = true, link.Change.Base
+	}
+	if !s.kept.some || s.kept.base != link.Change.Base {
+		return fmt.Errorf("%w: its state is based on the link after %s, which does not hold the "+
+			"last whole one", ErrLink, link.Change.Base)
+	}
+	return checkChange(link)
 }
 
 // place checks that the link goes on where the one before it ended.

@@ -23,11 +23,13 @@ type writer struct {
 	parents   []Parent // for the first link
 	inherited [][]byte // the parents' states; nil as soon as there is a first link
 	tip       tip
-	broken    error // what ended the writer's life
+	kept      kept   // how the tip keeps the reader's state
+	found     []byte // that state, if another writer made the tip
+	broken    error  // what ended the writer's life
 
 	// What is written and not committed.
+	changes changes
 	through runnel.Position
-	state   []byte    // the reader's, at through
 	moved   time.Time // when through was first ahead of the tip
 	count   int64
 	size    int64 // of the lines
@@ -58,18 +60,16 @@ const emptyAge = 12
 
 // Committed implements sink.Writer.
 func (w *writer) Committed() sink.Committed {
-	c := sink.Committed{End: w.tip.end, Token: w.chain.token(w.tip), Parents: w.inherited}
-	if w.tip.last != nil {
-		c.State = w.tip.last.State
+	return sink.Committed{
+		End: w.tip.end, Token: w.chain.token(w.tip), State: w.found, Parents: w.inherited,
 	}
-	return c
 }
 
 // Write implements sink.Writer. A link is committed when it has Config.Size, or when its first
 // record has been held for Config.Every; without a record, when the first progress has been
 // held for twelve times that. It ends with the batch: what the reader knew inside of it is not
-// known. A record that is not after the one before it is sink.ErrOrder, a state above MaxState
-// ErrState.
+// known. A record that is not after the one before it is sink.ErrOrder; a state above MaxState is
+// ErrState, from the call that is to commit it.
 func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("write", w.broken)
@@ -77,16 +77,16 @@ func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, e
 	if err := w.check(batch.Records, batch.Through); err != nil {
 		return sink.Committed{}, w.fail("write", err)
 	}
-	if n := len(batch.State); n > MaxState {
-		return sink.Committed{}, w.fail("write",
-			fmt.Errorf("%w: %d bytes, at most %d", ErrState, n, MaxState))
+	err := w.changes.take(batch.State, batch.Delta, batch.Records, w.count)
+	if err != nil {
+		return sink.Committed{}, w.fail("write", err)
 	}
 	for i := range batch.Records {
 		if err := w.add(&batch.Records[i]); err != nil {
 			return sink.Committed{}, w.fail("compress", err)
 		}
 	}
-	w.through, w.state = batch.Through, batch.State
+	w.through = batch.Through
 	if w.due() {
 		if err := w.commit(ctx, w.through); err != nil {
 			return sink.Committed{}, err
@@ -221,9 +221,10 @@ func (w *writer) discard() {
 	if w.lines = w.lines[:0]; cap(w.lines) > keepPacked {
 		w.lines = nil
 	}
-	w.through, w.state = w.tip.end, nil
+	w.through = w.tip.end
+	w.changes.begin(w.kept)
 	if w.tip.last != nil {
-		w.state, w.parents, w.inherited = w.tip.last.State, nil, nil
+		w.parents, w.inherited = nil, nil
 	}
 	w.moved = time.Time{}
 	w.count, w.size, w.crc = 0, 0, 0

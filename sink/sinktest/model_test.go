@@ -9,13 +9,17 @@ import (
 	"testing"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/sink"
 	"github.com/runnel-stream/runnel/sink/sinktest"
 )
 
-// model is a sink in memory: the chain of links without a file or a format. Its flaws are
-// mistakes that sinks have made; the suite must find each one.
+// model is a sink in memory: the chain of links without a file or a format. With changes it keeps
+// the changes of states, and a whole state in every fourth link. Its flaws are mistakes that sinks
+// have made; the suite must find each one.
 type model struct {
+	changes bool
+
 	mu     sync.Mutex
 	links  map[string]*link
 	beside map[string][]byte // what stateBeside keeps
@@ -48,6 +52,14 @@ const (
 	parentsOpen    flaw = "a parent's state is that of its first link"
 	cutInBatch     flaw = "a commit ends inside of a batch"
 	recordsOnly    flaw = "progress without a record is not committed"
+	stateLate      flaw = "the state is asked for when the next batch is there"
+
+	// With changes.
+	changeOfLast  flaw = "of several batches' changes only the last one is kept"
+	changeKept    flaw = "changes that were not committed are kept after another's commit"
+	changeUnknown flaw = "no change is taken for none where it is not known"
+	changeAlone   flaw = "a restart takes the last change for the state"
+	wholeStale    flaw = "a whole state is that of a mirror that has missed another's commits"
 )
 
 type link struct {
@@ -55,7 +67,38 @@ type link struct {
 	previous, end   runnel.Position
 	records         []runnel.Record
 	state           []byte
+	changed         bool // the link has changes in the place of the state
+	changes         [][]byte
 	writer, attempt int
+}
+
+// fold returns the state at a link, made of the one before.
+func (l *link) fold(state []byte) []byte {
+	if !l.changed {
+		return l.state
+	}
+	return folded(state, l.changes)
+}
+
+func folded(state []byte, changes [][]byte) []byte {
+	if len(changes) == 0 {
+		return state
+	}
+	var filter aggregate.Filter
+	if len(state) > 0 {
+		if err := filter.UnmarshalBinary(state); err != nil {
+			panic(err)
+		}
+	}
+	for _, change := range changes {
+		var delta aggregate.Delta
+		if err := delta.UnmarshalBinary(change); err != nil {
+			panic(err)
+		}
+		filter.Apply(&delta)
+	}
+	state, _ = filter.MarshalBinary()
+	return state
 }
 
 func (m *model) name(stream string, l *link) string {
@@ -75,7 +118,7 @@ func (m *model) walk(shard sink.Shard) (at runnel.Position, state []byte) {
 	if m.flaw == keyByFirst || m.flaw == keyByEnd {
 		for name, l := range m.links {
 			if name == m.name(shard.Stream, l) && l.shard == shard.ID && at.Less(l.end) {
-				at, state = l.end, l.state
+				at, state = l.end, l.fold(nil)
 			}
 		}
 		return at, state
@@ -85,7 +128,10 @@ func (m *model) walk(shard sink.Shard) (at runnel.Position, state []byte) {
 		if l == nil || !at.Less(l.end) {
 			break
 		}
-		at, state = l.end, l.state
+		if m.flaw == changeAlone {
+			state = nil
+		}
+		at, state = l.end, l.fold(state)
 	}
 	return at, state
 }
@@ -100,7 +146,7 @@ func (m *model) inherited(shard sink.Shard) (states [][]byte) {
 		}
 		first := m.links[m.name(shard.Stream, &link{shard: id})]
 		if m.flaw == parentsOpen && first != nil {
-			state = first.state
+			state = first.fold(nil)
 		}
 		states = append(states, state)
 	}
@@ -227,14 +273,32 @@ type modelWriter struct {
 	closed  bool
 
 	through runnel.Position
-	state   []byte
+	state   sink.State
 	records []runnel.Record
 	batches int
+
+	pending [][]byte // the changes since the tip
+	unknown bool     // of a batch the change is not known
+	links   int      // with changes, since one with a whole state
+	mirror  []byte   // what wholeStale takes for the state
 }
 
+// adopt goes on from a tip that was found.
 func (w *modelWriter) adopt(end runnel.Position, state []byte) {
+	w.state = func() []byte { return state }
+	w.links = 0
+	if w.mirror == nil {
+		w.mirror = state
+	}
+	w.stand(end, state)
+}
+
+func (w *modelWriter) stand(end runnel.Position, state []byte) {
 	w.tip = sink.Committed{End: end, State: state}
-	w.through, w.state, w.batches = end, state, 0
+	w.through, w.batches = end, 0
+	if w.unknown = end == runnel.Start; w.flaw != changeKept {
+		w.pending = nil
+	}
 }
 
 func (w *modelWriter) Committed() sink.Committed {
@@ -254,11 +318,22 @@ func (w *modelWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committ
 		return sink.Committed{}, sink.ErrOrder
 	}
 	w.mu.Lock()
-	w.beside[w.key(w.shard)] = batch.State
+	w.beside[w.key(w.shard)] = batch.State.Bytes()
 	w.mu.Unlock()
+	if w.flaw == changeOfLast {
+		w.pending = nil
+	}
+	if w.pending = append(w.pending, batch.Delta); batch.Delta == nil {
+		w.unknown = w.flaw != changeUnknown
+		w.pending = w.pending[:len(w.pending)-1]
+	} else if w.flaw == wholeStale {
+		w.mirror = folded(w.mirror, [][]byte{batch.Delta})
+	}
 	switch {
-	case w.flaw == stateOfNewest && len(w.records) > 5:
-		w.state = batch.State
+	case (w.flaw == stateOfNewest || w.flaw == stateLate) && len(w.records) > 5:
+		if w.flaw == stateOfNewest {
+			w.state = batch.State
+		}
 		if c, err := w.commit(ctx, w.through); err != nil {
 			return c, err
 		}
@@ -272,8 +347,11 @@ func (w *modelWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committ
 		batch.Records = batch.Records[n:]
 	}
 	w.through = batch.Through
-	if w.flaw != stateOfFirst || w.batches == 0 {
+	if w.flaw != stateOfFirst {
 		w.state = batch.State
+	} else if w.batches == 0 {
+		first := batch.State.Bytes()
+		w.state = func() []byte { return first }
 	}
 	w.batches++
 	w.records = append(w.records, batch.Records...)
@@ -330,13 +408,21 @@ func (w *modelWriter) commit(
 	w.nonce++
 	l := &link{
 		shard: w.shard.ID, previous: w.tip.End, end: end, writer: w.id, attempt: w.nonce,
-		records: slices.Clone(w.records), state: w.state,
+		records: slices.Clone(w.records), changed: w.changes && !w.unknown && w.links < 3,
+	}
+	switch {
+	case l.changed:
+		l.changes = slices.Clone(w.pending)
+	case w.flaw == wholeStale:
+		l.state = w.mirror
+	default:
+		l.state = w.state.Bytes()
 	}
 	if w.flaw == endAtLast && len(l.records) > 4 {
 		l.records = l.records[:4]
 	}
 	if w.flaw == stateEnds && end == runnel.End {
-		l.state = nil
+		l.state, l.changes, l.changed = nil, nil, false
 	}
 	mine, err := w.put(w.shard.Stream, l)
 	if err != nil {
@@ -344,13 +430,16 @@ func (w *modelWriter) commit(
 		return sink.Committed{}, err
 	}
 	if mine {
-		w.adopt(end, l.state)
+		if w.links++; !l.changed {
+			w.links = 0
+		}
+		w.stand(end, l.state)
 		w.records = nil
 		return w.Committed(), nil
 	}
 	at, state := w.walk(w.shard)
 	if w.flaw == stateKept {
-		state = w.state
+		state = w.state.Bytes()
 	}
 	w.adopt(at, state)
 	if w.flaw != keepOnMove {
@@ -359,16 +448,21 @@ func (w *modelWriter) commit(
 	return sink.Committed{}, &sink.MovedError{To: w.Committed()}
 }
 
-func newModel(f flaw) *model {
-	return &model{links: map[string]*link{}, beside: map[string][]byte{}, flaw: f}
+func newModel(f flaw, changes bool) *model {
+	return &model{
+		links: map[string]*link{}, beside: map[string][]byte{}, flaw: f, changes: changes,
+	}
 }
 
-// TestModel shows that a sink that does it right passes.
+// TestModel shows that a sink that does it right passes, whichever it keeps of a state.
 func TestModel(t *testing.T) {
 	for seed := range uint64(300 * sinktest.Soak()) {
 		for _, blind := range []bool{false, true} {
-			if err := simulate(sinktest.Plan{Seed: seed, Blind: blind}, none); err != nil {
-				t.Fatal(err)
+			for _, changes := range []bool{false, true} {
+				plan := sinktest.Plan{Seed: seed, Blind: blind}
+				if err := simulate(plan, none, changes); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}
@@ -377,11 +471,15 @@ func TestModel(t *testing.T) {
 
 // TestRun runs the suite itself.
 func TestRun(t *testing.T) {
-	sinktest.Run(t, func(*testing.T) sinktest.Target {
-		m := newModel(none)
-		m.calm = true
-		return m
-	})
+	for _, changes := range []bool{false, true} {
+		t.Run(fmt.Sprintf("changes %v", changes), func(t *testing.T) {
+			sinktest.Run(t, func(*testing.T) sinktest.Target {
+				m := newModel(none, changes)
+				m.calm = true
+				return m
+			})
+		})
+	}
 }
 
 // TestFlaws shows that the simulation can fail: it finds each mistake.
@@ -389,26 +487,45 @@ func TestFlaws(t *testing.T) {
 	for _, f := range []flaw{
 		keyByFirst, keyByEnd, overwrite, mineByWriter, trustCheckpoint,
 		keepOnMove, endAtLast, forget,
-		stateBeside, stateOfNewest, stateOfFirst, stateKept, stateEnds,
+		stateBeside, stateOfNewest, stateOfFirst, stateKept, stateEnds, stateLate,
 		parentsSwapped, parentsOpen, cutInBatch, recordsOnly,
 	} {
-		t.Run(string(f), func(t *testing.T) { wantFound(t, sinktest.Plan{}, f) })
+		t.Run(string(f), func(t *testing.T) { wantFound(t, sinktest.Plan{}, f, false) })
+	}
+	for _, f := range []flaw{
+		overwrite, mineByWriter, keepOnMove, forget,
+		stateOfNewest, stateKept, stateEnds, stateLate, cutInBatch,
+		changeOfLast, changeKept, changeUnknown, changeAlone, wholeStale,
+	} {
+		t.Run("with changes, "+string(f), func(t *testing.T) {
+			wantFound(t, sinktest.Plan{}, f, true)
+		})
 	}
 }
 
 // TestDamage shows why a state stands with its position: each mistake loses or doubles records.
 func TestDamage(t *testing.T) {
 	for _, f := range []flaw{
-		stateBeside, stateOfNewest, stateOfFirst, stateKept, stateEnds, parentsOpen, cutInBatch,
+		stateBeside, stateOfNewest, stateOfFirst, stateKept, stateEnds, stateLate, parentsOpen,
+		cutInBatch,
 	} {
-		t.Run(string(f), func(t *testing.T) { wantFound(t, sinktest.Plan{Blind: true}, f) })
+		t.Run(string(f), func(t *testing.T) {
+			wantFound(t, sinktest.Plan{Blind: true}, f, false)
+		})
+	}
+	for _, f := range []flaw{
+		stateOfNewest, changeOfLast, changeKept, changeUnknown, changeAlone, wholeStale,
+	} {
+		t.Run("with changes, "+string(f), func(t *testing.T) {
+			wantFound(t, sinktest.Plan{Blind: true}, f, true)
+		})
 	}
 }
 
-func wantFound(t *testing.T, plan sinktest.Plan, f flaw) {
+func wantFound(t *testing.T, plan sinktest.Plan, f flaw, changes bool) {
 	const seeds = 200
 	for plan.Seed = range uint64(seeds) {
-		if err := simulate(plan, f); err != nil {
+		if err := simulate(plan, f, changes); err != nil {
 			t.Logf("found after %d runs: %.200v", plan.Seed, err)
 			return
 		}
@@ -416,9 +533,14 @@ func wantFound(t *testing.T, plan sinktest.Plan, f flaw) {
 	t.Errorf("the simulation has not found it in %d runs", seeds)
 }
 
-func simulate(plan sinktest.Plan, f flaw) error {
+func simulate(plan sinktest.Plan, f flaw, changes bool) (err error) {
 	plan.Tolerate = func(err error) bool { return errors.Is(err, errTimeout) }
-	_, err := sinktest.Simulate(context.Background(), newModel(f), plan)
+	defer func() { // of folded: a sink with a flaw has made a state that is none
+		if found, ok := recover().(error); ok {
+			err = found
+		}
+	}()
+	_, err = sinktest.Simulate(context.Background(), newModel(f, changes), plan)
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", plan.Seed, err)
 	}

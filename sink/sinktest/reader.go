@@ -14,6 +14,7 @@ import (
 type reader struct {
 	filter  *aggregate.Filter
 	decoder aggregate.Decoder
+	based   bool // the sink has the state that the next change is of
 }
 
 // newReader returns a reader that goes on from a commit.
@@ -32,7 +33,20 @@ func newReader(from sink.Committed) (*reader, error) {
 		}
 		filters = append(filters, filter)
 	}
-	return &reader{filter: aggregate.Union(filters...)}, nil
+	r := &reader{filter: aggregate.Union(filters...), based: from.End != runnel.Start}
+	r.filter.Track()
+	return r, nil
+}
+
+// delta returns the change of the reader's state since the last call, or since the commit that it
+// goes on from; nil before that.
+func (r *reader) delta() []byte {
+	delta, _ := r.filter.Delta().MarshalBinary() // the error is nil
+	if !r.based {
+		delta = nil
+	}
+	r.based = true
+	return delta
 }
 
 // state returns what the reader knows, in bytes that nobody changes.

@@ -24,16 +24,16 @@ func testStates(t *testing.T, target Target) {
 		b.wantState(c, c.End, ends[c.End])
 		row := b.flush(w)
 		b.wantState(row, b.records[2*n+1].Position, state+"'")
-		b.wantState(b.open(row).Committed(), row.End, state+"'")
+		b.wantFound(b.open(row).Committed(), row.End, state+"'")
 		rows = append(rows, row)
 	}
 	for _, row := range append(rows, sink.Committed{}) { // wherever the lease row points
-		b.wantState(b.open(row).Committed(), rows[5].End, "five'")
+		b.wantFound(b.open(row).Committed(), rows[5].End, "five'")
 	}
 	// A state that nothing was committed with is nobody's.
 	unused := b.open(sink.Committed{})
 	if _, err := unused.Write(t.Context(), sink.Batch{
-		Through: rows[5].End, State: []byte("of a reader that dies"),
+		Through: rows[5].End, State: always("of a reader that dies"),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func testStates(t *testing.T, target Target) {
 	}
 	last := b.open(rows[0])
 	b.wantState(b.end(last), runnel.End, "five'") // it has read nothing, so it knows no more
-	b.wantState(b.open(rows[0]).Committed(), runnel.End, "five'")
+	b.wantFound(b.open(rows[0]).Committed(), runnel.End, "five'")
 	b.wantRecords(12)
 }
 
@@ -56,13 +56,13 @@ func testAdoptedStates(t *testing.T, target Target) {
 		t.Helper()
 		_, err := w.Write(t.Context(), sink.Batch{
 			Records: b.records[from:to], Through: b.records[to-1].Position,
-			State: []byte("of one that comes too late"),
+			State: always("of one that comes too late"),
 		})
 		if err == nil {
 			_, err = w.Flush(t.Context())
 		}
 		b.wantMoved(w, err, end)
-		b.wantState(w.Committed(), end, state)
+		b.wantFound(w.Committed(), end, state)
 	}
 	late(first, 0, 8, b.records[4].Position, "second at 5")
 	b.read(first, 5, 9, 9, "first at 9")
@@ -79,7 +79,7 @@ func testAdoptedStates(t *testing.T, target Target) {
 	late(first, 12, 13, runnel.End, "third at 15")
 	_, err := second.End(t.Context())
 	b.wantMoved(second, err, runnel.End)
-	b.wantState(second.Committed(), runnel.End, "third at 15")
+	b.wantFound(second.Committed(), runnel.End, "third at 15")
 	b.records = slices.Delete(b.records, 9, 12)
 	b.records = slices.Delete(b.records, 4, 5)
 	b.wantRecords(11)
@@ -125,7 +125,7 @@ func testParentStates(t *testing.T, target Target) {
 	want(w, ofHigh, ofLow)
 
 	// No record, no progress; but the end hands on what the reader has made of them.
-	if _, err := w.Write(t.Context(), sink.Batch{State: []byte("union")}); err != nil {
+	if _, err := w.Write(t.Context(), sink.Batch{State: always("union")}); err != nil {
 		t.Fatal(err)
 	}
 	want(w, ofHigh, ofLow)
@@ -134,7 +134,7 @@ func testParentStates(t *testing.T, target Target) {
 	b.wantState(b.end(w), runnel.End, "union")
 	_, err := late.End(t.Context())
 	b.wantMoved(late, err, runnel.End)
-	b.wantState(late.Committed(), runnel.End, "union")
+	b.wantFound(late.Committed(), runnel.End, "union")
 	want(open(last, merged), []byte("union"))
 }
 
@@ -145,7 +145,7 @@ func testProgress(t *testing.T, target Target) {
 	b.read(w, 0, 0, 2, "dropped 2")
 	row := b.flush(w)
 	b.wantState(row, b.records[1].Position, "dropped 2")
-	b.wantState(b.open(sink.Committed{}).Committed(), row.End, "dropped 2")
+	b.wantFound(b.open(sink.Committed{}).Committed(), row.End, "dropped 2")
 	b.read(w, 2, 2, 3, "dropped 3")
 	b.read(w, 3, 4, 6, "kept 1")
 	b.wantState(b.flush(w), b.records[5].Position, "kept 1")
@@ -154,7 +154,7 @@ func testProgress(t *testing.T, target Target) {
 	b.flush(w)
 	_, err := late.End(t.Context())
 	b.wantMoved(late, err, b.records[6].Position)
-	b.wantState(late.Committed(), b.records[6].Position, "dropped 7")
+	b.wantFound(late.Committed(), b.records[6].Position, "dropped 7")
 	b.read(late, 7, 7, 8, "dropped all")
 	b.wantState(b.end(late), runnel.End, "dropped all")
 	b.records = b.records[3:4]

@@ -1,0 +1,120 @@
+package aggregate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/seam"
+)
+
+// maxClock is where a filter's clock stops, so that no state makes it overflow.
+const maxClock = 1 << 62
+
+// Advance shows the filter the arrival of a record without a unit, so that it forgets producers.
+// Admit does it itself.
+//
+// Copies of a unit lie at most 3H apart, so a filter has to remember a producer for 3H after its
+// last record. The plain way is to compare arrival stamps. It fails when the server's clock steps
+// forward: the stamps of a unit and of its retry are then further apart than the two calls were,
+// and the retry is delivered again. So the filter has a clock of its own. It is the sum of the
+// steps from each highest arrival to the next one, and a step counts as at most H/5. A forward step
+// of the server's clock lies within one step, and so adds at most H/5 to the time that went by. The
+// filter remembers 4H of its clock: five such steps fit between two copies. A stamp that is not
+// above the highest one, from a clock that stepped back, adds nothing. Without either, and with a
+// record at least every H/5, the clock counts what the stamps do. A shard with fewer records only
+// remembers for longer.
+func (f *Filter) Advance(arrival time.Time) {
+	now := arrival.UnixMilli()
+	if now <= f.arrival {
+		return // not known, or a clock that stepped back
+	}
+	h := f.horizon()
+	step := min(now-f.arrival, f.step())
+	if f.arrival == 0 {
+		step = 0 // the first arrival begins the clock
+	}
+	before := f.clock
+	f.arrival, f.clock = now, min(f.clock+step, maxClock)
+	// Once in every H, at times that depend on nothing but the arrivals.
+	if f.clock/h == before/h {
+		return
+	}
+	for id, p := range f.producers {
+		if f.clock-p.last > rememberH*h {
+			f.forget(id)
+		}
+	}
+}
+
+// Elapsed returns the filter's clock: how much time it has counted since it was empty, or more if
+// it began with another filter's state. See Advance.
+func (f *Filter) Elapsed() time.Duration { return time.Duration(f.clock) * time.Millisecond }
+
+// Remembers returns how much of the filter's clock a producer is remembered after its last record.
+func (f *Filter) Remembers() time.Duration {
+	return rememberH * time.Duration(f.horizon()) * time.Millisecond
+}
+
+// horizon returns H in milliseconds.
+func (f *Filter) horizon() int64 {
+	h := f.H
+	if h <= 0 {
+		h = seam.H()
+	}
+	return max(1, h.Milliseconds())
+}
+
+// step returns the most that a step between two arrivals counts, in milliseconds.
+func (f *Filter) step() int64 { return max(1, f.horizon()/stepsInH) }
+
+// Empty reports whether the filter remembers no producer.
+func (f *Filter) Empty() bool { return len(f.producers) == 0 }
+
+func (f *Filter) forget(id ProducerID) {
+	f.lanes -= len(f.producers[id].lanes)
+	delete(f.producers, id)
+	if f.changes != nil {
+		f.changes.remove(id)
+	}
+}
+
+// makeRoom reports whether there is room for a lane, and for a producer if that is new. A full
+// filter first forgets the producers that have been silent for the longest, down to seven eighths of
+// what it may keep, but none that had a record within H/5 of its clock: what is in use stays.
+// Without that, a shard with one large run a day would be full after a few of them, since a day
+// counts as H/5. It tries once in every H/5, so that a full filter is not slow.
+func (f *Filter) makeRoom(newProducer bool) bool {
+	full := func() bool {
+		return newProducer && len(f.producers) >= MaxProducers || f.lanes >= MaxLanes
+	}
+	if !full() {
+		return true
+	}
+	if step := f.step(); f.clock >= f.fullUntil {
+		f.fullUntil = f.clock + step
+		f.evict(MaxProducers*7/8, MaxLanes*7/8, f.clock-step)
+	}
+	return !full()
+}
+
+// evict forgets producers, the longest silent ones first, until only so many producers and lanes
+// are left or the next one's last record came after the given time.
+func (f *Filter) evict(producers, lanes int, until int64) {
+	var silent []ProducerID
+	for id, p := range f.producers {
+		if p.last <= until {
+			silent = append(silent, id)
+		}
+	}
+	slices.SortFunc(silent, func(a, b ProducerID) int {
+		return cmp.Or(cmp.Compare(f.producers[a].last, f.producers[b].last), compareIDs(a, b))
+	})
+	for _, id := range silent {
+		if len(f.producers) <= producers && f.lanes <= lanes {
+			return
+		}
+		f.forget(id)
+		f.Counts.Evicted++
+	}
+}

@@ -1,0 +1,380 @@
+package aggregate
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Delta is the change of a filter's state between two moments: the state before and the Delta make
+// the state after, by Filter.Apply. It is as large as the units between the two are many, however
+// many lanes the filter has, so that a sink can keep it in each commit. The zero value is the
+// change that is none.
+//
+// It lists the producers that the filter has forgotten, since how many those are depends on
+// Filter.H, which a sink does not know.
+type Delta struct {
+	some      bool // clock and arrival count
+	clock     int64
+	arrival   int64
+	removed   map[ProducerID]struct{}
+	producers map[ProducerID]*change
+}
+
+// change is that of one producer. If the producer is removed as well, that came first.
+type change struct {
+	last  int64
+	low   uint64
+	lanes []laneState // in the order of their units: the last number of a lane counts
+	tidy  int         // how many lanes there were when superseded ones were last dropped
+}
+
+// Track begins to note changes for Delta.
+func (f *Filter) Track() { f.changes = new(Delta) }
+
+// Delta returns the change of the state since the last call of Delta or Track; nil without a Track.
+// The caller owns it.
+func (f *Filter) Delta() *Delta {
+	d := f.changes
+	if d == nil {
+		return nil
+	}
+	f.Track()
+	d.some, d.clock, d.arrival = true, f.clock, f.arrival
+	return d
+}
+
+// note adds a unit that has been judged to the changes.
+func (f *Filter) note(unit Unit, lane Lane, verdict Verdict) {
+	p := f.producers[unit.Producer]
+	if p == nil {
+		return // no room for it
+	}
+	c := f.changes.change(unit.Producer)
+	c.last, c.low = p.last, p.low
+	if c.low == 0 {
+		c.lanes = nil
+	} else if verdict == Fresh {
+		c.lanes = append(c.lanes, laneState{unit.Number, lane})
+	}
+}
+
+func (d *Delta) change(id ProducerID) *change {
+	c := d.producers[id]
+	if c == nil {
+		if d.producers == nil {
+			d.producers = map[ProducerID]*change{}
+		}
+		c = new(change)
+		d.producers[id] = c
+	}
+	return c
+}
+
+func (d *Delta) remove(id ProducerID) {
+	delete(d.producers, id)
+	if d.removed == nil {
+		d.removed = map[ProducerID]struct{}{}
+	}
+	d.removed[id] = struct{}{}
+}
+
+// Merge makes d the change that d and then next make. It shares nothing with next.
+func (d *Delta) Merge(next *Delta) {
+	if !next.some {
+		return
+	}
+	d.some, d.clock, d.arrival = true, next.clock, next.arrival
+	for id := range next.removed {
+		d.remove(id)
+	}
+	for id, from := range next.producers {
+		c := d.change(id)
+		c.last, c.low = from.last, from.low
+		if c.low == 0 {
+			c.lanes = nil
+			continue
+		}
+		c.lanes = append(c.lanes, from.lanes...)
+		const few = 1 << 10
+		if len(c.lanes) > 2*c.tidy+few { // a lane with many units is there many times
+			c.shorten()
+		}
+	}
+}
+
+// shorten puts the lanes in the order of their numbers, without those that the state has no more.
+func (c *change) shorten() {
+	slices.SortFunc(c.lanes, laneState.compare)
+	seen := make(map[Lane]struct{}, len(c.lanes))
+	kept := len(c.lanes)
+	for i := len(c.lanes) - 1; i >= 0 && c.lanes[i].number >= c.low; i-- {
+		l := c.lanes[i]
+		if _, later := seen[l.lane]; later {
+			continue
+		}
+		seen[l.lane] = struct{}{}
+		kept--
+		c.lanes[kept] = l
+	}
+	c.lanes = c.lanes[kept:]
+	c.tidy = len(c.lanes)
+}
+
+// Apply makes the state that the filter had before d the one that it had after. A filter that
+// tracks its changes does not note these.
+func (f *Filter) Apply(d *Delta) {
+	if !d.some {
+		return
+	}
+	f.clock, f.arrival, f.fullUntil = d.clock, d.arrival, 0
+	for id := range d.removed {
+		if p := f.producers[id]; p != nil {
+			f.lanes -= len(p.lanes)
+			delete(f.producers, id)
+		}
+	}
+	if f.producers == nil {
+		f.producers = map[ProducerID]*producer{}
+	}
+	for id, c := range d.producers {
+		p := f.producers[id]
+		if p == nil {
+			p = newProducer(c.low, c.last)
+			f.producers[id] = p
+		}
+		before := len(p.lanes)
+		p.apply(c)
+		f.lanes += len(p.lanes) - before
+	}
+}
+
+func (p *producer) apply(c *change) {
+	p.low, p.last = c.low, c.last
+	if p.low == 0 {
+		p.lanes = nil
+		return
+	}
+	if p.lanes == nil {
+		p.lanes = map[Lane]uint64{}
+	}
+	for _, l := range c.lanes {
+		p.lanes[l.lane] = max(p.lanes[l.lane], l.number)
+	}
+	if len(p.lanes) >= p.pruneAt {
+		p.dropBelowLow() // whether the producer is broken was for the other filter to say
+	}
+}
+
+// The kinds of a lane in a Delta's bytes.
+const (
+	laneInFull    = 0 // 16 bytes follow
+	laneUnordered = 1 // that of the number
+	laneByIndex   = 2 // the zigzag of its index less the index before follows
+)
+
+// The bytes of a Delta are like those of a state; none are the change that is none.
+//
+//	1                                       the version
+//	clock, arrival
+//	removed
+//	  id (16 bytes)
+//	producers
+//	  id (16 bytes), clock - last, low
+//	  lanes, unless low is 0
+//	    (number - the number before) << 2 | kind
+//	    lane (16 bytes), or an index
+const deltaVersion = 1
+
+// AppendBinary appends the change to dst; the error is nil.
+func (d *Delta) AppendBinary(dst []byte) ([]byte, error) { return d.AppendIndexed(dst, nil), nil }
+
+// MarshalBinary returns the change; the error is nil.
+func (d *Delta) MarshalBinary() ([]byte, error) { return d.AppendBinary(nil) }
+
+// AppendIndexed appends the change to dst with an index, from 0 to 2^31 - 1, in the place of each
+// lane that index knows one of. With it a sink, which keeps records of most of the lanes beside the
+// change, says which record has the lane, in a byte or two for 16. See ParseDelta.
+func (d *Delta) AppendIndexed(dst []byte, index func(Lane) (int, bool)) []byte {
+	if !d.some {
+		return dst
+	}
+	dst = append(dst, deltaVersion)
+	dst = binary.AppendUvarint(dst, uint64(d.clock))   //nolint:gosec // never negative
+	dst = binary.AppendUvarint(dst, uint64(d.arrival)) //nolint:gosec // never negative
+	dst = binary.AppendUvarint(dst, uint64(len(d.removed)))
+	for _, id := range sortedIDs(d.removed) {
+		dst = append(dst, id[:]...)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(d.producers)))
+	at := 0
+	for _, id := range sortedIDs(d.producers) {
+		c := d.producers[id]
+		dst = append(dst, id[:]...)
+		dst = binary.AppendUvarint(dst, uint64(d.clock-c.last)) //nolint:gosec // never negative
+		dst = binary.AppendUvarint(dst, c.low)
+		if c.low == 0 {
+			continue
+		}
+		c.shorten()
+		dst = binary.AppendUvarint(dst, uint64(len(c.lanes)))
+		before := c.low
+		for _, l := range c.lanes {
+			step := (l.number - before) << 2
+			before = l.number
+			if l.lane == laneOfNumber(l.number) {
+				dst = binary.AppendUvarint(dst, step|laneUnordered)
+				continue
+			}
+			if index != nil {
+				if i, ok := index(l.lane); ok {
+					dst = binary.AppendUvarint(dst, step|laneByIndex)
+					dst = binary.AppendVarint(dst, int64(i-at))
+					at = i
+					continue
+				}
+			}
+			dst = binary.AppendUvarint(dst, step|laneInFull)
+			dst = append(dst, l.lane[:]...)
+		}
+	}
+	return dst
+}
+
+// Lanes calls visit with each lane that the change names, but for those of unordered units. A lane
+// may come several times.
+func (d *Delta) Lanes(visit func(Lane)) {
+	for _, c := range d.producers {
+		for _, l := range c.lanes {
+			if l.lane != laneOfNumber(l.number) {
+				visit(l.lane)
+			}
+		}
+	}
+}
+
+// ErrDelta is returned for bytes that are not the change of a filter's state.
+var ErrDelta = errors.New("not the change of a filter's state")
+
+// UnmarshalBinary reads what AppendBinary wrote. Anything else is an error that wraps ErrDelta.
+func (d *Delta) UnmarshalBinary(text []byte) error {
+	read, err := ParseDelta(text, nil)
+	if err == nil {
+		*d = *read
+	}
+	return err
+}
+
+// ParseDelta reads what AppendIndexed wrote. lane returns the lane of an index; false: there is no
+// such one. Anything else is an error that wraps ErrDelta.
+func ParseDelta(text []byte, lane func(index int) (Lane, bool)) (*Delta, error) {
+	d := new(Delta)
+	if len(text) == 0 {
+		return d, nil
+	}
+	r := deltaReader{stateReader: stateReader{rest: text}, lane: lane}
+	r.version(deltaVersion, deltaVersion)
+	d.some = true
+	d.clock = int64(r.number(maxClock))    //nolint:gosec // at most maxClock
+	d.arrival = int64(r.number(MaxNumber)) //nolint:gosec // at most MaxNumber
+	r.ids(func(id ProducerID) { d.remove(id) })
+	r.ids(func(id ProducerID) {
+		*d.change(id) = *r.change(d.clock)
+	})
+	if len(r.rest) > 0 {
+		r.fail("bytes behind the end")
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDelta, r.err)
+	}
+	return d, nil
+}
+
+// deltaReader reads a Delta; after the first error all is zero.
+type deltaReader struct {
+	stateReader
+	lane func(index int) (Lane, bool)
+	at   int64 // the last index
+}
+
+// ids reads a number of producers and calls visit with each one's id, in their order.
+func (r *deltaReader) ids(visit func(ProducerID)) {
+	var before ProducerID
+	for i := range r.number(uint64(len(r.rest))) {
+		var id ProducerID
+		copy(id[:], r.bytes(len(id)))
+		if i > 0 && compareIDs(before, id) >= 0 {
+			r.fail("producers out of order")
+		}
+		if r.err != nil {
+			return
+		}
+		visit(id)
+		before = id
+	}
+}
+
+func (r *deltaReader) change(clock int64) *change {
+	idle := r.number(uint64(clock))         //nolint:gosec // never negative
+	c := &change{last: clock - int64(idle)} //nolint:gosec // at most clock
+	if c.low = r.number(MaxNumber); c.low == 0 {
+		return c
+	}
+	last := laneState{number: c.low}
+	for range r.number(uint64(len(r.rest))) {
+		step := r.number(4*Window + laneByIndex)
+		l := laneState{number: last.number + step>>2}
+		switch step & 3 {
+		case laneInFull:
+			copy(l.lane[:], r.bytes(len(l.lane)))
+		case laneUnordered:
+			l.lane = laneOfNumber(l.number)
+		case laneByIndex:
+			l.lane = r.indexed()
+		default:
+			r.fail("a lane of an unknown kind")
+		}
+		switch {
+		case l.number-c.low > Window || l.number > MaxNumber:
+			r.fail("a lane's number is too high")
+		}
+		if r.err != nil {
+			return c
+		}
+		c.lanes = append(c.lanes, l)
+		last = l
+	}
+	c.tidy = len(c.lanes)
+	return c
+}
+
+func (r *deltaReader) indexed() Lane {
+	step, n := binary.Varint(r.rest)
+	if n <= 0 || r.lane == nil {
+		r.fail("a lane's index cannot be used")
+		return Lane{}
+	}
+	r.rest = r.rest[n:]
+	r.at += step
+	const limit = 1<<31 - 1
+	if r.at < 0 || r.at > limit {
+		r.fail("a lane's index is out of its range")
+		return Lane{}
+	}
+	lane, ok := r.lane(int(r.at))
+	if !ok {
+		r.fail(fmt.Sprintf("no lane has the index %d", r.at))
+	}
+	return lane
+}
+
+// sortedIDs returns the keys in their order.
+func sortedIDs[V any](of map[ProducerID]V) []ProducerID {
+	ids := make([]ProducerID, 0, len(of))
+	for id := range of {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, compareIDs)
+	return ids
+}
