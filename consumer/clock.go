@@ -7,16 +7,6 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// answerTime bounds the time by the stream's clock at which it made an answer. Where there is a
-// Date header, our own clock has no part in it but for the call's duration.
-func answerTime(sent, got time.Time, answer middleware.Metadata) (earliest, latest time.Time) {
-	date, ok := awsmiddleware.GetServerTime(answer)
-	if !ok {
-		return sent, got
-	}
-	return date.Add(-got.Sub(sent)), date.Add(time.Second)
-}
-
 // streamTime bounds the time by the stream's own clock, which is the one that stamps arrival
 // times, at some moment of a call that was made from sent to got by ours. Where the answer's
 // Date header, which has whole seconds, does not contradict our clock, ours is taken.

@@ -53,7 +53,7 @@ func (r *run) fetch(
 ) *fetcher {
 	f := r.newFetcher(held, after, r.cfg.MaxRecords)
 	f.guarded, f.parents = true, held.Parents
-	f.guard = guard{created: r.stream.Created, complete: complete}
+	f.guard = guard{complete: complete}
 	open.after = after
 	f.opener = open
 	ctx, f.cancel = context.WithCancel(ctx)

@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/sink"
 )
 
@@ -36,36 +38,21 @@ import (
 // beginning is complete if the stream still lists a parent, since a closed shard is listed until
 // all that it held has expired.
 
-// guard is what a reader knows of the time, and of the stream's retention period.
+// guard is what a reader knows of that.
 type guard struct {
-	created time.Time // the stream's creation: nothing is older
-	// complete is zero if it is not known.
-	complete time.Time
+	complete time.Time // zero if it is not known
 }
 
-// gapMargin covers how exactly the clocks are known: Date has whole seconds.
-const gapMargin = time.Minute
-
-// usualRetention is a new stream's retention period, and the shortest there is (AWS,
-// "IncreaseStreamRetentionPeriod"). It takes the place of one that is not known.
-const usualRetention = 24 * time.Hour
-
-// young reports whether the stream is too young to have removed anything.
-func (g *guard) young(now time.Time, retention time.Duration) bool {
-	return now.Sub(g.created) < retention-gapMargin
+// overtaken reports whether the stream can have removed, by now, what was not read.
+func (s *shardReader) overtaken(now time.Time) bool {
+	return s.horizon().Passed(s.complete, now)
 }
 
-// overtaken reports whether the stream can have removed, by now, what arrived after complete.
-func (g *guard) overtaken(now time.Time, retention time.Duration) bool {
-	return !g.young(now, retention) && now.Sub(g.complete) >= retention-gapMargin
-}
-
-// retention returns the stream's retention period as of the last look at the stream.
-func (r *run) retention() time.Duration {
-	if period := time.Duration(r.kept.Load()); period > 0 {
-		return period
+// horizon is the stream's, as of the last look at it.
+func (r *run) horizon() shardmap.Horizon {
+	return shardmap.Horizon{
+		Created: r.stream.Created, Retention: time.Duration(r.kept.Load()),
 	}
-	return usualRetention
 }
 
 // reading is one answer of GetRecords, and bounds of the time at which the stream made it.
@@ -76,7 +63,7 @@ type reading struct {
 
 func newReading(out *kinesis.GetRecordsOutput, sent, got time.Time) reading {
 	a := reading{GetRecordsOutput: out}
-	a.earliest, a.latest = answerTime(sent, got, out.ResultMetadata)
+	a.earliest, a.latest = awsclient.AnswerTime(sent, got, out.ResultMetadata)
 	if n := len(out.Records); n > 0 {
 		behind := time.Duration(aws.ToInt64(out.MillisBehindLatest)) * time.Millisecond
 		arrival := aws.ToTime(out.Records[n-1].ApproximateArrivalTimestamp).Add(behind)
@@ -123,10 +110,9 @@ func (s *shardReader) missing(
 	if s.at != "" {
 		there := len(got.Records) > 0 && sequenceOf(&got.Records[0]).Compare(s.at) <= 0
 		// That a record is gone which cannot have expired is no less a gap.
-		return !there && (s.young(got.latest, s.retention()) ||
-			s.overtaken(got.latest, s.retention())), "", nil
+		return !there && (s.horizon().Young(got.latest) || s.overtaken(got.latest)), "", nil
 	}
-	if s.complete.IsZero() || !s.overtaken(got.latest, s.retention()) {
+	if s.complete.IsZero() || !s.overtaken(got.latest) {
 		return false, "", nil // the application begins here, or has not been away for so long
 	}
 	shards, err := s.shards.Shards(ctx, 0)

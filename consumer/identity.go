@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
-	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -18,57 +15,16 @@ import (
 var ErrRecreated = errors.New("the stream was deleted and created again while it was read; " +
 	"nothing of the new one was taken for the old one")
 
-// identity makes sure that the stream is the one that the worker began with. The shards of a
-// stream that was made again have the ids of the old ones, and an iterator is asked for by the
-// stream's name: by itself GetShardIterator begins to read the new stream silently. But an iterator
-// belongs to the stream that had the name when it was made. So if the name is still the old
-// stream's after that, the iterator is, too.
-//
-// That costs one DescribeStreamSummary for each iterator that is made, and AWS allows 20 a second
-// for an account. So the readers of a worker share one: whoever comes while one is under way waits
-// for the next, and that one counts for all who wait.
-type identity struct {
-	turn    chan struct{} // held while looking
-	started atomic.Int64  // looks that were begun
-	passed  int64         // the last look that found the stream unchanged; guarded by turn
-	looked  time.Time     // when that one began; guarded by turn
-}
+// sameStream returns nil if the stream is still the one that the worker began with, by a look that
+// began after the call. The error is ErrRecreated or ErrStreamGone if it is not.
+func (r *run) sameStream(ctx context.Context) error { return r.identity.Same(ctx) }
 
-// looksApart is the least time between two looks of a worker.
-const looksApart = 200 * time.Millisecond
-
-func newIdentity() identity { return identity{turn: make(chan struct{}, 1)} }
-
-// sameStream returns nil if the stream is still the same one, by a look that began after the call.
-// The error is ErrRecreated or ErrStreamGone if it is not.
-func (r *run) sameStream(ctx context.Context) error {
-	wanted := r.identity.started.Load() + 1
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case r.identity.turn <- struct{}{}:
+func (r *run) look(ctx context.Context) error {
+	stream, _, err := r.describe(ctx)
+	if err == nil && stream.String() != r.stream.String() {
+		err = r.recreated(stream)
 	}
-	defer func() { <-r.identity.turn }()
-	for attempt := 1; r.identity.passed < wanted; attempt++ {
-		early := looksApart - time.Since(r.identity.looked)
-		if early > 0 && !r.identity.looked.IsZero() && !wait(ctx, early, nil) {
-			return context.Cause(ctx)
-		}
-		look := r.identity.started.Add(1)
-		r.identity.looked = time.Now()
-		stream, _, err := r.describe(ctx)
-		switch {
-		case err == nil && stream.String() == r.stream.String():
-			r.identity.passed = look
-		case err == nil:
-			return r.recreated(stream)
-		case !awsclient.Throttled(err):
-			return err
-		case !wait(ctx, backoff(attempt, longestBackoff), nil):
-			return context.Cause(ctx)
-		}
-	}
-	return nil
+	return err
 }
 
 // describe is the function of that name, and takes note of the retention period.

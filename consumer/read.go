@@ -92,7 +92,7 @@ func (s *shardReader) next(ctx context.Context) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if s.guarded && !s.unsure && s.overtaken(out.latest, s.retention()) {
+	if s.guarded && !s.unsure && s.overtaken(out.latest) {
 		s.iterator = ""
 		return s.next(ctx) // with a new iterator it is unsure, so this happens once
 	}

@@ -143,7 +143,7 @@ type run struct {
 	stream   lease.Stream
 	once     *once
 	ends     ends // of handlers' shards
-	identity identity
+	identity *shardmap.Identity
 	kept     atomic.Int64 // the stream's retention period, as of the last look at it
 	final    chan error   // what ends the worker, found by a shard's reader or keeper
 	rows     rows         // that cannot be read
@@ -164,8 +164,9 @@ func newRun(cfg Config, stopping <-chan struct{}) *run {
 		cfg: cfg, stopping: stopping, sink: cfg.Sink,
 		shards: shardmap.New(cfg.Kinesis, cfg.Stream),
 		held:   map[runnel.ShardID]*holding{}, ended: make(chan *holding),
-		identity: newIdentity(), final: make(chan error, 1), seed: name.Sum64(),
+		final: make(chan error, 1), seed: name.Sum64(),
 	}
+	r.identity = shardmap.NewIdentity(r.look)
 	if r.sink == nil {
 		r.sink = &handlerSink{handler: cfg.Handler, stopping: stopping, failed: r.failed}
 	}
