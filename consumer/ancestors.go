@@ -46,6 +46,10 @@ func (a *ancestors) ended(ctx context.Context, id runnel.ShardID) (bool, error) 
 
 func (a *ancestors) look(ctx context.Context, id runnel.ShardID) (bool, error) {
 	l, err := a.table.Get(ctx, id)
+	if errors.Is(err, lease.ErrRow) {
+		a.reportRow(string(id), err)
+		return false, nil
+	}
 	if !errors.Is(err, lease.ErrGone) {
 		return err == nil && l.Ended(), err
 	}

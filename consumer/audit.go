@@ -36,8 +36,14 @@ func describe(ctx context.Context, cfg Config) (s lease.Stream, now bounds, err 
 	}
 	now.earliest, now.latest = streamTime(sent, time.Now(), out.ResultMetadata)
 	summary := out.StreamDescriptionSummary
+	if summary != nil {
+		now.retention = time.Duration(aws.ToInt32(summary.RetentionPeriodHours)) * time.Hour
+	}
 	if summary == nil || summary.StreamCreationTimestamp == nil {
 		return s, now, fmt.Errorf("stream %s: the answer has no creation time", cfg.Stream)
+	}
+	if summary.StreamStatus == types.StreamStatusDeleting {
+		return s, now, fmt.Errorf("stream %s is being deleted: %w", cfg.Stream, ErrStreamGone)
 	}
 	if summary.StreamStatus == types.StreamStatusCreating {
 		return s, now, fmt.Errorf("stream %s is still being created", cfg.Stream)
@@ -45,32 +51,36 @@ func describe(ctx context.Context, cfg Config) (s lease.Stream, now bounds, err 
 	return lease.Stream{Name: cfg.Stream, Created: *summary.StreamCreationTimestamp}, now, nil
 }
 
-type bounds struct{ earliest, latest time.Time }
+// bounds are those of the time by the stream's clock; retention is the stream's, 0 if it did not
+// say.
+type bounds struct {
+	earliest, latest time.Time
+	retention        time.Duration
+}
 
 // audit compares the stream's shards with the table's leases, and creates what is missing. In
 // a new table that is everything; later nothing is, unless somebody deleted rows: splits and
 // merges are followed by the readers of the parents.
 func (r *run) audit(ctx context.Context) error {
-	stream, _, err := describe(ctx, r.cfg)
+	stream, now, err := r.describe(ctx)
 	if err != nil {
 		return err
 	}
 	if stream.String() != r.stream.String() {
-		return &lease.StreamError{
-			Table: r.table.Name(), Want: stream.String(), Have: r.stream.String(),
-		}
+		return r.recreated(stream)
 	}
 	// Leases first, shards second: a shard that is listed and has no lease had none.
-	leases, _, err := r.table.List(ctx)
+	leases, skipped, err := r.table.List(ctx)
 	if err != nil {
 		return err
 	}
+	r.reportRows(skipped)
 	shards, err := r.shards.Shards(ctx, 0)
 	if err != nil {
 		return err
 	}
 	r.once.begin(leases, shards)
-	g := newGenealogy(leases, shards)
+	g := newGenealogy(slices.Concat(leases, standIns(skipped)), shards)
 	var beginners map[runnel.ShardID]bool
 	if !r.claim.Synced || g.holes() {
 		if beginners, err = r.beginners(ctx, shards); err != nil {
@@ -78,7 +88,14 @@ func (r *run) audit(ctx context.Context) error {
 		}
 	}
 	for _, l := range g.missing(beginners, r.claim.Origin, r.claim.Synced) {
-		if _, _, err := r.table.Create(ctx, l); err != nil {
+		if beginners[l.Key] {
+			// What arrives from now on is the application's.
+			l.Complete = later(now.earliest, l.From)
+		}
+		_, _, err := r.table.Create(ctx, l)
+		if errors.Is(err, lease.ErrRow) { // made since the list
+			r.reportRow(string(l.Key), err)
+		} else if err != nil {
 			return err
 		}
 	}
@@ -147,4 +164,11 @@ func (r *run) sweep(ctx context.Context, leases []lease.Lease, shards []shardmap
 	}
 	r.absent = absent
 	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }

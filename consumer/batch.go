@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink"
 )
 
 // Batch is consecutive records of one shard.
@@ -15,6 +16,10 @@ type Batch struct {
 	Records []runnel.Record
 	// Behind is how far the batch's end is behind the tip of the stream, as GetRecords says.
 	Behind time.Duration
+	// Gap is set if records before these may be missing: the stream removed them, by its
+	// retention period, before they were read. A gap behind which no record comes, as that of a
+	// shard which the stream removed, is no batch's: the event Trimmed reports every gap.
+	Gap *sink.Gap
 }
 
 // Handler processes a batch. It is called for one batch of a shard at a time, in order, and for

@@ -29,6 +29,7 @@ func (r *run) coordinate(life context.Context) error {
 			if r.collect(life, h) {
 				cycle.Reset(0)
 			}
+		case err = <-r.final:
 		case <-audit.C:
 			err = r.audit(life)
 		case <-cycle.C:
@@ -41,10 +42,15 @@ func (r *run) coordinate(life context.Context) error {
 		if err == nil || life.Err() != nil {
 			continue
 		}
-		if errors.Is(err, lease.ErrStream) || errors.Is(err, ErrStreamGone) {
+		if over := r.isOver(life, err); over != nil {
+			return over
+		}
+		if errors.Is(err, lease.ErrRow) {
 			return err
 		}
-		r.failed("", err)
+		if !isFinal(err) {
+			r.failed("", err)
+		}
 	}
 }
 
@@ -64,13 +70,7 @@ func (r *run) cycle(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, s := range skipped {
-		if !r.reported[s.Key] {
-			r.reported[s.Key] = true
-			r.cfg.Logger.Error("a row of the lease table cannot be read", "row", s.Key,
-				"error", s.Err)
-		}
-	}
+	r.reportRows(skipped)
 	now := time.Now()
 	view := r.watch.Update(now, leases)
 	for _, s := range view {
@@ -80,8 +80,8 @@ func (r *run) cycle(ctx context.Context) (bool, error) {
 		}
 	}
 	if r.once != nil {
-		if view = r.unsettled(ctx, now, view); r.once.finished {
-			return true, nil
+		if view, err = r.unsettled(ctx, now, view, skipped); err != nil || r.once.finished {
+			return err == nil, err
 		}
 	}
 	r.seed++

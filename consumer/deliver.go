@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/shardmap"
@@ -16,12 +17,15 @@ type delivery struct {
 	at     runnel.Position // where reading begins
 	last   runnel.Position // the last commit announced
 	open   opener          // of what follows at; the fetcher's while one runs
+
+	through  runnel.Position // what was written reaches it
+	complete time.Time       // page.complete there
 }
 
 // run delivers from d.at on until the shard's end, the worker's stop, or a failure. After a
 // *sink.MovedError it can be run again from where that says.
 func (d *delivery) run(ctx context.Context) (ending, []shardmap.Shard, error) {
-	f := d.fetch(ctx, d.first, d.at, d.open)
+	f := d.fetch(ctx, d.first, d.at, d.open, d.keeper.completeTo())
 	defer f.stop()
 	for {
 		var p page
@@ -50,19 +54,23 @@ func (d *delivery) run(ctx context.Context) (ending, []shardmap.Shard, error) {
 // write hands a page over: one without records, too, so that the writer may commit by age, and
 // so that what was dropped is passed.
 func (d *delivery) write(ctx context.Context, p page) error {
-	if p.trimmed != runnel.Start {
-		d.event(Event{Kind: Trimmed, Position: p.trimmed})
+	if p.gap != nil {
+		d.reported(p.gap)
 	}
 	if h, ok := d.writer.(*handlerWriter); ok {
 		h.behind = p.behind
 	}
-	batch := sink.Batch{Records: p.records, Through: p.through}
+	batch := sink.Batch{Records: p.records, Through: p.through, Gap: p.gap}
 	if err := d.open.mirror.batch(&batch, &p); err != nil {
 		return err
 	}
 	c, err := d.writer.Write(ctx, batch)
 	if err != nil {
 		return fmt.Errorf("write to the sink: %w", err)
+	}
+	d.through, d.complete = p.through, p.complete
+	if p.ended {
+		d.endComplete = p.complete
 	}
 	for _, void := range p.voided {
 		d.event(Event{
@@ -93,6 +101,7 @@ func (d *delivery) commit(
 
 // committed passes on what stands in the sink: to the keeper, for the lease row.
 func (d *delivery) committed(c sink.Committed) {
+	defer d.completed(c)
 	if c.End == d.last {
 		return
 	}
@@ -102,5 +111,13 @@ func (d *delivery) committed(c sink.Committed) {
 		d.keeper.post(c)
 	} else {
 		d.keeper.token(c.Token)
+	}
+}
+
+// completed passes on up to when the shard is complete, if everything that was written stands in
+// the sink. It comes after the checkpoint that it belongs to.
+func (d *delivery) completed(c sink.Committed) {
+	if c.End == d.through && !d.complete.IsZero() {
+		d.keeper.complete(d.complete)
 	}
 }

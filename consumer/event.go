@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink"
 )
 
 // EventKind says what happened.
@@ -39,8 +40,8 @@ const (
 	// Moved: another worker's commit stood in the sink already; reading goes on after
 	// Position, and what was read beyond it is dropped.
 	Moved EventKind = "moved"
-	// Trimmed: records after Position were removed from the stream, by its retention time,
-	// before they were read.
+	// Trimmed: what followed Position may have been removed from the stream, by its retention
+	// period, before it was read: Gap says up to where.
 	Trimmed EventKind = "trimmed"
 	// Voided: the aggregate at Position, with Records user records, is void (Err, a
 	// *VoidError); Config.Void says whether it was dropped or delivered.
@@ -69,6 +70,7 @@ type Event struct {
 	Bytes    int64
 	Behind   time.Duration
 	Err      error
+	Gap      *sink.Gap
 
 	// Of Delivered: user records that were dropped as doubles, and units whose doubles cannot
 	// be dropped, since they break the format (aggregate.Malformed) or the filter has no room

@@ -8,6 +8,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
+	"github.com/runnel-stream/runnel/sink"
 )
 
 // page is a stretch of a shard, opened: whole Kinesis records, out of one read.
@@ -28,7 +29,8 @@ type page struct {
 	caughtUp bool // nothing that was there at the worker's start is left to read
 	ended    bool // nothing follows, ever
 	children []shardmap.Shard
-	trimmed  runnel.Position // if not Start: what followed it was removed before it was read
+	gap      *sink.Gap // before the records
+	complete time.Time // what arrived up to then is at or before through; zero if not known
 }
 
 // fetcher reads one shard from a position on, one page ahead of whoever takes the pages: it
@@ -47,9 +49,11 @@ type fetcher struct {
 // fetch starts a fetcher that reads what follows after, or from the lease's origin on. What
 // was seen up to there is the fetcher's from now on.
 func (r *run) fetch(
-	ctx context.Context, held lease.Lease, after runnel.Position, open opener,
+	ctx context.Context, held lease.Lease, after runnel.Position, open opener, complete time.Time,
 ) *fetcher {
 	f := r.newFetcher(held, after, r.cfg.MaxRecords)
+	f.guarded, f.parents = true, held.Parents
+	f.guard = guard{complete: complete}
 	open.after = after
 	f.opener = open
 	ctx, f.cancel = context.WithCancel(ctx)
@@ -82,9 +86,10 @@ func (f *fetcher) loop(ctx context.Context) {
 			if !f.recover(ctx, err) {
 				continue
 			}
-			f.cfg.Logger.Error("the shard was removed from the stream before its end was read",
-				"shard", f.shardReader.shard, "after", f.after.String())
-			p = page{ended: true, trimmed: f.after, through: f.after, change: f.change()}
+			p = page{
+				ended: true, gap: goneGap(f.after), through: f.after, change: f.change(),
+				complete: f.complete,
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -111,9 +116,9 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 		if f.left, err = f.next(ctx); err != nil {
 			return page{}, err
 		}
-		if f.left.gap {
-			p.trimmed = f.after
-		}
+	}
+	if f.left.gap {
+		p.gap, f.after = f.gapBefore()
 	}
 	p.records = make([]runnel.Record, 0, len(f.left.records))
 	for len(f.left.records) > 0 && len(p.records) < f.cfg.MaxRecords {
@@ -126,11 +131,12 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 		}
 		f.left.records = f.left.records[1:]
 	}
-	p.through, p.behind = f.after, f.left.behind
+	p.through, p.behind, f.left.gap = f.after, f.left.behind, false
 	if len(f.left.records) > 0 {
 		p.behind = max(p.behind, time.Millisecond)
 	} else {
 		p.ended, p.children, f.left = f.left.ended, f.left.children, answer{}
+		p.complete = f.complete
 	}
 	p.change = f.change()
 	p.caughtUp = f.once.caughtUp(f.shardReader.shard, p)

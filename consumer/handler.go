@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type handlerWriter struct {
 	shard     sink.Shard
 	committed sink.Committed
 	behind    time.Duration // of the records that the next Write takes
+	gap       *sink.Gap     // before the next record
 }
 
 func (w *handlerWriter) Committed() sink.Committed { return w.committed }
@@ -40,8 +42,13 @@ var errStopping = errors.New("the worker is being stopped")
 // Write calls the handler until it succeeds.
 func (w *handlerWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
 	records, through := batch.Records, batch.Through
+	if w.gap = joined(w.gap, batch.Gap); w.gap != nil && len(records) == 0 {
+		// No handler has seen the gap, so the checkpoint does not pass it.
+		return w.committed, nil
+	}
 	handed := &Batch{
 		Stream: w.shard.Stream, ShardID: w.shard.ID, Records: records, Behind: w.behind,
+		Gap: w.gap,
 	}
 	for attempt := 1; len(records) > 0; attempt++ {
 		err := call(ctx, w.handler, handed)
@@ -60,8 +67,17 @@ func (w *handlerWriter) Write(ctx context.Context, batch sink.Batch) (sink.Commi
 			return w.committed, errStopping
 		}
 	}
-	w.committed.End = through
+	w.committed.End, w.gap = through, nil
 	return w.committed, nil
+}
+
+// joined returns the gap that two make, of which the second one is the later, with no record
+// delivered between them.
+func joined(first, second *sink.Gap) *sink.Gap {
+	if first == nil || second == nil {
+		return cmp.Or(first, second)
+	}
+	return &sink.Gap{After: first.After, Before: second.Before, Reason: second.Reason}
 }
 
 // call makes an error of a handler's panic: one bad record must not end the process, which may

@@ -123,11 +123,16 @@ func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
 		}
 	}
 	l := newLease(child, lease.Origin{Word: runnel.TrimHorizon})
+	l.Complete = h.endComplete
 	if startable {
 		l.Owner = h.cfg.WorkerID
 	}
 	sent := time.Now()
 	stands, created, err := h.table.Create(ctx, l)
+	if errors.Is(err, lease.ErrRow) {
+		h.reportRow(string(child.ID), err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

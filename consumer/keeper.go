@@ -39,6 +39,8 @@ type keeper struct {
 		posted sink.Committed // the newest checkpoint to write
 		end    string         // the sink's token for the shard's end
 		early  bool           // a heartbeat is wanted now
+		// complete belongs to posted, or, before anything was posted, to the row's checkpoint.
+		complete time.Time
 	}
 
 	// Owned by run while it runs, and by whoever waited for it afterwards.
@@ -49,12 +51,42 @@ type keeper struct {
 }
 
 func (r *run) newKeeper(held lease.Lease, renewed time.Time) *keeper {
-	return &keeper{
+	k := &keeper{
 		table: r.table, failover: r.cfg.Failover, failed: r.failed,
 		interval: min(r.cfg.CheckpointInterval, r.cfg.Failover/3),
 		wake:     make(chan struct{}, 1), quit: make(chan struct{}),
 		held: held, renewed: renewed, tried: renewed,
 	}
+	k.mu.complete = held.Complete
+	return k
+}
+
+// complete notes up to when the shard is complete; the next write to the row says so.
+func (k *keeper) complete(to time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mu.complete = to
+}
+
+func (k *keeper) completeTo() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mu.complete
+}
+
+// toWrite returns the lease with what the next write adds to it, and the checkpoint that the row
+// does not hold yet: of one moment, since the time must not be written without its checkpoint.
+func (k *keeper) toWrite() (held lease.Lease, c sink.Committed, checkpoint bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	held = k.held
+	held.Complete = k.mu.complete
+	return held, k.mu.posted, k.unwritten()
+}
+
+func (k *keeper) unwritten() bool {
+	c := k.mu.posted
+	return c.End.Sequence.IsNumber() && (c.End != k.held.Checkpoint || c.Token != k.held.Token)
 }
 
 // post asks for a checkpoint, in its time; a newer one replaces it.
@@ -93,13 +125,11 @@ func (k *keeper) rouse() {
 	}
 }
 
-// pending returns the checkpoint that the row does not hold yet.
-func (k *keeper) pending() (c sink.Committed, early, some bool) {
+// pending reports whether there is a checkpoint that the row does not hold yet.
+func (k *keeper) pending() (early, checkpoint bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	c, early = k.mu.posted, k.mu.early
-	some = c.End.Sequence.IsNumber() && (c.End != k.held.Checkpoint || c.Token != k.held.Token)
-	return c, early, some
+	return k.mu.early, k.unwritten()
 }
 
 // lastPosted returns the newest checkpoint posted, if any.
@@ -140,7 +170,7 @@ func (k *keeper) run(ctx context.Context) error {
 // due is when the next write is: a checkpoint after its interval, a heartbeat after a third of
 // the failover time, the next attempt after a failure soon; and never after the deadline.
 func (k *keeper) due() time.Time {
-	_, early, checkpoint := k.pending()
+	early, checkpoint := k.pending()
 	var due time.Time
 	switch {
 	case k.misses > 0:
@@ -163,7 +193,7 @@ func (k *keeper) due() time.Time {
 func (k *keeper) beat(ctx context.Context) error {
 	ctx, cancel := context.WithDeadline(ctx, k.deadline())
 	defer cancel()
-	c, _, checkpoint := k.pending()
+	now, c, checkpoint := k.toWrite()
 	k.mu.Lock()
 	k.mu.early = false
 	k.mu.Unlock()
@@ -174,9 +204,9 @@ func (k *keeper) beat(ctx context.Context) error {
 		err  error
 	)
 	if checkpoint {
-		held, err = k.table.Checkpoint(ctx, k.held, c.End, c.Token)
+		held, err = k.table.Checkpoint(ctx, now, c.End, c.Token)
 	} else {
-		held, err = k.table.Renew(ctx, k.held)
+		held, err = k.table.Renew(ctx, now)
 	}
 	if err != nil {
 		k.misses++
@@ -213,15 +243,17 @@ func (k *keeper) settle(
 func (k *keeper) settleOnce(
 	ctx context.Context, last func(context.Context, lease.Lease) (lease.Lease, error),
 ) error {
-	if c, _, checkpoint := k.pending(); checkpoint {
-		held, err := k.table.Checkpoint(ctx, k.held, c.End, c.Token)
+	now, c, checkpoint := k.toWrite()
+	if checkpoint {
+		held, err := k.table.Checkpoint(ctx, now, c.End, c.Token)
 		if err != nil {
 			return err
 		}
 		k.held = held
 		k.written(c)
+		now = held
 	}
-	held, err := last(ctx, k.held)
+	held, err := last(ctx, now)
 	if err == nil {
 		k.held = held
 	}

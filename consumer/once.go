@@ -71,10 +71,14 @@ func (o *once) caughtUp(shard runnel.ShardID, p page) bool {
 // unsettled returns the leases whose shards still have work, or sets once.finished. That takes
 // two looks at the table: one may see a parent's end and have missed its children, which were
 // created before.
+//
+// The shards of rows that cannot be read are left alone, and so are those that came from them. When
+// the others are settled, an error says so.
 func (r *run) unsettled(
-	ctx context.Context, now time.Time, view []lease.Sighting,
-) []lease.Sighting {
+	ctx context.Context, now time.Time, view []lease.Sighting, skipped []lease.Skipped,
+) ([]lease.Sighting, error) {
 	o := r.once
+	view = readable(view, skipped)
 	for _, s := range o.filter(view) {
 		alive := s.Owner != "" && s.Owner != r.cfg.WorkerID && !s.Expired(now, r.cfg.Failover)
 		if alive && r.held[s.Key] == nil && r.probe(ctx, s.Lease) {
@@ -84,15 +88,30 @@ func (r *run) unsettled(
 	left := o.filter(view)
 	if len(left) > 0 || len(r.held) > 0 {
 		o.settled = nil
-		return left
+		return left, nil
 	}
-	keys := make([]runnel.ShardID, len(view))
-	for i, s := range view {
-		keys[i] = s.Key
+	keys := make([]runnel.ShardID, 0, len(view)+len(skipped))
+	for _, s := range view {
+		keys = append(keys, s.Key)
 	}
-	o.finished = len(keys) > 0 && slices.Equal(keys, o.settled)
-	o.settled = keys
-	return left
+	for _, s := range skipped {
+		keys = append(keys, runnel.ShardID(s.Key))
+	}
+	over := len(keys) > 0 && slices.Equal(keys, o.settled)
+	if o.settled = keys; !over {
+		return left, nil
+	}
+	for _, s := range skipped {
+		if o.wants(runnel.ShardID(s.Key)) {
+			return nil, rowError(r.table.Name(), skipped)
+		}
+	}
+	// What was found settled was that of this stream.
+	if err := r.sameStream(ctx); err != nil {
+		return nil, err
+	}
+	o.finished = true
+	return left, nil
 }
 
 // filter returns the leases that are not settled.

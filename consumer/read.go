@@ -25,9 +25,15 @@ type shardReader struct {
 	limit  int                   // records of one read
 
 	iterator string
-	anchored bool // the iterator begins at the record at
 	pace     pace
 	failures int // in a row
+
+	// guarded is set for a reader whose records are delivered: it makes sure that the stream is
+	// still the same one, and finds out what it has missed. The fields behind it are for that.
+	guarded bool
+	guard
+	parents []runnel.ShardID
+	unsure  bool // what the iterator gives first decides whether anything was missed
 }
 
 // answer is what one read of a shard brought.
@@ -36,7 +42,9 @@ type answer struct {
 	behind   time.Duration
 	ended    bool // nothing follows, ever
 	children []shardmap.Shard
-	gap      bool // what followed the record read before was removed meanwhile
+	gap      bool // what followed the record read before may have been removed meanwhile
+	// first is the shard's first number, if there is a gap and no record was read before.
+	first runnel.SequenceNumber
 }
 
 // reader reads what is at or behind after, or from the origin on: the record at after too,
@@ -72,45 +80,60 @@ func sequenceOf(r *types.Record) runnel.SequenceNumber {
 	return runnel.SequenceNumber(aws.ToString(r.SequenceNumber))
 }
 
-// next makes one GetRecords call, and the iterator for it if there is none.
+// next makes one GetRecords call, and the iterator for it if there is none. An answer that may
+// leave something out is thrown away, and the reader asks again from its last record on.
 func (s *shardReader) next(ctx context.Context) (answer, error) {
 	if s.iterator == "" {
 		if err := s.seek(ctx); err != nil {
 			return answer{}, err
 		}
 	}
+	out, err := s.get(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	if s.guarded && !s.unsure && s.overtaken(out.latest) {
+		s.iterator = ""
+		return s.next(ctx) // with a new iterator it is unsure, so this happens once
+	}
+	return s.accept(ctx, out)
+}
+
+func (s *shardReader) get(ctx context.Context) (reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
 	defer cancel()
+	sent := time.Now()
 	out, err := s.cfg.Kinesis.GetRecords(ctx, &kinesis.GetRecordsInput{
 		ShardIterator: aws.String(s.iterator), Limit: aws.Int32(int32(s.limit)),
 	})
 	if err != nil {
-		return answer{}, err
+		return reading{}, err
 	}
-	a := answer{behind: time.Duration(aws.ToInt64(out.MillisBehindLatest)) * time.Millisecond}
+	return newReading(out, sent, time.Now()), nil
+}
+
+func (s *shardReader) accept(ctx context.Context, out reading) (a answer, err error) {
+	a = answer{behind: time.Duration(aws.ToInt64(out.MillisBehindLatest)) * time.Millisecond}
 	if out.MillisBehindLatest == nil && len(out.Records) > 0 {
 		a.behind = time.Millisecond // not known: more may follow
 	}
-	if s.iterator = aws.ToString(out.NextShardIterator); s.iterator == "" {
-		a.ended = true
+	if s.guarded {
+		if err := s.watch(ctx, &out, &a); err != nil {
+			return answer{}, err
+		}
+	}
+	if a.ended = out.ended(); a.ended {
 		if a.children, err = shardmap.Children(out.ChildShards); err != nil {
 			return answer{}, err
 		}
 	}
-	s.failures = 0
+	s.failures, s.iterator = 0, aws.ToString(out.NextShardIterator)
 	s.take(out.Records, &a)
 	return a, nil
 }
 
 // take drops what stands before the last record read, and goes on with the new last one.
 func (s *shardReader) take(got []types.Record, a *answer) {
-	if len(got) == 0 {
-		return
-	}
-	if s.anchored {
-		s.anchored = false
-		a.gap = s.at.Compare(sequenceOf(&got[0])) < 0
-	}
 	a.records = got
 	for len(a.records) > 0 && sequenceOf(&a.records[0]).Compare(s.at) < 0 {
 		a.records = a.records[1:]
@@ -128,9 +151,8 @@ func (s *shardReader) seek(ctx context.Context) error {
 	in := &kinesis.GetShardIteratorInput{
 		StreamName: aws.String(s.cfg.Stream), ShardId: aws.String(string(s.shard)),
 	}
-	s.anchored = s.at != ""
 	switch {
-	case s.anchored:
+	case s.at != "":
 		in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
 		in.StartingSequenceNumber = aws.String(string(s.at))
 	case s.origin.Word == runnel.AtTimestamp:
@@ -147,6 +169,13 @@ func (s *shardReader) seek(ctx context.Context) error {
 	if s.origin.Word == runnel.Latest {
 		s.origin = lease.Origin{Word: runnel.AtTimestamp, At: asked}
 	}
+	if s.guarded {
+		// The call named the stream, and an iterator is of the stream that had the name then.
+		if err := s.sameStream(ctx); err != nil {
+			return err
+		}
+		s.unsure = true
+	}
 	s.iterator = aws.ToString(out.ShardIterator)
 	return nil
 }
@@ -155,6 +184,14 @@ func (s *shardReader) seek(ctx context.Context) error {
 // shard itself is gone: nothing will be read of it any more.
 func (s *shardReader) recover(ctx context.Context, err error) (gone bool) {
 	if ctx.Err() != nil {
+		return false
+	}
+	if err = s.suspect(ctx, err); isFinal(err) {
+		s.giveUp(err)
+		select {
+		case <-ctx.Done():
+		case <-s.stopping:
+		}
 		return false
 	}
 	var expired *types.ExpiredIteratorException

@@ -120,13 +120,6 @@ func (b *rebuilder) run(ctx context.Context) error {
 	}
 }
 
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
 // earlier reports whether s, or a shard that it came from, has a record before the window.
 func (b *rebuilder) earlier(
 	ctx context.Context, listed map[runnel.ShardID]shardmap.Shard, s shardmap.Shard,

@@ -35,6 +35,9 @@ type holding struct {
 
 	children []runnel.ShardID // what the shard became, once that is known
 	atEnd    []byte           // what a handler's reader knew there; nil if nobody asks for it
+	// endComplete is up to when the shard was complete at its end: its children's records arrived
+	// later.
+	endComplete time.Time
 }
 
 // adoption is a lease that was created held, and when that was sent.
@@ -125,6 +128,14 @@ func (h *holding) awaitParents(ctx context.Context) (ending, bool) {
 func (h *holding) session(ctx context.Context) (how ending, children []shardmap.Shard, err error) {
 	known := h.sinkShard()
 	writer, err := h.sink.Open(ctx, known)
+	if open := new(sink.ParentError); errors.As(err, &open) {
+		closed, closing := h.closeParent(ctx, open)
+		if closing != nil {
+			err = errors.Join(err, closing)
+		} else if closed {
+			writer, err = h.sink.Open(ctx, known)
+		}
+	}
 	if err != nil {
 		return 0, nil, fmt.Errorf("open the sink: %w", err)
 	}
@@ -134,7 +145,9 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 		}
 	}()
 	at := writer.Committed()
-	d := &delivery{holding: h, writer: writer, at: at.End, last: known.Checkpoint}
+	d := &delivery{
+		holding: h, writer: writer, at: at.End, last: known.Checkpoint, through: at.End,
+	}
 	d.committed(at) // it may be ahead of the row
 	for {
 		if d.at == runnel.End {
@@ -154,7 +167,7 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 		}
 		h.event(Event{Kind: Moved, Position: moved.To.End})
 		d.committed(moved.To)
-		at, d.at = moved.To, moved.To.End
+		at, d.at, d.through, d.complete = moved.To, moved.To.End, moved.To.End, time.Time{}
 		if h.isStopping() && d.at != runnel.End {
 			return stopped, nil, nil
 		}

@@ -54,9 +54,11 @@ func (w *Worker) Kill() { w.kill.Do(func() { close(w.killed) }) }
 // returns nil when the work is done, and the context's cause if it was stopped before.
 //
 // It returns an error that errors.Is tells apart: lease.ErrStream if the table belongs to
-// another stream, or the stream was created again; lease.ErrNative, lease.ErrNotLeases for a
-// table that cannot be shared; ErrStreamGone; ErrKilled; or whatever kept it from starting for
-// Config.StartTimeout. All other failures are tried again for as long as it runs, reported to
+// another stream, or the stream was created again (ErrRecreated, if that was while it ran);
+// lease.ErrNative, lease.ErrNotLeases for a table that cannot be shared; ErrStreamGone, and
+// lease.ErrTable, if stream or table were deleted; ErrKilled; with Config.Once, lease.ErrRow for
+// rows of the table that cannot be read, so that their shards were not; or whatever kept it from
+// starting for Config.StartTimeout. All other failures are tried again for as long as it runs, reported to
 // Config.Logger and Config.Observer.
 //
 // When Run returns, every goroutine it started has ended; so a handler that does not return
@@ -141,16 +143,19 @@ type run struct {
 	stream   lease.Stream
 	once     *once
 	ends     ends // of handlers' shards
+	identity *shardmap.Identity
+	kept     atomic.Int64 // the stream's retention period, as of the last look at it
+	final    chan error   // what ends the worker, found by a shard's reader or keeper
+	rows     rows         // that cannot be read
 
 	// The coordinator's own.
-	claim    lease.Claim
-	watch    lease.Watch
-	held     map[runnel.ShardID]*holding
-	ended    chan *holding
-	absent   map[runnel.ShardID]bool // ended leases that the last audit did not find listed
-	reported map[string]bool         // rows that cannot be read
-	quiet    quiet
-	seed     uint64
+	claim  lease.Claim
+	watch  lease.Watch
+	held   map[runnel.ShardID]*holding
+	ended  chan *holding
+	absent map[runnel.ShardID]bool // ended leases that the last audit did not find listed
+	quiet  quiet
+	seed   uint64
 }
 
 func newRun(cfg Config, stopping <-chan struct{}) *run {
@@ -160,8 +165,9 @@ func newRun(cfg Config, stopping <-chan struct{}) *run {
 		cfg: cfg, stopping: stopping, sink: cfg.Sink,
 		shards: shardmap.New(cfg.Kinesis, cfg.Stream),
 		held:   map[runnel.ShardID]*holding{}, ended: make(chan *holding),
-		reported: map[string]bool{}, seed: name.Sum64(),
+		final: make(chan error, 1), seed: name.Sum64(),
 	}
+	r.identity = shardmap.NewIdentity(r.look)
 	if r.sink == nil {
 		r.sink = &handlerSink{handler: cfg.Handler, stopping: stopping, failed: r.failed}
 	}
@@ -183,8 +189,16 @@ func (r *run) observe(e Event) {
 }
 
 // failed reports what went wrong and will be tried again: every time to the Observer, and now and
-// then to the log.
+// then to the log. What ends the worker is reported once, by Run.
 func (r *run) failed(shard runnel.ShardID, err error) {
+	if isFinal(err) {
+		r.giveUp(err)
+		return
+	}
+	r.reportFailure(shard, err)
+}
+
+func (r *run) reportFailure(shard runnel.ShardID, err error) {
 	if since, ok := r.quiet.may(shard, time.Now()); ok {
 		r.cfg.Logger.Warn("will try again", "worker", r.cfg.WorkerID, "stream", r.cfg.Stream,
 			"shard", string(shard), "error", err, "failuresSinceTheLastLine", since)
@@ -198,7 +212,7 @@ func (r *run) begin(ctx context.Context) error {
 	var now bounds
 	for _, step := range []func() error{
 		func() (err error) {
-			r.stream, now, err = describe(ctx, r.cfg)
+			r.stream, now, err = r.describe(ctx)
 			return err
 		},
 		func() (err error) {
@@ -225,7 +239,7 @@ func (r *run) begin(ctx context.Context) error {
 			if err == nil {
 				break
 			}
-			final := !transient(err) || errors.Is(err, ErrStreamGone) || !time.Now().Before(giveUp)
+			final := !transient(err) || isFinal(err) || !time.Now().Before(giveUp)
 			if final || ctx.Err() != nil {
 				return err
 			}

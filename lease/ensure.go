@@ -44,6 +44,19 @@ func (t *Table) Ensure(ctx context.Context) error {
 	}
 }
 
+// Exists reports whether the table is there, and is not being deleted.
+func (t *Table) Exists(ctx context.Context) (bool, error) {
+	table, err := t.describe(ctx)
+	var missing *types.ResourceNotFoundException
+	switch {
+	case errors.As(err, &missing):
+		return false, nil
+	case err != nil:
+		return false, t.wrap("describe", "", err)
+	}
+	return table.TableStatus != types.TableStatusDeleting, nil
+}
+
 func (t *Table) describe(ctx context.Context) (*types.TableDescription, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()

@@ -32,10 +32,11 @@ const (
 	attrCheckpointOwn = "checkpointOwner" // KCL 3.x, a hand-over in progress
 	attrEntity        = "entityType"      // KCL 3.5 and later; absent means LEASE
 
-	attrToken  = "runnelToken"
-	attrFrom   = "runnelFrom"
-	attrStream = "runnelStream"
-	attrHold   = "runnelHold"
+	attrToken    = "runnelToken"
+	attrFrom     = "runnelFrom"
+	attrComplete = "runnelComplete"
+	attrStream   = "runnelStream"
+	attrHold     = "runnelHold"
 )
 
 const entityLease = "LEASE"
@@ -44,6 +45,10 @@ const entityLease = "LEASE"
 var errForeign = errors.New("not a lease")
 
 type item = map[string]types.AttributeValue
+
+// ErrRow is returned for a row that is no lease that this package understands: another program
+// made it, or somebody edited it. Nothing is written to it.
+var ErrRow = errors.New("the row cannot be read as a lease")
 
 // decode reads a row. Attributes that it does not know are left alone.
 func decode(row item) (Lease, error) {
@@ -72,11 +77,17 @@ func decode(row item) (Lease, error) {
 	if _, there := row[attrFrom]; there {
 		l.From = time.UnixMilli(r.number(attrFrom, true)).UTC()
 	}
+	if _, there := row[attrComplete]; there {
+		l.Complete = time.UnixMilli(r.number(attrComplete, true)).UTC()
+	}
 	l.Range = r.hashRange()
 	if name := text(row, attrStreamName); name != "" {
 		r.fail(attrStreamName, "%q: leases of several streams in one table are not supported", name)
 	}
-	return l, r.err
+	if r.err != nil {
+		return l, fmt.Errorf("%w: %w", ErrRow, r.err)
+	}
+	return l, nil
 }
 
 // reader reads attributes and keeps the first fault.
@@ -196,6 +207,9 @@ func encode(l Lease) item {
 	}
 	if !l.From.IsZero() {
 		row[attrFrom] = num(l.From.UnixMilli())
+	}
+	if !l.Complete.IsZero() {
+		row[attrComplete] = num(l.Complete.UnixMilli())
 	}
 	return row
 }

@@ -38,6 +38,11 @@ type Lease struct {
 	// LATEST or AT_TIMESTAMP; zero in rows that another program made (runnelFrom, in ms). A
 	// lease that changes hands before its first checkpoint so does not resolve LATEST anew.
 	From time.Time
+	// Complete is a time by the stream's clock: what arrived in the shard up to then is at or
+	// before Checkpoint, or, while that is a word, before the application's beginning. By it a
+	// reader that comes back knows whether the stream can have removed anything unread. Zero if
+	// it is not known (runnelComplete, in ms).
+	Complete time.Time
 	// Stream is the stream whose shard this is, as Stream.String gives it; "" in rows that
 	// only another program has written (runnelStream).
 	Stream string

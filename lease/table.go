@@ -38,6 +38,8 @@ var (
 	ErrLost = errors.New("the lease has changed hands")
 	// ErrGone is returned by Get for a lease that is not in the table.
 	ErrGone = errors.New("no such lease")
+	// ErrTable is returned when the table does not exist, or no longer.
+	ErrTable = errors.New("there is no such table")
 )
 
 // Config configures a Table.
@@ -105,6 +107,10 @@ func (t *Table) call(ctx context.Context) (context.Context, context.CancelFunc) 
 func (t *Table) key(id runnel.ShardID) item { return item{attrKey: str(string(id))} }
 
 func (t *Table) wrap(op string, id runnel.ShardID, err error) error {
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		err = fmt.Errorf("%w: %w", ErrTable, err)
+	}
 	if id == "" {
 		return fmt.Errorf("%s: lease table %s: %w", op, t.cfg.Table, err)
 	}

@@ -40,7 +40,8 @@ func (t *Table) Take(ctx context.Context, seen Lease, owner string) (Lease, erro
 // errNotHeld is a fault of the caller's.
 var errNotHeld = errors.New("the lease has no owner: only a held lease can be written")
 
-// Renew is the heartbeat: it raises the counter.
+// Renew is the heartbeat: it raises the counter. As every write of a holder, it writes
+// held.Complete, unless that is zero.
 func (t *Table) Renew(ctx context.Context, held Lease) (Lease, error) {
 	return t.writeHeld(ctx, held, write{
 		op:     "renew",

@@ -56,6 +56,9 @@ func (t *Table) write(ctx context.Context, seen Lease, w write) (Lease, error) {
 func (t *Table) writeOnce(ctx context.Context, seen, want Lease, w write) (Lease, error) {
 	u := newUpdate(seen)
 	u.set(attrCounter, num(want.Counter))
+	if w.holder && !want.Complete.IsZero() {
+		u.set(attrComplete, num(want.Complete.UnixMilli()))
+	}
 	w.update(want, u)
 	answer := t.send(ctx, seen, u)
 	if answer == nil {

@@ -35,7 +35,8 @@ type Shard struct {
 // Sink opens shards. It is safe for concurrent use by the shards of a worker.
 type Sink interface {
 	// Open finds the sink's last commit for the shard, wherever the checkpoint points, and
-	// returns a writer that goes on from there.
+	// returns a writer that goes on from there. A sink whose shards name their parents' ends
+	// returns a *ParentError for a shard with a parent that it has begun and not ended.
 	Open(ctx context.Context, shard Shard) (Writer, error)
 }
 
@@ -58,6 +59,10 @@ type Batch struct {
 	// if it can make the state of what it has kept; most need not look at it. Nil: the change is not
 	// known, and a commit with this batch needs State.
 	Delta []byte
+	// Gap is set if records before this batch may be missing: the stream removed them before
+	// they were read. The sink keeps the gap in the commit that holds this batch. Nil: the batch
+	// follows the one before it without a gap.
+	Gap *Gap
 }
 
 // State gives the state of a reader: all that it has to know to go on, such as which units it has
@@ -73,6 +78,31 @@ func (s State) Bytes() []byte {
 		return nil
 	}
 	return s()
+}
+
+// Gap is a stretch of a shard that the stream removed, by its retention period, before the
+// reader came to it. It may have held records; how many is not known, since sequence numbers
+// are sparse.
+//
+// A gap is in one of three places, and After and Before are its two sides:
+//
+//   - before records: they are those of the batch, and Before is the position of the first
+//     Kinesis record that the reader found;
+//   - at the tip: nothing follows the gap yet. The batch has no record. Its Through is a
+//     position behind After that no record has, and Before is the same position;
+//   - at the end: the shard is closed, and what followed After was removed, or the stream no
+//     longer has the shard. The batch has no record and an unchanged Through, Before is
+//     runnel.End, and Writer.End is the next call.
+//
+// Before its first record a shard has a gap after runnel.Start.
+type Gap struct {
+	After, Before runnel.Position
+	// Reason says in one clause how the reader found out.
+	Reason string
+}
+
+func (g *Gap) String() string {
+	return fmt.Sprintf("nothing between %s and %s: %s", g.After, g.Before, g.Reason)
 }
 
 // Committed is the end of what stands in the sink.
@@ -125,9 +155,23 @@ func (e *MovedError) Error() string {
 	return fmt.Sprintf("another worker committed first: the shard goes on after %s", e.To.End)
 }
 
+// ParentError says that a shard cannot be opened before one of its parents is ended. The caller
+// ends the parent: by reading the rest of it, or, if the stream no longer has that shard, by a
+// batch with a Gap up to runnel.End.
+type ParentError struct {
+	Parent runnel.ShardID
+	End    runnel.Position // where the sink's last commit for the parent ends
+}
+
+func (e *ParentError) Error() string {
+	return fmt.Sprintf("the parent %s ends at %s in the sink, which is not the shard's end",
+		e.Parent, e.End)
+}
+
 // ErrOrder is returned by Writer.Write for records that are not in order, or not of the shard:
 // a position at or before what was written already, or beyond Through, and for a Through before
-// what was written already. Nothing of the call stands.
+// what was written already, or a Gap that does not begin where the batch before it ended, or
+// ends behind one of the batch's records. Nothing of the call stands.
 var ErrOrder = errors.New("records out of order")
 
 // Equal reports whether two commits are the same, states included.

@@ -29,6 +29,9 @@ across splits and merges, their contents match their counts and checksums, and n
 twice. With --source, the file that was put: every record is there, and the first occurrences of
 each key's records stand in the file's order.
 
+A gap is a place where the stream's retention period removed what was there before a worker read
+it. The archive knows each one; --allow-gaps accepts them.
+
 Records that the stream itself holds twice, because an acknowledgement was lost, are listed and are
 no violation. Status 1 if anything is violated.`,
 		Example: "  runnel verify archive --source orders.ndjson.gz --id id --key customer",
@@ -62,6 +65,8 @@ no violation. Status 1 if anything is violated.`,
 		"with --source: the partition key; without it order is not checked")
 	flags.StringVar(&options.Stream, "stream", "",
 		"NAME or NAME@MILLISECONDS, if the archive holds several")
+	flags.BoolVar(&options.AllowGaps, "allow-gaps", false,
+		"accept what the stream's retention period removed before it was archived")
 	flags.IntVar(&options.Examples, "examples", 10, "how many of each finding to describe")
 	return command
 }

@@ -41,6 +41,8 @@ func Run(t *testing.T, api func(t *testing.T) lease.API) {
 		{"the table knows its stream", claimed},
 		{"a Java table is shared", sharedTable},
 		{"a native KCL 3 table is refused", nativeTable},
+		{"a table that is gone", goneTable},
+		{"a row that cannot be read", unreadableRow},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := &bench{T: t, api: api(t), name: "leasetest-" + rand.Text()}
@@ -160,8 +162,10 @@ func life(b *bench) {
 		b.Fatalf("taken: %+v", l)
 	}
 	b.stands(l)
+	l.Complete = time.UnixMilli(1_700_000_000_123).UTC()
 	l = b.keep(b.table.Renew(b.ctx(), l))
 	b.stands(l)
+	l.Complete = l.Complete.Add(time.Minute)
 	l = b.keep(b.table.Checkpoint(b.ctx(), l, at("4959033827149025660855969253836157", 3), "t1"))
 	if l.Counter != 3 {
 		b.Fatalf("checkpointed: %+v", l)
@@ -188,6 +192,57 @@ func life(b *bench) {
 	b.must(b.table.Delete(b.ctx(), l))
 	if _, err := b.table.Get(b.ctx(), l.Key); !errors.Is(err, lease.ErrGone) {
 		b.Fatalf("deleted: %v", err)
+	}
+}
+
+// goneTable has every call name a table that does not exist.
+func goneTable(b *bench) {
+	gone := b.create(fresh("shardId-000000000000"))
+	held := b.keep(b.table.Take(b.ctx(), gone, "w1"))
+	if there, err := b.table.Exists(b.ctx()); err != nil || !there {
+		b.Fatalf("the table exists: %v, %v", there, err)
+	}
+	other, err := lease.New(lease.Config{
+		API: b.api, Table: b.name + "-missing", Stream: orders,
+	})
+	b.must(err)
+	if there, err := other.Exists(b.ctx()); err != nil || there {
+		b.Errorf("a missing table exists: %v, %v", there, err)
+	}
+	for name, call := range map[string]func() error{
+		"list": func() error { _, _, err := other.List(b.ctx()); return err },
+		"get":  func() error { _, err := other.Get(b.ctx(), held.Key); return err },
+		"create": func() error {
+			_, _, err := other.Create(b.ctx(), fresh("shardId-000000000001"))
+			return err
+		},
+		"renew":   func() error { _, err := other.Renew(b.ctx(), held); return err },
+		"release": func() error { _, err := other.Release(b.ctx(), held); return err },
+		"delete":  func() error { return other.Delete(b.ctx(), held) },
+	} {
+		if err := call(); !errors.Is(err, lease.ErrTable) || errors.Is(err, lease.ErrLost) {
+			b.Errorf("%s in a missing table: %v, want ErrTable", name, err)
+		}
+	}
+}
+
+// unreadableRow has every call that reads a row say so, and leave the row as it is.
+func unreadableRow(b *bench) {
+	l := fresh("shardId-000000000000")
+	b.put(item{
+		"leaseKey": str(string(l.Key)), "leaseCounter": num("1"),
+		"checkpoint": str("of another program"),
+	})
+	leases, skipped, err := b.table.List(b.ctx())
+	b.must(err)
+	if len(leases) != 0 || len(skipped) != 1 || !errors.Is(skipped[0].Err, lease.ErrRow) {
+		b.Errorf("listed: %v, %v", leases, skipped)
+	}
+	if _, err := b.table.Get(b.ctx(), l.Key); !errors.Is(err, lease.ErrRow) {
+		b.Errorf("get: %v, want ErrRow", err)
+	}
+	if _, _, err := b.table.Create(b.ctx(), fresh(l.Key)); !errors.Is(err, lease.ErrRow) {
+		b.Errorf("create: %v, want ErrRow", err)
 	}
 }
 

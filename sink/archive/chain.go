@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink"
 )
 
 // extension is that of the links, and of nothing else in an archive.
@@ -157,8 +158,8 @@ func (c chain) ends(ctx context.Context) (Parent, []byte, error) {
 	case at.last == nil:
 		return Parent{ShardID: c.shard, None: true}, nil, nil
 	case at.end != runnel.End:
-		return Parent{}, nil, fmt.Errorf("%w: %s ends at %s; archive that shard to its end first",
-			ErrParentOpen, c.shard, at.end)
+		return Parent{}, nil, fmt.Errorf("%w: %w; archive that shard to its end first",
+			ErrParentOpen, &sink.ParentError{Parent: c.shard, End: at.end})
 	}
 	state, _, err := c.fold(ctx, at)
 	return Parent{ShardID: c.shard, Link: at.last.Previous}, state, err

@@ -110,6 +110,7 @@ func (w *writer) link(end runnel.Position) *Link {
 		// twice with different records, and its first attempt may have been late.
 		Writer: w.cfg.WriterID, Nonce: rand.Text(),
 		FirstArrival: w.first, LastArrival: w.newest,
+		Gap: w.gap,
 	}
 	if w.tip.last == nil {
 		link.Parents = w.parents

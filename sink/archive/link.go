@@ -26,7 +26,8 @@ type Link struct {
 	FirstArrival, LastArrival time.Time
 	// Parents is set in the first link of a shard that has parents.
 	Parents []Parent
-	// Gap is set if records between Previous and the first one were lost before they were read.
+	// Gap is set if the stream removed what followed Previous before it was read. It begins at
+	// Previous, and it may reach End.
 	Gap *Gap
 	// State is the state of the reader at End, as sink.Batch.State gave it: at most MaxState bytes.
 	// A link without records may carry one: what stood between was dropped by the reader.
@@ -68,10 +69,11 @@ type Parent struct {
 	None bool
 }
 
-// Gap is a range of positions that was trimmed from the stream before it could be read.
+// Gap is a range of positions that was trimmed from the stream before it could be read; see
+// sink.Gap.
 type Gap struct {
-	After  runnel.Position // the last position before it
-	Before runnel.Position // the first position that was there to be read
+	After  runnel.Position // the last position before it: the link's Previous
+	Before runnel.Position // the first position that was there to be read, or the link's End
 	Reason string
 }
 

@@ -44,8 +44,12 @@ type Report struct {
 	Parents   Finding `json:"parents"`          // children that do not follow their parents' ends
 	Stray     Finding `json:"stray"`            // files that look like links and are none
 
+	// Gaps is ranges that the stream trimmed before they were read: records may be lost there.
+	// A violation, unless VerifyOptions.AllowGaps.
+	Gaps        Finding `json:"gaps"`
+	GapsAllowed bool    `json:"gapsAllowed,omitempty"`
+
 	// Not violations.
-	Gaps   Finding `json:"gaps"`       // ranges that were trimmed before they were read
 	Others Finding `json:"otherFiles"` // files that verification does not know
 
 	Source *SourceReport `json:"source,omitempty"` // nil without a source
@@ -92,7 +96,7 @@ func (r *Report) rows() []row {
 		{"order in shards", "positions only grow", &r.Disorder, true},
 		{"parents", "children follow their parents' ends", &r.Parents, true},
 		{"stray objects", "", &r.Stray, true},
-		{"gaps", "", &r.Gaps, false},
+		{"gaps", "nothing was trimmed before it was read", &r.Gaps, !r.GapsAllowed},
 		{"other files", "", &r.Others, false},
 	}
 	s := r.Source
@@ -149,7 +153,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		if row.finding.Count == 0 && !row.violation && row.name != "doubled in the stream" {
 			continue
 		}
-		line("%s\t%s", row.name, row.text(r.Source))
+		line("%s\t%s", row.name, row.text(r.Source, &r.Gaps))
 		for _, example := range row.finding.Examples {
 			line("\t  %s", example)
 		}
@@ -168,7 +172,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return errors.Join(errs...)
 }
 
-func (r row) text(source *SourceReport) string {
+func (r row) text(source *SourceReport, gaps *Finding) string {
 	count := r.finding.Count
 	switch {
 	case count == 0 && r.good != "":
@@ -183,6 +187,9 @@ func (r row) text(source *SourceReport) string {
 			"acknowledgement; their first occurrences count"
 	case !r.violation:
 		return digits(count) + ": no violation"
+	case r.finding == gaps:
+		return digits(count) + ": the stream removed what was there before it was read; " +
+			"--allow-gaps accepts that"
 	}
 	return digits(count)
 }

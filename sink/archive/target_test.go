@@ -71,6 +71,23 @@ func (d *target) tick() time.Time {
 	return d.now
 }
 
+// Gaps implements sinktest.Gapper.
+func (d *target) Gaps(ctx context.Context, shard sink.Shard) ([]sink.Gap, error) {
+	chain := archive.Chain{
+		Stream: archive.Stream{Name: shard.Stream, Created: shard.Created}, ShardID: shard.ID,
+	}
+	var gaps []sink.Gap
+	for link, err := range archive.NewReader(d.open()).Links(ctx, chain) {
+		if err != nil {
+			return nil, err
+		}
+		if link.Gap != nil {
+			gaps = append(gaps, sink.Gap(*link.Gap))
+		}
+	}
+	return gaps, nil
+}
+
 func (d *target) Records(ctx context.Context, shard sink.Shard) ([]runnel.Record, error) {
 	d.faults = false
 	d.arrive()

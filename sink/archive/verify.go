@@ -33,6 +33,9 @@ type VerifyOptions struct {
 	// Partial says that the source is a part of what was put: records that it does not have are
 	// counted and no violation.
 	Partial bool
+	// AllowGaps says that ranges which the stream trimmed before they were read are counted and
+	// no violation.
+	AllowGaps bool
 	// Examples is how many of each finding are described. Default 10, at most 1,000.
 	Examples int
 }
@@ -97,7 +100,8 @@ func (r *Reader) Verify(ctx context.Context, options VerifyOptions) (*Report, er
 		return nil, err
 	}
 	v := &verification{
-		reader: r, options: options.withDefaults(), report: &Report{Streams: []string{}},
+		reader: r, options: options.withDefaults(),
+		report: &Report{Streams: []string{}, GapsAllowed: options.AllowGaps},
 	}
 	streams, err := v.streams(ctx)
 	if err != nil {

@@ -187,9 +187,20 @@ func (s *shardCheck) place(link *Link, name string) {
 	if s.end.Less(link.End) {
 		s.end = link.End
 	}
-	if link.Gap != nil {
-		s.report.Gaps.add(s.options.Examples, "%s: nothing between %s and %s: %s", name,
-			link.Gap.After, link.Gap.Before, link.Gap.Reason)
+	s.gap(link, name)
+}
+
+// gap lists a link's gap, which lies between the link's two ends.
+func (s *shardCheck) gap(link *Link, name string) {
+	gap := link.Gap
+	if gap == nil {
+		return
+	}
+	s.report.Gaps.add(s.options.Examples, "%s: nothing between %s and %s: %s", name, gap.After,
+		gap.Before, gap.Reason)
+	if gap.After != link.Previous || !gap.After.Less(gap.Before) || link.End.Less(gap.Before) {
+		s.report.Damaged.add(s.options.Examples, "%s: its gap between %s and %s is not at its "+
+			"beginning, which is %s", name, gap.After, gap.Before, link.Previous)
 	}
 }
 
@@ -204,7 +215,9 @@ func (s *shardCheck) contents(object *object) error {
 		}
 		newest = record
 		at := record.Position
-		if record.ShardID != s.chain.shard || !link.Previous.Less(at) || link.End.Less(at) {
+		inGap := link.Gap != nil && at.Less(link.Gap.Before)
+		if record.ShardID != s.chain.shard || !link.Previous.Less(at) || link.End.Less(at) ||
+			inGap {
 			report.Misplaced.add(s.options.Examples, "%s: a record of %s at %s", object.name,
 				record.ShardID, at)
 		}

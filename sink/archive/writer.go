@@ -30,6 +30,7 @@ type writer struct {
 	// What is written and not committed.
 	changes changes
 	through runnel.Position
+	gap     *Gap      // behind the tip, before everything that is written
 	moved   time.Time // when through was first ahead of the tip
 	count   int64
 	size    int64 // of the lines
@@ -67,19 +68,23 @@ func (w *writer) Committed() sink.Committed {
 
 // Write implements sink.Writer. A link is committed when it has Config.Size, or when its first
 // record has been held for Config.Every; without a record, when the first progress has been
-// held for twelve times that. It ends with the batch: what the reader knew inside of it is not
-// known. A record that is not after the one before it is sink.ErrOrder; a state above MaxState is
-// ErrState, from the call that is to commit it.
+// held for twelve times that; and at once if it begins with a gap. It ends with the batch: the
+// reader's state inside of a batch is not known. A link has one gap at most, at its beginning: the
+// writer commits first what it had before a batch with a gap. A record that is not after the one
+// before it is sink.ErrOrder; a state above MaxState is ErrState, from the call that is to commit it.
 func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("write", w.broken)
 	}
-	if err := w.check(batch.Records, batch.Through); err != nil {
+	if err := w.check(batch); err != nil {
 		return sink.Committed{}, w.fail("write", err)
 	}
 	err := w.changes.take(batch.State, batch.Delta, batch.Records, w.count)
 	if err != nil {
 		return sink.Committed{}, w.fail("write", err)
+	}
+	if err := w.takeGap(ctx, batch.Gap); err != nil {
+		return sink.Committed{}, err
 	}
 	for i := range batch.Records {
 		if err := w.add(&batch.Records[i]); err != nil {
@@ -95,6 +100,20 @@ func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, e
 	return w.Committed(), nil
 }
 
+// takeGap keeps the gap for the next link, and commits what stands before it.
+func (w *writer) takeGap(ctx context.Context, gap *sink.Gap) error {
+	if gap == nil {
+		return nil
+	}
+	if w.progress() {
+		if err := w.commit(ctx, w.through); err != nil {
+			return err
+		}
+	}
+	w.gap = &Gap{After: gap.After, Before: gap.Before, Reason: gap.Reason}
+	return nil
+}
+
 // progress reports whether there is anything to commit. An idle shard has none: where the
 // position stands still there is no place for a link.
 func (w *writer) progress() bool { return w.tip.end.Less(w.through) }
@@ -108,7 +127,7 @@ func (w *writer) due() bool {
 	if w.moved.IsZero() {
 		w.moved = now
 	}
-	return w.size >= w.cfg.Size || w.count > 0 && now.Sub(w.since) >= w.cfg.Every ||
+	return w.gap != nil || w.size >= w.cfg.Size || w.count > 0 && now.Sub(w.since) >= w.cfg.Every ||
 		now.Sub(w.moved)/emptyAge >= w.cfg.Every
 }
 
@@ -148,8 +167,12 @@ func (w *writer) Close() error {
 	return nil
 }
 
-// check reports whether the records follow what was written before.
-func (w *writer) check(records []runnel.Record, through runnel.Position) error {
+// check reports whether the batch follows what was written before.
+func (w *writer) check(batch sink.Batch) error {
+	records, through := batch.Records, batch.Through
+	if err := w.checkGap(batch); err != nil {
+		return err
+	}
 	previous := w.through
 	for i := range records {
 		record := &records[i]
@@ -168,6 +191,29 @@ func (w *writer) check(records []runnel.Record, through runnel.Position) error {
 		return fmt.Errorf("%w: through %s, but at %s before", sink.ErrOrder, through, previous)
 	case w.through.Less(through) && !isRecordPosition(through):
 		return fmt.Errorf("%w: through %q", runnel.ErrPosition, through.String())
+	}
+	return nil
+}
+
+// checkGap reports whether the batch's gap begins where the batch before it ended, and ends
+// before the batch's records.
+func (w *writer) checkGap(batch sink.Batch) error {
+	gap := batch.Gap
+	if gap == nil {
+		return nil
+	}
+	fits := gap.After == w.through && gap.After.Less(gap.Before)
+	switch {
+	case gap.Before == runnel.End:
+		fits = fits && batch.Through == w.through
+	case !isRecordPosition(gap.Before) || batch.Through.Less(gap.Before):
+		fits = false
+	case len(batch.Records) > 0:
+		fits = fits && !batch.Records[0].Position.Less(gap.Before)
+	}
+	if !fits {
+		return fmt.Errorf("%w: a gap between %s and %s in a batch from %s to %s", sink.ErrOrder,
+			gap.After, gap.Before, w.through, batch.Through)
 	}
 	return nil
 }
@@ -226,7 +272,7 @@ func (w *writer) discard() {
 	if w.tip.last != nil {
 		w.parents, w.inherited = nil, nil
 	}
-	w.moved = time.Time{}
+	w.moved, w.gap = time.Time{}, nil
 	w.count, w.size, w.crc = 0, 0, 0
 	w.first, w.newest, w.since = time.Time{}, time.Time{}, time.Time{}
 }

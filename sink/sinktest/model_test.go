@@ -62,6 +62,17 @@ const (
 	wholeStale    flaw = "a whole state is that of a mirror that has missed another's commits"
 )
 
+// Mistakes with gaps, which TestGapFlaws finds.
+const (
+	gapForgotten flaw = "a gap is not kept"
+	gapLast      flaw = "of two gaps the last one is kept"
+	gapEarly     flaw = "a gap is in the commit of what was written before it"
+	gapOnMove    flaw = "a gap is kept after another's commit"
+	gapNoEnd     flaw = "the last link has no gap"
+	gapNoTip     flaw = "a gap without records is not committed"
+	gapUnchecked flaw = "a gap is not compared with its batch"
+)
+
 type link struct {
 	shard           runnel.ShardID
 	previous, end   runnel.Position
@@ -69,6 +80,7 @@ type link struct {
 	state           []byte
 	changed         bool // the link has changes in the place of the state
 	changes         [][]byte
+	gaps            []sink.Gap
 	writer, attempt int
 }
 
@@ -182,6 +194,20 @@ func (m *model) Records(_ context.Context, shard sink.Shard) ([]runnel.Record, e
 	return records, nil
 }
 
+// Gaps implements sinktest.Gapper.
+func (m *model) Gaps(_ context.Context, shard sink.Shard) (gaps []sink.Gap, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for at := runnel.Start; at != runnel.End; {
+		l := m.links[m.name(shard.Stream, &link{shard: shard.ID, previous: at})]
+		if l == nil {
+			break
+		}
+		gaps, at = append(gaps, l.gaps...), l.end
+	}
+	return gaps, nil
+}
+
 // Crash loses nothing but with the flaw.
 func (m *model) Crash() error {
 	m.mu.Lock()
@@ -275,6 +301,7 @@ type modelWriter struct {
 	through runnel.Position
 	state   sink.State
 	records []runnel.Record
+	gaps    []sink.Gap
 	batches int
 
 	pending [][]byte // the changes since the tip
@@ -320,6 +347,7 @@ func (w *modelWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committ
 	w.mu.Lock()
 	w.beside[w.key(w.shard)] = batch.State.Bytes()
 	w.mu.Unlock()
+	w.keepGap(batch)
 	if w.flaw == changeOfLast {
 		w.pending = nil
 	}
@@ -355,10 +383,24 @@ func (w *modelWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committ
 	}
 	w.batches++
 	w.records = append(w.records, batch.Records...)
+	if w.flaw == gapEarly && batch.Gap != nil && len(w.gaps) > 0 {
+		w.gaps[len(w.gaps)-1].After = w.tip.End
+	}
 	if len(w.records) < 9 && (w.batches < 12 || !w.progress()) {
 		return w.Committed(), nil
 	}
 	return w.commit(ctx, w.through)
+}
+
+func (w *modelWriter) keepGap(batch sink.Batch) {
+	switch {
+	case batch.Gap == nil, w.flaw == gapForgotten:
+	case w.flaw == gapNoTip && len(batch.Records) == 0 && batch.Gap.Before != runnel.End:
+	case w.flaw == gapLast:
+		w.gaps = []sink.Gap{*batch.Gap}
+	default:
+		w.gaps = append(w.gaps, *batch.Gap)
+	}
 }
 
 func (w *modelWriter) follows(batch sink.Batch) bool {
@@ -368,6 +410,16 @@ func (w *modelWriter) follows(batch sink.Batch) bool {
 			return false
 		}
 		at = record.Position
+	}
+	if gap := batch.Gap; gap != nil && w.flaw != gapUnchecked {
+		first := batch.Through
+		if len(batch.Records) > 0 {
+			first = batch.Records[0].Position
+		}
+		atEnd := gap.Before == runnel.End && first == w.through
+		if gap.After != w.through || first.Less(gap.Before) && !atEnd {
+			return false
+		}
 	}
 	return !batch.Through.Less(at)
 }
@@ -408,7 +460,11 @@ func (w *modelWriter) commit(
 	w.nonce++
 	l := &link{
 		shard: w.shard.ID, previous: w.tip.End, end: end, writer: w.id, attempt: w.nonce,
-		records: slices.Clone(w.records), changed: w.changes && !w.unknown && w.links < 3,
+		records: slices.Clone(w.records), gaps: w.gaps,
+		changed: w.changes && !w.unknown && w.links < 3,
+	}
+	if w.flaw == gapNoEnd && end == runnel.End {
+		l.gaps = nil
 	}
 	switch {
 	case l.changed:
@@ -434,7 +490,7 @@ func (w *modelWriter) commit(
 			w.links = 0
 		}
 		w.stand(end, l.state)
-		w.records = nil
+		w.records, w.gaps = nil, nil
 		return w.Committed(), nil
 	}
 	at, state := w.walk(w.shard)
@@ -444,6 +500,9 @@ func (w *modelWriter) commit(
 	w.adopt(at, state)
 	if w.flaw != keepOnMove {
 		w.records = nil
+	}
+	if w.flaw != gapOnMove {
+		w.gaps = nil
 	}
 	return sink.Committed{}, &sink.MovedError{To: w.Committed()}
 }
@@ -519,6 +578,25 @@ func TestDamage(t *testing.T) {
 		t.Run("with changes, "+string(f), func(t *testing.T) {
 			wantFound(t, sinktest.Plan{Blind: true}, f, true)
 		})
+	}
+}
+
+// TestGapFlaws shows that the cases with gaps find each mistake.
+func TestGapFlaws(t *testing.T) {
+	check := func(f flaw) error {
+		m := newModel(f, false)
+		m.calm = true
+		return sinktest.CheckGaps(t, m)
+	}
+	if err := check(none); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []flaw{
+		gapForgotten, gapLast, gapEarly, gapOnMove, gapNoEnd, gapNoTip, gapUnchecked,
+	} {
+		if err := check(f); err == nil {
+			t.Errorf("not found: %s", f)
+		}
 	}
 }
 

@@ -53,6 +53,9 @@ func Run(t *testing.T, open func(t *testing.T) Target) {
 		"adopted states":    testAdoptedStates,
 		"parents' states":   testParentStates,
 		"no records":        testProgress,
+		"gaps":              testGaps,
+		"arrivals":          testArrivals,
+		"ahead":             testAhead,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
 	}

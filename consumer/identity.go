@@ -1,0 +1,88 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// ErrRecreated is returned when the stream was deleted and created again while the worker read
+// it. errors.Is(err, lease.ErrStream) holds as well.
+var ErrRecreated = errors.New("the stream was deleted and created again while it was read; " +
+	"nothing of the new one was taken for the old one")
+
+// sameStream returns nil if the stream is still the one that the worker began with, by a look that
+// began after the call. The error is ErrRecreated or ErrStreamGone if it is not.
+func (r *run) sameStream(ctx context.Context) error { return r.identity.Same(ctx) }
+
+func (r *run) look(ctx context.Context) error {
+	stream, _, err := r.describe(ctx)
+	if err == nil && stream.String() != r.stream.String() {
+		err = r.recreated(stream)
+	}
+	return err
+}
+
+// describe is the function of that name, and takes note of the retention period.
+func (r *run) describe(ctx context.Context) (lease.Stream, bounds, error) {
+	stream, now, err := describe(ctx, r.cfg)
+	if err == nil {
+		r.kept.Store(int64(now.retention))
+	}
+	return stream, now, err
+}
+
+func (r *run) recreated(now lease.Stream) error {
+	return fmt.Errorf("%w: %w", ErrRecreated, &lease.StreamError{
+		Table: r.table.Name(), Want: now.String(), Have: r.stream.String(),
+	})
+}
+
+// suspect looks at the stream if an error can come from another one having taken its place, and
+// returns what it has found instead of the error.
+func (r *run) suspect(ctx context.Context, err error) error {
+	var invalid *types.InvalidArgumentException
+	if !notFound(err) && !errors.As(err, &invalid) {
+		return err
+	}
+	if changed := r.sameStream(ctx); isFinal(changed) {
+		return changed
+	}
+	return err
+}
+
+// isFinal reports whether trying again is of no use for any shard.
+func isFinal(err error) bool {
+	return errors.Is(err, lease.ErrStream) || errors.Is(err, ErrStreamGone) ||
+		errors.Is(err, lease.ErrTable)
+}
+
+// giveUp ends the worker with an error that isFinal. The first one counts.
+func (r *run) giveUp(err error) {
+	select {
+	case r.final <- err:
+	default:
+	}
+}
+
+// isOver returns the error that a final one ends the worker with; nil if there is still hope.
+func (r *run) isOver(ctx context.Context, err error) error {
+	if !isFinal(err) {
+		return nil
+	}
+	if !errors.Is(err, lease.ErrTable) {
+		return err
+	}
+	// The table may have been missing for a moment only, or be another program's.
+	if there, looking := r.table.Exists(ctx); there || looking != nil {
+		r.reportFailure("", err)
+		return nil
+	}
+	return fmt.Errorf("the lease table %s was deleted while the worker used it: start the worker "+
+		"again, and it makes a new one, with which a sink goes on where it ends, and a handler "+
+		"begins at Config.From: %w", r.table.Name(), lease.ErrTable)
+}

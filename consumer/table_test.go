@@ -1,0 +1,201 @@
+package consumer_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// dropTable answers every call as DynamoDB does when the table was deleted.
+func (f *fleet) dropTable() *atomic.Bool {
+	gone := &atomic.Bool{}
+	f.table.Before = func(context.Context, string, string) error {
+		if !gone.Load() {
+			return nil
+		}
+		return &types.ResourceNotFoundException{Message: aws.String("Requested resource not found")}
+	}
+	return gone
+}
+
+// A lease table that is deleted ends its workers, which say so once and flush their sinks.
+func TestDeletedTable(t *testing.T) {
+	bubble(t, 4, func(f *fleet) {
+		var log lockedText
+		gone := f.dropTable()
+		s := newChain(&chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true}, 1000)
+		m := f.start("w1", intoSink(s), func(c *consumer.Config) {
+			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		<-time.After(failover)
+		puts := len(f.stream.put("a", keys(40)...))
+		<-time.After(time.Second)
+		gone.Store(true)
+		began := time.Now()
+		err := <-m.err
+		if !errors.Is(err, lease.ErrTable) || !strings.Contains(err.Error(), "was deleted while") {
+			t.Errorf("got %v, want lease.ErrTable", err)
+		}
+		if took := time.Since(began); took > 2*failover {
+			t.Errorf("it took %s", took)
+		}
+		if s.count() != puts {
+			t.Errorf("%d of %d records were flushed", s.count(), puts)
+		}
+		if log.String() != "" {
+			t.Errorf("logged beside the error: %s", &log)
+		}
+	})
+}
+
+// A table that is missing for a moment, as a server that is being restored, ends nothing.
+func TestTableThatComesBack(t *testing.T) {
+	bubble(t, 2, func(f *fleet) {
+		var calls atomic.Int64
+		f.table.Before = func(_ context.Context, op, _ string) error {
+			if n := calls.Add(1); op != "DescribeTable" && n > 40 && n < 45 {
+				return &types.ResourceNotFoundException{}
+			}
+			return nil
+		}
+		f.start("w1")
+		<-time.After(5 * failover)
+		f.stream.put("a", keys(20)...)
+		f.await(failover, "20 records", func() bool { n, _ := f.delivered(); return n == 20 })
+		if calls.Load() < 45 {
+			t.Error("the table was never missing")
+		}
+	})
+}
+
+// spoil puts a row for the shard that is no lease of any program that the worker knows.
+func (f *fleet) spoil(shard string) {
+	f.Helper()
+	err := f.leaseTable().Ensure(f.Context())
+	if err == nil {
+		_, err = f.table.PutItem(f.Context(), &dynamodb.PutItemInput{
+			TableName: aws.String("orders-app"), Item: map[string]types.AttributeValue{
+				"leaseKey":   &types.AttributeValueMemberS{Value: shard},
+				"checkpoint": &types.AttributeValueMemberS{Value: "of another program"},
+			},
+			ConditionExpression:      aws.String("attribute_not_exists(#k)"),
+			ExpressionAttributeNames: map[string]string{"#k": "leaseKey"},
+		})
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// A row that cannot be read is left alone, and reported once; the others are read.
+func TestUnreadableRow(t *testing.T) {
+	bubble(t, 4, func(f *fleet) {
+		var log lockedText
+		bad := f.stream.shards[1]
+		f.spoil(string(bad.id))
+		f.stream.put("a", keys(80)...)
+		f.start("w1", func(c *consumer.Config) {
+			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			c.AuditInterval = 10 * time.Second
+		})
+		others := 80 - len(bad.records)
+		f.await(failover, "the other shards", func() bool {
+			n, _ := f.delivered()
+			return n == others
+		})
+		f.stream.split(0)
+		f.stream.put("b", keys(80)...)
+		<-time.After(2 * time.Minute)
+		if n, _ := f.delivered(); n != 160-len(bad.records) {
+			t.Errorf("%d records, want %d", n, 160-len(bad.records))
+		}
+		if n := strings.Count(log.String(), "\n"); n != 1 ||
+			!strings.Contains(log.String(), string(bad.id)) {
+			t.Errorf("logged %d lines: %s", n, &log)
+		}
+		out, err := f.table.GetItem(t.Context(), &dynamodb.GetItemInput{
+			TableName: aws.String("orders-app"), Key: map[string]types.AttributeValue{
+				"leaseKey": &types.AttributeValueMemberS{Value: string(bad.id)},
+			},
+		})
+		if err != nil || len(out.Item) != 2 {
+			t.Errorf("the row is %v, %v", out.Item, err)
+		}
+	})
+}
+
+// What comes from a shard whose row cannot be read waits for it, quietly: a merge with a healthy
+// parent as well.
+func TestUnreadableParent(t *testing.T) {
+	bubble(t, 2, func(f *fleet) {
+		var log lockedText
+		bad := f.stream.shards[0]
+		f.spoil(string(bad.id))
+		f.stream.put("a", keys(40)...)
+		f.start("w1", func(c *consumer.Config) {
+			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		f.await(failover, "the other shard", func() bool {
+			n, _ := f.delivered()
+			return n == 40-len(bad.records)
+		})
+		f.stream.merge(0)
+		f.stream.put("b", keys(20)...)
+		<-time.After(5 * time.Minute)
+		if n, _ := f.delivered(); n != 40-len(bad.records) {
+			t.Errorf("%d records: the child overtook its parent", n)
+		}
+		if n := strings.Count(log.String(), "\n"); n != 1 {
+			t.Errorf("logged %d lines: %s", n, &log)
+		}
+	})
+}
+
+// A worker that is to end when all is processed says what it has left out.
+func TestOnceWithAnUnreadableRow(t *testing.T) {
+	bubble(t, 3, func(f *fleet) {
+		f.stream.put("a", keys(30)...)
+		f.stream.merge(0) // of 0 and 1
+		bad := f.stream.shards[0]
+		f.spoil(string(bad.id))
+		m := f.start("w1", once)
+		err := <-m.err
+		if !errors.Is(err, lease.ErrRow) || !strings.Contains(err.Error(), string(bad.id)) {
+			t.Errorf("got %v, want lease.ErrRow and %s", err, bad.id)
+		}
+		if n, _ := f.delivered(); n != 30-len(bad.records) {
+			t.Errorf("%d records, want %d", n, 30-len(bad.records))
+		}
+	})
+}
+
+// lockedText is a log that several goroutines write.
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

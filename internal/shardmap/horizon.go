@@ -1,0 +1,31 @@
+package shardmap
+
+import "time"
+
+// Horizon tells what a stream can have removed by its retention period. The stream removes the
+// oldest records first, and none that is younger than the period.
+type Horizon struct {
+	Created time.Time // of the stream: nothing is older
+	// Retention is the period; 0 means that of a new stream, the shortest there is.
+	Retention time.Duration
+}
+
+const (
+	// usualRetention is a new stream's period (AWS, "IncreaseStreamRetentionPeriod").
+	usualRetention = 24 * time.Hour
+	// horizonMargin covers how exactly the clocks are known: a Date header has whole seconds.
+	horizonMargin = time.Minute
+)
+
+func (h Horizon) age() time.Duration {
+	if h.Retention == 0 {
+		return usualRetention - horizonMargin
+	}
+	return h.Retention - horizonMargin
+}
+
+// Young reports whether the stream is too young to have removed anything by now.
+func (h Horizon) Young(now time.Time) bool { return now.Sub(h.Created) < h.age() }
+
+// Passed reports whether the stream can have removed, by now, what arrived after a time.
+func (h Horizon) Passed(at, now time.Time) bool { return !h.Young(now) && now.Sub(at) >= h.age() }

@@ -1,0 +1,4 @@
+package sinktest
+
+// CheckGaps is the gap cases of Run, as an error.
+var CheckGaps = checkGaps
