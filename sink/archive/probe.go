@@ -12,8 +12,9 @@ type prober interface {
 	Probe(ctx context.Context) error
 }
 
-// Probe does once everything that a commit needs of the place, so that a program learns at its start
-// of a place that cannot work: a writer would retry for ever. A Store of another kind is not tried.
+// Probe does once everything that a commit needs of the archive's folder, so that a program learns
+// at its start that the folder cannot work: a writer would retry for ever. It does nothing on a
+// Store without a Probe of its own.
 func (a *Archive) Probe(ctx context.Context) error {
 	store, ok := a.store.(prober)
 	if !ok {
@@ -25,8 +26,8 @@ func (a *Archive) Probe(ctx context.Context) error {
 	return nil
 }
 
-// probeSize is the length of the file that a probe writes, in bytes: one block of most disks, so that
-// a full one refuses it.
+// probeSize is the length of the file that a probe writes, in bytes: one block of most disks, so
+// that a full one refuses it.
 const probeSize = 4096
 
 // Probe makes the folder, writes and syncs a file in it, links it to a second name, and removes

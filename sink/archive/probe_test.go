@@ -2,6 +2,7 @@ package archive_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
@@ -21,15 +22,21 @@ func TestProbe(t *testing.T) {
 		return a.Probe(t.Context())
 	}
 	kinds := map[vfs.OpKind]int{}
+	var folders []string
 	mem := vfs.NewMem()
 	if err := probe(mem, func(op vfs.Op) error {
-		kinds[op.Kind]++
+		if kinds[op.Kind]++; op.Kind == vfs.OpSyncDir {
+			folders = append(folders, op.Name)
+		}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := mem.List("data/to"); err != nil || len(names) > 0 {
 		t.Errorf("the probe left %v (%v)", names, err)
+	}
+	if !slices.Equal(folders, []string{"data", "data/to"}) {
+		t.Errorf("synced are the folders %v", folders)
 	}
 	for _, kind := range []vfs.OpKind{
 		vfs.OpMkdirAll, vfs.OpCreate, vfs.OpWrite, vfs.OpSync, vfs.OpLink, vfs.OpSyncDir,
