@@ -19,6 +19,7 @@ const module = "github.com/runnel-stream/runnel"
 // layers is the import policy, and so the architecture: a package imports only packages of
 // the rows above its own. Siblings in a row are strangers. "." is package runnel itself.
 var layers = [][]string{
+	{"internal/spell"},
 	{
 		"keyspace", "internal/vfs", "internal/awswire", "internal/fault", "internal/limit",
 		"internal/awsclient", "internal/ndjson", "internal/localca", "internal/seam",

@@ -291,10 +291,11 @@ func TestSetFaults(t *testing.T) {
 
 func TestBadOptions(t *testing.T) {
 	for name, option := range map[string]runneltest.Option{
-		"faults": runneltest.WithFaults("nonsense"),
-		"world":  runneltest.WithWorld("me", "eu-west-1"),
-		"stream": runneltest.WithStream("", 1),
-		"addr":   runneltest.WithAddr("nonsense"),
+		"faults":   runneltest.WithFaults("nonsense"),
+		"misspelt": runneltest.WithFaults("PutRecrods:lose-answer"),
+		"world":    runneltest.WithWorld("me", "eu-west-1"),
+		"stream":   runneltest.WithStream("", 1),
+		"addr":     runneltest.WithAddr("nonsense"),
 	} {
 		if _, err := runneltest.Start(t.Context(), option); err == nil {
 			t.Errorf("%s: no error", name)

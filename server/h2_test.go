@@ -52,7 +52,7 @@ func TestPanic(t *testing.T) {
 
 // TestLostAnswers: on HTTP/2 only the call's own stream is reset.
 func TestLostAnswers(t *testing.T) {
-	plan, err := fault.Parse("Length:lose-answer Unknown:lose-request")
+	plan, err := fault.Parse("ListShards:lose-answer GetRecords:lose-request")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestLostAnswers(t *testing.T) {
 		f := newFeed()
 		client := s.subscribe(t, f)
 		client.want(t, "initial-response:{}")
-		for _, operation := range []string{"Length", "Unknown"} {
+		for _, operation := range []string{"ListShards", "GetRecords"} {
 			if answer, err := s.post(t.Context(), operation, "{}"); err == nil {
 				answer.Body.Close()
 				t.Errorf("%s: an answer came: %s", operation, answer.Status)

@@ -35,7 +35,10 @@ through a lease table (--app names it), and one that dies is replaced after --fa
 
 Each object is gzipped NDJSON, and zcat shows records only. It runs until SIGINT or SIGTERM, then
 commits and hands over what it holds; with --once it ends when everything that was in the stream
-at the start has been archived.`,
+at the start has been archived.
+
+It tries the folder first: one that cannot be made or written (a file in its place, a read-only
+disk, no permission, no space) ends it with status 3.`,
 		Example: "  runnel archive --local --stream orders --to archive --once",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.runArchive(c.Context(), f) },
@@ -116,6 +119,10 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	sink, err := archive.New(target)
 	if err != nil {
 		return usageError("%w", err)
+	}
+	if err := sink.Probe(ctx); err != nil && ctx.Err() == nil {
+		return outsideError(fmt.Errorf("archive to %s: %w; name a folder that can be written", f.to,
+			errors.Unwrap(err)))
 	}
 	counts := &archiveCounts{}
 	worker.Kinesis, worker.DynamoDB = awsclient.Kinesis(cfg), awsclient.DynamoDB(cfg)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"path/filepath"
@@ -45,6 +46,8 @@ func (d *demo) verdict(ctx context.Context) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return errInterrupt
+	case errors.Is(err, archive.ErrSource):
+		return usageError("%w", err)
 	case err != nil:
 		return outsideError(err)
 	}

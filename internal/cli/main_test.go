@@ -2,11 +2,13 @@ package cli_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -38,6 +40,7 @@ func command() int {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": wantStatus},
 		Setup: func(env *testscript.Env) error {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -48,6 +51,25 @@ func TestScripts(t *testing.T) {
 			return listener.Close()
 		},
 	})
+}
+
+// wantStatus is the script command "status N PROGRAM ARG…": it runs the program, which must end
+// with the status N.
+func wantStatus(ts *testscript.TestScript, negated bool, args []string) {
+	if negated || len(args) < 2 {
+		ts.Fatalf("usage: status N PROGRAM ARG…")
+	}
+	status := 0
+	exit := new(exec.ExitError)
+	switch err := ts.Exec(args[1], args[2:]...); {
+	case errors.As(err, &exit):
+		status = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if fmt.Sprint(status) != args[0] {
+		ts.Fatalf("ended with %d, want %s", status, args[0])
+	}
 }
 
 func healthy(endpoint string) error {

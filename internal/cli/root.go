@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/runnel-stream/runnel/internal/spell"
 )
 
 // Streams are a command's standard input, output and error.
@@ -120,36 +122,12 @@ func didYouMean(c *cobra.Command, err error) string {
 	if !errors.As(err, &unknown) {
 		return ""
 	}
-	best, distance := "", 3
-	c.Flags().VisitAll(func(flag *pflag.Flag) {
-		if d := editDistance(flag.Name, unknown.GetSpecifiedName()); d < distance {
-			best, distance = flag.Name, d
-		}
-	})
-	if best == "" {
-		return ""
+	var names []string
+	c.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	if near := spell.Near(unknown.GetSpecifiedName(), names); near != "" {
+		return "; did you mean --" + near + "?"
 	}
-	return "; did you mean --" + best + "?"
-}
-
-// editDistance is the Levenshtein distance of two words.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
+	return ""
 }
 
 // logger logs to standard error: warnings by default, everything with --verbose.

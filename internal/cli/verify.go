@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -25,15 +26,20 @@ func (a *app) verify() *cobra.Command {
 		Long: `Prove from an archive that nothing is lost, doubled or out of order.
 
 From the archive alone: every shard's objects follow one another from the start to the tip, also
-across splits and merges, their contents match their counts and checksums, and no position stands
-twice. With --source, the file that was put: every record is there, and the first occurrences of
-each key's records stand in the file's order.
+across splits and merges, their contents match their counts and checksums, and each position is
+there once. With --source, the file that was put: every record of it is in the archive, once, and
+the first occurrences of each key's records are in the file's order.
 
-A gap is a place where the stream's retention period removed what was there before a worker read
-it. The archive knows each one; --allow-gaps accepts them.
+A gap is a place where the stream's retention period removed records before a worker read them. The
+archive knows each one, and it is a violation; --allow-gaps accepts them.
 
-Records that the stream itself holds twice, because an acknowledgement was lost, are listed and are
-no violation. Status 1 if anything is violated.`,
+A record that the stream holds at two positions is a double, and a violation. Records of put --order
+plain and chained have no identity, and a retry may double them: for them there is --allow-doubles.
+
+Status 0: compared, and nothing is violated. 1: a violation, or nothing is there to compare (a
+folder without an archive, a stream without a link). 2: no such folder, or a source that proves
+nothing: it is empty or no NDJSON, a record has no --id or --key, or two records have one --id.
+3: the archive cannot be read.`,
 		Example: "  runnel verify archive --source orders.ndjson.gz --id id --key customer",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -41,8 +47,9 @@ no violation. Status 1 if anything is violated.`,
 			switch {
 			case c.Context().Err() != nil:
 				return errInterrupt
-			case errors.Is(err, archive.ErrSource), errors.Is(err, fs.ErrNotExist),
-				options.Validate() != nil:
+			case errors.Is(err, archive.ErrSource), errors.Is(err, archive.ErrNoStream),
+				errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid),
+				errors.Is(err, syscall.ENOTDIR), options.Validate() != nil:
 				return usageError("%w", err)
 			case err != nil:
 				return outsideError(err)
@@ -60,9 +67,11 @@ no violation. Status 1 if anything is violated.`,
 	flags.StringVar(&options.Source, "source", "",
 		"the file that was put: NDJSON, plain, gzip or zstd")
 	flags.StringVar(&options.ID, "id", "",
-		"with --source: the field that tells records apart, or a JSON pointer")
+		"with --source: the field that names one record, or a JSON pointer")
 	flags.StringVar(&options.Key, "key", "",
 		"with --source: the partition key; without it order is not checked")
+	flags.BoolVar(&options.AllowDoubles, "allow-doubles", false,
+		"doubles are listed and are no violation: for put --order plain and chained")
 	flags.StringVar(&options.Stream, "stream", "",
 		"NAME or NAME@MILLISECONDS, if the archive holds several")
 	flags.BoolVar(&options.AllowGaps, "allow-gaps", false,

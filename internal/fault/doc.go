@@ -13,11 +13,11 @@
 //	stream = Name | "*"
 //	when   = "@" n | "@" n "-" m | "@" n "+" | "%" percent
 //
-// An Operation is an API's own name, in any case. Each rule counts the calls that it is about,
-// from 1 on: "@3" is the third of them only, "@3-5" the third to the fifth, "@3+" every one
-// from the third on, "%2.5" each of them with a chance of 2.5 %; without a when it is every
-// call. Chances are drawn from the seed (default 0), the rule's place in the list and the
-// call's number, so the nth call of an operation has the same fate in every run, whatever
+// An Operation is an API's own name, in any case, of one that the server answers. Each rule counts
+// the calls that it is about, from 1 on: "@3" is the third of them only, "@3-5" the third to the
+// fifth, "@3+" every one from the third on, "%2.5" each of them with a chance of 2.5 %; without a
+// when it is every call. Chances are drawn from the seed (default 0), the rule's place in the list
+// and the call's number, so the nth call of an operation has the same fate in every run, whatever
 // the others do meanwhile.
 //
 // The faults, in the order in which they stand in a call's way:

@@ -1,7 +1,5 @@
 package fault
 
-import "strings"
-
 // kind is what a rule does. The order matters: a refusal (up to kindLoseRequest) drops the
 // kinds behind it.
 type kind uint8
@@ -64,10 +62,10 @@ func kindOf(name string) (kind, bool) {
 	return 0, false
 }
 
-func kindNames() string {
+func kindNames() []string {
 	names := make([]string, len(kinds))
 	for k := range kinds {
 		names[k] = kinds[k].name
 	}
-	return strings.Join(names, ", ")
+	return names
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/runnel-stream/runnel/internal/spell"
 )
 
 // ErrSpec is wrapped by every error of Parse.
@@ -29,8 +31,16 @@ func Parse(spec string) (*Plan, error) {
 	if len(words) > maxRules {
 		return nil, fmt.Errorf("%w: more than %d rules", ErrSpec, maxRules)
 	}
+	seeds := 0
 	for _, word := range words {
-		if err := plan.add(word); err != nil {
+		if strings.HasPrefix(word, "seed=") {
+			seeds++
+		}
+		err := plan.add(word)
+		if seeds > 1 {
+			err = errors.New("the seed is set twice")
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%w: rule %q: %w", ErrSpec, word, err)
 		}
 	}
@@ -57,7 +67,8 @@ func (p *Plan) add(word string) error {
 	}
 	name, argument, given := strings.Cut(fault, "=")
 	if r.kind, ok = kindOf(name); !ok {
-		return fmt.Errorf("unknown fault %q; there are: %s", name, kindNames())
+		return fmt.Errorf("unknown fault %q%s; there are: %s", name,
+			spell.DidYouMean(name, kindNames()), strings.Join(kindNames(), ", "))
 	}
 	if err := r.checkCalls(); err != nil {
 		return err
@@ -81,15 +92,17 @@ func (r *rule) checkCalls() error {
 	case "*", "kinesis.*", "dynamodb.*":
 		return nil
 	}
-	for i := range len(calls) {
-		if c := calls[i] | 0x20; c < 'a' || c > 'z' {
-			return fmt.Errorf("%q is not an operation, *, kinesis.* or dynamodb.*", calls)
+	if calls == "" {
+		return errors.New("the operation is missing; * means every one")
+	}
+	for _, operation := range operations {
+		if strings.EqualFold(operation, calls) {
+			return nil
 		}
 	}
-	if calls == "" || len(calls) > 64 {
-		return errors.New("the operation is missing or too long; * stands for every one")
-	}
-	return nil
+	names := append([]string{"*", "kinesis.*", "dynamodb.*"}, operations...)
+	return fmt.Errorf("%q is no operation of the server%s; there are: %s", calls,
+		spell.DidYouMean(calls, names), strings.Join(names, ", "))
 }
 
 // checkStream checks what a reshard rule is about: a stream's name as the API allows it, or *.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/runnel-stream/runnel/internal/spell"
 )
 
 // ErrSpec is wrapped by every error of Parse.
@@ -58,7 +60,8 @@ func (p *Plan) add(word string, first bool) error {
 	}
 	id, found := byName[limit]
 	if !found {
-		return fmt.Errorf("unknown limit %q; there are: %s", limit, names())
+		return fmt.Errorf("unknown limit %q%s; there are: %s", limit,
+			spell.DidYouMean(limit, names()), strings.Join(names(), ", "))
 	}
 	value, err := id.parse(text)
 	if err != nil {
@@ -128,10 +131,10 @@ func checkStream(name string) error {
 	return nil
 }
 
-func names() string {
+func names() []string {
 	all := make([]string, len(table))
 	for i := range table {
 		all[i] = table[i].Name
 	}
-	return strings.Join(all, ", ")
+	return all
 }

@@ -106,6 +106,9 @@ func (l *Lines) Next() ([]byte, error) {
 // Where names the line that Next returned last, as "events.ndjson, line 12".
 func (l *Lines) Where() string { return fmt.Sprintf("%s, line %d", l.name, l.number) }
 
+// Number is the number of the line that Next returned last, from 1.
+func (l *Lines) Number() int64 { return int64(l.number) }
+
 // Close releases the file.
 func (l *Lines) Close() error {
 	var errs []error

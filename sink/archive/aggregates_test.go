@@ -67,8 +67,6 @@ func TestAggregates(t *testing.T) {
 	if want := strings.Fields(sourceLines(upTo(12)...)); !slices.Equal(read, want) {
 		t.Errorf("read %q, want %q", read, want)
 	}
-	// A source that names a record twice has put it twice.
-	p.wantCounts(p.verify(p.source(sourceLines(append(upTo(12), 4)...))), map[string]int64{"missing": 1})
 }
 
 // TestAggregatesFaults plants faults inside of aggregates.

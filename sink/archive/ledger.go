@@ -15,8 +15,7 @@ type ledger struct {
 	examples int
 	lineage  *lineage
 
-	index   map[string]uint32 // the source's first record of an id
-	repeats map[uint32]*repeat
+	index   map[string]uint32 // an id's record of the source
 	records []sourceEntry
 	keys    map[string]uint32
 	keyed   []keyEntry
@@ -25,6 +24,7 @@ type ledger struct {
 type sourceEntry struct {
 	id    string
 	key   uint32
+	line  uint32 // 0 if it is unknown, or beyond the type
 	found bool
 }
 
@@ -36,36 +36,28 @@ type keyEntry struct {
 	broken bool
 }
 
-// repeat is the records that share the id of an earlier one; the nth in the archive is taken
-// for the nth in the source.
-type repeat struct {
-	later []uint32
-	used  int
-}
-
 func newLedger(report *SourceReport, examples int) *ledger {
 	return &ledger{
 		report: report, examples: examples,
-		index: map[string]uint32{}, repeats: map[uint32]*repeat{}, keys: map[string]uint32{},
+		index: map[string]uint32{}, keys: map[string]uint32{},
 	}
 }
 
-// expect takes the next record of the source.
+// expect takes the next record of the source. A repeated id is an error: with it, a double of one
+// record would hide the loss of the other.
 func (l *ledger) expect(record SourceRecord, ordered bool) error {
 	if len(l.records) == math.MaxUint32-1 {
 		return fmt.Errorf("%w: it has more than %d records", ErrSource, len(l.records))
 	}
 	n := uint32(len(l.records))
-	entry := sourceEntry{id: record.ID}
 	if first, again := l.index[record.ID]; again {
-		if l.repeats[first] == nil {
-			l.repeats[first] = new(repeat)
-		}
-		l.repeats[first].later = append(l.repeats[first].later, n)
-		entry.id = l.records[first].id
-	} else {
-		l.index[record.ID] = n
+		return l.repeated(record, first)
 	}
+	entry := sourceEntry{id: record.ID}
+	if record.Line <= math.MaxUint32 {
+		entry.line = uint32(record.Line)
+	}
+	l.index[record.ID] = n
 	if ordered {
 		key, known := l.keys[record.Key]
 		if !known {
@@ -77,6 +69,19 @@ func (l *ledger) expect(record SourceRecord, ordered bool) error {
 	}
 	l.records = append(l.records, entry)
 	return nil
+}
+
+// repeated is the error for a record with the id of an earlier one, the source's record first.
+func (l *ledger) repeated(record SourceRecord, first uint32) error {
+	at, before := fmt.Sprintf("record %d", len(l.records)+1), fmt.Sprintf("record %d", first+1)
+	if line := l.records[first].line; line > 0 {
+		at, before = fmt.Sprintf("line %d", record.Line), fmt.Sprintf("line %d", line)
+	}
+	if l.report.Name != "" {
+		at = l.report.Name + ", " + at
+	}
+	return fmt.Errorf("%w: %s: the id %s is on %s as well: an id names one record; choose another "+
+		"field with --id", ErrSource, at, record.ID, before)
 }
 
 // see takes the next record of the archive. ok is false if it has no id; placed is false for a
@@ -93,14 +98,10 @@ func (l *ledger) see(shard int, id string, ok, placed bool, at runnel.Position) 
 		return
 	}
 	if l.records[n].found {
-		more := l.repeats[n]
-		if more == nil || more.used == len(more.later) {
-			l.report.Doubled.add(l.examples, "id %s, again at %s %s", id, name, at)
-			return
-		}
-		n = more.later[more.used]
-		more.used++
+		l.report.Doubled.add(l.examples, "id %s, again at %s %s", id, name, at)
+		return
 	}
+	l.report.found++
 	l.records[n].found = true
 	if placed && len(l.keyed) > 0 {
 		l.order(n, shard, at)

@@ -19,11 +19,13 @@ type Reader struct {
 	store Store
 }
 
-// Open returns a reader of the archive in a folder; fs.ErrNotExist if there is none.
+// Open returns a reader of the archive in a folder; fs.ErrNotExist if there is none, and
+// fs.ErrInvalid for a file.
 func Open(dir string) (*Reader, error) {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		err = &fs.PathError{Op: "open", Path: dir, Err: fs.ErrInvalid}
+		return nil, fmt.Errorf("archive: %w: %s is a file; name the folder of the archive",
+			fs.ErrInvalid, dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)

@@ -35,6 +35,7 @@ type Report struct {
 	LastArrival  time.Time `json:"lastArrival,omitzero"`
 
 	// Violations.
+	Nothing   Finding `json:"nothingThere"`     // no archive in the folder, no link of a stream
 	Missing   Finding `json:"missingLinks"`     // places where a link should go on and none does
 	Overlaps  Finding `json:"overlappingLinks"` // links that begin before the one before them ends
 	Damaged   Finding `json:"damaged"`          // objects that are not what they say
@@ -70,14 +71,19 @@ type SourceReport struct {
 	KeysOutOfOrder int64   `json:"keysOutOfOrder"`
 	// Unknown is the archive's records that are not in the source. No violation if Partial.
 	Unknown Finding `json:"unknown"`
-	// Doubled is the records that came from two positions of the stream: put twice by their
-	// program, or, without the identity of units, doubled by a lost acknowledgement. No
-	// violation: what has no identity is kept as it is.
-	Doubled Finding `json:"doubledInStream"`
+	// Doubled counts records that came from two positions of the stream: put twice by their
+	// program, or doubled by a lost acknowledgement of a producer that gives its records no
+	// identity. No violation if AllowDoubles.
+	Doubled      Finding `json:"doubledInStream"`
+	AllowDoubles bool    `json:"allowDoubles,omitempty"`
+
+	found int64 // records of the source that are in the archive
 }
 
 // OK reports whether nothing is violated.
 func (r *Report) OK() bool { return len(r.violations()) == 0 }
+
+const doubledRow = "doubled in the stream"
 
 // row is a line of the text.
 type row struct {
@@ -88,6 +94,7 @@ type row struct {
 
 func (r *Report) rows() []row {
 	rows := []row{
+		{"nothing there", "", &r.Nothing, true},
 		{"missing links", "every chain goes from its start to its tip or end", &r.Missing, true},
 		{"overlapping links", "", &r.Overlaps, true},
 		{"damaged objects", "counts and checksums are as the links say", &r.Damaged, true},
@@ -112,7 +119,7 @@ func (r *Report) rows() []row {
 	}
 	return append(rows,
 		row{"not in the source", "", &s.Unknown, !s.Partial},
-		row{"doubled in the stream", "", &s.Doubled, false})
+		row{doubledRow, "no record is here from two positions", &s.Doubled, !s.AllowDoubles})
 }
 
 func (r *Report) violations() []string {
@@ -133,7 +140,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		_, err := fmt.Fprintf(table, format+"\n", args...)
 		errs = append(errs, err)
 	}
-	line("archive\t%s", cmp.Or(strings.Join(r.Streams, ", "), "empty"))
+	line("archive\t%s", cmp.Or(strings.Join(r.Streams, ", "), "none"))
 	line("\t%s in %s (%d ended), %s, %s", plural(r.Records, "record"),
 		plural(int64(r.Shards), "shard"), r.Ended, plural(r.Links, "link"), bytesText(r.Bytes))
 	if !r.FirstArrival.IsZero() {
@@ -150,7 +157,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		line("source\t%s", strings.TrimPrefix(s.Name+": "+size, ": "))
 	}
 	for _, row := range r.rows() {
-		if row.finding.Count == 0 && !row.violation && row.name != "doubled in the stream" {
+		if row.finding.Count == 0 && !row.always() {
 			continue
 		}
 		line("%s\t%s", row.name, row.text(r.Source, &r.Gaps))
@@ -161,15 +168,46 @@ func (r *Report) WriteText(w io.Writer) error {
 			line("\t  … and %s more", digits(more))
 		}
 	}
-	if violations := r.violations(); len(violations) > 0 {
-		line("verdict\tNOT OK: %s", strings.Join(violations, "; "))
-	} else if r.Source != nil {
-		line("verdict\tok: every record of the source is here, and no position twice")
-	} else {
-		line("verdict\tok: the chains are whole; give --source to compare with what was put")
+	line("verdict\t%s", r.verdict())
+	if advice := r.advice(); advice != "" {
+		line("\t  %s", advice)
 	}
 	errs = append(errs, table.Flush())
 	return errors.Join(errs...)
+}
+
+func (r *Report) verdict() string {
+	violations := r.violations()
+	switch s := r.Source; {
+	case len(violations) > 0:
+		return "NOT OK: " + strings.Join(violations, "; ")
+	case s != nil && s.Doubled.Count > 0:
+		return "ok: every record of the source is here, some more than once, which was allowed"
+	case s != nil:
+		return "ok: every record of the source is here, and none twice"
+	case r.Records == 0:
+		return "ok: the chains are whole, and hold no record"
+	}
+	return "ok: the chains are whole; give --source to compare with what was put"
+}
+
+// advice is the next step after some verdicts, or "".
+func (r *Report) advice() string {
+	switch s := r.Source; {
+	case s == nil || r.OK():
+	case s.found == 0 && r.Records > 0:
+		return "no record of the source is here: is it the archive of another stream, or the " +
+			"wrong --id?"
+	case s.Doubled.Count > 0 && !s.AllowDoubles:
+		return "records of put --order plain and chained have no identity, so a retry may double " +
+			"them: allow that with --allow-doubles"
+	}
+	return ""
+}
+
+// always reports whether the text has the row even if it counts nothing.
+func (r row) always() bool {
+	return r.violation && r.name != "nothing there" || r.name == doubledRow
 }
 
 func (r row) text(source *SourceReport, gaps *Finding) string {
@@ -182,9 +220,10 @@ func (r row) text(source *SourceReport, gaps *Finding) string {
 	case r.name == "out of order":
 		return fmt.Sprintf("%s, of %s", plural(count, "record"),
 			plural(source.KeysOutOfOrder, "key"))
-	case r.name == "doubled in the stream":
-		return digits(count) + ": the stream has these at two positions, as after a lost " +
-			"acknowledgement; their first occurrences count"
+	case r.name == doubledRow && !r.violation:
+		return digits(count) + ": allowed; their first occurrences count"
+	case r.name == doubledRow:
+		return digits(count) + ": the stream has these at two positions"
 	case !r.violation:
 		return digits(count) + ": no violation"
 	case r.finding == gaps:

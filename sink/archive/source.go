@@ -5,25 +5,32 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 
 	"github.com/runnel-stream/runnel/internal/ndjson"
 )
 
 // SourceRecord is a record that was put, as verification knows it.
 type SourceRecord struct {
-	ID  string // tells records apart; of two records with one ID, the first in the source is first
-	Key string // records of one key are in order; "" if order is not checked
+	ID   string // names this record and no other; a repeated ID is an error
+	Key  string // records of one key are in order; "" if order is not checked
+	Line int64  // the record's line in its file, from 1; 0 if it is of no file
 }
 
-// ErrSource is returned for a source that cannot be verified against. Nothing is wrong with
-// the archive.
+// ErrSource is returned for a source that cannot be verified against: it cannot be read, has no
+// records, or an id is not unique. It says nothing of the archive.
 var ErrSource = errors.New("the source cannot be used")
 
 // readSource yields the records of a file of NDJSON, plain or compressed with gzip or zstd.
-// Blank lines are skipped. key is nil if order is not checked. An error, which wraps
+// It skips blank lines. key is nil if order is not checked. An error, which wraps
 // ErrSource, is the last thing that it yields.
 func readSource(name string, id, key *ndjson.Field) iter.Seq2[SourceRecord, error] {
 	return func(yield func(SourceRecord, error) bool) {
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			yield(SourceRecord{}, fmt.Errorf("%w: %s is a folder; name a file of NDJSON", ErrSource,
+				name))
+			return
+		}
 		lines, err := ndjson.OpenFile(name)
 		if err != nil {
 			yield(SourceRecord{}, fmt.Errorf("%w: %w", ErrSource, err))
@@ -40,6 +47,7 @@ func readSource(name string, id, key *ndjson.Field) iter.Seq2[SourceRecord, erro
 				if record, err = sourceRecord(line, id, key); err != nil {
 					err = fmt.Errorf("%s: %w", lines.Where(), err)
 				}
+				record.Line = lines.Number()
 			}
 			if err != nil {
 				yield(SourceRecord{}, fmt.Errorf("%w: %w", ErrSource, err))

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,9 @@ type VerifyOptions struct {
 	// Identify returns the id of an archived record; ok is false if it has none. Default: the
 	// field ID of its data.
 	Identify func(record *runnel.Record) (id string, ok bool)
+	// AllowDoubles makes doubles no violation: records that the stream holds at two positions, as
+	// a producer leaves them that gives its records no identity (put --order plain and chained).
+	AllowDoubles bool
 	// Partial says that the source is a part of what was put: records that it does not have are
 	// counted and no violation.
 	Partial bool
@@ -59,6 +63,10 @@ func (o VerifyOptions) Validate() error {
 	if o.Records != nil && o.ID == "" && o.Identify == nil {
 		faults = append(faults, errors.New("no id: set ID, or Identify"))
 	}
+	if o.Source == "" && o.Records == nil && (o.ID != "" || o.Key != "") {
+		faults = append(faults, errors.New("no source: --id and --key belong to --source, and "+
+			"without it nothing would be compared by them"))
+	}
 	for _, text := range []string{o.ID, o.Key} {
 		if _, err := optionalField(text); err != nil {
 			faults = append(faults, err)
@@ -75,7 +83,9 @@ func (o VerifyOptions) Validate() error {
 
 // Verify checks the archive in a folder. What is wrong with the archive is in the report; an
 // error says that it could not be checked: ErrSource for a source that is of no use,
-// fs.ErrNotExist if there is no archive, or what reading it has failed with.
+// fs.ErrNotExist if there is no folder and fs.ErrInvalid if it is a file, ErrNoStream if the
+// archive has others than options.Stream, or the error of reading. A folder without an archive,
+// and a stream's without a link, are violations: the report is OK only after a comparison.
 //
 // From the archive alone it shows that every shard's links follow one another from the start
 // to the tip or the end, also across splits and merges, that the records are those that the
@@ -122,6 +132,9 @@ func (r *Reader) Verify(ctx context.Context, options VerifyOptions) (*Report, er
 	return v.report, nil
 }
 
+// ErrNoStream says that the archive has no stream of the name that was asked for, but others.
+var ErrNoStream = errors.New("no stream")
+
 type verification struct {
 	reader  *Reader
 	options VerifyOptions
@@ -157,13 +170,13 @@ func (v *verification) streams(ctx context.Context) ([]Stream, error) {
 		}
 	}
 	there := "it has " + strings.Join(names, ", ")
-	if len(names) == 0 {
-		there = "it is empty"
-	}
 	compared := v.options.Source != "" || v.options.Records != nil
 	switch {
-	case v.options.Stream != "" && len(chosen) == 0:
-		return nil, fmt.Errorf("no stream %q in the archive: %s", v.options.Stream, there)
+	case len(names) == 0:
+		v.report.Nothing.add(v.options.Examples, "the folder holds no archive: name the folder "+
+			"of runnel archive --to, which holds NAME@MILLISECONDS")
+	case len(chosen) == 0:
+		return nil, fmt.Errorf("%w %q in the archive: %s", ErrNoStream, v.options.Stream, there)
 	case compared && len(chosen) > 1:
 		return nil, fmt.Errorf("%w: there are several streams, and a source belongs to one: "+
 			"choose it with --stream; %s", ErrSource, there)
@@ -213,6 +226,7 @@ func (v *verification) readSource(ctx context.Context) error {
 	}
 	v.report.Source = &SourceReport{
 		Name: v.options.Source, KeyField: v.options.Key, Partial: v.options.Partial,
+		AllowDoubles: v.options.AllowDoubles,
 	}
 	v.ledger = newLedger(v.report.Source, v.options.Examples)
 	for record, err := range source {
@@ -225,6 +239,10 @@ func (v *verification) readSource(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+	if len(v.ledger.records) == 0 {
+		return fmt.Errorf("%w: %s has no records, and a comparison with nothing proves nothing",
+			ErrSource, cmp.Or(v.options.Source, "it"))
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ func (v *verification) stream(ctx context.Context, stream Stream) error {
 	if v.ledger != nil {
 		v.ledger.lineage = newLineage(chains)
 	}
+	links := v.report.Links
 	for i := range chains {
 		if err := v.parents(ctx, &chains[i]); err != nil {
 			return err
@@ -47,6 +48,10 @@ func (v *verification) stream(ctx context.Context, stream Stream) error {
 		if err := v.shard(ctx, &chains[i], i); err != nil {
 			return err
 		}
+	}
+	if v.report.Links == links {
+		v.report.Nothing.add(v.options.Examples, "%s has no link: nothing of it was archived, or "+
+			"everything was removed", stream)
 	}
 	return nil
 }

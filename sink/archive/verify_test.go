@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -172,7 +173,6 @@ func TestVerifySource(t *testing.T) {
 		"across a merge":        {swap(22, 25), map[string]int64{"outOfOrder": 1}},
 		"keys are not compared": {swap(3, 4), map[string]int64{}},
 		"far out of order":      {swap(3, 39), map[string]int64{"outOfOrder": 12}},
-		"an id twice":           {append(upTo(40), 7), map[string]int64{"missing": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _ := family(t)
@@ -218,11 +218,51 @@ func TestVerifyDoubled(t *testing.T) {
 	p.end(w)
 	report := p.verify(p.source(sourceLines(upTo(6)...)))
 	p.wantCounts(report, map[string]int64{"doubledInStream": 1})
-	if !report.OK() {
-		t.Error("a double in the stream is a violation")
+	if report.OK() {
+		t.Error("a double is no violation")
 	}
-	// If the source has it twice, it is no double.
-	p.wantCounts(p.verify(p.source(sourceLines(0, 1, 2, 3, 4, 5, 2))), map[string]int64{})
+	options := p.source(sourceLines(upTo(6)...))
+	options.AllowDoubles = true
+	report = p.verify(options)
+	p.wantCounts(report, map[string]int64{"doubledInStream": 1})
+	if !report.OK() {
+		t.Error("a double that is allowed is a violation")
+	}
+}
+
+// TestVerifyRepeatedIDs shows that an id of two records is refused: the double of one of them
+// would stand in for the other.
+func TestVerifyRepeatedIDs(t *testing.T) {
+	p, _ := family(t)
+	reader := archive.NewReader(p.store)
+	options := p.source("\n" + sourceLines(0, 1) + "\n\n" + sourceLines(2, 1, 3))
+	for _, options.Partial = range []bool{false, true} {
+		_, err := reader.Verify(t.Context(), options)
+		if !errors.Is(err, archive.ErrSource) ||
+			!strings.Contains(err.Error(), "line 7: the id 1 is on line 3 as well") {
+			t.Errorf("partial %v: %v", options.Partial, err)
+		}
+	}
+	options = archive.VerifyOptions{ID: "id", Records: sourceOf("0", "1", "2", "1")}
+	_, err := reader.Verify(t.Context(), options)
+	if !errors.Is(err, archive.ErrSource) ||
+		!strings.Contains(err.Error(), "record 4: the id 1 is on record 2 as well") {
+		t.Errorf("of a program: %v", err)
+	}
+	options.Records = sourceOf()
+	if _, err := reader.Verify(t.Context(), options); !errors.Is(err, archive.ErrSource) {
+		t.Errorf("a source without records: %v", err)
+	}
+}
+
+func sourceOf(ids ...string) iter.Seq2[archive.SourceRecord, error] {
+	return func(yield func(archive.SourceRecord, error) bool) {
+		for _, id := range ids {
+			if !yield(archive.SourceRecord{ID: id}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // TestVerifyFaults plants faults in the files.
@@ -407,8 +447,12 @@ func TestVerifyInputs(t *testing.T) {
 	if _, err := archive.NewReader(p.store).Verify(t.Context(), options); !errors.Is(err, archive.ErrSource) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := archive.NewReader(p.store).Verify(t.Context(), archive.VerifyOptions{Stream: "x"}); err == nil {
-		t.Error("no such stream, and no error")
+	options = archive.VerifyOptions{Stream: "x"}
+	if _, err := archive.NewReader(p.store).Verify(t.Context(), options); !errors.Is(err, archive.ErrNoStream) {
+		t.Errorf("no such stream: %v", err)
+	}
+	if err := (archive.VerifyOptions{ID: "id"}).Validate(); err == nil {
+		t.Error("an id without a source is taken")
 	}
 	err = archive.VerifyOptions{Source: "a", Key: "/~", Examples: -1}.Validate()
 	if err == nil || strings.Count(err.Error(), "\n") != 2 {
@@ -452,7 +496,18 @@ func TestVerifyStreams(t *testing.T) {
 	p.wantCounts(p.verify(options), map[string]int64{})
 	empty := inMemory(t)
 	report := empty.verify(archive.VerifyOptions{})
-	if !report.OK() || report.Records != 0 {
+	if report.OK() || report.Nothing.Count != 1 {
 		t.Errorf("an empty archive: %+v", report)
+	}
+}
+
+// TestVerifyHollowStream has a stream beside it of which no link is there.
+func TestVerifyHollowStream(t *testing.T) {
+	p, disk := family(t)
+	p.must(disk.MkdirAll("to/orders@1700000000999/" + string(parent)))
+	p.wantCounts(p.verify(archive.VerifyOptions{}), map[string]int64{"nothingThere": 1})
+	report := p.verify(archive.VerifyOptions{Stream: streamFolder})
+	if !report.OK() {
+		t.Errorf("the other stream: %+v", report)
 	}
 }
