@@ -46,8 +46,8 @@ const (
 	// clock begins that far ahead of the last record: little enough for a reboot to make up.
 	ceilingAhead = refreshEvery + 30*time.Second
 	// slack is how much the system's clock may run ahead of CLOCK_BOOTTIME without a new record.
-	// NTP slews both alike, so only a step uses it.
-	slack = 100 * time.Millisecond
+	// NTP slews both alike, so only a step and the rounding to milliseconds use it.
+	slack = 2 * time.Millisecond
 	// retryAfter is the pause after a record that could not be written.
 	retryAfter = time.Second
 	// tellAfter is the least step of the system's clock that is worth a line in the log.
