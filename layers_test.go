@@ -19,14 +19,16 @@ const module = "github.com/runnel-stream/runnel"
 // layers is the import policy, and so the architecture: a package imports only packages of
 // the rows above its own. Siblings in a row are strangers. "." is package runnel itself.
 var layers = [][]string{
-	{"internal/spell"},
+	{"internal/seam", "internal/bootclock", "internal/spell"},
 	{
 		"keyspace", "internal/vfs", "internal/awswire", "internal/fault", "internal/limit",
-		"internal/awsclient", "internal/ndjson", "internal/localca", "internal/seam",
-		"internal/bootclock",
+		"internal/awsclient", "internal/ndjson", "internal/localca",
 	},
 	{"."},
-	{"aggregate", "lease", "sink", "internal/wal", "internal/shardmap"},
+	{
+		"aggregate", "lease", "sink", "internal/wal", "internal/shardmap", "internal/pause",
+		"internal/serverclock",
+	},
 	{
 		"producer", "consumer", "reshard", "assign", "sink/archive", "sink/sqlsink", "sink/sinktest",
 		"lease/leasetest", "internal/shardlog", "internal/itemstore", "internal/follow",
@@ -45,7 +47,8 @@ var (
 	serverHalf = []string{
 		"server", "server/kinesis", "server/dynamo", "server/cloudwatch",
 		"internal/wal", "internal/shardlog", "internal/itemstore", "internal/awswire",
-		"internal/limit", "internal/localca", "internal/fsck",
+		"internal/limit", "internal/localca", "internal/fsck", "internal/pause",
+		"internal/serverclock",
 	}
 	clientHalf = []string{
 		"aggregate", "producer", "consumer", "reshard", "assign", "lease", "lease/leasetest", "outbox",

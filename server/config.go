@@ -10,6 +10,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/limit"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
@@ -60,7 +61,7 @@ type Config struct {
 	ShutdownTimeout time.Duration
 
 	Logger *slog.Logger     // default slog.Default()
-	Now    func() time.Time // default time.Now
+	Now    func() time.Time // the system's clock; default seam.Wall
 }
 
 // StreamSpec is a stream to be there.
@@ -105,7 +106,7 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.Default()
 	}
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = seam.Wall
 	}
 	return c
 }

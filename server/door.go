@@ -2,9 +2,15 @@ package server
 
 import (
 	"crypto/tls"
+	"errors"
+	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"time"
+
+	"github.com/runnel-stream/runnel/internal/bootclock"
+	"github.com/runnel-stream/runnel/internal/pause"
 )
 
 // tlsHandshake is the first byte of a TLS connection: the record type of a ClientHello (RFC
@@ -18,8 +24,10 @@ const tlsHandshake = 0x16
 // for each.
 type door struct {
 	net.Listener
-	tls   *tls.Config           // nil: plain connections only
-	plain func(conn *earlyConn) // takes them; returns once the door is closed, at the latest
+	tls    *tls.Config // nil: plain connections only
+	pauses *pause.Watch
+	logger *slog.Logger
+	plain  func(conn *earlyConn) // takes them; returns once the door is closed, at the latest
 
 	ready  chan arrival
 	closed chan struct{}
@@ -27,7 +35,8 @@ type door struct {
 
 	mu    sync.Mutex
 	shut  bool
-	waits map[*earlyConn]struct{}
+	waits map[*earlyConn]struct{} // for their first byte
+	conns map[*earlyConn]struct{} // all that are open
 }
 
 // arrival is what Accept returns.
@@ -38,24 +47,60 @@ type arrival struct {
 
 // newDoor takes over the listener. Plain connections are Accept's like the others, unless the
 // caller sets plain before it opens the door.
-func newDoor(listener net.Listener, config *tls.Config) *door {
+func newDoor(
+	listener net.Listener, config *tls.Config, pauses *pause.Watch, logger *slog.Logger,
+) *door {
 	d := &door{
-		Listener: listener, tls: config, ready: make(chan arrival),
-		closed: make(chan struct{}), waits: map[*earlyConn]struct{}{},
+		Listener: listener, tls: config, pauses: pauses, logger: logger,
+		ready: make(chan arrival), closed: make(chan struct{}),
+		waits: map[*earlyConn]struct{}{}, conns: map[*earlyConn]struct{}{},
 	}
 	d.plain = func(conn *earlyConn) { d.hand(conn) }
 	return d
 }
 
 // open begins. The caller ends the door with Close and then Wait.
-func (d *door) open() { d.busy.Go(d.run) }
+func (d *door) open() {
+	d.busy.Go(d.run)
+	remove := d.pauses.OnPause(d.paused)
+	d.busy.Go(func() {
+		<-d.closed
+		remove()
+	})
+}
 
 // run accepts until the listener is closed. An error goes to Accept's caller, which knows
 // which ones pass; meanwhile run waits, so that a failing listener is not asked in a circle.
+//
+// A connection has the number of pauses that was read before it was accepted, and after all that
+// waited in the accept queue at the last pause were closed. So none that had waited there counts as
+// one of after the pause.
 func (d *door) run() {
+	pauses := uint64(0)
+	var failing bootclock.Instant // the first of the errors after which the queue was never empty
 	for {
+		if count := d.pauses.Count(); count != pauses && d.drain() {
+			pauses = count
+		}
+		asked := bootclock.Now()
 		conn, err := d.Listener.Accept()
-		if err != nil {
+		now := bootclock.Now()
+		switch {
+		case err == nil && failing.IsZero():
+		case err == nil && now.Sub(asked) > acceptWaits:
+			failing = bootclock.Instant{}
+		case err == nil && now.Sub(failing) > d.pauses.Limit():
+			_ = conn.Close() // it may have waited for as long as the errors lasted
+			if d.drain() {
+				failing = bootclock.Instant{}
+			}
+			continue
+		case errors.Is(err, os.ErrDeadlineExceeded) && setDeadline(d.Listener, time.Time{}):
+			continue // paused has woken it
+		case err != nil:
+			if failing.IsZero() {
+				failing = asked
+			}
 			select {
 			case d.ready <- arrival{err: err}:
 				continue
@@ -63,8 +108,45 @@ func (d *door) run() {
 				return
 			}
 		}
-		d.admit(&earlyConn{Conn: conn})
+		d.admit(&earlyConn{Conn: conn, door: d, pauses: pauses})
 	}
+}
+
+// acceptWaits is how long an Accept takes at least that has found the queue empty.
+const acceptWaits = 100 * time.Millisecond
+
+// paused closes the connections of before a pause: nothing more is read from them, so those that
+// wait for a request end, and those that are being served end after the answer. run closes what is
+// in the accept queue; it is woken if it waits there.
+func (d *door) paused() {
+	setDeadline(d.Listener, time.Unix(1, 0))
+	count := d.pauses.Count()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for conn := range d.conns {
+		if conn.pauses != count {
+			conn.expire()
+		}
+	}
+}
+
+// setDeadline sets the deadline of Accept, and reports whether the listener knows of one.
+func setDeadline(listener net.Listener, deadline time.Time) (ok bool) {
+	l, ok := listener.(interface{ SetDeadline(t time.Time) error })
+	return ok && l.SetDeadline(deadline) == nil
+}
+
+// drain closes what is in the accept queue, unserved, and reports whether that is empty then.
+func (d *door) drain() (ok bool) {
+	closed, err := emptyQueue(d.Listener)
+	if closed > 0 {
+		d.logger.Warn("connections that had waited to be accepted are closed, unserved",
+			"connections", closed)
+	}
+	if err != nil {
+		d.logger.Warn("could not empty the accept queue; trying again", "error", err)
+	}
+	return err == nil
 }
 
 // admit begins a connection's wait for its first byte.
@@ -75,7 +157,7 @@ func (d *door) admit(conn *earlyConn) {
 		_ = conn.Close()
 		return
 	}
-	d.waits[conn] = struct{}{}
+	d.waits[conn], d.conns[conn] = struct{}{}, struct{}{}
 	d.busy.Go(func() { d.meet(conn) })
 }
 
@@ -83,7 +165,7 @@ func (d *door) admit(conn *earlyConn) {
 func (d *door) meet(conn *earlyConn) {
 	_ = conn.SetReadDeadline(time.Now().Add(headerTimeout))
 	first := make([]byte, 1)
-	_, err := conn.Conn.Read(first)
+	_, err := conn.Read(first)
 	d.mu.Lock()
 	delete(d.waits, conn)
 	shut := d.shut
@@ -141,10 +223,28 @@ func (d *door) Wait() { d.busy.Wait() }
 // earlyConn is a connection of which something has been read that is to be read again.
 type earlyConn struct {
 	net.Conn
-	early []byte // to be read first; for the reader alone
+	early  []byte // to be read first; for the reader alone
+	door   *door  // nil: none keeps it
+	pauses uint64 // of the process, before it was accepted
 
 	mu      sync.Mutex
 	expired bool
+	began   bootclock.Instant // when the first byte of the request was read; zero: none yet
+	read    bootclock.Instant // when the last bytes were read
+}
+
+// Close takes the connection from the door too.
+func (c *earlyConn) Close() error {
+	if c.door != nil {
+		c.door.forget(c)
+	}
+	return c.Conn.Close()
+}
+
+func (d *door) forget(conn *earlyConn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.conns, conn)
 }
 
 func (c *earlyConn) Read(p []byte) (int, error) {
@@ -153,7 +253,11 @@ func (c *earlyConn) Read(p []byte) (int, error) {
 		c.early = c.early[n:]
 		return n, nil
 	}
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.stamp()
+	}
+	return n, err
 }
 
 // expire ends all reading, whatever deadline is set later: net/http sets one when it begins

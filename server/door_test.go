@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/runnel-stream/runnel/internal/pause"
 )
 
 func dial(t *testing.T, address string) net.Conn {
@@ -112,7 +115,7 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes:1", Net: "un
 func TestDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := newPipes()
-		d := newDoor(inside, nil)
+		d := newDoor(inside, nil, pause.New(), slog.New(slog.DiscardHandler))
 		d.open()
 		silent, far := net.Pipe()
 		inside.conns <- far

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/itemstore"
+	"github.com/runnel-stream/runnel/internal/pause"
+	"github.com/runnel-stream/runnel/internal/serverclock"
 	"github.com/runnel-stream/runnel/internal/shardlog"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/internal/wal"
@@ -19,6 +20,7 @@ import (
 // engine is an open data directory and the services on it.
 type engine struct {
 	log      *wal.Log
+	clock    *serverclock.Clock
 	shards   *shardlog.Store
 	kinesis  *kinesis.Service
 	watch    *cloudwatch.Service
@@ -27,7 +29,7 @@ type engine struct {
 }
 
 // openEngine opens the directory, recovers it, and makes the streams that are to be there.
-func openEngine(ctx context.Context, cfg Config) (*engine, error) {
+func openEngine(ctx context.Context, cfg Config, pauses *pause.Watch) (*engine, error) {
 	log, err := wal.Open(wal.Config{
 		FS: cfg.FS, Dir: cfg.Dir, SyncInterval: cfg.SyncInterval, FileSize: cfg.LogFileSize,
 		Inline: cfg.Memory, Logger: cfg.Logger,
@@ -40,27 +42,30 @@ func openEngine(ctx context.Context, cfg Config) (*engine, error) {
 		return nil, fmt.Errorf("open the data directory %s: %w", cfg.Dir, err)
 	}
 	e := &engine{log: log}
-	if err := e.start(ctx, cfg); err != nil {
+	if err := e.start(ctx, cfg, pauses); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the data directory %s: %w", cfg.Dir, err),
 			e.close(ctx))
 	}
 	return e, nil
 }
 
-func (e *engine) start(ctx context.Context, cfg Config) error {
-	var err error
+func (e *engine) start(ctx context.Context, cfg Config, pauses *pause.Watch) error {
+	err := e.openClock(cfg)
+	if err != nil {
+		return err
+	}
 	e.shards, err = shardlog.New(shardlog.Config{
 		Log: e.log, FS: cfg.FS, Dir: cfg.Dir, Logger: cfg.Logger,
 		// One clock for records and shards, which never steps back: what arrives in a child has
 		// arrived after what its parents have.
-		Now: func() time.Time { return e.kinesis.Now() },
+		Now: e.clock.Now,
 	})
 	if err != nil {
 		return err
 	}
 	e.kinesis, err = kinesis.New(kinesis.Config{
 		Log: e.log, Shards: e.shards, StreamDelay: cfg.StreamDelay, Limits: cfg.Limits,
-		Now: cfg.Now, Logger: cfg.Logger,
+		Clock: e.clock, Pauses: pauses, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return err
@@ -94,6 +99,18 @@ func (e *engine) start(ctx context.Context, cfg Config) error {
 	return nil
 }
 
+// openClock opens the directory's clock. One in memory needs no file: nothing is left of it that a
+// restart could be behind.
+func (e *engine) openClock(cfg Config) (err error) {
+	settings := serverclock.Config{Wall: cfg.Now, FS: cfg.FS, Dir: cfg.Dir, Logger: cfg.Logger}
+	if cfg.Memory {
+		e.clock = serverclock.New(settings)
+		return nil
+	}
+	e.clock, err = serverclock.Open(settings)
+	return err
+}
+
 // close attempts every step: the services' own work ends, the log is checkpointed and the
 // directory released, the segments' writer ends.
 func (e *engine) close(ctx context.Context) error {
@@ -101,6 +118,9 @@ func (e *engine) close(ctx context.Context) error {
 	e.schedule.stop()
 	if e.kinesis != nil {
 		faults = append(faults, e.kinesis.Close())
+	}
+	if e.clock != nil {
+		faults = append(faults, e.clock.Close()) // while the directory is locked
 	}
 	faults = append(faults, e.log.Close(ctx))
 	if e.shards != nil {

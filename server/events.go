@@ -44,6 +44,7 @@ type eventStream struct {
 // stream ends properly at its own end and when the server shuts down, and otherwise breaks off.
 func (c *call) stream(ctx context.Context, events awswire.Events, cutAfter time.Duration) {
 	c.release()
+	c.server.setDate(c.w)
 	e := &eventStream{
 		server: c.server, events: events, control: http.NewResponseController(c.w),
 	}

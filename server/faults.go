@@ -17,15 +17,16 @@ func refusal(in *awswire.Call, r fault.Refusal) *awswire.Error {
 	case fault.Unavailable:
 		return awswire.Unavailable("a fault on request")
 	case fault.Throttle:
-		return throttling(in)
+		return throttling(in, "a fault on request")
 	case fault.None, fault.LoseRequest:
 	}
 	return nil
 }
 
 // throttling is the error with which the API limits a rate: for data one that names provisioned
-// throughput, for everything else a general one.
-func throttling(in *awswire.Call) *awswire.Error {
+// throughput, for everything else a general one. It says that nothing was changed, as AWS documents
+// it, so it is also the answer of a server that takes nothing for a while.
+func throttling(in *awswire.Call, reason string) *awswire.Error {
 	if in.Service == awswire.DynamoDB {
 		switch in.Operation {
 		case "PutItem", "GetItem", "UpdateItem", "DeleteItem", "Scan", "Query",
@@ -33,28 +34,28 @@ func throttling(in *awswire.Call) *awswire.Error {
 			return &awswire.Error{
 				Code: "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
 				Message: "The level of configured provisioned throughput for the table was " +
-					"exceeded. (a fault on request)",
+					"exceeded. (" + reason + ")",
 			}
 		}
 		return &awswire.Error{
 			Code:    "com.amazon.coral.availability#ThrottlingException",
-			Message: "Rate of requests exceeds the allowed throughput. (a fault on request)",
+			Message: "Rate of requests exceeds the allowed throughput. (" + reason + ")",
 		}
 	}
 	switch in.Operation {
 	case "PutMetricData", "GetCallerIdentity":
 		return &awswire.Error{
 			Code: "ThrottlingException", Query: "Throttling",
-			Message: "Rate exceeded (a fault on request)",
+			Message: "Rate exceeded (" + reason + ")",
 		}
 	case "PutRecord", "PutRecords", "GetRecords", "GetShardIterator":
 		return &awswire.Error{
 			Code:    "ProvisionedThroughputExceededException",
-			Message: "Rate exceeded. (a fault on request)",
+			Message: "Rate exceeded. (" + reason + ")",
 		}
 	}
 	return &awswire.Error{
-		Code: "LimitExceededException", Message: "Rate exceeded. (a fault on request)",
+		Code: "LimitExceededException", Message: "Rate exceeded. (" + reason + ")",
 	}
 }
 

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -118,14 +117,6 @@ func upgrade(w http.ResponseWriter, r *http.Request, settings []byte) net.Conn {
 
 // upgradedKey is the context key of a connection's *upgradedConn.
 type upgradedKey struct{}
-
-// upgradedContext is an http.Server.ConnContext.
-func upgradedContext(ctx context.Context, conn net.Conn) context.Context {
-	if conn, ok := conn.(*upgradedConn); ok {
-		return context.WithValue(ctx, upgradedKey{}, conn)
-	}
-	return ctx
-}
 
 // upgradedConn is a connection as HTTP/2 sees it after its upgrade.
 type upgradedConn struct {

@@ -11,12 +11,19 @@ import (
 	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/wal"
+	"github.com/runnel-stream/runnel/server/kinesis"
 )
 
 // defaultWriteTimeout is how long a client may take to read an answer, or an event.
 const defaultWriteTimeout = time.Minute
 
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	origin, err := s.originOf(r)
+	if err != nil {
+		s.cfg.Logger.Debug("a connection is closed, unserved", "from", r.RemoteAddr, "error", err)
+		panic(http.ErrAbortHandler)
+	}
+	s.setDate(w)
 	if r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		s.health(w)
 		return
@@ -25,11 +32,13 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		s.metricsPage(w, r)
 		return
 	}
-	c := &call{server: s, w: w, weight: weigh(r)}
+	c := &call{server: s, w: w, weight: weigh(r), origin: origin}
 	if err := s.bodies.Acquire(r.Context(), c.weight); err != nil {
 		return // the client has gone
 	}
-	if c.begin(w, r) {
+	begun := c.begin(w, r)
+	defer followRequest(r)()
+	if begun {
 		c.serve(r.Context())
 	}
 }
@@ -45,6 +54,7 @@ func weigh(r *http.Request) int64 {
 // allow gives the client its time to read the answer that is written next. The deadline ends
 // with the answer: net/http clears it.
 func (s *Server) allow(w http.ResponseWriter) {
+	s.setDate(w) // the call may have taken its time
 	// A writer without deadlines, as a test's recorder, does not need them.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.writeTimeout))
 }
@@ -56,6 +66,7 @@ type call struct {
 	w        http.ResponseWriter
 	engine   *engine
 	exchange *awswire.Exchange
+	origin   awswire.Origin
 	weight   int64 // 0 once released
 }
 
@@ -69,6 +80,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
 		return false
 	}
+	exchange.Call.Origin.Began, exchange.Call.Origin.Pauses = c.origin.Began, c.origin.Pauses
 	engine, now := s.enter()
 	if now != ready {
 		message := "runnel is starting: try again in a moment"
@@ -171,8 +183,8 @@ func (c *call) execute(
 	if errors.As(err, &failure) {
 		return awswire.Answer{}, failure
 	}
-	if errors.Is(err, wal.ErrStalled) { // before anything was decided
-		return awswire.Answer{}, awswire.Unavailable(err.Error())
+	if kinesis.NotStored(err) {
+		return awswire.Answer{}, throttling(in, err.Error())
 	}
 	c.report(ctx, err)
 	return awswire.Answer{}, awswire.InternalFailure(in.Service)

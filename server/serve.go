@@ -30,6 +30,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	base = context.WithValue(base, drainKey{}, ctx.Done())
+	s.pauses.Start(s.paused)
 	t := s.newTransport(base, listener, s.Handler())
 	defer t.door.Wait()
 	t.door.open()
@@ -76,13 +77,14 @@ func (t *transport) cut() error {
 func (s *Server) newTransport(
 	base context.Context, listener net.Listener, calls http.Handler,
 ) transport {
-	door := newDoor(listener, tlsSettings(s.cfg.TLS))
+	door := newDoor(listener, tlsSettings(s.cfg.TLS), s.pauses, s.cfg.Logger)
 	handler := withUpgrades(calls, door.hand)
 	if s.cfg.TLS != nil {
-		calls, handler = refusePlain(calls), refusePlain(handler)
+		calls, handler = s.refusePlain(calls), s.refusePlain(handler)
 	}
 	past := &shortcut{
-		handler: calls, hand: door.hand, logger: s.cfg.Logger, conns: map[*shortcutConn]struct{}{},
+		handler: calls, hand: door.hand, date: s.date, logger: s.cfg.Logger,
+		conns: map[*shortcutConn]struct{}{},
 	}
 	door.plain = func(conn *earlyConn) { past.take(base, conn) }
 	fresh := &freshConns{conns: map[net.Conn]struct{}{}}
@@ -93,7 +95,7 @@ func (s *Server) newTransport(
 	h := &http.Server{
 		Handler:           handler,
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ConnContext:       upgradedContext,
+		ConnContext:       withConn,
 		ConnState:         fresh.changed,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,

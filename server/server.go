@@ -12,9 +12,13 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/runnel-stream/runnel/internal/pause"
+	"github.com/runnel-stream/runnel/internal/serverclock"
 )
 
 // Server serves one data directory. Its methods are safe for concurrent use.
@@ -23,6 +27,10 @@ type Server struct {
 	meters *meters
 	bodies *semaphore.Weighted // bytes of request bodies in memory
 	hurry  chan struct{}       // closed by Close: calls that wait on purpose go on
+
+	pauses *pause.Watch
+	clock  atomic.Pointer[serverclock.Clock] // nil before Start
+	dates  atomic.Pointer[dateLine]
 
 	writeTimeout time.Duration // tests set it
 
@@ -63,8 +71,9 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, bodies: semaphore.NewWeighted(cfg.MaxBodies),
 		hurry: make(chan struct{}), ended: make(chan struct{}),
-		writeTimeout: defaultWriteTimeout,
+		writeTimeout: defaultWriteTimeout, pauses: pause.New(),
 	}
+	s.cfg.Credentials = cfg.Credentials.At(s.now)
 	s.meters = newMeters(s)
 	return s, nil
 }
@@ -86,10 +95,12 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 func (s *Server) Start(ctx context.Context) error {
 	cfg := s.cfg
 	cfg.FS = timedFS{cfg.FS, cfg.Dir, s.meters.syncs}
-	engine, err := openEngine(ctx, cfg)
+	engine, err := openEngine(ctx, cfg, s.pauses)
 	if err != nil {
 		return err
 	}
+	s.pauses.Start(s.paused) // unless Serve has
+	s.clock.CompareAndSwap(nil, engine.clock)
 	s.mu.Lock()
 	was := s.mu.state
 	if was == starting {
@@ -108,6 +119,12 @@ func (s *Server) Start(ctx context.Context) error {
 
 // Handler answers HTTP requests: for servers other than Serve's own.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
+
+// paused logs a pause of the process.
+func (s *Server) paused(length time.Duration) {
+	s.cfg.Logger.Warn("the server was paused; it closes the connections that it had, unserved, since "+
+		"what waits in them may be too old", "length", length.Round(time.Millisecond))
+}
 
 // enter begins a call. The caller ends it with leave if the engine is not nil.
 func (s *Server) enter() (*engine, state) {
@@ -145,6 +162,7 @@ func (s *Server) Close(ctx context.Context) error {
 		return s.endedErr
 	}
 	defer close(s.ended)
+	defer s.pauses.Stop()
 	close(s.hurry)
 	if engine == nil {
 		return nil

@@ -30,6 +30,7 @@ import (
 type shortcut struct {
 	handler http.Handler
 	hand    func(conn net.Conn)
+	date    func() []string // the header Date
 	logger  *slog.Logger
 
 	closing atomic.Bool // no request is begun, and no connection comes in
@@ -83,6 +84,7 @@ func (s *shortcut) take(ctx context.Context, conn *earlyConn) {
 		return
 	}
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, conn.LocalAddr())
+	ctx = context.WithValue(ctx, connKey{}, conn)
 	ctx = context.WithValue(ctx, shortcutKey{}, c)
 	go func() {
 		handOn := s.serve(ctx, c)
@@ -127,7 +129,11 @@ func (s *shortcut) serve(ctx context.Context, c *shortcutConn) (handOn bool) {
 		if r == nil {
 			return true
 		}
-		if !s.call(c, r) || !c.wait(s, idleTimeout, lookAhead) {
+		if !s.call(c, r) {
+			return false
+		}
+		c.nextRequest(c.in.Buffered() > 0)
+		if !c.wait(s, idleTimeout, lookAhead) {
 			return false
 		}
 		c.skipLineEnds()

@@ -25,8 +25,6 @@ type shortcutAnswer struct {
 	last     bool      // the connection ends with this answer
 	err      error     // of the connection
 	writeBy  time.Time // the write deadline
-	date     int64     // the second of dateLine
-	dateLine []byte
 }
 
 func (a *shortcutAnswer) begin() {
@@ -75,8 +73,8 @@ func (a *shortcutAnswer) send(body []byte) error {
 	} else {
 		fmt.Fprintf(&a.buffer, "HTTP/1.1 %d %s\r\n", a.status, http.StatusText(a.status))
 	}
+	a.header["Date"] = a.shortcut.date()
 	_ = a.header.Write(&a.buffer) // a buffer takes everything
-	a.buffer.Write(a.now())
 	a.buffer.WriteString("\r\n")
 	if len(body) <= joinedBody {
 		a.buffer.Write(body)
@@ -86,18 +84,6 @@ func (a *shortcutAnswer) send(body []byte) error {
 	parts := net.Buffers{a.buffer.Bytes(), body}
 	_, a.err = parts.WriteTo(a.conn.Conn)
 	return a.err
-}
-
-// now returns the line of the header Date.
-func (a *shortcutAnswer) now() []byte {
-	now := time.Now()
-	if second := now.Unix(); second != a.date {
-		a.date = second
-		a.dateLine = append(a.dateLine[:0], "Date: "...)
-		a.dateLine = now.UTC().AppendFormat(a.dateLine, http.TimeFormat)
-		a.dateLine = append(a.dateLine, "\r\n"...)
-	}
-	return a.dateLine
 }
 
 // SetWriteDeadline leaves a deadline that is up to a quarter nearer: a new one for every answer

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/runnel-stream/runnel/internal/pause"
 )
 
 // carry runs a transport for a handler. It ends with the test.
@@ -25,7 +27,10 @@ func carry(
 	t testing.TB, listener net.Listener, handler http.Handler, change ...func(*transport),
 ) *transport {
 	t.Helper()
-	s := &Server{cfg: Config{Logger: slog.New(slog.DiscardHandler)}, writeTimeout: time.Minute}
+	s := &Server{
+		cfg:          Config{Logger: slog.New(slog.DiscardHandler), Now: time.Now},
+		writeTimeout: time.Minute, pauses: pause.New(),
+	}
 	carried := s.newTransport(context.WithoutCancel(t.Context()), listener, handler)
 	for _, change := range change {
 		change(&carried)

@@ -20,9 +20,10 @@ func tlsSettings(config *tls.Config) *tls.Config {
 // refusePlain answers what came unencrypted to an address that other machines reach, with 400.
 // Nothing of such a request is looked at; its client has shown it to the network already, and
 // must learn of it.
-func refusePlain(next http.Handler) http.Handler {
+func (s *Server) refusePlain(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil && !cameByLoopback(r) {
+			s.setDate(w)
 			w.Header().Set("Connection", "close")
 			http.Error(w, "this port takes encrypted connections only: use https://",
 				http.StatusBadRequest)

@@ -68,7 +68,11 @@ func setSum(header http.Header, body []byte) {
 
 // tooLarge answers as AWS does: with nothing, not even a request id.
 func tooLarge(w http.ResponseWriter, r *http.Request) error {
+	date := w.Header()["Date"] // the server's time, if that is not the system's
 	clear(w.Header())
+	if date != nil {
+		w.Header()["Date"] = date
+	}
 	if r.ProtoMajor < 2 { // the rest of the body is not read; HTTP/2 can do without it
 		w.Header().Set("Connection", "close")
 	}

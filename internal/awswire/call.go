@@ -3,7 +3,12 @@
 // signature names.
 package awswire
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/bootclock"
+)
 
 // World is an account in a region: what is created in one is not seen from another.
 type World struct {
@@ -20,8 +25,20 @@ type Call struct {
 	Form      *Form  // the body, if Format is Query; stays valid
 	World     World
 	RequestID string
+	Origin    Origin
 
 	room *[]byte // of the pool, nil if Room was not called
+}
+
+// Origin says how old a call is. The transport sets Began and Pauses, and Begin sets Expires.
+type Origin struct {
+	// Began is when the first byte of the request was read; zero: not known.
+	Began bootclock.Instant
+	// Expires is when the call's signature is too old; zero: the call was not checked for one.
+	Expires time.Time
+	// Pauses is how many pauses of the process there had been when it took the connection: see
+	// internal/pause.
+	Pauses uint64
 }
 
 // Room returns an empty buffer with room for n bytes, for the answer: a GetRecords of 10 MiB is

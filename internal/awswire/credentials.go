@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/runnel-stream/runnel/internal/seam"
 )
 
 // Key is an access key: what a client signs its requests with.
@@ -18,14 +20,14 @@ type Key struct {
 // anything: there are no policies. Credentials are safe for concurrent use, and print as their
 // number, never as secrets.
 type Credentials struct {
-	keys map[string]Key   // by access key id
-	now  func() time.Time // tests set it; time.Now otherwise
+	keys map[string]Key // by access key id
+	now  func() time.Time
 }
 
 // NewCredentials makes credentials of at least one key. All that is wrong is reported at once,
 // by the keys' ids, without their secrets.
 func NewCredentials(keys ...Key) (*Credentials, error) {
-	c := &Credentials{keys: make(map[string]Key, len(keys)), now: time.Now}
+	c := &Credentials{keys: make(map[string]Key, len(keys)), now: seam.Wall}
 	var faults []error
 	if len(keys) == 0 {
 		faults = append(faults, errors.New("there is no access key: want at least one"))
@@ -45,6 +47,15 @@ func NewCredentials(keys ...Key) (*Credentials, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// At returns the same keys for a server with that clock, by which it judges the dates of signatures.
+// Without it that is the system's clock. No keys stay no keys.
+func (c *Credentials) At(now func() time.Time) *Credentials {
+	if c == nil {
+		return nil
+	}
+	return &Credentials{keys: c.keys, now: now}
 }
 
 func (k Key) check() error {

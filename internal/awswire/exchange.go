@@ -115,7 +115,7 @@ func (x *Exchange) authorize(r *http.Request, auth *Credentials) error {
 	var err error
 	switch {
 	case auth != nil:
-		credential, refused := auth.verify(r, x.Call.Service, x.Call.Body)
+		credential, expires, refused := auth.verify(r, x.Call.Service, x.Call.Body)
 		if refused != nil {
 			refused.Code = coral(x.Call.Service, refused.Code)
 			err := x.refuse(refused)
@@ -126,6 +126,7 @@ func (x *Exchange) authorize(r *http.Request, auth *Credentials) error {
 			}
 			return err
 		}
+		x.Call.Origin.Expires = expires
 		x.Call.World, err = worldOf(credential, algorithmV4)
 	case strings.Contains(r.URL.RawQuery, "X-Amz-Credential="):
 		query := r.URL.Query()

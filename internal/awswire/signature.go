@@ -20,41 +20,43 @@ const (
 )
 
 // verify checks a request's Signature V4 against its body as it was sent, and returns the
-// credential that it is signed with. What it refuses, in which order and in which words, is
-// AWS' (authorization.go names the sources).
-func (c *Credentials) verify(r *http.Request, service string, body []byte) (string, *Error) {
+// credential that it is signed with, and when the signature is too old. What it refuses, in which
+// order and in which words, is AWS' (authorization.go names the sources).
+func (c *Credentials) verify(
+	r *http.Request, service string, body []byte,
+) (credential string, expires time.Time, refused *Error) {
 	a, refused := authorizationOf(r, service)
 	if refused != nil {
-		return "", refused
+		return "", expires, refused
 	}
 	date, refused := a.parseDate()
 	if refused != nil {
-		return "", refused
+		return "", expires, refused
 	}
-	if refused := a.checkAge(date, c.now().UTC(), service); refused != nil {
-		return "", refused
+	if expires, refused = a.checkAge(date, c.now().UTC(), service); refused != nil {
+		return "", expires, refused
 	}
 	signed, refused := a.checkSigned(r)
 	if refused != nil {
-		return "", refused
+		return "", expires, refused
 	}
 	if a.algorithm != algorithmV4 {
-		return "", incompleteSignature(fmt.Sprintf(
+		return "", expires, incompleteSignature(fmt.Sprintf(
 			"Unsupported AWS 'algorithm': '%s' (only %s for now). ", a.algorithm, algorithmV4))
 	}
 	scope, refused := a.parseScope(date, service)
 	if refused != nil {
-		return "", refused
+		return "", expires, refused
 	}
 	sum := sha256.Sum256(body)
 	bodyHash := hex.EncodeToString(sum[:])
 	if claim := r.Header.Get("X-Amz-Content-Sha256"); claim != "" && claim != bodyHash {
 		// S3's words; a guess for the others, which do not know UNSIGNED-PAYLOAD either.
-		return "", invalidSignature("The provided 'x-amz-content-sha256' header does not " +
+		return "", expires, invalidSignature("The provided 'x-amz-content-sha256' header does not " +
 			"match what was computed.")
 	}
 	canonical := canonicalRequest(r, &a, signed, bodyHash)
-	return a.credential, c.compare(&a, scope, date, canonical)
+	return a.credential, expires, c.compare(&a, scope, date, canonical)
 }
 
 // compare computes the signature and compares it, and the session token, in constant time. For

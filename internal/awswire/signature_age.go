@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/runnel-stream/runnel/internal/seam"
 )
 
 // parseDate reads the date: ISO 8601's basic format or, in a Date header, HTTP's own.
@@ -20,40 +22,44 @@ func (a *authorization) parseDate() (time.Time, *Error) {
 	return date.UTC(), nil
 }
 
-// skewOf is how far a request's clock may be off. Kinesis says 5 minutes in its refusals
-// (amazon-kinesis-producer#222), DynamoDB 15 (aws-sdk-js#254).
+// skewOf is how far a request's clock may be off, to either side: so a signed call lives for up to
+// twice as long. Kinesis says 5 minutes in its refusals (amazon-kinesis-producer#222), which is H,
+// DynamoDB 15 (aws-sdk-js#254).
 func skewOf(service string) time.Duration {
 	if service == DynamoDB {
 		return 15 * time.Minute
 	}
-	return 5 * time.Minute
+	return seam.H()
 }
 
-// checkAge refuses what is older than the clocks may be apart, or than a presigned request's
-// lifetime, and what comes from the future.
-func (a *authorization) checkAge(date, now time.Time, service string) *Error {
+// checkAge refuses a request that is older than the clocks may be apart, or than a presigned
+// request's lifetime, and one from the future. It returns when the signature is too old.
+func (a *authorization) checkAge(
+	date, now time.Time, service string,
+) (expires time.Time, refused *Error) {
 	skew := skewOf(service)
 	age := skew
 	if a.lifetime != "" {
 		const longest = 7 * 24 * 60 * 60 // AWS: "Presigned requests", X-Amz-Expires
 		seconds, err := strconv.Atoi(a.lifetime)
 		if err != nil || seconds < 1 || seconds > longest { // the words are a guess
-			return incompleteSignature(fmt.Sprintf("X-Amz-Expires must be a number of seconds "+
+			return expires, incompleteSignature(fmt.Sprintf("X-Amz-Expires must be a number of seconds "+
 				"from 1 to %d. Got '%s'.", longest, a.lifetime))
 		}
 		age = time.Duration(seconds) * time.Second
 	}
+	expires = date.Add(age)
 	switch earliest, latest := now.Add(-age), now.Add(skew); {
 	case date.Before(earliest):
-		return invalidSignature(fmt.Sprintf("Signature expired: %s is now earlier than %s "+
+		return expires, invalidSignature(fmt.Sprintf("Signature expired: %s is now earlier than %s "+
 			"(%s - %s)", date.Format(basicFormat), earliest.Format(basicFormat),
 			now.Format(basicFormat), minutes(age)))
 	case date.After(latest):
-		return invalidSignature(fmt.Sprintf("Signature not yet current: %s is still later "+
+		return expires, invalidSignature(fmt.Sprintf("Signature not yet current: %s is still later "+
 			"than %s (%s + %s)", date.Format(basicFormat), latest.Format(basicFormat),
 			now.Format(basicFormat), minutes(skew)))
 	}
-	return nil
+	return expires, nil
 }
 
 func minutes(d time.Duration) string {

@@ -91,7 +91,7 @@ func TestPublishedVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		keys := keysAt(t, time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC))
-		if _, refused := keys.verify(r, "service", []byte(c.body)); refused != nil {
+		if _, _, refused := keys.verify(r, "service", []byte(c.body)); refused != nil {
 			t.Errorf("%s: %v", c.name, refused)
 		}
 	}
@@ -105,7 +105,7 @@ type request struct {
 }
 
 func (r request) verify(keys *Credentials) *Error {
-	_, refused := keys.verify(r.Request, r.service, r.body)
+	_, _, refused := keys.verify(r.Request, r.service, r.body)
 	return refused
 }
 
@@ -612,7 +612,7 @@ func FuzzAuthorization(f *testing.F) {
 		if authorization == "" {
 			r.Header.Del("Authorization")
 		}
-		credential, refused := keys.verify(r, Kinesis, []byte("another body"))
+		credential, _, refused := keys.verify(r, Kinesis, []byte("another body"))
 		if refused == nil {
 			t.Fatalf("it is taken, as %s", credential)
 		}

@@ -8,6 +8,7 @@ import (
 	"path"
 
 	"github.com/runnel-stream/runnel/internal/itemstore"
+	"github.com/runnel-stream/runnel/internal/serverclock"
 	"github.com/runnel-stream/runnel/internal/shardlog"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/internal/wal"
@@ -148,7 +149,13 @@ func (c *checker) others() error {
 	if err != nil {
 		return err
 	}
-	known := map[string]bool{"FORMAT": true, "LOCK": true, "wal": true, "shards": true, "tls": true}
+	known := map[string]bool{
+		"FORMAT": true, "LOCK": true, "wal": true, "shards": true, "tls": true,
+		serverclock.FileName: true,
+	}
+	if _, c.report.Clock, err = serverclock.Inspect(c.fs, c.report.Dir); err != nil {
+		return err
+	}
 	for _, file := range append(c.report.Leftover, c.report.Snapshot.File) {
 		known[path.Base(file)] = true
 	}

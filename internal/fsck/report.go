@@ -10,8 +10,11 @@ type Report struct {
 	Snapshot Snapshot `json:"snapshot"`
 	Log      Log      `json:"log"`
 	Records  Records  `json:"records"`
-	Streams  []Stream `json:"streams"`
-	Tables   []Table  `json:"tables"`
+	// Clock says whether the clock's file can be read. Without one the next start takes the time of
+	// the newest record, so that is no damage.
+	Clock   bool     `json:"clock"`
+	Streams []Stream `json:"streams"`
+	Tables  []Table  `json:"tables"`
 
 	Damage   []Damage `json:"damage"`
 	Leftover []string `json:"leftover"` // the next start removes them

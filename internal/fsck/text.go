@@ -14,6 +14,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	if r.Format > 0 {
 		r.writeFiles(say)
+		r.writeClock(say)
 		r.writeContent(say)
 	}
 	list := func(files []string, what string) {
@@ -72,6 +73,13 @@ func (r *Report) writeFiles(say func(format string, args ...any)) {
 	if r.Records.InLog > 0 {
 		say("  %d of them are known from the log alone, and the next start writes them to segments",
 			r.Records.InLog)
+	}
+}
+
+func (r *Report) writeClock(say func(format string, args ...any)) {
+	if !r.Clock {
+		say("clock: its file is not there or cannot be read; the next start takes the time of the " +
+			"newest record")
 	}
 }
 

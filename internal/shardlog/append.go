@@ -50,6 +50,7 @@ func (sh *Shard) Append(tx *wal.Tx, entries []Entry) ([]Number, wal.LSN, error) 
 	lsn := tx.Append(wal.KindRecords, payload, func() { sh.publish(b) })
 	tx.Hold(b.held)
 	sh.seq.next, sh.seq.arrival = b.end(), arrival
+	sh.sequenced.Store(b.end()) // inside wal.Log.Sequence
 	return numbers, lsn, nil
 }
 

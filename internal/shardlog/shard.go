@@ -5,6 +5,7 @@ import (
 	"path"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 // Shard is the records of one shard. Safe for concurrent use.
@@ -13,6 +14,8 @@ type Shard struct {
 	store  *Store
 	seed   uint32 // of its frames' checksums
 	folder string
+
+	sequenced atomic.Uint64 // seq.next, for readers
 
 	// seq is the state after everything that was sequenced.
 	seq struct {
@@ -55,6 +58,7 @@ func newShard(s *Store, id ID) *Shard {
 		folder: path.Join(s.root, strconv.FormatUint(uint64(id), 10)),
 	}
 	sh.seq.next = 1
+	sh.sequenced.Store(1)
 	sh.pub.oldest, sh.pub.drained, sh.pub.next = 1, 1, 1
 	return sh
 }
@@ -69,6 +73,11 @@ func (sh *Shard) Bounds() (oldest, next uint64) {
 	defer sh.pub.Unlock()
 	return sh.pub.oldest, sh.pub.next
 }
+
+// Sequenced returns one past the newest record that has its number, be it durable or not. A reader
+// that asks for it first, and then finds the visible records to reach that far, knows that nothing
+// was on its way to the disk when it asked.
+func (sh *Shard) Sequenced() uint64 { return sh.sequenced.Load() }
 
 // Sealed reports whether the shard is closed, durably. Bounds' next, if it is asked for after
 // Sealed has returned true, is then final.

@@ -20,8 +20,8 @@ const (
 // stands in the log as a frame, in memory as a whole.
 type catalogue struct {
 	store shardStore
-	// changed is told of every change to a stream. It is called under the lock, before the
-	// change is durable, and must not block. Nil: nobody.
+	// changed is called for every change to a stream, once readers see it, and must not block.
+	// Default nil: nothing is called.
 	changed func(streamKey)
 
 	mu      sync.RWMutex // in wal.Log.Sequence: see the package comment
@@ -77,12 +77,42 @@ func (c *catalogue) commit(tx *wal.Tx, ch *change) error {
 	if err != nil {
 		return fmt.Errorf("write change %s %s: %w", ch.Op, ch.Name, err)
 	}
+	was := c.named(ch)
 	later, err := c.apply(ch)
 	if err != nil {
 		return err
 	}
+	later = append(c.newVersion(was, c.named(ch)), later...)
 	c.lsn = tx.Append(wal.KindCatalogue, frame, later.run)
 	return nil
+}
+
+// named returns the stream that a change is about, or nil.
+func (c *catalogue) named(ch *change) *stream {
+	switch {
+	case ch.Stream != nil:
+		return c.streams[ch.Stream.key()]
+	case ch.World == nil:
+		return nil
+	default:
+		return c.streams[streamKey{*ch.World, ch.Name}]
+	}
+}
+
+// newVersion lets readers see a stream as it was until the change is durable. What it returns is to
+// be run then, first of all: a reader that sees a shard sealed must find its children.
+func (c *catalogue) newVersion(was, now *stream) publications {
+	if now == nil || now == was {
+		return nil
+	}
+	now.version = new(version)
+	if was != nil {
+		now.version.before.Store(was)
+		if was.version != nil && was.version.durable.Load() {
+			was.version.before.Store(nil) // so that no more is kept than what is not durable
+		}
+	}
+	return publications{func() { now.version.durable.Store(true) }}
 }
 
 // Replay is part of wal.Machine.

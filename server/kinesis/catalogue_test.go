@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/serverclock"
 	"github.com/runnel-stream/runnel/internal/shardlog"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -393,7 +395,10 @@ func TestRoute(t *testing.T) {
 
 func TestClockNeverStepsBack(t *testing.T) {
 	ms := int64(5000)
-	c := clock{now: func() time.Time { return time.UnixMilli(ms) }}
+	c := clock{serverclock.New(serverclock.Config{
+		Wall:   func() time.Time { return time.UnixMilli(ms) },
+		Logger: slog.New(slog.DiscardHandler),
+	})}
 	for _, step := range []struct{ system, floor, want int64 }{
 		{5000, 0, 5000}, {4000, 0, 5000}, {6000, 0, 6000}, {6000, 9000, 9000}, {7000, 8000, 9000},
 	} {

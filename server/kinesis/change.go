@@ -87,7 +87,7 @@ func (c *catalogue) apply(ch *change) (publications, error) {
 	c.state.Seq = ch.Seq
 	c.state.At = max(c.state.At, ch.At)
 	if c.changed != nil && ch.World != nil {
-		c.changed(streamKey{*ch.World, ch.Name})
+		later = append(later, func() { c.changed(streamKey{*ch.World, ch.Name}) })
 	}
 	return later, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // fanOut is the subscriptions that are under way, and those that lately were. Its lock is a
-// leaf but for those of the subscriptions: it is taken under the catalogue's.
+// leaf but for those of the subscriptions: the log's durable callbacks take it.
 type fanOut struct {
 	mu      sync.Mutex
 	closed  bool

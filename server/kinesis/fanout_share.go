@@ -15,6 +15,7 @@ type shardFan struct {
 type sharedEvent struct {
 	from, to uint64
 	stream   *stream // as it was: its settings show in the records
+	pending  bool    // records were on their way to the disk: the payload says so
 	payload  []byte
 	bytes    int // of data and partition keys
 }
@@ -23,9 +24,9 @@ type sharedEvent struct {
 const maxShared = 256 << 10
 
 // find returns the event, or nil.
-func (f *shardFan) find(from, to uint64, st *stream) *sharedEvent {
+func (f *shardFan) find(from, to uint64, st *stream, pending bool) *sharedEvent {
 	e := f.last.Load()
-	if e == nil || e.from != from || e.to != to || e.stream != st {
+	if e == nil || e.from != from || e.to != to || e.stream != st || e.pending != pending {
 		return nil
 	}
 	return e

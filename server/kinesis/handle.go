@@ -32,6 +32,9 @@ func handle[In any, P input[In]](
 		if err := plan.validate(in); err != nil {
 			return a, err
 		}
+		if late, ok := any(in).(dated); ok {
+			late.cameBy(&call.Origin)
+		}
 		undo, err := s.limitCall(call, in)
 		if err != nil {
 			return a, err

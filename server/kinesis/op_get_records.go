@@ -99,6 +99,7 @@ func (s *Service) read(
 	if err := s.limitRead(st, sh, now); err != nil {
 		return nil, err
 	}
+	sequenced := log.Sequenced() // before anything is read
 	// Whether the shard is closed comes first, and the records' bounds after it: only then
 	// are the bounds final.
 	closed := !sh.open() && log.Sealed()
@@ -118,6 +119,9 @@ func (s *Service) read(
 		if _, newest := log.Bounds(); r.next < newest {
 			r.behind = max(1, now-last.Arrival)
 		}
+	}
+	if r.next < sequenced { // it is on its way to the disk, or was a moment ago
+		r.behind = max(1, r.behind)
 	}
 	if closed && r.next >= tip {
 		r.children = make([]*shard, 0, 2)

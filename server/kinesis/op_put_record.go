@@ -10,7 +10,12 @@ type putRecordInput struct {
 	target
 	putRecordEntry
 	SequenceNumberForOrdering *string
+
+	origin *awswire.Origin
 }
+
+// cameBy is part of dated.
+func (in *putRecordInput) cameBy(o *awswire.Origin) { in.origin = o }
 
 func (in *putRecordInput) validate(v *violations) {
 	in.route(v)
@@ -26,8 +31,10 @@ func (s *Service) putRecord(
 		return nil, err
 	}
 	var results [1]putResult
-	err := s.put(ctx, world, &in.target, []putRecordEntry{in.putRecordEntry}, results[:],
-		func(int) string { return "" })
+	err := s.put(ctx, world, putRequest{
+		target: &in.target, origin: in.origin, entries: []putRecordEntry{in.putRecordEntry},
+		results: results[:], member: func(int) string { return "" },
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,12 @@ import (
 type putRecordsInput struct {
 	target
 	Records []putRecordEntry
+
+	origin *awswire.Origin
 }
+
+// cameBy is part of dated.
+func (in *putRecordsInput) cameBy(o *awswire.Origin) { in.origin = o }
 
 // maxPutBytes is how many bytes of data and partition keys a request can have (AWS,
 // "PutRecords").
@@ -34,13 +39,25 @@ func (in *putRecordsInput) validate(v *violations) {
 func recordMember(i int) string { return fmt.Sprintf("records.%d.member.", i+1) }
 
 // putRecords stores up to 500 records. The request as a whole is refused or taken; of one that
-// is taken, single records may fail, which their results say, in the request's order.
+// is taken, single records may fail, which their results say, in the request's order. A server that
+// takes nothing now, or not this late, says so of each record: as the answer of the whole call, the
+// API has no error that says for certain that nothing was stored.
 func (s *Service) putRecords(
 	ctx context.Context, world awswire.World, in *putRecordsInput,
 ) (any, error) {
 	results := make([]putResult, len(in.Records))
 	failOnRequest(fault.From(ctx), results)
-	if err := s.put(ctx, world, &in.target, in.Records, results, recordMember); err != nil {
+	err := s.put(ctx, world, putRequest{
+		target: &in.target, origin: in.origin, entries: in.Records, results: results,
+		member: recordMember,
+	})
+	switch {
+	case NotStored(err):
+		for i := range results {
+			results[i].code = codeRecordInternal
+			results[i].message = "Internal service failure: nothing was stored: " + err.Error()
+		}
+	case err != nil:
 		return nil, err
 	}
 	return &putRecordsOutput{results: results}, nil

@@ -36,7 +36,14 @@ func (in *retentionInput) validate(v *violations) {
 func (s *Service) increaseRetention(
 	ctx context.Context, world awswire.World, in *retentionInput,
 ) (any, error) {
-	st, now, err := s.viewTarget(ctx, world, &in.target)
+	name, err := in.name(world)
+	if err != nil {
+		return nil, err
+	}
+	st, now, err := s.settled(ctx, world, name) // a shorter period may be on its way to the disk
+	if err == nil && st == nil {
+		err = streamNotFound(world, name)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -53,14 +53,21 @@ func (r *putResult) fail(code string, st *stream, sh *shard) {
 	}
 }
 
+// putRequest is the records of a call.
+type putRequest struct {
+	target  *target
+	origin  *awswire.Origin // nil: nothing is known of the call's age
+	entries []putRecordEntry
+	results []putResult
+	member  func(i int) string // what the names of an entry's members begin with, for messages
+}
+
 // put stores the entries whose results have no code yet, and returns once they are durable.
-// member is what the names of an entry's members begin with, for messages.
-// After an error nobody knows whether they were stored, unless it is an *awswire.Error.
-func (s *Service) put(
-	ctx context.Context, world awswire.World, t *target, entries []putRecordEntry,
-	results []putResult, member func(i int) string,
-) error {
-	name, err := t.name(world)
+// After an error it is unknown whether they were stored, unless it is an *awswire.Error or one of
+// NotStored.
+func (s *Service) put(ctx context.Context, world awswire.World, p putRequest) error {
+	entries, results := p.entries, p.results
+	name, err := p.target.name(world)
 	if err != nil {
 		return err
 	}
@@ -77,12 +84,15 @@ func (s *Service) put(
 		defer c.mu.RUnlock()
 		now := s.clock.read()
 		seen = c.lsn
+		if refused = s.tooLate(p.origin, now); refused != nil {
+			return
+		}
 		st := c.find(world, name, now)
 		if st == nil || st.status(now) == statusCreating || st.status(now) == statusDeleting {
 			refused = streamNotFound(world, name)
 			return
 		}
-		if refused = st.tooLarge(entries, member); refused != nil {
+		if refused = st.tooLarge(entries, p.member); refused != nil {
 			return
 		}
 		s.limitWrites(st, entries, results, now)
@@ -92,6 +102,9 @@ func (s *Service) put(
 	})
 	if err != nil {
 		return err
+	}
+	if NotStored(refused) { // the disk may hang
+		return refused
 	}
 	if err := s.log.Wait(ctx, seen); err != nil {
 		return err

@@ -11,6 +11,8 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/limit"
+	"github.com/runnel-stream/runnel/internal/pause"
+	"github.com/runnel-stream/runnel/internal/serverclock"
 	"github.com/runnel-stream/runnel/internal/shardlog"
 	"github.com/runnel-stream/runnel/internal/wal"
 )
@@ -29,8 +31,14 @@ type Config struct {
 	SweepEvery time.Duration
 	// Limits are the limits on throughput and calls, until SetLimits. Default nil: none.
 	Limits *limit.Plan
-	Now    func() time.Time // default time.Now
-	Logger *slog.Logger     // told of failed sweeps and misled clients; default slog.Default()
+	// Clock is the service's time. The service raises it to the latest time that the log knows, and
+	// starts it; the caller closes it. Default one without a file, by Now.
+	Clock *serverclock.Clock
+	Now   func() time.Time // without a Clock; default seam.Wall
+	// Pauses is the watch whose count calls bring: a call from before a pause is not stored.
+	// Default nil: none.
+	Pauses *pause.Watch
+	Logger *slog.Logger // told of failed sweeps and misled clients; default slog.Default()
 }
 
 func (c Config) withDefaults() Config {
@@ -40,11 +48,11 @@ func (c Config) withDefaults() Config {
 	if c.SweepEvery == 0 {
 		c.SweepEvery = time.Minute
 	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if c.Clock == nil {
+		c.Clock = serverclock.New(serverclock.Config{Wall: c.Now, Logger: c.Logger})
 	}
 	return c
 }
@@ -105,7 +113,7 @@ func New(cfg Config) (*Service, error) {
 		log:       cfg.Log,
 		shards:    cfg.Shards,
 		catalogue: newCatalogue(cfg.Shards),
-		clock:     clock{now: cfg.Now},
+		clock:     clock{cfg.Clock},
 		scaler:    scaler{wake: make(chan struct{}, 1)},
 		resharder: resharder{wake: make(chan struct{}, 1)},
 	}
@@ -121,6 +129,9 @@ func New(cfg Config) (*Service, error) {
 // call; the rest goes on until Close.
 func (s *Service) Start(ctx context.Context) error {
 	s.restoreClock()
+	if err := s.clock.Start(); err != nil {
+		return fmt.Errorf("start the Kinesis service: %w", err)
+	}
 	c := s.catalogue
 	err := s.change(ctx, 256, func(tx *wal.Tx, now int64) error {
 		if c.state.Key != nil {
@@ -227,9 +238,26 @@ func (s *Service) changeStream(
 	})
 }
 
-// view returns a stream as it is now, nil if it is not there, once everything that this
-// answer is made of is durable.
+// view returns a stream as its durable changes have made it, so that it need not wait for the disk.
+// Only of a stream that no durable change has made it says, once that is certain, that it is not
+// there (nil) or what it is.
 func (s *Service) view(
+	ctx context.Context, world awswire.World, name string,
+) (st *stream, now int64, err error) {
+	c := s.catalogue
+	c.mu.RLock()
+	now = s.clock.read()
+	st = c.find(world, name, now)
+	c.mu.RUnlock()
+	if st = st.visible(); st != nil && !st.gone(now) {
+		return st, now, nil
+	}
+	return s.settled(ctx, world, name)
+}
+
+// settled returns a stream as it is now, nil if it is not there, once everything that this answer
+// is made of is durable.
+func (s *Service) settled(
 	ctx context.Context, world awswire.World, name string,
 ) (st *stream, now int64, err error) {
 	c := s.catalogue

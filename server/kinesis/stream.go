@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync/atomic"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/keyspace"
@@ -50,6 +51,22 @@ type stream struct {
 
 	routes  []*shard // the open shards by hash key: they tile the key space
 	traffic *traffic // what went in and out since the start; all copies share it
+	version *version // of this value; nil: it is durable
+}
+
+// version says whether the change that made a stream's value is durable, and what the value was
+// before: that is what readers see until then.
+type version struct {
+	durable atomic.Bool
+	before  atomic.Pointer[stream] // nil: there was none, or it is no longer needed
+}
+
+// visible returns the newest value of the stream that is durable; nil if there is none.
+func (st *stream) visible() *stream {
+	for st != nil && st.version != nil && !st.version.durable.Load() {
+		st = st.version.before.Load()
+	}
+	return st
 }
 
 // streamKey is what a stream is found by.
@@ -159,6 +176,7 @@ func (st *stream) index() error {
 // copy returns a copy that can be changed before it is published. The shards are shared.
 func (st *stream) copy() *stream {
 	other := *st
+	other.version = nil
 	other.Shards = slices.Clone(st.Shards)
 	return &other
 }

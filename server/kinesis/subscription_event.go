@@ -16,11 +16,14 @@ import (
 type shardState struct {
 	sealed      bool // the bounds are final
 	oldest, tip uint64
+	sequenced   uint64 // above the tip: records are on their way to the disk
 }
 
 // there returns what there is now. Whether the shard is sealed comes first, and the bounds after
-// it: only then are they final.
+// it: only then are they final. What is sequenced comes before the bounds too: see
+// shardlog.Shard.Sequenced.
 func (u *subscription) there() (s shardState) {
+	s.sequenced = u.records.Sequenced()
 	s.sealed = u.records.Sealed()
 	s.oldest, s.tip = u.records.Bounds()
 	return s
@@ -34,12 +37,12 @@ func (u *subscription) event(
 	u.next = max(u.next, there.oldest)
 	switch tip := there.tip; {
 	case u.next < tip && !u.paced():
-		e, err = u.recordsEvent(ctx, tip)
+		e, err = u.recordsEvent(ctx, there)
 	case u.next >= tip && there.sealed: // the shard is closed: look has seen to that
 		e, err = u.endEvent()
 	case !time.Now().Before(u.due):
 		behind := int64(0)
-		if u.next < tip {
+		if u.next < max(tip, there.sequenced) {
 			behind = 1 // or more: the records were not looked at
 		}
 		e = u.give(u.appendEvent(u.space[:0], nil, behind))
@@ -56,9 +59,13 @@ func (u *subscription) give(payload []byte) awswire.Event {
 }
 
 // recordsEvent returns an event with the records from the position on, and moves that. It goes
-// no further than tip: whether later records are encrypted is not known yet.
-func (u *subscription) recordsEvent(ctx context.Context, tip uint64) (awswire.Event, error) {
-	if e := u.fan.find(u.next, tip, u.stream); e != nil {
+// no further than the tip: whether later records are encrypted is not known yet.
+func (u *subscription) recordsEvent(
+	ctx context.Context, there shardState,
+) (awswire.Event, error) {
+	tip := there.tip
+	pending := there.sequenced > tip
+	if e := u.fan.find(u.next, tip, u.stream, pending); e != nil {
 		u.stream.traffic.got(int(tip-u.next), e.bytes)
 		u.next = tip
 		u.pace(e.bytes)
@@ -83,7 +90,11 @@ func (u *subscription) recordsEvent(ctx context.Context, tip uint64) (awswire.Ev
 			behind = max(1, u.service.clock.read()-records[n-1].Arrival)
 		}
 	}
-	if behind > 0 || !u.fan.shared() {
+	whole := behind == 0
+	if pending {
+		behind = max(1, behind)
+	}
+	if !whole || !u.fan.shared() {
 		u.space = u.appendEvent(u.space[:0], records, behind)
 		payload := u.space
 		if cap(u.space) > maxSpace {
@@ -93,7 +104,7 @@ func (u *subscription) recordsEvent(ctx context.Context, tip uint64) (awswire.Ev
 	}
 	payload := u.appendEvent(nil, records, behind)
 	u.fan.keep(sharedEvent{
-		from: from, to: u.next, stream: u.stream, payload: payload, bytes: bytes,
+		from: from, to: u.next, stream: u.stream, pending: pending, payload: payload, bytes: bytes,
 	})
 	return u.give(payload), nil
 }

@@ -1,0 +1,170 @@
+package serverclock
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+)
+
+// file is the clock's file. It belongs to one goroutine at a time: Open's caller, Start's, then the
+// writer, then Close's.
+type file struct {
+	vfs.File
+	newest record
+	failed *record // the disk may have it or not; nil: none
+}
+
+// Open makes a clock with the file in Config.Dir, which must be the caller's alone, and goes on from
+// what that says. A file that is missing, or says nothing, is that of a directory of an older
+// version. The caller raises the clock to what else it knows by NotBefore, calls Start, and ends the
+// clock with Close.
+func Open(cfg Config) (*Clock, error) {
+	c := New(cfg)
+	name := path.Join(c.cfg.Dir, FileName)
+	f, err := c.cfg.FS.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if f, err = c.cfg.FS.Create(name); err == nil {
+			err = c.cfg.FS.SyncDir(c.cfg.Dir)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the clock's file: %w", err)
+	}
+	c.file = &file{File: f}
+	r, ok, err := readRecord(f)
+	if err == nil {
+		err = f.Allocate(fileSize) // a record in place needs no room later
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the clock's file: %w", err), f.Close())
+	}
+	if ok {
+		c.file.newest = r
+		c.NotBefore(r.floor(c.cfg.Boot()))
+	}
+	return c, nil
+}
+
+// Start makes the first record and keeps it up to date until Close. From then on the clock reads no
+// more than the file vouches for. Without a file it does nothing.
+func (c *Clock) Start() error {
+	wall := c.cfg.Wall().UnixMilli()
+	if ahead := time.Duration(c.last.Load()-wall) * time.Millisecond; ahead > tellAfter {
+		c.cfg.Logger.Warn("the system's clock is behind what this data directory has seen; the "+
+			"server's clock, which never steps back, stays where it is until the system's has "+
+			"caught up", "behind", ahead)
+	}
+	c.raise(wall)
+	if c.file == nil {
+		return nil
+	}
+	if err := c.record(false); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.mu.started = true
+	c.mu.Unlock()
+	c.done.Go(c.write)
+	return nil
+}
+
+// write is the writer: it makes a record once a minute, and when a reader asks for one.
+func (c *Clock) write() {
+	timer := time.NewTimer(refreshEvery)
+	defer timer.Stop()
+	failed := false
+	for {
+		kick := c.kick
+		if failed {
+			kick = nil // the timer is what counts
+		}
+		select {
+		case <-timer.C:
+		case <-kick:
+		case <-c.stop:
+			return
+		}
+		err := c.record(false)
+		if err != nil && !failed {
+			c.cfg.Logger.Warn("the server's clock cannot be noted, and stops soon; trying again",
+				"error", err)
+		}
+		failed = err != nil
+		wait := refreshEvery
+		if failed {
+			wait = retryAfter
+		}
+		timer.Reset(wait)
+	}
+}
+
+// record makes a record of the time now, or of the last reading if it is the final one, and lets the
+// readers go by it once it is durable. Until then both the earlier record and the new one hold:
+// whichever of them a crash leaves vouches for all that was read. So does one that could not be
+// written or synced, for the disk may have it: it is written again first.
+func (c *Clock) record(final bool) error {
+	if c.file.failed != nil {
+		if err := c.put(*c.file.failed); err != nil {
+			return err
+		}
+	}
+	boot, since := c.cfg.Boot()
+	wall := c.cfg.Wall().UnixMilli()
+	c.mu.Lock()
+	next := limit{vouched: c.last.Load(), since: time.Now()}
+	if final {
+		next.ceiling = next.vouched
+	} else {
+		next.vouched = max(next.vouched, wall)
+		next.ceiling = next.vouched + ceilingAhead.Milliseconds()
+	}
+	if c.mu.started {
+		c.mu.limits = append(c.mu.limits, next)
+	}
+	c.mu.Unlock()
+	if err := c.put(record{
+		number: c.file.newest.number + 1, vouched: next.vouched, ceiling: next.ceiling,
+		boot: boot, since: since,
+	}); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.limits = append(c.mu.limits[:0:0], next)
+	return nil
+}
+
+// put makes a record durable, in the slot that does not hold the newest one.
+func (c *Clock) put(r record) error {
+	c.file.failed = &r
+	if _, err := c.file.WriteAt(r.encode(), int64(r.number%slots)*slotEvery); err != nil {
+		return fmt.Errorf("write the clock's file: %w", err)
+	}
+	if err := c.file.Sync(); err != nil {
+		return fmt.Errorf("sync the clock's file: %w", err)
+	}
+	c.file.newest, c.file.failed = r, nil
+	return nil
+}
+
+// Close stops the clock where it is, and notes that, so that a restart goes on exactly there.
+func (c *Clock) Close() error {
+	c.mu.Lock()
+	started, closed := c.mu.started, c.mu.closed
+	c.mu.closed = true
+	c.mu.Unlock()
+	if c.file == nil || closed {
+		return nil
+	}
+	close(c.stop)
+	c.done.Wait()
+	var err error
+	if started { // otherwise nobody has read it
+		err = c.record(true)
+	}
+	return errors.Join(err, c.file.Close())
+}

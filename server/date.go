@@ -1,0 +1,39 @@
+package server
+
+import (
+	"net/http"
+	"time"
+)
+
+// dateLine is the text of the header Date for one second.
+type dateLine struct {
+	second int64
+	text   []string // one value, as headers have it
+}
+
+// now returns the server's time: see internal/serverclock. Before Start it is the system's.
+func (s *Server) now() time.Time {
+	if clock := s.clock.Load(); clock != nil {
+		return clock.Now()
+	}
+	return s.cfg.Now()
+}
+
+// date returns the header Date for an answer that is sent now. It is shared: not to be changed.
+func (s *Server) date() []string {
+	now := s.now()
+	line := s.dates.Load()
+	if line == nil || line.second != now.Unix() {
+		line = &dateLine{now.Unix(), []string{now.UTC().Format(http.TimeFormat)}}
+		s.dates.Store(line)
+	}
+	return line.text
+}
+
+// setDate sets the header Date, which net/http otherwise takes from the system's clock. The shortcut
+// does that by itself when it sends the answer.
+func (s *Server) setDate(w http.ResponseWriter) {
+	if _, ok := w.(*shortcutAnswer); !ok {
+		w.Header()["Date"] = s.date()
+	}
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+
+	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/bootclock"
+)
+
+// connKey is the context key of the *earlyConn that a request came by.
+type connKey struct{}
+
+// withConn is an http.Server.ConnContext.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	if upgraded, ok := conn.(*upgradedConn); ok {
+		ctx = context.WithValue(ctx, upgradedKey{}, upgraded)
+		conn = upgraded.earlyConn
+	}
+	if encrypted, ok := conn.(*tls.Conn); ok {
+		conn = encrypted.NetConn()
+	}
+	if early, ok := conn.(*earlyConn); ok {
+		ctx = context.WithValue(ctx, connKey{}, early)
+	}
+	return ctx
+}
+
+// originOf returns how old a request is. Of a request over HTTP/2 it counts from its whole head on,
+// which is there within seconds of its first byte; of other requests from the first byte. The error
+// says that there was a pause since the connection was accepted: the request is not to be served.
+//
+// Another server's request, which came by no connection of Serve's, is as old as this call.
+func (s *Server) originOf(r *http.Request) (awswire.Origin, error) {
+	now := bootclock.Now()
+	conn, ok := r.Context().Value(connKey{}).(*earlyConn)
+	if !ok {
+		return awswire.Origin{Began: now, Pauses: s.pauses.Count()}, nil
+	}
+	o := awswire.Origin{Began: now, Pauses: conn.pauses}
+	if r.ProtoMajor < 2 {
+		o.Began = conn.firstByte(now)
+	}
+	return o, s.pauses.Check(conn.pauses, now)
+}
+
+// firstByte returns when the first byte of the request was read that is being served; now if no
+// byte was read since the request before.
+func (c *earlyConn) firstByte(now bootclock.Instant) bootclock.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.began.IsZero():
+		return c.began
+	case !c.read.IsZero():
+		return c.read
+	}
+	return now
+}
+
+// stamp notes that bytes have been read.
+func (c *earlyConn) stamp() {
+	now := bootclock.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.read = now
+	if c.began.IsZero() {
+		c.began = now
+	}
+}
+
+// nextRequest says that what is read from now on is the next request. If bytes of it are in a buffer
+// already, they are no older than the last read.
+func (c *earlyConn) nextRequest(buffered bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.began = bootclock.Instant{}
+	if buffered {
+		c.began = c.read
+	}
+}
+
+// followRequest returns what is to be called once the request is answered, and its body was read
+// before: from then on the connection's next request is read. The shortcut and HTTP/2 see to it by
+// themselves. Bytes that came in the meantime are of the next request already.
+func followRequest(r *http.Request) (answered func()) {
+	conn, ok := r.Context().Value(connKey{}).(*earlyConn)
+	if !ok || r.ProtoMajor >= 2 || r.Context().Value(shortcutKey{}) != nil {
+		return func() {}
+	}
+	read := conn.lastRead()
+	return func() { conn.nextRequest(conn.lastRead() != read) }
+}
+
+func (c *earlyConn) lastRead() bootclock.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.read
+}
