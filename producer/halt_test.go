@@ -217,8 +217,8 @@ func TestRefusedReaderHalts(t *testing.T) {
 				})
 				err := p.PutFunc(ctx, runnel.Record{PartitionKey: "a", Data: []byte("1")}, nil)
 				var why *HaltedError
-				if close := p.Close(ctx); !errors.As(close, &why) || err == nil && why.Open != 1 {
-					t.Errorf("Put: %v, Close: %v", err, close)
+				if end := p.Close(ctx); !errors.As(end, &why) || err == nil && why.Open != 1 {
+					t.Errorf("Put: %v, Close: %v", err, end)
 				}
 			})
 		})
@@ -229,7 +229,8 @@ func TestRefusedReaderHalts(t *testing.T) {
 type refusingReader struct{ Reader }
 
 func (refusingReader) ListShards(context.Context, *kinesis.ListShardsInput,
-	...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error) {
+	...func(*kinesis.Options),
+) (*kinesis.ListShardsOutput, error) {
 	return nil, apiError("AccessDeniedException", "not authorized")
 }
 

@@ -26,7 +26,8 @@ type limited struct {
 }
 
 func (l *limited) DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
-	...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error) {
+	...func(*kinesis.Options),
+) (*kinesis.DescribeStreamSummaryOutput, error) {
 	l.calls++
 	if !l.until.IsZero() && !time.Now().Before(l.until) {
 		l.err = nil

@@ -90,7 +90,7 @@ func TestUnseenWaits(t *testing.T) {
 		if _, err := gone.Wait(brief); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		go waits.Wait(ctx) //nolint:errcheck // it is under way at the Close
+		go waits.Wait(ctx) // under way at the Close
 		synctest.Wait()
 		var unseen *UnseenError
 		if err := p.Close(ctx); !errors.As(err, &unseen) || unseen.Count != 1 ||
