@@ -28,7 +28,7 @@ func (p *Producer) Flush(ctx context.Context) error {
 		p.cfg.Stream, records, context.Cause(ctx))
 }
 
-// verdict is what Flush and Close say of the records that are done with.
+// verdict returns the error of Flush and Close for the records that have their results.
 func (p *Producer) verdict(operation string) error {
 	unseen := p.unseen.take(p.cfg.Stream)
 	if unseen != nil {
@@ -64,8 +64,8 @@ func (p *Producer) flush(closing bool) chan struct{} {
 // are open, for Config.Resume. Close may be called again, and from
 // several goroutines: each waits for the end, and the first context to end cuts.
 //
-// Like Flush, Close returns an *UnseenError for records that were not delivered and whose results
-// no code has looked at, and a *HaltedError; so a program that only checks the error of Close
+// Like Flush, Close returns an *UnseenError for undelivered records with results that no
+// code has looked at, and a *HaltedError; so a program that only checks the error of Close
 // misses no failure.
 func (p *Producer) Close(ctx context.Context) error {
 	done := p.flush(true)

@@ -96,9 +96,9 @@
 //
 // A refusal of the caller meets every record alike, and passes when the caller is mended.
 // Without a Journal each record is reported, since nothing would send it again. With one a later
-// run does, and would skip what was reported: so the producer halts. Calls in flight land, the units
-// that are left stay open in the journal, and Put, Flush and Close return a *HaltedError. A token
-// that has expired counts as that if the client does not get another one.
+// run does, and would skip the reported ones: so the producer halts. Calls in flight land, the
+// units that are left stay open in the journal, and Put, Flush and Close return a *HaltedError. A
+// token that has expired counts as that if the client does not get another one.
 //
 // An error that no code has looked at (by Config.OnResult, a callback, or the Future) is not lost:
 // Flush and Close return an *UnseenError with the number of such records and the first cause.

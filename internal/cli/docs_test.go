@@ -12,7 +12,7 @@ import (
 // arguments.
 var prose = regexp.MustCompile(`^(runnel|aws|curl|go|docker) .*\S {3,}[^#\s]`)
 
-// Whoever pastes a block of the pages into a shell runs commands, and stores no prose as names.
+// A block of the pages can be pasted into a shell: it runs commands, and stores no prose as names.
 func TestPagesCanBePasted(t *testing.T) {
 	blocks := 0
 	err := filepath.WalkDir("../../docs", func(name string, entry os.DirEntry, err error) error {

@@ -38,7 +38,7 @@ It retries through outages without limit, unless --give-up-after is set. A missi
 over-long key, or a line that is not what --format says, ends with status 2 and the line's number
 before anything newer is sent.
 
-What waits of a key is put as one aggregated record, which runnel's consumers and the KCL open.
+Waiting records of a key are put as one aggregated record, which runnel's consumers and the KCL open.
 Readers that do not (boto3, a Lambda function without a deaggregator) see bytes that begin with
 \xf3\x89\x9a\xc2: for them say --order plain, which puts each record as it is, and then a retry
 may leave a double. A record that leaves no room for more within the stream's limit goes as it is
@@ -108,7 +108,7 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 		return usageError("--keys and --hash-key both give hash keys: choose one")
 	}
 	if f.skipRefused != "" && f.resume == "" {
-		return usageError("--skip-refused needs --resume: its state knows what was refused")
+		return usageError("--skip-refused needs --resume: its state knows the refused records")
 	}
 	order, err := producer.ParseOrder(f.order)
 	if err != nil {

@@ -28,13 +28,13 @@ const (
 
 func (f *keysFlag) add(command *cobra.Command) {
 	command.Flags().StringVar(&f.text, "keys", "", "give records the hash keys that their "+
-		"partition keys have in this file or DynamoDB table of runnel keys map; new ones get a key. "+
-		"A name with a path separator or an extension is a file; "+filePrefix+"NAME and "+
+		"partition keys have in this file or DynamoDB table of runnel keys map; new ones get a "+
+		"key. A name with a path separator or an extension is a file; "+filePrefix+"NAME and "+
 		tablePrefix+"NAME say which")
 }
 
-// source returns the file or the table that the flag names; the other is "". What may be meant as
-// either is refused, since a table would be made on the spot.
+// source returns the file or the table that the flag names; the other is "". A name that can be
+// meant as either is refused, since a table would be made on the spot.
 func (f *keysFlag) source() (file, table string, err error) {
 	if name, ok := strings.CutPrefix(f.text, tablePrefix); ok {
 		return "", name, nil
