@@ -107,7 +107,7 @@ func (p *Producer) refused() error {
 	return p.mu.refusal
 }
 
-// expired: codes of a session token whose time is over.
+// expired holds the codes for a session token that is over its time.
 var expired = set("ExpiredTokenException", "ExpiredToken")
 
 // finalForCaller turns the answer that the caller's token has expired into a refusal of the
