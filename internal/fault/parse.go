@@ -164,7 +164,8 @@ func (r *rule) setArgument(text string, given bool) error {
 		}
 	case argumentCode:
 		if !isCode(text) {
-			return fmt.Errorf("%s needs the code of an error, as %[1]s=AccessDeniedException", r.kind)
+			return fmt.Errorf("%s needs the code of an error, as %[1]s=AccessDeniedException",
+				r.kind)
 		}
 		r.code = text
 	case argumentNone:
