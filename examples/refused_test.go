@@ -75,7 +75,7 @@ func TestProduceIsRefused(t *testing.T) {
 	refused(endpoint, "wrong", "InvalidSignatureException")
 }
 
-// lines is a writer of what a process says.
+// lines is a writer that passes on the lines of a process.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {

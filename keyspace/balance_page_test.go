@@ -38,11 +38,11 @@ explicit hash key. Over many partition keys MD5 is even. Over few, some hundred 
 say, it is not, and one shard gets more than its part. Keys that you choose can be even from the
 first one on:
 
-` + "```" + `
-runnel keys nth --count 4                              the first four keys, from nothing
-runnel keys allocate --existing-file keys.txt          the next one beside those in use
-runnel keys map --file keys.ndjson alice bob           keys of names, kept in a file
-runnel keys hash --shards 4 alice bob                  where MD5 puts names
+` + "```sh" + `
+runnel keys nth --count 4                              # the first four keys, from nothing
+runnel keys allocate --existing-file keys.txt          # the next one beside those in use
+runnel keys map --file keys.ndjson alice bob           # keys of names, kept in a file
+runnel keys hash --shards 4 alice bob                  # where MD5 puts names
 ` + "```" + `
 
 Send such a key as ExplicitHashKey. A tenant must keep its key for as long as its records are to stay

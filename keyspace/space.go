@@ -64,9 +64,9 @@ func (s Space) String() string {
 	return s.size.String()
 }
 
-// Uniform returns n ranges that cut the space into equal parts: each starts at i * floor(size / n),
-// and the last one ends at Max, so that they tile all hash keys. It returns nil unless n is at least
-// 1 and at most the size.
+// Uniform returns n ranges that cut the space into equal parts: each starts at
+// i * floor(size / n), and the last one ends at Max, so that they tile all hash keys. It returns
+// nil unless n is at least 1 and at most the size.
 func (s Space) Uniform(n int) []Range {
 	switch {
 	case n < 1 || n > 1 && s.Last().Less(Key{Lo: uint64(n - 1)}):

@@ -35,8 +35,8 @@ func (c Config) check(record runnel.Record) error {
 		return fmt.Errorf("put to stream %s: %w", c.Stream, err)
 	}
 	if c.Journal != nil && aggregate.IsAggregate(record.Data) {
-		return fmt.Errorf("put to stream %s, key %q: %w; put what is inside of it, or use no journal",
-			c.Stream, key, ErrAggregate)
+		return fmt.Errorf("put to stream %s, key %q: %w; put what is inside of it, or use no "+
+			"journal", c.Stream, key, ErrAggregate)
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 // returned. Nothing lingers meanwhile. Whether a record was delivered is in its result.
 //
 // Flush returns an *UnseenError if records were not delivered and no code has looked at their
-// results: each such record is in the error of one Flush or Close, the next one that returns. If the
-// stream has refused the caller of a producer with a Journal it returns a *HaltedError. If ctx
+// results: each such record is in the error of one Flush or Close, the next one that returns. If
+// the stream has refused the caller of a producer with a Journal it returns a *HaltedError. If ctx
 // ends first, Flush returns an error that wraps the context's cause; nothing is lost by that.
 func (p *Producer) Flush(ctx context.Context) error {
 	done := p.flush(false)
@@ -28,7 +28,7 @@ func (p *Producer) Flush(ctx context.Context) error {
 		p.cfg.Stream, records, context.Cause(ctx))
 }
 
-// verdict is what Flush and Close say of the records that are done with.
+// verdict returns the error of Flush and Close for the records that have their results.
 func (p *Producer) verdict(operation string) error {
 	unseen := p.unseen.take(p.cfg.Stream)
 	if unseen != nil {
@@ -64,7 +64,7 @@ func (p *Producer) flush(closing bool) chan struct{} {
 // are open, for Config.Resume. Close may be called again, and from
 // several goroutines: each waits for the end, and the first context to end cuts.
 //
-// Like Flush, Close returns an *UnseenError for records that were not delivered and whose results no
+// Like Flush, Close returns an *UnseenError for undelivered records with results that no
 // code has looked at, and a *HaltedError; so a program that only checks the error of Close
 // misses no failure.
 func (p *Producer) Close(ctx context.Context) error {

@@ -72,8 +72,8 @@ type Config struct {
 	Resume []FrozenUnit
 
 	// Keys gives explicit hash keys to records that come without one, as an assign.Session does:
-	// for these Put asks it, and may wait for it. Records of Resume keep the keys that they have, and
-	// so do aggregated records: readers drop one whose shard is not that of the keys in it.
+	// for these Put asks it, and may wait for it. Records of Resume keep the keys that they have,
+	// and so do aggregated records: readers drop one whose shard is not that of the keys in it.
 	// Default none.
 	Keys Keys
 

@@ -40,7 +40,8 @@
 //     out in a new unit. Order and doubles stay exact, whatever the length of the outage.
 //   - A producer that may not read (Config.Reader) reports them: ErrUnresolved.
 //
-// A record that is an aggregate already goes as it is, alone and without an identity.
+// A record that is an aggregate already goes as it is, alone and without an identity, and so does
+// one that leaves no room for an identity within the stream's record limit.
 //
 // # Packing by shard
 //
@@ -75,7 +76,10 @@
 //     The record's first occurrence is in the order of its lane, whichever attempt made it. A
 //     double may surface late, behind newer records of its lane; in a unit, a filter drops it.
 //   - Refused (ErrRefused): the stream said no to this record, and sending it again would not
-//     help. Without unknown attempts it is not in the stream.
+//     help. Without unknown attempts it is not in the stream. ErrRefusedCaller says that it was
+//     not because of the record: the caller's credentials, its rights, a key of KMS or the
+//     stream's name are wrong.
+//   - Halted (ErrHalted), in the place of that, in a producer with a Journal: see below.
 //   - Given up (ErrGivenUp, only with Config.GiveUpAfter), unresolved (ErrUnresolved) or closed
 //     (ErrClosed, only when Close ran out of time): not acknowledged. Without unknown attempts it
 //     is not in the stream. With any, the error also matches ErrUnknown: the record may be in
@@ -89,6 +93,15 @@
 // After a record that was not delivered its lane goes on with the next: what the stream then
 // holds is in order, with a gap. By default nothing is given up, and outages of any length are
 // waited out.
+//
+// A refusal of the caller meets every record alike, and passes when the caller is mended.
+// Without a Journal each record is reported, since nothing would send it again. With one a later
+// run does, and would skip the reported ones: so the producer halts. Calls in flight land, the
+// units that are left stay open in the journal, and Put, Flush and Close return a *HaltedError. A
+// token that has expired counts as that if the client does not get another one.
+//
+// An error that no code has looked at (by Config.OnResult, a callback, or the Future) is not lost:
+// Flush and Close return an *UnseenError with the number of such records and the first cause.
 //
 // Stats.Unknown is the number of (record, call) pairs without an answer: the upper bound for
 // the doubles that a producer has left in the stream.

@@ -60,8 +60,8 @@ func (f *Future) look() {
 	}
 }
 
-// settle sets the result, before it is added to the unseen ones: a Wait whose context ends at
-// that moment looks once more after it has taken its look back.
+// settle sets the result, before it is added to the unseen ones: if the context of a Wait ends at
+// that moment, Wait looks once more after it has taken its look back.
 func (f *Future) settle(result Result) {
 	f.result = result
 	close(f.done)

@@ -21,7 +21,7 @@ type HaltedError struct {
 	// these may be in the stream. Both are 0 in the error of Put, which does not wait for the calls
 	// in flight.
 	Open, Unknown int
-	Cause         error // what the stream said
+	Cause         error // the stream's answer
 }
 
 // Error returns one sentence with the stream, the cause and the number of open records.
@@ -42,20 +42,20 @@ func (e *HaltedError) Error() string {
 func (e *HaltedError) Unwrap() []error { return []error{ErrHalted, e.Cause} }
 
 // halt notes that the stream has refused the caller. The shell makes no more calls, and abandons
-// what is left when those in flight have landed.
+// the remaining records when the calls in flight have landed.
 func (c *core) halt(cause error) {
 	if c.halted == nil {
 		c.halted = cause
 	}
 }
 
-// idle reports whether the shell has nothing under way whose outcome the core waits for.
+// idle reports whether the core waits for the outcome of no call, look-up or listing.
 func (c *core) idle() bool {
 	return c.calls == 0 && !c.lookups.running && !c.chart.running
 }
 
 // halt stops the producer if its core has halted. It is called after every landing, and the last
-// one abandons what is left.
+// one abandons the remaining records.
 func (p *Producer) halt() {
 	p.mu.Lock()
 	core, first := p.mu.core, p.mu.refusal == nil
@@ -107,7 +107,7 @@ func (p *Producer) refused() error {
 	return p.mu.refusal
 }
 
-// expired: codes of a session token whose time is over.
+// expired holds the codes for a session token that is over its time.
 var expired = set("ExpiredTokenException", "ExpiredToken")
 
 // finalForCaller turns the answer that the caller's token has expired into a refusal of the

@@ -27,7 +27,7 @@ func denied(code string, calls ...int) func(
 }
 
 // A refusal of the caller halts a producer with a journal: Put, Flush and Close return it, every
-// record has its result, the journal is told of no end, and the next run puts what is left.
+// record has its result, the journal gets no end, and the next run puts the rest.
 func TestCallerRefusalHalts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &notes{}
@@ -82,8 +82,8 @@ func TestCallerRefusalHalts(t *testing.T) {
 	})
 }
 
-// A blocked Put wakes when the producer halts, and calls in flight land first: what they store is
-// acknowledged.
+// A blocked Put wakes when the producer halts, and calls in flight land first: records that they
+// store are acknowledged.
 func TestHaltWakesPuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &notes{}
@@ -217,8 +217,8 @@ func TestRefusedReaderHalts(t *testing.T) {
 				})
 				err := p.PutFunc(ctx, runnel.Record{PartitionKey: "a", Data: []byte("1")}, nil)
 				var why *HaltedError
-				if close := p.Close(ctx); !errors.As(close, &why) || err == nil && why.Open != 1 {
-					t.Errorf("Put: %v, Close: %v", err, close)
+				if end := p.Close(ctx); !errors.As(end, &why) || err == nil && why.Open != 1 {
+					t.Errorf("Put: %v, Close: %v", err, end)
 				}
 			})
 		})
@@ -229,7 +229,8 @@ func TestRefusedReaderHalts(t *testing.T) {
 type refusingReader struct{ Reader }
 
 func (refusingReader) ListShards(context.Context, *kinesis.ListShardsInput,
-	...func(*kinesis.Options)) (*kinesis.ListShardsOutput, error) {
+	...func(*kinesis.Options),
+) (*kinesis.ListShardsOutput, error) {
 	return nil, apiError("AccessDeniedException", "not authorized")
 }
 

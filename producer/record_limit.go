@@ -12,8 +12,8 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// recordLimit is what the stream takes of a record: data and partition key, in bytes. It begins
-// with the least that any stream takes, and is read when a record needs more.
+// recordLimit is the stream's limit for a record: data and partition key, in bytes. It begins with
+// the least limit that a stream can have, and is read when a record needs more.
 type recordLimit struct {
 	asking chan struct{} // held while the limit is read; capacity 1
 
@@ -64,16 +64,16 @@ func (p *Producer) fit(ctx context.Context, e *entry) error {
 			size, c.MaxBufferedBytes)
 	case wrapped > limit && c.Journal != nil:
 		return fault("with its identity, without which a journal cannot keep it, it has %d bytes, "+
-			"the limit is %d; raise the stream's limit with UpdateMaxRecordSize (up to 10 MiB), or "+
-			"use no journal", wrapped, limit)
+			"the limit is %d; raise the stream's limit with UpdateMaxRecordSize (up to 10 MiB), "+
+			"or use no journal", wrapped, limit)
 	}
 	e.aggregated = wrapped > limit
 	return nil
 }
 
 // readLimit reads the stream's limit for a record that needs so many bytes, and returns it. It goes
-// on through outages until ctx ends: no record is refused because the stream does not answer. Who
-// may not read the limit goes by the one known.
+// on through outages until ctx ends: no record is refused because the stream does not answer. A
+// caller without the right to read the limit goes by the one known.
 func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 	stopped := func(cause error) error {
 		if p.open.Err() != nil {
@@ -100,7 +100,7 @@ func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 		}
 		err := p.askLimit(ctx)
 		if err == nil || isFinal(err) || faulty[codeOf(err)] {
-			continue // with what is known now
+			continue // with the limit known now
 		}
 		select {
 		case <-time.After(min(p.cfg.RetryMin<<min(attempt-1, 16), p.cfg.RetryMax)):

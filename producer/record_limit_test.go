@@ -26,7 +26,8 @@ type limited struct {
 }
 
 func (l *limited) DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
-	...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error) {
+	...func(*kinesis.Options),
+) (*kinesis.DescribeStreamSummaryOutput, error) {
 	l.calls++
 	if !l.until.IsZero() && !time.Now().Before(l.until) {
 		l.err = nil
@@ -81,7 +82,7 @@ func TestRecordLimitOfTheStream(t *testing.T) {
 }
 
 // The limit is read through an outage, until the Put's context ends; a caller that may not read it
-// goes by what every stream takes.
+// goes by the least limit of all streams.
 func TestRecordLimitThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, reader := &stream{}, &limited{kib: 2048, err: errRefusedConnection}

@@ -53,8 +53,8 @@ var (
 	ErrUnknown = errors.New("the record may be in the stream")
 )
 
-// errRefusedForCaller is the reason of what is refused because of the caller; the cause beside it
-// says why.
+// errRefusedForCaller is the reason of a record that is refused because of the caller; the cause
+// beside it says why.
 var errRefusedForCaller error = callerRefusal{}
 
 type callerRefusal struct{}

@@ -19,8 +19,8 @@ func (c *core) settle(e *entry, r Result) {
 	c.markFlushes()
 }
 
-// refuse takes that the stream has refused the caller of a unit. Where the journal keeps the unit it
-// stays open, and the producer halts: a later run sends it, and no record is skipped.
+// refuse takes that the stream has refused the caller of a unit. Where the journal keeps the unit
+// it stays open, and the producer halts: a later run sends it, and no record is skipped.
 func (c *core) refuse(now time.Time, l *lane) {
 	if c.limits.journal {
 		c.halt(l.unit.cause)

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// UnseenError is returned by Flush and Close for records that were not delivered and whose results
-// no code has looked at: neither Config.OnResult nor a callback got them, and neither Wait nor Done
-// of their Future was called. It matches the errors of First.
+// UnseenError is returned by Flush and Close for undelivered records with results that no code has
+// looked at: neither Config.OnResult nor a callback got them, and neither Wait nor Done of their
+// Future was called. It matches the errors of First.
 type UnseenError struct {
 	Stream string
 	// Count is how many records these are: those since the last UnseenError, which reports each
@@ -29,7 +29,7 @@ func (e *UnseenError) Error() string {
 // Unwrap returns First.
 func (e *UnseenError) Unwrap() error { return e.First }
 
-// unseen counts the undelivered records whose results no code has looked at.
+// unseen counts the undelivered records with results that no code has looked at.
 type unseen struct {
 	mu    sync.Mutex
 	epoch int // counts the takes, from 1; futures remember in which they were added
@@ -40,7 +40,7 @@ type unseen struct {
 	last   *UndeliveredError
 }
 
-// maxFirsts bounds what is kept for the sake of one sentence.
+// maxFirsts bounds the results that are kept for the sake of one sentence.
 const maxFirsts = 64
 
 type unseenResult struct {

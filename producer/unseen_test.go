@@ -18,7 +18,7 @@ func refuseAll(context.Context, int, *kinesis.PutRecordsInput) (bool, error) {
 	return false, apiError("ResourceNotFoundException", "no stream orders")
 }
 
-// Close and Flush return what was not delivered and what no code has looked at, once.
+// Close and Flush report undelivered records that no code has looked at, each once.
 func TestUnseenResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{fault: refuseAll}
@@ -72,7 +72,7 @@ func TestUnseenResults(t *testing.T) {
 	})
 }
 
-// A Wait whose context ended before the result was there has not seen it, and one that waits has.
+// A Wait that ended before the result came has not seen it, and one that still waits has.
 func TestUnseenWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: time.Second, fault: refuseAll}
@@ -90,7 +90,7 @@ func TestUnseenWaits(t *testing.T) {
 		if _, err := gone.Wait(brief); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		go waits.Wait(ctx) //nolint:errcheck // it is under way at the Close
+		go waits.Wait(ctx) // under way at the Close
 		synctest.Wait()
 		var unseen *UnseenError
 		if err := p.Close(ctx); !errors.As(err, &unseen) || unseen.Count != 1 ||

@@ -86,8 +86,8 @@ func (c Config) Validate() error {
 	fault(c.ShutdownTimeout < 0, "ShutdownTimeout is %v: want 0 (for 30 s) or more",
 		c.ShutdownTimeout)
 	buffer := c.Producer.MaxBufferedBytes
-	fault(buffer != 0 && buffer < c.maxRecord(), "Producer.MaxBufferedBytes is %d: want at least %d, "+
-		"the longest record", buffer, c.maxRecord())
+	fault(buffer != 0 && buffer < c.maxRecord(), "Producer.MaxBufferedBytes is %d: want at least "+
+		"%d, the longest record", buffer, c.maxRecord())
 	if c.Client != nil {
 		if err := c.producer("any").Validate(); err != nil {
 			faults = append(faults, err)

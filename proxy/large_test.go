@@ -21,7 +21,7 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// The proxy takes what the stream takes, to the byte, also after the limit was raised.
+// The proxy takes records up to the stream's limit, to the byte, also after it was raised.
 func TestStreamsRecordLimit(t *testing.T) {
 	for _, order := range []producer.Order{
 		producer.OrderKey, producer.OrderShard, producer.OrderNone, producer.OrderPlain,

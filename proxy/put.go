@@ -32,7 +32,8 @@ func (b *batch) landed(n int) {
 
 // take gives a request's records to the stream's producer, in their order. Once there is no
 // room for one, it and all behind it are refused, so that none of its key is taken in its
-// place. One that is too large for the stream is refused alone. finish is called when all have their results.
+// place. One that is too large for the stream is refused alone. finish is called when all have
+// their results.
 func take(
 	ctx context.Context, into *producer.Producer, records []entry, finish func(),
 ) *batch {

@@ -10,14 +10,16 @@ import (
 )
 
 // refusal is the answer in the place of executing a call; nil if there is none.
-func refusal(in *awswire.Call, r fault.Refusal) *awswire.Error {
-	switch r {
+func refusal(in *awswire.Call, d fault.Decision) *awswire.Error {
+	switch d.Refuse {
 	case fault.InternalError:
 		return awswire.InternalFailure(in.Service)
 	case fault.Unavailable:
 		return awswire.Unavailable("a fault on request")
 	case fault.Throttle:
 		return throttling(in, "a fault on request")
+	case fault.Denied:
+		return &awswire.Error{Code: d.Code, Message: "a fault on request"}
 	case fault.None, fault.LoseRequest:
 	}
 	return nil

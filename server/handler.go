@@ -123,7 +123,7 @@ func (c *call) serve(ctx context.Context) {
 	if decision.Refuse == fault.LoseRequest {
 		panic(http.ErrAbortHandler)
 	}
-	if refused := refusal(&x.Call, decision.Refuse); refused != nil {
+	if refused := refusal(&x.Call, decision); refused != nil {
 		c.server.meters.countFault(&x.Call, refused)
 		c.answer(x, nil, refused)
 		return

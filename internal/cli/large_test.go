@@ -14,8 +14,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/awsclient"
 )
 
-// Records of up to 10 MiB go through put, the proxy and archive, into a stream whose limit was
-// raised. A state of put keeps the ones that have no room for an identity as refused.
+// Records of up to 10 MiB go through put, the proxy and archive, into a stream with a limit
+// of that. A state of put keeps the ones that have no room for an identity as refused.
 func TestLargeRecords(t *testing.T) {
 	dir := t.TempDir()
 	events := filepath.Join(dir, "events.ndjson")

@@ -38,6 +38,12 @@ It retries through outages without limit, unless --give-up-after is set. A missi
 over-long key, or a line that is not what --format says, ends with status 2 and the line's number
 before anything newer is sent.
 
+Waiting records of a key are put as one aggregated record, which runnel's consumers and the KCL
+open. Readers that do not (boto3, a Lambda function without a deaggregator) see bytes that begin with
+\xf3\x89\x9a\xc2: for them say --order plain, which puts each record as it is, and then a retry
+may leave a double. A record that leaves no room for more within the stream's limit goes as it is
+in every order.
+
 Without --hash-key the MD5 of a key says its shard. With it the field says it, as a number from 0 to
 2^128-1; "runnel keys" has evenly spread ones. The records of one key are in order as long as
 they have the same hash key.
@@ -74,8 +80,8 @@ have left one double in the stream.`,
 			"plain: in order per key, each as it is; chained: plain, by PutRecord, one by one")
 	flags.StringVar(&f.resume, "resume", "", "keep the state of the load in this file, and go on "+
 		"where the last run with it ended, however that was")
-	flags.StringVar(&f.skipRefused, "skip-refused", "", "with --resume: append the lines of records "+
-		"that were refused or given up to this file, and let the load end without them")
+	flags.StringVar(&f.skipRefused, "skip-refused", "", "with --resume: append the lines of "+
+		"records that were refused or given up to this file, and let the load end without them")
 	f.keys.add(command)
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"give a record up after that long; 0 never does")
@@ -102,7 +108,7 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 		return usageError("--keys and --hash-key both give hash keys: choose one")
 	}
 	if f.skipRefused != "" && f.resume == "" {
-		return usageError("--skip-refused needs --resume: its state knows what was refused")
+		return usageError("--skip-refused needs --resume: its state knows the refused records")
 	}
 	order, err := producer.ParseOrder(f.order)
 	if err != nil {

@@ -28,13 +28,13 @@ const (
 
 func (f *keysFlag) add(command *cobra.Command) {
 	command.Flags().StringVar(&f.text, "keys", "", "give records the hash keys that their "+
-		"partition keys have in this file or DynamoDB table of runnel keys map; new ones get a key. "+
-		"A name with a path separator or an extension is a file; "+filePrefix+"NAME and "+
+		"partition keys have in this file or DynamoDB table of runnel keys map; new ones get a "+
+		"key. A name with a path separator or an extension is a file; "+filePrefix+"NAME and "+
 		tablePrefix+"NAME say which")
 }
 
-// source returns the file or the table that the flag names; the other is "". What may be meant as
-// either is refused, since a table would be made on the spot.
+// source returns the file or the table that the flag names; the other is "". A name that can be
+// meant as either is refused, since a table would be made on the spot.
 func (f *keysFlag) source() (file, table string, err error) {
 	if name, ok := strings.CutPrefix(f.text, tablePrefix); ok {
 		return "", name, nil
@@ -50,8 +50,8 @@ func (f *keysFlag) source() (file, table string, err error) {
 	case exists && looksLikeFile:
 		return name, "", nil
 	case exists:
-		return "", "", usageError("--keys %s: there is a file of that name, and it can be a table's: "+
-			"say %s%s or %s%s", name, filePrefix, name, tablePrefix, name)
+		return "", "", usageError("--keys %s: there is a file of that name, and it can be a "+
+			"table's: say %s%s or %s%s", name, filePrefix, name, tablePrefix, name)
 	case looksLikeFile:
 		return "", "", usageError("--keys %s: there is no such file: runnel keys map --file %s "+
 			"makes it; for a table of that name say %s%s", f.text, name, tablePrefix, name)
@@ -59,8 +59,8 @@ func (f *keysFlag) source() (file, table string, err error) {
 	return "", name, nil
 }
 
-// join returns the keys that the flag names, and what ends their use after the producer's end. Without the
-// flag there are none.
+// joinKeys returns the keys that the flag names; leave ends their use when the producer has ended.
+// Without the flag there are none.
 func (a *app) joinKeys(ctx context.Context, cfg aws.Config, f *keysFlag) (
 	keys producer.Keys, leave func() error, err error,
 ) {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// front stands before a server and refuses PutRecords calls, as AWS does.
+// front is a reverse proxy of a server, and refuses PutRecords calls as AWS does.
 type front struct {
 	*httptest.Server
 	puts atomic.Int64 // calls so far
@@ -66,7 +66,7 @@ func (r *killRun) whole() {
 	r.start("verify", r.archive, "--source", r.events, "--id", "id", "--key", "repo").want(0)
 }
 
-// The stream refuses the caller for a while. The first run ends with 3 and says what is open;
+// The stream refuses the caller for a while. The first run ends with 3 and says how much is open;
 // later ones go on exactly there, and end with 0 only when all of the input is in the stream. So it
 // is if put is killed with -9 amid all that.
 func TestPutGoesOnAfterRefusalsOfTheCaller(t *testing.T) {

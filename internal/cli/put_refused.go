@@ -14,7 +14,8 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// reasonOf is what the state keeps of the error of a record: the reason and the last answer.
+// reasonOf returns the part of a record's error that the state keeps: the reason and the last
+// answer.
 func reasonOf(err error) string {
 	var undelivered *producer.UndeliveredError
 	switch {
@@ -26,7 +27,7 @@ func reasonOf(err error) string {
 	return fmt.Sprintf("%v: %v", undelivered.Reason, undelivered.Cause)
 }
 
-// nothingToDo ends a put of a load that is complete, but for what was refused.
+// nothingToDo ends a put of a load that is complete, but for refused records.
 func (j *putJob) nothingToDo(ctx context.Context) error {
 	refused := len(j.state.Refused())
 	if refused == 0 {
@@ -76,7 +77,7 @@ func (j *putJob) endRefused(ctx context.Context) error {
 // mostNamed is how many refused records are named one by one.
 const mostNamed = 100
 
-// refusedLine is a refused record as it stands in the input.
+// refusedLine is a refused record's line of the input.
 type refusedLine struct {
 	where  string
 	header []byte // of its file, with csv
@@ -155,7 +156,7 @@ func appendLines(name string, lines []refusedLine) (err error) {
 	return nil
 }
 
-// linesFor is what is to be appended to a file.
+// linesFor returns the text that is to be appended to a file.
 func linesFor(name string, file *os.File, lines []refusedLine) ([]byte, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -181,8 +182,8 @@ func linesFor(name string, file *os.File, lines []refusedLine) ([]byte, error) {
 	}
 	for _, line := range lines {
 		if !bytes.Equal(line.header, header) {
-			return nil, usageError("--skip-refused %s: %s has another header than %s: the lines do "+
-				"not fit into one file; put the files one by one, each with a state of its own",
+			return nil, usageError("--skip-refused %s: %s has another header than %s: the lines "+
+				"do not fit into one file; put the files one by one, each with a state of its own",
 				name, line.where, lines[0].where)
 		}
 		text = append(append(text, line.data...), '\n')

@@ -14,6 +14,7 @@ const (
 	InternalError         // HTTP 500
 	Unavailable           // HTTP 503
 	Throttle              // the API's throttling error
+	Denied                // HTTP 400 with Decision.Code
 	LoseRequest           // no answer: the connection is cut
 )
 
@@ -23,6 +24,8 @@ type Decision struct {
 	Delay time.Duration
 	// Refuse, unless None, is the answer in the place of executing the call.
 	Refuse Refusal
+	// Code is the error's code if Refuse is Denied.
+	Code string
 	// Records tells which entries of a PutRecords call fail; see FailRecords.
 	Records []RecordFault
 	// ExpireIterator makes GetRecords take its iterator for an expired one.

@@ -26,6 +26,7 @@
 //	error-500           refused with the API's internal failure, not executed
 //	error-503           refused as unavailable, not executed
 //	throttle            refused with the API's throttling error, not executed
+//	refuse=CODE         refused with the error CODE, not executed, as the caller's fault
 //	lose-request        the connection is cut, the call is not executed
 //	fail-record[=K]     PutRecords: record K fails with InternalFailure, the others are
 //	                    stored; K counts from 1; without it, a record drawn from the seed;
@@ -40,7 +41,7 @@
 //	                    without it, at a moment of its first 5 s drawn from the seed
 //
 // DUR is a Go duration, as 250ms or 2s, of at most 24 h. All rules that fire on a call apply:
-// delays add up; of error-500, error-503, throttle and lose-request the first one in the
+// delays add up; of error-500, error-503, throttle, refuse and lose-request the first one in the
 // specification wins, and drops every fault below them; of lose-answer, commit-late and hang
 // the first one in the specification wins, and so it does of two cut-streams.
 //

@@ -40,6 +40,7 @@ func TestParseCanonical(t *testing.T) {
 		{"GetRecords:expire-iterator\n*:delay=1ms", "GetRecords:expire-iterator *:delay=1ms"},
 		{"SubscribeToShard:cut-stream@2", "SubscribeToShard:cut-stream@2"},
 		{"*:cut-stream=90s", "*:cut-stream=1m30s"},
+		{"PutRecords:refuse=AccessDenied@2-3", "PutRecords:refuse=AccessDenied@2-3"},
 		{"*:reshard=5s", "*:reshard=5s"},
 		{"seed=1 my-orders_2.x:reshard=1500ms@1-9", "seed=1 my-orders_2.x:reshard=1.5s@1-9"},
 	} {
@@ -82,6 +83,9 @@ func TestParseErrors(t *testing.T) {
 		{"GetRecords:cut-stream=2s", "cut-stream applies to SubscribeToShard only"},
 		{"*:cut-stream=0s", "cut-stream needs a duration"},
 		{"*:cut-stream=", "cut-stream needs a duration"},
+		{"*:refuse", "refuse needs the code of an error"},
+		{"*:refuse=400", "refuse needs the code of an error"},
+		{"*:refuse=" + strings.Repeat("x", 101), "refuse needs the code of an error"},
 		{"*:reshard", "reshard needs a duration"},
 		{"kinesis.*:reshard=1s", `"kinesis.*" is not the name of a stream`},
 		{":reshard=1s", "the stream's name is missing"},

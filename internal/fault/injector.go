@@ -97,6 +97,11 @@ func (d *Decision) apply(r *rule, draw uint64) bool {
 		return d.refuse(Unavailable)
 	case kindThrottle:
 		return d.refuse(Throttle)
+	case kindRefuse:
+		if !d.refuse(Denied) {
+			return false
+		}
+		d.Code = r.code
 	case kindLoseRequest:
 		return d.refuse(LoseRequest)
 	case kindFailRecord, kindThrottleRecord:
@@ -140,7 +145,7 @@ func (d *Decision) refuse(r Refusal) bool {
 // settle drops what a refusal leaves no room for.
 func (d *Decision) settle() {
 	if d.Refuse != None {
-		*d = Decision{Delay: d.Delay, Refuse: d.Refuse}
+		*d = Decision{Delay: d.Delay, Refuse: d.Refuse, Code: d.Code}
 	}
 }
 

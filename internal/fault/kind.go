@@ -9,6 +9,7 @@ const (
 	kindError500
 	kindError503
 	kindThrottle
+	kindRefuse
 	kindLoseRequest
 	kindFailRecord
 	kindThrottleRecord
@@ -28,6 +29,7 @@ const (
 	argumentDuration          // required
 	argumentMoment            // optional: a duration
 	argumentRecord            // optional: K or a/b
+	argumentCode              // required: the code of an error
 )
 
 // kinds describes every fault; the order is that of the constants above.
@@ -40,6 +42,7 @@ var kinds = [...]struct {
 	kindError500:       {"error-500", argumentNone, ""},
 	kindError503:       {"error-503", argumentNone, ""},
 	kindThrottle:       {"throttle", argumentNone, ""},
+	kindRefuse:         {"refuse", argumentCode, ""},
 	kindLoseRequest:    {"lose-request", argumentNone, ""},
 	kindFailRecord:     {"fail-record", argumentRecord, "PutRecords"},
 	kindThrottleRecord: {"throttle-record", argumentRecord, "PutRecords"},

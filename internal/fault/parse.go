@@ -19,6 +19,7 @@ const (
 	maxRecords  = 500 // of a PutRecords call
 	// maxStreamName is the API's own limit.
 	maxStreamName = 128
+	maxCode       = 100
 )
 
 // Parse reads a specification; the package comment has its language. The empty one is a plan
@@ -174,12 +175,28 @@ func (r *rule) setArgument(text string, given bool) error {
 		if given {
 			return r.record.set(text)
 		}
+	case argumentCode:
+		if !isCode(text) {
+			return fmt.Errorf("%s needs the code of an error, as %[1]s=AccessDeniedException",
+				r.kind)
+		}
+		r.code = text
 	case argumentNone:
 		if given {
 			return fmt.Errorf("%s takes no argument", r.kind)
 		}
 	}
 	return nil
+}
+
+// isCode reports whether a text can be the code of an API's error.
+func isCode(text string) bool {
+	for i := range len(text) {
+		if c := text[i] | 0x20; c < 'a' || c > 'z' {
+			return false
+		}
+	}
+	return text != "" && len(text) <= maxCode
 }
 
 func (r *record) set(text string) error {

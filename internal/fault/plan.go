@@ -20,6 +20,7 @@ type rule struct {
 	kind     kind
 	duration time.Duration // the argument, if it is one; 0 of a cut-stream that has none
 	record   record        // of fail-record and throttle-record
+	code     string        // of refuse
 	when     when
 }
 
@@ -85,6 +86,8 @@ func (r *rule) String() string {
 		}
 	case argumentRecord:
 		argument = r.record.String()
+	case argumentCode:
+		argument = "=" + r.code
 	case argumentNone:
 	}
 	return r.calls + ":" + r.kind.String() + argument + r.when.String()
