@@ -1,10 +1,15 @@
 package producer
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
 )
@@ -35,7 +40,7 @@ func BenchmarkCore(b *testing.B) {
 			b.ResetTimer()
 			for i := range b.N {
 				key := names[(i*7919)%keys]
-				c.put(now, &entry{record: runnel.Record{PartitionKey: key, Data: data}})
+				c.putAlone(now, &entry{record: runnel.Record{PartitionKey: key, Data: data}})
 				if c.ready.count >= min(keys, 4000) {
 					work()
 				}
@@ -72,4 +77,63 @@ func BenchmarkThroughTheProducer(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkThrottledShard is what one shard that refuses nine of ten records costs the others, with
+// a caller for each of eight shards, many keys, and 20 ms a call: their records a second without
+// refusals and with them, measured one after the other, and the ratio.
+func BenchmarkThrottledShard(b *testing.B) {
+	const warmUp, measured = time.Second, 2 * time.Second
+	for _, order := range []Order{OrderKey, OrderShard, OrderNone, OrderPlain} {
+		b.Run(fmt.Sprintf("order=%v", order), func(b *testing.B) {
+			var rates [2]float64
+			for range b.N {
+				for i, percent := range []int{0, 90} {
+					rates[i] += rateBeside(b, order, percent, warmUp, measured)
+				}
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(rates[0]/float64(b.N), "calm/s")
+			b.ReportMetric(rates[1]/float64(b.N), "throttled/s")
+			b.ReportMetric(100*rates[1]/rates[0], "%kept")
+		})
+	}
+}
+
+// rateBeside returns the records a second of seven shards, where the first refuses so many of a
+// hundred records.
+func rateBeside(b *testing.B, order Order, percent int, warmUp, measured time.Duration) float64 {
+	b.Helper()
+	s := newSharded(8)
+	s.refuse = func(shard int, _ *types.PutRecordsRequestEntry) bool {
+		return shard == 0 && rand.IntN(100) < percent
+	}
+	p, ctx := s.open(b, func(c *Config) { c.Order = order })
+	ctx, end := context.WithCancel(ctx)
+	var others atomic.Int64
+	var all sync.WaitGroup
+	data := make([]byte, 100)
+	for i, r := range s.ranges {
+		keys := keysIn(r, "repository-", 20_000)
+		done := func(Result) { others.Add(1) }
+		if i == 0 {
+			done = nil
+		}
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				record := runnel.Record{PartitionKey: keys[n*7919%len(keys)], Data: data}
+				_ = p.PutFunc(ctx, record, done) // until the end
+			}
+		})
+	}
+	time.Sleep(warmUp)
+	before, began := others.Load(), time.Now()
+	time.Sleep(measured)
+	rate := float64(others.Load()-before) / time.Since(began).Seconds()
+	end()
+	all.Wait()
+	brief, cancel := context.WithTimeout(b.Context(), time.Millisecond)
+	defer cancel()
+	_ = p.Close(brief) // the records that are left are of no interest
+	return rate
 }

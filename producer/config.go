@@ -98,10 +98,17 @@ type Config struct {
 	MaxUnitBytes int
 
 	// MaxBufferedRecords is how many records the producer holds, from Put to the end of their
-	// callback; Put blocks when it is reached. It is also the window in which distinct keys
-	// are found to fill a call with. Default 100,000; from 1.
+	// callback. It is also the window in which distinct keys are found to fill a call with.
+	// Default 100,000; from 1.
+	//
+	// It is shared out among the 16 groups of lanes (see the package comment), so that a Put
+	// whose group is full delays no other: a 32nd is reserved for each group. The other half
+	// goes to the groups whose records go: all of it to one that is alone, and up to a ninth to
+	// one whose records do not go. A buffer of less than 32 records has no reserves.
 	MaxBufferedRecords int
-	// MaxBufferedBytes is the same for their data and keys. A unit that is being sent is a copy
+	// MaxBufferedBytes is the same for their data and keys, and shared out in the same way. A
+	// record that is larger than a reserve takes the rest from the common half; below 32 times
+	// MaxRecordBytes the largest records depend on that. A unit that is being sent is a copy
 	// of its records, so that the orders of units take as much again at most (OrderShard with a
 	// Journal twice as much), and some 100 bytes a unit. Default 64 MiB; in bytes, from
 	// MaxRecordBytes.

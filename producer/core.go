@@ -114,12 +114,9 @@ func newCore(stream string, l limits, random *rand.Rand) *core {
 	}
 }
 
-// put takes a record. It reports whether launch may now have something to do that it did not
-// have before.
-func (c *core) put(now time.Time, e *entry) bool { return c.putIn(now, e, c.laneFor(e)) }
-
-// putIn is put for a record whose lane is known.
-func (c *core) putIn(now time.Time, e *entry, l *lane) bool {
+// put takes a record into its lane, that of laneFor. It reports whether launch may now have
+// something to do that it did not have before.
+func (c *core) put(now time.Time, e *entry, l *lane) bool {
 	c.admit(now, e, l)
 	l.push(e)
 	wakes := false

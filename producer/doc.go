@@ -16,7 +16,7 @@
 //     its lane, and is sent again, as the same bytes, before anything newer of it.
 //   - Only what failed waits. The other lanes go on. Of what can be sent the oldest records go
 //     first: a cold key does not wait for what a hot one is given after it. A shard that refuses
-//     records for its limits slows down its own lanes, and no others.
+//     records for its limits slows down its own lanes and those of its groups (see below).
 //
 // Order therefore needs no knowledge of the shards, and holds while the stream is split and
 // merged: the next of a lane leaves after the answer for what went before it, and a consumer
@@ -42,6 +42,26 @@
 //
 // A record that is an aggregate already goes as it is, alone and without an identity, and so does
 // one that leaves no room for an identity within the stream's record limit.
+//
+// # Groups
+//
+// The lanes of a run are in 16 groups, each with a 16th of the key space: the first four bits of
+// a hash key say its group, for the whole run and whatever the shards are. A group has a producer
+// id, numbers and a lowest unsettled number (LOW) of its own. It freezes no unit whose number is
+// more than 4,096 above its LOW; its lanes then wait. And a group has its share of the buffer: a
+// 32nd is reserved for it, and from a common half it draws by its part of the records that went
+// lately.
+//
+// So a shard that refuses records, however long, keeps waiting the lanes and the callers of its
+// own groups, and no others:
+//
+//   - Streams of 1, 2, 4, 8 or 16 equal shards have no group in two shards. With other numbers,
+//     or shards of unequal size, neighbours may have a group in common, and wait for each other
+//     there. With more than 16 shards several share each group.
+//   - A caller that puts records of all shards, one after the other, goes at the pace of the
+//     slowest shard: it waits where its next record has no room. A caller for each shard, or
+//     simply many callers, go on. That is true of a file that is put in its order, too.
+//   - Flush and Close wait for every record, and so for the slowest shard.
 //
 // # Packing by shard
 //

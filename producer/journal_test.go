@@ -216,6 +216,9 @@ func TestResume(t *testing.T) {
 			stats.BufferedBytes != 0 || stats.Taken != 5 {
 			t.Errorf("%d open, %+v, %+v", len(n.open), results, stats)
 		}
+		if r := p.mu.room; r.records.used != [groups]int{} || r.bytes.used != [groups]int{} {
+			t.Errorf("nothing is left, and the room holds %v records, %v bytes", r.records.used, r.bytes.used)
+		}
 	})
 }
 

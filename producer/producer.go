@@ -125,10 +125,10 @@ func (p *Producer) ID() aggregate.ProducerID { return p.mu.core.groups.run() } /
 // Put takes a record and returns the future of its result. Records of one lane are sent in the
 // order in which Put took them, but for OrderNone, which has none.
 //
-// It blocks while the record's share of the buffer is full (Config.MaxBufferedRecords and
-// MaxBufferedBytes) until there is room, in the order of the callers, or ctx ends. With a context that has ended it returns
-// the context's cause and has not taken the record, whether there is room or not, so that a loop of
-// Put ends with its context. Once a record is taken ctx has no say over it. Other errors:
+// It blocks until the buffer has room for a record of its group (Config.MaxBufferedRecords and
+// MaxBufferedBytes), in the order of the group's callers, or ctx ends. With a context that has
+// ended it returns the context's cause and has not taken the record, whether there is room or
+// not, so that a loop of Put ends with its context. Once a record is taken ctx has no say over it. Other errors:
 // ErrPartitionKey, ErrHashKey and ErrTooLarge for a record that no stream would take,
 // ErrAggregate, ErrClosed, and with a Journal a *HaltedError.
 //
@@ -207,7 +207,7 @@ func (p *Producer) admit(ctx context.Context, e *entry) error {
 		p.mu.Unlock()
 		return p.closedError()
 	}
-	wakes := core.putIn(p.clock.lately(), e, l)
+	wakes := core.put(p.clock.lately(), e, l)
 	p.mu.buffered++
 	p.mu.bytes += size
 	p.mu.Unlock()

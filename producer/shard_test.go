@@ -117,7 +117,7 @@ func TestFailedTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 50 {
-		c.put(now, &entry{record: runnel.Record{PartitionKey: fmt.Sprint("key-", i)}})
+		c.putAlone(now, &entry{record: runnel.Record{PartitionKey: fmt.Sprint("key-", i)}})
 	}
 	made := c.launch(now)
 	c.land(now, made, outcome{each: []verdict{{fate: throttled, err: errors.New("slow")}}})

@@ -130,7 +130,7 @@ func (p *player) run(t *testing.T, command string, args []string) {
 			}
 			n, _ := strconv.Atoi(size)
 			data := make([]byte, max(n-len(key), 0))
-			p.core.put(p.now, &entry{
+			p.core.putAlone(p.now, &entry{
 				record: runnel.Record{PartitionKey: key, ExplicitHashKey: hash, Data: data},
 			})
 		}

@@ -220,7 +220,7 @@ func (w *world) put() {
 		}
 	}
 	w.records = append(w.records, record)
-	w.core.put(w.clock(), &entry{record: record, mark: uint64(mark)})
+	w.core.putAlone(w.clock(), &entry{record: record, mark: uint64(mark)})
 }
 
 // recordsOf returns the records in a lane's unit.
@@ -719,7 +719,7 @@ func (w *world) crash() {
 	}
 	for mark, record := range w.records {
 		if _, ended := w.ends[uint64(mark)]; mark > 0 && !ended && !known[uint64(mark)] {
-			w.core.put(w.clock(), &entry{record: record, mark: uint64(mark)})
+			w.core.putAlone(w.clock(), &entry{record: record, mark: uint64(mark)})
 		}
 	}
 }
