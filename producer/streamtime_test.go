@@ -3,6 +3,7 @@ package producer_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -32,6 +33,7 @@ type elsewhere struct {
 	from      []types.ShardIteratorType // of the iterators
 	unready   func() bool               // the last record of a shard cannot be read yet
 	neverZero bool                      // MillisBehindLatest is not 0
+	foreign   bool                      // sequence numbers are of another stream
 }
 
 func newElsewhere(server *runneltest.Server, by time.Duration) *elsewhere {
@@ -68,6 +70,9 @@ func (e *elsewhere) GetShardIterator(
 	ctx context.Context, input *kinesis.GetShardIteratorInput, options ...func(*kinesis.Options),
 ) (*kinesis.GetShardIteratorOutput, error) {
 	e.from = append(e.from, input.ShardIteratorType)
+	if input.StartingSequenceNumber != nil && e.foreign {
+		return nil, &types.InvalidArgumentException{Message: aws.String("not of this stream")}
+	}
 	if input.Timestamp != nil {
 		here := *input
 		here.Timestamp = aws.Time(input.Timestamp.Add(-e.by))
@@ -216,6 +221,53 @@ func TestLookUpWaitsForTheDisk(t *testing.T) {
 			t.Errorf("said %d times:\n%s", n, log.String())
 		}
 	})
+}
+
+// Sequence numbers that the stream does not know, since it was deleted and made again, are left for
+// the time.
+func TestLookUpInAnotherStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stream *elsewhere
+		stats, all := lostAnswer(t, 0, false, func(e *elsewhere, _ *producer.Config) {
+			e.foreign, stream = true, e
+		})
+		onceAndInOrder(t, all)
+		if stats.Found != 5 || stream.from[0] != types.ShardIteratorTypeAfterSequenceNumber {
+			t.Errorf("%v, %+v", stream.from[0], stats)
+		}
+	})
+}
+
+// What may have been trimmed is not said to be absent: by the stream's time, whatever the producer's
+// clock says.
+func TestTrimmedByTheStreamsClock(t *testing.T) {
+	for age, unresolved := range map[time.Duration]bool{time.Hour: false, 30 * time.Hour: true} {
+		for _, by := range []time.Duration{-40 * time.Hour, 0, 40 * time.Hour} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
+					runneltest.WithStream("orders", 1))
+				stream := newElsewhere(server, by)
+				unit := frozenUnit(t)
+				unit.FrozenAt, unit.ServerTime = time.Now(), time.Now().Add(by-age)
+				var results []producer.Result
+				p, err := producer.New(ctx, producer.Config{
+					Stream: "orders", Client: stream, Reader: stream, Journal: &openUnits{},
+					Resume: []producer.FrozenUnit{unit}, Logger: quiet,
+					OnResult: func(_ runnel.Record, r producer.Result) { results = append(results, r) },
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := p.Close(ctx); err != nil && !unresolved {
+					t.Fatal(err)
+				}
+				if len(results) != 1 || errors.Is(results[0].Err, producer.ErrUnresolved) != unresolved {
+					t.Errorf("%v ago, a clock that is off by %v: %+v", age, by, results)
+				}
+			})
+		}
+	}
 }
 
 // In a shard that never says that all of it was read, a look-up ends at a record that arrived after
