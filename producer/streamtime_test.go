@@ -23,8 +23,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// elsewhere is a stream whose clock differs from that of its clients: by so much in its Dates, its
-// arrivals, and the times that it is asked for.
+// elsewhere is a stream with another clock than its clients: its Dates, its arrivals, and the times
+// that it is asked for are off by the same.
 type elsewhere struct {
 	*kinesis.Client
 	by time.Duration
@@ -103,8 +103,8 @@ func (e *elsewhere) GetRecords(
 	return output, nil
 }
 
-// lostAnswer puts records of some keys and loses the answers of those that are numbered 2, and, if
-// cold is set, of those before them, until they are looked up. It returns what the stream holds.
+// lostAnswer puts records 1, 2 and 3 of some keys. It loses the answers of all calls with a record 2,
+// or, if cold is set, with a record 1, for longer than H. It returns the records in the stream.
 func lostAnswer(
 	t *testing.T, by time.Duration, cold bool, bend func(*elsewhere, *producer.Config),
 ) (producer.Stats, []stored) {
@@ -173,8 +173,8 @@ func onceAndInOrder(t *testing.T, all []stored) {
 	}
 }
 
-// What is looked up is found, however wrong the producer's clock is: the stream's is an hour ahead
-// of it or behind. It is looked up behind what was acknowledged before, or else by the stream's time.
+// A look-up finds its units however wrong the producer's clock is: the stream's is an hour ahead of
+// it or behind. It begins behind an acknowledged record, or else at the stream's time.
 func TestLookUpByTheStreamsClock(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, -20 * time.Minute, 0, 20 * time.Minute, time.Hour} {
 		for cold, want := range map[bool]types.ShardIteratorType{
@@ -200,8 +200,8 @@ func TestLookUpByTheStreamsClock(t *testing.T) {
 	}
 }
 
-// A shard that says that it holds what cannot be read yet, as on a disk that hangs, keeps a look-up
-// waiting for as long as that takes; the log says so once.
+// A look-up waits for a shard with records that cannot be read yet, as on a disk that hangs, and logs
+// that once.
 func TestLookUpWaitsForTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -238,8 +238,8 @@ func TestLookUpInAnotherStream(t *testing.T) {
 	})
 }
 
-// What may have been trimmed is not said to be absent: by the stream's time, whatever the producer's
-// clock says.
+// A unit that may have been trimmed does not count as absent: by the stream's time, not by the
+// producer's clock.
 func TestTrimmedByTheStreamsClock(t *testing.T) {
 	for age, unresolved := range map[time.Duration]bool{time.Hour: false, 30 * time.Hour: true} {
 		for _, by := range []time.Duration{-40 * time.Hour, 0, 40 * time.Hour} {

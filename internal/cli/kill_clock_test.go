@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
-// clockRun is a kill run with a short H, of whose processes put alone has a clock that is off.
+// clockRun is a kill run with a short H. Its put, and no other of its processes, has a wrong clock.
 type clockRun struct {
 	*killRun
 	clock string // a file for seam.EnvClock
@@ -22,7 +22,7 @@ func newClockRun(t *testing.T, seed uint64) *clockRun {
 	return r
 }
 
-// put starts a put whose clock is off by so much.
+// put starts a put with a clock that is off by a duration.
 func (r *clockRun) put(off string, more ...string) *process {
 	r.t.Helper()
 	if err := os.WriteFile(r.clock, []byte(off), 0o600); err != nil {
@@ -54,8 +54,8 @@ func (r *clockRun) verify(server *process) {
 	}
 }
 
-// TestPutWithAWrongClock puts with a clock that is an hour off, while answers are lost for longer
-// than H, so that what was stored has to be looked up: by the stream's clock.
+// TestPutWithAWrongClock puts with a clock that is an hour off. Answers are lost for longer than H,
+// so that put has to look units up, by the stream's clock.
 func TestPutWithAWrongClock(t *testing.T) {
 	for _, off := range []string{"1h", "-1h"} {
 		t.Run(off, func(t *testing.T) {
