@@ -9,9 +9,9 @@ import (
 )
 
 // clock is the core's: the wall clock at the producer's start, carried on by bootclock. It is never
-// set, and counts the time that a machine sleeps, so that two of its moments are as far apart as they
-// really were. It may be hours off: nothing compares it with the stream's time (see streamTime),
-// unless the stream says no time.
+// set, and counts the time that a machine sleeps, so that two of its moments are as far apart as
+// they really were. It may be hours off: nothing compares it with the stream's time (see
+// streamTime), unless the stream says no time.
 type clock struct {
 	wall  time.Time
 	start bootclock.Instant

@@ -10,8 +10,8 @@ import (
 //
 // The promises of the stream, AWS's and runnel's: a call is stored within 2H after its send, the
 // longest life of its signature (the date may be H old or H ahead); the stream's clock, which makes
-// Dates and arrivals, never steps back; the sequence numbers of a shard grow, and its records become
-// readable in their order.
+// Dates and arrivals, never steps back; the sequence numbers of a shard grow, and its records
+// become readable in their order.
 //
 // Sending. A unit is sent for H after its first send, by a clock that is never set and counts sleep
 // (type clock). So its copies are stored within 3H of its first send. Readers remember its producer

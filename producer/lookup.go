@@ -65,7 +65,8 @@ type tag struct {
 }
 
 // search finds each unit or finds that it is absent. It begins when no copy can be stored any more,
-// so that a unit that is not in a shard never will be: see horizon.go. An error is one that may pass.
+// so that a unit that is not in a shard never will be: see horizon.go. An error is one that may
+// pass.
 func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 	results := make([]found, len(s.lanes))
 	for i := range results {

@@ -52,7 +52,8 @@ func (c Config) thaw(f FrozenUnit) ([]runnel.Record, error) {
 		return nil, fmt.Errorf("%w: it has %d records and %d marks", ErrResume, len(records),
 			len(f.Marks))
 	case f.FrozenAt.IsZero():
-		return nil, fmt.Errorf("%w: its FrozenAt is missing; keep all fields that Frozen gets", ErrResume)
+		return nil, fmt.Errorf("%w: its FrozenAt is missing; keep all fields that Frozen gets",
+			ErrResume)
 	case size > c.MaxRecordBytes:
 		return nil, fmt.Errorf("%w: it has %d bytes, and MaxRecordBytes is %d; raise it to what "+
 			"it was", ErrResume, size, c.MaxRecordBytes)

@@ -127,9 +127,13 @@ func (w *world) readable(s *modelShard) int {
 // tooLate reports whether a unit may not be sent any more: in the boot of its first send by the real
 // time, and in another by the clock of the readers, without the times that it was set forward.
 func (w *world) tooLate(first firstSend) bool {
-	h, forward := w.limits.horizon, time.Duration(len(w.time.forward))
+	h := w.limits.horizon
+	most := h
+	for range w.time.forward {
+		most += h / 5
+	}
 	return w.now.Sub(first.at) > h &&
-		(first.boot == w.time.boot || w.readers().Sub(first.readers) > h+forward*h/5)
+		(first.boot == w.time.boot || w.readers().Sub(first.readers) > most)
 }
 
 // date gives the core the Date of an answer, which the stream made when the call began or later.
