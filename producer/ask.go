@@ -39,8 +39,8 @@ func isAnswer(err error) bool {
 	return errors.As(err, &api) || statusOf(err) != 0
 }
 
-// see gives the core the stream's time from what a call has brought that was sent at a moment. An
-// error without an answer brings none, and says nothing.
+// see gives the core the Date of the answer to a call that was sent at a moment. An error without
+// an answer has none and is left out.
 func (p *Producer) see(sent time.Time, metadata middleware.Metadata, err error) {
 	date := dateOf(metadata, err)
 	if date.IsZero() && err != nil {
@@ -51,8 +51,8 @@ func (p *Producer) see(sent time.Time, metadata middleware.Metadata, err error) 
 	p.mu.Unlock()
 }
 
-// dateOf returns the Date of an answer, or the zero time. The answers of whatever lies between, as
-// the 502 of a load balancer, have the time of another clock and do not count.
+// dateOf returns the Date of an answer, or the zero time. The answers of a load balancer in
+// between, as its 502, have the time of another clock and do not count.
 func dateOf(metadata middleware.Metadata, err error) time.Time {
 	if err == nil {
 		date, _ := awsmiddleware.GetServerTime(metadata)
@@ -67,7 +67,7 @@ func dateOf(metadata middleware.Metadata, err error) time.Time {
 	return date
 }
 
-// metadataOf returns what the SDK knows of an answer.
+// metadataOf returns the SDK's metadata of an answer, which have its Date.
 func metadataOf(output *kinesis.PutRecordsOutput) (metadata middleware.Metadata) {
 	if output != nil {
 		metadata = output.ResultMetadata

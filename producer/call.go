@@ -42,7 +42,8 @@ func (p *Producer) put(made *call) {
 // send makes the call; the answer to a PutRecord is returned as that of a PutRecords.
 func (p *Producer) send(ctx context.Context, made *call) (*kinesis.PutRecordsOutput, error) {
 	if p.cfg.Order != OrderChained {
-		return p.cfg.Client.PutRecords(ctx, p.input(made), ownCall, notAfter(made.until, p.clock.now))
+		inTime := notAfter(made.until, p.clock.now)
+		return p.cfg.Client.PutRecords(ctx, p.input(made), ownCall, inTime)
 	}
 	output, err := p.cfg.Client.PutRecord(ctx, p.single(made), ownCall)
 	if err != nil || output == nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
-// clock is the time that the core goes by: the wall clock's at the producer's start, and what has
-// gone by since then by bootclock. It is never set, and counts the time that a machine sleeps, so
-// two of its moments are as far apart as they really were. That it may be hours off does no harm:
-// what is compared with the stream's time is the stream's (see streamTime).
+// clock is the core's: the wall clock at the producer's start, carried on by bootclock. It is never
+// set, and counts the time that a machine sleeps, so that two of its moments are as far apart as
+// they really were. It may be hours off: nothing compares it with the stream's time (see
+// streamTime), unless the stream says no time.
 type clock struct {
 	wall  time.Time
 	start bootclock.Instant

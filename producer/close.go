@@ -55,8 +55,8 @@ func (p *Producer) flush(closing bool) chan struct{} {
 }
 
 // Close takes no more records and waits until all that were taken have their results, then
-// ends the producer's goroutines. After it returns no callback and no hook runs. A unit that is
-// to be looked up is waited for too, up to a Config.Horizon after its last attempt.
+// ends the producer's goroutines. After it returns no callback and no hook runs. It waits for units
+// that are to be looked up too, which begins two Config.Horizons after their last attempt.
 //
 // If ctx ends first, Close cuts the calls in flight and reports every record that is left with
 // ErrClosed, with ErrUnknown where an attempt had no answer; it then returns an error that

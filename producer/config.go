@@ -55,7 +55,7 @@ type Config struct {
 	Order Order
 	// Reader looks up what became of units that had no answer for Horizon; usually it is the
 	// Client. It is also asked for the stream's time, by a ListShards of one shard, before the
-	// first unit of a run goes out, and before one that goes out after a pause. Nil, or one that
+	// first unit of a run goes out, and again after a pause. Nil, or one that
 	// is not allowed to read: their records are reported with ErrUnresolved. In OrderNone and
 	// OrderShard it lists the shards too, and is needed. Default none.
 	Reader Reader

@@ -36,8 +36,11 @@
 //
 //   - Where all attempts surely failed, its records go out in a new unit.
 //   - Where one had no answer, it is looked up, by reading its shard from the first attempt on,
-//     when H has gone by since the last one: found, its records are delivered; absent, they go
-//     out in a new unit. Order and doubles stay exact, whatever the length of the outage.
+//     when 2H have gone by since the last one: found, its records are delivered; absent, they go
+//     out in a new unit. Order and doubles stay exact, whatever the length of the outage. The
+//     producer's clock may be wrong and may be set: durations are counted by a clock that never is,
+//     and the shard is read by the stream's own time, the Date of its answers. An endpoint in
+//     between must therefore leave that header as it is. Without one the producer's clock counts.
 //   - A producer that may not read (Config.Reader) reports them: ErrUnresolved.
 //
 // A record that is an aggregate already goes as it is, alone and without an identity, and so does
@@ -83,7 +86,7 @@
 //   - In OrderShard under the same numbers, since a copy may stand, or come, where it is valid, as
 //     in the shard's parent: of all copies a filter takes the first that is.
 //   - In OrderNone in new units, unless an attempt was unknown: the unit is then looked up first,
-//     when H has gone by, as above.
+//     when 2H have gone by, as above.
 //
 // # Outcomes
 //

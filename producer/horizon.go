@@ -8,18 +8,18 @@ import (
 
 // How long a unit is sent, and when and where it is looked up. H is limits.horizon.
 //
-// What the stream promises, AWS's and runnel's: a call is stored at most 2H after it was sent,
-// which is how long its signature can live (its date may be H old or H ahead); the stream's clock,
-// which makes Dates and arrivals, never steps back; the sequence numbers of a shard grow, and its
-// records become readable in their order.
+// The promises of the stream, AWS's and runnel's: a call is stored within 2H after its send, the
+// longest life of its signature (the date may be H old or H ahead); the stream's clock, which makes
+// Dates and arrivals, never steps back; the sequence numbers of a shard grow, and its records
+// become readable in their order.
 //
 // Sending. A unit is sent for H after its first send, by a clock that is never set and counts sleep
 // (type clock). So its copies are stored within 3H of its first send. Readers remember its producer
 // for 4H of their own clock, which advances by no more than really goes by, and a minute for each
 // time that the stream's clock is set forward.
 //
-// When. A unit is looked up 2H after its last send. What a read that has seen all of a shard does
-// not hold then never will be there. A margin is added for nothing but rounding.
+// When. A unit is looked up 2H after its last send. If it is not in the shard then, it never will
+// be. A margin is added for nothing but rounding.
 //
 // Where it begins. Before any copy: behind a record that was acknowledged before the first send
 // (type marks), or at the stream's time that was seen before it (type streamTime). The producer's
@@ -69,7 +69,7 @@ func (s *lookups) wake(waiting int) (at time.Time, ok bool) {
 	return s.next, waiting > 0 && !s.running
 }
 
-// search asks what became of the units of some lanes.
+// search looks for the units of some lanes.
 type search struct {
 	lanes []*lane
 	// until is a time of the stream. No copy of the units is behind a record that arrived

@@ -65,9 +65,9 @@ type tag struct {
 	number   uint64
 }
 
-// search returns what became of each unit. It begins after nothing of them can be stored any
-// more, so what is not there at a shard's tip never will be: see horizon.go. An error is one that
-// may pass.
+// search finds each unit or finds that it is absent. It begins when no copy can be stored any more,
+// so that a unit that is not in a shard never will be: see horizon.go. An error is one that may
+// pass.
 func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 	results := make([]found, len(s.lanes))
 	for i := range results {
@@ -196,8 +196,8 @@ func (p *Producer) searchShard(
 	return nil
 }
 
-// sayWaiting logs, once for a search, that a shard says that it holds what it does not give out: as
-// a server whose disk hangs. The search waits for as long as that takes.
+// sayWaiting logs, once for a search, that a shard has records that cannot be read yet, as while a
+// server's disk hangs. The search waits for them however long that takes.
 func (p *Producer) sayWaiting(s *search, shard runnel.ShardID, by time.Duration) {
 	if s.waits || by < p.cfg.Horizon/patience {
 		return

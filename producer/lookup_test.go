@@ -228,6 +228,20 @@ func (o *openUnits) Settled(units []producer.SettledUnit) {
 	}
 }
 
+// frozenUnit is a unit of an earlier run.
+func frozenUnit(t *testing.T) producer.FrozenUnit {
+	unit := aggregate.Unit{Producer: aggregate.ProducerID{1}, Number: 3, Low: 2}
+	var e aggregate.Encoder
+	if err := e.Add(aggregate.Record{
+		PartitionKey: "a", Data: []byte("1"), Tags: unit.AppendTo(nil),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return producer.FrozenUnit{
+		Unit: unit, PartitionKey: "a", Data: e.Seal(nil), Marks: []uint64{1},
+	}
+}
+
 // What is absent goes out anew, unless the stream may have trimmed it meanwhile.
 func TestResumedLongAfter(t *testing.T) {
 	for age, unresolved := range map[time.Duration]bool{time.Hour: false, 30 * time.Hour: true} {
@@ -235,17 +249,8 @@ func TestResumedLongAfter(t *testing.T) {
 			ctx := t.Context()
 			server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
 				runneltest.WithStream("orders", 1))
-			unit := aggregate.Unit{Producer: aggregate.ProducerID{1}, Number: 3, Low: 2}
-			var e aggregate.Encoder
-			if err := e.Add(aggregate.Record{
-				PartitionKey: "a", Data: []byte("1"), Tags: unit.AppendTo(nil),
-			}); err != nil {
-				t.Fatal(err)
-			}
-			open := &openUnits{units: []producer.FrozenUnit{{
-				Unit: unit, PartitionKey: "a", Data: e.Seal(nil), Marks: []uint64{1},
-				FrozenAt: time.Now().Add(-age),
-			}}}
+			open := &openUnits{units: []producer.FrozenUnit{frozenUnit(t)}}
+			open.units[0].FrozenAt = time.Now().Add(-age)
 			var results []producer.Result
 			p, err := producer.New(ctx, producer.Config{
 				Stream: "orders", Client: server.Kinesis(), Reader: server.Kinesis(), Journal: open,

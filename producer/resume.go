@@ -52,7 +52,8 @@ func (c Config) thaw(f FrozenUnit) ([]runnel.Record, error) {
 		return nil, fmt.Errorf("%w: it has %d records and %d marks", ErrResume, len(records),
 			len(f.Marks))
 	case f.FrozenAt.IsZero():
-		return nil, fmt.Errorf("%w: its FrozenAt is missing; give it what Frozen had", ErrResume)
+		return nil, fmt.Errorf("%w: its FrozenAt is missing; keep all fields that Frozen gets",
+			ErrResume)
 	case size > c.largest():
 		return nil, fmt.Errorf("%w: it has %d bytes, and MaxRecordBytes is %d; raise it to what "+
 			"it was", ErrResume, size, c.largest())
@@ -73,8 +74,8 @@ func (f *FrozenUnit) since(now time.Duration, boot string) (age time.Duration, o
 const frozenMargin = 3 * time.Hour
 
 // resume takes in a unit of an earlier run, before anything else of its lane. Some attempt of it is
-// unknown for all that is known here. age is how long ago it was frozen, if that is known exactly;
-// else dateUnit finds out what it can.
+// unknown for all that is known here. age is how long ago it was frozen, if exact is set; otherwise
+// dateUnit decides when its turn comes.
 func (c *core) resume(
 	now time.Time, f FrozenUnit, records []runnel.Record, age time.Duration, exact bool,
 ) {
@@ -117,14 +118,13 @@ func (c *core) resume(
 	c.ready.push(l, true)
 }
 
-// dateUnit decides about a unit of an earlier run of which only the stream's time of its first send
-// is known, if that: it was frozen before the machine started again, or on another machine. launch
-// has waited for a Date of this run.
+// dateUnit decides about a unit that was frozen in another boot, or on another machine: nothing but
+// the stream's time at its first send is known, if that. launch has waited for a Date of this run.
 //
 // If the stream's clock has advanced by no more than H since the unit's first send, the unit is sent
-// for what is left of H. Really more time may have gone by, while the clock stopped, but the clock of
-// the readers is made of the same arrivals: to them it is no more. Else the unit is looked up, when
-// nothing of it can come any more: it was last sent before this run began.
+// for the rest of H. More time may really have gone by while that clock stopped; but the clock of the
+// readers is made of the same arrivals, and has not advanced further. Otherwise the unit is looked
+// up, 2H after the start of this run: it was last sent before.
 func (c *core) dateUnit(now time.Time, u *unit) {
 	today, at := c.dates.first, c.dates.firstSeen
 	if today.IsZero() {

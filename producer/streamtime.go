@@ -2,11 +2,10 @@ package producer
 
 import "time"
 
-// streamTime is what the core knows of the stream's clock: the Date of its answers. That clock
-// never steps back, and a record's arrival is its time too. So what is put after an answer was seen
-// has an arrival that is not before the answer's Date, however wrong the producer's own clock is,
-// and however long the stream's has stopped or how far it was set forward meanwhile. A Date that
-// was seen is therefore not carried on by any other clock.
+// streamTime holds the stream's time: the Date of its answers. The stream's clock never steps back,
+// and a record's arrival is its time too. So the arrival of a record that is put after an answer was
+// seen is not before the answer's Date. That holds however wrong the producer's own clock is, and
+// whether the stream's clock stops meanwhile or is set forward; so no other clock carries a Date on.
 type streamTime struct {
 	latest time.Time // the Date of the last answer, in whole seconds; zero: none was seen
 	seen   time.Time // when that answer's call was sent, by the core's clock
@@ -48,8 +47,8 @@ func (l *limits) behind(date time.Time) time.Time {
 }
 
 // saw takes the Date of an answer to a call that was sent at a moment, or that it has none. The
-// stream made the Date at that moment or later, so that counted from then on its clock has not
-// advanced by more than what has gone by.
+// stream made the Date at that moment or later. Since that moment its clock has advanced by no more
+// than the time that has gone by, unless it was set forward.
 func (c *core) saw(sent, date time.Time) {
 	t := &c.dates
 	if date.IsZero() {

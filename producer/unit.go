@@ -33,7 +33,7 @@ type unit struct {
 	since, sinceSeen, from time.Time
 
 	undated    bool // of an earlier run; firstSent and lastSent are not known yet
-	journalled bool // Journal.Frozen was told of it, whatever it said
+	journalled bool // Journal.Frozen was called with it, with or without success
 	kept       bool // Journal.Frozen has kept it
 	doomed     bool // sent for long enough: it is to be looked up
 

@@ -82,7 +82,7 @@ func (w *world) disturb() {
 	h := w.limits.horizon
 	switch rapid.IntRange(0, 7).Draw(w.T, "disturb") {
 	case 0:
-		// Each is up to a fifth of H to readers, who remember H longer than they have to.
+		// Readers count up to a fifth of H for each, and remember H longer than they have to.
 		t := &w.time
 		for len(t.forward) > 0 && w.now.Sub(t.forward[0]) > 5*h {
 			t.forward = t.forward[1:]
@@ -106,7 +106,7 @@ func (w *world) disturb() {
 	}
 }
 
-// hang begins or ends that the disk hangs, or lets some of what it holds become durable.
+// hang makes the disk hang, or go on, or write some of its records.
 func (w *world) hang() {
 	w.time.hung = !w.time.hung || rapid.Bool().Draw(w.T, "goes on")
 	for _, s := range w.shards {
@@ -124,12 +124,16 @@ func (w *world) readable(s *modelShard) int {
 	return s.visible
 }
 
-// tooLate reports whether a unit may not be sent any more: by the real time, or, in another boot,
-// by the clock of the readers, to whom no more may have gone by, but for what was set forward.
+// tooLate reports whether a unit may not be sent any more: in the boot of its first send by the real
+// time, and in another by the clock of the readers, without the times that it was set forward.
 func (w *world) tooLate(first firstSend) bool {
-	h, forward := w.limits.horizon, time.Duration(len(w.time.forward))
+	h := w.limits.horizon
+	most := h
+	for range w.time.forward {
+		most += h / 5
+	}
 	return w.now.Sub(first.at) > h &&
-		(first.boot == w.time.boot || w.readers().Sub(first.readers) > h+forward*h/5)
+		(first.boot == w.time.boot || w.readers().Sub(first.readers) > most)
 }
 
 // date gives the core the Date of an answer, which the stream made when the call began or later.

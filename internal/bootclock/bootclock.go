@@ -20,8 +20,8 @@ type Instant struct {
 // The moment of the process from which suspensions and Instant.Boot count.
 var base, baseBoot = time.Now(), sinceBoot()
 
-// leastSuspended is the shortest suspension that counts. What seems shorter is the time between the
-// readings of two clocks.
+// leastSuspended is the shortest suspension that counts. A shorter one is taken for the time between
+// the readings of two clocks.
 const leastSuspended = 10 * time.Millisecond
 
 const mostSuspended = 10 * 365 * 24 * time.Hour
@@ -33,7 +33,7 @@ func Now() (now Instant) {
 		boot := sinceBoot()
 		now.suspended = boot - baseBoot - now.mono.Sub(base)
 		if now.suspended < 0 || now.suspended > mostSuspended {
-			now.suspended = 0 // it is in a bubble, whose clock is decades away from base
+			now.suspended = 0 // a bubble: its clock is decades away from base
 		}
 		if time.Since(now.mono) < leastSuspended/10 {
 			break

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// The time that the machine was suspended for counts, but for what is only the time between the
-// readings of the clocks.
+// A suspension of the machine counts, unless it may be the time between the readings of the clocks.
 func TestSuspensionCounts(t *testing.T) {
 	start := Now()
 	for slept, want := range map[time.Duration]time.Duration{
