@@ -206,6 +206,13 @@ func TestDeltaGolden(t *testing.T) {
 	if want := head + "02" + "8c01" + "0a" + "8501" + tail; hex.EncodeToString(text) != want {
 		t.Errorf("by index: got  %x\nwant %s", text, want)
 	}
+	for n := range uint64(3) {
+		f.Admit(aggregate.Unit{Producer: runA, Number: 8 + n, Low: 8}, aggregate.Lane{byte(n)}, at(25.5))
+	}
+	text = f.Delta().AppendIndexed(nil, func(l aggregate.Lane) (int, bool) { return 5 + 40*int(l[0]), true })
+	if want := "0190b15d9081f3ffbc31" + "00" + "01" + "01000000000000000000000000000000" + "00" + "08" + "03" + "02" + "0a" + "9f01" + "9f01"; hex.EncodeToString(text) != want {
+		t.Errorf("steps: got  %x\nwant %s", text, want)
+	}
 }
 
 func TestDeltaRefuses(t *testing.T) {
@@ -218,7 +225,7 @@ func TestDeltaRefuses(t *testing.T) {
 		"more than there are":      "0100007f" + id("02") + "00",
 		"a last record after now":  "010000" + "00" + "01" + id("01") + "01" + "00",
 		"half a lane":              "010000" + "00" + "01" + id("01") + "00" + "01" + "01" + "00" + "0000",
-		"an unknown kind":          "010000" + "00" + "01" + id("01") + "00" + "01" + "01" + "03",
+		"a step without records":   "010000" + "00" + "01" + id("01") + "00" + "01" + "01" + "03",
 		"a number beyond":          "010000" + "00" + "01" + id("01") + "00" + "01" + "01" + "858010",
 		"an index without records": "010000" + "00" + "01" + id("01") + "00" + "01" + "01" + "02" + "00",
 	} {
@@ -230,8 +237,8 @@ func TestDeltaRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, index := range []string{"01", "06", "feffffff1f"} { // -1, 3, 2^32 - 1
-		bin, _ := hex.DecodeString("010000" + "00" + "01" + id("01") + "00" + "01" + "01" + "02" + index)
+	for _, index := range []string{"0201", "0206", "02feffffff1f", "02ffffffff1f", "0f", "ffffffff1f"} { // not 0 to 2
+		bin, _ := hex.DecodeString("010000" + "00" + "01" + id("01") + "00" + "01" + "01" + index)
 		if _, err := aggregate.ParseDelta(bin, func(i int) (aggregate.Lane, bool) { return laneX, i < 3 }); !errors.Is(err, aggregate.ErrDelta) {
 			t.Errorf("index %s: %v", index, err)
 		}

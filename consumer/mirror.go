@@ -24,7 +24,8 @@ type mirror struct {
 // the filter's state.
 func newMirror(filter *aggregate.Filter, found bool) *mirror {
 	filter.Track()
-	return &mirror{filter: filter.Clone(), based: found, met: found || !filter.Empty()}
+	empty := filter.Empty() // and then the change is since nothing
+	return &mirror{filter: filter.Clone(), based: found || empty, met: found || !empty}
 }
 
 // batch adds the reader's state, and its change, to a page's batch.

@@ -53,8 +53,9 @@ type Batch struct {
 	// records hands on what its parents knew.
 	State State
 	// Delta is the change of the state since the batch that the writer took before. That of the
-	// first batch, after Open and after a *MovedError, is the change since Committed.State. It is an
-	// aggregate.Delta's bytes, as small as the batch. A sink may keep it in the place of the state,
+	// first batch, after Open and after a *MovedError, is the change since Committed.State. Where
+	// that state was nil it is the change since nothing. It is an aggregate.Delta's bytes, as small
+	// as the batch. A sink may keep it in the place of the state,
 	// if it can make the state of what it has kept; most need not look at it. Nil: the change is not
 	// known, and a commit with this batch needs State.
 	Delta []byte

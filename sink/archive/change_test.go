@@ -24,6 +24,7 @@ import (
 type knower struct {
 	filter *aggregate.Filter
 	based  bool
+	delta  []byte // the last batch's
 }
 
 // goOn returns a reader that goes on from what the writer has found.
@@ -66,8 +67,8 @@ func (k *knower) batch(id runnel.ShardID, lo, hi int, low uint64) sink.Batch {
 
 func (k *knower) finish(b *sink.Batch) {
 	b.State = k.state
-	if delta, _ := k.filter.Delta().MarshalBinary(); k.based {
-		b.Delta = delta
+	if k.delta, _ = k.filter.Delta().MarshalBinary(); k.based {
+		b.Delta = k.delta
 	}
 	k.based = true
 }
@@ -195,7 +196,9 @@ func TestChangeUnknown(t *testing.T) {
 	p.commit(w, k.batch(parent, 3, 4, 1))
 	p.commit(w, sink.Batch{Records: numbered(parent, 4, 5), Through: at(4)}) // it keeps no state
 	p.wantFound(p.open(archive.Config{}, shardOf(parent)), at(4), "")
-	p.commit(w, k.batch(parent, 5, 6, 1))
+	unknown = k.batch(parent, 5, 6, 1)
+	unknown.Delta = nil
+	p.commit(w, unknown)
 	p.commit(w, k.batch(parent, 6, 7, 1))
 	p.wantKnown(shardOf(parent), k)
 	var kinds []string
@@ -207,6 +210,39 @@ func TestChangeUnknown(t *testing.T) {
 	}
 	if _, err := w.Write(t.Context(), sink.Batch{Through: at(7), State: k.state, Delta: []byte{9}}); !errors.Is(err, aggregate.ErrDelta) {
 		t.Errorf("a change that is none: %v", err)
+	}
+}
+
+// TestChangeSinceNothing shows that where there was no state a change is a whole one: in a first
+// link, and behind batches and links of a reader that had met no unit, in one link with them too.
+func TestChangeSinceNothing(t *testing.T) {
+	for _, quiet := range []int{0, 1, 2} {
+		p := inMemory(t)
+		w := p.open(archive.Config{}, shardOf(parent))
+		for n := range quiet {
+			p.write(w, parent, n, n+1)
+			if n == 0 {
+				p.flush(w)
+			}
+		}
+		k := p.goOn(w)
+		k.based = true
+		for n := 2; n < 80; n++ {
+			p.commit(w, k.batch(parent, n, n+1, 1))
+			p.wantKnown(shardOf(parent), k)
+		}
+		links := p.chainOf(parent)[min(quiet, 1):]
+		for n, link := range links {
+			if own := link.Change != nil && link.Change.Base == link.Previous; own != (n == 0) {
+				t.Errorf("%d quiet: link %d: %+v", quiet, n, link.Change)
+			}
+			if whole := len(link.State) > 0; whole != (n == 64) {
+				t.Errorf("%d quiet: link %d has a state of %d bytes", quiet, n, len(link.State))
+			}
+		}
+		if report := p.verify(archive.VerifyOptions{}); !report.OK() {
+			t.Errorf("%+v", report)
+		}
 	}
 }
 
