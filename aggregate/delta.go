@@ -27,6 +27,7 @@ type change struct {
 	last  int64
 	low   uint64
 	lanes []laneState // in the order of their units: the last number of a lane counts
+	again bool        // a lane may be there several times
 	tidy  int         // how many lanes there were when superseded ones were last dropped
 }
 
@@ -57,6 +58,8 @@ func (f *Filter) note(unit Unit, lane Lane, verdict Verdict) {
 		c.lanes = nil
 	} else if verdict == Fresh {
 		c.lanes = append(c.lanes, laneState{unit.Number, lane})
+		// A lane that has been dropped since is below the mark, and goes by that.
+		c.again = c.again || f.known
 	}
 }
 
@@ -96,6 +99,7 @@ func (d *Delta) Merge(next *Delta) {
 			c.lanes = nil
 			continue
 		}
+		c.again = c.again || len(c.lanes) > 0 || from.again
 		c.lanes = append(c.lanes, from.lanes...)
 		const few = 1 << 10
 		if len(c.lanes) > 2*c.tidy+few { // a lane with many units is there many times
@@ -107,6 +111,12 @@ func (d *Delta) Merge(next *Delta) {
 // shorten puts the lanes in the order of their numbers, without those that the state has no more.
 func (c *change) shorten() {
 	slices.SortFunc(c.lanes, laneState.compare)
+	if !c.again {
+		for len(c.lanes) > 0 && c.lanes[0].number < c.low {
+			c.lanes = c.lanes[1:]
+		}
+		return
+	}
 	seen := make(map[Lane]struct{}, len(c.lanes))
 	kept := len(c.lanes)
 	for i := len(c.lanes) - 1; i >= 0 && c.lanes[i].number >= c.low; i-- {
@@ -119,7 +129,7 @@ func (c *change) shorten() {
 		c.lanes[kept] = l
 	}
 	c.lanes = c.lanes[kept:]
-	c.tidy = len(c.lanes)
+	c.tidy, c.again = len(c.lanes), false
 }
 
 // Apply makes the state that the filter had before d the one that it had after. A filter that
@@ -350,6 +360,7 @@ func (r *deltaReader) change(clock int64) *change {
 		c.lanes = append(c.lanes, l)
 		before = l.number
 	}
+	c.again = true // for all that is known
 	c.tidy = len(c.lanes)
 	return c
 }
