@@ -197,9 +197,9 @@ const (
 //	    (number - the number before) << 2 | kind
 //	    lane (16 bytes), or an index
 //
-// Most lanes of a run with many keys have the next number and an index that is a little higher. They
-// take a byte: kind 3 is a number of one more than before, and what is shifted is the index less the
-// index before, less one.
+// Most lanes of a run with many keys have the next number and an index that is a little higher.
+// They take a byte: kind 3 is a number of one more than before, and in the place of the number's
+// step is the index less the index before, less one.
 const deltaVersion = 1
 
 // AppendBinary appends the change to dst; the error is nil.
@@ -284,7 +284,7 @@ func (d *Delta) Lanes(visit func(Lane)) {
 // ErrDelta is returned for bytes that are not the change of a filter's state.
 var ErrDelta = errors.New("not the change of a filter's state")
 
-// UnmarshalBinary reads what AppendBinary wrote. Anything else is an error that wraps ErrDelta.
+// UnmarshalBinary reads the bytes of AppendBinary. Anything else is an error that wraps ErrDelta.
 func (d *Delta) UnmarshalBinary(text []byte) error {
 	read, err := ParseDelta(text, nil)
 	if err == nil {
@@ -293,8 +293,8 @@ func (d *Delta) UnmarshalBinary(text []byte) error {
 	return err
 }
 
-// ParseDelta reads what AppendIndexed wrote. lane returns the lane of an index; false: there is no
-// such one. Anything else is an error that wraps ErrDelta.
+// ParseDelta reads the bytes of AppendIndexed. lane returns the lane of an index; false: there is
+// no such one. Anything else is an error that wraps ErrDelta.
 func ParseDelta(text []byte, lane func(index int) (Lane, bool)) (*Delta, error) {
 	d := new(Delta)
 	if len(text) == 0 {
@@ -392,7 +392,7 @@ func (r *deltaReader) laneState(before uint64) laneState {
 	return l
 }
 
-// indexed returns the lane whose index is so much further than the one before.
+// indexed returns the lane at the index that is so much further than the one before.
 func (r *deltaReader) indexed(further int64) Lane {
 	if r.lane == nil {
 		r.fail("a lane has an index, and there is nothing with indices")

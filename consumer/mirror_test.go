@@ -66,8 +66,8 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// A mirror of what the sink does not have gives no change first; and at a shard's end there is a
-// state though no unit was met.
+// A mirror of a state that the sink does not have gives no change first; and at a shard's end there
+// is a state though no unit was met.
 func TestMirrorOfWhatTheSinkHasNot(t *testing.T) {
 	filter := new(aggregate.Filter)
 	meet(filter, 0, 10)
@@ -92,9 +92,9 @@ func TestMirrorOfWhatTheSinkHasNot(t *testing.T) {
 	}
 }
 
-// BenchmarkState is what the reader's state takes of a page of 500 units, in a filter of 51 runs
-// with 5,000 lanes each: noting the change, and the mirror; kept=false is the filter alone. whole is to
-// marshal it, as a page did before.
+// BenchmarkState is the part of the reader's state in the time of a page of 500 units, in a filter
+// of 51 runs with 5,000 lanes each: noting the change, and the mirror; kept=false is the filter
+// alone. whole is to marshal it, as a page did before.
 func BenchmarkState(b *testing.B) {
 	const lanes, units = 51 * 5000, 500
 	full := new(aggregate.Filter)

@@ -16,18 +16,18 @@ import (
 )
 
 // A reader's state holds 17 bytes for each lane that its producers have used: 4.5 MB after 51 runs
-// of 5,000 keys, however few records a link has. So a link holds the change since the link before:
-// what the link's own units have changed. Most of it would be the lanes, 16 bytes each, which are
-// hashes of the records' keys. The records are in the link, so the change gives a record's index for
-// a lane, which takes a byte or two.
+// of 5,000 keys, however few records a link has. So a link holds the change since the link before,
+// by the link's own units. Most of it would be the lanes, 16 bytes each, which are hashes of the
+// records' keys. The records are in the link, so the change gives a record's index for a lane,
+// which takes a byte or two.
 //
 // Where there was no state before, the change since nothing is a whole state.
 //
 // The state at a link is that of the last whole one, the link's Base, with the changes since. To
-// read it takes the links from Base on, and the records of those whose changes have indices. Two
+// read it takes the links from Base on, and the records that the changes have indices of. Two
 // rules bound that. At least every Config.Whole-th link has a whole state; and so has a link when
-// the records since Base have become many: wholeAfter bytes, and wholeTimes what the whole state
-// has, so that whole states are a small part of the archive.
+// the records since Base have become many: wholeAfter bytes, and wholeTimes the size of the
+// whole state, so that whole states are a small part of the archive.
 const (
 	wholeAfter = 64 << 20
 	wholeTimes = 64
@@ -262,7 +262,7 @@ func inflate(packed []byte) ([]byte, error) {
 	return text, err
 }
 
-// changes is what a writer knows of the reader's state since the tip.
+// changes is the reader's state since the tip, as a writer knows it.
 type changes struct {
 	// state returns the state at the last batch, or, with no batch since the tip was adopted, that
 	// at the tip; nil: there is none.
@@ -275,10 +275,10 @@ type changes struct {
 	places map[aggregate.Lane]int
 }
 
-// begin forgets what has changed: there is a new tip.
+// begin drops the change: there is a new tip.
 func (c *changes) begin() { c.delta, c.places, c.none = new(aggregate.Delta), nil, false }
 
-// take notes the state of a batch whose first record gets the given index.
+// take notes the state of a batch. Its first record gets the given index.
 func (c *changes) take(
 	state sink.State, delta []byte, records []runnel.Record, first int64,
 ) error {

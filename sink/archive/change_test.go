@@ -27,7 +27,7 @@ type knower struct {
 	delta  []byte // the last batch's
 }
 
-// goOn returns a reader that goes on from what the writer has found.
+// goOn returns a reader that goes on from the state that the writer has found.
 func (p *place) goOn(w sink.Writer) *knower {
 	p.Helper()
 	k := &knower{filter: new(aggregate.Filter)}
@@ -81,7 +81,7 @@ func (p *place) commit(w sink.Writer, b sink.Batch) {
 	p.flush(w)
 }
 
-// wantKnown checks what a new writer finds.
+// wantKnown checks the state that a new writer finds.
 func (p *place) wantKnown(shard sink.Shard, k *knower) {
 	p.Helper()
 	if got := p.open(archive.Config{}, shard).Committed().State; !bytes.Equal(got, k.state()) {
@@ -336,7 +336,8 @@ func TestChangeOfAnotherBase(t *testing.T) {
 	var stale sink.Batch
 	for n := range 4 {
 		if n == 3 {
-			// A writer with a tip that it has not, as a store without conditions would let it stand.
+			// A writer with a tip that it has not, as a store without conditions would let it
+			// stand.
 			stale = k.batch(parent, n, n+1, 1)
 			break
 		}
@@ -370,8 +371,8 @@ func (r *rebasing) PutIfAbsent(ctx context.Context, name string, data []byte) er
 	return r.Store.PutIfAbsent(ctx, name, data)
 }
 
-// TestVersion2 reads an archive of an older version and goes on with it: the states of its links are
-// whole, and in the older form.
+// TestVersion2 reads an archive of an older version and goes on with it: the states of its links
+// are whole, and in the older form.
 func TestVersion2(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "version2"))); err != nil {

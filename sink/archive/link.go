@@ -35,11 +35,11 @@ type Link struct {
 	Change *Change
 }
 
-// Change is what has become of a reader's state since the link before.
+// Change is that of a reader's state since the link before.
 type Change struct {
-	// Base is the previous end of the link that holds the last whole state. The changes of all links
-	// behind that one, up to this one, make the state at this link's End. A link that is its own base
-	// holds the change since nothing, which is a whole state.
+	// Base is the previous end of the link that holds the last whole state. The changes of all
+	// links behind that one, up to this one, make the state at this link's End. A link that is its
+	// own base holds the change since nothing, which is a whole state.
 	Base runnel.Position
 	// Delta is an aggregate.Delta, compressed with deflate (RFC 1951); its lanes are those of the
 	// link's records that it gives the indices of, from 0 on. Empty: no change.

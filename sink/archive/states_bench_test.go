@@ -14,8 +14,8 @@ import (
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// runs is the story of many short producers: so many runs of `put`, one after the other, each with a
-// record of every key, in units of one, of groups with an id each. The keys' groups are drawn.
+// runs is the story of many short producers: so many runs of `put`, one after the other, each with
+// a record of every key, in units of one, of groups with an id each. The keys' groups are drawn.
 type runs struct {
 	runs, keys, groups int
 	page               int // records
@@ -64,8 +64,8 @@ func newRuns() *runs {
 }
 
 // BenchmarkStory archives 51 runs of 5,000 keys each, with a link after each run, and then a link
-// of one record after each. It reports the parts of links that are not records, and of a page's time what the
-// reader's state takes: noting the change, the mirror, and the writer.
+// of one record after each. It reports the parts of links that are not records, and the part of a
+// page's time that goes to the reader's state: noting the change, the mirror, and the writer.
 func BenchmarkStory(b *testing.B) {
 	for _, whole := range []int{1, 64} {
 		for _, single := range []bool{false, true} {
