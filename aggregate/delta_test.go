@@ -13,20 +13,22 @@ import (
 // tracked is a filter that tracks its changes, and a mirror that is made of nothing but them.
 type tracked struct {
 	filter, mirror *aggregate.Filter
-	merged         *aggregate.Delta // since the last check
+	merged, raw    *aggregate.Delta // since the last check; raw without the way through bytes
 	before         []byte           // the state at the last check
 }
 
 func track(f *aggregate.Filter) *tracked {
 	f.Track()
 	state, _ := f.MarshalBinary()
-	return &tracked{filter: f, mirror: f.Clone(), merged: new(aggregate.Delta), before: state}
+	return &tracked{filter: f, mirror: f.Clone(), merged: new(aggregate.Delta), raw: new(aggregate.Delta), before: state}
 }
 
 // page ends a page: its change goes to the mirror and into the merged one, through bytes.
 func (k *tracked) page(t *testing.T) {
 	t.Helper()
-	text, _ := k.filter.Delta().MarshalBinary()
+	direct := k.filter.Delta()
+	k.raw.Merge(direct)
+	text, _ := direct.MarshalBinary()
 	d := new(aggregate.Delta)
 	if err := d.UnmarshalBinary(text); err != nil {
 		t.Fatal(err)
@@ -67,7 +69,11 @@ func (k *tracked) check(t *testing.T) {
 	if got, _ := folded.MarshalBinary(); !bytes.Equal(got, want) {
 		t.Fatalf("the folded state is\n%x\nwant\n%x", got, want)
 	}
-	k.merged, k.before = new(aggregate.Delta), want
+	a, _ := k.merged.MarshalBinary()
+	if b, _ := k.raw.MarshalBinary(); !bytes.Equal(a, b) {
+		t.Fatalf("merged\n%x\nand through bytes\n%x", b, a)
+	}
+	k.merged, k.raw, k.before = new(aggregate.Delta), new(aggregate.Delta), want
 }
 
 // The changes of a filter make its state, whatever the filter meets: units in and out of order,
