@@ -22,8 +22,8 @@ const maxClock = 1 << 62
 // of the server's clock lies within one step, and so adds at most H/5 to the time that went by. The
 // filter remembers 4H of its clock: five such steps fit between two copies. A stamp that is not
 // above the highest one, from a clock that stepped back, adds nothing. Without either, and with a
-// record at least every H/5, the clock counts what the stamps do. A shard with fewer records only
-// remembers for longer.
+// record at least every H/5, the clock and the stamps count the same. A shard with fewer records
+// only remembers for longer.
 func (f *Filter) Advance(arrival time.Time) {
 	now := arrival.UnixMilli()
 	if now <= f.arrival {
@@ -80,10 +80,10 @@ func (f *Filter) forget(id ProducerID) {
 }
 
 // makeRoom reports whether there is room for a lane, and for a producer if that is new. A full
-// filter first forgets the producers that have been silent for the longest, down to seven eighths of
-// what it may keep, but none that had a record within H/5 of its clock: what is in use stays.
-// Without that, a shard with one large run a day would be full after a few of them, since a day
-// counts as H/5. It tries once in every H/5, so that a full filter is not slow.
+// filter first forgets the producers that have been silent for the longest, down to seven eighths
+// of its limits, but none that had a record within H/5 of its clock: those are in use. Without
+// that, a shard with one large run a day would be full after a few of them, since a day counts as
+// H/5. It tries once in every H/5, so that a full filter is not slow.
 func (f *Filter) makeRoom(newProducer bool) bool {
 	full := func() bool {
 		return newProducer && len(f.producers) >= MaxProducers || f.lanes >= MaxLanes

@@ -27,6 +27,7 @@ type change struct {
 	last  int64
 	low   uint64
 	lanes []laneState // in the order of their units: the last number of a lane counts
+	again bool        // a lane may be there several times
 	tidy  int         // how many lanes there were when superseded ones were last dropped
 }
 
@@ -57,6 +58,8 @@ func (f *Filter) note(unit Unit, lane Lane, verdict Verdict) {
 		c.lanes = nil
 	} else if verdict == Fresh {
 		c.lanes = append(c.lanes, laneState{unit.Number, lane})
+		// A lane that has been dropped since is below the mark, and goes by that.
+		c.again = c.again || f.known
 	}
 }
 
@@ -96,6 +99,7 @@ func (d *Delta) Merge(next *Delta) {
 			c.lanes = nil
 			continue
 		}
+		c.again = c.again || len(c.lanes) > 0 || from.again
 		c.lanes = append(c.lanes, from.lanes...)
 		const few = 1 << 10
 		if len(c.lanes) > 2*c.tidy+few { // a lane with many units is there many times
@@ -107,6 +111,12 @@ func (d *Delta) Merge(next *Delta) {
 // shorten puts the lanes in the order of their numbers, without those that the state has no more.
 func (c *change) shorten() {
 	slices.SortFunc(c.lanes, laneState.compare)
+	if !c.again {
+		for len(c.lanes) > 0 && c.lanes[0].number < c.low {
+			c.lanes = c.lanes[1:]
+		}
+		return
+	}
 	seen := make(map[Lane]struct{}, len(c.lanes))
 	kept := len(c.lanes)
 	for i := len(c.lanes) - 1; i >= 0 && c.lanes[i].number >= c.low; i-- {
@@ -119,7 +129,7 @@ func (c *change) shorten() {
 		c.lanes[kept] = l
 	}
 	c.lanes = c.lanes[kept:]
-	c.tidy = len(c.lanes)
+	c.tidy, c.again = len(c.lanes), false
 }
 
 // Apply makes the state that the filter had before d the one that it had after. A filter that
@@ -172,6 +182,7 @@ const (
 	laneInFull    = 0 // 16 bytes follow
 	laneUnordered = 1 // that of the number
 	laneByIndex   = 2 // the zigzag of its index less the index before follows
+	laneBehind    = 3 // see below
 )
 
 // The bytes of a Delta are like those of a state; none are the change that is none.
@@ -185,6 +196,10 @@ const (
 //	  lanes, unless low is 0
 //	    (number - the number before) << 2 | kind
 //	    lane (16 bytes), or an index
+//
+// Most lanes of a run with many keys have the next number and an index that is a little higher.
+// They take a byte: kind 3 is a number of one more than before, and in the place of the number's
+// step is the index less the index before, less one.
 const deltaVersion = 1
 
 // AppendBinary appends the change to dst; the error is nil.
@@ -213,33 +228,45 @@ func (d *Delta) AppendIndexed(dst []byte, index func(Lane) (int, bool)) []byte {
 		c := d.producers[id]
 		dst = append(dst, id[:]...)
 		dst = binary.AppendUvarint(dst, uint64(d.clock-c.last)) //nolint:gosec // never negative
-		dst = binary.AppendUvarint(dst, c.low)
-		if c.low == 0 {
-			continue
-		}
-		c.shorten()
-		dst = binary.AppendUvarint(dst, uint64(len(c.lanes)))
-		before := c.low
-		for _, l := range c.lanes {
-			step := (l.number - before) << 2
-			before = l.number
-			if l.lane == laneOfNumber(l.number) {
-				dst = binary.AppendUvarint(dst, step|laneUnordered)
-				continue
-			}
-			if index != nil {
-				if i, ok := index(l.lane); ok {
-					dst = binary.AppendUvarint(dst, step|laneByIndex)
-					dst = binary.AppendVarint(dst, int64(i-at))
-					at = i
-					continue
-				}
-			}
-			dst = binary.AppendUvarint(dst, step|laneInFull)
-			dst = append(dst, l.lane[:]...)
+		if dst = binary.AppendUvarint(dst, c.low); c.low > 0 {
+			dst, at = c.appendLanes(dst, at, index)
 		}
 	}
 	return dst
+}
+
+// appendLanes returns dst and the last index.
+func (c *change) appendLanes(
+	dst []byte, at int, index func(Lane) (int, bool),
+) ([]byte, int) {
+	c.shorten()
+	dst = binary.AppendUvarint(dst, uint64(len(c.lanes)))
+	before := c.low
+	for _, l := range c.lanes {
+		step := l.number - before
+		before = l.number
+		if l.lane == laneOfNumber(l.number) {
+			dst = binary.AppendUvarint(dst, step<<2|laneUnordered)
+			continue
+		}
+		if index != nil {
+			if i, ok := index(l.lane); ok {
+				dst, at = appendIndex(dst, step, i-at), i
+				continue
+			}
+		}
+		dst = binary.AppendUvarint(dst, step<<2|laneInFull)
+		dst = append(dst, l.lane[:]...)
+	}
+	return dst, at
+}
+
+func appendIndex(dst []byte, step uint64, further int) []byte {
+	if step == 1 && further > 0 {
+		return binary.AppendUvarint(dst, uint64(further-1)<<2|laneBehind)
+	}
+	dst = binary.AppendUvarint(dst, step<<2|laneByIndex)
+	return binary.AppendVarint(dst, int64(further))
 }
 
 // Lanes calls visit with each lane that the change names, but for those of unordered units. A lane
@@ -257,7 +284,7 @@ func (d *Delta) Lanes(visit func(Lane)) {
 // ErrDelta is returned for bytes that are not the change of a filter's state.
 var ErrDelta = errors.New("not the change of a filter's state")
 
-// UnmarshalBinary reads what AppendBinary wrote. Anything else is an error that wraps ErrDelta.
+// UnmarshalBinary reads the bytes of AppendBinary. Anything else is an error that wraps ErrDelta.
 func (d *Delta) UnmarshalBinary(text []byte) error {
 	read, err := ParseDelta(text, nil)
 	if err == nil {
@@ -266,8 +293,8 @@ func (d *Delta) UnmarshalBinary(text []byte) error {
 	return err
 }
 
-// ParseDelta reads what AppendIndexed wrote. lane returns the lane of an index; false: there is no
-// such one. Anything else is an error that wraps ErrDelta.
+// ParseDelta reads the bytes of AppendIndexed. lane returns the lane of an index; false: there is
+// no such one. Anything else is an error that wraps ErrDelta.
 func ParseDelta(text []byte, lane func(index int) (Lane, bool)) (*Delta, error) {
 	d := new(Delta)
 	if len(text) == 0 {
@@ -321,44 +348,57 @@ func (r *deltaReader) change(clock int64) *change {
 	if c.low = r.number(MaxNumber); c.low == 0 {
 		return c
 	}
-	last := laneState{number: c.low}
+	before := c.low
 	for range r.number(uint64(len(r.rest))) {
-		step := r.number(4*Window + laneByIndex)
-		l := laneState{number: last.number + step>>2}
-		switch step & 3 {
-		case laneInFull:
-			copy(l.lane[:], r.bytes(len(l.lane)))
-		case laneUnordered:
-			l.lane = laneOfNumber(l.number)
-		case laneByIndex:
-			l.lane = r.indexed()
-		default:
-			r.fail("a lane of an unknown kind")
-		}
-		switch {
-		case l.number-c.low > Window || l.number > MaxNumber:
+		l := r.laneState(before)
+		if l.number-c.low > Window || l.number > MaxNumber {
 			r.fail("a lane's number is too high")
 		}
 		if r.err != nil {
 			return c
 		}
 		c.lanes = append(c.lanes, l)
-		last = l
+		before = l.number
 	}
+	c.again = true // for all that is known
 	c.tidy = len(c.lanes)
 	return c
 }
 
-func (r *deltaReader) indexed() Lane {
-	step, n := binary.Varint(r.rest)
-	if n <= 0 || r.lane == nil {
-		r.fail("a lane's index cannot be used")
+// maxIndex is the highest index of a lane.
+const maxIndex = 1<<31 - 1
+
+// laneState reads a lane and its number; before is the number before.
+func (r *deltaReader) laneState(before uint64) laneState {
+	head := r.number(max(Window, maxIndex)<<2 | 3)
+	l := laneState{number: before + head>>2}
+	switch head & 3 {
+	case laneInFull:
+		copy(l.lane[:], r.bytes(len(l.lane)))
+	case laneUnordered:
+		l.lane = laneOfNumber(l.number)
+	case laneByIndex:
+		further, n := binary.Varint(r.rest)
+		if n <= 0 || further > maxIndex || further < -maxIndex {
+			r.fail("a lane's index is out of its range")
+			return l
+		}
+		r.rest = r.rest[n:]
+		l.lane = r.indexed(further)
+	case laneBehind:
+		l.number = before + 1
+		l.lane = r.indexed(int64(head>>2) + 1) //nolint:gosec // at most maxIndex
+	}
+	return l
+}
+
+// indexed returns the lane at the index that is so much further than the one before.
+func (r *deltaReader) indexed(further int64) Lane {
+	if r.lane == nil {
+		r.fail("a lane has an index, and there is nothing with indices")
 		return Lane{}
 	}
-	r.rest = r.rest[n:]
-	r.at += step
-	const limit = 1<<31 - 1
-	if r.at < 0 || r.at > limit {
+	if r.at += further; r.at < 0 || r.at > maxIndex {
 		r.fail("a lane's index is out of its range")
 		return Lane{}
 	}

@@ -13,20 +13,22 @@ import (
 // tracked is a filter that tracks its changes, and a mirror that is made of nothing but them.
 type tracked struct {
 	filter, mirror *aggregate.Filter
-	merged         *aggregate.Delta // since the last check
+	merged, raw    *aggregate.Delta // since the last check; raw without the way through bytes
 	before         []byte           // the state at the last check
 }
 
 func track(f *aggregate.Filter) *tracked {
 	f.Track()
 	state, _ := f.MarshalBinary()
-	return &tracked{filter: f, mirror: f.Clone(), merged: new(aggregate.Delta), before: state}
+	return &tracked{filter: f, mirror: f.Clone(), merged: new(aggregate.Delta), raw: new(aggregate.Delta), before: state}
 }
 
 // page ends a page: its change goes to the mirror and into the merged one, through bytes.
 func (k *tracked) page(t *testing.T) {
 	t.Helper()
-	text, _ := k.filter.Delta().MarshalBinary()
+	direct := k.filter.Delta()
+	k.raw.Merge(direct)
+	text, _ := direct.MarshalBinary()
 	d := new(aggregate.Delta)
 	if err := d.UnmarshalBinary(text); err != nil {
 		t.Fatal(err)
@@ -67,7 +69,11 @@ func (k *tracked) check(t *testing.T) {
 	if got, _ := folded.MarshalBinary(); !bytes.Equal(got, want) {
 		t.Fatalf("the folded state is\n%x\nwant\n%x", got, want)
 	}
-	k.merged, k.before = new(aggregate.Delta), want
+	a, _ := k.merged.MarshalBinary()
+	if b, _ := k.raw.MarshalBinary(); !bytes.Equal(a, b) {
+		t.Fatalf("merged\n%x\nand through bytes\n%x", b, a)
+	}
+	k.merged, k.raw, k.before = new(aggregate.Delta), new(aggregate.Delta), want
 }
 
 // The changes of a filter make its state, whatever the filter meets: units in and out of order,
@@ -206,6 +212,13 @@ func TestDeltaGolden(t *testing.T) {
 	if want := head + "02" + "8c01" + "0a" + "8501" + tail; hex.EncodeToString(text) != want {
 		t.Errorf("by index: got  %x\nwant %s", text, want)
 	}
+	for n := range uint64(3) {
+		f.Admit(aggregate.Unit{Producer: runA, Number: 8 + n, Low: 8}, aggregate.Lane{byte(n)}, at(25.5))
+	}
+	text = f.Delta().AppendIndexed(nil, func(l aggregate.Lane) (int, bool) { return 5 + 40*int(l[0]), true })
+	if want := "0190b15d9081f3ffbc31" + "00" + "01" + "01000000000000000000000000000000" + "00" + "08" + "03" + "02" + "0a" + "9f01" + "9f01"; hex.EncodeToString(text) != want {
+		t.Errorf("steps: got  %x\nwant %s", text, want)
+	}
 }
 
 func TestDeltaRefuses(t *testing.T) {
@@ -218,7 +231,7 @@ func TestDeltaRefuses(t *testing.T) {
 		"more than there are":      "0100007f" + id("02") + "00",
 		"a last record after now":  "010000" + "00" + "01" + id("01") + "01" + "00",
 		"half a lane":              "010000" + "00" + "01" + id("01") + "00" + "01" + "01" + "00" + "0000",
-		"an unknown kind":          "010000" + "00" + "01" + id("01") + "00" + "01" + "01" + "03",
+		"a step without records":   "010000" + "00" + "01" + id("01") + "00" + "01" + "01" + "03",
 		"a number beyond":          "010000" + "00" + "01" + id("01") + "00" + "01" + "01" + "858010",
 		"an index without records": "010000" + "00" + "01" + id("01") + "00" + "01" + "01" + "02" + "00",
 	} {
@@ -230,8 +243,8 @@ func TestDeltaRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, index := range []string{"01", "06", "feffffff1f"} { // -1, 3, 2^32 - 1
-		bin, _ := hex.DecodeString("010000" + "00" + "01" + id("01") + "00" + "01" + "01" + "02" + index)
+	for _, index := range []string{"0201", "0206", "02feffffff1f", "02ffffffff1f", "0f", "ffffffff1f"} { // not 0 to 2
+		bin, _ := hex.DecodeString("010000" + "00" + "01" + id("01") + "00" + "01" + "01" + index)
 		if _, err := aggregate.ParseDelta(bin, func(i int) (aggregate.Lane, bool) { return laneX, i < 3 }); !errors.Is(err, aggregate.ErrDelta) {
 			t.Errorf("index %s: %v", index, err)
 		}

@@ -15,7 +15,7 @@
 // a number, and the lowest number not yet settled, in the tags of its first user record, where
 // the KCL and other deaggregators do not look. A Filter drops the doubles, exactly, with little
 // state: a child shard begins with the Union over its parents, and an exactly-once sink keeps
-// the state in its own commits.
+// the state in its own commits, or its change (Delta).
 //
 // A producer freezes what waits in a lane into one unit, and keeps the bytes for every retry:
 //

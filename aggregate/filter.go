@@ -51,6 +51,7 @@ type Filter struct {
 	clock     int64  // the sum of the capped steps between arrivals, in milliseconds
 	arrival   int64  // the latest one, in milliseconds since 1970; 0 if none was known
 	fullUntil int64  // on the clock: makeRoom does not try before; no part of the state
+	known     bool   // the unit judged last is not the first one that the lane has
 	changes   *Delta // since the last call of Delta; nil until Track
 }
 
@@ -132,6 +133,7 @@ func (f *Filter) judge(unit Unit, lane Lane) Verdict {
 		return Malformed
 	}
 	highest, known := p.lanes[lane]
+	f.known = known
 	if unit.Number < p.low || known && unit.Number <= highest {
 		return Double
 	}

@@ -156,8 +156,8 @@ func saved(r *reader, _, record int, j judge) judge {
 	return filterJudge{restored}
 }
 
-// rebuilt restarts now and then with nothing, and reads again from 4H before its checkpoint, or from
-// so much earlier that the filter counts 4H.
+// rebuilt restarts now and then with nothing, and reads again from 4H before its checkpoint, or
+// from so much earlier that the filter counts 4H.
 func rebuilt(r *reader, shard, record int, j judge) judge {
 	if record%53 != 5 {
 		return j

@@ -23,7 +23,7 @@ import (
 //	    (number - the number before) << 1 | unordered     the first one's before is low
 //	    lane (16 bytes), unless unordered
 //
-// Version 1 had no clock: it is read as one whose clock was the latest arrival.
+// Version 1 had no clock: its clock is then the latest arrival.
 const (
 	stateVersion   = 2
 	arrivalVersion = 1
@@ -117,7 +117,7 @@ func (f *Filter) UnmarshalText(text []byte) error {
 }
 
 // UnmarshalBinary takes the state that AppendBinary wrote in place of the filter's own; H and
-// Counts stay. It takes nothing but what AppendBinary can write, or could in version 1: anything
+// Counts stay. It takes only bytes that AppendBinary can write, or could in version 1: anything
 // else is an error that wraps ErrState, and then the filter is as it was. A filter that tracks its
 // changes begins to track them anew.
 func (f *Filter) UnmarshalBinary(state []byte) error {

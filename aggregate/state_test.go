@@ -69,7 +69,9 @@ func TestStateOfVersion1(t *testing.T) {
 				t.Errorf("after %v, unit %d: got %d, want %d", c.after, n, got, c.want)
 			}
 		}
-		f = reloaded(t, f) // from now on it is of version 2
+		if text, _ := reloaded(t, f).MarshalBinary(); text[0] != 2 {
+			t.Errorf("it is written in version %d", text[0])
+		}
 	}
 }
 

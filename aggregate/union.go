@@ -52,7 +52,7 @@ func (f *Filter) Clone() *Filter {
 	return clone
 }
 
-// join takes in what another filter knows of the producer. last is its last record on p's clock.
+// join adds the knowledge of another filter. last is its last record on p's clock.
 func (p *producer) join(other *producer, last int64) {
 	p.last = max(p.last, last)
 	if p.low == 0 || other.low == 0 {

@@ -27,7 +27,7 @@ type end struct {
 	unborn []runnel.ShardID // the children that have not begun
 }
 
-// The most that a worker keeps. One state is below 6 MiB, and mostly a few KiB.
+// The most that a worker keeps. One state is below 13 MiB, and mostly a few KiB.
 const (
 	maxEnds     = 256
 	maxEndBytes = 64 << 20

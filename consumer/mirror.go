@@ -15,8 +15,8 @@ type mirror struct {
 	filter *aggregate.Filter
 	// based is true if the sink has the state that the next change is of.
 	based bool
-	// met is true once there is something to know: until then the state is nil, and what is
-	// committed without a state can be read by programs that know of none.
+	// met is true once a unit was met. Until then the state is nil, since programs that know no
+	// states read a commit without one.
 	met bool
 }
 
@@ -24,7 +24,8 @@ type mirror struct {
 // the filter's state.
 func newMirror(filter *aggregate.Filter, found bool) *mirror {
 	filter.Track()
-	return &mirror{filter: filter.Clone(), based: found, met: found || !filter.Empty()}
+	empty := filter.Empty() // and then the change is since nothing
+	return &mirror{filter: filter.Clone(), based: found || empty, met: found || !empty}
 }
 
 // batch adds the reader's state, and its change, to a page's batch.
@@ -37,8 +38,8 @@ func (m *mirror) batch(b *sink.Batch, p *page) error {
 		return fmt.Errorf("the state behind %s: %w", p.through, err)
 	}
 	m.filter.Apply(delta)
-	// At the shard's end there is a state even if no unit was met: so the children know that there is
-	// nothing to know, and need not read the shard again.
+	// At the shard's end there is a state even if no unit was met: so the children know that there
+	// is nothing to know, and need not read the shard again.
 	if m.met = m.met || !m.filter.Empty() || p.ended; !m.met {
 		return nil
 	}

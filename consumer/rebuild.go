@@ -15,21 +15,21 @@ import (
 )
 
 // rebuild makes the filter that belongs to a position of the shard, by reading again, without
-// delivering, what can still have doubles behind it.
+// delivering, the records that can still have doubles behind it.
 //
-// Copies of a unit lie at most 3H apart, so by the stamps of a server whose clock runs evenly they
-// are in the 3H before. A forward step of that clock moves the stamps apart, by any amount: a window
-// of a fixed length would then begin behind a unit whose retry is still to come. The filter's own
-// clock counts such a step as at most H/5, so what lies more than 4H of it before the position is
-// older than 3H even with five steps in between. But the clock is known only by reading. So the
-// window begins 4H of stamps before the position; if the filter has counted less than 4H of its
-// clock in it, by a step or in a shard with few records, the window is doubled and read anew, until
-// it counts 4H or begins before all that the stream still has. A shard with a record in every H/5 is
+// Copies of a unit lie at most 3H apart, so if the server's clock runs evenly their stamps do, too.
+// A forward step of that clock moves the stamps apart, by any amount: a window of a fixed length
+// would then begin behind a unit with a retry that is still to come. The filter's own clock counts
+// such a step as at most H/5, so a record that lies more than 4H of it before the position is older
+// than 3H even with five steps in between. But the clock is known only by reading. So the window
+// begins 4H of stamps before the position; if the filter has counted less than 4H of its clock in
+// it, by a step or in a shard with few records, the window is doubled and read anew, until it
+// counts 4H or begins before all that the stream still has. A shard with a record in every H/5 is
 // read once; for the others all windows together have at most twice the last one's records, and
 // those are few.
 //
 // The window goes on into the ends of all ancestors that it reaches. They are those of the stream's
-// list: lease rows are cleaned up. What was trimmed counts as empty.
+// list: lease rows are cleaned up. A shard that was trimmed counts as empty.
 //
 // It ends early, with an error, when the worker is to stop.
 func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
@@ -99,8 +99,8 @@ func (b *rebuilder) run(ctx context.Context) error {
 	if b.origin.At.IsZero() {
 		b.origin.At = end // LATEST, of a row that another program made: now
 	}
-	// Three tenths of H more: the first record may come a step of H/5 behind the window's beginning,
-	// and the clocks of two shards may differ.
+	// Three tenths of H more: the first record may come a step of H/5 behind the window's
+	// beginning, and the clocks of two shards may differ.
 	remembers := b.filter.Remembers()
 	for span := remembers + remembers*3/40; ; span *= 2 {
 		b.from = later(end.Add(-span), time.Unix(0, 0))

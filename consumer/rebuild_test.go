@@ -77,7 +77,7 @@ func TestRebuildThatTakesLong(t *testing.T) {
 }
 
 // The server's clock steps forward between a unit and its retry, once or several times, and in
-// between a handler's worker is replaced: what it reads again reaches back to the unit, through
+// between a handler's worker is replaced: its window reaches back to the unit, through
 // ancestors too.
 func TestRebuildOverClockSteps(t *testing.T) {
 	for _, steps := range []int{1, 4} {

@@ -51,12 +51,13 @@ type Batch struct {
 	Through runnel.Position
 	// State is the state of the reader at Through; see there. A batch with an unchanged Through has
 	// a state as well, and it counts: one without records before Writer.End is how a shard without
-	// records hands on what its parents knew.
+	// records hands on the state of its parents.
 	State State
 	// Delta is the change of the state since the batch that the writer took before. That of the
-	// first batch, after Open and after a *MovedError, is the change since Committed.State. It is an
-	// aggregate.Delta's bytes, as small as the batch. A sink may keep it in the place of the state,
-	// if it can make the state of what it has kept; most need not look at it. Nil: the change is not
+	// first batch, after Open and after a *MovedError, is the change since Committed.State. Where
+	// that state was nil it is the change since nothing. It is an aggregate.Delta's bytes, as small
+	// as the batch. A sink may keep it in the place of the state,
+	// if it can make the state of the changes; most need not look at it. Nil: the change is not
 	// known, and a commit with this batch needs State.
 	Delta []byte
 	// Gap is set if records before this batch may be missing: the stream removed them before

@@ -165,8 +165,9 @@ func (c chain) ends(ctx context.Context) (Parent, []byte, error) {
 	return Parent{ShardID: c.shard, Link: at.last.Previous}, state, err
 }
 
-// listed returns the last link that a listing shows, or the chain's start. It was made by one
-// who knew all the others, so a parent's whole chain need not be read. The listing is a hint: the walk goes on from there.
+// listed returns the last link that a listing shows, or the chain's start. Its writer knew all the
+// others, so a parent's whole chain need not be read. The listing is a hint: the walk goes on from
+// there.
 func (c chain) listed(ctx context.Context) (tip, error) {
 	listing, err := c.store.List(ctx, c.folder())
 	if err != nil || len(listing.Objects) == 0 {

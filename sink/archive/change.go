@@ -16,16 +16,18 @@ import (
 )
 
 // A reader's state holds 17 bytes for each lane that its producers have used: 4.5 MB after 51 runs
-// of 5,000 keys, however few records a link has. So a link holds the change since the link before:
-// what the link's own units have changed. Most of it would be the lanes, 16 bytes each, which are
-// hashes of the records' keys. The records are in the link, so the change gives a record's index for
-// a lane, which takes a byte or two.
+// of 5,000 keys, however few records a link has. So a link holds the change since the link before,
+// by the link's own units. Most of it would be the lanes, 16 bytes each, which are hashes of the
+// records' keys. The records are in the link, so the change gives a record's index for a lane,
+// which takes a byte or two.
+//
+// Where there was no state before, the change since nothing is a whole state.
 //
 // The state at a link is that of the last whole one, the link's Base, with the changes since. To
-// read it takes the links from Base on, and the records of those whose changes have indices. Two
+// read it takes the links from Base on, and the records that the changes have indices of. Two
 // rules bound that. At least every Config.Whole-th link has a whole state; and so has a link when
-// the records since Base have become many: wholeAfter bytes, and wholeTimes what the whole state
-// has, so that whole states are a small part of the archive.
+// the records since Base have become many: wholeAfter bytes, and wholeTimes the size of the
+// whole state, so that whole states are a small part of the archive.
 const (
 	wholeAfter = 64 << 20
 	wholeTimes = 64
@@ -37,22 +39,25 @@ type kept struct {
 	base  runnel.Position // the previous end of the link with the whole state
 	whole int             // bytes of that
 	links int             // with a change, since
-	bytes int64           // of their records' lines
+	bytes int64           // of the records' lines that the changes have indices of
 }
 
 // add takes in the next link.
 func (k *kept) add(link *Link) {
-	if link.Change != nil {
+	switch {
+	case link.Change == nil:
+		*k = kept{some: len(link.State) > 0, base: link.Previous, whole: len(link.State)}
+	case link.Change.Base == link.Previous:
+		*k = kept{some: true, base: link.Previous, whole: len(link.Change.Delta), bytes: link.Bytes}
+	default:
 		k.links++
 		k.bytes += link.Bytes
-		return
 	}
-	*k = kept{some: len(link.State) > 0, base: link.Previous, whole: len(link.State)}
 }
 
 // due reports whether the next link, with so many bytes of records, is to hold the whole state.
 func (k *kept) due(every int, size int64) bool {
-	return !k.some || k.links+1 >= every || k.bytes+size > wholeAfter+wholeTimes*int64(k.whole)
+	return k.some && (k.links+1 >= every || k.bytes+size > wholeAfter+wholeTimes*int64(k.whole))
 }
 
 // fold returns the reader's state at a tip, and how it is kept. It is an error, never an empty
@@ -67,67 +72,111 @@ func (c chain) fold(ctx context.Context, at tip) (state []byte, k kept, err erro
 	}
 	name := c.name(at.last.Previous)
 	base := at.last.Change.Base
-	first, err := c.link(ctx, base)
-	if errors.Is(err, ErrNotFound) {
-		err = fmt.Errorf("%w: link %s, which holds the whole state, is missing", ErrLink, c.name(base))
-	}
+	object, err := c.object(ctx, base)
 	if err != nil {
 		return nil, k, fmt.Errorf("the state at %s: %w", name, err)
 	}
-	if k.add(first); !k.some || first.Change != nil {
-		return nil, k, fmt.Errorf("%w: the state at %s is based on %s, which has no whole state",
-			ErrLink, name, c.name(base))
+	filter, err := object.base()
+	end := object.link.End
+	if k.add(object.link); !k.some || k.base != base {
+		err = fmt.Errorf("%w: it has no whole state", ErrLink)
 	}
-	var filter *aggregate.Filter // nil: the state is still the whole one, whatever it is
-	for end := first.End; end != at.end; {
-		link, delta, err := c.change(ctx, end)
-		if err == nil && filter == nil && len(link.Change.Delta) > 0 {
-			filter = new(aggregate.Filter)
-			if err = filter.UnmarshalBinary(first.State); err != nil {
-				err = fmt.Errorf("%w: link %s: %w", ErrLink, c.name(base), err)
-			}
-		}
-		if err == nil && (link.Change.Base != base || at.end.Less(link.End)) {
-			err = fmt.Errorf("%w: link %s does not lead from there", ErrLink, c.name(end))
+	if err = errors.Join(err, object.close()); err != nil {
+		return nil, k, fmt.Errorf("the state at %s: link %s: %w", name, c.name(base), err)
+	}
+	for end != at.end {
+		link, err := c.apply(ctx, end, base, filter)
+		if err == nil && at.end.Less(link.End) {
+			err = fmt.Errorf("%w: link %s does not lead there", ErrLink, c.name(end))
 		}
 		if err != nil {
 			return nil, k, fmt.Errorf("the state at %s, made of the changes since %s: %w", name,
 				c.name(base), err)
 		}
-		if k.add(link); filter != nil {
-			filter.Apply(delta)
-		}
+		k.add(link)
 		end = link.End
 	}
-	if filter == nil {
-		return first.State, k, nil
-	}
-	state, err = filter.MarshalBinary()
-	return state, k, err
+	return filter.bytes(), k, nil
 }
 
-// change reads the link that goes on after previous, and the change that it holds.
-func (c chain) change(
-	ctx context.Context, previous runnel.Position,
-) (link *Link, delta *aggregate.Delta, err error) {
+// folded is a state that changes are applied to. As long as there is none it is the whole state as
+// it was kept, whatever that is.
+type folded struct {
+	whole  []byte
+	filter *aggregate.Filter
+}
+
+func (f *folded) apply(delta *aggregate.Delta) error {
+	if f.filter == nil {
+		f.filter = new(aggregate.Filter)
+		if err := f.filter.UnmarshalBinary(f.whole); len(f.whole) > 0 && err != nil {
+			return err
+		}
+	}
+	f.filter.Apply(delta)
+	return nil
+}
+
+func (f *folded) bytes() []byte {
+	if f.filter == nil {
+		return f.whole
+	}
+	state, _ := f.filter.MarshalBinary() // it returns no error
+	return state
+}
+
+// object opens the link that goes on after previous, which is there.
+func (c chain) object(ctx context.Context, previous runnel.Position) (*object, error) {
 	object, err := openObject(ctx, c.store, c.name(previous))
 	if errors.Is(err, ErrNotFound) {
-		return nil, nil, fmt.Errorf("%w: link %s is missing", ErrLink, c.name(previous))
+		return nil, fmt.Errorf("%w: link %s is missing", ErrLink, c.name(previous))
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	if err := c.check(object.link, previous); err != nil {
+		return nil, errors.Join(fmt.Errorf("link %s: %w", c.name(previous), err), object.close())
+	}
+	return object, nil
+}
+
+// base returns the whole state that the object's link holds.
+func (o *object) base() (*folded, error) {
+	if o.link.Change == nil {
+		return &folded{whole: o.link.State}, nil
+	}
+	delta, err := o.change()
+	if err != nil {
+		return nil, err
+	}
+	f := new(folded)
+	return f, f.apply(delta)
+}
+
+// apply reads the link that goes on after previous, and applies its change.
+func (c chain) apply(
+	ctx context.Context, previous, base runnel.Position, to *folded,
+) (link *Link, err error) {
+	object, err := c.object(ctx, previous)
+	if err != nil {
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, object.close()) }()
-	if err := c.check(object.link, previous); err != nil {
-		return nil, nil, err
+	link = object.link
+	if link.Change == nil || link.Change.Base != base {
+		return nil, fmt.Errorf("%w: link %s holds no change since there", ErrLink, c.name(previous))
 	}
-	if object.link.Change == nil {
-		return nil, nil, fmt.Errorf("%w: link %s holds no change", ErrLink, c.name(previous))
+	if len(link.Change.Delta) == 0 {
+		return link, nil
 	}
-	if delta, err = object.change(); err != nil {
-		return nil, nil, fmt.Errorf("%w: link %s: %w", ErrLink, c.name(previous), err)
+	delta, err := object.change()
+	if err == nil {
+		err = to.apply(delta)
 	}
-	return object.link, delta, nil
+	if err != nil {
+		return nil, fmt.Errorf("%w: link %s: %w", ErrLink, c.name(previous), err)
+	}
+	return link, nil
 }
 
 // change returns the change that the object's link holds. It reads the object's records, if the
@@ -178,19 +227,28 @@ func checkChange(link *Link) error {
 	return err
 }
 
-func deflate(text []byte) ([]byte, error) {
+// deflate compresses a change, which is mostly one byte a lane: without matches if that is smaller.
+func deflate(text []byte) (packed []byte, err error) {
 	if len(text) == 0 {
 		return nil, nil
 	}
-	var packed bytes.Buffer
-	w, err := flate.NewWriter(&packed, flate.DefaultCompression)
-	if err == nil {
-		_, err = w.Write(text)
+	for _, level := range []int{flate.DefaultCompression, flate.HuffmanOnly} {
+		var out bytes.Buffer
+		w, err := flate.NewWriter(&out, level)
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if packed == nil || out.Len() < len(packed) {
+			packed = out.Bytes()
+		}
 	}
-	if err == nil {
-		err = w.Close()
-	}
-	return packed.Bytes(), err
+	return packed, nil
 }
 
 func inflate(packed []byte) ([]byte, error) {
@@ -204,30 +262,31 @@ func inflate(packed []byte) ([]byte, error) {
 	return text, err
 }
 
-// changes is what a writer knows of the reader's state since the tip.
+// changes is the reader's state since the tip, as a writer knows it.
 type changes struct {
 	// state returns the state at the last batch, or, with no batch since the tip was adopted, that
 	// at the tip; nil: there is none.
 	state sink.State
-	// delta is the change since the tip; nil: not known.
+	// delta is the change since the tip, or since nothing if the tip has no state; nil: not known.
 	delta *aggregate.Delta
+	// none is true if a batch since the tip had no state: then delta is the change since nothing.
+	none bool
 	// places is the index of a record of each lane in delta that has one.
 	places map[aggregate.Lane]int
 }
 
-// begin forgets what has changed: there is a new tip, whose state is kept so.
-func (c *changes) begin(k kept) {
-	c.delta, c.places = nil, nil
-	if k.some {
-		c.delta = new(aggregate.Delta)
-	}
-}
+// begin drops the change: there is a new tip.
+func (c *changes) begin() { c.delta, c.places, c.none = new(aggregate.Delta), nil, false }
 
-// take notes the state of a batch whose first record gets the given index.
+// take notes the state of a batch. Its first record gets the given index.
 func (c *changes) take(
 	state sink.State, delta []byte, records []runnel.Record, first int64,
 ) error {
-	if c.state = state; state == nil || delta == nil || c.delta == nil {
+	switch c.state = state; {
+	case state == nil: // what follows is the change since nothing
+		c.delta, c.places, c.none = new(aggregate.Delta), nil, true
+		return nil
+	case delta == nil || c.delta == nil:
 		c.delta, c.places = nil, nil
 		return nil
 	}

@@ -24,9 +24,10 @@ import (
 type knower struct {
 	filter *aggregate.Filter
 	based  bool
+	delta  []byte // the last batch's
 }
 
-// goOn returns a reader that goes on from what the writer has found.
+// goOn returns a reader that goes on from the state that the writer has found.
 func (p *place) goOn(w sink.Writer) *knower {
 	p.Helper()
 	k := &knower{filter: new(aggregate.Filter)}
@@ -66,8 +67,8 @@ func (k *knower) batch(id runnel.ShardID, lo, hi int, low uint64) sink.Batch {
 
 func (k *knower) finish(b *sink.Batch) {
 	b.State = k.state
-	if delta, _ := k.filter.Delta().MarshalBinary(); k.based {
-		b.Delta = delta
+	if k.delta, _ = k.filter.Delta().MarshalBinary(); k.based {
+		b.Delta = k.delta
 	}
 	k.based = true
 }
@@ -80,7 +81,7 @@ func (p *place) commit(w sink.Writer, b sink.Batch) {
 	p.flush(w)
 }
 
-// wantKnown checks what a new writer finds.
+// wantKnown checks the state that a new writer finds.
 func (p *place) wantKnown(shard sink.Shard, k *knower) {
 	p.Helper()
 	if got := p.open(archive.Config{}, shard).Committed().State; !bytes.Equal(got, k.state()) {
@@ -195,7 +196,9 @@ func TestChangeUnknown(t *testing.T) {
 	p.commit(w, k.batch(parent, 3, 4, 1))
 	p.commit(w, sink.Batch{Records: numbered(parent, 4, 5), Through: at(4)}) // it keeps no state
 	p.wantFound(p.open(archive.Config{}, shardOf(parent)), at(4), "")
-	p.commit(w, k.batch(parent, 5, 6, 1))
+	unknown = k.batch(parent, 5, 6, 1)
+	unknown.Delta = nil
+	p.commit(w, unknown)
 	p.commit(w, k.batch(parent, 6, 7, 1))
 	p.wantKnown(shardOf(parent), k)
 	var kinds []string
@@ -207,6 +210,39 @@ func TestChangeUnknown(t *testing.T) {
 	}
 	if _, err := w.Write(t.Context(), sink.Batch{Through: at(7), State: k.state, Delta: []byte{9}}); !errors.Is(err, aggregate.ErrDelta) {
 		t.Errorf("a change that is none: %v", err)
+	}
+}
+
+// TestChangeSinceNothing shows that where there was no state a change is a whole one: in a first
+// link, and behind batches and links of a reader that had met no unit, in one link with them too.
+func TestChangeSinceNothing(t *testing.T) {
+	for _, quiet := range []int{0, 1, 2} {
+		p := inMemory(t)
+		w := p.open(archive.Config{}, shardOf(parent))
+		for n := range quiet {
+			p.write(w, parent, n, n+1)
+			if n == 0 {
+				p.flush(w)
+			}
+		}
+		k := p.goOn(w)
+		k.based = true
+		for n := 2; n < 80; n++ {
+			p.commit(w, k.batch(parent, n, n+1, 1))
+			p.wantKnown(shardOf(parent), k)
+		}
+		links := p.chainOf(parent)[min(quiet, 1):]
+		for n, link := range links {
+			if own := link.Change != nil && link.Change.Base == link.Previous; own != (n == 0) {
+				t.Errorf("%d quiet: link %d: %+v", quiet, n, link.Change)
+			}
+			if whole := len(link.State) > 0; whole != (n == 64) {
+				t.Errorf("%d quiet: link %d has a state of %d bytes", quiet, n, len(link.State))
+			}
+		}
+		if report := p.verify(archive.VerifyOptions{}); !report.OK() {
+			t.Errorf("%+v", report)
+		}
 	}
 }
 
@@ -300,7 +336,8 @@ func TestChangeOfAnotherBase(t *testing.T) {
 	var stale sink.Batch
 	for n := range 4 {
 		if n == 3 {
-			// A writer with a tip that it has not, as a store without conditions would let it stand.
+			// A writer with a tip that it has not, as a store without conditions would let it
+			// stand.
 			stale = k.batch(parent, n, n+1, 1)
 			break
 		}
@@ -334,8 +371,8 @@ func (r *rebasing) PutIfAbsent(ctx context.Context, name string, data []byte) er
 	return r.Store.PutIfAbsent(ctx, name, data)
 }
 
-// TestVersion2 reads an archive of an older version and goes on with it: the states of its links are
-// whole, and in the older form.
+// TestVersion2 reads an archive of an older version and goes on with it: the states of its links
+// are whole, and in the older form.
 func TestVersion2(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "version2"))); err != nil {

@@ -48,13 +48,17 @@ func (w *writer) remember(link *Link) error {
 	if w.changes.state == nil {
 		return nil
 	}
-	if w.changes.delta != nil && !w.kept.due(w.cfg.Whole, w.size) {
+	base, due := w.kept.base, w.kept.due(w.cfg.Whole, w.size)
+	if !w.kept.some || w.changes.none {
+		base, due = link.Previous, w.cfg.Whole == 1 || w.size > wholeAfter
+	}
+	if w.changes.delta != nil && !due {
 		packed, ok, err := w.changes.packed()
 		if err != nil {
 			return err
 		}
 		if ok {
-			link.Change = &Change{Base: w.kept.base, Delta: packed}
+			link.Change = &Change{Base: base, Delta: packed}
 			return nil
 		}
 	}

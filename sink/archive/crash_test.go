@@ -19,8 +19,8 @@ import (
 	"github.com/runnel-stream/runnel/sink/sinktest"
 )
 
-// story is a small life of an archive: a shard of three links and its end, and its child. Its second
-// and fourth links hold the state's change.
+// story is a small life of an archive: a shard of three links and its end, and its child. Its
+// second and fourth links hold the state's change.
 type story struct {
 	rows map[runnel.ShardID]sink.Committed // what was acknowledged
 }
@@ -125,7 +125,7 @@ func (s *story) meet(filter *aggregate.Filter, r runnel.Record) {
 	filter.Admit(unit, aggregate.LaneOf(r.PartitionKey, ""), r.ArrivalTime)
 }
 
-// knows returns what the story's reader knows at a position.
+// knows returns the filter of the story's reader at a position.
 func (s *story) knows(id runnel.ShardID, at runnel.Position) *aggregate.Filter {
 	filter := new(aggregate.Filter)
 	if id == child {

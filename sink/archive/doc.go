@@ -20,7 +20,7 @@
 //
 // The header is what the link says of itself:
 //
-//	format, version, form        runnel.archive, 1 or 2, object
+//	format, version, form        runnel.archive, 1 to 3, object
 //	stream, created, shardId     where it belongs
 //	previous, end                the positions that it goes on after and reaches
 //	count, bytes, crc32c         of the records' lines
@@ -28,12 +28,18 @@
 //	firstArrival, lastArrival    of the records; not in a link without
 //	parents                      in a shard's first link: where its parents ended
 //	gap                          what was trimmed before it could be read
-//	state                        version 2: what the reader knew at the end, in base64
+//	state                        version 2: the reader's state at the end, in base64
+//	change                       version 3, in the place of state: base and delta, see Change
 //
 // The state is the reader's own (sink.Batch): by it the next reader, or a writer that lost a
 // race, knows the doubles of what stands here and drops them. It is in the commit since nothing
 // beside it can be of the same position. A link without one is written as version 1, which older
-// programs read.
+// programs read. A program that does not know a link's version refuses the link, and so the shard.
+//
+// A state may have megabytes, however small the link. So most links hold its change since the link
+// before, and at least every 64th the whole state. A reader that goes on from a link folds the
+// changes from the link's base on; a link that is missing or damaged there is an error, never an
+// empty state.
 //
 // # Why each record stands exactly once
 //

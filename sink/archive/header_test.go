@@ -113,7 +113,13 @@ func TestLinkRefuses(t *testing.T) {
 	}
 	for _, change := range [][2]string{
 		{`"format":"runnel.archive"`, `"format":"other"`},
-		{`"version":1`, `"version":3`},
+		{`"version":1`, `"version":4`},
+		{`"version":1`, `"version":3`}, // without a change
+		{`"version":1`, `"version":2,"change":{"base":"001-0-0000000000","delta":""}`},
+		{`"version":1`, `"version":3,"state":"AAEC","change":{"base":"001-0-0000000000","delta":""}`},
+		{`"version":1`, `"version":3,"change":{"base":"end","delta":""}`},
+		{`"version":1`, `"version":3,"change":{"base":"0","delta":""}`},
+		{`"version":1`, `"version":3,"change":{"base":"001-0-0000000000","delta":"A"}`},
 		{`"gap":{`, `"state":"AAEC","gap":{`}, // version 1 has none
 		{`"version":1`, `"version":2,"state":"A"`},
 		{`"version":1`, `"version":2,"state":7`},
@@ -154,7 +160,8 @@ func TestLinkRefuses(t *testing.T) {
 	}
 }
 
-// TestLinkVersion shows that a link without a state is one that older programs read.
+// TestLinkVersion shows that a link without a state is one that older programs read, and that one
+// with a change is refused by them.
 func TestLinkVersion(t *testing.T) {
 	for _, c := range []struct {
 		state []byte
@@ -165,6 +172,16 @@ func TestLinkVersion(t *testing.T) {
 		if text := mustJSON(t, link); !strings.Contains(text, c.want) {
 			t.Errorf("with the state %v: %s", c.state, text)
 		}
+	}
+	changed := someLink()
+	changed.Change = &Change{Base: changed.Previous, Delta: []byte{3, 0}}
+	if text := mustJSON(t, changed); !strings.Contains(text, `"version":3,`) {
+		t.Errorf("with a change: %s", text)
+	}
+	newer := strings.Replace(mustJSON(t, changed), `"version":3`, `"version":4`, 1)
+	err := new(Link).UnmarshalJSON([]byte(newer))
+	if err == nil || !strings.Contains(err.Error(), "version 4") || !strings.Contains(err.Error(), "use a newer runnel") {
+		t.Errorf("a newer link: %v", err)
 	}
 	// Version 2 is read without a state as well.
 	link, text := new(Link), strings.Replace(mustJSON(t, someLink()), `"version":1`, `"version":2`, 1)
@@ -205,6 +222,10 @@ func FuzzReadLink(f *testing.F) {
 	}
 	f.Add(object)
 	text, _ = json.Marshal(known)
+	f.Add(text)
+	changed := someLink()
+	changed.Change = &Change{Base: changed.Previous, Delta: []byte{3, 0}}
+	text, _ = json.Marshal(changed)
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, object []byte) {
 		check := func(reader *member) {

@@ -36,10 +36,11 @@ type Link struct {
 	Change *Change
 }
 
-// Change is what has become of a reader's state since the link before.
+// Change is that of a reader's state since the link before.
 type Change struct {
-	// Base is the previous end of the link that holds the last whole state. The changes of all links
-	// behind that one, up to this one, make the state at this link's End.
+	// Base is the previous end of the link that holds the last whole state. The changes of all
+	// links behind that one, up to this one, make the state at this link's End. A link that is its
+	// own base holds the change since nothing, which is a whole state.
 	Base runnel.Position
 	// Delta is an aggregate.Delta, compressed with deflate (RFC 1951); its lanes are those of the
 	// link's records that it gives the indices of, from 0 on. Empty: no change.
@@ -223,8 +224,8 @@ func (l *Link) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("%w: it ends at %s, which is not after its beginning, %s",
 			ErrLink, read.End, read.Previous)
 	}
-	if read.Change != nil && !read.Change.Base.Less(read.Previous) {
-		return fmt.Errorf("%w: its state is based on %s, which is not before its beginning, %s",
+	if read.Change != nil && read.Previous.Less(read.Change.Base) {
+		return fmt.Errorf("%w: its state is based on %s, which is after its beginning, %s",
 			ErrLink, read.Change.Base, read.Previous)
 	}
 	*l = read

@@ -33,7 +33,7 @@ func (p *place) wantState(w sink.Writer, end runnel.Position, state string) {
 	}
 }
 
-// wantFound checks what a writer has found, a state included.
+// wantFound checks the commit that a writer has found, its state included.
 func (p *place) wantFound(w sink.Writer, end runnel.Position, state string) {
 	p.Helper()
 	if p.wantState(w, end, state); string(w.Committed().State) != state {

@@ -268,7 +268,7 @@ func (w *writer) discard() {
 		w.lines = nil
 	}
 	w.through = w.tip.end
-	w.changes.begin(w.kept)
+	w.changes.begin()
 	if w.tip.last != nil {
 		w.parents, w.inherited = nil, nil
 	}

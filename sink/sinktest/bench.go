@@ -130,7 +130,7 @@ func (b *bench) read(w sink.Writer, from, kept, to int, state string) sink.Commi
 // always is the state of a reader that reads no further.
 func always(state string) func() []byte { return func() []byte { return []byte(state) } }
 
-// wantState checks what is committed. A writer may leave out a state that it was given.
+// wantState checks a commit. A writer may leave out a state that it was given.
 func (b *bench) wantState(got sink.Committed, end runnel.Position, state string) {
 	b.Helper()
 	b.wantEnd(got, end)
@@ -140,7 +140,7 @@ func (b *bench) wantState(got sink.Committed, end runnel.Position, state string)
 	}
 }
 
-// wantFound checks what a writer has found, a state included.
+// wantFound checks the commit that a writer has found, its state included.
 func (b *bench) wantFound(got sink.Committed, end runnel.Position, state string) {
 	b.Helper()
 	b.wantState(got, end, state)

@@ -33,7 +33,8 @@ func newReader(from sink.Committed) (*reader, error) {
 		}
 		filters = append(filters, filter)
 	}
-	r := &reader{filter: aggregate.Union(filters...), based: from.End != runnel.Start}
+	r := &reader{filter: aggregate.Union(filters...)}
+	r.based = from.End != runnel.Start || r.filter.Empty()
 	r.filter.Track()
 	return r, nil
 }
