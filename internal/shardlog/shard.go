@@ -5,6 +5,7 @@ import (
 	"path"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 // Shard is the records of one shard. Safe for concurrent use.
@@ -13,6 +14,7 @@ type Shard struct {
 	store  *Store
 	seed   uint32 // of its frames' checksums
 	folder string
+	skips  atomic.Pointer[skips] // nil: none
 
 	// seq is the state after everything that was sequenced.
 	seq struct {
