@@ -60,6 +60,7 @@ func (c *checker) catalogue(ctx context.Context) error {
 			} else {
 				shard.Oldest, shard.Next, shard.InLog = found.Oldest, found.Next, found.InLog
 				shard.Segments, shard.Bytes = found.Segments, found.Bytes
+				shard.Skips = found.Skips
 			}
 			c.names[sh.Log] = name
 			stream.Shards = append(stream.Shards, shard)

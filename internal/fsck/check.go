@@ -101,6 +101,7 @@ func (c *checker) setLog(found *wal.Inspection) {
 	if found.End > found.Synced {
 		r.Log.Unsynced = uint64(found.End - found.Synced)
 	}
+	r.Log.Lossy = found.Lossy
 	if t := found.Torn; t != nil {
 		r.Log.Torn = &Torn{File: t.File, Offset: t.Offset, Bytes: t.Size}
 	}

@@ -33,6 +33,9 @@ type Log struct {
 	Files  int    `json:"files"`
 	Spares int    `json:"spares"`           // of them: kept to be used again
 	Newest string `json:"newest,omitempty"` // the file in which the log ends
+	// Lossy says that the last server synced at intervals, or was of format 3 or before, and did
+	// not end in order: the next start skips sequence numbers.
+	Lossy  bool   `json:"lossy,omitempty"`
 	Bytes  int64  `json:"bytes"`
 	Frames int    `json:"frames"` // after the snapshot, with marks
 	Marks  int    `json:"marks"`
@@ -76,6 +79,7 @@ type Shard struct {
 	InLog    int    `json:"inLog"`
 	Segments int    `json:"segments"`
 	Bytes    int64  `json:"bytes"`
+	Skips    int    `json:"skips,omitempty"` // how often its sequence numbers have skipped ahead
 }
 
 // Table is a table of items.

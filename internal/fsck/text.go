@@ -40,10 +40,14 @@ func (r *Report) WriteText(w io.Writer) error {
 		say("damaged: %s%s", where, d.What)
 		say("         lost: %s", d.Lost)
 	}
-	if r.OK {
-		say("sound: everything that was acknowledged is there")
-	} else {
+	switch {
+	case !r.OK:
 		say("damaged: %s", plural(len(r.Damage), "finding", "findings"))
+	case r.Log.Lossy:
+		say("sound: everything that was synced is there; records that were acknowledged before " +
+			"their sync may be lost")
+	default:
+		say("sound: everything that was acknowledged is there")
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
@@ -62,6 +66,10 @@ func (r *Report) writeFiles(say func(format string, args ...any)) {
 	if r.Log.Unsynced > 0 {
 		say("  the last %s were written and perhaps not synced when the server ended: they "+
 			"are whole, and stay", size(int64(r.Log.Unsynced)))
+	}
+	if r.Log.Lossy {
+		say("  the last server may have acknowledged records before they were synced, and did " +
+			"not end in order: the next start skips their sequence numbers")
 	}
 	if t := r.Log.Torn; t != nil {
 		say("  a frame of %s at byte %d of %s is not whole: it was being written when the server "+
@@ -92,9 +100,14 @@ func (r *Report) writeContent(say func(format string, args ...any)) {
 			if !sh.Open {
 				state = "closed"
 			}
-			say("  %s, %s, folder shards/%s: %s, indexes %d to %d; %s, %s", sh.ShardID, state,
+			skips := ""
+			if sh.Skips > 0 {
+				skips = "; its sequence numbers have skipped ahead " +
+					plural(sh.Skips, "time", "times")
+			}
+			say("  %s, %s, folder shards/%s: %s, indexes %d to %d; %s, %s%s", sh.ShardID, state,
 				sh.Folder, plural(int(sh.Next-sh.Oldest), "record", "records"), sh.Oldest,
-				sh.Next-1, plural(sh.Segments, "segment", "segments"), size(sh.Bytes))
+				sh.Next-1, plural(sh.Segments, "segment", "segments"), size(sh.Bytes), skips)
 		}
 	}
 	for _, t := range r.Tables {

@@ -38,11 +38,13 @@ func (sh *Shard) Append(tx *wal.Tx, entries []Entry) ([]Number, wal.LSN, error) 
 	}
 	arrival := max(sh.store.cfg.Now().UnixMilli(), sh.seq.arrival)
 	numbers := make([]Number, len(entries))
+	skipping := sh.skipping()
 	b := &batch{first: sh.seq.next, count: len(entries), arrival: arrival}
 	payload := make([]byte, 0, BatchSize(entries))
 	payload = appendBatchHeader(payload, sh.id, b)
 	for i, e := range entries {
-		numbers[i] = Number{Index: b.first + uint64(i), Arrival: arrival}
+		index := b.first + uint64(i)
+		numbers[i] = Number{Index: index, Serial: skipping.serial(index), Arrival: arrival}
 		payload = appendFrame(payload, sh.seed, numbers[i], e)
 	}
 	b.frames = payload[batchHeader:]

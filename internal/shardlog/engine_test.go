@@ -48,6 +48,7 @@ type setup struct {
 	maxReplay   int
 	delay       time.Duration
 	now         func() time.Time
+	interval    time.Duration // between syncs; 0: before every acknowledgement
 }
 
 func or[T comparable](v, fallback T) T {
@@ -63,7 +64,7 @@ func (c setup) open(ctx context.Context) (*engine, error) {
 	logger := slog.New(slog.DiscardHandler)
 	log, err := wal.Open(wal.Config{
 		FS: c.fs, Dir: "data", FileSize: or(c.fileSize, 64<<10),
-		MaxPending: or(c.maxPending, 1<<20), Logger: logger,
+		MaxPending: or(c.maxPending, 1<<20), SyncInterval: c.interval, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
@@ -78,7 +79,10 @@ func (c setup) open(ctx context.Context) (*engine, error) {
 	}
 	e := &engine{log: log, store: store, cat: &catalogue{store: store}}
 	log.Register(wal.KindCatalogue, e.cat)
-	if err := log.Start(ctx); err != nil {
+	if err = log.Start(ctx); err == nil {
+		err = store.Begin(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, log.Close(ctx), store.Close())
 	}
 	return e, nil

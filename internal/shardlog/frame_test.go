@@ -9,7 +9,7 @@ import (
 )
 
 func testFrame(id ID, index uint64, arrival int64, key, data string) []byte {
-	return appendFrame(nil, frameSeed(id), Number{index, arrival}, Entry{key, []byte(data)})
+	return appendFrame(nil, frameSeed(id), Number{Index: index, Arrival: arrival}, Entry{key, []byte(data)})
 }
 
 func TestFrame(t *testing.T) {

@@ -27,6 +27,7 @@ type Inspected struct {
 	Segments int   // files that the snapshot names
 	Bytes    int64 // in them
 	InLog    int   // records that the next start writes to segments, from the log
+	Skips    int   // how often the serials have skipped ahead
 	damaged  bool
 	image    shardImage
 }
@@ -64,12 +65,12 @@ func (in *Inspector) Store() *Store { return in.store }
 
 // Restore implements wal.Machine.
 func (in *Inspector) Restore(snapshot []byte) error {
-	images, err := decodeSnapshot(snapshot)
+	images, _, err := decodeSnapshot(snapshot)
 	for _, image := range images {
 		in.store.Create(image.id).seq.sealed = image.sealed
 		sh := &Inspected{
 			ID: image.id, Oldest: image.oldest, Next: image.next, Arrival: image.arrival,
-			Segments: len(image.segments), image: image,
+			Segments: len(image.segments), Skips: len(image.skips), image: image,
 		}
 		for _, seg := range image.segments {
 			sh.Bytes += seg.size
@@ -90,6 +91,9 @@ func (in *Inspector) Replay(at wal.LSN, payload []byte) error {
 		}
 		return err
 	}
+	if len(payload) > 0 && payload[0] == opSkip {
+		return in.replaySkip(payload)
+	}
 	id, b, err := decodeBatch(payload)
 	if err != nil {
 		return err
@@ -104,6 +108,22 @@ func (in *Inspector) Replay(at wal.LSN, payload []byte) error {
 	if b.end() > sh.Next {
 		sh.InLog += int(b.end() - max(sh.Next, b.first))
 		sh.Next, sh.Arrival = b.end(), b.arrival
+	}
+	return nil
+}
+
+func (in *Inspector) replaySkip(payload []byte) error {
+	f, err := decodeSkip(payload)
+	if err != nil {
+		return err
+	}
+	for i, id := range f.shards {
+		sh := in.at(id)
+		if f.first[i] > sh.Next {
+			return fmt.Errorf("%w: shard %d skips from record %d on, after its %d", ErrFormat, id,
+				f.first[i], sh.Next)
+		}
+		sh.Skips++
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func TestLocate(t *testing.T) {
 		arrival := int64(1000)
 		for i := range count {
 			arrival += int64(rapid.IntRange(0, 2).Draw(rt, "later"))
-			number := Number{first + uint64(i), arrival}
+			number := Number{Index: first + uint64(i), Arrival: arrival}
 			arrivals, offsets = append(arrivals, arrival), append(offsets, int64(len(raw)))
 			data := bytes.Repeat([]byte{byte(i)}, rapid.IntRange(0, size).Draw(rt, "bytes"))
 			raw = appendFrame(raw, frameSeed(7), number, Entry{fmt.Sprint(i), data})

@@ -17,10 +17,13 @@ var _ wal.Machine = (*Store)(nil)
 // Restore implements wal.Machine. It reads no data: it cuts the shards' last segments back to
 // their sizes in the snapshot, and removes the files that the snapshot does not name.
 func (s *Store) Restore(snapshot []byte) error {
-	images, err := decodeSnapshot(snapshot)
+	images, skipped, err := decodeSnapshot(snapshot)
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	s.mu.skipped = skipped
+	s.mu.Unlock()
 	for _, image := range images {
 		if err := s.Create(image.id).restore(image); err != nil {
 			return fmt.Errorf("restore shard %d: %w", image.id, err)
@@ -43,6 +46,7 @@ func (sh *Shard) restore(image shardImage) error {
 	sh.seq.Lock()
 	sh.seq.next, sh.seq.arrival, sh.seq.sealed = image.next, image.arrival, image.sealed
 	sh.seq.Unlock()
+	sh.setSkips(image.skips)
 	sh.pub.Lock()
 	sh.pub.oldest, sh.pub.drained, sh.pub.next = image.oldest, image.next, image.next
 	sh.pub.arrival, sh.pub.drainedArrival = image.arrival, image.arrival
@@ -98,9 +102,12 @@ func (s *Store) cut(seg *segment) (whole bool, err error) {
 // of the log's own budget.
 func (s *Store) Replay(at wal.LSN, payload []byte) error {
 	var err error
-	if len(payload) > 0 && payload[0] == opTrim {
+	switch {
+	case len(payload) > 0 && payload[0] == opTrim:
 		err = s.replayTrim(payload)
-	} else {
+	case len(payload) > 0 && payload[0] == opSkip:
+		err = s.replaySkip(payload)
+	default:
 		err = s.replayBatch(payload)
 	}
 	if err != nil {
@@ -163,6 +170,9 @@ type frozen struct {
 // beyond the instant is in the snapshot too, and recognised by Replay.
 func (s *Store) Freeze() func(ctx context.Context) ([]byte, error) {
 	shards := s.all()
+	s.mu.RLock()
+	skipped := s.mu.skipped
+	s.mu.RUnlock()
 	list := make([]frozen, 0, len(shards))
 	for _, sh := range shards {
 		sh.seq.Lock()
@@ -172,7 +182,7 @@ func (s *Store) Freeze() func(ctx context.Context) ([]byte, error) {
 		sh.seq.Unlock()
 	}
 	return func(ctx context.Context) ([]byte, error) {
-		snapshot, err := s.snapshot(ctx, list)
+		snapshot, err := s.snapshot(ctx, list, skipped)
 		if err != nil {
 			return nil, fmt.Errorf("checkpoint the records: %w", err)
 		}
@@ -180,7 +190,7 @@ func (s *Store) Freeze() func(ctx context.Context) ([]byte, error) {
 	}
 }
 
-func (s *Store) snapshot(ctx context.Context, list []frozen) ([]byte, error) {
+func (s *Store) snapshot(ctx context.Context, list []frozen, skipped uint64) ([]byte, error) {
 	done := 0
 	err := s.drain.drainedBy(ctx, func() bool {
 		for done < len(list) && list[done].drainedTo(list[done].next) {
@@ -201,7 +211,7 @@ func (s *Store) snapshot(ctx context.Context, list []frozen) ([]byte, error) {
 		}
 		return nil, err
 	}
-	return encodeSnapshot(images), nil
+	return encodeSnapshot(images, skipped), nil
 }
 
 func (sh *Shard) drainedTo(next uint64) bool {
@@ -219,11 +229,13 @@ func (f frozen) image() shardImage {
 		next := max(f.next, f.pub.next)
 		return shardImage{
 			id: f.id, oldest: next, next: next, arrival: f.pub.arrival, sealed: f.sealed,
+			skips: f.skipping(),
 		}
 	}
 	image := shardImage{
 		id: f.id, oldest: min(f.pub.oldest, f.pub.drained),
 		next: f.pub.drained, arrival: f.pub.drainedArrival, sealed: f.sealed,
+		skips: f.skipping(),
 	}
 	for _, seg := range f.pub.segments {
 		image.segments = append(image.segments, segmentImage{

@@ -115,7 +115,7 @@ func (m *model) append(rt *rapid.T) {
 		arrival = max(arrival, want.records[n-1].Arrival)
 	}
 	for i, e := range batch {
-		number := Number{want.next(), arrival}
+		number := Number{want.next(), want.next(), arrival}
 		if numbers[i] != number {
 			rt.Fatalf("record %d is %+v, not %+v", i, numbers[i], number)
 		}

@@ -9,6 +9,7 @@ import (
 const (
 	opBatch = 1 // shard, first index, arrival, count, record frames
 	opTrim  = 2 // shard, the oldest index that stays
+	opSkip  = 3 // amount, count, then for each shard: shard, the index of its next record
 )
 
 // Sizes of the payloads' fixed parts.

@@ -13,7 +13,7 @@ func testBatch(id ID, first uint64, arrival int64, datas ...string) []byte {
 	b := &batch{first: first, count: len(datas), arrival: arrival}
 	payload := appendBatchHeader(nil, id, b)
 	for i, data := range datas {
-		number := Number{first + uint64(i), arrival}
+		number := Number{Index: first + uint64(i), Arrival: arrival}
 		payload = appendFrame(payload, frameSeed(id), number, Entry{"k", []byte(data)})
 	}
 	return payload

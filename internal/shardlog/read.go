@@ -25,7 +25,9 @@ func (sh *Shard) Read(ctx context.Context, from uint64, maxRecords, maxBytes int
 func (sh *Shard) ReadLent(
 	ctx context.Context, lent *Chunks, from uint64, maxRecords, maxBytes int,
 ) ([]Record, error) {
-	got := collector{lent: lent, maxRecords: maxRecords, maxBytes: maxBytes}
+	got := collector{
+		lent: lent, maxRecords: maxRecords, maxBytes: maxBytes, skips: sh.skipping(),
+	}
 	for !got.full() {
 		more, err := sh.readPiece(ctx, max(from, got.next), &got)
 		if err != nil && len(got.records) == 0 {
@@ -161,6 +163,7 @@ func (e extent) expect(got *collector) (records int, mean int64) {
 // collector takes records until a limit is reached.
 type collector struct {
 	lent       *Chunks // may be nil
+	skips      skips
 	maxRecords int
 	maxBytes   int
 	bytes      int
@@ -190,7 +193,8 @@ func (c *collector) add(f frame) bool {
 		c.stopped = true
 		return false
 	}
-	c.records = append(c.records, Record{Number: Number{f.index, f.arrival}, Data: f.data})
+	number := Number{f.index, c.skips.serial(f.index), f.arrival}
+	c.records = append(c.records, Record{Number: number, Data: f.data})
 	c.keys = append(c.keys, f.key...)
 	c.ends = append(c.ends, len(c.keys))
 	c.bytes += size

@@ -14,6 +14,7 @@ type Shard struct {
 	store  *Store
 	seed   uint32 // of its frames' checksums
 	folder string
+	skips  atomic.Pointer[skips] // nil: none
 
 	sequenced atomic.Uint64 // seq.next, for readers
 

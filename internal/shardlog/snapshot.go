@@ -8,7 +8,10 @@ import (
 
 // snapshotVersion is the first byte of a snapshot. It stands for the formats of the snapshot,
 // the log frames and the segments together; who changes one of them takes the next number.
-const snapshotVersion = 1
+const (
+	snapshotVersion = 2
+	snapshotPlain   = 1 // without skips; written as long as there are none
+)
 
 // shardImage is what a snapshot says of a shard. Its segments hold the records up to next,
 // durably; those in [oldest, next) are not trimmed.
@@ -19,6 +22,7 @@ type shardImage struct {
 	arrival  int64 // of the record before next
 	sealed   bool
 	segments []segmentImage
+	skips    skips
 }
 
 type segmentImage struct {
@@ -32,11 +36,15 @@ type segmentImage struct {
 // The encoding, all numbers as uvarints: version, count of shards, then for each of them id,
 // oldest, next, arrival, sealed, count of segments; then for each of those records before its
 // first since the last one's end (0 but for the first), records in it, size, first arrival,
-// last arrival since the first.
+// last arrival since the first. Version 2 has the latest skip's amount behind the version, and
+// behind the segments of a shard the count of its skips and for each of them first and amount.
 
-func encodeSnapshot(shards []shardImage) []byte {
+func encodeSnapshot(shards []shardImage, skipped uint64) []byte {
 	put := binary.AppendUvarint
-	dst := []byte{snapshotVersion}
+	dst := []byte{snapshotPlain}
+	if skipped > 0 {
+		dst = put([]byte{snapshotVersion}, skipped)
+	}
 	dst = put(dst, uint64(len(shards)))
 	for _, sh := range shards {
 		sealed := uint64(0)
@@ -58,18 +66,28 @@ func encodeSnapshot(shards []shardImage) []byte {
 			dst = put(dst, uint64(seg.lastArrival-seg.firstArrival))
 			end = seg.end
 		}
+		if skipped > 0 {
+			dst = put(dst, uint64(len(sh.skips)))
+			for _, each := range sh.skips {
+				dst = put(put(dst, each.first), each.by)
+			}
+		}
 	}
 	return dst
 }
 
 // decodeSnapshot reads and checks what encodeSnapshot wrote. Errors wrap ErrFormat.
-func decodeSnapshot(data []byte) ([]shardImage, error) {
-	if len(data) == 0 || data[0] != snapshotVersion {
-		return nil, fmt.Errorf("%w: the snapshot's version is not %d", ErrFormat, snapshotVersion)
+func decodeSnapshot(data []byte) (shards []shardImage, skipped uint64, err error) {
+	if len(data) == 0 || data[0] != snapshotVersion && data[0] != snapshotPlain {
+		return nil, 0, fmt.Errorf("%w: the snapshot's version is not up to %d", ErrFormat,
+			snapshotVersion)
 	}
 	in := uvarints{rest: data[1:]}
+	if data[0] != snapshotPlain {
+		skipped = in.next()
+		in.bad = in.bad || skipped == 0
+	}
 	count := in.count()
-	var shards []shardImage
 	for range count {
 		sh := shardImage{
 			id: ID(in.next()), oldest: in.next(), next: in.next(), arrival: in.int64(),
@@ -89,21 +107,26 @@ func decodeSnapshot(data []byte) ([]shardImage, error) {
 			sh.segments = append(sh.segments, seg)
 			end = seg.end
 		}
+		if skipped > 0 {
+			for range in.count() {
+				sh.skips = append(sh.skips, skip{in.next(), in.next()})
+			}
+		}
 		if in.bad || sh.broken() {
-			return nil, fmt.Errorf("%w: the snapshot is broken at shard %d", ErrFormat, sh.id)
+			return nil, 0, fmt.Errorf("%w: the snapshot is broken at shard %d", ErrFormat, sh.id)
 		}
 		shards = append(shards, sh)
 	}
 	if in.bad || len(in.rest) > 0 {
-		return nil, fmt.Errorf("%w: the snapshot is broken after %d shards",
+		return nil, 0, fmt.Errorf("%w: the snapshot is broken after %d shards",
 			ErrFormat, len(shards))
 	}
-	return shards, nil
+	return shards, skipped, nil
 }
 
 // broken reports whether the segments are not exactly what [oldest, next) needs.
 func (sh shardImage) broken() bool {
-	if sh.oldest == 0 || sh.oldest > sh.next {
+	if sh.oldest == 0 || sh.oldest > sh.next || sh.skips.broken(sh.next) {
 		return true
 	}
 	if len(sh.segments) == 0 {

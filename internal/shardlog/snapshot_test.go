@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -23,17 +24,27 @@ var testImages = []shardImage{
 func TestSnapshot(t *testing.T) {
 	for n := range len(testImages) + 1 {
 		want := testImages[:n:n]
-		got, err := decodeSnapshot(encodeSnapshot(want))
-		if err != nil || len(got) != n || n > 0 && !reflect.DeepEqual(got, want) {
-			t.Errorf("%d shards: got %+v, %v", n, got, err)
+		got, skipped, err := decodeSnapshot(encodeSnapshot(want, 0))
+		if err != nil || len(got) != n || n > 0 && !reflect.DeepEqual(got, want) || skipped != 0 {
+			t.Errorf("%d shards: got %+v, %d, %v", n, got, skipped, err)
 		}
+	}
+	skipping := slices.Clone(testImages)
+	skipping[0].skips = skips{{1, 7 << 32}}
+	skipping[1].skips = skips{{20, 3 << 32}, {301, 7 << 32}}
+	got, skipped, err := decodeSnapshot(encodeSnapshot(skipping, 7<<32))
+	if err != nil || !reflect.DeepEqual(got, skipping) || skipped != 7<<32 {
+		t.Errorf("with skips: got %+v, %d, %v", got, skipped, err)
+	}
+	if encodeSnapshot(testImages, 0)[0] != 1 {
+		t.Error("a snapshot without skips is not of version 1, which older programs read")
 	}
 }
 
 func TestSnapshotRefused(t *testing.T) {
-	good := encodeSnapshot(testImages)
+	good := encodeSnapshot(testImages, 0)
 	for n := range good {
-		if _, err := decodeSnapshot(good[:n]); !errors.Is(err, ErrFormat) {
+		if _, _, err := decodeSnapshot(good[:n]); !errors.Is(err, ErrFormat) {
 			t.Errorf("the first %d bytes: %v", n, err)
 		}
 	}
@@ -41,39 +52,49 @@ func TestSnapshotRefused(t *testing.T) {
 		return shardImage{id: 1, oldest: 1, next: 20, segments: segments}
 	}
 	for name, bad := range map[string][]byte{
-		"another version":    append([]byte{2}, good[1:]...),
+		"another version":    append([]byte{3}, good[1:]...),
 		"something after":    append(bytes.Clone(good), 0),
-		"oldest 0":           encodeSnapshot([]shardImage{{id: 1, next: 1}}),
-		"oldest > next":      encodeSnapshot([]shardImage{{id: 1, oldest: 3, next: 2}}),
-		"nothing for 1 to 2": encodeSnapshot([]shardImage{{id: 1, oldest: 1, next: 2}}),
-		"nothing for 1 to 4": encodeSnapshot([]shardImage{segs(segmentImage{5, 20, 900, 1, 2})}),
+		"oldest 0":           encodeSnapshot([]shardImage{{id: 1, next: 1}}, 0),
+		"oldest > next":      encodeSnapshot([]shardImage{{id: 1, oldest: 3, next: 2}}, 0),
+		"nothing for 1 to 2": encodeSnapshot([]shardImage{{id: 1, oldest: 1, next: 2}}, 0),
+		"nothing for 1 to 4": encodeSnapshot([]shardImage{segs(segmentImage{5, 20, 900, 1, 2})}, 0),
 		"an empty segment": encodeSnapshot([]shardImage{
 			segs(segmentImage{20, 20, 500, 1, 2}),
-		}),
-		"too few bytes": encodeSnapshot([]shardImage{segs(segmentImage{1, 20, 50, 1, 2})}),
+		}, 0),
+		"too few bytes": encodeSnapshot([]shardImage{segs(segmentImage{1, 20, 50, 1, 2})}, 0),
 		"a hole": encodeSnapshot([]shardImage{
 			segs(segmentImage{1, 9, 500, 1, 2}, segmentImage{10, 20, 500, 2, 2}),
-		}),
+		}, 0),
 		"an end before next": encodeSnapshot([]shardImage{
 			segs(segmentImage{1, 19, 900, 1, 2}),
-		}),
+		}, 0),
+		"a skip from nothing": encodeSnapshot([]shardImage{
+			{id: 1, oldest: 2, next: 2, skips: skips{{0, 1}}},
+		}, 1),
+		"a skip from beyond the end": encodeSnapshot([]shardImage{
+			{id: 1, oldest: 2, next: 2, skips: skips{{3, 1}}},
+		}, 1),
+		"a skip back": encodeSnapshot([]shardImage{
+			{id: 1, oldest: 2, next: 2, skips: skips{{1, 5}, {2, 5}}},
+		}, 5),
 	} {
-		if got, err := decodeSnapshot(bad); !errors.Is(err, ErrFormat) {
+		if got, _, err := decodeSnapshot(bad); !errors.Is(err, ErrFormat) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 }
 
 func FuzzSnapshot(f *testing.F) {
-	f.Add(encodeSnapshot(nil))
-	f.Add(encodeSnapshot(testImages))
+	f.Add(encodeSnapshot(nil, 0))
+	f.Add(encodeSnapshot(testImages, 0))
+	f.Add(encodeSnapshot([]shardImage{{id: 1, oldest: 2, next: 2, skips: skips{{2, 9}}}}, 9))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := decodeSnapshot(data)
+		got, skipped, err := decodeSnapshot(data)
 		if err != nil {
 			return
 		}
-		again, err := decodeSnapshot(encodeSnapshot(got))
-		if err != nil || !reflect.DeepEqual(got, again) {
+		again, same, err := decodeSnapshot(encodeSnapshot(got, skipped))
+		if err != nil || !reflect.DeepEqual(got, again) || skipped != same {
 			t.Errorf("%+v became %+v, %v", got, again, err)
 		}
 	})

@@ -18,12 +18,11 @@ import (
 // ID names a shard in a data directory, for ever: the catalogue never gives one twice.
 type ID uint64
 
-// Number is what the store assigns to a record: its index in the shard, from 1 on without
-// gaps, and its arrival, which never steps back within a shard. server/kinesis makes the
-// API's sequence number of it.
+// Number is the store's number of a record. server/kinesis makes the API's sequence number of it.
 type Number struct {
-	Index   uint64
-	Arrival int64 // ms since 1970
+	Index   uint64 // in the shard, from 1 on without gaps
+	Serial  uint64 // the index plus the numbers that were skipped (Begin); never given twice
+	Arrival int64  // ms since 1970; it never steps back within a shard
 }
 
 // Entry is a record to append.
@@ -143,7 +142,8 @@ type Store struct {
 
 	mu struct {
 		sync.RWMutex
-		shards map[ID]*Shard
+		shards  map[ID]*Shard
+		skipped uint64 // by the latest skip: the serials of new shards begin there
 	}
 }
 
@@ -202,6 +202,9 @@ func (s *Store) Create(id ID) *Shard {
 		return sh
 	}
 	sh := newShard(s, id)
+	if s.mu.skipped > 0 {
+		sh.setSkips(skips{{1, s.mu.skipped}})
+	}
 	s.mu.shards[id] = sh
 	return sh
 }

@@ -76,7 +76,7 @@ func (l *Log) noteEnd() {
 	if !known {
 		return
 	}
-	err := file.writeNote(file.File, end, 0)
+	err := file.writeNote(file.File, end, 0, true)
 	if err == nil {
 		err = file.Sync()
 	}

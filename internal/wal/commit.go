@@ -219,7 +219,7 @@ func (l *Log) fit(next *logFile, need int) error {
 // change notes in the file that next goes on at end, syncs it, and begins next.
 func (l *Log) change(next *logFile, end LSN) error {
 	old := l.current()
-	announce := func() error { return old.writeNote(old.File, end, next.generation) }
+	announce := func() error { return old.writeNote(old.File, end, next.generation, false) }
 	if err := l.insist(announce(), announce); err != nil {
 		return err
 	}

@@ -14,22 +14,24 @@ import (
 // A log file begins with a block of its own; the frames follow. In little-endian numbers:
 //
 //	[0, 8)   "runnelWL"
-//	[8, 12)  version of the file's format, 2
-//	[12, 16) CRC-32C of the rest of the first 40 bytes
+//	[8, 12)  version of the file's format, 3
+//	[12, 16) CRC-32C of the rest of the first 48 bytes
 //	[16, 24) generation, which is the file's name too
 //	[24, 32) LSN of the first frame
 //	[32, 40) length of the file when it was made: a shorter one was cut off
+//	[40, 48) when its frames were acknowledged: 1 after they were synced, 2 perhaps before
 //
-// Version 1 ended at byte 32, without the length.
+// Version 2 ended at byte 40, and version 1 at byte 32, without the length.
 //
 // A file whose block does not verify, or is of another generation than its name, has not been
 // begun: what it holds is of an earlier life.
 const (
 	blockSize   = 4096
-	blockUsed   = 40
+	blockUsed   = 48
 	blockUsed1  = 32 // in version 1
+	blockUsed2  = 40
 	blockMagic  = "runnelWL"
-	fileVersion = 2
+	fileVersion = 3
 	fileSuffix  = ".wal"
 	walDir      = "wal"
 )
@@ -39,8 +41,18 @@ type segment struct {
 	generation uint64
 	start      LSN
 	size       int64
-	made       int64 // the length that its first block tells; 0 in version 1
+	made       int64 // the length in its first block; 0 in version 1
+	acks       acks  // unknown before version 3
 }
+
+// acks is when frames are acknowledged.
+type acks uint64
+
+const (
+	acksUnknown acks = iota
+	acksSynced       // after they were synced
+	acksEarly        // when they were written: Config.SyncInterval
+)
 
 // logFile is the file that the committer writes.
 type logFile struct {
@@ -66,18 +78,27 @@ func generationOf(name string) (uint64, bool) {
 	return generation, ok
 }
 
-// encodeBlock returns the first block of a file; of version 1 if it does not know the length.
+// version returns the version of the segment's first block, and the bytes that it uses.
+func (s segment) version() (version uint32, used int) {
+	switch {
+	case s.made == 0:
+		return 1, blockUsed1
+	case s.acks == acksUnknown:
+		return 2, blockUsed2
+	}
+	return fileVersion, blockUsed
+}
+
+// encodeBlock returns the first block of a file, in the oldest version that can say what is known.
 func encodeBlock(s segment) []byte {
 	p := make([]byte, blockSize)
 	copy(p, blockMagic)
-	version, used := uint32(fileVersion), blockUsed
-	if s.made == 0 {
-		version, used = 1, blockUsed1
-	}
+	version, used := s.version()
 	binary.LittleEndian.PutUint32(p[8:], version)
 	binary.LittleEndian.PutUint64(p[16:], s.generation)
 	binary.LittleEndian.PutUint64(p[24:], uint64(s.start))
 	binary.LittleEndian.PutUint64(p[32:], uint64(s.made))
+	binary.LittleEndian.PutUint64(p[40:], uint64(s.acks))
 	binary.LittleEndian.PutUint32(p[12:], blockSum(p[:used]))
 	return p
 }
@@ -87,29 +108,38 @@ func blockSum(p []byte) uint32 {
 	return crc32.Update(crc32.Checksum(p[:12], castagnoli), castagnoli, p[16:])
 }
 
-// decodeBlock returns a file's first LSN, and its length as far as that is known, if it was
+// decodeBlock returns what a file's first block says, without the file's size, if the file was
 // begun as this generation.
-func decodeBlock(p []byte, generation uint64) (start LSN, made int64, ok bool) {
+func decodeBlock(p []byte, generation uint64) (s segment, ok bool) {
 	if len(p) < blockUsed1 || string(p[:8]) != blockMagic {
-		return 0, 0, false
+		return s, false
 	}
 	used := blockUsed
 	switch binary.LittleEndian.Uint32(p[8:]) {
 	case 1:
 		used = blockUsed1
+	case 2:
+		used = blockUsed2
 	case fileVersion:
 	default:
-		return 0, 0, false
+		return s, false
 	}
 	if len(p) < used || binary.LittleEndian.Uint32(p[12:]) != blockSum(p[:used]) ||
 		binary.LittleEndian.Uint64(p[16:]) != generation {
-		return 0, 0, false
+		return s, false
 	}
-	if used == blockUsed {
-		made = int64(binary.LittleEndian.Uint64(p[32:]))
-		if made < minFileSize {
-			return 0, 0, false
+	found := segment{generation: generation, start: LSN(binary.LittleEndian.Uint64(p[24:]))}
+	if used >= blockUsed2 {
+		found.made = int64(binary.LittleEndian.Uint64(p[32:]))
+		if found.made < minFileSize {
+			return s, false
 		}
 	}
-	return LSN(binary.LittleEndian.Uint64(p[24:])), made, true
+	if used >= blockUsed {
+		found.acks = acks(binary.LittleEndian.Uint64(p[40:]))
+		if found.acks != acksSynced && found.acks != acksEarly {
+			return s, false
+		}
+	}
+	return found, true
 }

@@ -17,6 +17,8 @@ import (
 //	2  frames of kind mark; a log file's first block tells the file's length
 //	3  notes in first blocks: the newest file announces the next; where there is FORMAT, at
 //	   least one log file was begun
+//	4  a log file's first block tells when its frames are acknowledged, and a note whether the
+//	   log ended in order; frames and snapshots of records know numbers that were skipped
 //
 // The number is raised at the end of a start that has succeeded, and before anything is
 // written that the older version does not know. What the older version wrote stays as it is
@@ -27,7 +29,7 @@ import (
 const (
 	formatNew     = 0 // a directory without FORMAT
 	formatNotes   = 3
-	formatVersion = 3
+	formatVersion = 4
 	formatName    = "FORMAT"
 	maxFormatSize = 64
 )

@@ -12,10 +12,11 @@ import "io"
 // is taken back here, since a start may use that file for something else, and the file that the
 // start makes is announced when it is there.
 func (r *reader) harden(synced LSN) error {
-	if err := r.writeNote(r.file, r.lsn(), 0); err != nil {
+	if err := r.writeNote(r.file, r.lsn(), 0, false); err != nil {
 		return err
 	}
-	if _, err := r.file.WriteAt(encodeBlock(r.segment)[:blockUsed], 0); err != nil {
+	_, used := r.version()
+	if _, err := r.file.WriteAt(encodeBlock(r.segment)[:used], 0); err != nil {
 		return err
 	}
 	end := r.off
@@ -42,7 +43,7 @@ func (l *Log) announce(last tail, next uint64) error {
 		return nil
 	}
 	return l.withReader(last.segment, last.start, func(r *reader) error {
-		if err := r.writeNote(r.file, last.end, next); err != nil {
+		if err := r.writeNote(r.file, last.end, next, false); err != nil {
 			return err
 		}
 		return r.file.Sync()

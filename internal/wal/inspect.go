@@ -20,6 +20,7 @@ type Inspection struct {
 	Synced   LSN          // what is known to have been synced
 	End      LSN          // where the log ends
 	Torn     *TornFrame   // what was being written at the end; nil if that cannot be told
+	Lossy    bool         // as Log.Life would return it
 	Leftover []string     // files of the log without use: the next start removes them
 	Damage   []*CorruptError
 }
@@ -99,6 +100,7 @@ func (l *Log) State(ctx context.Context, kind Kind) ([]byte, error) {
 type inspector struct {
 	*Log
 	found  Inspection
+	ended  note          // of the newest file
 	silent map[Kind]bool // machines that have refused something
 }
 

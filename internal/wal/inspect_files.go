@@ -51,6 +51,7 @@ func (in *inspector) file(ctx context.Context, files logFiles, i int, log *LogFi
 		err := in.frames(ctx, r, end, isLast, log)
 		in.found.End = r.lsn()
 		if err == nil && isLast {
+			in.found.Lossy = s.lossy(in.ended, in.found.End)
 			in.found.Torn, err = in.torn(r)
 		}
 		return err
@@ -73,6 +74,7 @@ func (in *inspector) last(files logFiles, r *reader) error {
 	if err != nil {
 		return err
 	}
+	in.ended = n
 	return in.damaged(in.checkAnnounced(files, r.generation, n))
 }
 

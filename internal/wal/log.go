@@ -97,6 +97,7 @@ type Log struct {
 		short    error     // why the preparer could not make one
 		cramped  error     // why the committer cannot write the one that it has
 		first    uint64    // the first generation of this life
+		lossy    bool      // the life before may have lost frames that it acknowledged
 		fresh    uint64    // the next generation: the preparer's, after Start
 	}
 }

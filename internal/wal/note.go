@@ -15,7 +15,7 @@ import (
 // little-endian numbers:
 //
 //	[0, 4)   CRC-32C of the rest
-//	[4, 8)   0
+//	[4, 8)   1 if the log has ended there in order, and all of it is synced; else 0
 //	[8, 16)  generation of the file that it stands in
 //	[16, 24) LSN at which that file ends
 //	[24, 32) generation of the file that goes on there, whose name is durable; 0: none yet
@@ -39,15 +39,27 @@ const (
 	noteSize = 32
 )
 
-// note is what a file's note tells; zero if there is none.
+// note is the content of a file's note; zero if there is none.
 type note struct {
-	end  LSN
-	next uint64
-	ok   bool
+	end   LSN
+	next  uint64
+	ok    bool
+	clean bool // the end is that of a life that ended in order
 }
 
-func encodeNote(generation uint64, end LSN, next uint64) []byte {
+// lossy reports whether the life that wrote the newest file, with this note and frames up to end,
+// may have lost frames that it acknowledged. Up to format 3 the notes of a start are like those of
+// an end in order: there they count as well.
+func (s segment) lossy(n note, end LSN) bool {
+	ended := n.ok && n.next == 0 && n.end == end && (n.clean || s.acks == acksUnknown)
+	return s.acks != acksSynced && !ended
+}
+
+func encodeNote(generation uint64, end LSN, next uint64, clean bool) []byte {
 	p := make([]byte, noteSize)
+	if clean {
+		binary.LittleEndian.PutUint32(p[4:], 1)
+	}
 	binary.LittleEndian.PutUint64(p[8:], generation)
 	binary.LittleEndian.PutUint64(p[16:], uint64(end))
 	binary.LittleEndian.PutUint64(p[24:], next)
@@ -62,20 +74,22 @@ func decodeNote(p []byte, generation uint64) note {
 		binary.LittleEndian.Uint64(p[8:]) != generation {
 		return note{}
 	}
+	flags := binary.LittleEndian.Uint32(p[4:])
 	n := note{
-		end:  LSN(binary.LittleEndian.Uint64(p[16:])),
-		next: binary.LittleEndian.Uint64(p[24:]),
-		ok:   true,
+		end:   LSN(binary.LittleEndian.Uint64(p[16:])),
+		next:  binary.LittleEndian.Uint64(p[24:]),
+		ok:    true,
+		clean: flags == 1,
 	}
-	if binary.LittleEndian.Uint32(p[4:]) != 0 || n.next != 0 && n.next <= generation {
+	if flags > 1 || n.next != 0 && (n.clean || n.next <= generation) {
 		return note{}
 	}
 	return n
 }
 
 // writeNote writes a note, and does not sync it.
-func (s segment) writeNote(file vfs.File, end LSN, next uint64) error {
-	if _, err := file.WriteAt(encodeNote(s.generation, end, next), noteAt); err != nil {
+func (s segment) writeNote(file vfs.File, end LSN, next uint64, clean bool) error {
+	if _, err := file.WriteAt(encodeNote(s.generation, end, next, clean), noteAt); err != nil {
 		return fmt.Errorf("note the end of the log file %d: %w", s.generation, err)
 	}
 	return nil

@@ -135,7 +135,7 @@ func TestANoteBehindRot(t *testing.T) {
 	for _, told := range []LSN{end, end - 8, 0} {
 		hurt := clone(disk)
 		name := fileName("data", 1)
-		damage(t, hurt, name, noteAt, func(p []byte) { copy(p, encodeNote(1, told, 0)) }, noteSize)
+		damage(t, hurt, name, noteAt, func(p []byte) { copy(p, encodeNote(1, told, 0, true)) }, noteSize)
 		damage(t, hurt, name, blockSize+int64(frameSize(1000))+100, flip, 1)
 		if found, corrupt := outcome(t, hurt); corrupt == nil {
 			t.Errorf("a note of %d: %v", told, found)
@@ -148,7 +148,7 @@ func TestANoteBeyondATornTail(t *testing.T) {
 	disk, ids := killed(t, 3)
 	name := fileName("data", 1)
 	end := LSN(3 * frameSize(1000))
-	damage(t, disk, name, noteAt, func(p []byte) { copy(p, encodeNote(1, end, 0)) }, noteSize)
+	damage(t, disk, name, noteAt, func(p []byte) { copy(p, encodeNote(1, end, 0, true)) }, noteSize)
 	if found, corrupt := outcome(t, clone(disk)); corrupt != nil || !slices.Equal(found, ids) {
 		t.Fatalf("whole: %v, %v", found, corrupt)
 	}
@@ -235,17 +235,17 @@ func TestFormatTellsThatThereWasALog(t *testing.T) {
 func FuzzNote(f *testing.F) {
 	f.Add([]byte{}, uint64(0))
 	f.Add(make([]byte, noteSize), uint64(0))
-	f.Add(encodeNote(7, 64, 0), uint64(7))
-	f.Add(encodeNote(7, 1<<40, 9), uint64(7))
-	f.Add(encodeNote(7, 64, 7), uint64(7))
-	f.Add(encodeNote(6, 64, 8), uint64(7)) // of the file's life before: a torn first block
+	f.Add(encodeNote(7, 64, 0, true), uint64(7))
+	f.Add(encodeNote(7, 1<<40, 9, false), uint64(7))
+	f.Add(encodeNote(7, 64, 7, false), uint64(7))
+	f.Add(encodeNote(6, 64, 8, false), uint64(7)) // of the file's life before: a torn first block
 	f.Fuzz(func(t *testing.T, p []byte, generation uint64) {
 		n := decodeNote(p, generation)
 		switch {
 		case !n.ok && n != note{}:
 			t.Fatalf("half a note: %+v", n)
 		case n.ok && (n.next != 0 && n.next <= generation ||
-			!bytes.Equal(p[:noteSize], encodeNote(generation, n.end, n.next))):
+			!bytes.Equal(p[:noteSize], encodeNote(generation, n.end, n.next, n.clean))):
 			t.Fatalf("%x of %d does not encode back: %+v", p, generation, n)
 		}
 	})

@@ -112,9 +112,11 @@ func (l *Log) makeFile() (*logFile, error) {
 		ready = l.cfg.FileSize
 	}
 	return &logFile{
-		segment: segment{generation: generation, size: l.cfg.FileSize, made: l.cfg.FileSize},
-		File:    file,
-		ready:   ready,
+		segment: segment{
+			generation: generation, size: l.cfg.FileSize, made: l.cfg.FileSize, acks: l.acks(),
+		},
+		File:  file,
+		ready: ready,
 	}, nil
 }
 

@@ -158,26 +158,29 @@ func (l *Log) listFiles() (logFiles, error) {
 }
 
 func (l *Log) lookAt(generation uint64) (foundFile, error) {
-	f := foundFile{segment: segment{generation: generation}}
+	var f foundFile
 	file, err := l.fs.Open(fileName(l.cfg.Dir, generation))
 	if err != nil {
 		return f, err
 	}
 	p := make([]byte, blockUsed)
 	n := 0
-	if f.size, err = file.Size(); err == nil {
+	size, err := file.Size()
+	if err == nil {
 		if n, err = file.ReadAt(p, 0); errors.Is(err, io.EOF) {
 			err = nil
 		}
 	}
-	f.start, f.made, f.begun = decodeBlock(p[:n], generation)
+	f.segment, f.begun = decodeBlock(p[:n], generation)
+	f.generation, f.size = generation, size
 	return f, errors.Join(err, file.Close())
 }
 
 // tail is the newest of the files that were begun; none if its generation is 0.
 type tail struct {
 	segment
-	end LSN // of the frames that verify: where the log ends
+	end   LSN  // of the frames that verify: where the log ends
+	lossy bool // see Life
 }
 
 // replay gives every frame from a place on to its machine, and returns where the log ends.
@@ -227,6 +230,7 @@ func (l *Log) replayLast(ctx context.Context, files logFiles, s segment, from LS
 		}
 		last.end = r.lsn()
 		n, err := r.note()
+		last.lossy = s.lossy(n, last.end)
 		if err == nil {
 			err = l.checkEnd(r, n)
 		}

@@ -80,6 +80,7 @@ func (l *Log) open(files logFiles, at LSN, last tail) error {
 	l.mu.queue.end, l.mu.written, l.mu.synced, l.mu.snapshot = end, end, end, at
 	l.mu.marked = end // by the first block that begins there
 	l.mu.segments, l.mu.spares = files.needed(at)
+	l.mu.lossy = last.lossy
 	l.mu.first = files.highest() + 1
 	l.mu.fresh = l.mu.first
 	surplus := l.surplus(files)
@@ -93,6 +94,9 @@ func (l *Log) open(files logFiles, at LSN, last tail) error {
 	file, err := l.makeFile()
 	if err != nil {
 		return err
+	}
+	if l.mu.lossy { // also if this start is cut off before anything is made of it
+		file.acks = acksEarly
 	}
 	l.mu.Lock()
 	l.mu.file = file

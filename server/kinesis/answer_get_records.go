@@ -90,7 +90,7 @@ func appendRecordsOf(
 		dst = append(dst, `,"PartitionKey":`...)
 		dst = appendString(dst, record.PartitionKey)
 		dst = append(dst, `,"SequenceNumber":"`...)
-		dst = sh.number(record.Index, record.Arrival).appendText(dst)
+		dst = sh.number(record.Number).appendText(dst)
 		dst = append(dst, `"}`...)
 	}
 	return append(dst, ']')
@@ -137,5 +137,5 @@ func (r *reading) appendRecordCBOR(dst []byte, record *shardlog.Record) []byte {
 	}
 	dst = appendCBORText(appendCBORText(dst, "PartitionKey"), record.PartitionKey)
 	return appendCBORString(appendCBORText(dst, "SequenceNumber"), cborText,
-		r.shard.number(record.Index, record.Arrival).appendText(number[:0]))
+		r.shard.number(record.Number).appendText(number[:0]))
 }

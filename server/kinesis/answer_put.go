@@ -83,7 +83,7 @@ func (r *putResult) appendJSON(dst []byte, encrypted bool) []byte {
 		dst = append(dst, `"EncryptionType":"KMS",`...)
 	}
 	dst = append(dst, `"SequenceNumber":"`...)
-	dst = r.shard.number(r.number.Index, r.number.Arrival).appendText(dst)
+	dst = r.shard.number(r.number).appendText(dst)
 	dst = append(dst, `","ShardId":"`...)
 	dst = appendShardName(dst, r.shard.Index)
 	return append(dst, `"}`...)
@@ -104,7 +104,7 @@ func (r *putResult) appendCBOR(dst []byte, encrypted bool) []byte {
 		dst = appendCBORText(appendCBORText(dst, "EncryptionType"), encryptionKMS)
 	}
 	var text [64]byte
-	number := r.shard.number(r.number.Index, r.number.Arrival).appendText(text[:0])
+	number := r.shard.number(r.number).appendText(text[:0])
 	dst = appendCBORString(appendCBORText(dst, "SequenceNumber"), cborText, number)
 	return appendCBORString(appendCBORText(dst, "ShardId"), cborText,
 		appendShardName(text[:0], r.shard.Index))

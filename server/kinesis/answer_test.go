@@ -228,7 +228,7 @@ func TestHotAnswers(t *testing.T) {
 			index += 1 + rapid.Uint64Max(1e6).Draw(t, "gap")
 			record := shardlog.Record{
 				Number: shardlog.Number{
-					Index: index, Arrival: rapid.Int64Range(0, 2e12).Draw(t, "arrival"),
+					Index: index, Serial: index, Arrival: rapid.Int64Range(0, 2e12).Draw(t, "arrival"),
 				},
 				PartitionKey: rapid.String().Draw(t, "key"),
 				Data:         rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "data"),

@@ -206,7 +206,7 @@ func TestGetBytes(t *testing.T) {
 		r, err := n.read(n.ctx, here, it, maxGetRecords)
 		n.must(err)
 		counts = append(counts, len(r.records))
-		it.next = r.next
+		it.place = r.place
 	}
 	if got := fmt.Sprint(counts); got != "[2 1 1 1]" {
 		t.Errorf("the answers hold %s records", got)

@@ -15,13 +15,13 @@ const iteratorLife = 300_000
 const iteratorVersion = 1
 
 // iterator is what a ShardIterator holds: a stream, told from others of the same name by its
-// creation, a shard, and the index of the next record. An index before the oldest record
-// reads from the oldest.
+// creation, a shard, and the place of the next record (shardlog.Shard.Place), which is good in
+// later lives of the data directory too. A place before the oldest record reads from the oldest.
 type iterator struct {
 	issued  int64 // ms since 1970
 	created int64 // of the stream, ms since 1970
 	shard   uint32
-	next    uint64
+	place   uint64
 	stream  string
 }
 
@@ -33,7 +33,7 @@ func (it iterator) appendBinary(dst []byte) []byte {
 	dst = binary.AppendVarint(dst, it.issued)
 	dst = binary.AppendVarint(dst, it.created)
 	dst = binary.AppendUvarint(dst, uint64(it.shard))
-	dst = binary.AppendUvarint(dst, it.next)
+	dst = binary.AppendUvarint(dst, it.place)
 	return append(dst, it.stream...)
 }
 
@@ -58,7 +58,7 @@ func parseIterator(data []byte) (it iterator, ok bool) {
 	}
 	it.issued, it.created = signed(), signed()
 	shard := unsigned()
-	it.next = unsigned()
+	it.place = unsigned()
 	it.shard, it.stream = uint32(shard), string(data)
 	ok = ok && shard <= maxShard && isName(it.stream)
 	return it, ok

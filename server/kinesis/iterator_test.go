@@ -27,7 +27,7 @@ func TestIteratorRoundTrip(t *testing.T) {
 			issued:  rapid.Int64().Draw(t, "issued"),
 			created: rapid.Int64().Draw(t, "created"),
 			shard:   rapid.Uint32Range(0, maxShard).Draw(t, "shard"),
-			next:    rapid.Uint64().Draw(t, "next"),
+			place:   rapid.Uint64().Draw(t, "next"),
 			stream:  rapid.StringMatching(`[a-zA-Z0-9_.-]{1,128}`).Draw(t, "stream"),
 		}
 		back, err := s.openIterator(here, s.sealIterator(here, it))
@@ -39,7 +39,7 @@ func TestIteratorRoundTrip(t *testing.T) {
 
 func TestIteratorLength(t *testing.T) {
 	longest := iterator{
-		issued: math.MinInt64, created: math.MinInt64, shard: maxShard, next: math.MaxUint64,
+		issued: math.MinInt64, created: math.MinInt64, shard: maxShard, place: math.MaxUint64,
 		stream: strings.Repeat("n", 128),
 	}
 	if got := len(testSealer(t, 1).sealIterator(here, longest)); got > 512 {
@@ -77,7 +77,7 @@ func TestSealRefuses(t *testing.T) {
 
 func FuzzParseIterator(f *testing.F) {
 	f.Add([]byte{})
-	f.Add(iterator{issued: 1, created: 2, shard: 3, next: 4, stream: "orders"}.appendBinary(nil))
+	f.Add(iterator{issued: 1, created: 2, shard: 3, place: 4, stream: "orders"}.appendBinary(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		it, ok := parseIterator(data)
 		if !ok {

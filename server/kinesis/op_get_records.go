@@ -52,7 +52,7 @@ func (s *Service) getRecords(
 		return nil, err
 	}
 	if read.children == nil {
-		it.issued, it.next = s.clock.read(), read.next
+		it.issued, it.place = s.clock.read(), read.place
 		read.iterator = sealer.sealIterator(world, it)
 	}
 	return read, nil
@@ -72,6 +72,7 @@ type reading struct {
 	records  []shardlog.Record
 	lent     shardlog.Chunks // where the records' data lies
 	next     uint64          // the index to go on from
+	place    uint64          // the same, for the next iterator
 	behind   int64           // ms
 	children []*shard        // not nil: the shard is closed and there is nothing more in it
 	iterator string          // "" at the end
@@ -104,8 +105,9 @@ func (s *Service) read(
 	// are the bounds final.
 	closed := !sh.open() && log.Sealed()
 	oldest, tip := log.Bounds()
-	r := &reading{settings: &st.settings, shard: sh, next: max(it.next, oldest)}
-	records, err := log.ReadLent(ctx, &r.lent, it.next, limit, maxGetBytes)
+	from, _ := log.IndexOf(it.place)
+	r := &reading{settings: &st.settings, shard: sh, next: max(from, oldest)}
+	records, err := log.ReadLent(ctx, &r.lent, from, limit, maxGetBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read stream %s, %s: %w", st.Name, sh.id(), err)
 	}
@@ -123,6 +125,7 @@ func (s *Service) read(
 	if r.next < sequenced { // it is on its way to the disk, or was a moment ago
 		r.behind = max(1, r.behind)
 	}
+	r.place = log.Place(r.next)
 	if closed && r.next >= tip {
 		r.children = make([]*shard, 0, 2)
 		r.children = append(r.children, st.children(sh.Index)...)

@@ -70,6 +70,7 @@ func (s *Service) getShardIterator(
 		return nil, err
 	}
 	return &getShardIteratorOutput{s.sealer.Load().sealIterator(world, iterator{
-		issued: now, created: st.Created, shard: index, next: next, stream: name,
+		issued: now, created: st.Created, shard: index, place: records.Place(next),
+		stream: name,
 	})}, nil
 }

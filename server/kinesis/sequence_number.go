@@ -11,20 +11,20 @@ import (
 //	digits  0     the marker 2
 //	        1-9   created
 //	        10    the lowest four bits of shard
-//	        11-26 index
+//	        11-26 serial: see shardlog.Number
 //	        27-28 zero
 //	        29-37 arrival
 //	        38-45 shard
 //	        46    the version, 2
 //
-// So numbers order by the shard's creation, then by index. All have 56 decimal digits.
+// So numbers order by the shard's creation, then by serial. All have 56 decimal digits.
 // The layout is known from open-source servers that compared theirs with AWS's, and holds for
 // the examples in AWS's documentation; clients are promised nothing but the order.
 type sequenceNumber struct {
 	version int
 	created int64  // the shard's creation, seconds since 1970, below 2^36
 	shard   uint32 // the number in the shard's id, below 2^31
-	index   uint64 // the record's index in the shard, from 1 on; 0 is the shard's start
+	index   uint64 // the record's serial in the shard, from 1 on; 0 is the shard's start
 	arrival int64  // seconds since 1970, below 2^36
 }
 

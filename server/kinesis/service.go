@@ -124,10 +124,14 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Start prepares the service once the log is started: it draws the directory's key at the
-// first start, and begins to sweep and to do the reshardings that are pending. ctx bounds the
+// Start prepares the service once the log is started: it skips the sequence numbers of records
+// that the life before may have lost, draws the directory's key at the first start, and begins to
+// sweep and to do the reshardings that are pending. ctx bounds the
 // call; the rest goes on until Close.
 func (s *Service) Start(ctx context.Context) error {
+	if err := s.shards.Begin(ctx); err != nil {
+		return fmt.Errorf("start the Kinesis service: %w", err)
+	}
 	s.restoreClock()
 	if err := s.clock.Start(); err != nil {
 		return fmt.Errorf("start the Kinesis service: %w", err)

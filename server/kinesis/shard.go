@@ -26,20 +26,25 @@ func (sh *shard) id() string { return shardName(sh.Index) }
 
 func (sh *shard) open() bool { return sh.Closed == 0 }
 
-// number returns the sequence number of the shard's record at index, which arrived at ms.
-func (sh *shard) number(index uint64, arrival int64) sequenceNumber {
+// number returns the sequence number of a record of the shard.
+func (sh *shard) number(n shardlog.Number) sequenceNumber {
 	return sequenceNumber{
 		version: numberVersion,
 		created: sh.Created,
 		shard:   sh.Index,
-		index:   index,
-		arrival: arrival / 1000,
+		index:   n.Serial,
+		arrival: n.Arrival / 1000,
 	}
 }
 
 // start and end are the SequenceNumberRange; end is for closed shards only.
-func (sh *shard) start() string { return sh.number(0, sh.Created*1000).String() }
-func (sh *shard) end() string   { return sh.number(endIndex, sh.Closed).String() }
+func (sh *shard) start() string {
+	return sh.number(shardlog.Number{Arrival: sh.Created * 1000}).String()
+}
+
+func (sh *shard) end() string {
+	return sh.number(shardlog.Number{Serial: endIndex, Arrival: sh.Closed}).String()
+}
 
 // expired reports whether everything in the shard is older than the retention period.
 func (sh *shard) expired(now, retention int64) bool {

@@ -83,15 +83,19 @@ func (p position) resolve(
 	if err != nil {
 		return 0, err
 	}
-	switch {
-	case n.index == endIndex && !sh.open():
+	if n.index == endIndex && !sh.open() {
 		return next, nil // all that there is: next is final, since the shard is closed
-	case n.index >= next:
+	}
+	index, exact := records.IndexOf(n.index)
+	switch {
+	case !exact: // of a record that a power cut has taken: the first one after it
+		return index, nil
+	case index >= next:
 		return 0, p.invalidNumber(st, sh, "is invalid.")
 	case *p.kind == afterSequenceNumber, n.arrival == maxArrival:
-		return n.index + 1, nil
+		return index + 1, nil
 	default:
-		return n.index, nil
+		return index, nil
 	}
 }
 
@@ -118,15 +122,15 @@ func (p position) invalidNumber(st *stream, sh *shard, why string) error {
 // maxArrival is the arrival in a continuation number, and no record's: it is the year 4147.
 const maxArrival = 1<<36 - 1
 
-// continuation returns the sequence number that stands for everything before the record at
-// next: it is above the number of every record before, and below those of next and later. So it
+// continuation returns the sequence number of everything up to the record with the serial: it is
+// above the number of that record and of every one before, and below those of later ones. So it
 // says the same with AT_SEQUENCE_NUMBER as with AFTER_SEQUENCE_NUMBER.
-func (sh *shard) continuation(next uint64) sequenceNumber {
+func (sh *shard) continuation(serial uint64) sequenceNumber {
 	return sequenceNumber{
 		version: numberVersion,
 		created: sh.Created,
 		shard:   sh.Index,
-		index:   next - 1,
+		index:   serial,
 		arrival: maxArrival,
 	}
 }

@@ -115,7 +115,7 @@ func (u *subscription) appendEvent(dst []byte, records []shardlog.Record, behind
 		dst = make([]byte, 0, size)
 	}
 	dst = append(dst, `{"ContinuationSequenceNumber":"`...)
-	dst = u.shard.continuation(u.next).appendText(dst)
+	dst = u.shard.continuation(u.records.Place(u.next) - 1).appendText(dst)
 	dst = append(dst, `","MillisBehindLatest":`...)
 	dst = strconv.AppendInt(dst, behind, 10)
 	dst = append(dst, `,"Records":`...)

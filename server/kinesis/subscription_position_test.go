@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/runnel-stream/runnel/internal/shardlog"
 )
 
 // Wherever a subscription begins and whatever has come, the number of its last event goes on
@@ -100,8 +102,9 @@ func (n *node) lastNumber(stream, shard string) string {
 func TestContinuationOrder(t *testing.T) {
 	sh := &shard{Index: 17, Created: 1_790_000_000}
 	for _, index := range []uint64{1, 2, 1 << 40, endIndex - 1} {
-		before, after := sh.number(index-1, 1<<41).String(), sh.number(index, 0).String()
-		got := sh.continuation(index).String()
+		before := sh.number(shardlog.Number{Serial: index - 1, Arrival: 1 << 41}).String()
+		after := sh.number(shardlog.Number{Serial: index}).String()
+		got := sh.continuation(index - 1).String()
 		if len(got) != len(before) || got <= before || got >= after || got >= sh.end() {
 			t.Errorf("the number before record %d is %s, that of the record before it %s, its own %s",
 				index, got, before, after)
