@@ -38,10 +38,11 @@ type paused struct {
 	roots  *x509.CertPool
 }
 
-func startPaused(t *testing.T, h time.Duration, keys bool, args ...string) *paused {
+func startPaused(t *testing.T, h time.Duration, keys bool, data string) *paused {
 	t.Helper()
 	t.Setenv(seam.EnvH, h.String())
 	p := &paused{t: t, keys: keys}
+	args := []string{"--tls", "--data", data}
 	if keys {
 		file := filepath.Join(t.TempDir(), "keys.ini")
 		text := "[default]\naws_access_key_id = AKID\naws_secret_access_key = secret\n"
@@ -51,10 +52,13 @@ func startPaused(t *testing.T, h time.Duration, keys bool, args ...string) *paus
 		args = append(args, "--auth", "sigv4="+file)
 	}
 	var url string
-	p.server, url = serveUp(t, append([]string{"--tls"}, args...)...)
+	p.server, url = serveUp(t, args...)
 	p.addr = strings.TrimPrefix(url, "https://")
 	p.roots = x509.NewCertPool()
-	p.roots.AppendCertsFromPEM(p.server.stdout.Bytes())
+	authority, err := os.ReadFile(filepath.Join(data, "tls", "ca.pem"))
+	if err != nil || !p.roots.AppendCertsFromPEM(authority) {
+		t.Fatal("no certificate: ", err)
+	}
 	return p
 }
 
@@ -206,7 +210,7 @@ type waiting struct {
 func TestPause(t *testing.T) {
 	for _, keys := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keys=%v", keys), func(t *testing.T) {
-			p := startPaused(t, time.Minute, keys, "--memory") // a pause is above 1 s then
+			p := startPaused(t, time.Minute, keys, t.TempDir()) // a pause is above 1 s then
 			want := []string{}
 			var waits []waiting
 			// Connections that had a call before, by the shortcut and by net/http, plain and not.
@@ -307,7 +311,7 @@ func TestPause(t *testing.T) {
 // TestSlowBody refuses a put whose body took longer than H to come, also if nothing was paused.
 func TestSlowBody(t *testing.T) {
 	const h = 4 * time.Second
-	p := startPaused(t, h, false, "--memory")
+	p := startPaused(t, h, false, t.TempDir())
 	for name, conn := range map[string]net.Conn{
 		"shortcut": p.dial(false), "net/http": p.dial(true),
 	} {
@@ -382,7 +386,7 @@ func TestServerTime(t *testing.T) {
 	}
 	startAt := func() {
 		t.Helper()
-		p = startPaused(t, time.Minute, false, "--data", data)
+		p = startPaused(t, time.Minute, false, data)
 		look("a start")
 	}
 	t.Setenv(seam.EnvClock, clock) // of the server alone: this process has read it before
