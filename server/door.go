@@ -18,7 +18,7 @@ import (
 const tlsHandshake = 0x16
 
 // door is a listener that hands a connection on once its first byte has come, so that one port
-// takes TLS and plain connections. Who connects and says nothing holds up nobody: each
+// takes TLS and plain connections. A silent connection delays no other: each
 // connection waits on a goroutine of its own, for at most headerTimeout, and Close ends the
 // wait at once. Clients open connections in advance, and http.Server.Shutdown would wait 5 s
 // for each.
@@ -39,7 +39,7 @@ type door struct {
 	conns map[*earlyConn]struct{} // all that are open
 }
 
-// arrival is what Accept returns.
+// arrival is a result of Accept.
 type arrival struct {
 	conn net.Conn
 	err  error

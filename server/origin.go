@@ -71,7 +71,7 @@ func (c *earlyConn) stamp() {
 	}
 }
 
-// nextRequest says that what is read from now on is the next request. If bytes of it are in a buffer
+// nextRequest says that the next bytes to be read are of another request. If bytes of it are in a buffer
 // already, they are no older than the last read.
 func (c *earlyConn) nextRequest(buffered bool) {
 	c.mu.Lock()

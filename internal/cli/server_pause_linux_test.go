@@ -308,7 +308,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestSlowBody refuses a put whose body took longer than H to come, also if nothing was paused.
+// TestSlowBody: the body of a put takes longer than H to come, and the put is refused.
 func TestSlowBody(t *testing.T) {
 	const h = 4 * time.Second
 	p := startPaused(t, h, false, t.TempDir())
@@ -322,7 +322,7 @@ func TestSlowBody(t *testing.T) {
 		}))
 		p.write(conn, text[:len(text)-5])
 		go func() {
-			time.Sleep(h + h/2) // what the body takes
+			time.Sleep(h + h/2) // the body is slow
 			p.write(conn, text[len(text)-5:])
 		}()
 		_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
@@ -344,7 +344,7 @@ func TestSlowBody(t *testing.T) {
 }
 
 // TestServerTime steps the server's clock, stops it and kills it: neither Date nor an arrival ever
-// steps back. Clients whose clock is right, which is then wrong for the server, go on working.
+// steps back. Clients go on working, though their clock is an hour off the server's.
 func TestServerTime(t *testing.T) {
 	data := t.TempDir()
 	var p *paused
@@ -406,7 +406,7 @@ func TestServerTime(t *testing.T) {
 	p.server.stop()
 	step("-1h")
 	startAt()
-	if !strings.Contains(p.server.stderr.String(), "is behind what this data directory has seen") {
+	if !strings.Contains(p.server.stderr.String(), "is behind the times in this data directory") {
 		t.Errorf("the log does not say by how much the clock is off: %s", p.server.stderr.String())
 	}
 	if ahead := time.Until(last); ahead < 59*time.Minute {
