@@ -100,7 +100,7 @@ func (f *fetcher) loop(ctx context.Context) {
 		case p.ended:
 			return
 		case len(f.left.records) > 0: // no call comes next
-		case !wait(ctx, f.pace.next(p.read > 0, p.behind > 0), nil):
+		case !wait(ctx, f.pace.after(p.read, p.behind), nil):
 			return
 		}
 	}

@@ -18,6 +18,17 @@ const (
 	highestFloor = time.Second
 )
 
+// onItsWay is the MillisBehindLatest of a position behind which nothing can be read yet: records are
+// on their way to the server's disk. They may take long, and a reader that asked for them at once
+// would ask in a circle.
+const onItsWay = time.Millisecond
+
+// after returns the wait after a read that brought so many records and ended that far behind the
+// shard's tip.
+func (p *pace) after(records int, behind time.Duration) time.Duration {
+	return p.next(records > 0, behind > onItsWay)
+}
+
 // next returns the wait after a read that brought records or not, and left something unread
 // behind it or not.
 func (p *pace) next(records, more bool) time.Duration {

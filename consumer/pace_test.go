@@ -83,3 +83,21 @@ func TestPaceSettles(t *testing.T) {
 		t.Errorf("%.1f reads a second, %d refused of %d", rate, refused, done+refused)
 	}
 }
+
+// A shard of which nothing can be read yet, for the server's disk hangs, is read as an idle one.
+func TestPaceWhileTheDiskHangs(t *testing.T) {
+	p := pace{interval: 250 * time.Millisecond}
+	var waited time.Duration
+	for range 20 {
+		waited += p.after(0, onItsWay)
+	}
+	if least := 12 * p.interval; waited < least {
+		t.Errorf("20 reads of an empty page that is 1 ms behind take %v, want %v", waited, least)
+	}
+	if got := p.after(0, onItsWay+1); got != shortestWait {
+		t.Errorf("in a stretch without records the wait is %v", got)
+	}
+	if got := p.after(7, time.Second); got != 0 {
+		t.Errorf("with more to be read the wait is %v", got)
+	}
+}

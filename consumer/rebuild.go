@@ -293,7 +293,7 @@ func (b *rebuilder) read(
 		if a.ended || a.behind == 0 && len(a.records) == 0 {
 			return nil
 		}
-		wait(ctx, r.pace.next(len(a.records) > 0, true), nil)
+		wait(ctx, r.pace.next(len(a.records) > 0, len(a.records) > 0 || a.behind > onItsWay), nil)
 	}
 	return context.Cause(ctx)
 }

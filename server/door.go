@@ -18,7 +18,7 @@ import (
 const tlsHandshake = 0x16
 
 // door is a listener that hands a connection on once its first byte has come, so that one port
-// takes TLS and plain connections. Who connects and says nothing holds up nobody: each
+// takes TLS and plain connections. A silent connection delays no other: each
 // connection waits on a goroutine of its own, for at most headerTimeout, and Close ends the
 // wait at once. Clients open connections in advance, and http.Server.Shutdown would wait 5 s
 // for each.
@@ -39,7 +39,7 @@ type door struct {
 	conns map[*earlyConn]struct{} // all that are open
 }
 
-// arrival is what Accept returns.
+// arrival is a result of Accept.
 type arrival struct {
 	conn net.Conn
 	err  error
@@ -115,9 +115,9 @@ func (d *door) run() {
 // acceptWaits is how long an Accept takes at least that has found the queue empty.
 const acceptWaits = 100 * time.Millisecond
 
-// paused closes the connections of before a pause: nothing more is read from them, so those that
-// wait for a request end, and those that are being served end after the answer. run closes what is
-// in the accept queue; it is woken if it waits there.
+// paused closes the connections of before a pause. From those that were being served then nothing
+// more is read, so they end after the answer. run closes what is in the accept queue; it is woken if
+// it waits there.
 func (d *door) paused() {
 	setDeadline(d.Listener, time.Unix(1, 0))
 	count := d.pauses.Count()
@@ -125,7 +125,7 @@ func (d *door) paused() {
 	defer d.mu.Unlock()
 	for conn := range d.conns {
 		if conn.pauses != count {
-			conn.expire()
+			conn.cut()
 		}
 	}
 }
@@ -229,6 +229,7 @@ type earlyConn struct {
 
 	mu      sync.Mutex
 	expired bool
+	serving int               // calls of it are under way
 	began   bootclock.Instant // when the first byte of the request was read; zero: none yet
 	read    bootclock.Instant // when the last bytes were read
 }
@@ -258,6 +259,18 @@ func (c *earlyConn) Read(p []byte) (int, error) {
 		c.stamp()
 	}
 	return n, err
+}
+
+// cut ends a connection: at once, or after the calls of it that are under way.
+func (c *earlyConn) cut() {
+	c.mu.Lock()
+	idle := c.serving == 0
+	c.mu.Unlock()
+	if idle {
+		_ = c.Conn.Close() // its owner finds it closed, and takes it from the door
+		return
+	}
+	c.expire()
 }
 
 // expire ends all reading, whatever deadline is set later: net/http sets one when it begins

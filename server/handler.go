@@ -17,13 +17,24 @@ import (
 // defaultWriteTimeout is how long a client may take to read an answer, or an event.
 const defaultWriteTimeout = time.Minute
 
+// serveHTTP serves a request, unless its connection is of before a pause.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	origin, err := s.originOf(r)
+	origin, conn, err := s.originOf(r)
 	if err != nil {
 		s.cfg.Logger.Debug("a connection is closed, unserved", "from", r.RemoteAddr, "error", err)
 		panic(http.ErrAbortHandler)
 	}
+	c := &call{server: s, w: w, origin: origin, conn: conn}
+	if conn != nil {
+		conn.serve(+1)
+		defer conn.serve(-1)
+	}
 	s.setDate(w)
+	s.route(c, w, r)
+}
+
+// route tells calls from the pages for people and programs that watch.
+func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		s.health(w)
 		return
@@ -32,12 +43,15 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		s.metricsPage(w, r)
 		return
 	}
-	c := &call{server: s, w: w, weight: weigh(r), origin: origin}
+	c.weight = weigh(r)
 	if err := s.bodies.Acquire(r.Context(), c.weight); err != nil {
 		return // the client has gone
 	}
 	begun := c.begin(w, r)
-	defer followRequest(r)()
+	if c.conn != nil && follows(r) {
+		read := c.conn.lastRead() // what comes after the body is of the next request
+		defer func() { c.conn.nextRequest(c.conn.lastRead() != read) }()
+	}
 	if begun {
 		c.serve(r.Context())
 	}
@@ -67,7 +81,8 @@ type call struct {
 	engine   *engine
 	exchange *awswire.Exchange
 	origin   awswire.Origin
-	weight   int64 // 0 once released
+	conn     *earlyConn // nil: another server's
+	weight   int64      // 0 once released
 }
 
 // begin reads the call. If it is not ok, the request has been dealt with.

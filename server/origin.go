@@ -28,22 +28,22 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// originOf returns how old a request is. Of a request over HTTP/2 it counts from its whole head on,
+// originOf returns how old a request is, and its connection. Of a request over HTTP/2 it counts from its whole head on,
 // which is there within seconds of its first byte; of other requests from the first byte. The error
 // says that there was a pause since the connection was accepted: the request is not to be served.
 //
-// Another server's request, which came by no connection of Serve's, is as old as this call.
-func (s *Server) originOf(r *http.Request) (awswire.Origin, error) {
+// A request that came by no connection of Serve's, but by another server, is as old as this call.
+func (s *Server) originOf(r *http.Request) (o awswire.Origin, conn *earlyConn, err error) {
 	now := bootclock.Now()
 	conn, ok := r.Context().Value(connKey{}).(*earlyConn)
 	if !ok {
-		return awswire.Origin{Began: now, Pauses: s.pauses.Count()}, nil
+		return awswire.Origin{Began: now, Pauses: s.pauses.Count()}, nil, nil
 	}
-	o := awswire.Origin{Began: now, Pauses: conn.pauses}
+	o = awswire.Origin{Began: now, Pauses: conn.pauses}
 	if r.ProtoMajor < 2 {
 		o.Began = conn.firstByte(now)
 	}
-	return o, s.pauses.Check(conn.pauses, now)
+	return o, conn, s.pauses.Check(conn.pauses, now)
 }
 
 // firstByte returns when the first byte of the request was read that is being served; now if no
@@ -71,7 +71,7 @@ func (c *earlyConn) stamp() {
 	}
 }
 
-// nextRequest says that what is read from now on is the next request. If bytes of it are in a buffer
+// nextRequest says that the next bytes to be read are of another request. If bytes of it are in a buffer
 // already, they are no older than the last read.
 func (c *earlyConn) nextRequest(buffered bool) {
 	c.mu.Lock()
@@ -82,20 +82,22 @@ func (c *earlyConn) nextRequest(buffered bool) {
 	}
 }
 
-// followRequest returns what is to be called once the request is answered, and its body was read
-// before: from then on the connection's next request is read. The shortcut and HTTP/2 see to it by
-// themselves. Bytes that came in the meantime are of the next request already.
-func followRequest(r *http.Request) (answered func()) {
-	conn, ok := r.Context().Value(connKey{}).(*earlyConn)
-	if !ok || r.ProtoMajor >= 2 || r.Context().Value(shortcutKey{}) != nil {
-		return func() {}
-	}
-	read := conn.lastRead()
-	return func() { conn.nextRequest(conn.lastRead() != read) }
+// serve counts the calls of the connection that are under way.
+func (c *earlyConn) serve(by int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.serving += by
 }
 
+// lastRead returns when the last bytes were read.
 func (c *earlyConn) lastRead() bootclock.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.read
+}
+
+// follows reports whether serveHTTP has to say when the connection's next request begins: the
+// shortcut does so by itself, and over HTTP/2 requests do not follow one another.
+func follows(r *http.Request) bool {
+	return r.ProtoMajor < 2 && r.Context().Value(shortcutKey{}) == nil
 }

@@ -87,5 +87,8 @@ func sound(t testing.TB, fsys vfs.FS) *fsck.Report {
 	if !report.OK {
 		t.Fatalf("not sound: %+v", report.Damage)
 	}
+	if len(report.Foreign) > 0 {
+		t.Fatalf("files of the server count as not its own: %v", report.Foreign)
+	}
 	return report
 }

@@ -58,7 +58,7 @@ type Watch struct {
 	done chan struct{}
 }
 
-// New makes a watch, whose first tick is now.
+// New makes a watch and takes its first tick.
 func New() *Watch {
 	limit := Limit()
 	w := &Watch{

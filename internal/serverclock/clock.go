@@ -3,7 +3,7 @@
 // restart, a crash or a reboot. Clients count the age of records by it, so a step back would make
 // them begin a search behind the record that they look for.
 //
-// # What it reads
+// # Readings
 //
 // It reads the system's clock while that goes forward, and stays where it is while that is behind.
 // So a clock that was far ahead and is corrected leaves the server's clock frozen until the system's
@@ -17,10 +17,9 @@
 //	vouched   a reading of the clock, and the moment by CLOCK_BOOTTIME at which it was taken
 //	ceiling   no reading of the clock is later, whatever time goes by
 //
-// While the process runs it reads at most what the record vouches for: the vouched reading, and the
-// time that has gone by since, and slack; and never more than the ceiling. A new record is made once
-// a minute, and at once when the system's clock has stepped forward, which the readings follow when
-// the record is durable. If the disk hangs, the clock therefore stops at the ceiling: it is late
+// The record bounds the readings while the process runs: to the vouched reading, the time that has
+// gone by since, and slack; and to the ceiling. A new record is made once a minute. When the system's
+// clock has stepped forward a record is made at once, and the readings follow it when that is durable. If the disk hangs, the clock therefore stops at the ceiling: it is late
 // rather than wrong.
 //
 // A start in the same boot of the machine begins where the earlier process can have been at most: at
@@ -90,12 +89,12 @@ type Clock struct {
 	base atomic.Pointer[base]
 
 	file *file         // nil: none
-	kick chan struct{} // to the writer: the system's clock is ahead of what is vouched for
+	kick chan struct{} // asks the writer for a record: the system's clock is ahead of the limits
 	stop chan struct{}
 	done sync.WaitGroup
 
-	// Readers hold mu for reading until last is at least what they return. So who holds it for
-	// writing knows all readings that were ever given.
+	// Readers hold mu for reading until last is at least the reading that they return. So last
+	// covers every reading that was given, for a goroutine that holds mu for writing.
 	mu struct {
 		sync.RWMutex
 		limits  []limit // each holds; none: there is no file, or Start was not called
@@ -111,7 +110,7 @@ type base struct {
 	mono time.Time
 }
 
-// limit is what a record vouches for.
+// limit is a record's bound on the readings.
 type limit struct {
 	vouched, ceiling int64
 	since            time.Time // when the reading was taken

@@ -19,9 +19,8 @@ type file struct {
 }
 
 // Open makes a clock with the file in Config.Dir, which must be the caller's alone, and goes on from
-// what that says. A file that is missing, or says nothing, is that of a directory of an older
-// version. The caller raises the clock to what else it knows by NotBefore, calls Start, and ends the
-// clock with Close.
+// the newest record. Directories of older versions have no such file. The caller raises the clock to
+// the times of its own data by NotBefore, calls Start, and ends the clock with Close.
 func Open(cfg Config) (*Clock, error) {
 	c := New(cfg)
 	name := path.Join(c.cfg.Dir, FileName)
@@ -54,7 +53,7 @@ func Open(cfg Config) (*Clock, error) {
 func (c *Clock) Start() error {
 	wall := c.cfg.Wall().UnixMilli()
 	if ahead := time.Duration(c.last.Load()-wall) * time.Millisecond; ahead > tellAfter {
-		c.cfg.Logger.Warn("the system's clock is behind what this data directory has seen; the "+
+		c.cfg.Logger.Warn("the system's clock is behind the times in this data directory; the "+
 			"server's clock, which never steps back, stays where it is until the system's has "+
 			"caught up", "behind", ahead)
 	}
@@ -80,7 +79,7 @@ func (c *Clock) write() {
 	for {
 		kick := c.kick
 		if failed {
-			kick = nil // the timer is what counts
+			kick = nil // the timer decides
 		}
 		select {
 		case <-timer.C:
@@ -163,7 +162,7 @@ func (c *Clock) Close() error {
 	close(c.stop)
 	c.done.Wait()
 	var err error
-	if started { // otherwise nobody has read it
+	if started { // otherwise it has not been read
 		err = c.record(true)
 	}
 	return errors.Join(err, c.file.Close())

@@ -40,7 +40,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// record is what a slot holds.
+// record is the content of a slot.
 type record struct {
 	number           uint64
 	vouched, ceiling int64

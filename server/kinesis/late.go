@@ -22,12 +22,12 @@ import (
 //   - by CLOCK_BOOTTIME since the first byte of the request was read;
 //   - by the date of its signature, if calls are signed. An unsigned date proves nothing: clients
 //     with a wrong clock are served too;
-//   - by the pauses of the process: what waited in a socket meanwhile may be of any age.
+//   - by the pauses of the process: a request that waited in a socket meanwhile may be of any age.
 
 // errLate is wrapped by the refusals of puts that are too old.
 var errLate = errors.New("the call is too old to be executed: send it again if it is still wanted")
 
-// dated is an input whose execution depends on the age of its call.
+// dated is an input for whose execution the age of its call counts.
 type dated interface{ cameBy(o *awswire.Origin) }
 
 // tooLate returns why a put may not be stored any more, or nil.
