@@ -30,8 +30,8 @@ func (s *Server) date() []string {
 	return line.text
 }
 
-// setDate sets the header Date, which net/http otherwise takes from the system's clock. The shortcut
-// does that by itself when it sends the answer.
+// setDate sets the header Date, which net/http otherwise takes from the system's clock. The
+// shortcut does that by itself when it sends the answer.
 func (s *Server) setDate(w http.ResponseWriter) {
 	if _, ok := w.(*shortcutAnswer); !ok {
 		w.Header()["Date"] = s.date()

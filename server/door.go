@@ -116,8 +116,8 @@ func (d *door) run() {
 const acceptWaits = 100 * time.Millisecond
 
 // paused closes the connections of before a pause. From those that were being served then nothing
-// more is read, so they end after the answer. run closes what is in the accept queue; it is woken if
-// it waits there.
+// more is read, so they end after the answer. run empties the accept queue; it is woken if it waits
+// there.
 func (d *door) paused() {
 	setDeadline(d.Listener, time.Unix(1, 0))
 	count := d.pauses.Count()
@@ -136,7 +136,7 @@ func setDeadline(listener net.Listener, deadline time.Time) (ok bool) {
 	return ok && l.SetDeadline(deadline) == nil
 }
 
-// drain closes what is in the accept queue, unserved, and reports whether that is empty then.
+// drain empties the accept queue, and reports whether it could. No connection of it is served.
 func (d *door) drain() (ok bool) {
 	closed, err := emptyQueue(d.Listener)
 	if closed > 0 {

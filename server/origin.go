@@ -28,9 +28,10 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// originOf returns how old a request is, and its connection. Of a request over HTTP/2 it counts from its whole head on,
-// which is there within seconds of its first byte; of other requests from the first byte. The error
-// says that there was a pause since the connection was accepted: the request is not to be served.
+// originOf returns how old a request is, and its connection. The age of a request over HTTP/2
+// counts from its whole head on, which is there within seconds of its first byte; that of others
+// from the first byte. The error says that there was a pause since the connection was accepted: the
+// request is not to be served.
 //
 // A request that came by no connection of Serve's, but by another server, is as old as this call.
 func (s *Server) originOf(r *http.Request) (o awswire.Origin, conn *earlyConn, err error) {
@@ -71,8 +72,8 @@ func (c *earlyConn) stamp() {
 	}
 }
 
-// nextRequest says that the next bytes to be read are of another request. If bytes of it are in a buffer
-// already, they are no older than the last read.
+// nextRequest says that the next bytes to be read are of another request. If bytes of it are in a
+// buffer already, they came with the last read.
 func (c *earlyConn) nextRequest(buffered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

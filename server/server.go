@@ -122,8 +122,8 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 
 // paused logs a pause of the process.
 func (s *Server) paused(length time.Duration) {
-	s.cfg.Logger.Warn("the server was paused; it closes the connections that it had, unserved, since "+
-		"what waits in them may be too old", "length", length.Round(time.Millisecond))
+	s.cfg.Logger.Warn("the server was paused; it closes the connections that it had, unserved, "+
+		"since the requests in them may be too old", "length", length.Round(time.Millisecond))
 }
 
 // enter begins a call. The caller ends it with leave if the engine is not nil.

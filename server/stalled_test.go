@@ -80,7 +80,8 @@ func TestStalled(t *testing.T) {
 			400, `"__type":"ProvisionedThroughputExceededException"`,
 		},
 		{
-			kinesis + "CreateStream", map[string]any{"StreamName": "new", "ShardCount": 1},
+			kinesis + "CreateStream",
+			map[string]any{"StreamName": "new", "ShardCount": 1},
 			400, `"__type":"LimitExceededException"`,
 		},
 		{
@@ -92,7 +93,8 @@ func TestStalled(t *testing.T) {
 			dynamo + "PutItem", item("y"), 400, `#ProvisionedThroughputExceededException"`,
 		},
 		{
-			dynamo + "DeleteTable", map[string]any{"TableName": "leases"},
+			dynamo + "DeleteTable",
+			map[string]any{"TableName": "leases"},
 			400, `#ThrottlingException"`,
 		},
 	} {

@@ -43,8 +43,8 @@ func (a *authorization) checkAge(
 		const longest = 7 * 24 * 60 * 60 // AWS: "Presigned requests", X-Amz-Expires
 		seconds, err := strconv.Atoi(a.lifetime)
 		if err != nil || seconds < 1 || seconds > longest { // the words are a guess
-			return expires, incompleteSignature(fmt.Sprintf("X-Amz-Expires must be a number of seconds "+
-				"from 1 to %d. Got '%s'.", longest, a.lifetime))
+			return expires, incompleteSignature(fmt.Sprintf("X-Amz-Expires must be a number of "+
+				"seconds from 1 to %d. Got '%s'.", longest, a.lifetime))
 		}
 		age = time.Duration(seconds) * time.Second
 	}

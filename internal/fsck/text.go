@@ -86,8 +86,8 @@ func (r *Report) writeFiles(say func(format string, args ...any)) {
 
 func (r *Report) writeClock(say func(format string, args ...any)) {
 	if !r.Clock {
-		say("clock: its file is not there or cannot be read; the next start takes the time of the " +
-			"newest record")
+		say("clock: its file is not there or cannot be read; the next start takes the time of " +
+			"the newest record")
 	}
 }
 

@@ -18,9 +18,10 @@
 //	ceiling   no reading of the clock is later, whatever time goes by
 //
 // The record bounds the readings while the process runs: to the vouched reading, the time that has
-// gone by since, and slack; and to the ceiling. A new record is made once a minute. When the system's
-// clock has stepped forward a record is made at once, and the readings follow it when that is durable. If the disk hangs, the clock therefore stops at the ceiling: it is late
-// rather than wrong.
+// gone by since, and slack; and to the ceiling. A new record is made once a minute. When the
+// system's clock has stepped forward a record is made at once, and the readings follow it when that
+// is durable. If the disk hangs, the clock therefore stops at the ceiling: it is late rather than
+// wrong.
 //
 // A start in the same boot of the machine begins where the earlier process can have been at most: at
 // the vouched reading, the time that has gone by since, and the slack. After a clean end that is its

@@ -299,8 +299,9 @@ func TestDamagedFile(t *testing.T) {
 		m.close(c)
 		spoil(0, 1)
 		inspect(false)
-		c, err := Open(Config{Wall: m.wall, FS: m.disk, Dir: "data",
-			Logger: slog.New(slog.DiscardHandler)})
+		c, err := Open(Config{
+			Wall: m.wall, FS: m.disk, Dir: "data", Logger: slog.New(slog.DiscardHandler),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

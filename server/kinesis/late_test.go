@@ -126,7 +126,9 @@ func TestPutsThatExpire(t *testing.T) {
 			expires time.Time
 			stored  bool
 		}{
-			{time.Time{}, true}, {now, true}, {now.Add(time.Minute), true},
+			{time.Time{}, true},
+			{now, true},
+			{now.Add(time.Minute), true},
 			{now.Add(-time.Second), false},
 		} {
 			out, err := n.came(operation, fmt.Sprint(c.stored),

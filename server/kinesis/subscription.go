@@ -22,8 +22,8 @@ import (
 // by the authors of LocalStack). After 5 minutes the stream ends, whatever is left to be read
 // (AWS, "SubscribeToShard").
 //
-// MillisBehindLatest is 0 at the tip, if nothing of the shard is on its way to the disk. Otherwise it
-// is the age of the event's last record, or 1 if there is none.
+// MillisBehindLatest is 0 at the tip, if nothing of the shard is on its way to the disk. Otherwise
+// it is the age of the event's last record, or 1 if there is none.
 //
 // # ContinuationSequenceNumber
 //
