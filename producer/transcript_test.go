@@ -37,7 +37,8 @@ var update = flag.Bool("update", false, "write the transcripts in testdata/core 
 //	search FATE…           what is to be looked up, and that it is found, absent or unreadable;
 //	                       or that the search fails
 //	limits asks            the stream's time is asked for (else the stream says none)
-//	ask 10s                does the core ask for it? it is so much; or "none", or "fails"
+//	ask 10s [2s]           does the core ask for it? it is so much; or "none", or "fails"; the
+//	                       answer comes after a while
 //	date 10s               an answer has that Date
 //	resume a 7 KEY=VALUE…  take in unit 7 of lane a of an earlier run: server=10s is the time of
 //	                       its FrozenUnit, frozen=1s its FrozenAt, and age=2s how old it is
@@ -164,7 +165,7 @@ func (p *player) run(t *testing.T, command string, args []string) {
 	case "search":
 		p.search(t, args)
 	case "ask":
-		p.ask(t, args[0])
+		p.ask(t, args)
 	case "date":
 		p.core.saw(p.now, p.moment(t, args[0]))
 	case "resume":
@@ -323,12 +324,16 @@ func (p *player) moment(t *testing.T, text string) time.Time {
 	return time.Unix(0, 0).Add(d)
 }
 
-func (p *player) ask(t *testing.T, answer string) {
+func (p *player) ask(t *testing.T, args []string) {
 	t.Helper()
-	switch {
-	case !p.core.ask(p.now):
+	if !p.core.ask(p.now) {
 		p.say("nothing to ask")
 		return
+	}
+	if len(args) > 1 {
+		p.now = p.now.Add(p.moment(t, args[1]).Sub(time.Unix(0, 0)))
+	}
+	switch answer := args[0]; {
 	case answer == "fails":
 		p.core.landAsk(p.now, time.Time{}, false)
 	case answer == "none":

@@ -23,6 +23,7 @@ import (
 type worldTime struct {
 	offset time.Duration // of the producer's clock
 	boot   int           // of the producer's machine
+	booted time.Time     // when that was
 
 	wall    time.Duration // how far the stream's wall clock is off
 	stream  time.Time     // the stream's clock, as it was last read
@@ -37,7 +38,10 @@ type worldTime struct {
 }
 
 func newWorldTime(t *rapid.T) worldTime {
-	w := worldTime{began: map[*call]time.Time{}, readers: time.Unix(1_000_000, 0)}
+	w := worldTime{
+		booted: time.Unix(1_600_000_000, 0), readers: time.Unix(1_000_000, 0),
+		began: map[*call]time.Time{},
+	}
 	w.offset = drawOffset(t)
 	w.wall = drawOffset(t)
 	return w
@@ -227,7 +231,7 @@ func (w *world) searchShard(s *search, shard *modelShard, results []found) bool 
 func (w *world) freeze(l *lane) FrozenUnit {
 	f := l.frozen(newClock())
 	f.BootID = fmt.Sprint("boot ", w.time.boot)
-	f.BootTime = l.unit.firstSent.Add(-w.time.offset).Sub(time.Unix(0, 0))
+	f.BootTime = l.unit.firstSent.Add(-w.time.offset).Sub(w.time.booted)
 	return f
 }
 
@@ -242,6 +246,8 @@ func (w *world) restart() {
 	w.pass(time.Duration(rapid.Int64Range(0, down).Draw(w.T, "down")))
 	if rapid.Bool().Draw(w.T, "boots") {
 		t.boot++
+		up := rapid.Int64Range(0, int64(4*w.limits.horizon)).Draw(w.T, "up")
+		t.booted = w.now.Add(-time.Duration(up))
 	}
 	t.offset = drawOffset(w.T)
 	w.start()
@@ -261,6 +267,6 @@ func (w *world) resume(f FrozenUnit) {
 	if rapid.IntRange(0, 5).Draw(w.T, "old state") == 0 {
 		f.ServerTime, f.BootID, f.BootTime = time.Time{}, "", 0
 	}
-	age, exact := f.since(w.now.Sub(time.Unix(0, 0)), fmt.Sprint("boot ", w.time.boot))
+	age, exact := f.since(w.now.Sub(w.time.booted), fmt.Sprint("boot ", w.time.boot))
 	w.core.resume(w.clock(), f, records, age, exact)
 }
