@@ -324,6 +324,9 @@ func TestCallersOfAFullGroup(t *testing.T) {
 		if p.mu.room.waiters != 20 || len(served) > 0 {
 			t.Errorf("%d callers wait, and %v were served", p.mu.room.waiters, served)
 		}
+		if lanes := p.Stats().Lanes; lanes != 20 {
+			t.Errorf("%d lanes for the 20 records that were taken", lanes)
+		}
 		open.Store(true)
 		if err := p.Flush(ctx); err != nil {
 			t.Error(err)
@@ -352,6 +355,9 @@ func TestCallersOfAFullGroup(t *testing.T) {
 		synctest.Wait()
 		cutShort(t, p)
 		all.Wait()
+		if err := p.PutFunc(ctx, runnel.Record{PartitionKey: keys[80]}, nil); !errors.Is(err, ErrClosed) {
+			t.Errorf("Put after Close: %v", err)
+		}
 		if r := p.mu.room; r.waiters != 0 || r.records.used != [groups]int{} || r.bytes.used != [groups]int{} {
 			t.Errorf("after Close the room holds %d callers, %v records", r.waiters, r.records.used)
 		}
