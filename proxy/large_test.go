@@ -23,9 +23,7 @@ import (
 
 // The proxy takes records up to the stream's limit, to the byte, also after it was raised.
 func TestStreamsRecordLimit(t *testing.T) {
-	for _, order := range []producer.Order{
-		producer.OrderKey, producer.OrderShard, producer.OrderNone, producer.OrderPlain,
-	} {
+	for _, order := range []producer.Order{producer.OrderKey, producer.OrderShard} {
 		t.Run(order.String(), func(t *testing.T) {
 			server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 			client := serve(t, server.Kinesis(), func(c *proxy.Config) { c.Producer.Order = order }).client(t)
