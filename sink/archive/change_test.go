@@ -201,14 +201,22 @@ func TestChangeUnknown(t *testing.T) {
 	p.commit(w, unknown)
 	p.commit(w, k.batch(parent, 6, 7, 1))
 	p.wantKnown(shardOf(parent), k)
+	// In one link, a batch of a reader that keeps no state, and one of a reader that begins with none.
+	if _, err := w.Write(t.Context(), sink.Batch{Records: numbered(parent, 7, 8), Through: at(7)}); err != nil {
+		t.Fatal(err)
+	}
+	k = &knower{filter: new(aggregate.Filter), based: true}
+	k.filter.Track()
+	p.commit(w, k.batch(parent, 8, 9, 1))
+	p.wantKnown(shardOf(parent), k)
 	var kinds []string
 	for _, link := range p.chainOf(parent) {
 		kinds = append(kinds, fmt.Sprint(link.Change != nil, len(link.State) > 0))
 	}
-	if got := strings.Join(kinds, ", "); got != "false true, false true, true false, false false, false true, true false" {
+	if got := strings.Join(kinds, ", "); got != "false true, false true, true false, false false, false true, true false, true false" {
 		t.Error(got)
 	}
-	if _, err := w.Write(t.Context(), sink.Batch{Through: at(7), State: k.state, Delta: []byte{9}}); !errors.Is(err, aggregate.ErrDelta) {
+	if _, err := w.Write(t.Context(), sink.Batch{Through: at(9), State: k.state, Delta: []byte{9}}); !errors.Is(err, aggregate.ErrDelta) {
 		t.Errorf("a change that is none: %v", err)
 	}
 }
