@@ -14,19 +14,6 @@ var update = flag.Bool("update", false, "write docs/fidelity.md")
 
 const fidelity = "../docs/fidelity.md"
 
-// known are the facts in which runnel differs, each with the reason. A fact that is not here and
-// differs is a failure, and so is one that is here and does not.
-var known = map[string]string{
-	"delete-stream/iterator-of-namesake": "an iterator belongs to one life of a name, so that nobody " +
-		"reads another stream's records unawares",
-	"get-shard-iterator/number-shard-sign": "refused as invalid",
-	"get-shard-iterator/number-zero":       "refused with InvalidArgumentException, no internal failure",
-	"put-record/ordering-shard-sign":       "refused: no stream gave such a number",
-	"wire/application-json":                "the error comes without its envelope",
-	"wire/not-json":                        "the error says what is wrong with the body",
-	"wire/order-body-before-signature":     "the error says what is wrong with the body",
-}
-
 // TestFidelity asks runnel's server for every fact that does not take minutes, and checks that
 // docs/fidelity.md says what came out.
 func TestFidelity(t *testing.T) {

@@ -2,11 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
@@ -88,6 +93,8 @@ func TestStatus(t *testing.T) {
 		{[]result{{outcome: outcomeOK}, {outcome: outcomeSkipped}}, exitOK},
 		{[]result{{outcome: outcomeOK}, {outcome: outcomeDiffers}}, exitDiffers},
 		{[]result{{outcome: outcomeError}}, exitDiffers},
+		{[]result{{outcome: outcomeKnown}, {outcome: outcomeStale}}, exitOK},
+		{[]result{{outcome: outcomeKnown}, {outcome: outcomeDiffers}}, exitDiffers},
 		{[]result{{outcome: outcomeDiffers}, lost}, exitUnreachable},
 	} {
 		if got := summarize(c.results).status(); got != c.status {
@@ -112,6 +119,68 @@ func TestRun(t *testing.T) {
 	status, _, diagnostics = cli(t, "--endpoint", "http://"+closedPort(t))
 	if status != exitUnreachable || !strings.Contains(diagnostics, "does not answer") {
 		t.Errorf("nobody there: status %d\n%s", status, diagnostics)
+	}
+}
+
+// TestKnownDifferences runs the command as README has it: what runnel differs in by decision is listed
+// and does not fail, anything else does, and what differs no more is stale. Of another endpoint the
+// same differences fail.
+func TestKnownDifferences(t *testing.T) {
+	server := runneltest.NewServer(t)
+	const nonsense = "wire/not-json" // a known difference
+	run := func(only string, list map[string]string, endpoint string) (int, string, string) {
+		t.Helper()
+		was := known
+		known = list
+		defer func() { known = was }()
+		return cli(t, "--endpoint", endpoint, "--only", only)
+	}
+	with := func(id string) map[string]string { return map[string]string{id: "so it was decided"} }
+	status, out, diagnostics := run("^"+nonsense+"$", with(nonsense), server.Endpoint())
+	if status != exitOK || !strings.Contains(out, "known    "+nonsense+"\n         so it was decided") ||
+		!strings.Contains(diagnostics, "0 ok, 0 differ, 1 known to differ") {
+		t.Errorf("known: status %d\n%s%s", status, out, diagnostics)
+	}
+	status, out, _ = run("^"+nonsense+"$", nil, server.Endpoint())
+	if status != exitDiffers || !strings.Contains(out, "differs  "+nonsense) {
+		t.Errorf("unknown: status %d\n%s", status, out)
+	}
+	status, out, diagnostics = run("^wire/get$", with("wire/get"), server.Endpoint())
+	if status != exitOK || !strings.Contains(out, "stale    wire/get") ||
+		!strings.Contains(diagnostics, "1 listed as a known difference and ok") {
+		t.Errorf("stale: status %d\n%s%s", status, out, diagnostics)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(mustParse(t, server.Endpoint()))
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" {
+			http.NotFound(w, r)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer other.Close()
+	status, out, _ = run("^"+nonsense+"$", with(nonsense), other.URL)
+	if status != exitDiffers || !strings.Contains(out, "differs  "+nonsense) {
+		t.Errorf("not runnel: status %d\n%s", status, out)
+	}
+	ids := map[string]bool{}
+	for _, f := range facts() {
+		ids[f.id] = true
+	}
+	for id, reason := range known {
+		if !ids[id] || reason == "" {
+			t.Errorf("%q is a known difference, and no fact, or without a reason", id)
+		}
+	}
+}
+
+// TestAllOfRunnel runs the whole suite by the command.
+func TestAllOfRunnel(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStreamDelay(500*time.Millisecond))
+	status, out, diagnostics := cli(t, "--endpoint", server.Endpoint())
+	if want := fmt.Sprintf(" ok, 0 differ, %d known to differ, ", len(known)); status != exitOK ||
+		!strings.Contains(diagnostics, want) {
+		t.Errorf("status %d, want 0 and%s\n%s%s", status, want, out, diagnostics)
 	}
 }
 

@@ -63,7 +63,7 @@ func verdict(r result, known map[string]string) string {
 		return "not asked: " + r.reason
 	case outcomeError:
 		return "**in error**: " + r.reason
-	case outcomeOK:
+	case outcomeOK, outcomeKnown, outcomeStale: // the last two are not for the page
 	}
 	return "ok"
 }

@@ -14,10 +14,12 @@ const (
 	outcomeDiffers outcome = "differs"
 	outcomeSkipped outcome = "skipped"
 	outcomeError   outcome = "error"
+	outcomeKnown   outcome = "known" // differs, by a decision of runnel's
+	outcomeStale   outcome = "stale" // is as it should be, and listed as a known difference
 )
 
-// result is a fact's outcome. expected and got are of one that differs, reason is of one that
-// was skipped or could not be found out.
+// result is a fact's outcome. expected and got are of one that differs, reason is of one that was
+// skipped, could not be found out, or is a known or a stale difference.
 type result struct {
 	fact        fact
 	outcome     outcome
@@ -56,7 +58,7 @@ func (r result) write(to io.Writer) error {
 	case outcomeDiffers:
 		text += fmt.Sprintf("         %s (%s)\n         expected  %s\n         got       %s\n",
 			r.fact.says, r.fact.source, r.expected, r.got)
-	case outcomeSkipped, outcomeError:
+	case outcomeSkipped, outcomeError, outcomeKnown, outcomeStale:
 		text += fmt.Sprintf("         %s\n", r.reason)
 	case outcomeOK:
 	}
@@ -86,15 +88,24 @@ func summarize(results []result) summary {
 }
 
 func (s summary) String() string {
-	text := fmt.Sprintf("%d ok, %d differ", s.counts[outcomeOK], s.counts[outcomeDiffers])
+	text := fmt.Sprintf("%d ok, %d differ", s.counts[outcomeOK]+s.counts[outcomeStale],
+		s.counts[outcomeDiffers])
 	if s.guesses > 0 {
 		text += fmt.Sprintf(" (%d of them from a guess)", s.guesses)
 	}
-	return text + fmt.Sprintf(", %d skipped, %d in error", s.counts[outcomeSkipped],
+	if n := s.counts[outcomeKnown]; n > 0 {
+		text += fmt.Sprintf(", %d known to differ", n)
+	}
+	text += fmt.Sprintf(", %d skipped, %d in error", s.counts[outcomeSkipped],
 		s.counts[outcomeError])
+	if n := s.counts[outcomeStale]; n > 0 {
+		text += fmt.Sprintf("; %d listed as a known difference and ok", n)
+	}
+	return text
 }
 
-// status is the exit status: 0 all ok, 1 something differs, 3 the endpoint did not answer.
+// status is the exit status: 0 all ok or known to differ, 1 something else differs, 3 the endpoint
+// did not answer.
 func (s summary) status() int {
 	switch {
 	case s.lost > 0:
