@@ -257,6 +257,7 @@ func TestResumeRefuses(t *testing.T) {
 	}
 	p, err := New(t.Context(), Config{
 		Stream: "orders", Client: &stream{}, Resume: []FrozenUnit{good()}, Logger: silent,
+		OnResult: func(runnel.Record, Result) {}, // no Reader can look the unit up
 	})
 	if err != nil {
 		t.Fatal(err)

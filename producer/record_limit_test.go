@@ -37,6 +37,13 @@ func (l *limited) DescribeStreamSummary(context.Context, *kinesis.DescribeStream
 	}, l.err
 }
 
+// ListShards answers the question for the stream's time, and has none.
+func (l *limited) ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
+	*kinesis.ListShardsOutput, error,
+) {
+	return &kinesis.ListShardsOutput{}, nil
+}
+
 func sized(bytes int) runnel.Record {
 	return runnel.Record{PartitionKey: "a", Data: make([]byte, bytes-1)}
 }
