@@ -290,7 +290,7 @@ func TestGapWithRowsOfAnOlderVersion(t *testing.T) {
 		onRetained(t, func(r *retained) {
 			r.put(before)
 			r.mustRun(0, r.archiving)
-			if _, err := r.server.DynamoDB().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			if _, err := r.server.DynamoDB().UpdateItem(r.Context(), &dynamodb.UpdateItemInput{
 				TableName: aws.String("app"), Key: map[string]types.AttributeValue{
 					"leaseKey": &types.AttributeValueMemberS{Value: "shardId-000000000000"},
 				},
@@ -338,7 +338,7 @@ func TestGapOfARemovedParent(t *testing.T) {
 				t.Errorf("a child's gap: %s", gap)
 			}
 		}
-		report, err := archive.Verify(t.Context(), r.dir, archive.VerifyOptions{AllowGaps: true})
+		report, err := archive.Verify(r.Context(), r.dir, archive.VerifyOptions{AllowGaps: true})
 		if err != nil || !report.OK() || report.Records != 17 || report.Ended != 1 {
 			t.Errorf("%+v, %v", report, err)
 		}
@@ -356,7 +356,7 @@ func TestGapOfAnotherApplicationsParent(t *testing.T) {
 		<-time.After(26 * time.Hour)
 		r.put(7)
 		r.mustRun(0, r.archiving, func(c *consumer.Config) { c.App = "another" })
-		report, err := archive.Verify(t.Context(), r.dir, archive.VerifyOptions{AllowGaps: true})
+		report, err := archive.Verify(r.Context(), r.dir, archive.VerifyOptions{AllowGaps: true})
 		if err != nil || !report.OK() || report.Records != 17 || report.Ended != 1 ||
 			report.Gaps.Count != 1 {
 			t.Errorf("%+v, %v", report, err)
