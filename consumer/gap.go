@@ -206,7 +206,8 @@ func (h *holding) closeParent(ctx context.Context, open *sink.ParentError) (bool
 		"worker", h.cfg.WorkerID, "stream", h.cfg.Stream, "shard", string(open.Parent),
 		"after", gap.After.String())
 	h.observe(Event{Kind: Trimmed, ShardID: open.Parent, Position: gap.After, Gap: gap})
-	if _, err = writer.Write(ctx, sink.Batch{Through: c.End, State: c.State, Gap: gap}); err == nil {
+	_, err = writer.Write(ctx, sink.Batch{Through: c.End, State: c.State, Gap: gap})
+	if err == nil {
 		_, err = writer.End(ctx)
 	}
 	return err == nil, err

@@ -56,7 +56,8 @@ type Batch struct {
 	// Writer.End is how a shard without records hands on what its parents knew.
 	State []byte
 	// Gap is set if records before this batch may be missing: the stream removed them before
-	// they were read. The sink keeps the gap in the commit that holds this batch. Nil: the batch follows the one before it without a gap.
+	// they were read. The sink keeps the gap in the commit that holds this batch. Nil: the batch
+	// follows the one before it without a gap.
 	Gap *Gap
 }
 

@@ -167,7 +167,8 @@ func archiveLine(stream string, n *archiveCounts, start time.Time) string {
 		line += fmt.Sprintf(", %s records of void aggregates skipped", thousands(voided))
 	}
 	if gaps := n.gaps.Load(); gaps > 0 {
-		line += fmt.Sprintf(", %d gaps, where the stream removed records before they were read", gaps)
+		line += fmt.Sprintf(", %d gaps, where the stream removed records before they were read",
+			gaps)
 	}
 	return line
 }

@@ -128,7 +128,12 @@ func TestRecreatedUnderTheArchiver(t *testing.T) {
 		})
 		return err == nil
 	})
-	r.put(10)
+	r.await("the new stream takes a record", func() bool {
+		_, err := r.kinesis.PutRecord(t.Context(), &kinesis.PutRecordInput{
+			StreamName: name, PartitionKey: aws.String("k"), Data: []byte("new"),
+		})
+		return err == nil
+	})
 	archiver.want(3)
 	said := archiver.stderr.String()
 	if !strings.Contains(said, "created again") && !strings.Contains(said, "no such stream") {

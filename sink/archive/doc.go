@@ -27,7 +27,7 @@
 //	writer, nonce                who committed, and which attempt
 //	firstArrival, lastArrival    of the records; not in a link without
 //	parents                      in a shard's first link: where its parents ended
-//	gap                          what was trimmed before it could be read
+//	gap                          at the link's beginning: trimmed before it could be read
 //	state                        version 2: what the reader knew at the end, in base64
 //
 // The state is the reader's own (sink.Batch): by it the next reader, or a writer that lost a

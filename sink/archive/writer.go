@@ -68,10 +68,10 @@ func (w *writer) Committed() sink.Committed {
 
 // Write implements sink.Writer. A link is committed when it has Config.Size, or when its first
 // record has been held for Config.Every; without a record, when the first progress has been
-// held for twelve times that; and at once if it begins with a gap. It ends with the batch: what the reader knew inside of it is not
-// known. A link has one gap at most, at its beginning: what was written before a batch with a gap
-// is committed first. A record that is not after the one before it is sink.ErrOrder, a state
-// above MaxState ErrState.
+// held for twelve times that; and at once if it begins with a gap. It ends with the batch: what
+// the reader knew inside of it is not known. A link has one gap at most, at its beginning, so
+// what was written before a batch with a gap is committed first. A record that is not after the
+// one before it is sink.ErrOrder, a state above MaxState ErrState.
 func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("write", w.broken)
