@@ -22,6 +22,17 @@
 // begins with what it knew at their ends, and nothing is read again. An aggregate that was
 // packed for another shard is void: see VoidPolicy.
 //
+// # Gaps
+//
+// What the stream removed before it was read, by its retention period, is reported: by the event
+// Trimmed and a warning, to a handler in Batch.Gap, to a sink in sink.Batch.Gap, which keeps it.
+// A gap says that records may be missing, since how many there were cannot be known. An idle shard
+// has none, as long as a worker looked at it within the retention period. A shard that the stream
+// removed before its end was read is ended with a gap, and its children go on.
+//
+// A worker reads the stream that it began with. One that was deleted and made again under the same
+// name is another one, and ends the worker (ErrRecreated).
+//
 // # How a worker works
 //
 // One goroutine coordinates: every half failover time it reads the table, sees whose counters

@@ -52,7 +52,7 @@ func (r *run) fetch(
 	ctx context.Context, held lease.Lease, after runnel.Position, open opener, complete time.Time,
 ) *fetcher {
 	f := r.newFetcher(held, after, r.cfg.MaxRecords)
-	f.guarded, f.parents = true, held.Parents
+	f.delivers, f.guarded, f.parents = true, true, held.Parents
 	f.guard = guard{complete: complete}
 	open.after = after
 	f.opener = open

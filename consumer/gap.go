@@ -96,6 +96,8 @@ func (s *shardReader) watch(ctx context.Context, got *reading, a *answer) error 
 	case s.unsure:
 	case n > 0:
 		s.complete = aws.ToTime(got.Records[n-1].ApproximateArrivalTimestamp)
+	case got.ended():
+		// The children begin with what is complete here, and were opened before now.
 	case got.atTip() && got.earliest.After(s.complete):
 		s.complete = got.earliest
 	}

@@ -2,6 +2,7 @@ package consumer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -34,6 +35,7 @@ type retained struct {
 	events []consumer.Event
 	got    []string // what a handler was given: data, and "gap"
 	log    strings.Builder
+	kill   func()
 }
 
 func onRetained(t *testing.T, test func(*retained)) {
@@ -290,7 +292,7 @@ func TestGapWithRowsOfAnOlderVersion(t *testing.T) {
 		onRetained(t, func(r *retained) {
 			r.put(before)
 			r.mustRun(0, r.archiving)
-			if _, err := r.server.DynamoDB().UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			if _, err := r.server.DynamoDB().UpdateItem(r.Context(), &dynamodb.UpdateItemInput{
 				TableName: aws.String("app"), Key: map[string]types.AttributeValue{
 					"leaseKey": &types.AttributeValueMemberS{Value: "shardId-000000000000"},
 				},
@@ -338,7 +340,7 @@ func TestGapOfARemovedParent(t *testing.T) {
 				t.Errorf("a child's gap: %s", gap)
 			}
 		}
-		report, err := archive.Verify(t.Context(), r.dir, archive.VerifyOptions{AllowGaps: true})
+		report, err := archive.Verify(r.Context(), r.dir, archive.VerifyOptions{AllowGaps: true})
 		if err != nil || !report.OK() || report.Records != 17 || report.Ended != 1 {
 			t.Errorf("%+v, %v", report, err)
 		}
@@ -356,11 +358,73 @@ func TestGapOfAnotherApplicationsParent(t *testing.T) {
 		<-time.After(26 * time.Hour)
 		r.put(7)
 		r.mustRun(0, r.archiving, func(c *consumer.Config) { c.App = "another" })
-		report, err := archive.Verify(t.Context(), r.dir, archive.VerifyOptions{AllowGaps: true})
+		report, err := archive.Verify(r.Context(), r.dir, archive.VerifyOptions{AllowGaps: true})
 		if err != nil || !report.OK() || report.Records != 17 || report.Ended != 1 ||
 			report.Gaps.Count != 1 {
 			t.Errorf("%+v, %v", report, err)
 		}
+		for _, e := range r.events {
+			if e.Kind == consumer.Failed {
+				t.Errorf("failed: %v", e.Err)
+			}
+		}
+	})
+}
+
+// A child that is read so late after its parent's end that its own beginning has expired has a gap
+// there, though a short time has gone by since the parent was read.
+func TestGapOfAChildReadLater(t *testing.T) {
+	onRetained(t, func(r *retained) {
+		r.put(10)
+		r.mustRun(0, r.archiving)
+		split(r.T, r.server, "shardId-000000000000")
+		r.put(10)
+		<-time.After(23 * time.Hour)
+		w, err := consumer.New(r.config(r.archiving, func(c *consumer.Config) {
+			observe := c.Observer
+			c.Observer = func(e consumer.Event) {
+				observe(e)
+				if e.Kind == consumer.ShardEnded {
+					r.kill()
+				}
+			}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.kill = w.Kill
+		if err := w.Run(r.Context()); !errors.Is(err, consumer.ErrKilled) {
+			t.Fatal(err)
+		}
+		<-time.After(2 * time.Hour)
+		r.mustRun(0, r.archiving)
+		if gaps := r.gaps(); len(gaps) != 2 || strings.Contains(gaps[0], "shardId-000000000000/") {
+			t.Errorf("gaps: %q, want those of the children", gaps)
+		}
+	})
+}
+
+// An application whose worker dies before its first read begins where it was made, not where the
+// next worker comes.
+func TestGapBeforeTheFirstRead(t *testing.T) {
+	onRetained(t, func(r *retained) {
+		<-time.After(48 * time.Hour)
+		plain := r.api
+		r.api = &hooked{API: plain, op: "GetShardIterator", nth: 1, do: func() { r.kill() }}
+		w, err := consumer.New(r.config(r.archiving))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.kill = w.Kill
+		if err := w.Run(r.Context()); !errors.Is(err, consumer.ErrKilled) {
+			t.Fatal(err)
+		}
+		r.api = plain
+		r.put(10)
+		<-time.After(25 * time.Hour)
+		r.put(5)
+		r.mustRun(0, r.archiving)
+		r.wantGaps(1, 5)
 	})
 }
 

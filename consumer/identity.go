@@ -78,8 +78,9 @@ func (r *run) isOver(ctx context.Context, err error) error {
 		return err
 	}
 	// The table may have been missing for a moment only, or be another program's.
-	if there, looking := r.table.Exists(ctx); there || looking != nil {
-		r.reportFailure("", err)
+	there, failure := r.table.Exists(ctx)
+	if there || failure != nil {
+		r.reportFailure("", errors.Join(err, failure))
 		return nil
 	}
 	return fmt.Errorf("the lease table %s was deleted while the worker used it: start the worker "+

@@ -166,6 +166,36 @@ func TestDeletedStream(t *testing.T) {
 	}
 }
 
+// A worker that only waits for another one's shards does not take the new stream's tip for the end
+// of its work.
+func TestRecreatedWhileWaitingForOthers(t *testing.T) {
+	onRetained(t, func(r *retained) {
+		plain := r.api
+		other, stop := context.WithCancel(r.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			w, err := consumer.New(r.config(r.handling, func(c *consumer.Config) {
+				c.PollInterval, c.Kinesis = 24*time.Hour, plain // it reads nothing more
+			}))
+			if err == nil {
+				err = w.Run(other)
+			}
+			if err != nil && !errors.Is(err, consumer.ErrRecreated) {
+				t.Error(err)
+			}
+		}()
+		<-time.After(time.Hour)
+		r.api = &hooked{API: plain, op: "GetShardIterator", nth: 1, do: r.recreate}
+		err := r.run(0, r.handling, func(c *consumer.Config) { c.AuditInterval = 24 * time.Hour })
+		if !errors.Is(err, consumer.ErrRecreated) {
+			t.Errorf("got %v, want ErrRecreated", err)
+		}
+		stop()
+		<-done
+	})
+}
+
 // Readers share the looks at the stream: a worker of many shards makes a few.
 func TestLooksAreShared(t *testing.T) {
 	bubble(t, 200, func(f *fleet) {

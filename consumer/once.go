@@ -130,6 +130,7 @@ func (o *once) filter(view []lease.Sighting) []lease.Sighting {
 func (r *run) probe(ctx context.Context, l lease.Lease) bool {
 	const reads, records = 8, 2 // the record at the checkpoint, and the one after it
 	f := r.newFetcher(l, l.Processed(), records)
+	f.guarded, f.parents, f.guard = true, l.Parents, guard{complete: l.Complete}
 	for range reads {
 		p, err := f.read(ctx)
 		switch {
@@ -138,6 +139,8 @@ func (r *run) probe(ctx context.Context, l lease.Lease) bool {
 				r.failed(l.Key, err)
 			}
 			return false
+		case p.gap != nil:
+			return false // that is its reader's to report
 		case p.read > 0:
 			return p.oldest.After(r.once.since)
 		case p.caughtUp || p.ended:

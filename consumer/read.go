@@ -28,8 +28,11 @@ type shardReader struct {
 	pace     pace
 	failures int // in a row
 
-	// guarded is set for a reader whose records are delivered: it makes sure that the stream is
-	// still the same one, and finds out what it has missed. The fields behind it are for that.
+	// delivers is set for a reader whose records are delivered: it makes sure that the stream is
+	// still the same one.
+	delivers bool
+	// guarded is set for a reader that finds out what it has missed. The fields behind it are for
+	// that.
 	guarded bool
 	guard
 	parents []runnel.ShardID
@@ -169,13 +172,13 @@ func (s *shardReader) seek(ctx context.Context) error {
 	if s.origin.Word == runnel.Latest {
 		s.origin = lease.Origin{Word: runnel.AtTimestamp, At: asked}
 	}
-	if s.guarded {
+	if s.delivers {
 		// The call named the stream, and an iterator is of the stream that had the name then.
 		if err := s.sameStream(ctx); err != nil {
 			return err
 		}
-		s.unsure = true
 	}
+	s.unsure = true
 	s.iterator = aws.ToString(out.ShardIterator)
 	return nil
 }

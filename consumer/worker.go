@@ -58,8 +58,8 @@ func (w *Worker) Kill() { w.kill.Do(func() { close(w.killed) }) }
 // lease.ErrNative, lease.ErrNotLeases for a table that cannot be shared; ErrStreamGone, and
 // lease.ErrTable, if stream or table were deleted; ErrKilled; with Config.Once, lease.ErrRow for
 // rows of the table that cannot be read, so that their shards were not; or whatever kept it from
-// starting for Config.StartTimeout. All other failures are tried again for as long as it runs, reported to
-// Config.Logger and Config.Observer.
+// starting for Config.StartTimeout. All other failures are tried again for as long as it runs,
+// and reported to Config.Logger and Config.Observer.
 //
 // When Run returns, every goroutine it started has ended; so a handler that does not return
 // when its context is done holds it up.

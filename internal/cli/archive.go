@@ -38,7 +38,10 @@ commits and hands over what it holds; with --once it ends when everything that w
 at the start has been archived.
 
 It tries the folder first: one that cannot be made or written (a file in its place, a read-only
-disk, no permission, no space) ends it with status 3.`,
+disk, no permission, no space) ends it with status 3.
+
+What the stream removed before a worker could read it, by its retention period, is a gap: the
+archive keeps where it is, the command says so, and runnel verify ends with 1 for it.`,
 		Example: "  runnel archive --local --stream orders --to archive --once",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.runArchive(c.Context(), f) },
@@ -89,7 +92,7 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 }
 
 // archiveCounts is what an archive worker has done.
-type archiveCounts struct{ read, doubles, voided, commits, shards, takeovers atomic.Int64 }
+type archiveCounts struct{ read, doubles, voided, commits, shards, takeovers, gaps atomic.Int64 }
 
 func (n *archiveCounts) observe(e consumer.Event) {
 	switch e.Kind {
@@ -98,6 +101,8 @@ func (n *archiveCounts) observe(e consumer.Event) {
 		n.doubles.Add(int64(e.Doubles))
 	case consumer.Voided:
 		n.voided.Add(int64(e.Records))
+	case consumer.Trimmed:
+		n.gaps.Add(1)
 	case consumer.Committed:
 		n.commits.Add(1)
 	case consumer.ShardStarted:
@@ -146,6 +151,8 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	switch ahead := new(archive.AheadError); {
 	case errors.As(context.Cause(ctx), &ahead):
 		return usageError("archive stream %s to %s: %w", f.stream, f.to, ahead)
+	case errors.Is(runErr, consumer.ErrRecreated):
+		return outsideError(fmt.Errorf("archive stream %s: %w", f.stream, runErr))
 	case errors.Is(runErr, lease.ErrStream), errors.Is(runErr, lease.ErrNative),
 		errors.Is(runErr, lease.ErrNotLeases):
 		return usageError("%w", runErr)
@@ -165,6 +172,10 @@ func archiveLine(stream string, n *archiveCounts, start time.Time) string {
 		n.commits.Load(), n.shards.Load(), n.takeovers.Load())
 	if voided := n.voided.Load(); voided > 0 {
 		line += fmt.Sprintf(", %s records of void aggregates skipped", thousands(voided))
+	}
+	if gaps := n.gaps.Load(); gaps > 0 {
+		line += fmt.Sprintf(", %d gaps, where the stream removed records before they were read",
+			gaps)
 	}
 	return line
 }

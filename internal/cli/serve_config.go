@@ -12,12 +12,13 @@ import (
 	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/limit"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/server"
 )
 
 // config reads the flags, but for TLS.
 func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
-	cfg := server.Config{Memory: f.memory, Dir: f.data}
+	cfg := server.Config{Memory: f.memory, Dir: f.data, Now: seam.Wall}
 	if f.memory && f.data != "" {
 		return cfg, usageError("--memory and --data exclude each other")
 	}

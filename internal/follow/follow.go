@@ -2,11 +2,13 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
@@ -22,6 +24,8 @@ type run struct {
 	parallel chan struct{} // held by who reads and handles a page
 	handling sync.Mutex    // Handle is called one at a time
 	ended    chan outcome
+	horizon  shardmap.Horizon // what the stream can have removed
+	identity *shardmap.Identity
 
 	// The coordinator's own. Shards that are done are in neither, so neither grows with the
 	// stream's age.
@@ -35,6 +39,9 @@ type node struct {
 	filters []*aggregate.Filter // of the parents that are done
 	parents int                 // that are not
 	start   start
+	// complete is the latest time up to which a parent was read whole: nothing arrived in the
+	// shard before. Zero where the reading begins.
+	complete time.Time
 }
 
 // start is how the reading of a shard begins, and when it is enough.
@@ -48,6 +55,7 @@ type outcome struct {
 	shard    shardmap.Shard
 	filter   *aggregate.Filter
 	children []shardmap.Shard
+	complete time.Time // node.complete of the children
 	err      error
 }
 
@@ -64,6 +72,7 @@ func Run(ctx context.Context, cfg Config) error {
 		waiting: map[runnel.ShardID]*node{}, reading: map[runnel.ShardID]bool{},
 	}
 	r.parallel = make(chan struct{}, r.cfg.Parallel)
+	r.identity = shardmap.NewIdentity(r.look)
 	if err := r.begin(ctx); err != nil {
 		return fmt.Errorf("read stream %s: %w", cfg.Stream, err)
 	}
@@ -78,11 +87,11 @@ func Run(ctx context.Context, cfg Config) error {
 
 // begin finds the shards to read.
 func (r *run) begin(ctx context.Context) error {
-	out, err := r.cfg.Client.DescribeStreamSummary(ctx,
-		&kinesis.DescribeStreamSummaryInput{StreamName: &r.cfg.Stream})
+	out, err := r.describe(ctx)
 	if err != nil {
 		return err
 	}
+	r.horizon = horizonOf(out)
 	r.since = time.Now()
 	if date, ok := awsmiddleware.GetServerTime(out.ResultMetadata); ok {
 		r.since = date.Add(time.Second) // the header has whole seconds
@@ -111,6 +120,37 @@ func (r *run) begin(ctx context.Context) error {
 		n.parents = r.unfinished(n.shard.Parents)
 	}
 	return nil
+}
+
+func (r *run) describe(ctx context.Context) (*kinesis.DescribeStreamSummaryOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return r.cfg.Client.DescribeStreamSummary(ctx,
+		&kinesis.DescribeStreamSummaryInput{StreamName: &r.cfg.Stream})
+}
+
+func horizonOf(out *kinesis.DescribeStreamSummaryOutput) shardmap.Horizon {
+	summary := out.StreamDescriptionSummary
+	if summary == nil {
+		return shardmap.Horizon{}
+	}
+	return shardmap.Horizon{
+		Created:   aws.ToTime(summary.StreamCreationTimestamp),
+		Retention: time.Duration(aws.ToInt32(summary.RetentionPeriodHours)) * time.Hour,
+	}
+}
+
+// ErrRecreated is returned when the stream was deleted and created again while it was read.
+var ErrRecreated = errors.New("the stream was deleted and created again while it was read; " +
+	"nothing of the new one was taken for the old one: start again to read the new one")
+
+// look returns nil if the stream is still the one that the reading began with.
+func (r *run) look(ctx context.Context) error {
+	out, err := r.describe(ctx)
+	if err == nil && !horizonOf(out).Created.Equal(r.horizon.Created) {
+		err = ErrRecreated
+	}
+	return err
 }
 
 // unfinished counts the shards that are to be read, or being read.
@@ -187,6 +227,9 @@ func (r *run) descend(done outcome) {
 		if slices.Contains(n.shard.Parents, done.shard.ID) {
 			n.parents--
 			n.filters = append(n.filters, done.filter)
+			if done.complete.After(n.complete) {
+				n.complete = done.complete
+			}
 		}
 	}
 }

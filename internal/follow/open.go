@@ -12,13 +12,6 @@ import (
 
 // handle gives a page's records to Config.Handle.
 func (r *reader) handle(ctx context.Context, got []types.Record) error {
-	if len(got) > 0 && r.anchored != "" {
-		first := runnel.SequenceNumber(aws.ToString(got[0].SequenceNumber))
-		if r.anchored.Compare(first) < 0 {
-			r.cfg.Notice(Notice{Kind: Gap, Shard: r.shard.ID, After: r.anchored})
-		}
-		r.anchored = ""
-	}
 	if len(got) == 0 {
 		return nil
 	}

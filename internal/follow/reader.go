@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
@@ -24,8 +25,11 @@ type reader struct {
 
 	after    runnel.SequenceNumber // the last record that was read; "" if none
 	iterator string
-	// anchored is the record that the next page must begin with, unless it was trimmed.
-	anchored runnel.SequenceNumber
+	// unsure is set by a new iterator: what it gives first shows whether anything was trimmed.
+	unsure bool
+	// complete is a time by the stream's clock up to which the shard has been read whole; zero
+	// where the reading begins.
+	complete time.Time
 	failures int // in a row
 	idle     time.Duration
 	last     time.Time // of the last read
@@ -34,7 +38,10 @@ type reader struct {
 const callTimeout = 20 * time.Second
 
 func newReader(r *run, n *node) *reader {
-	return &reader{run: r, shard: n.shard, start: n.start, filter: aggregate.Union(n.filters...)}
+	return &reader{
+		run: r, shard: n.shard, start: n.start, filter: aggregate.Union(n.filters...),
+		complete: n.complete,
+	}
 }
 
 // read reads the shard to its end, or as far as Config.Once wants it, and returns what its
@@ -56,6 +63,7 @@ func (r *reader) read(ctx context.Context) outcome {
 		}
 		if p.settled {
 			r.cfg.Notice(Notice{Kind: Ended, Shard: r.shard.ID, After: r.after})
+			done.complete = r.complete
 			return done
 		}
 		if done.err = r.pace(ctx, p); done.err != nil {
@@ -89,11 +97,7 @@ func (r *reader) page(ctx context.Context) (page, error) {
 			return page{}, err
 		}
 	}
-	r.last = time.Now()
-	calling, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	out, err := r.cfg.Client.GetRecords(calling,
-		&kinesis.GetRecordsInput{ShardIterator: aws.String(r.iterator)})
+	out, err := r.get(ctx)
 	if err != nil {
 		return page{}, err
 	}
@@ -112,6 +116,60 @@ func (r *reader) page(ctx context.Context) (page, error) {
 			aws.ToTime(out.Records[p.records-1].ApproximateArrivalTimestamp).After(r.since)
 	}
 	return p, r.handle(ctx, out.Records)
+}
+
+// get makes one call of GetRecords, and says what it may leave out. A page that may leave out
+// something that the record before it would show is thrown away: the reader asks again from that
+// record on. See package consumer, which does the same with checkpoints.
+func (r *reader) get(ctx context.Context) (*kinesis.GetRecordsOutput, error) {
+	r.last = time.Now()
+	calling, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := r.cfg.Client.GetRecords(calling,
+		&kinesis.GetRecordsInput{ShardIterator: aws.String(r.iterator)})
+	if err != nil {
+		return nil, err
+	}
+	earliest, now := awsclient.AnswerTime(r.last, time.Now(), out.ResultMetadata)
+	overtaken := !r.complete.IsZero() && r.horizon.Passed(r.complete, now)
+	if overtaken && !r.unsure {
+		if err := r.seek(ctx); err != nil {
+			return nil, err
+		}
+		return r.get(ctx) // with a new iterator the reader is unsure, so this happens once
+	}
+	tip := len(out.Records) == 0 && aws.ToInt64(out.MillisBehindLatest) == 0
+	ended := aws.ToString(out.NextShardIterator) == ""
+	if r.unsure && (len(out.Records) > 0 || tip || ended) {
+		r.unsure = false
+		if r.missing(out, overtaken || r.horizon.Young(now)) {
+			r.cfg.Notice(Notice{Kind: Gap, Shard: r.shard.ID, After: r.after})
+		}
+	}
+	switch n := len(out.Records); {
+	case n > 0:
+		r.complete = aws.ToTime(out.Records[n-1].ApproximateArrivalTimestamp)
+	case tip && !ended && earliest.After(r.complete):
+		r.complete = earliest
+	}
+	return out, nil
+}
+
+// missing reports whether records between the last one read and a page, the first one of a new
+// iterator, may have been trimmed, if that is possible by the time.
+func (r *reader) missing(out *kinesis.GetRecordsOutput, possible bool) bool {
+	last := r.after
+	if last == "" && r.start.from.IsSequence() {
+		last, possible = r.start.from.sequence, true
+	}
+	switch {
+	case last == "":
+		return possible && !r.complete.IsZero()
+	case len(out.Records) == 0:
+		return possible
+	}
+	first := runnel.SequenceNumber(aws.ToString(out.Records[0].SequenceNumber))
+	return possible && last.Compare(first) < 0
 }
 
 // endOfShard stands in the place of the iterator when there is none any more.
@@ -133,7 +191,11 @@ func (r *reader) seek(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.anchored = from.sequence
+	// The call named the stream, and an iterator is of the stream that had the name then.
+	if err := r.identity.Same(ctx); err != nil {
+		return err
+	}
+	r.unsure = true
 	if r.start.from == Latest {
 		// Should this iterator be lost before a record comes, it begins at the same moment.
 		if date, ok := awsmiddleware.GetServerTime(out.ResultMetadata); ok {

@@ -34,10 +34,13 @@ func (r *reader) recover(ctx context.Context, err error) error {
 		return handler.err
 	}
 	r.failures++
+	err = r.suspect(ctx, err)
 	var expired *types.ExpiredIteratorException
 	var missing *types.ResourceNotFoundException
 	var answer smithy.APIError
 	switch {
+	case errors.Is(err, ErrRecreated):
+		return err
 	case errors.As(err, &expired):
 		// It happens to whoever is slow to come back: another one is as good. A server that
 		// does it again and again is not asked without a pause.
@@ -67,6 +70,18 @@ func (r *reader) recover(ctx context.Context, err error) error {
 		}
 	}
 	return wait(ctx, backoff(r.failures))
+}
+
+// suspect looks at the stream if an error can come from another one having taken its place.
+func (r *reader) suspect(ctx context.Context, err error) error {
+	var missing *types.ResourceNotFoundException
+	var invalid *types.InvalidArgumentException
+	if errors.As(err, &missing) || errors.As(err, &invalid) {
+		if changed := r.identity.Same(ctx); errors.Is(changed, ErrRecreated) {
+			return changed
+		}
+	}
+	return err
 }
 
 // gone reports whether the stream is there and lists this shard no more. The error is that

@@ -29,14 +29,14 @@ type Identity struct {
 // looksApart is the least time between two looks.
 const looksApart = 200 * time.Millisecond
 
-// NewIdentity returns the Identity of a stream. look asks for the stream once, and returns nil if it
-// is the same one.
+// NewIdentity returns the Identity of a stream. look asks for the stream once, and returns nil if
+// it is the same one.
 func NewIdentity(look func(context.Context) error) *Identity {
 	return &Identity{look: look, turn: make(chan struct{}, 1)}
 }
 
-// Same returns nil if the stream is the same one, by a look that began after the call, or the look's
-// error. It waits out throttling.
+// Same returns nil if the stream is the same one, by a look that began after the call, or the
+// look's error. It waits out throttling.
 func (i *Identity) Same(ctx context.Context) error {
 	wanted := i.started.Load() + 1
 	select {

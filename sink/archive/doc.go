@@ -27,7 +27,7 @@
 //	writer, nonce                who committed, and which attempt
 //	firstArrival, lastArrival    of the records; not in a link without
 //	parents                      in a shard's first link: where its parents ended
-//	gap                          what was trimmed before it could be read
+//	gap                          at the link's beginning: trimmed before it could be read
 //	state                        version 2: the reader's state at the end, in base64
 //	change                       version 3, in the place of state: base and delta, see Change
 //

@@ -57,21 +57,26 @@ type gapCase struct {
 
 var gapCases = []gapCase{
 	{
-		"at the shard's beginning", []string{"g 3 6", "flush"}, []int{3, 4, 5},
+		"at the shard's beginning",
+		[]string{"g 3 6", "flush"},
+		[]int{3, 4, 5},
 		[]string{"start 3"},
 	},
 	{
-		"between two batches", []string{"w 0 2", "flush", "g 5 7", "flush"},
+		"between two batches",
+		[]string{"w 0 2", "flush", "g 5 7", "flush"},
 		[]int{0, 1, 5, 6},
 		[]string{"1 5"},
 	},
 	{
-		"behind records that wait", []string{"w 0 2", "g 4 6", "w 6 7", "g 9 10", "flush"},
+		"behind records that wait",
+		[]string{"w 0 2", "g 4 6", "w 6 7", "g 9 10", "flush"},
 		[]int{0, 1, 4, 5, 6, 9},
 		[]string{"1 4", "6 9"},
 	},
 	{
-		"before records that the reader drops", []string{"w 0 1", "g 3 3", "flush", "w 4 6", "flush"},
+		"before records that the reader drops",
+		[]string{"w 0 1", "g 3 3", "flush", "w 4 6", "flush"},
 		[]int{0, 4, 5},
 		[]string{"0 3"},
 	},
@@ -80,27 +85,34 @@ var gapCases = []gapCase{
 	},
 	{"at the end of an empty shard", []string{"gone", "open"}, nil, []string{"start end"}},
 	{
-		"at the beginning and at the end", []string{"g 2 4", "gone"}, []int{2, 3},
+		"at the beginning and at the end",
+		[]string{"g 2 4", "gone"},
+		[]int{2, 3},
 		[]string{"start 2", "3 end"},
 	},
 	{
-		"at the tip", []string{"w 0 2", "flush", "tip", "flush", "open", "w 5 7", "flush"},
+		"at the tip",
+		[]string{"w 0 2", "flush", "tip", "flush", "open", "w 5 7", "flush"},
 		[]int{0, 1, 5, 6},
 		[]string{"1 tip"},
 	},
 	{
-		"at the tip, then before records", []string{"w 0 2", "tip", "g 5 7", "end"},
+		"at the tip, then before records",
+		[]string{"w 0 2", "tip", "g 5 7", "end"},
 		[]int{0, 1, 5, 6},
 		[]string{"1 tip", "tip 5"},
 	},
 	{
-		"not committed", []string{"w 0 2", "flush", "open", "w 2 4", "flush"},
-		[]int{0, 1, 2, 3}, nil,
+		"not committed",
+		[]string{"w 0 2", "flush", "open", "w 2 4", "flush"},
+		[]int{0, 1, 2, 3},
+		nil,
 	},
 	{
 		"of a writer that comes too late",
 		[]string{"w 0 3", "flush", "lose 2 4", "w 3 4", "flush"},
-		[]int{0, 1, 2, 3}, nil,
+		[]int{0, 1, 2, 3},
+		nil,
 	},
 }
 
@@ -171,7 +183,7 @@ func (r *gapRun) step(ctx context.Context, step string) error {
 			_, err = r.late.Flush(ctx)
 		}
 		if moved := new(sink.MovedError); !errors.As(err, &moved) {
-			return fmt.Errorf("got error %v, want a MovedError", err)
+			return errors.Join(errors.New("want a MovedError"), err)
 		}
 		r.writer, r.at = r.late, r.late.Committed().End
 		return nil
@@ -188,7 +200,8 @@ func (r *gapRun) step(ctx context.Context, step string) error {
 		}
 		return r.reached(c.End)
 	case "gone":
-		if err := r.write(ctx, r.writer, sink.Batch{Through: r.at, Gap: r.gap(runnel.End)}); err != nil {
+		batch := sink.Batch{Through: r.at, Gap: r.gap(runnel.End)}
+		if err := r.write(ctx, r.writer, batch); err != nil {
 			return err
 		}
 		fallthrough
@@ -301,7 +314,8 @@ func refusedGaps(t *testing.T, target Target) error {
 			b.flush(w)
 		}
 		if _, err := w.Write(t.Context(), batch); !errors.Is(err, sink.ErrOrder) {
-			faults = append(faults, fmt.Errorf("a gap %s: %v, want ErrOrder", name, err))
+			fault := fmt.Errorf("a gap %s: want ErrOrder", name)
+			faults = append(faults, errors.Join(fault, err))
 		}
 	}
 	b.wantRecords(2)
