@@ -30,11 +30,10 @@ const (
 	// be taken for a paused one, so it is half a second there, or a quarter of H.
 	limitOfH   = 60
 	leastLimit = 500 * time.Millisecond
-	// ticksOfLimit is how many ticks there are in the limit's time.
-	ticksOfLimit = 5
 )
 
-// Limit is how late a tick may come, by the H in force. Default 5 s.
+// Limit is how late a tick may come, and the time between two ticks, by the H in force. Default 5 s:
+// so a pause of more than 10 s is always noticed.
 func Limit() time.Duration {
 	h := seam.H()
 	return max(h/limitOfH, min(leastLimit, h/4))
@@ -62,7 +61,7 @@ type Watch struct {
 func New() *Watch {
 	limit := Limit()
 	w := &Watch{
-		limit: limit, every: limit / ticksOfLimit, began: bootclock.Now(),
+		limit: limit, every: limit, began: bootclock.Now(),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	w.mu.hooks = map[int]func(){}

@@ -152,7 +152,7 @@ func TestPutsOfBeforeAPause(t *testing.T) {
 		n := startNode(t, vfs.NewMem(), func(cfg *Config) { cfg.Pauses = watch })
 		n.create("orders", 1)
 		for _, operation := range []string{"PutRecord", "PutRecords"} {
-			time.Sleep(watch.Limit() * 2) // no tick comes yet: as if the process had not run
+			time.Sleep(watch.Limit() * 3) // no tick comes yet: as if the process had not run
 			out, err := n.came(operation, "early", awswire.Origin{Pauses: watch.Count()})
 			n.notStored("before the tick", operation, out, err)
 		}
