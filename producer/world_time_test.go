@@ -39,7 +39,7 @@ type worldTime struct {
 
 func newWorldTime(t *rapid.T) worldTime {
 	w := worldTime{
-		booted: time.Unix(1_600_000_000, 0), readers: time.Unix(1_000_000, 0),
+		booted: time.Unix(1_699_999_999, 0), readers: time.Unix(1_000_000, 0),
 		began: map[*call]time.Time{},
 	}
 	w.offset = drawOffset(t)
