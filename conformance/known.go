@@ -12,18 +12,19 @@ import (
 // runnel alone: another endpoint that differs in them fails. A fact that is not here and differs is
 // a failure; one that is here and does not differ is reported as stale.
 var known = map[string]string{
-	"delete-stream/iterator-of-namesake": "an iterator belongs to one life of a name, so that nobody " +
-		"reads another stream's records unawares",
+	"delete-stream/iterator-of-namesake": "an iterator belongs to one life of a name, so that " +
+		"nobody reads another stream's records unawares",
 	"get-shard-iterator/number-shard-sign": "refused as invalid",
-	"get-shard-iterator/number-zero":       "refused with InvalidArgumentException, no internal failure",
-	"put-record/ordering-shard-sign":       "refused: no stream gave such a number",
-	"wire/application-json":                "the error comes without its envelope",
-	"wire/not-json":                        "the error says what is wrong with the body",
-	"wire/order-body-before-signature":     "the error says what is wrong with the body",
+	"get-shard-iterator/number-zero": "refused with InvalidArgumentException, no internal " +
+		"failure",
+	"put-record/ordering-shard-sign":   "refused: no stream gave such a number",
+	"wire/application-json":            "the error comes without its envelope",
+	"wire/not-json":                    "the error says what is wrong with the body",
+	"wire/order-body-before-signature": "the error says what is wrong with the body",
 }
 
-// knownAs turns a result that differs by decision into a known one, and one that should and does not
-// into a stale one. reasons is nil for an endpoint that is not runnel.
+// knownAs turns a result that differs by decision into a known one, and one that should and does
+// not into a stale one. reasons is nil for an endpoint that is not runnel.
 func (r result) knownAs(reasons map[string]string) result {
 	reason := reasons[r.fact.id]
 	switch {
@@ -54,7 +55,8 @@ func (k *kit) isRunnel(ctx context.Context) bool {
 		return false
 	}
 	defer answer.Body.Close() //nolint:errcheck // only read
-	for lines := bufio.NewScanner(answer.Body); answer.StatusCode == http.StatusOK && lines.Scan(); {
+	lines := bufio.NewScanner(answer.Body)
+	for answer.StatusCode == http.StatusOK && lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "# HELP runnel_") {
 			return true
 		}

@@ -5,8 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -37,21 +42,58 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestReadme checks that the README shows the programs as they are.
-func TestReadme(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"produce", "consume"} {
-		program, err := os.ReadFile(filepath.Join(name, "main.go"))
+// TestFaults is the test that README shows, with a use of its client.
+func TestFaults(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 4),
+		runneltest.WithFaults("PutRecords:lose-answer@3"))
+	client := kinesis.NewFromConfig(server.AWSConfig())
+	for range 3 {
+		_, err := client.PutRecords(t.Context(), &kinesis.PutRecordsInput{
+			StreamName: aws.String("orders"), Records: []types.PutRecordsRequestEntry{
+				{PartitionKey: aws.String("order-17"), Data: []byte("paid")},
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, body, _ := strings.Cut(string(program), "func main() {\n")
-		body, _, _ = strings.Cut(body, "\n}\n")
-		if !strings.Contains(string(readme), body) {
-			t.Errorf("README.md does not hold the body of examples/%s/main.go", name)
+	}
+	if counts := server.FaultCounts(); counts["PutRecords:lose-answer"] != 1 {
+		t.Errorf("the faults that struck: %v", counts)
+	}
+}
+
+// TestReadme checks that each Go block of README.md is in a program or test of this folder, word for
+// word, and that it shows both programs' bodies.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sources, bodies []string
+	for _, name := range []string{"produce/main.go", "consume/main.go", "examples_test.go"} {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		sources = append(sources, string(source))
+		if _, body, ok := strings.Cut(string(source), "\nfunc main() {\n"); ok {
+			body, _, _ = strings.Cut(body, "}\n\n")
+			bodies = append(bodies, body)
+		}
+	}
+	readme := strings.Split(string(text), "```go\n")[1:]
+	for _, block := range readme {
+		block, _, _ = strings.Cut(block, "```")
+		if !strings.HasPrefix(block, "\t") { // a statement without its function
+			block = "\t" + strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", "\n\t") + "\n"
+		}
+		if !slices.ContainsFunc(sources, func(s string) bool { return strings.Contains(s, block) }) {
+			t.Errorf("no program has this block of README.md:\n%s", block)
+		}
+		bodies = slices.DeleteFunc(bodies, func(body string) bool { return body == block })
+	}
+	if len(readme) < 3 || len(bodies) > 0 {
+		t.Errorf("README.md has %d Go blocks, and does not show the programs\n%s", len(readme),
+			strings.Join(bodies, "\n"))
 	}
 }
