@@ -26,9 +26,9 @@ import (
 // own clock has no part in it, unless the stream says no time at all.
 //
 // Where it ends. At MillisBehindLatest 0, which the stream says only when nothing of the shard is
-// stored and not readable yet; at the end of a closed shard; or, since a busy shard may never say 0,
-// behind a record that arrived after a Date which the search itself has seen: the search began when
-// no copy could come any more, so that all copies are before that record.
+// stored and not readable yet; at the end of a closed shard; or, since a busy shard may never say
+// 0, behind a record that arrived after a Date which the search itself has seen: the search began
+// when no copy could come any more, so that all copies are before that record.
 
 // clockMargin is the part of H that is added to the wait for a look-up.
 const clockMargin = 30

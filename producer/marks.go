@@ -20,9 +20,9 @@ type mark struct {
 	sequence runnel.SequenceNumber
 }
 
-// marks holds some acknowledged records of each shard. The sequence numbers of a shard grow, so that
-// a unit that is sent after the moment of a mark lies behind the mark's record. A look-up that begins
-// there depends on no clock of the stream.
+// marks holds some acknowledged records of each shard. The sequence numbers of a shard grow, so
+// that a unit that is sent after the moment of a mark lies behind the mark's record. A look-up
+// that begins there depends on no clock of the stream.
 type marks map[runnel.ShardID][]mark
 
 // note marks records that a call has stored.

@@ -121,10 +121,10 @@ func (c *core) resume(
 // dateUnit decides about a unit that was frozen in another boot, or on another machine: nothing but
 // the stream's time at its first send is known, if that. launch has waited for a Date of this run.
 //
-// If the stream's clock has advanced by no more than H since the unit's first send, the unit is sent
-// for the rest of H. More time may really have gone by while that clock stopped; but the clock of the
-// readers is made of the same arrivals, and has not advanced further. Otherwise the unit is looked
-// up, 2H after the start of this run: it was last sent before.
+// If the stream's clock has advanced by no more than H since the unit's first send, the unit is
+// sent for the rest of H. More time may really have gone by while that clock stopped; but the
+// clock of the readers is made of the same arrivals, and has not advanced further. Otherwise the
+// unit is looked up, 2H after the start of this run: it was last sent before.
 func (c *core) dateUnit(now time.Time, u *unit) {
 	today, at := c.dates.first, c.dates.firstSeen
 	if today.IsZero() {

@@ -3,9 +3,10 @@ package producer
 import "time"
 
 // streamTime holds the stream's time: the Date of its answers. The stream's clock never steps back,
-// and a record's arrival is its time too. So the arrival of a record that is put after an answer was
-// seen is not before the answer's Date. That holds however wrong the producer's own clock is, and
-// whether the stream's clock stops meanwhile or is set forward; so no other clock carries a Date on.
+// and a record's arrival is its time too. So the arrival of a record that is put after an answer
+// was seen is not before the answer's Date. That holds however wrong the producer's own clock is,
+// and whether the stream's clock stops meanwhile or is set forward; so no other clock carries a
+// Date on.
 type streamTime struct {
 	latest time.Time // the Date of the last answer, in whole seconds; zero: none was seen
 	seen   time.Time // when that answer's call was sent, by the core's clock

@@ -333,10 +333,10 @@ func (p *player) ask(t *testing.T, args []string) {
 	if len(args) > 1 {
 		p.now = p.now.Add(p.moment(t, args[1]).Sub(time.Unix(0, 0)))
 	}
-	switch answer := args[0]; {
-	case answer == "fails":
+	switch answer := args[0]; answer {
+	case "fails":
 		p.core.landAsk(p.now, time.Time{}, false)
-	case answer == "none":
+	case "none":
 		p.core.landAsk(p.now, time.Time{}, true)
 	default:
 		p.core.landAsk(p.now, p.moment(t, answer), true)

@@ -20,8 +20,8 @@ type Instant struct {
 // The moment of the process from which suspensions and Instant.Boot count.
 var base, baseBoot = time.Now(), sinceBoot()
 
-// leastSuspended is the shortest suspension that counts. A shorter one is taken for the time between
-// the readings of two clocks.
+// leastSuspended is the shortest suspension that counts. A shorter one is taken for the time
+// between the readings of two clocks.
 const leastSuspended = 10 * time.Millisecond
 
 const mostSuspended = 10 * 365 * 24 * time.Hour
