@@ -79,9 +79,9 @@ func BenchmarkThroughTheProducer(b *testing.B) {
 	}
 }
 
-// BenchmarkThrottledShard is what one shard that refuses nine of ten records costs the others, with
-// a caller for each of eight shards, many keys, and 20 ms a call: their records a second without
-// refusals and with them, measured one after the other, and the ratio.
+// BenchmarkThrottledShard compares the records a second of seven shards while the eighth refuses
+// nothing, and then nine of ten records. There is a caller for each shard, with many keys, and a
+// call takes 20 ms. %kept is the second rate in percent of the first.
 func BenchmarkThrottledShard(b *testing.B) {
 	const warmUp, measured = time.Second, 2 * time.Second
 	for _, order := range []Order{OrderKey, OrderShard, OrderNone, OrderPlain} {
@@ -134,6 +134,6 @@ func rateBeside(b *testing.B, order Order, percent int, warmUp, measured time.Du
 	all.Wait()
 	brief, cancel := context.WithTimeout(b.Context(), time.Millisecond)
 	defer cancel()
-	_ = p.Close(brief) // the records that are left are of no interest
+	_ = p.Close(brief) // the records that are left do not count
 	return rate
 }

@@ -309,7 +309,7 @@ func readAll(t *testing.T, client *kinesis.Client, horizon time.Duration) []stor
 				continue
 			}
 			filter := aggregate.Union(filters[parent], filters[other])
-			filter.H = 2 * horizon // readers remember 4H
+			filter.H = horizon
 			filters[*shard.ShardId] = filter
 			all = append(all, readShard(t, client, shard, filter)...)
 			read[*shard.ShardId] = true

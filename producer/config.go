@@ -101,17 +101,16 @@ type Config struct {
 	// callback. It is also the window in which distinct keys are found to fill a call with.
 	// Default 100,000; from 1.
 	//
-	// It is shared out among the 16 groups of lanes (see the package comment), so that a Put
-	// whose group is full delays no other: a 32nd is reserved for each group. The other half
-	// goes to the groups whose records go: all of it to one that is alone, and up to a ninth to
-	// one whose records do not go. A buffer of less than 32 records has no reserves.
+	// The 16 groups of lanes share it (see the package comment), so that a Put into a full group
+	// delays no other Put: each group has a 32nd reserved. The other half is for the groups
+	// that deliver, in proportion; a single group that delivers gets all of it. A group that
+	// delivers nothing gets up to a ninth. A buffer of less than 32 records has no reserves.
 	MaxBufferedRecords int
-	// MaxBufferedBytes is the same for their data and keys, and shared out in the same way. A
-	// record that is larger than a reserve takes the rest from the common half; below 32 times
-	// MaxRecordBytes the largest records depend on that. A unit that is being sent is a copy
-	// of its records, so that the orders of units take as much again at most (OrderShard with a
-	// Journal twice as much), and some 100 bytes a unit. Default 64 MiB; in bytes, from
-	// MaxRecordBytes.
+	// MaxBufferedBytes is the same for their data and keys, and is shared in the same way. A
+	// record that is larger than a reserve takes the rest from the common half. A unit that is
+	// being sent is a copy of its records, so that the orders of units take as much again at
+	// most (OrderShard with a Journal twice as much), and some 100 bytes a unit. Default 64 MiB;
+	// in bytes, from MaxRecordBytes.
 	MaxBufferedBytes int
 
 	// Linger is how long a record may wait for company while a call could be made. Calls

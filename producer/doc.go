@@ -50,20 +50,19 @@
 //
 // The lanes of a run are in 16 groups, each with a 16th of the key space: the first four bits of
 // a hash key say its group, for the whole run and whatever the shards are. A group has a producer
-// id, numbers and a lowest unsettled number (LOW) of its own. It freezes no unit whose number is
-// more than 4,096 above its LOW; its lanes then wait. And a group has its share of the buffer: a
-// 32nd is reserved for it, and from a common half it draws by its part of the records that went
-// lately.
+// id, numbers and a lowest unsettled number (LOW) of its own. Its numbers run at most 4,096 ahead
+// of its LOW; its lanes then wait. And a group has its share of the buffer: a 32nd is reserved
+// for it, and the common half is for the groups that deliver, in proportion.
 //
-// So a shard that refuses records, however long, keeps waiting the lanes and the callers of its
-// own groups, and no others:
+// So a shard that refuses records delays the lanes and the callers of its own groups, and no
+// others, however long that takes:
 //
 //   - Streams of 1, 2, 4, 8 or 16 equal shards have no group in two shards. With other numbers,
 //     or shards of unequal size, neighbours may have a group in common, and wait for each other
 //     there. With more than 16 shards several share each group.
 //   - A caller that puts records of all shards, one after the other, goes at the pace of the
-//     slowest shard: it waits where its next record has no room. A caller for each shard, or
-//     simply many callers, go on. That is true of a file that is put in its order, too.
+//     slowest shard: it waits as soon as its next record has no room. So does a file that is
+//     put line by line. Use a caller for each shard, or many callers.
 //   - Flush and Close wait for every record, and so for the slowest shard.
 //
 // # Packing by shard

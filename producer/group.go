@@ -8,16 +8,19 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// A run's lanes are in groups: each has a range of the key space, the first bits of its hash
-// keys, and numbers, a LOW and a window of its own. A unit that gets no end stops LOW, and with
-// a window full of newer units nothing more of its group can be frozen. With one LOW for all
-// lanes that was everything; so it is a 16th of the key space.
+// A run's lanes are in groups. A group has a range of the key space, by the first bits of a hash
+// key, and an identity, numbers, a LOW and a window of its own.
 //
-// Ranges of equal size, since those of the shards change: a reshard would move lanes whose units
-// are open, or were given up and may still come. A lane that changed its LOW could be sent again
-// what a filter has forgotten. A group never changes, and a shard's lanes are of few groups: of
-// two, where the stream has eight equal shards. Shards that have a group in common share its
-// window.
+// With one LOW for all lanes, a single unit without an end stops everything: LOW stays at its
+// number, newer units fill the window, and no lane can freeze another. With groups it stops a
+// 16th of the key space.
+//
+// The naive way is a group for each shard. But a reshard would then move lanes to other groups
+// while their units are open, or were given up and may still be stored. A filter judges a unit by
+// the LOW of its own group alone, so it would deliver such a unit's late copy behind newer ones
+// of its lane. So a lane keeps its group for the whole run, and the ranges are equal. A shard's
+// lanes are in few groups (in two, of eight equal shards), and shards with a group in common
+// share its window.
 const (
 	groupBits = 4
 	groups    = 1 << groupBits
@@ -33,14 +36,14 @@ func groupOf(hash keyspace.Key) int { return int(hash.Hi >> (64 - groupBits)) }
 // group is the state that the lanes of a group share.
 type group struct {
 	numbers
-	blocked laneHeap // by place: those for whose units the window has no room
+	blocked laneHeap // by place: the lanes that wait for a number, since the window is full
 }
 
 // grouping is a run's groups.
 type grouping struct {
 	each    [groups]group
 	blocked int     // lanes in the groups' heaps
-	stalled []*lane // queues for whose units no window has room
+	stalled []*lane // queues that wait for a number of any group of their shard
 }
 
 func newGrouping(unordered bool) grouping {
@@ -103,7 +106,7 @@ func (g *grouping) clear() {
 	g.blocked, g.stalled = 0, nil
 }
 
-// block takes aside a lane for whose unit there is no number.
+// block takes aside a lane that gets no number now.
 func (c *core) block(l *lane) {
 	l.state = blocked
 	if l.queue {
@@ -114,7 +117,7 @@ func (c *core) block(l *lane) {
 	heap.Push(&c.groups.each[groupOf(l.hashKey())].blocked, l)
 }
 
-// unblock makes ready the lanes for whose units there are numbers again.
+// unblock makes ready the lanes that can get a number again.
 func (c *core) unblock(now time.Time) {
 	for i := 0; i < groups && c.groups.blocked > 0; i++ {
 		g := &c.groups.each[i]

@@ -105,7 +105,7 @@ func inUnits(t *testing.T, test func(t *testing.T, order Order)) {
 	}
 }
 
-// cutShort closes a producer that has records which are never taken, and checks that it reports them.
+// cutShort closes a producer with records that are refused for ever, and checks its error.
 func cutShort(t *testing.T, p *Producer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -173,7 +173,9 @@ func groupRange(hash keyspace.Key) keyspace.Range {
 }
 
 // putEach puts a record of each key, until the producer is closed.
-func putEach(t *testing.T, p *Producer, ctx context.Context, keys []string, delivered *atomic.Int64) {
+func putEach(
+	t *testing.T, p *Producer, ctx context.Context, keys []string, delivered *atomic.Int64,
+) {
 	for _, key := range keys {
 		err := p.PutFunc(ctx, runnel.Record{PartitionKey: key}, func(r Result) {
 			if r.Err == nil {
@@ -189,7 +191,7 @@ func putEach(t *testing.T, p *Producer, ctx context.Context, keys []string, deli
 	}
 }
 
-// The caller whose shard takes nothing waits for room in the buffer, and no other does.
+// The caller of a shard that refuses everything waits for room in the buffer; no other does.
 func TestAFullGroupKeepsNoOtherCallerWaiting(t *testing.T) {
 	for name, limit := range map[string]func(*Config){
 		"records": func(c *Config) { c.MaxBufferedRecords = 1000 },
@@ -223,8 +225,8 @@ func TestAFullGroupKeepsNoOtherCallerWaiting(t *testing.T) {
 	}
 }
 
-// Where a shard refuses nine of ten records, the others keep their rate: of what a caller for
-// each shard puts in the same time, they deliver at least 90 %.
+// Beside a shard that refuses nine of ten records, the others keep at least 90 % of their rate,
+// with a caller for each shard.
 func TestOtherShardsKeepTheirRate(t *testing.T) {
 	for _, nameless := range []bool{false, true} {
 		for _, order := range []Order{OrderKey, OrderShard, OrderNone, OrderPlain} {
@@ -252,13 +254,13 @@ func rateOfOthers(t *testing.T, order Order, nameless bool, percent int) (rate i
 			return shard == 0 && time.Since(began) > time.Second && int(asked.Add(1)*37%100) < percent
 		}
 		p, ctx := s.open(t, func(c *Config) {
-			c.Order, c.MaxInFlight, c.MaxBatchRecords = order, 4, 20
+			c.Order, c.MaxInFlight, c.MaxBatchRecords = order, 2, 20
 			c.MaxBufferedRecords, c.MaxUnitBytes = 2000, 300
 		})
 		var delivered [2]atomic.Int64
 		var all sync.WaitGroup
 		for i, r := range s.ranges {
-			keys := keysIn(r, "key-", 300)
+			keys := keysIn(r, "key-", 150)
 			random := rand.New(rand.NewPCG(1, uint64(i)))
 			all.Go(func() {
 				for p.open.Err() == nil {
@@ -267,13 +269,13 @@ func rateOfOthers(t *testing.T, order Order, nameless bool, percent int) (rate i
 				}
 			})
 		}
-		time.Sleep(4 * time.Second) // in which everything fills up
+		time.Sleep(3 * time.Second) // in which everything fills up
 		before := delivered[1].Load()
-		time.Sleep(5 * time.Second)
-		rate = (delivered[1].Load() - before) / 5
-		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+		time.Sleep(4 * time.Second)
+		rate = (delivered[1].Load() - before) / 4
+		brief, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()
-		_ = p.Close(ctx) // what the first shard has not taken is of no interest
+		_ = p.Close(brief) // the records that the first shard has not taken are of no interest
 		all.Wait()
 	})
 	return rate

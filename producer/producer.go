@@ -35,7 +35,7 @@ type Producer struct {
 	mu struct {
 		sync.Mutex
 		core     *core
-		room     *room // what a record holds from Put to the end of its callback
+		room     *room // a record has its room from Put to the end of its callback
 		closed   bool  // Put takes nothing more
 		halted   bool  // no more calls
 		stopped  bool  // everything is reported, and nothing more will be
@@ -128,9 +128,9 @@ func (p *Producer) ID() aggregate.ProducerID { return p.mu.core.groups.run() } /
 // It blocks until the buffer has room for a record of its group (Config.MaxBufferedRecords and
 // MaxBufferedBytes), in the order of the group's callers, or ctx ends. With a context that has
 // ended it returns the context's cause and has not taken the record, whether there is room or
-// not, so that a loop of Put ends with its context. Once a record is taken ctx has no say over it. Other errors:
-// ErrPartitionKey, ErrHashKey and ErrTooLarge for a record that no stream would take,
-// ErrAggregate, ErrClosed, and with a Journal a *HaltedError.
+// not, so that a loop of Put ends with its context. Once a record is taken ctx has no say over
+// it. Other errors: ErrPartitionKey, ErrHashKey and ErrTooLarge for a record that no stream would
+// take, ErrAggregate, ErrClosed, and with a Journal a *HaltedError.
 //
 // With Config.Keys it waits for these too, and returns their errors.
 //

@@ -2,23 +2,23 @@ package producer
 
 import "container/list"
 
-// room shares the producer's buffer out among the groups of lanes, so that a group whose records
-// do not go keeps only its own callers waiting.
+// room shares the producer's buffer among the groups of lanes. A group that cannot deliver keeps
+// only its own callers waiting.
 //
-// One budget for all would be simplest, but a shard that takes less than its caller puts would
+// One budget for all would be simplest. But a shard that takes less than its caller puts would
 // fill it, and every other caller would wait for that shard. Equal parts would be safe, but a
 // single hot key could then use no more than a 16th. So half of the buffer is reserved, in equal
-// parts, and half is a pool, for what a group holds above its reserve:
+// parts, and half is a pool. A group draws from the pool when its reserve is used up:
 //
 //   - All groups together never hold more than the limit.
 //   - A group that holds less than its reserve waits for no other.
-//   - A group may draw from the pool by its part of the records that went lately: all of it, if
-//     it is alone. So a group whose records do not go leaves the pool to the others, which may
-//     need it to fill their units.
+//   - A group may draw from the pool in proportion to the records that it delivered lately: all
+//     of it, if it is alone. So a group that does not deliver leaves the pool to the others,
+//     which fill their units better with it.
 //
-// Callers of one group are served in their order. Across groups, those for whom the pool has too
-// little are served in their order too: no caller draws from the pool while one that came before
-// waits for it, so that a large record is not kept waiting by many small ones.
+// Callers of one group are served in their order. So are callers of several groups that wait for
+// the pool: while one waits, no later one draws from it. Otherwise many small records could keep
+// a large one waiting for ever.
 //
 // It is a plain structure, without a lock, a clock or a goroutine.
 type room struct {
@@ -80,7 +80,7 @@ func (r *room) remove(w *waiter) {
 	r.waiters--
 }
 
-// claims is what older waiters wait for, and newer ones must not take: in records and in bytes.
+// claims says, for records and for bytes, that an older waiter waits for the pool.
 type claims struct{ records, bytes bool }
 
 // serve grants room to the waiters that now have it.
@@ -111,7 +111,7 @@ func (r *room) serve() {
 	}
 }
 
-// grant gives a record its room, if there is any beside what older waiters claim.
+// grant gives a record its room, unless there is none or an older waiter claims it.
 func (r *room) grant(group, bytes int, held *claims) bool {
 	if !r.records.fits(group, 1, held.records) || !r.bytes.fits(group, bytes, held.bytes) {
 		return false
@@ -124,13 +124,13 @@ func (r *room) grant(group, bytes int, held *claims) bool {
 // share is how one measure of the buffer is shared out.
 type share struct {
 	reserve int // of each group, for it alone
-	pool    int // for what groups hold above their reserves
+	pool    int // of all groups, above their reserves
 
 	used   [groups]int
 	pooled int // of the pool
 
-	// gone counts what was given back lately, with sum for all groups: the older half of it at
-	// least since as much was given back as the buffer holds.
+	// gone counts the room that each group gave back lately, and sum adds it up. Both are
+	// halved whenever sum exceeds the limit, so that older deliveries count less and less.
 	gone [groups]int
 	sum  int
 }
@@ -138,12 +138,11 @@ type share struct {
 const (
 	// reserves is the reserve's part of all: half of the buffer is that of 16 groups.
 	reserves = 2 * groups
-	// headroom is how much of the pool a group may draw beside its part of what went lately: so
-	// that one which grows can show it.
+	// headroom times its part of the recent deliveries is the part of the pool that a group may
+	// draw: with more than once its part, a growing group can grow.
 	headroom = 2
-	// idlePart is the part of what is left of the pool that each group may draw up to, whether
-	// its records go or not. Two groups of a shard that takes nothing leave the others four
-	// fifths of the pool.
+	// Every group may draw up to one idlePart-th of the free pool, even if it delivers nothing.
+	// The two groups of a dead shard (of eight) so leave the others four fifths of the pool.
 	idlePart = 8
 )
 
@@ -164,8 +163,8 @@ func (s *share) extra(group, n int) int {
 	return s.above(s.used[group]+n) - s.above(s.used[group])
 }
 
-// fits reports whether there is room for n more of a group. claimed tells that an older waiter
-// waits for the pool.
+// fits reports whether there is room for n more of a group. If claimed, an older waiter waits for
+// the pool.
 func (s *share) fits(group, n int, claimed bool) bool {
 	extra := s.extra(group, n)
 	return extra == 0 || !claimed && s.pooled+extra <= s.pool && s.mayDraw(group, n)

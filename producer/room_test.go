@@ -61,8 +61,8 @@ func (c *crowd) enter(group, bytes int) {
 	c.check()
 }
 
-// below reports whether a record leaves its group within a 32nd of the buffer, or of what the
-// largest record leaves of it.
+// below reports whether a record leaves its group within its reserve: a 32nd of the buffer, or
+// less if the largest record needs more.
 func (c *crowd) below(group, bytes int) bool {
 	sum := bytes
 	for _, size := range c.held[group] {
@@ -83,7 +83,7 @@ func (c *crowd) leave(group int) {
 	}
 }
 
-// withdraw ends the wait of a caller, who may have been granted room a moment before.
+// withdraw ends the wait of a caller. It may have been granted its room a moment before.
 func (c *crowd) withdraw() {
 	if n := len(c.waiting); n > 0 {
 		w := c.waiting[rapid.IntRange(0, n-1).Draw(c.T, "waiter")]
@@ -93,7 +93,7 @@ func (c *crowd) withdraw() {
 	}
 }
 
-// check takes in who was granted room, and holds the room against what is in it.
+// check collects the waiters that were granted room, and compares the room's sums with the records.
 func (c *crowd) check() {
 	waits := [groups]bool{}
 	c.waiting = slices.DeleteFunc(c.waiting, func(w *waiter) bool {
@@ -129,9 +129,8 @@ func (c *crowd) check() {
 	}
 }
 
-// The room is never overdrawn; callers of a group are served in their order; one whose group is
-// within its reserve does not wait; and when the records go, every caller is served, and then the
-// room is empty.
+// The room is never overdrawn. Callers of a group are served in their order, and do not wait while
+// the group is within its reserve. When all records have left, no caller waits and the sums are 0.
 func TestRoom(t *testing.T) {
 	for range soak(t) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -211,8 +210,8 @@ func TestNoCallerStarves(t *testing.T) {
 	})
 }
 
-// A group alone has all but the reserves of the others; a group whose records do not go leaves
-// the pool to those whose records do.
+// A group alone has all but the reserves of the others. A group that delivers nothing leaves the
+// pool to those that deliver.
 func TestTheRoomOfAGroup(t *testing.T) {
 	fill := func(r *room, group int) (records int) {
 		for r.waiting[group].Len() == 0 {
@@ -236,13 +235,13 @@ func TestTheRoomOfAGroup(t *testing.T) {
 			busy.release(g, 1, 1)
 		}
 	}
-	// Of the pool of 1,600 the first draws up to a ninth, the second of what is left.
+	// Of the pool of 1,600 the first draws up to a ninth, the second up to a ninth of the rest.
 	first, second := fill(busy, 0), fill(busy, 1)
 	if first < 250 || first > 300 || second < 220 || second > first {
-		t.Errorf("groups whose records do not go hold %d and %d records", first, second)
+		t.Errorf("groups that deliver nothing hold %d and %d records", first, second)
 	}
 	if n := fill(busy, 5); n < 300 {
-		t.Errorf("a group with a 14th of what went holds %d records", n)
+		t.Errorf("a group with a 14th of the deliveries holds %d records", n)
 	}
 }
 
@@ -259,12 +258,13 @@ func TestLargeRecordsBesideAFullGroup(t *testing.T) {
 		var all sync.WaitGroup
 		large := make([]byte, 1<<20-100)
 		keys := keysIn(s.ranges[0], "key-", 1)
-		for range 20 { // so that it is known whose records go
+		for range 20 { // so that this group is known to deliver
 			if err := p.PutFunc(ctx, runnel.Record{PartitionKey: keys[0], Data: large}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
-		all.Go(func() { putEach(t, p, ctx, keysIn(s.ranges[3], strings.Repeat("k", 200), 9000), &refused) })
+		small := keysIn(s.ranges[3], strings.Repeat("k", 200), 9000)
+		all.Go(func() { putEach(t, p, ctx, small, &refused) })
 		time.Sleep(time.Second)
 		for range 20 {
 			err := p.PutFunc(ctx, runnel.Record{PartitionKey: keys[0], Data: large}, func(r Result) {
@@ -285,8 +285,8 @@ func TestLargeRecordsBesideAFullGroup(t *testing.T) {
 	})
 }
 
-// Callers that wait for a full group are served in their order, whose context ends returns its
-// cause, and Close wakes them all.
+// The callers that wait for a full group are all served when there is room. A caller returns the
+// cause of its context when that ends, and Close wakes them all.
 func TestCallersOfAFullGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open atomic.Bool
@@ -358,7 +358,8 @@ func TestCallersOfAFullGroup(t *testing.T) {
 		if err := p.PutFunc(ctx, runnel.Record{PartitionKey: keys[80]}, nil); !errors.Is(err, ErrClosed) {
 			t.Errorf("Put after Close: %v", err)
 		}
-		if r := p.mu.room; r.waiters != 0 || r.records.used != [groups]int{} || r.bytes.used != [groups]int{} {
+		r := p.mu.room
+		if none := [groups]int{}; r.waiters != 0 || r.records.used != none || r.bytes.used != none {
 			t.Errorf("after Close the room holds %d callers, %v records", r.waiters, r.records.used)
 		}
 	})

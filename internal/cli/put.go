@@ -44,9 +44,9 @@ open. Readers that do not (boto3, a Lambda function without a deaggregator) see 
 may leave a double. A record that leaves no room for more within the stream's limit goes as it is
 in every order.
 
-Lines are put in their order, and so at the pace of the slowest shard: once the records of one that
-refuses them have filled their part of the buffer, what follows waits. For a stream with a shard
-too hot, "runnel proxy" takes many callers at once.
+Lines are put in their order, and so at the pace of the slowest shard: once records that a shard
+refuses have filled their part of the buffer, the following lines wait. "runnel proxy" takes many
+callers at once, and delays only the callers of that shard.
 
 Without --hash-key the MD5 of a key says its shard. With it the field says it, as a number from 0 to
 2^128-1; "runnel keys" has evenly spread ones. The records of one key are in order as long as
