@@ -39,8 +39,8 @@ over-long key, or a line that is not what --format says, ends with status 2 and 
 before anything newer is sent.
 
 Waiting records of a key are put as one aggregated record, which runnel's consumers and the KCL
-open. Readers that do not (boto3, a Lambda function without a deaggregator) see bytes that begin with
-\xf3\x89\x9a\xc2: for them say --order plain, which puts each record as it is, and then a retry
+open. Readers that do not (boto3, a Lambda function without a deaggregator) see bytes that begin
+with \xf3\x89\x9a\xc2: for them say --order plain, which puts each record as it is, and then a retry
 may leave a double. A record that leaves no room for more within the stream's limit goes as it is
 in every order.
 

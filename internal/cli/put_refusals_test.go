@@ -80,8 +80,11 @@ func TestPutGoesOnAfterRefusalsOfTheCaller(t *testing.T) {
 				return r.start("put", "--endpoint", f.URL, "--stream", "events", "--key", "repo",
 					"--order", order, "--resume", state, r.events)
 			}
-			f.refusing(func(n int64, _ []byte) string {
-				if n >= 4 {
+			// The calls of the whole load have more bytes than that, however it is packed.
+			var passed, denied atomic.Int64
+			f.refusing(func(_ int64, body []byte) string {
+				if passed.Add(int64(len(body))) > 2<<20 {
+					denied.Add(1)
 					return "AccessDeniedException"
 				}
 				return ""
@@ -94,27 +97,34 @@ func TestPutGoesOnAfterRefusalsOfTheCaller(t *testing.T) {
 					t.Errorf("%q is not in: %s", want, said)
 				}
 			}
-			if calls := f.puts.Load(); calls > 4+8 {
-				t.Errorf("put made %d calls that were refused", calls-3)
+			if calls := denied.Load(); calls > 16 {
+				t.Errorf("put made %d calls that were refused", calls)
 			}
 			put().want(3) // the units that are open are refused too
 			for range 3 {
 				from := f.puts.Load()
 				f.refusing(func(n int64, _ []byte) string {
-					if n > from+6 {
+					if n > from+2 {
 						return "KMSAccessDeniedException"
 					}
 					return ""
 				})
 				load := put()
-				eventually(t, "put has stored something", func() bool { return f.puts.Load() > from+3 })
+				eventually(t, "put has put something, or has ended", func() bool {
+					select {
+					case <-load.done:
+						return true
+					default:
+						return f.puts.Load() > from
+					}
+				})
 				load.kill()
 			}
 			f.refusing(func(int64, []byte) string { return "" })
 			var last struct{ Records, Undelivered, Refused int64 }
 			r.start("put", "--endpoint", f.URL, "--stream", "events", "--key", "repo", "--output",
 				"json", "--order", order, "--resume", state, r.events).wantJSON(&last)
-			if last.Undelivered+last.Refused > 0 || last.Records == 0 {
+			if last.Undelivered+last.Refused > 0 {
 				t.Errorf("the last put: %+v", last)
 			}
 			put().want(0)
