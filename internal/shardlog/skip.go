@@ -20,8 +20,8 @@ import (
 // The amount is the life's number, which the log never gives twice, times 2^32. A life loses fewer
 // records than that, since it syncs whenever a log file is full. So the serials of lost records are
 // below those of all records after them, and they are recognised as lost: they lie between the
-// serials of two neighbours. That also holds if a power cut takes the skip itself, with every record
-// after it: the next life has a larger number.
+// serials of two neighbours. That also holds if a power cut takes the skip itself, with every
+// record after it: the next life has a larger number.
 
 // skip says that the serials of the records from first on are their indexes plus by.
 type skip struct {
