@@ -16,7 +16,7 @@ import (
 )
 
 // A follower that is slower than its stream is overtaken by the removal in the end, while its
-// iterators are good: each missing record lies in a gap of which it was told.
+// iterators are good: each missing record lies in a gap that a notice reports.
 func TestGapOfASlowFollower(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, s *stream) {
 		done := make(chan struct{})
