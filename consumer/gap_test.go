@@ -128,6 +128,12 @@ func (r *retained) mustRun(d time.Duration, change ...func(*consumer.Config)) {
 	}
 }
 
+// seldom makes the calls of a long run few.
+func seldom(c *consumer.Config) {
+	c.PollInterval, c.Failover = 3*time.Minute, 30*time.Minute
+	c.AuditInterval = time.Hour
+}
+
 // wantGaps verifies the archive: so many gaps, and records.
 func (r *retained) wantGaps(gaps, records int64) {
 	r.Helper()
@@ -233,7 +239,7 @@ func TestNoGap(t *testing.T) {
 		},
 		"of an idle shard that is watched": func(r *retained) {
 			r.put(10)
-			r.mustRun(40*time.Hour, r.archiving)
+			r.mustRun(40*time.Hour, r.archiving, seldom)
 			<-time.After(20 * time.Hour)
 			r.mustRun(0, r.archiving)
 			<-time.After(20 * time.Hour)
@@ -242,7 +248,7 @@ func TestNoGap(t *testing.T) {
 			r.wantGaps(0, 20)
 		},
 		"of an empty shard that is watched": func(r *retained) {
-			r.mustRun(40*time.Hour, r.archiving)
+			r.mustRun(40*time.Hour, r.archiving, seldom)
 			<-time.After(20 * time.Hour)
 			r.put(10)
 			<-time.After(2 * time.Hour)
