@@ -13,17 +13,16 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// A reader that stops for longer than the stream's retention period loses what was removed
-// meanwhile, and Kinesis does not say so: an iterator of any kind begins at the oldest record
-// that is left. Sequence numbers are sparse, so two of them do not show that a record between
-// them is missing.
+// A reader that stops for longer than the stream's retention period loses records, and Kinesis
+// does not say so: an iterator of any kind begins at the oldest record that is left. Sequence
+// numbers are sparse, so two of them do not show that a record between them is missing.
 //
-// What shows it is the record that the reader read last. The stream removes the oldest records
-// first, so if that one can still be read, nothing behind it was removed. Each iterator is made
-// at that record (AT_SEQUENCE_NUMBER), so the test costs nothing.
+// The last record that was read does show it. The stream removes the oldest records first, so if
+// that one can still be read, nothing behind it was removed. Each iterator is made at that record
+// (AT_SEQUENCE_NUMBER), so the test costs nothing.
 //
-// If it is no longer there, records behind it may be missing, or the shard was idle. Time tells
-// the two apart: guard.complete is a time by the stream's clock up to which the reader has read
+// If it is no longer there, records behind it may be missing, or the shard was idle. The two
+// differ in time: guard.complete is a time by the stream's clock up to which the reader has read
 // everything that arrived. Nothing younger than the retention period is removed, so as long as
 // complete is, nothing was missed. It is the arrival of the last record, or the time of a read
 // that found the tip; it is kept in the lease row, so that it outlives the reader, and a child
@@ -33,17 +32,17 @@ import (
 // than the retention period, the answer is thrown away, and the reader makes an iterator at its
 // last record again.
 //
-// What remains is a gap that is possible and not certain: it is reported, since the other mistake
+// A gap so found is possible and not certain. It is reported all the same, since the other mistake
 // is a silent loss. Where nothing has been read there is no last record. A child shard's
 // beginning is complete if the stream still lists a parent, since a closed shard is listed until
-// all that it held has expired.
+// all its records have expired.
 
-// guard is what a reader knows of that.
+// guard is a reader's knowledge of the time.
 type guard struct {
 	complete time.Time // zero if it is not known
 }
 
-// overtaken reports whether the stream can have removed, by now, what was not read.
+// overtaken reports whether the stream can have removed, by now, unread records.
 func (s *shardReader) overtaken(now time.Time) bool {
 	return s.horizon().Passed(s.complete, now)
 }
@@ -82,8 +81,7 @@ func (a *reading) atTip() bool {
 
 func (a *reading) ended() bool { return aws.ToString(a.NextShardIterator) == "" }
 
-// watch sets answer.gap if something may be missing between what was read before and this
-// answer, and takes note of what is complete now.
+// watch sets answer.gap if records may be missing before this answer, and moves s.complete.
 func (s *shardReader) watch(ctx context.Context, got *reading, a *answer) error {
 	if s.unsure && (len(got.Records) > 0 || got.atTip() || got.ended()) {
 		var err error
@@ -97,7 +95,7 @@ func (s *shardReader) watch(ctx context.Context, got *reading, a *answer) error 
 	case n > 0:
 		s.complete = aws.ToTime(got.Records[n-1].ApproximateArrivalTimestamp)
 	case got.ended():
-		// The children begin with what is complete here, and were opened before now.
+		// The children take s.complete over, and they were opened before now.
 	case got.atTip() && got.earliest.After(s.complete):
 		s.complete = got.earliest
 	}
@@ -137,11 +135,10 @@ func (s *shardReader) missing(
 // gapBefore returns the gap before a page, and where the page's end is if the page is nothing but
 // that: a position behind f.after that no record has.
 func (f *fetcher) gapBefore() (*sink.Gap, runnel.Position) {
-	gap := &sink.Gap{After: f.after, Reason: "the stream removed the record there, and what may " +
-		"have followed it, before it was read"}
+	gap := &sink.Gap{After: f.after, Reason: "the stream has removed the record there, and may " +
+		"have removed unread ones behind it"}
 	if f.after == runnel.Start {
-		gap.Reason = "the stream removed what the shard may have held at its beginning before it " +
-			"was read"
+		gap.Reason = "the stream may have removed the shard's first records unread"
 	}
 	switch {
 	case len(f.left.records) > 0:

@@ -33,7 +33,7 @@ type retained struct {
 
 	mu     turn
 	events []consumer.Event
-	got    []string // what a handler was given: data, and "gap"
+	got    []string // a handler's records and "gap"
 	log    strings.Builder
 	kill   func()
 }
@@ -126,6 +126,12 @@ func (r *retained) mustRun(d time.Duration, change ...func(*consumer.Config)) {
 	if err := r.run(d, change...); err != nil {
 		r.Fatal(err)
 	}
+}
+
+// seldom makes the calls of a long run few.
+func seldom(c *consumer.Config) {
+	c.PollInterval, c.Failover = 3*time.Minute, 30*time.Minute
+	c.AuditInterval = time.Hour
 }
 
 // wantGaps verifies the archive: so many gaps, and records.
@@ -233,7 +239,7 @@ func TestNoGap(t *testing.T) {
 		},
 		"of an idle shard that is watched": func(r *retained) {
 			r.put(10)
-			r.mustRun(40*time.Hour, r.archiving)
+			r.mustRun(40*time.Hour, r.archiving, seldom)
 			<-time.After(20 * time.Hour)
 			r.mustRun(0, r.archiving)
 			<-time.After(20 * time.Hour)
@@ -242,7 +248,7 @@ func TestNoGap(t *testing.T) {
 			r.wantGaps(0, 20)
 		},
 		"of an empty shard that is watched": func(r *retained) {
-			r.mustRun(40*time.Hour, r.archiving)
+			r.mustRun(40*time.Hour, r.archiving, seldom)
 			<-time.After(20 * time.Hour)
 			r.put(10)
 			<-time.After(2 * time.Hour)
@@ -318,8 +324,8 @@ func split(t *testing.T, server *runneltest.Server, shard string) {
 	}
 }
 
-// A shard that was removed before its end was read is ended with a gap, and so are the beginnings
-// of its children if they have expired as well. Children of whom nothing expired go on.
+// A shard that was removed before its end was read is ended with a gap. Its children begin with a
+// gap if their first records have expired as well.
 func TestGapOfARemovedParent(t *testing.T) {
 	onRetained(t, func(r *retained) {
 		r.put(10)
@@ -374,38 +380,41 @@ func TestGapOfAnotherApplicationsParent(t *testing.T) {
 // A child that is read so late after its parent's end that its own beginning has expired has a gap
 // there, though a short time has gone by since the parent was read.
 func TestGapOfAChildReadLater(t *testing.T) {
-	onRetained(t, func(r *retained) {
-		r.put(10)
-		r.mustRun(0, r.archiving)
-		split(r.T, r.server, "shardId-000000000000")
-		r.put(10)
-		<-time.After(23 * time.Hour)
-		w, err := consumer.New(r.config(r.archiving, func(c *consumer.Config) {
-			observe := c.Observer
-			c.Observer = func(e consumer.Event) {
-				observe(e)
-				if e.Kind == consumer.ShardEnded {
-					r.kill()
-				}
-			}
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.kill = w.Kill
-		if err := w.Run(r.Context()); !errors.Is(err, consumer.ErrKilled) {
-			t.Fatal(err)
-		}
-		<-time.After(2 * time.Hour)
-		r.mustRun(0, r.archiving)
-		if gaps := r.gaps(); len(gaps) != 2 || strings.Contains(gaps[0], "shardId-000000000000/") {
-			t.Errorf("gaps: %q, want those of the children", gaps)
-		}
-	})
+	for _, records := range []int{0, 10} { // of the parent
+		onRetained(t, func(r *retained) { childReadLater(r, records) })
+	}
 }
 
-// An application whose worker dies before its first read begins where it was made, not where the
-// next worker comes.
+func childReadLater(r *retained, records int) {
+	r.put(records)
+	r.mustRun(0, r.archiving)
+	split(r.T, r.server, "shardId-000000000000")
+	r.put(10)
+	<-time.After(23 * time.Hour)
+	w, err := consumer.New(r.config(r.archiving, func(c *consumer.Config) {
+		observe := c.Observer
+		c.Observer = func(e consumer.Event) {
+			observe(e)
+			if e.Kind == consumer.ShardEnded {
+				r.kill()
+			}
+		}
+	}))
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.kill = w.Kill
+	if err := w.Run(r.Context()); !errors.Is(err, consumer.ErrKilled) {
+		r.Fatal(err)
+	}
+	<-time.After(2 * time.Hour)
+	r.mustRun(0, r.archiving)
+	if gaps := r.gaps(); len(gaps) != 2 || strings.Contains(gaps[0], "shardId-000000000000/") {
+		r.Errorf("gaps: %q, want those of the children", gaps)
+	}
+}
+
+// An application begins when its first worker starts, even if that one dies before its first read.
 func TestGapBeforeTheFirstRead(t *testing.T) {
 	onRetained(t, func(r *retained) {
 		<-time.After(48 * time.Hour)

@@ -42,8 +42,8 @@ func (r *run) recreated(now lease.Stream) error {
 	})
 }
 
-// suspect looks at the stream if an error can come from another one having taken its place, and
-// returns what it has found instead of the error.
+// suspect looks at the stream if an error may mean that another stream took its place. It returns
+// that, or the error.
 func (r *run) suspect(ctx context.Context, err error) error {
 	var invalid *types.InvalidArgumentException
 	if !notFound(err) && !errors.As(err, &invalid) {

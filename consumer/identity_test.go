@@ -21,6 +21,12 @@ import (
 // recreate deletes the stream and makes another one of its name, with records in it.
 func (r *retained) recreate() {
 	r.Helper()
+	r.recreateEmpty()
+	r.put(10)
+}
+
+func (r *retained) recreateEmpty() {
+	r.Helper()
 	client, name := r.server.Kinesis(), aws.String("orders")
 	_, err := client.DeleteStream(r.Context(), &kinesis.DeleteStreamInput{StreamName: name})
 	if err == nil {
@@ -32,7 +38,6 @@ func (r *retained) recreate() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.put(10)
 }
 
 // hooked calls a function once before an operation.
@@ -186,7 +191,7 @@ func TestRecreatedWhileWaitingForOthers(t *testing.T) {
 			}
 		}()
 		<-time.After(time.Hour)
-		r.api = &hooked{API: plain, op: "GetShardIterator", nth: 1, do: r.recreate}
+		r.api = &hooked{API: plain, op: "GetShardIterator", nth: 1, do: r.recreateEmpty}
 		err := r.run(0, r.handling, func(c *consumer.Config) { c.AuditInterval = 24 * time.Hour })
 		if !errors.Is(err, consumer.ErrRecreated) {
 			t.Errorf("got %v, want ErrRecreated", err)

@@ -118,7 +118,7 @@ func TestUnreadableRow(t *testing.T) {
 			return n == others
 		})
 		f.stream.split(0)
-		f.stream.split(2) // the bad one, whose children have to wait for it
+		f.stream.split(2) // the bad one: its children wait
 		f.stream.put("b", keys(80)...)
 		waiting := len(bad.records)
 		for _, sh := range f.stream.shards {
@@ -145,8 +145,8 @@ func TestUnreadableRow(t *testing.T) {
 	})
 }
 
-// What comes from a shard whose row cannot be read waits for it, quietly: a merge with a healthy
-// parent as well.
+// A child of a shard with an unreadable row waits, quietly. So does a child of a merge that has one
+// such parent.
 func TestUnreadableParent(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {
 		var log lockedText
@@ -172,7 +172,7 @@ func TestUnreadableParent(t *testing.T) {
 	})
 }
 
-// A worker that is to end when all is processed says what it has left out.
+// A worker with Config.Once names the rows that it has left out.
 func TestOnceWithAnUnreadableRow(t *testing.T) {
 	bubble(t, 3, func(f *fleet) {
 		f.stream.put("a", keys(30)...)

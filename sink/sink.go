@@ -35,8 +35,8 @@ type Shard struct {
 // Sink opens shards. It is safe for concurrent use by the shards of a worker.
 type Sink interface {
 	// Open finds the sink's last commit for the shard, wherever the checkpoint points, and
-	// returns a writer that goes on from there. A sink whose shards name their parents' ends
-	// returns a *ParentError for a shard with a parent that it has begun and not ended.
+	// returns a writer that goes on from there. It may return a *ParentError for a shard with a
+	// parent that it has begun and not ended.
 	Open(ctx context.Context, shard Shard) (Writer, error)
 }
 
@@ -61,8 +61,8 @@ type Batch struct {
 	// known, and a commit with this batch needs State.
 	Delta []byte
 	// Gap is set if records before this batch may be missing: the stream removed them before
-	// they were read. The sink keeps the gap in the commit that holds this batch. Nil: the batch
-	// follows the one before it without a gap.
+	// they were read. The sink keeps the gap in the commit that holds this batch. Nil: there is
+	// no gap between this batch and the one before it.
 	Gap *Gap
 }
 
@@ -82,20 +82,18 @@ func (s State) Bytes() []byte {
 }
 
 // Gap is a stretch of a shard that the stream removed, by its retention period, before the
-// reader came to it. It may have held records; how many is not known, since sequence numbers
+// reader came to it. It may have held records. Their number is unknown, since sequence numbers
 // are sparse.
 //
-// A gap is in one of three places, and After and Before are its two sides:
+// A gap begins after the position After, which is runnel.Start at the shard's beginning, and ends
+// in one of three places:
 //
-//   - before records: they are those of the batch, and Before is the position of the first
-//     Kinesis record that the reader found;
-//   - at the tip: nothing follows the gap yet. The batch has no record. Its Through is a
-//     position behind After that no record has, and Before is the same position;
-//   - at the end: the shard is closed, and what followed After was removed, or the stream no
-//     longer has the shard. The batch has no record and an unchanged Through, Before is
-//     runnel.End, and Writer.End is the next call.
-//
-// Before its first record a shard has a gap after runnel.Start.
+//   - before the batch's records: Before is the position of the first Kinesis record that the
+//     reader found;
+//   - at the tip, where nothing follows yet: the batch has no record, its Through is a position
+//     behind After that no record has, and Before is the same position;
+//   - at the shard's end, if the shard is closed or the stream no longer has it: the batch has no
+//     record and an unchanged Through, Before is runnel.End, and Writer.End is the next call.
 type Gap struct {
 	After, Before runnel.Position
 	// Reason says in one clause how the reader found out.

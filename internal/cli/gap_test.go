@@ -17,7 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
-// lossRun is a server whose clock a test steps, and commands beside it.
+// lossRun is a server with a clock that the test steps, and commands.
 type lossRun struct {
 	*killRun
 	clock   string
@@ -66,7 +66,7 @@ func (r *lossRun) once() *process {
 		"--failover", killFailover, "--once")
 }
 
-// trim has the server remove what has expired by now.
+// trim makes the server remove expired records now.
 func (r *lossRun) trim() {
 	r.t.Helper()
 	name := aws.String("one")

@@ -24,7 +24,7 @@ type run struct {
 	parallel chan struct{} // held by who reads and handles a page
 	handling sync.Mutex    // Handle is called one at a time
 	ended    chan outcome
-	horizon  shardmap.Horizon // what the stream can have removed
+	horizon  shardmap.Horizon
 	identity *shardmap.Identity
 
 	// The coordinator's own. Shards that are done are in neither, so neither grows with the

@@ -25,7 +25,7 @@ type reader struct {
 
 	after    runnel.SequenceNumber // the last record that was read; "" if none
 	iterator string
-	// unsure is set by a new iterator: what it gives first shows whether anything was trimmed.
+	// unsure is set by a new iterator: its first records show whether others were trimmed.
 	unsure bool
 	// complete is a time by the stream's clock up to which the shard has been read whole; zero
 	// where the reading begins.
@@ -118,9 +118,9 @@ func (r *reader) page(ctx context.Context) (page, error) {
 	return p, r.handle(ctx, out.Records)
 }
 
-// get makes one call of GetRecords, and says what it may leave out. A page that may leave out
-// something that the record before it would show is thrown away: the reader asks again from that
-// record on. See package consumer, which does the same with checkpoints.
+// get makes one call of GetRecords, and reports a gap. A page that comes so late that records
+// before it may have been trimmed is thrown away: the reader asks again from its last record on.
+// Package consumer does the same, and derives it.
 func (r *reader) get(ctx context.Context) (*kinesis.GetRecordsOutput, error) {
 	r.last = time.Now()
 	calling, cancel := context.WithTimeout(ctx, callTimeout)

@@ -2,8 +2,8 @@ package shardmap
 
 import "time"
 
-// Horizon tells what a stream can have removed by its retention period. The stream removes the
-// oldest records first, and none that is younger than the period.
+// Horizon is the age at which a stream removes records: the oldest first, and none that is younger
+// than the retention period.
 type Horizon struct {
 	Created time.Time // of the stream: nothing is older
 	// Retention is the period; 0 means that of a new stream, the shortest there is.
@@ -27,5 +27,5 @@ func (h Horizon) age() time.Duration {
 // Young reports whether the stream is too young to have removed anything by now.
 func (h Horizon) Young(now time.Time) bool { return now.Sub(h.Created) < h.age() }
 
-// Passed reports whether the stream can have removed, by now, what arrived after a time.
+// Passed reports whether the stream can have removed, by now, a record that arrived after at.
 func (h Horizon) Passed(at, now time.Time) bool { return !h.Young(now) && now.Sub(at) >= h.age() }

@@ -227,8 +227,8 @@ func (r row) text(source *SourceReport, gaps *Finding) string {
 	case !r.violation:
 		return digits(count) + ": no violation"
 	case r.finding == gaps:
-		return digits(count) + ": the stream removed what was there before it was read; " +
-			"--allow-gaps accepts that"
+		return digits(count) + ": the stream may have removed records unread; --allow-gaps " +
+			"accepts that"
 	}
 	return digits(count)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// Gapper is a Target that keeps gaps where they can be read. Run tests the gaps of such a target;
-// of others only that a batch with a gap is taken.
+// Gapper is a Target that can list its gaps. Run compares them. Any other target only has to take
+// the batches that have a gap.
 type Gapper interface {
 	Target
 	// Gaps returns the shard's gaps that are committed, in their order. After and Before are
@@ -30,8 +30,7 @@ func testGaps(t *testing.T, target Target) {
 	}
 }
 
-// checkGaps has each place of a gap on a shard of its own, and then gaps that contradict their
-// batch.
+// checkGaps runs each case on a shard of its own, and then writes gaps that contradict their batch.
 func checkGaps(t *testing.T, target Target) error {
 	var faults []error
 	for n, c := range gapCases {
@@ -43,15 +42,21 @@ func checkGaps(t *testing.T, target Target) error {
 	return errors.Join(append(faults, refusedGaps(t, target))...)
 }
 
-// gapCase is one place of a gap. Each step is a call: "w A B" writes the records [A, B), "g A B"
-// the same behind a gap in which the records since the last call lie, "tip" a gap with nothing
-// behind it yet, "flush", "open" another writer from the sink, "end" the end, and "gone" the end
-// behind a gap. "lose A B" writes [A, B) behind a gap by a writer that opened before all others,
-// whose commit must find another one; the steps behind it are that writer's.
+// gapCase is one place of a gap. Each step is a call:
+//
+//	w A B     writes the records [A, B)
+//	g A B     writes them behind a gap
+//	tip       writes a gap that nothing follows yet
+//	flush     flushes
+//	open      opens another writer
+//	end       ends the shard
+//	gone      ends the shard behind a gap
+//	lose A B  has a writer that opened before all others write [A, B) behind a gap; its commit
+//	          must fail on another one, and it makes the later calls
 type gapCase struct {
 	name  string
 	steps []string
-	kept  []int    // the records that stand
+	kept  []int    // the records that the sink must hold
 	gaps  []string // "AFTER BEFORE": numbers of records, start, end or tip
 }
 
@@ -150,7 +155,7 @@ func (r *gapRun) run(ctx context.Context) error {
 			return fmt.Errorf("step %d, %s: %w", n, step, err)
 		}
 	}
-	return r.stands(ctx)
+	return r.compare(ctx)
 }
 
 func (r *gapRun) open(ctx context.Context) (sink.Writer, error) {
@@ -219,8 +224,8 @@ func (r *gapRun) gap(before runnel.Position) *sink.Gap {
 	return &sink.Gap{After: r.at, Before: before, Reason: "a test"}
 }
 
-// behindGap is a batch of the records [from, to), or, if that is none, of the one at from, which
-// the reader has dropped.
+// behindGap returns a batch of the records [from, to) behind a gap. If there are none, the reader
+// has dropped the record at from.
 func (r *gapRun) behindGap(from, to int) sink.Batch {
 	first := r.records[from].Position
 	return sink.Batch{
@@ -242,8 +247,8 @@ func (r *gapRun) reached(end runnel.Position) error {
 	return nil
 }
 
-// stands compares what stands with what the case wants.
-func (r *gapRun) stands(ctx context.Context) error {
+// compare checks the sink's records and gaps.
+func (r *gapRun) compare(ctx context.Context) error {
 	var want []item
 	for _, n := range r.kept {
 		want = append(want, item{record: r.records[n]})
@@ -322,8 +327,8 @@ func refusedGaps(t *testing.T, target Target) error {
 	return errors.Join(faults...)
 }
 
-// testArrivals has arrival times that step back, as after a correction of the stream's clock: the
-// order is that of the positions.
+// testArrivals writes records with arrival times that step back, as after a correction of the
+// stream's clock: positions alone make the order.
 func testArrivals(t *testing.T, target Target) {
 	b := newBench(t, target, 30)
 	for n := range b.records {
@@ -346,8 +351,8 @@ func testArrivals(t *testing.T, target Target) {
 	b.wantRecords(30)
 }
 
-// testAhead has a lease row whose checkpoint is ahead of the sink, as after a use with another
-// target: the sink refuses it, or goes on from its own end. It never leaves a hole.
+// testAhead opens a shard with a checkpoint ahead of the sink, as after a use with another target:
+// the sink refuses it, or goes on from its own end. It never leaves a hole.
 func testAhead(t *testing.T, target Target) {
 	b := newBench(t, target, 9)
 	for _, standing := range []int{0, 3} {
