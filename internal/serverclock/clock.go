@@ -5,9 +5,10 @@
 //
 // # Readings
 //
-// It reads the system's clock while that goes forward, and stays where it is while that is behind.
-// So a clock that was far ahead and is corrected leaves the server's clock frozen until the system's
-// has caught up.
+// It reads the system's clock while that goes forward. While that is behind, it goes on at half
+// speed until the system's has caught up: after a clock that was an hour ahead is corrected, for two
+// hours. A clock that stood still for so long would also hold up all that waits for a time: limits
+// would never refill, and a stream would stay CREATING.
 //
 // # The file
 //
@@ -88,6 +89,7 @@ type Clock struct {
 	cfg  Config
 	last atomic.Int64
 	base atomic.Pointer[base]
+	slow atomic.Pointer[slow] // nil: the system's clock is not behind
 
 	file *file         // nil: none
 	kick chan struct{} // asks the writer for a record: the system's clock is ahead of the limits
@@ -109,6 +111,12 @@ type base struct {
 	wall int64
 	at   bootclock.Instant
 	mono time.Time
+}
+
+// slow is the moment from which on the clock runs at half speed, and its reading then.
+type slow struct {
+	reading int64
+	since   time.Time
 }
 
 // limit is a record's bound on the readings.
@@ -145,6 +153,7 @@ func (c *Clock) Read() int64 {
 		tellAfter.Milliseconds() {
 		c.stepped(b, wall)
 	}
+	wall = c.ahead(wall, now)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	for i := range c.mu.limits {
@@ -157,6 +166,23 @@ func (c *Clock) Read() int64 {
 		}
 	}
 	return c.raise(wall)
+}
+
+// ahead returns the system's time, or, while that is behind the last reading, the reading at half
+// speed.
+func (c *Clock) ahead(wall int64, now time.Time) int64 {
+	last, from := c.last.Load(), c.slow.Load()
+	switch {
+	case wall >= last:
+		if from != nil {
+			c.slow.CompareAndSwap(from, nil)
+		}
+		return wall
+	case from == nil:
+		c.slow.CompareAndSwap(nil, &slow{reading: last, since: now})
+		return wall
+	}
+	return from.reading + now.Sub(from.since).Milliseconds()/2
 }
 
 // NotBefore makes sure that the clock never reads less than ms: a time of the data directory. After
@@ -189,7 +215,7 @@ func (c *Clock) stepped(b *base, wall int64) {
 	}
 	if ahead := time.Duration(c.last.Load()-wall) * time.Millisecond; ahead > 0 {
 		c.cfg.Logger.Warn("the system's clock has stepped back; the server's clock, which never "+
-			"does, stays where it is until the system's has caught up",
+			"does, goes on at half speed until the system's has caught up",
 			"step", by.Round(time.Millisecond), "behind", ahead)
 		return
 	}

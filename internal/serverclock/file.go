@@ -54,8 +54,8 @@ func (c *Clock) Start() error {
 	wall := c.cfg.Wall().UnixMilli()
 	if ahead := time.Duration(c.last.Load()-wall) * time.Millisecond; ahead > tellAfter {
 		c.cfg.Logger.Warn("the system's clock is behind the times in this data directory; the "+
-			"server's clock, which never steps back, stays where it is until the system's has "+
-			"caught up", "behind", ahead)
+			"server's clock, which never steps back, goes on at half speed until the system's "+
+			"has caught up", "behind", ahead)
 	}
 	c.raise(wall)
 	if c.file == nil {
@@ -118,7 +118,7 @@ func (c *Clock) record(final bool) error {
 	if final {
 		next.ceiling = next.vouched
 	} else {
-		next.vouched = max(next.vouched, wall)
+		next.vouched = max(next.vouched, c.ahead(wall, next.since))
 		next.ceiling = next.vouched + ceilingAhead.Milliseconds()
 	}
 	if c.mu.started {
