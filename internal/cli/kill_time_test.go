@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/runnel-stream/runnel/internal/seam"
@@ -28,15 +29,20 @@ const (
 // attempt and its retry, and between two runs of put. Nothing may be missing, doubled or out of
 // order in the archive.
 func TestTimeKills(t *testing.T) {
+	var seeds errgroup.Group
+	seeds.SetLimit(3) // a run mostly waits
 	for seed := range killSeeds() {
 		order := []string{"key", "shard", "none"}[seed%3]
-		t.Run(fmt.Sprintf("seed=%d order=%s", seed+1, order), func(t *testing.T) {
-			t.Parallel() // a run mostly waits
-			run := newKillRun(t, madeEvents(t), seed+1)
-			run.env = []string{seam.EnvH + "=" + timeH.String()}
-			run.timeMisbehaves(order)
+		seeds.Go(func() error {
+			t.Run(fmt.Sprintf("seed=%d order=%s", seed+1, order), func(t *testing.T) {
+				run := newKillRun(t, madeEvents(t), seed+1)
+				run.env = []string{seam.EnvH + "=" + timeH.String()}
+				run.timeMisbehaves(order)
+			})
+			return nil
 		})
 	}
+	_ = seeds.Wait() // there is no error
 	t.Logf("soak: %d seeds", killSeeds())
 }
 
@@ -85,7 +91,7 @@ func (r *killRun) timeMisbehaves(order string) {
 	}
 	serve := func() *process {
 		return r.serve(fmt.Sprintf("seed=%d PutRecords:delay=30ms%%100 PutRecords:lose-answer%%5",
-			r.seed), "--limits", "write-bytes=24KiB")
+			r.seed), "--limits", "write-bytes=40KiB")
 	}
 	server := serve()
 	first, second := r.archiver(), r.archiver()
