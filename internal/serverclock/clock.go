@@ -6,8 +6,8 @@
 // # Readings
 //
 // It reads the system's clock while that goes forward, and stays where it is while that is behind.
-// So a clock that was far ahead and is corrected leaves the server's clock frozen until the system's
-// has caught up.
+// So a clock that was far ahead and is corrected leaves the server's clock frozen until the
+// system's has caught up.
 //
 // # The file
 //
