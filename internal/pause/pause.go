@@ -32,8 +32,8 @@ const (
 	leastLimit = 500 * time.Millisecond
 )
 
-// Limit is how late a tick may come, and the time between two ticks, by the H in force. Default 5 s:
-// so a pause of more than 10 s is always noticed.
+// Limit is how late a tick may come, and the time between two ticks, by the H in force. Default
+// 5 s: so a pause of more than 10 s is always noticed.
 func Limit() time.Duration {
 	h := seam.H()
 	return max(h/limitOfH, min(leastLimit, h/4))

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,15 +19,16 @@ import (
 type machine struct {
 	t      *testing.T
 	disk   *vfs.Mem
-	offset time.Duration // of the system's clock
+	offset atomic.Int64 // of the system's clock, ns
 	boot   int
 	booted time.Time
 	log    bytes.Buffer
-	hook   func(vfs.Op) error
+	hook   atomic.Pointer[func(vfs.Op) error]
 }
 
 func newMachine(t *testing.T) *machine {
-	m := &machine{t: t, disk: vfs.NewCrashable(), hook: func(vfs.Op) error { return nil }}
+	m := &machine{t: t, disk: vfs.NewCrashable()}
+	m.inject(func(vfs.Op) error { return nil })
 	if err := m.disk.MkdirAll("data"); err != nil {
 		t.Fatal(err)
 	}
@@ -36,13 +38,18 @@ func newMachine(t *testing.T) *machine {
 
 func (m *machine) reboot() { m.boot, m.booted = m.boot+1, time.Now() }
 
-func (m *machine) wall() time.Time { return time.Now().Add(m.offset) }
+func (m *machine) wall() time.Time { return time.Now().Add(time.Duration(m.offset.Load())) }
+
+// step steps the system's clock.
+func (m *machine) step(by time.Duration) { m.offset.Add(int64(by)) }
+
+func (m *machine) inject(hook func(vfs.Op) error) { m.hook.Store(&hook) }
 
 // open begins a server's life. No stream of it has a record yet.
 func (m *machine) open() *Clock {
 	m.t.Helper()
 	c, err := Open(Config{
-		Wall: m.wall, FS: vfs.Inject(m.disk, func(op vfs.Op) error { return m.hook(op) }),
+		Wall: m.wall, FS: vfs.Inject(m.disk, func(op vfs.Op) error { return (*m.hook.Load())(op) }),
 		Dir: "data", Logger: slog.New(slog.NewTextHandler(&m.log, nil)),
 		Boot: func() (string, time.Duration) {
 			return fmt.Sprint("boot-", m.boot), time.Since(m.booted)
@@ -103,23 +110,23 @@ func TestNeverBack(t *testing.T) {
 				switch rng.IntN(8) {
 				case 0:
 					what = "a step of the system's clock"
-					m.offset += time.Duration(rng.Int64N(int64(2*time.Hour))) - time.Hour
+					m.step(time.Duration(rng.Int64N(int64(2*time.Hour))) - time.Hour)
 				case 1:
 					what = "a power cut"
 					m.die(c, m.disk.Crash(rng))
-					m.offset -= time.Duration(rng.Int64N(int64(time.Minute)))
+					m.step(-(time.Duration(rng.Int64N(int64(time.Minute)))))
 					m.reboot()
 					c = m.open()
 				case 2:
 					what = "a kill"
 					m.die(c, m.disk.Crash(rng))
-					m.offset -= time.Duration(rng.Int64N(int64(time.Minute)))
+					m.step(-(time.Duration(rng.Int64N(int64(time.Minute)))))
 					c = m.open()
 				case 3:
 					what = "a clean end"
 					m.close(c)
 					read("Close")
-					m.offset -= time.Duration(rng.Int64N(int64(time.Minute)))
+					m.step(-(time.Duration(rng.Int64N(int64(time.Minute)))))
 					if rng.IntN(2) == 0 {
 						m.reboot()
 					}
@@ -156,9 +163,9 @@ func TestGoesWithTheSystem(t *testing.T) {
 				t.Fatalf("the clock is %v off", by)
 			}
 		}
-		m.offset += 15 * time.Minute
+		m.step(15 * time.Minute)
 		off("a step forward", time.Millisecond)
-		m.offset += time.Millisecond // within the slack: no record is needed
+		m.step(time.Millisecond) // within the slack: no record is needed
 		if by := c.Now().Sub(m.wall()).Abs(); by > time.Millisecond {
 			t.Errorf("the clock is %v off after a small step", by)
 		}
@@ -191,7 +198,7 @@ func TestGoesOnAtHalfSpeed(t *testing.T) {
 		m := newMachine(t)
 		c := m.open()
 		start := c.Now()
-		m.offset -= time.Hour
+		m.step(-time.Hour)
 		for _, restart := range []bool{false, true} {
 			if restart {
 				m.close(c)
@@ -237,12 +244,12 @@ func TestDiskThatFails(t *testing.T) {
 		if by := c.Now().Sub(m.wall()).Abs(); by > time.Millisecond {
 			t.Errorf("on a full disk the clock is %v off", by)
 		}
-		m.hook = func(op vfs.Op) error {
+		m.inject(func(op vfs.Op) error {
 			if op.Kind == vfs.OpSync {
 				return vfs.ErrInjected
 			}
 			return nil
-		}
+		})
 		time.Sleep(time.Hour)
 		stopped := c.Now()
 		if behind := m.wall().Sub(stopped); behind < time.Hour-ceilingAhead ||
@@ -257,14 +264,14 @@ func TestDiskThatFails(t *testing.T) {
 				t.Fatalf("seed %d: a power cut leaves %v, %v, %v", seed, ceiling, ok, err)
 			}
 		}
-		m.hook = func(vfs.Op) error { return nil }
+		m.inject(func(vfs.Op) error { return nil })
 		time.Sleep(2 * retryAfter)
 		if by := settle(c).Sub(m.wall()).Abs(); by > time.Millisecond {
 			t.Errorf("the clock is %v off when the disk works again", by)
 		}
 		m.die(c, after)
 		m.reboot()
-		m.offset -= 3 * time.Hour
+		m.step(-3 * time.Hour)
 		c = m.open()
 		if now := c.Now(); now.Before(stopped) {
 			t.Errorf("after a power cut the clock is %v back", stopped.Sub(now))
@@ -300,7 +307,7 @@ func TestDamagedFile(t *testing.T) {
 			}
 		}
 		inspect(true)
-		m.offset -= time.Hour
+		m.step(-time.Hour)
 		spoil(1) // the older one: record 1; the clean end is record 2
 		c = m.open()
 		if !c.Now().Equal(first) {

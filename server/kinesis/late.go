@@ -54,8 +54,8 @@ func (s *Service) tooLate(o *awswire.Origin, now int64) error {
 	return nil
 }
 
-// NotStored reports whether an error of a call says for certain that it has changed nothing: the log
-// or the segments take nothing now, or the call came too late. It may be sent again.
+// NotStored reports whether an error of a call says for certain that it has changed nothing: the
+// log or the segments take nothing now, or the call came too late. It may be sent again.
 func NotStored(err error) bool {
 	if errors.As(err, new(*wal.PoisonedError)) { // whatever its cause was
 		return false
