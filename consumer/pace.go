@@ -18,9 +18,9 @@ const (
 	highestFloor = time.Second
 )
 
-// onItsWay is the MillisBehindLatest of a position behind which nothing can be read yet: records are
-// on their way to the server's disk. They may take long, and a reader that asked for them at once
-// would ask in a circle.
+// onItsWay is the MillisBehindLatest of a position behind which nothing can be read yet: records
+// are on their way to the server's disk. They may take long, and a reader that asked for them at
+// once would ask in a circle.
 const onItsWay = time.Millisecond
 
 // after returns the wait after a read that brought so many records and ended that far behind the

@@ -49,8 +49,8 @@ func NewCredentials(keys ...Key) (*Credentials, error) {
 	return c, nil
 }
 
-// At returns the same keys for a server with that clock, by which it judges the dates of signatures.
-// Without it that is the system's clock. No keys stay no keys.
+// At returns the same keys for a server with that clock, by which it judges the dates of
+// signatures. Without it that is the system's clock. No keys stay no keys.
 func (c *Credentials) At(now func() time.Time) *Credentials {
 	if c == nil {
 		return nil

@@ -49,8 +49,8 @@ func Wall() time.Time {
 	return now
 }
 
-// offset reads a clock file. A file that is missing, empty or not a duration means no offset: a test
-// writes it while it is read.
+// offset reads a clock file. A file that is missing, empty or not a duration means no offset: a
+// test writes it while it is read.
 func offset(name string) time.Duration {
 	text, err := os.ReadFile(name)
 	if err != nil {

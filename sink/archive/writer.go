@@ -70,8 +70,8 @@ func (w *writer) Committed() sink.Committed {
 // record has been held for Config.Every; without a record, when the first progress has been
 // held for twelve times that; and at once if it begins with a gap. It ends with the batch: the
 // reader's state inside of a batch is not known. A link has one gap at most, at its beginning: the
-// writer commits first what it had before a batch with a gap. A record that is not after the one
-// before it is sink.ErrOrder; a state above MaxState is ErrState, from the call that is to commit it.
+// writer first commits its records from before a batch with a gap. A record that is not after the
+// one before it is sink.ErrOrder; a state above MaxState is ErrState, from the call that commits.
 func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("write", w.broken)
