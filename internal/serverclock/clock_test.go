@@ -114,19 +114,19 @@ func TestNeverBack(t *testing.T) {
 				case 1:
 					what = "a power cut"
 					m.die(c, m.disk.Crash(rng))
-					m.step(-(time.Duration(rng.Int64N(int64(time.Minute)))))
+					m.step(-time.Duration(rng.Int64N(int64(time.Minute))))
 					m.reboot()
 					c = m.open()
 				case 2:
 					what = "a kill"
 					m.die(c, m.disk.Crash(rng))
-					m.step(-(time.Duration(rng.Int64N(int64(time.Minute)))))
+					m.step(-time.Duration(rng.Int64N(int64(time.Minute))))
 					c = m.open()
 				case 3:
 					what = "a clean end"
 					m.close(c)
 					read("Close")
-					m.step(-(time.Duration(rng.Int64N(int64(time.Minute)))))
+					m.step(-time.Duration(rng.Int64N(int64(time.Minute))))
 					if rng.IntN(2) == 0 {
 						m.reboot()
 					}
