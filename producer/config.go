@@ -102,9 +102,9 @@ type Config struct {
 	// Default 100,000; from 1.
 	//
 	// The 16 groups of lanes share it (see the package comment), so that a Put into a full group
-	// delays no other Put: each group has a 32nd reserved. The other half is for the groups
-	// that deliver, in proportion; a single group that delivers gets all of it. A group that
-	// delivers nothing gets up to a ninth. A buffer of less than 32 records has no reserves.
+	// delays no other Put: each group has a 32nd reserved. The other half is for all; but of it,
+	// a group whose shard refuses records gets no more than a ninth, or than its part of the
+	// records that are delivered. A buffer of less than 32 records has no reserves.
 	MaxBufferedRecords int
 	// MaxBufferedBytes is the same for their data and keys, and is shared in the same way. A
 	// record that is larger than a reserve takes the rest from the common half. A unit that is

@@ -370,6 +370,11 @@ func (c *core) landUnit(now time.Time, l *lane, v verdict, whole, alone bool) {
 		v = c.judgeUnit(u, v)
 	}
 	u.cause, u.lastSent = v.err, now
+	if v.fate != stored {
+		c.trouble(l)
+	} else if u.attempts == 1 {
+		c.clean(l)
+	}
 	switch v.fate {
 	case stored:
 		c.acknowledge(now, l, v)

@@ -52,7 +52,7 @@
 // a hash key say its group, for the whole run and whatever the shards are. A group has a producer
 // id, numbers and a lowest unsettled number (LOW) of its own. Its numbers run at most 4,096 ahead
 // of its LOW; its lanes then wait. And a group has its share of the buffer: a 32nd is reserved
-// for it, and the common half is for the groups that deliver, in proportion.
+// for it, and of the common half it leaves most to the others while its shard refuses records.
 //
 // So a shard that refuses records delays the lanes and the callers of its own groups, and no
 // others, however long that takes:

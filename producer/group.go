@@ -36,6 +36,7 @@ func groupOf(hash keyspace.Key) int { return int(hash.Hi >> (64 - groupBits)) }
 // group is the state that the lanes of a group share.
 type group struct {
 	numbers
+	trouble int      // see trouble
 	blocked laneHeap // by place: the lanes that wait for a number, since the window is full
 }
 
@@ -85,10 +86,8 @@ func (c *core) numbersFor(l *lane) *numbers {
 	if !l.queue {
 		return nil
 	}
-	shard, _ := c.chart.predict(l.hashKey())
-	within := c.chart.ranges[shard]
-	low := groupOf(within.Start)
-	count := groupOf(within.End) - low + 1
+	low, high := c.groupsOf(l)
+	count := high - low + 1
 	for i := 1; i < count; i++ {
 		n := &c.groups.each[low+(first-low+i)%count].numbers
 		if n.room(c.limits.window) > 0 {
@@ -97,6 +96,42 @@ func (c *core) numbersFor(l *lane) *numbers {
 	}
 	return nil
 }
+
+// groupsOf returns the first and the last group that the records of a lane can be of: one, or, for
+// a queue and a packed unit, those of its shard.
+func (c *core) groupsOf(l *lane) (low, high int) {
+	if l.queue || l.carrier {
+		if shard, known := c.chart.predict(l.hashKey()); known {
+			within := c.chart.ranges[shard]
+			return groupOf(within.Start), groupOf(within.End)
+		}
+	}
+	group := groupOf(l.hashKey())
+	return group, group
+}
+
+const (
+	hitch       = 8  // clean units until a group has no trouble after one attempt that failed
+	mostHitches = 64 // clean units after many of them
+)
+
+// trouble counts an attempt of a lane that failed, or its wait for a shard that is slowed down or
+// for a number. clean counts a unit that was stored by its first attempt. A group in trouble
+// cannot use a deep buffer, unlike one with a hot key, which has no trouble.
+func (c *core) trouble(l *lane) { c.addTrouble(l, hitch) }
+
+func (c *core) clean(l *lane) { c.addTrouble(l, -1) }
+
+func (c *core) addTrouble(l *lane, n int) {
+	low, high := c.groupsOf(l)
+	for g := low; g <= high; g++ {
+		t := &c.groups.each[g].trouble
+		*t = max(0, min(*t+n, mostHitches))
+	}
+}
+
+// troubled reports whether a group is in trouble.
+func (c *core) troubled(group int) bool { return c.groups.each[group].trouble > 0 }
 
 // clear forgets the lanes that are blocked.
 func (g *grouping) clear() {
@@ -109,6 +144,7 @@ func (g *grouping) clear() {
 // block takes aside a lane that gets no number now.
 func (c *core) block(l *lane) {
 	l.state = blocked
+	c.trouble(l)
 	if l.queue {
 		c.groups.stalled = append(c.groups.stalled, l)
 		return

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -299,4 +301,84 @@ func isOf(p *Producer, u aggregate.Unit) bool {
 	named := u.Producer
 	named[15] &^= 15
 	return named == p.ID()
+}
+
+// A group is in trouble from an attempt that failed until eight units were stored by their first
+// attempt, and while lanes of it wait for their shard or for a number. A packed unit brings all
+// groups of its shard into trouble.
+func TestTrouble(t *testing.T) {
+	// The shard is slowed down, then much is stored.
+	const slowed = "limits order=plain\nput a#3\nlaunch\nland 1 throttled\n" +
+		"put b#3\nlaunch\nland 2 stored\nput c#3\nlaunch\nland 3 throttled\n" +
+		"put d#3 e#3 f#3 g#3 h#3 i#3 j#3 k#3\nlaunch\n" +
+		"land 4 stored stored stored stored stored stored stored stored\n" +
+		"put d#3 e#3 f#3 g#3 h#3 i#3 j#3 k#3\nlaunch\n" +
+		"land 5 stored stored stored stored stored stored stored stored\n" +
+		"put m#3:300000\nlaunch\nland 6 stored"
+	for _, c := range []struct{ name, script, want string }{
+		{"none", "limits order=plain\nput a#3\nlaunch\nland 1 stored\nput a#3\nlaunch", ""},
+		{"throttled", "limits order=plain\nput a#3\nlaunch\nland 1 throttled", "3"},
+		{"unknown", "limits order=key\nput a#3 b#4\nlaunch\nland 1 unknown stored", "3"},
+		{"a call that failed", "limits order=key\nput a#3 b#4\nlaunch\nland 1 all=notsent", "3 4"},
+		{
+			"after eight units", "limits order=plain\nput a#3\nlaunch\nland 1 failed\n" +
+				"put b#3 c#3 d#3 e#3 f#3 g#3 h#3\nlaunch\n" +
+				"land 2 stored stored stored stored stored stored stored", "3",
+		},
+		{
+			"after nine units", "limits order=plain\nput a#3\nlaunch\nland 1 failed\n" +
+				"put b#3 c#3 d#3 e#3 f#3 g#3 h#3 i#3\nlaunch\n" +
+				"land 2 stored stored stored stored stored stored stored stored", "",
+		},
+		{
+			"a retry is not clean", "limits order=plain\nput a#3 b#3\nlaunch\nland 1 failed stored\n" +
+				"put b#3 c#3 d#3 e#3 f#3 g#3\nlaunch\nland 2 stored stored stored stored stored stored\n" +
+				"after 60ms\nlaunch\nland 3 stored", "3",
+		},
+		{"blocked", "limits order=key window=1 calls=9 records=1\nput a#3 b#3 c#3\nlaunch", "3"},
+		{"not parked", slowed, ""},
+		{"parked", slowed + "\nput n#3\nlaunch", "3"},
+		{
+			"packed", "limits order=none\nchart A:0/4 B:1/4 C:1/2\nput a#5\nlaunch\nland 1 throttled",
+			"4 5 6 7",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := play(t, c.script)
+			var troubled []string
+			for g := range groups {
+				if p.core.troubled(g) {
+					troubled = append(troubled, strconv.Itoa(g))
+				}
+			}
+			if got := strings.Join(troubled, " "); got != c.want {
+				t.Errorf("in trouble are %q, want %q, after:\n%s", got, c.want, p.out.String())
+			}
+		})
+	}
+}
+
+// A key that is put faster than it goes, one unit at a time, is no trouble: its group may use all
+// of the buffer but the reserves of the others, and its caller goes on for as long.
+func TestAHotKeyUsesTheBuffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSharded(1)
+		var failed atomic.Bool
+		s.refuse = func(int, *types.PutRecordsRequestEntry) bool { return failed.CompareAndSwap(false, true) }
+		p, ctx := s.open(t, func(c *Config) { c.Order, c.MaxBufferedRecords = OrderPlain, 3200 })
+		putEach(t, p, ctx, keysIn(keyspace.All, "key-", 2000), &atomic.Int64{})
+		hot := make([]string, 1700)
+		for i := range hot {
+			hot[i] = "hot"
+		}
+		if err := p.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		putEach(t, p, ctx, hot, &atomic.Int64{})
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the records of a hot key waited for room for %v", took)
+		}
+		closeNow(t, p, ctx)
+	})
 }

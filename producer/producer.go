@@ -114,6 +114,7 @@ func (p *Producer) start() error {
 	}
 	p.mu.core = core
 	p.mu.room = newRoom(p.cfg.MaxBufferedRecords, p.cfg.MaxBufferedBytes, p.cfg.MaxRecordBytes)
+	p.mu.room.troubled = core.troubled
 	signal(p.scheduleNow)
 	return nil
 }

@@ -12,9 +12,9 @@ import "container/list"
 //
 //   - All groups together never hold more than the limit.
 //   - A group that holds less than its reserve waits for no other.
-//   - A group may draw from the pool in proportion to the records that it delivered lately: all
-//     of it, if it is alone. So a group that does not deliver leaves the pool to the others,
-//     which fill their units better with it.
+//   - A group in trouble, whose shard refuses records, draws from the pool in proportion to its
+//     part of the records that were delivered lately. So it leaves the pool to the others, which
+//     fill their units better with it. Without trouble a group may draw all of the pool.
 //
 // Callers of one group are served in their order. So are callers of several groups that wait for
 // the pool: while one waits, no later one draws from it. Otherwise many small records could keep
@@ -26,6 +26,7 @@ type room struct {
 	waiting        [groups]list.List // of *waiter, the oldest first
 	waiters        int               // in all groups
 	tickets        uint64
+	troubled       func(group int) bool // nil: no group is in trouble
 }
 
 // waiter is a caller that waits for room for one record.
@@ -105,21 +106,27 @@ func (r *room) serve() {
 			close(oldest.granted)
 		default:
 			stuck[oldest.group] = true
-			r.records.claim(oldest.group, 1, &held.records)
-			r.bytes.claim(oldest.group, oldest.bytes, &held.bytes)
+			free := r.free(oldest.group)
+			r.records.claim(oldest.group, 1, free, &held.records)
+			r.bytes.claim(oldest.group, oldest.bytes, free, &held.bytes)
 		}
 	}
 }
 
 // grant gives a record its room, unless there is none or an older waiter claims it.
 func (r *room) grant(group, bytes int, held *claims) bool {
-	if !r.records.fits(group, 1, held.records) || !r.bytes.fits(group, bytes, held.bytes) {
+	free := r.free(group)
+	if !r.records.fits(group, 1, free, held.records) ||
+		!r.bytes.fits(group, bytes, free, held.bytes) {
 		return false
 	}
 	r.records.take(group, 1)
 	r.bytes.take(group, bytes)
 	return true
 }
+
+// free reports whether a group may draw all of the pool.
+func (r *room) free(group int) bool { return r.troubled == nil || !r.troubled(group) }
 
 // share is how one measure of the buffer is shared out.
 type share struct {
@@ -138,10 +145,10 @@ type share struct {
 const (
 	// reserves is the reserve's part of all: half of the buffer is that of 16 groups.
 	reserves = 2 * groups
-	// headroom times its part of the recent deliveries is the part of the pool that a group may
-	// draw: with more than once its part, a growing group can grow.
+	// headroom times its part of the recent deliveries is the part of the pool that a group in
+	// trouble may draw: with more than once its part, a growing group can grow.
 	headroom = 2
-	// Every group may draw up to one idlePart-th of the free pool, even if it delivers nothing.
+	// Every group may draw one idlePart-th of the rest of the pool, even if it delivers nothing.
 	// The two groups of a dead shard (of eight) so leave the others four fifths of the pool.
 	idlePart = 8
 )
@@ -165,14 +172,15 @@ func (s *share) extra(group, n int) int {
 
 // fits reports whether there is room for n more of a group. If claimed, an older waiter waits for
 // the pool.
-func (s *share) fits(group, n int, claimed bool) bool {
+func (s *share) fits(group, n int, free, claimed bool) bool {
 	extra := s.extra(group, n)
-	return extra == 0 || !claimed && s.pooled+extra <= s.pool && s.mayDraw(group, n)
+	return extra == 0 || !claimed && s.pooled+extra <= s.pool &&
+		(free || s.mayDraw(group, n))
 }
 
-// mayDraw reports whether a group may draw n more from the pool, if there is so much. One that
-// has drawn nothing may always, or a record larger than the reserve would never go, and so may
-// all as long as no record has gone.
+// mayDraw reports whether a group in trouble may draw n more from the pool, if there is so much.
+// One that has drawn nothing may always, or a record larger than the reserve would never go, and
+// so may all as long as nothing was delivered.
 func (s *share) mayDraw(group, n int) bool {
 	if s.used[group] <= s.reserve || s.sum == 0 {
 		return true
@@ -184,8 +192,8 @@ func (s *share) mayDraw(group, n int) bool {
 
 // claim notes that a waiter for n more of a group waits for the pool. One that waits for its own
 // group, since it may not draw more, does not.
-func (s *share) claim(group, n int, claimed *bool) {
-	*claimed = *claimed || s.extra(group, n) > 0 && s.mayDraw(group, n)
+func (s *share) claim(group, n int, free bool, claimed *bool) {
+	*claimed = *claimed || s.extra(group, n) > 0 && (free || s.mayDraw(group, n))
 }
 
 // take counts n more of a group.

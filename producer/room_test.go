@@ -37,6 +37,8 @@ func newCrowd(t *rapid.T) *crowd {
 	c.bytes = c.largest * rapid.SampledFrom([]int{1, 2, 10, 50}).Draw(t, "times")
 	c.bytes += rapid.IntRange(0, c.largest).Draw(t, "more")
 	c.room = newRoom(c.records, c.bytes, c.largest)
+	trouble := rapid.Bool().Draw(t, "trouble")
+	c.room.troubled = func(group int) bool { return trouble && group%2 == 1 }
 	return c
 }
 
@@ -222,6 +224,7 @@ func TestTheRoomOfAGroup(t *testing.T) {
 		return records
 	}
 	alone := newRoom(3200, 3200, 1)
+	alone.troubled = func(int) bool { return true } // of which nothing is known
 	if n := fill(alone, 0); n != 1700 {
 		t.Errorf("a group alone holds %d of 3,200 records, want 1,700", n)
 	}
@@ -229,6 +232,7 @@ func TestTheRoomOfAGroup(t *testing.T) {
 		t.Errorf("beside a group that holds all it may, another holds %d records, want 100", n)
 	}
 	busy := newRoom(3200, 3200, 1)
+	busy.troubled = func(group int) bool { return group != 6 }
 	for range 10_000 {
 		for g := 2; g < groups; g++ {
 			busy.take(g, 1)
@@ -242,6 +246,10 @@ func TestTheRoomOfAGroup(t *testing.T) {
 	}
 	if n := fill(busy, 5); n < 300 {
 		t.Errorf("a group with a 14th of the deliveries holds %d records", n)
+	}
+	if n := fill(busy, 6); busy.records.pooled != busy.records.pool {
+		t.Errorf("a group without trouble holds %d records, and leaves %d", n,
+			busy.records.pool-busy.records.pooled)
 	}
 }
 

@@ -168,6 +168,7 @@ func (c *core) park(now time.Time, l *lane) bool {
 	}
 	c.ready.pop()
 	l.state = parked
+	c.trouble(l)
 	heap.Push(&p.waiting, l)
 	c.shards.parked++
 	return true

@@ -93,6 +93,12 @@ type player struct {
 }
 
 func replay(t *testing.T, script string) string {
+	t.Helper()
+	return play(t, script).out.String()
+}
+
+func play(t *testing.T, script string) *player {
+	t.Helper()
 	p := &player{now: time.Unix(0, 0)}
 	p.limits(t, nil)
 	for line := range strings.Lines(script) {
@@ -105,7 +111,7 @@ func replay(t *testing.T, script string) string {
 			p.run(t, words[0], words[1:])
 		}
 	}
-	return p.out.String()
+	return p
 }
 
 func (p *player) say(format string, args ...any) { fmt.Fprintf(&p.out, "> "+format+"\n", args...) }

@@ -154,7 +154,7 @@ func (d *door) admit(conn *earlyConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.shut {
-		_ = conn.Close()
+		_ = conn.Conn.Close() // the door does not have it, and its own Close takes d.mu
 		return
 	}
 	d.waits[conn], d.conns[conn] = struct{}{}, struct{}{}

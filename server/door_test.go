@@ -179,3 +179,24 @@ func TestExpired(t *testing.T) {
 		t.Errorf("write: %v", err)
 	}
 }
+
+// A connection that is accepted while the door is being closed is closed too.
+func TestConnectionAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoor(silentListener{}, nil, pause.New(), slog.New(slog.DiscardHandler))
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		near, far := net.Pipe()
+		d.admit(&earlyConn{Conn: near, door: d})
+		if _, err := far.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the connection is open: %v", err)
+		}
+		d.Wait()
+	})
+}
+
+// silentListener is never connected to.
+type silentListener struct{ net.Listener }
+
+func (silentListener) Close() error { return nil }

@@ -12,8 +12,8 @@
 //
 // # The file
 //
-// A file of the data directory vouches for the readings: before a reading is given, the file durably
-// holds a record from which the next start finds a time that is not earlier.
+// A file of the data directory vouches for the readings: before a reading is given, the file
+// durably holds a record from which the next start finds a time that is not earlier.
 //
 //	vouched   a reading of the clock, and the moment by CLOCK_BOOTTIME at which it was taken
 //	ceiling   no reading of the clock is later, whatever time goes by
@@ -24,10 +24,10 @@
 // is durable. If the disk hangs, the clock therefore stops at the ceiling: it is late rather than
 // wrong.
 //
-// A start in the same boot of the machine begins where the earlier process can have been at most: at
-// the vouched reading, the time that has gone by since, and the slack. After a clean end that is its
-// last reading, for the last record's ceiling is no later. In another boot it begins at the ceiling,
-// since CLOCK_BOOTTIME has begun anew.
+// A start in the same boot of the machine begins where the earlier process can have been at most:
+// at the vouched reading, the time that has gone by since, and the slack. After a clean end that is
+// its last reading, for the last record's ceiling is no later. In another boot it begins at the
+// ceiling, since CLOCK_BOOTTIME has begun anew.
 package serverclock
 
 import (

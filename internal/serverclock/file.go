@@ -18,9 +18,9 @@ type file struct {
 	failed *record // the disk may have it or not; nil: none
 }
 
-// Open makes a clock with the file in Config.Dir, which must be the caller's alone, and goes on from
-// the newest record. Directories of older versions have no such file. The caller raises the clock to
-// the times of its own data by NotBefore, calls Start, and ends the clock with Close.
+// Open makes a clock with the file in Config.Dir, which must be the caller's alone, and goes on
+// from the newest record. Directories of older versions have no such file. The caller raises the
+// clock to the times of its own data by NotBefore, calls Start, and ends the clock with Close.
 func Open(cfg Config) (*Clock, error) {
 	c := New(cfg)
 	name := path.Join(c.cfg.Dir, FileName)
@@ -101,8 +101,8 @@ func (c *Clock) write() {
 	}
 }
 
-// record makes a record of the time now, or of the last reading if it is the final one, and lets the
-// readers go by it once it is durable. Until then both the earlier record and the new one hold:
+// record makes a record of the time now, or of the last reading if it is the final one, and lets
+// the readers go by it once it is durable. Until then both the earlier record and the new one hold:
 // whichever of them a crash leaves vouches for all that was read. So does one that could not be
 // written or synced, for the disk may have it: it is written again first.
 func (c *Clock) record(final bool) error {

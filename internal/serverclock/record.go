@@ -107,8 +107,8 @@ func readRecord(f vfs.File) (newest record, ok bool, err error) {
 	return newest, ok, nil
 }
 
-// Inspect returns the last time that the file of a data directory vouches for; not ok if there is no
-// file, or no record in it that verifies, which is no damage: a start then takes the time of the
+// Inspect returns the last time that the file of a data directory vouches for; not ok if there is
+// no file, or no record in it that verifies, which is no damage: a start then takes the time of the
 // newest record of the streams.
 func Inspect(fsys vfs.FS, dir string) (ceiling time.Time, ok bool, err error) {
 	f, err := fsys.Open(path.Join(dir, FileName))
