@@ -203,7 +203,7 @@ func TestDoublesAcrossReshards(t *testing.T) {
 				a, b := f.stream.keysOf(0, 1)[0], f.stream.keysOf(1, 1)[0]
 				send := func(number uint64, key, data string) {
 					f.stream.put(unit(key[len(key)-1], number, key, data), key)
-					<-time.After(100 * time.Millisecond)
+					<-time.After(5 * time.Second) // other shards' readers come later
 				}
 				send(1, a, "a1")
 				send(1, b, "b1")

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,7 +28,6 @@ type lossRun struct {
 
 func newLossRun(t *testing.T) *lossRun {
 	r := &lossRun{killRun: newKillRun(t, "", 1), clock: filepath.Join(t.TempDir(), "clock")}
-	r.step("0s")
 	t.Setenv(seam.EnvClock, r.clock)
 	r.serve("", "--stream", "one:1")
 	t.Setenv(seam.EnvClock, "") // the commands have another machine's clock
@@ -39,11 +39,23 @@ func newLossRun(t *testing.T) *lossRun {
 	return r
 }
 
+// step moves the server's clock, and returns when the server gives the new time: it notes a step
+// on the disk first.
 func (r *lossRun) step(by string) {
 	r.t.Helper()
+	before := time.Now()
 	if err := os.WriteFile(r.clock, []byte(by), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
+	eventually(r.t, "the server's clock has stepped", func() bool {
+		response, err := http.Get(r.endpoint + "/health")
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		date, err := http.ParseTime(response.Header.Get("Date"))
+		return err == nil && date.Sub(before) > time.Hour
+	})
 }
 
 // put puts n records.
