@@ -97,6 +97,10 @@ func (c *crowd) withdraw() {
 
 // check collects the waiters that were granted room, and compares the room's sums with the records.
 func (c *crowd) check() {
+	left := c.room.waiters
+	if c.room.serve(); c.room.waiters < left {
+		c.Fatalf("%d callers wait, and there was room for %d of them", left, left-c.room.waiters)
+	}
 	waits := [groups]bool{}
 	c.waiting = slices.DeleteFunc(c.waiting, func(w *waiter) bool {
 		select {
