@@ -18,8 +18,8 @@ const (
 	highestFloor = time.Second
 )
 
-// onItsWay is the MillisBehindLatest of a position behind which nothing can be read yet: records are
-// on their way to the server's disk. They may take long, and a reader that asked for them at once
+// onItsWay is the MillisBehindLatest of a position behind which nothing can be read yet: records
+// are on their way to the server's disk. They may take long, and a reader that asked for them at once
 // would ask in a circle.
 const onItsWay = time.Millisecond
 
