@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,3 +201,72 @@ func TestConnectionAtTheEnd(t *testing.T) {
 type silentListener struct{ net.Listener }
 
 func (silentListener) Close() error { return nil }
+
+// failingListener fails for a minute, then has a connection at once and another one later.
+type failingListener struct {
+	net.Listener
+	failures int
+	conns    chan net.Conn
+	closed   chan struct{}
+}
+
+func (l *failingListener) Accept() (net.Conn, error) {
+	if l.failures < 60 {
+		l.failures++
+		time.Sleep(time.Second) // virtual
+		return nil, syscall.EMFILE
+	}
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	default:
+	}
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *failingListener) Close() error {
+	close(l.closed)
+	return nil
+}
+
+// A connection that has waited to be accepted for as long as file descriptors were wanting is closed:
+// what it brings may be too old. One that comes after that is served.
+func TestAcceptFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &failingListener{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+		near, far := net.Pipe()
+		l.conns <- near
+		d := newDoor(l, nil, pause.New(), slog.New(slog.DiscardHandler))
+		accepted := make(chan net.Conn, 1)
+		go func() {
+			for {
+				conn, err := d.Accept()
+				if errors.Is(err, net.ErrClosed) {
+					return
+				}
+				if err == nil {
+					accepted <- conn
+				}
+			}
+		}()
+		d.open()
+		if _, err := io.WriteString(far, "x"); !errors.Is(err, io.ErrClosedPipe) {
+			t.Fatalf("the connection that has waited is read: %v", err)
+		}
+		time.Sleep(time.Second)
+		near, far = net.Pipe()
+		l.conns <- near
+		send(t, far, "x")
+		conn := <-accepted
+		_ = conn.Close()
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		d.Wait()
+	})
+}
