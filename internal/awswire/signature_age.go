@@ -51,12 +51,12 @@ func (a *authorization) checkAge(
 	expires = date.Add(age)
 	switch earliest, latest := now.Add(-age), now.Add(skew); {
 	case date.Before(earliest):
-		return expires, invalidSignature(fmt.Sprintf("Signature expired: %s is now earlier than %s "+
-			"(%s - %s)", date.Format(basicFormat), earliest.Format(basicFormat),
+		return expires, invalidSignature(fmt.Sprintf("Signature expired: %s is now earlier than "+
+			"%s (%s - %s)", date.Format(basicFormat), earliest.Format(basicFormat),
 			now.Format(basicFormat), minutes(age)))
 	case date.After(latest):
-		return expires, invalidSignature(fmt.Sprintf("Signature not yet current: %s is still later "+
-			"than %s (%s + %s)", date.Format(basicFormat), latest.Format(basicFormat),
+		return expires, invalidSignature(fmt.Sprintf("Signature not yet current: %s is still "+
+			"later than %s (%s + %s)", date.Format(basicFormat), latest.Format(basicFormat),
 			now.Format(basicFormat), minutes(skew)))
 	}
 	return expires, nil
