@@ -52,7 +52,7 @@ func (c *Credentials) verify(
 	bodyHash := hex.EncodeToString(sum[:])
 	if claim := r.Header.Get("X-Amz-Content-Sha256"); claim != "" && claim != bodyHash {
 		// S3's words; a guess for the others, which do not know UNSIGNED-PAYLOAD either.
-		return "", expires, invalidSignature("The provided 'x-amz-content-sha256' header does "+
+		return "", expires, invalidSignature("The provided 'x-amz-content-sha256' header does " +
 			"not match what was computed.")
 	}
 	canonical := canonicalRequest(r, &a, signed, bodyHash)

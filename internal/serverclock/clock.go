@@ -6,9 +6,9 @@
 // # Readings
 //
 // It reads the system's clock while that goes forward. While that is behind, it goes on at half
-// speed until the system's has caught up: after a clock that was an hour ahead is corrected, for two
-// hours. A clock that stood still for so long would also hold up all that waits for a time: limits
-// would never refill, and a stream would stay CREATING.
+// speed until the system's has caught up: for two hours after a clock that was an hour ahead is
+// corrected. If it did not move for so long, limits would never refill, and a new stream would stay
+// CREATING.
 //
 // # The file
 //
