@@ -51,19 +51,29 @@ func (c *chart) predict(hash keyspace.Key) (shard runnel.ShardID, ok bool) {
 	return c.open[i].ID, true
 }
 
-// queueOf returns the queue of the shard that a hash key belongs to.
+// queueOf returns the queue of the shard that a hash key belongs to, or nil if it is not there.
 func (c *core) queueOf(hash keyspace.Key) *lane {
 	shard, known := c.chart.predict(hash)
 	if !known {
 		return &c.chart.waiting
 	}
-	key := laneKey{hash: string(shard)}
-	l := c.lanes[key]
-	if l == nil {
-		l = &lane{key: key, queue: true}
-		c.lanes[key] = l
-	}
+	return c.lanes[laneKey{hash: string(shard)}]
+}
+
+// newQueue makes the queue of the shard that a hash key belongs to.
+func (c *core) newQueue(hash keyspace.Key) *lane {
+	shard, _ := c.chart.predict(hash)
+	l := &lane{key: laneKey{hash: string(shard)}, queue: true}
+	c.lanes[l.key] = l
 	return l
+}
+
+// rejoin returns the queue of a record that was in a queue before.
+func (c *core) rejoin(e *entry) *lane {
+	if l := c.queueOf(e.hash); l != nil {
+		return l
+	}
+	return c.newQueue(e.hash)
 }
 
 // judge decides whether a Kinesis record that is stored is void, by the range of its shard. first
@@ -204,7 +214,7 @@ func (c *core) redistribute() {
 	slices.SortFunc(all, func(a, b *entry) int { return cmp.Compare(a.number, b.number) })
 	touched := map[*lane]bool{}
 	for _, e := range all {
-		l := c.queueOf(e.hash)
+		l := c.rejoin(e)
 		l.push(e)
 		e.lane, touched[l] = l, true
 	}

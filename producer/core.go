@@ -114,9 +114,12 @@ func newCore(stream string, l limits, random *rand.Rand) *core {
 	}
 }
 
-// put takes a record into its lane, that of laneFor. It reports whether launch may now have
+// put takes a record, with the lane that seek has returned. It reports whether launch may now have
 // something to do that it did not have before.
 func (c *core) put(now time.Time, e *entry, l *lane) bool {
+	if l == nil {
+		l = c.enter(e)
+	}
 	c.admit(now, e, l)
 	l.push(e)
 	wakes := false
@@ -133,31 +136,45 @@ func (c *core) put(now time.Time, e *entry, l *lane) bool {
 	return wakes || (c.calls < c.limits.calls && (c.ready.count == 1 || !c.lingers(now)))
 }
 
-// laneFor returns the lane that a record is to wait in, and notes the record's group.
-func (c *core) laneFor(e *entry) *lane {
-	e.aggregated = e.aggregated || c.limits.units && aggregate.IsAggregate(e.record.Data)
-	key := laneKey{e.record.PartitionKey, e.record.ExplicitHashKey}
-	if c.limits.packs && !e.aggregated {
-		e.hash = key.hashKey()
-		e.group = uint8(groupOf(e.hash))
-		return c.queueOf(e.hash)
+// examine notes about a record what needs no lane. It reads nothing that changes.
+func (l *limits) examine(e *entry) {
+	e.aggregated = e.aggregated || l.units && aggregate.IsAggregate(e.record.Data)
+	if l.packs {
+		e.hash, e.hashed = e.key().hashKey(), true
 	}
-	l := c.lanes[key]
-	if l == nil {
-		l = &lane{key: key}
-		if !c.limits.packs { // where nothing waits for it, it goes as it is
-			c.lanes[key] = l
+}
+
+// seek returns the lane that an examined record is to wait in, or nil if it is not there yet, and
+// notes the record's group. An MD5 for each record would cost more than the lane's, so a record
+// whose lane is there takes the lane's hash key.
+func (c *core) seek(e *entry) *lane {
+	var l *lane
+	switch {
+	case c.limits.packs && e.aggregated: // it goes as it is, in a lane of its own
+	case c.limits.packs:
+		l = c.queueOf(e.hash)
+	default:
+		if l = c.lanes[e.key()]; l != nil {
+			e.hash, e.hashed = l.hashKey(), true
 		}
 	}
-	e.group = uint8(groupOf(l.hashKey()))
+	if !e.hashed {
+		e.hash, e.hashed = e.key().hashKey(), true
+	}
+	e.group = uint8(groupOf(e.hash))
 	return l
 }
 
-// forgo takes back a lane that laneFor has made for a record which is not taken yet.
-func (c *core) forgo(l *lane) {
-	if l.state == idle {
-		delete(c.lanes, l.key)
+// enter makes the lane of a record for which seek has found none.
+func (c *core) enter(e *entry) *lane {
+	if c.limits.packs && !e.aggregated {
+		return c.newQueue(e.hash)
 	}
+	l := &lane{key: e.key(), hash: e.hash, hashed: true}
+	if !c.limits.packs {
+		c.lanes[l.key] = l
+	}
+	return l
 }
 
 // admit numbers and measures a record of a lane.

@@ -28,7 +28,10 @@ func soak(tb testing.TB) int {
 }
 
 // putAlone is put with the lane looked up, for tests without a buffer.
-func (c *core) putAlone(now time.Time, e *entry) { c.put(now, e, c.laneFor(e)) }
+func (c *core) putAlone(now time.Time, e *entry) {
+	c.limits.examine(e)
+	c.put(now, e, c.seek(e))
+}
 
 func randomLimits(t *rapid.T) limits {
 	order := rapid.SampledFrom([]Order{OrderKey, OrderKey, OrderPlain, OrderNone, OrderShard, OrderShard}).Draw(t, "order")

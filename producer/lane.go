@@ -23,7 +23,8 @@ type entry struct {
 	aggregated bool         // it goes as it is: an aggregate, or too large for an identity
 	group      uint8        // of its hash key
 	alone      bool         // it is to have a unit of its own, for one of its unit was refused
-	hash       keyspace.Key // of its keys, where records of many lanes are packed
+	hash       keyspace.Key // of its keys, once it is known
+	hashed     bool
 
 	resumed bool // it came with Config.Resume, and holds no room in the buffer
 
@@ -38,6 +39,9 @@ type entry struct {
 
 // size is the room that a record takes in the buffer: its data and its partition key.
 func (e *entry) size() int { return len(e.record.Data) + len(e.record.PartitionKey) }
+
+// key names the record's lane.
+func (e *entry) key() laneKey { return laneKey{e.record.PartitionKey, e.record.ExplicitHashKey} }
 
 // laneKey names a lane. Hash keys are in canonical form, so equal text is equal hash.
 type laneKey struct {

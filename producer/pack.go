@@ -39,7 +39,7 @@ func (c *core) unpack(now time.Time, u *unit) {
 		if c.overdue(now, e) {
 			c.settle(e, c.undelivered(e, e.tried, 0, u.cause, ErrGivenUp))
 		} else {
-			l := c.queueOf(e.hash)
+			l := c.rejoin(e)
 			l.insert(behind[l], e)
 			e.lane, behind[l] = l, e
 		}

@@ -190,20 +190,19 @@ func (p *Producer) admit(ctx context.Context, e *entry) error {
 		return err
 	}
 	size := e.size()
+	core := p.mu.core // it and its limits never change
+	core.limits.examine(e)
 	p.mu.Lock()
-	core := p.mu.core
-	l := core.laneFor(e)
+	l := core.seek(e)
 	if w := p.mu.room.take(int(e.group), size); w != nil {
-		core.forgo(l)
 		p.mu.Unlock()
 		if err := p.await(ctx, w); err != nil {
 			return err
 		}
 		p.mu.Lock()
-		l = core.laneFor(e)
+		l = core.seek(e)
 	}
 	if p.mu.closed {
-		core.forgo(l)
 		p.giveBack(int(e.group), 1, size)
 		p.mu.Unlock()
 		return p.closedError()

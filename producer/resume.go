@@ -94,10 +94,11 @@ func (c *core) resume(
 	l := &lane{key: laneKey{f.PartitionKey, f.ExplicitHashKey}, carrier: c.limits.packs}
 	for i, r := range records {
 		e := &entry{record: r, mark: f.Marks[i], resumed: true}
-		if c.limits.packs {
-			e.hash = laneKey{r.PartitionKey, r.ExplicitHashKey}.hashKey()
-		} else {
-			l = c.laneFor(e)
+		c.limits.examine(e)
+		if !c.limits.packs {
+			if l = c.seek(e); l == nil {
+				l = c.enter(e)
+			}
 		}
 		c.admit(now, e, l)
 		if u.first == nil {
