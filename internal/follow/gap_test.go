@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/follow"
+	"github.com/runnel-stream/runnel/keyspace"
 )
 
 // A follower that is slower than its stream is overtaken by the removal in the end, while its
@@ -118,6 +119,23 @@ func TestNoGapOfAnIdleShard(t *testing.T) {
 		})
 		if !errors.Is(err, stop) || gaps != 0 || seen != 2 {
 			t.Errorf("%v: %d gaps, %d records", err, gaps, seen)
+		}
+	})
+}
+
+// The children of a split have no gap at their beginnings, in a stream that is too young to have
+// removed anything.
+func TestNoGapOfChildren(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, s *stream) {
+		s.put("a", "0")
+		s.split(0, keyspace.Uniform(2)[1].Start)
+		s.put("a", "1")
+		s.put("b", "1")
+		if err := s.follow(follow.Config{Once: true}, 0); err != nil {
+			t.Error(err)
+		}
+		if gaps := s.count(follow.Gap); gaps != 0 || len(s.seen) != 3 {
+			t.Errorf("%d gaps, %d records; want 0 and 3", gaps, len(s.seen))
 		}
 	})
 }

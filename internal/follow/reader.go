@@ -142,7 +142,7 @@ func (r *reader) get(ctx context.Context) (*kinesis.GetRecordsOutput, error) {
 	ended := aws.ToString(out.NextShardIterator) == ""
 	if r.unsure && (len(out.Records) > 0 || tip || ended) {
 		r.unsure = false
-		if r.missing(out, overtaken || r.horizon.Young(now)) {
+		if r.missing(out, overtaken, r.horizon.Young(now)) {
 			r.cfg.Notice(Notice{Kind: Gap, Shard: r.shard.ID, After: r.after})
 		}
 	}
@@ -156,15 +156,16 @@ func (r *reader) get(ctx context.Context) (*kinesis.GetRecordsOutput, error) {
 }
 
 // missing reports whether records between the last one read and a page, the first one of a new
-// iterator, may have been trimmed, if that is possible by the time.
-func (r *reader) missing(out *kinesis.GetRecordsOutput, possible bool) bool {
-	last := r.after
+// iterator, may have been trimmed. The stream can have removed unread records if overtaken; if young
+// it can have removed none, and a record that is gone all the same is a gap too.
+func (r *reader) missing(out *kinesis.GetRecordsOutput, overtaken, young bool) bool {
+	last, possible := r.after, overtaken || young
 	if last == "" && r.start.from.IsSequence() {
 		last, possible = r.start.from.sequence, true
 	}
 	switch {
 	case last == "":
-		return possible && !r.complete.IsZero()
+		return overtaken // and there is no record to miss
 	case len(out.Records) == 0:
 		return possible
 	}
