@@ -2,6 +2,7 @@ package producer_test
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -32,16 +33,44 @@ func (s *slowOnce) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return s.CredentialsProvider.Retrieve(ctx)
 }
 
-// A call whose turn to be sent comes later than a horizon after it was made is not sent: the
-// unit goes out under another number.
+// dialOnce is an HTTP client whose first connection takes a while, as that of a machine that is
+// suspended while it waits for one.
+type dialOnce struct {
+	aws.HTTPClient
+	wait  time.Duration
+	calls atomic.Int32
+}
+
+func (d *dialOnce) Do(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("X-Amz-Target") == "Kinesis_20131202.PutRecords" && d.calls.Add(1) == 1 {
+		time.Sleep(d.wait)
+	}
+	return d.HTTPClient.Do(r)
+}
+
+// A call whose turn to be sent comes later than a horizon after it was made is not sent, whatever
+// it has waited for: the unit goes out under another number.
 func TestNothingIsSentAfterTheHorizon(t *testing.T) {
-	for wait, want := range map[time.Duration]uint64{time.Second: 1, 3 * time.Second: 2} {
+	for _, c := range []struct {
+		name       string
+		sign, dial time.Duration
+		want       uint64
+	}{
+		{"in time", time.Second, 0, 1},
+		{"slow to sign", 3 * time.Second, 0, 2},
+		{"connected in time", 0, time.Second, 1},
+		{"slow to connect", 0, 3 * time.Second, 2},
+	} {
+		name, want := c.name, c.want
 		synctest.Test(t, func(t *testing.T) {
 			ctx := t.Context()
 			server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
 				runneltest.WithStream("orders", 1))
 			options := server.Kinesis().Options()
-			options.Credentials = &slowOnce{CredentialsProvider: options.Credentials, wait: wait}
+			options.Credentials = &slowOnce{
+				CredentialsProvider: options.Credentials, wait: c.sign,
+			}
+			options.HTTPClient = &dialOnce{HTTPClient: options.HTTPClient, wait: c.dial}
 			p, err := producer.New(ctx, producer.Config{
 				Stream: "orders", Client: kinesis.New(options), Horizon: 2 * time.Second,
 				Logger: quiet,
@@ -61,10 +90,10 @@ func TestNothingIsSentAfterTheHorizon(t *testing.T) {
 				t.Fatal(err)
 			}
 			if stats := p.Stats(); stats.Withheld != want-1 || stats.Renewed != want-1 || stats.Calls != 1 {
-				t.Errorf("%v: %+v", wait, stats)
+				t.Errorf("%s: %+v", name, stats)
 			}
 			if numbers := numbersIn(t, server.Kinesis()); len(numbers) != 1 || numbers[0] != want {
-				t.Errorf("%v: the units %v are in the stream, want %d", wait, numbers, want)
+				t.Errorf("%v: the units %v are in the stream, want %d", name, numbers, want)
 			}
 		})
 	}
