@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -74,9 +75,13 @@ func (d *door) open() {
 //
 // A connection has the number of pauses that was read before it was accepted, and after all that
 // waited in the accept queue at the last pause were closed. So none that had waited there counts as
-// one of after the pause.
+// one of after the pause. A server that was made a while ago has the queue emptied as well:
+// programs listen before they make one, and its start, or what they print, may have taken any time.
 func (d *door) run() {
 	pauses := uint64(0)
+	if !d.pauses.Young() {
+		pauses = beforeAll
+	}
 	var failing bootclock.Instant // the first of the errors after which the queue was never empty
 	for {
 		if count := d.pauses.Count(); count != pauses && d.drain() {
@@ -111,6 +116,9 @@ func (d *door) run() {
 		d.admit(&earlyConn{Conn: conn, door: d, pauses: pauses})
 	}
 }
+
+// beforeAll is no number of pauses: a connection with it is never served.
+const beforeAll = math.MaxUint64
 
 // acceptWaits is how long an Accept takes at least that has found the queue empty.
 const acceptWaits = 100 * time.Millisecond

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"golang.org/x/sys/unix"
 
 	"github.com/runnel-stream/runnel/internal/seam"
 )
@@ -69,7 +71,11 @@ func (p *paused) request(operation string, in any) *http.Request {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	r, err := http.NewRequest(http.MethodPost, "https://"+p.addr+"/", bytes.NewReader(body))
+	scheme := "https://"
+	if p.roots == nil {
+		scheme = "http://"
+	}
+	r, err := http.NewRequest(http.MethodPost, scheme+p.addr+"/", bytes.NewReader(body))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -305,6 +311,61 @@ func TestPause(t *testing.T) {
 			}
 			p.server.stop()
 		})
+	}
+}
+
+// TestSlowStart: a server listens, but what it prints keeps it from serving, for nothing reads that.
+// That takes longer than a pause may that goes unnoticed (a second, with this H): a put that has
+// waited in the accept queue is not stored.
+func TestSlowStart(t *testing.T) {
+	const h = 2 * time.Second
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	room, err := unix.FcntlInt(writer.Fd(), unix.F_SETPIPE_SZ, 1<<16)
+	if err == nil {
+		_, err = writer.Write(make([]byte, room))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &paused{t: t, addr: free.Addr().String()}
+	_ = free.Close()
+	server := exec.Command(os.Args[0], "serve", "--addr", p.addr, "--memory", "--stream", "s:1")
+	server.Env = append(os.Environ(), runAsCommand+"=1", seam.EnvH+"="+h.String())
+	server.Stderr = writer
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = writer.Close()
+	defer func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	}()
+	listens := func() bool {
+		conn, err := net.Dial("tcp", p.addr)
+		if err != nil {
+			return false
+		}
+		t.Cleanup(func() { conn.Close() })
+		p.write(conn, p.text(p.put("late")))
+		return true
+	}
+	eventually(t, "the server listens", listens)
+	time.Sleep(h/2 + h/10)
+	go func() { _, _ = io.Copy(io.Discard, reader) }() // until the server ends
+	eventually(t, "the server serves", func() bool {
+		code, _ := p.ask(p.put("in time"))
+		return code == http.StatusOK
+	})
+	if got := p.stored(); !slices.Equal(got, []string{"in time"}) {
+		t.Errorf("stored: %q", got)
 	}
 }
 

@@ -118,6 +118,9 @@ func (w *Watch) OnPause(hook func()) (remove func()) {
 // Count returns how many pauses there have been. A pause that no tick has seen yet is not counted.
 func (w *Watch) Count() uint64 { return w.count.Load() }
 
+// Young reports whether New was so short a time ago as a pause has to be to go unnoticed.
+func (w *Watch) Young() bool { return bootclock.Since(w.began) <= w.every+w.limit }
+
 // Limit returns how late a tick may come.
 func (w *Watch) Limit() time.Duration { return w.limit }
 
