@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -129,7 +130,7 @@ func (l *loser) iterator(kind types.ShardIteratorType, number string) string {
 // read returns the numbers from an iterator on, so many a page.
 func (l *loser) read(iterator string, page int32) (numbers []string) {
 	l.Helper()
-	for {
+	for iterator != "" {
 		if len(numbers) > 100 {
 			l.Fatalf("the iterator reads the same again and again: %q", numbers)
 		}
@@ -145,11 +146,59 @@ func (l *loser) read(iterator string, page int32) (numbers []string) {
 		for _, record := range out.Records {
 			numbers = append(numbers, *record.SequenceNumber)
 		}
-		iterator = *out.NextShardIterator
+		iterator = aws.ToString(out.NextShardIterator)
 	}
+	return numbers
 }
 
 func (l *loser) all() []string {
 	l.Helper()
 	return l.read(l.iterator(types.ShardIteratorTypeTrimHorizon, ""), 100)
+}
+
+// TestNoReshardIsLost loses power after a split at a server that syncs once an hour. A consumer that
+// has seen the parent's end never reads it again, and it knows the children by their ids: the parent
+// stays closed, and the children are the same, with whatever their records are.
+func TestNoReshardIsLost(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := runneltest.NewServer(t, runneltest.InMemory(),
+					runneltest.WithCrashes(seed), runneltest.WithSyncInterval(time.Hour),
+					runneltest.WithStream("s", 1))
+				l := &loser{T: t, Client: server.Kinesis(), used: map[string]bool{}, server: server}
+				l.put(3)
+				if _, err := l.SplitShard(t.Context(), &kinesis.SplitShardInput{
+					StreamName: aws.String("s"), NewStartingHashKey: aws.String("1000"),
+					ShardToSplit: aws.String("shardId-000000000000"),
+				}); err != nil {
+					t.Fatal(err)
+				}
+				var before []types.Shard
+				for len(before) < 3 {
+					time.Sleep(time.Second)
+					before = l.shards()
+				}
+				l.put(3)
+				if err := server.Restart(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if after := l.shards(); !reflect.DeepEqual(before, after) {
+					t.Errorf("the shards were %v, and are %v", before, after)
+				}
+				if got := len(l.all()); got != 3 {
+					t.Errorf("the parent has %d records of 3", got)
+				}
+			})
+		})
+	}
+}
+
+func (l *loser) shards() []types.Shard {
+	l.Helper()
+	out, err := l.ListShards(l.Context(), &kinesis.ListShardsInput{StreamName: aws.String("s")})
+	if err != nil {
+		l.Fatal(err)
+	}
+	return out.Shards
 }

@@ -6,10 +6,11 @@ import "slices"
 // the committer writes older ones, and chunks are used again, so that a frame costs no
 // allocation.
 type chunk struct {
-	start LSN
-	buf   []byte
-	calls []func()      // the frames' durable functions, in order
-	done  chan struct{} // made for the first who waits; closed when it is durable, or never will
+	start  LSN
+	buf    []byte
+	synced bool          // one of the frames is to be synced before it counts as durable
+	calls  []func()      // the frames' durable functions, in order
+	done   chan struct{} // made for the first who waits; closed when it is durable, or never will
 }
 
 const (
@@ -76,7 +77,7 @@ func (q *queue) landed() {
 	for i, c := range q.flight {
 		c.wake()
 		clear(c.calls)
-		c.calls, c.buf = c.calls[:0], c.buf[:0]
+		c.calls, c.buf, c.synced = c.calls[:0], c.buf[:0], false
 		if len(q.free) < keepChunks && cap(c.buf) <= 2*maxChunk {
 			q.free = append(q.free, c)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -66,7 +67,7 @@ func (l *Log) commitPending() (some, ok bool) {
 }
 
 // write puts the batch into the file, and those after it, and syncs unless that is done at
-// intervals.
+// intervals and no frame asks for more.
 func (l *Log) write(batch []*chunk, synced LSN) error {
 	beyond := l.beyond(batch)
 	for _, c := range batch {
@@ -90,7 +91,8 @@ func (l *Log) write(batch []*chunk, synced LSN) error {
 			l.wrote(at)
 		}
 	}
-	if l.cfg.SyncInterval > 0 {
+	strict := slices.ContainsFunc(batch, func(c *chunk) bool { return c.synced })
+	if l.cfg.SyncInterval > 0 && !strict {
 		nudge(l.dirty)
 		return nil
 	}

@@ -17,7 +17,8 @@ type Config struct {
 	Dir string
 	// SyncInterval is how often frames are synced if they count as durable when they are
 	// written: a power loss can then undo that much of what was acknowledged, a crash of the
-	// process nothing. Default 0: sync before every acknowledgement, shared by group commit.
+	// process nothing. Frames of Tx.AppendSynced are synced before they count all the same.
+	// Default 0: sync before every acknowledgement, shared by group commit.
 	SyncInterval time.Duration
 	// FileSize is the length of a log file, allocated ahead, and how much is logged between
 	// two checkpoints. A frame that is larger gets a larger file. Default 64 MiB, in bytes, at

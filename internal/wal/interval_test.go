@@ -60,3 +60,40 @@ func TestSyncAtIntervals(t *testing.T) {
 		}
 	})
 }
+
+// A frame that asks for it is synced before it counts, with those before it, though the log syncs
+// once an hour.
+func TestSyncedAtIntervals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewCrashable()
+		cfg := config(disk)
+		cfg.SyncInterval = time.Hour
+		b := start(t, cfg)
+		b.commit(t, 10, 0, 1)
+		var lsn LSN
+		err := b.Sequence(t.Context(), frameSize(10), func(tx *Tx) {
+			b.journal.mu.Lock()
+			defer b.journal.mu.Unlock()
+			lsn = tx.AppendSynced(KindRecords, payload(2, 10), nil)
+		})
+		if err == nil {
+			err = b.Wait(t.Context(), lsn)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		synced := func() LSN {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.mu.synced
+		}
+		if got := synced(); got != lsn {
+			t.Errorf("synced up to %d, want %d", got, lsn)
+		}
+		b.commit(t, 10, 3)
+		if got := synced(); got != lsn {
+			t.Errorf("the next frame is synced too, up to %d", got)
+		}
+		b.stop(t)
+	})
+}

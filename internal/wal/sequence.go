@@ -78,6 +78,16 @@ type Tx struct {
 //
 // A payload has at most 1 GiB: a larger one poisons the log.
 func (t *Tx) Append(kind Kind, payload []byte, durable func()) LSN {
+	return t.add(kind, payload, durable, false)
+}
+
+// AppendSynced is Append for a frame that is synced before it counts as durable, with all before
+// it, also where Config.SyncInterval is set.
+func (t *Tx) AppendSynced(kind Kind, payload []byte, durable func()) LSN {
+	return t.add(kind, payload, durable, true)
+}
+
+func (t *Tx) add(kind Kind, payload []byte, durable func(), synced bool) LSN {
 	sum := crc32.Checksum(payload, castagnoli)
 	n := frameSize(len(payload))
 	l := t.log
@@ -92,7 +102,9 @@ func (t *Tx) Append(kind Kind, payload []byte, durable func()) LSN {
 		t.pending -= int64(n)
 		return l.mu.queue.end + LSN(n)
 	}
-	l.mu.queue.tail(n).add(kind, sum, payload, durable)
+	c := l.mu.queue.tail(n)
+	c.add(kind, sum, payload, durable)
+	c.synced = c.synced || synced
 	l.mu.queue.end += LSN(n)
 	t.end = l.mu.queue.end
 	return t.end

@@ -83,7 +83,9 @@ func (c *catalogue) commit(tx *wal.Tx, ch *change) error {
 		return err
 	}
 	later = append(c.newVersion(was, c.named(ch)), later...)
-	c.lsn = tx.Append(wal.KindCatalogue, frame, later.run)
+	// Synced in any case: were a reshard lost in a power cut, a shard whose end readers have seen
+	// would be open again, and the ids of its children would be given again.
+	c.lsn = tx.AppendSynced(wal.KindCatalogue, frame, later.run)
 	return nil
 }
 
