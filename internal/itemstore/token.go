@@ -3,8 +3,10 @@ package itemstore
 import (
 	"encoding/binary"
 	"sync"
+	"time"
 
 	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/bootclock"
 	"github.com/runnel-stream/runnel/internal/wal"
 )
 
@@ -40,13 +42,20 @@ type tokenName struct {
 
 type knownToken struct {
 	Token
-	lsn wal.LSN // of its transaction
+	lsn   wal.LSN           // of its transaction
+	since bootclock.Instant // it is known: its transaction, or a start
+}
+
+// old reports whether the token's life is over at the time of another one. A clock that is set
+// forward ends no life: as much time must have gone by while the token was known.
+func (k *knownToken) old(at int64) bool {
+	return at-k.At >= TokenLife && bootclock.Since(k.since) >= TokenLife*time.Millisecond
 }
 
 // find returns what is known of a token, or nil. The lock is held.
 func (t *tokens) find(token *Token) *knownToken {
 	known := t.known[tokenName{token.World, token.Text}]
-	if known == nil || token.At-known.At >= TokenLife {
+	if known == nil || known.old(token.At) {
 		return nil
 	}
 	return known
@@ -57,10 +66,10 @@ func (t *tokens) add(token Token, lsn wal.LSN) {
 	if t.known == nil {
 		t.known = map[tokenName]*knownToken{}
 	}
-	known := &knownToken{token, lsn}
+	known := &knownToken{token, lsn, bootclock.Now()}
 	t.known[tokenName{token.World, token.Text}] = known
 	t.order = append(t.order, known)
-	for len(t.order) > MaxTokens || token.At-t.order[0].At >= TokenLife {
+	for len(t.order) > MaxTokens || t.order[0].old(token.At) {
 		name := tokenName{t.order[0].World, t.order[0].Text}
 		if t.known[name] == t.order[0] { // and not a younger one of the same name
 			delete(t.known, name)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
@@ -76,7 +78,9 @@ func TestTransact(t *testing.T) {
 	}
 }
 
-func TestTokens(t *testing.T) {
+func TestTokens(t *testing.T) { synctest.Test(t, testTokens) }
+
+func testTokens(t *testing.T) {
 	fs := vfs.NewMem()
 	b := open(t, fs)
 	b.create(t, "table", byID)
@@ -118,6 +122,8 @@ func TestTokens(t *testing.T) {
 		b = open(t, fs)
 		expect("after reopening", token("x", 1, 3000), true, 1)
 	}
+	expect("after the clock was set forward", token("x", 1, 1000+TokenLife), true, 1)
+	time.Sleep(TokenLife * time.Millisecond)
 	expect("too late", token("x", 1, 1000+TokenLife), false, 2)
 	expect("and again", token("x", 1, 1001+TokenLife), true, 2)
 	expect("another token", token("y", 1, 1000), false, 3)
