@@ -43,7 +43,7 @@ disk, no permission, no space) ends it with status 3.
 What the stream removed before a worker could read it, by its retention period, is a gap: the
 archive keeps where it is, the command says so, and runnel verify ends with 1 for it.`,
 		Example: "  runnel archive --local --stream orders --to archive --once",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.runArchive(c.Context(), f) },
 	}
 	f.from.addFlags(command, true)

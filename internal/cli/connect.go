@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
@@ -35,10 +37,23 @@ func (c *connection) addFlags(command *cobra.Command, withDynamoDB bool) {
 func hint(err error, stream string) error {
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
-		return fmt.Errorf("%w; see runnel streams list, or create it: runnel streams create %s",
-			err, stream)
+		return fmt.Errorf("%w; see runnel streams list, create it (runnel streams create %s), or "+
+			"check the region and the access key: each has streams of its own", err, stream)
 	}
 	return err
+}
+
+// startHint adds the way out to an error of a server on this machine that is not running.
+func startHint(err error) error {
+	var refused *net.OpError
+	if !errors.As(err, &refused) || !errors.Is(refused, syscall.ECONNREFUSED) {
+		return err
+	}
+	if to, ok := refused.Addr.(*net.TCPAddr); !ok || !to.IP.IsLoopback() {
+		return err
+	}
+	return fmt.Errorf("%w; no server listens at %s: start one, as runnel serve, or name another "+
+		"with --endpoint", err, refused.Addr)
 }
 
 // load makes the SDK's configuration. That neither an endpoint nor credentials are there is

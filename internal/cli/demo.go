@@ -38,7 +38,7 @@ The verdict is computed from the archive itself. Status 1 if anything is lost, d
 order. Without --input it makes repository events from --seed.`,
 		Example: `  runnel demo
   runnel demo --input events.ndjson.gz --key repo --dir ./demo`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runDemo(c.Context(), f) },
 	}
 	flags := command.Flags()

@@ -29,7 +29,7 @@ lost by it.
 Status 0: sound. 1: damaged. 2: no data directory. 3: it cannot be read, it is in use, or a newer
 runnel wrote it.`,
 		Example: "  runnel fsck runnel-data\n  runnel fsck runnel-data --output json",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			report, err := fsck.Check(c.Context(), vfs.OS{}, args[0])
 			switch {

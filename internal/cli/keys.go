@@ -32,7 +32,7 @@ one's own are even from the first one on.`,
   runnel keys map --file keys.ndjson alice bob
   runnel keys rebalance --file keys.ndjson --yes
   runnel keys skew --shards 8 names.txt`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	command.AddCommand(a.keysHash(), a.keysNth(), a.keysAllocate(), a.keysMap(),

@@ -42,7 +42,7 @@ Nothing is kept: add what it prints to the keys in use, and leave out those you 
 		Example: `  runnel keys allocate --space 128 --existing 0,32,9,57 --count 8
   runnel keys allocate --space 128 --existing 64=1500,32=20 --rate 300 --tree
   echo 64 32 | runnel keys allocate --space 128 --existing-file -`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runKeysAllocate(c, f) },
 	}
 	f.space.add(command)

@@ -29,7 +29,7 @@ of keys, or one more. Any number can be asked for at once: it takes no longer.`,
 		Example: `  runnel keys nth --space 128 --count 7
   runnel keys nth --count 4
   runnel keys nth --from 1000000 --output json`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			keys, err := space.space()
 			if err != nil {

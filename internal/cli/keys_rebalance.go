@@ -43,7 +43,7 @@ moving name wait in the processes that put them, until what they have put before
 kill -9, the same command goes on, and --abort takes it back.`,
 		Example: `  runnel keys rebalance --file keys.ndjson --yes
   runnel keys rebalance --local --table tenants --stream orders --app orders-archive --yes`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runRebalance(c, f) },
 	}
 	f.add(command, "the file of names and keys, of runnel keys map")

@@ -21,7 +21,7 @@ out, and does nothing without --yes, or if a name is not there. Names are argume
 of standard input.`,
 		Example: `  runnel keys release --file keys.ndjson alice --yes
   runnel keys release --local --table tenants alice --yes`,
-		Args: cobra.MinimumNArgs(1),
+		Args: atLeastArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			space, err := f.check()
 			if err != nil {

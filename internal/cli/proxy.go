@@ -48,7 +48,7 @@ See docs/proxy.md for what is promised, and what clients should set.`,
 		Example: `  runnel proxy --local
   AWS_ENDPOINT_URL_KINESIS=http://127.0.0.1:4568 aws kinesis put-record --stream-name orders \
     --partition-key a --data aGVsbG8=`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runProxy(c, f) },
 	}
 	f.to.addFlags(command, false)

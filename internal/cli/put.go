@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -64,7 +65,7 @@ appended the input's line to FILE.
 
 With --output json it ends with counts. "unknown" counts the attempts without an answer: each may
 have left one double in the stream.`,
-		Example: `  runnel put --local --stream orders --key /customer/id orders.ndjson.gz
+		Example: `  echo '{"id":1,"customer":{"id":7}}' | runnel put --local --stream orders --key /customer/id
   runnel put --local --stream orders --key id --resume orders.state orders.ndjson`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.runPut(c.Context(), f, args)
@@ -129,6 +130,9 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 	if len(files) == 0 {
 		files = []string{"-"}
 	}
+	if err := checkFiles(files); err != nil {
+		return err
+	}
 	cfg, err := f.to.load(ctx)
 	if err != nil {
 		return err
@@ -159,6 +163,22 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 	defer leaveWith(&err, leave)
 	config.Keys = keys
 	return job.run(ctx, config)
+}
+
+// checkFiles finds a missing file before the lines of those in front of it are put. It opens none:
+// a pipe may be among them.
+func checkFiles(names []string) error {
+	for _, name := range names {
+		if name == "-" {
+			continue
+		}
+		if info, err := os.Stat(name); err != nil {
+			return usageError("%w; nothing was put", err)
+		} else if info.IsDir() {
+			return usageError("%s is a folder: name its files; nothing was put", name)
+		}
+	}
+	return nil
 }
 
 // putJob is one put.

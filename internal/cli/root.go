@@ -64,7 +64,7 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	command, err := root.ExecuteContextC(ctx)
 	var known *statusError
 	if err != nil && (!errors.As(err, &known) || !known.quiet) {
-		_, _ = fmt.Fprintf(streams.Err, "runnel: %v\n", err)
+		_, _ = fmt.Fprintf(streams.Err, "runnel: %v\n", startHint(err))
 		if statusOf(err) == exitUsage && known == nil {
 			_, _ = fmt.Fprintf(streams.Err, "Try: %s --help\n", command.CommandPath())
 		}
@@ -81,15 +81,17 @@ func (a *app) root() *cobra.Command {
 Try it, with nothing installed:
   runnel demo
 
-Or as separate processes:
-  runnel serve --stream orders:4
+Or step by step, with a server in the background and a file of two events:
+  runnel serve --stream orders:4 &
+  printf '{"id":1}\n{"id":2}\n' > orders.ndjson
   runnel put     --local --stream orders --key id orders.ndjson
   runnel archive --local --stream orders --to archive --once
-  runnel verify archive --source orders.ndjson --id id --key id`,
-		SilenceErrors:              true,
-		SilenceUsage:               true,
-		SuggestionsMinimumDistance: 3,
-		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
+  runnel verify  archive --source orders.ndjson --id id --key id`,
+		Version:       buildVersion(),
+		Args:          noArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
@@ -99,7 +101,13 @@ Or as separate processes:
 	flags.BoolVar(&a.verbose, "verbose", false, "log what happens, in detail, on standard error")
 	flags.StringVar(&a.logFormat, "log-format", "text", "how to log: text or json")
 	flags.StringVar(&a.output, "output", "text", "results as text or json")
+	root.SetVersionTemplate("runnel {{.Version}}\n")
+	root.Flags().Bool("version", false, "as runnel version")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		// The flags of a misspelt subcommand are unknown to the command above it.
+		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
+			return unknownCommand(c, words[0])
+		}
 		return fmt.Errorf("%w%s", err, didYouMean(c, err))
 	})
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
@@ -113,6 +121,7 @@ Or as separate processes:
 	}
 	root.AddCommand(a.demo(), a.serve(), a.proxy(), a.streams(), a.shards(), a.put(), a.tail(),
 		a.archive(), a.verify(), a.fsck(), a.keys(), a.version())
+	helpCommand(root)
 	return root
 }
 

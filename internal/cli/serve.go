@@ -44,7 +44,7 @@ With --auth sigv4=FILE every call must be signed with a key of the file, which i
 		Example: `  runnel serve --data ./runnel-data --stream orders:4
   runnel serve --memory --stream test:1 --chaos 'seed=7 PutRecords:lose-answer%1'
   runnel serve --addr 0.0.0.0:4567 --tls --auth sigv4=keys.ini`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runServe(c, f) },
 	}
 	flags := command.Flags()

@@ -21,7 +21,7 @@ Applying can be interrupted and gone on with at any step.`,
   runnel shards plan --local --stream orders --sample 30s --output json > orders.plan
   runnel shards apply --local --stream orders --plan orders.plan --yes
   runnel shards scale --local --stream orders --to 8 --yes`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	command.AddCommand(a.shardsList(), a.shardsPlan(), a.shardsApply(), a.shardsSplit(),

@@ -28,7 +28,7 @@ a plan speaks of hash ranges and the open ones tell what is done. Where somethin
 resharded the stream, it stops and says so.`,
 		Example: `  runnel shards plan --local --stream orders --output json > orders.plan
   runnel shards apply --local --stream orders --plan orders.plan --yes`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
 		plan, err := a.readPlan(ctx, file, of.stream)
 		if err != nil {

@@ -48,7 +48,7 @@ goes on from the shards that there are. See docs/autoscale.md.`,
   runnel shards autoscale --local --stream orders --min 2 --max 16 --yes
   runnel shards autoscale --local --stream orders --throttles http://127.0.0.1:4568 --yes
   runnel shards autoscale --local --stream orders --once --window 5m --yes`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
 		cfg, err := f.config(of.stream)
 		if err != nil {

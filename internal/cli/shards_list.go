@@ -18,7 +18,7 @@ func (a *app) shardsList() *cobra.Command {
 		Long: `List the shards of a stream that are kept, open and closed, with their parents and
 how much of the key space they have. With --output json a line is a shard.`,
 		Example: "  runnel shards list --local --stream orders",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
 		shards, err := of.list(ctx, client)
 		if err != nil {

@@ -16,7 +16,7 @@ func (a *app) shardsMerge() *cobra.Command {
 		Short: "Merge two adjacent shards into one",
 		Example: "  runnel shards merge shardId-000000000000 shardId-000000000001 " +
 			"--local --stream orders --yes",
-		Args: cobra.ExactArgs(2),
+		Args: exactArgs(2),
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, args []string) error {
 		shards, err := of.list(ctx, client)
 		if err != nil {

@@ -20,7 +20,7 @@ func (a *app) shardsScale() *cobra.Command {
 UpdateShardCount where that is fewer calls; for AWS allows only ten of these in 24 hours,
 --scalings says how many may be used. An interrupted scale goes on when it is run again.`,
 		Example: "  runnel shards scale --local --stream orders --to 8 --yes",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
 		if to < 1 || to > keyspace.MaxShards {
 			return usageError("--to %d: say how many shards, from 1 to %d", to, keyspace.MaxShards)

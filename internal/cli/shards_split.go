@@ -18,7 +18,7 @@ func (a *app) shardsSplit() *cobra.Command {
 		Use:     "split SHARD --stream NAME",
 		Short:   "Split one shard into two",
 		Example: "  runnel shards split shardId-000000000000 --local --stream orders --yes",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactArgs(1),
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, args []string) error {
 		shards, err := of.list(ctx, client)
 		if err != nil {

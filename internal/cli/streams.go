@@ -17,7 +17,7 @@ func (a *app) streams() *cobra.Command {
 		Short: "Create, list, describe and delete streams",
 		Example: `  runnel streams create orders --shards 4 --local
   runnel streams list --local`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	command.AddCommand(a.streamsCreate(), a.streamsList(), a.streamsDescribe(), a.streamsDelete())

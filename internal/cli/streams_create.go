@@ -14,7 +14,7 @@ func (a *app) streamsCreate() *cobra.Command {
 		Use:     "create NAME",
 		Short:   "Create a stream and wait until it is ACTIVE",
 		Example: "  runnel streams create orders --shards 4 --local",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactArgs(1),
 	}, func(ctx context.Context, client *kinesis.Client, args []string) error {
 		if shards < 1 {
 			return usageError("--shards %d: want at least 1", shards)

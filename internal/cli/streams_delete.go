@@ -16,7 +16,7 @@ func (a *app) streamsDelete() *cobra.Command {
 		Use:     "delete NAME",
 		Short:   "Delete a stream and every record in it",
 		Example: "  runnel streams delete orders --yes --local",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactArgs(1),
 	}, func(ctx context.Context, client *kinesis.Client, args []string) error {
 		stream, err := describeStream(ctx, client, args[0])
 		if err != nil {

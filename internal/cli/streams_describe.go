@@ -38,7 +38,7 @@ func (a *app) streamsDescribe() *cobra.Command {
 		Use:     "describe NAME",
 		Short:   "Show a stream and its shards",
 		Example: "  runnel streams describe orders --local",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactArgs(1),
 	}, func(ctx context.Context, client *kinesis.Client, args []string) error {
 		stream, err := describeStream(ctx, client, args[0])
 		if err != nil {

@@ -14,7 +14,7 @@ func (a *app) streamsList() *cobra.Command {
 		Use:     "list",
 		Short:   "List the names of the streams",
 		Example: "  runnel streams list --local",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}, func(ctx context.Context, client *kinesis.Client, _ []string) error {
 		pages := kinesis.NewListStreamsPaginator(client, &kinesis.ListStreamsInput{})
 		for pages.HasMorePages() {

@@ -43,7 +43,7 @@ producer's retries left are dropped, as far as their first copy was read.`,
 		Example: `  runnel tail --local --stream orders
   runnel tail --local --stream orders --from oldest --once --output json
   runnel tail --local --stream orders --from 2026-01-31T08:00:00Z`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runTail(c, f) },
 	}
 	f.of.addFlags(command, false)

@@ -40,8 +40,9 @@ Status 0: compared, and nothing is violated. 1: a violation, or nothing is there
 folder without an archive, a stream without a link). 2: no such folder, or a source that proves
 nothing: it is empty or no NDJSON, a record has no --id or --key, or two records have one --id.
 3: the archive cannot be read.`,
-		Example: "  runnel verify archive --source orders.ndjson.gz --id id --key customer",
-		Args:    cobra.ExactArgs(1),
+		Example: "  runnel verify archive\n" +
+			"  runnel verify archive --source orders.ndjson --id id --key id",
+		Args: exactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			report, err := archive.Verify(c.Context(), args[0], options)
 			switch {

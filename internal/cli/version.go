@@ -13,20 +13,25 @@ func (a *app) version() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version, the commit and the Go release it was built with",
 		Example: "  runnel version",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			version, revision := "unknown", ""
-			if info, ok := debug.ReadBuildInfo(); ok {
-				version = info.Main.Version
-				for _, setting := range info.Settings {
-					if setting.Key == "vcs.revision" {
-						revision = " " + setting.Value
-					}
-				}
-			}
-			_, err := fmt.Fprintf(a.Out, "runnel %s%s %s %s/%s\n",
-				version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(a.Out, "runnel %s\n", buildVersion())
 			return err
 		},
 	}
+}
+
+// buildVersion is the version, the commit where it is known, and the Go release.
+func buildVersion() string {
+	version, revision := "unknown", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				revision = " " + setting.Value
+			}
+		}
+	}
+	return fmt.Sprintf("%s%s %s %s/%s",
+		version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
