@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/runnel-stream/runnel/internal/ndjson"
@@ -28,6 +30,27 @@ func TestStatusOf(t *testing.T) {
 		}
 	}
 }
+
+// A result that cannot be written is no fault of the command line: it may stand already.
+func TestResultsThatCannotBeWritten(t *testing.T) {
+	for _, args := range []string{
+		"version", "keys hash a", "keys nth --count 2 --output json", "verify " + t.TempDir(),
+		"verify --output json " + t.TempDir(), "completion bash",
+	} {
+		var said strings.Builder
+		status := Main(t.Context(), strings.Fields(args), Streams{
+			In: strings.NewReader(""), Out: fullDisk{}, Err: &said,
+		})
+		if status != exitOutside || !strings.Contains(said.String(), "no space") ||
+			strings.Contains(said.String(), "--help") {
+			t.Errorf("%s: status %d, %s", args, status, said.String())
+		}
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 // The generator gives the same events for a seed, in each repository a creation first and
 // nothing after a destruction but another creation, and no repository more than 2 %.
