@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/runneltest"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
@@ -76,4 +77,42 @@ func TestGapBehindRecordsThatWait(t *testing.T) {
 		r.mustRun(0, r.archiving)
 		r.wantGaps(1, 8)
 	})
+}
+
+// A shard that began and ended while nothing was read leaves gaps where its children begin.
+func TestGapOfAShardThatCameAndWent(t *testing.T) {
+	onRetained(t, func(r *retained) {
+		r.put(10)
+		r.mustRun(0, r.archiving)
+		split(r.T, r.server, "shardId-000000000000")
+		r.put(10)
+		<-time.After(time.Minute)
+		for _, s := range []struct{ id, at string }{
+			{"shardId-000000000001", "85070591730234615865843651857942052864"},
+			{"shardId-000000000002", "255211775190703847597530955573826158592"},
+		} {
+			splitAt(r.T, r.server, s.id, s.at)
+		}
+		r.put(10)
+		<-time.After(26 * time.Hour)
+		r.put(7)
+		r.mustRun(0, r.archiving)
+		report, err := archive.Verify(r.Context(), r.dir, archive.VerifyOptions{AllowGaps: true})
+		if err != nil || !report.OK() || report.Records != 17 {
+			r.Errorf("%+v, %v", report, err)
+		}
+		if gaps := r.gaps(); len(gaps) != 5 {
+			r.Errorf("gaps: %q, want the first shard's and those of the four children", gaps)
+		}
+	})
+}
+
+func splitAt(t *testing.T, server *runneltest.Server, shard, at string) {
+	t.Helper()
+	if _, err := server.Kinesis().SplitShard(t.Context(), &kinesis.SplitShardInput{
+		StreamName: aws.String("orders"), ShardToSplit: aws.String(shard),
+		NewStartingHashKey: aws.String(at),
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
