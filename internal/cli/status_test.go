@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,6 +30,22 @@ func TestStatusOf(t *testing.T) {
 	} {
 		if got := statusOf(c.err); got != c.want {
 			t.Errorf("statusOf(%v) = %d, want %d", c.err, got, c.want)
+		}
+	}
+}
+
+// What is no data directory, or no archive, is bad input and no failure of the disk.
+func TestVerdictsOnAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"fsck", "verify"} {
+		status := Main(t.Context(), []string{command, file}, Streams{
+			In: strings.NewReader(""), Out: io.Discard, Err: io.Discard,
+		})
+		if status != exitUsage {
+			t.Errorf("%s: status %d", command, status)
 		}
 	}
 }
