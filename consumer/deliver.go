@@ -55,7 +55,7 @@ func (d *delivery) run(ctx context.Context) (ending, []shardmap.Shard, error) {
 // so that what was dropped is passed.
 func (d *delivery) write(ctx context.Context, p page) error {
 	if p.gap != nil {
-		// What waits in the writer is committed with the state before this page.
+		// The batches that wait are committed with the state before this page.
 		if err := d.commit(ctx, "flush", d.writer.Flush); err != nil {
 			return err
 		}

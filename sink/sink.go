@@ -171,8 +171,8 @@ func (e *ParentError) Error() string {
 // ErrOrder is returned by Writer.Write for records that are not in order, or not of the shard:
 // a position at or before what was written already, or beyond Through, and for a Through before
 // what was written already, or a Gap that does not begin where the batch before it ended, or
-// ends behind one of the batch's records. A sink may return it for a Gap behind what waits for a
-// Flush. Nothing of the call stands.
+// ends behind one of the batch's records. A sink may return it for a Gap behind batches that wait
+// for a Flush. Nothing of the call stands.
 var ErrOrder = errors.New("records out of order")
 
 // Equal reports whether two commits are the same, states included.

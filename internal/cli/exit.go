@@ -62,8 +62,8 @@ func (o output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// outputError says that a result could not be written, by whatever command. What the command did
-// before may stand, so it is not the fault of the command line.
+// outputError says that a command could not write its result. The command may have changed
+// something before, so its status is not that of wrong usage.
 type outputError struct{ error }
 
 func (e *outputError) Unwrap() error { return e.error }

@@ -34,7 +34,7 @@ func TestStatusOf(t *testing.T) {
 	}
 }
 
-// What is no data directory, or no archive, is bad input and no failure of the disk.
+// A file in the place of a data directory or an archive is bad input, not a failure of the disk.
 func TestVerdictsOnAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -50,7 +50,7 @@ func TestVerdictsOnAFile(t *testing.T) {
 	}
 }
 
-// A result that cannot be written is no fault of the command line: it may stand already.
+// A command that cannot write its result ends with 3: it may have changed something before.
 func TestResultsThatCannotBeWritten(t *testing.T) {
 	for _, args := range []string{
 		"version", "keys hash a", "keys nth --count 2 --output json", "verify " + t.TempDir(),
