@@ -96,6 +96,7 @@ func TestStatus(t *testing.T) {
 		{[]result{{outcome: outcomeKnown}, {outcome: outcomeStale}}, exitOK},
 		{[]result{{outcome: outcomeKnown}, {outcome: outcomeDiffers}}, exitDiffers},
 		{[]result{{outcome: outcomeDiffers}, lost}, exitUnreachable},
+		{[]result{{outcome: outcomeSkipped}, {outcome: outcomeSkipped}}, exitUsage},
 	} {
 		if got := summarize(c.results).status(); got != c.status {
 			t.Errorf("%v: status %d, want %d", summarize(c.results), got, c.status)

@@ -104,14 +104,23 @@ func (s summary) String() string {
 	return text
 }
 
-// status is the exit status: 0 all ok or known to differ, 1 something else differs, 3 the endpoint
-// did not answer.
+// status is the exit status: 0 all ok or known to differ, 1 something else differs, 2 every fact was
+// skipped, so that nothing was compared, 3 the endpoint did not answer.
 func (s summary) status() int {
 	switch {
 	case s.lost > 0:
 		return exitUnreachable
 	case s.counts[outcomeDiffers] > 0, s.counts[outcomeError] > 0:
 		return exitDiffers
+	case s.counts[outcomeSkipped] > 0 && s.counts[outcomeSkipped] == s.total():
+		return exitUsage
 	}
 	return exitOK
+}
+
+func (s summary) total() (n int) {
+	for _, count := range s.counts {
+		n += count
+	}
+	return n
 }

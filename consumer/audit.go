@@ -88,7 +88,10 @@ func (r *run) audit(ctx context.Context) error {
 		}
 	}
 	for _, l := range g.missing(beginners, r.claim.Origin, r.claim.Synced) {
-		if beginners[l.Key] {
+		switch {
+		case r.claim.Synced && g.cutOff(l.Key):
+			l.Complete = later(r.stream.Created, l.From)
+		case beginners[l.Key]:
 			// What arrives from now on is the application's.
 			l.Complete = later(now.earliest, l.From)
 		}

@@ -55,6 +55,10 @@ func (d *delivery) run(ctx context.Context) (ending, []shardmap.Shard, error) {
 // so that what was dropped is passed.
 func (d *delivery) write(ctx context.Context, p page) error {
 	if p.gap != nil {
+		// The batches that wait are committed with the state before this page.
+		if err := d.commit(ctx, "flush", d.writer.Flush); err != nil {
+			return err
+		}
 		d.reported(p.gap)
 	}
 	if h, ok := d.writer.(*handlerWriter); ok {

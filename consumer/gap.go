@@ -30,7 +30,8 @@ import (
 //
 // A live iterator can be overtaken as well. So when an answer comes so late that complete is older
 // than the retention period, the answer is thrown away, and the reader makes an iterator at its
-// last record again.
+// last record again. The period itself may have been shortened a moment ago. If that can have
+// removed what lies between complete and the answer, the reader first asks what the period is.
 //
 // A gap so found is possible and not certain. It is reported all the same, since the other mistake
 // is a silent loss. Where nothing has been read there is no last record. A child shard's
@@ -77,6 +78,14 @@ func newReading(out *kinesis.GetRecordsOutput, sent, got time.Time) reading {
 // so always.)
 func (a *reading) atTip() bool {
 	return len(a.Records) == 0 && aws.ToInt64(a.MillisBehindLatest) == 0
+}
+
+// arrivesAt returns the arrival of the first record, or of what may come next.
+func (a *reading) arrivesAt() time.Time {
+	if len(a.Records) == 0 {
+		return a.latest
+	}
+	return aws.ToTime(a.Records[0].ApproximateArrivalTimestamp)
 }
 
 func (a *reading) ended() bool { return aws.ToString(a.NextShardIterator) == "" }

@@ -72,6 +72,17 @@ func (g *genealogy) holes() bool {
 	})
 }
 
+// cutOff reports whether the shard came from others, of which neither the stream nor the table has
+// any: they began and ended while nothing was read, and with them the shard's own first records may
+// have been removed.
+func (g *genealogy) cutOff(id runnel.ShardID) bool {
+	parents := g.byID[id].Parents
+	return len(parents) > 0 && !slices.ContainsFunc(parents, func(id runnel.ShardID) bool {
+		_, listed := g.byID[id]
+		return listed || g.leased(id)
+	})
+}
+
 // missing returns the leases to create, parents before children:
 //
 //   - in a table whose first leases are not all there yet, those of the beginners;

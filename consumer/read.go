@@ -95,9 +95,16 @@ func (s *shardReader) next(ctx context.Context) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if s.guarded && !s.unsure && s.overtaken(out.latest) {
-		s.iterator = ""
-		return s.next(ctx) // with a new iterator it is unsure, so this happens once
+	if s.guarded && !s.unsure {
+		if s.horizon().Shortened(s.complete, out.arrivesAt(), out.latest) {
+			if err := s.sameStream(ctx); err != nil { // it asks for the period
+				return answer{}, err
+			}
+		}
+		if s.overtaken(out.latest) {
+			s.iterator = ""
+			return s.next(ctx) // with a new iterator it is unsure, so this happens once
+		}
 	}
 	return s.accept(ctx, out)
 }

@@ -207,3 +207,44 @@ func (l *lockedText) String() string {
 	defer l.mu.Unlock()
 	return l.text.String()
 }
+
+// A lease without an owner, as another program wrote it, is one that nobody could take: the row is
+// reported, and with Config.Once it ends the worker.
+func TestOnceWithAnOwnerThatIsNone(t *testing.T) {
+	for _, owner := range []types.AttributeValue{
+		&types.AttributeValueMemberNULL{Value: true}, &types.AttributeValueMemberS{},
+	} {
+		bubble(t, 1, func(f *fleet) {
+			f.stream.put("a", keys(10)...)
+			m := f.start("w1")
+			f.await(failover, "the records", func() bool {
+				n, _ := f.delivered()
+				return n == 10
+			})
+			f.mustStop(m)
+			if _, err := f.table.UpdateItem(f.Context(), &dynamodb.UpdateItemInput{
+				TableName: aws.String("orders-app"), Key: map[string]types.AttributeValue{
+					"leaseKey": &types.AttributeValueMemberS{Value: string(f.stream.shards[0].id)},
+				},
+				ConditionExpression: aws.String("attribute_exists(#k)"),
+				UpdateExpression:    aws.String("SET #o = :o"),
+				ExpressionAttributeNames: map[string]string{
+					"#k": "leaseKey", "#o": "leaseOwner",
+				},
+				ExpressionAttributeValues: map[string]types.AttributeValue{":o": owner},
+			}); err != nil {
+				f.Fatal(err)
+			}
+			m = f.start("w2", once)
+			select {
+			case err := <-m.err:
+				if !errors.Is(err, lease.ErrRow) {
+					f.Errorf("got %v, want lease.ErrRow", err)
+				}
+			case <-time.After(5 * time.Minute):
+				f.Error("the worker waits for a lease that it can never take")
+				f.mustStop(m)
+			}
+		})
+	}
+}

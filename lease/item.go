@@ -58,15 +58,15 @@ func decode(row item) (Lease, error) {
 	r := reader{row: row}
 	l := Lease{
 		Key:           runnel.ShardID(r.must(attrKey)),
-		Owner:         text(row, attrOwner),
+		Owner:         r.owner(),
 		Counter:       r.number(attrCounter, true),
 		Checkpoint:    r.position(attrCheckpoint, attrSub),
 		OwnerSwitches: r.number(attrSwitches, false),
-		Parents:       shards(row, attrParents),
-		Children:      shards(row, attrChildren),
-		Token:         text(row, attrToken),
-		Stream:        text(row, attrStream),
-		Hold:          text(row, attrHold),
+		Parents:       r.shards(attrParents),
+		Children:      r.shards(attrChildren),
+		Token:         r.text(attrToken),
+		Stream:        r.text(attrStream),
+		Hold:          r.text(attrHold),
 	}
 	if _, there := row[attrPending]; there {
 		l.Pending = r.position(attrPending, attrPendingSub)
@@ -81,7 +81,7 @@ func decode(row item) (Lease, error) {
 		l.Complete = time.UnixMilli(r.number(attrComplete, true)).UTC()
 	}
 	l.Range = r.hashRange()
-	if name := text(row, attrStreamName); name != "" {
+	if name := r.text(attrStreamName); name != "" {
 		r.fail(attrStreamName, "%q: leases of several streams in one table are not supported", name)
 	}
 	if r.err != nil {
@@ -108,6 +108,25 @@ func (r *reader) must(attribute string) string {
 		r.fail(attribute, "is missing")
 	}
 	return value
+}
+
+// text reads an attribute that may be missing.
+func (r *reader) text(attribute string) string {
+	value, there := r.row[attribute]
+	if _, ok := value.(*types.AttributeValueMemberS); there && !ok {
+		r.fail(attribute, "is not a string")
+	}
+	return text(r.row, attribute)
+}
+
+// owner reads the owner, which a lease without one does not have: a lease is taken on the condition
+// that the attribute is missing, and with an empty one that would fail for ever.
+func (r *reader) owner() string {
+	owner := r.text(attrOwner)
+	if _, there := r.row[attrOwner]; there && owner == "" {
+		r.fail(attrOwner, "is empty, and a lease without an owner does not have it")
+	}
+	return owner
 }
 
 func (r *reader) number(attribute string, required bool) int64 {
@@ -142,7 +161,7 @@ func (r *reader) position(attribute, sub string) runnel.Position {
 }
 
 func (r *reader) hashRange() *keyspace.Range {
-	low, high := text(r.row, attrStartingHash), text(r.row, attrEndingHash)
+	low, high := r.text(attrStartingHash), r.text(attrEndingHash)
 	if low == "" && high == "" {
 		return nil
 	}
@@ -164,9 +183,14 @@ func text(row item, attribute string) string {
 	return ""
 }
 
-func shards(row item, attribute string) []runnel.ShardID {
-	set, ok := row[attribute].(*types.AttributeValueMemberSS)
+func (r *reader) shards(attribute string) []runnel.ShardID {
+	value, there := r.row[attribute]
+	if !there {
+		return nil
+	}
+	set, ok := value.(*types.AttributeValueMemberSS)
 	if !ok {
+		r.fail(attribute, "is not a set of strings")
 		return nil
 	}
 	ids := make([]runnel.ShardID, len(set.Value))

@@ -56,6 +56,12 @@ func TestDecodeRefuses(t *testing.T) {
 		attrFrom:         str("yesterday"),
 		attrPending:      str("?"),
 		attrEntity:       str("LEADER"),
+		attrOwner:        num(7),
+		attrParents:      str("shardId-000000000001"),
+		attrChildren:     &types.AttributeValueMemberL{},
+		attrToken:        num(1),
+		attrStream:       &types.AttributeValueMemberNULL{Value: true},
+		attrHold:         num(1),
 	} {
 		row := javaRow()
 		if row[attribute] = value; value == nil {
@@ -64,6 +70,11 @@ func TestDecodeRefuses(t *testing.T) {
 		if l, err := decode(row); err == nil {
 			t.Errorf("%s = %v: decoded %+v", attribute, value, l)
 		}
+	}
+	row := javaRow()
+	row[attrOwner] = str("")
+	if l, err := decode(row); err == nil {
+		t.Errorf("an empty owner: decoded %+v", l)
 	}
 }
 

@@ -61,8 +61,9 @@ type Batch struct {
 	// known, and a commit with this batch needs State.
 	Delta []byte
 	// Gap is set if records before this batch may be missing: the stream removed them before
-	// they were read. The sink keeps the gap in the commit that holds this batch. Nil: there is
-	// no gap between this batch and the one before it.
+	// they were read. The sink keeps the gap in the commit that holds this batch. Nothing waits in
+	// the writer then: the caller flushes before a gap, since the state there is lost with the next
+	// Write. Nil: there is no gap between this batch and the one before it.
 	Gap *Gap
 }
 
@@ -170,7 +171,8 @@ func (e *ParentError) Error() string {
 // ErrOrder is returned by Writer.Write for records that are not in order, or not of the shard:
 // a position at or before what was written already, or beyond Through, and for a Through before
 // what was written already, or a Gap that does not begin where the batch before it ended, or
-// ends behind one of the batch's records. Nothing of the call stands.
+// ends behind one of the batch's records. A sink may return it for a Gap behind batches that wait
+// for a Flush. Nothing of the call stands.
 var ErrOrder = errors.New("records out of order")
 
 // Equal reports whether two commits are the same, states included.

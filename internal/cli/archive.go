@@ -38,7 +38,8 @@ commits and hands over what it holds; with --once it ends when everything that w
 at the start has been archived.
 
 It tries the folder first: one that cannot be made or written (a file in its place, a read-only
-disk, no permission, no space) ends it with status 3.
+disk, no permission, no space) ends it with status 3. So does a damaged archive with --once, when the
+shards that are whole are done.
 
 What the stream removed before a worker could read it, by its retention period, is a gap: the
 archive keeps where it is, the command says so, and runnel verify ends with 1 for it.`,
@@ -112,6 +113,25 @@ func (n *archiveCounts) observe(e consumer.Event) {
 	}
 }
 
+// standstill measures how long a worker has read, committed and ended nothing.
+type standstill struct{ since atomic.Int64 } // nanoseconds since 1970
+
+func newStandstill(start time.Time) *standstill {
+	p := &standstill{}
+	p.since.Store(start.UnixNano())
+	return p
+}
+
+func (p *standstill) observe(e consumer.Event) time.Duration {
+	switch e.Kind {
+	case consumer.Delivered, consumer.Committed, consumer.ShardStarted, consumer.ShardEnded,
+		consumer.CaughtUp:
+		p.since.Store(e.Time.UnixNano())
+	default:
+	}
+	return time.Duration(e.Time.UnixNano() - p.since.Load())
+}
+
 func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	worker, target, err := f.config()
 	if err != nil {
@@ -134,23 +154,31 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	worker.Sink, worker.Logger = sink, a.logger()
+	start := time.Now()
+	still := newStandstill(start)
 	worker.Observer = func(e consumer.Event) {
 		counts.observe(e)
 		if ahead := new(archive.AheadError); errors.As(e.Err, &ahead) {
 			cancel(ahead) // trying again does not mend it
+		}
+		if idle := still.observe(e); f.once && idle > f.failover &&
+			errors.Is(e.Err, archive.ErrLink) {
+			cancel(e.Err) // the same, and the other shards are done, or wait for this one
 		}
 	}
 	w, err := consumer.New(worker)
 	if err != nil {
 		return usageError("%w", err)
 	}
-	start := time.Now()
 	stop := a.watch(ctx, func() string { return archiveLine(f.stream, counts, start) })
 	runErr := w.Run(ctx)
 	stop()
 	switch ahead := new(archive.AheadError); {
 	case errors.As(context.Cause(ctx), &ahead):
 		return usageError("archive stream %s to %s: %w", f.stream, f.to, ahead)
+	case errors.Is(context.Cause(ctx), archive.ErrLink):
+		return outsideError(fmt.Errorf("archive stream %s to %s: %w; runnel verify %s lists what is "+
+			"damaged", f.stream, f.to, context.Cause(ctx), f.to))
 	case errors.Is(runErr, consumer.ErrRecreated):
 		return outsideError(fmt.Errorf("archive stream %s: %w", f.stream, runErr))
 	case errors.Is(runErr, lease.ErrStream), errors.Is(runErr, lease.ErrNative),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // The exit statuses of every command.
@@ -50,13 +51,33 @@ var (
 	}
 )
 
+// output is standard output. Its errors are *outputError.
+type output struct{ io.Writer }
+
+func (o output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil {
+		err = &outputError{err}
+	}
+	return n, err
+}
+
+// outputError says that a command could not write its result. The command may have changed
+// something before, so its status is not that of wrong usage.
+type outputError struct{ error }
+
+func (e *outputError) Unwrap() error { return e.error }
+
 // statusOf maps what a command returned to its exit status. What has no status of its own is
 // the command line's fault: cobra's own errors are.
 func statusOf(err error) int {
 	var known *statusError
+	var unwritten *outputError
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &unwritten):
+		return exitOutside
 	case errors.As(err, &known):
 		return known.status
 	case errors.Is(err, context.Canceled), errors.Is(err, errStop):

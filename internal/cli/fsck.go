@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +36,8 @@ runnel wrote it.`,
 			switch {
 			case c.Context().Err() != nil:
 				return errInterrupt
-			case errors.Is(err, fs.ErrNotExist), errors.Is(err, wal.ErrNoLog):
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, wal.ErrNoLog),
+				errors.Is(err, syscall.ENOTDIR):
 				return usageError("%s: %w: name the folder of runnel serve --data", args[0], err)
 			case err != nil:
 				return outsideError(fmt.Errorf("check %s: %w", args[0], err))

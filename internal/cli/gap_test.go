@@ -59,7 +59,9 @@ func (r *lossRun) step(by string) {
 }
 
 // put puts n records.
-func (r *lossRun) put(n int) {
+func (r *lossRun) put(n int) { r.putAs(n, "plain") }
+
+func (r *lossRun) putAs(n int, order string) {
 	r.t.Helper()
 	var lines strings.Builder
 	for i := range n {
@@ -70,7 +72,7 @@ func (r *lossRun) put(n int) {
 		r.t.Fatal(err)
 	}
 	r.start("put", "--endpoint", r.endpoint, "--stream", "one", "--key", "id",
-		"--order", "plain", file).want(0)
+		"--order", order, file).want(0)
 }
 
 func (r *lossRun) once() *process {
@@ -195,4 +197,28 @@ func TestDeletedTableOfTheArchiver(t *testing.T) {
 	}
 	r.once().want(0)
 	r.start("verify", r.archive).want(0)
+}
+
+// TestOnceIntoADamagedArchive loses the first link of an archive whose second one has a change only:
+// archive --once says so and ends.
+func TestOnceIntoADamagedArchive(t *testing.T) {
+	r := newLossRun(t)
+	for range 2 {
+		r.putAs(10, "key")
+		r.once().want(0)
+	}
+	links := r.links()
+	if len(links) != 2 {
+		t.Fatalf("links: %q", links)
+	}
+	if err := os.Remove(links[0]); err != nil {
+		t.Fatal(err)
+	}
+	again := r.start("archive", "--endpoint", r.endpoint, "--stream", "one", "--to", r.archive,
+		"--failover", "300ms", "--once")
+	again.want(3)
+	if said := again.stderr.String(); !strings.Contains(said, "runnel verify") {
+		t.Errorf("archive said:\n%s", said)
+	}
+	r.start("verify", r.archive).want(1)
 }

@@ -59,6 +59,7 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	}()
 
 	a := &app{Streams: streams}
+	a.Out = output{streams.Out}
 	root := a.root()
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)

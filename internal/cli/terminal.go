@@ -14,6 +14,9 @@ import (
 
 // terminal returns the width of the terminal behind w, and whether there is one.
 func terminal(w io.Writer) (columns int, ok bool) {
+	if out, ok := w.(output); ok {
+		w = out.Writer
+	}
 	file, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(file.Fd())) {
 		return 0, false

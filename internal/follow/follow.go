@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,7 +25,7 @@ type run struct {
 	parallel chan struct{} // held by who reads and handles a page
 	handling sync.Mutex    // Handle is called one at a time
 	ended    chan outcome
-	horizon  shardmap.Horizon
+	horizon  atomic.Pointer[shardmap.Horizon] // as of the last look
 	identity *shardmap.Identity
 
 	// The coordinator's own. Shards that are done are in neither, so neither grows with the
@@ -91,7 +92,7 @@ func (r *run) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.horizon = horizonOf(out)
+	r.horizon.Store(horizonOf(out))
 	r.since = time.Now()
 	if date, ok := awsmiddleware.GetServerTime(out.ResultMetadata); ok {
 		r.since = date.Add(time.Second) // the header has whole seconds
@@ -129,12 +130,12 @@ func (r *run) describe(ctx context.Context) (*kinesis.DescribeStreamSummaryOutpu
 		&kinesis.DescribeStreamSummaryInput{StreamName: &r.cfg.Stream})
 }
 
-func horizonOf(out *kinesis.DescribeStreamSummaryOutput) shardmap.Horizon {
+func horizonOf(out *kinesis.DescribeStreamSummaryOutput) *shardmap.Horizon {
 	summary := out.StreamDescriptionSummary
 	if summary == nil {
-		return shardmap.Horizon{}
+		return &shardmap.Horizon{}
 	}
-	return shardmap.Horizon{
+	return &shardmap.Horizon{
 		Created:   aws.ToTime(summary.StreamCreationTimestamp),
 		Retention: time.Duration(aws.ToInt32(summary.RetentionPeriodHours)) * time.Hour,
 	}
@@ -147,10 +148,15 @@ var ErrRecreated = errors.New("the stream was deleted and created again while it
 // look returns nil if the stream is still the one that the reading began with.
 func (r *run) look(ctx context.Context) error {
 	out, err := r.describe(ctx)
-	if err == nil && !horizonOf(out).Created.Equal(r.horizon.Created) {
-		err = ErrRecreated
+	if err != nil {
+		return err
 	}
-	return err
+	now := horizonOf(out)
+	if !now.Created.Equal(r.horizon.Load().Created) {
+		return ErrRecreated
+	}
+	r.horizon.Store(now)
+	return nil
 }
 
 // unfinished counts the shards that are to be read, or being read.

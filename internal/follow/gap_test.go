@@ -188,3 +188,41 @@ func recreated(t *testing.T, s *stream, op string, nth int) {
 		t.Errorf("read %q", s.seen)
 	}
 }
+
+// A retention period that is shortened under a follower that is far behind removes records unread,
+// and its iterator stays good: a notice says so.
+func TestGapOfAShorterRetention(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, s *stream) {
+		name := aws.String("s")
+		if _, err := s.client.IncreaseStreamRetentionPeriod(t.Context(),
+			&kinesis.IncreaseStreamRetentionPeriodInput{
+				StreamName: name, RetentionPeriodHours: aws.Int32(72),
+			}); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 60 {
+			s.put("k", fmt.Sprint(n))
+			<-time.After(time.Hour)
+		}
+		reads := 0
+		s.api.fault = func(op string) error {
+			if op != "GetRecords" {
+				return nil
+			}
+			if reads++; reads != 3 {
+				return nil
+			}
+			_, err := s.client.DecreaseStreamRetentionPeriod(t.Context(),
+				&kinesis.DecreaseStreamRetentionPeriodInput{
+					StreamName: name, RetentionPeriodHours: aws.Int32(24),
+				})
+			return err
+		}
+		if err := s.follow(follow.Config{Once: true}, 0); err != nil {
+			t.Fatal(err)
+		}
+		if s.count(follow.Gap) != 1 || len(s.seen) > 40 {
+			t.Errorf("%d gaps, %d records", s.count(follow.Gap), len(s.seen))
+		}
+	})
+}

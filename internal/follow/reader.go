@@ -131,7 +131,11 @@ func (r *reader) get(ctx context.Context) (*kinesis.GetRecordsOutput, error) {
 		return nil, err
 	}
 	earliest, now := awsclient.AnswerTime(r.last, time.Now(), out.ResultMetadata)
-	overtaken := !r.complete.IsZero() && r.horizon.Passed(r.complete, now)
+	if err := r.shortened(ctx, out, now); err != nil {
+		return nil, err
+	}
+	horizon := r.horizon.Load()
+	overtaken := !r.complete.IsZero() && horizon.Passed(r.complete, now)
 	if overtaken && !r.unsure {
 		if err := r.seek(ctx); err != nil {
 			return nil, err
@@ -142,7 +146,7 @@ func (r *reader) get(ctx context.Context) (*kinesis.GetRecordsOutput, error) {
 	ended := aws.ToString(out.NextShardIterator) == ""
 	if r.unsure && (len(out.Records) > 0 || tip || ended) {
 		r.unsure = false
-		if r.missing(out, overtaken, r.horizon.Young(now)) {
+		if r.missing(out, overtaken, horizon.Young(now)) {
 			r.cfg.Notice(Notice{Kind: Gap, Shard: r.shard.ID, After: r.after})
 		}
 	}
@@ -153,6 +157,21 @@ func (r *reader) get(ctx context.Context) (*kinesis.GetRecordsOutput, error) {
 		r.complete = earliest
 	}
 	return out, nil
+}
+
+// shortened asks for the retention period again, if a shorter one can have removed what lies before
+// a page.
+func (r *reader) shortened(
+	ctx context.Context, out *kinesis.GetRecordsOutput, now time.Time,
+) error {
+	next := now
+	if len(out.Records) > 0 {
+		next = aws.ToTime(out.Records[0].ApproximateArrivalTimestamp)
+	}
+	if r.unsure || r.complete.IsZero() || !r.horizon.Load().Shortened(r.complete, next, now) {
+		return nil
+	}
+	return r.identity.Same(ctx)
 }
 
 // missing reports whether records between the last one read and a page, the first one of a new

@@ -29,3 +29,16 @@ func (h Horizon) Young(now time.Time) bool { return now.Sub(h.Created) < h.age()
 
 // Passed reports whether the stream can have removed, by now, a record that arrived after at.
 func (h Horizon) Passed(at, now time.Time) bool { return !h.Young(now) && now.Sub(at) >= h.age() }
+
+// Shortened reports whether a period that is shorter than the known one can have removed, by now, a
+// record that arrived between two times. Periods are whole hours. So a reader that is far behind,
+// and reads a page after the other, seldom has to ask what the period is.
+func (h Horizon) Shortened(from, to, now time.Time) bool {
+	known := h.Retention
+	if known == 0 {
+		known = usualRetention
+	}
+	shortest := (now.Sub(to) - horizonMargin + time.Hour - 1).Truncate(time.Hour)
+	shortest = max(shortest, usualRetention) // AWS, "DecreaseStreamRetentionPeriod"
+	return shortest < known && now.Sub(from) >= shortest-horizonMargin
+}

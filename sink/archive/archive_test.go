@@ -503,6 +503,42 @@ func TestSweptPut(t *testing.T) {
 	}
 }
 
+// TestVanishedFolder removes the archive's folder under a writer, and moves it away: the chain does
+// not go on in a new folder.
+func TestVanishedFolder(t *testing.T) {
+	for _, reopened := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "to")
+		open := func() *place {
+			store, err := archive.NewDirStore(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &place{t, store}
+		}
+		p := open()
+		w := p.open(archive.Config{}, shardOf(parent))
+		p.write(w, parent, 0, 3)
+		p.flush(w)
+		if reopened { // by a process that has not made the folder
+			p = open()
+			w = p.open(archive.Config{}, shardOf(parent))
+		}
+		p.must(os.Rename(dir, dir+".away"))
+		p.write(w, parent, 3, 6)
+		if _, err := w.Flush(t.Context()); err == nil || !strings.Contains(err.Error(), "was removed") {
+			t.Errorf("got %v, want that the folder was removed", err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the folder was made anew: %v", err)
+		}
+		p.must(os.Rename(dir+".away", dir)) // mounted again: it goes on
+		w = p.open(archive.Config{}, shardOf(parent))
+		p.write(w, parent, 3, 6)
+		p.flush(w)
+		p.wantCounts(p.verify(archive.VerifyOptions{}), map[string]int64{})
+	}
+}
+
 // TestDiskFull shows that a commit that fails leaves nothing, and that the next one succeeds.
 func TestDiskFull(t *testing.T) {
 	disk := vfs.NewMem()

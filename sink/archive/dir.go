@@ -88,6 +88,7 @@ func (d *DirStore) PutIfAbsent(ctx context.Context, name string, data []byte) er
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
+		known := d.isReady(folder)
 		if err := d.ensure(folder); err != nil {
 			return fmt.Errorf("folder %s: %w", folder, err)
 		}
@@ -105,8 +106,11 @@ func (d *DirStore) PutIfAbsent(ctx context.Context, name string, data []byte) er
 				return fmt.Errorf("sync folder %s: %w", folder, err)
 			}
 			return ErrExists
+		case errors.Is(err, fs.ErrNotExist) && known && d.isGone(folder):
+			d.forget(folder)
+			return fmt.Errorf("put %s: %w", target, errVanished)
 		case errors.Is(err, fs.ErrNotExist) && try < putTries:
-			d.forget(folder) // the file was swept, or the folder removed
+			d.forget(folder) // the file was swept, or the new folder removed
 		case err != nil:
 			return fmt.Errorf("put %s: %w", target, err)
 		default:
@@ -116,6 +120,16 @@ func (d *DirStore) PutIfAbsent(ctx context.Context, name string, data []byte) er
 			return nil
 		}
 	}
+}
+
+// errVanished is returned for a folder that was there. To make it anew would let a chain go on
+// without its links: they may be on a disk that is not mounted any more.
+var errVanished = errors.New("the archive's folder was removed, or its disk unmounted, while it " +
+	"was written to")
+
+func (d *DirStore) isGone(folder string) bool {
+	_, err := d.fs.Stat(folder)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func (d *DirStore) writeSynced(name string, data []byte) error {
@@ -146,10 +160,14 @@ func (d *DirStore) ensure(folder string) error {
 	if err := d.syncNames(folder); err != nil {
 		return err
 	}
+	d.setReady(folder)
+	return nil
+}
+
+func (d *DirStore) setReady(folder string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mu.ready[folder] = true
-	return nil
 }
 
 func (d *DirStore) isReady(folder string) bool {
@@ -250,6 +268,7 @@ func (d *DirStore) Settle(ctx context.Context, folder string) error {
 	if err != nil {
 		return fmt.Errorf("sync folder %s: %w", full, err)
 	}
+	d.setReady(full)
 	return nil
 }
 

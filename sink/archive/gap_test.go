@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,9 @@ func TestGapIsCommittedAtOnce(t *testing.T) {
 	if c.End != runnel.Start {
 		t.Fatalf("a record without a gap is committed up to %s", c.End)
 	}
+	if _, err := b.writer.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	c = b.write(sink.Batch{
 		Records: []runnel.Record{{Position: place("9")}}, Through: place("9"),
 		Gap: &sink.Gap{After: place("5"), Before: place("9"), Reason: "a test"},
@@ -97,6 +101,18 @@ func TestGapIsCommittedAtOnce(t *testing.T) {
 		if !strings.Contains(strings.Join(strings.Fields(text.String()), " "), want) {
 			t.Errorf("%q is not in the report:\n%s", want, &text)
 		}
+	}
+}
+
+// A gap behind a batch that waits is refused: the state of that batch is not known any more.
+func TestGapBehindABatchThatWaits(t *testing.T) {
+	b := newGapBench(t)
+	b.write(sink.Batch{Through: place("5")})
+	_, err := b.writer.Write(t.Context(), sink.Batch{
+		Through: place("9"), Gap: &sink.Gap{After: place("5"), Before: place("9")},
+	})
+	if !errors.Is(err, sink.ErrOrder) {
+		t.Errorf("got %v, want ErrOrder", err)
 	}
 }
 

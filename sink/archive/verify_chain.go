@@ -144,7 +144,7 @@ func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error
 			err = errors.Join(err, object.close())
 		}
 	}
-	if errors.Is(err, ErrLink) {
+	if errors.Is(err, ErrLink) || errors.Is(err, ErrNotFound) { // as behind a dangling symlink
 		report.Damaged.add(s.options.Examples, "%s: %v", name, err)
 		s.lost = true
 		return nil
@@ -292,8 +292,8 @@ func (s *shardCheck) suspected(
 	for _, base := range s.bases {
 		name := s.chain.folder() + "/" + base
 		object, err := openObject(ctx, s.chain.store, name)
-		if errors.Is(err, ErrLink) {
-			continue
+		if errors.Is(err, ErrLink) || errors.Is(err, ErrNotFound) {
+			continue // reported on the first reading
 		}
 		if err != nil {
 			return err

@@ -511,3 +511,25 @@ func TestVerifyHollowStream(t *testing.T) {
 		t.Errorf("the other stream: %+v", report)
 	}
 }
+
+// TestVerifyDanglingLink has a name in a shard's folder behind which there is no file: that is
+// damage, and no failure of the check.
+func TestVerifyDanglingLink(t *testing.T) {
+	dir := t.TempDir()
+	store, err := archive.NewDirStore(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{t, store}
+	p.fill(parent, 0, 9, all)
+	links, err := filepath.Glob(filepath.Join(dir, streamFolder, string(parent), "*.gz"))
+	if err != nil || len(links) != 4 {
+		t.Fatalf("%q, %v", links, err)
+	}
+	p.must(os.Remove(links[1]))
+	p.must(os.Symlink("nowhere", links[1]))
+	report, err := archive.Verify(t.Context(), dir, archive.VerifyOptions{})
+	if err != nil || report.Damaged.Count != 1 || report.OK() {
+		t.Errorf("%+v, %v", report, err)
+	}
+}

@@ -69,9 +69,9 @@ func (w *writer) Committed() sink.Committed {
 // Write implements sink.Writer. A link is committed when it has Config.Size, or when its first
 // record has been held for Config.Every; without a record, when the first progress has been
 // held for twelve times that; and at once if it begins with a gap. It ends with the batch: the
-// reader's state inside of a batch is not known. A link has one gap at most, at its beginning: the
-// writer first commits its records from before a batch with a gap. A record that is not after the
-// one before it is sink.ErrOrder; a state above MaxState is ErrState, from the call that commits.
+// reader's state inside of a batch is not known. A link has one gap at most, at its beginning, so
+// a gap behind a batch that waits for a Flush is sink.ErrOrder, as is a record that is not after
+// the one before it. A state above MaxState is ErrState, from the call that commits.
 func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("write", w.broken)
@@ -83,8 +83,8 @@ func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, e
 	if err != nil {
 		return sink.Committed{}, w.fail("write", err)
 	}
-	if err := w.takeGap(ctx, batch.Gap); err != nil {
-		return sink.Committed{}, err
+	if gap := batch.Gap; gap != nil {
+		w.gap = &Gap{After: gap.After, Before: gap.Before, Reason: gap.Reason}
 	}
 	for i := range batch.Records {
 		if err := w.add(&batch.Records[i]); err != nil {
@@ -98,20 +98,6 @@ func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, e
 		}
 	}
 	return w.Committed(), nil
-}
-
-// takeGap keeps the gap for the next link, and commits what stands before it.
-func (w *writer) takeGap(ctx context.Context, gap *sink.Gap) error {
-	if gap == nil {
-		return nil
-	}
-	if w.progress() {
-		if err := w.commit(ctx, w.through); err != nil {
-			return err
-		}
-	}
-	w.gap = &Gap{After: gap.After, Before: gap.Before, Reason: gap.Reason}
-	return nil
 }
 
 // progress reports whether there is anything to commit. An idle shard has none: where the
@@ -195,12 +181,17 @@ func (w *writer) check(batch sink.Batch) error {
 	return nil
 }
 
-// checkGap reports whether the batch's gap begins where the batch before it ended, and ends
-// before the batch's records.
+// checkGap reports whether the batch's gap begins where the last commit ended, and ends before the
+// batch's records. The records before a gap need a link of their own, with the state before the
+// gap, and the state that was given for them may be that of this batch by now.
 func (w *writer) checkGap(batch sink.Batch) error {
 	gap := batch.Gap
 	if gap == nil {
 		return nil
+	}
+	if w.progress() {
+		return fmt.Errorf("%w: a gap behind batches that wait for a Flush, from %s to %s", sink.ErrOrder,
+			w.tip.end, w.through)
 	}
 	fits := gap.After == w.through && gap.After.Less(gap.Before)
 	switch {

@@ -130,6 +130,8 @@ type gapRun struct {
 	writer  sink.Writer
 	late    sink.Writer
 	at, tip runnel.Position
+	state   string                     // the reader's
+	states  map[runnel.Position]string // where it has ended a batch
 }
 
 func (c gapCase) check(t *testing.T, target Target, id runnel.ShardID) error {
@@ -138,7 +140,10 @@ func (c gapCase) check(t *testing.T, target Target, id runnel.ShardID) error {
 	for n := range b.records {
 		b.records[n].ShardID = id
 	}
-	r := &gapRun{gapCase: c, shard: b.shard, target: target, records: b.records}
+	r := &gapRun{
+		gapCase: c, shard: b.shard, target: target, records: b.records,
+		states: map[runnel.Position]string{},
+	}
 	return r.run(t.Context())
 }
 
@@ -197,7 +202,11 @@ func (r *gapRun) step(ctx context.Context, step string) error {
 		if r.writer, err = r.open(ctx); err != nil {
 			return err
 		}
-		return r.reached(r.writer.Committed().End)
+		c := r.writer.Committed()
+		if got := string(c.State); got != r.states[c.End] {
+			return fmt.Errorf("the state at %s is %q, want %q", c.End, got, r.states[c.End])
+		}
+		return r.reached(c.End)
 	case "flush":
 		c, err := r.writer.Flush(ctx)
 		if err != nil {
@@ -234,9 +243,19 @@ func (r *gapRun) behindGap(from, to int) sink.Batch {
 	}
 }
 
+// write writes a batch. As a reader does, it flushes before a gap, and gives a state that is the
+// one of the newest batch whenever it is asked for.
 func (r *gapRun) write(ctx context.Context, w sink.Writer, batch sink.Batch) error {
+	if batch.Gap != nil {
+		if _, err := w.Flush(ctx); err != nil {
+			return err
+		}
+	}
+	r.state = "behind " + batch.Through.String()
+	batch.State = func() []byte { return []byte(r.state) }
 	_, err := w.Write(ctx, batch)
 	r.at = batch.Through
+	r.states[r.at], r.states[runnel.End] = r.state, r.state
 	return err
 }
 
