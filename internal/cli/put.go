@@ -65,7 +65,7 @@ appended the input's line to FILE.
 
 With --output json it ends with counts. "unknown" counts the attempts without an answer: each may
 have left one double in the stream.`,
-		Example: `  echo '{"id":1,"customer":{"id":7}}' | runnel put --local --stream orders --key /customer/id
+		Example: `  echo '{"user":{"id":7}}' | runnel put --local --stream orders --key /user/id
   runnel put --local --stream orders --key id --resume orders.state orders.ndjson`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.runPut(c.Context(), f, args)
