@@ -44,6 +44,7 @@ func newRoom(records, bytes, largest int) *room {
 
 // take gives a record of a group its room and returns nil, or returns the waiter for it.
 func (r *room) take(group, bytes int) *waiter {
+	r.bytes.widen(bytes)
 	within := r.records.extra(group, 1) == 0 && r.bytes.extra(group, bytes) == 0
 	if r.waiting[group].Len() == 0 && (within || r.waiters == 0) &&
 		r.grant(group, bytes, &claims{}) {
@@ -130,6 +131,8 @@ func (r *room) free(group int) bool { return r.troubled == nil || !r.troubled(gr
 
 // share is how one measure of the buffer is shared out.
 type share struct {
+	limit   int
+	largest int // that a record takes of it
 	reserve int // of each group, for it alone
 	pool    int // of all groups, above their reserves
 
@@ -157,9 +160,24 @@ const (
 // room if nothing else is there: where the limit is so low that the reserves leave no room for
 // it, they are smaller, down to nothing.
 func newShare(limit, largest int) share {
-	s := share{reserve: max(0, min(limit/reserves, (limit-largest)/(groups-1)))}
+	s := share{limit: limit, largest: largest}
+	s.reserve = max(0, min(limit/reserves, (limit-largest)/(groups-1)))
 	s.pool = limit - groups*s.reserve
 	return s
+}
+
+// widen makes the reserves smaller for a record that is larger than any was to be: the stream's
+// record limit is not known at first, and may be raised. What is held stays within the limit, since
+// the pool grows by as much as what the groups have drawn from it.
+func (s *share) widen(largest int) {
+	if largest <= s.largest {
+		return
+	}
+	wider := newShare(s.limit, largest)
+	s.largest, s.reserve, s.pool, s.pooled = largest, wider.reserve, wider.pool, 0
+	for _, used := range s.used {
+		s.pooled += s.above(used)
+	}
 }
 
 // above returns how much n exceeds the reserve by.
@@ -207,7 +225,7 @@ func (s *share) release(group, n int) {
 	s.pooled += s.extra(group, -n)
 	s.used[group] -= n
 	s.gone[group] += n
-	if s.sum += n; s.sum > s.pool+groups*s.reserve {
+	if s.sum += n; s.sum > s.limit {
 		s.sum = 0
 		for g := range s.gone {
 			s.gone[g] /= 2

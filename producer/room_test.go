@@ -297,6 +297,32 @@ func TestLargeRecordsBesideAFullGroup(t *testing.T) {
 	})
 }
 
+// A stream may take records of 10 MiB, and the producer learns that later: a record that fits into the
+// buffer goes, though the reserves were cut for records of 1 MiB. Other groups hold records meanwhile.
+func TestLargestRecordOfASmallBuffer(t *testing.T) {
+	for _, buffer := range []int{10 << 20, 12 << 20, 18 << 20} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stream{latency: 20 * time.Millisecond}
+			p, ctx := s.openUnits(t, func(c *Config) {
+				c.Reader, c.MaxBufferedBytes = &limited{kib: 10 << 10}, buffer
+			})
+			brief, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			for i := range 20 {
+				put(t, p, ctx, runnel.Record{PartitionKey: fmt.Sprint(i), Data: make([]byte, 100<<10)}, nil)
+			}
+			if err := p.PutFunc(brief, sized(10<<20), nil); err != nil {
+				t.Errorf("a buffer of %d bytes: %v", buffer, err)
+			}
+			closeNow(t, p, ctx)
+			r := p.mu.room
+			if none := [groups]int{}; r.bytes.used != none || r.bytes.pooled != 0 {
+				t.Errorf("after Close the room holds %v bytes, %d of the pool", r.bytes.used, r.bytes.pooled)
+			}
+		})
+	}
+}
+
 // The callers that wait for a full group are all served when there is room. A caller returns the
 // cause of its context when that ends, and Close wakes them all.
 func TestCallersOfAFullGroup(t *testing.T) {
