@@ -111,24 +111,37 @@ func (p *Producer) refused() error {
 var expired = set("ExpiredTokenException", "ExpiredToken")
 
 // finalForCaller turns the answer that the caller's token has expired into a refusal of the
-// caller, if the client will not get another token: one from the environment or a file has no
-// time at which the SDK renews it.
-func (p *Producer) finalForCaller(ctx context.Context, o outcome) outcome {
-	if o.each != nil || o.all.fate != failed || !expired[codeOf(o.all.err)] {
-		return o
-	}
-	client, ok := p.cfg.Client.(interface{ Options() kinesis.Options })
-	if !ok {
-		return o
-	}
-	provider := client.Options().Credentials
-	if provider == nil {
-		return o
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
-	defer cancel()
-	if keys, err := provider.Retrieve(ctx); err == nil && !keys.CanExpire {
+// caller, if the client will not get another token.
+func (p *Producer) finalForCaller(o outcome) outcome {
+	if o.each == nil && o.all.fate == failed && isFinal(p.lasting(p.cfg.Client, o.all.err)) {
 		o.all.fate = refused
 	}
 	return o
+}
+
+// lastingError is an answer that passes for most callers, and would come again for this one.
+type lastingError struct{ error }
+
+func (e lastingError) Unwrap() error { return e.error }
+
+// lasting marks the answer that the token has expired as final if the API that gave it will not get
+// another token: one from the environment or a file has no time at which the SDK renews it.
+func (p *Producer) lasting(api any, err error) error {
+	if !expired[codeOf(err)] {
+		return err
+	}
+	client, ok := api.(interface{ Options() kinesis.Options })
+	if !ok {
+		return err
+	}
+	provider := client.Options().Credentials
+	if provider == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(p.life, p.cfg.CallTimeout, errCallTimeout)
+	defer cancel()
+	if keys, wrong := provider.Retrieve(ctx); wrong != nil || keys.CanExpire {
+		return err
+	}
+	return lastingError{err}
 }

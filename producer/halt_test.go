@@ -263,3 +263,62 @@ func TestExpiredToken(t *testing.T) {
 		})
 	}
 }
+
+// expiredReader is a Reader whose token has expired.
+type expiredReader struct {
+	expiringClient
+	Reader
+	lists *int
+}
+
+func (r expiredReader) ListShards(context.Context, *kinesis.ListShardsInput,
+	...func(*kinesis.Options),
+) (*kinesis.ListShardsOutput, error) {
+	*r.lists++
+	return nil, apiError("ExpiredTokenException", "The security token included in the request is expired")
+}
+
+// DescribeStreamSummary is asked for the record limit.
+func (r expiredReader) DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
+	...func(*kinesis.Options),
+) (*kinesis.DescribeStreamSummaryOutput, error) {
+	return nil, apiError("ExpiredTokenException", "The security token included in the request is expired")
+}
+
+// A token that has expired for good ends the wait for the list of shards and for the record limit,
+// as it ends puts.
+func TestExpiredTokenOfTheReader(t *testing.T) {
+	byShard(t, func(t *testing.T, order Order) {
+		for _, journal := range []Journal{nil, &notes{}} {
+			s, lists := &stream{}, 0
+			p, ctx := s.openUnits(t, func(c *Config) {
+				c.Order, c.Journal = order, journal
+				c.Reader = expiredReader{expiringClient: expiringClient{s, false}, lists: &lists}
+			})
+			err := p.PutFunc(ctx, runnel.Record{PartitionKey: "a", Data: []byte("1")}, nil)
+			brief, cancel := context.WithTimeout(ctx, time.Minute)
+			end := p.Close(brief)
+			cancel()
+			if !errors.Is(errors.Join(err, end), ErrRefusedCaller) || lists == 0 {
+				t.Errorf("journal %v: Put: %v, Close: %v, after %d lists", journal != nil, err, end, lists)
+			}
+			if halted := errors.Is(end, ErrHalted); halted != (journal != nil) {
+				t.Errorf("journal %v: Close: %v", journal != nil, end)
+			}
+		}
+	})
+	t.Run("limit", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, lists := &stream{}, 0
+			p, ctx := s.openUnits(t, func(c *Config) {
+				c.Reader = expiredReader{expiringClient: expiringClient{s, false}, lists: &lists}
+			})
+			brief, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			if err := p.PutFunc(brief, sized(2<<20), nil); !errors.Is(err, ErrTooLarge) {
+				t.Errorf("Put: %v", err)
+			}
+			closeNow(t, p, ctx)
+		})
+	})
+}

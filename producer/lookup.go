@@ -92,7 +92,7 @@ func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 			err = p.searchShard(ctx, s, shards[i], wanted, results)
 		}
 	}
-	if err == nil || !isFinal(err) {
+	if err = p.lasting(p.cfg.Reader, err); err == nil || !isFinal(err) {
 		return results, err
 	}
 	for i := range results {
@@ -105,8 +105,16 @@ func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 
 // isFinal tells errors that would come again, as that the producer may not read.
 func isFinal(err error) bool {
+	var lasting lastingError
+	if errors.As(err, &lasting) {
+		return true
+	}
 	var api smithy.APIError
-	return errors.As(err, &api) && final[api.ErrorCode()]
+	if !errors.As(err, &api) {
+		return false
+	}
+	f, _ := fateOfCode(api.ErrorCode(), api.ErrorMessage())
+	return f == refused
 }
 
 // leastRetention is what every stream keeps, and retentionMargin what it may trim too early.

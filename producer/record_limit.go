@@ -119,6 +119,7 @@ func (p *Producer) askLimit(ctx context.Context) error {
 	input := &kinesis.DescribeStreamSummaryInput{}
 	input.StreamName, input.StreamARN = p.target()
 	output, err := p.cfg.Reader.DescribeStreamSummary(ctx, input)
+	err = p.lasting(p.cfg.Reader, err)
 	if err != nil && !isFinal(err) && !faulty[codeOf(err)] {
 		return err
 	}

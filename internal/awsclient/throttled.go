@@ -2,8 +2,10 @@ package awsclient
 
 import (
 	"errors"
+	"net/http"
 
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // Throttled reports whether a call was refused because there were too many, or too much: it may
@@ -19,4 +21,19 @@ func Throttled(err error) bool {
 		return true
 	}
 	return false
+}
+
+// Refused reports whether an answer says no, and would say so again. Its status decides: most
+// refusals of keys and signatures are not in the API's model, and the SDK calls their fault unknown.
+func Refused(err error) bool {
+	var answer *smithyhttp.ResponseError
+	if Throttled(err) || !errors.As(err, &answer) {
+		return false
+	}
+	switch status := answer.HTTPStatusCode(); status {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	default:
+		return status >= 400 && status < 500
+	}
 }

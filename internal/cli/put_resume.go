@@ -14,9 +14,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/smithy-go"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/putlog"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/producer"
@@ -138,7 +138,7 @@ func stateError(name string, err error) error {
 	return outsideError(fmt.Errorf("--resume: %w", err))
 }
 
-// streamCreated asks for the stream's creation, through outages as put itself.
+// streamCreated asks for the stream's creation, through outages and throttling as put itself.
 func (f *putFlags) streamCreated(
 	ctx context.Context, client *kinesis.Client,
 ) (time.Time, error) {
@@ -149,9 +149,7 @@ func (f *putFlags) streamCreated(
 		if err == nil {
 			return aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp), nil
 		}
-		var answer smithy.APIError
-		final := errors.As(err, &answer) && answer.ErrorFault() == smithy.FaultClient
-		if final || f.giveUpAfter > 0 && time.Since(start) > f.giveUpAfter {
+		if awsclient.Refused(err) || f.giveUpAfter > 0 && time.Since(start) > f.giveUpAfter {
 			return time.Time{}, fmt.Errorf("describe stream %s: %w", f.stream, err)
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
