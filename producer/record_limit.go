@@ -72,8 +72,11 @@ func (p *Producer) fit(ctx context.Context, e *entry) error {
 }
 
 // readLimit reads the stream's limit for a record that needs so many bytes, and returns it. It goes
-// on through outages until ctx ends: no record is refused because the stream does not answer. A
-// caller without the right to read the limit goes by the one known.
+// on through outages until ctx ends: no record is refused because the stream does not answer.
+//
+// A caller without the right to read the limit goes by the one known. With a Journal the producer
+// halts instead: the record would count as too large in every later run, though the limit may leave
+// room for it.
 func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 	stopped := func(cause error) error {
 		if p.open.Err() != nil {
@@ -99,6 +102,13 @@ func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 			return limit, nil
 		}
 		err := p.askLimit(ctx)
+		if isFinal(err) && p.cfg.Journal != nil {
+			p.mu.Lock()
+			p.mu.core.halt(fmt.Errorf("read the record limit of stream %s: %w", p.cfg.Stream, err))
+			p.mu.Unlock()
+			p.halt()
+			return 0, p.closedError()
+		}
 		if err == nil || isFinal(err) || faulty[codeOf(err)] {
 			continue // with the limit known now
 		}

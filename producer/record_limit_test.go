@@ -118,6 +118,25 @@ func TestRecordLimitThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// With a journal a caller that may not read the limit halts the producer. Otherwise the record would be
+// among the refused ones, and no later run would put it.
+func TestRecordLimitThatIsDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := &stream{}, &notes{}
+		p, ctx := s.openUnits(t, func(c *Config) {
+			c.Reader, c.Journal = &limited{kib: 2048, err: apiError("AccessDeniedException", "no")}, n
+		})
+		put(t, p, ctx, sized(1000), nil)
+		err := p.PutFunc(ctx, sized(1<<20+1), nil)
+		if !errors.Is(err, ErrHalted) || errors.Is(err, ErrTooLarge) {
+			t.Errorf("Put: %v", err)
+		}
+		if err := p.Close(ctx); !errors.Is(err, ErrHalted) {
+			t.Errorf("Close: %v", err)
+		}
+	})
+}
+
 // Close wakes a Put that reads the limit.
 func TestCloseWhileTheLimitIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
