@@ -29,6 +29,10 @@ type Journal interface {
 	// callbacks of the units' records. It need not be durable: a unit that is settled and is
 	// resumed nevertheless leaves a double in the stream, which the consumers drop.
 	//
+	// Records that are given up while they are in no unit, since they never were or their unit has
+	// ended as Again, are named by their Marks. A run that put them again would put them behind
+	// newer ones of their lanes.
+	//
 	// It is told of units of which Frozen has failed too. It is not told of what Close left without
 	// a result, nor of what is left when the stream has refused the caller (HaltedError): that
 	// stays open.
@@ -61,11 +65,14 @@ type FrozenUnit struct {
 	BootTime time.Duration
 }
 
-// SettledUnit is the end of a unit.
+// SettledUnit is the end of a unit, or of records that are in none.
 type SettledUnit struct {
 	Producer aggregate.ProducerID
-	Number   uint64
+	Number   uint64 // 0: of no unit
 	Fate     UnitFate
+	// Marks names the records that are given up without a unit, with Number 0 and the fate
+	// Undelivered. It is nil for a unit, whose marks Frozen has told.
+	Marks []uint64
 	// Err is the result of the unit's records if the fate is Undelivered: an *UndeliveredError.
 	Err error
 }
@@ -76,7 +83,7 @@ type UnitFate uint8
 const (
 	// Stored tells that the stream has acknowledged it, or that it was found there.
 	Stored UnitFate = iota + 1
-	// Undelivered tells that its records were reported with an error.
+	// Undelivered tells that the records were reported with an error.
 	Undelivered
 	// Again tells that it is not in the stream and will not be, or where readers drop it. Its
 	// records are frozen anew

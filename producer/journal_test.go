@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
@@ -336,6 +337,72 @@ func FuzzThaw(f *testing.F) {
 				records[sub].PartitionKey != key || string(records[sub].Data) != string(r.Data) {
 				t.Fatalf("record %d is %+v, resumed as %+v", sub, r, records[sub])
 			}
+		}
+	})
+}
+
+// everFrozen is a Journal in memory that keeps all units.
+type everFrozen struct {
+	notes
+	all []FrozenUnit
+}
+
+func (e *everFrozen) Frozen(ctx context.Context, units []FrozenUnit) error {
+	err := e.notes.Frozen(ctx, units)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, units...)
+	return err
+}
+
+// The journal hears of every record that is given up, by its unit or by its mark. Otherwise a later run
+// would put it behind newer records of its lane.
+func TestJournalHearsWhatIsGivenUp(t *testing.T) {
+	inUnits(t, func(t *testing.T, order Order) {
+		n, s := &everFrozen{}, newSharded(1)
+		began := time.Now()
+		s.refuse = func(int, *types.PutRecordsRequestEntry) bool { return time.Since(began) < 30*time.Second }
+		p, ctx := s.open(t, func(c *Config) {
+			c.Order, c.Journal, c.GiveUpAfter = order, n, 10*time.Second
+		})
+		marks, undelivered := map[uint64]int{}, 0
+		for mark := range uint64(100) {
+			err := p.PutMarked(ctx, runnel.Record{PartitionKey: fmt.Sprint(mark % 3)}, mark, func(r Result) {
+				if r.Err != nil {
+					marks[mark]++
+					undelivered++
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		closeNow(t, p, ctx)
+		for _, end := range n.settled {
+			if end.Fate != Undelivered {
+				continue
+			}
+			told := end.Marks
+			for _, u := range n.all {
+				if u.Unit.Producer == end.Producer && u.Unit.Number == end.Number {
+					told = u.Marks
+				}
+			}
+			for _, mark := range told {
+				marks[mark]--
+			}
+			if !errors.Is(end.Err, ErrGivenUp) {
+				t.Errorf("%+v", end)
+			}
+		}
+		for mark, left := range marks {
+			if left != 0 {
+				t.Errorf("record %d was reported, and the journal heard %d times less of it", mark, left)
+			}
+		}
+		if undelivered < 5 || undelivered > 95 {
+			t.Errorf("%d of 100 records were given up", undelivered)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (c *core) unpack(now time.Time, u *unit) {
 		next := e.next
 		e.next = nil
 		if c.overdue(now, e) {
-			c.settle(e, c.undelivered(e, e.tried, 0, u.cause, ErrGivenUp))
+			c.settleAlone(e, c.undelivered(e, e.tried, 0, u.cause, ErrGivenUp))
 		} else {
 			l := c.rejoin(e)
 			l.insert(behind[l], e)

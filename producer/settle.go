@@ -60,7 +60,18 @@ func (c *core) undelivered(e *entry, attempts, unknown int, cause, reason error)
 // may be sent as next.
 func (c *core) settleHead(l *lane, cause, reason error) {
 	e := l.pop()
-	c.settle(e, c.undelivered(e, e.tried, 0, cause, reason))
+	c.settleAlone(e, c.undelivered(e, e.tried, 0, cause, reason))
+}
+
+// settleAlone ends a record that is in no unit and is not delivered. The journal hears of it, so that
+// no later run puts it behind newer ones of its lane.
+func (c *core) settleAlone(e *entry, result Result) {
+	c.settle(e, result)
+	if c.limits.journal {
+		c.told = append(c.told, SettledUnit{
+			Fate: Undelivered, Marks: []uint64{e.mark}, Err: result.Err,
+		})
+	}
 }
 
 // overdue reports whether a record is without an acknowledgement for too long.

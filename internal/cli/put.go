@@ -238,7 +238,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	case inputErr != nil:
 		return inputErr
 	case closeErr == nil && j.state != nil:
-		return j.finish(ctx, failed.get())
+		return j.finish(ctx)
 	case failed.get() != nil:
 		return outsideError(hint(failed.get(), j.flags.stream))
 	}

@@ -39,12 +39,9 @@ func (j *putJob) nothingToDo(ctx context.Context) error {
 	return j.endRefused(ctx)
 }
 
-// finish ends a put that has read all of its input. failed is the first error of a record.
-func (j *putJob) finish(ctx context.Context, failed error) error {
+// finish ends a put that has read all of its input.
+func (j *putJob) finish(ctx context.Context) error {
 	if err := j.state.Finish(); err != nil {
-		if failed != nil { // given up before it was in a unit: the next run puts it
-			err = hint(failed, j.flags.stream)
-		}
 		return outsideError(err)
 	}
 	return j.endRefused(ctx)

@@ -44,19 +44,45 @@ func (s *putState) Frozen(ctx context.Context, units []producer.FrozenUnit) erro
 
 // Settled implements producer.Journal.
 func (s *putState) Settled(units []producer.SettledUnit) {
-	ends := make([]putlog.SettledUnit, len(units))
-	for i, unit := range units {
-		ends[i] = putlog.SettledUnit{Producer: unit.Producer, Number: unit.Number}
+	ends := make([]putlog.SettledUnit, 0, len(units))
+	var alone refusals
+	for _, unit := range units {
+		if unit.Number == 0 {
+			alone.add(unit.Marks, reasonOf(unit.Err))
+			continue
+		}
+		end := putlog.SettledUnit{Producer: unit.Producer, Number: unit.Number}
 		switch unit.Fate {
 		case producer.Stored:
-			ends[i].Fate = putlog.Stored
+			end.Fate = putlog.Stored
 		case producer.Again:
-			ends[i].Fate = putlog.Again
+			end.Fate = putlog.Again
 		default:
-			ends[i].Fate, ends[i].Reason = putlog.Undelivered, reasonOf(unit.Err)
+			end.Fate, end.Reason = putlog.Undelivered, reasonOf(unit.Err)
 		}
+		ends = append(ends, end)
 	}
 	s.Journal.Settled(ends)
+	for _, r := range alone { // after the ends of the units that they were in
+		s.Refuse(r.marks, r.reason)
+	}
+}
+
+// refusals is the marks of records that will not be put, with each reason in turn.
+type refusals []struct {
+	marks  []uint64
+	reason string
+}
+
+func (r *refusals) add(marks []uint64, reason string) {
+	if last := len(*r) - 1; last >= 0 && (*r)[last].reason == reason {
+		(*r)[last].marks = append((*r)[last].marks, marks...)
+		return
+	}
+	*r = append(*r, struct {
+		marks  []uint64
+		reason string
+	}{slices.Clone(marks), reason})
 }
 
 // units returns what the run before has left open.
@@ -79,7 +105,7 @@ func (s *putState) put(ctx context.Context, p *producer.Producer, record runnel.
 		return nil
 	}
 	if err = p.PutMarked(ctx, record, mark, nil); errors.Is(err, producer.ErrTooLarge) {
-		s.Refuse(mark, err.Error())
+		s.Refuse([]uint64{mark}, err.Error())
 		return nil
 	}
 	return err

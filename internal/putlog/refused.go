@@ -25,19 +25,20 @@ func (j *Journal) Refused() []Refused {
 	return all
 }
 
-// Refuse takes note that the record that Read has returned the mark of will not be put. It is
-// durable with the next Frozen, or with Close; a run after a crash before that refuses it again.
-func (j *Journal) Refuse(mark uint64, reason string) {
+// Refuse takes note that records will not be put, by the marks that Read has returned. It is
+// durable with the next Frozen, or with Close; a run after a crash before that refuses them again.
+func (j *Journal) Refuse(marks []uint64, reason string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.mu.err != nil {
 		return
 	}
-	marks := []uint64{mark}
 	j.mu.marks.add(marks)
 	j.mu.refuse(marks, reason)
 	j.mu.pending = appendRefused(j.mu.pending, marks, reason)
-	j.noteRead()
+	if j.mu.records > j.mu.read {
+		j.noteRead()
+	}
 }
 
 // Forget drops refused records, which the caller has written elsewhere. It is durable when it

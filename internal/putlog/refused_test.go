@@ -25,7 +25,7 @@ func TestRefused(t *testing.T) {
 	freeze(t, j, unit(1, 0, 2), unit(2, 1))
 	j.Settled([]putlog.SettledUnit{refused(1, "no"), settled(2, putlog.Stored)})
 	readTo(t, j, 3, 4)
-	j.Refuse(3, "too large")
+	j.Refuse([]uint64{3}, "too large")
 	want := "[{0 no} {2 no} {3 too large}]"
 	for run := range 4 {
 		if got := fmt.Sprint(j.Refused()); got != want {
@@ -92,7 +92,7 @@ func TestForgetOnABrokenDisk(t *testing.T) {
 	})
 	j := open(t, fs)
 	readTo(t, j, 0, 1)
-	j.Refuse(0, "no")
+	j.Refuse([]uint64{0}, "no")
 	if err := j.Finish(); err != nil {
 		t.Fatal(err)
 	}
