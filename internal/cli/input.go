@@ -155,6 +155,18 @@ func (f *inputFormat) start(lines *ndjson.Lines) error {
 	return nil
 }
 
+// columns reads the header of a file; "" if it has none.
+func (f *inputFormat) columns(ctx context.Context, name string) (string, error) {
+	if f.header = nil; f.name != "csv" {
+		return "", nil
+	}
+	err := f.readFile(ctx, name, func(inputLine) error { return errStop })
+	if errors.Is(err, errStop) {
+		err = nil
+	}
+	return string(f.header), err
+}
+
 func splitCSV(line []byte) ([]string, error) {
 	fields, err := csv.NewReader(bytes.NewReader(line)).Read()
 	if err != nil {

@@ -59,6 +59,18 @@ func (f *keysFlag) source() (file, table string, err error) {
 	return "", name, nil
 }
 
+// identity is what the flag names, in one spelling; "" without it.
+func (f *keysFlag) identity() (string, error) {
+	if f.text == "" {
+		return "", nil
+	}
+	file, table, err := f.source()
+	if file != "" {
+		return filePrefix + filepath.Clean(file), err
+	}
+	return tablePrefix + table, err
+}
+
 // joinKeys returns the keys that the flag names; leave ends their use when the producer has ended.
 // Without the flag there are none.
 func (a *app) joinKeys(ctx context.Context, cfg aws.Config, f *keysFlag) (

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -125,6 +126,10 @@ func (f *putFlags) openState(
 	load := putlog.Identity{
 		Stream: f.stream, Key: f.key, HashKey: f.hashKey, Format: f.format, Order: f.order,
 	}
+	var err error
+	if load.Keys, err = f.keys.identity(); err != nil {
+		return nil, err
+	}
 	for _, name := range files {
 		info, err := os.Stat(name)
 		if err != nil {
@@ -134,13 +139,17 @@ func (f *putFlags) openState(
 			return nil, usageError("--resume: %s is no plain file and cannot be read again", name)
 		}
 		load.Files = append(load.Files, putlog.File{Name: name, Size: info.Size()})
+		columns, err := format.columns(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		load.Columns = append(load.Columns, columns)
 	}
-	var err error
 	if load.Created, err = f.streamCreated(ctx, client); err != nil {
 		return nil, outsideError(hint(err, f.stream))
 	}
 	journal, err := putlog.Open(filepath.ToSlash(f.resume), load, putlog.Options{})
-	if err == nil && (!journal.Done() || len(journal.Refused()) > 0) {
+	if err == nil { // also if it is complete: that is said of the same input alone
 		if err = journal.Verify(format.lines(ctx, files)); err != nil {
 			err = errors.Join(err, journal.Close())
 		}
@@ -169,9 +178,12 @@ func (f *putFlags) streamCreated(
 	ctx context.Context, client *kinesis.Client,
 ) (time.Time, error) {
 	start := time.Now()
+	input := &kinesis.DescribeStreamSummaryInput{StreamName: &f.stream}
+	if strings.HasPrefix(f.stream, "arn:") {
+		input = &kinesis.DescribeStreamSummaryInput{StreamARN: &f.stream}
+	}
 	for {
-		out, err := client.DescribeStreamSummary(ctx,
-			&kinesis.DescribeStreamSummaryInput{StreamName: &f.stream})
+		out, err := client.DescribeStreamSummary(ctx, input)
 		if err == nil {
 			return aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp), nil
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -54,6 +55,32 @@ func TestLines(t *testing.T) {
 	}
 	if lines, _ := read(t, strings.NewReader("")); len(lines) != 0 {
 		t.Errorf("an empty input has lines: %q", lines)
+	}
+}
+
+// A line whose end cannot be read is no line: what there is of it would pass for the whole.
+func TestLineThatIsCutOff(t *testing.T) {
+	var zipped bytes.Buffer
+	gz := gzip.NewWriter(&zipped)
+	_, _ = io.WriteString(gz, "first\nsecond is longer")
+	_ = gz.Flush()
+	for name, r := range map[string]io.Reader{
+		"gzip": bytes.NewReader(zipped.Bytes()),
+		"read": io.MultiReader(strings.NewReader("first\nsecond is"), iotest.ErrReader(io.ErrClosedPipe)),
+	} {
+		input, err := ndjson.NewLines("input", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := input.Next()
+		if string(first) != "first" || err != nil {
+			t.Errorf("%s: %q, %v", name, first, err)
+		}
+		if line, err := input.Next(); err == nil || errors.Is(err, io.EOF) ||
+			!strings.HasPrefix(err.Error(), "input, after line 1: ") {
+			t.Errorf("%s: then %q, %v", name, line, err)
+		}
+		_ = input.Close()
 	}
 }
 

@@ -79,6 +79,12 @@ func NewLines(name string, r io.Reader) (*Lines, error) {
 	}
 	scanner := bufio.NewScanner(content)
 	scanner.Buffer(make([]byte, 0, 1<<16), MaxLine)
+	scanner.Split(func(data []byte, atEnd bool) (advance int, line []byte, err error) {
+		if atEnd && scanner.Err() != nil && bytes.IndexByte(data, '\n') < 0 {
+			return len(data), nil, nil // the line is cut off: its rest cannot be read
+		}
+		return bufio.ScanLines(data, atEnd)
+	})
 	return &Lines{name: name, scanner: scanner, closers: []io.Closer{content}}, nil
 }
 

@@ -165,8 +165,10 @@ func appendHeader(dst []byte, i Identity) []byte {
 		dst = appendBytes(dst, file.Name)
 		dst = binary.AppendUvarint(dst, uint64(file.Size))
 	}
-	if i.HashKey != "" { // states without one are as they were before there was one
-		dst = appendBytes(dst, i.HashKey)
+	dst = appendBytes(appendBytes(dst, i.HashKey), i.Keys)
+	dst = binary.AppendUvarint(dst, uint64(len(i.Columns)))
+	for _, columns := range i.Columns {
+		dst = appendBytes(dst, columns)
 	}
 	return seal(dst, start)
 }
@@ -184,6 +186,13 @@ func (f *fields) identity() (i Identity) {
 	}
 	if len(f.rest) > 0 {
 		i.HashKey = f.text()
+	}
+	if i.early = len(f.rest) == 0; i.early {
+		return i
+	}
+	i.Keys = f.text()
+	for n := f.number(); n > 0 && !f.bad; n-- {
+		i.Columns = append(i.Columns, f.text())
 	}
 	return i
 }

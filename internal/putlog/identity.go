@@ -21,7 +21,12 @@ type Identity struct {
 	Created            time.Time // the stream's; compared in milliseconds
 	Key, Format, Order string
 	HashKey            string // the field of explicit hash keys; "" for none
-	Files              []File
+	Keys               string // the file or table that gives hash keys; "" for none
+	// Columns is the header of each file, with csv: it says where the fields of Key and HashKey are.
+	Columns []string
+	Files   []File
+
+	early bool // of an earlier version, which kept neither Keys nor Columns
 }
 
 // Errors of Open and of reading the input. Nothing was sent and nothing was changed.
@@ -42,6 +47,7 @@ func (i Identity) differs(now Identity) error {
 		{"the stream", i.Stream, now.Stream},
 		{"the key", i.Key, now.Key},
 		{"the hash key", strconv.Quote(i.HashKey), strconv.Quote(now.HashKey)},
+		{"the source of keys", strconv.Quote(i.keys(now)), strconv.Quote(now.Keys)},
 		{"the format", i.Format, now.Format},
 		{"the order", i.Order, now.Order},
 		{"the list of files", names(i.Files), names(now.Files)},
@@ -60,8 +66,28 @@ func (i Identity) differs(now Identity) error {
 			return fmt.Errorf("%w: %s has %d bytes and had %d; bring it back, or name a new state",
 				ErrInput, file.Name, size, file.Size)
 		}
+		if was, is := i.columns(at), now.columns(at); was != "" && was != is {
+			return fmt.Errorf("%w: the header of %s is %q and was %q; bring it back, or name a new "+
+				"state", ErrInput, file.Name, is, was)
+		}
 	}
 	return nil
+}
+
+// keys is the source of keys. A state of an earlier version does not know it, and goes on with any.
+func (i Identity) keys(now Identity) string {
+	if i.early {
+		return now.Keys
+	}
+	return i.Keys
+}
+
+// columns is the header of a file; "" if it has none, had none yet, or is not known.
+func (i Identity) columns(file int) string {
+	if file < len(i.Columns) {
+		return i.Columns[file]
+	}
+	return ""
 }
 
 // grown reports whether a file of the input is longer than it was.

@@ -21,7 +21,7 @@ const name = "folder/load.state"
 func load() putlog.Identity {
 	return putlog.Identity{
 		Stream: "orders", Created: time.UnixMilli(1_700_000_000_000), Key: "id", Format: "ndjson",
-		Order: "key", Files: []putlog.File{{Name: "a.ndjson", Size: 100}, {Name: "b", Size: 7}},
+		Order: "key", Columns: []string{"a,b"}, Files: []putlog.File{{Name: "a.ndjson", Size: 100}, {Name: "b", Size: 7}},
 	}
 }
 
@@ -228,14 +228,16 @@ func TestOther(t *testing.T) {
 	fs := newFS(t)
 	_ = open(t, fs).Close()
 	for want, change := range map[string]func(*putlog.Identity){
-		"the stream was orders and is other": func(i *putlog.Identity) { i.Stream = "other" },
-		"was created at":                     func(i *putlog.Identity) { i.Created = i.Created.Add(time.Second) },
-		"the key was id and is n":            func(i *putlog.Identity) { i.Key = "n" },
-		`the hash key was "" and is "h"`:     func(i *putlog.Identity) { i.HashKey = "h" },
-		"the format was":                     func(i *putlog.Identity) { i.Format = "csv" },
-		"the order was":                      func(i *putlog.Identity) { i.Order = "shard" },
-		"the list of files was":              func(i *putlog.Identity) { i.Files = i.Files[:1] },
-		"has 99 bytes and had 100":           func(i *putlog.Identity) { i.Files[0].Size-- },
+		"the stream was orders and is other":         func(i *putlog.Identity) { i.Stream = "other" },
+		"was created at":                             func(i *putlog.Identity) { i.Created = i.Created.Add(time.Second) },
+		"the key was id and is n":                    func(i *putlog.Identity) { i.Key = "n" },
+		`the hash key was "" and is "h"`:             func(i *putlog.Identity) { i.HashKey = "h" },
+		`the source of keys was "" and is "table:t"`: func(i *putlog.Identity) { i.Keys = "table:t" },
+		`the header of`:                              func(i *putlog.Identity) { i.Columns = []string{"b,a"} },
+		"the format was":                             func(i *putlog.Identity) { i.Format = "csv" },
+		"the order was":                              func(i *putlog.Identity) { i.Order = "shard" },
+		"the list of files was":                      func(i *putlog.Identity) { i.Files = i.Files[:1] },
+		"has 99 bytes and had 100":                   func(i *putlog.Identity) { i.Files[0].Size-- },
 	} {
 		other := load()
 		change(&other)
