@@ -33,6 +33,7 @@ type chart struct {
 	running  bool // the shell lists the shards
 	failures int
 	next     time.Time // when they may be listed again
+	sure     time.Time // when the stream was last seen to be the one that they are of
 }
 
 func (c *chart) wanted() bool { return !c.running && (c.stale || len(c.open) == 0) }
@@ -110,6 +111,37 @@ func (l *limits) byShard() bool { return l.packs || l.boxes }
 // uncharted reports whether nothing can be packed yet.
 func (c *core) uncharted() bool { return c.limits.boxes && len(c.chart.open) == 0 }
 
+// distrust forgets the shards, so that nothing is packed until they are listed again. A stream that
+// was deleted and made again has shards of the same names with other ranges, and then a void record
+// is taken for a good one. That can be so after the stream was not found, after an outage (a server
+// that keeps nothing was started again), and after a pause.
+func (c *core) distrust() {
+	m := &c.chart
+	if !c.limits.byShard() || len(m.open) == 0 {
+		return
+	}
+	m.open, m.ranges, m.stale, m.next = nil, nil, false, time.Time{}
+	if c.limits.packs {
+		c.redistribute()
+	}
+}
+
+// mistrusts forgets the shards, and reports that, if no call was answered for so long that the stream
+// may be another one.
+func (c *core) mistrusts(now time.Time) bool {
+	if c.calls > 0 || len(c.chart.open) == 0 ||
+		now.Sub(c.chart.sure) <= c.limits.horizon/staleShare {
+		return false
+	}
+	c.distrust()
+	return true
+}
+
+// missing reports whether a call has found no stream.
+func (o outcome) missing() bool {
+	return o.each == nil && codeOf(o.all.err) == "ResourceNotFoundException"
+}
+
 // listing reports whether the shards are to be listed now. Then running is set until the core
 // has been told of that.
 func (c *core) listing(now time.Time) bool {
@@ -137,7 +169,7 @@ func (c *core) take(now time.Time, shards []shardmap.Shard, err error) error {
 		}
 		return err
 	}
-	m.stale, m.failures, m.next = false, 0, now.Add(chartEvery)
+	m.stale, m.failures, m.next, m.sure = false, 0, now.Add(chartEvery), now
 	m.ranges = make(map[runnel.ShardID]keyspace.Range, len(shards))
 	for _, s := range shards {
 		m.ranges[s.ID] = s.Range

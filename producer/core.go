@@ -242,6 +242,9 @@ func (c *core) launch(now time.Time) *call {
 	if c.dates.wanted = c.stale(now) && c.skim(now); c.dates.wanted {
 		return nil
 	}
+	if c.ready.count > 0 && c.mistrusts(now) {
+		return nil
+	}
 	if c.calls >= c.limits.calls || !c.gate.open(now) || c.lingers(now) {
 		return nil
 	}
@@ -359,6 +362,11 @@ func (c *core) land(now time.Time, landed *call, o outcome) {
 	if landed.probe {
 		c.gate.probing = false
 	}
+	if o.missing() {
+		c.distrust()
+	} else if o.answered() {
+		c.chart.sure = now
+	}
 	switch {
 	case o.each == nil && o.all.fate == withheld:
 		c.counts.calls--
@@ -464,6 +472,7 @@ func (c *core) noAnswer(now time.Time, landed *call) {
 	switch {
 	case g.unanswered == outageAfter:
 		g.began, g.failures = now, 0
+		c.distrust()
 	case landed.probe:
 		g.failures++
 	default:
