@@ -126,8 +126,8 @@ func (c *core) distrust() {
 	}
 }
 
-// mistrusts forgets the shards, and reports that, if no call was answered for so long that the stream
-// may be another one.
+// mistrusts forgets the shards, and reports that, if no call was answered for so long that the
+// stream may be another one.
 func (c *core) mistrusts(now time.Time) bool {
 	if c.calls > 0 || len(c.chart.open) == 0 ||
 		now.Sub(c.chart.sure) <= c.limits.horizon/staleShare {

@@ -63,8 +63,8 @@ func (c *core) settleHead(l *lane, cause, reason error) {
 	c.settleAlone(e, c.undelivered(e, e.tried, 0, cause, reason))
 }
 
-// settleAlone ends a record that is in no unit and is not delivered. The journal hears of it, so that
-// no later run puts it behind newer ones of its lane.
+// settleAlone ends a record that is in no unit and is not delivered. The journal hears of it, so
+// that no later run puts it behind newer ones of its lane.
 func (c *core) settleAlone(e *entry, result Result) {
 	c.settle(e, result)
 	if c.limits.journal {

@@ -24,7 +24,8 @@ func Throttled(err error) bool {
 }
 
 // Refused reports whether an answer says no, and would say so again. Its status decides: most
-// refusals of keys and signatures are not in the API's model, and the SDK calls their fault unknown.
+// refusals of keys and signatures are not in the API's model, so that the SDK calls their fault
+// unknown.
 func Refused(err error) bool {
 	var answer *smithyhttp.ResponseError
 	if Throttled(err) || !errors.As(err, &answer) {

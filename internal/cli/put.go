@@ -55,7 +55,8 @@ they have the same hash key.
 
 With --resume STATE a load that was interrupted, by kill -9, by a crash or by a full disk, goes on
 when the same command is run again: nothing is lost, and what goes out twice is dropped by
-runnel's consumers. The input may have grown at its end and must else be as it was.
+runnel's consumers. The input may have grown at its end and must else be as it was, and so must the
+stream, the order, and what the keys come from.
 
 When the stream refuses the caller (a wrong key, a missing right, no such stream), put reads no
 further, says how many records are open, and ends with 3; with --resume the next run goes on
