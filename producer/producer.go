@@ -115,6 +115,10 @@ func (p *Producer) start() error {
 	p.mu.core = core
 	p.mu.room = newRoom(p.cfg.MaxBufferedRecords, p.cfg.MaxBufferedBytes, p.cfg.MaxRecordBytes)
 	p.mu.room.troubled = core.troubled
+	p.mu.room.bytes.most = p.cfg.MaxRecordBytes
+	if p.cfg.learns {
+		p.mu.room.bytes.most = apiMaxRecordBytes
+	}
 	signal(p.scheduleNow)
 	return nil
 }

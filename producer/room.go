@@ -14,7 +14,8 @@ import "container/list"
 //   - A group that holds less than its reserve waits for no other.
 //   - A group in trouble, whose shard refuses records, draws from the pool in proportion to its
 //     part of the records that were delivered lately. So it leaves the pool to the others, which
-//     fill their units better with it. Without trouble a group may draw all of the pool.
+//     fill their units better with it. Without trouble a group may draw the pool but for what a
+//     large record of another group needs.
 //
 // Callers of one group are served in their order. So are callers of several groups that wait for
 // the pool: while one waits, no later one draws from it. Otherwise many small records could keep
@@ -132,7 +133,8 @@ func (r *room) free(group int) bool { return r.troubled == nil || !r.troubled(gr
 // share is how one measure of the buffer is shared out.
 type share struct {
 	limit   int
-	largest int // that a record takes of it
+	largest int // that a record takes of it, as far as is known
+	most    int // that a record of any stream takes of it; 0: no more than a reserve
 	reserve int // of each group, for it alone
 	pool    int // of all groups, above their reserves
 
@@ -154,6 +156,8 @@ const (
 	// Every group may draw one idlePart-th of the rest of the pool, even if it delivers nothing.
 	// The two groups of a dead shard (of eight) so leave the others four fifths of the pool.
 	idlePart = 8
+	// keptPart: at most a quarter of the pool is for groups that have drawn nothing.
+	keptPart = 4
 )
 
 // newShare shares out a limit, of which one record takes up to largest. Every such record has
@@ -192,8 +196,18 @@ func (s *share) extra(group, n int) int {
 // the pool.
 func (s *share) fits(group, n int, free, claimed bool) bool {
 	extra := s.extra(group, n)
-	return extra == 0 || !claimed && s.pooled+extra <= s.pool &&
+	return extra == 0 || !claimed && s.pooled+extra <= s.open(group) &&
 		(free || s.mayDraw(group, n))
+}
+
+// open returns how much of the pool a group may fill up. A part is for groups that have drawn
+// nothing, so that a record above its group's reserve finds room. Without it a hot key that had
+// drawn all of the pool before its shard began to refuse would keep such a record waiting.
+func (s *share) open(group int) int {
+	if s.used[group] <= s.reserve {
+		return s.pool
+	}
+	return s.pool - max(0, min(s.pool/keptPart, s.most-s.reserve))
 }
 
 // mayDraw reports whether a group in trouble may draw n more from the pool, if there is so much.

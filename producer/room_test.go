@@ -323,6 +323,33 @@ func TestLargestRecordOfASmallBuffer(t *testing.T) {
 	}
 }
 
+// A hot key fills the buffer, and then its shard refuses everything. A record of another shard that is
+// larger than its group's reserve still finds room.
+func TestLargeRecordBesideAStuckHotKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSharded(2)
+		var stuck atomic.Bool
+		s.refuse = func(shard int, _ *types.PutRecordsRequestEntry) bool { return shard == 0 && stuck.Load() }
+		p, ctx := s.open(t, func(c *Config) { c.Reader, c.Order = &limited{kib: 10 << 10}, OrderPlain })
+		stuck.Store(true)
+		brief, cancel := context.WithTimeout(ctx, time.Minute)
+		hot := keysIn(s.ranges[0], "hot-", 1)[0]
+		for p.PutFunc(brief, runnel.Record{PartitionKey: hot, Data: make([]byte, 100<<10)}, nil) == nil {
+		}
+		cancel()
+		if held := p.mu.room.bytes.pooled; held < p.mu.room.bytes.pool/2 {
+			t.Fatalf("the hot key holds %d bytes of the pool", held)
+		}
+		brief, cancel = context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		cold := keysIn(s.ranges[1], "cold-", 1)[0]
+		if err := p.PutFunc(brief, runnel.Record{PartitionKey: cold, Data: make([]byte, 5<<20)}, nil); err != nil {
+			t.Errorf("a record of 5 MiB for another shard: %v", err)
+		}
+		cutShort(t, p)
+	})
+}
+
 // The callers that wait for a full group are all served when there is room. A caller returns the
 // cause of its context when that ends, and Close wakes them all.
 func TestCallersOfAFullGroup(t *testing.T) {
