@@ -49,7 +49,7 @@ var suites = []suite{
 	{pkg: "sink/sinktest", percent: 200},
 	{pkg: "sink/archive", percent: 50},
 	{pkg: "internal/putlog", percent: 100},
-	{pkg: "internal/cli", run: "^Test(|Put|Server)Kills$", percent: 10},
+	{pkg: "internal/cli", run: "^Test(|Put|Server|Time)Kills$", percent: 10},
 }
 
 func main() {
