@@ -219,6 +219,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	// What was taken is delivered, also when the input ended badly.
 	closing, cancel := withGrace(taking, putGrace)
 	defer cancel()
+	defer j.sayGrace(ctx, p)()
 	closeErr := p.Close(closing)
 	stop()
 	counts := newPutCounts(p.Stats(), time.Since(start))
@@ -257,7 +258,21 @@ func (j *putJob) halted(closeErr, first error, counts putCounts) error {
 		thousands(counts.Undelivered)))
 }
 
+// sayGrace says, when ctx ends, that put goes on for a while, if it does. The caller calls stop.
+func (j *putJob) sayGrace(ctx context.Context, p *producer.Producer) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		if open := p.Stats().Buffered; open > 0 {
+			j.app.say("interrupted: delivering %s records that are taken, for at most %v; a second "+
+				"Ctrl-C ends that", thousands(open), putGrace)
+		}
+	})
+}
+
 func (j *putJob) interrupted(counts putCounts) error {
+	if counts.Records+counts.Unknown == 0 {
+		return &statusError{status: exitInterrupted, err: errors.New(
+			"interrupted before any record was in the stream; it is safe to run it again")}
+	}
 	again := "running it again puts them a second time"
 	if j.state != nil {
 		again = "running it again goes on behind them"
