@@ -94,7 +94,7 @@ bench-producers: build ## ways of putting beside each other and the KPL, as tabl
 .PHONY: bench-log
 bench-log: ## the log alone, beside a bare one; RUNNEL_STEADY_SECONDS=60 adds the steady state
 	go test -run '^$$' -bench 'Burst|SlowSyncs|Steady' -benchtime 1x -timeout 30m \
-		./internal/wal ./internal/shardlog
+		./server/internal/wal ./server/internal/shardlog
 
 .PHONY: check
 check: ## what CI runs

@@ -21,21 +21,21 @@ const module = "github.com/runnel-stream/runnel"
 var layers = [][]string{
 	{"internal/seam", "internal/bootclock", "internal/spell"},
 	{
-		"keyspace", "internal/vfs", "internal/awswire", "internal/fault", "internal/limit",
+		"keyspace", "internal/vfs", "internal/wire", "internal/fault", "server/internal/limit",
 		"internal/awsclient", "internal/ndjson", "internal/localca",
 	},
 	{"."},
 	{
-		"aggregate", "lease", "sink", "internal/wal", "internal/shardmap", "internal/pause",
-		"internal/serverclock",
+		"aggregate", "lease", "sink", "server/internal/wal", "internal/shardmap", "server/internal/pause",
+		"server/internal/serverclock",
 	},
 	{
 		"producer", "consumer", "reshard", "assign", "sink/archive", "sink/sqlsink", "sink/sinktest",
-		"lease/leasetest", "internal/shardlog", "internal/itemstore", "internal/follow",
+		"lease/leasetest", "server/internal/shardlog", "server/internal/itemstore", "internal/follow",
 		"internal/putlog",
 	},
-	{"server/kinesis", "server/dynamo", "server/cloudwatch", "outbox", "multilang", "metrics"},
-	{"server", "internal/fsck"},
+	{"server/internal/kinesis", "server/internal/dynamo", "server/internal/cloudwatch", "outbox", "multilang", "metrics"},
+	{"server", "server/internal/fsck"},
 	{"runneltest", "proxy", "internal/dashboard"},
 	{"internal/sim", "internal/cli"},
 	{"cmd/runnel"},
@@ -45,10 +45,10 @@ var layers = [][]string{
 // runneltest, proxy, internal/sim and internal/cli hold both.
 var (
 	serverHalf = []string{
-		"server", "server/kinesis", "server/dynamo", "server/cloudwatch",
-		"internal/wal", "internal/shardlog", "internal/itemstore", "internal/awswire",
-		"internal/limit", "internal/localca", "internal/fsck", "internal/pause",
-		"internal/serverclock",
+		"server", "server/internal/kinesis", "server/internal/dynamo", "server/internal/cloudwatch",
+		"server/internal/wal", "server/internal/shardlog", "server/internal/itemstore", "internal/wire",
+		"server/internal/limit", "internal/localca", "server/internal/fsck", "server/internal/pause",
+		"server/internal/serverclock",
 	}
 	clientHalf = []string{
 		"aggregate", "producer", "consumer", "reshard", "assign", "lease", "lease/leasetest", "outbox",
@@ -77,11 +77,11 @@ func TestForbidden(t *testing.T) {
 		from, to string
 		allowed  bool
 	}{
-		{"server/kinesis", "internal/shardlog", true},
-		{"server/kinesis", "producer", false}, // the other half
-		{"producer", "internal/wal", false},   // the other half
-		{"keyspace", "producer", false},       // upwards
-		{"producer", "consumer", false},       // a sibling
+		{"server/internal/kinesis", "server/internal/shardlog", true},
+		{"server/internal/kinesis", "producer", false}, // the other half
+		{"producer", "server/internal/wal", false},     // the other half
+		{"keyspace", "producer", false},                // upwards
+		{"producer", "consumer", false},                // a sibling
 		{"internal/cli", "server", true},
 		{"internal/cli", "producer", true},
 		{"examples/produce", "producer", true},

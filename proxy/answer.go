@@ -5,7 +5,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -26,7 +26,7 @@ type putResults struct {
 
 // encode writes the answer of a call. Of PutRecord, whose one record was stored, it is that
 // record's place.
-func encode(call *awswire.Call, results []producer.Result) ([]byte, error) {
+func encode(call *wire.Call, results []producer.Result) ([]byte, error) {
 	answer := putResults{Records: make([]putResult, len(results))}
 	for i := range results {
 		if err := results[i].Err; err != nil {
@@ -44,7 +44,7 @@ func encode(call *awswire.Call, results []producer.Result) ([]byte, error) {
 	if call.Operation == putRecord {
 		document = &answer.Records[0]
 	}
-	if call.Format == awswire.CBOR {
+	if call.Format == wire.CBOR {
 		return cbor.Marshal(document)
 	}
 	return json.Marshal(document)

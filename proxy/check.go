@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"unicode/utf8"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -27,7 +27,7 @@ const maxARN = 2048 // characters of an ARN
 // check returns what is wrong with a request, so that of one that is wrong nothing is taken:
 // in AWS's codes, and with the names of members as AWS writes them. limit is the highest size
 // of a record.
-func (r *request) check(operation string, limit int) *awswire.Error {
+func (r *request) check(operation string, limit int) *wire.Error {
 	if len(r.Records) < 1 || len(r.Records) > maxRecords {
 		return invalid("Value with %d elements at 'records' failed to satisfy constraint: Member "+
 			"must have length from 1 to %d", len(r.Records), maxRecords)
@@ -47,15 +47,15 @@ func (r *request) check(operation string, limit int) *awswire.Error {
 		bytes += r.Records[i].size()
 	}
 	if bytes > maxBytes {
-		return &awswire.Error{Code: codeArgument, Message: fmt.Sprintf(
+		return &wire.Error{Code: codeArgument, Message: fmt.Sprintf(
 			"Records size exceeds %d MB limit", maxBytes>>20)}
 	}
 	return nil
 }
 
-func (t *target) check() *awswire.Error {
+func (t *target) check() *wire.Error {
 	if t.StreamName == nil && t.StreamARN == nil {
-		return &awswire.Error{
+		return &wire.Error{
 			Code: codeArgument, Message: "Either StreamName or StreamARN must be provided.",
 		}
 	}
@@ -75,14 +75,14 @@ func (t *target) check() *awswire.Error {
 			"be a stream's ARN", *t.StreamARN)
 	}
 	if t.StreamName != nil && *t.StreamName != parts[1] {
-		return &awswire.Error{Code: codeArgument, Message: fmt.Sprintf(
+		return &wire.Error{Code: codeArgument, Message: fmt.Sprintf(
 			"StreamARN %s and StreamName %s do not name the same stream.",
 			*t.StreamARN, *t.StreamName)}
 	}
 	return nil
 }
 
-func (e *entry) check(member string, limit int) *awswire.Error {
+func (e *entry) check(member string, limit int) *wire.Error {
 	switch {
 	case e.PartitionKey == nil:
 		return missing(member + "partitionKey")
@@ -99,7 +99,7 @@ func (e *entry) check(member string, limit int) *awswire.Error {
 	}
 	if e.ExplicitHashKey != nil {
 		if _, err := keyspace.Parse(*e.ExplicitHashKey); err != nil {
-			return &awswire.Error{Code: codeArgument, Message: fmt.Sprintf("Invalid "+
+			return &wire.Error{Code: codeArgument, Message: fmt.Sprintf("Invalid "+
 				"ExplicitHashKey at '%sexplicitHashKey'. ExplicitHashKey must be in the range: "+
 				"[0, 2^128-1]. Specified value was %.200s", member, *e.ExplicitHashKey)}
 		}
@@ -111,13 +111,13 @@ func (e *entry) check(member string, limit int) *awswire.Error {
 	return nil
 }
 
-func missing(member string) *awswire.Error {
+func missing(member string) *wire.Error {
 	return invalid("Value null at '%s' failed to satisfy constraint: Member must not be null",
 		member)
 }
 
-func invalid(format string, args ...any) *awswire.Error {
-	return &awswire.Error{
+func invalid(format string, args ...any) *wire.Error {
+	return &wire.Error{
 		Code:    codeValidation,
 		Message: "1 validation error detected: " + fmt.Sprintf(format, args...),
 	}

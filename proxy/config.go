@@ -10,7 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -81,8 +81,8 @@ func (c Config) Validate() error {
 		c.PutWait)
 	fault(c.MaxStreams < 1 || c.MaxStreams > 100_000, "MaxStreams is %d: want 1 to 100000",
 		c.MaxStreams)
-	fault(c.MaxBytes < awswire.MaxBody, "MaxBytes is %d: want at least %d, the longest body",
-		c.MaxBytes, awswire.MaxBody)
+	fault(c.MaxBytes < wire.MaxBody, "MaxBytes is %d: want at least %d, the longest body",
+		c.MaxBytes, wire.MaxBody)
 	fault(c.ShutdownTimeout < 0, "ShutdownTimeout is %v: want 0 (for 30 s) or more",
 		c.ShutdownTimeout)
 	buffer := c.Producer.MaxBufferedBytes

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -33,17 +33,17 @@ var throttles = map[string]bool{
 
 // answerTo returns what a client is told of a record that was not taken or not delivered, or of
 // a call that the endpoint behind has refused. What the endpoint has said is passed on as it is.
-func answerTo(err error) *awswire.Error {
+func answerTo(err error) *wire.Error {
 	var undelivered *producer.UndeliveredError
 	said := saidBehind(err)
 	switch {
 	case errors.Is(err, errFull):
-		return &awswire.Error{Code: codeThrottled, Message: err.Error()}
+		return &wire.Error{Code: codeThrottled, Message: err.Error()}
 	case errors.Is(err, errBusy):
-		return &awswire.Error{Code: codeLimit, Message: err.Error()}
+		return &wire.Error{Code: codeLimit, Message: err.Error()}
 	case errors.Is(err, producer.ErrPartitionKey), errors.Is(err, producer.ErrHashKey),
 		errors.Is(err, producer.ErrTooLarge):
-		return &awswire.Error{Code: codeValidation, Message: err.Error()}
+		return &wire.Error{Code: codeValidation, Message: err.Error()}
 	case errors.As(err, &undelivered):
 		surelyNot := undelivered.Unknown == 0
 		if said != nil && (errors.Is(err, producer.ErrRefused) ||
@@ -51,26 +51,26 @@ func answerTo(err error) *awswire.Error {
 			return said
 		}
 	case errors.Is(err, producer.ErrClosed):
-		return awswire.Unavailable("the proxy is shutting down: " + err.Error())
+		return wire.Unavailable("the proxy is shutting down: " + err.Error())
 	case said != nil:
 		return said
 	}
-	return &awswire.Error{
+	return &wire.Error{
 		Code: codeInternal, Message: err.Error(), Status: http.StatusInternalServerError,
 	}
 }
 
 // saidBehind returns the error with which the endpoint behind has answered, or nil.
-func saidBehind(err error) *awswire.Error {
+func saidBehind(err error) *wire.Error {
 	var record *producer.RecordError
 	if errors.As(err, &record) {
-		return &awswire.Error{Code: record.Code, Message: record.Message}
+		return &wire.Error{Code: record.Code, Message: record.Message}
 	}
 	var api smithy.APIError
 	if !errors.As(err, &api) {
 		return nil
 	}
-	said := &awswire.Error{Code: api.ErrorCode(), Message: api.ErrorMessage()}
+	said := &wire.Error{Code: api.ErrorCode(), Message: api.ErrorMessage()}
 	var response *smithyhttp.ResponseError
 	if errors.As(err, &response) {
 		said.Status = response.HTTPStatusCode()

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // eventStream is the content type of an answer that goes on.
@@ -18,7 +18,7 @@ const eventStream = "application/vnd.amazon.eventstream"
 // forward passes a call to the endpoint behind and its answer back, as they are but for the
 // signature.
 func (p *Proxy) forward(
-	w http.ResponseWriter, r *http.Request, x *awswire.Exchange, free func(),
+	w http.ResponseWriter, r *http.Request, x *wire.Exchange, free func(),
 ) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -50,13 +50,13 @@ func (p *Proxy) forward(
 
 // unreachable answers a call whose answer has not come. Whether it was executed is not known.
 func (p *Proxy) unreachable(
-	w http.ResponseWriter, r *http.Request, x *awswire.Exchange, err error,
+	w http.ResponseWriter, r *http.Request, x *wire.Exchange, err error,
 ) {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		p.meters.count("other", "gone")
 		panic(http.ErrAbortHandler) // an empty answer would be one
 	}
-	p.fail(w, x, "other", awswire.Unavailable(fmt.Sprintf(
+	p.fail(w, x, "other", wire.Unavailable(fmt.Sprintf(
 		"The proxy has no answer to %s from %s: %v", x.Call.Operation, p.behind.url, err)))
 }
 

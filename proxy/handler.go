@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // writeTimeout is how long a client may take to read an answer, or a part of an event stream.
@@ -38,7 +38,7 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	free := func() { p.memory.Release(weight) }
-	x, err := awswire.Begin(w, r, nil)
+	x, err := wire.Begin(w, r, nil)
 	if err != nil {
 		free()
 		p.meters.count("refused", "refused")
@@ -51,11 +51,11 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a call. It, or what it starts, calls free once when the call's body and its
 // records are no longer held.
-func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, x *awswire.Exchange, free func()) {
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, x *wire.Exchange, free func()) {
 	switch {
-	case x.Call.Service != awswire.Kinesis:
+	case x.Call.Service != wire.Kinesis:
 		free()
-		p.fail(w, x, "other", &awswire.Error{
+		p.fail(w, x, "other", &wire.Error{
 			Code: codeUnknown, Message: "This proxy passes calls of the Kinesis API alone: call " +
 				x.Call.Service + " at its own endpoint.",
 		})
@@ -67,7 +67,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, x *awswire.Exchang
 }
 
 func (p *Proxy) servePut(
-	ctx context.Context, w http.ResponseWriter, x *awswire.Exchange, free func(),
+	ctx context.Context, w http.ResponseWriter, x *wire.Exchange, free func(),
 ) {
 	operation := x.Call.Operation
 	request, failure := decode(&x.Call)
@@ -99,8 +99,8 @@ func (p *Proxy) servePut(
 	}
 }
 
-func (p *Proxy) fail(w http.ResponseWriter, x *awswire.Exchange, operation string,
-	failure *awswire.Error,
+func (p *Proxy) fail(w http.ResponseWriter, x *wire.Exchange, operation string,
+	failure *wire.Error,
 ) {
 	p.meters.count(operation, failure.Code)
 	p.allow(w)
@@ -110,9 +110,9 @@ func (p *Proxy) fail(w http.ResponseWriter, x *awswire.Exchange, operation strin
 // weigh returns the memory that a request's body may come to, in bytes.
 func weigh(r *http.Request) int64 {
 	if r.ContentLength < 0 || r.Header.Get("Content-Encoding") != "" {
-		return awswire.MaxBody // chunked or packed: it says nothing of its length
+		return wire.MaxBody // chunked or packed: it says nothing of its length
 	}
-	return min(r.ContentLength, awswire.MaxBody)
+	return min(r.ContentLength, wire.MaxBody)
 }
 
 // admit waits for memory, for at most Config.PutWait. Otherwise it answers 503, which every SDK

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/producer"
 	"github.com/runnel-stream/runnel/proxy"
 	"github.com/runnel-stream/runnel/runneltest"
@@ -129,7 +129,7 @@ func TestMemory(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 	g, behind := gated(t, server)
 	s := serve(t, behind, func(c *proxy.Config) {
-		c.PutWait, c.MaxBytes = shortWait, awswire.MaxBody
+		c.PutWait, c.MaxBytes = shortWait, wire.MaxBody
 	})
 	const good = `{"StreamName":"orders","PartitionKey":"a","Data":"MQ=="}`
 	list := func() int {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -77,7 +77,7 @@ func (e *entry) record() runnel.Record {
 // that the client has gone.
 func (p *Proxy) put(
 	ctx context.Context, request *request, free func(),
-) ([]producer.Result, *awswire.Error) {
+) ([]producer.Result, *wire.Error) {
 	name, err := p.world.identify(ctx, &request.target)
 	if err != nil {
 		free()
@@ -104,8 +104,8 @@ func (p *Proxy) put(
 
 // wholly returns the error of a request of which no record was stored, all of them for the same
 // reason: AWS answers such a request as a whole.
-func wholly(results []producer.Result) *awswire.Error {
-	var first *awswire.Error
+func wholly(results []producer.Result) *wire.Error {
+	var first *wire.Error
 	for i := range results {
 		if results[i].Err == nil {
 			return nil

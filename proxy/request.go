@@ -10,7 +10,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // The operations that put.
@@ -54,28 +54,28 @@ const maxKept = 10 * maxRecords
 // decode reads a call's body. Members that the API does not have are ignored, and null is
 // absent. The request keeps nothing of the body. A body that is no such document is a
 // SerializationException.
-func decode(call *awswire.Call) (*request, *awswire.Error) {
+func decode(call *wire.Call) (*request, *wire.Error) {
 	var r *request
 	var err error
 	switch {
-	case call.Format == awswire.JSON && !utf8.Valid(call.Body):
+	case call.Format == wire.JSON && !utf8.Valid(call.Body):
 		err = errors.New("it is not UTF-8") // and would be read as another key than was sent
 	case call.Operation == putRecord:
 		var one single
-		if call.Format == awswire.CBOR {
+		if call.Format == wire.CBOR {
 			err = cborMode.Unmarshal(call.Body, &one)
 		} else {
 			err = json.Unmarshal(call.Body, &one)
 		}
 		r = &request{one.target, []entry{one.entry}}
-	case call.Format == awswire.CBOR:
+	case call.Format == wire.CBOR:
 		r = new(request)
 		err = cborMode.Unmarshal(call.Body, r)
 	default:
 		r, err = decodeJSON(call.Body)
 	}
 	if err != nil {
-		return nil, awswire.Serialization(awswire.Kinesis,
+		return nil, wire.Serialization(wire.Kinesis,
 			"The body is not what "+call.Operation+" takes: "+err.Error())
 	}
 	return r, nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // FuzzDecode: no body breaks the reader or takes more records than may be kept, and of what is
@@ -23,8 +23,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed), true)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, one bool) {
-		for _, format := range []awswire.Format{awswire.JSON, awswire.CBOR} {
-			call := &awswire.Call{Operation: putRecords, Format: format, Body: body}
+		for _, format := range []wire.Format{wire.JSON, wire.CBOR} {
+			call := &wire.Call{Operation: putRecords, Format: format, Body: body}
 			if one {
 				call.Operation = putRecord
 			}
@@ -51,14 +51,14 @@ func FuzzDecode(f *testing.F) {
 }
 
 // write is a request as a client writes it.
-func write(t *testing.T, call *awswire.Call, r *request) []byte {
+func write(t *testing.T, call *wire.Call, r *request) []byte {
 	t.Helper()
 	var document any = r
 	if call.Operation == putRecord {
 		document = single{r.target, r.Records[0]}
 	}
 	marshal := json.Marshal
-	if call.Format == awswire.CBOR {
+	if call.Format == wire.CBOR {
 		marshal = cbor.Marshal
 	}
 	body, err := marshal(document)

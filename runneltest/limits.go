@@ -3,7 +3,7 @@ package runneltest
 import (
 	"fmt"
 
-	"github.com/runnel-stream/runnel/internal/limit"
+	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
 // SetLimits replaces the limits on throughput and calls, in the language of WithLimits; "off"

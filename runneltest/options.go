@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
-	"github.com/runnel-stream/runnel/internal/limit"
 	"github.com/runnel-stream/runnel/internal/localca"
 	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server"
+	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
 // Option changes a Server.
@@ -27,7 +27,7 @@ type settings struct {
 	crashable bool
 	random    *rand.Rand
 	authority *localca.Authority // nil without WithTLS
-	keys      []awswire.Key      // of WithCredentials
+	keys      []wire.Key         // of WithCredentials
 }
 
 func newSettings(options []Option) (*settings, error) {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
-	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/localca"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // WithTLS encrypts: the endpoint is https://, over HTTP/2 and HTTP/1.1, with a certificate that
@@ -29,7 +29,7 @@ func WithTLS() Option {
 // that key too. AWSConfig's clients sign with the first. Default: whoever comes may do anything.
 func WithCredentials(accessKeyID, secretAccessKey string) Option {
 	return func(s *settings) error {
-		s.keys = append(s.keys, awswire.Key{
+		s.keys = append(s.keys, wire.Key{
 			AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey,
 		})
 		return nil
@@ -57,16 +57,16 @@ func (s *settings) secure() error {
 		return nil
 	}
 	var err error
-	if s.server.Credentials, err = awswire.NewCredentials(s.keys...); err != nil {
+	if s.server.Credentials, err = wire.NewCredentials(s.keys...); err != nil {
 		return fmt.Errorf("runneltest: WithCredentials: %w", err)
 	}
 	id := s.keys[0].AccessKeyID
 	if account := s.server.Account; account != "" && account != id &&
-		(account != awswire.DefaultAccount || awswire.IsAccount(id)) {
+		(account != wire.DefaultAccount || wire.IsAccount(id)) {
 		return fmt.Errorf("runneltest: AWSConfig's clients sign as %s, whose world is not that of "+
 			"the account %s: make the account's number the first access key id", id, account)
 	}
-	if awswire.IsAccount(id) {
+	if wire.IsAccount(id) {
 		s.server.Account = id
 	}
 	return nil

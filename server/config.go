@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
-	"github.com/runnel-stream/runnel/internal/limit"
 	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
 // Config configures a Server. The zero value of a field means its default.
@@ -46,7 +46,7 @@ type Config struct {
 
 	// Credentials are the keys that calls must be signed with; any of them may do anything.
 	// Default nil: whoever reaches the server may do anything.
-	Credentials *awswire.Credentials
+	Credentials *wire.Credentials
 
 	// Limits are the limits on throughput and calls. Default nil: none.
 	Limits *limit.Plan
@@ -91,10 +91,10 @@ func (c Config) withDefaults() Config {
 		c.FS = vfs.OS{}
 	}
 	if c.Account == "" {
-		c.Account = awswire.DefaultAccount
+		c.Account = wire.DefaultAccount
 	}
 	if c.Region == "" {
-		c.Region = awswire.DefaultRegion
+		c.Region = wire.DefaultRegion
 	}
 	if c.MaxBodies == 0 {
 		c.MaxBodies = defaultMaxBodies
@@ -114,15 +114,15 @@ func (c Config) withDefaults() Config {
 // Validate reports every fault of the configuration.
 func (c Config) Validate() error {
 	var faults []error
-	if c.Account != "" && !awswire.IsAccount(c.Account) {
+	if c.Account != "" && !wire.IsAccount(c.Account) {
 		faults = append(faults, fmt.Errorf("account %q: want 12 digits", c.Account))
 	}
-	if c.Region != "" && !awswire.IsRegion(c.Region) {
+	if c.Region != "" && !wire.IsRegion(c.Region) {
 		faults = append(faults, fmt.Errorf("region %q: want a name as eu-west-1", c.Region))
 	}
-	if c.MaxBodies != 0 && c.MaxBodies < awswire.MaxBody {
+	if c.MaxBodies != 0 && c.MaxBodies < wire.MaxBody {
 		faults = append(faults, fmt.Errorf("MaxBodies %d: want at least %d, the longest body",
-			c.MaxBodies, awswire.MaxBody))
+			c.MaxBodies, wire.MaxBody))
 	}
 	if c.SyncInterval < 0 {
 		faults = append(faults, fmt.Errorf("SyncInterval %v: want 0 or more", c.SyncInterval))

@@ -11,7 +11,7 @@ type dateLine struct {
 	text   []string // one value, as headers have it
 }
 
-// now returns the server's time: see internal/serverclock. Before Start it is the system's.
+// now returns the server's time: see server/internal/serverclock. Before Start it is the system's.
 func (s *Server) now() time.Time {
 	if clock := s.clock.Load(); clock != nil {
 		return clock.Now()

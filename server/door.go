@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/bootclock"
-	"github.com/runnel-stream/runnel/internal/pause"
+	"github.com/runnel-stream/runnel/server/internal/pause"
 )
 
 // tlsHandshake is the first byte of a TLS connection: the record type of a ClientHello (RFC

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/pause"
+	"github.com/runnel-stream/runnel/server/internal/pause"
 )
 
 func dial(t *testing.T, address string) net.Conn {

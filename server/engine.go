@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
-	"github.com/runnel-stream/runnel/internal/itemstore"
-	"github.com/runnel-stream/runnel/internal/pause"
-	"github.com/runnel-stream/runnel/internal/serverclock"
-	"github.com/runnel-stream/runnel/internal/shardlog"
 	"github.com/runnel-stream/runnel/internal/vfs"
-	"github.com/runnel-stream/runnel/internal/wal"
-	"github.com/runnel-stream/runnel/server/cloudwatch"
-	"github.com/runnel-stream/runnel/server/dynamo"
-	"github.com/runnel-stream/runnel/server/kinesis"
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/cloudwatch"
+	"github.com/runnel-stream/runnel/server/internal/dynamo"
+	"github.com/runnel-stream/runnel/server/internal/itemstore"
+	"github.com/runnel-stream/runnel/server/internal/kinesis"
+	"github.com/runnel-stream/runnel/server/internal/pause"
+	"github.com/runnel-stream/runnel/server/internal/serverclock"
+	"github.com/runnel-stream/runnel/server/internal/shardlog"
+	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 // engine is an open data directory and the services on it.
@@ -24,7 +24,7 @@ type engine struct {
 	shards   *shardlog.Store
 	kinesis  *kinesis.Service
 	watch    *cloudwatch.Service
-	services map[string]awswire.Service // by Call.Service
+	services map[string]wire.Service // by Call.Service
 	schedule schedule
 }
 
@@ -74,11 +74,11 @@ func (e *engine) start(ctx context.Context, cfg Config, pauses *pause.Watch) err
 	if err != nil {
 		return err
 	}
-	e.services = map[string]awswire.Service{
-		awswire.Kinesis:    e.kinesis,
-		awswire.CloudWatch: e.watch,
-		awswire.STS:        cloudwatch.STS{},
-		awswire.DynamoDB: dynamo.New(dynamo.Config{
+	e.services = map[string]wire.Service{
+		wire.Kinesis:    e.kinesis,
+		wire.CloudWatch: e.watch,
+		wire.STS:        cloudwatch.STS{},
+		wire.DynamoDB: dynamo.New(dynamo.Config{
 			Items: itemstore.New(e.log), Now: cfg.Now, Logger: cfg.Logger,
 		}),
 	}
@@ -88,7 +88,7 @@ func (e *engine) start(ctx context.Context, cfg Config, pauses *pause.Watch) err
 	if err := e.kinesis.Start(ctx); err != nil {
 		return err
 	}
-	world := awswire.World{Account: cfg.Account, Region: cfg.Region}
+	world := wire.World{Account: cfg.Account, Region: cfg.Region}
 	for _, stream := range cfg.Streams {
 		if err := e.kinesis.EnsureStream(ctx, world, stream.Name, stream.Shards); err != nil {
 			return err

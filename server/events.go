@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // drainKey is the context key of a channel (<-chan struct{}) that is closed when the listener
@@ -31,7 +31,7 @@ const drainGrace = time.Second
 // without a deadline.
 type eventStream struct {
 	server *Server
-	events awswire.Events
+	events wire.Events
 	cutAt  time.Time // a fault on request; zero: never
 
 	control *http.ResponseController
@@ -42,7 +42,7 @@ type eventStream struct {
 // stream answers the call with events until they end, and closes them. What the call held of
 // its request is given back first: a stream lives for minutes, its body's memory does not. The
 // stream ends properly at its own end and when the server shuts down, and otherwise breaks off.
-func (c *call) stream(ctx context.Context, events awswire.Events, cutAfter time.Duration) {
+func (c *call) stream(ctx context.Context, events wire.Events, cutAfter time.Duration) {
 	c.release()
 	c.server.setDate(c.w)
 	e := &eventStream{
@@ -126,7 +126,7 @@ func (e *eventStream) setDeadline(deadline time.Time) {
 
 // send sends events until they end. nil means that the stream ends here properly.
 func (c *call) send(ctx context.Context, e *eventStream) error {
-	var frames *awswire.Frames
+	var frames *wire.Frames
 	in := &c.exchange.Call
 	sent := c.server.meters.answered.WithLabelValues(in.Service, in.Operation)
 	err := e.write(func() (err error) {
@@ -160,7 +160,7 @@ func (c *call) send(ctx context.Context, e *eventStream) error {
 var errPanicked = errors.New("the service panicked")
 
 // next waits for an event. What goes wrong inside is logged here, and the stream breaks off.
-func (c *call) next(ctx context.Context, events awswire.Events) (e awswire.Event, err error) {
+func (c *call) next(ctx context.Context, events wire.Events) (e wire.Event, err error) {
 	in := &c.exchange.Call
 	defer func() {
 		if thrown := recover(); thrown != nil {

@@ -20,28 +20,28 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/localca"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // feed is an event stream under a test's control.
 type feed struct {
-	events chan awswire.Event // closed: the stream's proper end
-	fail   chan error         // what Next returns in the place of an event
-	asked  atomic.Int32       // calls of Next
-	gone   chan struct{}      // closed when Next has seen its context end
+	events chan wire.Event // closed: the stream's proper end
+	fail   chan error      // what Next returns in the place of an event
+	asked  atomic.Int32    // calls of Next
+	gone   chan struct{}   // closed when Next has seen its context end
 	closed chan struct{}
 }
 
 func newFeed() *feed {
 	return &feed{
-		events: make(chan awswire.Event), fail: make(chan error, 1),
+		events: make(chan wire.Event), fail: make(chan error, 1),
 		gone: make(chan struct{}), closed: make(chan struct{}),
 	}
 }
 
-func (f *feed) Next(ctx context.Context) (awswire.Event, error) {
+func (f *feed) Next(ctx context.Context) (wire.Event, error) {
 	f.asked.Add(1)
 	select {
 	case event, ok := <-f.events:
@@ -53,10 +53,10 @@ func (f *feed) Next(ctx context.Context) (awswire.Event, error) {
 		if err == nil {
 			panic("the feed panics")
 		}
-		return awswire.Event{}, err
+		return wire.Event{}, err
 	case <-ctx.Done():
 		close(f.gone)
-		return awswire.Event{}, ctx.Err()
+		return wire.Event{}, ctx.Err()
 	}
 }
 
@@ -65,7 +65,7 @@ func (f *feed) Close() { close(f.closed) } // a second time panics
 func (f *feed) send(t *testing.T, text string) {
 	t.Helper()
 	select {
-	case f.events <- awswire.Event{Type: "E", Payload: []byte(text)}:
+	case f.events <- wire.Event{Type: "E", Payload: []byte(text)}:
 	case <-time.After(10 * time.Second):
 		t.Fatal("nobody takes the event")
 	}
@@ -86,12 +86,12 @@ type endless struct {
 	payload []byte
 }
 
-func (e *endless) Next(ctx context.Context) (awswire.Event, error) {
+func (e *endless) Next(ctx context.Context) (wire.Event, error) {
 	e.asked.Add(1)
 	if ctx.Err() != nil {
-		return awswire.Event{}, ctx.Err()
+		return wire.Event{}, ctx.Err()
 	}
-	return awswire.Event{Type: "E", Payload: e.payload}, nil
+	return wire.Event{Type: "E", Payload: e.payload}, nil
 }
 
 // streams is a service whose SubscribeToShard answers with the feeds, in their order. Hold waits
@@ -99,23 +99,23 @@ func (e *endless) Next(ctx context.Context) (awswire.Event, error) {
 type streams struct{ levers }
 
 type levers struct {
-	feeds      chan awswire.Events
+	feeds      chan wire.Events
 	holds, let chan struct{}
 }
 
-func (s *streams) Serve(_ context.Context, c *awswire.Call) (awswire.Answer, error) {
+func (s *streams) Serve(_ context.Context, c *wire.Call) (wire.Answer, error) {
 	switch c.Operation {
 	case "SubscribeToShard":
-		return awswire.Answer{Events: <-s.feeds}, nil
+		return wire.Answer{Events: <-s.feeds}, nil
 	case "Hold":
 		s.holds <- struct{}{}
 		<-s.let
 	case "Panic":
 		panic("the service panics")
 	case "Length":
-		return awswire.Answer{Body: []byte(strconv.Itoa(len(c.Body)))}, nil
+		return wire.Answer{Body: []byte(strconv.Itoa(len(c.Body)))}, nil
 	}
-	return awswire.Answer{Body: []byte("{}")}, nil
+	return wire.Answer{Body: []byte("{}")}, nil
 }
 
 // streaming is a server of streams, over the given protocol.
@@ -178,11 +178,11 @@ func serveStreams(
 	s := &streaming{
 		Server: server, client: &http.Client{Transport: transport},
 		levers: levers{
-			feeds: make(chan awswire.Events, 10),
+			feeds: make(chan wire.Events, 10),
 			holds: make(chan struct{}), let: make(chan struct{}),
 		},
 	}
-	s.mu.engine.services[awswire.Kinesis] = &streams{s.levers}
+	s.mu.engine.services[wire.Kinesis] = &streams{s.levers}
 	listener := listen(t, protocol, transport)
 	s.url = url + listener.Addr().String()
 	s.address = listener.Addr().String()
@@ -263,7 +263,7 @@ type subscribed struct {
 	leave   context.CancelFunc
 }
 
-func (s *streaming) subscribe(t *testing.T, events awswire.Events) *subscribed {
+func (s *streaming) subscribe(t *testing.T, events wire.Events) *subscribed {
 	t.Helper()
 	s.feeds <- events
 	ctx, leave := context.WithCancel(t.Context())
@@ -339,7 +339,7 @@ func TestExceptionIsTheLast(t *testing.T) {
 		f := newFeed()
 		client := s.subscribe(t, f)
 		client.want(t, "initial-response:{}")
-		f.events <- awswire.Event{Type: "X", Exception: true, Payload: []byte("{}")}
+		f.events <- wire.Event{Type: "X", Exception: true, Payload: []byte("{}")}
 		client.want(t, "X:{}")
 		client.wantEnd(t)
 		wait(t, "Close", f.closed)
@@ -349,7 +349,7 @@ func TestExceptionIsTheLast(t *testing.T) {
 // TestStreamsHoldNoBodies: with the memory for one long body, a stream that began with one
 // leaves it to others.
 func TestStreamsHoldNoBodies(t *testing.T) {
-	overEachProtocol(t, Config{MaxBodies: awswire.MaxBody}, func(t *testing.T, s *streaming) {
+	overEachProtocol(t, Config{MaxBodies: wire.MaxBody}, func(t *testing.T, s *streaming) {
 		f := newFeed()
 		s.feeds <- f
 		answer, err := s.post(t.Context(), "SubscribeToShard", strings.Repeat(" ", 15<<20))

@@ -5,21 +5,21 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // refusal is the answer in the place of executing a call; nil if there is none.
-func refusal(in *awswire.Call, d fault.Decision) *awswire.Error {
+func refusal(in *wire.Call, d fault.Decision) *wire.Error {
 	switch d.Refuse {
 	case fault.InternalError:
-		return awswire.InternalFailure(in.Service)
+		return wire.InternalFailure(in.Service)
 	case fault.Unavailable:
-		return awswire.Unavailable("a fault on request")
+		return wire.Unavailable("a fault on request")
 	case fault.Throttle:
 		return throttling(in, "a fault on request")
 	case fault.Denied:
-		return &awswire.Error{Code: d.Code, Message: "a fault on request"}
+		return &wire.Error{Code: d.Code, Message: "a fault on request"}
 	case fault.None, fault.LoseRequest:
 	}
 	return nil
@@ -28,35 +28,35 @@ func refusal(in *awswire.Call, d fault.Decision) *awswire.Error {
 // throttling is the error with which the API limits a rate: for data one that names provisioned
 // throughput, for everything else a general one. It says that nothing was changed, as AWS documents
 // it, so it is also the answer of a server that takes nothing for a while.
-func throttling(in *awswire.Call, reason string) *awswire.Error {
-	if in.Service == awswire.DynamoDB {
+func throttling(in *wire.Call, reason string) *wire.Error {
+	if in.Service == wire.DynamoDB {
 		switch in.Operation {
 		case "PutItem", "GetItem", "UpdateItem", "DeleteItem", "Scan", "Query",
 			"BatchGetItem", "BatchWriteItem", "TransactGetItems", "TransactWriteItems":
-			return &awswire.Error{
+			return &wire.Error{
 				Code: "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
 				Message: "The level of configured provisioned throughput for the table was " +
 					"exceeded. (" + reason + ")",
 			}
 		}
-		return &awswire.Error{
+		return &wire.Error{
 			Code:    "com.amazon.coral.availability#ThrottlingException",
 			Message: "Rate of requests exceeds the allowed throughput. (" + reason + ")",
 		}
 	}
 	switch in.Operation {
 	case "PutMetricData", "GetCallerIdentity":
-		return &awswire.Error{
+		return &wire.Error{
 			Code: "ThrottlingException", Query: "Throttling",
 			Message: "Rate exceeded (" + reason + ")",
 		}
 	case "PutRecord", "PutRecords", "GetRecords", "GetShardIterator":
-		return &awswire.Error{
+		return &wire.Error{
 			Code:    "ProvisionedThroughputExceededException",
 			Message: "Rate exceeded. (" + reason + ")",
 		}
 	}
-	return &awswire.Error{
+	return &wire.Error{
 		Code: "LimitExceededException", Message: "Rate exceeded. (" + reason + ")",
 	}
 }

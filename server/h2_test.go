@@ -9,18 +9,18 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // TestLongBodies: the longest ones come in, many at a time, and longer ones are refused, by
 // every protocol.
 func TestLongBodies(t *testing.T) {
-	overEachProtocol(t, Config{MaxBodies: 2 * awswire.MaxBody}, func(t *testing.T, s *streaming) {
-		longest := strings.Repeat(" ", awswire.MaxBody)
+	overEachProtocol(t, Config{MaxBodies: 2 * wire.MaxBody}, func(t *testing.T, s *streaming) {
+		longest := strings.Repeat(" ", wire.MaxBody)
 		var calls sync.WaitGroup
 		for range 5 {
-			calls.Go(func() { s.wantAnswerTo(t, "Length", longest, fmt.Sprint(awswire.MaxBody)) })
+			calls.Go(func() { s.wantAnswerTo(t, "Length", longest, fmt.Sprint(wire.MaxBody)) })
 		}
 		calls.Wait()
 		answer, err := s.post(t.Context(), "Length", longest+" ")

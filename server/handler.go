@@ -8,10 +8,10 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
-	"github.com/runnel-stream/runnel/internal/wal"
-	"github.com/runnel-stream/runnel/server/kinesis"
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/kinesis"
+	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 // defaultWriteTimeout is how long a client may take to read an answer, or an event.
@@ -60,9 +60,9 @@ func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
 // weigh returns the memory that a request's body may come to, in bytes.
 func weigh(r *http.Request) int64 {
 	if r.ContentLength < 0 || r.Header.Get("Content-Encoding") != "" {
-		return awswire.MaxBody // chunked or packed: it says nothing of its length
+		return wire.MaxBody // chunked or packed: it says nothing of its length
 	}
-	return min(r.ContentLength, awswire.MaxBody)
+	return min(r.ContentLength, wire.MaxBody)
 }
 
 // allow gives the client its time to read the answer that is written next. The deadline ends
@@ -79,8 +79,8 @@ type call struct {
 	server   *Server
 	w        http.ResponseWriter
 	engine   *engine
-	exchange *awswire.Exchange
-	origin   awswire.Origin
+	exchange *wire.Exchange
+	origin   wire.Origin
 	conn     *earlyConn // nil: another server's
 	weight   int64      // 0 once released
 }
@@ -88,7 +88,7 @@ type call struct {
 // begin reads the call. If it is not ok, the request has been dealt with.
 func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	s := c.server
-	exchange, err := awswire.Begin(w, r, s.cfg.Credentials)
+	exchange, err := wire.Begin(w, r, s.cfg.Credentials)
 	if err != nil {
 		s.bodies.Release(c.weight)
 		s.meters.refused.Inc()
@@ -102,7 +102,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 		if now == closed {
 			message = "runnel is shutting down"
 		}
-		c.answer(exchange, nil, awswire.Unavailable(message))
+		c.answer(exchange, nil, wire.Unavailable(message))
 		exchange.Close()
 		s.bodies.Release(c.weight)
 		return false
@@ -163,7 +163,7 @@ func (c *call) executeUnheard(ctx context.Context, decision fault.Decision) {
 	}
 }
 
-func (c *call) answer(x *awswire.Exchange, body []byte, failure *awswire.Error) {
+func (c *call) answer(x *wire.Exchange, body []byte, failure *wire.Error) {
 	c.server.allow(c.w)
 	if failure != nil {
 		x.Fail(failure)
@@ -178,14 +178,14 @@ func (c *call) answer(x *awswire.Exchange, body []byte, failure *awswire.Error) 
 // which are logged here and not told.
 func (c *call) execute(
 	ctx context.Context, decision fault.Decision,
-) (answer awswire.Answer, failure *awswire.Error) {
+) (answer wire.Answer, failure *wire.Error) {
 	in := &c.exchange.Call
 	defer func() { c.server.meters.count(in, failure) }()
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			c.server.cfg.Logger.Error("a call failed", "call", in.Service+"."+in.Operation,
 				"request", in.RequestID, "panic", thrown, "stack", string(debug.Stack()))
-			answer, failure = awswire.Answer{}, awswire.InternalFailure(in.Service)
+			answer, failure = wire.Answer{}, wire.InternalFailure(in.Service)
 		}
 	}()
 	if len(decision.Records) > 0 || decision.ExpireIterator {
@@ -196,13 +196,13 @@ func (c *call) execute(
 		return answer, nil
 	}
 	if errors.As(err, &failure) {
-		return awswire.Answer{}, failure
+		return wire.Answer{}, failure
 	}
 	if kinesis.NotStored(err) {
-		return awswire.Answer{}, throttling(in, err.Error())
+		return wire.Answer{}, throttling(in, err.Error())
 	}
 	c.report(ctx, err)
-	return awswire.Answer{}, awswire.InternalFailure(in.Service)
+	return wire.Answer{}, wire.InternalFailure(in.Service)
 }
 
 // report logs an internal failure, if it is one: not the client's going away, and a poisoned

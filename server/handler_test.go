@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-type serviceFunc func(context.Context, *awswire.Call) ([]byte, error)
+type serviceFunc func(context.Context, *wire.Call) ([]byte, error)
 
-func (f serviceFunc) Serve(ctx context.Context, c *awswire.Call) (awswire.Answer, error) {
+func (f serviceFunc) Serve(ctx context.Context, c *wire.Call) (wire.Answer, error) {
 	body, err := f(ctx, c)
-	return awswire.Answer{Body: body}, err
+	return wire.Answer{Body: body}, err
 }
 
 // TestFailuresInside: what is ours is logged and not told, and a panic ends one call only.
@@ -29,16 +29,16 @@ func TestFailuresInside(t *testing.T) {
 		body   string
 		logged string
 	}{
-		{"a failure", func(context.Context, *awswire.Call) ([]byte, error) {
+		{"a failure", func(context.Context, *wire.Call) ([]byte, error) {
 			return nil, errors.New("secret")
 		}, 500, `{"__type":"InternalFailure"}`, "secret"},
-		{"a panic", func(context.Context, *awswire.Call) ([]byte, error) {
+		{"a panic", func(context.Context, *wire.Call) ([]byte, error) {
 			panic("secret")
 		}, 500, `{"__type":"InternalFailure"}`, "secret"},
-		{"the caller's fault", func(context.Context, *awswire.Call) ([]byte, error) {
-			return nil, &awswire.Error{Code: "XException", Message: "told", Status: 418}
+		{"the caller's fault", func(context.Context, *wire.Call) ([]byte, error) {
+			return nil, &wire.Error{Code: "XException", Message: "told", Status: 418}
 		}, 418, `{"__type":"XException","message":"told"}`, ""},
-		{"no body", func(context.Context, *awswire.Call) ([]byte, error) {
+		{"no body", func(context.Context, *wire.Call) ([]byte, error) {
 			return nil, nil
 		}, 200, "", ""},
 	} {
@@ -48,7 +48,7 @@ func TestFailuresInside(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.mu.engine = &engine{services: map[string]awswire.Service{awswire.Kinesis: c.serve}}
+			s.mu.engine = &engine{services: map[string]wire.Service{wire.Kinesis: c.serve}}
 			s.mu.state = ready
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/",
 				strings.NewReader("{}"))

@@ -1,6 +1,6 @@
 package server
 
-import "github.com/runnel-stream/runnel/internal/limit"
+import "github.com/runnel-stream/runnel/server/internal/limit"
 
 // SetLimits replaces the limits on throughput and calls; nil: there are none. What has been
 // used up to now is forgotten. Before Start and after Close it does nothing.

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // meters are the server's own metrics, and what GET /metrics shows: a registry of its own, so
@@ -63,7 +63,7 @@ func newMeters(s *Server) *meters {
 }
 
 // count counts a call that was answered. A name that a caller made up becomes no label.
-func (m *meters) count(call *awswire.Call, failure *awswire.Error) {
+func (m *meters) count(call *wire.Call, failure *wire.Error) {
 	operation, result := call.Operation, "ok"
 	if failure != nil {
 		result = resultOf(failure)
@@ -79,12 +79,12 @@ func (m *meters) count(call *awswire.Call, failure *awswire.Error) {
 
 // countFault counts a call that was not executed: nobody has looked whether there is such an
 // operation.
-func (m *meters) countFault(call *awswire.Call, refused *awswire.Error) {
+func (m *meters) countFault(call *wire.Call, refused *wire.Error) {
 	m.faults.WithLabelValues(call.Service, resultOf(refused)).Inc()
 }
 
 // resultOf is an error's code without its namespace.
-func resultOf(failure *awswire.Error) string {
+func resultOf(failure *wire.Error) string {
 	return failure.Code[strings.IndexByte(failure.Code, '#')+1:]
 }
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/runnel-stream/runnel/internal/shardlog"
-	"github.com/runnel-stream/runnel/internal/wal"
+	"github.com/runnel-stream/runnel/server/internal/shardlog"
+	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 var (

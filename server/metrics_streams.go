@@ -3,7 +3,7 @@ package server
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/runnel-stream/runnel/server/kinesis"
+	"github.com/runnel-stream/runnel/server/internal/kinesis"
 )
 
 // maxShownStreams is how many streams have series of their own, so that a scrape stays small

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
-	"github.com/runnel-stream/runnel/server/kinesis"
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/kinesis"
 )
 
 // However many streams there are, the page stays of one size, and says how many it leaves out.
@@ -21,7 +21,7 @@ func TestAPageShowsSoManyStreams(t *testing.T) {
 		all := make([]kinesis.Activity, streams)
 		for i := range all {
 			all[i].Listed = kinesis.Listed{
-				World: awswire.World{Account: "000000000000", Region: "us-east-1"},
+				World: wire.World{Account: "000000000000", Region: "us-east-1"},
 				Name:  fmt.Sprintf("s-%05d", i),
 			}
 			all[i].RecordsIn = 1

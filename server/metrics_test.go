@@ -26,7 +26,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/runneltest"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -423,12 +423,12 @@ func TestFaultsMakeNoLabels(t *testing.T) {
 
 // TestMetricsAreForTheMachine where calls need a key, and for everybody otherwise.
 func TestMetricsAreForTheMachine(t *testing.T) {
-	keys, err := awswire.NewCredentials(awswire.Key{AccessKeyID: "A", SecretAccessKey: "s"})
+	keys, err := wire.NewCredentials(wire.Key{AccessKeyID: "A", SecretAccessKey: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		keys       *awswire.Credentials
+		keys       *wire.Credentials
 		from, host string
 		status     int
 	}{

@@ -6,8 +6,8 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/bootclock"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // connKey is the context key of the *earlyConn that a request came by.
@@ -34,13 +34,13 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 // request is not to be served.
 //
 // A request that came by no connection of Serve's, but by another server, is as old as this call.
-func (s *Server) originOf(r *http.Request) (o awswire.Origin, conn *earlyConn, err error) {
+func (s *Server) originOf(r *http.Request) (o wire.Origin, conn *earlyConn, err error) {
 	now := bootclock.Now()
 	conn, ok := r.Context().Value(connKey{}).(*earlyConn)
 	if !ok {
-		return awswire.Origin{Began: now, Pauses: s.pauses.Count()}, nil, nil
+		return wire.Origin{Began: now, Pauses: s.pauses.Count()}, nil, nil
 	}
-	o = awswire.Origin{Began: now, Pauses: conn.pauses}
+	o = wire.Origin{Began: now, Pauses: conn.pauses}
 	if r.ProtoMajor < 2 {
 		o.Began = conn.firstByte(now)
 	}

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
-	"github.com/runnel-stream/runnel/server/kinesis"
+	"github.com/runnel-stream/runnel/server/internal/kinesis"
 )
 
 // schedule is the goroutines that reshard streams as the faults' reshard rules say: through
@@ -138,7 +138,7 @@ func (s *schedule) turn(
 // settled reports whether a call that failed is not to be tried again for the same turn. The
 // failure is told as a remark: the stream may be gone, or its mode ON_DEMAND.
 func (s *schedule) settled(ctx context.Context, stream kinesis.Listed, err error) bool {
-	var refused *awswire.Error
+	var refused *wire.Error
 	if errors.As(err, &refused) {
 		switch refused.Code {
 		case "ResourceInUseException", "LimitExceededException":
@@ -202,8 +202,8 @@ func (s *schedule) call(
 	if err != nil {
 		return nil, fmt.Errorf("%s of stream %s: %w", operation, stream.Name, err)
 	}
-	answer, err := s.kinesis.Serve(ctx, &awswire.Call{
-		Service: awswire.Kinesis, Operation: operation, Body: body, World: stream.World,
+	answer, err := s.kinesis.Serve(ctx, &wire.Call{
+		Service: wire.Kinesis, Operation: operation, Body: body, World: stream.World,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s of stream %s: %w", operation, stream.Name, err)

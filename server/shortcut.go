@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // shortcut serves plain calls, which is what SDKs send over unencrypted HTTP/1.1: POST / with a
@@ -217,7 +217,7 @@ func isPlain(r *http.Request) bool {
 	connection := r.Header["Connection"]
 	return r.ContentLength >= 0 && r.Header["Expect"] == nil &&
 		(connection == nil || strings.EqualFold(strings.Join(connection, ","), "keep-alive")) &&
-		!awswire.Streams(r.Header.Get("X-Amz-Target"))
+		!wire.Streams(r.Header.Get("X-Amz-Target"))
 }
 
 // call serves one call, and reports whether the connection can have another one.

@@ -19,7 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/pause"
+	"github.com/runnel-stream/runnel/server/internal/pause"
 )
 
 // carry runs a transport for a handler. It ends with the test.

@@ -55,7 +55,7 @@ func bareServer() *server {
 }
 
 // serveBare serves until the process is killed. All of the file has been written before, so that
-// no sync has to do more than write: see internal/wal/ahead.go.
+// no sync has to do more than write: see server/internal/wal/ahead.go.
 func serveBare(ctx context.Context, address, dir string) error {
 	file, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {

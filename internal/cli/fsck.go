@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/internal/fsck"
 	"github.com/runnel-stream/runnel/internal/vfs"
-	"github.com/runnel-stream/runnel/internal/wal"
+	"github.com/runnel-stream/runnel/server/internal/fsck"
+	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 func (a *app) fsck() *cobra.Command {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/internal/awswire"
 	"github.com/runnel-stream/runnel/internal/fault"
-	"github.com/runnel-stream/runnel/internal/limit"
 	"github.com/runnel-stream/runnel/internal/seam"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server"
+	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
 // config reads the flags, but for TLS.
@@ -78,7 +78,7 @@ func (f *serveFlags) authorize(c *cobra.Command, cfg *server.Config) error {
 		if err != nil {
 			return usageError("--auth %s: %w", f.auth, err)
 		}
-		cfg.Credentials, err = awswire.ParseCredentials(text)
+		cfg.Credentials, err = wire.ParseCredentials(text)
 		if err != nil {
 			return usageError("--auth %s: %w", f.auth, err)
 		}

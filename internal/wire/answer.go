@@ -1,0 +1,139 @@
+package wire
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Answer sends the call's result: a document in the call's format, or nothing.
+func (x *Exchange) Answer(body []byte) {
+	if x.Call.Format == Query {
+		body = x.queryAnswer(body)
+	}
+	x.send(http.StatusOK, body)
+}
+
+// Fail sends an error, in the call's format.
+func (x *Exchange) Fail(e *Error) {
+	if x.Call.Format == Query {
+		code, status := e.query()
+		x.send(status, x.queryError(code, e.Message, status))
+		return
+	}
+	if e.Query != "" {
+		x.w.Header().Set("X-Amzn-Query-Error", e.Query+";"+faultOf(e.status()))
+	}
+	body, err := e.envelope(x.Call.Format)
+	if err != nil { // a further member that cannot be encoded
+		e = InternalFailure(x.Call.Service)
+		body, _ = e.envelope(x.Call.Format)
+	}
+	x.send(e.status(), body)
+}
+
+func (x *Exchange) refuse(e *Error) error {
+	x.Fail(e)
+	return fmt.Errorf("%w: %w", ErrAnswered, e)
+}
+
+// send writes an answer. A client that has gone is not an error here: the handler cannot tell
+// anybody, and the server sees the connection end.
+func (x *Exchange) send(status int, body []byte) {
+	header := x.w.Header()
+	header.Set("Content-Type", x.contentType)
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	if x.Call.Service == DynamoDB {
+		setSum(header, body)
+	}
+	if x.rpc {
+		x.markRPC(header, body)
+	}
+	x.w.WriteHeader(status)
+	_, _ = x.w.Write(body)
+}
+
+// setSum adds the body's checksum, which DynamoDB's clients check. Kinesis has none.
+func setSum(header http.Header, body []byte) {
+	sum := crc32.ChecksumIEEE(body)
+	header.Set("X-Amz-Crc32", strconv.FormatUint(uint64(sum), 10))
+}
+
+// tooLarge answers as AWS does: with nothing, not even a request id.
+func tooLarge(w http.ResponseWriter, r *http.Request) error {
+	date := w.Header()["Date"] // the server's time, if that is not the system's
+	clear(w.Header())
+	if date != nil {
+		w.Header()["Date"] = date
+	}
+	if r.ProtoMajor < 2 { // the rest of the body is not read; HTTP/2 can do without it
+		w.Header().Set("Connection", "close")
+	}
+	w.WriteHeader(http.StatusRequestEntityTooLarge)
+	return fmt.Errorf("%w: %w", ErrAnswered, errTooLarge)
+}
+
+// refuseXML refuses what is not a call at all. Whoever names no operation is told that, or, if
+// signatures are wanted, that there is none (kinesalite, test/connection.js).
+func (x *Exchange) refuseXML(r *http.Request, auth *Credentials, status int) error {
+	code, message := "UnknownOperationException", ""
+	prefix, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	if r.Method != http.MethodPost || prefix == "" || operation == "" {
+		status = http.StatusForbidden
+		code = "AccessDeniedException"
+		message = "Unable to determine service/operation name to be authorized"
+		if auth != nil && r.Header.Get("Authorization") == "" &&
+			!strings.Contains(r.URL.RawQuery, "X-Amz-Algorithm") {
+			code, message = "MissingAuthenticationTokenException", "Missing Authentication Token"
+		}
+	}
+	document := "<" + code + "/>\n"
+	if message != "" {
+		document = "<" + code + ">\n  <Message>" + message + "</Message>\n</" + code + ">\n"
+	}
+	x.w.Header()["Content-Type"] = nil // AWS sends none, and none is to be guessed
+	if x.Call.Service == DynamoDB {
+		setSum(x.w.Header(), []byte(document))
+	}
+	x.w.WriteHeader(status)
+	_, _ = io.WriteString(x.w, document)
+	return fmt.Errorf("%w: %s", ErrAnswered, code)
+}
+
+// setIDs adds what AWS calls its answers by: the request's id, and at Kinesis 72 random bytes
+// in base64 (kinesalite, test/connection.js). They identify and protect nothing.
+func setIDs(header http.Header, requestID string, kinesis bool) {
+	header.Set("X-Amzn-Requestid", requestID)
+	if !kinesis {
+		return
+	}
+	var random [72]byte
+	for i := 0; i < len(random); i += 8 {
+		binary.LittleEndian.PutUint64(random[i:], rand.Uint64())
+	}
+	header.Set("X-Amz-Id-2", base64.StdEncoding.EncodeToString(random[:]))
+}
+
+// requestID returns a random UUID.
+func requestID() string {
+	var id [16]byte
+	binary.LittleEndian.PutUint64(id[:8], rand.Uint64())
+	binary.LittleEndian.PutUint64(id[8:], rand.Uint64())
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	text := make([]byte, 0, 36)
+	for i, end := range [...]int{4, 6, 8, 10, 16} {
+		if i > 0 {
+			text = append(text, '-')
+		}
+		start := [...]int{0, 4, 6, 8, 10}[i]
+		text = hex.AppendEncode(text, id[start:end])
+	}
+	return string(text)
+}

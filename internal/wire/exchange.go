@@ -1,0 +1,155 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// MaxBody is the longest request body, in bytes: the 10 MiB of a PutRecords call in base64,
+// with room for the JSON around it. A longer one is answered with 413.
+const MaxBody = 15 << 20
+
+// ErrAnswered is wrapped by Begin's error where the caller has been told already.
+var ErrAnswered = errors.New("request refused")
+
+// Exchange is a call and the way to answer it. It belongs to one goroutine.
+type Exchange struct {
+	Call Call
+
+	w           http.ResponseWriter
+	contentType string  // of the answer
+	rpc, form   bool    // the protocol is rpcv2Cbor; a form, as the query protocol sends it
+	body        *[]byte // to be returned to the pool
+}
+
+// Begin takes a call off the transport, in the order in which AWS checks: size, method, empty
+// body, content type, target, authorization, and last the content encoding. A request that
+// fails a check is answered at once, as is a browser's preflight, and the error, for the log,
+// wraps ErrAnswered; any other error means that the client broke off. The caller ends every
+// exchange with Close.
+//
+// The requests' signatures are checked against auth's keys; with nil they are not looked at.
+// (AWS looks whether the document can be parsed and the operation exists before it looks at the
+// signature. Here a caller without a key learns neither.)
+func Begin(w http.ResponseWriter, r *http.Request, auth *Credentials) (*Exchange, error) {
+	if r.ContentLength > MaxBody {
+		return nil, tooLarge(w, r)
+	}
+	x := &Exchange{w: w}
+	x.Call.RequestID = requestID()
+	target := r.Header.Get("X-Amz-Target")
+	var known bool
+	x.Call.Service, x.Call.Operation, known = ParseTarget(target)
+	x.rpc, x.form = isRPC(r), target == "" && isForm(r)
+	setIDs(w.Header(), x.Call.RequestID, !x.rpc && !x.form && x.Call.Service != CloudWatch &&
+		!strings.HasPrefix(target, "DynamoDB"))
+	if allowOrigin(w.Header(), r, auth != nil) {
+		w.WriteHeader(http.StatusOK)
+		return nil, fmt.Errorf("%w: it was a browser's preflight", ErrAnswered)
+	}
+	if r.Method != http.MethodPost {
+		return nil, x.refuseXML(r, auth, http.StatusForbidden)
+	}
+	err := x.read(w, r)
+	switch {
+	case err != nil:
+	case x.rpc:
+		err = x.checkRPC(r, auth)
+	case x.form:
+		err = x.checkForm(r, auth)
+	default:
+		err = x.check(r, auth, known)
+	}
+	if err != nil {
+		x.Close()
+		return nil, err
+	}
+	return x, nil
+}
+
+func (x *Exchange) read(w http.ResponseWriter, r *http.Request) error {
+	body, err := readBody(r.Body, r.ContentLength)
+	if errors.Is(err, errTooLarge) {
+		return tooLarge(w, r)
+	}
+	if err != nil {
+		return fmt.Errorf("read the request's body: %w", err)
+	}
+	x.body, x.Call.Body = body, *body
+	return nil
+}
+
+// check reads the headers. It answers the request if they are not those of a call.
+func (x *Exchange) check(r *http.Request, auth *Credentials, known bool) error {
+	service := x.Call.Service
+	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	contentType = strings.ToLower(strings.TrimSpace(contentType))
+	ok := x.speak(contentType)
+	switch {
+	case len(x.Call.Body) == 0 && known:
+		return x.refuse(Serialization(service, ""))
+	case len(x.Call.Body) == 0:
+		return x.refuse(UnknownOperation(service))
+	case contentType == plainJSON && service != DynamoDB: // which no Kinesis operation takes
+		unknown := UnknownOperation(DynamoDB) // in its spelling, spec: coral.service#…
+		unknown.Status = http.StatusNotFound
+		return x.refuse(unknown)
+	case !ok:
+		return x.refuseXML(r, auth, http.StatusNotFound)
+	case !known:
+		if contentType == json10 {
+			service = DynamoDB
+		}
+		return x.refuse(UnknownOperation(service))
+	}
+	if err := x.authorize(r, auth); err != nil {
+		return err
+	}
+	return x.unpack(r)
+}
+
+// authorize checks the signature, if it is to be, and finds the caller's world.
+func (x *Exchange) authorize(r *http.Request, auth *Credentials) error {
+	var err error
+	switch {
+	case auth != nil:
+		credential, expires, refused := auth.verify(r, x.Call.Service, x.Call.Body)
+		if refused != nil {
+			refused.Code = coral(x.Call.Service, refused.Code)
+			err := x.refuse(refused)
+			if !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") {
+				// Some refusals quote the header, which of another scheme may hold a secret:
+				// that is for its sender, not for the log.
+				err = fmt.Errorf("%w: %s", ErrAnswered, refused.Code)
+			}
+			return err
+		}
+		x.Call.Origin.Expires = expires
+		x.Call.World, err = worldOf(credential, algorithmV4)
+	case strings.Contains(r.URL.RawQuery, "X-Amz-Credential="):
+		query := r.URL.Query()
+		x.Call.World, err = worldOf(query.Get("X-Amz-Credential"), query.Get("X-Amz-Algorithm"))
+	default:
+		x.Call.World, err = ParseWorld(r.Header.Get("Authorization"))
+	}
+	var wire *Error
+	if errors.As(err, &wire) {
+		wire.Code = coral(x.Call.Service, wire.Code)
+		return x.refuse(wire)
+	}
+	return err
+}
+
+// Close ends the exchange: Call.Body is no longer valid, nor is what Call.Room gave.
+func (x *Exchange) Close() {
+	if x.body != nil {
+		buffers.Put(x.body)
+		x.body, x.Call.Body = nil, nil
+	}
+	if x.Call.room != nil {
+		buffers.Put(x.Call.room)
+		x.Call.room = nil
+	}
+}

@@ -1,0 +1,157 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// The query protocol (smithy.io, "AWS query protocol"): a form names operation and version, the
+// answer is XML. The KPL calls CloudWatch and STS in it, as older SDKs do.
+const (
+	formType = "application/x-www-form-urlencoded"
+	xmlType  = "text/xml"
+)
+
+// versions are the services by the API version that a form names. Each has but one.
+var versions = map[string]string{"2010-08-01": CloudWatch, "2011-06-15": STS}
+
+// namespaces are those of the services' answers: their models' xmlNamespace.
+var namespaces = map[string]string{
+	CloudWatch: "http://monitoring.amazonaws.com/doc/2010-08-01/",
+	STS:        "https://sts.amazonaws.com/doc/2011-06-15/",
+}
+
+// queryCodes are the names in the query protocol of errors that any service may answer with,
+// and their statuses: AWS, "Common errors" of CloudWatch's and of STS's API reference.
+var queryCodes = map[string]struct {
+	code   string
+	status int
+}{
+	"MissingAuthenticationTokenException": {"MissingAuthenticationToken", http.StatusForbidden},
+	"IncompleteSignatureException":        {"IncompleteSignature", http.StatusBadRequest},
+	"InvalidSignatureException":           {"SignatureDoesNotMatch", http.StatusForbidden},
+	"UnrecognizedClientException":         {"InvalidClientTokenId", http.StatusForbidden},
+	"AccessDeniedException":               {"AccessDenied", http.StatusForbidden},
+	"UnknownOperationException":           {"InvalidAction", http.StatusBadRequest},
+	"SerializationException":              {"MalformedInput", http.StatusBadRequest},
+	"ThrottlingException":                 {"Throttling", http.StatusBadRequest},
+}
+
+func isForm(r *http.Request) bool {
+	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.EqualFold(strings.TrimSpace(contentType), formType)
+}
+
+// checkForm reads a call in the query protocol. It answers the request if it is none.
+//
+// Which service is called stands in the body; whose signature is checked before the body is
+// unpacked is what the signature's scope says, and the two must agree.
+func (x *Exchange) checkForm(r *http.Request, auth *Credentials) error {
+	x.Call.Format, x.contentType = Query, xmlType
+	x.Call.Service = CloudWatch
+	if scopeNames(r, STS) {
+		x.Call.Service = STS
+	}
+	if origin := r.Header.Get("Origin"); auth == nil && origin != "" && !isLocal(origin) {
+		// A form is the one call that a page of any origin may send without being asked first.
+		return x.refuse(&Error{
+			Code: "AccessDeniedException", Message: "Pages of other machines may not call.",
+		})
+	}
+	if len(x.Call.Body) == 0 {
+		return x.refuseXML(r, auth, http.StatusForbidden)
+	}
+	if err := x.authorize(r, auth); err != nil {
+		return err
+	}
+	if err := x.unpack(r); err != nil {
+		return err
+	}
+	form, err := ParseForm(x.Call.Body)
+	if err != nil {
+		return x.refuse(&Error{
+			Code: "MalformedQueryString", Message: err.Error(),
+		})
+	}
+	x.Call.Form = form
+	x.Call.Operation = form.Get("Action").Value()
+	if x.Call.Operation == "" {
+		return x.refuseXML(r, auth, http.StatusForbidden)
+	}
+	version := form.Get("Version").Value()
+	service, known := versions[version]
+	if !known || auth != nil && service != x.Call.Service {
+		if version == "" {
+			version = "NO_VERSION_SPECIFIED"
+		}
+		return x.refuse(&Error{
+			Code: "UnknownOperationException",
+			Message: fmt.Sprintf("Could not find operation %s for version %s",
+				x.Call.Operation, version),
+		})
+	}
+	x.Call.Service = service
+	return nil
+}
+
+// scopeNames reports whether the request's credential is scoped to the service.
+func scopeNames(r *http.Request, service string) bool {
+	scope := "/" + service + "/" + terminator
+	if strings.Contains(r.Header.Get("Authorization"), scope) {
+		return true
+	}
+	return strings.Contains(r.URL.RawQuery, "X-Amz-Credential=") &&
+		strings.Contains(r.URL.Query().Get("X-Amz-Credential"), scope)
+}
+
+// query is the error's code and HTTP status in the query protocol.
+func (e *Error) query() (code string, status int) {
+	code = e.Code[strings.IndexByte(e.Code, '#')+1:]
+	if e.Query != "" {
+		return e.Query, e.status()
+	}
+	if named, ok := queryCodes[code]; ok {
+		return named.code, named.status
+	}
+	return code, e.status()
+}
+
+// faultOf tells whose fault an error is, as AWS calls it.
+func faultOf(status int) string {
+	if status >= http.StatusInternalServerError {
+		return "Receiver"
+	}
+	return "Sender"
+}
+
+// queryAnswer wraps a result.
+func (x *Exchange) queryAnswer(result []byte) []byte {
+	var b bytes.Buffer
+	operation := x.Call.Operation // one that the service has
+	fmt.Fprintf(&b, "<%sResponse xmlns=\"%s\">\n", operation, namespaces[x.Call.Service])
+	if result != nil {
+		fmt.Fprintf(&b, "  <%sResult>\n%s  </%[1]sResult>\n", operation, result)
+	}
+	fmt.Fprintf(&b, "  <ResponseMetadata>\n    <RequestId>%s</RequestId>\n"+
+		"  </ResponseMetadata>\n</%sResponse>\n", x.Call.RequestID, operation)
+	return b.Bytes()
+}
+
+// queryError is the body of an error.
+func (x *Exchange) queryError(code, message string, status int) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "<ErrorResponse xmlns=\"%s\">\n  <Error>\n    <Type>%s</Type>\n    <Code>",
+		namespaces[x.Call.Service], faultOf(status))
+	escapeXML(&b, code)
+	b.WriteString("</Code>\n    <Message>")
+	escapeXML(&b, message)
+	fmt.Fprintf(&b, "</Message>\n  </Error>\n  <RequestId>%s</RequestId>\n</ErrorResponse>\n",
+		x.Call.RequestID)
+	return b.Bytes()
+}
+
+// escapeXML writes text. A bytes.Buffer takes everything.
+func escapeXML(b *bytes.Buffer, text string) { _ = xml.EscapeText(b, []byte(text)) }

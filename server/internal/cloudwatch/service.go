@@ -1,0 +1,93 @@
+package cloudwatch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+// maxInput bounds an unpacked body, in bytes. AWS takes 1 MB as it is sent, packed or not.
+const maxInput = 4 << 20
+
+// Config configures a Service.
+type Config struct {
+	// MaxSeries is how many series are kept; the one that was not sent for longest is dropped
+	// for a new one. Default 10,000.
+	MaxSeries int
+	// Now is the clock that timestamps are checked against. Default time.Now.
+	Now func() time.Time
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxSeries == 0 {
+		c.MaxSeries = defaultSeries
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Validate reports what is wrong with the configuration.
+func (c Config) Validate() error {
+	if c.MaxSeries < 0 {
+		return fmt.Errorf("MaxSeries %d: want 1 or more, or 0 for %d", c.MaxSeries, defaultSeries)
+	}
+	return nil
+}
+
+// Service is CloudWatch: it takes PutMetricData. It is a prometheus.Collector of what it was
+// sent. Safe for concurrent use.
+type Service struct {
+	now   func() time.Time
+	store *store
+}
+
+// New makes a service that has been sent nothing.
+func New(cfg Config) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	return &Service{now: cfg.Now, store: newStore(cfg.MaxSeries)}, nil
+}
+
+// Serve implements wire.Service. What it refuses is an *wire.Error, and then nothing of
+// the call was kept.
+func (s *Service) Serve(_ context.Context, call *wire.Call) (wire.Answer, error) {
+	if call.Operation != "PutMetricData" {
+		return wire.Answer{}, &wire.Error{
+			Code: "UnknownOperationException", Query: "InvalidAction",
+			Message: fmt.Sprintf("Of CloudWatch there is PutMetricData alone here, not %q. What "+
+				"was put is shown at GET /metrics.", clipped(call.Operation)),
+		}
+	}
+	if len(call.Body) > maxInput {
+		return wire.Answer{}, &wire.Error{
+			Code: "RequestEntityTooLarge", Status: http.StatusRequestEntityTooLarge,
+			Message: fmt.Sprintf("The input has %d bytes, more than %d.", len(call.Body), maxInput),
+		}
+	}
+	in, err := decode(call)
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	now := s.now()
+	if refused := in.validate(now); refused != nil {
+		return wire.Answer{}, refused
+	}
+	s.store.put(call.World, in, now)
+	return wire.Answer{}, nil
+}
+
+// clipped cuts what a caller made up.
+func clipped(text string) string {
+	const longest = 64
+	if len(text) > longest {
+		return text[:longest] + "…"
+	}
+	return text
+}

@@ -1,0 +1,100 @@
+package dynamo
+
+import (
+	"strconv"
+
+	"github.com/runnel-stream/runnel/server/internal/itemstore"
+)
+
+// Capacity units ("DynamoDB throughput capacity"): a write takes one per begun KiB of the
+// larger of the item before and after; a consistent read one per begun 4 KiB, and any other
+// read half of that. Both take at least what the smallest item does. In a transaction all is
+// doubled.
+const (
+	writeUnit = 1 << 10 // bytes
+	readUnit  = 4 << 10 // bytes
+)
+
+func writeUnits(oldSize, newSize int) float64 {
+	return float64(max(1, (max(oldSize, newSize)+writeUnit-1)/writeUnit))
+}
+
+func readUnits(size int, consistent bool) float64 {
+	units := float64(max(1, (size+readUnit-1)/readUnit))
+	if !consistent {
+		units /= 2
+	}
+	return units
+}
+
+// consumed is what a call has taken of a table and of its indexes.
+type consumed struct {
+	table   string
+	own     float64
+	indexes map[string]float64
+	kind    string // of a transaction: ReadCapacityUnits or WriteCapacityUnits
+}
+
+// write adds a write ("Write capacity unit consumption" of global secondary indexes): of an
+// index too it is one write of the larger one, but two if the index key moves.
+func (c *consumed) write(w itemstore.Written, times float64) {
+	c.own += times * writeUnits(w.OldSize, w.NewSize)
+	for _, change := range w.Indexes {
+		if c.indexes == nil {
+			c.indexes = map[string]float64{}
+		}
+		units := writeUnits(change.OldSize, change.NewSize)
+		if change.Moved {
+			units = writeUnits(change.OldSize, 0) + writeUnits(change.NewSize, 0)
+		}
+		c.indexes[change.Index] += times * units
+	}
+}
+
+// capacity adds ConsumedCapacity, where it was asked for: how is NONE, TOTAL or INDEXES.
+func (a *answer) capacity(how string, c consumed) {
+	if how != "NONE" {
+		a.name("ConsumedCapacity")
+		a.json = append(a.json, c.describe(how).bytes()...)
+	}
+}
+
+func (c *consumed) describe(how string) *answer {
+	total := c.own
+	for _, units := range c.indexes {
+		total += units
+	}
+	var a answer
+	a.name("TableName")
+	a.json = appendText(a.json, c.table)
+	c.units(&a, total)
+	if how != "INDEXES" {
+		return &a
+	}
+	var own answer
+	c.units(&own, c.own)
+	a.name("Table")
+	a.json = append(a.json, own.bytes()...)
+	if len(c.indexes) == 0 {
+		return &a
+	}
+	var indexes answer
+	for _, name := range sortedKeys(c.indexes) {
+		var one answer
+		c.units(&one, c.indexes[name])
+		indexes.name(name)
+		indexes.json = append(indexes.json, one.bytes()...)
+	}
+	a.name("GlobalSecondaryIndexes")
+	a.json = append(a.json, indexes.bytes()...)
+	return &a
+}
+
+func (c *consumed) units(a *answer, units float64) {
+	for _, name := range []string{"CapacityUnits", c.kind} {
+		if name != "" {
+			a.name(name)
+			a.json = strconv.AppendFloat(a.json, units, 'f', -1, 64)
+		}
+	}
+}

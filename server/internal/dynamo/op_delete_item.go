@@ -1,0 +1,44 @@
+package dynamo
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/itemstore"
+)
+
+// deleteItem takes an item away; without one it does nothing.
+func (s *Service) deleteItem(ctx context.Context, call *wire.Call) ([]byte, error) {
+	m := parseMembers("DeleteItem", call.Body)
+	w := m.write(writeParameters)
+	given := m.item("Key")
+	if given == nil {
+		m.required("Key")
+	}
+	if err := w.parse(&m); err != nil {
+		return nil, err
+	}
+	if err := w.onlyOld(); err != nil {
+		return nil, err
+	}
+	if err := w.form.finish(); err != nil {
+		return nil, err
+	}
+	t, err := s.table(ctx, call.World, w.table, missingTable)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.scalarKeys(ctx, t, &w.form); err != nil {
+		return nil, err
+	}
+	key, err := keyOf(t.Schema(), given)
+	if err != nil {
+		return nil, err
+	}
+	written, err := s.commit(ctx, &w, t, key, len(call.Body),
+		func(itemstore.Item) (itemstore.Item, error) { return nil, nil })
+	if err != nil {
+		return nil, itemFault(err, "")
+	}
+	return w.finish(call.World, written), nil
+}

@@ -1,0 +1,188 @@
+package dynamo
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/itemstore"
+)
+
+const (
+	maxTransactItems = 100 // "Quotas in Amazon DynamoDB", transactions
+	maxToken         = 36  // characters of ClientRequestToken ("TransactWriteItems")
+)
+
+// transactWriteItems makes up to 100 conditional writes, all at one instant or none.
+func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]byte, error) {
+	r, err := parseTransaction(call.Body)
+	if err != nil {
+		return nil, err
+	}
+	if r.token != nil {
+		r.token.World, r.token.At = call.World, s.now().UnixMilli()
+	}
+	steps := make([]itemstore.Step, len(r.actions))
+	faults := make([]error, len(r.actions))
+	for i, action := range r.actions {
+		if steps[i], faults[i], err = s.step(ctx, call.World, action); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.cancelled(faults, nil); err != nil {
+		return nil, err
+	}
+	outcome, err := s.items.Transact(ctx, steps, len(call.Body), r.token)
+	switch {
+	case errors.Is(err, itemstore.ErrCancelled):
+		return nil, r.cancelled(outcome.Errs, outcome.Written)
+	case errors.Is(err, itemstore.ErrSameItem):
+		return nil, validation("Transaction request cannot include multiple operations on one " +
+			"item")
+	case errors.Is(err, itemstore.ErrTokenUsed): // the words are guessed
+		return nil, fault("IdempotentParameterMismatchException",
+			"The request uses a client token that an earlier request with other parameters used")
+	case errors.Is(err, itemstore.ErrTransactionTooLarge): // the words are guessed
+		return nil, validation("The aggregate size of the items in the transaction exceeds the "+
+			"limit of %d bytes", itemstore.MaxTransaction)
+	case err != nil:
+		return nil, itemFault(err, "")
+	}
+	return r.answer(call.World, outcome)
+}
+
+// transaction is a TransactWriteItems' members.
+type transaction struct {
+	actions  []*transactAction
+	token    *itemstore.Token // without world and time
+	capacity string
+}
+
+func parseTransaction(body []byte) (*transaction, error) {
+	m := parseMembers("TransactWriteItems", body)
+	r := &transaction{capacity: m.capacity()}
+	m.none("ReturnItemCollectionMetrics", `"NONE"`, `"SIZE"`)
+	items := m.find("TransactItems")
+	list, found := m.structures("TransactItems", "TransactWriteItem")
+	var wrong error
+	switch {
+	case !found:
+		m.required("TransactItems")
+	case len(list) == 0:
+		m.violated("Value '[]' at 'transactItems' failed to satisfy constraint: Member must " +
+			"have length greater than or equal to 1")
+	case len(list) > maxTransactItems:
+		m.violated("Value at 'transactItems' failed to satisfy constraint: Member must have "+
+			"length less than or equal to %d", maxTransactItems)
+	default:
+		for _, one := range list {
+			action, err := one.transactAction()
+			m.absorb(one)
+			if wrong == nil {
+				wrong = err
+			}
+			r.actions = append(r.actions, action)
+		}
+	}
+	if token, found := m.text("ClientRequestToken"); found {
+		if len(token) < 1 || len(token) > maxToken {
+			m.violated("Value '%s' at 'clientRequestToken' failed to satisfy constraint: Member "+
+				"must have length between 1 and %d", token, maxToken)
+		}
+		r.token = &itemstore.Token{Text: token, Hash: hashOf(items)}
+	}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	if wrong != nil {
+		return nil, wrong
+	}
+	for _, action := range r.actions {
+		if err := action.parse(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// hashOf hashes what JSON says: the order of its members and its spaces are of no account, as
+// they are of none to DynamoDB when it compares two requests of one token.
+func hashOf(v value) [32]byte {
+	if !v.isThere() {
+		return [32]byte{} // the request is refused anyway
+	}
+	raw := v.raw()
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if decoder.Decode(&value) == nil {
+		if canonical, err := json.Marshal(value); err == nil {
+			raw = canonical
+		}
+	}
+	return sha256.Sum256(raw)
+}
+
+// cancelled is the answer to a transaction that the faults of its steps have cancelled; nil if
+// there are none. DynamoDB gives a reason for each step, in order, but for an empty key value:
+// of that it speaks as if it had looked at it before the transaction.
+func (r *transaction) cancelled(faults []error, written []itemstore.Written) error {
+	codes := make([]string, len(faults))
+	reasons := make([]map[string]any, len(faults))
+	failed := false
+	for i, err := range faults {
+		codes[i] = "None"
+		reasons[i] = map[string]any{"Code": codes[i]}
+		if err == nil {
+			continue
+		}
+		failed = true
+		err = r.actions[i].fault(err)
+		if isEmptyKey(err) {
+			return err
+		}
+		codes[i] = "ValidationError"
+		if errors.Is(err, errCondition) {
+			codes[i] = "ConditionalCheckFailed"
+			err = conditionFailed(nil)
+			if item := written[i].Old; item != nil && r.actions[i].onFailure == "ALL_OLD" {
+				reasons[i]["Item"] = json.RawMessage(appendItem(nil, item))
+			}
+		}
+		reasons[i]["Code"], reasons[i]["Message"] = codes[i], message(err)
+	}
+	if !failed {
+		return nil
+	}
+	return cancelled(codes, reasons)
+}
+
+func (r *transaction) answer(
+	world wire.World, outcome itemstore.Outcome,
+) ([]byte, error) {
+	var a answer
+	if r.capacity == "NONE" {
+		return a.bytes(), nil
+	}
+	tables := map[string]*consumed{}
+	for i, action := range r.actions {
+		name := baseName(world, action.table)
+		if tables[name] == nil {
+			tables[name] = &consumed{table: name, kind: "WriteCapacityUnits"}
+		}
+		if w := outcome.Written[i]; outcome.Repeated {
+			tables[name].kind = "ReadCapacityUnits"
+			tables[name].own += 2 * readUnits(w.OldSize, true)
+		} else {
+			tables[name].write(w, 2)
+		}
+	}
+	a.name("ConsumedCapacity")
+	a.json = appendList(a.json, sortedKeys(tables), func(dst []byte, name string) []byte {
+		return append(dst, tables[name].describe(r.capacity).bytes()...)
+	})
+	return a.bytes(), nil
+}

@@ -1,0 +1,86 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/itemstore"
+)
+
+// Config configures a Service.
+type Config struct {
+	Items  *itemstore.Store // required
+	Now    func() time.Time // for creation times; default time.Now
+	Logger *slog.Logger     // creations and deletions of tables; default slog.Default()
+}
+
+func (c Config) withDefaults() Config {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Validate reports every fault of the configuration.
+func (c Config) Validate() error {
+	if c.Items == nil {
+		return errors.New("dynamo: Config.Items is missing: give it the item store")
+	}
+	return nil
+}
+
+// Service answers DynamoDB calls. Safe for concurrent use.
+type Service struct {
+	items  *itemstore.Store
+	now    func() time.Time
+	logger *slog.Logger
+}
+
+var _ wire.Service = (*Service)(nil)
+
+// New returns a service on cfg.Items, for a configuration that Validate finds no fault in.
+func New(cfg Config) *Service {
+	cfg = cfg.withDefaults()
+	return &Service{cfg.Items, cfg.Now, cfg.Logger}
+}
+
+// operation answers one kind of call.
+type operation func(s *Service, ctx context.Context, call *wire.Call) ([]byte, error)
+
+var operations = map[string]operation{
+	"CreateTable":   (*Service).createTable,
+	"DeleteItem":    (*Service).deleteItem,
+	"DeleteTable":   (*Service).deleteTable,
+	"DescribeTable": (*Service).describeTable,
+	"GetItem":       (*Service).getItem,
+	"ListTables":    (*Service).listTables,
+	"PutItem":       (*Service).putItem,
+	"Query":         (*Service).query,
+	"Scan":          (*Service).scan,
+	"UpdateItem":    (*Service).updateItem,
+	"UpdateTable":   (*Service).updateTable,
+
+	"DescribeContinuousBackups": (*Service).describeContinuousBackups,
+	"TransactWriteItems":        (*Service).transactWriteItems,
+	"UpdateContinuousBackups":   (*Service).updateContinuousBackups,
+}
+
+// Serve implements wire.Service. An error is an *wire.Error, or comes from the log or
+// the context; then the outcome of a write is unknown.
+func (s *Service) Serve(ctx context.Context, call *wire.Call) (wire.Answer, error) {
+	answer, known := operations[call.Operation]
+	if !known {
+		return wire.Answer{}, &wire.Error{
+			Code:    coralService + "UnknownOperationException",
+			Message: "runnel's DynamoDB subset has no operation " + call.Operation,
+		}
+	}
+	body, err := answer(s, ctx, call)
+	return wire.Answer{Body: body}, err
+}

@@ -1,0 +1,81 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/itemstore"
+)
+
+// tableName takes TableName: a name, or the table's ARN.
+func (m *members) tableName() string {
+	name, found := m.text("TableName")
+	if !found {
+		m.required("TableName")
+		return ""
+	}
+	if !isARN(name) {
+		m.checkName("TableName", name)
+	}
+	return name
+}
+
+// checkName notes what is wrong with a table's name ("Naming rules … in Amazon DynamoDB").
+func (m *members) checkName(member, name string) {
+	constraint := ""
+	switch {
+	case len(name) < 3:
+		constraint = "Member must have length greater than or equal to 3"
+	case len(name) > 255:
+		constraint = "Member must have length less than or equal to 255"
+	case strings.ContainsFunc(name, func(r rune) bool {
+		return r > 'z' || !isWord(byte(r)) && r != '.' && r != '-'
+	}):
+		constraint = "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"
+	default:
+		return
+	}
+	m.violated("Value '%s' at '%s' failed to satisfy constraint: %s", name, m.path(member),
+		constraint)
+}
+
+// table looks a table up. missing makes the answer where there is none of that name.
+func (s *Service) table(
+	ctx context.Context, world wire.World, name string, missing func(string) *wire.Error,
+) (*itemstore.Table, error) {
+	t, err := s.items.Table(ctx, world, baseName(world, name))
+	if errors.Is(err, itemstore.ErrTableNotFound) {
+		return nil, missing(name)
+	}
+	return t, err
+}
+
+// baseName returns the name in an ARN of the world; another text as it is.
+func baseName(world wire.World, name string) string {
+	if !isARN(name) {
+		return name
+	}
+	return strings.TrimPrefix(name, tableARN(world, ""))
+}
+
+func isARN(name string) bool { return strings.HasPrefix(name, "arn:") }
+
+// missingTable is the answer of the operations on items.
+func missingTable(string) *wire.Error {
+	return fault("ResourceNotFoundException", "Requested resource not found")
+}
+
+// tableARN returns the ARN of a table, whether or not there is one.
+func tableARN(world wire.World, name string) string {
+	partition := "aws"
+	switch {
+	case strings.HasPrefix(world.Region, "cn-"):
+		partition = "aws-cn"
+	case strings.HasPrefix(world.Region, "us-gov-"):
+		partition = "aws-us-gov"
+	}
+	return "arn:" + partition + ":dynamodb:" + world.Region + ":" + world.Account +
+		":table/" + name
+}

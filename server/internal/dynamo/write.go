@@ -1,0 +1,108 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/itemstore"
+)
+
+// write is a conditional write of one item: what PutItem, UpdateItem and DeleteItem have in
+// common.
+type write struct {
+	table     string // as the request names it
+	condition condition
+	form      form
+
+	returnValues string // NONE, ALL_OLD, …
+	onFailure    string // NONE or ALL_OLD
+	capacity     string // NONE, TOTAL or INDEXES
+}
+
+// write takes the members that conditional writes have in common.
+func (m *members) write(operation *parameters) write {
+	w := write{table: m.tableName()}
+	w.form = m.form(operation)
+	w.returnValues = m.enum("ReturnValues", allReturnValues...)
+	w.onFailure = m.enum("ReturnValuesOnConditionCheckFailure", "NONE", "ALL_OLD")
+	w.capacity = m.capacity()
+	// Metrics of item collections are about tables with local secondary indexes, which these
+	// are not: DynamoDB returns none for them either.
+	m.none("ReturnItemCollectionMetrics", `"NONE"`, `"SIZE"`)
+	return w
+}
+
+func (m *members) capacity() string {
+	return m.enum("ReturnConsumedCapacity", "NONE", "TOTAL", "INDEXES")
+}
+
+// parse reads the condition, after check has found nothing wrong with the members.
+func (w *write) parse(m *members) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	if err := w.form.check(); err != nil {
+		return err
+	}
+	var err error
+	w.condition, err = w.form.condition("ConditionExpression", "Expected")
+	return err
+}
+
+// onlyOld refuses the ReturnValues that PutItem and DeleteItem do not have.
+func (w *write) onlyOld() error {
+	if w.returnValues != "NONE" && w.returnValues != "ALL_OLD" {
+		return validation("ReturnValues can only be ALL_OLD or NONE")
+	}
+	return nil
+}
+
+// writeParameters are those of PutItem and DeleteItem, which say only a condition.
+var writeParameters = &parameters{
+	expressions: []string{"ConditionExpression"},
+	older:       []string{"Expected", "ConditionalOperator"},
+}
+
+var allReturnValues = []string{"NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW"}
+
+// errCondition is how the decision says that the condition does not hold.
+var errCondition = errors.New("the condition does not hold")
+
+// commit decides on the condition and makes the change, as one step, and waits until it is
+// durable. room is about what the request can add to the item, in bytes.
+func (s *Service) commit(
+	ctx context.Context, w *write, t *itemstore.Table, key itemstore.Key, room int,
+	change func(old itemstore.Item) (itemstore.Item, error),
+) (itemstore.Written, error) {
+	written, err := s.items.Update(ctx, t, key, room,
+		func(old itemstore.Item) (itemstore.Item, error) {
+			if w.condition != nil && !w.condition.holds(old) {
+				return nil, errCondition
+			}
+			return change(old)
+		})
+	if errors.Is(err, errCondition) {
+		if w.onFailure == "NONE" {
+			written.Old = nil
+		}
+		return written, conditionFailed(written.Old)
+	}
+	return written, err
+}
+
+// finish makes the answer of PutItem and DeleteItem.
+func (w *write) finish(world wire.World, written itemstore.Written) []byte {
+	var a answer
+	if w.returnValues == "ALL_OLD" {
+		a.item("Attributes", written.Old)
+	}
+	w.consumed(&a, world, written)
+	return a.bytes()
+}
+
+func (w *write) consumed(a *answer, world wire.World, written itemstore.Written) {
+	used := consumed{table: baseName(world, w.table)}
+	used.write(written, 1)
+	a.capacity(w.capacity, used)
+}

@@ -1,0 +1,84 @@
+package itemstore
+
+import "github.com/runnel-stream/runnel/server/internal/wal"
+
+// decision is what is decided about one item. Its methods need the table's lock.
+type decision struct {
+	table *Table
+	key   Key
+	entry *entry // in the key's place: it asks for what stands there, and then stands there
+
+	Written
+	fixed bool    // the item stays as it is
+	err   error   // of the decision: nothing is changed
+	seen  wal.LSN // of the frame that made what the decision saw
+}
+
+// make asks fn what the item shall be, once.
+func (d *decision) make(fn func(old Item) (Item, error)) {
+	t := d.table
+	if t.mu.dropped {
+		d.seen, d.err = t.mu.changed, ErrTableNotFound
+		return
+	}
+	d.seen = t.mu.removed
+	if old := t.find(d.entry); old != nil {
+		d.Old, d.OldSize, d.seen = old.item, old.size, old.lsn
+	}
+	next, err := fn(d.Old)
+	if d.fixed {
+		d.New, d.NewSize, next = d.Old, d.OldSize, nil
+	}
+	if err == nil && next != nil {
+		err = d.accept(next)
+	}
+	d.err = err
+}
+
+// accept checks that an item can stand at the place.
+func (d *decision) accept(next Item) error {
+	key, err := d.table.schema.Key(next)
+	if err != nil {
+		return err
+	}
+	if !key.equal(d.key) {
+		return ErrKey
+	}
+	size := Size(next)
+	if size > MaxItemSize {
+		return ErrItemTooLarge
+	}
+	if levels(next)-1 > MaxDepth { // the item itself is none
+		return ErrItemTooDeep
+	}
+	for _, x := range d.table.mu.indexes {
+		if err := x.check(d.Old, next); err != nil {
+			return err
+		}
+	}
+	d.New, d.NewSize = next, size
+	return nil
+}
+
+// writes reports whether the decision changes anything.
+func (d *decision) writes() bool {
+	return d.err == nil && !d.fixed && (d.Old != nil || d.New != nil)
+}
+
+// append appends the change to a frame.
+func (d *decision) append(frame []byte) []byte {
+	if d.New == nil {
+		return appendDelete(frame, d.table.id, d.key)
+	}
+	return appendPut(frame, d.table.id, d.New)
+}
+
+// apply makes the change, whose frame ends at lsn.
+func (d *decision) apply(lsn wal.LSN) {
+	if d.New == nil {
+		d.Indexes = d.table.remove(d.entry, lsn)
+		return
+	}
+	d.entry.item, d.entry.size, d.entry.lsn = d.New, d.NewSize, lsn
+	d.Indexes = d.table.put(d.entry)
+}

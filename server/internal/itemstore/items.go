@@ -1,0 +1,85 @@
+package itemstore
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+// Written is what a write found and left.
+type Written struct {
+	Old, New         Item // nil: there was, or is, no item
+	OldSize, NewSize int  // as Size counts; 0 for no item
+	// The indexes that the write changed; nil if there are none.
+	Indexes []IndexChange
+}
+
+// Update decides on one item and changes it, durably: fn gets the item as it is (nil if there
+// is none) and returns what it shall be (nil to delete it). fn runs at most once, with the
+// table locked: it must be pure and quick, and must not change what it gets nor the key. What
+// it returns is written even if it is equal to what it got; an error changes nothing.
+//
+// room is an estimate of the bytes that fn may add to the item. Update returns once the new
+// state is durable, or, where nothing was changed, the state that fn saw. Then an error of fn
+// comes back as it is, with Old. Other errors: ErrKey, ErrItemTooLarge, ErrItemTooDeep, an
+// *IndexKeyError, ErrTableNotFound, and the log's, after which the outcome is unknown and
+// nothing is told of the items.
+func (s *Store) Update(
+	ctx context.Context, t *Table, key Key, room int, fn func(old Item) (Item, error),
+) (Written, error) {
+	if err := t.schema.check(key); err != nil {
+		return Written{}, err
+	}
+	d := decision{table: t, key: key, entry: key.entry()}
+	size := room + t.sizeAt(d.entry)
+	err := s.decide(ctx, size, func(tx *wal.Tx) (wal.LSN, error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		d.make(fn)
+		if !d.writes() {
+			return d.seen, nil
+		}
+		lsn := logged(tx, d.append)
+		d.apply(lsn)
+		return lsn, nil
+	})
+	if err != nil {
+		return Written{}, err
+	}
+	return d.Written, d.err
+}
+
+// sizeAt estimates the encoded size of the item in the place of an entry.
+func (t *Table) sizeAt(at *entry) int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if e := t.find(at); e != nil {
+		return 2 * e.size
+	}
+	return 0
+}
+
+// Get returns the newest item of the key, once it is durable; nil if there is none. Errors:
+// ErrKey, ErrTableNotFound, or the log's.
+func (s *Store) Get(ctx context.Context, t *Table, key Key) (Item, error) {
+	if err := t.schema.check(key); err != nil {
+		return nil, err
+	}
+	item, lsn, err := t.get(key.entry())
+	if err := s.shown(ctx, lsn, err); err != nil {
+		return nil, err
+	}
+	return item, nil
+}
+
+func (t *Table) get(at *entry) (Item, wal.LSN, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.mu.dropped {
+		return nil, t.mu.changed, ErrTableNotFound
+	}
+	if e := t.find(at); e != nil {
+		return e.item, e.lsn, nil
+	}
+	return nil, t.mu.removed, nil
+}

@@ -1,0 +1,176 @@
+package itemstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+// MaxTables is how many tables a world can have: DynamoDB's default quota for an account and
+// region.
+const MaxTables = 2500
+
+// Errors of the store. Those of the log (a context's, wal.ErrClosed, *wal.PoisonedError) come
+// wrapped; a write that ends with one of these has an unknown outcome.
+var (
+	ErrTableNotFound = errors.New("table not found")
+	ErrTableExists   = errors.New("table already exists")
+	ErrTooManyTables = fmt.Errorf("more than %d tables in one account and region", MaxTables)
+	ErrIndexNotFound = errors.New("index not found")
+	ErrItemTooLarge  = fmt.Errorf("item of more than %d bytes", MaxItemSize)
+	ErrItemTooDeep   = fmt.Errorf("item with values of more than %d levels", MaxDepth)
+)
+
+// Store is the tables of a data directory. Safe for concurrent use, after the log has started.
+type Store struct {
+	log *wal.Log
+
+	mu struct {
+		sync.RWMutex
+		byName  map[tableName]*Table
+		byID    map[uint64]*Table
+		nextID  uint64
+		changed wal.LSN // the newest frame that created or dropped a table
+	}
+	tokens tokens
+}
+
+type tableName struct {
+	world wire.World
+	name  string
+}
+
+// New returns the store of a log that has not started yet, and registers it there.
+func New(log *wal.Log) *Store {
+	s := newStore(log)
+	log.Register(wal.KindItems, s)
+	return s
+}
+
+func newStore(log *wal.Log) *Store {
+	s := &Store{log: log}
+	s.mu.byName = map[tableName]*Table{}
+	s.mu.byID = map[uint64]*Table{}
+	s.mu.nextID = 1
+	return s
+}
+
+// Table returns the table of a name, or ErrTableNotFound.
+func (s *Store) Table(ctx context.Context, world wire.World, name string) (*Table, error) {
+	s.mu.RLock()
+	t := s.mu.byName[tableName{world, name}]
+	lsn := s.mu.changed
+	s.mu.RUnlock()
+	// Waiting for a creation that came later than this table's is only a little long.
+	if err := s.log.Wait(ctx, lsn); err != nil {
+		return nil, fmt.Errorf("look up table %s: %w", name, err)
+	}
+	if t == nil {
+		return nil, ErrTableNotFound
+	}
+	return t, nil
+}
+
+// Names returns the names of a world's tables, ascending.
+func (s *Store) Names(ctx context.Context, world wire.World) ([]string, error) {
+	s.mu.RLock()
+	var names []string
+	for key := range s.mu.byName {
+		if key.world == world {
+			names = append(names, key.name)
+		}
+	}
+	lsn := s.mu.changed
+	s.mu.RUnlock()
+	if err := s.log.Wait(ctx, lsn); err != nil {
+		return nil, fmt.Errorf("list tables: %w", err)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Describe returns the table's description, or ErrTableNotFound once it was dropped.
+func (s *Store) Describe(ctx context.Context, t *Table) (Stats, error) {
+	stats, lsn, err := t.stats()
+	return stats, s.shown(ctx, lsn, err)
+}
+
+// Index returns the description of one of the table's indexes. Errors: ErrIndexNotFound,
+// ErrTableNotFound, or the log's.
+func (s *Store) Index(ctx context.Context, t *Table, name string) (Index, error) {
+	index, lsn, err := t.describeIndex(name)
+	return index, s.shown(ctx, lsn, err)
+}
+
+func (t *Table) describeIndex(name string) (Index, wal.LSN, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.mu.dropped {
+		return Index{}, t.mu.altered, ErrTableNotFound
+	}
+	if x := t.index(name); x != nil {
+		return x.Index, t.mu.altered, nil
+	}
+	return Index{}, t.mu.altered, ErrIndexNotFound
+}
+
+// CheckIndexKeys returns an *IndexKeyError if an item that is put cannot stand in one of the
+// table's indexes, whatever stands in its place now. Update returns the same error, but behind
+// those of its function. Other errors: the log's.
+func (s *Store) CheckIndexKeys(ctx context.Context, t *Table, item Item) error {
+	lsn, err := t.checkIndexKeys(item)
+	if err == nil { // nothing is shown
+		return nil
+	}
+	return s.shown(ctx, lsn, err)
+}
+
+func (t *Table) checkIndexKeys(item Item) (wal.LSN, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, x := range t.mu.indexes {
+		if err := x.check(nil, item); err != nil {
+			return t.mu.altered, err
+		}
+	}
+	return 0, nil
+}
+
+// shown waits until the state that an answer shows is durable; then err is the answer's.
+func (s *Store) shown(ctx context.Context, lsn wal.LSN, err error) error {
+	if waited := s.log.Wait(ctx, lsn); waited != nil {
+		return fmt.Errorf("wait for the log: %w", waited)
+	}
+	return err
+}
+
+// decide runs fn inside the log's sequence, with room for size bytes, and waits until what fn
+// made or saw is durable. The error is the log's, or else fn's.
+func (s *Store) decide(
+	ctx context.Context, size int, fn func(tx *wal.Tx) (wal.LSN, error),
+) error {
+	var lsn wal.LSN
+	var decided error
+	err := s.log.Sequence(ctx, size, func(tx *wal.Tx) { lsn, decided = fn(tx) })
+	if err != nil {
+		return fmt.Errorf("append to the log: %w", err)
+	}
+	return s.shown(ctx, lsn, decided)
+}
+
+// frames lends buffers for frames: Append copies them.
+var frames = sync.Pool{New: func() any { return new([]byte) }}
+
+// logged appends the frame that build makes.
+func logged(tx *wal.Tx, build func(frame []byte) []byte) wal.LSN {
+	buffer := frames.Get().(*[]byte)
+	*buffer = build(newFrame(*buffer))
+	lsn := tx.Append(wal.KindItems, *buffer, nil)
+	frames.Put(buffer)
+	return lsn
+}

@@ -1,0 +1,152 @@
+package itemstore
+
+import (
+	"sync"
+
+	"github.com/google/btree"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+// Meta is what a table is, besides its items. The store keeps it, and acts on the schema and
+// the indexes alone.
+type Meta struct {
+	World              wire.World
+	Name               string
+	ID                 string // a UUID: a table that is created again has another
+	Created            int64  // ms since 1970
+	Schema             Schema
+	BillingMode        string            `json:",omitempty"` // PROVISIONED or PAY_PER_REQUEST
+	ReadCapacity       int64             `json:",omitempty"` // units per second, if provisioned
+	WriteCapacity      int64             `json:",omitempty"` // units per second, if provisioned
+	DeletionProtection bool              `json:",omitempty"`
+	Tags               map[string]string `json:",omitempty"`
+	Indexes            []Index           `json:",omitempty"` // names are unique
+	// Whether somebody asked for point-in-time recovery, and since when. Nothing acts on it.
+	Recovery *Recovery `json:",omitempty"`
+}
+
+// Recovery is what UpdateContinuousBackups was told.
+type Recovery struct {
+	Since int64 // ms since 1970
+	Days  int64
+}
+
+// young reports whether binaries that know version 1 alone would misread the description.
+func (m *Meta) young() bool { return len(m.Indexes) > 0 || m.Recovery != nil }
+
+// Table is one table. It stays valid after it was dropped: every operation on it then returns
+// ErrTableNotFound. Safe for concurrent use.
+type Table struct {
+	id     uint64 // never given twice
+	schema Schema
+
+	mu struct {
+		sync.RWMutex
+		meta  *Meta // replaced, never changed
+		items *btree.BTreeG[*entry]
+		bytes int64 // sum of the items' sizes
+		// Those of the description, in its order.
+		indexes []*secondary
+		// The frames that made the state, for readers to wait for.
+		changed wal.LSN // the newest frame of the table
+		removed wal.LSN // the newest one that removed an item, or else created the table
+		altered wal.LSN // the newest one that created or altered the table
+		dropped bool
+	}
+}
+
+// entry is an item in its place. What stands in the tree is replaced, never changed, so that a
+// copy of the tree stays what it was.
+type entry struct {
+	place string
+	item  Item
+	size  int
+	lsn   wal.LSN // of the frame that put it
+}
+
+// entry returns one without an item, in the key's place.
+func (k Key) entry() *entry { return &entry{place: k.place()} }
+
+func before(a, b *entry) bool { return a.place < b.place }
+
+// treeDegree makes nodes of up to 63 items: a copy-on-write then copies half a kilobyte.
+const treeDegree = 32
+
+func newTable(id uint64, meta *Meta) *Table {
+	t := &Table{id: id, schema: meta.Schema}
+	t.mu.meta = meta
+	t.mu.items = btree.NewG(treeDegree, before)
+	t.reindex()
+	return t
+}
+
+// Schema returns the table's primary key. It never changes.
+func (t *Table) Schema() Schema { return t.schema }
+
+// Stats describes a table at one instant.
+type Stats struct {
+	Meta    Meta         // Tags, Indexes and Recovery are shared and must not be changed
+	Items   int64        // number of items
+	Bytes   int64        // sum of their sizes
+	Indexes []IndexStats // of Meta.Indexes, in their order
+}
+
+// stats returns the newest state, and the frame to wait for before it is shown.
+func (t *Table) stats() (Stats, wal.LSN, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.mu.dropped {
+		return Stats{}, t.mu.changed, ErrTableNotFound
+	}
+	return t.statsLocked(), t.mu.changed, nil
+}
+
+func (t *Table) statsLocked() Stats {
+	stats := Stats{Meta: *t.mu.meta, Items: int64(t.mu.items.Len()), Bytes: t.mu.bytes}
+	for _, x := range t.mu.indexes {
+		stats.Indexes = append(stats.Indexes, IndexStats{int64(x.tree.Len()), x.bytes})
+	}
+	return stats
+}
+
+// find returns what stands in the place of an entry, or nil. The lock is held.
+func (t *Table) find(at *entry) *entry {
+	found, _ := t.mu.items.Get(at)
+	return found
+}
+
+// put stands an entry in its place, and says which indexes that changed. The lock is held.
+func (t *Table) put(e *entry) []IndexChange {
+	var before Item
+	if old, found := t.mu.items.ReplaceOrInsert(e); found {
+		t.mu.bytes -= int64(old.size)
+		before = old.item
+	}
+	t.mu.bytes += int64(e.size)
+	t.mu.changed = e.lsn
+	return t.follow(e.place, before, e.item)
+}
+
+// remove takes away what stands in the place of an entry, if anything does. The lock is held.
+func (t *Table) remove(at *entry, lsn wal.LSN) []IndexChange {
+	t.mu.changed, t.mu.removed = lsn, lsn
+	old, found := t.mu.items.Delete(at)
+	if !found {
+		return nil
+	}
+	t.mu.bytes -= int64(old.size)
+	return t.follow(at.place, old.item, nil)
+}
+
+// follow changes the indexes after a write.
+func (t *Table) follow(place string, old, next Item) []IndexChange {
+	var changes []IndexChange
+	for _, x := range t.mu.indexes {
+		if change, changed := x.replace(place, old, next); changed {
+			changes = append(changes, change)
+		}
+	}
+	return changes
+}

@@ -1,0 +1,131 @@
+package itemstore
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+// tableRoom is the log's room for a frame about a table: names, tags and indexes are bounded.
+const tableRoom = 256 << 10
+
+// CreateTable makes a table, durably. meta.Schema is valid; Tags is kept and must not be
+// changed. Errors: ErrTableExists, ErrTooManyTables, or the log's.
+func (s *Store) CreateTable(ctx context.Context, meta Meta) (*Table, error) {
+	var t *Table
+	err := s.decide(ctx, tableRoom, func(tx *wal.Tx) (wal.LSN, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err := s.roomFor(&meta); err != nil {
+			return s.mu.changed, err
+		}
+		t = newTable(s.mu.nextID, &meta)
+		frame, err := appendMeta(newFrame(nil), changeCreate, t.id, &meta)
+		if err != nil {
+			return 0, err
+		}
+		lsn := tx.Append(wal.KindItems, frame, nil)
+		t.mu.changed, t.mu.removed, t.mu.altered = lsn, lsn, lsn
+		s.insert(t, lsn)
+		return lsn, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (s *Store) roomFor(meta *Meta) error {
+	if s.mu.byName[tableName{meta.World, meta.Name}] != nil {
+		return ErrTableExists
+	}
+	tables := 0
+	for key := range s.mu.byName {
+		if key.world == meta.World {
+			tables++
+		}
+	}
+	if tables >= MaxTables {
+		return ErrTooManyTables
+	}
+	return nil
+}
+
+// insert makes the table known. The lock is held.
+func (s *Store) insert(t *Table, lsn wal.LSN) {
+	s.mu.byName[tableName{t.mu.meta.World, t.mu.meta.Name}] = t
+	s.mu.byID[t.id] = t
+	s.mu.nextID = max(s.mu.nextID, t.id+1)
+	s.mu.changed = lsn
+}
+
+// DropTable removes a table and its items, durably, and returns what it was. Before that it
+// asks allow, which may refuse; allow is pure and runs at most once. Errors: allow's,
+// ErrTableNotFound, or the log's.
+func (s *Store) DropTable(
+	ctx context.Context, t *Table, allow func(Stats) error,
+) (Stats, error) {
+	var last Stats
+	err := s.decide(ctx, tableRoom, func(tx *wal.Tx) (wal.LSN, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.mu.dropped {
+			return t.mu.changed, ErrTableNotFound
+		}
+		last = t.statsLocked()
+		if err := allow(last); err != nil {
+			return t.mu.changed, err
+		}
+		lsn := logged(tx, func(frame []byte) []byte {
+			return appendChange(frame, changeDrop, t.id)
+		})
+		s.remove(t, lsn)
+		return lsn, nil
+	})
+	return last, err
+}
+
+// remove forgets the table. Both locks are held.
+func (s *Store) remove(t *Table, lsn wal.LSN) {
+	delete(s.mu.byName, tableName{t.mu.meta.World, t.mu.meta.Name})
+	delete(s.mu.byID, t.id)
+	s.mu.changed = lsn
+	t.mu.dropped = true
+	t.mu.changed, t.mu.removed, t.mu.altered = lsn, lsn, lsn
+	t.mu.items.Clear(false)
+	t.mu.indexes = nil
+	t.mu.bytes = 0
+}
+
+// AlterTable replaces the table's description by what fn makes of it, durably, and returns the
+// new state. A new index is filled before that. fn is pure, runs at most once, and may not
+// change World, Name, ID, Created or Schema, nor anything in place. Errors: fn's,
+// ErrTableNotFound, or the log's.
+func (s *Store) AlterTable(
+	ctx context.Context, t *Table, fn func(Stats) (Meta, error),
+) (Stats, error) {
+	var altered Stats
+	err := s.decide(ctx, tableRoom, func(tx *wal.Tx) (wal.LSN, error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.mu.dropped {
+			return t.mu.changed, ErrTableNotFound
+		}
+		meta, err := fn(t.statsLocked())
+		if err != nil {
+			return t.mu.changed, err
+		}
+		frame, err := appendMeta(newFrame(nil), changeAlter, t.id, &meta)
+		if err != nil {
+			return t.mu.changed, err
+		}
+		lsn := tx.Append(wal.KindItems, frame, nil)
+		t.mu.meta, t.mu.changed, t.mu.altered = &meta, lsn, lsn
+		t.reindex()
+		altered = t.statsLocked()
+		return lsn, nil
+	})
+	return altered, err
+}

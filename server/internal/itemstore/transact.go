@@ -1,0 +1,186 @@
+package itemstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+// MaxTransaction is how many bytes the items of a transaction have together: 4 MB ("Amazon
+// DynamoDB Transactions: How it works").
+const MaxTransaction = 4 << 20
+
+// Errors of transactions.
+var (
+	ErrCancelled           = errors.New("transaction cancelled by one of its steps")
+	ErrSameItem            = errors.New("two steps of a transaction are about one item")
+	ErrTokenUsed           = errors.New("the token belongs to another transaction")
+	ErrTransactionTooLarge = fmt.Errorf("transaction of more than %d bytes", MaxTransaction)
+)
+
+// Step is what a transaction does with one item. Decide is as the function of Update. With
+// Check the item stays as it is, whatever Decide returns besides an error.
+type Step struct {
+	Table  *Table
+	Key    Key
+	Check  bool
+	Decide func(old Item) (Item, error)
+}
+
+// Outcome is what became of a transaction.
+type Outcome struct {
+	Written  []Written // of each step
+	Errs     []error   // of each step; with ErrCancelled at least one is not nil
+	Repeated bool      // the token's transaction was made before: Written are the items now
+}
+
+// Transact decides on all steps at one instant, and then makes all of their changes or none,
+// durably: they stand in one frame of the log. room is an estimate of the bytes that the steps
+// may add; token may be nil.
+//
+// Errors: ErrCancelled, with the outcome, if a step was refused (by its Decide, or with one of
+// the errors of Update about items); ErrSameItem; ErrTokenUsed; ErrTransactionTooLarge; ErrKey;
+// ErrTableNotFound; or the log's, after which the outcome is unknown.
+func (s *Store) Transact(
+	ctx context.Context, steps []Step, room int, token *Token,
+) (Outcome, error) {
+	x := transaction{steps: steps, decisions: make([]decision, len(steps)), token: token}
+	size, err := x.place()
+	if err != nil {
+		return Outcome{}, err
+	}
+	var outcome Outcome
+	err = s.decide(ctx, size+room, func(tx *wal.Tx) (wal.LSN, error) {
+		s.tokens.mu.Lock()
+		defer s.tokens.mu.Unlock()
+		for _, t := range x.tables {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+		}
+		lsn, err := s.transact(tx, &x, &outcome)
+		return lsn, err
+	})
+	if err != nil && !errors.Is(err, ErrCancelled) {
+		return Outcome{}, err
+	}
+	for i := range x.decisions {
+		outcome.Written = append(outcome.Written, x.decisions[i].Written)
+		outcome.Errs = append(outcome.Errs, x.decisions[i].err)
+	}
+	return outcome, err
+}
+
+// transaction is one under decision.
+type transaction struct {
+	steps     []Step
+	decisions []decision
+	tables    []*Table // each once, in the order in which all transactions lock them
+	token     *Token
+}
+
+// place finds the steps' places, and estimates the sizes of what stands there.
+func (x *transaction) place() (size int, err error) {
+	type spot struct {
+		table *Table
+		place string
+	}
+	seen := make(map[spot]bool, len(x.steps))
+	for i, step := range x.steps {
+		if err := step.Table.schema.check(step.Key); err != nil {
+			return 0, err
+		}
+		d := &x.decisions[i]
+		d.table, d.key, d.entry = step.Table, step.Key, step.Key.entry()
+		d.fixed = step.Check
+		if seen[spot{step.Table, d.entry.place}] {
+			return 0, ErrSameItem
+		}
+		seen[spot{step.Table, d.entry.place}] = true
+		size += step.Table.sizeAt(d.entry)
+		x.tables = append(x.tables, step.Table)
+	}
+	slices.SortFunc(x.tables, func(a, b *Table) int { return cmp.Compare(a.id, b.id) })
+	x.tables = slices.Compact(x.tables)
+	return size, nil
+}
+
+// transact decides and changes. All locks are held.
+func (s *Store) transact(tx *wal.Tx, x *transaction, outcome *Outcome) (wal.LSN, error) {
+	if x.token != nil {
+		if known := s.tokens.find(x.token); known != nil {
+			return x.repeat(known, outcome)
+		}
+	}
+	seen, err := x.decide()
+	if err != nil {
+		return seen, err
+	}
+	writes := x.token != nil
+	for i := range x.decisions {
+		writes = writes || x.decisions[i].writes()
+	}
+	if !writes {
+		return seen, nil
+	}
+	lsn := logged(tx, func(frame []byte) []byte {
+		for i := range x.decisions {
+			if x.decisions[i].writes() {
+				frame = x.decisions[i].append(frame)
+			}
+		}
+		if x.token != nil {
+			frame = appendToken(frame, *x.token)
+		}
+		return frame
+	})
+	for i := range x.decisions {
+		if x.decisions[i].writes() {
+			x.decisions[i].apply(lsn)
+		}
+	}
+	if x.token != nil {
+		s.tokens.add(*x.token, lsn)
+	}
+	return lsn, nil
+}
+
+// decide asks every step, also behind one that refuses.
+func (x *transaction) decide() (seen wal.LSN, err error) {
+	size := 0
+	for i, step := range x.steps {
+		d := &x.decisions[i]
+		d.make(step.Decide)
+		seen = max(seen, d.seen)
+		size += max(d.OldSize, d.NewSize)
+		switch {
+		case errors.Is(d.err, ErrTableNotFound):
+			return seen, ErrTableNotFound
+		case d.err != nil:
+			err = ErrCancelled
+		}
+	}
+	if err == nil && size > MaxTransaction {
+		err = ErrTransactionTooLarge
+	}
+	return seen, err
+}
+
+// repeat answers for a transaction that was made before.
+func (x *transaction) repeat(known *knownToken, outcome *Outcome) (wal.LSN, error) {
+	if known.Hash != x.token.Hash {
+		return known.lsn, ErrTokenUsed
+	}
+	outcome.Repeated = true
+	seen := known.lsn
+	for i := range x.decisions {
+		d := &x.decisions[i]
+		d.fixed = true
+		d.make(func(Item) (Item, error) { return nil, nil })
+		seen = max(seen, d.seen)
+	}
+	return seen, nil
+}

@@ -1,0 +1,412 @@
+package kinesis
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/serverclock"
+	"github.com/runnel-stream/runnel/server/internal/shardlog"
+)
+
+// ledger is a store that remembers what it was told.
+type ledger struct{ lines []string }
+
+func (l *ledger) Create(id shardlog.ID) *shardlog.Shard {
+	l.lines = append(l.lines, fmt.Sprint("create ", id))
+	return nil
+}
+
+func (l *ledger) Seal(id shardlog.ID) func() {
+	l.lines = append(l.lines, fmt.Sprint("seal ", id))
+	return func() { l.lines = append(l.lines, fmt.Sprint("sealed ", id)) }
+}
+
+func (l *ledger) Delete(id shardlog.ID) func() {
+	l.lines = append(l.lines, fmt.Sprint("delete ", id))
+	return func() { l.lines = append(l.lines, fmt.Sprint("deleted ", id)) }
+}
+
+// history is a row of changes that uses every kind of them.
+func history() []*change {
+	halves := keyspace.Uniform(2)
+	lower, upper := halves[1].SplitAt(halves[1].Middle())
+	st := &stream{
+		World: here, Name: "orders", Created: 1000, Retention: 24, Next: 1,
+		settings: settings{
+			Mode: modeProvisioned, MaxRecord: 1024, Tags: map[string]string{"a": "b"},
+		},
+		Shards: []*shard{{Log: 1, Range: keyspace.All, Created: 1, Opened: 1000}},
+	}
+	other := &stream{
+		World: here, Name: "other", Created: 2000, Next: 1,
+		Shards: []*shard{{Log: 4, Range: keyspace.All, Created: 9, Opened: 2000}},
+	}
+	changes := []*change{
+		{Op: changeKey, At: 1, Key: make([]byte, keySize)},
+		{Op: changeCreate, At: 1000, Stream: st},
+		{
+			Op: changePlan, At: 1400, World: &here, Name: "orders", Until: 1500,
+			Plan: []scaleStep{splitStep(0, halves[0], halves[1])},
+		},
+		{
+			Op: changeReshard, At: 1500, World: &here, Name: "orders", Until: 1600, Close: []uint32{0},
+			Open: []*shard{
+				{Index: 1, Log: 2, Range: halves[0], Created: 2, Opened: 1500, Parents: []uint32{0}},
+				{Index: 2, Log: 3, Range: halves[1], Created: 2, Opened: 1500, Parents: []uint32{0}},
+			},
+		},
+		{Op: changeCreate, At: 2000, Stream: other},
+		{Op: changePlan, At: 2030, World: &here, Name: "orders", Until: 2050, Plan: []scaleStep{
+			splitStep(1, lower, upper), {From: []int{0, 2}, To: []keyspace.Range{halves[0].Join(lower)}},
+		}},
+		{
+			Op: changeScale, At: 2050, World: &here, Name: "orders",
+			Steps: []reshardStep{
+				{Close: []uint32{2}, Open: []*shard{
+					{Index: 3, Log: 5, Range: lower, Created: 3, Opened: 2050, Parents: []uint32{2}},
+					{Index: 4, Log: 6, Range: upper, Created: 3, Opened: 2050, Parents: []uint32{2}},
+				}},
+				{Close: []uint32{1, 3}, Open: []*shard{{
+					Index: 5, Log: 7, Range: halves[0].Join(lower), Created: 4, Opened: 2050,
+					Parents: []uint32{1, 3},
+				}}},
+			},
+		},
+		{Op: changeRetain, At: 2100, World: &here, Name: "orders", Retention: 48},
+		{Op: changeSettings, At: 2110, World: &here, Name: "orders", Until: 2120, Settings: &settings{
+			Mode: modeOnDemand, MaxRecord: 2048, Tags: map[string]string{"c": "d"},
+			Policy: `{"Statement":[]}`, Encryption: encryptionKMS, KeyID: someKey,
+			Encrypted:  []span{{From: 1800, Until: 1900}, {From: 2120}},
+			Monitoring: []string{"IncomingBytes"}, Warm: 10,
+		}},
+		{Op: changeAccount, At: 2130, Account: &account{here, commitment{2130, 5000, 0}}},
+		{Op: changeAccount, At: 2140, Account: &account{World: wire.World{Region: "a-1"}}},
+		{Op: changeAccount, At: 2150, Account: &account{here, commitment{2130, 5000, 5000}}},
+		{
+			Op: changePlan, At: 2190, World: &here, Name: "other", Until: 2290,
+			Plan: []scaleStep{splitStep(0, halves[0], halves[1])},
+		},
+		{Op: changeDelete, At: 2200, World: &here, Name: "other", Until: 2300},
+		{Op: changeExpire, At: 2300, World: &here, Name: "orders", Expire: []uint32{0}},
+		{Op: changeDrop, At: 2400, World: &here, Name: "other"},
+	}
+	for i, ch := range changes {
+		ch.Seq = uint64(i + 1)
+	}
+	return changes
+}
+
+func replay(t testing.TB, c *catalogue, changes []*change) {
+	t.Helper()
+	for _, ch := range changes {
+		frame, err := json.Marshal(ch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Replay(0, frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func freeze(t testing.TB, c *catalogue) string {
+	t.Helper()
+	data, err := c.Freeze()(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// The state is the same whether it comes from the frames alone or from a snapshot at any
+// moment and the frames around and after it, and so is what the store is told.
+func TestReplayIsDeterministic(t *testing.T) {
+	changes := history()
+	var want ledger
+	c := newCatalogue(&want)
+	replay(t, c, changes)
+	state := freeze(t, c)
+	wantLines := "[create 1 seal 1 create 2 create 3 sealed 1 create 4 seal 3 " +
+		"create 5 create 6 seal 2 seal 5 create 7 sealed 3 sealed 2 sealed 5 delete 1 deleted 1 " +
+		"delete 4 deleted 4]"
+	if got := fmt.Sprint(want.lines); got != wantLines {
+		t.Errorf("the store was told %s, want %s", got, wantLines)
+	}
+	for cut := range len(changes) + 1 {
+		first := newCatalogue(new(ledger))
+		replay(t, first, changes[:cut])
+		later := new(ledger)
+		second := newCatalogue(later)
+		if err := second.Restore([]byte(freeze(t, first))); err != nil {
+			t.Fatal(err)
+		}
+		replay(t, second, changes[max(0, cut-2):]) // two that the snapshot holds
+		if got := freeze(t, second); got != state {
+			t.Errorf("a snapshot after change %d leads to\n%s\nwant\n%s", cut, got, state)
+		}
+	}
+}
+
+// A snapshot is of the moment at which it was begun, whatever changes before it is written.
+func TestFreezeIsAMoment(t *testing.T) {
+	changes := history()
+	for cut := range changes {
+		c := newCatalogue(new(ledger))
+		replay(t, c, changes[:cut])
+		frozen := c.Freeze()
+		want, err := frozen(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		replay(t, c, changes[cut:])
+		if got, err := frozen(context.Background()); err != nil || string(got) != string(want) {
+			t.Errorf("the snapshot of change %d is %s, %v, want %s", cut, got, err, want)
+		}
+	}
+}
+
+// A change that does not fit is an error and leaves the state alone.
+func TestApplyRefuses(t *testing.T) {
+	halves := keyspace.Uniform(2)
+	for i, bad := range []*change{
+		{Op: changeKey, Key: []byte("short")},
+		{Op: changeCreate},
+		{Op: changeCreate, Stream: &stream{World: here, Name: "orders"}},
+		{Op: changeCreate, Stream: &stream{World: here, Name: "new"}}, // no shards
+		{Op: changeCreate, Stream: &stream{World: here, Name: "new", Shards: []*shard{nil}}},
+		{Op: changeDelete, Name: "orders"},
+		{Op: changeDelete, World: &here, Name: "none"},
+		{Op: changeReshard, World: &here, Name: "orders", Close: []uint32{0}}, // leaves a hole
+		{Op: changeReshard, World: &here, Name: "orders", Close: []uint32{7}},
+		{Op: changeScale, World: &here, Name: "orders", Steps: []reshardStep{{Open: []*shard{nil}}}},
+		{Op: changeScale, World: &here, Name: "orders", Steps: []reshardStep{
+			{[]uint32{0}, []*shard{{Index: 1, Log: 2, Range: keyspace.All}}},
+			{[]uint32{0}, []*shard{{Index: 2, Log: 3, Range: keyspace.All}}}, // closed by then
+		}},
+		{Op: changePlan, World: &here, Name: "orders"},
+		{Op: changePlan, World: &here, Name: "orders", Plan: []scaleStep{ // of another's piece
+			splitStep(1, halves[0], halves[1]),
+		}},
+		{Op: changePlan, World: &here, Name: "orders", Plan: []scaleStep{ // leaves a hole
+			splitStep(0, halves[0], halves[0]),
+		}},
+		{Op: changePlan, World: &here, Name: "orders", Plan: []scaleStep{ // of a piece twice
+			splitStep(0, halves[0], halves[1]), {From: []int{1, 1}, To: halves[:1]},
+		}},
+		{Op: changeCreate, Stream: &stream{ // the pending one of it does not fit
+			World: here, Name: "new", Next: 1, Pending: []scaleStep{splitStep(7, halves[0], halves[1])},
+			Shards: []*shard{{Log: 9, Range: keyspace.All}},
+		}},
+		{Op: changeExpire, World: &here, Name: "orders", Expire: []uint32{0}}, // it is open
+		{Op: changeSettings, World: &here, Name: "orders"},
+		{Op: changeSettings, World: &here, Name: "none", Settings: &settings{}},
+		{Op: changeAccount, World: &here},
+		{Op: "frobnicate", World: &here, Name: "orders"},
+		{Op: changeRetain, World: &here, Name: "orders", Seq: 9, At: 3000},
+		{Op: changeRetain, World: &here, Name: "orders", Seq: 3},
+	} {
+		l := new(ledger)
+		c := newCatalogue(l)
+		replay(t, c, history()[:2])
+		before, lines := freeze(t, c), len(l.lines)
+		if bad.Seq == 0 {
+			bad.Seq, bad.At = 3, 3000
+		}
+		frame, err := json.Marshal(bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Replay(0, frame); !errors.Is(err, errChange) {
+			t.Errorf("change %d: %v, want %v", i, err, errChange)
+		}
+		if freeze(t, c) != before || len(l.lines) != lines {
+			t.Errorf("change %d was refused and has changed the state", i)
+		}
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	all := `{"Start":{"Hi":0,"Lo":0},"End":{"Hi":18446744073709551615,"Lo":18446744073709551615}}`
+	for _, data := range []string{
+		`{"version":1,"streams":[{"name":"a","next":1,"shards":[{"log":1,"range":` + all + `}],` +
+			`"pending":[{"from":[1],"to":[]}]}]}`, // of a piece that is not there
+		"", "x", `{"version":2}`, `{"version":1,"key":"QQ=="}`, `{"version":1,"streams":[null]}`,
+		`{"version":1,"streams":[{"name":"a"}]}`, `{"version":1,"accounts":[{},{}]}`,
+	} {
+		if err := newCatalogue(new(ledger)).Restore([]byte(data)); err == nil {
+			t.Errorf("the snapshot %q is taken", data)
+		}
+	}
+}
+
+// A snapshot and a frame of the first version of runnel are read as they were meant: what
+// they do not say is not set.
+func TestOldSnapshot(t *testing.T) {
+	c := newCatalogue(new(ledger))
+	err := c.Restore([]byte(`{"version":1,"seq":7,"at":1000,"key":null,"nextLog":2,"droppedAt":0,` +
+		`"droppedNumber":0,"streams":[{"world":{"Account":"000000000000","Region":"us-east-1"},` +
+		`"name":"orders","created":1000,"retention":24,"mode":"PROVISIONED","maxRecord":1024,` +
+		`"tags":{"a":"b"},"shards":[{"index":0,"log":1,"range":{"Start":{"Hi":0,"Lo":0},` +
+		`"End":{"Hi":18446744073709551615,"Lo":18446744073709551615}},"created":1,"opened":1000}],"next":1}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Replay(0, []byte(`{"seq":8,"op":"settings","at":2000,"name":"orders",`+
+		`"world":{"Account":"000000000000","Region":"us-east-1"},`+
+		`"settings":{"mode":"ON_DEMAND","maxRecord":2048}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := c.find(here, "orders", 2000)
+	if st == nil || st.Mode != modeOnDemand || st.MaxRecord != 2048 || st.Tags != nil ||
+		st.encryption() != encryptionNone || st.encrypts(2000) || st.status(2000) != statusActive {
+		t.Errorf("the stream is %+v", st)
+	}
+	// A resharding took effect at once, at the beginning of UPDATING.
+	halves := keyspace.Uniform(2)
+	for _, frame := range []string{
+		`{"seq":9,"op":"reshard","at":3000,"name":"orders","world":{"Account":"000000000000",` +
+			`"Region":"us-east-1"},"until":3100,"close":[0],"open":[` +
+			oldShard(1, halves[0], "[0]") + `,` + oldShard(2, halves[1], "[0]") + `]}`,
+		`{"seq":10,"op":"scale","at":4000,"name":"orders","world":{"Account":"000000000000",` +
+			`"Region":"us-east-1"},"until":4100,"steps":[{"close":[1,2],"open":[` +
+			oldShard(3, keyspace.All, "[1,2]") + `]}]}`,
+	} {
+		if err := c.Replay(0, []byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st = c.find(here, "orders", 4099)
+	if len(st.routes) != 1 || st.status(4099) != statusUpdating || st.status(4100) != statusActive {
+		t.Errorf("the stream that was resharded is %+v", st)
+	}
+	if got := c.account(here).Commitment.status(2000); got != commitmentDisabled {
+		t.Errorf("the account's commitment is %s", got)
+	}
+}
+
+// oldShard is a shard in a frame of the first version.
+func oldShard(index int, r keyspace.Range, parents string) string {
+	return fmt.Sprintf(`{"index":%d,"log":%d,"range":{"Start":{"Hi":%d,"Lo":%d},"End":{"Hi":%d,`+
+		`"Lo":%d}},"created":9,"opened":3000,"parents":%s}`, index, index+1, r.Start.Hi, r.Start.Lo,
+		r.End.Hi, r.End.Lo, parents)
+}
+
+func FuzzReplay(f *testing.F) {
+	for _, ch := range history() {
+		ch.Seq = 3
+		frame, err := json.Marshal(ch)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(frame)
+	}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		c := newCatalogue(new(ledger))
+		replay(t, c, history()[:2])
+		if c.Replay(0, frame) != nil {
+			return
+		}
+		for _, st := range c.streams { // what was taken can be used
+			if len(st.routes) == 0 {
+				t.Fatalf("stream %q has no open shard", st.Name)
+			}
+			st.route(keyspace.Max)
+			describeShards(st.listed(1 << 40))
+			takePending(t, c, st)
+		}
+		if err := newCatalogue(new(ledger)).Restore([]byte(freeze(t, c))); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func FuzzRestore(f *testing.F) {
+	c := newCatalogue(new(ledger))
+	f.Add([]byte(freeze(f, c)))
+	replay(f, c, history()[:3]) // with something pending
+	f.Add([]byte(freeze(f, c)))
+	replay(f, c, history()[3:7])
+	f.Add([]byte(freeze(f, c)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := newCatalogue(new(ledger))
+		if c.Restore(data) != nil {
+			return
+		}
+		again := newCatalogue(new(ledger))
+		if err := again.Restore([]byte(freeze(t, c))); err != nil {
+			t.Fatal(err)
+		}
+		for _, st := range again.streams {
+			takePending(t, again, st)
+		}
+	})
+}
+
+// takePending takes the pending steps of a stream, which must not fail, whatever was read.
+func takePending(t *testing.T, c *catalogue, st *stream) {
+	t.Helper()
+	if len(st.Pending) == 0 || c.state.NextLog > 1<<62 { // which no directory gets to
+		return
+	}
+	ch := c.scaling(st, st.Pending, 1<<40)
+	ch.Seq = c.state.Seq + 1
+	if _, err := c.apply(ch); err != nil {
+		t.Fatalf("what is pending cannot be done: %v", err)
+	}
+	if st := c.streams[st.key()]; len(st.Pending) != 0 || st.status(1<<40) == statusUpdating {
+		t.Fatalf("it was done, and the stream is still %+v", st)
+	}
+}
+
+// Routing by binary search finds the one open shard whose range holds the key.
+func TestRoute(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	st := &stream{Name: "orders"}
+	for i, r := range keyspace.Uniform(37) {
+		st.Shards = append(st.Shards, &shard{Index: uint32(i), Log: 1, Range: r})
+	}
+	slices.Reverse(st.Shards)
+	if err := st.index(); err != nil {
+		t.Fatal(err)
+	}
+	keys := []keyspace.Key{{}, keyspace.Max}
+	for _, r := range keyspace.Uniform(37) {
+		keys = append(keys, r.Start, r.End)
+	}
+	for range 1000 {
+		keys = append(keys, keyspace.Key{Hi: rng.Uint64(), Lo: rng.Uint64()})
+	}
+	for _, k := range keys {
+		if sh := st.route(k); !sh.Range.Contains(k) {
+			t.Fatalf("%s is routed to %s", k, sh.Range)
+		}
+	}
+}
+
+func TestClockNeverStepsBack(t *testing.T) {
+	ms := int64(5000)
+	c := clock{serverclock.New(serverclock.Config{
+		Wall:   func() time.Time { return time.UnixMilli(ms) },
+		Logger: slog.New(slog.DiscardHandler),
+	})}
+	for _, step := range []struct{ system, floor, want int64 }{
+		{5000, 0, 5000}, {4000, 0, 5000}, {6000, 0, 6000}, {6000, 9000, 9000}, {7000, 8000, 9000},
+	} {
+		ms = step.system
+		c.notBefore(step.floor)
+		if got := c.read(); got != step.want {
+			t.Errorf("at %d, not before %d, the clock reads %d, want %d",
+				step.system, step.floor, got, step.want)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package kinesis
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/shardlog"
+)
+
+// The changes that the catalogue can undergo. The names stand in the log.
+const (
+	changeKey      = "key"      // draw the directory's key
+	changeCreate   = "create"   // a new stream
+	changeDelete   = "delete"   // a stream begins to be deleted
+	changeDrop     = "drop"     // a stream is gone, with its shards and their records
+	changePlan     = "plan"     // a stream is UPDATING, and resharded at the end of it
+	changeReshard  = "reshard"  // shards close and others open in their place; only read
+	changeScale    = "scale"    // the same, and many at once
+	changeRetain   = "retain"   // another retention period
+	changeSettings = "settings" // other settings
+	changeConsumer = "consumer" // a consumer is new, or changed, or begins to be deleted
+	changeExpire   = "expire"   // closed shards go, whose data has expired
+	changeAccount  = "account"  // other settings of an account and region
+)
+
+// change is one frame of the catalogue: a decision with everything that was drawn or measured
+// for it, so that applying it again gives the same state. Ranges, ids and times are written
+// out for that reason.
+type change struct {
+	Seq       uint64          `json:"seq"` // 1, 2, 3, …
+	Op        string          `json:"op"`
+	At        int64           `json:"at"` // ms since 1970
+	World     *wire.World     `json:"world,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Key       []byte          `json:"key,omitempty"`
+	Stream    *stream         `json:"stream,omitempty"`    // create
+	Until     int64           `json:"until,omitempty"`     // delete, plan, settings, reshard
+	Plan      []scaleStep     `json:"plan,omitempty"`      // plan
+	Close     []uint32        `json:"close,omitempty"`     // reshard
+	Open      []*shard        `json:"open,omitempty"`      // reshard
+	Steps     []reshardStep   `json:"steps,omitempty"`     // scale
+	Retention int64           `json:"retention,omitempty"` // retain: hours
+	Expire    []uint32        `json:"expire,omitempty"`    // expire
+	Settings  *settings       `json:"settings,omitempty"`  // settings: all of them, as they are now
+	Account   *account        `json:"account,omitempty"`   // account: all of it, as it is now
+	Consumer  *streamConsumer `json:"consumer,omitempty"`  // consumer: as it is now
+}
+
+// shardStore is what the catalogue needs of shardlog.Store: it tells it which shards there are.
+// Readers see a shard sealed or deleted once the returned function is called.
+type shardStore interface {
+	Create(id shardlog.ID) *shardlog.Shard
+	Seal(id shardlog.ID) (published func())
+	Delete(id shardlog.ID) (published func())
+}
+
+// publications are what is left to do once a change is durable: to let the store's readers see
+// it. They do not block.
+type publications []func()
+
+func (p publications) run() {
+	for _, publish := range p {
+		publish()
+	}
+}
+
+// errChange says that a change does not fit the state: the log is not the one that the
+// catalogue was built from.
+var errChange = errors.New("the catalogue's log does not fit its state")
+
+// apply changes the state as ch says, and the store with it. It either does all of it or
+// returns an error and leaves everything as it was. The caller holds the lock, and runs the
+// publications once the change is durable.
+func (c *catalogue) apply(ch *change) (publications, error) {
+	if ch.Seq != c.state.Seq+1 {
+		return nil, fmt.Errorf("%w: change %d follows change %d", errChange, ch.Seq, c.state.Seq)
+	}
+	if ch.At <= 0 { // a shard that was closed then would count as open
+		return nil, fmt.Errorf("%w: change %d has no time", errChange, ch.Seq)
+	}
+	later, err := c.applyOp(ch)
+	if err != nil {
+		return nil, fmt.Errorf("change %d (%s %s): %w", ch.Seq, ch.Op, ch.Name, err)
+	}
+	c.state.Seq = ch.Seq
+	c.state.At = max(c.state.At, ch.At)
+	if c.changed != nil && ch.World != nil {
+		later = append(later, func() { c.changed(streamKey{*ch.World, ch.Name}) })
+	}
+	return later, nil
+}
+
+func (c *catalogue) applyOp(ch *change) (publications, error) {
+	switch ch.Op {
+	case changeKey:
+		if len(ch.Key) != keySize {
+			return nil, fmt.Errorf("%w: the key has %d bytes", errChange, len(ch.Key))
+		}
+		c.state.Key = slices.Clone(ch.Key)
+		return nil, nil
+	case changeCreate:
+		return nil, c.applyCreate(ch)
+	case changeAccount:
+		return nil, c.applyAccount(ch)
+	}
+	if ch.World == nil {
+		return nil, fmt.Errorf("%w: no world", errChange)
+	}
+	st := c.streams[streamKey{*ch.World, ch.Name}]
+	if st == nil {
+		return nil, fmt.Errorf("%w: no such stream", errChange)
+	}
+	switch ch.Op {
+	case changeDelete:
+		next := st.copy()
+		next.Phase, next.Until, next.Pending = statusDeleting, ch.Until, nil
+		c.streams[st.key()] = next
+		return nil, nil
+	case changeDrop:
+		return c.applyDrop(st), nil
+	case changePlan:
+		return nil, c.applyPlan(st, ch)
+	case changeReshard:
+		return c.applySteps(st, ch, []reshardStep{{ch.Close, ch.Open}})
+	case changeScale:
+		return c.applySteps(st, ch, ch.Steps)
+	case changeRetain:
+		next := st.copy()
+		next.Retention = ch.Retention
+		c.streams[st.key()] = next
+		return nil, nil
+	case changeSettings:
+		if ch.Settings == nil {
+			return nil, fmt.Errorf("%w: no settings", errChange)
+		}
+		next := st.copy()
+		next.settings = *ch.Settings
+		if ch.Until != 0 {
+			next.Phase, next.Until = statusUpdating, ch.Until
+		}
+		c.streams[st.key()] = next
+		return nil, nil
+	case changeConsumer:
+		return nil, c.applyConsumer(st, ch)
+	case changeExpire:
+		return c.applyExpire(st, ch)
+	default:
+		return nil, fmt.Errorf("%w: written by a newer version of runnel?", errChange)
+	}
+}
+
+func (c *catalogue) applyCreate(ch *change) error {
+	if ch.Stream == nil || c.streams[ch.Stream.key()] != nil {
+		return fmt.Errorf("%w: the stream is there already", errChange)
+	}
+	st := ch.Stream.copy()
+	if err := checkShards(st.Shards); err != nil {
+		return err
+	}
+	if err := checkConsumers(st.Consumers); err != nil {
+		return err
+	}
+	if err := st.index(); err != nil {
+		return err
+	}
+	if err := st.checkSteps(st.Pending); err != nil {
+		return err
+	}
+	c.streams[st.key()] = st
+	for _, sh := range st.Shards {
+		c.store.Create(sh.Log)
+		c.state.NextLog = max(c.state.NextLog, sh.Log+1)
+	}
+	return nil
+}
+
+func (c *catalogue) applyDrop(st *stream) (later publications) {
+	delete(c.streams, st.key())
+	c.state.DroppedAt = max(c.state.DroppedAt, st.Created)
+	for _, sh := range st.Shards {
+		c.state.DroppedNumber = max(c.state.DroppedNumber, sh.Created)
+		later = append(later, c.store.Delete(sh.Log))
+	}
+	return later
+}
+
+func (c *catalogue) applyExpire(st *stream, ch *change) (later publications, err error) {
+	next := st.copy()
+	var expired []*shard
+	for _, index := range ch.Expire {
+		at := next.position(index)
+		if at < 0 || next.Shards[at].open() {
+			return nil, fmt.Errorf("%w: shard %d is not closed", errChange, index)
+		}
+		expired = append(expired, next.Shards[at])
+		next.Shards = slices.Delete(next.Shards, at, at+1)
+	}
+	for _, sh := range expired {
+		later = append(later, c.store.Delete(sh.Log))
+	}
+	c.streams[st.key()] = next
+	return later, nil
+}
+
+// checkShards returns an error unless the shards are in the order of their indexes and none is
+// missing its log.
+func checkShards(shards []*shard) error {
+	for i, sh := range shards {
+		if sh == nil || sh.Log == 0 || (i > 0 && sh.Index <= shards[i-1].Index) {
+			return fmt.Errorf("%w: shard %d of %d is misplaced", errChange, i, len(shards))
+		}
+	}
+	return nil
+}

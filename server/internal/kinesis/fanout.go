@@ -1,0 +1,141 @@
+package kinesis
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/shardlog"
+)
+
+// fanOut is the subscriptions that are under way, and those that lately were. Its lock is a
+// leaf but for those of the subscriptions: the log's durable callbacks take it.
+type fanOut struct {
+	mu      sync.Mutex
+	closed  bool
+	slots   map[fanOutKey]*fanOutSlot
+	streams map[streamKey]map[*subscription]struct{} // under way
+	shards  map[shardlog.ID]*shardFan                // of those
+	sweepAt int                                      // slots to be there before the old ones go
+}
+
+// fanOutKey is a consumer, told from others of its name, and one of its stream's shards: what
+// there is one subscription of.
+type fanOutKey struct {
+	stream          streamKey
+	streamCreated   int64 // ms since 1970
+	consumer        string
+	consumerCreated int64 // ms since 1970
+	shard           uint32
+}
+
+// fanOutSlot is the last subscription of a consumer to a shard.
+type fanOutSlot struct {
+	began  int64         // ms since 1970
+	holder *subscription // nil: it has ended
+}
+
+// takeoverAfter is how long a subscription cannot be taken over, in ms, also if it has ended
+// since (AWS, "SubscribeToShard": "within 5 seconds of a successful call").
+const takeoverAfter = 5000
+
+// minSweptSlots is how many slots may be there whatever their age.
+const minSweptSlots = 256
+
+// errClosing is returned to calls that come after Close.
+var errClosing = errors.New("kinesis: the service is closed")
+
+func (f *fanOut) open() {
+	f.slots = make(map[fanOutKey]*fanOutSlot)
+	f.streams = make(map[streamKey]map[*subscription]struct{})
+	f.shards = make(map[shardlog.ID]*shardFan)
+}
+
+// begin lets a subscription begin, and ends the one that has its place. It returns an error if
+// that began less than 5 seconds ago.
+func (f *fanOut) begin(u *subscription, now int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return errClosing
+	}
+	if slot := f.slots[u.key]; slot != nil {
+		if now-slot.began < takeoverAfter {
+			return u.inUse()
+		}
+		if slot.holder != nil {
+			slot.holder.signal(func(s *signals) { s.takenOver = true })
+		}
+	}
+	f.sweep(now)
+	f.slots[u.key] = &fanOutSlot{began: now, holder: u}
+	if f.streams[u.key.stream] == nil {
+		f.streams[u.key.stream] = make(map[*subscription]struct{})
+	}
+	f.streams[u.key.stream][u] = struct{}{}
+	u.fan = f.shards[u.records.ID()]
+	if u.fan == nil {
+		u.fan = new(shardFan)
+		f.shards[u.records.ID()] = u.fan
+	}
+	u.fan.subscribers.Add(1)
+	return nil
+}
+
+// end takes a subscription out.
+func (f *fanOut) end(u *subscription) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if slot := f.slots[u.key]; slot != nil && slot.holder == u {
+		slot.holder = nil
+	}
+	delete(f.streams[u.key.stream], u)
+	if len(f.streams[u.key.stream]) == 0 {
+		delete(f.streams, u.key.stream)
+	}
+	if u.fan.subscribers.Add(-1) == 0 {
+		delete(f.shards, u.records.ID())
+	}
+}
+
+// sweep forgets the subscriptions that ended and whose five seconds are over, each time that
+// the slots have doubled: so begin costs the same on average however many there are.
+func (f *fanOut) sweep(now int64) {
+	if len(f.slots) < f.sweepAt {
+		return
+	}
+	for key, slot := range f.slots {
+		if slot.holder == nil && now-slot.began >= takeoverAfter {
+			delete(f.slots, key)
+		}
+	}
+	f.sweepAt = max(minSweptSlots, 2*len(f.slots))
+}
+
+// changed tells a stream's subscriptions that there is something new about it.
+func (f *fanOut) changed(key streamKey) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for u := range f.streams[key] {
+		u.signal(func(s *signals) { s.changed = true })
+	}
+}
+
+// close ends all subscriptions, and lets none begin.
+func (f *fanOut) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	for _, subscriptions := range f.streams {
+		for u := range subscriptions {
+			u.signal(func(s *signals) { s.closing = true })
+		}
+	}
+}
+
+// inUse is AWS's text, to the second subscriber as well as to the first (seen live:
+// awslabs/amazon-kinesis-client#391).
+func (u *subscription) inUse() *wire.Error {
+	return fail(codeInUse, "Another active subscription exists for this consumer: %s:%s:%s:%s",
+		u.key.stream.world.Account, u.key.stream.name, shardName(u.key.shard), u.key.consumer)
+}

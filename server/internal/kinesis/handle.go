@@ -1,0 +1,64 @@
+package kinesis
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+// operation answers the calls of one operation.
+type operation struct {
+	input reflect.Type
+	serve func(s *Service, ctx context.Context, call *wire.Call) (wire.Answer, error)
+}
+
+// handle makes an operation of its three steps: decode the members, check their constraints,
+// execute. An answer of nil is an empty body, one of wire.Events an event stream.
+func handle[In any, P input[In]](
+	execute func(*Service, context.Context, wire.World, P) (any, error),
+) operation {
+	serve := func(
+		s *Service, ctx context.Context, call *wire.Call,
+	) (a wire.Answer, err error) {
+		in, plan := P(new(In)), s.plans[call.Operation]
+		hot, ok := any(in).(scanned)
+		if !ok || call.Format != wire.JSON || !hot.scan(call.Body) {
+			in = P(new(In))
+			if err := plan.decode(call.Format, call.Body, in); err != nil {
+				return a, err
+			}
+		}
+		if err := plan.validate(in); err != nil {
+			return a, err
+		}
+		if late, ok := any(in).(dated); ok {
+			late.cameBy(&call.Origin)
+		}
+		undo, err := s.limitCall(call, in)
+		if err != nil {
+			return a, err
+		}
+		out, err := execute(s, ctx, call.World, in)
+		if err != nil {
+			undo()
+			return a, err
+		}
+		if a.Events, ok = out.(wire.Events); !ok {
+			a.Body, err = encode(call, out)
+		}
+		return a, err
+	}
+	return operation{input: reflect.TypeFor[In](), serve: serve}
+}
+
+// validate returns an error that lists the constraints which an input breaks, or says what else
+// is wrong with it.
+func (p *plan) validate(in interface{ validate(*violations) }) error {
+	var v violations
+	p.check(&v, in)
+	if len(v.texts) == 0 {
+		in.validate(&v)
+	}
+	return v.err()
+}

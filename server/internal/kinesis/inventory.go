@@ -1,0 +1,26 @@
+package kinesis
+
+import (
+	"slices"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+// Listed is a stream that there is.
+type Listed struct {
+	World wire.World
+	Name  string
+}
+
+// Inventory returns the streams of every account and region, whatever their states, in order.
+func (s *Service) Inventory() []Listed {
+	now := s.clock.read()
+	var all []Listed
+	for _, st := range s.allStreams() {
+		if !st.gone(now) {
+			all = append(all, Listed{st.World, st.Name})
+		}
+	}
+	slices.SortFunc(all, Listed.compare)
+	return all
+}

@@ -1,0 +1,84 @@
+package kinesis
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+// iteratorLife is how long a shard iterator is good, in ms (AWS, "GetShardIterator": "expires 5
+// minutes after it is returned to the requester"). It may be used any number of times.
+const iteratorLife = 300_000
+
+// iteratorVersion is the first byte of a sealed iterator.
+const iteratorVersion = 1
+
+// iterator is what a ShardIterator holds: a stream, told from others of the same name by its
+// creation, a shard, and the place of the next record (shardlog.Shard.Place), which is good in
+// later lives of the data directory too. A place before the oldest record reads from the oldest.
+type iterator struct {
+	issued  int64 // ms since 1970
+	created int64 // of the stream, ms since 1970
+	shard   uint32
+	place   uint64
+	stream  string
+}
+
+// appendBinary appends the iterator as it is sealed: the version, four varints, the name.
+// That is at most 164 bytes, so that the sealed text has at most 256 characters of the 512
+// that the model allows.
+func (it iterator) appendBinary(dst []byte) []byte {
+	dst = append(dst, iteratorVersion)
+	dst = binary.AppendVarint(dst, it.issued)
+	dst = binary.AppendVarint(dst, it.created)
+	dst = binary.AppendUvarint(dst, uint64(it.shard))
+	dst = binary.AppendUvarint(dst, it.place)
+	return append(dst, it.stream...)
+}
+
+// parseIterator reads what appendBinary wrote.
+func parseIterator(data []byte) (it iterator, ok bool) {
+	if len(data) == 0 || data[0] != iteratorVersion {
+		return it, false
+	}
+	data = data[1:]
+	ok = true
+	signed := func() int64 {
+		value, n := binary.Varint(data)
+		ok = ok && n > 0
+		data = data[max(n, 0):]
+		return value
+	}
+	unsigned := func() uint64 {
+		value, n := binary.Uvarint(data)
+		ok = ok && n > 0
+		data = data[max(n, 0):]
+		return value
+	}
+	it.issued, it.created = signed(), signed()
+	shard := unsigned()
+	it.place = unsigned()
+	it.shard, it.stream = uint32(shard), string(data)
+	ok = ok && shard <= maxShard && isName(it.stream)
+	return it, ok
+}
+
+// sealIterator returns the ShardIterator.
+func (s *sealer) sealIterator(world wire.World, it iterator) string {
+	var space [192]byte
+	return s.seal(sealIterator, world, it.appendBinary(space[:0]))
+}
+
+// openIterator reads a ShardIterator, whatever its age. AWS takes one in double quotes, too.
+func (s *sealer) openIterator(world wire.World, token string) (iterator, error) {
+	if len(token) > 2 && strings.HasPrefix(token, `"`) && strings.HasSuffix(token, `"`) {
+		token = token[1 : len(token)-1]
+	}
+	if data, ok := s.open(sealIterator, world, token); ok {
+		if it, ok := parseIterator(data); ok {
+			return it, nil
+		}
+	}
+	return iterator{}, invalid("Invalid ShardIterator.")
+}

@@ -1,0 +1,102 @@
+package kinesis
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+func testSealer(t testing.TB, fill byte) *sealer {
+	t.Helper()
+	s, err := newSealer(bytes.Repeat([]byte{fill}, keySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestIteratorRoundTrip(t *testing.T) {
+	s := testSealer(t, 1)
+	rapid.Check(t, func(t *rapid.T) {
+		it := iterator{
+			issued:  rapid.Int64().Draw(t, "issued"),
+			created: rapid.Int64().Draw(t, "created"),
+			shard:   rapid.Uint32Range(0, maxShard).Draw(t, "shard"),
+			place:   rapid.Uint64().Draw(t, "next"),
+			stream:  rapid.StringMatching(`[a-zA-Z0-9_.-]{1,128}`).Draw(t, "stream"),
+		}
+		back, err := s.openIterator(here, s.sealIterator(here, it))
+		if err != nil || back != it {
+			t.Fatalf("%+v was read as %+v, %v", it, back, err)
+		}
+	})
+}
+
+func TestIteratorLength(t *testing.T) {
+	longest := iterator{
+		issued: math.MinInt64, created: math.MinInt64, shard: maxShard, place: math.MaxUint64,
+		stream: strings.Repeat("n", 128),
+	}
+	if got := len(testSealer(t, 1).sealIterator(here, longest)); got > 512 {
+		t.Errorf("an iterator has %d characters", got)
+	}
+}
+
+// A token is good in its world, as its kind, under its key, unchanged; and in no other way.
+func TestSealRefuses(t *testing.T) {
+	s := testSealer(t, 1)
+	token := s.seal(sealIterator, here, []byte("text"))
+	if text, ok := s.open(sealIterator, here, token); !ok || string(text) != "text" {
+		t.Fatalf("a good token was read as %q, %v", text, ok)
+	}
+	other := wire.World{Account: here.Account, Region: "eu-west-1"}
+	changed := []byte(token)
+	changed[20] ^= 1
+	for name, ok := range map[string]func() bool{
+		"another key":   func() bool { _, ok := testSealer(t, 2).open(sealIterator, here, token); return ok },
+		"another kind":  func() bool { _, ok := s.open(sealShardsPage, here, token); return ok },
+		"another world": func() bool { _, ok := s.open(sealIterator, other, token); return ok },
+		"changed":       func() bool { _, ok := s.open(sealIterator, here, string(changed)); return ok },
+		"cut":           func() bool { _, ok := s.open(sealIterator, here, token[:len(token)-4]); return ok },
+		"empty":         func() bool { _, ok := s.open(sealIterator, here, ""); return ok },
+		"no base64":     func() bool { _, ok := s.open(sealIterator, here, "%%%"); return ok },
+	} {
+		if ok() {
+			t.Errorf("a token is taken although it is %s", name)
+		}
+	}
+	if _, err := newSealer([]byte("short")); err == nil {
+		t.Error("a short key is taken")
+	}
+}
+
+func FuzzParseIterator(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(iterator{issued: 1, created: 2, shard: 3, place: 4, stream: "orders"}.appendBinary(nil))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		it, ok := parseIterator(data)
+		if !ok {
+			return
+		}
+		if back, ok := parseIterator(it.appendBinary(nil)); !ok || back != it {
+			t.Fatalf("%+v is written as %+v", it, back)
+		}
+	})
+}
+
+func FuzzOpenIterator(f *testing.F) {
+	s := testSealer(f, 1)
+	f.Add("")
+	f.Add(`""`)
+	f.Add(s.sealIterator(here, iterator{stream: "orders"}))
+	f.Fuzz(func(t *testing.T, token string) {
+		if _, err := s.openIterator(here, token); err != nil {
+			wantError(t, err, codeInvalid, "Invalid ShardIterator.")
+		}
+	})
+}

@@ -1,0 +1,179 @@
+package kinesis
+
+import (
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/limit"
+	"github.com/runnel-stream/runnel/server/internal/shardlog"
+)
+
+// SetLimits replaces the limits on throughput and calls; nil: there are none. What has been
+// used up to now is forgotten.
+func (s *Service) SetLimits(plan *limit.Plan) { s.throttle.Store(newThrottle(plan, s.scaler.wake)) }
+
+// A named input can tell its stream, in the world that it is called from; an identified one its
+// consumer.
+type (
+	named interface {
+		name(world wire.World) (string, error)
+	}
+	identified interface {
+		identify(world wire.World) (consumerName, error)
+	}
+)
+
+// nothing is what there is to undo of a call that was not counted.
+func nothing() {}
+
+// limitCall counts a call against the limit of its operation. undo takes it back, after the
+// operation has failed. With no limits it costs one comparison.
+func (s *Service) limitCall(call *wire.Call, in any) (undo func(), err error) {
+	t := s.throttle.Load()
+	if t == nil {
+		return nothing, nil
+	}
+	id, found := limit.OfOperation(call.Operation)
+	if !found {
+		return nothing, nil
+	}
+	key := meterKey{id: id, world: call.World}
+	stream, err := streamOf(call.World, in)
+	if err != nil {
+		return nothing, nil //nolint:nilerr // the operation finds the same and words it
+	}
+	now := s.clock.read()
+	if id.Of().Per == limit.Stream {
+		st := s.peek(call.World, stream, now)
+		if st == nil {
+			return nothing, nil // what is not there has no meters, and the operation says so
+		}
+		key.stream, key.created = st.Name, st.Created
+	}
+	if t.take(key, now) {
+		return func() { t.giveBack(key) }, nil
+	}
+	return nil, rateExceeded(call.World, stream)
+}
+
+// streamOf returns the name of the stream that an input is about; "": none that it names.
+func streamOf(world wire.World, in any) (string, error) {
+	arn := func(text *string) (string, error) { return (&target{StreamARN: text}).name(world) }
+	switch in := in.(type) {
+	case *createStreamInput:
+		return *in.StreamName, nil
+	case *listShardsInput:
+		if in.StreamName == nil && in.StreamARN == nil {
+			return "", nil // a NextToken
+		}
+		return in.name(world)
+	case named:
+		return in.name(world)
+	case identified:
+		id, err := in.identify(world)
+		return id.stream, err
+	case *registerConsumerInput:
+		return arn(in.StreamARN)
+	case *listConsumersInput:
+		return arn(in.StreamARN)
+	case *maxRecordSizeInput:
+		return arn(in.StreamARN)
+	case *updateStreamModeInput:
+		return arn(in.StreamARN)
+	default:
+		return "", nil
+	}
+}
+
+// peek returns a stream as it is now, whether that is durable or not, or nil.
+func (s *Service) peek(world wire.World, name string, now int64) *stream {
+	c := s.catalogue
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.find(world, name, now)
+}
+
+// rateExceeded is what AWS answers to calls that come too often: the first text was seen for
+// DescribeStream (botocore#821), the second for calls that name no stream
+// (graylog-plugin-integrations#341).
+func rateExceeded(world wire.World, stream string) *wire.Error {
+	if stream != "" {
+		return fail(codeLimit, "Rate exceeded for stream %s under account %s.",
+			stream, world.Account)
+	}
+	return fail(codeLimit, "Rate exceeded for account %s.", world.Account)
+}
+
+// shardExceeded is what AWS answers where a shard's throughput is used up, and for single
+// records (seen: kinesis-readable#4).
+func shardExceeded(st *stream, sh *shard) *wire.Error {
+	return fail(codeThrottled, "Rate exceeded for shard %s in stream %s under account %s.",
+		sh.id(), st.Name, st.World.Account)
+}
+
+// limitWrites marks the entries that come too fast.
+func (s *Service) limitWrites(
+	st *stream, entries []putRecordEntry, results []putResult, now int64,
+) {
+	if t := s.throttle.Load(); t != nil {
+		t.writes(st, entries, results, now)
+	}
+}
+
+// limitIterator counts a call of GetShardIterator.
+func (s *Service) limitIterator(st *stream, sh *shard, now int64) error {
+	t := s.throttle.Load()
+	if t == nil || t.take(ofShard(limit.IteratorCalls, st, sh), now) {
+		return nil
+	}
+	return shardExceeded(st, sh)
+}
+
+// limitRead counts a call of GetRecords, and countRead what it has found.
+func (s *Service) limitRead(st *stream, sh *shard, now int64) error {
+	t := s.throttle.Load()
+	if t == nil || t.mayRead(st, sh, now) {
+		return nil
+	}
+	return shardExceeded(st, sh)
+}
+
+func (s *Service) countRead(st *stream, r *reading, now int64) {
+	if t := s.throttle.Load(); t != nil {
+		t.read(st, r.shard, now, payloadSize(r.records))
+	}
+}
+
+// payloadSize is what of records counts against the limits: data and partition keys.
+func payloadSize(records []shardlog.Record) (bytes int) {
+	for i := range records {
+		bytes += len(records[i].Data) + len(records[i].PartitionKey)
+	}
+	return bytes
+}
+
+// limitSubscribe counts a call of SubscribeToShard. Its error is a guess: the model has no
+// other that fits.
+func (s *Service) limitSubscribe(st *stream, sh *shard, consumer string, now int64) error {
+	t := s.throttle.Load()
+	if t == nil {
+		return nil
+	}
+	key := ofShard(limit.SubscribeCalls, st, sh)
+	key.consumer = consumer
+	if t.take(key, now) {
+		return nil
+	}
+	return fail(codeLimit, "Rate exceeded for consumer %s and shard %s in stream %s under "+
+		"account %s.", consumer, sh.id(), st.Name, st.World.Account)
+}
+
+// paceFanOut counts so many bytes, of data and partition keys, as sent to a consumer of a shard,
+// and returns how long to wait before sending more.
+func (s *Service) paceFanOut(st *stream, sh *shard, consumer string, bytes int) time.Duration {
+	t := s.throttle.Load()
+	if t == nil {
+		return 0
+	}
+	return t.fanOut(st, sh, consumer, s.clock.read(), bytes)
+}

@@ -1,0 +1,164 @@
+package kinesis
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+// An on-demand stream has no capacity of its own choosing: AWS promises "up to double its
+// previous peak write throughput" and adds shards when there is a new peak. Here a shard that
+// has been written at more than half of its limits for busySeconds in a row, refused records
+// counted, is split into halves, up to the throughput that AWS allows an on-demand stream.
+// AWS takes up to 15 minutes for it; that would help no test. There is no scaling down, which
+// AWS does over days. Without a limit on writes no shard ever needs help, and none is split.
+const busySeconds = 5
+
+// maxOnDemandShards is how many shards an on-demand stream grows to at most: 10 GB/s of writes in
+// three regions, 200 MB/s elsewhere, at 1 MB/s a shard (AWS, "Quotas and limits").
+func maxOnDemandShards(region string) int {
+	switch region {
+	case "us-east-1", "us-west-2", "eu-west-1":
+		return maxShards
+	default:
+		return 200
+	}
+}
+
+// shardKey is a shard of one stream.
+type shardKey struct {
+	world   wire.World
+	stream  string
+	created int64
+	shard   uint32
+}
+
+// demand is what a shard is asked to take in the second that goes on.
+type demand struct {
+	second         int64
+	bytes, records int64
+	busy           int // seconds in a row before this one that were above half of the limits
+}
+
+// count adds a record to a shard's demand, and has the shard split if there is too much of it.
+// A limit of 0 is none. The caller holds the lock.
+func (t *throttle) count(st *stream, sh *shard, now, size, bytes, records int64) {
+	key := shardKey{st.World, st.Name, st.Created, sh.Index}
+	d := t.mu.demand[key]
+	if d == nil {
+		if len(t.mu.demand) >= maxMeters {
+			return
+		}
+		d = &demand{second: now / 1000}
+		t.mu.demand[key] = d
+	}
+	if second := now / 1000; second != d.second {
+		high := (bytes > 0 && 2*d.bytes > bytes) || (records > 0 && 2*d.records > records)
+		if high && second == d.second+1 {
+			d.busy++
+		} else {
+			d.busy = 0
+		}
+		d.second, d.bytes, d.records = second, 0, 0
+		if d.busy >= busySeconds {
+			t.mu.hot[key] = true
+			select {
+			case t.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+	d.bytes += size
+	d.records++
+}
+
+// takeHot returns the shards that are to be split, by stream.
+func (t *throttle) takeHot() map[streamKey][]shardKey {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	hot := make(map[streamKey][]shardKey)
+	for key := range t.mu.hot {
+		of := streamKey{key.world, key.stream}
+		hot[of] = append(hot[of], key)
+	}
+	clear(t.mu.hot)
+	return hot
+}
+
+// scaler is the goroutine that splits the shards of on-demand streams.
+type scaler struct {
+	wake   chan struct{} // of one token
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+func (w *scaler) start(ctx context.Context, scale func(context.Context)) {
+	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	w.done.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.wake:
+				scale(ctx)
+			}
+		}
+	})
+}
+
+func (w *scaler) stop() {
+	if w.cancel != nil {
+		w.cancel()
+	}
+	w.done.Wait()
+}
+
+// scaleOnDemand splits the shards that have been found hot. A stream that is not ACTIVE is left
+// alone: if its shards are still hot in the next second, they are found again.
+func (s *Service) scaleOnDemand(ctx context.Context) {
+	t := s.throttle.Load()
+	if t == nil {
+		return
+	}
+	for key, hot := range t.takeHot() {
+		err := s.change(ctx, scaleSize(int64(len(hot))), func(tx *wal.Tx, now int64) error {
+			st := s.catalogue.find(key.world, key.name, now)
+			if st == nil || st.Mode != modeOnDemand || st.status(now) != statusActive {
+				return nil
+			}
+			steps := splitHot(st, hot, maxOnDemandShards(key.world.Region))
+			if len(steps) == 0 {
+				return nil
+			}
+			return s.reshard(tx, st, steps, now)
+		})
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Logger.WarnContext(ctx, "the hot shards of an on-demand stream were not split, "+
+				"they are tried again while they are hot", "stream", key.name, "error", err)
+		}
+	}
+}
+
+// splitHot plans to split the hot shards that are open into halves, while there are fewer than
+// most. A shard that is narrower than half of one of so many equal ones stays as it is: what
+// makes it hot is a few keys, which no split parts.
+func splitHot(st *stream, hot []shardKey, most int) []scaleStep {
+	narrow := keyspace.Uniform(most)[0].End.Half()
+	var steps []scaleStep
+	for i, sh := range st.routes {
+		if len(st.routes)+len(steps) >= most {
+			break
+		}
+		key := shardKey{st.World, st.Name, st.Created, sh.Index}
+		if !slices.Contains(hot, key) || sh.Range.End.Sub(sh.Range.Start).Less(narrow) {
+			continue
+		}
+		low, high := sh.Range.SplitAt(sh.Range.Middle())
+		steps = append(steps, splitStep(i, low, high))
+	}
+	return steps
+}

@@ -1,0 +1,24 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+type addTagsInput struct {
+	target
+	Tags map[string]*string
+}
+
+func (in *addTagsInput) validate(v *violations) { in.target.validate(v) }
+
+// addTagsToStream gives an ACTIVE stream tags, over those of the same keys.
+func (s *Service) addTagsToStream(
+	ctx context.Context, world wire.World, in *addTagsInput,
+) (any, error) {
+	return nil, s.changeStreamLabels(ctx, world, &in.target, func(l *labels) (err error) {
+		l.tags, err = addTags(l.tags, in.Tags, l.owner)
+		return err
+	})
+}

@@ -1,0 +1,22 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+// deleteResourcePolicy takes away the policy of a stream or a consumer. That there is none is
+// an error (moto's and LocalStack's text).
+func (s *Service) deleteResourcePolicy(
+	ctx context.Context, world wire.World, in *resourcePolicyInput,
+) (any, error) {
+	return nil, s.changeLabels(ctx, world, *in.ResourceARN, func(l *labels) error {
+		if l.policy == "" {
+			return fail(codeNotFound, "No resource policy found for resource ARN %s.",
+				*in.ResourceARN)
+		}
+		l.policy = ""
+		return nil
+	})
+}

@@ -1,0 +1,45 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+type deleteStreamInput struct {
+	target
+	// EnforceConsumerDeletion allows it although consumers are registered, and takes them along.
+	EnforceConsumerDeletion *bool
+}
+
+// deleteStream begins the deletion: the stream is DELETING and can be read for the stream
+// delay, then it is gone with its shards and records, whose files the next sweep removes.
+func (s *Service) deleteStream(
+	ctx context.Context, world wire.World, in *deleteStreamInput,
+) (any, error) {
+	return nil, s.changeStream(ctx, world, &in.target, func(
+		tx *wal.Tx, st *stream, now int64,
+	) error {
+		// A stream that is CREATING can be deleted, too (kinesalite, test/deleteStream.js).
+		status := st.status(now)
+		if status != statusActive && status != statusCreating {
+			return notActive(st, status)
+		}
+		forced := in.EnforceConsumerDeletion != nil && *in.EnforceConsumerDeletion
+		if !forced && len(st.consumers(now)) > 0 {
+			return consumersLeft(st)
+		}
+		return s.catalogue.commit(tx, &change{
+			Op: changeDelete, At: now, World: &world, Name: st.Name, Until: s.until(now),
+		})
+	})
+}
+
+// consumersLeft is AWS's text (terraform-provider-aws#8420).
+func consumersLeft(st *stream) *wire.Error {
+	return fail(codeInUse, "DeleteStream can't delete %s:%s because there are consumers "+
+		"associated with this data stream. To delete %s anyway, set the EnforceConsumerDeletion "+
+		"parameter to true to force the deletion of all the consumers that are associated with it.",
+		st.World.Account, st.Name, st.Name)
+}

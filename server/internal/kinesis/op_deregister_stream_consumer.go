@@ -1,0 +1,32 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+type deregisterConsumerInput struct{ consumerTarget }
+
+// deregisterConsumer begins the consumer's deletion: it is DELETING for the stream delay,
+// then gone. Its subscriptions end at once. One that is DELETING already is left alone; that
+// this is no error is a guess.
+func (s *Service) deregisterConsumer(
+	ctx context.Context, world wire.World, in *deregisterConsumerInput,
+) (any, error) {
+	id, err := in.identify(world)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
+		st := s.catalogue.find(world, id.stream, now)
+		c, err := in.find(id, st, now)
+		if err != nil || st.consumerStatus(c, now) == statusDeleting {
+			return err
+		}
+		next := c.clone()
+		next.Phase, next.Until = statusDeleting, s.until(now)
+		return s.catalogue.putConsumer(tx, st, next, now)
+	})
+}

@@ -1,0 +1,21 @@
+package kinesis
+
+import (
+	"context"
+	"slices"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+// disableEnhancedMonitoring takes shard level metrics from those that a stream has. What it
+// does not have is no error.
+func (s *Service) disableEnhancedMonitoring(
+	ctx context.Context, world wire.World, in *monitoringInput,
+) (any, error) {
+	named := in.named()
+	return s.changeMonitoring(ctx, world, &in.target, func(current []string) []string {
+		return slices.DeleteFunc(current, func(metric string) bool {
+			return slices.Contains(named, metric)
+		})
+	})
+}

@@ -1,0 +1,134 @@
+package kinesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/shardlog"
+)
+
+type getRecordsInput struct {
+	ShardIterator *string
+	Limit         *integer
+	StreamARN     *string
+}
+
+// The limits of an answer (AWS, "GetRecords").
+const (
+	maxGetRecords = 10_000
+	maxGetBytes   = 10 << 20 // of data and partition keys
+)
+
+func (in *getRecordsInput) validate(*violations) {}
+
+// getRecords reads from an iterator on. The answer always holds a fresh iterator, except at
+// the end of a closed shard, where it names the shard's children instead.
+func (s *Service) getRecords(
+	ctx context.Context, world wire.World, in *getRecordsInput,
+) (any, error) {
+	sealer := s.sealer.Load()
+	it, err := sealer.openIterator(world, *in.ShardIterator)
+	if err != nil {
+		return nil, err
+	}
+	now := s.clock.read()
+	if now-it.issued > iteratorLife || fault.From(ctx).ExpireIterator {
+		return nil, iteratorExpired(it.issued, now)
+	}
+	if in.StreamARN != nil {
+		if there, name := splitARN(*in.StreamARN); there != world || name != it.stream {
+			return nil, invalid("StreamARN %s does not name the stream of the ShardIterator.",
+				*in.StreamARN)
+		}
+	}
+	read, err := s.read(ctx, world, it, in.limit())
+	if errors.Is(err, shardlog.ErrDeleted) {
+		return nil, shardMissing(world, it.stream, shardName(it.shard))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if read.children == nil {
+		it.issued, it.place = s.clock.read(), read.place
+		read.iterator = sealer.sealIterator(world, it)
+	}
+	return read, nil
+}
+
+func (in *getRecordsInput) limit() int {
+	if in.Limit == nil {
+		return maxGetRecords
+	}
+	return int(*in.Limit)
+}
+
+// reading is what a read has found.
+type reading struct {
+	settings *settings // the stream's
+	shard    *shard
+	records  []shardlog.Record
+	lent     shardlog.Chunks // where the records' data lies
+	next     uint64          // the index to go on from
+	place    uint64          // the same, for the next iterator
+	behind   int64           // ms
+	children []*shard        // not nil: the shard is closed and there is nothing more in it
+	iterator string          // "" at the end
+}
+
+// read returns the records from an iterator on, and how far behind the tip that is.
+func (s *Service) read(
+	ctx context.Context, world wire.World, it iterator, limit int,
+) (*reading, error) {
+	st, now, err := s.view(ctx, world, it.stream)
+	if err != nil {
+		return nil, err
+	}
+	if st == nil || st.Created != it.created {
+		return nil, shardlog.ErrDeleted
+	}
+	sh := st.shard(it.shard, now)
+	if sh == nil {
+		return nil, shardlog.ErrDeleted
+	}
+	log := s.shards.Shard(sh.Log)
+	if log == nil {
+		return nil, shardlog.ErrDeleted
+	}
+	if err := s.limitRead(st, sh, now); err != nil {
+		return nil, err
+	}
+	sequenced := log.Sequenced() // before anything is read
+	// Whether the shard is closed comes first, and the records' bounds after it: only then
+	// are the bounds final.
+	closed := !sh.open() && log.Sealed()
+	oldest, tip := log.Bounds()
+	from, _ := log.IndexOf(it.place)
+	r := &reading{settings: &st.settings, shard: sh, next: max(from, oldest)}
+	records, err := log.ReadLent(ctx, &r.lent, from, limit, maxGetBytes)
+	if err != nil {
+		return nil, fmt.Errorf("read stream %s, %s: %w", st.Name, sh.id(), err)
+	}
+	r.records = records
+	s.countRead(st, r, now)
+	st.traffic.got(len(records), payloadSize(records))
+	if n := len(records); n > 0 {
+		last := records[n-1]
+		r.next = last.Index + 1
+		// What has come since the bounds were taken may have been read in part.
+		if _, newest := log.Bounds(); r.next < newest {
+			r.behind = max(1, now-last.Arrival)
+		}
+	}
+	if r.next < sequenced { // it is on its way to the disk, or was a moment ago
+		r.behind = max(1, r.behind)
+	}
+	r.place = log.Place(r.next)
+	if closed && r.next >= tip {
+		r.children = make([]*shard, 0, 2)
+		r.children = append(r.children, st.children(sh.Index)...)
+	}
+	return r, nil
+}

@@ -1,0 +1,102 @@
+package kinesis
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+type listStreamsInput struct {
+	Limit                    *integer
+	ExclusiveStartStreamName *string
+	NextToken                *string
+}
+
+const defaultListStreams = 100
+
+func (in *listStreamsInput) validate(v *violations) {
+	if in.NextToken != nil && in.ExclusiveStartStreamName != nil {
+		v.fail(invalid("NextToken and ExclusiveStartStreamName cannot be provided together."))
+	}
+}
+
+type listStreamsOutput struct {
+	StreamNames     []string
+	HasMoreStreams  bool
+	NextToken       *string `json:",omitempty"`
+	StreamSummaries []streamListing
+}
+
+type streamListing struct {
+	StreamName              string
+	StreamARN               string
+	StreamStatus            string
+	StreamModeDetails       modeDescription
+	StreamCreationTimestamp timestamp
+}
+
+// listStreams lists the world's streams by name.
+func (s *Service) listStreams(
+	ctx context.Context, world wire.World, in *listStreamsInput,
+) (any, error) {
+	streams, now, err := s.viewAll(ctx, world)
+	if err != nil {
+		return nil, err
+	}
+	after, limit := "", defaultListStreams
+	if in.Limit != nil {
+		limit = int(*in.Limit)
+	}
+	if in.ExclusiveStartStreamName != nil {
+		after = *in.ExclusiveStartStreamName
+	}
+	sealer := s.sealer.Load()
+	if in.NextToken != nil {
+		p, err := sealer.openPage(sealStreamsPage, world, *in.NextToken, now)
+		if err != nil {
+			return nil, err
+		}
+		after = p.After
+	}
+	streams = slices.DeleteFunc(streams, func(st *stream) bool { return st.Name <= after })
+	out := listStreamsOutput{StreamNames: []string{}, StreamSummaries: []streamListing{}}
+	if len(streams) > limit {
+		streams = streams[:limit]
+		out.HasMoreStreams = true
+		last := page{Issued: now, After: streams[limit-1].Name}
+		if out.NextToken, err = sealer.sealPage(sealStreamsPage, world, last); err != nil {
+			return nil, err
+		}
+	}
+	for _, st := range streams {
+		out.StreamNames = append(out.StreamNames, st.Name)
+		out.StreamSummaries = append(out.StreamSummaries, streamListing{
+			StreamName:              st.Name,
+			StreamARN:               st.arn(),
+			StreamStatus:            st.status(now),
+			StreamModeDetails:       modeDescription{st.Mode},
+			StreamCreationTimestamp: timestamp(st.Created),
+		})
+	}
+	return &out, nil
+}
+
+// viewAll is view for all streams of a world, by name.
+func (s *Service) viewAll(
+	ctx context.Context, world wire.World,
+) (streams []*stream, now int64, err error) {
+	c := s.catalogue
+	c.mu.RLock()
+	now = s.clock.read()
+	seen := c.lsn
+	for key, st := range c.streams {
+		if key.world == world && !st.gone(now) {
+			streams = append(streams, st)
+		}
+	}
+	c.mu.RUnlock()
+	slices.SortFunc(streams, func(a, b *stream) int { return strings.Compare(a.Name, b.Name) })
+	return streams, now, s.log.Wait(ctx, seen)
+}

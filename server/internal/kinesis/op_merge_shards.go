@@ -1,0 +1,54 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+type mergeShardsInput struct {
+	target
+	ShardToMerge         *string
+	AdjacentShardToMerge *string
+}
+
+func (in *mergeShardsInput) validate(v *violations) {
+	in.target.validate(v)
+}
+
+// mergeShards closes two adjacent shards and opens one in their place, at the end of UPDATING.
+// The lower one must be ShardToMerge (kinesalite, test/mergeShards.js; AWS's page does not say so).
+func (s *Service) mergeShards(
+	ctx context.Context, world wire.World, in *mergeShardsInput,
+) (any, error) {
+	return nil, s.changeStream(ctx, world, &in.target, func(
+		tx *wal.Tx, st *stream, now int64,
+	) error {
+		if status := st.status(now); status == statusCreating || status == statusDeleting {
+			return notActive(st, status)
+		}
+		first, err := reshardable(st, *in.ShardToMerge, now)
+		if err != nil {
+			return err
+		}
+		second, err := reshardable(st, *in.AdjacentShardToMerge, now)
+		if err != nil {
+			return err
+		}
+		if !first.Range.Precedes(second.Range) {
+			return invalid("Shards %s and %s in stream %s under account %s are not an adjacent "+
+				"pair of shards eligible for merging",
+				first.id(), second.id(), st.Name, world.Account)
+		}
+		if err := mayReshard(st, "MergeShards", now); err != nil {
+			return err
+		}
+		step := scaleStep{
+			From: []int{st.piece(first), st.piece(second)},
+			To:   []keyspace.Range{first.Range.Join(second.Range)},
+		}
+		return s.reshard(tx, st, []scaleStep{step}, now)
+	})
+}

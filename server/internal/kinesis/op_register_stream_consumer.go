@@ -1,0 +1,90 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+type registerConsumerInput struct {
+	StreamARN    *string
+	ConsumerName *string
+	Tags         map[string]*string
+}
+
+func (in *registerConsumerInput) validate(*violations) {}
+
+// The most consumers of a stream, and of an on-demand one in an account with a commitment
+// ("On-demand Advantage"; AWS, "RegisterStreamConsumer").
+const (
+	maxConsumers         = 20
+	maxConsumersOnDemand = 50
+)
+
+// consumerDescription is the model's Consumer, and with a StreamARN its ConsumerDescription.
+type consumerDescription struct {
+	ConsumerName              string
+	ConsumerARN               string
+	ConsumerStatus            string
+	ConsumerCreationTimestamp timestamp
+	StreamARN                 string `json:",omitempty"`
+}
+
+func describeConsumerAt(st *stream, c *streamConsumer, now int64) consumerDescription {
+	return consumerDescription{
+		ConsumerName:              c.Name,
+		ConsumerARN:               c.arn(st),
+		ConsumerStatus:            st.consumerStatus(c, now),
+		ConsumerCreationTimestamp: timestamp(c.Created),
+	}
+}
+
+type registerConsumerOutput struct{ Consumer consumerDescription }
+
+// registerConsumer registers a consumer: CREATING for the stream delay, as the answer
+// always says, then ACTIVE. The stream may be UPDATING; that it may not be CREATING or DELETING
+// is a guess, and so are the texts.
+func (s *Service) registerConsumer(
+	ctx context.Context, world wire.World, in *registerConsumerInput,
+) (any, error) {
+	var out registerConsumerOutput
+	err := s.changeStream(ctx, world, &target{StreamARN: in.StreamARN}, func(
+		tx *wal.Tx, st *stream, now int64,
+	) error {
+		if status := st.status(now); status == statusCreating || status == statusDeleting {
+			return notActive(st, status)
+		}
+		name := *in.ConsumerName
+		if st.consumer(name, now) != nil {
+			return fail(codeInUse, "Consumer %s under stream %s and account %s already exists.",
+				name, st.Name, world.Account)
+		}
+		limit := maxConsumers
+		if st.Mode == modeOnDemand && s.catalogue.account(world).Commitment.status(now) !=
+			commitmentDisabled {
+			limit = maxConsumersOnDemand
+		}
+		if len(st.consumers(now)) >= limit {
+			return fail(codeLimit, "Stream %s under account %s has %d registered consumers, "+
+				"which is the limit.", st.Name, world.Account, limit)
+		}
+		c := &streamConsumer{
+			Name: name, Created: st.consumerCreated(name, now),
+			Phase: statusCreating, Until: s.until(now),
+		}
+		if in.Tags != nil {
+			var err error
+			if c.Tags, err = addTags(nil, in.Tags, consumerOwner(st, c)); err != nil {
+				return err
+			}
+		}
+		out.Consumer = describeConsumerAt(st, c, now)
+		out.Consumer.ConsumerStatus = statusCreating
+		return s.catalogue.putConsumer(tx, st, c, now)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &out, nil
+}

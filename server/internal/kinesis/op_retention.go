@@ -1,0 +1,112 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+type retentionInput struct {
+	target
+	RetentionPeriodHours *integer
+}
+
+// The retention period in hours (AWS, "IncreaseStreamRetentionPeriod").
+const (
+	minRetention = 24
+	maxRetention = 8760
+)
+
+func (in *retentionInput) validate(v *violations) {
+	in.target.validate(v)
+	hours := *in.RetentionPeriodHours
+	if hours < minRetention {
+		v.fail(invalid("Minimum allowed retention period is %d hours. Requested retention period "+
+			"(%d hours) is too short.", minRetention, hours))
+	}
+	if hours > maxRetention {
+		v.fail(invalid("Maximum allowed retention period is %d hours. Requested retention period "+
+			"(%d hours) is too long.", maxRetention, hours))
+	}
+}
+
+// increaseRetention keeps data longer from now on. What had expired stays so, and the same
+// period again is no error.
+func (s *Service) increaseRetention(
+	ctx context.Context, world wire.World, in *retentionInput,
+) (any, error) {
+	name, err := in.name(world)
+	if err != nil {
+		return nil, err
+	}
+	st, now, err := s.settled(ctx, world, name) // a shorter period may be on its way to the disk
+	if err == nil && st == nil {
+		err = streamNotFound(world, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.trim(ctx, st, now); err != nil {
+		return nil, err
+	}
+	hours := int64(*in.RetentionPeriodHours)
+	return nil, s.retain(ctx, world, in, func(st *stream) error {
+		if hours < st.Retention {
+			return invalid("Requested retention period (%d hours) for stream %s can not be "+
+				"shorter than existing retention period (%d hours). Use DecreaseRetentionPeriod "+
+				"API.",
+				hours, st.Name, st.Retention)
+		}
+		return nil
+	})
+}
+
+// decreaseRetention keeps data for a shorter time, and removes at once what has expired by it.
+func (s *Service) decreaseRetention(
+	ctx context.Context, world wire.World, in *retentionInput,
+) (any, error) {
+	hours := int64(*in.RetentionPeriodHours)
+	err := s.retain(ctx, world, in, func(st *stream) error {
+		if hours > st.Retention {
+			return invalid("Requested retention period (%d hours) for stream %s can not be "+
+				"longer than existing retention period (%d hours). Use IncreaseRetentionPeriod "+
+				"API.",
+				hours, st.Name, st.Retention)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	st, now, err := s.viewTarget(ctx, world, &in.target)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.trim(ctx, st, now)
+}
+
+// retain sets another period unless it is the same. The shards that have expired go first,
+// so that a longer period does not bring them back.
+func (s *Service) retain(
+	ctx context.Context, world wire.World, in *retentionInput, check func(*stream) error,
+) error {
+	return s.changeStream(ctx, world, &in.target, func(tx *wal.Tx, st *stream, now int64) error {
+		if err := check(st); err != nil {
+			return err
+		}
+		if status := st.status(now); status != statusActive {
+			return notActive(st, status)
+		}
+		hours := int64(*in.RetentionPeriodHours)
+		if hours == st.Retention {
+			return nil
+		}
+		if err := s.catalogue.expire(tx, st, now); err != nil {
+			return err
+		}
+		return s.catalogue.commit(tx, &change{
+			Op: changeRetain, At: now, World: &world, Name: st.Name, Retention: hours,
+		})
+	})
+}

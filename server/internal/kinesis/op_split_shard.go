@@ -1,0 +1,58 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+type splitShardInput struct {
+	target
+	ShardToSplit       *string
+	NewStartingHashKey *string
+
+	at keyspace.Key
+}
+
+func (in *splitShardInput) validate(v *violations) {
+	in.target.validate(v)
+	var err error
+	if in.at, err = keyspace.Parse(*in.NewStartingHashKey); err != nil {
+		in.at = keyspace.Max // 39 digits beyond all keys: inside of no shard
+	}
+}
+
+// splitShard closes a shard and opens two in its place, at the end of UPDATING.
+func (s *Service) splitShard(
+	ctx context.Context, world wire.World, in *splitShardInput,
+) (any, error) {
+	return nil, s.changeStream(ctx, world, &in.target, func(
+		tx *wal.Tx, st *stream, now int64,
+	) error {
+		if status := st.status(now); status == statusCreating || status == statusDeleting {
+			return notActive(st, status)
+		}
+		sh, err := reshardable(st, *in.ShardToSplit, now)
+		if err != nil {
+			return err
+		}
+		if !sh.Range.Start.Add(keyspace.Key{Lo: 1}).Less(in.at) || !in.at.Less(sh.Range.End) {
+			return invalid("NewStartingHashKey %s used in SplitShard() on shard %s in stream %s "+
+				"under account %s is not both greater than one plus the shard's "+
+				"StartingHashKey %s and less than the shard's EndingHashKey %s.",
+				*in.NewStartingHashKey, sh.id(), st.Name, world.Account, sh.Range.Start,
+				sh.Range.End)
+		}
+		if err := mayReshard(st, "SplitShard", now); err != nil {
+			return err
+		}
+		if err := s.mayHoldShards(world, 1); err != nil {
+			return err
+		}
+		low, high := sh.Range.SplitAt(in.at)
+		step := splitStep(st.piece(sh), low, high)
+		return s.reshard(tx, st, []scaleStep{step}, now)
+	})
+}

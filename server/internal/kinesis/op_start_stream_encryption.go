@@ -1,0 +1,19 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+// startStreamEncryption notes that an ACTIVE stream is encrypted, and with which key; with
+// another one than before it only changes the key. The stream is UPDATING for the stream
+// delay, and records that arrive after it are told to be encrypted. None of them is: see
+// encryption.go.
+func (s *Service) startStreamEncryption(
+	ctx context.Context, world wire.World, in *encryptionInput,
+) (any, error) {
+	return nil, s.changeEncryption(ctx, world, in, func(st *stream, next *settings, now int64) {
+		next.encrypt(*in.KeyID, s.until(now), st.horizon(now))
+	})
+}

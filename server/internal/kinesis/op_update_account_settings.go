@@ -1,0 +1,42 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+type updateAccountInput struct {
+	MinimumThroughputBillingCommitment *commitmentInput
+}
+
+type commitmentInput struct{ Status *string }
+
+func (*updateAccountInput) validate(*violations) {}
+
+// updateAccountSettings enables or disables the commitment of the caller's account and region.
+// To ask for what is already so is no error (a guess).
+func (s *Service) updateAccountSettings(
+	ctx context.Context, world wire.World, in *updateAccountInput,
+) (any, error) {
+	var out *accountSettingsOutput
+	err := s.change(ctx, 512, func(tx *wal.Tx, now int64) error {
+		before := s.catalogue.account(world)
+		next := before
+		if *in.MinimumThroughputBillingCommitment.Status == commitmentEnabled {
+			next.Commitment = before.Commitment.enable(now)
+		} else {
+			next.Commitment = before.Commitment.disable(now)
+		}
+		out = describeAccount(next, now)
+		if next == before {
+			return nil
+		}
+		return s.catalogue.commit(tx, &change{Op: changeAccount, At: now, Account: &next})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}

@@ -1,0 +1,96 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+type updateShardCountInput struct {
+	target
+	TargetShardCount *integer
+	ScalingType      *string
+}
+
+func (in *updateShardCountInput) validate(v *violations) { in.target.validate(v) }
+
+type updateShardCountOutput struct {
+	StreamName        string
+	CurrentShardCount int
+	TargetShardCount  int
+	StreamARN         string
+}
+
+// updateShardCount makes the stream one of so many open shards of equal size, by splits and
+// merges of those that are there, at the end of UPDATING.
+//
+// To double and to halve are the bounds (AWS, "UpdateShardCount"): of five shards, ten and
+// three. AWS does not say how it rounds the half; "below half" is taken by the letter. If the
+// shards are already as they should be, the answer is the usual one and nothing changes, and
+// the stream stays ACTIVE: a guess.
+func (s *Service) updateShardCount(
+	ctx context.Context, world wire.World, in *updateShardCountInput,
+) (any, error) {
+	name, err := in.name(world)
+	if err != nil {
+		return nil, err
+	}
+	count := int64(*in.TargetShardCount)
+	var out *updateShardCountOutput
+	err = s.change(ctx, scaleSize(count), func(tx *wal.Tx, now int64) error {
+		st := s.catalogue.find(world, name, now)
+		if st == nil {
+			return streamNotFound(world, name)
+		}
+		if err := mayReshard(st, "UpdateShardCount", now); err != nil {
+			return err
+		}
+		open := int64(len(st.routes))
+		if err := mayScale(open, count); err != nil {
+			return err
+		}
+		if err := s.mayHoldShards(st.World, count-open); err != nil {
+			return err
+		}
+		out = &updateShardCountOutput{
+			StreamName: name, CurrentShardCount: int(open), TargetShardCount: int(count),
+			StreamARN: st.arn(),
+		}
+		ranges := make([]keyspace.Range, open)
+		for i, sh := range st.routes {
+			ranges[i] = sh.Range
+		}
+		steps := planScale(ranges, int(count))
+		if len(steps) == 0 {
+			return nil
+		}
+		return s.reshard(tx, st, steps, now)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// scaleSize is about the most that the frame of a scaling to so many shards has: of up to
+// twice as many old shards, each bound may have to go, and each new one to come.
+func scaleSize(shards int64) int { return 4096 + 1600*int(min(shards, maxShards)) }
+
+// mayScale returns an error if a stream cannot go from so many open shards to so many. The
+// text about doubling is AWS's, as users quote it; the others follow it.
+func mayScale(open, count int64) error {
+	switch {
+	case count > maxShards:
+		return fail(codeLimit, "Target shard count or number of open shards cannot be greater "+
+			"than %d. Current open shard count: %d Target shard count: %d", maxShards, open, count)
+	case count > 2*open:
+		return fail(codeLimit, "UpdateShardCount cannot scale up over double your current open "+
+			"shard count. Current open shard count: %d Target shard count: %d", open, count)
+	case 2*count < open:
+		return fail(codeLimit, "UpdateShardCount cannot scale down below half your current open "+
+			"shard count. Current open shard count: %d Target shard count: %d", open, count)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+type updateStreamModeInput struct {
+	StreamARN           *string
+	StreamModeDetails   *streamModeDetails
+	WarmThroughputMiBps *integer
+}
+
+func (*updateStreamModeInput) validate(*violations) {}
+
+// updateStreamMode puts an ACTIVE stream into a capacity mode. It keeps its shards (AWS,
+// "Choose the right mode"), and is UPDATING for the stream delay. A warm throughput can be set
+// on the way to ON_DEMAND, and is lost on the way back. To ask for the mode that it has is no
+// error and changes nothing (a guess).
+func (s *Service) updateStreamMode(
+	ctx context.Context, world wire.World, in *updateStreamModeInput,
+) (any, error) {
+	mode := *in.StreamModeDetails.StreamMode
+	return nil, s.changeSettings(ctx, world, &target{StreamARN: in.StreamARN}, true, func(
+		st *stream, next *settings, now int64,
+	) error {
+		if err := st.mustBeActive(now); err != nil {
+			return err
+		}
+		if err := s.maySwitch(st, mode, now); err != nil {
+			return err
+		}
+		if next.Mode = mode; mode == modeProvisioned {
+			next.Warm = 0
+		}
+		if in.WarmThroughputMiBps != nil {
+			next.Warm = int64(*in.WarmThroughputMiBps)
+			if err := s.catalogue.mayWarm(world, mode, next.Warm, now); err != nil {
+				return err
+			}
+		}
+		if next.Mode == st.Mode && next.Warm == st.Warm {
+			return errUnchanged
+		}
+		return nil
+	})
+}
+
+// maySwitch returns an error if the account's quotas do not allow the stream the mode. The
+// caller holds the catalogue's lock.
+func (s *Service) maySwitch(st *stream, mode string, now int64) error {
+	switch mode {
+	case st.Mode:
+		return nil
+	case modeOnDemand:
+		return s.mayBeOnDemand(st.World, now)
+	default:
+		return s.mayHoldShards(st.World, int64(len(st.routes)))
+	}
+}

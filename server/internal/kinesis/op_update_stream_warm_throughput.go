@@ -1,0 +1,50 @@
+package kinesis
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+type warmThroughputInput struct {
+	target
+	WarmThroughputMiBps *integer
+}
+
+func (in *warmThroughputInput) validate(v *violations) { in.target.validate(v) }
+
+type warmThroughputOutput struct {
+	StreamARN      string
+	StreamName     string
+	WarmThroughput warmThroughput
+}
+
+// updateWarmThroughput sets what an ACTIVE on-demand stream is to be ready for. It is
+// UPDATING for the stream delay. The setting is kept and told: no shard is made for it, since
+// without limits a shard takes whatever the machine does.
+func (s *Service) updateWarmThroughput(
+	ctx context.Context, world wire.World, in *warmThroughputInput,
+) (any, error) {
+	var out warmThroughputOutput
+	err := s.changeSettings(ctx, world, &in.target, true, func(
+		st *stream, next *settings, now int64,
+	) error {
+		next.Warm = int64(*in.WarmThroughputMiBps)
+		if err := s.catalogue.mayWarm(world, st.Mode, next.Warm, now); err != nil {
+			return err
+		}
+		if err := st.mustBeActive(now); err != nil {
+			return err
+		}
+		out = warmThroughputOutput{
+			StreamARN:      st.arn(),
+			StreamName:     st.Name,
+			WarmThroughput: warmThroughput{TargetMiBps: next.Warm, CurrentMiBps: st.Warm},
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &out, nil
+}

@@ -1,0 +1,44 @@
+package kinesis
+
+import (
+	"encoding/json"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+// pageLife is how long a NextToken is good, in ms (AWS, "ListShards": "Tokens expire after 300
+// seconds").
+const pageLife = 300_000
+
+// page is what a NextToken holds: which list it goes on with, and after what.
+type page struct {
+	Issued  int64        `json:"issued"` // ms since 1970
+	After   string       `json:"after"`  // the name of a stream, the id of a shard
+	Stream  string       `json:"stream,omitempty"`
+	Created int64        `json:"created,omitempty"` // of the stream, ms since 1970
+	Filter  *shardFilter `json:"filter,omitempty"`
+}
+
+func (s *sealer) sealPage(kind byte, world wire.World, p page) (*string, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	token := s.seal(kind, world, data)
+	return &token, nil
+}
+
+func (s *sealer) openPage(
+	kind byte, world wire.World, token string, now int64,
+) (p page, err error) {
+	data, ok := s.open(kind, world, token)
+	if !ok || json.Unmarshal(data, &p) != nil {
+		return p, invalid("NextToken is not valid.")
+	}
+	if now-p.Issued > pageLife {
+		return p, fail(codeExpiredToken, "The NextToken was returned at %s and right now it is "+
+			"%s: it was good for %d milliseconds. List again without it.",
+			javaTime(p.Issued), javaTime(now), pageLife)
+	}
+	return p, nil
+}

@@ -1,0 +1,233 @@
+package kinesis
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/shardlog"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+// putRecordEntry is a record of a request, with its hash key once it was validated.
+type putRecordEntry struct {
+	Data            []byte // nil: not there
+	PartitionKey    *string
+	ExplicitHashKey *string
+
+	hash keyspace.Key
+}
+
+// route finds the entry's hash key.
+func (e *putRecordEntry) route(v *violations) {
+	if e.ExplicitHashKey == nil {
+		e.hash = keyspace.Of(*e.PartitionKey)
+		return
+	}
+	var err error
+	if e.hash, err = keyspace.Parse(*e.ExplicitHashKey); err != nil {
+		v.fail(invalid("Invalid ExplicitHashKey. ExplicitHashKey must be in the range: "+
+			"[0, 2^128-1]. Specified value was %s", *e.ExplicitHashKey))
+	}
+}
+
+// size is what counts against the limits: data and partition key.
+func (e *putRecordEntry) size() int { return len(e.Data) + len(*e.PartitionKey) }
+
+// putResult is what became of an entry: its shard and number, or why it was not stored.
+type putResult struct {
+	shard     *shard
+	number    shardlog.Number
+	encrypted bool   // as the answer says
+	code      string // "": it was stored
+	message   string
+}
+
+// fail notes why an entry of a shard was not stored.
+func (r *putResult) fail(code string, st *stream, sh *shard) {
+	r.code, r.message = code, "Internal service failure."
+	if code == codeThrottled {
+		r.message = "Rate exceeded for shard " + sh.id() + " in stream " + st.Name +
+			" under account " + st.World.Account + "."
+	}
+}
+
+// putRequest is the records of a call.
+type putRequest struct {
+	target  *target
+	origin  *wire.Origin // nil: nothing is known of the call's age
+	entries []putRecordEntry
+	results []putResult
+	member  func(i int) string // what the names of an entry's members begin with, for messages
+}
+
+// put stores the entries whose results have no code yet, and returns once they are durable.
+// After an error it is unknown whether they were stored, unless it is an *wire.Error or one of
+// NotStored.
+func (s *Service) put(ctx context.Context, world wire.World, p putRequest) error {
+	entries, results := p.entries, p.results
+	name, err := p.target.name(world)
+	if err != nil {
+		return err
+	}
+	size := 0
+	for i := range entries {
+		size += entries[i].size() + frameOverhead
+	}
+	c := s.catalogue
+	var refused error
+	var seen wal.LSN
+	var stored *stream
+	err = s.log.Sequence(ctx, size, func(tx *wal.Tx) {
+		c.mu.RLock()
+		defer c.mu.RUnlock()
+		now := s.clock.read()
+		seen = c.lsn
+		if refused = s.tooLate(p.origin, now); refused != nil {
+			return
+		}
+		st := c.find(world, name, now)
+		if st == nil || st.status(now) == statusCreating || st.status(now) == statusDeleting {
+			refused = streamNotFound(world, name)
+			return
+		}
+		if refused = st.tooLarge(entries, p.member); refused != nil {
+			return
+		}
+		s.limitWrites(st, entries, results, now)
+		var appended wal.LSN
+		appended, refused = s.appendEntries(tx, st, entries, results)
+		seen, stored = max(seen, appended), st
+	})
+	if err != nil {
+		return err
+	}
+	if NotStored(refused) { // the disk may hang
+		return refused
+	}
+	if err := s.log.Wait(ctx, seen); err != nil {
+		return err
+	}
+	if refused == nil {
+		stored.traffic.put(entries, results)
+	}
+	return refused
+}
+
+// frameOverhead is more than what a record adds to its data and key in the log, with the
+// header of a batch of its own.
+const frameOverhead = 128
+
+// tooLarge returns an error if an entry is larger than the stream's records may be.
+func (st *stream) tooLarge(entries []putRecordEntry, member func(i int) string) error {
+	limit := int(st.MaxRecord) << 10
+	for i := range entries {
+		e := &entries[i]
+		if e.size() <= limit {
+			continue
+		}
+		name := member(i) + "data"
+		if len(e.Data) > limit {
+			var v violations
+			v.tooLong(name, len(e.Data), limit)
+			return v.err()
+		}
+		return invalid("The record at '%s' in a request to stream %s under account %s has %d "+
+			"bytes with its partition key, more than the stream's maximum record size of %d bytes.",
+			name, st.Name, st.World.Account, e.size(), limit)
+	}
+	return nil
+}
+
+// group is the entries of a request for one shard, in the request's order.
+type group struct {
+	shard   *shard
+	count   int
+	entries []shardlog.Entry
+	at      []int // the entries' places in the request
+}
+
+// groupByShard gives every entry whose result has no code yet to the open shard of its hash
+// key. The groups share two arrays, so that a request costs few allocations however many
+// shards it meets.
+func groupByShard(st *stream, entries []putRecordEntry, results []putResult) []*group {
+	of := make([]*group, len(entries))
+	byShard := make(map[*shard]*group)
+	var groups []*group
+	for i := range entries {
+		sh := st.route(entries[i].hash)
+		if code := results[i].code; code != "" {
+			results[i].fail(code, st, sh)
+			continue
+		}
+		g := byShard[sh]
+		if g == nil {
+			g = &group{shard: sh}
+			byShard[sh] = g
+			groups = append(groups, g)
+		}
+		g.count++
+		of[i] = g
+	}
+	all, at, from := make([]shardlog.Entry, len(entries)), make([]int, len(entries)), 0
+	for _, g := range groups {
+		to := from + g.count
+		g.entries, g.at = all[from:from:to], at[from:from:to]
+		from = to
+	}
+	for i, g := range of {
+		if g != nil {
+			e := &entries[i]
+			g.entries = append(g.entries,
+				shardlog.Entry{PartitionKey: *e.PartitionKey, Data: e.Data})
+			g.at = append(g.at, i)
+		}
+	}
+	return groups
+}
+
+// appendEntries appends the entries, one batch a shard. The caller holds the catalogue's lock,
+// so that none of the shards is closed meanwhile. If a shard takes nothing, its entries fail;
+// if none does, it returns the first shard's error.
+func (s *Service) appendEntries(
+	tx *wal.Tx, st *stream, entries []putRecordEntry, results []putResult,
+) (seen wal.LSN, err error) {
+	stored := false
+	for _, g := range groupByShard(st, entries, results) {
+		numbers, lsn, appendErr := s.appendBatch(tx, g.shard, g.entries)
+		if appendErr != nil {
+			if err == nil {
+				err = fmt.Errorf("put to stream %s, %s: %w", st.Name, g.shard.id(), appendErr)
+			}
+			for _, i := range g.at {
+				results[i].fail(codeRecordInternal, st, g.shard)
+			}
+			continue
+		}
+		stored = true
+		seen = lsn // of the last frame so far
+		for j, i := range g.at {
+			results[i].shard, results[i].number = g.shard, numbers[j]
+			results[i].encrypted = st.encrypts(numbers[j].Arrival)
+		}
+	}
+	if stored {
+		return seen, nil
+	}
+	return seen, err
+}
+
+func (s *Service) appendBatch(
+	tx *wal.Tx, sh *shard, entries []shardlog.Entry,
+) ([]shardlog.Number, wal.LSN, error) {
+	log := s.shards.Shard(sh.Log)
+	if log == nil {
+		return nil, 0, shardlog.ErrDeleted
+	}
+	numbers, lsn, err := log.Append(tx, entries)
+	if err == nil {
+		s.clock.notBefore(numbers[0].Arrival) // the store's clock, which may be ahead
+	}
+	return numbers, lsn, err
+}

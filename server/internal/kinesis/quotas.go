@@ -1,0 +1,87 @@
+package kinesis
+
+import (
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/limit"
+)
+
+// quota returns how many of something an account may have; false: there is no limit.
+func (s *Service) quota(id limit.ID) (int64, bool) {
+	t := s.throttle.Load()
+	if t == nil {
+		return 0, false
+	}
+	return t.plan.Value(id, "")
+}
+
+// mayCreate returns an error if the account has too many streams that are CREATING, or
+// on-demand streams, or would have too many shards. The caller holds the catalogue's lock.
+func (s *Service) mayCreate(st *stream, shards int, now int64) error {
+	if most, limited := s.quota(limit.CreatingStreams); limited {
+		creating := s.count(st.World, now, func(other *stream) int64 {
+			return truth(other.status(now) == statusCreating)
+		})
+		if creating >= most {
+			return fail(codeLimit, "Number of streams in the CREATING state under account %s "+
+				"cannot be more than %d.", st.World.Account, most) // a guess
+		}
+	}
+	if st.Mode == modeOnDemand {
+		return s.mayBeOnDemand(st.World, now)
+	}
+	return s.mayHoldShards(st.World, int64(shards))
+}
+
+// mayBeOnDemand returns an error if the account has as many on-demand streams as it may. The
+// caller holds the catalogue's lock.
+func (s *Service) mayBeOnDemand(world wire.World, now int64) error {
+	most, limited := s.quota(limit.OnDemandStreams)
+	if !limited {
+		return nil
+	}
+	there := s.count(world, now, func(st *stream) int64 { return truth(st.Mode == modeOnDemand) })
+	if there < most {
+		return nil
+	}
+	return fail(codeLimit, "This request would exceed the limit of on-demand streams for the "+
+		"account %s in %s. Current count for the account: %d. Limit: %d.",
+		world.Account, world.Region, there, most) // worded as that of shards: a guess
+}
+
+// mayHoldShards returns an error if so many more open shards would be too many for the account,
+// those counted that are asked for already.
+// Those of on-demand streams do not count (AWS, "Quotas and limits"). The text is AWS's, from
+// kinesalite. The caller holds the catalogue's lock.
+func (s *Service) mayHoldShards(world wire.World, more int64) error {
+	most, limited := s.quota(limit.Shards)
+	if !limited || more <= 0 {
+		return nil
+	}
+	there := s.count(world, s.clock.read(), func(st *stream) int64 {
+		return int64(len(st.routes)+growth(st.Pending)) * truth(st.Mode == modeProvisioned)
+	})
+	if there+more <= most {
+		return nil
+	}
+	return fail(codeLimit, "This request would exceed the shard limit for the account %s in %s. "+
+		"Current shard count for the account: %d. Limit: %d. Number of additional shards that "+
+		"would have resulted from this request: %d.",
+		world.Account, world.Region, there, most, more)
+}
+
+// count sums what of returns over a world's streams.
+func (s *Service) count(world wire.World, now int64, of func(*stream) int64) (sum int64) {
+	for key, st := range s.catalogue.streams {
+		if key.world == world && !st.gone(now) {
+			sum += of(st)
+		}
+	}
+	return sum
+}
+
+func truth(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,123 @@
+package kinesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+// resharder is the goroutine that takes pending steps when they are due. They stand in the log,
+// so that after a crash the next start goes on with them.
+type resharder struct {
+	wake   chan struct{} // of one token
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+const (
+	// retryReshard is how long it takes until what the log did not take is tried again.
+	retryReshard = 100 * time.Millisecond
+	// maxReshardBatch bounds the frames that are committed at once, in bytes: no stream begins
+	// beyond it.
+	maxReshardBatch = 1 << 20
+	reshardStepSize = 800 // about the most that a step has in a frame
+)
+
+// start runs follow until stop.
+func (r *resharder) start(ctx context.Context, follow func(context.Context)) {
+	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.done.Go(func() { follow(ctx) })
+}
+
+func (r *resharder) stop() {
+	if r.cancel != nil {
+		r.cancel()
+	}
+	r.done.Wait()
+}
+
+// notify tells that something has become pending.
+func (r *resharder) notify() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// followReshards takes pending steps when they are due, those that are there at first included.
+func (s *Service) followReshards(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.resharder.wake:
+		case <-timer.C:
+		}
+		again, pending, err := s.reshardDue(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			s.cfg.Logger.WarnContext(ctx, "streams stay UPDATING, it is tried again until their "+
+				"shards are split and merged", "error", err)
+		}
+		if failing = err != nil; failing {
+			again, pending = retryReshard, true
+		}
+		if timer.Stop(); pending {
+			timer.Reset(again)
+		}
+	}
+}
+
+// reshardDue takes the pending steps that are due, and returns once that is durable. It also
+// returns in which time the next ones are due, if any are pending.
+func (s *Service) reshardDue(ctx context.Context) (again time.Duration, pending bool, err error) {
+	c := s.catalogue
+	due, size, again, pending := s.pendingReshards()
+	if len(due) == 0 {
+		return again, pending, nil
+	}
+	err = s.change(ctx, size, func(tx *wal.Tx, now int64) (err error) {
+		for _, key := range due {
+			if st := c.streams[key]; st != nil && st.due(now) {
+				err = errors.Join(err, c.scale(tx, st, st.Pending, now))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return 0, true, fmt.Errorf("reshard %d streams, %s first: %w", len(due), due[0].name, err)
+	}
+	return again, pending, nil
+}
+
+// pendingReshards returns the streams whose steps are due, as many as are done at once, about the
+// size of their frames, and when to ask again: at once if there are more.
+func (s *Service) pendingReshards() (
+	due []streamKey, size int, again time.Duration, pending bool,
+) {
+	c := s.catalogue
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	now := s.clock.read()
+	for key, st := range c.streams {
+		if len(st.Pending) == 0 || st.Phase == statusDeleting {
+			continue
+		}
+		wait := time.Duration(max(0, st.Until-now)) * time.Millisecond
+		if st.due(now) && size < maxReshardBatch {
+			due = append(due, key)
+			size += 4096 + reshardStepSize*len(st.Pending)
+			continue
+		}
+		if !pending || wait < again {
+			again, pending = wait, true
+		}
+	}
+	return due, size, again, pending
+}

@@ -1,0 +1,104 @@
+package kinesis
+
+import (
+	"context"
+	"strings"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+// labels are what streams and consumers have alike: their tags and their resource policy.
+type labels struct {
+	owner  string // for messages: "stream S under account A"
+	tags   map[string]string
+	policy string // JSON; "": none
+}
+
+func streamOwner(world wire.World, name string) string {
+	return "stream " + name + " under account " + world.Account
+}
+
+func consumerOwner(st *stream, c *streamConsumer) string {
+	return "consumer " + c.Name + " of " + streamOwner(st.World, st.Name)
+}
+
+// isConsumerARN tells the two kinds of resources apart that a ResourceARN names.
+func isConsumerARN(arn string) bool { return strings.Contains(arn, "/consumer/") }
+
+// resourceTarget returns the stream that a ResourceARN names. The model's pattern is wider
+// than that of a StreamARN: what matches it and is no stream's ARN names nothing.
+func resourceTarget(arn string) (*target, error) {
+	if world, name := splitARN(arn); world == (wire.World{}) || !isName(name) {
+		return nil, fail(codeNotFound, "Resource %s not found.", arn)
+	}
+	return &target{StreamARN: &arn}, nil
+}
+
+// viewLabels returns the labels of a stream or a consumer, whatever its state.
+func (s *Service) viewLabels(
+	ctx context.Context, world wire.World, arn string,
+) (labels, error) {
+	if isConsumerARN(arn) {
+		st, c, _, err := s.viewConsumer(ctx, world, arn)
+		if err != nil {
+			return labels{}, err
+		}
+		return labels{consumerOwner(st, c), c.Tags, c.Policy}, nil
+	}
+	t, err := resourceTarget(arn)
+	if err != nil {
+		return labels{}, err
+	}
+	st, _, err := s.viewTarget(ctx, world, t)
+	if err != nil {
+		return labels{}, err
+	}
+	return labels{streamOwner(st.World, st.Name), st.Tags, st.Policy}, nil
+}
+
+// changeLabels lets decide change the labels of a stream or a consumer, which must be ACTIVE
+// (AWS, ResourceInUseException of "TagResource" and "PutResourcePolicy"). The maps are not to
+// be changed but replaced.
+func (s *Service) changeLabels(
+	ctx context.Context, world wire.World, arn string, decide func(*labels) error,
+) error {
+	if !isConsumerARN(arn) {
+		t, err := resourceTarget(arn)
+		if err != nil {
+			return err
+		}
+		return s.changeStreamLabels(ctx, world, t, decide)
+	}
+	return s.changeConsumer(ctx, world, arn, func(
+		st *stream, next *streamConsumer, now int64,
+	) error {
+		if next.status(now) != statusActive {
+			return consumerNotActive(st, next)
+		}
+		l := labels{consumerOwner(st, next), next.Tags, next.Policy}
+		if err := decide(&l); err != nil {
+			return err
+		}
+		next.Tags, next.Policy = l.tags, l.policy
+		return nil
+	})
+}
+
+// changeStreamLabels is changeLabels for a stream. The stream stays ACTIVE.
+func (s *Service) changeStreamLabels(
+	ctx context.Context, world wire.World, t *target, decide func(*labels) error,
+) error {
+	return s.changeSettings(ctx, world, t, false, func(
+		st *stream, next *settings, now int64,
+	) error {
+		if err := st.mustBeActive(now); err != nil {
+			return err
+		}
+		l := labels{streamOwner(world, st.Name), next.Tags, next.Policy}
+		if err := decide(&l); err != nil {
+			return err
+		}
+		next.Tags, next.Policy = l.tags, l.policy
+		return nil
+	})
+}

@@ -1,0 +1,293 @@
+package kinesis
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/limit"
+	"github.com/runnel-stream/runnel/server/internal/pause"
+	"github.com/runnel-stream/runnel/server/internal/serverclock"
+	"github.com/runnel-stream/runnel/server/internal/shardlog"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+// Config configures a Service. The zero value of a field means its default.
+type Config struct {
+	// Log is the data directory's log, opened and not yet started; Shards are its records,
+	// which are registered with the same log. Both required.
+	Log    *wal.Log
+	Shards *shardlog.Store
+	// StreamDelay is how long CREATING, UPDATING and DELETING last; what makes a stream UPDATING
+	// and changes its shards does so at the end. Default 100 ms; below 0: no time at all.
+	StreamDelay time.Duration
+	// SweepEvery is how often data that has passed its retention period, and what is left of
+	// deleted streams, is removed. Default 1 minute, at least 1 ms.
+	SweepEvery time.Duration
+	// Limits are the limits on throughput and calls, until SetLimits. Default nil: none.
+	Limits *limit.Plan
+	// Clock is the service's time. The service raises it to the latest time that the log knows, and
+	// starts it; the caller closes it. Default one without a file, by Now.
+	Clock *serverclock.Clock
+	Now   func() time.Time // without a Clock; default seam.Wall
+	// Pauses is the watch whose count calls bring: a call from before a pause is not stored.
+	// Default nil: none.
+	Pauses *pause.Watch
+	Logger *slog.Logger // told of failed sweeps and misled clients; default slog.Default()
+}
+
+func (c Config) withDefaults() Config {
+	if c.StreamDelay == 0 {
+		c.StreamDelay = 100 * time.Millisecond
+	}
+	if c.SweepEvery == 0 {
+		c.SweepEvery = time.Minute
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Clock == nil {
+		c.Clock = serverclock.New(serverclock.Config{Wall: c.Now, Logger: c.Logger})
+	}
+	return c
+}
+
+// Validate reports every fault of the configuration at once.
+func (c Config) Validate() error {
+	var faults []error
+	if c.Log == nil {
+		faults = append(faults, errors.New("kinesis: Config.Log is missing: open the log first"))
+	}
+	if c.Shards == nil {
+		faults = append(faults, errors.New("kinesis: Config.Shards is missing: "+
+			"make the record store first"))
+	}
+	if c.SweepEvery != 0 && c.SweepEvery < time.Millisecond {
+		faults = append(faults, fmt.Errorf("kinesis: Config.SweepEvery is %v: use at least 1ms",
+			c.SweepEvery))
+	}
+	return errors.Join(faults...)
+}
+
+// Service answers the Kinesis API. Safe for concurrent use.
+type Service struct {
+	cfg       Config
+	log       *wal.Log
+	shards    *shardlog.Store
+	catalogue *catalogue
+	clock     clock
+	sealer    atomic.Pointer[sealer] // nil before Start
+	sweeper   sweeper
+	fanOut    fanOut
+	plans     map[string]*plan         // by operation
+	throttle  atomic.Pointer[throttle] // nil: no limits
+	scaler    scaler
+	resharder resharder
+	hints     hints
+}
+
+var _ wire.Service = (*Service)(nil)
+
+// errNotStarted is answered to calls before Start.
+var errNotStarted = errors.New("kinesis: Start was not called")
+
+// New makes the service and registers its catalogue with the log. Call it before Log.Start,
+// and Start after that.
+func New(cfg Config) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	plans, err := plans()
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{
+		plans:     plans,
+		cfg:       cfg,
+		log:       cfg.Log,
+		shards:    cfg.Shards,
+		catalogue: newCatalogue(cfg.Shards),
+		clock:     clock{cfg.Clock},
+		scaler:    scaler{wake: make(chan struct{}, 1)},
+		resharder: resharder{wake: make(chan struct{}, 1)},
+	}
+	s.SetLimits(cfg.Limits)
+	s.fanOut.open()
+	s.catalogue.changed = s.fanOut.changed
+	cfg.Log.Register(wal.KindCatalogue, s.catalogue)
+	return s, nil
+}
+
+// Start prepares the service once the log is started: it skips the sequence numbers of records
+// that the life before may have lost, draws the directory's key at the first start, and begins to
+// sweep and to do the reshardings that are pending. ctx bounds the
+// call; the rest goes on until Close.
+func (s *Service) Start(ctx context.Context) error {
+	if err := s.shards.Begin(ctx); err != nil {
+		return fmt.Errorf("start the Kinesis service: %w", err)
+	}
+	s.restoreClock()
+	if err := s.clock.Start(); err != nil {
+		return fmt.Errorf("start the Kinesis service: %w", err)
+	}
+	c := s.catalogue
+	err := s.change(ctx, 256, func(tx *wal.Tx, now int64) error {
+		if c.state.Key != nil {
+			return nil
+		}
+		key := make([]byte, keySize)
+		rand.Read(key) // never fails
+		return c.commit(tx, &change{Op: changeKey, At: now, Key: key})
+	})
+	if err != nil {
+		return fmt.Errorf("start the Kinesis service: %w", err)
+	}
+	sealer, err := newSealer(c.state.Key) // the key is drawn once and never changes
+	if err != nil {
+		return err
+	}
+	s.sealer.Store(sealer)
+	s.sweeper.start(ctx, s.cfg.SweepEvery, s.sweep)
+	s.scaler.start(ctx, s.scaleOnDemand)
+	s.resharder.start(ctx, s.followReshards)
+	return nil
+}
+
+// restoreClock goes on from the latest time that the data directory knows.
+func (s *Service) restoreClock() {
+	c := s.catalogue
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s.clock.notBefore(c.state.At)
+	for _, st := range c.streams {
+		for _, sh := range st.Shards {
+			if records := s.shards.Shard(sh.Log); records != nil {
+				s.clock.notBefore(records.LastArrival())
+			}
+		}
+	}
+}
+
+// Close ends the subscriptions and stops the sweeping, scaling and resharding: what is pending
+// is done after the next start. Before Log.Close; calls that
+// are under way end on their own.
+func (s *Service) Close() error {
+	s.fanOut.close()
+	s.sweeper.stop()
+	s.scaler.stop()
+	s.resharder.stop()
+	return nil
+}
+
+// Serve answers one call: see wire.Service.
+func (s *Service) Serve(ctx context.Context, call *wire.Call) (wire.Answer, error) {
+	if s.sealer.Load() == nil {
+		return wire.Answer{}, errNotStarted
+	}
+	op, found := operations[call.Operation]
+	if !found {
+		return wire.Answer{}, &wire.Error{Code: codeUnknown}
+	}
+	answer, err := op.serve(s, ctx, call)
+	if err != nil {
+		s.hintElsewhere(ctx, call.World, err)
+	}
+	return answer, err
+}
+
+// change runs decide under the catalogue's lock inside wal.Log.Sequence, and returns once what
+// it committed, and everything that it saw, is durable. size is about that of the frames.
+func (s *Service) change(
+	ctx context.Context, size int, decide func(tx *wal.Tx, now int64) error,
+) error {
+	c := s.catalogue
+	var decided error
+	var seen wal.LSN
+	err := s.log.Sequence(ctx, size, func(tx *wal.Tx) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		decided = decide(tx, s.clock.read())
+		seen = c.lsn
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.log.Wait(ctx, seen); err != nil {
+		return err
+	}
+	return decided
+}
+
+// changeStream is change for a stream that must be there.
+func (s *Service) changeStream(
+	ctx context.Context, world wire.World, t *target,
+	decide func(tx *wal.Tx, st *stream, now int64) error,
+) error {
+	name, err := t.name(world)
+	if err != nil {
+		return err
+	}
+	return s.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
+		st := s.catalogue.find(world, name, now)
+		if st == nil {
+			return streamNotFound(world, name)
+		}
+		return decide(tx, st, now)
+	})
+}
+
+// view returns a stream as its durable changes have made it, so that it need not wait for the disk.
+// Only of a stream that no durable change has made it says, once that is certain, that it is not
+// there (nil) or what it is.
+func (s *Service) view(
+	ctx context.Context, world wire.World, name string,
+) (st *stream, now int64, err error) {
+	c := s.catalogue
+	c.mu.RLock()
+	now = s.clock.read()
+	st = c.find(world, name, now)
+	c.mu.RUnlock()
+	if st = st.visible(); st != nil && !st.gone(now) {
+		return st, now, nil
+	}
+	return s.settled(ctx, world, name)
+}
+
+// settled returns a stream as it is now, nil if it is not there, once everything that this answer
+// is made of is durable.
+func (s *Service) settled(
+	ctx context.Context, world wire.World, name string,
+) (st *stream, now int64, err error) {
+	c := s.catalogue
+	c.mu.RLock()
+	now = s.clock.read()
+	st, seen := c.find(world, name, now), c.lsn
+	c.mu.RUnlock()
+	return st, now, s.log.Wait(ctx, seen)
+}
+
+// viewTarget is view for a stream that must be there.
+func (s *Service) viewTarget(
+	ctx context.Context, world wire.World, t *target,
+) (*stream, int64, error) {
+	name, err := t.name(world)
+	if err != nil {
+		return nil, 0, err
+	}
+	st, now, err := s.view(ctx, world, name)
+	if err == nil && st == nil {
+		err = streamNotFound(world, name)
+	}
+	return st, now, err
+}
+
+// until returns the end of a state that begins now.
+func (s *Service) until(now int64) int64 {
+	return now + max(s.cfg.StreamDelay, 0).Milliseconds()
+}

@@ -1,0 +1,74 @@
+package kinesis
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/shardlog"
+)
+
+// shard is a shard of a stream as the catalogue knows it. A value that was published is never
+// changed: closing a shard puts a changed copy in its place.
+type shard struct {
+	Index   uint32         `json:"index"` // the number in its id
+	Log     shardlog.ID    `json:"log"`   // its records
+	Range   keyspace.Range `json:"range"`
+	Created int64          `json:"created"` // in its sequence numbers: seconds since 1970
+	Opened  int64          `json:"opened"`  // ms since 1970
+	Closed  int64          `json:"closed,omitempty"`
+	// Parents is none, the shard that was split, or the two that were merged, in the order
+	// of the request.
+	Parents []uint32 `json:"parents,omitempty"`
+}
+
+func (sh *shard) id() string { return shardName(sh.Index) }
+
+func (sh *shard) open() bool { return sh.Closed == 0 }
+
+// number returns the sequence number of a record of the shard.
+func (sh *shard) number(n shardlog.Number) sequenceNumber {
+	return sequenceNumber{
+		version: numberVersion,
+		created: sh.Created,
+		shard:   sh.Index,
+		index:   n.Serial,
+		arrival: n.Arrival / 1000,
+	}
+}
+
+// start and end are the SequenceNumberRange; end is for closed shards only.
+func (sh *shard) start() string {
+	return sh.number(shardlog.Number{Arrival: sh.Created * 1000}).String()
+}
+
+func (sh *shard) end() string {
+	return sh.number(shardlog.Number{Serial: endIndex, Arrival: sh.Closed}).String()
+}
+
+// expired reports whether everything in the shard is older than the retention period.
+func (sh *shard) expired(now, retention int64) bool {
+	return !sh.open() && sh.Closed+retention < now
+}
+
+func shardName(index uint32) string { return string(appendShardName(nil, index)) }
+
+// appendShardName appends the shard id: "shardId-" and twelve digits.
+func appendShardName(dst []byte, index uint32) []byte {
+	dst = append(dst, "shardId-000000000000"...)
+	for at := len(dst) - 1; index > 0; at-- {
+		dst[at] = '0' + byte(index%10)
+		index /= 10
+	}
+	return dst
+}
+
+// parseShard returns the number that a shard id stands for. As AWS does it takes any text
+// before the dash, and none: "shardId-000000000003", "shardId-3", "x-3" and "3" are the same.
+func parseShard(id string) (uint32, bool) {
+	if _, after, found := strings.Cut(id, "-"); found {
+		id = after
+	}
+	n, err := strconv.ParseUint(id, 10, 31)
+	return uint32(n), err == nil
+}

@@ -1,0 +1,136 @@
+package kinesis
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/shardlog"
+)
+
+// The types of positions; AT_TIMESTAMP is also a shard filter's.
+const (
+	atSequenceNumber    = "AT_SEQUENCE_NUMBER"
+	afterSequenceNumber = "AFTER_SEQUENCE_NUMBER"
+	trimHorizon         = "TRIM_HORIZON"
+	latest              = "LATEST"
+)
+
+// position is where a read is to begin, as GetShardIterator and SubscribeToShard say it.
+type position struct {
+	operation string // for messages
+	kind      *string
+	number    *string
+	at        *timestamp
+}
+
+// validate checks that the members go together. The texts are those of GetShardIterator;
+// that SubscribeToShard has the same is a guess.
+func (p position) validate(v *violations) {
+	if p.kind == nil {
+		return
+	}
+	switch kind := *p.kind; kind {
+	case atSequenceNumber, afterSequenceNumber:
+		if p.number == nil {
+			v.fail(positionMembers(kind + " and no StartingSequenceNumber."))
+		}
+	case trimHorizon, latest:
+		if p.number != nil {
+			v.fail(positionMembers(kind + " and also a StartingSequenceNumber."))
+		}
+	case atTimestamp:
+		if p.at == nil {
+			v.fail(invalid("Must specify timestampInMillis parameter for iterator "+
+				"of type %s. Current request has no timestamp parameter.", kind))
+		}
+		if p.number != nil {
+			v.fail(positionMembers(kind + " and also a StartingSequenceNumber."))
+		}
+	}
+}
+
+func positionMembers(specified string) *wire.Error {
+	return invalid("Must either specify (1) AT_SEQUENCE_NUMBER or AFTER_SEQUENCE_NUMBER and "+
+		"StartingSequenceNumber or (2) TRIM_HORIZON or LATEST and no StartingSequenceNumber. "+
+		"Request specified %s", specified)
+}
+
+// resolve returns the index of the first record to read.
+func (p position) resolve(
+	ctx context.Context, st *stream, sh *shard, records *shardlog.Shard, now int64,
+) (uint64, error) {
+	oldest, next := records.Bounds()
+	switch *p.kind {
+	case trimHorizon:
+		return oldest, nil
+	case latest:
+		return next, nil
+	case atTimestamp:
+		at := int64(*p.at)
+		if at > now {
+			return 0, invalid("The timestampInMillis parameter cannot be greater than the "+
+				"currentTimestampInMillis. timestampInMillis: %d, currentTimestampInMillis: %d",
+				at, now)
+		}
+		index, err := records.IndexAt(ctx, at)
+		if err != nil {
+			return 0, fmt.Errorf("%s on stream %s, %s: %w", p.operation, st.Name, sh.id(), err)
+		}
+		return index, nil
+	}
+	n, err := p.startingNumber(st, sh)
+	if err != nil {
+		return 0, err
+	}
+	if n.index == endIndex && !sh.open() {
+		return next, nil // all that there is: next is final, since the shard is closed
+	}
+	index, exact := records.IndexOf(n.index)
+	switch {
+	case !exact: // of a record that a power cut has taken: the first one after it
+		return index, nil
+	case index >= next:
+		return 0, p.invalidNumber(st, sh, "is invalid.")
+	case *p.kind == afterSequenceNumber, n.arrival == maxArrival:
+		return index + 1, nil
+	default:
+		return index, nil
+	}
+}
+
+// startingNumber reads the sequence number, which must be one of the shard's.
+func (p position) startingNumber(st *stream, sh *shard) (sequenceNumber, error) {
+	n, err := parseNumber(*p.number)
+	switch {
+	case err != nil:
+		return n, p.invalidNumber(st, sh, "is invalid.")
+	case n.shard != sh.Index:
+		return n, invalid("Invalid StartingSequenceNumber. It encodes %s, while it was used in a "+
+			"call to a shard with %s", shardName(n.shard), sh.id())
+	case n.version != numberVersion || n.created != sh.Created:
+		return n, p.invalidNumber(st, sh, "is invalid because it did not come from this stream.")
+	}
+	return n, nil
+}
+
+func (p position) invalidNumber(st *stream, sh *shard, why string) error {
+	return invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s "+
+		"under account %s %s", *p.number, p.operation, sh.id(), st.Name, st.World.Account, why)
+}
+
+// maxArrival is the arrival in a continuation number, and no record's: it is the year 4147.
+const maxArrival = 1<<36 - 1
+
+// continuation returns the sequence number of everything up to the record with the serial: it is
+// above the number of that record and of every one before, and below those of later ones. So it
+// says the same with AT_SEQUENCE_NUMBER as with AFTER_SEQUENCE_NUMBER.
+func (sh *shard) continuation(serial uint64) sequenceNumber {
+	return sequenceNumber{
+		version: numberVersion,
+		created: sh.Created,
+		shard:   sh.Index,
+		index:   serial,
+		arrival: maxArrival,
+	}
+}

@@ -1,0 +1,103 @@
+package kinesis
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+// maxTags is how many tags a stream or a consumer can have (AWS, "AddTagsToStream").
+const maxTags = 50
+
+// reservedTag is what the keys of AWS's own tags begin with, in upper or lower case.
+const reservedTag = "aws:"
+
+// tagDescription is the model's Tag.
+type tagDescription struct{ Key, Value string }
+
+// describeTags lists tags by key.
+func describeTags(tags map[string]string) []tagDescription {
+	described := make([]tagDescription, 0, len(tags))
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		described = append(described, tagDescription{key, tags[key]})
+	}
+	return described
+}
+
+// addTags puts more tags to those that an owner has, over those of the same keys. It returns
+// an error, and no tags, if one of them is not allowed or they become too many. owner is for
+// the message: "stream S under account A".
+//
+// The texts are AWS's (kinesalite's test/addTagsToStream.js ran against it), apart from that
+// about reserved keys, which is a guess. AWS says 10 where it means 50.
+func addTags(
+	tags map[string]string, more map[string]*string, owner string,
+) (map[string]string, error) {
+	next := make(map[string]string, len(tags)+len(more))
+	maps.Copy(next, tags)
+	texts := make([]string, 0, 2*len(more))
+	for key, value := range more {
+		if value == nil { // a tag's value is optional
+			value = new(string)
+		}
+		next[key] = *value
+		texts = append(texts, key, *value)
+	}
+	if err := checkTagTexts(texts, "add tags to "+owner); err != nil {
+		return nil, err
+	}
+	for key := range more {
+		if len(key) >= len(reservedTag) && strings.EqualFold(key[:len(reservedTag)], reservedTag) {
+			return nil, invalid("Failed to add tags to %s because tag keys that begin with '%s' "+
+				"are reserved.", owner, reservedTag)
+		}
+	}
+	if len(next) > maxTags {
+		return nil, invalid("Failed to add tags to %s because a given stream cannot have more "+
+			"than %d tags associated with it.", owner, maxTags)
+	}
+	return next, nil
+}
+
+// removeTags returns the tags without those of the keys. Keys that are not there are ignored.
+func removeTags(tags map[string]string, keys []string, owner string) (map[string]string, error) {
+	if err := checkTagTexts(keys, "remove tags from "+owner); err != nil {
+		return nil, err
+	}
+	next := maps.Clone(tags)
+	for _, key := range keys {
+		delete(next, key)
+	}
+	return next, nil
+}
+
+// checkTagTexts returns an error unless keys and values have allowed characters only. AWS
+// checks twice, and the percent sign falls between the two: the first check allows it, the
+// second does not, and each has a text of its own (kinesalite's test/removeTagsFromStream.js).
+func checkTagTexts(texts []string, action string) *wire.Error {
+	percent := false
+	for _, text := range texts {
+		for _, c := range text {
+			if !isTagCharacter(c) {
+				return invalid("Some tags contain invalid characters. Valid characters: " +
+					"Unicode letters, digits, white space, _ . / = + - %% @ :.")
+			}
+			percent = percent || c == '%'
+		}
+	}
+	if percent {
+		return invalid("Failed to %s because some tags contained illegal characters. The allowed "+
+			"characters are Unicode letters, white-spaces, '_',',','/','=','+','-','@',':'.",
+			action)
+	}
+	return nil
+}
+
+// isTagCharacter reports whether c passes the first check. Tabs and line breaks do not
+// (kinesalite's tests): white space is what Unicode calls separators.
+func isTagCharacter(c rune) bool {
+	return strings.ContainsRune("_./=+-%@:", c) || unicode.In(c, unicode.L, unicode.N, unicode.Z)
+}

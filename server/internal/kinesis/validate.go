@@ -1,0 +1,93 @@
+package kinesis
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+)
+
+// input is a request's members. The constraints of the model are checked by its table, before
+// validate: what a required member points to is there. validate adds what the model does not
+// say; what depends on a stream's state is checked by the operation.
+type input[In any] interface {
+	*In
+	validate(v *violations)
+}
+
+// violations collects what is wrong with a request.
+type violations struct {
+	texts []string    // the broken constraints, worded as AWS does
+	other *wire.Error // an error of another kind, answered if no constraint is broken
+}
+
+// maxViolations is how many AWS lists.
+const maxViolations = 10
+
+// maxEcho bounds what is repeated of a wrong value.
+const maxEcho = 2048
+
+func (v *violations) err() error {
+	switch {
+	case len(v.texts) > 0:
+		plural := "s"
+		if len(v.texts) == 1 {
+			plural = ""
+		}
+		return fail(codeValidation, "%d validation error%s detected: %s",
+			len(v.texts), plural, strings.Join(v.texts, "; "))
+	case v.other != nil:
+		return v.other
+	default:
+		return nil
+	}
+}
+
+// fail notes an error that is not about a constraint of the model; the first one counts.
+func (v *violations) fail(err *wire.Error) {
+	if v.other == nil {
+		v.other = err
+	}
+}
+
+// add notes that a member's value breaks a constraint.
+func (v *violations) add(member, value, constraint string) {
+	if len(v.texts) < maxViolations {
+		v.texts = append(v.texts, fmt.Sprintf(
+			"Value '%s' at '%s' failed to satisfy constraint: %s", echo(value), member, constraint))
+	}
+}
+
+// missing notes that a required member is not there.
+func (v *violations) missing(member string) {
+	if len(v.texts) < maxViolations {
+		v.texts = append(v.texts, "Value null at '"+member+
+			"' failed to satisfy constraint: Member must not be null")
+	}
+}
+
+// tooLong notes that a blob of so many bytes is longer than it may be.
+func (v *violations) tooLong(member string, length, limit int) {
+	v.add(member, blobEcho(length), maxLength(int64(limit)))
+}
+
+// echo is what a message repeats of a wrong value.
+func echo(value string) string {
+	if len(value) > maxEcho {
+		return strings.ToValidUTF8(value[:maxEcho], "") + "…"
+	}
+	return value
+}
+
+// blobEcho is how AWS shows a blob.
+func blobEcho(length int) string {
+	return fmt.Sprintf("java.nio.HeapByteBuffer[pos=0 lim=%d cap=%d]", length, length)
+}
+
+func minLength(n int64) string {
+	return fmt.Sprint("Member must have length greater than or equal to ", n)
+}
+
+func maxLength(n int64) string {
+	return fmt.Sprint("Member must have length less than or equal to ", n)
+}

@@ -1,0 +1,40 @@
+package kinesis
+
+import "github.com/runnel-stream/runnel/internal/wire"
+
+// maxWarm is the highest warm throughput of a stream in MiB/s: 10 GiB/s (AWS,
+// "UpdateStreamWarmThroughput").
+const maxWarm = 10 << 10
+
+// warmThroughput is the model's WarmThroughputObject.
+type warmThroughput struct{ TargetMiBps, CurrentMiBps int64 }
+
+// mayWarm returns an error unless a stream of that mode can have a warm throughput: only an
+// on-demand stream can, and only in an account with a billing commitment (the model's
+// documentation; the texts are guesses). The caller holds the catalogue's lock.
+func (c *catalogue) mayWarm(world wire.World, mode string, warm, now int64) error {
+	switch {
+	case mode != modeOnDemand:
+		return fail(codeValidation, "WarmThroughputMiBps is only supported for data streams with "+
+			"the ON_DEMAND capacity mode.")
+	case c.account(world).Commitment.status(now) == commitmentDisabled:
+		return fail(codeValidation, "WarmThroughputMiBps is only supported if "+
+			"MinimumThroughputBillingCommitment is enabled for the account %s in %s.",
+			world.Account, world.Region)
+	case warm > maxWarm:
+		return fail(codeLimit, "WarmThroughputMiBps %d is above the limit of %d for a stream.",
+			warm, maxWarm)
+	default:
+		return nil
+	}
+}
+
+// warmThroughput returns what DescribeStreamSummary tells of a stream: nothing unless it was
+// set, and only as long as the account's commitment lasts. Nothing has to be scaled for it, so
+// what was asked for is there.
+func (st *stream) warmThroughput(a account, now int64) *warmThroughput {
+	if st.Warm == 0 || a.Commitment.status(now) == commitmentDisabled {
+		return nil
+	}
+	return &warmThroughput{TargetMiBps: st.Warm, CurrentMiBps: st.Warm}
+}

@@ -1,0 +1,246 @@
+package shardlog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+var _ wal.Machine = (*Store)(nil)
+
+// Restore implements wal.Machine. It reads no data: it cuts the shards' last segments back to
+// their sizes in the snapshot, and removes the files that the snapshot does not name.
+func (s *Store) Restore(snapshot []byte) error {
+	images, skipped, err := decodeSnapshot(snapshot)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.mu.skipped = skipped
+	s.mu.Unlock()
+	for _, image := range images {
+		if err := s.Create(image.id).restore(image); err != nil {
+			return fmt.Errorf("restore shard %d: %w", image.id, err)
+		}
+	}
+	names, err := s.cfg.FS.List(s.root)
+	if err != nil {
+		return fmt.Errorf("list the shards: %w", err)
+	}
+	for _, name := range names {
+		id, err := strconv.ParseUint(name, 10, 64)
+		if err == nil && s.Shard(ID(id)) == nil {
+			s.removeFolder(path.Join(s.root, name))
+		}
+	}
+	return nil
+}
+
+func (sh *Shard) restore(image shardImage) error {
+	sh.seq.Lock()
+	sh.seq.next, sh.seq.arrival, sh.seq.sealed = image.next, image.arrival, image.sealed
+	sh.seq.Unlock()
+	sh.setSkips(image.skips)
+	sh.pub.Lock()
+	sh.pub.oldest, sh.pub.drained, sh.pub.next = image.oldest, image.next, image.next
+	sh.pub.arrival, sh.pub.drainedArrival = image.arrival, image.arrival
+	sh.pub.sealed = image.sealed
+	for _, each := range image.segments {
+		sh.pub.segments = append(sh.pub.segments, &segment{
+			shard: sh, first: each.first, end: each.end, size: each.size,
+			firstArrival: each.firstArrival, lastArrival: each.lastArrival,
+		})
+		sh.store.bytes.Add(each.size)
+	}
+	segs := sh.pub.segments
+	sh.pub.Unlock()
+	if err := sh.sweep(); err != nil {
+		return err
+	}
+	if len(segs) == 0 {
+		return nil
+	}
+	last := segs[len(segs)-1]
+	whole, err := sh.store.cut(last)
+	if whole {
+		sh.active = last
+	}
+	return err
+}
+
+// cut takes from a segment's file what was written to it after the snapshot. whole is false if
+// the file is not there or too short: a later frame may say that it was trimmed, and if not,
+// reading will tell; but nothing can be added to it.
+func (s *Store) cut(seg *segment) (whole bool, err error) {
+	info, err := s.cfg.FS.Stat(seg.path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look at a segment: %w", err)
+	case info.Size() <= seg.size:
+		return info.Size() == seg.size, nil
+	}
+	file, err := s.cfg.FS.Open(seg.path())
+	if err != nil {
+		return false, fmt.Errorf("open a segment: %w", err)
+	}
+	if err := errors.Join(file.Truncate(seg.size), file.Close()); err != nil {
+		return false, fmt.Errorf("cut %s back to %d bytes: %w", seg.path(), seg.size, err)
+	}
+	return true, nil
+}
+
+// Replay implements wal.Machine. Records that the segments of the snapshot have are skipped.
+// It waits while more than MaxReplay bytes are to be drained: at a start nothing holds a part
+// of the log's own budget.
+func (s *Store) Replay(at wal.LSN, payload []byte) error {
+	var err error
+	switch {
+	case len(payload) > 0 && payload[0] == opTrim:
+		err = s.replayTrim(payload)
+	case len(payload) > 0 && payload[0] == opSkip:
+		err = s.replaySkip(payload)
+	default:
+		err = s.replayBatch(payload)
+	}
+	if err != nil {
+		return fmt.Errorf("replay the records at %d of the log: %w", at, err)
+	}
+	return nil
+}
+
+func (s *Store) replayTrim(payload []byte) error {
+	id, oldest, err := decodeTrim(payload)
+	if err != nil {
+		return err
+	}
+	sh := s.Shard(id)
+	if sh == nil {
+		return fmt.Errorf("%w: a trim of shard %d, which is not there", ErrFormat, id)
+	}
+	if _, next := sh.Bounds(); oldest > next {
+		return fmt.Errorf("%w: a trim of shard %d up to record %d, after its %d",
+			ErrFormat, id, oldest, next)
+	}
+	sh.publishTrim(oldest)
+	return nil
+}
+
+func (s *Store) replayBatch(payload []byte) error {
+	id, b, err := decodeBatch(bytes.Clone(payload))
+	if err != nil {
+		return err
+	}
+	sh := s.Shard(id)
+	if sh == nil {
+		return fmt.Errorf("%w: records of shard %d, which is not there", ErrFormat, id)
+	}
+	sh.seq.Lock()
+	next := sh.seq.next
+	if b.first <= next && next < b.end() {
+		sh.seq.next, sh.seq.arrival = b.end(), max(b.arrival, sh.seq.arrival)
+	}
+	sh.seq.Unlock()
+	switch {
+	case b.first > next:
+		return fmt.Errorf("%w: shard %d has record %d after %d", ErrFormat, id, b.first, next-1)
+	case b.end() <= next:
+		return nil
+	}
+	sh.publish(b.after(next))
+	return s.drain.relieved(s.cfg.MaxReplay)
+}
+
+// frozen is a shard at the instant of Freeze.
+type frozen struct {
+	*Shard
+	next   uint64
+	sealed bool
+}
+
+// Freeze implements wal.Machine. The function it returns waits until the drainer has written
+// everything that was sequenced up to the instant, then syncs the segments. What they have
+// beyond the instant is in the snapshot too, and recognised by Replay.
+func (s *Store) Freeze() func(ctx context.Context) ([]byte, error) {
+	shards := s.all()
+	s.mu.RLock()
+	skipped := s.mu.skipped
+	s.mu.RUnlock()
+	list := make([]frozen, 0, len(shards))
+	for _, sh := range shards {
+		sh.seq.Lock()
+		if !sh.seq.deleted {
+			list = append(list, frozen{sh, sh.seq.next, sh.seq.sealed})
+		}
+		sh.seq.Unlock()
+	}
+	return func(ctx context.Context) ([]byte, error) {
+		snapshot, err := s.snapshot(ctx, list, skipped)
+		if err != nil {
+			return nil, fmt.Errorf("checkpoint the records: %w", err)
+		}
+		return snapshot, nil
+	}
+}
+
+func (s *Store) snapshot(ctx context.Context, list []frozen, skipped uint64) ([]byte, error) {
+	done := 0
+	err := s.drain.drainedBy(ctx, func() bool {
+		for done < len(list) && list[done].drainedTo(list[done].next) {
+			done++
+		}
+		return done == len(list)
+	})
+	if err != nil {
+		return nil, err
+	}
+	images := make([]shardImage, len(list))
+	for i, each := range list { // before the sync: what is named is then covered by it
+		images[i] = each.image()
+	}
+	if err := s.syncSegments(ctx.Done()); err != nil {
+		if errors.Is(err, errStopped) {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	return encodeSnapshot(images, skipped), nil
+}
+
+func (sh *Shard) drainedTo(next uint64) bool {
+	sh.pub.Lock()
+	defer sh.pub.Unlock()
+	return sh.pub.drained >= next || sh.pub.deleted
+}
+
+// image describes the shard as its segments and the durable log are now. One that was deleted
+// since the instant is described as trimmed to its end: the frame that deletes it follows.
+func (f frozen) image() shardImage {
+	f.pub.Lock()
+	defer f.pub.Unlock()
+	if f.pub.deleted {
+		next := max(f.next, f.pub.next)
+		return shardImage{
+			id: f.id, oldest: next, next: next, arrival: f.pub.arrival, sealed: f.sealed,
+			skips: f.skipping(),
+		}
+	}
+	image := shardImage{
+		id: f.id, oldest: min(f.pub.oldest, f.pub.drained),
+		next: f.pub.drained, arrival: f.pub.drainedArrival, sealed: f.sealed,
+		skips: f.skipping(),
+	}
+	for _, seg := range f.pub.segments {
+		image.segments = append(image.segments, segmentImage{
+			seg.first, seg.end, seg.size, seg.firstArrival, seg.lastArrival,
+		})
+	}
+	return image
+}
