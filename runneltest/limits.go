@@ -3,21 +3,20 @@ package runneltest
 import (
 	"fmt"
 
-	"github.com/runnel-stream/runnel/server/internal/limit"
+	"github.com/runnel-stream/runnel/server"
 )
 
 // SetLimits replaces the limits on throughput and calls, in the language of WithLimits; "off"
 // ends them. What has been used up to now is forgotten. After Kill it holds from Restart on.
 func (s *Server) SetLimits(spec string) error {
-	plan, err := limit.Parse(spec)
-	if err != nil {
+	if err := (server.Config{Limits: spec}).Validate(); err != nil {
 		return fmt.Errorf("runneltest: %w", err)
 	}
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
-	s.cfg.Limits = plan
-	if s.running != nil {
-		s.running.server.SetLimits(plan)
+	s.cfg.Limits = spec
+	if s.running == nil {
+		return nil
 	}
-	return nil
+	return s.running.server.SetLimits(spec)
 }

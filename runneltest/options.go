@@ -11,7 +11,6 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server"
-	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
 // Option changes a Server.
@@ -23,6 +22,8 @@ const memoryLogFile = 1 << 20
 
 type settings struct {
 	server    server.Config
+	fs        vfs.FS // nil: the operating system's
+	faults    *fault.Injector
 	network   network
 	crashable bool
 	random    *rand.Rand
@@ -38,8 +39,8 @@ func newSettings(options []Option) (*settings, error) {
 			return nil, fmt.Errorf("runneltest: %w", err)
 		}
 	}
-	if s.server.Faults == nil {
-		s.server.Faults = new(fault.Injector)
+	if s.faults == nil {
+		s.faults = new(fault.Injector)
 	}
 	if err := s.secure(); err != nil {
 		return nil, err
@@ -48,9 +49,9 @@ func newSettings(options []Option) (*settings, error) {
 	case s.crashable && s.server.Dir != "":
 		return nil, fmt.Errorf("runneltest: WithCrashes is a disk in memory: it excludes WithDir")
 	case s.crashable:
-		s.server.FS = vfs.NewCrashable()
+		s.fs = vfs.NewCrashable()
 	case s.server.Dir == "":
-		s.server.Memory, s.server.FS = true, vfs.NewMem()
+		s.server.Memory, s.fs = true, vfs.NewMem()
 	}
 	if s.server.Dir == "" {
 		s.server.LogFileSize = memoryLogFile
@@ -74,7 +75,7 @@ func WithFaults(spec string) Option {
 		if err != nil {
 			return err
 		}
-		s.server.Faults = plan.Injector()
+		s.faults = plan.Injector()
 		return nil
 	}
 }
@@ -84,12 +85,8 @@ func WithFaults(spec string) Option {
 // no limits.
 func WithLimits(spec string) Option {
 	return func(s *settings) error {
-		plan, err := limit.Parse(spec)
-		if err != nil {
-			return err
-		}
-		s.server.Limits = plan
-		return nil
+		s.server.Limits = spec
+		return s.server.Validate()
 	}
 }
 

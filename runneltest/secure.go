@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/localca"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server"
 )
 
 // WithTLS encrypts: the endpoint is https://, over HTTP/2 and HTTP/1.1, with a certificate that
@@ -56,10 +58,10 @@ func (s *settings) secure() error {
 	if len(s.keys) == 0 {
 		return nil
 	}
-	var err error
-	if s.server.Credentials, err = wire.NewCredentials(s.keys...); err != nil {
+	if _, err := wire.NewCredentials(s.keys...); err != nil {
 		return fmt.Errorf("runneltest: WithCredentials: %w", err)
 	}
+	s.server.Credentials = credentialsFile(s.keys)
 	id := s.keys[0].AccessKeyID
 	if account := s.server.Account; account != "" && account != id &&
 		(account != wire.DefaultAccount || wire.IsAccount(id)) {
@@ -70,6 +72,16 @@ func (s *settings) secure() error {
 		s.server.Account = id
 	}
 	return nil
+}
+
+// credentialsFile returns the keys as the text of a file. They hold no blanks and no line breaks.
+func credentialsFile(keys []wire.Key) server.Credentials {
+	var b strings.Builder
+	for i, key := range keys {
+		fmt.Fprintf(&b, "[key-%d]\naws_access_key_id = %s\naws_secret_access_key = %s\n", i,
+			key.AccessKeyID, key.SecretAccessKey)
+	}
+	return server.Credentials(b.String())
 }
 
 // clientOptions are what AWSConfig needs for the options above.

@@ -25,6 +25,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/localca"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -35,6 +36,8 @@ const closeTimeout = 30 * time.Second
 // Server is a running server. Its methods are safe for concurrent use.
 type Server struct {
 	cfg       server.Config
+	fs        vfs.FS // nil: the operating system's
+	faults    *fault.Injector
 	network   *network
 	random    *rand.Rand         // of crashes; nil without WithCrashes
 	authority *localca.Authority // nil without WithTLS
@@ -90,7 +93,7 @@ func Start(ctx context.Context, options ...Option) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: settings.server, network: &settings.network, random: settings.random,
+		cfg: settings.server, fs: settings.fs, faults: settings.faults, network: &settings.network, random: settings.random,
 		authority: settings.authority,
 		turn:      make(chan struct{}, 1),
 	}
@@ -106,7 +109,7 @@ func Start(ctx context.Context, options ...Option) (*Server, error) {
 }
 
 func (s *Server) start(ctx context.Context) (*running, error) {
-	opened, err := server.Open(ctx, s.cfg)
+	opened, err := server.Open(ctx, s.cfg, seam.OnFS(s.fs), seam.WithFaults(s.faults))
 	if err != nil {
 		return nil, err
 	}
@@ -155,13 +158,13 @@ func (s *Server) SetFaults(spec string) error {
 	if err != nil {
 		return fmt.Errorf("runneltest: %w", err)
 	}
-	s.cfg.Faults.Set(plan)
+	s.faults.Set(plan)
 	return nil
 }
 
 // FaultCounts returns how often each fault struck since the start, by "Operation:fault", as
 // "PutRecords:lose-answer".
-func (s *Server) FaultCounts() map[string]int { return s.cfg.Faults.Counts() }
+func (s *Server) FaultCounts() map[string]int { return s.faults.Counts() }
 
 // Kill ends the server as kill -9 and, with WithCrashes, a power cut do: every connection is
 // cut, no call gets its answer, nothing is tidied up. Without WithCrashes the calls under way
@@ -180,10 +183,10 @@ func (s *Server) kill() error {
 	}
 	s.running = nil
 	s.network.cut()
-	disk, crashable := s.cfg.FS.(*vfs.Mem)
+	disk, crashable := s.fs.(*vfs.Mem)
 	crashable = crashable && s.random != nil
 	if crashable {
-		s.cfg.FS = disk.Crash(s.random)
+		s.fs = disk.Crash(s.random)
 	}
 	life.stop()
 	<-life.served //nolint:errcheck // that the listener was closed under it is no fault

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -20,14 +21,15 @@ import (
 // steppedServer is a server whose machine's clock a test sets.
 type steppedServer struct {
 	*rapid.T
-	ctx   context.Context
-	cfg   server.Config
-	clock atomic.Int64 // ms since 1970
-	open  *server.Server
+	ctx     context.Context
+	cfg     server.Config
+	options []seam.Option
+	clock   atomic.Int64 // ms since 1970
+	open    *server.Server
 }
 
 func (s *steppedServer) start() {
-	opened, err := server.Open(s.ctx, s.cfg)
+	opened, err := server.Open(s.ctx, s.cfg, s.options...)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -118,9 +120,12 @@ func TestArrivalNeverStepsBack(t *testing.T) {
 		noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMilli()
 		s.clock.Store(noon)
 		s.cfg = server.Config{
-			FS: vfs.NewMem(), LogFileSize: 1 << 20, StreamDelay: -1, Logger: quiet,
-			Now:     func() time.Time { return time.UnixMilli(s.clock.Load()) },
+			LogFileSize: 1 << 20, StreamDelay: -1, Logger: quiet,
 			Streams: []server.StreamSpec{{Name: "s", Shards: 2}},
+		}
+		s.options = []seam.Option{
+			seam.OnFS(vfs.NewMem()),
+			seam.WithWall(func() time.Time { return time.UnixMilli(s.clock.Load()) }),
 		}
 		s.start()
 		defer func() { s.stop() }()

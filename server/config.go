@@ -18,12 +18,8 @@ import (
 type Config struct {
 	// Dir is the data directory; it is made if it is not there. Default "runnel-data".
 	Dir string
-	// Memory keeps everything in memory: gone with the server, unless FS is one in memory that
-	// outlives it. Default false.
+	// Memory keeps everything in memory: it is gone when the server ends. Default false.
 	Memory bool
-	// FS is the file system that Dir is on. Default the operating system's, or an empty one in
-	// memory if Memory is set.
-	FS vfs.FS
 	// SyncInterval, if above 0, acknowledges before the disk has synced, and syncs that often:
 	// a power cut may lose as much. Default 0: every acknowledgement is synced first.
 	SyncInterval time.Duration
@@ -45,14 +41,16 @@ type Config struct {
 	TLS *tls.Config
 
 	// Credentials are the keys that calls must be signed with; any of them may do anything.
-	// Default nil: whoever reaches the server may do anything.
-	Credentials *wire.Credentials
+	// Default "": any client that reaches the server may do anything.
+	Credentials Credentials
 
-	// Limits are the limits on throughput and calls. Default nil: none.
-	Limits *limit.Plan
+	// Limits are the limits on throughput and calls, in the language of docs/limits.md, as
+	// "aws,orders/write-bytes=64KiB". Default "": none.
+	Limits string
 
-	// Faults injects faults. Default none.
-	Faults *fault.Injector
+	// Faults are injected, in the language of docs/chaos.md, as "PutRecords:lose-answer@3".
+	// Default "": none.
+	Faults string
 	// MaxBodies bounds the request bodies that are in memory at a time, in bytes; further
 	// calls wait. Default 256 MiB; at least 15 MiB.
 	MaxBodies int64
@@ -60,9 +58,21 @@ type Config struct {
 	// Default 10 s.
 	ShutdownTimeout time.Duration
 
-	Logger *slog.Logger     // default slog.Default()
-	Now    func() time.Time // the system's clock; default seam.Wall
+	Logger *slog.Logger // default slog.Default()
 }
+
+// Credentials is the text of a file of access keys, in the format of AWS's shared credentials file:
+// every profile is a key that the server takes. It prints as its length, so that no log shows a
+// secret.
+type Credentials string
+
+// Format writes the number of bytes, whatever the verb is.
+func (c Credentials) Format(s fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(s, "credentials of %d bytes", len(c))
+}
+
+// LogValue returns what Format writes.
+func (c Credentials) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(c)) }
 
 // StreamSpec is a stream to be there.
 type StreamSpec struct {
@@ -77,65 +87,121 @@ const (
 	defaultShutdownTimeout = 10 * time.Second
 )
 
-func (c Config) withDefaults() Config {
-	if c.Dir == "" {
-		c.Dir = defaultDir
-	}
-	if c.LogFileSize == 0 && c.Memory {
-		c.LogFileSize = memoryLogFileSize
-	}
-	if c.FS == nil && c.Memory {
-		c.FS = vfs.NewMem()
-	}
-	if c.FS == nil {
-		c.FS = vfs.OS{}
-	}
-	if c.Account == "" {
-		c.Account = wire.DefaultAccount
-	}
-	if c.Region == "" {
-		c.Region = wire.DefaultRegion
-	}
-	if c.MaxBodies == 0 {
-		c.MaxBodies = defaultMaxBodies
-	}
-	if c.ShutdownTimeout == 0 {
-		c.ShutdownTimeout = defaultShutdownTimeout
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	if c.Now == nil {
-		c.Now = seam.Wall
-	}
-	return c
+// settings are a Config with its defaults, its texts read, and the parts that tests replace.
+type settings struct {
+	Config
+	seam.Server
+	credentials *wire.Credentials // nil: none are asked for
+	limits      *limit.Plan       // nil: none
 }
 
-// Validate reports every fault of the configuration.
+func newSettings(cfg Config, options []seam.Option) (settings, error) {
+	s := settings{Config: cfg}
+	for _, option := range options {
+		option(&s.Server)
+	}
+	if err := s.read(); err != nil {
+		return s, err
+	}
+	if s.Dir == "" {
+		s.Dir = defaultDir
+	}
+	if s.LogFileSize == 0 && s.Memory {
+		s.LogFileSize = memoryLogFileSize
+	}
+	if s.FS == nil && s.Memory {
+		s.FS = vfs.NewMem()
+	}
+	if s.FS == nil {
+		s.FS = vfs.OS{}
+	}
+	if s.Account == "" {
+		s.Account = wire.DefaultAccount
+	}
+	if s.Region == "" {
+		s.Region = wire.DefaultRegion
+	}
+	if s.MaxBodies == 0 {
+		s.MaxBodies = defaultMaxBodies
+	}
+	if s.ShutdownTimeout == 0 {
+		s.ShutdownTimeout = defaultShutdownTimeout
+	}
+	if s.Logger == nil {
+		s.Logger = slog.Default()
+	}
+	if s.Wall == nil {
+		s.Wall = seam.Wall
+	}
+	return s, nil
+}
+
+// read checks the configuration and reads its texts.
+func (s *settings) read() error {
+	faults := s.Config.check()
+	refuse := func(field string, err error) {
+		if err != nil {
+			faults = append(faults, &FieldError{Field: field, Err: err})
+		}
+	}
+	var err error
+	if s.Config.Credentials != "" {
+		s.credentials, err = wire.ParseCredentials([]byte(s.Config.Credentials))
+		refuse("Credentials", err)
+	}
+	s.limits, err = limit.Parse(s.Config.Limits)
+	refuse("Limits", err)
+	plan, err := fault.Parse(s.Config.Faults)
+	refuse("Faults", err)
+	if s.Server.Faults == nil && err == nil {
+		s.Server.Faults = plan.Injector()
+	}
+	return errors.Join(faults...)
+}
+
+// FieldError is the fault of one field of a Config; Validate joins them.
+type FieldError struct {
+	Field string // its name, as "Limits"
+	Err   error
+}
+
+// Error returns the field's name and the fault.
+func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// Validate reports every fault of the configuration, each as a *FieldError.
 func (c Config) Validate() error {
-	var faults []error
+	s := settings{Config: c}
+	return s.read()
+}
+
+// check returns the faults of the fields that are no texts.
+func (c Config) check() (faults []error) {
+	refuse := func(field, format string, args ...any) {
+		faults = append(faults, &FieldError{Field: field, Err: fmt.Errorf(format, args...)})
+	}
 	if c.Account != "" && !wire.IsAccount(c.Account) {
-		faults = append(faults, fmt.Errorf("account %q: want 12 digits", c.Account))
+		refuse("Account", "%q: want 12 digits", c.Account)
 	}
 	if c.Region != "" && !wire.IsRegion(c.Region) {
-		faults = append(faults, fmt.Errorf("region %q: want a name as eu-west-1", c.Region))
+		refuse("Region", "%q: want a name as eu-west-1", c.Region)
 	}
 	if c.MaxBodies != 0 && c.MaxBodies < wire.MaxBody {
-		faults = append(faults, fmt.Errorf("MaxBodies %d: want at least %d, the longest body",
-			c.MaxBodies, wire.MaxBody))
+		refuse("MaxBodies", "%d: want at least %d, the longest body", c.MaxBodies, wire.MaxBody)
 	}
 	if c.SyncInterval < 0 {
-		faults = append(faults, fmt.Errorf("SyncInterval %v: want 0 or more", c.SyncInterval))
+		refuse("SyncInterval", "%v: want 0 or more", c.SyncInterval)
 	}
 	if c.ShutdownTimeout < 0 {
-		faults = append(faults, fmt.Errorf("ShutdownTimeout %v: want 0 or more",
-			c.ShutdownTimeout))
+		refuse("ShutdownTimeout", "%v: want 0 or more", c.ShutdownTimeout)
 	}
 	for _, stream := range c.Streams {
 		if stream.Name == "" || stream.Shards < 1 {
-			faults = append(faults, fmt.Errorf("stream %q with %d shards: want a name and at "+
-				"least one shard", stream.Name, stream.Shards))
+			refuse("Streams", "%q with %d shards: want a name and at least one shard",
+				stream.Name, stream.Shards)
 		}
 	}
-	return errors.Join(faults...)
+	return faults
 }

@@ -16,7 +16,7 @@ func (s *Server) now() time.Time {
 	if clock := s.clock.Load(); clock != nil {
 		return clock.Now()
 	}
-	return s.cfg.Now()
+	return s.cfg.Wall()
 }
 
 // date returns the header Date for an answer that is sent now. It is shared: not to be changed.

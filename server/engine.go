@@ -29,7 +29,7 @@ type engine struct {
 }
 
 // openEngine opens the directory, recovers it, and makes the streams that are to be there.
-func openEngine(ctx context.Context, cfg Config, pauses *pause.Watch) (*engine, error) {
+func openEngine(ctx context.Context, cfg settings, pauses *pause.Watch) (*engine, error) {
 	log, err := wal.Open(wal.Config{
 		FS: cfg.FS, Dir: cfg.Dir, SyncInterval: cfg.SyncInterval, FileSize: cfg.LogFileSize,
 		Inline: cfg.Memory, Logger: cfg.Logger,
@@ -49,7 +49,7 @@ func openEngine(ctx context.Context, cfg Config, pauses *pause.Watch) (*engine, 
 	return e, nil
 }
 
-func (e *engine) start(ctx context.Context, cfg Config, pauses *pause.Watch) error {
+func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) error {
 	err := e.openClock(cfg)
 	if err != nil {
 		return err
@@ -64,13 +64,13 @@ func (e *engine) start(ctx context.Context, cfg Config, pauses *pause.Watch) err
 		return err
 	}
 	e.kinesis, err = kinesis.New(kinesis.Config{
-		Log: e.log, Shards: e.shards, StreamDelay: cfg.StreamDelay, Limits: cfg.Limits,
+		Log: e.log, Shards: e.shards, StreamDelay: cfg.StreamDelay, Limits: cfg.limits,
 		Clock: e.clock, Pauses: pauses, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return err
 	}
-	e.watch, err = cloudwatch.New(cloudwatch.Config{Now: cfg.Now})
+	e.watch, err = cloudwatch.New(cloudwatch.Config{Now: cfg.Wall})
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (e *engine) start(ctx context.Context, cfg Config, pauses *pause.Watch) err
 		wire.CloudWatch: e.watch,
 		wire.STS:        cloudwatch.STS{},
 		wire.DynamoDB: dynamo.New(dynamo.Config{
-			Items: itemstore.New(e.log), Now: cfg.Now, Logger: cfg.Logger,
+			Items: itemstore.New(e.log), Now: cfg.Wall, Logger: cfg.Logger,
 		}),
 	}
 	if err := e.log.Start(ctx); err != nil {
@@ -94,15 +94,15 @@ func (e *engine) start(ctx context.Context, cfg Config, pauses *pause.Watch) err
 			return err
 		}
 	}
-	e.schedule.faults, e.schedule.kinesis, e.schedule.log = cfg.Faults, e.kinesis, cfg.Logger
+	e.schedule.faults, e.schedule.kinesis, e.schedule.log = cfg.Server.Faults, e.kinesis, cfg.Logger
 	e.schedule.start(ctx)
 	return nil
 }
 
 // openClock opens the directory's clock. One in memory needs no file: nothing is left of it that a
 // restart could be behind.
-func (e *engine) openClock(cfg Config) (err error) {
-	settings := serverclock.Config{Wall: cfg.Now, FS: cfg.FS, Dir: cfg.Dir, Logger: cfg.Logger}
+func (e *engine) openClock(cfg settings) (err error) {
+	settings := serverclock.Config{Wall: cfg.Wall, FS: cfg.FS, Dir: cfg.Dir, Logger: cfg.Logger}
 	if cfg.Memory {
 		e.clock = serverclock.New(settings)
 		return nil

@@ -20,7 +20,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
-	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/localca"
 	"github.com/runnel-stream/runnel/internal/wire"
 )
@@ -592,14 +591,10 @@ func TestLongStream(t *testing.T) {
 }
 
 func TestCutStream(t *testing.T) {
-	plan, err := fault.Parse("SubscribeToShard:cut-stream=300ms@1")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			s := serveStreams(t, Config{Faults: plan.Injector()}, protocol)
+			s := serveStreams(t, Config{Faults: "SubscribeToShard:cut-stream=300ms@1"}, protocol)
 			f := newFeed()
 			client := s.subscribe(t, f)
 			client.want(t, "initial-response:{}")
@@ -623,11 +618,7 @@ func TestCutStream(t *testing.T) {
 // TestUnheardStreams: a stream that nobody gets is closed.
 func TestUnheardStreams(t *testing.T) {
 	for _, spec := range []string{"lose-answer", "commit-late=1ms"} {
-		plan, err := fault.Parse("SubscribeToShard:" + spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := serveStreams(t, Config{Faults: plan.Injector()}, "h2c")
+		s := serveStreams(t, Config{Faults: "SubscribeToShard:" + spec}, "h2c")
 		f := newFeed()
 		s.feeds <- f
 		if answer, err := s.post(t.Context(), "SubscribeToShard", "{}"); err == nil {

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
@@ -52,11 +51,8 @@ func TestPanic(t *testing.T) {
 
 // TestLostAnswers: on HTTP/2 only the call's own stream is reset.
 func TestLostAnswers(t *testing.T) {
-	plan, err := fault.Parse("ListShards:lose-answer GetRecords:lose-request")
-	if err != nil {
-		t.Fatal(err)
-	}
-	overEachProtocol(t, Config{Faults: plan.Injector()}, func(t *testing.T, s *streaming) {
+	const faults = "ListShards:lose-answer GetRecords:lose-request"
+	overEachProtocol(t, Config{Faults: faults}, func(t *testing.T, s *streaming) {
 		f := newFeed()
 		client := s.subscribe(t, f)
 		client.want(t, "initial-response:{}")

@@ -88,7 +88,7 @@ type call struct {
 // begin reads the call. If it is not ok, the request has been dealt with.
 func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	s := c.server
-	exchange, err := wire.Begin(w, r, s.cfg.Credentials)
+	exchange, err := wire.Begin(w, r, s.cfg.credentials)
 	if err != nil {
 		s.bodies.Release(c.weight)
 		s.meters.refused.Inc()
@@ -127,7 +127,7 @@ func (c *call) release() {
 // serve draws the call's fate, executes it and answers.
 func (c *call) serve(ctx context.Context) {
 	x := c.exchange
-	decision := c.server.cfg.Faults.Draw(x.Call.Service, x.Call.Operation)
+	decision := c.server.cfg.Server.Faults.Draw(x.Call.Service, x.Call.Operation)
 	if decision.CommitLate > 0 && decision.Refuse == fault.None {
 		c.commitLate(ctx, decision) // which ends the call
 	}

@@ -2,11 +2,17 @@ package server
 
 import "github.com/runnel-stream/runnel/server/internal/limit"
 
-// SetLimits replaces the limits on throughput and calls; nil: there are none. What has been
-// used up to now is forgotten. Before Start and after Close it does nothing.
-func (s *Server) SetLimits(plan *limit.Plan) {
+// SetLimits replaces the limits on throughput and calls, in the language of Config.Limits; "" and
+// "off" end them. What has been used up to now is forgotten. Before Start and after Close it does
+// nothing.
+func (s *Server) SetLimits(text string) error {
+	plan, err := limit.Parse(text)
+	if err != nil {
+		return &FieldError{Field: "Limits", Err: err}
+	}
 	if engine, state := s.enter(); state == ready {
 		defer s.leave()
 		engine.kinesis.SetLimits(plan)
 	}
+	return nil
 }

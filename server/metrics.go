@@ -94,7 +94,7 @@ func resultOf(failure *wire.Error) string {
 func (s *Server) metricsPage(w http.ResponseWriter, r *http.Request) {
 	s.allow(w)
 	w.Header().Set("Cache-Control", "no-store")
-	if s.cfg.Credentials != nil && (!IsLoopback(r.RemoteAddr) || !IsLoopback(r.Host)) {
+	if s.cfg.credentials != nil && (!IsLoopback(r.RemoteAddr) || !IsLoopback(r.Host)) {
 		http.Error(w, "calls to this server must be signed, so its metrics are shown to its own "+
 			"machine alone: scrape it at localhost or 127.0.0.1", http.StatusForbidden)
 		return

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -23,9 +24,9 @@ func TestTheStateOfTheStoreIsShown(t *testing.T) {
 			return nil
 		})
 	}
-	v := serve(t, server.Config{Dir: "data", FS: vfs.Inject(vfs.NewMem(), func(op vfs.Op) error {
+	v := serve(t, server.Config{Dir: "data"}, seam.OnFS(vfs.Inject(vfs.NewMem(), func(op vfs.Op) error {
 		return fail.Load().(func(vfs.Op) error)(op)
-	})})
+	})))
 	var puts sync.WaitGroup
 	defer puts.Wait()
 	put := func() { // which may wait for the disk

@@ -26,7 +26,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/runneltest"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -423,16 +422,13 @@ func TestFaultsMakeNoLabels(t *testing.T) {
 
 // TestMetricsAreForTheMachine where calls need a key, and for everybody otherwise.
 func TestMetricsAreForTheMachine(t *testing.T) {
-	keys, err := wire.NewCredentials(wire.Key{AccessKeyID: "A", SecretAccessKey: "s"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	const keys = "[a]\naws_access_key_id = A\naws_secret_access_key = s\n"
 	for _, c := range []struct {
-		keys       *wire.Credentials
+		keys       server.Credentials
 		from, host string
 		status     int
 	}{
-		{nil, "192.0.2.1:1000", "example.com", 200},
+		{"", "192.0.2.1:1000", "example.com", 200},
 		{keys, "192.0.2.1:1000", "localhost:4567", 403},
 		{keys, "127.0.0.1:1000", "example.com", 403},
 		{keys, "127.0.0.1:1000", "localhost:4567", 200},
@@ -447,7 +443,7 @@ func TestMetricsAreForTheMachine(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.Handler().ServeHTTP(w, r)
 		if w.Code != c.status || strings.Contains(w.Body.String(), "runnel_up 1") != (c.status == 200) {
-			t.Errorf("keys %v, from %s to %s: %d %.100s", c.keys != nil, c.from, c.host, w.Code, w.Body)
+			t.Errorf("keys %v, from %s to %s: %d %.100s", c.keys != "", c.from, c.host, w.Code, w.Body)
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)

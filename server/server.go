@@ -17,13 +17,14 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/server/internal/pause"
 	"github.com/runnel-stream/runnel/server/internal/serverclock"
 )
 
 // Server serves one data directory. Its methods are safe for concurrent use.
 type Server struct {
-	cfg    Config
+	cfg    settings
 	meters *meters
 	bodies *semaphore.Weighted // bytes of request bodies in memory
 	hurry  chan struct{}       // closed by Close: calls that wait on purpose go on
@@ -62,25 +63,25 @@ var ErrClosed = errors.New("the server is closed")
 var errStarted = errors.New("the server has been started before")
 
 // New makes a server that answers every call as unavailable until Start has ended. It opens
-// nothing.
-func New(cfg Config) (*Server, error) {
-	if err := cfg.Validate(); err != nil {
+// nothing. The options are for tests of this module.
+func New(config Config, options ...seam.Option) (*Server, error) {
+	cfg, err := newSettings(config, options)
+	if err != nil {
 		return nil, err
 	}
-	cfg = cfg.withDefaults()
 	s := &Server{
 		cfg: cfg, bodies: semaphore.NewWeighted(cfg.MaxBodies),
 		hurry: make(chan struct{}), ended: make(chan struct{}),
 		writeTimeout: defaultWriteTimeout, pauses: pause.New(),
 	}
-	s.cfg.Credentials = cfg.Credentials.At(s.now)
+	s.cfg.credentials = cfg.credentials.At(s.now)
 	s.meters = newMeters(s)
 	return s, nil
 }
 
 // Open is New and Start.
-func Open(ctx context.Context, cfg Config) (*Server, error) {
-	s, err := New(cfg)
+func Open(ctx context.Context, cfg Config, options ...seam.Option) (*Server, error) {
+	s, err := New(cfg, options...)
 	if err != nil {
 		return nil, err
 	}

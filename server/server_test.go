@@ -24,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -46,13 +47,17 @@ type served struct {
 	ended    func() error // waits for Serve
 }
 
-func serve(t *testing.T, cfg server.Config) *served {
+func serve(t *testing.T, cfg server.Config, options ...seam.Option) *served {
 	t.Helper()
+	var of seam.Server
+	for _, option := range options {
+		option(&of)
+	}
 	if cfg.Streams == nil {
 		cfg.Streams = []server.StreamSpec{{Name: "s", Shards: 1}}
 	}
 	cfg.Logger = quiet
-	s, err := server.Open(t.Context(), cfg)
+	s, err := server.Open(t.Context(), cfg, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,11 +75,11 @@ func serve(t *testing.T, cfg server.Config) *served {
 	v.client = connect(t, v.endpoint)
 	t.Cleanup(func() {
 		stop()
-		if disk, ok := cfg.FS.(*slowDisk); ok {
+		if disk, ok := of.FS.(*slowDisk); ok {
 			disk.release()
 		}
 		_ = v.ended()
-		if err := s.Close(context.WithoutCancel(t.Context())); err != nil && cfg.FS == nil {
+		if err := s.Close(context.WithoutCancel(t.Context())); err != nil && of.FS == nil {
 			t.Error(err)
 		}
 	})
@@ -216,7 +221,7 @@ func TestPoisonedLog(t *testing.T) {
 		}
 		return nil
 	})
-	v := serve(t, server.Config{FS: disk})
+	v := serve(t, server.Config{}, seam.OnFS(disk))
 	if _, err := v.put(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +275,7 @@ func (d *slowDisk) hold(call func() error) (answered chan error) {
 // closed at once.
 func TestGracefulEnd(t *testing.T) {
 	disk := newSlowDisk()
-	v := serve(t, server.Config{FS: disk})
+	v := serve(t, server.Config{}, seam.OnFS(disk))
 	v.wantStored(t) // leaves an idle connection
 	address := strings.TrimPrefix(v.endpoint, "http://")
 	fresh, err := net.Dial("tcp", address)
@@ -311,7 +316,7 @@ func TestGracefulEnd(t *testing.T) {
 
 func TestEndCutsOffAtLast(t *testing.T) {
 	disk := newSlowDisk()
-	v := serve(t, server.Config{FS: disk, ShutdownTimeout: 50 * time.Millisecond})
+	v := serve(t, server.Config{ShutdownTimeout: 50 * time.Millisecond}, seam.OnFS(disk))
 	answered := disk.hold(func() error {
 		_, err := v.put(t.Context(), strings.Repeat("x", longText))
 		return err
@@ -329,7 +334,7 @@ func TestEndCutsOffAtLast(t *testing.T) {
 // gives up with its client.
 func TestBodiesAreBounded(t *testing.T) {
 	disk := newSlowDisk()
-	v := serve(t, server.Config{FS: disk, MaxBodies: 15 << 20})
+	v := serve(t, server.Config{MaxBodies: 15 << 20}, seam.OnFS(disk))
 	long := make([]string, 10)
 	for i := range long {
 		long[i] = strings.Repeat("x", 1000<<10)
@@ -399,11 +404,11 @@ func TestTooLongBody(t *testing.T) {
 func TestConfigFaults(t *testing.T) {
 	_, err := server.New(server.Config{
 		Account: "me", Region: "Mars!", MaxBodies: 1, SyncInterval: -1, ShutdownTimeout: -1,
-		Streams: []server.StreamSpec{{Name: "s"}},
+		Streams: []server.StreamSpec{{Name: "s"}}, Limits: "none", Faults: "x", Credentials: "x",
 	})
 	for _, want := range []string{
-		"account", "region", "MaxBodies", "SyncInterval",
-		"ShutdownTimeout", `stream "s"`,
+		`Account: "me"`, `Region: "Mars!"`, "MaxBodies: 1", "SyncInterval: -1", "ShutdownTimeout: -1",
+		`Streams: "s"`, "Limits: ", "Faults: ", "Credentials: ",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: does not name %s", err, want)

@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/server/internal/pause"
 )
 
@@ -28,7 +29,10 @@ func carry(
 ) *transport {
 	t.Helper()
 	s := &Server{
-		cfg:          Config{Logger: slog.New(slog.DiscardHandler), Now: time.Now},
+		cfg: settings{
+			Config: Config{Logger: slog.New(slog.DiscardHandler)},
+			Server: seam.Server{Wall: time.Now},
+		},
 		writeTimeout: time.Minute, pauses: pause.New(),
 	}
 	carried := s.newTransport(context.WithoutCancel(t.Context()), listener, handler)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -30,7 +31,7 @@ func ask(s *server.Server, target string, in map[string]any) (int, string) {
 // which the producer knows that nothing was stored; reads go on, and say that there is more to come.
 func TestStalled(t *testing.T) {
 	disk := vfs.NewMem()
-	v := serve(t, server.Config{FS: disk, LogFileSize: 256 << 10})
+	v := serve(t, server.Config{LogFileSize: 256 << 10}, seam.OnFS(disk))
 	const kinesis, dynamo = "Kinesis_20131202.", "DynamoDB_20120810."
 	table := map[string]any{
 		"TableName": "leases", "BillingMode": "PAY_PER_REQUEST",
@@ -116,12 +117,12 @@ func TestStalled(t *testing.T) {
 // of them as not stored, and takes everything else.
 func TestStalledSegments(t *testing.T) {
 	disk := vfs.NewMem()
-	v := serve(t, server.Config{FS: vfs.Inject(disk, func(op vfs.Op) error {
+	v := serve(t, server.Config{}, seam.OnFS(vfs.Inject(disk, func(op vfs.Op) error {
 		if op.Kind == vfs.OpWrite && strings.HasSuffix(op.Name, ".seg") {
 			return vfs.ErrNoSpace
 		}
 		return nil
-	})})
+	})))
 	put := map[string]any{"StreamName": "s", "Records": []any{
 		map[string]any{"PartitionKey": "k", "Data": ""},
 	}}

@@ -9,9 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/internal/vfs"
-	"github.com/runnel-stream/runnel/server/internal/fsck"
-	"github.com/runnel-stream/runnel/server/internal/wal"
+	"github.com/runnel-stream/runnel/server"
 )
 
 func (a *app) fsck() *cobra.Command {
@@ -32,11 +30,11 @@ runnel wrote it.`,
 		Example: "  runnel fsck runnel-data\n  runnel fsck runnel-data --output json",
 		Args:    exactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			report, err := fsck.Check(c.Context(), vfs.OS{}, args[0])
+			report, err := server.Check(c.Context(), args[0])
 			switch {
 			case c.Context().Err() != nil:
 				return errInterrupt
-			case errors.Is(err, fs.ErrNotExist), errors.Is(err, wal.ErrNoLog),
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, server.ErrNoData),
 				errors.Is(err, syscall.ENOTDIR):
 				return usageError("%s: %w: name the folder of runnel serve --data", args[0], err)
 			case err != nil:
@@ -53,7 +51,7 @@ runnel wrote it.`,
 	}
 }
 
-func (a *app) printCheck(report *fsck.Report) error {
+func (a *app) printCheck(report *server.CheckReport) error {
 	if a.output != "json" {
 		return report.WriteText(a.Out)
 	}

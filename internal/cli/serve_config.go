@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"net"
 	"os"
 	"strconv"
@@ -9,16 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/internal/fault"
-	"github.com/runnel-stream/runnel/internal/seam"
-	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server"
-	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
 // config reads the flags, but for TLS.
 func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
-	cfg := server.Config{Memory: f.memory, Dir: f.data, Now: seam.Wall}
+	cfg := server.Config{Memory: f.memory, Dir: f.data, Limits: f.limits, Faults: f.chaos}
 	if f.memory && f.data != "" {
 		return cfg, usageError("--memory and --data exclude each other")
 	}
@@ -50,21 +47,29 @@ func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 		}
 		cfg.Streams = append(cfg.Streams, server.StreamSpec{Name: name, Shards: count})
 	}
-	if cfg.Limits, err = limit.Parse(f.limits); err != nil {
-		return cfg, usageError("--limits: %w", err)
-	}
 	if f.streamDelay < 0 {
 		return cfg, usageError("--stream-delay %v: want 0 or more", f.streamDelay)
 	}
 	if cfg.StreamDelay = f.streamDelay; cfg.StreamDelay == 0 {
 		cfg.StreamDelay = -1 // which is no time; 0 is the default
 	}
-	plan, err := fault.Parse(f.chaos)
-	if err != nil {
-		return cfg, usageError("--chaos: %w", err)
+	return cfg, f.check(cfg)
+}
+
+// check returns the faults of a configuration under the names of their flags.
+func (f *serveFlags) check(cfg server.Config) error {
+	var fault *server.FieldError
+	err := cfg.Validate()
+	if !errors.As(err, &fault) {
+		return err
 	}
-	cfg.Faults = plan.Injector()
-	return cfg, nil
+	flags := map[string]string{
+		"Limits": "--limits", "Faults": "--chaos", "Credentials": "--auth " + f.auth,
+	}
+	if flag := flags[fault.Field]; flag != "" {
+		return usageError("%s: %w", flag, fault.Err)
+	}
+	return usageError("%w", err)
 }
 
 // authorize reads --auth. Without a check of who comes, only this machine may.
@@ -78,9 +83,9 @@ func (f *serveFlags) authorize(c *cobra.Command, cfg *server.Config) error {
 		if err != nil {
 			return usageError("--auth %s: %w", f.auth, err)
 		}
-		cfg.Credentials, err = wire.ParseCredentials(text)
-		if err != nil {
-			return usageError("--auth %s: %w", f.auth, err)
+		cfg.Credentials = server.Credentials(text)
+		if len(text) == 0 {
+			return usageError("--auth %s: the file is empty", f.auth)
 		}
 		return nil
 	}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/runnel-stream/runnel/internal/seam"
 )
@@ -67,6 +69,8 @@ func (k Key) check() error {
 			"_, - and .", len(k.AccessKeyID), maxKeyID)
 	case k.SecretAccessKey == "":
 		return fmt.Errorf("the access key %q has no secret", k.AccessKeyID)
+	case strings.ContainsFunc(k.SecretAccessKey+k.SessionToken, unicode.IsSpace):
+		return fmt.Errorf("the access key %q has a secret or a token with a blank", k.AccessKeyID)
 	}
 	return nil
 }

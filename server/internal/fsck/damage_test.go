@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
-	"github.com/runnel-stream/runnel/server"
 	"github.com/runnel-stream/runnel/server/internal/fsck"
 )
 
@@ -64,7 +63,7 @@ func filled(t testing.TB) []*original {
 			"leaseKey": object{"S": key}, "leaseCounter": object{"N": strconv.Itoa(number)},
 		}}))
 	}
-	s, err := server.Open(t.Context(), config(disk, "data"))
+	s, err := open(t, disk, config("data"))
 	must(nil, err)
 	c := client{s}
 	must(c.kinesis("CreateStream", object{"StreamName": "orders", "ShardCount": 2}))
@@ -76,7 +75,7 @@ func filled(t testing.TB) []*original {
 	put(c, "orders", 60)
 	item(c, "one")
 	must(nil, s.Close(t.Context()))
-	s, err = server.Open(t.Context(), config(disk, "data"))
+	s, err = open(t, disk, config("data"))
 	must(nil, err)
 	c = client{s}
 	must(c.kinesis("CreateStream", object{"StreamName": "returns", "ShardCount": 1}))

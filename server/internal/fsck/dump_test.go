@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -33,10 +34,14 @@ func ticking() func() time.Time {
 }
 
 // config is a server on a directory with small log files, and without delays.
-func config(fs vfs.FS, dir string) server.Config {
-	return server.Config{
-		FS: fs, Dir: dir, LogFileSize: 16 << 10, StreamDelay: -1, Logger: quiet, Now: ticking(),
-	}
+func config(dir string) server.Config {
+	return server.Config{Dir: dir, LogFileSize: 16 << 10, StreamDelay: -1, Logger: quiet}
+}
+
+// open opens a server on a directory of a file system.
+func open(t testing.TB, fs vfs.FS, cfg server.Config) (*server.Server, error) {
+	t.Helper()
+	return server.Open(t.Context(), cfg, seam.OnFS(fs), seam.WithWall(ticking()))
 }
 
 // client calls a server's handler, without a network.

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
-	"github.com/runnel-stream/runnel/server"
 	"github.com/runnel-stream/runnel/server/internal/fsck"
 )
 
@@ -72,9 +71,9 @@ type limited struct {
 }
 
 func underLimits(t *testing.T, dir string) {
-	cfg := config(vfs.OS{}, dir)
+	cfg := config(dir)
 	cfg.LogFileSize = 256 << 10
-	s, err := server.Open(t.Context(), cfg)
+	s, err := open(t, vfs.OS{}, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

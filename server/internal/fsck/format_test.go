@@ -10,14 +10,13 @@ import (
 	"testing"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
-	"github.com/runnel-stream/runnel/server"
 	"github.com/runnel-stream/runnel/server/internal/fsck"
 )
 
 // serve opens a server on a directory, and returns what it serves. It closes it again.
 func serve(t testing.TB, fsys vfs.FS, dir string, during func()) ([]string, error) {
 	t.Helper()
-	s, err := server.Open(t.Context(), config(fsys, dir))
+	s, err := open(t, fsys, config(dir))
 	if err != nil {
 		return nil, err
 	}

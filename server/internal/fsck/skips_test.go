@@ -7,16 +7,15 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
-	"github.com/runnel-stream/runnel/server"
 )
 
 // TestSkippedNumbers checks a directory before and after a start that skips sequence numbers.
 func TestSkippedNumbers(t *testing.T) {
 	disk := vfs.NewCrashable()
 	live := func(interval time.Duration) (left *vfs.Mem) {
-		cfg := config(disk, "data")
+		cfg := config("data")
 		cfg.SyncInterval = interval
-		s, err := server.Open(t.Context(), cfg)
+		s, err := open(t, disk, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -129,7 +129,7 @@ func TestTable(t *testing.T) {
 
 // docs/limits.md has a row for each limit, with its default as this package has it.
 func TestDocs(t *testing.T) {
-	text, err := os.ReadFile("../../docs/limits.md")
+	text, err := os.ReadFile("../../../docs/limits.md")
 	if err != nil {
 		t.Fatal(err)
 	}

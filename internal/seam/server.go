@@ -1,0 +1,28 @@
+package seam
+
+import (
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/vfs"
+)
+
+// Server holds the parts of a server that only tests replace. The zero value of a field means the
+// server's own.
+type Server struct {
+	FS     vfs.FS           // has the data directory
+	Wall   func() time.Time // the system's clock
+	Faults *fault.Injector  // takes the place of Config.Faults, and outlives a restart
+}
+
+// Option sets a part of Server. Users of the module cannot name it.
+type Option func(*Server)
+
+// OnFS keeps the data directory on a file system of a test.
+func OnFS(fs vfs.FS) Option { return func(s *Server) { s.FS = fs } }
+
+// WithWall gives the server a test's clock in the place of the system's.
+func WithWall(wall func() time.Time) Option { return func(s *Server) { s.Wall = wall } }
+
+// WithFaults injects the faults of an injector that the test keeps.
+func WithFaults(faults *fault.Injector) Option { return func(s *Server) { s.Faults = faults } }

@@ -1,0 +1,29 @@
+package server
+
+import (
+	"context"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/server/internal/fsck"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+// Errors of Check.
+var (
+	// ErrNoData says that a folder is no data directory.
+	ErrNoData = wal.ErrNoLog
+	// ErrNewerFormat says that a newer version has written the data directory.
+	ErrNewerFormat = wal.ErrNewerFormat
+	// ErrInUse says that a server is using the data directory.
+	ErrInUse = vfs.ErrLocked
+)
+
+// CheckReport is the result of Check.
+type CheckReport = fsck.Report
+
+// Check reads a data directory with every checksum, and changes nothing. It holds the directory's
+// lock meanwhile. Damage is in the report and no error; errors are ErrNoData, ErrNewerFormat,
+// ErrInUse, ctx's, and those of reading.
+func Check(ctx context.Context, dir string) (*CheckReport, error) {
+	return fsck.Check(ctx, vfs.OS{}, dir)
+}
