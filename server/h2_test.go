@@ -113,3 +113,32 @@ func TestHealthOverEachProtocol(t *testing.T) {
 		}
 	})
 }
+
+// TestNoUpgrade: a request that asks for HTTP/2 by Upgrade has its answer over HTTP/1.1 (RFC 9110,
+// 7.8), with the shortcut and without it.
+func TestNoUpgrade(t *testing.T) {
+	s := serveStreams(t, Config{}, "http/1.1")
+	for _, target := range []string{"Kinesis_20131202.ListStreams", ""} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.address,
+			strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{
+			"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": target,
+			"Upgrade": "h2c", "Connection": "Upgrade, HTTP2-Settings",
+			"Http2-Settings": "AAMAAABkAAQAAP__",
+		} {
+			request.Header.Set(name, value)
+		}
+		answer, err := s.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.ProtoMajor != 1 || answer.StatusCode == http.StatusSwitchingProtocols ||
+			answer.Header.Get("X-Amzn-Requestid") == "" {
+			t.Errorf("%q: %s %s %v", target, answer.Proto, answer.Status, answer.Header)
+		}
+	}
+}

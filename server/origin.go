@@ -15,10 +15,6 @@ type connKey struct{}
 
 // withConn is an http.Server.ConnContext.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
-	if upgraded, ok := conn.(*upgradedConn); ok {
-		ctx = context.WithValue(ctx, upgradedKey{}, upgraded)
-		conn = upgraded.earlyConn
-	}
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()
 	}

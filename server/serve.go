@@ -21,8 +21,8 @@ const (
 )
 
 // Serve answers on the listener, which it closes, until ctx ends: HTTP/1.1 and unencrypted
-// HTTP/2, by prior knowledge or by upgrade; with Config.TLS also both of them encrypted, and
-// unencrypted only what came to a loopback address. Then calls that it has accepted finish, for
+// HTTP/2 by prior knowledge; with Config.TLS also both of them encrypted, and unencrypted only
+// what came to a loopback address. Then calls that it has accepted finish, for
 // at most Config.ShutdownTimeout, event streams end at the next event, and idle connections are
 // closed. It returns nil after that, and an error if the listener failed or calls had to be cut
 // off. The data directory stays open: see Close.
@@ -78,9 +78,8 @@ func (s *Server) newTransport(
 	base context.Context, listener net.Listener, calls http.Handler,
 ) transport {
 	door := newDoor(listener, tlsSettings(s.cfg.TLS), s.pauses, s.cfg.Logger)
-	handler := withUpgrades(calls, door.hand)
 	if s.cfg.TLS != nil {
-		calls, handler = s.refusePlain(calls), s.refusePlain(handler)
+		calls = s.refusePlain(calls)
 	}
 	past := &shortcut{
 		handler: calls, hand: door.hand, date: s.date, logger: s.cfg.Logger,
@@ -93,7 +92,7 @@ func (s *Server) newTransport(
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	h := &http.Server{
-		Handler:           handler,
+		Handler:           calls,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnContext:       withConn,
 		ConnState:         fresh.changed,

@@ -70,11 +70,6 @@ func TestPlainFromAfar(t *testing.T) {
 			t.Errorf("%s: %s %s", protocol, answer.Status, body)
 		}
 	}
-	conn := dial(t, s.address)
-	send(t, conn, upgradeHead("GET", "/health", "AAMAAABkAAQAAP__")+"\r\n")
-	if got := readHead(t, conn); !strings.HasPrefix(got, "HTTP/1.1 400 ") {
-		t.Errorf("an upgrade: %s", got)
-	}
 }
 
 // TestProtocolsOfTLS: what the client offers decides, and HTTP/2 goes first.
