@@ -19,7 +19,10 @@ const module = "github.com/runnel-stream/runnel"
 // layers is the import policy, and so the architecture: a package imports only packages of
 // the rows above its own. Siblings in a row are strangers. "." is package runnel itself.
 var layers = [][]string{
-	{"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca"},
+	{
+		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca", "internal/retry",
+		"internal/awserr",
+	},
 	{"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "server/internal/limit"},
 	{"internal/seam"},
 	{"internal/wire", "."},
