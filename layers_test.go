@@ -29,11 +29,12 @@ var layers = [][]string{
 	{
 		"aggregate", "lease", "sink", "internal/shardmap",
 		"server/internal/wal", "server/internal/pause", "server/internal/serverclock",
+		"server/internal/pipes",
 	},
 	{
 		"producer", "consumer", "reshard", "assign", "sink/archive", "sink/sinktest",
 		"lease/leasetest", "internal/follow", "internal/putlog",
-		"server/internal/shardlog", "server/internal/itemstore",
+		"server/internal/shardlog", "server/internal/itemstore", "server/internal/transport",
 	},
 	{"server/internal/kinesis", "server/internal/dynamo", "server/internal/cloudwatch"},
 	{"server/internal/fsck"},

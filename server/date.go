@@ -3,6 +3,8 @@ package server
 import (
 	"net/http"
 	"time"
+
+	"github.com/runnel-stream/runnel/server/internal/transport"
 )
 
 // dateLine is the text of the header Date for one second.
@@ -30,10 +32,5 @@ func (s *Server) date() []string {
 	return line.text
 }
 
-// setDate sets the header Date, which net/http otherwise takes from the system's clock. The
-// shortcut does that by itself when it sends the answer.
-func (s *Server) setDate(w http.ResponseWriter) {
-	if _, ok := w.(*shortcutAnswer); !ok {
-		w.Header()["Date"] = s.date()
-	}
-}
+// setDate sets the header Date, which net/http otherwise takes from the system's clock.
+func (s *Server) setDate(w http.ResponseWriter) { transport.SetDate(w, s.date) }

@@ -10,11 +10,8 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/transport"
 )
-
-// drainKey is the context key of a channel (<-chan struct{}) that is closed when the listener
-// that the request came by is being shut down.
-type drainKey struct{}
 
 var (
 	errDrained = errors.New("the server is shutting down")
@@ -66,7 +63,7 @@ func (c *call) stream(ctx context.Context, events wire.Events, cutAfter time.Dur
 // watch returns a context that ends, with its cause, when the server shuts down or the stream is
 // to be cut. The caller calls stop, which waits, when the stream has ended.
 func (e *eventStream) watch(ctx context.Context) (watched context.Context, stop func()) {
-	drained, _ := ctx.Value(drainKey{}).(<-chan struct{}) // nil by another server: never
+	drained := transport.Draining(ctx)
 	watched, cancel := context.WithCancelCause(ctx)
 	var cut <-chan time.Time // nil: never
 	if !e.cutAt.IsZero() {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/localca"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/pipes"
 )
 
 // feed is an event stream under a test's control.
@@ -209,11 +210,9 @@ func serveStreams(
 func listen(t *testing.T, protocol string, transport *http.Transport) net.Listener {
 	t.Helper()
 	if strings.HasPrefix(protocol, "piped ") {
-		inside := newPipes()
+		inside := pipes.New()
 		transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
-			near, far := net.Pipe()
-			inside.conns <- far
-			return near, nil
+			return inside.Dial(), nil
 		}
 		return inside
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/transport"
 )
 
 // refusal is the answer in the place of executing a call; nil if there is none.
@@ -66,7 +67,7 @@ func (c *call) putOff(ctx context.Context, d time.Duration) (ok bool) {
 	if d <= 0 {
 		return true
 	}
-	watched, stop := watchClient(ctx)
+	watched, stop := transport.WatchClient(ctx)
 	defer stop()
 	return c.delay(watched, d)
 }
@@ -78,7 +79,7 @@ func (c *call) delay(ctx context.Context, d time.Duration) (ok bool) {
 	if d <= 0 {
 		return true
 	}
-	drained, _ := ctx.Value(drainKey{}).(<-chan struct{}) // nil by another server: never
+	drained := transport.Draining(ctx)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

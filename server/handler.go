@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/kinesis"
+	"github.com/runnel-stream/runnel/server/internal/transport"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -19,16 +20,13 @@ const defaultWriteTimeout = time.Minute
 
 // serveHTTP serves a request, unless its connection is of before a pause.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	origin, conn, err := s.originOf(r)
+	request, err := transport.Begin(r, s.pauses)
 	if err != nil {
 		s.cfg.Logger.Debug("a connection is closed, unserved", "from", r.RemoteAddr, "error", err)
 		panic(http.ErrAbortHandler)
 	}
-	c := &call{server: s, w: w, origin: origin, conn: conn}
-	if conn != nil {
-		conn.serve(+1)
-		defer conn.serve(-1)
-	}
+	defer request.End()
+	c := &call{server: s, w: w, request: request}
 	s.setDate(w)
 	s.route(c, w, r)
 }
@@ -48,10 +46,7 @@ func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
 		return // the client has gone
 	}
 	begun := c.begin(w, r)
-	if c.conn != nil && follows(r) {
-		read := c.conn.lastRead() // what comes after the body is of the next request
-		defer func() { c.conn.nextRequest(c.conn.lastRead() != read) }()
-	}
+	c.request.BodyRead()
 	if begun {
 		c.serve(r.Context())
 	}
@@ -80,9 +75,8 @@ type call struct {
 	w        http.ResponseWriter
 	engine   *engine
 	exchange *wire.Exchange
-	origin   wire.Origin
-	conn     *earlyConn // nil: another server's
-	weight   int64      // 0 once released
+	request  *transport.Request
+	weight   int64 // 0 once released
 }
 
 // begin reads the call. If it is not ok, the request has been dealt with.
@@ -95,7 +89,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
 		return false
 	}
-	exchange.Call.Origin.Began, exchange.Call.Origin.Pauses = c.origin.Began, c.origin.Pauses
+	exchange.Call.Origin.Began, exchange.Call.Origin.Pauses = c.request.Began, c.request.Pauses
 	engine, now := s.enter()
 	if now != ready {
 		message := "runnel is starting: try again in a moment"

@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"bufio"
@@ -19,8 +19,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/server/internal/pause"
+	"github.com/runnel-stream/runnel/server/internal/pipes"
 )
 
 // carry runs a transport for a handler. It ends with the test.
@@ -28,14 +28,11 @@ func carry(
 	t testing.TB, listener net.Listener, handler http.Handler, change ...func(*transport),
 ) *transport {
 	t.Helper()
-	s := &Server{
-		cfg: settings{
-			Config: Config{Logger: slog.New(slog.DiscardHandler)},
-			Server: seam.Server{Wall: time.Now},
-		},
-		writeTimeout: time.Minute, pauses: pause.New(),
-	}
-	carried := s.newTransport(context.WithoutCancel(t.Context()), listener, handler)
+	carried := newTransport(context.WithoutCancel(t.Context()), listener, Config{
+		Handler: handler, Pauses: pause.New(), WriteTimeout: time.Minute,
+		Date:   func() []string { return []string{time.Now().UTC().Format(http.TimeFormat)} },
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	for _, change := range change {
 		change(&carried)
 	}
@@ -270,13 +267,14 @@ func FuzzShortcut(f *testing.F) {
 }
 
 // piped runs a transport over connections in memory, for synctest: its time waits for no others.
-func piped(t *testing.T, handler http.Handler) (past *shortcut, dial func() net.Conn) {
+func piped(
+	t *testing.T, handler http.Handler, change ...func(*transport),
+) (past *shortcut, dial func() net.Conn) {
 	t.Helper()
-	listener := newPipes()
-	carried := carry(t, listener, handler)
+	listener := pipes.New()
+	carried := carry(t, listener, handler, change...)
 	return carried.past, func() net.Conn {
-		near, far := net.Pipe()
-		listener.conns <- far
+		near := listener.Dial()
 		t.Cleanup(func() { _ = near.Close() })
 		return near
 	}
@@ -511,7 +509,7 @@ func TestWatchClient(t *testing.T) {
 		gone := make(chan time.Duration, 1)
 		_, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.ReadAll(r.Body)
-			watched, stop := watchClient(r.Context())
+			watched, stop := WatchClient(r.Context())
 			defer stop()
 			began := time.Now()
 			select {

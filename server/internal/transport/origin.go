@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/runnel-stream/runnel/internal/bootclock"
-	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/pause"
 )
 
 // connKey is the context key of the *earlyConn that a request came by.
@@ -24,23 +24,56 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// originOf returns how old a request is, and its connection. The age of a request over HTTP/2
-// counts from its whole head on, which is there within seconds of its first byte; that of others
-// from the first byte. The error says that there was a pause since the connection was accepted: the
-// request is not to be served.
-//
-// A request that came by no connection of Serve's, but by another server, is as old as this call.
-func (s *Server) originOf(r *http.Request) (o wire.Origin, conn *earlyConn, err error) {
+// Request is the connection's side of a request that a handler serves.
+type Request struct {
+	// Began is when the request's first byte was read; over HTTP/2 when its whole head was there,
+	// which is within seconds of it; of another server's request when Begin was called.
+	Began bootclock.Instant
+	// Pauses is the number of pauses of the process before the connection was accepted.
+	Pauses uint64
+
+	conn    *earlyConn // nil: another server's
+	follows bool       // see follows
+	whole   bool       // BodyRead was called
+	read    bootclock.Instant
+}
+
+// Begin begins the service of a request. The caller calls End. The error says that there was a
+// pause since the connection was accepted: the request may be of any age, and is not to be served.
+func Begin(r *http.Request, pauses *pause.Watch) (*Request, error) {
 	now := bootclock.Now()
 	conn, ok := r.Context().Value(connKey{}).(*earlyConn)
 	if !ok {
-		return wire.Origin{Began: now, Pauses: s.pauses.Count()}, nil, nil
+		return &Request{Began: now, Pauses: pauses.Count()}, nil
 	}
-	o = wire.Origin{Began: now, Pauses: conn.pauses}
+	q := &Request{Began: now, Pauses: conn.pauses, conn: conn, follows: follows(r)}
 	if r.ProtoMajor < 2 {
-		o.Began = conn.firstByte(now)
+		q.Began = conn.firstByte(now)
 	}
-	return o, conn, s.pauses.Check(conn.pauses, now)
+	if err := pauses.Check(conn.pauses, now); err != nil {
+		return nil, err
+	}
+	conn.serve(+1)
+	return q, nil
+}
+
+// BodyRead says that the request's body was read: bytes that come from now on are of the
+// connection's next request.
+func (q *Request) BodyRead() {
+	if q.follows {
+		q.whole, q.read = true, q.conn.lastRead()
+	}
+}
+
+// End ends the service of the request.
+func (q *Request) End() {
+	if q.conn == nil {
+		return
+	}
+	if q.follows {
+		q.conn.nextRequest(q.whole && q.conn.lastRead() != q.read)
+	}
+	q.conn.serve(-1)
 }
 
 // firstByte returns when the first byte of the request was read that is being served; now if no
@@ -93,7 +126,7 @@ func (c *earlyConn) lastRead() bootclock.Instant {
 	return c.read
 }
 
-// follows reports whether serveHTTP has to say when the connection's next request begins: the
+// follows reports whether End has to note when the connection's next request begins: the
 // shortcut does so by itself, and over HTTP/2 requests do not follow one another.
 func follows(r *http.Request) bool {
 	return r.ProtoMajor < 2 && r.Context().Value(shortcutKey{}) == nil

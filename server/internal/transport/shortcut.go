@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"bufio"
@@ -26,7 +26,7 @@ import (
 // and several deadlines for each call, and so takes up to a quarter of a small call's processor
 // time: see bench/README.md. Requests are read by net/http's ReadRequest here too, and answered by
 // its Header.Write. What is missing is the watch: a call whose client has gone is served to its
-// end, unless it waits on purpose (watchClient).
+// end, unless it waits on purpose (WatchClient).
 type shortcut struct {
 	handler http.Handler
 	hand    func(conn net.Conn)
@@ -253,9 +253,9 @@ func (s *shortcut) handle(c *shortcutConn, r *http.Request) (ok bool) {
 	return c.answer.status != 0 // otherwise the client has gone, or its body is not whole
 }
 
-// watchClient returns a context that ends when the client of a call goes, also one that took the
+// WatchClient returns a context that ends when the client of a call goes, also one that took the
 // shortcut. The request's body must have been read. The caller calls stop, which waits.
-func watchClient(ctx context.Context) (watched context.Context, stop func()) {
+func WatchClient(ctx context.Context) (watched context.Context, stop func()) {
 	watched, cancel := context.WithCancel(ctx)
 	c, ok := ctx.Value(shortcutKey{}).(*shortcutConn)
 	if !ok {

@@ -1,33 +1,20 @@
-package server
+package transport
 
 import (
 	"bufio"
-	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/runnel-stream/runnel/server/internal/pause"
+	"github.com/runnel-stream/runnel/server/internal/pipes"
 )
-
-func dial(t *testing.T, address string) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-	return conn
-}
 
 func send(t *testing.T, conn net.Conn, text string) {
 	t.Helper()
@@ -36,90 +23,14 @@ func send(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
-// readHead reads an answer's head, byte by byte.
-func readHead(t *testing.T, conn net.Conn) string {
-	t.Helper()
-	var head strings.Builder
-	for one := make([]byte, 1); !strings.HasSuffix(head.String(), "\r\n\r\n"); {
-		if _, err := conn.Read(one); err != nil {
-			t.Fatalf("after %q: %v", head.String(), err)
-		}
-		head.WriteByte(one[0])
-	}
-	return head.String()
-}
-
-// TestSilentConnections hold up neither calls nor the end, however far they have come.
-func TestSilentConnections(t *testing.T) {
-	t.Parallel()
-	s := serveStreams(t, Config{}, "https h2")
-	var silent []net.Conn
-	for _, said := range []string{
-		"", "\x16", "\x16\x03\x01", "P", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "POST / HTTP/1.1\r\nHo",
-	} {
-		for range 10 {
-			conn := dial(t, s.address)
-			send(t, conn, said)
-			silent = append(silent, conn)
-		}
-	}
-	handshaken := tls.Client(dial(t, s.address), &tls.Config{
-		RootCAs:    s.client.Transport.(*http.Transport).TLSClientConfig.RootCAs,
-		ServerName: "127.0.0.1",
-	})
-	if err := handshaken.HandshakeContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.wantAnswer(t)
-	s.client.CloseIdleConnections()
-	began := time.Now()
-	s.stop()
-	if err := s.served(); err != nil {
-		t.Error(err)
-	}
-	if passed := time.Since(began); passed > 4*time.Second {
-		t.Errorf("the end took %v", passed)
-	}
-	for i, conn := range append(silent, handshaken) {
-		if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("connection %d outlived the server", i)
-		}
-	}
-}
-
-// pipes is a listener of connections in memory.
-type pipes struct {
-	conns  chan net.Conn
-	errs   chan error
-	closed chan struct{}
-}
-
-func newPipes() *pipes {
-	return &pipes{make(chan net.Conn), make(chan error), make(chan struct{})}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.conns:
-		return conn, nil
-	case err := <-p.errs:
-		return nil, err
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { close(p.closed); return nil }
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes:1", Net: "unix"} }
-
 // TestDoor: who says nothing is sent away in time, who says something comes in whole.
 func TestDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		inside := newPipes()
+		inside := pipes.New()
 		d := newDoor(inside, nil, pause.New(), slog.New(slog.DiscardHandler))
 		d.open()
 		silent, far := net.Pipe()
-		inside.conns <- far
+		inside.Conns <- far
 		began := time.Now()
 		if _, err := silent.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("the silent one: %v", err)
@@ -128,7 +39,7 @@ func TestDoor(t *testing.T) {
 			t.Errorf("it was sent away after %v, want %v", passed, headerTimeout)
 		}
 		talks, near := net.Pipe()
-		inside.conns <- near
+		inside.Conns <- near
 		go func() { _, _ = io.WriteString(talks, "\x16hello\n") }()
 		conn, err := d.Accept()
 		if err != nil {
@@ -141,13 +52,13 @@ func TestDoor(t *testing.T) {
 		_ = conn.Close()
 		again := errors.New("too many open files")
 		for range 3 {
-			inside.errs <- again
+			inside.Errs <- again
 			if _, err := d.Accept(); !errors.Is(err, again) {
 				t.Errorf("a listener that fails: %v", err)
 			}
 		}
 		waits, late := net.Pipe()
-		inside.conns <- late
+		inside.Conns <- late
 		if err := errors.Join(d.Close(), d.Close()); err != nil {
 			t.Error(err)
 		}

@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"crypto/tls"
@@ -20,10 +20,10 @@ func tlsSettings(config *tls.Config) *tls.Config {
 // refusePlain answers what came unencrypted to an address that other machines reach, with 400.
 // Nothing of such a request is looked at; its client has shown it to the network already, and
 // must learn of it.
-func (s *Server) refusePlain(next http.Handler) http.Handler {
+func refusePlain(next http.Handler, date func() []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil && !cameByLoopback(r) {
-			s.setDate(w)
+			SetDate(w, date)
 			w.Header().Set("Connection", "close")
 			http.Error(w, "this port takes encrypted connections only: use https://",
 				http.StatusBadRequest)

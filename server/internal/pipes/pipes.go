@@ -1,0 +1,41 @@
+// Package pipes has a listener of connections in memory, for tests in virtual time.
+package pipes
+
+import "net"
+
+// Listener is a net.Listener. Accept takes what a test sends to Conns and Errs.
+type Listener struct {
+	Conns  chan net.Conn
+	Errs   chan error
+	closed chan struct{}
+}
+
+// New returns a listener that is open.
+func New() *Listener {
+	return &Listener{make(chan net.Conn), make(chan error), make(chan struct{})}
+}
+
+// Dial returns the near end of a connection whose far end Accept returns.
+func (l *Listener) Dial() net.Conn {
+	near, far := net.Pipe()
+	l.Conns <- far
+	return near
+}
+
+// Accept waits for a connection or an error, and returns net.ErrClosed after Close.
+func (l *Listener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.Conns:
+		return conn, nil
+	case err := <-l.Errs:
+		return nil, err
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept. It may be called once.
+func (l *Listener) Close() error { close(l.closed); return nil }
+
+// Addr returns an address without a port.
+func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "pipes:1", Net: "unix"} }
