@@ -27,7 +27,7 @@ func (p *Producer) put(made *call) {
 	}
 	cancel()
 	p.see(sentAt, metadataOf(output), err)
-	o := p.finalForCaller(classify(output, err, made.entries(), &sent))
+	o := p.finalForCaller(p.life, classify(output, err, made.entries(), &sent))
 	p.chartAnswer(o)
 	if p.cfg.OnCall == nil {
 		p.land(made, o)

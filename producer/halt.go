@@ -112,8 +112,8 @@ var expired = set("ExpiredTokenException", "ExpiredToken")
 
 // finalForCaller turns the answer that the caller's token has expired into a refusal of the
 // caller, if the client will not get another token.
-func (p *Producer) finalForCaller(o outcome) outcome {
-	if o.each == nil && o.all.fate == failed && isFinal(p.lasting(p.cfg.Client, o.all.err)) {
+func (p *Producer) finalForCaller(ctx context.Context, o outcome) outcome {
+	if o.each == nil && o.all.fate == failed && isFinal(p.lasting(ctx, p.cfg.Client, o.all.err)) {
 		o.all.fate = refused
 	}
 	return o
@@ -126,7 +126,7 @@ func (e lastingError) Unwrap() error { return e.error }
 
 // lasting marks the answer that the token has expired as final if the API that gave it will not get
 // another token: one from the environment or a file has no time at which the SDK renews it.
-func (p *Producer) lasting(api any, err error) error {
+func (p *Producer) lasting(ctx context.Context, api any, err error) error {
 	if !expired[codeOf(err)] {
 		return err
 	}
@@ -138,7 +138,7 @@ func (p *Producer) lasting(api any, err error) error {
 	if provider == nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(p.life, p.cfg.CallTimeout, errCallTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
 	defer cancel()
 	if keys, wrong := provider.Retrieve(ctx); wrong != nil || keys.CanExpire {
 		return err

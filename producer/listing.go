@@ -42,7 +42,7 @@ func (p *Producer) listFor(ctx context.Context, wanted func() bool) error {
 	}
 	name, _ := p.target()
 	shards, err := shardmap.List(ctx, lister{p: p}, aws.ToString(name), nil)
-	err = p.lasting(p.cfg.Reader, err)
+	err = p.lasting(ctx, p.cfg.Reader, err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mu.core.take(p.clock.now(), shards, err)

@@ -92,7 +92,7 @@ func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 			err = p.searchShard(ctx, s, shards[i], wanted, results)
 		}
 	}
-	if err = p.lasting(p.cfg.Reader, err); err == nil || !isFinal(err) {
+	if err = p.lasting(ctx, p.cfg.Reader, err); err == nil || !isFinal(err) {
 		return results, err
 	}
 	for i := range results {

@@ -129,7 +129,7 @@ func (p *Producer) askLimit(ctx context.Context) error {
 	input := &kinesis.DescribeStreamSummaryInput{}
 	input.StreamName, input.StreamARN = p.target()
 	output, err := p.cfg.Reader.DescribeStreamSummary(ctx, input)
-	err = p.lasting(p.cfg.Reader, err)
+	err = p.lasting(ctx, p.cfg.Reader, err)
 	if err != nil && !isFinal(err) && !faulty[codeOf(err)] {
 		return err
 	}

@@ -93,7 +93,8 @@ func Start(ctx context.Context, options ...Option) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: settings.server, fs: settings.fs, faults: settings.faults, network: &settings.network, random: settings.random,
+		cfg: settings.server, fs: settings.fs, faults: settings.faults,
+		network: &settings.network, random: settings.random,
 		authority: settings.authority,
 		turn:      make(chan struct{}, 1),
 	}

@@ -3,8 +3,8 @@
 // Requests are told apart by their X-Amz-Target header or, in the query protocol, by the API
 // version in the form; the path plays no part, but for GET /health, GET /metrics and rpcv2Cbor.
 //
-// An acknowledged call is durable, and nothing can be read before it is: see server/internal/kinesis
-// and server/internal/wal. Here are the transport, the start and the end, and faults on request.
+// An acknowledged call is durable, and nothing can be read before it is: see packages kinesis and
+// wal below server/internal. Here are the transport, the start and the end, and faults on request.
 package server
 
 import (

@@ -38,7 +38,9 @@ const (
 	Gone
 )
 
-var classNames = [...]string{"unknown", "throttled", "passing", "caller", "expired", "record", "gone"}
+var classNames = [...]string{
+	"unknown", "throttled", "passing", "caller", "expired", "record", "gone",
+}
 
 // String returns the class's name, as "throttled".
 func (c Class) String() string { return classNames[c] }
@@ -137,9 +139,9 @@ func (s Service) Of(err error) Class {
 	return Unknown
 }
 
-// Transient reports whether the same call may succeed a little later: what was throttled, what
-// passes, a fault of the server, and what is no answer of the API at all. An answer with a code of no
-// list is transient unless the client is at fault by its status.
+// Transient reports whether the same call may succeed a little later: after a throttle, a refusal
+// that passes, a fault of the server, and an error that is no answer of the API at all. An answer
+// whose code is in no list is transient unless its status says that the client is at fault.
 func (s Service) Transient(err error) bool {
 	switch s.Of(err) {
 	case Throttled, Passing:

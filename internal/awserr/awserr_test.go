@@ -17,14 +17,16 @@ import (
 
 // answer is an error of the SDK for an answer with a status, and a code unless that is "".
 func answer(status int, code, message string) error {
-	var err error = errors.New("not an error of the API's model")
+	err := errors.New("not an error of the API's model")
 	if code != "" {
 		err = &smithy.GenericAPIError{Code: code, Message: message}
 	}
-	return &smithy.OperationError{ServiceID: "Kinesis", OperationName: "PutRecords",
+	return &smithy.OperationError{
+		ServiceID: "Kinesis", OperationName: "PutRecords",
 		Err: &smithyhttp.ResponseError{
 			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: err,
-		}}
+		},
+	}
 }
 
 func TestOf(t *testing.T) {
@@ -122,15 +124,21 @@ func TestClockFault(t *testing.T) {
 // The SDK's own types have codes too.
 func TestModelledErrors(t *testing.T) {
 	for want, errs := range map[awserr.Class][]error{
-		awserr.Throttled: {&kinesistypes.ProvisionedThroughputExceededException{},
-			&kinesistypes.LimitExceededException{}, &kinesistypes.KMSThrottlingException{}},
+		awserr.Throttled: {
+			&kinesistypes.ProvisionedThroughputExceededException{},
+			&kinesistypes.LimitExceededException{}, &kinesistypes.KMSThrottlingException{},
+		},
 		awserr.Passing: {&kinesistypes.ResourceInUseException{}},
-		awserr.Caller: {&kinesistypes.AccessDeniedException{}, &kinesistypes.KMSAccessDeniedException{},
+		awserr.Caller: {
+			&kinesistypes.AccessDeniedException{}, &kinesistypes.KMSAccessDeniedException{},
 			&kinesistypes.KMSDisabledException{}, &kinesistypes.KMSInvalidStateException{},
-			&kinesistypes.KMSNotFoundException{}, &kinesistypes.KMSOptInRequired{}},
+			&kinesistypes.KMSNotFoundException{}, &kinesistypes.KMSOptInRequired{},
+		},
 		awserr.Record: {&kinesistypes.InvalidArgumentException{}, &kinesistypes.ValidationException{}},
-		awserr.Gone: {&kinesistypes.ResourceNotFoundException{}, &kinesistypes.ExpiredIteratorException{},
-			&kinesistypes.ExpiredNextTokenException{}},
+		awserr.Gone: {
+			&kinesistypes.ResourceNotFoundException{}, &kinesistypes.ExpiredIteratorException{},
+			&kinesistypes.ExpiredNextTokenException{},
+		},
 		awserr.Unknown: {&kinesistypes.InternalFailureException{}},
 	} {
 		for _, err := range errs {

@@ -177,8 +177,8 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	case errors.As(context.Cause(ctx), &ahead):
 		return usageError("archive stream %s to %s: %w", f.stream, f.to, ahead)
 	case errors.Is(context.Cause(ctx), archive.ErrLink):
-		return outsideError(fmt.Errorf("archive stream %s to %s: %w; runnel verify %s lists what is "+
-			"damaged", f.stream, f.to, context.Cause(ctx), f.to))
+		return outsideError(fmt.Errorf("archive stream %s to %s: %w; runnel verify %s lists "+
+			"what is damaged", f.stream, f.to, context.Cause(ctx), f.to))
 	case errors.Is(runErr, consumer.ErrRecreated):
 		return outsideError(fmt.Errorf("archive stream %s: %w", f.stream, runErr))
 	case errors.Is(runErr, lease.ErrStream), errors.Is(runErr, lease.ErrNative),

@@ -175,8 +175,8 @@ func (r *reader) shortened(
 }
 
 // missing reports whether records between the last one read and a page, the first one of a new
-// iterator, may have been trimmed. The stream can have removed unread records if overtaken; if young
-// it can have removed none, and a record that is gone all the same is a gap too.
+// iterator, may have been trimmed. The stream can have removed unread records if overtaken. If
+// young it can have removed none; a record that is gone all the same is a gap too.
 func (r *reader) missing(out *kinesis.GetRecordsOutput, overtaken, young bool) bool {
 	last, possible := r.after, overtaken || young
 	if last == "" && r.start.from.IsSequence() {

@@ -22,7 +22,8 @@ type Identity struct {
 	Key, Format, Order string
 	HashKey            string // the field of explicit hash keys; "" for none
 	Keys               string // the file or table that gives hash keys; "" for none
-	// Columns is the header of each file, with csv: it says where the fields of Key and HashKey are.
+	// Columns is the header of each file, with csv. It says where the fields of Key and HashKey
+	// are.
 	Columns []string
 	Files   []File
 
@@ -67,8 +68,8 @@ func (i Identity) differs(now Identity) error {
 				ErrInput, file.Name, size, file.Size)
 		}
 		if was, is := i.columns(at), now.columns(at); was != "" && was != is {
-			return fmt.Errorf("%w: the header of %s is %q and was %q; bring it back, or name a new "+
-				"state", ErrInput, file.Name, is, was)
+			return fmt.Errorf("%w: the header of %s is %q and was %q; bring it back, or name a "+
+				"new state", ErrInput, file.Name, is, was)
 		}
 	}
 	return nil

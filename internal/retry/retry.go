@@ -33,7 +33,9 @@ func (b Backoff) After(failures int) time.Duration {
 }
 
 // Wait waits after so many failures in a row. It returns the context's cause if that ends first.
-func (b Backoff) Wait(ctx context.Context, failures int) error { return Wait(ctx, b.After(failures)) }
+func (b Backoff) Wait(ctx context.Context, failures int) error {
+	return Wait(ctx, b.After(failures))
+}
 
 // Wait waits for a duration, and returns the context's cause if that ends first.
 func Wait(ctx context.Context, d time.Duration) error {

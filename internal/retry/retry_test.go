@@ -13,10 +13,10 @@ import (
 
 func TestBackoffDoublesUpToItsMaximum(t *testing.T) {
 	b := retry.Backoff{Min: 50 * time.Millisecond, Max: time.Second}
-	for failures, most := range map[int]time.Duration{
+	for failures, ms := range map[int]int{
 		-1: 50, 0: 50, 1: 50, 2: 100, 3: 200, 5: 800, 6: 1000, 7: 1000, 64: 1000, 1 << 30: 1000,
 	} {
-		most *= time.Millisecond
+		most := time.Duration(ms) * time.Millisecond
 		low, high := most, time.Duration(0)
 		for range 2000 {
 			wait := b.After(failures)
@@ -49,7 +49,10 @@ func TestBackoffOfASource(t *testing.T) {
 // A maximum below the minimum, and durations of zero, make no wait negative and nothing panic.
 func TestBackoffOfOddBounds(t *testing.T) {
 	for _, b := range []retry.Backoff{
-		{}, {Min: time.Second}, {Min: time.Second, Max: time.Millisecond}, {Max: time.Second},
+		{},
+		{Min: time.Second},
+		{Min: time.Second, Max: time.Millisecond},
+		{Max: time.Second},
 		{Min: 1, Max: 1<<63 - 1},
 	} {
 		for failures := range 100 {

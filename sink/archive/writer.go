@@ -190,8 +190,8 @@ func (w *writer) checkGap(batch sink.Batch) error {
 		return nil
 	}
 	if w.progress() {
-		return fmt.Errorf("%w: a gap behind batches that wait for a Flush, from %s to %s", sink.ErrOrder,
-			w.tip.end, w.through)
+		return fmt.Errorf("%w: a gap behind batches that wait for a Flush, from %s to %s",
+			sink.ErrOrder, w.tip.end, w.through)
 	}
 	fits := gap.After == w.through && gap.After.Less(gap.Before)
 	switch {

@@ -1,5 +1,5 @@
 // Package kinesis is the Kinesis Data Streams API on runnel's own log: streams and shards are a
-// state machine over server/internal/wal (the catalogue), records are in server/internal/shardlog, and every
+// state machine over package wal (the catalogue), records are in package shardlog, and every
 // operation of the API is one file, op_*.go.
 //
 // # What is promised

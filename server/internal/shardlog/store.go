@@ -18,7 +18,7 @@ import (
 // ID names a shard in a data directory, for ever: the catalogue never gives one twice.
 type ID uint64
 
-// Number is the store's number of a record. server/internal/kinesis makes the API's sequence number of it.
+// Number is the store's number of a record. Package kinesis makes the API's sequence number of it.
 type Number struct {
 	Index   uint64 // in the shard, from 1 on without gaps
 	Serial  uint64 // the index plus the numbers that were skipped (Begin); never given twice

@@ -98,8 +98,8 @@ func (a *shortcutAnswer) SetWriteDeadline(deadline time.Time) error {
 	return a.conn.SetWriteDeadline(deadline)
 }
 
-// SetDate sets the header Date of an answer, which net/http otherwise takes from the system's clock.
-// A shortcutAnswer sets it by itself when it is sent.
+// SetDate sets the header Date of an answer, which net/http otherwise takes from the system's
+// clock. A shortcutAnswer sets it by itself when it is sent.
 func SetDate(w http.ResponseWriter, date func() []string) {
 	if _, ok := w.(*shortcutAnswer); !ok {
 		w.Header()["Date"] = date()

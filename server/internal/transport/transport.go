@@ -1,6 +1,6 @@
 // Package transport takes requests off a listener and hands them to an http.Handler: HTTP/1.1 and
-// HTTP/2, with TLS and without. It knows how old each request is, closes the connections of before a
-// pause of the process, and ends in order.
+// HTTP/2, with TLS and without. It knows how old each request is, closes the connections of before
+// a pause of the process, and ends in order.
 //
 // Plain calls over unencrypted HTTP/1.1 do not go through net/http's server but through a shorter
 // path of this package (see shortcut). A handler cannot tell the two apart, and nothing outside
@@ -47,8 +47,9 @@ type Config struct {
 }
 
 // Serve answers on the listener, which it closes, until ctx ends. Then calls that it has accepted
-// finish, for at most ShutdownTimeout, Draining's channel is closed, and idle connections are closed.
-// It returns nil after that, and an error if the listener failed or calls had to be cut off.
+// finish, for at most ShutdownTimeout, Draining's channel is closed, and idle connections are
+// closed. It returns nil after that, and an error if the listener failed or calls had to be cut
+// off.
 func Serve(ctx context.Context, listener net.Listener, cfg Config) error {
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -85,8 +86,8 @@ func Draining(ctx context.Context) <-chan struct{} {
 	return drained
 }
 
-// transport serves one listener: the door knows what is TLS, what is not begins in the shortcut past
-// http, and http has the rest.
+// transport serves one listener. The door knows which connections are TLS. The others begin in the
+// shortcut, past http, and http has the rest.
 type transport struct {
 	door *door
 	past *shortcut
