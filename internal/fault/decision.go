@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Refusal is a way not to execute a call.
+// Refusal is a way to refuse a call instead of executing it.
 type Refusal uint8
 
-// The refusals; None executes it.
+// The refusals. None means that the call is executed.
 const (
 	None          Refusal = iota
 	InternalError         // HTTP 500
@@ -18,17 +18,17 @@ const (
 	LoseRequest           // no answer: the connection is cut
 )
 
-// Decision is what is to go wrong with one call. The zero value is nothing.
+// Decision lists the faults of one call. The zero value has none.
 type Decision struct {
-	// Delay is the wait before anything else.
+	// Delay is the wait before all other faults.
 	Delay time.Duration
-	// Refuse, unless None, is the answer in the place of executing the call.
+	// Refuse, unless None, is the answer instead of executing the call.
 	Refuse Refusal
 	// Code is the error's code if Refuse is Denied.
 	Code string
-	// Records tells which entries of a PutRecords call fail; see FailRecords.
+	// Records lists the faults of a PutRecords call's entries; see FailRecords.
 	Records []RecordFault
-	// ExpireIterator makes GetRecords take its iterator for an expired one.
+	// ExpireIterator makes GetRecords treat its iterator as expired.
 	ExpireIterator bool
 	// LoseAnswer cuts the connection after the call has been executed.
 	LoseAnswer bool
@@ -36,13 +36,13 @@ type Decision struct {
 	// Hang the connection stays open and silent until then, or until the client gives up.
 	CommitLate time.Duration
 	Hang       bool
-	// CutStream, unless 0, breaks an event stream off, that long after it began.
+	// CutStream, unless 0, ends an event stream abruptly, that long after it began.
 	CutStream time.Duration
 }
 
-// RecordFault makes records of a PutRecords call fail: the one with that Number, counted from
-// 1, if it is not 0; each one with the chance Num/Den if Den is not 0; otherwise one that Draw
-// picks.
+// RecordFault makes records of a PutRecords call fail. If Number is not 0, it is that record,
+// counted from 1. Otherwise, if Den is not 0, each record fails with the chance Num/Den.
+// Otherwise Draw picks one record.
 type RecordFault struct {
 	Throttled bool // ProvisionedThroughputExceededException instead of InternalFailure
 	Number    int
@@ -50,15 +50,15 @@ type RecordFault struct {
 	Draw      uint64
 }
 
-// FailRecords returns the indices, ascending from 0, of the records of a PutRecords call of n
-// records that are to fail with InternalFailure.
+// FailRecords returns the indices, ascending from 0, of the records that fail with
+// InternalFailure in a PutRecords call of n records.
 func (d Decision) FailRecords(n int) []int { return d.records(n, false) }
 
-// ThrottleRecords returns those that are to fail with ProvisionedThroughputExceededException.
-// No record is in both.
+// ThrottleRecords returns the indices of those that fail with
+// ProvisionedThroughputExceededException. The two sets are disjoint.
 func (d Decision) ThrottleRecords(n int) []int { return d.records(n, true) }
 
-// records goes through the faults in order: the first that meets a record decides it.
+// records applies the faults in order: the first that matches a record decides.
 func (d Decision) records(n int, throttled bool) []int {
 	if len(d.Records) == 0 {
 		return nil

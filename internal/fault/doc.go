@@ -1,5 +1,5 @@
-// Package fault injects faults on request: the rules that `runnel serve --chaos` and
-// runneltest share, drawn from a seed, so that a run that found something can be run again.
+// Package fault injects faults by rules, for `runnel serve --chaos` and runneltest. It draws them
+// from a seed, so that a run that found a fault in a client can be repeated.
 //
 // # The language
 //
@@ -13,14 +13,14 @@
 //	stream = Name | "*"
 //	when   = "@" n | "@" n "-" m | "@" n "+" | "%" percent
 //
-// An Operation is an API's own name, in any case, of one that the server answers. Each rule counts
-// the calls that it is about, from 1 on: "@3" is the third of them only, "@3-5" the third to the
+// An Operation is the API's name, in any case, of an operation that the server answers. Each rule
+// counts the calls that it matches, from 1: "@3" is the third of them, "@3-5" the third to the
 // fifth, "@3+" every one from the third on, "%2.5" each of them with a chance of 2.5 %; without a
-// when it is every call. Chances are drawn from the seed (default 0), the rule's place in the list
-// and the call's number, so the nth call of an operation has the same fate in every run, whatever
-// the others do meanwhile.
+// when it is every call. A chance depends on the seed (default 0), the rule's place in the list
+// and the call's number. So the nth call of an operation meets the same faults in every run,
+// independently of the other operations.
 //
-// The faults, in the order in which they stand in a call's way:
+// The faults, in the order in which they apply to a call:
 //
 //	delay=DUR           the call waits that long before anything else happens
 //	error-500           refused with the API's internal failure, not executed
@@ -40,22 +40,22 @@
 //	cut-stream[=DUR]    SubscribeToShard: the event stream breaks off DUR after it began;
 //	                    without it, at a moment of its first 5 s drawn from the seed
 //
-// DUR is a Go duration, as 250ms or 2s, of at most 24 h. All rules that fire on a call apply:
-// delays add up; of error-500, error-503, throttle, refuse and lose-request the first one in the
-// specification wins, and drops every fault below them; of lose-answer, commit-late and hang
-// the first one in the specification wins, and so it does of two cut-streams.
+// DUR is a Go duration such as 250ms or 2s, of at most 24 h. All rules that fire on a call apply.
+// Delays add up. Of error-500, error-503, throttle, refuse and lose-request only the first in the
+// specification applies, and it drops every fault below them in the list. Of lose-answer,
+// commit-late and hang only the first applies, and likewise of two cut-streams.
 //
 // # Resharding
 //
-// A reshard rule is not about calls but about a stream, in whatever account and region, or
-// about every stream. Each DUR is a turn of the stream, and when counts the stream's turns. In
-// a turn one shard is split, or two adjacent ones are merged: the seed draws which, and where.
-// The number of open shards stays between one and twice what the stream had when the rule met
-// it first (two at least). It is done as SplitShard and MergeShards do it: the stream is
-// UPDATING from then on, its shards change at the end of that, and a turn that finds it so, or
-// CREATING, is had as soon as that is over. A stream in the ON_DEMAND mode has turns in which
-// nothing happens. The nth turn of a stream is the same in every run if nobody else reshards
-// the stream.
+// A reshard rule applies to a stream of that name in every account and region, or to every
+// stream, and not to calls. The stream has a turn after each DUR; when counts the turns. In a
+// turn one shard is split, or two adjacent ones are merged: the seed draws the operation, the
+// shards and the split point. The number of open shards stays between one and twice the number
+// when the rule first met the stream (at least two). A turn works like SplitShard and
+// MergeShards: the stream is UPDATING first, and its shards change at the end of that. If a turn
+// finds the stream UPDATING or CREATING, it comes as soon as that is over. Streams in the
+// ON_DEMAND mode skip their turns. The nth turn of a stream is the same in every run if no client
+// reshards the stream.
 //
 // Examples:
 //

@@ -99,7 +99,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestDraw walks transcripts: calls, and what each of them is to meet.
+// TestDraw runs transcripts of calls with their expected faults.
 func TestDraw(t *testing.T) {
 	const second = time.Second
 	for _, c := range []struct {
@@ -157,7 +157,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-func TestCountsWhatItDid(t *testing.T) {
+func TestCountsDrawnFaults(t *testing.T) {
 	in := mustParse(t, "*:delay=1s *:throttle@1 *:error-500@1 *:lose-answer *:hang=1s").Injector()
 	in.Draw("kinesis", "PutRecords")
 	in.Draw("kinesis", "PutRecords")
@@ -206,8 +206,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestSeed: the nth call of an operation has the same fate whatever comes between, another
-// seed gives another run, and the chance is what the rule says.
+// TestSeed: the nth call of an operation has the same faults independently of other calls,
+// another seed gives another run, and a fault's frequency is that of its rule.
 func TestSeed(t *testing.T) {
 	run := func(seed int, between int) (fates []bool, hits int) {
 		in := mustParse(t, fmt.Sprintf("seed=%d PutRecords:lose-answer%%10", seed)).Injector()

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Injector draws decisions for calls as they come. The zero value and nil inject nothing. It
-// is safe for concurrent use.
+// Injector draws a decision for each call. The zero value and nil inject no faults. It is safe
+// for concurrent use.
 type Injector struct {
 	mu struct {
 		sync.Mutex
 		plan   *Plan
-		seen   []uint64 // calls so far, by rule of the plan
+		seen   []uint64 // calls so far, per rule of the plan
 		counts map[string]int
 
 		schedule []*Reshards
-		replaced chan struct{} // closed by the next Set; nil if nobody waits for it
+		replaced chan struct{} // closed by the next Set; nil without a waiter
 	}
 }
 
@@ -27,8 +27,8 @@ func (p *Plan) Injector() *Injector {
 	return in
 }
 
-// Set replaces the plan; nil ends all faults. The counting of calls and of turns starts
-// again, that of faults goes on.
+// Set replaces the plan; nil ends all faults. The counts of calls and of turns restart; the
+// counts of faults continue.
 func (in *Injector) Set(p *Plan) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -43,8 +43,8 @@ func (in *Injector) Set(p *Plan) {
 	}
 }
 
-// Counts returns how often each fault was drawn, by "Operation:fault", as
-// "PutRecords:lose-answer". A fail-record for a record that the call did not have counts too.
+// Counts returns the number of times that each fault was drawn, by "Operation:fault", such as
+// "PutRecords:lose-answer". It includes a fail-record for a record that the call did not have.
 func (in *Injector) Counts() map[string]int {
 	if in == nil {
 		return map[string]int{}
@@ -56,8 +56,8 @@ func (in *Injector) Counts() map[string]int {
 	return counts
 }
 
-// Draw decides the fate of the next call of an operation, as "PutRecords", of a service,
-// "kinesis" or "dynamodb".
+// Draw decides on the next call of an operation, such as "PutRecords", of a service, "kinesis" or
+// "dynamodb".
 func (in *Injector) Draw(service, operation string) Decision {
 	if in == nil {
 		return Decision{}
@@ -86,7 +86,7 @@ func (in *Injector) Draw(service, operation string) Decision {
 	return d
 }
 
-// apply adds a rule that fired, and reports whether it had room.
+// apply adds the fault of a rule that fired. It returns false if an earlier fault excludes it.
 func (d *Decision) apply(r *rule, draw uint64) bool {
 	switch r.kind {
 	case kindDelay:
@@ -124,14 +124,14 @@ func (d *Decision) apply(r *rule, draw uint64) bool {
 		if d.CutStream = r.duration; r.duration == 0 {
 			d.CutStream = 1 + time.Duration(draw%uint64(maxCut))
 		}
-	case kindReshard: // is about no call
+	case kindReshard: // does not concern calls
 		return false
 	}
 	return true
 }
 
-// maxCut is the latest moment that a cut-stream without a duration draws: about what a test
-// has the patience to wait for. A whole subscription lasts five minutes.
+// maxCut is the latest moment for a cut-stream without a duration: about as long as a test can
+// wait. A whole subscription lasts five minutes.
 const maxCut = 5 * time.Second
 
 func (d *Decision) refuse(r Refusal) bool {
@@ -142,7 +142,7 @@ func (d *Decision) refuse(r Refusal) bool {
 	return true
 }
 
-// settle drops what a refusal leaves no room for.
+// settle drops the faults that a refusal excludes.
 func (d *Decision) settle() {
 	if d.Refuse != None {
 		*d = Decision{Delay: d.Delay, Refuse: d.Refuse, Code: d.Code}

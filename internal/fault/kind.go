@@ -1,7 +1,7 @@
 package fault
 
-// kind is what a rule does. The order matters: a refusal (up to kindLoseRequest) drops the
-// kinds behind it.
+// kind is the kind of a rule's fault. The order matters: a refusal (up to kindLoseRequest) drops
+// the kinds after it.
 type kind uint8
 
 const (
@@ -18,10 +18,10 @@ const (
 	kindCommitLate
 	kindHang
 	kindCutStream
-	kindReshard // about streams, not about calls
+	kindReshard // applies to streams, not to calls
 )
 
-// argument is what stands behind a fault's name.
+// argument is the form of the argument after a fault's name.
 type argument uint8
 
 const (
@@ -36,7 +36,7 @@ const (
 var kinds = [...]struct {
 	name      string
 	argument  argument
-	operation string // the only one that it applies to; "": any
+	operation string // the only operation with this fault; "": any
 }{
 	kindDelay:          {"delay", argumentDuration, ""},
 	kindError500:       {"error-500", argumentNone, ""},

@@ -1,7 +1,7 @@
 package fault
 
-// operations are the operations that the server answers, of all its services: a rule about any
-// other would never fire. A test of package server compares them with its services.
+// operations lists the operations of all services that the server answers. A rule about any other
+// would never fire. A test of package server compares the list with the services.
 var operations = []string{
 	// Kinesis
 	"AddTagsToStream", "CreateStream", "DecreaseStreamRetentionPeriod", "DeleteResourcePolicy",
@@ -22,6 +22,6 @@ var operations = []string{
 	"PutMetricData", "GetCallerIdentity",
 }
 
-// Operations returns the names of all operations that a rule can be about. The caller must not
-// change it.
+// Operations returns the names of the operations for which rules are possible. The caller must
+// not change the slice.
 func Operations() []string { return operations }

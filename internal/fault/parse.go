@@ -22,8 +22,8 @@ const (
 	maxCode       = 100
 )
 
-// Parse reads a specification; the package comment has its language. The empty one is a plan
-// without faults. An error names the rule at fault, and wraps ErrSpec.
+// Parse reads a specification in the language of the package comment. An empty one gives a plan
+// without faults. An error names the wrong rule and wraps ErrSpec.
 func Parse(spec string) (*Plan, error) {
 	plan := &Plan{}
 	words := strings.FieldsFunc(spec, func(r rune) bool {
@@ -106,7 +106,7 @@ func (r *rule) checkCalls() error {
 		spell.DidYouMean(calls, names), strings.Join(names, ", "))
 }
 
-// checkStream checks what a reshard rule is about: a stream's name as the API allows it, or *.
+// checkStream checks the stream of a reshard rule: a valid name of the API, or *.
 func checkStream(name string) error {
 	if name == "*" {
 		return nil
@@ -119,7 +119,7 @@ func checkStream(name string) error {
 		}
 	}
 	if name == "" || len(name) > maxStreamName {
-		return errors.New("the stream's name is missing or too long; * stands for every stream")
+		return errors.New("the stream's name is missing or too long; * means every stream")
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func parseWhen(fault string) (rest string, w when, err error) {
 	rest, text := fault[:at], fault[at+1:]
 	if fault[at] == '%' {
 		percent, err := strconv.ParseFloat(text, 64)
-		if err == nil && percent > 0 && percent <= 100 { // which NaN is not
+		if err == nil && percent > 0 && percent <= 100 { // false for NaN
 			return rest, when{percent: percent}, nil
 		}
 		return "", w, fmt.Errorf("%%%s is not a chance above 0 and up to 100 %%", text)

@@ -14,18 +14,18 @@ type Plan struct {
 	rules []rule
 }
 
-// rule is one fault, the calls that it is about, and which of them it meets.
+// rule is one fault, the calls that it matches, and the numbers of those on which it fires.
 type rule struct {
-	calls    string // an operation, "*" or "service.*"; of reshard a stream or "*"
+	calls    string // an operation, "*" or "service.*"; for a reshard a stream or "*"
 	kind     kind
-	duration time.Duration // the argument, if it is one; 0 of a cut-stream that has none
+	duration time.Duration // the argument, if it is a duration; 0 for a cut-stream without one
 	record   record        // of fail-record and throttle-record
 	code     string        // of refuse
 	when     when
 }
 
-// record selects records of a PutRecords call: the numberth if that is not 0, each with the
-// chance num/den if den is not 0, and otherwise one at random.
+// record selects records of a PutRecords call: if number is not 0, that record; otherwise, if den
+// is not 0, each with the chance num/den; otherwise a random one.
 type record struct {
 	number   int
 	num, den int
@@ -39,7 +39,7 @@ type when struct {
 
 const forever = ^uint64(0)
 
-// about reports whether the rule is about a call of an operation of a service.
+// about reports whether the rule matches an operation of a service.
 func (r *rule) about(service, operation string) bool {
 	if r.kind == kindReshard {
 		return false
@@ -54,7 +54,7 @@ func (r *rule) about(service, operation string) bool {
 	return wildcard && strings.EqualFold(of, service)
 }
 
-// meets reports whether the rule fires on the nth call that it is about.
+// meets reports whether the rule fires on its nth matching call.
 func (w when) meets(n, draw uint64) bool {
 	if w.percent > 0 {
 		return float64(draw>>11)/(1<<53)*100 < w.percent
@@ -119,8 +119,8 @@ func (w when) String() string {
 	}
 }
 
-// mix hashes numbers into one whose bits all depend on all of theirs: a draw that needs no
-// state, so that it does not depend on the order of the calls.
+// mix hashes numbers so that each bit of the result depends on all of their bits. A draw needs no
+// state and is therefore independent of the order of the calls.
 func mix(numbers ...uint64) uint64 {
 	state := uint64(0x9e3779b97f4a7c15)
 	for _, number := range numbers {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Reshards is a rule that reshards streams on a schedule. Each stream has its own turns, which
-// count from 1 on: what comes in a turn depends on the seed, the rule's place, the stream's
-// name and the turn's number, and not on the time. Safe for concurrent use.
+// Reshards is a rule that reshards streams on a schedule. Each stream has its own turns, counted
+// from 1. The content of a turn depends on the seed, the rule's place, the stream's name and the
+// turn's number, but not on the time. Safe for concurrent use.
 type Reshards struct {
-	// Every is the time from one turn of a stream to its next, if it can be had by then.
+	// Every is the time between two turns of a stream, unless the later one has to wait.
 	Every time.Duration
 
 	in    *Injector
@@ -22,23 +22,23 @@ type Reshards struct {
 	streams map[string]*turns
 }
 
-// turns is how far a stream is.
+// turns is the progress of a stream.
 type turns struct {
 	done  uint64
-	first int // open shards when the rule met it first
+	first int // open shards when the rule first met the stream
 }
 
 // Turn is a stream's turn to be resharded.
 type Turn struct {
 	Number uint64 // from 1 on
-	Draw   uint64 // what the seed has drawn for it: it decides all that is left to chance
-	Skip   bool   // nothing is to be done in this turn
-	// Most is how many open shards the stream may have after it: twice what it had when the
-	// rule met it first, and at least two.
+	Draw   uint64 // the seed's random number for it: the source of all random choices
+	Skip   bool   // do nothing in this turn
+	// Most is the largest allowed number of open shards after the turn: twice the number when the
+	// rule first met the stream, and at least two.
 	Most int
 }
 
-// schedule returns the plan's reshard rules, with no turn taken.
+// schedule returns the plan's reshard rules at their first turns.
 func (p *Plan) schedule(in *Injector) []*Reshards {
 	if p == nil {
 		return nil
@@ -55,8 +55,8 @@ func (p *Plan) schedule(in *Injector) []*Reshards {
 	return schedule
 }
 
-// Schedule returns the plan's reshard rules, and a channel that is closed when they have been
-// replaced by others.
+// Schedule returns the plan's reshard rules, and a channel that is closed when the next Set
+// replaces them.
 func (in *Injector) Schedule() (rules []*Reshards, replaced <-chan struct{}) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -66,14 +66,14 @@ func (in *Injector) Schedule() (rules []*Reshards, replaced <-chan struct{}) {
 	return in.mu.schedule, in.mu.replaced
 }
 
-// About reports whether the rule is about the stream of that name. Names are as the API has
-// them: their case matters.
+// About reports whether the rule applies to the stream with that name. Names are case-sensitive,
+// as in the API.
 func (r *Reshards) About(stream string) bool {
 	return r.rule.calls == "*" || r.rule.calls == stream
 }
 
-// Next returns the stream's turn that comes next; the same one until Done. id tells streams of
-// one name in several worlds apart; shards is how many open ones the stream has now.
+// Next returns the stream's next turn, and the same one again until Done. id distinguishes
+// streams of one name in several worlds; shards is the stream's present number of open shards.
 func (r *Reshards) Next(id, stream string, shards int) Turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,8 +90,8 @@ func (r *Reshards) Next(id, stream string, shards int) Turn {
 	}
 }
 
-// Done ends the stream's turn. operation is what was done in it, as "SplitShard", and is
-// counted; "" if nothing was.
+// Done ends the stream's turn. It counts operation, such as "SplitShard"; "" means that the turn
+// did nothing.
 func (r *Reshards) Done(id, operation string) {
 	r.mu.Lock()
 	if at := r.streams[id]; at != nil {
@@ -105,7 +105,8 @@ func (r *Reshards) Done(id, operation string) {
 	}
 }
 
-// Keep forgets the turns of all streams but those, by id, so that they do not pile up.
+// Keep drops the turns of all streams for which there returns false, so that they do not
+// accumulate.
 func (r *Reshards) Keep(there func(id string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

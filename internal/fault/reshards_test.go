@@ -18,7 +18,7 @@ func schedule(t *testing.T, spec string) (*Injector, *Reshards) {
 	return in, rules[0]
 }
 
-// turnsOf has n turns of a stream, and returns what was drawn; 0 for a turn to be skipped.
+// turnsOf takes n turns of a stream and returns their draws; 0 for a skipped turn.
 func turnsOf(r *Reshards, stream string, n int) (draws []uint64) {
 	for range n {
 		turn := r.Next(stream, stream, 4)
@@ -60,8 +60,8 @@ func TestTurnsCount(t *testing.T) {
 	}
 }
 
-// TestTurnsAreTheSeeds: a stream's turns depend on the seed, the rule and its name alone.
-func TestTurnsAreTheSeeds(t *testing.T) {
+// TestTurnsDependOnTheSeed: a stream's turns depend on the seed, the rule and its name alone.
+func TestTurnsDependOnTheSeed(t *testing.T) {
 	run := func(spec, stream string, others int) []uint64 {
 		_, r := schedule(t, spec)
 		for i := range others {

@@ -1,5 +1,5 @@
-// Package localca makes certificates for a server that people run themselves: an authority of
-// its own, which its clients are told to trust, and certificates that the authority signs.
+// Package localca makes certificates for a self-hosted server: its own certificate authority,
+// which its clients must trust, and certificates signed by that authority.
 package localca
 
 import (
@@ -28,8 +28,8 @@ type Authority struct {
 	now         func() time.Time
 }
 
-// New makes an authority that lives in memory alone, for ten years. now is time.Now but in
-// tests.
+// New makes an authority that is kept in memory only and is valid for ten years. now is time.Now
+// except in tests.
 func New(now func() time.Time) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -41,7 +41,7 @@ func New(now func() time.Time) (*Authority, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		// Several of them can be told apart in a list of trusted ones.
+		// The random part distinguishes several authorities in a list of trusted ones.
 		Subject: pkix.Name{
 			Organization: []string{"runnel"},
 			CommonName:   fmt.Sprintf("runnel local CA %x", serial.Bytes()[:4]),
@@ -51,7 +51,7 @@ func New(now func() time.Time) (*Authority, error) {
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		MaxPathLenZero:        true, // it signs servers, not further authorities
+		MaxPathLenZero:        true, // it signs servers' certificates, not further authorities
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -64,7 +64,7 @@ func New(now func() time.Time) (*Authority, error) {
 	return &Authority{certificate: certificate, key: key, now: now}, nil
 }
 
-// newSerial returns a random serial number of 16 bytes, the first of which is not 0.
+// newSerial returns a random serial number of 16 bytes; the first byte is not 0.
 func newSerial() (*big.Int, error) {
 	var number [16]byte
 	if _, err := rand.Read(number[:]); err != nil {
@@ -74,7 +74,7 @@ func newSerial() (*big.Int, error) {
 	return new(big.Int).SetBytes(number[:]), nil
 }
 
-// PEM is the authority's certificate, for clients to trust. It holds nothing secret.
+// PEM returns the authority's certificate, for clients to trust. It holds no secret.
 func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: a.certificate.Raw})
 }
@@ -84,7 +84,7 @@ const (
 	keyBlock         = "PRIVATE KEY" // PKCS #8
 )
 
-// secretPEM is the certificate and the key.
+// secretPEM returns the certificate and the key.
 func (a *Authority) secretPEM() ([]byte, error) {
 	key, err := x509.MarshalPKCS8PrivateKey(a.key)
 	if err != nil {
@@ -93,10 +93,10 @@ func (a *Authority) secretPEM() ([]byte, error) {
 	return append(a.PEM(), pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: key})...), nil
 }
 
-// errNotAuthority is what parse returns for anything else than secretPEM's text.
+// errNotAuthority is the error of parse for any text other than that of secretPEM.
 var errNotAuthority = errors.New("not a certificate authority's certificate and key")
 
-// parse reads secretPEM's text.
+// parse parses the text of secretPEM.
 func parse(text []byte, now func() time.Time) (*Authority, error) {
 	first, rest := pem.Decode(text)
 	if first == nil || first.Type != certificateBlock {

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// The files of a folder that keeps an authority: one for clients, and one with the key beside
-// the certificate, so that the two cannot be of different authorities.
+// The files of an authority's folder: one for clients, and one with both the key and the
+// certificate, so that the two always belong together.
 const (
 	PublicFile = "ca.pem"
 	SecretFile = "ca-key.pem"
 )
 
-// renewBefore is what a kept authority must have left to be worth trusting: a new one takes its
-// place otherwise.
+// renewBefore is the shortest remaining life of a kept authority; below it, a new authority
+// replaces it.
 const renewBefore = 30 * 24 * time.Hour
 
-// Open returns the authority that a folder keeps. If there is none, or it ends within 30 days,
-// a new one is made and kept; the folder is made if need be. now is
-// time.Now but in tests.
+// Open returns the authority of a folder. If there is none, or it ends within 30 days, Open makes
+// a new one and keeps it there. It makes the folder if necessary. now is time.Now except in
+// tests.
 func Open(dir string, now func() time.Time) (*Authority, error) {
 	a, err := open(dir, now)
 	if err != nil {
@@ -62,8 +62,8 @@ func read(secret string, now func() time.Time) (*Authority, error) {
 	return a, nil
 }
 
-// create makes an authority and puts its file in place, whole, by os.Link or os.Rename. If
-// another process was faster, Link fails, and the other's authority is taken.
+// create makes an authority and puts its complete file in place by os.Link or os.Rename. Link
+// fails if another process was faster; create then takes the other's authority.
 func create(
 	secret string, now func() time.Time, place func(from, to string) error,
 ) (*Authority, error) {
@@ -75,7 +75,7 @@ func create(
 	if err != nil {
 		return nil, err
 	}
-	draft, err := writeDraft(secret, text) // for its owner alone
+	draft, err := writeDraft(secret, text) // readable for its owner alone
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func create(
 	return a, err
 }
 
-// publish keeps the certificate where clients are told to find it.
+// publish writes the certificate to the documented place for clients.
 func (a *Authority) publish(public string) error {
 	text := a.PEM()
 	if there, err := os.ReadFile(public); err == nil && bytes.Equal(there, text) {
@@ -102,7 +102,7 @@ func (a *Authority) publish(public string) error {
 	return errors.Join(os.Chmod(draft, 0o644), os.Rename(draft, public))
 }
 
-// writeDraft writes a file beside name that only its owner can read, and syncs it.
+// writeDraft writes a file next to name that only its owner can read, and syncs it.
 func writeDraft(name string, text []byte) (draft string, err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // of mode 0600
 	if err != nil {

@@ -68,7 +68,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestRenewal: a server that runs for years never shows a certificate that is about to run out.
+// TestRenewal: a server that runs for years never presents a certificate near its end.
 func TestRenewal(t *testing.T) {
 	now := time.Now()
 	a, err := New(func() time.Time { return now })
@@ -149,7 +149,7 @@ func TestOpenRepairs(t *testing.T) {
 	}
 }
 
-func TestOpenReplacesWhatRunsOut(t *testing.T) {
+func TestOpenReplacesAnExpiringAuthority(t *testing.T) {
 	dir := t.TempDir()
 	old, err := Open(dir, time.Now)
 	if err != nil {
@@ -203,7 +203,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestOpenRaces: of many processes that come at once, all get the same authority.
+// TestOpenRaces: processes that call Open at the same time all get the same authority.
 func TestOpenRaces(t *testing.T) {
 	dir := t.TempDir()
 	var mu sync.Mutex

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// leafLife is how long a server's certificate is valid. With a third of it left a new one is
-// made. (Apple's clients refuse more than 825 days.)
+// leafLife is the validity of a server's certificate. It is renewed with a third of that left.
+// (Apple's clients refuse more than 825 days.)
 const leafLife = 90 * 24 * time.Hour
 
-// TLS configures a server that is reached by these hosts: names and IP addresses. Its
-// certificate is made at the first connection, and again before it runs out; its key is never
-// written down.
+// TLS returns the configuration of a server with these hosts: names and IP addresses. The
+// server's certificate is made at the first connection and renewed before it ends; its key stays
+// in memory.
 func (a *Authority) TLS(hosts ...string) *tls.Config {
 	l := &leaves{authority: a, hosts: slices.Compact(slices.Sorted(slices.Values(hosts)))}
 	return &tls.Config{
@@ -31,7 +31,7 @@ func (a *Authority) TLS(hosts ...string) *tls.Config {
 	}
 }
 
-// leaves makes a server's certificates, one after the other.
+// leaves makes a server's certificates, one after another.
 type leaves struct {
 	authority *Authority
 	hosts     []string
@@ -40,7 +40,7 @@ type leaves struct {
 	leaf *tls.Certificate // nil at first
 }
 
-// current returns a certificate that is valid for some time yet.
+// current returns a certificate with enough validity left.
 func (l *leaves) current() (*tls.Certificate, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (a *Authority) sign(hosts []string) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The authority goes with it, for clients that want to look at the whole chain.
+	// The chain includes the authority, for clients that check the whole chain.
 	chain := [][]byte{der, a.certificate.Raw}
 	return &tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, nil
 }

@@ -11,7 +11,7 @@ import (
 // OpKind names an operation of FS or File.
 type OpKind string
 
-// The operations that a hook sees; closing is not one.
+// The operations that a hook can see. Closing a file is not one of them.
 const (
 	OpCreate   OpKind = "create"
 	OpOpen     OpKind = "open"
@@ -31,7 +31,7 @@ const (
 	OpSync     OpKind = "sync"
 )
 
-// Changes reports whether the operation can change what is on the disk, or is durable there.
+// Changes reports whether the operation can change the disk or the durable state.
 func (k OpKind) Changes() bool {
 	switch k {
 	case OpOpen, OpList, OpStat, OpRead, OpSize:
@@ -41,16 +41,16 @@ func (k OpKind) Changes() bool {
 	}
 }
 
-// Op is an operation that is about to happen.
+// Op is an operation before its execution.
 type Op struct {
 	Kind OpKind
 	Name string // of the file or folder, as it was opened
-	To   string // of a rename or a link: the other name
+	To   string // the other name of a rename or a link
 	Off  int64  // of a read or a write
 	Len  int64  // of a read or a write; of an allocate or a truncate, the size
 }
 
-// String returns the operation for people.
+// String returns the operation as text.
 func (o Op) String() string {
 	switch o.Kind {
 	case OpRename, OpLink:
@@ -64,10 +64,10 @@ func (o Op) String() string {
 	}
 }
 
-// ErrInjected is the failure that FailNth gives by default.
+// ErrInjected is the default failure of FailNth.
 var ErrInjected = errors.New("injected fault")
 
-// ShortWrite as a hook's error makes a write stop after N bytes, with Err.
+// ShortWrite, as a hook's error, makes a write stop after N bytes with Err.
 type ShortWrite struct {
 	N   int
 	Err error
@@ -78,16 +78,16 @@ func (e *ShortWrite) Error() string { return fmt.Sprintf("after %d bytes: %v", e
 // Unwrap returns the failure.
 func (e *ShortWrite) Unwrap() error { return e.Err }
 
-// Inject returns fs with a hook before each operation. The operation fails with the hook's
-// error, if it has one, and waits for as long as the hook does. The hook is called by many
-// goroutines at once, with no lock held.
+// Inject returns fs with a hook that runs before each operation. If the hook returns an error,
+// the operation fails with it; while the hook blocks, the operation waits. Many goroutines may
+// call the hook at once; no lock is held.
 //
-// A Sync that fails so on a crashable Mem fails as on Linux: the data can still be read, yet
-// no later Sync makes it durable, only writing it again does.
+// On a crashable Mem an injected failure of Sync behaves as on Linux: reads still return the
+// data, but no later Sync makes it durable unless it is written again.
 func Inject(fs FS, hook func(Op) error) FS { return &faultFS{fs, hook} }
 
-// FailNth returns a hook that fails the nth operation (from 1 on) that match accepts, once,
-// with err, or ErrInjected if that is nil.
+// FailNth returns a hook that fails the nth operation accepted by match, once. n counts from 1.
+// The error is err, or ErrInjected if err is nil.
 func FailNth(n int, match func(Op) bool, err error) func(Op) error {
 	if err == nil {
 		err = ErrInjected

@@ -10,8 +10,8 @@ import (
 
 var errNotDir error = syscall.ENOTDIR
 
-// lockFile takes a lock that belongs to the open file and not to the process, so that two
-// parts of one process exclude each other too.
+// lockFile takes a lock that belongs to the open file and not to the process, so that two parts
+// of one process exclude each other too.
 func lockFile(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

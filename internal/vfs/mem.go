@@ -11,31 +11,30 @@ import (
 	"time"
 )
 
-// Mem is a file system in memory, safe for concurrent use. Room is taken where something was
-// written, in pages of 64 KiB, and given back when the last name and the last open file are
-// gone.
+// Mem is a file system in memory, safe for concurrent use. It allocates memory for written data
+// only, in pages of 64 KiB, and frees a file once its last name is removed and its last handle is
+// closed.
 //
 // Relative names start at the root.
 type Mem struct {
-	track bool // keeps what Crash needs
+	track bool // record the state for Crash
 	limit atomic.Int64
 	used  atomic.Int64
 
-	// instant is shared by the changes of files, and Crash has it alone; only if track. Taken
-	// after mu and before a node's own lock.
+	// instant is held shared by changes of files and exclusively by Crash; used only with track.
+	// Take it after mu and before a node's own lock.
 	instant sync.RWMutex
 
-	mu      sync.Mutex // guards the tree; taken before a node's own
+	mu      sync.Mutex // guards the tree; take it before a node's lock
 	root    *node
 	locks   map[*node]bool
-	pending []dirOp // what no SyncDir has covered, oldest first; only if track
+	pending []dirOp // not covered by a SyncDir, oldest first; only with track
 }
 
-// NewMem returns an empty file system for use without a disk: Sync costs nothing, and nothing
-// is kept for Crash.
+// NewMem returns an empty file system that cannot crash: Sync does nothing and costs nothing.
 func NewMem() *Mem { return newMem(false) }
 
-// NewCrashable returns an empty file system that knows what is durable: see Crash.
+// NewCrashable returns an empty file system that records its durable state: see Crash.
 func NewCrashable() *Mem { return newMem(true) }
 
 func newMem(track bool) *Mem {
@@ -46,11 +45,11 @@ func newMem(track bool) *Mem {
 
 var _ FS = (*Mem)(nil)
 
-// SetLimit sets the bytes that files may have together, by their lengths; a write or an
-// Allocate beyond it gets ErrNoSpace. 0 means no limit. Files that are there stay.
+// SetLimit limits the sum of the files' lengths, in bytes; a write or an Allocate beyond it fails
+// with ErrNoSpace. 0 means no limit. Existing files stay.
 func (m *Mem) SetLimit(bytes int64) { m.limit.Store(bytes) }
 
-// Used returns the lengths of all files together.
+// Used returns the sum of the files' lengths.
 func (m *Mem) Used() int64 { return m.used.Load() }
 
 // Create implements FS.

@@ -2,15 +2,16 @@ package vfs
 
 import "math/rand/v2"
 
-// Crash returns what a machine would find after losing power at this instant; m, which must
-// come from NewCrashable, goes on as if nothing had happened. The result can crash in turn.
+// Crash returns a copy of the disk after a loss of power at this instant. m must come from
+// NewCrashable, and continues unaffected. The copy can crash in turn. rng chooses among the
+// possible outcomes:
 //
-//   - What a Sync covered is there. Of the 512-byte sectors written since, each is as it was
-//     at the last Sync or as it was written last, and the very last one may be torn.
+//   - Synced data is there. Each 512-byte sector written since has its content of the last Sync
+//     or its newest content; the very last one may be torn.
 //   - A file's length is that of the last Sync, or the newest, or between them.
-//   - An operation on names that no SyncDir covered has happened or has not, each for itself,
-//     but never half: a name that was replaced means the old file or the new one.
-//   - Nobody holds a lock.
+//   - Each operation on names that no SyncDir covered has happened or has not, but never half: a
+//     replaced name refers to the old file or to the new one.
+//   - No lock is held.
 func (m *Mem) Crash(rng *rand.Rand) *Mem {
 	if !m.track {
 		panic("vfs: Crash of a Mem that is not from NewCrashable")
@@ -21,7 +22,7 @@ func (m *Mem) Crash(rng *rand.Rand) *Mem {
 	defer m.instant.Unlock()
 	odds := drawOdds(rng)
 
-	names := make(map[*node]map[string]*node) // the folders that an unsynced operation touched
+	names := make(map[*node]map[string]*node) // folders with an unsynced operation
 	view := func(dir *node) map[string]*node {
 		if names[dir] == nil {
 			names[dir] = make(map[string]*node, len(dir.durable))
@@ -44,7 +45,7 @@ func (m *Mem) Crash(rng *rand.Rand) *Mem {
 	return after
 }
 
-// odds is how much of the unsynced survives: all, nothing, or about that share.
+// odds is the share of the unsynced changes that survives: all, none, or about that share.
 type odds float64
 
 func drawOdds(rng *rand.Rand) odds {

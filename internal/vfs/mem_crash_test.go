@@ -22,7 +22,7 @@ func soak() int {
 	return n
 }
 
-// crashes runs a story and crashes after it, many times, and returns what was found.
+// crashes runs a story and crashes after it, many times, and returns the outcomes.
 func crashes(t *testing.T, story func(m *Mem), look func(m *Mem) string) map[string]int {
 	t.Helper()
 	seen := make(map[string]int)
@@ -48,7 +48,7 @@ func wantSeen(t *testing.T, seen map[string]int, want ...string) {
 	}
 }
 
-// shape writes what a file holds as runs: "A2 .1 B1" is two sectors of A, a hole, one of B.
+// shape describes a file's content as runs: "A2 .1 B1" is two sectors of A, a hole, one of B.
 func shape(t *testing.T, m *Mem, name string) string {
 	f, err := m.Open(name)
 	if err != nil {
@@ -270,7 +270,7 @@ func TestCrashFreesLocksAndKeepsLinksOneFile(t *testing.T) {
 	if got := get(t, after, "g"); got != "changed" {
 		t.Errorf("the other name shows %q", got)
 	}
-	if got := shape(t, m, "g"); got != "A1" { // the first machine is not concerned
+	if got := shape(t, m, "g"); got != "A1" { // the crash does not affect the first machine
 		t.Errorf("the first Mem shows %q", got)
 	}
 }
@@ -300,8 +300,8 @@ func TestCrashIsReproducible(t *testing.T) {
 	}
 }
 
-// A crash is one instant for all files: what was written after the sync of another file is
-// never there without it.
+// A crash is one instant for all files: if a write came after the sync of another file, the crash
+// never keeps the write without that sync.
 func TestCrashIsAnInstant(t *testing.T) {
 	disk := NewCrashable()
 	first, err := disk.Create("first")

@@ -10,7 +10,7 @@ import (
 
 const (
 	pageSize   = 64 << 10
-	sectorSize = 512 // what a disk writes whole, or tears
+	sectorSize = 512 // the unit that a disk writes as a whole; also the unit of torn writes
 )
 
 type (
@@ -18,7 +18,7 @@ type (
 	sector [sectorSize]byte
 )
 
-// memData is what a file holds.
+// memData is the content of a file.
 type memData struct {
 	fs *Mem
 
@@ -26,17 +26,17 @@ type memData struct {
 	pages  []*page // nil: zeros
 	size   int64
 	mod    time.Time
-	gone   bool // no name means it any more: its size no longer counts
+	gone   bool // the last name is removed: its size no longer counts
 	unsync *unsynced
 }
 
-// unsynced is what a crash may undo.
+// unsynced is the part of a file that a crash may undo.
 type unsynced struct {
 	size int64 // at the last Sync
-	// The sectors changed since then, as they were then; nil: zeros.
+	// The old content of the sectors changed since then; nil: zeros.
 	before map[int64]*sector
-	// Those that a failed Sync gave up: no later Sync makes them durable, only writing them
-	// again does.
+	// The sectors of a failed Sync: no later Sync makes them durable unless they are written
+	// again.
 	doomed map[int64]*sector
 	last   int64 // the sector written last
 }
@@ -53,7 +53,7 @@ func newUnsynced(size int64) *unsynced {
 	return &unsynced{size: size, before: make(map[int64]*sector), last: -1}
 }
 
-// memFile is one opening of a file.
+// memFile is a handle of a file.
 type memFile struct {
 	name   string
 	data   *memData
@@ -135,7 +135,7 @@ func (f *memFile) Sync() error {
 	return nil
 }
 
-// failSync is what a Sync that fails does: see Inject.
+// failSync has the effect of a failed Sync: see Inject.
 func (f *memFile) failSync() { f.data.failSync() }
 
 func (d *memData) stat() (int64, time.Time) {
@@ -165,8 +165,8 @@ func (d *memData) readAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// lock begins a change, and unlock ends it. A crash is an instant of the whole disk: it comes
-// between two changes, and never between a file and the next.
+// lock begins a change, and unlock ends it. A crash is one instant for the whole disk, so it
+// waits for running changes of any file.
 func (d *memData) lock() {
 	if d.unsync != nil {
 		d.fs.instant.RLock()
@@ -186,7 +186,7 @@ func (d *memData) writeAt(p []byte, off int64) (int, error) {
 	defer d.unlock()
 	var full error
 	if end := off + int64(len(p)); end > d.size {
-		if got := d.grow(end); got < end { // what still fits is written, as on a disk
+		if got := d.grow(end); got < end { // as on a disk, the part that fits is written
 			p, full = p[:max(0, got-off)], ErrNoSpace
 		}
 	}
@@ -201,7 +201,7 @@ func (d *memData) writeAt(p []byte, off int64) (int, error) {
 	return len(p), full
 }
 
-// grow lengthens the file to size, or as far as there is room, and returns its length.
+// grow lengthens the file to size, or as far as there is room, and returns the new length.
 func (d *memData) grow(size int64) int64 {
 	add := size - d.size
 	if !d.gone {
@@ -236,7 +236,7 @@ func (d *memData) allocate(size int64) error {
 	return d.lengthen(size)
 }
 
-// lengthen grows the file to size, or not at all.
+// lengthen grows the file to size, or fails without a change.
 func (d *memData) lengthen(size int64) error {
 	was := d.size
 	if d.grow(size) < size {
@@ -260,7 +260,7 @@ func (d *memData) shrink(size int64) {
 	d.zeroTail()
 }
 
-// zeroTail clears what the pages hold past the file's end.
+// zeroTail clears the pages' bytes behind the file's end.
 func (d *memData) zeroTail() {
 	keep := int((d.size + pageSize - 1) / pageSize)
 	if keep < len(d.pages) {
@@ -289,7 +289,7 @@ func (d *memData) pageFor(i int64) *page {
 	return d.pages[i]
 }
 
-// remember keeps what the sectors of [lo, hi) hold, before they are changed.
+// remember saves the old content of the sectors of [lo, hi) before a change.
 func (d *memData) remember(lo, hi int64) {
 	if d.unsync == nil || lo >= hi {
 		return
@@ -338,7 +338,7 @@ func (d *memData) failSync() {
 	clear(d.unsync.before)
 }
 
-// forget stops counting the size of a file that no name means any more.
+// forget subtracts the size of a file without a name.
 func (d *memData) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

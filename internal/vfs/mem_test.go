@@ -65,7 +65,7 @@ func TestMemLimit(t *testing.T) {
 	}
 }
 
-// A Mem file does what a byte slice does, tracked or not.
+// A Mem file behaves like a byte slice, tracked or not.
 func TestMemFileIsASlice(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		m := newMem(rapid.Bool().Draw(r, "track"))

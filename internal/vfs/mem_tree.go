@@ -17,9 +17,9 @@ var (
 // node is a file or a folder of a Mem. Its entries are guarded by Mem.mu.
 type node struct {
 	data    *memData         // of a file
-	entries map[string]*node // of a folder: what is seen
-	durable map[string]*node // of a folder, if tracked: what the last SyncDir covered
-	links   int              // a file's names
+	entries map[string]*node // of a folder: the visible names
+	durable map[string]*node // of a folder, if tracked: the names as of the last SyncDir
+	links   int              // the number of a file's names
 }
 
 func newFile(m *Mem) *node { return &node{data: newData(m)} }
@@ -34,7 +34,7 @@ func newDir(track bool) *node {
 
 func (n *node) isDir() bool { return n.entries != nil }
 
-// edit is the change of one name: it meant was and means to; nil is nothing.
+// edit is the change of one name from the node was to the node to; nil means no node.
 type edit struct {
 	dir     *node
 	name    string
@@ -42,12 +42,12 @@ type edit struct {
 	synced  bool
 }
 
-// dirOp is an operation on names that a crash keeps or loses as a whole.
+// dirOp is an operation on names. A crash keeps or loses it as a whole.
 type dirOp []edit
 
-// apply makes the operation's changes to what is durable, as seen through view. A name is
-// only taken away from the node that it was taken from: the operation that gave it may have
-// been lost, and a later one kept.
+// apply makes the operation's changes to the durable names, as seen through view. It removes a
+// name only if the name still refers to the same node: the operation that added the name may have
+// been lost while a later one was kept.
 func (op dirOp) apply(view func(dir *node) map[string]*node) {
 	for _, e := range op {
 		names := view(e.dir)
@@ -60,7 +60,7 @@ func (op dirOp) apply(view func(dir *node) map[string]*node) {
 	}
 }
 
-// change makes an operation visible and remembers that it is not durable.
+// change makes an operation visible and records that it is not durable.
 func (m *Mem) change(op ...edit) {
 	for _, e := range op {
 		if e.to != nil {
@@ -83,7 +83,7 @@ func (m *Mem) change(op ...edit) {
 	}
 }
 
-// settle makes what was done in dir durable. An operation on two folders is durable when both
+// settle makes the operations in dir durable. An operation on two folders is durable once both
 // were synced.
 func (m *Mem) settle(dir *node) {
 	left := m.pending[:0]

@@ -13,7 +13,7 @@ type OS struct{}
 
 var _ FS = OS{}
 
-// What the process's umask leaves of these is the mode of new files and folders.
+// The modes of new files and folders, before the process's umask.
 const (
 	fileMode = 0o644
 	dirMode  = 0o755
@@ -59,8 +59,8 @@ func (o OS) MkdirAll(name string) error {
 			return err
 		}
 	}
-	// Another may have made it meanwhile; it is synced then too, since that other may not
-	// have got so far.
+	// Another process may have made it concurrently. Sync it even then, since the other process
+	// may not have synced it yet.
 	if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -142,7 +142,7 @@ func (f osFile) Sync() error {
 	return nil
 }
 
-// fill writes zeros to [from, to): what takes room where the system has no call for it.
+// fill writes zeros to [from, to), to take room where the operating system has no call for that.
 func fill(w io.WriterAt, from, to int64) error {
 	zeros := make([]byte, 256<<10)
 	for from < to {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// fallocate takes room for [from, from+n), and makes the file that long. Some file systems
-// cannot: errors.ErrUnsupported.
+// fallocate allocates room for [from, from+n) and makes the file that long. On a file system
+// without it, the error is errors.ErrUnsupported.
 func fallocate(f *os.File, from, n int64) error {
 	err := retry(f, func(fd int) error { return syscall.Fallocate(fd, 0, from, n) })
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
@@ -18,11 +18,11 @@ func fallocate(f *os.File, from, n int64) error {
 	return err
 }
 
-// datasync makes the data and the size durable, not the times, which saves a journal commit
-// per call in a preallocated file.
+// datasync makes the data and the size durable, but not the times. In a preallocated file that
+// saves a journal commit per call.
 func datasync(f *os.File) error { return retry(f, syscall.Fdatasync) }
 
-// retry calls again what a signal has interrupted: that is no failure of the disk.
+// retry repeats a call that a signal has interrupted: such an error is no failure of the disk.
 func retry(f *os.File, call func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// ReadOnly returns a view of a file system through which nothing can be changed: what would
-// gets an error that is fs.ErrPermission. Files of the operating system are opened for reading
-// only, so that it works where nothing may be written.
+// ReadOnly returns a view of a file system for reading. An operation that would change it fails
+// with an fs.ErrPermission. Files of the operating system are opened for reading only, so the
+// view works without permission to write.
 //
-// Lock takes the lock if its file is there, for which reading is enough; without the file
-// nobody can have it, and nothing is taken.
+// Lock takes the lock if its file exists; reading suffices for that. Without the file no process
+// can hold the lock, and Lock succeeds without taking it.
 func ReadOnly(fsys FS) FS { return readOnly{fsys} }
 
 type readOnly struct{ FS }

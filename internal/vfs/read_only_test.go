@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Through a read-only view everything can be read and locked, and nothing changed.
+// A read-only view allows every read and the lock, and no change.
 func TestReadOnly(t *testing.T) {
 	for name, base := range map[string]struct {
 		FS

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// each runs a test over every file system, in an empty folder of its own.
+// each runs a test on every file system, in an empty folder of its own.
 func each(t *testing.T, test func(t *testing.T, fsys FS, dir string)) {
 	t.Helper()
 	for _, c := range []struct {

@@ -4,13 +4,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// labels are those of a series. The dimensions are one label: a label for each would let a
-// caller make up labels.
+// labels are the labels of a series. All dimensions share one label: with a label for each,
+// callers could create arbitrary labels.
 var labels = []string{"account", "region", "namespace", "metric", "dimensions", "unit"}
 
 var (
 	valueDesc = prometheus.NewDesc("runnel_cloudwatch_value",
-		"What PutMetricData was sent: how many samples, and their sum.", labels, nil)
+		"The count and the sum of all samples from PutMetricData.", labels, nil)
 	averageDesc = prometheus.NewDesc("runnel_cloudwatch_average",
 		"The average of the newest datum.", labels, nil)
 	minimumDesc = prometheus.NewDesc("runnel_cloudwatch_minimum",
@@ -18,11 +18,11 @@ var (
 	maximumDesc = prometheus.NewDesc("runnel_cloudwatch_maximum",
 		"The maximum of the newest datum.", labels, nil)
 	seriesDesc = prometheus.NewDesc("runnel_cloudwatch_series",
-		"Series that are kept of what PutMetricData was sent.", nil, nil)
+		"Series stored from PutMetricData.", nil, nil)
 	dataDesc = prometheus.NewDesc("runnel_cloudwatch_data_total",
-		"Data that PutMetricData was sent.", nil, nil)
+		"Data received by PutMetricData.", nil, nil)
 	droppedDesc = prometheus.NewDesc("runnel_cloudwatch_series_dropped_total",
-		"Series that were dropped for others: the oldest ones, once there are too many.", nil, nil)
+		"Series dropped to make room for new ones: the least recently updated.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -48,7 +48,7 @@ func (s *Service) Collect(metrics chan<- prometheus.Metric) {
 			kept.world.Account, kept.world.Region, kept.namespace, kept.metric, kept.dimensions,
 			kept.unit,
 		}
-		count := uint64(min(kept.count, 1<<63)) // a caller may say that it was more
+		count := uint64(min(kept.count, 1<<63)) // a caller may have claimed more
 		metrics <- prometheus.MustNewConstSummary(valueDesc, count, kept.sum, nil, values...)
 		gauge(averageDesc, kept.newest.sum/kept.newest.count, values...)
 		gauge(minimumDesc, kept.newest.minimum, values...)

@@ -12,8 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// strictCBOR decodes requests. No list of the API may have as many elements as are read here;
-// what has more is refused as unreadable.
+// strictCBOR decodes requests. It refuses lists longer than any list that the API allows.
 var strictCBOR = mustDecMode(cbor.DecOptions{
 	MaxArrayElements: 8 * maxMetrics, MaxMapPairs: 256, MaxNestedLevels: 16,
 	FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
@@ -47,7 +46,7 @@ func decode(call *wire.Call) (*input, error) {
 	return &in, nil
 }
 
-// reader reads parameters of a form and keeps the first fault.
+// reader reads a form's parameters and keeps the first fault.
 type reader struct{ fault error }
 
 func (in *input) fromForm(form *wire.Form) error {
@@ -128,8 +127,8 @@ func (r *reader) numbers(name string, form *wire.Form) []number {
 	return all
 }
 
-// instant reads a date. SDKs send 2026-11-21T19:30:00.250Z; the AWS CLI takes its user's word,
-// as 20171208T062404Z (collectd-cloudwatch#46).
+// instant reads a date. SDKs send 2026-11-21T19:30:00.250Z; the AWS CLI passes on its user's
+// text, such as 20171208T062404Z (collectd-cloudwatch#46).
 func (r *reader) instant(form *wire.Form) *instant {
 	if form == nil {
 		return nil

@@ -10,15 +10,15 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// input is PutMetricData's, as the service model has it, without the entities that metrics may
-// be about: what is said of those is not looked at, nor whether it is to be checked strictly.
+// input is the input of PutMetricData, after the service model. It lacks the entities to which
+// metrics may refer, and the flag for strict validation of those: the service ignores both.
 type input struct {
 	Namespace        *string
 	MetricData       []datum
 	EntityMetricData []entityData
 }
 
-// entityData is the metrics of an entity.
+// entityData holds the metrics of an entity.
 type entityData struct{ MetricData []datum }
 
 // datum is a MetricDatum.
@@ -38,7 +38,7 @@ type dimension struct{ Name, Value *string }
 // statistics is a StatisticSet.
 type statistics struct{ SampleCount, Sum, Minimum, Maximum *number }
 
-// number is a double. JSON writes those that are none in words (smithy.io, awsJson1_0).
+// number is a double. JSON writes NaN and the infinities as words (smithy.io, awsJson1_0).
 type number float64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -88,10 +88,10 @@ func (i *instant) UnmarshalCBOR(data []byte) error {
 
 var errTime = errors.New("a timestamp that is no time")
 
-// set takes seconds. Beyond the year 9999 there is no time that could be asked about.
+// set sets the time from seconds. It refuses times beyond the year 9999.
 func (i *instant) set(seconds float64) error {
 	const last = 253402300799
-	if !(math.Abs(seconds) <= last) { // which NaN is not either
+	if !(math.Abs(seconds) <= last) { // true for NaN, too
 		return errTime
 	}
 	whole, part := math.Modf(seconds)

@@ -9,13 +9,14 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// maxInput bounds an unpacked body, in bytes. AWS takes 1 MB as it is sent, packed or not.
+// maxInput limits an uncompressed body, in bytes. AWS limits the body to 1 MB as it is sent,
+// compressed or not.
 const maxInput = 4 << 20
 
 // Config configures a Service.
 type Config struct {
-	// MaxSeries is how many series are kept; the one that was not sent for longest is dropped
-	// for a new one. Default 10,000.
+	// MaxSeries is the number of series to keep; a new series then replaces the least recently
+	// updated one. Default 10,000.
 	MaxSeries int
 	// Now is the clock that timestamps are checked against. Default time.Now.
 	Now func() time.Time
@@ -31,7 +32,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate reports what is wrong with the configuration.
+// Validate reports every fault of the configuration.
 func (c Config) Validate() error {
 	if c.MaxSeries < 0 {
 		return fmt.Errorf("MaxSeries %d: want 1 or more, or 0 for %d", c.MaxSeries, defaultSeries)
@@ -39,14 +40,14 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Service is CloudWatch: it takes PutMetricData. It is a prometheus.Collector of what it was
-// sent. Safe for concurrent use.
+// Service implements CloudWatch's PutMetricData. It is a prometheus.Collector of the received
+// metrics. Safe for concurrent use.
 type Service struct {
 	now   func() time.Time
 	store *store
 }
 
-// New makes a service that has been sent nothing.
+// New makes a service without series.
 func New(cfg Config) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -55,14 +56,13 @@ func New(cfg Config) (*Service, error) {
 	return &Service{now: cfg.Now, store: newStore(cfg.MaxSeries)}, nil
 }
 
-// Serve implements wire.Service. What it refuses is an *wire.Error, and then nothing of
-// the call was kept.
+// Serve implements wire.Service. A refusal is an *wire.Error; the call then has no effect.
 func (s *Service) Serve(_ context.Context, call *wire.Call) (wire.Answer, error) {
 	if call.Operation != "PutMetricData" {
 		return wire.Answer{}, &wire.Error{
 			Code: "UnknownOperationException", Query: "InvalidAction",
-			Message: fmt.Sprintf("Of CloudWatch there is PutMetricData alone here, not %q. What "+
-				"was put is shown at GET /metrics.", clipped(call.Operation)),
+			Message: fmt.Sprintf("runnel implements only CloudWatch's PutMetricData, not %q. "+
+				"GET /metrics shows the stored metrics.", clipped(call.Operation)),
 		}
 	}
 	if len(call.Body) > maxInput {
@@ -83,7 +83,7 @@ func (s *Service) Serve(_ context.Context, call *wire.Call) (wire.Answer, error)
 	return wire.Answer{}, nil
 }
 
-// clipped cuts what a caller made up.
+// clipped shortens a caller's text for a message.
 func clipped(text string) string {
 	const longest = 64
 	if len(text) > longest {

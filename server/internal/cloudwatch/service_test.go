@@ -43,7 +43,7 @@ func put(t testing.TB, s *Service, pairs ...string) error {
 	return err
 }
 
-// shown returns the sample lines of what the service shows, as "name{labels} value".
+// shown returns the service's sample lines, as "name{labels} value".
 func shown(t testing.TB, s *Service) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -103,7 +103,7 @@ func TestSeries(t *testing.T) {
 		{
 			datum1 + "StatisticValues.SampleCount=4", datum1 + "StatisticValues.Sum=10",
 			datum1 + "StatisticValues.Minimum=1", datum1 + "StatisticValues.Maximum=5",
-			datum1 + "Timestamp=2026-11-21T11:59:59.500Z", // older than what is there
+			datum1 + "Timestamp=2026-11-21T11:59:59.500Z", // older than the last one
 		},
 		{datum1 + "Value=7", datum1 + "Unit=Count"},
 		{
@@ -171,8 +171,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestWorldsApart: accounts and regions do not mix.
-func TestWorldsApart(t *testing.T) {
+// TestWorldsAreSeparate: accounts and regions do not mix.
+func TestWorldsAreSeparate(t *testing.T) {
 	s := newService(t, 0)
 	for _, world := range []wire.World{home, {Account: "111122223333", Region: "eu-west-1"}} {
 		_, err := s.Serve(t.Context(), &wire.Call{
@@ -251,7 +251,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing: one wrong datum refuses the call, and what is allowed at the edges is.
+// TestAllOrNothing: one wrong datum refuses the call, and values at the limits are allowed.
 func TestAllOrNothing(t *testing.T) {
 	s := newService(t, 0)
 	base := []string{"Namespace=app", datum1 + "MetricName=m", datum1 + "Value=1"}

@@ -12,14 +12,14 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// The bounds of what is kept. A KCL worker has some ten series and as many for each shard, the
-// KPL some twenty for each shard.
+// The bounds of the store. A KCL worker has some ten series, and ten more for each shard; the KPL
+// has some twenty for each shard.
 const (
 	defaultSeries = 10_000
 	maxNames      = 16 << 20 // bytes of all series' names together
 )
 
-// identity is what makes a series.
+// identity identifies a series.
 type identity struct {
 	world      wire.World
 	namespace  string
@@ -33,22 +33,22 @@ func (id identity) size() int {
 		len(id.dimensions) + len(id.unit)
 }
 
-// series is what is kept of a series.
+// series aggregates one metric series.
 type series struct {
 	identity
-	count, sum float64 // of everything that was sent
+	count, sum float64 // of all its data
 	newest     summary // the datum with the latest timestamp
 	at         time.Time
 }
 
-// store is the series, bounded in number and in the length of their names: the one that was
-// not sent for longest is dropped for a new one. Safe for concurrent use.
+// store holds the series, bounded in number and in the length of their names: a new series replaces
+// the least recently updated one. Safe for concurrent use.
 type store struct {
 	max int
 	mu  struct {
 		sync.Mutex
 		series  map[identity]*list.Element // of *series
-		order   *list.List                 // the last one was not sent for longest
+		order   *list.List                 // the last one has the oldest last datum
 		names   int
 		dropped uint64
 		data    uint64
@@ -109,13 +109,13 @@ func (s *store) dropLocked(element *list.Element) {
 	s.mu.dropped++
 }
 
-// counts is what the store tells of itself.
+// counts holds the store's own metrics.
 type counts struct {
 	series, names int
 	data, dropped uint64
 }
 
-// snapshot returns the series as they are, in no order.
+// snapshot returns copies of the series, unordered.
 func (s *store) snapshot() ([]series, counts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,9 +126,9 @@ func (s *store) snapshot() ([]series, counts) {
 	return all, counts{len(s.mu.series), s.mu.names, s.mu.data, s.mu.dropped}
 }
 
-// joined writes dimensions in the order of their names, in which AWS does not tell them apart.
-// What has a comma, an equals sign, a quote or a backslash is quoted, so that no two sets of
-// dimensions read alike.
+// joined writes dimensions in the order of their names, since AWS ignores their order. It quotes
+// texts with a comma, an equals sign, a quote or a backslash, so that different dimensions give
+// different texts.
 func joined(dimensions []dimension) string {
 	sorted := slices.SortedFunc(slices.Values(dimensions), func(a, b dimension) int {
 		return cmp.Compare(*a.Name, *b.Name)

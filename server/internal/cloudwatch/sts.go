@@ -11,13 +11,13 @@ import (
 // STS answers GetCallerIdentity, which the KPL asks for the account of its streams' ARNs.
 type STS struct{}
 
-// Serve implements wire.Service. Whoever calls is the root of the call's account: there are
-// no users here, and any key may do anything in its account.
+// Serve implements wire.Service. Every caller is the root of the call's account: the server
+// has no users, and any key may do anything in its account.
 func (STS) Serve(_ context.Context, call *wire.Call) (wire.Answer, error) {
 	if call.Operation != "GetCallerIdentity" {
 		return wire.Answer{}, &wire.Error{
 			Code: "UnknownOperationException", Query: "InvalidAction",
-			Message: fmt.Sprintf("Of STS there is GetCallerIdentity alone here, not %q.",
+			Message: fmt.Sprintf("runnel implements only STS's GetCallerIdentity, not %q.",
 				clipped(call.Operation)),
 		}
 	}

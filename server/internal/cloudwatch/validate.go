@@ -93,8 +93,8 @@ func (in *input) validate(now time.Time) *wire.Error {
 	return nil
 }
 
-// data yields every datum with its name in the query protocol, which AWS's texts use whatever
-// the protocol is.
+// data yields every datum with its name in the query protocol; AWS's texts use that name in every
+// protocol.
 func (in *input) data() func(yield func(string, *datum) bool) {
 	return func(yield func(string, *datum) bool) {
 		for i := range in.MetricData {
@@ -155,7 +155,7 @@ func (d *datum) checkDimensions(name string) *wire.Error {
 		if err := checkText(member+".Value", pair.Value, maxDimension); err != nil {
 			return err
 		}
-		if seen[*pair.Name] { // Eucalyptus' CloudWatch, which was written after AWS's
+		if seen[*pair.Name] { // Eucalyptus' CloudWatch, an implementation after AWS's
 			return invalid("No Metric may specify the same dimension twice.")
 		}
 		seen[*pair.Name] = true
@@ -163,8 +163,8 @@ func (d *datum) checkDimensions(name string) *wire.Error {
 	return nil
 }
 
-// checkText checks a name: AWS says of them that they are ASCII without control characters, do
-// not begin with a colon, and are not all white space. The last three texts are guesses.
+// checkText checks a name. AWS documents that names are ASCII without control characters, do not
+// begin with a colon, and are not all white space. The last three texts are guesses.
 func checkText(name string, text *string, longest int) *wire.Error {
 	switch {
 	case text == nil || *text == "":

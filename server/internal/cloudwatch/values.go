@@ -8,9 +8,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// checkValues checks what a datum says of its metric: one value, values with how often each
-// was, or a statistic set. Values and a set together are allowed, strange as it is (LocalStack,
-// test_put_metric_data_validation).
+// checkValues checks a datum's values: one value, values with their counts, or a statistic set.
+// AWS also allows values together with a set (LocalStack, test_put_metric_data_validation).
 func (d *datum) checkValues(name string) *wire.Error {
 	value, values, set := name+".Value", name+".Values", name+".StatisticValues"
 	switch {
@@ -63,8 +62,8 @@ func (s *statistics) empty() bool {
 	return s == nil || s.SampleCount == nil && s.Sum == nil && s.Minimum == nil && s.Maximum == nil
 }
 
-// check checks a set. The texts but for that of a number are those of Eucalyptus' CloudWatch,
-// which was written after AWS's.
+// check checks a set. Except for the text about a number, the texts are those of Eucalyptus'
+// CloudWatch, an implementation after AWS's.
 func (s *statistics) check(name string) *wire.Error {
 	var absent []string
 	fields := []struct {
@@ -95,14 +94,14 @@ func (s *statistics) check(name string) *wire.Error {
 	return checkCount(name+".SampleCount", *s.SampleCount)
 }
 
-// checkNumber refuses what is no number, or too large or too small.
+// checkNumber refuses NaN, infinities, and numbers that are too large or too small.
 func checkNumber(name string, value number) *wire.Error {
 	v := float64(value)
 	if !math.IsNaN(v) && math.Abs(v) <= maxValue {
 		return nil
 	}
 	text := strconv.FormatFloat(v, 'G', -1, 64)
-	if math.IsInf(v, 0) { // as AWS writes them
+	if math.IsInf(v, 0) { // in AWS's spelling
 		text = strings.TrimPrefix(strings.Replace(text, "Inf", "∞", 1), "+")
 	}
 	return invalid("The value %s for parameter %s is invalid.", text, name)
@@ -121,7 +120,7 @@ func checkCount(name string, value number) *wire.Error {
 	return nil
 }
 
-// summary is what a datum adds to its series.
+// summary is a datum's contribution to its series.
 type summary struct{ count, sum, minimum, maximum float64 }
 
 // summary sums a valid datum up.

@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// answer is a JSON object in the making. The zero value is the empty object.
+// answer builds a JSON object. The zero value is the empty object.
 type answer struct{ json []byte }
 
 func (a *answer) name(name string) {
@@ -37,7 +37,7 @@ func (a *answer) integer(name string, n int) {
 	a.json = strconv.AppendInt(a.json, int64(n), 10)
 }
 
-// value adds what encoding/json makes of v.
+// value adds v as encoding/json encodes it.
 func (a *answer) value(name string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -19,8 +19,7 @@ const tooDeep = "Nesting Levels have exceeded supported limits: Attributes in th
 
 const maxName = 64<<10 - 1 // bytes of an attribute's name ("Quotas in Amazon DynamoDB")
 
-// parseItem reads {"name": attribute value, …}. depth is the levels of lists and maps that it
-// is in.
+// parseItem reads {"name": attribute value, …}. depth is the number of lists and maps around it.
 func parseItem(v value, depth int) (itemstore.Item, *wire.Error) {
 	if v.kind() != '{' {
 		return nil, unexpected(v, "Map")
@@ -43,7 +42,7 @@ func parseItem(v value, depth int) (itemstore.Item, *wire.Error) {
 	return item, nil
 }
 
-// parseAttribute reads an attribute value, as {"S": "text"}.
+// parseAttribute reads an attribute value such as {"S": "text"}.
 func parseAttribute(v value, depth int) (itemstore.Value, *wire.Error) {
 	if depth >= itemstore.MaxDepth {
 		return nil, validation(tooDeep)
@@ -72,7 +71,7 @@ func parseAttribute(v value, depth int) (itemstore.Value, *wire.Error) {
 	return parsed, nil
 }
 
-// kindNamed returns the kind of a name, also where there is none of that name.
+// kindNamed returns the kind with a name. It also returns unknown names.
 func kindNamed(name []byte) itemstore.Kind {
 	for _, kind := range kindNames {
 		if string(name) == string(kind) {
@@ -121,7 +120,7 @@ func parseKind(
 		"exactly one of the supported datatypes", kind)
 }
 
-// parseText reads a string. A null that is the element of a set is an empty one.
+// parseText reads a string. A null as the element of a set counts as an empty string.
 func parseText(v value) (string, *wire.Error) {
 	switch v.kind() {
 	case '"':
@@ -208,7 +207,7 @@ func newSet(
 ) (itemstore.Value, *wire.Error) {
 	var set itemstore.Value
 	distinct := false
-	listed := strings.Join(texts, ", ") // before they are sorted
+	listed := strings.Join(texts, ", ") // before sorting
 	switch kind {
 	case itemstore.KindStringSet:
 		if len(texts) == 0 {
@@ -299,7 +298,7 @@ func appendBase64(dst []byte, data string) []byte {
 	return append(dst, '"')
 }
 
-// appendText appends a JSON string. What is not UTF-8 becomes U+FFFD.
+// appendText appends a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func appendText(dst []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')

@@ -6,7 +6,8 @@ const (
 	onDemand    = "PAY_PER_REQUEST"
 )
 
-// billing is what a request says about capacity. It changes nothing here but descriptions.
+// billing holds a request's capacity settings. They appear in descriptions and have no other
+// effect.
 type billing struct {
 	mode        string // empty: not given
 	throughput  bool   // given
@@ -46,7 +47,7 @@ func (m *members) units(name string, n *int64) int64 {
 	return *n
 }
 
-// check returns what is wrong with the billing as a whole, for a table of that mode.
+// check returns the fault of the billing as a whole, for a table of that mode.
 func (b billing) check(mode string) error {
 	switch {
 	case mode == onDemand && b.throughput:
@@ -59,7 +60,7 @@ func (b billing) check(mode string) error {
 	return nil
 }
 
-// checkIndex is check for an index in a table of that mode.
+// checkIndex is check for an index of a table with that mode.
 func (b billing) checkIndex(mode, name string) error {
 	switch {
 	case mode == onDemand && b.throughput:

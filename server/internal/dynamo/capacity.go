@@ -6,10 +6,10 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// Capacity units ("DynamoDB throughput capacity"): a write takes one per begun KiB of the
-// larger of the item before and after; a consistent read one per begun 4 KiB, and any other
-// read half of that. Both take at least what the smallest item does. In a transaction all is
-// doubled.
+// Capacity units ("DynamoDB throughput capacity"): a write uses one per started KiB of the larger
+// of the item before and after. A consistent read uses one per started 4 KiB, any other read half
+// of that. Each uses at least the capacity of the smallest item. A transaction uses twice as
+// much.
 const (
 	writeUnit = 1 << 10 // bytes
 	readUnit  = 4 << 10 // bytes
@@ -27,7 +27,7 @@ func readUnits(size int, consistent bool) float64 {
 	return units
 }
 
-// consumed is what a call has taken of a table and of its indexes.
+// consumed holds the capacity that a call has used of a table and of its indexes.
 type consumed struct {
 	table   string
 	own     float64
@@ -35,8 +35,8 @@ type consumed struct {
 	kind    string // of a transaction: ReadCapacityUnits or WriteCapacityUnits
 }
 
-// write adds a write ("Write capacity unit consumption" of global secondary indexes): of an
-// index too it is one write of the larger one, but two if the index key moves.
+// write adds a write ("Write capacity unit consumption" of global secondary indexes). For an
+// index too it is one write of the larger item, but two writes if the index key changes.
 func (c *consumed) write(w itemstore.Written, times float64) {
 	c.own += times * writeUnits(w.OldSize, w.NewSize)
 	for _, change := range w.Indexes {
@@ -51,7 +51,7 @@ func (c *consumed) write(w itemstore.Written, times float64) {
 	}
 }
 
-// capacity adds ConsumedCapacity, where it was asked for: how is NONE, TOTAL or INDEXES.
+// capacity adds ConsumedCapacity as requested: how is NONE, TOTAL or INDEXES.
 func (a *answer) capacity(how string, c consumed) {
 	if how != "NONE" {
 		a.name("ConsumedCapacity")

@@ -1,37 +1,37 @@
 package dynamo
 
-// document is a request's JSON, read once: all of its values in the order of the text, those
-// within an object or a list right behind it. So no part of a body is looked at twice, and
-// nothing is allocated for a value.
+// document is a request's JSON, parsed once. Its nodes are in the order of the text, and those
+// within an object or a list directly follow it. So no part of a body is parsed twice, and a
+// value costs no allocation.
 //
-// It takes the texts that encoding/json takes, and reads them as encoding/json does (see
-// FuzzDocument): of two members of one name the last one counts, what is not UTF-8 becomes
-// U+FFFD, and 10,000 levels are the most.
+// It accepts the same texts as encoding/json and gives them the same meaning (see FuzzDocument):
+// of two members with one name the last one counts, bytes that are not UTF-8 become U+FFFD, and
+// the depth is limited to 10,000 levels.
 //
-// A document is valid as long as the body that it was read from. What the values return is
-// copied out of it, but for raw and the names, which must not outlive the request.
+// A document is valid as long as its body. Its methods return copies, except raw and the names,
+// which must not outlive the request.
 type document struct {
-	text  []byte // the body, and behind it those names that have escapes, without them
+	text  []byte // the body, followed by the unescaped form of names with escapes
 	nodes []node
-	room  [24]node // where the nodes of a small document stand
+	room  [24]node // holds the nodes of a small document
 }
 
 // node is a value of a document.
 type node struct {
 	name   span  // of a member
 	raw    span  // its JSON, without the space around it
-	behind int32 // the node behind this one and all that is within it
-	inner  int32 // how many members or elements it has
-	gone   bool  // a member that was taken, or of a name that a later one has too
+	behind int32 // the index behind this node and all nodes within it
+	inner  int32 // the number of its members or elements
+	gone   bool  // a member that was taken, or that a later one of the same name replaces
 }
 
-// span is text[from:to]. 32 bits are enough for a body, which wire.MaxBody bounds; a node then
-// is not much larger than a slice.
+// span is text[from:to]. 32 bits are enough for a body, which wire.MaxBody limits; they keep a
+// node not much larger than a slice.
 type span struct{ from, to int32 }
 
 func (d *document) at(s span) []byte { return d.text[s.from:s.to] }
 
-// drop marks those members of an object as gone whose name a later one has too.
+// drop marks those members of an object as gone that a later one of the same name replaces.
 func (d *document) drop(object int32) {
 	const few = 16
 	o := d.nodes[object]

@@ -10,15 +10,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// documentReader reads documents by jsontext, which has the grammar of JSON.
+// documentReader parses documents with jsontext, which implements JSON's grammar.
 type documentReader struct {
 	*document
 	body    bytes.Buffer
 	decoder *jsontext.Decoder // of the body
 }
 
-// documentReaders are readers of past documents, to be used again: a decoder is larger than
-// most bodies.
+// documentReaders reuses readers: a decoder is larger than most bodies.
 var documentReaders = sync.Pool{New: func() any {
 	r := &documentReader{decoder: jsontext.NewDecoder(new(bytes.Buffer))}
 	r.reset()
@@ -27,9 +26,9 @@ var documentReaders = sync.Pool{New: func() any {
 
 var errSecondValue = errors.New("more than one value")
 
-// readDocument reads a body, which is one JSON value.
+// readDocument parses a body, which must be one JSON value.
 func readDocument(body []byte) (*document, error) {
-	d := &document{text: body[:len(body):len(body)]} // whoever appends copies it
+	d := &document{text: body[:len(body):len(body)]} // an append must copy it
 	d.nodes = d.room[:0]
 	r := documentReaders.Get().(*documentReader)
 	r.document, r.body = d, *bytes.NewBuffer(body)
@@ -39,8 +38,8 @@ func readDocument(body []byte) (*document, error) {
 	return d, err
 }
 
-// reset forgets the document and makes ready for another one. The options are where jsontext
-// is stricter than encoding/json.
+// reset prepares the reader for another document. The options relax jsontext where it is stricter
+// than encoding/json.
 func (r *documentReader) reset() {
 	r.document, r.body = nil, bytes.Buffer{}
 	r.decoder.Reset(&r.body, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -57,7 +56,7 @@ func (r *documentReader) whole() error {
 	return nil
 }
 
-// value reads a value and all that is within it: 10,000 levels at most, says jsontext.
+// value reads a value with all its inner values. jsontext limits the depth to 10,000 levels.
 func (r *documentReader) value(name span) error {
 	at := r.behind()
 	r.nodes = append(r.nodes, node{name: name})
@@ -78,7 +77,7 @@ func (r *documentReader) value(name span) error {
 	return err
 }
 
-// behind is the index of the next node, and offset where the decoder is in the text.
+// behind is the index of the next node, and offset the decoder's place in the text.
 func (r *documentReader) behind() int32 { return int32(len(r.nodes)) }
 func (r *documentReader) offset() int32 { return int32(r.decoder.InputOffset()) }
 
@@ -103,14 +102,14 @@ func (r *documentReader) list(at int32) error {
 	return r.end(at, err)
 }
 
-// begin takes the bracket that an object or a list begins with.
+// begin reads the opening bracket of an object or a list.
 func (r *documentReader) begin(at int32) error {
 	_, err := r.decoder.ReadToken()
 	r.nodes[at].raw.from = r.offset() - 1
 	return err
 }
 
-// end takes the bracket that it ends with, unless there was an error before it.
+// end reads the closing bracket unless there was an error before it.
 func (r *documentReader) end(at int32, err error) error {
 	if err == nil {
 		_, err = r.decoder.ReadToken()
@@ -119,14 +118,14 @@ func (r *documentReader) end(at int32, err error) error {
 	return err
 }
 
-// scalar reads what is neither an object nor a list.
+// scalar reads a value that is neither an object nor a list.
 func (r *documentReader) scalar() (span, error) {
 	raw, err := r.decoder.ReadValue()
 	to := r.offset()
 	return span{to - int32(len(raw)), to}, err
 }
 
-// name reads a member's name; the span is what stands between its quotation marks.
+// name reads a member's name; the span excludes the quotation marks.
 func (r *documentReader) name() (span, error) {
 	raw, err := r.scalar()
 	if err != nil {
@@ -141,13 +140,13 @@ func (r *documentReader) name() (span, error) {
 	return span{int32(from), int32(len(r.text))}, nil
 }
 
-// isPlain reports whether a JSON string has between its quotation marks what it means.
+// isPlain reports whether a JSON string has no escapes and needs no replacement of bytes.
 func isPlain(quoted []byte) bool {
 	return bytes.IndexByte(quoted, '\\') < 0 && utf8.Valid(quoted)
 }
 
-// appendUnquoted appends what a JSON string means.
+// appendUnquoted appends the meaning of a JSON string.
 func appendUnquoted(dst, quoted []byte) []byte {
-	dst, _ = jsontext.AppendUnquote(dst, quoted) // an error tells of an U+FFFD
+	dst, _ = jsontext.AppendUnquote(dst, quoted) // the error only reports a U+FFFD
 	return dst
 }

@@ -17,7 +17,7 @@ func jsonValue(t testing.TB, text string) value {
 	return value{document: d}
 }
 
-// tree makes a document's value into what encoding/json makes of its text.
+// tree converts a document's value into the same types as encoding/json.
 func (v value) tree(t *testing.T) any {
 	switch v.kind() {
 	case '{':
@@ -52,7 +52,7 @@ func (v value) tree(t *testing.T) any {
 	return json.Number(v.raw())
 }
 
-// FuzzDocument holds documents to encoding/json: the same tree, or both refuse.
+// FuzzDocument compares documents with encoding/json: both give the same tree, or both refuse.
 func FuzzDocument(f *testing.F) {
 	for _, seed := range []string{
 		`{"TableName":"t","Key":{"k":{"S":"a"}},"Limit":12.50E+3}`, ` null `, `[]`, `{}`, ``, ` `,
@@ -96,7 +96,7 @@ func compareDocument(t *testing.T, body []byte) {
 	}
 }
 
-// TestDocumentDepth has nesting at the edge of what encoding/json takes, and bombs.
+// TestDocumentDepth checks the largest depth that encoding/json accepts, and bodies far deeper.
 func TestDocumentDepth(t *testing.T) {
 	for _, levels := range []int{9_999, 10_000, 10_001, 10_002, 5_000_000} {
 		compareDocument(t, []byte(strings.Repeat("[", levels)+strings.Repeat("]", levels)))
@@ -105,8 +105,7 @@ func TestDocumentDepth(t *testing.T) {
 	}
 }
 
-// TestDocumentKeepsItsBuffer has a name with escapes, in a body that is a part of a buffer of
-// the pool.
+// TestDocumentKeepsItsBuffer has a name with escapes in a body that is a part of a pooled buffer.
 func TestDocumentKeepsItsBuffer(t *testing.T) {
 	buffer := []byte(`{"\u0041":1,"\u0042":{"B\n":2}}` + " what is behind the body")
 	before := bytes.Clone(buffer)
@@ -119,7 +118,7 @@ func TestDocumentKeepsItsBuffer(t *testing.T) {
 	}
 }
 
-// TestDocumentDoubles has names twice among few members and among many.
+// TestDocumentDoubles has duplicate names among few members and among many.
 func TestDocumentDoubles(t *testing.T) {
 	for _, members := range []int{2, 15, 16, 17, 18, 1000} {
 		var body strings.Builder

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// value is a value of a document. The zero value is one that is not there.
+// value is a value of a document. The zero value is a missing one.
 type value struct {
 	document *document
 	index    int32 // of its node
@@ -18,7 +18,7 @@ func (v value) node() *node { return &v.document.nodes[v.index] }
 // raw returns the value's JSON.
 func (v value) raw() json.RawMessage { return v.document.at(v.node().raw) }
 
-// kind returns the first byte of its JSON: one of { [ " t f n, or else it is a number.
+// kind returns the first byte of its JSON: one of { [ " t f n, or a number's.
 func (v value) kind() byte { return v.document.text[v.node().raw.from] }
 
 func (v value) isThere() bool { return v.document != nil }
@@ -27,7 +27,7 @@ func (v value) isNull() bool  { return v.kind() == 'n' }
 // name returns the name of a member.
 func (v value) name() []byte { return v.document.at(v.node().name) }
 
-// text returns what a string means.
+// text returns the meaning of a JSON string.
 func (v value) text() string {
 	quoted := v.raw()
 	if isPlain(quoted) {
@@ -36,8 +36,8 @@ func (v value) text() string {
 	return string(appendUnquoted(nil, quoted))
 }
 
-// inner goes through an object's members or a list's elements, in the order of the text. Of
-// members with one name it has the last one.
+// inner yields an object's members or a list's elements, in the order of the text. Of members
+// with one name it yields the last one.
 func (v value) inner() iter.Seq[value] {
 	return func(yield func(value) bool) {
 		for i, end := v.index+1, v.node().behind; i < end; i = v.document.nodes[i].behind {

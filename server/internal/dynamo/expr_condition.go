@@ -9,13 +9,13 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// condition is a boolean expression over an item. An item that is not there is an empty one.
+// condition is a boolean expression over an item. A missing item counts as an empty one.
 type condition interface {
 	holds(item itemstore.Item) bool
 }
 
-// The conditions. Comparisons with a value that is not there, or between values of two kinds,
-// do not hold, but for <>, which then does.
+// The conditions. A comparison with a missing value, or of values of two kinds, is false, except
+// for <>, which is true.
 type (
 	andCondition struct{ left, right condition }
 	orCondition  struct{ left, right condition }
@@ -37,7 +37,7 @@ type (
 	contains   struct{ value, element operand }
 )
 
-// operand is what a condition looks at.
+// operand is an operand of a condition.
 type operand interface {
 	// in returns the operand's value for the item, or nil if there is none.
 	in(item itemstore.Item) itemstore.Value
@@ -47,7 +47,7 @@ type (
 	pathOperand  struct{ path path }
 	valueOperand struct {
 		constant itemstore.Value
-		name     string // the placeholder; empty where there was none
+		name     string // the placeholder, if there was one
 	}
 	sizeOperand struct{ of operand }
 )
@@ -65,8 +65,8 @@ func (c notCondition) holds(item itemstore.Item) bool { return !c.inner.holds(it
 func (c exists) holds(item itemstore.Item) bool       { return c.path.find(item) != nil }
 
 // in returns the length of a string in UTF-16 units, as DynamoDB Local counts (the Developer
-// Guide has "the length of the string"), that of a binary in bytes, or the number of elements.
-// Other values have no size.
+// Guide says "the length of the string"), the length of a binary in bytes, or the number of
+// elements. Other values have no size.
 func (o sizeOperand) in(item itemstore.Item) itemstore.Value {
 	size := 0
 	switch v := o.of.in(item).(type) {

@@ -2,7 +2,7 @@ package dynamo
 
 import "github.com/runnel-stream/runnel/server/internal/itemstore"
 
-// parseCondition reads a ConditionExpression or FilterExpression, as the parameter says:
+// parseCondition parses a ConditionExpression or FilterExpression; parameter says which:
 //
 //	condition = conjunction { OR conjunction }
 //	conjunction = negation { AND negation }
@@ -62,7 +62,7 @@ func (p *parser) predicate() condition {
 	return nil
 }
 
-// compared reads a comparison behind its first operand.
+// compared parses the rest of a comparison after its first operand.
 func (p *parser) compared(left operand) condition {
 	t := p.next()
 	p.operator()
@@ -122,7 +122,7 @@ func (p *parser) in(value operand) condition {
 	return oneOf{value, list}
 }
 
-// operands reads a list up to its closing parenthesis.
+// operands parses a list up to its closing parenthesis.
 func (p *parser) operands() []operand {
 	list := []operand{p.operand()}
 	for p.accept(",") {
@@ -132,7 +132,7 @@ func (p *parser) operands() []operand {
 	return list
 }
 
-// operand reads one. After a fault it may be nil.
+// operand parses one operand. After a fault it may return nil.
 func (p *parser) operand() operand {
 	switch {
 	case p.peek().kind == tokenColon:

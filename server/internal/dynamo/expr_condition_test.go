@@ -186,8 +186,8 @@ func TestConditionFaults(t *testing.T) {
 	}
 }
 
-// TestWords has every word of the grammar and the reserved ones in three spellings, and words
-// that are none.
+// TestWords has every word of the grammar and the reserved words in three spellings, and other
+// words.
 func TestWords(t *testing.T) {
 	for _, set := range []words{reserved, grammarWords} {
 		for word := range set {

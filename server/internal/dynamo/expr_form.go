@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// form is what a request says through expressions, and through the older parameters that they
-// replaced. A request has one or the other.
+// form holds a request's expressions, or the older parameters that expressions replaced. A
+// request may use only one of the two.
 type form struct {
 	operation *parameters
-	// The parameters that were given, in the operation's order.
+	// The given parameters, in the operation's order.
 	expressions []parameter[string]
 	older       []parameter[value]
 
@@ -17,10 +17,10 @@ type form struct {
 	hasNames, hasValues bool
 }
 
-// parameters are those of an operation that are expressions, and the older ones.
+// parameters lists an operation's expressions and older parameters.
 type parameters struct{ expressions, older []string }
 
-// parameter is one that was given.
+// parameter is a given parameter.
 type parameter[T any] struct {
 	name string
 	is   T
@@ -54,7 +54,7 @@ func (f *form) expression(name string) (text string, found bool) {
 	return given(f.expressions, name)
 }
 
-// legacy returns an older parameter, which may not be there.
+// legacy returns an older parameter, or the zero value if it is missing.
 func (f *form) legacy(name string) value {
 	v, _ := given(f.older, name)
 	return v
@@ -78,7 +78,7 @@ func namesOf[T any](list []parameter[T]) string {
 	return strings.Join(names, ", ")
 }
 
-// check returns what is wrong with the parameters before any of them is read.
+// check returns the fault in the combination of parameters, before any of them is parsed.
 func (f *form) check() error {
 	if len(f.expressions) > 0 && len(f.older) > 0 {
 		return validation("Can not use both expression and non-expression parameters in the "+
@@ -116,7 +116,7 @@ func (f *form) checkNames() error {
 	return nil
 }
 
-const projectionExpression = "ProjectionExpression" // which has no values
+const projectionExpression = "ProjectionExpression" // which uses no values
 
 func (f *form) checkValues() error {
 	if !slices.ContainsFunc(f.expressions, func(given parameter[string]) bool {
@@ -147,8 +147,8 @@ func isPlaceholder(key []byte, sign byte) bool {
 	return len(key) > 1 && key[0] == sign && wordLength(string(key[1:])) == len(key)-1
 }
 
-// condition returns the request's condition; nil if there is none. parameter is the
-// expression's, and older the one that stood for it.
+// condition returns the request's condition, or nil. parameter is the name of the expression, and
+// older that of the parameter before it.
 func (f *form) condition(parameter, older string) (condition, error) {
 	if text, found := f.expression(parameter); found {
 		return parseCondition(parameter, text, &f.placeholders)
@@ -156,7 +156,7 @@ func (f *form) condition(parameter, older string) (condition, error) {
 	return legacyCondition(older, f.legacy(older), f.legacy("ConditionalOperator"))
 }
 
-// projection returns the parts of items that the answer shows; nil for all.
+// projection returns the projection for the answer; nil shows all.
 func (f *form) projection() (*projection, error) {
 	if text, found := f.expression(projectionExpression); found {
 		return parseProjection(text, &f.placeholders)
@@ -164,7 +164,7 @@ func (f *form) projection() (*projection, error) {
 	return legacyProjection(f.legacy("AttributesToGet"))
 }
 
-// finish returns an error if a placeholder is in no expression.
+// finish returns an error if no expression uses a placeholder.
 func (f *form) finish() error {
 	if keys := unused(f.names); keys != "" {
 		return validation("Value provided in ExpressionAttributeNames unused in expressions: "+

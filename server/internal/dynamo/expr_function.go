@@ -6,7 +6,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// conditionFunctions are the functions that are conditions by themselves.
+// conditionFunctions are the functions that are complete conditions.
 var conditionFunctions = map[string]bool{
 	"attribute_exists": true, "attribute_not_exists": true, "attribute_type": true,
 	"begins_with": true, "contains": true,
@@ -14,14 +14,14 @@ var conditionFunctions = map[string]bool{
 
 var kindNames = []itemstore.Kind{"B", "BOOL", "BS", "L", "M", "N", "NS", "NULL", "S", "SS"}
 
-// oneOfKinds is how messages list them, in no particular order.
+// oneOfKinds is the list of kinds in messages, in no particular order.
 const oneOfKinds = "{B,NULL,SS,BOOL,L,BS,N,NS,S,M}"
 
-// function reads a condition that is a function's call. Function names have their case.
+// function parses a condition that is a function call. Function names are case-sensitive.
 func (p *parser) function() condition {
 	name := p.peek().text
 	if !conditionFunctions[name] {
-		left := p.operand() // says what is wrong with it
+		left := p.operand() // reports its own fault
 		if p.peek().compares() {
 			p.compared(left)
 		}
@@ -90,7 +90,8 @@ func (p *parser) kindName(o operand) {
 	}
 }
 
-// count checks the number of operands; false after any fault, so that they can be used.
+// count checks the number of operands. It returns false after any fault; otherwise the operands
+// are usable.
 func (p *parser) count(name string, list []operand, want int) bool {
 	if len(list) != want {
 		p.fail("Incorrect number of operands for operator or function; operator or function: "+
@@ -99,7 +100,7 @@ func (p *parser) count(name string, list []operand, want int) bool {
 	return p.fault == ""
 }
 
-// distinct checks that the first operand is not one of the others, where they are paths.
+// distinct checks that the first operand, if it is a path, is none of the others.
 func (p *parser) distinct(name string, list ...operand) {
 	for _, other := range list[1:] {
 		a, isPath := list[0].(pathOperand)
@@ -111,7 +112,7 @@ func (p *parser) distinct(name string, list ...operand) {
 	}
 }
 
-// ordered checks that values in the request are of kinds that have an order.
+// ordered checks that the request's own values are of ordered kinds.
 func (p *parser) ordered(name string, list ...operand) {
 	for _, o := range list {
 		p.kinds(name, o, "S", "N", "B")
@@ -119,14 +120,13 @@ func (p *parser) ordered(name string, list ...operand) {
 }
 
 // kinds checks that the operand, if it is a value in the request or a size, is of one of the
-// kinds. What comes from the item is not known yet; of a wrong kind it makes the condition
-// false.
+// kinds. The kind of an item's attribute is not known yet; a wrong one makes the condition false.
 func (p *parser) kinds(name string, o operand, kinds ...itemstore.Kind) {
 	kind := itemstore.KindNumber
 	switch o := o.(type) {
 	case sizeOperand:
 	case valueOperand:
-		if o.constant == nil { // which is not defined
+		if o.constant == nil { // an undefined placeholder
 			return
 		}
 		kind = o.constant.Kind()
@@ -139,7 +139,7 @@ func (p *parser) kinds(name string, o operand, kinds ...itemstore.Kind) {
 	}
 }
 
-// braced shows a value as DynamoDB's messages do: {N:1}.
+// braced formats a value as DynamoDB's messages do: {N:1}.
 func braced(value itemstore.Value) string {
 	switch v := value.(type) {
 	case itemstore.String:

@@ -2,7 +2,7 @@ package dynamo
 
 import "strings"
 
-// tokenKind is what a token of an expression is.
+// tokenKind is the kind of a token of an expression.
 type tokenKind uint8
 
 const (
@@ -10,16 +10,16 @@ const (
 	tokenName            // an attribute name or a function
 	tokenWord            // a word of the grammar, in any expression
 	tokenIndex           // digits
-	tokenHash            // a placeholder for a name: # and what follows
-	tokenColon           // a placeholder for a value: : and what follows
+	tokenHash            // a placeholder for a name: # and its name
+	tokenColon           // a placeholder for a value: : and its name
 	tokenSign            // an operator or punctuation mark
-	tokenBad             // a character that no expression has
+	tokenBad             // a character that no expression may contain
 )
 
-// grammarWords are no names anywhere: REMOVE neither, which is not among the reserved words.
+// grammarWords are never names. REMOVE is one of them although the reserved words lack it.
 var grammarWords = wordSet("ADD AND BETWEEN DELETE IN NOT OR REMOVE SET")
 
-// token is a piece of an expression, at text[from:to] of the at most 4 KiB.
+// token is a piece of an expression, text[from:to]; the text has at most 4 KiB.
 type token struct {
 	text     string
 	from, to uint16
@@ -43,7 +43,7 @@ func (t token) comparator() bool {
 	return t.kind == tokenSign && strings.Contains(" = <> < <= > >= ", " "+t.text+" ")
 }
 
-// compares reports whether the token is what stands behind a comparison's first operand.
+// compares reports whether the token can follow a comparison's first operand.
 func (t token) compares() bool {
 	return t.comparator() || t.keyword("BETWEEN") || t.keyword("IN")
 }

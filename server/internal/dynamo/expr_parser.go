@@ -14,21 +14,21 @@ const (
 	maxInOperands = 100     // operands of one IN
 )
 
-// parser reads one expression. It reads on after a fault, because a text that is no expression
-// at all comes before whatever is wrong with what an expression says; after a syntax error it
-// stands at the end of the text, where nothing more is read. So a grammar need not look at
-// faults, but for those that come of nothing; what it returns after one is worthless.
+// parser parses one expression. It continues after a fault, because a syntax error anywhere takes
+// precedence over a fault in the meaning. After a syntax error it moves to the end of the text,
+// where it reads no further token. So a grammar need not check for faults, except to avoid
+// consequential ones; its result after a fault is meaningless.
 type parser struct {
 	text      string
 	tokens    []token
 	at        int
 	operators int
-	fault     string // of the graver ones the first
+	fault     string // the first of the most serious ones
 	grave     gravity
 	*placeholders
 }
 
-// gravity orders faults.
+// gravity ranks faults.
 type gravity uint8
 
 const (
@@ -37,7 +37,8 @@ const (
 	ofSyntax
 )
 
-// parse runs a grammar over the whole text; parameter is its name, as "ConditionExpression".
+// parse runs a grammar over the whole text; parameter is the expression's name, such as
+// "ConditionExpression".
 func parse[T any](
 	parameter, text string, ph *placeholders, grammar func(*parser) T,
 ) (T, error) {
@@ -73,7 +74,7 @@ func (p *parser) failed(grave gravity, fault string) {
 	}
 }
 
-// syntax fails at the next token.
+// syntax reports a syntax error at the next token.
 func (p *parser) syntax() {
 	from, to := uint16(0), p.tokens[p.at].to
 	if p.at > 0 {
@@ -121,14 +122,14 @@ func (p *parser) acceptWord(word string) bool {
 	return false
 }
 
-// operator counts one.
+// operator counts an operator.
 func (p *parser) operator() {
 	if p.operators++; p.operators > maxOperators {
 		p.fail("The expression contains too many operators; operator count: %d", p.operators)
 	}
 }
 
-// inParentheses reads what is between two parentheses, which may not be in a pair of its own.
+// inParentheses parses the content of parentheses, which may not be doubled.
 func inParentheses[T any](p *parser, read func() T) T {
 	p.expect("(")
 	inside := p.at
@@ -140,8 +141,8 @@ func inParentheses[T any](p *parser, read func() T) T {
 	return inner
 }
 
-// after returns where the token is behind the parenthesis that closes the one at a token; the
-// text's end if none does.
+// after returns the index of the token behind the parenthesis that closes the one at open, or the
+// text's end.
 func (p *parser) after(open int) int {
 	depth := 0
 	for i, t := range p.tokens[open:] {
@@ -158,12 +159,12 @@ func (p *parser) after(open int) int {
 	return len(p.tokens) - 1
 }
 
-// calls reports whether the next tokens are a function's name and its parenthesis.
+// calls reports whether the next tokens begin a function call.
 func (p *parser) calls() bool {
 	return p.peek().kind == tokenName && p.tokens[p.at+1].is("(")
 }
 
-// path reads a document path: a.b[0].#c.
+// path parses a document path: a.b[0].#c.
 func (p *parser) path() path {
 	steps := path{p.name()}
 	for {
@@ -219,7 +220,7 @@ func (p *parser) index() step {
 	return step{index: int(index), list: true}
 }
 
-// value reads a :placeholder.
+// value parses a :placeholder.
 func (p *parser) value() itemstore.Value {
 	t := p.next()
 	value, ok := use(p.values, t.text)

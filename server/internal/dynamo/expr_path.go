@@ -20,7 +20,7 @@ type step struct {
 // path is a document path; its first step is an attribute's name.
 type path []step
 
-// String returns the path as DynamoDB's messages show it: [a, b, [1]].
+// String returns the path in the form of DynamoDB's messages: [a, b, [1]].
 func (p path) String() string {
 	texts := make([]string, len(p))
 	for i, s := range p {
@@ -56,18 +56,18 @@ func (p path) find(item itemstore.Item) itemstore.Value {
 	return value
 }
 
-// pathTree is a set of paths of which none is a part of another, as a tree by steps; what
-// stands at a path's end is of type T. The zero value is the empty set.
+// pathTree is a set of paths, none a part of another, as a tree of steps. Each path's end has a
+// value of type T. The zero value is the empty set.
 type pathTree[T any] struct {
-	step     step          // that leads here
+	step     step          // from the parent to here
 	children []pathTree[T] // in ascending order of their steps, which are all of one kind
-	first    path          // the first path that came through here
-	end      bool          // a path ends here: there are no steps further
-	at       T             // at the end
+	first    path          // the first added path through this node
+	end      bool          // a path ends here: there are no children
+	at       T             // the value of a path's end
 }
 
-// add adds a path. The message is empty if all is well; otherwise the path overlaps or
-// contradicts an earlier one. Many paths are best added in their order.
+// add adds a path. It returns a message if the path overlaps or contradicts an earlier one,
+// otherwise "". Adding many paths is fastest in their order.
 func (t *pathTree[T]) add(p path, at T) (message string) {
 	node := t
 	for _, s := range p {
@@ -95,7 +95,7 @@ func (t *pathTree[T]) add(p path, at T) (message string) {
 // isList reports whether the steps from here lead into a list.
 func (t *pathTree[T]) isList() bool { return len(t.children) > 0 && t.children[0].step.list }
 
-// find returns where the child of a step is, or belongs.
+// find returns the index of a step's child, or the index to insert it at.
 func (t *pathTree[T]) find(s step) (at int, found bool) {
 	at, _ = slices.BinarySearchFunc(t.children, s, func(child pathTree[T], s step) int {
 		return cmp.Or(cmp.Compare(child.step.index, s.index), cmp.Compare(child.step.name, s.name))
@@ -108,9 +108,9 @@ func overlap(one, two path) string {
 		"these paths; path one: " + one.String() + ", path two: " + two.String()
 }
 
-// project returns the parts of the item at the tree's paths, in the maps and lists that they
-// are in; a list has only the elements that the paths name, moved together. nil if the item
-// has nothing there.
+// project returns the parts of the item at the tree's paths, within the maps and lists around
+// them; a list keeps only the elements of the paths, moved together. It returns nil if the item
+// has none.
 func (t *pathTree[T]) project(item itemstore.Item) itemstore.Item {
 	if part, ok := t.part(item).(itemstore.Map); ok {
 		return part

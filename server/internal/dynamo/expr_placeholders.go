@@ -8,22 +8,22 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// placeholders are a request's ExpressionAttributeNames and ExpressionAttributeValues, each in
-// ascending order of their keys, and which of them its expressions have used.
+// placeholders holds a request's ExpressionAttributeNames and ExpressionAttributeValues, each in
+// ascending order of their keys, and records their use in expressions.
 type placeholders struct {
 	names  []placeholder[string]
 	values []placeholder[itemstore.Value]
-	nested []string // the attributes that paths go into, as a of a.b
+	nested []string // attributes with a path into them, such as a of a.b
 }
 
-// placeholder is a key, as #name or :value, and what it stands for.
+// placeholder is a key, #name or :value, and its meaning.
 type placeholder[T any] struct {
 	key  []byte // of the document
 	is   T
 	used bool
 }
 
-// use returns what a key stands for.
+// use returns the meaning of a key and marks the key as used.
 func use[T any](list []placeholder[T], key string) (is T, found bool) {
 	at, found := slices.BinarySearchFunc(list, key, func(p placeholder[T], key string) int {
 		return cmp.Compare(string(p.key), key)

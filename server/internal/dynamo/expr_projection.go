@@ -3,7 +3,7 @@ package dynamo
 // projection is the part of an item that an answer shows; nil shows all.
 type projection = pathTree[struct{}]
 
-// parseProjection reads a ProjectionExpression: paths with commas between them.
+// parseProjection parses a ProjectionExpression: paths with commas between them.
 func parseProjection(text string, ph *placeholders) (*projection, error) {
 	return parse(projectionExpression, text, ph, (*parser).projection)
 }

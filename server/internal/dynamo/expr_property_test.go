@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// newPlaceholders returns those of a request, none of them used.
+// newPlaceholders returns a request's placeholders, all unused.
 func newPlaceholders(
 	names map[string]string, values map[string]itemstore.Value,
 ) *placeholders {
@@ -69,8 +69,9 @@ func (p *printer) operands(list []operand) string {
 	return strings.Join(texts, ", ")
 }
 
-// condition puts parentheses around what binds less than its place demands: 0 for OR, 1 for
-// AND, 2 for NOT. The left side of AND and OR may be of its own kind, the right one not.
+// condition prints a condition. It adds parentheses if the condition binds less tightly than its
+// place requires: 0 for OR, 1 for AND, 2 for NOT. The left side of AND and OR may be of its own
+// kind, the right one not.
 func (p *printer) condition(c condition, place int) string {
 	text, binds := "", 3
 	switch c := c.(type) {
@@ -197,7 +198,7 @@ func TestParseReadsWhatIsPrinted(t *testing.T) {
 	})
 }
 
-// documents draws items whose attributes are those that generator's paths look at.
+// documents draws items with the attributes of generator's paths.
 func documents() *rapid.Generator[itemstore.Item] {
 	scalar := rapid.OneOf(
 		rapid.Map(rapid.IntRange(0, 9), func(i int) itemstore.Value {
@@ -247,7 +248,7 @@ func TestLawsOfLogic(t *testing.T) {
 	})
 }
 
-// TestUpdatesHaveNoOrder applies the same actions, added in two orders.
+// TestUpdatesHaveNoOrder applies the same actions after adding them in two orders.
 func TestUpdatesHaveNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type planned struct {

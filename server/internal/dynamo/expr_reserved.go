@@ -2,8 +2,8 @@ package dynamo
 
 import "strings"
 
-// reserved are the words that cannot stand for an attribute's name in an expression, in any
-// case (Amazon DynamoDB Developer Guide, "Reserved words in DynamoDB").
+// reserved are the words that an expression cannot use as an attribute's name, in any case
+// (Amazon DynamoDB Developer Guide, "Reserved words in DynamoDB").
 var reserved = wordSet(`
 ABORT ABSOLUTE ACTION ADD AFTER AGENT AGGREGATE ALL ALLOCATE ALTER ANALYZE AND ANY ARCHIVE ARE
 ARRAY AS ASC ASCII ASENSITIVE ASSERTION ASYMMETRIC AT ATOMIC ATTACH ATTRIBUTE AUTH AUTHORIZATION
@@ -52,7 +52,7 @@ VIRTUAL VOID WAIT WHEN WHENEVER WHERE WHILE WINDOW WITH WITHIN WITHOUT WORK WRAP
 ZONE
 `)
 
-// words are a set of words in capitals.
+// words is a set of words in capitals.
 type words map[string]struct{}
 
 func wordSet(text string) words {

@@ -8,19 +8,19 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// update is what an UpdateExpression or AttributeUpdates does to an item: at most one action
-// at each path. All actions see the item as it was, so that their order is of no account.
+// update is the effect of an UpdateExpression or AttributeUpdates on an item: at most one action
+// at each path. All actions see the item as it was, so their order does not matter.
 type update struct {
 	tree    pathTree[action]
 	paths   []path
-	creates bool // makes an item where there is none
+	creates bool // makes the item if it does not exist
 }
 
-// action is what happens at one path.
+// action is the change at one path.
 type action struct {
 	verb  verb
 	expr  expression // for set, add, delete
-	older bool       // of AttributeUpdates, which has a message of its own
+	older bool       // from AttributeUpdates, which has its own message
 }
 
 type verb uint8
@@ -33,8 +33,8 @@ const (
 	attach             // to a list's end, or as add: the ADD of AttributeUpdates
 )
 
-// apply returns the item after the update. old is nil if there is none, and then key is the
-// item to begin with; nil comes back if the update leaves it at none.
+// apply returns the item after the update. old is nil if there is no item; the update then begins
+// with key. apply returns nil if there is still no item.
 func (u *update) apply(old, key itemstore.Item) (itemstore.Item, error) {
 	start := old
 	if old == nil {
@@ -48,10 +48,10 @@ func (u *update) apply(old, key itemstore.Item) (itemstore.Item, error) {
 	return next.(itemstore.Map), nil
 }
 
-// applier computes an update; item is the item as it was.
+// applier computes an update; item is the item before it.
 type applier struct{ item itemstore.Item }
 
-// into returns a map or list with the tree's actions applied below it.
+// into returns a map or list after the tree's actions below it.
 func (a applier) into(
 	tree *pathTree[action], value itemstore.Value,
 ) (itemstore.Value, error) {
@@ -90,8 +90,8 @@ func (a applier) intoMap(
 	return next, nil
 }
 
-// intoList applies to a list: indexes count the elements as they were; what is set beyond the
-// end is appended, in the order of the indexes.
+// intoList applies the actions to a list. Indexes count the elements as they were; elements set
+// beyond the end are appended in the order of their indexes.
 func (a applier) intoList(
 	tree *pathTree[action], old itemstore.List,
 ) (itemstore.Value, error) {
@@ -118,7 +118,7 @@ func (a applier) intoList(
 	return append(next, beyond...), nil
 }
 
-// at returns what stands at a place after the actions there; nil for nothing.
+// at returns the value at a place after the actions there; nil for none.
 func (a applier) at(
 	tree *pathTree[action], current itemstore.Value,
 ) (itemstore.Value, error) {
@@ -140,7 +140,7 @@ func (a applier) at(
 	return value, err
 }
 
-// combine returns what an action makes of a value, nil for none, and its operand.
+// combine returns the result of an action on a value (nil for none) with its operand.
 func (v verb) combine(current, operand itemstore.Value) (itemstore.Value, error) {
 	switch v {
 	case add:

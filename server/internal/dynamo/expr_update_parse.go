@@ -6,7 +6,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// parseUpdate reads an UpdateExpression:
+// parseUpdate parses an UpdateExpression:
 //
 //	update = section { section }, each kind once
 //	section = SET path "=" sum { "," path "=" sum }
@@ -17,12 +17,12 @@ import (
 //	term = path | :value | "(" term ")"
 //	     | if_not_exists "(" path "," term ")" | list_append "(" term "," term ")"
 //
-// list_append stands for itself only, in no other function and no sum.
+// list_append may not be part of another function or of a sum.
 func parseUpdate(text string, ph *placeholders) (*update, error) {
 	return parse("UpdateExpression", text, ph, (*parser).update)
 }
 
-// add adds an action; the message says why it cannot stand with the earlier ones.
+// add adds an action. It returns a message if the action conflicts with an earlier one.
 func (u *update) add(at path, act action) (message string) {
 	if message := u.tree.add(at, act); message != "" {
 		return message
@@ -57,7 +57,7 @@ func (p *parser) update() *update {
 	return u
 }
 
-// action reads one action of a section.
+// action parses one action of a section.
 func (p *parser) action(u *update, section verb, word string) {
 	at := p.path()
 	act := action{verb: section}
@@ -77,7 +77,7 @@ func (p *parser) action(u *update, section verb, word string) {
 	}
 }
 
-// operandOf reads the value of ADD or DELETE.
+// operandOf parses the value of ADD or DELETE.
 func (p *parser) operandOf(section verb, word string) expression {
 	if p.peek().kind != tokenColon {
 		p.syntax()
@@ -105,7 +105,7 @@ func (p *parser) wrongKind(word string, value itemstore.Value) {
 		"typeSet: ALLOWED_FOR_%s_OPERAND", word, kindTitles[value.Kind()], word)
 }
 
-// kindTitles are the kinds' long names, which messages about ADD and DELETE have.
+// kindTitles are the kinds' long names in the messages about ADD and DELETE.
 var kindTitles = map[itemstore.Kind]string{
 	"S": "STRING", "N": "NUMBER", "B": "BINARY", "SS": "STRING_SET", "NS": "NUMBER_SET",
 	"BS": "BINARY_SET", "M": "MAP", "L": "LIST", "BOOL": "BOOLEAN", "NULL": "NULL",
@@ -142,7 +142,7 @@ func (p *parser) term() expression {
 	return p.calculation()
 }
 
-// calculation reads a function's call.
+// calculation parses a function call.
 func (p *parser) calculation() expression {
 	name := p.next().text
 	p.expect("(")
@@ -181,7 +181,7 @@ func (p *parser) calculation() expression {
 	return ifNotExists{of.path, list[1]}
 }
 
-// computed checks the kind of an operand, where the request alone decides it.
+// computed checks the kind of an operand if the request alone determines it.
 func (p *parser) computed(name string, e expression, kinds ...itemstore.Kind) {
 	switch e := e.(type) {
 	case valueOperand:

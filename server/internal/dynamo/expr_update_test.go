@@ -15,8 +15,8 @@ var updateValues = `{
 const updateItem = `{"id":{"S":"k"}, "n":{"N":"5"}, "s":{"S":"old"}, "ss":{"SS":["a","b"]},
 	"l":{"L":[{"N":"0"},{"N":"1"},{"N":"2"}]}, "m":{"M":{"x":{"N":"1"},"l":{"L":[{"S":"i"}]}}}}`
 
-// updated applies an expression to an item, nil if empty, and returns the new one's attributes
-// that differ, as JSON; or the error.
+// updated applies an expression to an item, nil if empty, and returns the changed attributes as
+// JSON, or the error.
 func updated(t *testing.T, item, text string) string {
 	t.Helper()
 	u, err := parseUpdate(text, newPlaceholders(map[string]string{"#n": "n", "#dot": "a.b"},

@@ -6,7 +6,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// expression is a value to be computed from the item as it was.
+// expression is a value computed from the item as it was.
 type expression interface {
 	compute(item itemstore.Item) (itemstore.Value, error)
 }
@@ -54,7 +54,8 @@ func attached(current itemstore.Value, more itemstore.List) (itemstore.Value, er
 	return slices.Concat(list, more), nil
 }
 
-// added is ADD: a number's sum, or a set's union. What is not there counts as 0 or empty.
+// added implements ADD: the sum of numbers, or the union of sets. A missing value counts as 0 or
+// empty.
 func added(current, operand itemstore.Value) (itemstore.Value, error) {
 	if current == nil {
 		return operand, nil
@@ -83,7 +84,7 @@ func added(current, operand itemstore.Value) (itemstore.Value, error) {
 	return nil, errOperandType
 }
 
-// erased is DELETE: a set without some elements; nothing if none is left.
+// erased implements DELETE: a set without some elements; nil if none is left.
 func erased(current, operand itemstore.Value) (itemstore.Value, error) {
 	if current == nil {
 		return nil, nil

@@ -20,7 +20,7 @@ func validation(format string, args ...any) *wire.Error {
 	return &wire.Error{Code: coralValidation, Message: fmt.Sprintf(format, args...)}
 }
 
-// invalidParameter is the validation error with the words that most of them begin with.
+// invalidParameter is a validation error with DynamoDB's common beginning.
 func invalidParameter(format string, args ...any) *wire.Error {
 	return validation("One or more parameter values were invalid: "+format, args...)
 }
@@ -41,8 +41,8 @@ func tableNotFound(name string) *wire.Error {
 		name)
 }
 
-// conditionFailed is the answer to a write whose condition does not hold; item is shown in it
-// unless it is nil.
+// conditionFailed is the answer to a write with a false condition. It shows item unless that is
+// nil.
 func conditionFailed(item itemstore.Item) *wire.Error {
 	err := fault("ConditionalCheckFailedException", "The conditional request failed")
 	if item != nil {
@@ -51,7 +51,7 @@ func conditionFailed(item itemstore.Item) *wire.Error {
 	return err
 }
 
-// numberFault is the answer to a number that is none, or to a sum that is none.
+// numberFault is the answer to an invalid number or sum.
 func numberFault(err error, text string) *wire.Error {
 	switch {
 	case errors.Is(err, itemstore.ErrNumberOverflow):
@@ -69,8 +69,8 @@ func numberFault(err error, text string) *wire.Error {
 	}
 }
 
-// indexKeyFault is the answer to an item that does not fit an index. updating says whether an
-// update made it, of which DynamoDB speaks in other words.
+// indexKeyFault is the answer to an item that does not fit an index. updating is true if an
+// update made the item; DynamoDB then uses another text.
 func indexKeyFault(err *itemstore.IndexKeyError, updating bool) *wire.Error {
 	name := err.Attribute.Name
 	if kind := err.Value.Kind(); kind != err.Attribute.Kind {
@@ -82,7 +82,7 @@ func indexKeyFault(err *itemstore.IndexKeyError, updating bool) *wire.Error {
 		kind = "binary"
 	}
 	switch {
-	case itemstore.ValueSize(err.Value) > 0: // the words are guessed
+	case itemstore.ValueSize(err.Value) > 0: // the text is guessed
 		return invalidParameter("Size of index key %s has exceeded the maximum size limit. "+
 			"IndexName: %s", name, err.Index)
 	case updating:
@@ -95,8 +95,8 @@ func indexKeyFault(err *itemstore.IndexKeyError, updating bool) *wire.Error {
 		"contain an empty %s value. IndexName: %s, IndexKey: %s", kind, err.Index, name)
 }
 
-// itemFault makes the store's errors about an item or its table into answers. sizeMessage is
-// what the operation says of an item that is too large.
+// itemFault converts the store's errors about an item or its table into answers. sizeMessage is
+// the operation's text about an item that is too large.
 func itemFault(err error, sizeMessage string) error {
 	var index *itemstore.IndexKeyError
 	switch {

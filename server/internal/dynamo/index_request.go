@@ -6,14 +6,15 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// maxIndexes is how many indexes a table can have, and maxIncluded how many attributes each can
-// name ("Quotas in Amazon DynamoDB": 20, and 100 over all indexes of a table).
+// maxIndexes is the largest number of a table's indexes, and maxIncluded the largest number of
+// attributes that they include ("Quotas in Amazon DynamoDB": 20, and 100 over all indexes of a
+// table).
 const (
 	maxIndexes  = 20
 	maxIncluded = 100
 )
 
-// indexRequest is an index that is to be made.
+// indexRequest is the request for a new index.
 type indexRequest struct {
 	index    itemstore.Index // without kinds
 	elements []keySchemaElement
@@ -31,7 +32,7 @@ func (m *members) indexName() string {
 	return name
 }
 
-// newIndex takes the members of an index that is to be made.
+// newIndex takes the members of a new index.
 func (m *members) newIndex() indexRequest {
 	var r indexRequest
 	r.index.Name = m.indexName()
@@ -49,7 +50,7 @@ func (m *members) newIndex() indexRequest {
 	return r
 }
 
-// parse makes the request into an index of a table with this billing mode.
+// parse converts the request into an index of a table with this billing mode.
 func (r indexRequest) parse(
 	definitions []attributeDefinition, mode string,
 ) (itemstore.Index, error) {
@@ -81,7 +82,7 @@ func (r indexRequest) parse(
 	return index, nil
 }
 
-// checkIndexes returns what is wrong with a table's indexes together.
+// checkIndexes returns the fault of a table's indexes as a whole.
 func checkIndexes(indexes []itemstore.Index) error {
 	if len(indexes) > maxIndexes {
 		return invalidParameter("GlobalSecondaryIndex count exceeds the per-table limit of %d",
@@ -96,7 +97,7 @@ func checkIndexes(indexes []itemstore.Index) error {
 		names[index.Name] = true
 		included += len(index.Include)
 	}
-	if included > maxIncluded { // the words are guessed
+	if included > maxIncluded { // the text is guessed
 		return invalidParameter("Number of NonKeyAttributes in all indexes of the table exceeds "+
 			"the limit of %d", maxIncluded)
 	}

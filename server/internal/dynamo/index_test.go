@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// ownerIndex is what KCL 3 asks for when it starts.
+// ownerIndex is the index that KCL 3 creates when it starts.
 const ownerIndex = `"AttributeDefinitions":[{"AttributeName":"leaseOwner","AttributeType":"S"},
 	{"AttributeName":"leaseKey","AttributeType":"S"}],"GlobalSecondaryIndexUpdates":[{"Create":{
 	"IndexName":"LeaseOwnerToLeaseKeyIndex","Projection":{"ProjectionType":"KEYS_ONLY"},"KeySchema":[
@@ -18,7 +18,7 @@ const ownerIndex = `"AttributeDefinitions":[{"AttributeName":"leaseOwner","Attri
 const ownedLeases = `{"TableName":"leases","IndexName":"LeaseOwnerToLeaseKeyIndex",
 	"KeyConditionExpression":"leaseOwner = :leaseOwner","ExpressionAttributeValues":{":leaseOwner":{"S":"w1"}}}`
 
-// TestLeaseOwnerIndex lives through what KCL 3 does with its index, and a loss of power.
+// TestLeaseOwnerIndex uses the index like KCL 3, and loses power.
 func TestLeaseOwnerIndex(t *testing.T) {
 	fs := vfs.NewCrashable()
 	s := newService(t, fs, "data")

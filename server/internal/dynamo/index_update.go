@@ -13,8 +13,8 @@ type indexUpdate struct {
 	indexRequest
 }
 
-// indexUpdates takes GlobalSecondaryIndexUpdates. The error is what is wrong with one of them
-// as a whole; it comes behind check's.
+// indexUpdates takes GlobalSecondaryIndexUpdates. The error is the fault of one of them as a
+// whole; report it after check's.
 func (m *members) indexUpdates() ([]indexUpdate, error) {
 	list, _ := m.structures("GlobalSecondaryIndexUpdates", "GlobalSecondaryIndexUpdate")
 	var updates []indexUpdate
@@ -72,7 +72,7 @@ func (m *members) indexUpdate() (indexUpdate, error) {
 		"GlobalSecondaryIndexUpdate object")
 }
 
-// apply makes the update to a description, whose list of indexes is its own.
+// apply applies the update to a description, which must have its own copy of the list of indexes.
 func (u indexUpdate) apply(meta *itemstore.Meta, definitions []attributeDefinition) error {
 	at := slices.IndexFunc(meta.Indexes,
 		func(index itemstore.Index) bool { return index.Name == u.name })
@@ -86,13 +86,13 @@ func (u indexUpdate) apply(meta *itemstore.Meta, definitions []attributeDefiniti
 		if err != nil {
 			return err
 		}
-		if len(meta.Indexes) >= maxIndexes { // the words are guessed
+		if len(meta.Indexes) >= maxIndexes { // the text is guessed
 			return fault("LimitExceededException", "Subscriber limit exceeded: "+
 				"GlobalSecondaryIndex count exceeds the per-table limit of %d", maxIndexes)
 		}
 		meta.Indexes = append(meta.Indexes, index)
 		return nil
-	case at < 0: // the words are guessed
+	case at < 0: // the text is guessed
 		return fault("ResourceNotFoundException", "Requested resource not found: Index: %s not "+
 			"found", u.name)
 	case u.verb == "Delete":

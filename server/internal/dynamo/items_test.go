@@ -157,8 +157,8 @@ func TestItemFaults(t *testing.T) {
 	}
 }
 
-// TestMembersOfARequest has members that are null, doubled, of a wrong form or not understood,
-// and which of their faults is told.
+// TestMembersOfARequest has members that are null, doubled, of a wrong form or unsupported, and
+// checks the reported fault.
 func TestMembersOfARequest(t *testing.T) {
 	s := newService(t, vfs.NewMem(), "data")
 	s.mustAsk(t, "CreateTable", leaseTable)

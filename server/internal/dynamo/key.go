@@ -8,7 +8,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// keyOf makes a request's Key into the table's.
+// keyOf converts a request's Key into the table's.
 func keyOf(schema itemstore.Schema, given itemstore.Item) (itemstore.Key, error) {
 	want := 1
 	if schema.Range.Name != "" {
@@ -21,7 +21,7 @@ func keyOf(schema itemstore.Schema, given itemstore.Item) (itemstore.Key, error)
 	return key, keyFault(schema, key)
 }
 
-// keyIn finds the key in an item that is to be put.
+// keyIn returns the key of an item for a put.
 func keyIn(schema itemstore.Schema, item itemstore.Item) (itemstore.Key, error) {
 	for _, part := range []itemstore.KeyAttribute{schema.Hash, schema.Range} {
 		value, found := item[part.Name]
@@ -37,7 +37,7 @@ func keyIn(schema itemstore.Schema, item itemstore.Item) (itemstore.Key, error) 
 	}
 	key, err := schema.Key(item)
 	if err != nil {
-		return key, err // not reached
+		return key, err // unreachable
 	}
 	return key, keyFault(schema, key)
 }
@@ -83,9 +83,9 @@ func emptyKey(name string, value itemstore.Value) *wire.Error {
 		"key attribute cannot contain an empty %s value. Key: %s", kind, name)
 }
 
-// scalarKeys refuses paths into the attributes of the keys, which are scalars all.
+// scalarKeys refuses paths into key attributes, which are all scalars.
 func (s *Service) scalarKeys(ctx context.Context, t *itemstore.Table, f *form) error {
-	if len(f.nested) == 0 { // as nearly always
+	if len(f.nested) == 0 { // the common case
 		return nil
 	}
 	refused := func(schema itemstore.Schema, what string) error {

@@ -6,17 +6,17 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// keyCondition is what a query wants of one attribute of the key.
+// keyCondition is a query's condition on one attribute of the key.
 type keyCondition struct {
 	name     string
-	operator string // = < <= > >= BETWEEN begins_with; "" for one that no key can be asked
+	operator string // = < <= > >= BETWEEN begins_with; "" for one that keys do not allow
 	values   []itemstore.Value
 }
 
-// keyConditions are a query's, by attribute.
+// keyConditions holds a query's conditions, by attribute.
 type keyConditions map[string]keyCondition
 
-// condition returns the same as a condition on an item.
+// condition returns the equivalent condition on an item.
 func (k keyCondition) condition() condition {
 	at := pathOperand{path{step{name: k.name}}}
 	value := func(i int) operand { return valueOperand{constant: k.values[i]} }
@@ -60,7 +60,7 @@ func visit(c condition, see func(c condition, operands ...operand)) {
 	}
 }
 
-// operatorOf returns an operator's name in messages, and whether key conditions may have it.
+// operatorOf returns an operator's name in messages, and whether key conditions allow it.
 func operatorOf(c condition) (name string, allowed bool) {
 	switch c := c.(type) {
 	case comparison:
@@ -86,8 +86,8 @@ func operatorOf(c condition) (name string, allowed bool) {
 	return "contains", false
 }
 
-// expressedKeys makes a KeyConditionExpression into key conditions. The order of its checks,
-// and their texts, are those of dynalite's tests, which ran against DynamoDB.
+// expressedKeys converts a KeyConditionExpression into key conditions. The order of its checks
+// and their texts are those of dynalite's tests, which ran against DynamoDB.
 func expressedKeys(expression condition) (keyConditions, error) {
 	var fault error
 	visit(expression, func(c condition, _ ...operand) {
@@ -153,7 +153,7 @@ func expressedKey(c condition, operands []operand) (keyCondition, error) {
 	return k, nil
 }
 
-// check returns what is wrong with the conditions for a table or index of that key.
+// check returns the fault of the conditions for a table or index with that key.
 func (keys keyConditions) check(schema itemstore.Schema) error {
 	missed := func(name string) error {
 		return validation("Query condition missed key schema element: %s", name)
@@ -202,7 +202,7 @@ func (k keyCondition) fits(part itemstore.KeyAttribute) error {
 	return nil
 }
 
-// narrow restricts a range to the conditions, which check has found nothing wrong with.
+// narrow restricts a range to the conditions, which must have passed check.
 func (keys keyConditions) narrow(schema itemstore.Schema, r *itemstore.Range) {
 	r.Hash = keys[schema.Hash.Name].values[0]
 	if len(keys) == 1 {

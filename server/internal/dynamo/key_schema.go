@@ -46,7 +46,7 @@ func (m *members) keySchema() []keySchemaElement {
 	return elements
 }
 
-// parseSchema makes a KeySchema into a schema, with the kinds of the definitions.
+// parseSchema converts a KeySchema into a schema, with the kinds of the definitions.
 func parseSchema(
 	elements []keySchemaElement, definitions []attributeDefinition,
 ) (itemstore.Schema, error) {
@@ -107,7 +107,7 @@ func keyAttributes(meta *itemstore.Meta) []itemstore.KeyAttribute {
 	return parts
 }
 
-// checkDefinitions refuses definitions that no key needs, and an attribute of two kinds.
+// checkDefinitions refuses definitions without a key, and an attribute of two kinds.
 func checkDefinitions(definitions []attributeDefinition, meta *itemstore.Meta) error {
 	used := map[string]itemstore.Kind{}
 	for _, part := range keyAttributes(meta) {

@@ -8,9 +8,9 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// legacyCondition makes Expected, ScanFilter or QueryFilter (parameter says which) and
-// ConditionalOperator into a condition; nil if there are none ("Legacy conditional parameters"
-// in the DynamoDB Developer Guide).
+// legacyCondition converts Expected, ScanFilter or QueryFilter (parameter says which) and
+// ConditionalOperator into a condition; nil if there are none ("Legacy conditional parameters" in
+// the DynamoDB Developer Guide).
 func legacyCondition(parameter string, conditions, operator value) (condition, error) {
 	combine := "AND"
 	if operator.isThere() {
@@ -42,8 +42,8 @@ func legacyCondition(parameter string, conditions, operator value) (condition, e
 	return combined(parameter, attributes, combine)
 }
 
-// byAttribute reads an older parameter that says something of attributes, and returns what it
-// says, in ascending order of their names.
+// byAttribute returns the entries of an older parameter, one per attribute, in ascending order of
+// the attributes' names.
 func byAttribute(v value) ([]value, error) {
 	if v.kind() != '{' {
 		return nil, unexpected(v, "Map")
@@ -83,7 +83,7 @@ func combined(parameter string, attributes []value, combine string) (condition, 
 	return all, nil
 }
 
-// parseFilter reads what ScanFilter, QueryFilter or KeyConditions says of one attribute.
+// parseFilter parses the entry of one attribute in ScanFilter, QueryFilter or KeyConditions.
 func parseFilter(
 	parameter, name string, v value,
 ) (operator string, values []itemstore.Value, fault *wire.Error) {
@@ -102,7 +102,7 @@ func parseFilter(
 	return operator, values, fault
 }
 
-// expectation is what Expected says of one attribute.
+// expectation parses the entry of one attribute in Expected.
 func expectation(name string, v value) (condition, *wire.Error) {
 	m := membersOf("ExpectedAttributeValue", v)
 	exists, hasExists := m.flag("Exists")
@@ -149,7 +149,7 @@ func expectation(name string, v value) (condition, *wire.Error) {
 
 func existence(at path) condition { return exists{at} }
 
-// parseValues reads the values of a list, or returns the single one that stands in its place.
+// parseValues parses a list of values, or returns the single value given instead.
 func parseValues(list value, single itemstore.Value) ([]itemstore.Value, *wire.Error) {
 	switch {
 	case single != nil:
@@ -168,7 +168,7 @@ func parseValues(list value, single itemstore.Value) ([]itemstore.Value, *wire.E
 	return values, nil
 }
 
-// legacyOperator says how many values a ComparisonOperator has, and of which kinds.
+// legacyOperator describes a ComparisonOperator: the number and the kinds of its values.
 type legacyOperator struct {
 	least, most int
 	kinds       []itemstore.Kind // nil: any
@@ -199,7 +199,7 @@ var legacySigns = map[string]string{
 	"EQ": "=", "NE": "<>", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",
 }
 
-// checkComparison returns what is wrong with a ComparisonOperator and its values.
+// checkComparison returns the fault of a ComparisonOperator and its values.
 func checkComparison(operator string, values []itemstore.Value) *wire.Error {
 	rule, known := legacyOperators[operator]
 	if !known {
@@ -230,7 +230,7 @@ func checkComparison(operator string, values []itemstore.Value) *wire.Error {
 	return nil
 }
 
-// compared makes a ComparisonOperator and its values into a condition.
+// compared converts a ComparisonOperator and its values into a condition.
 func compared(
 	at path, operator string, values []itemstore.Value,
 ) (condition, *wire.Error) {
@@ -255,13 +255,13 @@ func compared(
 		return beginsWith{attribute, operands[0]}, nil
 	case "CONTAINS":
 		return contains{attribute, operands[0]}, nil
-	case "NOT_CONTAINS": // does not hold for an attribute that is not there
+	case "NOT_CONTAINS": // false for a missing attribute
 		return andCondition{exists{at}, notCondition{contains{attribute, operands[0]}}}, nil
 	}
 	return comparison{legacySigns[operator], attribute, operands[0]}, nil
 }
 
-// legacyProjection makes AttributesToGet into a projection.
+// legacyProjection converts AttributesToGet into a projection.
 func legacyProjection(v value) (*projection, error) {
 	if !v.isThere() {
 		return nil, nil

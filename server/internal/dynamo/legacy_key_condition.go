@@ -1,12 +1,12 @@
 package dynamo
 
-// keyOperators are the ComparisonOperators that a key can be asked.
+// keyOperators are the ComparisonOperators that keys allow.
 var keyOperators = map[string]string{
 	"EQ": "=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=", "BETWEEN": "BETWEEN",
 	"BEGINS_WITH": "begins_with",
 }
 
-// legacyKeys makes KeyConditions into key conditions.
+// legacyKeys converts KeyConditions into key conditions.
 func legacyKeys(v value) (keyConditions, error) {
 	attributes, err := byAttribute(v)
 	if err != nil {

@@ -2,7 +2,7 @@ package dynamo
 
 import "github.com/runnel-stream/runnel/internal/wire"
 
-// legacyUpdate makes AttributeUpdates into an update ("AttributeUpdates (legacy)" in the
+// legacyUpdate converts AttributeUpdates into an update ("AttributeUpdates (legacy)" in the
 // DynamoDB Developer Guide). Without any it creates the item with its key alone.
 func legacyUpdate(v value) (*update, error) {
 	u := new(update)
@@ -20,7 +20,7 @@ func legacyUpdate(v value) (*update, error) {
 			return nil, fault
 		}
 		if message := u.add(path{step{name: string(attribute.name())}}, act); message != "" {
-			return nil, invalidParameter("%s", message) // not reached: the names differ
+			return nil, invalidParameter("%s", message) // unreachable: the names differ
 		}
 	}
 	u.creates = u.creates || len(attributes) == 0

@@ -26,14 +26,14 @@ func soak() int {
 	return n
 }
 
-// itemCall is a conditional write of one or two items, or a read of one: if every item has its
-// want, it gets its next. Items are counters, and 0 is no item.
+// itemCall is a conditional write of one or two items, or a read of one. A write sets each item
+// to its next if all items have their want. Items are counters; 0 means no item.
 type itemCall struct {
 	keys, want, next []int
 	read             bool
 }
 
-// itemAnswer is what the client was told: whether it was done, or what was read.
+// itemAnswer is the client's answer: whether the write was done, or the read value.
 type itemAnswer struct {
 	done bool
 	n    int
@@ -41,7 +41,7 @@ type itemAnswer struct {
 
 const linearKeys = 3
 
-// itemModel is the items as they should behave, a state being the counters by key.
+// itemModel models the items; its state is the counters by key.
 var itemModel = porcupine.Model{
 	Init: func() any { return [linearKeys]int{} },
 	Step: func(state, input, output any) (bool, any) {

@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// TestAsDynamoDBLocal has what was other than in Amazon's DynamoDB Local, before interop's
-// TestDynamoDBLocal compared the two.
+// TestAsDynamoDBLocal has the differences from Amazon's DynamoDB Local that existed before
+// interop's TestDynamoDBLocal compared the two.
 func TestAsDynamoDBLocal(t *testing.T) {
 	s := newRangeTable(t)
 	const (
@@ -29,7 +29,8 @@ func TestAsDynamoDBLocal(t *testing.T) {
 		{"Query", `{"TableName":"abc","KeyConditionExpression":"a = :a","FilterExpression":"c.x = :a","ExpressionAttributeValues":{":a":{"S":"h"}}}`, scalars + "IndexKey: c"},
 		{"TransactWriteItems", transact(``, `{"Delete":{`+key+`"ConditionExpression":"attribute_exists(a.x)"}}`), scalars + "Key: a"},
 		{"GetItem", `{` + key + `"ProjectionExpression":"n.x"}`, `{"Item":{}}`},
-		// Filters on what is not in the index: of index3 all is, of index4 n is not, but e.
+		// Filters on attributes that the index does not hold: index3 holds all; index4 holds e
+		// but not n.
 		{"Query", `{"TableName":"abc","IndexName":"index4","KeyConditionExpression":"c = :c","FilterExpression":"n = :c AND e = :c AND f = :c","ExpressionAttributeValues":{":c":{"S":"x"}}}`, "Secondary index index4 does not project one or more filter attributes: [f, n]"},
 		{"Query", `{"TableName":"abc","IndexName":"index4","KeyConditionExpression":"c = :c","FilterExpression":"e = :c AND b = :c","ExpressionAttributeValues":{":c":{"S":"x"}}}`, `{"Count":0,`},
 		{"Query", `{"TableName":"abc","IndexName":"index3","KeyConditionExpression":"c = :c","FilterExpression":"f <> :c","ExpressionAttributeValues":{":c":{"S":"x"}}}`, `{"Count":1,`},
@@ -64,11 +65,11 @@ func TestAsDynamoDBLocal(t *testing.T) {
 	}
 }
 
-// otherSegment is that of two in which the key c is not.
+// otherSegment is the one of two segments that does not hold the key c.
 const otherSegment = "1"
 
-// TestQueryRestarts reads on from a query's own starting keys, also where the key conditions
-// leave room for one item.
+// TestQueryRestarts continues from a query's own starting keys, also if the key conditions allow
+// one item only.
 func TestQueryRestarts(t *testing.T) {
 	s := newService(t, vfs.NewMem(), "data")
 	s.mustAsk(t, "CreateTable", leaseTable)

@@ -10,16 +10,16 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// members are the members of a request, or of a structure in it. An operation takes those that
-// it understands, one by one, and then asks check, which refuses the request if a member is
-// left that DynamoDB knows: so none that it would act on is ever ignored. Names have their case.
-// A member that is null is one that is not there.
+// members holds the members of a request, or of a structure in it. An operation takes the members
+// that it supports, one by one, and then calls check. That refuses the request if a member is
+// left that DynamoDB knows, so the server never ignores one that DynamoDB would act on. Names are
+// case-sensitive. A null member counts as missing.
 //
-// The first thing that is wrong with a member's form is kept; taking goes on with zero values.
+// The first fault of a member's form is kept; taking continues with zero values.
 type members struct {
 	shape   string // which structure: see known
-	at      string // before a member's name in messages, as "transactItems.1.member.put."
-	object  value  // not there if what should be the structure is something else
+	at      string // precedes a member's name in messages, as "transactItems.1.member.put."
+	object  value  // the zero value if the JSON is not an object
 	fault   *wire.Error
 	invalid []string // violated constraints, which DynamoDB reports together
 }
@@ -42,7 +42,7 @@ func membersOf(shape string, v value) members {
 	return m
 }
 
-// find returns a member that nobody has taken, also one that is null.
+// find returns a member that was not taken yet, also a null one.
 func (m *members) find(name string) value {
 	if m.object.isThere() {
 		for member := range m.object.inner() {
@@ -54,7 +54,7 @@ func (m *members) find(name string) value {
 	return value{}
 }
 
-// take returns a member that is there.
+// take returns a member unless it is missing or null.
 func (m *members) take(name string) value {
 	member := m.find(name)
 	if !member.isThere() {
@@ -67,7 +67,8 @@ func (m *members) take(name string) value {
 	return member
 }
 
-// decode takes a member into a value of encoding/json's, and reports whether it was there.
+// decode takes a member and decodes it with encoding/json. It returns false if the member is
+// missing.
 func (m *members) decode(name, shape string, into any) bool {
 	member := m.take(name)
 	if !member.isThere() {
@@ -86,7 +87,7 @@ func (m *members) fail(fault *wire.Error) {
 	}
 }
 
-// unexpected is the answer to JSON of another shape than the API has there.
+// unexpected is the answer to JSON of a wrong shape.
 func unexpected(v value, shape string) *wire.Error {
 	found := "NUMBER_VALUE"
 	switch v.kind() {
@@ -104,8 +105,7 @@ func unexpected(v value, shape string) *wire.Error {
 	return serialization("%s can not be converted to %s", found, shape)
 }
 
-// structure takes a structure; nil if it is not there. Its faults are its own until they are
-// absorbed.
+// structure takes a structure; nil if it is missing. Call absorb to merge its faults into m's.
 func (m *members) structure(name, shape string) *members {
 	member := m.take(name)
 	if !member.isThere() {
@@ -140,7 +140,7 @@ func (m *members) structures(name, shape string) (list []*members, found bool) {
 	return list, true
 }
 
-// absorb takes over what is wrong with a structure.
+// absorb merges a structure's faults into m's.
 func (m *members) absorb(inner *members) {
 	if name := inner.left(); name != "" {
 		inner.fail(unsupported(name))
@@ -180,7 +180,7 @@ func (m *members) integer(name string) (n int64, found bool) {
 	return n, found
 }
 
-// enum takes one of some words; the first is the default.
+// enum takes one of the words; the first is the default.
 func (m *members) enum(name string, words ...string) string {
 	text, found := m.text(name)
 	if !found {
@@ -196,7 +196,7 @@ func (m *members) enum(name string, words ...string) string {
 	return words[0]
 }
 
-// within takes an integer of at least low and at most high; 0 if it is not there.
+// within takes an integer in [low, high]; 0 if it is missing.
 func (m *members) within(name string, low, high int64) (n int64, found bool) {
 	n, found = m.integer(name)
 	switch {
@@ -211,7 +211,7 @@ func (m *members) within(name string, low, high int64) (n int64, found bool) {
 	return n, found
 }
 
-// item takes an item or a key; nil if it is not there.
+// item takes an item or a key; nil if it is missing.
 func (m *members) item(name string) itemstore.Item {
 	member := m.take(name)
 	if !member.isThere() {
@@ -224,7 +224,7 @@ func (m *members) item(name string) itemstore.Item {
 	return item
 }
 
-// attribute takes an attribute value; nil if it is not there.
+// attribute takes an attribute value; nil if it is missing.
 func (m *members) attribute(name string) itemstore.Value {
 	member := m.take(name)
 	if !member.isThere() {
@@ -241,14 +241,14 @@ func (m *members) violated(format string, args ...any) {
 	m.invalid = append(m.invalid, fmt.Sprintf(format, args...))
 }
 
-// required notes that a member must be there.
+// required records that a member must be present.
 func (m *members) required(name string) {
 	m.violated("Value null at '%s' failed to satisfy constraint: Member must not be null",
 		m.path(name))
 }
 
-// none takes a member that runnel has no use for, and refuses it unless its JSON is one of
-// the values that change nothing.
+// none takes a member that runnel does not support, and refuses it unless its JSON is one of the
+// values without effect.
 func (m *members) none(name string, harmless ...string) {
 	member := m.take(name)
 	if !member.isThere() {
@@ -285,8 +285,8 @@ func (m *members) check() error {
 	return nil
 }
 
-// path is how DynamoDB's messages name a member.
+// path returns a member's name as DynamoDB's messages write it.
 func (m *members) path(name string) string { return m.at + lowerFirst(name) }
 
-// lowerFirst is how DynamoDB's messages spell a member: tableName.
+// lowerFirst returns a name with a small first letter: tableName.
 func lowerFirst(name string) string { return strings.ToLower(name[:1]) + name[1:] }

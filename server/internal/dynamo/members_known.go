@@ -2,9 +2,9 @@ package dynamo
 
 import "slices"
 
-// known are the members of the API's structures, from the SDK's types. A member that is here
-// and that no operation has taken is refused by its name, so that nothing which DynamoDB would
-// act on is ever ignored. Other members DynamoDB ignores too.
+// known lists the members of the API's structures, from the SDK's types. A member in this list
+// that no operation has taken is refused by name, so the server never ignores a member that
+// DynamoDB would act on. DynamoDB ignores all other members too.
 var known = map[string][]string{
 	"CreateTable": {
 		"AttributeDefinitions", "BillingMode", "DeletionProtectionEnabled",
@@ -92,7 +92,8 @@ var (
 	}
 )
 
-// left returns the first member by name that DynamoDB knows and that nobody has taken; "" for none.
+// left returns the first member by name that DynamoDB knows and the operation has not taken; ""
+// for none.
 func (m *members) left() string {
 	first := ""
 	if !m.object.isThere() {

@@ -12,8 +12,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// TestKnownMembers compares the table with the SDK's types, so that a newer SDK shows which
-// members DynamoDB has got since.
+// TestKnownMembers compares the table with the SDK's types, so that a newer SDK reveals new
+// members of the API.
 func TestKnownMembers(t *testing.T) {
 	inputs := []any{
 		dynamodb.CreateTableInput{},
@@ -73,9 +73,9 @@ func TestKnownMembers(t *testing.T) {
 	}
 }
 
-// TestNoKnownMemberIsIgnored gives every operation each of its members with a value of a shape
-// that the API has there nowhere: each must be refused, taken or not. What DynamoDB does not
-// know is no matter.
+// TestNoKnownMemberIsIgnored gives every operation each of its members with a value of a wrong
+// shape: the operation must refuse each, supported or not. It skips members that DynamoDB does
+// not know.
 func TestNoKnownMemberIsIgnored(t *testing.T) {
 	s := newService(t, vfs.NewMem(), "data")
 	s.mustAsk(t, "CreateTable", leaseTable)

@@ -14,8 +14,8 @@ import (
 
 const maxTags = 50 // of a table ("Tagging restrictions in DynamoDB")
 
-// createTable makes a table, which is there at once: the answer says CREATING, and what is
-// asked after it ACTIVE.
+// createTable makes a table, which exists at once: the answer says CREATING, and later answers
+// ACTIVE.
 func (s *Service) createTable(ctx context.Context, call *wire.Call) ([]byte, error) {
 	meta, err := s.parseTable(call)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Service) parseTable(call *wire.Call) (itemstore.Meta, error) {
 	meta := itemstore.Meta{
 		World: call.World, Name: m.tableName(), ID: newUUID(), Created: s.now().UnixMilli(),
 	}
-	if isARN(meta.Name) { // which the other operations take
+	if isARN(meta.Name) { // which the other operations accept
 		m.checkName("TableName", meta.Name)
 	}
 	b := m.billing()
@@ -104,7 +104,7 @@ func (m *members) newIndexes() (requests []indexRequest, found bool) {
 	return requests, found
 }
 
-// tags takes Tags. They are kept; there is no operation yet that shows them.
+// tags takes Tags. The table keeps them, but no operation shows them yet.
 func (m *members) tags() map[string]string {
 	var list []struct{ Key, Value string }
 	m.decode("Tags", "List", &list)

@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// deleteItem takes an item away; without one it does nothing.
+// deleteItem removes an item; if there is none, it succeeds without effect.
 func (s *Service) deleteItem(ctx context.Context, call *wire.Call) ([]byte, error) {
 	m := parseMembers("DeleteItem", call.Body)
 	w := m.write(writeParameters)

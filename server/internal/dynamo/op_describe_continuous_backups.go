@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// describeContinuousBackups returns what UpdateContinuousBackups was told last.
+// describeContinuousBackups returns the setting of the last UpdateContinuousBackups.
 func (s *Service) describeContinuousBackups(
 	ctx context.Context, call *wire.Call,
 ) ([]byte, error) {
@@ -63,7 +63,7 @@ func (s *Service) describedBackups(stats itemstore.Stats) ([]byte, error) {
 	return a.bytes(), nil
 }
 
-// seconds shows milliseconds since 1970 as the API does: in seconds.
+// seconds converts milliseconds since 1970 to seconds, as the API shows them.
 func seconds(ms int64) json.Number {
 	return json.Number(strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// describeTable returns what a table is. Counts and sizes are those of this instant.
+// describeTable returns a table's description. Counts and sizes are current.
 func (s *Service) describeTable(ctx context.Context, call *wire.Call) ([]byte, error) {
 	m := parseMembers("DescribeTable", call.Body)
 	name := m.tableName()

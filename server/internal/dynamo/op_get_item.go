@@ -12,8 +12,8 @@ var getParameters = &parameters{
 	older:       []string{"AttributesToGet"},
 }
 
-// getItem returns an item. All reads here are consistent ones: ConsistentRead says only what
-// they cost.
+// getItem returns an item. All reads are consistent here: ConsistentRead affects only the
+// reported capacity.
 func (s *Service) getItem(ctx context.Context, call *wire.Call) ([]byte, error) {
 	m := parseMembers("GetItem", call.Body)
 	table := m.tableName()
@@ -60,7 +60,8 @@ func (s *Service) getItem(ctx context.Context, call *wire.Call) ([]byte, error) 
 	return a.bytes(), nil
 }
 
-// projected returns the part of an item to be shown: an empty item where nothing of it is.
+// projected returns the projected part of an item: an empty item if it has none of the
+// attributes.
 func projected(shown *projection, item itemstore.Item) itemstore.Item {
 	if shown == nil || item == nil {
 		return item

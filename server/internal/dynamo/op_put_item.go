@@ -9,7 +9,7 @@ import (
 
 const tooLarge = "Item size has exceeded the maximum allowed size"
 
-// putItem stands an item in its place, instead of the one that is there.
+// putItem stores an item and replaces the one with the same key.
 func (s *Service) putItem(ctx context.Context, call *wire.Call) ([]byte, error) {
 	m := parseMembers("PutItem", call.Body)
 	w := m.write(writeParameters)

@@ -57,7 +57,7 @@ func parseQuery(body []byte) (*read, keyConditions, error) {
 	f := &r.form
 	text, hasText := f.expression("KeyConditionExpression")
 	older := f.legacy("KeyConditions")
-	if !hasText { // then KeyConditions may stand beside other expressions
+	if !hasText { // then KeyConditions may accompany other expressions
 		f.older = slices.DeleteFunc(f.older,
 			func(given parameter[value]) bool { return given.name == "KeyConditions" })
 	}
@@ -82,8 +82,8 @@ func parseQuery(body []byte) (*read, keyConditions, error) {
 	return r, keys, f.finish()
 }
 
-// queriedKeys returns the request's key conditions: by the KeyConditionExpression that was
-// read, or by KeyConditions.
+// queriedKeys returns the request's key conditions: those of the KeyConditionExpression, or those
+// of KeyConditions.
 func queriedKeys(expression condition, older value) (keyConditions, error) {
 	switch {
 	case expression != nil:
@@ -95,8 +95,8 @@ func queriedKeys(expression condition, older value) (keyConditions, error) {
 		"be specified in the request.")
 }
 
-// checkStart refuses a starting key that the query itself would not have returned. Its texts, of
-// which one is odd, are those of dynalite's tests, which ran against DynamoDB.
+// checkStart refuses a starting key that the query itself would not have returned. Its texts, one
+// of them odd, are those of dynalite's tests, which ran against DynamoDB.
 func (src *source) checkStart(r *read, keys keyConditions) error {
 	if r.start == nil {
 		return nil
@@ -115,7 +115,7 @@ func (src *source) checkStart(r *read, keys keyConditions) error {
 	return nil
 }
 
-// sparesKey refuses a filter on the key of what is read, which belongs into the key conditions.
+// sparesKey refuses a filter on key attributes, which only key conditions may use.
 func (src *source) sparesKey(r *read) error {
 	name := "Filter Expression"
 	if _, found := r.form.expression("FilterExpression"); !found {
@@ -130,8 +130,8 @@ func (src *source) sparesKey(r *read) error {
 	return nil
 }
 
-// checkFilter refuses a filter on what is not projected into the index. A scan has none of
-// these: there it holds as if the items had no such attribute.
+// checkFilter refuses a filter on attributes that the index does not hold. A scan accepts such a
+// filter, as if the items had no such attribute.
 func (src *source) checkFilter(r *read) error {
 	if src.index == nil || src.index.Projection == itemstore.ProjectAll {
 		return nil
@@ -144,7 +144,7 @@ func (src *source) checkFilter(r *read) error {
 	return nil
 }
 
-// attributesOf returns the names of the attributes that a condition looks at, as they come.
+// attributesOf returns the names of the attributes in a condition, in the order of the text.
 func attributesOf(c condition) []string {
 	var names []string
 	visit(c, func(_ condition, operands ...operand) {

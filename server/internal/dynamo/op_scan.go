@@ -15,8 +15,7 @@ var scanParameters = &parameters{
 }
 
 // scan returns a page of a table's or an index's items, in the order of the hashes of their
-// partition keys. Limit and the size of a page count the items that were looked at, before the
-// filter.
+// partition keys. Limit and the size of a page count the items before the filter.
 func (s *Service) scan(ctx context.Context, call *wire.Call) ([]byte, error) {
 	r, err := parseScan(call.Body)
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 	maxToken         = 36  // characters of ClientRequestToken ("TransactWriteItems")
 )
 
-// transactWriteItems makes up to 100 conditional writes, all at one instant or none.
+// transactWriteItems makes up to 100 conditional writes: all at one instant, or none.
 func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]byte, error) {
 	r, err := parseTransaction(call.Body)
 	if err != nil {
@@ -42,10 +42,10 @@ func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]by
 	case errors.Is(err, itemstore.ErrSameItem):
 		return nil, validation("Transaction request cannot include multiple operations on one " +
 			"item")
-	case errors.Is(err, itemstore.ErrTokenUsed): // the words are guessed
+	case errors.Is(err, itemstore.ErrTokenUsed): // the text is guessed
 		return nil, fault("IdempotentParameterMismatchException",
 			"The request uses a client token that an earlier request with other parameters used")
-	case errors.Is(err, itemstore.ErrTransactionTooLarge): // the words are guessed
+	case errors.Is(err, itemstore.ErrTransactionTooLarge): // the text is guessed
 		return nil, validation("The aggregate size of the items in the transaction exceeds the "+
 			"limit of %d bytes", itemstore.MaxTransaction)
 	case err != nil:
@@ -54,7 +54,7 @@ func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]by
 	return r.answer(call.World, outcome)
 }
 
-// transaction is a TransactWriteItems' members.
+// transaction holds the members of a TransactWriteItems.
 type transaction struct {
 	actions  []*transactAction
 	token    *itemstore.Token // without world and time
@@ -108,11 +108,11 @@ func parseTransaction(body []byte) (*transaction, error) {
 	return r, nil
 }
 
-// hashOf hashes what JSON says: the order of its members and its spaces are of no account, as
-// they are of none to DynamoDB when it compares two requests of one token.
+// hashOf hashes the meaning of JSON: the order of members and white space do not matter, as in
+// DynamoDB's comparison of two requests with one token.
 func hashOf(v value) [32]byte {
 	if !v.isThere() {
-		return [32]byte{} // the request is refused anyway
+		return [32]byte{} // the request is refused in any case
 	}
 	raw := v.raw()
 	var value any
@@ -126,9 +126,10 @@ func hashOf(v value) [32]byte {
 	return sha256.Sum256(raw)
 }
 
-// cancelled is the answer to a transaction that the faults of its steps have cancelled; nil if
-// there are none. DynamoDB gives a reason for each step, in order, but for an empty key value:
-// of that it speaks as if it had looked at it before the transaction.
+// cancelled is the answer to a transaction that its steps' faults have cancelled; nil without
+// faults. DynamoDB gives a reason for each step, in order. An empty key value is an exception:
+// for it, DynamoDB answers with a plain validation error, as if it had checked it before the
+// transaction.
 func (r *transaction) cancelled(faults []error, written []itemstore.Written) error {
 	codes := make([]string, len(faults))
 	reasons := make([]map[string]any, len(faults))

@@ -8,10 +8,10 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-const recoveryDays = 35 // RecoveryPeriodInDays: the default and the most
+const recoveryDays = 35 // RecoveryPeriodInDays: the default and the maximum
 
-// updateContinuousBackups remembers whether a table shall have point-in-time recovery. Nothing
-// is backed up: there is no operation here that could restore it.
+// updateContinuousBackups stores a table's setting for point-in-time recovery. The server makes
+// no backups, and has no operation to restore one.
 func (s *Service) updateContinuousBackups(
 	ctx context.Context, call *wire.Call,
 ) ([]byte, error) {
@@ -65,7 +65,7 @@ func (s *Service) updateContinuousBackups(
 	return s.describedBackups(stats)
 }
 
-// backupsNotFound is what the operations on backups answer where there is no table.
+// backupsNotFound is the answer of the operations on backups for a missing table.
 func backupsNotFound(name string) *wire.Error {
 	return fault("TableNotFoundException", "Table not found: %s", name)
 }

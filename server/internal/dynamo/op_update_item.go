@@ -14,8 +14,8 @@ var updateParameters = &parameters{
 	older:       []string{"AttributeUpdates", "Expected", "ConditionalOperator"},
 }
 
-// updateItem changes an item's attributes, or makes an item of its key and them. An update
-// that only removes makes none.
+// updateItem changes an item's attributes. Without an item it makes one from the key and the
+// attributes, unless the update only removes attributes.
 func (s *Service) updateItem(ctx context.Context, call *wire.Call) ([]byte, error) {
 	m := parseMembers("UpdateItem", call.Body)
 	w := m.write(updateParameters)
@@ -58,7 +58,7 @@ func (s *Service) updateItem(ctx context.Context, call *wire.Call) ([]byte, erro
 	return a.bytes(), nil
 }
 
-// update returns what the request does to the item.
+// update returns the request's update.
 func (f *form) update() (*update, error) {
 	if text, found := f.expression("UpdateExpression"); found {
 		return parseUpdate(text, &f.placeholders)
@@ -77,8 +77,8 @@ func (u *update) sparesKey(schema itemstore.Schema) error {
 	return nil
 }
 
-// updated returns the attributes that ReturnValues asks for; nil for none. UPDATED_OLD and
-// UPDATED_NEW show what stands at the update's own paths.
+// updated returns the attributes for ReturnValues; nil for none. UPDATED_OLD and UPDATED_NEW show
+// the values at the update's own paths.
 func (w *write) updated(u *update, written itemstore.Written) itemstore.Item {
 	switch w.returnValues {
 	case "ALL_OLD":

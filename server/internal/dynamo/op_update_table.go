@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// tableUpdate is an UpdateTable's members.
+// tableUpdate holds the members of an UpdateTable.
 type tableUpdate struct {
 	table       string
 	billing     billing
@@ -19,9 +19,9 @@ type tableUpdate struct {
 	indexes     []indexUpdate
 }
 
-// updateTable changes a table's deletion protection and billing, and makes and drops indexes.
-// A new index is full once the call is answered: the answer says CREATING, and what is asked
-// after it ACTIVE.
+// updateTable changes a table's deletion protection and billing, and makes and drops indexes. A
+// new index is complete before the answer, which nevertheless says CREATING; later answers say
+// ACTIVE.
 func (s *Service) updateTable(ctx context.Context, call *wire.Call) ([]byte, error) {
 	u, err := parseTableUpdate(call.Body)
 	if err != nil {
@@ -73,7 +73,7 @@ func parseTableUpdate(body []byte) (*tableUpdate, error) {
 	return u, fault
 }
 
-// apply makes the update to a description, whose list of indexes is its own.
+// apply applies the update to a description, which must have its own copy of the list of indexes.
 func (u *tableUpdate) apply(meta *itemstore.Meta) error {
 	meta.BillingMode = cmp.Or(u.billing.mode, meta.BillingMode)
 	if err := u.billing.check(meta.BillingMode); err != nil {
@@ -123,7 +123,7 @@ func (u *tableUpdate) applyIndexes(meta *itemstore.Meta) error {
 	return checkIndexes(meta.Indexes)
 }
 
-// describe shows indexes that the update has made or dropped as if that were under way.
+// describe shows indexes that the update has made or dropped as if that were in progress.
 func (u *tableUpdate) describe(before, after itemstore.Stats) tableDescription {
 	d := describe(after, "UPDATING")
 	for _, one := range u.indexes {

@@ -13,8 +13,9 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// rangeTable has the names of the tests that the texts come from: a and b are its key, c that
-// of index3, which shows all, c and d that of index4, which shows keys and e.
+// rangeTable has the names of the tests that are the source of the texts. Its key is a and b. The
+// key of index3, which projects all attributes, is c; that of index4, which projects keys and e,
+// is c and d.
 const rangeTable = `{"TableName":"abc","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[
 	{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"S"},
 	{"AttributeName":"c","AttributeType":"S"},{"AttributeName":"d","AttributeType":"N"}],
@@ -33,8 +34,8 @@ func newRangeTable(t *testing.T) *Service {
 	return s
 }
 
-// TestQueryFaults has texts of dynalite's tests, which ran against DynamoDB, where they have
-// them.
+// TestQueryFaults uses the texts of dynalite's tests, which ran against DynamoDB, as far as they
+// have one.
 func TestQueryFaults(t *testing.T) {
 	s := newRangeTable(t)
 	const schema = "The provided key element does not match the schema"
@@ -185,7 +186,7 @@ func TestQuery(t *testing.T) {
 	})
 }
 
-// TestQueryPages reads a partition of more than one page's bytes.
+// TestQueryPages reads a partition of several pages.
 func TestQueryPages(t *testing.T) {
 	s := newRangeTable(t)
 	filler := strings.Repeat("x", 200<<10)
@@ -223,8 +224,8 @@ func TestQueryPages(t *testing.T) {
 	}
 }
 
-// TestQueryModel asks random key conditions in both languages, in pages and in both orders,
-// and compares with a filter of everything.
+// TestQueryModel makes queries with random key conditions in both languages, in pages and in both
+// orders, and compares them with a filter over all items.
 func TestQueryModel(t *testing.T) {
 	s := newRangeTable(t)
 	words := []string{"a", "ab", "abc", "b", "ba", "é", "\u00ff"}
@@ -320,7 +321,7 @@ func FuzzKeyConditions(f *testing.F) {
 		if expression, err := parseCondition("KeyConditionExpression", text, ph); err == nil {
 			keys, err := expressedKeys(expression)
 			if err == nil && keys.check(schema) == nil {
-				// What key conditions say, the expression says too.
+				// The expression must hold for the same items as its key conditions.
 				all := true
 				for _, k := range keys {
 					all = all && k.condition().holds(item)

@@ -10,9 +10,9 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-const maxPage = 1 << 20 // bytes of items that one page looks at ("Query", "Scan")
+const maxPage = 1 << 20 // bytes of items per page, before the filter ("Query", "Scan")
 
-// read is what Query and Scan have in common: a page of a table or of an index.
+// read is the common part of Query and Scan: the request for a page of a table or of an index.
 type read struct {
 	table      string // as the request names it
 	choice     string // Select
@@ -25,7 +25,7 @@ type read struct {
 	from       itemstore.Range
 }
 
-// read takes the members that both have.
+// read takes the common members.
 func (m *members) read(operation *parameters) *read {
 	r := &read{table: m.tableName()}
 	r.start = m.startKey()
@@ -45,7 +45,7 @@ func (m *members) read(operation *parameters) *read {
 
 const badStart = "The provided starting key is invalid"
 
-// startKey takes ExclusiveStartKey; nil if it is not there.
+// startKey takes ExclusiveStartKey; nil if it is missing.
 func (m *members) startKey() itemstore.Item {
 	member := m.take("ExclusiveStartKey")
 	if !member.isThere() {
@@ -61,7 +61,7 @@ func (m *members) startKey() itemstore.Item {
 	return item
 }
 
-// parse reads the filter, which older may stand for, and the projection.
+// parse parses the filter, or its older form, and the projection.
 func (r *read) parse(older string) error {
 	var err error
 	if r.filter, err = r.form.condition("FilterExpression", older); err != nil {
@@ -84,15 +84,15 @@ func (r *read) parse(older string) error {
 	return nil
 }
 
-// source is what is read: a table, or one of its indexes.
+// source is the table or index of a read.
 type source struct {
 	*itemstore.Table
 	table itemstore.Schema // the primary key
-	in    itemstore.Schema // the key of what is read
+	in    itemstore.Schema // the key of the table or index
 	index *itemstore.Index // nil: the table
 }
 
-// source looks up what is to be read.
+// source looks up the table and the index.
 func (s *Service) source(
 	ctx context.Context, world wire.World, r *read,
 ) (*source, error) {
@@ -131,7 +131,7 @@ func (src *source) names() []string {
 	return names
 }
 
-// startAfter begins the page behind the request's ExclusiveStartKey, if it has one.
+// startAfter starts the page after the request's ExclusiveStartKey, if there is one.
 func (src *source) startAfter(r *read) error {
 	if r.start == nil {
 		return nil
@@ -165,7 +165,7 @@ func (src *source) startAfter(r *read) error {
 	return nil
 }
 
-// checkShown refuses what a read of an index cannot show: what is not projected into it.
+// checkShown refuses attributes that the index does not hold.
 func (src *source) checkShown(r *read) error {
 	if src.index == nil || src.index.Projection == itemstore.ProjectAll {
 		return nil
@@ -188,8 +188,7 @@ func (src *source) checkShown(r *read) error {
 	return nil
 }
 
-// hidden returns those of the attributes that an index with a part of them has not, for a
-// message.
+// hidden returns the attributes that the index does not hold, for a message.
 func (src *source) hidden(names []string) string {
 	var hidden []string
 	for _, name := range names {
@@ -208,7 +207,7 @@ func (s *Service) page(
 		return nil, err
 	}
 	page, err := s.items.Scan(ctx, src.Table, r.from)
-	if errors.Is(err, itemstore.ErrIndexNotFound) { // deleted since
+	if errors.Is(err, itemstore.ErrIndexNotFound) { // deleted concurrently
 		return nil, validation("The table does not have the specified index: %s", r.from.Index)
 	}
 	if err != nil {

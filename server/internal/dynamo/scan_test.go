@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// TestScan reads a table of more than one page's bytes, whole and in segments.
+// TestScan reads a table of several pages, whole and in segments.
 func TestScan(t *testing.T) {
 	s := newService(t, vfs.NewMem(), "data")
 	s.mustAsk(t, "CreateTable", leaseTable)

@@ -14,8 +14,8 @@ import (
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// TestWithTheSDK asks for an index, queries it in pages, and makes transactions, as a program
-// does: through Amazon's client and a connection.
+// TestWithTheSDK creates an index, queries it in pages, and makes transactions through Amazon's
+// client and a real connection.
 func TestWithTheSDK(t *testing.T) {
 	ctx := t.Context()
 	client := runneltest.NewServer(t).DynamoDB()

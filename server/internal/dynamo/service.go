@@ -14,7 +14,7 @@ import (
 type Config struct {
 	Items  *itemstore.Store // required
 	Now    func() time.Time // for creation times; default time.Now
-	Logger *slog.Logger     // creations and deletions of tables; default slog.Default()
+	Logger *slog.Logger     // gets creations and deletions of tables; default slog.Default()
 }
 
 func (c Config) withDefaults() Config {
@@ -44,7 +44,7 @@ type Service struct {
 
 var _ wire.Service = (*Service)(nil)
 
-// New returns a service on cfg.Items, for a configuration that Validate finds no fault in.
+// New returns a service on cfg.Items. cfg must pass Validate.
 func New(cfg Config) *Service {
 	cfg = cfg.withDefaults()
 	return &Service{cfg.Items, cfg.Now, cfg.Logger}
@@ -71,8 +71,8 @@ var operations = map[string]operation{
 	"UpdateContinuousBackups":   (*Service).updateContinuousBackups,
 }
 
-// Serve implements wire.Service. An error is an *wire.Error, or comes from the log or
-// the context; then the outcome of a write is unknown.
+// Serve implements wire.Service. An error is an *wire.Error, or comes from the log or the
+// context; in the latter case the outcome of a write is unknown.
 func (s *Service) Serve(ctx context.Context, call *wire.Call) (wire.Answer, error) {
 	answer, known := operations[call.Operation]
 	if !known {

@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// exchange is a call and its answer; an answer that ends with … is only the beginning, and one
-// of an error only a part.
+// exchange is a call and its answer. An answer that ends with … is only the beginning, and an
+// error only a part of the answer.
 type exchange struct{ operation, body, answer string }
 
 func run(t *testing.T, s *Service, exchanges []exchange) {
@@ -89,7 +89,7 @@ func TestAcknowledgedWritesSurviveACrash(t *testing.T) {
 	}
 }
 
-// TestFailedDiskIsNoAnswer fails a sync: the write is not acknowledged, nor shown.
+// TestFailedDiskIsNoAnswer fails a sync: the write is neither acknowledged nor visible.
 func TestFailedDiskIsNoAnswer(t *testing.T) {
 	armed := false
 	var mu sync.Mutex

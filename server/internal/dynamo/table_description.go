@@ -62,9 +62,9 @@ type billingModeSummary struct {
 	BillingMode string
 }
 
-// describe returns the description of a table. Tables and indexes are made, altered and dropped
-// at once: only the answers of CreateTable, UpdateTable and DeleteTable show CREATING, UPDATING
-// and DELETING, as clients expect them to.
+// describe returns the description of a table. The server makes, alters and drops tables and
+// indexes at once. Only the answers of CreateTable, UpdateTable and DeleteTable show CREATING,
+// UPDATING and DELETING, because clients expect these states.
 func describe(stats itemstore.Stats, status string) tableDescription {
 	meta := stats.Meta
 	d := tableDescription{
@@ -114,7 +114,7 @@ func describeSchema(schema itemstore.Schema) []keySchemaElement {
 	return elements
 }
 
-// described answers with a description, under the name that the operation has for it.
+// described returns an answer with a description, under the operation's member name.
 func described(name string, d tableDescription) ([]byte, error) {
 	var a answer
 	if err := a.value(name, d); err != nil {

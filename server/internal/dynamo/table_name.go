@@ -22,7 +22,7 @@ func (m *members) tableName() string {
 	return name
 }
 
-// checkName notes what is wrong with a table's name ("Naming rules … in Amazon DynamoDB").
+// checkName records the faults of a table's name ("Naming rules … in Amazon DynamoDB").
 func (m *members) checkName(member, name string) {
 	constraint := ""
 	switch {
@@ -41,7 +41,7 @@ func (m *members) checkName(member, name string) {
 		constraint)
 }
 
-// table looks a table up. missing makes the answer where there is none of that name.
+// table looks a table up. missing makes the answer for a missing table.
 func (s *Service) table(
 	ctx context.Context, world wire.World, name string, missing func(string) *wire.Error,
 ) (*itemstore.Table, error) {
@@ -52,7 +52,7 @@ func (s *Service) table(
 	return t, err
 }
 
-// baseName returns the name in an ARN of the world; another text as it is.
+// baseName returns the name in an ARN of the world; it returns another text unchanged.
 func baseName(world wire.World, name string) string {
 	if !isARN(name) {
 		return name
@@ -62,12 +62,12 @@ func baseName(world wire.World, name string) string {
 
 func isARN(name string) bool { return strings.HasPrefix(name, "arn:") }
 
-// missingTable is the answer of the operations on items.
+// missingTable is the answer of the operations on items for a missing table.
 func missingTable(string) *wire.Error {
 	return fault("ResourceNotFoundException", "Requested resource not found")
 }
 
-// tableARN returns the ARN of a table, whether or not there is one.
+// tableARN returns the ARN for a table's name. The table need not exist.
 func tableARN(world wire.World, name string) string {
 	partition := "aws"
 	switch {

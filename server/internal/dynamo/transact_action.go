@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// transactAction is what a transaction does with one item.
+// transactAction is a transaction's operation on one item.
 type transactAction struct {
 	write
 	verb   string         // ConditionCheck, Delete, Put or Update
@@ -18,7 +18,7 @@ type transactAction struct {
 	update *update
 }
 
-// transactAction takes one of TransactItems. The error comes behind check's.
+// transactAction takes one of TransactItems. Report its error after check's.
 func (m *members) transactAction() (*transactAction, error) {
 	var action *transactAction
 	verbs := 0
@@ -66,7 +66,7 @@ func (m *members) action(verb string) *transactAction {
 	return a
 }
 
-// parse reads the expressions.
+// parse parses the expressions.
 func (a *transactAction) parse() error {
 	err := a.form.check()
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *transactAction) parse() error {
 	return a.form.finish()
 }
 
-// step makes the action into a step of the store. wrong cancels the transaction, and err ends
+// step converts the action into a step of the store. A wrong cancels the transaction; an err ends
 // it at once.
 func (s *Service) step(
 	ctx context.Context, world wire.World, a *transactAction,
@@ -118,12 +118,12 @@ func (s *Service) step(
 		case a.update != nil:
 			return a.update.apply(old, a.key)
 		}
-		return a.item, nil // none of Delete
+		return a.item, nil // nil for Delete
 	}
 	return step, wrong, nil
 }
 
-// fault makes the store's error about the action's item into an answer.
+// fault converts the store's error about the action's item into an answer.
 func (a *transactAction) fault(err error) error {
 	if a.verb == "Update" {
 		return itemFault(err, updateTooLarge)

@@ -131,7 +131,7 @@ func TestTransactionOfHundred(t *testing.T) {
 	}
 }
 
-// TestClientRequestToken asks twice, before and after a loss of power.
+// TestClientRequestToken sends a request twice, before and after a loss of power.
 func TestClientRequestToken(t *testing.T) {
 	fs := vfs.NewCrashable()
 	s := newService(t, fs, "data")

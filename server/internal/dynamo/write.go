@@ -8,8 +8,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
-// write is a conditional write of one item: what PutItem, UpdateItem and DeleteItem have in
-// common.
+// write is a conditional write of one item: the common part of PutItem, UpdateItem and
+// DeleteItem.
 type write struct {
 	table     string // as the request names it
 	condition condition
@@ -20,15 +20,15 @@ type write struct {
 	capacity     string // NONE, TOTAL or INDEXES
 }
 
-// write takes the members that conditional writes have in common.
+// write takes the common members of conditional writes.
 func (m *members) write(operation *parameters) write {
 	w := write{table: m.tableName()}
 	w.form = m.form(operation)
 	w.returnValues = m.enum("ReturnValues", allReturnValues...)
 	w.onFailure = m.enum("ReturnValuesOnConditionCheckFailure", "NONE", "ALL_OLD")
 	w.capacity = m.capacity()
-	// Metrics of item collections are about tables with local secondary indexes, which these
-	// are not: DynamoDB returns none for them either.
+	// Metrics of item collections exist only for tables with local secondary indexes, which the
+	// server does not support. DynamoDB returns none for other tables either.
 	m.none("ReturnItemCollectionMetrics", `"NONE"`, `"SIZE"`)
 	return w
 }
@@ -37,7 +37,7 @@ func (m *members) capacity() string {
 	return m.enum("ReturnConsumedCapacity", "NONE", "TOTAL", "INDEXES")
 }
 
-// parse reads the condition, after check has found nothing wrong with the members.
+// parse parses the condition. Call it after check has found no fault in the members.
 func (w *write) parse(m *members) error {
 	if err := m.check(); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (w *write) onlyOld() error {
 	return nil
 }
 
-// writeParameters are those of PutItem and DeleteItem, which say only a condition.
+// writeParameters are those of PutItem and DeleteItem, which have only a condition.
 var writeParameters = &parameters{
 	expressions: []string{"ConditionExpression"},
 	older:       []string{"Expected", "ConditionalOperator"},
@@ -66,11 +66,11 @@ var writeParameters = &parameters{
 
 var allReturnValues = []string{"NONE", "ALL_OLD", "UPDATED_OLD", "ALL_NEW", "UPDATED_NEW"}
 
-// errCondition is how the decision says that the condition does not hold.
+// errCondition is the decision's error for a false condition.
 var errCondition = errors.New("the condition does not hold")
 
-// commit decides on the condition and makes the change, as one step, and waits until it is
-// durable. room is about what the request can add to the item, in bytes.
+// commit decides on the condition and makes the change in one step, and waits until the change is
+// durable. room is an estimate of the bytes that the request can add to the item.
 func (s *Service) commit(
 	ctx context.Context, w *write, t *itemstore.Table, key itemstore.Key, room int,
 	change func(old itemstore.Item) (itemstore.Item, error),

@@ -22,7 +22,7 @@ func (n Number) Add(other Number) (Number, error) {
 	return newNumber(sum.Sign() < 0, text, len(text)+unit)
 }
 
-// Sub returns the exact difference, as Add.
+// Sub returns the exact difference. Errors: those of Add.
 func (n Number) Sub(other Number) (Number, error) {
 	if other.digits != "" {
 		other.neg = !other.neg

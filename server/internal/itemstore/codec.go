@@ -34,11 +34,11 @@ const (
 	tagMap
 )
 
-// ErrCorrupt is returned for bytes that this package did not write.
+// ErrCorrupt is returned for bytes that are no valid encoding.
 var ErrCorrupt = errors.New("corrupt item data")
 
-// decodeDepth bounds the nesting that is read. It is above MaxDepth so that a stricter limit
-// at the door never makes stored data unreadable.
+// decodeDepth limits the nesting that a decoder accepts. It exceeds MaxDepth, so that a later,
+// stricter MaxDepth never makes stored data unreadable.
 const decodeDepth = 4 * MaxDepth
 
 func appendValue(dst []byte, value Value) []byte {
@@ -102,8 +102,8 @@ func appendBytes(dst []byte, text string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 }
 
-// decoder reads what the append functions wrote. After a fault everything reads as zero, and
-// err says what it was.
+// decoder decodes the output of the append functions. After a fault every read returns zero, and
+// err holds the first fault.
 type decoder struct {
 	rest []byte
 	err  error
@@ -136,8 +136,8 @@ func (d *decoder) uvarint() uint64 {
 	return value
 }
 
-// count reads a number of things that follow, each of at least one byte: so a corrupt one
-// cannot ask for more memory than there is data.
+// count reads the number of the following items, each of at least one byte. It refuses a number
+// above the rest of the data, so corrupt data cannot ask for excessive memory.
 func (d *decoder) count() int {
 	n := d.uvarint()
 	if n > uint64(len(d.rest)) {
@@ -224,7 +224,7 @@ func (d *decoder) value(depth int) Value {
 
 func (d *decoder) item(depth int) Item {
 	n := d.count()
-	item := make(Item, min(n, 1024)) // a map's room is more than a byte for each
+	item := make(Item, min(n, 1024)) // a map takes more than a byte of memory per item
 	last := ""
 	for i := range n {
 		name := d.text()

@@ -62,7 +62,7 @@ func TestCodecRoundTrip(t *testing.T) {
 	})
 }
 
-func TestEqualIsTheEncodingsEquality(t *testing.T) {
+func TestEqualAgreesWithTheEncoding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := values(1).Draw(t, "a"), values(1).Draw(t, "b")
 		same := bytes.Equal(appendValue(nil, a), appendValue(nil, b))
@@ -130,7 +130,7 @@ func FuzzDecodeFrame(f *testing.F) {
 			case changeDrop:
 				again = appendChange(again, c.op, c.table)
 			case changeToken:
-				if c.table != 0 { // nobody looks at it
+				if c.table != 0 { // the key is not used then
 					again = nil
 					return errDone
 				}

@@ -27,8 +27,8 @@ func soak() int {
 // lives is how often the power is lost in a run.
 const lives = 5
 
-// writer writes one item over and over: its step k deletes the item if k is a multiple of 7,
-// and else puts it with n = k. So what is found tells which step was the last.
+// writer writes one item over and over. Its step k deletes the item if k is a multiple of 7, and
+// otherwise puts it with n = k. So the item shows the last step.
 type writer struct {
 	key                         Key
 	attempted, acked, witnessed atomic.Int64
@@ -74,8 +74,8 @@ func (w *writer) watch(ctx context.Context, b bench, table *Table) error {
 	return ctx.Err()
 }
 
-// check compares what is there after a crash with what the writer knew just before it, and
-// sets the writer back to it.
+// check compares the item after a crash with the writer's knowledge just before it, and sets the
+// writer back to it.
 func (w *writer) check(item Item, least, most int64) error {
 	for k := least; k <= most; k++ {
 		if found := w.at(k); Equal(found, item) || (found == nil && item == nil) {

@@ -2,19 +2,19 @@ package itemstore
 
 import "github.com/runnel-stream/runnel/server/internal/wal"
 
-// decision is what is decided about one item. Its methods need the table's lock.
+// decision is the decision about one item. Its methods need the table's lock.
 type decision struct {
 	table *Table
 	key   Key
-	entry *entry // in the key's place: it asks for what stands there, and then stands there
+	entry *entry // the search key for the present entry; then the entry to write
 
 	Written
-	fixed bool    // the item stays as it is
-	err   error   // of the decision: nothing is changed
-	seen  wal.LSN // of the frame that made what the decision saw
+	fixed bool    // the item must not change
+	err   error   // of the decision: the item does not change
+	seen  wal.LSN // of the frame that made the item that fn saw
 }
 
-// make asks fn what the item shall be, once.
+// make calls fn once to get the item's next state.
 func (d *decision) make(fn func(old Item) (Item, error)) {
 	t := d.table
 	if t.mu.dropped {
@@ -35,7 +35,7 @@ func (d *decision) make(fn func(old Item) (Item, error)) {
 	d.err = err
 }
 
-// accept checks that an item can stand at the place.
+// accept checks that the store can hold the item under its key.
 func (d *decision) accept(next Item) error {
 	key, err := d.table.schema.Key(next)
 	if err != nil {

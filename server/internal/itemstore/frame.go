@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// A frame is a version byte and the changes that one decision made, in their order. They are
-// applied together or not at all. The version grows when a change gets a new form; an older
-// binary refuses the frame instead of guessing. A frame has the lowest version that knows what
-// is in it:
+// A frame is a version byte and the changes of one decision, in order. The store applies all of
+// them or none. The version grows when a change gets a new form, so that an older binary refuses
+// the frame instead of misreading it. A frame has the lowest version that can express its
+// changes:
 //
 //	1  tables and items
 //	2  tables with indexes or recovery; tokens of transactions
@@ -21,7 +21,7 @@ const (
 // The changes. Each begins with its byte and the table's number as a varint.
 const (
 	changeCreate byte = iota + 1 // the Meta as JSON, after its length
-	changeDrop                   // nothing
+	changeDrop                   // empty
 	changeAlter                  // the Meta as JSON, after its length
 	changePut                    // the item, as appendItem writes it
 	changeDelete                 // the partition key's value; 0, or 1 and the sort key's value

@@ -8,8 +8,8 @@ import (
 	"github.com/google/btree"
 )
 
-// Index describes a global secondary index: the table's items that have its key, in the order
-// of that key. Key values need not be unique.
+// Index describes a global secondary index: the table's items that have the index's key, in the
+// order of that key. Several items may have the same key.
 type Index struct {
 	Name          string
 	Schema        Schema
@@ -19,8 +19,8 @@ type Index struct {
 	WriteCapacity int64    `json:",omitempty"` // units per second, if the table is provisioned
 }
 
-// What an index shows of an item, besides the keys of the table and of the index, which are
-// always there: everything, nothing, or what Include names.
+// The projections: the attributes that an index holds besides the keys of the table and of the
+// index. They are all, none, or those in Include.
 const (
 	ProjectAll  = "ALL"
 	ProjectKeys = "KEYS_ONLY"
@@ -33,7 +33,7 @@ type IndexStats struct {
 	Bytes int64 // sum of the projected items' sizes
 }
 
-// IndexChange is what a write did to one index: the sizes of the projected item before and
+// IndexChange is the effect of a write on one index: the sizes of the projected item before and
 // after, 0 for none.
 type IndexChange struct {
 	Index            string
@@ -41,22 +41,23 @@ type IndexChange struct {
 	Moved            bool // the index key changed: one entry was deleted and another one put
 }
 
-// IndexKeyError is returned for an item that cannot stand in an index, although it has the
-// index's key.
+// IndexKeyError is returned for an item with an attribute of an index's key that is of the wrong
+// type or size.
 type IndexKeyError struct {
 	Index     string
-	Attribute KeyAttribute // as the index wants it
-	Value     Value        // as the item has it
+	Attribute KeyAttribute // the index's declaration
+	Value     Value        // the item's value
 }
 
 func (e *IndexKeyError) Error() string {
 	return fmt.Sprintf("attribute %s does not fit index %s", e.Attribute.Name, e.Index)
 }
 
-// secondary is an index in memory. It is not stored but made from the items when the store
-// opens: they are all read then anyway, a frame stays one item long, and no crash can leave an
-// index that contradicts its table. An entry holds the projected item: so a write of what an
-// index does not show, as the renewal of a lease is for one of keys only, does not touch it.
+// secondary is an index in memory. It is not stored: the store builds it from the items when it
+// opens, and reads them all then anyway. So a frame holds one item however many indexes there
+// are, and no crash can leave an index that contradicts its table. An entry holds the projected
+// item. A write that changes no projected attribute leaves the index as it is; renewing a lease
+// is such a write for an index of keys only.
 //
 // Its table's lock guards it.
 type secondary struct {
@@ -66,8 +67,8 @@ type secondary struct {
 	bytes int64
 }
 
-// indexEntry is a projected item. Its place is that of its index key, and then that of its
-// primary key, since index keys may be the same. Entries are replaced, never changed.
+// indexEntry is a projected item. Entries are ordered by index key, then by primary key, since
+// several items may have one index key. They are replaced, never changed.
 type indexEntry struct {
 	place, of string
 	item      Item
@@ -87,8 +88,8 @@ func newSecondary(table Schema, index Index) *secondary {
 	}
 }
 
-// key returns the item's key in the index, and false if the item is not in it: a sparse index
-// leaves out what lacks an attribute of its key.
+// key returns the item's key in the index. It returns false if the item lacks an attribute of
+// that key: such an item is not in the index (a sparse index).
 func (x *secondary) key(item Item) (Key, bool) {
 	if item == nil {
 		return Key{}, false
@@ -100,14 +101,14 @@ func (x *secondary) key(item Item) (Key, bool) {
 	return key, key.Range == nil || fitsKey(key.Range, MaxRangeKey)
 }
 
-// fitsKey reports whether a value of the right kind can be a key: DynamoDB has no empty ones.
+// fitsKey reports whether a value of the right kind can be a key: DynamoDB allows no empty keys.
 func fitsKey(value Value, most int) bool {
 	size := ValueSize(value)
 	return size > 0 && size <= most
 }
 
-// check returns an *IndexKeyError if next cannot be indexed. What stands there already is not
-// looked at: the index may be younger than it, and has left it out.
+// check returns an *IndexKeyError if next cannot be indexed. It accepts a key attribute that old
+// already has with the same value: the index may be newer than the item, and left it out.
 func (x *secondary) check(old, next Item) error {
 	for _, part := range []KeyAttribute{x.Schema.Hash, x.Schema.Range} {
 		value := next[part.Name]
@@ -125,7 +126,7 @@ func (x *secondary) check(old, next Item) error {
 	return nil
 }
 
-// project returns what the index shows of an item.
+// project returns the item as the index holds it.
 func (x *secondary) project(item Item) Item {
 	if x.Projection == ProjectAll {
 		return item
@@ -146,7 +147,7 @@ func (x *secondary) project(item Item) Item {
 	return part
 }
 
-// sameShown reports whether the index shows the same of two items of one primary key.
+// sameShown reports whether two items of one primary key have the same projection.
 func (x *secondary) sameShown(a, b Item) bool {
 	if x.Projection == ProjectAll {
 		return Equal(a, b)
@@ -163,8 +164,8 @@ func (x *secondary) sameKey(a, b Item) bool {
 		(x.Schema.Range.Name == "" || Equal(a[x.Schema.Range.Name], b[x.Schema.Range.Name]))
 }
 
-// replace follows a write of the item whose primary key is at the place of; nil is no item.
-// It reports false if the index is as it was.
+// replace updates the index after a write of the item whose primary key has the place of; nil
+// means no item. It returns false if the index did not change.
 func (x *secondary) replace(of string, old, next Item) (IndexChange, bool) {
 	oldKey, wasIn := x.key(old)
 	newKey, isIn := x.key(next)
@@ -188,9 +189,9 @@ func (x *secondary) replace(of string, old, next Item) (IndexChange, bool) {
 	return change, true
 }
 
-// reindex makes the table's indexes those of its description: the ones that stay are kept,
-// and new ones filled. It takes the time of a walk over the table, during which the table
-// stands still. The lock is held.
+// reindex brings the table's indexes in line with its description: it keeps existing ones and
+// fills new ones. Filling takes a walk over the table, which is blocked meanwhile. The lock is
+// held.
 func (t *Table) reindex() {
 	indexes := make([]*secondary, len(t.mu.meta.Indexes))
 	for i, index := range t.mu.meta.Indexes {

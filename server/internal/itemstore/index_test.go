@@ -28,7 +28,7 @@ var (
 	}
 )
 
-// indexed is a table of the model: what it is to have, and where.
+// indexed is a table of the model: its description and its items.
 type indexed struct {
 	t       *testing.T
 	fs      vfs.FS
@@ -78,7 +78,7 @@ func (m *indexed) set(key Key, next Item) {
 	}
 }
 
-// expected returns what an index shows of an item, the slow way; nil for nothing.
+// expected returns the projection of an item, computed the slow way; nil for none.
 func expected(index Index, item Item) Item {
 	shown := Item{}
 	for name, value := range item {
@@ -112,8 +112,8 @@ func (m *indexed) checkChanges(rt *rapid.T, w Written, old, next Item) {
 	}
 }
 
-// TestIndexes compares indexes with what their items say, over writes, transactions, indexes
-// that come and go, checkpoints and reopenings.
+// TestIndexes compares indexes with their items, over writes, transactions, added and removed
+// indexes, checkpoints and reopenings.
 func TestIndexes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &indexed{
@@ -219,7 +219,7 @@ func (m *indexed) alter(rt *rapid.T) {
 	}
 }
 
-// sorted returns what an index (or the table, without a name) is to show, in its order.
+// sorted returns the expected content of an index (or of the table, without a name) in order.
 func (m *indexed) sorted(index Index) []Item {
 	var items []Item
 	for _, item := range m.items {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Inspect returns every table as it is in memory, in order of world and name. It waits for
-// nothing: for a log that is inspected, or has not begun to take frames.
+// Inspect returns the state of every table in memory, ordered by world and name. It does not wait
+// for durability: use it on a log that is being inspected or does not take frames yet.
 func (s *Store) Inspect() []Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -6,24 +6,24 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// Written is what a write found and left.
+// Written is the result of a write: the item before and after.
 type Written struct {
-	Old, New         Item // nil: there was, or is, no item
+	Old, New         Item // nil: no item
 	OldSize, NewSize int  // as Size counts; 0 for no item
 	// The indexes that the write changed; nil if there are none.
 	Indexes []IndexChange
 }
 
-// Update decides on one item and changes it, durably: fn gets the item as it is (nil if there
-// is none) and returns what it shall be (nil to delete it). fn runs at most once, with the
-// table locked: it must be pure and quick, and must not change what it gets nor the key. What
-// it returns is written even if it is equal to what it got; an error changes nothing.
+// Update decides on one item and changes it, durably. fn gets the present item (nil if there is
+// none) and returns the next one (nil to delete it). fn runs at most once, with the table locked:
+// it must be pure and quick, and must change neither its argument nor the key. Update writes fn's
+// result even if it equals the old item; after an error of fn the item does not change.
 //
-// room is an estimate of the bytes that fn may add to the item. Update returns once the new
-// state is durable, or, where nothing was changed, the state that fn saw. Then an error of fn
-// comes back as it is, with Old. Other errors: ErrKey, ErrItemTooLarge, ErrItemTooDeep, an
-// *IndexKeyError, ErrTableNotFound, and the log's, after which the outcome is unknown and
-// nothing is told of the items.
+// room is an estimate of the bytes that fn may add to the item. Update returns once the new state
+// is durable, or, without a change, once the state that fn saw is durable. It then returns an
+// error of fn unchanged, together with Old. Other errors: ErrKey, ErrItemTooLarge,
+// ErrItemTooDeep, an *IndexKeyError, ErrTableNotFound, and the log's, after which the outcome is
+// unknown and Written is empty.
 func (s *Store) Update(
 	ctx context.Context, t *Table, key Key, room int, fn func(old Item) (Item, error),
 ) (Written, error) {
@@ -49,7 +49,7 @@ func (s *Store) Update(
 	return d.Written, d.err
 }
 
-// sizeAt estimates the encoded size of the item in the place of an entry.
+// sizeAt estimates the encoded size of the present item at an entry's place.
 func (t *Table) sizeAt(at *entry) int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -32,8 +32,8 @@ type Key struct {
 // ErrKey is returned for a key that does not fit the table's schema.
 var ErrKey = errors.New("key does not fit the table's key schema")
 
-// Key returns the item's key, or an error that wraps ErrKey if the item lacks it or has it in
-// another kind.
+// Key returns the item's key. The error wraps ErrKey if the item lacks a key attribute or has it
+// in another kind.
 func (s Schema) Key(item Item) (Key, error) {
 	key := Key{Hash: item[s.Hash.Name]}
 	if s.Range.Name != "" {
@@ -42,7 +42,7 @@ func (s Schema) Key(item Item) (Key, error) {
 	return key, s.check(key)
 }
 
-// Item returns the item that has nothing but the key.
+// Item returns an item that consists of the key.
 func (s Schema) Item(key Key) Item {
 	item := Item{s.Hash.Name: key.Hash}
 	if s.Range.Name != "" {
@@ -77,10 +77,10 @@ func (k Key) equal(other Key) bool {
 	return Equal(k.Hash, other.Hash) && (k.Range == nil || Equal(k.Range, other.Range))
 }
 
-// place is where a key stands in its table: the first 64 bits of the MD5 hash of the
-// partition key in big-endian bytes, the length of the partition key's ordered form, that
-// form, and the sort key's ordered form. Places compare bytewise: by hash, then by partition
-// key, then in the order of the sort key.
+// place returns the position of a key in its table: the first 64 bits of the MD5 hash of the
+// partition key in big-endian bytes, the length of the partition key's ordered form, that form,
+// and the sort key's ordered form. Places compare bytewise: by hash, then by partition key, then
+// by sort key.
 func (k Key) place() string {
 	hash := appendOrdered(make([]byte, 0, 64), k.Hash) // on the stack, as most places are
 	place := make([]byte, 0, 128)
@@ -103,11 +103,11 @@ func appendOrdered(dst []byte, value Value) []byte {
 	case Number:
 		return appendNumber(dst, v)
 	}
-	return dst // not reached: check has seen the key
+	return dst // unreachable: check has accepted the key
 }
 
-// Segment is one of Total parts of a table, numbered from 0, that tile it by the hash of the
-// partition key. The zero value is the whole table.
+// Segment is one of Total parts of a table, numbered from 0. The parts divide the table by the
+// hash of the partition key without overlap. The zero value is the whole table.
 type Segment struct {
 	Number, Total int
 }
@@ -119,8 +119,8 @@ func (s Segment) Holds(key Key) bool {
 	return lo <= place && (hi == "" || place < hi)
 }
 
-// bounds returns the segment's places as [lo, hi), where hi "" has no end: hashes from
-// ceil(2^64·Number/Total) on.
+// bounds returns the segment's places as [lo, hi); hi "" means no upper bound. The segment holds
+// the hashes from ceil(2^64·Number/Total) on.
 func (s Segment) bounds() (lo, hi string) {
 	if s.Total <= 1 {
 		return "", ""

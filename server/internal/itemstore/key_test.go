@@ -82,7 +82,7 @@ func TestSchemaKey(t *testing.T) {
 	}
 }
 
-// TestEqualKeys holds equal to what it stands for: keys of one place.
+// TestEqualKeys checks that equal keys are keys of one place.
 func TestEqualKeys(t *testing.T) {
 	for _, values := range [][]Value{
 		{String(""), String("a"), String("b"), String("ab")},

@@ -14,9 +14,10 @@ import (
 )
 
 // A snapshot is a version byte, the next table's number, and the tables in the order of their
-// numbers: number, description (JSON, after its length), number of items, items in their
-// places' order. Numbers and lengths are varints. Version 2, which is written where a table has
-// indexes or recovery or there are tokens, ends with the number of tokens, and the tokens.
+// numbers. Each table is its number, its description (JSON, after its length), its number of
+// items, and the items in the order of their places. Numbers and lengths are varints. Version 2
+// appends the number of tokens and the tokens; it is written if a table has indexes or recovery,
+// or there are tokens.
 const (
 	snapshotVersion byte = 1
 	snapshotNewest  byte = 2
@@ -24,14 +25,14 @@ const (
 
 var _ wal.Machine = (*Store)(nil)
 
-// frozenTable is a table as it was at an instant.
+// frozenTable is a table's state at one instant.
 type frozenTable struct {
 	id    uint64
 	meta  *Meta
 	items *btree.BTreeG[*entry]
 }
 
-// Freeze implements wal.Machine. It copies no item: the trees are copied on write from here on.
+// Freeze implements wal.Machine. It copies no item: the trees are copied on write from then on.
 func (s *Store) Freeze() func(ctx context.Context) ([]byte, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -152,8 +153,8 @@ func (s *Store) Replay(at wal.LSN, payload []byte) error {
 	return nil
 }
 
-// apply repeats a change that was decided before. Nothing else runs yet, and what is replayed
-// is durable: the entries' LSN stays 0.
+// apply repeats a logged change during a replay. No other goroutine runs yet, and replayed frames
+// are durable: the entries' LSN stays 0.
 func (s *Store) apply(c change) error {
 	if c.op == changeToken {
 		s.tokens.mu.Lock()

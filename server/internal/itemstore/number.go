@@ -24,7 +24,7 @@ const (
 	maxExp    = 126  // 9.9E+125 is 0.99 × 10^126
 )
 
-// What is wrong with a number.
+// The faults of a number's text.
 var (
 	ErrNumberSyntax    = errors.New("not a number")
 	ErrNumberOverflow  = errors.New("number above 9.9E+125 in magnitude")
@@ -70,8 +70,8 @@ func allDigits(text string) bool {
 	return true
 }
 
-// parseExponent reads a signed integer. What is beyond a million, more than any text in a
-// request can balance, becomes a million's order: it overflows all the same.
+// parseExponent reads a signed integer. It clamps values beyond a million, since no request is
+// long enough to balance such an exponent with digits: the number overflows either way.
 func parseExponent(text string) (int, bool) {
 	sign := 1
 	if text != "" && (text[0] == '-' || text[0] == '+') {
@@ -92,7 +92,7 @@ func parseExponent(text string) (int, bool) {
 	return sign * exp, true
 }
 
-// newNumber makes 0.digits × 10^exp canonical, or says why it is none.
+// newNumber makes 0.digits × 10^exp canonical, or returns an ErrNumber value.
 func newNumber(neg bool, digits string, exp int) (Number, error) {
 	trimmed := strings.TrimLeft(digits, "0")
 	exp -= len(digits) - len(trimmed)
@@ -114,7 +114,7 @@ func newNumber(neg bool, digits string, exp int) (Number, error) {
 func NumberOf(n int64) Number {
 	number, err := ParseNumber(fmt.Sprint(n))
 	if err != nil {
-		return Number{} // not reached: 19 digits always fit
+		return Number{} // unreachable: 19 digits always fit
 	}
 	return number
 }
@@ -122,11 +122,11 @@ func NumberOf(n int64) Number {
 // String returns the number in plain decimal notation without superfluous zeros, as DynamoDB
 // returns it: "100", "-0.5", never "1E2".
 func (n Number) String() string {
-	var room [maxDigits + 2]byte // of most
+	var room [maxDigits + 2]byte // enough for most numbers
 	return string(n.Append(room[:0]))
 }
 
-// Append appends what String returns.
+// Append appends the text of String.
 func (n Number) Append(dst []byte) []byte {
 	if n.digits == "" {
 		return append(dst, '0')

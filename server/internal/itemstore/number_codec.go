@@ -1,13 +1,13 @@
 package itemstore
 
-// The ordered form of a number: its bytes compare as the numbers do, and it ends by itself.
+// The ordered form of a number: its bytes compare as the numbers do, and it needs no length.
 //
 //	0x02                                  zero
 //	0x03, exponent, digits…, 0x00         positive
 //	0x01, the complement of the above     negative
 //
-// The exponent is exp - minExp, in one byte; digits stand two in a byte as 1 + 10a + b, from
-// 1 on so that the closing 0 is below all; an odd last one has b = 0.
+// The exponent is exp - minExp, in one byte. Each digit byte holds two digits a and b as 1 + 10a
+// + b, so that all are above the closing 0; b is 0 if the count of digits is odd.
 const (
 	signNegative byte = 1
 	signZero     byte = 2

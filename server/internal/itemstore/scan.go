@@ -9,29 +9,29 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// Range is a part of a table or of one of its indexes, and how much of it to read at once.
+// Range selects a part of a table or of one of its indexes, and limits the size of a page.
 type Range struct {
-	Index    string  // read this index in the place of the table; "": the table
+	Index    string  // read this index instead of the table; "": the table
 	Segment  Segment // of the hashes of partition keys
 	Hash     Value   // only items with this partition key; nil: all
-	Sort     Sort    // only with Hash: what their sort keys are
+	Sort     Sort    // only with Hash: a condition on the sort keys
 	Backward bool    // in descending order
 
-	After    *Key // begins behind this primary key, which need not be there; nil: at the start
-	AfterIn  *Key // with Index and After: the key in the index, behind which it begins
+	After    *Key // begin behind this primary key, which need not exist; nil: at the start
+	AfterIn  *Key // with Index and After: begin behind this index key
 	MaxItems int  // 0: no limit
-	MaxBytes int  // the item that reaches it is the page's last; 0: no limit
+	MaxBytes int  // the page ends with the item that reaches it; 0: no limit
 }
 
-// Sort is a condition on sort keys. The zero value holds for all. Values are of the key's kind.
+// Sort is a condition on sort keys. The zero value accepts all. Values are of the key's kind.
 type Sort struct {
 	Low, High         Value // low <= key <= high; nil: no bound
-	LowOpen, HighOpen bool  // < in the place of <=
+	LowOpen, HighOpen bool  // < instead of <=
 	Prefix            Value // a String or Binary that the key begins with; nil: any
 }
 
-// Page is a part of a table or index, in its order (the hash of the partition key, the
-// partition key, the sort key), as it is at one instant. The items of an index are projected.
+// Page is a part of a table or index at one instant, in its order (the hash of the partition key,
+// the partition key, the sort key). The items of an index are projected.
 type Page struct {
 	Items []Item
 	Bytes int  // sum of the items' sizes
@@ -39,8 +39,8 @@ type Page struct {
 	Last  Key  // the primary key of the last item, if there is one
 }
 
-// Scan returns a page, once everything that it shows is durable. Errors: ErrKey,
-// ErrTableNotFound, ErrIndexNotFound, or the log's.
+// Scan returns a page once its content is durable. Errors: ErrKey, ErrTableNotFound,
+// ErrIndexNotFound, or the log's.
 func (s *Store) Scan(ctx context.Context, t *Table, r Range) (Page, error) {
 	page, lsn, err := t.scan(r)
 	if err := s.shown(ctx, lsn, err); err != nil {
@@ -48,7 +48,7 @@ func (s *Store) Scan(ctx context.Context, t *Table, r Range) (Page, error) {
 	}
 	if n := len(page.Items); n > 0 {
 		if page.Last, err = t.schema.Key(page.Items[n-1]); err != nil {
-			return Page{}, err // not reached: every item was accepted with its key
+			return Page{}, err // unreachable: every item was accepted with its key
 		}
 	}
 	return page, nil
@@ -93,7 +93,7 @@ func (t *Table) scan(r Range) (Page, wal.LSN, error) {
 	return page, t.mu.changed, nil
 }
 
-// position is a place in a table, or in an index with the item's place in the table.
+// position is a place in a table, or in an index together with the item's place in the table.
 type position struct{ place, of string }
 
 func (p position) before(other position) bool {
@@ -101,7 +101,7 @@ func (p position) before(other position) bool {
 	return order < 0 || order == 0 && p.of < other.of
 }
 
-// span is the positions [low, high); endless has no high.
+// span is the positions [low, high); with endless, it has no upper bound.
 type span struct {
 	low, high position
 	endless   bool
@@ -123,14 +123,15 @@ func walk[E any](
 	default:
 		tree.DescendLessOrEqual(at(in.high), func(e E) bool {
 			if where(e) == in.high {
-				return true // which is not in the span
+				return true // which the span excludes
 			}
 			return !where(e).before(in.low) && see(e)
 		})
 	}
 }
 
-// span returns what the range covers of a table, or of an index with the schema in.
+// span returns the positions that the range selects in a table, or in an index with the schema
+// in.
 func (r *Range) span(table, in Schema) (span, error) {
 	low, high := r.Segment.bounds()
 	if r.Hash != nil {
@@ -165,7 +166,7 @@ func (r *Range) span(table, in Schema) (span, error) {
 		}
 		return s, nil
 	}
-	// A place and a zero byte is the very next one.
+	// The next possible place is this one plus a zero byte.
 	if r.Index == "" {
 		after.place += "\x00"
 	} else {
@@ -189,8 +190,8 @@ func (s *Sort) check(part KeyAttribute) error {
 	return nil
 }
 
-// bounds returns the places [low, high) of the keys with this place without a sort key, for
-// which the condition holds; high "" has no end.
+// bounds returns the places [low, high) of the keys that fulfil the condition; hash is their
+// place without the sort key. high "" means no upper bound.
 func (s *Sort) bounds(hash string) (low, high string) {
 	low, high = hash, follower(hash)
 	if s.Prefix != nil {
@@ -216,7 +217,7 @@ func (s *Sort) bounds(hash string) (low, high string) {
 	return low, high
 }
 
-// follower returns the least string above all that begin with the prefix; "" if there is none.
+// follower returns the least string above all strings with the prefix, or "" if there is none.
 func follower(prefix string) string {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] < 0xff {

@@ -5,7 +5,7 @@ const (
 	MaxItemSize = 400 << 10 // bytes of an item, as Size counts them
 	MaxHashKey  = 2048      // bytes of a partition key value
 	MaxRangeKey = 1024      // bytes of a sort key value
-	MaxDepth    = 32        // levels of an attribute's value, of which it is the first itself
+	MaxDepth    = 32        // levels of an attribute's value; the value itself is the first
 )
 
 // Size returns the item's size as DynamoDB counts it ("DynamoDB item sizes and formats"): the
@@ -18,9 +18,9 @@ func Size(item Item) int {
 	return size
 }
 
-// ValueSize returns the size of one value: bytes for strings and binaries; one byte for two
-// significant digits plus one, and one for a minus sign, for numbers; one for Bool and Null;
-// the elements' sizes for sets, and for lists and maps besides 3 and 1 for each element.
+// ValueSize returns the size of one value. Strings and binaries: their bytes. Numbers: one byte
+// per two significant digits, plus one, plus one for a minus sign. Bool and Null: 1. Sets: the
+// sum of the elements. Lists and maps: the sum of the elements, plus 1 for each, plus 3.
 func ValueSize(value Value) int {
 	size := 0
 	switch v := value.(type) {
@@ -63,8 +63,8 @@ func (n Number) size() int {
 	return size
 }
 
-// levels returns how deep a value is: 1 for a scalar, a set, or a list or map with nothing in
-// it, and one more than its deepest element for a list or map.
+// levels returns the depth of a value: 1 for a scalar, a set, or an empty list or map; otherwise
+// one more than its deepest element.
 func levels(value Value) int {
 	inner := 0
 	switch v := value.(type) {

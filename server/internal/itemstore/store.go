@@ -11,12 +11,12 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// MaxTables is how many tables a world can have: DynamoDB's default quota for an account and
-// region.
+// MaxTables is the largest number of tables in a world: DynamoDB's default quota for an account
+// and region.
 const MaxTables = 2500
 
-// Errors of the store. Those of the log (a context's, wal.ErrClosed, *wal.PoisonedError) come
-// wrapped; a write that ends with one of these has an unknown outcome.
+// Errors of the store. Those of the log (a context's, wal.ErrClosed, *wal.PoisonedError) are
+// returned wrapped; after one of these the outcome of a write is unknown.
 var (
 	ErrTableNotFound = errors.New("table not found")
 	ErrTableExists   = errors.New("table already exists")
@@ -26,7 +26,7 @@ var (
 	ErrItemTooDeep   = fmt.Errorf("item with values of more than %d levels", MaxDepth)
 )
 
-// Store is the tables of a data directory. Safe for concurrent use, after the log has started.
+// Store holds the tables of a data directory. Safe for concurrent use once the log has started.
 type Store struct {
 	log *wal.Log
 
@@ -45,7 +45,7 @@ type tableName struct {
 	name  string
 }
 
-// New returns the store of a log that has not started yet, and registers it there.
+// New returns the store of a log that has not started yet, and registers the store with the log.
 func New(log *wal.Log) *Store {
 	s := newStore(log)
 	log.Register(wal.KindItems, s)
@@ -60,13 +60,13 @@ func newStore(log *wal.Log) *Store {
 	return s
 }
 
-// Table returns the table of a name, or ErrTableNotFound.
+// Table returns the table with a name, or ErrTableNotFound.
 func (s *Store) Table(ctx context.Context, world wire.World, name string) (*Table, error) {
 	s.mu.RLock()
 	t := s.mu.byName[tableName{world, name}]
 	lsn := s.mu.changed
 	s.mu.RUnlock()
-	// Waiting for a creation that came later than this table's is only a little long.
+	// lsn may be that of a later creation: then the wait is slightly longer than needed.
 	if err := s.log.Wait(ctx, lsn); err != nil {
 		return nil, fmt.Errorf("look up table %s: %w", name, err)
 	}
@@ -119,12 +119,12 @@ func (t *Table) describeIndex(name string) (Index, wal.LSN, error) {
 	return Index{}, t.mu.altered, ErrIndexNotFound
 }
 
-// CheckIndexKeys returns an *IndexKeyError if an item that is put cannot stand in one of the
-// table's indexes, whatever stands in its place now. Update returns the same error, but behind
-// those of its function. Other errors: the log's.
+// CheckIndexKeys returns an *IndexKeyError if a put of the item is impossible in one of the
+// table's indexes, whatever item is there now. Update returns the same error, but only after
+// errors of its function. Other errors: the log's.
 func (s *Store) CheckIndexKeys(ctx context.Context, t *Table, item Item) error {
 	lsn, err := t.checkIndexKeys(item)
-	if err == nil { // nothing is shown
+	if err == nil { // no state is shown
 		return nil
 	}
 	return s.shown(ctx, lsn, err)
@@ -141,7 +141,7 @@ func (t *Table) checkIndexKeys(item Item) (wal.LSN, error) {
 	return 0, nil
 }
 
-// shown waits until the state that an answer shows is durable; then err is the answer's.
+// shown waits until the state in an answer is durable, and then returns err.
 func (s *Store) shown(ctx context.Context, lsn wal.LSN, err error) error {
 	if waited := s.log.Wait(ctx, lsn); waited != nil {
 		return fmt.Errorf("wait for the log: %w", waited)
@@ -149,8 +149,8 @@ func (s *Store) shown(ctx context.Context, lsn wal.LSN, err error) error {
 	return err
 }
 
-// decide runs fn inside the log's sequence, with room for size bytes, and waits until what fn
-// made or saw is durable. The error is the log's, or else fn's.
+// decide runs fn inside the log's sequence, with room for size bytes, and waits until the state
+// that fn made or saw is durable. The error is the log's, or else fn's.
 func (s *Store) decide(
 	ctx context.Context, size int, fn func(tx *wal.Tx) (wal.LSN, error),
 ) error {
@@ -163,7 +163,7 @@ func (s *Store) decide(
 	return s.shown(ctx, lsn, decided)
 }
 
-// frames lends buffers for frames: Append copies them.
+// frames is a pool of buffers for frames: Append copies them.
 var frames = sync.Pool{New: func() any { return new([]byte) }}
 
 // logged appends the frame that build makes.

@@ -75,7 +75,7 @@ func (b bench) table(t testing.TB, name string) *Table {
 	return table
 }
 
-// put writes an item whatever is there.
+// put writes an item unconditionally.
 func (b bench) put(t testing.TB, table *Table, item Item) {
 	t.Helper()
 	key, err := table.Schema().Key(item)

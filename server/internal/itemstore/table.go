@@ -9,12 +9,12 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// Meta is what a table is, besides its items. The store keeps it, and acts on the schema and
-// the indexes alone.
+// Meta describes a table without its items. The store uses only the schema and the indexes; it
+// keeps the other fields for its callers.
 type Meta struct {
 	World              wire.World
 	Name               string
-	ID                 string // a UUID: a table that is created again has another
+	ID                 string // a UUID; a table created again gets another one
 	Created            int64  // ms since 1970
 	Schema             Schema
 	BillingMode        string            `json:",omitempty"` // PROVISIONED or PAY_PER_REQUEST
@@ -23,23 +23,23 @@ type Meta struct {
 	DeletionProtection bool              `json:",omitempty"`
 	Tags               map[string]string `json:",omitempty"`
 	Indexes            []Index           `json:",omitempty"` // names are unique
-	// Whether somebody asked for point-in-time recovery, and since when. Nothing acts on it.
+	// Recovery holds the request for point-in-time recovery. The server only reports it.
 	Recovery *Recovery `json:",omitempty"`
 }
 
-// Recovery is what UpdateContinuousBackups was told.
+// Recovery is the setting of UpdateContinuousBackups.
 type Recovery struct {
 	Since int64 // ms since 1970
 	Days  int64
 }
 
-// young reports whether binaries that know version 1 alone would misread the description.
+// young reports whether binaries that know only version 1 would misread the description.
 func (m *Meta) young() bool { return len(m.Indexes) > 0 || m.Recovery != nil }
 
-// Table is one table. It stays valid after it was dropped: every operation on it then returns
+// Table is one table. It stays usable after it was dropped: every operation then returns
 // ErrTableNotFound. Safe for concurrent use.
 type Table struct {
-	id     uint64 // never given twice
+	id     uint64 // never used twice
 	schema Schema
 
 	mu struct {
@@ -47,18 +47,18 @@ type Table struct {
 		meta  *Meta // replaced, never changed
 		items *btree.BTreeG[*entry]
 		bytes int64 // sum of the items' sizes
-		// Those of the description, in its order.
+		// In the order of the description.
 		indexes []*secondary
-		// The frames that made the state, for readers to wait for.
+		// The frames that made the state; readers wait for them.
 		changed wal.LSN // the newest frame of the table
-		removed wal.LSN // the newest one that removed an item, or else created the table
+		removed wal.LSN // the newest one that removed an item, or that created the table
 		altered wal.LSN // the newest one that created or altered the table
 		dropped bool
 	}
 }
 
-// entry is an item in its place. What stands in the tree is replaced, never changed, so that a
-// copy of the tree stays what it was.
+// entry is an item at its place. Entries in the tree are replaced, never changed, so that a copy
+// of the tree keeps its content.
 type entry struct {
 	place string
 	item  Item
@@ -66,12 +66,12 @@ type entry struct {
 	lsn   wal.LSN // of the frame that put it
 }
 
-// entry returns one without an item, in the key's place.
+// entry returns an entry without an item, at the key's place.
 func (k Key) entry() *entry { return &entry{place: k.place()} }
 
 func before(a, b *entry) bool { return a.place < b.place }
 
-// treeDegree makes nodes of up to 63 items: a copy-on-write then copies half a kilobyte.
+// treeDegree gives nodes of up to 63 items: a copy-on-write then copies half a kilobyte.
 const treeDegree = 32
 
 func newTable(id uint64, meta *Meta) *Table {
@@ -93,7 +93,7 @@ type Stats struct {
 	Indexes []IndexStats // of Meta.Indexes, in their order
 }
 
-// stats returns the newest state, and the frame to wait for before it is shown.
+// stats returns the newest state and the frame to wait for before showing it.
 func (t *Table) stats() (Stats, wal.LSN, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -111,13 +111,13 @@ func (t *Table) statsLocked() Stats {
 	return stats
 }
 
-// find returns what stands in the place of an entry, or nil. The lock is held.
+// find returns the present entry at the same place, or nil. The lock is held.
 func (t *Table) find(at *entry) *entry {
 	found, _ := t.mu.items.Get(at)
 	return found
 }
 
-// put stands an entry in its place, and says which indexes that changed. The lock is held.
+// put stores an entry at its place and returns the changed indexes. The lock is held.
 func (t *Table) put(e *entry) []IndexChange {
 	var before Item
 	if old, found := t.mu.items.ReplaceOrInsert(e); found {
@@ -129,7 +129,7 @@ func (t *Table) put(e *entry) []IndexChange {
 	return t.follow(e.place, before, e.item)
 }
 
-// remove takes away what stands in the place of an entry, if anything does. The lock is held.
+// remove removes the present entry at the same place, if any. The lock is held.
 func (t *Table) remove(at *entry, lsn wal.LSN) []IndexChange {
 	t.mu.changed, t.mu.removed = lsn, lsn
 	old, found := t.mu.items.Delete(at)
@@ -140,7 +140,7 @@ func (t *Table) remove(at *entry, lsn wal.LSN) []IndexChange {
 	return t.follow(at.place, old.item, nil)
 }
 
-// follow changes the indexes after a write.
+// follow updates the indexes after a write.
 func (t *Table) follow(place string, old, next Item) []IndexChange {
 	var changes []IndexChange
 	for _, x := range t.mu.indexes {

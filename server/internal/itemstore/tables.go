@@ -6,11 +6,12 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// tableRoom is the log's room for a frame about a table: names, tags and indexes are bounded.
+// tableRoom is the size of a frame about a table, as passed to the log: names, tags and indexes
+// are bounded.
 const tableRoom = 256 << 10
 
-// CreateTable makes a table, durably. meta.Schema is valid; Tags is kept and must not be
-// changed. Errors: ErrTableExists, ErrTooManyTables, or the log's.
+// CreateTable makes a table, durably. meta.Schema must be valid. The table keeps Tags, which must
+// not change. Errors: ErrTableExists, ErrTooManyTables, or the log's.
 func (s *Store) CreateTable(ctx context.Context, meta Meta) (*Table, error) {
 	var t *Table
 	err := s.decide(ctx, tableRoom, func(tx *wal.Tx) (wal.LSN, error) {
@@ -51,7 +52,7 @@ func (s *Store) roomFor(meta *Meta) error {
 	return nil
 }
 
-// insert makes the table known. The lock is held.
+// insert adds the table to the store. The lock is held.
 func (s *Store) insert(t *Table, lsn wal.LSN) {
 	s.mu.byName[tableName{t.mu.meta.World, t.mu.meta.Name}] = t
 	s.mu.byID[t.id] = t
@@ -59,8 +60,8 @@ func (s *Store) insert(t *Table, lsn wal.LSN) {
 	s.mu.changed = lsn
 }
 
-// DropTable removes a table and its items, durably, and returns what it was. Before that it
-// asks allow, which may refuse; allow is pure and runs at most once. Errors: allow's,
+// DropTable removes a table and its items, durably, and returns its last state. Before that it
+// calls allow, which may refuse; allow must be pure and runs at most once. Errors: allow's,
 // ErrTableNotFound, or the log's.
 func (s *Store) DropTable(
 	ctx context.Context, t *Table, allow func(Stats) error,
@@ -87,7 +88,7 @@ func (s *Store) DropTable(
 	return last, err
 }
 
-// remove forgets the table. Both locks are held.
+// remove removes the table from the store. Both locks are held.
 func (s *Store) remove(t *Table, lsn wal.LSN) {
 	delete(s.mu.byName, tableName{t.mu.meta.World, t.mu.meta.Name})
 	delete(s.mu.byID, t.id)
@@ -99,9 +100,9 @@ func (s *Store) remove(t *Table, lsn wal.LSN) {
 	t.mu.bytes = 0
 }
 
-// AlterTable replaces the table's description by what fn makes of it, durably, and returns the
-// new state. A new index is filled before that. fn is pure, runs at most once, and may not
-// change World, Name, ID, Created or Schema, nor anything in place. Errors: fn's,
+// AlterTable replaces the table's description by the result of fn, durably, and returns the new
+// state. It fills new indexes before that. fn must be pure and runs at most once. It must not
+// change World, Name, ID, Created or Schema, nor any value in place. Errors: fn's,
 // ErrTableNotFound, or the log's.
 func (s *Store) AlterTable(
 	ctx context.Context, t *Table, fn func(Stats) (Meta, error),

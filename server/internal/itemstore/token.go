@@ -10,27 +10,27 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// Token names a transaction, so that a client can ask for it twice and have it made once. It
-// stands in the transaction's own frame: what a crash leaves of the one it leaves of the other.
+// Token identifies a transaction, so that a client can repeat the request without repeating the
+// writes. The transaction's own frame holds it: a crash keeps both or loses both.
 type Token struct {
 	World wire.World
 	Text  string
-	Hash  [32]byte // of what was asked for
+	Hash  [32]byte // of the request
 	At    int64    // ms since 1970
 }
 
 const (
-	// TokenLife is how long a token is remembered, in ms: 10 minutes ("TransactWriteItems",
-	// ClientRequestToken).
+	// TokenLife is the time for which the store remembers a token, in ms: 10 minutes
+	// ("TransactWriteItems", ClientRequestToken).
 	TokenLife = 10 * 60 * 1000
-	// MaxTokens bounds what is remembered, since SDKs give every transaction a token. Beyond
-	// it, at more than 100 transactions a second, the oldest are forgotten early.
+	// MaxTokens limits the number of remembered tokens, since SDKs send one with every
+	// transaction. At more than 100 transactions a second the store forgets the oldest early.
 	MaxTokens = 1 << 16
 )
 
-// tokens are those of the transactions of the last ten minutes.
+// tokens holds the tokens of the last ten minutes' transactions.
 type tokens struct {
-	mu    sync.Mutex // before a table's
+	mu    sync.Mutex // acquired before a table's lock
 	known map[tokenName]*knownToken
 	order []*knownToken // the oldest first
 }
@@ -43,16 +43,16 @@ type tokenName struct {
 type knownToken struct {
 	Token
 	lsn   wal.LSN           // of its transaction
-	since bootclock.Instant // it is known: its transaction, or a start
+	since bootclock.Instant // the token became known then: at its transaction, or at a start
 }
 
-// old reports whether the token's life is over at the time of another one. A clock that is set
-// forward ends no life: as much time must have gone by while the token was known.
+// old reports whether the token has expired at the time of another one. The same time must also
+// have passed since the token became known, so that setting the clock forward expires no token.
 func (k *knownToken) old(at int64) bool {
 	return at-k.At >= TokenLife && bootclock.Since(k.since) >= TokenLife*time.Millisecond
 }
 
-// find returns what is known of a token, or nil. The lock is held.
+// find returns the known token, or nil. The lock is held.
 func (t *tokens) find(token *Token) *knownToken {
 	known := t.known[tokenName{token.World, token.Text}]
 	if known == nil || known.old(token.At) {
@@ -61,7 +61,7 @@ func (t *tokens) find(token *Token) *knownToken {
 	return known
 }
 
-// add remembers a token, and forgets those that are too old beside it. The lock is held.
+// add remembers a token and drops the expired ones. The lock is held.
 func (t *tokens) add(token Token, lsn wal.LSN) {
 	if t.known == nil {
 		t.known = map[tokenName]*knownToken{}
@@ -71,7 +71,7 @@ func (t *tokens) add(token Token, lsn wal.LSN) {
 	t.order = append(t.order, known)
 	for len(t.order) > MaxTokens || t.order[0].old(token.At) {
 		name := tokenName{t.order[0].World, t.order[0].Text}
-		if t.known[name] == t.order[0] { // and not a younger one of the same name
+		if t.known[name] == t.order[0] { // and not a newer one with the same name
 			delete(t.known, name)
 		}
 		t.order[0] = nil
@@ -110,6 +110,6 @@ func (d *decoder) token() Token {
 	if copy(token.Hash[:], hash) != len(hash) || len(hash) != len(token.Hash) {
 		d.fail("bad token")
 	}
-	token.At = int64(d.uvarint()) //nolint:gosec // as appendTokenBody wrote it, or nonsense
+	token.At = int64(d.uvarint()) //nolint:gosec // written by appendTokenBody, or corrupt
 	return token
 }

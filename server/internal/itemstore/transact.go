@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// MaxTransaction is how many bytes the items of a transaction have together: 4 MB ("Amazon
+// MaxTransaction is the largest total size of a transaction's items, in bytes: 4 MB ("Amazon
 // DynamoDB Transactions: How it works").
 const MaxTransaction = 4 << 20
 
@@ -22,8 +22,8 @@ var (
 	ErrTransactionTooLarge = fmt.Errorf("transaction of more than %d bytes", MaxTransaction)
 )
 
-// Step is what a transaction does with one item. Decide is as the function of Update. With
-// Check the item stays as it is, whatever Decide returns besides an error.
+// Step is a transaction's operation on one item. Decide works like the function of Update. With
+// Check the item does not change, and only Decide's error counts.
 type Step struct {
 	Table  *Table
 	Key    Key
@@ -31,16 +31,16 @@ type Step struct {
 	Decide func(old Item) (Item, error)
 }
 
-// Outcome is what became of a transaction.
+// Outcome is the result of a transaction.
 type Outcome struct {
 	Written  []Written // of each step
 	Errs     []error   // of each step; with ErrCancelled at least one is not nil
-	Repeated bool      // the token's transaction was made before: Written are the items now
+	Repeated bool      // an earlier call made the transaction: Written are the present items
 }
 
 // Transact decides on all steps at one instant, and then makes all of their changes or none,
-// durably: they stand in one frame of the log. room is an estimate of the bytes that the steps
-// may add; token may be nil.
+// durably, as one frame of the log. room is an estimate of the bytes that the steps may add;
+// token may be nil.
 //
 // Errors: ErrCancelled, with the outcome, if a step was refused (by its Decide, or with one of
 // the errors of Update about items); ErrSameItem; ErrTokenUsed; ErrTransactionTooLarge; ErrKey;
@@ -74,15 +74,15 @@ func (s *Store) Transact(
 	return outcome, err
 }
 
-// transaction is one under decision.
+// transaction is a transaction during its decision.
 type transaction struct {
 	steps     []Step
 	decisions []decision
-	tables    []*Table // each once, in the order in which all transactions lock them
+	tables    []*Table // each once, in the common order in which transactions lock tables
 	token     *Token
 }
 
-// place finds the steps' places, and estimates the sizes of what stands there.
+// place computes the steps' places and estimates the sizes of the present items.
 func (x *transaction) place() (size int, err error) {
 	type spot struct {
 		table *Table
@@ -108,7 +108,7 @@ func (x *transaction) place() (size int, err error) {
 	return size, nil
 }
 
-// transact decides and changes. All locks are held.
+// transact decides and applies. All locks are held.
 func (s *Store) transact(tx *wal.Tx, x *transaction, outcome *Outcome) (wal.LSN, error) {
 	if x.token != nil {
 		if known := s.tokens.find(x.token); known != nil {
@@ -148,7 +148,7 @@ func (s *Store) transact(tx *wal.Tx, x *transaction, outcome *Outcome) (wal.LSN,
 	return lsn, nil
 }
 
-// decide asks every step, also behind one that refuses.
+// decide calls every step, even after one that refuses.
 func (x *transaction) decide() (seen wal.LSN, err error) {
 	size := 0
 	for i, step := range x.steps {
@@ -169,7 +169,7 @@ func (x *transaction) decide() (seen wal.LSN, err error) {
 	return seen, err
 }
 
-// repeat answers for a transaction that was made before.
+// repeat answers for a transaction that an earlier call made.
 func (x *transaction) repeat(known *knownToken, outcome *Outcome) (wal.LSN, error) {
 	if known.Hash != x.token.Hash {
 		return known.lsn, ErrTokenUsed

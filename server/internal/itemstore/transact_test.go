@@ -147,8 +147,8 @@ func TestTokensAreBounded(t *testing.T) {
 	}
 }
 
-// TestTransactionsAreIsolated moves amounts between two items of two tables, from many sides,
-// in both orders: the sum stays, also for who reads both in one transaction.
+// TestTransactionsAreIsolated moves amounts between two items of two tables, from many
+// goroutines, in both orders: the sum stays the same, also in transactions that read both items.
 func TestTransactionsAreIsolated(t *testing.T) {
 	b := open(t, vfs.NewMem())
 	defer b.close(t)

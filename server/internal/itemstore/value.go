@@ -23,18 +23,18 @@ const (
 )
 
 // Value is an attribute value: one of String, Number, Binary, StringSet, NumberSet, BinarySet,
-// Map, List, Bool and Null. A value that was given to the store or came from it is shared and
-// must not be changed: who wants another one makes another one.
+// Map, List, Bool and Null. Values passed to the store or returned by it are shared and must not
+// be changed; make a new value instead.
 type Value interface {
 	Kind() Kind
 	sealed()
 }
 
-// Item is a row of a table: attribute values by name. Shared and immutable, as Value.
+// Item is a row of a table: attribute values by name. Shared and immutable like Value.
 type Item = Map
 
-// The values. Sets are in canonical form: ascending, without doubles, not empty; see the
-// functions NewStringSet, NewNumberSet and NewBinarySet.
+// The values. Sets are canonical: ascending, without duplicates, not empty; see NewStringSet,
+// NewNumberSet and NewBinarySet.
 type (
 	String    string
 	Binary    string // the bytes
@@ -88,8 +88,8 @@ func (StringSet) sealed() {}
 func (NumberSet) sealed() {}
 func (BinarySet) sealed() {}
 
-// NewStringSet returns the canonical set of the elements, and false if some are equal. It may
-// reorder its argument and keeps it.
+// NewStringSet returns the canonical set of the elements, and false if two of them are equal. It
+// may reorder its argument and keeps it.
 func NewStringSet(elements []string) (StringSet, bool) {
 	set, distinct := canonical(elements, strings.Compare)
 	return set, distinct
@@ -113,8 +113,8 @@ func canonical[E comparable](elements []E, order func(E, E) int) ([]E, bool) {
 	return set, len(set) == len(elements)
 }
 
-// Equal reports whether two values are of one kind and the same, as DynamoDB's "=" does:
-// numbers by value, sets without order. A nil value is equal to nothing.
+// Equal compares two values like DynamoDB's "=": their kinds are the same, numbers are compared
+// by value, and sets without order. A nil value equals no value.
 func Equal(a, b Value) bool {
 	switch a := a.(type) {
 	case nil:
@@ -153,8 +153,8 @@ func equalMaps(a, b Map) bool {
 	return true
 }
 
-// Compare orders two values of one ordered kind: strings and binaries by their bytes, numbers
-// by value. ok is false for values of two kinds, or of one that has no order.
+// Compare orders two values of one ordered kind: strings and binaries by their bytes, numbers by
+// value. ok is false for values of different kinds or of an unordered kind.
 func Compare(a, b Value) (order int, ok bool) {
 	switch a := a.(type) {
 	case String:

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestVersions keeps what an older binary can read in the form that it knows.
+// TestVersions: data that an older binary can read is written in the older form.
 func TestVersions(t *testing.T) {
 	meta := func(m Meta) []byte {
 		frame, err := appendMeta(newFrame(nil), changeCreate, 1, &m)

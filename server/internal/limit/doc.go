@@ -1,6 +1,6 @@
-// Package limit is the language of throughput and call-rate limits that `runnel serve
-// --limits` and runneltest speak, the table of AWS's limits, and the meters that count against
-// them. It does not know streams or shards; server/internal/kinesis does.
+// Package limit limits throughput and call rates. It holds the language of `runnel serve
+// --limits` and runneltest, the table of AWS's limits, and the meters that count usage. It does
+// not know streams or shards; server/internal/kinesis applies the limits to them.
 //
 // A specification is words between commas or white space:
 //
@@ -9,8 +9,8 @@
 //	NAME=VALUE                  this limit, for every stream
 //	STREAM/NAME=VALUE           this limit, for one stream
 //
-// off or aws stands first; without either, only what is named is limited. VALUE is a whole
-// number above 0, for bytes also with KiB, MiB or GiB behind it, or off. Some examples:
+// off or aws must come first; without either, only the named limits apply. VALUE is a whole
+// number above 0 or off; a value in bytes may have the unit KiB, MiB or GiB. Some examples:
 //
 //	aws
 //	aws,write-records=100

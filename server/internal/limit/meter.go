@@ -5,29 +5,30 @@ import (
 	"time"
 )
 
-// Rate is so much of something in a window of time: a second, or longer.
+// Rate is an amount per window of time: a second, or longer.
 type Rate struct {
 	Value  int64
 	Window time.Duration
 }
 
-// Meter counts against one rate, in one place: an account, a stream, a shard. The zero value
-// has counted nothing. Times are in ms and must not step back; the caller locks.
+// Meter counts against one rate for one account, stream or shard. The zero value is unused. Times
+// are in ms and must not step back; the caller locks.
 //
-// A rate for a second is a bucket of one second's worth, that fills evenly: after a quiet
-// second the whole of it may be used at once, and over any longer time no more than the rate
-// and one second's worth. AWS promises "per second" and not how it counts; this is the
-// simplest that keeps the promise over time. A longer window is a rolling one, as AWS says of
-// its limits for 24 hours: every use is remembered until the window has passed it.
+// A rate per second is a bucket that holds one second's amount and fills evenly. After a quiet
+// second a caller may use the whole amount at once; over a longer time usage stays below the rate
+// plus one second's amount. AWS promises "per second" without defining the count; this is the
+// simplest meter that keeps the promise over time. A longer window is a rolling one, as AWS
+// documents for its limits per 24 hours: the meter remembers every use until the window has
+// passed.
 type Meter struct {
 	used  int64   // in thousandths
-	at    int64   // when used was that
-	times []int64 // of a longer window: when it was used
+	at    int64   // the time of used
+	times []int64 // the times of use in a longer window
 }
 
 const milli = 1000
 
-// drain lets the time since the last use pass.
+// drain applies the time since the last use.
 func (m *Meter) drain(r Rate, now int64) {
 	if r.Window > time.Second {
 		horizon := now - r.Window.Milliseconds()
@@ -44,8 +45,8 @@ func (m *Meter) drain(r Rate, now int64) {
 	m.at = max(now, m.at)
 }
 
-// Fits reports whether n more may be used now. What is larger than a whole second's worth fits
-// if nothing of it has been used: AWS has "burst capacity" for large records.
+// Fits reports whether n more may be used now. An amount above one second's worth fits if the
+// bucket is full: AWS has "burst capacity" for large records.
 func (m *Meter) Fits(r Rate, now, n int64) bool {
 	m.drain(r, now)
 	if r.Window > time.Second {
@@ -75,22 +76,22 @@ func (m *Meter) Take(r Rate, now, n int64) bool {
 	return fits
 }
 
-// Return takes back what was added last, one of a longer window.
+// Return undoes the latest Add of a longer window.
 func (m *Meter) Return(r Rate) {
 	if n := len(m.times); r.Window > time.Second && n > 0 {
 		m.times = m.times[:n-1]
 	}
 }
 
-// Open reports whether nothing is owed, and Owe counts n after the fact. If n is more than
-// fits, all of it is owed: with 2 MiB a second, 10 MiB close the meter for five seconds, as
-// AWS says of GetRecords.
+// Open reports whether no amount is owed. Owe counts n afterwards. If n exceeds the free amount,
+// the excess is owed: with 2 MiB a second, 10 MiB close the meter for five seconds, as AWS
+// documents for GetRecords.
 func (m *Meter) Open(r Rate, now int64) bool {
 	m.drain(r, now)
 	return m.used <= r.Value*milli
 }
 
-// Owe is described with Open.
+// Owe counts n: see Open.
 func (m *Meter) Owe(r Rate, now, n int64) {
 	m.drain(r, now)
 	if m.used+n*milli > r.Value*milli {
@@ -99,8 +100,8 @@ func (m *Meter) Owe(r Rate, now, n int64) {
 	m.used += n * milli
 }
 
-// Pause counts n as used and returns how long, in ms, to use nothing more, so that over time
-// all that is used keeps to the rate.
+// Pause counts n as used and returns the time in ms to wait before the next use, so that over
+// time usage keeps to the rate.
 func (m *Meter) Pause(r Rate, now, n int64) int64 {
 	m.drain(r, now)
 	m.used += n * milli
@@ -108,7 +109,7 @@ func (m *Meter) Pause(r Rate, now, n int64) int64 {
 	return (over + r.Value - 1) / r.Value
 }
 
-// Idle reports whether the meter is as good as a new one.
+// Idle reports whether the meter is in the state of a new one.
 func (m *Meter) Idle(r Rate, now int64) bool {
 	m.drain(r, now)
 	return m.used == 0 && len(m.times) == 0

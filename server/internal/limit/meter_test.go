@@ -108,8 +108,8 @@ func TestMeterPause(t *testing.T) {
 	}
 }
 
-// Over any time no more is taken than the rate allows with one second's worth on top, and
-// whoever asks often gets all that it allows.
+// Over any time no more is taken than the rate allows plus one second's worth, and a caller that
+// asks often gets all of that.
 func TestMeterKeepsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := Rate{rapid.Int64Range(1, 3000).Draw(t, "rate"), time.Second}

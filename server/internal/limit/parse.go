@@ -17,11 +17,11 @@ const (
 	maxWords = 1000
 	maxName  = 128     // of a stream
 	maxValue = 1 << 40 // of a limit
-	maxDaily = 10_000  // of one whose calls are remembered for a day
+	maxDaily = 10_000  // of a daily limit: the meter remembers each call
 )
 
-// Parse reads a specification; the package comment has its language. If it limits nothing, as
-// "" and "off" do, the plan is nil. An error names the rule at fault, and wraps ErrSpec.
+// Parse reads a specification in the language of the package comment. The plan is nil if it
+// limits nothing, as with "" and "off". An error names the wrong rule and wraps ErrSpec.
 func Parse(spec string) (*Plan, error) {
 	words := strings.FieldsFunc(spec, func(r rune) bool {
 		return r == ',' || r == ';' || r == ' ' || r == '\t' || r == '\n' || r == '\r'
@@ -44,7 +44,7 @@ func Parse(spec string) (*Plan, error) {
 func (p *Plan) add(word string, first bool) error {
 	if word == "off" || word == "aws" {
 		if !first {
-			return fmt.Errorf("%s stands first, before what differs from it", word)
+			return fmt.Errorf("%s must come first, before its exceptions", word)
 		}
 		p.aws = word == "aws"
 		return nil

@@ -45,8 +45,8 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct{ spec, text string }{
-		{"aws,off", `rule "off": off stands first`},
-		{"write-records=1,aws", "aws stands first"},
+		{"aws,off", `rule "off": off must come first`},
+		{"write-records=1,aws", "aws must come first"},
 		{"fast", "off, aws, NAME=VALUE or STREAM/NAME=VALUE"},
 		{"writes=1", `unknown limit "writes"; there are: write-bytes, write-records`},
 		{"write-records=0", "a number from 1 to"},
@@ -127,7 +127,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// docs/limits.md has a row for each limit, with its default as this package has it.
+// docs/limits.md has a row for each limit with the default of this package.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/limits.md")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // Plan is a parsed specification. It is immutable. A nil Plan limits nothing.
 type Plan struct {
-	aws     bool // what is not set is as on AWS; otherwise not limited
+	aws     bool // unset limits are as on AWS; otherwise they do not apply
 	general map[ID]int64
 	streams map[string]map[ID]int64
 }
@@ -17,8 +17,8 @@ type Plan struct {
 // off is the value of a limit that does not apply.
 const off = int64(0)
 
-// Value returns a limit for a stream, or for the account if stream is ""; false: there is
-// none.
+// Value returns a limit for a stream, or for the account if stream is "". It returns false if the
+// limit does not apply.
 func (p *Plan) Value(id ID, stream string) (int64, bool) {
 	if p == nil {
 		return 0, false
@@ -44,7 +44,7 @@ func (p *Plan) baseValue(id ID) int64 {
 	return off
 }
 
-// String returns the plan in the language that Parse reads, in its shortest form.
+// String returns the plan in its shortest form in the language of Parse.
 func (p *Plan) String() string {
 	if p == nil {
 		return "off"

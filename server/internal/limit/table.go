@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// ID names a limit: its place in the table.
+// ID identifies a limit: its index in the table.
 type ID uint8
 
-// The limits that the server applies by name. Behind them stand those of single operations:
-// see OfOperation.
+// The limits that the server applies by name. Those of single operations follow them: see
+// OfOperation.
 const (
 	WriteBytes ID = iota
 	WriteRecords
@@ -24,7 +24,7 @@ const (
 	firstOperation
 )
 
-// Unit is what a limit counts.
+// Unit is the unit of a limit's value.
 type Unit uint8
 
 // The units.
@@ -32,14 +32,14 @@ const (
 	Calls Unit = iota
 	Bytes
 	Records
-	Things // streams or shards that are there
+	Things // existing streams or shards
 )
 
-// Scope is what has a limit of its own.
+// Scope is the kind of object that a limit applies to.
 type Scope uint8
 
-// The scopes. Account is an account in a region; Consumer is a shard for each consumer that is
-// registered for enhanced fan-out.
+// The scopes. Account is an account in a region. Consumer is one shard as read by one consumer
+// that is registered for enhanced fan-out.
 const (
 	Account Scope = iota
 	Stream
@@ -56,17 +56,17 @@ func (s Scope) String() string {
 // guide of Kinesis Data Streams.
 type Limit struct {
 	Name      string
-	Operation string // the only operation that it counts; "": see docs/limits.md
-	Default   int64  // AWS's
+	Operation string // the only operation that counts; "": see docs/limits.md
+	Default   int64  // AWS's value
 	Unit      Unit
 	Per       Scope
-	Window    time.Duration // that Default is for; 0: at any time
+	Window    time.Duration // the window of Default; 0: an absolute number
 }
 
 const day = 24 * time.Hour
 
-// table is every limit. The figures are those of AWS's page "Quotas and limits", where the
-// comment says nothing else.
+// table holds every limit. The values are those of AWS's page "Quotas and limits" unless a
+// comment gives another source.
 var table = append([]Limit{
 	WriteBytes:    {"write-bytes", "", 1 << 20, Bytes, Shard, time.Second},
 	WriteRecords:  {"write-records", "", 1000, Records, Shard, time.Second},
@@ -98,7 +98,7 @@ func operationLimits() []Limit {
 	add(20, Account, time.Second, "DescribeStreamSummary")
 	add(5, Account, time.Second, "GetResourcePolicy", "ListStreams", "PutResourcePolicy",
 		"UpdateAccountSettings", "UpdateStreamWarmThroughput")
-	// AWS tells no limit for these: a guess after their older forms.
+	// AWS documents no limit for these: a guess after their older forms.
 	add(5, Account, time.Second, "ListTagsForResource", "TagResource", "UntagResource")
 	add(5, Stream, time.Second, "DecreaseStreamRetentionPeriod", "DeregisterStreamConsumer")
 	add(20, Stream, time.Second, "DescribeStreamConsumer")
@@ -111,7 +111,7 @@ func operationLimits() []Limit {
 	add(5, Stream, time.Second, "ListStreamConsumers", "ListTagsForStream", "MergeShards",
 		"RegisterStreamConsumer", "RemoveTagsFromStream", "SplitShard")
 	add(25, Stream, day, "StartStreamEncryption", "StopStreamEncryption")
-	add(5, Stream, time.Second, "UpdateMaxRecordSize") // AWS tells none: a guess
+	add(5, Stream, time.Second, "UpdateMaxRecordSize") // AWS documents none: a guess
 	// AWS, "UpdateShardCount": not more than ten times per rolling 24 hours and stream.
 	add(10, Stream, day, "UpdateShardCount")
 	add(2, Stream, day, "UpdateStreamMode")
@@ -153,8 +153,8 @@ func All() []Limit { return table }
 // Of returns the limit's description.
 func (id ID) Of() *Limit { return &table[id] }
 
-// OfOperation returns the limit on the calls of an operation, if it has one that is named
-// after it: the others are limited by shard.
+// OfOperation returns the limit on the calls of an operation that is named after it. It returns
+// false for the other operations, which have limits by shard.
 func OfOperation(operation string) (ID, bool) {
 	id, found := byOperation[operation]
 	return id, found

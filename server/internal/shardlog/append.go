@@ -6,8 +6,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// BatchSize returns how many bytes Append adds to the log for the entries: what
-// [wal.Log.Sequence] is to be asked for.
+// BatchSize returns the number of bytes that Append adds to the log for the entries: the size to
+// pass to [wal.Log.Sequence].
 func BatchSize(entries []Entry) int {
 	size := batchHeader
 	for _, e := range entries {
@@ -16,13 +16,13 @@ func BatchSize(entries []Entry) int {
 	return size
 }
 
-// Append numbers the entries and appends them to the log as one frame, with one arrival: the
-// time now, or that of the shard's last record if the clock is behind it. Inside
-// wal.Log.Sequence, with the catalogue's lock held so that the shard cannot be sealed
-// meanwhile. Nobody sees the records before their frame is durable, and their numbers must not
-// be told to anybody before wal.Log.Wait(lsn). The data is copied.
+// Append numbers the entries and appends them to the log as one frame. All get one arrival: the
+// current time, or that of the shard's last record if the clock is behind it. Call it inside
+// wal.Log.Sequence with the catalogue's lock held, so that the shard cannot be sealed meanwhile.
+// No reader sees the records before their frame is durable, and the caller must not publish their
+// numbers before wal.Log.Wait(lsn). Append copies the data.
 //
-// Errors, after which nothing has changed: ErrSealed and ErrDeleted; ErrBatch for no entries,
+// Errors, after which the shard is unchanged: ErrSealed and ErrDeleted; ErrBatch for no entries,
 // a record above 32 MiB or a batch above 64 MiB; and Store.Err's.
 func (sh *Shard) Append(tx *wal.Tx, entries []Entry) ([]Number, wal.LSN, error) {
 	if err := sh.appendable(entries); err != nil {
@@ -56,7 +56,7 @@ func (sh *Shard) Append(tx *wal.Tx, entries []Entry) ([]Number, wal.LSN, error) 
 	return numbers, lsn, nil
 }
 
-// appendable checks what needs no lock.
+// appendable makes the checks that need no lock.
 func (sh *Shard) appendable(entries []Entry) error {
 	if err := sh.store.Err(); err != nil {
 		return err

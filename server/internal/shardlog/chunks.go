@@ -2,18 +2,18 @@ package shardlog
 
 import "sync"
 
-// Chunks lends the memory in which Read leaves records, so that reading back what was stored does
-// not clear as much fresh memory as it reads. The zero value is ready; nil lends nothing, and Read
-// then makes its memory, for as long as somebody has the records. It is for one goroutine.
+// Chunks lends Read reused buffers for records, so that reading does not clear fresh memory for
+// every record. The zero value is ready. With a nil Chunks, Read allocates memory, which lives as
+// long as its records. Use a Chunks from one goroutine.
 type Chunks struct{ lent []*[]byte }
 
-// chunks holds what past reads have released: buffers of maxReadChunk bytes.
+// chunks holds the buffers that past reads have released, each of maxReadChunk bytes.
 var chunks = sync.Pool{New: func() any {
 	chunk := make([]byte, maxReadChunk)
 	return &chunk
 }}
 
-// get returns a buffer of size bytes. What is small, or larger than a chunk, is made.
+// get returns a buffer of size bytes. It allocates small buffers and those larger than a chunk.
 func (c *Chunks) get(size int) []byte {
 	if c == nil || size > maxReadChunk || size < maxReadChunk/4 {
 		return make([]byte, size)
@@ -23,8 +23,8 @@ func (c *Chunks) get(size int) []byte {
 	return (*chunk)[:size:size]
 }
 
-// Release takes back what was lent: the data of records that were read with c is gone, their keys
-// and numbers stay.
+// Release takes back all lent buffers. The data of records read with c is then invalid; their
+// keys and numbers stay valid.
 func (c *Chunks) Release() {
 	for i, chunk := range c.lent {
 		chunks.Put(chunk)

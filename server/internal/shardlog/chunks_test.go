@@ -2,7 +2,7 @@ package shardlog
 
 import "testing"
 
-// Lent memory is one reader's until it is released, and what is small or huge is nobody's.
+// Lent memory belongs to one reader until it is released. Small and huge buffers are not lent.
 func TestChunks(t *testing.T) {
 	var a, b Chunks
 	bufs := [][]byte{a.get(maxReadChunk), a.get(maxReadChunk), b.get(maxReadChunk), b.get(maxReadChunk)}
@@ -18,7 +18,7 @@ func TestChunks(t *testing.T) {
 		t.Errorf("half a chunk is %d of %d bytes", len(part), cap(part))
 	}
 	a.Release()
-	a.Release() // gives nothing back twice
+	a.Release() // a second Release has no effect
 	if len(a.lent) != 0 || len(b.lent) != 2 {
 		t.Errorf("%d and %d are lent after one release", len(a.lent), len(b.lent))
 	}

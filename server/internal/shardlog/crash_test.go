@@ -14,8 +14,8 @@ import (
 )
 
 // Power is lost again and again, at a moment in the middle of appends, drains, segment rolls,
-// checkpoints, trims, deletions and recoveries. Each time everything that was acknowledged or
-// visible is there again, once, in order, with its number.
+// checkpoints, trims, deletions and recoveries. Each time every acknowledged or visible record is
+// there again, once, in order, with its number.
 func TestCrash(t *testing.T) {
 	const lives = 12
 	for n := range 8 * soak() {
@@ -28,7 +28,7 @@ func TestCrash(t *testing.T) {
 	t.Logf("soak: %d seeds, %d crashes", 8*soak(), 8*soak()*lives)
 }
 
-// crashRun is a series of lives of one data directory, and what must be true of it.
+// crashRun is a series of lives of one data directory, with the records that must survive.
 type crashRun struct {
 	rng   *rand.Rand
 	disk  *vfs.Mem
@@ -40,7 +40,7 @@ type crashRun struct {
 	lastID ID
 }
 
-// crashShard is what was asked of a shard, and what of that was answered.
+// crashShard holds the operations on a shard and their answers.
 type crashShard struct {
 	sequenced  []Record // by index; some of them perhaps not durable
 	acked      uint64   // the index after the last record that was acknowledged
@@ -51,7 +51,7 @@ type crashShard struct {
 	deadBefore bool // answered
 }
 
-// least is what must survive of a shard.
+// least is the part of a shard that must survive.
 type least struct {
 	next, oldest uint64
 	sealed       bool
@@ -81,7 +81,7 @@ func (c *crashRun) run(t *testing.T, lives int) {
 		c.use(setup.mustOpen(t))
 		c.live(t)
 		c.engine.shut(t)
-		if trap.disk == nil { // it did not come to that: lose power now
+		if trap.disk == nil { // the trap was not reached: lose power now
 			trap.spring(c)
 		}
 		c.disk = trap.disk
@@ -109,8 +109,8 @@ func (c *crashRun) use(e *engine) {
 	c.engine = e
 }
 
-// trap loses power before the nth operation that changes the disk. The run goes on, but what
-// matters is the disk that remained.
+// trap loses power before the nth operation that changes the disk. The run continues, but the
+// test uses the disk as of that moment.
 type trap struct {
 	once  sync.Once
 	seed  uint64
@@ -136,7 +136,7 @@ func (p *trap) spring(c *crashRun) {
 	})
 }
 
-// visible notes what was acknowledged or can be seen.
+// visible records the acknowledged and the visible records.
 func (c *crashRun) visible() map[ID]least {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -271,8 +271,8 @@ func (c *crashRun) append(ctx context.Context, id ID, asked *crashShard, list []
 	return nil
 }
 
-// verify compares what a start has found with what must and may be there, and takes it as the
-// truth for the next life.
+// verify compares the records that a start has found with those that must and may be there, and
+// then expects the found ones in the next life.
 func (c *crashRun) verify(t *testing.T, must map[ID]least) {
 	for id, asked := range c.shards {
 		want, sh := must[id], c.engine.store.Shard(id)
@@ -297,7 +297,7 @@ func (c *crashRun) verify(t *testing.T, must map[ID]least) {
 			trimAsked: asked.trimAsked, created: true, sealAsked: sealed,
 		}
 	}
-	for _, sh := range c.engine.store.all() { // made, and not answered
+	for _, sh := range c.engine.store.all() { // made, but not answered
 		if c.shards[sh.id] == nil {
 			if _, next := sh.Bounds(); next != 1 {
 				t.Errorf("shard %d has come from nowhere, with records up to %d", sh.id, next)

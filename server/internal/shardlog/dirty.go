@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// dirtySet is the segments with writes that no sync has covered. Each one's file is held open
-// meanwhile: an error of writing it back is reported to those who have it open.
+// dirtySet holds the segments with unsynced writes. It keeps their files open: the operating
+// system reports a failed write-back only to holders of an open file.
 type dirtySet struct {
 	mu       sync.Mutex
 	segments map[*segment]*unsynced
@@ -18,18 +18,18 @@ type dirtySet struct {
 
 type unsynced struct {
 	file    *handle
-	last    uint64 // the last write's number: a sync knows by it whether it covered that one
+	last    uint64 // the last write's number: shows a sync whether it covered that write
 	newName bool   // the file's name is not synced in its folder
 }
 
 func newDirtySet() *dirtySet { return &dirtySet{segments: map[*segment]*unsynced{}} }
 
-// wrote notes a write that is done. It takes over the caller's hold of the file, if it reports
-// true; else the set has one already.
+// wrote records a completed write. If it returns true it has taken over the caller's hold of the
+// file; otherwise the set already has one.
 //
-// The order matters: a write is noted after it is done and before the segment's new size is
-// published. A checkpoint reads the sizes first and then syncs what is in the set, so it syncs
-// every byte that it names; and a sync that ran beside a write does not take it for covered.
+// The order matters: call wrote after the write and before the segment's new size is published. A
+// checkpoint reads the sizes first and then syncs the set, so it syncs every byte that it names.
+// A write that runs during a sync counts as not covered.
 func (d *dirtySet) wrote(h *handle, newName bool) (taken bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,7 +51,7 @@ func (d *dirtySet) len() int {
 	return len(d.segments)
 }
 
-// drop takes a segment out that is about to be removed.
+// drop removes a segment that is about to be deleted.
 func (d *dirtySet) drop(f *files, seg *segment) {
 	d.mu.Lock()
 	u := d.segments[seg]
@@ -62,7 +62,7 @@ func (d *dirtySet) drop(f *files, seg *segment) {
 	}
 }
 
-// close lets go of every file.
+// close releases every file.
 func (d *dirtySet) close(f *files) {
 	d.mu.Lock()
 	held := d.segments
@@ -90,7 +90,7 @@ func (d *dirtySet) snapshot(f *files) []syncing {
 	return list
 }
 
-// synced takes an entry out, unless it was written since the copy.
+// synced removes an entry unless it was written since the copy.
 func (d *dirtySet) synced(f *files, done syncing) {
 	d.mu.Lock()
 	u := d.segments[done.seg]
@@ -107,11 +107,11 @@ func (d *dirtySet) synced(f *files, done syncing) {
 	}
 }
 
-// syncSegments makes everything durable that was written to segments before the call, and
-// their names. Once stop is closed it returns errStopped. Any other error fails the store for
-// ever: a sync that is tried again may succeed although the data is lost.
+// syncSegments makes all earlier writes to segments durable, and the files' names. Once stop is
+// closed it returns errStopped. Any other error fails the store for ever: a repeated sync may
+// succeed although the data is lost.
 //
-// One call at a time: of two syncs of a file at once, the failure may be told to one alone.
+// Allow one call at a time: of two concurrent syncs of a file, only one may get the failure.
 func (s *Store) syncSegments(stop <-chan struct{}) error {
 	select {
 	case s.syncing <- struct{}{}:
@@ -149,8 +149,8 @@ func (s *Store) syncSegments(stop <-chan struct{}) error {
 	return nil
 }
 
-// syncFolders syncs the folders of shards with new files, and the folder that they are in,
-// where a folder may be left from a process that ended before it had synced the name.
+// syncFolders syncs the folders of shards with new files, and their parent folder. A process that
+// ended earlier may have made a folder without syncing its name.
 func (s *Store) syncFolders(stop <-chan struct{}, folders map[string]*Shard) error {
 	for folder, sh := range folders {
 		if stopped(stop) {

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	drainTurn  = 8 << 20  // bytes of one shard before it is the next one's turn
+	drainTurn  = 8 << 20  // bytes of one shard per turn
 	drainWrite = 1 << 20  // bytes of small batches that go into one write
-	drainLarge = 64 << 10 // a batch from this size on is written from where it is
+	drainLarge = 64 << 10 // a batch of at least this size is written from its own memory
 )
 
-// drain does what a shard has for the drainer: it removes expired segments, which may free
-// the space that the rest needs, and writes the tail. more is set if there may be more to do.
-// After an error nothing is lost: what was not written is still in the tail.
+// drain does the drainer's work for the shard. It first removes expired segments, which may free
+// the space that the rest needs, and then writes the tail. more is set if there may be more to
+// do. After an error no record is lost: unwritten batches stay in the tail.
 func (sh *Shard) drain() (more bool, err error) {
 	if sh.deleted() {
 		sh.discard()
@@ -51,8 +51,8 @@ func (sh *Shard) undrained() (batches []*batch, more bool) {
 	return batches, false
 }
 
-// write writes the first of the batches, as many as fit into one write to one segment, and
-// returns how many.
+// write writes as many of the first batches as fit into one write to one segment, and returns
+// their number.
 func (sh *Shard) write(batches []*batch) (int, error) {
 	s := sh.store
 	file, err := sh.activeFile(batches[0].first)
@@ -71,8 +71,8 @@ func (sh *Shard) write(batches []*batch) (int, error) {
 	return n, nil
 }
 
-// activeFile returns the file of the segment that takes the record at index next. It rolls
-// the segment if it is full.
+// activeFile returns the file of the segment for the record at index next. It begins a new
+// segment if the active one is full.
 func (sh *Shard) activeFile(index uint64) (*handle, error) {
 	s := sh.store
 	if s.dirty.len() >= s.cfg.OpenFiles {
@@ -87,7 +87,7 @@ func (sh *Shard) activeFile(index uint64) (*handle, error) {
 		return nil, err
 	}
 	if sh.active != nil && sh.active.size == 0 {
-		s.files.forget(sh.active) // made before, and then not written
+		s.files.forget(sh.active) // made before, but never written
 	}
 	seg := &segment{shard: sh, first: index, end: index}
 	file, err := s.files.create(seg)
@@ -98,7 +98,7 @@ func (sh *Shard) activeFile(index uint64) (*handle, error) {
 	return file, nil
 }
 
-// gather returns the bytes of as many batches as fill room, or one write, and their number.
+// gather returns the bytes of as many batches as fit into room or one write, and their number.
 func (d *drainer) gather(batches []*batch, room int64) (int, []byte) {
 	if first := batches[0].frames; len(first) >= drainLarge || len(batches) == 1 {
 		return 1, first
@@ -117,8 +117,8 @@ func (d *drainer) gather(batches []*batch, room int64) (int, []byte) {
 	return n, data
 }
 
-// written publishes that batches are now read from the active segment, and gives their memory
-// back.
+// written publishes that the batches are now read from the active segment, and returns their
+// memory to the log's budget.
 func (sh *Shard) written(batches []*batch, size int64) {
 	s, seg := sh.store, sh.active
 	var found []place
@@ -155,8 +155,8 @@ func (sh *Shard) written(batches []*batch, size int64) {
 	}
 }
 
-// expire removes the segments that hold nothing but trimmed records, the active one included:
-// the next record then begins another.
+// expire removes the segments that hold only trimmed records. This includes the active one: the
+// next record then begins another.
 func (sh *Shard) expire() {
 	sh.pub.Lock()
 	n := 0
@@ -176,7 +176,7 @@ func (sh *Shard) expire() {
 	}
 }
 
-// discard forgets everything of a shard that is deleted, and removes its files.
+// discard drops the state of a deleted shard and removes its files.
 func (sh *Shard) discard() {
 	s := sh.store
 	sh.pub.Lock()
@@ -193,7 +193,7 @@ func (sh *Shard) discard() {
 		s.log.Release(held)
 	}
 	if sh.active != nil && sh.active.size == 0 {
-		gone = append(gone, sh.active) // made, and then not written
+		gone = append(gone, sh.active) // made, but never written
 	}
 	sh.active = nil
 	for _, seg := range gone {
@@ -202,8 +202,8 @@ func (sh *Shard) discard() {
 	s.removeFolder(sh.folder)
 }
 
-// remove removes a segment's file. What cannot be removed, or comes back by a crash, goes at
-// the next start, as no snapshot names it.
+// remove removes a segment's file. If that fails, or a crash restores the file, the next start
+// removes it, since no snapshot names it.
 func (sh *Shard) remove(seg *segment) {
 	s := sh.store
 	s.bytes.Add(-seg.size)
@@ -211,7 +211,7 @@ func (sh *Shard) remove(seg *segment) {
 	s.dirty.drop(s.files, seg)
 	s.files.forget(seg)
 	err := s.cfg.FS.Remove(seg.path())
-	s.files.forget(seg) // a reader may have opened it meanwhile
+	s.files.forget(seg) // a reader may have opened it concurrently
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.cfg.Logger.Warn("a segment without use cannot be removed; the next start tries again",
 			"file", seg.path(), "error", err)

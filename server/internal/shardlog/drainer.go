@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// drainer is the one goroutine that writes, rolls and removes segment files. Shards that have
-// something for it stand in a queue, each at most once. One that could not be written stands
-// aside for RetryDelay, so that others go on: a trim may free the space that it needs.
+// drainer is the goroutine that writes, rolls and removes segment files. A queue holds the shards
+// that need work, each at most once. A shard whose write failed is set aside for RetryDelay while
+// the others continue: a trim may free the space that it needs.
 type drainer struct {
 	store  *Store
 	wake   chan struct{} // there is work; capacity 1
 	once   sync.Once     // closes stop
 	stop   chan struct{}
 	done   chan struct{}
-	failed atomic.Pointer[error] // why a shard stands aside; nil if none does
+	failed atomic.Pointer[error] // why a shard is set aside; nil if none is
 
 	mu struct {
 		sync.Mutex
 		queue    []*Shard
 		queued   map[*Shard]bool
-		bytes    int           // of batches that wait
-		hurry    int           // how many want them drained without delay
-		progress chan struct{} // closed after the next step, if anybody waits for one
+		bytes    int           // of undrained batches
+		hurry    int           // the callers that wait for draining without delay
+		progress chan struct{} // closed after the next step, if a caller waits for one
 	}
 
-	// Of the goroutine alone.
+	// Only the drainer's goroutine uses the following.
 	failing map[*Shard]error
-	retry   *time.Timer // runs while any shard stands aside
-	buf     []byte      // where small batches become one write
+	retry   *time.Timer // runs while any shard is set aside
+	buf     []byte      // joins small batches into one write
 }
 
-const drainBytes = 1 << 20 // waiting bytes that are drained without delay
+const drainBytes = 1 << 20 // so many waiting bytes are drained without delay
 
 func newDrainer(s *Store) *drainer {
 	d := &drainer{
@@ -55,7 +55,7 @@ func (d *drainer) start() {
 	go d.run()
 }
 
-// close ends the goroutine and waits for it. It reports whether it is the first to do so.
+// close ends the goroutine and waits for it. It returns true for the first caller.
 func (d *drainer) close() bool {
 	first := false
 	d.once.Do(func() {
@@ -66,7 +66,7 @@ func (d *drainer) close() bool {
 	return first
 }
 
-// stalled returns why something cannot be drained, or nil.
+// stalled returns the error that blocks draining, or nil.
 func (d *drainer) stalled() error {
 	if err := d.failed.Load(); err != nil {
 		return *err
@@ -74,9 +74,9 @@ func (d *drainer) stalled() error {
 	return nil
 }
 
-// attend tells the drainer that a shard has size bytes of new batches, or was trimmed or
-// deleted. It does not block. While others wait to be drained, and nothing is urgent, it does
-// not wake the drainer either: that would be once for every record.
+// attend queues a shard that has size bytes of new batches, or was trimmed or deleted. It does
+// not block. It wakes the drainer only if the queue was empty or the work is urgent, since it
+// runs for every record.
 func (d *drainer) attend(sh *Shard, size int) {
 	d.mu.Lock()
 	first := len(d.mu.queue) == 0
@@ -99,7 +99,7 @@ func (d *drainer) signal() {
 	}
 }
 
-// finished takes size bytes of batches off the count.
+// finished subtracts size bytes of drained batches.
 func (d *drainer) finished(size int) {
 	d.mu.Lock()
 	d.mu.bytes -= size
@@ -126,7 +126,7 @@ func (d *drainer) run() {
 	}
 }
 
-// note keeps account of what failed.
+// note records whether the shard's last turn failed.
 func (d *drainer) note(sh *Shard, err error) {
 	switch {
 	case err == nil && len(d.failing) == 0:
@@ -146,7 +146,7 @@ func (d *drainer) note(sh *Shard, err error) {
 	}
 }
 
-// sleep waits for work, and then for more of it to gather; false at the end.
+// sleep waits for work, and then lets more of it gather. It returns false at the end.
 func (d *drainer) sleep() bool {
 	select {
 	case <-d.wake:
@@ -173,7 +173,7 @@ func (d *drainer) sleep() bool {
 	return true
 }
 
-// tryAgain puts those that stand aside back into the queue.
+// tryAgain puts the shards that were set aside back into the queue.
 func (d *drainer) tryAgain() {
 	for sh := range d.failing {
 		d.attend(sh, 0)
@@ -206,7 +206,7 @@ func (d *drainer) next() *Shard {
 	return sh
 }
 
-// step tells those who wait that something may have changed.
+// step wakes the callers of wait and relieved after a change.
 func (d *drainer) step() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -216,7 +216,7 @@ func (d *drainer) step() {
 	}
 }
 
-// relieved waits until at most limit bytes of batches wait. Errors: Store.Err's, ErrClosed.
+// relieved waits until at most limit bytes are undrained. Errors: Store.Err's, ErrClosed.
 func (d *drainer) relieved(limit int) error {
 	few := func() bool {
 		d.mu.Lock()

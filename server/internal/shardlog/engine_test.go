@@ -30,7 +30,7 @@ func soak() int {
 	return 1
 }
 
-// engine is a log, a store, and a catalogue as small as one can be.
+// engine is a log, a store, and a minimal catalogue.
 type engine struct {
 	log   *wal.Log
 	store *Store
@@ -113,7 +113,7 @@ func (e *engine) shut(t testing.TB) {
 	_ = e.close(context.WithoutCancel(t.Context()))
 }
 
-// catalogue logs which shards there are. Its snapshot is empty: the store has its own.
+// catalogue logs the shards that exist. Its snapshot is empty: the store has its own.
 type catalogue struct {
 	mu    sync.Mutex
 	store *Store

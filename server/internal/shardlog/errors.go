@@ -14,26 +14,26 @@ var (
 	ErrClosed = errors.New("the record store is closed")
 	// ErrBatch is returned by Append for a batch that no frame can hold.
 	ErrBatch = errors.New("the batch cannot be stored")
-	// ErrStalled is wrapped by what Store.Err and Append return while segments cannot be
-	// written: nothing acknowledged is lost, and the drainer keeps trying.
+	// ErrStalled is wrapped by the errors of Store.Err and Append while segments cannot be
+	// written: no acknowledged record is lost, and the drainer keeps trying.
 	ErrStalled = errors.New("segments cannot be written; free space on the disk or repair it, " +
 		"and appending goes on by itself")
-	// ErrSync is wrapped by what Store.Err, Append and checkpoints return once a segment
-	// could not be synced: nothing acknowledged is lost, and a restart writes it again.
+	// ErrSync is wrapped by the errors of Store.Err, Append and checkpoints once a segment could
+	// not be synced: no acknowledged record is lost, and a restart writes it again.
 	ErrSync = errors.New("a segment could not be synced; check the disk and restart, " +
 		"which writes the segment again from the log")
 	// ErrCorrupt is wrapped by a *CorruptError.
 	ErrCorrupt = errors.New("a segment file is damaged")
-	// ErrFormat is returned at a start for a snapshot or a log frame that is not one of ours.
+	// ErrFormat is returned at a start for a snapshot or a log frame of an unknown format.
 	ErrFormat = errors.New("not a record log of this version")
 )
 
-// CorruptError reports bytes of a segment file that are not what was written there.
+// CorruptError reports bytes of a segment file that differ from the written ones.
 type CorruptError struct {
 	File   string // the segment file
 	Offset int64  // of the bad frame
-	Index  uint64 // of the record that should stand there
-	Next   uint64 // the first record after this file, from which on reading may succeed
+	Index  uint64 // of the record that belongs there
+	Next   uint64 // the first record behind this file: reading may continue there
 	Reason string
 }
 

@@ -34,8 +34,8 @@ func (e *engine) want(t testing.TB, id ID, count int) {
 	}
 }
 
-// While segments cannot be written, appending is refused with a reason, reading goes on, and
-// nothing is lost; once they can, it goes on by itself.
+// While segments cannot be written, Append fails with the reason, reads continue, and no record
+// is lost. Once they can be written, the store recovers by itself.
 func TestStalled(t *testing.T) {
 	for _, kind := range []vfs.OpKind{vfs.OpWrite, vfs.OpCreate, vfs.OpMkdirAll} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -190,7 +190,7 @@ func testSyncFails(t *testing.T, kind vfs.OpKind) {
 	}
 }
 
-// A checkpoint names no byte that was written after it had synced the file.
+// A checkpoint names no byte that was written after the sync of its file.
 func TestCheckpointBesideWrites(t *testing.T) {
 	disk := vfs.NewCrashable()
 	var e *engine
@@ -224,8 +224,8 @@ func TestCheckpointBesideWrites(t *testing.T) {
 	}
 }
 
-// A start keeps no more than MaxReplay in memory of what a slow disk has not taken, and fails
-// if the disk takes nothing.
+// A start keeps at most MaxReplay bytes in memory while a slow disk takes the rest, and fails if
+// the disk takes nothing.
 func TestReplayIsBounded(t *testing.T) {
 	disk := vfs.NewCrashable()
 	e := setup{fs: disk, fileSize: 4 << 20}.mustOpen(t) // no checkpoint of its own accord

@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// files keeps segment files open, up to a limit: the least recently used one that nobody
-// holds is closed first. Those that are held may exceed the limit for as long as they are.
+// files caches open segment files, up to a limit. It closes the least recently used file that has
+// no holder. Held files may exceed the limit.
 type files struct {
 	fs    vfs.FS
 	limit int
@@ -16,18 +16,18 @@ type files struct {
 	mu struct {
 		sync.Mutex
 		open   map[*segment]*handle
-		order  *list.List // of *handle, the one used last in front
+		order  *list.List // of *handle, the most recently used in front
 		closed bool
 	}
 }
 
-// handle is an open segment file. It is closed when it is out of the cache and released by
-// everybody who holds it.
+// handle is an open segment file. It is closed once it is out of the cache and its last holder
+// has released it.
 type handle struct {
 	vfs.File
 	seg   *segment
 	holds int           // guarded by files.mu
-	place *list.Element // nil once it is out of the cache
+	place *list.Element // nil once the file is out of the cache
 }
 
 func newFiles(fsys vfs.FS, limit int) *files {
@@ -49,7 +49,7 @@ func (f *files) hold(seg *segment) (*handle, error) {
 	return f.add(seg, file)
 }
 
-// create makes the segment's file, empty, and returns it until release.
+// create makes the segment's file, empty, and holds it until release.
 func (f *files) create(seg *segment) (*handle, error) {
 	file, err := f.fs.Create(seg.path())
 	if err != nil {
@@ -76,7 +76,7 @@ func (f *files) add(seg *segment, file vfs.File) (*handle, error) {
 		closeIdle(file)
 		return nil, ErrClosed
 	}
-	if h := f.mu.open[seg]; h != nil { // somebody else was faster
+	if h := f.mu.open[seg]; h != nil { // another goroutine was faster
 		h.holds++
 		f.mu.order.MoveToFront(h.place)
 		f.mu.Unlock()
@@ -118,7 +118,7 @@ func (f *files) release(h *handle) {
 	}
 }
 
-// forget takes the segment's file out of the cache.
+// forget removes the segment's file from the cache.
 func (f *files) forget(seg *segment) {
 	f.mu.Lock()
 	h := f.mu.open[seg]
@@ -138,7 +138,7 @@ func (f *files) outLocked(h *handle) {
 	delete(f.mu.open, h.seg)
 }
 
-// close closes the files that nobody holds, and makes the others close when they are released.
+// close closes the files without a holder; the others close when they are released.
 func (f *files) close() {
 	f.mu.Lock()
 	f.mu.closed = true
@@ -153,8 +153,8 @@ func (f *files) close() {
 	closeIdle(idle...)
 }
 
-// closeIdle closes files that have nothing unsynced: whoever wrote one holds it until it is
-// synced. So an error tells nothing that matters.
+// closeIdle closes files without unsynced data: a writer holds its file until the sync. So an
+// error of closing has no consequence and is ignored.
 func closeIdle(files ...vfs.File) {
 	for _, file := range files {
 		_ = file.Close()

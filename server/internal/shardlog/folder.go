@@ -7,8 +7,8 @@ import (
 	"path"
 )
 
-// touch makes the shard's folder, before the first write of this process, and removes files
-// that a crash left there.
+// touch makes the shard's folder before the first write of this process, and removes files that a
+// crash left there.
 func (sh *Shard) touch() error {
 	if sh.touched {
 		return nil
@@ -23,7 +23,7 @@ func (sh *Shard) touch() error {
 	return nil
 }
 
-// sweep removes the segment files that are not the shard's.
+// sweep removes segment files that do not belong to the shard.
 func (sh *Shard) sweep() error {
 	sh.pub.Lock()
 	ours := make(map[uint64]bool, len(sh.pub.segments))
@@ -34,8 +34,8 @@ func (sh *Shard) sweep() error {
 	return sh.store.removeSegments(sh.folder, func(first uint64) bool { return !ours[first] })
 }
 
-// removeSegments removes the segment files of a folder whose first index is unwanted. Files
-// that have other names are left alone.
+// removeSegments removes the segment files of a folder whose first index is unwanted. It leaves
+// files with other names alone.
 func (s *Store) removeSegments(folder string, unwanted func(first uint64) bool) error {
 	names, err := s.cfg.FS.List(folder)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,8 +7,8 @@ import (
 	"hash/crc32"
 )
 
-// A record frame is how a record stands in a segment file and, as it is, in the log, so that
-// it is encoded and summed once. Little-endian:
+// A record frame is the form of a record in a segment file and in the log. Both hold the same
+// bytes, so that a record is encoded and summed once. Little-endian:
 //
 //	offset  bytes
 //	     0      4  CRC-32C of the shard's id (8 bytes) and of everything from offset 4 on
@@ -18,13 +18,13 @@ import (
 //	    24      4  length of the partition key
 //	    28         partition key, data
 //
-// The sum covers the shard and the index, so that a frame is good in its own place alone.
+// The sum covers the shard and the index, so a frame verifies only in its own place.
 const (
 	frameHeader = 28
-	// maxFrame bounds what a length read from a file can make us allocate. The API's largest
-	// record has 10 MiB.
+	// maxFrame limits the memory allocated for a length that was read from a file. The API's
+	// largest record has 10 MiB.
 	maxFrame = 32 << 20
-	// maxBatch bounds the frames of one Append, which the log takes as one payload.
+	// maxBatch limits the frames of one Append, which become one payload of the log.
 	maxBatch = 64 << 20
 )
 
@@ -39,7 +39,8 @@ type frame struct {
 	size    int // of the frame
 }
 
-// frameSeed is the sum of a shard's id, with which the sum of each of its frames begins.
+// frameSeed returns the checksum of a shard's id, with which the checksum of each of its frames
+// begins.
 func frameSeed(id ID) uint32 {
 	var raw [8]byte
 	binary.LittleEndian.PutUint64(raw[:], uint64(id))
@@ -64,10 +65,11 @@ func appendFrame(dst []byte, seed uint32, number Number, e Entry) []byte {
 	return dst
 }
 
-// errShort tells that a frame does not end within the bytes that are there.
+// errShort reports that a frame does not end within the given bytes.
 var errShort = errors.New("the frame is cut off")
 
-// frameLength reads a frame's length from its beginning: errShort if that is not there.
+// frameLength reads a frame's length from the frame's beginning. It returns errShort if buf is
+// too short.
 func frameLength(buf []byte) (int, error) {
 	if len(buf) < frameHeader {
 		return 0, errShort
@@ -79,8 +81,8 @@ func frameLength(buf []byte) (int, error) {
 	return int(length), nil
 }
 
-// parseFrame reads the frame at the start of buf, which has to be the one of the record at
-// index. It returns errShort if buf holds only a part of it.
+// parseFrame reads the frame at the start of buf, which must be that of the record at index. It
+// returns errShort if buf holds only a part of it.
 func parseFrame(buf []byte, seed uint32, index uint64) (frame, error) {
 	length, err := frameLength(buf)
 	if err != nil {
@@ -94,7 +96,7 @@ func parseFrame(buf []byte, seed uint32, index uint64) (frame, error) {
 		return frame{}, errors.New("the checksum does not match")
 	}
 	if stands := le.Uint64(buf[8:]); stands != index {
-		return frame{}, fmt.Errorf("record %d stands there", stands)
+		return frame{}, fmt.Errorf("it is record %d", stands)
 	}
 	if key := int64(le.Uint32(buf[24:])); key > int64(length-frameHeader) {
 		return frame{}, fmt.Errorf("the partition key's length is %d", key)
@@ -102,7 +104,7 @@ func parseFrame(buf []byte, seed uint32, index uint64) (frame, error) {
 	return readFrame(buf), nil
 }
 
-// readFrame reads the frame at the start of buf, which was checked before.
+// readFrame reads an already checked frame at the start of buf.
 func readFrame(buf []byte) frame {
 	le := binary.LittleEndian
 	length := int(le.Uint32(buf[4:]))

@@ -66,7 +66,7 @@ func FuzzFrame(f *testing.F) {
 	f.Add(testFrame(7, 42, 5, "", ""), false)
 	f.Add([]byte{}, false)
 	f.Fuzz(func(t *testing.T, raw []byte, sum bool) {
-		if sum && len(raw) >= frameHeader { // so that what is behind the sum is tried too
+		if sum && len(raw) >= frameHeader { // so that the fields behind the sum are tried too
 			raw = bytes.Clone(raw)
 			length, err := frameLength(raw)
 			if err == nil && length <= len(raw) {

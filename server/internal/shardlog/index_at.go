@@ -8,8 +8,8 @@ import (
 	"sort"
 )
 
-// IndexAt returns the index of the first visible record that arrived at or after ms since
-// 1970, or Bounds' next if there is none yet. Errors: as of Read.
+// IndexAt returns the index of the first visible record with an arrival of at least ms (since
+// 1970), or Bounds' next if there is none yet. Errors: those of Read.
 func (sh *Shard) IndexAt(ctx context.Context, ms int64) (uint64, error) {
 	for {
 		if ctx.Err() != nil {
@@ -24,7 +24,7 @@ func (sh *Shard) IndexAt(ctx context.Context, ms int64) (uint64, error) {
 		case err == nil:
 			return max(index, oldest), nil
 		case errors.Is(err, fs.ErrNotExist) && oldest >= e.end:
-			continue // trimmed since
+			continue // trimmed meanwhile
 		case errors.Is(err, fs.ErrNotExist):
 			err = e.missing(err)
 		}
@@ -32,7 +32,7 @@ func (sh *Shard) IndexAt(ctx context.Context, ms int64) (uint64, error) {
 	}
 }
 
-// arrivalView returns the index, or the segment that has it.
+// arrivalView returns the index, or the segment that holds the record.
 func (sh *Shard) arrivalView(ms int64) (uint64, extent, error) {
 	sh.pub.Lock()
 	defer sh.pub.Unlock()

@@ -9,15 +9,15 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// Inspector stands in a Store's place for [wal.Log.Inspect]: it takes the same snapshot and
-// frames, and changes nothing. Files then reads every segment. For one goroutine.
+// Inspector replaces a Store for [wal.Log.Inspect]: it takes the same snapshot and frames, and
+// changes nothing. Files then reads every segment. Use it from one goroutine.
 type Inspector struct {
-	store  *Store // knows which shards there are; it is not started
+	store  *Store // knows the shards; it is not started
 	shards map[ID]*Inspected
 	found  Found
 }
 
-// Inspected is what there is of a shard.
+// Inspected is the state of a shard that an inspection has found.
 type Inspected struct {
 	ID       ID
 	Oldest   uint64 // the visible records are [Oldest, Next)
@@ -25,18 +25,18 @@ type Inspected struct {
 	Arrival  int64 // of the newest record, ms since 1970
 	Sealed   bool
 	Segments int   // files that the snapshot names
-	Bytes    int64 // in them
-	InLog    int   // records that the next start writes to segments, from the log
-	Skips    int   // how often the serials have skipped ahead
+	Bytes    int64 // of the segments
+	InLog    int   // records that the next start writes from the log to segments
+	Skips    int   // the number of the serials' skips
 	damaged  bool
 	image    shardImage
 }
 
-// Found is what there is besides the shards.
+// Found lists the files under the shards' folder.
 type Found struct {
 	Bytes    int64    // of all files under the shards' folder
-	Leftover []string // files and folders without use: the next start removes them
-	Foreign  []string // what is not of this package, and is left alone
+	Leftover []string // useless files and folders: the next start removes them
+	Foreign  []string // files of other origin, which a start leaves alone
 	Damage   []Damage
 }
 
@@ -51,8 +51,8 @@ type Damage struct {
 
 var _ wal.Machine = (*Inspector)(nil)
 
-// NewInspector returns the inspector of a data directory, registered with a log that was
-// opened for inspection.
+// NewInspector returns the inspector of a data directory, registered with a log that was opened
+// for inspection.
 func NewInspector(log *wal.Log, fsys vfs.FS, dir string) *Inspector {
 	cfg := Config{Log: log, FS: vfs.ReadOnly(fsys), Dir: dir}.withDefaults()
 	in := &Inspector{store: idleStore(cfg), shards: map[ID]*Inspected{}}
@@ -60,7 +60,7 @@ func NewInspector(log *wal.Log, fsys vfs.FS, dir string) *Inspector {
 	return in
 }
 
-// Store is for the catalogue, which tells it of the shards that there are. It holds no records.
+// Store returns the store in which the catalogue creates its shards. It holds no records.
 func (in *Inspector) Store() *Store { return in.store }
 
 // Restore implements wal.Machine.
@@ -80,8 +80,7 @@ func (in *Inspector) Restore(snapshot []byte) error {
 	return err
 }
 
-// Replay implements wal.Machine. It takes the place of records that are missing as lost, and
-// goes on.
+// Replay implements wal.Machine. It counts missing records as lost and continues.
 func (in *Inspector) Replay(at wal.LSN, payload []byte) error {
 	if len(payload) > 0 && payload[0] == opTrim {
 		id, oldest, err := decodeTrim(payload)
@@ -128,12 +127,12 @@ func (in *Inspector) replaySkip(payload []byte) error {
 	return nil
 }
 
-// Freeze implements wal.Machine. An inspector has nothing to freeze, and is never asked.
+// Freeze implements wal.Machine. The log never calls it on an inspector.
 func (in *Inspector) Freeze() func(ctx context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) { return nil, errors.ErrUnsupported }
 }
 
-// at returns what is known of a shard, which the catalogue should know too.
+// at returns the state of a shard, which the catalogue should know too.
 func (in *Inspector) at(id ID) *Inspected {
 	sh := in.shards[id]
 	if sh == nil {
@@ -149,7 +148,7 @@ func (in *Inspector) damage(sh *Inspected, d Damage) {
 	in.found.Damage = append(in.found.Damage, d)
 }
 
-// Shards returns the shards that a start would find, by id.
+// Shards returns the shards that a start would find, ordered by id.
 func (in *Inspector) Shards() []*Inspected {
 	var shards []*Inspected
 	for _, known := range in.store.all() {

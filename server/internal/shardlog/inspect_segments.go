@@ -12,8 +12,8 @@ import (
 	"strconv"
 )
 
-// Files reads the segments of all shards, each to its end, and looks what else there is. After
-// Log.Inspect. Errors: ctx's, and the file system's.
+// Files reads the segments of all shards to their ends, and lists the other files in their
+// folders. Call it after Log.Inspect. Errors: ctx's, and the file system's.
 func (in *Inspector) Files(ctx context.Context) (Found, error) {
 	names, err := in.store.cfg.FS.List(in.store.root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +56,7 @@ func (in *Inspector) weigh(folder string) error {
 	return err
 }
 
-// shard reads the segments of a shard, and looks what else is in its folder.
+// shard reads the segments of a shard, and lists the other files in its folder.
 func (in *Inspector) shard(ctx context.Context, sh *Inspected) error {
 	known := in.store.Shard(sh.ID)
 	names, err := in.store.cfg.FS.List(known.folder)
@@ -67,7 +67,7 @@ func (in *Inspector) shard(ctx context.Context, sh *Inspected) error {
 	for _, image := range sh.image.segments {
 		named[image.first] = true
 		if image.end <= sh.Oldest {
-			continue // trimmed since: a start removes it
+			continue // trimmed meanwhile: a start removes it
 		}
 		seg := &segment{shard: known, first: image.first}
 		e := extent{seg, image.end, image.size, image.firstArrival, image.lastArrival}
@@ -97,8 +97,7 @@ func (in *Inspector) shard(ctx context.Context, sh *Inspected) error {
 	return nil
 }
 
-// segment reads a segment from its beginning to the size that the snapshot tells, and looks at
-// what was written behind that.
+// segment reads a segment up to its size in the snapshot, and then checks the bytes behind that.
 func (in *Inspector) segment(ctx context.Context, sh *Inspected, e extent) error {
 	lost := func(offset int64, from uint64, reason string) {
 		from = max(from, sh.Oldest)
@@ -128,7 +127,7 @@ func (in *Inspector) segment(ctx context.Context, sh *Inspected, e extent) error
 		switch {
 		case errors.Is(err, io.EOF):
 			if arrival != e.lastArrival {
-				lost(scan.off, e.end, "the last record's time is not what the snapshot says")
+				lost(scan.off, e.end, "the last record's time is not that of the snapshot")
 			}
 			at := place{index: e.end, offset: e.size}
 			return in.beyond(ctx, sh, e.segment, at, size)
@@ -147,9 +146,9 @@ func (in *Inspector) segment(ctx context.Context, sh *Inspected, e extent) error
 	}
 }
 
-// beyond looks at what a segment holds besides what the snapshot names: a crash leaves it there,
-// and a start writes it again from the log. Records that the log does not hold say that the
-// log's end is lost: they were written here after they had been acknowledged.
+// beyond checks the bytes of a segment behind its size in the snapshot. A crash leaves them
+// there, and a start writes them again from the log. Records that the log does not hold prove
+// that the log has lost its end: they were acknowledged before they were written here.
 func (in *Inspector) beyond(
 	ctx context.Context, sh *Inspected, seg *segment, from place, size int64,
 ) error {
@@ -166,7 +165,7 @@ func (in *Inspector) beyond(
 	scan.reuse = true
 	for ctx.Err() == nil {
 		if _, err := scan.scan(); err != nil {
-			break // whatever it is, it is not needed
+			break // no error matters here: these bytes are not needed
 		}
 	}
 	if scan.next > sh.Next && scan.next > from.index {

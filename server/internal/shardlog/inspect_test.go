@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// inspected is what an inspection says of a directory.
+// inspected is the result of an inspection of a directory.
 type inspected struct {
 	log    *wal.Inspection
 	shards map[ID]*Inspected
@@ -43,7 +43,7 @@ func inspect(t testing.TB, disk vfs.FS) inspected {
 	return got
 }
 
-// compare tells what a start has found that the inspection before it had not, or differently.
+// compare returns the differences between a start and the inspection before it.
 func (in inspected) compare(s *Store) error {
 	if len(in.log.Damage) > 0 || len(in.found.Damage) > 0 {
 		return fmt.Errorf("damage: %v, %+v", in.log.Damage, in.found.Damage)
@@ -66,8 +66,8 @@ func (in inspected) compare(s *Store) error {
 	return nil
 }
 
-// An inspection tells of damaged segments which records are lost, however many segments there
-// are, and of trimmed ones nothing.
+// An inspection lists the lost records of damaged segments, for any number of segments, and none
+// of trimmed ones.
 func TestInspectSegments(t *testing.T) {
 	disk, now := vfs.NewMem(), new(clock)
 	c := setup{fs: disk, now: now.now, segmentSize: 32 * 128}

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// locate returns the place of the record at index, or one at most about sparseStep before it.
-// It scans what the sparse index does not cover up to there, and adds it to the index.
+// locate returns the place of the record at index, or one at most about sparseStep before it. It
+// scans the part up to there that the sparse index does not cover, and extends the index.
 func (s *Store) locate(ctx context.Context, e extent, file *handle, index uint64) (place, error) {
 	near, covered := s.sparse.before(e.segment, index)
 	if near.index == index || index < covered.index {
@@ -17,8 +17,8 @@ func (s *Store) locate(ctx context.Context, e extent, file *handle, index uint64
 	return s.search(ctx, e, file, covered, true, reached)
 }
 
-// locateArrival returns the index of the extent's first record that arrived at or after ms;
-// fs.ErrNotExist if the file is not there.
+// locateArrival returns the index of the extent's first record with an arrival of at least ms, or
+// fs.ErrNotExist if the file is missing.
 func (s *Store) locateArrival(ctx context.Context, e extent, ms int64) (uint64, error) {
 	file, err := s.files.hold(e.segment)
 	if err != nil {
@@ -35,8 +35,8 @@ func (s *Store) locateArrival(ctx context.Context, e extent, ms int64) (uint64, 
 	return at.index, err
 }
 
-// search scans from a place on until one is reached, and returns it, or the extent's end. If
-// grow is set, from is the end of the sparse index, which grows by what was scanned.
+// search scans from a place on until reached returns true, and returns that place, or the
+// extent's end. With grow, from is the end of the sparse index, and search extends the index.
 func (s *Store) search(ctx context.Context, e extent, file *handle, from place, grow bool,
 	reached func(at place) bool,
 ) (place, error) {

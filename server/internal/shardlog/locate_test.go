@@ -14,7 +14,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// bareStore is what reading a segment needs.
+// bareStore has only the fields that reading a segment needs.
 func bareStore(t testing.TB, places int) *Store {
 	t.Helper()
 	s := &Store{cfg: Config{FS: vfs.NewMem()}, root: "shards"}
@@ -46,8 +46,8 @@ func writeSegment(t testing.TB, s *Store, raw []byte, first uint64, arrivals []i
 	}
 }
 
-// A search with the sparse index finds what a search through all records finds, whatever was
-// searched, read, written or forgotten before.
+// A search with the sparse index finds the same as a search through all records, after any
+// sequence of searches, reads, writes and evictions.
 func TestLocate(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := bareStore(t, rapid.SampledFrom([]int{40, 1 << 20}).Draw(rt, "places"))
@@ -87,7 +87,7 @@ func TestLocate(t *testing.T) {
 	})
 }
 
-// indexWritten does what the drainer does after it has written the first records.
+// indexWritten extends the index as the drainer does after it has written the first records.
 func indexWritten(s *Store, e extent, raw []byte, offsets []int64, known int) {
 	end := e.size
 	if known < len(offsets) {
@@ -135,7 +135,7 @@ func checkRead(t *testing.T, rt *rapid.T, s *Store, e extent, offsets []int64, i
 	}
 }
 
-// Whatever stands in a segment file: reading gives records that were written, or an error.
+// For any content of a segment file, reading gives records that were written, or an error.
 func FuzzSegment(f *testing.F) {
 	var good []byte
 	for i := range 5 {

@@ -74,9 +74,9 @@ func (sh *Shard) restore(image shardImage) error {
 	return err
 }
 
-// cut takes from a segment's file what was written to it after the snapshot. whole is false if
-// the file is not there or too short: a later frame may say that it was trimmed, and if not,
-// reading will tell; but nothing can be added to it.
+// cut removes the bytes that were written to a segment's file after the snapshot. whole is false
+// if the file is missing or too short. That is no error yet, since a later frame may have trimmed
+// those records; if none has, a read reports it. Such a segment takes no further records.
 func (s *Store) cut(seg *segment) (whole bool, err error) {
 	info, err := s.cfg.FS.Stat(seg.path())
 	switch {
@@ -97,9 +97,9 @@ func (s *Store) cut(seg *segment) (whole bool, err error) {
 	return true, nil
 }
 
-// Replay implements wal.Machine. Records that the segments of the snapshot have are skipped.
-// It waits while more than MaxReplay bytes are to be drained: at a start nothing holds a part
-// of the log's own budget.
+// Replay implements wal.Machine. It skips records that the segments of the snapshot hold. It
+// waits while more than MaxReplay bytes are undrained: at a start no Hold takes them from the
+// log's budget.
 func (s *Store) Replay(at wal.LSN, payload []byte) error {
 	var err error
 	switch {
@@ -165,9 +165,9 @@ type frozen struct {
 	sealed bool
 }
 
-// Freeze implements wal.Machine. The function it returns waits until the drainer has written
-// everything that was sequenced up to the instant, then syncs the segments. What they have
-// beyond the instant is in the snapshot too, and recognised by Replay.
+// Freeze implements wal.Machine. The function that it returns waits until the drainer has written
+// all records that were sequenced up to the instant, then syncs the segments. The snapshot may
+// also name later records; Replay recognises and skips those.
 func (s *Store) Freeze() func(ctx context.Context) ([]byte, error) {
 	shards := s.all()
 	s.mu.RLock()
@@ -202,7 +202,7 @@ func (s *Store) snapshot(ctx context.Context, list []frozen, skipped uint64) ([]
 		return nil, err
 	}
 	images := make([]shardImage, len(list))
-	for i, each := range list { // before the sync: what is named is then covered by it
+	for i, each := range list { // before the sync, which then covers every named byte
 		images[i] = each.image()
 	}
 	if err := s.syncSegments(ctx.Done()); err != nil {
@@ -220,8 +220,9 @@ func (sh *Shard) drainedTo(next uint64) bool {
 	return sh.pub.drained >= next || sh.pub.deleted
 }
 
-// image describes the shard as its segments and the durable log are now. One that was deleted
-// since the instant is described as trimmed to its end: the frame that deletes it follows.
+// image describes the shard with its current segments and durable log. A shard that was deleted
+// since the instant is described as trimmed to its end: the frame that deletes it follows in the
+// log.
 func (f frozen) image() shardImage {
 	f.pub.Lock()
 	defer f.pub.Unlock()

@@ -22,7 +22,7 @@ type modelShard struct {
 
 func (m *modelShard) next() uint64 { return uint64(len(m.records)) + 1 }
 
-// model runs random operations on an engine and on the simplest thing that does the same.
+// model runs random operations on an engine and on a simple model.
 type model struct {
 	setup  setup
 	engine *engine
@@ -213,7 +213,7 @@ func (m *model) reopen(t *testing.T, rt *rapid.T) {
 	m.engine = m.setup.mustOpen(t)
 }
 
-// check compares what is cheap.
+// check makes the cheap comparisons.
 func (m *model) check(rt *rapid.T) {
 	for id, want := range m.shards {
 		sh := m.engine.store.Shard(id)

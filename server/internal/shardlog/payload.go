@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// What a log frame of wal.KindRecords says: its first byte.
+// The kind of a log frame of wal.KindRecords: its first byte.
 const (
 	opBatch = 1 // shard, first index, arrival, count, record frames
-	opTrim  = 2 // shard, the oldest index that stays
+	opTrim  = 2 // shard, the oldest remaining index
 	opSkip  = 3 // amount, count, then for each shard: shard, the index of its next record
 )
 
@@ -18,13 +18,13 @@ const (
 	trimSize    = 1 + 8 + 8
 )
 
-// batch is what one Append adds to a shard. It never changes once it is made.
+// batch is the records that one Append adds to a shard. It is immutable.
 type batch struct {
 	first   uint64
 	count   int
 	arrival int64  // of each of its records
 	frames  []byte // count record frames, in order
-	held    int    // bytes to release to the log once the batch is in a segment
+	held    int    // bytes to release to the log after the batch is drained
 }
 
 // end is the index after the batch's last record.
@@ -40,7 +40,7 @@ func appendBatchHeader(dst []byte, id ID, b *batch) []byte {
 	return le.AppendUint32(dst, uint32(b.count))
 }
 
-// decodeBatch reads a batch's payload and checks every frame of it. The batch keeps payload.
+// decodeBatch reads a batch's payload and checks every frame of it. The batch keeps the payload.
 func decodeBatch(payload []byte) (ID, *batch, error) {
 	if len(payload) < batchHeader || payload[0] != opBatch {
 		return 0, nil, fmt.Errorf("%w: a batch of %d bytes", ErrFormat, len(payload))
@@ -88,7 +88,7 @@ func (b *batch) after(index uint64) *batch {
 	return &cut
 }
 
-// skipFrames returns what follows the first n of checked frames.
+// skipFrames returns the frames behind the first n, which were checked before.
 func skipFrames(frames []byte, n int) []byte {
 	for range n {
 		frames = frames[binary.LittleEndian.Uint32(frames[4:]):]

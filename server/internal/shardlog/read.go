@@ -10,9 +10,10 @@ import (
 	"sort"
 )
 
-// Read returns visible records from index from on (from the oldest if that was trimmed), at
-// most maxRecords and at most maxBytes of data and keys, but at least one if there is one and
-// maxRecords is above 0. It may return fewer than there are; none only if there is none.
+// Read returns visible records from index from on, or from the oldest if that one was trimmed. It
+// returns at most maxRecords, and at most maxBytes of data and keys, but at least one record if
+// there is one and maxRecords is above 0. It may return fewer records than are visible; it
+// returns none only if there is none.
 //
 // Errors, with no records: ctx's, ErrDeleted, ErrClosed, a *CorruptError if the first record
 // itself is damaged or missing, or the file system's.
@@ -21,7 +22,7 @@ func (sh *Shard) Read(ctx context.Context, from uint64, maxRecords, maxBytes int
 	return sh.ReadLent(ctx, nil, from, maxRecords, maxBytes)
 }
 
-// ReadLent is Read into lent memory: the records' data is good until it is released.
+// ReadLent is Read with lent memory: the records' data is valid until that memory is released.
 func (sh *Shard) ReadLent(
 	ctx context.Context, lent *Chunks, from uint64, maxRecords, maxBytes int,
 ) ([]Record, error) {
@@ -33,15 +34,15 @@ func (sh *Shard) ReadLent(
 		if err != nil && len(got.records) == 0 {
 			return nil, fmt.Errorf("read shard %d from record %d: %w", sh.id, from, err)
 		}
-		if err != nil || !more { // what was read is good: the next call meets the error
+		if err != nil || !more { // the records so far are good: the next call meets the error
 			break
 		}
 	}
 	return got.finish(), nil //nolint:nilerr // see above
 }
 
-// readPiece adds the records of one segment, or of the tail, to got. more is false if there
-// is nothing after them yet, or not in the same read.
+// readPiece adds the records of one segment, or of the tail, to got. more is false if no further
+// record is available to this read.
 func (sh *Shard) readPiece(ctx context.Context, from uint64, got *collector,
 ) (more bool, err error) {
 	if ctx.Err() != nil {
@@ -52,7 +53,7 @@ func (sh *Shard) readPiece(ctx context.Context, from uint64, got *collector,
 	case err != nil:
 		return false, err
 	case len(got.records) > 0 && from != got.next:
-		return false, nil // trimmed under our feet: one read leaves no hole
+		return false, nil // trimmed during the read: do not leave a hole
 	case tail != nil:
 		for _, b := range tail {
 			if !got.addBatch(b.after(from)) {
@@ -66,15 +67,15 @@ func (sh *Shard) readPiece(ctx context.Context, from uint64, got *collector,
 	err = sh.store.readSegment(ctx, e, from, got)
 	if errors.Is(err, fs.ErrNotExist) {
 		if oldest, _ := sh.Bounds(); oldest > from {
-			return true, nil // trimmed since: again, from the oldest
+			return true, nil // trimmed meanwhile: try again, from the oldest
 		}
 		err = e.missing(err)
 	}
 	return err == nil, err
 }
 
-// view tells where the record at from is, or the oldest if that was trimmed: in a segment, or
-// in the tail, of which it returns as many batches as got can take; or nowhere yet.
+// view locates the record at from, or the oldest if that one was trimmed. The record is in a
+// segment, in the tail (then view returns as many batches as got can take), or not visible yet.
 func (sh *Shard) view(from uint64, got *collector) (extent, []*batch, uint64, error) {
 	sh.pub.Lock()
 	defer sh.pub.Unlock()
@@ -101,7 +102,7 @@ func (sh *Shard) view(from uint64, got *collector) (extent, []*batch, uint64, er
 	first := sort.Search(len(tail), func(i int) bool { return tail[i].end() > from })
 	last, records, bytes := first+1, len(got.records), got.bytes
 	for last < len(tail) && records < got.maxRecords && bytes < got.maxBytes {
-		records += tail[last].count // the first may have but one record to give
+		records += tail[last].count // the first batch may contribute one record only
 		bytes += len(tail[last].frames) - tail[last].count*frameHeader
 		last++
 	}
@@ -151,7 +152,8 @@ func (s *Store) readSegment(ctx context.Context, e extent, index uint64, got *co
 	return nil
 }
 
-// expect guesses how many records got will take of the extent, and how large a frame is.
+// expect estimates the number of records that got will take of the extent, and the size of a
+// frame.
 func (e extent) expect(got *collector) (records int, mean int64) {
 	mean = e.size/int64(e.end-e.first) + 1
 	bytes := int64(max(got.maxBytes-got.bytes, 0))
@@ -170,7 +172,7 @@ type collector struct {
 	next       uint64 // the index after the last record; 0 before the first
 	stopped    bool
 	records    []Record
-	// The partition keys, one after another, and where each ends: they become one string.
+	// keys holds the partition keys one after another; they become one string.
 	keys []byte
 	ends []int
 }
@@ -186,7 +188,7 @@ func (c *collector) full() bool {
 		(c.bytes >= c.maxBytes && len(c.records) > 0)
 }
 
-// add takes a record; false if the limits do not allow it.
+// add takes a record. It returns false if the limits do not allow it.
 func (c *collector) add(f frame) bool {
 	size := len(f.key) + len(f.data)
 	if c.full() || (len(c.records) > 0 && size > c.maxBytes-c.bytes) {
@@ -202,7 +204,7 @@ func (c *collector) add(f frame) bool {
 	return true
 }
 
-// addBatch takes the records of a batch; false if the limits do not allow all.
+// addBatch takes the records of a batch. It returns false if the limits do not allow all.
 func (c *collector) addBatch(b *batch) bool {
 	rest := b.frames
 	for range b.count {

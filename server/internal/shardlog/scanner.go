@@ -21,18 +21,19 @@ type scanner struct {
 	next  uint64  // its record's index
 	limit int64   // where the frames end
 	end   uint64  // the index after the last of them
-	want  int64   // about how many bytes the caller will take in all; the rest is read by the way
-	reuse bool    // overwrite the buffer: the frames returned before are then gone
-	lent  *Chunks // where the buffers come from, without reuse; may be nil
+	want  int64   // about the number of bytes that the caller will take in all
+	reuse bool    // overwrite the buffer: earlier frames become invalid
+	lent  *Chunks // lends the buffers, without reuse; may be nil
 
-	buf  []byte // what was read and not yet returned: the bytes at off
+	buf  []byte // read but not yet returned: the bytes at off
 	room []byte // the whole buffer, for reuse
 
 	short bool // the file is shorter than it should be
 }
 
 // scan returns the next frame, io.EOF after the last one, a *CorruptError, or the error of
-// reading. After an error it has not moved. Unless reuse is set, a frame's slices stay good.
+// reading. After an error the scanner has not moved. Unless reuse is set, a frame's slices stay
+// valid.
 func (s *scanner) scan() (frame, error) {
 	if s.off == s.limit && s.next == s.end {
 		return frame{}, io.EOF
@@ -60,14 +61,14 @@ func (s *scanner) scan() (frame, error) {
 	return f, nil
 }
 
-// fill reads at least the whole next frame, if the segment has that much.
+// fill reads at least the whole next frame, if the segment is long enough.
 func (s *scanner) fill() error {
 	if err := s.read(int(max(minReadChunk, min(s.want, maxReadChunk)))); err != nil {
 		return err
 	}
 	length, err := frameLength(s.buf)
 	if err != nil || length <= len(s.buf) {
-		return nil //nolint:nilerr // what is wrong with it is for parseFrame to say
+		return nil //nolint:nilerr // parseFrame reports the fault
 	}
 	return s.read(length)
 }
@@ -99,7 +100,7 @@ func (s *scanner) corrupt(reason error) error {
 	}
 }
 
-// missing turns the error of opening a segment that should be there into a CorruptError.
+// missing turns the error of opening a required segment into a CorruptError.
 func (e extent) missing(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("open a segment: %w", err)

@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// segment is a file of record frames: what stays in memory of it.
+// segment describes a file of record frames.
 type segment struct {
 	shard *Shard
 	first uint64 // index of its first record; also its name
@@ -38,7 +38,7 @@ const segmentSuffix = ".seg"
 
 func segmentName(first uint64) string { return fmt.Sprintf("%020d%s", first, segmentSuffix) }
 
-// parseSegmentName reads what segmentName wrote.
+// parseSegmentName parses a name made by segmentName.
 func parseSegmentName(name string) (first uint64, ok bool) {
 	digits, ok := strings.CutSuffix(name, segmentSuffix)
 	if !ok || len(digits) != 20 {

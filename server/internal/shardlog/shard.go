@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Shard is the records of one shard. Safe for concurrent use.
+// Shard holds the records of one shard. Safe for concurrent use.
 type Shard struct {
 	id     ID
 	store  *Store
@@ -18,7 +18,7 @@ type Shard struct {
 
 	sequenced atomic.Uint64 // seq.next, for readers
 
-	// seq is the state after everything that was sequenced.
+	// seq is the state after all sequenced frames.
 	seq struct {
 		sync.Mutex
 		next    uint64
@@ -27,9 +27,9 @@ type Shard struct {
 		deleted bool
 	}
 
-	// pub is the state after everything that is durable: what readers see. The records in
-	// [oldest, drained) are in the segments, which may hold trimmed ones before them, and
-	// those in [drained, next) are in the tail.
+	// pub is the state after all durable frames: the one that readers see. The segments hold the
+	// records in [oldest, drained), and possibly trimmed ones before them; the tail holds those
+	// in [drained, next).
 	pub struct {
 		sync.Mutex
 		oldest   uint64
@@ -41,14 +41,14 @@ type Shard struct {
 		closed   bool
 		segments []*segment
 		tail     []*batch
-		wake     chan struct{} // closed at the next change, if anybody waits
+		wake     chan struct{} // closed at the next change, if a reader waits
 
 		drainedArrival int64 // of the record before drained
 	}
 
-	// Of the drainer's goroutine alone.
+	// Only the drainer's goroutine uses the following.
 	active  *segment // the last segment, while it takes records; nil before the first
-	touched bool     // the folder is made and holds nothing that is not ours
+	touched bool     // the folder exists and holds no foreign segments
 }
 
 func newShard(s *Store, id ID) *Shard {
@@ -67,29 +67,29 @@ func newShard(s *Store, id ID) *Shard {
 // ID returns the shard's id.
 func (sh *Shard) ID() ID { return sh.id }
 
-// Bounds returns the visible records as [oldest, next): the oldest not trimmed, and one past
-// the newest durable one.
+// Bounds returns the visible records as [oldest, next): the oldest that is not trimmed, and one
+// past the newest durable one.
 func (sh *Shard) Bounds() (oldest, next uint64) {
 	sh.pub.Lock()
 	defer sh.pub.Unlock()
 	return sh.pub.oldest, sh.pub.next
 }
 
-// Sequenced returns one past the newest record that has its number, be it durable or not. A reader
-// that asks for it first, and then finds the visible records to reach that far, knows that nothing
-// was on its way to the disk when it asked.
+// Sequenced returns one past the newest numbered record, durable or not. If a reader calls it
+// first, and then finds that the visible records reach that far, no record was on its way to the
+// disk at the time of the call.
 func (sh *Shard) Sequenced() uint64 { return sh.sequenced.Load() }
 
-// Sealed reports whether the shard is closed, durably. Bounds' next, if it is asked for after
-// Sealed has returned true, is then final.
+// Sealed reports whether the shard is closed, durably. After it has returned true, Bounds' next
+// is final.
 func (sh *Shard) Sealed() bool {
 	sh.pub.Lock()
 	defer sh.pub.Unlock()
 	return sh.pub.sealed
 }
 
-// LastArrival returns the arrival of the newest visible record, in ms since 1970, also if
-// that was trimmed since; 0 if there was none.
+// LastArrival returns the arrival of the newest durable record in ms since 1970, even if that
+// record was trimmed since; 0 if there was none.
 func (sh *Shard) LastArrival() int64 {
 	sh.pub.Lock()
 	defer sh.pub.Unlock()
@@ -122,7 +122,7 @@ func (sh *Shard) Wait(ctx context.Context, index uint64) error {
 	}
 }
 
-// wakeLocked ends every Wait's sleep.
+// wakeLocked wakes every Wait.
 func (sh *Shard) wakeLocked() {
 	if sh.pub.wake != nil {
 		close(sh.pub.wake)
@@ -149,7 +149,7 @@ func (sh *Shard) publishSeal() {
 	sh.wakeLocked()
 }
 
-// publishDelete reports whether it is the first to do so.
+// publishDelete publishes the deletion. It returns true for the first caller.
 func (sh *Shard) publishDelete() bool {
 	sh.pub.Lock()
 	defer sh.pub.Unlock()

@@ -11,29 +11,29 @@ import (
 )
 
 // A log that syncs at intervals loses acknowledged records in a power cut. Readers may have seen
-// them, and consumers may have their numbers as checkpoints. If the numbers were given again, such
-// a consumer would skip the new records that have them. So a record has two numbers: its index,
-// which is dense and the key of everything in this package, and its serial, from which the API's
-// sequence number is made. They are equal until a life begins that follows such a loss. From then
-// on serials are larger than indexes by the skip's amount.
+// them, and consumers may have their numbers as checkpoints. If new records got the same numbers,
+// such a consumer would skip them. So a record has two numbers. Its index is dense and is the key
+// of everything in this package. Its serial is the source of the API's sequence number. Both are
+// equal until a life begins that follows such a loss; from then on serials exceed indexes by the
+// amount of the skip.
 //
-// The amount is the life's number, which the log never gives twice, times 2^32. A life loses fewer
-// records than that, since it syncs whenever a log file is full. So the serials of lost records are
-// below those of all records after them, and they are recognised as lost: they lie between the
-// serials of two neighbours. That also holds if a power cut takes the skip itself, with every
-// record after it: the next life has a larger number.
+// The amount is the life's number, which the log never uses twice, times 2^32. A life loses fewer
+// records than that, since it syncs whenever a log file is full. So the serials of lost records
+// are below those of all later records. A serial between those of two neighbouring records
+// belongs to a lost one. That also holds if a power cut takes the skip itself, with every record
+// after it: the next life has a larger number.
 
-// skip says that the serials of the records from first on are their indexes plus by.
+// skip states that the serials of the records from first on are their indexes plus by.
 type skip struct {
 	first uint64
 	by    uint64
 }
 
-// lifeBits is how far the serials of two lives are apart. The API has 63 bits for a serial, and so
-// for 2^31 lives or log files.
+// lifeBits sets the distance between the serials of two lives. The API has 63 bits for a serial,
+// which leaves room for 2^31 lives or log files.
 const lifeBits = 32
 
-// skips is a shard's, in order: both members grow. It never changes once it is published.
+// skips is a shard's skips in order; both members grow. It is immutable once published.
 type skips []skip
 
 // serial returns the serial of the record at index.
@@ -46,8 +46,8 @@ func (s skips) serial(index uint64) uint64 {
 	return index
 }
 
-// index returns the index of the record with the serial: exact. If it was lost, the index of the
-// first record after it.
+// index returns the index of the record with the serial, and exact. If that record was lost, it
+// returns the index of the first record after it, and exact is false.
 func (s skips) index(serial uint64) (index uint64, exact bool) {
 	after := sort.Search(len(s), func(i int) bool { return s[i].first+s[i].by > serial })
 	index = serial
@@ -60,8 +60,8 @@ func (s skips) index(serial uint64) (index uint64, exact bool) {
 	return index, true
 }
 
-// with returns the skips and one more; those that it leaves no record of go. The same one again
-// changes nothing.
+// with returns the skips with one more. It drops skips without records. Adding the same skip
+// again changes nothing.
 func (s skips) with(next skip) skips {
 	if len(s) > 0 && s[len(s)-1].by >= next.by {
 		return s
@@ -73,7 +73,7 @@ func (s skips) with(next skip) skips {
 	return append(kept, next)
 }
 
-// broken reports whether they cannot be those of a shard whose next record is at next.
+// broken reports whether a shard whose next record is at next cannot have these skips.
 func (s skips) broken(next uint64) bool {
 	before := skip{}
 	for _, each := range s {
@@ -95,16 +95,16 @@ func (sh *Shard) skipping() skips {
 
 func (sh *Shard) setSkips(s skips) { sh.skips.Store(&s) }
 
-// IndexOf returns the index of the record with a serial: exact, though the record need not be there
-// yet, or any more. If the record was lost in a power cut, or the serial is of none, it returns the
-// index of the first record after it.
+// IndexOf returns the index of the record with a serial. exact is then true, even if the record
+// does not exist yet or any more. If the record was lost in a power cut, or no record has the
+// serial, IndexOf returns the index of the first record after it.
 func (sh *Shard) IndexOf(serial uint64) (index uint64, exact bool) {
 	return sh.skipping().index(serial)
 }
 
-// Place returns a position that is good in later lives too: one above the serial of the record
-// before index. IndexOf(Place(index)) is index, or the first new record if the one before index was
-// lost.
+// Place returns a position that stays valid in later lives: one above the serial of the record
+// before index. IndexOf(Place(index)) is index, or the first new record if the one before index
+// was lost.
 func (sh *Shard) Place(index uint64) uint64 {
 	if index == 0 {
 		return 0
@@ -112,8 +112,8 @@ func (sh *Shard) Place(index uint64) uint64 {
 	return sh.skipping().serial(index-1) + 1
 }
 
-// Begin lets the serials of all shards skip ahead if the life before may have lost records that it
-// had acknowledged. After wal.Log.Start, before anything is appended.
+// Begin lets the serials of all shards skip ahead if the life before may have lost acknowledged
+// records. Call it after wal.Log.Start and before the first append.
 func (s *Store) Begin(ctx context.Context) error {
 	life, lossy := s.log.Life()
 	if !lossy {
@@ -174,8 +174,8 @@ func (s *Store) replaySkip(payload []byte) error {
 	return nil
 }
 
-// skipFrame is a life's skip, as the log has it: the amount, and for each shard the index of its
-// next record.
+// skipFrame is a life's skip in the log: the amount, and for each shard the index of its next
+// record.
 type skipFrame struct {
 	by     uint64
 	shards []ID

@@ -54,9 +54,9 @@ func TestSkips(t *testing.T) {
 	})
 }
 
-// TestCrashAtIntervals loses power at logs that sync seldom, also while they start, checkpoint and
-// make shards. A serial that was ever acknowledged or visible is of one record for ever, and whoever
-// reads on after it gets every record that is acknowledged later.
+// TestCrashAtIntervals loses power at logs that sync seldom, also while they start, checkpoint
+// and make shards. A serial that was ever acknowledged or visible belongs to one record for ever,
+// and a reader that continues after it gets every record that is acknowledged later.
 func TestCrashAtIntervals(t *testing.T) {
 	lost := 0
 	for n := range 10 * soak() {
@@ -106,7 +106,7 @@ func (r *intervalRun) life(t *testing.T) (lost int) {
 			}
 		}
 		if crashed != nil && op.Kind.Changes() {
-			return vfs.ErrInjected // what is acknowledged is on the disk that remains
+			return vfs.ErrInjected // acknowledged records are on the disk that remains
 		}
 		return nil
 	})
@@ -130,7 +130,7 @@ func (r *intervalRun) life(t *testing.T) (lost int) {
 	return lost
 }
 
-// check compares what survived with what is known, and reads on after each known serial.
+// check compares the surviving records with the known ones, and reads on after each known serial.
 func (r *intervalRun) check(t *testing.T, e *engine) (lost int) {
 	for id, known := range r.known {
 		sh := e.store.Shard(id)
@@ -180,7 +180,7 @@ func (r *intervalRun) work(t *testing.T, e *engine) {
 		switch what := r.rng.IntN(20); {
 		case e.store.Shard(id) == nil || what == 0:
 			id = r.last + 1
-			for free := ID(1); free < id; free++ { // as a catalogue whose last frames are lost
+			for free := ID(1); free < id; free++ { // as a catalogue that has lost its last frames
 				if e.store.Shard(free) == nil {
 					id = free
 				}

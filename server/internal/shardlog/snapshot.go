@@ -6,15 +6,15 @@ import (
 	"math"
 )
 
-// snapshotVersion is the first byte of a snapshot. It stands for the formats of the snapshot,
-// the log frames and the segments together; who changes one of them takes the next number.
+// snapshotVersion is the first byte of a snapshot. It versions the snapshot, the log frames and
+// the segments together: a change to any of them takes the next number.
 const (
 	snapshotVersion = 2
 	snapshotPlain   = 1 // without skips; written as long as there are none
 )
 
-// shardImage is what a snapshot says of a shard. Its segments hold the records up to next,
-// durably; those in [oldest, next) are not trimmed.
+// shardImage is a shard's part of a snapshot. Its segments hold the records up to next, durably;
+// those in [oldest, next) are not trimmed.
 type shardImage struct {
 	id       ID
 	oldest   uint64
@@ -33,11 +33,12 @@ type segmentImage struct {
 	lastArrival  int64
 }
 
-// The encoding, all numbers as uvarints: version, count of shards, then for each of them id,
-// oldest, next, arrival, sealed, count of segments; then for each of those records before its
-// first since the last one's end (0 but for the first), records in it, size, first arrival,
-// last arrival since the first. Version 2 has the latest skip's amount behind the version, and
-// behind the segments of a shard the count of its skips and for each of them first and amount.
+// The encoding, all numbers as uvarints: version and count of shards. Then for each shard: id,
+// oldest, next, arrival, sealed, count of segments. Then for each segment: the records between
+// the end of the segment before and its first record (0 except for the first segment), its count
+// of records, its size, its first arrival, and its last arrival minus the first. Version 2 adds
+// the latest skip's amount after the version, and for each shard, after the segments, the count
+// of its skips with first and amount of each.
 
 func encodeSnapshot(shards []shardImage, skipped uint64) []byte {
 	put := binary.AppendUvarint
@@ -76,7 +77,7 @@ func encodeSnapshot(shards []shardImage, skipped uint64) []byte {
 	return dst
 }
 
-// decodeSnapshot reads and checks what encodeSnapshot wrote. Errors wrap ErrFormat.
+// decodeSnapshot decodes and checks a snapshot. Errors wrap ErrFormat.
 func decodeSnapshot(data []byte) (shards []shardImage, skipped uint64, err error) {
 	if len(data) == 0 || data[0] != snapshotVersion && data[0] != snapshotPlain {
 		return nil, 0, fmt.Errorf("%w: the snapshot's version is not up to %d", ErrFormat,
@@ -124,7 +125,7 @@ func decodeSnapshot(data []byte) (shards []shardImage, skipped uint64, err error
 	return shards, skipped, nil
 }
 
-// broken reports whether the segments are not exactly what [oldest, next) needs.
+// broken reports whether the segments do not match [oldest, next) exactly.
 func (sh shardImage) broken() bool {
 	if sh.oldest == 0 || sh.oldest > sh.next || sh.skips.broken(sh.next) {
 		return true
@@ -142,7 +143,7 @@ func (seg segmentImage) broken() bool {
 		seg.end-seg.first > math.MaxInt64/frameHeader
 }
 
-// uvarints reads numbers one after another; bad is set once one is not there.
+// uvarints reads numbers one after another; bad is set once one is missing.
 type uvarints struct {
 	rest []byte
 	bad  bool
@@ -167,7 +168,7 @@ func (u *uvarints) int64() int64 {
 	return int64(v)
 }
 
-// count reads how many things follow, each of at least one byte.
+// count reads the number of the following items, each of at least one byte.
 func (u *uvarints) count() int {
 	v := u.next()
 	if v > uint64(len(u.rest)) {

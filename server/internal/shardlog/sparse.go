@@ -13,20 +13,20 @@ type place struct {
 	arrival int64
 }
 
-// sparseStep is how far apart the places of a sparse index are, in bytes.
+// sparseStep is the distance between the places of a sparse index, in bytes.
 const sparseStep = 64 << 10
 
-// sparseBase is what an index without places counts for, in places.
+// sparseBase is the cost of an index without places, in places.
 const sparseBase = 16
 
-// sparse is the index of a segment from its beginning on, maybe not to its end. The drainer
-// adds to it as it writes, as long as it knows all that precedes; else it grows when a search
-// has to scan (see locate).
+// sparse is the index of a segment's beginning, possibly of all of it. The drainer extends it as
+// it writes, as long as no gap lies before; otherwise searches extend it as they scan (see
+// locate).
 type sparse struct {
 	places []place
-	// covered is the end of what was looked at, with the arrival of the last record there.
+	// covered is the end of the indexed part, with the arrival of the last record there.
 	covered place
-	// recent are the ends of recent reads, so that one who reads on finds its place at once.
+	// recent holds the ends of recent reads, so that a sequential reader finds its place at once.
 	recent [4]place
 	turn   int
 
@@ -34,13 +34,13 @@ type sparse struct {
 	order *list.Element
 }
 
-// sparseCache keeps the sparse indexes that were used last.
+// sparseCache keeps the most recently used sparse indexes.
 type sparseCache struct {
 	mu    sync.Mutex
 	limit int // of places in all indexes
 	count int
 	of    map[*segment]*sparse
-	order *list.List // of *sparse, the one used last in front
+	order *list.List // of *sparse, the most recently used in front
 }
 
 func newSparseCache(limit int) *sparseCache {
@@ -81,14 +81,14 @@ func (c *sparseCache) forget(seg *segment) {
 	}
 }
 
-// extend adds what follows from on: places found there, in order, of which it takes those
-// that are far enough apart, and how far was looked. It changes nothing if the index does not
-// end at from.
+// extend extends the index, which must end at from; otherwise it changes nothing. It adds those
+// of the found places that are far enough apart, and moves the end to covered. found must be in
+// order.
 func (c *sparseCache) extend(seg *segment, from place, found []place, covered place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of[seg] == nil && from.offset > 0 {
-		return // it was dropped, or the segment is from before the start: a search will scan
+		return // it was dropped, or the segment is older than this life: a search will scan
 	}
 	sp := c.useLocked(seg)
 	if sp.covered.offset != from.offset {
@@ -105,7 +105,7 @@ func (c *sparseCache) extend(seg *segment, from place, found []place, covered pl
 	c.shrinkLocked()
 }
 
-// remember notes where a read ended.
+// remember records the end of a read.
 func (c *sparseCache) remember(seg *segment, end place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,9 +115,9 @@ func (c *sparseCache) remember(seg *segment, end place) {
 	c.shrinkLocked()
 }
 
-// before returns the last known place at or before the record at index, and the end of what
-// the index covers. If that end is at or before index, and near is not index itself, then near
-// may be far off.
+// before returns the last known place at or before the record at index, and the end of the
+// indexed part. near may be far off if that end is at or before index, unless near is index
+// itself.
 func (c *sparseCache) before(seg *segment, index uint64) (near, covered place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,9 +139,8 @@ func (c *sparseCache) before(seg *segment, index uint64) (near, covered place) {
 	return near, sp.covered
 }
 
-// beforeArrival returns the last known place of a record that arrived before ms, or the
-// segment's beginning, and the end of what the index covers, with the arrival of the last
-// record that it covers.
+// beforeArrival returns the last known place of a record that arrived before ms, or the segment's
+// beginning, and the end of the indexed part with the arrival of its last record.
 func (c *sparseCache) beforeArrival(seg *segment, ms int64) (near, covered place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,10 +15,11 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// ID names a shard in a data directory, for ever: the catalogue never gives one twice.
+// ID identifies a shard in a data directory. The catalogue never uses one twice.
 type ID uint64
 
-// Number is the store's number of a record. Package kinesis makes the API's sequence number of it.
+// Number is the store's number of a record. Package kinesis derives the API's sequence number from
+// it.
 type Number struct {
 	Index   uint64 // in the shard, from 1 on without gaps
 	Serial  uint64 // the index plus the numbers that were skipped (Begin); never given twice
@@ -31,7 +32,7 @@ type Entry struct {
 	Data         []byte
 }
 
-// Record is a stored record. Data and PartitionKey may be kept and must not be changed: the
+// Record is a stored record. Callers may keep Data and PartitionKey but must not change them: the
 // records of one Read share their memory.
 type Record struct {
 	Number
@@ -45,29 +46,29 @@ type Config struct {
 	FS  vfs.FS   // required
 	Dir string   // required: the data directory, in which the store has the folder "shards"
 
-	// SegmentSize is when a segment file is full, in bytes. It is passed by less than one
-	// batch. Retention frees whole segments. Default 32 MiB; 4 KiB to 1 GiB.
+	// SegmentSize is the size at which a segment file is full, in bytes. A file may exceed it by
+	// less than one batch. Retention frees whole segments. Default 32 MiB; 4 KiB to 1 GiB.
 	SegmentSize int64
-	// OpenFiles is how many segment files are kept open, and how many may await a
+	// OpenFiles is the number of segment files to keep open, and the number that may await a
 	// checkpoint's sync. Default 512; at least 4.
 	OpenFiles int
-	// IndexEntries is how many entries of the segments' sparse indexes are kept in memory:
-	// 24 bytes for every 64 KiB of the data that was lately written or searched. Default
-	// 1,048,576, which is an index of 64 GiB; at least 1,024.
+	// IndexEntries is the number of entries of sparse indexes to keep in memory: 24 bytes for
+	// every 64 KiB of recently written or searched data. Default 1,048,576, which is an index of
+	// 64 GiB; at least 1,024.
 	IndexEntries int
-	// MaxReplay is how many bytes of replayed records may wait in memory at a start before
-	// replaying waits until they are written to segments. Default 32 MiB; at least 64 KiB.
+	// MaxReplay is the number of replayed bytes that may wait in memory at a start before replay
+	// waits for the drainer. Default 32 MiB; at least 64 KiB.
 	MaxReplay int
-	// DrainDelay is how long batches may gather in memory before they are written to
-	// segments, and RetryDelay the pause after a write that failed. Default 5 ms and 1 s.
+	// DrainDelay is the time for which batches may gather in memory before they are written to
+	// segments; RetryDelay is the pause after a failed write. Default 5 ms and 1 s.
 	DrainDelay time.Duration
 	RetryDelay time.Duration
 
 	Now    func() time.Time // default time.Now
-	Logger *slog.Logger     // told of files that cannot be removed; default slog.Default()
+	Logger *slog.Logger     // gets files that cannot be removed; default slog.Default()
 }
 
-// What the zero values of Config mean.
+// The defaults of Config.
 const (
 	defaultSegmentSize  = 32 << 20
 	defaultOpenFiles    = 512
@@ -127,7 +128,7 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Store is the records of all shards: a state machine over the log. Safe for concurrent use.
+// Store holds the records of all shards: a state machine over the log. Safe for concurrent use.
 type Store struct {
 	cfg     Config
 	log     *wal.Log
@@ -137,8 +138,8 @@ type Store struct {
 	sparse  *sparseCache
 	drain   *drainer
 	bytes   atomic.Int64
-	fatal   atomic.Pointer[error] // a failed sync: for ever
-	syncing chan struct{}         // held, by a value in it, while segments are synced
+	fatal   atomic.Pointer[error] // a failed sync; never cleared
+	syncing chan struct{}         // holds one value while segments are synced
 
 	mu struct {
 		sync.RWMutex
@@ -147,8 +148,8 @@ type Store struct {
 	}
 }
 
-// New makes the store, its folder if it is not there, and registers it with the log. Between
-// wal.Open and Log.Start. It starts the drainer: Close the store also if Start then fails.
+// New makes the store and its folder, and registers the store with the log. Call it between
+// wal.Open and Log.Start. It starts the drainer: call Close even if Start then fails.
 func New(cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -161,7 +162,7 @@ func New(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// idleStore makes a store that has touched nothing and does nothing by itself.
+// idleStore makes a store without touching the disk or starting a goroutine.
 func idleStore(cfg Config) *Store {
 	s := &Store{cfg: cfg, log: cfg.Log, root: path.Join(cfg.Dir, "shards")}
 	s.files = newFiles(cfg.FS, cfg.OpenFiles)
@@ -175,8 +176,9 @@ func idleStore(cfg Config) *Store {
 
 func newStore(cfg Config) (*Store, error) {
 	s := idleStore(cfg)
-	// It may be there from a process that ended before it had synced the name: the log syncs the
-	// names in the directory, when it opens one that is not new, and at the end of a first start.
+	// The folder may exist although its name was never synced, if an earlier process ended too
+	// soon. The log syncs the names in the directory when it opens an existing one, and at the
+	// end of a first start.
 	if err := cfg.FS.MkdirAll(s.root); err != nil {
 		return nil, fmt.Errorf("make the folder of the shards: %w", err)
 	}
@@ -184,17 +186,17 @@ func newStore(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Create, Seal and Delete are decided and logged by the catalogue: it calls them inside
-// wal.Log.Sequence, together with its own frame that says so, and again, in the same order,
-// while that frame is replayed. They are idempotent.
+// The catalogue decides and logs Create, Seal and Delete. It calls them inside wal.Log.Sequence,
+// together with its own frame for the change, and again, in the same order, when it replays that
+// frame. They are idempotent.
 //
-// Seal and Delete take effect for appends at once, and for readers when the function that
-// they return is called, which the catalogue does once its frame is durable: as, or from, the
-// durable callback of [wal.Tx.Append], and at once while it replays. Without that call a
-// sealed shard never reports so, and a deleted shard's files stay until the next start. The
-// functions do not block and may be called again.
+// Seal and Delete take effect for appends at once. For readers they take effect when the
+// catalogue calls the returned function: once its frame is durable, in the durable callback of
+// [wal.Tx.Append] or later, and at once during a replay. Without that call a sealed shard never
+// reports itself sealed, and a deleted shard's files stay until the next start. The functions do
+// not block and may be called again.
 
-// Create makes an empty shard and returns it; if it is there already, it returns that.
+// Create makes an empty shard and returns it, or returns the existing one.
 func (s *Store) Create(id ID) *Shard {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +212,7 @@ func (s *Store) Create(id ID) *Shard {
 }
 
 // Seal closes the shard for appends. published makes that visible ([Shard.Sealed], Wait): see
-// above for who must call it. An unknown shard is ignored.
+// above for its caller. An unknown shard is ignored.
 func (s *Store) Seal(id ID) (published func()) {
 	sh := s.Shard(id)
 	if sh == nil {
@@ -222,9 +224,9 @@ func (s *Store) Seal(id ID) (published func()) {
 	return sh.publishSeal
 }
 
-// Delete refuses further appends. published takes the shard away: reads fail with ErrDeleted,
-// waiters return, and its files are removed in the background. See above for who must call
-// it. An unknown shard is ignored.
+// Delete refuses further appends. published removes the shard: reads fail with ErrDeleted,
+// waiters return, and its files are removed in the background. See above for its caller. An
+// unknown shard is ignored.
 func (s *Store) Delete(id ID) (published func()) {
 	sh := s.Shard(id)
 	if sh == nil {
@@ -246,7 +248,7 @@ func (s *Store) publishDelete(sh *Shard) {
 	}
 }
 
-// Shard returns the shard, or nil if it is not there or durably deleted.
+// Shard returns the shard, or nil if it does not exist or is durably deleted.
 func (s *Store) Shard(id ID) *Shard {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -267,12 +269,12 @@ func (s *Store) all() []*Shard {
 	return shards
 }
 
-// Bytes returns what the segments occupy on disk.
+// Bytes returns the size of the segments on the disk.
 func (s *Store) Bytes() int64 { return s.bytes.Load() }
 
-// Err returns nil while the store takes records, and otherwise why it does not: an error that
-// wraps ErrStalled while segments cannot be written, which may pass, or ErrSync for ever.
-// Reads go on in both cases.
+// Err returns nil while the store takes records, and otherwise the reason. The error wraps
+// ErrStalled while segments cannot be written, which may pass, or ErrSync for ever. Reads
+// continue in both cases.
 func (s *Store) Err() error {
 	if fatal := s.fatal.Load(); fatal != nil {
 		return *fatal
@@ -285,9 +287,9 @@ func (s *Store) fail(err error) {
 	s.fatal.CompareAndSwap(nil, &err)
 }
 
-// Close ends the drainer and every Wait, and closes the files. After wal.Log.Close, whose
-// checkpoint needs the drainer; what that checkpoint did not cover stands in the log. It
-// returns Err, and does nothing if it is called again.
+// Close ends the drainer and every Wait, and closes the files. Call it after wal.Log.Close, whose
+// checkpoint needs the drainer; the log keeps the records that this checkpoint did not cover.
+// Close returns Err. A second call does nothing.
 func (s *Store) Close() error {
 	err := s.Err()
 	if !s.drain.close() {

@@ -215,8 +215,8 @@ func TestAppendRefused(t *testing.T) {
 	}
 }
 
-// Create, Seal and Delete may come again, and files of deleted shards go, also if the process
-// ends in between.
+// Create, Seal and Delete may be repeated. Files of deleted shards are removed even if the
+// process ends in between.
 func TestDeleteRemovesFiles(t *testing.T) {
 	fs := vfs.NewMem()
 	c := setup{fs: fs}
@@ -357,8 +357,8 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// A reader that follows a shard sees every record once, in order, while it is written, drained,
-// checkpointed and trimmed behind the reader.
+// A reader that follows a shard sees every record once, in order, while the shard is written,
+// drained, checkpointed and trimmed behind the reader.
 func TestFollow(t *testing.T) {
 	e := setup{fs: vfs.NewMem(), delay: 1, openFiles: 4, places: 1024}.mustOpen(t)
 	defer e.mustClose(t)

@@ -8,12 +8,13 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// Trim logs that the records of a shard which arrived before ms since 1970 are gone, and
-// returns once that is durable. From then on nobody sees them, and segments that hold nothing
-// else are removed in the background. Not inside wal.Log.Sequence. An unknown shard is ignored.
+// Trim logs that a shard's records with an arrival before ms (since 1970) are trimmed, and
+// returns once that is durable. From then on no reader sees them, and segments that hold only
+// trimmed records are removed in the background. Do not call it inside wal.Log.Sequence. An
+// unknown shard is ignored.
 //
-// In a damaged segment, where the records' arrivals cannot be read, all are kept until the
-// whole segment is older.
+// In a damaged segment arrivals cannot be read. All its records are kept until the whole segment
+// is older than ms.
 //
 // Errors: ctx's, ErrClosed, the log's, and the file system's.
 func (s *Store) Trim(ctx context.Context, id ID, ms int64) error {

@@ -24,8 +24,7 @@ func (g *gate) hook(op vfs.Op) error {
 	return nil
 }
 
-// Nothing that is not durable can be seen, by any path; and nothing that waits for it blocks
-// who does not.
+// No path shows a record that is not durable, and waiting readers do not block other calls.
 func TestVisibleIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gate
@@ -171,8 +170,8 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// Records that readers hold never change, and memory that was drained is given back: many
-// times what may be pending goes through.
+// Records that readers hold never change, and the memory of drained records is released: the test
+// passes many times MaxPending through.
 func TestBackPressure(t *testing.T) {
 	e := setup{fs: vfs.NewMem(), maxPending: 64 << 10}.mustOpen(t)
 	defer e.mustClose(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// TestZerosAhead looks at what is written: with small batches, zeros where the file was not
-// written before, now and then; and the frames are all there afterwards.
+// TestZerosAhead checks the writes of small batches: now and then they include zeros, where the
+// file was never written. Afterwards all frames are readable.
 func TestZerosAhead(t *testing.T) {
 	t.Parallel()
 	const fileSize, smallBatch = 8 * aheadSize, aheadSize / aheadFor
@@ -32,7 +32,7 @@ func TestZerosAhead(t *testing.T) {
 	cfg := config(fs)
 	cfg.FileSize, cfg.MaxPending, cfg.MarkDelay = fileSize, 8*aheadSize, -1
 	next := uint64(0)
-	// put commits frames of a size, each in a batch of its own, and returns what was written.
+	// put commits frames of a size, each in a batch of its own, and returns the written spans.
 	put := func(b *bundle, frames, size int) []span {
 		t.Helper()
 		mu.Lock()

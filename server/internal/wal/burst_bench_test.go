@@ -41,9 +41,9 @@ func BenchmarkBurst(b *testing.B) {
 	reportBurst(b, logs, fresh, again)
 }
 
-// BenchmarkSteady is BenchmarkBurst for RUNNEL_STEADY_SECONDS, once each: with checkpoints and
-// files that are used again, but with a machine that keeps nothing. What records cost that are
-// drained to segments too is in server/internal/shardlog.
+// BenchmarkSteady is BenchmarkBurst for RUNNEL_STEADY_SECONDS, once each: it includes checkpoints
+// and reused files, but its machine keeps no state. server/internal/shardlog measures the cost of
+// records, which are also drained to segments.
 func BenchmarkSteady(b *testing.B) {
 	seconds, err := strconv.Atoi(os.Getenv("RUNNEL_STEADY_SECONDS"))
 	if err != nil || seconds <= 0 {
@@ -248,6 +248,6 @@ func (l *bareLog) write() {
 		off += int64(len(batch.buf))
 		spare = batch.buf
 		close(batch.done)
-		runtime.Gosched() // as the log does: those who were woken append to this batch's next
+		runtime.Gosched() // as the log does: the woken appenders add to the next batch
 	}
 }

@@ -14,9 +14,9 @@ const (
 	lastRetry  = time.Minute
 )
 
-// Checkpoint writes a snapshot of every machine and recycles the files before it. It happens
-// by itself whenever enough has been logged, and at Close. A checkpoint that fails has changed
-// nothing, and the log goes on for as long as the disk has room for its files.
+// Checkpoint writes a snapshot of every machine and recycles the files before it. The log runs it
+// by itself after every Config.FileSize bytes, and at Close. A failed checkpoint changes nothing;
+// the log continues while the disk has room for its files.
 func (l *Log) Checkpoint(ctx context.Context) error {
 	l.mu.Lock()
 	state := l.mu.state
@@ -27,7 +27,7 @@ func (l *Log) Checkpoint(ctx context.Context) error {
 	return l.snap(ctx)
 }
 
-// snap is Checkpoint, at Close too.
+// snap makes a checkpoint. Close uses it too.
 func (l *Log) snap(ctx context.Context) error {
 	select {
 	case l.snapping <- struct{}{}:
@@ -43,7 +43,8 @@ func (l *Log) snap(ctx context.Context) error {
 	if err := l.Wait(ctx, at); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	// At intervals, durable is less than synced; a snapshot must never be ahead of the log.
+	// With a SyncInterval, frames count as durable before they are synced. A snapshot must never
+	// be ahead of the log.
 	if err := l.syncWritten(); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
@@ -69,7 +70,7 @@ func (l *Log) snap(ctx context.Context) error {
 	return nil
 }
 
-// freeze captures all machines at one instant; nothing if there is nothing new.
+// freeze captures all machines at one instant. It returns no functions if the log has not grown.
 func (l *Log) freeze() (LSN, map[Kind]func(context.Context) ([]byte, error), error) {
 	l.gate.Lock()
 	defer l.gate.Unlock()
@@ -86,7 +87,7 @@ func (l *Log) freeze() (LSN, map[Kind]func(context.Context) ([]byte, error), err
 	return at, finish, nil
 }
 
-// recycle frees the files that end at or below the snapshot, which is durable.
+// recycle releases the files that end at or below at, the place of a durable snapshot.
 func (l *Log) recycle(at LSN) {
 	l.mu.Lock()
 	l.mu.snapshot, l.mu.asked = at, max(at, l.mu.asked)
@@ -110,8 +111,8 @@ func (l *Log) recycle(at LSN) {
 	nudge(l.recycled)
 }
 
-// checkpoints is the checkpointer: it checkpoints when enough was logged, and again after a
-// failure.
+// checkpoints is the checkpointer's goroutine. It makes a checkpoint when enough was logged, and
+// again after a failure.
 func (l *Log) checkpoints(ctx context.Context) {
 	retry := firstRetry
 	timer := time.NewTimer(lastRetry)
@@ -133,7 +134,7 @@ func (l *Log) checkpoints(ctx context.Context) {
 			l.logger.Warn("could not checkpoint; trying again", "error", err, "in", retry)
 			timer.Reset(retry)
 			retry = min(2*retry, lastRetry)
-		default: // poisoned or closing: whoever asks the log is told
+		default: // poisoned or closing: the callers of Sequence and Wait get the error
 		}
 	}
 }

@@ -2,21 +2,20 @@ package wal
 
 import "slices"
 
-// A chunk is a run of frames that is written with one call. Appenders fill the newest while
-// the committer writes older ones, and chunks are used again, so that a frame costs no
-// allocation.
+// A chunk is a run of frames that one call writes. Appenders fill the newest chunk while the
+// committer writes older ones. Chunks are reused, so a frame costs no allocation.
 type chunk struct {
 	start  LSN
 	buf    []byte
-	synced bool          // one of the frames is to be synced before it counts as durable
+	synced bool          // a frame of it counts as durable only after a sync
 	calls  []func()      // the frames' durable functions, in order
-	done   chan struct{} // made for the first who waits; closed when it is durable, or never will
+	done   chan struct{} // made for the first waiter; closed once the chunk is durable or has failed
 }
 
 const (
-	firstChunk = 64 << 10 // what a chunk starts with
-	maxChunk   = 1 << 20  // a chunk that is larger than this takes no more
-	maxBatch   = 8 << 20  // what one sync covers, about
+	firstChunk = 64 << 10 // the capacity of a new chunk
+	maxChunk   = 1 << 20  // a chunk above this size takes no further frame
+	maxBatch   = 8 << 20  // about the largest number of bytes per sync
 	keepChunks = maxBatch/maxChunk + 2
 )
 
@@ -31,11 +30,11 @@ func (c *chunk) add(kind Kind, sum uint32, payload []byte, durable func()) {
 	}
 }
 
-// queue is the chunks that are not durable yet, oldest first. Log.mu guards it.
+// queue holds the chunks that are not durable yet, oldest first. Log.mu guards it.
 type queue struct {
-	end     LSN // of what was appended
+	end     LSN // the LSN behind the last appended frame
 	flight  []*chunk
-	pending []*chunk // the last takes frames; only that can be empty
+	pending []*chunk // appenders fill the last one; only the last one can be empty
 	free    []*chunk
 }
 
@@ -58,7 +57,7 @@ func (q *queue) tail(n int) *chunk {
 	return c
 }
 
-// take moves what is pending, up to about maxBatch bytes, into flight.
+// take moves pending chunks of about maxBatch bytes at most into flight.
 func (q *queue) take() []*chunk {
 	n, size := 0, 0
 	for n < len(q.pending) && len(q.pending[n].buf) > 0 && size < maxBatch {
@@ -72,7 +71,7 @@ func (q *queue) take() []*chunk {
 	return q.flight
 }
 
-// landed empties flight, and wakes who waits for it.
+// landed empties flight and wakes the waiters.
 func (q *queue) landed() {
 	for i, c := range q.flight {
 		c.wake()
@@ -110,10 +109,10 @@ func (q *queue) find(lsn LSN) *chunk {
 			}
 		}
 	}
-	return q.tail(0) // nobody has appended so far: look again after the next
+	return q.tail(0) // all frames have landed or are in flight: wait for the next chunk
 }
 
-// fail wakes everybody; nothing that is here will be durable.
+// fail wakes all waiters; none of the queued frames becomes durable.
 func (q *queue) fail() {
 	for _, chunks := range [2][]*chunk{q.flight, q.pending} {
 		for _, c := range chunks {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Close finishes what was appended, checkpoints, and releases the directory. Sequence fails
-// with ErrClosed from its beginning on. If ctx ends before, Close gives up what is not durable,
-// and returns when the call to the file system that is under way does. Other calls of Close
-// wait for the first one and return what it did.
+// Close commits all appended frames, makes a checkpoint and releases the directory. Sequence
+// returns ErrClosed as soon as Close begins. If ctx ends first, Close abandons the frames that
+// are not durable, and returns once the file-system call in progress has returned. Further calls
+// of Close wait for the first one and return its result.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
 	was := l.mu.state
@@ -39,9 +39,9 @@ func (l *Log) Close(ctx context.Context) error {
 	return err
 }
 
-// finish makes everything durable and ends the goroutines.
+// finish makes all frames durable and ends the goroutines.
 func (l *Log) finish(ctx context.Context) error {
-	l.gate.Lock() // waits for the functions that run; those behind it are turned away
+	l.gate.Lock() // waits for running functions; later callers of Sequence get ErrClosed
 	l.shut.Store(true)
 	l.gate.Unlock()
 	l.mu.Lock()
@@ -67,8 +67,9 @@ func (l *Log) finish(ctx context.Context) error {
 	return err
 }
 
-// noteEnd notes in the last file that nothing follows, so that the next start need not look.
-// All is durable already: without the note that start only takes longer.
+// noteEnd writes a note into the last file that no further file follows, so that the next start
+// need not search for one. All frames are already durable: without the note that start only takes
+// longer.
 func (l *Log) noteEnd() {
 	l.mu.Lock()
 	file, end, known := l.mu.file, l.mu.queue.end, l.mu.synced == l.mu.queue.end

@@ -10,7 +10,8 @@ import (
 
 var errStopped = errors.New("the log was closed before this was written")
 
-// commit is the committer: it commits what is appended, and what comes meanwhile together.
+// commit is the committer's goroutine. Each round commits all frames that arrived during the
+// round before.
 func (l *Log) commit() {
 	idle := time.NewTimer(l.cfg.MarkDelay)
 	defer idle.Stop()
@@ -25,9 +26,9 @@ func (l *Log) commit() {
 			return
 		}
 		if some {
-			// Those who were woken run first: what they append next goes into this batch and not
-			// into the one after it (64 appenders, 1.5 ms to a sync: 43 frames share it instead
-			// of 32).
+			// The woken waiters run first, so that their next frames join this batch instead of
+			// the one after it (64 appenders, 1.5 ms per sync: 43 frames share a sync instead of
+			// 32).
 			runtime.Gosched()
 			idle.Reset(l.cfg.MarkDelay)
 			continue
@@ -44,8 +45,8 @@ func (l *Log) commit() {
 	}
 }
 
-// commitPending writes what is pending, up to a batch, syncs it once, and tells. It reports whether
-// there was some; if that has poisoned the log it is not ok.
+// commitPending writes one batch of pending frames, syncs it once and announces it. some reports
+// whether there were frames; ok is false if the commit poisoned the log.
 func (l *Log) commitPending() (some, ok bool) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -59,15 +60,15 @@ func (l *Log) commitPending() (some, ok bool) {
 		l.poison(err)
 		return true, false
 	}
-	if l.poisoned() { // at an interval
+	if l.poisoned() { // a sync of the interval syncer has failed
 		return true, false
 	}
 	l.land(batch)
 	return true, true
 }
 
-// write puts the batch into the file, and those after it, and syncs unless that is done at
-// intervals and no frame asks for more.
+// write appends the batch to the file, starting new files as needed. It then syncs, unless the log
+// syncs at intervals and no frame of the batch requires a sync.
 func (l *Log) write(batch []*chunk, synced LSN) error {
 	beyond := l.beyond(batch)
 	for _, c := range batch {
@@ -108,7 +109,7 @@ func (l *Log) put(file *logFile, p []byte) error {
 	return l.insist(err, func() error { return file.put(p, file.off) })
 }
 
-// sealAll completes as many frames of p as fit into the file, and returns their bytes.
+// sealAll completes as many frames of p as fit into the file and returns their total size.
 func (l *Log) sealAll(file *logFile, p []byte, at, synced LSN) int {
 	room := int(min(file.size-file.off, int64(len(p))))
 	n := 0
@@ -118,7 +119,7 @@ func (l *Log) sealAll(file *logFile, p []byte, at, synced LSN) int {
 	return n
 }
 
-// land runs the batch's durable functions, then lets everybody see that it is durable.
+// land runs the batch's durable functions and then publishes the batch as durable.
 func (l *Log) land(batch []*chunk) {
 	size := 0
 	for _, c := range batch {
@@ -154,16 +155,17 @@ func (l *Log) wrote(to LSN) {
 	l.mu.written = to
 }
 
-// syncWritten makes durable what is written. Once a file's first block is durable with it, the
-// file counts: those before it may be recycled.
+// syncWritten makes all written frames durable. The first such sync of a file also covers its
+// first block; from then on the files before it may be recycled.
 func (l *Log) syncWritten() error {
 	l.syncing <- struct{}{}
 	defer func() { <-l.syncing }()
 	return l.syncFile(false)
 }
 
-// syncFile is syncWritten for who has the token; with force also if no frame needs it. A failure
-// poisons before the token goes on: the next one's sync could succeed, and would prove nothing.
+// syncFile does the work of syncWritten for a caller that holds the syncing token. With force it
+// syncs even if no frame needs it. On a failure it poisons the log before it releases the token:
+// a later sync might succeed although the data is lost.
 func (l *Log) syncFile(force bool) error {
 	l.mu.Lock()
 	file, to, poison := l.mu.file, l.mu.written, l.mu.poison
@@ -186,8 +188,8 @@ func (l *Log) syncFile(force bool) error {
 	return nil
 }
 
-// rotate syncs the file, which ends at end, and begins the next one there. Because of that
-// sync, the next one's first block tells exactly, and durably, how far this one reaches.
+// rotate syncs the file, which ends at end, and begins the next one there. That sync makes the
+// next file's first block a durable and exact record of this file's length.
 func (l *Log) rotate(end LSN, need int) error {
 	next, err := l.next()
 	if err != nil {
@@ -202,7 +204,7 @@ func (l *Log) rotate(end LSN, need int) error {
 	return nil
 }
 
-// fit lengthens the next file if the frame that it is for is larger than a file.
+// fit lengthens the next file if its first frame is larger than a whole file.
 func (l *Log) fit(next *logFile, need int) error {
 	size := int64(blockSize + need)
 	if size <= next.size {
@@ -214,18 +216,19 @@ func (l *Log) fit(next *logFile, need int) error {
 		}
 		return nil
 	}
-	next.size = size // made stays: the first block may be durable before the new length is
+	next.size = size // made keeps its value: the first block may become durable before the new length
 	return l.insist(lengthen(), lengthen)
 }
 
-// change notes in the file that next goes on at end, syncs it, and begins next.
+// change writes a note into the old file that next follows at end, syncs it, and begins next.
 func (l *Log) change(next *logFile, end LSN) error {
 	old := l.current()
 	announce := func() error { return old.writeNote(old.File, end, next.generation, false) }
 	if err := l.insist(announce(), announce); err != nil {
 		return err
 	}
-	// Not before: who waits for room has no token. A checkpoint syncs too, and may make room.
+	// Take the token only now. While the committer waits for room, a checkpoint needs the token
+	// to sync, and that checkpoint may make the room.
 	l.syncing <- struct{}{}
 	defer func() { <-l.syncing }()
 	if err := l.syncFile(true); err != nil {
@@ -238,19 +241,19 @@ func (l *Log) change(next *logFile, end LSN) error {
 	l.mu.Lock()
 	l.mu.file = next
 	l.mu.Unlock()
-	if err := old.Close(); err != nil { // synced: nothing is lost
+	if err := old.Close(); err != nil { // synced: no data can be lost
 		l.logger.Warn("could not close a log file", "error", err)
 	}
 	return nil
 }
 
-// begin writes the first block.
+// begin writes the file's first block.
 func (f *logFile) begin(start LSN) error {
 	f.start, f.off = start, blockSize
 	return f.put(encodeBlock(f.segment), 0)
 }
 
-// put writes p at an offset. It may be called again after a failure, with the same.
+// put writes p at an offset. After a failure the caller may repeat it with the same arguments.
 func (f *logFile) put(p []byte, off int64) error {
 	if _, err := f.WriteAt(p, off); err != nil {
 		return fmt.Errorf("write the log file %d: %w", f.generation, err)
@@ -258,7 +261,7 @@ func (f *logFile) put(p []byte, off int64) error {
 	return nil
 }
 
-// next waits for the file that the preparer makes ahead.
+// next waits for the file that the preparer makes in advance.
 func (l *Log) next() (*logFile, error) {
 	l.starve(true)
 	defer l.starve(false)

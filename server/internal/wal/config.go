@@ -13,31 +13,32 @@ import (
 type Config struct {
 	// FS holds the log. Required.
 	FS vfs.FS
-	// Dir is the log's folder, made if it is not there. Required.
+	// Dir is the log's folder. Open makes it if it does not exist. Required.
 	Dir string
-	// SyncInterval is how often frames are synced if they count as durable when they are
-	// written: a power loss can then undo that much of what was acknowledged, a crash of the
-	// process nothing. Frames of Tx.AppendSynced are synced before they count all the same.
-	// Default 0: sync before every acknowledgement, shared by group commit.
+	// SyncInterval is the time between two syncs. Above 0, frames count as durable once they are
+	// written: a power loss can then undo the frames of one interval although they were
+	// acknowledged; a crash of the process undoes none. Frames of Tx.AppendSynced are always
+	// synced first. Default 0: a sync before every acknowledgement, shared by group commit.
 	SyncInterval time.Duration
-	// FileSize is the length of a log file, allocated ahead, and how much is logged between
-	// two checkpoints. A frame that is larger gets a larger file. Default 64 MiB, in bytes, at
-	// least 8 KiB.
+	// FileSize is the length of a log file, allocated in advance, and the number of bytes between
+	// two checkpoints. A frame that is larger gets a larger file. In bytes, at least 8 KiB;
+	// default 64 MiB.
 	FileSize int64
-	// MaxPending is how much may be not yet durable, or held, before Sequence waits. Default
-	// 64 MiB, in bytes.
+	// MaxPending is the number of bytes that may be pending or held before Sequence waits. In
+	// bytes; default 64 MiB.
 	MaxPending int64
-	// MarkDelay is how long after the last frame was synced a mark is written, once: a frame
-	// that says so. Damage to what is before it is then told from a torn tail. Default 250 ms;
-	// below 0: no marks.
+	// MarkDelay is the pause after the last synced frame until the log writes a mark: an empty
+	// frame that records that sync. The mark lets the next start distinguish damage to the last
+	// batch from a torn tail. Default 250 ms; below 0: no marks.
 	MarkDelay time.Duration
-	// Inline commits before Sequence returns, on its caller's goroutine: for an FS whose writes
-	// do not block, as one in memory, where a committer's waking costs more than its work.
+	// Inline commits on the caller's goroutine before Sequence returns. It is for an FS that does
+	// not block on writes, such as one in memory: there, waking a committer costs more than the
+	// commit itself. Default false.
 	Inline bool
-	// ReadOnly opens the log for Inspect alone: nothing is written, not even the lock's file.
+	// ReadOnly opens the log for Inspect alone. The log then writes no file, not even LOCK.
 	ReadOnly bool
-	// Logger is told what happens in the background: checkpoints and files that fail and are
-	// tried again. Default slog.Default().
+	// Logger gets the failures of background work, which the log retries: checkpoints and new
+	// files. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -45,7 +46,7 @@ const (
 	defaultFileSize   = 64 << 20
 	defaultMaxPending = 64 << 20
 	defaultMarkDelay  = 250 * time.Millisecond
-	never             = 1 << 62 // for a timer
+	never             = 1 << 62 // the duration of a timer that never fires
 	minFileSize       = 2 * blockSize
 )
 
@@ -71,7 +72,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate reports every fault.
+// Validate reports every fault of the configuration.
 func (c Config) Validate() error {
 	var faults []error
 	if c.FS == nil {

@@ -26,7 +26,7 @@ func soak() int {
 	return n
 }
 
-// end is how a life of the log ends.
+// end is the way in which a life of the log ends.
 type end int
 
 const (
@@ -43,8 +43,8 @@ func (e end) String() string {
 
 var errKilled = errors.New("killed")
 
-// machine is a computer with a disk, on which one life of a log comes after the other. It
-// knows what must be there after each.
+// machine is a computer with a disk, on which a log lives several lives in turn. It knows which
+// frames must be there after each life.
 type machine struct {
 	disk *vfs.Mem
 	cfg  Config
@@ -54,9 +54,9 @@ type machine struct {
 
 	sizes int // of this life's payloads; -1 for all kinds
 
-	mu     sync.Mutex // held by the hook that ends a life, and by who acknowledges
-	noted  []uint64   // what becomes must, unless the mode allows its loss
-	soft   []uint64   // what must be there unless the power fails before the next start is done
+	mu     sync.Mutex // held by the hook that ends a life, and by acknowledging goroutines
+	noted  []uint64   // becomes must, unless the mode allows its loss
+	soft   []uint64   // must be there unless the power fails before the next start is done
 	left   int        // changes of the disk until the end
 	over   bool
 	after  *vfs.Mem // the disk after a power loss
@@ -95,7 +95,7 @@ func (m *machine) hook(how end) func(op vfs.Op) error {
 	}
 }
 
-// note records what must outlive this instant: what was acknowledged, and what could be seen.
+// note records the frames that must outlive this instant: the acknowledged and the visible ones.
 func (m *machine) note() {
 	if m.living == nil {
 		return
@@ -145,7 +145,7 @@ func (m *machine) live(ctx context.Context, how end, left int) error {
 	case m.after != nil:
 		m.disk, m.soft = m.after, nil
 	case how == cleanClose || m.rng.IntN(2) == 0:
-		// The power fails later, before anybody came back.
+		// The power fails later, before any client has returned.
 		m.disk, m.soft = m.disk.Crash(m.rng), nil
 	case len(m.noted) > len(m.soft):
 		m.soft = m.noted
@@ -188,7 +188,7 @@ func (m *machine) work(ctx context.Context, b *bundle) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.after == nil { // what was acknowledged after a failure counts as well
+	if m.after == nil { // acknowledgements after a failure count as well
 		m.note()
 	}
 	return err
@@ -225,7 +225,7 @@ func (m *machine) appender(ctx context.Context, b *bundle, first, seed uint64) e
 	return nil
 }
 
-// acknowledge counts what a nil from Wait promises: everything up to there.
+// acknowledge counts the frames that a nil from Wait promises: all up to lsn.
 func (m *machine) acknowledge(b *bundle, lsn LSN, err error) {
 	if err != nil {
 		return
@@ -238,8 +238,8 @@ func (m *machine) acknowledge(b *bundle, lsn LSN, err error) {
 	m.acked = max(m.acked, n+1)
 }
 
-// check compares what a start has found with what must be there, and with the last life's
-// order.
+// check compares the frames that a start has found with those that must be there, and with the
+// last life's order.
 func (m *machine) check(found []uint64) error {
 	if len(found) < len(m.must) {
 		return fmt.Errorf("%d frames were acknowledged or seen, %d are left",
@@ -258,7 +258,7 @@ func (m *machine) check(found []uint64) error {
 		if len(found) < len(m.soft) {
 			return fmt.Errorf("%d frames were written, %d are left", len(m.soft), len(found))
 		}
-		m.must = slices.Clone(found) // whoever starts after this one must find it too
+		m.must = slices.Clone(found) // every later start must find them too
 	}
 	m.soft = nil
 	return nil

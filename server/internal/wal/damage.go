@@ -5,8 +5,8 @@ import (
 	"path"
 )
 
-// checkEnd returns a *CorruptError if the place at which the newest file stops to verify is
-// not the log's end.
+// checkEnd returns a *CorruptError if the newest file stops verifying at a place that is not the
+// log's end.
 func (l *Log) checkEnd(r *reader, n note) error {
 	if r.size < r.made {
 		return l.corrupt(r, r.size, fmt.Sprintf(
@@ -23,7 +23,8 @@ func (l *Log) checkEnd(r *reader, n note) error {
 	return err
 }
 
-// checkAnnounced returns a *CorruptError if the file that the newest one announces is gone.
+// checkAnnounced returns a *CorruptError if the newest file announces a next file that is
+// missing.
 func (l *Log) checkAnnounced(files logFiles, newest uint64, n note) error {
 	if n.next == 0 || files.has(n.next) {
 		return nil
@@ -35,10 +36,10 @@ func (l *Log) checkAnnounced(files logFiles, newest uint64, n note) error {
 	}
 }
 
-// checkUnbegun looks into the files whose first block does not verify. The one made ahead is
-// such a file, or one that was begun in the moment of the crash; one that was synced since
-// holds frames that say so. Where there are notes, only the one that is announced can have
-// been begun.
+// checkUnbegun examines the files without a valid first block. A normal one is the file prepared
+// in advance, or a file that was being begun during the crash. Frames in it that record a later
+// sync prove that it was in use: its block is damaged. In directories with notes only the
+// announced file can be in use: a start skips the others, but an inspection examines them all.
 func (l *Log) checkUnbegun(files logFiles, after uint64, end LSN, n note) error {
 	for _, f := range files {
 		if f.begun || f.generation <= after ||
@@ -61,7 +62,7 @@ func (l *Log) checkUnbegun(files logFiles, after uint64, end LSN, n note) error 
 	return nil
 }
 
-// gone says that no file holds a place of the log.
+// gone returns the error for a place of the log that no file holds.
 func (l *Log) gone(at LSN) *CorruptError {
 	return &CorruptError{
 		File: path.Join(l.cfg.Dir, walDir), LSN: at,

@@ -6,16 +6,17 @@ import (
 	"path"
 )
 
-// DiskUse is what a log takes, in bytes.
+// DiskUse is the space that a log occupies, in bytes.
 type DiskUse struct {
-	// Log is the log's files. They are bounded: those since the newest snapshot, which is made
-	// for every Config.FileSize that is logged, the one made ahead, and two to be used again.
+	// Log is the size of the log's files. It is bounded: the files since the newest snapshot (a
+	// new snapshot follows every Config.FileSize bytes), the file prepared in advance, and two
+	// spares.
 	Log int64
-	// Snapshots is the newest snapshot, and for moments another one.
+	// Snapshots is the size of the newest snapshot, and briefly that of a second one.
 	Snapshots int64
 }
 
-// DiskUse returns what the log takes now, from the file system.
+// DiskUse returns the log's current size, as the file system reports it.
 func (l *Log) DiskUse() (DiskUse, error) {
 	var use DiskUse
 	for _, dir := range []string{l.cfg.Dir, path.Join(l.cfg.Dir, walDir)} {
@@ -30,7 +31,7 @@ func (l *Log) DiskUse() (DiskUse, error) {
 			}
 			info, err := l.fs.Stat(path.Join(dir, name))
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // renamed or removed meanwhile
+				continue // renamed or removed concurrently
 			}
 			if err != nil {
 				return DiskUse{}, err
@@ -45,7 +46,8 @@ func (l *Log) DiskUse() (DiskUse, error) {
 	return use, nil
 }
 
-// Pending returns how many bytes are not yet durable, or held: see Config.MaxPending.
+// Pending returns the number of bytes that are not yet durable or are held: see
+// Config.MaxPending.
 func (l *Log) Pending() int64 {
 	l.room.mu.Lock()
 	defer l.room.mu.Unlock()

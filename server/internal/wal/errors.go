@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// ErrClosed is returned by every call that needs a running log, after Close.
+// ErrClosed is the error of every call that needs a running log after Close.
 var ErrClosed = errors.New("the log is closed")
 
-// ErrStalled is returned by Sequence, before fn was called, while the log waits for the disk
-// space of its next file; it goes on by itself once there is room.
+// ErrStalled is returned by Sequence, which then has not called fn, while the log waits for disk
+// space. The log resumes by itself once there is room.
 var ErrStalled = errors.New("the log waits for disk space: free some, and it goes on")
 
-// ErrFormat says that this version of the program does not read the directory.
+// ErrFormat reports that this version of the program cannot read the directory.
 var ErrFormat = errors.New("unknown format of the data directory")
 
 // ErrNewerFormat is the ErrFormat of a directory that a newer version of the program wrote.
 var ErrNewerFormat = fmt.Errorf("%w: a newer runnel wrote it", ErrFormat)
 
-// ErrNoLog says that a folder to be inspected is no data directory.
+// ErrNoLog reports that a folder to be inspected is no data directory.
 var ErrNoLog = errors.New("there is no runnel data here")
 
 // errReadOnly is returned by Start for a log that was opened to be inspected.
@@ -26,9 +26,9 @@ var errReadOnly = errors.New("the log was opened for inspection only")
 
 var errNotStarted = errors.New("the log is not started")
 
-// PoisonedError says that a write or a sync of the log failed. Whether the frames that were
-// pending then are on the disk is unknown: none of them is acknowledged, none is tried again,
-// and the log takes no others. What was durable before stays readable.
+// PoisonedError reports that a write or a sync of the log failed. It is then unknown whether the
+// pending frames are on the disk. The log acknowledges none of them, retries none, and takes no
+// others. Frames that were durable before the failure stay readable.
 type PoisonedError struct {
 	Dir   string // of the log
 	Cause error
@@ -42,12 +42,12 @@ func (e *PoisonedError) Error() string {
 // Unwrap returns the failure.
 func (e *PoisonedError) Unwrap() error { return e.Cause }
 
-// CorruptError says that something durable does not read as it was written. Start returns it
-// and has changed nothing.
+// CorruptError reports that a durable file does not read as it was written. A Start that returns
+// it has changed nothing.
 type CorruptError struct {
 	File   string
-	Offset int64 // in the file, of what does not verify
-	LSN    LSN   // of that place; 0 where none can be said
+	Offset int64 // in the file, of the place that does not verify
+	LSN    LSN   // of that place; 0 if unknown
 	Reason string
 }
 

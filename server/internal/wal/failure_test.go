@@ -75,7 +75,7 @@ func TestAFailedWriteOrSyncPoisons(t *testing.T) {
 	}
 }
 
-// poisonedCalls tries everything on a log whose next write fails.
+// poisonedCalls makes every call on a log whose next write fails.
 func poisonedCalls(t *testing.T, b *bundle, calls *atomic.Int64) {
 	t.Helper()
 	durable := b.Durable()
@@ -98,7 +98,7 @@ func poisonedCalls(t *testing.T, b *bundle, calls *atomic.Int64) {
 		t.Errorf("Err = %v", b.Err())
 	}
 	if err := b.Wait(t.Context(), durable); err != nil {
-		t.Errorf("Wait for what was durable before = %v", err)
+		t.Errorf("Wait for an LSN that was durable before = %v", err)
 	}
 	if b.Durable() != durable || b.journal.visible != 5 {
 		t.Errorf("Durable = %d, before %d; visible %d", b.Durable(), durable, b.journal.visible)
@@ -249,7 +249,7 @@ func snapshots(t *testing.T, fs vfs.FS, want int) {
 	}
 }
 
-func TestTheDirectoryIsTakenOnce(t *testing.T) {
+func TestTheDirectoryIsLocked(t *testing.T) {
 	fs := vfs.NewMem()
 	b := start(t, config(fs))
 	if _, err := Open(config(fs)); !errors.Is(err, vfs.ErrLocked) {
@@ -348,7 +348,7 @@ type stubborn struct{ silent }
 func (stubborn) Restore([]byte) error     { return errors.New("stubborn") }
 func (stubborn) Replay(LSN, []byte) error { return errors.New("stubborn") }
 
-// The snapshot's functions run when the log is durable up to it, and not before.
+// The log calls the snapshot's functions once it is durable up to it, and not before.
 func TestFinishRunsAfterTheSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := newGate(vfs.NewMem())
@@ -383,8 +383,8 @@ func TestFinishRunsAfterTheSync(t *testing.T) {
 	})
 }
 
-// A file may only be recycled when the next one's first block is durable: it tells that the
-// log goes on there.
+// A file may only be recycled once the next one's first block is durable: that block records that
+// the log continues there.
 func TestTheLastDurableFileIsNotRecycled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewCrashable()
@@ -430,9 +430,10 @@ func TestTheLastDurableFileIsNotRecycled(t *testing.T) {
 	})
 }
 
-// A life that ends between the making of a file and its sync leaves one whose length only the
-// system knows. The next life goes on in it, and the sync of its first block fails as the power
-// does: what the disk then has must not be taken for a file that was cut off.
+// The process dies between the making of a file and its sync: only the operating system knows the
+// file's length then. The next life reuses the file, and the sync of its first block fails
+// together with the power. The disk then holds a short file, which must not be taken for one that
+// was cut off.
 func TestASpareOfUnknownLength(t *testing.T) {
 	// life starts a log on a disk of which the nth sync of a log file fails, and, if the process
 	// is killed there, every change behind it.

@@ -19,12 +19,12 @@ import (
 //	[16, 24) generation, which is the file's name too
 //	[24, 32) LSN of the first frame
 //	[32, 40) length of the file when it was made: a shorter one was cut off
-//	[40, 48) when its frames were acknowledged: 1 after they were synced, 2 perhaps before
+//	[40, 48) acknowledgement of its frames: 1 after the sync, 2 possibly before
 //
 // Version 2 ended at byte 40, and version 1 at byte 32, without the length.
 //
-// A file whose block does not verify, or is of another generation than its name, has not been
-// begun: what it holds is of an earlier life.
+// A file was not begun if its block does not verify, or holds another generation than the file's
+// name. Its content then belongs to an earlier life.
 const (
 	blockSize   = 4096
 	blockUsed   = 48
@@ -36,7 +36,7 @@ const (
 	walDir      = "wal"
 )
 
-// segment is a log file that was begun, durably: its frames start at start.
+// segment is a log file with a durable first block; its first frame is at LSN start.
 type segment struct {
 	generation uint64
 	start      LSN
@@ -45,13 +45,13 @@ type segment struct {
 	acks       acks  // unknown before version 3
 }
 
-// acks is when frames are acknowledged.
+// acks is the time at which a life acknowledges frames.
 type acks uint64
 
 const (
 	acksUnknown acks = iota
 	acksSynced       // after they were synced
-	acksEarly        // when they were written: Config.SyncInterval
+	acksEarly        // once they were written: Config.SyncInterval
 )
 
 // logFile is the file that the committer writes.
@@ -59,7 +59,7 @@ type logFile struct {
 	segment
 	vfs.File
 	off   int64 // where the next frame goes
-	ready int64 // the bytes before it have been written: see aheadSize
+	ready int64 // the bytes before it were written at least once: see aheadSize
 	known bool  // its first block is durable, and Log.mu.segments has it
 }
 
@@ -67,7 +67,7 @@ func fileName(dir string, generation uint64) string {
 	return path.Join(dir, walDir, fmt.Sprintf("%012d%s", generation, fileSuffix))
 }
 
-// generationOf returns the generation that a base name tells.
+// generationOf returns the generation in a base name.
 func generationOf(name string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, fileSuffix)
 	if !ok || len(digits) < 12 {
@@ -89,7 +89,8 @@ func (s segment) version() (version uint32, used int) {
 	return fileVersion, blockUsed
 }
 
-// encodeBlock returns the first block of a file, in the oldest version that can say what is known.
+// encodeBlock returns the first block of a file, in the oldest version that can hold the
+// segment's fields.
 func encodeBlock(s segment) []byte {
 	p := make([]byte, blockSize)
 	copy(p, blockMagic)
@@ -108,8 +109,8 @@ func blockSum(p []byte) uint32 {
 	return crc32.Update(crc32.Checksum(p[:12], castagnoli), castagnoli, p[16:])
 }
 
-// decodeBlock returns what a file's first block says, without the file's size, if the file was
-// begun as this generation.
+// decodeBlock returns a file's first block as a segment, without the file's size. ok is false if
+// the file was not begun with this generation.
 func decodeBlock(p []byte, generation uint64) (s segment, ok bool) {
 	if len(p) < blockUsed1 || string(p[:8]) != blockMagic {
 		return s, false

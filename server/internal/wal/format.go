@@ -10,21 +10,22 @@ import (
 	"strings"
 )
 
-// The format of a data directory is one number, in the file FORMAT. A version of the program
-// reads all up to its own, and brings a directory up to it when it opens one. The ladder:
+// The format of a data directory is one number, in the file FORMAT. A program reads all versions
+// up to its own, and upgrades a directory when it opens one. The ladder:
 //
 //	1  the first
-//	2  frames of kind mark; a log file's first block tells the file's length
-//	3  notes in first blocks: the newest file announces the next; where there is FORMAT, at
+//	2  frames of kind mark; a log file's first block holds the file's length
+//	3  notes in first blocks: the newest file announces the next; if FORMAT exists, at
 //	   least one log file was begun
-//	4  a log file's first block tells when its frames are acknowledged, and a note whether the
+//	4  a log file's first block says when its frames are acknowledged, and a note whether the
 //	   log ended in order; frames and snapshots of records know numbers that were skipped
 //
-// The number is raised at the end of a start that has succeeded, and before anything is
-// written that the older version does not know. What the older version wrote stays as it is
-// until it is recycled: all forms are read for ever.
+// A successful start raises the number at its end, before the first write in a form that the
+// older version does not know. Files of the older version stay as they are until they are
+// recycled: a program reads all forms for ever.
 //
-// A new directory gets the number once its first log file was begun, so that one without any
+// A new directory gets the number only after its first log file was begun. So a directory that
+// has lost all its log files never looks new.
 // such file is never taken for new.
 const (
 	formatNew     = 0 // a directory without FORMAT
@@ -45,8 +46,8 @@ func (l *Log) checkFormat() error {
 		return err
 	}
 	l.format = version
-	// What is seen here may be what a process left that died before its SyncDir: from now on
-	// it is relied upon.
+	// The process that wrote FORMAT may have died before its SyncDir. Make the file durable
+	// before relying on it.
 	return l.fs.SyncDir(l.cfg.Dir)
 }
 
@@ -77,7 +78,7 @@ func parseFormat(text string) (int, error) {
 	return int(version), nil
 }
 
-// raiseFormat brings a new or an older directory up to this version.
+// raiseFormat upgrades a new or an older directory to this version.
 func (l *Log) raiseFormat() error {
 	if l.format == formatVersion {
 		return nil
@@ -92,8 +93,8 @@ func (l *Log) raiseFormat() error {
 	return nil
 }
 
-// checkNew refuses a directory that holds a log and no FORMAT: it is not new. Log files
-// without frames are what a first start leaves that was cut off.
+// checkNew refuses a directory that holds a log but no FORMAT: such a directory is not new. Log
+// files without frames are allowed, since an interrupted first start leaves them.
 func (l *Log) checkNew() error {
 	above, err := l.fs.List(l.cfg.Dir)
 	if err != nil {
@@ -125,7 +126,7 @@ func (l *Log) formatGone(file string) error {
 		"restore the directory from a copy", ErrFormat, file, formatName)
 }
 
-// hasFrames reports whether a file was begun, and frames were written to it or before it.
+// hasFrames reports whether a file was begun and the log has frames in it or before it.
 func (l *Log) hasFrames(f foundFile) (used bool, err error) {
 	if !f.begun || f.start > 0 {
 		return f.begun, nil

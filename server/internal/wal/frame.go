@@ -14,10 +14,10 @@ import (
 //	[16, 24) the LSN up to which the log was synced when the frame was written
 //	[24, …)  the payload, and zeros up to the next multiple of 8
 //
-// The payload has a checksum of its own so that appenders compute it side by side, outside
-// every lock, while the first one, which needs what is known at the write only, costs the
-// committer a few bytes. Since the first covers the second, a payload cannot be taken for
-// that of another place or another life of the file.
+// The payload has its own checksum so that appenders compute it in parallel, outside every lock.
+// The header's checksum needs the generation and the LSN, which are known only at the write; it
+// costs the committer a few bytes. It covers the payload's checksum, so a payload cannot be taken
+// for one of another place or of another life of the file.
 const (
 	frameHeader = 24
 	frameAlign  = 8
@@ -38,7 +38,7 @@ func frameSize(payload int) int {
 	return (frameHeader + payload + frameAlign - 1) &^ (frameAlign - 1)
 }
 
-// putFrame lays a frame into dst, of frameSize bytes, but for what seal adds.
+// putFrame lays a frame into dst, of frameSize bytes, except for the fields that seal sets.
 func putFrame(dst []byte, kind Kind, sum uint32, payload []byte) {
 	binary.LittleEndian.PutUint32(dst[4:], sum)
 	binary.LittleEndian.PutUint32(dst[8:], uint32(len(payload)))
@@ -59,7 +59,7 @@ func (s *sealer) sum(generation uint64, at LSN, header []byte) uint32 {
 	return crc32.Checksum(s.scratch[:], castagnoli)
 }
 
-// seal completes the frame that begins p and returns its size.
+// seal completes the frame that begins p, and returns the frame's size.
 func (s *sealer) seal(p []byte, generation uint64, at, synced LSN) int {
 	binary.LittleEndian.PutUint64(p[16:], uint64(synced))
 	binary.LittleEndian.PutUint32(p, s.sum(generation, at, p))
@@ -69,7 +69,7 @@ func (s *sealer) seal(p []byte, generation uint64, at, synced LSN) int {
 // sizeOf returns the size of the frame that begins p.
 func sizeOf(p []byte) int { return frameSize(int(binary.LittleEndian.Uint32(p[8:]))) }
 
-// open decodes the header of a frame at a place, and reports whether it verifies.
+// open decodes the frame header at a place and reports whether it verifies.
 func (s *sealer) open(p []byte, generation uint64, at LSN) (frameInfo, bool) {
 	info := frameInfo{
 		kind:   Kind(p[12]),

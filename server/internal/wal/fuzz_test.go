@@ -109,7 +109,7 @@ func FuzzLogFile(f *testing.F) {
 	})
 }
 
-// FuzzSnapshot reads any bytes as a snapshot: what is accepted encodes back.
+// FuzzSnapshot reads any bytes as a snapshot: each accepted snapshot encodes to the same bytes.
 func FuzzSnapshot(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(encodeIndex(9, nil))

@@ -2,15 +2,16 @@ package wal
 
 import "io"
 
-// harden makes sure that all of the newest file is durable, up to the reader's place: it may
-// have been written and not synced, or its sync have failed. The first block, and what lies
-// beyond synced, is written again first: if a sync failed in an earlier life, the system shows
-// it from memory, and says that a second sync succeeded, although the disk never got it.
+// harden makes the newest file durable up to the reader's place. The file may have been written
+// but not synced, or its sync may have failed. harden therefore first rewrites the first block
+// and all bytes beyond synced: after a failed sync in an earlier life, the operating system shows
+// the bytes from memory and reports success for a second sync, although the disk never received
+// them.
 //
-// Only then may a start take away or rename other files: until the newest one is durable, the
-// one before it may have to tell where the log ends. For the same reason what the file announced
-// is taken back here, since a start may use that file for something else, and the file that the
-// start makes is announced when it is there.
+// A start may remove or rename other files only after that: until the newest file is durable, the
+// first block of the one before it may be needed to find the log's end. For the same reason
+// harden withdraws the file's announcement here: the start may use the announced file for another
+// purpose, and announces the file that it makes once that exists.
 func (r *reader) harden(synced LSN) error {
 	if err := r.writeNote(r.file, r.lsn(), 0, false); err != nil {
 		return err
@@ -37,7 +38,7 @@ func (r *reader) harden(synced LSN) error {
 	return r.file.Sync()
 }
 
-// announce notes durably in the newest file that the log goes on in next.
+// announce writes a durable note into the newest file that the log continues in next.
 func (l *Log) announce(last tail, next uint64) error {
 	if last.generation == 0 {
 		return nil

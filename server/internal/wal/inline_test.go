@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// TestInline: what is appended is durable, and told to be, when Sequence returns; from many
-// goroutines, over many files, and in the next life.
+// TestInline: when Sequence returns, its frames are durable and their durable functions have run.
+// It uses many goroutines, many files, and a second life.
 func TestInline(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewMem()
@@ -30,7 +30,7 @@ func TestInline(t *testing.T) {
 	}
 	group.Wait()
 	if b.journal.visible != writers*frames {
-		t.Errorf("%d frames were told to be durable, want %d", b.journal.visible, writers*frames)
+		t.Errorf("%d durable functions have run, want %d", b.journal.visible, writers*frames)
 	}
 	var end LSN
 	err := b.Sequence(t.Context(), 3*maxBatch, func(tx *Tx) { // several batches at once

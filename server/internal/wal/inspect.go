@@ -11,15 +11,15 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// Inspection is what Inspect has found in a log's directory.
+// Inspection is the result of Inspect for a log's directory.
 type Inspection struct {
 	Format   int
 	Snapshot SnapshotFile // the newest; zero if there is none
 	Files    []LogFile    // by generation
-	Marks    int          // frames that only say what was synced
-	Synced   LSN          // what is known to have been synced
+	Marks    int          // frames that only record a sync
+	Synced   LSN          // the log is known to have been synced up to here
 	End      LSN          // where the log ends
-	Torn     *TornFrame   // what was being written at the end; nil if that cannot be told
+	Torn     *TornFrame   // the unfinished frame at the end; nil if it cannot be recognised
 	Lossy    bool         // as Log.Life would return it
 	Leftover []string     // files of the log without use: the next start removes them
 	Damage   []*CorruptError
@@ -36,20 +36,20 @@ type SnapshotFile struct {
 type LogFile struct {
 	Name   string
 	Size   int64
-	Spare  bool // nothing in it is needed: it is kept to be used again
+	Spare  bool // none of its frames is needed: the log keeps it for reuse
 	Start  LSN  // of the first needed frame, if it is no spare
-	Frames int  // that verify, of those that are needed
+	Frames int  // valid frames among the needed ones
 }
 
-// TornFrame is a frame whose beginning verifies and whose rest does not, at the end of the log:
-// nobody was told that it is there.
+// TornFrame is a frame at the end of the log with a valid header and an incomplete payload. It
+// was never acknowledged.
 type TornFrame struct {
 	File   string
 	Offset int64
-	Size   int // that it would have
+	Size   int // of the whole frame
 }
 
-// lookInDir is takeDir for a log that is only read.
+// lookInDir is takeDir for a read-only log.
 func (l *Log) lookInDir() error {
 	if _, err := l.fs.Stat(l.cfg.Dir); err != nil {
 		return err
@@ -75,10 +75,10 @@ func (l *Log) lookInDir() error {
 	return nil
 }
 
-// Inspect reads everything that Start would read, into the machines that are registered, and
-// what Start does not look at, and changes nothing. It goes on after damage, and lists it; what
-// a machine refuses is damage too, and that machine gets no more. Once, for a log that was
-// opened with Config.ReadOnly. Errors: ctx's, and the file system's.
+// Inspect reads all files that Start would read into the registered machines, and also the files
+// that Start skips. It changes nothing. It lists damage and continues. A frame that a machine
+// refuses is damage too; that machine then gets no further frames. Call it once, on a log opened
+// with Config.ReadOnly. Errors: ctx's and the file system's.
 func (l *Log) Inspect(ctx context.Context) (*Inspection, error) {
 	if !l.cfg.ReadOnly {
 		return nil, errors.New("inspect the log: it was not opened for that")
@@ -91,17 +91,17 @@ func (l *Log) Inspect(ctx context.Context) (*Inspection, error) {
 	return &in.found, nil
 }
 
-// State returns what a machine would write into a snapshot now: after Inspect.
+// State returns the snapshot that a machine would write now. Call it after Inspect.
 func (l *Log) State(ctx context.Context, kind Kind) ([]byte, error) {
 	return l.machines[kind].Freeze()(ctx)
 }
 
-// inspector is Inspect under way.
+// inspector holds the state of one Inspect call.
 type inspector struct {
 	*Log
 	found  Inspection
 	ended  note          // of the newest file
-	silent map[Kind]bool // machines that have refused something
+	silent map[Kind]bool // machines that have refused a frame
 }
 
 func (in *inspector) inspect(ctx context.Context) error {
@@ -118,7 +118,7 @@ func (in *inspector) inspect(ctx context.Context) error {
 	return in.files(ctx, files)
 }
 
-// damaged notes err if it is about damage, and returns it if it is not.
+// damaged lists err and returns nil if err reports damage; it returns any other error.
 func (in *inspector) damaged(err error) error {
 	var corrupt *CorruptError
 	if errors.As(err, &corrupt) {
@@ -162,11 +162,11 @@ func (in *inspector) snapshot() error {
 	return errors.Join(in.parts(f, name, at), f.Close())
 }
 
-// parts gives each machine its part, if that verifies.
+// parts passes each machine its part of the snapshot if the part verifies.
 func (in *inspector) parts(f vfs.File, name string, at LSN) error {
 	bad := func(err error) error {
 		for kind := range in.machines {
-			in.silent[kind] = true // what follows is nothing without the snapshot
+			in.silent[kind] = true // its frames mean nothing without the snapshot
 		}
 		return in.damaged(&CorruptError{File: name, LSN: at, Reason: err.Error()})
 	}

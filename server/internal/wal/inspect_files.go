@@ -33,7 +33,7 @@ func (in *inspector) files(ctx context.Context, files logFiles) error {
 	return in.damaged(in.checkUnbegun(files, last, in.found.End, note{}))
 }
 
-// file reads the one of number i of those that were begun, from where the log ends so far.
+// file reads the begun file with index i, from the log's end so far.
 func (in *inspector) file(ctx context.Context, files logFiles, i int, log *LogFile) error {
 	begun := files.begun()
 	s := begun[i]
@@ -63,7 +63,7 @@ func (in *inspector) file(ctx context.Context, files logFiles, i int, log *LogFi
 	return err
 }
 
-// last looks whether the newest file is whole, and the one that it announces there.
+// last checks whether the newest file is whole, and whether the file that it announces exists.
 func (in *inspector) last(files logFiles, r *reader) error {
 	if r.size < r.made {
 		if err := in.damaged(in.checkEnd(r, note{})); err != nil {
@@ -78,7 +78,7 @@ func (in *inspector) last(files logFiles, r *reader) error {
 	return in.damaged(in.checkAnnounced(files, r.generation, n))
 }
 
-// frames reads the frames of a file, those behind damage too.
+// frames reads all frames of a file, also those behind damage.
 func (in *inspector) frames(ctx context.Context, r *reader, end LSN, last bool, log *LogFile,
 ) error {
 	for r.lsn() < end {
@@ -112,12 +112,12 @@ func (in *inspector) frames(ctx context.Context, r *reader, end LSN, last bool, 
 	return nil
 }
 
-// apply gives a frame to its machine.
+// apply passes a frame to its machine.
 func (in *inspector) apply(r *reader, f frame) error {
 	in.found.Synced = max(in.found.Synced, f.synced)
 	if f.kind == kindMark {
 		in.found.Marks++
-		in.found.Synced = max(in.found.Synced, f.end) // it has nothing of its own to lose
+		in.found.Synced = max(in.found.Synced, f.end) // a mark has no content to lose
 	}
 	if in.silent[f.kind] {
 		return nil
@@ -128,12 +128,13 @@ func (in *inspector) apply(r *reader, f frame) error {
 	}
 	in.silent[f.kind] = true
 	if len(in.found.Damage) > 0 {
-		return nil // what is missing before it explains it
+		return nil // the gap before it explains the refusal
 	}
 	return in.damaged(in.corrupt(r, r.off-int64(frameSize(f.length)), err.Error()))
 }
 
-// skip notes that no frame verifies, and goes to the next that does. Without one it stays.
+// skip records damage at the reader's place and moves to the next valid frame. Without one it
+// does not move.
 func (in *inspector) skip(r *reader) (more bool, err error) {
 	bad := in.corruptAt(r, r.off, "")
 	was := r.off
@@ -165,7 +166,7 @@ func (in *inspector) skip(r *reader) (more bool, err error) {
 	return more, in.damaged(bad)
 }
 
-// torn tells what was being written at the end of the log.
+// torn returns the unfinished frame at the end of the log.
 func (in *inspector) torn(r *reader) (*TornFrame, error) {
 	p, err := r.peek(frameHeader)
 	if err != nil || p == nil {

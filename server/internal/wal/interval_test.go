@@ -61,8 +61,7 @@ func TestSyncAtIntervals(t *testing.T) {
 	})
 }
 
-// A frame that asks for it is synced before it counts, with those before it, though the log syncs
-// once an hour.
+// AppendSynced syncs its frame and those before it, although the log syncs once an hour.
 func TestSyncedAtIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewCrashable()

@@ -1,17 +1,17 @@
 package wal
 
-// Life returns the number of this life of the directory, which is above those of all lives before,
-// and whether the life before may have lost frames that it had acknowledged: it synced at intervals
-// and did not end in order. What was read of those frames may be known elsewhere, so that their
-// numbers must not be given again. Up to format 3 the directory does not say how it was synced, and
-// any life that did not end in order counts. After Start.
+// Life returns the number of this life of the directory, which exceeds the numbers of all lives
+// before it, and whether the life before may have lost acknowledged frames. A life may lose some
+// if it synced at intervals and did not end in order. Clients may have read those frames, so
+// their sequence numbers must not be used again. Directories up to format 3 do not record how a
+// life synced; there every life that did not end in order counts as lossy. Call Life after Start.
 func (l *Log) Life() (number uint64, lossy bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mu.first, l.mu.lossy
 }
 
-// acks is when this life acknowledges frames.
+// acks returns the time at which this life acknowledges frames.
 func (l *Log) acks() acks {
 	if l.cfg.SyncInterval > 0 {
 		return acksEarly

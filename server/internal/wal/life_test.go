@@ -57,8 +57,8 @@ func lived(t *testing.T, interval time.Duration, inOrder bool) (*vfs.Mem, uint64
 	return left, life
 }
 
-// cutStart starts a log that syncs before each acknowledgement, and loses power before the nth change
-// of the disk that the start makes. If it makes fewer, nothing has happened.
+// cutStart starts a log that syncs before each acknowledgement, and loses power before the nth
+// change of the disk that the start makes. If it makes fewer, nothing has happened.
 func cutStart(t *testing.T, disk *vfs.Mem, n int) (left *vfs.Mem, cut bool) {
 	t.Helper()
 	var mu sync.Mutex

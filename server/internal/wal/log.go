@@ -17,10 +17,10 @@ import (
 // It only grows, over restarts and recycled files alike.
 type LSN uint64
 
-// Kind tells which machine a frame belongs to. 0 is none.
+// Kind identifies the machine of a frame. 0 is none.
 type Kind uint8
 
-// The kinds of frames; their numbers stand in the log.
+// The kinds of frames. The log holds these numbers: never change one.
 const (
 	KindCatalogue Kind = 1 // server/internal/kinesis: streams, shards, consumers
 	KindRecords   Kind = 2 // shardlog: batches of records, trims
@@ -29,26 +29,26 @@ const (
 	kindMark Kind = 255 // the log's own: see mark
 )
 
-// Machine is a state machine whose every change stands in the log as a frame.
+// Machine is a state machine that logs every change of its state as a frame.
 type Machine interface {
-	// Restore replaces the state by a snapshot that Freeze once made; it is called at most
-	// once, before Replay, and not at all if there is none; the machines take their turns in the
-	// order of their kinds. The snapshot may be kept.
+	// Restore replaces the state by a snapshot that Freeze made. The log calls it at most once,
+	// before Replay, and not without a snapshot. The machines are restored in the order of their
+	// kinds. A machine may keep the slice.
 	Restore(snapshot []byte) error
-	// Replay applies one frame, in the log's order, at start only; at is what Append returned
-	// for it, the LSN of its end. The payload is valid during the call.
+	// Replay applies one frame, in the log's order, at start only. at is the LSN of the frame's
+	// end, the value that Append returned for it. The payload is valid during the call.
 	Replay(at LSN, payload []byte) error
-	// Freeze captures the state at this instant: nothing is sequenced meanwhile. It must be
-	// quick. The function it returns is called later, once the log is durable up to that
-	// instant, and gives the snapshot's bytes; it may do I/O (shardlog syncs its segments
-	// there). It is not called if the checkpoint fails before. Frames after the instant are
-	// replayed on top of the snapshot, and those that its bytes already hold must be
-	// recognised.
+	// Freeze captures the state at this instant; no frame is sequenced meanwhile, so it must be
+	// quick. The log calls the returned function later, once it is durable up to that instant, to
+	// get the snapshot's bytes; that function may do I/O (shardlog syncs its segments there). The
+	// log does not call it if the checkpoint fails earlier. A start replays the frames after the
+	// instant on top of the snapshot; if the bytes already contain some of them, the machine must
+	// recognise those.
 	Freeze() func(ctx context.Context) ([]byte, error)
 }
 
-// Log is the write-ahead log. Open, Register every machine, Start; then Sequence. All methods
-// but these three may be called at any time from any goroutine.
+// Log is the write-ahead log. Call Open, Register for every machine, Start, then Sequence. All
+// other methods may be called at any time from any goroutine.
 type Log struct {
 	cfg      Config
 	fs       vfs.FS
@@ -57,25 +57,25 @@ type Log struct {
 	lock     io.Closer
 
 	room   room
-	gate   sync.RWMutex // Sequence reads while fn runs; a checkpoint writes while it freezes
-	shut   atomic.Bool  // no fn may run any more: set before the gate is taken once
+	gate   sync.RWMutex // shared by running fn; exclusive while a checkpoint freezes
+	shut   atomic.Bool  // no further fn may run; set before the gate is taken exclusively once
 	txs    sync.Pool
 	landed atomic.Uint64 // the LSN that Durable returns; written under mu
 
-	turn       sync.Mutex     // who holds it commits
-	kick       chan struct{}  // to the committer: something was appended
-	dirty      chan struct{}  // to the interval syncer: something was written
+	turn       sync.Mutex     // its holder commits
+	kick       chan struct{}  // to the committer: a frame was appended
+	dirty      chan struct{}  // to the interval syncer: a frame was written
 	checkpoint chan struct{}  // to the checkpointer: enough was logged
 	recycled   chan struct{}  // to the preparer: there may be room again
 	prepared   chan *logFile  // from the preparer to the committer
-	syncing    chan struct{}  // holds one token: who has it may sync and change the file
+	syncing    chan struct{}  // holds one token: its holder may sync and change the file
 	snapping   chan struct{}  // the same for the checkpoint
 	closing    chan struct{}  // closed when Close begins
 	stop       chan struct{}  // closed when the goroutines must end
 	closed     chan struct{}  // closed when Close is done
-	cancel     func()         // ends what the checkpointer is doing
+	cancel     func()         // cancels the checkpointer's context
 	group      sync.WaitGroup // the goroutines
-	seal       sealer         // of who has the turn
+	seal       sealer         // belongs to the holder of turn
 	closeErr   error          // Close's result, once closed is closed
 	format     int            // the directory's version
 
@@ -84,21 +84,21 @@ type Log struct {
 		state    state
 		begun    bool // Start was called
 		queue    queue
-		poison   error     // a *PoisonedError, once one is needed
-		file     *logFile  // what the committer writes
-		written  LSN       // how far the file's content reaches
-		synced   LSN       // how far everything is durable for certain
+		poison   error     // a *PoisonedError once the log has failed
+		file     *logFile  // the committer writes it
+		written  LSN       // the end of the file's frames
+		synced   LSN       // the log is durable up to here for certain
 		segments []segment // the files that hold frames, oldest first
-		spares   []uint64  // generations of files that hold nothing needed
+		spares   []uint64  // generations of files without needed frames
 		snapshot LSN       // of the newest checkpoint
-		marked   LSN       // what stands before it is known to have been synced
-		asked    LSN       // where a checkpoint was last asked for
+		marked   LSN       // a later frame or block records the sync up to here
+		asked    LSN       // the LSN of the last request for a checkpoint
 		starving bool      // the committer waits for the next file
-		short    error     // why the preparer could not make one
-		cramped  error     // why the committer cannot write the one that it has
+		fileErr  error     // why the preparer could not make a file
+		writeErr error     // why the committer cannot write to its file
 		first    uint64    // the first generation of this life
-		lossy    bool      // the life before may have lost frames that it acknowledged
-		fresh    uint64    // the next generation: the preparer's, after Start
+		lossy    bool      // the life before may have lost acknowledged frames
+		fresh    uint64    // the next generation; owned by the preparer after Start
 	}
 }
 
@@ -111,8 +111,8 @@ const (
 	stateClosed
 )
 
-// Open takes the directory, and makes it if it is not there. Errors: vfs.ErrLocked if it is
-// in use, ErrFormat if a newer version wrote it, and what the file system says.
+// Open locks the directory, and makes it if it does not exist. Errors: vfs.ErrLocked if it is in
+// use, ErrFormat if a newer version wrote it, and the file system's.
 func Open(cfg Config) (*Log, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
@@ -163,15 +163,14 @@ func (l *Log) takeDir() error {
 	return nil
 }
 
-// Register adds the machine of a kind. Before Start only.
+// Register adds the machine of a kind. Call it before Start.
 func (l *Log) Register(kind Kind, m Machine) { l.machines[kind] = m }
 
-// Durable returns the LSN up to which everything is durable, and has been told to the durable
-// functions.
+// Durable returns the LSN up to which the log is durable and all durable functions have run.
 func (l *Log) Durable() LSN { return LSN(l.landed.Load()) }
 
-// Err returns nil while the log takes frames, and otherwise why it does not: reads go on.
-// It is ErrStalled, for as long as the disk is full, a *PoisonedError or ErrClosed.
+// Err returns nil while the log takes frames, and otherwise the reason: ErrStalled while the disk
+// is full, a *PoisonedError, or ErrClosed. Reads continue in all cases.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,7 +192,7 @@ func (l *Log) poisoned() bool {
 	return l.mu.poison != nil
 }
 
-// poison ends the log's life: nothing pending is acknowledged.
+// poison ends the log's life: no pending frame is acknowledged.
 func (l *Log) poison(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,7 +205,7 @@ func (l *Log) poison(cause error) {
 	l.mu.queue.fail()
 }
 
-// nudge wakes a goroutine that looks for work, unless it was woken already.
+// nudge wakes a goroutine unless a wake-up is already queued for it.
 func nudge(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

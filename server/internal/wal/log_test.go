@@ -137,7 +137,7 @@ func (b *bundle) stop(t *testing.T) {
 	}
 }
 
-// put appends a frame and returns its end.
+// put appends a frame and returns the LSN of its end.
 func (b *bundle) put(ctx context.Context, id uint64, size int) (LSN, error) {
 	var lsn LSN
 	err := b.Sequence(ctx, frameSize(size), func(tx *Tx) {

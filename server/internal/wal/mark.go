@@ -1,26 +1,26 @@
 package wal
 
-// mark appends a mark, if one is due: a frame without content. Like every frame it tells up to
-// where the log was synced, so that damage to the batch before it is told from a torn tail. Its
-// own batch needs no other: there is nothing in it to lose. So an idle log writes one mark, and
-// nothing more.
+// mark appends a mark, a frame without content, if one is due. Like every frame it records how
+// far the log was synced. So a start can distinguish damage to the batch before the mark from a
+// torn tail. The mark itself needs no further mark, since it has no content to lose: an idle log
+// writes one mark and then stops.
 //
-// It is due if frames came since the last one, no snapshot holds them, and they are synced. It
-// reports true if that last point is all that is missing: then it is worth another look.
+// A mark is due if frames were appended since the last one, no snapshot covers them, and they are
+// synced. again is true if only the sync is missing: the caller should try again later.
 func (l *Log) mark() (again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	end, file := l.mu.queue.end, l.mu.file
 	switch {
 	case l.mu.poison != nil, l.mu.state != stateRunning, l.landed.Load() != uint64(end):
-		return false // what is pending lands, and then comes the next look
+		return false // the pending frames will land; that triggers the next call
 	case end == l.mu.marked, end == l.mu.snapshot:
 		return false
 	case l.mu.synced != end:
-		return true // at an interval
+		return true // the log syncs at intervals
 	case file.off+frameHeader > file.size:
-		// Not worth a file of its own, for which there may be no room. The next frame begins
-		// one, and its first block tells as much.
+		// A mark does not justify a new file, for which the disk may have no room. The next frame
+		// begins one; its first block records the same sync.
 		l.mu.marked = end
 		return false
 	}

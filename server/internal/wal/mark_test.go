@@ -34,8 +34,8 @@ func marked(t *testing.T, delay, interval time.Duration) (
 	return disk, ids, end
 }
 
-// Rot in the last batch before a kill looked like a torn tail: with the mark behind it, it does
-// not.
+// Rot in the last batch before a kill looks like a torn tail; the mark behind the batch proves
+// the rot.
 func TestRotInTheLastBatchIsReportedOnceMarked(t *testing.T) {
 	name := fileName("data", 1)
 	last := int64(blockSize + 4*frameSize(rotPayload))
@@ -128,7 +128,7 @@ func TestAMarkNeedsNoFile(t *testing.T) {
 	})
 }
 
-// A log file that was cut off lacks what nothing behind it can tell of: its first block does.
+// A log file was cut off, and no later frame proves it: the length in its first block does.
 func TestACutOffFileIsReported(t *testing.T) {
 	whole, ids, end := marked(t, 0, 0)
 	name := fileName("data", 1)
@@ -150,7 +150,7 @@ func TestACutOffFileIsReported(t *testing.T) {
 	}
 }
 
-// A header is found wherever it stands behind zeros, and in whatever pieces they are read.
+// A header behind zeros is found at every offset, in reads of every size.
 func TestAMarkIsFoundBehindZeros(t *testing.T) {
 	for at := 0; at < 3*len(zeros); at += frameAlign {
 		p := make([]byte, at, at+frameHeader+len(zeros))
@@ -167,8 +167,8 @@ func TestAMarkIsFoundBehindZeros(t *testing.T) {
 	}
 }
 
-// BenchmarkFindMark looks behind the end of a log file of 64 MiB: what a start adds to the
-// replay. "empty" is a file that was not filled, "old" one that is used again.
+// BenchmarkFindMark searches behind the end of a log file of 64 MiB, as each start does in addition
+// to the replay. "empty" is a file that was not filled, "old" one that is used again.
 func BenchmarkFindMark(b *testing.B) {
 	const size = 64 << 20
 	old := sealed(3, 0, payload(1, 1000))

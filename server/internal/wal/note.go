@@ -10,46 +10,46 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// A note stands in a log file's first block, in a sector of its own, so that writing it cannot
-// harm what is beside it. It tells where the file ends, and in which file the log goes on. In
+// A note lies in a log file's first block, in a sector of its own, so that a torn write of the
+// note cannot harm the block's other fields. It records the end of the file and the next file. In
 // little-endian numbers:
 //
 //	[0, 4)   CRC-32C of the rest
 //	[4, 8)   1 if the log has ended there in order, and all of it is synced; else 0
-//	[8, 16)  generation of the file that it stands in
+//	[8, 16)  generation of the file that holds the note
 //	[16, 24) LSN at which that file ends
-//	[24, 32) generation of the file that goes on there, whose name is durable; 0: none yet
+//	[24, 32) generation of the file that follows, whose name is durable; 0: none yet
 //
-// It is written when the end is known: at a change to the next file, which syncs the file
-// anyway and begins the next one only then; at a clean end; and at a start. So it costs an
-// appender nothing, and it tells what nothing else in the folder does:
+// The log writes a note when the end is known: at a change to the next file, which syncs the file
+// anyway before it begins the next one; at a clean end; and at a start. So it costs an appender
+// nothing. A note records three facts that no other file holds:
 //
-//   - The newest file that was begun announces the next one. If that one is not there, it was
-//     taken away, with all that it held.
-//   - A start looks behind the end of the newest file for what shows that there was more, but
-//     not if that is the end that the note tells. After a clean end it reads nothing.
-//   - A file that was not begun can hold something only if it is the announced one.
+//   - The newest begun file announces the next one. If the announced file is missing, it was
+//     removed with all its frames.
+//   - A start searches behind the end of the newest file for signs of further frames, unless the
+//     note gives that same end. After a clean end it reads nothing there.
+//   - A file that was not begun can hold frames only if it is the announced one.
 //
-// The frames before the end may have been lost if the machine failed while the note was
-// written: then it tells an end that is not reached, and means nothing. A note that does not
-// verify means nothing either; what it would have told goes unnoticed, but a second damage is
-// needed for that.
+// If the machine fails during the write of the note, the note may become durable while frames
+// before its end do not. Its end then lies beyond the last valid frame, and the note is ignored.
+// A note that does not verify is ignored too: the loss that it would have revealed goes
+// unnoticed, but that takes a second damage.
 const (
 	noteAt   = 512
 	noteSize = 32
 )
 
-// note is the content of a file's note; zero if there is none.
+// note is the content of a file's note; the zero value means no note.
 type note struct {
 	end   LSN
 	next  uint64
 	ok    bool
-	clean bool // the end is that of a life that ended in order
+	clean bool // the life that wrote it ended in order
 }
 
-// lossy reports whether the life that wrote the newest file, with this note and frames up to end,
-// may have lost frames that it acknowledged. Up to format 3 the notes of a start are like those of
-// an end in order: there they count as well.
+// lossy reports whether the newest file's life may have lost acknowledged frames, given the
+// file's note and the end of its valid frames. Up to format 3 the notes of a start look like
+// those of an orderly end; there they count as lossy too.
 func (s segment) lossy(n note, end LSN) bool {
 	ended := n.ok && n.next == 0 && n.end == end && (n.clean || s.acks == acksUnknown)
 	return s.acks != acksSynced && !ended
@@ -67,7 +67,7 @@ func encodeNote(generation uint64, end LSN, next uint64, clean bool) []byte {
 	return p
 }
 
-// decodeNote returns the note in p, if it is one of this generation's file.
+// decodeNote returns the note in p if it belongs to this generation's file.
 func decodeNote(p []byte, generation uint64) note {
 	if len(p) < noteSize || generation == 0 ||
 		binary.LittleEndian.Uint32(p) != crc32.Checksum(p[4:noteSize], castagnoli) ||
@@ -87,7 +87,7 @@ func decodeNote(p []byte, generation uint64) note {
 	return n
 }
 
-// writeNote writes a note, and does not sync it.
+// writeNote writes a note without syncing it.
 func (s segment) writeNote(file vfs.File, end LSN, next uint64, clean bool) error {
 	if _, err := file.WriteAt(encodeNote(s.generation, end, next, clean), noteAt); err != nil {
 		return fmt.Errorf("note the end of the log file %d: %w", s.generation, err)

@@ -102,8 +102,8 @@ func inspect(t *testing.T, disk vfs.FS) *Inspection {
 	return found
 }
 
-// What a start finds behind an announcement that it will overwrite is reported by each start:
-// the first one has changed nothing.
+// Every start reports damage behind an announcement that the start would overwrite: the first one
+// has changed nothing.
 func TestAnAnnouncedFileThatRottedIsReportedAgain(t *testing.T) {
 	disk, _ := killed(t, 15)
 	damage(t, disk, fileName("data", newest(t, disk)), 0, flip, 1)
@@ -114,7 +114,7 @@ func TestAnAnnouncedFileThatRottedIsReportedAgain(t *testing.T) {
 	}
 }
 
-// A note that is damaged means nothing: whatever it says, nothing is lost by it.
+// A damaged note is ignored, and no frame is lost by it.
 func TestADamagedNoteIsNone(t *testing.T) {
 	disk, ids := killed(t, 15)
 	for generation := uint64(1); generation <= newest(t, disk); generation++ {
@@ -128,7 +128,7 @@ func TestADamagedNoteIsNone(t *testing.T) {
 	}
 }
 
-// A note does not hide rot before the end that it tells.
+// A note does not hide rot before the end that it records.
 func TestANoteBehindRot(t *testing.T) {
 	disk, _ := killed(t, 5)
 	end := LSN(5 * frameSize(1000))
@@ -143,7 +143,7 @@ func TestANoteBehindRot(t *testing.T) {
 	}
 }
 
-// A note can be durable while frames before the end that it tells are not: that is a torn tail.
+// A note can become durable before the frames before its end: that is a torn tail.
 func TestANoteBeyondATornTail(t *testing.T) {
 	disk, ids := killed(t, 3)
 	name := fileName("data", 1)
@@ -195,7 +195,7 @@ func TestAStartAfterACleanEndReadsLittle(t *testing.T) {
 
 // FORMAT is written when a file was begun: a directory with it and without such a file has lost
 // its log. One that lacks both is new, also if a start was cut off in it.
-func TestFormatTellsThatThereWasALog(t *testing.T) {
+func TestFormatProvesThatALogExisted(t *testing.T) {
 	for changes := 1; ; changes++ {
 		disk := vfs.NewMem()
 		left := changes

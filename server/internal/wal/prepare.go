@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	prepareRetry = time.Second // between two attempts to make a file
-	keepSpares   = 2           // files that wait to be used again
+	prepareRetry = time.Second // pause before the next attempt to make a file
+	keepSpares   = 2           // the most spare files kept for reuse
 )
 
-// errNotDurable marks a failed sync, after which nobody knows what the disk holds.
+// errNotDurable marks a failed sync: the content of the disk is unknown afterwards.
 var errNotDurable = errors.New("sync failed")
 
-// prepare is the preparer: it makes the next log file before the committer needs it.
+// prepare is the preparer's goroutine. It makes the next log file before the committer needs it.
 //
-// The file gets its generation by its name, and that name is durable before anything is
-// written under it. So no generation is given twice, whatever a crash undoes: the highest one
-// ever used is always to be seen in the folder.
+// A file's name holds its generation, and the name is durable before the first write to the file.
+// So no generation is used twice, even after a crash: the folder always shows the highest one
+// ever used.
 func (l *Log) prepare() {
 	for {
 		file, err := l.makeFile()
@@ -35,7 +35,7 @@ func (l *Log) prepare() {
 			l.poison(err)
 			return
 		}
-		l.short(nil)
+		l.setFileErr(nil)
 		select {
 		case l.prepared <- file:
 		case <-l.stop:
@@ -47,11 +47,11 @@ func (l *Log) prepare() {
 	}
 }
 
-// waitForRoom tells that the next file cannot be made, and waits until it is worth a try. A
-// full disk is no reason to poison: nothing was written, and frames keep their place. But
-// while the log closes, there is nobody to wait for.
+// waitForRoom records that the next file cannot be made, and waits until a retry makes sense. A
+// full disk does not poison the log: nothing was written, and frames keep their place. While the
+// log closes, waitForRoom does not wait.
 func (l *Log) waitForRoom(cause error) bool {
-	if l.short(cause) {
+	if l.setFileErr(cause) {
 		l.poison(cause)
 		return false
 	}
@@ -66,18 +66,18 @@ func (l *Log) waitForRoom(cause error) bool {
 	return true
 }
 
-// short records why there is no next file, and reports whether to give up.
-func (l *Log) short(cause error) bool {
+// setFileErr records why there is no next file. It returns true if the preparer should give up.
+func (l *Log) setFileErr(cause error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if cause != nil && l.mu.short == nil {
+	if cause != nil && l.mu.fileErr == nil {
 		l.logger.Warn("could not make the next log file; trying again", "error", cause)
 	}
-	l.stall(func() { l.mu.short = cause })
+	l.stall(func() { l.mu.fileErr = cause })
 	return cause != nil && l.mu.starving && l.mu.state == stateClosing
 }
 
-// makeFile makes the file of the next generation, of a spare if there is one.
+// makeFile makes the file of the next generation, from a spare if there is one.
 func (l *Log) makeFile() (*logFile, error) {
 	l.mu.Lock()
 	generation := l.mu.fresh
@@ -91,7 +91,7 @@ func (l *Log) makeFile() (*logFile, error) {
 	var file vfs.File
 	var err error
 	if spare != 0 {
-		file, err = l.reuse(spare, name) // one that cannot be had is left for the next start
+		file, err = l.reuse(spare, name) // a spare that cannot be reused is left for the next start
 	} else {
 		file, err = l.create(name)
 	}
@@ -108,7 +108,7 @@ func (l *Log) makeFile() (*logFile, error) {
 	defer l.mu.Unlock()
 	l.mu.fresh = generation + 1
 	var ready int64
-	if spare >= l.mu.first { // this life has filled it
+	if spare >= l.mu.first { // filled by this life
 		ready = l.cfg.FileSize
 	}
 	return &logFile{
@@ -120,16 +120,16 @@ func (l *Log) makeFile() (*logFile, error) {
 	}, nil
 }
 
-// reuse gives a spare file the new name. Its old frames are of another generation. It is synced
-// before: one that a start has found may have been made by a life that ended before the sync, and
-// a power loss would leave it shorter than its first block is going to say.
+// reuse gives a spare file its new name. Its old frames have another generation. It syncs the
+// file first: if the start found this spare, the life that made it may have ended before the
+// sync, and a power loss could then leave it shorter than its first block will say.
 func (l *Log) reuse(spare uint64, name string) (vfs.File, error) {
 	old := fileName(l.cfg.Dir, spare)
 	file, err := l.fs.Open(old)
 	if err != nil {
 		return nil, err
 	}
-	if err := durably(file.Sync()); err != nil { // a second sync would say that all is well
+	if err := durably(file.Sync()); err != nil { // a second sync could report a false success
 		return nil, errors.Join(err, file.Close(), l.fs.Remove(old))
 	}
 	if err := l.fs.Rename(old, name); err != nil {
@@ -146,7 +146,7 @@ func (l *Log) create(name string) (vfs.File, error) {
 	if err = file.Allocate(l.cfg.FileSize); err == nil {
 		err = durably(file.Sync())
 	}
-	if err != nil { // an unfinished file would only take room
+	if err != nil { // an unfinished file would only occupy space
 		return nil, errors.Join(err, file.Close(), l.fs.Remove(name))
 	}
 	return file, nil

@@ -12,18 +12,18 @@ import (
 
 const readWindow = 256 << 10
 
-// reader reads the frames of one log file, one after the other.
+// reader reads the frames of one log file in order.
 type reader struct {
 	file vfs.File
 	segment
 	off    int64  // of the next frame
-	win    []byte // bytes of the file from winAt on
+	win    []byte // the file's bytes from winAt on
 	winAt  int64
-	buf    []byte // what win lies in
+	buf    []byte // the memory of win
 	sealer sealer
 }
 
-// frame is one that verified. The payload is valid until the next one is read.
+// frame is a valid frame. The payload is valid until the next read.
 type frame struct {
 	frameInfo
 	end     LSN
@@ -37,8 +37,8 @@ func newReader(file vfs.File, s segment, from LSN) *reader {
 // lsn returns the place of the next frame.
 func (r *reader) lsn() LSN { return r.start + LSN(r.off-blockSize) }
 
-// next reads a frame; false where there is none that verifies. An error is one of reading,
-// which says nothing about what is there.
+// next reads a frame. It returns false at a place without a valid frame. An error means that the
+// file could not be read; it does not mean that the place holds no frame.
 func (r *reader) next() (frame, bool, error) {
 	header, err := r.peek(frameHeader)
 	if err != nil || header == nil {
@@ -60,7 +60,7 @@ func (r *reader) next() (frame, bool, error) {
 	return frame{frameInfo: info, end: r.lsn(), payload: payload}, true, nil
 }
 
-// peek returns the next n bytes; nil if the file ends before.
+// peek returns the next n bytes, or nil if the file ends before.
 func (r *reader) peek(n int) ([]byte, error) {
 	if int64(n) > r.size-r.off {
 		return nil, nil
@@ -91,13 +91,14 @@ func (r *reader) fill(n int) error {
 	return nil
 }
 
-// provesMore looks, from an offset on, for a header of this generation that was written when
-// the log was durable beyond bad, a place before it where no frame verifies. There is one if
-// the place was acknowledged and has rotted; there is none behind a torn tail, since a batch
-// is written after the one before it was synced. It returns the header's offset, 0 for none.
+// provesMore searches from an offset on for proof that bad, an earlier place without a valid
+// frame, was durable. The proof is a header of this generation that records a sync beyond bad. If
+// there is one, the place was acknowledged and has rotted. A torn tail has none behind it, since
+// the log writes a batch only after it has synced the one before. provesMore returns the header's
+// offset, or 0.
 //
-// (One case looks the same as a torn tail: rot in the very last batch, within the moment until
-// a mark is written behind it. Nothing after it says then that it was durable.)
+// (It cannot recognise rot in the very last batch before the mark behind that batch is written:
+// no later header records that batch's sync.)
 func (r *reader) provesMore(from int64, bad LSN) (int64, error) {
 	was := r.off
 	defer func() { r.off = was }()
@@ -113,21 +114,21 @@ func (r *reader) provesMore(from int64, bad LSN) (int64, error) {
 	}
 }
 
-// zeros is compared with, to step over what was never written.
+// zeros is the pattern for skipping unwritten space.
 var zeros [4096]byte
 
-// findMark moves over the bytes p, which begin at the reader's place, to such a header, or to
-// where what is left is too short for one.
+// findMark moves from the reader's place over the bytes p to such a header, or to the point where
+// the rest of p is too short for one.
 func (r *reader) findMark(p []byte, bad LSN) bool {
 	begin, lsn, at := r.off, r.lsn(), 0
 	for ; at+frameHeader <= len(p); at += frameAlign {
-		// Most of a file that was not filled is zeros. A header is not all zeros: the next one
-		// can begin less than a header's length before their end.
+		// A file that was not filled is mostly zeros. A header is not all zeros, but the next one
+		// may begin less than a header's length before the zeros end.
 		for binary.LittleEndian.Uint64(p[at:]) == 0 && at+len(zeros) <= len(p) &&
 			bytes.Equal(p[at:at+len(zeros)], zeros[:]) {
 			at += len(zeros) - frameHeader
 		}
-		// Nearly everything else fails this test, so that it costs little.
+		// Nearly all other bytes fail this test, so the search is cheap.
 		synced := LSN(binary.LittleEndian.Uint64(p[at+16:]))
 		if synced > bad && synced <= lsn+LSN(at) {
 			r.off = begin + int64(at)

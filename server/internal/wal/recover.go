@@ -12,13 +12,13 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// foundFile is a log file as it lies in the folder.
+// foundFile is a log file found in the folder.
 type foundFile struct {
 	segment
 	begun bool // its first block verifies, for the generation in its name
 }
 
-// logFiles is all of them, by generation.
+// logFiles holds all log files, by generation.
 type logFiles []foundFile
 
 func (files logFiles) highest() uint64 {
@@ -41,7 +41,7 @@ func (files logFiles) has(generation uint64) bool {
 	return slices.ContainsFunc(files, func(f foundFile) bool { return f.generation == generation })
 }
 
-// begun returns the files that hold frames. Each reaches to where the next one starts.
+// begun returns the files that hold frames. Each reaches to the beginning of the next.
 func (files logFiles) begun() []segment {
 	var begun []segment
 	for _, f := range files {
@@ -52,7 +52,7 @@ func (files logFiles) begun() []segment {
 	return begun
 }
 
-// needed returns the files with frames that a snapshot does not cover, and the generations of
+// needed returns the files with frames that the snapshot does not cover, and the generations of
 // all others.
 func (files logFiles) needed(at LSN) (needed []segment, spares []uint64) {
 	begun := files.begun()
@@ -67,7 +67,7 @@ func (files logFiles) needed(at LSN) (needed []segment, spares []uint64) {
 	return needed, spares
 }
 
-// firstNeeded returns the index of the file that holds the place; -1 if none does.
+// firstNeeded returns the index of the file that holds at, or -1.
 func firstNeeded(begun []segment, at LSN) int {
 	for i := len(begun) - 1; i >= 0; i-- {
 		if begun[i].start <= at {
@@ -77,7 +77,7 @@ func firstNeeded(begun []segment, at LSN) int {
 	return -1
 }
 
-// restore gives the newest snapshot to the machines, and returns its place.
+// restore passes the newest snapshot to the machines and returns its LSN.
 func (l *Log) restore() (LSN, error) {
 	names, err := l.fs.List(l.cfg.Dir)
 	if err != nil {
@@ -85,7 +85,7 @@ func (l *Log) restore() (LSN, error) {
 	}
 	var at LSN
 	found := false
-	for _, name := range names { // sorted, and the numbers have one width
+	for _, name := range names { // sorted by number, since all numbers have the same width
 		if lsn, ok := snapshotLSN(name); ok {
 			at, found = lsn, true
 		}
@@ -176,20 +176,20 @@ func (l *Log) lookAt(generation uint64) (foundFile, error) {
 	return f, errors.Join(err, file.Close())
 }
 
-// tail is the newest of the files that were begun; none if its generation is 0.
+// tail describes the newest begun file; generation 0 means that there is none.
 type tail struct {
 	segment
-	end   LSN  // of the frames that verify: where the log ends
+	end   LSN  // of the valid frames: the end of the log
 	lossy bool // see Life
 }
 
-// replay gives every frame from a place on to its machine, and returns where the log ends.
+// replay passes every frame from a place on to its machine, and returns the log's end.
 func (l *Log) replay(ctx context.Context, files logFiles, from LSN) (tail, error) {
 	begun := files.begun()
 	first := firstNeeded(begun, from)
 	if first < 0 {
 		if from == 0 && len(begun) == 0 && l.format < formatNotes {
-			// A new directory, or a start that was cut off.
+			// a new directory, or an interrupted first start
 			return tail{}, l.checkUnbegun(files, 0, 0, note{})
 		}
 		return tail{}, l.gone(from)
@@ -204,7 +204,7 @@ func (l *Log) replay(ctx context.Context, files logFiles, from LSN) (tail, error
 	return l.replayLast(ctx, files, begun[last], at)
 }
 
-// replayFile replays a file that must reach to the start of the next one.
+// replayFile replays a file that must reach to the beginning of the next one.
 func (l *Log) replayFile(ctx context.Context, s segment, from, to LSN) (LSN, error) {
 	err := l.withReader(s, from, func(r *reader) error {
 		if _, err := l.replayFrames(ctx, r, to); err != nil {
@@ -219,8 +219,8 @@ func (l *Log) replayFile(ctx context.Context, s segment, from, to LSN) (LSN, err
 	return to, err
 }
 
-// replayLast replays the newest file up to its end, a torn tail perhaps, and makes sure that all
-// of it is durable. Before it changes anything it looks for what the file announces.
+// replayLast replays the newest file up to its end, where it may have a torn tail, and makes the
+// whole file durable. Before it changes anything, it checks that the announced file exists.
 func (l *Log) replayLast(ctx context.Context, files logFiles, s segment, from LSN) (tail, error) {
 	last := tail{segment: s}
 	err := l.withReader(s, from, func(r *reader) error {
@@ -256,8 +256,8 @@ func (l *Log) withReader(s segment, from LSN, do func(r *reader) error) error {
 	return errors.Join(do(newReader(file, s, from)), file.Close())
 }
 
-// replayFrames replays up to a place, or to where no frame verifies. It returns up to where
-// the frames say that the log was synced.
+// replayFrames replays up to a place, or up to the first place without a valid frame. It returns
+// the highest synced LSN that the frames record.
 func (l *Log) replayFrames(ctx context.Context, r *reader, to LSN) (LSN, error) {
 	var synced LSN
 	for r.lsn() < to {

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// room counts the bytes that are pending and lets them in, first come, first served.
+// room limits the pending bytes. It admits callers first come, first served.
 type room struct {
 	max int64
 	mu  struct {
 		sync.Mutex
 		used    int64
 		waiting []*roomWaiter
-		refuse  error // why nothing is let in
+		refuse  error // why the room admits no caller; nil if it does
 	}
 }
 
@@ -21,8 +21,8 @@ type roomWaiter struct {
 	ready chan error
 }
 
-// take waits until size bytes fit, and counts them. What is larger than everything is let in
-// alone.
+// take waits until size bytes fit, and counts them. A caller with more bytes than the whole room
+// is admitted alone.
 func (r *room) take(ctx context.Context, size int64) error {
 	r.mu.Lock()
 	switch {
@@ -48,24 +48,24 @@ func (r *room) take(ctx context.Context, size int64) error {
 
 func (r *room) fits(size int64) bool { return r.mu.used <= 0 || r.mu.used+size <= r.max }
 
-// leave takes back a waiter that gave up.
+// leave removes a waiter that gave up.
 func (r *room) leave(w *roomWaiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, other := range r.mu.waiting {
 		if other == w {
 			r.mu.waiting = append(r.mu.waiting[:i], r.mu.waiting[i+1:]...)
-			r.admit() // it may have kept smaller ones back
+			r.admit() // the waiter may have blocked smaller ones behind it
 			return
 		}
 	}
-	if err := <-w.ready; err == nil { // it was let in at the same moment
+	if err := <-w.ready; err == nil { // it was admitted at the same moment
 		r.mu.used -= w.size
 		r.admit()
 	}
 }
 
-// add counts more bytes, without waiting, or fewer.
+// add changes the count by size bytes, which may be negative. It does not wait.
 func (r *room) add(size int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,8 +92,7 @@ func (r *room) drop(n int) {
 	}
 }
 
-// refuse lets nothing in any more, with that error, and sends away who waits; nil lets in
-// again.
+// refuse makes all present and later calls of take fail with err. nil admits callers again.
 func (r *room) refuse(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// wantStalled waits until the log is stalled by cause, and checks what that means. The frame at lsn
-// waits.
+// wantStalled waits until the log is stalled by cause, and checks the calls of a stalled log. The
+// frame at lsn waits.
 func (b *bundle) wantStalled(t *testing.T, cause error, lsn LSN) {
 	t.Helper()
 	synctest.Wait()
@@ -55,7 +55,7 @@ func TestALargeFrameStallsAndGoesOn(t *testing.T) {
 		}
 		b.wantStalled(t, vfs.ErrNoSpace, lsn)
 		if err := b.Wait(t.Context(), b.journal.lsns[4]); err != nil {
-			t.Errorf("Wait for what was durable before = %v", err)
+			t.Errorf("Wait for an LSN that was durable before = %v", err)
 		}
 		crashed := clone(disk)
 		crashed.SetLimit(0)
@@ -74,8 +74,8 @@ func TestALargeFrameStallsAndGoesOn(t *testing.T) {
 	})
 }
 
-// A file system that finds no room for what was allocated, as one that copies what it changes,
-// stalls the log at whatever write it says so. So does a limit on the length of files.
+// A file system may have no room for a write into allocated space, for example if it copies
+// changed blocks. The log stalls at each such write, and also at a limit on the length of files.
 func TestAWriteWithoutRoomStallsAndGoesOn(t *testing.T) {
 	for name, cause := range map[string]error{
 		"space": vfs.ErrNoSpace, "quota": syscall.EDQUOT, "limit": syscall.EFBIG,
@@ -136,7 +136,7 @@ func stallAtWrite(t *testing.T, cause error, nth int64) {
 	b.stop(t)
 }
 
-// Who closes a log that waits for room does not wait for it.
+// Close does not wait for the room that the log waits for.
 func TestCloseWhileAWriteHasNoRoomGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewCrashable()

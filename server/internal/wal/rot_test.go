@@ -57,7 +57,7 @@ func flip(p []byte) {
 	}
 }
 
-// outcome starts a log and tells what became of the frames.
+// outcome starts a log and returns its frames or the damage that it reports.
 func outcome(t *testing.T, disk vfs.FS) ([]uint64, *CorruptError) {
 	t.Helper()
 	b, err := launch(t.Context(), config(disk))

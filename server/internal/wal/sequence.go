@@ -7,12 +7,12 @@ import (
 	"hash/crc32"
 )
 
-// Sequence waits until size bytes have room (that is the back-pressure), then calls fn once.
-// fn takes its machines' locks, decides, applies the decision to the in-memory state and
-// appends frames; all frames of all callers stand in the log in the order of Append. fn must
-// not block on I/O or channels, nor call the log but through tx. If fn panics, the log is
-// poisoned, since the state may be half changed. size is what fn is going to append, more or
-// less; what it has appended and held counts afterwards.
+// Sequence waits until size bytes have room, which is the log's back-pressure, then calls fn
+// once. fn takes its machines' locks, decides, applies the decision to the state in memory and
+// appends frames. The log keeps all frames of all callers in the order of Append. fn must not
+// block on I/O or channels, and may call the log only through tx. If fn panics, the log is
+// poisoned, since the state may be half changed. size is an estimate of the bytes that fn will
+// append; afterwards the actual bytes appended and held count.
 //
 // Errors, all before fn was called: ctx's, ErrClosed, ErrStalled, or a *PoisonedError.
 func (l *Log) Sequence(ctx context.Context, size int, fn func(tx *Tx)) error {
@@ -44,7 +44,7 @@ func (l *Log) Sequence(ctx context.Context, size int, fn func(tx *Tx)) error {
 	return nil
 }
 
-// run calls fn behind the gate.
+// run calls fn with the gate held.
 func (l *Log) run(tx *Tx, fn func(tx *Tx)) error {
 	l.gate.RLock()
 	defer l.gate.RUnlock()
@@ -54,7 +54,7 @@ func (l *Log) run(tx *Tx, fn func(tx *Tx)) error {
 	tx.log = l
 	finished := false
 	defer func() {
-		if !finished { // fn panics, and goes on to do so
+		if !finished { // fn panics; the panic continues
 			l.poison(errors.New("a function that changes the state has panicked"))
 		}
 	}()
@@ -63,7 +63,7 @@ func (l *Log) run(tx *Tx, fn func(tx *Tx)) error {
 	return nil
 }
 
-// Tx appends frames inside Sequence. It is for one goroutine, and not to be kept.
+// Tx appends frames inside Sequence. Use it from one goroutine and do not keep it.
 type Tx struct {
 	log     *Log
 	pending int64
@@ -71,18 +71,18 @@ type Tx struct {
 	end     LSN // of the last frame
 }
 
-// Append adds a frame and returns the LSN of its end. The payload is copied. durable, if not
-// nil, is called once the frame is durable, in log order, from the committer's goroutine, or,
-// with Config.Inline, before anybody's Sequence returns; it must not block and may not call the
-// log. It has run when Wait for that LSN returns.
+// Append adds a frame, copies the payload, and returns the LSN of the frame's end. If durable is
+// not nil, the log calls it once the frame is durable, in log order, before Wait for that LSN
+// returns. The call comes from the committer's goroutine or, with Config.Inline, from a caller's
+// before any Sequence returns. durable must not block and must not call the log.
 //
 // A payload has at most 1 GiB: a larger one poisons the log.
 func (t *Tx) Append(kind Kind, payload []byte, durable func()) LSN {
 	return t.add(kind, payload, durable, false)
 }
 
-// AppendSynced is Append for a frame that is synced before it counts as durable, with all before
-// it, also where Config.SyncInterval is set.
+// AppendSynced is Append for a frame that counts as durable only after a sync, even if
+// Config.SyncInterval is set. The sync covers all frames before it too.
 func (t *Tx) AppendSynced(kind Kind, payload []byte, durable func()) LSN {
 	return t.add(kind, payload, durable, true)
 }
@@ -98,7 +98,7 @@ func (t *Tx) add(kind Kind, payload []byte, durable func(), synced bool) LSN {
 	t.pending += int64(n)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.mu.poison != nil { // Wait says so
+	if l.mu.poison != nil { // Wait returns the error
 		t.pending -= int64(n)
 		return l.mu.queue.end + LSN(n)
 	}
@@ -110,17 +110,18 @@ func (t *Tx) add(kind Kind, payload []byte, durable func(), synced bool) LSN {
 	return t.end
 }
 
-// Hold keeps size bytes counted as pending, besides the frames, until Release: for a machine
-// that has them in memory until it has written them elsewhere. It must be able to do that
-// without new frames, and without waiting for others: Sequence may be waiting for it.
+// Hold keeps size bytes counted as pending, in addition to the frames, until Release. A machine
+// uses it for data that it keeps in memory until it has written it elsewhere. It must be able to
+// write that data without new frames and without waiting for other callers, because Sequence may
+// be waiting for the Release.
 func (t *Tx) Hold(size int) { t.held += int64(size) }
 
 // Release ends a Hold.
 func (l *Log) Release(size int) { l.room.add(-int64(size)) }
 
-// Wait returns nil once everything before lsn is durable. A reader that saw state which a
-// frame at lsn made must wait for it before it answers: nothing is visible before it is
-// durable. Errors: ctx's, ErrClosed, or a *PoisonedError; none if lsn is durable already.
+// Wait returns nil once the log is durable up to lsn. A reader of state that a frame at lsn made
+// must call Wait before it answers, since no change may be visible before it is durable. Errors:
+// ctx's, ErrClosed, or a *PoisonedError; none if lsn is already durable.
 func (l *Log) Wait(ctx context.Context, lsn LSN) error {
 	for l.Durable() < lsn {
 		done, err := l.waitFor(lsn)

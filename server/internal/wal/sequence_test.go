@@ -286,7 +286,7 @@ func TestAPanicPoisons(t *testing.T) {
 	}
 }
 
-func TestUseOutOfTurn(t *testing.T) {
+func TestCallsBeforeStart(t *testing.T) {
 	log, err := Open(config(vfs.NewMem()))
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestUseOutOfTurn(t *testing.T) {
 		}
 	}
 	if err := log.Wait(t.Context(), 0); err != nil {
-		t.Errorf("Wait for what is durable, after Close: %v", err)
+		t.Errorf("Wait for a durable LSN, after Close: %v", err)
 	}
 }
 
@@ -330,7 +330,7 @@ func TestConfigReportsEveryFault(t *testing.T) {
 	_, err := Open(Config{SyncInterval: -1, FileSize: 1, MaxPending: -1})
 	for _, want := range []string{"FS", "Dir", "SyncInterval", "FileSize", "MaxPending"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not tell of %s", err, want)
+			t.Errorf("%v does not mention %s", err, want)
 		}
 	}
 }
@@ -358,7 +358,7 @@ func ExampleLog() {
 	// <nil> <nil> <nil>
 }
 
-func TestAFrameThatCannotBePoisons(t *testing.T) {
+func TestAnInvalidFramePoisons(t *testing.T) {
 	b := start(t, config(vfs.NewMem()))
 	var lsn LSN
 	err := b.Sequence(t.Context(), 1, func(tx *Tx) { lsn = tx.Append(0, nil, nil) })

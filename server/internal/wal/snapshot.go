@@ -37,7 +37,7 @@ type part struct {
 	data []byte
 }
 
-// entry says where a part is, and what it must look like.
+// entry describes a part: its place, length and checksum.
 type entry struct {
 	kind   Kind
 	sum    uint32
@@ -58,7 +58,7 @@ func snapshotLSN(name string) (LSN, bool) {
 	return LSN(at), err == nil && name == path.Base(snapshotName("", LSN(at)))
 }
 
-// writeSnapshot makes a snapshot durable, beside the one before it.
+// writeSnapshot makes a snapshot durable next to the one before it.
 func (l *Log) writeSnapshot(at LSN, parts []part) error {
 	pieces := [][]byte{encodeIndex(at, parts)}
 	for _, p := range parts {
@@ -67,7 +67,7 @@ func (l *Log) writeSnapshot(at LSN, parts []part) error {
 	return l.replace(snapshotName(l.cfg.Dir, at), pieces)
 }
 
-// replace makes a file in the log's folder that is there as a whole or not at all.
+// replace writes a file in the log's folder atomically: after a crash it is complete or absent.
 func (l *Log) replace(name string, pieces [][]byte) error {
 	temp := name + tempSuffix
 	f, err := l.fs.Create(temp)
@@ -77,7 +77,7 @@ func (l *Log) replace(name string, pieces [][]byte) error {
 	if err = errors.Join(writeAll(f, pieces), f.Close()); err == nil {
 		err = l.fs.Rename(temp, name)
 	}
-	if err != nil { // what is left would only take room
+	if err != nil { // the unfinished file would only occupy space
 		return errors.Join(err, l.fs.Remove(temp))
 	}
 	return durably(l.fs.SyncDir(path.Dir(name)))
@@ -94,7 +94,7 @@ func writeAll(f vfs.File, pieces [][]byte) error {
 	return f.Sync()
 }
 
-// removeSnapshots removes all but one, and what unfinished ones left.
+// removeSnapshots removes all snapshots but one, and unfinished ones.
 func (l *Log) removeSnapshots(but LSN) error {
 	names, err := l.fs.List(l.cfg.Dir)
 	if err != nil {
@@ -126,7 +126,7 @@ func encodeIndex(at LSN, parts []part) []byte {
 
 var errSnapshot = errors.New("not a snapshot")
 
-// readIndex reads what precedes the parts, and checks that they fill the file.
+// readIndex reads the header and the table of parts, and checks that the parts fill the file.
 func readIndex(f vfs.File) (LSN, []entry, error) {
 	size, err := f.Size()
 	if err != nil {

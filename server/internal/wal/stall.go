@@ -9,9 +9,9 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// mayPass reports whether a file could not be made for want of something that can come back:
-// space, quota, a limit on the length of files (ulimit -f), or file descriptors. After a failed
-// sync nobody knows what the disk holds.
+// mayPass reports whether a file could not be made for a reason that can pass: space, quota, a
+// limit on the length of files (ulimit -f), or file descriptors. A failed sync never qualifies,
+// since the content of the disk is unknown afterwards.
 func mayPass(err error) bool {
 	if errors.Is(err, errNotDurable) {
 		return false
@@ -26,15 +26,15 @@ func mayPass(err error) bool {
 	return false
 }
 
-// starve says whether the committer waits for a file.
+// starve records whether the committer waits for a file.
 func (l *Log) starve(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stall(func() { l.mu.starving = on })
 }
 
-// stall changes why the committer waits, and opens or shuts the door to Sequence accordingly.
-// Under mu.
+// stall applies a change to the reasons for a stall, and then blocks or admits callers of
+// Sequence accordingly. The caller holds mu.
 func (l *Log) stall(change func()) {
 	was := l.stalled()
 	change()
@@ -44,12 +44,12 @@ func (l *Log) stall(change func()) {
 	}
 }
 
-// stalled returns ErrStalled, and the cause, while the committer waits and no file can be had,
-// or the one that it has takes nothing. Under mu.
+// stalled returns ErrStalled with its cause while the committer waits for a file that cannot be
+// made, or cannot write to the file that it has. The caller holds mu.
 func (l *Log) stalled() error {
-	cause := l.mu.cramped
+	cause := l.mu.writeErr
 	if cause == nil && l.mu.starving {
-		cause = l.mu.short
+		cause = l.mu.fileErr
 	}
 	if cause == nil {
 		return nil
@@ -57,20 +57,20 @@ func (l *Log) stalled() error {
 	return fmt.Errorf("%w: %w", ErrStalled, cause)
 }
 
-// insist repeats a step of the committer that has ended with err, for as long as it fails for
-// want of something that can come back, and the log is stalled meanwhile. That is no reason to
-// poison, as a failed sync is: the step writes the same bytes to the same place again, and they
-// count when a sync has succeeded after that. While the log closes it gives up.
+// insist repeats a step of the committer while it fails for a reason that can pass; the log is
+// stalled meanwhile. Unlike a failed sync, such a failure need not poison the log: the step
+// writes the same bytes to the same place again, and they count only after a later sync has
+// succeeded. insist gives up while the log closes.
 func (l *Log) insist(err error, step func() error) error {
 	if err == nil || !mayPass(err) {
 		return err
 	}
 	l.logger.Warn("could not write to the log; trying again", "error", err)
-	defer l.cramp(nil)
+	defer l.setWriteErr(nil)
 	retry := time.NewTicker(prepareRetry)
 	defer retry.Stop()
 	for {
-		l.cramp(err)
+		l.setWriteErr(err)
 		select {
 		case <-retry.C:
 		case <-l.closing:
@@ -85,9 +85,9 @@ func (l *Log) insist(err error, step func() error) error {
 	}
 }
 
-// cramp says why the committer cannot write; nil: it can.
-func (l *Log) cramp(cause error) {
+// setWriteErr records why the committer is blocked; nil clears it.
+func (l *Log) setWriteErr(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stall(func() { l.mu.cramped = cause })
+	l.stall(func() { l.mu.writeErr = cause })
 }

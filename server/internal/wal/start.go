@@ -6,10 +6,9 @@ import (
 	"fmt"
 )
 
-// Start restores the snapshot, replays the log, and begins to take frames. ctx ends Start
-// only; what runs in the background afterwards ends at Close. Errors: *CorruptError if what
-// was durable cannot be read, and those of the machines and the file system. After an error
-// the log can only be closed.
+// Start restores the snapshot, replays the log, and begins to take frames. ctx limits Start only;
+// background work continues until Close. Errors: *CorruptError if durable data cannot be read,
+// and those of the machines and the file system. After an error the log can only be closed.
 func (l *Log) Start(ctx context.Context) error {
 	l.mu.Lock()
 	again := l.mu.begun || l.mu.state != stateOpen
@@ -68,17 +67,17 @@ func (l *Log) begin(ctx context.Context) error {
 	if err := l.open(files, at, last); err != nil {
 		return err
 	}
-	return l.raiseFormat() // of a new directory: see formatVersion
+	return l.raiseFormat() // also for a new directory: see formatVersion
 }
 
-// open makes the file that goes on where the last one ends. It is a new one, of a new
-// generation: the rest of the last file may hold frames that were cut off, and in this life, at
-// the same place, they must not be found again.
+// open makes the file in which the log continues. It is a new file with a new generation: the
+// rest of the last file may hold frames that were cut off as a torn tail, and this life must not
+// find them again at the same LSN.
 func (l *Log) open(files logFiles, at LSN, last tail) error {
 	end := last.end
 	l.mu.Lock()
 	l.mu.queue.end, l.mu.written, l.mu.synced, l.mu.snapshot = end, end, end, at
-	l.mu.marked = end // by the first block that begins there
+	l.mu.marked = end // its first block records the sync up to here
 	l.mu.segments, l.mu.spares = files.needed(at)
 	l.mu.lossy = last.lossy
 	l.mu.first = files.highest() + 1
@@ -95,7 +94,7 @@ func (l *Log) open(files logFiles, at LSN, last tail) error {
 	if err != nil {
 		return err
 	}
-	if l.mu.lossy { // also if this start is cut off before anything is made of it
+	if l.mu.lossy { // remember it even if this start is interrupted before it writes the life's first file
 		file.acks = acksEarly
 	}
 	l.mu.Lock()
@@ -113,7 +112,7 @@ func (l *Log) open(files logFiles, at LSN, last tail) error {
 	return err
 }
 
-// surplus cuts the spares down to those that are worth keeping, and returns the others.
+// surplus reduces the spares to keepSpares and returns the others.
 func (l *Log) surplus(files logFiles) []uint64 {
 	keep, surplus := l.mu.spares[:0:0], []uint64(nil)
 	for _, generation := range l.mu.spares {

@@ -2,7 +2,8 @@ package wal
 
 import "time"
 
-// syncAtIntervals is the interval syncer: some time after something was written, it syncs.
+// syncAtIntervals is the interval syncer's goroutine. It syncs once an interval after the first
+// write.
 func (l *Log) syncAtIntervals() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
