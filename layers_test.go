@@ -25,14 +25,14 @@ var layers = [][]string{
 	},
 	{"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "server/internal/limit"},
 	{"internal/seam"},
-	{"internal/wire", "."},
+	{"internal/wire", ".", "keyspace/allocate", "keyspace/load"},
 	{
-		"aggregate", "lease", "sink", "internal/shardmap",
+		"aggregate", "lease", "sink", "internal/shardmap", "keyspace/plan", "internal/chart",
 		"server/internal/wal", "server/internal/pause", "server/internal/serverclock",
 		"server/internal/pipes",
 	},
 	{
-		"producer", "consumer", "reshard", "assign", "sink/archive", "sink/sinktest",
+		"producer", "consumer", "reshard", "keytable", "sink/archive", "sink/sinktest",
 		"lease/leasetest", "internal/follow", "internal/putlog",
 		"server/internal/shardlog", "server/internal/itemstore", "server/internal/transport",
 	},
@@ -48,7 +48,8 @@ var layers = [][]string{
 // half is the folder server, the rest is the client half, and these belong to neither.
 var (
 	shared = []string{
-		".", "keyspace", "internal/bootclock", "internal/spell", "internal/vfs", "internal/localca",
+		".", "keyspace", "keyspace/allocate", "keyspace/load", "keyspace/plan",
+		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca",
 		"internal/fault", "internal/seam", "internal/wire",
 	}
 	bothHalves = []string{"runneltest", "internal/cli", "cmd/runnel"}
@@ -92,7 +93,10 @@ func TestForbidden(t *testing.T) {
 		{"producer", "server/internal/wal", false},     // the other half
 		{"proxy", "server", false},                     // the other half
 		{"proxy", "internal/wire", true},
-		{"keyspace", "producer", false}, // upwards
+		{"keyspace", "producer", false},      // upwards
+		{"keyspace", "keyspace/load", false}, // upwards
+		{"server/internal/kinesis", "keyspace/plan", true},
+		{"reshard", "keyspace/plan", true},
 		{"producer", "consumer", false}, // a sibling
 		{"internal/cli", "server", true},
 		{"internal/cli", "producer", true},

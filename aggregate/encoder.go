@@ -60,7 +60,7 @@ func SizeOf(r Record) int {
 }
 
 // Add adds a record behind the others. It copies what it needs. The errors wrap ErrNested,
-// ErrPartitionKey or keyspace.ErrSyntax (the explicit hash key); after one nothing has changed.
+// ErrPartitionKey or keyspace.ErrKeySyntax (the explicit hash key); after one nothing has changed.
 // Lengths are not checked: that is for who knows the stream's limits.
 func (e *Encoder) Add(r Record) error {
 	if IsAggregate(r.Data) {

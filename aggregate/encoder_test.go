@@ -172,8 +172,8 @@ func TestAddRefuses(t *testing.T) {
 		{"an aggregate", aggregate.Record{PartitionKey: "k", Data: nested}, aggregate.ErrNested},
 		{"no key", aggregate.Record{}, aggregate.ErrPartitionKey},
 		{"a key that is not UTF-8", aggregate.Record{PartitionKey: "\xff"}, aggregate.ErrPartitionKey},
-		{"a hash key that is no number", aggregate.Record{PartitionKey: "new", ExplicitHashKey: "x"}, keyspace.ErrSyntax},
-		{"a hash key with a zero", aggregate.Record{PartitionKey: "new", ExplicitHashKey: "01"}, keyspace.ErrSyntax},
+		{"a hash key that is no number", aggregate.Record{PartitionKey: "new", ExplicitHashKey: "x"}, keyspace.ErrKeySyntax},
+		{"a hash key with a zero", aggregate.Record{PartitionKey: "new", ExplicitHashKey: "01"}, keyspace.ErrKeySyntax},
 	} {
 		var e aggregate.Encoder
 		add(t, &e, aggregate.Record{PartitionKey: "k", Data: []byte("x")})

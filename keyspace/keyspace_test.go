@@ -57,8 +57,8 @@ func TestParseRefuses(t *testing.T) {
 		"340282366920938463463374607431768211456", // 2^128
 		"999999999999999999999999999999999999999", "1000000000000000000000000000000000000000",
 	} {
-		if k, err := keyspace.Parse(text); !errors.Is(err, keyspace.ErrSyntax) {
-			t.Errorf("Parse(%q) = %v, %v; want ErrSyntax", text, k, err)
+		if k, err := keyspace.Parse(text); !errors.Is(err, keyspace.ErrKeySyntax) {
+			t.Errorf("Parse(%q) = %v, %v; want ErrKeySyntax", text, k, err)
 		}
 	}
 	if k, err := keyspace.Parse("340282366920938463463374607431768211455"); err != nil || k != keyspace.Max {

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Range is the hash keys in [Start, End], both ends included, as the API's HashKeyRange.
+// Range is the hash keys in [Start, End]. Both ends are included, as in the HashKeyRange of the
+// API.
 type Range struct {
 	Start, End Key
 }
@@ -18,18 +19,18 @@ func (r Range) Contains(k Key) bool {
 	return !k.Less(r.Start) && !r.End.Less(k)
 }
 
-// Adjacent reports whether the two ranges touch without overlapping, in either order, so
-// that their union is a range.
+// Adjacent reports whether the two ranges touch without overlapping, in either order. Their union
+// is then a range.
 func (r Range) Adjacent(other Range) bool {
 	return r.Precedes(other) || other.Precedes(r)
 }
 
-// Precedes reports whether other begins right after r's end.
+// Precedes reports whether other begins right after the end of r.
 func (r Range) Precedes(other Range) bool {
 	return r.End != Max && r.End.Add(Key{Lo: 1}) == other.Start
 }
 
-// Join returns the union of two adjacent ranges.
+// Join returns the union of two adjacent ranges. For other ranges the result has no meaning.
 func (r Range) Join(other Range) Range {
 	if other.Start.Less(r.Start) {
 		r, other = other, r
@@ -37,8 +38,8 @@ func (r Range) Join(other Range) Range {
 	return Range{Start: r.Start, End: other.End}
 }
 
-// Middle returns the hash key that splits the range into halves: the start of the second.
-// A range of one key has no middle: it returns Start.
+// Middle returns the hash key that splits the range into halves: the start of the upper half. A
+// range of one key has no middle; for it Middle returns Start.
 func (r Range) Middle() Key {
 	if r.Start == r.End {
 		return r.Start
@@ -54,13 +55,13 @@ func (r Range) SplitAt(at Key) (low, high Range) {
 // String returns the range as "[start, end]" in decimal.
 func (r Range) String() string { return fmt.Sprintf("[%s, %s]", r.Start, r.End) }
 
-// Uniform returns the n ranges that CreateStream gives a stream of n shards: each starts at
-// i * floor(2^128 / n), and the last one ends at Max. n must be at least 1.
+// Uniform returns the n ranges of the shards that CreateStream makes: each starts at i *
+// floor(2^128 / n), and the last one ends at Max. An n below 1 counts as 1.
 func Uniform(n int) []Range {
 	if n <= 1 {
 		return []Range{All}
 	}
-	width := Max.mulDiv(1, uint64(n)) // floor((2^128-1)/n) = floor(2^128/n) unless n divides 2^128
+	width := Max.Div(uint64(n)) // floor((2^128-1)/n) = floor(2^128/n) unless n divides 2^128
 	if n&(n-1) == 0 {
 		width = width.Add(Key{Lo: 1})
 	}
@@ -75,12 +76,10 @@ func Uniform(n int) []Range {
 	return ranges
 }
 
-// Tiles returns nil when the ranges cover the whole key space exactly once, in any order,
-// and otherwise an error that names the first gap or overlap.
+// Tiles returns nil if the ranges, in any order, cover the whole key space exactly once. Otherwise
+// its error names the first gap or overlap.
 func Tiles(ranges []Range) error {
-	sorted := slices.SortedFunc(slices.Values(ranges), func(a, b Range) int {
-		return a.Start.Compare(b.Start)
-	})
+	sorted := Sorted(ranges)
 	want := Key{}
 	for i, r := range sorted {
 		switch {
@@ -99,4 +98,35 @@ func Tiles(ranges []Range) error {
 		want = r.End.Add(Key{Lo: 1})
 	}
 	return fmt.Errorf("the hash keys from %s on are not covered", want)
+}
+
+// Spread maps the whole key space to the range, in proportion: equal keys stay equal, and evenly
+// spread keys stay evenly spread. It looks at the high 64 bits of k only.
+func (r Range) Spread(k Key) Key {
+	return r.Start.Add(r.End.Sub(r.Start).mulDiv(k.Hi, ^uint64(0)))
+}
+
+// Part returns the part of the key space that the range covers, in (0, 1]. It is rounded, so do not
+// sum it.
+func (r Range) Part() float64 {
+	return r.End.Fraction() - r.Start.Fraction() + 0x1p-128
+}
+
+// Sorted returns a copy of the ranges, sorted by Start.
+func Sorted(ranges []Range) []Range {
+	return slices.SortedFunc(slices.Values(ranges), func(a, b Range) int {
+		return a.Start.Compare(b.Start)
+	})
+}
+
+// Locate returns the index of the range that contains the key. The ranges must tile the key space
+// and be sorted, as by Sorted. It takes O(log n) steps.
+func Locate(ranges []Range, k Key) int {
+	at, exact := slices.BinarySearchFunc(ranges, k, func(r Range, k Key) int {
+		return r.Start.Compare(k)
+	})
+	if exact {
+		return at
+	}
+	return at - 1
 }

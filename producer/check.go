@@ -18,7 +18,7 @@ var (
 	// ErrPartitionKey: not 1 to 256 characters of valid UTF-8.
 	ErrPartitionKey = errors.New("the partition key is not valid")
 	// ErrHashKey: ExplicitHashKey is not a decimal integer in [0, 2^128-1]. The error also
-	// matches keyspace.ErrSyntax.
+	// matches keyspace.ErrKeySyntax.
 	ErrHashKey = errors.New("the explicit hash key is not valid")
 	// ErrAggregate: the data is an aggregated record, which can be given no identity, and a
 	// Journal keeps only what has one.

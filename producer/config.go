@@ -71,7 +71,7 @@ type Config struct {
 	// records go to OnResult, count in Stats, and take no room in the buffer.
 	Resume []FrozenUnit
 
-	// Keys gives explicit hash keys to records that come without one, as an assign.Session does:
+	// Keys gives explicit hash keys to records that come without one, as an keytable.Session does:
 	// for these Put asks it, and may wait for it. Records of Resume keep the keys that they have,
 	// and so do aggregated records: readers drop one whose shard is not that of the keys in it.
 	// Default none.

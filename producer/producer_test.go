@@ -118,7 +118,7 @@ func TestPutRefusesInvalidRecords(t *testing.T) {
 			{runnel.Record{PartitionKey: "a\xff"}, ErrPartitionKey, "UTF-8"},
 			{runnel.Record{PartitionKey: strings.Repeat("ä", 257)}, ErrPartitionKey, "257 characters"},
 			{runnel.Record{PartitionKey: "a", ExplicitHashKey: "01"}, ErrHashKey, "01"},
-			{runnel.Record{PartitionKey: "a", ExplicitHashKey: "x"}, keyspace.ErrSyntax, "x"},
+			{runnel.Record{PartitionKey: "a", ExplicitHashKey: "x"}, keyspace.ErrKeySyntax, "x"},
 			{runnel.Record{PartitionKey: "a", Data: make([]byte, 10)}, ErrTooLarge, "UpdateMaxRecordSize"},
 		} {
 			err := p.PutFunc(ctx, c.record, func(Result) { t.Error("a refused record has a result") })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 )
 
 // Resharder is what Apply needs of Kinesis; *kinesis.Client has it. Its own retries do no harm.
@@ -53,19 +54,19 @@ const settleTime = time.Minute
 //
 // It fails with an error that names the step: one of the API that trying again does not mend, as
 // for a stream in on-demand mode or at the account's limit of shards; or one that wraps
-// keyspace.ErrLayout, when the stream's shards are neither where the plan begins nor on its way,
+// plan.ErrLayoutDiffers, when the stream's shards are neither where the plan begins nor on its way,
 // because something else reshards it. Nothing is undone then.
 func Apply(
-	ctx context.Context, client Resharder, stream string, plan keyspace.Plan,
-	progress func(keyspace.Step, State),
+	ctx context.Context, client Resharder, stream string, planned plan.Plan,
+	progress func(plan.Step, State),
 ) error {
-	if err := plan.Validate(); err != nil {
+	if err := planned.Validate(); err != nil {
 		return fmt.Errorf("reshard stream %s: %w", stream, err)
 	}
 	if progress == nil {
-		progress = func(keyspace.Step, State) {}
+		progress = func(plan.Step, State) {}
 	}
-	a := &applying{client: client, stream: stream, plan: plan, progress: progress}
+	a := &applying{client: client, stream: stream, plan: planned, progress: progress}
 	if err := a.run(ctx); err != nil {
 		return fmt.Errorf("reshard stream %s: %w", stream, err)
 	}
@@ -76,8 +77,8 @@ func Apply(
 type applying struct {
 	client   Resharder
 	stream   string
-	plan     keyspace.Plan
-	progress func(keyspace.Step, State)
+	plan     plan.Plan
+	progress func(plan.Step, State)
 }
 
 func (a *applying) run(ctx context.Context) error {
@@ -89,7 +90,7 @@ func (a *applying) run(ctx context.Context) error {
 		next := a.plan.Next(ranges(open))
 		if next < at {
 			return fmt.Errorf("step %d, %s, is not done any more: %w; something else reshards "+
-				"the stream: make a new plan", next+1, a.plan.Steps[next], keyspace.ErrLayout)
+				"the stream: make a new plan", next+1, a.plan.Steps[next], plan.ErrLayoutDiffers)
 		}
 		for ; at < next; at++ {
 			a.progress(a.plan.Steps[at], Found)
@@ -144,7 +145,7 @@ func (a *applying) take(ctx context.Context, at int, call func(context.Context) 
 
 // call returns the call of a step on the open shards.
 func (a *applying) call(
-	step keyspace.Step, open []shardmap.Shard,
+	step plan.Step, open []shardmap.Shard,
 ) (func(context.Context) error, error) {
 	ids := make([]*string, len(step.From))
 	for i, r := range step.From {
@@ -155,12 +156,12 @@ func (a *applying) call(
 		}
 		if ids[i] == nil {
 			return nil, fmt.Errorf("%w: no shard of %s is open; something else has resharded "+
-				"the stream: make a new plan", keyspace.ErrLayout, r)
+				"the stream: make a new plan", plan.ErrLayoutDiffers, r)
 		}
 	}
 	name := aws.String(a.stream)
 	switch step.Kind {
-	case keyspace.SplitStep:
+	case plan.SplitStep:
 		in := &kinesis.SplitShardInput{
 			StreamName: name, ShardToSplit: ids[0],
 			NewStartingHashKey: aws.String(step.Bound().String()),
@@ -169,7 +170,7 @@ func (a *applying) call(
 			_, err := a.client.SplitShard(ctx, in)
 			return err
 		}, nil
-	case keyspace.MergeStep:
+	case plan.MergeStep:
 		in := &kinesis.MergeShardsInput{
 			StreamName: name, ShardToMerge: ids[0], AdjacentShardToMerge: ids[1],
 		}

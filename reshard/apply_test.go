@@ -21,6 +21,8 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/follow"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/producer"
 	"github.com/runnel-stream/runnel/reshard"
 	"github.com/runnel-stream/runnel/runneltest"
@@ -54,20 +56,20 @@ func inBubble(
 }
 
 // oddPlan splits and merges, from two equal shards.
-func oddPlan(t *testing.T, target uint64) keyspace.Plan {
+func oddPlan(t *testing.T, target uint64) plan.Plan {
 	t.Helper()
-	var points []keyspace.Point
+	var points []load.Point
 	for i := range 40 {
 		weight := uint64(1)
 		if i < 8 {
 			weight = 20
 		}
-		points = append(points, keyspace.Point{At: keyspace.Key{Hi: uint64(i) << 58}, Weight: weight})
+		points = append(points, load.Point{At: keyspace.Key{Hi: uint64(i) << 58}, Weight: weight})
 	}
 	layout := []keyspace.Range{keyspace.Uniform(2)[0]}
 	low, high := keyspace.Uniform(2)[1].SplitAt(keyspace.Key{Hi: 3 << 62})
-	p, err := keyspace.PlanLoad(append(layout, low, high), points,
-		keyspace.Goal{Target: target, MergeUnder: target})
+	p, err := plan.ForLoad(append(layout, low, high), points,
+		plan.Goal{Target: target, MergeUnder: target})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,14 +88,14 @@ func layout(t *testing.T, client *kinesis.Client) []keyspace.Range {
 // begin makes the layout that oddPlan begins with.
 func begin(t *testing.T, client *kinesis.Client, open []keyspace.Range) {
 	t.Helper()
-	p := keyspace.Plan{Open: keyspace.Uniform(2)}
+	p := plan.Plan{Open: keyspace.Uniform(2)}
 	r := p.Open[1]
 	low, high := r.SplitAt(open[2].Start)
-	p.Steps = []keyspace.Step{{
-		Kind: keyspace.SplitStep, From: []keyspace.Range{r}, To: []keyspace.Range{low, high},
+	p.Steps = []plan.Step{{
+		Kind: plan.SplitStep, From: []keyspace.Range{r}, To: []keyspace.Range{low, high},
 	}}
 	for _, r := range open {
-		p.Final = append(p.Final, keyspace.PlannedShard{Range: r})
+		p.Final = append(p.Final, plan.Shard{Range: r})
 	}
 	if err := reshard.Apply(t.Context(), client, stream, p, nil); err != nil {
 		t.Fatal(err)
@@ -148,18 +150,18 @@ func TestApplyResumes(t *testing.T) {
 	for at := 1; at <= steps; at++ {
 		for _, after := range []bool{false, true} {
 			inBubble(t, 2, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
-				plan := oddPlan(t, 60)
-				begin(t, client, plan.Open)
+				planned := oddPlan(t, 60)
+				begin(t, client, planned.Open)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				c := &cutting{Client: client, at: at, after: after, cut: cancel}
-				if err := reshard.Apply(ctx, c, stream, plan, nil); !errors.Is(err, errCut) ||
+				if err := reshard.Apply(ctx, c, stream, planned, nil); !errors.Is(err, errCut) ||
 					!strings.Contains(err.Error(), fmt.Sprintf("step %d of %d", at, steps)) {
 					t.Fatalf("cut at %d: %v", at, err)
 				}
 				var states []string
-				err := reshard.Apply(t.Context(), c, stream, plan,
-					func(_ keyspace.Step, s reshard.State) { states = append(states, string(s)) })
+				err := reshard.Apply(t.Context(), c, stream, planned,
+					func(_ plan.Step, s reshard.State) { states = append(states, string(s)) })
 				if err != nil {
 					t.Fatalf("cut at %d, after the call is %v: %v", at, after, err)
 				}
@@ -171,7 +173,7 @@ func TestApplyResumes(t *testing.T) {
 				if got := strings.Join(states, " ") + " "; got != want {
 					t.Errorf("cut at %d: %s, want %s", at, got, want)
 				}
-				if err := plan.Reached(layout(t, client)); err != nil {
+				if err := planned.Reached(layout(t, client)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -188,9 +190,9 @@ func TestApplyRetries(t *testing.T) {
 		"SplitShard:commit-late=300ms@2-3",
 	} {
 		inBubble(t, 2, faults, func(t *testing.T, server *runneltest.Server, client *kinesis.Client) {
-			plan := oddPlan(t, 60)
-			begin(t, client, plan.Open)
-			if err := reshard.Apply(t.Context(), client, stream, plan, nil); err != nil {
+			planned := oddPlan(t, 60)
+			begin(t, client, planned.Open)
+			if err := reshard.Apply(t.Context(), client, stream, planned, nil); err != nil {
 				t.Errorf("%s: %v", faults, err)
 			}
 			if len(server.FaultCounts()) == 0 {
@@ -198,10 +200,10 @@ func TestApplyRetries(t *testing.T) {
 			}
 			shards, err := reshard.List(t.Context(), client, stream)
 			if want := 2 + 2; err == nil {
-				for _, s := range plan.Steps {
+				for _, s := range planned.Steps {
 					want += len(s.To)
 				}
-				if len(shards) != want || plan.Reached(reshard.Open(shards)) != nil {
+				if len(shards) != want || planned.Reached(reshard.Open(shards)) != nil {
 					t.Errorf("%s: %d shards, want %d", faults, len(shards), want)
 				}
 			}
@@ -212,12 +214,12 @@ func TestApplyRetries(t *testing.T) {
 // An uninterrupted throttle ends after a while, with the step's name.
 func TestApplyGivesUp(t *testing.T) {
 	inBubble(t, 2, "SplitShard:throttle", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
-		plan, err := keyspace.PlanUniform(keyspace.Uniform(2), 4, 0)
+		planned, err := plan.Uniform(keyspace.Uniform(2), 4, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		err = reshard.Apply(t.Context(), client, stream, plan, nil)
+		err = reshard.Apply(t.Context(), client, stream, planned, nil)
 		if err == nil || !strings.HasPrefix(err.Error(), "reshard stream orders: step 1 of 2, split [0, ") ||
 			!strings.Contains(err.Error(), "LimitExceeded") {
 			t.Errorf("got %v", err)
@@ -233,13 +235,13 @@ func TestApplyScales(t *testing.T) {
 	inBubble(t, 3, "UpdateShardCount:lose-answer@1", func(
 		t *testing.T, _ *runneltest.Server, client *kinesis.Client,
 	) {
-		plan, err := keyspace.PlanUniform(layout(t, client), 24, 10)
-		if err != nil || len(plan.Steps) != 3 {
-			t.Fatalf("%v, %v", plan.Steps, err)
+		planned, err := plan.Uniform(layout(t, client), 24, 10)
+		if err != nil || len(planned.Steps) != 3 {
+			t.Fatalf("%v, %v", planned.Steps, err)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
-		err = reshard.Apply(ctx, client, stream, plan, func(_ keyspace.Step, s reshard.State) {
+		err = reshard.Apply(ctx, client, stream, planned, func(_ plan.Step, s reshard.State) {
 			if s == reshard.Done {
 				cancel(errCut)
 			}
@@ -247,16 +249,16 @@ func TestApplyScales(t *testing.T) {
 		if open := layout(t, client); !errors.Is(err, errCut) || len(open) != 6 {
 			t.Fatalf("%d shards, %v", len(open), err)
 		}
-		if err := reshard.Apply(t.Context(), client, stream, plan, nil); err != nil {
+		if err := reshard.Apply(t.Context(), client, stream, planned, nil); err != nil {
 			t.Fatal(err)
 		}
-		if open := layout(t, client); len(open) != 24 || plan.Reached(open) != nil {
+		if open := layout(t, client); len(open) != 24 || planned.Reached(open) != nil {
 			t.Errorf("%d shards", len(open))
 		}
 		for to, want := range map[int]int{23: 23, 7: 7, 12: 12} {
-			plan, err := keyspace.PlanUniform(layout(t, client), to, 0)
+			planned, err := plan.Uniform(layout(t, client), to, 0)
 			if err == nil {
-				err = reshard.Apply(t.Context(), client, stream, plan, nil)
+				err = reshard.Apply(t.Context(), client, stream, planned, nil)
 			}
 			if open := layout(t, client); err != nil || len(open) != want {
 				t.Errorf("to %d: %d shards, %v", to, len(open), err)
@@ -268,30 +270,30 @@ func TestApplyScales(t *testing.T) {
 // A stream that something else has resharded is left alone, and so is one that is not there.
 func TestApplyRefuses(t *testing.T) {
 	inBubble(t, 3, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
-		plan := oddPlan(t, 60)
-		if err := reshard.Apply(t.Context(), client, stream, plan, nil); !errors.Is(err, keyspace.ErrLayout) {
+		planned := oddPlan(t, 60)
+		if err := reshard.Apply(t.Context(), client, stream, planned, nil); !errors.Is(err, plan.ErrLayoutDiffers) {
 			t.Errorf("another layout: %v", err)
 		}
-		empty, err := keyspace.PlanUniform(keyspace.Uniform(4), 4, 0)
+		empty, err := plan.Uniform(keyspace.Uniform(4), 4, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := reshard.Apply(t.Context(), client, stream, empty, nil); !errors.Is(err, keyspace.ErrLayout) {
+		if err := reshard.Apply(t.Context(), client, stream, empty, nil); !errors.Is(err, plan.ErrLayoutDiffers) {
 			t.Errorf("no steps, but another end: %v", err)
 		}
 		if open := layout(t, client); len(open) != 3 {
 			t.Errorf("%d shards", len(open))
 		}
-		plan, _ = keyspace.PlanUniform(keyspace.Uniform(3), 6, 0)
-		plan.Final = plan.Final[1:]
-		if err := reshard.Apply(t.Context(), client, stream, plan, nil); err == nil {
+		planned, _ = plan.Uniform(keyspace.Uniform(3), 6, 0)
+		planned.Final = planned.Final[1:]
+		if err := reshard.Apply(t.Context(), client, stream, planned, nil); err == nil {
 			t.Error("a plan that makes no sense was applied")
 		}
 		if open := layout(t, client); len(open) != 3 {
 			t.Errorf("%d shards", len(open))
 		}
-		plan, _ = keyspace.PlanUniform(keyspace.Uniform(3), 6, 0)
-		if err := reshard.Apply(t.Context(), client, "nowhere", plan, nil); err == nil ||
+		planned, _ = plan.Uniform(keyspace.Uniform(3), 6, 0)
+		if err := reshard.Apply(t.Context(), client, "nowhere", planned, nil); err == nil ||
 			!strings.Contains(err.Error(), "ResourceNotFoundException") {
 			t.Errorf("nowhere: %v", err)
 		}
@@ -301,15 +303,15 @@ func TestApplyRefuses(t *testing.T) {
 // Where something else undoes a step, Apply does not fight it.
 func TestApplyIsUndone(t *testing.T) {
 	inBubble(t, 2, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
-		plan, err := keyspace.PlanUniform(layout(t, client), 4, 0)
+		planned, err := plan.Uniform(layout(t, client), 4, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = reshard.Apply(t.Context(), client, stream, plan, func(_ keyspace.Step, s reshard.State) {
+		err = reshard.Apply(t.Context(), client, stream, planned, func(_ plan.Step, s reshard.State) {
 			if s == reshard.Begun {
 				return
 			}
-			back, err := keyspace.PlanUniform(layout(t, client), 2, 0)
+			back, err := plan.Uniform(layout(t, client), 2, 0)
 			if err == nil {
 				err = reshard.Apply(t.Context(), client, stream, back, nil)
 			}
@@ -317,7 +319,7 @@ func TestApplyIsUndone(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if !errors.Is(err, keyspace.ErrLayout) || !strings.Contains(err.Error(), "step 1, split ") ||
+		if !errors.Is(err, plan.ErrLayoutDiffers) || !strings.Contains(err.Error(), "step 1, split ") ||
 			len(layout(t, client)) != 2 {
 			t.Errorf("got %v", err)
 		}
@@ -349,12 +351,12 @@ func (l *lagging) ListShards(
 func TestApplyWaitsForTheList(t *testing.T) {
 	for left, want := range map[int]error{1: nil, 30: nil, 1000: reshard.ErrNotDone} {
 		inBubble(t, 1, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
-			plan, err := keyspace.PlanUniform(layout(t, client), 2, 0)
+			planned, err := plan.Uniform(layout(t, client), 2, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			err = reshard.Apply(t.Context(), &lagging{Client: client, left: left}, stream, plan, nil)
+			err = reshard.Apply(t.Context(), &lagging{Client: client, left: left}, stream, planned, nil)
 			if !errors.Is(err, want) || time.Since(began) > 3*time.Minute {
 				t.Errorf("%d lists late: %v after %s", left, err, time.Since(began))
 			}
@@ -401,9 +403,9 @@ func TestApplyUnderLoad(t *testing.T) {
 			}
 		})
 		for _, n := range []int{5, 3, 6, 4} {
-			plan, err := keyspace.PlanUniform(layout(t, client), n, n%2*10)
+			planned, err := plan.Uniform(layout(t, client), n, n%2*10)
 			if err == nil {
-				err = reshard.Apply(t.Context(), client, stream, plan, nil)
+				err = reshard.Apply(t.Context(), client, stream, planned, nil)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -10,7 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
-	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 )
 
 // DefaultWindow is how long Autoscale looks at a stream at a time.
@@ -65,7 +66,7 @@ type Event struct {
 	Sample   Sample
 	Observed Observed
 	Decision Decision
-	Step     keyspace.Step
+	Step     plan.Step
 	State    State
 	Number   int // of the step, from 1 on
 	Of       int
@@ -197,7 +198,7 @@ func (l *autoscaling) round(ctx context.Context) error {
 		return nil
 	}
 	number := 0
-	err = Apply(ctx, l.client, l.stream, decision.Plan, func(step keyspace.Step, s State) {
+	err = Apply(ctx, l.client, l.stream, decision.Plan, func(step plan.Step, s State) {
 		if s != Done {
 			number++
 		}
@@ -218,12 +219,12 @@ func (l *autoscaling) look(ctx context.Context) (Sample, Observed, error) {
 		return Sample{}, Observed{}, err
 	}
 	_, failed := l.throttles(ctx)
-	load, hot := keyspace.NewLoad(loadCells), keyspace.NewHeavy(hotNames)
+	histogram, hot := load.NewHistogram(loadCells), load.NewHeavy(hotNames)
 	policy := l.cfg.Policy.withDefaults()
 	perRecord := policy.ShardBytes / policy.ShardRecords // bytes that are as scarce as a record
 	window := Window{For: l.cfg.Window, Parallel: l.cfg.Parallel}
 	observed, err := Observe(ctx, l.client, l.stream, window, func(s Seen) {
-		load.AddPoint(keyspace.Point{
+		histogram.AddPoint(load.Point{
 			At: s.Hash, Weight: uint64(s.Bytes), Also: max(1, 1000/uint64(s.Of)),
 		})
 		hot.Add(s.Hash, s.Key, max(uint64(s.Bytes), uint64(perRecord)/uint64(s.Of)))
@@ -244,7 +245,7 @@ func (l *autoscaling) look(ctx context.Context) (Sample, Observed, error) {
 			"known: %w; it is decided by what was seen alone", failed)})
 	}
 	return Sample{
-		At: time.Now(), Took: observed.Took, Shards: shards, Points: load.Points(),
+		At: time.Now(), Took: observed.Took, Shards: shards, Points: histogram.Points(),
 		Hot: hot.Top(hotNames), Throttled: throttled,
 	}, observed, nil
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
-	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/producer"
 	"github.com/runnel-stream/runnel/reshard"
 	"github.com/runnel-stream/runnel/runneltest"
@@ -99,15 +99,15 @@ type put struct {
 	n   int
 }
 
-// load puts records of many keys, each in order, at a rate that can be changed.
-type load struct {
+// traffic puts records of many keys, each in order, at a rate that can be changed.
+type traffic struct {
 	producer *producer.Producer
 	mu       sync.Mutex
 	perStep  int // records each 100 ms
 	all      []put
 }
 
-func (l *load) run(t *testing.T, stop <-chan struct{}) {
+func (l *traffic) run(t *testing.T, stop <-chan struct{}) {
 	next := map[string]int{}
 	for at := 0; ; {
 		l.mu.Lock()
@@ -136,7 +136,7 @@ func (l *load) run(t *testing.T, stop <-chan struct{}) {
 }
 
 // throttles are what the producer says, as Autoscale asks for it.
-func (l *load) throttles() func(context.Context) (reshard.Throttled, error) {
+func (l *traffic) throttles() func(context.Context) (reshard.Throttled, error) {
 	var last producer.Stats
 	return func(context.Context) (reshard.Throttled, error) {
 		now := l.producer.Stats()
@@ -149,7 +149,7 @@ func (l *load) throttles() func(context.Context) (reshard.Throttled, error) {
 }
 
 // puts are the load as the archive's verification reads it.
-func (l *load) puts() iter.Seq2[archive.SourceRecord, error] {
+func (l *traffic) puts() iter.Seq2[archive.SourceRecord, error] {
 	return func(yield func(archive.SourceRecord, error) bool) {
 		for _, p := range l.all {
 			if !yield(archive.SourceRecord{ID: fmt.Sprint(p.key, "/", p.n), Key: p.key}, nil) {
@@ -177,7 +177,7 @@ func TestAutoscaleUnderLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &load{producer: p, perStep: 2} // 8 KiB/s: two shards at their limit
+		l := &traffic{producer: p, perStep: 2} // 8 KiB/s: two shards at their limit
 		var busy, fleet sync.WaitGroup
 		calm := make(chan struct{})
 		busy.Go(func() { l.run(t, calm) })
@@ -196,7 +196,7 @@ func TestAutoscaleUnderLoad(t *testing.T) {
 		kills := 0
 		// Each first split and each first merge is the last that its process does.
 		s := &scaler{t: t, client: client, cfg: cfg}
-		dead := map[keyspace.StepKind]bool{}
+		dead := map[plan.StepKind]bool{}
 		s.onStep = func(e reshard.Event) {
 			if e.State == reshard.Begun && !dead[e.Step.Kind] {
 				dead[e.Step.Kind] = true
@@ -393,9 +393,9 @@ func TestAutoscaleGoesOn(t *testing.T) {
 		if failed := s.of(reshard.Failed); len(failed) < 2 || !errors.Is(failed[0].Err, errFeed) {
 			t.Errorf("failed: %v", failed)
 		}
-		plan, err := keyspace.PlanUniform(layout(t, client), 5, 0)
+		planned, err := plan.Uniform(layout(t, client), 5, 0)
 		if err == nil {
-			err = reshard.Apply(t.Context(), client, stream, plan, nil)
+			err = reshard.Apply(t.Context(), client, stream, planned, nil)
 		}
 		if err != nil {
 			t.Fatal(err)

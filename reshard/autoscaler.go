@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 )
 
 // Autoscaler decides when the shards of one stream are split and merged, from one sample after
@@ -41,7 +43,7 @@ type Decision struct {
 	Action Action
 	// Plan is from the sample's shards on; without steps to Hold. Its loads are in 10^-12 of
 	// what a shard takes.
-	Plan keyspace.Plan
+	Plan plan.Plan
 	// Reasons say why, in sentences without an end, at least one.
 	Reasons []string
 	// Peak is the load of the most loaded shard of the window, throttling counted; 1 is all
@@ -74,7 +76,7 @@ func (a *Autoscaler) Decide(s Sample) (Decision, error) {
 	}
 	if len(d.decision.Plan.Steps) == 0 {
 		d.decision.Action = Hold
-		d.decision.Plan, err = keyspace.PlanBounds(a.layout, bounds(a.layout), points)
+		d.decision.Plan, err = plan.WithBounds(a.layout, bounds(a.layout), points)
 	}
 	return d.decision, err
 }
@@ -84,7 +86,7 @@ type deciding struct {
 	*Autoscaler
 	sample   Sample
 	shards   []measured
-	points   []keyspace.Point
+	points   []load.Point
 	decision Decision
 }
 
@@ -114,11 +116,11 @@ func (d *deciding) remember() {
 
 // plan sets the decision, if there is anything to do.
 func (d *deciding) plan(action Action, bounds []keyspace.Key) bool {
-	plan, err := keyspace.PlanBounds(d.layout, bounds, d.points)
-	if err != nil || len(plan.Steps) == 0 {
+	planned, err := plan.WithBounds(d.layout, bounds, d.points)
+	if err != nil || len(planned.Steps) == 0 {
 		return false
 	}
-	d.decision.Action, d.decision.Plan = action, plan
+	d.decision.Action, d.decision.Plan = action, planned
 	return true
 }
 

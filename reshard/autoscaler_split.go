@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 )
 
 // mostLeft is how much of a shard's load its most loaded piece may have, for a split to help that
@@ -134,22 +136,22 @@ func (d *deciding) helped(hot []int) []int {
 }
 
 // planSplit returns the plan that splits these shards alone, down to a target in parts of full.
-func (d *deciding) planSplit(shards []int, target uint64) keyspace.Plan {
+func (d *deciding) planSplit(shards []int, target uint64) plan.Plan {
 	split := make([]bool, len(d.shards))
 	for _, i := range shards {
 		split[i] = true
 	}
-	var points []keyspace.Point
+	var points []load.Point
 	for _, point := range d.points {
 		if split[shardOf(d.shards, point.At)] {
 			points = append(points, point)
 		}
 	}
-	plan, err := keyspace.PlanLoad(d.layout, points, keyspace.Goal{Target: max(1, target)})
+	planned, err := plan.ForLoad(d.layout, points, plan.Goal{Target: max(1, target)})
 	if err != nil {
-		return keyspace.Plan{} // the layout tiles, the target is above 0: it does not fail
+		return plan.Plan{} // the layout tiles, the target is above 0: it does not fail
 	}
-	return plan
+	return planned
 }
 
 // cuts returns the bounds that planSplit adds.
@@ -182,7 +184,7 @@ func (d *deciding) fewerCuts(shards []int, room int) []keyspace.Key {
 }
 
 // fewPieces cuts a shard at most so many times, so that the most loaded piece has little.
-func (d *deciding) fewPieces(shard, cuts int) []keyspace.PlannedShard {
+func (d *deciding) fewPieces(shard, cuts int) []plan.Shard {
 	hot := []int{shard}
 	// With low there are too many cuts, with high few enough: none, to begin with.
 	low, high := weigh(d.policy.Target), weigh(d.shards[shard].load.load())+1
@@ -198,9 +200,9 @@ func (d *deciding) fewPieces(shard, cuts int) []keyspace.PlannedShard {
 }
 
 // pieces returns what a plan makes of a shard.
-func (d *deciding) pieces(plan keyspace.Plan, shard int) []keyspace.PlannedShard {
-	var pieces []keyspace.PlannedShard
-	for _, piece := range plan.Final {
+func (d *deciding) pieces(planned plan.Plan, shard int) []plan.Shard {
+	var pieces []plan.Shard
+	for _, piece := range planned.Final {
 		if d.shards[shard].Range.Contains(piece.Range.Start) {
 			pieces = append(pieces, piece)
 		}
@@ -208,7 +210,7 @@ func (d *deciding) pieces(plan keyspace.Plan, shard int) []keyspace.PlannedShard
 	return pieces
 }
 
-func peak(pieces []keyspace.PlannedShard) float64 {
+func peak(pieces []plan.Shard) float64 {
 	most := uint64(0)
 	for _, piece := range pieces {
 		most = max(most, piece.Load)

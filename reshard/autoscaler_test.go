@@ -12,12 +12,13 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
 // drawLoad draws a load of a few keys or many, some of them heavy, that is up to so many shards'
 // in bytes or in records.
-func drawLoad(t *rapid.T, most float64) []keyspace.Point {
+func drawLoad(t *rapid.T, most float64) []load.Point {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "keys"), 0))
 	n := rapid.IntRange(1, 80).Draw(t, "how many")
 	heavy := rapid.IntRange(0, 3).Draw(t, "heavy")
@@ -32,15 +33,15 @@ func drawLoad(t *rapid.T, most float64) []keyspace.Point {
 		sumRecords += records[i]
 	}
 	scale := rapid.Float64Range(0.001, most).Draw(t, "load") / max(sumBytes, sumRecords)
-	load := keyspace.NewLoad(1 << 16)
+	histogram := load.NewHistogram(1 << 16)
 	for i := range n {
-		load.AddPoint(keyspace.Point{
+		histogram.AddPoint(load.Point{
 			At:     keyspace.Of(fmt.Sprint("k", rng.IntN(10*n))),
 			Weight: uint64(bytes[i] * scale * reshard.ShardBytes),
 			Also:   uint64(1000 * records[i] * scale * reshard.ShardRecords),
 		})
 	}
-	return load.Points()
+	return histogram.Points()
 }
 
 func drawPolicy(t *rapid.T) reshard.Policy {
@@ -63,13 +64,13 @@ func drawLayout(t *rapid.T, most int) []keyspace.Range {
 	return keyspace.Uniform(rapid.IntRange(1, most).Draw(t, "shards"))
 }
 
-func scaled(load []keyspace.Point, by float64) []keyspace.Point {
-	load = slices.Clone(load)
-	for i := range load {
-		load[i].Weight = uint64(float64(load[i].Weight) * by)
-		load[i].Also = uint64(float64(load[i].Also) * by)
+func scaled(loads []load.Point, by float64) []load.Point {
+	loads = slices.Clone(loads)
+	for i := range loads {
+		loads[i].Weight = uint64(float64(loads[i].Weight) * by)
+		loads[i].Also = uint64(float64(loads[i].Also) * by)
 	}
-	return load
+	return loads
 }
 
 func newCore(t rapid.TB, p reshard.Policy) *reshard.Autoscaler {
@@ -83,7 +84,7 @@ func newCore(t rapid.TB, p reshard.Policy) *reshard.Autoscaler {
 
 // check judges a decision by what was to be seen: the bounds, the steps at a time, and what
 // splits and merges lead to.
-func check(t *rapid.T, p reshard.Policy, w *world, load []keyspace.Point, d reshard.Decision) {
+func check(t *rapid.T, p reshard.Policy, w *world, loads []load.Point, d reshard.Decision) {
 	before, after := len(w.shards), len(d.Plan.Final)
 	if len(d.Reasons) == 0 {
 		t.Fatal("no reason")
@@ -100,7 +101,7 @@ func check(t *rapid.T, p reshard.Policy, w *world, load []keyspace.Point, d resh
 		t.Fatalf("from %d to %d shards, want %d to %d", before, after, p.MinShards, p.MaxShards)
 	}
 	for _, piece := range d.Plan.Final {
-		_, part := share(reshard.Shard{Range: piece.Range}, load)
+		_, part := share(reshard.Shard{Range: piece.Range}, loads)
 		merged := !slices.ContainsFunc(w.shards, func(s reshard.Shard) bool {
 			return s.Range == piece.Range
 		})
@@ -114,17 +115,17 @@ func check(t *rapid.T, p reshard.Policy, w *world, load []keyspace.Point, d resh
 // threshold then is one key, or all shards that are allowed are open.
 func TestAutoscalerComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p, load := drawPolicy(t), drawLoad(t, 12)
+		p, loads := drawPolicy(t), drawLoad(t, 12)
 		w := newWorld(drawLayout(t, p.MaxShards))
 		w.feed = feed(rapid.IntRange(0, 3).Draw(t, "feed"))
 		core, changes := newCore(t, p), 0
 		quiet := 3*p.MergeWindows + p.SplitOf + 30
 		for still := 0; still < quiet; still++ {
-			d, err := core.Decide(w.look(load))
+			d, err := core.Decide(w.look(loads))
 			if err != nil {
 				t.Fatal(err)
 			}
-			check(t, p, w, load, d)
+			check(t, p, w, loads, d)
 			if d.Action != reshard.Hold {
 				still = -1
 				if changes++; changes > 200 {
@@ -134,10 +135,10 @@ func TestAutoscalerComesToRest(t *testing.T) {
 			w.apply(t, d.Plan)
 		}
 		for _, s := range w.shards {
-			points, part := share(s, load)
+			points, part := share(s, loads)
 			heaviest := 0.0
 			for _, point := range points {
-				_, alone := share(reshard.Shard{Range: keyspace.All}, []keyspace.Point{point})
+				_, alone := share(reshard.Shard{Range: keyspace.All}, []load.Point{point})
 				heaviest = max(heaviest, alone)
 			}
 			// A key in the middle of its shard takes two splits to be alone.
@@ -153,7 +154,7 @@ func TestAutoscalerComesToRest(t *testing.T) {
 }
 
 // fairest returns the load of the larger part where points are cut in two as evenly as they can be.
-func fairest(points []keyspace.Point) float64 {
+func fairest(points []load.Point) float64 {
 	everywhere := reshard.Shard{Range: keyspace.All}
 	_, least := share(everywhere, points)
 	for i := range points {
@@ -169,18 +170,18 @@ func fairest(points []keyspace.Point) float64 {
 // split again.
 func TestAutoscalerDoesNotFlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p, load := drawPolicy(t), drawLoad(t, 8)
+		p, loads := drawPolicy(t), drawLoad(t, 8)
 		w := newWorld(drawLayout(t, p.MaxShards))
 		p.MaxShards = 1000 // a merge makes no room for a split that waits
 		core := newCore(t, p)
 		for still := 0; still < 2*p.MergeWindows+p.SplitOf+20; still++ {
-			if w.round(t, core, load).Action != reshard.Hold {
+			if w.round(t, core, loads).Action != reshard.Hold {
 				still = -1
 			}
 		}
 		// What no split helped at high tide, one may help when there is less.
 		fits := !slices.ContainsFunc(w.shards, func(s reshard.Shard) bool {
-			_, part := share(s, load)
+			_, part := share(s, loads)
 			return part > p.SplitAbove
 		})
 		low := p.MergeUnder / p.SplitAbove
@@ -190,7 +191,7 @@ func TestAutoscalerDoesNotFlap(t *testing.T) {
 				tide = rapid.Float64Range(low*1.001, 1).Draw(t, "between")
 			}
 			for range rapid.IntRange(1, 40).Draw(t, "windows") {
-				if d := w.round(t, core, scaled(load, tide)); d.Action == reshard.Split && fits {
+				if d := w.round(t, core, scaled(loads, tide)); d.Action == reshard.Split && fits {
 					t.Fatalf("split again at %.3f of the load:\n%s", tide,
 						strings.Join(d.Reasons, "\n"))
 				}
@@ -208,12 +209,12 @@ func TestAutoscalerSwings(t *testing.T) {
 		w, core, changes := newWorld(keyspace.Uniform(n)), newCore(t, reshard.Policy{}), 0
 		for range rapid.IntRange(2, 10).Draw(t, "swings") {
 			for _, part := range []float64{high, low} {
-				var load []keyspace.Point
+				var loads []load.Point
 				for _, r := range keyspace.Uniform(n) {
-					load = append(load, even(r, 6, part, 0.1)...)
+					loads = append(loads, even(r, 6, part, 0.1)...)
 				}
 				for range rapid.IntRange(1, 30).Draw(t, "windows") {
-					if w.round(t, core, load).Action != reshard.Hold {
+					if w.round(t, core, loads).Action != reshard.Hold {
 						changes++
 					}
 				}
@@ -272,18 +273,18 @@ func TestAutoscalerLeavesAHotKeyAlone(t *testing.T) {
 		hot := rapid.Float64Range(0.85, 3).Draw(t, "hot")
 		w.feed = feed(rapid.IntRange(0, 3).Draw(t, "feed"))
 		for range 200 {
-			load := keyspace.NewLoad(1 << 16)
-			load.AddPoint(keyspace.Point{
+			histogram := load.NewHistogram(1 << 16)
+			histogram.AddPoint(load.Point{
 				At: keyspace.Of("hot"), Weight: uint64((hot + 0.05*rng.Float64()) * reshard.ShardBytes),
 				Also: 1000,
 			})
 			for range 20 {
-				load.AddPoint(keyspace.Point{
+				histogram.AddPoint(load.Point{
 					At:     keyspace.Of(fmt.Sprint(rng.Uint64())),
 					Weight: uint64(0.02 * rng.Float64() * reshard.ShardBytes), Also: 1000,
 				})
 			}
-			if w.round(t, core, load.Points()).Action == reshard.Split {
+			if w.round(t, core, histogram.Points()).Action == reshard.Split {
 				splits++
 			}
 		}
@@ -328,11 +329,11 @@ func TestThrottledLoad(t *testing.T) {
 		},
 	} {
 		w := newWorld(keyspace.Uniform(3))
-		var load []keyspace.Point
+		var loads []load.Point
 		for i, part := range c.seen {
-			load = append(load, even(w.shards[i].Range, 10, 0, part)...)
+			loads = append(loads, even(w.shards[i].Range, 10, 0, part)...)
 		}
-		s := w.look(load)
+		s := w.look(loads)
 		s.Throttled = c.throttled
 		d, err := newCore(t, reshard.Policy{}).Decide(s)
 		if err != nil || d.Peak < c.peak-0.001 || d.Peak > c.peak+0.001 {
@@ -400,20 +401,20 @@ func TestPolicyValidate(t *testing.T) {
 func BenchmarkDecide(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	layout := keyspace.Uniform(1000)
-	load := keyspace.NewLoad(1 << 17)
+	histogram := load.NewHistogram(1 << 17)
 	for i := range 1 << 17 {
 		part := 0.5
 		if r := layout[i%1000]; r.Start.Hi>>63 == 1 {
 			part = 1.2
 		}
-		load.AddPoint(keyspace.Point{
+		histogram.AddPoint(load.Point{
 			At:     layout[i%1000].Spread(keyspace.Key{Hi: rng.Uint64()}),
 			Weight: uint64(part * reshard.ShardBytes / 131), Also: 1000,
 		})
 	}
 	w := newWorld(layout)
 	w.feed = byShard
-	sample := w.look(load.Points())
+	sample := w.look(histogram.Points())
 	for b.Loop() {
 		core := newCore(b, reshard.Policy{SplitWindows: 1, MaxShards: 2000, MaxSteps: 100})
 		if d, err := core.Decide(sample); err != nil || len(d.Plan.Steps) != 100 {

@@ -3,12 +3,12 @@
 //
 // The plans are package keyspace's, and pure; here is what talks to the stream:
 //
-//	load := keyspace.NewLoad(1 << 16)
+//	load := load.NewHistogram(1 << 16)
 //	seen, err := reshard.Observe(ctx, client, "orders", reshard.Window{}, func(s reshard.Seen) {
 //		load.Add(s.Hash, uint64(s.Bytes))
 //	})
 //	shards, err := reshard.List(ctx, client, "orders")
-//	plan, err := keyspace.PlanLoad(reshard.Open(shards), load.Points(), keyspace.Goal{
+//	plan, err := plan.ForLoad(reshard.Open(shards), load.Points(), plan.Goal{
 //		Target: uint64(700e3 * seen.Took.Seconds()),
 //	})
 //	err = reshard.Apply(ctx, client, "orders", plan, nil)

@@ -6,6 +6,8 @@ import (
 	"log"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -22,22 +24,22 @@ func Example() {
 	defer server.Close()
 	client := server.Kinesis()
 
-	load := keyspace.NewLoad(1 << 16)
+	histogram := load.NewHistogram(1 << 16)
 	for key, kibibytes := range map[string]uint64{"a": 500, "b": 30, "c": 400, "d": 20} {
-		load.Add(keyspace.Of(key), kibibytes)
+		histogram.Add(keyspace.Of(key), kibibytes)
 	}
 	shards, err := reshard.List(ctx, client, "orders")
 	if err != nil {
 		log.Fatal(err)
 	}
-	plan, err := keyspace.PlanLoad(reshard.Open(shards), load.Points(), keyspace.Goal{Target: 700})
+	planned, err := plan.ForLoad(reshard.Open(shards), histogram.Points(), plan.Goal{Target: 700})
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, shard := range plan.Final {
+	for _, shard := range planned.Final {
 		fmt.Println(shard.Load, "KiB/s of 700")
 	}
-	err = reshard.Apply(ctx, client, "orders", plan, func(step keyspace.Step, s reshard.State) {
+	err = reshard.Apply(ctx, client, "orders", planned, func(step plan.Step, s reshard.State) {
 		fmt.Println(step.Kind, s)
 	})
 	if err != nil {

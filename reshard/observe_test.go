@@ -14,6 +14,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -67,9 +68,9 @@ func TestObserveLast(t *testing.T) {
 		putOne(t, client, far, other, make([]byte, 30))
 		bytes += 33
 		want[far]++
-		plan, err := keyspace.PlanUniform(keyspace.Uniform(2), 3, 0)
+		planned, err := plan.Uniform(keyspace.Uniform(2), 3, 0)
 		if err == nil {
-			err = reshard.Apply(t.Context(), client, stream, plan, nil)
+			err = reshard.Apply(t.Context(), client, stream, planned, nil)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -169,9 +170,9 @@ func TestObserveRefuses(t *testing.T) {
 		var busy sync.WaitGroup
 		busy.Go(func() {
 			time.Sleep(time.Second)
-			plan, err := keyspace.PlanUniform(keyspace.Uniform(2), 3, 0)
+			planned, err := plan.Uniform(keyspace.Uniform(2), 3, 0)
 			if err == nil {
-				err = reshard.Apply(t.Context(), client, stream, plan, nil)
+				err = reshard.Apply(t.Context(), client, stream, planned, nil)
 			}
 			if err != nil {
 				t.Error(err)
@@ -199,9 +200,9 @@ func TestObserveRefuses(t *testing.T) {
 
 func TestListAndOpen(t *testing.T) {
 	inBubble(t, 2, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
-		plan, err := keyspace.PlanUniform(keyspace.Uniform(2), 1, 0)
+		planned, err := plan.Uniform(keyspace.Uniform(2), 1, 0)
 		if err == nil {
-			err = reshard.Apply(t.Context(), client, stream, plan, nil)
+			err = reshard.Apply(t.Context(), client, stream, planned, nil)
 		}
 		if err != nil {
 			t.Fatal(err)

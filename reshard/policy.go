@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 )
 
 // What a shard takes a second (AWS, "Quotas and limits").
@@ -100,8 +100,8 @@ func (p Policy) Validate() error {
 	wrong(p.SplitCooldown >= 0, "SplitCooldown is %s: want 0 or more", p.SplitCooldown)
 	wrong(p.MinShards >= 1 && p.MinShards <= p.MaxShards,
 		"MinShards is %d: want 1 up to MaxShards, which is %d", p.MinShards, p.MaxShards)
-	wrong(p.MaxShards <= keyspace.MaxShards,
-		"MaxShards is %d: want up to %d", p.MaxShards, keyspace.MaxShards)
+	wrong(p.MaxShards <= plan.MaxShards,
+		"MaxShards is %d: want up to %d", p.MaxShards, plan.MaxShards)
 	wrong(p.MaxSteps >= 1, "MaxSteps is %d: want 1 or more", p.MaxSteps)
 	wrong(p.ShardBytes > 0, "ShardBytes is %g: want above 0", p.ShardBytes)
 	wrong(p.ShardRecords > 0, "ShardRecords is %g: want above 0", p.ShardRecords)

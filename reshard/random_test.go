@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -26,22 +28,22 @@ func soak() int {
 }
 
 // randomPlan draws a plan for the stream as it is.
-func randomPlan(t *testing.T, rng *rand.Rand, open []keyspace.Range) keyspace.Plan {
+func randomPlan(t *testing.T, rng *rand.Rand, open []keyspace.Range) plan.Plan {
 	t.Helper()
 	if rng.IntN(3) == 0 {
-		p, err := keyspace.PlanUniform(open, 1+rng.IntN(6), rng.IntN(2)*10)
+		p, err := plan.Uniform(open, 1+rng.IntN(6), rng.IntN(2)*10)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
-	load := keyspace.NewLoad(64)
+	histogram := load.NewHistogram(64)
 	for range 40 {
-		load.Add(keyspace.Key{Hi: rng.Uint64(), Lo: rng.Uint64()}, rng.Uint64N(20))
+		histogram.Add(keyspace.Key{Hi: rng.Uint64(), Lo: rng.Uint64()}, rng.Uint64N(20))
 	}
 	target := 40 + rng.Uint64N(200)
-	p, err := keyspace.PlanLoad(open, load.Points(),
-		keyspace.Goal{Target: target, MergeUnder: rng.Uint64N(target)})
+	p, err := plan.ForLoad(open, histogram.Points(),
+		plan.Goal{Target: target, MergeUnder: rng.Uint64N(target)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,11 +67,11 @@ func TestApplyRandom(t *testing.T) {
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
-				plan := randomPlan(t, rng, reshard.Open(before))
+				planned := randomPlan(t, rng, reshard.Open(before))
 				for range rng.IntN(4) {
 					ctx, cancel := context.WithTimeoutCause(t.Context(),
 						time.Duration(rng.Int64N(int64(2*time.Minute))), errCut)
-					err := reshard.Apply(ctx, client, stream, plan, nil)
+					err := reshard.Apply(ctx, client, stream, planned, nil)
 					cancel()
 					if err != nil && !errors.Is(err, errCut) {
 						t.Fatalf("seed %d: %v", seed, err)
@@ -78,21 +80,21 @@ func TestApplyRandom(t *testing.T) {
 						cuts++
 					}
 				}
-				if err := reshard.Apply(t.Context(), client, stream, plan, nil); err != nil {
+				if err := reshard.Apply(t.Context(), client, stream, planned, nil); err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 				after, err := reshard.List(t.Context(), client, stream)
 				if err == nil {
-					err = plan.Reached(reshard.Open(after))
+					err = planned.Reached(reshard.Open(after))
 				}
 				made := 0
-				for _, step := range plan.Steps {
+				for _, step := range planned.Steps {
 					made += len(step.To)
 				}
 				if got := len(after) - len(before); err != nil || made > 0 && got != made {
 					t.Fatalf("seed %d: %d new shards, want %d: %v", seed, got, made, err)
 				}
-				steps += len(plan.Steps)
+				steps += len(planned.Steps)
 			}
 			for _, n := range server.FaultCounts() {
 				struck += n

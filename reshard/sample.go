@@ -6,6 +6,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
 )
 
 // Sample is what was seen of a stream in one window of time.
@@ -15,10 +16,10 @@ type Sample struct {
 	// Shards are the open shards in the window, in any order; closed ones are not looked at.
 	Shards []Shard
 	// Points are where the load fell: Weight is bytes, Also thousandths of Kinesis records.
-	Points []keyspace.Point
+	Points []load.Point
 	// Hot are the heaviest partition keys, which reasons name; there may be none. Their weights
 	// have no unit.
-	Hot []keyspace.HeavyName
+	Hot []load.HeavyName
 	// Throttled is what producers say of the window; the zero value if nobody does.
 	Throttled Throttled
 }
@@ -45,8 +46,8 @@ func (p part) plus(other part) part {
 func (p part) times(factor float64) part { return part{p.bytes * factor, p.records * factor} }
 
 // point is the part as a point's weights.
-func (p part) point(at keyspace.Key) keyspace.Point {
-	return keyspace.Point{At: at, Weight: weigh(p.bytes), Also: weigh(p.records)}
+func (p part) point(at keyspace.Key) load.Point {
+	return load.Point{At: at, Weight: weigh(p.bytes), Also: weigh(p.records)}
 }
 
 // full is the weight of all that a shard takes: fine enough for a single record in an hour.
@@ -65,7 +66,7 @@ type measured struct {
 
 // measure returns the loads of a sample's open shards, by hash key, and its points, which are
 // thereby parts of what a shard takes, in the weight of full.
-func (p Policy) measure(s Sample) ([]measured, []keyspace.Point, error) {
+func (p Policy) measure(s Sample) ([]measured, []load.Point, error) {
 	if s.Took <= 0 {
 		return nil, nil, fmt.Errorf("a sample of %s: want more than 0", s.Took)
 	}
@@ -80,7 +81,7 @@ func (p Policy) measure(s Sample) ([]measured, []keyspace.Point, error) {
 	}
 	sortShards(shards)
 	seconds := s.Took.Seconds()
-	points := make([]keyspace.Point, 0, len(s.Points))
+	points := make([]load.Point, 0, len(s.Points))
 	owner := make([]int, 0, len(s.Points))
 	for _, point := range s.Points {
 		in := part{

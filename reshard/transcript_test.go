@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -100,11 +102,11 @@ func (p *player) do(words []string) {
 		}
 		p.now = p.now.Add(d)
 	case "somebody":
-		plan, err := keyspace.PlanUniform(reshard.Open(p.shards), int(p.number(words[3])), 0)
+		planned, err := plan.Uniform(reshard.Open(p.shards), int(p.number(words[3])), 0)
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		p.apply(p.t, plan)
+		p.apply(p.t, planned)
 	case "sees":
 		p.sees(words[1:])
 	default:
@@ -151,7 +153,7 @@ func (p *player) sees(words []string) {
 		}
 		p.core = core
 	}
-	load, names := keyspace.NewLoad(1<<16), keyspace.NewHeavy(100)
+	histogram, names := load.NewHistogram(1<<16), load.NewHeavy(100)
 	for _, word := range words {
 		where, much, _ := strings.Cut(word, "=")
 		records := strings.HasSuffix(much, "r")
@@ -161,14 +163,14 @@ func (p *player) sees(words []string) {
 			bytes, also = n/10, n
 		}
 		for _, point := range p.where(where, bytes, also) {
-			load.AddPoint(point)
+			histogram.AddPoint(point)
 			if key, named := strings.CutPrefix(where, "key:"); named {
 				names.Add(point.At, key, point.Weight)
 			}
 		}
 	}
 	for i := range times {
-		sample := p.look(load.Points())
+		sample := p.look(histogram.Points())
 		sample.Hot = names.Top(10)
 		sample.Throttled.Refused += p.refused
 		p.refused = 0
@@ -184,9 +186,9 @@ func (p *player) sees(words []string) {
 	}
 }
 
-func (p *player) where(text string, bytes, records float64) []keyspace.Point {
+func (p *player) where(text string, bytes, records float64) []load.Point {
 	if key, named := strings.CutPrefix(text, "key:"); named {
-		return []keyspace.Point{{
+		return []load.Point{{
 			At: keyspace.Of(key), Weight: uint64(bytes * reshard.ShardBytes),
 			Also: uint64(1000 * records * reshard.ShardRecords),
 		}}
@@ -215,7 +217,7 @@ func (p *player) tell(d reshard.Decision, at, times int) {
 		for _, r := range step.From {
 			fmt.Fprintf(&p.out, " %.4f-%.4f", part(r.Start), part(r.Start)+r.Part())
 		}
-		if step.Kind == keyspace.SplitStep {
+		if step.Kind == plan.SplitStep {
 			fmt.Fprintf(&p.out, " at %.4f", part(step.Bound()))
 		}
 		p.out.WriteByte('\n')

@@ -9,6 +9,8 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -52,12 +54,12 @@ func (w *world) open(r keyspace.Range) {
 }
 
 // apply takes the steps of a plan.
-func (w *world) apply(t rapid.TB, plan keyspace.Plan) {
+func (w *world) apply(t rapid.TB, planned plan.Plan) {
 	t.Helper()
-	if err := plan.Validate(); err != nil {
+	if err := planned.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range plan.Steps {
+	for _, step := range planned.Steps {
 		before := len(w.shards)
 		w.shards = slices.DeleteFunc(w.shards, func(s reshard.Shard) bool {
 			return slices.Contains(step.From, s.Range)
@@ -69,15 +71,15 @@ func (w *world) apply(t rapid.TB, plan keyspace.Plan) {
 			w.open(r)
 		}
 	}
-	if err := plan.Reached(reshard.Open(w.shards)); err != nil {
+	if err := planned.Reached(reshard.Open(w.shards)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // share is the points that fall on a shard, a second, and what part of AWS's limits that is.
-func share(s reshard.Shard, load []keyspace.Point) (points []keyspace.Point, part float64) {
+func share(s reshard.Shard, loads []load.Point) (points []load.Point, part float64) {
 	var bytes, records float64
-	for _, p := range load {
+	for _, p := range loads {
 		if s.Range.Contains(p.At) {
 			points = append(points, p)
 			bytes += float64(p.Weight)
@@ -88,12 +90,12 @@ func share(s reshard.Shard, load []keyspace.Point) (points []keyspace.Point, par
 }
 
 // look is a round: the sample of a window of that load, points a second.
-func (w *world) look(load []keyspace.Point) reshard.Sample {
+func (w *world) look(loads []load.Point) reshard.Sample {
 	w.now = w.now.Add(roundTime)
 	s := reshard.Sample{At: w.now, Took: windowTime, Shards: w.shards}
 	seconds := windowTime.Seconds()
 	for _, shard := range w.shards {
-		points, part := share(shard, load)
+		points, part := share(shard, loads)
 		in := 1.0
 		if w.feed != unlimited && part > 1 {
 			in = 1 / part
@@ -102,7 +104,7 @@ func (w *world) look(load []keyspace.Point) reshard.Sample {
 		for _, p := range points {
 			wanted += float64(p.Also) / 1000 * seconds
 			stored += float64(p.Also) / 1000 * seconds * in
-			s.Points = append(s.Points, keyspace.Point{
+			s.Points = append(s.Points, load.Point{
 				At: p.At, Weight: uint64(float64(p.Weight) * seconds * in),
 				Also: uint64(float64(p.Also) * seconds * in),
 			})
@@ -126,10 +128,10 @@ func (w *world) look(load []keyspace.Point) reshard.Sample {
 
 // round looks, decides, and applies.
 func (w *world) round(
-	t rapid.TB, a *reshard.Autoscaler, load []keyspace.Point,
+	t rapid.TB, a *reshard.Autoscaler, loads []load.Point,
 ) reshard.Decision {
 	t.Helper()
-	d, err := a.Decide(w.look(load))
+	d, err := a.Decide(w.look(loads))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,10 +140,10 @@ func (w *world) round(
 }
 
 // even is a load of so much of a shard's bytes and records, spread over n keys of a range.
-func even(r keyspace.Range, n int, bytes, records float64) []keyspace.Point {
-	var points []keyspace.Point
+func even(r keyspace.Range, n int, bytes, records float64) []load.Point {
+	var points []load.Point
 	for i := range n {
-		points = append(points, keyspace.Point{
+		points = append(points, load.Point{
 			At:     r.Spread(keyspace.Uniform(n)[i].Start),
 			Weight: uint64(bytes * reshard.ShardBytes / float64(n)),
 			Also:   uint64(1000 * records * reshard.ShardRecords / float64(n)),

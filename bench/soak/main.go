@@ -30,6 +30,10 @@ type suite struct {
 
 var suites = []suite{
 	{pkg: "keyspace", percent: 100},
+	{pkg: "keyspace/allocate", percent: 100},
+	{pkg: "keyspace/load", percent: 100},
+	{pkg: "keyspace/plan", percent: 100},
+	{pkg: "internal/chart", percent: 100},
 	{pkg: "internal/wire", percent: 100},
 	{pkg: "internal/vfs", percent: 100},
 	{pkg: "server/internal/wal", percent: 100},
@@ -41,7 +45,7 @@ var suites = []suite{
 	{pkg: "server/internal/dynamo", percent: 400},
 	{pkg: "producer", percent: 100},
 	{pkg: "reshard", percent: 40},
-	{pkg: "assign", percent: 40},
+	{pkg: "keytable", percent: 40},
 	{pkg: "lease", percent: 400},
 	{pkg: "consumer", percent: 50},
 	{pkg: "aggregate", percent: 100},

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/ndjson"
-	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
 
 func (a *app) keys() *cobra.Command {
@@ -48,8 +48,8 @@ func (f *spaceFlag) add(command *cobra.Command) {
 		"how many keys there are, from 0 on, as 128 or 2^7; a stream has 2^128")
 }
 
-func (f *spaceFlag) space() (keyspace.Space, error) {
-	space, err := keyspace.ParseSpace(f.text)
+func (f *spaceFlag) space() (allocate.Space, error) {
+	space, err := allocate.ParseSpace(f.text)
 	if err != nil {
 		return space, usageError("--space: %w", err)
 	}

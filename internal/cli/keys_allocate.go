@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
 
 // mostAllocated is how many keys `keys allocate` gives at once: they are held in memory.
@@ -68,7 +68,7 @@ func (a *app) runKeysAllocate(c *cobra.Command, f *keysAllocateFlags) error {
 	case a.output == "json" && (f.table || f.tree):
 		return usageError("--table and --tree are text: leave out --output json")
 	}
-	allocator := keyspace.NewAllocator(space)
+	allocator := allocate.New(space)
 	if err := a.addExisting(c, f, allocator); err != nil {
 		return err
 	}
@@ -101,10 +101,10 @@ func (a *app) runKeysAllocate(c *cobra.Command, f *keysAllocateFlags) error {
 
 // addExisting takes the keys of the flags and the files.
 func (a *app) addExisting(
-	c *cobra.Command, f *keysAllocateFlags, to *keyspace.Allocator,
+	c *cobra.Command, f *keysAllocateFlags, to *allocate.Allocator,
 ) error {
 	add := func(text string) error {
-		keys, err := keyspace.ParseList(text)
+		keys, err := allocate.ParseRated(text)
 		if err == nil {
 			err = to.AddRated(keys...)
 		}

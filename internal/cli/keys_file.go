@@ -12,6 +12,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
 
 // assignment is a name and its key: a line of the file of `keys map`.
@@ -31,12 +32,12 @@ type keyFile struct {
 	lock      io.Closer
 	lines     []assignment
 	byName    map[string]assignment
-	allocator *keyspace.Allocator
+	allocator *allocate.Allocator
 }
 
 // openKeyFile locks a file of assignments and reads it. One that is not there has none.
 func (a *app) openKeyFile(
-	ctx context.Context, name string, space keyspace.Space,
+	ctx context.Context, name string, space allocate.Space,
 ) (f *keyFile, err error) {
 	if name == "" {
 		return nil, usageError("--file or --table is missing: name what has the names and their " +
@@ -44,7 +45,7 @@ func (a *app) openKeyFile(
 	}
 	f = &keyFile{
 		name: filepath.ToSlash(name), byName: map[string]assignment{},
-		allocator: keyspace.NewAllocator(space),
+		allocator: allocate.New(space),
 	}
 	if f.lock, err = (vfs.OS{}).Lock(f.name + ".lock"); err != nil {
 		return nil, outsideError(fmt.Errorf("%s: %w: run it again", name, err))
@@ -83,7 +84,7 @@ func (f *keyFile) add(line assignment, key keyspace.Key) error {
 	if _, known := f.byName[line.Name]; known {
 		return fmt.Errorf("the name %q stands there twice", line.Name)
 	}
-	if err := f.allocator.AddRated(keyspace.Rated{Key: key, Rate: line.Rate}); err != nil {
+	if err := f.allocator.AddRated(allocate.Rated{Key: key, Rate: line.Rate}); err != nil {
 		return err
 	}
 	f.lines = append(f.lines, line)

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
 
 // nthLine is a key as `keys nth` prints it.
@@ -53,11 +54,11 @@ of keys, or one more. Any number can be asked for at once: it takes no longer.`,
 }
 
 func (a *app) printNth(
-	c *cobra.Command, space keyspace.Space, first keyspace.Key, count uint64,
+	c *cobra.Command, space allocate.Space, first keyspace.Key, count uint64,
 ) error {
 	if last := first.Add(keyspace.Key{Lo: count - 1}); last.Less(first) || !space.Contains(last) {
 		return usageError("%w: it has %s keys, so there are no %d from number %s on",
-			keyspace.ErrFull, space, count, first)
+			allocate.ErrSpaceFull, space, count, first)
 	}
 	w := a.newLineWriter()
 	for i := range count {

@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/assign"
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/allocate"
+	"github.com/runnel-stream/runnel/keyspace/load"
+	"github.com/runnel-stream/runnel/keytable"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -82,17 +84,17 @@ func (a *app) runRebalance(c *cobra.Command, f *rebalanceFlags) error {
 // planner returns the plan of the moves for a layout of shards.
 func (f *rebalanceFlags) planner(
 	layout []keyspace.Range,
-) func(keyspace.Space, []keyspace.Rated) ([]keyspace.Move, error) {
+) func(allocate.Space, []allocate.Rated) ([]allocate.Move, error) {
 	if f.scratch {
-		return keyspace.RebalanceScratch
+		return allocate.RebalanceScratch
 	}
-	return func(space keyspace.Space, all []keyspace.Rated) ([]keyspace.Move, error) {
+	return func(space allocate.Space, all []allocate.Rated) ([]allocate.Move, error) {
 		for _, r := range all {
 			if r.Rate != all[0].Rate {
-				return keyspace.RebalanceShards(space, all, layout, f.tolerance)
+				return allocate.RebalanceShards(space, all, layout, f.tolerance)
 			}
 		}
-		return keyspace.Rebalance(space, all)
+		return allocate.Rebalance(space, all)
 	}
 }
 
@@ -106,7 +108,7 @@ type movedName struct {
 
 // printMoves prints the moves, and what they do to a layout.
 func (a *app) printMoves(
-	moves []movedName, before, after []keyspace.Rated, layout []keyspace.Range,
+	moves []movedName, before, after []allocate.Rated, layout []keyspace.Range,
 ) error {
 	w := a.newLineWriter()
 	for _, m := range moves {
@@ -131,8 +133,8 @@ func (a *app) printMoves(
 }
 
 // peakOf returns what the heaviest shard of a layout carries, as a multiple of the mean.
-func peakOf(all []keyspace.Rated, layout []keyspace.Range) (float64, error) {
-	skew, err := keyspace.NewSkew(layout, 1)
+func peakOf(all []allocate.Rated, layout []keyspace.Range) (float64, error) {
+	skew, err := load.NewSkew(layout, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -144,7 +146,7 @@ func peakOf(all []keyspace.Rated, layout []keyspace.Range) (float64, error) {
 
 // rebalanceFile moves the names of a file.
 func (a *app) rebalanceFile(
-	c *cobra.Command, f *rebalanceFlags, space keyspace.Space,
+	c *cobra.Command, f *rebalanceFlags, space allocate.Space,
 ) (err error) {
 	file, err := a.openKeyFile(c.Context(), f.file, space)
 	if err != nil {
@@ -172,10 +174,10 @@ func (a *app) rebalanceFile(
 		line.Key = m.To.String()
 		place[line.Key] = place[m.From.String()]
 	}
-	after := make([]keyspace.Rated, len(file.lines))
+	after := make([]allocate.Rated, len(file.lines))
 	for i, line := range file.lines {
 		key, _ := keyspace.Parse(line.Key) // it was read, or planned
-		after[i] = keyspace.Rated{Key: key, Rate: line.Rate}
+		after[i] = allocate.Rated{Key: key, Rate: line.Rate}
 	}
 	if err := a.printMoves(moves, before, after, layout); err != nil {
 		return err
@@ -191,7 +193,7 @@ func (a *app) rebalanceFile(
 
 // rebalanceTable moves the names of a table, under load.
 func (a *app) rebalanceTable(
-	ctx context.Context, f *rebalanceFlags, space keyspace.Space,
+	ctx context.Context, f *rebalanceFlags, space allocate.Space,
 ) error {
 	switch {
 	case f.abort:
@@ -212,7 +214,7 @@ func (a *app) rebalanceTable(
 		return outsideError(hint(err, f.stream))
 	}
 	r := &rebalancing{app: a, flags: f, table: table, layout: reshard.Open(shards)}
-	move := assign.MoveConfig{
+	move := keytable.MoveConfig{
 		Kinesis: client, Stream: f.stream, Apps: f.apps, Progress: r.progress,
 	}
 	if slices.Equal(f.apps, []string{"none"}) {
@@ -221,7 +223,7 @@ func (a *app) rebalanceTable(
 	return r.run(ctx, move)
 }
 
-func (a *app) abortMoves(ctx context.Context, f *rebalanceFlags, space keyspace.Space) error {
+func (a *app) abortMoves(ctx context.Context, f *rebalanceFlags, space allocate.Space) error {
 	table, _, err := f.open(ctx, space)
 	if err != nil {
 		return err
@@ -238,13 +240,13 @@ func (a *app) abortMoves(ctx context.Context, f *rebalanceFlags, space keyspace.
 type rebalancing struct {
 	app    *app
 	flags  *rebalanceFlags
-	table  *assign.Table
+	table  *keytable.Table
 	layout []keyspace.Range
 	last   string // line of progress
 	moved  int
 }
 
-func (r *rebalancing) run(ctx context.Context, move assign.MoveConfig) error {
+func (r *rebalancing) run(ctx context.Context, move keytable.MoveConfig) error {
 	if left := r.table.Moving(); len(left) > 0 {
 		r.app.say("%s names are being moved by a run that was killed, or goes on elsewhere",
 			thousands(len(left)))
@@ -273,7 +275,7 @@ func (r *rebalancing) run(ctx context.Context, move assign.MoveConfig) error {
 	return r.failed(ctx, r.table.Move(ctx, move, moves), len(moves))
 }
 
-func (r *rebalancing) print(moves []assign.Move) error {
+func (r *rebalancing) print(moves []keytable.Move) error {
 	to := map[string]keyspace.Key{}
 	lines := make([]movedName, len(moves))
 	for i, m := range moves {
@@ -281,28 +283,28 @@ func (r *rebalancing) print(moves []assign.Move) error {
 		lines[i] = movedName{m.Name, m.From.String(), m.To.String(), one.Rate}
 		to[m.Name] = m.To
 	}
-	var before, after []keyspace.Rated
+	var before, after []allocate.Rated
 	for _, one := range r.table.All() {
-		before = append(before, keyspace.Rated{Key: one.Key, Rate: one.Rate})
+		before = append(before, allocate.Rated{Key: one.Key, Rate: one.Rate})
 		if key, moves := to[one.Name]; moves {
 			one.Key = key
 		}
-		after = append(after, keyspace.Rated{Key: one.Key, Rate: one.Rate})
+		after = append(after, allocate.Rated{Key: one.Key, Rate: one.Rate})
 	}
 	return r.app.printMoves(lines, before, after, r.layout)
 }
 
 // progress says how far the moves have come, where that has changed.
-func (r *rebalancing) progress(p assign.Progress) {
+func (r *rebalancing) progress(p keytable.Progress) {
 	line := fmt.Sprintf("%s %d names", p.Stage, len(p.Names))
 	switch p.Stage {
-	case assign.Draining:
+	case keytable.StageDraining:
 		line += fmt.Sprintf(": waiting for %d processes", p.Left)
-	case assign.Passing:
+	case keytable.StagePassing:
 		line += fmt.Sprintf(": waiting for application %s in %d shards", p.App, p.Left)
-	case assign.Moved:
+	case keytable.StageMoved:
 		r.moved += len(p.Names)
-	case assign.Moving:
+	case keytable.StageMoving:
 	}
 	if line != r.last {
 		r.app.say("%s", line)

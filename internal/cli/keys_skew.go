@@ -12,6 +12,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -196,7 +197,7 @@ func (f *keysSkewFlags) inputFormat() (*inputFormat, error) {
 // skews makes one for each layout, and says to the output what its shards are called.
 func (f *keysSkewFlags) skews(
 	ctx context.Context, client *kinesis.Client, shown *shownSkew,
-) (skews []*keyspace.Skew, err error) {
+) (skews []*load.Skew, err error) {
 	layouts := make([][]keyspace.Range, 0, max(1, len(f.shards)))
 	for _, n := range f.shards {
 		layouts = append(layouts, keyspace.Uniform(n))
@@ -211,7 +212,7 @@ func (f *keysSkewFlags) skews(
 	}
 	counters := loadCounters
 	for _, layout := range layouts {
-		skew, err := keyspace.NewSkew(layout, counters)
+		skew, err := load.NewSkew(layout, counters)
 		if err != nil {
 			return nil, outsideError(err)
 		}

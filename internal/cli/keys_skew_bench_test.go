@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
 )
 
 // BenchmarkSkewFile reads a file of ten million keys, of which some are hot, as `keys skew
@@ -28,11 +29,11 @@ func BenchmarkSkewFile(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		skew, err := keyspace.NewSkew(keyspace.Uniform(100), loadCounters)
+		skew, err := load.NewSkew(keyspace.Uniform(100), loadCounters)
 		if err != nil {
 			b.Fatal(err)
 		}
-		seen := &seenLoad{skews: []*keyspace.Skew{skew}}
+		seen := &seenLoad{skews: []*load.Skew{skew}}
 		err = seen.readFiles(context.Background(), &loadFlags{by: "records"}, newNameFormat(),
 			[]string{name})
 		if err != nil || seen.records != keys {

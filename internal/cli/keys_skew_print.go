@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/chart"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
 )
 
 // shownSkew is what `keys skew` has found, as it is shown.
@@ -17,8 +19,8 @@ type shownSkew struct {
 	files   bool
 	ids     map[keyspace.Range]runnel.ShardID // of a stream's shards; nil for those of new streams
 	seen    *seenLoad
-	reports []keyspace.SkewReport // of the layouts
-	alone   []keyspace.HotName    // more than a shard takes each
+	reports []chart.Skew   // of the layouts
+	alone   []load.HotName // more than a shard takes each
 }
 
 // skewLine is a skew as it is printed with --output json. Loads are bytes or records.
@@ -71,9 +73,9 @@ func (s *shownSkew) take(seen *seenLoad) {
 		if i == 0 {
 			top = loadCounters
 		}
-		report := skew.Report(limit, top)
+		report := chart.Skew{Report: skew.Report(limit, top)}
 		for at := range report.Shards {
-			report.Shards[at].Name = s.short(report, at)
+			report.Names = append(report.Names, s.short(report, at))
 		}
 		s.reports = append(s.reports, report)
 	}
@@ -90,10 +92,10 @@ func (s *shownSkew) take(seen *seenLoad) {
 }
 
 // unsure reports whether what is known of a key is mostly that it may be one of others.
-func unsure(n keyspace.HotName) bool { return n.Error > n.AtLeast() }
+func unsure(n load.HotName) bool { return n.Error > n.AtLeast() }
 
 // id is the id of a shard.
-func (s *shownSkew) id(report keyspace.SkewReport, shard int) string {
+func (s *shownSkew) id(report chart.Skew, shard int) string {
 	if id, known := s.ids[report.Shards[shard].Range]; known {
 		return string(id)
 	}
@@ -101,7 +103,7 @@ func (s *shownSkew) id(report keyspace.SkewReport, shard int) string {
 }
 
 // short is the number in a shard's id.
-func (s *shownSkew) short(report keyspace.SkewReport, shard int) string {
+func (s *shownSkew) short(report chart.Skew, shard int) string {
 	number := strings.TrimLeft(strings.TrimPrefix(s.id(report, shard), "shardId-"), "0")
 	if number == "" {
 		return "0"
@@ -250,7 +252,7 @@ func (s *shownSkew) hot(text *strings.Builder) {
 		}
 		fmt.Fprintf(text, "%6.2f%%  %17s  ", 100*float64(hot.AtLeast())/float64(r.Total), load)
 		if len(s.reports) == 1 {
-			fmt.Fprintf(text, "%5s  ", r.Shards[hot.Shard].Name)
+			fmt.Fprintf(text, "%5s  ", r.Names[hot.Shard])
 		}
 		fmt.Fprintf(text, "%s\n", printable(hot.Name))
 	}

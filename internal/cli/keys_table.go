@@ -8,9 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/assign"
 	"github.com/runnel-stream/runnel/internal/awsclient"
-	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/allocate"
+	"github.com/runnel-stream/runnel/keytable"
 )
 
 // keyTable is the flags of a command that keeps names in a file or in a table.
@@ -30,22 +30,22 @@ func (f *keyTable) add(command *cobra.Command, file string) {
 }
 
 // check returns the space if either a file or a table is named.
-func (f *keyTable) check() (keyspace.Space, error) {
+func (f *keyTable) check() (allocate.Space, error) {
 	if f.file != "" && f.table != "" {
-		return keyspace.Space{}, usageError("--file and --table exclude each other")
+		return allocate.Space{}, usageError("--file and --table exclude each other")
 	}
 	return f.space.space()
 }
 
 // open opens the table.
 func (f *keyTable) open(
-	ctx context.Context, space keyspace.Space,
-) (*assign.Table, aws.Config, error) {
+	ctx context.Context, space allocate.Space,
+) (*keytable.Table, aws.Config, error) {
 	cfg, err := f.to.load(ctx)
 	if err != nil {
 		return nil, cfg, err
 	}
-	table, err := assign.Open(ctx, assign.Config{
+	table, err := keytable.Open(ctx, keytable.Config{
 		API: awsclient.DynamoDB(cfg), Table: f.table, Space: space,
 	})
 	return table, cfg, tableError(ctx, err)
@@ -54,8 +54,9 @@ func (f *keyTable) open(
 // tableError says who is to mend what: the user, or what is outside.
 func tableError(ctx context.Context, err error) error {
 	wrong := []error{
-		assign.ErrUnknown, assign.ErrName, assign.ErrOther, assign.ErrMoving, assign.ErrInUse,
-		assign.ErrApp, keyspace.ErrFull, keyspace.ErrRate,
+		keytable.ErrUnknownName, keytable.ErrInvalidName, keytable.ErrUnusableTable,
+		keytable.ErrNameMoving, keytable.ErrNameInUse, keytable.ErrNoLeaseTable,
+		allocate.ErrSpaceFull, allocate.ErrRateOverflow,
 	}
 	switch {
 	case err == nil:
@@ -69,7 +70,7 @@ func tableError(ctx context.Context, err error) error {
 }
 
 // printTable prints what a table has of names.
-func (a *app) printTable(list []assign.Assigned) error {
+func (a *app) printTable(list []keytable.Assigned) error {
 	lines := make([]assignment, len(list))
 	for i, one := range list {
 		lines[i] = assignment{Name: one.Name, Key: one.Key.String(), Rate: one.Rate}
@@ -79,7 +80,7 @@ func (a *app) printTable(list []assign.Assigned) error {
 
 // mapTable gives names keys in the table; without names it prints all.
 func (a *app) mapTable(
-	c *cobra.Command, f *keyTable, space keyspace.Space, rate uint64, names []string, all bool,
+	c *cobra.Command, f *keyTable, space allocate.Space, rate uint64, names []string, all bool,
 ) error {
 	table, _, err := f.open(c.Context(), space)
 	if err != nil {
@@ -97,13 +98,13 @@ func (a *app) mapTable(
 
 // releaseTable takes names out of the table.
 func (a *app) releaseTable(
-	c *cobra.Command, f *keyTable, space keyspace.Space, names []string, yes bool,
+	c *cobra.Command, f *keyTable, space allocate.Space, names []string, yes bool,
 ) error {
 	table, _, err := f.open(c.Context(), space)
 	if err != nil {
 		return err
 	}
-	var list []assign.Assigned
+	var list []keytable.Assigned
 	for i, name := range names {
 		one, known := table.Lookup(name)
 		if !known || slices.Contains(names[:i], name) {

@@ -12,9 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/assign"
 	"github.com/runnel-stream/runnel/internal/awsclient"
-	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/allocate"
+	"github.com/runnel-stream/runnel/keytable"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -85,13 +85,13 @@ func (a *app) joinKeys(ctx context.Context, cfg aws.Config, f *keysFlag) (
 		return nil, nothing, err
 	}
 	if file != "" {
-		opened, err := a.openKeyFile(ctx, file, keyspace.Space{})
+		opened, err := a.openKeyFile(ctx, file, allocate.Space{})
 		if err != nil {
 			return nil, nothing, err
 		}
 		return &fileKeys{file: opened}, opened.close, nil
 	}
-	opened, err := assign.Open(ctx, assign.Config{API: awsclient.DynamoDB(cfg), Table: table})
+	opened, err := keytable.Open(ctx, keytable.Config{API: awsclient.DynamoDB(cfg), Table: table})
 	if err != nil {
 		return nil, nothing, tableError(ctx, err)
 	}
@@ -106,7 +106,7 @@ func (a *app) joinKeys(ctx context.Context, cfg aws.Config, f *keysFlag) (
 const leaveTimeout = 5 * time.Second
 
 // leaveKeys ends the session.
-func leaveKeys(ctx context.Context, session *assign.Session) error {
+func leaveKeys(ctx context.Context, session *keytable.Session) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	return outsideError(session.Close(ctx))

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -30,7 +30,7 @@ resharded the stream, it stops and says so.`,
   runnel shards apply --local --stream orders --plan orders.plan --yes`,
 		Args: noArgs,
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
-		plan, err := a.readPlan(ctx, file, of.stream)
+		planned, err := a.readPlan(ctx, file, of.stream)
 		if err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ resharded the stream, it stops and says so.`,
 		if err != nil {
 			return err
 		}
-		return a.reshard(ctx, client, of, shards, yes, plan)
+		return a.reshard(ctx, client, of, shards, yes, planned)
 	})
 	command.Flags().BoolVar(&yes, "yes", false, "do it")
 	command.Flags().StringVar(&file, "plan", "", "the file of the plan; - is standard input")
@@ -57,16 +57,16 @@ type resharded struct {
 const maxPlan = 64 << 20
 
 // readPlan reads the plan of a stream from a file.
-func (a *app) readPlan(ctx context.Context, file, stream string) (keyspace.Plan, error) {
+func (a *app) readPlan(ctx context.Context, file, stream string) (plan.Plan, error) {
 	if file == "" {
-		return keyspace.Plan{}, usageError("--plan is missing: make one with " +
+		return plan.Plan{}, usageError("--plan is missing: make one with " +
 			"runnel shards plan --output json > FILE")
 	}
 	in := a.In
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return keyspace.Plan{}, usageError("--plan: %w", err)
+			return plan.Plan{}, usageError("--plan: %w", err)
 		}
 		defer func() { _ = f.Close() }() // it is read only
 		in = f
@@ -75,10 +75,10 @@ func (a *app) readPlan(ctx context.Context, file, stream string) (keyspace.Plan,
 	defer func() { _ = from.Close() }()
 	var planned planLine
 	if err := json.NewDecoder(io.LimitReader(from, maxPlan)).Decode(&planned); err != nil {
-		return keyspace.Plan{}, badInput(ctx, fmt.Errorf("--plan %s: %w", file, err))
+		return plan.Plan{}, badInput(ctx, fmt.Errorf("--plan %s: %w", file, err))
 	}
 	if planned.Plan == nil || planned.Stream != stream {
-		return keyspace.Plan{}, usageError("--plan %s: it is a plan for stream %q, not for %s",
+		return plan.Plan{}, usageError("--plan %s: it is a plan for stream %q, not for %s",
 			file, planned.Stream, stream)
 	}
 	return *planned.Plan, nil
@@ -87,28 +87,28 @@ func (a *app) readPlan(ctx context.Context, file, stream string) (keyspace.Plan,
 // reshardOnce takes a single step.
 func (a *app) reshardOnce(
 	ctx context.Context, client *kinesis.Client, of *shardsOf, shards []reshard.Shard, yes bool,
-	step keyspace.Step,
+	step plan.Step,
 ) error {
-	plan, err := keyspace.PlanStep(reshard.Open(shards), step)
+	planned, err := plan.OneStep(reshard.Open(shards), step)
 	if err != nil {
 		return usageError("%w", err)
 	}
-	return a.reshard(ctx, client, of, shards, yes, plan)
+	return a.reshard(ctx, client, of, shards, yes, planned)
 }
 
 // reshard shows a plan, and applies it if it may.
 func (a *app) reshard(
 	ctx context.Context, client *kinesis.Client, of *shardsOf, shards []reshard.Shard, yes bool,
-	plan keyspace.Plan,
+	planned plan.Plan,
 ) error {
-	done := plan.Next(reshard.Open(shards))
-	if done == len(plan.Steps) && plan.Reached(reshard.Open(shards)) == nil {
+	done := planned.Next(reshard.Open(shards))
+	if done == len(planned.Steps) && planned.Reached(reshard.Open(shards)) == nil {
 		a.say("stream %s is as it should be, with %d open shards: nothing to do",
-			of.stream, len(plan.Final))
+			of.stream, len(planned.Final))
 		return nil
 	}
 	if !yes {
-		if err := a.printPlan(of, planLine{Stream: of.stream, Plan: &plan}, shards); err != nil {
+		if err := a.printPlan(of, planLine{Stream: of.stream, Plan: &planned}, shards); err != nil {
 			return err
 		}
 		if err := a.typedAgain(ctx, of.stream, "changed"); err != nil {
@@ -117,28 +117,29 @@ func (a *app) reshard(
 	}
 	began, at, changed := time.Now(), 0, false
 	names := shardNames(shards)
-	err := reshard.Apply(ctx, client, of.stream, plan, func(step keyspace.Step, s reshard.State) {
+	err := reshard.Apply(ctx, client, of.stream, planned, func(step plan.Step, s reshard.State) {
 		if s == reshard.Found || s == reshard.Begun {
 			at++
 		}
 		changed = changed || s == reshard.Begun
-		a.say("%d of %d %s: %s", at, len(plan.Steps), s, stepLine(step, names))
+		a.say("%d of %d %s: %s", at, len(planned.Steps), s, stepLine(step, names))
 	})
 	switch {
-	case errors.Is(err, keyspace.ErrLayout) && !changed:
+	case errors.Is(err, plan.ErrLayoutDiffers) && !changed:
 		return usageError("%w", err)
 	case err != nil && ctx.Err() != nil:
 		return &statusError{status: exitInterrupted, err: fmt.Errorf("interrupted at step %d of "+
-			"%d; the same command, or a new plan, goes on from there", max(1, at), len(plan.Steps))}
+			"%d; the same command, or a new plan, goes on from there", max(1, at),
+			len(planned.Steps))}
 	case err != nil:
 		return outsideError(hint(err, of.stream))
 	}
 	took := time.Since(began)
-	a.say("stream %s has %d open shards, as planned, after %s", of.stream, len(plan.Final),
+	a.say("stream %s has %d open shards, as planned, after %s", of.stream, len(planned.Final),
 		took.Round(time.Second))
 	if a.output == "json" {
 		return json.NewEncoder(a.Out).Encode(resharded{
-			Stream: of.stream, Steps: len(plan.Steps) - done, Shards: len(plan.Final),
+			Stream: of.stream, Steps: len(planned.Steps) - done, Shards: len(planned.Final),
 			Seconds: took.Seconds(),
 		})
 	}

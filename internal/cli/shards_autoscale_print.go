@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -31,7 +32,7 @@ type autoscaleLine struct {
 	Shards  int            `json:"shards,omitempty"` // that are open; of applied, then
 	Seen    *autoscaleSeen `json:"seen,omitempty"`
 	Reasons []string       `json:"reasons,omitempty"`
-	Plan    *keyspace.Plan `json:"plan,omitempty"`
+	Plan    *plan.Plan     `json:"plan,omitempty"`
 	Step    string         `json:"step,omitempty"`
 	State   string         `json:"state,omitempty"`
 	Number  int            `json:"number,omitempty"`

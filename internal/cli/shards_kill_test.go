@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -76,11 +77,11 @@ func TestShardsKilled(t *testing.T) {
 // planLines is the plan from one shard to six, by splits.
 func planLines(t *testing.T) string {
 	t.Helper()
-	plan, err := keyspace.PlanUniform([]keyspace.Range{keyspace.All}, 6, 0)
+	planned, err := plan.Uniform([]keyspace.Range{keyspace.All}, 6, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(map[string]any{"stream": "orders", "plan": plan})
+	text, err := json.Marshal(map[string]any{"stream": "orders", "plan": planned})
 	if err != nil {
 		t.Fatal(err)
 	}

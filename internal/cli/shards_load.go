@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -110,8 +112,8 @@ func fewText(n float64) string {
 
 // seenLoad is a load that was seen: in a stream, or in files.
 type seenLoad struct {
-	load           *keyspace.Load   // nil where no plan is made
-	skews          []*keyspace.Skew // of the layouts in question; the first has the hot keys
+	load           *load.Histogram // nil where no plan is made
+	skews          []*load.Skew    // of the layouts in question; the first has the hot keys
 	took           time.Duration
 	records, bytes uint64 // of lines that weigh otherwise, how many and how long
 }
@@ -127,12 +129,12 @@ func (a *app) seeLoad(
 	ctx context.Context, client *kinesis.Client, of *shardsOf, f *loadFlags, files []string,
 	shards []reshard.Shard,
 ) (*seenLoad, error) {
-	skew, err := keyspace.NewSkew(reshard.Open(shards), loadCounters)
+	skew, err := load.NewSkew(reshard.Open(shards), loadCounters)
 	if err != nil {
 		return nil, outsideError(err)
 	}
 	seen := &seenLoad{
-		load: keyspace.NewLoad(loadCells), skews: []*keyspace.Skew{skew}, took: f.over,
+		load: load.NewHistogram(loadCells), skews: []*load.Skew{skew}, took: f.over,
 	}
 	if len(files) > 0 {
 		format, err := newInputFormat(f.format, f.key)
@@ -217,7 +219,7 @@ func (s *seenLoad) addWeight(hash keyspace.Key, key string, weight uint64) {
 func (s *seenLoad) weight() float64 { return float64(s.skews[0].Total()) }
 
 // told is the load as it is printed.
-func (s *seenLoad) told(f *planFlags, goal keyspace.Goal, shards []reshard.Shard) *planLoad {
+func (s *seenLoad) told(f *planFlags, goal plan.Goal, shards []reshard.Shard) *planLoad {
 	report := s.skews[0].Report(goal.Target, f.top)
 	l := &planLoad{
 		Unit: "bytes", Seconds: s.took.Seconds(), Target: goal.Target, Records: s.records,

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 )
 
 func (a *app) shardsMerge() *cobra.Command {
@@ -37,8 +38,8 @@ func (a *app) shardsMerge() *cobra.Command {
 			return usageError("shards %s and %s are not adjacent: only neighbours can be merged",
 				args[0], args[1])
 		}
-		return a.reshardOnce(ctx, client, of, shards, yes, keyspace.Step{
-			Kind: keyspace.MergeStep,
+		return a.reshardOnce(ctx, client, of, shards, yes, plan.Step{
+			Kind: plan.MergeStep,
 			From: []keyspace.Range{low, high}, To: []keyspace.Range{low.Join(high)},
 		})
 	})

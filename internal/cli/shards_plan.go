@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -47,12 +47,12 @@ Adjacent shards are merged while their sum stays under --merge-under.`,
 			return err
 		}
 		goal := f.goal(seen.took)
-		plan, err := keyspace.PlanLoad(reshard.Open(shards), seen.load.Points(), goal)
+		planned, err := plan.ForLoad(reshard.Open(shards), seen.load.Points(), goal)
 		if err != nil {
 			return outsideError(err)
 		}
 		return a.printPlan(of, planLine{
-			Stream: of.stream, Plan: &plan, Load: seen.told(f, goal, shards),
+			Stream: of.stream, Plan: &planned, Load: seen.told(f, goal, shards),
 		}, shards)
 	})
 	f.addFlags(command)
@@ -89,9 +89,9 @@ func (f *planFlags) validate(files []string) error {
 }
 
 // goal is the target of a shard in the unit of the load: bytes, or thousandths of a record.
-func (f *planFlags) goal(took time.Duration) keyspace.Goal {
+func (f *planFlags) goal(took time.Duration) plan.Goal {
 	full := f.takes(took)
-	return keyspace.Goal{
+	return plan.Goal{
 		Target: max(1, uint64(f.target*full)), MergeUnder: uint64(f.merge * full),
 		MinShards: f.least,
 	}

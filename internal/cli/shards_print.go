@@ -7,16 +7,19 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/chart"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/load"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
 // planLine is a plan as it is printed with --output json, and read by apply.
 type planLine struct {
-	Stream string         `json:"stream"`
-	Plan   *keyspace.Plan `json:"plan"`
-	Cost   planCost       `json:"cost"`
-	Load   *planLoad      `json:"load,omitempty"` // none for a plan without load
+	Stream string     `json:"stream"`
+	Plan   *plan.Plan `json:"plan"`
+	Cost   planCost   `json:"cost"`
+	Load   *planLoad  `json:"load,omitempty"` // none for a plan without load
 }
 
 // planCost is what a plan takes.
@@ -39,7 +42,7 @@ type planLoad struct {
 	Gini       float64  `json:"gini"`
 	Hot        []hotKey `json:"hot,omitempty"`
 
-	report keyspace.SkewReport
+	report load.Report
 	text   func(uint64) string // a load a second
 }
 
@@ -78,11 +81,11 @@ func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error 
 		fmt.Fprintf(&text, "%5d  %s\n", i+1, stepLine(step, names))
 	}
 	if p.Load != nil && len(p.Plan.Steps) > 0 {
-		after := keyspace.SkewReport{Total: p.Load.report.Total}
+		after := chart.Skew{Report: load.Report{Total: p.Load.report.Total}}
 		for _, shard := range p.Plan.Final {
 			after.Peak = max(after.Peak, shard.Load)
 			after.Shards = append(after.Shards,
-				keyspace.ShardLoad{Range: shard.Range, Weight: shard.Load})
+				load.Shard{Range: shard.Range, Weight: shard.Load})
 		}
 		text.WriteString("then, with the same load:\n")
 		text.WriteString(after.Bars(columns, p.Load.text))
@@ -95,7 +98,7 @@ func (l *planLoad) print(text *strings.Builder, columns int) {
 	fmt.Fprintf(text, "seen: %s records, %s in %s; a shard should have at most %s\n",
 		thousands(l.Records), mebibytes(int64(l.Bytes)),
 		time.Duration(l.Seconds*float64(time.Second)).Round(time.Second/10), l.text(l.Target))
-	text.WriteString(l.report.Bars(columns, l.text))
+	text.WriteString(chart.Skew{Report: l.report}.Bars(columns, l.text))
 	fmt.Fprintf(text, "peak to mean %.2f, Gini %.2f\n", l.PeakToMean, l.Gini)
 	for _, hot := range l.Hot {
 		note := ""
@@ -119,7 +122,7 @@ func shardNames(shards []reshard.Shard) map[keyspace.Range]runnel.ShardID {
 }
 
 // stepLine says what a step does, with the ids of the shards that are there already.
-func stepLine(step keyspace.Step, names map[keyspace.Range]runnel.ShardID) string {
+func stepLine(step plan.Step, names map[keyspace.Range]runnel.ShardID) string {
 	text := step.String()
 	for _, r := range step.From {
 		if id, there := names[r]; there {

@@ -6,7 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -22,18 +22,18 @@ UpdateShardCount where that is fewer calls; for AWS allows only ten of these in 
 		Example: "  runnel shards scale --local --stream orders --to 8 --yes",
 		Args:    noArgs,
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
-		if to < 1 || to > keyspace.MaxShards {
-			return usageError("--to %d: say how many shards, from 1 to %d", to, keyspace.MaxShards)
+		if to < 1 || to > plan.MaxShards {
+			return usageError("--to %d: say how many shards, from 1 to %d", to, plan.MaxShards)
 		}
 		shards, err := of.list(ctx, client)
 		if err != nil {
 			return err
 		}
-		plan, err := keyspace.PlanUniform(reshard.Open(shards), to, scalings)
+		planned, err := plan.Uniform(reshard.Open(shards), to, scalings)
 		if err != nil {
 			return outsideError(err)
 		}
-		return a.reshard(ctx, client, of, shards, yes, plan)
+		return a.reshard(ctx, client, of, shards, yes, planned)
 	})
 	command.Flags().BoolVar(&yes, "yes", false, "do it")
 	command.Flags().IntVar(&to, "to", 0, "how many shards")

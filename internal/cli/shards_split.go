@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -39,8 +40,8 @@ func (a *app) shardsSplit() *cobra.Command {
 				args[0], parent, bound)
 		}
 		low, high := parent.SplitAt(bound)
-		return a.reshardOnce(ctx, client, of, shards, yes, keyspace.Step{
-			Kind: keyspace.SplitStep,
+		return a.reshardOnce(ctx, client, of, shards, yes, plan.Step{
+			Kind: plan.SplitStep,
 			From: []keyspace.Range{parent}, To: []keyspace.Range{low, high},
 		})
 	})

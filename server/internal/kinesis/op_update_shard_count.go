@@ -62,9 +62,9 @@ func (s *Service) updateShardCount(
 		for i, sh := range st.routes {
 			ranges[i] = sh.Range
 		}
-		steps := planScale(ranges, int(count))
-		if len(steps) == 0 {
-			return nil
+		steps, err := planScale(ranges, int(count))
+		if err != nil || len(steps) == 0 {
+			return err
 		}
 		return s.reshard(tx, st, steps, now)
 	})

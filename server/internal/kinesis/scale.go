@@ -14,11 +14,10 @@ type reshardStep struct {
 	Open  []*shard `json:"open"`
 }
 
-// scale takes all the steps of a plan for the stream's open shards, as one frame: whatever the
-// moment of a crash, all of it is there or nothing. What one step opens and another closes is a
-// shard of its own, without records, as AWS says of UpdateShardCount: "This can cause
-// short-lived shards to be created." The stream is ACTIVE from then on. The caller has asked
-// mayOpen.
+// scale takes all steps of a plan for the open shards of a stream, as one frame: after a crash at
+// any moment, all of the steps are there or none. If one step opens a shard and another closes it,
+// that shard exists without records, as AWS says of UpdateShardCount: "This can cause short-lived
+// shards to be created." The stream is ACTIVE from then on. The caller has asked mayOpen.
 func (c *catalogue) scale(tx *wal.Tx, st *stream, steps []scaleStep, now int64) error {
 	return c.commit(tx, c.scaling(st, steps, now))
 }

@@ -1,8 +1,12 @@
 package kinesis
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math/bits"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -111,11 +115,30 @@ func equal(ranges []keyspace.Range, n int) bool {
 	return true
 }
 
+// nearEnough is how many hash keys a bound may be away from the equal one and stay.
+const nearEnough = 1 << 20
+
+func distance(a, b keyspace.Key) keyspace.Key {
+	if a.Less(b) {
+		return b.Sub(a)
+	}
+	return a.Sub(b)
+}
+
+func stepsTo(t rapidOrTesting, open []keyspace.Range, n int) []scaleStep {
+	t.Helper()
+	steps, err := planScale(open, n)
+	if err != nil {
+		t.Fatalf("%v to %d: %v", open, n, err)
+	}
+	return steps
+}
+
 func TestPlanScale(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		open := uneven(t)
 		n := rapid.IntRange(1, 100).Draw(t, "n")
-		steps := planScale(open, n)
+		steps := stepsTo(t, open, n)
 		left, levels := take(t, open, steps)
 		if !equal(left, n) {
 			t.Fatalf("%v became %v, want %d equal ranges", open, left, n)
@@ -139,20 +162,20 @@ func TestPlanScale(t *testing.T) {
 				t.Fatalf("%v is %d steps below the first, %d are enough", left[i], level, most)
 			}
 		}
-		if again := planScale(left, n); len(again) != 0 {
+		if again := stepsTo(t, left, n); len(again) != 0 {
 			t.Fatalf("equal ranges take %v to become equal", again)
 		}
 	})
 }
 
-// Doubling is n splits and halving n merges, whatever n; and what was not a power of two does
+// Doubling is n splits and halving n merges, whatever n; and a number that is no power of two does
 // not drift.
 func TestPlanScaleDoubles(t *testing.T) {
 	for n := 1; n <= 130; n++ {
 		ranges := keyspace.Uniform(n)
 		for _, to := range []int{2 * n, n, 2 * n, 4 * n, 8 * n, 4 * n, 2 * n, n} {
 			splits, merges := max(0, to-len(ranges)), max(0, len(ranges)-to)
-			steps := planScale(ranges, to)
+			steps := stepsTo(t, ranges, to)
 			if len(steps) != splits+merges {
 				t.Fatalf("%d to %d in %d steps", len(ranges), to, len(steps))
 			}
@@ -162,7 +185,7 @@ func TestPlanScaleDoubles(t *testing.T) {
 		}
 	}
 	// With powers of two the bounds are CreateStream's to the key.
-	left, _ := take(t, keyspace.Uniform(4), planScale(keyspace.Uniform(4), 8))
+	left, _ := take(t, keyspace.Uniform(4), stepsTo(t, keyspace.Uniform(4), 8))
 	if fmt.Sprint(left) != fmt.Sprint(keyspace.Uniform(8)) {
 		t.Errorf("4 to 8 is %v", left)
 	}
@@ -170,12 +193,55 @@ func TestPlanScaleDoubles(t *testing.T) {
 
 func TestPlanScaleLarge(t *testing.T) {
 	ranges := keyspace.Uniform(6000)
-	steps := planScale(ranges, maxShards)
+	steps := stepsTo(t, ranges, maxShards)
 	pieces := len(ranges)
 	for _, s := range steps {
 		pieces += len(s.To) - len(s.From)
 	}
 	if pieces != maxShards {
 		t.Errorf("6000 became %d", pieces)
+	}
+}
+
+// The steps are a format of the log, and their order decides the children's sequence numbers: both
+// are those of the versions before.
+func TestPlanScaleStaysTheSame(t *testing.T) {
+	text, err := json.Marshal(stepsTo(t, keyspace.Uniform(2), 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"from":[0],"to":[` +
+		`{"Start":{"Hi":0,"Lo":0},"End":{"Hi":6148914691236517205,"Lo":6148914691236517204}},` +
+		`{"Start":{"Hi":6148914691236517205,"Lo":6148914691236517205},` +
+		`"End":{"Hi":9223372036854775807,"Lo":18446744073709551615}}]},`
+	if !strings.HasPrefix(string(text), want) || !strings.HasSuffix(string(text), `]}]`) {
+		t.Errorf("2 to 3: %s", text)
+	}
+	sum := sha256.New()
+	for open := 1; open <= 24; open++ {
+		ranges := keyspace.Uniform(open)
+		for i := range open { // and with narrow shards beside wide ones
+			low, high := ranges[i].SplitAt(ranges[i].Start.Add(keyspace.Key{Lo: uint64(i) << 18}.
+				Add(keyspace.Key{Lo: 2})))
+			ranges[i] = high
+			ranges = append(ranges, low)
+		}
+		for _, layout := range [][]keyspace.Range{keyspace.Uniform(open), keyspace.Sorted(ranges)} {
+			for n := 1; n <= 48; n++ {
+				for _, step := range stepsTo(t, layout, n) {
+					fmt.Fprintln(sum, open, n, step)
+				}
+			}
+		}
+	}
+	const wantSum = "74c081e8481ee992b29b88db09a75003d5f66e67b1eb184f4665845f3489fe38"
+	if got := hex.EncodeToString(sum.Sum(nil)); got != wantSum {
+		t.Errorf("the steps have changed: their sum is %s", got)
+	}
+}
+
+func TestPlanScaleRefuses(t *testing.T) {
+	if steps, err := planScale(keyspace.Uniform(2), 0); err == nil {
+		t.Errorf("to no shards: %v", steps)
 	}
 }
