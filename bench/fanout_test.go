@@ -20,10 +20,10 @@ const (
 	fanOutRecord = 100                  // bytes
 )
 
-// BenchmarkFanOut measures how long a record takes to each of 20 enhanced fan-out consumers of
-// one shard: from the call of PutRecord, which includes the commit, and from its
-// acknowledgement; a record that arrives before that counts as 0. The same client measures
-// each server, on the same two cores.
+// BenchmarkFanOut measures the time of a record to each of 20 enhanced fan-out consumers of one
+// shard. One figure counts from the call of PutRecord, which includes the commit. The other one
+// counts from the acknowledgement and is 0 for a record that arrives earlier. The same client
+// measures each server, on the same two cores.
 func BenchmarkFanOut(b *testing.B) {
 	for _, peer := range []struct {
 		name  string
@@ -36,8 +36,8 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// delivery is the records' times, in ns since an origin: when each was put, when that was
-// acknowledged, and when each consumer received it.
+// delivery has three times of each record, in ns since an origin: its put, its acknowledgement,
+// and its arrival at each consumer.
 type delivery struct {
 	origin   time.Time
 	put, ack []int64
@@ -72,7 +72,7 @@ func fanOut(b *testing.B, client *kinesis.Client) {
 					missing.Add(-d.receive(i, event))
 				case <-ctx.Done():
 					return
-				case <-time.After(100 * time.Millisecond): // look whether the others are done
+				case <-time.After(100 * time.Millisecond): // then check whether the others are done
 				}
 			}
 		})
@@ -88,7 +88,7 @@ func fanOut(b *testing.B, client *kinesis.Client) {
 	d.report(b)
 }
 
-// receive notes an event's records, and returns how many they are.
+// receive notes an event's records and returns their number.
 func (d *delivery) receive(consumer int, event types.SubscribeToShardEventStream) int64 {
 	now := d.now()
 	member, ok := event.(*types.SubscribeToShardEventStreamMemberSubscribeToShardEvent)
@@ -146,7 +146,7 @@ func (d *delivery) report(b *testing.B) {
 	b.ReportMetric(quantile(fromPut, 0.99), "ms-put-p99")
 	b.ReportMetric(quantile(fromAck, 0.5), "ms-ack-p50")
 	b.ReportMetric(quantile(fromAck, 0.99), "ms-ack-p99")
-	b.ReportMetric(0, "ns/op") // the pace is given
+	b.ReportMetric(0, "ns/op") // the pace is fixed, so the time an operation says nothing
 }
 
 // makeStream makes a stream of one shard, and returns its ARN once it is ACTIVE.

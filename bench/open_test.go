@@ -20,9 +20,9 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// BenchmarkOpen starts `runnel serve` on a directory with RUNNEL_OPEN_GIB GiB of records (1 if it
-// is not set), until it answers, and takes the memory that it holds then. "closed" was ended
-// properly; "killed" has a hundred megabytes or so in the log that no snapshot holds.
+// BenchmarkOpen starts `runnel serve` on a directory with RUNNEL_OPEN_GIB GiB of records (default
+// 1), and measures the time until it answers and its memory then. In "closed" the server before
+// ended properly. In "killed" it left some hundred megabytes in the log behind the snapshot.
 func BenchmarkOpen(b *testing.B) {
 	gib, err := strconv.ParseFloat(os.Getenv("RUNNEL_OPEN_GIB"), 64)
 	if err != nil || gib <= 0 {
@@ -128,7 +128,7 @@ func (p *process) put(ctx context.Context, body []byte) error {
 	return err
 }
 
-// resident returns the process's memory in MB.
+// resident returns the process's resident memory in MB.
 func (p *process) resident(b *testing.B) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
 	if err != nil {
@@ -143,5 +143,5 @@ func (p *process) end(b *testing.B, signal syscall.Signal) {
 	if err := p.Process.Signal(signal); err != nil {
 		b.Fatal(err)
 	}
-	_ = p.Wait() // a killed one ends with an error
+	_ = p.Wait() // a killed process ends with an error
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// connect returns a client of a server on this machine. Every subscription has a connection
-// of its own, and the bodies are plain: see docs/serve.md on the Go SDK.
+// connect returns a client of a server on this machine. Every subscription has its own connection,
+// and the bodies are plain: see docs/serve.md on the Go SDK.
 func connect(addr string) *kinesis.Client {
 	return kinesis.New(kinesis.Options{
 		Region:       "us-east-1",
@@ -31,7 +31,7 @@ func connect(addr string) *kinesis.Client {
 	})
 }
 
-// plainBodies shows net/http nothing of a body but Read and Close.
+// plainBodies hides all methods of a body but Read and Close from net/http.
 type plainBodies struct{ next http.RoundTripper }
 
 func (p plainBodies) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -59,7 +59,7 @@ func startRunnel(tb testing.TB) *kinesis.Client {
 		at := regexp.MustCompile(`http://(127\.0\.0\.1:\d+)`).FindStringSubmatch(lines.Text())
 		if at != nil {
 			go func() {
-				for lines.Scan() { // so that it never blocks on what it says
+				for lines.Scan() { // reads on, so that the process never blocks on its output
 				}
 			}()
 			return connect(at[1])

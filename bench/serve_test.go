@@ -1,5 +1,5 @@
-// Package bench measures runnel from outside, through its public packages, beside a physical
-// limit of the same machine in the same run. Its figures and their reading are in README.md.
+// Package bench measures runnel through its public packages. Each figure is compared with a
+// physical limit of the same machine in the same run. README.md has the figures and explains them.
 package bench
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// A call as the figures are stated for: 500 records of 1 KiB, eight calls in flight.
+// The figures are for calls of 500 records of 1 KiB, eight calls in flight.
 const (
 	recordBytes    = 1 << 10
 	recordsPerCall = 500
@@ -32,10 +32,10 @@ const (
 	shards         = 16
 )
 
-// BenchmarkPutRecords puts through HTTP, each answer synced. "prepared" sends bodies that were
-// made before, so that the server is measured; "sdk" is a program with the AWS SDK, on the same
-// two cores. x-disk is the payload's rate beside a raw sequential write and sync of the same
-// number of bytes to the same disk, in calls of the same size.
+// BenchmarkPutRecords puts through HTTP, each answer synced. "prepared" sends prepared bodies, so
+// it measures the server; "sdk" is a program with the AWS SDK, on the same two cores. x-disk is the
+// payload's rate divided by the rate of a raw sequential write and sync, of the same bytes in calls
+// of the same size to the same disk.
 func BenchmarkPutRecords(b *testing.B) {
 	b.Run("prepared", func(b *testing.B) {
 		server := startServer(b)
@@ -55,7 +55,7 @@ func BenchmarkPutRecords(b *testing.B) {
 	})
 }
 
-// BenchmarkGetRecords reads back what was put, a loop for each shard, with prepared requests.
+// BenchmarkGetRecords reads the records back with prepared requests, one loop for each shard.
 func BenchmarkGetRecords(b *testing.B) {
 	server := startServer(b)
 	body := putBody(b)
@@ -87,7 +87,7 @@ func startServer(b *testing.B) *runneltest.Server {
 		runneltest.WithStream("bench", shards))
 }
 
-// measure makes b.N calls, inFlight at a time, and reports their rate beside the disk's.
+// measure makes b.N calls, inFlight at a time, and reports their rate and its ratio to the disk's.
 func measure(b *testing.B, call func(context.Context) error) {
 	b.SetBytes(recordBytes * recordsPerCall)
 	b.ResetTimer()
@@ -118,7 +118,7 @@ func run(b *testing.B, calls int, call func(context.Context) error) {
 	workers.Wait()
 }
 
-// diskRate writes calls chunks of a call's payload one after the other, each synced, and
+// diskRate writes chunks of a call's payload one after the other, each synced, as many as calls. It
 // returns bytes a second.
 func diskRate(b *testing.B, calls int) float64 {
 	file, err := os.Create(filepath.Join(b.TempDir(), "raw"))
@@ -202,7 +202,7 @@ func post(
 	return nil
 }
 
-// drain reads a shard to its end, and counts its records without decoding their data.
+// drain reads a shard to its end and counts its records without decoding their data.
 func drain(
 	ctx context.Context, server *runneltest.Server, shard int, read *atomic.Int64,
 ) error {

@@ -23,11 +23,11 @@ func decodeCBOR(data []byte) (object, error) {
 	return o, nil
 }
 
-// cborRequest is a call in CBOR; blobs are []byte.
+// cborRequest returns the request of a call in CBOR. Blobs in it are []byte.
 func cborRequest(op string, in object) request {
 	body, err := cbor.Marshal(map[string]any(in))
 	if err != nil {
-		panic(err) // a fact's own mistake
+		panic(err) // a mistake in the fact
 	}
 	return cborBody(op, body)
 }
@@ -38,7 +38,7 @@ func cborBody(op string, body []byte) request {
 	}, body: body}
 }
 
-// callCBOR makes a call in CBOR, again while the account's rates refuse it.
+// callCBOR makes a call in CBOR and repeats it while it is throttled.
 func (c *check) callCBOR(op string, in object) *answer {
 	return c.must(c.patiently(c.ctx, cborRequest(op, in)))
 }

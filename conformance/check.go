@@ -11,14 +11,13 @@ import (
 	"strings"
 )
 
-// check is a running check: the kit, and the ways to find fault. The methods that find fault
-// end the check.
+// check is a running check: the kit and the assertions. A failed assertion ends the check.
 type check struct {
 	*kit
 	ctx context.Context //nolint:containedctx // a check is one call, and this is its argument
 }
 
-// What ends a check early, as a panic that the runner takes.
+// These panic values end a check early; fact.run recovers them.
 type (
 	differs struct{ expected, got string }
 	skipped struct{ reason string }
@@ -64,7 +63,7 @@ func (c *check) contains(o object, names ...string) {
 // skip ends the check with no verdict.
 func (c *check) skip(reason string) { panic(skipped{reason}) }
 
-// call makes a call whose answer may be anything.
+// call makes a call and accepts any answer.
 func (c *check) call(op string, in object) *answer {
 	return c.must(c.kit.call(c.ctx, op, in))
 }
@@ -90,12 +89,12 @@ func (c *check) succeeded(op string, a *answer) object {
 	return a.value
 }
 
-// refused makes a call that must fail with that code, and that text unless it is "".
+// refused makes a call that must fail with that code, and with that message unless it is "".
 func (c *check) refused(op string, in object, code, message string) {
 	c.isError(c.call(op, in), code, message)
 }
 
-// isError checks a failure.
+// isError checks that an answer is a 400 with that code, and that message unless it is "".
 func (c *check) isError(a *answer, code, message string) {
 	expected := "400 " + code
 	if message != "" {
@@ -107,19 +106,20 @@ func (c *check) isError(a *answer, code, message string) {
 	}
 }
 
-// isRefusal checks that a request was refused as a bad one, where nobody says by which of the
-// two codes.
+// isRefusal checks that a request was refused as invalid. No source says which of the two codes
+// AWS uses.
 func (c *check) isRefusal(a *answer) {
 	c.want(a.status == 400 && (a.code() == "ValidationException" ||
 		a.code() == "InvalidArgumentException"),
 		"400 ValidationException or InvalidArgumentException", a.String())
 }
 
-// enumSet is the list that a message gives of an enum, in the order of a hash table of AWS's.
+// enumSet matches the list of an enum's values in a message. Its order is that of an AWS hash
+// table.
 var enumSet = regexp.MustCompile(`enum value set: \[([^\]]*)\]`)
 
-// sameMessage compares two error texts. The order of several violations, and of an enum's
-// values, is that of AWS's hash tables and no part of the fact.
+// sameMessage compares two error texts, without regard to the order of violations and of enum
+// values: AWS lists them in the order of its hash tables.
 func sameMessage(a, b string) bool { return normalMessage(a) == normalMessage(b) }
 
 func normalMessage(s string) string {
@@ -137,8 +137,8 @@ func normalMessage(s string) string {
 	return head + " detected: " + strings.Join(violations, "; ")
 }
 
-// run runs a fact's check and returns its result. A check that panics otherwise is a mistake of
-// the fact's, and told as such rather than ending the run.
+// run runs a fact's check and returns its result. Any other panic is a mistake in the fact: the
+// fact is then in error, and the run goes on.
 func (f fact) run(ctx context.Context, k *kit) (r result) {
 	r = result{fact: f, outcome: outcomeOK}
 	defer func() {
@@ -153,7 +153,7 @@ func (f fact) run(ctx context.Context, k *kit) (r result) {
 			var dial *net.OpError
 			r.unreachable = errors.As(v.err, &dial) && dial.Op == "dial"
 		case runtime.Error:
-			// Something is not where an answer of the API has it.
+			// A member of the answer is missing or has another type.
 			r.outcome = outcomeDiffers
 			r.expected, r.got = "an answer of the documented form", v.Error()
 		default:

@@ -14,11 +14,11 @@ var update = flag.Bool("update", false, "write docs/fidelity.md")
 
 const fidelity = "../docs/fidelity.md"
 
-// TestFidelity asks runnel's server for every fact that does not take minutes, and checks that
-// docs/fidelity.md says what came out.
+// TestFidelity checks runnel's server against every fact that does not take minutes, and compares
+// the results with docs/fidelity.md.
 func TestFidelity(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithCredentials("000000000000", "conformance"),
-		// Long enough that states that pass are seen on a busy machine.
+		// A busy machine needs this long to see the states CREATING, UPDATING and DELETING.
 		runneltest.WithStreamDelay(500*time.Millisecond))
 	k := newKit(t.Context(), target{
 		endpoint: mustParse(t, server.Endpoint()), region: "us-east-1",
@@ -38,13 +38,13 @@ func TestFidelity(t *testing.T) {
 			t.Errorf("%s is ok: take it out of the known differences", r.fact.id)
 		}
 	}
-	if left := k.tidy(t.Context()); len(left) > 0 {
+	if left := k.deleteStreams(t.Context()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 	compare(t, report(results, k.prefix, known))
 }
 
-// compare checks the page against what is in the repository, or writes it there.
+// compare compares the page with docs/fidelity.md, or writes it with -update.
 func compare(t *testing.T, got string) {
 	t.Helper()
 	if *update {

@@ -13,8 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// target finds out whom to ask, and as whom: AWS's environment and files decide as for the SDKs.
-// An endpoint on this machine needs neither credentials nor a region.
+// target returns the endpoint, region and credentials of the run. The environment and AWS's
+// configuration files are read as by the SDKs. An endpoint on this machine needs neither
+// credentials nor a region.
 func (f flags) target(ctx context.Context) (target, error) {
 	loaded, err := config.LoadDefaultConfig(ctx, config.WithSharedConfigProfile(f.profile))
 	if err != nil {
@@ -31,7 +32,7 @@ func (f flags) target(ctx context.Context) (target, error) {
 			return t, nil
 		}
 		if t.region == "" {
-			return target{}, fmt.Errorf("no region: say --region, or set AWS_REGION")
+			return target{}, fmt.Errorf("no region: give --region, or set AWS_REGION")
 		}
 		t.endpoint = &url.URL{Scheme: "https", Host: "kinesis." + t.region + ".amazonaws.com"}
 		return t, nil
@@ -61,7 +62,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// isAWS says whether a host is AWS's, by whatever name: nobody spends money by accident.
+// isAWS reports whether a host belongs to AWS. It knows all of AWS's domains, so that --yes is
+// required before a run costs money.
 func isAWS(host string) bool { return awsHost.MatchString(host) }
 
 var awsHost = regexp.MustCompile(`(^|\.)(amazonaws\.com(\.cn)?|api\.aws|on\.aws)$`)

@@ -2,39 +2,39 @@ package main
 
 import "slices"
 
-// fact is one thing that is true of the API.
+// fact is one documented or observed behaviour of the API, with its check.
 type fact struct {
-	id     string // area/what, stable: results of different days are compared by it
-	op     string // the operation that it is about; "" is the protocol below the operations
+	id     string // area/name; stable, since results of different days are compared by id
+	op     string // the operation; "" for the protocol below the operations
 	says   string // the behaviour, one sentence
 	source source
 	needs  need
 	check  func(c *check)
 }
 
-// need is what a fact asks for besides an endpoint.
+// need is a set of conditions for asking a fact, besides an endpoint.
 type need int
 
 const (
 	nothing need = 0
-	// patience: the fact takes minutes, so it wants --slow.
+	// patience: the fact takes minutes, so it is asked with --slow only.
 	patience need = 1 << iota
-	// signatures: the endpoint must check them; one that takes anything is not asked.
+	// signatures: the fact is asked only if the endpoint checks signatures.
 	signatures
-	// freeBilling: the fact changes what an account pays, so AWS is never asked.
+	// freeBilling: the fact changes the account's bill, so AWS is never asked.
 	freeBilling
 )
 
-// sourceKind says how much a source is worth.
+// sourceKind is a kind of source, most reliable first.
 type sourceKind int
 
 const (
 	page      sourceKind = iota // AWS's API reference or developer guide says so
 	model                       // AWS's service model says so (2013-12-02)
 	validated                   // a test of another project that ran against AWS says so
-	recorded                    // an answer of AWS that somebody published
+	recorded                    // a published answer of AWS
 	sdkCode                     // AWS's SDKs rely on it
-	guessed                     // nobody was found who says so
+	guessed                     // no source was found
 )
 
 var kinds = []sourceKind{page, model, validated, recorded, sdkCode, guessed}
@@ -45,7 +45,7 @@ func (k sourceKind) String() string {
 	}[k]
 }
 
-// source is where a fact comes from. where names the page, the test, the thread; of a guess it
+// source is the origin of a fact. where names the page, the test or the thread; for a guess it
 // is the reason.
 type source struct {
 	kind  sourceKind
@@ -69,7 +69,8 @@ func kinesalite(file string) source   { return seenBy("kinesalite test/" + file 
 func localstack(test string) source   { return seenBy("LocalStack test_kinesis " + test) }
 func (s source) is(k sourceKind) bool { return s.kind == k }
 
-// below makes facts about the protocol below the operations, whose ids begin with an area.
+// below returns a maker of facts about the protocol below the operations. Their ids begin with
+// area.
 func below(area string) func(id, says string, source source, check func(c *check)) fact {
 	return func(id, says string, source source, check func(c *check)) fact {
 		return fact{area + id, "", says, source, nothing, check}

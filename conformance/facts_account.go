@@ -10,7 +10,7 @@ const (
 	commitmentPath  = commitment + ".Status"
 )
 
-// accountScene is what the account's settings were, and became.
+// accountScene has the account's settings before and after two changes.
 type accountScene struct {
 	first             object
 	enabled, disabled object // of UpdateAccountSettings
@@ -18,9 +18,9 @@ type accountScene struct {
 
 func (c *check) account() accountScene {
 	return stage(c, "account", func(c *check) (s accountScene) {
-		// What on-demand streams may do depends on it: that is looked at before.
+		// The commitment changes the rights of on-demand streams, so their scene is built first.
 		func() {
-			defer func() { _ = recover() }() // an endpoint without them has nothing to look at
+			defer func() { _ = recover() }() // an endpoint may lack on-demand streams
 			_ = c.demand()
 		}()
 		s.first = c.ok(describeAccount, object{})
@@ -73,14 +73,14 @@ func accountFacts() []fact {
 		},
 		{
 			"describe-account-settings/off", describeAccount,
-			"A commitment that never was is DISABLED, without times.",
+			"An account without a commitment has DISABLED, without times.",
 			guess("the model has the times optional"), freeBilling, func(c *check) {
 				c.members(c.account().first.object(commitment), "Status")
 			},
 		},
 		{
 			"update-account-settings/enable", updateAccount,
-			"A commitment that is enabled has the time when it began and the earliest of its end.",
+			"An enabled commitment has its start time and its earliest end time.",
 			inModel("MinimumThroughputBillingCommitmentOutput"), freeBilling, func(c *check) {
 				now := c.account().enabled.object(commitment)
 				c.equal("Status", now.text("Status"), "ENABLED")
@@ -89,7 +89,7 @@ func accountFacts() []fact {
 		},
 		{
 			"update-account-settings/disable", updateAccount,
-			"A commitment that is disabled before its earliest end is enabled until then.",
+			"A commitment disabled before its earliest end stays enabled until then.",
 			inModel("MinimumThroughputBillingCommitmentOutputStatus"), freeBilling, func(c *check) {
 				c.equal("Status", c.account().disabled.text(commitmentPath),
 					"ENABLED_UNTIL_EARLIEST_ALLOWED_END")

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// authFacts are about signatures. An endpoint that takes anything is not asked.
+// authFacts are about signatures. An endpoint that does not check signatures is not asked.
 func authFacts() []fact {
 	connection := kinesalite("connection")
-	// with asks with headers of one's own instead of a signature.
+	// with sends a call with these headers instead of a signature.
 	with := func(path string, headers map[string]string) func(c *check) *answer {
 		return func(c *check) *answer {
 			r := jsonRequest(listStreams, object{})
@@ -42,7 +42,7 @@ func authFacts() []fact {
 			"it.",
 			connection, with("/", map[string]string{"Authorization": "X"}),
 			"IncompleteSignatureException", needs),
-		is("header-partly", "Parts may be apart by spaces; what is missing is told.", connection,
+		is("header-partly", "Spaces may separate parts; the error names missing ones.", connection,
 			with("/", map[string]string{
 				"Authorization": "AWS4- Signature=b Credential=a", "Date": "a",
 			}), "IncompleteSignatureException", "Authorization header requires 'SignedHeaders' "+
@@ -53,7 +53,7 @@ func authFacts() []fact {
 			connection,
 			with("/?X-Amz-Credential=a&X-Amz-Signature=b&X-Amz-SignedHeaders=c&X-Amz-Date=d", nil),
 			"MissingAuthenticationTokenException", "Missing Authentication Token"),
-		is("both", "A signature in the header and one in the query are one too many.", connection,
+		is("both", "A call with a signature in the header and in the query is refused.", connection,
 			with("/?X-Amz-Algorithm", map[string]string{"Authorization": "X"}),
 			"InvalidSignatureException", "Found both 'X-Amz-Algorithm' as a query-string param "+
 				"and "+
@@ -62,7 +62,7 @@ func authFacts() []fact {
 }
 
 func signatureFacts() []fact {
-	// signed asks ListStreams, signed in a way of its own.
+	// signed calls ListStreams with a signature made by sign.
 	signed := func(id, says string, source source, sign signing, code, pattern string) fact {
 		return fact{"auth/" + id, "", says, source, signatures, func(c *check) {
 			r := jsonRequest(listStreams, object{})
@@ -103,7 +103,7 @@ func signatureFacts() []fact {
 			at(-16*time.Minute), "InvalidSignatureException", `^Signature expired: `),
 		signed("early", "A signature of 15 minutes ahead is not yet current.", onPage(common),
 			at(16*time.Minute), "InvalidSignatureException", `^Signature not yet current: `),
-		signed("stranger", "An access key that nobody has is refused.",
+		signed("stranger", "An unknown access key is refused.",
 			quotedIn("many threads on PutRecords and UnrecognizedClientException"), stranger,
 			"UnrecognizedClientException", `^The security token included in the request is `+
 				`invalid\.$`),

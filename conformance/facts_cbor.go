@@ -59,7 +59,7 @@ func cborFacts() []fact {
 	}...)
 }
 
-// cborErrors are about what is refused.
+// cborErrors are about refused calls.
 func cborErrors() []fact {
 	plain := below("cbor/")
 	return []fact{
@@ -70,7 +70,7 @@ func cborErrors() []fact {
 				c.isError(a, "ResourceNotFoundException", c.notFound(c.absent()))
 				c.members(a.value, "__type", "message")
 			}),
-		plain("constraint", "A broken constraint is told as in JSON.",
+		plain("constraint", "A broken constraint is reported as in JSON.",
 			guess("both protocols are decoded before anything is checked"), func(c *check) {
 				in := object{"StreamName": c.main().name, "Limit": 0}
 				c.equal("message", c.callCBOR(describeStream, in).message(),
@@ -117,7 +117,7 @@ func cborRequests() []fact {
 				c.equal("results", len(a.list("Records")), 2)
 				c.equal("ShardId", a.text("Records.1.ShardId"), shardID(1))
 			}),
-		plain("indefinite", "Maps, lists and strings of indefinite length are taken.",
+		plain("indefinite", "Maps, lists and strings of indefinite length are accepted.",
 			reliedOnBy("Java SDK v2, which sends maps that begin with bf"), func(c *check) {
 				name, err := cbor.Marshal(c.main().name)
 				c.want(err == nil, "a name", err)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The constraints, as messages word them (kinesalite's tests, seen on AWS). What is constrained
-// is the service model's word.
+// The texts of the constraints are those of AWS's messages (kinesalite's tests, seen on AWS). The
+// service model says which member has which constraint.
 const (
 	mustNotBeNull = "Member must not be null"
 	nameMustMatch = "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"
@@ -51,7 +51,7 @@ func (v violation) String() string {
 	return "Value " + value + " at '" + v.path + "' failed to satisfy constraint: " + v.constraint
 }
 
-// constraint is a request that breaks constraints, and what is said of them.
+// constraint is a request that breaks constraints, with the violations that the error lists.
 type constraint struct {
 	id, op     string
 	in         object
@@ -84,7 +84,7 @@ func (row constraint) fact() fact {
 	text := fmt.Sprintf("%d validation error%s detected: %s", len(lines), s,
 		strings.Join(lines, "; "))
 	return fact{
-		"constraints/" + row.id, row.op, "A ValidationException tells " + strings.Join(paths,
+		"constraints/" + row.id, row.op, "A ValidationException names " + strings.Join(paths,
 			", ") + ".",
 		inModel(row.op + "Input; the words from kinesalite's tests"), nothing, func(c *check) {
 			in := row.in
@@ -92,7 +92,7 @@ func (row constraint) fact() fact {
 				in = in.with(object{"StreamName": c.absent()})
 			}
 			if row.op == createStream && in["StreamName"] == c.absent() {
-				// Who takes it has made a stream, which is to go again.
+				// An endpoint that accepts the request makes a stream, to be deleted at the end.
 				_, a := c.create("constraint-"+row.id, in)
 				c.isError(a, "ValidationException", text)
 				return
@@ -102,7 +102,8 @@ func (row constraint) fact() fact {
 	}
 }
 
-// somewhere stands for a stream that is not there: constraints are told before.
+// somewhere is a placeholder for the name of an absent stream. Broken constraints are reported
+// before an absent stream.
 const somewhere = "(absent)"
 
 func requiredConstraints() []constraint {
@@ -297,7 +298,7 @@ func enumConstraints() []constraint {
 	}
 }
 
-// between is how the lengths of a list's or a map's members are told.
+// between is the text for the lengths of a list's or a map's members.
 func between(low, high int) string { return "[" + shorter(high) + ", " + longer(low) + "]" }
 
 func listConstraints() []constraint {

@@ -7,8 +7,8 @@ const (
 	listConsumers      = "ListStreamConsumers"
 )
 
-// fanOutScene is a stream of one shard with records, and with consumers: each fact about a
-// subscription registers its own.
+// fanOutScene is a stream of one shard with records and with consumer c1. Each fact about a
+// subscription registers another consumer.
 type fanOutScene struct {
 	name, arn  string
 	registered *answer // of consumer c1
@@ -107,7 +107,7 @@ func consumerFacts() []fact {
 		},
 		{
 			"register-stream-consumer/again", registerConsumer,
-			"A name that is registered again gets another ARN.",
+			"A consumer that is deregistered and registered again gets another ARN.",
 			quotedIn("serverless#5510"), nothing, func(c *check) {
 				first := c.consumer(c.fanOut().arn, "again")
 				c.ok(deregisterConsumer, object{"ConsumerARN": first})
@@ -118,12 +118,12 @@ func consumerFacts() []fact {
 	}...)
 }
 
-// consumerLives are about consumers that are there, and that leave.
+// consumerLives are about registered consumers and their deregistration.
 func consumerLives() []fact {
 	return []fact{
 		{
 			"describe-stream-consumer/members", describeConsumer,
-			"A ConsumerDescription has the stream's ARN besides.",
+			"A ConsumerDescription also has the stream's ARN.",
 			localstack("test_stream_consumers"), nothing, func(c *check) {
 				c.members(c.fanOut().described, "ConsumerName", "ConsumerARN", "ConsumerStatus",
 					"ConsumerCreationTimestamp", "StreamARN")
@@ -166,7 +166,7 @@ func consumerLives() []fact {
 	}
 }
 
-// departed waits until a consumer is gone, and sees nothing but DELETING until then.
+// departed waits until a consumer is gone. Until then its only status may be DELETING.
 func (c *check) departed(arn string) {
 	c.eventually("the consumer is gone", func() bool {
 		a := c.call(describeConsumer, object{"ConsumerARN": arn})

@@ -2,7 +2,7 @@ package main
 
 import "net/http"
 
-// corsFacts are about what browsers ask.
+// corsFacts are about CORS, the requests of browsers.
 func corsFacts() []fact {
 	preflight := func(c *check, headers map[string]string) *answer {
 		headers["Origin"] = "http://localhost:3000"
@@ -15,11 +15,12 @@ func corsFacts() []fact {
 	}
 	return []fact{
 		{
-			"cors/preflight", "", "OPTIONS with Origin is 200 with an empty body, for two days.",
+			"cors/preflight", "",
+			"The answer to OPTIONS with Origin is 200 with an empty body, valid for two days.",
 			kinesalite("connection"), nothing, func(c *check) { preflight(c, map[string]string{}) },
 		},
 		{
-			"cors/preflight-echo", "", "The headers and the method that are asked for are allowed.",
+			"cors/preflight-echo", "", "The requested headers and the requested method are allowed.",
 			kinesalite("connection"), nothing, func(c *check) {
 				a := preflight(c, map[string]string{
 					"Access-Control-Request-Headers": "a, b, c",
@@ -30,7 +31,7 @@ func corsFacts() []fact {
 			},
 		},
 		{
-			"cors/answer", "", "An answer to a request with Origin may be read by all.",
+			"cors/answer", "", "The answer to a request with Origin allows all origins.",
 			kinesalite("connection"), nothing, func(c *check) {
 				a := c.send(jsonRequest(listStreams, object{}).with("Origin",
 					"http://localhost:3000"))

@@ -2,7 +2,7 @@ package main
 
 const deleteStream = "DeleteStream"
 
-// recreatedScene is a stream that was deleted, and made again by the same name.
+// recreatedScene is a stream that was deleted, and a later one of the same name.
 type recreatedScene struct {
 	name     string
 	deleted  *answer
@@ -60,7 +60,7 @@ func deleteFacts() []fact {
 		},
 		{
 			"delete-stream/iterator-of-namesake", getRecords,
-			"An iterator of a deleted stream reads one that was made again by the same name.",
+			"An iterator of a deleted stream reads a later stream of the same name.",
 			kinesalite("getRecords"), nothing, func(c *check) {
 				a := c.succeeded(getRecords, c.recreated().resumed)
 				c.equal("Records", a.at("Records"), []any{})

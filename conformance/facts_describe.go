@@ -44,7 +44,7 @@ func describeStreamFacts() []fact {
 		},
 		{
 			"describe-stream/open-shard", describeStream,
-			"An open shard has no EndingSequenceNumber, and one of the first no parents.",
+			"An open shard has no EndingSequenceNumber, and the first shards have no parents.",
 			kinesalite("describeStream"), nothing, func(c *check) {
 				for _, shard := range c.main().description.list("Shards") {
 					c.members(shard, "ShardId", "HashKeyRange", "SequenceNumberRange")
@@ -56,7 +56,7 @@ func describeStreamFacts() []fact {
 	}
 }
 
-// describeStreamCalls are about what can be asked.
+// describeStreamCalls are about the request's members and its errors.
 func describeStreamCalls() []fact {
 	return []fact{
 		{
@@ -116,15 +116,15 @@ func describeSummaryFacts() []fact {
 		},
 		{
 			"describe-stream-summary/counts", describeSummary,
-			"OpenShardCount and ConsumerCount count.", onPage("StreamDescriptionSummary"), nothing,
-			func(c *check) {
+			"The summary has the numbers of open shards and of consumers.",
+			onPage("StreamDescriptionSummary"), nothing, func(c *check) {
 				c.equal("OpenShardCount", c.main().summary.at("OpenShardCount"), 3)
 				c.equal("ConsumerCount", c.main().summary.at("ConsumerCount"), 0)
 			},
 		},
 		{
 			"describe-stream-summary/record-size", describeSummary,
-			"A record may be 1024 KiB large unless the stream was told otherwise.",
+			"A record may have 1024 KiB unless the stream has another limit.",
 			onPage("Developer Guide: Quotas and limits"), nothing, func(c *check) {
 				c.equal("MaxRecordSizeInKiB", c.main().summary.at("MaxRecordSizeInKiB"), 1024)
 			},

@@ -65,7 +65,7 @@ func encryptionFacts() []fact {
 		},
 		{
 			"start-stream-encryption/described", describeSummary,
-			"Descriptions have EncryptionType KMS and a KeyId then.",
+			"An encrypted stream's descriptions have EncryptionType KMS and a KeyId.",
 			onPage("StreamDescriptionSummary"), nothing, func(c *check) {
 				c.equal("EncryptionType", c.encrypted().on.text("EncryptionType"), "KMS")
 				c.want(c.encrypted().on.text("KeyId") != "", "a KeyId", c.encrypted().on)

@@ -30,21 +30,21 @@ func filterFacts() []fact {
 		return func(s splitScene) object { return object{"Type": kind, "Timestamp": s.between} }
 	}
 	return []fact{
-		lists("at-latest", "AT_LATEST is the shards that are open now.", of("AT_LATEST"), 1, 3, 4),
-		lists("at-trim-horizon", "AT_TRIM_HORIZON is the shards that were open at the trim "+
+		lists("at-latest", "AT_LATEST lists the open shards.", of("AT_LATEST"), 1, 3, 4),
+		lists("at-trim-horizon", "AT_TRIM_HORIZON lists the shards that were open at the trim "+
 			"horizon.",
 			of("AT_TRIM_HORIZON"), 0),
-		lists("from-trim-horizon", "FROM_TRIM_HORIZON is all shards from the trim horizon to now.",
+		lists("from-trim-horizon", "FROM_TRIM_HORIZON lists all shards since the trim horizon.",
 			of("FROM_TRIM_HORIZON"), 0, 1, 2, 3, 4),
 		lists("after-shard", "AFTER_SHARD_ID begins after that shard.", func(splitScene) object {
 			return object{"Type": "AFTER_SHARD_ID", "ShardId": shardID(1)}
 		}, 2, 3, 4),
-		lists("at-timestamp", "AT_TIMESTAMP is the shards that were open at that time.",
+		lists("at-timestamp", "AT_TIMESTAMP lists the shards that were open at that time.",
 			at("AT_TIMESTAMP"), 1, 2),
 		lists("from-timestamp",
-			"FROM_TIMESTAMP is all that are open, and the closed that ended at that time or later.",
+			"FROM_TIMESTAMP lists all open shards, and those closed at that time or later.",
 			at("FROM_TIMESTAMP"), 1, 2, 3, 4),
-		lists("old-timestamp", "FROM_TIMESTAMP of long ago is all shards.",
+		lists("old-timestamp", "FROM_TIMESTAMP of long ago lists all shards.",
 			func(splitScene) object {
 				return object{"Type": "FROM_TIMESTAMP", "Timestamp": 1e9}
 			}, 0, 1, 2, 3, 4),

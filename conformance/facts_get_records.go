@@ -58,7 +58,7 @@ func getRecordsFacts() []fact {
 	}...)
 }
 
-// getRecordsAnswers are about what is beside the records.
+// getRecordsAnswers are about an answer's members besides its records.
 func getRecordsAnswers() []fact {
 	return []fact{
 		{
@@ -126,7 +126,7 @@ func getRecordsEndFacts() []fact {
 	return []fact{
 		{
 			"get-records/closed-shard", getRecords,
-			"A closed shard's records can still be read, those of while it was UPDATING too.",
+			"A closed shard's records can still be read, also those put while UPDATING.",
 			onPage("SplitShard; Developer Guide: After resharding"), nothing, func(c *check) {
 				c.equal("records", len(c.split().parentRecords), c.split().parentPuts)
 			},

@@ -9,7 +9,7 @@ func iteratorErrorFacts() []fact {
 	return append(iteratorShardFacts(), append(iteratorNumberFacts(), iteratorTypeFacts()...)...)
 }
 
-// iteratorTypeFacts are about types that do not fit what is with them.
+// iteratorTypeFacts are about iterator types with a missing or superfluous member.
 func iteratorTypeFacts() []fact {
 	choice := "Must either specify (1) AT_SEQUENCE_NUMBER or AFTER_SEQUENCE_NUMBER and " +
 		"StartingSequenceNumber or (2) TRIM_HORIZON or LATEST and no StartingSequenceNumber. " +
@@ -65,7 +65,7 @@ func iteratorTypeFacts() []fact {
 	return all
 }
 
-// iteratorShardFacts are about shards that are not there.
+// iteratorShardFacts are about absent shards and the forms of a shard id.
 func iteratorShardFacts() []fact {
 	missing := func(id, says, shard, named string) fact {
 		return fact{
@@ -83,9 +83,9 @@ func iteratorShardFacts() []fact {
 		}
 	}
 	return []fact{
-		missing("absent-stream", "A stream that is not there is told as a shard that is not.",
+		missing("absent-stream", "An absent stream is reported as an absent shard.",
 			"2147483647", "shardId-002147483647"),
-		missing("absent-stream-prefix", "The told shard id is the number in its full form.",
+		missing("absent-stream-prefix", "The error has the shard id in its full form.",
 			"a-00002147483647", "shardId-002147483647"),
 		missing("shard-number-large", "A shard number over 2^31-1 cannot be found.", "2147483648",
 			""),
@@ -105,9 +105,9 @@ func iteratorShardFacts() []fact {
 	}
 }
 
-// iteratorNumberFacts are about StartingSequenceNumbers that are none of the shard's.
+// iteratorNumberFacts are about StartingSequenceNumbers that the shard cannot have.
 func iteratorNumberFacts() []fact {
-	foreign := func(id, says string, shard int, number, told string) fact {
+	foreign := func(id, says string, shard int, number, shown string) fact {
 		return fact{
 			"get-shard-iterator/number-" + id, getShardIterator, says,
 			kinesalite("getShardIterator"),
@@ -115,7 +115,7 @@ func iteratorNumberFacts() []fact {
 				c.refused(getShardIterator, object{
 					"StreamName": c.main().name, "ShardId": shardID(shard),
 					"ShardIteratorType": "AT_SEQUENCE_NUMBER", "StartingSequenceNumber": number,
-				}, "InvalidArgumentException", "StartingSequenceNumber "+told+
+				}, "InvalidArgumentException", "StartingSequenceNumber "+shown+
 					" used in GetShardIterator on shard "+shardID(shard)+" in "+
 					c.under(c.main().name)+
 					" is invalid.")

@@ -144,12 +144,12 @@ func iteratorTokenFacts() []fact {
 	}
 }
 
-// iteratorEnds are about iterators that do not work.
+// iteratorEnds are about invalid and expired iterators.
 func iteratorEnds() []fact {
 	return []fact{
 		{
 			"get-records/bad-iterator", getRecords,
-			"An iterator that never was is refused with InvalidArgumentException.",
+			"An invalid iterator is refused with InvalidArgumentException.",
 			kinesalite("getRecords"), nothing, func(c *check) {
 				c.refused(getRecords, object{"ShardIterator": "nonsense"},
 					"InvalidArgumentException",

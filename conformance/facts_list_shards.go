@@ -27,9 +27,8 @@ func listShardsFacts() []fact {
 		},
 		{
 			"list-shards/creation-time", listShards,
-			"StreamCreationTimestamp of another life of the name finds nothing.",
-			guess("the reference says that it tells streams of one name apart, not what comes " +
-				"then"),
+			"StreamCreationTimestamp of another stream of the name finds no stream.",
+			guess("the reference uses it to distinguish streams of one name, and names no error"),
 			nothing, func(c *check) {
 				c.refused(listShards, object{
 					"StreamName": c.main().name, "StreamCreationTimestamp": time.Now().Unix() - 1e7,
@@ -50,7 +49,7 @@ func listShardsPages() []fact {
 	return []fact{
 		{
 			"list-shards/pages", listShards,
-			"MaxResults cuts the list, and NextToken leads on until all are told.",
+			"MaxResults bounds a page, and NextToken leads to the next one until all are listed.",
 			onPage(listShards), nothing, func(c *check) {
 				a := c.ok(listShards, object{"StreamName": c.main().name, "MaxResults": 1})
 				for i := range 3 {
@@ -105,12 +104,12 @@ func listShardsPages() []fact {
 	}
 }
 
-// listShardsTokens are about tokens that do not work.
+// listShardsTokens are about refused tokens.
 func listShardsTokens() []fact {
 	return []fact{
 		{
 			"list-shards/bad-token", listShards,
-			"A NextToken that never was is refused with InvalidArgumentException.",
+			"An invalid NextToken is refused with InvalidArgumentException.",
 			guess("the reference has InvalidArgumentException and ExpiredNextTokenException"),
 			nothing,
 			func(c *check) {
@@ -129,7 +128,7 @@ func listShardsTokens() []fact {
 	}
 }
 
-// tokenAnd is a request of ListShards with a good token and one member more.
+// tokenAnd returns a ListShards request with a valid token and one more member.
 func (c *check) tokenAnd(member string, value any) object {
 	first := c.ok(listShards, object{"StreamName": c.main().name, "MaxResults": 1})
 	c.want(first.text("NextToken") != "", "a NextToken", first)

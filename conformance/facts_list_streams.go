@@ -78,7 +78,7 @@ func listStreamsPages() []fact {
 		},
 		{
 			"list-streams/bad-token", listStreams,
-			"A NextToken that never was is refused with InvalidArgumentException.",
+			"An invalid NextToken is refused with InvalidArgumentException.",
 			guess("the reference has InvalidArgumentException and ExpiredNextTokenException"),
 			nothing,
 			func(c *check) {

@@ -2,7 +2,7 @@ package main
 
 const mergeShards = "MergeShards"
 
-// mergeScene is a stream of three shards of which the first two were merged.
+// mergeScene is a stream of three shards; its first two were merged.
 type mergeScene struct {
 	name          string
 	merge, twice  *answer
@@ -100,7 +100,7 @@ func mergeFacts() []fact {
 		},
 		{
 			"merge-shards/child-shards", getRecords,
-			"Both parents tell the child at their end, with both parents.",
+			"The end of either parent names the child, with both parents.",
 			onPage("ChildShard"), nothing, func(c *check) {
 				children := c.merged().endOfAdjacent.list("ChildShards")
 				c.equal("children", len(children), 1)

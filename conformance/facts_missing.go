@@ -1,24 +1,24 @@
 package main
 
-// missingFacts are about streams, consumers and resources that are not there: one fact for each
-// operation that names one.
+// missingFacts are about absent streams, consumers and resources, with one fact for each operation
+// that names one.
 func missingFacts() []fact { return append(missingStreams(), missingOthers()...) }
 
-// notThere is a fact about something that the model says is a ResourceNotFoundException.
+// notThere returns a fact about an absent resource. The model documents the error without a text.
 func notThere(id, op string, in func(c *check) object) fact {
 	return fact{
-		id + "/absent", op, "What is not there is a ResourceNotFoundException.",
+		id + "/absent", op, "An absent resource is refused with ResourceNotFoundException.",
 		inModel(op + ": ResourceNotFoundException"), nothing, func(c *check) {
 			c.refused(op, in(c), "ResourceNotFoundException", "")
 		},
 	}
 }
 
-// missingStreams are those whose text was seen on AWS.
+// missingStreams are the facts with an error text that was seen on AWS.
 func missingStreams() []fact {
 	known := func(id, op, test string, members object) fact {
 		return fact{
-			id + "/absent", op, "A stream that is not there is a ResourceNotFoundException.",
+			id + "/absent", op, "An absent stream is refused with ResourceNotFoundException.",
 			kinesalite(test), nothing, func(c *check) {
 				in := members.with(object{"StreamName": c.absent()})
 				c.refused(op, in, "ResourceNotFoundException", c.notFound(c.absent()))

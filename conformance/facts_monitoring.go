@@ -5,7 +5,7 @@ const (
 	disableMonitoring = "DisableEnhancedMonitoring"
 )
 
-// monitoredScene is what the monitoring operations answered, in that order.
+// monitoredScene has the answers of the monitoring operations, in that order.
 type monitoredScene struct {
 	enabled, disabled *answer
 	on, off           object // summaries

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// orderingFacts are about SequenceNumberForOrdering: what number is taken for one.
+// orderingFacts are about SequenceNumberForOrdering: which numbers are accepted.
 func orderingFacts() []fact {
 	taken := func(id, says, hex string) fact {
 		return fact{

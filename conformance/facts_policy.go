@@ -8,7 +8,7 @@ const (
 	deletePolicy = "DeleteResourcePolicy"
 )
 
-// policyScene is what the policy operations answered, in that order.
+// policyScene has the answers of the policy operations, in that order.
 type policyScene struct {
 	none     *answer
 	policy   object
@@ -52,7 +52,7 @@ func policyFacts() []fact {
 		},
 		{
 			"put-resource-policy/works", putPolicy,
-			"A policy is attached with an empty answer, and comes back as it was meant.",
+			"The answer is 200 with an empty body, and GetResourcePolicy returns an equal policy.",
 			onPage(putPolicy), nothing, func(c *check) {
 				a := c.policied().put
 				c.want(a.status == 200 && len(a.body) == 0, "200, empty body", a.String())
@@ -72,7 +72,7 @@ func policyFacts() []fact {
 		},
 		{
 			"delete-resource-policy/works", deletePolicy,
-			"A policy is deleted with an empty answer, and is {} then.",
+			"The answer is 200 with an empty body, and GetResourcePolicy then returns {}.",
 			onPage(deletePolicy), nothing, func(c *check) {
 				a := c.policied().deleted
 				c.want(a.status == 200 && len(a.body) == 0, "200, empty body", a.String())

@@ -8,7 +8,7 @@ import (
 
 const putRecord = "PutRecord"
 
-// base64Of is how JSON carries a blob.
+// base64Of encodes a blob for JSON.
 func base64Of(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
 
 // record is a PutRecord request for the main stream.
@@ -44,14 +44,14 @@ func putRecordFacts() []fact {
 			object{"PartitionKey": "b"}),
 		routed("last-hash-key", "ExplicitHashKey may be 2^128-1.", 2,
 			object{"ExplicitHashKey": maxHashKey}),
-		routed("below-boundary", "ExplicitHashKey goes before the partition key: just below a "+
-			"boundary.", 1, object{"ExplicitHashKey": thirds[1][1]}),
+		routed("below-boundary", "ExplicitHashKey overrides the partition key; a shard's range "+
+			"includes its EndingHashKey.", 1, object{"ExplicitHashKey": thirds[1][1]}),
 		routed("at-boundary", "A shard's range begins with its StartingHashKey.", 2,
 			object{"ExplicitHashKey": thirds[2][0]}),
 	}...)
 }
 
-// putRecordAnswers are about what comes back.
+// putRecordAnswers are about the answer's members.
 func putRecordAnswers() []fact {
 	return []fact{
 		{
@@ -129,7 +129,7 @@ func putRecordSizes() []fact {
 		},
 		{
 			"put-record/one-mebibyte", putRecord,
-			"Data and partition key of 1 MiB together are taken.",
+			"Data and partition key of 1 MiB together are accepted.",
 			onPage("Developer Guide: Quotas and limits"), nothing, func(c *check) {
 				c.put(sized(1<<20-1, "k"))
 			},

@@ -33,7 +33,7 @@ func putRecordsFacts() []fact {
 			},
 		},
 		{
-			"put-records/order", putRecords, "Results stand in the order of the request.",
+			"put-records/order", putRecords, "Results come in the order of the request.",
 			onPage(putRecords), nothing, func(c *check) {
 				a := c.ok(putRecords, object{"StreamName": c.main().name, "Records": entries(9,
 					func(i int) object {
@@ -83,7 +83,7 @@ func putRecordsFacts() []fact {
 }
 
 func putRecordsSizes() []fact {
-	// filled puts records whose data has that size, and whose key one byte, into three shards.
+	// filled puts n records into three shards. Each has data of that size and a key of one byte.
 	filled := func(c *check, n, size int) *answer {
 		data := base64Of(bytes.Repeat([]byte{'x'}, size))
 		return c.call(putRecords, object{"StreamName": c.main().name, "Records": entries(n,
@@ -93,7 +93,7 @@ func putRecordsSizes() []fact {
 	}
 	return []fact{
 		{
-			"put-records/five-hundred", putRecords, "500 records are taken.",
+			"put-records/five-hundred", putRecords, "500 records are accepted.",
 			onPage(putRecords), nothing, func(c *check) {
 				a := c.succeeded(putRecords, filled(c, 500, 1))
 				c.equal("results", len(a.list("Records")), 500)
@@ -111,7 +111,8 @@ func putRecordsSizes() []fact {
 			},
 		},
 		{
-			"put-records/ten-violations", putRecords, "At most ten broken constraints are told.",
+			"put-records/ten-violations", putRecords,
+			"An error lists at most ten broken constraints.",
 			kinesalite("putRecords"), nothing, func(c *check) {
 				a := c.call(putRecords, object{"StreamName": c.main().name, "Records": entries(12,
 					func(int) object { return object{"PartitionKey": "", "Data": ""} })})
@@ -143,7 +144,7 @@ func putRecordsSizes() []fact {
 		{
 			"put-records/over-one-mebibyte", putRecords,
 			"A record of more than the stream's record size refuses the whole request.",
-			guess("the reference speaks of the request; nobody was found who tried"), nothing,
+			guess("the reference speaks of the request; no report of a trial was found"), nothing,
 			func(c *check) {
 				a := filled(c, 1, 1<<20)
 				c.want(a.status == 400, "400", a.String())

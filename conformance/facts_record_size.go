@@ -41,7 +41,7 @@ func recordSizeFacts() []fact {
 		},
 		{
 			"update-max-record-size/larger-records", putRecord,
-			"Records of up to the new size are taken.",
+			"Records of up to the new size are accepted.",
 			onPage(updateMaxRecordSize), nothing, func(c *check) {
 				c.want(c.sized().large.status == 200 ||
 					c.sized().large.code() == "ProvisionedThroughputExceededException",

@@ -30,7 +30,7 @@ func resourceTagFacts() []fact {
 		},
 		{
 			"tag-resource/same-tags", listTagsForStream,
-			"ListTagsForStream lists what TagResource tagged.",
+			"ListTagsForStream lists the tags of TagResource.",
 			onPage("Developer Guide: Tag your streams"), nothing, func(c *check) {
 				c.ok(tagResource, object{
 					"ResourceARN": c.reading().arn,

@@ -5,7 +5,7 @@ const (
 	decreaseRetention = "DecreaseStreamRetentionPeriod"
 )
 
-// retentionScene is what the retention operations answered, in that order.
+// retentionScene has the answers of the retention operations, in that order.
 type retentionScene struct {
 	same, longer                 *answer // increase to 24, then to 25
 	up                           object  // summary at 25
@@ -66,7 +66,7 @@ func retentionFacts() []fact {
 	}
 }
 
-// retentionChanges are about what the operations did, in their order.
+// retentionChanges are about successful changes, in their order.
 func retentionChanges() []fact {
 	return []fact{
 		{

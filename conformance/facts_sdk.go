@@ -12,8 +12,7 @@ import (
 // goSDK is the code that these facts are about.
 var goSDK = reliedOnBy("AWS SDK for Go v2, service/kinesis")
 
-// sdkFacts show that AWS's own client understands the answers. What its answers rest on is the
-// SDK's code itself.
+// sdkFacts show that AWS's own client understands the answers. Their source is the SDK's code.
 func sdkFacts() []fact {
 	return []fact{
 		{

@@ -4,7 +4,7 @@ import "fmt"
 
 const updateShardCount = "UpdateShardCount"
 
-// countScene is a stream of two shards that were made four.
+// countScene is a stream that UpdateShardCount scales from two shards to four.
 type countScene struct {
 	name            string
 	tooMany, answer *answer
@@ -76,7 +76,7 @@ func shardCountFacts() []fact {
 	}
 }
 
-// scaled is the pattern of a refusal. Whether a comma stands in it, its readers do not agree.
+// scaled returns the pattern of a refusal. Its comma is optional, since the sources differ in it.
 func scaled(how string, from, to int) string {
 	return fmt.Sprintf(`^UpdateShardCount cannot scale %s your current open shard count\. `+
 		`Current open shard count: %d,? Target shard count: %d$`, how, from, to)

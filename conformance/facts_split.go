@@ -44,8 +44,8 @@ func splitStates() []fact {
 		},
 		{
 			"split-shard/put-while-updating", putRecord,
-			"Records are taken while the stream is UPDATING, and go to the shard that is being " +
-				"split.",
+			"While the stream is UPDATING, records are accepted and go to the shard that is " +
+				"being split.",
 			kinesalite("splitShard"), nothing, func(c *check) {
 				a := c.succeeded(putRecord, c.split().during)
 				if c.split().updating.text("StreamStatus") == "ACTIVE" {
@@ -101,7 +101,7 @@ func splitResults() []fact {
 		{
 			"split-shard/quick-resharding", splitShard,
 			"The numbers of a child that is split at once are below those of its children, too.",
-			guess("the order of readers rests on it; nobody was found who tried within a second"),
+			guess("the order of readers needs it; no report of a trial within a second was found"),
 			nothing, func(c *check) { c.climbs(c.split().final) },
 		},
 		{
@@ -137,8 +137,8 @@ func (c *check) climbs(description object) {
 	}
 }
 
-// borders is a stream of three shards for what must be refused, lest an endpoint that takes it
-// spoil the facts about others.
+// borders is a stream of three shards for calls that must be refused. An endpoint that accepts one
+// thus changes no other fact's stream.
 func (c *check) borders() string {
 	return stage(c, "borders", func(c *check) string {
 		return c.stream("borders", object{"ShardCount": 3})
@@ -175,7 +175,8 @@ func splitRefusals() []fact {
 		}
 	}
 	return []fact{
-		outside("too-low", "NewStartingHashKey must be above the shard's start and one.", 0, "1"),
+		outside("too-low", "NewStartingHashKey must be above the shard's StartingHashKey plus one.",
+			0, "1"),
 		outside("too-high", "NewStartingHashKey must be below the shard's end.", 0, thirds[0][1]),
 		outside("beyond", "NewStartingHashKey may not lie beyond all keys.", 2,
 			strings.Repeat("9", 39)),

@@ -16,7 +16,7 @@ func (c *check) position(consumerARN string, start object) object {
 	return object{"ConsumerARN": consumerARN, "ShardId": shardID(0), "StartingPosition": start}
 }
 
-// listen registers a consumer of its own for a fact and subscribes it.
+// listen registers a new consumer and subscribes it.
 func (c *check) listen(name string, start object) *subscription {
 	return c.subscribe(c.position(c.consumer(c.fanOut().arn, name), start))
 }
@@ -66,7 +66,7 @@ func subscribeStarts() []fact {
 			}),
 		{
 			"subscribe-to-shard/latest", subscribeToShard,
-			"LATEST brings what is put after the call, and nothing older.",
+			"LATEST brings the records that are put after the call, and none older.",
 			onPage("StartingPosition"), nothing, func(c *check) {
 				stream := c.stream("latest", object{"ShardCount": 1})
 				put := func() string {
@@ -86,12 +86,12 @@ func subscribeStarts() []fact {
 	}
 }
 
-// subscribeEvents are about what the events are like.
+// subscribeEvents are about the form of the events.
 func subscribeEvents() []fact {
 	return []fact{
 		{
 			"subscribe-to-shard/content-type", subscribeToShard,
-			"The answer is an event stream, application/vnd.amazon.eventstream, whose events are " +
+			"The answer is an event stream, application/vnd.amazon.eventstream, with events in " +
 				"JSON.",
 			reliedOnBy("all SDKs: vnd.amazon.eventstream framing"), nothing, func(c *check) {
 				sub := c.listen("content-type", horizon)
@@ -132,7 +132,7 @@ func subscribeEvents() []fact {
 	}
 }
 
-// subscribeRecords are about records, and about none.
+// subscribeRecords are about events with records and idle events.
 func subscribeRecords() []fact {
 	return []fact{
 		{

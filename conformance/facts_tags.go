@@ -8,7 +8,7 @@ const (
 	listTagsForStream = "ListTagsForStream"
 )
 
-// taggedScene is what the tag operations answered, in that order.
+// taggedScene has the answers of the tag operations, in that order.
 type taggedScene struct {
 	added, removed  *answer
 	all, page, rest object // lists after adding
@@ -62,7 +62,7 @@ func tagFacts() []fact {
 		refused("comma", "A key with a comma is refused.", "abc,def"),
 		{
 			"remove-tags-from-stream/percent", removeTags,
-			"A key with a percent sign is refused, in other words.",
+			"A key with a percent sign is refused, with another text.",
 			kinesalite("removeTagsFromStream"), nothing, func(c *check) {
 				c.refused(removeTags, object{
 					"StreamName": c.main().name,
@@ -77,7 +77,7 @@ func tagFacts() []fact {
 		},
 		{
 			"add-tags-to-stream/semicolon", addTags, "A key with a semicolon is refused.",
-			kinesalite("addTagsToStream, whose text has no colon yet"), nothing,
+			seenBy("kinesalite test/addTagsToStream.js; its text has no colon yet"), nothing,
 			func(c *check) {
 				c.refused(addTags, object{"StreamName": c.main().name, "Tags": object{"a;b": ""}},
 					"InvalidArgumentException", invalid)

@@ -15,7 +15,7 @@ const (
 	strayString  = "class java.lang.String can not be converted to "
 )
 
-// misfit is a value of the wrong type, and what is said.
+// misfit is a value of the wrong type, with the error's text.
 type misfit struct {
 	value any
 	text  string
@@ -27,9 +27,8 @@ func typeFacts() []fact {
 		article := map[bool]string{true: "an", false: "a"}[strings.ContainsAny(name[:1], "aeiou")]
 		return fact{
 			"types/" + name, op,
-			fmt.Sprintf("What is no %s is a SerializationException for %s %s member, in the "+
-				"reader's "+
-				"words.", name, article, name),
+			fmt.Sprintf("A value of another type for %s %s member is refused with "+
+				"SerializationException, in the words of AWS's JSON reader.", article, name),
 			kinesalite("helpers"), nothing, func(c *check) {
 				for _, m := range misfits {
 					a := c.call(op, placed(in.with(object{"StreamName": c.absent()}), path,
@@ -84,7 +83,8 @@ func typeFacts() []fact {
 	}
 }
 
-// placed returns a copy of a request with a value at a path, in which 0 is a list's first.
+// placed returns a copy of a request with a value at a path. In the path 0 is a list's first
+// element.
 func placed(in object, path string, value any) object {
 	names := strings.Split(path, ".")
 	for i := len(names) - 1; i > 0; i-- {

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// The answers of a service that does not know what it was asked, in XML (kinesalite
-// test/connection.js).
+// These XML bodies answer requests that name no known operation (kinesalite test/connection.js).
 const undetermined = "<AccessDeniedException>\n  <Message>Unable to determine service/operation " +
 	"name to be authorized</Message>\n</AccessDeniedException>\n"
 
@@ -90,7 +89,7 @@ func wireFacts() []fact {
 	return append(all, append(wireAnswers(), wireOrder()...)...)
 }
 
-// wireAnswers are about what every answer has.
+// wireAnswers are about the headers of every answer.
 func wireAnswers() []fact {
 	plain := below("wire/")
 	return []fact{
@@ -135,7 +134,7 @@ func wireAnswers() []fact {
 	}
 }
 
-// wireTolerance are about what makes no difference, and what does.
+// wireTolerance are about variations of a request: the accepted and the refused ones.
 func wireTolerance() []fact {
 	plain := below("wire/")
 	return []fact{
@@ -143,7 +142,7 @@ func wireTolerance() []fact {
 			reliedOnBy("newer SDKs, which send members of newer models"), func(c *check) {
 				c.isList(c.call(listStreams, object{"NoSuchMember": object{"a": 1}}))
 			}),
-		plain("null-member", "A member that is null is not there.",
+		plain("null-member", "A member that is null counts as absent.",
 			guess("the message is: Value null at … must not be null"), func(c *check) {
 				c.ok(describeStream, map[string]any{"StreamName": c.main().name, "Limit": nil})
 			}),
@@ -153,8 +152,8 @@ func wireTolerance() []fact {
 				r.path = "/some/where"
 				c.isList(c.send(r))
 			}),
-		plain("too-large", "A body of more than the service takes is 413.",
-			kinesalite("connection, skipped there for its size"), func(c *check) {
+		plain("too-large", "A body above the service's limit is refused with 413.",
+			seenBy("kinesalite test/connection.js, where the test is skipped for its size"), func(c *check) {
 				r := jsonRequest(listStreams, object{})
 				r.body = []byte(`{"x":"` + strings.Repeat("x", 24<<20) + `"}`)
 				a := c.send(r)
@@ -174,7 +173,7 @@ func wireTolerance() []fact {
 	}
 }
 
-// http2Client speaks nothing but HTTP/2.
+// http2Client uses HTTP/2 only.
 func http2Client(scheme string) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Protocols = new(http.Protocols)
@@ -186,33 +185,35 @@ func http2Client(scheme string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// wireOrder is about which of several faults is told.
+// wireOrder are about the order of checks: which of several faults the error reports.
 func wireOrder() []fact {
 	plain := below("wire/order-")
 	return []fact{
-		plain("target-first", "An unknown target is told before a missing signature.",
+		plain("target-first", "An unknown target is reported before a missing signature.",
 			kinesalite("connection"), func(c *check) {
 				r := jsonRequest(listStreams, object{}).with("X-Amz-Target", "")
 				r.signer = unsigned
 				c.fits(c.send(r), 400, `{"__type":"UnknownOperationException"}`)
 			}),
-		plain("body-before-signature", "A body that is no JSON is told before a missing signature.",
+		plain("body-before-signature",
+			"A body that is no JSON is reported before a missing signature.",
 			kinesalite("connection"), func(c *check) {
 				r := jsonRequest(listStreams, object{})
 				r.body, r.signer = []byte("hello"), unsigned
 				c.fits(c.send(r), 400, `{"__type":"SerializationException"}`)
 			}),
-		plain("types-before-constraints", "A wrong type is told before a broken constraint.",
+		plain("types-before-constraints", "A wrong type is reported before a broken constraint.",
 			guess("kinesalite does it in this order"), func(c *check) {
 				c.refused(listStreams, object{"Limit": "x", "ExclusiveStartStreamName": ""},
 					"SerializationException", "")
 			}),
-		plain("constraints-before-stream", "A broken constraint is told before an absent stream.",
+		plain("constraints-before-stream",
+			"A broken constraint is reported before an absent stream.",
 			guess("kinesalite does it in this order"), func(c *check) {
 				c.refused(describeStream, object{"StreamName": c.absent(), "Limit": 0},
 					"ValidationException", "")
 			}),
-		plain("all-constraints", "All broken constraints are told at once.",
+		plain("all-constraints", "One error lists all broken constraints.",
 			kinesalite("describeStream"), func(c *check) {
 				c.refused(describeStream, object{
 					"StreamName": "", "Limit": 0, "ExclusiveStartShardId": "",

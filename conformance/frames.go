@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 )
 
-// event is one message of an event stream. The last one of a stream that ended has kind "end";
-// of one that broke off, "broken".
+// event is one message of an event stream. The last event has kind "end" after a regular end of
+// the stream, and "broken" after an error.
 type event struct {
 	kind        string // of :message-type: event, exception
 	name        string // of :event-type or :exception-type
@@ -102,13 +102,13 @@ func header(message eventstream.Message, name string) string {
 	return value.String()
 }
 
-// close ends the subscription and waits until it has.
+// close ends the subscription and waits for its goroutine.
 func (s *subscription) close() {
 	s.stop()
 	s.done.Wait()
 }
 
-// next returns the next message; it must come within that time.
+// next returns the next message. The check fails if none comes within that time.
 func (c *check) next(s *subscription, within time.Duration) event {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -145,7 +145,7 @@ func (c *check) records(s *subscription, n int) (records []object, last object) 
 	return records, last
 }
 
-// eventTime is how long an event may take. An idle stream gets one about every five seconds.
+// eventTime is the longest wait for an event. An idle stream gets one about every five seconds.
 func (c *check) eventTime() time.Duration {
 	if c.live {
 		return time.Minute

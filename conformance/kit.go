@@ -13,12 +13,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// kit is what checks work with: one endpoint, asked as one caller. Its methods are safe for
+// kit asks one endpoint on behalf of one caller, for all checks. Its methods are safe for
 // concurrent use.
 type kit struct {
 	endpoint *url.URL
 	region   string
-	live     bool // AWS itself: patient, gentle and careful
+	live     bool // the endpoint is AWS: long waits, few calls at a time, no billing changes
 	slow     bool // --slow
 	wait     time.Duration
 	prefix   string
@@ -27,10 +27,10 @@ type kit struct {
 	http        *http.Client
 	sdk         *kinesis.Client
 
-	creating chan struct{} // a token for each stream that is being created
-	turn     chan struct{} // the token of who changes the settings stream
-	joining  chan struct{} // a token for each consumer that is being registered
-	// life ends with the run; scenes outlive the fact that came first.
+	creating chan struct{} // one token for each stream in CREATING
+	turn     chan struct{} // one token: the right to change the settings stream
+	joining  chan struct{} // one token for each consumer in CREATING
+	// life ends with the run. Scenes use it, since a scene outlives the fact that built it.
 	life context.Context //nolint:containedctx // scenes are shared by facts, so none owns them
 
 	mu      sync.Mutex
@@ -42,15 +42,15 @@ type kit struct {
 // (API reference, CreateStream).
 const maxCreating = 4
 
-// target is where a kit works.
+// target is the endpoint of a kit, with its settings.
 type target struct {
 	endpoint    *url.URL
 	region      string
 	credentials aws.CredentialsProvider
 	live        bool
 	slow        bool
-	wait        time.Duration // for a state that must come; default: 30 s, on AWS 10 minutes
-	prefix      string        // of all names; default: one that no other run has
+	wait        time.Duration // longest wait for a state; default: 30 s, on AWS 10 minutes
+	prefix      string        // of all names; default: a random one
 	client      *http.Client
 }
 
@@ -62,7 +62,7 @@ func newKit(life context.Context, t target) *kit {
 	if client == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.MaxIdleConnsPerHost = workers
-		// The answers' own encoding is part of what is checked.
+		// Facts check the encoding of answers, so the transport must not change it.
 		transport.DisableCompression = true
 		client = &http.Client{Transport: transport}
 	}
@@ -80,10 +80,10 @@ func newKit(life context.Context, t target) *kit {
 	return k
 }
 
-// name is a name of this run.
+// name returns a stream name with this run's prefix.
 func (k *kit) name(of string) string { return k.prefix + of }
 
-// poll is how often a state is looked at, and patience how long in all.
+// poll is the pause between two looks at a state; patience bounds the whole wait.
 func (k *kit) poll() time.Duration {
 	if k.live {
 		return time.Second
@@ -101,20 +101,20 @@ func (k *kit) patience() time.Duration {
 	return 30 * time.Second
 }
 
-// cannot says why a fact with such needs cannot be asked for here, "" if it can.
+// cannot returns the reason for skipping a fact with these needs, or "".
 func (k *kit) cannot(n need) string {
 	switch {
 	case n&patience != 0 && !k.slow:
 		return "takes minutes: ask with --slow"
 	case n&freeBilling != 0 && k.live:
-		return "would change what the account pays"
+		return "would change the account's bill"
 	case n&signatures != 0 && !k.checksSignatures():
 		return "the endpoint checks no signatures"
 	}
 	return ""
 }
 
-// checksSignatures says whether the endpoint refuses a request that a wrong secret signed.
+// checksSignatures reports whether the endpoint refuses a request signed with a wrong secret.
 func (k *kit) checksSignatures() bool {
 	k.mu.Lock()
 	m := k.memo("signatures are checked")
@@ -129,11 +129,11 @@ func (k *kit) checksSignatures() bool {
 	return checked
 }
 
-// memo is a value that is made once, by whoever wants it first.
+// memo is a value that is built once, at its first use.
 type memo struct {
 	once    sync.Once
 	value   any
-	failure any // what its making panicked with, for all who want it
+	failure any // the panic value of the build, which every use repeats
 }
 
 // memo returns the memo of that name; the lock is held.
@@ -146,7 +146,8 @@ func (k *kit) memo(name string) *memo {
 	return m
 }
 
-// stage returns a scene, which is built once. If building found fault, every fact of it does.
+// stage returns a scene and builds it at its first use. If an assertion fails in the build, all
+// facts of the scene fail with it.
 func stage[T any](c *check, name string, build func(c *check) T) T {
 	c.mu.Lock()
 	m := c.memo(name)
@@ -160,12 +161,12 @@ func stage[T any](c *check, name string, build func(c *check) T) T {
 	}
 	scene, ok := m.value.(T)
 	if !ok {
-		panic(fmt.Sprintf("scene %s is not what it was", name))
+		panic(fmt.Sprintf("scene %s has two types", name))
 	}
 	return scene
 }
 
-// pause waits, or ends the check with the run.
+// pause waits. It ends the check if the run ends meanwhile.
 func (c *check) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -176,7 +177,7 @@ func (c *check) pause(d time.Duration) {
 	}
 }
 
-// eventually asks until the answer is yes.
+// eventually calls yes until it returns true. The check fails after patience.
 func (c *check) eventually(what string, yes func() bool) {
 	deadline := time.Now().Add(c.patience())
 	for !yes() {
@@ -185,7 +186,7 @@ func (c *check) eventually(what string, yes func() bool) {
 	}
 }
 
-// isThrottled says whether a call is only to be made again: a rate of the account, not a fact.
+// isThrottled reports whether a call exceeded a rate of the account. Such a call is repeated.
 func isThrottled(a *answer) bool {
 	switch a.code() {
 	case "LimitExceededException", "ProvisionedThroughputExceededException":

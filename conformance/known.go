@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// known are the facts in which runnel differs by decision, each with the reason. They count for
-// runnel alone: another endpoint that differs in them fails. A fact that is not here and differs is
-// a failure; one that is here and does not differ is reported as stale.
+// known has the facts in which runnel differs by decision, each with the reason. The map is for
+// runnel alone: another endpoint that differs in these facts fails. An unlisted fact that differs
+// is a failure; a listed fact that does not differ is reported as stale.
 var known = map[string]string{
-	"delete-stream/iterator-of-namesake": "an iterator belongs to one life of a name, so that " +
-		"nobody reads another stream's records unawares",
+	"delete-stream/iterator-of-namesake": "an iterator belongs to one stream, not to its name: a " +
+		"reader never gets the records of a later stream by accident",
 	"get-shard-iterator/number-shard-sign": "refused as invalid",
-	"get-shard-iterator/number-zero": "refused with InvalidArgumentException, no internal " +
-		"failure",
-	"put-record/ordering-shard-sign":   "refused: no stream gave such a number",
-	"wire/application-json":            "the error comes without its envelope",
-	"wire/not-json":                    "the error says what is wrong with the body",
-	"wire/order-body-before-signature": "the error says what is wrong with the body",
+	"get-shard-iterator/number-zero": "refused with InvalidArgumentException, not with an " +
+		"internal failure",
+	"put-record/ordering-shard-sign":   "refused: no shard has a negative number",
+	"wire/application-json":            "the error has no envelope",
+	"wire/not-json":                    "the error has a text: the fault in the body",
+	"wire/order-body-before-signature": "the error has a text: the fault in the body",
 }
 
-// knownAs turns a result that differs by decision into a known one, and one that should and does
-// not into a stale one. reasons is nil for an endpoint that is not runnel.
+// knownAs marks a listed result as known if it differs and as stale if it does not. reasons maps
+// fact ids to the reasons of decided differences; it is nil for an endpoint that is not runnel.
 func (r result) knownAs(reasons map[string]string) result {
 	reason := reasons[r.fact.id]
 	switch {
@@ -33,12 +33,12 @@ func (r result) knownAs(reasons map[string]string) result {
 		r.outcome, r.reason = outcomeKnown, reason
 	case r.outcome == outcomeOK:
 		r.outcome = outcomeStale
-		r.reason = "it was a known difference, and is none any more: take it out of known.go"
+		r.reason = "it no longer differs: remove it from known.go"
 	}
 	return r
 }
 
-// isRunnel reports whether the endpoint is runnel: its metrics say so.
+// isRunnel reports whether the endpoint is runnel. It looks for runnel's metrics at /metrics.
 func (k *kit) isRunnel(ctx context.Context) bool {
 	if k.live {
 		return false

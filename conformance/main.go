@@ -36,8 +36,8 @@ type flags struct {
 
 func main() { os.Exit(conformance(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
 
-// conformance is the whole program. The first SIGINT or SIGTERM ends the facts and leaves time
-// to delete what was made; the second ends the process at once.
+// conformance is the whole program. The first SIGINT or SIGTERM ends the checks, and the program
+// then deletes its streams; the second ends the process at once.
 func conformance(ctx context.Context, args []string, out, diagnostics io.Writer) int {
 	f, err := parse(args, diagnostics) //nolint:contextcheck // it counts the facts
 	switch {
@@ -75,7 +75,7 @@ func conformance(ctx context.Context, args []string, out, diagnostics io.Writer)
 		if f.cost {
 			return exitOK
 		}
-		_, _ = fmt.Fprintln(diagnostics, "conformance: this costs money: say --yes to do it")
+		_, _ = fmt.Fprintln(diagnostics, "conformance: this costs money: confirm with --yes")
 		return exitUsage
 	}
 	running, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
@@ -84,9 +84,9 @@ func conformance(ctx context.Context, args []string, out, diagnostics io.Writer)
 	return f.run(running, newKit(running, t), suite, out, diagnostics)
 }
 
-// run asks, tidies up and tells.
+// run checks the facts, deletes the run's streams and writes the results.
 func (f flags) run(ctx context.Context, k *kit, suite []fact, out, diagnostics io.Writer) int {
-	_, _ = fmt.Fprintf(diagnostics, "%d facts, asked of %s in %s; names begin with %s\n",
+	_, _ = fmt.Fprintf(diagnostics, "checking %d facts at %s in %s; names begin with %s\n",
 		len(suite),
 		k.endpoint, k.region, k.prefix)
 	if _, err := k.send(ctx, jsonRequest(listStreams, object{})); err != nil {
@@ -97,10 +97,10 @@ func (f flags) run(ctx context.Context, k *kit, suite []fact, out, diagnostics i
 	if k.isRunnel(ctx) {
 		reasons = known
 	}
-	results := k.run(ctx, suite, func(r result) { f.tell(r.knownAs(reasons), out) })
-	tidying, done := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	results := k.run(ctx, suite, func(r result) { f.print(r.knownAs(reasons), out) })
+	cleanup, done := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer done()
-	left := k.tidy(tidying)
+	left := k.deleteStreams(cleanup)
 	if len(left) > 0 {
 		_, _ = fmt.Fprintln(diagnostics, leftBehind(left, k.region))
 	}
@@ -124,8 +124,8 @@ func (f flags) run(ctx context.Context, k *kit, suite []fact, out, diagnostics i
 	return s.status()
 }
 
-// tell writes a result: as text those that are worth it, as JSON all.
-func (f flags) tell(r result, out io.Writer) {
+// print writes a result as text, or as a line of JSON.
+func (f flags) print(r result, out io.Writer) {
 	if f.output == "json" {
 		line, err := json.Marshal(r)
 		if err == nil {
@@ -136,7 +136,7 @@ func (f flags) tell(r result, out io.Writer) {
 	_ = r.write(out)
 }
 
-// list tells the facts without asking.
+// list writes the facts and their sources. It asks no endpoint.
 func list(suite []fact, f flags, out io.Writer) int {
 	for _, fact := range suite {
 		if f.output == "json" {
@@ -154,17 +154,17 @@ func list(suite []fact, f flags, out io.Writer) int {
 	return exitOK
 }
 
-const usage = `Ask an endpoint of the Kinesis API how it behaves, and compare with
-%d facts, each with its source.
+const usage = `Compare the behaviour of a Kinesis endpoint with %d facts. Each fact has its source.
 
   go run ./conformance --endpoint http://127.0.0.1:4567
   go run ./conformance --endpoint http://127.0.0.1:4567 --only '^put-record'
   go run ./conformance --endpoint aws --cost
 
-runnel differs in a few facts by decision: of runnel these are listed as known, with the reason, and
-do not fail. One that does not differ any more is listed as stale.
+runnel differs in a few facts by decision. For runnel these facts are listed as known, with the
+reason, and do not fail; a listed fact that no longer differs is listed as stale.
 
-Exit status: 0 all as it should be or known, 1 something else differs, 2 wrong usage, 3 no answer.
+Exit status: 0 all facts ok or known, 1 a fact differs or is in error, 2 wrong usage or every fact
+skipped, 3 no answer.
 
 %s`
 
@@ -172,18 +172,21 @@ func parse(args []string, diagnostics io.Writer) (flags, error) {
 	var f flags
 	set := pflag.NewFlagSet("conformance", pflag.ContinueOnError)
 	set.SetOutput(diagnostics)
-	set.StringVar(&f.endpoint, "endpoint", "", "whom to ask: a URL, or aws")
-	set.StringVar(&f.region, "region", "", "the region (default: the environment's, or us-east-1)")
+	set.StringVar(&f.endpoint, "endpoint", "", "the endpoint: a URL, or aws")
+	set.StringVar(&f.region, "region", "", "the region (default: from the AWS configuration; "+
+		"without one, us-east-1 for an emulator)")
 	set.StringVar(&f.profile, "profile", "", "the profile of the AWS configuration files")
-	set.StringVar(&f.only, "only", "", "ask only for facts whose id matches this regular "+
+	set.StringVar(&f.only, "only", "", "check only the facts with an id that matches this regular "+
 		"expression")
-	set.StringVar(&f.skip, "skip", "", "leave out facts whose id matches this regular expression")
+	set.StringVar(&f.skip, "skip", "", "leave out the facts with an id that matches this regular "+
+		"expression")
 	set.StringVar(&f.report, "report", "", "write the results to this file, as Markdown")
-	set.StringVar(&f.output, "output", "text", "results as text or json, one a line")
-	set.BoolVar(&f.slow, "slow", false, "also what takes minutes: expiry of iterators and the like")
-	set.BoolVar(&f.list, "list", false, "tell the facts and their sources, and ask nobody")
-	set.BoolVar(&f.cost, "cost", false, "say what a run against AWS makes and counts, and ask "+
-		"nobody")
+	set.StringVar(&f.output, "output", "text", "results as text, or as json with one result a line")
+	set.BoolVar(&f.slow, "slow", false, "check also the facts that take minutes, such as the "+
+		"expiry of iterators")
+	set.BoolVar(&f.list, "list", false, "list the facts and their sources, without any call")
+	set.BoolVar(&f.cost, "cost", false, "list the streams of a run against AWS and the units "+
+		"that AWS bills, without any call")
 	set.BoolVar(&f.yes, "yes", false, "run against AWS, which costs money")
 	set.Usage = func() {
 		_, _ = fmt.Fprintf(diagnostics, usage, len(facts()), set.FlagUsages())
@@ -197,7 +200,7 @@ func parse(args []string, diagnostics io.Writer) (flags, error) {
 	case !slices.Contains([]string{"text", "json"}, f.output):
 		return f, fmt.Errorf("--output %s: want text or json", f.output)
 	case f.endpoint == "" && !f.list && !f.cost:
-		return f, errors.New("--endpoint is missing: say a URL, or aws")
+		return f, errors.New("--endpoint is missing: give a URL, or aws")
 	}
 	return f, nil
 }

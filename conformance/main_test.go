@@ -32,7 +32,7 @@ func cli(t *testing.T, args ...string) (status int, out, diagnostics string) {
 	return status, o.String(), d.String()
 }
 
-// TestUsage runs what is refused, and what asks nobody.
+// TestUsage runs refused command lines, and those that call no endpoint.
 func TestUsage(t *testing.T) {
 	for _, c := range []struct {
 		args   string
@@ -49,7 +49,7 @@ func TestUsage(t *testing.T) {
 		{"--endpoint aws", exitUsage, "no region"},
 		{"--endpoint aws --region eu-west-1 --profile p", exitUsage, "AWS configuration"},
 		{"--endpoint http://192.0.2.1", exitUsage, "no credentials"},
-		{"--endpoint aws --region eu-west-1", exitUsage, "say --yes"},
+		{"--endpoint aws --region eu-west-1", exitUsage, "confirm with --yes"},
 		{"--endpoint https://kinesis.eu-west-1.amazonaws.com --region eu-west-1", exitUsage, "no credentials"},
 		{"--endpoint aws --region eu-west-1 --cost", exitOK, "shard-hours"},
 		{"--cost", exitOK, "shard-hours"},
@@ -68,16 +68,16 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestNoAccident asks AWS by its own address, with credentials at hand: it is known for what it
-// is, and not asked without --yes.
-func TestNoAccident(t *testing.T) {
+// TestAWSNeedsYes gives AWS's address with credentials in the environment. The command recognizes
+// AWS and makes no call without --yes.
+func TestAWSNeedsYes(t *testing.T) {
 	var out, diagnostics strings.Builder
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	status := conformance(t.Context(), []string{
 		"--endpoint", "https://kinesis.eu-west-1.amazonaws.com", "--only", "^wire/get$",
 	}, &out, &diagnostics)
-	if status != exitUsage || !strings.Contains(diagnostics.String(), "say --yes") {
+	if status != exitUsage || !strings.Contains(diagnostics.String(), "confirm with --yes") {
 		t.Errorf("status %d\n%s", status, diagnostics.String())
 	}
 }
@@ -104,7 +104,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestRun runs some facts against a server, and against nobody.
+// TestRun runs some facts against a server, and against a port without a server.
 func TestRun(t *testing.T) {
 	server := runneltest.NewServer(t)
 	page := filepath.Join(t.TempDir(), "page.md")
@@ -119,13 +119,13 @@ func TestRun(t *testing.T) {
 	noneLeft(t, server)
 	status, _, diagnostics = cli(t, "--endpoint", "http://"+closedPort(t))
 	if status != exitUnreachable || !strings.Contains(diagnostics, "does not answer") {
-		t.Errorf("nobody there: status %d\n%s", status, diagnostics)
+		t.Errorf("no server: status %d\n%s", status, diagnostics)
 	}
 }
 
-// TestKnownDifferences runs the command as README has it: what runnel differs in by decision is listed
-// and does not fail, anything else does, and what differs no more is stale. Of another endpoint the
-// same differences fail.
+// TestKnownDifferences runs the command of the README. Known differences of runnel are listed and
+// do not fail; another difference fails; a listed fact that does not differ is stale. The same
+// differences of another endpoint fail.
 func TestKnownDifferences(t *testing.T) {
 	server := runneltest.NewServer(t)
 	const nonsense = "wire/not-json" // a known difference
@@ -175,7 +175,7 @@ func TestKnownDifferences(t *testing.T) {
 	}
 }
 
-// TestAllOfRunnel runs the whole suite by the command.
+// TestAllOfRunnel runs the whole suite with the command.
 func TestAllOfRunnel(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStreamDelay(500*time.Millisecond))
 	status, out, diagnostics := cli(t, "--endpoint", server.Endpoint())
@@ -185,7 +185,8 @@ func TestAllOfRunnel(t *testing.T) {
 	}
 }
 
-// TestInterrupt ends a run before it has begun: nothing is asked, and nothing stays.
+// TestInterrupt interrupts a run after its first fact. The other facts are skipped, and no stream
+// is left.
 func TestInterrupt(t *testing.T) {
 	server := runneltest.NewServer(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -200,13 +201,13 @@ func TestInterrupt(t *testing.T) {
 	if s := summarize(results); s.counts[outcomeSkipped] != len(results) {
 		t.Errorf("after the interrupt: %v", s)
 	}
-	if left := k.tidy(t.Context()); len(left) > 0 {
+	if left := k.deleteStreams(t.Context()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 	noneLeft(t, server)
 }
 
-// noneLeft checks that every stream is gone or going.
+// noneLeft checks that every stream is absent or DELETING.
 func noneLeft(t *testing.T, server *runneltest.Server) {
 	t.Helper()
 	names, err := server.Kinesis().ListStreams(t.Context(), nil)
@@ -241,7 +242,7 @@ func closedPort(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// TestIsAWS knows AWS by all of its names, and nobody else.
+// TestIsAWS recognizes AWS by all of its domains, and no other host.
 func TestIsAWS(t *testing.T) {
 	for host, want := range map[string]bool{
 		"kinesis.us-east-1.amazonaws.com": true, "kinesis.cn-north-1.amazonaws.com.cn": true,
@@ -254,7 +255,7 @@ func TestIsAWS(t *testing.T) {
 	}
 }
 
-// TestReport shows that a page depends on nothing that differs from run to run.
+// TestReport shows that the page has nothing that differs from run to run.
 func TestReport(t *testing.T) {
 	page := func(prefix, number string) string {
 		return report([]result{{

@@ -12,7 +12,7 @@ import (
 // object is a decoded request or answer.
 type object map[string]any
 
-// at returns what a path leads to, nil if nothing: "StreamDescription.Shards.0.ShardId".
+// at returns the value at a path such as "StreamDescription.Shards.0.ShardId", nil if absent.
 func (o object) at(path string) any {
 	var here any = map[string]any(o)
 	for name := range strings.SplitSeq(path, ".") {
@@ -68,7 +68,7 @@ func (o object) object(path string) object {
 	return m
 }
 
-// has says whether a member is there at all.
+// has reports whether the object has a member, null included.
 func (o object) has(member string) bool {
 	_, there := o[member]
 	return there
@@ -90,7 +90,7 @@ func (o object) number(path string) (float64, bool) {
 	return 0, false
 }
 
-// with returns a copy with members set; a nil value takes the member out.
+// with returns a copy with members set; a nil value removes the member.
 func (o object) with(members object) object {
 	out := object{}
 	for k, v := range o {
@@ -106,7 +106,7 @@ func (o object) with(members object) object {
 	return out
 }
 
-// parseObject decodes JSON, numbers as they are written. What is no object is an error.
+// parseObject decodes a JSON object and keeps its numbers as text (json.Number).
 func parseObject(data []byte) (object, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -117,7 +117,7 @@ func parseObject(data []byte) (object, error) {
 	return o, nil
 }
 
-// bigNumber parses a decimal number of any length; what is none is nil.
+// bigNumber parses a decimal number of any length. It returns nil for other text.
 func bigNumber(s string) *big.Int {
 	n, ok := new(big.Int).SetString(s, 10)
 	if !ok {
@@ -130,12 +130,12 @@ func bigNumber(s string) *big.Int {
 func hexNumber(hex string) string {
 	n, ok := new(big.Int).SetString(hex, 16)
 	if !ok {
-		panic("no hexadecimal number: " + hex) // a fact's own mistake
+		panic("no hexadecimal number: " + hex) // a mistake in the fact
 	}
 	return n.String()
 }
 
-// show writes a value for a person, cut to a bearable length.
+// show formats a value for a message, cut to maxShown.
 func show(v any) string {
 	var s string
 	switch v := v.(type) {

@@ -7,19 +7,21 @@ import (
 	"strings"
 )
 
-// report writes the results as a page of Markdown that depends on nothing but the answers: no
-// times, no random names, facts in the order of their operation and id. known are the reasons of
-// differences that were decided on, by the fact's id.
+// report returns the results as a page of Markdown. The same answers give the same page: it has no
+// times and no random names, and the facts are sorted by operation and id. known has the reasons
+// of decided differences, by fact id.
 func report(results []result, prefix string, known map[string]string) string {
 	var b strings.Builder
 	b.WriteString(`# Fidelity
 
-What ` + "`runnel serve`" + ` answers, fact by fact, beside where each fact comes from. This page is
-written by the conformance suite (` + "`make fidelity`" + `), and CI fails when it is out of date.
+This page lists facts about the Kinesis API. Each fact has a source and a result: whether
+` + "`runnel serve`" + ` behaves so. The conformance suite writes the page, by
+` + "`make fidelity`" + `, and CI fails if it is out of date. The suite has not run against live
+AWS. A fact without any source is marked as a guess; the guesses are listed at the end.
 
-The suite asks any endpoint: ` + "`go run ./conformance --endpoint URL`" + ` an emulator,
-` + "`go run ./conformance --endpoint aws --cost`" + ` says what AWS would count for it. Nothing
-here was compared with live AWS. So the source of a fact is part of it, and a guess is called one.
+The suite can ask any endpoint. ` + "`go run ./conformance --endpoint URL`" + ` checks an
+emulator; with ` + "`--endpoint aws --cost`" + ` it lists the units that AWS would bill for a run,
+and makes no call.
 
 `)
 	writeCounts(&b, results)
@@ -63,7 +65,7 @@ func verdict(r result, known map[string]string) string {
 		return "not asked: " + r.reason
 	case outcomeError:
 		return "**in error**: " + r.reason
-	case outcomeOK, outcomeKnown, outcomeStale: // the last two are not for the page
+	case outcomeOK, outcomeKnown, outcomeStale: // the page's results are never known or stale
 	}
 	return "ok"
 }
@@ -94,8 +96,8 @@ func writeCounts(b *strings.Builder, results []result) {
 }
 
 func writeGuesses(b *strings.Builder, results []result, prefix string) {
-	b.WriteString("\n## Guesses\n\nWhat nobody was found to have said. Whoever knows better, or " +
-		"runs the suite against AWS, is\nasked to tell.\n\n")
+	b.WriteString("\n## Guesses\n\nNo source was found for these facts. Please report a source, " +
+		"or a run against AWS.\n\n")
 	for _, r := range results {
 		if r.fact.source.is(guessed) {
 			fmt.Fprintf(b, "- %s: %s Why so: %s.\n", r.fact.id, cell(r.fact.says, prefix),
@@ -104,10 +106,10 @@ func writeGuesses(b *strings.Builder, results []result, prefix string) {
 	}
 }
 
-// long are numbers and ids that differ from run to run.
+// long matches numbers and ids that differ from run to run.
 var long = regexp.MustCompile(`\d{40,}|[0-9a-f]{8}-[0-9a-f-]{27}|\b1\d{9,12}(\.\d+)?\b`)
 
-// cell makes a text fit for a table, and the same in every run.
+// cell escapes a text for a table and removes the parts that differ from run to run.
 func cell(s, prefix string) string {
 	s = strings.ReplaceAll(s, prefix, "")
 	s = long.ReplaceAllString(s, "…")

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// outcome is what a check found.
+// outcome is the verdict of a check.
 type outcome string
 
 const (
@@ -14,22 +14,22 @@ const (
 	outcomeDiffers outcome = "differs"
 	outcomeSkipped outcome = "skipped"
 	outcomeError   outcome = "error"
-	outcomeKnown   outcome = "known" // differs, by a decision of runnel's
-	outcomeStale   outcome = "stale" // is as it should be, and listed as a known difference
+	outcomeKnown   outcome = "known" // differs, by decision of runnel
+	outcomeStale   outcome = "stale" // is ok, but listed as a known difference
 )
 
-// result is a fact's outcome. expected and got are of one that differs, reason is of one that was
-// skipped, could not be found out, or is a known or a stale difference.
+// result is a fact's outcome. expected and got are set if the fact differs; reason is set if it is
+// skipped, in error, known or stale.
 type result struct {
 	fact        fact
 	outcome     outcome
 	expected    string
 	got         string
 	reason      string
-	unreachable bool // no answer came at all
+	unreachable bool // the endpoint could not be dialled
 }
 
-// MarshalJSON is one line of --output json.
+// MarshalJSON returns one line of --output json.
 func (r result) MarshalJSON() ([]byte, error) {
 	line, err := json.Marshal(struct {
 		ID        string  `json:"id"`
@@ -51,7 +51,7 @@ func (r result) MarshalJSON() ([]byte, error) {
 	return line, nil
 }
 
-// write writes a result as text. Of those that are ok only the id is worth a line.
+// write writes a result as text. A result that is ok has one line, with the id.
 func (r result) write(to io.Writer) error {
 	text := fmt.Sprintf("%-8s %s\n", r.outcome, r.fact.id)
 	switch r.outcome {
@@ -66,11 +66,11 @@ func (r result) write(to io.Writer) error {
 	return err
 }
 
-// summary counts outcomes, and those that differ by the kind of their source.
+// summary counts results by outcome.
 type summary struct {
 	counts  map[outcome]int
-	guesses int // of those that differ
-	lost    int // of those in error, without any answer
+	guesses int // results that differ from a guess
+	lost    int // results in error because the endpoint could not be dialled
 }
 
 func summarize(results []result) summary {
@@ -104,8 +104,9 @@ func (s summary) String() string {
 	return text
 }
 
-// status is the exit status: 0 all ok or known to differ, 1 something else differs, 2 every fact was
-// skipped, so that nothing was compared, 3 the endpoint did not answer.
+// status returns the exit status: 0 if all is ok, known, stale or skipped; 1 if a fact differs or is
+// in error; 2 if every fact was skipped, so nothing was compared; 3 if the endpoint could not be
+// dialled.
 func (s summary) status() int {
 	switch {
 	case s.lost > 0:

@@ -7,27 +7,27 @@ import (
 	"sync"
 )
 
-// workers is how many facts are asked at once; liveWorkers on AWS, whose control plane takes
-// five calls a second.
+// workers bounds the facts asked at once. On AWS it is liveWorkers, since AWS's control plane
+// takes five calls a second.
 const (
 	workers     = 16
 	liveWorkers = 4
 )
 
-// chosen returns the facts whose ids match the one and not the other, which may be nil.
+// chosen returns the facts with ids that match only and not skip. skip may be nil.
 func chosen(only, skip *regexp.Regexp) []fact {
 	return slices.DeleteFunc(facts(), func(f fact) bool {
 		return !only.MatchString(f.id) || (skip != nil && skip.MatchString(f.id))
 	})
 }
 
-// run asks for the facts and returns their results in the order of the facts. each gets every
-// result as it comes, from one goroutine at a time. When the context ends, the facts that were not
-// asked for are skipped.
+// run checks the facts and returns their results in the order of the facts. It calls each with
+// every result as it comes, from one goroutine at a time. Once the context has ended, the
+// remaining facts are skipped, without a call of each.
 func (k *kit) run(ctx context.Context, facts []fact, each func(result)) []result {
 	results := make([]result, len(facts))
 	todo := make(chan int)
-	var telling sync.Mutex
+	var reporting sync.Mutex
 	var working sync.WaitGroup
 	for range k.workers() {
 		working.Go(func() {
@@ -40,9 +40,9 @@ func (k *kit) run(ctx context.Context, facts []fact, each func(result)) []result
 					continue
 				}
 				results[i] = facts[i].run(ctx, k)
-				telling.Lock()
+				reporting.Lock()
 				each(results[i])
-				telling.Unlock()
+				reporting.Unlock()
 			}
 		})
 	}
@@ -61,8 +61,8 @@ func (k *kit) workers() int {
 	return workers
 }
 
-// longestFirst is an order of the facts in which those that take minutes come first, so that
-// the others are done meanwhile.
+// longestFirst returns the indexes of the facts, those that take minutes first. The other workers
+// do the rest meanwhile.
 func longestFirst(facts []fact) []int {
 	var patient, others []int
 	for i, f := range facts {

@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// mainScene is a stream of three shards that is never resharded; facts put into it as they like.
+// mainScene is a stream of three shards that is never resharded. Any fact may put records.
 type mainScene struct {
 	name, arn, account string
 	created            *answer // of CreateStream
@@ -39,19 +39,19 @@ func (c *check) main() mainScene {
 	})
 }
 
-// absent is the name of a stream that is not there, and absentARN its ARN.
+// absent is the name of a stream that does not exist, and absentARN its ARN.
 func (c *check) absent() string { return c.name("absent") }
 
 func (c *check) absentARN() string {
 	return strings.Replace(c.main().arn, c.main().name, c.absent(), 1)
 }
 
-// under is how messages end that name a stream.
+// under is the end of messages about a stream.
 func (c *check) under(stream string) string {
 	return "stream " + stream + " under account " + c.main().account
 }
 
-// notFound is what most operations answer for a stream that is not there.
+// notFound is the message of most operations for a stream that does not exist.
 func (c *check) notFound(stream string) string {
 	return "Stream " + stream + " under account " + c.main().account + " not found."
 }

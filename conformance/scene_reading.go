@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// readingScene is a stream of one shard with four records that nobody adds to.
+// readingScene is a stream of one shard with four records. Facts add no others.
 type readingScene struct {
 	name, arn string
 	start     string   // the shard's StartingSequenceNumber
@@ -11,7 +11,7 @@ type readingScene struct {
 	last      object   // the GetRecords answer that had the last record
 }
 
-// What the records of the reading scene carry.
+// readingData is the data of the reading scene's records.
 var readingData = []string{"", "test", "ünicödé 统一码 💣💻🔥", "last"}
 
 func (c *check) reading() readingScene {
@@ -45,7 +45,7 @@ func (c *check) iterator(stream string, shard int, members object) string {
 	return a.text("ShardIterator")
 }
 
-// read reads on from an iterator until it has n records, and returns the last answer too.
+// read reads from an iterator until it has n records. last is the last answer.
 func (c *check) read(iterator string, n int) (records []object, last object) {
 	c.eventually("the records can be read", func() bool {
 		last = c.ok(getRecords, object{"ShardIterator": iterator})

@@ -1,6 +1,7 @@
 package main
 
-// settingsScene is a stream of one shard whose settings are changed, by one stage at a time.
+// settingsScene is a stream of one shard for facts about settings. One scene at a time changes
+// them.
 type settingsScene struct {
 	name, arn string
 	first     object // the summary before any change
@@ -19,7 +20,7 @@ func (c *check) settings() settingsScene {
 	})
 }
 
-// alone waits for the turn to change the settings stream, which is ACTIVE then.
+// alone waits for the right to change the settings stream, and until the stream is ACTIVE.
 func (c *check) alone() (release func()) {
 	select {
 	case c.turn <- struct{}{}:

@@ -2,10 +2,10 @@ package main
 
 import "time"
 
-// splitScene is a stream of one shard that was split, and its second child once more.
+// splitScene is a stream of one shard that was split; its second child was then split too.
 type splitScene struct {
 	name, arn     string
-	puts          []object // into the parent before
+	puts          []object // PutRecord into the parent before the split
 	split         *answer
 	updating      object  // StreamDescription right after
 	twice         *answer // SplitShard while UPDATING
@@ -13,15 +13,15 @@ type splitScene struct {
 	after         object  // StreamDescription when ACTIVE
 	children      [2]object
 	summary       object
-	parentPuts    int      // records that went into the parent
+	parentPuts    int      // the number of records put into the parent
 	parentRecords []object // read from it
-	before        []object // the GetRecords answers before the end
-	end           object   // and the one at the end
-	between       float64  // a time between the first split and the second, in seconds
+	before        []object // the GetRecords answers before the end of the parent
+	end           object   // the GetRecords answer at its end
+	between       float64  // a time between the two splits, in seconds since 1970
 	final         object   // StreamDescription after the second split
 }
 
-// middle is 2^127, where the split is.
+// middle is 2^127, the NewStartingHashKey of the first split.
 const middle = "170141183460469231731687303715884105728"
 
 func (c *check) split() splitScene {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// create makes a stream of this run and returns the answer of CreateStream. It will be deleted
-// at the end, whatever the answer is.
+// create makes a stream of this run and returns the answer of CreateStream. Even after an error
+// the stream is deleted at the end of the run.
 func (c *check) create(of string, in object) (string, *answer) {
 	name := c.name(of)
 	c.mu.Lock()
@@ -30,7 +30,7 @@ func (c *check) stream(of string, in object) string {
 	return name
 }
 
-// mayCreate waits until fewer streams are being created than AWS allows.
+// mayCreate waits until fewer than maxCreating streams are being created.
 func (c *check) mayCreate() (release func()) {
 	select {
 	case c.creating <- struct{}{}:
@@ -49,7 +49,7 @@ func (c *check) active(name string) {
 	})
 }
 
-// gone waits until there is no such stream.
+// gone waits until the stream does not exist.
 func (c *check) gone(name string) {
 	c.eventually(name+" is deleted", func() bool {
 		a := c.call("DescribeStreamSummary", object{"StreamName": name})
@@ -74,8 +74,8 @@ func (c *check) summary(name string) object {
 	return o
 }
 
-// tidy deletes the streams of this run, and returns those that are left.
-func (k *kit) tidy(ctx context.Context) (left []string) {
+// deleteStreams deletes the streams of this run and returns the remaining ones.
+func (k *kit) deleteStreams(ctx context.Context) (left []string) {
 	k.mu.Lock()
 	names := slices.Clone(k.created)
 	k.mu.Unlock()
@@ -102,7 +102,7 @@ func (k *kit) tidy(ctx context.Context) (left []string) {
 	return slices.Sorted(maps.Keys(todo))
 }
 
-// reachable says whether anybody answers at all, with some patience.
+// reachable reports whether the endpoint answers one of three calls.
 func (k *kit) reachable(ctx context.Context) bool {
 	for range 3 {
 		if _, err := k.send(ctx, jsonRequest("ListStreams", object{})); err == nil {
@@ -119,8 +119,8 @@ func (k *kit) reachable(ctx context.Context) bool {
 	return false
 }
 
-// deleted asks for a stream's deletion and says whether it needs no more asking: DELETING is
-// enough, since AWS goes on by itself.
+// deleted calls DeleteStream and reports whether the stream is absent or DELETING. DELETING is
+// enough, since AWS completes the deletion by itself.
 func (k *kit) deleted(ctx context.Context, name string) bool {
 	a, err := k.call(ctx, "DeleteStream", object{
 		"StreamName": name, "EnforceConsumerDeletion": true,
@@ -129,7 +129,7 @@ func (k *kit) deleted(ctx context.Context, name string) bool {
 		return false
 	}
 	if a.code() == "ResourceInUseException" {
-		// UPDATING and CREATING refuse, and so does DELETING, which is what is wanted.
+		// The stream is UPDATING, CREATING or DELETING; only the last one counts as deleted.
 		a, err = k.call(ctx, "DescribeStreamSummary", object{"StreamName": name})
 		return err == nil &&
 			a.value.text("StreamDescriptionSummary.StreamStatus") == "DELETING"
@@ -137,7 +137,7 @@ func (k *kit) deleted(ctx context.Context, name string) bool {
 	return a.status == 200 || a.code() == "ResourceNotFoundException"
 }
 
-// leftBehind words what is left, for a person.
+// leftBehind returns a message with the commands that delete the remaining streams.
 func leftBehind(names []string, region string) string {
 	text := fmt.Sprintf("%d streams could not be deleted; delete them by hand:", len(names))
 	for _, name := range names {

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// operations is all that the API has (service model of 2013-12-02).
+// operations lists all operations of the API (service model of 2013-12-02).
 var operations = strings.Fields(`AddTagsToStream CreateStream DecreaseStreamRetentionPeriod
 	DeleteResourcePolicy DeleteStream DeregisterStreamConsumer DescribeAccountSettings
 	DescribeLimits DescribeStream DescribeStreamConsumer DescribeStreamSummary
@@ -22,8 +22,8 @@ var operations = strings.Fields(`AddTagsToStream CreateStream DecreaseStreamRete
 	StopStreamEncryption SubscribeToShard TagResource UntagResource UpdateAccountSettings
 	UpdateMaxRecordSize UpdateShardCount UpdateStreamMode UpdateStreamWarmThroughput`)
 
-// TestFacts checks the suite itself: ids that are stable names, a sentence, a source with a name,
-// and something about every operation.
+// TestFacts checks the suite itself: each fact has a unique id in the right form, a sentence and a
+// named source, and each operation has at least two facts.
 func TestFacts(t *testing.T) {
 	id := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*$`)
 	about := map[string]int{"": 0}
@@ -57,8 +57,8 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestNonsense asks servers that answer nonsense: hardly a fact may be ok, and no check may
-// break on what it gets.
+// TestNonsense checks servers that answer nonsense: at most six facts may be ok, and no check may
+// fail by a panic.
 func TestNonsense(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"empty":  func(http.ResponseWriter, *http.Request) {},
@@ -109,11 +109,11 @@ func TestNonsense(t *testing.T) {
 	}
 }
 
-// nonsense has the members that scenes wait for, and no others.
+// nonsense has the members that scenes wait for, but no others.
 const nonsense = `{"StreamDescriptionSummary":{"StreamStatus":"ACTIVE"},"StreamDescription":{},
 	"ConsumerDescription":{"ConsumerStatus":"ACTIVE"},"ShardIterator":"i","Records":[]}`
 
-// TestSameMessage shows what two texts may differ in: the order of violations and of enums.
+// TestSameMessage shows that equal messages may differ in the order of violations and enum values.
 func TestSameMessage(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -141,7 +141,7 @@ func TestSameMessage(t *testing.T) {
 	}
 }
 
-// TestAt looks into objects, along good paths and bad ones.
+// TestAt reads objects by existing and by absent paths.
 func TestAt(t *testing.T) {
 	o, err := parseObject([]byte(`{"a":{"b":[{"c":"x"},{"c":1.5}]},"n":null}`))
 	if err != nil {

@@ -22,20 +22,20 @@ import (
 const (
 	typeJSON = "application/x-amz-json-1.1"
 	typeCBOR = "application/x-amz-cbor-1.1"
-	// Of the answers of SubscribeToShard.
+	// typeEvents is the content type of SubscribeToShard's answers.
 	typeEvents = "application/vnd.amazon.eventstream"
 )
 
-// prefix is what X-Amz-Target begins with.
+// targetPrefix is the beginning of X-Amz-Target, before the operation.
 const targetPrefix = "Kinesis_20131202."
 
-// errAnswer is wrapped by errors about an answer that came but cannot be read.
+// errAnswer marks the errors about an answer that cannot be read or decoded.
 var errAnswer = errors.New("the answer cannot be read")
 
-// signing is how a request is signed; nil is as it should be.
+// signing signs a request in a special way; nil means a regular signature.
 type signing func(ctx context.Context, k *kit, r *http.Request, body []byte) error
 
-// request is a request by hand. The zero value is an empty POST to /, signed.
+// request is a handwritten HTTP request. The zero value is an empty POST to /, signed.
 type request struct {
 	method  string
 	path    string
@@ -45,18 +45,18 @@ type request struct {
 	client  *http.Client
 }
 
-// jsonRequest is a call in JSON.
+// jsonRequest returns the request of a call in JSON.
 func jsonRequest(op string, in object) request {
 	body, err := json.Marshal(in)
 	if err != nil {
-		panic(err) // a fact's own mistake
+		panic(err) // a mistake in the fact
 	}
 	return request{headers: map[string]string{
 		"Content-Type": typeJSON, "X-Amz-Target": targetPrefix + op,
 	}, body: body}
 }
 
-// with sets a header; "" takes it out.
+// with returns a copy with a header set; "" removes the header.
 func (r request) with(name, value string) request {
 	headers := map[string]string{}
 	for k, v := range r.headers {
@@ -74,7 +74,7 @@ func (r request) with(name, value string) request {
 // unsigned sends no Authorization.
 func unsigned(context.Context, *kit, *http.Request, []byte) error { return nil }
 
-// wrongSecret signs with a secret that is not the caller's.
+// wrongSecret signs with another secret than the caller's.
 func wrongSecret(ctx context.Context, k *kit, r *http.Request, body []byte) error {
 	c, err := k.credentials.Retrieve(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (k *kit) signAs(ctx context.Context, c aws.Credentials, r *http.Request, bo
 	at time.Time,
 ) error {
 	sum := sha256.Sum256(body)
-	// A signer of its own: they keep keys by the access key alone, whatever the secret.
+	// This needs a new signer: a signer caches its key by the access key id, not by the secret.
 	err := v4.NewSigner().SignHTTP(ctx, c, r, hex.EncodeToString(sum[:]), "kinesis", k.region, at)
 	if err != nil {
 		return fmt.Errorf("sign: %w", err)
@@ -104,7 +104,7 @@ func (k *kit) signAs(ctx context.Context, c aws.Credentials, r *http.Request, bo
 	return nil
 }
 
-// answer is what came back.
+// answer is an HTTP response with its decoded body.
 type answer struct {
 	status int
 	proto  string
@@ -137,10 +137,10 @@ func (k *kit) send(ctx context.Context, r request) (*answer, error) {
 	return a, nil
 }
 
-// maxAnswer bounds an answer: a GetRecords of 10 MiB in base64, and room.
+// maxAnswer bounds an answer, in bytes. GetRecords returns up to 10 MiB of data, in base64.
 const maxAnswer = 32 << 20
 
-// do makes a request and returns the answer as it begins to come.
+// do makes a request and returns the response with its unread body.
 func (k *kit) do(ctx context.Context, r request) (*http.Response, error) {
 	method, sign, client := r.method, r.signer, r.client
 	if method == "" {
@@ -170,12 +170,13 @@ func (k *kit) do(ctx context.Context, r request) (*http.Response, error) {
 	return response, nil
 }
 
-// call makes a call in JSON, again while the account's rates refuse it.
+// call makes a call in JSON and repeats it while it is throttled.
 func (k *kit) call(ctx context.Context, op string, in object) (*answer, error) {
 	return k.patiently(ctx, jsonRequest(op, in))
 }
 
-// patiently sends a request, again while the account's rates refuse it.
+// patiently sends a request and repeats it while it is throttled, up to maxTries times. The pause
+// grows by 300 ms with each try.
 func (k *kit) patiently(ctx context.Context, r request) (*answer, error) {
 	for try := 0; ; try++ {
 		a, err := k.send(ctx, r)
@@ -212,7 +213,7 @@ func (a *answer) String() string {
 	return fmt.Sprintf("%d %s", a.status, show(string(a.body)))
 }
 
-// newPrefix is a prefix that no other run has.
+// newPrefix returns a random prefix.
 func newPrefix() string {
 	return "conformance-" + strings.ToLower(rand.Text()[:8]) + "-"
 }

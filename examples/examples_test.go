@@ -42,7 +42,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestFaults is the test that README shows, with a use of its client.
+// TestFaults is the test in the README, and also uses the client.
 func TestFaults(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 4),
 		runneltest.WithFaults("PutRecords:lose-answer@3"))
@@ -62,8 +62,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestReadme checks that each Go block of README.md is in a program or test of this folder, word for
-// word, and that it shows both programs' bodies.
+// TestReadme checks that each Go block of README.md is part of a program or test of this folder,
+// word for word, and that the README shows both programs' bodies.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {

@@ -24,8 +24,8 @@ func build(t *testing.T, dir, program string) string {
 	return name
 }
 
-// TestProduceIsRefused runs the program where the stream is missing, and with a wrong secret: it
-// has one check, that of Close, and must end with an error that names the cause.
+// TestProduceIsRefused runs the program without its stream, and with a wrong secret. The program
+// checks only the error of Close; it must end with an error that names the cause.
 func TestProduceIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	program := build(t, dir, "./produce")

@@ -13,18 +13,18 @@ import (
 
 const outerKey = aggregate.OuterPartitionKey
 
-// drawer draws aggregates.
+// drawer draws random aggregates.
 type drawer struct{ *rand.Rand }
 
 // batch draws the user records of one aggregate. No key looks like an array's index: awslabs'
-// packer for JavaScript keeps them in an object, which sorts those.
+// packer for JavaScript keeps the keys in an object, which sorts such keys.
 func (d drawer) batch() []aggregate.Record {
 	keys := make([]string, 1+d.IntN(8))
 	for i := range keys {
 		alphabet := []string{"key", "ключ", "鍵", "🔑", " "}[d.IntN(5)]
 		keys[i] = fmt.Sprintf("%s-%d", alphabet, d.IntN(1000))
 	}
-	explicit := d.IntN(3) // of three batches, one has none
+	explicit := d.IntN(3) // one of three batches has no explicit hash keys
 	records := make([]aggregate.Record, 1+d.IntN(40))
 	for i := range records {
 		r := &records[i]
@@ -48,14 +48,14 @@ func (d drawer) bytes(n int) []byte {
 	return b
 }
 
-// shard draws the range of a shard: often that of all.
+// shard draws the range of a shard, often the whole key space.
 func (d drawer) shard() keyspace.Range {
 	ranges := keyspace.Uniform([]int{1, 1, 2, 4}[d.IntN(4)])
 	return ranges[d.IntN(len(ranges))]
 }
 
-// damage changes some bytes of the message, and mends the MD5, as otherwise nothing else would be
-// looked at.
+// damage changes some bytes of the message and corrects its MD5. With a wrong MD5 a reader would
+// check nothing else.
 func (d drawer) damage(sound []byte) []byte {
 	data := slices.Clone(sound)
 	message := data[4 : len(data)-md5.Size]
@@ -66,7 +66,7 @@ func (d drawer) damage(sound []byte) []byte {
 			message[at] = byte(d.Uint32())
 		case 1:
 			message[at] ^= 1 << d.IntN(8)
-		case 2: // what follows moves
+		case 2: // the later bytes move
 			message = slices.Insert(message, at, d.bytes(1+d.IntN(3))...)
 		case 3:
 			message = slices.Delete(message, at, min(len(message), at+1+d.IntN(3)))
@@ -81,13 +81,13 @@ func (d drawer) damage(sound []byte) []byte {
 	return sealed(message)
 }
 
-// sealed is a message as the data of an aggregated record.
+// sealed returns the data of an aggregated record with this message.
 func sealed(message []byte) []byte {
 	sum := md5.Sum(message) //nolint:gosec // see the import
 	return slices.Concat([]byte("\xf3\x89\x9a\xc2"), message, sum[:])
 }
 
-// pack packs by runnel.
+// pack packs records with runnel's package aggregate.
 func pack(t *testing.T, records []aggregate.Record) []byte {
 	t.Helper()
 	var e aggregate.Encoder

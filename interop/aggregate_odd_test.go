@@ -8,9 +8,9 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// odd draws a message that no packer packs, and that protobuf-java may still read: fields in any
-// order, twice, of another type, unknown ones, groups as deep as they may be and deeper, varints
-// longer than need be, texts that are not UTF-8, and what must be there not there.
+// odd draws a message that no packer writes but protobuf-java may still read. It may have fields in
+// any order, twice, of another type, and unknown ones; groups as deep as allowed and deeper;
+// varints longer than necessary; invalid UTF-8; and missing required fields.
 func (d drawer) odd() []byte {
 	var fields [][]byte
 	keys, hashKeys := 1+d.IntN(4), d.IntN(4)
@@ -26,7 +26,7 @@ func (d drawer) odd() []byte {
 	return d.shuffled(fields)
 }
 
-// once in n draws, something is odd.
+// once reports true for one of n draws.
 func (d drawer) once(n int) bool { return d.IntN(n) == 0 }
 
 func (d drawer) oddRecord(keys, hashKeys int) []byte {
@@ -56,14 +56,14 @@ func (d drawer) oddRecord(keys, hashKeys int) []byte {
 	return d.shuffled(fields)
 }
 
-// index is an index into a table of so many, now and then outside of it.
+// index returns an index into a table of length of, now and then outside of it.
 func (d drawer) index(number, of int) []byte {
 	at := uint64(d.IntN(of))
 	switch {
 	case d.once(60):
 		at = uint64(of)
 	case d.once(20):
-		at |= 1 << 32 // the KCL looks at the low 32 bits
+		at |= 1 << 32 // the KCL uses only the low 32 bits
 	case d.once(60):
 		at = d.Uint64()
 	}
@@ -96,7 +96,7 @@ func (d drawer) oddHashKey() string {
 	}[d.IntN(6)]
 }
 
-// shuffled joins fields in any order, with others between them that nobody knows.
+// shuffled joins fields in a random order, with unknown fields between them.
 func (d drawer) shuffled(fields [][]byte) []byte {
 	for d.once(6) {
 		fields = append(fields, d.unknown())
@@ -108,7 +108,7 @@ func (d drawer) shuffled(fields [][]byte) []byte {
 }
 
 func (d drawer) unknown() []byte {
-	number := uint64(1 + d.IntN(8)) // of those that are known, another type
+	number := uint64(1 + d.IntN(8)) // a known number may get another type
 	switch d.IntN(12) {
 	case 0, 1, 2:
 		return append(d.varint(number<<3|5), d.bytes(4)...)
@@ -125,7 +125,7 @@ func (d drawer) unknown() []byte {
 	}
 }
 
-// group is groups inside one another.
+// group returns nested groups of that depth.
 func (d drawer) group(number uint64, depth int) []byte {
 	var inside []byte
 	if depth > 1 {
@@ -135,7 +135,7 @@ func (d drawer) group(number uint64, depth int) []byte {
 	}
 	end := number
 	if d.once(500) {
-		end++ // of another group
+		end++ // the end of another group
 	}
 	return slices.Concat(d.varint(number<<3|3), inside, d.varint(end<<3|4))
 }
@@ -144,7 +144,7 @@ func (d drawer) counted(number uint64, value []byte) []byte {
 	return slices.Concat(d.varint(number<<3|2), d.varint(uint64(len(value))), value)
 }
 
-// varint is sometimes longer than it need be, and seldom longer than it may be.
+// varint encodes v, sometimes longer than necessary, and seldom longer than allowed.
 func (d drawer) varint(v uint64) []byte {
 	b := binary.AppendUvarint(nil, v)
 	if !d.once(40) {

@@ -17,14 +17,14 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// opener is a program of another language that opens Kinesis records. A line of its input is
-// one: KEY DATA START END, the last two being the range of the shard that it stands in. A line
-// of its output is what the record holds: KEY:HASHKEY:DATA KEY:HASHKEY:DATA … Keys and data are
-// in base64; no explicit hash key is a minus.
+// opener is a program of another language that opens Kinesis records. A line of its input is one
+// Kinesis record: KEY DATA START END. START and END are the hash key range of the record's shard. A
+// line of its output has the user records: KEY:HASHKEY:DATA KEY:HASHKEY:DATA … Keys and data are in
+// base64; a minus means no explicit hash key.
 type opener struct {
 	client  string
 	command []string
-	java    bool // it is the KCL: see expected
+	java    bool // the program is the KCL: see check
 }
 
 // packer packs a line of KEY:HASHKEY:DATA … into one aggregate, in base64.
@@ -65,15 +65,15 @@ func aggregators(t *testing.T) (tools, python, script string) {
 		filepath.Join(tools, "javascript", "aggregates.mjs")
 }
 
-// TestAggregates: what runnel packs, the KCL and awslabs' deaggregators open, and the other way
-// round; and what is no aggregate to the KCL is none to runnel.
+// TestAggregates checks that the KCL and awslabs' deaggregators open runnel's aggregates, that
+// runnel opens those of awslabs' packers, and that the KCL and runnel agree on damaged ones.
 func TestAggregates(t *testing.T) {
 	if os.Getenv("RUNNEL_INTEROP") == "" {
 		t.Skip("make interop installs the deaggregators and runs this")
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	draw := drawer{rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // a test's
+	draw := drawer{rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // a test
 	sound := []stored{{data: aggregate.Empty(), shard: keyspace.All}}
 	var damaged []stored
 	var batches [][]aggregate.Record
@@ -95,7 +95,7 @@ func TestAggregates(t *testing.T) {
 				got := o.open(t, slices.Concat(sound, damaged))
 				o.check(t, sound, got[:len(sound)])
 				o.checkDamaged(t, damaged, got[len(sound):])
-			} else { // of damaged ones, each makes something else
+			} else { // each of the others reads damaged messages in another way
 				o.check(t, sound, o.open(t, sound))
 			}
 			report(t, o.client, opens, row{records: total})
@@ -109,14 +109,15 @@ func TestAggregates(t *testing.T) {
 	}
 }
 
-// stored is a Kinesis record and the range of its shard.
+// stored is a Kinesis record with the range of its shard.
 type stored struct {
 	data  []byte
 	shard keyspace.Range
-	users []aggregate.Record // as they were packed
+	users []aggregate.Record // the packed user records
 }
 
-// check compares what it opens with what was packed, and with what runnel opens.
+// check compares the opener's output with the packed user records, and with those that runnel
+// opens.
 func (o *opener) check(t *testing.T, records []stored, opened []string) {
 	void := 0
 	for i, got := range opened {
@@ -133,20 +134,20 @@ func (o *opener) check(t *testing.T, records []stored, opened []string) {
 			want = "" // dropped as a whole
 		}
 		if !o.java {
-			want = users(lendHashKey(records[i].users))
+			want = users(withFirstHashKey(records[i].users))
 		}
 		if got != want {
 			t.Fatalf("%s opens %x as\n%s\nwant\n%s", o.client, records[i].data, got, want)
 		}
 	}
 	if o.java && (void == 0 || void == len(records)) {
-		t.Errorf("%d of %d aggregates are void: not what the test is for", void, len(records))
+		t.Errorf("%d of %d aggregates are void: want some void and some not", void, len(records))
 	}
 }
 
-// lendHashKey is an error of both deaggregators of awslabs: where one record of an aggregate has
-// an explicit hash key, those without are told to have the first one.
-func lendHashKey(records []aggregate.Record) []aggregate.Record {
+// withFirstHashKey repeats an error of both deaggregators of awslabs: they give the first explicit
+// hash key of an aggregate to every record without one.
+func withFirstHashKey(records []aggregate.Record) []aggregate.Record {
 	records = slices.Clone(records)
 	first := slices.IndexFunc(records, func(r aggregate.Record) bool {
 		return r.ExplicitHashKey != ""
@@ -154,16 +155,16 @@ func lendHashKey(records []aggregate.Record) []aggregate.Record {
 	if first < 0 {
 		return records
 	}
-	lent := records[first].ExplicitHashKey
+	hashKey := records[first].ExplicitHashKey
 	for i := range records {
 		if records[i].ExplicitHashKey == "" {
-			records[i].ExplicitHashKey = lent
+			records[i].ExplicitHashKey = hashKey
 		}
 	}
 	return records
 }
 
-// checkDamaged compares what the KCL makes of broken messages with what runnel does.
+// checkDamaged compares the KCL's records of damaged messages with runnel's.
 func (o *opener) checkDamaged(t *testing.T, records []stored, got []string) {
 	opened, ordinary, lost := 0, 0, 0
 	for i, got := range got {
@@ -173,7 +174,7 @@ func (o *opener) checkDamaged(t *testing.T, records []stored, got []string) {
 		switch {
 		case !decoder.Open(record.data):
 			ordinary++
-			if got == "LOST" { // see Decoder.Open: here nothing is
+			if got == "LOST" { // the KCL loses records here, and runnel does not: see Decoder.Open
 				lost++
 				continue
 			}
@@ -190,7 +191,7 @@ func (o *opener) checkDamaged(t *testing.T, records []stored, got []string) {
 	t.Logf("of %d, %d are opened, %d are ordinary; of these the KCL loses records of %d",
 		len(records), opened, ordinary, lost)
 	if opened == 0 || ordinary == 0 {
-		t.Error("not what the test is for")
+		t.Error("want some opened and some ordinary records")
 	}
 }
 
@@ -203,7 +204,7 @@ func (o *opener) open(t *testing.T, records []stored) []string {
 	return run(t, o.command, lines.String(), len(records))
 }
 
-// check compares what it packs with what was to be packed, and with what runnel packs.
+// check compares the packer's aggregates with the given records, and with runnel's aggregates.
 func (p *packer) check(t *testing.T, batches [][]aggregate.Record) {
 	var lines strings.Builder
 	for _, batch := range batches {
@@ -224,7 +225,7 @@ func (p *packer) check(t *testing.T, batches [][]aggregate.Record) {
 	}
 }
 
-// run gives a program its input, and returns its lines.
+// run runs a program with that input and returns the lines of its output.
 func run(t *testing.T, command []string, input string, lines int) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), journeyTime)
@@ -241,7 +242,7 @@ func run(t *testing.T, command []string, input string, lines int) []string {
 	return got
 }
 
-// users writes records as the programs do. Tags are not shown to any client.
+// users writes records in the programs' form. It leaves out tags, which no client shows.
 func users(records []aggregate.Record) string {
 	texts := make([]string, 0, len(records))
 	for _, r := range records {

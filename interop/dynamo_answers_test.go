@@ -2,7 +2,8 @@ package interop
 
 import "maps"
 
-// answer asks both, and makes of the answers what must be the same: whole pages for reads.
+// answer asks both endpoints and returns the comparable parts of their answers. For reads it joins
+// all pages.
 func (r *rivals) answer(q request) pair {
 	got := r.ask(q.operation, q.body)
 	got.ours, got.theirs = got.ours.compared(q), got.theirs.compared(q)
@@ -15,7 +16,7 @@ func (r *rivals) answer(q request) pair {
 	_, parts := q.body["TotalSegments"]
 	unordered := indexed || q.operation == "Scan"
 	if starts && unordered || parts {
-		return pair{} // each endpoint has an order of its own
+		return pair{} // each endpoint has another order
 	}
 	return pair{
 		r.ours.all(r, q, got.ours).canonical(unordered),
@@ -23,9 +24,10 @@ func (r *rivals) answer(q request) pair {
 	}
 }
 
-// compared returns the answer without what DynamoDB Local answers otherwise on its own: in it
-// transactions take half, and pages that look at nothing take nothing; deletions may tell what
-// they took without being asked; and the reasons of a cancelled transaction have other words.
+// compared returns the answer without the parts that DynamoDB Local gets wrong. Its transactions
+// consume half the capacity, and its pages without items consume none. Its deletions may report
+// capacity that the request did not ask for. Its cancelled transactions have reasons with other
+// texts.
 func (r reply) compared(q request) reply {
 	asked := q.body["ReturnConsumedCapacity"]
 	empty := r.body["ScannedCount"] == 0.0
@@ -41,7 +43,8 @@ func (r reply) compared(q request) reply {
 	return r.canonical(false)
 }
 
-// all reads the other pages, which may end elsewhere, and returns them as one.
+// all reads the remaining pages and returns all as one. The endpoints may end pages at different
+// items.
 func (d *dynamo) all(r *rivals, q request, page reply) reply {
 	body := maps.Clone(q.body)
 	items, _ := page.body["Items"].([]any)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// pair is one call's answers: runnel's and DynamoDB Local's.
+// pair has the two answers to one request: runnel's and DynamoDB Local's.
 type pair struct{ ours, theirs reply }
 
 func (r reply) String() string {
@@ -21,9 +21,9 @@ func (r reply) String() string {
 	return fmt.Sprintf("%d %s: %s %s", r.status, r.code, r.message, shown(r.body))
 }
 
-// same reports whether the answers are equal: status, code and every member, and the messages
-// too where both speak of expressions and of what they do to items. Of what is wrong with other
-// parameters DynamoDB Local speaks in words of its own.
+// same reports whether the answers are equal: status, code and every member. It compares messages
+// only if both are about expressions and their effects on items. For faults in other parameters
+// DynamoDB Local has its own texts.
 func (p pair) same() bool {
 	both := ofExpressions.MatchString(p.ours.message) &&
 		ofExpressions.MatchString(p.theirs.message)
@@ -38,8 +38,8 @@ var ofExpressions = regexp.MustCompile(`^(Invalid \w+Expression: |The conditiona
 const updateFault = `The (document path|provided expression) .*|An operand in the update .*|` +
 	`Type mismatch for attribute to update|DynamoDB only supports precision .*|Attempting to store more than 38 .*`
 
-// canonical returns the answer in a form that is equal for equal answers: what comes in any
-// order is sorted, as items are where the request gives them none.
+// canonical returns the answer in a form that is equal for equal answers. Members without a fixed
+// order are sorted; so are items, if sorted is set because the request gives them no order.
 func (r reply) canonical(sorted bool) reply {
 	r.body, _ = canonical(r.body, sorted).(object)
 	return r
@@ -68,8 +68,8 @@ func canonical(value any, sorted bool) any {
 	return value
 }
 
-// numbersAsServed writes numbers as the service does, plainly and without superfluous zeros:
-// DynamoDB Local leaves those within lists and maps as they came.
+// numbersAsServed writes numbers as the service does: without an exponent and without superfluous
+// zeros. DynamoDB Local returns the numbers within lists and maps unchanged.
 func numbersAsServed(value any) any {
 	switch v := value.(type) {
 	case []any:
@@ -96,7 +96,7 @@ func decimal(text string) string {
 	return strings.TrimSuffix(strings.TrimRight(plain, "0"), ".")
 }
 
-// shown is JSON, with the names in order.
+// shown returns a value as JSON with sorted names.
 func shown(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -105,13 +105,13 @@ func shown(value any) string {
 	return string(text)
 }
 
-// number returns a member that counts.
+// number returns a number of the answer, such as Count.
 func (r reply) number(name string) float64 {
 	n, _ := r.body[name].(float64)
 	return n
 }
 
-// What messages need not agree in.
+// These parts of messages may differ.
 var (
 	anyUpdate  = regexp.MustCompile(updateFault)
 	nearText   = regexp.MustCompile(`(?s)Syntax error; token: .*`)
@@ -121,9 +121,9 @@ var (
 	secondPath = regexp.MustCompile(`path one: .*`)
 )
 
-// plain returns the message without them: which of an update's faults is met first, where there
-// are several; where a text stops being an expression; values, which DynamoDB Local prints as
-// Java does; the names of the types, in any order; and which of the paths it names that overlap.
+// plain returns a message without the parts that may differ: the choice among several faults of an
+// update; the position of a syntax error; values, which DynamoDB Local prints in Java's form; the
+// order of type names; and the choice among overlapping paths.
 func plain(message string) string {
 	message = anyUpdate.ReplaceAllString(message, "update")
 	message = nearText.ReplaceAllString(message, "Syntax error")

@@ -20,18 +20,18 @@ func soak() int {
 	return n
 }
 
-// rivals are two endpoints that are to answer alike.
+// rivals are two endpoints that must give the same answers.
 type rivals struct {
 	t            *testing.T
 	ours, theirs *dynamo
 	asked        int
-	items        map[string][]object // what the tables have, by table
+	items        map[string][]object // the tables' items, by table
 	found        map[string]*difference
 }
 
-// difference is a difference with its first request.
+// difference is one kind of difference, with the first request that showed it.
 type difference struct {
-	kind    string // the operation and what the two said, in short
+	kind    string // the operation and the two answers, in short
 	seed    uint64
 	times   int
 	request request
@@ -39,14 +39,14 @@ type difference struct {
 	answers pair
 }
 
-// TestDynamoDBLocal makes the same random requests of runnel and of Amazon's DynamoDB Local, and
-// wants the same answers and the same items after each. What may differ, and why, is in
-// knownDifferences, and what of messages in pair.same.
+// TestDynamoDBLocal sends the same random requests to runnel and to Amazon's DynamoDB Local. Both
+// must give the same answers and have the same items after each request. knownDifferences has the
+// permitted differences with their reasons; pair.same has those of messages.
 func TestDynamoDBLocal(t *testing.T) {
 	if os.Getenv("RUNNEL_INTEROP") == "" {
 		t.Skip("make interop installs DynamoDB Local and runs this")
 	}
-	t.Parallel() // with the KCL's fleets, which wait most of the time
+	t.Parallel() // beside the KCL's fleets, which mostly wait
 	p, local := serve(t), dynamoLocal(t)
 	transport := &http.Transport{MaxIdleConnsPerHost: 4}
 	defer transport.CloseIdleConnections()
@@ -80,7 +80,7 @@ func TestDynamoDBLocal(t *testing.T) {
 	}
 }
 
-// ask asks both at once.
+// ask sends a request to both endpoints at the same time.
 func (r *rivals) ask(operation string, body object) pair {
 	var p pair
 	var errs [2]error
@@ -99,8 +99,8 @@ func (r *rivals) ask(operation string, body object) pair {
 	return p
 }
 
-// check makes a request of both, and compares the answers and what it leaves; if it was refused
-// only with look.
+// check sends a request to both endpoints and compares the answers and the items afterwards. After
+// a refused request it compares the items only if look is set.
 func (r *rivals) check(seed uint64, q request, look bool) {
 	before := map[string][]object{}
 	for _, table := range tableNames {
@@ -130,7 +130,7 @@ func (r *rivals) check(seed uint64, q request, look bool) {
 	}
 }
 
-// scan returns what both have in a table.
+// scan returns a table's items of both endpoints.
 func (r *rivals) scan(table string) pair {
 	p := r.ask("Scan", object{"TableName": table, "ConsistentRead": true})
 	return pair{p.ours.canonical(true), p.theirs.canonical(true)}
@@ -150,7 +150,7 @@ func (p pair) items() [2][]object {
 	return both
 }
 
-// empty takes all items out of a table of both.
+// empty deletes all items of a table at both endpoints.
 func (r *rivals) empty(table string) {
 	for _, items := range r.scan(table).items() {
 		for _, item := range items {
@@ -164,7 +164,7 @@ func (r *rivals) empty(table string) {
 	r.items[table] = nil
 }
 
-// note keeps a difference, by what it is.
+// note keeps the first difference of each kind.
 func (r *rivals) note(seed uint64, q request, before map[string][]object, got pair) {
 	kind := q.operation + " | " + short(got.ours) + " | " + short(got.theirs)
 	if r.found[kind] == nil {
@@ -175,7 +175,7 @@ func (r *rivals) note(seed uint64, q request, before map[string][]object, got pa
 	r.found[kind].times++
 }
 
-// short is an answer's code and the first words of its message.
+// short returns an answer's code and the first words of its message.
 func short(r reply) string {
 	if r.code == "" {
 		return "ok"

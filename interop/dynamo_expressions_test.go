@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// expressions are the expressions of one request, and the placeholders that they share.
+// expressions draws the expressions of one request. They share their placeholders.
 type expressions struct {
 	*draw
 	names, values object
@@ -52,10 +52,10 @@ func (e *expressions) constant(value object) string {
 	return name
 }
 
-// name returns a name's text: itself, or a placeholder.
+// name returns an attribute's name or a placeholder for it.
 func (e *expressions) name(name string) string {
 	switch {
-	case e.wrong(30): // but CONVERT and SIZE, which DynamoDB Local does not know for reserved
+	case e.wrong(30): // without CONVERT and SIZE, which DynamoDB Local does not reserve
 		return one(e.draw, []string{"#undefined", "name", "1a", "_", "a-b", "ä", "#"})
 	case e.in(4):
 		key := "#" + name
@@ -65,7 +65,7 @@ func (e *expressions) name(name string) string {
 	return name
 }
 
-// attribute draws an attribute's name, of that kind if there is one, or any.
+// attribute draws an attribute's name. It has that kind if there is such an attribute.
 func (e *expressions) attribute(kind string) string {
 	if kind != "" && !e.in(6) {
 		for range 20 {
@@ -77,7 +77,7 @@ func (e *expressions) attribute(kind string) string {
 	return one(e.draw, attributeNames)
 }
 
-// path draws a document path to what is mostly of that kind.
+// path draws a document path. Its value mostly has that kind.
 func (e *expressions) path(kind string) string {
 	text := ""
 	switch e.IntN(10) {
@@ -158,7 +158,7 @@ func (e *expressions) predicate() string {
 	case 4:
 		return "contains(" + e.operand(one(e.draw, kinds[:7])) + ", " + e.other(kind) + ")"
 	case 5:
-		high := e.path(kind) // of two constants the first must not be the larger one
+		high := e.path(kind) // with two constants the first one must not be the larger
 		if e.wrong(3) {
 			high = e.operand(kind)
 		}
@@ -178,7 +178,7 @@ func (e *expressions) predicate() string {
 	}
 }
 
-// other draws an operand that is no path alone: two of the same would be a mistake.
+// other draws an operand that is more than a path: a comparison of equal paths would be a mistake.
 func (e *expressions) other(kind string) string {
 	if e.in(3) {
 		return e.path(kind) + "[4]"

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// knownDifference is one that stays, with the reason: mostly that DynamoDB Local is not what the
-// service's documentation says, which decides.
+// knownDifference is a permitted difference with its reason. In most cases DynamoDB Local differs
+// from the service's documentation, which decides.
 type knownDifference struct {
 	reason string
 	fits   func(q request, p pair) bool
@@ -14,22 +14,22 @@ type knownDifference struct {
 
 var knownDifferences = []knownDifference{
 	{
-		"DynamoDB Local fails on JSON of another shape than the API's, or takes it for what is " +
-			"meant; the service and runnel say that it is not the API's",
+		"DynamoDB Local fails on JSON of another shape than the API's, or guesses its meaning; " +
+			"the service and runnel refuse it as invalid",
 		func(_ request, p pair) bool {
 			return p.ours.code == "SerializationException" ||
 				p.theirs.code == "InternalFailure" && p.ours.code == "ValidationException"
 		},
 	},
 	{
-		"DynamoDB Local does not check all that the API's model says of a member (its values, " +
-			"lengths and ranges), or checks it after the condition",
+		"DynamoDB Local does not check all constraints of the API's model (values, lengths and " +
+			"ranges), or checks them after the condition",
 		func(_ request, p pair) bool {
 			return modelFault.MatchString(p.ours.message) && p.ours.code == "ValidationException"
 		},
 	},
 	{
-		"DynamoDB Local looks at the values of AttributeUpdates after the condition",
+		"DynamoDB Local checks the values of AttributeUpdates after the condition",
 		func(q request, p pair) bool {
 			return q.body["AttributeUpdates"] != nil && p.ours.code == "ValidationException" &&
 				p.theirs.code == "ConditionalCheckFailedException"
@@ -44,9 +44,9 @@ var knownDifferences = []knownDifference{
 		},
 	},
 	{
-		"TransactWriteItems is documented to cancel with a ValidationError reason where an item " +
-			"cannot be updated, or its key is none; DynamoDB Local refuses the request, or " +
-			"looks at the other items' conditions too",
+		"by its documentation TransactWriteItems cancels with a ValidationError reason if an item " +
+			"cannot be updated or its key is invalid; DynamoDB Local refuses the request, or " +
+			"checks the other items' conditions too",
 		func(_ request, p pair) bool {
 			if p.ours.code != "TransactionCanceledException" {
 				return false
@@ -56,8 +56,8 @@ var knownDifferences = []knownDifference{
 		},
 	},
 	{
-		"DynamoDB Local looks at an item's conditions before it sees that a transaction has it " +
-			"twice, or that a path leads into a key, and not at placeholders of no expression",
+		"DynamoDB Local checks an item's conditions before it finds an item twice in a " +
+			"transaction, or a path into a key; it ignores unused placeholders",
 		func(q request, p pair) bool {
 			return q.operation == "TransactWriteItems" && p.ours.code == "ValidationException" &&
 				(strings.HasPrefix(p.ours.message, "Transaction request cannot include") ||
@@ -66,15 +66,15 @@ var knownDifferences = []knownDifference{
 		},
 	},
 	{
-		"DynamoDB Local refuses a starting key at the end of the key conditions' range, which " +
-			"the service returns itself where Limit is reached there",
+		"DynamoDB Local refuses a starting key at the end of the key conditions' range; the " +
+			"service itself returns such a key if Limit is reached there",
 		func(q request, p pair) bool {
 			return q.operation == "Query" && p.ours.code == "" && p.ours.number("ScannedCount") == 0 &&
 				strings.Contains(p.theirs.message, "does not match the range key predicate")
 		},
 	},
 	{
-		"DynamoDB Local looks only after the condition whether an update's paths lead into keys",
+		"DynamoDB Local finds an update's paths into keys only after the condition",
 		func(q request, p pair) bool {
 			return q.operation == "UpdateItem" && p.ours.code == "ValidationException" &&
 				keyUpdate.MatchString(p.ours.message) &&
@@ -82,7 +82,7 @@ var knownDifferences = []knownDifference{
 		},
 	},
 	{
-		"DynamoDB Local makes an item of an update that only takes away and finds none; the " +
+		"DynamoDB Local makes an item for an update that only removes and finds no item; the " +
 			"service does not (Alternator's tests, which run against it too)",
 		func(q request, p pair) bool {
 			return onlyRemoves(q) && p.ours.code == "" && p.theirs.code == "" &&
@@ -90,22 +90,23 @@ var knownDifferences = []knownDifference{
 		},
 	},
 	{
-		"DynamoDB Local looks for the table before some of what is wrong with a request",
+		"DynamoDB Local looks for the table before it finds some faults of a request",
 		func(_ request, p pair) bool {
 			return p.theirs.code == "ResourceNotFoundException" &&
 				p.ours.code == "ValidationException"
 		},
 	},
 	{
-		"DynamoDB Local takes an empty older parameter beside an expression for none",
+		"DynamoDB Local ignores an empty legacy parameter beside an expression",
 		func(q request, p pair) bool {
 			return emptyOlder.MatchString(shown(q.body)) &&
 				strings.HasPrefix(p.ours.message, "Can not use both")
 		},
 	},
 	{
-		"UPDATED_OLD and UPDATED_NEW of DynamoDB Local show whole lists where an update has " +
-			"elements, and nested attributes beside its own; the service does not (Alternator's tests)",
+		"UPDATED_OLD and UPDATED_NEW of DynamoDB Local show whole lists for an update of " +
+			"elements, and nested attributes besides the updated ones; the service does not " +
+			"(Alternator's tests)",
 		func(q request, p pair) bool {
 			text, _ := q.body["UpdateExpression"].(string)
 			choice, _ := q.body["ReturnValues"].(string)
@@ -114,7 +115,7 @@ var knownDifferences = []knownDifference{
 		},
 	},
 	{
-		"DynamoDB Local takes an empty starting key for none",
+		"DynamoDB Local ignores an empty starting key",
 		func(q request, p pair) bool {
 			start, _ := q.body["ExclusiveStartKey"].(object)
 			return start != nil && len(start) == 0 && p.theirs.code == ""
@@ -122,8 +123,8 @@ var knownDifferences = []knownDifference{
 	},
 }
 
-// knownState reports whether a difference between what a request left is a known one: the items
-// that onlyRemoves is about, which have nothing but their keys.
+// knownState reports whether a difference between the items after a request is a known one: after a
+// request of onlyRemoves DynamoDB Local may have additional items with nothing but their keys.
 func knownState(q request, left pair) bool {
 	if !onlyRemoves(q) {
 		return false
@@ -152,7 +153,7 @@ var nestedPath = regexp.MustCompile(`\.|\[`)
 var keyUpdate = regexp.MustCompile(
 	`^Key attributes must be scalars|: Cannot update attribute \w+. This attribute is part of the key$`)
 
-// onlyRemoves reports whether an update of the request only takes away.
+// onlyRemoves reports whether an update of the request only removes attributes or elements.
 func onlyRemoves(q request) bool {
 	list, _ := q.body["TransactItems"].([]any)
 	for _, one := range list {

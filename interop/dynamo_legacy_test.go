@@ -1,6 +1,6 @@
 package interop
 
-// legacyOperators are the ComparisonOperators and how many values each has; -1 is some.
+// legacyOperators maps each ComparisonOperator to its number of values; -1 means one or more.
 var legacyOperators = map[string]int{
 	"EQ": 1, "NE": 1, "LT": 1, "LE": 1, "GT": 1, "GE": 1, "BETWEEN": 2, "IN": -1, "NULL": 0,
 	"NOT_NULL": 0, "CONTAINS": 1, "NOT_CONTAINS": 1, "BEGINS_WITH": 1,
@@ -44,7 +44,7 @@ func (d *draw) comparison(kind string) object {
 	return c
 }
 
-// legacyConditions draws some conditions by attribute, with one that draws each.
+// legacyConditions draws conditions for some attributes. each draws one condition.
 func (d *draw) legacyConditions(request object, member string, each func(kind string) object) {
 	conditions := object{}
 	for range 1 + d.IntN(3) {
@@ -67,7 +67,7 @@ func (d *draw) legacyConditions(request object, member string, each func(kind st
 	}
 }
 
-// expectation draws what Expected says of an attribute.
+// expectation draws an attribute's condition for Expected.
 func (d *draw) expectation(kind string) object {
 	var e object
 	switch d.IntN(6) {

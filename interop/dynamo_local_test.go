@@ -20,8 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// dynamoLocal starts Amazon's DynamoDB Local, until the test's end, and returns its HOST:PORT.
-// It ends with its standard input, so also when the test is killed.
+// dynamoLocal starts Amazon's DynamoDB Local until the test's end and returns its HOST:PORT. The
+// process ends with its standard input, so it also ends if the test is killed.
 func dynamoLocal(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../.tools/interop/dynamodblocal")
@@ -54,7 +54,7 @@ func dynamoLocal(t *testing.T) string {
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		for lines.Scan() { // so that it never waits for a reader
+		for lines.Scan() { // reads on, so that the process never waits for a reader
 		}
 	}()
 	t.Cleanup(func() {
@@ -75,15 +75,15 @@ func dynamoLocal(t *testing.T) string {
 // object is a JSON object.
 type object = map[string]any
 
-// dynamo is a DynamoDB endpoint that is asked in plain JSON: an SDK would check requests itself
-// and hide answers.
+// dynamo is a DynamoDB endpoint. The test writes its JSON itself, since an SDK would check requests
+// and hide parts of the answers.
 type dynamo struct {
 	name string
 	addr string
 	http *http.Client
 }
 
-// reply is what an endpoint answered: a code if it is an error.
+// reply is an endpoint's answer. code is empty unless it is an error.
 type reply struct {
 	status        int
 	code, message string

@@ -36,7 +36,7 @@ func (d *draw) query(table string, body object) {
 	d.page(table, keys, body)
 }
 
-// keyValue draws a value for a key's attribute.
+// keyValue draws a value for a key attribute.
 func (d *draw) keyValue(table, name string) object {
 	if d.wrong(10) {
 		return d.value(0)
@@ -72,7 +72,7 @@ func (e *expressions) keyCondition(table string, keys []string) string {
 		low := e.keyValue(table, name)
 		high := low
 		if e.wrong(2) {
-			low = e.keyValue(table, name) // which may be above it
+			low = e.keyValue(table, name) // low may be above high
 		}
 		sort = e.name(name) + " BETWEEN " + e.constant(low) + " AND " + e.constant(high)
 	case 1:
@@ -127,7 +127,7 @@ func (d *draw) legacyKeys(table string, keys []string, body object) {
 	body["KeyConditions"] = conditions
 }
 
-// page draws what Query and Scan have in common.
+// page draws the common parameters of Query and Scan.
 func (d *draw) page(table string, keys []string, body object) {
 	if d.in(3) {
 		body["Limit"] = 1 + d.IntN(4)
@@ -202,7 +202,7 @@ func (d *draw) scan(table string, body object) {
 	}
 	if _, indexed := body["IndexName"]; indexed &&
 		(body["FilterExpression"] != nil || body["ScanFilter"] != nil) {
-		// DynamoDB Local filters by what is not projected too, which an index does not have.
+		// DynamoDB Local also filters by attributes that an index does not have.
 		body["IndexName"], keys = "all", indexKeys["all"]
 	}
 	if d.in(3) {

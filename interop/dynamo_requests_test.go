@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// key draws a key; items have it beside other attributes.
+// key draws a key. inItem means that other attributes come beside it.
 func (d *draw) key(table string, inItem bool) object {
 	key := maps.Clone(one(d, allKeys(table)))
 	if table == pairTable && d.in(8) {
@@ -34,7 +34,7 @@ func (d *draw) key(table string, inItem bool) object {
 type request struct {
 	operation string
 	body      object
-	table     string // "" for several
+	table     string // "" for several tables
 }
 
 // request draws a call.
@@ -74,7 +74,7 @@ func (d *draw) request() request {
 	return r
 }
 
-// settings draws what single writes have in common.
+// settings draws the common parameters of single writes.
 func (d *draw) settings(body object, returnValues ...string) {
 	if d.in(2) {
 		body["ReturnValues"] = one(d, returnValues)
@@ -120,7 +120,7 @@ func (d *draw) conditioned(body object) {
 func (d *draw) item(table string) object {
 	item := d.fields()
 	if item["own"] != nil {
-		item["own"] = object{"S": one(d, someTexts[1:])} // an index's key is not empty
+		item["own"] = object{"S": one(d, someTexts[1:])} // an index's key must not be empty
 	}
 	maps.Copy(item, d.key(table, true))
 	if table == wideTable && d.wrong(6) {
@@ -175,12 +175,12 @@ func (d *draw) get(table string, body object) {
 	d.shown(body, nil)
 }
 
-// shown draws which attributes the answer has.
+// shown draws the choice of the answer's attributes.
 func (d *draw) shown(body object, e *expressions) {
 	choice := d.IntN(4)
 	older := body["QueryFilter"] != nil || body["ScanFilter"] != nil
 	if choice == 0 && older && !d.wrong(4) {
-		choice = 1 // it cannot be beside an expression
+		choice = 1 // a legacy filter excludes a ProjectionExpression
 	}
 	switch choice {
 	case 0:
@@ -207,7 +207,7 @@ func (d *draw) shown(body object, e *expressions) {
 	}
 }
 
-// transact draws a TransactWriteItems; mostly each of its items once.
+// transact draws a TransactWriteItems, mostly with each item once.
 func (d *draw) transact() object {
 	used := map[string]bool{}
 	var list []any

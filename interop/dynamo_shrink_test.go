@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// shrink makes a difference's request smaller, as long as the two go on to differ in the same
-// way, so that a person can read it.
+// shrink makes a difference's request smaller for the reader, as long as the endpoints differ in
+// the same way.
 func (r *rivals) shrink(one *difference) {
 	all := r.found
 	defer func() { r.found = all }()
-	tries := 300 // calls of some ten requests each
+	tries := 300 // each try makes some ten requests
 	for again := true; again; {
 		again = false
 		for body := range smaller(one.request.body) {
@@ -29,8 +29,8 @@ func (r *rivals) shrink(one *difference) {
 	}
 }
 
-// differs makes the request again, with the same items before it; nil if the two do not differ
-// as they did.
+// differs makes the request again, with the same items before it. It returns nil if the endpoints
+// do not differ in the same way.
 func (r *rivals) differs(q request, one *difference) *difference {
 	for _, table := range tableNames {
 		r.empty(table)
@@ -48,7 +48,7 @@ func (r *rivals) differs(q request, one *difference) *difference {
 	return next
 }
 
-// smaller returns the objects that have one thing less.
+// smaller returns the objects that have one part less.
 func smaller(body object) func(yield func(object) bool) {
 	return func(yield func(object) bool) {
 		for next := range less(body) {
@@ -59,7 +59,7 @@ func smaller(body object) func(yield func(object) bool) {
 	}
 }
 
-// less returns the JSON values that have one thing less than this one.
+// less returns the JSON values that have one part less than value.
 func less(value any) func(yield func(any) bool) {
 	return func(yield func(any) bool) {
 		switch v := value.(type) {
@@ -101,7 +101,8 @@ func less(value any) func(yield func(any) bool) {
 	}
 }
 
-// halves returns what an expression is without one of its parts.
+// halves returns shorter forms of an expression: for each separator the text before it, and the
+// text without it.
 func halves(text string) []string {
 	var shorter []string
 	for _, between := range []string{" AND ", " OR ", " and ", "\nOr ", ", ", " SET ", " REMOVE "} {
@@ -117,7 +118,7 @@ func halves(text string) []string {
 	return shorter
 }
 
-// withoutUnused returns the request without the placeholders that no text has any more.
+// withoutUnused returns the request without unused placeholders.
 func withoutUnused(body object) object {
 	next := object{}
 	if err := json.Unmarshal([]byte(shown(body)), &next); err != nil {

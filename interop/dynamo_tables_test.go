@@ -1,7 +1,7 @@
 package interop
 
-// The tables that both endpoints have: hash has a partition key alone, pair a sort key too, and
-// wide three indexes.
+// Both endpoints have these tables. hash has only a partition key, pair also has a sort key, and
+// wide has three indexes.
 const (
 	hashTable = "hash"
 	pairTable = "pair"
@@ -48,7 +48,7 @@ var tables = []object{
 	},
 }
 
-// The keys are few, so that requests meet.
+// There are few keys, so that requests meet the same items.
 var (
 	hashKeys  = []string{"a", "b", "c"}
 	rangeKeys = map[string][]string{pairTable: {"1", "2", "3", "-1"}, wideTable: {"a", "ab", "b"}}
@@ -68,7 +68,7 @@ func rangeValue(table, text string) object {
 	return object{"S": text}
 }
 
-// allKeys returns every key of the table that requests have.
+// allKeys returns every key that requests draw for the table.
 func allKeys(table string) []object {
 	var keys []object
 	for _, hash := range hashKeys {

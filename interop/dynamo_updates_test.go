@@ -47,7 +47,7 @@ func (e *expressions) action(section int) string {
 	return e.target(kind) + " " + e.constant(e.mostly(kind))
 }
 
-// mostly draws a value of that kind.
+// mostly draws a value, mostly of that kind.
 func (e *expressions) mostly(kind string) object {
 	if e.wrong(6) {
 		kind = one(e.draw, kinds)
@@ -55,8 +55,8 @@ func (e *expressions) mostly(kind string) object {
 	return e.valueOf(kind, 1)
 }
 
-// target draws a path that is apart from those before it: [a], [a.b] and [a[0]] may not be in
-// one update.
+// target draws a path that does not overlap the earlier ones: one update may not have two of [a],
+// [a.b] and [a[0]].
 func (e *expressions) target(kind string) string {
 	for {
 		names := maps.Clone(e.names)
@@ -84,7 +84,7 @@ func meet(a, b []string) bool {
 	return true
 }
 
-// sum draws the right side of SET.
+// sum draws the right side of a SET action.
 func (e *expressions) sum(kind string) string {
 	switch {
 	case kind == "N" && e.in(2):

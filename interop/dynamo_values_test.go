@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// draw draws requests. A request has at most as many mistakes as it has left: with one, the
-// answer says which it is, and not which of several is looked at first.
+// draw draws requests. Its number of mistakes is limited: with a single mistake the answer does not
+// depend on the order of checks.
 type draw struct {
 	*rand.Rand
 	mistakes int
 }
 
-// one returns one of the list.
+// one draws an element of the list.
 func one[T any](d *draw, list []T) T { return list[d.IntN(len(list))] }
 
-// in reports true once in n times.
+// in reports true with a chance of 1/n.
 func (d *draw) in(n int) bool { return d.IntN(n) == 0 }
 
-// wrong reports whether the request shall have a mistake here: once in n times, if it has one
-// left.
+// wrong reports whether the request gets a mistake here: with a chance of 1/n, if the request may
+// still have one.
 func (d *draw) wrong(n int) bool {
 	if d.mistakes == 0 || !d.in(n) {
 		return false
@@ -29,7 +29,7 @@ func (d *draw) wrong(n int) bool {
 	return true
 }
 
-// The values are few, so that they meet.
+// There are few values, so that equal ones are frequent.
 var (
 	someTexts   = []string{"", "a", "ab", "abc", "b", "bc", "B", "ä", "日本", "😀", "a\n\"\\", "1"}
 	someNumbers = []string{
@@ -124,7 +124,7 @@ func (d *draw) element(depth int) object {
 	return d.value(depth - 1)
 }
 
-// wrongValue draws what is no attribute value.
+// wrongValue draws an invalid attribute value.
 func (d *draw) wrongValue() object {
 	return one(d, []object{
 		{},
@@ -147,7 +147,7 @@ func (d *draw) wrongValue() object {
 	})
 }
 
-// nested draws a value of that many levels.
+// nested draws a value with that many levels.
 func (d *draw) nested(levels int) object {
 	value := object{"S": "deep"}
 	for i := range levels {
@@ -160,7 +160,7 @@ func (d *draw) nested(levels int) object {
 	return value
 }
 
-// attributes are the names of attributes, by the kind that they mostly have.
+// attributes maps names of attributes to their most frequent kind.
 var attributes = map[string]string{
 	"str": "S", "num": "N", "bin": "B", "strs": "SS", "nums": "NS", "bins": "BS", "lst": "L",
 	"obj": "M", "flag": "BOOL", "nil": "NULL", "cnt": "N", "own": "S",

@@ -19,8 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 )
 
-// traveller makes the journey with the AWS SDK for Go v2: awsJson over TLS and HTTP/2.
-type traveller struct {
+// goJourney makes the journey with the AWS SDK for Go v2: awsJson over TLS and HTTP/2.
+type goJourney struct {
 	t      *testing.T
 	ctx    context.Context
 	client *kinesis.Client
@@ -44,7 +44,7 @@ func TestGoJourney(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(t.Context(), journeyTime)
 	defer cancel()
-	j := &traveller{t: t, ctx: ctx, stream: aws.String("journey"), client: kinesis.New(kinesis.Options{
+	j := &goJourney{t: t, ctx: ctx, stream: aws.String("journey"), client: kinesis.New(kinesis.Options{
 		Region:       "eu-west-1",
 		BaseEndpoint: aws.String("https://" + p.addr),
 		Credentials:  credentials.NewStaticCredentialsProvider(accessKeyID, secretAccessKey, ""),
@@ -54,7 +54,7 @@ func TestGoJourney(t *testing.T) {
 	c.check(t, j.travel())
 }
 
-func (j *traveller) travel() result {
+func (j *goJourney) travel() result {
 	_, err := j.client.CreateStream(j.ctx, &kinesis.CreateStreamInput{
 		StreamName: j.stream, ShardCount: aws.Int32(2),
 	})
@@ -111,7 +111,7 @@ func (j *traveller) travel() result {
 	return r
 }
 
-func (j *traveller) must(err error) {
+func (j *goJourney) must(err error) {
 	j.t.Helper()
 	if err != nil {
 		j.t.Fatal(err)
@@ -119,7 +119,7 @@ func (j *traveller) must(err error) {
 }
 
 // active waits until the stream is ACTIVE, and returns its ARN.
-func (j *traveller) active() *string {
+func (j *goJourney) active() *string {
 	for {
 		out, err := j.client.DescribeStreamSummary(j.ctx, &kinesis.DescribeStreamSummaryInput{
 			StreamName: j.stream,
@@ -132,7 +132,7 @@ func (j *traveller) active() *string {
 	}
 }
 
-func (j *traveller) register(arn *string) (consumer string) {
+func (j *goJourney) register(arn *string) (consumer string) {
 	out, err := j.client.RegisterStreamConsumer(j.ctx, &kinesis.RegisterStreamConsumerInput{
 		StreamARN: arn, ConsumerName: aws.String("go"),
 	})
@@ -149,8 +149,8 @@ func (j *traveller) register(arn *string) (consumer string) {
 	}
 }
 
-// pause waits between two looks at a state.
-func (j *traveller) pause() {
+// pause waits between two checks of a state.
+func (j *goJourney) pause() {
 	select {
 	case <-time.After(20 * time.Millisecond):
 	case <-j.ctx.Done():
@@ -158,13 +158,13 @@ func (j *traveller) pause() {
 	}
 }
 
-func (j *traveller) shards() []types.Shard {
+func (j *goJourney) shards() []types.Shard {
 	out, err := j.client.ListShards(j.ctx, &kinesis.ListShardsInput{StreamName: j.stream})
 	j.must(err)
 	return out.Shards
 }
 
-func (j *traveller) put(batch string) {
+func (j *goJourney) put(batch string) {
 	one := batch + "-one"
 	_, err := j.client.PutRecord(j.ctx, &kinesis.PutRecordInput{
 		StreamName: j.stream, PartitionKey: &one, ExplicitHashKey: aws.String("0"),
@@ -191,7 +191,7 @@ func text(record types.Record) string {
 	return *record.PartitionKey + " " + base64.StdEncoding.EncodeToString(record.Data)
 }
 
-func (j *traveller) poll(shard types.Shard) (records []string) {
+func (j *goJourney) poll(shard types.Shard) (records []string) {
 	for _, record := range j.records(shard) {
 		records = append(records, text(record))
 	}
@@ -199,7 +199,7 @@ func (j *traveller) poll(shard types.Shard) (records []string) {
 }
 
 // records reads a shard from its start to its end, or to its newest record.
-func (j *traveller) records(shard types.Shard) (records []types.Record) {
+func (j *goJourney) records(shard types.Shard) (records []types.Record) {
 	start, err := j.client.GetShardIterator(j.ctx, &kinesis.GetShardIteratorInput{
 		StreamName: j.stream, ShardId: shard.ShardId,
 		ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
@@ -220,9 +220,9 @@ func (j *traveller) records(shard types.Shard) (records []types.Record) {
 	return records
 }
 
-// fanOut reads a shard to its end, which comes with the names of its children. Each subscription
-// has a client of its own: see docs/serve.md on the Go SDK.
-func (j *traveller) fanOut(consumer string, shard types.Shard) {
+// fanOut reads a shard to its end, up to the event that names its children. Each subscription has a
+// separate client: see docs/serve.md on the Go SDK.
+func (j *goJourney) fanOut(consumer string, shard types.Shard) {
 	client := kinesis.New(j.client.Options())
 	out, err := client.SubscribeToShard(j.ctx, &kinesis.SubscribeToShardInput{
 		ConsumerARN: &consumer, ShardId: shard.ShardId,

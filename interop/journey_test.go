@@ -17,7 +17,7 @@ import (
 type client struct {
 	name    string
 	command []string // run in this folder
-	needs   string   // what must be installed for it
+	needs   string   // a file of its installation
 	scheme  string
 	fansOut bool
 }
@@ -43,7 +43,7 @@ func clients(t *testing.T) []client {
 	}
 }
 
-// result is what a client prints at its journey's end: the records that it read, each as its
+// result is a client's output at the end of its journey: the records that it read, each as its
 // partition key, a space and its data in base64.
 type result struct {
 	Polled    []string `json:"polled"`
@@ -86,7 +86,7 @@ func (c *client) travel(t *testing.T, environment []string) (r result) {
 	return r
 }
 
-// check compares what the client read with what it put.
+// check compares the records that the client read with those that it put.
 func (c *client) check(t *testing.T, r result) {
 	t.Helper()
 	var want []string

@@ -17,20 +17,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// fleetTime is what two JVMs need to start, to share a stream and to notice a death, on a
-// machine that is busy beside it.
+// fleetTime bounds the time of two JVMs to start, to share a stream and to notice a death, on a
+// busy machine.
 const fleetTime = 5 * time.Minute
 
-// fleets are the cases of TestKCL: side by side within one of them, one after the other.
-// `make interop` runs the first ones, `make interop-all` all.
+// fleets are the cases of TestKCL. The cases of one row run side by side, the rows one after the
+// other. `make interop` runs the first row, `make interop-all` all.
 var fleets = [][]struct{ version, retrieval string }{
 	{{"3.5.1", fanOut}, {"2.7.2", polling}},
 	{{"3.5.1", polling}, {"2.7.2", fanOut}},
 }
 
-// TestKCL runs the Java KCL on `runnel serve` alone, which is its Kinesis, its DynamoDB and its
-// CloudWatch: two workers, shards that split and merge, and a worker that is killed. Every
-// record must be delivered, each key's in order, and the leases be as the KCL leaves them.
+// TestKCL runs two workers of the Java KCL with `runnel serve` as their Kinesis, DynamoDB and
+// CloudWatch. Shards split and merge, and one worker is killed. Every record must be delivered,
+// those of a key in order, and the lease table must agree with the shards.
 func TestKCL(t *testing.T) {
 	switch os.Getenv("RUNNEL_INTEROP") {
 	case "":
@@ -53,16 +53,16 @@ func TestKCL(t *testing.T) {
 	}
 }
 
-// fleet is a stream, and the KCL's workers on it.
+// fleet is a stream with its KCL workers.
 type fleet struct {
-	traveller
+	goJourney
 
 	p                  *process
 	version, retrieval string
 	app                string
 	items              *dynamodb.Client
 	read               *delivered
-	put                int // records of each key so far
+	put                int // the number of records of each key so far
 }
 
 func newFleet(t *testing.T, p *process, version, retrieval string) *fleet {
@@ -76,7 +76,7 @@ func newFleet(t *testing.T, p *process, version, retrieval string) *fleet {
 			Region: "eu-west-1", BaseEndpoint: aws.String("http://" + p.addr), Credentials: keys,
 		}),
 	}
-	f.traveller = traveller{
+	f.goJourney = goJourney{
 		t: t, ctx: ctx, stream: aws.String(f.app), client: kinesis.New(kinesis.Options{
 			Region: "eu-west-1", BaseEndpoint: aws.String("http://" + p.addr), Credentials: keys,
 		}),
@@ -84,8 +84,8 @@ func newFleet(t *testing.T, p *process, version, retrieval string) *fleet {
 	return f
 }
 
-// story is what happens to the fleet. The first worker becomes the leader of a KCL 3, whose lock
-// takes minutes to expire: so the second one is killed.
+// story runs the steps of the test. The first worker becomes the leader of a KCL 3, and the
+// leader's lock takes minutes to expire. So the second worker is killed.
 func (f *fleet) story() {
 	_, err := f.client.CreateStream(f.ctx, &kinesis.CreateStreamInput{
 		StreamName: f.stream, ShardCount: aws.Int32(2),
@@ -148,8 +148,8 @@ func (f *fleet) readAll() (bool, string) {
 	return got == want, fmt.Sprintf("%d of %d records", got, want)
 }
 
-// puttingUntil puts a batch a second for as long as the condition does not hold: the leader of a
-// KCL 3 shares by throughput, and lets a worker keep every shard while nothing flows.
+// puttingUntil puts a batch a second until the condition holds. The leader of a KCL 3 shares shards
+// by throughput, and moves none while no records flow.
 func (f *fleet) puttingUntil(done func() (bool, string)) func() (bool, string) {
 	next := time.Now().Add(time.Second)
 	return func() (bool, string) {
@@ -161,7 +161,7 @@ func (f *fleet) puttingUntil(done func() (bool, string)) func() (bool, string) {
 	}
 }
 
-// until waits for something; what says how far it is.
+// until waits until done reports true. Its messages name the condition by the first argument.
 func (f *fleet) until(what string, done func() (ok bool, state string)) {
 	f.t.Helper()
 	start := time.Now()
@@ -179,8 +179,8 @@ func (f *fleet) until(what string, done func() (ok bool, state string)) {
 	}
 }
 
-// leasesFit looks at the lease table: a lease of every open shard with a checkpoint in it, and of
-// the closed ones those whose end is checkpointed, as far as the KCL has not removed them yet.
+// leasesFit checks the lease table. Every open shard must have a lease with a checkpoint in the
+// shard. A closed shard may have a lease until the KCL removes it; its checkpoint must be the end.
 func (f *fleet) leasesFit() (bool, string) {
 	out, err := f.items.Scan(f.ctx, &dynamodb.ScanInput{
 		TableName: &f.app, ConsistentRead: aws.Bool(true),

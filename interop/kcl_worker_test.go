@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// worker is a process that prints what it does: a line for each shard that it begins with, and
-// one for each record.
+// worker is a KCL process. It prints a line for each shard that it begins and one for each record.
 type worker struct {
 	t        *testing.T
 	name     string
@@ -31,7 +30,7 @@ func startWorker(
 	t *testing.T, read *delivered, name string, environment []string, command ...string,
 ) *worker {
 	t.Helper()
-	// It ends by a signal: its orderly end is part of the test.
+	// A signal ends it, and not the context: its orderly end is part of the test.
 	ctx := context.WithoutCancel(t.Context())
 	w := &worker{t: t, name: name, command: exec.CommandContext(ctx, command[0], command[1:]...)}
 	w.command.Env = environment
@@ -65,7 +64,7 @@ func startWorker(
 	return w
 }
 
-// holds reports whether the worker has begun with a shard.
+// holds reports whether the worker has begun a shard.
 func (w *worker) holds() (bool, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +74,7 @@ func (w *worker) holds() (bool, string) {
 func (w *worker) kill() { w.end(syscall.SIGKILL) }
 func (w *worker) stop() { w.end(syscall.SIGTERM) }
 
-// end sends the signal and waits, once.
+// end sends the signal and waits for the process. Only the first call does so.
 func (w *worker) end(signal syscall.Signal) {
 	w.mu.Lock()
 	was := w.ended
@@ -88,14 +87,15 @@ func (w *worker) end(signal syscall.Signal) {
 		w.t.Error(err)
 	}
 	w.printed.Wait()
-	_ = w.command.Wait() // its status is the signal's
+	_ = w.command.Wait() // the error is the signal
 }
 
-// delivered is what the workers have read: of each key, the data of first occurrences in order.
+// delivered has the records that the workers have read: for each key the data of the first
+// deliveries, in order.
 type delivered struct {
 	mu    sync.Mutex
 	total int
-	again int // records that had been read before
+	again int // the number of repeated deliveries
 	seen  map[string]map[string]bool
 	order map[string][]string
 }
@@ -112,7 +112,7 @@ func (d *delivered) add(key, data string) {
 	}
 	if d.seen[key][data] {
 		d.again++
-		return // read again after a checkpoint that came too late: at least once
+		return // a KCL repeats the records behind the last checkpoint: at-least-once delivery
 	}
 	d.seen[key][data] = true
 	d.order[key] = append(d.order[key], data)
@@ -131,7 +131,7 @@ func (d *delivered) repeats() int {
 	return d.again
 }
 
-// differs tells the keys of which other data were read than these.
+// differs returns the keys with missing or unexpected data, with one fault for each.
 func (d *delivered) differs(want map[string]map[string]bool) map[string]string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,7 +153,7 @@ func (d *delivered) differs(want map[string]map[string]bool) map[string]string {
 	return faults
 }
 
-// disorder tells the keys whose records were not read as 1, 2, 3, …
+// disorder returns a fault for each key with records in another order than 1, 2, 3, …
 func (d *delivered) disorder() (faults []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -168,7 +168,7 @@ func (d *delivered) disorder() (faults []string) {
 	return faults
 }
 
-// TestDelivered: what comes twice counts once, and what comes out of order is told.
+// TestDelivered checks that repeated records count once and that disorder is found.
 func TestDelivered(t *testing.T) {
 	for _, c := range []struct {
 		data  string
@@ -193,7 +193,7 @@ func TestDelivered(t *testing.T) {
 	}
 }
 
-// TestDiffers: what was not read is told, and what was read beside it.
+// TestDiffers checks that missing and unexpected records are found.
 func TestDiffers(t *testing.T) {
 	d := newDelivered()
 	d.add("k", "1")

@@ -8,21 +8,21 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// opened is what a stream's Kinesis records hold, opened by runnel's package aggregate.
+// opened has the user records of a stream, opened by runnel's package aggregate.
 type opened struct {
 	f          *fleet
 	aggregates int
-	voided     int                   // those with a user record of another shard
-	sightings  map[string][]sighting // by the user record's data, which no other has
-	again      int                   // user records that are there more than once
-	java       map[string]string     // data and key of what a KCL delivers
+	voided     int                   // aggregates with a user record of another shard
+	sightings  map[string][]sighting // by the user record's data, which is unique
+	again      int                   // user records that occur more than once
+	java       map[string]string     // the records that a KCL delivers: data to key
 }
 
-// sighting is one place where a user record is, in a shard that its hash key belongs to.
+// sighting is one occurrence of a user record in a shard that its hash key belongs to.
 type sighting struct {
 	key, hashKey    string
 	shard, sequence string
-	alone           bool // it is the whole Kinesis record: its hash key was for the API only
+	alone           bool // the user record is a whole Kinesis record, without its hash key
 	hashKeys        keyspace.Range
 }
 
@@ -53,7 +53,7 @@ func (o *opened) add(shard types.Shard, record types.Record) {
 	outside := decoder.Check(at.hashKeys)
 	if outside != nil {
 		o.voided++
-		// The KPL may be wrong about the shard that was split, and so about its children alone.
+		// The KPL may not know of the split yet, so it may be wrong about the children only.
 		if !errors.Is(outside, aggregate.ErrOutside) || shard.ParentShardId == nil {
 			o.f.t.Errorf("%s: %v", at.shard, outside)
 		}
@@ -64,13 +64,13 @@ func (o *opened) add(shard types.Shard, record types.Record) {
 		}
 		at.key, at.hashKey = r.PartitionKey, r.ExplicitHashKey
 		o.sightings[string(r.Data)] = append(o.sightings[string(r.Data)], at)
-		if outside == nil { // else a KCL drops all of it
+		if outside == nil { // otherwise a KCL drops the whole aggregate
 			o.java[string(r.Data)] = r.PartitionKey
 		}
 	}
 }
 
-// check compares with what the KPL said.
+// check compares the stream with the KPL's reports.
 func (o *opened) check(put []kplPut) {
 	t := o.f.t
 	explicit := 0
@@ -86,12 +86,12 @@ func (o *opened) check(put []kplPut) {
 		t.Errorf("%d user records are in the stream, want %d", len(o.sightings), len(put))
 	}
 	if len(keys) != kplKeys || explicit == 0 || o.aggregates == 0 || o.aggregates > len(put)/4 {
-		t.Errorf("%d keys, %d explicit hash keys, %d aggregates: not what the test is for",
+		t.Errorf("%d keys, %d explicit hash keys, %d aggregates: the test needs others",
 			len(keys), explicit, o.aggregates)
 	}
-	// What the KPL takes for delivered, and a KCL drops, would be between those two.
-	t.Logf("%d user records in %d aggregates, of which %d have records of another shard; "+
-		"%d again; a KCL gets %d", len(o.sightings), o.aggregates, o.voided, o.again, len(o.java))
+	// Records that the KPL reports as delivered, but a KCL drops, would show between these numbers.
+	t.Logf("%d user records in %d aggregates, %d of these with records of another shard; "+
+		"%d repeated; a KCL gets %d", len(o.sightings), o.aggregates, o.voided, o.again, len(o.java))
 }
 
 func (o *opened) checkOne(p kplPut) {
@@ -106,7 +106,7 @@ func (o *opened) checkOne(p kplPut) {
 		o.again++
 	}
 	hash := aggregate.Record{PartitionKey: p.key, ExplicitHashKey: p.hashKey}.Hash()
-	said := false // what the KPL said is true of one of them
+	said := false // the KPL reported one of the occurrences
 	for _, s := range seen {
 		said = said || s.shard == p.shard && s.sequence == p.sequence
 		if s.key != p.key || s.hashKey != p.hashKey && !s.alone || !s.hashKeys.Contains(hash) {
@@ -118,7 +118,7 @@ func (o *opened) checkOne(p kplPut) {
 	}
 }
 
-// checkJava compares with what the KCL read.
+// checkJava compares the stream with the KCL's records.
 func (o *opened) checkJava() {
 	want := map[string]map[string]bool{}
 	for data, key := range o.java {

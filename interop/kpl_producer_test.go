@@ -17,7 +17,7 @@ import (
 	"syscall"
 )
 
-// kplProducer is a JVM with the KPL, and its native process.
+// kplProducer is a JVM with the KPL and its native process.
 type kplProducer struct {
 	f        *fleet
 	command  *exec.Cmd
@@ -27,9 +27,9 @@ type kplProducer struct {
 	ended    bool
 }
 
-// kplPut is a user record of which the KPL said that it is in the stream.
+// kplPut is a user record that the KPL has reported as stored.
 type kplPut struct {
-	data, key, hashKey string // hashKey is "" if it is the key's
+	data, key, hashKey string // hashKey is "" without an explicit one
 	shard, sequence    string
 	attempts           int
 }
@@ -40,14 +40,14 @@ func startKPL(f *fleet) *kplProducer {
 	f.must(err)
 	host, port, err := net.SplitHostPort(f.p.addr)
 	f.must(err)
-	// It ends by its input's end: its orderly end is part of the test.
+	// The end of its input ends it, and not the context: its orderly end is part of the test.
 	p := &kplProducer{f: f, command: exec.CommandContext(context.WithoutCancel(f.ctx), "java",
 		"-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-cp", filepath.Join(dir, "lib", "*")+":"+filepath.Join(dir, "classes"),
 		"Produce", *f.stream, host, port, f.p.ca, f.t.TempDir())}
 	p.command.Env = f.p.environment("https", "")
 	p.command.Stderr = &p.messages
-	// A group of its own, by which the native process ends even if the JVM was killed.
+	// The JVM gets a separate process group. Killing the group ends the native process too.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.orders, err = p.command.StdinPipe()
 	f.must(err)
@@ -64,7 +64,7 @@ func startKPL(f *fleet) *kplProducer {
 	return p
 }
 
-// put lets the KPL put that many user records more, and waits until all are in the stream.
+// put makes the KPL put that many more user records, and waits until all are in the stream.
 func (p *kplProducer) put(count int) (records []kplPut) {
 	t := p.f.t
 	t.Helper()
@@ -92,7 +92,7 @@ func (p *kplProducer) put(count int) (records []kplPut) {
 	return nil
 }
 
-// metricsCome waits for what the KPL tells CloudWatch: how many user records it has put.
+// metricsCome returns a condition: the KPL has reported that many user records to CloudWatch.
 func (p *kplProducer) metricsCome(want int) func() (bool, string) {
 	samples := regexp.MustCompile(`(?m)^runnel_cloudwatch_value_sum\{.*dimensions="StreamName=` +
 		*p.f.stream + `".*metric="UserRecordsPut".*namespace="KinesisProducerLibrary".*\} (\S+)$`)
@@ -114,7 +114,7 @@ func (p *kplProducer) metricsCome(want int) func() (bool, string) {
 	}
 }
 
-// stop ends the KPL in order, and waits for both of its processes.
+// stop ends the KPL in order and waits for both of its processes.
 func (p *kplProducer) stop() {
 	p.f.must(p.orders.Close())
 	for p.lines.Scan() {
@@ -131,7 +131,7 @@ func (p *kplProducer) stop() {
 }
 
 func (p *kplProducer) kill() {
-	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // it is there no more after stop
+	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // the group is empty after stop
 	if !p.ended {
 		_ = p.command.Wait()
 	}

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	kplBatch = 1000 // user records before a shard is split, and again behind it
+	kplBatch = 1000 // the number of user records before the split, and again after it
 	kplKeys  = 50
 )
 
-// TestKPL lets the KPL's native process write over TLS, with the certificate checked, while a
-// shard is split behind its back. Its aggregates are opened by runnel and, beside it, by a Java
-// KCL: every user record is there as it was put, in a shard that its hash key belongs to, and
-// more than once only where the KPL sent it again.
+// TestKPL runs the KPL's native process over TLS, with the certificate checked; meanwhile the test
+// splits a shard. runnel and a Java KCL open the aggregates. Every user record must be in the
+// stream as it was put, in a shard that its hash key belongs to, and more than once only if the KPL
+// sent it again.
 func TestKPL(t *testing.T) {
 	if os.Getenv("RUNNEL_INTEROP") == "" {
 		t.Skip("make interop installs the KPL and runs this")
 	}
-	t.Parallel() // with the KCL's fleets, which wait most of the time
+	t.Parallel() // beside the KCL's fleets, which mostly wait
 	p := serve(t)
 	f := newFleet(t, p, "3.5.1", polling)
 	f.app, f.stream = "kpl", aws.String("kpl")

@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// The key that the clients sign with.
+// The clients sign with this key.
 const (
 	accessKeyID     = "AKIDINTEROP"
 	secretAccessKey = "interop/secret+key"
 )
 
-// process is `runnel serve` as a process of its own.
+// process is a running `runnel serve`.
 type process struct {
 	addr string // HOST:PORT, for http and https
 	ca   string // the file of its certificate authority
 }
 
-// serve builds the binary and starts the server, until the test's end. It checks every
-// signature, and takes plain HTTP and TLS on one port.
+// serve builds the binary and starts the server, until the test's end. The server checks every
+// signature and serves plain HTTP and TLS on one port.
 func serve(t *testing.T) *process {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func serve(t *testing.T) *process {
 	if err := os.WriteFile(keys, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The process is stopped by a signal, so that its orderly end is part of the test.
+	// A signal ends it, and not the context: its orderly end is part of the test.
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "serve",
 		"--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "data"), "--tls",
 		"--auth", "sigv4="+keys)
@@ -88,8 +88,8 @@ func serve(t *testing.T) *process {
 	return p
 }
 
-// environment is what a client finds around it: endpoint, region and key in the AWS
-// variables, the stream's name in STREAM.
+// environment returns a client's environment variables: AWS's variables have the endpoint, the
+// region and the key, and STREAM has the stream's name.
 func (p *process) environment(scheme, stream string) []string {
 	around := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "AWS_")
@@ -103,4 +103,4 @@ func (p *process) environment(scheme, stream string) []string {
 		"NODE_NO_WARNINGS=1", "PYTHONWARNINGS=ignore", "STREAM="+stream)
 }
 
-const journeyTime = 3 * time.Minute // of a client, on a machine that is busy beside it
+const journeyTime = 3 * time.Minute // the longest time of a client, on a busy machine

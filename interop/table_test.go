@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of docs/interop.md")
 
-// What a client does.
+// These are the values of the column "does".
 const (
 	polling = "polling"
 	fanOut  = "fan-out"
@@ -24,11 +24,11 @@ const (
 	packs   = "packs aggregates for runnel"
 )
 
-// oneCase is a row of the table in docs/interop.md. The version is what its pattern finds.
+// oneCase is a row of the table in docs/interop.md. Its version is the match of pattern in file.
 type oneCase struct {
 	client, does  string
 	software      string
-	file, pattern string // what pins the version
+	file, pattern string // the file that pins the version, and an expression that finds it
 }
 
 func boto3(client string) oneCase {
@@ -56,7 +56,7 @@ func aggregator(client, does string) oneCase {
 	}
 }
 
-// cases are all that can be run, by RUNNEL_INTEROP=all, in the table's order.
+// cases are all cases of RUNNEL_INTEROP=all, in the table's order.
 var cases = []oneCase{
 	{"go", both, "AWS SDK for Go v2", "../go.mod", `service/kinesis v(\S+)`},
 	boto3("python"),
@@ -84,11 +84,11 @@ var cases = []oneCase{
 	aggregator("javascript", packs),
 }
 
-// row is what a case did.
+// row is the result of a case.
 type row struct {
-	records  int           // that were put and read
-	again    int           // that were read more than once
-	recovery time.Duration // from a worker's kill until all was read; 0 where none was killed
+	records  int           // the records that were put and read
+	again    int           // the records that were read more than once
+	recovery time.Duration // from a worker's kill until all was read; 0 without a kill
 }
 
 var reported struct {
@@ -96,7 +96,8 @@ var reported struct {
 	rows map[string]row
 }
 
-// report is called at a case's end. One that failed has no row, and the run writes no table.
+// report adds a case's result at its end. A failed case has no row, and then the run writes no
+// table.
 func report(t *testing.T, client, does string, r row) {
 	t.Helper()
 	if t.Failed() {
@@ -146,7 +147,7 @@ func writeTable() error {
 	return os.WriteFile(document, []byte(before+tableStart+table+tableEnd+after), 0o600)
 }
 
-// tableOf is the table of a whole run.
+// tableOf returns the table of a whole run.
 func tableOf(rows map[string]row) (string, error) {
 	var b strings.Builder
 	b.WriteString("| client | software | version | does | records | read again | " +
@@ -154,7 +155,7 @@ func tableOf(rows map[string]row) (string, error) {
 	for _, c := range cases {
 		r, ran := rows[c.client+" "+c.does]
 		if !ran {
-			return "", fmt.Errorf("%s, %s has not run: the table wants RUNNEL_INTEROP=all",
+			return "", fmt.Errorf("%s, %s has not run: the table needs RUNNEL_INTEROP=all",
 				c.client, c.does)
 		}
 		version, err := c.version()
@@ -183,7 +184,7 @@ func (c oneCase) version() (string, error) {
 	return found[1], nil
 }
 
-// TestTable: docs/interop.md has a row of every case, and every case knows its version.
+// TestTable checks that docs/interop.md has a row of every case, and that every case has a version.
 func TestTable(t *testing.T) {
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -200,6 +201,6 @@ func TestTable(t *testing.T) {
 		}
 	}
 	if _, err := tableOf(nil); err == nil {
-		t.Error("a table of nothing is no table")
+		t.Error("tableOf accepts a run without results")
 	}
 }

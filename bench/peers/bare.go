@@ -14,12 +14,12 @@ import (
 	"strconv"
 )
 
-// bare is the limit for conditional updates: a server that does only what no durable one can leave
-// out. It reads calls, writes their bodies to a file, many with one sync, and answers with texts
-// that are ready. It knows nothing of HTTP but what the clients here send, has no items, and
-// looks into no body.
+// bare is the upper limit for durable conditional updates: a server that does only the work that no
+// durable server can omit. It reads calls, writes their bodies to a file, many with one sync, and
+// sends prepared answers. It handles only the HTTP of the clients here, has no items, and does not
+// parse bodies.
 //
-// Like all servers here it is a process of its own: this program, with bareVariable in its
+// Like all servers here it is a separate process: this program, with bareVariable in its
 // environment.
 type bare struct {
 	file    *os.File
@@ -36,7 +36,7 @@ type bareCall struct {
 
 const (
 	bareVariable = "RUNNEL_BENCH_BARE" // its address; its folder is the argument
-	bareFile     = 64 << 20            // the bytes that it writes over and over
+	bareFile     = 64 << 20            // the file's size in bytes; writes start over at its end
 )
 
 func bareServer() *server {
@@ -54,8 +54,8 @@ func bareServer() *server {
 	}
 }
 
-// serveBare serves until the process is killed. All of the file has been written before, so that
-// no sync has to do more than write: see server/internal/wal/ahead.go.
+// serveBare serves until the process is killed. It first writes the whole file once: a later sync
+// then has no blocks to convert (see server/internal/wal/ahead.go).
 func serveBare(ctx context.Context, address, dir string) error {
 	file, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
@@ -100,7 +100,7 @@ func bareAnswers() map[string][]byte {
 	return answers
 }
 
-// commit writes what has come, syncs it, and tells, again and again.
+// commit writes and syncs the waiting calls in batches, and wakes each call after its sync.
 func (b *bare) commit() {
 	var batch []bareCall
 	var frames []byte

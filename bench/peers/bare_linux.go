@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// syncData syncs what a file holds, and of its metadata only what reading that needs.
+// syncData syncs a file's data and only the metadata that reading needs.
 func syncData(file *os.File) error { return syscall.Fdatasync(int(file.Fd())) }

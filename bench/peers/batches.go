@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// batches is a size of records and its rows.
+// batches is a record size with its two rows.
 type batches struct {
 	recordBytes int
 	put, get    row
 }
 
-// takeBatches puts records of a size with each client, and then reads all of them with each.
+// takeBatches puts records of one size with each client, and then reads all of them with each.
 func takeBatches(
 	ctx context.Context, cfg Config, t turn, p *process, m *measured, b batches,
 ) error {

@@ -10,24 +10,25 @@ import (
 	"time"
 )
 
-// Config says how long, how often and with what to measure.
+// Config has the settings of a measurement.
 type Config struct {
-	// Row is how long calls are begun for one row; those in flight then are waited for.
+	// Row is the time in which calls of one row begin; calls in flight at its end are waited for.
 	// Default 1 s, or RUNNEL_BENCH_SECONDS seconds.
 	Row time.Duration
-	// Rounds is how often everything is measured. Default 3.
+	// Rounds is the number of measurements of each row. Default 3.
 	Rounds int
-	// Only chooses servers by name; those that do not match are left out. Default all.
+	// Only chooses servers by name. Default all.
 	Only *regexp.Regexp
-	// NoFlush leaves out the wait, before each turn, until the disk has taken what the turn
-	// before has left. Default false.
+	// NoFlush leaves out the wait before each turn until the disk has written the data of the turn
+	// before. Default false.
 	NoFlush bool
-	// Dir is where the servers' folders are made: the disk that is measured. Default the
-	// system's folder for temporary files.
+	// Dir is the folder of the servers' data: its disk is measured. Default the system's folder
+	// for temporary files.
 	Dir string
 	// Runnel is the binary that `make build` makes. Default bin/runnel.
 	Runnel string
-	// Tools is where bench/install and interop/install put the peers. Default .tools.
+	// Tools is the folder into which bench/install and interop/install put the peers. Default
+	// .tools.
 	Tools string
 }
 
@@ -39,13 +40,14 @@ func parse(args []string) (Config, error) {
 	}
 	var cfg Config
 	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
-	flags.Float64Var(&seconds, "seconds", seconds, "how long calls are begun for one row")
-	flags.IntVar(&cfg.Rounds, "rounds", 3, "how often everything is measured")
-	only := flags.String("only", "", "measure the servers whose names match this expression")
+	flags.Float64Var(&seconds, "seconds", seconds, "the time in which calls of one row begin")
+	flags.IntVar(&cfg.Rounds, "rounds", 3, "the number of rounds")
+	only := flags.String("only", "", "measure only the servers with a name that matches this "+
+		"expression")
 	flags.BoolVar(&cfg.NoFlush, "no-flush", false, "do not wait for the disk before each turn")
-	flags.StringVar(&cfg.Dir, "dir", os.TempDir(), "where the servers keep their data")
+	flags.StringVar(&cfg.Dir, "dir", os.TempDir(), "the folder of the servers' data")
 	flags.StringVar(&cfg.Runnel, "runnel", "bin/runnel", "the binary of runnel")
-	flags.StringVar(&cfg.Tools, "tools", ".tools", "where the peers are installed")
+	flags.StringVar(&cfg.Tools, "tools", ".tools", "the folder of the installed peers")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}

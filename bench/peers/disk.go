@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// disk is what the disk does with nothing above it, in the same run.
+// disk has the rates of the disk alone, measured in the same run.
 type disk struct {
-	megabytes float64       // a second, in writes of a batch's bytes, each synced
-	sync      time.Duration // of a write of 4 KiB and its sync
+	megabytes float64       // MB a second, in writes of a batch's bytes, each synced
+	sync      time.Duration // the time of a write of 4 KiB and its sync
 }
 
 // measureDisk writes and syncs, one after the other.
@@ -46,6 +46,6 @@ func writes(file *os.File, bytes int, d time.Duration) (time.Duration, error) {
 	return time.Since(begin) / time.Duration(times), nil
 }
 
-// flushDisk waits until what other processes have written is on the disk, where there is a
-// command for it.
+// flushDisk waits until the writes of other processes are on the disk. It does nothing on systems
+// without the command sync.
 func flushDisk(ctx context.Context) { _ = exec.CommandContext(ctx, "sync").Run() }

@@ -1,14 +1,15 @@
 package main
 
-// goal is what runnel is to reach in a row: as a multiple of a peer, or below a limit.
+// goal is a goal for one row: a multiple of a peer's figure, or an upper limit.
 type goal struct {
 	row   row
-	own   string  // which runnel
-	peer  string  // "": the figure itself, which must be below
-	value float64 // at least so many times the peer, or below so much
+	own   string  // the name of the runnel server
+	peer  string  // the peer's name; "" for an upper limit
+	value float64 // the least multiple, or the upper limit (exclusive)
 }
 
-// goals are those of the rows here; bench/README.md names where the others are measured.
+// goals returns the goals of this program's rows. bench/README.md has the goals that other
+// benchmarks measure.
 func goals() []goal {
 	return []goal{
 		{putKiB, runnelDurable, kinesaliteName, 8},
@@ -34,8 +35,8 @@ func goals() []goal {
 	}
 }
 
-// reached returns what stands against the goal, with whether it is met; known is false if
-// something of it was not measured.
+// reached returns the figure to compare with the goal, and whether the goal is met. known is false
+// if a figure is missing.
 func (g goal) reached(m *measured, v via) (value float64, met, known bool) {
 	if g.peer == "" {
 		value, known = m.median(g.own, g.row, noClient)

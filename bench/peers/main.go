@@ -1,12 +1,11 @@
-// Command peers puts runnel and the servers that people use in its place through the same calls:
-// one client, one machine, one run. It prints Markdown: what each reached, runnel's ratio to
-// each, and the goals with whether they are met. `make bench-peers` runs it; what it says stands
-// in bench/README.md.
+// Command peers measures runnel and comparable servers with the same calls: one client, one
+// machine, one run. It prints Markdown: each server's figures, runnel's ratio to each, and the
+// goals with their results. `make bench-peers` runs it, and bench/README.md has its output.
 //
-// Each server runs as a process of its own, and no two at a time. One process goes through one
-// group of rows, from its start on an empty folder; then it ends and its folder is removed, so
-// that no row finds what another has left. The groups go round several times, every second time
-// in the opposite order, and the medians count.
+// Each server is a separate process, and only one runs at a time. A process starts on an empty
+// folder and goes through one group of rows. Then it ends and its folder is removed, so no group
+// finds data of another. All groups run several times, every second time in the opposite order, and
+// the medians count.
 package main
 
 import (
@@ -35,8 +34,8 @@ func main() {
 	}
 }
 
-// run measures everything and writes the report. It fails if runnel fails in any row; a peer that
-// fails or is not installed is noted below the tables.
+// run measures all rows and writes the report. It fails if runnel fails in any row. Failed and
+// missing peers are noted below the tables.
 func run(ctx context.Context, args []string, w io.Writer) error {
 	cfg, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {

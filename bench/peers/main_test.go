@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary be the bare server too.
+// TestMain also runs the test binary as the bare server.
 func TestMain(m *testing.M) {
 	if os.Getenv(bareVariable) != "" {
 		main()
@@ -17,8 +17,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRun measures runnel as a process of its own, so briefly that only the way is tested: no
-// row of it may be missing.
+// TestRun measures a runnel process. The rows are too short for useful figures; the test requires
+// that none is missing.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "runnel")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// measured is everything that was measured. One goroutine uses it.
+// measured has all figures of a run. It is for one goroutine.
 type measured struct {
 	disk         disk
 	values       map[string]map[cell][]float64 // by the server's name
@@ -29,7 +29,7 @@ func (m *measured) add(s *server, r row, v via, value float64) {
 	m.values[s.name][at] = append(m.values[s.name][at], value)
 }
 
-// failed notes why a turn has no values, once.
+// failed notes the reason why a turn has no values, once for each reason.
 func (m *measured) failed(t turn, err error) {
 	note := fmt.Sprintf("%s, %s: %v", t.server.name, t.group, err)
 	if !slices.Contains(m.notes, note) {
@@ -38,7 +38,7 @@ func (m *measured) failed(t turn, err error) {
 	m.runnelFailed = m.runnelFailed || strings.HasPrefix(t.server.name, "runnel")
 }
 
-// median returns the median of what the rounds have given; false if there is nothing.
+// median returns the median over the rounds; false if there is no value.
 func (m *measured) median(server string, r row, v via) (float64, bool) {
 	values := slices.Sorted(slices.Values(m.values[server][cell{r, v}]))
 	n := len(values)

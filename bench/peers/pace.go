@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// mostTime is how long the calls of one row may take beyond the time in which they are begun.
+// mostTime bounds the wait for a row's calls after the time in which they begin.
 const mostTime = time.Minute
 
-// keepCalling makes calls from so many workers, each one after the other, and begins none after
-// d; every worker makes one at least. It returns how many calls were made, and in what time
-// until the last was answered. The first error ends it.
+// keepCalling makes calls from several workers, each worker one call at a time. No call begins
+// after d, but every worker makes at least one. It returns the number of calls and the time until
+// the last answer. The first error ends it.
 func keepCalling(
 	ctx context.Context, workers int, d time.Duration,
 	call func(ctx context.Context, worker int) error,
@@ -41,15 +41,15 @@ func keepCalling(
 	return int(made.Load()), time.Since(begin), context.Cause(ctx)
 }
 
-// drained is what a drain has read.
+// drained is the result of a drain.
 type drained struct {
 	records int
 	took    time.Duration
 	ended   bool // every shard was read to its end
 }
 
-// drain reads the shards from their oldest record, inFlight of them at a time, and begins no
-// call after d; every worker reads once at least.
+// drain reads the shards from their oldest record, inFlight shards at a time. No call begins after
+// d, but every worker reads at least once.
 func drain(ctx context.Context, c client, d time.Duration) (drained, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+mostTime)
 	defer cancel()

@@ -22,7 +22,7 @@ func TestKeepCalling(t *testing.T) {
 		if worker == 0 {
 			return broken
 		}
-		<-ctx.Done() // the other's error ends this one
+		<-ctx.Done() // the other worker's error ends this one
 		return ctx.Err()
 	})
 	if !errors.Is(err, broken) {
@@ -30,7 +30,7 @@ func TestKeepCalling(t *testing.T) {
 	}
 }
 
-// shelf is a client of shards that hold so many records, which come in pages.
+// shelf is a client of shards with a given number of records, which it reads in pages.
 type shelf struct {
 	client
 	records, page int

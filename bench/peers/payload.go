@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 )
 
-// payload is what is put: the same records for every server and client, as the SDK takes them
-// and as bodies that are ready. Read only, so safe for concurrent use.
+// payload has the records of all puts, the same for every server and client, as values for the SDK
+// and as prepared bodies. It is read only and so safe for concurrent use.
 type payload struct {
 	recordBytes int
 	batch       *kinesis.PutRecordsInput
@@ -20,7 +20,7 @@ type payload struct {
 	singleBody  [][]byte
 }
 
-// newPayload makes records of a size, of random bytes, with keys that spread over the shards.
+// newPayload makes records of one size, with random bytes and keys that spread over the shards.
 func newPayload(recordBytes int) (*payload, error) {
 	p := &payload{
 		recordBytes: recordBytes, batch: &kinesis.PutRecordsInput{StreamName: aws.String(stream)},
@@ -38,7 +38,7 @@ func newPayload(recordBytes int) (*payload, error) {
 	return p, p.encode()
 }
 
-// encode makes the bodies as the SDK writes them: no member is there that is not set.
+// encode makes the bodies in the SDK's form: without the members that are not set.
 func (p *payload) encode() error {
 	type entry struct {
 		Data         []byte

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// prepared sends bodies that are ready and does not decode the answers: it takes as little as
-// it can of the processors that it shares with the server.
+// prepared sends prepared bodies and does not decode the answers. It leaves as much processor time
+// as possible to the server, which shares the cores.
 type prepared struct {
 	*wire
 	answers sync.Pool // of *bytes.Buffer
@@ -27,7 +27,7 @@ const (
 	updateItem    = "DynamoDB_20120810.UpdateItem"
 )
 
-// ask makes a Kinesis call and gives its answer to look, which must not keep it.
+// ask makes a Kinesis call and passes its answer to look. look must not keep the answer.
 func (c *prepared) ask(
 	ctx context.Context, operation string, body []byte, look func(answer []byte) error,
 ) error {
@@ -42,7 +42,7 @@ func (c *prepared) ask(
 
 func (c *prepared) putBatch(ctx context.Context, p *payload) error {
 	return c.ask(ctx, "PutRecords", p.batchBody, func(answer []byte) error {
-		// The whole error: one that stands beside a single record is enough.
+		// An error of a single record fails the whole call.
 		if bytes.Contains(answer, []byte(`"ErrorCode":"`)) {
 			return fmt.Errorf("PutRecords: records failed: %.300s", answer)
 		}
@@ -93,8 +93,8 @@ func (c *prepared) advance(ctx context.Context, counter string, old int) error {
 	return c.call(ctx, updateItem, body, nil)
 }
 
-// member returns the text of a member of a JSON object, "" if it is not there or null. The name
-// must not occur elsewhere, and the text must have nothing to unescape: an iterator is base64.
+// member returns a string member of a JSON object, "" if it is absent or null. The name must not
+// occur elsewhere, and the string must have no escapes: an iterator is base64.
 func member(object []byte, name string) string {
 	_, rest, found := bytes.Cut(object, []byte(`"`+name+`"`))
 	if !found {

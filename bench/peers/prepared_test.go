@@ -22,7 +22,7 @@ func TestMember(t *testing.T) {
 	}
 }
 
-// TestPreparedRefuses: answers that are no success must not count as calls.
+// TestPreparedRefuses checks that refused calls are errors and do not count.
 func TestPreparedRefuses(t *testing.T) {
 	client := func(status int, answer string) *prepared {
 		server := httptest.NewServer(http.HandlerFunc(

@@ -13,19 +13,18 @@ import (
 	"time"
 )
 
-const startTime = time.Minute // that a server has until its first answer
+const startTime = time.Minute // the longest time from a server's start to its first answer
 
 // process is a running server.
 type process struct {
 	command  *exec.Cmd
 	endpoint string
-	started  time.Duration // from its start to its first answer
+	started  time.Duration // the time from its start to its first answer
 	dir      string
 	said     *tail
 }
 
-// start runs a server on an empty folder, and returns once it has answered a call. The caller
-// ends it.
+// start runs a server on an empty folder and waits for its first answer. The caller ends it.
 func start(ctx context.Context, cfg Config, s *server) (*process, error) {
 	dir, err := os.MkdirTemp(cfg.Dir, "runnel-bench-")
 	if err != nil {
@@ -52,7 +51,7 @@ func start(ctx context.Context, cfg Config, s *server) (*process, error) {
 	return p, nil
 }
 
-// answers asks until there is an answer.
+// answers calls the operation until the server answers.
 func (p *process) answers(ctx context.Context, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -69,8 +68,8 @@ func (p *process) answers(ctx context.Context, target string) error {
 	}
 }
 
-// resident returns the memory that the process holds, in MB; errors.ErrUnsupported where there
-// is no /proc.
+// resident returns the process's resident memory in MB. Without /proc the error is
+// errors.ErrUnsupported.
 func (p *process) resident() (float64, error) {
 	name := fmt.Sprintf("/proc/%d/status", p.command.Process.Pid)
 	text, err := os.ReadFile(name)
@@ -92,7 +91,7 @@ func (p *process) end() error {
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil
 	}
-	_ = p.command.Wait() // a killed one ends with an error
+	_ = p.command.Wait() // a killed process ends with an error
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
@@ -108,7 +107,7 @@ func freePort(ctx context.Context) (int, error) {
 	return port, listener.Close()
 }
 
-// pause waits, or returns the reason why not.
+// pause waits for d. It returns the cause if the context ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -120,8 +119,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// tail keeps the last of what a process says, for the case that it fails. One goroutine, of
-// exec.Cmd, writes; it is read after the process has ended.
+// tail keeps the end of a process's output for an error message. A goroutine of exec.Cmd writes;
+// others read only after the process has ended.
 type tail struct{ kept []byte }
 
 // Write implements io.Writer.
@@ -134,5 +133,5 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was kept.
+// String returns the kept output.
 func (t *tail) String() string { return strings.TrimSpace(string(t.kept)) }

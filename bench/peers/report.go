@@ -66,8 +66,8 @@ func withoutBare(all []*server) []*server {
 	return slices.DeleteFunc(slices.Clone(all), func(s *server) bool { return s.bare })
 }
 
-// grid prints a table of servers by rows, without the servers that have nothing in it, and
-// nothing at all if none has.
+// grid prints a table with a line for each server and a column for each row. It leaves out servers
+// without figures, and prints no table if all lack figures.
 func grid(
 	w *strings.Builder, title string, all []*server, columns []row, value func(*server, row) string,
 ) {
@@ -94,7 +94,7 @@ func grid(
 		strings.Join(lines, "\n"))
 }
 
-// verdicts prints the goals whose servers were chosen; what of them is missing shows.
+// verdicts prints the goals of the chosen servers. A missing figure shows as "–".
 func verdicts(w *strings.Builder, all []*server, m *measured) {
 	fmt.Fprintf(w, "\nGoals:\n\n| goal | | %s | %s |\n|---|---|---|---|\n", viaSDK, viaPrepared)
 	chosen := func(name string) bool {
@@ -134,7 +134,7 @@ func shown(value float64, known bool) string {
 	return figure(value)
 }
 
-// figure writes three digits that count, with commas between thousands.
+// figure writes a number with three significant digits and commas between thousands.
 func figure(value float64) string {
 	if value != 0 && math.Abs(value) < 100 {
 		return strconv.FormatFloat(value, 'g', 3, 64)

@@ -56,7 +56,7 @@ func TestMedianAndRatio(t *testing.T) {
 	}
 }
 
-// TestReport makes up values and reads the tables.
+// TestReport checks the tables for invented values.
 func TestReport(t *testing.T) {
 	cfg := Config{Only: regexp.MustCompile("runnel|ferro|kinesalite"), Rounds: 3}
 	all := servers(cfg)
@@ -106,7 +106,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestGoals: a goal of a server or a row that does not exist would never be met.
+// TestGoals checks that every goal names an existing server and row.
 func TestGoals(t *testing.T) {
 	all := servers(Config{Only: regexp.MustCompile("")})
 	known := map[string]bool{"": true}

@@ -1,12 +1,12 @@
 package main
 
-// row is one thing that is measured, and via is the client that it was measured with.
+// row is one measured figure, and via is the client of the measurement.
 type (
 	row string
 	via string
 )
 
-// The rows. Rates are a second; the unit of the others is in the name.
+// These are the rows. Rates are per second; the names of the others have their units.
 const (
 	putSingle8  row = "PutRecord, 8 in flight"
 	putSingle64 row = "PutRecord, 64 in flight"
@@ -22,14 +22,14 @@ const (
 	fullPayload row = "of which records, MB"
 )
 
-// The clients; noClient is for what needs none.
+// These are the clients. noClient is for rows without one.
 const (
 	viaSDK      via = "AWS SDK"
 	viaPrepared via = "prepared bodies"
 	noClient    via = ""
 )
 
-// A call as the goals are stated for.
+// The goals are defined for calls of this size.
 const (
 	shards       = 16
 	inFlight     = 8
@@ -42,7 +42,7 @@ const (
 	table        = "bench"
 )
 
-// group is the rows that one process of a server goes through.
+// group is a set of rows that one server process goes through.
 type group string
 
 const (

@@ -37,8 +37,8 @@ func newSDK(endpoint string) *sdk {
 	return s
 }
 
-// plainBodies shows net/http nothing of a body but Read and Close: see docs/serve.md on the Go
-// SDK.
+// plainBodies hides all methods of a body but Read and Close from net/http: see docs/serve.md on
+// the Go SDK.
 type plainBodies struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -50,7 +50,7 @@ func (p plainBodies) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(r)
 }
 
-// newTransport keeps a connection for each call that is in flight.
+// newTransport keeps a connection for each call in flight.
 func newTransport() *http.Transport {
 	return &http.Transport{MaxIdleConns: mostInFlight, MaxIdleConnsPerHost: mostInFlight}
 }

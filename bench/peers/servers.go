@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// The names of the servers that goals speak of.
+// These are the names of the servers.
 const (
 	runnelDurable   = "runnel, every answer synced"
 	runnelMemory    = "runnel --memory"
@@ -21,20 +21,20 @@ const (
 	bareName        = "nothing but a synced answer"
 )
 
-// server is a server that can be started.
+// server describes a server to measure.
 type server struct {
 	name   string
 	groups []group
 	// command starts it on a free port of this machine, with an empty folder for its data.
 	command func(ctx context.Context, port int, dir string) *exec.Cmd
-	needs   []string // files that are there when it is installed
-	install string   // what installs it
-	target  string   // the operation that asks whether it answers
+	needs   []string // files of its installation
+	install string   // the command that installs it
+	target  string   // the operation of the first call; it shows that the server answers
 	slow    bool     // measured in the first round only, by one client, without warming up
-	bare    bool     // a limit and not a peer: it keeps nothing that could be read
+	bare    bool     // an upper limit and not a peer: it keeps no data
 }
 
-// servers returns those of cfg.Only, in the tables' order.
+// servers returns the servers that match cfg.Only, in the tables' order.
 func servers(cfg Config) []*server {
 	own := func(ctx context.Context, port int, args ...string) *exec.Cmd {
 		args = append([]string{"serve", "--addr", address(port), "--quiet"}, args...)
@@ -96,8 +96,8 @@ func ferrokinesis(cfg Config) []*server {
 	}
 }
 
-// nodeServers are the three on Node.js. Those that would listen on all addresses are held to
-// this machine's by loopback.cjs.
+// nodeServers are the three servers on Node.js. loopback.cjs keeps them from listening on other
+// addresses than this machine's.
 func nodeServers(cfg Config) []*server {
 	root := filepath.Join(cfg.Tools, "peers", "javascript")
 	modules, err := filepath.Abs(filepath.Join(root, "node_modules"))
@@ -119,7 +119,7 @@ func nodeServers(cfg Config) []*server {
 			},
 		},
 		{
-			// It takes seconds for a call of 500 records when eight are in flight.
+			// A call of 500 records takes seconds when eight are in flight.
 			name: kinesisMockName, groups: kinesisGroups(), needs: []string{mock}, slow: true,
 			install: "make peers",
 			command: func(ctx context.Context, port int, _ string) *exec.Cmd {
@@ -144,7 +144,7 @@ func nodeServers(cfg Config) []*server {
 
 const listTables = "DynamoDB_20120810.ListTables"
 
-// dynamoLocal is Amazon's own, in memory; its port is this machine's alone.
+// dynamoLocal is Amazon's DynamoDB Local, in memory.
 func dynamoLocal(cfg Config) *server {
 	root := filepath.Join(cfg.Tools, "interop", "dynamodblocal")
 	lib, native := filepath.Join(root, "lib"), filepath.Join(root, "native")
@@ -160,7 +160,7 @@ func dynamoLocal(cfg Config) *server {
 	}
 }
 
-// installed tells why a server cannot be started; nil if it can.
+// installed returns an error if a file of the server's installation is missing.
 func (s *server) installed() error {
 	for _, name := range s.needs {
 		if _, err := os.Stat(name); err != nil {

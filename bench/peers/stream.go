@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// createStream returns when the stream is ACTIVE.
+// createStream makes the stream and waits until it is ACTIVE.
 func createStream(ctx context.Context, p *process) error {
 	setup := newSDK(p.endpoint)
 	defer setup.close()

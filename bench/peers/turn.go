@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// turn is one group of one server in one round.
+// turn is the measurement of one group for one server in one round.
 type turn struct {
 	server *server
 	group  group
 	round  int
 }
 
-// order returns a round's turns: group by group, so that what is compared is near in time, and
-// every second round backwards.
+// order returns a round's turns, group by group, so that compared figures are near in time. Every
+// second round is in the opposite order.
 func order(all []*server, round int) []turn {
 	var turns []turn
 	for _, g := range append(kinesisGroups(), groupUpdates) {
@@ -32,7 +32,7 @@ func order(all []*server, round int) []turn {
 	return turns
 }
 
-// take starts the server and puts it through the group.
+// take starts the server and measures the group.
 func take(ctx context.Context, cfg Config, t turn, m *measured) (err error) {
 	if err := t.server.installed(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func take(ctx context.Context, cfg Config, t turn, m *measured) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.end()) }()
 	m.add(t.server, firstAnswer, noClient, float64(p.started.Microseconds())/1000)
-	const settled = 500 * time.Millisecond // a runtime has started what it starts by then
+	const settled = 500 * time.Millisecond // by then a runtime has completed its start
 	if err := pause(ctx, settled); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func take(ctx context.Context, cfg Config, t turn, m *measured) (err error) {
 	return fmt.Errorf("no group %q", t.group)
 }
 
-// addMemory adds what the process holds now; nothing where that cannot be known.
+// addMemory adds the process's resident memory, or nothing on systems without /proc.
 func (t turn) addMemory(p *process, m *measured, r row) error {
 	memory, err := p.resident()
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -79,11 +79,11 @@ func (t turn) addMemory(p *process, m *measured, r row) error {
 	return nil
 }
 
-// warm is the part of a row's time for which the same calls are made before, unmeasured.
+// warm divides a row's time: the same calls run for this part of it before, unmeasured.
 const warm = 4
 
-// rate makes calls for a row's time, after some that do not count, and returns how many there
-// were a second, and how many in all.
+// rate makes calls for a row's time, after some calls that do not count. It returns the calls per
+// second and their number.
 func (t turn) rate(
 	ctx context.Context, cfg Config, workers int, call func(ctx context.Context, worker int) error,
 ) (rate float64, all int, err error) {

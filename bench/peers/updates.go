@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// takeUpdates advances counters, each of one worker, by conditional updates, and then looks
-// whether the counters stand where they must.
+// takeUpdates advances counters by conditional updates, one counter for each worker, and then
+// checks the counters' values.
 func takeUpdates(ctx context.Context, cfg Config, t turn, p *process, m *measured) error {
 	setup := newSDK(p.endpoint)
 	defer setup.close()
@@ -47,10 +47,10 @@ func takeUpdates(ctx context.Context, cfg Config, t turn, p *process, m *measure
 	return nil
 }
 
-// counter is an item with a number.
+// counter is an item with a number attribute.
 type counter struct {
 	name  string
-	value int // that it must have
+	value int // the expected value
 }
 
 func newCounters(
@@ -87,7 +87,7 @@ func check(ctx context.Context, client *dynamodb.Client, counters []counter) err
 	return nil
 }
 
-// createTable returns when the table is ACTIVE.
+// createTable makes the table and waits until it is ACTIVE.
 func createTable(ctx context.Context, client *dynamodb.Client) error {
 	_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   aws.String(table),

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// wire makes calls with bodies that are ready, over connections that it writes and reads itself:
-// it measures the server, and neither the SDK nor net/http's client, whose goroutines take about
-// twice the processor time of this. Safe for concurrent use.
+// wire makes calls with prepared bodies and writes and reads its connections itself. So it measures
+// the server, without the SDK and without net/http's client: the goroutines of net/http take about
+// twice the processor time. It is safe for concurrent use.
 type wire struct {
 	address string
-	head    string // what all heads have in common
+	head    string // the common beginning of all request heads
 	idle    chan *wireConn
 }
 
-// wireConn is a connection. It belongs to one call at a time.
+// wireConn is a connection, used by one call at a time.
 type wireConn struct {
 	net.Conn
 	in   *bufio.Reader
@@ -30,7 +30,8 @@ type wireConn struct {
 	used time.Time
 }
 
-// stale is when a connection counts as closed by its server; Node.js waits five seconds.
+// stale is the idle time after which a connection is not used again. Node.js closes idle
+// connections after five seconds.
 const stale = time.Second
 
 func newWire(endpoint string) *wire {
@@ -38,7 +39,7 @@ func newWire(endpoint string) *wire {
 	now := time.Now().UTC()
 	return &wire{
 		address: address, idle: make(chan *wireConn, mostInFlight),
-		// Some peers want to see a signature; none of them checks it.
+		// Some peers require a signature; none of them checks it.
 		head: "POST / HTTP/1.1\r\nHost: " + address + "\r\nAuthorization: AWS4-HMAC-SHA256 " +
 			"Credential=bench/" + now.Format("20060102") + "/us-east-1/kinesis/aws4_request, " +
 			"SignedHeaders=host, Signature=00\r\nX-Amz-Date: " + now.Format("20060102T150405Z") +
@@ -57,8 +58,8 @@ func (w *wire) close() {
 	}
 }
 
-// call posts a body to an operation, and copies the answer into it if that is not nil. Anything
-// but status 200 is an error, and ends the connection.
+// call posts a body to an operation and copies the answer to into, unless into is nil. Any status
+// but 200 is an error and closes the connection.
 func (w *wire) call(ctx context.Context, target string, body []byte, into *bytes.Buffer) error {
 	c, err := w.connection(ctx)
 	if err != nil {
@@ -98,7 +99,7 @@ func (w *wire) connection(ctx context.Context) (*wireConn, error) {
 	}
 }
 
-// call reports whether the connection can have another call.
+// call makes a call and reports whether the connection can be used again.
 func (c *wireConn) call(
 	head, target string, body []byte, into *bytes.Buffer,
 ) (again bool, err error) {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestWire: what a server gets, what comes back, and which connections are used again.
+// TestWire checks the requests, the answers, and the reuse of connections.
 func TestWire(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -58,7 +58,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestWireEnds: a call ends with its context.
+// TestWireEnds checks that a call ends with its context.
 func TestWireEnds(t *testing.T) {
 	begun := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -25,13 +25,14 @@ const asClient = "client"
 // warmRecords is how many records a client puts into the other stream first.
 const warmRecords = 2000
 
-// putter puts events until there are none left or the time is over. What it returns is counted
-// and timed up to the last acknowledgement.
+// putter puts all events, or those that the time allows. Its result counts the acknowledged events
+// and the time up to the last acknowledgement.
 type putter func(
 	ctx context.Context, stream string, events []event, most time.Duration,
 ) (done, error)
 
-// client is a client's process: WAY ENDPOINT CA FILE PASSES MOST.
+// client is the main function of a client process. Its arguments are WAY ENDPOINT CA FILE PASSES
+// MOST.
 func client(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 6 {
 		return errors.New("a client is started by the benchmark itself")
@@ -80,7 +81,7 @@ func client(ctx context.Context, args []string, in io.Reader, out io.Writer) err
 	if _, err := fmt.Fprintf(out, "done %s\n", text); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, in) // the figures are read while the process is there
+	_, err = io.Copy(io.Discard, in) // the parent reads the figures before it closes the input
 	return err
 }
 
@@ -94,7 +95,7 @@ func connect(ctx context.Context, endpoint, ca string) (*kinesis.Client, error) 
 	if err != nil {
 		return nil, err
 	}
-	// The SDK's default of ten idle connections a host would have calls connect anew.
+	// With the SDK's default of ten idle connections a host many calls would connect anew.
 	if built, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
 		cfg.HTTPClient = built.WithTransportOptions(func(t *http.Transport) {
 			t.MaxIdleConnsPerHost = 64

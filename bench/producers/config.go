@@ -11,28 +11,28 @@ import (
 	"time"
 )
 
-// Config says what is put, how, and how often.
+// Config has the settings of a measurement.
 type Config struct {
 	// Data is the folder of the real events. Default RUNNEL_DATA.
 	Data string
-	// Passes is how often the events are put. Default 8.
+	// Passes is the number of times that the events are put. Default 8.
 	Passes int
-	// Most is how long a client puts; what is not acknowledged then does not count. (The KPL
-	// is waited for.) Default 10 s.
+	// Most is the longest time that a client puts. Records that are not acknowledged by then do not
+	// count, but the KPL is waited for. Default 10 s.
 	Most time.Duration
-	// Rounds is how often everything is measured; medians count. Default 3.
+	// Rounds is the number of measurements; medians count. Default 3.
 	Rounds int
 	// Latency is added to every call. Default 20 ms.
 	Latency time.Duration
-	// Shards is how many the stream has. Default 8.
+	// Shards is the number of the stream's shards. Default 8.
 	Shards int
-	// Limits are the server's: off, and aws for those of AWS's shards. Default both.
+	// Limits are the limits of the server, measured in turn: off, or aws for AWS's. Default both.
 	Limits []string
 	// Only chooses ways of putting by name. Default all.
 	Only *regexp.Regexp
 	// Runnel is the binary that `make build` makes. Default bin/runnel.
 	Runnel string
-	// Tools is where interop/install put the KPL. Default .tools.
+	// Tools is the folder into which interop/install puts the KPL. Default .tools.
 	Tools string
 }
 
@@ -42,15 +42,16 @@ func parse(args []string) (Config, error) {
 	var err error
 	flags := flag.NewFlagSet("producers", flag.ContinueOnError)
 	flags.StringVar(&cfg.Data, "data", os.Getenv("RUNNEL_DATA"), "the folder of the events")
-	flags.IntVar(&cfg.Passes, "passes", 8, "how often the events are put")
-	flags.DurationVar(&cfg.Most, "most", 10*time.Second, "how long a client puts")
-	flags.IntVar(&cfg.Rounds, "rounds", 3, "how often everything is measured")
-	flags.DurationVar(&cfg.Latency, "latency", 20*time.Millisecond, "added to every call")
-	flags.IntVar(&cfg.Shards, "shards", 8, "of the stream")
+	flags.IntVar(&cfg.Passes, "passes", 8, "the number of times that the events are put")
+	flags.DurationVar(&cfg.Most, "most", 10*time.Second, "the longest time that a client puts")
+	flags.IntVar(&cfg.Rounds, "rounds", 3, "the number of rounds")
+	flags.DurationVar(&cfg.Latency, "latency", 20*time.Millisecond, "the latency added to a call")
+	flags.IntVar(&cfg.Shards, "shards", 8, "the number of the stream's shards")
 	limits := flags.String("limits", "off,aws", "the server's limits, one after the other")
-	only := flags.String("only", "", "measure the ways whose names match this expression")
+	only := flags.String("only", "", "measure only the ways with a name that matches this "+
+		"expression")
 	flags.StringVar(&cfg.Runnel, "runnel", "bin/runnel", "the binary of runnel")
-	flags.StringVar(&cfg.Tools, "tools", ".tools", "where the KPL is installed")
+	flags.StringVar(&cfg.Tools, "tools", ".tools", "the folder of the installed KPL")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// fields are those of an event that it is put by: two distributions of keys.
+// fields are the two fields of an event that serve as its key. They have different distributions.
 func fields() []string { return []string{"repo", "type"} }
 
 // event is one record to put.
@@ -20,14 +20,14 @@ type event struct {
 	data []byte
 }
 
-// input is the events by one field.
+// input is the events with one field as their key.
 type input struct {
 	field   string
-	file    string // KEY, a tab and the event on each line: what every client reads alike
+	file    string // each line has KEY, a tab and the event; every client reads this file
 	records int
 	bytes   int
 	keys    int
-	hottest int // events of the commonest key
+	hottest int // the number of events of the commonest key
 }
 
 // prepare writes the events with their keys, once for all clients.
@@ -72,7 +72,7 @@ func prepare(cfg Config, field string) (input, error) {
 	return in, errors.Join(err, lines.Err(), w.Flush(), out.Close())
 }
 
-// load reads what prepare has written.
+// load reads the file of prepare.
 func load(file string) ([]event, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

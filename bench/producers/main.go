@@ -1,12 +1,12 @@
-// Command producers puts real events into one stream in every way that keeps, or does not keep,
-// the order of a key: single records, one of a key a call; SequenceNumberForOrdering; runnel's
-// orders; the KPL. It prints Markdown: records a second, calls, and what a processor does.
-// `make bench-producers` runs it; what it says stands in bench/README.md.
+// Command producers puts real events into one stream in several ways, with and without the order of
+// a key: single records with at most one of a key in a call, SequenceNumberForOrdering, runnel's
+// orders, and the KPL. It prints Markdown: records a second, calls, and records per second of
+// processor time. `make bench-producers` runs it, and bench/README.md has its output.
 //
-// Each client is a process of its own against a server of its own, over TLS, since the KPL knows
-// nothing else, and with latency added to every call. A client reads the events and puts some
-// into another stream first, to be warm; then its processor time and the server's count of calls
-// are read, it puts everything, and they are read again.
+// Each client is a separate process with its own server, over TLS, since the KPL requires TLS, and
+// with latency added to every call. A client reads the events and warms up with puts into another
+// stream. Its processor time and the server's count of calls are read before and after the measured
+// puts.
 package main
 
 import (
@@ -37,8 +37,8 @@ func main() {
 	}
 }
 
-// run measures everything and writes the report. A client that fails is noted below the tables;
-// runnel's own orders must not fail.
+// run measures all ways and writes the report. Failed clients are noted below the tables. It
+// returns an error if any client but the KPL fails.
 func run(ctx context.Context, args []string, w io.Writer) error {
 	cfg, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {

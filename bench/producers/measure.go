@@ -17,22 +17,22 @@ import (
 	"time"
 )
 
-// done is what a client prints in the end.
+// done is a client's last line of output.
 type done struct {
 	Records int     `json:"records"` // acknowledged
 	Failed  int     `json:"failed"`
 	Seconds float64 `json:"seconds"` // from the first put to the last acknowledgement
 }
 
-// figures is what was measured of one client.
+// figures has the measurements of one client.
 type figures struct {
 	done
 	calls  int
 	cpu    time.Duration // of the client's processes
-	memory float64       // MB: the most that they held together
+	memory float64       // the sum of the processes' peaks, in MB
 }
 
-// measure runs one client against a server of its own.
+// measure runs one client against a new server.
 func measure(
 	ctx context.Context, cfg Config, in input, limits string, w way,
 ) (got figures, err error) {
@@ -78,7 +78,7 @@ type process struct {
 	command *exec.Cmd
 	orders  io.WriteCloser
 	lines   *bufio.Scanner
-	said    bytes.Buffer // read after the process's end only
+	said    bytes.Buffer // the standard error, read only after the process has ended
 }
 
 func begin(command *exec.Cmd) (*process, error) {
@@ -99,7 +99,7 @@ func begin(command *exec.Cmd) (*process, error) {
 	return p, command.Start()
 }
 
-// wait reads on to the line that begins with word, and what follows it there into result.
+// wait reads up to the line that begins with word and decodes the rest of this line into result.
 func (p *process) wait(word string, result any) error {
 	for p.lines.Scan() {
 		first, rest, _ := strings.Cut(p.lines.Text(), " ")
@@ -114,7 +114,7 @@ func (p *process) wait(word string, result any) error {
 	return p.fault(fmt.Errorf("it ended before it was %s", word))
 }
 
-// fault ends the process and adds what it said.
+// fault ends the process and adds its output to the error.
 func (p *process) fault(err error) error {
 	p.end()
 	said := strings.TrimSpace(p.said.String())
@@ -126,7 +126,7 @@ func (p *process) end() {
 	if p.command.ProcessState != nil {
 		return
 	}
-	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // one that has ended is no loss
+	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL) // it may have ended already
 	_ = p.command.Wait()
 }
 
@@ -136,7 +136,7 @@ const ticks = 10 * time.Millisecond
 // cpu returns the processor time of the group's processes.
 func (p *process) cpu() (sum time.Duration) {
 	p.each(func(_ string, stat []string) {
-		for _, field := range stat[11:13] { // utime and stime, behind the name
+		for _, field := range stat[11:13] { // utime and stime, counted from behind the name
 			n, _ := strconv.Atoi(field)
 			sum += time.Duration(n) * ticks
 		}
@@ -144,7 +144,7 @@ func (p *process) cpu() (sum time.Duration) {
 	return sum
 }
 
-// memory returns the most that the group's processes have held, each at its worst moment, in MB.
+// memory returns the sum of the peak memory of the group's processes, in MB.
 func (p *process) memory() (sum float64) {
 	p.each(func(dir string, _ []string) {
 		status, _ := os.ReadFile(filepath.Join(dir, "status"))
@@ -157,14 +157,14 @@ func (p *process) memory() (sum float64) {
 	return sum
 }
 
-// each calls f for every process of the group with its folder in /proc and the fields of its
-// stat that follow the name.
+// each calls f for every process of the group, with its folder in /proc and the fields of its stat
+// behind the name.
 func (p *process) each(f func(dir string, stat []string)) {
 	names, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // ended since
+			continue // the process has ended meanwhile
 		}
 		stat := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 		if len(stat) > 13 && stat[2] == strconv.Itoa(p.command.Process.Pid) {

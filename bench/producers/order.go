@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// putterOf returns what puts in a way of putting.
+// putterOf returns the putter of a way.
 func putterOf(name string, api *kinesis.Client) (putter, error) {
 	if name == waySeed {
 		return seed{api}.put, nil
@@ -37,7 +37,8 @@ func (o own) put(
 		switch {
 		case r.Err == nil:
 			result.Records++
-		case !errors.Is(r.Err, producer.ErrClosed): // what time did not suffice for is not counted
+		// ErrClosed: the time was over before this record was put. It does not count.
+		case !errors.Is(r.Err, producer.ErrClosed):
 			result.Failed++
 			first = r.Err
 		}

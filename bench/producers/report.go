@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// cell is one place in the tables.
+// cell is a row of a table: one way, with one key field and one setting of the limits.
 type cell struct{ field, limits, way string }
 
-// measured is all figures.
+// measured has all figures of a run.
 type measured struct {
 	inputs   []input
 	figures  map[cell][]figures
@@ -57,8 +57,8 @@ func rate(f figures) float64    { return float64(f.Records) / f.Seconds }
 func perCore(f figures) float64 { return float64(f.Records) / max(f.cpu.Seconds(), 0.01) }
 func memory(f figures) float64  { return f.memory }
 
-// callsFor returns the calls for the input's records once; infinity for a client that had not
-// put all when its time was over, since what it would have taken is not known.
+// callsFor returns the number of calls for one pass over the input's records. It is infinite for a
+// client that has not put all records, since its number is not known.
 func callsFor(in input) func(figures) float64 {
 	return func(f figures) float64 {
 		if f.Records%in.records != 0 {
@@ -115,7 +115,7 @@ func table(w *strings.Builder, cfg Config, m *measured, in input, limits string)
 	}
 }
 
-// goals prints what the default is to reach, where it was measured.
+// goals prints the goals for the default order, for the measured inputs and limits.
 func goals(w *strings.Builder, cfg Config, m *measured) {
 	fmt.Fprint(w, "\nGoals for the default:\n\n| goal | | reached |\n|---|---|---|\n")
 	for _, in := range m.inputs {
@@ -153,7 +153,7 @@ func verdict(value float64, known, met bool) string {
 	}
 }
 
-// shown gives three digits.
+// shown writes a number with three significant digits, or "–".
 func shown(value float64, ok bool) string {
 	switch {
 	case !ok || math.IsInf(value, 0):

@@ -16,18 +16,18 @@ const (
 	callBytes   = 5 << 20
 )
 
-// seed is the way that is found in print: of all that waits, the first record of each key goes
-// into a call, the oldest 500 of them; when it is answered, the next. What failed stays.
+// seed is the published way to keep the order of a key. A call takes the first waiting record of
+// each key, up to the oldest 500. The next call begins after the answer. Failed records stay.
 type seed struct{ api *kinesis.Client }
 
 func (s seed) put(
 	ctx context.Context, stream string, events []event, most time.Duration,
 ) (result done, err error) {
 	start := time.Now()
-	// As a database keeps them: in order, with the first of each key to be found.
-	next := make([]int, len(events)) // the next of the same key
+	// The events are in order, and linked by key, so that the first of each key is found at once.
+	next := make([]int, len(events)) // the next event of the same key
 	last := map[string]int{}
-	var heads []int // the first of each key, in order
+	var heads []int // the first event of each key, in order
 	for i := range events {
 		if before, ok := last[events[i].key]; ok {
 			next[before] = i
@@ -60,7 +60,7 @@ func (s seed) put(
 	return result, nil
 }
 
-// take returns as many of the heads as a call takes.
+// take returns the oldest heads that fit into one call.
 func take(events []event, heads []int) []int {
 	bytes := 0
 	for n, at := range heads {
@@ -72,14 +72,14 @@ func take(events []event, heads []int) []int {
 	return heads
 }
 
-// merge returns both in order.
+// merge merges two sorted lists.
 func merge(again, rest []int) []int {
 	all := append(again, rest...)
 	slices.Sort(all)
 	return all
 }
 
-// call puts the chosen events, and says which have failed.
+// call puts the chosen events and returns those that failed.
 func (s seed) call(
 	ctx context.Context, stream string, events []event, chosen []int,
 ) ([]bool, error) {

@@ -14,7 +14,7 @@ import (
 	"strconv"
 )
 
-// The server's streams: that which is measured, and one to get warm with.
+// These are the server's streams: one for the measurement and one to warm up.
 const (
 	loadStream = "load"
 	warmStream = "warm"
@@ -64,7 +64,7 @@ func serve(ctx context.Context, cfg Config, limits string) (*server, error) {
 
 // end kills the server and removes its folder.
 func (s *server) end() error {
-	_ = s.command.Process.Kill() // an ended one is what is wanted
+	_ = s.command.Process.Kill() // it may have ended already
 	_ = s.command.Wait()
 	return os.RemoveAll(s.dir)
 }
@@ -72,7 +72,7 @@ func (s *server) end() error {
 var putCalls = regexp.MustCompile(
 	`(?m)^runnel_calls_total\{operation="PutRecords?",.*service="kinesis"\} (\S+)$`)
 
-// calls returns how many PutRecord and PutRecords calls the server has had.
+// calls returns the number of the server's PutRecord and PutRecords calls so far.
 func (s *server) calls(ctx context.Context) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
 		"http://"+s.address+"/metrics", http.NoBody)

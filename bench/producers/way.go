@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The names of the ways of putting that goals speak of.
+// These are the names of the ways of putting.
 const (
 	waySeed    = "one record a key and call"
 	wayChained = "chained"
@@ -24,12 +24,12 @@ const (
 // way is a way of putting.
 type way struct {
 	name    string
-	ordered string // what it keeps
-	own     bool   // runnel's
+	ordered string // the guarantee, for the column "keeps"
+	own     bool   // an order of runnel's producer
 	command func(ctx context.Context, t task) *exec.Cmd
 }
 
-// task is what a client has to do.
+// task is the work of a client.
 type task struct {
 	server *server
 	file   string
@@ -38,7 +38,7 @@ type task struct {
 	limits string
 }
 
-// ways returns those of cfg.Only, in the tables' order.
+// ways returns the ways that match cfg.Only, in the tables' order.
 func ways(cfg Config) []way {
 	orders := []way{
 		{name: waySeed, ordered: "a key's order"},
@@ -62,7 +62,7 @@ func ways(cfg Config) []way {
 	return chosen
 }
 
-// itself is this program as a client.
+// itself returns the command that runs this program as a client.
 func itself(name string) func(ctx context.Context, t task) *exec.Cmd {
 	return func(ctx context.Context, t task) *exec.Cmd {
 		self, err := os.Executable()
@@ -74,7 +74,7 @@ func itself(name string) func(ctx context.Context, t task) *exec.Cmd {
 	}
 }
 
-// kpl is the KPL, a JVM with its native process.
+// kpl returns the command that runs the KPL: a JVM with its native process.
 func kpl(cfg Config) func(ctx context.Context, t task) *exec.Cmd {
 	return func(ctx context.Context, t task) *exec.Cmd {
 		libraries := filepath.Join(cfg.Tools, "interop", "kpl", "lib", "*")

@@ -13,7 +13,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// Every way of this program puts all events, and those that say so in the order of their keys.
+// TestWays checks that every way but the KPL puts all events, and that the ordered ways keep the
+// order of each key.
 func TestWays(t *testing.T) {
 	var events []event
 	for i := range 120 {
@@ -50,7 +51,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// readAll reads the stream's one shard, aggregates opened.
+// readAll reads the stream's only shard and opens aggregates.
 func readAll(t *testing.T, api *kinesis.Client) (events []event) {
 	t.Helper()
 	at, err := api.GetShardIterator(t.Context(), &kinesis.GetShardIteratorInput{
@@ -77,7 +78,7 @@ func readAll(t *testing.T, api *kinesis.Client) (events []event) {
 	return events
 }
 
-// Calls are told of a client only that has put everything.
+// TestCallsFor checks that the number of calls is shown only for a client that has put all events.
 func TestCallsFor(t *testing.T) {
 	in := input{records: 100}
 	f := figures{calls: 8}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// row is a test of the table.
+// row is one line of the table: a test, or a package that failed.
 type row struct {
 	pkg, test                  string
 	seeds, crashes, operations int
@@ -39,19 +39,19 @@ type event struct {
 }
 
 var (
-	told  = regexp.MustCompile(`\bsoak: (.*)`)
+	size  = regexp.MustCompile(`\bsoak: (.*)`)
 	count = regexp.MustCompile(`(\d+) (seeds|crashes|operations)\b`)
 	rapid = regexp.MustCompile(`\[rapid\] OK, passed (\d+) tests`)
 )
 
-// tell adds what a line of a test's log says of its size. It reports whether it says anything.
-func (r *row) tell(line string) bool {
+// addSize adds the size that a line of a test's log has. It reports whether the line has one.
+func (r *row) addSize(line string) bool {
 	if found := rapid.FindStringSubmatch(line); found != nil {
 		n, _ := strconv.Atoi(found[1])
 		r.seeds += n
 		return true
 	}
-	found := told.FindStringSubmatch(line)
+	found := size.FindStringSubmatch(line)
 	if found == nil {
 		return false
 	}
@@ -69,10 +69,9 @@ func (r *row) tell(line string) bool {
 	return true
 }
 
-// read reads the events of a package's tests, and returns a row for each test that has told its
-// size and for each that has failed; one without a test's name if the package itself has, as
-// when it does not build. What a failed one has printed goes to failures. A subtest counts for
-// its test.
+// read reads the events of a package's tests. It returns a row for each test that has logged its
+// size, and for each failed test; a row without a test's name is a failure of the package, such as
+// a failed build. It copies the output of failed tests to failures. A subtest belongs to its test.
 func read(events io.Reader, pkg string, failures io.Writer) ([]row, error) {
 	r := reading{
 		tests: map[string]*row{}, random: map[string]bool{}, printed: map[string][]string{},
@@ -96,7 +95,7 @@ func read(events io.Reader, pkg string, failures io.Writer) ([]row, error) {
 	}
 }
 
-// reading is the tests of a package that are under way. "" is the package itself.
+// reading has the state of a package's running tests, by name; "" is the package itself.
 type reading struct {
 	rows    []row
 	tests   map[string]*row
@@ -115,7 +114,7 @@ func (r *reading) take(e event, pkg string, failures io.Writer) {
 	}
 	switch e.Action {
 	case "output", "build-output":
-		if now.tell(e.Output) {
+		if now.addSize(e.Output) {
 			r.random[test] = true
 		}
 		if r.printed[test] = append(r.printed[test], e.Output); len(r.printed[test]) > keptLines {
@@ -141,7 +140,7 @@ func (r *reading) take(e event, pkg string, failures io.Writer) {
 	}
 }
 
-// explained reports whether a test's failure stands for the package's.
+// explained reports whether a test has failed, so that the package's failure needs no row.
 func (r *reading) explained() bool {
 	for _, each := range r.rows {
 		if each.failed {

@@ -1,9 +1,9 @@
-// Command soak runs the random suites in a large size and writes a table of what they did:
-// `make soak`, from the repository's root. RUNNEL_SOAK is the size, a multiplier of CI's budget,
-// 100 if it is not above 1.
+// Command soak runs the random suites in a large size and writes a table of their results. Run it
+// by `make soak`, from the repository's root. RUNNEL_SOAK is the size as a multiple of CI's size;
+// it is 100 if the variable is not above 1.
 //
-// A random test tells its size in its log: "soak: 300 seeds, 1200 crashes". rapid's tests do so
-// by themselves. A test that tells nothing is no row of the table, but its failure is one.
+// A random test logs its size, as "soak: 300 seeds, 1200 crashes"; tests with rapid do so by
+// themselves. Other tests have a row in the table only if they fail.
 package main
 
 import (
@@ -19,12 +19,12 @@ import (
 	"time"
 )
 
-// suite is a package's random tests.
+// suite names the random tests of a package.
 type suite struct {
 	pkg string
-	run string // of go test -run; "" for all
-	// percent of the size. At 100 a core needs 10 s (dynamo) to 9 minutes (server) for a suite;
-	// with these all of them take some 40 minutes on two cores.
+	run string // the expression of go test -run; "" for all tests
+	// percent scales the size for this suite. At 100 a suite takes one core from 10 s (dynamo) to
+	// 9 minutes (server). With the values below all suites take some 40 minutes on two cores.
 	percent int
 }
 
@@ -70,7 +70,7 @@ func main() {
 
 var errFailed = errors.New("a test has failed")
 
-// soak runs all suites, one after the other, and writes the table also if some fail.
+// soak runs all suites, one after the other. It writes the table even if some fail.
 func soak(ctx context.Context, out string) error {
 	base, err := strconv.Atoi(os.Getenv("RUNNEL_SOAK"))
 	if err != nil || base <= 1 {
@@ -130,7 +130,7 @@ func (s suite) test(ctx context.Context, size int) ([]row, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("go test %s: %w", s.pkg, err)
-	case errors.As(waitErr, &failed) && ctx.Err() == nil: // a row tells
+	case errors.As(waitErr, &failed) && ctx.Err() == nil: // rows has the failure
 		return rows, nil
 	case waitErr != nil:
 		return nil, fmt.Errorf("go test %s: %w", s.pkg, waitErr)
@@ -138,7 +138,7 @@ func (s suite) test(ctx context.Context, size int) ([]row, error) {
 	return rows, nil
 }
 
-// commitOf names the commit that is tested.
+// commitOf returns the short hash of the tested commit.
 func commitOf(ctx context.Context) (string, error) {
 	hash, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {

@@ -40,11 +40,11 @@ func TestRead(t *testing.T) {
 		t.Errorf("%v, %v; want %v", rows, err, want)
 	}
 	if !strings.Contains(failures.String(), "seed 7: it is lost") {
-		t.Errorf("of the failure is told %q", failures.String())
+		t.Errorf("the failure's output is %q", failures.String())
 	}
 }
 
-// What fails without a test that does is a row too: a build, a panic, a leak that TestMain finds.
+// A failure outside the tests has a row too: a build, a panic, a leak that TestMain finds.
 func TestReadFailedPackage(t *testing.T) {
 	for name, log := range map[string]string{
 		"build": "{\"Action\":\"build-output\",\"Output\":\"undefined: x\"}\n" +
@@ -59,7 +59,7 @@ func TestReadFailedPackage(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, rows, err)
 		}
 		if !strings.Contains(failures.String(), "undefined: x") {
-			t.Errorf("%s: of the failure is told %q", name, failures.String())
+			t.Errorf("%s: the failure's output is %q", name, failures.String())
 		}
 	}
 	broken := iotest.ErrReader(errors.New("cut"))
@@ -85,9 +85,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestSuites finds the packages that read RUNNEL_SOAK, and wants each among the suites.
+// TestSuites requires that every package that reads RUNNEL_SOAK is one of the suites.
 func TestSuites(t *testing.T) {
-	outside := []string{"bench/soak", "interop"} // that one wants Java, and runs by itself
+	outside := []string{"bench/soak", "interop"} // interop needs Java and runs by its own target
 	err := filepath.WalkDir("../..", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

@@ -11,12 +11,12 @@ import (
 // head begins bench/soak.md: the commit, the size twice, the time and the cores.
 const head = `# A long run of the random suites
 
-Written by "make soak" at commit %s, with RUNNEL_SOAK=%d: about %[2]d times what CI runs.
+Written by "make soak" at commit %s, with RUNNEL_SOAK=%d: about %[2]d times the size of CI's runs.
 It took %[3]s on %[4]d cores.
 
-A crash is a power cut on a simulated disk that loses, tears and reorders what was not synced, or
-a "kill -9" of a real process. After each one, all that was ever acknowledged or seen is looked
-for. What a test does not count is left empty.
+A crash is a power cut on a simulated disk, which loses, tears and reorders unsynced writes, or a
+"kill -9" of a real process. After each crash the test looks for everything that was ever
+acknowledged or seen. A cell is empty if the test does not count this figure.
 
 | package | test | seeds | crashes | operations | time | result |
 |---|---|--:|--:|--:|--:|---|
@@ -40,7 +40,7 @@ func table(rows []row, commit string, base int, took time.Duration) string {
 	return b.String()
 }
 
-// grouped writes a number as "12,000", and nothing for 0: the test does not count that.
+// grouped writes a number as "12,000". It returns "" for 0, since the test does not count it.
 func grouped(n int) string {
 	if n == 0 {
 		return ""

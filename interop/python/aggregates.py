@@ -1,4 +1,4 @@
-"""Opens or packs aggregates by awslabs' aws_kinesis_agg: see aggregate_test.go for the lines."""
+"""Opens or packs aggregates with awslabs' aws_kinesis_agg. aggregate_test.go describes the lines."""
 
 import base64
 import sys
@@ -26,7 +26,7 @@ def open_line(line):
     users = []
     for user in iter_deaggregate_records([record], data_format="Boto3"):
         user = user["kinesis"]
-        # What was not an aggregate comes back as it is.
+        # The library returns a record that is no aggregate unchanged.
         data = decode(user["data"]) if user.get("aggregated") else user["data"]
         hash_key = user.get("explicitHashKey") or "-"
         users.append(f"{encode(user['partitionKey'].encode())}:{hash_key}:{encode(data)}")

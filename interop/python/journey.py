@@ -1,4 +1,4 @@
-"""The journey of interop_test.go with boto3: awsJson over HTTP/1.1."""
+"""The journey (see doc.go) with boto3: awsJson over HTTP/1.1."""
 
 import base64
 import json
@@ -58,7 +58,7 @@ def poll(shard):
 
 
 def fan_out(consumer, shard, into):
-    """Reads a shard to its end, which comes with the names of its children."""
+    """Reads a shard to its end, up to the event that names its children."""
     answer = kinesis.subscribe_to_shard(
         ConsumerARN=consumer,
         ShardId=shard["ShardId"],

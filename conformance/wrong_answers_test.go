@@ -14,9 +14,9 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// TestLies puts a proxy before the server that lies in one thing, and checks that the fact about
-// it notices, and that without the lie it does not.
-func TestLies(t *testing.T) {
+// TestWrongAnswers puts a proxy before the server that changes one part of its answers. The fact
+// about this part must differ with the change, and be ok without it.
+func TestWrongAnswers(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStreamDelay(50*time.Millisecond))
 	replace := func(old, with string) func(a *http.Response, body []byte) []byte {
 		return func(_ *http.Response, body []byte) []byte {
@@ -25,8 +25,8 @@ func TestLies(t *testing.T) {
 	}
 	iterator := regexp.MustCompile(`"NextShardIterator":"[^"]*"`)
 	for _, c := range []struct {
-		fact string
-		lie  func(a *http.Response, body []byte) []byte
+		fact   string
+		change func(a *http.Response, body []byte) []byte
 	}{
 		{"wire/request-id", func(a *http.Response, body []byte) []byte {
 			a.Header.Del("X-Amzn-Requestid")
@@ -60,19 +60,19 @@ func TestLies(t *testing.T) {
 		t.Run(c.fact, func(t *testing.T) {
 			t.Parallel()
 			f := chosenOne(t, c.fact)
-			for _, lying := range []bool{false, true} {
-				r := f.run(t.Context(), behindProxy(t, server, lying, c.lie))
-				if noticed := r.outcome == outcomeDiffers; noticed != lying {
-					t.Errorf("lying: %v, but %s: %s %s", lying, r.outcome, r.got, r.reason)
+			for _, changed := range []bool{false, true} {
+				r := f.run(t.Context(), behindProxy(t, server, changed, c.change))
+				if noticed := r.outcome == outcomeDiffers; noticed != changed {
+					t.Errorf("changed: %v, but %s: %s %s", changed, r.outcome, r.got, r.reason)
 				}
 			}
 		})
 	}
 }
 
-// behindProxy returns a kit that asks a server through a proxy, which may lie.
-func behindProxy(t *testing.T, server *runneltest.Server, lying bool,
-	lie func(a *http.Response, body []byte) []byte,
+// behindProxy returns a kit that asks a server through a proxy, which may change the answers.
+func behindProxy(t *testing.T, server *runneltest.Server, changed bool,
+	change func(a *http.Response, body []byte) []byte,
 ) *kit {
 	t.Helper()
 	proxy := httputil.NewSingleHostReverseProxy(mustParse(t, server.Endpoint()))
@@ -81,8 +81,8 @@ func behindProxy(t *testing.T, server *runneltest.Server, lying bool,
 		if err != nil {
 			return err
 		}
-		if lying {
-			body = lie(a, body)
+		if changed {
+			body = change(a, body)
 		}
 		a.Body = io.NopCloser(bytes.NewReader(body))
 		a.ContentLength = int64(len(body))
