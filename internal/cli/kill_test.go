@@ -106,6 +106,7 @@ type killRun struct {
 	addr     string
 	endpoint string
 	env      []string // of every process, besides the test's own
+	dir      string   // where every process runs; "": the test's
 }
 
 func newKillRun(t *testing.T, events string, seed uint64) *killRun {
@@ -213,6 +214,7 @@ func (r *killRun) start(args ...string) *process {
 	r.t.Helper()
 	p := &process{t: r.t, name: args[0], done: make(chan struct{})}
 	p.cmd = exec.Command(os.Args[0], args...)
+	p.cmd.Dir = r.dir
 	p.cmd.Env = append(os.Environ(), runAsCommand+"=1", "AWS_EC2_METADATA_DISABLED=true")
 	p.cmd.Env = append(p.cmd.Env, r.env...)
 	if r.env != nil {
