@@ -20,7 +20,7 @@ func corsFacts() []fact {
 			kinesalite("connection"), nothing, func(c *check) { preflight(c, map[string]string{}) },
 		},
 		{
-			"cors/preflight-echo", "", "The requested headers and the requested method are allowed.",
+			"cors/preflight-echo", "", "The requested headers and method are allowed.",
 			kinesalite("connection"), nothing, func(c *check) {
 				a := preflight(c, map[string]string{
 					"Access-Control-Request-Headers": "a, b, c",

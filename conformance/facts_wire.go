@@ -153,7 +153,8 @@ func wireTolerance() []fact {
 				c.isList(c.send(r))
 			}),
 		plain("too-large", "A body above the service's limit is refused with 413.",
-			seenBy("kinesalite test/connection.js, where the test is skipped for its size"), func(c *check) {
+			seenBy("kinesalite test/connection.js, where the test is skipped for its size"),
+			func(c *check) {
 				r := jsonRequest(listStreams, object{})
 				r.body = []byte(`{"x":"` + strings.Repeat("x", 24<<20) + `"}`)
 				a := c.send(r)

@@ -104,8 +104,8 @@ func (s summary) String() string {
 	return text
 }
 
-// status returns the exit status: 0 if all is ok, known, stale or skipped; 1 if a fact differs or is
-// in error; 2 if every fact was skipped, so nothing was compared; 3 if the endpoint could not be
+// status returns the exit status: 0 if all is ok, known, stale or skipped; 1 if a fact differs or
+// is in error; 2 if every fact was skipped, so nothing was compared; 3 if the endpoint could not be
 // dialled.
 func (s summary) status() int {
 	switch {
