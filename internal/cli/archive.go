@@ -38,8 +38,8 @@ commits and hands over what it holds; with --once it ends when everything that w
 at the start has been archived.
 
 It tries the folder first: one that cannot be made or written (a file in its place, a read-only
-disk, no permission, no space) ends it with status 3. So does a damaged archive with --once, when the
-shards that are whole are done.
+disk, no permission, no space) ends it with status 3. So does a damaged archive with --once, when
+the shards that are whole are done.
 
 What the stream removed before a worker could read it, by its retention period, is a gap: the
 archive keeps where it is, the command says so, and runnel verify ends with 1 for it.`,

@@ -108,7 +108,9 @@ func (r *goldenRun) output() string {
 	r.t.Helper()
 	var b strings.Builder
 	for _, args := range [][]string{
-		{"streams", "list"}, {"streams", "describe", "events"}, {"streams", "describe", "others"},
+		{"streams", "list"},
+		{"streams", "describe", "events"},
+		{"streams", "describe", "others"},
 		{"shards", "list", "--stream", "others"},
 		{"tail", "--stream", "events", "--once", "--doubles"},
 		{"tail", "--stream", "others", "--once", "--doubles"},

@@ -262,8 +262,8 @@ func (j *putJob) halted(closeErr, first error, counts putCounts) error {
 func (j *putJob) sayGrace(ctx context.Context, p *producer.Producer) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if open := p.Stats().Buffered; open > 0 {
-			j.app.say("interrupted: delivering %s records that are taken, for at most %v; a second "+
-				"Ctrl-C ends that", thousands(open), putGrace)
+			j.app.say("interrupted: delivering %s records that are taken, for at most %v; a "+
+				"second Ctrl-C ends that", thousands(open), putGrace)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func (o Op) String() string {
 // ErrInjected is the default failure of FailNth.
 var ErrInjected = errors.New("injected fault")
 
-// ShortWrite, as a hook's error, makes a write stop after N bytes with Err.
+// ShortWrite makes a write stop after N bytes with Err. It is an error for a hook to return.
 type ShortWrite struct {
 	N   int
 	Err error

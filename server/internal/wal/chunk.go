@@ -9,7 +9,7 @@ type chunk struct {
 	buf    []byte
 	synced bool          // a frame of it counts as durable only after a sync
 	calls  []func()      // the frames' durable functions, in order
-	done   chan struct{} // made for the first waiter; closed once the chunk is durable or has failed
+	done   chan struct{} // made for the first waiter; closed when the chunk is durable or failed
 }
 
 const (

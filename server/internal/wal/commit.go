@@ -216,7 +216,8 @@ func (l *Log) fit(next *logFile, need int) error {
 		}
 		return nil
 	}
-	next.size = size // made keeps its value: the first block may become durable before the new length
+	// made keeps its value: the first block may become durable before the new length.
+	next.size = size
 	return l.insist(lengthen(), lengthen)
 }
 

@@ -94,7 +94,7 @@ func (l *Log) open(files logFiles, at LSN, last tail) error {
 	if err != nil {
 		return err
 	}
-	if l.mu.lossy { // remember it even if this start is interrupted before it writes the life's first file
+	if l.mu.lossy { // and stays so if this start is interrupted before the life's first file
 		file.acks = acksEarly
 	}
 	l.mu.Lock()
