@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -72,6 +73,7 @@ func TestStreamThatIsMadeAgain(t *testing.T) {
 			if v.gone.Store(true); seen {
 				putEach(t, p, ctx, keys[:1], &atomic.Int64{})
 				flush()
+				synctest.Wait() // a listing under way would refuse what is put next
 			} else {
 				time.Sleep(2 * time.Minute)
 			}
