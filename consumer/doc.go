@@ -16,7 +16,7 @@
 // Library. Its user records have Position.Sub from 0 on, and a batch ends with the last of them.
 //
 // The first copy of a unit (package aggregate) is delivered and the other copies are dropped.
-// Dropped records do not hold up positions: they count as processed. To find the other copies, a
+// Positions advance over dropped records, which count as processed. To find the other copies, a
 // reader needs the state of its filter. A sink keeps that state in the commit to which it belongs.
 // A handler has no commit, so its worker reads the last minutes before the checkpoint again before
 // it begins, including those of the shard's ancestors. There is one exception: if this worker has

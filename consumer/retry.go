@@ -15,8 +15,8 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// backoff returns how long to wait after the attempt-th failure in a row, 1 being the first:
-// from 50 ms doubling to longest, the second half of it at random.
+// backoff returns how long to wait after the attempt-th failure in a row, 1 being the first: from
+// 50 ms doubling to longest. The second half of the wait is random.
 func backoff(attempt int, longest time.Duration) time.Duration {
 	d := longest
 	if attempt < 16 {
@@ -41,8 +41,8 @@ func wait(ctx context.Context, d time.Duration, stopping <-chan struct{}) bool {
 	}
 }
 
-// transient reports whether the same call may succeed a little later. Only what the API itself
-// refuses for good is not: everything else, as an outage, passes.
+// transient reports whether the same call may succeed a little later. It is false only for errors
+// with which the API refuses the call for good. Every other error, such as an outage, passes.
 func transient(err error) bool {
 	for _, final := range []error{lease.ErrStream, lease.ErrNative, lease.ErrNotLeases} {
 		if errors.Is(err, final) {
