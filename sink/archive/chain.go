@@ -144,8 +144,8 @@ func (c chain) find(ctx context.Context, checkpoint runnel.Position, token strin
 	return c.walk(ctx, from)
 }
 
-// ends returns the entry about this chain, that of a parent, in the first link of a child, and the
-// state at this chain's end.
+// ends returns the end of this chain, that of a parent, in the form for the first link of a child.
+// It also returns the reader's state there.
 func (c chain) ends(ctx context.Context) (Parent, []byte, error) {
 	from, err := c.listed(ctx)
 	if err != nil {
@@ -187,6 +187,6 @@ func (c chain) listed(ctx context.Context) (tip, error) {
 	return tip{end: last.End, last: last}, nil
 }
 
-// ErrParentOpen is returned by Open for a shard whose parent has a chain without an end. With it
-// open, the child's records would be in the archive before the parent's last ones.
+// ErrParentOpen is returned by Open for a shard with a parent whose chain has no end. Without this
+// error the child's records would be in the archive before the parent's last ones.
 var ErrParentOpen = errors.New("a parent's chain is not at its end")
