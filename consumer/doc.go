@@ -41,8 +41,8 @@
 // have moved, and takes the leases that lease.Plan chooses. Each lease it holds has
 //
 //   - a keeper, which alone writes the lease's row: heartbeats and checkpoints. It never runs user
-//     code, so a slow handler does not lose its lease. A lease that could not be renewed for most of
-//     the failover time is dropped, and its reader cancelled, before another worker may take it;
+//     code, so a slow handler does not lose its lease. If a lease could not be renewed for most of
+//     the failover time, it is dropped and its reader cancelled before another worker may take it;
 //   - a fetcher, which reads one batch ahead;
 //   - the deliverer, which calls the handler or the sink's writer.
 //

@@ -122,7 +122,7 @@ type linkJSON struct {
 	Parents      []parentJSON   `json:"parents,omitempty"`
 	Gap          *gapJSON       `json:"gap,omitempty"`
 	Change       *changeJSON    `json:"change,omitempty"`
-	State        []byte         `json:"state,omitempty"` // base64 (RFC 4648, padded); the last field
+	State        []byte         `json:"state,omitempty"` // base64 (RFC 4648, padded); the last
 }
 
 type changeJSON struct {
