@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -135,7 +134,7 @@ func (r *run) probe(ctx context.Context, l lease.Lease) bool {
 		p, err := f.read(ctx)
 		switch {
 		case err != nil:
-			if ctx.Err() == nil && !awsclient.Throttled(err) {
+			if ctx.Err() == nil && !throttled(err) {
 				r.failed(l.Key, err)
 			}
 			return false

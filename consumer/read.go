@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -214,7 +213,7 @@ func (s *shardReader) recover(ctx context.Context, err error) (gone bool) {
 		s.failures++
 		return false
 	}
-	if awsclient.Throttled(err) {
+	if throttled(err) {
 		s.failures++
 		wait(ctx, max(s.pace.throttle(), backoff(s.failures, time.Second)), nil)
 		return false

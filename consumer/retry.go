@@ -3,26 +3,18 @@ package consumer
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/awserr"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// backoff returns how long to wait after the attempt-th failure in a row, 1 being the first: from
-// 50 ms doubling to longest. The second half of the wait is random.
-func backoff(attempt int, longest time.Duration) time.Duration {
-	d := longest
-	if attempt < 16 {
-		d = min(longest, 25*time.Millisecond<<attempt)
-	}
-	return d/2 + rand.N(d/2+1)
+// backoff returns the wait after that many failures in a row: from 50 ms doubling to longest.
+func backoff(failures int, longest time.Duration) time.Duration {
+	return retry.Backoff{Min: min(50*time.Millisecond, longest), Max: longest}.After(failures)
 }
 
 const longestBackoff = 5 * time.Second
@@ -49,18 +41,11 @@ func transient(err error) bool {
 			return false
 		}
 	}
-	if awsclient.Throttled(err) {
-		return true
-	}
-	var response *smithyhttp.ResponseError
-	if errors.As(err, &response) {
-		if status := response.HTTPStatusCode(); status >= 400 && status < 500 {
-			return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests
-		}
-	}
-	var answer smithy.APIError
-	return !errors.As(err, &answer) || answer.ErrorFault() != smithy.FaultClient
+	return awserr.Kinesis.Transient(err) // DynamoDB's codes that matter here mean the same
 }
+
+// throttled reports whether a call was over a limit.
+func throttled(err error) bool { return awserr.Kinesis.Of(err) == awserr.Throttled }
 
 // notFound reports whether Kinesis knows no such stream or shard.
 func notFound(err error) bool {

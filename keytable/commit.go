@@ -3,13 +3,14 @@ package keytable
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
+
+	"github.com/runnel-stream/runnel/internal/awserr"
+	"github.com/runnel-stream/runnel/internal/retry"
 )
 
 const (
@@ -37,7 +38,7 @@ func (t *Table) commit(ctx context.Context, decide func(*state) ([]change, error
 				return t.wrap("write", err)
 			}
 		}
-		if err := backoff(ctx, attempt); err != nil {
+		if err := backoff.Wait(ctx, attempt); err != nil {
 			return t.wrap("write", err)
 		}
 	}
@@ -156,34 +157,7 @@ func retryable(err error) bool {
 		}
 		return false
 	}
-	var answer smithy.APIError
-	if !errors.As(err, &answer) {
-		return true
-	}
-	switch answer.ErrorCode() {
-	case "ThrottlingException", "ProvisionedThroughputExceededException",
-		"RequestLimitExceeded", "TransactionInProgressException", "LimitExceededException",
-		"TransactionConflictException":
-		return true
-	}
-	return answer.ErrorFault() != smithy.FaultClient
+	return awserr.DynamoDB.Transient(err)
 }
 
-// backoff waits before another attempt, counted from 1: twice as long each time, up to a second,
-// less up to a half at random.
-func backoff(ctx context.Context, attempt int) error {
-	longest := min(time.Second, 10*time.Millisecond<<min(attempt, 10))
-	return pause(ctx, longest/2+rand.N(longest/2))
-}
-
-// pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+var backoff = retry.Backoff{Min: 20 * time.Millisecond, Max: time.Second}

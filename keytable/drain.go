@@ -3,6 +3,8 @@ package keytable
 import (
 	"context"
 	"time"
+
+	"github.com/runnel-stream/runnel/internal/retry"
 )
 
 // sighting is the first sight of a session's row with a certain beat.
@@ -29,7 +31,7 @@ func (t *Table) drain(ctx context.Context, version int64, report func(left int))
 		case ctx.Err() != nil || !retryable(err):
 			return t.wrap("read the sessions", err)
 		}
-		if err := pause(ctx, t.cfg.Interval); err != nil {
+		if err := retry.Wait(ctx, t.cfg.Interval); err != nil {
 			return t.wrap("wait for sessions to drain", err)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runnel-stream/runnel/internal/retry"
 )
 
 // ErrUnusableTable is wrapped for an existing table that is not a key table, has a newer format, or
@@ -42,7 +44,7 @@ func (t *Table) ensure(ctx context.Context) error {
 			}
 			return t.wrap("make the head", t.ensureHead(ctx))
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := retry.Wait(ctx, wait); err != nil {
 			return t.wrap("create", err)
 		}
 	}

@@ -28,7 +28,7 @@ func (p *passage) mark(
 			return nil, fmt.Errorf("mark the shards of stream %s: %w", p.move.Stream, err)
 		}
 		keys = failed
-		if err := backoff(ctx, attempt); err != nil {
+		if err := backoff.Wait(ctx, attempt); err != nil {
 			return nil, fmt.Errorf("mark the shards of stream %s: %w", p.move.Stream, err)
 		}
 	}

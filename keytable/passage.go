@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -186,7 +187,7 @@ func (p *passage) pass(
 			return nil
 		}
 		if err == nil || retryable(err) {
-			err = pause(ctx, p.cfg.Interval)
+			err = retry.Wait(ctx, p.cfg.Interval)
 		}
 		if err != nil {
 			return fmt.Errorf("wait for application %s to pass %d shards: %w", app.Name(),

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
 // Stream is the identity of a stream. A stream that was deleted and created again under its old
@@ -214,7 +215,4 @@ func (t *Table) refuseNative(ctx context.Context) error {
 
 // denied reports whether the caller lacks the permission to look. Many policies allow the lease
 // table alone, and the other table is only a hint of old 3.x versions.
-func denied(err error) bool {
-	var api interface{ ErrorCode() string }
-	return errors.As(err, &api) && api.ErrorCode() == "AccessDeniedException"
-}
+func denied(err error) bool { return awserr.Code(err) == "AccessDeniedException" }

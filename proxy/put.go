@@ -78,14 +78,16 @@ func (e *entry) record() runnel.Record {
 func (p *Proxy) put(
 	ctx context.Context, request *request, free func(),
 ) ([]producer.Result, *wire.Error) {
+	var st *stream
 	name, err := p.world.identify(ctx, &request.target)
-	if err != nil {
-		free()
-		return nil, answerTo(err)
+	if err == nil {
+		st, err = p.streams.use(ctx, name)
 	}
-	st, err := p.streams.use(ctx, name)
 	if err != nil {
 		free()
+		if ctx.Err() != nil {
+			return nil, nil
+		}
 		return nil, answerTo(err)
 	}
 	room, cancel := context.WithTimeoutCause(ctx, p.cfg.PutWait, errFull)
@@ -96,10 +98,12 @@ func (p *Proxy) put(
 	})
 	select {
 	case <-b.done:
-		return b.results, wholly(b.results)
 	case <-ctx.Done():
-		return nil, nil // what was taken is delivered all the same
 	}
+	if ctx.Err() != nil {
+		return nil, nil // the records that were taken are delivered all the same
+	}
+	return b.results, wholly(b.results)
 }
 
 // wholly returns the error of a request of which no record was stored, all of them for the same

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/plan"
@@ -126,7 +127,7 @@ func (a *applying) take(ctx context.Context, at int, call func(context.Context) 
 			return a.settle(ctx, at)
 		}
 		if retryable(wrong) {
-			if err := backoff(ctx, failed); err != nil {
+			if err := backoff.Wait(ctx, failed); err != nil {
 				return err
 			}
 		}
@@ -206,7 +207,7 @@ func (a *applying) settle(ctx context.Context, at int) error {
 		} else if time.Since(since) > settleTime {
 			return ErrNotDone
 		}
-		if err := pause(ctx, time.Second); err != nil {
+		if err := retry.Wait(ctx, time.Second); err != nil {
 			return err
 		}
 	}
@@ -214,9 +215,9 @@ func (a *applying) settle(ctx context.Context, at int) error {
 
 // open returns the open shards when the stream is ACTIVE.
 func (a *applying) open(ctx context.Context) ([]shardmap.Shard, error) {
-	for wait := minWait; ; wait = min(2*time.Second, wait*3/2) {
+	for wait := 100 * time.Millisecond; ; wait = min(2*time.Second, wait*3/2) {
 		var status types.StreamStatus
-		err := retry(ctx, func(ctx context.Context) error {
+		err := persist(ctx, func(ctx context.Context) error {
 			out, err := a.client.DescribeStreamSummary(ctx,
 				&kinesis.DescribeStreamSummaryInput{StreamName: aws.String(a.stream)})
 			if err == nil {
@@ -233,7 +234,7 @@ func (a *applying) open(ctx context.Context) ([]shardmap.Shard, error) {
 			return shardmap.List(ctx, a.client, a.stream,
 				&types.ShardFilter{Type: types.ShardFilterTypeAtLatest})
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := retry.Wait(ctx, wait); err != nil {
 			return nil, err
 		}
 	}

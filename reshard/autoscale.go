@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 )
@@ -161,7 +162,7 @@ func (l *autoscaling) run(ctx context.Context) error {
 		case l.cfg.Once:
 			return nil
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := retry.Wait(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -169,7 +170,7 @@ func (l *autoscaling) run(ctx context.Context) error {
 
 // provisioned fails for a stream that cannot be resharded.
 func (l *autoscaling) provisioned(ctx context.Context) error {
-	return retry(ctx, func(ctx context.Context) error {
+	return persist(ctx, func(ctx context.Context) error {
 		out, err := l.client.DescribeStreamSummary(ctx,
 			&kinesis.DescribeStreamSummaryInput{StreamName: aws.String(l.stream)})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -113,7 +114,7 @@ func Observe(
 
 // since says how far back there is something to read.
 func (o *observing) since(ctx context.Context) error {
-	return retry(ctx, func(ctx context.Context) error {
+	return persist(ctx, func(ctx context.Context) error {
 		out, err := o.client.DescribeStreamSummary(ctx,
 			&kinesis.DescribeStreamSummaryInput{StreamName: aws.String(o.stream)})
 		if err != nil {
@@ -180,7 +181,7 @@ func (o *observing) read(ctx context.Context, shard shardmap.Shard) error {
 		in.Timestamp = aws.Time(o.until.Add(-o.window.Last))
 	}
 	var iterator *string
-	err := retry(ctx, func(ctx context.Context) error {
+	err := persist(ctx, func(ctx context.Context) error {
 		out, err := o.client.GetShardIterator(ctx, in)
 		if err == nil {
 			iterator = out.ShardIterator
@@ -194,7 +195,7 @@ func (o *observing) read(ctx context.Context, shard shardmap.Shard) error {
 	var decoder aggregate.Decoder
 	for {
 		var out *kinesis.GetRecordsOutput
-		err := retry(ctx, func(ctx context.Context) (err error) {
+		err := persist(ctx, func(ctx context.Context) (err error) {
 			out, err = o.client.GetRecords(ctx, &kinesis.GetRecordsInput{ShardIterator: iterator})
 			return err
 		})
@@ -216,7 +217,7 @@ func (o *observing) read(ctx context.Context, shard shardmap.Shard) error {
 		if behind == 0 {
 			wait = min(readEvery, max(0, time.Until(deadline)))
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := retry.Wait(ctx, wait); err != nil {
 			return err
 		}
 	}

@@ -3,27 +3,27 @@ package reshard
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
-	"github.com/aws/smithy-go"
+	"github.com/runnel-stream/runnel/internal/awserr"
+	"github.com/runnel-stream/runnel/internal/retry"
 )
 
 const (
 	attempts    = 10 // of one call in a row; with the waits between them about a minute
-	minWait     = 100 * time.Millisecond
-	maxWait     = 10 * time.Second
 	callTimeout = 20 * time.Second
 )
 
-// retry calls until there is an answer that is not worth another attempt: the last error.
-func retry(ctx context.Context, call func(context.Context) error) error {
+var backoff = retry.Backoff{Min: 200 * time.Millisecond, Max: 10 * time.Second}
+
+// persist calls until there is an answer that is not worth another attempt: the last error.
+func persist(ctx context.Context, call func(context.Context) error) error {
 	for failed := 1; ; failed++ {
 		err := once(ctx, call)
 		if err == nil || !retryable(err) || failed == attempts {
 			return err
 		}
-		if err := backoff(ctx, failed); err != nil {
+		if err := backoff.Wait(ctx, failed); err != nil {
 			return err
 		}
 	}
@@ -40,38 +40,8 @@ func once(ctx context.Context, call func(context.Context) error) error {
 	return err
 }
 
-// backoff waits after so many failures in a row, from 1 on.
-func backoff(ctx context.Context, failed int) error {
-	longest := min(maxWait, minWait<<min(failed, 20))
-	return pause(ctx, longest/2+rand.N(longest/2))
-}
-
-// pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// retryable reports whether the same call may succeed a little later: throttling, a stream that
-// is not ACTIVE, faults of the server, and what is no answer of the API at all.
+// retryable reports whether the same call may succeed a little later: after a throttle, while the
+// stream is not ACTIVE, after a fault of the server, and after no answer of the API at all.
 func retryable(err error) bool {
-	if errors.Is(err, context.Canceled) {
-		return false
-	}
-	var answer smithy.APIError
-	if !errors.As(err, &answer) {
-		return true
-	}
-	switch answer.ErrorCode() {
-	case "LimitExceededException", "ResourceInUseException", "ThrottlingException",
-		"ProvisionedThroughputExceededException", "KMSThrottlingException":
-		return true
-	}
-	return answer.ErrorFault() != smithy.FaultClient
+	return !errors.Is(err, context.Canceled) && awserr.Kinesis.Transient(err)
 }

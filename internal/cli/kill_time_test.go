@@ -89,11 +89,11 @@ func (r *killRun) timeMisbehaves(order string) {
 	for _, command := range []string{"serve", "put", "archive"} {
 		r.step(command)
 	}
-	serve := func() *process {
-		return r.serve(fmt.Sprintf("seed=%d PutRecords:delay=30ms%%100 PutRecords:lose-answer%%5",
-			r.seed), "--limits", "write-bytes=40KiB")
+	serve := func(more string) *process {
+		return r.serve(fmt.Sprintf("seed=%d PutRecords:delay=30ms%%100 PutRecords:lose-answer%%5 %s",
+			r.seed, more), "--limits", "write-bytes=40KiB")
 	}
-	server := serve()
+	server := serve("")
 	first, second := r.archiver(), r.archiver()
 	state := filepath.Join(filepath.Dir(r.events), "state")
 	put := func() *process {
@@ -107,6 +107,12 @@ func (r *killRun) timeMisbehaves(order string) {
 		r.step("put")
 		load = put()
 	}
+	refused := func() { // the caller, for a moment: put ends, and the next run goes on
+		server.kill()
+		server = serve("PutRecords:refuse=AccessDeniedException@1")
+		load.want(3)
+		load = put()
+	}
 	for _, misfortune := range []func(){
 		func() { server.pause(timePause) },
 		func() { server.fillDisk(2*timeH + timeH/2) },
@@ -114,7 +120,8 @@ func (r *killRun) timeMisbehaves(order string) {
 		func() { first.pause(2 * timePause / 3) },
 		func() { r.step("serve"); settle(); r.step("put"); r.step("archive") },
 		func() { go server.pause(timePause / 2); settle(); again() },
-		func() { server.kill(); r.step("serve"); server = serve() },
+		func() { server.kill(); r.step("serve"); server = serve("") },
+		refused,
 		again,
 	} {
 		settle()

@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/putlog"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/producer"
@@ -187,7 +187,7 @@ func (f *putFlags) streamCreated(
 		if err == nil {
 			return aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp), nil
 		}
-		if awsclient.Refused(err) || f.giveUpAfter > 0 && time.Since(start) > f.giveUpAfter {
+		if refusedForGood(err) || f.giveUpAfter > 0 && time.Since(start) > f.giveUpAfter {
 			return time.Time{}, fmt.Errorf("describe stream %s: %w", f.stream, err)
 		}
 		if err := pause(ctx, 200*time.Millisecond); err != nil {
@@ -209,4 +209,9 @@ func (f *inputFormat) lines(ctx context.Context, files []string) iter.Seq2[[]byt
 			yield(nil, err)
 		}
 	}
+}
+
+// refusedForGood reports whether an answer says no, and would say so again.
+func refusedForGood(err error) bool {
+	return awserr.Status(err) != 0 && !awserr.Kinesis.Transient(err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
@@ -259,17 +260,5 @@ func (r *reader) pace(ctx context.Context, p page) error {
 	} else {
 		r.idle = min(max(2*r.idle, r.cfg.Interval), r.cfg.IdleInterval)
 	}
-	return wait(ctx, r.idle-time.Since(r.last))
-}
-
-// wait waits for d. If ctx ends before, it returns an error.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return retry.Wait(ctx, r.idle-time.Since(r.last))
 }

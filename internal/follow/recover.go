@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-	"github.com/aws/smithy-go"
 
-	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/awserr"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
@@ -37,7 +36,6 @@ func (r *reader) recover(ctx context.Context, err error) error {
 	err = r.suspect(ctx, err)
 	var expired *types.ExpiredIteratorException
 	var missing *types.ResourceNotFoundException
-	var answer smithy.APIError
 	switch {
 	case errors.Is(err, ErrRecreated):
 		return err
@@ -47,7 +45,7 @@ func (r *reader) recover(ctx context.Context, err error) error {
 		if r.iterator = ""; r.failures == 1 {
 			return nil
 		}
-	case awsclient.Throttled(err), errors.Is(err, errNoChildren):
+	case awserr.Kinesis.Of(err) == awserr.Throttled, errors.Is(err, errNoChildren):
 	case errors.As(err, &missing):
 		gone, listErr := r.gone(ctx)
 		if listErr != nil {
@@ -59,7 +57,7 @@ func (r *reader) recover(ctx context.Context, err error) error {
 			return nil
 		}
 		r.iterator = ""
-	case errors.As(err, &answer) && answer.ErrorFault() == smithy.FaultClient:
+	case !awserr.Kinesis.Transient(err):
 		return fmt.Errorf("shard %s: %w", r.shard.ID, err)
 	default:
 		if r.failures == 1 {
@@ -69,7 +67,7 @@ func (r *reader) recover(ctx context.Context, err error) error {
 			r.iterator = "" // the iterator may be the cause
 		}
 	}
-	return wait(ctx, backoff(r.failures))
+	return backoff.Wait(ctx, r.failures)
 }
 
 // suspect looks at the stream if the error may mean that another stream has taken its place.
@@ -96,13 +94,4 @@ func (r *reader) gone(ctx context.Context) (bool, error) {
 	return err == nil && !listed, nil
 }
 
-// backoff returns the wait after the given number of failures in a row: from 100 ms doubling to 5
-// s. The second half of it is random.
-func backoff(failures int) time.Duration {
-	const longest = 5 * time.Second
-	d := longest
-	if failures < 8 {
-		d = min(longest, 50*time.Millisecond<<failures)
-	}
-	return d/2 + rand.N(d/2)
-}
+var backoff = retry.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}

@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/awserr"
+	"github.com/runnel-stream/runnel/internal/retry"
 )
 
 // Identity makes sure that a stream is the one with which its readers began. If a stream was
@@ -46,7 +47,7 @@ func (i *Identity) Same(ctx context.Context) error {
 	}
 	defer func() { <-i.turn }()
 	for pause := looksApart; i.passed < wanted; pause = min(2*pause, maxWait) {
-		if err := i.wait(ctx, looksApart-time.Since(i.began)); err != nil {
+		if err := retry.Wait(ctx, looksApart-time.Since(i.began)); err != nil {
 			return err
 		}
 		number := i.started.Add(1)
@@ -54,27 +55,13 @@ func (i *Identity) Same(ctx context.Context) error {
 		switch err := i.look(ctx); {
 		case err == nil:
 			i.passed = number
-		case !awsclient.Throttled(err):
+		case awserr.Kinesis.Of(err) != awserr.Throttled:
 			return err
 		default:
-			if err := i.wait(ctx, pause/2+rand.N(pause/2)); err != nil {
+			if err := retry.Wait(ctx, pause/2+rand.N(pause/2)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-func (i *Identity) wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

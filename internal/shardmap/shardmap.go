@@ -6,16 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awserr"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -44,9 +44,10 @@ const (
 	pageSize    = 1000             // ListShards' default; most streams fit in
 	attempts    = 6                // of one page; with the waits between them some 10 s
 	callTimeout = 10 * time.Second // of one call
-	minWait     = 50 * time.Millisecond
 	maxWait     = 3 * time.Second
 )
+
+var backoff = retry.Backoff{Min: 100 * time.Millisecond, Max: maxWait}
 
 // List returns the stream's shards in the order of ListShards, from all pages: all shards that the
 // stream still lists, or those that filter selects (nil: no filter). It retries throttling and
@@ -82,14 +83,11 @@ func page(
 ) (*kinesis.ListShardsOutput, error) {
 	for attempt := 1; ; attempt++ {
 		out, err := call(ctx, api, in)
-		if err == nil || ctx.Err() != nil || attempt == attempts || !retryable(err) {
+		if err == nil || ctx.Err() != nil || attempt == attempts || !awserr.Kinesis.Transient(err) {
 			return out, err
 		}
-		longest := min(maxWait, minWait<<attempt)
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(longest/2 + rand.N(longest/2)):
+		if err := backoff.Wait(ctx, attempt); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -100,21 +98,6 @@ func call(
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return api.ListShards(ctx, in)
-}
-
-// retryable reports whether the same call may succeed a little later: after an error that is no
-// answer of the API, after throttling, and after faults of the server.
-func retryable(err error) bool {
-	var answer smithy.APIError
-	if !errors.As(err, &answer) {
-		return true
-	}
-	switch answer.ErrorCode() {
-	case "LimitExceededException", "ResourceInUseException", "ThrottlingException",
-		"ProvisionedThroughputExceededException":
-		return true
-	}
-	return answer.ErrorFault() != smithy.FaultClient
 }
 
 func read(s types.Shard) (Shard, error) {
