@@ -33,8 +33,9 @@ func wait(ctx context.Context, d time.Duration, stopping <-chan struct{}) bool {
 	}
 }
 
-// transient reports whether the same call may succeed a little later. It is false only for errors
-// with which the API refuses the call for good. Every other error, such as an outage, passes.
+// transient reports whether the same call may succeed a little later. It is false for the errors of
+// a table that cannot be used, and for errors with which the API refuses the call for good. Every
+// other error, such as an outage, passes.
 func transient(err error) bool {
 	for _, final := range []error{lease.ErrStream, lease.ErrNative, lease.ErrNotLeases} {
 		if errors.Is(err, final) {
