@@ -184,7 +184,7 @@ func (t *Table) putClaim(ctx context.Context, origin Origin) error {
 	return err
 }
 
-// ErrNative is returned for a table whose leases a KCL 3.x fleet assigns in its own way.
+// ErrNative is returned for a table of a KCL 3.x fleet that assigns the leases in its own way.
 var ErrNative = errors.New("the lease table is run by KCL 3.x workers, whose leader assigns " +
 	"the leases: use another application name, or run the Java fleet in its mode " +
 	"COMPATIBLE_WITH_2X")

@@ -46,9 +46,8 @@ type Lease struct {
 	// Stream is the stream of this shard, as Stream.String gives it (runnelStream); "" in rows that
 	// only another program has written.
 	Stream string
-	// Hold is a random value that the worker draws when it takes the lease (runnelHold). It
-	// distinguishes the holder's own writes, whose answers were lost, from those of a worker with
-	// the same name.
+	// Hold is a random value that the worker draws when it takes the lease (runnelHold). After a
+	// lost answer it distinguishes the holder's own write from one of a worker with the same name.
 	Hold string
 }
 

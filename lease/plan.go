@@ -8,7 +8,7 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// Limits bound what Plan decides for one worker.
+// Limits are the limits on the Decision of Plan for one worker.
 type Limits struct {
 	// Failover is the time without a change of the counter after which the owner counts as dead.
 	Failover time.Duration
@@ -77,8 +77,8 @@ func Plan(now time.Time, view []Sighting, me string, limits Limits) Decision {
 	return d
 }
 
-// choose picks up to n of the idle leases at random. It begins with the leases whose owner has
-// died, since their shards have waited longest.
+// choose picks up to n of the idle leases at random. It begins with the leases of dead owners,
+// since their shards have waited longest.
 func (p *plan) choose(n int) []Sighting {
 	p.shuffle(p.idle)
 	slices.SortStableFunc(p.idle, func(a, b Sighting) int {

@@ -44,12 +44,12 @@ var (
 
 // Config configures a Table.
 type Config struct {
-	// API is the client; required. Its retries may be on or off: a write whose answer was
-	// lost is recognised either way.
+	// API is the client; required. Its retries may be on or off: if the answer of a write was lost,
+	// the Table recognises its write either way.
 	API API
 	// Table is the table's name, the KCL's application name; required.
 	Table string
-	// Stream is the stream whose shards are leased; required. Rows are stamped with it.
+	// Stream is the stream of the leased shards; required. Rows are stamped with it.
 	Stream Stream
 	// CallTimeout is the time that one call may take; default 5 s.
 	CallTimeout time.Duration

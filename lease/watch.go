@@ -22,8 +22,8 @@ type Watch struct {
 	seen map[runnel.ShardID]Sighting
 }
 
-// Expired reports whether the lease has an owner whose counter has not changed for longer than the
-// failover time.
+// Expired reports whether the lease has an owner that has not changed the counter for longer than
+// the failover time.
 func (s Sighting) Expired(now time.Time, failover time.Duration) bool {
 	return s.Owner != "" && now.Sub(s.Changed) > failover
 }
