@@ -187,6 +187,6 @@ func (c chain) listed(ctx context.Context) (tip, error) {
 	return tip{end: last.End, last: last}, nil
 }
 
-// ErrParentOpen is returned by Open for a shard with a parent whose chain has no end. Without this
-// error the child's records would be in the archive before the parent's last ones.
+// ErrParentOpen is returned by Open if the chain of a shard's parent has no end. Without this error
+// the child's records would be in the archive before the parent's last ones.
 var ErrParentOpen = errors.New("a parent's chain is not at its end")

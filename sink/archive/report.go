@@ -26,7 +26,7 @@ func (f *Finding) add(limit int, format string, args ...any) {
 type Report struct {
 	Streams []string `json:"streams"` // NAME@MILLISECONDS
 	Shards  int      `json:"shards"`
-	Ended   int      `json:"ended"` // shards whose chain is at its end
+	Ended   int      `json:"ended"` // shards with a chain that is at its end
 	Links   int64    `json:"links"`
 	Records int64    `json:"records"`
 	Bytes   int64    `json:"bytes"` // of the records' lines, uncompressed

@@ -259,8 +259,8 @@ func (s *shardCheck) see(record *runnel.Record, placed bool) {
 	}
 }
 
-// judge reads a shard again if records came behind later ones. Those whose position occurs
-// elsewhere as well are doubles, the others are out of order.
+// judge reads a shard again if records came behind later ones. Such a record is a double if its
+// position occurs elsewhere as well; otherwise it is out of order.
 func (s *shardCheck) judge(ctx context.Context) error {
 	if err := s.suspected(ctx, func(record runnel.Record, _ string) {
 		s.suspects[record.Position]++

@@ -10,9 +10,9 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// Plan is a simulation: a stream whose shards split and merge, and whose producers send units
-// twice. Its readers and their writers are alive on all shards all the time. A reader gets its
-// state of units from the sink alone. The seed determines the whole simulation.
+// Plan is a simulation of a stream. Its shards split and merge, and its producers send units twice.
+// Its readers and their writers are alive on all shards all the time. A reader gets its state of
+// units from the sink alone. The seed determines the whole simulation.
 type Plan struct {
 	Seed    uint64
 	Writers int    // default 3

@@ -23,8 +23,8 @@ type Target interface {
 	// NewSink returns a sink in the state that a newly started process gives it. All sinks of a
 	// target write to the same place, and several are in use at once.
 	NewSink() (sink.Sink, error)
-	// Records returns the shard's records whose effects are committed, in order. A record whose
-	// effect is there twice appears twice. Position, PartitionKey and Data are compared.
+	// Records returns the shard's records with committed effects, in order. A record with two
+	// effects appears twice. Position, PartitionKey and Data are compared.
 	Records(ctx context.Context, shard sink.Shard) ([]runnel.Record, error)
 }
 

@@ -105,7 +105,7 @@ func (s *source) from(at runnel.Position) int {
 	return len(s.stored)
 }
 
-// finish has a reader read the shard, whose parents are finished, and keeps the reader's states.
+// finish has a reader read the shard after its parents are finished, and keeps the reader's states.
 func (s *source) finish() error {
 	first := sink.Committed{}
 	for _, parent := range s.parents {
