@@ -72,8 +72,8 @@ type Event struct {
 	Err      error
 	Gap      *sink.Gap
 
-	// Of Delivered: user records that were dropped as doubles, and units whose doubles cannot
-	// be dropped, since they break the format (aggregate.Malformed) or the filter has no room
-	// for them (aggregate.Unfiltered).
+	// For Delivered. Doubles counts the user records that were dropped as doubles. Malformed and
+	// Unfiltered count the units whose doubles cannot be dropped: malformed units break the format
+	// (aggregate.Malformed), and the filter has no room for unfiltered ones (aggregate.Unfiltered).
 	Doubles, Malformed, Unfiltered int
 }

@@ -67,7 +67,7 @@ func (o *once) caughtUp(shard runnel.ShardID, p page) bool {
 	return p.behind == 0 || p.newest.After(o.since)
 }
 
-// unsettled returns the leases whose shards still have work, or sets once.finished. It takes two
+// unsettled returns the leases of shards that still have work, or sets once.finished. It takes two
 // looks at the table: one look may see a parent's end and miss its children, which were created
 // before.
 //

@@ -27,7 +27,7 @@ type shardReader struct {
 	pace     pace
 	failures int // in a row
 
-	// delivers is set for a reader whose records are delivered: it checks that the stream is still
+	// delivers is set for a reader that delivers its records: it checks that the stream is still
 	// the same one.
 	delivers bool
 	// guarded is set for a reader that detects missing records. The fields after it serve that.
