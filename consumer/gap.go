@@ -35,9 +35,9 @@ import (
 // have removed records between complete and the answer, the reader first asks for the period.
 //
 // A gap so found is possible and not certain. It is reported all the same, since the other mistake
-// is a silent loss. Before the first record there is no last record. A child shard's beginning is
-// complete if the stream still lists a parent, since a closed shard is listed until all its records
-// have expired.
+// is a silent loss. If no record has been read yet, there is no last record to test. A child
+// shard's beginning is complete if the stream still lists a parent, since a closed shard is listed
+// until all its records have expired.
 
 // guard holds the time up to which a reader has read all records.
 type guard struct {

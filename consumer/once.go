@@ -20,8 +20,8 @@ import (
 type once struct {
 	since time.Time // the stream's time at the start, or a little later
 	// old are the shards that were there at the start. The value is true for shards that were
-	// closed: these are settled only at their ends, since a reader at such a shard's tip has not
-	// seen its end.
+	// closed: these are settled only at their ends, since a reader at such a shard's tip need
+	// not have seen its end.
 	old map[runnel.ShardID]bool
 
 	// These belong to the coordinator.

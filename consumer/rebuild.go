@@ -72,7 +72,7 @@ type rebuilder struct {
 	at      runnel.Position              // the position for which the filter is made
 	origin  lease.Origin                 // the meaning of at if it is Start
 	from    time.Time                    // the window's beginning
-	firsts  map[runnel.ShardID]time.Time // the results of first
+	firsts  map[runnel.ShardID]time.Time // the results of firstOf
 	records int                          // Kinesis records read again
 	told    time.Time                    // time of the last progress event
 }
@@ -224,8 +224,8 @@ func (b *rebuilder) ancestors(
 	return nil
 }
 
-// feed passes a shard's records from the window's beginning on to the filter, for as long as wanted
-// returns true. wanted is asked before a record is passed, and afterwards.
+// feed passes a shard's records from the window's beginning on to the filter. wanted decides for
+// each record whether the filter sees it (this), and whether reading goes on behind it (more).
 func (b *rebuilder) feed(
 	ctx context.Context, s shardmap.Shard, wanted func(*types.Record) (this, more bool),
 ) error {
