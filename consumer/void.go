@@ -10,7 +10,8 @@ import (
 // its user records is outside the shard's range: it was packed for a shard that has been split or
 // merged since. Its producer learns that from the answer, and sends its user records again. The KPL
 // sends those outside the range, and sometimes those inside, too; runnel sends all of them. Under
-// every policy the filter of doubles ignores a void aggregate, and an event (Voided) reports it.
+// every policy the filter of doubles ignores a void aggregate, and an event reports it: Failed with
+// VoidStop, Voided otherwise.
 type VoidPolicy int
 
 const (
