@@ -8,15 +8,15 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// allEnded reports whether the shards, and so all that they came from, have been processed to
-// their ends: the question before anything of their child is delivered.
+// allEnded reports whether the shards, and so all their ancestors, have been processed to their
+// ends. It must hold before any record of their child is delivered.
 //
-// A shard whose lease stands is asked directly. One without a lease is either yet to come: its
-// parent is still being read and will create it; or it is over: never to be read, since the
-// application began after it, or ended long ago and cleaned away. What tells them apart is
-// whether one of its ancestors has a lease that has not ended. (To take a missing lease for an
-// ended one, as the KCL does, lets the child of a merge overtake a parent that was itself just
-// split off.)
+// If a shard has a lease, the lease says whether it has ended. A shard without a lease has one of
+// two states. It may still be to come: its parent is being read and will create the lease. Or it is
+// over: the application began after it, so it is never read, or it ended long ago and its lease was
+// deleted. It is still to come if one of its ancestors has a lease that has not ended. (The KCL
+// takes a missing lease for an ended one. That lets the child of a merge overtake a parent that was
+// itself just split off.)
 func (r *run) allEnded(ctx context.Context, ids []runnel.ShardID) (bool, error) {
 	a := &ancestors{run: r, known: map[runnel.ShardID]bool{}}
 	for _, id := range ids {
@@ -72,7 +72,7 @@ func (a *ancestors) look(ctx context.Context, id runnel.ShardID) (bool, error) {
 	return err == nil && l.Ended(), err
 }
 
-// list reads the stream's shards, afresh: the shard that is asked for is older than now.
+// list reads the stream's shards anew: the shard in question is older than now.
 func (a *ancestors) list(ctx context.Context) error {
 	if a.parents != nil {
 		return nil

@@ -34,8 +34,8 @@ func (lineage) ListShards(
 	return out, nil
 }
 
-// A parent without a lease has ended if nobody is going to make one: a question that must be
-// asked again if the answer changes while it is asked.
+// A parent without a lease has ended if no worker is going to make one. The question must be asked
+// again if the answer changes in the meantime.
 func TestAllEnded(t *testing.T) {
 	ctx := t.Context()
 	memory := &leasetest.Memory{}

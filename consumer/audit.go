@@ -16,7 +16,7 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// ErrStreamGone is returned when the stream does not exist, or no longer.
+// ErrStreamGone is returned if the stream does not exist, or no longer.
 var ErrStreamGone = errors.New("there is no such stream: create it, or check its name, the " +
 	"region and the endpoint")
 
@@ -51,16 +51,16 @@ func describe(ctx context.Context, cfg Config) (s lease.Stream, now bounds, err 
 	return lease.Stream{Name: cfg.Stream, Created: *summary.StreamCreationTimestamp}, now, nil
 }
 
-// bounds are those of the time by the stream's clock; retention is the stream's, 0 if it did not
-// say.
+// bounds are the bounds of the time by the stream's clock. retention is the stream's retention
+// period; 0 if the answer did not contain it.
 type bounds struct {
 	earliest, latest time.Time
 	retention        time.Duration
 }
 
-// audit compares the stream's shards with the table's leases, and creates what is missing. In
-// a new table that is everything; later nothing is, unless somebody deleted rows: splits and
-// merges are followed by the readers of the parents.
+// audit compares the stream's shards with the table's leases, and creates the missing leases. In a
+// new table these are all leases. Later there are none, unless a person deleted rows, because the
+// readers of the parents follow splits and merges.
 func (r *run) audit(ctx context.Context) error {
 	stream, now, err := r.describe(ctx)
 	if err != nil {
@@ -69,7 +69,8 @@ func (r *run) audit(ctx context.Context) error {
 	if stream.String() != r.stream.String() {
 		return r.recreated(stream)
 	}
-	// Leases first, shards second: a shard that is listed and has no lease had none.
+	// The leases are read first and the shards second: a listed shard without a lease had none
+	// then.
 	leases, skipped, err := r.table.List(ctx)
 	if err != nil {
 		return err
@@ -92,11 +93,11 @@ func (r *run) audit(ctx context.Context) error {
 		case r.claim.Synced && g.cutOff(l.Key):
 			l.Complete = later(r.stream.Created, l.From)
 		case beginners[l.Key]:
-			// What arrives from now on is the application's.
+			// Records that arrive from now on are the application's.
 			l.Complete = later(now.earliest, l.From)
 		}
 		_, _, err := r.table.Create(ctx, l)
-		if errors.Is(err, lease.ErrRow) { // made since the list
+		if errors.Is(err, lease.ErrRow) { // created since the list was read
 			r.reportRow(string(l.Key), err)
 		} else if err != nil {
 			return err
@@ -111,9 +112,9 @@ func (r *run) audit(ctx context.Context) error {
 	return r.sweep(ctx, leases, shards)
 }
 
-// beginners returns the shards at which the application begins: at the origin's time, those
-// that were open then, which is the same set whenever it is asked for; else those without
-// parents.
+// beginners returns the shards at which the application begins. If the origin is a time, these are
+// the shards that were open at that time, which is the same set at every call. Otherwise they are
+// the shards without parents.
 func (r *run) beginners(
 	ctx context.Context, shards []shardmap.Shard,
 ) (map[runnel.ShardID]bool, error) {
@@ -141,9 +142,9 @@ func (r *run) beginners(
 	return ids, nil
 }
 
-// sweep deletes the leases of shards that have ended and that two audits in a row did not find
-// in the stream: their records are gone, and so nobody asks for the leases. A table that Java
-// workers share is left to them.
+// sweep deletes the leases of ended shards that were missing from the stream's list in two audits
+// in a row. Their records are gone, so no reader needs the leases. In a table that Java workers
+// share it deletes nothing and leaves that to them.
 func (r *run) sweep(ctx context.Context, leases []lease.Lease, shards []shardmap.Shard) error {
 	if r.claim.Shared || len(shards) == 0 {
 		return nil

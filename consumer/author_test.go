@@ -21,7 +21,8 @@ type part struct {
 	data        []string
 }
 
-// pack makes the aggregate of a run's units; a number of 0 is none, records without identity.
+// pack makes the aggregate of a run's units; a number of 0 makes no unit but records without
+// identity.
 func pack(run byte, parts ...part) string {
 	var e aggregate.Encoder
 	for _, p := range parts {
@@ -39,13 +40,13 @@ func pack(run byte, parts ...part) string {
 	return string(e.Seal(nil))
 }
 
-// unit is an aggregate of one unit with the given records, of a run that has settled all
+// unit makes an aggregate of one unit with the given records, of a run that has settled all units
 // before.
 func unit(run byte, number uint64, key string, data ...string) string {
 	return pack(run, part{number: number, low: number, key: key, data: data})
 }
 
-// journal keeps what a handler or the writers of a sink are given.
+// journal holds the records that a handler or the writers of a sink received.
 type journal struct {
 	mu      sync.Mutex
 	records []runnel.Record
@@ -64,7 +65,7 @@ func (j *journal) take(records []runnel.Record) {
 	j.batches = append(j.batches, len(records))
 }
 
-// text is the data of all that was delivered.
+// text returns the data of all delivered records.
 func (j *journal) text() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -81,7 +82,7 @@ func dataOf(records []runnel.Record) string {
 
 func (j *journal) into(c *consumer.Config) { c.Handler = j.handle }
 
-// expect waits until what was delivered is want, and that nothing follows.
+// expect waits until the delivered data is want, and checks that no record follows.
 func (f *fleet) expect(j *journal, want string) {
 	f.Helper()
 	limit := time.Now().Add(3 * failover)
@@ -95,7 +96,7 @@ func (f *fleet) expect(j *journal, want string) {
 	}
 }
 
-// last is the position of the newest record of a shard: the sub-th user record.
+// last returns the position of the newest record of a shard: its sub-th user record.
 func (s *fakeStream) last(shard int, sub int64) runnel.Position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +104,7 @@ func (s *fakeStream) last(shard int, sub int64) runnel.Position {
 	return runnel.Position{Sequence: runnel.SequenceNumber(*r.SequenceNumber), Sub: sub}
 }
 
-// dropped adds up what the events say.
+// dropped adds up the counts of the events.
 func (f *fleet) dropped() (doubles, malformed int) {
 	for _, e := range f.happened(consumer.Delivered) {
 		doubles += e.Doubles
@@ -135,7 +136,7 @@ func (f *fleet) mustStop(m *member) {
 	}
 }
 
-// effects returns what stands in a chain, in the order of the shards.
+// effects returns the records in a chain, in the order of the shards.
 func (s *chain) effects(f *fleet) []runnel.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()

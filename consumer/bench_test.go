@@ -16,8 +16,8 @@ import (
 )
 
 // BenchmarkOnce reads a stream of four shards from its beginning, by one worker over a loopback
-// socket, leases and checkpoints included: 20,000 Kinesis records of 1 KiB; and 200,000 user
-// records of 100 bytes, in 400 aggregates that are units, of which each is there twice.
+// socket, leases and checkpoints included. It reads 20,000 Kinesis records of 1 KiB, and then
+// 200,000 user records of 100 bytes, in 400 aggregates that are units, each of them there twice.
 func BenchmarkOnce(b *testing.B) {
 	b.Run("records", func(b *testing.B) {
 		server := runneltest.NewServer(b, runneltest.WithStream("orders", 4))

@@ -7,9 +7,9 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// streamTime bounds the time by the stream's own clock, which is the one that stamps arrival
-// times, at some moment of a call that was made from sent to got by ours. Where the answer's
-// Date header, which has whole seconds, does not contradict our clock, ours is taken.
+// streamTime returns bounds of the time by the stream's own clock, which stamps arrival times, at
+// some moment of a call that lasted from sent to got by our clock. It uses our clock unless the
+// answer's Date header, which has whole seconds, contradicts it.
 func streamTime(sent, got time.Time, answer middleware.Metadata) (earliest, latest time.Time) {
 	date, ok := awsmiddleware.GetServerTime(answer)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// API is what a worker needs of the Kinesis client of the AWS SDK.
+// API is the part of the AWS SDK's Kinesis client that a worker uses.
 type API interface {
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
 		...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
@@ -34,9 +34,9 @@ type Config struct {
 	// App is the application's name; it names the lease table. Required. All workers of a
 	// fleet have the same one.
 	App string
-	// WorkerID names this worker in the lease table. It must be unique in the fleet, and
-	// should be new with every process: two workers of one name each take the other's
-	// leases for their own. Default: the host's name, the process id and something random.
+	// WorkerID names this worker in the lease table. It must be unique in the fleet, and should be
+	// new with every process: if two workers have the same name, each takes the other's leases for
+	// its own. Default: the host's name, the process id and a random part.
 	WorkerID string
 
 	Kinesis  API       // required
@@ -46,40 +46,41 @@ type Config struct {
 	Handler Handler
 	Sink    sink.Sink
 
-	// From is where to begin without a checkpoint; default Oldest. What the fleet's first
-	// worker was given holds for the table.
+	// From is where to begin without a checkpoint; default Oldest. The choice of the fleet's first
+	// worker holds for the table.
 	From From
-	// Once ends Run when everything that was in the stream at its start has been processed,
-	// by this worker or by others of the fleet.
+	// Once ends Run when every record that was in the stream at its start has been processed, by
+	// this worker or by others of the fleet.
 	Once bool
 
-	// Void says what to do with an aggregate that holds a record of another shard's hash
-	// keys; default VoidDrop.
+	// Void is the policy for an aggregate that holds a record with a hash key of another shard;
+	// default VoidDrop.
 	Void VoidPolicy
-	// KeepDoubles delivers the doubles of units, too: what a producer sent again since it had
-	// no answer. Nothing is read again then to know them, and a sink is given no state.
+	// KeepDoubles delivers the doubles of units, too: the units that the producer sent again
+	// because it had no answer. The worker then reads no records again to find doubles, and a sink
+	// gets no state.
 	KeepDoubles bool
 	// Horizon replaces aggregate.H, a constant of the format, in tests; default 0, the
 	// constant.
 	Horizon time.Duration
 
-	// Failover is how long a worker may be silent before others take its leases; all workers
-	// of a fleet, Java ones included, should have the same. Default 10 s, at least 100 ms.
+	// Failover is how long a worker may be silent before others take its leases. All workers of a
+	// fleet, Java ones included, should have the same value. Default 10 s, at least 100 ms.
 	Failover time.Duration
-	// MaxLeases is how many shards the worker reads at most; default 0, no limit.
+	// MaxLeases is the largest number of shards that the worker reads; default 0, no limit.
 	MaxLeases int
 	// PollInterval is the longest pause between two reads of an idle shard; default 250 ms.
 	// (AWS allows 5 reads a second and shard, for all applications together.)
 	PollInterval time.Duration
-	// MaxRecords is how many records a read asks for; default and limit 10,000. A worker
-	// holds up to two reads of each shard in memory, of up to 10 MiB each. A batch has no more
-	// records than that but for those of its last Kinesis record, an aggregate, which is not
+	// MaxRecords is the number of records that one read asks for; default and limit 10,000. A
+	// worker holds up to two reads of each shard in memory, of up to 10 MiB each. A batch can
+	// exceed MaxRecords only by the records of its last Kinesis record, since an aggregate is not
 	// divided.
 	MaxRecords int
-	// CheckpointInterval is the shortest time between two checkpoints of a shard in the
-	// table; default 1 s. What was processed since comes again after a crash.
+	// CheckpointInterval is the shortest time between two checkpoints of a shard in the table;
+	// default 1 s. Records processed since the last checkpoint come again after a crash.
 	CheckpointInterval time.Duration
-	// AuditInterval is how often the stream's shards are compared with the table's;
+	// AuditInterval is the time between two comparisons of the stream's shards with the table's;
 	// default 2 min. Splits and merges do not wait for it.
 	AuditInterval time.Duration
 	// CallTimeout is the time that one read may take; default 20 s.
@@ -87,11 +88,12 @@ type Config struct {
 	// StartTimeout is how long Run tries to reach stream and table at the start;
 	// default 30 s.
 	StartTimeout time.Duration
-	// ShutdownTimeout is the time to finish and hand over what is held; default 30 s.
+	// ShutdownTimeout is the time to finish the work in hand and hand over the leases; default 30
+	// s.
 	ShutdownTimeout time.Duration
 
-	// Logger takes what goes wrong and is tried again, of each shard at most once every 10 s.
-	// Default slog.Default().
+	// Logger logs failures that are tried again, for each shard at most once every 10 s. Default
+	// slog.Default().
 	Logger *slog.Logger
 	// Observer is called for every event, by several goroutines at once. It must be quick.
 	Observer func(Event)

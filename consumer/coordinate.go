@@ -11,8 +11,8 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// coordinate takes leases and starts their readers until the worker is to stop (nil), its work
-// is done (Config.Once; nil), or the fleet cannot go on (an error).
+// coordinate takes leases and starts their readers. It returns nil if the worker is to stop or its
+// work is done (Config.Once), and an error if the fleet cannot go on.
 func (r *run) coordinate(life context.Context) error {
 	cycle := time.NewTimer(0)
 	defer cycle.Stop()
@@ -54,17 +54,17 @@ func (r *run) coordinate(life context.Context) error {
 	}
 }
 
-// pause is the time between two looks at the table.
+// pause returns the time between two looks at the table.
 func (r *run) pause() time.Duration {
 	half := r.cfg.Failover / 2
 	if r.once != nil && len(r.held) == 0 {
-		half = min(half, 250*time.Millisecond) // nothing left but to see that others are done
+		half = min(half, 250*time.Millisecond) // only the work of other workers is left to wait for
 	}
 	return half - rand.N(half/8+1)
 }
 
-// cycle looks at the table once, and takes what is this worker's. It returns true if Once is
-// fulfilled.
+// cycle looks at the table once, and takes this worker's share. It returns true if the work of
+// Config.Once is done.
 func (r *run) cycle(ctx context.Context) (bool, error) {
 	leases, skipped, err := r.table.List(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *run) cycle(ctx context.Context) (bool, error) {
 	now := time.Now()
 	view := r.watch.Update(now, leases)
 	for _, s := range view {
-		// A row that names somebody else: robbed, it seems. The keeper finds out at once.
+		// The row names another worker: the lease seems to be stolen. The keeper finds out at once.
 		if h, ok := r.held[s.Key]; ok && s.Owner != r.cfg.WorkerID {
 			h.keeper.renewSoon()
 		}
@@ -95,14 +95,14 @@ func (r *run) cycle(ctx context.Context) (bool, error) {
 
 const takesAtOnce = 8
 
-// take takes leases, and starts to read those that it got.
+// take takes leases, and starts to read the shards of those that it got.
 func (r *run) take(ctx context.Context, wanted []lease.Sighting, steal bool) {
 	got := make([]adoption, len(wanted))
 	var group errgroup.Group
 	group.SetLimit(takesAtOnce)
 	for i, s := range wanted {
 		if r.held[s.Key] != nil {
-			continue // still being read by a holding that has not noticed its loss yet
+			continue // a holding that has not noticed its loss yet still reads the shard
 		}
 		group.Go(func() error {
 			sent := time.Now()
@@ -132,7 +132,7 @@ func (r *run) take(ctx context.Context, wanted []lease.Sighting, steal bool) {
 	}
 }
 
-// start begins to read the shard of a lease that is now held.
+// start begins to read the shard of a lease that the worker now holds.
 func (r *run) start(life context.Context, a adoption, e Event) {
 	h := r.newHolding(a.lease, a.sent)
 	h.event(e)
@@ -143,8 +143,7 @@ func (r *run) start(life context.Context, a adoption, e Event) {
 	}()
 }
 
-// collect takes note of a holding that has ended, and reports whether the table should be
-// looked at now.
+// collect records that a holding has ended, and reports whether the table should be looked at now.
 func (r *run) collect(life context.Context, h *holding) bool {
 	delete(r.held, h.first.Key)
 	if h.ending == caughtUp {
@@ -160,7 +159,7 @@ func (r *run) collect(life context.Context, h *holding) bool {
 	return h.ending == finished || h.ending == caughtUp
 }
 
-// release gives back a lease that was created held and never read.
+// release gives back a lease that was created with this worker as its owner and was never read.
 func (r *run) release(life context.Context, a adoption) {
 	ctx, cancel := context.WithTimeout(life, r.cfg.Failover)
 	defer cancel()
@@ -169,7 +168,7 @@ func (r *run) release(life context.Context, a adoption) {
 	}
 }
 
-// handBack waits until everything that is held has been handed over.
+// handBack waits until every held lease has been handed over.
 func (r *run) handBack(life context.Context) {
 	for len(r.held) > 0 {
 		r.collect(life, <-r.ended)

@@ -10,20 +10,20 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// delivery carries what a fetcher reads to a sink's writer, in order.
+// delivery passes a fetcher's pages to a sink's writer, in order.
 type delivery struct {
 	*holding
 	writer sink.Writer
 	at     runnel.Position // where reading begins
 	last   runnel.Position // the last commit announced
-	open   opener          // of what follows at; the fetcher's while one runs
+	open   opener          // for the records after at; belongs to the fetcher while one runs
 
-	through  runnel.Position // what was written reaches it
+	through  runnel.Position // the position that the written batches reach
 	complete time.Time       // page.complete there
 }
 
 // run delivers from d.at on until the shard's end, the worker's stop, or a failure. After a
-// *sink.MovedError it can be run again from where that says.
+// *sink.MovedError it can be run again from the error's position.
 func (d *delivery) run(ctx context.Context) (ending, []shardmap.Shard, error) {
 	f := d.fetch(ctx, d.first, d.at, d.open, d.keeper.completeTo())
 	defer f.stop()
@@ -51,8 +51,8 @@ func (d *delivery) run(ctx context.Context) (ending, []shardmap.Shard, error) {
 	}
 }
 
-// write hands a page over: one without records, too, so that the writer may commit by age, and
-// so that what was dropped is passed.
+// write passes a page to the writer. A page without records is passed, too, so that the writer may
+// commit by age and its position moves beyond dropped records.
 func (d *delivery) write(ctx context.Context, p page) error {
 	if p.gap != nil {
 		// The batches that wait are committed with the state before this page.
@@ -103,7 +103,7 @@ func (d *delivery) commit(
 	return nil
 }
 
-// committed passes on what stands in the sink: to the keeper, for the lease row.
+// committed passes the sink's last commit to the keeper, for the lease row.
 func (d *delivery) committed(c sink.Committed) {
 	defer d.completed(c)
 	if c.End == d.last {
@@ -118,8 +118,8 @@ func (d *delivery) committed(c sink.Committed) {
 	}
 }
 
-// completed passes on up to when the shard is complete, if everything that was written stands in
-// the sink. It comes after the checkpoint that it belongs to.
+// completed passes on the time up to which the shard is complete, if every written batch has been
+// committed. It comes after the checkpoint to which it belongs.
 func (d *delivery) completed(c sink.Committed) {
 	if c.End == d.through && !d.complete.IsZero() {
 		d.keeper.complete(d.complete)

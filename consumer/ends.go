@@ -7,13 +7,14 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// ends keeps what a handler's readers knew at the ends of the shards that this worker has
-// ended, for the readers of the children: so these need not read the parents' ends again, which
-// takes long when the stream has no reads to spare.
+// ends stores the filter states of a handler's readers at the ends of the shards that this worker
+// has ended. The readers of the children begin with them and need not read the parents' ends again,
+// which takes long when the stream has no reads to spare.
 //
-// It is kept as the filter's state, which is small, and of which each child makes a filter of
-// its own. An end goes when all its children have begun here. If another worker reads one of
-// them, it stays; so the oldest go when there are too many. It is safe for concurrent use.
+// Each end holds the filter's state, which is small, and each child makes a filter of its own from
+// it. An end is removed when all its children have begun in this worker. If another worker reads
+// one of them, the end remains; so the oldest ends are removed when there are too many. It is safe
+// for concurrent use.
 type ends struct {
 	mu    sync.Mutex
 	kept  []end // the oldest first
@@ -27,14 +28,14 @@ type end struct {
 	unborn []runnel.ShardID // the children that have not begun
 }
 
-// The most that a worker keeps. One state is below 13 MiB, and mostly a few KiB.
+// These limit the ends that a worker stores. One state is below 13 MiB, and mostly a few KiB.
 const (
 	maxEnds     = 256
 	maxEndBytes = 64 << 20
 )
 
-// leave keeps the state at a shard's end for its children. It must be there before the lease's
-// row says SHARD_END: until then no child asks for it. What was left before is replaced.
+// leave stores the state at a shard's end for its children, and replaces an earlier one. Call it
+// before the lease's row says SHARD_END: until then no child asks for the state.
 func (e *ends) leave(shard runnel.ShardID, state []byte, children []runnel.ShardID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -49,8 +50,8 @@ func (e *ends) leave(shard runnel.ShardID, state []byte, children []runnel.Shard
 	}
 }
 
-// begin returns the states at the ends of all parents of a shard; nil if one is not there, or
-// if the parents are not known. The shard has begun then, either way.
+// begin returns the states at the ends of all parents of a shard; nil if one is missing or if the
+// parents are not known. Either way the shard then counts as begun.
 func (e *ends) begin(shard runnel.ShardID, parents []runnel.ShardID) [][]byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,7 +16,7 @@ func ids(names string) []runnel.ShardID {
 	return list
 }
 
-// begun returns the states that a child gets, and what is kept afterwards.
+// begun returns the states that a child gets, and the ends that remain afterwards.
 func begun(e *ends, child, parents string) string {
 	states := e.begin(runnel.ShardID(child), ids(parents))
 	kept, bytes := []string{}, 0
@@ -30,7 +30,7 @@ func begun(e *ends, child, parents string) string {
 	return fmt.Sprintf("%s, kept %s", states, kept)
 }
 
-// An end is kept until the last child has begun, which gets the ends of all its parents or none.
+// An end remains until the last child has begun. A child gets the ends of all its parents or none.
 func TestEndsAreKeptForTheChildren(t *testing.T) {
 	var e ends
 	e.leave("a", []byte("A"), ids("c d"))
@@ -55,7 +55,7 @@ func TestEndsAreKeptForTheChildren(t *testing.T) {
 	}
 }
 
-// What nobody takes does not grow without bound: the newest are kept, by number and by bytes.
+// Unused ends do not grow without limit: the newest are kept, by number and by bytes.
 func TestEndsAreBounded(t *testing.T) {
 	var e ends
 	name := func(i int) runnel.ShardID { return runnel.ShardID(fmt.Sprint(i)) }

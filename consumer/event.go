@@ -7,12 +7,12 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// EventKind says what happened.
+// EventKind is the kind of an Event.
 type EventKind string
 
-// The kinds of events, and which fields of Event they set beside the common ones.
+// The kinds of events, and the fields of Event that they set beside the common ones.
 const (
-	// LeaseTaken: the worker holds the lease of a shard that nobody held.
+	// LeaseTaken: the worker holds the lease of a shard that had no owner.
 	LeaseTaken EventKind = "lease-taken"
 	// LeaseExpired: it took the lease over from Other, which had not renewed it in time.
 	LeaseExpired EventKind = "lease-expired"
@@ -28,40 +28,40 @@ const (
 	ShardEnded EventKind = "shard-ended"
 	// CaughtUp: with Config.Once, the shard has been processed as far as asked.
 	CaughtUp EventKind = "caught-up"
-	// Delivered: the handler has returned for, or the sink has taken, Records records with
-	// Bytes bytes of data, up to Position; Behind is the distance to the tip. Besides them
-	// there were Doubles records that were dropped, and among them are those of Malformed and
-	// Unfiltered units.
+	// Delivered: the handler has returned for, or the sink has taken, Records records with Bytes
+	// bytes of data, up to Position; Behind is the distance to the tip. Doubles counts the user
+	// records that were dropped and are not in Records. The units counted by Malformed and
+	// Unfiltered are in Records.
 	Delivered EventKind = "delivered"
-	// Committed: everything up to Position has been processed, and stands in the sink.
+	// Committed: every record up to Position has been processed, and the sink has committed it.
 	Committed EventKind = "committed"
-	// Checkpointed: the lease row says so, too.
+	// Checkpointed: the lease row has this position, too.
 	Checkpointed EventKind = "checkpointed"
-	// Moved: another worker's commit stood in the sink already; reading goes on after
-	// Position, and what was read beyond it is dropped.
+	// Moved: the sink had another worker's commit already. Reading goes on after Position, and the
+	// records that were read beyond it are dropped.
 	Moved EventKind = "moved"
-	// Trimmed: what followed Position may have been removed from the stream, by its retention
-	// period, before it was read: Gap says up to where.
+	// Trimmed: the records after Position may have been removed from the stream, by its retention
+	// period, before they were read. Gap has the range.
 	Trimmed EventKind = "trimmed"
-	// Voided: the aggregate at Position, with Records user records, is void (Err, a
-	// *VoidError); Config.Void says whether it was dropped or delivered.
+	// Voided: the aggregate at Position, with Records user records, is void (Err, a *VoidError).
+	// Config.Void decides whether it was dropped or delivered.
 	Voided EventKind = "voided"
-	// Rebuilding: before reading begins after Position, what stands before it is read again, to
-	// know which units have been delivered: Records Kinesis records so far. It comes every few
-	// seconds.
+	// Rebuilding: reading is to begin after Position, and before that the worker reads the earlier
+	// records again to find out which units have been delivered. Records is the number of Kinesis
+	// records so far. It comes every few seconds.
 	Rebuilding EventKind = "rebuilding"
-	// Rebuilt: that is done.
+	// Rebuilt: the rebuilding is done.
 	Rebuilt EventKind = "rebuilt"
-	// Failed: something went wrong (Err) and will be tried again.
+	// Failed: an operation failed (Err) and will be tried again.
 	Failed EventKind = "failed"
 )
 
-// Event is one thing that a worker did or that happened to it.
+// Event is an action of a worker or an event that it observed.
 type Event struct {
 	Kind    EventKind
 	Time    time.Time
 	Worker  string
-	ShardID runnel.ShardID // "" in what concerns no single shard
+	ShardID runnel.ShardID // "" if the event concerns no single shard
 
 	Other    string
 	Position runnel.Position
@@ -72,8 +72,8 @@ type Event struct {
 	Err      error
 	Gap      *sink.Gap
 
-	// Of Delivered: user records that were dropped as doubles, and units whose doubles cannot
-	// be dropped, since they break the format (aggregate.Malformed) or the filter has no room
-	// for them (aggregate.Unfiltered).
+	// For Delivered. Doubles counts the user records that were dropped as doubles. Malformed and
+	// Unfiltered count the units whose doubles cannot be dropped: malformed units break the format
+	// (aggregate.Malformed), and the filter has no room for unfiltered ones (aggregate.Unfiltered).
 	Doubles, Malformed, Unfiltered int
 }

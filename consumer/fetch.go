@@ -11,11 +11,11 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// page is a stretch of a shard, opened: whole Kinesis records, out of one read.
+// page is a range of a shard, opened: whole Kinesis records, out of one read.
 type page struct {
 	records []runnel.Record
 	bytes   int64           // of the records
-	through runnel.Position // the last Kinesis record's end, or where the page before ended
+	through runnel.Position // the last Kinesis record's end, or the end of the page before
 	change  []byte          // of the reader's state, since the page before, for a sink
 
 	read           int       // Kinesis records
@@ -26,28 +26,28 @@ type page struct {
 	voided         []*VoidError
 
 	behind   time.Duration
-	caughtUp bool // nothing that was there at the worker's start is left to read
+	caughtUp bool // every record that was there at the worker's start has been read
 	ended    bool // nothing follows, ever
 	children []shardmap.Shard
 	gap      *sink.Gap // before the records
-	complete time.Time // what arrived up to then is at or before through; zero if not known
+	complete time.Time // every arrival up to then is at or before through; zero if unknown
 }
 
-// fetcher reads one shard from a position on, one page ahead of whoever takes the pages: it
-// holds the next one while the last one is being worked on, and reads no further. It tries
-// again whatever fails.
+// fetcher reads one shard from a position on, one page ahead of the deliverer: it holds the next
+// page while the deliverer works on the last one, and reads no further. It tries again after every
+// failure.
 type fetcher struct {
 	*shardReader
 	opener
-	left  answer // of the last read, what has not been opened yet
+	left  answer // the part of the last read that has not been opened yet
 	pages chan page
 
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// fetch starts a fetcher that reads what follows after, or from the lease's origin on. What
-// was seen up to there is the fetcher's from now on.
+// fetch starts a fetcher that reads the records after the position after, or from the lease's
+// origin on. seen then belongs to the fetcher.
 func (r *run) fetch(
 	ctx context.Context, held lease.Lease, after runnel.Position, open opener, complete time.Time,
 ) *fetcher {
@@ -106,9 +106,9 @@ func (f *fetcher) loop(ctx context.Context) {
 	}
 }
 
-// read returns the next page: of what is left of the last read, or of another one. A page ends
-// when it has the records that one read asks for, since a megabyte may hold a hundred thousand
-// of them, but never inside a Kinesis record.
+// read returns the next page: from the rest of the last read, or from another one. A page ends when
+// it has as many records as one read asks for, since a megabyte may hold a hundred thousand of
+// them, but it never ends inside a Kinesis record.
 func (f *fetcher) read(ctx context.Context) (page, error) {
 	var p page
 	if len(f.left.records) == 0 {

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// soak multiplies the size of random tests.
+// soak returns the factor for the size of random tests.
 func soak() int {
 	if n, err := strconv.Atoi(os.Getenv("RUNNEL_SOAK")); err == nil && n > 0 {
 		return n
@@ -66,7 +66,7 @@ func newFleet(t *testing.T, shards int) *fleet {
 	}
 }
 
-// config is what a worker of the fleet has unless a test changes it.
+// config returns the configuration of a worker of the fleet unless a test changes it.
 func (f *fleet) config(id string, l *link) consumer.Config {
 	level := slog.LevelError
 	if testing.Verbose() && os.Getenv("RUNNEL_LOG") != "" {

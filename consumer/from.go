@@ -41,7 +41,7 @@ func ParseFrom(text string) (From, error) {
 	return At(t), nil
 }
 
-// String returns what ParseFrom reads.
+// String returns the text that ParseFrom reads.
 func (f From) String() string {
 	switch f.word {
 	case runnel.Latest:

@@ -13,32 +13,33 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// A reader that stops for longer than the stream's retention period loses records, and Kinesis
-// does not say so: an iterator of any kind begins at the oldest record that is left. Sequence
-// numbers are sparse, so two of them do not show that a record between them is missing.
+// A reader that stops for longer than the stream's retention period loses records, and Kinesis does
+// not say so: an iterator of any kind begins at the oldest record that is left. Sequence numbers
+// are sparse, so two of them do not show that a record between them is missing.
 //
-// The last record that was read does show it. The stream removes the oldest records first, so if
-// that one can still be read, nothing behind it was removed. Each iterator is made at that record
-// (AT_SEQUENCE_NUMBER), so the test costs nothing.
+// The last record that was read does show it. The stream removes the oldest records first. So if
+// that record can still be read, no record behind it was removed. Each iterator is made at that
+// record (AT_SEQUENCE_NUMBER), so the test costs nothing.
 //
-// If it is no longer there, records behind it may be missing, or the shard was idle. The two
-// differ in time: guard.complete is a time by the stream's clock up to which the reader has read
-// everything that arrived. Nothing younger than the retention period is removed, so as long as
-// complete is, nothing was missed. It is the arrival of the last record, or the time of a read
-// that found the tip; it is kept in the lease row, so that it outlives the reader, and a child
-// shard begins with its parents', since its records arrived after theirs.
+// If that record is gone, either records behind it are missing, or the shard was idle. Time
+// distinguishes the two cases. guard.complete is a time by the stream's clock up to which the
+// reader has read every record that arrived. The stream removes no record that is younger than the
+// retention period. So as long as complete is younger, no record was missed. complete is the
+// arrival of the last record, or the time of a read that found the tip. The lease row holds it, so
+// that it outlives the reader. A child shard begins with its parents' value, since its records
+// arrived after theirs.
 //
-// A live iterator can be overtaken as well. So when an answer comes so late that complete is older
-// than the retention period, the answer is thrown away, and the reader makes an iterator at its
-// last record again. The period itself may have been shortened a moment ago. If that can have
-// removed what lies between complete and the answer, the reader first asks what the period is.
+// A live iterator can be overtaken as well. So if an answer comes so late that complete is older
+// than the retention period, the reader discards the answer and makes an iterator at its last
+// record again. The period itself may have been shortened a moment ago. If a shorter period can
+// have removed records between complete and the answer, the reader first asks for the period.
 //
 // A gap so found is possible and not certain. It is reported all the same, since the other mistake
-// is a silent loss. Where nothing has been read there is no last record. A child shard's
-// beginning is complete if the stream still lists a parent, since a closed shard is listed until
-// all its records have expired.
+// is a silent loss. If no record has been read yet, there is no last record to test. A child
+// shard's beginning is complete if the stream still lists a parent, since a closed shard is listed
+// until all its records have expired.
 
-// guard is a reader's knowledge of the time.
+// guard holds the time up to which a reader has read all records.
 type guard struct {
 	complete time.Time // zero if it is not known
 }
@@ -48,7 +49,7 @@ func (s *shardReader) overtaken(now time.Time) bool {
 	return s.horizon().Passed(s.complete, now)
 }
 
-// horizon is the stream's, as of the last look at it.
+// horizon returns the stream's horizon, as of the last look at it.
 func (r *run) horizon() shardmap.Horizon {
 	return shardmap.Horizon{
 		Created: r.stream.Created, Retention: time.Duration(r.kept.Load()),
@@ -74,13 +75,14 @@ func newReading(out *kinesis.GetRecordsOutput, sent, got time.Time) reading {
 	return a
 }
 
-// atTip reports whether nothing follows: the stream says so, and gave nothing. (Some servers say
-// so always.)
+// atTip reports whether the reader is at the tip: the stream says so, and returned no record. (Some
+// servers say so always.)
 func (a *reading) atTip() bool {
 	return len(a.Records) == 0 && aws.ToInt64(a.MillisBehindLatest) == 0
 }
 
-// arrivesAt returns the arrival of the first record, or of what may come next.
+// arrivesAt returns the arrival of the first record, or, without records, that of the next possible
+// one.
 func (a *reading) arrivesAt() time.Time {
 	if len(a.Records) == 0 {
 		return a.latest
@@ -111,14 +113,14 @@ func (s *shardReader) watch(ctx context.Context, got *reading, a *answer) error 
 	return nil
 }
 
-// missing reports whether records between the last one read and this answer, the first one of a
-// new iterator, may be missing. Without a last one, first is the shard's first number.
+// missing reports whether records between the last one read and this answer, the first one of a new
+// iterator, may be missing. If no record was read before, first is the shard's first number.
 func (s *shardReader) missing(
 	ctx context.Context, got *reading,
 ) (gap bool, first runnel.SequenceNumber, err error) {
 	if s.at != "" {
 		there := len(got.Records) > 0 && sequenceOf(&got.Records[0]).Compare(s.at) <= 0
-		// That a record is gone which cannot have expired is no less a gap.
+		// A record that is gone although it cannot have expired is a gap as well.
 		return !there && (s.horizon().Young(got.latest) || s.overtaken(got.latest)), "", nil
 	}
 	if s.complete.IsZero() || !s.overtaken(got.latest) {
@@ -141,8 +143,8 @@ func (s *shardReader) missing(
 	return true, first, nil
 }
 
-// gapBefore returns the gap before a page, and where the page's end is if the page is nothing but
-// that: a position behind f.after that no record has.
+// gapBefore returns the gap before a page. If the page holds nothing but the gap, it also returns
+// the page's end: a position behind f.after that no record has.
 func (f *fetcher) gapBefore() (*sink.Gap, runnel.Position) {
 	gap := &sink.Gap{After: f.after, Reason: "the stream has removed the record there, and may " +
 		"have removed unread ones behind it"}
@@ -164,7 +166,7 @@ func (f *fetcher) gapBefore() (*sink.Gap, runnel.Position) {
 	return gap, gap.Before
 }
 
-// goneGap is the gap at the end of a shard that the stream no longer has.
+// goneGap returns the gap at the end of a shard that the stream no longer has.
 func goneGap(after runnel.Position) *sink.Gap {
 	return &sink.Gap{
 		After: after, Before: runnel.End,
@@ -172,7 +174,7 @@ func goneGap(after runnel.Position) *sink.Gap {
 	}
 }
 
-// reported says that a page has a gap before it.
+// reported reports the gap before a page, by the event and a warning.
 func (d *delivery) reported(gap *sink.Gap) {
 	d.cfg.Logger.Warn("the stream removed records before they were read, by its retention period",
 		"worker", d.cfg.WorkerID, "stream", d.cfg.Stream, "shard", string(d.first.Key),
@@ -180,7 +182,7 @@ func (d *delivery) reported(gap *sink.Gap) {
 	d.event(Event{Kind: Trimmed, Position: gap.After, Gap: gap})
 }
 
-// closeParent ends a parent in the sink that the stream no longer has, and that nothing else can
+// closeParent ends a parent in the sink that the stream no longer has, and that no other worker can
 // end: its lease is gone or ended, and the sink began it, perhaps for another application. It
 // returns false if the stream still has the parent.
 func (h *holding) closeParent(ctx context.Context, open *sink.ParentError) (bool, error) {

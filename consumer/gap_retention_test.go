@@ -11,8 +11,8 @@ import (
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// A retention period that is shortened under a reader that is far behind removes records unread,
-// and its iterator stays good: that is a gap.
+// If the retention period is shortened while a reader is far behind, the stream removes unread
+// records, and the reader's iterator stays good: that is a gap.
 func TestGapOfAShorterRetention(t *testing.T) {
 	onRetained(t, func(r *retained) {
 		name := aws.String("orders")

@@ -103,7 +103,7 @@ func (r *retained) handling(c *consumer.Config) {
 	}
 }
 
-// run runs a worker for so long; 0 is until everything is processed.
+// run runs a worker for d; 0 means until every record is processed.
 func (r *retained) run(d time.Duration, change ...func(*consumer.Config)) error {
 	r.Helper()
 	w, err := consumer.New(r.config(append(change, func(c *consumer.Config) {
@@ -128,13 +128,13 @@ func (r *retained) mustRun(d time.Duration, change ...func(*consumer.Config)) {
 	}
 }
 
-// seldom makes the calls of a long run few.
+// seldom makes a long run make few calls.
 func seldom(c *consumer.Config) {
 	c.PollInterval, c.Failover = 3*time.Minute, 30*time.Minute
 	c.AuditInterval = time.Hour
 }
 
-// wantGaps verifies the archive: so many gaps, and records.
+// wantGaps verifies the archive: its number of gaps, and of records.
 func (r *retained) wantGaps(gaps, records int64) {
 	r.Helper()
 	report, err := archive.Verify(r.Context(), r.dir, archive.VerifyOptions{})
@@ -176,7 +176,7 @@ func (r *retained) gaps() (texts []string) {
 	return report.Gaps.Examples
 }
 
-// An archiver that was away for longer than the stream keeps records says so, in the archive too.
+// An archiver that was away for longer than the retention period reports a gap, in the archive too.
 func TestGapAfterAnAbsence(t *testing.T) {
 	onRetained(t, func(r *retained) {
 		r.put(10)
@@ -190,7 +190,7 @@ func TestGapAfterAnAbsence(t *testing.T) {
 	})
 }
 
-// The same if nothing is left: the gap is committed before anything follows it, once.
+// The same if no record is left: the gap is committed before any record follows it, once.
 func TestGapAtTheTip(t *testing.T) {
 	onRetained(t, func(r *retained) {
 		r.put(10)
@@ -206,11 +206,11 @@ func TestGapAtTheTip(t *testing.T) {
 	})
 }
 
-// A shard of which nothing was read yet has a gap at its beginning, and keeps it.
+// A shard without a read record has a gap at its beginning, and keeps it.
 func TestGapAtTheBeginning(t *testing.T) {
 	for _, left := range []int{0, 5} {
 		onRetained(t, func(r *retained) {
-			<-time.After(48 * time.Hour) // so the stream's age says nothing
+			<-time.After(48 * time.Hour) // so the stream's age is no evidence
 			r.mustRun(0, r.archiving)
 			r.put(10)
 			<-time.After(25 * time.Hour)
@@ -227,7 +227,7 @@ func TestGapAtTheBeginning(t *testing.T) {
 	}
 }
 
-// Nothing was lost: no gap.
+// No record was lost: no gap.
 func TestNoGap(t *testing.T) {
 	for name, test := range map[string]func(*retained){
 		"of a beginning at the oldest record": func(r *retained) {
@@ -291,8 +291,9 @@ func TestNoGap(t *testing.T) {
 	}
 }
 
-// Rows of an older runnel do not say up to when their shards are complete. Such a shard's beginning
-// is where the application begins; behind a record that is gone, a gap cannot be excluded.
+// Rows of an older runnel do not have the time up to which their shards are complete. Such a
+// shard's beginning is the application's beginning. Behind a record that is gone, a gap cannot be
+// excluded.
 func TestGapWithRowsOfAnOlderVersion(t *testing.T) {
 	for _, before := range []int{0, 10} {
 		onRetained(t, func(r *retained) {
@@ -437,14 +438,14 @@ func TestGapBeforeTheFirstRead(t *testing.T) {
 	})
 }
 
-// A handler is given the gap with the records behind it, also if those come later.
+// A handler gets the gap with the records behind it, also if those come later.
 func TestGapOfAHandler(t *testing.T) {
 	onRetained(t, func(r *retained) {
 		r.put(2)
 		r.mustRun(0, r.handling)
 		r.put(2)
 		<-time.After(25 * time.Hour)
-		r.mustRun(0, r.handling) // nothing to give it with
+		r.mustRun(0, r.handling) // no record to deliver it with
 		r.put(2)
 		r.mustRun(0, r.handling)
 		r.put(1)

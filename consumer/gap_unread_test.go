@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// silenced has reads wait until it speaks again.
+// silenced makes reads wait until it is released.
 type silenced struct {
 	consumer.API
 	until atomic.Pointer[chan struct{}]
@@ -44,8 +44,8 @@ func (r *retained) putUnits(lo, hi uint64) {
 	}
 }
 
-// Records that wait for their commit when a gap comes stand with the state from before the gap:
-// whoever goes on there reads what follows, and the archive is whole.
+// If records wait for their commit when a gap comes, they are committed with the state from before
+// the gap. A reader that goes on there reads the records behind it, and the archive is whole.
 func TestGapBehindRecordsThatWait(t *testing.T) {
 	onRetained(t, func(r *retained) {
 		api := &silenced{API: r.api}
@@ -79,7 +79,7 @@ func TestGapBehindRecordsThatWait(t *testing.T) {
 	})
 }
 
-// A shard that began and ended while nothing was read leaves gaps where its children begin.
+// A shard that began and ended while no worker read leaves gaps where its children begin.
 func TestGapOfAShardThatCameAndWent(t *testing.T) {
 	onRetained(t, func(r *retained) {
 		r.put(10)

@@ -8,8 +8,8 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// genealogy is the shards of a stream beside the leases of a table: who came from whom, and who
-// has a lease. It is pure.
+// genealogy combines the shards of a stream with the leases of a table: the parents and children of
+// each shard, and whether it has a lease. It is pure.
 type genealogy struct {
 	shards   []shardmap.Shard // in the order of ListShards: parents before children
 	byID     map[runnel.ShardID]shardmap.Shard
@@ -37,8 +37,8 @@ func (g *genealogy) leased(id runnel.ShardID) bool {
 	return ok
 }
 
-// any reports whether yes holds for a relative of the shard, found by stepping from one to the
-// next; the shard itself is not asked.
+// any reports whether yes holds for a relative of the shard. It finds them by stepping from one
+// relative to the next, and does not ask the shard itself.
 func (g *genealogy) any(
 	id runnel.ShardID, next func(runnel.ShardID) []runnel.ShardID, yes func(runnel.ShardID) bool,
 ) bool {
@@ -59,22 +59,22 @@ func (g *genealogy) any(
 func (g *genealogy) up(id runnel.ShardID) []runnel.ShardID   { return g.byID[id].Parents }
 func (g *genealogy) down(id runnel.ShardID) []runnel.ShardID { return g.children[id] }
 
-// covered reports whether the fleet reads the shard or will come to it: it or an ancestor has
-// a lease.
+// covered reports whether the fleet reads the shard or will come to it: it or an ancestor has a
+// lease.
 func (g *genealogy) covered(id runnel.ShardID) bool {
 	return g.leased(id) || g.any(id, g.up, g.leased)
 }
 
-// holes reports whether there is an open shard that nobody would ever read.
+// holes reports whether there is an open shard that the fleet would never read.
 func (g *genealogy) holes() bool {
 	return slices.ContainsFunc(g.shards, func(s shardmap.Shard) bool {
 		return s.Open() && !g.covered(s.ID)
 	})
 }
 
-// cutOff reports whether the shard came from others, of which neither the stream nor the table has
-// any: they began and ended while nothing was read, and with them the shard's own first records may
-// have been removed.
+// cutOff reports whether the shard has parents, but neither the stream nor the table has any of
+// them. They began and ended while no worker read the stream, and the shard's own first records may
+// have been removed with them.
 func (g *genealogy) cutOff(id runnel.ShardID) bool {
 	parents := g.byID[id].Parents
 	return len(parents) > 0 && !slices.ContainsFunc(parents, func(id runnel.ShardID) bool {
@@ -86,12 +86,12 @@ func (g *genealogy) cutOff(id runnel.ShardID) bool {
 // missing returns the leases to create, parents before children:
 //
 //   - in a table whose first leases are not all there yet, those of the beginners;
-//   - later those of beginners in whose line nobody has a lease, so that an ended shard whose
+//   - later those of beginners without a lease in their whole line, so that an ended shard whose
 //     row was cleaned away is not read again;
 //   - children that are missing although every parent that has a lease has ended: they are
-//     created before the parents' ends are written, so somebody deleted them;
-//   - open shards that nobody would come to, from the origin on. At the start there is none,
-//     unless the server's idea of the shards at a time has a gap.
+//     created before the parents' ends are written, so a person deleted them;
+//   - open shards that the fleet would never reach, from the origin on. At the start there is none,
+//     unless the server's list of the shards at a time has a gap.
 func (g *genealogy) missing(
 	beginners map[runnel.ShardID]bool, origin lease.Origin, synced bool,
 ) []lease.Lease {

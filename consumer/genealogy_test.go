@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// Scenarios: shards as "id" (open), "id!" (closed), "id<parent,parent"; leases as "id" or
-// "id$" (SHARD_END); what is to be created as "id" (at the origin) or "id^" (TRIM_HORIZON).
+// Scenarios: shards as "id" (open), "id!" (closed), "id<parent,parent"; leases as "id" or "id$"
+// (SHARD_END); leases to create as "id" (at the origin) or "id^" (TRIM_HORIZON).
 func TestMissingLeases(t *testing.T) {
 	for _, c := range []struct {
 		name, shards, leases, beginners string

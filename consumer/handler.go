@@ -12,11 +12,11 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// handlerSink makes a sink of a handler: its commit is the handler's return, and the truth of
-// what is processed is the lease row's checkpoint, since there is no other.
+// handlerSink makes a sink of a handler. The handler's return is the commit. The lease row's
+// checkpoint is the only record of the progress.
 type handlerSink struct {
 	handler  Handler
-	stopping <-chan struct{} // closed once no further attempt shall be made
+	stopping <-chan struct{} // closed once no further attempt is allowed
 	failed   func(runnel.ShardID, error)
 }
 
@@ -43,7 +43,7 @@ var errStopping = errors.New("the worker is being stopped")
 func (w *handlerWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
 	records, through := batch.Records, batch.Through
 	if w.gap = joined(w.gap, batch.Gap); w.gap != nil && len(records) == 0 {
-		// No handler has seen the gap, so the checkpoint does not pass it.
+		// The handler has not received the gap, so the checkpoint does not pass it.
 		return w.committed, nil
 	}
 	handed := &Batch{
@@ -52,7 +52,7 @@ func (w *handlerWriter) Write(ctx context.Context, batch sink.Batch) (sink.Commi
 	}
 	for attempt := 1; len(records) > 0; attempt++ {
 		err := call(ctx, w.handler, handed)
-		if ctx.Err() != nil { // whatever it returned: the lease may be gone
+		if ctx.Err() != nil { // the lease may be gone, so the handler's result does not count
 			return w.committed, context.Cause(ctx)
 		}
 		if err == nil {
@@ -71,8 +71,8 @@ func (w *handlerWriter) Write(ctx context.Context, batch sink.Batch) (sink.Commi
 	return w.committed, nil
 }
 
-// joined returns the gap that two make, of which the second one is the later, with no record
-// delivered between them.
+// joined joins two gaps into one. The second is the later one, and no record was delivered between
+// them.
 func joined(first, second *sink.Gap) *sink.Gap {
 	if first == nil || second == nil {
 		return cmp.Or(first, second)
@@ -80,7 +80,7 @@ func joined(first, second *sink.Gap) *sink.Gap {
 	return &sink.Gap{After: first.After, Before: second.Before, Reason: second.Reason}
 }
 
-// call makes an error of a handler's panic: one bad record must not end the process, which may
+// call turns a handler's panic into an error: one bad record must not end the process, which may
 // hold many shards.
 func call(ctx context.Context, handler Handler, batch *Batch) (err error) {
 	defer func() {

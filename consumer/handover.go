@@ -12,13 +12,13 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// handOver writes the last checkpoint and gives the lease back, or ends it. The keeper has
-// stopped; it is this goroutine that owns the row now.
+// handOver writes the last checkpoint and gives the lease back, or ends it. The keeper has stopped,
+// so this goroutine now owns the row.
 func (h *holding) handOver(ctx context.Context, how ending) ending {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, errShutdown) {
-		// The handler or the sink took too long to stop. What was committed before is
-		// handed over all the same.
+		// The handler or the sink took too long to stop. The commits before that are handed over
+		// all the same.
 		ctx, cause, how = context.WithoutCancel(ctx), nil, stopped
 	}
 	var err error
@@ -49,9 +49,9 @@ func (h *holding) handOver(ctx context.Context, how ending) ending {
 	return how
 }
 
-// createChildren makes the leases of the shards that this one became, before its own row says
-// SHARD_END. It tries until it has done so or the lease is lost. A child that can be read once
-// this row says SHARD_END is created held, so that it need not wait to be found.
+// createChildren creates the leases of the shard's children, before its own row says SHARD_END. It
+// tries until it succeeds or the lease is lost. A child that can be read once this row says
+// SHARD_END is created with this worker as its owner, so that it need not wait to be found.
 func (h *holding) createChildren(ctx context.Context, children []shardmap.Shard) {
 	for attempt := 1; ctx.Err() == nil; attempt++ {
 		err := h.tryChildren(ctx, children)
@@ -69,7 +69,7 @@ var errNoChildren = errors.New("the shard has ended, and the stream lists no sha
 	"from it")
 
 func (h *holding) tryChildren(ctx context.Context, children []shardmap.Shard) error {
-	if len(children) == 0 { // the sink knew of the end, or the server told no children
+	if len(children) == 0 { // the sink knew of the end, or the server named no children
 		all, err := h.shards.Shards(ctx, 0)
 		if err != nil {
 			return err
@@ -100,8 +100,8 @@ func idsOf(shards []shardmap.Shard) []runnel.ShardID {
 	return ids
 }
 
-// forgotten reports whether the stream no longer lists the shard: then its children may be
-// gone as well, and the audit finds what is left of them.
+// forgotten reports whether the stream no longer lists the shard. Its children may then be gone as
+// well, and the audit finds the ones that are left.
 func (h *holding) forgotten(all []shardmap.Shard) bool {
 	for _, s := range all {
 		if s.ID == h.first.Key {
@@ -137,7 +137,7 @@ func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
 		return err
 	}
 	if !created && startable && stands.Owner == "" && !stands.Ended() {
-		// The other parent's reader made it, when this one was not finished yet.
+		// The other parent's reader created it, when this shard was not finished yet.
 		sent = time.Now()
 		if stands, err = h.table.Take(ctx, stands, h.cfg.WorkerID); err == nil {
 			created = true
@@ -151,7 +151,7 @@ func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
 	return nil
 }
 
-// newLease is the lease that a shard gets.
+// newLease returns the lease of a new shard.
 func newLease(s shardmap.Shard, origin lease.Origin) lease.Lease {
 	r := s.Range
 	return lease.Lease{

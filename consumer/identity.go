@@ -10,12 +10,12 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// ErrRecreated is returned when the stream was deleted and created again while the worker read
-// it. errors.Is(err, lease.ErrStream) holds as well.
+// ErrRecreated is returned if the stream was deleted and created again while the worker read it.
+// errors.Is(err, lease.ErrStream) holds as well.
 var ErrRecreated = errors.New("the stream was deleted and created again while it was read; " +
 	"nothing of the new one was taken for the old one")
 
-// sameStream returns nil if the stream is still the one that the worker began with, by a look that
+// sameStream returns nil if the stream is still the one with which the worker began, by a look that
 // began after the call. The error is ErrRecreated or ErrStreamGone if it is not.
 func (r *run) sameStream(ctx context.Context) error { return r.identity.Same(ctx) }
 
@@ -27,7 +27,7 @@ func (r *run) look(ctx context.Context) error {
 	return err
 }
 
-// describe is the function of that name, and takes note of the retention period.
+// describe calls the function describe, and stores the retention period.
 func (r *run) describe(ctx context.Context) (lease.Stream, bounds, error) {
 	stream, now, err := describe(ctx, r.cfg)
 	if err == nil {
@@ -43,7 +43,7 @@ func (r *run) recreated(now lease.Stream) error {
 }
 
 // suspect looks at the stream if an error may mean that another stream took its place. It returns
-// that, or the error.
+// the error of that look, or err itself.
 func (r *run) suspect(ctx context.Context, err error) error {
 	var invalid *types.InvalidArgumentException
 	if !notFound(err) && !errors.As(err, &invalid) {
@@ -55,7 +55,7 @@ func (r *run) suspect(ctx context.Context, err error) error {
 	return err
 }
 
-// isFinal reports whether trying again is of no use for any shard.
+// isFinal reports whether another attempt is useless for every shard.
 func isFinal(err error) bool {
 	return errors.Is(err, lease.ErrStream) || errors.Is(err, ErrStreamGone) ||
 		errors.Is(err, lease.ErrTable)
@@ -69,7 +69,7 @@ func (r *run) giveUp(err error) {
 	}
 }
 
-// isOver returns the error that a final one ends the worker with; nil if there is still hope.
+// isOver returns the error with which a final error ends the worker; nil if the worker may go on.
 func (r *run) isOver(ctx context.Context, err error) error {
 	if !isFinal(err) {
 		return nil

@@ -223,7 +223,7 @@ func TestLooksAreShared(t *testing.T) {
 	})
 }
 
-// Throttled looks are made again, and cost no read its pace.
+// Throttled looks are made again, and do not slow down any read.
 func TestThrottledLooks(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {
 		var looks atomic.Int64

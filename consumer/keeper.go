@@ -13,17 +13,17 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// ErrLeaseExpired is the cause of a cancelled handler whose lease could not be renewed in time:
-// other workers may take it any moment now.
+// ErrLeaseExpired is the cause of a handler's cancelled context if the lease could not be renewed
+// in time: other workers may take it any moment now.
 var ErrLeaseExpired = errors.New("the lease could not be renewed in time")
 
-// keeper owns one lease's row as long as the worker holds it: nobody else in the process
-// writes it, so heartbeats and checkpoints never compete for the counter. Checkpoints that are
-// posted faster than they may be written are merged, and each stands for a heartbeat.
+// keeper owns one lease's row as long as the worker holds the lease. It is the only writer of the
+// row in the process, so heartbeats and checkpoints never compete for the counter. Checkpoints that
+// are posted faster than they may be written are merged, and each serves as a heartbeat.
 //
-// The worker counts its time from before a write was sent, the others from after they saw it.
-// So the worker's time is over first, whatever the clocks say, as long as each runs evenly; a
-// tenth of the failover time is kept as a margin for that, and for the reader to stop.
+// The worker counts its time from before it sent a write, the others from after they saw it. So the
+// worker's time is over first, whatever the clocks say, as long as each runs evenly. A tenth of the
+// failover time is kept as a margin for uneven clocks, and for the reader to stop.
 type keeper struct {
 	table    *lease.Table
 	failover time.Duration
@@ -31,19 +31,19 @@ type keeper struct {
 	written  func(sink.Committed)
 	failed   func(runnel.ShardID, error)
 
-	wake chan struct{} // one place: something was posted
+	wake chan struct{} // one place: wakes run after a post or a request
 	quit chan struct{} // closed to end run after the write in hand
 
 	mu struct {
 		sync.Mutex
 		posted sink.Committed // the newest checkpoint to write
 		end    string         // the sink's token for the shard's end
-		early  bool           // a heartbeat is wanted now
-		// complete belongs to posted, or, before anything was posted, to the row's checkpoint.
+		early  bool           // a heartbeat is due at once
+		// complete belongs to posted, or, before the first post, to the row's checkpoint.
 		complete time.Time
 	}
 
-	// Owned by run while it runs, and by whoever waited for it afterwards.
+	// These belong to run while it runs, and afterwards to the goroutine that waited for it.
 	held    lease.Lease
 	renewed time.Time // before the last successful write was sent
 	tried   time.Time // when the last write was sent, successful or not
@@ -61,7 +61,7 @@ func (r *run) newKeeper(held lease.Lease, renewed time.Time) *keeper {
 	return k
 }
 
-// complete notes up to when the shard is complete; the next write to the row says so.
+// complete sets the time up to which the shard is complete; the next write to the row carries it.
 func (k *keeper) complete(to time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -74,8 +74,9 @@ func (k *keeper) completeTo() time.Time {
 	return k.mu.complete
 }
 
-// toWrite returns the lease with what the next write adds to it, and the checkpoint that the row
-// does not hold yet: of one moment, since the time must not be written without its checkpoint.
+// toWrite returns the lease with the additions of the next write, and the checkpoint that the row
+// does not hold yet. Both are of one moment, since the time must not be written without its
+// checkpoint.
 func (k *keeper) toWrite() (held lease.Lease, c sink.Committed, checkpoint bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -89,7 +90,7 @@ func (k *keeper) unwritten() bool {
 	return c.End.Sequence.IsNumber() && (c.End != k.held.Checkpoint || c.Token != k.held.Token)
 }
 
-// post asks for a checkpoint, in its time; a newer one replaces it.
+// post requests a checkpoint, which is written when it is due; a newer one replaces it.
 func (k *keeper) post(c sink.Committed) {
 	k.mu.Lock()
 	k.mu.posted = c
@@ -110,7 +111,7 @@ func (k *keeper) endToken() string {
 	return k.mu.end
 }
 
-// renewSoon asks for a heartbeat now, to find out whether the lease is still held.
+// renewSoon requests a heartbeat now, to find out whether the lease is still held.
 func (k *keeper) renewSoon() {
 	k.mu.Lock()
 	k.mu.early = true
@@ -139,11 +140,11 @@ func (k *keeper) lastPosted() sink.Committed {
 	return k.mu.posted
 }
 
-// deadline is when the worker gives the lease up for lost.
+// deadline is the time at which the worker treats the lease as lost.
 func (k *keeper) deadline() time.Time { return k.renewed.Add(k.failover - k.failover/10) }
 
-// run keeps the lease until quit is closed or ctx is done, and then returns nil; otherwise it
-// returns why the lease is lost: an error that is lease.ErrLost or ErrLeaseExpired.
+// run keeps the lease until quit is closed or ctx is done, and then returns nil. If the lease is
+// lost before, it returns an error that is lease.ErrLost or ErrLeaseExpired.
 func (k *keeper) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -155,7 +156,7 @@ func (k *keeper) run(ctx context.Context) error {
 		case <-k.quit:
 			return nil
 		case <-k.wake:
-			continue // what is due may have changed
+			continue // the next due write may have changed
 		case <-timer.C:
 		}
 		if !time.Now().Before(k.deadline()) {
@@ -167,8 +168,8 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 }
 
-// due is when the next write is: a checkpoint after its interval, a heartbeat after a third of
-// the failover time, the next attempt after a failure soon; and never after the deadline.
+// due returns the time of the next write: a checkpoint after its interval, a heartbeat after a
+// third of the failover time, the next attempt soon after a failure; and never after the deadline.
 func (k *keeper) due() time.Time {
 	early, checkpoint := k.pending()
 	var due time.Time
@@ -222,8 +223,8 @@ func (k *keeper) beat(ctx context.Context) error {
 	return nil
 }
 
-// settle writes what is pending and then does last, when run has ended: while the lease is
-// held for sure, and with further attempts.
+// settle runs after run has ended. It writes the pending checkpoint and then does last, with
+// further attempts, as long as the lease is certainly held.
 func (k *keeper) settle(
 	ctx context.Context, last func(context.Context, lease.Lease) (lease.Lease, error),
 ) error {

@@ -13,12 +13,13 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// openerAt returns the opener of what follows a commit, with what is known of the units before.
+// openerAt returns the opener for the records after a commit, with the filter's state there.
 //
-// A sink has kept that in its commit, so that whoever goes on there judges alike; a shard that
-// it has nothing of begins with what its parents' commits know. A handler's commit is the lease
-// row's checkpoint, and keeps nothing: there only a child of shards that this worker has ended
-// can begin with what it knew then. Where nobody has kept it, it is read from the stream again.
+// A sink holds the state in its commit, so that every writer that goes on there decides in the same
+// way. If the sink has no commit of the shard, the shard begins with the states in its parents'
+// commits. A handler's commit is the lease row's checkpoint, which holds no state. So a handler's
+// shard gets a stored state only if this worker has ended all its parents. A state that is not
+// stored is built by reading the stream again.
 func (h *holding) openerAt(
 	ctx context.Context, writer sink.Writer, c sink.Committed,
 ) (o opener, err error) {
@@ -42,10 +43,10 @@ func (h *holding) openerAt(
 	return o, err
 }
 
-// recall returns what is known at a position of a handler's shard.
+// recall returns the filter at a position of a handler's shard.
 func (h *holding) recall(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
 	if at == runnel.Start && originOf(h.first).Word == runnel.TrimHorizon {
-		// All parents have ended, as their rows say: what this worker knew then is there.
+		// All parents have ended, as their rows say, and ends has the states of this worker there.
 		if states := h.ends.begin(h.first.Key, h.first.Parents); len(states) > 0 {
 			parents, err := h.restoreAll(states)
 			return h.union(parents), err
@@ -54,8 +55,9 @@ func (h *holding) recall(ctx context.Context, at runnel.Position) (*aggregate.Fi
 	return h.rebuild(ctx, at)
 }
 
-// hashRange returns the shard's range: the lease's, or, if another program made the row without
-// it, the listing's. A shard that is not listed has no records to check.
+// hashRange returns the range of the shard's hash keys: from the lease, or from the stream's list
+// if another program made the row without a range. A shard that is not listed has no records to
+// check.
 func (h *holding) hashRange(ctx context.Context) (keyspace.Range, error) {
 	if h.first.Range != nil {
 		return *h.first.Range, nil
@@ -67,7 +69,7 @@ func (h *holding) hashRange(ctx context.Context) (keyspace.Range, error) {
 	return keyspace.All, err
 }
 
-// restore makes a filter of a state; nil is that of a filter that has not met any unit.
+// restore makes a filter from a state. A nil state makes a filter that has not met any unit.
 func (h *holding) restore(state []byte) (*aggregate.Filter, error) {
 	filter := &aggregate.Filter{H: h.cfg.Horizon}
 	if len(state) == 0 {
@@ -91,16 +93,16 @@ func (h *holding) restoreAll(states [][]byte) ([]*aggregate.Filter, error) {
 	return filters, nil
 }
 
-// union makes the filter that a child begins with of those of its parents' ends.
+// union makes the filter with which a child begins, from the filters at its parents' ends.
 func (h *holding) union(parents []*aggregate.Filter) *aggregate.Filter {
 	filter := aggregate.Union(parents...)
 	filter.H = h.cfg.Horizon
 	return filter
 }
 
-// inherit returns what is known at the shard's beginning, or where the application begins in
-// it: all that the parents' ends know. Of a parent that has left no state, and where none is
-// known, that is read again.
+// inherit returns the filter for the shard's beginning, or for the application's beginning in the
+// shard: the union of its parents' states at their ends. If a parent has left no state, or no state
+// is known, it is built by reading the stream again.
 func (h *holding) inherit(ctx context.Context, states [][]byte) (*aggregate.Filter, error) {
 	parents, err := h.restoreAll(states)
 	if err != nil {
@@ -118,7 +120,7 @@ func (h *holding) inherit(ctx context.Context, states [][]byte) (*aggregate.Filt
 }
 
 // listing returns the stream's shards by their ids, as listed at some time after this shard was
-// made: those that it came from do not change.
+// made: its ancestors do not change.
 func (h *holding) listing(ctx context.Context) (map[runnel.ShardID]shardmap.Shard, error) {
 	for _, age := range []time.Duration{h.cfg.AuditInterval, 0} {
 		shards, err := h.shards.Shards(ctx, age)

@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// mill is producers of units, in virtual time and drawn from a seed: answers are lost, copies
-// arrive late or never, units are given up, aggregates of two lanes find their shard split.
+// mill simulates producers of units, in virtual time and drawn from a seed: answers are lost,
+// copies arrive late or never, units are given up, and aggregates of two lanes meet a split shard.
 type mill struct {
 	*fleet
 	*chaos
@@ -22,7 +22,7 @@ type mill struct {
 	events  []millEvent
 	runs    []*millRun
 	keys    []string
-	acked   map[string]bool // records that have to come
+	acked   map[string]bool // records that must be delivered
 	copies  int             // of units, in the stream
 	voids   int
 }
@@ -63,7 +63,7 @@ func (m *mill) addRun() {
 
 func (m *mill) percent(n int) bool { return m.pick(100) < n }
 
-// between is a time from 0 to longest.
+// between returns a time from 0 to longest.
 func (m *mill) between(longest time.Duration) time.Duration {
 	return time.Duration(m.pick(int(longest/time.Millisecond))) * time.Millisecond
 }
@@ -72,7 +72,7 @@ func (m *mill) after(d time.Duration, do func()) {
 	m.events = append(m.events, millEvent{time.Now().Add(d), do})
 }
 
-// turn does what happens within d.
+// turn runs the events of the next d.
 func (m *mill) turn(d time.Duration) {
 	end := time.Now().Add(d)
 	for {
@@ -139,7 +139,7 @@ func (m *mill) settle(u *millUnit, acked bool) {
 	}
 }
 
-// send is one attempt; without an answer each unit is sent again by itself, for as long as H.
+// send makes one attempt. Without an answer each unit is sent again by itself, for as long as H.
 func (m *mill) send(units ...*millUnit) {
 	if len(units) == 1 && units[0].settled {
 		return
@@ -166,8 +166,8 @@ func (m *mill) send(units ...*millUnit) {
 	}
 }
 
-// land puts a copy into the shard of its first unit. The copy is void if the second one's is
-// another.
+// land puts a copy into the shard of its first unit. The copy is void if the second unit belongs to
+// another shard.
 func (m *mill) land(units []*millUnit, answered bool) {
 	parts := make([]part, len(units))
 	for i, u := range units {
@@ -198,8 +198,8 @@ func (s *fakeStream) holds(shard runnel.ShardID, key string) bool {
 	return err == nil && sh.keys.Contains(keyspace.Of(key))
 }
 
-// check looks at records in the order of their delivery, in the shards' order for a sink: each
-// stands at one position only, a run's lanes are in order, and nothing acknowledged is missing.
+// check checks records in the order of their delivery, for a sink in the order of the shards. Each
+// record has one position only, a run's lanes are in order, and no acknowledged record is missing.
 func (m *mill) check(records []runnel.Record) (again int) {
 	m.Helper()
 	at := map[string]runnel.Record{}
@@ -233,7 +233,7 @@ func (m *mill) check(records []runnel.Record) (again int) {
 	return again
 }
 
-// chaosOf is what happens to a fleet meanwhile.
+// chaosOf is a kind of disturbance for the fleet.
 type chaosOf struct {
 	name    string
 	workers int
@@ -241,9 +241,9 @@ type chaosOf struct {
 	kills   bool
 }
 
-// Whatever its producers do and whatever befalls the fleet: a handler is given every
-// acknowledged record, in order and at one position only, and, as long as no lease changes
-// hands, once; a sink has every one exactly once.
+// The test holds under any behaviour of the producers and any disturbance of the fleet. A handler
+// gets every acknowledged record, in order and at one position only, and, as long as no lease
+// changes hands, once. A sink has every record exactly once.
 func TestUnitsSurvive(t *testing.T) {
 	for _, what := range []chaosOf{
 		{name: "one worker", workers: 1},

@@ -9,14 +9,15 @@ import (
 
 // mirror is the filter as it was behind the page that is being delivered. The fetcher's filter is a
 // page ahead, and to marshal it for each page would take longer than the page. So each page carries
-// the change of the filter's state, which is as small as the page is; the mirror is made of those,
-// and is marshalled when the sink asks. It belongs to the delivering goroutine.
+// the change of the filter's state, which is as small as the page is. The mirror applies these
+// changes, and is marshalled when the sink asks for the state. It belongs to the delivering
+// goroutine.
 type mirror struct {
 	filter *aggregate.Filter
-	// based is true if the sink has the state that the next change is of.
+	// based is true if the sink has the state on which the next change builds.
 	based bool
-	// met is true once a unit was met. Until then the state is nil, since programs that know no
-	// states read a commit without one.
+	// met is true once a unit was met. Until then the state is nil, because programs without
+	// support for states can only read a commit without one.
 	met bool
 }
 
@@ -24,7 +25,7 @@ type mirror struct {
 // the filter's state.
 func newMirror(filter *aggregate.Filter, found bool) *mirror {
 	filter.Track()
-	empty := filter.Empty() // and then the change is since nothing
+	empty := filter.Empty() // then the change is since an empty state
 	return &mirror{filter: filter.Clone(), based: found || empty, met: found || !empty}
 }
 
@@ -38,8 +39,8 @@ func (m *mirror) batch(b *sink.Batch, p *page) error {
 		return fmt.Errorf("the state behind %s: %w", p.through, err)
 	}
 	m.filter.Apply(delta)
-	// At the shard's end there is a state even if no unit was met: so the children know that there
-	// is nothing to know, and need not read the shard again.
+	// At the shard's end there is a state even if no unit was met. It informs the children that
+	// there is no unit, so that they need not read the shard again.
 	if m.met = m.met || !m.filter.Empty() || p.ended; !m.met {
 		return nil
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// meet has a filter meet so many units of new lanes, of runs with 5,000 each in 16 groups.
+// meet has a filter meet the given number of units of new lanes, of runs with 5,000 each in 16
+// groups.
 func meet(filter *aggregate.Filter, from, units int) {
 	for n := from; n < from+units; n++ {
 		var id aggregate.ProducerID
@@ -23,8 +24,8 @@ func meet(filter *aggregate.Filter, from, units int) {
 	}
 }
 
-// A mirror has the state that the reader had behind the page that is delivered, though the reader
-// is a page ahead.
+// A mirror has the reader's state behind the page that is delivered, though the reader is a page
+// ahead.
 func TestMirror(t *testing.T) {
 	filter := new(aggregate.Filter)
 	m := newMirror(filter, false)
@@ -39,7 +40,7 @@ func TestMirror(t *testing.T) {
 	if err := m.batch(&quiet, &p); err != nil || quiet.State != nil || quiet.Delta != nil {
 		t.Fatalf("before any unit: %+v, %v", quiet, err)
 	}
-	sum := new(aggregate.Filter) // of the changes, which are since nothing
+	sum := new(aggregate.Filter) // of the changes, which are since an empty state
 	p, want := step(20, false)
 	for range 5 {
 		ahead, next := step(30, false)
@@ -66,8 +67,8 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// A mirror of a state that the sink does not have gives no change first; and at a shard's end there
-// is a state though no unit was met.
+// A mirror of a state that the sink does not have gives no change first. At a shard's end there is
+// a state even if no unit was met.
 func TestMirrorOfWhatTheSinkHasNot(t *testing.T) {
 	filter := new(aggregate.Filter)
 	meet(filter, 0, 10)
@@ -92,9 +93,9 @@ func TestMirrorOfWhatTheSinkHasNot(t *testing.T) {
 	}
 }
 
-// BenchmarkState is the part of the reader's state in the time of a page of 500 units, in a filter
-// of 51 runs with 5,000 lanes each: noting the change, and the mirror; kept=false is the filter
-// alone. whole is to marshal it, as a page did before.
+// BenchmarkState measures the part of the reader's state in the time of a page of 500 units, in a
+// filter of 51 runs with 5,000 lanes each: noting the change, and the mirror. kept=false is the
+// filter alone; whole is to marshal it, as a page did before.
 func BenchmarkState(b *testing.B) {
 	const lanes, units = 51 * 5000, 500
 	full := new(aggregate.Filter)

@@ -10,21 +10,21 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// once tells when the work that was there at a worker's start is done. A shard is settled when
-// its lease says SHARD_END, or when somebody has processed it up to its tip, or past what
-// arrived before the start: this worker, whose reader says so, or another one, whose checkpoint
-// is probed by reading on from it. Shards that came later hold later records only.
+// once finds out when the work that was there at a worker's start is done. A shard is settled if
+// its lease says SHARD_END, or if a worker has processed it up to its tip or past the last record
+// that arrived before the start. This worker's reader reports that. For another worker, this one
+// reads on from its checkpoint. Shards that came later hold later records only.
 //
-// Workers do not wait for each other while they hold anything that others wait for: each gives
-// a settled shard back, and waits only for leases that others hold. So they cannot block one
-// another.
+// No worker waits for another one while it holds a lease that others wait for: each gives a settled
+// shard back, and waits only for leases that others hold. So they cannot block one another.
 type once struct {
 	since time.Time // the stream's time at the start, or a little later
-	// old are the shards that were there at the start; true for those that were closed, which
-	// are settled at their ends alone: to be at such a shard's tip says nothing of its end.
+	// old are the shards that were there at the start. The value is true for shards that were
+	// closed: these are settled only at their ends, since a reader at such a shard's tip need
+	// not have seen its end.
 	old map[runnel.ShardID]bool
 
-	// The coordinator's own.
+	// These belong to the coordinator.
 	done     map[runnel.ShardID]bool
 	settled  []runnel.ShardID // all shards of the table when all were settled, last time
 	finished bool
@@ -59,7 +59,7 @@ func (o *once) wants(shard runnel.ShardID) bool {
 	return old
 }
 
-// caughtUp reports whether a read has come past what was there at the start.
+// caughtUp reports whether a read has passed the last record that was there at the start.
 func (o *once) caughtUp(shard runnel.ShardID, p page) bool {
 	if o == nil || p.ended || o.old[shard] {
 		return false
@@ -67,12 +67,12 @@ func (o *once) caughtUp(shard runnel.ShardID, p page) bool {
 	return p.behind == 0 || p.newest.After(o.since)
 }
 
-// unsettled returns the leases whose shards still have work, or sets once.finished. That takes
-// two looks at the table: one may see a parent's end and have missed its children, which were
-// created before.
+// unsettled returns the leases of shards that still have work, or sets once.finished. It takes two
+// looks at the table: one look may see a parent's end and miss its children, which were created
+// before.
 //
-// The shards of rows that cannot be read are left alone, and so are those that came from them. When
-// the others are settled, an error says so.
+// The shards of rows that cannot be read are left alone, and so are their descendants. When the
+// others are settled, an error reports the rows.
 func (r *run) unsettled(
 	ctx context.Context, now time.Time, view []lease.Sighting, skipped []lease.Skipped,
 ) ([]lease.Sighting, error) {
@@ -105,7 +105,7 @@ func (r *run) unsettled(
 			return nil, rowError(r.table.Name(), skipped)
 		}
 	}
-	// What was found settled was that of this stream.
+	// Check that the settled shards belong to this stream.
 	if err := r.sameStream(ctx); err != nil {
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func (o *once) filter(view []lease.Sighting) []lease.Sighting {
 	return left
 }
 
-// probe reads on from another worker's checkpoint, and reports whether nothing that was there
-// at the start follows it.
+// probe reads on from another worker's checkpoint, and reports whether no record that was there at
+// the start follows it.
 func (r *run) probe(ctx context.Context, l lease.Lease) bool {
 	const reads, records = 8, 2 // the record at the checkpoint, and the one after it
 	f := r.newFetcher(l, l.Processed(), records)
@@ -139,7 +139,7 @@ func (r *run) probe(ctx context.Context, l lease.Lease) bool {
 			}
 			return false
 		case p.gap != nil:
-			return false // that is its reader's to report
+			return false // the shard's reader reports the error
 		case p.read > 0:
 			return p.oldest.After(r.once.since)
 		case p.caughtUp || p.ended:

@@ -13,8 +13,8 @@ import (
 
 func once(c *consumer.Config) { c.Once = true }
 
-// Once works through what is there, children of ended shards included, and gives everything
-// back. What arrives later is left.
+// Once processes all records that are there at the start, children of ended shards included, and
+// gives every lease back. It leaves later records.
 func TestOnce(t *testing.T) {
 	for _, atEndOnly := range []bool{true, false} {
 		bubble(t, 3, func(f *fleet) {
@@ -90,7 +90,7 @@ func TestOnceWithAProducer(t *testing.T) {
 	})
 }
 
-// Several workers with Once end, whoever dies: none before all the work is done.
+// Several workers with Once end even if some of them die. None ends before all the work is done.
 func TestOnceFleet(t *testing.T) {
 	for i := range 10 * soak() {
 		seed := uint64(i + 1)
@@ -175,7 +175,7 @@ func TestOnceBesideOthers(t *testing.T) {
 	})
 }
 
-// Once that is interrupted says so.
+// Run with Once returns an error if it is interrupted.
 func TestOnceInterrupted(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		f.stream.put("a", keys(20)...)

@@ -12,24 +12,24 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// opener makes a shard's user records of its Kinesis records, and drops the doubles of units.
+// opener extracts a shard's user records from its Kinesis records, and drops the doubles of units.
 type opener struct {
 	shard runnel.ShardID
 	keys  keyspace.Range // the shard's
 	void  VoidPolicy
-	after runnel.Position // everything up to here has been opened, or was before
+	after runnel.Position // every record up to here has been opened or came before
 	seen
 	decoder aggregate.Decoder
 }
 
-// newOpener returns an opener of what follows after that drops nothing.
+// newOpener returns an opener for the records behind after. It drops no double.
 func newOpener(shard runnel.ShardID, after runnel.Position) opener {
 	return opener{shard: shard, keys: keyspace.All, after: after}
 }
 
-// open adds a Kinesis record to a page. It does nothing if the record is not behind o.after; if
-// only its first user records are not, the others are delivered. The error is a *VoidError, and
-// then nothing has changed.
+// open adds a Kinesis record to a page. It does nothing if the record is not behind o.after. If
+// only its first user records are not, it adds the others. The error is a *VoidError, and then the
+// page has not changed.
 func (o *opener) open(r *types.Record, p *page) error {
 	in := runnel.Record{
 		PartitionKey: aws.ToString(r.PartitionKey), Data: r.Data, ShardID: o.shard,
@@ -110,8 +110,8 @@ func (p *page) add(r runnel.Record) {
 	p.records = append(p.records, r)
 }
 
-// seen is what a reader knows of the units that stand before a position. The zero value keeps
-// no account, and drops nothing.
+// seen is a reader's state of the units before a position. The zero value has no filter and drops
+// no double.
 type seen struct {
 	filter *aggregate.Filter
 	mirror *mirror // of the filter; nil if no sink wants the state

@@ -63,8 +63,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// An aggregate without user records, the mark of a place, gives a reader nothing; it is passed,
-// and what follows it is read.
+// An aggregate without user records, the mark of a place, delivers no record. The reader passes it
+// and reads on.
 func TestOpenEmptyAggregate(t *testing.T) {
 	o := newOpener("shardId-000000000000", runnel.Start)
 	o.keys = keyspace.Range{} // none but 0: a mark belongs anywhere

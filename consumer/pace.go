@@ -2,10 +2,10 @@ package consumer
 
 import "time"
 
-// pace decides how long to wait between two reads of a shard. While data flows it waits next
-// to nothing; an idle shard is read less and less often, down to one read per interval. A
-// throttle raises a floor under all waits, which then sinks slowly: against a server that
-// allows 5 reads a second it settles near 200 ms, and elsewhere it stays at nothing.
+// pace decides how long to wait between two reads of a shard. While data flows it waits next to
+// nothing. An idle shard is read less and less often, down to one read per interval. A throttle
+// raises a floor under all waits, which then sinks slowly: with a server that allows 5 reads a
+// second the floor settles near 200 ms, and elsewhere it remains zero.
 type pace struct {
 	interval time.Duration // the longest wait of an idle shard
 	idle     time.Duration // the last wait for an empty shard; 0 after records
@@ -18,19 +18,19 @@ const (
 	highestFloor = time.Second
 )
 
-// onItsWay is the MillisBehindLatest of a position behind which nothing can be read yet: records
+// onItsWay is the MillisBehindLatest of a position behind which no record can be read yet: records
 // are on their way to the server's disk. They may take long, and a reader that asked for them at
 // once would ask in a circle.
 const onItsWay = time.Millisecond
 
-// after returns the wait after a read that brought so many records and ended that far behind the
-// shard's tip.
+// after returns the wait after a read that brought the given number of records and ended that far
+// behind the shard's tip.
 func (p *pace) after(records int, behind time.Duration) time.Duration {
 	return p.next(records > 0, behind > onItsWay)
 }
 
-// next returns the wait after a read that brought records or not, and left something unread
-// behind it or not.
+// next returns the wait after a read. records is true if it brought records, more if it left unread
+// records behind it.
 func (p *pace) next(records, more bool) time.Duration {
 	if p.floor -= p.floor / 32; p.floor < time.Millisecond {
 		p.floor = 0

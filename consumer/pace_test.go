@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A transcript of reads: what they bring, and the wait after each.
+// A transcript of reads: their results, and the wait after each.
 func TestPace(t *testing.T) {
 	p := pace{interval: 250 * time.Millisecond}
 	const ms = time.Millisecond
@@ -84,7 +84,8 @@ func TestPaceSettles(t *testing.T) {
 	}
 }
 
-// A shard of which nothing can be read yet, for the server's disk hangs, is read as an idle one.
+// If no record of a shard can be read yet because the server's disk hangs, the shard is read like
+// an idle one.
 func TestPaceWhileTheDiskHangs(t *testing.T) {
 	p := pace{interval: 250 * time.Millisecond}
 	var waited time.Duration

@@ -7,11 +7,11 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// quietEvery is how often the log hears of a shard that goes on failing.
+// quietEvery is the time between two log lines about a shard that fails again and again.
 const quietEvery = 10 * time.Second
 
-// quiet keeps a failure that is tried again and again from filling the log: of each shard it lets
-// the first one through, and then one every quietEvery. It is safe for concurrent use.
+// quiet keeps a failure that is tried again and again from filling the log. For each shard it lets
+// the first failure through, and then one every quietEvery. It is safe for concurrent use.
 type quiet struct {
 	mu     sync.Mutex
 	shards map[runnel.ShardID]quietShard
@@ -22,8 +22,8 @@ type quietShard struct {
 	since  int // failures that were not logged since then
 }
 
-// may reports whether a failure of the shard is to be logged now, and how many were not since the
-// last one.
+// may reports whether a failure of the shard is to be logged now, and how many were not logged
+// since the last one.
 func (q *quiet) may(shard runnel.ShardID, now time.Time) (since int, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// shardReader reads the Kinesis records of one shard, in order, whatever happens to its
-// iterators. Where one was made anew, the last record read is the first one again.
+// shardReader reads the Kinesis records of one shard, in order, and makes a new iterator when one
+// is lost. The first record after a new iterator is the last record read before.
 type shardReader struct {
 	*run
 	shard  runnel.ShardID
@@ -27,30 +27,29 @@ type shardReader struct {
 	pace     pace
 	failures int // in a row
 
-	// delivers is set for a reader whose records are delivered: it makes sure that the stream is
-	// still the same one.
+	// delivers is set for a reader that delivers its records: it checks that the stream is still
+	// the same one.
 	delivers bool
-	// guarded is set for a reader that finds out what it has missed. The fields behind it are for
-	// that.
+	// guarded is set for a reader that detects missing records. The fields after it serve that.
 	guarded bool
 	guard
 	parents []runnel.ShardID
-	unsure  bool // what the iterator gives first decides whether anything was missed
+	unsure  bool // the iterator's first records show whether any is missing
 }
 
-// answer is what one read of a shard brought.
+// answer is the result of one read of a shard.
 type answer struct {
 	records  []types.Record
 	behind   time.Duration
 	ended    bool // nothing follows, ever
 	children []shardmap.Shard
-	gap      bool // what followed the record read before may have been removed meanwhile
+	gap      bool // records after the last one read may have been removed meanwhile
 	// first is the shard's first number, if there is a gap and no record was read before.
 	first runnel.SequenceNumber
 }
 
-// reader reads what is at or behind after, or from the origin on: the record at after too,
-// since after may lie inside of it.
+// reader reads the records at or behind after, or those from the origin on. It includes the record
+// at after, since after may lie inside it.
 func (r *run) reader(
 	shard runnel.ShardID, origin lease.Origin, after runnel.Position, limit int,
 ) *shardReader {
@@ -64,14 +63,14 @@ func (r *run) reader(
 	return s
 }
 
-// originOf returns where a shard is read from as long as nothing of it has been processed.
+// originOf returns the origin of a shard's reading as long as none of it has been processed.
 func originOf(l lease.Lease) lease.Origin {
 	switch {
 	case !l.From.IsZero():
 		return lease.Origin{Word: runnel.AtTimestamp, At: l.From}
 	case l.Checkpoint.Sequence == runnel.Latest:
-		// Another program made the row and left no time: now is all that can be known, and
-		// it is kept for the case that the iterator expires before a record comes.
+		// Another program made the row and left no time, so the origin is now. It is kept for the
+		// case that the iterator expires before a record comes.
 		return lease.Origin{Word: runnel.Latest}
 	default:
 		return lease.Origin{Word: runnel.TrimHorizon}
@@ -82,8 +81,8 @@ func sequenceOf(r *types.Record) runnel.SequenceNumber {
 	return runnel.SequenceNumber(aws.ToString(r.SequenceNumber))
 }
 
-// next makes one GetRecords call, and the iterator for it if there is none. An answer that may
-// leave something out is thrown away, and the reader asks again from its last record on.
+// next makes one GetRecords call, and makes the iterator first if there is none. If an answer may
+// leave records out, next discards it and asks again from its last record on.
 func (s *shardReader) next(ctx context.Context) (answer, error) {
 	if s.iterator == "" {
 		if err := s.seek(ctx); err != nil {
@@ -141,7 +140,7 @@ func (s *shardReader) accept(ctx context.Context, out reading) (a answer, err er
 	return a, nil
 }
 
-// take drops what stands before the last record read, and goes on with the new last one.
+// take drops the records before the last one read, and keeps the new last one.
 func (s *shardReader) take(got []types.Record, a *answer) {
 	a.records = got
 	for len(a.records) > 0 && sequenceOf(&a.records[0]).Compare(s.at) < 0 {
@@ -152,8 +151,8 @@ func (s *shardReader) take(got []types.Record, a *answer) {
 	}
 }
 
-// seek makes an iterator that begins with the last record read: if that does not come, it and
-// what followed have been trimmed.
+// seek makes an iterator that begins with the last record read. If that record does not come, it
+// and the records after it have been trimmed.
 func (s *shardReader) seek(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
 	defer cancel()
@@ -179,7 +178,8 @@ func (s *shardReader) seek(ctx context.Context) error {
 		s.origin = lease.Origin{Word: runnel.AtTimestamp, At: asked}
 	}
 	if s.delivers {
-		// The call named the stream, and an iterator is of the stream that had the name then.
+		// The call named the stream, and an iterator belongs to the stream that had the name at
+		// that time.
 		if err := s.sameStream(ctx); err != nil {
 			return err
 		}
@@ -189,8 +189,8 @@ func (s *shardReader) seek(ctx context.Context) error {
 	return nil
 }
 
-// recover waits after a failed read, so that the next one may succeed. It returns true if the
-// shard itself is gone: nothing will be read of it any more.
+// recover waits after a failed read, so that the next one may succeed. It returns true if the shard
+// itself is gone: no more record of it will be read.
 func (s *shardReader) recover(ctx context.Context, err error) (gone bool) {
 	if ctx.Err() != nil {
 		return false
@@ -205,8 +205,8 @@ func (s *shardReader) recover(ctx context.Context, err error) (gone bool) {
 	}
 	var expired *types.ExpiredIteratorException
 	if errors.As(err, &expired) {
-		// It happens to whoever is slow to come back: another one is as good. A server that
-		// does it again and again must not be asked without a pause.
+		// An iterator expires if the reader takes long to come back, and a new one replaces it. The
+		// reader pauses before it asks a server that expires iterators again and again.
 		if s.iterator = ""; s.failures > 0 {
 			wait(ctx, backoff(s.failures, longestBackoff), nil)
 		}
@@ -223,12 +223,12 @@ func (s *shardReader) recover(ctx context.Context, err error) (gone bool) {
 	}
 	s.failures++
 	s.failed(s.shard, err)
-	s.iterator = "" // it may be what is wrong
+	s.iterator = "" // the iterator may be the cause
 	wait(ctx, backoff(s.failures, longestBackoff), nil)
 	return false
 }
 
-// gone reports whether the stream is there and lists other shards, and this one no more.
+// gone reports whether the stream exists and lists other shards, but no longer this one.
 func (s *shardReader) gone(ctx context.Context) bool {
 	shards, err := s.shards.Shards(ctx, 0)
 	if err != nil || len(shards) == 0 {

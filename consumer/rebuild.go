@@ -14,22 +14,22 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// rebuild makes the filter that belongs to a position of the shard, by reading again, without
-// delivering, the records that can still have doubles behind it.
+// rebuild makes the filter for a position of the shard. It reads the records that can still have
+// doubles behind the position again, without delivering them.
 //
 // Copies of a unit lie at most 3H apart, so if the server's clock runs evenly their stamps do, too.
-// A forward step of that clock moves the stamps apart, by any amount: a window of a fixed length
+// A forward step of that clock moves the stamps apart, by any amount. A window of a fixed length
 // would then begin behind a unit with a retry that is still to come. The filter's own clock counts
-// such a step as at most H/5, so a record that lies more than 4H of it before the position is older
-// than 3H even with five steps in between. But the clock is known only by reading. So the window
-// begins 4H of stamps before the position; if the filter has counted less than 4H of its clock in
-// it, by a step or in a shard with few records, the window is doubled and read anew, until it
-// counts 4H or begins before all that the stream still has. A shard with a record in every H/5 is
-// read once; for the others all windows together have at most twice the last one's records, and
-// those are few.
+// such a step as at most H/5. So a record that lies more than 4H of that clock before the position
+// is older than 3H even with five steps in between. But the clock is known only by reading. So the
+// window begins 4H of stamps before the position. The filter may count less than 4H of its clock in
+// the window, because of a step or in a shard with few records. Then the window is doubled and read
+// anew, until the filter counts 4H or the window begins before the oldest record that the stream
+// still has. A shard with a record in every H/5 is read once. For the others all windows together
+// have at most twice the last one's records, and those are few.
 //
-// The window goes on into the ends of all ancestors that it reaches. They are those of the stream's
-// list: lease rows are cleaned up. A shard that was trimmed counts as empty.
+// The window goes on into the ends of all ancestors that it reaches. They come from the stream's
+// list, because lease rows are cleaned up. A shard that was trimmed counts as empty.
 //
 // It ends early, with an error, when the worker is to stop.
 func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
@@ -60,20 +60,21 @@ func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.F
 	return b.filter, nil
 }
 
-// rebuilder feeds a filter with the window's shards, parents before children, one after the
-// other. That is the same as a filter for each and the Union where they join: a lane is in one
-// shard at a time, and a low-water mark that was met in one parent drops from the other what the
-// Union would forget. So it takes one filter's memory however many ancestors there are.
+// rebuilder feeds a filter with the window's shards, parents before children, one after the other.
+// The result is the same as with a filter for each shard and the Union where they join: a lane is
+// in one shard at a time, and a low-water mark that was met in one parent drops from the other the
+// units that the Union would forget. So it takes one filter's memory however many ancestors there
+// are.
 type rebuilder struct {
 	*holding
 	filter  *aggregate.Filter
 	decoder aggregate.Decoder
-	at      runnel.Position              // where the filter is to belong
-	origin  lease.Origin                 // what at means when it is Start
+	at      runnel.Position              // the position for which the filter is made
+	origin  lease.Origin                 // the meaning of at if it is Start
 	from    time.Time                    // the window's beginning
-	firsts  map[runnel.ShardID]time.Time // what first returned
+	firsts  map[runnel.ShardID]time.Time // the results of firstOf
 	records int                          // Kinesis records read again
-	told    time.Time                    // when an event last said so
+	told    time.Time                    // time of the last progress event
 }
 
 // progressInterval is the time between two events of a rebuild that takes long.
@@ -99,7 +100,7 @@ func (b *rebuilder) run(ctx context.Context) error {
 	if b.origin.At.IsZero() {
 		b.origin.At = end // LATEST, of a row that another program made: now
 	}
-	// Three tenths of H more: the first record may come a step of H/5 behind the window's
+	// Read three tenths of H more: the first record may come a step of H/5 behind the window's
 	// beginning, and the clocks of two shards may differ.
 	remembers := b.filter.Remembers()
 	for span := remembers + remembers*3/40; ; span *= 2 {
@@ -120,7 +121,7 @@ func (b *rebuilder) run(ctx context.Context) error {
 	}
 }
 
-// earlier reports whether s, or a shard that it came from, has a record before the window.
+// earlier reports whether s or one of its ancestors has a record before the window.
 func (b *rebuilder) earlier(
 	ctx context.Context, listed map[runnel.ShardID]shardmap.Shard, s shardmap.Shard,
 	met map[runnel.ShardID]bool,
@@ -142,7 +143,7 @@ func (b *rebuilder) earlier(
 	return false, nil
 }
 
-// firstOf returns the arrival of a shard's first record, and asks once.
+// firstOf returns the arrival of a shard's first record. It asks the stream only once.
 func (b *rebuilder) firstOf(ctx context.Context, shard runnel.ShardID) (time.Time, error) {
 	if first, known := b.firsts[shard]; known {
 		return first, nil
@@ -163,9 +164,9 @@ func anyListed(listed map[runnel.ShardID]shardmap.Shard, ids []runnel.ShardID) b
 	return false
 }
 
-// arrival returns when the first record arrived that the filter may have to judge, or a time
-// before that: that of the record at the position; where the application begins; or now, if
-// nothing has come yet.
+// arrival returns the arrival of the first record that the filter may have to judge, or an earlier
+// time. It is the arrival of the record at the position, the time at which the application begins,
+// or now if no record has come yet.
 func (b *rebuilder) arrival(ctx context.Context, shard runnel.ShardID) (time.Time, error) {
 	if b.at == runnel.Start && !b.origin.At.IsZero() {
 		return b.origin.At, nil
@@ -193,8 +194,9 @@ func (b *rebuilder) firstArrival(
 	return first, err
 }
 
-// ancestors feeds the ends of all shards that s came from, as far as the window reaches: no
-// further than to a shard that had a record before it, since it was there already.
+// ancestors feeds the ends of all ancestors of s, as far as the window reaches. It goes back no
+// further than to a shard that had a record before the window, since that shard existed when the
+// window began.
 func (b *rebuilder) ancestors(
 	ctx context.Context, listed map[runnel.ShardID]shardmap.Shard, s shardmap.Shard,
 	met map[runnel.ShardID]bool,
@@ -222,8 +224,8 @@ func (b *rebuilder) ancestors(
 	return nil
 }
 
-// feed lets the filter see a shard's records from the window's beginning on, for as long as
-// wanted says so: before a record is seen, and afterwards.
+// feed passes a shard's records from the window's beginning on to the filter. wanted decides for
+// each record whether the filter sees it (this), and whether reading goes on behind it (more).
 func (b *rebuilder) feed(
 	ctx context.Context, s shardmap.Shard, wanted func(*types.Record) (this, more bool),
 ) error {
@@ -240,8 +242,8 @@ func (b *rebuilder) feed(
 
 func all(*types.Record) (this, more bool) { return true, true }
 
-// until lets pass what is at or before the position, but for a record that the position lies
-// inside of: the state there is that before the record, which is read again.
+// until accepts the records at or before the position, except for a record that the position lies
+// inside: the state there is that before the record, which is read again.
 func (b *rebuilder) until(record *types.Record) (this, more bool) {
 	if b.at == runnel.Start {
 		before := aws.ToTime(record.ApproximateArrivalTimestamp).Before(b.origin.At)

@@ -14,7 +14,7 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// fivePerSecond refuses what AWS refuses: more than five reads a second of a shard.
+// fivePerSecond refuses reads as AWS does: more than five a second of a shard.
 func (f *fleet) fivePerSecond() {
 	reads := map[runnel.ShardID][]time.Time{}
 	mu := make(turn, 1)
@@ -33,8 +33,8 @@ func (f *fleet) fivePerSecond() {
 	}
 }
 
-// Reading again keeps to the stream's limits, says how far it is, and ends when the worker is
-// stopped; its successor begins anew, and drops what it has to.
+// Reading again keeps to the stream's limits, reports its progress, and ends when the worker is
+// stopped. Its successor begins anew, and drops the doubles.
 func TestRebuildThatTakesLong(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		slow := func(c *consumer.Config) { c.MaxRecords = 1 }
@@ -148,7 +148,7 @@ func TestRebuildReadsOneWindow(t *testing.T) {
 }
 
 // A shard with a few records a day is read again until 4H are counted: twenty records or so, and
-// not all that there are.
+// not all records.
 func TestRebuildOfASparseShard(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		var j journal
@@ -171,7 +171,7 @@ func TestRebuildOfASparseShard(t *testing.T) {
 	})
 }
 
-// A server that always says that the tip is reached is believed when nothing comes.
+// A server that always reports the tip is believed if no record comes.
 func TestRebuildWithoutBehind(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		f.stream.noBehind = true
@@ -210,8 +210,8 @@ func TestNoRebuildAtTheOldest(t *testing.T) {
 	})
 }
 
-// A row that another program made at LATEST says no time: what stands before now is read again,
-// and no more, though records keep coming.
+// A row that another program made at LATEST contains no time. The records before now are read
+// again, and no more, though records keep coming.
 func TestRebuildAtLatestWithAProducer(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		f.stream.put(unit(1, 1, "a", "1"), "a")
@@ -245,7 +245,7 @@ func TestRebuildAtLatestWithAProducer(t *testing.T) {
 	})
 }
 
-// A row that another program made without the shard's hash keys: the stream knows them.
+// A row that another program made lacks the shard's hash keys: they come from the stream.
 func TestVoidWithoutARangeInTheRow(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {
 		table := f.leaseTable()

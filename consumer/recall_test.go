@@ -46,8 +46,8 @@ func (f *fleet) readAgain(want ...runnel.ShardID) {
 	}
 }
 
-// The children of shards that the worker itself has ended know what stood in them, to the last
-// record, and read nothing again: not even where the application began inside of a parent.
+// The children of shards that the worker itself has ended know the units of their parents, to the
+// last record, and read no record again: not even if the application began inside a parent.
 func TestNoRebuildAfterTheOwnEnd(t *testing.T) {
 	for _, atEndOnly := range []bool{true, false} {
 		for _, from := range []consumer.From{consumer.Oldest, consumer.Latest} {
@@ -102,8 +102,8 @@ func ownEnd(f *fleet, from consumer.From, atEndOnly bool) {
 	}
 }
 
-// Each child has what its parent knew for itself: a low-water mark that one of them meets says
-// nothing about what the other one has not read yet.
+// Each child has its own copy of the parent's state. A low-water mark that one of them meets has no
+// effect on the units that the other one has not read yet.
 func TestChildrenShareNothing(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		var j journal
@@ -128,7 +128,7 @@ func TestChildrenShareNothing(t *testing.T) {
 	})
 }
 
-// Where another worker has ended a parent, what stood there has to be read.
+// If another worker has ended a parent, its records have to be read.
 func TestRebuildOfAnothersEnd(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {
 		var j journal
@@ -136,7 +136,7 @@ func TestRebuildOfAnothersEnd(t *testing.T) {
 		f.await(failover, "both shards", func() bool { return f.loads()["w1"] == 2 })
 		f.start("w2", j.into)
 		f.await(4*failover, "shares", func() bool { return slices.Equal(f.spread(), []int{1, 1}) })
-		<-time.After(failover) // the one that was robbed knows it
+		<-time.After(failover) // the old owner knows that its lease is stolen
 		a, b := f.stream.keysOf(0, 1)[0], f.stream.keysOf(1, 1)[0]
 		f.stream.put(unit(1, 1, a, "a"), a)
 		<-time.After(time.Second)
@@ -160,8 +160,8 @@ func TestRebuildOfAnothersEnd(t *testing.T) {
 	})
 }
 
-// A lease that is lost and regained in the middle of a child: the parent's end, which is still
-// kept for the other child, is not what is known there.
+// A lease is lost and regained in the middle of a child. The parent's end, which is still kept for
+// the other child, is not the state at that position.
 func TestRebuildAfterALostLease(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		var j journal
@@ -204,7 +204,7 @@ func TestRebuildAfterALostLease(t *testing.T) {
 	})
 }
 
-// The end of a parent is there as soon as the table says that it has ended, though the parent's
+// The end of a parent is there as soon as the table says that it has ended, even if the parent's
 // own reader may not know yet that the table says so.
 func TestEndIsLeftBeforeTheRowSaysSo(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {
@@ -238,8 +238,8 @@ func TestEndIsLeftBeforeTheRowSaysSo(t *testing.T) {
 	})
 }
 
-// Where the application begins inside of a child, though its parent has a lease too, since the
-// server does not say which shards were open then: the parent's end is not all that is known.
+// The application begins inside a child. The child's parent has a lease too, since the server does
+// not say which shards were open then. The state there is more than that at the parent's end.
 func TestRebuildWhereTheApplicationBegins(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		f.stream.noFilter = true
@@ -259,7 +259,7 @@ func TestRebuildWhereTheApplicationBegins(t *testing.T) {
 	})
 }
 
-// What a child forgets, it forgets in the time that its parents would have.
+// A child forgets units at the same time as its parents would.
 func TestHorizonOfChildren(t *testing.T) {
 	for _, into := range []string{"handler", "sink"} {
 		t.Run(into, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestHorizonOfChildren(t *testing.T) {
 				f.stream.put(unit(1, 1, "a", "1"), "a")
 				<-time.After(time.Second)
 				f.stream.split(0)
-				for range 2 { // a double, and one that is not known any more
+				for range 2 { // a double, and one that is forgotten
 					f.stream.put(unit(1, 1, "a", "1"), "a")
 					for range 36 { // six minutes of the filter's clock
 						<-time.After(10 * time.Second)

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// backoff returns how long to wait after so many failures in a row: from 50 ms doubling to longest.
+// backoff returns the wait after that many failures in a row: from 50 ms doubling to longest.
 func backoff(failures int, longest time.Duration) time.Duration {
 	return retry.Backoff{Min: min(50*time.Millisecond, longest), Max: longest}.After(failures)
 }
@@ -33,8 +33,9 @@ func wait(ctx context.Context, d time.Duration, stopping <-chan struct{}) bool {
 	}
 }
 
-// transient reports whether the same call may succeed a little later. Only what the API itself
-// refuses for good is not: everything else, as an outage, passes.
+// transient reports whether the same call may succeed a little later. It is false for the errors of
+// a table that cannot be used, and for errors with which the API refuses the call for good. Every
+// other error, such as an outage, passes.
 func transient(err error) bool {
 	for _, final := range []error{lease.ErrStream, lease.ErrNative, lease.ErrNotLeases} {
 		if errors.Is(err, final) {

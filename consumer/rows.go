@@ -10,14 +10,14 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// rows are those of the lease table that cannot be read. The worker leaves them alone, and with
-// them their shards and those that came from these, and goes on with the others.
+// rows are the rows of the lease table that cannot be read. The worker leaves them alone, with
+// their shards and the descendants of these, and goes on with the others.
 type rows struct {
 	mu       sync.Mutex
 	reported map[string]bool
 }
 
-// reportRow says once that a row cannot be read.
+// reportRow reports once that a row cannot be read.
 func (r *run) reportRow(key string, err error) {
 	r.rows.mu.Lock()
 	defer r.rows.mu.Unlock()
@@ -40,7 +40,7 @@ func (r *run) reportRows(skipped []lease.Skipped) {
 	}
 }
 
-// standIns are leases in the place of rows that cannot be read: there, and not ended.
+// standIns returns leases in place of the rows that cannot be read. They exist and have not ended.
 func standIns(skipped []lease.Skipped) []lease.Lease {
 	leases := make([]lease.Lease, len(skipped))
 	for i, s := range skipped {
@@ -49,7 +49,7 @@ func standIns(skipped []lease.Skipped) []lease.Lease {
 	return leases
 }
 
-// readable leaves out the leases that come from rows which cannot be read.
+// readable leaves out the leases that come from rows that cannot be read.
 func readable(view []lease.Sighting, skipped []lease.Skipped) []lease.Sighting {
 	if len(skipped) == 0 {
 		return view
@@ -71,7 +71,7 @@ func readable(view []lease.Sighting, skipped []lease.Skipped) []lease.Sighting {
 	})
 }
 
-// rowError ends a worker that was to end when all is processed, and cannot.
+// rowError is the error that ends a worker with Config.Once if rows cannot be read.
 func rowError(table string, skipped []lease.Skipped) error {
 	keys := make([]string, len(skipped))
 	for i, s := range skipped {

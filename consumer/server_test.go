@@ -27,7 +27,7 @@ type turn chan struct{}
 func (t turn) Lock()   { t <- struct{}{} }
 func (t turn) Unlock() { <-t }
 
-// ledger knows what was put, and checks what is delivered.
+// ledger holds the records that were put, and checks the delivered ones.
 type ledger struct {
 	*testing.T
 	server *runneltest.Server
@@ -48,7 +48,7 @@ func newLedger(t *testing.T, server *runneltest.Server) *ledger {
 	}
 }
 
-// send puts n records, and notes where each went before it can be delivered: deliveries wait.
+// send puts n records, and notes the shard of each before it can be delivered: deliveries wait.
 func (l *ledger) send(n int) {
 	l.Helper()
 	l.mu.Lock()
@@ -260,7 +260,7 @@ func TestFleetOnServer(t *testing.T) {
 	})
 }
 
-// Once on the real server, over a socket: what is there is read, and the worker ends.
+// Once on the real server, over a socket: the existing records are read, and the worker ends.
 func TestOnceOnServer(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 3),
 		runneltest.WithStreamDelay(-1))
@@ -278,7 +278,7 @@ func TestOnceOnServer(t *testing.T) {
 	}
 }
 
-// Begun at LATEST on the real server, nothing older is delivered and nothing newer missed.
+// Begun at LATEST on the real server: no older record is delivered and no newer one missed.
 func TestLatestOnServer(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 3))
 	old := newLedger(t, server)
@@ -314,7 +314,7 @@ func TestLatestOnServer(t *testing.T) {
 	}
 }
 
-// middle is the hash key that splits a shard into halves.
+// middle returns the hash key that splits a shard into halves.
 func middle(s types.Shard) *string {
 	low, err := keyspace.Parse(*s.HashKeyRange.StartingHashKey)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// Units on the real server: a worker that is killed, a split and a merge, and after each every
-// unit so far once more. The handler is given each record once.
+// Units on the real server: a worker is killed, a shard is split and two are merged, and after each
+// step every unit so far comes once more. The handler gets each record once.
 func TestUnitsOnServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := runneltest.NewServer(t, runneltest.InMemory(),

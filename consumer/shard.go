@@ -12,35 +12,36 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// ending says how the work on a held lease came to its end.
+// ending is the way in which the work on a held lease ended.
 type ending int
 
 const (
-	dropped  ending = iota // lease lost, or worker killed: nothing more was written
+	dropped  ending = iota // lease lost, or worker killed: no further write
 	stopped                // the worker is being stopped: handed over
 	caughtUp               // Config.Once: as far as asked; handed over
 	finished               // the shard has ended
 )
 
-// holding is a lease that the worker holds, from the taking to the handing over, and the
+// holding is a lease that the worker holds, from the taking to the handing over, together with the
 // reading of its shard. It runs in a goroutine of its own.
 type holding struct {
 	*run
 	first  lease.Lease // as it was taken
 	keeper *keeper
 
-	// Set when it has ended, for the coordinator.
+	// These are set when the holding has ended, for the coordinator.
 	ending  ending
 	adopted []adoption // leases of children that are now held
 
-	children []runnel.ShardID // what the shard became, once that is known
-	atEnd    []byte           // what a handler's reader knew there; nil if nobody asks for it
-	// endComplete is up to when the shard was complete at its end: its children's records arrived
-	// later.
+	children []runnel.ShardID // the shard's children, once they are known
+	atEnd    []byte           // state of a handler's reader there; nil if no child needs it
+	// endComplete is the time up to which the shard was complete at its end: its children's records
+	// arrived later.
 	endComplete time.Time
 }
 
-// adoption is a lease that was created held, and when that was sent.
+// adoption is a lease that was created with this worker as its owner, and the time at which that
+// was sent.
 type adoption struct {
 	lease lease.Lease
 	sent  time.Time
@@ -60,7 +61,7 @@ func (h *holding) event(e Event) {
 }
 
 // work reads the shard until its end, the loss of the lease, or the worker's stop. life is
-// cancelled when everything is to be dropped.
+// cancelled when the worker is to drop its work.
 func (h *holding) work(life context.Context) {
 	ctx, cancel := context.WithCancelCause(life)
 	defer cancel(nil)
@@ -94,7 +95,7 @@ func (h *holding) process(ctx context.Context) (ending, []shardmap.Shard) {
 		case err == nil:
 			return how, children
 		case h.isStopping():
-			// The last commit is what is handed over.
+			// The last commit is handed over.
 			return stopped, nil
 		}
 		h.failed(h.first.Key, err)
@@ -124,7 +125,7 @@ func (h *holding) awaitParents(ctx context.Context) (ending, bool) {
 }
 
 // session opens the sink's writer and delivers until the shard's end, the worker's stop or a
-// failure. The writer's word counts, not the checkpoint's.
+// failure. It begins at the writer's position, not at the checkpoint.
 func (h *holding) session(ctx context.Context) (how ending, children []shardmap.Shard, err error) {
 	known := h.sinkShard()
 	writer, err := h.sink.Open(ctx, known)
@@ -174,8 +175,8 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 	}
 }
 
-// sinkShard tells the sink what the row says now: the keeper's checkpoints included, since a
-// writer may be opened again.
+// sinkShard returns the shard for the sink as the row is now, including the keeper's checkpoints,
+// since a writer may be opened again.
 func (h *holding) sinkShard() sink.Shard {
 	at := sink.Committed{End: h.first.Processed(), Token: h.first.Token}
 	if c := h.keeper.lastPosted(); c.End != runnel.Start {

@@ -17,8 +17,8 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// chain is a sink in memory: for each shard the effects, where they end, and the reader's state
-// there, changed together on condition that the end is as the writer knows it.
+// chain is a sink in memory. For each shard it holds the effects, their end, and the reader's state
+// there. They change together, on condition that the end is the one that the writer knows.
 type chain struct {
 	*chaos
 	batch int // commit when so many records are buffered
@@ -31,7 +31,7 @@ type links struct {
 	effects []runnel.Record
 	end     runnel.Position
 	state   []byte
-	folds   int // commits whose state was made of changes as well
+	folds   int // commits with a state that was also made of changes
 	commits int
 }
 
@@ -94,7 +94,7 @@ func (w *chainWriter) base(state []byte) {
 	}
 }
 
-// change takes in a batch's change; the state can be made of those.
+// change applies a batch's change; the state can be made of the changes.
 func (w *chainWriter) change(delta []byte) {
 	d := new(aggregate.Delta)
 	if delta == nil || w.folded == nil {
@@ -217,8 +217,8 @@ func intoSink(s sink.Sink) func(*consumer.Config) {
 	return func(c *consumer.Config) { c.Handler, c.Sink = nil, s }
 }
 
-// A fleet whose workers are cut off, paused, robbed and killed writes each record exactly once
-// into a sink that keeps the contract.
+// The workers of a fleet are cut off, paused, robbed and killed. The fleet writes each record
+// exactly once into a sink that keeps the contract.
 func TestSinkExactlyOnce(t *testing.T) {
 	for i := range 6 * soak() {
 		seed := uint64(i + 1)
@@ -279,8 +279,8 @@ func exactlyOnce(f *fleet, seed uint64) {
 		workers, puts, len(f.happened(consumer.Moved)))
 }
 
-// A sink that is ahead of the checkpoint decides where reading begins, and one that has the
-// shard's end ends it, though the row knows of neither.
+// A sink that is ahead of the checkpoint decides where reading begins. A sink that has the shard's
+// end ends the shard. The row has neither.
 func TestSinkIsTheTruth(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {
 		c := &chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true}
@@ -316,8 +316,8 @@ func effect(r types.Record) runnel.Record {
 	}
 }
 
-// A sink that buffers is told of the passing of time by writes without records, and is flushed
-// when the worker stops.
+// A sink that buffers notices the passing of time by writes without records, and is flushed when
+// the worker stops.
 func TestSinkCommitsByAge(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		s := newChain(&chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true}, 1000)
@@ -341,7 +341,7 @@ func TestSinkCommitsByAge(t *testing.T) {
 	})
 }
 
-// slowChain is a chain whose writes take a second, deaf to their context.
+// slowChain is a chain with writes that take a second and ignore their context.
 type slowChain struct{ *chain }
 
 type slowWriter struct{ sink.Writer }
@@ -356,7 +356,7 @@ func (w slowWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committed
 	return w.Writer.Write(ctx, batch)
 }
 
-// Killed, a worker flushes nothing and releases nothing, also when it finds out late.
+// A killed worker flushes no record and releases no lease, also when it finds out late.
 func TestKillFlushesNothing(t *testing.T) {
 	for range 20 {
 		bubble(t, 1, killed)

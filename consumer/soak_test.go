@@ -110,7 +110,7 @@ func survive(f *fleet, seed uint64) {
 		case 5:
 			if mend := live[i].link.cut(); true {
 				defer mend()
-				live[i].stop() // in vain: it can say goodbye to nobody
+				live[i].stop() // in vain: it can reach no other worker
 				<-live[i].err
 				live[i] = start()
 			}
@@ -129,7 +129,8 @@ func survive(f *fleet, seed uint64) {
 		len(f.stream.shards), workers, records, again)
 }
 
-// The leases of ended shards say which shards they became, those exist, and nobody holds them.
+// The leases of ended shards name their children. These leases exist, and the ended ones have no
+// owner.
 func TestEndedLeases(t *testing.T) {
 	bubble(t, 3, func(f *fleet) {
 		f.start("w1")
@@ -141,7 +142,7 @@ func TestEndedLeases(t *testing.T) {
 		f.stream.put("b", keys(30)...)
 		took := f.await(failover, "60 records", func() bool { n, _ := f.delivered(); return n == 60 })
 		if took > time.Second {
-			// Children are taken by those who ended their parents, without a look at the table.
+			// A worker takes the children of shards that it has ended without a look at the table.
 			f.Logf("children started after %s", took)
 		}
 		byKey := map[runnel.ShardID]bool{}

@@ -18,7 +18,8 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// fakeStream is a stream in memory with what the consumer asks of Kinesis, and faults at will.
+// fakeStream is a stream in memory with the Kinesis calls that the consumer makes, and faults at
+// will.
 type fakeStream struct {
 	name    string
 	created time.Time

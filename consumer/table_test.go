@@ -32,7 +32,7 @@ func (f *fleet) dropTable() *atomic.Bool {
 	return gone
 }
 
-// A lease table that is deleted ends its workers, which say so once and flush their sinks.
+// A lease table that is deleted ends its workers, which report that once and flush their sinks.
 func TestDeletedTable(t *testing.T) {
 	bubble(t, 4, func(f *fleet) {
 		var log lockedText
@@ -62,7 +62,8 @@ func TestDeletedTable(t *testing.T) {
 	})
 }
 
-// A table that is missing for a moment, as a server that is being restored, ends nothing.
+// A table that is missing for a moment, such as that of a server that is being restored, ends no
+// worker.
 func TestTableThatComesBack(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {
 		var calls atomic.Int64
@@ -82,7 +83,7 @@ func TestTableThatComesBack(t *testing.T) {
 	})
 }
 
-// spoil puts a row for the shard that is no lease of any program that the worker knows.
+// spoil puts a row for the shard that no program known to the worker would write.
 func (f *fleet) spoil(shard string) {
 	f.Helper()
 	err := f.leaseTable().Ensure(f.Context())
@@ -208,7 +209,7 @@ func (l *lockedText) String() string {
 	return l.text.String()
 }
 
-// A lease without an owner, as another program wrote it, is one that nobody could take: the row is
+// No worker could take a lease with an empty owner, as another program wrote it. The row is
 // reported, and with Config.Once it ends the worker.
 func TestOnceWithAnOwnerThatIsNone(t *testing.T) {
 	for _, owner := range []types.AttributeValue{

@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/consumer"
 )
 
-// A sink that has been given nothing but doubles is told where they end, and commits it by age.
+// A sink that gets only doubles gets the position of their end as well, and commits it by age.
 func TestSinkPassesDoubles(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		s := newChain(calm(), 1)
@@ -31,8 +31,8 @@ func TestSinkPassesDoubles(t *testing.T) {
 	})
 }
 
-// A sink's state is what counts, not the stream: a child begins with what its parent's end
-// knows, though the parent is gone.
+// The sink's state counts, not the stream: a child begins with the state at its parent's end,
+// though the parent is gone.
 func TestSinkStateIsInherited(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		s := newChain(calm(), 1)
@@ -55,7 +55,8 @@ func TestSinkStateIsInherited(t *testing.T) {
 	})
 }
 
-// A sink without any units costs its shards' children nothing: they know that there were none.
+// A sink without any units costs its shards' children no reads: the state says that there were no
+// units.
 func TestSinkWithoutUnits(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		s := newChain(calm(), 1)
@@ -79,8 +80,7 @@ func TestSinkWithoutUnits(t *testing.T) {
 	})
 }
 
-// A child whose parent has not ended in the sink, since the sink is new, has its parent's end
-// read again.
+// The sink is new, so a child's parent has not ended in it. The parent's end is read again.
 func TestSinkThatIsNew(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		m := f.start("w1", (&journal{}).into)
@@ -94,7 +94,7 @@ func TestSinkThatIsNew(t *testing.T) {
 		f.stream.put(unit(1, 2, "a", "2"), "a")
 		s.await(f, "2")
 		f.mustStop(m)
-		// What was read again is in the commit's state: it is not read twice.
+		// The commit's state contains the records that were read again: they are not read twice.
 		f.start("w3", intoSink(s))
 		f.stream.put(unit(1, 1, "a", "1"), "a")
 		f.stream.put(unit(1, 3, "a", "3"), "a")
@@ -108,8 +108,8 @@ func TestSinkThatIsNew(t *testing.T) {
 	})
 }
 
-// A writer that finds another one's commit goes on with the state of that commit, not with what
-// it has read itself: for a while it was ahead, and what it has read beyond comes again.
+// A writer that finds another writer's commit goes on with the state of that commit, not with its
+// own: it was ahead for a while, and the records that it read beyond the commit come again.
 func TestMovedAdoptsTheState(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		s := newChain(calm(), 1000)
@@ -120,7 +120,7 @@ func TestMovedAdoptsTheState(t *testing.T) {
 		f.stream.put(unit(1, 2, "a", "2"), "a")
 		f.stream.put(unit(1, 3, "a", "3"), "a")
 		<-time.After(time.Second)
-		// Another writer has committed the first unit, and nothing else.
+		// Another writer has committed only the first unit.
 		var known aggregate.Filter
 		u := aggregate.Unit{Producer: aggregate.ProducerID{1}, Number: 1, Low: 1}
 		known.Admit(u, aggregate.LaneOf("a", ""), time.Now())
@@ -164,7 +164,7 @@ func TestSinkStateUnreadable(t *testing.T) {
 	})
 }
 
-// A sink that begins at a time knows what stood before, in a shard that came from no other too.
+// A sink that begins at a time knows the units before it, also in a shard without parents.
 func TestSinkFromTime(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		f.stream.put(unit(1, 1, "a", "1"), "a")

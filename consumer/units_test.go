@@ -57,7 +57,7 @@ func TestAggregatesAreOpened(t *testing.T) {
 	})
 }
 
-// Doubles are dropped, and what they leave out counts as processed: the checkpoint passes them.
+// Doubles are dropped, and the dropped records count as processed: the checkpoint passes them.
 func TestDoublesAreDropped(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		var j journal
@@ -96,7 +96,7 @@ func TestDoublesAreDropped(t *testing.T) {
 	})
 }
 
-// With KeepDoubles everything is delivered, and nothing is read again.
+// With KeepDoubles every record is delivered, and no record is read again.
 func TestKeepDoubles(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		var j journal
@@ -114,8 +114,8 @@ func TestKeepDoubles(t *testing.T) {
 	})
 }
 
-// A worker that takes over knows what was delivered before its checkpoint, as far back as a
-// double can come: nearly 2H, through an ancestor that has not had a record, with the
+// A worker that takes over knows the units that were delivered before its checkpoint, as far back
+// as a double can come: nearly 2H, through an ancestor that has not had a record, with the
 // ancestors' leases cleaned away.
 func TestDoublesAfterTakeOver(t *testing.T) {
 	for _, shape := range []string{"same shard", "split", "split and merge", "row cleaned"} {
@@ -168,7 +168,8 @@ func takeOver(f *fleet, shape string, kill bool) {
 	}
 }
 
-// How far back a successor reads is counted from its checkpoint, however long nobody was there.
+// A successor counts the time back to which it reads from its checkpoint, however long the outage
+// was.
 func TestDoublesAfterAnOutage(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		var j journal
@@ -186,8 +187,8 @@ func TestDoublesAfterAnOutage(t *testing.T) {
 	})
 }
 
-// What a shard begins with is what its parents end with, for handlers and sinks: over splits and
-// merges a double is a double.
+// A shard begins with its parents' final states, for handlers and sinks: over splits and merges a
+// double remains a double.
 func TestDoublesAcrossReshards(t *testing.T) {
 	for _, into := range []string{"handler", "sink"} {
 		t.Run(into, func(t *testing.T) {
@@ -230,8 +231,8 @@ func TestDoublesAcrossReshards(t *testing.T) {
 	}
 }
 
-// An ancestor that was trimmed counts as empty: a double of what stood there is delivered, and
-// reading goes on.
+// An ancestor that was trimmed counts as empty: a double of its records is delivered, and reading
+// goes on.
 func TestTrimmedAncestor(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		var j journal
@@ -255,8 +256,8 @@ func TestTrimmedAncestor(t *testing.T) {
 	})
 }
 
-// A checkpoint inside of an aggregate, as a Java worker may write one: the user records up to it
-// are not delivered, the others are, and its units are known behind it.
+// A checkpoint may be inside an aggregate, written for example by a Java worker. The user records
+// up to it are not delivered, the others are, and the aggregate's units are known behind it.
 func TestCheckpointInsideAnAggregate(t *testing.T) {
 	for sub, want := range []string{"2 3 4 x 5", "3 4 x 5", "4 x 5", "x 5"} {
 		bubble(t, 1, func(f *fleet) {
@@ -293,8 +294,8 @@ func TestCheckpointInsideAnAggregate(t *testing.T) {
 	}
 }
 
-// Begun at LATEST or at a time, what stands before is read again and not delivered, so that its
-// doubles are none of the application's.
+// If an application begins at LATEST or at a time, the earlier records are read again and not
+// delivered, so that their doubles are not delivered either.
 func TestDoublesOfWhatWasBeforeTheBeginning(t *testing.T) {
 	for _, latest := range []bool{true, false} {
 		bubble(t, 1, func(f *fleet) {
@@ -309,7 +310,7 @@ func TestDoublesOfWhatWasBeforeTheBeginning(t *testing.T) {
 			}
 			other := f.stream.keysOf(0, 1)[0] // a lane of the shard that "a" is in
 			third := pack(1, part{number: 3, low: 1, key: other, data: []string{"3"}})
-			if !latest { // behind the beginning already, and not to be taken for delivered
+			if !latest { // behind the beginning already, so it must not count as delivered
 				f.stream.put(third, "a")
 			}
 			var j journal
@@ -328,7 +329,7 @@ func TestDoublesOfWhatWasBeforeTheBeginning(t *testing.T) {
 	}
 }
 
-// When the checkpoint's record has been trimmed, nothing behind it is taken for delivered.
+// When the checkpoint's record has been trimmed, no record behind it counts as delivered.
 func TestCheckpointTrimmed(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		var j journal

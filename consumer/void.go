@@ -6,23 +6,24 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// VoidPolicy says what to do with a void aggregate: one with a user record whose hash key is
-// outside of the shard's range. It was packed for a shard that has been split or merged since.
-// Its producer finds out by the answer, and sends its user records again: the KPL those
-// outside, and sometimes those inside too; runnel's all of them. Whatever is done, a void
-// aggregate tells the filter of doubles nothing, and is reported by an event (Voided).
+// VoidPolicy is the handling of a void aggregate. An aggregate is void if the hash key of one of
+// its user records is outside the shard's range: it was packed for a shard that has been split or
+// merged since. Its producer learns that from the answer, and sends its user records again. The KPL
+// sends those outside the range, and sometimes those inside, too; runnel sends all of them. Under
+// every policy the filter of doubles ignores a void aggregate, and an event reports it: Failed with
+// VoidStop, Voided otherwise.
 type VoidPolicy int
 
 const (
-	// VoidDrop drops it as a whole, and its position counts as processed: the default, and
-	// what the KCL does, silently.
+	// VoidDrop drops it as a whole, and its position counts as processed. It is the default. The
+	// KCL does the same, silently.
 	VoidDrop VoidPolicy = iota
-	// VoidDeliver delivers all its user records, in the shard that they stand in. What the
-	// producer sends again is delivered too.
+	// VoidDeliver delivers all its user records, in the shard that holds them. The records that the
+	// producer sends again are delivered, too.
 	VoidDeliver
-	// VoidStop goes no further in the shard: what stands before the aggregate is delivered, and
-	// then the worker reports a *VoidError (Failed) again and again, until it is stopped and a
-	// worker with another policy takes its place.
+	// VoidStop goes no further in the shard. The records before the aggregate are delivered. Then
+	// the worker reports a *VoidError (Failed) again and again, until it is stopped and a worker
+	// with another policy takes its place.
 	VoidStop
 )
 

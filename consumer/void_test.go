@@ -51,7 +51,7 @@ func TestVoid(t *testing.T) {
 			if doubles, _ := f.dropped(); doubles != 3 {
 				t.Errorf("%d doubles", doubles)
 			}
-			// Read again by a successor, it tells the filter nothing either.
+			// If a successor reads it again, the filter ignores it as well.
 			f.mustStop(m)
 			f.stream.put(pack(1, part{3, 3, a, []string{"a3"}}), a)
 			f.start("w2", j.into, policy(p))
@@ -60,7 +60,7 @@ func TestVoid(t *testing.T) {
 	}
 }
 
-// A successor that reads a void aggregate again takes none of its units for delivered.
+// A successor that reads a void aggregate again counts none of its units as delivered.
 func TestVoidReadAgain(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {
 		var j journal
@@ -76,8 +76,8 @@ func TestVoidReadAgain(t *testing.T) {
 	})
 }
 
-// With VoidStop what stands before is delivered and checkpointed, and nothing behind: until a
-// worker takes over that is told what to do.
+// With VoidStop the records before the aggregate are delivered and checkpointed, and none behind
+// it, until a worker with another policy takes over.
 func TestVoidStop(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {
 		var j journal

@@ -33,7 +33,7 @@ type Worker struct {
 	killed chan struct{}
 }
 
-// New makes a worker. It calls nothing yet.
+// New makes a worker. It makes no call yet.
 func New(cfg Config) (*Worker, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -44,30 +44,36 @@ func New(cfg Config) (*Worker, error) {
 // ID returns the worker's name in the lease table.
 func (w *Worker) ID() string { return w.cfg.WorkerID }
 
-// Kill stops the worker without a goodbye, as a crash would: handlers are cancelled at once,
-// nothing is flushed, checkpointed or released. Run still waits for its goroutines.
+// Kill stops the worker as a crash would: handlers are cancelled at once, and it flushes,
+// checkpoints and releases nothing. Run still waits for its goroutines.
 func (w *Worker) Kill() { w.kill.Do(func() { close(w.killed) }) }
 
-// Run makes the lease table if it is missing, and takes part in the fleet until ctx is done.
-// Then it lets the handlers and the sink finish what they have, checkpoints and gives its
-// leases back, for which there is Config.ShutdownTimeout, and returns nil. With Config.Once it
-// returns nil when the work is done, and the context's cause if it was stopped before.
+// Run makes the lease table if it is missing, and takes part in the fleet until ctx is done. Then
+// it lets the handlers and the sink finish the work in hand, checkpoints and gives its leases back,
+// for which there is Config.ShutdownTimeout, and returns nil. With Config.Once it returns nil when
+// the work is done, and the context's cause if it was stopped before.
 //
-// It returns an error that errors.Is tells apart: lease.ErrStream if the table belongs to
-// another stream, or the stream was created again (ErrRecreated, if that was while it ran);
-// lease.ErrNative, lease.ErrNotLeases for a table that cannot be shared; ErrStreamGone, and
-// lease.ErrTable, if stream or table were deleted; ErrKilled; with Config.Once, lease.ErrRow for
-// rows of the table that cannot be read, so that their shards were not; or whatever kept it from
-// starting for Config.StartTimeout. All other failures are tried again for as long as it runs,
-// and reported to Config.Logger and Config.Observer.
+// It returns one of these errors, which errors.Is distinguishes:
 //
-// When Run returns, every goroutine it started has ended; so a handler that does not return
-// when its context is done holds it up.
+//   - lease.ErrStream if the table belongs to another stream, or the stream was created again
+//     (ErrRecreated, if that was while it ran);
+//   - lease.ErrNative or lease.ErrNotLeases for a table that cannot be shared;
+//   - ErrStreamGone or lease.ErrTable if the stream or the table was deleted;
+//   - ErrKilled;
+//   - with Config.Once, lease.ErrRow for rows of the table that cannot be read, so that their
+//     shards were not processed;
+//   - the error that kept it from starting for Config.StartTimeout.
+//
+// Every other failure is tried again for as long as it runs, and reported to Config.Logger and
+// Config.Observer.
+//
+// When Run returns, every goroutine it started has ended. So a handler that does not return when
+// its context is done delays it.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.ran.Swap(true) {
 		return ErrRan
 	}
-	// life ends when everything is to be dropped, graceful when it is to be handed over.
+	// life ends when the worker is to drop its work, graceful when it is to hand it over.
 	life, drop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer drop(nil)
 	graceful, stop := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -100,9 +106,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// guard turns the end of ctx, and Kill, into the ends of graceful and life: in this order when
-// the worker is stopped, at once when it is killed. A reader that sees graceful end can so tell
-// by life which of the two it was.
+// guard ends graceful and life when ctx ends or Kill is called: first graceful and then life if the
+// worker is stopped, both at once if it is killed. So a reader that sees graceful end can find out
+// from life which of the two happened.
 func (w *Worker) guard(
 	ctx, graceful context.Context, stop, drop context.CancelCauseFunc, over <-chan struct{},
 ) {
@@ -132,8 +138,8 @@ func (w *Worker) guard(
 	<-over
 }
 
-// run is what lives during one Run. Its fields are set by begin and then belong to the
-// coordinator, but for those that are never changed: these are read by all.
+// run holds the state of one Run. Its fields are set by begin and then belong to the coordinator,
+// except for fields that never change: every goroutine may read these.
 type run struct {
 	cfg      Config
 	stopping <-chan struct{} // closed when the worker is to stop and hand over
@@ -145,10 +151,10 @@ type run struct {
 	ends     ends // of handlers' shards
 	identity *shardmap.Identity
 	kept     atomic.Int64 // the stream's retention period, as of the last look at it
-	final    chan error   // what ends the worker, found by a shard's reader or keeper
+	final    chan error   // the error that ends the worker, from a shard's reader or keeper
 	rows     rows         // that cannot be read
 
-	// The coordinator's own.
+	// These belong to the coordinator.
 	claim  lease.Claim
 	watch  lease.Watch
 	held   map[runnel.ShardID]*holding
@@ -188,8 +194,8 @@ func (r *run) observe(e Event) {
 	r.cfg.Observer(e)
 }
 
-// failed reports what went wrong and will be tried again: every time to the Observer, and now and
-// then to the log. What ends the worker is reported once, by Run.
+// failed reports a failure that will be tried again: every time to the Observer, and now and then
+// to the log. Run reports the error that ends the worker, once.
 func (r *run) failed(shard runnel.ShardID, err error) {
 	if isFinal(err) {
 		r.giveUp(err)
@@ -206,7 +212,7 @@ func (r *run) reportFailure(shard runnel.ShardID, err error) {
 	r.observe(Event{Kind: Failed, ShardID: shard, Err: err})
 }
 
-// begin reaches the stream and the table, and sees to it that every shard has a lease.
+// begin connects to the stream and the table, and makes sure that every shard has a lease.
 func (r *run) begin(ctx context.Context) error {
 	giveUp := time.Now().Add(r.cfg.StartTimeout)
 	var now bounds

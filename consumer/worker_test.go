@@ -42,14 +42,14 @@ func TestFleetShares(t *testing.T) {
 	})
 }
 
-// A killed worker's leases are taken when the failover time is over, not before, and nothing
-// is lost.
+// A killed worker's leases are taken when the failover time is over, not before, and no record is
+// lost.
 func TestKilledWorkerIsReplaced(t *testing.T) {
 	bubble(t, 4, func(f *fleet) {
 		f.start("w1")
 		f.start("w2")
 		f.await(4*failover, "a fair share", func() bool { return slices.Equal(f.spread(), []int{2, 2}) })
-		<-time.After(failover) // whoever was robbed knows it
+		<-time.After(failover) // the old owners know that their leases are stolen
 		f.stream.put("a", keys(50)...)
 		f.await(time.Second, "50 records", func() bool { n, _ := f.delivered(); return n == 50 })
 		<-time.After(3 * time.Second) // checkpoints
@@ -71,7 +71,7 @@ func TestKilledWorkerIsReplaced(t *testing.T) {
 	})
 }
 
-// A worker that is stopped hands over: its successor starts at once and repeats nothing.
+// A worker that is stopped hands over: its successor starts at once and repeats no record.
 func TestStopHandsOver(t *testing.T) {
 	bubble(t, 4, func(f *fleet) {
 		f.start("w1")
@@ -125,8 +125,8 @@ func TestSlowHandlerKeepsItsLease(t *testing.T) {
 	})
 }
 
-// A worker that cannot reach the table stops its handlers before anybody else may take its
-// leases, and what it finished late is not checkpointed.
+// A worker that cannot reach the table stops its handlers before another worker may take its
+// leases. Batches that it finished late are not checkpointed.
 func TestZombieCannotCheckpoint(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		var cancelled time.Time
@@ -137,7 +137,7 @@ func TestZombieCannotCheckpoint(t *testing.T) {
 				f.record(b.Records)
 				<-ctx.Done()
 				cancelled, cause = time.Now(), context.Cause(ctx)
-				<-release // deaf, as a paused process
+				<-release // ignores its context, as a paused process does
 				return nil
 			}
 		})
@@ -175,8 +175,8 @@ func TestZombieCannotCheckpoint(t *testing.T) {
 	})
 }
 
-// A failing handler gets the same batch again, whole and with growing pauses; nothing passes
-// it, no checkpoint either, and a panic is a failure like others.
+// A failing handler gets the same batch again, whole and with growing pauses. No record and no
+// checkpoint passes it, and a panic counts as a failure.
 func TestHandlerErrors(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		calls := 0
@@ -299,8 +299,8 @@ func TestStopCancelsHandlerInTheEnd(t *testing.T) {
 	})
 }
 
-// An application begun at LATEST misses nothing that arrives after its first start, though the
-// first owner dies before it has processed anything, and the shards are split meanwhile.
+// An application begun at LATEST misses no record that arrives after its first start. The first
+// owner dies before it has processed any record, and the shards are split meanwhile.
 func TestLatestIsResolvedOnce(t *testing.T) {
 	for _, noFilter := range []bool{false, true} {
 		bubble(t, 2, func(f *fleet) {

@@ -14,8 +14,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
-// Stream is the identity of a stream: a stream that was deleted and created again under its
-// old name is another one, since its sequence numbers mean something else.
+// Stream is the identity of a stream. A stream that was deleted and created again under its old
+// name is another stream, since its sequence numbers mean something else.
 type Stream struct {
 	Name    string
 	Created time.Time // StreamCreationTimestamp, in milliseconds
@@ -26,11 +26,11 @@ func (s Stream) String() string {
 	return fmt.Sprintf("%s@%d", s.Name, s.Created.UnixMilli())
 }
 
-// ErrStream is what every *StreamError is.
+// ErrStream is the error that every *StreamError matches.
 var ErrStream = errors.New("the lease table belongs to another stream")
 
-// StreamError is returned when a table holds the leases of another stream than the one to be
-// read. errors.Is(err, ErrStream) holds.
+// StreamError is returned if a table holds the leases of a stream other than the one to be read.
+// errors.Is(err, ErrStream) holds.
 type StreamError struct {
 	Table string
 	Want  string // the stream to be read, as Stream.String gives it
@@ -58,18 +58,18 @@ type Origin struct {
 	At time.Time
 }
 
-// Claim is what a table remembers of its stream.
+// Claim is the table's record of its stream.
 type Claim struct {
-	// Origin is where the application began: the first worker's wish holds for all.
+	// Origin is the position where the application began: the first worker's choice holds for all.
 	Origin Origin
 	// Synced is set once the leases of the shards at the origin have all been created.
 	Synced bool
-	// Shared is set when the table has leases and was not begun by this package: Java
-	// workers use it, and it holds no item of ours; its leases carry the stream instead.
+	// Shared is set if the table has leases and was not begun by this package. Java workers use
+	// such a table, and it holds no item of ours; its leases carry the stream instead.
 	Shared bool
 }
 
-// The item by which a table of our own remembers its stream.
+// These name the item in which a table of our own stores its stream.
 const (
 	claimKey    = "runnelStream"
 	claimEntity = "RUNNEL_STREAM"
@@ -77,9 +77,9 @@ const (
 	attrSynced  = "runnelSynced"
 )
 
-// Claim binds the table to its stream, or returns what an earlier worker has bound it to. It
-// returns a *StreamError if that is another stream or a recreated one, and ErrNative if the
-// table is run by the KCL 3.x in its own way. origin counts only in a table that is new.
+// Claim binds the table to its stream, or returns the claim of an earlier worker. It returns a
+// *StreamError if that worker claimed another stream or a recreated one, and ErrNative if the KCL
+// 3.x runs the table in its own way. origin counts only in a new table.
 func (t *Table) Claim(ctx context.Context, origin Origin) (Claim, error) {
 	if err := t.refuseNative(ctx); err != nil {
 		return Claim{}, err
@@ -93,7 +93,7 @@ func (t *Table) Claim(ctx context.Context, origin Origin) (Claim, error) {
 		return Claim{}, err
 	}
 	if len(leases) > 0 {
-		// A table of our own has the item before it has leases: look for it once more.
+		// A table of our own has the item before it has leases, so look for the item once more.
 		row, err := t.claimItem(ctx)
 		if err != nil || row != nil {
 			return t.readClaim(row, err)
@@ -104,14 +104,14 @@ func (t *Table) Claim(ctx context.Context, origin Origin) (Claim, error) {
 	if answer == nil {
 		return Claim{Origin: origin}, nil
 	}
-	row, err = t.claimItem(ctx) // somebody was first, or the answer was lost
+	row, err = t.claimItem(ctx) // another worker was first, or the answer was lost
 	if err == nil && row == nil {
 		err = t.wrap("claim", "", answer)
 	}
 	return t.readClaim(row, err)
 }
 
-// Synced notes that the leases at the origin stand. It does nothing in a shared table.
+// Synced records that the leases at the origin exist. It does nothing in a shared table.
 func (t *Table) Synced(ctx context.Context, claim Claim) error {
 	if claim.Shared || claim.Synced {
 		return nil
@@ -184,13 +184,13 @@ func (t *Table) putClaim(ctx context.Context, origin Origin) error {
 	return err
 }
 
-// ErrNative is returned for a table that a fleet of KCL 3.x assigns in its own way.
+// ErrNative is returned for a table of a KCL 3.x fleet that assigns the leases in its own way.
 var ErrNative = errors.New("the lease table is run by KCL 3.x workers, whose leader assigns " +
 	"the leases: use another application name, or run the Java fleet in its mode " +
 	"COMPATIBLE_WITH_2X")
 
-// migrationKey is the row by which KCL 3.x remembers the mode of its fleet: in the lease table
-// since 3.5, in a table of its own before (MigrationState).
+// migrationKey is the row in which KCL 3.x stores the mode of its fleet: in the lease table since
+// 3.5, in a table of its own before (MigrationState).
 const migrationKey = "Migration3.0"
 
 func (t *Table) refuseNative(ctx context.Context) error {
@@ -213,6 +213,6 @@ func (t *Table) refuseNative(ctx context.Context) error {
 	return nil
 }
 
-// denied reports whether the caller may not look: a policy for the lease table alone is usual,
-// and the other table is only a hint of old 3.x versions.
+// denied reports whether the caller lacks the permission to look. Many policies allow the lease
+// table alone, and the other table is only a hint of old 3.x versions.
 func denied(err error) bool { return awserr.Code(err) == "AccessDeniedException" }

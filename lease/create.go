@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Create adds a lease if the table has none for the shard, and never touches one that is
-// there. It returns the lease that stands, and whether it is the one created here. A lease
-// may be created with an owner, who then holds it.
+// Create adds a lease if the table has none for the shard, and never changes an existing one. It
+// returns the lease in the table, and whether this call created it. If the new lease names an
+// owner, that owner holds it.
 func (t *Table) Create(ctx context.Context, l Lease) (Lease, bool, error) {
 	l.Stream, l.Hold = t.cfg.Stream.String(), rand.Text()
 	answer := t.put(ctx, l)
@@ -36,7 +36,7 @@ func (t *Table) Create(ctx context.Context, l Lease) (Lease, bool, error) {
 	if err != nil {
 		return Lease{}, false, t.wrap("create", l.Key, err)
 	}
-	// Ours, if it stands as it was sent: then only the answer was lost.
+	// A row as it was sent is ours: only the answer was lost.
 	return stands, stands.standsAs(l), nil
 }
 
@@ -54,7 +54,7 @@ func (t *Table) put(ctx context.Context, l Lease) error {
 	return err
 }
 
-// Delete removes a lease if it is as last seen; one that is already gone is no error.
+// Delete removes a lease if it is as last seen. A lease that is already gone is no error.
 func (t *Table) Delete(ctx context.Context, seen Lease) error {
 	ctx, cancel := t.call(ctx)
 	defer cancel()

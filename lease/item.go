@@ -41,13 +41,13 @@ const (
 
 const entityLease = "LEASE"
 
-// errForeign is the decoder's answer to a row that is no lease.
+// errForeign is the decoder's error for a row that is no lease.
 var errForeign = errors.New("not a lease")
 
 type item = map[string]types.AttributeValue
 
-// ErrRow is returned for a row that is no lease that this package understands: another program
-// made it, or somebody edited it. Nothing is written to it.
+// ErrRow is returned for a row that this package cannot read as a lease: another program made it,
+// or a person edited it. Nothing is written to it.
 var ErrRow = errors.New("the row cannot be read as a lease")
 
 // decode reads a row. Attributes that it does not know are left alone.
@@ -119,8 +119,8 @@ func (r *reader) text(attribute string) string {
 	return text(r.row, attribute)
 }
 
-// owner reads the owner, which a lease without one does not have: a lease is taken on the condition
-// that the attribute is missing, and with an empty one that would fail for ever.
+// owner reads the owner. A lease without an owner lacks the attribute: a lease is taken on the
+// condition that the attribute is missing, so an empty one would make every Take fail.
 func (r *reader) owner() string {
 	owner := r.text(attrOwner)
 	if _, there := r.row[attrOwner]; there && owner == "" {
@@ -151,7 +151,7 @@ func (r *reader) position(attribute, sub string) runnel.Position {
 	}
 	switch p.Sequence {
 	case runnel.TrimHorizon, runnel.Latest, runnel.AtTimestamp, runnel.ShardEnd:
-		p.Sub = 0 // means nothing beside a word; other programs keep things of their own there
+		p.Sub = 0 // unused beside a word; other programs keep things of their own there
 	default:
 		if !p.Sequence.IsNumber() || p.Sub < 0 {
 			r.fail(attribute, "is not a checkpoint: %q, %d", string(p.Sequence), p.Sub)

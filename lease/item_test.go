@@ -42,7 +42,8 @@ func TestDecodeJavaRow(t *testing.T) {
 	}
 }
 
-// Rows that are no lease, or none that can be trusted, are told with the attribute's name.
+// Rows that are no lease, or that contain an implausible value, are reported with the attribute's
+// name.
 func TestDecodeRefuses(t *testing.T) {
 	for attribute, value := range map[string]types.AttributeValue{
 		attrKey:          nil,
@@ -91,8 +92,8 @@ func TestProcessed(t *testing.T) {
 	}
 }
 
-// FuzzDecode feeds rows whose attributes are of any type and content: decode must not panic,
-// and what it accepts must survive encode.
+// FuzzDecode feeds rows with attributes of any type and content. decode must not panic, and every
+// accepted row must survive encode.
 func FuzzDecode(f *testing.F) {
 	f.Add("shardId-000000000000", "7", "TRIM_HORIZON", "0", "p", "0", "1", uint16(0))
 	f.Add("k", "-1", "49590338271490256608559692538361571095", "4", "", "", "", uint16(0xffff))

@@ -21,9 +21,9 @@ type Skipped struct {
 
 func (s Skipped) String() string { return fmt.Sprintf("%s: %v", s.Key, s.Err) }
 
-// List reads every lease, consistently, in the order of their keys. Rows of other entity types
-// are passed over; rows that cannot be read are skipped and reported, so that one of them
-// does not stop a fleet. A row that is stamped with another stream makes a *StreamError.
+// List reads every lease with consistent reads, in the order of their keys. It ignores rows of
+// other entity types. It skips and reports rows that cannot be read, so that one of them does not
+// stop a fleet. It returns a *StreamError if a row is stamped with another stream.
 func (t *Table) List(ctx context.Context) ([]Lease, []Skipped, error) {
 	var (
 		leases  []Lease

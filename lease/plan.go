@@ -8,9 +8,9 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// Limits bound what Plan decides for one worker.
+// Limits are the limits on the Decision of Plan for one worker.
 type Limits struct {
-	// Failover is how long a counter may stand still before its owner counts as dead.
+	// Failover is the time without a change of the counter after which the owner counts as dead.
 	Failover time.Duration
 	// MaxLeases is how many leases the worker may hold; 0 means no limit.
 	MaxLeases int
@@ -20,33 +20,34 @@ type Limits struct {
 	Seed uint64
 }
 
-// Decision is what a worker should do now: the leases to take, which nobody holds alive, or to
+// Decision is the result of Plan: the leases to take, which no live worker holds, or the leases to
 // steal from the most loaded worker. At most one of the two is not empty.
 type Decision struct {
 	Take, Steal []Sighting
 	// Workers is the number of live workers, the planner's included, and Target its share.
 	Workers, Target int
-	// Idle counts the leases that nobody holds alive and that could be read now.
+	// Idle counts the leases that no live worker holds and that could be read now.
 	Idle int
 }
 
-// Plan decides what the worker me should take or steal. It is pure: same arguments, same
+// Plan decides which leases the worker me should take or steal. It is pure: same arguments, same
 // decision.
 //
 // It is the taker of KCL 2.x (DynamoDBLeaseTaker) with two refinements. A worker's share is
-// ceil(leases / workers) over all leases, and to steal is the last resort, one lease per plan.
+// ceil(leases / workers) over all leases. Stealing is the last resort, one lease per plan unless
+// Limits.MaxSteal says otherwise.
 //
-// Leases that cannot be read yet or any more (a parent is unfinished; SHARD_END) are neither
-// taken nor stolen, and the leases that can be read are shared out among themselves: otherwise
-// a worker that happens to hold many ended leases would read nothing. The share over all
-// leases stays an upper bound, so Java workers, which count all of them, have no cause to
-// steal from us.
+// The first refinement is a second share, over the leases that can be read. A lease cannot be read
+// while a parent is unfinished or after SHARD_END; such leases are neither taken nor stolen.
+// Without the second share, a worker that happens to hold many ended leases would read nothing. The
+// share over all leases remains an upper bound, so Java workers, which count all of them, have no
+// cause to steal from us.
 //
-// Shares may leave a lease over: Java workers fill theirs with ended leases, others have a
-// limit. A lease that nobody has wanted for three failover times is taken beyond the share,
-// one per plan.
+// The second refinement is for leases that are left over, because Java workers fill their shares
+// with ended leases and other workers have a limit. A lease that no worker has taken for three
+// failover times is taken beyond the share, one per plan.
 //
-// Stealing takes from a worker that holds at least two more than me. So each steal makes the
+// A worker steals only from a worker that holds at least two more leases. So each steal makes the
 // fleet more even, and stealing comes to an end.
 func Plan(now time.Time, view []Sighting, me string, limits Limits) Decision {
 	p := survey(now, view, me, limits)
@@ -76,8 +77,8 @@ func Plan(now time.Time, view []Sighting, me string, limits Limits) Decision {
 	return d
 }
 
-// choose picks up to n of the idle leases at random: first the ones whose owner has died, since
-// their shards have stood still for longest.
+// choose picks up to n of the idle leases at random. It begins with the leases of dead owners,
+// since their shards have waited longest.
 func (p *plan) choose(n int) []Sighting {
 	p.shuffle(p.idle)
 	slices.SortStableFunc(p.idle, func(a, b Sighting) int {
@@ -92,13 +93,13 @@ func (p *plan) choose(n int) []Sighting {
 	return p.idle[:min(n, len(p.idle))]
 }
 
-// plan is what Plan works on.
+// plan holds the working data of one Plan.
 type plan struct {
 	random  *rand.Rand
-	workers map[string]int // leases held by each live worker, ended ones included; me among them
+	workers map[string]int // leases held by each live worker, including ended ones and those of me
 	load    map[string]int // of these, the ones that can be read
 	active  []Sighting     // the leases that can be read
-	idle    []Sighting     // of these, the ones that nobody holds alive
+	idle    []Sighting     // of these, the ones without a live owner
 }
 
 func survey(now time.Time, view []Sighting, me string, limits Limits) *plan {
@@ -142,8 +143,8 @@ func (p *plan) shuffle(s []Sighting) {
 	p.random.Shuffle(len(s), func(i, j int) { s[i], s[j] = s[j], s[i] })
 }
 
-// steal picks up to most leases of the worker that holds most, as long as it holds at least
-// two more than me.
+// steal picks up to most leases of the worker that holds most, provided that it holds at least two
+// more than me.
 func (p *plan) steal(me string, mine, most int) []Sighting {
 	owners := make([]string, 0, len(p.load))
 	for owner := range p.load {

@@ -17,8 +17,8 @@ import (
 
 const failover = 10 * time.Second
 
-// view reads a scenario: "key:owner age flags …", one lease a line. Owner "-" is none; age is
-// how long the counter has stood still, in seconds; "ended" and "<parent" are flags.
+// view reads a scenario: "key:owner age flags …", one lease a line. Owner "-" is none; age is the
+// time since the counter's last change, in seconds; "ended" and "<parent" are flags.
 func view(t *testing.T, now time.Time, text string) []lease.Sighting {
 	t.Helper()
 	var sightings []lease.Sighting
@@ -66,7 +66,7 @@ func TestPlan(t *testing.T) {
 		name, view  string
 		limits      lease.Limits
 		take, steal int
-		from        string // what may be chosen from
+		from        string // the leases to choose from
 	}{
 		{name: "an empty table", view: ""},
 		{name: "alone, everything is free", view: "a:- 0\nb:- 0\nc:- 0", take: 3, from: "a b c"},
@@ -164,9 +164,9 @@ func TestPlanPrefersExpired(t *testing.T) {
 	}
 }
 
-// Any fleet comes to rest: every lease that can be read has one owner, no two workers differ
-// by more than one, and then nothing moves any more. Workers plan at random moments on views
-// that are one step old, as scans are.
+// Any fleet comes to rest: every lease that can be read has one owner, no two workers differ by
+// more than one, and then no lease moves any more. Workers plan at random moments on views that are
+// one step old, as scans are.
 func TestPlanConverges(t *testing.T) {
 	runs := 100
 	if n, err := strconv.Atoi(os.Getenv("RUNNEL_SOAK")); err == nil {
@@ -242,8 +242,8 @@ func loads(rows []lease.Lease) map[string]int {
 	return loads
 }
 
-// A counter that changes is life, in whatever direction it goes; time counts from the moment
-// the observer saw it.
+// A counter that changes means that the owner is alive, whether it grows or shrinks. Time counts
+// from the moment at which the observer saw the change.
 func TestWatch(t *testing.T) {
 	var w lease.Watch
 	t0 := time.Now()

@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// API is what a Table needs of the DynamoDB client of the AWS SDK.
+// API is the part of the AWS SDK's DynamoDB client that a Table uses.
 type API interface {
 	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (
 		*dynamodb.CreateTableOutput, error)
@@ -32,24 +32,24 @@ type API interface {
 }
 
 var (
-	// ErrLost is returned when the row is not as the writer last saw it, and not by the
-	// writer's own doing: the lease was taken, released or deleted by somebody else, or,
-	// at a Take, its owner is alive after all. Nothing was written.
+	// ErrLost is returned if another worker has changed the row since the writer last saw it: it
+	// took, released or deleted the lease. A Take also returns it if the owner is alive after all.
+	// Nothing was written.
 	ErrLost = errors.New("the lease has changed hands")
 	// ErrGone is returned by Get for a lease that is not in the table.
 	ErrGone = errors.New("no such lease")
-	// ErrTable is returned when the table does not exist, or no longer.
+	// ErrTable is returned if the table does not exist, or no longer.
 	ErrTable = errors.New("there is no such table")
 )
 
 // Config configures a Table.
 type Config struct {
-	// API is the client; required. Its retries may be on or off: a write whose answer was
-	// lost is recognised either way.
+	// API is the client; required. Its retries may be on or off: if the answer of a write was lost,
+	// the Table recognises its write either way.
 	API API
 	// Table is the table's name, the KCL's application name; required.
 	Table string
-	// Stream is the stream whose shards are leased; required. Rows are stamped with it.
+	// Stream is the stream of the leased shards; required. Rows are stamped with it.
 	Stream Stream
 	// CallTimeout is the time that one call may take; default 5 s.
 	CallTimeout time.Duration
@@ -83,13 +83,13 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Table is a lease table. It has no state: it is safe for concurrent use, and the writes of one
-// holder to one lease must come one after the other.
+// Table is a lease table. It has no state and is safe for concurrent use, but a holder must make
+// its writes to one lease one after the other.
 type Table struct {
 	cfg Config
 }
 
-// New returns the table of a configuration. It calls nothing; see Ensure and Claim.
+// New returns the table of a configuration. It makes no call; see Ensure and Claim.
 func New(cfg Config) (*Table, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (t *Table) wrap(op string, id runnel.ShardID, err error) error {
 	return fmt.Errorf("%s: lease %s in table %s: %w", op, id, t.cfg.Table, err)
 }
 
-// Get reads one lease, consistently. A lease that is not there is ErrGone.
+// Get reads one lease with a consistent read. It returns ErrGone if the lease does not exist.
 func (t *Table) Get(ctx context.Context, id runnel.ShardID) (Lease, error) {
 	row, err := t.getItem(ctx, t.cfg.Table, t.key(id))
 	if err != nil {
@@ -146,8 +146,8 @@ func (t *Table) getItem(ctx context.Context, table string, key item) (item, erro
 	return out.Item, nil
 }
 
-// conditionFailed reports whether err says that a write's condition did not hold, and what
-// stood there if the answer tells.
+// conditionFailed reports whether err says that a write's condition did not hold. It returns the
+// row at that time if the answer contains it.
 func conditionFailed(err error) (item, bool) {
 	var failed *types.ConditionalCheckFailedException
 	if !errors.As(err, &failed) {

@@ -8,10 +8,10 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// Take makes owner the holder of a lease as it was last seen: unowned, expired, or robbed. It
-// raises ownerSwitchesSinceCheckpoint if another worker held it, and ends a KCL 3.x hand-over.
-// The checkpoint, the children and a pending checkpoint stay. ErrLost says that the row has
-// changed since: its owner is alive, or another worker was first.
+// Take makes owner the holder of a lease that the caller last saw as seen: unowned, expired, or to
+// be stolen. It raises ownerSwitchesSinceCheckpoint if another worker held it, and ends a KCL 3.x
+// hand-over. The checkpoint, the children and a pending checkpoint stay. ErrLost means that the row
+// has changed since: its owner is alive, or another worker was first.
 func (t *Table) Take(ctx context.Context, seen Lease, owner string) (Lease, error) {
 	hold := rand.Text()
 	switched := seen.Owner != "" && seen.Owner != owner
@@ -25,7 +25,7 @@ func (t *Table) Take(ctx context.Context, seen Lease, owner string) (Lease, erro
 			return seen
 		},
 		update: func(row Lease, u *update) {
-			// The condition names the old owner as :owner, this is :leaseOwner.
+			// The condition names the old owner :owner; the new one is :leaseOwner.
 			u.set(attrOwner, str(row.Owner))
 			u.set(attrHold, str(row.Hold))
 			u.set(attrStream, str(row.Stream))
@@ -37,10 +37,10 @@ func (t *Table) Take(ctx context.Context, seen Lease, owner string) (Lease, erro
 	})
 }
 
-// errNotHeld is a fault of the caller's.
+// errNotHeld reports a mistake of the caller.
 var errNotHeld = errors.New("the lease has no owner: only a held lease can be written")
 
-// Renew is the heartbeat: it raises the counter. As every write of a holder, it writes
+// Renew is the heartbeat: it raises the counter. Like every write of a holder, it writes
 // held.Complete, unless that is zero.
 func (t *Table) Renew(ctx context.Context, held Lease) (Lease, error) {
 	return t.writeHeld(ctx, held, write{
@@ -50,8 +50,8 @@ func (t *Table) Renew(ctx context.Context, held Lease) (Lease, error) {
 	})
 }
 
-// Checkpoint writes how far the shard has been processed and the sink's token for it; it is a
-// heartbeat, too. at must be the position of a record.
+// Checkpoint writes how far the shard has been processed and the sink's token for that position. It
+// is a heartbeat, too. at must be the position of a record.
 func (t *Table) Checkpoint(
 	ctx context.Context, held Lease, at runnel.Position, token string,
 ) (Lease, error) {
@@ -65,8 +65,8 @@ func (t *Table) Checkpoint(
 	})
 }
 
-// Finish ends a held lease: the children and SHARD_END in one write, and no owner. The leases
-// of the children must stand before: a worker that sees SHARD_END relies on them.
+// Finish ends a held lease: it writes the children and SHARD_END in one write, and removes the
+// owner. The leases of the children must exist before: a worker that sees SHARD_END relies on them.
 func (t *Table) Finish(
 	ctx context.Context, held Lease, token string, children []runnel.ShardID,
 ) (Lease, error) {
@@ -87,7 +87,7 @@ func (t *Table) Finish(
 	})
 }
 
-// Release gives a held lease back: anybody may take it at once.
+// Release gives a held lease back: any worker may take it at once.
 func (t *Table) Release(ctx context.Context, held Lease) (Lease, error) {
 	return t.writeHeld(ctx, held, write{
 		op: "release",

@@ -11,20 +11,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// A write is one conditional change of one row, from what the writer last saw to what shall
-// stand. Its condition is always "the counter and the owner are as seen", and it always raises
-// the counter by one, so of two writes that saw the same row one fails.
+// A write is one conditional change of one row, from the row that the writer last saw to a new one.
+// Its condition is always "the counter and the owner are as seen", and it always raises the counter
+// by one. So if two writes saw the same row, one of them fails.
 //
-// A write has three outcomes, not two: done, refused, and no answer. After a refusal and after
-// no answer the row is read. If it stands as this write would have left it, the write was done:
-// its answer was lost, or the SDK sent it again after losing the answer and got the refusal.
-// The counter alone would not tell (others raise it by one, too), so owner, checkpoint, token
-// and hold are compared with it.
+// A write has three outcomes, not two: done, refused, and no answer. After a refusal and after no
+// answer the row is read. If the row is as this write would have left it, the write was done: its
+// answer was lost, or the SDK sent it again after losing the answer and got the refusal. The
+// counter alone is no proof, because other writers raise it by one, too. So owner, checkpoint,
+// token and hold are compared as well.
 //
-// One case is left. A holder's earlier write whose answer was lost may be applied only after
-// the holder has read the row and gone on. The next write is then refused, by the holder's own
-// hand: the row still carries its owner and hold, with a higher counter. The write is made
-// again on top of it. Nobody else leaves a row so: whoever takes the lease draws a new hold.
+// One case is left. A holder's earlier write whose answer was lost may be applied only after the
+// holder has read the row and gone on. The holder's own earlier write then causes the refusal of
+// the next one: the row still carries its owner and hold, with a higher counter. The write is made
+// again on top of it. No other worker leaves such a row, because every worker that takes the lease
+// draws a new hold.
 type write struct {
 	op     string
 	holder bool                         // made by the lease's holder
@@ -32,7 +33,7 @@ type write struct {
 	update func(row Lease, u *update)   // its attributes
 }
 
-// attempts bounds how often a holder's write is made on top of its own late ones.
+// attempts is the limit on the writes that a holder makes on top of its own late ones.
 const attempts = 3
 
 func (t *Table) write(ctx context.Context, seen Lease, w write) (Lease, error) {
@@ -52,7 +53,8 @@ func (t *Table) write(ctx context.Context, seen Lease, w write) (Lease, error) {
 	}
 }
 
-// writeOnce returns the row as it stands if that is known, and nil if it is the one wanted.
+// writeOnce tries the write once and returns the row after it. With ErrLost it returns the row in
+// the table if that is known, and otherwise a zero Lease.
 func (t *Table) writeOnce(ctx context.Context, seen, want Lease, w write) (Lease, error) {
 	u := newUpdate(seen)
 	u.set(attrCounter, num(want.Counter))
@@ -116,8 +118,8 @@ func (t *Table) send(ctx context.Context, seen Lease, u *update) error {
 	return err
 }
 
-// update collects the clauses of an UpdateExpression. Every attribute goes by a placeholder,
-// so that none can be a reserved word.
+// update collects the clauses of an UpdateExpression. Every attribute has a placeholder, so that
+// none can be a reserved word.
 type update struct {
 	condition          string
 	sets, adds, clears []string

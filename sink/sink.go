@@ -1,12 +1,12 @@
-// Package sink is the contract between the consumer fleet and a sink that takes each record
-// exactly once.
+// Package sink is the contract between the consumer fleet and a sink that takes each record exactly
+// once.
 //
-// A sink keeps, in one atomic commit, the effects of records and the position that they reach:
-// the sink is the truth, the lease row's checkpoint only says where to look. So two workers
-// that both believe that they hold a shard (a paused one and its successor) cannot both
-// commit: the second one's commit fails on the first one's, it adopts what stands there and
-// reads again from that position. Leases are for progress, the sink's compare-and-swap is the
-// fence.
+// A sink writes the effects of records and the position that they reach in one atomic commit. The
+// sink is the truth; the checkpoint in the lease row only says where to look. Two workers may both
+// believe that they hold a shard, for example a paused worker and its successor. They cannot both
+// commit: the second commit fails because of the first. The second worker then adopts the position
+// of the first commit and reads again from there. So leases serve progress, and the sink's
+// compare-and-swap is the fence.
 package sink
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// Shard is what a worker knows of a shard when it opens it.
+// Shard is the description of a shard that a worker passes to Sink.Open.
 type Shard struct {
 	Stream  string
 	Created time.Time // the stream's creation, in milliseconds: a recreated stream is another
 	ID      runnel.ShardID
 	Parents []runnel.ShardID // none, one (a split's child) or two (a merge's)
-	// Checkpoint and Token are what the lease row holds: where an earlier worker's last known
-	// commit ended, and the token that the sink returned with it. Start and "" if none.
+	// Checkpoint and Token come from the lease row: the end of an earlier worker's last known
+	// commit, and the token that the sink returned with it. They are Start and "" if there is none.
 	Checkpoint runnel.Position
 	Token      string
 }
@@ -40,38 +40,39 @@ type Sink interface {
 	Open(ctx context.Context, shard Shard) (Writer, error)
 }
 
-// Batch is the next stretch of a shard's records.
+// Batch is the next run of a shard's records.
 type Batch struct {
-	// Records are those to be taken, in order. None, and an unchanged Through, let the sink
-	// commit by age.
+	// Records are the records to write, in order. An empty Records with an unchanged Through gives
+	// the sink a chance to commit by age.
 	Records []runnel.Record
-	// Through is the position that the batch reaches, at or after the last record's: records
-	// that were filtered out advance it, too. It is the last one of a Kinesis record, never
-	// inside an aggregate.
+	// Through is the position that the batch reaches. It is at or after the position of the last
+	// record, because filtered records advance it, too. It is the last position of a Kinesis
+	// record, never one inside an aggregate.
 	Through runnel.Position
-	// State is the state of the reader at Through; see there. A batch with an unchanged Through has
-	// a state as well, and it counts: one without records before Writer.End is how a shard without
-	// records hands on the state of its parents.
+	// State is the reader's state at Through; see the type State. A batch with an unchanged Through
+	// has a state as well, and that state counts: a shard without records hands on the state of its
+	// parents by such a batch before Writer.End.
 	State State
-	// Delta is the change of the state since the batch that the writer took before. That of the
-	// first batch, after Open and after a *MovedError, is the change since Committed.State. Where
-	// that state was nil it is the change since nothing. It is an aggregate.Delta's bytes, as small
-	// as the batch. A sink may keep it in the place of the state,
-	// if it can make the state of the changes; most need not look at it. Nil: the change is not
-	// known, and a commit with this batch needs State.
+	// Delta is the change of the state since the batch that the writer took before. For the first
+	// batch after Open or after a *MovedError, it is the change since Committed.State, or since an
+	// empty state if Committed.State was nil. Its bytes are those of an aggregate.Delta, and they
+	// are as small as the batch. A sink that can build the state from the changes may store Delta
+	// instead of the state; most sinks can ignore it. Nil means that the change is not known: a
+	// commit with this batch needs State.
 	Delta []byte
-	// Gap is set if records before this batch may be missing: the stream removed them before
-	// they were read. The sink keeps the gap in the commit that holds this batch. Nothing waits in
-	// the writer then: the caller flushes before a gap, since the state there is lost with the next
-	// Write. Nil: there is no gap between this batch and the one before it.
+	// Gap is set if records before this batch may be missing because the stream removed them before
+	// they were read. The sink keeps the gap in the commit that holds this batch. The caller
+	// flushes before a gap, since the next Write loses the state before the gap; so the writer has
+	// no batch waiting then. Nil means that there is no gap between this batch and the one before
+	// it.
 	Gap *Gap
 }
 
-// State gives the state of a reader: all that it has to know to go on, such as which units it has
-// seen. The bytes are opaque to the sink, which keeps them in the commit that ends where the batch
-// did; neither side changes them. Call Bytes when you commit, not for every batch, since a large
-// state takes a tenth of a second. Once the next Write has begun it is too late: it may then give a
-// newer state. Nil is a state, too, and the same as an empty one.
+// State returns the state of a reader: all that the reader needs to go on, such as which units it
+// has seen. The bytes are opaque to the sink, which keeps them in the commit that ends at the end
+// of the batch. Neither side changes them. Call Bytes when you commit, not for every batch, since a
+// large state takes a tenth of a second. Do not call it after the next Write has begun: it may then
+// return a newer state. Nil is a valid state, the same as an empty one.
 type State func() []byte
 
 // Bytes returns the state.
@@ -82,9 +83,9 @@ func (s State) Bytes() []byte {
 	return s()
 }
 
-// Gap is a stretch of a shard that the stream removed, by its retention period, before the
-// reader came to it. It may have held records. Their number is unknown, since sequence numbers
-// are sparse.
+// Gap is a range of a shard that the stream removed, by its retention period, before the reader
+// came to it. The range may have held records. Their number is unknown, since sequence numbers are
+// sparse.
 //
 // A gap begins after the position After, which is runnel.Start at the shard's beginning, and ends
 // in one of three places:
@@ -105,48 +106,49 @@ func (g *Gap) String() string {
 	return fmt.Sprintf("nothing between %s and %s: %s", g.After, g.Before, g.Reason)
 }
 
-// Committed is the end of what stands in the sink.
+// Committed describes the last commit of a shard in the sink.
 type Committed struct {
-	// End is the last position whose effects stand; runnel.Start if nothing stands yet, and
-	// runnel.End once the shard's end has been committed.
+	// End is the last position whose effects are committed. It is runnel.Start before the first
+	// commit, and runnel.End once the shard's end has been committed.
 	End runnel.Position
-	// Token helps the next Open to find this commit; it is kept in the lease row.
+	// Token helps the next Open to find this commit. The worker keeps it in the lease row.
 	Token string
-	// State is the bytes of Batch.State of the batch that reached End, or, at runnel.End, for the
-	// last one. It is needed where reading begins: in Committed after Open, and in MovedError.To.
-	// After a commit of its own a writer may leave it out: the caller has given it.
+	// State is the state, as bytes, of the batch that reached End. If End is runnel.End, it is the
+	// state of the last batch. It is needed where reading begins: in Committed after Open, and in
+	// MovedError.To. After its own commit a writer may leave it out, because the caller supplied
+	// it.
 	State []byte
-	// Parents holds, while End is runnel.Start, the states that the shard's parents ended with
-	// in this sink, in the order of Shard.Parents; nil for one that has not ended in it.
+	// Parents is used while End is runnel.Start. It holds the states with which the shard's parents
+	// ended in this sink, in the order of Shard.Parents; nil for a parent that has not ended in it.
 	Parents [][]byte
 }
 
 // Writer takes the records of one shard in order. It is used by one goroutine at a time.
 //
-// Every method that commits may return a *MovedError: another writer committed first. The
-// caller discards what it has read and goes on reading after MovedError.To.End; the writer has
-// adopted that position and remains usable. After any other error the writer is closed and the
-// shard opened again.
+// Every method that commits may return a *MovedError: another writer committed first. The caller
+// discards the records that it has read and goes on reading after MovedError.To.End. The writer has
+// adopted that position and remains usable. After any other error the writer is closed, and the
+// caller opens the shard again.
 type Writer interface {
 	// Committed returns the last commit that this writer knows of. Reading starts after it.
 	Committed() Committed
 	// Write takes the next batch. It may buffer: the commit that it returns then lags behind
-	// Batch.Through. A commit ends where a batch ended, since only there the reader's state is
-	// known, and it holds that batch's state. Progress without a record is committed, too, when
-	// its age is due: what stood between may have been dropped by the reader, and its state has
-	// moved. Where Through stands still there is no progress, and nothing is committed. The
-	// writer keeps the records' data until it has committed.
+	// Batch.Through. A commit ends at the end of a batch, since the reader's state is known only
+	// there, and it holds that batch's state. Progress without a record is committed, too, when its
+	// age is due: the reader may have dropped the records in between, and its state has moved. If
+	// Through does not advance, there is no progress, and nothing is committed. The writer keeps
+	// the records' data until it has committed.
 	Write(ctx context.Context, batch Batch) (Committed, error)
-	// Flush commits everything that was written, progress without a record included.
+	// Flush commits every batch that was written, including progress without a record.
 	Flush(ctx context.Context) (Committed, error)
-	// End commits everything and the shard's end, with the state of the last batch, or, if this
-	// writer has taken none, that of the commit before: nothing follows.
+	// End commits every batch and the shard's end; nothing follows. Its state is that of the last
+	// batch, or that of the commit before if this writer has taken no batch.
 	End(ctx context.Context) (Committed, error)
 	// Close releases the writer and commits nothing.
 	Close() error
 }
 
-// MovedError says that another writer's commit stands where ours was to stand.
+// MovedError is returned when another writer's commit has taken the place of ours.
 type MovedError struct {
 	To Committed
 }
@@ -155,9 +157,9 @@ func (e *MovedError) Error() string {
 	return fmt.Sprintf("another worker committed first: the shard goes on after %s", e.To.End)
 }
 
-// ParentError says that a shard cannot be opened before one of its parents is ended. The caller
-// ends the parent: by reading the rest of it, or, if the stream no longer has that shard, by a
-// batch with a Gap up to runnel.End.
+// ParentError is returned when a shard cannot be opened because one of its parents has not ended.
+// The caller ends the parent: it reads the rest of it, or, if the stream no longer has that shard,
+// it writes a batch with a Gap up to runnel.End.
 type ParentError struct {
 	Parent runnel.ShardID
 	End    runnel.Position // where the sink's last commit for the parent ends
@@ -168,11 +170,11 @@ func (e *ParentError) Error() string {
 		e.Parent, e.End)
 }
 
-// ErrOrder is returned by Writer.Write for records that are not in order, or not of the shard:
-// a position at or before what was written already, or beyond Through, and for a Through before
-// what was written already, or a Gap that does not begin where the batch before it ended, or
-// ends behind one of the batch's records. A sink may return it for a Gap behind batches that wait
-// for a Flush. Nothing of the call stands.
+// ErrOrder is returned by Writer.Write for records that are out of order or of another shard. These
+// are its cases: a position at or before one that was written already, a position beyond Through, a
+// Through before one that was written already, and a Gap that does not begin where the batch before
+// it ended or that ends behind one of the batch's records. A sink may return it for a Gap behind
+// batches that wait for a Flush. Nothing of the call is written.
 var ErrOrder = errors.New("records out of order")
 
 // Equal reports whether two commits are the same, states included.

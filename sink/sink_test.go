@@ -8,7 +8,7 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// TestEqual shows that two commits are the same only with all that they hold.
+// TestEqual shows that two commits are equal only if all their fields are.
 func TestEqual(t *testing.T) {
 	at := runnel.Position{Sequence: "7", Sub: 1}
 	commit := sink.Committed{End: at, Token: "t", State: []byte("s")}

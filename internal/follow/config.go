@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
-// API is what this package needs of Kinesis; *kinesis.Client has it.
+// API is the part of the Kinesis client that this package uses; *kinesis.Client has it.
 type API interface {
 	shardmap.API
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
@@ -23,8 +23,8 @@ type API interface {
 		...func(*kinesis.Options)) (*kinesis.GetRecordsOutput, error)
 }
 
-// Config says what to read. Stream, Client and Handle are needed; every other field's zero
-// value is its default.
+// Config is the configuration of Run. Stream, Client and Handle are needed; every other field's
+// zero value is its default.
 type Config struct {
 	// Stream is the stream's name. Needed.
 	Stream string
@@ -32,33 +32,33 @@ type Config struct {
 	Client API
 	// From is where the reading begins. Default Oldest.
 	From From
-	// Shard is the only shard to read, to its end. Default: all, and those that come.
+	// Shard is the only shard to read, to its end. Default: all shards, including later ones.
 	Shard runnel.ShardID
-	// Once ends Run when everything that was there at its start has been handled.
+	// Once ends Run when every record that was there at its start has been handled.
 	Once bool
 	// Doubles delivers the doubles of units too.
 	Doubles bool
 
-	// Handle gets what one read of a shard brought, in order: one call at a time, of any
-	// shard. The records are valid during the call, their Data for as long as it is kept. It
-	// ranges to the end or returns an error, with which Run ends. Needed.
+	// Handle gets the records of one read of a shard, in order. It is called once at a time, over
+	// all shards. The records are valid during the call; their Data is valid for as long as it is
+	// kept. Handle ranges to the end or returns an error, with which Run ends. Needed.
 	Handle func(ctx context.Context, records iter.Seq[*runnel.Record]) error
-	// Notice hears of what the reader does not see in the records. It must not block, and is
-	// called from several goroutines at a time. Default none.
+	// Notice gets the events that the records do not show. It must not block, and is called from
+	// several goroutines at a time. Default none.
 	Notice func(Notice)
 
-	// Interval is the least time between two reads of one shard. Default 200 ms: AWS allows
-	// five a second, all readers together.
+	// Interval is the least time between two reads of one shard. Default 200 ms: AWS allows five a
+	// second for all readers together.
 	Interval time.Duration
-	// IdleInterval is the longest time between two reads of a shard that has nothing new.
-	// Default 1 s.
+	// IdleInterval is the longest time between two reads of a shard that has no new record. Default
+	// 1 s.
 	IdleInterval time.Duration
-	// Parallel is how many shards are read at the same time, each with up to 10 MiB in memory.
-	// Default 8.
+	// Parallel is the number of shards that are read at the same time, each with up to 10 MiB in
+	// memory. Default 8.
 	Parallel int
 }
 
-// validate reports everything that is wrong with the configuration.
+// validate reports every fault of the configuration.
 func (c *Config) validate() error {
 	var errs []error
 	wrong := func(is bool, text string) {

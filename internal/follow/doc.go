@@ -1,8 +1,9 @@
-// Package follow reads all shards of a stream without leases, parents before children over
-// splits and merges: for programs that look at a stream and keep no checkpoint, as `runnel tail`.
+// Package follow reads all shards of a stream without leases, parents before children over splits
+// and merges. It is for programs that look at a stream and keep no checkpoint, such as `runnel
+// tail`.
 //
-// Aggregated records are opened. The doubles that a producer's retries left in the stream are
-// dropped by an aggregate.Filter, which a child shard takes over from its parents. What a
-// double's first copy would be is known only from where the reading began: a copy whose first
-// one stands before that is delivered.
+// Aggregated records are opened. An aggregate.Filter drops the doubles that a producer's retries
+// left in the stream; a child shard takes it over from its parents. The filter only knows the
+// records since the reading began. If the first copy of a unit lies before that, the next copy is
+// delivered.
 package follow

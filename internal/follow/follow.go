@@ -18,40 +18,40 @@ import (
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
-// run is one Run.
+// run holds the state of one Run.
 type run struct {
 	cfg      Config
 	since    time.Time     // with Once: the stream's time at the start, or a little later
-	parallel chan struct{} // held by who reads and handles a page
+	parallel chan struct{} // held by a reader that reads and handles a page
 	handling sync.Mutex    // Handle is called one at a time
 	ended    chan outcome
 	horizon  atomic.Pointer[shardmap.Horizon] // as of the last look
 	identity *shardmap.Identity
 
-	// The coordinator's own. Shards that are done are in neither, so neither grows with the
-	// stream's age.
+	// These belong to the coordinator. A finished shard is in neither map, so neither grows with
+	// the stream's age.
 	waiting map[runnel.ShardID]*node
 	reading map[runnel.ShardID]bool
 }
 
-// node is a shard whose parents are not done.
+// node is a shard with parents that are not done.
 type node struct {
 	shard   shardmap.Shard
 	filters []*aggregate.Filter // of the parents that are done
 	parents int                 // that are not
 	start   start
-	// complete is the latest time up to which a parent was read whole: nothing arrived in the
-	// shard before. Zero where the reading begins.
+	// complete is the latest time up to which all records of a parent were read: the shard's first
+	// record arrived later. Zero where the reading begins.
 	complete time.Time
 }
 
-// start is how the reading of a shard begins, and when it is enough.
+// start is the point at which the reading of a shard begins, and the condition for its end.
 type start struct {
 	from    From
 	mustEnd bool // with Once: it was closed at the start, and is done at its end alone
 }
 
-// outcome is how the reading of a shard came out.
+// outcome is the result of the reading of a shard.
 type outcome struct {
 	shard    shardmap.Shard
 	filter   *aggregate.Filter
@@ -60,10 +60,10 @@ type outcome struct {
 	err      error
 }
 
-// Run reads the stream until ctx ends, and returns its cause; nil when what Config.Once or
-// Config.Shard asks for is done. It ends with an error of Handle, or one of the API that trying
-// again does not mend, as for a stream that is not there. Outages and throttling are waited
-// out. When Run returns, all it started has ended.
+// Run reads the stream until ctx ends, and returns the cause of ctx. It returns nil when the work
+// of Config.Once or Config.Shard is done. It also ends with an error of Handle, or with an API
+// error that a retry does not mend, for example if there is no such stream. It waits until outages
+// and throttling end. When Run returns, all its goroutines have ended.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.validate(); err != nil {
 		return err
@@ -145,7 +145,7 @@ func horizonOf(out *kinesis.DescribeStreamSummaryOutput) *shardmap.Horizon {
 var ErrRecreated = errors.New("the stream was deleted and created again while it was read; " +
 	"nothing of the new one was taken for the old one: start again to read the new one")
 
-// look returns nil if the stream is still the one that the reading began with.
+// look returns nil if the stream is still the one with which the reading began.
 func (r *run) look(ctx context.Context) error {
 	out, err := r.describe(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *run) look(ctx context.Context) error {
 	return nil
 }
 
-// unfinished counts the shards that are to be read, or being read.
+// unfinished counts the shards that are still to be read or being read.
 func (r *run) unfinished(shards []runnel.ShardID) (n int) {
 	for _, s := range shards {
 		if r.reading[s] || r.waiting[s] != nil {
@@ -169,7 +169,7 @@ func (r *run) unfinished(shards []runnel.ShardID) (n int) {
 	return n
 }
 
-// coordinate starts each shard when its parents are done, and ends when none is left.
+// coordinate starts each shard when its parents are done, and ends when no shard is left.
 func (r *run) coordinate(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -213,7 +213,7 @@ func (r *run) ready() []*node {
 	return ready
 }
 
-// descend hands a shard that is done over to its children.
+// descend passes the results of a finished shard to its children.
 func (r *run) descend(done outcome) {
 	if r.cfg.Shard != "" {
 		return
@@ -223,7 +223,8 @@ func (r *run) descend(done outcome) {
 			child.Parents = append(slices.Clone(child.Parents), done.shard.ID)
 		}
 		if r.waiting[child.ID] == nil && !r.cfg.Once {
-			// The shard that is done is not counted any more: it is below.
+			// The finished shard is not counted as unfinished any more; the loop below subtracts it
+			// again.
 			n := &node{shard: child, start: start{from: Oldest}}
 			n.parents = r.unfinished(child.Parents) + 1
 			r.waiting[child.ID] = n

@@ -25,7 +25,7 @@ import (
 
 var errEnough = errors.New("enough")
 
-// stream is a stream of a server in memory, and what a follower saw of it.
+// stream is a stream of a server in memory, and the records that a follower received from it.
 type stream struct {
 	t      *testing.T
 	client *kinesis.Client
@@ -89,7 +89,7 @@ func (s *stream) merge(a, b int) {
 
 func id(n int) string { return fmt.Sprintf("shardId-%012d", n) }
 
-// follow reads until it is done, or has seen so many records (0: never).
+// follow reads until it is done, or has received that many records (0: never).
 func (s *stream) follow(cfg follow.Config, enough int) error {
 	cfg.Stream, cfg.Client = "s", s.api
 	cfg.Handle = func(_ context.Context, records iter.Seq[*runnel.Record]) error {
@@ -140,8 +140,8 @@ func (s *stream) wantAll(keys, from, to int) {
 	}
 }
 
-// Over splits and merges, parents come before children, from the oldest record as well as for
-// a follower that is there.
+// Over splits and merges, parents come before children, from the oldest record as well as for a
+// follower that is already running.
 func TestReshards(t *testing.T) {
 	reshard := func(s *stream) {
 		s.putAll(8, 0, 5)
@@ -243,7 +243,7 @@ func TestShardEnds(t *testing.T) {
 	})
 }
 
-// unit is an aggregate of one record, with an identity.
+// unit makes an aggregate of one record, with an identity.
 func unit(number, low uint64, key, data string) string {
 	u := aggregate.Unit{Producer: aggregate.ProducerID{7}, Number: number, Low: low}
 	var encoder aggregate.Encoder
@@ -255,8 +255,8 @@ func unit(number, low uint64, key, data string) string {
 	return string(encoder.Seal(nil))
 }
 
-// Doubles are dropped, also where the first copy stands in a parent shard; an aggregate for
-// another shard is skipped, and leaves no trace: its unit comes again.
+// Doubles are dropped, even if the first copy is in a parent shard. An aggregate for another shard
+// is skipped, and leaves no trace: its unit comes again.
 func TestUnits(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, s *stream) {
 		low, high := "k0", "k3" // of the two halves
@@ -291,7 +291,7 @@ func TestUnits(t *testing.T) {
 	})
 }
 
-// client is the SDK's, with faults.
+// client is the SDK's client, with faults.
 type client struct {
 	*kinesis.Client
 	mu    sync.Mutex // guards reads, and fault while it runs
@@ -381,8 +381,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// A lost iterator before the first record of a follower from now on begins where the first one
-// did.
+// If a follower from now on loses its iterator before the first record, the new one begins at the
+// same moment.
 func TestLatestKeepsItsBeginning(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, s *stream) {
 		s.put("k", "before")
@@ -403,7 +403,7 @@ func TestLatestKeepsItsBeginning(t *testing.T) {
 	})
 }
 
-// Records that are trimmed under a follower are told of.
+// A notice reports records that are trimmed under a follower.
 func TestGap(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, s *stream) {
 		var last string
@@ -434,7 +434,7 @@ func TestGap(t *testing.T) {
 	})
 }
 
-// What trying again does not mend is returned, and so is the context's end.
+// Run returns errors that no retry mends, and the context's cause at its end.
 func TestEnds(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, s *stream) {
 		var missing *types.ResourceNotFoundException

@@ -20,8 +20,8 @@ type From struct {
 
 const atSequence = "AT_SEQUENCE_NUMBER"
 
-// Oldest begins at the oldest record that is kept, and Latest with those that arrive from now
-// on.
+// Oldest begins at the oldest record that the stream still has, and Latest with the records that
+// arrive from now on.
 var (
 	Oldest = From{}
 	Latest = From{word: runnel.Latest}
@@ -33,7 +33,7 @@ func At(t time.Time) From { return From{word: runnel.AtTimestamp, at: t} }
 // AtSequence begins with the record of that number; it is for one shard.
 func AtSequence(n runnel.SequenceNumber) From { return From{word: atSequence, sequence: n} }
 
-// IsSequence reports whether the beginning is a sequence number's.
+// IsSequence reports whether f is a sequence number.
 func (f From) IsSequence() bool { return f.word == atSequence }
 
 // ParseFrom reads "oldest", "latest", an RFC 3339 time or a sequence number.

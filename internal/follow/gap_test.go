@@ -189,8 +189,8 @@ func recreated(t *testing.T, s *stream, op string, nth int) {
 	}
 }
 
-// A retention period that is shortened under a follower that is far behind removes records unread,
-// and its iterator stays good: a notice says so.
+// If the retention period is shortened while a follower is far behind, the stream removes unread
+// records, and the follower's iterator stays good: a notice says so.
 func TestGapOfAShorterRetention(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, s *stream) {
 		name := aws.String("s")

@@ -6,32 +6,33 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// Kind is what a Notice tells.
+// Kind is the kind of a Notice.
 type Kind int
 
 const (
-	// Void is an aggregate that was packed for a shard that is no more: its producer sends the
-	// user records again, so it is skipped as a whole.
+	// Void is an aggregate that was packed for a shard that no longer exists. Its producer sends
+	// the user records again, so it is skipped as a whole.
 	Void Kind = iota + 1
-	// Gap is records that were trimmed before they were read: those behind After.
+	// Gap is a range of records, those behind After, that were trimmed before they were read.
 	Gap
 	// Gone is a shard that was removed before it was read to its end.
 	Gone
-	// Trouble is a call that failed and is made again.
+	// Trouble is a call that failed and will be made again.
 	Trouble
 	// Began is the beginning of a shard's reading.
 	Began
-	// Ended is its end, after the shard's last record or the last one that is wanted.
+	// Ended is the end of a shard's reading, after its last record or the last one in demand.
 	Ended
 )
 
-// Notice is something that the reader of a stream should know.
+// Notice is an event that the reader of a stream should know.
 type Notice struct {
 	Kind  Kind
 	Shard runnel.ShardID
-	// After is the last record that was read, "" if none was. Of a Void: the record itself.
+	// After is the last record that was read, "" if there is none. For a Void it is the record
+	// itself.
 	After runnel.SequenceNumber
-	// Err is what failed.
+	// Err is the error, if any.
 	Err error
 }
 

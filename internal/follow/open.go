@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// handle gives a page's records to Config.Handle.
+// handle passes a page's records to Config.Handle.
 func (r *reader) handle(ctx context.Context, got []types.Record) error {
 	if len(got) == 0 {
 		return nil
@@ -26,7 +26,7 @@ func (r *reader) handle(ctx context.Context, got []types.Record) error {
 	return nil
 }
 
-// records yields what was not read before, aggregates opened and doubles dropped.
+// records yields the records that were not read before, with aggregates opened and doubles dropped.
 func (r *reader) records(got []types.Record) iter.Seq[*runnel.Record] {
 	return func(yield func(*runnel.Record) bool) {
 		for i := range got {

@@ -28,8 +28,8 @@ type reader struct {
 	iterator string
 	// unsure is set by a new iterator: its first records show whether others were trimmed.
 	unsure bool
-	// complete is a time by the stream's clock up to which the shard has been read whole; zero
-	// where the reading begins.
+	// complete is a time by the stream's clock up to which all records of the shard have been read;
+	// zero where the reading begins.
 	complete time.Time
 	failures int // in a row
 	idle     time.Duration
@@ -45,8 +45,8 @@ func newReader(r *run, n *node) *reader {
 	}
 }
 
-// read reads the shard to its end, or as far as Config.Once wants it, and returns what its
-// children need.
+// read reads the shard to its end, or as far as Config.Once demands, and returns the outcome for
+// its children.
 func (r *reader) read(ctx context.Context) outcome {
 	r.cfg.Notice(Notice{Kind: Began, Shard: r.shard.ID, After: r.start.from.sequence})
 	done := outcome{shard: r.shard, filter: r.filter}
@@ -73,16 +73,15 @@ func (r *reader) read(ctx context.Context) outcome {
 	}
 }
 
-// page is what one read brought.
+// page is the result of one read.
 type page struct {
 	records  int
 	ended    bool // nothing follows, ever
-	settled  bool // nothing that is wanted follows
+	settled  bool // no further record is in demand
 	children []shardmap.Shard
 }
 
-// page makes one read and has its records handled. While it waits for its turn it holds no
-// records.
+// page makes one read and has its records handled. It holds no records while it waits for its turn.
 func (r *reader) page(ctx context.Context) (page, error) {
 	select {
 	case r.parallel <- struct{}{}:
@@ -119,9 +118,9 @@ func (r *reader) page(ctx context.Context) (page, error) {
 	return p, r.handle(ctx, out.Records)
 }
 
-// get makes one call of GetRecords, and reports a gap. A page that comes so late that records
-// before it may have been trimmed is thrown away: the reader asks again from its last record on.
-// Package consumer does the same, and derives it.
+// get makes one call of GetRecords, and reports a gap. If a page comes so late that records before
+// it may have been trimmed, get discards it and asks again from the last record on. Package
+// consumer does the same, and its gap.go gives the reasons.
 func (r *reader) get(ctx context.Context) (*kinesis.GetRecordsOutput, error) {
 	r.last = time.Now()
 	calling, cancel := context.WithTimeout(ctx, callTimeout)
@@ -160,8 +159,8 @@ func (r *reader) get(ctx context.Context) (*kinesis.GetRecordsOutput, error) {
 	return out, nil
 }
 
-// shortened asks for the retention period again, if a shorter one can have removed what lies before
-// a page.
+// shortened asks for the retention period again, if a shorter period can have removed the records
+// before a page.
 func (r *reader) shortened(
 	ctx context.Context, out *kinesis.GetRecordsOutput, now time.Time,
 ) error {
@@ -176,8 +175,9 @@ func (r *reader) shortened(
 }
 
 // missing reports whether records between the last one read and a page, the first one of a new
-// iterator, may have been trimmed. The stream can have removed unread records if overtaken. If
-// young it can have removed none; a record that is gone all the same is a gap too.
+// iterator, may have been trimmed. If overtaken is true, the stream can have removed unread
+// records. If young is true, it can have removed none; a record that is gone all the same is a gap,
+// too.
 func (r *reader) missing(out *kinesis.GetRecordsOutput, overtaken, young bool) bool {
 	last, possible := r.after, overtaken || young
 	if last == "" && r.start.from.IsSequence() {
@@ -185,7 +185,7 @@ func (r *reader) missing(out *kinesis.GetRecordsOutput, overtaken, young bool) b
 	}
 	switch {
 	case last == "":
-		return overtaken // and there is no record to miss
+		return overtaken // there is no last record to look for
 	case len(out.Records) == 0:
 		return possible
 	}
@@ -193,13 +193,13 @@ func (r *reader) missing(out *kinesis.GetRecordsOutput, overtaken, young bool) b
 	return possible && last.Compare(first) < 0
 }
 
-// endOfShard stands in the place of the iterator when there is none any more.
+// endOfShard replaces the iterator after the shard's end.
 const endOfShard = "end"
 
 func (r *reader) shardEnded() bool { return r.iterator == endOfShard }
 
-// seek makes an iterator that begins with the last record that was read, which is dropped: if
-// it does not come, it and what followed have been trimmed.
+// seek makes an iterator that begins with the last record that was read. That record is dropped. If
+// it does not come, it and the records after it have been trimmed.
 func (r *reader) seek(ctx context.Context) error {
 	from := r.start.from
 	if r.after != "" {
@@ -212,13 +212,14 @@ func (r *reader) seek(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The call named the stream, and an iterator is of the stream that had the name then.
+	// The call named the stream, and an iterator belongs to the stream that had the name at that
+	// time.
 	if err := r.identity.Same(ctx); err != nil {
 		return err
 	}
 	r.unsure = true
 	if r.start.from == Latest {
-		// Should this iterator be lost before a record comes, it begins at the same moment.
+		// If this iterator is lost before a record comes, the next one begins at the same moment.
 		if date, ok := awsmiddleware.GetServerTime(out.ResultMetadata); ok {
 			sent = date
 		}
@@ -228,8 +229,8 @@ func (r *reader) seek(ctx context.Context) error {
 	return nil
 }
 
-// children returns the shards that follow this one: those that its last page named, or else
-// those that the stream lists.
+// children returns the children of this shard: those that its last page named, or else those that
+// the stream lists.
 func (r *reader) children(
 	ctx context.Context, named []shardmap.Shard,
 ) ([]shardmap.Shard, error) {
@@ -247,12 +248,12 @@ func (r *reader) children(
 	return named, nil
 }
 
-// listings is how often the children of a closed shard are looked for.
+// listings is the number of attempts to find the children of a closed shard.
 const listings = 8
 
 var errNoChildren = errors.New("the shard is closed, and the stream does not list its children")
 
-// pace waits until the next read is due: later and later while nothing comes.
+// pace waits until the next read is due. The waits grow while no record comes.
 func (r *reader) pace(ctx context.Context, p page) error {
 	if p.records > 0 {
 		r.idle = r.cfg.Interval

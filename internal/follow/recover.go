@@ -23,7 +23,7 @@ type handlerError struct{ err error }
 func (e *handlerError) Error() string { return e.err.Error() }
 func (e *handlerError) Unwrap() error { return e.err }
 
-// recover waits out what passes. What does not is returned.
+// recover waits after an error that passes, and returns any other error.
 func (r *reader) recover(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -40,8 +40,8 @@ func (r *reader) recover(ctx context.Context, err error) error {
 	case errors.Is(err, ErrRecreated):
 		return err
 	case errors.As(err, &expired):
-		// It happens to whoever is slow to come back: another one is as good. A server that
-		// does it again and again is not asked without a pause.
+		// An iterator expires if the reader takes long to come back, and a new one replaces it. The
+		// reader pauses before it asks a server that expires iterators again and again.
 		if r.iterator = ""; r.failures == 1 {
 			return nil
 		}
@@ -64,13 +64,13 @@ func (r *reader) recover(ctx context.Context, err error) error {
 			r.cfg.Notice(Notice{Kind: Trouble, Shard: r.shard.ID, After: r.after, Err: err})
 		}
 		if !r.shardEnded() {
-			r.iterator = "" // it may be what is wrong
+			r.iterator = "" // the iterator may be the cause
 		}
 	}
 	return backoff.Wait(ctx, r.failures)
 }
 
-// suspect looks at the stream if an error can come from another one having taken its place.
+// suspect looks at the stream if the error may mean that another stream has taken its place.
 func (r *reader) suspect(ctx context.Context, err error) error {
 	var missing *types.ResourceNotFoundException
 	var invalid *types.InvalidArgumentException
@@ -82,8 +82,8 @@ func (r *reader) suspect(ctx context.Context, err error) error {
 	return err
 }
 
-// gone reports whether the stream is there and lists this shard no more. The error is that
-// there is no such stream.
+// gone reports whether the stream exists but no longer lists this shard. The error says that there
+// is no such stream.
 func (r *reader) gone(ctx context.Context) (bool, error) {
 	shards, err := shardmap.List(ctx, r.cfg.Client, r.cfg.Stream, nil)
 	var missing *types.ResourceNotFoundException

@@ -2,18 +2,19 @@ package shardmap
 
 import "time"
 
-// Horizon is the age at which a stream removes records: the oldest first, and none that is younger
-// than the retention period.
+// Horizon is the age at which a stream removes records. The stream removes the oldest records
+// first, and none that is younger than the retention period.
 type Horizon struct {
-	Created time.Time // of the stream: nothing is older
-	// Retention is the period; 0 means that of a new stream, the shortest there is.
+	Created time.Time // of the stream: no record is older
+	// Retention is the period; 0 means the period of a new stream, which is the shortest possible
+	// one.
 	Retention time.Duration
 }
 
 const (
 	// usualRetention is a new stream's period (AWS, "IncreaseStreamRetentionPeriod").
 	usualRetention = 24 * time.Hour
-	// horizonMargin covers how exactly the clocks are known: a Date header has whole seconds.
+	// horizonMargin covers the inexactness of the clocks: a Date header has whole seconds.
 	horizonMargin = time.Minute
 )
 
@@ -32,7 +33,7 @@ func (h Horizon) Passed(at, now time.Time) bool { return !h.Young(now) && now.Su
 
 // Shortened reports whether a period that is shorter than the known one can have removed, by now, a
 // record that arrived between two times. Periods are whole hours. So a reader that is far behind,
-// and reads a page after the other, seldom has to ask what the period is.
+// and reads one page after another, seldom has to ask for the period.
 func (h Horizon) Shortened(from, to, now time.Time) bool {
 	known := h.Retention
 	if known == 0 {

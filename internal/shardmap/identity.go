@@ -10,15 +10,15 @@ import (
 	"github.com/runnel-stream/runnel/internal/retry"
 )
 
-// Identity makes sure that a stream is the one that its readers began with. The shards of a stream
-// that was deleted and made again have the ids of the old ones, and an iterator is asked for by the
-// stream's name: by itself GetShardIterator begins to read the new stream silently. But an iterator
-// belongs to the stream that had the name when it was made. So if the name is still the old
-// stream's after that, the iterator is, too.
+// Identity makes sure that a stream is the one with which its readers began. If a stream was
+// deleted and made again, its shards have the ids of the old ones. GetShardIterator takes the
+// stream's name, so by itself it would silently begin to read the new stream. But an iterator
+// belongs to the stream that had the name when the iterator was made. So if the name still belongs
+// to the old stream afterwards, the iterator does, too.
 //
-// That costs one DescribeStreamSummary for each iterator that is made, and AWS allows 20 a second
-// for an account (AWS, "DescribeStreamSummary"). So the readers of a process share them: a reader
-// that comes while a look is under way waits for the next one, which counts for all that wait.
+// That costs one DescribeStreamSummary for each new iterator, and AWS allows 20 a second for an
+// account (AWS, "DescribeStreamSummary"). So the readers of a process share these calls: a reader
+// that comes during a look waits for the next one, which counts for all waiting readers.
 type Identity struct {
 	look    func(context.Context) error
 	turn    chan struct{} // held while looking
@@ -31,13 +31,13 @@ type Identity struct {
 const looksApart = 200 * time.Millisecond
 
 // NewIdentity returns the Identity of a stream. look asks for the stream once, and returns nil if
-// it is the same one.
+// it is still the same one.
 func NewIdentity(look func(context.Context) error) *Identity {
 	return &Identity{look: look, turn: make(chan struct{}, 1)}
 }
 
-// Same returns nil if the stream is the same one, by a look that began after the call, or the
-// look's error. It waits out throttling.
+// Same returns nil if the stream is still the same one, by a look that began after the call.
+// Otherwise it returns the look's error. It waits until throttling ends.
 func (i *Identity) Same(ctx context.Context) error {
 	wanted := i.started.Load() + 1
 	select {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Map is the list of a stream's shards, fetched when it is wanted and is not fresh enough.
+// Map is the list of a stream's shards. A caller fetches it if its copy is not fresh enough.
 // Concurrent callers share one fetch. It is safe for concurrent use.
 type Map struct {
 	api    API
@@ -19,13 +19,13 @@ type snapshot struct {
 	shards []Shard
 }
 
-// New returns the map of a stream; nothing is fetched yet.
+// New returns the map of a stream. It makes no call yet.
 func New(api API, stream string) *Map {
 	return &Map{api: api, stream: stream, turn: make(chan struct{}, 1)}
 }
 
-// Shards returns all shards that are kept, as of maxAge ago or later. The result is shared and
-// must not be changed.
+// Shards returns all shards that the stream still lists, as of maxAge ago or later. The result is
+// shared and must not be changed.
 func (m *Map) Shards(ctx context.Context, maxAge time.Duration) ([]Shard, error) {
 	asked := time.Now()
 	select {

@@ -1,5 +1,5 @@
-// Package shardmap knows the shards of a stream: it lists them, with parents, ranges and
-// whether they are open, and keeps the list fresh for those who share it.
+// Package shardmap lists the shards of a stream, with their parents and ranges and whether they are
+// open. Its Map keeps the list fresh for several users in a process.
 package shardmap
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// API is what this package needs of the Kinesis client of the AWS SDK.
+// API is the part of the AWS SDK's Kinesis client that this package uses.
 type API interface {
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
 		*kinesis.ListShardsOutput, error)
@@ -28,7 +28,7 @@ type API interface {
 // Shard is a shard of a stream.
 type Shard struct {
 	ID      runnel.ShardID
-	Parents []runnel.ShardID // those it came from: none, one (split) or two (merge)
+	Parents []runnel.ShardID // its parents: none, one (split) or two (merge)
 	Range   keyspace.Range
 	// First is the shard's first sequence number, and Last its last one: "" while it is open.
 	First, Last runnel.SequenceNumber
@@ -37,11 +37,11 @@ type Shard struct {
 // Open reports whether the shard takes records.
 func (s Shard) Open() bool { return s.Last == "" }
 
-// ErrShard is returned for a listing that makes no sense.
+// ErrShard is returned for a list that makes no sense.
 var ErrShard = errors.New("the stream's list of shards cannot be read")
 
 const (
-	pageSize    = 1000             // ListShards' default and what most streams fit in
+	pageSize    = 1000             // ListShards' default; most streams fit in
 	attempts    = 6                // of one page; with the waits between them some 10 s
 	callTimeout = 10 * time.Second // of one call
 	maxWait     = 3 * time.Second
@@ -49,9 +49,9 @@ const (
 
 var backoff = retry.Backoff{Min: 100 * time.Millisecond, Max: maxWait}
 
-// List returns the stream's shards in the order of ListShards, those of all pages: all of them
-// that are still kept, or what filter selects (nil: no filter). Throttling and outages are
-// retried for some seconds, listening to ctx.
+// List returns the stream's shards in the order of ListShards, from all pages: all shards that the
+// stream still lists, or those that filter selects (nil: no filter). It retries throttling and
+// outages for some seconds, until ctx is done.
 func List(
 	ctx context.Context, api API, stream string, filter *types.ShardFilter,
 ) ([]Shard, error) {
@@ -150,7 +150,7 @@ func Children(list []types.ChildShard) ([]Shard, error) {
 	return children, nil
 }
 
-// ChildrenOf returns the shards that came from the given one.
+// ChildrenOf returns the children of the given shard.
 func ChildrenOf(shards []Shard, parent runnel.ShardID) []Shard {
 	var children []Shard
 	for _, s := range shards {

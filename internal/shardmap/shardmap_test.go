@@ -138,7 +138,7 @@ func TestListRetries(t *testing.T) {
 	})
 }
 
-// A listing that cannot be read is an error, not a shard that owns nothing.
+// A list that cannot be read is an error, not a shard without a range.
 func TestListRefuses(t *testing.T) {
 	for _, s := range []types.Shard{
 		shard("a", "x", "9", ""), shard("a", "0", "", ""), {ShardId: aws.String("a")},

@@ -12,7 +12,7 @@ import (
 
 var errCut = errors.New("the connection was cut")
 
-// lossy hands calls through and loses answers.
+// lossy passes calls through and loses answers.
 type lossy struct {
 	lease.API
 	lose  int  // how many answers to lose
@@ -94,14 +94,14 @@ func lateWrite(b *bench) {
 			if _, err := writes[first](l); !errors.Is(err, errCut) {
 				b.Fatalf("%s: %v, want no answer", first, err)
 			}
-			got, err := writes[second](l) // is overtaken by the first
+			got, err := writes[second](l) // the first call overtakes this one
 			if err != nil || got.Counter < l.Counter+1 {
 				b.Fatalf("%s after %s: %+v, %v", second, first, got, err)
 			}
 			b.stands(got)
 			b.must(b.table.Delete(b.ctx(), got))
 
-			// The same late write, after another worker has taken the lease, is lost.
+			// The same late write has no effect after another worker has taken the lease.
 			l = b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), "w1"))
 			net.lose = 1
 			if _, err := writes[first](l); !errors.Is(err, errCut) {
@@ -128,7 +128,7 @@ func claimed(b *bench) {
 	}
 	b.must(b.table.Synced(b.ctx(), claim))
 	want.Synced = true
-	// A second worker wishes for something else and gets what the first one wrote.
+	// A second worker asks for another origin and gets the one that the first wrote.
 	again, err := b.table.Claim(b.ctx(), lease.Origin{})
 	b.must(err)
 	if !reflect.DeepEqual(again, want) {

@@ -16,15 +16,15 @@ import (
 
 type item = map[string]types.AttributeValue
 
-// Memory is a DynamoDB in memory that understands the requests of package lease and refuses
-// all others: for tests that want a fault at one exact call. It is safe for concurrent use.
+// Memory is a DynamoDB in memory for tests that want a fault at one exact call. It understands the
+// requests of package lease and refuses all others. It is safe for concurrent use.
 type Memory struct {
-	// Before is called before each call is executed; an error is the call's answer, and
-	// nothing is done. It may block.
+	// Before is called before each call is executed. Its error is the answer of the call, which
+	// then has no effect. It may block.
 	Before func(ctx context.Context, op, key string) error
-	// After is called when a call has been executed; an error replaces its answer.
+	// After is called when a call has been executed; its error replaces the answer.
 	After func(ctx context.Context, op, key string) error
-	// PageSize is how many items a page of Scan holds; default 1000.
+	// PageSize is the number of items on a page of Scan; default 1000.
 	PageSize int
 
 	mu     sync.Mutex

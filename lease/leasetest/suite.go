@@ -1,5 +1,5 @@
-// Package leasetest holds what a lease table must do, as a suite that runs against any
-// DynamoDB endpoint, and a DynamoDB in memory for tests that want a fault at one exact call.
+// Package leasetest is the conformance suite of a lease table. It runs against any DynamoDB
+// endpoint. It also has a DynamoDB in memory, for tests that want a fault at one exact call.
 package leasetest
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// Run runs the suite as subtests. api returns a client of the endpoint under test; tables are
-// made under names of their own, "leasetest-…", and deleted if the client can delete tables.
+// Run runs the suite as subtests. api returns a client of the endpoint under test. Tables are made
+// under names of their own, "leasetest-…", and deleted if the client can delete tables.
 func Run(t *testing.T, api func(t *testing.T) lease.API) {
 	for _, c := range []struct {
 		name string
@@ -69,7 +69,7 @@ type deleter interface {
 
 var orders = lease.Stream{Name: "orders", Created: time.UnixMilli(1_700_000_000_123)}
 
-// bench is what a case works with.
+// bench is the fixture of a case.
 type bench struct {
 	*testing.T
 	api   lease.API
@@ -195,7 +195,7 @@ func life(b *bench) {
 	}
 }
 
-// goneTable has every call name a table that does not exist.
+// goneTable checks that every call on a table that does not exist returns ErrTable.
 func goneTable(b *bench) {
 	gone := b.create(fresh("shardId-000000000000"))
 	held := b.keep(b.table.Take(b.ctx(), gone, "w1"))
@@ -226,7 +226,7 @@ func goneTable(b *bench) {
 	}
 }
 
-// unreadableRow has every call that reads a row say so, and leave the row as it is.
+// unreadableRow checks that every call that reads a row reports it, and leaves the row unchanged.
 func unreadableRow(b *bench) {
 	l := fresh("shardId-000000000000")
 	b.put(item{
@@ -246,7 +246,7 @@ func unreadableRow(b *bench) {
 	}
 }
 
-// holderWrites are all that a holder can do.
+// holderWrites are all writes of a holder.
 func holderWrites(b *bench, table *lease.Table) map[string]func(lease.Lease) (lease.Lease, error) {
 	return map[string]func(lease.Lease) (lease.Lease, error){
 		"renew": func(l lease.Lease) (lease.Lease, error) { return table.Renew(b.ctx(), l) },
@@ -270,7 +270,7 @@ func staleWriter(b *bench) {
 	for _, row := range []func(lease.Lease) (lease.Lease, error){
 		func(l lease.Lease) (lease.Lease, error) { return b.table.Take(b.ctx(), l, "w2") },
 		func(l lease.Lease) (lease.Lease, error) { return b.table.Release(b.ctx(), l) },
-		// A namesake, as two processes that were given one worker id.
+		// A worker of the same name, as two processes with one worker id.
 		func(l lease.Lease) (lease.Lease, error) { return b.table.Take(b.ctx(), l, "w1") },
 	} {
 		l = b.keep(row(b.keep(b.table.Get(b.ctx(), l.Key))))

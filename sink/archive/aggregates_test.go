@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// user is record number n at a place inside of a Kinesis record.
+// user returns record number n at a place inside a Kinesis record.
 func user(id runnel.ShardID, n, kinesis int, sub int64) runnel.Record {
 	record := numbered(id, n, n+1)[0]
 	record.Position = at(kinesis)
@@ -20,9 +20,9 @@ func user(id runnel.ShardID, n, kinesis int, sub int64) runnel.Record {
 	return record
 }
 
-// aggregated is an archive of user records: a shard with three aggregates, of the second of
-// which the reader has dropped what was a double, and all of the third; and a child, whose first
-// Kinesis record is a double as a whole. The stream's records are 0 to 11, each one once.
+// aggregated makes an archive of user records: a shard with three aggregates, and a child. The
+// reader has dropped the doubles in the second aggregate, and the whole third one. The child's
+// first Kinesis record consists of doubles. The stream's records are 0 to 11, each one once.
 func aggregated(t *testing.T) (*place, *vfs.Mem) {
 	disk := vfs.NewMem()
 	p := &place{t, archive.NewDirStoreOn(disk, "to")}

@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// Archive is a sink.Sink. It is safe for concurrent use; what it needs to know is in the
-// store, so it needs no closing.
+// Archive is a sink.Sink. It is safe for concurrent use. Its data is in the store, so it needs no
+// closing.
 type Archive struct {
 	cfg   Config
 	store Store
@@ -19,8 +19,8 @@ type Archive struct {
 
 var _ sink.Sink = (*Archive)(nil)
 
-// New returns the archive that the configuration describes. Nothing is read or made before a
-// shard is opened.
+// New returns the archive of a configuration. It reads and makes no object before a shard is
+// opened.
 func New(cfg Config) (*Archive, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func New(cfg Config) (*Archive, error) {
 	return &Archive{cfg: cfg, store: store}, nil
 }
 
-// AheadError says that a checkpoint is ahead of what stands in the archive: the application
-// has processed records that are not here.
+// AheadError is returned if a checkpoint is ahead of the archive: the application has processed
+// records that the archive does not hold.
 type AheadError struct {
 	Checkpoint, Tip runnel.Position
 }
@@ -50,9 +50,9 @@ func (e *AheadError) Error() string {
 		"at --from oldest", e.Checkpoint, e.Tip)
 }
 
-// Open implements sink.Sink: it sweeps what a crash has left, finds the chain's tip and
-// returns a writer that goes on from there. *AheadError: the checkpoint is ahead of the tip.
-// ErrParentOpen: a parent's chain has no end yet. ErrLink: an object is damaged or foreign.
+// Open implements sink.Sink: it removes the remains of a crash, finds the chain's tip and returns a
+// writer that goes on from there. It returns *AheadError if the checkpoint is ahead of the tip,
+// ErrParentOpen if a parent's chain has no end yet, and ErrLink if an object is damaged or foreign.
 func (a *Archive) Open(ctx context.Context, shard sink.Shard) (sink.Writer, error) {
 	w, err := a.open(ctx, shard)
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *Archive) open(ctx context.Context, shard sink.Shard) (*writer, error) {
 	}
 	checkpoint := shard.Checkpoint
 	if checkpoint != runnel.End && !checkpoint.Sequence.IsNumber() {
-		checkpoint = runnel.Start // TRIM_HORIZON and its like say where to begin, not what is done
+		checkpoint = runnel.Start // TRIM_HORIZON and its like name a beginning, no progress
 	}
 	at, err := c.find(ctx, checkpoint, shard.Token)
 	if err != nil {
@@ -86,8 +86,8 @@ func (a *Archive) open(ctx context.Context, shard sink.Shard) (*writer, error) {
 		return nil, err
 	}
 	if at.last == nil {
-		// The first link names the parents' ends, and the reader begins with what it knew
-		// there. They are final: a shard is opened after its parents are done.
+		// The first link names the parents' ends, and the reader begins with the states there. They
+		// are final: a shard is opened after its parents are done.
 		for _, id := range shard.Parents {
 			parent, state, err := chain{store: a.store, stream: stream, shard: id}.ends(ctx)
 			if err != nil {

@@ -104,7 +104,7 @@ func inMemory(t *testing.T) *place {
 	return &place{t, archive.NewDirStoreOn(vfs.NewMem(), "to")}
 }
 
-// TestLayout is what the archive looks like from outside, to ls and zcat.
+// TestLayout shows the archive from outside, as ls and zcat show it.
 func TestLayout(t *testing.T) {
 	dir := t.TempDir()
 	p := &place{T: t}
@@ -201,11 +201,11 @@ func TestCommitByAge(t *testing.T) {
 		t.Fatalf("committed early: %v", c)
 	}
 	now = now.Add(1)
-	if c := idle(at(3)); c.End != at(3) { // what was filtered counts as reached
+	if c := idle(at(3)); c.End != at(3) { // filtered records count as reached
 		t.Fatalf("committed %v, want up to %s", c, at(3))
 	}
 	now = now.Add(time.Hour)
-	if c := idle(at(3)); c.End != at(3) { // nothing has moved
+	if c := idle(at(3)); c.End != at(3) { // no progress
 		t.Fatalf("committed %v", c)
 	}
 	if c := p.flush(w); c.End != at(3) {
@@ -449,7 +449,7 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-// TestForeignObject shows that nothing is built on an object that is not a link.
+// TestForeignObject shows that a writer never builds on an object that is not a link.
 func TestForeignObject(t *testing.T) {
 	p := inMemory(t)
 	const name = "orders@1700000000123/shardId-000000000000/001-0-0000000000.ndjson.gz"

@@ -14,20 +14,20 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// extension is that of the links, and of nothing else in an archive.
+// extension is the file extension of links. Only links have it.
 const extension = ".ndjson.gz"
 
-// folder is where a shard's links stand.
+// folder returns the folder of a shard's links.
 func folder(stream Stream, shard runnel.ShardID) string {
 	return path.Join(stream.String(), string(shard))
 }
 
-// objectName is the name of the link that goes on after previous.
+// objectName returns the name of the link that follows previous.
 func objectName(folder string, previous runnel.Position) string {
 	return folder + "/" + previous.Key() + extension
 }
 
-// parseObject returns the previous end that an object's base name says.
+// parseObject returns the previous end from an object's base name.
 func parseObject(base string) (runnel.Position, error) {
 	key, ok := strings.CutSuffix(base, extension)
 	if !ok {
@@ -40,7 +40,7 @@ func parseObject(base string) (runnel.Position, error) {
 	return previous, err
 }
 
-// parseStream reads what Stream.String wrote.
+// parseStream reads the text of Stream.String.
 func parseStream(base string) (Stream, error) {
 	at := strings.LastIndexByte(base, '@')
 	if at >= 0 {
@@ -53,14 +53,14 @@ func parseStream(base string) (Stream, error) {
 	return Stream{}, fmt.Errorf("%q is not a stream's folder: want NAME@MILLISECONDS", base)
 }
 
-// names is what Kinesis allows for the names of streams and shards (API reference,
-// "StreamName", "ShardId"). They become names of folders, so "." and ".." are not among them,
-// nor what begins with a dot, which would be invisible.
+// names matches the names that Kinesis allows for streams and shards (API reference, "StreamName",
+// "ShardId"). They become names of folders, so it excludes ".", "..", and every name that begins
+// with a dot, which would be invisible.
 var names = regexp.MustCompile(`^[a-zA-Z0-9_-][a-zA-Z0-9_.-]{0,127}$`)
 
 func isName(text string) bool { return names.MatchString(text) }
 
-// chain is the links of one shard.
+// chain reads the links of one shard.
 type chain struct {
 	store  Store
 	stream Stream
@@ -71,7 +71,7 @@ func (c chain) folder() string { return folder(c.stream, c.shard) }
 
 func (c chain) name(previous runnel.Position) string { return objectName(c.folder(), previous) }
 
-// link reads the link that goes on after previous. ErrNotFound: there is none yet.
+// link reads the link that follows previous. ErrNotFound: there is none yet.
 func (c chain) link(ctx context.Context, previous runnel.Position) (*Link, error) {
 	object, err := openObject(ctx, c.store, c.name(previous))
 	if err != nil {
@@ -87,7 +87,7 @@ func (c chain) link(ctx context.Context, previous runnel.Position) (*Link, error
 	return link, nil
 }
 
-// check reports whether the link belongs where it was found.
+// check reports whether the link belongs at the place where it was found.
 func (c chain) check(link *Link, previous runnel.Position) error {
 	if link.Stream != c.stream || link.ShardID != c.shard || link.Previous != previous {
 		return fmt.Errorf("%w: it says that it goes on after %s in %s of %s", ErrLink,
@@ -96,7 +96,7 @@ func (c chain) check(link *Link, previous runnel.Position) error {
 	return nil
 }
 
-// tip is where a chain ends: at its start, if it has no link, or with a last link.
+// tip is the end of a chain: its last link, or its start if it has no link.
 type tip struct {
 	end  runnel.Position
 	last *Link
@@ -110,8 +110,8 @@ func (c chain) token(at tip) string {
 	return c.name(at.last.Previous)
 }
 
-// walk follows the links from a tip that stood once to the one that stands now, and makes
-// durable what it has seen.
+// walk follows the links from a former tip to the current one, and makes durable the links that it
+// has read.
 func (c chain) walk(ctx context.Context, from tip) (tip, error) {
 	for from.end != runnel.End {
 		next, err := c.link(ctx, from.end)
@@ -126,8 +126,8 @@ func (c chain) walk(ctx context.Context, from tip) (tip, error) {
 	return from, c.store.Settle(ctx, c.folder())
 }
 
-// find returns the chain's tip. The checkpoint and the token are where a worker's last known
-// commit ended and what it was: a short cut, if the two belong together.
+// find returns the chain's tip. The checkpoint is the end of a worker's last known commit, and the
+// token names that commit. The two are a short cut if they belong together.
 func (c chain) find(ctx context.Context, checkpoint runnel.Position, token string) (tip, error) {
 	var from tip
 	if base, ok := strings.CutPrefix(token, c.folder()+"/"); ok {
@@ -144,8 +144,8 @@ func (c chain) find(ctx context.Context, checkpoint runnel.Position, token strin
 	return c.walk(ctx, from)
 }
 
-// ends returns what the first link of a child says of this chain, that of a parent, and the
-// state that it ended with.
+// ends returns the end of this chain, that of a parent, in the form for the first link of a child.
+// It also returns the reader's state there.
 func (c chain) ends(ctx context.Context) (Parent, []byte, error) {
 	from, err := c.listed(ctx)
 	if err != nil {
@@ -165,9 +165,9 @@ func (c chain) ends(ctx context.Context) (Parent, []byte, error) {
 	return Parent{ShardID: c.shard, Link: at.last.Previous}, state, err
 }
 
-// listed returns the last link that a listing shows, or the chain's start. Its writer knew all the
-// others, so a parent's whole chain need not be read. The listing is a hint: the walk goes on from
-// there.
+// listed returns the last link that a listing shows, or the chain's start. The writer of that link
+// knew all the others, so a parent's whole chain need not be read. The listing is a hint: the walk
+// goes on from there.
 func (c chain) listed(ctx context.Context) (tip, error) {
 	listing, err := c.store.List(ctx, c.folder())
 	if err != nil || len(listing.Objects) == 0 {
@@ -187,6 +187,6 @@ func (c chain) listed(ctx context.Context) (tip, error) {
 	return tip{end: last.End, last: last}, nil
 }
 
-// ErrParentOpen is returned by Open for a shard whose parent has a chain without an end: the
-// child's records would stand in the archive before the parent's last ones.
+// ErrParentOpen is returned by Open if the chain of a shard's parent has no end. Without this error
+// the child's records would be in the archive before the parent's last ones.
 var ErrParentOpen = errors.New("a parent's chain is not at its end")

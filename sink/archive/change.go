@@ -17,32 +17,34 @@ import (
 
 // A reader's state holds 17 bytes for each lane that its producers have used: 4.5 MB after 51 runs
 // of 5,000 keys, however few records a link has. So a link holds the change since the link before,
-// by the link's own units. Most of it would be the lanes, 16 bytes each, which are hashes of the
-// records' keys. The records are in the link, so the change gives a record's index for a lane,
-// which takes a byte or two.
+// which consists of the link's own units. Most of the change would be the lanes, which are hashes
+// of the records' keys, 16 bytes each. The records are in the link. So the change gives a record's
+// index for a lane, which takes a byte or two.
 //
-// Where there was no state before, the change since nothing is a whole state.
+// If there was no state before, the change since an empty state is a whole state.
 //
-// The state at a link is that of the last whole one, the link's Base, with the changes since. To
-// read it takes the links from Base on, and the records that the changes have indices of. Two
-// rules bound that. At least every Config.Whole-th link has a whole state; and so has a link when
-// the records since Base have become many: wholeAfter bytes, and wholeTimes the size of the
-// whole state, so that whole states are a small part of the archive.
+// The state at a link is the last whole state plus the changes since; the link with the whole state
+// is the Base. A reader of the state needs the links from Base on, and the records whose indices
+// the changes hold. Two rules limit that. First, at least every Config.Whole-th link has a whole
+// state. Second, a link has a whole state if the records since Base have become many: wholeAfter
+// bytes, and wholeTimes the size of the whole state, so that whole states are a small part of the
+// archive.
 const (
 	wholeAfter = 64 << 20
 	wholeTimes = 64
 )
 
-// kept is how the state at a tip is kept. The zero value is that of a tip without a state.
+// kept describes how the links store the state at a tip. The zero value is for a tip without a
+// state.
 type kept struct {
 	some  bool
 	base  runnel.Position // the previous end of the link with the whole state
-	whole int             // bytes of that
-	links int             // with a change, since
-	bytes int64           // of the records' lines that the changes have indices of
+	whole int             // bytes of the whole state
+	links int             // links with a change since then
+	bytes int64           // of the lines of the records whose indices the changes hold
 }
 
-// add takes in the next link.
+// add updates k for the next link.
 func (k *kept) add(link *Link) {
 	switch {
 	case link.Change == nil:
@@ -55,13 +57,13 @@ func (k *kept) add(link *Link) {
 	}
 }
 
-// due reports whether the next link, with so many bytes of records, is to hold the whole state.
+// due reports whether the next link, with size bytes of records, is to hold the whole state.
 func (k *kept) due(every int, size int64) bool {
 	return k.some && (k.links+1 >= every || k.bytes+size > wholeAfter+wholeTimes*int64(k.whole))
 }
 
-// fold returns the reader's state at a tip, and how it is kept. It is an error, never an empty
-// state, if a link that belongs to it is missing or damaged.
+// fold returns the reader's state at a tip, and how the links store it. If a link that belongs to
+// the state is missing or damaged, it returns an error, never an empty state.
 func (c chain) fold(ctx context.Context, at tip) (state []byte, k kept, err error) {
 	switch {
 	case at.last == nil:
@@ -99,8 +101,8 @@ func (c chain) fold(ctx context.Context, at tip) (state []byte, k kept, err erro
 	return filter.bytes(), k, nil
 }
 
-// folded is a state that changes are applied to. As long as there is none it is the whole state as
-// it was kept, whatever that is.
+// folded is a state with changes applied to it. Before the first change it is the whole state as it
+// was stored, in whatever form.
 type folded struct {
 	whole  []byte
 	filter *aggregate.Filter
@@ -125,7 +127,7 @@ func (f *folded) bytes() []byte {
 	return state
 }
 
-// object opens the link that goes on after previous, which is there.
+// object opens the link that follows previous. The link must exist.
 func (c chain) object(ctx context.Context, previous runnel.Position) (*object, error) {
 	object, err := openObject(ctx, c.store, c.name(previous))
 	if errors.Is(err, ErrNotFound) {
@@ -140,7 +142,7 @@ func (c chain) object(ctx context.Context, previous runnel.Position) (*object, e
 	return object, nil
 }
 
-// base returns the whole state that the object's link holds.
+// base returns the whole state in the object's link.
 func (o *object) base() (*folded, error) {
 	if o.link.Change == nil {
 		return &folded{whole: o.link.State}, nil
@@ -153,7 +155,7 @@ func (o *object) base() (*folded, error) {
 	return f, f.apply(delta)
 }
 
-// apply reads the link that goes on after previous, and applies its change.
+// apply reads the link that follows previous, and applies its change.
 func (c chain) apply(
 	ctx context.Context, previous, base runnel.Position, to *folded,
 ) (link *Link, err error) {
@@ -179,8 +181,8 @@ func (c chain) apply(
 	return link, nil
 }
 
-// change returns the change that the object's link holds. It reads the object's records, if the
-// change has indices of them.
+// change returns the change in the object's link. It reads the object's records if the change holds
+// indices of them.
 func (o *object) change() (*aggregate.Delta, error) {
 	text, err := inflate(o.link.Change.Delta)
 	if err != nil {
@@ -209,8 +211,8 @@ func (o *object) change() (*aggregate.Delta, error) {
 	})
 }
 
-// indexed reads a change of a link with so many records, without its lanes, and adds their indices
-// to wanted. Without any the change is as it was.
+// indexed reads a change of a link with the given number of records, without its lanes, and adds
+// the change's indices to wanted. A change without indices is left as it is.
 func indexed(text []byte, records int64, wanted map[int]struct{}) (*aggregate.Delta, error) {
 	return aggregate.ParseDelta(text, func(i int) (aggregate.Lane, bool) {
 		wanted[i] = struct{}{}
@@ -218,7 +220,7 @@ func indexed(text []byte, records int64, wanted map[int]struct{}) (*aggregate.De
 	})
 }
 
-// checkChange reports whether the link's change can be read, but for its records.
+// checkChange reports whether the link's change can be read. It does not check the link's records.
 func checkChange(link *Link) error {
 	text, err := inflate(link.Change.Delta)
 	if err == nil {
@@ -262,28 +264,30 @@ func inflate(packed []byte) ([]byte, error) {
 	return text, err
 }
 
-// changes is the reader's state since the tip, as a writer knows it.
+// changes is the writer's knowledge of the reader's state since the tip.
 type changes struct {
 	// state returns the state at the last batch, or, with no batch since the tip was adopted, that
-	// at the tip; nil: there is none.
+	// at the tip; nil if there is no state.
 	state sink.State
-	// delta is the change since the tip, or since nothing if the tip has no state; nil: not known.
+	// delta is the change since the tip, or since an empty state if the tip has no state; nil if it
+	// is not known.
 	delta *aggregate.Delta
-	// none is true if a batch since the tip had no state: then delta is the change since nothing.
+	// none is true if a batch since the tip had no state: then delta is the change since an empty
+	// state.
 	none bool
-	// places is the index of a record of each lane in delta that has one.
+	// places holds the index of a record for each lane in delta that has one.
 	places map[aggregate.Lane]int
 }
 
-// begin drops the change: there is a new tip.
+// begin discards the change: there is a new tip.
 func (c *changes) begin() { c.delta, c.places, c.none = new(aggregate.Delta), nil, false }
 
-// take notes the state of a batch. Its first record gets the given index.
+// take stores the state of a batch. Its first record gets the given index.
 func (c *changes) take(
 	state sink.State, delta []byte, records []runnel.Record, first int64,
 ) error {
 	switch c.state = state; {
-	case state == nil: // what follows is the change since nothing
+	case state == nil: // the next change is since an empty state
 		c.delta, c.places, c.none = new(aggregate.Delta), nil, true
 		return nil
 	case delta == nil || c.delta == nil:
@@ -299,7 +303,7 @@ func (c *changes) take(
 	return nil
 }
 
-// locate looks for a record of each lane in the change.
+// locate finds a record of each lane in the change.
 func (c *changes) locate(delta *aggregate.Delta, records []runnel.Record, first int) {
 	wanted := map[aggregate.Lane]struct{}{}
 	delta.Lanes(func(lane aggregate.Lane) {
@@ -332,7 +336,8 @@ func (c *changes) locate(delta *aggregate.Delta, records []runnel.Record, first 
 	}
 }
 
-// packed returns the change as a link keeps it; false: it is larger than a link may have.
+// packed returns the change in the form for a link. It returns false if the change is too large for
+// a link.
 func (c *changes) packed() ([]byte, bool, error) {
 	text := c.delta.AppendIndexed(nil, func(lane aggregate.Lane) (int, bool) {
 		i, ok := c.places[lane]

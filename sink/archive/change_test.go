@@ -102,7 +102,7 @@ func (p *place) chainOf(id runnel.ShardID) (links []*archive.Link) {
 }
 
 // TestChanges follows a chain over several whole states: each link is small, each state is found,
-// also by a child, and each 64th link has all of it.
+// also by a child, and each 64th link has the whole state.
 func TestChanges(t *testing.T) {
 	for _, whole := range []int{1, 3, 64} {
 		p := inMemory(t)
@@ -147,8 +147,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestChangesAdopted has two writers race. The one that loses goes on with the other's state, and
-// nothing that it knew itself is ever written.
+// TestChangesAdopted has two writers race. The loser goes on with the other's state, and its own
+// state is never written.
 func TestChangesAdopted(t *testing.T) {
 	p := inMemory(t)
 	cfg := archive.Config{Whole: 3}
@@ -168,7 +168,7 @@ func TestChangesAdopted(t *testing.T) {
 		p.commit(second, b.batch(parent, 2*n+1, 2*n+2, uint64(2*n+1)))
 		p.wantKnown(shardOf(parent), b)
 		first, second, a, b = second, first, b, a
-		if _, err = second.Flush(t.Context()); err != nil { // nothing written: it learns later
+		if _, err = second.Flush(t.Context()); err != nil { // no commit: it learns later
 			t.Fatal(err)
 		}
 		second = p.open(cfg, shardOf(parent))
@@ -201,7 +201,8 @@ func TestChangeUnknown(t *testing.T) {
 	p.commit(w, unknown)
 	p.commit(w, k.batch(parent, 6, 7, 1))
 	p.wantKnown(shardOf(parent), k)
-	// In one link, a batch of a reader that keeps no state, and one of a reader that begins with none.
+	// One link, with a batch of a reader that keeps no state, and one of a reader that begins
+	// without a state.
 	if _, err := w.Write(t.Context(), sink.Batch{Records: numbered(parent, 7, 8), Through: at(7)}); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +222,7 @@ func TestChangeUnknown(t *testing.T) {
 	}
 }
 
-// TestChangeSinceNothing shows that where there was no state a change is a whole one: in a first
+// TestChangeSinceNothing shows that a change since an empty state is a whole state: in a first
 // link, and behind batches and links of a reader that had met no unit, in one link with them too.
 func TestChangeSinceNothing(t *testing.T) {
 	for _, quiet := range []int{0, 1, 2} {
@@ -254,8 +255,8 @@ func TestChangeSinceNothing(t *testing.T) {
 	}
 }
 
-// TestChangeDamaged shows that a state that cannot be made is an error, for an open and for verify,
-// and never an empty state.
+// TestChangeDamaged shows that a state that cannot be computed is an error, for an open and for
+// verify, and never an empty state.
 func TestChangeDamaged(t *testing.T) {
 	folder := "to/orders@1700000000123/" + string(parent) + "/"
 	for name, damage := range map[string]func(disk *vfs.Mem, names []string) error{
@@ -344,8 +345,7 @@ func TestChangeOfAnotherBase(t *testing.T) {
 	var stale sink.Batch
 	for n := range 4 {
 		if n == 3 {
-			// A writer with a tip that it has not, as a store without conditions would let it
-			// stand.
+			// A writer with a wrong tip, which a store without conditions would accept.
 			stale = k.batch(parent, n, n+1, 1)
 			break
 		}
@@ -430,7 +430,7 @@ func mustHex(t *testing.T, text string) []byte {
 	return b
 }
 
-// TestKeysThatLinesCannotHold shows that a lane is found again whatever its key is.
+// TestKeysThatLinesCannotHold shows that a lane is found again for every key.
 func TestKeysThatLinesCannotHold(t *testing.T) {
 	p := inMemory(t)
 	w := p.open(archive.Config{}, shardOf(parent))

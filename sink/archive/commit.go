@@ -10,9 +10,9 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// commit creates the next link, with all that was written, up to end. *sink.MovedError:
-// another writer's link stands there; its chain has been adopted and what was written
-// discarded.
+// commit creates the next link, with all written records, up to end. It returns *sink.MovedError if
+// another writer has put a link there. It has then adopted that writer's chain and discarded the
+// written records.
 func (w *writer) commit(ctx context.Context, end runnel.Position) error {
 	link := w.link(end)
 	err := w.remember(link)
@@ -34,7 +34,7 @@ func (w *writer) commit(ctx context.Context, end runnel.Position) error {
 	return nil
 }
 
-// advance goes on from the writer's own link.
+// advance moves the tip to the writer's own link.
 func (w *writer) advance(link *Link) {
 	w.kept.add(link)
 	w.found = nil
@@ -43,7 +43,7 @@ func (w *writer) advance(link *Link) {
 	w.discard()
 }
 
-// remember puts the reader's state into the link: its change, or all of it.
+// remember puts the reader's state into the link: its change, or the whole state.
 func (w *writer) remember(link *Link) error {
 	if w.changes.state == nil {
 		return nil
@@ -68,8 +68,8 @@ func (w *writer) remember(link *Link) error {
 	return nil
 }
 
-// taken is called when the link's name was taken: by this very link, if it was put and the
-// answer lost, or by another writer's.
+// taken is called if another object had the link's name. That object is this very link, if it was
+// put and the answer lost, or another writer's link.
 func (w *writer) taken(ctx context.Context, link *Link) error {
 	there, err := w.chain.link(ctx, link.Previous)
 	if err != nil {
@@ -89,8 +89,8 @@ func (w *writer) taken(ctx context.Context, link *Link) error {
 	return &sink.MovedError{To: w.Committed()}
 }
 
-// adopt goes on from a tip that another writer has made, with the state there, and without anything
-// that was written before.
+// adopt goes on from a tip that another writer has made, with the state there. It discards all
+// records that were written before.
 func (w *writer) adopt(ctx context.Context, at tip) error {
 	state, k, err := w.chain.fold(ctx, at)
 	if err != nil {
@@ -110,8 +110,8 @@ func (w *writer) link(end runnel.Position) *Link {
 		Stream: w.chain.stream, ShardID: w.chain.shard,
 		Previous: w.tip.end, End: end,
 		Count: w.count, Bytes: w.size,
-		// The nonce is new for every attempt, not only for every process: one process may try
-		// twice with different records, and its first attempt may have been late.
+		// The nonce is new for every attempt, not only for every process: one process may try twice
+		// with different records, and its first attempt may have been late.
 		Writer: w.cfg.WriterID, Nonce: rand.Text(),
 		FirstArrival: w.first, LastArrival: w.newest,
 		Gap: w.gap,

@@ -7,28 +7,27 @@ import (
 	"time"
 )
 
-// Config says where an archive stands and how often it commits. One of Dir and Store is
+// Config is the configuration of an archive: its place and its commits. One of Dir and Store is
 // required; every other zero value is useful.
 type Config struct {
 	// Dir is the folder of the archive, made if it is missing. No default.
 	Dir string
-	// Store holds the archive's objects, in the place of a folder. Default: the folder Dir.
+	// Store holds the archive's objects instead of a folder. Default: the folder Dir.
 	Store Store
-	// Every is the age, counted from its first record, at which a link is committed at the
-	// latest, given that Write is called by then. Progress that has no record, since the reader
-	// has dropped them all, is committed at twelve times that age. Default 5s; at least 1ms.
+	// Every is the largest age of a link, counted from its first record: a link is committed by
+	// then, if Write is called by then. If the reader has dropped all records, that progress is
+	// committed at twelve times that age. Default 5s; at least 1ms.
 	Every time.Duration
-	// Size is how much a link holds before it is committed, in bytes before compression; a
-	// link is above it by one batch at most, since it ends where a Write's batch has ended. It
-	// bounds a shard's memory, which holds the compressed form. Default 64 MiB; at least 1 byte,
-	// at most 1 GiB.
+	// Size is the number of bytes, before compression, at which a link is committed. A link exceeds
+	// it by one batch at most, since it ends at the end of a Write's batch. Size bounds a shard's
+	// memory, which holds the compressed form. Default 64 MiB; at least 1 byte, at most 1 GiB.
 	Size int64
-	// Whole is in how many links there is at least one with the reader's whole state; the others
-	// hold its change. Default 64; 1 to 64.
+	// Whole is the largest distance, in links, between two links with the reader's whole state; the
+	// others hold its change. Default 64; 1 to 64.
 	Whole int
 	// WriterID names the writer in its links, for people. Default: random.
 	WriterID string
-	// Now is the clock that the age is taken from. Default time.Now.
+	// Now is the clock for the age. Default time.Now.
 	Now func() time.Time
 }
 
@@ -59,7 +58,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate reports everything that is wrong with the configuration.
+// Validate reports every fault of the configuration.
 func (c Config) Validate() error {
 	var faults []error
 	if c.Dir == "" && c.Store == nil {

@@ -22,7 +22,7 @@ import (
 // story is a small life of an archive: a shard of three links and its end, and its child. Its
 // second and fourth links hold the state's change.
 type story struct {
-	rows map[runnel.ShardID]sink.Committed // what was acknowledged
+	rows map[runnel.ShardID]sink.Committed // the acknowledged commits
 }
 
 var created = time.UnixMilli(1_700_000_000_123).UTC()
@@ -41,7 +41,7 @@ func (s *story) records(id runnel.ShardID) []runnel.Record {
 	return records
 }
 
-// tell goes on with the story from where the archive stands, to its end or the first error.
+// tell continues the story from the end of the archive, to its own end or the first error.
 func (s *story) tell(ctx context.Context, fsys vfs.FS) error {
 	made, err := archive.New(archive.Config{Store: archive.NewDirStoreOn(fsys, "a/to"), Whole: 2})
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *story) shard(ctx context.Context, made sink.Sink, id runnel.ShardID) er
 		batch := sink.Batch{Through: through}
 		s.meet(reader.filter, record)
 		reader.finish(&batch)
-		if through.Sequence != "99" && through.Sequence != "100" { // these two are doubles
+		if through.Sequence != "99" && through.Sequence != "100" { // 99 and 100 are doubles
 			batch.Records = []runnel.Record{record}
 		}
 		if _, err = w.Write(ctx, batch); err != nil {
@@ -115,7 +115,7 @@ func (s *story) shard(ctx context.Context, made sink.Sink, id runnel.ShardID) er
 	return err
 }
 
-// always is the state of a reader that reads no further.
+// always returns the state of a reader that reads no further.
 func always(state string) sink.State { return func() []byte { return []byte(state) } }
 
 // meet has a reader meet a record, which is a unit.
@@ -146,8 +146,8 @@ func stateOf(filter *aggregate.Filter) []byte {
 
 var errForgotten = errors.New("an acknowledged commit is gone")
 
-// TestEveryCrash cuts the power at every single operation on the files, before it and after
-// it, then finishes the story on what is left.
+// TestEveryCrash cuts the power before and after every single operation on the files, then finishes
+// the story on the remaining files.
 func TestEveryCrash(t *testing.T) {
 	for at := 1; ; at++ {
 		cut := false
@@ -170,7 +170,7 @@ func TestEveryCrash(t *testing.T) {
 	}
 }
 
-// crashAt tells the story with a power cut at an operation; cut is false if there was none.
+// crashAt runs the story with a power cut at an operation; cut is false if there was none.
 func crashAt(ctx context.Context, at int, after bool, seed uint64) (cut bool, err error) {
 	disk := vfs.NewCrashable()
 	count := 0

@@ -16,12 +16,12 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// DirStore is a Store in a folder. Processes on one machine, or on file systems where link(2)
-// is atomic and fsync honest, may share the folder.
+// DirStore is a Store in a folder. Processes on one machine, or on file systems with an atomic
+// link(2) and an honest fsync, may share the folder.
 //
-// An object is written to a temporary file beside its place, synced, and then linked to its
-// name, which fails if the name is taken. Creating the file under its name at once (O_EXCL)
-// would leave a torn link after a crash, and a torn link blocks its chain for ever.
+// An object is written to a temporary file beside its place, synced, and then linked to its name,
+// which fails if the name is taken. Creating the file under its name at once (O_EXCL) would leave a
+// torn link after a crash, and a torn link blocks its chain for ever.
 type DirStore struct {
 	fs   vfs.FS
 	root string
@@ -41,7 +41,8 @@ func NewDirStore(dir string) (*DirStore, error) {
 		return nil, fmt.Errorf("archive: folder %s: %w", dir, err)
 	}
 	d := NewDirStoreOn(vfs.OS{}, filepath.ToSlash(full))
-	// vfs opens for writing as well, and an archive must be readable where it is read-only.
+	// vfs opens files for writing as well, and an archive must be readable on a read-only file
+	// system.
 	d.open = func(name string) (io.ReadCloser, error) { return os.Open(filepath.FromSlash(name)) }
 	return d, nil
 }
@@ -74,8 +75,8 @@ func (d *DirStore) openOn(name string) (io.ReadCloser, error) {
 const (
 	hidden     = "."
 	tempSuffix = ".tmp"
-	// putTries is how often a put is begun anew after its temporary file was swept away by
-	// another process that took the shard.
+	// putTries is the number of attempts of a put. A put begins anew if another process that took
+	// the shard has removed its temporary file.
 	putTries = 4
 )
 
@@ -97,11 +98,12 @@ func (d *DirStore) PutIfAbsent(ctx context.Context, name string, data []byte) er
 		if err == nil {
 			err = d.fs.Link(temp, target)
 		}
-		// What cannot be removed now is swept when the shard is taken next.
+		// A file that cannot be removed now is swept when the shard is taken next.
 		_ = d.fs.Remove(temp)
 		switch {
 		case errors.Is(err, fs.ErrExist):
-			// Whoever put it may not have synced the name yet, and we are about to build on it.
+			// The object's writer may not have synced the name yet, and this writer is about to
+			// build on it.
 			if err := d.fs.SyncDir(folder); err != nil {
 				return fmt.Errorf("sync folder %s: %w", folder, err)
 			}
@@ -122,8 +124,8 @@ func (d *DirStore) PutIfAbsent(ctx context.Context, name string, data []byte) er
 	}
 }
 
-// errVanished is returned for a folder that was there. To make it anew would let a chain go on
-// without its links: they may be on a disk that is not mounted any more.
+// errVanished is returned if a folder that existed is gone. A new folder would let a chain go on
+// without its links: they may be on a disk that is no longer mounted.
 var errVanished = errors.New("the archive's folder was removed, or its disk unmounted, while it " +
 	"was written to")
 
@@ -147,9 +149,9 @@ func (d *DirStore) writeSynced(name string, data []byte) error {
 	return err
 }
 
-// ensure makes the folder, and every folder on the way, durable in its parent. It does not
-// leave that to the one that made them: a process that has made a folder may be about to sync
-// its name, while we already rely on it.
+// ensure makes the folder, and makes every folder on the way durable in its parent. It also syncs
+// folders that another process has made: that process may be about to sync the name, while this one
+// already relies on it.
 func (d *DirStore) ensure(folder string) error {
 	if d.isReady(folder) {
 		return nil
@@ -193,7 +195,7 @@ func (d *DirStore) syncNames(folder string) error {
 	if parent == d.root {
 		return nil
 	}
-	// The root's own parent may be closed to us, when the root was made for us by another.
+	// The root's own parent may be closed to us if another user made the root for us.
 	if err := d.fs.SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
@@ -260,7 +262,7 @@ func (d *DirStore) Settle(ctx context.Context, folder string) error {
 	full := path.Join(d.root, folder)
 	err := d.fs.SyncDir(full)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing was shown
+		return nil // there was no object to settle
 	}
 	if err == nil && !d.isReady(full) {
 		err = d.syncNames(full)

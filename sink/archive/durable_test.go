@@ -33,7 +33,7 @@ func unsynced(t *testing.T) *vfs.Mem {
 	return disk
 }
 
-// TestAdoptedIsDurable shows that nothing is built on a link that a crash can still take away.
+// TestAdoptedIsDurable shows that a writer never builds on a link that a crash can still remove.
 func TestAdoptedIsDurable(t *testing.T) {
 	const name = "orders@1700000000123/shardId-000000000000/001-0-0000000000.ndjson.gz"
 	for how, meet := range map[string]func(p *place, store archive.Store){
@@ -76,8 +76,8 @@ func stands(t *testing.T, disk *vfs.Mem, name string) bool {
 	return err == nil
 }
 
-// TestFoldersAreSynced shows that a store relies on no other for the names of folders, whether
-// it builds on them by putting or by adopting: another process may have just made them.
+// TestFoldersAreSynced shows that a store relies on no other for the names of folders, whether it
+// builds on them by putting or by adopting: another process may have just made them.
 func TestFoldersAreSynced(t *testing.T) {
 	disk := vfs.NewMem()
 	var synced []string

@@ -20,12 +20,12 @@ var ErrRecord = errors.New("not a record of an archive")
 //	{"partitionKey":"…","explicitHashKey":"…","sequenceNumber":"…","subSequenceNumber":0,
 //	"arrivalTime":"2026-01-02T03:04:05.678Z","shardId":"…","data":…}
 //
-// explicitHashKey and arrivalTime are left out where they are not known. The data stands
-// verbatim if it is valid JSON and valid UTF-8, has no line break, no white space around it,
-// and is not nested deeper than JSON decoders read; otherwise dataBase64 (RFC 4648, padded)
-// stands in its place. In the same way partitionKeyBase64 stands for a partition key that is
-// not valid UTF-8, which only an aggregated record can have. So ParseRecord gives back exactly
-// the bytes that were put, but for the arrival's fraction of a millisecond.
+// explicitHashKey and arrivalTime are left out if they are not known. The data is written verbatim
+// if it is valid JSON and valid UTF-8, has no line break, no white space around it, and is not
+// nested deeper than JSON decoders read. Otherwise dataBase64 (RFC 4648, padded) replaces it. In
+// the same way partitionKeyBase64 replaces a partition key that is not valid UTF-8, which only an
+// aggregated record can have. So ParseRecord returns exactly the bytes that were put, except for
+// the arrival's fraction of a millisecond.
 func AppendRecord(dst []byte, record *runnel.Record) []byte {
 	if utf8.ValidString(record.PartitionKey) {
 		dst = append(dst, `{"partitionKey":`...)
@@ -60,11 +60,11 @@ func AppendRecord(dst []byte, record *runnel.Record) []byte {
 	return append(dst, '"', '}')
 }
 
-// maxNesting is how deep arrays and objects may stand in verbatim data: encoding/json reads
-// 10,000 levels, of which the record's own object is one.
+// maxNesting is the largest depth of arrays and objects in verbatim data: encoding/json reads
+// 10,000 levels, and the record's own object is one of them.
 const maxNesting = 9_999
 
-// verbatim reports whether the data can stand in a line as it is and be read back from it.
+// verbatim reports whether the data can be written into a line unchanged and read back from it.
 func verbatim(data []byte) bool {
 	if len(data) == 0 || isSpace(data[0]) || isSpace(data[len(data)-1]) {
 		return false
@@ -75,7 +75,7 @@ func verbatim(data []byte) bool {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// nestedTooDeep is asked of valid JSON only.
+// nestedTooDeep expects valid JSON.
 func nestedTooDeep(data []byte) bool {
 	if bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) <= maxNesting {
 		return false
@@ -99,7 +99,7 @@ func nestedTooDeep(data []byte) bool {
 	return false
 }
 
-// appendString appends valid UTF-8 as a JSON string, escaping only what must be.
+// appendString appends valid UTF-8 as a JSON string, with only the necessary escapes.
 func appendString(dst []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -131,8 +131,9 @@ type envelope struct {
 	DataBase64         *[]byte               `json:"dataBase64"`
 }
 
-// ParseRecord reads a line that AppendRecord wrote; fields that it does not know are skipped.
-// The record shares no memory with the line. Anything else is an error that wraps ErrRecord.
+// ParseRecord reads a line that AppendRecord wrote; it skips fields that it does not know. The
+// record shares no memory with the line. For any other line it returns an error that wraps
+// ErrRecord.
 func ParseRecord(line []byte) (runnel.Record, error) {
 	if record, ok := parseFast(line); ok {
 		return record, nil
@@ -177,7 +178,7 @@ func parseSlow(line []byte) (runnel.Record, error) {
 	return record, nil
 }
 
-// isRecordPosition reports whether a record can stand at p, and p's key orders as p does.
+// isRecordPosition reports whether p can be the position of a record, and p's key orders as p does.
 func isRecordPosition(p runnel.Position) bool {
 	const maxSub = 9_999_999_999 // ten digits, as in the position's key
 	return p.Sequence.IsNumber() && p.Sub >= 0 && p.Sub <= maxSub &&

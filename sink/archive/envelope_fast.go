@@ -9,9 +9,9 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// parseFast reads a line that has AppendRecord's fields in AppendRecord's order, and no escape
-// in its strings: nearly all of them. It takes nothing that encoding/json would not take, or
-// would read differently; what it does not take is left to that.
+// parseFast reads a line that has AppendRecord's fields in AppendRecord's order, and no escape in
+// its strings. Nearly all lines are like this. It accepts no line that encoding/json would refuse
+// or read differently; the caller passes the lines that it does not accept to encoding/json.
 func parseFast(line []byte) (runnel.Record, bool) {
 	p := parser{rest: line, ok: true}
 	var record runnel.Record
@@ -31,7 +31,7 @@ func parseFast(line []byte) (runnel.Record, bool) {
 	return record, p.ok && isRecordPosition(record.Position)
 }
 
-// parser takes one part of a line after another; ok turns false at the first that differs.
+// parser takes one part of a line after another; ok turns false at the first part that differs.
 type parser struct {
 	rest []byte
 	ok   bool

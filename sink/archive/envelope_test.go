@@ -48,7 +48,7 @@ func TestAppendRecord(t *testing.T) {
 	}
 }
 
-// TestVerbatim is which data stands as it is.
+// TestVerbatim shows which data is written verbatim.
 func TestVerbatim(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for data, want := range map[string]bool{
@@ -92,8 +92,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// roundTrip checks that the record comes back as it was, by both readers, and that any JSON
-// reader sees what it should.
+// roundTrip checks that both readers return the record unchanged, and that any JSON reader gets the
+// expected fields.
 func roundTrip(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -148,8 +148,9 @@ func TestParseRecordRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseRecord checks that no line is a panic, that the fast reader takes nothing that the
-// slow one does not, nor reads it differently, and that what was read can be written again.
+// FuzzParseRecord checks that no line causes a panic, that the fast reader accepts only lines that
+// the slow one accepts and reads them in the same way, and that a parsed record can be written
+// again.
 func FuzzParseRecord(f *testing.F) {
 	record := runnel.Record{
 		PartitionKey: "k", Data: []byte(`{"a":[1]}`), ShardID: "s",

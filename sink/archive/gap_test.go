@@ -104,7 +104,7 @@ func TestGapIsCommittedAtOnce(t *testing.T) {
 	}
 }
 
-// A gap behind a batch that waits is refused: the state of that batch is not known any more.
+// A gap behind a batch that waits is refused: the state of that batch is no longer known.
 func TestGapBehindABatchThatWaits(t *testing.T) {
 	b := newGapBench(t)
 	b.write(sink.Batch{Through: place("5")})

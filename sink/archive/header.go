@@ -12,16 +12,15 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// The link stands in the extra field of an empty gzip member's header, in two subfields
-// (RFC 1952, 2.3.1.1): "rl" holds the link's JSON, "rc" the CRC-32C of that, since gzip does
-// not check its extra field. A member's extra field ends at 65,535 bytes; a link that is
-// longer, as one with a large state is, goes on in further empty members: one with a full "rl"
-// is followed by another.
+// The link is in the extra field of an empty gzip member's header, in two subfields (RFC 1952,
+// 2.3.1.1): "rl" holds the link's JSON, "rc" its CRC-32C, since gzip does not check its extra
+// field. A member's extra field ends at 65,535 bytes. A longer link, such as one with a large
+// state, goes on in further empty members: a member with a full "rl" is followed by another.
 const (
 	maxExtra     = 1<<16 - 1
 	checkSize    = 4 + 4 // the "rc" subfield: two letters, length, CRC-32C
 	maxChunk     = maxExtra - 4 - checkSize
-	maxLinkBytes = 24 << 20 // a bound for readers: MaxState in base64, and room for the rest
+	maxLinkBytes = 24 << 20 // a limit for readers: MaxState in base64, and room for the rest
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -49,8 +48,8 @@ func appendHeaders(dst, text []byte) []byte {
 	}
 }
 
-// appendMember appends an empty gzip member: header, extra field, an empty final block of
-// deflate, and the CRC and length of nothing.
+// appendMember appends an empty gzip member: header, extra field, an empty final block of deflate,
+// and the CRC and length of empty data.
 func appendMember(dst, chunk []byte) []byte {
 	const flagExtra, unknownSystem = 4, 255
 	dst = append(dst, 0x1f, 0x8b, 8, flagExtra, 0, 0, 0, 0, 0, unknownSystem)
@@ -158,7 +157,7 @@ func linkChunk(extra []byte) ([]byte, error) {
 	return chunk, nil
 }
 
-// truncated makes the end of the data, where more was to come, an error that says so.
+// truncated turns the end of the data, where more was expected, into an error that says so.
 func truncated(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -68,7 +68,7 @@ func TestLinkRoundTrip(t *testing.T) {
 		if rest, err := io.ReadAll(records); err != nil || len(rest) > 0 {
 			t.Errorf("behind the link: %q, %v", rest, err)
 		}
-		// Any gzip reader finds nothing in it.
+		// Any gzip reader finds no data in it.
 		unpacked, err := stdgzip.NewReader(bytes.NewReader(object))
 		if err != nil {
 			t.Fatal(err)
@@ -160,8 +160,8 @@ func TestLinkRefuses(t *testing.T) {
 	}
 }
 
-// TestLinkVersion shows that a link without a state is one that older programs read, and that one
-// with a change is refused by them.
+// TestLinkVersion shows that older programs can read a link without a state, and that they refuse
+// one with a change.
 func TestLinkVersion(t *testing.T) {
 	for _, c := range []struct {
 		state []byte
@@ -190,7 +190,7 @@ func TestLinkVersion(t *testing.T) {
 	}
 }
 
-// TestStateLimit shows that no object makes a reader keep more than MaxState.
+// TestStateLimit shows that no object makes a reader hold more than MaxState.
 func TestStateLimit(t *testing.T) {
 	link := someLink()
 	link.State = make([]byte, MaxState+1)
@@ -204,7 +204,8 @@ func TestStateLimit(t *testing.T) {
 	}
 }
 
-// FuzzReadLink checks that no object is a panic, and that what is read writes and reads the same.
+// FuzzReadLink checks that no object causes a panic, and that a link is the same after writing and
+// reading.
 func FuzzReadLink(f *testing.F) {
 	object, err := appendLink(nil, someLink())
 	if err != nil {

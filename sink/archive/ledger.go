@@ -7,9 +7,8 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// ledger compares records as they stand in the archive, parents before children, with the
-// source. It takes about 100 bytes for a record of the source and as much for a key, beside
-// their texts.
+// ledger compares the archive's records, parents before children, with the source. It takes about
+// 100 bytes for a record of the source and as much for a key, beside their texts.
 type ledger struct {
 	report   *SourceReport
 	examples int
@@ -28,11 +27,11 @@ type sourceEntry struct {
 	found bool
 }
 
-// keyEntry is how far a key has been followed through the archive.
+// keyEntry is the progress of the comparison for one key.
 type keyEntry struct {
 	name   string
 	last   uint32 // the furthest record of the source, plus one
-	shard  int32  // the shard that it stands in
+	shard  int32  // the shard of that record in the archive
 	broken bool
 }
 
@@ -43,7 +42,7 @@ func newLedger(report *SourceReport, examples int) *ledger {
 	}
 }
 
-// expect takes the next record of the source. A repeated id is an error: with it, a double of one
+// expect adds the next record of the source. A repeated id is an error: with it, a double of one
 // record would hide the loss of the other.
 func (l *ledger) expect(record SourceRecord, ordered bool) error {
 	if len(l.records) == math.MaxUint32-1 {
@@ -71,7 +70,8 @@ func (l *ledger) expect(record SourceRecord, ordered bool) error {
 	return nil
 }
 
-// repeated is the error for a record with the id of an earlier one, the source's record first.
+// repeated returns the error for a record with the id of an earlier one, which is record first of
+// the source.
 func (l *ledger) repeated(record SourceRecord, first uint32) error {
 	at, before := fmt.Sprintf("record %d", len(l.records)+1), fmt.Sprintf("record %d", first+1)
 	if line := l.records[first].line; line > 0 {
@@ -84,8 +84,9 @@ func (l *ledger) repeated(record SourceRecord, first uint32) error {
 		"field with --id", ErrSource, at, record.ID, before)
 }
 
-// see takes the next record of the archive. ok is false if it has no id; placed is false for a
-// record that stands behind later ones of its shard, whose order is reported as that.
+// see checks the next record of the archive. ok is false if it has no id. placed is false for a
+// record that comes behind later ones of its shard; the report counts that as disorder of the
+// shard.
 func (l *ledger) see(shard int, id string, ok, placed bool, at runnel.Position) {
 	name := l.lineage.names[shard]
 	if !ok {
@@ -108,7 +109,7 @@ func (l *ledger) see(shard int, id string, ok, placed bool, at runnel.Position) 
 	}
 }
 
-// order checks a first occurrence against the one of its key that is furthest in the source.
+// order compares a first occurrence with the record of its key that is furthest in the source.
 func (l *ledger) order(n uint32, shard int, at runnel.Position) {
 	key := &l.keyed[l.records[n].key]
 	name := l.lineage.names[shard]
@@ -132,7 +133,7 @@ func (l *ledger) order(n uint32, shard int, at runnel.Position) {
 	}
 }
 
-// close counts what was not seen.
+// close counts the records that were not seen.
 func (l *ledger) close() {
 	l.report.Records, l.report.Keys = int64(len(l.records)), int64(len(l.keyed))
 	for n := range l.records {
@@ -148,7 +149,7 @@ func (l *ledger) close() {
 	}
 }
 
-// lineage is which shards come before which.
+// lineage holds the order of the shards: which come before which.
 type lineage struct {
 	names   []runnel.ShardID
 	parents [][]int
@@ -175,7 +176,7 @@ func (l *lineage) follows(shard, other int) bool {
 	if shard == other {
 		return true
 	}
-	if shard < other { // parents stand first
+	if shard < other { // parents come first
 		return false
 	}
 	pair := [2]int{shard, other}

@@ -10,44 +10,45 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// Link is one commit: what an object says about itself and the records in it.
+// Link is one commit: the description of an object and its records.
 type Link struct {
 	Stream   Stream
 	ShardID  runnel.ShardID
 	Previous runnel.Position // the end of the link before; runnel.Start in the first one
-	End      runnel.Position // everything up to and including it; runnel.End in the last one
+	End      runnel.Position // the last position that the link covers; runnel.End in the last one
 	Count    int64           // records
 	Bytes    int64           // of the records' lines, uncompressed
 	CRC      uint32          // CRC-32C of the same
-	// Writer and Nonce are who committed, and a random text of this very attempt: by them a
-	// writer whose answer was lost knows its own object.
+	// Writer is the name of the committing writer. Nonce is a random text of this very attempt: a
+	// writer whose answer was lost recognises its own object by it.
 	Writer, Nonce string
-	// FirstArrival and LastArrival are those of the first and the last record, zero if unknown.
+	// FirstArrival and LastArrival are the arrival times of the first and the last record, zero if
+	// unknown.
 	FirstArrival, LastArrival time.Time
 	// Parents is set in the first link of a shard that has parents.
 	Parents []Parent
-	// Gap is set if the stream removed what followed Previous before it was read. It begins at
+	// Gap is set if the stream removed records behind Previous before they were read. It begins at
 	// Previous, and it may reach End.
 	Gap *Gap
-	// State is the state of the reader at End, as sink.Batch.State gave it: at most MaxState bytes.
-	// A link without records may carry one: what stood between was dropped by the reader.
+	// State is the state of the reader at End, as sink.Batch.State returned it: at most MaxState
+	// bytes. A link without records may carry one: the reader dropped the records in between.
 	State []byte
-	// Change is set in the place of State if the link holds the state's change only.
+	// Change is set instead of State if the link holds only the state's change.
 	Change *Change
 }
 
-// Change is that of a reader's state since the link before.
+// Change is the change of a reader's state since the link before.
 type Change struct {
 	// Base is the previous end of the link that holds the last whole state. The changes of all
 	// links behind that one, up to this one, make the state at this link's End. A link that is its
-	// own base holds the change since nothing, which is a whole state.
+	// own base holds the change since an empty state, which is a whole state.
 	Base runnel.Position
-	// Delta is an aggregate.Delta, compressed with deflate (RFC 1951); its lanes are those of the
-	// link's records that it gives the indices of, from 0 on. Empty: no change.
+	// Delta is an aggregate.Delta, compressed with deflate (RFC 1951). It holds indices of the
+	// link's records, from 0 on, and its lanes are those of these records. Empty: no change.
 	Delta []byte
 }
 
-// MaxState is the most that a link keeps of a reader's state, in bytes: 16 MiB.
+// MaxState is the largest state of a reader that a link can hold, in bytes: 16 MiB.
 const MaxState = 16 << 20
 
 // Stream is a stream of the archive. A stream that was deleted and created again is another.
@@ -66,7 +67,7 @@ type Parent struct {
 	ShardID runnel.ShardID
 	// Link is the previous end of the parent's last link, which ends at runnel.End.
 	Link runnel.Position
-	// None is set, in the place of Link, for a parent that has no chain in the archive.
+	// None is set, instead of Link, for a parent that has no chain in the archive.
 	None bool
 }
 
@@ -74,29 +75,30 @@ type Parent struct {
 // sink.Gap.
 type Gap struct {
 	After  runnel.Position // the last position before it: the link's Previous
-	Before runnel.Position // the first position that was there to be read, or the link's End
+	Before runnel.Position // the first position that could still be read, or the link's End
 	Reason string
 }
 
-// ErrLink is returned for an object that is not a link of its chain: damaged, in the wrong
-// place, or written by something else.
+// ErrLink is returned for an object that is not a link of its chain: damaged, in the wrong place,
+// or written by another program.
 var ErrLink = errors.New("not a link of this chain")
 
 // ErrState is returned by a Writer that is to commit a state of more than MaxState bytes.
 var ErrState = errors.New("the reader's state is too large for a link")
 
-// What the format fields of a link say. A link of a higher version is refused: it may hold
-// what this version would have to respect. So a link is written in the lowest version that
-// says all of it: whoever drops no doubles keeps an archive that older programs read.
+// These are the values of a link's format fields. A reader refuses a link of a higher version,
+// because the link may hold fields that it must not ignore. So a link is written in the lowest
+// version that covers all its fields: without the filter of doubles, an archive is readable by
+// older programs.
 const (
 	linkFormat    = "runnel.archive"
 	plainVersion  = 1        // without a state
 	stateVersion  = 2        // with State: a program that ignored it would deliver doubles
-	changeVersion = 3        // with Change: one that did not know it would find no state
+	changeVersion = 3        // with Change: a program that did not know it would find no state
 	linkForm      = "object" // link and records in one object
 )
 
-// maxLinkSize bounds what a link may say of its records' bytes; Config.Size is far below it.
+// maxLinkSize is a limit on the record bytes that a link may declare; Config.Size is far below it.
 const maxLinkSize = 1 << 40
 
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
@@ -141,7 +143,7 @@ type gapJSON struct {
 
 const noParent = "none" // not a position's key
 
-// MarshalJSON writes the link as it stands in the object's header.
+// MarshalJSON writes the link as it is in the object's header.
 func (l Link) MarshalJSON() ([]byte, error) {
 	wire := linkJSON{
 		Format: linkFormat, Version: plainVersion, Form: linkForm,
@@ -171,8 +173,8 @@ func (l Link) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote; fields that it does not know are skipped. It
-// returns an error that wraps ErrLink for anything else.
+// UnmarshalJSON reads the text of MarshalJSON; it skips fields that it does not know. For any other
+// text it returns an error that wraps ErrLink.
 func (l *Link) UnmarshalJSON(text []byte) error {
 	var wire linkJSON
 	if err := json.Unmarshal(text, &wire); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// object is an open object of the archive: its link, and the records to come.
+// object is an open object of the archive: its link, and the records that are still to be read.
 type object struct {
 	name   string
 	link   *Link
@@ -22,7 +22,7 @@ type object struct {
 
 var members = sync.Pool{New: func() any { return newMember(nil) }}
 
-// openObject opens the object and reads its link. ErrNotFound: it is not there.
+// openObject opens the object and reads its link. ErrNotFound: it does not exist.
 func openObject(ctx context.Context, store Store, name string) (*object, error) {
 	body, err := store.Get(ctx, name)
 	if err != nil {
@@ -45,18 +45,18 @@ func (o *object) close() error {
 	return nil
 }
 
-// ErrContents is returned for an object whose records are not those that its link describes.
+// ErrContents is returned for an object whose records do not match its link.
 var ErrContents = errors.New("the records are not those that the link describes")
 
-// each calls visit with every record once, in order, until it returns false. It returns an
-// error that wraps ErrContents if the records that it has shown are not what the link says.
+// each calls visit with every record once, in order, until it returns false. It returns an error
+// that wraps ErrContents if the visited records do not match the link.
 func (o *object) each(visit func(runnel.Record) bool) error {
 	packed, err := o.member.records()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrContents, err)
 	}
-	// What is more than the link says is still read, so that it can be reported, but not
-	// without an end.
+	// Bytes beyond the link's count are still read, so that they can be reported, but only up to
+	// this limit.
 	const firstLine = 64 << 10
 	limit := 2*o.link.Bytes + firstLine
 	sum := &checksum{from: io.LimitReader(packed, limit)}
@@ -88,7 +88,7 @@ func (o *object) each(visit func(runnel.Record) bool) error {
 	return nil
 }
 
-// checksum counts and sums what is read through it.
+// checksum counts and sums the bytes that are read through it.
 type checksum struct {
 	from io.Reader
 	size int64

@@ -7,14 +7,14 @@ import (
 	"path"
 )
 
-// prober is a Store that can try its place before the first record.
+// prober is a Store that can test its place before the first record.
 type prober interface {
 	Probe(ctx context.Context) error
 }
 
-// Probe does once everything that a commit needs of the archive's folder, so that a program learns
-// at its start that the folder cannot work: a writer would retry for ever. It does nothing on a
-// Store without a Probe of its own.
+// Probe does once every operation that a commit needs in the archive's folder. So a program learns
+// at its start that the folder cannot work, while a writer would retry for ever. It does nothing on
+// a Store without a Probe of its own.
 func (a *Archive) Probe(ctx context.Context) error {
 	store, ok := a.store.(prober)
 	if !ok {
@@ -27,7 +27,7 @@ func (a *Archive) Probe(ctx context.Context) error {
 }
 
 // probeSize is the length of the file that a probe writes, in bytes: one block of most disks, so
-// that a full one refuses it.
+// that a full disk refuses it.
 const probeSize = 4096
 
 // Probe makes the folder, writes and syncs a file in it, links it to a second name, and removes
@@ -46,7 +46,7 @@ func (d *DirStore) Probe(ctx context.Context) error {
 		if err = d.fs.Link(temp, name); err == nil {
 			err = d.fs.SyncDir(d.root)
 		}
-		_ = d.fs.Remove(name) // hidden, and of no consequence
+		_ = d.fs.Remove(name) // hidden and harmless
 	}
 	_ = d.fs.Remove(temp)
 	return err

@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// Reader reads an archive back. It is safe for concurrent use, and beside writers: it sees
-// what was committed when it looked.
+// Reader reads an archive back. It is safe for concurrent use, and beside writers: it reads the
+// links that are committed at the time of the call.
 type Reader struct {
 	store Store
 }
@@ -63,10 +63,10 @@ type Chain struct {
 	Stream  Stream
 	ShardID runnel.ShardID
 	Parents []Parent // as the first link names them
-	depth   int      // the longest way up through parents
+	depth   int      // the longest path up through parents
 }
 
-// Shards returns the stream's shards, parents before children, and by their ids beside that.
+// Shards returns the stream's shards, parents before children and otherwise by their ids.
 func (r *Reader) Shards(ctx context.Context, stream Stream) ([]Chain, error) {
 	listing, err := r.store.List(ctx, stream.String())
 	if err != nil {
@@ -98,7 +98,7 @@ func sortChains(chains []Chain) error {
 		place[chains[i].ShardID] = i
 		chains[i].depth = 0
 	}
-	const open = -1 // the shard is on the way that is being followed
+	const open = -1 // the shard is on the current path
 	var circle error
 	var deepen func(i int) int
 	deepen = func(i int) int {
@@ -127,8 +127,7 @@ func sortChains(chains []Chain) error {
 	return circle
 }
 
-// Links yields the shard's links from the first to the tip. An error is the last thing that
-// it yields.
+// Links yields the shard's links from the first to the tip. An error is the last item.
 func (r *Reader) Links(ctx context.Context, shard Chain) iter.Seq2[*Link, error] {
 	return func(yield func(*Link, error) bool) {
 		for object, err := range r.objects(ctx, shard) {
@@ -148,7 +147,7 @@ func (r *Reader) Links(ctx context.Context, shard Chain) iter.Seq2[*Link, error]
 	}
 }
 
-// Records yields the shard's records in order. An error is the last thing that it yields.
+// Records yields the shard's records in order. An error is the last item.
 func (r *Reader) Records(ctx context.Context, shard Chain) iter.Seq2[runnel.Record, error] {
 	return func(yield func(runnel.Record, error) bool) {
 		for object, err := range r.objects(ctx, shard) {
@@ -174,8 +173,8 @@ func (r *Reader) Records(ctx context.Context, shard Chain) iter.Seq2[runnel.Reco
 	}
 }
 
-// All yields the stream's records, shard by shard, parents before children: one key's records
-// in their order. An error is the last thing that it yields.
+// All yields the stream's records, shard by shard, parents before children: one key's records in
+// their order. An error is the last item.
 func (r *Reader) All(ctx context.Context, stream Stream) iter.Seq2[runnel.Record, error] {
 	return func(yield func(runnel.Record, error) bool) {
 		shards, err := r.Shards(ctx, stream)
@@ -193,7 +192,7 @@ func (r *Reader) All(ctx context.Context, stream Stream) iter.Seq2[runnel.Record
 	}
 }
 
-// objects yields the shard's objects from the first to the tip. Whoever takes one closes it.
+// objects yields the shard's objects from the first to the tip. The caller closes each one.
 func (r *Reader) objects(ctx context.Context, shard Chain) iter.Seq2[*object, error] {
 	c := chain{store: r.store, stream: shard.Stream, shard: shard.ShardID}
 	return func(yield func(*object, error) bool) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Finding is something that verification has counted, and the first of it.
+// Finding is one kind of finding of a verification: its count and its first examples.
 type Finding struct {
 	Count    int64    `json:"count"`
 	Examples []string `json:"examples,omitempty"`
@@ -22,11 +22,11 @@ func (f *Finding) add(limit int, format string, args ...any) {
 	}
 }
 
-// Report is what verification has found. The same archive and source give the same report.
+// Report is the result of a verification. The same archive and source give the same report.
 type Report struct {
 	Streams []string `json:"streams"` // NAME@MILLISECONDS
 	Shards  int      `json:"shards"`
-	Ended   int      `json:"ended"` // shards whose chain is at its end
+	Ended   int      `json:"ended"` // shards with a chain that is at its end
 	Links   int64    `json:"links"`
 	Records int64    `json:"records"`
 	Bytes   int64    `json:"bytes"` // of the records' lines, uncompressed
@@ -34,53 +34,54 @@ type Report struct {
 	FirstArrival time.Time `json:"firstArrival,omitzero"`
 	LastArrival  time.Time `json:"lastArrival,omitzero"`
 
-	// Violations.
+	// These are violations.
 	Nothing   Finding `json:"nothingThere"`     // no archive in the folder, no link of a stream
 	Missing   Finding `json:"missingLinks"`     // places where a link should go on and none does
 	Overlaps  Finding `json:"overlappingLinks"` // links that begin before the one before them ends
-	Damaged   Finding `json:"damaged"`          // objects that are not what they say
+	Damaged   Finding `json:"damaged"`          // objects that contradict their own header
 	Misplaced Finding `json:"misplaced"`        // records outside their link's range or shard
 	Disorder  Finding `json:"disorder"`         // records behind a later one of their shard
 	Twice     Finding `json:"archivedTwice"`    // one position in two places
 	Parents   Finding `json:"parents"`          // children that do not follow their parents' ends
 	Stray     Finding `json:"stray"`            // files that look like links and are none
 
-	// Gaps is ranges that the stream trimmed before they were read: records may be lost there.
-	// A violation, unless VerifyOptions.AllowGaps.
+	// Gaps counts ranges that the stream trimmed before they were read: records may be lost there.
+	// They are a violation, unless VerifyOptions.AllowGaps is set.
 	Gaps        Finding `json:"gaps"`
 	GapsAllowed bool    `json:"gapsAllowed,omitempty"`
 
-	// Not violations.
+	// These are not violations.
 	Others Finding `json:"otherFiles"` // files that verification does not know
 
 	Source *SourceReport `json:"source,omitempty"` // nil without a source
 }
 
-// SourceReport is what the comparison with a source has found.
+// SourceReport is the result of the comparison with a source.
 type SourceReport struct {
 	Name     string `json:"name,omitempty"`
 	Records  int64  `json:"records"`
 	Keys     int64  `json:"keys"` // 0 if order is not checked
 	KeyField string `json:"keyField,omitempty"`
 	Partial  bool   `json:"partial,omitempty"`
-	// Missing is the source's records that are not in the archive.
+	// Missing counts the source's records that are not in the archive.
 	Missing Finding `json:"missing"`
-	// OutOfOrder is the records that stand behind a later one of their key, by their first
-	// occurrences, and KeysOutOfOrder the keys that have any.
+	// OutOfOrder counts the records behind a later one of their key, by their first occurrences,
+	// and KeysOutOfOrder the keys that have any.
 	OutOfOrder     Finding `json:"outOfOrder"`
 	KeysOutOfOrder int64   `json:"keysOutOfOrder"`
-	// Unknown is the archive's records that are not in the source. No violation if Partial.
+	// Unknown counts the archive's records that are not in the source. They are no violation if
+	// Partial is set.
 	Unknown Finding `json:"unknown"`
-	// Doubled counts records that came from two positions of the stream: put twice by their
-	// program, or doubled by a lost acknowledgement of a producer that gives its records no
-	// identity. No violation if AllowDoubles.
+	// Doubled counts records that came from two positions of the stream: their program put them
+	// twice, or a producer that gives its records no identity doubled them after a lost
+	// acknowledgement. They are no violation if AllowDoubles is set.
 	Doubled      Finding `json:"doubledInStream"`
 	AllowDoubles bool    `json:"allowDoubles,omitempty"`
 
 	found int64 // records of the source that are in the archive
 }
 
-// OK reports whether nothing is violated.
+// OK reports whether there is no violation.
 func (r *Report) OK() bool { return len(r.violations()) == 0 }
 
 const doubledRow = "doubled in the stream"
@@ -191,7 +192,7 @@ func (r *Report) verdict() string {
 	return "ok: the chains are whole; give --source to compare with what was put"
 }
 
-// advice is the next step after some verdicts, or "".
+// advice returns the next step after some verdicts, or "".
 func (r *Report) advice() string {
 	switch s := r.Source; {
 	case s == nil || r.OK():
@@ -205,7 +206,7 @@ func (r *Report) advice() string {
 	return ""
 }
 
-// always reports whether the text has the row even if it counts nothing.
+// always reports whether the text has the row even if its count is zero.
 func (r row) always() bool {
 	return r.violation && r.name != "nothing there" || r.name == doubledRow
 }

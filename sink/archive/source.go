@@ -10,20 +10,20 @@ import (
 	"github.com/runnel-stream/runnel/internal/ndjson"
 )
 
-// SourceRecord is a record that was put, as verification knows it.
+// SourceRecord is a record that was put, in the form for verification.
 type SourceRecord struct {
 	ID   string // names this record and no other; a repeated ID is an error
 	Key  string // records of one key are in order; "" if order is not checked
-	Line int64  // the record's line in its file, from 1; 0 if it is of no file
+	Line int64  // the record's line in its file, from 1; 0 if it is not from a file
 }
 
-// ErrSource is returned for a source that cannot be verified against: it cannot be read, has no
-// records, or an id is not unique. It says nothing of the archive.
+// ErrSource is returned for a source that cannot be used for verification: it cannot be read, has
+// no records, or an id is not unique. It says nothing about the archive.
 var ErrSource = errors.New("the source cannot be used")
 
-// readSource yields the records of a file of NDJSON, plain or compressed with gzip or zstd.
-// It skips blank lines. key is nil if order is not checked. An error, which wraps
-// ErrSource, is the last thing that it yields.
+// readSource yields the records of a file of NDJSON, plain or compressed with gzip or zstd. It
+// skips blank lines. key is nil if order is not checked. An error, which wraps ErrSource, is the
+// last item.
 func readSource(name string, id, key *ndjson.Field) iter.Seq2[SourceRecord, error] {
 	return func(yield func(SourceRecord, error) bool) {
 		if info, err := os.Stat(name); err == nil && info.IsDir() {

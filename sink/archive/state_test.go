@@ -23,8 +23,8 @@ func (p *place) writeState(w sink.Writer, id runnel.ShardID, lo, hi, through int
 	}
 }
 
-// wantState checks the last commit that a writer knows of. It has the state only if the writer has
-// found it.
+// wantState checks the last commit that a writer knows. The commit has the state only if the writer
+// has found it.
 func (p *place) wantState(w sink.Writer, end runnel.Position, state string) {
 	p.Helper()
 	c := w.Committed()
@@ -41,7 +41,7 @@ func (p *place) wantFound(w sink.Writer, end runnel.Position, state string) {
 	}
 }
 
-// links returns what each link of the shard says.
+// links returns the contents of each link of the shard.
 func (p *place) links(id runnel.ShardID) (links []string) {
 	p.Helper()
 	chain := archive.Chain{Stream: archive.Stream{Name: "orders", Created: created}, ShardID: id}
@@ -70,7 +70,7 @@ func TestState(t *testing.T) {
 	p.wantState(w, at(2), "b")
 	p.wantFound(p.open(archive.Config{}, shardOf(parent)), at(2), "b")
 
-	// Nothing but doubles: their position and the state are progress.
+	// Only doubles: their position and the state are progress.
 	p.writeState(w, parent, 0, 0, 5, "c")
 	p.wantState(w, at(2), "b")
 	p.flush(w)
@@ -78,7 +78,7 @@ func TestState(t *testing.T) {
 	p.writeState(w, parent, 6, 7, 8, "d")
 	p.flush(w)
 
-	// Who comes too late adopts the position and the state that stands there.
+	// A late writer adopts the other writer's position and state.
 	p.writeState(late, parent, 0, 1, 0, "of another")
 	_, err := late.Flush(t.Context())
 	moved := new(sink.MovedError)
@@ -112,8 +112,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestParentStates shows what the reader of a child begins with: for each parent, what its
-// chain ended with.
+// TestParentStates shows the states with which the reader of a child begins: for each parent, the
+// state at its chain's end.
 func TestParentStates(t *testing.T) {
 	p := inMemory(t)
 	const other, none, heir runnel.ShardID = "shardId-000000000002", "shardId-000000000003", "shardId-000000000004"
@@ -137,7 +137,7 @@ func TestParentStates(t *testing.T) {
 	late := p.open(archive.Config{}, shardOf(child, none, parent))
 	wantParents(w, nil, []byte("of parent"))
 
-	// A shard without a record hands on what the reader has made of them.
+	// A shard without a record hands on the state that the reader has merged.
 	if _, err := w.Write(t.Context(), sink.Batch{State: always("union")}); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestStateSize(t *testing.T) {
 	}
 }
 
-// TestThroughBack shows that a batch cannot end before what was written.
+// TestThroughBack shows that a batch cannot end before the records that were written.
 func TestThroughBack(t *testing.T) {
 	p := inMemory(t)
 	w := p.open(archive.Config{}, shardOf(parent))

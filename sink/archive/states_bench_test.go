@@ -14,8 +14,9 @@ import (
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// runs is the story of many short producers: so many runs of `put`, one after the other, each with
-// a record of every key, in units of one, of groups with an id each. The keys' groups are drawn.
+// runs generates the records of many short producers: runs of `put`, one after the other, each with
+// a record of every key. Each record is a unit of its own. A run has an id for each group, and the
+// group of each record is drawn.
 type runs struct {
 	runs, keys, groups int
 	page               int // records
@@ -78,7 +79,7 @@ func BenchmarkStory(b *testing.B) {
 	}
 }
 
-// plain is a writer that keeps no state.
+// plain returns a writer that keeps no state.
 func (k *knower) plain(b *testing.B) sink.Writer {
 	a, err := archive.New(archive.Config{Store: archive.NewDirStoreOn(vfs.NewMem(), "to"), Size: 1 << 30})
 	if err != nil {

@@ -21,7 +21,7 @@ type target struct {
 	open       func() archive.Store
 	faults     bool
 	breakStore func(archive.Store) archive.Store
-	lie        vfs.OpKind // an operation that does nothing and says that it did
+	lie        vfs.OpKind // an operation that does nothing and reports success
 	now        time.Time
 	late       []func()
 }
@@ -121,7 +121,7 @@ func (c crashing) Crash() error {
 	return nil
 }
 
-// flaky is a store whose answers get lost, and whose puts come late.
+// flaky is a store that loses answers and delays puts.
 type flaky struct {
 	archive.Store
 	target *target
@@ -153,7 +153,7 @@ func (f *flaky) PutIfAbsent(ctx context.Context, name string, data []byte) error
 	return f.Store.PutIfAbsent(ctx, name, data)
 }
 
-// replaces is a store that ignores the condition.
+// replaces returns a store that ignores the condition.
 func (d *target) replaces(store archive.Store) archive.Store { return replacing{store, d} }
 
 type replacing struct {
@@ -166,7 +166,7 @@ func (r replacing) PutIfAbsent(ctx context.Context, name string, data []byte) er
 	return r.Store.PutIfAbsent(ctx, name, data)
 }
 
-// claims is a store that says nothing when the object is there.
+// claims returns a store that reports no error if the object exists.
 func claims(store archive.Store) archive.Store { return claiming{store} }
 
 type claiming struct{ archive.Store }

@@ -12,35 +12,35 @@ import (
 	"github.com/runnel-stream/runnel/internal/ndjson"
 )
 
-// VerifyOptions says what an archive is compared with. The zero value checks the archive by
-// itself.
+// VerifyOptions are the options of a verification. The zero value checks the archive by itself.
 type VerifyOptions struct {
 	// Stream is the stream to verify, NAME or NAME@MILLISECONDS. Default: all of them; a source
-	// wants exactly one.
+	// needs exactly one.
 	Stream string
-	// Source is a file of NDJSON that holds what was put, in its order; gzip and zstd are
-	// recognised. Default: none.
+	// Source is a file of NDJSON with the records that were put, in their order. Compression with
+	// gzip and zstd is recognised. Default: none.
 	Source string
-	// ID and Key are fields of the source's records, and ID of the archived ones: names of
-	// top-level fields, or JSON pointers. ID tells records apart and is required with a source;
-	// Key is the unit of order. Default for Key: order is not checked.
+	// ID and Key are fields of the source's records, and ID is a field of the archived ones, too.
+	// Each is the name of a top-level field, or a JSON pointer. ID distinguishes the records and is
+	// required with a source. Key is the unit of order. Default for Key: order is not checked.
 	ID, Key string
-	// Records yields what was put, in the place of a file; order is checked if Ordered.
+	// Records yields the records that were put, instead of a file; order is checked if Ordered.
 	Records iter.Seq2[SourceRecord, error]
 	Ordered bool
 	// Identify returns the id of an archived record; ok is false if it has none. Default: the
 	// field ID of its data.
 	Identify func(record *runnel.Record) (id string, ok bool)
-	// AllowDoubles makes doubles no violation: records that the stream holds at two positions, as
-	// a producer leaves them that gives its records no identity (put --order plain and chained).
+	// AllowDoubles makes doubles no violation. A double is a record that the stream holds at two
+	// positions; a producer that gives its records no identity leaves them (put --order plain and
+	// chained).
 	AllowDoubles bool
-	// Partial says that the source is a part of what was put: records that it does not have are
-	// counted and no violation.
+	// Partial declares that the source is a part of the records that were put: records that it does
+	// not have are counted and no violation.
 	Partial bool
-	// AllowGaps says that ranges which the stream trimmed before they were read are counted and
-	// no violation.
+	// AllowGaps makes gaps no violation: ranges that the stream trimmed before they were read are
+	// only counted.
 	AllowGaps bool
-	// Examples is how many of each finding are described. Default 10, at most 1,000.
+	// Examples is the number of examples that each finding describes. Default 10, at most 1,000.
 	Examples int
 }
 
@@ -51,7 +51,7 @@ func (o VerifyOptions) withDefaults() VerifyOptions {
 	return o
 }
 
-// Validate reports everything that is wrong with the options.
+// Validate reports every fault of the options.
 func (o VerifyOptions) Validate() error {
 	var faults []error
 	if o.Source != "" && o.Records != nil {
@@ -81,18 +81,18 @@ func (o VerifyOptions) Validate() error {
 	return nil
 }
 
-// Verify checks the archive in a folder. What is wrong with the archive is in the report; an
-// error says that it could not be checked: ErrSource for a source that is of no use,
-// fs.ErrNotExist if there is no folder and fs.ErrInvalid if it is a file, ErrNoStream if the
-// archive has others than options.Stream, or the error of reading. A folder without an archive,
-// and a stream's without a link, are violations: the report is OK only after a comparison.
+// Verify checks the archive in a folder. The report lists the faults of the archive. An error means
+// that it could not be checked: ErrSource for an unusable source, fs.ErrNotExist if there is no
+// folder and fs.ErrInvalid if it is a file, ErrNoStream if the archive has others than
+// options.Stream, or the error of reading. A folder without an archive, and a stream without a
+// link, are violations: the report is OK only after a comparison.
 //
-// From the archive alone it shows that every shard's links follow one another from the start
-// to the tip or the end, also across splits and merges, that the records are those that the
-// links describe, and that no position stands twice. That nothing is missing behind the tip,
-// and the order of each key, can only be seen against a source.
+// From the archive alone Verify can show three facts: every shard's links follow one another from
+// the start to the tip or the end, also across splits and merges; the records are those that the
+// links describe; and no position occurs twice. It needs a source to find records missing behind
+// the tip, and to check the order of each key.
 //
-// It may run beside writers, and sees what was committed when it looked.
+// It may run beside writers, and reads the links that are committed at the time.
 func Verify(ctx context.Context, dir string, options VerifyOptions) (*Report, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func Verify(ctx context.Context, dir string, options VerifyOptions) (*Report, er
 	return reader.Verify(ctx, options)
 }
 
-// Verify checks the archive; see the function of that name.
+// Verify checks the archive; see the function Verify.
 func (r *Reader) Verify(ctx context.Context, options VerifyOptions) (*Report, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (r *Reader) Verify(ctx context.Context, options VerifyOptions) (*Report, er
 	return v.report, nil
 }
 
-// ErrNoStream says that the archive has no stream of the name that was asked for, but others.
+// ErrNoStream is returned if the archive has streams, but none of the requested name.
 var ErrNoStream = errors.New("no stream")
 
 type verification struct {
@@ -184,7 +184,7 @@ func (v *verification) streams(ctx context.Context) ([]Stream, error) {
 	return chosen, nil
 }
 
-// stray names an object that is no link: a violation if it looks like one.
+// stray reports an object that is no link: a violation if it looks like one.
 func (v *verification) stray(folder, base string) {
 	finding := &v.report.Others
 	if strings.HasSuffix(base, extension) {

@@ -56,7 +56,7 @@ func (v *verification) stream(ctx context.Context, stream Stream) error {
 	return nil
 }
 
-// parents checks what a shard's first link says of its parents.
+// parents checks the parents that a shard's first link names.
 func (v *verification) parents(ctx context.Context, shard *Chain) error {
 	for _, parent := range shard.Parents {
 		at := parent.Link
@@ -84,21 +84,21 @@ func (v *verification) parents(ctx context.Context, shard *Chain) error {
 	return nil
 }
 
-// shardCheck is a shard that is being verified.
+// shardCheck holds the verification of one shard.
 type shardCheck struct {
 	*verification
 	chain    chain
 	number   int             // the shard's place among the stream's
-	end      runnel.Position // what the links so far reach
+	end      runnel.Position // the position that the links so far reach
 	lost     bool            // the end is not known: a link could not be read
-	kept     kept            // how the links so far keep the reader's state
+	kept     kept            // how the links so far store the reader's state
 	last     runnel.Position // the furthest record so far
 	suspects map[runnel.Position]int
 	bases    []string
 }
 
-// shard verifies one shard: every object in its folder, in the order of their names, which is
-// that of their previous ends.
+// shard verifies one shard: every object in its folder, in the order of their names, which is that
+// of their previous ends.
 func (v *verification) shard(ctx context.Context, shard *Chain, number int) error {
 	s := &shardCheck{
 		verification: v, number: number, suspects: map[runnel.Position]int{},
@@ -162,7 +162,7 @@ func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error
 	return object.close()
 }
 
-// state checks that the reader's state at the link can be made of the links before.
+// state checks that the reader's state at the link can be computed from the links before.
 func (s *shardCheck) state(link *Link) error {
 	if s.kept.add(link); link.Change == nil {
 		return nil
@@ -180,7 +180,7 @@ func (s *shardCheck) state(link *Link) error {
 // place checks that the link goes on where the one before it ended.
 func (s *shardCheck) place(link *Link, name string) {
 	switch order := link.Previous.Compare(s.end); {
-	case s.lost: // what was there is reported already
+	case s.lost: // the cause is reported already
 	case order > 0:
 		s.report.Missing.add(s.options.Examples, "%s: none goes on after %s; the next one is %s",
 			s.chain.folder(), s.end, name)
@@ -251,7 +251,7 @@ func (s *shardCheck) contents(object *object) error {
 	return nil
 }
 
-// see shows a record to the comparison with the source.
+// see passes a record to the comparison with the source.
 func (s *shardCheck) see(record *runnel.Record, placed bool) {
 	if s.ledger != nil {
 		id, ok := s.options.Identify(record)
@@ -259,8 +259,8 @@ func (s *shardCheck) see(record *runnel.Record, placed bool) {
 	}
 }
 
-// judge reads a shard again in which records stood behind later ones: those whose position
-// stands elsewhere as well are doubles, the others out of order.
+// judge reads a shard again if records came behind later ones. Such a record is a double if its
+// position occurs elsewhere as well; otherwise it is out of order.
 func (s *shardCheck) judge(ctx context.Context) error {
 	if err := s.suspected(ctx, func(record runnel.Record, _ string) {
 		s.suspects[record.Position]++
@@ -298,7 +298,7 @@ func (s *shardCheck) suspected(
 		if err != nil {
 			return err
 		}
-		// What is wrong with the object was reported on the first reading.
+		// Faults of the object were reported on the first reading.
 		_ = object.each(func(record runnel.Record) bool {
 			if _, suspect := s.suspects[record.Position]; suspect {
 				visit(record, name)

@@ -28,8 +28,8 @@ const (
 	merged       = runnel.ShardID("shardId-000000000003")
 )
 
-// family is an archive of four shards: one that splits, and its children that merge. Keys 0
-// and 2 go left, key 1 right. It has records 0 to 39 in this order.
+// family makes an archive of four shards: one that splits, and its children that merge. Keys 0 and
+// 2 go left, key 1 right. It has records 0 to 39 in this order.
 func family(t *testing.T) (*place, *vfs.Mem) {
 	disk := vfs.NewMem()
 	p := &place{t, archive.NewDirStoreOn(disk, "to")}
@@ -42,7 +42,7 @@ func family(t *testing.T) (*place, *vfs.Mem) {
 
 func all(int) bool { return true }
 
-// fill writes the records of a range that are wanted, in links of three or so, and the end.
+// fill writes the wanted records of a range, in links of three or so, and the end.
 func (p *place) fill(
 	id runnel.ShardID, lo, hi int, want func(int) bool, parents ...runnel.ShardID,
 ) {
@@ -155,7 +155,7 @@ func TestVerify(t *testing.T) {
 	t.Log("\n" + first.String())
 }
 
-// TestVerifySource plants what only a source can show.
+// TestVerifySource plants faults that only a source can show.
 func TestVerifySource(t *testing.T) {
 	swap := func(a, b int) []int {
 		ids := upTo(40)
@@ -196,7 +196,7 @@ func TestVerifySource(t *testing.T) {
 	}
 }
 
-// TestVerifyUnrelatedShards has one key in two shards of which neither comes first.
+// TestVerifyUnrelatedShards has one key in two shards, neither of which comes first.
 func TestVerifyUnrelatedShards(t *testing.T) {
 	p := inMemory(t)
 	p.fill(parent, 0, 6, all)
@@ -230,8 +230,8 @@ func TestVerifyDoubled(t *testing.T) {
 	}
 }
 
-// TestVerifyRepeatedIDs shows that an id of two records is refused: the double of one of them
-// would stand in for the other.
+// TestVerifyRepeatedIDs shows that an id of two records is refused: the double of one of them would
+// hide the loss of the other.
 func TestVerifyRepeatedIDs(t *testing.T) {
 	p, _ := family(t)
 	reader := archive.NewReader(p.store)
@@ -290,7 +290,7 @@ func TestVerifyFaults(t *testing.T) {
 			for _, name := range names {
 				p.must(disk.Remove("to/" + streamFolder + "/" + string(right) + "/" + name))
 			}
-			// The two parts of key 1 have nothing between them that shows their order.
+			// No record between the two parts of key 1 shows their order.
 		}, map[string]int64{"parents": 1, "missing": 5}},
 		"the tip is cut": {func(p *place, disk *vfs.Mem) {
 			data := p.read(disk, third)
@@ -405,8 +405,8 @@ func (p *place) repack(disk *vfs.Mem, name string, change func(lines string) str
 	p.replace(disk, name, append(data[:second:second], packed.Bytes()...))
 }
 
-// overlap makes a link of records 4 and 5 that goes on after record 3, as a writer would that
-// did not know of the link that has them.
+// overlap makes a link of records 4 and 5 that goes on after record 3. A writer would make it if it
+// did not know the link that has them.
 func (p *place) overlap(disk *vfs.Mem, name string) {
 	p.Helper()
 	elsewhere := vfs.NewMem()
@@ -501,7 +501,7 @@ func TestVerifyStreams(t *testing.T) {
 	}
 }
 
-// TestVerifyHollowStream has a stream beside it of which no link is there.
+// TestVerifyHollowStream has a second stream without a link.
 func TestVerifyHollowStream(t *testing.T) {
 	p, disk := family(t)
 	p.must(disk.MkdirAll("to/orders@1700000000999/" + string(parent)))
@@ -512,8 +512,8 @@ func TestVerifyHollowStream(t *testing.T) {
 	}
 }
 
-// TestVerifyDanglingLink has a name in a shard's folder behind which there is no file: that is
-// damage, and no failure of the check.
+// TestVerifyDanglingLink has a name in a shard's folder without a file behind it: that is damage,
+// and no failure of the check.
 func TestVerifyDanglingLink(t *testing.T) {
 	dir := t.TempDir()
 	store, err := archive.NewDirStore(dir)

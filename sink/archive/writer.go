@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// writer is a sink.Writer: the tip that it knows, and the records behind it, compressed as
+// writer is a sink.Writer: the last tip that it has seen, and the records behind it, compressed as
 // they come.
 type writer struct {
 	cfg       Config
@@ -23,14 +23,14 @@ type writer struct {
 	parents   []Parent // for the first link
 	inherited [][]byte // the parents' states; nil as soon as there is a first link
 	tip       tip
-	kept      kept   // how the tip keeps the reader's state
+	kept      kept   // how the links store the reader's state at the tip
 	found     []byte // that state, if another writer made the tip
-	broken    error  // what ended the writer's life
+	broken    error  // the error that ended the writer's life
 
-	// What is written and not committed.
+	// The fields below describe the records that are written and not committed.
 	changes changes
 	through runnel.Position
-	gap     *Gap      // behind the tip, before everything that is written
+	gap     *Gap      // behind the tip, before all written records
 	moved   time.Time // when through was first ahead of the tip
 	count   int64
 	size    int64 // of the lines
@@ -43,7 +43,7 @@ type writer struct {
 	gzip    *gzip.Writer // nil without records
 }
 
-// flushLines is how much is gathered before it is compressed, in bytes.
+// flushLines is the number of bytes that are collected before they are compressed.
 const flushLines = 32 << 10
 
 // keepPacked is the largest buffer that a writer keeps between links, in bytes.
@@ -53,10 +53,10 @@ var compressors = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 var errClosed = errors.New("the writer is closed")
 
-// emptyAge is how many times Config.Every progress without a record waits. Nothing is lost
-// while it waits: whoever goes on from the tip reads the same records again and drops them
-// again, as long as the stream keeps them. But each link is an object for ever, and a shard that
-// brings nothing but doubles, or other programs' records, must not make one every few seconds.
+// emptyAge is the age, in units of Config.Every, at which progress without a record is committed.
+// The wait loses no data: a reader that goes on from the tip reads the same records again and drops
+// them again, as long as the stream has them. But each link is an object for ever, and a shard that
+// brings only doubles, or other programs' records, must not make one every few seconds.
 const emptyAge = 12
 
 // Committed implements sink.Writer.
@@ -66,12 +66,13 @@ func (w *writer) Committed() sink.Committed {
 	}
 }
 
-// Write implements sink.Writer. A link is committed when it has Config.Size, or when its first
-// record has been held for Config.Every; without a record, when the first progress has been
-// held for twelve times that; and at once if it begins with a gap. It ends with the batch: the
-// reader's state inside of a batch is not known. A link has one gap at most, at its beginning, so
-// a gap behind a batch that waits for a Flush is sink.ErrOrder, as is a record that is not after
-// the one before it. A state above MaxState is ErrState, from the call that commits.
+// Write implements sink.Writer. It commits a link in these cases: the link has reached Config.Size;
+// its first record has waited for Config.Every; it has no record and its first progress has waited
+// for twelve times that; or it begins with a gap, in which case it commits at once. A link ends
+// with the batch, because the reader's state inside a batch is not known. A link has one gap at
+// most, at its beginning. So a gap behind a batch that waits for a Flush is sink.ErrOrder, as is a
+// record that is not after the one before it. A state above MaxState is ErrState, from the call
+// that commits.
 func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("write", w.broken)
@@ -100,8 +101,8 @@ func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, e
 	return w.Committed(), nil
 }
 
-// progress reports whether there is anything to commit. An idle shard has none: where the
-// position stands still there is no place for a link.
+// progress reports whether there is progress to commit. An idle shard has none: without a new
+// position there is no name for a link.
 func (w *writer) progress() bool { return w.tip.end.Less(w.through) }
 
 // due reports whether a link is to be committed now.
@@ -130,7 +131,7 @@ func (w *writer) Flush(ctx context.Context) (sink.Committed, error) {
 	return w.Committed(), nil
 }
 
-// End implements sink.Writer. The last link holds what was written and ends at runnel.End, with
+// End implements sink.Writer. The last link holds the written records and ends at runnel.End, with
 // the last batch's state; a shard without a record has that one link.
 func (w *writer) End(ctx context.Context) (sink.Committed, error) {
 	if w.broken != nil {
@@ -153,7 +154,7 @@ func (w *writer) Close() error {
 	return nil
 }
 
-// check reports whether the batch follows what was written before.
+// check reports whether the batch follows the earlier batches.
 func (w *writer) check(batch sink.Batch) error {
 	records, through := batch.Records, batch.Through
 	if err := w.checkGap(batch); err != nil {
@@ -183,7 +184,7 @@ func (w *writer) check(batch sink.Batch) error {
 
 // checkGap reports whether the batch's gap begins where the last commit ended, and ends before the
 // batch's records. The records before a gap need a link of their own, with the state before the
-// gap, and the state that was given for them may be that of this batch by now.
+// gap. The State function of their batch may already return the state of this batch.
 func (w *writer) checkGap(batch sink.Batch) error {
 	gap := batch.Gap
 	if gap == nil {
@@ -242,7 +243,7 @@ func (w *writer) compress() error {
 	return err
 }
 
-// discard forgets what is written and not committed.
+// discard drops the records that are written and not committed.
 func (w *writer) discard() {
 	if w.gzip != nil {
 		w.gzip.Reset(nil)
@@ -268,8 +269,8 @@ func (w *writer) discard() {
 	w.first, w.newest, w.since = time.Time{}, time.Time{}, time.Time{}
 }
 
-// fail ends the writer's life: after an error it is not known what stands, so the shard is
-// opened again.
+// fail ends the writer's life. After an error the end of the chain is not known, so the caller
+// opens the shard again.
 func (w *writer) fail(doing string, err error) error {
 	if w.broken == nil {
 		w.broken = fmt.Errorf("the writer is closed after an error: %w", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// bench is what the tests stand on: a shard, its records, and a failing test.
+// bench is the fixture of the tests: a shard, its records, and a failing test.
 type bench struct {
 	*testing.T
 	target  Target
@@ -87,7 +87,7 @@ func (b *bench) wantEnd(got sink.Committed, want runnel.Position) {
 	}
 }
 
-// wantMoved checks that another's commit was found, and where.
+// wantMoved checks that the writer found another writer's commit, and at which position.
 func (b *bench) wantMoved(w sink.Writer, err error, want runnel.Position) {
 	b.Helper()
 	moved := new(sink.MovedError)
@@ -98,7 +98,7 @@ func (b *bench) wantMoved(w sink.Writer, err error, want runnel.Position) {
 	b.wantEnd(w.Committed(), want)
 }
 
-// wantRecords checks that the first n records stand, and nothing else.
+// wantRecords checks that the sink holds the first n records and no others.
 func (b *bench) wantRecords(n int) {
 	b.Helper()
 	var want []item
@@ -114,8 +114,8 @@ func (b *bench) wantRecords(n int) {
 	}
 }
 
-// read writes records [from, to), of which those up to kept are to be taken: the others have
-// been dropped by the reader. Its state there is the given one.
+// read writes the records [from, to). It delivers the records up to kept; the reader has dropped
+// the others. state is the reader's state at the end.
 func (b *bench) read(w sink.Writer, from, kept, to int, state string) sink.Committed {
 	b.Helper()
 	c, err := w.Write(b.Context(), sink.Batch{
@@ -127,10 +127,10 @@ func (b *bench) read(w sink.Writer, from, kept, to int, state string) sink.Commi
 	return c
 }
 
-// always is the state of a reader that reads no further.
+// always returns the state of a reader that reads no further.
 func always(state string) func() []byte { return func() []byte { return []byte(state) } }
 
-// wantState checks a commit. A writer may leave out a state that it was given.
+// wantState checks a commit. A writer may leave out a state that the caller supplied.
 func (b *bench) wantState(got sink.Committed, end runnel.Position, state string) {
 	b.Helper()
 	b.wantEnd(got, end)
@@ -140,7 +140,7 @@ func (b *bench) wantState(got sink.Committed, end runnel.Position, state string)
 	}
 }
 
-// wantFound checks the commit that a writer has found, its state included.
+// wantFound checks the commit that a writer has found, including its state.
 func (b *bench) wantFound(got sink.Committed, end runnel.Position, state string) {
 	b.Helper()
 	b.wantState(got, end, state)
@@ -162,8 +162,8 @@ func (b *bench) end(w sink.Writer) sink.Committed {
 	return c
 }
 
-// compare checks that what stands is what was there: every item once, in order, but for those
-// that a filter drops, or may drop.
+// compare checks the sink's records against the expected ones: every item once and in order, except
+// for items that a filter drops or may drop.
 func compare(got []runnel.Record, want []item) error {
 	n := 0
 	for _, item := range want {

@@ -1,4 +1,4 @@
 package sinktest
 
-// CheckGaps is the gap cases of Run, as an error.
+// CheckGaps runs the gap cases of Run and returns an error.
 var CheckGaps = checkGaps

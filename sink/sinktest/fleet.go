@@ -12,18 +12,18 @@ import (
 
 type worker struct {
 	sink    sink.Sink
-	writers []*writerState // of every shard; nil where it is not open
+	writers []*writerState // of every shard; nil if the shard is not open
 }
 
 type writerState struct {
 	sink.Writer
 	*reader
 	next    int             // the Kinesis record that is read next
-	at      runnel.Position // what was written reaches it
+	at      runnel.Position // the position that the written batches reach
 	pending int             // records that were written since the last commit
 }
 
-// follow reads on from a commit that has been found.
+// follow goes on reading after a commit that a writer has found.
 func (s *simulation) follow(w *writerState, shard *shardState, from sink.Committed) (err error) {
 	if err := shard.found(from); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (s *simulation) openWriter(
 	return opening, nil
 }
 
-// found checks what a writer has found in the sink: never less than what was returned to
-// anyone as committed.
+// found checks the commit that a writer has found in the sink: it never lies before a commit that
+// any writer has returned.
 func (s *shardState) found(c sink.Committed) error {
 	if c.End.Less(s.acked) {
 		return fmt.Errorf("the sink's commit up to %s is gone: it ends at %s", s.acked, c.End)
@@ -79,8 +79,8 @@ func (s *shardState) found(c sink.Committed) error {
 	return s.sound(c, true)
 }
 
-// sound checks that a commit ends where a batch did, and has the reader's state there. One that a
-// writer has made need not have it.
+// sound checks that a commit ends at the end of a batch and has the reader's state there. A commit
+// that a writer has made itself may lack the state.
 func (s *shardState) sound(c sink.Committed, found bool) error {
 	if s.blind {
 		return nil
@@ -108,7 +108,7 @@ func (s *shardState) sound(c sink.Committed, found bool) error {
 	return nil
 }
 
-// use has a writer write, flush or end, and what it answers may be lost.
+// use has a writer write, flush or end. The answer may be lost.
 func (s *simulation) use(ctx context.Context, w *worker, n int) error {
 	s.stats.Writes++
 	shard, writer := s.shards[n], w.writers[n]
@@ -150,7 +150,7 @@ func (s *simulation) use(ctx context.Context, w *worker, n int) error {
 	return nil
 }
 
-// call draws what the writer does next; whole is true if that commits all that was written.
+// call draws the writer's next call; whole is true if the call commits every written batch.
 func (s *simulation) call(
 	ctx context.Context, shard *shardState, w *writerState,
 ) (c sink.Committed, whole bool, err error) {
@@ -160,7 +160,7 @@ func (s *simulation) call(
 		c, err = w.Flush(ctx)
 		return c, true, err
 	case rest == 0 && s.rng.IntN(3) == 0 && w.Committed().End != runnel.End:
-		// What the parents' readers knew goes to the children even through an empty shard.
+		// The state of the parents' readers goes to the children even through an empty shard.
 		if c, err = s.write(ctx, shard, w, w.next); err == nil {
 			w.at = runnel.End
 			c, err = w.End(ctx)
@@ -171,7 +171,7 @@ func (s *simulation) call(
 	return c, false, err
 }
 
-// write reads on up to a Kinesis record, and writes what is to be delivered.
+// write reads on up to a Kinesis record, and writes the records that are to be delivered.
 func (s *simulation) write(
 	ctx context.Context, shard *shardState, w *writerState, hi int,
 ) (sink.Committed, error) {
@@ -192,7 +192,7 @@ func (s *simulation) write(
 	return w.Write(ctx, batch)
 }
 
-// acknowledge takes a committed end into the lease row, or not.
+// acknowledge may store a committed end in the lease row.
 func (s *simulation) acknowledge(shard *shardState, committed sink.Committed) {
 	if shard.acked.Less(committed.End) {
 		shard.acked = committed.End

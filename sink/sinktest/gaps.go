@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// Gapper is a Target that can list its gaps. Run compares them. Any other target only has to take
+// Gapper is a Target that can list its gaps. Run compares them. Any other target only has to accept
 // the batches that have a gap.
 type Gapper interface {
 	Target
@@ -121,7 +121,7 @@ var gapCases = []gapCase{
 	},
 }
 
-// gapRun is a case under way.
+// gapRun is the run of one gapCase.
 type gapRun struct {
 	gapCase
 	shard   sink.Shard
@@ -131,7 +131,7 @@ type gapRun struct {
 	late    sink.Writer
 	at, tip runnel.Position
 	state   string                     // the reader's
-	states  map[runnel.Position]string // where it has ended a batch
+	states  map[runnel.Position]string // the reader's states, by the position at the end of a batch
 }
 
 func (c gapCase) check(t *testing.T, target Target, id runnel.ShardID) error {
@@ -243,8 +243,8 @@ func (r *gapRun) behindGap(from, to int) sink.Batch {
 	}
 }
 
-// write writes a batch. As a reader does, it flushes before a gap, and gives a state that is the
-// one of the newest batch whenever it is asked for.
+// write writes a batch. As a reader does, it flushes before a gap, and its State always returns the
+// state of the newest batch.
 func (r *gapRun) write(ctx context.Context, w sink.Writer, batch sink.Batch) error {
 	if batch.Gap != nil {
 		if _, err := w.Flush(ctx); err != nil {

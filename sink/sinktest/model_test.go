@@ -14,19 +14,19 @@ import (
 	"github.com/runnel-stream/runnel/sink/sinktest"
 )
 
-// model is a sink in memory: the chain of links without a file or a format. With changes it keeps
-// the changes of states, and a whole state in every fourth link. Its flaws are mistakes that sinks
-// have made; the suite must find each one.
+// model is a sink in memory: the chain of links without a file or a format. With changes it stores
+// the changes of states, and a whole state in every fourth link. Its flaws are mistakes of real
+// sinks; the suite must find each one.
 type model struct {
 	changes bool
 
 	mu     sync.Mutex
 	links  map[string]*link
-	beside map[string][]byte // what stateBeside keeps
+	beside map[string][]byte // the states that stateBeside stores
 	flaw   flaw
 	nonce  int
 	puts   int
-	late   []func() // puts whose caller has gone, still under way
+	late   []func() // puts under way after their caller has returned
 	calm   bool     // no put is late
 }
 
@@ -62,7 +62,7 @@ const (
 	wholeStale    flaw = "a whole state is that of a mirror that has missed another's commits"
 )
 
-// Mistakes with gaps, which TestGapFlaws finds.
+// Mistakes with gaps; TestGapFlaws finds them.
 const (
 	gapForgotten flaw = "a gap is not kept"
 	gapOnMove    flaw = "a gap is kept after another's commit"
@@ -77,7 +77,7 @@ type link struct {
 	previous, end   runnel.Position
 	records         []runnel.Record
 	state           []byte
-	changed         bool // the link has changes in the place of the state
+	changed         bool // the link has changes instead of the state
 	changes         [][]byte
 	gaps            []sink.Gap
 	writer, attempt int
@@ -123,8 +123,8 @@ func (m *model) name(stream string, l *link) string {
 	return stream + "/" + string(l.shard) + "/" + at.Key()
 }
 
-// walk returns the end of the chain, and its state; by a listing, where names do not lead from
-// one to another.
+// walk returns the end of the chain, and its state. It uses a listing if a name does not lead to
+// the next one.
 func (m *model) walk(shard sink.Shard) (at runnel.Position, state []byte) {
 	if m.flaw == keyByFirst || m.flaw == keyByEnd {
 		for name, l := range m.links {
@@ -147,7 +147,7 @@ func (m *model) walk(shard sink.Shard) (at runnel.Position, state []byte) {
 	return at, state
 }
 
-// inherited returns the states that the parents' chains ended with.
+// inherited returns the states at the ends of the parents' chains.
 func (m *model) inherited(shard sink.Shard) (states [][]byte) {
 	for _, id := range shard.Parents {
 		parent := sink.Shard{Stream: shard.Stream, ID: id}
@@ -304,9 +304,9 @@ type modelWriter struct {
 	batches int
 
 	pending [][]byte // the changes since the tip
-	unknown bool     // of a batch the change is not known
+	unknown bool     // a batch has an unknown change
 	links   int      // with changes, since one with a whole state
-	mirror  []byte   // what wholeStale takes for the state
+	mirror  []byte   // the state by wholeStale's mistake
 }
 
 // adopt goes on from a tip that was found.
@@ -418,7 +418,7 @@ func (w *modelWriter) follows(batch sink.Batch) bool {
 	return !batch.Through.Less(at)
 }
 
-// progress reports whether there is anything to commit.
+// progress reports whether there is progress to commit.
 func (w *modelWriter) progress() bool {
 	return len(w.records) > 0 || w.tip.End.Less(w.through) && w.flaw != recordsOnly
 }
@@ -507,7 +507,7 @@ func newModel(f flaw, changes bool) *model {
 	}
 }
 
-// TestModel shows that a sink that does it right passes, whichever it keeps of a state.
+// TestModel shows that a correct sink passes, whether it stores states or changes.
 func TestModel(t *testing.T) {
 	for seed := range uint64(300 * sinktest.Soak()) {
 		for _, blind := range []bool{false, true} {
@@ -556,7 +556,8 @@ func TestFlaws(t *testing.T) {
 	}
 }
 
-// TestDamage shows why a state stands with its position: each mistake loses or doubles records.
+// TestDamage shows why a state must be committed with its position: each mistake loses or doubles
+// records.
 func TestDamage(t *testing.T) {
 	for _, f := range []flaw{
 		stateBeside, stateOfNewest, stateOfFirst, stateKept, stateEnds, stateLate, parentsOpen,
@@ -607,7 +608,7 @@ func wantFound(t *testing.T, plan sinktest.Plan, f flaw, changes bool) {
 
 func simulate(plan sinktest.Plan, f flaw, changes bool) (err error) {
 	plan.Tolerate = func(err error) bool { return errors.Is(err, errTimeout) }
-	defer func() { // of folded: a sink with a flaw has made a state that is none
+	defer func() { // of folded: a flawed sink has made an invalid state
 		if found, ok := recover().(error); ok {
 			err = found
 		}

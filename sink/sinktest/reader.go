@@ -9,12 +9,12 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// reader opens aggregates and drops the doubles of units, as the consumer before a sink does.
-// What it knows of them comes from the sink, and goes there.
+// reader opens aggregates and drops the doubles of units, as the consumer before a sink does. Its
+// state comes from the sink, and goes there.
 type reader struct {
 	filter  *aggregate.Filter
 	decoder aggregate.Decoder
-	based   bool // the sink has the state that the next change is of
+	based   bool // the sink has the state on which the next change builds
 }
 
 // newReader returns a reader that goes on from a commit.
@@ -50,14 +50,14 @@ func (r *reader) delta() []byte {
 	return delta
 }
 
-// state returns what the reader knows, in bytes that nobody changes.
+// state returns the reader's state as bytes that do not change afterwards.
 func (r *reader) state() []byte {
 	state, _ := r.filter.AppendBinary(nil) // the error is nil
 	return state
 }
 
-// read returns the user records of the Kinesis records [lo, hi) that are to be delivered. What
-// is doubtful is drawn; without rng it is delivered.
+// read returns the user records of the Kinesis records [lo, hi) that are to be delivered. It draws
+// at random whether to deliver a doubtful record; without rng it delivers all of them.
 func (r *reader) read(rng *rand.Rand, s *source, lo, hi int) (records []runnel.Record) {
 	for _, from := range s.stored[lo:hi] {
 		record := runnel.Record{

@@ -10,27 +10,27 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// Plan is a simulation: a stream whose shards split and merge, whose producers send units twice,
-// and readers with writers that are all alive on all of its shards all the time. What a reader
-// knows of units comes from the sink alone. Everything follows from the seed.
+// Plan is a simulation of a stream. Its shards split and merge, and its producers send units twice.
+// Its readers and their writers are alive on all shards all the time. A reader gets its state of
+// units from the sink alone. The seed determines the whole simulation.
 type Plan struct {
 	Seed    uint64
 	Writers int    // default 3
-	Records int    // user records of a shard, on average and about; default 25
+	Records int    // average number of user records of a shard, roughly; default 25
 	Stream  string // default "orders"
 	// Calm leaves out the faults: lost answers, stale checkpoints, cancelled calls, crashes.
 	Calm bool
-	// Blind leaves out the comparison of states, so that only what they do is found: records
-	// lost, doubled or out of order. It is for controls.
+	// Blind leaves out the comparison of states, so that the simulation only finds the effects of a
+	// wrong state: records lost, doubled or out of order. It is for controls.
 	Blind bool
-	// Tolerate says which errors the target makes up; the shard is opened again after them.
-	// Others fail the simulation. Default: none.
+	// Tolerate reports whether the target made up this error. The simulation opens the shard again
+	// after such an error, and fails on any other. Default: no error is tolerated.
 	Tolerate func(error) bool
 }
 
-// Stats counts what a simulation has met. Doubles are the units that readers have dropped,
-// Empty the commits without a record, the shard's end left out, Inherited the openings with a
-// state, a parent's or a commit's.
+// Stats counts the events of a simulation. Doubles are the units that readers have dropped. Empty
+// are the commits without a record, except those of a shard's end. Inherited are the openings with
+// a state, either a parent's or a commit's.
 type Stats struct {
 	Opens, Writes, Moved, Lost, Stale, Cancelled, Crashes, Tolerated int
 	Doubles, Empty, Inherited                                        int
@@ -50,8 +50,8 @@ func (s *Stats) add(other Stats) {
 	s.Inherited += other.Inherited
 }
 
-// Simulate runs the plan on a target that has nothing of the plan's stream. An error says what
-// the sink has lost, doubled, reordered or forgotten.
+// Simulate runs the plan on a target that has no data of the plan's stream. The error names the
+// records or the state that the sink has lost, doubled, reordered or forgotten.
 func Simulate(ctx context.Context, target Target, plan Plan) (Stats, error) {
 	if plan.Writers == 0 {
 		plan.Writers = 3
@@ -107,8 +107,8 @@ type simulation struct {
 type shardState struct {
 	*source
 	blind bool                     // see Plan.Blind
-	ends  map[runnel.Position]bool // where a batch has ended, whoever wrote it
-	rows  []sink.Committed         // what the lease row has held
+	ends  map[runnel.Position]bool // the positions at which any writer's batch has ended
+	rows  []sink.Committed         // the earlier contents of the lease row
 	acked runnel.Position          // the furthest end that any writer has returned
 	ended bool
 }
@@ -199,7 +199,7 @@ func (s *simulation) open(parents []runnel.ShardID) bool {
 	return true
 }
 
-// check compares what stands with what was there to be read.
+// check compares the sink's records with the stream's.
 func (s *simulation) check(ctx context.Context) error {
 	for _, shard := range s.shards {
 		got, err := s.target.Records(ctx, shard.shard)

@@ -1,7 +1,7 @@
-// Package sinktest is the conformance suite of sink.Sink: what every sink must hold, with
-// several writers alive on one shard, lost answers, stale and lost checkpoints, batches cut
-// anywhere, and crashes. Each record's effect stands exactly once, in order, and what the reader
-// knew at a commit's end stands in that commit.
+// Package sinktest is the conformance suite of sink.Sink. It tests the promises of every sink under
+// several writers on one shard, lost answers, stale and lost checkpoints, batches cut anywhere, and
+// crashes. The sink must hold each record's effect exactly once and in order, and each commit must
+// hold the reader's state at its end.
 package sinktest
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// Target is the place that sinks under test write to.
+// Target is the place to which the sinks under test write.
 type Target interface {
-	// NewSink returns a sink as a newly started process has it. All of them write to the same
-	// place, and several are in use at once.
+	// NewSink returns a sink in the state that a newly started process gives it. All sinks of a
+	// target write to the same place, and several are in use at once.
 	NewSink() (sink.Sink, error)
-	// Records returns the shard's records whose effects stand, in their order, each one as
-	// often as its effect stands. Position, PartitionKey and Data are compared.
+	// Records returns the shard's records with committed effects, in order. A record with two
+	// effects appears twice. Position, PartitionKey and Data are compared.
 	Records(ctx context.Context, shard sink.Shard) ([]runnel.Record, error)
 }
 
-// Crasher is a Target that can lose what is not durable, as a machine does that loses power.
-// Sinks made before are not used again.
+// Crasher is a Target that can lose all data that is not durable, as a machine does that loses
+// power. Sinks made before the crash are not used again.
 type Crasher interface {
 	Target
 	Crash() error
@@ -117,7 +117,7 @@ func testNothing(t *testing.T, target Target) {
 	b.wantEnd(c, runnel.Start)
 	b.wantEnd(b.flush(w), runnel.Start)
 	b.wantRecords(0)
-	// Filtered records advance the position; what follows goes on from there.
+	// Filtered records advance the position; the next batch goes on from there.
 	if _, err := w.Write(t.Context(), sink.Batch{Through: b.records[0].Position}); err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func testShards(t *testing.T, target Target) {
 	}
 }
 
-// testParallel has writers race for one shard, each with its own idea of a batch.
+// testParallel has writers race for one shard. Each cuts the records into batches differently.
 func testParallel(t *testing.T, target Target) {
 	b := newBench(t, target, 400)
 	var group sync.WaitGroup
@@ -347,7 +347,7 @@ func testParallel(t *testing.T, target Target) {
 	b.wantRecords(400)
 }
 
-// race writes the records, so many at a time, until the shard's end stands.
+// race writes the records in batches of the given size until the shard's end is committed.
 func (b *bench) race(w sink.Writer, batch int) error {
 	deadline := time.Now().Add(time.Minute)
 	at := w.Committed().End

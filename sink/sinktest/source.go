@@ -16,8 +16,8 @@ type source struct {
 	parents []*source
 	stored  []stored
 	items   []item
-	// states is what a reader's filter knows behind each Kinesis record, and at the shard's
-	// start and end: a function of what stands before, so all readers agree.
+	// states holds the filter state of a reader behind each Kinesis record, and at the shard's
+	// start and end. It depends only on the records before, so all readers agree.
 	states map[runnel.Position][]byte
 
 	number *big.Int // the newest record's
@@ -32,7 +32,7 @@ type stored struct {
 	policy  filter // of an ordinary record
 }
 
-// item is a user record, and what the reader does with it.
+// item is a user record and the expected decision of the reader about it.
 type item struct {
 	record runnel.Record
 	filter filter
@@ -51,7 +51,7 @@ var created = time.UnixMilli(1_700_000_000_123).UTC()
 // newSource makes up an empty shard. Its numbers are sparse and grow in length on the way.
 func newSource(rng *rand.Rand, id runnel.ShardID) *source {
 	number := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(3+rng.IntN(53))), nil)
-	number.Sub(number, big.NewInt(int64(rng.IntN(300))+1)) // 99…: a digit more before long
+	number.Sub(number, big.NewInt(int64(rng.IntN(300))+1)) // 99…: soon gets one more digit
 	return &source{
 		shard: sink.Shard{Stream: "orders", Created: created, ID: id}, number: number,
 	}
@@ -64,8 +64,8 @@ func (s *source) put(rng *rand.Rand, arrival time.Time, policy filter) {
 	s.item(0, key, data, policy)
 }
 
-// store gives the next Kinesis record its number. Its user records' items follow, and move its
-// last position.
+// store gives the next Kinesis record its number. The items of its user records follow, and they
+// move its last position.
 func (s *source) store(rng *rand.Rand, record stored) {
 	s.number.Add(s.number, big.NewInt(1+int64(rng.IntN(40))))
 	record.last.Sequence = runnel.SequenceNumber(s.number.String())
@@ -105,7 +105,7 @@ func (s *source) from(at runnel.Position) int {
 	return len(s.stored)
 }
 
-// finish has a reader read the shard, whose parents are finished, and keeps what it knows.
+// finish has a reader read the shard after its parents are finished, and keeps the reader's states.
 func (s *source) finish() error {
 	first := sink.Committed{}
 	for _, parent := range s.parents {

@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// testStates has a state stand with the position that it is of, and with no other.
+// testStates checks that a sink commits each state with its own position, and with no other.
 func testStates(t *testing.T, target Target) {
 	b := newBench(t, target, 12)
 	ends := map[runnel.Position]string{}
@@ -30,7 +30,7 @@ func testStates(t *testing.T, target Target) {
 	for _, row := range append(rows, sink.Committed{}) { // wherever the lease row points
 		b.wantFound(b.open(row).Committed(), rows[5].End, "five'")
 	}
-	// A state that nothing was committed with is nobody's.
+	// A state without a commit is lost.
 	unused := b.open(sink.Committed{})
 	if _, err := unused.Write(t.Context(), sink.Batch{
 		Through: rows[5].End, State: always("of a reader that dies"),
@@ -41,12 +41,12 @@ func testStates(t *testing.T, target Target) {
 		t.Fatal(err)
 	}
 	last := b.open(rows[0])
-	b.wantState(b.end(last), runnel.End, "five'") // it has read nothing, so it knows no more
+	b.wantState(b.end(last), runnel.End, "five'") // no new read, so the same state
 	b.wantFound(b.open(rows[0]).Committed(), runnel.End, "five'")
 	b.wantRecords(12)
 }
 
-// testAdoptedStates has a writer that comes too late adopt what the other one's reader knew.
+// testAdoptedStates has a writer that comes too late adopt the state of the other writer's reader.
 func testAdoptedStates(t *testing.T, target Target) {
 	b := newBench(t, target, 20)
 	first, second := b.open(sink.Committed{}), b.open(sink.Committed{})
@@ -85,7 +85,8 @@ func testAdoptedStates(t *testing.T, target Target) {
 	b.wantRecords(11)
 }
 
-// testParentStates has a shard begin with what its parents' readers knew at their ends.
+// testParentStates checks that a shard begins with the states of its parents' readers at their
+// ends.
 func testParentStates(t *testing.T, target Target) {
 	const low, high, merged, last = runnel.ShardID("shardId-000000000001"),
 		runnel.ShardID("shardId-000000000002"), runnel.ShardID("shardId-000000000003"),
@@ -119,12 +120,13 @@ func testParentStates(t *testing.T, target Target) {
 	ofLow, ofHigh := []byte("end of "+string(low)), []byte("end of "+string(high))
 	want(open(merged, low, high), ofLow, ofHigh)
 	want(open(merged, high, low), ofHigh, ofLow)
-	want(open(last, "shardId-000000000009", high), nil, ofHigh) // one was archived by nobody
+	want(open(last, "shardId-000000000009", high), nil, ofHigh) // one parent has no archive
 	late := open(merged, high, low)
 	w := open(merged, high, low)
 	want(w, ofHigh, ofLow)
 
-	// No record, no progress; but the end hands on what the reader has made of them.
+	// There is no record and no progress, but the end hands on the state that the reader has
+	// merged.
 	if _, err := w.Write(t.Context(), sink.Batch{State: always("union")}); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +140,7 @@ func testParentStates(t *testing.T, target Target) {
 	want(open(last, merged), []byte("union"))
 }
 
-// testProgress has what the reader has dropped count as done.
+// testProgress checks that records that the reader dropped count as done.
 func testProgress(t *testing.T, target Target) {
 	b := newBench(t, target, 8)
 	w := b.open(sink.Committed{})

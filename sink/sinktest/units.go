@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// paths is which shard has a lane's hash key, by phase: shard 0 splits into 2 and 3, then 3 and
-// 1 merge into 4. parents is the same, seen from the shards.
+// paths maps a phase to the shard that has a lane's hash key: shard 0 splits into 2 and 3, then 3
+// and 1 merge into 4. parents is the same tree, seen from the shards.
 var (
 	paths   = [][]int{{0, 2, 2}, {0, 3, 4}, {1, 1, 4}}
 	parents = [][]int{{}, {}, {0}, {0}, {3, 1}}
@@ -19,14 +19,14 @@ var (
 
 const phases = 3
 
-// stream is an invented stream under construction. Its producers keep one unit of a lane in
-// flight and send units again, and the doubles come late: behind newer records, in one Kinesis
-// record with them, and in the children of the shard that has the first copy.
+// stream is an invented stream under construction. Its producers keep one unit of a lane in flight
+// and send units again. The doubles come late: behind newer records, in one Kinesis record with
+// them, and in the children of the shard that has the first copy.
 type stream struct {
 	rng       *rand.Rand
 	tree      []*source
 	producers []*producer
-	waiting   [][]unitCopy // for each shard: what its next aggregate holds
+	waiting   [][]unitCopy // for each shard: the units of its next aggregate
 	encoder   aggregate.Encoder
 	clock     time.Time
 	phase     int
@@ -48,14 +48,15 @@ type lane struct {
 	busy bool // it has a unit in flight
 }
 
-// unitCopy is one of the times that a unit is sent; the first one counts.
+// unitCopy is one of the copies of a unit; the first one counts.
 type unitCopy struct {
 	records []aggregate.Record
 	policy  filter
 }
 
-// newTree makes up a stream's shards, parents first; their average number of user records is
-// about the one that is given. If filtered, readers drop ordinary records, and not all the same.
+// newTree makes up a stream's shards, parents first; records is roughly their average number of
+// user records. If filtered is set, readers drop ordinary records, and not all readers the same
+// ones.
 func newTree(rng *rand.Rand, name string, records int, filtered bool) ([]*source, error) {
 	s := &stream{
 		rng: rng, clock: created.Add(time.Minute), events: map[int][]func(){},
@@ -78,7 +79,7 @@ func newTree(rng *rand.Rand, name string, records int, filtered bool) ([]*source
 	for s.phase = range phases {
 		steps := rng.IntN(3*records/2 + 1)
 		if rng.IntN(8) == 0 {
-			steps = 0 // shards without a record hand on what is known, too
+			steps = 0 // shards without a record hand on the known state, too
 		}
 		for range steps {
 			if err := s.advance(filtered); err != nil {
@@ -111,7 +112,7 @@ func (s *stream) addProducer(n int) {
 	s.producers = append(s.producers, p)
 }
 
-// advance has one thing happen, and what was to happen by now.
+// advance makes one thing happen, and every event that was due by now.
 func (s *stream) advance(filtered bool) error {
 	s.step++
 	s.clock = s.clock.Add(time.Duration(s.rng.IntN(3)) * time.Millisecond)
@@ -147,7 +148,7 @@ func (s *stream) later(steps int, do func()) {
 }
 
 // freeze makes a unit, sends it, and perhaps sends it again. An aggregate of a producer without
-// identity has no unit and no double. What the stream's end cuts off was never stored.
+// identity has no unit and no double. Copies that the stream's end cuts off were never stored.
 func (s *stream) freeze() {
 	p := s.producers[s.rng.IntN(len(s.producers))]
 	l := p.lanes[s.rng.IntN(len(p.lanes))]
@@ -162,7 +163,7 @@ func (s *stream) freeze() {
 		})
 	}
 	shard := paths[l.path][s.phase]
-	if plain { // only at an aggregate's begin it is of no unit
+	if plain { // such a record has no unit only at an aggregate's begin
 		if len(s.waiting[shard]) == 0 {
 			s.waiting[shard] = append(s.waiting[shard], sent)
 		}
@@ -184,7 +185,7 @@ func (s *stream) freeze() {
 			s.waiting[now] = append(s.waiting[now], what)
 		})
 	}
-	first := 1 + s.rng.IntN(8) // younger units of other lanes may stand before it
+	first := 1 + s.rng.IntN(8) // younger units of other lanes may come before it
 	send(first, sent)
 	s.later(first+1+s.rng.IntN(6), func() {
 		l.busy = false
@@ -195,7 +196,7 @@ func (s *stream) freeze() {
 	}
 }
 
-// pack stores what waits for a shard as one Kinesis record.
+// pack stores the waiting units of a shard as one Kinesis record.
 func (s *stream) pack(n int) error {
 	copies, shard := s.waiting[n], s.tree[n]
 	if len(copies) == 0 {
