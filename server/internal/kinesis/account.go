@@ -9,19 +9,19 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// account is what is set for a world as a whole.
+// account holds the account-wide settings of one world (an account in a region).
 type account struct {
 	World      wire.World `json:"world"`
 	Commitment commitment `json:"commitment"`
 }
 
-// commitment is the minimum throughput billing commitment ("on-demand advantage"). It cannot
-// be ended before its first 24 hours are over: who disables it earlier schedules its end.
-// All times are in ms since 1970, 0: none.
+// commitment is the minimum throughput billing commitment ("on-demand advantage"). It lasts at
+// least 24 hours: disabling it earlier only schedules its end. All times are in ms since 1970; 0
+// means none.
 type commitment struct {
 	Started  int64 `json:"started,omitempty"`
 	Earliest int64 `json:"earliest,omitempty"` // it cannot end before
-	End      int64 `json:"end,omitempty"`      // it ends or has ended; 0: nobody has disabled it
+	End      int64 `json:"end,omitempty"`      // when it ends or ended; 0: it was not disabled
 }
 
 // commitmentPeriod is how long a commitment lasts at least, in ms (AWS, documentation of
@@ -71,7 +71,7 @@ func compareAccount(a account, world wire.World) int {
 		cmp.Compare(a.World.Region, world.Region))
 }
 
-// account returns what is set for a world. The caller holds the lock.
+// account returns the settings of a world's account. The caller holds the lock.
 func (c *catalogue) account(world wire.World) account {
 	at, found := slices.BinarySearchFunc(c.state.Accounts, world, compareAccount)
 	if !found {
@@ -107,7 +107,7 @@ func checkAccounts(accounts []account) error {
 	return nil
 }
 
-// viewAccount returns what is set for a world, once it is durable.
+// viewAccount returns the settings of a world's account, once they are durable.
 func (s *Service) viewAccount(
 	ctx context.Context, world wire.World,
 ) (a account, now int64, err error) {
@@ -127,7 +127,7 @@ type commitmentDescription struct {
 	EarliestAllowedEndAt *timestamp `json:",omitempty"`
 }
 
-// accountSettingsOutput is what both operations on an account answer.
+// accountSettingsOutput is the answer of both account operations.
 type accountSettingsOutput struct {
 	MinimumThroughputBillingCommitment commitmentDescription
 }

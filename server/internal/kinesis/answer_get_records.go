@@ -58,7 +58,7 @@ func (r *reading) appendJSON(call *wire.Call, children []byte) []byte {
 	return append(dst, '}')
 }
 
-// recordsSizeJSON is about the size of what appendRecordsOf appends, rather more.
+// recordsSizeJSON estimates the length of appendRecordsOf's output, rather too high.
 func recordsSizeJSON(records []shardlog.Record) int {
 	size := 2
 	for i := range records {

@@ -71,7 +71,7 @@ func (out *putRecordsOutput) appendCBOR(dst []byte, failed int, encrypted bool) 
 	return dst
 }
 
-// appendJSON appends what became of a record. Nothing in it needs escaping but messages.
+// appendJSON appends the result of one record. Only error messages need escaping.
 func (r *putResult) appendJSON(dst []byte, encrypted bool) []byte {
 	if r.code != "" {
 		dst = appendString(append(dst, `{"ErrorCode":`...), r.code)

@@ -21,7 +21,7 @@ const (
 	changeRetain   = "retain"   // another retention period
 	changeSettings = "settings" // other settings
 	changeConsumer = "consumer" // a consumer is new, or changed, or begins to be deleted
-	changeExpire   = "expire"   // closed shards go, whose data has expired
+	changeExpire   = "expire"   // removes closed shards with expired data
 	changeAccount  = "account"  // other settings of an account and region
 )
 
@@ -48,16 +48,16 @@ type change struct {
 	Consumer  *streamConsumer `json:"consumer,omitempty"`  // consumer: as it is now
 }
 
-// shardStore is what the catalogue needs of shardlog.Store: it tells it which shards there are.
-// Readers see a shard sealed or deleted once the returned function is called.
+// shardStore is the part of shardlog.Store that the catalogue needs: it announces new, sealed and
+// deleted shards. Readers see a seal or deletion once the returned function is called.
 type shardStore interface {
 	Create(id shardlog.ID) *shardlog.Shard
 	Seal(id shardlog.ID) (published func())
 	Delete(id shardlog.ID) (published func())
 }
 
-// publications are what is left to do once a change is durable: to let the store's readers see
-// it. They do not block.
+// publications are the calls to make once a change is durable. They let the store's readers see it,
+// and do not block.
 type publications []func()
 
 func (p publications) run() {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// quick is an input that can tell by itself, faster than its plan, that it breaks no
-// constraint. False says nothing.
+// quick is an input with its own check of the constraints, faster than its plan. True means that it
+// breaks none; false means nothing.
 type quick interface {
 	fine() bool
 }
@@ -110,8 +110,8 @@ func (p *plan) breaks(element reflect.Value) bool {
 	return isNull(element) || len(p.broken(reflect.Indirect(element))) > 0
 }
 
-// maxMatched bounds the texts that are matched with a pattern: of what is far too long
-// otherwise, only the length is told.
+// maxMatched bounds the texts that are matched with a pattern. For a longer text that also breaks
+// its length limit, only the length is reported.
 const maxMatched = 64 << 10
 
 // broken returns the constraints of its own that a value breaks, in AWS's order.
@@ -147,7 +147,7 @@ func (p *plan) brokenNumber(n int64) (texts []string) {
 	return texts
 }
 
-// length is what a value's bounds are about: characters, bytes or elements.
+// length returns the figure that a value's bounds apply to: characters, bytes or elements.
 func (p *plan) length(value reflect.Value) int64 {
 	switch p.kind {
 	case textShape:

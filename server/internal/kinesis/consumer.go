@@ -18,8 +18,8 @@ import (
 // that was published is never changed: a change puts a changed copy in its place.
 type streamConsumer struct {
 	Name string `json:"name"`
-	// Created is in ms since 1970. Its second stands in the ARN: no two consumers that a stream
-	// had under one name share it, so it may be ahead of the clock a little.
+	// Created is in ms since 1970. The ARN holds its second. No two consumers that a stream had
+	// under one name share that second, so Created may be a little ahead of the clock.
 	Created int64 `json:"created"`
 	// Phase is a state that passes at Until (ms since 1970): CREATING into ACTIVE, DELETING
 	// into nothing. Empty: ACTIVE.
@@ -122,16 +122,16 @@ func (st *stream) consumerCreated(name string, now int64) int64 {
 	return max(now, (st.Consumers[at].Created/1000+1)*1000)
 }
 
-// consumerName is what a ConsumerARN says.
+// consumerName holds the parts of a ConsumerARN.
 type consumerName struct {
 	world  wire.World
 	stream string
 	name   string
-	second string // of its creation, as it stands there; "": whenever
+	second string // of its creation, as in the ARN; "": any
 }
 
-// parseConsumerARN takes apart a ConsumerARN. The model's pattern is wide: what matches it and
-// names no consumer of any world is not ok.
+// parseConsumerARN parses a ConsumerARN. The model's pattern is wide: a text may match it and still
+// name no possible consumer, and ok is false then.
 func parseConsumerARN(arn string) (id consumerName, ok bool) {
 	id.world, arn = splitARN(arn)
 	var stream, rest string
@@ -212,7 +212,7 @@ func (s *Service) changeConsumer(
 	})
 }
 
-// errUnchanged is returned by what decides a change if there is nothing to change.
+// errUnchanged is returned by a decide function if there is nothing to change.
 var errUnchanged = errors.New("nothing changes")
 
 // putConsumer makes next the stream's consumer of its name.

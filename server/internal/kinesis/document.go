@@ -1,7 +1,7 @@
 package kinesis
 
-// document is a request's body that is read from front to back: JSON or CBOR, known to be
-// well-formed. Each method takes the next value, of which kind tells what it is.
+// document reads a request's body from front to back: JSON or CBOR, known to be well-formed. Each
+// method takes the next value; kind returns that value's kind.
 type document interface {
 	kind() valueKind
 	skip()
@@ -9,7 +9,7 @@ type document interface {
 	text() (string, error)
 	// blob returns bytes that are the caller's to keep.
 	blob() ([]byte, error)
-	// number is ±Inf if it is too large to be told.
+	// number is ±Inf if it is too large for a float64.
 	number() (float64, error)
 	// time returns ms since 1970.
 	time() (int64, error)
@@ -18,7 +18,7 @@ type document interface {
 	object(member func(name []byte) error) error
 }
 
-// valueKind is what a value of a document is.
+// valueKind is the kind of a document's value.
 type valueKind uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	bytesValue // of CBOR
 	listValue
 	objectValue
-	otherValue // of CBOR: what no shape of the model can be
+	otherValue // of CBOR: in no shape of the model
 )
 
 // javaClass is how AWS's messages name a scalar (kinesalite's test/helpers.js; that of bytes

@@ -8,11 +8,11 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// cborDocument reads a CBOR item (RFC 8949) that cbor.Wellformed has seen, which also bounds
-// its depth and its counts: it looks for the ends of items and for nothing else.
+// cborDocument reads a CBOR item (RFC 8949). cbor.Wellformed has checked the item and bounded its
+// depth and its counts, so this type only looks for the ends of items.
 //
-// What clients send (the SDKs for Java): maps and lists of definite and indefinite length,
-// blobs as byte strings, timestamps as tag 1 with whole milliseconds.
+// Clients (the SDKs for Java) send maps and lists of definite and indefinite length, blobs as byte
+// strings, and timestamps as tag 1 with whole milliseconds.
 type cborDocument struct {
 	rest []byte
 	data []byte // where blobs go; large enough for all of the document's
@@ -50,8 +50,7 @@ const (
 	cborBreak      = 0xff
 )
 
-// major returns the type of what is next. Tags are taken: of what they mark, the kind of the
-// item that follows decides.
+// major returns the type of the next item. It skips tags: the kind of the tagged item decides.
 func (d *cborDocument) major() (major, info byte) {
 	for d.rest[0]>>5 == cborTag {
 		d.head()

@@ -8,9 +8,9 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// Encryption types, as the API names them. The setting is metadata: no record is encrypted
-// by it, neither on the disk nor on the wire, and no key is looked up. It is there so that
-// clients and tools which set it and read it again find what they expect.
+// Encryption types, as the API names them. The setting is metadata: it encrypts no record, neither
+// on the disk nor on the wire, and no key is looked up. It exists so that clients and tools that
+// set it can read it again.
 const (
 	encryptionNone = "NONE"
 	encryptionKMS  = "KMS"
@@ -33,9 +33,9 @@ func (s *settings) encryption() string {
 	return s.Encryption
 }
 
-// encrypts reports whether a record that arrived at ms passes for an encrypted one: it says
-// so in the answers, and keeps saying it after encryption was stopped. (AWS, "Start" and
-// "StopStreamEncryption": what counts is when the stream was ACTIVE again.)
+// encrypts reports whether answers call a record that arrived at ms encrypted. They keep doing so
+// after encryption was stopped. (AWS, "Start" and "StopStreamEncryption": the time at which the
+// stream became ACTIVE again counts.)
 func (s *settings) encrypts(arrival int64) bool {
 	for i := len(s.Encrypted) - 1; i >= 0; i-- {
 		if at := s.Encrypted[i]; arrival >= at.From {
@@ -82,15 +82,15 @@ func checkKeyID(id string) *wire.Error {
 	return nil
 }
 
-// encryptionInput is what starting and stopping take.
+// encryptionInput is the input of starting and stopping encryption.
 type encryptionInput struct {
 	target
 	EncryptionType *string
 	KeyID          *string `json:"KeyId"`
 }
 
-// validate checks what the model only says in words: that KMS is the only valid type. The text
-// is a guess.
+// validate checks a rule that the model only has in words: KMS is the only valid type. The error's
+// text is a guess.
 func (in *encryptionInput) validate(v *violations) {
 	in.target.validate(v)
 	if in.EncryptionType != nil && *in.EncryptionType == encryptionNone {

@@ -19,8 +19,8 @@ type fanOut struct {
 	sweepAt int                                      // slots to be there before the old ones go
 }
 
-// fanOutKey is a consumer, told from others of its name, and one of its stream's shards: what
-// there is one subscription of.
+// fanOutKey identifies a subscription: a consumer and one of its stream's shards have at most one.
+// The consumer's creation is part of the key, since names are used again.
 type fanOutKey struct {
 	stream          streamKey
 	streamCreated   int64 // ms since 1970
@@ -98,8 +98,8 @@ func (f *fanOut) end(u *subscription) {
 	}
 }
 
-// sweep forgets the subscriptions that ended and whose five seconds are over, each time that
-// the slots have doubled: so begin costs the same on average however many there are.
+// sweep forgets the subscriptions that ended more than five seconds ago. It runs each time that the
+// slots have doubled, so that begin costs the same on average however many there are.
 func (f *fanOut) sweep(now int64) {
 	if len(f.slots) < f.sweepAt {
 		return
@@ -112,7 +112,7 @@ func (f *fanOut) sweep(now int64) {
 	f.sweepAt = max(minSweptSlots, 2*len(f.slots))
 }
 
-// changed tells a stream's subscriptions that there is something new about it.
+// changed signals a change of a stream to its subscriptions.
 func (f *fanOut) changed(key streamKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -52,8 +52,8 @@ func handle[In any, P input[In]](
 	return operation{input: reflect.TypeFor[In](), serve: serve}
 }
 
-// validate returns an error that lists the constraints which an input breaks, or says what else
-// is wrong with it.
+// validate returns an error that lists the broken constraints of an input, or the input's first
+// error of another kind.
 func (p *plan) validate(in interface{ validate(*violations) }) error {
 	var v violations
 	p.check(&v, in)

@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// missingStream is the error that a stream is not there. It is an *wire.Error for whoever
-// answers it, and says which stream was meant.
+// missingStream is the error that a stream is not there. It wraps the *wire.Error for the client,
+// and names the stream of the request.
 type missingStream struct {
 	answer *wire.Error
 	key    streamKey
@@ -19,14 +19,14 @@ type missingStream struct {
 
 func (e *missingStream) Error() string { return e.answer.Error() }
 
-// Unwrap returns what the caller is answered.
+// Unwrap returns the error for the client.
 func (e *missingStream) Unwrap() error { return e.answer }
 
 // maxHints bounds how many streams are remembered that a hint was given about.
 const maxHints = 256
 
-// hints are what was logged about streams that are somewhere else than where they are looked
-// for. A client that asks again and again gets one line.
+// hints remembers the logged hints about streams in another world than the one of the call. A
+// client that asks again and again gets one line.
 type hints struct {
 	mu    sync.Mutex
 	given map[hint]bool
@@ -52,9 +52,9 @@ func (h *hints) first(of hint) bool {
 	return true
 }
 
-// hintElsewhere logs, if a call was refused because its stream is not there, where else there
-// is one of that name. AWS's answer tells the account alone; nearly always it is the client
-// that was given the wrong region, or the key of another account.
+// hintElsewhere logs other worlds with a stream of that name, after a call was refused because its
+// stream is not there. AWS's answer names the account alone, but the usual cause is a client with
+// the wrong region, or the key of another account.
 func (s *Service) hintElsewhere(ctx context.Context, from wire.World, err error) {
 	var missing *missingStream
 	if !errors.As(err, &missing) {

@@ -14,9 +14,10 @@ const iteratorLife = 300_000
 // iteratorVersion is the first byte of a sealed iterator.
 const iteratorVersion = 1
 
-// iterator is what a ShardIterator holds: a stream, told from others of the same name by its
-// creation, a shard, and the place of the next record (shardlog.Shard.Place), which is good in
-// later lives of the data directory too. A place before the oldest record reads from the oldest.
+// iterator is the content of a ShardIterator: a stream with its creation (since names are used
+// again), a shard, and the place of the next record (shardlog.Shard.Place). A place stays valid
+// after a restart on the same data directory. A place before the oldest record reads from the
+// oldest.
 type iterator struct {
 	issued  int64 // ms since 1970
 	created int64 // of the stream, ms since 1970
@@ -37,7 +38,7 @@ func (it iterator) appendBinary(dst []byte) []byte {
 	return append(dst, it.stream...)
 }
 
-// parseIterator reads what appendBinary wrote.
+// parseIterator reads the output of appendBinary.
 func parseIterator(data []byte) (it iterator, ok bool) {
 	if len(data) == 0 || data[0] != iteratorVersion {
 		return it, false

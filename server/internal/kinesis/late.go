@@ -27,7 +27,7 @@ import (
 // errLate is wrapped by the refusals of puts that are too old.
 var errLate = errors.New("the call is too old to be executed: send it again if it is still wanted")
 
-// dated is an input for whose execution the age of its call counts.
+// dated is an input of an operation that depends on the age of its call.
 type dated interface{ cameBy(o *wire.Origin) }
 
 // tooLate returns why a put may not be stored any more, or nil.

@@ -8,12 +8,12 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
-// SetLimits replaces the limits on throughput and calls; nil: there are none. What has been
-// used up to now is forgotten.
+// SetLimits replaces the limits on throughput and calls; nil removes them. All usage counted so far
+// is forgotten.
 func (s *Service) SetLimits(plan *limit.Plan) { s.throttle.Store(newThrottle(plan, s.scaler.wake)) }
 
-// A named input can tell its stream, in the world that it is called from; an identified one its
-// consumer.
+// A named input has a method for the name of its stream, in the world of the call; an identified
+// one has a method for its consumer.
 type (
 	named interface {
 		name(world wire.World) (string, error)
@@ -23,7 +23,7 @@ type (
 	}
 )
 
-// nothing is what there is to undo of a call that was not counted.
+// nothing is the undo function of a call that was not counted.
 func nothing() {}
 
 // limitCall counts a call against the limit of its operation. undo takes it back, after the
@@ -46,7 +46,7 @@ func (s *Service) limitCall(call *wire.Call, in any) (undo func(), err error) {
 	if id.Of().Per == limit.Stream {
 		st := s.peek(call.World, stream, now)
 		if st == nil {
-			return nothing, nil // what is not there has no meters, and the operation says so
+			return nothing, nil // a missing stream has no meters; the operation returns that error
 		}
 		key.stream, key.created = st.Name, st.Created
 	}
@@ -93,7 +93,7 @@ func (s *Service) peek(world wire.World, name string, now int64) *stream {
 	return c.find(world, name, now)
 }
 
-// rateExceeded is what AWS answers to calls that come too often: the first text was seen for
+// rateExceeded is AWS's answer to calls that come too often. The first text was seen for
 // DescribeStream (botocore#821), the second for calls that name no stream
 // (graylog-plugin-integrations#341).
 func rateExceeded(world wire.World, stream string) *wire.Error {
@@ -104,8 +104,8 @@ func rateExceeded(world wire.World, stream string) *wire.Error {
 	return fail(codeLimit, "Rate exceeded for account %s.", world.Account)
 }
 
-// shardExceeded is what AWS answers where a shard's throughput is used up, and for single
-// records (seen: kinesis-readable#4).
+// shardExceeded is AWS's answer when a shard's throughput is used up, also for single records
+// (seen: kinesis-readable#4).
 func shardExceeded(st *stream, sh *shard) *wire.Error {
 	return fail(codeThrottled, "Rate exceeded for shard %s in stream %s under account %s.",
 		sh.id(), st.Name, st.World.Account)
@@ -129,7 +129,7 @@ func (s *Service) limitIterator(st *stream, sh *shard, now int64) error {
 	return shardExceeded(st, sh)
 }
 
-// limitRead counts a call of GetRecords, and countRead what it has found.
+// limitRead counts a call of GetRecords, and countRead the records of its answer.
 func (s *Service) limitRead(st *stream, sh *shard, now int64) error {
 	t := s.throttle.Load()
 	if t == nil || t.mayRead(st, sh, now) {
@@ -144,7 +144,7 @@ func (s *Service) countRead(st *stream, r *reading, now int64) {
 	}
 }
 
-// payloadSize is what of records counts against the limits: data and partition keys.
+// payloadSize returns the bytes of records that count against the limits: data and partition keys.
 func payloadSize(records []shardlog.Record) (bytes int) {
 	for i := range records {
 		bytes += len(records[i].Data) + len(records[i].PartitionKey)

@@ -9,7 +9,7 @@ import (
 
 //go:generate go run modelgen.go service-2.json
 
-// shapeKind is what a shape of the model is.
+// shapeKind is the kind of a shape of the model.
 type shapeKind uint8
 
 const (

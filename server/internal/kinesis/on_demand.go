@@ -37,7 +37,7 @@ type shardKey struct {
 	shard   uint32
 }
 
-// demand is what a shard is asked to take in the second that goes on.
+// demand is the load that a shard was offered in the current second.
 type demand struct {
 	second         int64
 	bytes, records int64
@@ -143,9 +143,9 @@ func (s *Service) scaleOnDemand(ctx context.Context) {
 	}
 }
 
-// splitHot plans to split the hot shards that are open into halves, while there are fewer than
-// most. A shard that is narrower than half of one of so many equal ones stays as it is: what
-// makes it hot is a few keys, which no split parts.
+// splitHot plans to split the hot open shards into halves, while there are fewer than most. With
+// most equal shards, each would have a certain width; a shard narrower than half of that is not
+// split: a few keys make it hot, and no split separates them.
 func splitHot(st *stream, hot []shardKey, most int) []scaleStep {
 	narrow := keyspace.Uniform(most)[0].End.Half()
 	var steps []scaleStep

@@ -43,8 +43,8 @@ func (in *createStreamInput) validate(v *violations) {
 	}
 }
 
-// mode is PROVISIONED unless the request says otherwise or does not say how many shards: AWS
-// was seen to make four shards then, which is what it does in the ON_DEMAND mode.
+// mode is PROVISIONED unless the request names another mode or gives no number of shards: AWS was
+// seen to make four shards then, as it does in the ON_DEMAND mode.
 func (in *createStreamInput) mode() string {
 	switch {
 	case in.StreamModeDetails != nil && in.StreamModeDetails.StreamMode != nil:
@@ -105,9 +105,9 @@ func (s *Service) createStream(
 // createSize is about the size of a frame that creates so many shards.
 func createSize(shards int) int { return 4096 + 256*shards }
 
-// create fills in the stream's times and shards and commits it. What is left of a deleted
-// stream of that name goes first. Sequence numbers and creation times are above those of
-// every deleted stream, so that nothing of theirs is taken for the new stream's.
+// create fills in the stream's times and shards and commits it. First it removes the rest of a
+// deleted stream of that name. Sequence numbers and creation times are above those of every deleted
+// stream, so that nothing of theirs is taken for the new stream's.
 func (c *catalogue) create(tx *wal.Tx, st *stream, shards int, now, until int64) error {
 	if old := c.streams[st.key()]; old != nil {
 		if err := c.drop(tx, old, now); err != nil {

@@ -13,8 +13,8 @@ type deleteStreamInput struct {
 	EnforceConsumerDeletion *bool
 }
 
-// deleteStream begins the deletion: the stream is DELETING and can be read for the stream
-// delay, then it is gone with its shards and records, whose files the next sweep removes.
+// deleteStream begins the deletion. For the stream delay the stream is DELETING and can be read.
+// Then it is gone with its shards and records, and the next sweep removes their files.
 func (s *Service) deleteStream(
 	ctx context.Context, world wire.World, in *deleteStreamInput,
 ) (any, error) {

@@ -65,7 +65,7 @@ func (in *getRecordsInput) limit() int {
 	return int(*in.Limit)
 }
 
-// reading is what a read has found.
+// reading is the result of a read.
 type reading struct {
 	settings *settings // the stream's
 	shard    *shard
@@ -117,7 +117,7 @@ func (s *Service) read(
 	if n := len(records); n > 0 {
 		last := records[n-1]
 		r.next = last.Index + 1
-		// What has come since the bounds were taken may have been read in part.
+		// The read may have found part of the records that came after the bounds were taken.
 		if _, newest := log.Bounds(); r.next < newest {
 			r.behind = max(1, now-last.Arrival)
 		}

@@ -47,7 +47,7 @@ type listShardsOutput struct {
 	NextToken *string `json:",omitempty"`
 }
 
-// listShards lists a stream's shards by id: the open ones, and those closed whose data has not
+// listShards lists a stream's shards by id: the open ones, and the closed ones until their data has
 // expired.
 func (s *Service) listShards(
 	ctx context.Context, world wire.World, in *listShardsInput,

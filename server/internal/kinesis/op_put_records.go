@@ -35,7 +35,7 @@ func (in *putRecordsInput) validate(v *violations) {
 	}
 }
 
-// recordMember is what the names of a record's members begin with.
+// recordMember returns the prefix of the names of a record's members.
 func recordMember(i int) string { return fmt.Sprintf("records.%d.member.", i+1) }
 
 // putRecords stores up to 500 records. The request as a whole is refused or taken; of one that

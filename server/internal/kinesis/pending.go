@@ -21,8 +21,9 @@ func (c *catalogue) applyPlan(st *stream, ch *change) error {
 	return nil
 }
 
-// checkSteps returns an error unless the steps can be taken, each of pieces that are there, and
-// what is left after them tiles the key space: what is pending must not fail when it is due.
+// checkSteps returns an error unless the steps can be carried out: each one must name existing
+// pieces, and the pieces after all steps must tile the key space. Pending steps must not fail when
+// they are due.
 func (st *stream) checkSteps(steps []scaleStep) error {
 	if len(steps) == 0 {
 		return nil
@@ -61,7 +62,7 @@ func (st *stream) checkSteps(steps []scaleStep) error {
 	return nil
 }
 
-// piece returns the place of an open shard among them, by hash key: what a step calls it.
+// piece returns the index of an open shard among all open ones, by hash key. Steps use this index.
 func (st *stream) piece(sh *shard) int { return slices.Index(st.routes, sh) }
 
 // due reports whether the pending steps are to be taken now.

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// plan is what the model and a Go type have in common: how a value of the shape is decoded
-// into the type, and which constraints it is held to.
+// plan joins a shape of the model and a Go type. It says how to decode a value of the shape into
+// the type, and which constraints to check.
 type plan struct {
 	*shape
 	name    string            // of the shape
@@ -59,8 +59,8 @@ func planOf(operation string, input reflect.Type) (*plan, error) {
 	return newPlan(name, input)
 }
 
-// newPlan matches a shape with a type. A member that the type has no field for is ignored in
-// requests; a test tells of it.
+// newPlan matches a shape with a type. A member without a field in the type is ignored in requests;
+// a test reports it.
 func newPlan(name string, t reflect.Type) (p *plan, err error) {
 	s, ok := modelShapes[name]
 	if !ok {

@@ -2,9 +2,9 @@ package kinesis
 
 import "strings"
 
-// The hot inputs tell by themselves that they are fine: walking through 500 records with
-// reflection takes as long as decoding them. What is fine here breaks no constraint of the
-// model; TestQuick and FuzzQuick hold the two together.
+// The frequent inputs have their own checks: walking through 500 records with reflection takes as
+// long as decoding them. An input that passes here breaks no constraint of the model; TestQuick and
+// FuzzQuick hold the two together.
 
 // The model's bounds, as TestQuick finds them there.
 const (

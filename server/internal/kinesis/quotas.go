@@ -69,7 +69,7 @@ func (s *Service) mayHoldShards(world wire.World, more int64) error {
 		world.Account, world.Region, there, most, more)
 }
 
-// count sums what of returns over a world's streams.
+// count sums the results of calling of for each of a world's streams.
 func (s *Service) count(world wire.World, now int64, of func(*stream) int64) (sum int64) {
 	for key, st := range s.catalogue.streams {
 		if key.world == world && !st.gone(now) {

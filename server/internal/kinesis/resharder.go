@@ -19,7 +19,7 @@ type resharder struct {
 }
 
 const (
-	// retryReshard is how long it takes until what the log did not take is tried again.
+	// retryReshard is the pause before a change that the log refused is tried again.
 	retryReshard = 100 * time.Millisecond
 	// maxReshardBatch bounds the frames that are committed at once, in bytes: no stream begins
 	// beyond it.
@@ -40,7 +40,7 @@ func (r *resharder) stop() {
 	r.done.Wait()
 }
 
-// notify tells that something has become pending.
+// notify signals that a new reshard is pending.
 func (r *resharder) notify() {
 	select {
 	case r.wake <- struct{}{}:
@@ -96,8 +96,8 @@ func (s *Service) reshardDue(ctx context.Context) (again time.Duration, pending 
 	return again, pending, nil
 }
 
-// pendingReshards returns the streams whose steps are due, as many as are done at once, about the
-// size of their frames, and when to ask again: at once if there are more.
+// pendingReshards returns the streams with due steps, at most as many as are done at once, the
+// approximate size of their frames, and when to ask again: at once if there are more.
 func (s *Service) pendingReshards() (
 	due []streamKey, size int, again time.Duration, pending bool,
 ) {

@@ -7,11 +7,11 @@ import (
 	"github.com/segmentio/asm/base64"
 )
 
-// A scanned is an input that reads the plain form of its own hot body by itself, in JSON:
-// decode takes several times as long for it. It returns false for anything that is not plain (an
-// escape, a member twice or unknown, a wrong type, too many records, not JSON at all), and then
-// decode starts over and finds the words for it. What it takes, it takes as decode would: see
-// FuzzScan.
+// A scanned is an input with its own reader for the plain JSON form of its body, since decode takes
+// several times as long. The reader returns false for anything that is not plain (an escape, a
+// member twice or unknown, a wrong type, too many records, not JSON at all). Then decode starts
+// over and finds the words of the error. Both give the same result for the inputs that the reader
+// takes: see FuzzScan.
 type scanned interface {
 	scan(body []byte) bool
 }
@@ -52,8 +52,8 @@ func (s *scanner) end() bool {
 	return len(s.rest) == 0
 }
 
-// quoted takes a string, up to the first quotation mark: if that one is escaped, what is
-// returned ends with a backslash, which neither text nor blob takes.
+// quoted takes a string, up to the first quotation mark. If that one is escaped, the result ends
+// with a backslash, which neither text nor blob takes.
 func (s *scanner) quoted() ([]byte, bool) {
 	if !s.token('"') {
 		return nil, false

@@ -9,7 +9,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// What a sealed token is; part of what is authenticated, so that none is taken for another.
+// The kinds of sealed tokens. The seal authenticates the kind, so that no token passes for one of
+// another kind.
 const (
 	sealIterator      = 'i'
 	sealShardsPage    = 's'
@@ -41,7 +42,7 @@ func (s *sealer) seal(kind byte, world wire.World, text []byte) string {
 	return base64.StdEncoding.EncodeToString(s.aead.Seal(nil, nil, text, sealedWith(kind, world)))
 }
 
-// open returns what was sealed, or false for anything that this sealer did not make.
+// open returns the sealed content, or false for any token that this sealer did not make.
 func (s *sealer) open(kind byte, world wire.World, token string) ([]byte, bool) {
 	sealed, err := base64.StdEncoding.DecodeString(token)
 	if err != nil {

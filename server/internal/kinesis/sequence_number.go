@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// sequenceNumber is what a sequence number of AWS's layout, version 2, holds. The number has
+// sequenceNumber holds the parts of a sequence number of AWS's layout, version 2. The number has
 // 186 bits, 47 hexadecimal digits (from the top):
 //
 //	digits  0     the marker 2
@@ -17,9 +17,9 @@ import (
 //	        38-45 shard
 //	        46    the version, 2
 //
-// So numbers order by the shard's creation, then by serial. All have 56 decimal digits.
-// The layout is known from open-source servers that compared theirs with AWS's, and holds for
-// the examples in AWS's documentation; clients are promised nothing but the order.
+// So numbers order by the shard's creation, then by serial. All have 56 decimal digits. The layout
+// is known from open-source servers that compared theirs with AWS's, and holds for the examples in
+// AWS's documentation. Clients may rely on nothing but the order.
 type sequenceNumber struct {
 	version int
 	created int64  // the shard's creation, seconds since 1970, below 2^36

@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// settings are what a stream is told to be: what its users set and read again, apart from its
-// shards, its retention period and its consumers. They stand in the log as a whole.
+// settings are the attributes that users set on a stream and read again, apart from its shards, its
+// retention period and its consumers. The log holds them as a whole.
 type settings struct {
 	Mode      string            `json:"mode"`
 	MaxRecord int64             `json:"maxRecord"` // KiB of data and partition key

@@ -63,8 +63,8 @@ func appendShardName(dst []byte, index uint32) []byte {
 	return dst
 }
 
-// parseShard returns the number that a shard id stands for. As AWS does it takes any text
-// before the dash, and none: "shardId-000000000003", "shardId-3", "x-3" and "3" are the same.
+// parseShard returns the number in a shard id. Like AWS it takes any text before the dash, and
+// none: "shardId-000000000003", "shardId-3", "x-3" and "3" are the same.
 func parseShard(id string) (uint32, bool) {
 	if _, after, found := strings.Cut(id, "-"); found {
 		id = after

@@ -12,16 +12,16 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
-// shardState is what there is in a shard at a moment.
+// shardState is the state of a shard at one moment.
 type shardState struct {
 	sealed      bool // the bounds are final
 	oldest, tip uint64
 	sequenced   uint64 // above the tip: records are on their way to the disk
 }
 
-// there returns what there is now. Whether the shard is sealed comes first, and the bounds after
-// it: only then are they final. What is sequenced comes before the bounds too: see
-// shardlog.Shard.Sequenced.
+// there returns the shard's present state. It asks first whether the shard is sealed, and then for
+// the bounds: only in this order are the bounds of a sealed shard final. It also asks for the
+// sequenced records before the bounds: see shardlog.Shard.Sequenced.
 func (u *subscription) there() (s shardState) {
 	s.sequenced = u.records.Sequenced()
 	s.sealed = u.records.Sealed()

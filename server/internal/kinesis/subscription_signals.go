@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
-// signals are what others tell a subscription.
+// signals are the events for a subscription from other parts of the service.
 type signals struct {
 	takenOver bool // another subscription has its place
 	closing   bool // the service ends
@@ -33,7 +33,7 @@ func (u *subscription) signal(set func(*signals)) {
 	}
 }
 
-// signalled returns what was told since the last time.
+// signalled returns the signals since the last call.
 func (u *subscription) signalled() signals {
 	u.bell.mu.Lock()
 	defer u.bell.mu.Unlock()
@@ -42,7 +42,7 @@ func (u *subscription) signalled() signals {
 	return told
 }
 
-// sleep makes cancel what a signal calls; false if one is there already.
+// sleep makes the next signal call cancel; it returns false if a signal is there already.
 func (u *subscription) sleep(cancel context.CancelFunc) bool {
 	u.bell.mu.Lock()
 	defer u.bell.mu.Unlock()

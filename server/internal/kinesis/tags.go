@@ -12,7 +12,7 @@ import (
 // maxTags is how many tags a stream or a consumer can have (AWS, "AddTagsToStream").
 const maxTags = 50
 
-// reservedTag is what the keys of AWS's own tags begin with, in upper or lower case.
+// reservedTag is the prefix of AWS's own tag keys, in upper or lower case.
 const reservedTag = "aws:"
 
 // tagDescription is the model's Tag.
@@ -97,7 +97,7 @@ func checkTagTexts(texts []string, action string) *wire.Error {
 }
 
 // isTagCharacter reports whether c passes the first check. Tabs and line breaks do not
-// (kinesalite's tests): white space is what Unicode calls separators.
+// (kinesalite's tests): white space means Unicode's separators.
 func isTagCharacter(c rune) bool {
 	return strings.ContainsRune("_./=+-%@:", c) || unicode.In(c, unicode.L, unicode.N, unicode.Z)
 }

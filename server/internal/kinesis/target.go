@@ -43,8 +43,8 @@ func (t *target) name(world wire.World) (string, error) {
 	return name, nil
 }
 
-// splitARN takes apart an ARN that matches the model's pattern, which is wide: of what is no ARN
-// after all, the world is none.
+// splitARN splits an ARN that matches the model's pattern. The pattern is wide: a text that is no
+// ARN after all gives the zero World.
 func splitARN(arn string) (wire.World, string) {
 	head, name, _ := strings.Cut(arn, ":stream/")
 	parts := strings.Split(head, ":") // arn, partition, kinesis, region, account

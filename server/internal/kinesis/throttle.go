@@ -8,8 +8,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
-// throttle counts what is used against a plan of limits. The methods that a call needs are
-// called with the service's time. Its lock is the last one that anybody takes.
+// throttle counts usage against a plan of limits. Calls use methods that take the service's time.
+// No other lock is taken under its lock.
 type throttle struct {
 	plan *limit.Plan
 
@@ -23,8 +23,8 @@ type throttle struct {
 	wake chan<- struct{}
 }
 
-// meterKey is what has a limit of its own. Shards and consumers are those of one stream, which
-// its creation tells from others of the name.
+// meterKey identifies one limit. Shards and consumers are those of one stream; its creation
+// distinguishes streams of one name.
 type meterKey struct {
 	id       limit.ID
 	world    wire.World
@@ -34,8 +34,8 @@ type meterKey struct {
 	consumer string
 }
 
-// maxMeters bounds the memory. A meter that counts nothing any more goes with the next sweep;
-// if there are so many that count, what comes next is not limited.
+// maxMeters bounds the memory. The next sweep removes a meter that counts nothing any more. If all
+// of them still count, further streams and shards are not limited.
 const maxMeters = 1 << 17
 
 func newThrottle(plan *limit.Plan, wake chan<- struct{}) *throttle {
@@ -85,8 +85,8 @@ func (t *throttle) take(key meterKey, now int64) bool {
 	return m == nil || m.Take(rate, now, 1)
 }
 
-// giveBack takes back what was taken last, of a limit whose window is longer than a second:
-// AWS counts there what was "successfully" changed.
+// giveBack undoes the last use of a limit with a window longer than a second: AWS counts
+// "successfully" changed things there.
 func (t *throttle) giveBack(key meterKey) {
 	rate, limited := t.rate(key.id, key.stream)
 	if !limited {
@@ -155,7 +155,7 @@ func (t *throttle) writes(st *stream, entries []putRecordEntry, results []putRes
 		}
 		useBytes, useRecords := sizeLimited && bytes != nil, countLimited && records != nil
 		if (useBytes && !bytes.Fits(size, now, n)) || (useRecords && !records.Fits(count, now, 1)) {
-			results[i].code = codeThrottled // the message follows where the shard is told
+			results[i].code = codeThrottled // the message follows once the shard is known
 			continue
 		}
 		if useBytes {
@@ -181,7 +181,7 @@ func (t *throttle) mayRead(st *stream, sh *shard, now int64) bool {
 	return t.take(ofShard(limit.ReadCalls, st, sh), now)
 }
 
-// read counts what GetRecords has found.
+// read counts the bytes that GetRecords returns.
 func (t *throttle) read(st *stream, sh *shard, now int64, bytes int) {
 	rate, limited := t.rate(limit.ReadBytes, st.Name)
 	if !limited || bytes == 0 {

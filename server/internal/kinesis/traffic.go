@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// traffic counts what went into a stream and out of it, for as long as the process runs and the
-// stream is there. A call adds to it once, whatever its number of records.
+// traffic counts a stream's incoming and outgoing records and bytes, for as long as the process
+// runs and the stream is there. Each call adds to it once, whatever its number of records.
 type traffic struct {
 	recordsIn, bytesIn, recordsOut, bytesOut atomic.Int64
 }
@@ -25,7 +25,7 @@ func (t *traffic) put(entries []putRecordEntry, results []putResult) {
 	t.bytesIn.Add(int64(bytes))
 }
 
-// got counts what an answer or an event holds.
+// got counts the records of an answer or an event.
 func (t *traffic) got(records, bytes int) {
 	if records > 0 {
 		t.recordsOut.Add(int64(records))
@@ -33,8 +33,8 @@ func (t *traffic) got(records, bytes int) {
 	}
 }
 
-// Activity is what there is of a stream at a moment, and what went in and out of it since the
-// start of the process, or since it was made.
+// Activity is the state of a stream at a moment, and its incoming and outgoing traffic since the
+// start of the process, or since the stream was made.
 type Activity struct {
 	Listed
 	OpenShards    int
