@@ -112,7 +112,7 @@ func (c *catalogue) newVersion(was, now *stream) publications {
 	if was != nil {
 		now.version.before.Store(was)
 		if was.version != nil && was.version.durable.Load() {
-			was.version.before.Store(nil) // keep only versions that readers may still need
+			was.version.before.Store(nil) // a durable version needs no older one
 		}
 	}
 	return publications{func() { now.version.durable.Store(true) }}
