@@ -23,9 +23,9 @@ type Config struct {
 	// SyncInterval, if above 0, acknowledges before the disk has synced, and syncs that often:
 	// a power cut may lose as much. Default 0: every acknowledgement is synced first.
 	SyncInterval time.Duration
-	// LogFileSize is the length of a log file, in bytes: what recovery looks through after a
-	// crash, and how much is logged between two checkpoints. Default 64 MiB, or 16 MiB if
-	// Memory is set, where up to four of them are memory; at least 8 KiB.
+	// LogFileSize is the length of a log file, in bytes. Recovery after a crash reads about that
+	// much, and so much is logged between two checkpoints. Default 64 MiB, or 16 MiB if Memory is
+	// set, where up to four of them are memory; at least 8 KiB.
 	LogFileSize int64
 
 	// Streams are made at the start if they are not there, in the world Account and Region.
@@ -36,8 +36,8 @@ type Config struct {
 	// Default 100 ms.
 	StreamDelay time.Duration
 
-	// TLS encrypts Serve's connections; it needs certificates, and its NextProtos are set. What
-	// comes to a loopback address may then still be plain. Default nil: everything is plain.
+	// TLS encrypts Serve's connections; it needs certificates, and its NextProtos are set.
+	// Connections to a loopback address may then still be plain. Default nil: everything is plain.
 	TLS *tls.Config
 
 	// Credentials are the keys that calls must be signed with; any of them may do anything.
@@ -71,7 +71,7 @@ func (c Credentials) Format(s fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(s, "credentials of %d bytes", len(c))
 }
 
-// LogValue returns what Format writes.
+// LogValue returns the text of Format.
 func (c Credentials) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(c)) }
 
 // StreamSpec is a stream to be there.

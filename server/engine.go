@@ -56,8 +56,8 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 	}
 	e.shards, err = shardlog.New(shardlog.Config{
 		Log: e.log, FS: cfg.FS, Dir: cfg.Dir, Logger: cfg.Logger,
-		// One clock for records and shards, which never steps back: what arrives in a child has
-		// arrived after what its parents have.
+		// One clock for records and shards, which never steps back: records of a child have arrived
+		// after those of its parents.
 		Now: e.clock.Now,
 	})
 	if err != nil {

@@ -36,9 +36,9 @@ type eventStream struct {
 	ending  bool // the write deadline is final
 }
 
-// stream answers the call with events until they end, and closes them. What the call held of
-// its request is given back first: a stream lives for minutes, its body's memory does not. The
-// stream ends properly at its own end and when the server shuts down, and otherwise breaks off.
+// stream answers the call with events until they end, and closes them. It first gives back the
+// memory of the request: a stream lives for minutes, its body's memory does not. The stream ends
+// properly at its own end and when the server shuts down, and otherwise breaks off.
 func (c *call) stream(ctx context.Context, events wire.Events, cutAfter time.Duration) {
 	c.release()
 	c.server.setDate(c.w)
@@ -153,10 +153,10 @@ func (c *call) send(ctx context.Context, e *eventStream) error {
 	}
 }
 
-// errPanicked stands for a panic that has been logged.
+// errPanicked replaces a panic that has been logged.
 var errPanicked = errors.New("the service panicked")
 
-// next waits for an event. What goes wrong inside is logged here, and the stream breaks off.
+// next waits for an event. An internal error is logged here, and the stream breaks off.
 func (c *call) next(ctx context.Context, events wire.Events) (e wire.Event, err error) {
 	in := &c.exchange.Call
 	defer func() {

@@ -72,9 +72,8 @@ func (c *call) putOff(ctx context.Context, d time.Duration) (ok bool) {
 	return c.delay(watched, d)
 }
 
-// delay waits, unless the client gives up or the server ends: who waits on purpose holds up
-// neither Serve's end nor Close. If it is not ok, the client has gone and the call is not
-// executed.
+// delay waits, unless the client gives up or the server ends: a deliberate pause delays neither
+// Serve's end nor Close. If it is not ok, the client has gone and the call is not executed.
 func (c *call) delay(ctx context.Context, d time.Duration) (ok bool) {
 	if d <= 0 {
 		return true

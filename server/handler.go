@@ -31,7 +31,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	s.route(c, w, r)
 }
 
-// route tells calls from the pages for people and programs that watch.
+// route separates calls from the pages for monitoring.
 func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		s.health(w)
@@ -105,7 +105,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	return true
 }
 
-// end gives back what the call holds; nothing of it may be used after.
+// end gives back the call's resources; none of them may be used after.
 func (c *call) end() {
 	c.release()
 	c.server.leave()
@@ -149,7 +149,7 @@ func (c *call) serve(ctx context.Context) {
 	c.answer(x, answer.Body, failure)
 }
 
-// executeUnheard executes the call for nobody to see its answer.
+// executeUnheard executes the call without answering it.
 func (c *call) executeUnheard(ctx context.Context, decision fault.Decision) {
 	answer, _ := c.execute(ctx, decision)
 	if answer.Events != nil {
@@ -168,8 +168,8 @@ func (c *call) answer(x *wire.Exchange, body []byte, failure *wire.Error) {
 	x.Answer(body)
 }
 
-// execute runs the call and tells failures that are the caller's from those that are ours,
-// which are logged here and not told.
+// execute runs the call. It separates the caller's failures from the server's own, which are logged
+// here and kept out of the answer.
 func (c *call) execute(
 	ctx context.Context, decision fault.Decision,
 ) (answer wire.Answer, failure *wire.Error) {

@@ -135,8 +135,8 @@ func (s *schedule) turn(
 	return true
 }
 
-// settled reports whether a call that failed is not to be tried again for the same turn. The
-// failure is told as a remark: the stream may be gone, or its mode ON_DEMAND.
+// settled reports whether a failed call is not to be tried again for the same turn. It logs the
+// failure at debug level: the stream may be gone, or its mode ON_DEMAND.
 func (s *schedule) settled(ctx context.Context, stream kinesis.Listed, err error) bool {
 	var refused *wire.Error
 	if errors.As(err, &refused) {

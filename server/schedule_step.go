@@ -20,16 +20,16 @@ type step struct {
 }
 
 const (
-	// maxScheduled bounds the open shards of a stream that is resharded on a schedule: what a
-	// stream can have at all (AWS, "UpdateShardCount").
+	// maxScheduled bounds the open shards of a stream that is resharded on a schedule. It is the
+	// most that any stream can have (AWS, "UpdateShardCount").
 	maxScheduled = 10_000
 	// minSplit is the narrowest range that is split, in keys: a quarter of it is still more
 	// than the distance to the ends that SplitShard asks for.
 	minSplit = 4096
 )
 
-// stepOf returns what a turn does to the open shards, which are in the order of their ranges.
-// It depends on nothing else.
+// stepOf returns the change that a turn makes to the open shards, which are in the order of their
+// ranges. It depends on nothing else.
 func stepOf(turn fault.Turn, open []openShard) step {
 	rng := rand.New(rand.NewPCG(turn.Draw, turn.Number))
 	split := rng.IntN(2) == 0

@@ -1,10 +1,12 @@
-// Package server puts the Kinesis API, the part of the DynamoDB API that lease tables need, and
-// what the KCL and the KPL call of CloudWatch and STS on one port, over one data directory.
-// Requests are told apart by their X-Amz-Target header or, in the query protocol, by the API
-// version in the form; the path plays no part, but for GET /health, GET /metrics and rpcv2Cbor.
+// Package server serves several AWS APIs on one port, over one data directory: the Kinesis API, the
+// part of the DynamoDB API that lease tables need, and the operations of CloudWatch and STS that
+// the KCL and the KPL call. A request's X-Amz-Target header names its service, or, in the query
+// protocol, the API version in the form; the path plays no part, but for GET /health, GET /metrics
+// and rpcv2Cbor.
 //
 // An acknowledged call is durable, and nothing can be read before it is: see packages kinesis and
-// wal below server/internal. Here are the transport, the start and the end, and faults on request.
+// wal below server/internal. This package holds the transport, the start and the end, and faults on
+// request.
 package server
 
 import (
@@ -91,8 +93,8 @@ func Open(ctx context.Context, cfg Config, options ...seam.Option) (*Server, err
 	return s, nil
 }
 
-// Start opens the data directory, recovers what was acknowledged, and makes the streams that
-// are to be there; then the server is ready. ctx bounds the start alone.
+// Start opens the data directory, recovers all acknowledged data, and makes the configured streams;
+// then the server is ready. ctx bounds the start alone.
 func (s *Server) Start(ctx context.Context) error {
 	cfg := s.cfg
 	cfg.FS = timedFS{cfg.FS, cfg.Dir, s.meters.syncs}
