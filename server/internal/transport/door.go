@@ -70,13 +70,13 @@ func (d *door) open() {
 	})
 }
 
-// run accepts until the listener is closed. An error goes to Accept's caller, which knows
-// which ones pass; meanwhile run waits, so that a failing listener is not asked in a circle.
+// run accepts until the listener is closed. Accept's caller gets the errors, since it knows which
+// ones pass; meanwhile run waits, so that it does not retry a failing listener in a loop.
 //
-// A connection has the number of pauses that was read before it was accepted, and after all that
-// waited in the accept queue at the last pause were closed. So none that had waited there counts as
-// one of after the pause. A server that was made a while ago has the queue emptied as well:
-// programs listen before they make one, and its start, or what they print, may have taken any time.
+// The number of pauses is read before a connection is accepted, and after every connection from the
+// accept queue of the last pause was closed. So no connection that waited there passes for a later
+// one. If some time has passed since the server was made, run empties the queue as well: programs
+// listen before they make a server, and its start, or their output, may have taken any time.
 func (d *door) run() {
 	pauses := uint64(0)
 	if !d.pauses.Young() {

@@ -18,15 +18,15 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// shortcut serves plain calls, which is what SDKs send over unencrypted HTTP/1.1: POST / with a
-// body of a known length, answered by one document. With the first request that is anything else a
-// connection goes on to net/http's server, as if there were no shortcut.
+// shortcut serves plain calls, as SDKs send them over unencrypted HTTP/1.1: POST / with a body of a
+// known length, answered by one document. At the first other request, the connection passes to
+// net/http's server, as if there were no shortcut.
 //
-// It is there because net/http watches a connection while a call of it is served, with a goroutine
-// and several deadlines for each call, and so takes up to a quarter of a small call's processor
-// time: see bench/README.md. Requests are read by net/http's ReadRequest here too, and answered by
-// its Header.Write. What is missing is the watch: a call whose client has gone is served to its
-// end, unless it waits on purpose (WatchClient).
+// The reason is speed: net/http watches a connection during a call, with a goroutine and several
+// deadlines for each call, and so takes up to a quarter of a small call's processor time: see
+// bench/README.md. The shortcut too reads requests with net/http's ReadRequest, and answers with
+// its Header.Write. Only the watch is missing: if the client leaves during a call, the call is
+// served to its end, unless it waits on purpose (WatchClient).
 type shortcut struct {
 	handler http.Handler
 	hand    func(conn net.Conn)
@@ -119,8 +119,8 @@ func (s *shortcut) leave(c *shortcutConn) {
 
 // serve serves calls until the connection ends, or is to be handed on with its next request.
 func (s *shortcut) serve(ctx context.Context, c *shortcutConn) (handOn bool) {
-	// The door has read the first byte of a request. If no second one comes, it is net/http that
-	// knows what to say.
+	// The door has read the first byte of a request. If no second one comes, net/http gives the
+	// right answer.
 	if !c.wait(s, headerTimeout, 2) && c.in.Buffered() == 0 {
 		return false
 	}
@@ -160,7 +160,8 @@ func (c *shortcutConn) readUntil(deadline time.Time) {
 	_ = c.SetReadDeadline(deadline)
 }
 
-// skipLineEnds skips what old clients send behind a body, as net/http does (RFC 9112, 2.2).
+// skipLineEnds skips the line ends that old clients send behind a body, as net/http does (RFC 9112,
+// 2.2).
 func (c *shortcutConn) skipLineEnds() {
 	ahead, _ := c.in.Peek(lookAhead)
 	_, _ = c.in.Discard(len(ahead) - len(bytes.TrimLeft(ahead, "\r\n")))
@@ -183,8 +184,9 @@ func (c *shortcutConn) next(ctx context.Context) *http.Request {
 	return nil
 }
 
-// isPlainHead finds what ReadRequest lets pass and net/http's server does not: spaces in names,
-// which folded lines have too, and a Host that is there twice, or no host.
+// isPlainHead reports whether a head is that of a plain call. It also finds the faults that
+// ReadRequest lets pass and net/http's server refuses: spaces in names, which folded lines have
+// too, and a repeated or missing Host.
 func isPlainHead(head []byte) bool {
 	lines, ok := bytes.CutPrefix(head, []byte("POST / HTTP/1.1\r\n"))
 	hosts := 0
@@ -232,7 +234,7 @@ func (s *shortcut) call(c *shortcutConn, r *http.Request) (goOn bool) {
 		c.linger(r.Body)
 		return false
 	}
-	return r.Body.Close() == nil // reads what the handler has left of it
+	return r.Body.Close() == nil // reads the rest that the handler has left
 }
 
 // handle runs the handler. It is not ok if the connection is to break off without an answer.
@@ -277,8 +279,8 @@ func WatchClient(ctx context.Context) (watched context.Context, stop func()) {
 	}
 }
 
-// linger ends a connection so that its client can read the answer: bytes that come to a closed
-// connection would take it away again. A client of whose body nothing is missing is not waited for.
+// linger ends a connection so that its client can read the answer: if further bytes came to a
+// closed connection, the client could lose the answer. It does not wait if the whole body has come.
 func (c *shortcutConn) linger(body io.Closer) {
 	_ = c.CloseWrite()
 	c.readUntil(time.Now().Add(lingerTime))

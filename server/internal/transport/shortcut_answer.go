@@ -20,7 +20,7 @@ type shortcutAnswer struct {
 	header   http.Header
 	status   int // 0: none yet
 	buffer   bytes.Buffer
-	body     []byte    // what was written and not sent, if it did not come with its length
+	body     []byte    // written but not sent yet, if the handler gave no length
 	sent     bool      // head and body
 	last     bool      // the connection ends with this answer
 	err      error     // of the connection
@@ -51,7 +51,7 @@ func (a *shortcutAnswer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// finish sends what Write has not sent.
+// finish sends the rest of the written bytes.
 func (a *shortcutAnswer) finish() error {
 	if !a.sent {
 		a.WriteHeader(http.StatusOK)

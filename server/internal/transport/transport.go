@@ -3,8 +3,8 @@
 // a pause of the process, and ends in order.
 //
 // Plain calls over unencrypted HTTP/1.1 do not go through net/http's server but through a shorter
-// path of this package (see shortcut). A handler cannot tell the two apart, and nothing outside
-// this package knows of it.
+// path of this package (see shortcut). A handler sees no difference, and nothing outside this
+// package knows of it.
 package transport
 
 import (
@@ -39,7 +39,7 @@ type Config struct {
 	Pauses *pause.Watch
 	// Date returns the header Date of an answer that is sent now. It is not changed.
 	Date func() []string
-	// WriteTimeout is how long a client of HTTP/2 may take to read what was sent.
+	// WriteTimeout is the time that a client of HTTP/2 may take to read the sent bytes.
 	WriteTimeout time.Duration
 	// ShutdownTimeout is how long calls may go on once Serve's context has ended.
 	ShutdownTimeout time.Duration
