@@ -114,7 +114,7 @@ func (c *checker) setLog(found *wal.Inspection) {
 	}
 }
 
-// segments reads all segments, and turns what is damaged into sentences.
+// segments reads all segments, and reports damage as sentences.
 func (c *checker) segments(ctx context.Context) error {
 	found, err := c.records.Files(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *checker) segments(ctx context.Context) error {
 	return nil
 }
 
-// others looks what else is in the directory.
+// others lists the other files of the directory.
 func (c *checker) others() error {
 	names, err := c.fs.List(c.report.Dir)
 	if err != nil {

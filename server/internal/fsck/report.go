@@ -1,6 +1,6 @@
 package fsck
 
-// Report is what a check has found.
+// Report is the result of a check.
 type Report struct {
 	OK     bool   `json:"ok"`
 	Dir    string `json:"dir"`
@@ -40,8 +40,8 @@ type Log struct {
 	Frames int    `json:"frames"` // after the snapshot, with marks
 	Marks  int    `json:"marks"`
 	End    uint64 `json:"end"`
-	// Unsynced is how many bytes at the end were written, and perhaps not synced: nobody may
-	// have been told of them, and they stay.
+	// Unsynced is the number of bytes at the end that were written, and perhaps not synced: they
+	// may never have been acknowledged, and they stay.
 	Unsynced uint64 `json:"unsynced"`
 	Torn     *Torn  `json:"torn,omitempty"`
 }
@@ -96,5 +96,5 @@ type Damage struct {
 	File   string `json:"file,omitempty"`
 	Offset int64  `json:"offset"`
 	What   string `json:"what"`
-	Lost   string `json:"lost"` // what it means
+	Lost   string `json:"lost"` // the consequence
 }
