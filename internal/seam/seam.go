@@ -64,7 +64,7 @@ func offset(name string) time.Duration {
 }
 
 // FromEnv takes EnvH and EnvClock over, for the rest of the process. Only the TestMain of a package
-// whose tests run commands as processes calls it.
+// calls it, if the package's tests run commands as processes.
 func FromEnv() error {
 	if text := os.Getenv(EnvH); text != "" {
 		short, err := time.ParseDuration(text)

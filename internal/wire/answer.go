@@ -44,8 +44,8 @@ func (x *Exchange) refuse(e *Error) error {
 	return fmt.Errorf("%w: %w", ErrAnswered, e)
 }
 
-// send writes an answer. A client that has gone is not an error here: the handler cannot tell
-// anybody, and the server sees the connection end.
+// send writes an answer. A client that has gone is not an error here: the handler could report it
+// nowhere, and the server sees the connection end.
 func (x *Exchange) send(status int, body []byte) {
 	header := x.w.Header()
 	header.Set("Content-Type", x.contentType)
@@ -80,8 +80,8 @@ func tooLarge(w http.ResponseWriter, r *http.Request) error {
 	return fmt.Errorf("%w: %w", ErrAnswered, errTooLarge)
 }
 
-// refuseXML refuses what is not a call at all. Whoever names no operation is told that, or, if
-// signatures are wanted, that there is none (kinesalite, test/connection.js).
+// refuseXML refuses a request that is no call at all. If it names no operation, the answer says so,
+// or, if signatures are wanted, that the signature is missing (kinesalite, test/connection.js).
 func (x *Exchange) refuseXML(r *http.Request, auth *Credentials, status int) error {
 	code, message := "UnknownOperationException", ""
 	prefix, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
@@ -107,8 +107,8 @@ func (x *Exchange) refuseXML(r *http.Request, auth *Credentials, status int) err
 	return fmt.Errorf("%w: %s", ErrAnswered, code)
 }
 
-// setIDs adds what AWS calls its answers by: the request's id, and at Kinesis 72 random bytes
-// in base64 (kinesalite, test/connection.js). They identify and protect nothing.
+// setIDs adds AWS's identifiers of an answer: the request's id, and at Kinesis 72 random bytes in
+// base64 (kinesalite, test/connection.js). They protect nothing.
 func setIDs(header http.Header, requestID string, kinesis bool) {
 	header.Set("X-Amzn-Requestid", requestID)
 	if !kinesis {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// authorization is what a request says of its signature, in its Authorization header or, as
-// presigned URLs do, in its query string.
+// authorization holds the parts of a request's signature, from its Authorization header or, in
+// presigned URLs, from its query string.
 type authorization struct {
 	algorithm     string
 	credential    string // <access key id>/<date>/<region>/<service>/aws4_request
@@ -29,7 +29,7 @@ type authorization struct {
 func authorizationOf(r *http.Request, service string) (authorization, *Error) {
 	headers := r.Header.Values("Authorization")
 	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil { // a guess: what cannot be read cannot be compared with what was signed
+	if err != nil { // a guess: an unreadable value cannot match the signed one
 		return authorization{}, incompleteSignature("The query string cannot be read.")
 	}
 	header := strings.Join(headers, ",")
@@ -108,7 +108,7 @@ func (a *authorization) parse(header string) *Error {
 	return nil
 }
 
-// parametersOf yields what stands after the algorithm, piece by piece.
+// parametersOf yields the text after the algorithm, piece by piece.
 func parametersOf(header string) iter.Seq[string] {
 	_, parameters, _ := strings.Cut(header, " ")
 	return strings.FieldsFuncSeq(parameters, func(r rune) bool { return r == ' ' || r == ',' })

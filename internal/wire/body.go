@@ -73,8 +73,8 @@ func readAll(r io.Reader, buffer []byte) ([]byte, error) {
 	}
 }
 
-// unpack takes the content encoding off the body. What is packed counts against MaxBody with
-// its full length. AWS does not say what it answers to other encodings.
+// unpack decodes the body's content encoding. A packed body counts against MaxBody with its full
+// length. AWS's answer to other encodings is not documented.
 func (x *Exchange) unpack(r *http.Request) error {
 	switch encoding := r.Header.Get("Content-Encoding"); strings.ToLower(encoding) {
 	case "", "identity":

@@ -1,6 +1,5 @@
-// Package wire is what the AWS protocols have in common below the operations: awsJson
-// calls and answers, error envelopes, and the world (account and region) that a request's
-// signature names.
+// Package wire is the common layer of the AWS protocols below the operations: awsJson calls and
+// answers, error envelopes, and the world (account and region) that a request's signature names.
 package wire
 
 import (
@@ -10,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/bootclock"
 )
 
-// World is an account in a region: what is created in one is not seen from another.
+// World is an account in a region. A resource made in one world is invisible in every other.
 type World struct {
 	Account string // 12 digits
 	Region  string
@@ -56,9 +55,9 @@ func (c *Call) Room(n int) []byte {
 // Format is how a call's documents are written.
 type Format uint8
 
-// The formats: awsJson1_0 and awsJson1_1; application/x-amz-cbor-1.1 and rpcv2Cbor; and the
-// query protocol, whose answers are XML: a service answers with what stands within the
-// <…Result> element, or with nil for none.
+// The formats: awsJson1_0 and awsJson1_1; application/x-amz-cbor-1.1 and rpcv2Cbor; and the query
+// protocol with XML answers, where a service returns the content of the <…Result> element, or nil
+// for none.
 const (
 	JSON Format = iota
 	CBOR
@@ -71,8 +70,8 @@ type Service interface {
 	Serve(ctx context.Context, call *Call) (Answer, error)
 }
 
-// Answer is what a call is answered with: a document in the call's format (nil: an empty
-// body), or an event stream.
+// Answer is the answer to a call: a document in the call's format (nil: an empty body), or an event
+// stream.
 type Answer struct {
 	Body   []byte
 	Events Events // not nil: in the place of Body

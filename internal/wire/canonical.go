@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// canonicalRequest is what Signature V4 signs of a request, by "Create a canonical request" of
-// AWS' IAM user guide: method, path, query, the signed headers, their names, and the hash of
-// the body, a line each. Everything but S3 encodes the path twice, as here.
+// canonicalRequest returns the text that Signature V4 signs, by "Create a canonical request" of
+// AWS' IAM user guide: method, path, query, the signed headers, their names, and the hash of the
+// body, a line each. Everything but S3 encodes the path twice, as here.
 func canonicalRequest(r *http.Request, a *authorization, signed []string, bodyHash string) []byte {
 	c := make([]byte, 0, 1024)
 	c = append(append(c, r.Method...), '\n')

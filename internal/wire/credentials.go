@@ -11,16 +11,16 @@ import (
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
-// Key is an access key: what a client signs its requests with.
+// Key is an access key, for signing requests.
 type Key struct {
 	AccessKeyID     string // 1 to 128 letters, digits and _ - . ; 12 digits name an account too
 	SecretAccessKey string
-	SessionToken    string // what requests bring as X-Amz-Security-Token; empty: must not
+	SessionToken    string // requests bring it as X-Amz-Security-Token; empty: must not
 }
 
-// Credentials are the access keys whose signatures a server takes. Any of them may do
-// anything: there are no policies. Credentials are safe for concurrent use, and print as their
-// number, never as secrets.
+// Credentials are the access keys that a server accepts signatures of. Any of them may do anything:
+// there are no policies. Credentials are safe for concurrent use. They print as their number, never
+// as secrets.
 type Credentials struct {
 	keys map[string]Key // by access key id
 	now  func() time.Time
@@ -64,7 +64,7 @@ func (k Key) check() error {
 	const maxKeyID = 128 // AWS: GetAccessKeyInfo, AccessKeyId
 	switch {
 	case k.AccessKeyID == "" || len(k.AccessKeyID) > maxKeyID || !isKeyID(k.AccessKeyID):
-		// Not quoted: what is no id may be a secret in the wrong place.
+		// Not quoted: a text that is no id may be a misplaced secret.
 		return fmt.Errorf("an access key id of %d characters: want 1 to %d letters, digits, "+
 			"_, - and .", len(k.AccessKeyID), maxKeyID)
 	case k.SecretAccessKey == "":
@@ -97,11 +97,11 @@ func (c *Credentials) Format(s fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(s, "%d access keys", len(c.keys))
 }
 
-// LogValue is what slog prints, as Format.
+// LogValue returns the text for slog, as Format.
 func (c *Credentials) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(c)) }
 
 // Format prints the key's id alone.
 func (k Key) Format(s fmt.State, _ rune) { _, _ = fmt.Fprintf(s, "access key %q", k.AccessKeyID) }
 
-// LogValue is what slog prints, as Format.
+// LogValue returns the text for slog, as Format.
 func (k Key) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(k)) }

@@ -117,8 +117,8 @@ func UnknownOperation(service string) *Error {
 	return &Error{Code: coral(service, "UnknownOperationException")}
 }
 
-// InternalFailure is the error for everything that is not the caller's fault; nothing is told
-// about it on the wire, and whether the call was executed is unknown.
+// InternalFailure is the error for everything that is not the caller's fault. The answer has no
+// details, and it is unknown whether the call was executed.
 func InternalFailure(service string) *Error {
 	if service == DynamoDB {
 		return &Error{

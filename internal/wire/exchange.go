@@ -11,7 +11,7 @@ import (
 // with room for the JSON around it. A longer one is answered with 413.
 const MaxBody = 15 << 20
 
-// ErrAnswered is wrapped by Begin's error where the caller has been told already.
+// ErrAnswered is wrapped by Begin's error if the caller already has the answer.
 var ErrAnswered = errors.New("request refused")
 
 // Exchange is a call and the way to answer it. It belongs to one goroutine.
@@ -142,7 +142,7 @@ func (x *Exchange) authorize(r *http.Request, auth *Credentials) error {
 	return err
 }
 
-// Close ends the exchange: Call.Body is no longer valid, nor is what Call.Room gave.
+// Close ends the exchange: Call.Body and the memory from Call.Room are no longer valid.
 func (x *Exchange) Close() {
 	if x.body != nil {
 		buffers.Put(x.body)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The bounds of a form: a few times of what the largest PutMetricData of the KCL has.
+// The bounds of a form: a few times those of the KCL's largest PutMetricData.
 const (
 	maxParameters = 100_000
 	maxFormDepth  = 10 // EntityMetricData.member.1.MetricData.member.1.Dimensions.member.1.Name
@@ -68,7 +68,7 @@ func (f *Form) at(name string) *Form {
 	return f
 }
 
-// Value is what was sent for the parameter; "" if nothing was.
+// Value returns the parameter's value; "" if it was not sent.
 func (f *Form) Value() string {
 	if f == nil {
 		return ""

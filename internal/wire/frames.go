@@ -44,7 +44,7 @@ func AppendFrame(dst []byte, e Event) []byte {
 	return binary.BigEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[start:]))
 }
 
-// appendFrameHead appends what stands before the payload.
+// appendFrameHead appends the part of the frame before the payload.
 func appendFrameHead(dst []byte, e Event) []byte {
 	start := len(dst)
 	dst = append(dst, make([]byte, preludeLength)...)

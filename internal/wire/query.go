@@ -45,10 +45,11 @@ func isForm(r *http.Request) bool {
 	return strings.EqualFold(strings.TrimSpace(contentType), formType)
 }
 
-// checkForm reads a call in the query protocol. It answers the request if it is none.
+// checkForm reads a call in the query protocol. If the request is no such call, checkForm answers
+// it.
 //
-// Which service is called stands in the body; whose signature is checked before the body is
-// unpacked is what the signature's scope says, and the two must agree.
+// The body names the called service. Before the body is unpacked, the signature is checked for the
+// service in its scope; the two must agree.
 func (x *Exchange) checkForm(r *http.Request, auth *Credentials) error {
 	x.Call.Format, x.contentType = Query, xmlType
 	x.Call.Service = CloudWatch
@@ -119,7 +120,7 @@ func (e *Error) query() (code string, status int) {
 	return code, e.status()
 }
 
-// faultOf tells whose fault an error is, as AWS calls it.
+// faultOf returns AWS's name for the party at fault.
 func faultOf(status int) string {
 	if status >= http.StatusInternalServerError {
 		return "Receiver"
