@@ -91,7 +91,7 @@ func BenchmarkPutCBOR(b *testing.B) {
 	b.ReportMetric(500*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
 
-// BenchmarkDecode is what the plain, the escaped and the binary form of a request cost alone.
+// BenchmarkDecode measures the plain, the escaped and the binary form of a request alone.
 func BenchmarkDecode(b *testing.B) {
 	body := []byte(benchBody(b, 500, 1024))
 	plan := planFor("PutRecords")

@@ -17,7 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
-// ledger is a store that remembers what it was told.
+// ledger is a store that remembers the catalogue's calls.
 type ledger struct{ lines []string }
 
 func (l *ledger) Create(id shardlog.ID) *shardlog.Shard {
@@ -127,8 +127,8 @@ func freeze(t testing.TB, c *catalogue) string {
 	return string(data)
 }
 
-// The state is the same whether it comes from the frames alone or from a snapshot at any
-// moment and the frames around and after it, and so is what the store is told.
+// The state is the same from the frames alone and from a snapshot at any moment with the frames
+// around and after it. So are the catalogue's calls to the store.
 func TestReplayIsDeterministic(t *testing.T) {
 	changes := history()
 	var want ledger
@@ -248,8 +248,8 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// A snapshot and a frame of the first version of runnel are read as they were meant: what
-// they do not say is not set.
+// A snapshot and a frame of the first version of runnel keep their meaning: settings that they lack
+// are not set.
 func TestOldSnapshot(t *testing.T) {
 	c := newCatalogue(new(ledger))
 	err := c.Restore([]byte(`{"version":1,"seq":7,"at":1000,"key":null,"nextLog":2,"droppedAt":0,` +
@@ -316,7 +316,7 @@ func FuzzReplay(f *testing.F) {
 		if c.Replay(0, frame) != nil {
 			return
 		}
-		for _, st := range c.streams { // what was taken can be used
+		for _, st := range c.streams { // the restored state can be used
 			if len(st.routes) == 0 {
 				t.Fatalf("stream %q has no open shard", st.Name)
 			}
@@ -368,7 +368,7 @@ func takePending(t *testing.T, c *catalogue, st *stream) {
 	}
 }
 
-// Routing by binary search finds the one open shard whose range holds the key.
+// Routing by binary search finds the one open shard with the key in its range.
 func TestRoute(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	st := &stream{Name: "orders"}

@@ -135,7 +135,7 @@ func TestConstraintTexts(t *testing.T) {
 	}
 }
 
-// What has no members is required by no constraint.
+// A constraint does not require a member of a shape without members.
 func TestNoMembers(t *testing.T) {
 	n := newNode(t)
 	for _, body := range []string{`{}`, `null`, `{"Anything":[1]}`} {

@@ -265,7 +265,7 @@ func FuzzParseConsumerARN(f *testing.F) {
 		if !ok || id.world == (wire.World{}) {
 			return
 		}
-		// What is taken for a consumer is one whose parts stand in the ARN as they are.
+		// A ConsumerARN is valid only if its parts are in canonical form.
 		if !strings.HasSuffix(arn, ":stream/"+id.stream+"/consumer/"+id.name+":"+id.second) {
 			t.Fatalf("%q is %+v", arn, id)
 		}

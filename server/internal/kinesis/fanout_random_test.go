@@ -19,8 +19,8 @@ type fanOutStory struct {
 	rng    *rand.Rand
 	app    string
 	serial int
-	keys   map[string][]string // what was put, by partition key, in order
-	seen   map[string][]string // what came
+	keys   map[string][]string // the stored records, by partition key, in order
+	seen   map[string][]string // the received ones
 	count  int                 // of those that are still to come
 	shards map[string]*walked
 }

@@ -114,7 +114,7 @@ func TestFanOutForgets(t *testing.T) {
 	}
 }
 
-// A restart forgets what was under way, and the consumers stay.
+// A restart forgets the running subscriptions, and the consumers stay.
 func TestSubscriptionAfterRestart(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 1)
@@ -185,7 +185,7 @@ func TestFanOutRaces(t *testing.T) {
 	t.Logf("soak: %d operations", 300*soak())
 }
 
-// BenchmarkFanOut tells what a record costs that goes to so many consumers of a shard.
+// BenchmarkFanOut measures the cost of a record that goes to so many consumers of a shard.
 func BenchmarkFanOut(b *testing.B) {
 	for _, consumers := range []int{1, 20} {
 		b.Run(fmt.Sprint("consumers=", consumers), func(b *testing.B) {

@@ -109,8 +109,7 @@ func TestOnDemandPause(t *testing.T) {
 	})
 }
 
-// Splits end at the most that AWS allows, and at shards that are narrow: what makes such a one
-// hot is a few keys.
+// Splits end at AWS's maximum, and at narrow shards: a few keys make such a shard hot.
 func TestSplitHot(t *testing.T) {
 	st := &stream{World: here, Name: "any", Created: 7, settings: settings{Mode: modeOnDemand}}
 	for i, r := range keyspace.Uniform(4) {

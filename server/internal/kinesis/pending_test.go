@@ -14,8 +14,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// settle takes the pending steps that are due, as the resharder does, whose timers know nothing
-// of a test's clock.
+// settle takes the due steps in place of the resharder, since the resharder's timers do not follow
+// a test's clock.
 func (n *node) settle() {
 	n.t.Helper()
 	_, _, err := n.reshardDue(n.ctx)
@@ -24,7 +24,7 @@ func (n *node) settle() {
 
 func slow(cfg *Config) { cfg.StreamDelay = 10 * time.Second }
 
-// reshardings are one of each kind, of a stream with two shards, and what there is after it.
+// reshardings are one of each kind, of a stream with two shards, and the result.
 var reshardings = map[string]struct {
 	in     m
 	shards string // ids, with a star for an open one
@@ -93,7 +93,7 @@ func TestReshardAtTheEndOfUpdating(t *testing.T) {
 					}
 					time.Sleep(time.Second - time.Millisecond/5)
 				}
-				n.register("orders", "app") // other changes leave what is pending alone
+				n.register("orders", "app") // other changes leave the pending ones alone
 				got := n.get(latest, 0)
 				if len(got.Records) != 10 || got.NextShardIterator == "" || got.ChildShards != nil {
 					t.Errorf("before the end, the parent reads %+v", got)
@@ -127,7 +127,7 @@ func TestReshardAtTheEndOfUpdating(t *testing.T) {
 	}
 }
 
-// What is pending is done after a restart or a crash: when it is due, at once if it is overdue.
+// A pending reshard is done after a restart or a crash: when it is due, at once if it is overdue.
 // Until then the stream is UPDATING.
 func TestPendingReshardSurvives(t *testing.T) {
 	for operation, test := range reshardings {
@@ -174,7 +174,7 @@ func TestPendingReshardSurvives(t *testing.T) {
 	}
 }
 
-// Whoever sees ACTIVE sees the children: the stream is looked at all the time.
+// A client that sees ACTIVE sees the children: the test looks at the stream all the time.
 func TestActiveMeansResharded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &gatedFS{Mem: vfs.NewMem()}
@@ -185,7 +185,7 @@ func TestActiveMeansResharded(t *testing.T) {
 		release := time.AfterFunc(15*time.Second, disk.release)
 		defer release.Stop()
 		asked := time.Now()
-		time.Sleep(time.Second / 2) // so that nobody looks just when it is due
+		time.Sleep(time.Second / 2) // so that no look comes just when it is due
 		for {
 			status := n.status("orders")
 			shards := n.states("orders")

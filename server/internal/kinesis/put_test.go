@@ -101,7 +101,7 @@ func TestPutFaults(t *testing.T) {
 	}
 }
 
-// putDirect is PutRecords without JSON, which is slow for what is large.
+// putDirect is PutRecords without JSON, which is slow for large records.
 func (n *node) putDirect(stream string, entries ...putRecordEntry) error {
 	in := putRecordsInput{target: target{StreamName: &stream}, Records: entries}
 	if err := n.plans["PutRecords"].validate(&in); err != nil {

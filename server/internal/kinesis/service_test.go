@@ -59,7 +59,7 @@ func newTestClock() *testClock {
 func (c *testClock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
 func (c *testClock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// newNode starts a service on an empty file system in memory, whose states pass at once.
+// newNode starts a service on an empty file system in memory. Passing states end at once.
 func newNode(t testing.TB, change ...func(*Config)) *node {
 	t.Helper()
 	return startNode(t, vfs.NewMem(), change...)
@@ -320,7 +320,7 @@ func TestUnknownOperations(t *testing.T) {
 	}
 }
 
-// What is made in one account and region is not seen from another.
+// A resource made in one account and region is invisible in another.
 func TestWorlds(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 1)

@@ -130,8 +130,8 @@ func inBubble(t *testing.T, test func(n *node), change ...func(*Config)) {
 	})
 }
 
-// What was there comes at once, what is put comes as soon as it is durable, and in between there
-// is an event every five seconds. After five minutes the stream ends.
+// Existing records come at once and new ones as soon as they are durable; in between there is an
+// event every five seconds. After five minutes the stream ends.
 func TestSubscriptionLife(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.create("orders", 1)
@@ -287,7 +287,7 @@ func TestSubscriptionRefusals(t *testing.T) {
 	n.notSubscribed(app, "0", fromStart, codeNotFound, "Consumer "+app)
 }
 
-// What ends a subscription reaches it while it waits.
+// Every cause of an end reaches a waiting subscription.
 func TestSubscriptionEnds(t *testing.T) {
 	const noStream = "ResourceNotFoundException: Stream orders under account 000000000000 not found."
 	for name, test := range map[string]struct {
@@ -376,8 +376,8 @@ func TestSubscriptionCancelled(t *testing.T) {
 	})
 }
 
-// What happens between two looks at the stream is not missed: before the first one, and between
-// a look and the wait.
+// No change between two looks at the stream is missed: before the first one, and between a look and
+// the wait.
 func TestSubscriptionMissesNothing(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.create("orders", 1)

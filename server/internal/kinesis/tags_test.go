@@ -198,7 +198,7 @@ func TestPolicyRules(t *testing.T) {
 	}
 }
 
-// What changes a stream or a consumer wants it ACTIVE; what only looks does not.
+// Operations that change a stream or a consumer want it ACTIVE; operations that only look do not.
 func TestResourcesMustBeActive(t *testing.T) {
 	clock := newTestClock()
 	n := newNode(t, at(clock), func(cfg *Config) { cfg.StreamDelay = time.Second })
@@ -234,7 +234,7 @@ func TestResourcesMustBeActive(t *testing.T) {
 	refused(ordersARN, "instead in state DELETING")
 }
 
-// What is given stays as it is: it may be part of a stream that others read.
+// The input map stays unchanged: it may be part of a stream that others read.
 func TestTagsAreCopied(t *testing.T) {
 	tags := map[string]string{"a": "1"}
 	value := "2"
