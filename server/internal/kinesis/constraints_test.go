@@ -135,7 +135,7 @@ func TestConstraintTexts(t *testing.T) {
 	}
 }
 
-// A constraint does not require a member of a shape without members.
+// An operation without members has no constraints.
 func TestNoMembers(t *testing.T) {
 	n := newNode(t)
 	for _, body := range []string{`{}`, `null`, `{"Anything":[1]}`} {

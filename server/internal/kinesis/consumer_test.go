@@ -265,7 +265,7 @@ func FuzzParseConsumerARN(f *testing.F) {
 		if !ok || id.world == (wire.World{}) {
 			return
 		}
-		// A ConsumerARN is valid only if its parts are in canonical form.
+		// The parts of a valid ConsumerARN are in it literally.
 		if !strings.HasSuffix(arn, ":stream/"+id.stream+"/consumer/"+id.name+":"+id.second) {
 			t.Fatalf("%q is %+v", arn, id)
 		}

@@ -26,7 +26,7 @@ type story struct {
 	serial  int
 }
 
-// told is the acknowledged state of a stream.
+// told holds a stream's writes and the answers to them.
 type told struct {
 	acked  map[string]string // data -> shard and number
 	sent   map[string]bool   // every data that was sent, acknowledged or not

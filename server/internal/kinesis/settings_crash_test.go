@@ -108,7 +108,7 @@ func (s *settingsStory) set() {
 	}
 }
 
-// consumer returns the ARN of the stream's consumer, or of no consumer if there is none.
+// consumer returns the ARN of the stream's consumer, or of a missing one if there is none.
 func (s *settingsStory) consumer(arn string) string {
 	out, err := s.n.try("ListStreamConsumers", m{"StreamARN": arn})
 	if err != nil || len(out["Consumers"].([]any)) == 0 {
