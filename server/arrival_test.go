@@ -18,7 +18,7 @@ import (
 	"github.com/runnel-stream/runnel/server"
 )
 
-// steppedServer is a server whose machine's clock a test sets.
+// steppedServer is a server in a test that sets its machine's clock.
 type steppedServer struct {
 	*rapid.T
 	ctx     context.Context
@@ -207,7 +207,7 @@ func (s *steppedServer) step(noon int64) {
 			}
 			end.Sub(end, big.NewInt(1))
 		}
-	case 11: // what it takes the longest
+	case 11: // the rarest action, since it takes the longest
 		s.stop()
 		s.start()
 	}

@@ -57,7 +57,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestHealthNeedsNoKey, since those who ask for it have none.
+// TestHealthNeedsNoKey, since monitoring has none.
 func TestHealthNeedsNoKey(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithCredentials("AKIDONE", "one"))
 	answer, err := http.Get(server.Endpoint() + "/health")

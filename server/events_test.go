@@ -28,7 +28,7 @@ import (
 // feed is an event stream under a test's control.
 type feed struct {
 	events chan wire.Event // closed: the stream's proper end
-	fail   chan error      // what Next returns in the place of an event
+	fail   chan error      // an error for Next to return in the place of an event
 	asked  atomic.Int32    // calls of Next
 	gone   chan struct{}   // closed when Next has seen its context end
 	closed chan struct{}
@@ -94,8 +94,8 @@ func (e *endless) Next(ctx context.Context) (wire.Event, error) {
 	return wire.Event{Type: "E", Payload: e.payload}, nil
 }
 
-// streams is a service whose SubscribeToShard answers with the feeds, in their order. Hold waits
-// to be let go, Panic panics, Length answers with the body's length; everything else answers {}.
+// streams is a service that answers SubscribeToShard with the feeds, in their order. Hold waits for
+// its release, Panic panics, Length answers with the body's length; everything else answers {}.
 type streams struct{ levers }
 
 type levers struct {
@@ -614,7 +614,7 @@ func TestCutStream(t *testing.T) {
 	}
 }
 
-// TestUnheardStreams: a stream that nobody gets is closed.
+// TestUnheardStreams: a stream without a receiver is closed.
 func TestUnheardStreams(t *testing.T) {
 	for _, spec := range []string{"lose-answer", "commit-late=1ms"} {
 		s := serveStreams(t, Config{Faults: "SubscribeToShard:" + spec}, "h2c")

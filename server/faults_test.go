@@ -227,8 +227,8 @@ func TestCloseHurriesLateCommits(t *testing.T) {
 	})
 }
 
-// TestEndHurriesDelays: calls that wait on purpose are executed when the server ends, and those
-// whose clients still wait for an answer get one.
+// TestEndHurriesDelays: calls that wait on purpose are executed when the server ends. Clients that
+// still wait for an answer get one.
 func TestEndHurriesDelays(t *testing.T) {
 	for fault, want := range map[string]string{"delay": "ok", "hang": "cut"} {
 		inBubble(t, "PutRecords:"+fault+"=1h@1", func(t *testing.T, c client) {

@@ -19,10 +19,10 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// TestItemsLinearizable lets clients write items under conditions, one by one and in
-// transactions, and read them, over HTTP, while answers and requests are lost, calls are late,
-// and the power goes. As in TestLinearizable one order of all calls must explain what the
-// clients were told; what a client was not told may have happened later, or never.
+// TestItemsLinearizable lets clients write items under conditions, one by one and in transactions,
+// and read them, over HTTP, while answers and requests are lost, calls are late, and the power
+// goes. As in TestLinearizable one order of all calls must explain the clients' answers; a call
+// without an answer may have happened later, or never.
 func TestItemsLinearizable(t *testing.T) {
 	for seed := range uint64(8 * soak()) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -128,7 +128,7 @@ func (h *itemHistory) run(
 	return clients
 }
 
-// itemClient makes one call after the other, and believes of the items what it was told last.
+// itemClient makes one call after the other, and believes the last answer about each item.
 type itemClient struct {
 	h        *itemHistory
 	id       int
@@ -143,7 +143,7 @@ func (c *itemClient) call(ctx context.Context, n int) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	if c.rng.IntN(3) == 0 {
-		_ = c.read(ctx, c.rng.IntN(itemKeys)) // if it fails, it tells nothing
+		_ = c.read(ctx, c.rng.IntN(itemKeys)) // a failed read teaches nothing
 		return
 	}
 	var write itemCall
@@ -192,7 +192,7 @@ func (c *itemClient) read(ctx context.Context, key int) error {
 	return nil
 }
 
-// write makes the call, as one of the operations that can; shown is what its failure showed.
+// write makes the call, as one of the possible operations; shown holds the items in its failure.
 func (c *itemClient) write(ctx context.Context, w itemCall) (shown map[int]int, err error) {
 	if len(w.keys) > 1 || c.rng.IntN(3) == 0 {
 		return c.transact(ctx, w)

@@ -18,10 +18,10 @@ import (
 )
 
 // TestLinearizable lets clients put to and read from the same shards at once, while answers and
-// requests are lost, calls are late, records fail one by one, and the power goes. Whatever the
-// clients were told must then be explained by one order of all calls in which each takes effect
-// in an instant between its request and its answer: a put appends to its shard, a read sees
-// all of it. What a client was not told may have happened later, or never.
+// requests are lost, calls are late, records fail one by one, and the power goes. One order of all
+// calls must then explain the clients' answers, and each call must take effect in an instant
+// between its request and its answer: a put appends to its shard, a read sees all of it. A call
+// without an answer may have happened later, or never.
 func TestLinearizable(t *testing.T) {
 	for seed := range uint64(12 * soak()) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -168,7 +168,7 @@ func (c *logClient) send(
 	}}, nil
 }
 
-// read reads a shard from its beginning to its tip. A read that was not answered tells nothing.
+// read reads a shard from its beginning to its tip. A read without an answer is not recorded.
 func (c *logClient) read(ctx context.Context, shard int) {
 	call := logCall{client: c.id, shard: shard, began: c.h.tick(), read: true}
 	at, err := c.kinesis.GetShardIterator(ctx, &kinesis.GetShardIteratorInput{

@@ -40,7 +40,7 @@ func TestLostNumbers(t *testing.T) {
 	}
 }
 
-// loser is a stream of one shard whose server loses power.
+// loser is a stream of one shard on a server that loses power.
 type loser struct {
 	*testing.T
 	*kinesis.Client

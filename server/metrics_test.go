@@ -164,8 +164,8 @@ func TestPutMetricData(t *testing.T) {
 	}
 }
 
-// TestWatchNeedsItsKey: what is signed for another service or with another key is refused, in
-// the caller's protocol.
+// TestWatchNeedsItsKey: a call with a signature for another service or by another key is refused,
+// in the caller's protocol.
 func TestWatchNeedsItsKey(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithCredentials("AKIDONE", "one"))
 	put := &cloudwatch.PutMetricDataInput{
@@ -210,8 +210,8 @@ func TestGetCallerIdentity(t *testing.T) {
 	}
 }
 
-// TestKPL sends what the KPL's native process does: forms of the C++ SDK, whose names come in
-// its order and which end with an ampersand or with the version.
+// TestKPL sends the requests of the KPL's native process: forms of the C++ SDK. Their names come in
+// its order, and they end with an ampersand or with the version.
 func TestKPL(t *testing.T) {
 	v := serve(t, server.Config{Memory: true})
 	datum := func(n int, name, unit string, rest string) string {

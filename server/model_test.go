@@ -43,8 +43,8 @@ func size(t *testing.T, name string, value int) {
 }
 
 // TestModel does random operations to a server, with the SDK, in virtual time, and to the model;
-// the server's answers must be the model's. The server is killed now and then, on a disk that
-// loses what was not synced. rapid prints the seed of a failure and the shortest way to it.
+// the server's answers must be the model's. The server is killed now and then, on a disk that loses
+// all unsynced data. rapid prints the seed of a failure and the shortest way to it.
 func TestModel(t *testing.T) {
 	size(t, "rapid.checks", 40*soak())
 	size(t, "rapid.steps", 80)
@@ -152,7 +152,7 @@ func (m *machine) wait() {
 	}).Draw(m.T, "wait"))
 }
 
-// expire waits until shortly before or after something expires, and looks what is left.
+// expire waits until shortly before or after something expires, and checks the rest.
 func (m *machine) expire() {
 	st, there := m.some()
 	if !there || !m.seldom() {

@@ -82,7 +82,7 @@ func TestStepsAreLegal(t *testing.T) {
 	})
 }
 
-// TestStepOfNarrowShards: what is too narrow for SplitShard is not split.
+// TestStepOfNarrowShards: a shard too narrow for SplitShard is not split.
 func TestStepOfNarrowShards(t *testing.T) {
 	narrow := keyspace.Range{Start: keyspace.Key{Lo: 7}, End: keyspace.Key{Lo: 7 + minSplit - 1}}
 	wide := keyspace.Range{Start: keyspace.Key{Lo: 7 + minSplit}, End: keyspace.Max}
