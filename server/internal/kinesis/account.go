@@ -24,7 +24,7 @@ type commitment struct {
 	End      int64 `json:"end,omitempty"`      // when it ends or ended; 0: it was not disabled
 }
 
-// commitmentPeriod is how long a commitment lasts at least, in ms (AWS, documentation of
+// commitmentPeriod is the shortest commitment, in ms (AWS, documentation of
 // "MinimumThroughputBillingCommitmentInput").
 const commitmentPeriod = 24 * hour
 
@@ -35,7 +35,7 @@ const (
 	commitmentEnding   = "ENABLED_UNTIL_EARLIEST_ALLOWED_END"
 )
 
-// status returns the state at a time. An end that was scheduled passes by itself.
+// status returns the state at a time. A scheduled end takes effect by itself.
 func (c commitment) status(now int64) string {
 	switch {
 	case c.Started == 0:
@@ -49,7 +49,7 @@ func (c commitment) status(now int64) string {
 	}
 }
 
-// enable begins a commitment, or takes back the end that was scheduled for it.
+// enable begins a commitment, or cancels its scheduled end.
 func (c commitment) enable(now int64) commitment {
 	if c.status(now) == commitmentDisabled {
 		return commitment{Started: now, Earliest: now + commitmentPeriod}
@@ -58,7 +58,7 @@ func (c commitment) enable(now int64) commitment {
 	return c
 }
 
-// disable ends a commitment as early as it may.
+// disable ends a commitment at the earliest permitted time.
 func (c commitment) disable(now int64) commitment {
 	if c.status(now) == commitmentEnabled {
 		c.End = max(now, c.Earliest)
@@ -80,8 +80,8 @@ func (c *catalogue) account(world wire.World) account {
 	return c.state.Accounts[at]
 }
 
-// applyAccount puts an account in the place of the one of its world, or adds it. The slice may
-// be part of a snapshot that is being written, so it is copied.
+// applyAccount replaces the account of the same world, or adds a new one. A snapshot that is being
+// written may use the slice, so it is copied.
 func (c *catalogue) applyAccount(ch *change) error {
 	if ch.Account == nil {
 		return fmt.Errorf("%w: no account", errChange)
@@ -132,8 +132,8 @@ type accountSettingsOutput struct {
 	MinimumThroughputBillingCommitment commitmentDescription
 }
 
-// describeAccount leaves out the times that are not there: an end before it has come, and
-// the earliest one once it is over (which of them AWS shows when is a guess).
+// describeAccount leaves out the end before it has come, and the earliest end once it is over
+// (AWS's choice of times is a guess).
 func describeAccount(a account, now int64) *accountSettingsOutput {
 	c := a.Commitment
 	d := commitmentDescription{Status: c.status(now), StartedAt: c.time(c.Started)}

@@ -21,7 +21,7 @@ func (out *putRecordOutput) encode(format wire.Format) []byte {
 // putRecordsOutput is the answer of PutRecords.
 type putRecordsOutput struct{ results []putResult }
 
-// encode implements encoded. It is written out by hand because it is hot.
+// encode implements encoded. It is written by hand for speed.
 func (out *putRecordsOutput) encode(format wire.Format) []byte {
 	failed, encrypted := 0, false
 	for i := range out.results {

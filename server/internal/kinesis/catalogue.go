@@ -60,7 +60,7 @@ func newCatalogue(store shardStore) *catalogue {
 	}
 }
 
-// find returns the stream, or nil if there is none at that time. The caller holds the lock.
+// find returns the stream, or nil if it does not exist at that time. The caller holds the lock.
 func (c *catalogue) find(world wire.World, name string, now int64) *stream {
 	st := c.streams[streamKey{world, name}]
 	if st == nil || st.gone(now) {
@@ -89,7 +89,7 @@ func (c *catalogue) commit(tx *wal.Tx, ch *change) error {
 	return nil
 }
 
-// named returns the stream that a change is about, or nil.
+// named returns the stream of a change, or nil.
 func (c *catalogue) named(ch *change) *stream {
 	switch {
 	case ch.Stream != nil:
@@ -176,8 +176,8 @@ func (c *catalogue) Restore(data []byte) error {
 	return nil
 }
 
-// Freeze is part of wal.Machine. Published streams are never changed, so the references are
-// the state.
+// Freeze is part of wal.Machine. Published streams never change, so it is enough to copy the
+// references.
 func (c *catalogue) Freeze() func(context.Context) ([]byte, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -36,7 +36,7 @@ type memberError string
 
 func (e memberError) Error() string { return string(e) }
 
-// fill takes a value of the plan's shape into a variable of its type.
+// fill reads a value of the plan's shape into a variable of its type.
 func (p *plan) fill(doc document, into reflect.Value) error {
 	kind := doc.kind()
 	if kind == nullValue {
@@ -75,8 +75,8 @@ func (p *plan) fillStructure(doc document, kind valueKind, into reflect.Value) e
 	})
 }
 
-// kept is how many times more than the model allows are kept of a list or a map, for the
-// message: the rest is read and counts for nothing.
+// kept limits a list or a map in memory, as a multiple of the model's maximum. Messages show these
+// elements; the rest is read and dropped.
 const kept = 10
 
 func (p *plan) full(n int) bool { return p.max != nil && int64(n) >= kept**p.max }
@@ -169,7 +169,7 @@ func truthOf(text string) (bool, error) {
 		"' can not be converted to an Boolean")
 }
 
-// mismatch words a value of another kind than the shape's.
+// mismatch is AWS's error for a value of another kind than the shape's.
 func (p *plan) mismatch(kind valueKind) error {
 	switch {
 	case kind == listValue:
@@ -208,8 +208,8 @@ func notBase64(text string) error {
 	return memberError("'" + echo(text) + "' can not be converted to a Blob: " + why)
 }
 
-// wrongBase64 returns the first character that is out of place: padding before anything else,
-// too. "" if there is none.
+// wrongBase64 returns the first misplaced character, also padding before other characters. "" if
+// there is none.
 func wrongBase64(text string) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	for i, c := range text {

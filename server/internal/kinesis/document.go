@@ -7,14 +7,14 @@ type document interface {
 	skip()
 	boolean() bool
 	text() (string, error)
-	// blob returns bytes that are the caller's to keep.
+	// blob returns bytes; the caller owns them.
 	blob() ([]byte, error)
 	// number is ±Inf if it is too large for a float64.
 	number() (float64, error)
 	// time returns ms since 1970.
 	time() (int64, error)
 	list(element func() error) error
-	// object calls member with each name, which takes the value; name is valid until then.
+	// object calls member with each name. member reads the value; name is valid until then.
 	object(member func(name []byte) error) error
 }
 
@@ -32,7 +32,7 @@ const (
 	otherValue // of CBOR: in no shape of the model
 )
 
-// javaClass is how AWS's messages name a scalar (kinesalite's test/helpers.js; that of bytes
+// javaClass is AWS's name of a scalar type in messages (kinesalite's test/helpers.js; that of bytes
 // and of others is a guess).
 func (k valueKind) javaClass() string {
 	switch k {

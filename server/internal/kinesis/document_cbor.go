@@ -58,7 +58,7 @@ func (d *cborDocument) major() (major, info byte) {
 	return d.rest[0] >> 5, d.rest[0] & 31
 }
 
-// head takes an item's head and returns its argument: a value or a length.
+// head reads an item's head and returns its argument: a value or a length.
 func (d *cborDocument) head() (info byte, argument uint64) {
 	info = d.rest[0] & 31
 	d.rest = d.rest[1:]
@@ -136,7 +136,7 @@ func (d *cborDocument) items(take func() error) error {
 	}
 }
 
-// string takes a byte or text string, in its pieces.
+// string reads a byte or text string, in one or more chunks.
 func (d *cborDocument) string(piece func([]byte)) {
 	take := func() error {
 		_, n := d.head()
@@ -151,7 +151,7 @@ func (d *cborDocument) string(piece func([]byte)) {
 	}
 }
 
-// bytes takes a string that is mostly in one piece. It is valid as long as the body.
+// bytes reads a string, usually of one chunk. The result is valid as long as the body.
 func (d *cborDocument) bytes() []byte {
 	var all []byte
 	pieces := 0
@@ -210,7 +210,7 @@ func (d *cborDocument) number() (float64, error) {
 	return number, nil
 }
 
-// float makes a number of the bits of a half, single or double.
+// float decodes the bits of a half, single or double.
 func float(info byte, bits uint64) float64 {
 	switch info {
 	case cborDouble:

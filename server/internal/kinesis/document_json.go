@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// jsonDocument reads a JSON text that json.Valid has seen: it looks for the ends of values and
-// for nothing else.
+// jsonDocument reads a JSON text. json.Valid has checked it, so this type only looks for the ends
+// of values.
 type jsonDocument struct {
 	rest []byte
 }
@@ -75,7 +75,7 @@ func (d *jsonDocument) skip() {
 	}
 }
 
-// quoted takes a string, with its quotation marks.
+// quoted reads a string, with its quotation marks.
 func (d *jsonDocument) quoted() []byte {
 	d.peek()
 	end := 1
@@ -90,7 +90,7 @@ func (d *jsonDocument) quoted() []byte {
 	return text
 }
 
-// plain takes a number, true, false or null.
+// plain reads a number, true, false or null.
 func (d *jsonDocument) plain() []byte {
 	d.peek()
 	for i, c := range d.rest {

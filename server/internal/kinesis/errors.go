@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// The codes of the API's errors that are answered here.
+// The codes of the API's errors that this package returns.
 const (
 	codeNotFound       = "ResourceNotFoundException"
 	codeInUse          = "ResourceInUseException"

@@ -20,7 +20,7 @@ type sharedEvent struct {
 	bytes    int // of data and partition keys
 }
 
-// maxShared is the longest payload that is shared, so that a shard keeps no more than that.
+// maxShared is the longest shared payload. It bounds each shard's memory.
 const maxShared = 256 << 10
 
 // find returns the event, or nil.
@@ -35,7 +35,7 @@ func (f *shardFan) find(from, to uint64, st *stream, pending bool) *sharedEvent 
 // shared reports whether the shard has more than one subscription.
 func (f *shardFan) shared() bool { return f.subscribers.Load() > 1 }
 
-// keep keeps an event for the others. The payload must not be changed afterwards.
+// keep stores an event for the other subscriptions. The payload must not be changed afterwards.
 func (f *shardFan) keep(e sharedEvent) {
 	if len(e.payload) <= maxShared {
 		f.last.Store(&e)

@@ -13,8 +13,8 @@ type operation struct {
 	serve func(s *Service, ctx context.Context, call *wire.Call) (wire.Answer, error)
 }
 
-// handle makes an operation of its three steps: decode the members, check their constraints,
-// execute. An answer of nil is an empty body, one of wire.Events an event stream.
+// handle builds an operation of three steps: decode the members, check their constraints, execute.
+// A nil answer is an empty body, and one of wire.Events is an event stream.
 func handle[In any, P input[In]](
 	execute func(*Service, context.Context, wire.World, P) (any, error),
 ) operation {

@@ -22,7 +22,7 @@ func (e *missingStream) Error() string { return e.answer.Error() }
 // Unwrap returns the error for the client.
 func (e *missingStream) Unwrap() error { return e.answer }
 
-// maxHints bounds how many streams are remembered that a hint was given about.
+// maxHints bounds the number of remembered hints.
 const maxHints = 256
 
 // hints remembers the logged hints about streams in another world than the one of the call. A
@@ -32,13 +32,13 @@ type hints struct {
 	given map[hint]bool
 }
 
-// hint is a stream that a call from one world has looked for in the same or another one.
+// hint is a pair of a calling world and a stream that was not found.
 type hint struct {
 	from wire.World
 	key  streamKey
 }
 
-// first reports whether it is the first time that this hint is given, as far as is known.
+// first reports whether this hint was not given before, as far as is remembered.
 func (h *hints) first(of hint) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *Service) hintElsewhere(ctx context.Context, from wire.World, err error)
 		"elsewhere", strings.Join(elsewhere, ", "))
 }
 
-// worldsOf returns the worlds, other than one, that have a stream of the name now.
+// worldsOf returns the other worlds that have a stream of the name now.
 func (s *Service) worldsOf(name string, but wire.World) []string {
 	c := s.catalogue
 	c.mu.RLock()

@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// iteratorLife is how long a shard iterator is good, in ms (AWS, "GetShardIterator": "expires 5
+// iteratorLife is the lifetime of a shard iterator, in ms (AWS, "GetShardIterator": "expires 5
 // minutes after it is returned to the requester"). It may be used any number of times.
 const iteratorLife = 300_000
 
@@ -26,9 +26,9 @@ type iterator struct {
 	stream  string
 }
 
-// appendBinary appends the iterator as it is sealed: the version, four varints, the name.
-// That is at most 164 bytes, so that the sealed text has at most 256 characters of the 512
-// that the model allows.
+// appendBinary appends the iterator's plain form: the version, four varints, the name. That is at
+// most 164 bytes, so that the sealed text has at most 256 characters of the 512 that the model
+// allows.
 func (it iterator) appendBinary(dst []byte) []byte {
 	dst = append(dst, iteratorVersion)
 	dst = binary.AppendVarint(dst, it.issued)

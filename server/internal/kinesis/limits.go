@@ -26,7 +26,7 @@ type (
 // nothing is the undo function of a call that was not counted.
 func nothing() {}
 
-// limitCall counts a call against the limit of its operation. undo takes it back, after the
+// limitCall counts a call against the limit of its operation. undo reverses that after the
 // operation has failed. With no limits it costs one comparison.
 func (s *Service) limitCall(call *wire.Call, in any) (undo func(), err error) {
 	t := s.throttle.Load()
@@ -56,7 +56,7 @@ func (s *Service) limitCall(call *wire.Call, in any) (undo func(), err error) {
 	return nil, rateExceeded(call.World, stream)
 }
 
-// streamOf returns the name of the stream that an input is about; "": none that it names.
+// streamOf returns the name of an input's stream; "" if the input names none.
 func streamOf(world wire.World, in any) (string, error) {
 	arn := func(text *string) (string, error) { return (&target{StreamARN: text}).name(world) }
 	switch in := in.(type) {
@@ -85,7 +85,7 @@ func streamOf(world wire.World, in any) (string, error) {
 	}
 }
 
-// peek returns a stream as it is now, whether that is durable or not, or nil.
+// peek returns a stream's newest value, durable or not, or nil.
 func (s *Service) peek(world wire.World, name string, now int64) *stream {
 	c := s.catalogue
 	c.mu.RLock()
@@ -111,7 +111,7 @@ func shardExceeded(st *stream, sh *shard) *wire.Error {
 		sh.id(), st.Name, st.World.Account)
 }
 
-// limitWrites marks the entries that come too fast.
+// limitWrites marks the entries above the limit.
 func (s *Service) limitWrites(
 	st *stream, entries []putRecordEntry, results []putResult, now int64,
 ) {
@@ -152,8 +152,8 @@ func payloadSize(records []shardlog.Record) (bytes int) {
 	return bytes
 }
 
-// limitSubscribe counts a call of SubscribeToShard. Its error is a guess: the model has no
-// other that fits.
+// limitSubscribe counts a call of SubscribeToShard. Its error is a guess: it is the only one in the
+// model that fits.
 func (s *Service) limitSubscribe(st *stream, sh *shard, consumer string, now int64) error {
 	t := s.throttle.Load()
 	if t == nil {
@@ -168,8 +168,8 @@ func (s *Service) limitSubscribe(st *stream, sh *shard, consumer string, now int
 		"account %s.", consumer, sh.id(), st.Name, st.World.Account)
 }
 
-// paceFanOut counts so many bytes, of data and partition keys, as sent to a consumer of a shard,
-// and returns how long to wait before sending more.
+// paceFanOut counts bytes of data and partition keys as sent to a consumer of a shard. It returns
+// the wait before sending more.
 func (s *Service) paceFanOut(st *stream, sh *shard, consumer string, bytes int) time.Duration {
 	t := s.throttle.Load()
 	if t == nil {

@@ -28,8 +28,8 @@ const (
 	defaultMaxRecord = 1024   // KiB
 )
 
-// validate checks how many shards are asked for. The text about on-demand streams is AWS's, as
-// it comes through CloudFormation (aws-cdk#18247); the other two are guesses.
+// validate checks the number of shards. The text about on-demand streams is AWS's, as
+// CloudFormation shows it (aws-cdk#18247); the other two are guesses.
 func (in *createStreamInput) validate(v *violations) {
 	if in.ShardCount != nil && in.mode() == modeOnDemand {
 		v.fail(fail(codeValidation, "ShardCount is not expected when StreamMode=ON_DEMAND"))
@@ -102,7 +102,7 @@ func (s *Service) createStream(
 	})
 }
 
-// createSize is about the size of a frame that creates so many shards.
+// createSize returns the approximate size of a frame that creates so many shards.
 func createSize(shards int) int { return 4096 + 256*shards }
 
 // create fills in the stream's times and shards and commits it. First it removes the rest of a
@@ -132,8 +132,8 @@ func (c *catalogue) create(tx *wal.Tx, st *stream, shards int, now, until int64)
 	return c.commit(tx, &change{Op: changeCreate, At: now, Name: st.Name, Stream: st})
 }
 
-// EnsureStream makes a stream with so many shards unless there is one of that name, whatever
-// its shards. A new one is ACTIVE at once. After Start.
+// EnsureStream makes a stream with so many shards unless the name exists already, with any shards.
+// A new stream is ACTIVE at once. Call it after Start.
 func (s *Service) EnsureStream(
 	ctx context.Context, world wire.World, name string, shards int,
 ) error {

@@ -9,7 +9,7 @@ import (
 
 type deleteStreamInput struct {
 	target
-	// EnforceConsumerDeletion allows it although consumers are registered, and takes them along.
+	// EnforceConsumerDeletion deletes registered consumers too, instead of refusing the call.
 	EnforceConsumerDeletion *bool
 }
 

@@ -16,8 +16,8 @@ type putResourcePolicyInput struct {
 // so this is a guess.
 const maxPolicy = 20 << 10
 
-// validate checks that the policy is an IAM document as far as its form goes: a JSON object
-// with a Statement. The texts are guesses.
+// validate checks the form of an IAM document: a JSON object with a Statement. The texts are
+// guesses.
 func (in *putResourcePolicyInput) validate(v *violations) {
 	if in.Policy == nil {
 		return

@@ -86,8 +86,8 @@ func (s *Service) decreaseRetention(
 	return nil, s.trim(ctx, st, now)
 }
 
-// retain sets another period unless it is the same. The shards that have expired go first,
-// so that a longer period does not bring them back.
+// retain sets another period, if it differs. It first removes the expired shards, so that a longer
+// period does not bring them back.
 func (s *Service) retain(
 	ctx context.Context, world wire.World, in *retentionInput, check func(*stream) error,
 ) error {

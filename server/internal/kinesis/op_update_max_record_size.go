@@ -11,8 +11,8 @@ type maxRecordSizeInput struct {
 	MaxRecordSizeInKiB *integer
 }
 
-// validate asks for the ARN: the model allows a StreamId in its place, which is reserved for
-// future use. The text is a guess.
+// validate requires the ARN: the model allows a StreamId instead, which is reserved for future use.
+// The text is a guess.
 func (in *maxRecordSizeInput) validate(v *violations) {
 	if in.StreamARN == nil {
 		v.fail(invalid("StreamARN must be provided."))

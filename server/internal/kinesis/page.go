@@ -6,7 +6,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// pageLife is how long a NextToken is good, in ms (AWS, "ListShards": "Tokens expire after 300
+// pageLife is the lifetime of a NextToken, in ms (AWS, "ListShards": "Tokens expire after 300
 // seconds").
 const pageLife = 300_000
 

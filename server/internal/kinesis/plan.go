@@ -19,7 +19,7 @@ type plan struct {
 	byName  map[string]*field
 }
 
-// field is a member that the Go type has.
+// field is a member of the shape with a field in the Go type.
 type field struct {
 	name     string // on the wire: "StreamName"
 	label    string // in messages: "streamName"
@@ -34,7 +34,7 @@ var planned struct {
 	err  error
 }
 
-// plans returns the plan of every operation that is served.
+// plans holds the plan of every served operation.
 func plans() (map[string]*plan, error) {
 	planned.once.Do(func() {
 		planned.of = make(map[string]*plan, len(operations))

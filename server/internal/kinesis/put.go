@@ -119,7 +119,7 @@ func (s *Service) put(ctx context.Context, world wire.World, p putRequest) error
 // including the header of a batch of its own.
 const frameOverhead = 128
 
-// tooLarge returns an error if an entry is larger than the stream's records may be.
+// tooLarge returns an error if an entry is larger than the stream's maximum record size.
 func (st *stream) tooLarge(entries []putRecordEntry, member func(i int) string) error {
 	limit := int(st.MaxRecord) << 10
 	for i := range entries {
@@ -186,9 +186,9 @@ func groupByShard(st *stream, entries []putRecordEntry, results []putResult) []*
 	return groups
 }
 
-// appendEntries appends the entries, one batch a shard. The caller holds the catalogue's lock,
-// so that none of the shards is closed meanwhile. If a shard takes nothing, its entries fail;
-// if none does, it returns the first shard's error.
+// appendEntries appends the entries, one batch a shard. The caller holds the catalogue's lock, so
+// that no shard is closed meanwhile. If a shard accepts no writes, its entries fail; if no shard
+// does, it returns the first shard's error.
 func (s *Service) appendEntries(
 	tx *wal.Tx, st *stream, entries []putRecordEntry, results []putResult,
 ) (seen wal.LSN, err error) {

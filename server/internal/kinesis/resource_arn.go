@@ -56,9 +56,9 @@ func (s *Service) viewLabels(
 	return labels{streamOwner(st.World, st.Name), st.Tags, st.Policy}, nil
 }
 
-// changeLabels lets decide change the labels of a stream or a consumer, which must be ACTIVE
-// (AWS, ResourceInUseException of "TagResource" and "PutResourcePolicy"). The maps are not to
-// be changed but replaced.
+// changeLabels lets decide change the labels of a stream or a consumer, which must be ACTIVE (AWS,
+// ResourceInUseException of "TagResource" and "PutResourcePolicy"). decide must replace the maps,
+// not change them.
 func (s *Service) changeLabels(
 	ctx context.Context, world wire.World, arn string, decide func(*labels) error,
 ) error {

@@ -16,8 +16,7 @@ type scanned interface {
 	scan(body []byte) bool
 }
 
-// scanner reads JSON from the front of rest. After a method has returned false, rest is of no
-// use.
+// scanner reads JSON from the front of rest. Once a method has returned false, rest is invalid.
 type scanner struct {
 	rest []byte
 	data []byte // where decoded blobs go; large enough for all of the document's
@@ -25,7 +24,7 @@ type scanner struct {
 
 func newScanner(body []byte) *scanner { return &scanner{rest: body} }
 
-// token takes the one byte, with the white space before it.
+// token reads one given byte, with the white space before it.
 func (s *scanner) token(want byte) bool {
 	s.space()
 	if len(s.rest) == 0 || s.rest[0] != want {
@@ -67,7 +66,7 @@ func (s *scanner) quoted() ([]byte, bool) {
 	return text, true
 }
 
-// text takes a string without escapes.
+// text reads a string without escapes.
 func (s *scanner) text() (*string, bool) {
 	quoted, ok := s.quoted()
 	if !ok || !utf8.Valid(quoted) {
@@ -85,7 +84,7 @@ func (s *scanner) text() (*string, bool) {
 // base64Scanned is base64Strict, several times as fast.
 var base64Scanned = base64.StdEncoding.Strict()
 
-// blob takes a string of base64 and returns its bytes, which are the caller's to keep.
+// blob reads a string of base64 and returns its bytes; the caller owns them.
 func (s *scanner) blob() ([]byte, bool) {
 	quoted, ok := s.quoted()
 	if !ok {
@@ -109,7 +108,7 @@ func padding(encoded []byte) int {
 	return len(encoded) - len(bytes.TrimRight(encoded, "="))
 }
 
-// object takes an object and calls member for each name, which takes the value.
+// object reads an object and calls member for each name; member reads the value.
 func (s *scanner) object(member func(name []byte) bool) bool {
 	if !s.token('{') {
 		return false
@@ -131,7 +130,7 @@ func (s *scanner) object(member func(name []byte) bool) bool {
 	}
 }
 
-// array takes an array and calls element for each, which takes the value.
+// array reads an array and calls element for each value; element reads it.
 func (s *scanner) array(element func() bool) bool {
 	if !s.token('[') {
 		return false
@@ -152,7 +151,7 @@ func (s *scanner) array(element func() bool) bool {
 	}
 }
 
-// once takes a string into a member that is not there yet.
+// once reads a string into a member that is still unset.
 func (s *scanner) once(member **string) (ok bool) {
 	if *member != nil {
 		return false
@@ -206,7 +205,7 @@ func (in *putRecordInput) scan(body []byte) bool {
 	}) && s.end()
 }
 
-// member takes a member's value.
+// member reads a member's value.
 func (e *putRecordEntry) member(s *scanner, name []byte) (ok bool) {
 	switch string(name) {
 	case "Data":

@@ -18,10 +18,10 @@ const (
 	sealConsumersPage = 'c'
 )
 
-// sealer makes the opaque tokens that the API hands out and takes back: base64 of AES-256-GCM
-// (a random 96-bit nonce, the text, a 128-bit tag) under the data directory's key, with the
-// token's kind and the world as additional data. Clients cannot read, forge or carry them to
-// another world, and they stay good over restarts.
+// sealer makes and reads the API's opaque tokens: base64 of AES-256-GCM (a random 96-bit nonce, the
+// text, a 128-bit tag) under the data directory's key, with the token's kind and the world as
+// additional data. Clients cannot read or forge tokens, nor use them in another world. Tokens stay
+// valid over restarts.
 type sealer struct {
 	aead cipher.AEAD
 }

@@ -59,7 +59,7 @@ func parseNumber(text string) (sequenceNumber, error) {
 	if !ok {
 		return sequenceNumber{}, errNumber
 	}
-	if w.bitLen() <= 124 { // AWS lifts small numbers, as "0", into version 0
+	if w.bitLen() <= 124 { // AWS counts small numbers, as "0", as version 0
 		w[1] |= 1 << 60
 	}
 	var n sequenceNumber
@@ -104,8 +104,8 @@ type words [3]uint64
 
 const tenTo19 = 10_000_000_000_000_000_000 // the largest power of ten in 64 bits
 
-// twoDigits is the numbers from 00 to 99, since half of the time that reading records takes would
-// otherwise go into single digits.
+// twoDigits holds the numbers from 00 to 99: with single digits, this conversion would take half of
+// the time of reading records.
 var twoDigits = func() (p [200]byte) {
 	for i := range p {
 		p[i] = '0' + byte(i/2/10)

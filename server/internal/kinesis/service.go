@@ -31,8 +31,8 @@ type Config struct {
 	SweepEvery time.Duration
 	// Limits are the limits on throughput and calls, until SetLimits. Default nil: none.
 	Limits *limit.Plan
-	// Clock is the service's time. The service raises it to the latest time that the log knows, and
-	// starts it; the caller closes it. Default one without a file, by Now.
+	// Clock is the service's time. The service raises it to the latest time in the log, and starts
+	// it; the caller closes it. Default one without a file, by Now.
 	Clock *serverclock.Clock
 	Now   func() time.Time // without a Clock; default seam.Wall
 	// Pauses counts the pauses of the process; each call carries the count at its arrival, and a
@@ -93,7 +93,7 @@ type Service struct {
 
 var _ wire.Service = (*Service)(nil)
 
-// errNotStarted is answered to calls before Start.
+// errNotStarted is the error of calls before Start.
 var errNotStarted = errors.New("kinesis: Start was not called")
 
 // New makes the service and registers its catalogue with the log. Call it before Log.Start,
@@ -124,10 +124,9 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Start prepares the service once the log is started: it skips the sequence numbers of records
-// that the life before may have lost, draws the directory's key at the first start, and begins to
-// sweep and to do the reshardings that are pending. ctx bounds the
-// call; the rest goes on until Close.
+// Start prepares the service once the log is started. It skips the sequence numbers of records that
+// may have been lost before, draws the directory's key at the first start, and begins sweeping and
+// pending reshards. ctx bounds the call; the rest goes on until Close.
 func (s *Service) Start(ctx context.Context) error {
 	if err := s.shards.Begin(ctx); err != nil {
 		return fmt.Errorf("start the Kinesis service: %w", err)
@@ -159,7 +158,7 @@ func (s *Service) Start(ctx context.Context) error {
 	return nil
 }
 
-// restoreClock goes on from the latest time that the data directory knows.
+// restoreClock raises the clock to the latest time in the data directory.
 func (s *Service) restoreClock() {
 	c := s.catalogue
 	c.mu.RLock()
@@ -258,8 +257,7 @@ func (s *Service) view(
 	return s.settled(ctx, world, name)
 }
 
-// settled returns a stream as it is now, nil if it is not there, once everything that this answer
-// is made of is durable.
+// settled returns a stream's newest value, nil if it does not exist, once that answer is durable.
 func (s *Service) settled(
 	ctx context.Context, world wire.World, name string,
 ) (st *stream, now int64, err error) {

@@ -1,6 +1,6 @@
 package kinesis
 
-// shardFilter is the model's ShardFilter: which shards of a stream are asked for.
+// shardFilter is the model's ShardFilter: it selects shards of a stream.
 type shardFilter struct {
 	Type      *string
 	ShardID   *string    `json:"ShardId,omitempty"`

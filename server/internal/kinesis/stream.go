@@ -28,8 +28,8 @@ const (
 
 const hour = int64(3_600_000) // ms
 
-// stream is a stream of the catalogue. A value that was published is never changed, so that
-// readers use it without a lock; a change puts a changed copy in its place.
+// stream is a stream of the catalogue. A published value never changes, so that readers use it
+// without a lock; a change replaces it by a changed copy.
 type stream struct {
 	World     wire.World `json:"world"`
 	Name      string     `json:"name"`
@@ -40,13 +40,13 @@ type stream struct {
 	// ACTIVE, DELETING into nothing. Empty: ACTIVE.
 	Phase string `json:"phase,omitempty"`
 	Until int64  `json:"until,omitempty"`
-	// Pending are the steps of a resharding that has been asked for: the stream is UPDATING until
-	// they are taken, at Until or soon after. Nothing else changes its open shards meanwhile.
+	// Pending are the steps of a requested reshard. The stream is UPDATING until they are carried
+	// out, at Until or soon after. Nothing else changes its open shards meanwhile.
 	Pending []scaleStep `json:"pending,omitempty"`
 	// Shards are all shards with data that has not expired, by index, closed ones included.
 	Shards []*shard `json:"shards"`
 	Next   uint32   `json:"next"` // index of the next shard
-	// Consumers are those that are registered, by name, and for a while those that are gone.
+	// Consumers are the registered ones, by name, and for a while also deleted ones.
 	Consumers []*streamConsumer `json:"consumers,omitempty"`
 
 	routes  []*shard // the open shards by hash key: they tile the key space
@@ -61,7 +61,7 @@ type version struct {
 	before  atomic.Pointer[stream] // nil: there was none, or it is no longer needed
 }
 
-// visible returns the newest value of the stream that is durable; nil if there is none.
+// visible returns the newest durable value of the stream; nil if there is none.
 func (st *stream) visible() *stream {
 	for st != nil && st.version != nil && !st.version.durable.Load() {
 		st = st.version.before.Load()
@@ -94,7 +94,7 @@ func (st *stream) status(now int64) string {
 // retention returns the retention period in ms.
 func (st *stream) retention() int64 { return st.Retention * hour }
 
-// horizon returns the time of the oldest record that the stream can hold.
+// horizon returns the earliest arrival of a record that has not expired.
 func (st *stream) horizon(now int64) int64 { return max(st.Created, now-st.retention()) }
 
 // listed returns the visible shards at a time: none before the stream is there, and no closed ones
@@ -112,7 +112,7 @@ func (st *stream) listed(now int64) []*shard {
 	return shards
 }
 
-// shard returns the shard with the index, or nil if there is none that can be seen.
+// shard returns the visible shard with the index, or nil.
 func (st *stream) shard(index uint32, now int64) *shard {
 	at := st.position(index)
 	if at < 0 || st.status(now) == statusCreating || st.Shards[at].expired(now, st.retention()) {
@@ -121,7 +121,7 @@ func (st *stream) shard(index uint32, now int64) *shard {
 	return st.Shards[at]
 }
 
-// position returns the place in Shards of the shard with the index, or -1.
+// position returns the index into Shards of the shard with the index, or -1.
 func (st *stream) position(index uint32) int {
 	at, found := slices.BinarySearchFunc(st.Shards, index, func(sh *shard, index uint32) int {
 		return cmp.Compare(sh.Index, index)

@@ -86,7 +86,7 @@ var _ wire.Events = (*subscription)(nil)
 const (
 	subscriptionLife  = 5 * time.Minute // AWS, "SubscribeToShard"
 	subscriptionPulse = 5 * time.Second // the longest time without an event
-	// An event's most data and keys in bytes, and records. The first is a guess, but for that
+	// The most data and keys of an event in bytes, and the most records. The first is a guess; but
 	// a record is never cut in two.
 	maxEventBytes   = 1 << 20
 	maxEventRecords = maxGetRecords
@@ -128,8 +128,8 @@ func (u *subscription) Next(ctx context.Context) (wire.Event, error) {
 // Close is part of wire.Events.
 func (u *subscription) Close() { u.service.fanOut.end(u) }
 
-// failed ends the stream with an error: as an exception event if the API knows it, properly if
-// the service ends, otherwise by breaking off.
+// failed ends the stream with an error: as an exception event if the API has one for it, properly
+// if the service ends, otherwise by breaking off.
 func (u *subscription) failed(err error) (wire.Event, error) {
 	var known *wire.Error
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// sweeper is the goroutine that sweeps now and then.
+// sweeper is the goroutine that sweeps at intervals.
 type sweeper struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -123,7 +123,7 @@ func (c *catalogue) drop(tx *wal.Tx, st *stream, now int64) error {
 	return c.commit(tx, &change{Op: changeDrop, At: now, World: &st.World, Name: st.Name})
 }
 
-// expire takes the stream's expired shards out of the catalogue, if there are any.
+// expire removes the stream's expired shards from the catalogue, if there are any.
 func (c *catalogue) expire(tx *wal.Tx, st *stream, now int64) error {
 	expired := st.expired(now)
 	if len(expired) == 0 {

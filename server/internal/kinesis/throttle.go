@@ -19,7 +19,7 @@ type throttle struct {
 		demand map[shardKey]*demand // of shards of on-demand streams
 		hot    map[shardKey]bool    // those that are to be split
 	}
-	// wake has a token while there is something in hot.
+	// wake has a token while hot is not empty.
 	wake chan<- struct{}
 }
 
@@ -55,8 +55,8 @@ func (t *throttle) rate(id limit.ID, stream string) (limit.Rate, bool) {
 	return limit.Rate{Value: value, Window: id.Of().Window}, limited
 }
 
-// meter returns the key's meter, which it makes; nil if there are too many. The caller holds
-// the lock.
+// meter returns the key's meter, and makes a missing one; nil if there are too many. The caller
+// holds the lock.
 func (t *throttle) meter(key meterKey, now int64) *limit.Meter {
 	m := t.mu.meters[key]
 	if m != nil {
@@ -99,8 +99,7 @@ func (t *throttle) giveBack(key meterKey) {
 	}
 }
 
-// sweep removes the meters that are as good as new ones, those of deleted streams and shards
-// among them.
+// sweep removes the meters that count nothing any more, also those of deleted streams and shards.
 func (t *throttle) sweep(now int64) {
 	if t == nil {
 		return
@@ -128,8 +127,8 @@ func ofShard(id limit.ID, st *stream, sh *shard) meterKey {
 	return meterKey{id: id, world: st.World, stream: st.Name, created: st.Created, shard: sh.Index}
 }
 
-// writes marks those of the entries that their shards' limits refuse: records are counted one
-// by one, in the request's order, so that the rest is stored, as AWS does.
+// writes marks the entries above their shards' limits. It counts records one by one, in the
+// request's order, so that the rest is stored, as AWS does.
 func (t *throttle) writes(st *stream, entries []putRecordEntry, results []putResult, now int64) {
 	size, sizeLimited := t.rate(limit.WriteBytes, st.Name)
 	count, countLimited := t.rate(limit.WriteRecords, st.Name)
@@ -167,7 +166,7 @@ func (t *throttle) writes(st *stream, entries []putRecordEntry, results []putRes
 	}
 }
 
-// mayRead counts a call of GetRecords unless the shard has been read too often, or too much.
+// mayRead counts a call of GetRecords unless the shard has had too many calls, or too many bytes.
 func (t *throttle) mayRead(st *stream, sh *shard, now int64) bool {
 	if rate, limited := t.rate(limit.ReadBytes, st.Name); limited {
 		t.mu.Lock()
@@ -194,7 +193,7 @@ func (t *throttle) read(st *stream, sh *shard, now int64, bytes int) {
 	}
 }
 
-// fanOut counts bytes of an event as sent to a consumer, and returns how long to send no more.
+// fanOut counts bytes of an event as sent to a consumer, and returns the wait before sending more.
 func (t *throttle) fanOut(
 	st *stream, sh *shard, consumer string, now int64, bytes int,
 ) time.Duration {

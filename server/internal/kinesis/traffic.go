@@ -12,7 +12,7 @@ type traffic struct {
 	recordsIn, bytesIn, recordsOut, bytesOut atomic.Int64
 }
 
-// put counts the entries of an acknowledged call that were stored.
+// put counts the stored entries of an acknowledged call.
 func (t *traffic) put(entries []putRecordEntry, results []putResult) {
 	records, bytes := 0, 0
 	for i := range results {
@@ -39,14 +39,13 @@ type Activity struct {
 	Listed
 	OpenShards    int
 	Subscriptions int // of SubscribeToShard, under way
-	// RecordsIn and BytesIn were stored and acknowledged; RecordsOut and BytesOut were given to
-	// answers of GetRecords and to events, once for each of these. Bytes are those of data and
-	// partition keys.
+	// RecordsIn and BytesIn were stored and acknowledged. RecordsOut and BytesOut were sent in
+	// answers of GetRecords and in events, and count once for each of these. Bytes are those of
+	// data and partition keys.
 	RecordsIn, BytesIn, RecordsOut, BytesOut int64
 }
 
-// Activity returns that of the streams of every account and region, whatever their states, in
-// order.
+// Activity returns the activity of all streams of every account and region, in any state, in order.
 func (s *Service) Activity() []Activity {
 	now := s.clock.read()
 	subscriptions := s.fanOut.count()
@@ -73,7 +72,7 @@ func (l Listed) compare(other Listed) int {
 		cmp.Compare(l.World.Region, other.World.Region), cmp.Compare(l.Name, other.Name))
 }
 
-// count returns how many subscriptions of each stream are under way.
+// count returns the number of running subscriptions of each stream.
 func (f *fanOut) count() map[streamKey]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,10 +18,10 @@ type input[In any] interface {
 // violations collects the faults of a request.
 type violations struct {
 	texts []string    // the broken constraints, worded as AWS does
-	other *wire.Error // an error of another kind, answered if no constraint is broken
+	other *wire.Error // an error of another kind, returned if no constraint is broken
 }
 
-// maxViolations is how many AWS lists.
+// maxViolations is the most that AWS lists.
 const maxViolations = 10
 
 // maxEcho bounds the length of a wrong value in a message.
@@ -43,7 +43,7 @@ func (v *violations) err() error {
 	}
 }
 
-// fail notes an error that is not about a constraint of the model; the first one counts.
+// fail notes an error of another kind than the model's constraints; the first one counts.
 func (v *violations) fail(err *wire.Error) {
 	if v.other == nil {
 		v.other = err
@@ -66,7 +66,7 @@ func (v *violations) missing(member string) {
 	}
 }
 
-// tooLong notes that a blob of so many bytes is longer than it may be.
+// tooLong notes that a blob of so many bytes exceeds its maximum.
 func (v *violations) tooLong(member string, length, limit int) {
 	v.add(member, blobEcho(length), maxLength(int64(limit)))
 }
@@ -79,7 +79,7 @@ func echo(value string) string {
 	return value
 }
 
-// blobEcho is how AWS shows a blob.
+// blobEcho returns a blob as AWS's messages show it.
 func blobEcho(length int) string {
 	return fmt.Sprintf("java.nio.HeapByteBuffer[pos=0 lim=%d cap=%d]", length, length)
 }
