@@ -22,7 +22,7 @@ type meters struct {
 	page     http.Handler
 }
 
-// newMeters makes the meters of a server, which need not have an engine yet.
+// newMeters makes the meters of a server, before its engine is there.
 func newMeters(s *Server) *meters {
 	operation := []string{"service", "operation"}
 	m := &meters{
@@ -62,7 +62,7 @@ func newMeters(s *Server) *meters {
 	return m
 }
 
-// count counts a call that was answered. A name that a caller made up becomes no label.
+// count counts an answered call. A name that a caller made up becomes no label.
 func (m *meters) count(call *wire.Call, failure *wire.Error) {
 	operation, result := call.Operation, "ok"
 	if failure != nil {

@@ -29,7 +29,7 @@ type Server struct {
 	cfg    settings
 	meters *meters
 	bodies *semaphore.Weighted // bytes of request bodies in memory
-	hurry  chan struct{}       // closed by Close: calls that wait on purpose go on
+	hurry  chan struct{}       // closed by Close: deliberate delays end
 
 	pauses *pause.Watch
 	clock  atomic.Pointer[serverclock.Clock] // nil before Start
@@ -64,7 +64,7 @@ var ErrClosed = errors.New("the server is closed")
 // errStarted is returned by a second Start.
 var errStarted = errors.New("the server has been started before")
 
-// New makes a server that answers every call as unavailable until Start has ended. It opens
+// New makes a server that answers every call as unavailable until Start has returned. It opens
 // nothing. The options are for tests of this module.
 func New(config Config, options ...seam.Option) (*Server, error) {
 	cfg, err := newSettings(config, options)
@@ -120,7 +120,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// Handler answers HTTP requests: for servers other than Serve's own.
+// Handler returns the handler of HTTP requests, for servers other than Serve's own.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 
 // paused logs a pause of the process.
@@ -147,9 +147,9 @@ func (s *Server) leave() {
 	}
 }
 
-// Close refuses further calls, waits for those under way, those that a fault has put off
-// included, until ctx ends, and closes the data directory. A further Close waits for the first
-// one, whatever its own ctx, and returns the same.
+// Close refuses further calls and closes the data directory. Until ctx ends, it first waits for
+// running calls, including those that a fault delays. A further Close waits for the first one,
+// whatever its own ctx, and returns the same.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
 	was, engine, idle := s.mu.state, s.mu.engine, make(chan struct{})
