@@ -60,20 +60,20 @@ func (x *Exchange) send(status int, body []byte) {
 	_, _ = x.w.Write(body)
 }
 
-// setSum adds the body's checksum, which DynamoDB's clients check. Kinesis has none.
+// setSum adds the body's checksum, which DynamoDB's clients check. Kinesis's answers have none.
 func setSum(header http.Header, body []byte) {
 	sum := crc32.ChecksumIEEE(body)
 	header.Set("X-Amz-Crc32", strconv.FormatUint(uint64(sum), 10))
 }
 
-// tooLarge answers as AWS does: with nothing, not even a request id.
+// tooLarge answers as AWS does: without a body and a request id.
 func tooLarge(w http.ResponseWriter, r *http.Request) error {
 	date := w.Header()["Date"] // the server's time, if that is not the system's
 	clear(w.Header())
 	if date != nil {
 		w.Header()["Date"] = date
 	}
-	if r.ProtoMajor < 2 { // the rest of the body is not read; HTTP/2 can do without it
+	if r.ProtoMajor < 2 { // the rest of the body stays unread; HTTP/2 needs no close for that
 		w.Header().Set("Connection", "close")
 	}
 	w.WriteHeader(http.StatusRequestEntityTooLarge)

@@ -21,11 +21,11 @@ type authorization struct {
 	query         url.Values // nil: it came in the header
 }
 
-// The refusals here and in signature.go, their order and their texts: kinesalite's and
-// dynalite's test/connection.js, which were run against AWS, and the list of AWS' further
-// checks in dynalite's index.js. Those that neither has are marked as guesses.
+// The refusals here and in signature.go, their order and their texts come from kinesalite's and
+// dynalite's test/connection.js, which were run against AWS, and from the list of AWS' further
+// checks in dynalite's index.js. Refusals that are in neither are marked as guesses.
 
-// authorizationOf reads where the request says how it is signed.
+// authorizationOf finds the signature of a request.
 func authorizationOf(r *http.Request, service string) (authorization, *Error) {
 	headers := r.Header.Values("Authorization")
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -78,8 +78,8 @@ func headerAuthorization(header string, headers http.Header) (authorization, *Er
 	return a, nil
 }
 
-// parse reads "AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…". Spaces and commas
-// divide alike.
+// parse reads "AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…". Spaces and commas are
+// both separators.
 func (a *authorization) parse(header string) *Error {
 	a.algorithm, _, _ = strings.Cut(header, " ")
 	for parameter := range parametersOf(header) {
@@ -160,7 +160,7 @@ func invalidSignature(message string) *Error {
 	return &Error{Code: "InvalidSignatureException", Message: message}
 }
 
-// unrecognizedClient is the refusal of an access key or a session token.
+// unrecognizedClient is the error for an unknown access key or session token.
 func unrecognizedClient(message string) *Error {
 	return &Error{Code: "UnrecognizedClientException", Message: message}
 }

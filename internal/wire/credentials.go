@@ -26,8 +26,8 @@ type Credentials struct {
 	now  func() time.Time
 }
 
-// NewCredentials makes credentials of at least one key. All that is wrong is reported at once,
-// by the keys' ids, without their secrets.
+// NewCredentials makes credentials of at least one key. It reports all faults at once, by the keys'
+// ids, without their secrets.
 func NewCredentials(keys ...Key) (*Credentials, error) {
 	c := &Credentials{keys: make(map[string]Key, len(keys)), now: seam.Wall}
 	var faults []error
@@ -51,8 +51,8 @@ func NewCredentials(keys ...Key) (*Credentials, error) {
 	return c, nil
 }
 
-// At returns the same keys for a server with that clock, by which it judges the dates of
-// signatures. Without it that is the system's clock. No keys stay no keys.
+// At returns the same keys with another clock for the dates of signatures. The default is the
+// system's clock. nil stays nil.
 func (c *Credentials) At(now func() time.Time) *Credentials {
 	if c == nil {
 		return nil
@@ -88,7 +88,7 @@ func isKeyID(id string) bool {
 	return true
 }
 
-// Format prints the number of keys, whatever the verb: no log shows a secret by accident.
+// Format prints the number of keys for every verb: no log shows a secret by accident.
 func (c *Credentials) Format(s fmt.State, _ rune) {
 	if c == nil {
 		_, _ = fmt.Fprint(s, "no credentials")

@@ -41,7 +41,7 @@ func ParseCredentials(text []byte) (*Credentials, error) {
 	return NewCredentials(f.keys...)
 }
 
-// credentialsFile is a file of credentials under way.
+// credentialsFile is the state of parsing a file of credentials.
 type credentialsFile struct {
 	line     int
 	profile  string // "" before the first
@@ -116,7 +116,7 @@ func (f *credentialsFile) set(line string) {
 	}
 }
 
-// endProfile makes a key of the profile that is under way, if there is one.
+// endProfile makes a key of the current profile, if there is one.
 func (f *credentialsFile) endProfile() {
 	if f.settings == nil {
 		return

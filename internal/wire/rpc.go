@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// rpcv2Cbor (smithy.io, "Smithy RPC v2 CBOR protocol"): the newest SDKs call CloudWatch in it.
+// rpcv2Cbor (smithy.io, "Smithy RPC v2 CBOR protocol"): the newest SDKs call CloudWatch with it.
 // The header and the path name protocol, service and operation; documents are plain CBOR.
 const (
 	rpcHeader = "Smithy-Protocol"
@@ -32,8 +32,8 @@ func parseRPC(path string) (service, operation string, ok bool) {
 	return CloudWatch, parts[3], true
 }
 
-// checkRPC reads the headers of a call in rpcv2Cbor. It answers the request if they are not.
-// The body may be empty: that is an input without members.
+// checkRPC reads the headers of a call in rpcv2Cbor. If they are invalid, it answers the request.
+// An empty body is an input without members.
 func (x *Exchange) checkRPC(r *http.Request, auth *Credentials) error {
 	x.Call.Format, x.contentType = CBOR, plainCBOR
 	var known bool

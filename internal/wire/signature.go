@@ -118,7 +118,7 @@ func (a *authorization) checkSigned(r *http.Request) ([]string, *Error) {
 		if !strings.HasPrefix(name, "x-amz-") {
 			continue
 		}
-		// Two values are signed like one with a comma, but only the first would be read.
+		// Repeated values are signed like one value with a comma, but only the first would be read.
 		if _, found := slices.BinarySearch(signed, name); !found || len(values) > 1 {
 			// S3's words; a guess for the others.
 			return nil, invalidSignature("There were headers present in the request which " +

@@ -64,8 +64,8 @@ func IsAccount(id string) bool {
 	return true
 }
 
-// IsRegion reports whether name can be a region's: 1 to 32 lower-case letters, digits and
-// hyphens. It need not be one that AWS has.
+// IsRegion reports whether name has the form of a region: 1 to 32 lower-case letters, digits and
+// hyphens. It need not be one of AWS's.
 func IsRegion(name string) bool {
 	if name == "" || len(name) > maxRegion {
 		return false
