@@ -33,17 +33,18 @@ type shortcut struct {
 	date    func() []string // the header Date
 	logger  *slog.Logger
 
-	closing atomic.Bool // no request is begun, and no connection comes in
+	closing atomic.Bool // no request and no connection begins
 
 	mu    sync.Mutex
 	conns map[*shortcutConn]struct{}
 	empty chan struct{} // made by wait, closed once there are no conns
 }
 
-// shortcutKey is the context key of the *shortcutConn that a call came by.
+// shortcutKey is the context key of a call's *shortcutConn.
 type shortcutKey struct{}
 
-// shortcutConn is a connection that takes the shortcut. It belongs to its goroutine, but for state.
+// shortcutConn is a connection that takes the shortcut. It belongs to its goroutine, except for
+// state.
 type shortcutConn struct {
 	*earlyConn
 	state  atomic.Int32 // of shortcutState
@@ -62,11 +63,11 @@ const (
 )
 
 const (
-	// headBuffer holds a request's head, which has to come in one piece to be plain.
+	// headBuffer holds a request's head. A plain head has to come in one piece.
 	headBuffer = 8 << 10
-	// lookAhead is how many bytes net/http waits for between requests.
+	// lookAhead is the number of bytes that net/http waits for between requests.
 	lookAhead = 4
-	// lingerTime is how long a client may go on sending after its last answer: net/http's.
+	// lingerTime is how long a client may go on sending after its last answer, as in net/http.
 	lingerTime = 500 * time.Millisecond
 )
 
@@ -117,7 +118,7 @@ func (s *shortcut) leave(c *shortcutConn) {
 	}
 }
 
-// serve serves calls until the connection ends, or is to be handed on with its next request.
+// serve serves calls until the connection ends, or its next request needs net/http.
 func (s *shortcut) serve(ctx context.Context, c *shortcutConn) (handOn bool) {
 	// The door has read the first byte of a request. If no second one comes, net/http gives the
 	// right answer.
@@ -140,9 +141,9 @@ func (s *shortcut) serve(ctx context.Context, c *shortcutConn) (handOn bool) {
 	}
 }
 
-// wait returns once n bytes of a request have come; not ok if they do not, or none is to be
-// read. It waits for the timeout, or up to an eighth longer: a new deadline for every request has
-// its price.
+// wait returns once n bytes of a request have come; not ok if they do not come, or if no further
+// request is to be read. It waits for the timeout, or up to an eighth longer: a new deadline for
+// every request is expensive.
 func (c *shortcutConn) wait(s *shortcut, timeout time.Duration, n int) (ok bool) {
 	c.state.Store(shortcutWaiting)
 	if s.closing.Load() { // this, or close sees the state
@@ -167,8 +168,8 @@ func (c *shortcutConn) skipLineEnds() {
 	_, _ = c.in.Discard(len(ahead) - len(bytes.TrimLeft(ahead, "\r\n")))
 }
 
-// next reads a request's head. nil means that it is not plain: then the connection is as if
-// nothing of the request had been read, and without deadlines.
+// next reads a request's head. nil means that it is not plain: then the connection is restored as
+// before the request, and without deadlines.
 func (c *shortcutConn) next(ctx context.Context) *http.Request {
 	come, _ := c.in.Peek(c.in.Buffered())
 	if head, _, whole := bytes.Cut(come, endOfHead); whole && isPlainHead(head) {
@@ -203,7 +204,7 @@ func isPlainHead(head []byte) bool {
 	return ok && hosts == 1
 }
 
-// isHost reports whether a host is one of those that are met: a name or an address, and a port.
+// isHost reports whether a host has an ordinary form: a name or an address, and a port.
 func isHost(host []byte) bool {
 	for _, c := range host {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '-' || c > ':' || c == '/') &&
@@ -222,7 +223,7 @@ func isPlain(r *http.Request) bool {
 		!wire.Streams(r.Header.Get("X-Amz-Target"))
 }
 
-// call serves one call, and reports whether the connection can have another one.
+// call serves one call, and reports whether the connection can serve another one.
 func (s *shortcut) call(c *shortcutConn, r *http.Request) (goOn bool) {
 	if r.ContentLength > int64(c.in.Buffered()) {
 		c.readUntil(time.Now().Add(readTimeout))
@@ -237,7 +238,7 @@ func (s *shortcut) call(c *shortcutConn, r *http.Request) (goOn bool) {
 	return r.Body.Close() == nil // reads the rest that the handler has left
 }
 
-// handle runs the handler. It is not ok if the connection is to break off without an answer.
+// handle runs the handler. It is not ok if the connection must break off without an answer.
 func (s *shortcut) handle(c *shortcutConn, r *http.Request) (ok bool) {
 	defer func() {
 		thrown := recover()
@@ -255,8 +256,8 @@ func (s *shortcut) handle(c *shortcutConn, r *http.Request) (ok bool) {
 	return c.answer.status != 0 // otherwise the client has gone, or its body is not whole
 }
 
-// WatchClient returns a context that ends when the client of a call goes, also one that took the
-// shortcut. The request's body must have been read. The caller calls stop, which waits.
+// WatchClient returns a context that ends when the client of a call goes, also on the shortcut. The
+// request's body must have been read. The caller calls stop; stop waits.
 func WatchClient(ctx context.Context) (watched context.Context, stop func()) {
 	watched, cancel := context.WithCancel(ctx)
 	c, ok := ctx.Value(shortcutKey{}).(*shortcutConn)
@@ -287,7 +288,7 @@ func (c *shortcutConn) linger(body io.Closer) {
 	_ = body.Close() // reads the rest
 }
 
-// close begins no further request, and closes idle connections.
+// close refuses further requests, and closes idle connections.
 func (s *shortcut) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
