@@ -21,8 +21,8 @@ const (
 	lostCatalogue = "a server would not know of them: restore the directory from a copy"
 )
 
-// Check reads a data directory, with its lock, and reports. Errors: wal.ErrNoLog if it is none,
-// wal.ErrNewerFormat, vfs.ErrLocked, ctx's, and those of reading. Damage is no error.
+// Check reads a data directory, with its lock, and reports. Errors: wal.ErrNoLog if it is no data
+// directory, wal.ErrNewerFormat, vfs.ErrLocked, ctx's, and those of reading. Damage is no error.
 func Check(ctx context.Context, fsys vfs.FS, dir string) (*Report, error) {
 	c := &checker{fs: vfs.ReadOnly(fsys), report: &Report{Dir: dir}}
 	log, err := wal.Open(wal.Config{FS: fsys, Dir: dir, ReadOnly: true})
@@ -37,7 +37,7 @@ func Check(ctx context.Context, fsys vfs.FS, dir string) (*Report, error) {
 	return c.report, errors.Join(c.check(ctx), log.Close(ctx))
 }
 
-// checker is a check under way.
+// checker is a check in progress.
 type checker struct {
 	fs      vfs.FS
 	log     *wal.Log
