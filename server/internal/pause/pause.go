@@ -5,7 +5,6 @@
 // A goroutine ticks at a steady rate, and a late tick is a pause. After the pause, any other
 // goroutine may run before that tick, so Check looks at the age of the last tick itself. There is
 // no moment in which neither of the two sees the pause:
-// itself. There is no moment in which neither of the two sees the pause:
 //
 //	before the tick after the pause   the last tick is too old
 //	after it                          the number of pauses has grown: it grows before the tick is

@@ -27,7 +27,7 @@ type door struct {
 	tls    *tls.Config // nil: plain connections only
 	pauses *pause.Watch
 	logger *slog.Logger
-	plain  func(conn *earlyConn) // takes plain connections; returns once the door is closed, at the latest
+	plain  func(conn *earlyConn) // takes them; returns once the door is closed, at the latest
 
 	ready  chan arrival
 	closed chan struct{}
