@@ -195,7 +195,7 @@ func TestEncodedTags(t *testing.T) {
 	}
 }
 
-// An answer of nothing is an empty body in both formats.
+// An empty answer is an empty body in both formats.
 func TestEmptyAnswers(t *testing.T) {
 	n := newNode(t)
 	for i, format := range []wire.Format{wire.JSON, wire.CBOR} {
@@ -278,7 +278,7 @@ func encodedIn(t fatalfer, format wire.Format, out any) []byte {
 	return body
 }
 
-// Heads of every width, held against another encoder.
+// Heads of every width, compared with another encoder.
 func TestCBORHeads(t *testing.T) {
 	for _, n := range []int64{
 		0, 1, 23, 24, 255, 256, 65535, 65536, 1<<32 - 1, 1 << 32, 1<<63 - 1, -1, -24, -25, -256, -257,

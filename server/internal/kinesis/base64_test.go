@@ -38,7 +38,7 @@ func FuzzBase64(f *testing.F) {
 	})
 }
 
-// checkScannedBlob scans a text as a blob, beside another one that is there already.
+// checkScannedBlob scans a text as a blob, after another blob in the same buffer.
 func checkScannedBlob(t *testing.T, text string) {
 	if bytes.IndexByte([]byte(text), '"') >= 0 {
 		return

@@ -74,7 +74,7 @@ func BenchmarkPutDecoded(b *testing.B) {
 	b.ReportMetric(500*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
 
-// BenchmarkPutCBOR is BenchmarkPutRecords as the SDKs for Java send it.
+// BenchmarkPutCBOR is BenchmarkPutRecords with the requests of the SDKs for Java.
 func BenchmarkPutCBOR(b *testing.B) {
 	n := newNode(b)
 	n.create("orders", 16)

@@ -35,7 +35,7 @@ func (l *ledger) Delete(id shardlog.ID) func() {
 	return func() { l.lines = append(l.lines, fmt.Sprint("deleted ", id)) }
 }
 
-// history is a row of changes that uses every kind of them.
+// history is a sequence of changes that includes every kind.
 func history() []*change {
 	halves := keyspace.Uniform(2)
 	lower, upper := halves[1].SplitAt(halves[1].Middle())
@@ -156,7 +156,8 @@ func TestReplayIsDeterministic(t *testing.T) {
 	}
 }
 
-// A snapshot is of the moment at which it was begun, whatever changes before it is written.
+// A snapshot shows the moment at which it was begun, also if there are changes before it is
+// written.
 func TestFreezeIsAMoment(t *testing.T) {
 	changes := history()
 	for cut := range changes {
@@ -352,7 +353,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// takePending takes the pending steps of a stream, which must not fail, whatever was read.
+// takePending takes the pending steps of a stream that was read from any input. They must not fail.
 func takePending(t *testing.T, c *catalogue, st *stream) {
 	t.Helper()
 	if len(st.Pending) == 0 || c.state.NextLog > 1<<62 { // which no directory gets to

@@ -80,8 +80,8 @@ func TestConsumerLife(t *testing.T) {
 	n.refused("DeregisterStreamConsumer", m{"ConsumerARN": arn}, codeNotFound, "not found.")
 }
 
-// A consumer that is registered again under its name, however soon, is another one. So it is
-// after a restart.
+// A consumer that is registered again under its name, however soon, is a new consumer, also after a
+// restart.
 func TestConsumerAgain(t *testing.T) {
 	clock := newTestClock()
 	n := newNode(t, at(clock))

@@ -208,7 +208,7 @@ func (s *story) crash() {
 	s.n.stop()
 	s.start(left)
 	s.check()
-	// From here on the records that are there were as good as acknowledged.
+	// From here on the surviving records count as acknowledged.
 	for name, st := range s.streams {
 		for data, at := range s.read(name, st) {
 			st.acked[data] = at

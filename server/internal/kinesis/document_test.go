@@ -66,7 +66,7 @@ func appendValueJSON(dst []byte, value any) []byte {
 	}
 }
 
-// appendValueCBOR writes a value as a client does. open says of the next map, list or string
+// appendValueCBOR writes a value as a client does. open decides for each map, list or string
 // whether it is of indefinite length.
 func appendValueCBOR(dst []byte, value any, open func() bool) []byte {
 	switch value := value.(type) {
@@ -110,7 +110,7 @@ func appendOpen(dst []byte, major byte, length int, open func() bool) (head, end
 	return appendCBORHead(dst, major, length), nil
 }
 
-// appendPieces cuts an open text at characters: every piece is a text by itself.
+// appendPieces cuts an indefinite text between characters: every piece is a text by itself.
 func appendPieces(dst []byte, major byte, s string, open func() bool) []byte {
 	if !open() {
 		return appendCBORString(dst, major, s)
@@ -122,7 +122,7 @@ func appendPieces(dst []byte, major byte, s string, open func() bool) []byte {
 	return append(dst, cborBreak)
 }
 
-// anyValue draws a value of a shape, or one that breaks its constraints, or one of another type.
+// anyValue draws a value of a shape, a value that breaks its constraints, or one of another type.
 func anyValue(t *rapid.T, p *plan) any {
 	switch rapid.IntRange(0, 24).Draw(t, "what") {
 	case 0:
@@ -290,7 +290,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// The ARN that AWS writes is fine: of the others the pattern decides.
+// AWS's form of an ARN is fine; the pattern decides about others.
 func TestFineARN(t *testing.T) {
 	matches := matcher(modelShapes["StreamARN"].pattern)
 	for arn, want := range map[string]bool{
@@ -445,7 +445,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A body is answered with a bounded amount of memory, whatever it is.
+// Answering a body takes a bounded amount of memory, for any body.
 func TestDecodeIsBounded(t *testing.T) {
 	const size = wire.MaxBody / 4
 	open := strings.Repeat
@@ -507,8 +507,7 @@ func FuzzDecodeJSON(f *testing.F) {
 	})
 }
 
-// FuzzDecodeCBOR: whatever the body is, every operation decodes it or refuses it, the same way
-// every time.
+// FuzzDecodeCBOR: every operation decodes or refuses any body, the same way every time.
 func FuzzDecodeCBOR(f *testing.F) {
 	names := slices.Sorted(maps.Keys(operations))
 	request := pairs{

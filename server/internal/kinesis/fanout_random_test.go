@@ -163,7 +163,7 @@ func (s *fanOutStory) ready() (ids []string) {
 	return ids
 }
 
-// read takes an event of a shard, and connects to it before if need be.
+// read takes an event of a shard; it connects first if necessary.
 func (s *fanOutStory) read() {
 	ids := s.ready()
 	id := ids[s.rng.IntN(len(ids))]

@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// lockedLog is a log that is read while it is written.
+// lockedLog is a log that can be read during writes.
 type lockedLog struct {
 	mu sync.Mutex
 	b  bytes.Buffer

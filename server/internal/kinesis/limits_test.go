@@ -56,8 +56,8 @@ func codes(out m) string {
 
 const tooFast = codeThrottled
 
-// Records that are too many for their shard fail one by one, and the others are stored: those
-// of other shards, and smaller ones of the same shard that still fit.
+// Records above their shard's limit fail one by one. The others are stored: those of other shards,
+// and smaller ones of the same shard that still fit.
 func TestLimitPutRecords(t *testing.T) {
 	n, clock := limitedNode(t, "write-records=3,write-bytes=1000")
 	n.create("orders", 2)

@@ -38,7 +38,7 @@ var reshardings = map[string]struct {
 	"UpdateShardCount": {scaleTo("orders", 3), "0 1 2* 3 4 5* 6*"},
 }
 
-// states returns the shards of a stream as reshardings say it, and checks their shape.
+// states returns the shards of a stream in the form of reshardings, and checks their shape.
 func (n *node) states(stream string) (states string) {
 	n.t.Helper()
 	shards := n.list(stream)
@@ -65,8 +65,8 @@ func (n *node) putLow(data string) (shard string) {
 	return out["ShardId"].(string)
 }
 
-// While the stream is UPDATING its shards are as before, take records and are read; at the end
-// of it, and not sooner, the parents close and the children open.
+// While the stream is UPDATING its shards are as before: they take records and can be read. At the
+// end of it, and not sooner, the parents close and the children open.
 func TestReshardAtTheEndOfUpdating(t *testing.T) {
 	for operation, test := range reshardings {
 		t.Run(operation, func(t *testing.T) {
@@ -204,8 +204,8 @@ func TestActiveMeansResharded(t *testing.T) {
 	})
 }
 
-// If the log takes nothing when it is time, the stream stays UPDATING, and it is done as soon as
-// the log takes it.
+// If the log accepts nothing when a reshard is due, the stream stays UPDATING, and the reshard is
+// done as soon as the log accepts it.
 func TestPendingReshardIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
@@ -236,8 +236,8 @@ func TestPendingReshardIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Many streams are resharded at once, each at its time, and one that is gone by then is no
-// trouble.
+// Many streams are resharded at once, each at its time; a stream that is deleted before that does
+// no harm.
 func TestManyPendingReshards(t *testing.T) {
 	inBubble(t, func(n *node) {
 		const streams = 50

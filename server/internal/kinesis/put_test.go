@@ -34,7 +34,7 @@ func TestPutRoutes(t *testing.T) {
 	}
 }
 
-// A batch is stored in the request's order within each shard, and answered in it.
+// A batch is stored in the request's order within each shard, and the answer has the same order.
 func TestPutRecords(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 3)

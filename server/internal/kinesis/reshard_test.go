@@ -84,8 +84,8 @@ func TestReshardErrors(t *testing.T) {
 	}
 }
 
-// With reshardings within one millisecond, every child's numbers are above all of its
-// parents', down the generations.
+// After several reshards within one millisecond, every child's numbers are above all of its
+// parents', over all generations.
 func TestReshardNumbers(t *testing.T) {
 	n := newNode(t, at(newTestClock()))
 	n.create("orders", 1)

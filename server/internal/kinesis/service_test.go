@@ -92,7 +92,7 @@ func startNode(t testing.TB, fs vfs.FS, change ...func(*Config)) *node {
 	return n
 }
 
-// at sets the service's and the records' clock.
+// at sets the clock of the service and the records.
 func at(c *testClock) func(*Config) { return func(cfg *Config) { cfg.Now = c.now } }
 
 func (n *node) must(err error) {
@@ -177,7 +177,7 @@ func (n *node) put(stream, key, data string) (shard, number string) {
 	return out["ShardId"].(string), out["SequenceNumber"].(string)
 }
 
-// iterator gets one; more are further members.
+// iterator returns a shard iterator; more are further members.
 func (n *node) iterator(stream, shard, kind string, more ...any) string {
 	n.t.Helper()
 	in := m{"StreamName": stream, "ShardId": shard, "ShardIteratorType": kind}

@@ -181,8 +181,8 @@ func TestSubscriptionOfExpiredShard(t *testing.T) {
 	})
 }
 
-// An event holds about a mebibyte, or one record; how far behind its last record is says
-// MillisBehindLatest.
+// An event holds about a mebibyte, or one record. MillisBehindLatest is the delay of its last
+// record.
 func TestSubscriptionEventSize(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.create("orders", 1)

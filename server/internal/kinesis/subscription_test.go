@@ -193,8 +193,8 @@ func TestSubscriptionLifeUnderLoad(t *testing.T) {
 	})
 }
 
-// Within five seconds of a successful call there is no other subscription, after them the newer
-// one takes over. Other consumers and other shards have nothing to do with it.
+// Within five seconds of a successful call a second subscription is refused; after that the newer
+// one takes over. Other consumers and other shards are not affected.
 func TestSubscriptionTakeover(t *testing.T) {
 	inBubble(t, func(n *node) {
 		const inUse = "Another active subscription exists for this consumer: " +
@@ -384,7 +384,7 @@ func TestSubscriptionMissesNothing(t *testing.T) {
 		app := n.register("orders", "app")
 		s := n.subscribe(app, "0", fromLatest)
 		changed := n.catalogue.changed
-		n.catalogue.changed = nil // as if it had happened before the subscription was known
+		n.catalogue.changed = nil // as if the change came before the subscription was registered
 		n.call("DeregisterStreamConsumer", m{"ConsumerARN": app})
 		s.excepted("ResourceNotFoundException: Consumer " + app + ", account 000000000000 not found.")
 		n.catalogue.changed = changed
@@ -463,7 +463,7 @@ func TestSubscriptionShardEnd(t *testing.T) {
 	}
 }
 
-// A waiting subscription learns of the shard's end at once.
+// A waiting subscription notices the shard's end at once.
 func TestSubscriptionShardEndWhileWaiting(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.create("orders", 1)

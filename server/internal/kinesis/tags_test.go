@@ -93,7 +93,7 @@ func TestTagRules(t *testing.T) {
 			codeInvalid, message)
 		n.refused("UntagResource", m{"ResourceARN": ordersARN, "TagKeys": []string{c.text}},
 			codeInvalid, message)
-		// Whether the stream is there comes first.
+		// The check for the stream's existence comes first.
 		n.refused("AddTagsToStream", m{"StreamName": "none", "Tags": m{c.text: ""}}, codeNotFound, "")
 	}
 	n.refused("AddTagsToStream", m{"StreamName": "orders", "Tags": m{"AWS:x": ""}}, codeInvalid,
