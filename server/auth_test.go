@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// TestSignatures: of the SDK's requests only those with a known key's signature are served,
-// over each protocol.
+// TestSignatures: the server serves only those of the SDK's requests that are signed with a known
+// key, over each protocol.
 func TestSignatures(t *testing.T) {
 	for name, options := range map[string][]runneltest.Option{
 		"http/1.1": nil, "h2": {runneltest.WithTLS()},

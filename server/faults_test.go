@@ -177,7 +177,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// TestCommitLate: the batch arrives behind its own retry.
+// TestCommitLate: the batch arrives after its own retry.
 func TestCommitLate(t *testing.T) {
 	inBubble(t, "PutRecords:commit-late=5s@1", func(t *testing.T, c client) {
 		began := time.Now()

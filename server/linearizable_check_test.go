@@ -34,7 +34,7 @@ type logCall struct {
 
 func newHistory() *history { return &history{numbers: map[string]string{}} }
 
-// tick is the time: it orders requests and answers of all clients.
+// tick returns the next tick: ticks order requests and answers of all clients.
 func (h *history) tick() int64 { return h.clock.Add(1) }
 
 func (h *history) add(c logCall) {

@@ -57,11 +57,11 @@ const (
 	itemCalls   = 14 // of each
 )
 
-// itemTrouble is the faults of every run; the seed comes before it.
+// itemTrouble holds the faults of every run; the seed comes before it.
 const itemTrouble = " *:delay=1ms%30 *:delay=3ms%20 *:error-500%2 *:lose-request%2" +
 	" *:throttle%3 dynamodb.*:lose-answer%5 dynamodb.*:commit-late=9ms%3 dynamodb.*:hang=20ms%3"
 
-// live is a run: it ends with a read of every item, when nothing is under way any more.
+// live is a run. When no call is in progress any more, it ends with a read of every item.
 func (h *itemHistory) live(t *testing.T, seed uint64) {
 	server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithCrashes(seed))
 	createItems(t, server)
@@ -107,7 +107,7 @@ func createItems(t *testing.T, server *runneltest.Server) {
 	}
 }
 
-// run starts the clients; each gives a call up after that patience.
+// run starts the clients; each gives up a call after patience.
 func (h *itemHistory) run(
 	t *testing.T, server *runneltest.Server, seed uint64, patience time.Duration,
 ) *sync.WaitGroup {
@@ -138,7 +138,7 @@ type itemClient struct {
 	believed itemState
 }
 
-// call reads an item, or writes one or both where they are as the client believes.
+// call reads an item, or writes one or both on the condition that they are as the client believes.
 func (c *itemClient) call(ctx context.Context, n int) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()

@@ -34,7 +34,7 @@ func TestLinearizable(t *testing.T) {
 		12*soak()*(logWriters+logReaders)*logCalls)
 }
 
-// trouble is the faults of every run; the seed comes before it.
+// trouble holds the faults of every run; the seed comes before it.
 const trouble = " *:delay=1ms%30 *:delay=3ms%20 *:error-500%2 *:lose-request%2" +
 	" PutRecord:lose-answer%6 PutRecords:lose-answer%6 PutRecords:commit-late=9ms%4" +
 	" PutRecord:hang=9ms%4 PutRecords:hang=20ms%3 PutRecords:fail-record%8" +
@@ -47,7 +47,7 @@ const (
 	logCalls   = 15 // of each
 )
 
-// live is a run: it ends with a read of every shard, when nothing is under way any more.
+// live is a run. When no call is in progress any more, it ends with a read of every shard.
 func (h *history) live(t *testing.T, seed uint64) {
 	server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithStream("s", logShards),
 		runneltest.WithCrashes(seed), runneltest.WithFaults(fmt.Sprintf("seed=%d", seed)+trouble))

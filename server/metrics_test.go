@@ -100,7 +100,7 @@ func of(families map[string]*dto.MetricFamily, name, labels string) float64 {
 	return -1
 }
 
-// TestPutMetricData: by the SDK in each protocol, unsigned-for and signed, packed and not.
+// TestPutMetricData: by the SDK in each protocol, unsigned and signed, packed and not.
 func TestPutMetricData(t *testing.T) {
 	for _, keys := range []bool{false, true} {
 		options := []runneltest.Option{runneltest.WithWorld("111122223333", "eu-west-1")}
@@ -395,7 +395,7 @@ func subscribeOnce(t *testing.T, c client) {
 	}
 }
 
-// TestFaultsMakeNoLabels: a fault strikes before anybody knows whether there is the operation.
+// TestFaultsMakeNoLabels: a fault comes before the check that the operation exists.
 func TestFaultsMakeNoLabels(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithFaults("*:error-503"))
 	watch := watchClient(server.AWSConfig(), watchProtocols["awsQuery"])
@@ -420,7 +420,7 @@ func TestFaultsMakeNoLabels(t *testing.T) {
 	}
 }
 
-// TestMetricsAreForTheMachine where calls need a key, and for everybody otherwise.
+// TestMetricsAreForTheMachine if calls need a key, and for everybody otherwise.
 func TestMetricsAreForTheMachine(t *testing.T) {
 	const keys = "[a]\naws_access_key_id = A\naws_secret_access_key = s\n"
 	for _, c := range []struct {

@@ -94,7 +94,7 @@ type cursor struct {
 	issued time.Time
 }
 
-// maxCursors bounds those that the test keeps.
+// maxCursors bounds the number of cursors that the test keeps.
 const maxCursors = 12
 
 func (m *machine) keep(c cursor) {
@@ -243,7 +243,7 @@ func (m *machine) compare(
 ) (next cursor, more bool) {
 	sh := c.stream.shards[c.shard]
 	first := max(c.next, sh.trimmed)
-	if len(got.Records) > 0 { // records that have expired may still be there, but not again
+	if len(got.Records) > 0 { // expired records may still be there, but never come back
 		for first < sh.kept && sh.records[first].data != string(got.Records[0].Data) {
 			first++
 		}

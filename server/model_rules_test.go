@@ -22,8 +22,8 @@ type modelStream struct {
 
 	// The ends of the states that the API names; zero for one that the stream was never in.
 	creating, updating, deleting time.Time
-	// pending changes the shards at the end of UPDATING, not sooner (kinesalite's tests, which
-	// were run against AWS); nil if nothing does.
+	// pending changes the shards at the end of UPDATING, not sooner (kinesalite's tests, which were
+	// run against AWS); nil if no change is pending.
 	pending func()
 
 	scalings []time.Time // when UpdateShardCount succeeded: it may ten times in a day
@@ -124,7 +124,7 @@ func (st *modelStream) owner(hash *big.Int) int {
 	panic(fmt.Sprintf("nobody owns %v", hash))
 }
 
-// visible reports whether a shard can be named: closed ones until their records have expired
+// visible reports whether requests can name a shard: closed ones until their records have expired
 // (AWS, "Resharding a Stream").
 func (st *modelStream) visible(index int) bool {
 	return index >= 0 && index < len(st.shards) && !st.shards[index].gone

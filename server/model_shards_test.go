@@ -34,7 +34,8 @@ func (st *modelStream) shardFault(index int) []string {
 	}
 }
 
-// refused adds that the stream is not ACTIVE to a request's faults; no fault at all is success.
+// refused adds the stream's state to a request's faults, if it is not ACTIVE; no fault means
+// success.
 func (m *machine) refused(st *modelStream, faults []string) []string {
 	if st.status(m.now) != "ACTIVE" {
 		faults = append(faults, inUse)
@@ -157,7 +158,7 @@ func (m *machine) scale() {
 	m.later(st, func() { m.rescaled(st, what, target) })
 }
 
-// later has a stream's shards changed at the end of UPDATING, which begins now.
+// later begins UPDATING, with a change of the stream's shards at the end.
 func (m *machine) later(st *modelStream, reshard func()) {
 	st.updating, st.pending = m.now.Add(delay), reshard
 }
@@ -181,7 +182,7 @@ func (m *machine) rescaled(st *modelStream, what string, target int) {
 	}
 }
 
-// nearly is how far a bound may be off: AWS promises shards of equal size, not to the key.
+// nearly is the permitted error of a bound: AWS promises shards of equal size, but not to the key.
 var nearly = big.NewInt(1 << 20)
 
 // scaled reports whether the stream's scalings of a day are used up.

@@ -15,8 +15,8 @@ import (
 
 // The model-based test's operations on whole streams.
 
-// create: "you receive a ResourceInUseException when you try to create a stream" of a name that
-// there is (AWS, "CreateStream").
+// create: "you receive a ResourceInUseException when you try to create a stream" with an existing
+// name (AWS, "CreateStream").
 func (m *machine) create() {
 	name, shards := m.anyName(), rapid.IntRange(1, 4).Draw(m.T, "shards")
 	if m.state(name) == "" || m.seldom() {

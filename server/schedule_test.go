@@ -110,7 +110,7 @@ func TestReshardStaysInBounds(t *testing.T) {
 	}, runneltest.WithStream("other", 2))
 }
 
-// TestReshardWaitsForStates: a stream that is busy for longer than the rule's time is resharded
+// TestReshardWaitsForStates: a stream that is busy for longer than the rule's interval is resharded
 // as soon as it is ACTIVE, and never sooner.
 func TestReshardWaitsForStates(t *testing.T) {
 	scheduled(t, "*:reshard=7s", func(t *testing.T, s *runneltest.Server) {

@@ -86,8 +86,8 @@ func serve(t *testing.T, cfg server.Config, options ...seam.Option) *served {
 	return v
 }
 
-// TestKill9 kills a server process under load, twice, and opens its directory: every record
-// that was acknowledged is there, once, in order.
+// TestKill9 kills a server process under load, twice, and opens its directory: every acknowledged
+// record is there, once, in order.
 func TestKill9(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := []string{}

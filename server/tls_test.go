@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// farListener accepts connections as if they had come to an address that other machines reach.
+// farListener accepts connections as if they came to an address that other machines reach.
 type farListener struct{ net.Listener }
 
 type farConn struct{ net.Conn }
