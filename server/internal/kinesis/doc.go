@@ -2,7 +2,7 @@
 // state machine over package wal (the catalogue), records are in package shardlog, and every
 // operation of the API has one file, op_*.go.
 //
-// # What is promised
+// # Guarantees
 //
 //   - An answer means durable state. A change is decided, applied and appended to the log inside
 //     wal.Log.Sequence, and answered once the log is durable up to there. A read is answered once

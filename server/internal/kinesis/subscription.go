@@ -13,7 +13,7 @@ import (
 
 // subscription is a consumer's subscription to a shard: the event stream of SubscribeToShard.
 //
-// # What comes
+// # Events
 //
 // The first event comes at once, with the records from the starting position on, even if there are
 // none (a guess: AWS's first event is not documented; without one, a subscriber from LATEST would
