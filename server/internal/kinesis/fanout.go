@@ -35,8 +35,9 @@ type fanOutSlot struct {
 	holder *subscription // nil: it has ended
 }
 
-// takeoverAfter is how long a new subscription cannot replace an earlier one, in ms, even if that
-// one has ended (AWS, "SubscribeToShard": "within 5 seconds of a successful call").
+// takeoverAfter is the time after the start of a subscription, in ms, during which no new one can
+// replace it, even if it has ended (AWS, "SubscribeToShard": "within 5 seconds of a successful
+// call").
 const takeoverAfter = 5000
 
 // minSweptSlots is the number of slots below which no sweep runs.

@@ -16,8 +16,8 @@ import (
 // A client without an answer to a put sends its records again, for H at most, and readers drop
 // duplicates for as long as they remember them. So no put may be stored much later than it was
 // sent. A put may have waited for the disk, for memory, for its own body or for a stopped process.
-// It is refused at the place where its records would get their sequence numbers, after every wait.
-// Its age is known in three ways:
+// If it is too old, it is refused at the place where its records would get their sequence numbers,
+// after every wait. Its age is known in three ways:
 //
 //   - by CLOCK_BOOTTIME since the first byte of the request was read;
 //   - by the date of its signature, if calls are signed. An unsigned date proves nothing: clients

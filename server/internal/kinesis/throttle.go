@@ -35,7 +35,7 @@ type meterKey struct {
 }
 
 // maxMeters bounds the memory. The next sweep removes a meter that counts nothing any more. If all
-// of them still count, further streams and shards are not limited.
+// of them still count, new keys are not limited.
 const maxMeters = 1 << 17
 
 func newThrottle(plan *limit.Plan, wake chan<- struct{}) *throttle {

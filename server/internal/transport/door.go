@@ -228,7 +228,7 @@ func (d *door) Close() error {
 // Wait returns once all of the door's goroutines have ended, after Close.
 func (d *door) Wait() { d.busy.Wait() }
 
-// earlyConn is a connection whose first bytes were read early and are read again.
+// earlyConn is a connection. Its first bytes were read early, and are read again from memory.
 type earlyConn struct {
 	net.Conn
 	early  []byte // to be read first; for the reader alone

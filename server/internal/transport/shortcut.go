@@ -173,7 +173,7 @@ func (c *shortcutConn) skipLineEnds() {
 func (c *shortcutConn) next(ctx context.Context) *http.Request {
 	come, _ := c.in.Peek(c.in.Buffered())
 	if head, _, whole := bytes.Cut(come, endOfHead); whole && isPlainHead(head) {
-		// The head is in the buffer: reading it does not change what come holds.
+		// The head is in the buffer: reading it leaves come unchanged.
 		r, err := http.ReadRequest(c.in)
 		if err == nil && isPlain(r) {
 			r.RemoteAddr = c.remote
