@@ -18,7 +18,7 @@ import (
 	"github.com/runnel-stream/runnel/server"
 )
 
-// steppedServer is a server whose machine's clock a test sets.
+// steppedServer is a server in a test that sets its machine's clock.
 type steppedServer struct {
 	*rapid.T
 	ctx     context.Context
@@ -110,8 +110,8 @@ func (s *steppedServer) shards() (all, open []listedShard) {
 	return listed.Shards, open
 }
 
-// TestArrivalNeverStepsBack: whatever the machine's clock does, also over restarts, a shard's
-// records have arrivals in their order, and a child's have not arrived before its parents'. So
+// TestArrivalNeverStepsBack: for any steps of the machine's clock, also over restarts, a shard's
+// records have arrivals in their order, and a child's arrivals are not before its parents'. So
 // AT_TIMESTAMP finds the first record of a time.
 func TestArrivalNeverStepsBack(t *testing.T) {
 	size(t, "rapid.checks", 40*soak())
@@ -155,8 +155,8 @@ func TestArrivalNeverStepsBack(t *testing.T) {
 	})
 }
 
-// awaitClock waits until the server's clock has followed the last step of the machine's, which takes
-// a sync. A step between two calls would make the second one's iterator expire.
+// awaitClock waits until the server's clock has followed the last step of the machine's, which
+// takes a sync. Otherwise a step between two calls could make the second one's iterator expire.
 func (s *steppedServer) awaitClock() {
 	wall := time.UnixMilli(s.clock.Load()).Truncate(time.Second)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -207,7 +207,7 @@ func (s *steppedServer) step(noon int64) {
 			}
 			end.Sub(end, big.NewInt(1))
 		}
-	case 11: // what it takes the longest
+	case 11: // the rarest action, since it takes the longest
 		s.stop()
 		s.start()
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// TestSignatures: of the SDK's requests only those with a known key's signature are served,
-// over each protocol.
+// TestSignatures: the server serves only those of the SDK's requests that are signed with a known
+// key, over each protocol.
 func TestSignatures(t *testing.T) {
 	for name, options := range map[string][]runneltest.Option{
 		"http/1.1": nil, "h2": {runneltest.WithTLS()},
@@ -57,7 +57,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestHealthNeedsNoKey, since those who ask for it have none.
+// TestHealthNeedsNoKey, since monitoring has none.
 func TestHealthNeedsNoKey(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithCredentials("AKIDONE", "one"))
 	answer, err := http.Get(server.Endpoint() + "/health")

@@ -10,11 +10,11 @@ import (
 
 // Errors of Check.
 var (
-	// ErrNoData says that a folder is no data directory.
+	// ErrNoData means that a folder is no data directory.
 	ErrNoData = wal.ErrNoLog
-	// ErrNewerFormat says that a newer version has written the data directory.
+	// ErrNewerFormat means that a newer version has written the data directory.
 	ErrNewerFormat = wal.ErrNewerFormat
-	// ErrInUse says that a server is using the data directory.
+	// ErrInUse means that a server is using the data directory.
 	ErrInUse = vfs.ErrLocked
 )
 

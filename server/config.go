@@ -16,19 +16,20 @@ import (
 
 // Config configures a Server. The zero value of a field means its default.
 type Config struct {
-	// Dir is the data directory; it is made if it is not there. Default "runnel-data".
+	// Dir is the data directory; a missing one is created. Default "runnel-data".
 	Dir string
-	// Memory keeps everything in memory: it is gone when the server ends. Default false.
+	// Memory keeps all data in memory; they are gone when the server ends. Default false.
 	Memory bool
-	// SyncInterval, if above 0, acknowledges before the disk has synced, and syncs that often:
-	// a power cut may lose as much. Default 0: every acknowledgement is synced first.
+	// SyncInterval, if above 0, is the time between two syncs of the disk. Calls are then
+	// acknowledged before the sync, so a power cut may lose the data of that time. Default 0: every
+	// acknowledgement is synced first.
 	SyncInterval time.Duration
-	// LogFileSize is the length of a log file, in bytes: what recovery looks through after a
-	// crash, and how much is logged between two checkpoints. Default 64 MiB, or 16 MiB if
-	// Memory is set, where up to four of them are memory; at least 8 KiB.
+	// LogFileSize is the length of a log file, in bytes. Recovery after a crash reads about that
+	// much, and so much is logged between two checkpoints. Default 64 MiB, or 16 MiB if Memory is
+	// set, where up to four of them are memory; at least 8 KiB.
 	LogFileSize int64
 
-	// Streams are made at the start if they are not there, in the world Account and Region.
+	// Streams are created at the start if they are missing, in the world Account and Region.
 	Streams []StreamSpec
 	Account string // 12 digits; default "000000000000"
 	Region  string // default "us-east-1"
@@ -36,8 +37,8 @@ type Config struct {
 	// Default 100 ms.
 	StreamDelay time.Duration
 
-	// TLS encrypts Serve's connections; it needs certificates, and its NextProtos are set. What
-	// comes to a loopback address may then still be plain. Default nil: everything is plain.
+	// TLS encrypts Serve's connections; it needs certificates, and its NextProtos are set.
+	// Connections to a loopback address may then still be plain. Default nil: everything is plain.
 	TLS *tls.Config
 
 	// Credentials are the keys that calls must be signed with; any of them may do anything.
@@ -54,15 +55,15 @@ type Config struct {
 	// MaxBodies bounds the request bodies that are in memory at a time, in bytes; further
 	// calls wait. Default 256 MiB; at least 15 MiB.
 	MaxBodies int64
-	// ShutdownTimeout is how long Serve lets calls finish once its context has ended.
-	// Default 10 s.
+	// ShutdownTimeout is the time that Serve lets calls finish once its context has ended. Default
+	// 10 s.
 	ShutdownTimeout time.Duration
 
 	Logger *slog.Logger // default slog.Default()
 }
 
 // Credentials is the text of a file of access keys, in the format of AWS's shared credentials file:
-// every profile is a key that the server takes. It prints as its length, so that no log shows a
+// the server accepts the key of every profile. It prints as its length, so that no log shows a
 // secret.
 type Credentials string
 
@@ -71,10 +72,10 @@ func (c Credentials) Format(s fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(s, "credentials of %d bytes", len(c))
 }
 
-// LogValue returns what Format writes.
+// LogValue returns the text of Format.
 func (c Credentials) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(c)) }
 
-// StreamSpec is a stream to be there.
+// StreamSpec describes a stream to create at the start.
 type StreamSpec struct {
 	Name   string
 	Shards int // if it has to be made
@@ -87,7 +88,7 @@ const (
 	defaultShutdownTimeout = 10 * time.Second
 )
 
-// settings are a Config with its defaults, its texts read, and the parts that tests replace.
+// settings are a Config with its defaults, its parsed texts, and the parts that tests replace.
 type settings struct {
 	Config
 	seam.Server
@@ -136,7 +137,7 @@ func newSettings(cfg Config, options []seam.Option) (settings, error) {
 	return s, nil
 }
 
-// read checks the configuration and reads its texts.
+// read checks the configuration and parses its texts.
 func (s *settings) read() error {
 	faults := s.Config.check()
 	refuse := func(field string, err error) {
@@ -177,7 +178,7 @@ func (c Config) Validate() error {
 	return s.read()
 }
 
-// check returns the faults of the fields that are no texts.
+// check returns the faults of the fields that are not parsed.
 func (c Config) check() (faults []error) {
 	refuse := func(field, format string, args ...any) {
 		faults = append(faults, &FieldError{Field: field, Err: fmt.Errorf(format, args...)})

@@ -13,7 +13,8 @@ type dateLine struct {
 	text   []string // one value, as headers have it
 }
 
-// now returns the server's time: see server/internal/serverclock. Before Start it is the system's.
+// now returns the server's time: see server/internal/serverclock. Before Start it is the system's
+// time.
 func (s *Server) now() time.Time {
 	if clock := s.clock.Load(); clock != nil {
 		return clock.Now()
@@ -21,7 +22,8 @@ func (s *Server) now() time.Time {
 	return s.cfg.Wall()
 }
 
-// date returns the header Date for an answer that is sent now. It is shared: not to be changed.
+// date returns the header Date for an answer that is sent now. Callers share the slice: do not
+// change it.
 func (s *Server) date() []string {
 	now := s.now()
 	line := s.dates.Load()
@@ -32,5 +34,5 @@ func (s *Server) date() []string {
 	return line.text
 }
 
-// setDate sets the header Date, which net/http otherwise takes from the system's clock.
+// setDate sets the header Date. Without it net/http would use the system's clock.
 func (s *Server) setDate(w http.ResponseWriter) { transport.SetDate(w, s.date) }

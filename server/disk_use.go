@@ -2,14 +2,14 @@ package server
 
 import "fmt"
 
-// DiskUse is what a server's data take, in bytes.
+// DiskUse is the size of a server's data, in bytes.
 type DiskUse struct {
 	Log       int64 // log files, which are used again
 	Snapshots int64 // of the catalogue, the shards' tables and the items: the newest
 	Records   int64 // the segments of all shards; retention frees them
 }
 
-// DiskUse returns what the data take now. Errors: ErrClosed, and the file system's.
+// DiskUse returns the present size of the data. Errors: ErrClosed, and the file system's.
 func (s *Server) DiskUse() (DiskUse, error) {
 	s.mu.Lock()
 	engine := s.mu.engine

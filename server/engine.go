@@ -28,7 +28,7 @@ type engine struct {
 	schedule schedule
 }
 
-// openEngine opens the directory, recovers it, and makes the streams that are to be there.
+// openEngine opens the directory, recovers it, and creates the configured streams.
 func openEngine(ctx context.Context, cfg settings, pauses *pause.Watch) (*engine, error) {
 	log, err := wal.Open(wal.Config{
 		FS: cfg.FS, Dir: cfg.Dir, SyncInterval: cfg.SyncInterval, FileSize: cfg.LogFileSize,
@@ -56,8 +56,8 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 	}
 	e.shards, err = shardlog.New(shardlog.Config{
 		Log: e.log, FS: cfg.FS, Dir: cfg.Dir, Logger: cfg.Logger,
-		// One clock for records and shards, which never steps back: what arrives in a child has
-		// arrived after what its parents have.
+		// One clock for records and shards, which never steps back: records of a child have arrived
+		// after those of its parents.
 		Now: e.clock.Now,
 	})
 	if err != nil {
@@ -99,8 +99,8 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 	return nil
 }
 
-// openClock opens the directory's clock. One in memory needs no file: nothing is left of it that a
-// restart could be behind.
+// openClock opens the directory's clock. A clock in memory needs no file: after a restart there are
+// no data that it could be behind.
 func (e *engine) openClock(cfg settings) (err error) {
 	settings := serverclock.Config{Wall: cfg.Wall, FS: cfg.FS, Dir: cfg.Dir, Logger: cfg.Logger}
 	if cfg.Memory {
@@ -111,8 +111,8 @@ func (e *engine) openClock(cfg settings) (err error) {
 	return err
 }
 
-// close attempts every step: the services' own work ends, the log is checkpointed and the
-// directory released, the segments' writer ends.
+// close attempts every step: it ends the services' own work, checkpoints the log and releases the
+// directory, and ends the segments' writer.
 func (e *engine) close(ctx context.Context) error {
 	var faults []error
 	e.schedule.stop()

@@ -18,14 +18,13 @@ var (
 	errCut     = errors.New("a fault on request")
 )
 
-// drainGrace is how long a subscriber may take to read the event that is on its way when the
-// server shuts down.
+// drainGrace is the time that a subscriber has to read the current event when the server shuts
+// down.
 const drainGrace = time.Second
 
-// eventStream is an event stream under way. Each event has writeTimeout to be read: a client
-// that reads more slowly than events come holds up itself alone, with one event in memory, and
-// one that has stopped reading is cut off. While nothing happens, the stream waits in Next
-// without a deadline.
+// eventStream is a running event stream. A client has writeTimeout to read each event. A client
+// that reads more slowly than events come delays only itself, with one event in memory. A client
+// that has stopped reading is cut off. Between events the stream waits in Next without a deadline.
 type eventStream struct {
 	server *Server
 	events wire.Events
@@ -36,9 +35,9 @@ type eventStream struct {
 	ending  bool // the write deadline is final
 }
 
-// stream answers the call with events until they end, and closes them. What the call held of
-// its request is given back first: a stream lives for minutes, its body's memory does not. The
-// stream ends properly at its own end and when the server shuts down, and otherwise breaks off.
+// stream answers the call with events until they end, and closes them. It first gives back the
+// memory of the request: a stream lives for minutes, its body's memory does not. The stream ends
+// properly at its own end and when the server shuts down, and otherwise breaks off.
 func (c *call) stream(ctx context.Context, events wire.Events, cutAfter time.Duration) {
 	c.release()
 	c.server.setDate(c.w)
@@ -60,8 +59,8 @@ func (c *call) stream(ctx context.Context, events wire.Events, cutAfter time.Dur
 	panic(http.ErrAbortHandler)
 }
 
-// watch returns a context that ends, with its cause, when the server shuts down or the stream is
-// to be cut. The caller calls stop, which waits, when the stream has ended.
+// watch returns a context that ends, with its cause, when the server shuts down or the stream is to
+// be cut. The caller calls stop when the stream has ended; stop waits.
 func (e *eventStream) watch(ctx context.Context) (watched context.Context, stop func()) {
 	drained := transport.Draining(ctx)
 	watched, cancel := context.WithCancelCause(ctx)
@@ -90,7 +89,7 @@ func (e *eventStream) watch(ctx context.Context) (watched context.Context, stop 
 	}
 }
 
-// finalDeadline bounds the write that is under way.
+// finalDeadline bounds the current write.
 func (e *eventStream) finalDeadline() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -98,8 +97,8 @@ func (e *eventStream) finalDeadline() {
 	_ = e.control.SetWriteDeadline(time.Now().Add(drainGrace))
 }
 
-// write sends one event, if send does, with the client's time to read it. The deadline does not
-// outlive the write: on HTTP/2 one that passes resets the stream, written to or not.
+// write calls send with the client's time to read as its deadline. It removes the deadline after
+// the write: on HTTP/2 a deadline that passes resets the stream, written to or not.
 func (e *eventStream) write(send func() error) error {
 	deadline := time.Now().Add(e.server.writeTimeout)
 	if !e.cutAt.IsZero() && e.cutAt.Before(deadline) {
@@ -153,10 +152,10 @@ func (c *call) send(ctx context.Context, e *eventStream) error {
 	}
 }
 
-// errPanicked stands for a panic that has been logged.
+// errPanicked replaces a panic that has been logged.
 var errPanicked = errors.New("the service panicked")
 
-// next waits for an event. What goes wrong inside is logged here, and the stream breaks off.
+// next waits for an event. An internal error is logged here, and the stream breaks off.
 func (c *call) next(ctx context.Context, events wire.Events) (e wire.Event, err error) {
 	in := &c.exchange.Call
 	defer func() {

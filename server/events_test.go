@@ -28,7 +28,7 @@ import (
 // feed is an event stream under a test's control.
 type feed struct {
 	events chan wire.Event // closed: the stream's proper end
-	fail   chan error      // what Next returns in the place of an event
+	fail   chan error      // an error for Next to return in the place of an event
 	asked  atomic.Int32    // calls of Next
 	gone   chan struct{}   // closed when Next has seen its context end
 	closed chan struct{}
@@ -94,8 +94,8 @@ func (e *endless) Next(ctx context.Context) (wire.Event, error) {
 	return wire.Event{Type: "E", Payload: e.payload}, nil
 }
 
-// streams is a service whose SubscribeToShard answers with the feeds, in their order. Hold waits
-// to be let go, Panic panics, Length answers with the body's length; everything else answers {}.
+// streams is a service that answers SubscribeToShard with the feeds, in their order. Hold waits for
+// its release, Panic panics, Length answers with the body's length; everything else answers {}.
 type streams struct{ levers }
 
 type levers struct {
@@ -129,7 +129,7 @@ type streaming struct {
 	served  func() error
 }
 
-// protocols are the ways to a server.
+// protocols are the protocols of the server.
 var protocols = []string{"http/1.1", "h2c", "https http/1.1", "https h2"}
 
 func overEachProtocol(
@@ -192,7 +192,7 @@ func serveStreams(
 	go func() { ended <- s.Serve(ctx, listener) }()
 	s.served = sync.OnceValue(func() error { return <-ended })
 	t.Cleanup(func() {
-		transport.CloseIdleConnections() // or HTTP/2 would wait a second for the client to go
+		transport.CloseIdleConnections() // or HTTP/2 would wait a second for the client to close
 		stop()
 		_ = s.served()
 		transport.CloseIdleConnections()
@@ -206,7 +206,7 @@ func serveStreams(
 	return s
 }
 
-// listen opens a port, or in virtual time something like it.
+// listen opens a port, or in virtual time a substitute for one.
 func listen(t *testing.T, protocol string, transport *http.Transport) net.Listener {
 	t.Helper()
 	if strings.HasPrefix(protocol, "piped ") {
@@ -314,7 +314,7 @@ func (s *subscribed) wantBroken(t *testing.T) {
 	}
 }
 
-// TestEventStream: each event is with the client before the next one is asked for.
+// TestEventStream: the server asks for an event only after the client has the one before.
 func TestEventStream(t *testing.T) {
 	overEachProtocol(t, Config{}, func(t *testing.T, s *streaming) {
 		f := newFeed()
@@ -344,8 +344,8 @@ func TestExceptionIsTheLast(t *testing.T) {
 	})
 }
 
-// TestStreamsHoldNoBodies: with the memory for one long body, a stream that began with one
-// leaves it to others.
+// TestStreamsHoldNoBodies: with memory for one long body, a stream gives the memory of its own body
+// back, so that others can have it.
 func TestStreamsHoldNoBodies(t *testing.T) {
 	overEachProtocol(t, Config{MaxBodies: wire.MaxBody}, func(t *testing.T, s *streaming) {
 		f := newFeed()
@@ -397,8 +397,8 @@ func TestSubscriberGoes(t *testing.T) {
 	})
 }
 
-// TestShutdownEndsStreams: at once and properly, at an event's boundary, those that wait and
-// those that are read slowly.
+// TestShutdownEndsStreams: waiting streams and slowly read ones end at once and properly, at an
+// event's boundary.
 func TestShutdownEndsStreams(t *testing.T) {
 	overEachProtocol(t, Config{}, func(t *testing.T, s *streaming) {
 		idle := newFeed()
@@ -427,7 +427,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	})
 }
 
-// TestShutdownCutsStuckStreams: a subscriber that reads nothing does not hold up the end.
+// TestShutdownCutsStuckStreams: a subscriber that reads nothing does not delay the end.
 func TestShutdownCutsStuckStreams(t *testing.T) {
 	overEachProtocol(t, Config{}, func(t *testing.T, s *streaming) {
 		stuck := &endless{
@@ -461,7 +461,7 @@ func settle(t *testing.T, count *atomic.Int32) {
 	}
 }
 
-// TestCloseEndsStreams: also where another server than Serve's own carries them.
+// TestCloseEndsStreams: also if another server than Serve's own carries them.
 func TestCloseEndsStreams(t *testing.T) {
 	s := serveStreams(t, Config{}, "http/1.1")
 	other := httptest.NewServer(s.Handler())
@@ -477,8 +477,8 @@ func TestCloseEndsStreams(t *testing.T) {
 	wait(t, "Close", f.closed)
 }
 
-// TestSlowSubscriber: one that reads nothing holds a few events, is cut off after the time for
-// a write, and meanwhile others get theirs, on the same connection too.
+// TestSlowSubscriber: a subscriber that reads nothing holds a few events, and is cut off after the
+// time for a write. Meanwhile others get theirs, on the same connection too.
 func TestSlowSubscriber(t *testing.T) {
 	overEachProtocol(t, Config{}, func(t *testing.T, s *streaming) {
 		slow := &endless{
@@ -536,7 +536,7 @@ func TestStuckConnection(t *testing.T) {
 	}
 }
 
-// deafConn stops reading once it is on.
+// deafConn stops reading once it is switched on.
 type deafConn struct {
 	net.Conn
 	on    atomic.Bool
@@ -550,7 +550,7 @@ func (c *deafConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// TestQuietStream: that nothing happens for longer than a write may take breaks nothing.
+// TestQuietStream: a silence longer than a write may take breaks nothing.
 func TestQuietStream(t *testing.T) {
 	overEachProtocol(t, Config{}, func(t *testing.T, s *streaming) {
 		f := newFeed()
@@ -564,8 +564,8 @@ func TestQuietStream(t *testing.T) {
 	}, writeTimeout(500*time.Millisecond))
 }
 
-// TestLongStream: no time-out of a connection, of a request or of HTTP/2 ends a stream that
-// lives for longer than Kinesis' five minutes, silent or not.
+// TestLongStream: no time-out of a connection, of a request or of HTTP/2 ends a stream that lives
+// longer than Kinesis' five minutes, silent or not.
 func TestLongStream(t *testing.T) {
 	for _, protocol := range []string{"piped http/1.1", "piped h2c"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -614,7 +614,7 @@ func TestCutStream(t *testing.T) {
 	}
 }
 
-// TestUnheardStreams: a stream that nobody gets is closed.
+// TestUnheardStreams: a stream without a receiver is closed.
 func TestUnheardStreams(t *testing.T) {
 	for _, spec := range []string{"lose-answer", "commit-late=1ms"} {
 		s := serveStreams(t, Config{Faults: "SubscribeToShard:" + spec}, "h2c")

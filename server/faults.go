@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/transport"
 )
 
-// refusal is the answer in the place of executing a call; nil if there is none.
+// refusal returns the answer that replaces the execution of a call; nil if there is none.
 func refusal(in *wire.Call, d fault.Decision) *wire.Error {
 	switch d.Refuse {
 	case fault.InternalError:
@@ -26,9 +26,9 @@ func refusal(in *wire.Call, d fault.Decision) *wire.Error {
 	return nil
 }
 
-// throttling is the error with which the API limits a rate: for data one that names provisioned
-// throughput, for everything else a general one. It says that nothing was changed, as AWS documents
-// it, so it is also the answer of a server that takes nothing for a while.
+// throttling is the error with which the API limits a rate: ProvisionedThroughputExceededException
+// for data, a general one for everything else. AWS documents that it means no change. So it is also
+// the answer of a server that cannot write for a while.
 func throttling(in *wire.Call, reason string) *wire.Error {
 	if in.Service == wire.DynamoDB {
 		switch in.Operation {
@@ -62,7 +62,7 @@ func throttling(in *wire.Call, reason string) *wire.Error {
 	}
 }
 
-// putOff is delay for a client that may give up meanwhile.
+// putOff is delay for a client that may give up in the meantime.
 func (c *call) putOff(ctx context.Context, d time.Duration) (ok bool) {
 	if d <= 0 {
 		return true
@@ -72,9 +72,8 @@ func (c *call) putOff(ctx context.Context, d time.Duration) (ok bool) {
 	return c.delay(watched, d)
 }
 
-// delay waits, unless the client gives up or the server ends: who waits on purpose holds up
-// neither Serve's end nor Close. If it is not ok, the client has gone and the call is not
-// executed.
+// delay waits, unless the client gives up or the server ends: a deliberate pause delays neither
+// Serve's end nor Close. If it is not ok, the client has gone and the call is not executed.
 func (c *call) delay(ctx context.Context, d time.Duration) (ok bool) {
 	if d <= 0 {
 		return true
@@ -92,8 +91,8 @@ func (c *call) delay(ctx context.Context, d time.Duration) (ok bool) {
 	return true
 }
 
-// commitLate executes the call on a goroutine of its own, that Close waits for, after the
-// decision's time or when Close hurries it; and does not return, but cuts the connection.
+// commitLate executes the call on a goroutine of its own, after the decision's time or when Close
+// hurries it; Close waits for that goroutine. commitLate does not return, but cuts the connection.
 func (c *call) commitLate(ctx context.Context, decision fault.Decision) {
 	done := make(chan struct{})
 	detached := context.WithoutCancel(ctx)

@@ -19,7 +19,7 @@ import (
 // server answers, out of all operations of the SDK.
 func TestFaultOperations(t *testing.T) {
 	server := runneltest.NewServer(t)
-	answered := []string{"PutMetricData", "GetCallerIdentity"} // whose services have no others
+	answered := []string{"PutMetricData", "GetCallerIdentity"} // these services have no others
 	for _, service := range []struct {
 		target, version string
 		client          any

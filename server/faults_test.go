@@ -177,7 +177,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// TestCommitLate: the batch arrives behind its own retry.
+// TestCommitLate: the batch arrives after its own retry.
 func TestCommitLate(t *testing.T) {
 	inBubble(t, "PutRecords:commit-late=5s@1", func(t *testing.T, c client) {
 		began := time.Now()
@@ -227,8 +227,8 @@ func TestCloseHurriesLateCommits(t *testing.T) {
 	})
 }
 
-// TestEndHurriesDelays: calls that wait on purpose are executed when the server ends, and those
-// whose clients still wait for an answer get one.
+// TestEndHurriesDelays: calls that wait on purpose are executed when the server ends. Clients that
+// still wait for an answer get one.
 func TestEndHurriesDelays(t *testing.T) {
 	for fault, want := range map[string]string{"delay": "ok", "hang": "cut"} {
 		inBubble(t, "PutRecords:"+fault+"=1h@1", func(t *testing.T, c client) {

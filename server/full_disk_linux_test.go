@@ -34,8 +34,8 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// TestARealFullDisk fills a real file system: what was acknowledged stays and can be read, puts
-// are refused for as long as there is no room, and go on by themselves when there is.
+// TestARealFullDisk fills a real file system: acknowledged records stay and can be read, puts are
+// refused for as long as there is no room, and go on by themselves when there is.
 func TestARealFullDisk(t *testing.T) {
 	disk := smallDisk(t, "6m")
 	ballast := filepath.Join(disk, "ballast")
@@ -138,8 +138,8 @@ func within(t *testing.T, limit time.Duration, holds func() bool) {
 	}
 }
 
-// checkNumbers compares the records' numbers, in order. What was refused may be there or not:
-// its outcome is unknown.
+// checkNumbers compares the records' numbers, in order. A refused record may be there or not: its
+// outcome is unknown.
 func checkNumbers(t *testing.T, stored []string, acknowledged []uint64) {
 	t.Helper()
 	next := 0

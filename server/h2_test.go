@@ -12,8 +12,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// TestLongBodies: the longest ones come in, many at a time, and longer ones are refused, by
-// every protocol.
+// TestLongBodies: over every protocol, the longest bodies are accepted, many at a time, and longer
+// ones are refused.
 func TestLongBodies(t *testing.T) {
 	overEachProtocol(t, Config{MaxBodies: 2 * wire.MaxBody}, func(t *testing.T, s *streaming) {
 		longest := strings.Repeat(" ", wire.MaxBody)

@@ -15,10 +15,10 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// defaultWriteTimeout is how long a client may take to read an answer, or an event.
+// defaultWriteTimeout is the time that a client has to read an answer, or an event.
 const defaultWriteTimeout = time.Minute
 
-// serveHTTP serves a request, unless its connection is of before a pause.
+// serveHTTP serves a request, unless its connection dates from before a pause.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	request, err := transport.Begin(r, s.pauses)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	s.route(c, w, r)
 }
 
-// route tells calls from the pages for people and programs that watch.
+// route separates calls from the pages for monitoring.
 func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		s.health(w)
@@ -52,24 +52,24 @@ func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// weigh returns the memory that a request's body may come to, in bytes.
+// weigh returns the most memory that a request's body may need, in bytes.
 func weigh(r *http.Request) int64 {
 	if r.ContentLength < 0 || r.Header.Get("Content-Encoding") != "" {
-		return wire.MaxBody // chunked or packed: it says nothing of its length
+		return wire.MaxBody // chunked or packed: the length is unknown
 	}
 	return min(r.ContentLength, wire.MaxBody)
 }
 
-// allow gives the client its time to read the answer that is written next. The deadline ends
-// with the answer: net/http clears it.
+// allow gives the client its time to read the next answer. The deadline ends with the answer:
+// net/http clears it.
 func (s *Server) allow(w http.ResponseWriter) {
 	s.setDate(w) // the call may have taken its time
 	// A writer without deadlines, as a test's recorder, does not need them.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.writeTimeout))
 }
 
-// call is one call under way. It holds a place in Server.mu.calls until end, and memory of
-// Config.MaxBodies and a body of the pool until release.
+// call is one call in progress. It is counted in Server.mu.calls until end. Until release it holds
+// memory of Config.MaxBodies and a body of the pool.
 type call struct {
 	server   *Server
 	w        http.ResponseWriter
@@ -79,7 +79,7 @@ type call struct {
 	weight   int64 // 0 once released
 }
 
-// begin reads the call. If it is not ok, the request has been dealt with.
+// begin reads the call. If it is not ok, the request has been answered or dropped already.
 func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	s := c.server
 	exchange, err := wire.Begin(w, r, s.cfg.credentials)
@@ -105,20 +105,20 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	return true
 }
 
-// end gives back what the call holds; nothing of it may be used after.
+// end gives back the call's resources; none of them may be used after.
 func (c *call) end() {
 	c.release()
 	c.server.leave()
 }
 
-// release gives back the request's body, which may not be used after. It may be called again.
+// release gives back the request's body, which must not be used after. It may be called again.
 func (c *call) release() {
 	c.exchange.Close()
 	c.server.bodies.Release(c.weight)
 	c.weight = 0
 }
 
-// serve draws the call's fate, executes it and answers.
+// serve decides on faults for the call, executes it and answers.
 func (c *call) serve(ctx context.Context) {
 	x := c.exchange
 	decision := c.server.cfg.Server.Faults.Draw(x.Call.Service, x.Call.Operation)
@@ -149,7 +149,7 @@ func (c *call) serve(ctx context.Context) {
 	c.answer(x, answer.Body, failure)
 }
 
-// executeUnheard executes the call for nobody to see its answer.
+// executeUnheard executes the call without answering it.
 func (c *call) executeUnheard(ctx context.Context, decision fault.Decision) {
 	answer, _ := c.execute(ctx, decision)
 	if answer.Events != nil {
@@ -168,8 +168,8 @@ func (c *call) answer(x *wire.Exchange, body []byte, failure *wire.Error) {
 	x.Answer(body)
 }
 
-// execute runs the call and tells failures that are the caller's from those that are ours,
-// which are logged here and not told.
+// execute runs the call. It separates the caller's failures from the server's own, which are logged
+// here and kept out of the answer.
 func (c *call) execute(
 	ctx context.Context, decision fault.Decision,
 ) (answer wire.Answer, failure *wire.Error) {
@@ -199,8 +199,8 @@ func (c *call) execute(
 	return wire.Answer{}, wire.InternalFailure(in.Service)
 }
 
-// report logs an internal failure, if it is one: not the client's going away, and a poisoned
-// log only once, since every call fails from then on.
+// report logs an internal failure. It skips a client's disconnection, and logs a poisoned log only
+// once, since every call fails from then on.
 func (c *call) report(ctx context.Context, err error) {
 	log, in := c.server.cfg.Logger, &c.exchange.Call
 	text := fmt.Sprintf("%s.%s failed", in.Service, in.Operation)

@@ -20,7 +20,8 @@ func (f serviceFunc) Serve(ctx context.Context, c *wire.Call) (wire.Answer, erro
 	return wire.Answer{Body: body}, err
 }
 
-// TestFailuresInside: what is ours is logged and not told, and a panic ends one call only.
+// TestFailuresInside: the server's own failures are logged and left out of the answer, and a panic
+// ends one call only.
 func TestFailuresInside(t *testing.T) {
 	for _, c := range []struct {
 		name   string

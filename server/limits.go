@@ -3,7 +3,7 @@ package server
 import "github.com/runnel-stream/runnel/server/internal/limit"
 
 // SetLimits replaces the limits on throughput and calls, in the language of Config.Limits; "" and
-// "off" end them. What has been used up to now is forgotten. Before Start and after Close it does
+// "off" end them. All usage counted so far is forgotten. Before Start and after Close it does
 // nothing.
 func (s *Server) SetLimits(text string) error {
 	plan, err := limit.Parse(text)

@@ -12,17 +12,18 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// history is what clients of a stream did and were told. Safe for concurrent use.
+// history is the record of the clients' calls to a stream and of their answers. Safe for concurrent
+// use.
 type history struct {
 	clock atomic.Int64
 
 	mu      sync.Mutex
 	calls   []logCall
-	numbers map[string]string // sequence number by record, as the first was told it
+	numbers map[string]string // sequence number by record, from the first answer with it
 	faults  []string
 }
 
-// logCall is what a call did to one shard. Records are named by their data, each another.
+// logCall is a call's effect on one shard. Records are named by their data, each another.
 type logCall struct {
 	client       int
 	shard        int
@@ -33,7 +34,7 @@ type logCall struct {
 
 func newHistory() *history { return &history{numbers: map[string]string{}} }
 
-// tick is the time: it orders requests and answers of all clients.
+// tick returns the next tick: ticks order requests and answers of all clients.
 func (h *history) tick() int64 { return h.clock.Add(1) }
 
 func (h *history) add(c logCall) {
@@ -42,7 +43,7 @@ func (h *history) add(c logCall) {
 	h.calls = append(h.calls, c)
 }
 
-// number notes the sequence number that a client was told for a record.
+// number notes a record's sequence number from an answer.
 func (h *history) number(record, number string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,7 +59,7 @@ func (h *history) fault(format string, args ...any) {
 	h.faults = append(h.faults, fmt.Sprintf(format, args...))
 }
 
-// check fails the test unless some order of the calls explains what everybody was told.
+// check fails the test unless some order of the calls explains all answers.
 func (h *history) check(t *testing.T) {
 	t.Helper()
 	for _, fault := range h.faults {
@@ -73,11 +74,11 @@ func (h *history) check(t *testing.T) {
 
 // linearizable returns an error unless the calls about a shard can be put in an order.
 //
-// The order of the log itself is known: it is what the longest read has seen, and all reads
-// must be beginnings of it. What is left for porcupine is whether every call fits in between
-// its request and its answer. So the state is how long the log is, and no search explodes.
-// Puts without an answer have all the time until the end; those that no read has seen have
-// never happened, since the last read comes after everything.
+// The order of the log itself is known: the longest read shows it, and all reads must be beginnings
+// of it. Only one question is left for porcupine: whether every call fits in between its request
+// and its answer. So the state is the length of the log, and no search explodes. Puts without an
+// answer have all the time until the end. If no read has seen such a put, it never happened, since
+// the last read comes after everything.
 func linearizable(calls []logCall, shard int) error {
 	var log []string
 	for _, c := range calls {

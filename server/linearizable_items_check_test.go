@@ -13,14 +13,14 @@ import (
 // itemState is the items: the n of each, and 0 for none.
 type itemState [itemKeys]int
 
-// itemCall is what a client did: if the items of keys are as in want, they become as in next.
-// A read has one key, and the same in want and next.
+// itemCall is a client's call: if the items of keys are as in want, they become as in next. A read
+// has one key, and the same in want and next.
 type itemCall struct {
 	keys, want, next []int
 	read             bool
 }
 
-// itemAnswer is what it was told.
+// itemAnswer is the answer to it.
 type itemAnswer struct {
 	unknown bool        // nothing
 	done    bool        // the condition held
@@ -51,7 +51,8 @@ var itemModel = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprint(input, output) },
 }
 
-// itemHistory is what clients of a table did and were told. Safe for concurrent use.
+// itemHistory is the record of the clients' calls to a table and of their answers. Safe for
+// concurrent use.
 type itemHistory struct {
 	history // the clock
 
@@ -80,9 +81,9 @@ func (h *itemHistory) check(t *testing.T) {
 	}
 }
 
-// happened leaves out the calls without an answer of which it is sure that they never happened,
-// so that the search does not explode: a value that nobody saw, not even in the end, never
-// stood there, because who wants to replace one must have seen it.
+// happened leaves out the calls without an answer that certainly never happened, so that the search
+// does not explode. If no read saw a value, not even in the end, the value was never stored: a
+// client can only replace a value that it has seen.
 func happened(all []porcupine.Operation) []porcupine.Operation {
 	seen := map[int]bool{0: true}
 	for _, one := range all {

@@ -19,10 +19,10 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// TestItemsLinearizable lets clients write items under conditions, one by one and in
-// transactions, and read them, over HTTP, while answers and requests are lost, calls are late,
-// and the power goes. As in TestLinearizable one order of all calls must explain what the
-// clients were told; what a client was not told may have happened later, or never.
+// TestItemsLinearizable lets clients write items under conditions, one by one and in transactions,
+// and read them, over HTTP, while answers and requests are lost, calls are late, and the power
+// goes. As in TestLinearizable one order of all calls must explain the clients' answers; a call
+// without an answer may have happened later, or never.
 func TestItemsLinearizable(t *testing.T) {
 	for seed := range uint64(8 * soak()) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -57,11 +57,11 @@ const (
 	itemCalls   = 14 // of each
 )
 
-// itemTrouble is the faults of every run; the seed comes before it.
+// itemTrouble holds the faults of every run; the seed comes before it.
 const itemTrouble = " *:delay=1ms%30 *:delay=3ms%20 *:error-500%2 *:lose-request%2" +
 	" *:throttle%3 dynamodb.*:lose-answer%5 dynamodb.*:commit-late=9ms%3 dynamodb.*:hang=20ms%3"
 
-// live is a run: it ends with a read of every item, when nothing is under way any more.
+// live is a run. When no call is in progress any more, it ends with a read of every item.
 func (h *itemHistory) live(t *testing.T, seed uint64) {
 	server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithCrashes(seed))
 	createItems(t, server)
@@ -107,7 +107,7 @@ func createItems(t *testing.T, server *runneltest.Server) {
 	}
 }
 
-// run starts the clients; each gives a call up after that patience.
+// run starts the clients; each gives up a call after patience.
 func (h *itemHistory) run(
 	t *testing.T, server *runneltest.Server, seed uint64, patience time.Duration,
 ) *sync.WaitGroup {
@@ -128,7 +128,7 @@ func (h *itemHistory) run(
 	return clients
 }
 
-// itemClient makes one call after the other, and believes of the items what it was told last.
+// itemClient makes one call after the other, and believes the last answer about each item.
 type itemClient struct {
 	h        *itemHistory
 	id       int
@@ -138,12 +138,12 @@ type itemClient struct {
 	believed itemState
 }
 
-// call reads an item, or writes one or both where they are as the client believes.
+// call reads an item, or writes one or both on the condition that they are as the client believes.
 func (c *itemClient) call(ctx context.Context, n int) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	if c.rng.IntN(3) == 0 {
-		_ = c.read(ctx, c.rng.IntN(itemKeys)) // if it fails, it tells nothing
+		_ = c.read(ctx, c.rng.IntN(itemKeys)) // a failed read teaches nothing
 		return
 	}
 	var write itemCall
@@ -192,7 +192,7 @@ func (c *itemClient) read(ctx context.Context, key int) error {
 	return nil
 }
 
-// write makes the call, as one of the operations that can; shown is what its failure showed.
+// write makes the call, as one of the possible operations; shown holds the items in its failure.
 func (c *itemClient) write(ctx context.Context, w itemCall) (shown map[int]int, err error) {
 	if len(w.keys) > 1 || c.rng.IntN(3) == 0 {
 		return c.transact(ctx, w)

@@ -18,10 +18,10 @@ import (
 )
 
 // TestLinearizable lets clients put to and read from the same shards at once, while answers and
-// requests are lost, calls are late, records fail one by one, and the power goes. Whatever the
-// clients were told must then be explained by one order of all calls in which each takes effect
-// in an instant between its request and its answer: a put appends to its shard, a read sees
-// all of it. What a client was not told may have happened later, or never.
+// requests are lost, calls are late, records fail one by one, and the power goes. One order of all
+// calls must then explain the clients' answers, and each call must take effect in an instant
+// between its request and its answer: a put appends to its shard, a read sees all of it. A call
+// without an answer may have happened later, or never.
 func TestLinearizable(t *testing.T) {
 	for seed := range uint64(12 * soak()) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestLinearizable(t *testing.T) {
 		12*soak()*(logWriters+logReaders)*logCalls)
 }
 
-// trouble is the faults of every run; the seed comes before it.
+// trouble holds the faults of every run; the seed comes before it.
 const trouble = " *:delay=1ms%30 *:delay=3ms%20 *:error-500%2 *:lose-request%2" +
 	" PutRecord:lose-answer%6 PutRecords:lose-answer%6 PutRecords:commit-late=9ms%4" +
 	" PutRecord:hang=9ms%4 PutRecords:hang=20ms%3 PutRecords:fail-record%8" +
@@ -47,7 +47,7 @@ const (
 	logCalls   = 15 // of each
 )
 
-// live is a run: it ends with a read of every shard, when nothing is under way any more.
+// live is a run. When no call is in progress any more, it ends with a read of every shard.
 func (h *history) live(t *testing.T, seed uint64) {
 	server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithStream("s", logShards),
 		runneltest.WithCrashes(seed), runneltest.WithFaults(fmt.Sprintf("seed=%d", seed)+trouble))
@@ -168,7 +168,7 @@ func (c *logClient) send(
 	}}, nil
 }
 
-// read reads a shard from its beginning to its tip. A read that was not answered tells nothing.
+// read reads a shard from its beginning to its tip. A read without an answer is not recorded.
 func (c *logClient) read(ctx context.Context, shard int) {
 	call := logCall{client: c.id, shard: shard, began: c.h.tick(), read: true}
 	at, err := c.kinesis.GetShardIterator(ctx, &kinesis.GetShardIteratorInput{

@@ -15,9 +15,9 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// TestLostNumbers loses power at a server that syncs once an hour, three times in a row. A consumer
-// has read records that are then lost, and goes on after the last of them: it gets every record
-// that is acknowledged later, by its checkpoint and by the iterator that it holds.
+// TestLostNumbers cuts the power of a server that syncs once an hour, three times in a row. A
+// consumer has read records that are then lost, and goes on after the last of them. It gets every
+// record that is acknowledged later, by its checkpoint and by its old iterator.
 func TestLostNumbers(t *testing.T) {
 	lost := 0
 	for seed := range uint64(12) {
@@ -40,7 +40,7 @@ func TestLostNumbers(t *testing.T) {
 	}
 }
 
-// loser is a stream of one shard whose server loses power.
+// loser is a stream of one shard on a server that loses power.
 type loser struct {
 	*testing.T
 	*kinesis.Client
@@ -127,7 +127,7 @@ func (l *loser) iterator(kind types.ShardIteratorType, number string) string {
 	return *out.ShardIterator
 }
 
-// read returns the numbers from an iterator on, so many a page.
+// read returns the numbers from an iterator on, with a limit for each page.
 func (l *loser) read(iterator string, page int32) (numbers []string) {
 	l.Helper()
 	for iterator != "" {
@@ -156,9 +156,9 @@ func (l *loser) all() []string {
 	return l.read(l.iterator(types.ShardIteratorTypeTrimHorizon, ""), 100)
 }
 
-// TestNoReshardIsLost loses power after a split at a server that syncs once an hour. A consumer that
-// has seen the parent's end never reads it again, and it knows the children by their ids: the parent
-// stays closed, and the children are the same, with whatever their records are.
+// TestNoReshardIsLost cuts the power after a split at a server that syncs once an hour. A consumer
+// that has seen the parent's end never reads it again, and knows the children by their ids. So the
+// parent must stay closed, and the children must be the same, with the records that are left.
 func TestNoReshardIsLost(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

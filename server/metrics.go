@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// meters are the server's own metrics, and what GET /metrics shows: a registry of its own, so
-// that several servers in a process do not mix.
+// meters are the server's own metrics, for GET /metrics. They have a registry of their own, so that
+// several servers in a process do not mix.
 type meters struct {
 	calls    *prometheus.CounterVec
 	received *prometheus.CounterVec
@@ -22,7 +22,7 @@ type meters struct {
 	page     http.Handler
 }
 
-// newMeters makes the meters of a server, which need not have an engine yet.
+// newMeters makes the meters of a server, before its engine is there.
 func newMeters(s *Server) *meters {
 	operation := []string{"service", "operation"}
 	m := &meters{
@@ -62,7 +62,7 @@ func newMeters(s *Server) *meters {
 	return m
 }
 
-// count counts a call that was answered. A name that a caller made up becomes no label.
+// count counts an answered call. A name that a caller made up becomes no label.
 func (m *meters) count(call *wire.Call, failure *wire.Error) {
 	operation, result := call.Operation, "ok"
 	if failure != nil {
@@ -77,8 +77,8 @@ func (m *meters) count(call *wire.Call, failure *wire.Error) {
 	}
 }
 
-// countFault counts a call that was not executed: nobody has looked whether there is such an
-// operation.
+// countFault counts a call that was not executed. Its operation may not exist: nothing has checked
+// it.
 func (m *meters) countFault(call *wire.Call, refused *wire.Error) {
 	m.faults.WithLabelValues(call.Service, resultOf(refused)).Inc()
 }
@@ -88,9 +88,9 @@ func resultOf(failure *wire.Error) string {
 	return failure.Code[strings.IndexByte(failure.Code, '#')+1:]
 }
 
-// metricsPage answers GET /metrics. It needs no key, as those who ask have none; where calls
-// need one it is therefore for this machine alone, and not for the pages of a browser on it
-// whose host name somebody has pointed here.
+// metricsPage answers GET /metrics. It needs no key, as monitoring has none. Where calls need a
+// key, it answers this machine alone, and refuses pages of a browser on it that reached the server
+// through a foreign host name pointed here.
 func (s *Server) metricsPage(w http.ResponseWriter, r *http.Request) {
 	s.allow(w)
 	w.Header().Set("Cache-Control", "no-store")
@@ -102,7 +102,7 @@ func (s *Server) metricsPage(w http.ResponseWriter, r *http.Request) {
 	s.meters.page.ServeHTTP(w, r)
 }
 
-// scrapeLog logs what goes wrong while metrics are gathered.
+// scrapeLog logs the errors of gathering metrics.
 type scrapeLog struct{ server *Server }
 
 func (l scrapeLog) Println(v ...any) {
@@ -115,11 +115,10 @@ var (
 	runningDesc = prometheus.NewDesc("runnel_calls_running", "Calls under way.", nil, nil)
 )
 
-// stateCollector collects what the server knows of itself at the moment, and its engine's
-// metrics.
+// stateCollector collects the server's own state at the moment, and its engine's metrics.
 type stateCollector struct{ server *Server }
 
-// Describe says nothing: what is collected differs before the start and after.
+// Describe sends nothing: the set of metrics differs before the start and after.
 func (stateCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/server"
 )
 
-// The page says what is the matter with the disk, and that it is over.
+// The page shows the disk's failure, and its end.
 func TestTheStateOfTheStoreIsShown(t *testing.T) {
 	var fail atomic.Value // of func(vfs.Op) error
 	fail.Store(func(vfs.Op) error { return nil })

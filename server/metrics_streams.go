@@ -6,8 +6,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/kinesis"
 )
 
-// maxShownStreams is how many streams have series of their own, so that a scrape stays small
-// whatever is created: the first ones by account, region and name.
+// maxShownStreams is the number of streams with series of their own, so that a scrape stays small
+// however many streams there are: the first ones by account, region and name.
 const maxShownStreams = 1000
 
 var (

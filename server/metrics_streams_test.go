@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/kinesis"
 )
 
-// However many streams there are, the page stays of one size, and says how many it leaves out.
+// For any number of streams, the page has a bounded size, and says how many it leaves out.
 func TestAPageShowsSoManyStreams(t *testing.T) {
 	for streams, want := range map[int]struct{ shown, hidden int }{
 		0: {}, 1: {1, 0}, maxShownStreams: {maxShownStreams, 0},

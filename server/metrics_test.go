@@ -100,7 +100,7 @@ func of(families map[string]*dto.MetricFamily, name, labels string) float64 {
 	return -1
 }
 
-// TestPutMetricData: by the SDK in each protocol, unsigned-for and signed, packed and not.
+// TestPutMetricData: by the SDK in each protocol, unsigned and signed, packed and not.
 func TestPutMetricData(t *testing.T) {
 	for _, keys := range []bool{false, true} {
 		options := []runneltest.Option{runneltest.WithWorld("111122223333", "eu-west-1")}
@@ -164,8 +164,8 @@ func TestPutMetricData(t *testing.T) {
 	}
 }
 
-// TestWatchNeedsItsKey: what is signed for another service or with another key is refused, in
-// the caller's protocol.
+// TestWatchNeedsItsKey: a call with a signature for another service or by another key is refused,
+// in the caller's protocol.
 func TestWatchNeedsItsKey(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithCredentials("AKIDONE", "one"))
 	put := &cloudwatch.PutMetricDataInput{
@@ -210,8 +210,8 @@ func TestGetCallerIdentity(t *testing.T) {
 	}
 }
 
-// TestKPL sends what the KPL's native process does: forms of the C++ SDK, whose names come in
-// its order and which end with an ampersand or with the version.
+// TestKPL sends the requests of the KPL's native process: forms of the C++ SDK. Their names come in
+// its order, and they end with an ampersand or with the version.
 func TestKPL(t *testing.T) {
 	v := serve(t, server.Config{Memory: true})
 	datum := func(n int, name, unit string, rest string) string {
@@ -395,7 +395,7 @@ func subscribeOnce(t *testing.T, c client) {
 	}
 }
 
-// TestFaultsMakeNoLabels: a fault strikes before anybody knows whether there is the operation.
+// TestFaultsMakeNoLabels: a fault comes before the check that the operation exists.
 func TestFaultsMakeNoLabels(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithFaults("*:error-503"))
 	watch := watchClient(server.AWSConfig(), watchProtocols["awsQuery"])
@@ -420,7 +420,7 @@ func TestFaultsMakeNoLabels(t *testing.T) {
 	}
 }
 
-// TestMetricsAreForTheMachine where calls need a key, and for everybody otherwise.
+// TestMetricsAreForTheMachine if calls need a key, and for everybody otherwise.
 func TestMetricsAreForTheMachine(t *testing.T) {
 	const keys = "[a]\naws_access_key_id = A\naws_secret_access_key = s\n"
 	for _, c := range []struct {

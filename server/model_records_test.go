@@ -35,7 +35,7 @@ func (m *machine) entry() entry {
 	return e
 }
 
-// stored takes what a put was answered with, and the record, into the model.
+// stored adds a record to the model, with the answer to its put.
 func (m *machine) stored(st *modelStream, e entry, id, number string) {
 	if st.status(m.now) == "DELETING" {
 		return
@@ -85,7 +85,7 @@ func (m *machine) putMany() {
 	}
 }
 
-// cursor is a shard iterator and what the model knows of it.
+// cursor is a shard iterator and the model's knowledge of it.
 type cursor struct {
 	text   string
 	stream *modelStream
@@ -94,7 +94,7 @@ type cursor struct {
 	issued time.Time
 }
 
-// maxCursors bounds those that the test keeps.
+// maxCursors bounds the number of cursors that the test keeps.
 const maxCursors = 12
 
 func (m *machine) keep(c cursor) {
@@ -183,7 +183,7 @@ func (m *machine) atTimestamp(
 	return ""
 }
 
-// atNumber draws a sequence number: a record's, or the shard's first or last if that was told.
+// atNumber draws a sequence number: a record's, or the shard's first or last if it is known.
 func (m *machine) atNumber(
 	sh *modelShard, in *kinesis.GetShardIteratorInput, c *cursor,
 ) (told bool) {
@@ -237,13 +237,13 @@ func (m *machine) readFrom(c cursor) {
 	}
 }
 
-// compare checks what an iterator has read, and returns the one to go on with.
+// compare checks the answer to a read, and returns the next iterator.
 func (m *machine) compare(
 	c cursor, limit *int32, got *kinesis.GetRecordsOutput,
 ) (next cursor, more bool) {
 	sh := c.stream.shards[c.shard]
 	first := max(c.next, sh.trimmed)
-	if len(got.Records) > 0 { // records that have expired may still be there, but not again
+	if len(got.Records) > 0 { // expired records may still be there, but never come back
 		for first < sh.kept && sh.records[first].data != string(got.Records[0].Data) {
 			first++
 		}
@@ -282,8 +282,8 @@ func (m *machine) compare(
 	return cursor{*got.NextShardIterator, c.stream, c.shard, end, m.now}, true
 }
 
-// compareEnd checks what an answer says of what comes after it. AWS may leave NextShardIterator
-// for one call more at the end of a closed shard; runnel does not.
+// compareEnd checks the fields of an answer about the rest of the shard. AWS may leave
+// NextShardIterator for one call more at the end of a closed shard; runnel does not.
 func (m *machine) compareEnd(c cursor, end int, got *kinesis.GetRecordsOutput) {
 	sh := c.stream.shards[c.shard]
 	tip := end == len(sh.records)

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// The model of TestModel: what AWS's pages say of streams, shards, records and positions, on
-// plain slices and big integers. It shares no code with the server and knows nothing of logs
-// and files. A stream's times are those of the test's virtual clock, to the millisecond.
+// The model of TestModel: AWS's documented rules for streams, shards, records and positions, on
+// plain slices and big integers. It shares no code with the server and knows nothing of logs and
+// files. A stream's times are those of the test's virtual clock, to the millisecond.
 
 // modelStream is a stream. One that was deleted stays in the model until it is gone.
 type modelStream struct {
@@ -22,8 +22,8 @@ type modelStream struct {
 
 	// The ends of the states that the API names; zero for one that the stream was never in.
 	creating, updating, deleting time.Time
-	// pending changes the shards at the end of UPDATING, not sooner (kinesalite's tests, which
-	// were run against AWS); nil if nothing does.
+	// pending changes the shards at the end of UPDATING, not sooner (kinesalite's tests, which were
+	// run against AWS); nil if no change is pending.
 	pending func()
 
 	scalings []time.Time // when UpdateShardCount succeeded: it may ten times in a day
@@ -37,7 +37,7 @@ type modelShard struct {
 	gone           bool      // closed, and its last record has expired
 	records        []modelRecord
 
-	start, end string // sequence numbers, once they were told
+	start, end string // sequence numbers, once an answer had them
 	// kept is the first record that has not expired: it and all after it must be readable.
 	// Those before it are on their way out: trimmed are seen to have gone, for good.
 	kept, trimmed int
@@ -91,8 +91,8 @@ func (st *modelStream) status(now time.Time) string {
 	}
 }
 
-// pass lets what has passed its retention period expire. Nothing comes back from there, not
-// even by a longer period (AWS, "IncreaseStreamRetentionPeriod").
+// pass lets records past their retention period expire. They never come back, not even by a longer
+// period (AWS, "IncreaseStreamRetentionPeriod").
 func (st *modelStream) pass(now time.Time) {
 	horizon := now.Add(-st.retention)
 	for _, sh := range st.shards {
@@ -124,7 +124,7 @@ func (st *modelStream) owner(hash *big.Int) int {
 	panic(fmt.Sprintf("nobody owns %v", hash))
 }
 
-// visible reports whether a shard can be named: closed ones until their records have expired
+// visible reports whether requests can name a shard: closed ones until their records have expired
 // (AWS, "Resharding a Stream").
 func (st *modelStream) visible(index int) bool {
 	return index >= 0 && index < len(st.shards) && !st.shards[index].gone
@@ -161,8 +161,8 @@ func (st *modelStream) replace(now time.Time, parents []int, opened []*modelShar
 	}
 }
 
-// filter returns the ids of the shards that ListShards returns (AWS, "ShardFilter"). A time
-// before the trim horizon stands for it.
+// filter returns the ids of the shards that ListShards returns (AWS, "ShardFilter"). A time before
+// the trim horizon means the horizon.
 func (st *modelStream) filter(kind string, at time.Time, after string, now time.Time) []string {
 	horizon := now.Add(-st.retention)
 	if horizon.Before(st.created) {

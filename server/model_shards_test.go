@@ -14,7 +14,7 @@ import (
 
 // The model-based test's resharding, and the listing of shards.
 
-// anyShard draws a shard, mostly an open one: by its index, which may be nobody's.
+// anyShard draws a shard, mostly an open one, by its index; there may be no shard with that index.
 func (m *machine) anyShard(st *modelStream) int {
 	if rapid.IntRange(0, 9).Draw(m.T, "any") == 0 {
 		return rapid.IntRange(0, len(st.shards)).Draw(m.T, "shard")
@@ -22,7 +22,7 @@ func (m *machine) anyShard(st *modelStream) int {
 	return rapid.SampledFrom(st.open()).Draw(m.T, "open shard")
 }
 
-// shardFault is what is wrong with a shard that is to be split or merged.
+// shardFault returns why a shard cannot be split or merged.
 func (st *modelStream) shardFault(index int) []string {
 	switch {
 	case !st.visible(index):
@@ -34,7 +34,8 @@ func (st *modelStream) shardFault(index int) []string {
 	}
 }
 
-// refused adds that the stream is not ACTIVE to a request's faults; no fault at all is success.
+// refused adds the stream's state to a request's faults, if it is not ACTIVE; no fault means
+// success.
 func (m *machine) refused(st *modelStream, faults []string) []string {
 	if st.status(m.now) != "ACTIVE" {
 		faults = append(faults, inUse)
@@ -45,8 +46,8 @@ func (m *machine) refused(st *modelStream, faults []string) []string {
 	return faults
 }
 
-// split: the new starting hash key must be inside of the shard, and above its start by more
-// than one (AWS, "SplitShard", and what AWS's error says).
+// split: the new starting hash key must be inside of the shard, and above its start by more than
+// one (AWS, "SplitShard", and AWS's error).
 func (m *machine) split() {
 	st, there := m.some()
 	if !there {
@@ -95,8 +96,8 @@ func (m *machine) inside(sh *modelShard) *big.Int {
 	return at
 }
 
-// merge: two shards whose ranges form a contiguous set (AWS, "MergeShards"), the lower one first
-// (kinesalite, test/mergeShards.js).
+// merge: two shards with ranges that form a contiguous set (AWS, "MergeShards"), the lower one
+// first (kinesalite, test/mergeShards.js).
 func (m *machine) merge() {
 	st, there := m.some()
 	if !there {
@@ -129,9 +130,9 @@ func (m *machine) merge() {
 	}
 }
 
-// scale asks for another number of shards: up to twice, and down to half of what there are
-// (AWS, "UpdateShardCount"). Which shards that takes in between is the server's affair: the
-// model learns them from the list, and checks that they are a family.
+// scale asks for another number of shards: up to twice the present number, and down to half of it
+// (AWS, "UpdateShardCount"). The server chooses the steps in between: the model learns the new
+// shards from the list, and checks that they are a family.
 func (m *machine) scale() {
 	st, there := m.some()
 	if !there {
@@ -157,12 +158,12 @@ func (m *machine) scale() {
 	m.later(st, func() { m.rescaled(st, what, target) })
 }
 
-// later has a stream's shards changed at the end of UPDATING, which begins now.
+// later begins UPDATING, with a change of the stream's shards at the end.
 func (m *machine) later(st *modelStream, reshard func()) {
 	st.updating, st.pending = m.now.Add(delay), reshard
 }
 
-// rescaled learns what the server has made of a scaling.
+// rescaled learns the shards after a scaling from the server.
 func (m *machine) rescaled(st *modelStream, what string, target int) {
 	for _, sh := range m.list(st, &kinesis.ListShardsInput{StreamName: aws.String(st.name)}) {
 		if *sh.ShardId >= shardID(len(st.shards)) {
@@ -181,7 +182,7 @@ func (m *machine) rescaled(st *modelStream, what string, target int) {
 	}
 }
 
-// nearly is how far a bound may be off: AWS promises shards of equal size, not to the key.
+// nearly is the permitted error of a bound: AWS promises shards of equal size, but not to the key.
 var nearly = big.NewInt(1 << 20)
 
 // scaled reports whether the stream's scalings of a day are used up.
@@ -192,8 +193,8 @@ func (m *machine) scaled(st *modelStream) bool {
 	return len(st.scalings) == 9
 }
 
-// adopt takes a shard into the model that the server has opened by itself: the next in order,
-// whose parents there are; its siblings come with it or after it.
+// adopt adds a shard to the model that the server has opened by itself. It is the next in order,
+// and its parents are there; its siblings come with it or after it.
 func (m *machine) adopt(st *modelStream, sh types.Shard) {
 	if *sh.ShardId != shardID(len(st.shards)) {
 		m.Fatalf("%s after %s", *sh.ShardId, shardID(len(st.shards)-1))

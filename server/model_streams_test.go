@@ -15,8 +15,8 @@ import (
 
 // The model-based test's operations on whole streams.
 
-// create: "you receive a ResourceInUseException when you try to create a stream" of a name that
-// there is (AWS, "CreateStream").
+// create: "you receive a ResourceInUseException when you try to create a stream" with an existing
+// name (AWS, "CreateStream").
 func (m *machine) create() {
 	name, shards := m.anyName(), rapid.IntRange(1, 4).Draw(m.T, "shards")
 	if m.state(name) == "" || m.seldom() {
@@ -171,7 +171,7 @@ func (m *machine) tag() {
 	}
 }
 
-// describe compares all that is told of streams.
+// describe compares the server's descriptions of streams with the model.
 func (m *machine) describe() {
 	listed, err := m.client.ListStreams(m.ctx, &kinesis.ListStreamsInput{})
 	m.expect("list streams", err, "")
@@ -192,7 +192,7 @@ func (m *machine) describe() {
 	told := got.StreamDescriptionSummary
 	hours := int32(st.retention / time.Hour)
 	open := int32(len(st.open()))
-	if st.status(m.now) == "CREATING" { // its shards are not told yet
+	if st.status(m.now) == "CREATING" { // its shards are not shown yet
 		open = *told.OpenShardCount
 	}
 	if string(told.StreamStatus) != st.status(m.now) || *told.RetentionPeriodHours != hours ||

@@ -43,8 +43,8 @@ func size(t *testing.T, name string, value int) {
 }
 
 // TestModel does random operations to a server, with the SDK, in virtual time, and to the model;
-// the server's answers must be the model's. The server is killed now and then, on a disk that
-// loses what was not synced. rapid prints the seed of a failure and the shortest way to it.
+// the server's answers must be the model's. The server is killed now and then, on a disk that loses
+// all unsynced data. rapid prints the seed of a failure and the shortest way to it.
 func TestModel(t *testing.T) {
 	size(t, "rapid.checks", 40*soak())
 	size(t, "rapid.steps", 80)
@@ -135,7 +135,7 @@ func (m *machine) pass(d time.Duration) {
 	}
 }
 
-// pending returns the stream that is the next to be resharded, up to a time.
+// pending returns the stream with the next reshard, up to a time.
 func (m *machine) pending(end time.Time) (next *modelStream) {
 	for _, st := range m.streams {
 		if st.pending != nil && !st.updating.After(end) &&
@@ -152,7 +152,7 @@ func (m *machine) wait() {
 	}).Draw(m.T, "wait"))
 }
 
-// expire waits until shortly before or after something expires, and looks what is left.
+// expire waits until shortly before or after something expires, and checks the rest.
 func (m *machine) expire() {
 	st, there := m.some()
 	if !there || !m.seldom() {
@@ -193,7 +193,7 @@ func (m *machine) crash() {
 	if err := m.server.Restart(m.ctx); err != nil {
 		m.Fatal(err)
 	}
-	time.Sleep(50 * time.Millisecond) // the server's clock begins a little ahead: the slack of its file
+	time.Sleep(50 * time.Millisecond) // the file's slack puts the server's clock a little ahead
 	synctest.Wait()                   // until the client knows that its connections are cut
 	m.pass(0)
 }
@@ -229,20 +229,20 @@ func (m *machine) expect(what string, err error, codes ...string) (ok bool) {
 	return err == nil
 }
 
-// anyName draws the name of a stream, there or not.
+// anyName draws the name of a stream, which may not exist.
 func (m *machine) anyName() string {
 	return rapid.SampledFrom([]string{"alpha", "beta"}).Draw(m.T, "stream")
 }
 
-// some draws a stream that can be used: not there is one that has not been created, or that
-// is being deleted. The action is then nothing; to skip it would spend rapid's patience.
+// some draws a stream that can be used. there is false for a stream that has not been created, or
+// is being deleted. The action then does nothing; to skip it would spend rapid's patience.
 func (m *machine) some() (st *modelStream, there bool) {
 	st = m.streams[m.anyName()]
 	there = st != nil && st.status(m.now) != "CREATING" && st.status(m.now) != "DELETING"
 	return st, there
 }
 
-// seldom draws one in four, for actions that would leave little to do for the others.
+// seldom draws true once in four times, for actions that would leave little to do for the others.
 func (m *machine) seldom() bool { return rapid.IntRange(0, 3).Draw(m.T, "seldom") == 0 }
 
 // state is a stream's status; "" if it is not there.

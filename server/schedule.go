@@ -17,9 +17,9 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/kinesis"
 )
 
-// schedule is the goroutines that reshard streams as the faults' reshard rules say: through
-// the calls that a client would make, so that the stream's states and limits hold for them,
-// too. Faults do not strike these calls, nor are they counted as calls.
+// schedule runs the goroutines that reshard streams by the faults' reshard rules. They make a
+// client's API calls, so that the stream's states and limits hold for them, too. Faults do not
+// affect these calls, and the metrics do not count them.
 type schedule struct {
 	faults  *fault.Injector
 	kinesis *kinesis.Service
@@ -28,14 +28,14 @@ type schedule struct {
 	done    sync.WaitGroup
 }
 
-// A busy stream is asked again after firstRetry, then after twice that, and so on.
+// The pause before a busy stream is tried again begins at firstRetry and doubles each time.
 const (
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = time.Second
 )
 
-// start begins to follow the faults' rules, whatever they are until stop. No faults: no
-// goroutine.
+// start begins to follow the faults' rules, also later ones, until stop. Without an injector of
+// faults it starts no goroutine.
 func (s *schedule) start(ctx context.Context) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if s.faults != nil {
@@ -43,7 +43,7 @@ func (s *schedule) start(ctx context.Context) {
 	}
 }
 
-// stop ends all of it. It may be called without start.
+// stop ends the goroutines. It may be called without start.
 func (s *schedule) stop() {
 	if s.cancel != nil {
 		s.cancel()
@@ -68,7 +68,7 @@ func (s *schedule) run(ctx context.Context) {
 	}
 }
 
-// follow has every stream's turn of one rule when it is due, and those of busy streams later.
+// follow carries out every stream's due turn of one rule; turns of busy streams come later.
 func (s *schedule) follow(ctx context.Context, rule *fault.Reshards) {
 	ticker := time.NewTicker(rule.Every)
 	defer ticker.Stop()
@@ -97,7 +97,7 @@ func (s *schedule) follow(ctx context.Context, rule *fault.Reshards) {
 	}
 }
 
-// fall makes every stream due that the rule is about, by its id.
+// fall marks every stream of the rule as due, by its id.
 func (s *schedule) fall(due map[string]kinesis.Listed, rule *fault.Reshards) {
 	clear(due)
 	for _, stream := range s.kinesis.Inventory() {
@@ -111,7 +111,8 @@ func (s *schedule) fall(due map[string]kinesis.Listed, rule *fault.Reshards) {
 	})
 }
 
-// turn has a stream's turn, and reports whether it is over: it is not while the stream is busy.
+// turn carries out a stream's turn, and reports whether it is over; it is not while the stream is
+// busy.
 func (s *schedule) turn(
 	ctx context.Context, rule *fault.Reshards, id string, stream kinesis.Listed,
 ) (over bool) {
@@ -135,8 +136,8 @@ func (s *schedule) turn(
 	return true
 }
 
-// settled reports whether a call that failed is not to be tried again for the same turn. The
-// failure is told as a remark: the stream may be gone, or its mode ON_DEMAND.
+// settled reports whether a failed call is not to be tried again for the same turn. It logs the
+// failure at debug level: the stream may be gone, or its mode ON_DEMAND.
 func (s *schedule) settled(ctx context.Context, stream kinesis.Listed, err error) bool {
 	var refused *wire.Error
 	if errors.As(err, &refused) {
@@ -191,7 +192,7 @@ func (s *schedule) openShards(
 	return open, nil
 }
 
-// call makes an API call about a stream; one that has a NextToken names none.
+// call makes an API call about a stream. A request with a NextToken has no stream name.
 func (s *schedule) call(
 	ctx context.Context, stream kinesis.Listed, operation string, request map[string]any,
 ) ([]byte, error) {

@@ -7,29 +7,29 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// openShard is a shard that takes records.
+// openShard is an open shard.
 type openShard struct {
 	id    string
 	owned keyspace.Range
 }
 
-// step is one split or merge, as the request that asks for it; the zero value is nothing.
+// step is one split or merge, as its API request; the zero value is nothing.
 type step struct {
 	operation string
 	request   map[string]any // without the stream
 }
 
 const (
-	// maxScheduled bounds the open shards of a stream that is resharded on a schedule: what a
-	// stream can have at all (AWS, "UpdateShardCount").
+	// maxScheduled bounds the open shards of a stream that is resharded on a schedule. It is the
+	// most that any stream can have (AWS, "UpdateShardCount").
 	maxScheduled = 10_000
-	// minSplit is the narrowest range that is split, in keys: a quarter of it is still more
-	// than the distance to the ends that SplitShard asks for.
+	// minSplit is the narrowest range to split, in keys: a quarter of it is still more than
+	// SplitShard's minimum distance from the ends.
 	minSplit = 4096
 )
 
-// stepOf returns what a turn does to the open shards, which are in the order of their ranges.
-// It depends on nothing else.
+// stepOf returns the change that a turn makes to the open shards, which are in the order of their
+// ranges. It depends on nothing else.
 func stepOf(turn fault.Turn, open []openShard) step {
 	rng := rand.New(rand.NewPCG(turn.Draw, turn.Number))
 	split := rng.IntN(2) == 0
@@ -48,8 +48,8 @@ func stepOf(turn fault.Turn, open []openShard) step {
 	}
 }
 
-// splitStep splits the first shard from the atth on that is wide enough: there always is one,
-// since they share the key space.
+// splitStep splits the first wide enough shard from the atth on. There always is one, since the
+// shards share the key space.
 func splitStep(open []openShard, at, part int) step {
 	for i := range open {
 		sh := open[(at+i)%len(open)]

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// take does a step to open shards, as the API would, and fails if the API would refuse it.
+// take makes a step on open shards, as the API would, and fails if the API would refuse it.
 func (s step) take(t *rapid.T, open []openShard, next *int) []openShard {
 	at := func(member string) int {
 		i := slices.IndexFunc(open, func(sh openShard) bool { return sh.id == s.request[member] })
@@ -48,8 +48,8 @@ func (s step) take(t *rapid.T, open []openShard, next *int) []openShard {
 	}
 }
 
-// TestStepsAreLegal: over random turns every step is one that the API takes, the open shards
-// stay between one and Turn.Most, and a turn has but one outcome.
+// TestStepsAreLegal: over random turns the API would accept every step, the open shards stay
+// between one and Turn.Most, and a turn has only one outcome.
 func TestStepsAreLegal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		next := 0
@@ -82,7 +82,7 @@ func TestStepsAreLegal(t *testing.T) {
 	})
 }
 
-// TestStepOfNarrowShards: what is too narrow for SplitShard is not split.
+// TestStepOfNarrowShards: a shard too narrow for SplitShard is not split.
 func TestStepOfNarrowShards(t *testing.T) {
 	narrow := keyspace.Range{Start: keyspace.Key{Lo: 7}, End: keyspace.Key{Lo: 7 + minSplit - 1}}
 	wide := keyspace.Range{Start: keyspace.Key{Lo: 7 + minSplit}, End: keyspace.Max}

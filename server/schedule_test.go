@@ -61,7 +61,7 @@ func TestReshardIsTheSeeds(t *testing.T) {
 				if got := reshards(s); got != min(n, 6) {
 					t.Errorf("%s: %d reshards after %d s, want %d", spec, got, 2*n, min(n, 6))
 				}
-				if n == 2 { // who asks meanwhile changes nothing
+				if n == 2 { // a call in between changes nothing
 					family(t, s, "s")
 				}
 				time.Sleep(2 * time.Second)
@@ -83,8 +83,8 @@ func TestReshardIsTheSeeds(t *testing.T) {
 	}
 }
 
-// TestReshardStaysInBounds also shows that turns go on over a restart, and that nothing else
-// than what the rule names is resharded.
+// TestReshardStaysInBounds also shows that turns go on over a restart, and that only the streams of
+// the rule are resharded.
 func TestReshardStaysInBounds(t *testing.T) {
 	scheduled(t, "s:reshard=1s", func(t *testing.T, s *runneltest.Server) {
 		most, fewest := 0, 9
@@ -110,7 +110,7 @@ func TestReshardStaysInBounds(t *testing.T) {
 	}, runneltest.WithStream("other", 2))
 }
 
-// TestReshardWaitsForStates: a stream that is busy for longer than the rule's time is resharded
+// TestReshardWaitsForStates: a stream that is busy for longer than the rule's interval is resharded
 // as soon as it is ACTIVE, and never sooner.
 func TestReshardWaitsForStates(t *testing.T) {
 	scheduled(t, "*:reshard=7s", func(t *testing.T, s *runneltest.Server) {

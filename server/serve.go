@@ -7,12 +7,13 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/transport"
 )
 
-// Serve answers on the listener, which it closes, until ctx ends: HTTP/1.1 and unencrypted
-// HTTP/2 by prior knowledge; with Config.TLS also both of them encrypted, and unencrypted only what
-// came to a loopback address. Then calls that it has accepted finish, for at most
-// Config.ShutdownTimeout, event streams end at the next event, and idle connections are closed. It
-// returns nil after that, and an error if the listener failed or calls had to be cut off. The data
-// directory stays open: see Close.
+// Serve answers on the listener, which it closes, until ctx ends. It speaks HTTP/1.1, and
+// unencrypted HTTP/2 by prior knowledge. With Config.TLS it speaks both encrypted, and unencrypted
+// only with clients that connect to a loopback address.
+//
+// After ctx has ended, accepted calls finish, for at most Config.ShutdownTimeout; event streams end
+// at the next event; and idle connections are closed. Serve then returns nil, or an error if the
+// listener failed or calls had to be cut off. The data directory stays open: see Close.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	s.pauses.Start(s.paused)
 	return transport.Serve(ctx, listener, s.transport())

@@ -1,10 +1,12 @@
-// Package server puts the Kinesis API, the part of the DynamoDB API that lease tables need, and
-// what the KCL and the KPL call of CloudWatch and STS on one port, over one data directory.
-// Requests are told apart by their X-Amz-Target header or, in the query protocol, by the API
-// version in the form; the path plays no part, but for GET /health, GET /metrics and rpcv2Cbor.
+// Package server serves several AWS APIs on one port, over one data directory: the Kinesis API, the
+// part of the DynamoDB API that lease tables need, and the operations of CloudWatch and STS that
+// the KCL and the KPL call. A request's X-Amz-Target header names its service, or, in the query
+// protocol, the API version in the form; the path plays no part, but for GET /health, GET /metrics
+// and rpcv2Cbor.
 //
 // An acknowledged call is durable, and nothing can be read before it is: see packages kinesis and
-// wal below server/internal. Here are the transport, the start and the end, and faults on request.
+// wal below server/internal. This package holds the transport, the start and the end, and faults on
+// request.
 package server
 
 import (
@@ -27,7 +29,7 @@ type Server struct {
 	cfg    settings
 	meters *meters
 	bodies *semaphore.Weighted // bytes of request bodies in memory
-	hurry  chan struct{}       // closed by Close: calls that wait on purpose go on
+	hurry  chan struct{}       // closed by Close: deliberate delays end
 
 	pauses *pause.Watch
 	clock  atomic.Pointer[serverclock.Clock] // nil before Start
@@ -62,7 +64,7 @@ var ErrClosed = errors.New("the server is closed")
 // errStarted is returned by a second Start.
 var errStarted = errors.New("the server has been started before")
 
-// New makes a server that answers every call as unavailable until Start has ended. It opens
+// New makes a server that answers every call as unavailable until Start has returned. It opens
 // nothing. The options are for tests of this module.
 func New(config Config, options ...seam.Option) (*Server, error) {
 	cfg, err := newSettings(config, options)
@@ -91,8 +93,8 @@ func Open(ctx context.Context, cfg Config, options ...seam.Option) (*Server, err
 	return s, nil
 }
 
-// Start opens the data directory, recovers what was acknowledged, and makes the streams that
-// are to be there; then the server is ready. ctx bounds the start alone.
+// Start opens the data directory, recovers all acknowledged data, and makes the configured streams;
+// then the server is ready. ctx bounds the start alone.
 func (s *Server) Start(ctx context.Context) error {
 	cfg := s.cfg
 	cfg.FS = timedFS{cfg.FS, cfg.Dir, s.meters.syncs}
@@ -118,7 +120,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// Handler answers HTTP requests: for servers other than Serve's own.
+// Handler returns the handler of HTTP requests, for servers other than Serve's own.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 
 // paused logs a pause of the process.
@@ -145,9 +147,9 @@ func (s *Server) leave() {
 	}
 }
 
-// Close refuses further calls, waits for those under way, those that a fault has put off
-// included, until ctx ends, and closes the data directory. A further Close waits for the first
-// one, whatever its own ctx, and returns the same.
+// Close refuses further calls and closes the data directory. Until ctx ends, it first waits for
+// running calls, including those that a fault delays. A further Close waits for the first one,
+// whatever its own ctx, and returns the same.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
 	was, engine, idle := s.mu.state, s.mu.engine, make(chan struct{})

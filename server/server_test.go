@@ -86,8 +86,8 @@ func serve(t *testing.T, cfg server.Config, options ...seam.Option) *served {
 	return v
 }
 
-// TestKill9 kills a server process under load, twice, and opens its directory: every record
-// that was acknowledged is there, once, in order.
+// TestKill9 kills a server process under load, twice, and opens its directory: every acknowledged
+// record is there, once, in order.
 func TestKill9(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := []string{}
@@ -111,8 +111,8 @@ func TestKill9(t *testing.T) {
 	t.Logf("%d acknowledged, %d stored", len(acknowledged), len(stored))
 }
 
-// oneLife starts a server process, puts until it is killed in the middle of it, and returns
-// what was acknowledged.
+// oneLife starts a server process, puts until it is killed in the middle of it, and returns the
+// acknowledged records.
 func oneLife(t *testing.T, dir string, life int) (acknowledged []string) {
 	t.Helper()
 	process := exec.CommandContext(t.Context(), os.Args[0])
@@ -238,7 +238,7 @@ func TestPoisonedLog(t *testing.T) {
 	v.wantStored(t, "one")
 }
 
-// slowDisk is a disk in memory whose next long write, once it is armed, waits for release.
+// slowDisk is a disk in memory. Once it is armed, its next long write waits for release.
 type slowDisk struct {
 	vfs.FS
 	armed           atomic.Bool
@@ -259,7 +259,7 @@ func newSlowDisk() *slowDisk {
 	return d
 }
 
-// longText is what a call has to put, in bytes, to be held: headers of log files are shorter.
+// longText is the length of a put, in bytes, that slowDisk holds: headers of log files are shorter.
 const longText = 100_000
 
 // hold starts a call and returns once it waits for the disk.
@@ -271,8 +271,7 @@ func (d *slowDisk) hold(call func() error) (answered chan error) {
 	return answered
 }
 
-// TestGracefulEnd: a call that was accepted gets its answer, connections that nobody uses are
-// closed at once.
+// TestGracefulEnd: an accepted call gets its answer, unused connections are closed at once.
 func TestGracefulEnd(t *testing.T) {
 	disk := newSlowDisk()
 	v := serve(t, server.Config{}, seam.OnFS(disk))

@@ -22,7 +22,7 @@ func dial(t *testing.T, address string) net.Conn {
 	return conn
 }
 
-// TestSilentConnections hold up neither calls nor the end, however far they have come.
+// TestSilentConnections delay neither calls nor the end, at any stage of a connection.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
 	s := serveStreams(t, Config{}, "https h2")

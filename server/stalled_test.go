@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/server"
 )
 
-// ask makes a call without a client that might try again.
+// ask makes a call without a client, which might try again.
 func ask(s *server.Server, target string, in map[string]any) (int, string) {
 	body, _ := json.Marshal(in)
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(string(body)))
@@ -27,8 +27,8 @@ func ask(s *server.Server, target string, in map[string]any) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestStalled fills the disk: writes are refused with codes that AWS documents as not executed, from
-// which the producer knows that nothing was stored; reads go on, and say that there is more to come.
+// TestStalled fills the disk. Writes are refused with codes that AWS documents as not executed, so
+// that the producer knows that nothing was stored. Reads go on, and say that there is more to come.
 func TestStalled(t *testing.T) {
 	disk := vfs.NewMem()
 	v := serve(t, server.Config{LogFileSize: 256 << 10}, seam.OnFS(disk))
@@ -113,8 +113,8 @@ func TestStalled(t *testing.T) {
 	})
 }
 
-// TestStalledSegments: a disk that has no room for the shards' segments refuses their records, each
-// of them as not stored, and takes everything else.
+// TestStalledSegments: a disk without room for the shards' segments refuses their records, each of
+// them as not stored, and accepts everything else.
 func TestStalledSegments(t *testing.T) {
 	disk := vfs.NewMem()
 	v := serve(t, server.Config{}, seam.OnFS(vfs.Inject(disk, func(op vfs.Op) error {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// farListener accepts connections as if they had come to an address that other machines reach.
+// farListener accepts connections as if they came to an address that other machines reach.
 type farListener struct{ net.Listener }
 
 type farConn struct{ net.Conn }
@@ -35,7 +35,7 @@ func plainClient(t *testing.T, protocol string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// TestPlainBesideTLS: one port takes both, while nobody else can reach it.
+// TestPlainBesideTLS: one port takes both, while no other machine can reach it.
 func TestPlainBesideTLS(t *testing.T) {
 	t.Parallel()
 	s := serveStreams(t, Config{}, "https h2")
@@ -72,7 +72,7 @@ func TestPlainFromAfar(t *testing.T) {
 	}
 }
 
-// TestProtocolsOfTLS: what the client offers decides, and HTTP/2 goes first.
+// TestProtocolsOfTLS: the client's offer decides, and HTTP/2 goes first.
 func TestProtocolsOfTLS(t *testing.T) {
 	t.Parallel()
 	s := serveStreams(t, Config{}, "https h2")

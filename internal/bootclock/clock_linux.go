@@ -17,8 +17,8 @@ func sinceBoot() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// bootID is random(4)'s boot_id, which the kernel draws once for each boot. In a time namespace
-// whose CLOCK_BOOTTIME is shifted (time_namespaces(7)) the shift is a part of it, since moments
+// bootID is random(4)'s boot_id, which the kernel draws once for each boot. A time namespace may
+// shift CLOCK_BOOTTIME (time_namespaces(7)); the shift is then a part of bootID, since moments
 // there do not compare with those of elsewhere.
 var bootID = sync.OnceValue(func() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -1,8 +1,8 @@
-// Package seam holds the two things about time that tests change in a whole process: the horizon H
+// Package seam holds the two settings of time that tests change in a whole process: the horizon H
 // of units, and the wall clock. Only tests change them, by FromEnv at the start of their process; a
 // test in the repository's root checks that no other file calls it.
 //
-// A test that needs neither a shorter H nor a wrong clock runs in virtual time instead.
+// Tests that need neither a shorter H nor a wrong clock run in virtual time instead.
 package seam
 
 import (
@@ -15,16 +15,15 @@ import (
 
 // The variables that FromEnv reads.
 const (
-	// EnvH is a duration, as "6s", that takes the place of DefaultH.
+	// EnvH is a duration, as "6s", that replaces DefaultH.
 	EnvH = "RUNNEL_TEST_H"
-	// EnvClock names a file. It holds a duration, as "-15m", that Wall adds to the system's
-	// clock. Each call of Wall reads the file again, so that a test steps the clock of a
-	// process that runs.
+	// EnvClock names a file with a duration, as "-15m", that Wall adds to the system's clock. Each
+	// call of Wall reads the file again, so that a test can step the clock of a running process.
 	EnvClock = "RUNNEL_TEST_CLOCK"
 )
 
-// DefaultH is H everywhere but in tests: the life of a request's signature (AWS, "Elements of an
-// AWS API request signature": five minutes).
+// DefaultH is H everywhere but in tests: the lifetime of a request's signature (AWS, "Elements of
+// an AWS API request signature": five minutes).
 const DefaultH = 5 * time.Minute
 
 var (
@@ -32,7 +31,7 @@ var (
 	clockFile atomic.Pointer[string]
 )
 
-// H returns how long after its first send a unit may be sent again.
+// H returns the time after its first send during which a unit may be sent again.
 func H() time.Duration {
 	if short := h.Load(); short != 0 {
 		return time.Duration(short)
@@ -50,7 +49,7 @@ func Wall() time.Time {
 }
 
 // offset reads a clock file. A file that is missing, empty or not a duration means no offset: a
-// test writes it while it is read.
+// test may be writing it at that moment.
 func offset(name string) time.Duration {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -64,7 +63,7 @@ func offset(name string) time.Duration {
 }
 
 // FromEnv takes EnvH and EnvClock over, for the rest of the process. Only the TestMain of a package
-// whose tests run commands as processes calls it.
+// calls it, if the package's tests run commands as processes.
 func FromEnv() error {
 	if text := os.Getenv(EnvH); text != "" {
 		short, err := time.ParseDuration(text)

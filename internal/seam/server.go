@@ -12,17 +12,17 @@ import (
 type Server struct {
 	FS     vfs.FS           // has the data directory
 	Wall   func() time.Time // the system's clock
-	Faults *fault.Injector  // takes the place of Config.Faults, and outlives a restart
+	Faults *fault.Injector  // replaces Config.Faults, and outlives a restart
 }
 
 // Option sets a part of Server. Users of the module cannot name it.
 type Option func(*Server)
 
-// OnFS keeps the data directory on a file system of a test.
+// OnFS keeps the data directory on a test's file system.
 func OnFS(fs vfs.FS) Option { return func(s *Server) { s.FS = fs } }
 
-// WithWall gives the server a test's clock in the place of the system's.
+// WithWall replaces the system's clock by a test's.
 func WithWall(wall func() time.Time) Option { return func(s *Server) { s.Wall = wall } }
 
-// WithFaults injects the faults of an injector that the test keeps.
+// WithFaults injects the faults of a test's injector.
 func WithFaults(faults *fault.Injector) Option { return func(s *Server) { s.Faults = faults } }

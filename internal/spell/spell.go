@@ -1,11 +1,11 @@
-// Package spell finds the name that a misspelt one was meant to be.
+// Package spell finds the intended name for a misspelt one.
 package spell
 
 import "strings"
 
-// Near returns the name with the fewest edits from word, whatever their case, and the first of
-// several; "" if every name is further away than a slip of the hand: two edits, or a third of a
-// longer word's letters.
+// Near returns the name with the fewest edits from word, ignoring case, and the first of several.
+// It returns "" if every name is too far: more than two edits, or for longer words more than a
+// third of the letters.
 func Near(word string, names []string) string {
 	best, least := "", max(2, len(word)/3)+1
 	for _, name := range names {

@@ -44,8 +44,8 @@ func (x *Exchange) refuse(e *Error) error {
 	return fmt.Errorf("%w: %w", ErrAnswered, e)
 }
 
-// send writes an answer. A client that has gone is not an error here: the handler cannot tell
-// anybody, and the server sees the connection end.
+// send writes an answer. A client that has gone is not an error here: the handler could report it
+// nowhere, and the server sees the connection end.
 func (x *Exchange) send(status int, body []byte) {
 	header := x.w.Header()
 	header.Set("Content-Type", x.contentType)
@@ -60,28 +60,28 @@ func (x *Exchange) send(status int, body []byte) {
 	_, _ = x.w.Write(body)
 }
 
-// setSum adds the body's checksum, which DynamoDB's clients check. Kinesis has none.
+// setSum adds the body's checksum, which DynamoDB's clients check. Kinesis's answers have none.
 func setSum(header http.Header, body []byte) {
 	sum := crc32.ChecksumIEEE(body)
 	header.Set("X-Amz-Crc32", strconv.FormatUint(uint64(sum), 10))
 }
 
-// tooLarge answers as AWS does: with nothing, not even a request id.
+// tooLarge answers as AWS does: without a body and a request id.
 func tooLarge(w http.ResponseWriter, r *http.Request) error {
 	date := w.Header()["Date"] // the server's time, if that is not the system's
 	clear(w.Header())
 	if date != nil {
 		w.Header()["Date"] = date
 	}
-	if r.ProtoMajor < 2 { // the rest of the body is not read; HTTP/2 can do without it
+	if r.ProtoMajor < 2 { // the rest of the body stays unread; HTTP/2 needs no close for that
 		w.Header().Set("Connection", "close")
 	}
 	w.WriteHeader(http.StatusRequestEntityTooLarge)
 	return fmt.Errorf("%w: %w", ErrAnswered, errTooLarge)
 }
 
-// refuseXML refuses what is not a call at all. Whoever names no operation is told that, or, if
-// signatures are wanted, that there is none (kinesalite, test/connection.js).
+// refuseXML refuses a request that is no call at all. If it names no operation, the answer says so,
+// or, if signatures are wanted, that the signature is missing (kinesalite, test/connection.js).
 func (x *Exchange) refuseXML(r *http.Request, auth *Credentials, status int) error {
 	code, message := "UnknownOperationException", ""
 	prefix, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
@@ -107,8 +107,8 @@ func (x *Exchange) refuseXML(r *http.Request, auth *Credentials, status int) err
 	return fmt.Errorf("%w: %s", ErrAnswered, code)
 }
 
-// setIDs adds what AWS calls its answers by: the request's id, and at Kinesis 72 random bytes
-// in base64 (kinesalite, test/connection.js). They identify and protect nothing.
+// setIDs adds AWS's identifiers of an answer: the request's id, and at Kinesis 72 random bytes in
+// base64 (kinesalite, test/connection.js). They protect nothing.
 func setIDs(header http.Header, requestID string, kinesis bool) {
 	header.Set("X-Amzn-Requestid", requestID)
 	if !kinesis {

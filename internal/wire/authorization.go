@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// authorization is what a request says of its signature, in its Authorization header or, as
-// presigned URLs do, in its query string.
+// authorization holds the parts of a request's signature, from its Authorization header or, in
+// presigned URLs, from its query string.
 type authorization struct {
 	algorithm     string
 	credential    string // <access key id>/<date>/<region>/<service>/aws4_request
@@ -21,15 +21,15 @@ type authorization struct {
 	query         url.Values // nil: it came in the header
 }
 
-// The refusals here and in signature.go, their order and their texts: kinesalite's and
-// dynalite's test/connection.js, which were run against AWS, and the list of AWS' further
-// checks in dynalite's index.js. Those that neither has are marked as guesses.
+// The refusals here and in signature.go, their order and their texts come from kinesalite's and
+// dynalite's test/connection.js, which were run against AWS, and from the list of AWS' further
+// checks in dynalite's index.js. Refusals that are in neither are marked as guesses.
 
-// authorizationOf reads where the request says how it is signed.
+// authorizationOf finds the signature of a request.
 func authorizationOf(r *http.Request, service string) (authorization, *Error) {
 	headers := r.Header.Values("Authorization")
 	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil { // a guess: what cannot be read cannot be compared with what was signed
+	if err != nil { // a guess: an unreadable value cannot match the signed one
 		return authorization{}, incompleteSignature("The query string cannot be read.")
 	}
 	header := strings.Join(headers, ",")
@@ -78,8 +78,8 @@ func headerAuthorization(header string, headers http.Header) (authorization, *Er
 	return a, nil
 }
 
-// parse reads "AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…". Spaces and commas
-// divide alike.
+// parse reads "AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…". Spaces and commas are
+// both separators.
 func (a *authorization) parse(header string) *Error {
 	a.algorithm, _, _ = strings.Cut(header, " ")
 	for parameter := range parametersOf(header) {
@@ -108,7 +108,7 @@ func (a *authorization) parse(header string) *Error {
 	return nil
 }
 
-// parametersOf yields what stands after the algorithm, piece by piece.
+// parametersOf yields the text after the algorithm, piece by piece.
 func parametersOf(header string) iter.Seq[string] {
 	_, parameters, _ := strings.Cut(header, " ")
 	return strings.FieldsFuncSeq(parameters, func(r rune) bool { return r == ' ' || r == ',' })
@@ -160,7 +160,7 @@ func invalidSignature(message string) *Error {
 	return &Error{Code: "InvalidSignatureException", Message: message}
 }
 
-// unrecognizedClient is the refusal of an access key or a session token.
+// unrecognizedClient is the error for an unknown access key or session token.
 func unrecognizedClient(message string) *Error {
 	return &Error{Code: "UnrecognizedClientException", Message: message}
 }

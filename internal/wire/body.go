@@ -14,7 +14,7 @@ import (
 
 var errTooLarge = errors.New("the request's body is too large")
 
-// buffers holds those of past calls: one of 15 MiB is not made for every call.
+// buffers holds the buffers of past calls, so that not every call allocates 15 MiB.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // readBody reads a request's body of length bytes, or until its end if length is -1, into a
@@ -34,8 +34,8 @@ func readBody(r io.Reader, length int64) (*[]byte, error) {
 	return buffer, nil
 }
 
-// readExactly grows the buffer as the bytes come, so that a length that is only claimed
-// reserves no more than firstRead.
+// readExactly grows the buffer as the bytes come, so that a false length reserves no more than
+// firstRead.
 func readExactly(r io.Reader, buffer []byte, length int) ([]byte, error) {
 	const firstRead = 1 << 20
 	for len(buffer) < length {
@@ -73,8 +73,8 @@ func readAll(r io.Reader, buffer []byte) ([]byte, error) {
 	}
 }
 
-// unpack takes the content encoding off the body. What is packed counts against MaxBody with
-// its full length. AWS does not say what it answers to other encodings.
+// unpack decodes the body's content encoding. A packed body counts against MaxBody with its full
+// length. AWS's answer to other encodings is not documented.
 func (x *Exchange) unpack(r *http.Request) error {
 	switch encoding := r.Header.Get("Content-Encoding"); strings.ToLower(encoding) {
 	case "", "identity":
@@ -100,9 +100,9 @@ func (x *Exchange) unpack(r *http.Request) error {
 	return nil
 }
 
-// unzipper is a reader of past bodies, to be used again: it has some 40 KiB of tables. It is
-// the standard library's: that of klauspost/compress takes a member that is cut off within its
-// header's strings for the proper end (FuzzGunzip has the case).
+// unzipper holds a gzip reader for reuse: its tables take some 40 KiB. It is the standard
+// library's. That of klauspost/compress takes a member that is cut off within its header's strings
+// for the proper end (FuzzGunzip has the case).
 type unzipper struct {
 	packed bytes.Reader
 	gzip.Reader
@@ -110,8 +110,8 @@ type unzipper struct {
 
 var unzippers = sync.Pool{New: func() any { return new(unzipper) }}
 
-// gunzip unpacks into a buffer of the pool. More than MaxBody is errTooLarge, however little
-// it was packed.
+// gunzip unpacks into a buffer of the pool. An unpacked body above MaxBody is errTooLarge, however
+// short the packed one was.
 func gunzip(packed []byte) (*[]byte, error) {
 	u := unzippers.Get().(*unzipper)
 	defer func() {

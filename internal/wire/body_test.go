@@ -35,7 +35,7 @@ func TestGzip(t *testing.T) {
 	for _, c := range []struct {
 		name, encoding, packed string
 		status                 int
-		body                   string // what the call has
+		body                   string // the call's body
 	}{
 		{"a document", "gzip", zip(t, `{"a":1}`), 200, `{"a":1}`},
 		{"in capitals", "GZIP", zip(t, `{"a":1}`), 200, `{"a":1}`},

@@ -1,6 +1,5 @@
-// Package wire is what the AWS protocols have in common below the operations: awsJson
-// calls and answers, error envelopes, and the world (account and region) that a request's
-// signature names.
+// Package wire is the common layer of the AWS protocols below the operations: awsJson calls and
+// answers, error envelopes, and the world (account and region) that a request's signature names.
 package wire
 
 import (
@@ -10,13 +9,13 @@ import (
 	"github.com/runnel-stream/runnel/internal/bootclock"
 )
 
-// World is an account in a region: what is created in one is not seen from another.
+// World is an account in a region. A resource made in one world is invisible in every other.
 type World struct {
 	Account string // 12 digits
 	Region  string
 }
 
-// Call is one request, after the transport has been taken off.
+// Call is one request, without its transport.
 type Call struct {
 	Service   string // "kinesis", "dynamodb", …: the target's prefix decides
 	Operation string // the part of X-Amz-Target after the dot, as "PutRecords"
@@ -30,19 +29,21 @@ type Call struct {
 	room *[]byte // of the pool, nil if Room was not called
 }
 
-// Origin says how old a call is. The transport sets Began and Pauses, and Begin sets Expires.
+// Origin is the basis of a call's age. The transport sets Began and Pauses, and Begin sets Expires.
 type Origin struct {
-	// Began is when the first byte of the request was read; zero: not known.
+	// Began is the time at which the first byte of the request was read; zero: not known.
 	Began bootclock.Instant
-	// Expires is when the call's signature is too old; zero: the call was not checked for one.
+	// Expires is the time at which the call's signature is too old; zero: the signature was not
+	// checked.
 	Expires time.Time
-	// Pauses is how many pauses of the process there had been when it took the connection: see
-	// server/internal/pause.
+	// Pauses is the number of pauses of the process up to the time at which it took the connection:
+	// see server/internal/pause.
 	Pauses uint64
 }
 
-// Room returns an empty buffer with room for n bytes, for the answer: a GetRecords of 10 MiB is
-// not to clear as much for every call. It is the call's until the answer has been sent.
+// Room returns an empty buffer with room for n bytes, for the answer. Its memory is used again,
+// since clearing 10 MiB for every GetRecords is expensive. The call owns it until the answer has
+// been sent.
 func (c *Call) Room(n int) []byte {
 	if c.room == nil {
 		c.room = buffers.Get().(*[]byte)
@@ -53,12 +54,12 @@ func (c *Call) Room(n int) []byte {
 	return (*c.room)[:0]
 }
 
-// Format is how a call's documents are written.
+// Format is the encoding of a call's documents.
 type Format uint8
 
-// The formats: awsJson1_0 and awsJson1_1; application/x-amz-cbor-1.1 and rpcv2Cbor; and the
-// query protocol, whose answers are XML: a service answers with what stands within the
-// <…Result> element, or with nil for none.
+// The formats: awsJson1_0 and awsJson1_1; application/x-amz-cbor-1.1 and rpcv2Cbor; and the query
+// protocol with XML answers, where a service returns the content of the <…Result> element, or nil
+// for none.
 const (
 	JSON Format = iota
 	CBOR
@@ -71,14 +72,14 @@ type Service interface {
 	Serve(ctx context.Context, call *Call) (Answer, error)
 }
 
-// Answer is what a call is answered with: a document in the call's format (nil: an empty
-// body), or an event stream.
+// Answer is the answer to a call: a document in the call's format (nil: an empty body), or an event
+// stream.
 type Answer struct {
 	Body   []byte
 	Events Events // not nil: in the place of Body
 }
 
-// Events is an answer that goes on. It belongs to one goroutine.
+// Events is an answer of several events. It belongs to one goroutine.
 type Events interface {
 	// Next blocks until there is an event. io.EOF is the stream's proper end; any other error
 	// breaks the connection off.
@@ -89,7 +90,7 @@ type Events interface {
 
 // Event is one message of an event stream.
 type Event struct {
-	Type      string // the event's, as "SubscribeToShardEvent", or the exception's
+	Type      string // of the event, as "SubscribeToShardEvent", or of the exception
 	Exception bool   // the message is a modelled error, and the stream's last
 	Payload   []byte // a JSON document; valid until the next call of Next
 }
@@ -97,7 +98,7 @@ type Event struct {
 // Error is an answer that the API defines as an error.
 type Error struct {
 	Code    string // the __type, as "ResourceNotFoundException"
-	Query   string // the code's name in the query protocol; "": that of queryCodes, or Code
+	Query   string // the code in the query protocol; "": that of queryCodes, or Code
 	Message string
 	Status  int            // HTTP; 0 means 400
 	Extra   map[string]any // further members of the body

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// canonicalRequest is what Signature V4 signs of a request, by "Create a canonical request" of
-// AWS' IAM user guide: method, path, query, the signed headers, their names, and the hash of
-// the body, a line each. Everything but S3 encodes the path twice, as here.
+// canonicalRequest returns the text that Signature V4 signs, by "Create a canonical request" of
+// AWS' IAM user guide: method, path, query, the signed headers, their names, and the hash of the
+// body, a line each. Everything but S3 encodes the path twice, as here.
 func canonicalRequest(r *http.Request, a *authorization, signed []string, bodyHash string) []byte {
 	c := make([]byte, 0, 1024)
 	c = append(append(c, r.Method...), '\n')
@@ -27,8 +27,8 @@ func canonicalRequest(r *http.Request, a *authorization, signed []string, bodyHa
 	return append(c, bodyHash...)
 }
 
-// appendCanonicalPath resolves dots and repeated slashes of the path as it was sent, and
-// encodes it once more.
+// appendCanonicalPath resolves dots and repeated slashes of the path as it was sent, and encodes
+// the result again.
 func appendCanonicalPath(c []byte, path string) []byte {
 	if strings.Contains(path, "//") || strings.Contains(path, "/.") {
 		var parts []string
@@ -82,8 +82,8 @@ func appendCanonicalQuery(c []byte, query url.Values) []byte {
 	return c
 }
 
-// appendCanonicalHeader appends a header's values, divided by commas, with single spaces.
-// net/http takes the host out of the map. (It takes Transfer-Encoding out too, which no SDK signs.)
+// appendCanonicalHeader appends a header's values, separated by commas, with single spaces.
+// net/http removes the host from the map. (It removes Transfer-Encoding too, which no SDK signs.)
 func appendCanonicalHeader(c []byte, r *http.Request, name string) []byte {
 	values := r.Header[http.CanonicalHeaderKey(name)]
 	if name == "host" || name == ":authority" {
@@ -108,7 +108,7 @@ func appendSingleSpaced(c []byte, value string) []byte {
 	return c
 }
 
-// appendURIEncoded encodes every byte but RFC 3986's unreserved ones, and slashes if they are
+// appendURIEncoded encodes every byte but RFC 3986's unreserved ones, and slashes unless they are
 // to stay.
 func appendURIEncoded(c []byte, text string, slashes bool) []byte {
 	const digits = "0123456789ABCDEF"

@@ -6,13 +6,13 @@ import (
 	"net/url"
 )
 
-// allowOrigin answers to a browser's Origin header as AWS does (kinesalite,
-// test/connection.js; the exposed headers: index.js). It reports whether the request is a
-// preflight, to be answered with the headers alone; nothing else of it is checked, since
-// browsers send preflights without a signature.
+// allowOrigin answers to a browser's Origin header as AWS does (kinesalite, test/connection.js; the
+// exposed headers: index.js). It reports whether the request is a preflight. The answer to a
+// preflight is the headers alone; nothing else of it is checked, since browsers send preflights
+// without a signature.
 //
-// At AWS any page may call, since it needs a key to do so. Where no key is needed only pages of
-// this machine may: otherwise whatever page its user looks at could read the server's data.
+// At AWS any page may call, since it needs a key to do so. Without keys only pages of this machine
+// may call: otherwise any page in its user's browser could read the server's data.
 func allowOrigin(header http.Header, r *http.Request, signed bool) (preflight bool) {
 	origin := r.Header.Get("Origin")
 	if origin == "" || (!signed && !isLocal(origin)) {
@@ -36,7 +36,7 @@ func allowOrigin(header http.Header, r *http.Request, signed bool) (preflight bo
 	return true
 }
 
-// isLocal reports whether a page of that origin, as "http://localhost:3000", is this machine's.
+// isLocal reports whether an origin, as "http://localhost:3000", is this machine.
 func isLocal(origin string) bool {
 	u, err := url.Parse(origin)
 	if err != nil {

@@ -11,23 +11,23 @@ import (
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
-// Key is an access key: what a client signs its requests with.
+// Key is an access key, for signing requests.
 type Key struct {
 	AccessKeyID     string // 1 to 128 letters, digits and _ - . ; 12 digits name an account too
 	SecretAccessKey string
-	SessionToken    string // what requests bring as X-Amz-Security-Token; empty: must not
+	SessionToken    string // requests bring it as X-Amz-Security-Token; empty: must not
 }
 
-// Credentials are the access keys whose signatures a server takes. Any of them may do
-// anything: there are no policies. Credentials are safe for concurrent use, and print as their
-// number, never as secrets.
+// Credentials are the access keys that a server accepts signatures of. Any of them may do anything:
+// there are no policies. Credentials are safe for concurrent use. They print as their number, never
+// as secrets.
 type Credentials struct {
 	keys map[string]Key // by access key id
 	now  func() time.Time
 }
 
-// NewCredentials makes credentials of at least one key. All that is wrong is reported at once,
-// by the keys' ids, without their secrets.
+// NewCredentials makes credentials of at least one key. It reports all faults at once, by the keys'
+// ids, without their secrets.
 func NewCredentials(keys ...Key) (*Credentials, error) {
 	c := &Credentials{keys: make(map[string]Key, len(keys)), now: seam.Wall}
 	var faults []error
@@ -51,8 +51,8 @@ func NewCredentials(keys ...Key) (*Credentials, error) {
 	return c, nil
 }
 
-// At returns the same keys for a server with that clock, by which it judges the dates of
-// signatures. Without it that is the system's clock. No keys stay no keys.
+// At returns the same keys with another clock for the dates of signatures. The default is the
+// system's clock. nil stays nil.
 func (c *Credentials) At(now func() time.Time) *Credentials {
 	if c == nil {
 		return nil
@@ -64,7 +64,7 @@ func (k Key) check() error {
 	const maxKeyID = 128 // AWS: GetAccessKeyInfo, AccessKeyId
 	switch {
 	case k.AccessKeyID == "" || len(k.AccessKeyID) > maxKeyID || !isKeyID(k.AccessKeyID):
-		// Not quoted: what is no id may be a secret in the wrong place.
+		// Not quoted: a text that is no id may be a misplaced secret.
 		return fmt.Errorf("an access key id of %d characters: want 1 to %d letters, digits, "+
 			"_, - and .", len(k.AccessKeyID), maxKeyID)
 	case k.SecretAccessKey == "":
@@ -88,7 +88,7 @@ func isKeyID(id string) bool {
 	return true
 }
 
-// Format prints the number of keys, whatever the verb: no log shows a secret by accident.
+// Format prints the number of keys for every verb: no log shows a secret by accident.
 func (c *Credentials) Format(s fmt.State, _ rune) {
 	if c == nil {
 		_, _ = fmt.Fprint(s, "no credentials")
@@ -97,11 +97,11 @@ func (c *Credentials) Format(s fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(s, "%d access keys", len(c.keys))
 }
 
-// LogValue is what slog prints, as Format.
+// LogValue returns the text for slog, as Format.
 func (c *Credentials) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(c)) }
 
 // Format prints the key's id alone.
 func (k Key) Format(s fmt.State, _ rune) { _, _ = fmt.Fprintf(s, "access key %q", k.AccessKeyID) }
 
-// LogValue is what slog prints, as Format.
+// LogValue returns the text for slog, as Format.
 func (k Key) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(k)) }

@@ -9,8 +9,8 @@ import (
 // maxCredentials is the longest file of credentials, in bytes: some thousand keys.
 const maxCredentials = 256 << 10
 
-// ParseCredentials reads access keys in the format of AWS' shared credentials file, of which
-// every profile is a key that the server takes:
+// ParseCredentials reads access keys in the format of AWS' shared credentials file. The server
+// accepts the key of every profile:
 //
 //	# a comment has a line of its own
 //	[any-name]
@@ -18,12 +18,12 @@ const maxCredentials = 256 << 10
 //	aws_secret_access_key = …
 //	aws_session_token = …      (only for a temporary key)
 //
-// Names of settings are in any case, and values are taken as they stand. Faults are: other
-// settings, a setting, a profile or an access key that is there twice, blanks in a value. All
-// are reported at once, each with its line and profile, but never with a value.
+// Names of settings are in any case, and values are taken literally. Faults are: other settings; a
+// repeated setting, profile or access key; blanks in a value. All are reported at once, each with
+// its line and profile, but never with a value.
 //
-// (It is read by hand since what is wrong must be named by its line and not be quoted, which
-// libraries for INI files do the other way round; they also merge profiles of one name.)
+// (The parser is our own since an error must name its line and must not quote it. Libraries for INI
+// files do it the other way round; they also merge profiles of one name.)
 func ParseCredentials(text []byte) (*Credentials, error) {
 	if len(text) > maxCredentials {
 		return nil, fmt.Errorf("the credentials have %d bytes: want at most %d",
@@ -41,7 +41,7 @@ func ParseCredentials(text []byte) (*Credentials, error) {
 	return NewCredentials(f.keys...)
 }
 
-// credentialsFile is a file of credentials under way.
+// credentialsFile is the state of parsing a file of credentials.
 type credentialsFile struct {
 	line     int
 	profile  string // "" before the first
@@ -77,7 +77,7 @@ func (f *credentialsFile) beginProfile(line string) {
 	name, closed := strings.CutSuffix(line[1:], "]")
 	f.profile, f.began, f.settings = strings.TrimSpace(name), f.line, map[string]string{}
 	if !closed || f.profile == "" || strings.ContainsAny(f.profile, "[]=") {
-		f.profile = "?" // what is no name may be a value in the wrong place
+		f.profile = "?" // an invalid name may be a misplaced value
 		f.fault(f.line, "want [name], alone on its line")
 		return
 	}
@@ -116,7 +116,7 @@ func (f *credentialsFile) set(line string) {
 	}
 }
 
-// endProfile makes a key of the profile that is under way, if there is one.
+// endProfile makes a key of the current profile, if there is one.
 func (f *credentialsFile) endProfile() {
 	if f.settings == nil {
 		return

@@ -124,7 +124,7 @@ func TestNewCredentials(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotPrinted, whichever way a program prints what it holds.
+// TestSecretsAreNotPrinted, in any way of printing the values.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	key := Key{AccessKeyID: "a", SecretAccessKey: "SECRET", SessionToken: "SECRET"}
 	c, err := NewCredentials(key)
@@ -155,8 +155,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// FuzzParseCredentials compares with a library for INI files: what is taken here, it reads as
-// the same keys.
+// FuzzParseCredentials compares with a library for INI files: it must read the same keys from every
+// accepted text.
 func FuzzParseCredentials(f *testing.F) {
 	f.Add("[p]\naws_access_key_id = a\naws_secret_access_key = b\naws_session_token = c\n")
 	f.Add("# x\n[p]\nAWS_access_key_id=a\naws_secret_access_key=\"b'\n[q.r]\n;\n")

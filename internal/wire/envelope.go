@@ -56,7 +56,7 @@ func (e *Error) envelope(format Format) ([]byte, error) {
 	return append(body, '}'), nil
 }
 
-// cborEnvelope is the same as a CBOR map, of indefinite length as AWS writes it (kinesalite,
+// cborEnvelope returns the same as a CBOR map, of indefinite length as AWS writes it (kinesalite,
 // index.js).
 func (e *Error) cborEnvelope() ([]byte, error) {
 	const beginMap, end = 0xbf, 0xff
@@ -87,7 +87,7 @@ func (e *Error) cborEnvelope() ([]byte, error) {
 	return append(body, end), nil
 }
 
-// appendJSON appends a value without escaping <, > and &, which AWS leaves alone too.
+// appendJSON appends a value without escaping <, > and &, as AWS does.
 func appendJSON(body []byte, value any) ([]byte, error) {
 	buffer := bytes.NewBuffer(body)
 	encoder := json.NewEncoder(buffer)
@@ -98,8 +98,8 @@ func appendJSON(body []byte, value any) ([]byte, error) {
 	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
 }
 
-// coral qualifies an error that AWS' service framework returns before the service itself is
-// asked: DynamoDB names it with its namespace, Kinesis without.
+// coral adds the namespace to an error that AWS' service framework returns before it calls the
+// service: DynamoDB's answers have it, Kinesis's do not.
 func coral(service, code string) string {
 	if service == DynamoDB {
 		return "com.amazon.coral.service#" + code
@@ -117,8 +117,8 @@ func UnknownOperation(service string) *Error {
 	return &Error{Code: coral(service, "UnknownOperationException")}
 }
 
-// InternalFailure is the error for everything that is not the caller's fault; nothing is told
-// about it on the wire, and whether the call was executed is unknown.
+// InternalFailure is the error for everything that is not the caller's fault. The answer has no
+// details, and it is unknown whether the call was executed.
 func InternalFailure(service string) *Error {
 	if service == DynamoDB {
 		return &Error{

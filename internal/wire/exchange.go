@@ -11,28 +11,28 @@ import (
 // with room for the JSON around it. A longer one is answered with 413.
 const MaxBody = 15 << 20
 
-// ErrAnswered is wrapped by Begin's error where the caller has been told already.
+// ErrAnswered is wrapped by Begin's error if the caller already has the answer.
 var ErrAnswered = errors.New("request refused")
 
-// Exchange is a call and the way to answer it. It belongs to one goroutine.
+// Exchange is a call with its answer. It belongs to one goroutine.
 type Exchange struct {
 	Call Call
 
 	w           http.ResponseWriter
 	contentType string  // of the answer
-	rpc, form   bool    // the protocol is rpcv2Cbor; a form, as the query protocol sends it
+	rpc, form   bool    // the protocol is rpcv2Cbor; a form of the query protocol
 	body        *[]byte // to be returned to the pool
 }
 
-// Begin takes a call off the transport, in the order in which AWS checks: size, method, empty
-// body, content type, target, authorization, and last the content encoding. A request that
-// fails a check is answered at once, as is a browser's preflight, and the error, for the log,
-// wraps ErrAnswered; any other error means that the client broke off. The caller ends every
-// exchange with Close.
+// Begin reads a call from the transport and checks it in AWS's order: size, method, empty body,
+// content type, target, authorization, and last the content encoding. It answers a request that
+// fails a check at once, as it does a browser's preflight; the error, for the log, wraps
+// ErrAnswered. Any other error means that the client broke off. The caller ends every exchange with
+// Close.
 //
-// The requests' signatures are checked against auth's keys; with nil they are not looked at.
-// (AWS looks whether the document can be parsed and the operation exists before it looks at the
-// signature. Here a caller without a key learns neither.)
+// The requests' signatures are checked against auth's keys; with nil they are not checked. (AWS
+// checks before the signature whether the document can be parsed and the operation exists. Here a
+// caller without a key learns neither.)
 func Begin(w http.ResponseWriter, r *http.Request, auth *Credentials) (*Exchange, error) {
 	if r.ContentLength > MaxBody {
 		return nil, tooLarge(w, r)
@@ -81,7 +81,7 @@ func (x *Exchange) read(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// check reads the headers. It answers the request if they are not those of a call.
+// check reads the headers. If they are not those of a call, it answers the request.
 func (x *Exchange) check(r *http.Request, auth *Credentials, known bool) error {
 	service := x.Call.Service
 	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
@@ -110,7 +110,7 @@ func (x *Exchange) check(r *http.Request, auth *Credentials, known bool) error {
 	return x.unpack(r)
 }
 
-// authorize checks the signature, if it is to be, and finds the caller's world.
+// authorize checks the signature, unless there are no keys, and finds the caller's world.
 func (x *Exchange) authorize(r *http.Request, auth *Credentials) error {
 	var err error
 	switch {
@@ -120,8 +120,8 @@ func (x *Exchange) authorize(r *http.Request, auth *Credentials) error {
 			refused.Code = coral(x.Call.Service, refused.Code)
 			err := x.refuse(refused)
 			if !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") {
-				// Some refusals quote the header, which of another scheme may hold a secret:
-				// that is for its sender, not for the log.
+				// Some refusals quote the header. A header of another scheme may hold a secret:
+				// send it to its sender, but do not log it.
 				err = fmt.Errorf("%w: %s", ErrAnswered, refused.Code)
 			}
 			return err
@@ -142,7 +142,7 @@ func (x *Exchange) authorize(r *http.Request, auth *Credentials) error {
 	return err
 }
 
-// Close ends the exchange: Call.Body is no longer valid, nor is what Call.Room gave.
+// Close ends the exchange: Call.Body and the memory from Call.Room are no longer valid.
 func (x *Exchange) Close() {
 	if x.body != nil {
 		buffers.Put(x.body)

@@ -17,7 +17,7 @@ import (
 	"testing/iotest"
 )
 
-// echo answers every call with what was understood of it.
+// echo answers every call with its parsed parts.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	x, err := Begin(w, r, nil)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The bounds of a form: a few times of what the largest PutMetricData of the KCL has.
+// The bounds of a form: a few times those of the KCL's largest PutMetricData.
 const (
 	maxParameters = 100_000
 	maxFormDepth  = 10 // EntityMetricData.member.1.MetricData.member.1.Dimensions.member.1.Name
@@ -19,13 +19,13 @@ const (
 var errFormSize = fmt.Errorf("the form has more than %d parameters", maxParameters)
 
 // Form is a body of the query protocol as a tree: parameters' names are paths, as
-// "MetricData.member.1.Value". The nil Form is that of a parameter that was not sent.
+// "MetricData.member.1.Value". A nil Form is a parameter that was not sent.
 type Form struct {
 	value   string
 	members map[string]*Form
 }
 
-// ParseForm parses a form. Of a parameter that is there twice the last one counts.
+// ParseForm parses a form. Of a repeated parameter the last one counts.
 func ParseForm(body []byte) (*Form, error) {
 	root := &Form{}
 	count := 0
@@ -52,7 +52,7 @@ func ParseForm(body []byte) (*Form, error) {
 	return root, nil
 }
 
-// at returns the parameter of that name, and makes it.
+// at returns the parameter of that name, and creates a missing one.
 func (f *Form) at(name string) *Form {
 	for part := range strings.SplitSeq(name, ".") {
 		next := f.members[part]
@@ -68,7 +68,7 @@ func (f *Form) at(name string) *Form {
 	return f
 }
 
-// Value is what was sent for the parameter; "" if nothing was.
+// Value returns the parameter's value; "" if it was not sent.
 func (f *Form) Value() string {
 	if f == nil {
 		return ""

@@ -7,19 +7,19 @@ import (
 	"net/http"
 )
 
-// The event stream's type, and its frames' payload's. The payload is JSON whatever the request
-// was written in: no SDK reads CBOR frames (Java's says so where it falls back to JSON).
+// The content type of the event stream, and of its frames' payload. The payload is JSON for
+// requests in any format: no SDK reads CBOR frames (Java's says so where it falls back to JSON).
 const (
 	eventStreamType  = "application/vnd.amazon.eventstream"
 	eventPayloadType = "application/json"
 )
 
-// MaxFrame is the longest message that the SDKs' decoders take, in bytes (Go's MaxMsgLen). An
+// MaxFrame is the longest message that the SDKs' decoders accept, in bytes (Go's MaxMsgLen). An
 // event's payload must leave some 200 bytes of it for the headers and checksums.
 const MaxFrame = 16 << 20
 
-// initialResponse is the message that every event stream begins with: the call's output
-// without its stream, which for SubscribeToShard is nothing.
+// initialResponse is the first message of every event stream: the call's output without its stream,
+// which for SubscribeToShard is empty.
 var initialResponse = Event{Type: "initial-response", Payload: []byte("{}")}
 
 const (
@@ -44,7 +44,7 @@ func AppendFrame(dst []byte, e Event) []byte {
 	return binary.BigEndian.AppendUint32(dst, crc32.ChecksumIEEE(dst[start:]))
 }
 
-// appendFrameHead appends what stands before the payload.
+// appendFrameHead appends the part of the frame before the payload.
 func appendFrameHead(dst []byte, e Event) []byte {
 	start := len(dst)
 	dst = append(dst, make([]byte, preludeLength)...)
@@ -69,17 +69,17 @@ func appendFrameHeader(dst []byte, name, value string) []byte {
 	return append(dst, value...)
 }
 
-// Frames is an answer that is an event stream under way. It belongs to one goroutine.
+// Frames is a running event stream as an answer. It belongs to one goroutine.
 type Frames struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	head    []byte // of the last message, to be used again
 }
 
-// Stream answers the call with an event stream: status 200, the headers and the
-// initial-response message, which are sent at once. It may be called after Close, so that a
-// stream holds nothing of its request; neither Answer nor Fail may follow. An error means that
-// the client has gone, or read nothing for as long as the connection's write deadline allows.
+// Stream answers the call with an event stream: status 200, the headers and the initial-response
+// message, which are sent at once. It may be called after Close, so that a stream holds no memory
+// of its request. Neither Answer nor Fail may follow. An error means that the client has gone, or
+// read nothing for as long as the connection's write deadline allows.
 //
 // The stream's proper end is the handler's return; to break it off, the handler panics with
 // http.ErrAbortHandler.

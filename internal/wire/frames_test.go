@@ -93,7 +93,7 @@ func stream(t *testing.T, events ...Event) *http.Response {
 		if err != nil {
 			t.Errorf("write: %v", err)
 		}
-		<-r.Context().Done() // what was written must have been sent by now
+		<-r.Context().Done() // all written bytes must have been sent by now
 	}))
 	t.Cleanup(s.Close)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader("{}"))

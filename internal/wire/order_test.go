@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestOrderOfChecks makes every mistake at once, and then sets right what was refused, until
+// TestOrderOfChecks makes every mistake at once, and then corrects the refused one each time, until
 // the call is taken.
 func TestOrderOfChecks(t *testing.T) {
 	keys := keysAt(t, noon)
@@ -18,7 +18,7 @@ func TestOrderOfChecks(t *testing.T) {
 	r.Header.Set("Content-Encoding", "gzip")
 	for _, step := range []struct {
 		name   string
-		right  func() // what is set right before
+		right  func() // the correction before this step
 		status int
 		has    string // in the answer
 	}{

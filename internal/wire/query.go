@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// The query protocol (smithy.io, "AWS query protocol"): a form names operation and version, the
-// answer is XML. The KPL calls CloudWatch and STS in it, as older SDKs do.
+// The query protocol (smithy.io, "AWS query protocol"): a form names the operation and the version,
+// the answer is XML. The KPL calls CloudWatch and STS with it, as older SDKs do.
 const (
 	formType = "application/x-www-form-urlencoded"
 	xmlType  = "text/xml"
 )
 
-// versions are the services by the API version that a form names. Each has but one.
+// versions maps a form's API version to the service. Each service has one version.
 var versions = map[string]string{"2010-08-01": CloudWatch, "2011-06-15": STS}
 
-// namespaces are those of the services' answers: their models' xmlNamespace.
+// namespaces are the XML namespaces of the services' answers: their models' xmlNamespace.
 var namespaces = map[string]string{
 	CloudWatch: "http://monitoring.amazonaws.com/doc/2010-08-01/",
 	STS:        "https://sts.amazonaws.com/doc/2011-06-15/",
 }
 
-// queryCodes are the names in the query protocol of errors that any service may answer with,
-// and their statuses: AWS, "Common errors" of CloudWatch's and of STS's API reference.
+// queryCodes are the query protocol's names of the errors that any service may return, and their
+// statuses: AWS, "Common errors" of CloudWatch's and of STS's API reference.
 var queryCodes = map[string]struct {
 	code   string
 	status int
@@ -45,10 +45,11 @@ func isForm(r *http.Request) bool {
 	return strings.EqualFold(strings.TrimSpace(contentType), formType)
 }
 
-// checkForm reads a call in the query protocol. It answers the request if it is none.
+// checkForm reads a call in the query protocol. If the request is no such call, checkForm answers
+// it.
 //
-// Which service is called stands in the body; whose signature is checked before the body is
-// unpacked is what the signature's scope says, and the two must agree.
+// The body names the called service. Before the body is unpacked, the signature is checked for the
+// service in its scope; the two must agree.
 func (x *Exchange) checkForm(r *http.Request, auth *Credentials) error {
 	x.Call.Format, x.contentType = Query, xmlType
 	x.Call.Service = CloudWatch
@@ -56,7 +57,7 @@ func (x *Exchange) checkForm(r *http.Request, auth *Credentials) error {
 		x.Call.Service = STS
 	}
 	if origin := r.Header.Get("Origin"); auth == nil && origin != "" && !isLocal(origin) {
-		// A form is the one call that a page of any origin may send without being asked first.
+		// Pages of any origin may send a form without a preflight; no other call is like that.
 		return x.refuse(&Error{
 			Code: "AccessDeniedException", Message: "Pages of other machines may not call.",
 		})
@@ -97,7 +98,7 @@ func (x *Exchange) checkForm(r *http.Request, auth *Credentials) error {
 	return nil
 }
 
-// scopeNames reports whether the request's credential is scoped to the service.
+// scopeNames reports whether the scope of the request's credential names the service.
 func scopeNames(r *http.Request, service string) bool {
 	scope := "/" + service + "/" + terminator
 	if strings.Contains(r.Header.Get("Authorization"), scope) {
@@ -119,7 +120,7 @@ func (e *Error) query() (code string, status int) {
 	return code, e.status()
 }
 
-// faultOf tells whose fault an error is, as AWS calls it.
+// faultOf returns AWS's name for the party at fault.
 func faultOf(status int) string {
 	if status >= http.StatusInternalServerError {
 		return "Receiver"
@@ -153,5 +154,5 @@ func (x *Exchange) queryError(code, message string, status int) []byte {
 	return b.Bytes()
 }
 
-// escapeXML writes text. A bytes.Buffer takes everything.
+// escapeXML writes escaped text. A bytes.Buffer returns no error.
 func escapeXML(b *bytes.Buffer, text string) { _ = xml.EscapeText(b, []byte(text)) }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// rpcv2Cbor (smithy.io, "Smithy RPC v2 CBOR protocol"): the newest SDKs call CloudWatch in it.
+// rpcv2Cbor (smithy.io, "Smithy RPC v2 CBOR protocol"): the newest SDKs call CloudWatch with it.
 // The header and the path name protocol, service and operation; documents are plain CBOR.
 const (
 	rpcHeader = "Smithy-Protocol"
@@ -18,8 +18,8 @@ const (
 
 func isRPC(r *http.Request) bool { return r.Header.Get(rpcHeader) != "" }
 
-// parseRPC reads a path as "/service/GraniteServiceVersion20100801/operation/PutMetricData".
-// There may be more in front: what the endpoint's own path was.
+// parseRPC reads a path as "/service/GraniteServiceVersion20100801/operation/PutMetricData". The
+// endpoint's own path may come before it.
 func parseRPC(path string) (service, operation string, ok bool) {
 	parts := strings.Split(path, "/")
 	if len(parts) < 5 {
@@ -32,8 +32,8 @@ func parseRPC(path string) (service, operation string, ok bool) {
 	return CloudWatch, parts[3], true
 }
 
-// checkRPC reads the headers of a call in rpcv2Cbor. It answers the request if they are not.
-// The body may be empty: that is an input without members.
+// checkRPC reads the headers of a call in rpcv2Cbor. If they are invalid, it answers the request.
+// An empty body is an input without members.
 func (x *Exchange) checkRPC(r *http.Request, auth *Credentials) error {
 	x.Call.Format, x.contentType = CBOR, plainCBOR
 	var known bool
@@ -56,7 +56,7 @@ func (x *Exchange) checkRPC(r *http.Request, auth *Credentials) error {
 	return x.unpack(r)
 }
 
-// markRPC adds what every answer of the protocol has, and takes the type off one without a body.
+// markRPC adds the headers of every answer of the protocol, and removes the type of an empty one.
 func (x *Exchange) markRPC(header http.Header, body []byte) {
 	header.Set(rpcHeader, rpcCBOR)
 	if len(body) == 0 {

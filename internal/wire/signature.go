@@ -19,9 +19,9 @@ const (
 	basicFormat  = "20060102T150405Z"
 )
 
-// verify checks a request's Signature V4 against its body as it was sent, and returns the
-// credential that it is signed with, and when the signature is too old. What it refuses, in which
-// order and in which words, is AWS' (authorization.go names the sources).
+// verify checks a request's Signature V4 against its body as it was sent. It returns the credential
+// of the signature, and the time at which the signature becomes too old. Its refusals, their order
+// and their words are AWS' (authorization.go names the sources).
 func (c *Credentials) verify(
 	r *http.Request, service string, body []byte,
 ) (credential string, expires time.Time, refused *Error) {
@@ -59,8 +59,8 @@ func (c *Credentials) verify(
 	return a.credential, expires, c.compare(&a, scope, date, canonical)
 }
 
-// compare computes the signature and compares it, and the session token, in constant time. For
-// an access key that nobody has it does the same work with no secret.
+// compare computes the signature and compares it, and the session token, in constant time. For an
+// unknown access key it does the same work with no secret.
 func (c *Credentials) compare(
 	a *authorization, scope []string, date time.Time, canonical []byte,
 ) *Error {
@@ -93,15 +93,15 @@ func sign(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// mismatch does not tell what was computed, though AWS did for a time.
+// mismatch leaves the computed signature out, though AWS returned it for a time.
 func mismatch() *Error {
 	return invalidSignature("The request signature we calculated does not match the signature " +
 		"you provided. Check your AWS Secret Access Key and signing method. Consult the " +
 		"service documentation for details.")
 }
 
-// checkSigned returns the signed headers' names. The host and every x-amz-* header must be
-// among them, or somebody on the way could change the operation.
+// checkSigned returns the signed headers' names. The host and every x-amz-* header must be among
+// them, or an intermediary could change the operation.
 func (a *authorization) checkSigned(r *http.Request) ([]string, *Error) {
 	signed := strings.Split(a.signedHeaders, ";")
 	if !slices.Contains(signed, "host") && !slices.Contains(signed, ":authority") {
@@ -118,7 +118,7 @@ func (a *authorization) checkSigned(r *http.Request) ([]string, *Error) {
 		if !strings.HasPrefix(name, "x-amz-") {
 			continue
 		}
-		// Two values are signed like one with a comma, but only the first would be read.
+		// Repeated values are signed like one value with a comma, but only the first would be read.
 		if _, found := slices.BinarySearch(signed, name); !found || len(values) > 1 {
 			// S3's words; a guess for the others.
 			return nil, invalidSignature("There were headers present in the request which " +

@@ -22,9 +22,9 @@ func (a *authorization) parseDate() (time.Time, *Error) {
 	return date.UTC(), nil
 }
 
-// skewOf is how far a request's clock may be off, to either side: so a signed call lives for up to
-// twice as long. Kinesis says 5 minutes in its refusals (amazon-kinesis-producer#222), which is H,
-// DynamoDB 15 (aws-sdk-js#254).
+// skewOf is the allowed error of a request's clock, to either side; so a signed call is valid for
+// up to twice as long. Kinesis names 5 minutes in its refusals (amazon-kinesis-producer#222), which
+// is H, DynamoDB 15 (aws-sdk-js#254).
 func skewOf(service string) time.Duration {
 	if service == DynamoDB {
 		return 15 * time.Minute
@@ -32,8 +32,9 @@ func skewOf(service string) time.Duration {
 	return seam.H()
 }
 
-// checkAge refuses a request that is older than the clocks may be apart, or than a presigned
-// request's lifetime, and one from the future. It returns when the signature is too old.
+// checkAge refuses a request that is older than the allowed clock error, or than a presigned
+// request's lifetime, and one from the future. It returns the time at which the signature becomes
+// too old.
 func (a *authorization) checkAge(
 	date, now time.Time, service string,
 ) (expires time.Time, refused *Error) {

@@ -26,7 +26,7 @@ var vectorKey = Key{
 
 var temporaryKey = Key{AccessKeyID: "111122223333", SecretAccessKey: "s3cr3t", SessionToken: "tok/en=="}
 
-// keysAt are credentials whose clock stands.
+// keysAt are credentials with a fixed clock.
 func keysAt(t interface{ Fatal(...any) }, now time.Time) *Credentials {
 	c, err := NewCredentials(vectorKey, temporaryKey)
 	if err != nil {
@@ -97,7 +97,7 @@ func TestPublishedVectors(t *testing.T) {
 	}
 }
 
-// request is one that is signed, and what was signed of it.
+// request is a signed request, with the signed parts.
 type request struct {
 	*http.Request
 	body    []byte
@@ -573,7 +573,7 @@ func TestOneOperation(t *testing.T) {
 	}
 }
 
-// TestContentHash: what a request claims of its body must be so, signed or not.
+// TestContentHash: the body must match the request's hash of it, signed or not.
 func TestContentHash(t *testing.T) {
 	for _, c := range []struct {
 		claim string

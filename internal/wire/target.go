@@ -6,13 +6,13 @@ import "strings"
 const (
 	Kinesis  = "kinesis"
 	DynamoDB = "dynamodb"
-	// CloudWatch and STS are called here as the scopes of signatures call them.
+	// CloudWatch and STS have the names that the scopes of signatures use.
 	CloudWatch = "monitoring"
 	STS        = "sts"
 )
 
-// ParseTarget reads an X-Amz-Target header, as "Kinesis_20131202.PutRecords". A target that is
-// not of a service known here is not ok.
+// ParseTarget reads an X-Amz-Target header, as "Kinesis_20131202.PutRecords". ok is false for an
+// unknown service.
 func ParseTarget(target string) (service, operation string, ok bool) {
 	prefix, operation, ok := strings.Cut(target, ".")
 	if !ok || operation == "" {
@@ -30,7 +30,7 @@ func ParseTarget(target string) (service, operation string, ok bool) {
 	}
 }
 
-// Streams reports whether a target's calls are answered by event streams.
+// Streams reports whether the answers to a target's calls are event streams.
 func Streams(target string) bool {
 	service, operation, _ := ParseTarget(target)
 	return service == Kinesis && operation == "SubscribeToShard"

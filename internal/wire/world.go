@@ -2,7 +2,7 @@ package wire
 
 import "strings"
 
-// What a request is about that says nothing else.
+// The world of a request that names none.
 const (
 	DefaultAccount = "000000000000"
 	DefaultRegion  = "us-east-1"
@@ -10,12 +10,12 @@ const (
 
 const maxRegion = 32 // characters; the longest of AWS has 16
 
-// ParseWorld reads the account and the region out of an Authorization header: the account is
-// the access key id if that is 12 digits, as kinesis-mock and LocalStack have it, else
-// DefaultAccount; the region is the credential scope's. The signature is not looked at.
+// ParseWorld reads the account and the region out of an Authorization header. The account is the
+// access key id if that is 12 digits, as kinesis-mock and LocalStack have it, else DefaultAccount;
+// the region is the credential scope's. The signature is not checked.
 //
-// No header, and one of another scheme than Signature V4, mean the defaults. A Signature V4
-// header whose scope cannot be read is an *Error: a guess would show the caller an empty world.
+// No header, and one of another scheme than Signature V4, mean the defaults. A Signature V4 header
+// with an unreadable scope is an *Error: a guess would show the caller an empty world.
 func ParseWorld(authorization string) (World, error) {
 	authorization = strings.TrimSpace(authorization)
 	algorithm, _, _ := strings.Cut(authorization, " ")
@@ -64,8 +64,8 @@ func IsAccount(id string) bool {
 	return true
 }
 
-// IsRegion reports whether name can be a region's: 1 to 32 lower-case letters, digits and
-// hyphens. It need not be one that AWS has.
+// IsRegion reports whether name has the form of a region: 1 to 32 lower-case letters, digits and
+// hyphens. It need not be one of AWS's.
 func IsRegion(name string) bool {
 	if name == "" || len(name) > maxRegion {
 		return false

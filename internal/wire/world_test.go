@@ -62,7 +62,7 @@ func TestParseTarget(t *testing.T) {
 	}{
 		{"Kinesis_20131202.PutRecords", Kinesis, "PutRecords", true},
 		{"DynamoDB_20120810.GetItem", DynamoDB, "GetItem", true},
-		{"Kinesis_20131202.a.b", Kinesis, "a.b", true}, // an operation that nobody has
+		{"Kinesis_20131202.a.b", Kinesis, "a.b", true}, // an operation that does not exist
 		{"", "", "", false},
 		{"Kinesis_20131202", "", "", false},
 		{"Kinesis_20131202.", "", "", false},

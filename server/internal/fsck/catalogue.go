@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// catalogueState is the part of the catalogue's snapshot that is needed here: see
+// catalogueState is the part of the catalogue's snapshot that fsck needs: see
 // server/internal/kinesis/catalogue.go.
 type catalogueState struct {
 	Streams []struct {

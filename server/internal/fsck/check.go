@@ -21,8 +21,8 @@ const (
 	lostCatalogue = "a server would not know of them: restore the directory from a copy"
 )
 
-// Check reads a data directory, with its lock, and reports. Errors: wal.ErrNoLog if it is none,
-// wal.ErrNewerFormat, vfs.ErrLocked, ctx's, and those of reading. Damage is no error.
+// Check reads a data directory, with its lock, and reports. Errors: wal.ErrNoLog if it is no data
+// directory, wal.ErrNewerFormat, vfs.ErrLocked, ctx's, and those of reading. Damage is no error.
 func Check(ctx context.Context, fsys vfs.FS, dir string) (*Report, error) {
 	c := &checker{fs: vfs.ReadOnly(fsys), report: &Report{Dir: dir}}
 	log, err := wal.Open(wal.Config{FS: fsys, Dir: dir, ReadOnly: true})
@@ -37,7 +37,7 @@ func Check(ctx context.Context, fsys vfs.FS, dir string) (*Report, error) {
 	return c.report, errors.Join(c.check(ctx), log.Close(ctx))
 }
 
-// checker is a check under way.
+// checker is a check in progress.
 type checker struct {
 	fs      vfs.FS
 	log     *wal.Log
@@ -114,7 +114,7 @@ func (c *checker) setLog(found *wal.Inspection) {
 	}
 }
 
-// segments reads all segments, and turns what is damaged into sentences.
+// segments reads all segments, and reports damage as sentences.
 func (c *checker) segments(ctx context.Context) error {
 	found, err := c.records.Files(ctx)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *checker) segments(ctx context.Context) error {
 	return nil
 }
 
-// others looks what else is in the directory.
+// others lists the other files of the directory.
 func (c *checker) others() error {
 	names, err := c.fs.List(c.report.Dir)
 	if err != nil {

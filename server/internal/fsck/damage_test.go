@@ -24,7 +24,7 @@ func soak() int {
 	return 1
 }
 
-// original is an undamaged directory, and what a server serves from it.
+// original is an undamaged directory, and the data that a server serves from it.
 type original struct {
 	name   string
 	disk   *vfs.Mem
@@ -84,7 +84,7 @@ func filled(t testing.TB) []*original {
 	item(c, "one")
 	item(c, "two")
 	killed := &original{name: "killed"}
-	for { // until it is idle: what it logged last is marked then
+	for { // until it is idle: its last frames are marked then
 		time.Sleep(20 * time.Millisecond)
 		copied := vfs.NewMem()
 		copyTree(t, disk, "data", copied, "data")
@@ -107,7 +107,7 @@ func filled(t testing.TB) []*original {
 	return originals
 }
 
-// hurt does one random damage to a disk, and tells what.
+// hurt does one random damage to a disk, and describes it.
 func (o *original) hurt(t testing.TB, disk *vfs.Mem, rng *rand.Rand) string {
 	files := slices.Sorted(maps.Keys(tree(t, disk, "data")))
 	name := files[rng.IntN(len(files))]
@@ -141,8 +141,8 @@ func (o *original) hurt(t testing.TB, disk *vfs.Mem, rng *rand.Rand) string {
 	return fmt.Sprintf("%s with a bit flipped in byte %d", name, at)
 }
 
-// prove damages a copy and compares: what the check calls sound, a server serves as it was, and
-// what it calls damaged, a server does not.
+// prove damages a copy and compares. If the check calls the copy sound, a server must serve its
+// data unchanged; if it calls the copy damaged, a server must not.
 func (o *original) prove(t testing.TB, seed uint64) {
 	t.Helper()
 	disk := o.clone(t)

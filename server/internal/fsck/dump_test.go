@@ -127,7 +127,7 @@ func (c client) dump() ([]string, error) {
 	return lines, nil
 }
 
-// records reads what is durable of a shard, from its beginning on.
+// records reads the durable records of a shard, from its beginning on.
 func (c client) records(stream, shard any) ([]string, error) {
 	answer, err := c.kinesis("GetShardIterator", object{
 		"StreamName": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON",

@@ -20,13 +20,13 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/fsck"
 )
 
-// limitedDir tells the test's own process, started again, that it is the one with the limit.
+// limitedDir marks the test's own process, started again, as the one with the limit.
 const limitedDir = "RUNNEL_LIMITED_DIR"
 
-// TestALimitOnFiles lowers the limit on the length of files under a running server, as
-// `prlimit --fsize` does: puts are refused and reads go on; when it is lifted, puts go on by
-// themselves; and after a kill everything is there that was acknowledged. This process may not
-// be limited, so another one is, and tells what was acknowledged.
+// TestALimitOnFiles lowers the limit on the length of files under a running server, as `prlimit
+// --fsize` does: puts are refused and reads go on; when it is lifted, puts go on by themselves; and
+// after a kill all acknowledged records are there. The limit must not apply to this process, so
+// another one has it, and reports the acknowledged records.
 func TestALimitOnFiles(t *testing.T) {
 	if dir := os.Getenv(limitedDir); dir != "" {
 		underLimits(t, dir)
@@ -94,7 +94,7 @@ func underLimits(t *testing.T, dir string) {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
-// put stores a record, and tells so.
+// put stores a record, and reports it.
 func (l *limited) put(size int) error {
 	l.id++
 	id := fmt.Sprintf("<record-%d>", l.id)

@@ -37,7 +37,7 @@ func text(t *testing.T, disk vfs.FS) (*fsck.Report, string) {
 	return report, out.String()
 }
 
-// A finding says where the damage is, and what is lost by it.
+// A finding gives the place of the damage, and the lost data.
 func TestFindings(t *testing.T) {
 	flip := func(name string, at int) func(t *testing.T, disk *vfs.Mem) {
 		return func(t *testing.T, disk *vfs.Mem) {
@@ -126,7 +126,7 @@ func lastPayload(t *testing.T) int {
 	return len(strings.TrimRight(string(content), "\x00")) - 1
 }
 
-// The end of the log is gone, and segments hold what it held.
+// The end of the log is gone, and segments hold its records.
 func TestALogWithoutItsEndIsFound(t *testing.T) {
 	disk := golden(t, killed)
 	name := "data/wal/000000000004.wal"

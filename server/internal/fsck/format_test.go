@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/fsck"
 )
 
-// serve opens a server on a directory, and returns what it serves. It closes it again.
+// serve opens a server on a directory, and returns the served data. It closes it again.
 func serve(t testing.TB, fsys vfs.FS, dir string, during func()) ([]string, error) {
 	t.Helper()
 	s, err := open(t, fsys, config(dir))
@@ -27,9 +27,9 @@ func serve(t testing.TB, fsys vfs.FS, dir string, during func()) ([]string, erro
 	return lines, errors.Join(err, s.Close(t.Context()))
 }
 
-// The directories in testdata were made by the version of the program that wrote their format,
-// and are never made again: "closed" after a clean end, "killed" as a kill leaves it, with
-// frames after its snapshot. served.txt is what that version served from either.
+// The version of the program that wrote a format made its directories in testdata, and they are
+// never made again: "closed" after a clean end, "killed" as a kill leaves it, with frames after its
+// snapshot. served.txt holds the data that this version served from either.
 func TestOlderFormatsAreRead(t *testing.T) {
 	formats, err := filepath.Glob("testdata/format-*")
 	if err != nil || len(formats) == 0 {

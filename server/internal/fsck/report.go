@@ -1,6 +1,6 @@
 package fsck
 
-// Report is what a check has found.
+// Report is the result of a check.
 type Report struct {
 	OK     bool   `json:"ok"`
 	Dir    string `json:"dir"`
@@ -10,8 +10,8 @@ type Report struct {
 	Snapshot Snapshot `json:"snapshot"`
 	Log      Log      `json:"log"`
 	Records  Records  `json:"records"`
-	// Clock says whether the clock's file can be read. Without one the next start takes the time of
-	// the newest record, so that is no damage.
+	// Clock says whether the clock's file can be read. An unreadable one is no damage: the next
+	// start takes the time of the newest record.
 	Clock   bool     `json:"clock"`
 	Streams []Stream `json:"streams"`
 	Tables  []Table  `json:"tables"`
@@ -33,32 +33,32 @@ type Log struct {
 	Files  int    `json:"files"`
 	Spares int    `json:"spares"`           // of them: kept to be used again
 	Newest string `json:"newest,omitempty"` // the file in which the log ends
-	// Lossy says that the last server synced at intervals, or was of format 3 or before, and did
-	// not end in order: the next start skips sequence numbers.
+	// Lossy means that the last server did not end in order, and synced at intervals or was of
+	// format 3 or before: the next start skips sequence numbers.
 	Lossy  bool   `json:"lossy,omitempty"`
 	Bytes  int64  `json:"bytes"`
 	Frames int    `json:"frames"` // after the snapshot, with marks
 	Marks  int    `json:"marks"`
 	End    uint64 `json:"end"`
-	// Unsynced is how many bytes at the end were written, and perhaps not synced: nobody may
-	// have been told of them, and they stay.
+	// Unsynced is the number of bytes at the end that were written, and perhaps not synced: they
+	// may never have been acknowledged, and they stay.
 	Unsynced uint64 `json:"unsynced"`
 	Torn     *Torn  `json:"torn,omitempty"`
 }
 
-// Torn is a frame that was being written when the server ended.
+// Torn is a frame that was only partly written when the server ended.
 type Torn struct {
 	File   string `json:"file"`
 	Offset int64  `json:"offset"`
 	Bytes  int    `json:"bytes"`
 }
 
-// Records is the segments of all shards together.
+// Records holds the segments of all shards together.
 type Records struct {
 	Segments int    `json:"segments"`
 	Bytes    int64  `json:"bytes"`
 	Count    uint64 `json:"count"` // visible ones
-	InLog    int    `json:"inLog"` // of them: those that the next start brings into segments
+	InLog    int    `json:"inLog"` // of them: those that the next start moves into segments
 }
 
 // Stream is a stream of the catalogue.
@@ -79,7 +79,7 @@ type Shard struct {
 	InLog    int    `json:"inLog"`
 	Segments int    `json:"segments"`
 	Bytes    int64  `json:"bytes"`
-	Skips    int    `json:"skips,omitempty"` // how often its sequence numbers have skipped ahead
+	Skips    int    `json:"skips,omitempty"` // the number of jumps in its sequence numbers
 }
 
 // Table is a table of items.
@@ -91,10 +91,10 @@ type Table struct {
 	Bytes   int64  `json:"bytes"`
 }
 
-// Damage is one thing that is not as it was written.
+// Damage is one deviation from the written state.
 type Damage struct {
 	File   string `json:"file,omitempty"`
 	Offset int64  `json:"offset"`
 	What   string `json:"what"`
-	Lost   string `json:"lost"` // what it means
+	Lost   string `json:"lost"` // the consequence
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-const maxListed = 10 // leftover and foreign files that are named in the text
+const maxListed = 10 // leftover and foreign files in the text
 
 // WriteText explains the report in plain sentences.
 func (r *Report) WriteText(w io.Writer) error {
@@ -123,7 +123,7 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// size writes a number of bytes for people.
+// size formats a number of bytes for people.
 func size(bytes int64) string {
 	switch {
 	case bytes < 1<<10:

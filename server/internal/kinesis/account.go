@@ -9,22 +9,22 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// account is what is set for a world as a whole.
+// account holds the account-wide settings of one world (an account in a region).
 type account struct {
 	World      wire.World `json:"world"`
 	Commitment commitment `json:"commitment"`
 }
 
-// commitment is the minimum throughput billing commitment ("on-demand advantage"). It cannot
-// be ended before its first 24 hours are over: who disables it earlier schedules its end.
-// All times are in ms since 1970, 0: none.
+// commitment is the minimum throughput billing commitment ("on-demand advantage"). It lasts at
+// least 24 hours: disabling it earlier only schedules its end. All times are in ms since 1970; 0
+// means none.
 type commitment struct {
 	Started  int64 `json:"started,omitempty"`
 	Earliest int64 `json:"earliest,omitempty"` // it cannot end before
-	End      int64 `json:"end,omitempty"`      // it ends or has ended; 0: nobody has disabled it
+	End      int64 `json:"end,omitempty"`      // when it ends or ended; 0: it was not disabled
 }
 
-// commitmentPeriod is how long a commitment lasts at least, in ms (AWS, documentation of
+// commitmentPeriod is the shortest commitment, in ms (AWS, documentation of
 // "MinimumThroughputBillingCommitmentInput").
 const commitmentPeriod = 24 * hour
 
@@ -35,7 +35,7 @@ const (
 	commitmentEnding   = "ENABLED_UNTIL_EARLIEST_ALLOWED_END"
 )
 
-// status returns the state at a time. An end that was scheduled passes by itself.
+// status returns the state at a time. A scheduled end takes effect by itself.
 func (c commitment) status(now int64) string {
 	switch {
 	case c.Started == 0:
@@ -49,7 +49,7 @@ func (c commitment) status(now int64) string {
 	}
 }
 
-// enable begins a commitment, or takes back the end that was scheduled for it.
+// enable begins a commitment, or cancels its scheduled end.
 func (c commitment) enable(now int64) commitment {
 	if c.status(now) == commitmentDisabled {
 		return commitment{Started: now, Earliest: now + commitmentPeriod}
@@ -58,7 +58,7 @@ func (c commitment) enable(now int64) commitment {
 	return c
 }
 
-// disable ends a commitment as early as it may.
+// disable ends a commitment at the earliest permitted time.
 func (c commitment) disable(now int64) commitment {
 	if c.status(now) == commitmentEnabled {
 		c.End = max(now, c.Earliest)
@@ -71,7 +71,7 @@ func compareAccount(a account, world wire.World) int {
 		cmp.Compare(a.World.Region, world.Region))
 }
 
-// account returns what is set for a world. The caller holds the lock.
+// account returns the settings of a world's account. The caller holds the lock.
 func (c *catalogue) account(world wire.World) account {
 	at, found := slices.BinarySearchFunc(c.state.Accounts, world, compareAccount)
 	if !found {
@@ -80,8 +80,8 @@ func (c *catalogue) account(world wire.World) account {
 	return c.state.Accounts[at]
 }
 
-// applyAccount puts an account in the place of the one of its world, or adds it. The slice may
-// be part of a snapshot that is being written, so it is copied.
+// applyAccount replaces the account of the same world, or adds a new one. A snapshot that is being
+// written may use the slice, so it is copied.
 func (c *catalogue) applyAccount(ch *change) error {
 	if ch.Account == nil {
 		return fmt.Errorf("%w: no account", errChange)
@@ -107,7 +107,7 @@ func checkAccounts(accounts []account) error {
 	return nil
 }
 
-// viewAccount returns what is set for a world, once it is durable.
+// viewAccount returns the settings of a world's account, once they are durable.
 func (s *Service) viewAccount(
 	ctx context.Context, world wire.World,
 ) (a account, now int64, err error) {
@@ -127,13 +127,13 @@ type commitmentDescription struct {
 	EarliestAllowedEndAt *timestamp `json:",omitempty"`
 }
 
-// accountSettingsOutput is what both operations on an account answer.
+// accountSettingsOutput is the answer of both account operations.
 type accountSettingsOutput struct {
 	MinimumThroughputBillingCommitment commitmentDescription
 }
 
-// describeAccount leaves out the times that are not there: an end before it has come, and
-// the earliest one once it is over (which of them AWS shows when is a guess).
+// describeAccount leaves out the end before it has come, and the earliest end once it is over
+// (AWS's choice of times is a guess).
 func describeAccount(a account, now int64) *accountSettingsOutput {
 	c := a.Commitment
 	d := commitmentDescription{Status: c.status(now), StartedAt: c.time(c.Started)}

@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
-// The commitment lasts for 24 hours at least, and an end that was scheduled comes by itself.
+// The commitment lasts for at least 24 hours, and a scheduled end takes effect by itself.
 func TestCommitment(t *testing.T) {
 	clock := newTestClock()
 	n := newNode(t, at(clock))

@@ -27,7 +27,7 @@ func describeChildren(children []*shard) []childDescription {
 	return described
 }
 
-// encode writes the answer of GetRecords. It is called once: the records' data is gone then.
+// encode writes the answer of GetRecords. Call it once: it gives the records' memory back.
 func (r *reading) encode(call *wire.Call) (body []byte, err error) {
 	defer r.lent.Release()
 	var children []byte
@@ -58,7 +58,7 @@ func (r *reading) appendJSON(call *wire.Call, children []byte) []byte {
 	return append(dst, '}')
 }
 
-// recordsSizeJSON is about the size of what appendRecordsOf appends, rather more.
+// recordsSizeJSON estimates the length of appendRecordsOf's output, rather too high.
 func recordsSizeJSON(records []shardlog.Record) int {
 	size := 2
 	for i := range records {
@@ -68,9 +68,9 @@ func recordsSizeJSON(records []shardlog.Record) int {
 	return size
 }
 
-// appendRecordsOf appends a shard's records as the JSON array of the model's Record. It is
-// written out by hand because it is hot. The stream's settings say which records are to pass for
-// encrypted ones; the others do not name a type (LocalStack's snapshots of AWS).
+// appendRecordsOf appends a shard's records as the JSON array of the model's Record. It is written
+// by hand for speed. The stream's settings decide which records count as encrypted; the others have
+// no EncryptionType (LocalStack's snapshots of AWS).
 func appendRecordsOf(
 	dst []byte, of *settings, sh *shard, records []shardlog.Record,
 ) []byte {

@@ -21,7 +21,7 @@ func (out *putRecordOutput) encode(format wire.Format) []byte {
 // putRecordsOutput is the answer of PutRecords.
 type putRecordsOutput struct{ results []putResult }
 
-// encode implements encoded. It is written out by hand because it is hot.
+// encode implements encoded. It is written by hand for speed.
 func (out *putRecordsOutput) encode(format wire.Format) []byte {
 	failed, encrypted := 0, false
 	for i := range out.results {
@@ -71,7 +71,7 @@ func (out *putRecordsOutput) appendCBOR(dst []byte, failed int, encrypted bool) 
 	return dst
 }
 
-// appendJSON appends what became of a record. Nothing in it needs escaping but messages.
+// appendJSON appends the result of one record. Only error messages need escaping.
 func (r *putResult) appendJSON(dst []byte, encrypted bool) []byte {
 	if r.code != "" {
 		dst = appendString(append(dst, `{"ErrorCode":`...), r.code)

@@ -38,9 +38,9 @@ type fatalfer interface {
 	Fatalf(string, ...any)
 }
 
-// fromCBOR reads an answer and makes of it what encoding/json makes of the same in JSON. It
-// insists on the form of AWS's answers: definite lengths, byte strings for blobs, tag 1 and
-// whole ms for times.
+// fromCBOR decodes an answer into the values that encoding/json makes of the same in JSON. It
+// insists on the form of AWS's answers: definite lengths, byte strings for blobs, tag 1 and whole
+// ms for times.
 func fromCBOR(t fatalfer, body []byte) any {
 	t.Helper()
 	mode, err := cbor.DecOptions{
@@ -110,7 +110,7 @@ func sameInBoth(t fatalfer, inJSON, inCBOR []byte) {
 	}
 }
 
-// What is told about a stream is the same in both formats, times and blobs included.
+// A stream's description is the same in both formats, times and blobs included.
 func TestAnswers(t *testing.T) {
 	clock := newTestClock()
 	n := newNode(t, at(clock))
@@ -172,7 +172,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Tags mean the same in both formats: names, what is left out, embedding.
+// Struct tags mean the same in both formats: names, omitted members, embedding.
 func TestEncodedTags(t *testing.T) {
 	type inner struct {
 		Name string
@@ -195,7 +195,7 @@ func TestEncodedTags(t *testing.T) {
 	}
 }
 
-// An answer of nothing is an empty body in both formats.
+// An empty answer is an empty body in both formats.
 func TestEmptyAnswers(t *testing.T) {
 	n := newNode(t)
 	for i, format := range []wire.Format{wire.JSON, wire.CBOR} {
@@ -209,8 +209,8 @@ func TestEmptyAnswers(t *testing.T) {
 	}
 }
 
-// The hot answers, which are written out by hand, say the same in both formats and what the
-// records hold.
+// The frequent answers, which are written out by hand, are the same in both formats and match the
+// records.
 func TestHotAnswers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sh := &shard{Index: rapid.Uint32Max(9).Draw(t, "shard"), Created: 1_700_000_000}
@@ -278,7 +278,7 @@ func encodedIn(t fatalfer, format wire.Format, out any) []byte {
 	return body
 }
 
-// Heads of every width, held against another encoder.
+// Heads of every width, compared with another encoder.
 func TestCBORHeads(t *testing.T) {
 	for _, n := range []int64{
 		0, 1, 23, 24, 255, 256, 65535, 65536, 1<<32 - 1, 1 << 32, 1<<63 - 1, -1, -24, -25, -256, -257,

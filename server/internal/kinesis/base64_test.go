@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What appendBlob writes and what the scanner reads, held against the standard library: its
-// vector instructions must change nothing around the room that they are given.
+// Compares appendBlob and the scanner with the standard library: the vector instructions must
+// change nothing around their part of the buffer.
 func FuzzBase64(f *testing.F) {
 	for n := range 200 {
 		data := bytes.Repeat([]byte{byte(n), 0xff, 0x3e}, n)[:n]
@@ -38,7 +38,7 @@ func FuzzBase64(f *testing.F) {
 	})
 }
 
-// checkScannedBlob scans a text as a blob, beside another one that is there already.
+// checkScannedBlob scans a text as a blob, after another blob in the same buffer.
 func checkScannedBlob(t *testing.T, text string) {
 	if bytes.IndexByte([]byte(text), '"') >= 0 {
 		return

@@ -74,7 +74,7 @@ func BenchmarkPutDecoded(b *testing.B) {
 	b.ReportMetric(500*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
 
-// BenchmarkPutCBOR is BenchmarkPutRecords as the SDKs for Java send it.
+// BenchmarkPutCBOR is BenchmarkPutRecords with the requests of the SDKs for Java.
 func BenchmarkPutCBOR(b *testing.B) {
 	n := newNode(b)
 	n.create("orders", 16)
@@ -91,7 +91,7 @@ func BenchmarkPutCBOR(b *testing.B) {
 	b.ReportMetric(500*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
 
-// BenchmarkDecode is what the plain, the escaped and the binary form of a request cost alone.
+// BenchmarkDecode measures the plain, the escaped and the binary form of a request alone.
 func BenchmarkDecode(b *testing.B) {
 	body := []byte(benchBody(b, 500, 1024))
 	plan := planFor("PutRecords")

@@ -16,8 +16,8 @@ const (
 	keySize         = 32
 )
 
-// catalogue is the streams and shards of a data directory: a state machine whose every change
-// stands in the log as a frame, in memory as a whole.
+// catalogue holds the streams and shards of a data directory. It is a state machine: memory holds
+// the whole state, and the log holds every change as a frame.
 type catalogue struct {
 	store shardStore
 	// changed is called for every change to a stream, once readers see it, and must not block.
@@ -27,18 +27,18 @@ type catalogue struct {
 	mu      sync.RWMutex // in wal.Log.Sequence: see the package comment
 	state   catalogueState
 	streams map[streamKey]*stream
-	lsn     wal.LSN // of the last change; what a reader waits for
+	lsn     wal.LSN // of the last change; readers wait for it
 }
 
-// catalogueState is what the catalogue holds besides its streams.
+// catalogueState is the catalogue's state besides its streams.
 type catalogueState struct {
 	Seq     uint64      `json:"seq"`     // of the last change
 	At      int64       `json:"at"`      // when it was decided: the clock's floor at a start
 	Key     []byte      `json:"key"`     // seals iterators and page tokens; drawn once
 	NextLog shardlog.ID `json:"nextLog"` // the next shard's records
-	// DroppedAt and DroppedNumber are the latest creation of a stream (ms) and of a shard
-	// (seconds, as in sequence numbers) that is gone: what is created later is above both,
-	// so that a stream of the same name is told apart even if the clock stood still.
+	// DroppedAt is the latest creation time (ms) among deleted streams. DroppedNumber is the latest
+	// among deleted shards (seconds, as in sequence numbers). New streams and shards get higher
+	// values, so that two streams of one name differ even if the clock did not advance.
 	DroppedAt     int64 `json:"droppedAt"`
 	DroppedNumber int64 `json:"droppedNumber"`
 	// Accounts are the worlds that have settings of their own, in order.
@@ -60,7 +60,7 @@ func newCatalogue(store shardStore) *catalogue {
 	}
 }
 
-// find returns the stream, or nil if there is none at that time. The caller holds the lock.
+// find returns the stream, or nil if it does not exist at that time. The caller holds the lock.
 func (c *catalogue) find(world wire.World, name string, now int64) *stream {
 	st := c.streams[streamKey{world, name}]
 	if st == nil || st.gone(now) {
@@ -83,13 +83,13 @@ func (c *catalogue) commit(tx *wal.Tx, ch *change) error {
 		return err
 	}
 	later = append(c.newVersion(was, c.named(ch)), later...)
-	// Synced in any case: were a reshard lost in a power cut, a shard whose end readers have seen
-	// would be open again, and the ids of its children would be given again.
+	// Always synced: a power cut must not lose a reshard. It would reopen a shard after readers saw
+	// its end, and give the ids of its children out again.
 	c.lsn = tx.AppendSynced(wal.KindCatalogue, frame, later.run)
 	return nil
 }
 
-// named returns the stream that a change is about, or nil.
+// named returns the stream of a change, or nil.
 func (c *catalogue) named(ch *change) *stream {
 	switch {
 	case ch.Stream != nil:
@@ -101,8 +101,9 @@ func (c *catalogue) named(ch *change) *stream {
 	}
 }
 
-// newVersion lets readers see a stream as it was until the change is durable. What it returns is to
-// be run then, first of all: a reader that sees a shard sealed must find its children.
+// newVersion lets readers see a stream as it was until the change is durable. The caller runs the
+// returned functions then, before anything else: a reader that sees a sealed shard must find its
+// children.
 func (c *catalogue) newVersion(was, now *stream) publications {
 	if now == nil || now == was {
 		return nil
@@ -111,7 +112,7 @@ func (c *catalogue) newVersion(was, now *stream) publications {
 	if was != nil {
 		now.version.before.Store(was)
 		if was.version != nil && was.version.durable.Load() {
-			was.version.before.Store(nil) // so that no more is kept than what is not durable
+			was.version.before.Store(nil) // a durable version needs no older one
 		}
 	}
 	return publications{func() { now.version.durable.Store(true) }}
@@ -175,8 +176,8 @@ func (c *catalogue) Restore(data []byte) error {
 	return nil
 }
 
-// Freeze is part of wal.Machine. Published streams are never changed, so the references are
-// the state.
+// Freeze is part of wal.Machine. Published streams never change, so it is enough to copy the
+// references.
 func (c *catalogue) Freeze() func(context.Context) ([]byte, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

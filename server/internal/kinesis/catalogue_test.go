@@ -17,7 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
-// ledger is a store that remembers what it was told.
+// ledger is a store that remembers the catalogue's calls.
 type ledger struct{ lines []string }
 
 func (l *ledger) Create(id shardlog.ID) *shardlog.Shard {
@@ -35,7 +35,7 @@ func (l *ledger) Delete(id shardlog.ID) func() {
 	return func() { l.lines = append(l.lines, fmt.Sprint("deleted ", id)) }
 }
 
-// history is a row of changes that uses every kind of them.
+// history is a sequence of changes that includes every kind.
 func history() []*change {
 	halves := keyspace.Uniform(2)
 	lower, upper := halves[1].SplitAt(halves[1].Middle())
@@ -127,8 +127,8 @@ func freeze(t testing.TB, c *catalogue) string {
 	return string(data)
 }
 
-// The state is the same whether it comes from the frames alone or from a snapshot at any
-// moment and the frames around and after it, and so is what the store is told.
+// The state is the same from the frames alone and from a snapshot at any moment with the frames
+// around and after it. So are the catalogue's calls to the store.
 func TestReplayIsDeterministic(t *testing.T) {
 	changes := history()
 	var want ledger
@@ -156,7 +156,8 @@ func TestReplayIsDeterministic(t *testing.T) {
 	}
 }
 
-// A snapshot is of the moment at which it was begun, whatever changes before it is written.
+// A snapshot shows the moment at which it was begun, also if there are changes before it is
+// written.
 func TestFreezeIsAMoment(t *testing.T) {
 	changes := history()
 	for cut := range changes {
@@ -248,8 +249,8 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// A snapshot and a frame of the first version of runnel are read as they were meant: what
-// they do not say is not set.
+// A snapshot and a frame of the first version of runnel keep their meaning: settings that they lack
+// are not set.
 func TestOldSnapshot(t *testing.T) {
 	c := newCatalogue(new(ledger))
 	err := c.Restore([]byte(`{"version":1,"seq":7,"at":1000,"key":null,"nextLog":2,"droppedAt":0,` +
@@ -316,7 +317,7 @@ func FuzzReplay(f *testing.F) {
 		if c.Replay(0, frame) != nil {
 			return
 		}
-		for _, st := range c.streams { // what was taken can be used
+		for _, st := range c.streams { // the restored state can be used
 			if len(st.routes) == 0 {
 				t.Fatalf("stream %q has no open shard", st.Name)
 			}
@@ -352,7 +353,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// takePending takes the pending steps of a stream, which must not fail, whatever was read.
+// takePending takes the pending steps of a stream that was read from any input. They must not fail.
 func takePending(t *testing.T, c *catalogue, st *stream) {
 	t.Helper()
 	if len(st.Pending) == 0 || c.state.NextLog > 1<<62 { // which no directory gets to
@@ -368,7 +369,7 @@ func takePending(t *testing.T, c *catalogue, st *stream) {
 	}
 }
 
-// Routing by binary search finds the one open shard whose range holds the key.
+// Routing by binary search finds the one open shard with the key in its range.
 func TestRoute(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	st := &stream{Name: "orders"}

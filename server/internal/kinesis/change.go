@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
-// The changes that the catalogue can undergo. The names stand in the log.
+// The kinds of changes to the catalogue. The log holds these names.
 const (
 	changeKey      = "key"      // draw the directory's key
 	changeCreate   = "create"   // a new stream
@@ -21,13 +21,12 @@ const (
 	changeRetain   = "retain"   // another retention period
 	changeSettings = "settings" // other settings
 	changeConsumer = "consumer" // a consumer is new, or changed, or begins to be deleted
-	changeExpire   = "expire"   // closed shards go, whose data has expired
+	changeExpire   = "expire"   // removes closed shards with expired data
 	changeAccount  = "account"  // other settings of an account and region
 )
 
-// change is one frame of the catalogue: a decision with everything that was drawn or measured
-// for it, so that applying it again gives the same state. Ranges, ids and times are written
-// out for that reason.
+// change is one frame of the catalogue: a decision with every drawn or measured value, so that
+// applying it again gives the same state. That is why ranges, ids and times are written out.
 type change struct {
 	Seq       uint64          `json:"seq"` // 1, 2, 3, …
 	Op        string          `json:"op"`
@@ -48,16 +47,16 @@ type change struct {
 	Consumer  *streamConsumer `json:"consumer,omitempty"`  // consumer: as it is now
 }
 
-// shardStore is what the catalogue needs of shardlog.Store: it tells it which shards there are.
-// Readers see a shard sealed or deleted once the returned function is called.
+// shardStore is the part of shardlog.Store that the catalogue needs: it announces new, sealed and
+// deleted shards. Readers see a seal or deletion once the returned function is called.
 type shardStore interface {
 	Create(id shardlog.ID) *shardlog.Shard
 	Seal(id shardlog.ID) (published func())
 	Delete(id shardlog.ID) (published func())
 }
 
-// publications are what is left to do once a change is durable: to let the store's readers see
-// it. They do not block.
+// publications are the calls to make once a change is durable. They let the store's readers see it,
+// and do not block.
 type publications []func()
 
 func (p publications) run() {
@@ -66,18 +65,17 @@ func (p publications) run() {
 	}
 }
 
-// errChange says that a change does not fit the state: the log is not the one that the
-// catalogue was built from.
+// errChange means that a change does not fit the state: it comes from another log than the
+// catalogue.
 var errChange = errors.New("the catalogue's log does not fit its state")
 
-// apply changes the state as ch says, and the store with it. It either does all of it or
-// returns an error and leaves everything as it was. The caller holds the lock, and runs the
-// publications once the change is durable.
+// apply makes the change ch to the state and to the store. On an error it leaves everything as it
+// was. The caller holds the lock, and runs the publications once the change is durable.
 func (c *catalogue) apply(ch *change) (publications, error) {
 	if ch.Seq != c.state.Seq+1 {
 		return nil, fmt.Errorf("%w: change %d follows change %d", errChange, ch.Seq, c.state.Seq)
 	}
-	if ch.At <= 0 { // a shard that was closed then would count as open
+	if ch.At <= 0 { // such a shard would count as open
 		return nil, fmt.Errorf("%w: change %d has no time", errChange, ch.Seq)
 	}
 	later, err := c.applyOp(ch)
@@ -204,8 +202,8 @@ func (c *catalogue) applyExpire(st *stream, ch *change) (later publications, err
 	return later, nil
 }
 
-// checkShards returns an error unless the shards are in the order of their indexes and none is
-// missing its log.
+// checkShards returns an error unless the shards are in the order of their indexes and each has its
+// log.
 func checkShards(shards []*shard) error {
 	for i, sh := range shards {
 		if sh == nil || sh.Log == 0 || (i > 0 && sh.Index <= shards[i-1].Index) {

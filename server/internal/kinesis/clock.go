@@ -6,8 +6,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/serverclock"
 )
 
-// clock is the service's time in milliseconds since 1970. It never steps back, not even when
-// the system's clock does and over a restart: a state that has passed does not come back.
+// clock is the service's time in milliseconds since 1970. It never steps back, not even when the
+// system's clock does or over a restart: a state that is over does not come back.
 type clock struct{ *serverclock.Clock }
 
 // read returns the time now.

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// quick is an input that can tell by itself, faster than its plan, that it breaks no
-// constraint. False says nothing.
+// quick is an input with its own check of the constraints, faster than its plan. True means that it
+// breaks none; false means nothing.
 type quick interface {
 	fine() bool
 }
@@ -34,7 +34,7 @@ func (p *plan) checkFields(v *violations, prefix string, structure reflect.Value
 	}
 }
 
-// isNull reports whether a member is not there.
+// isNull reports whether a member is absent.
 func isNull(value reflect.Value) bool {
 	switch value.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -44,7 +44,7 @@ func isNull(value reflect.Value) bool {
 	}
 }
 
-// checkValue checks a member that is there.
+// checkValue checks a member that is present.
 func (p *plan) checkValue(v *violations, member string, value reflect.Value) {
 	switch p.kind {
 	case structureShape:
@@ -60,8 +60,8 @@ func (p *plan) checkValue(v *violations, member string, value reflect.Value) {
 	}
 }
 
-// checkList checks a list and its elements: a structure's members one by one, all other
-// elements at once (kinesalite's test/putRecords.js and test/removeTagsFromStream.js).
+// checkList checks a list and its elements. It checks a structure's members one by one, and all
+// other elements at once (kinesalite's test/putRecords.js and test/removeTagsFromStream.js).
 func (p *plan) checkList(v *violations, member string, list reflect.Value) {
 	for _, broken := range p.broken(list) {
 		v.add(member, p.echo(list), broken)
@@ -104,17 +104,17 @@ func (p *plan) checkMap(v *violations, member string, m reflect.Value) {
 	}
 }
 
-// breaks reports whether an element of a list or a map breaks a constraint; none may be null
-// (a guess: nothing is known of them).
+// breaks reports whether an element of a list or a map breaks a constraint. No element may be null
+// (a guess: AWS's rule is not known).
 func (p *plan) breaks(element reflect.Value) bool {
 	return isNull(element) || len(p.broken(reflect.Indirect(element))) > 0
 }
 
-// maxMatched bounds the texts that are matched with a pattern: of what is far too long
-// otherwise, only the length is told.
+// maxMatched bounds the texts that are matched with a pattern. For a longer text that also breaks
+// its length limit, only the length is reported.
 const maxMatched = 64 << 10
 
-// broken returns the constraints of its own that a value breaks, in AWS's order.
+// broken returns the constraints that a value itself breaks, in AWS's order.
 func (p *plan) broken(value reflect.Value) (texts []string) {
 	if p.kind == integerShape {
 		return p.brokenNumber(value.Int())
@@ -147,7 +147,7 @@ func (p *plan) brokenNumber(n int64) (texts []string) {
 	return texts
 }
 
-// length is what a value's bounds are about: characters, bytes or elements.
+// length returns the figure that a value's bounds apply to: characters, bytes or elements.
 func (p *plan) length(value reflect.Value) int64 {
 	switch p.kind {
 	case textShape:
@@ -155,7 +155,7 @@ func (p *plan) length(value reflect.Value) int64 {
 		if p.max != nil && int64(n) > *p.max {
 			n = utf8.RuneCountInString(value.String())
 		}
-		return int64(n) // a bound below is 0 or 1: bytes are as good as characters
+		return int64(n) // a minimum is 0 or 1: bytes are as good as characters
 	case blobShape, listShape, mapShape:
 		return int64(value.Len())
 	default:
@@ -185,7 +185,7 @@ func (p *plan) rules() string {
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// echo is how a message shows a wrong value.
+// echo returns a wrong value as messages show it.
 func (p *plan) echo(value reflect.Value) string {
 	if isNull(value) && p.kind != listShape && p.kind != mapShape {
 		return "null"
@@ -222,7 +222,7 @@ func join(b *strings.Builder, text string) {
 	b.WriteString(text)
 }
 
-// sortedKeys makes messages of maps the same every time.
+// sortedKeys returns a map's keys in a fixed order, for messages.
 func sortedKeys(m reflect.Value) []reflect.Value {
 	return slices.SortedFunc(slices.Values(m.MapKeys()), func(a, b reflect.Value) int {
 		return strings.Compare(a.String(), b.String())

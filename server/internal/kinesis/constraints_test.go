@@ -135,7 +135,7 @@ func TestConstraintTexts(t *testing.T) {
 	}
 }
 
-// What has no members is required by no constraint.
+// An operation without members has no constraints.
 func TestNoMembers(t *testing.T) {
 	n := newNode(t)
 	for _, body := range []string{`{}`, `null`, `{"Anything":[1]}`} {
@@ -145,7 +145,7 @@ func TestNoMembers(t *testing.T) {
 	}
 }
 
-// Of more records than a request can have, AWS shows each and goes on with the first ones.
+// If a request has too many records, AWS shows each of them and goes on with the first ones.
 func TestTooManyRecords(t *testing.T) {
 	n := newNode(t)
 	body := `{"StreamName":"","Records":[{}` + strings.Repeat(`,{}`, 5999) + `]}`

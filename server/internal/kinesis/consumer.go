@@ -14,12 +14,12 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// streamConsumer is a consumer that is registered with a stream, for enhanced fan-out. A value
-// that was published is never changed: a change puts a changed copy in its place.
+// streamConsumer is a consumer that is registered with a stream, for enhanced fan-out. A published
+// value never changes: a change replaces it by a changed copy.
 type streamConsumer struct {
 	Name string `json:"name"`
-	// Created is in ms since 1970. Its second stands in the ARN: no two consumers that a stream
-	// had under one name share it, so it may be ahead of the clock a little.
+	// Created is in ms since 1970. The ARN holds its second. No two consumers that a stream had
+	// under one name share that second, so Created may be a little ahead of the clock.
 	Created int64 `json:"created"`
 	// Phase is a state that passes at Until (ms since 1970): CREATING into ACTIVE, DELETING
 	// into nothing. Empty: ACTIVE.
@@ -40,7 +40,8 @@ func (c *streamConsumer) status(now int64) string {
 	return statusActive
 }
 
-// consumerStatus returns the ConsumerStatus of one of the stream's consumers: they go with it.
+// consumerStatus returns the ConsumerStatus of one of the stream's consumers. The deletion of a
+// stream deletes its consumers.
 func (st *stream) consumerStatus(c *streamConsumer, now int64) string {
 	if st.status(now) == statusDeleting {
 		return statusDeleting
@@ -60,7 +61,7 @@ func (c *streamConsumer) arn(st *stream) string {
 	return st.arn() + "/consumer/" + c.Name + ":" + strconv.FormatInt(c.Created/1000, 10)
 }
 
-// consumers returns the stream's consumers that are there at a time, by name.
+// consumers returns the stream's consumers at a time, by name.
 func (st *stream) consumers(now int64) []*streamConsumer {
 	there := make([]*streamConsumer, 0, len(st.Consumers))
 	for _, c := range st.Consumers {
@@ -71,7 +72,7 @@ func (st *stream) consumers(now int64) []*streamConsumer {
 	return there
 }
 
-// consumer returns the consumer of a name, or nil if there is none at that time.
+// consumer returns the consumer of a name at that time, or nil.
 func (st *stream) consumer(name string, now int64) *streamConsumer {
 	at, found := slices.BinarySearchFunc(st.Consumers, name, compareConsumer)
 	if !found || st.Consumers[at].gone(now) {
@@ -82,8 +83,8 @@ func (st *stream) consumer(name string, now int64) *streamConsumer {
 
 func compareConsumer(c *streamConsumer, name string) int { return cmp.Compare(c.Name, name) }
 
-// applyConsumer puts a consumer in the place of the one of its name, or adds it. With it those
-// leave the catalogue that are gone, once the second of their creation has passed.
+// applyConsumer replaces the consumer of the same name, or adds a new one. It also removes deleted
+// consumers, once the second of their creation is over.
 func (c *catalogue) applyConsumer(st *stream, ch *change) error {
 	if ch.Consumer == nil || !isName(ch.Consumer.Name) {
 		return fmt.Errorf("%w: no consumer", errChange)
@@ -112,8 +113,8 @@ func checkConsumers(consumers []*streamConsumer) error {
 	return nil
 }
 
-// consumerCreated returns the creation, in ms, of a consumer that is registered now: of the same
-// name as one that is gone, it is in a later second, so that it has an ARN of its own.
+// consumerCreated returns the creation time, in ms, of a consumer that is registered now. After a
+// deleted one of the same name, it returns a later second, so that the ARNs differ.
 func (st *stream) consumerCreated(name string, now int64) int64 {
 	at, found := slices.BinarySearchFunc(st.Consumers, name, compareConsumer)
 	if !found {
@@ -122,16 +123,16 @@ func (st *stream) consumerCreated(name string, now int64) int64 {
 	return max(now, (st.Consumers[at].Created/1000+1)*1000)
 }
 
-// consumerName is what a ConsumerARN says.
+// consumerName holds the parts of a ConsumerARN.
 type consumerName struct {
 	world  wire.World
 	stream string
 	name   string
-	second string // of its creation, as it stands there; "": whenever
+	second string // of its creation, as in the ARN; "": any
 }
 
-// parseConsumerARN takes apart a ConsumerARN. The model's pattern is wide: what matches it and
-// names no consumer of any world is not ok.
+// parseConsumerARN parses a ConsumerARN. The model's pattern is wide: a text may match it and still
+// name no possible consumer, and ok is false then.
 func parseConsumerARN(arn string) (id consumerName, ok bool) {
 	id.world, arn = splitARN(arn)
 	var stream, rest string
@@ -143,8 +144,7 @@ func parseConsumerARN(arn string) (id consumerName, ok bool) {
 	return id, ok && isName(id.stream) && isName(id.name) && id.second != ""
 }
 
-// find returns the consumer that is meant, or nil: one of the same name that was registered at
-// another time is another one.
+// find returns the consumer with the id's name and creation, or nil.
 func (id consumerName) find(st *stream, now int64) *streamConsumer {
 	if st == nil {
 		return nil
@@ -168,8 +168,7 @@ func consumerNotActive(st *stream, c *streamConsumer) *wire.Error {
 		"is not in ACTIVE status.", c.Name, c.Created/1000, st.Name, st.World.Account)
 }
 
-// viewConsumer returns the consumer of an ARN and its stream as they are now, once everything
-// that this answer is made of is durable.
+// viewConsumer returns the present consumer of an ARN and its stream, once both are durable.
 func (s *Service) viewConsumer(
 	ctx context.Context, world wire.World, arn string,
 ) (st *stream, c *streamConsumer, now int64, err error) {
@@ -186,8 +185,8 @@ func (s *Service) viewConsumer(
 	return st, c, now, nil
 }
 
-// changeConsumer lets decide change a copy of the consumer of an ARN, and keeps it unless
-// decide returns an error; errUnchanged is answered as success and writes nothing.
+// changeConsumer lets decide change a copy of the consumer of an ARN, and commits the copy unless
+// decide returns an error. After errUnchanged it reports success and writes nothing.
 func (s *Service) changeConsumer(
 	ctx context.Context, world wire.World, arn string,
 	decide func(st *stream, next *streamConsumer, now int64) error,
@@ -212,7 +211,7 @@ func (s *Service) changeConsumer(
 	})
 }
 
-// errUnchanged is returned by what decides a change if there is nothing to change.
+// errUnchanged is returned by a decide function if there is nothing to change.
 var errUnchanged = errors.New("nothing changes")
 
 // putConsumer makes next the stream's consumer of its name.

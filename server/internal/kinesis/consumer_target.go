@@ -6,8 +6,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// consumerTarget is how a request names a consumer: by ConsumerARN, or by StreamARN and
-// ConsumerName, or by all three "as long as they don't conflict" (AWS, "DescribeStreamConsumer").
+// consumerTarget names a consumer in a request: by ConsumerARN, or by StreamARN and ConsumerName,
+// or by all three "as long as they don't conflict" (AWS, "DescribeStreamConsumer").
 type consumerTarget struct {
 	StreamARN    *string
 	ConsumerName *string
@@ -38,7 +38,7 @@ func (t *consumerTarget) validate(v *violations) {
 	}
 }
 
-// identify returns the consumer that is meant.
+// identify returns the id of the named consumer.
 func (t *consumerTarget) identify(world wire.World) (id consumerName, err error) {
 	if t.ConsumerARN != nil {
 		var ok bool
@@ -52,7 +52,7 @@ func (t *consumerTarget) identify(world wire.World) (id consumerName, err error)
 	return id, err
 }
 
-// text is how the request names the consumer, for messages.
+// text returns the consumer's name as in the request, for messages.
 func (t *consumerTarget) text() string {
 	if t.ConsumerARN != nil {
 		return *t.ConsumerARN

@@ -80,8 +80,8 @@ func TestConsumerLife(t *testing.T) {
 	n.refused("DeregisterStreamConsumer", m{"ConsumerARN": arn}, codeNotFound, "not found.")
 }
 
-// A consumer that is registered again under its name, however soon, is another one. So it is
-// after a restart.
+// A consumer that is registered again under its name, however soon, is a new consumer, also after a
+// restart.
 func TestConsumerAgain(t *testing.T) {
 	clock := newTestClock()
 	n := newNode(t, at(clock))
@@ -265,7 +265,7 @@ func FuzzParseConsumerARN(f *testing.F) {
 		if !ok || id.world == (wire.World{}) {
 			return
 		}
-		// What is taken for a consumer is one whose parts stand in the ARN as they are.
+		// The parts of a valid ConsumerARN are in it literally.
 		if !strings.HasSuffix(arn, ":stream/"+id.stream+"/consumer/"+id.name+":"+id.second) {
 			t.Fatalf("%q is %+v", arn, id)
 		}

@@ -14,8 +14,8 @@ import (
 )
 
 // story is a random life of a data directory: streams come and go, shards are split and merged,
-// records are put, and power fails now and then, also while calls are under way. It keeps what
-// was acknowledged and checks that it is there, once, in order.
+// records are put, and power fails now and then, also during calls. It keeps the acknowledged data
+// and checks that all of it is there, once, in order.
 type story struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -26,7 +26,7 @@ type story struct {
 	serial  int
 }
 
-// told is what a stream's clients were told.
+// told holds a stream's writes and the answers to them.
 type told struct {
 	acked  map[string]string // data -> shard and number
 	sent   map[string]bool   // every data that was sent, acknowledged or not
@@ -52,10 +52,10 @@ func TestCrashes(t *testing.T) {
 
 func (s *story) start(fs vfs.FS) {
 	s.n = startNode(s.t, fs, at(s.clock), func(cfg *Config) { cfg.StreamDelay = s.delay })
-	s.n.settle() // what is overdue is not to happen between two looks
+	s.n.settle() // overdue changes must not happen between two looks
 }
 
-// settle lets the states pass, and what is pending with them.
+// settle lets the passing states end, with their pending changes.
 func (s *story) settle() {
 	s.clock.advance(time.Second)
 	s.n.settle()
@@ -174,7 +174,7 @@ func (s *story) randomReshard(name string) (operation string, in m) {
 	}
 }
 
-// crash cuts the power while puts and a resharding are under way, and checks what is left.
+// crash cuts the power during puts and a resharding, and checks the remaining state.
 func (s *story) crash() {
 	name, st := s.pick()
 	operation, reshard := s.randomReshard(name)
@@ -208,7 +208,7 @@ func (s *story) crash() {
 	s.n.stop()
 	s.start(left)
 	s.check()
-	// From here on the records that are there were as good as acknowledged.
+	// From here on the surviving records count as acknowledged.
 	for name, st := range s.streams {
 		for data, at := range s.read(name, st) {
 			st.acked[data] = at
@@ -216,7 +216,7 @@ func (s *story) crash() {
 	}
 }
 
-// check compares everything that can be read with everything that was told.
+// check compares all readable data with all acknowledged data.
 func (s *story) check() {
 	s.t.Helper()
 	names := s.n.call("ListStreams", m{})["StreamNames"].([]any)

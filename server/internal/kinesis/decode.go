@@ -10,10 +10,10 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// decode reads a request. A body that is no document, or has a member of another type than the
-// model says, is a SerializationException, worded as AWS does for JSON (kinesalite's
-// test/helpers.js); what AWS says for CBOR is not known. Members that the model does not have
-// are ignored, null is absent, and of a member that is there twice the last one counts.
+// decode reads a request. A SerializationException is the answer to a body that is no document, or
+// has a member of another type than the model's. Its text is AWS's for JSON (kinesalite's
+// test/helpers.js); AWS's text for CBOR is not known. Members that the model does not have are
+// ignored, null means absent, and of a repeated member the last one counts.
 func (p *plan) decode(format wire.Format, body []byte, in any) *wire.Error {
 	var doc document
 	var wrong error
@@ -31,12 +31,12 @@ func (p *plan) decode(format wire.Format, body []byte, in any) *wire.Error {
 	return nil
 }
 
-// memberError is what is wrong with a value, in AWS's words.
+// memberError says in AWS's words why a value is wrong.
 type memberError string
 
 func (e memberError) Error() string { return string(e) }
 
-// fill takes a value of the plan's shape into a variable of its type.
+// fill reads a value of the plan's shape into a variable of its type.
 func (p *plan) fill(doc document, into reflect.Value) error {
 	kind := doc.kind()
 	if kind == nullValue {
@@ -75,8 +75,8 @@ func (p *plan) fillStructure(doc document, kind valueKind, into reflect.Value) e
 	})
 }
 
-// kept is how many times more than the model allows are kept of a list or a map, for the
-// message: the rest is read and counts for nothing.
+// kept limits a list or a map in memory, as a multiple of the model's maximum. Messages show these
+// elements; the rest is read and dropped.
 const kept = 10
 
 func (p *plan) full(n int) bool { return p.max != nil && int64(n) >= kept**p.max }
@@ -151,8 +151,8 @@ func (p *plan) fillScalar(doc document, kind valueKind, into reflect.Value) erro
 	return p.mismatch(kind)
 }
 
-// toInteger cuts off a fraction, and what lies beyond 32 bits: AWS's integers are Java's
-// (kinesalite's validations/index.js, which follows tests against AWS).
+// toInteger rounds down, and limits the result to 32 bits: AWS's integers are Java's (kinesalite's
+// validations/index.js, which follows tests against AWS).
 func toInteger(number float64) int64 {
 	return int64(math.Floor(min(max(number, math.MinInt32), math.MaxInt32)))
 }
@@ -169,7 +169,7 @@ func truthOf(text string) (bool, error) {
 		"' can not be converted to an Boolean")
 }
 
-// mismatch words a value of another kind than the shape's.
+// mismatch is AWS's error for a value of another kind than the shape's.
 func (p *plan) mismatch(kind valueKind) error {
 	switch {
 	case kind == listValue:
@@ -193,10 +193,10 @@ func (p *plan) mismatch(kind valueKind) error {
 	return memberError("class " + kind.javaClass() + " can not be converted to " + wanted)
 }
 
-// base64Strict takes no base64 whose unused bits are set; neither does AWS.
+// base64Strict refuses base64 with unused bits set, as AWS does.
 var base64Strict = base64.StdEncoding.Strict()
 
-// notBase64 says what is wrong with a text that is to be a blob (kinesalite's test/helpers.js).
+// notBase64 returns AWS's error for a text that is not base64 (kinesalite's test/helpers.js).
 func notBase64(text string) error {
 	why := "Invalid last non-pad Base64 character dectected"
 	if len(text)%4 != 0 {
@@ -208,8 +208,8 @@ func notBase64(text string) error {
 	return memberError("'" + echo(text) + "' can not be converted to a Blob: " + why)
 }
 
-// wrongBase64 returns the first character that is out of place: padding before anything else,
-// too. "" if there is none.
+// wrongBase64 returns the first misplaced character, also padding before other characters. "" if
+// there is none.
 func wrongBase64(text string) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	for i, c := range text {

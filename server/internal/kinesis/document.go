@@ -1,24 +1,24 @@
 package kinesis
 
-// document is a request's body that is read from front to back: JSON or CBOR, known to be
-// well-formed. Each method takes the next value, of which kind tells what it is.
+// document reads a request's body from front to back: JSON or CBOR, known to be well-formed. Each
+// method takes the next value; kind returns that value's kind.
 type document interface {
 	kind() valueKind
 	skip()
 	boolean() bool
 	text() (string, error)
-	// blob returns bytes that are the caller's to keep.
+	// blob returns bytes; the caller owns them.
 	blob() ([]byte, error)
-	// number is ±Inf if it is too large to be told.
+	// number is ±Inf if it is too large for a float64.
 	number() (float64, error)
 	// time returns ms since 1970.
 	time() (int64, error)
 	list(element func() error) error
-	// object calls member with each name, which takes the value; name is valid until then.
+	// object calls member with each name. member reads the value; name is valid until then.
 	object(member func(name []byte) error) error
 }
 
-// valueKind is what a value of a document is.
+// valueKind is the kind of a document's value.
 type valueKind uint8
 
 const (
@@ -29,10 +29,10 @@ const (
 	bytesValue // of CBOR
 	listValue
 	objectValue
-	otherValue // of CBOR: what no shape of the model can be
+	otherValue // of CBOR: in no shape of the model
 )
 
-// javaClass is how AWS's messages name a scalar (kinesalite's test/helpers.js; that of bytes
+// javaClass is AWS's name of a scalar type in messages (kinesalite's test/helpers.js; that of bytes
 // and of others is a guess).
 func (k valueKind) javaClass() string {
 	switch k {

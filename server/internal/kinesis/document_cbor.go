@@ -8,11 +8,11 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// cborDocument reads a CBOR item (RFC 8949) that cbor.Wellformed has seen, which also bounds
-// its depth and its counts: it looks for the ends of items and for nothing else.
+// cborDocument reads a CBOR item (RFC 8949). cbor.Wellformed has checked the item and bounded its
+// depth and its counts, so this type only looks for the ends of items.
 //
-// What clients send (the SDKs for Java): maps and lists of definite and indefinite length,
-// blobs as byte strings, timestamps as tag 1 with whole milliseconds.
+// Clients (the SDKs for Java) send maps and lists of definite and indefinite length, blobs as byte
+// strings, and timestamps as tag 1 with whole milliseconds.
 type cborDocument struct {
 	rest []byte
 	data []byte // where blobs go; large enough for all of the document's
@@ -50,8 +50,7 @@ const (
 	cborBreak      = 0xff
 )
 
-// major returns the type of what is next. Tags are taken: of what they mark, the kind of the
-// item that follows decides.
+// major returns the type of the next item. It skips tags: the kind of the tagged item decides.
 func (d *cborDocument) major() (major, info byte) {
 	for d.rest[0]>>5 == cborTag {
 		d.head()
@@ -59,7 +58,7 @@ func (d *cborDocument) major() (major, info byte) {
 	return d.rest[0] >> 5, d.rest[0] & 31
 }
 
-// head takes an item's head and returns its argument: a value or a length.
+// head reads an item's head and returns its argument: a value or a length.
 func (d *cborDocument) head() (info byte, argument uint64) {
 	info = d.rest[0] & 31
 	d.rest = d.rest[1:]
@@ -137,7 +136,7 @@ func (d *cborDocument) items(take func() error) error {
 	}
 }
 
-// string takes a byte or text string, in its pieces.
+// string reads a byte or text string, in one or more chunks.
 func (d *cborDocument) string(piece func([]byte)) {
 	take := func() error {
 		_, n := d.head()
@@ -152,7 +151,7 @@ func (d *cborDocument) string(piece func([]byte)) {
 	}
 }
 
-// bytes takes a string that is mostly in one piece. It is valid as long as the body.
+// bytes reads a string, usually of one chunk. The result is valid as long as the body.
 func (d *cborDocument) bytes() []byte {
 	var all []byte
 	pieces := 0
@@ -211,7 +210,7 @@ func (d *cborDocument) number() (float64, error) {
 	return number, nil
 }
 
-// float makes a number of the bits of a half, single or double.
+// float decodes the bits of a half, single or double.
 func float(info byte, bits uint64) float64 {
 	switch info {
 	case cborDouble:

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// jsonDocument reads a JSON text that json.Valid has seen: it looks for the ends of values and
-// for nothing else.
+// jsonDocument reads a JSON text. json.Valid has checked it, so this type only looks for the ends
+// of values.
 type jsonDocument struct {
 	rest []byte
 }
@@ -23,7 +23,7 @@ func newJSONDocument(body []byte) (*jsonDocument, error) {
 	return &jsonDocument{body}, nil
 }
 
-// peek returns the first byte of what is next.
+// peek returns the first byte of the next value.
 func (d *jsonDocument) peek() byte {
 	for i, c := range d.rest {
 		if c > ' ' {
@@ -75,7 +75,7 @@ func (d *jsonDocument) skip() {
 	}
 }
 
-// quoted takes a string, with its quotation marks.
+// quoted reads a string, with its quotation marks.
 func (d *jsonDocument) quoted() []byte {
 	d.peek()
 	end := 1
@@ -90,7 +90,7 @@ func (d *jsonDocument) quoted() []byte {
 	return text
 }
 
-// plain takes a number, true, false or null.
+// plain reads a number, true, false or null.
 func (d *jsonDocument) plain() []byte {
 	d.peek()
 	for i, c := range d.rest {
@@ -105,7 +105,7 @@ func (d *jsonDocument) plain() []byte {
 	return text
 }
 
-// unquote decodes a string as encoding/json does: what is no UTF-8 becomes U+FFFD.
+// unquote decodes a string as encoding/json does: invalid UTF-8 becomes U+FFFD.
 func unquote(quoted []byte) []byte {
 	inner := quoted[1 : len(quoted)-1]
 	if bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
@@ -127,7 +127,7 @@ func (d *jsonDocument) text() (string, error) { return string(unquote(d.quoted()
 // blob implements document: base64.
 func (d *jsonDocument) blob() ([]byte, error) { return fromBase64(unquote(d.quoted())) }
 
-// fromBase64 decodes what is base64 without line breaks, which the decoder would skip.
+// fromBase64 decodes base64. It refuses line breaks, which the decoder would skip.
 func fromBase64(text []byte) ([]byte, error) {
 	data, err := base64Strict.AppendDecode(make([]byte, 0, len(text)/4*3), text)
 	if err != nil || bytes.ContainsAny(text, "\r\n") {
@@ -151,7 +151,8 @@ func (d *jsonDocument) time() (int64, error) {
 	return toMillis(seconds)
 }
 
-// toMillis makes ms of seconds that are so few that a float64 tells them exactly.
+// toMillis converts seconds to ms. It refuses 1e12 s and more; below that a float64 resolves each
+// ms.
 func toMillis(seconds float64) (int64, error) {
 	if !(math.Abs(seconds) < 1e12) {
 		return 0, memberError(strconv.FormatFloat(seconds, 'g', -1, 64) +
@@ -175,7 +176,7 @@ func (d *jsonDocument) object(member func(name []byte) error) error {
 	})
 }
 
-// elements takes what stands between brackets and commas.
+// elements takes the values between brackets and commas.
 func (d *jsonDocument) elements(closing byte, take func() error) error {
 	d.peek()
 	d.rest = d.rest[1:]

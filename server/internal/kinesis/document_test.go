@@ -19,8 +19,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// A value is what a document can hold: nil, bool, float64, string, blob, moment, []any, or
-// pairs, which keep their order and may have a name twice.
+// A value is a document's value: nil, bool, float64, string, blob, moment, []any, or pairs, which
+// keep their order and may repeat a name.
 type (
 	blob   []byte
 	moment int64 // ms
@@ -66,7 +66,7 @@ func appendValueJSON(dst []byte, value any) []byte {
 	}
 }
 
-// appendValueCBOR writes a value as a client does. open says of the next map, list or string
+// appendValueCBOR writes a value as a client does. open decides for each map, list or string
 // whether it is of indefinite length.
 func appendValueCBOR(dst []byte, value any, open func() bool) []byte {
 	switch value := value.(type) {
@@ -110,7 +110,7 @@ func appendOpen(dst []byte, major byte, length int, open func() bool) (head, end
 	return appendCBORHead(dst, major, length), nil
 }
 
-// appendPieces cuts an open text at characters: every piece is a text by itself.
+// appendPieces cuts an indefinite text between characters: every piece is a text by itself.
 func appendPieces(dst []byte, major byte, s string, open func() bool) []byte {
 	if !open() {
 		return appendCBORString(dst, major, s)
@@ -122,7 +122,7 @@ func appendPieces(dst []byte, major byte, s string, open func() bool) []byte {
 	return append(dst, cborBreak)
 }
 
-// anyValue draws a value of a shape, or one that breaks its constraints, or one of another type.
+// anyValue draws a value of a shape, a value that breaks its constraints, or one of another type.
 func anyValue(t *rapid.T, p *plan) any {
 	switch rapid.IntRange(0, 24).Draw(t, "what") {
 	case 0:
@@ -203,7 +203,7 @@ func anyObject(t *rapid.T, p *plan) pairs {
 	return rapid.Permutation(object).Draw(t, "order")
 }
 
-// decoded is what a request becomes: an input, or an error's text.
+// decoded is the result for a request: an input, or an error's text.
 func decoded(operation string, format wire.Format, body []byte) (in any, text string) {
 	p := planFor(operation)
 	in = reflect.New(operations[operation].input).Interface()
@@ -235,7 +235,7 @@ func TestJSONIsCBOR(t *testing.T) {
 	}
 }
 
-// fineRequests are what the hot inputs find nothing wrong with.
+// fineRequests pass the own checks of the frequent inputs.
 func fineRequest(t *rapid.T, operation string) pairs {
 	if operation == "GetRecords" {
 		return pairs{{"ShardIterator", strings.Repeat("i", rapid.IntRange(1, 512).Draw(t, "n"))}}
@@ -256,7 +256,7 @@ func fineRequest(t *rapid.T, operation string) pairs {
 	return pairs{name, {"Records", list}}
 }
 
-// What an input says of itself is what its plan finds: see quick.
+// An input's own check agrees with its plan: see quick.
 func TestQuick(t *testing.T) {
 	for _, operation := range slices.Sorted(maps.Keys(operations)) {
 		p, input := planFor(operation), operations[operation].input
@@ -290,7 +290,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// The ARN that AWS writes is fine: of the others the pattern decides.
+// AWS's form of an ARN is fine; the pattern decides about others.
 func TestFineARN(t *testing.T) {
 	matches := matcher(modelShapes["StreamARN"].pattern)
 	for arn, want := range map[string]bool{
@@ -311,12 +311,12 @@ func TestFineARN(t *testing.T) {
 	}
 }
 
-// What clients send in CBOR, byte by byte.
+// The CBOR of clients, byte by byte.
 func TestCBORRequests(t *testing.T) {
 	number := func(n integer) *integer { return &n }
 	text := func(s string) *string { return &s }
 	for name, c := range map[string]struct {
-		operation, body string // "h'…'" in hexadecimal stands between the texts
+		operation, body string // "h'…'" in hexadecimal is between the texts
 		want            any
 	}{
 		"map without an end": {
@@ -445,7 +445,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A body is answered with a bounded amount of memory, whatever it is.
+// Answering a body takes a bounded amount of memory, for any body.
 func TestDecodeIsBounded(t *testing.T) {
 	const size = wire.MaxBody / 4
 	open := strings.Repeat
@@ -475,8 +475,8 @@ func TestDecodeIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzDecodeJSON: whatever the body is, every operation decodes it or refuses it, and what is
-// decoded is what encoding/json reads.
+// FuzzDecodeJSON: every operation decodes or refuses any body, and decodes it as encoding/json
+// does.
 func FuzzDecodeJSON(f *testing.F) {
 	names := slices.Sorted(maps.Keys(operations))
 	for i := range names {
@@ -507,8 +507,7 @@ func FuzzDecodeJSON(f *testing.F) {
 	})
 }
 
-// FuzzDecodeCBOR: whatever the body is, every operation decodes it or refuses it, the same way
-// every time.
+// FuzzDecodeCBOR: every operation decodes or refuses any body, the same way every time.
 func FuzzDecodeCBOR(f *testing.F) {
 	names := slices.Sorted(maps.Keys(operations))
 	request := pairs{

@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// gatedFS is a file system whose syncs wait while the gate is shut.
+// gatedFS is a file system that holds syncs back while the gate is shut.
 type gatedFS struct {
 	*vfs.Mem
 	mu   sync.Mutex
@@ -58,10 +58,11 @@ func (g *gatedFS) release() {
 	g.gate = nil
 }
 
-// While a sync hangs, no call shows what it would lose: records are not read yet, a stream is shown
-// as it was, and what changes the catalogue, or asks for a stream that may not be there, does not
-// answer. Reads of a stream that is there never wait, and say that there is more to come. A power
-// loss at this moment takes all of it back; otherwise all of it is there once the sync is done.
+// While a sync hangs, no call shows anything that a crash would lose. Records are not read yet, and
+// a stream is shown as it was. Calls that change the catalogue, or ask for a stream that may not be
+// there, do not answer. Reads of an existing stream never wait, and say that there is more to come.
+// A power loss at this moment takes all of it back; otherwise all of it is there once the sync is
+// done.
 func TestNothingIsVisibleBeforeItIsSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &gatedFS{Mem: vfs.NewCrashable()}
@@ -136,8 +137,8 @@ func TestNothingIsVisibleBeforeItIsSynced(t *testing.T) {
 	})
 }
 
-// A call whose context ends while it waits for the disk returns, and what it began is either
-// there or not.
+// A call returns if its context ends while it waits for the disk. Its change is either there or
+// not.
 func TestCancelledPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &gatedFS{Mem: vfs.NewCrashable()}
@@ -165,7 +166,7 @@ func TestCancelledPut(t *testing.T) {
 	})
 }
 
-// Once a sync has failed nothing is acknowledged any more; what was there before is read on.
+// Once a sync has failed nothing is acknowledged any more; earlier data can still be read.
 func TestPoisonedLog(t *testing.T) {
 	disk := &failingFS{Mem: vfs.NewMem()}
 	n := startNode(t, disk)

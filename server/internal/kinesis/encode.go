@@ -11,8 +11,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// encoded is an answer that encodes itself: the hot ones, for which encoding/json takes too
-// long. Another is reading.
+// encoded is an answer that encodes itself: a frequent one, for which encoding/json takes too long.
+// Another is reading.
 type encoded interface {
 	encode(format wire.Format) []byte
 }

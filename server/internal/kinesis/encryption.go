@@ -8,21 +8,21 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// Encryption types, as the API names them. The setting is metadata: no record is encrypted
-// by it, neither on the disk nor on the wire, and no key is looked up. It is there so that
-// clients and tools which set it and read it again find what they expect.
+// Encryption types, as the API names them. The setting is metadata: it encrypts no record, neither
+// on the disk nor on the wire, and no key is looked up. It exists so that clients and tools that
+// set it can read it again.
 const (
 	encryptionNone = "NONE"
 	encryptionKMS  = "KMS"
 )
 
-// span is a time in ms since 1970, [From, Until); Until 0: it goes on.
+// span is a time in ms since 1970, [From, Until). Until 0 means that it has not ended.
 type span struct {
 	From  int64 `json:"from"`
 	Until int64 `json:"until,omitempty"`
 }
 
-// maxSpans bounds how many are kept, the latest. AWS allows 25 changes in 24 hours.
+// maxSpans bounds the number of stored spans, the latest ones. AWS allows 25 changes in 24 hours.
 const maxSpans = 100
 
 // encryption returns the stream's EncryptionType.
@@ -33,9 +33,9 @@ func (s *settings) encryption() string {
 	return s.Encryption
 }
 
-// encrypts reports whether a record that arrived at ms passes for an encrypted one: it says
-// so in the answers, and keeps saying it after encryption was stopped. (AWS, "Start" and
-// "StopStreamEncryption": what counts is when the stream was ACTIVE again.)
+// encrypts reports whether answers call a record that arrived at ms encrypted. They keep doing so
+// after encryption was stopped. (AWS, "Start" and "StopStreamEncryption": the time at which the
+// stream became ACTIVE again counts.)
 func (s *settings) encrypts(arrival int64) bool {
 	for i := len(s.Encrypted) - 1; i >= 0; i-- {
 		if at := s.Encrypted[i]; arrival >= at.From {
@@ -45,8 +45,8 @@ func (s *settings) encrypts(arrival int64) bool {
 	return false
 }
 
-// encrypt sets the key. Records that arrive from a time on are encrypted ones; spans that
-// ended before oldest are forgotten.
+// encrypt sets the key. Records that arrive from a time on count as encrypted. It drops spans that
+// ended before oldest.
 func (s *settings) encrypt(key string, from, oldest int64) {
 	if s.Encryption == "" {
 		s.Encrypted = slices.DeleteFunc(s.Encrypted, func(at span) bool {
@@ -58,7 +58,7 @@ func (s *settings) encrypt(key string, from, oldest int64) {
 	s.Encryption, s.KeyID = encryptionKMS, key
 }
 
-// plain ends encryption for the records that arrive from a time on.
+// plain ends encryption for records that arrive from a time on.
 func (s *settings) plain(from int64) {
 	if n := len(s.Encrypted); n > 0 && s.Encrypted[n-1].Until == 0 {
 		s.Encrypted[n-1].Until = max(from, s.Encrypted[n-1].From)
@@ -73,8 +73,8 @@ var keyID = regexp.MustCompile(`^(?i:` +
 	`([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})` +
 	`|(arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:)?alias/[a-z0-9/_-]+)$`)
 
-// checkKeyID returns an error unless the id can be a key's. Whether there is such a key cannot
-// be known here. The text is KMS's own; that Kinesis passes it on is a guess.
+// checkKeyID returns an error unless the id has a valid form. It cannot check whether the key
+// exists. The text is KMS's own; that Kinesis passes it on is a guess.
 func checkKeyID(id string) *wire.Error {
 	if !keyID.MatchString(id) {
 		return fail(codeKeyNotFound, "Invalid keyId %s", id)
@@ -82,15 +82,15 @@ func checkKeyID(id string) *wire.Error {
 	return nil
 }
 
-// encryptionInput is what starting and stopping take.
+// encryptionInput is the input of starting and stopping encryption.
 type encryptionInput struct {
 	target
 	EncryptionType *string
 	KeyID          *string `json:"KeyId"`
 }
 
-// validate checks what the model only says in words: that KMS is the only valid type. The text
-// is a guess.
+// validate checks a rule that the model only has in words: KMS is the only valid type. The error's
+// text is a guess.
 func (in *encryptionInput) validate(v *violations) {
 	in.target.validate(v)
 	if in.EncryptionType != nil && *in.EncryptionType == encryptionNone {
@@ -98,7 +98,8 @@ func (in *encryptionInput) validate(v *violations) {
 	}
 }
 
-// changeEncryption lets apply change an ACTIVE stream's settings; the stream is UPDATING then.
+// changeEncryption lets apply change an ACTIVE stream's settings. The stream is UPDATING
+// afterwards.
 func (s *Service) changeEncryption(
 	ctx context.Context, world wire.World, in *encryptionInput,
 	apply func(st *stream, next *settings, now int64),

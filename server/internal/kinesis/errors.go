@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// The codes of the API's errors that are answered here.
+// The codes of the API's errors that this package returns.
 const (
 	codeNotFound       = "ResourceNotFoundException"
 	codeInUse          = "ResourceInUseException"
@@ -38,8 +38,8 @@ func streamNotFound(world wire.World, name string) error {
 	}
 }
 
-// shardMissing is what the operations on positions answer for a shard that is not there, and
-// couldNotFindShard what those on shards answer.
+// shardMissing is the error of the operations on positions for a shard that is not there;
+// couldNotFindShard is that of the operations on shards.
 func shardMissing(world wire.World, stream, shard string) *wire.Error {
 	return fail(codeNotFound, "Shard %s in stream %s under account %s does not exist",
 		shard, stream, world.Account)

@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// failingFS is a file system whose syncs fail on request.
+// failingFS is a file system that fails syncs on request.
 type failingFS struct {
 	*vfs.Mem
 	fail atomic.Bool

@@ -8,8 +8,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
-// fanOut is the subscriptions that are under way, and those that lately were. Its lock is a
-// leaf but for those of the subscriptions: the log's durable callbacks take it.
+// fanOut holds the running and recently ended subscriptions. The log's durable callbacks take its
+// lock, so it is a leaf, except that a subscription's lock may be taken under it.
 type fanOut struct {
 	mu      sync.Mutex
 	closed  bool
@@ -19,8 +19,8 @@ type fanOut struct {
 	sweepAt int                                      // slots to be there before the old ones go
 }
 
-// fanOutKey is a consumer, told from others of its name, and one of its stream's shards: what
-// there is one subscription of.
+// fanOutKey identifies a subscription: a consumer and one of its stream's shards have at most one.
+// The consumer's creation is part of the key, since names are used again.
 type fanOutKey struct {
 	stream          streamKey
 	streamCreated   int64 // ms since 1970
@@ -35,11 +35,12 @@ type fanOutSlot struct {
 	holder *subscription // nil: it has ended
 }
 
-// takeoverAfter is how long a subscription cannot be taken over, in ms, also if it has ended
-// since (AWS, "SubscribeToShard": "within 5 seconds of a successful call").
+// takeoverAfter is the time after the start of a subscription, in ms, during which no new one can
+// replace it, even if it has ended (AWS, "SubscribeToShard": "within 5 seconds of a successful
+// call").
 const takeoverAfter = 5000
 
-// minSweptSlots is how many slots may be there whatever their age.
+// minSweptSlots is the number of slots below which no sweep runs.
 const minSweptSlots = 256
 
 // errClosing is returned to calls that come after Close.
@@ -51,8 +52,8 @@ func (f *fanOut) open() {
 	f.shards = make(map[shardlog.ID]*shardFan)
 }
 
-// begin lets a subscription begin, and ends the one that has its place. It returns an error if
-// that began less than 5 seconds ago.
+// begin starts a subscription and ends the earlier one for the same consumer and shard. It returns
+// an error if that one began less than 5 seconds ago.
 func (f *fanOut) begin(u *subscription, now int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,7 +83,7 @@ func (f *fanOut) begin(u *subscription, now int64) error {
 	return nil
 }
 
-// end takes a subscription out.
+// end removes a subscription.
 func (f *fanOut) end(u *subscription) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,8 +99,8 @@ func (f *fanOut) end(u *subscription) {
 	}
 }
 
-// sweep forgets the subscriptions that ended and whose five seconds are over, each time that
-// the slots have doubled: so begin costs the same on average however many there are.
+// sweep forgets the ended subscriptions that began five seconds ago or earlier. It runs each time
+// that the slots have doubled, so that begin costs the same on average however many there are.
 func (f *fanOut) sweep(now int64) {
 	if len(f.slots) < f.sweepAt {
 		return
@@ -112,7 +113,7 @@ func (f *fanOut) sweep(now int64) {
 	f.sweepAt = max(minSweptSlots, 2*len(f.slots))
 }
 
-// changed tells a stream's subscriptions that there is something new about it.
+// changed signals a change of a stream to its subscriptions.
 func (f *fanOut) changed(key streamKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,7 +122,7 @@ func (f *fanOut) changed(key streamKey) {
 	}
 }
 
-// close ends all subscriptions, and lets none begin.
+// close ends all subscriptions, and refuses new ones.
 func (f *fanOut) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,8 +19,8 @@ type fanOutStory struct {
 	rng    *rand.Rand
 	app    string
 	serial int
-	keys   map[string][]string // what was put, by partition key, in order
-	seen   map[string][]string // what came
+	keys   map[string][]string // the stored records, by partition key, in order
+	seen   map[string][]string // the received ones
 	count  int                 // of those that are still to come
 	shards map[string]*walked
 }
@@ -163,7 +163,7 @@ func (s *fanOutStory) ready() (ids []string) {
 	return ids
 }
 
-// read takes an event of a shard, and connects to it before if need be.
+// read takes an event of a shard; it connects first if necessary.
 func (s *fanOutStory) read() {
 	ids := s.ready()
 	id := ids[s.rng.IntN(len(ids))]

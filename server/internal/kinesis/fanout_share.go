@@ -2,16 +2,16 @@ package kinesis
 
 import "sync/atomic"
 
-// shardFan is what the subscriptions to one shard have in common: the last event at its tip.
-// A record that arrives wakes them all, and the first that has read and encoded it does so for
-// all: twenty consumers then cost little more than one.
+// shardFan is the shared state of the subscriptions to one shard: the last event at its tip. An
+// arriving record wakes them all, and the first one to read and encode it does so for all: twenty
+// consumers then cost little more than one.
 type shardFan struct {
 	subscribers atomic.Int32
 	last        atomic.Pointer[sharedEvent]
 }
 
-// sharedEvent is an event with the records [from, to), where to was the shard's tip. Nobody
-// changes it.
+// sharedEvent is an event with the records [from, to), where to was the shard's tip. It never
+// changes.
 type sharedEvent struct {
 	from, to uint64
 	stream   *stream // as it was: its settings show in the records
@@ -20,7 +20,7 @@ type sharedEvent struct {
 	bytes    int // of data and partition keys
 }
 
-// maxShared is the longest payload that is shared, so that a shard keeps no more than that.
+// maxShared is the longest shared payload. It bounds each shard's memory.
 const maxShared = 256 << 10
 
 // find returns the event, or nil.
@@ -32,10 +32,10 @@ func (f *shardFan) find(from, to uint64, st *stream, pending bool) *sharedEvent 
 	return e
 }
 
-// shared reports whether there is somebody to share with.
+// shared reports whether the shard has more than one subscription.
 func (f *shardFan) shared() bool { return f.subscribers.Load() > 1 }
 
-// keep keeps an event for the others. The payload must not be changed afterwards.
+// keep stores an event for the other subscriptions. The payload must not be changed afterwards.
 func (f *shardFan) keep(e sharedEvent) {
 	if len(e.payload) <= maxShared {
 		f.last.Store(&e)

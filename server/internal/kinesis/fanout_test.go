@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Twenty consumers of a shard that wait get every record at once, in order. One that reads
-// nothing is no matter to the others, and gets everything later.
+// Twenty waiting consumers of a shard get every record at once, in order. One that reads nothing
+// does not disturb the others, and gets everything later.
 func TestFanOutToMany(t *testing.T) {
 	inBubble(t, func(n *node) {
 		const records = 50
@@ -58,7 +58,7 @@ func TestFanOutToMany(t *testing.T) {
 	})
 }
 
-// An event that is shared is the same for all, and another one for other settings.
+// A shared event is the same for all subscriptions; other settings give another event.
 func TestSharedEvents(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.create("orders", 1)
@@ -96,7 +96,7 @@ func TestSharedEvents(t *testing.T) {
 	})
 }
 
-// Slots of subscriptions that are over do not pile up.
+// Slots of ended subscriptions do not pile up.
 func TestFanOutForgets(t *testing.T) {
 	clock := newTestClock()
 	n := newNode(t, at(clock))
@@ -114,7 +114,7 @@ func TestFanOutForgets(t *testing.T) {
 	}
 }
 
-// A restart forgets what was under way, and the consumers stay.
+// A restart forgets the running subscriptions, and the consumers stay.
 func TestSubscriptionAfterRestart(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 1)
@@ -136,7 +136,7 @@ func TestSubscriptionAfterRestart(t *testing.T) {
 	s.events.Close()
 }
 
-// Subscriptions come and go while records, reshardings, and at last deletions do the same.
+// Subscriptions come and go during puts, reshards, and at last deletions.
 func TestFanOutRaces(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 1)
@@ -169,7 +169,7 @@ func TestFanOutRaces(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				for { // in an open shard it waits until that is closed or deleted
+				for { // in an open shard it waits for the closing or the deletion
 					if e, err := s.try(n.ctx); err != nil || e.exception != "" {
 						break
 					}
@@ -185,7 +185,7 @@ func TestFanOutRaces(t *testing.T) {
 	t.Logf("soak: %d operations", 300*soak())
 }
 
-// BenchmarkFanOut tells what a record costs that goes to so many consumers of a shard.
+// BenchmarkFanOut measures the cost of a record that goes to so many consumers of a shard.
 func BenchmarkFanOut(b *testing.B) {
 	for _, consumers := range []int{1, 20} {
 		b.Run(fmt.Sprint("consumers=", consumers), func(b *testing.B) {

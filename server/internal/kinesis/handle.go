@@ -13,8 +13,8 @@ type operation struct {
 	serve func(s *Service, ctx context.Context, call *wire.Call) (wire.Answer, error)
 }
 
-// handle makes an operation of its three steps: decode the members, check their constraints,
-// execute. An answer of nil is an empty body, one of wire.Events an event stream.
+// handle builds an operation of three steps: decode the members, check their constraints, execute.
+// A nil answer is an empty body, and one of wire.Events is an event stream.
 func handle[In any, P input[In]](
 	execute func(*Service, context.Context, wire.World, P) (any, error),
 ) operation {
@@ -52,8 +52,8 @@ func handle[In any, P input[In]](
 	return operation{input: reflect.TypeFor[In](), serve: serve}
 }
 
-// validate returns an error that lists the constraints which an input breaks, or says what else
-// is wrong with it.
+// validate returns an error that lists the broken constraints of an input, or the input's first
+// error of another kind.
 func (p *plan) validate(in interface{ validate(*violations) }) error {
 	var v violations
 	p.check(&v, in)

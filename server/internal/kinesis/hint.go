@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// missingStream is the error that a stream is not there. It is an *wire.Error for whoever
-// answers it, and says which stream was meant.
+// missingStream is the error that a stream is not there. It wraps the *wire.Error for the client,
+// and names the stream of the request.
 type missingStream struct {
 	answer *wire.Error
 	key    streamKey
@@ -19,26 +19,26 @@ type missingStream struct {
 
 func (e *missingStream) Error() string { return e.answer.Error() }
 
-// Unwrap returns what the caller is answered.
+// Unwrap returns the error for the client.
 func (e *missingStream) Unwrap() error { return e.answer }
 
-// maxHints bounds how many streams are remembered that a hint was given about.
+// maxHints bounds the number of remembered hints.
 const maxHints = 256
 
-// hints are what was logged about streams that are somewhere else than where they are looked
-// for. A client that asks again and again gets one line.
+// hints remembers the logged hints about streams in another world than the one of the call. A
+// client that asks again and again gets one line.
 type hints struct {
 	mu    sync.Mutex
 	given map[hint]bool
 }
 
-// hint is a stream that a call from one world has looked for in the same or another one.
+// hint is a pair of a calling world and a stream that was not found.
 type hint struct {
 	from wire.World
 	key  streamKey
 }
 
-// first reports whether it is the first time that this hint is given, as far as is known.
+// first reports whether this hint was not given before, as far as is remembered.
 func (h *hints) first(of hint) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,9 +52,9 @@ func (h *hints) first(of hint) bool {
 	return true
 }
 
-// hintElsewhere logs, if a call was refused because its stream is not there, where else there
-// is one of that name. AWS's answer tells the account alone; nearly always it is the client
-// that was given the wrong region, or the key of another account.
+// hintElsewhere logs other worlds with a stream of that name, after a call was refused because its
+// stream is not there. AWS's answer names the account alone, but the usual cause is a client with
+// the wrong region, or the key of another account.
 func (s *Service) hintElsewhere(ctx context.Context, from wire.World, err error) {
 	var missing *missingStream
 	if !errors.As(err, &missing) {
@@ -70,7 +70,7 @@ func (s *Service) hintElsewhere(ctx context.Context, from wire.World, err error)
 		"elsewhere", strings.Join(elsewhere, ", "))
 }
 
-// worldsOf returns the worlds, other than one, that have a stream of the name now.
+// worldsOf returns the other worlds that have a stream of the name now.
 func (s *Service) worldsOf(name string, but wire.World) []string {
 	c := s.catalogue
 	c.mu.RLock()

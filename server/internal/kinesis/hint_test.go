@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// lockedLog is a log that is read while it is written.
+// lockedLog is a log that can be read during writes.
 type lockedLog struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -23,7 +23,7 @@ func (l *lockedLog) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// take returns what was logged since the last call.
+// take returns the log lines since the last call.
 func (l *lockedLog) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// What is remembered is bounded.
+// The number of remembered hints is bounded.
 func TestHintsAreBounded(t *testing.T) {
 	var h hints
 	for i := range 3 * maxHints {

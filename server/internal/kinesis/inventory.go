@@ -6,7 +6,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// Listed is a stream that there is.
+// Listed is an existing stream.
 type Listed struct {
 	World wire.World
 	Name  string

@@ -7,16 +7,17 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// iteratorLife is how long a shard iterator is good, in ms (AWS, "GetShardIterator": "expires 5
+// iteratorLife is the lifetime of a shard iterator, in ms (AWS, "GetShardIterator": "expires 5
 // minutes after it is returned to the requester"). It may be used any number of times.
 const iteratorLife = 300_000
 
 // iteratorVersion is the first byte of a sealed iterator.
 const iteratorVersion = 1
 
-// iterator is what a ShardIterator holds: a stream, told from others of the same name by its
-// creation, a shard, and the place of the next record (shardlog.Shard.Place), which is good in
-// later lives of the data directory too. A place before the oldest record reads from the oldest.
+// iterator is the content of a ShardIterator: a stream with its creation (since names are used
+// again), a shard, and the place of the next record (shardlog.Shard.Place). A place stays valid
+// after a restart on the same data directory. A place before the oldest record reads from the
+// oldest.
 type iterator struct {
 	issued  int64 // ms since 1970
 	created int64 // of the stream, ms since 1970
@@ -25,9 +26,9 @@ type iterator struct {
 	stream  string
 }
 
-// appendBinary appends the iterator as it is sealed: the version, four varints, the name.
-// That is at most 164 bytes, so that the sealed text has at most 256 characters of the 512
-// that the model allows.
+// appendBinary appends the iterator's plain form: the version, four varints, the name. That is at
+// most 164 bytes, so that the sealed text has at most 256 characters of the 512 that the model
+// allows.
 func (it iterator) appendBinary(dst []byte) []byte {
 	dst = append(dst, iteratorVersion)
 	dst = binary.AppendVarint(dst, it.issued)
@@ -37,7 +38,7 @@ func (it iterator) appendBinary(dst []byte) []byte {
 	return append(dst, it.stream...)
 }
 
-// parseIterator reads what appendBinary wrote.
+// parseIterator reads the output of appendBinary.
 func parseIterator(data []byte) (it iterator, ok bool) {
 	if len(data) == 0 || data[0] != iteratorVersion {
 		return it, false

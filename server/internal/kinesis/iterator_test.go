@@ -47,7 +47,7 @@ func TestIteratorLength(t *testing.T) {
 	}
 }
 
-// A token is good in its world, as its kind, under its key, unchanged; and in no other way.
+// A token is valid only in its world, for its kind, under its key, and unchanged.
 func TestSealRefuses(t *testing.T) {
 	s := testSealer(t, 1)
 	token := s.seal(sealIterator, here, []byte("text"))

@@ -13,11 +13,11 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// A client that has no answer to a put sends its records again, for H at most, and readers drop the
-// doubles for as long as they remember them. So no put may be stored much later than it was sent:
-// one that has waited for the disk, for memory, for its own body or for a process that was stopped
-// is refused where its records would get their sequence numbers, after every wait. Its age is known
-// in three ways:
+// A client without an answer to a put sends its records again, for H at most, and readers drop
+// duplicates for as long as they remember them. So no put may be stored much later than it was
+// sent. A put may have waited for the disk, for memory, for its own body or for a stopped process.
+// If it is too old, it is refused at the place where its records would get their sequence numbers,
+// after every wait. Its age is known in three ways:
 //
 //   - by CLOCK_BOOTTIME since the first byte of the request was read;
 //   - by the date of its signature, if calls are signed. An unsigned date proves nothing: clients
@@ -27,10 +27,10 @@ import (
 // errLate is wrapped by the refusals of puts that are too old.
 var errLate = errors.New("the call is too old to be executed: send it again if it is still wanted")
 
-// dated is an input for whose execution the age of its call counts.
+// dated is an input of an operation that depends on the age of its call.
 type dated interface{ cameBy(o *wire.Origin) }
 
-// tooLate returns why a put may not be stored any more, or nil.
+// tooLate returns an error if a put is too old to be stored, or nil.
 func (s *Service) tooLate(o *wire.Origin, now int64) error {
 	if o == nil {
 		return nil
@@ -54,8 +54,8 @@ func (s *Service) tooLate(o *wire.Origin, now int64) error {
 	return nil
 }
 
-// NotStored reports whether an error of a call says for certain that it has changed nothing: the
-// log or the segments take nothing now, or the call came too late. It may be sent again.
+// NotStored reports whether an error proves that the call changed nothing: the log or the segments
+// accept no writes at the moment, or the call came too late. The call may be sent again.
 func NotStored(err error) bool {
 	if errors.As(err, new(*wal.PoisonedError)) { // whatever its cause was
 		return false

@@ -60,8 +60,8 @@ func (n *node) data(stream string) []string {
 	return data
 }
 
-// A put that waits for room in the log is not stored once it is older than a signature may live:
-// its client has sent the records again, and readers may have forgotten that.
+// A put that waits for room in the log is refused once it is older than a signature may be: its
+// client has sent the records again, and readers may have forgotten that.
 func TestPutsThatWaitTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &gatedFS{Mem: vfs.NewMem()}
@@ -114,8 +114,8 @@ func TestPutsThatWaitTooLong(t *testing.T) {
 	})
 }
 
-// A signed put is refused once its signature has expired by the server's clock, and an unsigned
-// one, of which no date is known, is not.
+// A signed put is refused once its signature has expired by the server's clock. An unsigned put is
+// not, since its date is unknown.
 func TestPutsThatExpire(t *testing.T) {
 	clock := newTestClock()
 	n := newNode(t, at(clock))
@@ -145,7 +145,7 @@ func TestPutsThatExpire(t *testing.T) {
 	}
 }
 
-// A put of before a pause is refused, whether a tick has seen the pause or not.
+// A put from before a pause is refused, also before a tick has detected the pause.
 func TestPutsOfBeforeAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		watch := pause.New()

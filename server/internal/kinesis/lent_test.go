@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// Reads of large records at the same time do not see each other's, whose memory they take turns
-// with: see shardlog.Chunks.
+// Reads of large records at the same time do not see each other's records, although they take turns
+// with the memory: see shardlog.Chunks.
 func TestGetRecordsAtOnce(t *testing.T) {
 	n := newNode(t)
 	n.create("large", 1)

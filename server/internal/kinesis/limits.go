@@ -8,12 +8,12 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
-// SetLimits replaces the limits on throughput and calls; nil: there are none. What has been
-// used up to now is forgotten.
+// SetLimits replaces the limits on throughput and calls; nil removes them. All usage counted so far
+// is forgotten.
 func (s *Service) SetLimits(plan *limit.Plan) { s.throttle.Store(newThrottle(plan, s.scaler.wake)) }
 
-// A named input can tell its stream, in the world that it is called from; an identified one its
-// consumer.
+// A named input has a method for the name of its stream, in the world of the call; an identified
+// one has a method for its consumer.
 type (
 	named interface {
 		name(world wire.World) (string, error)
@@ -23,10 +23,10 @@ type (
 	}
 )
 
-// nothing is what there is to undo of a call that was not counted.
+// nothing is the undo function of a call that was not counted.
 func nothing() {}
 
-// limitCall counts a call against the limit of its operation. undo takes it back, after the
+// limitCall counts a call against the limit of its operation. undo reverses that after the
 // operation has failed. With no limits it costs one comparison.
 func (s *Service) limitCall(call *wire.Call, in any) (undo func(), err error) {
 	t := s.throttle.Load()
@@ -46,7 +46,7 @@ func (s *Service) limitCall(call *wire.Call, in any) (undo func(), err error) {
 	if id.Of().Per == limit.Stream {
 		st := s.peek(call.World, stream, now)
 		if st == nil {
-			return nothing, nil // what is not there has no meters, and the operation says so
+			return nothing, nil // a missing stream has no meters; the operation returns that error
 		}
 		key.stream, key.created = st.Name, st.Created
 	}
@@ -56,7 +56,7 @@ func (s *Service) limitCall(call *wire.Call, in any) (undo func(), err error) {
 	return nil, rateExceeded(call.World, stream)
 }
 
-// streamOf returns the name of the stream that an input is about; "": none that it names.
+// streamOf returns the name of an input's stream; "" if the input names none.
 func streamOf(world wire.World, in any) (string, error) {
 	arn := func(text *string) (string, error) { return (&target{StreamARN: text}).name(world) }
 	switch in := in.(type) {
@@ -85,7 +85,7 @@ func streamOf(world wire.World, in any) (string, error) {
 	}
 }
 
-// peek returns a stream as it is now, whether that is durable or not, or nil.
+// peek returns a stream's newest value, durable or not, or nil.
 func (s *Service) peek(world wire.World, name string, now int64) *stream {
 	c := s.catalogue
 	c.mu.RLock()
@@ -93,7 +93,7 @@ func (s *Service) peek(world wire.World, name string, now int64) *stream {
 	return c.find(world, name, now)
 }
 
-// rateExceeded is what AWS answers to calls that come too often: the first text was seen for
+// rateExceeded is AWS's answer to calls that come too often. The first text was seen for
 // DescribeStream (botocore#821), the second for calls that name no stream
 // (graylog-plugin-integrations#341).
 func rateExceeded(world wire.World, stream string) *wire.Error {
@@ -104,14 +104,14 @@ func rateExceeded(world wire.World, stream string) *wire.Error {
 	return fail(codeLimit, "Rate exceeded for account %s.", world.Account)
 }
 
-// shardExceeded is what AWS answers where a shard's throughput is used up, and for single
-// records (seen: kinesis-readable#4).
+// shardExceeded is AWS's answer when a shard's throughput is used up, also for single records
+// (seen: kinesis-readable#4).
 func shardExceeded(st *stream, sh *shard) *wire.Error {
 	return fail(codeThrottled, "Rate exceeded for shard %s in stream %s under account %s.",
 		sh.id(), st.Name, st.World.Account)
 }
 
-// limitWrites marks the entries that come too fast.
+// limitWrites marks the entries above the limit.
 func (s *Service) limitWrites(
 	st *stream, entries []putRecordEntry, results []putResult, now int64,
 ) {
@@ -129,7 +129,7 @@ func (s *Service) limitIterator(st *stream, sh *shard, now int64) error {
 	return shardExceeded(st, sh)
 }
 
-// limitRead counts a call of GetRecords, and countRead what it has found.
+// limitRead counts a call of GetRecords, and countRead the records of its answer.
 func (s *Service) limitRead(st *stream, sh *shard, now int64) error {
 	t := s.throttle.Load()
 	if t == nil || t.mayRead(st, sh, now) {
@@ -144,7 +144,7 @@ func (s *Service) countRead(st *stream, r *reading, now int64) {
 	}
 }
 
-// payloadSize is what of records counts against the limits: data and partition keys.
+// payloadSize returns the bytes of records that count against the limits: data and partition keys.
 func payloadSize(records []shardlog.Record) (bytes int) {
 	for i := range records {
 		bytes += len(records[i].Data) + len(records[i].PartitionKey)
@@ -152,8 +152,8 @@ func payloadSize(records []shardlog.Record) (bytes int) {
 	return bytes
 }
 
-// limitSubscribe counts a call of SubscribeToShard. Its error is a guess: the model has no
-// other that fits.
+// limitSubscribe counts a call of SubscribeToShard. Its error is a guess: it is the only one in the
+// model that fits.
 func (s *Service) limitSubscribe(st *stream, sh *shard, consumer string, now int64) error {
 	t := s.throttle.Load()
 	if t == nil {
@@ -168,8 +168,8 @@ func (s *Service) limitSubscribe(st *stream, sh *shard, consumer string, now int
 		"account %s.", consumer, sh.id(), st.Name, st.World.Account)
 }
 
-// paceFanOut counts so many bytes, of data and partition keys, as sent to a consumer of a shard,
-// and returns how long to wait before sending more.
+// paceFanOut counts bytes of data and partition keys as sent to a consumer of a shard. It returns
+// the wait before sending more.
 func (s *Service) paceFanOut(st *stream, sh *shard, consumer string, bytes int) time.Duration {
 	t := s.throttle.Load()
 	if t == nil {

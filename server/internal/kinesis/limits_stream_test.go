@@ -9,8 +9,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
-// Every operation has a limit of its own or is limited by shard, and one that is limited by
-// stream can tell its stream however it is named.
+// Every operation has a limit of its own or is limited by shard. An operation that is limited by
+// stream finds its stream however the request names it.
 func TestLimitsKnowEveryOperation(t *testing.T) {
 	byShard := map[string]bool{
 		"PutRecord": true, "PutRecords": true, "GetRecords": true, "GetShardIterator": true,
@@ -69,8 +69,8 @@ func (n *node) consumer(stream, name string) (arn string) {
 	return out["Consumer"].(m)["ConsumerARN"].(string)
 }
 
-// A subscription keeps to its consumer's rate: what is too much comes later, and in between it
-// shows that it is alive and not at the tip.
+// A subscription keeps to its consumer's rate: the excess comes later, and in between it shows that
+// it is alive and not at the tip.
 func TestLimitFanOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, withLimits(t, "fan-out-bytes=1KiB"))
@@ -102,7 +102,7 @@ func TestLimitFanOut(t *testing.T) {
 		n.SetLimits(nil)
 		put(100 << 10)
 		put(100 << 10)
-		want(200<<10-1, 0, 7501*time.Millisecond) // what was owed before; the rest is free
+		want(200<<10-1, 0, 7501*time.Millisecond) // the debt from before; the rest is free
 		put(100 << 10)
 		want(100<<10-1, 0, 7501*time.Millisecond)
 		s.events.Close()

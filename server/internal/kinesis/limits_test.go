@@ -39,7 +39,7 @@ func record(i, n, size int) m {
 	}
 }
 
-// codes returns what became of each record: the shard's number, or its error's code.
+// codes returns the result of each record: the shard's number, or its error's code.
 func codes(out m) string {
 	var all []string
 	for _, result := range out["Records"].([]any) {
@@ -56,8 +56,8 @@ func codes(out m) string {
 
 const tooFast = codeThrottled
 
-// Records that are too many for their shard fail one by one, and the others are stored: those
-// of other shards, and smaller ones of the same shard that still fit.
+// Records above their shard's limit fail one by one. The others are stored: those of other shards,
+// and smaller ones of the same shard that still fit.
 func TestLimitPutRecords(t *testing.T) {
 	n, clock := limitedNode(t, "write-records=3,write-bytes=1000")
 	n.create("orders", 2)
@@ -181,11 +181,11 @@ func TestLimitCalls(t *testing.T) {
 		"Rate exceeded for stream other under account 000000000000.")
 	n.call("ListShards", m{"StreamName": "orders"})
 	n.refused("ListShards", m{"StreamName": "none"}, codeNotFound, "")
-	// A wrong request is told so, and does not count.
+	// An invalid request gets its usual error, and does not count.
 	n.refused("DescribeStreamSummary", m{"StreamName": "?"}, codeValidation, "")
 }
 
-// The limits for a day count what has succeeded, stream by stream, and roll.
+// The limits for a day count successful calls, stream by stream, and roll.
 func TestLimitScalings(t *testing.T) {
 	n, clock := limitedNode(t, "aws")
 	n.create("orders", 1)
@@ -233,7 +233,7 @@ func TestQuotas(t *testing.T) {
 	n.create("a", 10)
 }
 
-// Buckets do not outlive what they count: meters that have filled up again go with the sweep.
+// The sweep removes meters that have filled up again.
 func TestLimitsAreForgotten(t *testing.T) {
 	n, clock := limitedNode(t, "aws")
 	meters := func() int {

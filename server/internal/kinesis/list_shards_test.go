@@ -101,7 +101,7 @@ func TestListShardsPages(t *testing.T) {
 	}
 }
 
-// StreamCreationTimestamp tells streams of one name apart, in ms or in whole seconds.
+// StreamCreationTimestamp distinguishes streams of one name, in ms or in whole seconds.
 func TestListShardsCreation(t *testing.T) {
 	clock := newTestClock()
 	clock.advance(123 * time.Millisecond)

@@ -9,7 +9,7 @@ import (
 
 //go:generate go run modelgen.go service-2.json
 
-// shapeKind is what a shape of the model is.
+// shapeKind is the kind of a shape of the model.
 type shapeKind uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 )
 
 // shape is one shape of the service model: a kind of value and its constraints. The table of
-// them, model_table.go, is generated.
+// shapes, model_table.go, is generated.
 type shape struct {
 	kind     shapeKind
 	min, max *int64   // of a number, of a text's characters, a blob's bytes, a list's elements, …
@@ -45,11 +45,11 @@ type member struct {
 // bound is one of a shape.
 func bound(n int64) *int64 { return &n }
 
-// ignoredMember is in every input, "reserved for future use": it is taken and not looked at.
+// ignoredMember is in every input, "reserved for future use": its value is ignored.
 const ignoredMember = "StreamId"
 
-// matcher makes a function of a pattern, which is for the whole of a text. The two patterns of
-// the hot calls are written out.
+// matcher returns a function that matches a whole text with a pattern. The two patterns of the
+// frequent calls are written by hand.
 func matcher(pattern string) func(string) bool {
 	switch pattern {
 	case "":
@@ -61,7 +61,7 @@ func matcher(pattern string) func(string) bool {
 	if n, _ := fmt.Sscanf(pattern, `0|([1-9]\d{0,%d})`, &more); n == 1 {
 		return func(s string) bool { return isDecimal(s, more+1) }
 	}
-	// Compiled by the first text: hundreds of members have one, and a start would wait for them.
+	// Compiled at first use: hundreds of members have a pattern, which would delay the start.
 	compiled := sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile("^(?:" + pattern + ")$")
 	})
@@ -95,5 +95,5 @@ func isDecimal(s string, digits int) bool {
 	return true
 }
 
-// label is a member's name as messages have it: "streamName".
+// label returns a member's name as in messages: "streamName".
 func label(name string) string { return strings.ToLower(name[:1]) + name[1:] }

@@ -78,7 +78,7 @@ func complete(t *testing.T, path string, p *plan, of reflect.Type) {
 	}
 }
 
-// A type that cannot hold what the model says is an error when the service is made.
+// A type that cannot hold the model's values is an error when the service is made.
 func TestPlanRefuses(t *testing.T) {
 	type wrong struct{ StreamName *integer }
 	for operation, input := range map[string]any{
@@ -91,7 +91,7 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-// The matchers that are written out find what the patterns say.
+// The hand-written matchers agree with the patterns.
 func TestMatchers(t *testing.T) {
 	texts := []string{
 		"", "0", "00", "01", "1", "10", "9", "a", "a b", "a.b-c_D9", "é", "1a", "-1", "\n", "a\n",

@@ -63,9 +63,9 @@ func (m *members) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// orders are what is known of the order in which AWS lists violations (kinesalite's tests ran
-// against AWS: test/putRecord.js, test/putRecords.js). Everywhere else it is the model's,
-// but that the stream comes last, which the same tests show.
+// orders holds the known orders in which AWS lists violations (kinesalite's tests ran against AWS:
+// test/putRecord.js, test/putRecords.js). Everywhere else the order is the model's, except that the
+// stream comes last, which the same tests show.
 var orders = map[string][]string{
 	"PutRecordInput": {
 		"SequenceNumberForOrdering", "PartitionKey", "ExplicitHashKey", "Data",

@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// allMetrics stands for every shard level metric in a request; answers name each of them (AWS
-// CLI's example of "disable-enhanced-monitoring").
+// allMetrics means every shard level metric in a request; answers name each of them (AWS CLI's
+// example of "disable-enhanced-monitoring").
 const allMetrics = "ALL"
 
 // shardMetrics is the model's MetricsName without ALL, sorted.
@@ -17,7 +17,7 @@ var shardMetrics = []string{
 	"OutgoingRecords", "ReadProvisionedThroughputExceeded", "WriteProvisionedThroughputExceeded",
 }
 
-// monitoringInput is what enabling and disabling take.
+// monitoringInput is the input of enabling and disabling metrics.
 type monitoringInput struct {
 	target
 	ShardLevelMetrics []string
@@ -33,7 +33,7 @@ func (in *monitoringInput) named() []string {
 	return in.ShardLevelMetrics
 }
 
-// monitoringOutput is what both answer: the metrics before the call and after it.
+// monitoringOutput is the answer of both: the metrics before the call and after it.
 type monitoringOutput struct {
 	StreamName               string
 	StreamARN                string
@@ -41,8 +41,8 @@ type monitoringOutput struct {
 	DesiredShardLevelMetrics []string
 }
 
-// changeMonitoring changes the metrics of an ACTIVE stream, which is then UPDATING for the
-// stream delay. They are kept and told; whether anything measures them is another matter.
+// changeMonitoring changes the metrics of an ACTIVE stream, which is then UPDATING for the stream
+// delay. The list is stored and returned; it does not decide if something measures them.
 func (s *Service) changeMonitoring(
 	ctx context.Context, world wire.World, t *target, decide func(current []string) []string,
 ) (any, error) {

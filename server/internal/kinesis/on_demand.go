@@ -10,16 +10,16 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// An on-demand stream has no capacity of its own choosing: AWS promises "up to double its
-// previous peak write throughput" and adds shards when there is a new peak. Here a shard that
-// has been written at more than half of its limits for busySeconds in a row, refused records
-// counted, is split into halves, up to the throughput that AWS allows an on-demand stream.
-// AWS takes up to 15 minutes for it; that would help no test. There is no scaling down, which
-// AWS does over days. Without a limit on writes no shard ever needs help, and none is split.
+// The capacity of an on-demand stream is AWS's choice: AWS promises "up to double its previous peak
+// write throughput" and adds shards at a new peak. Here a shard is split into halves after writes
+// above half of its limits for busySeconds in a row, refused records counted, up to the throughput
+// that AWS allows an on-demand stream. AWS takes up to 15 minutes for it, which would help no test.
+// There is no scaling down, which AWS does over days. Without a limit on writes no shard is ever
+// too hot, and none is split.
 const busySeconds = 5
 
-// maxOnDemandShards is how many shards an on-demand stream grows to at most: 10 GB/s of writes in
-// three regions, 200 MB/s elsewhere, at 1 MB/s a shard (AWS, "Quotas and limits").
+// maxOnDemandShards is the largest number of shards that an on-demand stream grows to: 10 GB/s of
+// writes in three regions, 200 MB/s elsewhere, at 1 MB/s a shard (AWS, "Quotas and limits").
 func maxOnDemandShards(region string) int {
 	switch region {
 	case "us-east-1", "us-west-2", "eu-west-1":
@@ -37,15 +37,15 @@ type shardKey struct {
 	shard   uint32
 }
 
-// demand is what a shard is asked to take in the second that goes on.
+// demand is the load that a shard was offered in the current second.
 type demand struct {
 	second         int64
 	bytes, records int64
-	busy           int // seconds in a row before this one that were above half of the limits
+	busy           int // seconds in a row above half of the limits, before this one
 }
 
-// count adds a record to a shard's demand, and has the shard split if there is too much of it.
-// A limit of 0 is none. The caller holds the lock.
+// count adds a record to a shard's demand, and requests a split if the demand is too high. A limit
+// of 0 means none. The caller holds the lock.
 func (t *throttle) count(st *stream, sh *shard, now, size, bytes, records int64) {
 	key := shardKey{st.World, st.Name, st.Created, sh.Index}
 	d := t.mu.demand[key]
@@ -76,7 +76,7 @@ func (t *throttle) count(st *stream, sh *shard, now, size, bytes, records int64)
 	d.records++
 }
 
-// takeHot returns the shards that are to be split, by stream.
+// takeHot returns the shards to split, by stream.
 func (t *throttle) takeHot() map[streamKey][]shardKey {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,8 +117,8 @@ func (w *scaler) stop() {
 	w.done.Wait()
 }
 
-// scaleOnDemand splits the shards that have been found hot. A stream that is not ACTIVE is left
-// alone: if its shards are still hot in the next second, they are found again.
+// scaleOnDemand splits the shards that were found hot. It leaves streams alone that are not ACTIVE:
+// if their shards are still hot in the next second, they are found again.
 func (s *Service) scaleOnDemand(ctx context.Context) {
 	t := s.throttle.Load()
 	if t == nil {
@@ -143,9 +143,9 @@ func (s *Service) scaleOnDemand(ctx context.Context) {
 	}
 }
 
-// splitHot plans to split the hot shards that are open into halves, while there are fewer than
-// most. A shard that is narrower than half of one of so many equal ones stays as it is: what
-// makes it hot is a few keys, which no split parts.
+// splitHot plans to split the hot open shards into halves, while there are fewer than most. With
+// most equal shards, each would have a certain width; a shard narrower than half of that is not
+// split: a few keys make it hot, and no split separates them.
 func splitHot(st *stream, hot []shardKey, most int) []scaleStep {
 	narrow := keyspace.Uniform(most)[0].End.Half()
 	var steps []scaleStep

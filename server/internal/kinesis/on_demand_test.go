@@ -8,7 +8,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// load puts so many records a second into the i-th of 64 equal ranges, for some seconds.
+// load puts some records a second into the i-th of 64 equal ranges, for some seconds.
 func (n *node) load(stream string, i, perSecond, seconds int) {
 	n.t.Helper()
 	records := make([]m, perSecond)
@@ -26,8 +26,8 @@ func (n *node) createOnDemand(name string) {
 	n.call("CreateStream", m{"StreamName": name, "StreamModeDetails": m{"StreamMode": modeOnDemand}})
 }
 
-// A shard of an on-demand stream that is written at more than half of its limits is split, and
-// its half again; one at less than half is not, nor one of a provisioned stream.
+// A shard of an on-demand stream is split after writes above half of its limits, and so are its
+// halves. A shard below half is not split, nor one of a provisioned stream.
 func TestOnDemandScalesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, withLimits(t, "write-records=100"))
@@ -64,8 +64,8 @@ func TestOnDemandScalesUp(t *testing.T) {
 	})
 }
 
-// A shard that is hot while its stream is UPDATING is found again when it is ACTIVE: it is split
-// at the end of UPDATING, like any other.
+// A shard that is hot while its stream is UPDATING is found again when the stream is ACTIVE, and
+// then split at the end of the next UPDATING.
 func TestOnDemandWhileUpdating(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, withLimits(t, "write-records=100"), func(cfg *Config) {
@@ -109,8 +109,7 @@ func TestOnDemandPause(t *testing.T) {
 	})
 }
 
-// Splits end at the most that AWS allows, and at shards that are narrow: what makes such a one
-// hot is a few keys.
+// Splits end at AWS's maximum, and at narrow shards: a few keys make such a shard hot.
 func TestSplitHot(t *testing.T) {
 	st := &stream{World: here, Name: "any", Created: 7, settings: settings{Mode: modeOnDemand}}
 	for i, r := range keyspace.Uniform(4) {

@@ -13,7 +13,7 @@ type addTagsInput struct {
 
 func (in *addTagsInput) validate(v *violations) { in.target.validate(v) }
 
-// addTagsToStream gives an ACTIVE stream tags, over those of the same keys.
+// addTagsToStream adds tags to an ACTIVE stream and replaces those of the same keys.
 func (s *Service) addTagsToStream(
 	ctx context.Context, world wire.World, in *addTagsInput,
 ) (any, error) {

@@ -28,8 +28,8 @@ const (
 	defaultMaxRecord = 1024   // KiB
 )
 
-// validate checks how many shards are asked for. The text about on-demand streams is AWS's, as
-// it comes through CloudFormation (aws-cdk#18247); the other two are guesses.
+// validate checks the number of shards. The text about on-demand streams is AWS's, as
+// CloudFormation shows it (aws-cdk#18247); the other two are guesses.
 func (in *createStreamInput) validate(v *violations) {
 	if in.ShardCount != nil && in.mode() == modeOnDemand {
 		v.fail(fail(codeValidation, "ShardCount is not expected when StreamMode=ON_DEMAND"))
@@ -43,8 +43,8 @@ func (in *createStreamInput) validate(v *violations) {
 	}
 }
 
-// mode is PROVISIONED unless the request says otherwise or does not say how many shards: AWS
-// was seen to make four shards then, which is what it does in the ON_DEMAND mode.
+// mode is PROVISIONED unless the request names another mode or gives no number of shards: AWS was
+// seen to make four shards then, as it does in the ON_DEMAND mode.
 func (in *createStreamInput) mode() string {
 	switch {
 	case in.StreamModeDetails != nil && in.StreamModeDetails.StreamMode != nil:
@@ -102,12 +102,12 @@ func (s *Service) createStream(
 	})
 }
 
-// createSize is about the size of a frame that creates so many shards.
+// createSize returns the approximate size of a frame that creates so many shards.
 func createSize(shards int) int { return 4096 + 256*shards }
 
-// create fills in the stream's times and shards and commits it. What is left of a deleted
-// stream of that name goes first. Sequence numbers and creation times are above those of
-// every deleted stream, so that nothing of theirs is taken for the new stream's.
+// create fills in the stream's times and shards and commits it. First it removes the rest of a
+// deleted stream of that name. Sequence numbers and creation times are above those of every deleted
+// stream, so that nothing of theirs is taken for the new stream's.
 func (c *catalogue) create(tx *wal.Tx, st *stream, shards int, now, until int64) error {
 	if old := c.streams[st.key()]; old != nil {
 		if err := c.drop(tx, old, now); err != nil {
@@ -132,8 +132,8 @@ func (c *catalogue) create(tx *wal.Tx, st *stream, shards int, now, until int64)
 	return c.commit(tx, &change{Op: changeCreate, At: now, Name: st.Name, Stream: st})
 }
 
-// EnsureStream makes a stream with so many shards unless there is one of that name, whatever
-// its shards. A new one is ACTIVE at once. After Start.
+// EnsureStream makes a stream with so many shards unless the name exists already, with any shards.
+// A new stream is ACTIVE at once. Call it after Start.
 func (s *Service) EnsureStream(
 	ctx context.Context, world wire.World, name string, shards int,
 ) error {

@@ -6,8 +6,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// deleteResourcePolicy takes away the policy of a stream or a consumer. That there is none is
-// an error (moto's and LocalStack's text).
+// deleteResourcePolicy deletes the policy of a stream or a consumer. A missing policy is an error
+// (moto's and LocalStack's text).
 func (s *Service) deleteResourcePolicy(
 	ctx context.Context, world wire.World, in *resourcePolicyInput,
 ) (any, error) {

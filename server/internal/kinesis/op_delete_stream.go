@@ -9,12 +9,12 @@ import (
 
 type deleteStreamInput struct {
 	target
-	// EnforceConsumerDeletion allows it although consumers are registered, and takes them along.
+	// EnforceConsumerDeletion deletes registered consumers too, instead of refusing the call.
 	EnforceConsumerDeletion *bool
 }
 
-// deleteStream begins the deletion: the stream is DELETING and can be read for the stream
-// delay, then it is gone with its shards and records, whose files the next sweep removes.
+// deleteStream begins the deletion. For the stream delay the stream is DELETING and can be read.
+// Then it is gone with its shards and records, and the next sweep removes their files.
 func (s *Service) deleteStream(
 	ctx context.Context, world wire.World, in *deleteStreamInput,
 ) (any, error) {

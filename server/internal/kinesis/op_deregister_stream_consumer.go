@@ -9,9 +9,9 @@ import (
 
 type deregisterConsumerInput struct{ consumerTarget }
 
-// deregisterConsumer begins the consumer's deletion: it is DELETING for the stream delay,
-// then gone. Its subscriptions end at once. One that is DELETING already is left alone; that
-// this is no error is a guess.
+// deregisterConsumer begins the consumer's deletion: it is DELETING for the stream delay, then
+// gone. Its subscriptions end at once. For a consumer that is DELETING already it does nothing, and
+// returns no error (a guess).
 func (s *Service) deregisterConsumer(
 	ctx context.Context, world wire.World, in *deregisterConsumerInput,
 ) (any, error) {

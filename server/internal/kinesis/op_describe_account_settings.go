@@ -11,7 +11,7 @@ type noMembers struct{}
 
 func (*noMembers) validate(*violations) {}
 
-// describeAccountSettings tells what is set for the caller's account and region.
+// describeAccountSettings returns the settings of the caller's account and region.
 func (s *Service) describeAccountSettings(
 	ctx context.Context, world wire.World, _ *noMembers,
 ) (any, error) {

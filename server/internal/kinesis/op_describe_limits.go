@@ -29,8 +29,8 @@ func shardLimit(region string) int {
 	}
 }
 
-// describeLimits tells the quotas of the caller's account and region, and how much of them is
-// used: those that are set for this server, else AWS's defaults. The open shards of on-demand
+// describeLimits returns the quotas of the caller's account and region, and how much of them is
+// used. The quotas are those set for this server, else AWS's defaults. The open shards of on-demand
 // streams do not count, since the quota is not for them (a guess).
 func (s *Service) describeLimits(
 	ctx context.Context, world wire.World, _ *noMembers,

@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// disableEnhancedMonitoring takes shard level metrics from those that a stream has. What it
-// does not have is no error.
+// disableEnhancedMonitoring removes shard level metrics from a stream. Removing a metric that the
+// stream does not have is no error.
 func (s *Service) disableEnhancedMonitoring(
 	ctx context.Context, world wire.World, in *monitoringInput,
 ) (any, error) {

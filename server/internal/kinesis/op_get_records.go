@@ -24,8 +24,8 @@ const (
 
 func (in *getRecordsInput) validate(*violations) {}
 
-// getRecords reads from an iterator on. The answer always holds a fresh iterator, except at
-// the end of a closed shard, where it names the shard's children instead.
+// getRecords reads from an iterator on. The answer always holds a new iterator, except at the end
+// of a closed shard: there it names the shard's children instead.
 func (s *Service) getRecords(
 	ctx context.Context, world wire.World, in *getRecordsInput,
 ) (any, error) {
@@ -65,7 +65,7 @@ func (in *getRecordsInput) limit() int {
 	return int(*in.Limit)
 }
 
-// reading is what a read has found.
+// reading is the result of a read.
 type reading struct {
 	settings *settings // the stream's
 	shard    *shard
@@ -74,11 +74,11 @@ type reading struct {
 	next     uint64          // the index to go on from
 	place    uint64          // the same, for the next iterator
 	behind   int64           // ms
-	children []*shard        // not nil: the shard is closed and there is nothing more in it
+	children []*shard        // not nil: the shard is closed and at its end
 	iterator string          // "" at the end
 }
 
-// read returns the records from an iterator on, and how far behind the tip that is.
+// read returns the records from an iterator on, and the distance from the tip in time.
 func (s *Service) read(
 	ctx context.Context, world wire.World, it iterator, limit int,
 ) (*reading, error) {
@@ -101,8 +101,8 @@ func (s *Service) read(
 		return nil, err
 	}
 	sequenced := log.Sequenced() // before anything is read
-	// Whether the shard is closed comes first, and the records' bounds after it: only then
-	// are the bounds final.
+	// Ask first whether the shard is closed, and then for the records' bounds: only in this order
+	// are the bounds of a closed shard final.
 	closed := !sh.open() && log.Sealed()
 	oldest, tip := log.Bounds()
 	from, _ := log.IndexOf(it.place)
@@ -117,7 +117,7 @@ func (s *Service) read(
 	if n := len(records); n > 0 {
 		last := records[n-1]
 		r.next = last.Index + 1
-		// What has come since the bounds were taken may have been read in part.
+		// The read may have found part of the records that came after the bounds were taken.
 		if _, newest := log.Bounds(); r.next < newest {
 			r.behind = max(1, now-last.Arrival)
 		}

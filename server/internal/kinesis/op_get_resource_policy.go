@@ -13,7 +13,7 @@ func (*resourcePolicyInput) validate(*violations) {}
 
 type getResourcePolicyOutput struct{ Policy string }
 
-// noPolicy is the policy of what has none (LocalStack's snapshot of AWS).
+// noPolicy is the policy of a resource without one (LocalStack's snapshot of AWS).
 const noPolicy = "{}"
 
 // getResourcePolicy returns the policy of a stream or a consumer as it was put.

@@ -32,8 +32,8 @@ func (in *getShardIteratorInput) position() position {
 
 type getShardIteratorOutput struct{ ShardIterator string }
 
-// getShardIterator makes an iterator. Every type is resolved to a record's index now: LATEST
-// is what follows the newest record at this moment, not at the first read.
+// getShardIterator makes an iterator. Every type is resolved to a record's index now: LATEST means
+// after the newest record at this moment, not at the first read.
 func (s *Service) getShardIterator(
 	ctx context.Context, world wire.World, in *getShardIteratorInput,
 ) (any, error) {

@@ -15,7 +15,7 @@ type listShardsInput struct {
 	ShardFilter             *shardFilter
 }
 
-// maxListShards is both the default and the most that one call lists (AWS, "ListShards").
+// maxListShards is both the default and the maximum of one call (AWS, "ListShards").
 const maxListShards = 1000
 
 func (in *listShardsInput) validate(v *violations) {
@@ -47,7 +47,7 @@ type listShardsOutput struct {
 	NextToken *string `json:",omitempty"`
 }
 
-// listShards lists a stream's shards by id: the open ones, and those closed whose data has not
+// listShards lists a stream's shards by id: the open ones, and the closed ones until their data has
 // expired.
 func (s *Service) listShards(
 	ctx context.Context, world wire.World, in *listShardsInput,
@@ -99,8 +99,8 @@ func (s *Service) listShards(
 	return &out, err
 }
 
-// created reports whether the stream is the one that the request means. Some clients know its
-// creation in whole seconds only.
+// created reports whether the stream has the creation time in the request. Some clients know that
+// in whole seconds only.
 func (in *listShardsInput) created(st *stream) bool {
 	if in.StreamCreationTimestamp == nil {
 		return true

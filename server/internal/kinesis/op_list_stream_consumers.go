@@ -14,7 +14,7 @@ type listConsumersInput struct {
 	StreamCreationTimestamp *timestamp
 }
 
-// maxListConsumers is both the default and the most that one call lists (service model).
+// maxListConsumers is both the default and the maximum of one call (service model).
 const maxListConsumers = 100
 
 func (in *listConsumersInput) validate(v *violations) {

@@ -20,8 +20,8 @@ type listTagsOutput struct {
 	HasMoreTags bool
 }
 
-// listTagsForStream lists a stream's tags by key, all of them unless there is a limit. The key
-// to start behind need not be there.
+// listTagsForStream lists a stream's tags by key, all of them unless there is a limit. The key to
+// start after need not exist.
 func (s *Service) listTagsForStream(
 	ctx context.Context, world wire.World, in *listTagsInput,
 ) (any, error) {

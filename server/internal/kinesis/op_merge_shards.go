@@ -18,8 +18,8 @@ func (in *mergeShardsInput) validate(v *violations) {
 	in.target.validate(v)
 }
 
-// mergeShards closes two adjacent shards and opens one in their place, at the end of UPDATING.
-// The lower one must be ShardToMerge (kinesalite, test/mergeShards.js; AWS's page does not say so).
+// mergeShards replaces two adjacent shards by one, at the end of UPDATING. ShardToMerge must be the
+// lower one (kinesalite, test/mergeShards.js; AWS's page does not say so).
 func (s *Service) mergeShards(
 	ctx context.Context, world wire.World, in *mergeShardsInput,
 ) (any, error) {

@@ -23,7 +23,7 @@ func (in *putRecordInput) validate(v *violations) {
 }
 
 // putRecord stores one record. SequenceNumberForOrdering is only checked: the numbers of a key
-// always grow, over reshardings too.
+// always grow, also over reshards.
 func (s *Service) putRecord(
 	ctx context.Context, world wire.World, in *putRecordInput,
 ) (any, error) {

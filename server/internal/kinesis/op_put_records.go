@@ -18,8 +18,7 @@ type putRecordsInput struct {
 // cameBy is part of dated.
 func (in *putRecordsInput) cameBy(o *wire.Origin) { in.origin = o }
 
-// maxPutBytes is how many bytes of data and partition keys a request can have (AWS,
-// "PutRecords").
+// maxPutBytes is the maximum of data and partition keys in a request, in bytes (AWS, "PutRecords").
 const maxPutBytes = 10 << 20
 
 func (in *putRecordsInput) validate(v *violations) {
@@ -35,13 +34,13 @@ func (in *putRecordsInput) validate(v *violations) {
 	}
 }
 
-// recordMember is what the names of a record's members begin with.
+// recordMember returns the prefix of the names of a record's members.
 func recordMember(i int) string { return fmt.Sprintf("records.%d.member.", i+1) }
 
-// putRecords stores up to 500 records. The request as a whole is refused or taken; of one that
-// is taken, single records may fail, which their results say, in the request's order. A server that
-// takes nothing now, or not this late, says so of each record: as the answer of the whole call, the
-// API has no error that says for certain that nothing was stored.
+// putRecords stores up to 500 records. It refuses or accepts the request as a whole. In an accepted
+// request single records may fail; the results say so, in the request's order. A server that cannot
+// store now, or not this late, fails every record in the results: the API has no error for a whole
+// call that says for certain that nothing was stored.
 func (s *Service) putRecords(
 	ctx context.Context, world wire.World, in *putRecordsInput,
 ) (any, error) {
@@ -63,7 +62,7 @@ func (s *Service) putRecords(
 	return &putRecordsOutput{results: results}, nil
 }
 
-// failOnRequest marks the records for which a failure was asked.
+// failOnRequest fails the records that a fault rule selects.
 func failOnRequest(decision fault.Decision, results []putResult) {
 	for _, i := range decision.FailRecords(len(results)) {
 		results[i].code = codeRecordInternal

@@ -12,12 +12,12 @@ type putResourcePolicyInput struct {
 	Policy      *string
 }
 
-// maxPolicy bounds a policy, in bytes: 20 KiB is what AWS documents for DynamoDB's; for
-// Kinesis it says nothing, so this is a guess.
+// maxPolicy bounds a policy, in bytes. AWS documents 20 KiB for DynamoDB's and nothing for Kinesis,
+// so this is a guess.
 const maxPolicy = 20 << 10
 
-// validate checks that the policy is an IAM document as far as its form goes: a JSON object
-// with a Statement. The texts are guesses.
+// validate checks the form of an IAM document: a JSON object with a Statement. The texts are
+// guesses.
 func (in *putResourcePolicyInput) validate(v *violations) {
 	if in.Policy == nil {
 		return
@@ -37,9 +37,9 @@ func (in *putResourcePolicyInput) validate(v *violations) {
 	}
 }
 
-// putResourcePolicy keeps a policy for a stream or a consumer, in the place of the one that it
-// has. It is kept and given back, and nothing is allowed or refused by it: whoever has a valid
-// key may do anything.
+// putResourcePolicy stores a policy for a stream or a consumer, in place of an earlier one. The
+// policy is returned on request, but allows and refuses nothing: every caller with a valid key may
+// do anything.
 func (s *Service) putResourcePolicy(
 	ctx context.Context, world wire.World, in *putResourcePolicyInput,
 ) (any, error) {

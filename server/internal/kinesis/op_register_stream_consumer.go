@@ -42,9 +42,9 @@ func describeConsumerAt(st *stream, c *streamConsumer, now int64) consumerDescri
 
 type registerConsumerOutput struct{ Consumer consumerDescription }
 
-// registerConsumer registers a consumer: CREATING for the stream delay, as the answer
-// always says, then ACTIVE. The stream may be UPDATING; that it may not be CREATING or DELETING
-// is a guess, and so are the texts.
+// registerConsumer registers a consumer. It is CREATING for the stream delay, as the answer always
+// says, then ACTIVE. The stream may be UPDATING. The refusal of CREATING and DELETING streams is a
+// guess, and so are the texts.
 func (s *Service) registerConsumer(
 	ctx context.Context, world wire.World, in *registerConsumerInput,
 ) (any, error) {

@@ -13,8 +13,7 @@ type removeTagsInput struct {
 
 func (in *removeTagsInput) validate(v *violations) { in.target.validate(v) }
 
-// removeTagsFromStream takes tags from an ACTIVE stream. Keys that it does not have are no
-// error.
+// removeTagsFromStream removes tags from an ACTIVE stream. Keys that it does not have are no error.
 func (s *Service) removeTagsFromStream(
 	ctx context.Context, world wire.World, in *removeTagsInput,
 ) (any, error) {

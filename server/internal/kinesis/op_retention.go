@@ -31,8 +31,8 @@ func (in *retentionInput) validate(v *violations) {
 	}
 }
 
-// increaseRetention keeps data longer from now on. What had expired stays so, and the same
-// period again is no error.
+// increaseRetention keeps data longer from now on. Expired data stays expired, and the same period
+// again is no error.
 func (s *Service) increaseRetention(
 	ctx context.Context, world wire.World, in *retentionInput,
 ) (any, error) {
@@ -62,7 +62,7 @@ func (s *Service) increaseRetention(
 	})
 }
 
-// decreaseRetention keeps data for a shorter time, and removes at once what has expired by it.
+// decreaseRetention keeps data for a shorter time, and removes at once all data older than that.
 func (s *Service) decreaseRetention(
 	ctx context.Context, world wire.World, in *retentionInput,
 ) (any, error) {
@@ -86,8 +86,8 @@ func (s *Service) decreaseRetention(
 	return nil, s.trim(ctx, st, now)
 }
 
-// retain sets another period unless it is the same. The shards that have expired go first,
-// so that a longer period does not bring them back.
+// retain sets another period, if it differs. It first removes the expired shards, so that a longer
+// period does not bring them back.
 func (s *Service) retain(
 	ctx context.Context, world wire.World, in *retentionInput, check func(*stream) error,
 ) error {

@@ -24,7 +24,7 @@ func (in *splitShardInput) validate(v *violations) {
 	}
 }
 
-// splitShard closes a shard and opens two in its place, at the end of UPDATING.
+// splitShard replaces a shard by two, at the end of UPDATING.
 func (s *Service) splitShard(
 	ctx context.Context, world wire.World, in *splitShardInput,
 ) (any, error) {

@@ -6,10 +6,9 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// startStreamEncryption notes that an ACTIVE stream is encrypted, and with which key; with
-// another one than before it only changes the key. The stream is UPDATING for the stream
-// delay, and records that arrive after it are told to be encrypted. None of them is: see
-// encryption.go.
+// startStreamEncryption marks an ACTIVE stream as encrypted, with the given key; if it is encrypted
+// already, it only changes the key. The stream is UPDATING for the stream delay, and answers call
+// later records encrypted. None of them is: see encryption.go.
 func (s *Service) startStreamEncryption(
 	ctx context.Context, world wire.World, in *encryptionInput,
 ) (any, error) {

@@ -6,9 +6,9 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// stopStreamEncryption notes that an ACTIVE stream is not encrypted any more. It is UPDATING
-// for the stream delay. A stream that was not encrypted stays so, and the key need not be the
-// stream's (both guesses).
+// stopStreamEncryption marks an ACTIVE stream as not encrypted any more. It is UPDATING for the
+// stream delay. A call for an unencrypted stream succeeds, and the key need not be the stream's
+// (both guesses).
 func (s *Service) stopStreamEncryption(
 	ctx context.Context, world wire.World, in *encryptionInput,
 ) (any, error) {

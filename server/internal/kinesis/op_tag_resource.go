@@ -13,7 +13,7 @@ type tagResourceInput struct {
 
 func (*tagResourceInput) validate(*violations) {}
 
-// tagResource gives a stream or a consumer tags, over those of the same keys.
+// tagResource adds tags to a stream or a consumer and replaces those of the same keys.
 func (s *Service) tagResource(
 	ctx context.Context, world wire.World, in *tagResourceInput,
 ) (any, error) {

@@ -13,8 +13,7 @@ type untagResourceInput struct {
 
 func (*untagResourceInput) validate(*violations) {}
 
-// untagResource takes tags from a stream or a consumer. Keys that it does not have are no
-// error.
+// untagResource removes tags from a stream or a consumer. Keys that it does not have are no error.
 func (s *Service) untagResource(
 	ctx context.Context, world wire.World, in *untagResourceInput,
 ) (any, error) {

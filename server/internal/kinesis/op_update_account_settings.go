@@ -15,8 +15,8 @@ type commitmentInput struct{ Status *string }
 
 func (*updateAccountInput) validate(*violations) {}
 
-// updateAccountSettings enables or disables the commitment of the caller's account and region.
-// To ask for what is already so is no error (a guess).
+// updateAccountSettings enables or disables the commitment of the caller's account and region. A
+// request for the present setting is no error (a guess).
 func (s *Service) updateAccountSettings(
 	ctx context.Context, world wire.World, in *updateAccountInput,
 ) (any, error) {

@@ -11,17 +11,17 @@ type maxRecordSizeInput struct {
 	MaxRecordSizeInKiB *integer
 }
 
-// validate asks for the ARN: the model allows a StreamId in its place, which is reserved for
-// future use. The text is a guess.
+// validate requires the ARN: the model allows a StreamId instead, which is reserved for future use.
+// The text is a guess.
 func (in *maxRecordSizeInput) validate(v *violations) {
 	if in.StreamARN == nil {
 		v.fail(invalid("StreamARN must be provided."))
 	}
 }
 
-// updateMaxRecordSize changes how long the records of an ACTIVE stream can be from now on, in
-// either direction. It is UPDATING for the stream delay (a guess: AWS does not say so, but
-// names ResourceInUseException as it does for what is asynchronous).
+// updateMaxRecordSize changes the largest size of an ACTIVE stream's records from now on, in either
+// direction. The stream is UPDATING for the stream delay (a guess: AWS does not say so, but names
+// ResourceInUseException as it does for asynchronous operations).
 func (s *Service) updateMaxRecordSize(
 	ctx context.Context, world wire.World, in *maxRecordSizeInput,
 ) (any, error) {

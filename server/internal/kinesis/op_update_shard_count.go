@@ -23,13 +23,13 @@ type updateShardCountOutput struct {
 	StreamARN         string
 }
 
-// updateShardCount makes the stream one of so many open shards of equal size, by splits and
-// merges of those that are there, at the end of UPDATING.
+// updateShardCount changes the stream to the target number of open shards of equal size, by splits
+// and merges, at the end of UPDATING.
 //
-// To double and to halve are the bounds (AWS, "UpdateShardCount"): of five shards, ten and
-// three. AWS does not say how it rounds the half; "below half" is taken by the letter. If the
-// shards are already as they should be, the answer is the usual one and nothing changes, and
-// the stream stays ACTIVE: a guess.
+// The bounds are double and half of the present number (AWS, "UpdateShardCount"): for five shards,
+// ten and three. AWS does not say how it rounds the half; "below half" is taken literally. If the
+// shards are already as requested, the answer is the usual one, nothing changes, and the stream
+// stays ACTIVE: a guess.
 func (s *Service) updateShardCount(
 	ctx context.Context, world wire.World, in *updateShardCountInput,
 ) (any, error) {
@@ -74,11 +74,11 @@ func (s *Service) updateShardCount(
 	return out, nil
 }
 
-// scaleSize is about the most that the frame of a scaling to so many shards has: of up to
-// twice as many old shards, each bound may have to go, and each new one to come.
+// scaleSize returns about the largest frame of a scaling to so many shards. There are up to twice
+// as many old shards; each old bound may have to go, and each new one to come.
 func scaleSize(shards int64) int { return 4096 + 1600*int(min(shards, maxShards)) }
 
-// mayScale returns an error if a stream cannot go from so many open shards to so many. The
+// mayScale returns an error if a stream cannot go from one number of open shards to another. The
 // text about doubling is AWS's, as users quote it; the others follow it.
 func mayScale(open, count int64) error {
 	switch {

@@ -125,8 +125,8 @@ func TestUpdateShardCountRules(t *testing.T) {
 	}
 }
 
-// What a scaled stream reads as after a restart is what it was, records and iterators included.
-// That a crash leaves all of a scaling or nothing is in TestCrashes.
+// A restart does not change a scaled stream, records and iterators included. TestCrashes shows that
+// a crash leaves all of a scaling or nothing.
 func TestUpdateShardCountRestart(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 3)

@@ -14,10 +14,10 @@ type updateStreamModeInput struct {
 
 func (*updateStreamModeInput) validate(*violations) {}
 
-// updateStreamMode puts an ACTIVE stream into a capacity mode. It keeps its shards (AWS,
-// "Choose the right mode"), and is UPDATING for the stream delay. A warm throughput can be set
-// on the way to ON_DEMAND, and is lost on the way back. To ask for the mode that it has is no
-// error and changes nothing (a guess).
+// updateStreamMode changes the capacity mode of an ACTIVE stream. The stream keeps its shards (AWS,
+// "Choose the right mode"), and is UPDATING for the stream delay. A change to ON_DEMAND can set a
+// warm throughput; a change back removes it. A request for the present mode is no error and changes
+// nothing (a guess).
 func (s *Service) updateStreamMode(
 	ctx context.Context, world wire.World, in *updateStreamModeInput,
 ) (any, error) {
@@ -47,8 +47,8 @@ func (s *Service) updateStreamMode(
 	})
 }
 
-// maySwitch returns an error if the account's quotas do not allow the stream the mode. The
-// caller holds the catalogue's lock.
+// maySwitch returns an error if the account's quotas forbid the stream the mode. The caller holds
+// the catalogue's lock.
 func (s *Service) maySwitch(st *stream, mode string, now int64) error {
 	switch mode {
 	case st.Mode:

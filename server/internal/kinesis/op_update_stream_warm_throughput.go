@@ -19,9 +19,9 @@ type warmThroughputOutput struct {
 	WarmThroughput warmThroughput
 }
 
-// updateWarmThroughput sets what an ACTIVE on-demand stream is to be ready for. It is
-// UPDATING for the stream delay. The setting is kept and told: no shard is made for it, since
-// without limits a shard takes whatever the machine does.
+// updateWarmThroughput sets the throughput that an ACTIVE on-demand stream is to be ready for. The
+// stream is UPDATING for the stream delay. The setting is stored and returned, but makes no shards,
+// since without limits a shard takes whatever the machine does.
 func (s *Service) updateWarmThroughput(
 	ctx context.Context, world wire.World, in *warmThroughputInput,
 ) (any, error) {

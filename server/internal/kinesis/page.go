@@ -6,11 +6,11 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// pageLife is how long a NextToken is good, in ms (AWS, "ListShards": "Tokens expire after 300
+// pageLife is the lifetime of a NextToken, in ms (AWS, "ListShards": "Tokens expire after 300
 // seconds").
 const pageLife = 300_000
 
-// page is what a NextToken holds: which list it goes on with, and after what.
+// page is the content of a NextToken: the list to go on with, and the last item before this page.
 type page struct {
 	Issued  int64        `json:"issued"` // ms since 1970
 	After   string       `json:"after"`  // the name of a stream, the id of a shard

@@ -7,7 +7,8 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// applyPlan makes a stream UPDATING, and steps pending that are taken at the end of it.
+// applyPlan makes a stream UPDATING and stores its pending steps, which are carried out at the end
+// of UPDATING.
 func (c *catalogue) applyPlan(st *stream, ch *change) error {
 	if len(ch.Plan) == 0 || len(st.Pending) > 0 {
 		return fmt.Errorf("%w: %d steps after %d", errChange, len(ch.Plan), len(st.Pending))
@@ -21,8 +22,9 @@ func (c *catalogue) applyPlan(st *stream, ch *change) error {
 	return nil
 }
 
-// checkSteps returns an error unless the steps can be taken, each of pieces that are there, and
-// what is left after them tiles the key space: what is pending must not fail when it is due.
+// checkSteps returns an error unless the steps can be carried out: each one must name existing
+// pieces, and the pieces after all steps must tile the key space. Pending steps must not fail when
+// they are due.
 func (st *stream) checkSteps(steps []scaleStep) error {
 	if len(steps) == 0 {
 		return nil
@@ -61,15 +63,15 @@ func (st *stream) checkSteps(steps []scaleStep) error {
 	return nil
 }
 
-// piece returns the place of an open shard among them, by hash key: what a step calls it.
+// piece returns the index of an open shard among all open ones, by hash key. Steps use this index.
 func (st *stream) piece(sh *shard) int { return slices.Index(st.routes, sh) }
 
-// due reports whether the pending steps are to be taken now.
+// due reports whether it is time to carry out the pending steps.
 func (st *stream) due(now int64) bool {
 	return len(st.Pending) > 0 && st.Phase != statusDeleting && now >= st.Until
 }
 
-// growth returns how many more open shards there are after the steps than before.
+// growth returns the number of open shards that the steps add.
 func growth(steps []scaleStep) (more int) {
 	for _, step := range steps {
 		more += len(step.To) - len(step.From)

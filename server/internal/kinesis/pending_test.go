@@ -14,8 +14,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// settle takes the pending steps that are due, as the resharder does, whose timers know nothing
-// of a test's clock.
+// settle takes the due steps in place of the resharder, since the resharder's timers do not follow
+// a test's clock.
 func (n *node) settle() {
 	n.t.Helper()
 	_, _, err := n.reshardDue(n.ctx)
@@ -24,7 +24,7 @@ func (n *node) settle() {
 
 func slow(cfg *Config) { cfg.StreamDelay = 10 * time.Second }
 
-// reshardings are one of each kind, of a stream with two shards, and what there is after it.
+// reshardings are one of each kind, of a stream with two shards, and the result.
 var reshardings = map[string]struct {
 	in     m
 	shards string // ids, with a star for an open one
@@ -38,7 +38,7 @@ var reshardings = map[string]struct {
 	"UpdateShardCount": {scaleTo("orders", 3), "0 1 2* 3 4 5* 6*"},
 }
 
-// states returns the shards of a stream as reshardings say it, and checks their shape.
+// states returns the shards of a stream in the form of reshardings, and checks their shape.
 func (n *node) states(stream string) (states string) {
 	n.t.Helper()
 	shards := n.list(stream)
@@ -65,8 +65,8 @@ func (n *node) putLow(data string) (shard string) {
 	return out["ShardId"].(string)
 }
 
-// While the stream is UPDATING its shards are as before, take records and are read; at the end
-// of it, and not sooner, the parents close and the children open.
+// While the stream is UPDATING its shards are as before: they take records and can be read. At the
+// end of it, and not sooner, the parents close and the children open.
 func TestReshardAtTheEndOfUpdating(t *testing.T) {
 	for operation, test := range reshardings {
 		t.Run(operation, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestReshardAtTheEndOfUpdating(t *testing.T) {
 					}
 					time.Sleep(time.Second - time.Millisecond/5)
 				}
-				n.register("orders", "app") // other changes leave what is pending alone
+				n.register("orders", "app") // other changes leave the pending ones alone
 				got := n.get(latest, 0)
 				if len(got.Records) != 10 || got.NextShardIterator == "" || got.ChildShards != nil {
 					t.Errorf("before the end, the parent reads %+v", got)
@@ -127,7 +127,7 @@ func TestReshardAtTheEndOfUpdating(t *testing.T) {
 	}
 }
 
-// What is pending is done after a restart or a crash: when it is due, at once if it is overdue.
+// A pending reshard is done after a restart or a crash: when it is due, at once if it is overdue.
 // Until then the stream is UPDATING.
 func TestPendingReshardSurvives(t *testing.T) {
 	for operation, test := range reshardings {
@@ -174,7 +174,7 @@ func TestPendingReshardSurvives(t *testing.T) {
 	}
 }
 
-// Whoever sees ACTIVE sees the children: the stream is looked at all the time.
+// A client that sees ACTIVE sees the children: the test looks at the stream all the time.
 func TestActiveMeansResharded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &gatedFS{Mem: vfs.NewMem()}
@@ -185,7 +185,7 @@ func TestActiveMeansResharded(t *testing.T) {
 		release := time.AfterFunc(15*time.Second, disk.release)
 		defer release.Stop()
 		asked := time.Now()
-		time.Sleep(time.Second / 2) // so that nobody looks just when it is due
+		time.Sleep(time.Second / 2) // so that no look comes just when it is due
 		for {
 			status := n.status("orders")
 			shards := n.states("orders")
@@ -204,8 +204,8 @@ func TestActiveMeansResharded(t *testing.T) {
 	})
 }
 
-// If the log takes nothing when it is time, the stream stays UPDATING, and it is done as soon as
-// the log takes it.
+// If the log accepts nothing when a reshard is due, the stream stays UPDATING, and the reshard is
+// done as soon as the log accepts it.
 func TestPendingReshardIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
@@ -236,8 +236,8 @@ func TestPendingReshardIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Many streams are resharded at once, each at its time, and one that is gone by then is no
-// trouble.
+// Many streams are resharded at once, each at its time; a stream that is deleted before that does
+// no harm.
 func TestManyPendingReshards(t *testing.T) {
 	inBubble(t, func(n *node) {
 		const streams = 50

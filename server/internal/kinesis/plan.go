@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// plan is what the model and a Go type have in common: how a value of the shape is decoded
-// into the type, and which constraints it is held to.
+// plan joins a shape of the model and a Go type. It says how to decode a value of the shape into
+// the type, and which constraints to check.
 type plan struct {
 	*shape
 	name    string            // of the shape
@@ -19,7 +19,7 @@ type plan struct {
 	byName  map[string]*field
 }
 
-// field is a member that the Go type has.
+// field is a member of the shape with a field in the Go type.
 type field struct {
 	name     string // on the wire: "StreamName"
 	label    string // in messages: "streamName"
@@ -34,7 +34,7 @@ var planned struct {
 	err  error
 }
 
-// plans returns the plan of every operation that is served.
+// plans holds the plan of every served operation.
 func plans() (map[string]*plan, error) {
 	planned.once.Do(func() {
 		planned.of = make(map[string]*plan, len(operations))
@@ -59,8 +59,8 @@ func planOf(operation string, input reflect.Type) (*plan, error) {
 	return newPlan(name, input)
 }
 
-// newPlan matches a shape with a type. A member that the type has no field for is ignored in
-// requests; a test tells of it.
+// newPlan matches a shape with a type. A member without a field in the type is ignored in requests;
+// a test reports it.
 func newPlan(name string, t reflect.Type) (p *plan, err error) {
 	s, ok := modelShapes[name]
 	if !ok {

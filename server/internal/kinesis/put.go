@@ -32,10 +32,10 @@ func (e *putRecordEntry) route(v *violations) {
 	}
 }
 
-// size is what counts against the limits: data and partition key.
+// size returns the bytes that count against the limits: data and partition key.
 func (e *putRecordEntry) size() int { return len(e.Data) + len(*e.PartitionKey) }
 
-// putResult is what became of an entry: its shard and number, or why it was not stored.
+// putResult is the result of an entry: its shard and number, or why it was not stored.
 type putResult struct {
 	shard     *shard
 	number    shardlog.Number
@@ -59,11 +59,11 @@ type putRequest struct {
 	origin  *wire.Origin // nil: nothing is known of the call's age
 	entries []putRecordEntry
 	results []putResult
-	member  func(i int) string // what the names of an entry's members begin with, for messages
+	member  func(i int) string // the prefix of the names of an entry's members, for messages
 }
 
-// put stores the entries whose results have no code yet, and returns once they are durable.
-// After an error it is unknown whether they were stored, unless it is an *wire.Error or one of
+// put stores the entries without an error code so far, and returns once they are durable. After an
+// error it is unknown whether they were stored, unless the error is an *wire.Error or one of
 // NotStored.
 func (s *Service) put(ctx context.Context, world wire.World, p putRequest) error {
 	entries, results := p.entries, p.results
@@ -115,11 +115,11 @@ func (s *Service) put(ctx context.Context, world wire.World, p putRequest) error
 	return refused
 }
 
-// frameOverhead is more than what a record adds to its data and key in the log, with the
-// header of a batch of its own.
+// frameOverhead is an upper bound of the log's bytes for a record besides its data and key,
+// including the header of a batch of its own.
 const frameOverhead = 128
 
-// tooLarge returns an error if an entry is larger than the stream's records may be.
+// tooLarge returns an error if an entry is larger than the stream's maximum record size.
 func (st *stream) tooLarge(entries []putRecordEntry, member func(i int) string) error {
 	limit := int(st.MaxRecord) << 10
 	for i := range entries {
@@ -148,9 +148,8 @@ type group struct {
 	at      []int // the entries' places in the request
 }
 
-// groupByShard gives every entry whose result has no code yet to the open shard of its hash
-// key. The groups share two arrays, so that a request costs few allocations however many
-// shards it meets.
+// groupByShard assigns every entry without an error code to the open shard of its hash key. The
+// groups share two arrays, so that a request costs few allocations however many shards it meets.
 func groupByShard(st *stream, entries []putRecordEntry, results []putResult) []*group {
 	of := make([]*group, len(entries))
 	byShard := make(map[*shard]*group)
@@ -187,9 +186,9 @@ func groupByShard(st *stream, entries []putRecordEntry, results []putResult) []*
 	return groups
 }
 
-// appendEntries appends the entries, one batch a shard. The caller holds the catalogue's lock,
-// so that none of the shards is closed meanwhile. If a shard takes nothing, its entries fail;
-// if none does, it returns the first shard's error.
+// appendEntries appends the entries, one batch a shard. The caller holds the catalogue's lock, so
+// that no shard is closed meanwhile. If a shard accepts no writes, its entries fail; if no shard
+// does, it returns the first shard's error.
 func (s *Service) appendEntries(
 	tx *wal.Tx, st *stream, entries []putRecordEntry, results []putResult,
 ) (seen wal.LSN, err error) {

@@ -34,7 +34,7 @@ func TestPutRoutes(t *testing.T) {
 	}
 }
 
-// A batch is stored in the request's order within each shard, and answered in it.
+// A batch is stored in the request's order within each shard, and the answer has the same order.
 func TestPutRecords(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 3)
@@ -101,7 +101,7 @@ func TestPutFaults(t *testing.T) {
 	}
 }
 
-// putDirect is PutRecords without JSON, which is slow for what is large.
+// putDirect is PutRecords without JSON, which is slow for large records.
 func (n *node) putDirect(stream string, entries ...putRecordEntry) error {
 	in := putRecordsInput{target: target{StreamName: &stream}, Records: entries}
 	if err := n.plans["PutRecords"].validate(&in); err != nil {

@@ -2,11 +2,11 @@ package kinesis
 
 import "strings"
 
-// The hot inputs tell by themselves that they are fine: walking through 500 records with
-// reflection takes as long as decoding them. What is fine here breaks no constraint of the
-// model; TestQuick and FuzzQuick hold the two together.
+// The frequent inputs have their own checks: walking through 500 records with reflection takes as
+// long as decoding them. An input that passes here breaks no constraint of the model; TestQuick and
+// FuzzQuick hold the two together.
 
-// The model's bounds, as TestQuick finds them there.
+// The model's bounds; TestQuick compares them with the model.
 const (
 	maxPutRecords   = 500
 	maxData         = 10 << 20 // bytes
@@ -56,7 +56,7 @@ func fineText(text *string, limit int) bool {
 	return text == nil || len(*text) >= 1 && len(*text) <= limit
 }
 
-// fineARN knows the ARN of a stream as AWS writes it: "arn:aws:kinesis:R:A:stream/S".
+// fineARN recognises AWS's form of a stream's ARN: "arn:aws:kinesis:R:A:stream/S".
 func fineARN(arn *string) bool {
 	if arn == nil {
 		return true

@@ -5,7 +5,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
-// quota returns how many of something an account may have; false: there is no limit.
+// quota returns an account's quota; false: there is none.
 func (s *Service) quota(id limit.ID) (int64, bool) {
 	t := s.throttle.Load()
 	if t == nil {
@@ -14,8 +14,8 @@ func (s *Service) quota(id limit.ID) (int64, bool) {
 	return t.plan.Value(id, "")
 }
 
-// mayCreate returns an error if the account has too many streams that are CREATING, or
-// on-demand streams, or would have too many shards. The caller holds the catalogue's lock.
+// mayCreate returns an error if the account has too many CREATING or on-demand streams, or would
+// have too many shards. The caller holds the catalogue's lock.
 func (s *Service) mayCreate(st *stream, shards int, now int64) error {
 	if most, limited := s.quota(limit.CreatingStreams); limited {
 		creating := s.count(st.World, now, func(other *stream) int64 {
@@ -32,7 +32,7 @@ func (s *Service) mayCreate(st *stream, shards int, now int64) error {
 	return s.mayHoldShards(st.World, int64(shards))
 }
 
-// mayBeOnDemand returns an error if the account has as many on-demand streams as it may. The
+// mayBeOnDemand returns an error if the account has used up its quota of on-demand streams. The
 // caller holds the catalogue's lock.
 func (s *Service) mayBeOnDemand(world wire.World, now int64) error {
 	most, limited := s.quota(limit.OnDemandStreams)
@@ -48,10 +48,9 @@ func (s *Service) mayBeOnDemand(world wire.World, now int64) error {
 		world.Account, world.Region, there, most) // worded as that of shards: a guess
 }
 
-// mayHoldShards returns an error if so many more open shards would be too many for the account,
-// those counted that are asked for already.
-// Those of on-demand streams do not count (AWS, "Quotas and limits"). The text is AWS's, from
-// kinesalite. The caller holds the catalogue's lock.
+// mayHoldShards returns an error if so many more open shards would exceed the account's quota.
+// Shards of pending reshards count already. Those of on-demand streams do not count (AWS, "Quotas
+// and limits"). The text is AWS's, from kinesalite. The caller holds the catalogue's lock.
 func (s *Service) mayHoldShards(world wire.World, more int64) error {
 	most, limited := s.quota(limit.Shards)
 	if !limited || more <= 0 {
@@ -69,7 +68,7 @@ func (s *Service) mayHoldShards(world wire.World, more int64) error {
 		world.Account, world.Region, there, most, more)
 }
 
-// count sums what of returns over a world's streams.
+// count sums the results of calling of for each of a world's streams.
 func (s *Service) count(world wire.World, now int64, of func(*stream) int64) (sum int64) {
 	for key, st := range s.catalogue.streams {
 		if key.world == world && !st.gone(now) {

@@ -4,7 +4,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// reshardable returns a stream's shard that a request wants to split or merge.
+// reshardable returns the shard that a request names for a split or a merge.
 func reshardable(st *stream, id string, now int64) (*shard, error) {
 	index, ok := parseShard(id)
 	if !ok {
@@ -34,9 +34,9 @@ func mayReshard(st *stream, operation string, now int64) error {
 	return nil
 }
 
-// reshard has the steps taken at the end of UPDATING, which begins now: until then the stream's
-// shards are as before (AWS, seen by kinesalite's test/splitShard.js and test/mergeShards.js). If
-// UPDATING takes no time, they are taken now. The caller holds the catalogue's lock.
+// reshard begins UPDATING and has the steps carried out at its end. Until then the stream's shards
+// are as before (AWS, seen by kinesalite's test/splitShard.js and test/mergeShards.js). If UPDATING
+// takes no time, the steps are carried out now. The caller holds the catalogue's lock.
 func (s *Service) reshard(tx *wal.Tx, st *stream, steps []scaleStep, now int64) error {
 	if err := mayOpen(st, steps); err != nil {
 		return err

@@ -84,8 +84,8 @@ func TestReshardErrors(t *testing.T) {
 	}
 }
 
-// With reshardings within one millisecond, every child's numbers are above all of its
-// parents', down the generations.
+// After several reshards within one millisecond, every child's numbers are above all of its
+// parents', over all generations.
 func TestReshardNumbers(t *testing.T) {
 	n := newNode(t, at(newTestClock()))
 	n.create("orders", 1)
@@ -122,8 +122,8 @@ func longID(id string) string {
 	return shardName(index)
 }
 
-// checkShape checks what must hold of a stream's shards at any time: the open ones tile the key
-// space, closed ones have their children, and numbers grow from parents to children.
+// checkShape checks the invariants of a stream's shards: the open ones tile the key space, closed
+// ones have their children, and numbers grow from parents to children.
 func checkShape(t testing.TB, shards []listed) {
 	t.Helper()
 	byID := map[string]listed{}

@@ -74,7 +74,7 @@ type writer struct {
 	n      *node
 	keys   int
 	serial int
-	sent   [][]string // by key, what was stored
+	sent   [][]string // the stored records by key
 }
 
 func (w *writer) put(rounds int) {

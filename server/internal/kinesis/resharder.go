@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// resharder is the goroutine that takes pending steps when they are due. They stand in the log,
-// so that after a crash the next start goes on with them.
+// resharder is the goroutine that carries out pending steps when they are due. The log holds the
+// steps, so the next start goes on with them after a crash.
 type resharder struct {
 	wake   chan struct{} // of one token
 	cancel context.CancelFunc
@@ -19,10 +19,10 @@ type resharder struct {
 }
 
 const (
-	// retryReshard is how long it takes until what the log did not take is tried again.
+	// retryReshard is the pause before a change that the log refused is tried again.
 	retryReshard = 100 * time.Millisecond
-	// maxReshardBatch bounds the frames that are committed at once, in bytes: no stream begins
-	// beyond it.
+	// maxReshardBatch bounds the frames of one commit, in bytes: beyond it, no further stream
+	// begins.
 	maxReshardBatch = 1 << 20
 	reshardStepSize = 800 // about the most that a step has in a frame
 )
@@ -40,7 +40,7 @@ func (r *resharder) stop() {
 	r.done.Wait()
 }
 
-// notify tells that something has become pending.
+// notify signals that a new reshard is pending.
 func (r *resharder) notify() {
 	select {
 	case r.wake <- struct{}{}:
@@ -48,7 +48,8 @@ func (r *resharder) notify() {
 	}
 }
 
-// followReshards takes pending steps when they are due, those that are there at first included.
+// followReshards carries out pending steps when they are due, including those from before the
+// start.
 func (s *Service) followReshards(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -74,8 +75,8 @@ func (s *Service) followReshards(ctx context.Context) {
 	}
 }
 
-// reshardDue takes the pending steps that are due, and returns once that is durable. It also
-// returns in which time the next ones are due, if any are pending.
+// reshardDue carries out the due steps, and returns once that is durable. It also returns the time
+// until the next ones are due, if any are pending.
 func (s *Service) reshardDue(ctx context.Context) (again time.Duration, pending bool, err error) {
 	c := s.catalogue
 	due, size, again, pending := s.pendingReshards()
@@ -96,8 +97,8 @@ func (s *Service) reshardDue(ctx context.Context) (again time.Duration, pending 
 	return again, pending, nil
 }
 
-// pendingReshards returns the streams whose steps are due, as many as are done at once, about the
-// size of their frames, and when to ask again: at once if there are more.
+// pendingReshards returns the streams with due steps, at most as many as are done at once, the
+// approximate size of their frames, and when to ask again: at once if there are more.
 func (s *Service) pendingReshards() (
 	due []streamKey, size int, again time.Duration, pending bool,
 ) {

@@ -7,7 +7,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// labels are what streams and consumers have alike: their tags and their resource policy.
+// labels are the tags and the resource policy of a stream or a consumer.
 type labels struct {
 	owner  string // for messages: "stream S under account A"
 	tags   map[string]string
@@ -22,11 +22,11 @@ func consumerOwner(st *stream, c *streamConsumer) string {
 	return "consumer " + c.Name + " of " + streamOwner(st.World, st.Name)
 }
 
-// isConsumerARN tells the two kinds of resources apart that a ResourceARN names.
+// isConsumerARN distinguishes the two kinds of resources that a ResourceARN can name.
 func isConsumerARN(arn string) bool { return strings.Contains(arn, "/consumer/") }
 
-// resourceTarget returns the stream that a ResourceARN names. The model's pattern is wider
-// than that of a StreamARN: what matches it and is no stream's ARN names nothing.
+// resourceTarget returns the stream that a ResourceARN names. The model's pattern is wider than
+// that of a StreamARN: a text may match it and be no stream's ARN; it names nothing then.
 func resourceTarget(arn string) (*target, error) {
 	if world, name := splitARN(arn); world == (wire.World{}) || !isName(name) {
 		return nil, fail(codeNotFound, "Resource %s not found.", arn)
@@ -56,9 +56,9 @@ func (s *Service) viewLabels(
 	return labels{streamOwner(st.World, st.Name), st.Tags, st.Policy}, nil
 }
 
-// changeLabels lets decide change the labels of a stream or a consumer, which must be ACTIVE
-// (AWS, ResourceInUseException of "TagResource" and "PutResourcePolicy"). The maps are not to
-// be changed but replaced.
+// changeLabels lets decide change the labels of a stream or a consumer, which must be ACTIVE (AWS,
+// ResourceInUseException of "TagResource" and "PutResourcePolicy"). decide must replace the maps,
+// not change them.
 func (s *Service) changeLabels(
 	ctx context.Context, world wire.World, arn string, decide func(*labels) error,
 ) error {

@@ -12,7 +12,7 @@ type integer int64
 // CBOR a whole number of milliseconds.
 type timestamp int64
 
-// UnmarshalJSON implements json.Unmarshaler, for what the service has written itself.
+// UnmarshalJSON implements json.Unmarshaler, for the service's own output.
 func (t *timestamp) UnmarshalJSON(data []byte) error {
 	seconds, err := strconv.ParseFloat(string(data), 64)
 	if err == nil {

@@ -14,15 +14,16 @@ type reshardStep struct {
 	Open  []*shard `json:"open"`
 }
 
-// scale takes all steps of a plan for the open shards of a stream, as one frame: after a crash at
-// any moment, all of the steps are there or none. If one step opens a shard and another closes it,
-// that shard exists without records, as AWS says of UpdateShardCount: "This can cause short-lived
-// shards to be created." The stream is ACTIVE from then on. The caller has asked mayOpen.
+// scale carries out all steps of a plan for the open shards of a stream, as one frame: after a
+// crash at any moment, all of the steps are there or none. If one step opens a shard and another
+// closes it, that shard exists without records, as AWS says of UpdateShardCount: "This can cause
+// short-lived shards to be created." The stream is ACTIVE from then on. The caller has called
+// mayOpen.
 func (c *catalogue) scale(tx *wal.Tx, st *stream, steps []scaleStep, now int64) error {
 	return c.commit(tx, c.scaling(st, steps, now))
 }
 
-// scaling is the change that takes the steps.
+// scaling returns the change that carries out the steps.
 func (c *catalogue) scaling(st *stream, steps []scaleStep, now int64) *change {
 	pieces := append(make([]*shard, 0, len(st.routes)+2*len(steps)), st.routes...)
 	ch := &change{Op: changeScale, At: now, World: &st.World, Name: st.Name}
@@ -39,7 +40,7 @@ func (c *catalogue) scaling(st *stream, steps []scaleStep, now int64) *change {
 	return ch
 }
 
-// mayOpen returns an error unless the stream can have the shards that the steps open.
+// mayOpen returns an error unless the quotas allow the stream the shards that the steps open.
 func mayOpen(st *stream, steps []scaleStep) error {
 	next, open := int64(st.Next), len(st.routes)+growth(steps)
 	for _, step := range steps {
@@ -55,7 +56,7 @@ func mayOpen(st *stream, steps []scaleStep) error {
 	return nil
 }
 
-// children makes the shards of a resharding, one after the other.
+// children creates the shards of a reshard, one after the other.
 type children struct {
 	index int64 // of the next one
 	log   shardlog.ID

@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// Whenever the power goes, all of a scaling is there or nothing of it.
+// After a power loss at any time, all of a scaling is there or nothing of it.
 func TestScaleIsWhole(t *testing.T) {
 	seen := map[int]bool{}
 	for seed := range uint64(30 * soak()) {

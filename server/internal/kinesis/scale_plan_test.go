@@ -38,8 +38,8 @@ func uneven(t *rapid.T) []keyspace.Range {
 	return ranges
 }
 
-// take takes the steps, of which each must be a legal split or merge of pieces that are there,
-// and returns the ranges that are left, by hash key, with how deep each is below the first.
+// take takes the steps; each must be a legal split or merge of existing pieces. It returns the
+// resulting ranges, by hash key, with each one's depth below the first.
 func take(t rapidOrTesting, open []keyspace.Range, steps []scaleStep) ([]keyspace.Range, []int) {
 	t.Helper()
 	pieces := append([]keyspace.Range{}, open...)
@@ -101,7 +101,7 @@ type rapidOrTesting interface {
 	Fatalf(format string, args ...any)
 }
 
-// equal reports whether the ranges are the n equal ones, as near as they have to be.
+// equal reports whether the ranges are the n equal ones, within nearEnough.
 func equal(ranges []keyspace.Range, n int) bool {
 	want := keyspace.Uniform(n)
 	if len(ranges) != n || keyspace.Tiles(ranges) != nil {
@@ -115,7 +115,7 @@ func equal(ranges []keyspace.Range, n int) bool {
 	return true
 }
 
-// nearEnough is how many hash keys a bound may be away from the equal one and stay.
+// nearEnough is the distance from an equal bound, in hash keys, within which a bound may stay.
 const nearEnough = 1 << 20
 
 func distance(a, b keyspace.Key) keyspace.Key {

@@ -7,17 +7,16 @@ import (
 	"github.com/segmentio/asm/base64"
 )
 
-// A scanned is an input that reads the plain form of its own hot body by itself, in JSON:
-// decode takes several times as long for it. It returns false for anything that is not plain (an
-// escape, a member twice or unknown, a wrong type, too many records, not JSON at all), and then
-// decode starts over and finds the words for it. What it takes, it takes as decode would: see
-// FuzzScan.
+// A scanned is an input with its own reader for the plain JSON form of its body, since decode takes
+// several times as long. The reader returns false for anything that is not plain (an escape, a
+// member twice or unknown, a wrong type, too many records, not JSON at all). Then decode starts
+// over and finds the words of the error. Both give the same result for the inputs that the reader
+// takes: see FuzzScan.
 type scanned interface {
 	scan(body []byte) bool
 }
 
-// scanner reads JSON from the front of rest. After a method has returned false, rest is of no
-// use.
+// scanner reads JSON from the front of rest. Once a method has returned false, rest is invalid.
 type scanner struct {
 	rest []byte
 	data []byte // where decoded blobs go; large enough for all of the document's
@@ -25,7 +24,7 @@ type scanner struct {
 
 func newScanner(body []byte) *scanner { return &scanner{rest: body} }
 
-// token takes the one byte, with the white space before it.
+// token reads one given byte, with the white space before it.
 func (s *scanner) token(want byte) bool {
 	s.space()
 	if len(s.rest) == 0 || s.rest[0] != want {
@@ -52,8 +51,8 @@ func (s *scanner) end() bool {
 	return len(s.rest) == 0
 }
 
-// quoted takes a string, up to the first quotation mark: if that one is escaped, what is
-// returned ends with a backslash, which neither text nor blob takes.
+// quoted takes a string, up to the first quotation mark. If that one is escaped, the result ends
+// with a backslash, which neither text nor blob takes.
 func (s *scanner) quoted() ([]byte, bool) {
 	if !s.token('"') {
 		return nil, false
@@ -67,7 +66,7 @@ func (s *scanner) quoted() ([]byte, bool) {
 	return text, true
 }
 
-// text takes a string without escapes.
+// text reads a string without escapes.
 func (s *scanner) text() (*string, bool) {
 	quoted, ok := s.quoted()
 	if !ok || !utf8.Valid(quoted) {
@@ -85,7 +84,7 @@ func (s *scanner) text() (*string, bool) {
 // base64Scanned is base64Strict, several times as fast.
 var base64Scanned = base64.StdEncoding.Strict()
 
-// blob takes a string of base64 and returns its bytes, which are the caller's to keep.
+// blob reads a string of base64 and returns its bytes; the caller owns them.
 func (s *scanner) blob() ([]byte, bool) {
 	quoted, ok := s.quoted()
 	if !ok {
@@ -109,7 +108,7 @@ func padding(encoded []byte) int {
 	return len(encoded) - len(bytes.TrimRight(encoded, "="))
 }
 
-// object takes an object and calls member for each name, which takes the value.
+// object reads an object and calls member for each name; member reads the value.
 func (s *scanner) object(member func(name []byte) bool) bool {
 	if !s.token('{') {
 		return false
@@ -131,7 +130,7 @@ func (s *scanner) object(member func(name []byte) bool) bool {
 	}
 }
 
-// array takes an array and calls element for each, which takes the value.
+// array reads an array and calls element for each value; element reads it.
 func (s *scanner) array(element func() bool) bool {
 	if !s.token('[') {
 		return false
@@ -152,7 +151,7 @@ func (s *scanner) array(element func() bool) bool {
 	}
 }
 
-// once takes a string into a member that is not there yet.
+// once reads a string into a member that is still unset.
 func (s *scanner) once(member **string) (ok bool) {
 	if *member != nil {
 		return false
@@ -206,7 +205,7 @@ func (in *putRecordInput) scan(body []byte) bool {
 	}) && s.end()
 }
 
-// member takes a member's value.
+// member reads a member's value.
 func (e *putRecordEntry) member(s *scanner, name []byte) (ok bool) {
 	switch string(name) {
 	case "Data":

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// What clients send is scanned, and scanned as encoding/json decodes it.
+// Clients' requests are scanned, and the result equals encoding/json's.
 func TestScan(t *testing.T) {
 	text := rapid.StringMatching(`[^"\\\x00-\x1f\x{2028}\x{2029}]{0,40}`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -46,7 +46,7 @@ func TestScan(t *testing.T) {
 	})
 }
 
-// marshal does not escape what need not be.
+// marshal escapes only where necessary.
 func marshal(t *rapid.T, value any, indent string) []byte {
 	var body jsonBuffer
 	encoder := json.NewEncoder(&body)
@@ -99,7 +99,7 @@ func sameAsDecoded[Input any](t fataler, operation string, body []byte, scanned 
 	}
 }
 
-// What is not plain is left to encoding/json: it is decoded, or refused with its words.
+// Any other form is left to encoding/json: it is decoded, or refused with its words.
 func TestScanLeaves(t *testing.T) {
 	for _, body := range []string{
 		``, `{`, `[]`, `{"Records":[],}`, `{"Records":[]}x`, `{"Records":[{}],"Records":[]}`,
@@ -130,7 +130,7 @@ func TestScanOneLeaves(t *testing.T) {
 	}
 }
 
-// FuzzScan: whatever is scanned is what encoding/json decodes.
+// FuzzScan: every scanned request is decoded the same by encoding/json.
 func FuzzScan(f *testing.F) {
 	data := base64.StdEncoding.EncodeToString([]byte("some data"))
 	f.Add([]byte(`{"StreamName":"s","Records":[{"Data":"` + data + `","PartitionKey":"k"}]}`))

@@ -9,7 +9,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// What a sealed token is; part of what is authenticated, so that none is taken for another.
+// The kinds of sealed tokens. The seal authenticates the kind, so that no token passes for one of
+// another kind.
 const (
 	sealIterator      = 'i'
 	sealShardsPage    = 's'
@@ -17,10 +18,10 @@ const (
 	sealConsumersPage = 'c'
 )
 
-// sealer makes the opaque tokens that the API hands out and takes back: base64 of AES-256-GCM
-// (a random 96-bit nonce, the text, a 128-bit tag) under the data directory's key, with the
-// token's kind and the world as additional data. Clients cannot read, forge or carry them to
-// another world, and they stay good over restarts.
+// sealer makes and reads the API's opaque tokens: base64 of AES-256-GCM (a random 96-bit nonce, the
+// text, a 128-bit tag) under the data directory's key, with the token's kind and the world as
+// additional data. Clients cannot read or forge tokens, nor use them in another world. Tokens stay
+// valid over restarts.
 type sealer struct {
 	aead cipher.AEAD
 }
@@ -41,7 +42,7 @@ func (s *sealer) seal(kind byte, world wire.World, text []byte) string {
 	return base64.StdEncoding.EncodeToString(s.aead.Seal(nil, nil, text, sealedWith(kind, world)))
 }
 
-// open returns what was sealed, or false for anything that this sealer did not make.
+// open returns the sealed content, or false for any token that this sealer did not make.
 func (s *sealer) open(kind byte, world wire.World, token string) ([]byte, bool) {
 	sealed, err := base64.StdEncoding.DecodeString(token)
 	if err != nil {

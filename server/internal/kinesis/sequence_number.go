@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// sequenceNumber is what a sequence number of AWS's layout, version 2, holds. The number has
+// sequenceNumber holds the parts of a sequence number of AWS's layout, version 2. The number has
 // 186 bits, 47 hexadecimal digits (from the top):
 //
 //	digits  0     the marker 2
@@ -17,9 +17,9 @@ import (
 //	        38-45 shard
 //	        46    the version, 2
 //
-// So numbers order by the shard's creation, then by serial. All have 56 decimal digits.
-// The layout is known from open-source servers that compared theirs with AWS's, and holds for
-// the examples in AWS's documentation; clients are promised nothing but the order.
+// So numbers order by the shard's creation, then by serial. All have 56 decimal digits. The layout
+// is known from open-source servers that compared theirs with AWS's, and holds for the examples in
+// AWS's documentation. Clients may rely on nothing but the order.
 type sequenceNumber struct {
 	version int
 	created int64  // the shard's creation, seconds since 1970, below 2^36
@@ -59,7 +59,7 @@ func parseNumber(text string) (sequenceNumber, error) {
 	if !ok {
 		return sequenceNumber{}, errNumber
 	}
-	if w.bitLen() <= 124 { // AWS lifts small numbers, as "0", into version 0
+	if w.bitLen() <= 124 { // AWS counts small numbers, as "0", as version 0
 		w[1] |= 1 << 60
 	}
 	var n sequenceNumber
@@ -104,8 +104,8 @@ type words [3]uint64
 
 const tenTo19 = 10_000_000_000_000_000_000 // the largest power of ten in 64 bits
 
-// twoDigits is the numbers from 00 to 99, since half of the time that reading records takes would
-// otherwise go into single digits.
+// twoDigits holds the numbers from 00 to 99: with single digits, this conversion would take half of
+// the time of reading records.
 var twoDigits = func() (p [200]byte) {
 	for i := range p {
 		p[i] = '0' + byte(i/2/10)

@@ -75,7 +75,7 @@ func numbers() *rapid.Generator[sequenceNumber] {
 	})
 }
 
-// A number reads back as what it was made of, and equals the layout written with math/big.
+// A number parses into its original parts, and equals the layout written with math/big.
 func TestNumberRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := numbers().Draw(t, "n")

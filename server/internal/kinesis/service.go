@@ -23,22 +23,22 @@ type Config struct {
 	// which are registered with the same log. Both required.
 	Log    *wal.Log
 	Shards *shardlog.Store
-	// StreamDelay is how long CREATING, UPDATING and DELETING last; what makes a stream UPDATING
-	// and changes its shards does so at the end. Default 100 ms; below 0: no time at all.
+	// StreamDelay is how long CREATING, UPDATING and DELETING last. Operations that make a stream
+	// UPDATING and change its shards do so at the end. Default 100 ms; below 0: no time at all.
 	StreamDelay time.Duration
-	// SweepEvery is how often data that has passed its retention period, and what is left of
-	// deleted streams, is removed. Default 1 minute, at least 1 ms.
+	// SweepEvery is the interval for removing data past its retention period and the rest of
+	// deleted streams. Default 1 minute, at least 1 ms.
 	SweepEvery time.Duration
 	// Limits are the limits on throughput and calls, until SetLimits. Default nil: none.
 	Limits *limit.Plan
-	// Clock is the service's time. The service raises it to the latest time that the log knows, and
-	// starts it; the caller closes it. Default one without a file, by Now.
+	// Clock is the service's time. The service raises it to the latest time in the log, and starts
+	// it; the caller closes it. Default one without a file, by Now.
 	Clock *serverclock.Clock
 	Now   func() time.Time // without a Clock; default seam.Wall
-	// Pauses is the watch whose count calls bring: a call from before a pause is not stored.
-	// Default nil: none.
+	// Pauses counts the pauses of the process; each call carries the count at its arrival, and a
+	// call from before a pause is not stored. Default nil: no such check.
 	Pauses *pause.Watch
-	Logger *slog.Logger // told of failed sweeps and misled clients; default slog.Default()
+	Logger *slog.Logger // logs failed sweeps and misled clients; default slog.Default()
 }
 
 func (c Config) withDefaults() Config {
@@ -93,7 +93,7 @@ type Service struct {
 
 var _ wire.Service = (*Service)(nil)
 
-// errNotStarted is answered to calls before Start.
+// errNotStarted is the error of calls before Start.
 var errNotStarted = errors.New("kinesis: Start was not called")
 
 // New makes the service and registers its catalogue with the log. Call it before Log.Start,
@@ -124,10 +124,9 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Start prepares the service once the log is started: it skips the sequence numbers of records
-// that the life before may have lost, draws the directory's key at the first start, and begins to
-// sweep and to do the reshardings that are pending. ctx bounds the
-// call; the rest goes on until Close.
+// Start prepares the service once the log is started. It skips the sequence numbers of records that
+// may have been lost before, draws the directory's key at the first start, and begins sweeping and
+// pending reshards. ctx bounds the call; the rest goes on until Close.
 func (s *Service) Start(ctx context.Context) error {
 	if err := s.shards.Begin(ctx); err != nil {
 		return fmt.Errorf("start the Kinesis service: %w", err)
@@ -159,7 +158,7 @@ func (s *Service) Start(ctx context.Context) error {
 	return nil
 }
 
-// restoreClock goes on from the latest time that the data directory knows.
+// restoreClock raises the clock to the latest time in the data directory.
 func (s *Service) restoreClock() {
 	c := s.catalogue
 	c.mu.RLock()
@@ -174,9 +173,8 @@ func (s *Service) restoreClock() {
 	}
 }
 
-// Close ends the subscriptions and stops the sweeping, scaling and resharding: what is pending
-// is done after the next start. Before Log.Close; calls that
-// are under way end on their own.
+// Close ends the subscriptions and stops the sweeping, scaling and resharding; pending reshards are
+// done after the next start. Call it before Log.Close. Calls in progress end on their own.
 func (s *Service) Close() error {
 	s.fanOut.close()
 	s.sweeper.stop()
@@ -201,8 +199,8 @@ func (s *Service) Serve(ctx context.Context, call *wire.Call) (wire.Answer, erro
 	return answer, err
 }
 
-// change runs decide under the catalogue's lock inside wal.Log.Sequence, and returns once what
-// it committed, and everything that it saw, is durable. size is about that of the frames.
+// change runs decide under the catalogue's lock inside wal.Log.Sequence. It returns once its
+// commit, and everything that decide saw, is durable. size is about that of the frames.
 func (s *Service) change(
 	ctx context.Context, size int, decide func(tx *wal.Tx, now int64) error,
 ) error {
@@ -242,9 +240,9 @@ func (s *Service) changeStream(
 	})
 }
 
-// view returns a stream as its durable changes have made it, so that it need not wait for the disk.
-// Only of a stream that no durable change has made it says, once that is certain, that it is not
-// there (nil) or what it is.
+// view returns a stream as of its last durable change, so that it need not wait for the disk. If a
+// stream has no durable change yet, view waits until it is certain that the stream exists, or
+// returns nil if it does not.
 func (s *Service) view(
 	ctx context.Context, world wire.World, name string,
 ) (st *stream, now int64, err error) {
@@ -259,8 +257,7 @@ func (s *Service) view(
 	return s.settled(ctx, world, name)
 }
 
-// settled returns a stream as it is now, nil if it is not there, once everything that this answer
-// is made of is durable.
+// settled returns a stream's newest value, nil if it does not exist, once that answer is durable.
 func (s *Service) settled(
 	ctx context.Context, world wire.World, name string,
 ) (st *stream, now int64, err error) {

@@ -59,7 +59,7 @@ func newTestClock() *testClock {
 func (c *testClock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
 func (c *testClock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// newNode starts a service on an empty file system in memory, whose states pass at once.
+// newNode starts a service on an empty file system in memory. Passing states end at once.
 func newNode(t testing.TB, change ...func(*Config)) *node {
 	t.Helper()
 	return startNode(t, vfs.NewMem(), change...)
@@ -92,7 +92,7 @@ func startNode(t testing.TB, fs vfs.FS, change ...func(*Config)) *node {
 	return n
 }
 
-// at sets the service's and the records' clock.
+// at sets the clock of the service and the records.
 func at(c *testClock) func(*Config) { return func(cfg *Config) { cfg.Now = c.now } }
 
 func (n *node) must(err error) {
@@ -177,7 +177,7 @@ func (n *node) put(stream, key, data string) (shard, number string) {
 	return out["ShardId"].(string), out["SequenceNumber"].(string)
 }
 
-// iterator gets one; more are further members.
+// iterator returns a shard iterator; more are further members.
 func (n *node) iterator(stream, shard, kind string, more ...any) string {
 	n.t.Helper()
 	in := m{"StreamName": stream, "ShardId": shard, "ShardIteratorType": kind}
@@ -320,7 +320,7 @@ func TestUnknownOperations(t *testing.T) {
 	}
 }
 
-// What is made in one account and region is not seen from another.
+// A resource made in one account and region is invisible in another.
 func TestWorlds(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 1)

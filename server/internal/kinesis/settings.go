@@ -10,14 +10,14 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// settings are what a stream is told to be: what its users set and read again, apart from its
-// shards, its retention period and its consumers. They stand in the log as a whole.
+// settings are the attributes that users set on a stream and read again, apart from its shards, its
+// retention period and its consumers. The log holds them as a whole.
 type settings struct {
 	Mode      string            `json:"mode"`
 	MaxRecord int64             `json:"maxRecord"` // KiB of data and partition key
 	Tags      map[string]string `json:"tags,omitempty"`
 	Policy    string            `json:"policy,omitempty"` // JSON; "": none
-	// Encryption and KeyID are metadata: nothing is encrypted by them.
+	// Encryption and KeyID are metadata: they encrypt nothing.
 	Encryption string   `json:"encryption,omitempty"` // KMS; "": NONE
 	KeyID      string   `json:"keyId,omitempty"`
 	Encrypted  []span   `json:"encrypted,omitempty"`  // when records came to be encrypted ones
@@ -32,9 +32,9 @@ func (s settings) clone() settings {
 	return s
 }
 
-// changeSettings lets decide change a copy of a stream's settings, and keeps it unless decide
-// returns an error; errUnchanged is answered as success and writes nothing. If for the time a
-// change takes the stream is UPDATING, updating is true.
+// changeSettings lets decide change a copy of a stream's settings, and commits the copy unless
+// decide returns an error. After errUnchanged it reports success and writes nothing. updating says
+// whether the stream is UPDATING for the stream delay.
 func (s *Service) changeSettings(
 	ctx context.Context, world wire.World, t *target, updating bool,
 	decide func(st *stream, next *settings, now int64) error,

@@ -12,9 +12,9 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// Whatever is set of a stream, a consumer or an account is there after power was lost, as it
-// was acknowledged: random settings, and now and then a crash, on which everything that can be
-// asked for is compared.
+// Settings of streams, consumers and accounts survive a loss of power as they were acknowledged.
+// The test makes random settings with a crash now and then, and compares everything that the API
+// shows.
 func TestSettingsSurvive(t *testing.T) {
 	taken := 0
 	for seed := range uint64(4 * soak()) {
@@ -63,7 +63,7 @@ func (s *settingsStory) target() (name, arn string) {
 
 func one[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
-// set makes a random call. It may be refused, but only by the API's own errors.
+// set makes a random call. Only the API's own errors may refuse it.
 func (s *settingsStory) set() {
 	name, arn := s.target()
 	tags := m{fmt.Sprint("tag-", s.rng.IntN(9)): fmt.Sprint(s.rng.IntN(99))}
@@ -108,7 +108,7 @@ func (s *settingsStory) set() {
 	}
 }
 
-// consumer returns the ARN of the stream's consumer, and one of nobody if there is none.
+// consumer returns the ARN of the stream's consumer, or of a missing one if there is none.
 func (s *settingsStory) consumer(arn string) string {
 	out, err := s.n.try("ListStreamConsumers", m{"StreamARN": arn})
 	if err != nil || len(out["Consumers"].([]any)) == 0 {

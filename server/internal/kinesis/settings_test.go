@@ -140,7 +140,7 @@ func TestDescribeStreamLimit(t *testing.T) {
 	}
 }
 
-// What passes for encrypted is what arrived between the start and the stop, however often.
+// The records between the start and the stop count as encrypted, however often that happens.
 func TestEncryptedSpans(t *testing.T) {
 	var s settings
 	s.encrypt("a", 100, 0)

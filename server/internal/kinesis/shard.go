@@ -8,8 +8,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
-// shard is a shard of a stream as the catalogue knows it. A value that was published is never
-// changed: closing a shard puts a changed copy in its place.
+// shard is a shard in the catalogue. A published value never changes: closing a shard replaces it
+// by a changed copy.
 type shard struct {
 	Index   uint32         `json:"index"` // the number in its id
 	Log     shardlog.ID    `json:"log"`   // its records
@@ -46,7 +46,7 @@ func (sh *shard) end() string {
 	return sh.number(shardlog.Number{Serial: endIndex, Arrival: sh.Closed}).String()
 }
 
-// expired reports whether everything in the shard is older than the retention period.
+// expired reports whether all records of the shard are older than the retention period.
 func (sh *shard) expired(now, retention int64) bool {
 	return !sh.open() && sh.Closed+retention < now
 }
@@ -63,8 +63,8 @@ func appendShardName(dst []byte, index uint32) []byte {
 	return dst
 }
 
-// parseShard returns the number that a shard id stands for. As AWS does it takes any text
-// before the dash, and none: "shardId-000000000003", "shardId-3", "x-3" and "3" are the same.
+// parseShard returns the number in a shard id. Like AWS it takes any text before the dash, and
+// none: "shardId-000000000003", "shardId-3", "x-3" and "3" are the same.
 func parseShard(id string) (uint32, bool) {
 	if _, after, found := strings.Cut(id, "-"); found {
 		id = after

@@ -46,8 +46,8 @@ func describeShards(shards []*shard) []shardDescription {
 	return described
 }
 
-// shardPage returns the first limit shards whose ids follow after, and whether there are more.
-// The shards are in the order of their ids.
+// shardPage returns the first limit shards with ids above after, in the order of their ids, and
+// whether there are more.
 func shardPage(shards []*shard, after string, limit int) (page []*shard, more bool) {
 	shards = shards[sort.Search(len(shards), func(i int) bool { return shards[i].id() > after }):]
 	if len(shards) > limit {

@@ -1,6 +1,6 @@
 package kinesis
 
-// shardFilter is the model's ShardFilter: which shards of a stream are asked for.
+// shardFilter is the model's ShardFilter: it selects shards of a stream.
 type shardFilter struct {
 	Type      *string
 	ShardID   *string    `json:"ShardId,omitempty"`
@@ -29,8 +29,8 @@ func (f *shardFilter) validate(v *violations) {
 	}
 }
 
-// apply returns those of a stream's listed shards that the filter asks for. A time before the
-// horizon stands for the horizon: nothing older can be told.
+// apply returns the shards that match the filter, of a stream's listed shards. A time before the
+// horizon means the horizon: nothing older is known.
 func (f *shardFilter) apply(st *stream, now int64) []*shard {
 	horizon := st.horizon(now)
 	keep := func(*shard) bool { return true }
@@ -56,7 +56,7 @@ func (f *shardFilter) apply(st *stream, now int64) []*shard {
 	return kept
 }
 
-// openAt tells the shards that were open at a time: opened by then, and not closed before.
+// openAt selects the shards that were open at a time: opened by then, and not closed before.
 func openAt(at int64) func(*shard) bool {
 	return func(sh *shard) bool { return sh.Opened <= at && (sh.open() || sh.Closed >= at) }
 }

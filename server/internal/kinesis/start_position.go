@@ -16,7 +16,7 @@ const (
 	latest              = "LATEST"
 )
 
-// position is where a read is to begin, as GetShardIterator and SubscribeToShard say it.
+// position is the start of a read, in GetShardIterator and SubscribeToShard.
 type position struct {
 	operation string // for messages
 	kind      *string
@@ -24,8 +24,8 @@ type position struct {
 	at        *timestamp
 }
 
-// validate checks that the members go together. The texts are those of GetShardIterator;
-// that SubscribeToShard has the same is a guess.
+// validate checks that the members fit together. The texts are those of GetShardIterator; that
+// SubscribeToShard has the same is a guess.
 func (p position) validate(v *violations) {
 	if p.kind == nil {
 		return
@@ -84,11 +84,11 @@ func (p position) resolve(
 		return 0, err
 	}
 	if n.index == endIndex && !sh.open() {
-		return next, nil // all that there is: next is final, since the shard is closed
+		return next, nil // all there are: next is final, since the shard is closed
 	}
 	index, exact := records.IndexOf(n.index)
 	switch {
-	case !exact: // of a record that a power cut has taken: the first one after it
+	case !exact: // a power cut took the record: the first one after it
 		return index, nil
 	case index >= next:
 		return 0, p.invalidNumber(st, sh, "is invalid.")
@@ -99,7 +99,7 @@ func (p position) resolve(
 	}
 }
 
-// startingNumber reads the sequence number, which must be one of the shard's.
+// startingNumber parses the sequence number, which must belong to the shard.
 func (p position) startingNumber(st *stream, sh *shard) (sequenceNumber, error) {
 	n, err := parseNumber(*p.number)
 	switch {
@@ -119,12 +119,12 @@ func (p position) invalidNumber(st *stream, sh *shard, why string) error {
 		"under account %s %s", *p.number, p.operation, sh.id(), st.Name, st.World.Account, why)
 }
 
-// maxArrival is the arrival in a continuation number, and no record's: it is the year 4147.
+// maxArrival is the arrival in a continuation number; no record has it: it is the year 4147.
 const maxArrival = 1<<36 - 1
 
-// continuation returns the sequence number of everything up to the record with the serial: it is
-// above the number of that record and of every one before, and below those of later ones. So it
-// says the same with AT_SEQUENCE_NUMBER as with AFTER_SEQUENCE_NUMBER.
+// continuation returns a sequence number above that of the record with the serial, and of every one
+// before, and below those of later records. So AT_SEQUENCE_NUMBER and AFTER_SEQUENCE_NUMBER mean
+// the same with it.
 func (sh *shard) continuation(serial uint64) sequenceNumber {
 	return sequenceNumber{
 		version: numberVersion,

@@ -28,40 +28,40 @@ const (
 
 const hour = int64(3_600_000) // ms
 
-// stream is a stream of the catalogue. A value that was published is never changed, so that
-// readers use it without a lock; a change puts a changed copy in its place.
+// stream is a stream of the catalogue. A published value never changes, so that readers use it
+// without a lock; a change replaces it by a changed copy.
 type stream struct {
 	World     wire.World `json:"world"`
 	Name      string     `json:"name"`
-	Created   int64      `json:"created"`   // ms since 1970; tells streams of one name apart
+	Created   int64      `json:"created"`   // ms since 1970; differs between streams of one name
 	Retention int64      `json:"retention"` // hours
 	settings
 	// Phase is a state that passes at Until (ms since 1970): CREATING and UPDATING into
 	// ACTIVE, DELETING into nothing. Empty: ACTIVE.
 	Phase string `json:"phase,omitempty"`
 	Until int64  `json:"until,omitempty"`
-	// Pending are the steps of a resharding that has been asked for: the stream is UPDATING until
-	// they are taken, at Until or soon after. Nothing else changes its open shards meanwhile.
+	// Pending are the steps of a requested reshard. The stream is UPDATING until they are carried
+	// out, at Until or soon after. Nothing else changes its open shards meanwhile.
 	Pending []scaleStep `json:"pending,omitempty"`
-	// Shards are those whose data has not expired, by index, closed ones included.
+	// Shards are all shards with data that has not expired, by index, closed ones included.
 	Shards []*shard `json:"shards"`
 	Next   uint32   `json:"next"` // index of the next shard
-	// Consumers are those that are registered, by name, and for a while those that are gone.
+	// Consumers are the registered ones, by name, and for a while also deleted ones.
 	Consumers []*streamConsumer `json:"consumers,omitempty"`
 
 	routes  []*shard // the open shards by hash key: they tile the key space
-	traffic *traffic // what went in and out since the start; all copies share it
+	traffic *traffic // bytes and records in and out since the start; all copies share it
 	version *version // of this value; nil: it is durable
 }
 
-// version says whether the change that made a stream's value is durable, and what the value was
-// before: that is what readers see until then.
+// version says whether the change that made a stream's value is durable. Until then readers see the
+// value before.
 type version struct {
 	durable atomic.Bool
 	before  atomic.Pointer[stream] // nil: there was none, or it is no longer needed
 }
 
-// visible returns the newest value of the stream that is durable; nil if there is none.
+// visible returns the newest durable value of the stream; nil if there is none.
 func (st *stream) visible() *stream {
 	for st != nil && st.version != nil && !st.version.durable.Load() {
 		st = st.version.before.Load()
@@ -69,7 +69,7 @@ func (st *stream) visible() *stream {
 	return st
 }
 
-// streamKey is what a stream is found by.
+// streamKey is the key of a stream in the catalogue.
 type streamKey struct {
 	world wire.World
 	name  string
@@ -94,11 +94,11 @@ func (st *stream) status(now int64) string {
 // retention returns the retention period in ms.
 func (st *stream) retention() int64 { return st.Retention * hour }
 
-// horizon returns the time of the oldest record that the stream can hold.
+// horizon returns the earliest arrival of a record that has not expired.
 func (st *stream) horizon(now int64) int64 { return max(st.Created, now-st.retention()) }
 
-// listed returns the shards that can be seen at a time: none before the stream is there, and
-// no closed ones whose data has expired.
+// listed returns the visible shards at a time: none before the stream is there, and no closed ones
+// with expired data.
 func (st *stream) listed(now int64) []*shard {
 	if st.status(now) == statusCreating {
 		return nil
@@ -112,7 +112,7 @@ func (st *stream) listed(now int64) []*shard {
 	return shards
 }
 
-// shard returns the shard with the index, or nil if there is none that can be seen.
+// shard returns the visible shard with the index, or nil.
 func (st *stream) shard(index uint32, now int64) *shard {
 	at := st.position(index)
 	if at < 0 || st.status(now) == statusCreating || st.Shards[at].expired(now, st.retention()) {
@@ -121,7 +121,7 @@ func (st *stream) shard(index uint32, now int64) *shard {
 	return st.Shards[at]
 }
 
-// position returns the place in Shards of the shard with the index, or -1.
+// position returns the index into Shards of the shard with the index, or -1.
 func (st *stream) position(index uint32) int {
 	at, found := slices.BinarySearchFunc(st.Shards, index, func(sh *shard, index uint32) int {
 		return cmp.Compare(sh.Index, index)
@@ -184,7 +184,7 @@ func (st *stream) copy() *stream {
 // arn returns the stream's Amazon resource name.
 func (st *stream) arn() string { return arnPrefix(st.World) + st.Name }
 
-// arnPrefix returns what the ARNs of a world's streams start with. The partition is that of
+// arnPrefix returns the common prefix of the ARNs of a world's streams. The partition is that of
 // the region, as in AWS's list of partitions.
 func arnPrefix(world wire.World) string {
 	partition := "aws"

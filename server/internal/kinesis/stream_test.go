@@ -78,7 +78,7 @@ func TestCreateWithoutCount(t *testing.T) {
 	n.refused("CreateStream", m{"StreamName": "more", "ShardCount": maxShards + 1}, codeLimit, "10000")
 }
 
-// The states last for the delay, and what they allow.
+// The states last for the delay, with their permitted operations.
 func TestStreamStates(t *testing.T) {
 	clock := newTestClock()
 	delay := func(cfg *Config) { cfg.StreamDelay = time.Second }
@@ -129,8 +129,8 @@ func TestStreamStates(t *testing.T) {
 		"Shard shardId-000000000000 in stream orders under account 000000000000 does not exist")
 }
 
-// A stream that is made again under a deleted one's name has nothing of it, and everything
-// that names the old one is refused, even if the clock stood still.
+// A new stream under a deleted one's name inherits nothing from it. Everything that names the old
+// one is refused, even if the clock did not advance.
 func TestRecreate(t *testing.T) {
 	clock := newTestClock()
 	clock.advance(5 * time.Millisecond) // in whole seconds both would be created at once
@@ -264,7 +264,7 @@ func TestClosedShardsExpire(t *testing.T) {
 	}
 }
 
-// The sweeper removes by itself what has expired, in virtual time.
+// The sweeper removes expired data by itself, in virtual time.
 func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t, func(cfg *Config) { cfg.StreamDelay = time.Second })

@@ -13,43 +13,42 @@ import (
 
 // subscription is a consumer's subscription to a shard: the event stream of SubscribeToShard.
 //
-// # What comes
+// # Events
 //
-// The first event comes at once, with whatever is there from the starting position on, be it
-// nothing (a guess: AWS's first event is not documented; without one, a subscriber from LATEST
-// whose connection breaks would not know where it stood). From then on an event comes as soon
-// as there are records, and one without records after 5 seconds without any (observed on AWS
-// by the authors of LocalStack). After 5 minutes the stream ends, whatever is left to be read
-// (AWS, "SubscribeToShard").
+// The first event comes at once, with the records from the starting position on, even if there are
+// none (a guess: AWS's first event is not documented; without one, a subscriber from LATEST would
+// not know its position if its connection broke). From then on an event comes as soon as there are
+// records, and an empty one after 5 seconds without any (observed on AWS by the authors of
+// LocalStack). After 5 minutes the stream ends, even if records are left (AWS, "SubscribeToShard").
 //
-// MillisBehindLatest is 0 at the tip, if nothing of the shard is on its way to the disk. Otherwise
-// it is the age of the event's last record, or 1 if there is none.
+// MillisBehindLatest is 0 at the tip, if no record of the shard is on its way to the disk.
+// Otherwise it is the age of the event's last record, or 1 if the event has none.
 //
 // # ContinuationSequenceNumber
 //
-// It says where the subscription stands, so that the next one goes on there. KCL and Flink use
-// it with AFTER_SEQUENCE_NUMBER, AWS's page allows AT_SEQUENCE_NUMBER as well. Here it is a
-// number between that of the last record before the position and that of the first one after
-// it: see shard.continuation. So neither type loses a record or gives one twice, wherever the
-// subscription began:
+// It is the subscription's position, from which the next one goes on. KCL and Flink use it with
+// AFTER_SEQUENCE_NUMBER, AWS's page allows AT_SEQUENCE_NUMBER as well. Here it is a number between
+// that of the last record before the position and that of the first one after it: see
+// shard.continuation. So neither type loses a record or gives one twice, wherever the subscription
+// began:
 //
-//   - TRIM_HORIZON of a shard without records: the number stands before the first record.
-//   - LATEST: it stands after the newest record at the time of the call. Going on from it
-//     gives what came in between; LATEST again would not.
-//   - AT_TIMESTAMP with no record at or after the time: it stands at the tip. Later records
+//   - TRIM_HORIZON of a shard without records: the number is below that of the first record.
+//   - LATEST: it is above that of the newest record at the time of the call. Going on from it
+//     gives the records that came in between; LATEST again would not.
+//   - AT_TIMESTAMP with no record at or after the time: the position is the tip. Later records
 //     have later arrivals, so none of them is before the time.
-//   - A position whose records were trimmed: it stands before the oldest that is there.
+//   - A position with trimmed records: the number is below that of the oldest record left.
 //
 // AWS's is at times the number of the last record itself (awslabs/amazon-kinesis-client#371),
 // which gives that record again with AT_SEQUENCE_NUMBER.
 //
 // # The end of the shard
 //
-// When a closed shard has no more records, one more event comes, without records, with
-// ChildShards and without ContinuationSequenceNumber, and the stream ends. The model says that
-// the number is required, but AWS leaves it out there, and it is what KCL and Flink know the end
-// by (awslabs/amazon-kinesis-client#1744, apache/flink-connector-aws#243). A subscription that
-// begins at the end, as from LATEST, gets that event alone.
+// When a closed shard has no more records, one more event comes, without records, with ChildShards
+// and without ContinuationSequenceNumber, and the stream ends. The model calls the number required,
+// but AWS leaves it out there, and KCL and Flink recognise the end by that
+// (awslabs/amazon-kinesis-client#1744, apache/flink-connector-aws#243). A subscription that begins
+// at the end, as from LATEST, gets that event alone.
 //
 // # Other ends
 //
@@ -87,7 +86,7 @@ var _ wire.Events = (*subscription)(nil)
 const (
 	subscriptionLife  = 5 * time.Minute // AWS, "SubscribeToShard"
 	subscriptionPulse = 5 * time.Second // the longest time without an event
-	// An event's most data and keys in bytes, and records. The first is a guess, but for that
+	// The most data and keys of an event in bytes, and the most records. The first is a guess; but
 	// a record is never cut in two.
 	maxEventBytes   = 1 << 20
 	maxEventRecords = maxGetRecords
@@ -102,7 +101,7 @@ func (u *subscription) Next(ctx context.Context) (wire.Event, error) {
 		u.ends = u.due.Add(subscriptionLife)
 	}
 	for !u.over && time.Now().Before(u.ends) {
-		there := u.there() // before the signals: what they tell of is then known of the records
+		there := u.there() // before the signals: it then reflects every change that they report
 		told := u.signalled()
 		if told.closing {
 			break
@@ -129,8 +128,8 @@ func (u *subscription) Next(ctx context.Context) (wire.Event, error) {
 // Close is part of wire.Events.
 func (u *subscription) Close() { u.service.fanOut.end(u) }
 
-// failed ends the stream with an error: as an exception event if the API knows it, properly if
-// the service ends, otherwise by breaking off.
+// failed ends the stream with an error: as an exception event if the API has one for it, properly
+// if the service ends, otherwise by breaking off.
 func (u *subscription) failed(err error) (wire.Event, error) {
 	var known *wire.Error
 	switch {
@@ -143,9 +142,8 @@ func (u *subscription) failed(err error) (wire.Event, error) {
 	return wire.Event{}, err
 }
 
-// look brings what the subscription knows of its stream up to date, if that is needed, and
-// returns when it has to look again at the latest: for the next event, or for the end of the
-// five minutes or of the stream.
+// look refreshes the subscription's view of its stream if necessary. It returns the latest time of
+// the next look: for the next event, or for the end of the five minutes or of the stream.
 func (u *subscription) look(ctx context.Context, changed bool) (wake time.Time, err error) {
 	wake = u.due
 	if u.ends.Before(wake) {

@@ -12,16 +12,16 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
-// shardState is what there is in a shard at a moment.
+// shardState is the state of a shard at one moment.
 type shardState struct {
 	sealed      bool // the bounds are final
 	oldest, tip uint64
 	sequenced   uint64 // above the tip: records are on their way to the disk
 }
 
-// there returns what there is now. Whether the shard is sealed comes first, and the bounds after
-// it: only then are they final. What is sequenced comes before the bounds too: see
-// shardlog.Shard.Sequenced.
+// there returns the shard's present state. It asks first whether the shard is sealed, and then for
+// the bounds: only in this order are the bounds of a sealed shard final. It also asks for the
+// sequenced records before the bounds: see shardlog.Shard.Sequenced.
 func (u *subscription) there() (s shardState) {
 	s.sequenced = u.records.Sequenced()
 	s.sealed = u.records.Sealed()
@@ -29,8 +29,8 @@ func (u *subscription) there() (s shardState) {
 	return s
 }
 
-// event returns the next event, if there is one: with records, at the end of the shard, or
-// because it is time for one. The errors are those that Next returns.
+// event returns the next event, if it is time for one: with records, at the end of the shard, or an
+// empty one after a while. The errors are those that Next returns.
 func (u *subscription) event(
 	ctx context.Context, there shardState,
 ) (e wire.Event, found bool, err error) {
@@ -52,14 +52,14 @@ func (u *subscription) event(
 	return e, true, err
 }
 
-// give makes an event of a payload.
+// give returns an event with a payload.
 func (u *subscription) give(payload []byte) wire.Event {
 	u.due = time.Now().Add(subscriptionPulse)
 	return wire.Event{Type: "SubscribeToShardEvent", Payload: payload}
 }
 
-// recordsEvent returns an event with the records from the position on, and moves that. It goes
-// no further than the tip: whether later records are encrypted is not known yet.
+// recordsEvent returns an event with the records from the position on, and advances the position.
+// It goes no further than the tip: whether later records are encrypted is not known yet.
 func (u *subscription) recordsEvent(
 	ctx context.Context, there shardState,
 ) (wire.Event, error) {
@@ -109,7 +109,7 @@ func (u *subscription) recordsEvent(
 	return u.give(payload), nil
 }
 
-// appendEvent appends a SubscribeToShardEvent that leads up to the position.
+// appendEvent appends a SubscribeToShardEvent with the records up to the position.
 func (u *subscription) appendEvent(dst []byte, records []shardlog.Record, behind int64) []byte {
 	if size := 256 + recordsSizeJSON(records); cap(dst) < size {
 		dst = make([]byte, 0, size)

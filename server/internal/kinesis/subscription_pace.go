@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pace counts an event's bytes, of data and partition keys, against the consumer's limit for
-// the shard: the next event with records comes when the rate allows it. Nothing is refused.
+// pace counts an event's bytes, of data and partition keys, against the consumer's limit for the
+// shard. The next event with records comes when the rate allows it; nothing is refused.
 func (u *subscription) pace(bytes int) {
 	pause := u.service.paceFanOut(u.stream, u.shard, u.key.consumer, bytes)
 	if pause > 0 {
@@ -14,7 +14,7 @@ func (u *subscription) pace(bytes int) {
 	}
 }
 
-// paced reports whether the rate allows no records now.
+// paced reports whether the rate forbids records now.
 func (u *subscription) paced() bool { return time.Now().Before(u.resume) }
 
 // rest waits until the rate allows records again, or waiting ends. Errors: ctx's.

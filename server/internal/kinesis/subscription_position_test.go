@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
-// Wherever a subscription begins and whatever has come, the number of its last event goes on
-// with exactly what has not come, with both types, here and in GetShardIterator.
+// For any start and any events so far, the number of the last event continues with exactly the
+// remaining records, with both types, here and in GetShardIterator.
 func TestContinuation(t *testing.T) {
 	early := func(*node) m { return m{"Type": "AT_TIMESTAMP", "Timestamp": 0} }
 	for name, test := range map[string]struct {
@@ -115,7 +115,7 @@ func TestContinuationOrder(t *testing.T) {
 	}
 }
 
-// Records that were trimmed are left out: what is there comes from the oldest on.
+// Trimmed records are left out: the rest comes from the oldest on.
 func TestSubscriptionOfTrimmedPosition(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.create("orders", 1)
@@ -143,7 +143,7 @@ func TestSubscriptionOfTrimmedPosition(t *testing.T) {
 			}
 			s.events.Close()
 		}
-		// All of it goes, also what a subscription stands before.
+		// All records expire, also those before a subscription's position.
 		time.Sleep(5 * time.Second)
 		s = n.subscribe(app, "0", fromStart)
 		time.Sleep(24 * time.Hour)
@@ -166,7 +166,7 @@ func TestSubscriptionOfTrimmedPosition(t *testing.T) {
 	})
 }
 
-// A closed shard whose data expires under a subscription is not there any more.
+// A closed shard disappears if its data expires under a subscription.
 func TestSubscriptionOfExpiredShard(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.create("orders", 1)
@@ -181,8 +181,8 @@ func TestSubscriptionOfExpiredShard(t *testing.T) {
 	})
 }
 
-// An event holds about a mebibyte, or one record; how far behind its last record is says
-// MillisBehindLatest.
+// An event holds about a mebibyte, or one record. MillisBehindLatest is the delay of its last
+// record.
 func TestSubscriptionEventSize(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.create("orders", 1)

@@ -9,21 +9,21 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
-// signals are what others tell a subscription.
+// signals are the events for a subscription from other parts of the service.
 type signals struct {
 	takenOver bool // another subscription has its place
 	closing   bool // the service ends
-	changed   bool // there is something new about the stream; taken off when it is read
+	changed   bool // the stream has changed; cleared when read
 }
 
-// bell is where signals arrive: it breaks off the wait that they come into.
+// bell receives the signals; a signal ends the current wait.
 type bell struct {
 	mu      sync.Mutex
 	signals signals
 	cancel  context.CancelFunc // of the wait that is under way; nil: none
 }
 
-// signal lets set note something, and ends the subscription's wait.
+// signal lets set store a signal, and ends the subscription's wait.
 func (u *subscription) signal(set func(*signals)) {
 	u.bell.mu.Lock()
 	defer u.bell.mu.Unlock()
@@ -33,7 +33,7 @@ func (u *subscription) signal(set func(*signals)) {
 	}
 }
 
-// signalled returns what was told since the last time.
+// signalled returns the signals since the last call.
 func (u *subscription) signalled() signals {
 	u.bell.mu.Lock()
 	defer u.bell.mu.Unlock()
@@ -42,7 +42,7 @@ func (u *subscription) signalled() signals {
 	return told
 }
 
-// sleep makes cancel what a signal calls; false if one is there already.
+// sleep makes the next signal call cancel; it returns false if a signal is there already.
 func (u *subscription) sleep(cancel context.CancelFunc) bool {
 	u.bell.mu.Lock()
 	defer u.bell.mu.Unlock()
@@ -59,8 +59,8 @@ func (u *subscription) awake() {
 	u.bell.cancel = nil
 }
 
-// wait returns nil when there may be something to do: a record at the position, the shard's
-// end, a signal, or the time. Errors: ctx's, shardlog.ErrClosed.
+// wait waits for a record at the position, the shard's end, a signal, or the time, and then returns
+// nil. Errors: ctx's, shardlog.ErrClosed.
 func (u *subscription) wait(ctx context.Context, until time.Time) error {
 	waiting, cancel := context.WithDeadline(ctx, until)
 	defer cancel()

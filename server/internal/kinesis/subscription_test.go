@@ -130,8 +130,8 @@ func inBubble(t *testing.T, test func(n *node), change ...func(*Config)) {
 	})
 }
 
-// What was there comes at once, what is put comes as soon as it is durable, and in between there
-// is an event every five seconds. After five minutes the stream ends.
+// Existing records come at once and new ones as soon as they are durable; in between there is an
+// event every five seconds. After five minutes the stream ends.
 func TestSubscriptionLife(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.create("orders", 1)
@@ -193,8 +193,8 @@ func TestSubscriptionLifeUnderLoad(t *testing.T) {
 	})
 }
 
-// Within five seconds of a successful call there is no other subscription, after them the newer
-// one takes over. Other consumers and other shards have nothing to do with it.
+// Within five seconds of a successful call a second subscription is refused; after that the newer
+// one takes over. Other consumers and other shards are not affected.
 func TestSubscriptionTakeover(t *testing.T) {
 	inBubble(t, func(n *node) {
 		const inUse = "Another active subscription exists for this consumer: " +
@@ -287,7 +287,7 @@ func TestSubscriptionRefusals(t *testing.T) {
 	n.notSubscribed(app, "0", fromStart, codeNotFound, "Consumer "+app)
 }
 
-// What ends a subscription reaches it while it waits.
+// Every cause of an end reaches a waiting subscription.
 func TestSubscriptionEnds(t *testing.T) {
 	const noStream = "ResourceNotFoundException: Stream orders under account 000000000000 not found."
 	for name, test := range map[string]struct {
@@ -376,15 +376,15 @@ func TestSubscriptionCancelled(t *testing.T) {
 	})
 }
 
-// What happens between two looks at the stream is not missed: before the first one, and between
-// a look and the wait.
+// No change between two looks at the stream is missed: before the first one, and between a look and
+// the wait.
 func TestSubscriptionMissesNothing(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.create("orders", 1)
 		app := n.register("orders", "app")
 		s := n.subscribe(app, "0", fromLatest)
 		changed := n.catalogue.changed
-		n.catalogue.changed = nil // as if it had happened before the subscription was known
+		n.catalogue.changed = nil // as if the change came before the subscription was registered
 		n.call("DeregisterStreamConsumer", m{"ConsumerARN": app})
 		s.excepted("ResourceNotFoundException: Consumer " + app + ", account 000000000000 not found.")
 		n.catalogue.changed = changed
@@ -463,7 +463,7 @@ func TestSubscriptionShardEnd(t *testing.T) {
 	}
 }
 
-// A waiting subscription learns of the shard's end at once.
+// A waiting subscription notices the shard's end at once.
 func TestSubscriptionShardEndWhileWaiting(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.create("orders", 1)

@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// sweeper is the goroutine that sweeps now and then.
+// sweeper is the goroutine that sweeps at intervals.
 type sweeper struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -40,8 +40,8 @@ func (w *sweeper) stop() {
 	w.done.Wait()
 }
 
-// sweep removes what nobody can see any more: streams whose deletion has come to its end,
-// closed shards whose data has expired, and records that have passed the retention period.
+// sweep removes invisible data: deleted streams after the end of their deletion, closed shards with
+// expired data, and records past the retention period.
 func (s *Service) sweep(ctx context.Context) {
 	s.throttle.Load().sweep(s.clock.read())
 	for _, st := range s.allStreams() {
@@ -107,7 +107,7 @@ func (s *Service) trim(ctx context.Context, st *stream, now int64) error {
 	return first
 }
 
-// expired returns the indexes of the closed shards whose data has expired.
+// expired returns the indexes of the closed shards with expired data.
 func (st *stream) expired(now int64) []uint32 {
 	var expired []uint32
 	for _, sh := range st.Shards {
@@ -118,12 +118,12 @@ func (st *stream) expired(now int64) []uint32 {
 	return expired
 }
 
-// drop takes a stream out of the catalogue whose deletion has come to its end.
+// drop removes a stream from the catalogue after the end of its deletion.
 func (c *catalogue) drop(tx *wal.Tx, st *stream, now int64) error {
 	return c.commit(tx, &change{Op: changeDrop, At: now, World: &st.World, Name: st.Name})
 }
 
-// expire takes the stream's expired shards out of the catalogue, if there are any.
+// expire removes the stream's expired shards from the catalogue, if there are any.
 func (c *catalogue) expire(tx *wal.Tx, st *stream, now int64) error {
 	expired := st.expired(now)
 	if len(expired) == 0 {

@@ -9,10 +9,10 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// maxTags is how many tags a stream or a consumer can have (AWS, "AddTagsToStream").
+// maxTags is the most tags of a stream or a consumer (AWS, "AddTagsToStream").
 const maxTags = 50
 
-// reservedTag is what the keys of AWS's own tags begin with, in upper or lower case.
+// reservedTag is the prefix of AWS's own tag keys, in upper or lower case.
 const reservedTag = "aws:"
 
 // tagDescription is the model's Tag.
@@ -27,12 +27,12 @@ func describeTags(tags map[string]string) []tagDescription {
 	return described
 }
 
-// addTags puts more tags to those that an owner has, over those of the same keys. It returns
-// an error, and no tags, if one of them is not allowed or they become too many. owner is for
-// the message: "stream S under account A".
+// addTags returns an owner's tags with more added, which replace those of the same keys. It returns
+// an error, and no tags, if a tag is not allowed or they become too many. owner is for the message:
+// "stream S under account A".
 //
-// The texts are AWS's (kinesalite's test/addTagsToStream.js ran against it), apart from that
-// about reserved keys, which is a guess. AWS says 10 where it means 50.
+// The texts are AWS's (kinesalite's test/addTagsToStream.js ran against it), apart from that about
+// reserved keys, which is a guess. AWS says 10 where it means 50.
 func addTags(
 	tags map[string]string, more map[string]*string, owner string,
 ) (map[string]string, error) {
@@ -62,7 +62,7 @@ func addTags(
 	return next, nil
 }
 
-// removeTags returns the tags without those of the keys. Keys that are not there are ignored.
+// removeTags returns the tags without the given keys. Keys that are not there are ignored.
 func removeTags(tags map[string]string, keys []string, owner string) (map[string]string, error) {
 	if err := checkTagTexts(keys, "remove tags from "+owner); err != nil {
 		return nil, err
@@ -74,9 +74,9 @@ func removeTags(tags map[string]string, keys []string, owner string) (map[string
 	return next, nil
 }
 
-// checkTagTexts returns an error unless keys and values have allowed characters only. AWS
-// checks twice, and the percent sign falls between the two: the first check allows it, the
-// second does not, and each has a text of its own (kinesalite's test/removeTagsFromStream.js).
+// checkTagTexts returns an error unless keys and values have allowed characters only. AWS checks
+// twice, with a text for each check. The percent sign passes the first check and fails the second
+// (kinesalite's test/removeTagsFromStream.js).
 func checkTagTexts(texts []string, action string) *wire.Error {
 	percent := false
 	for _, text := range texts {
@@ -97,7 +97,7 @@ func checkTagTexts(texts []string, action string) *wire.Error {
 }
 
 // isTagCharacter reports whether c passes the first check. Tabs and line breaks do not
-// (kinesalite's tests): white space is what Unicode calls separators.
+// (kinesalite's tests): white space means Unicode's separators.
 func isTagCharacter(c rune) bool {
 	return strings.ContainsRune("_./=+-%@:", c) || unicode.In(c, unicode.L, unicode.N, unicode.Z)
 }

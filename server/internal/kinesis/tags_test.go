@@ -93,7 +93,7 @@ func TestTagRules(t *testing.T) {
 			codeInvalid, message)
 		n.refused("UntagResource", m{"ResourceARN": ordersARN, "TagKeys": []string{c.text}},
 			codeInvalid, message)
-		// Whether the stream is there comes first.
+		// The check for the stream's existence comes first.
 		n.refused("AddTagsToStream", m{"StreamName": "none", "Tags": m{c.text: ""}}, codeNotFound, "")
 	}
 	n.refused("AddTagsToStream", m{"StreamName": "orders", "Tags": m{"AWS:x": ""}}, codeInvalid,
@@ -198,7 +198,7 @@ func TestPolicyRules(t *testing.T) {
 	}
 }
 
-// What changes a stream or a consumer wants it ACTIVE; what only looks does not.
+// Operations that change a stream or a consumer want it ACTIVE; operations that only look do not.
 func TestResourcesMustBeActive(t *testing.T) {
 	clock := newTestClock()
 	n := newNode(t, at(clock), func(cfg *Config) { cfg.StreamDelay = time.Second })
@@ -234,7 +234,7 @@ func TestResourcesMustBeActive(t *testing.T) {
 	refused(ordersARN, "instead in state DELETING")
 }
 
-// What is given stays as it is: it may be part of a stream that others read.
+// The input map stays unchanged: it may be part of a stream that others read.
 func TestTagsAreCopied(t *testing.T) {
 	tags := map[string]string{"a": "1"}
 	value := "2"

@@ -6,14 +6,14 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// target is how most requests name their stream: by StreamName, StreamARN or both. The
-// member StreamId is "reserved for future use" in the model and ignored.
+// target names the stream in most requests: by StreamName, StreamARN or both. The member StreamId
+// is "reserved for future use" in the model and ignored.
 type target struct {
 	StreamName *string
 	StreamARN  *string
 }
 
-// validate checks that one of the members is there, and that they do not disagree.
+// validate checks that one of the members is there, and that they agree.
 func (t *target) validate(v *violations) {
 	t.validateOptional(v)
 	if t.StreamName == nil && t.StreamARN == nil {
@@ -31,7 +31,7 @@ func (t *target) validateOptional(v *violations) {
 	}
 }
 
-// name returns the stream's name. An ARN of another world names a stream that is not here.
+// name returns the stream's name. An ARN of another world names a missing stream.
 func (t *target) name(world wire.World) (string, error) {
 	if t.StreamARN == nil {
 		return *t.StreamName, nil
@@ -43,8 +43,8 @@ func (t *target) name(world wire.World) (string, error) {
 	return name, nil
 }
 
-// splitARN takes apart an ARN that matches the model's pattern, which is wide: of what is no ARN
-// after all, the world is none.
+// splitARN splits an ARN that matches the model's pattern. The pattern is wide: a text that is no
+// ARN after all gives the zero World.
 func splitARN(arn string) (wire.World, string) {
 	head, name, _ := strings.Cut(arn, ":stream/")
 	parts := strings.Split(head, ":") // arn, partition, kinesis, region, account

@@ -8,8 +8,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
-// throttle counts what is used against a plan of limits. The methods that a call needs are
-// called with the service's time. Its lock is the last one that anybody takes.
+// throttle counts usage against a plan of limits. Calls use methods that take the service's time.
+// No other lock is taken under its lock.
 type throttle struct {
 	plan *limit.Plan
 
@@ -19,12 +19,12 @@ type throttle struct {
 		demand map[shardKey]*demand // of shards of on-demand streams
 		hot    map[shardKey]bool    // those that are to be split
 	}
-	// wake has a token while there is something in hot.
+	// wake has a token while hot is not empty.
 	wake chan<- struct{}
 }
 
-// meterKey is what has a limit of its own. Shards and consumers are those of one stream, which
-// its creation tells from others of the name.
+// meterKey identifies one limit. Shards and consumers are those of one stream; its creation
+// distinguishes streams of one name.
 type meterKey struct {
 	id       limit.ID
 	world    wire.World
@@ -34,8 +34,8 @@ type meterKey struct {
 	consumer string
 }
 
-// maxMeters bounds the memory. A meter that counts nothing any more goes with the next sweep;
-// if there are so many that count, what comes next is not limited.
+// maxMeters bounds the memory. The next sweep removes a meter that counts nothing any more. If all
+// of them still count, new keys are not limited.
 const maxMeters = 1 << 17
 
 func newThrottle(plan *limit.Plan, wake chan<- struct{}) *throttle {
@@ -55,8 +55,8 @@ func (t *throttle) rate(id limit.ID, stream string) (limit.Rate, bool) {
 	return limit.Rate{Value: value, Window: id.Of().Window}, limited
 }
 
-// meter returns the key's meter, which it makes; nil if there are too many. The caller holds
-// the lock.
+// meter returns the key's meter, and makes a missing one; nil if there are too many. The caller
+// holds the lock.
 func (t *throttle) meter(key meterKey, now int64) *limit.Meter {
 	m := t.mu.meters[key]
 	if m != nil {
@@ -85,8 +85,8 @@ func (t *throttle) take(key meterKey, now int64) bool {
 	return m == nil || m.Take(rate, now, 1)
 }
 
-// giveBack takes back what was taken last, of a limit whose window is longer than a second:
-// AWS counts there what was "successfully" changed.
+// giveBack undoes the last use of a limit with a window longer than a second: AWS counts
+// "successfully" changed things there.
 func (t *throttle) giveBack(key meterKey) {
 	rate, limited := t.rate(key.id, key.stream)
 	if !limited {
@@ -99,8 +99,7 @@ func (t *throttle) giveBack(key meterKey) {
 	}
 }
 
-// sweep removes the meters that are as good as new ones, those of deleted streams and shards
-// among them.
+// sweep removes the meters that count nothing any more, also those of deleted streams and shards.
 func (t *throttle) sweep(now int64) {
 	if t == nil {
 		return
@@ -128,8 +127,8 @@ func ofShard(id limit.ID, st *stream, sh *shard) meterKey {
 	return meterKey{id: id, world: st.World, stream: st.Name, created: st.Created, shard: sh.Index}
 }
 
-// writes marks those of the entries that their shards' limits refuse: records are counted one
-// by one, in the request's order, so that the rest is stored, as AWS does.
+// writes marks the entries above their shards' limits. It counts records one by one, in the
+// request's order, so that the rest is stored, as AWS does.
 func (t *throttle) writes(st *stream, entries []putRecordEntry, results []putResult, now int64) {
 	size, sizeLimited := t.rate(limit.WriteBytes, st.Name)
 	count, countLimited := t.rate(limit.WriteRecords, st.Name)
@@ -155,7 +154,7 @@ func (t *throttle) writes(st *stream, entries []putRecordEntry, results []putRes
 		}
 		useBytes, useRecords := sizeLimited && bytes != nil, countLimited && records != nil
 		if (useBytes && !bytes.Fits(size, now, n)) || (useRecords && !records.Fits(count, now, 1)) {
-			results[i].code = codeThrottled // the message follows where the shard is told
+			results[i].code = codeThrottled // the message follows once the shard is known
 			continue
 		}
 		if useBytes {
@@ -167,7 +166,7 @@ func (t *throttle) writes(st *stream, entries []putRecordEntry, results []putRes
 	}
 }
 
-// mayRead counts a call of GetRecords unless the shard has been read too often, or too much.
+// mayRead counts a call of GetRecords unless the shard has had too many calls, or too many bytes.
 func (t *throttle) mayRead(st *stream, sh *shard, now int64) bool {
 	if rate, limited := t.rate(limit.ReadBytes, st.Name); limited {
 		t.mu.Lock()
@@ -181,7 +180,7 @@ func (t *throttle) mayRead(st *stream, sh *shard, now int64) bool {
 	return t.take(ofShard(limit.ReadCalls, st, sh), now)
 }
 
-// read counts what GetRecords has found.
+// read counts the bytes that GetRecords returns.
 func (t *throttle) read(st *stream, sh *shard, now int64, bytes int) {
 	rate, limited := t.rate(limit.ReadBytes, st.Name)
 	if !limited || bytes == 0 {
@@ -194,7 +193,7 @@ func (t *throttle) read(st *stream, sh *shard, now int64, bytes int) {
 	}
 }
 
-// fanOut counts bytes of an event as sent to a consumer, and returns how long to send no more.
+// fanOut counts bytes of an event as sent to a consumer, and returns the wait before sending more.
 func (t *throttle) fanOut(
 	st *stream, sh *shard, consumer string, now int64, bytes int,
 ) time.Duration {

@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// traffic counts what went into a stream and out of it, for as long as the process runs and the
-// stream is there. A call adds to it once, whatever its number of records.
+// traffic counts a stream's incoming and outgoing records and bytes, for as long as the process
+// runs and the stream is there. Each call adds to it once, whatever its number of records.
 type traffic struct {
 	recordsIn, bytesIn, recordsOut, bytesOut atomic.Int64
 }
 
-// put counts the entries of an acknowledged call that were stored.
+// put counts the stored entries of an acknowledged call.
 func (t *traffic) put(entries []putRecordEntry, results []putResult) {
 	records, bytes := 0, 0
 	for i := range results {
@@ -25,7 +25,7 @@ func (t *traffic) put(entries []putRecordEntry, results []putResult) {
 	t.bytesIn.Add(int64(bytes))
 }
 
-// got counts what an answer or an event holds.
+// got counts the records of an answer or an event.
 func (t *traffic) got(records, bytes int) {
 	if records > 0 {
 		t.recordsOut.Add(int64(records))
@@ -33,20 +33,19 @@ func (t *traffic) got(records, bytes int) {
 	}
 }
 
-// Activity is what there is of a stream at a moment, and what went in and out of it since the
-// start of the process, or since it was made.
+// Activity is the state of a stream at a moment, and its incoming and outgoing traffic since the
+// start of the process, or since the stream was made.
 type Activity struct {
 	Listed
 	OpenShards    int
 	Subscriptions int // of SubscribeToShard, under way
-	// RecordsIn and BytesIn were stored and acknowledged; RecordsOut and BytesOut were given to
-	// answers of GetRecords and to events, once for each of these. Bytes are those of data and
-	// partition keys.
+	// RecordsIn and BytesIn were stored and acknowledged. RecordsOut and BytesOut were sent in
+	// answers of GetRecords and in events, and count once for each of these. Bytes are those of
+	// data and partition keys.
 	RecordsIn, BytesIn, RecordsOut, BytesOut int64
 }
 
-// Activity returns that of the streams of every account and region, whatever their states, in
-// order.
+// Activity returns the activity of all streams of every account and region, in any state, in order.
 func (s *Service) Activity() []Activity {
 	now := s.clock.read()
 	subscriptions := s.fanOut.count()
@@ -73,7 +72,7 @@ func (l Listed) compare(other Listed) int {
 		cmp.Compare(l.World.Region, other.World.Region), cmp.Compare(l.Name, other.Name))
 }
 
-// count returns how many subscriptions of each stream are under way.
+// count returns the number of running subscriptions of each stream.
 func (f *fanOut) count() map[streamKey]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/fault"
 )
 
-// wantActivity compares what is told of the one stream.
+// wantActivity compares the activity of the one stream.
 func (n *node) wantActivity(when string, want Activity) {
 	n.t.Helper()
 	want.Listed = Listed{here, "orders"}
@@ -15,8 +15,7 @@ func (n *node) wantActivity(when string, want Activity) {
 	}
 }
 
-// What goes in and out is counted once, over whatever changes the stream undergoes; what was
-// refused is not counted.
+// Traffic is counted once, whatever changes the stream undergoes; refused records are not counted.
 func TestActivity(t *testing.T) {
 	inBubble(t, func(n *node) {
 		n.create("orders", 2)

@@ -7,24 +7,24 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// input is a request's members. The constraints of the model are checked by its table, before
-// validate: what a required member points to is there. validate adds what the model does not
-// say; what depends on a stream's state is checked by the operation.
+// input is a request's members. The model's table checks its constraints first, so the pointers of
+// required members are not nil in validate. validate adds the rules that the model lacks; the
+// operation checks rules that depend on a stream's state.
 type input[In any] interface {
 	*In
 	validate(v *violations)
 }
 
-// violations collects what is wrong with a request.
+// violations collects the faults of a request.
 type violations struct {
 	texts []string    // the broken constraints, worded as AWS does
-	other *wire.Error // an error of another kind, answered if no constraint is broken
+	other *wire.Error // an error of another kind, returned if no constraint is broken
 }
 
-// maxViolations is how many AWS lists.
+// maxViolations is the most that AWS lists.
 const maxViolations = 10
 
-// maxEcho bounds what is repeated of a wrong value.
+// maxEcho bounds the length of a wrong value in a message.
 const maxEcho = 2048
 
 func (v *violations) err() error {
@@ -43,7 +43,7 @@ func (v *violations) err() error {
 	}
 }
 
-// fail notes an error that is not about a constraint of the model; the first one counts.
+// fail notes an error of another kind than the model's constraints; the first one counts.
 func (v *violations) fail(err *wire.Error) {
 	if v.other == nil {
 		v.other = err
@@ -66,12 +66,12 @@ func (v *violations) missing(member string) {
 	}
 }
 
-// tooLong notes that a blob of so many bytes is longer than it may be.
+// tooLong notes that a blob of so many bytes exceeds its maximum.
 func (v *violations) tooLong(member string, length, limit int) {
 	v.add(member, blobEcho(length), maxLength(int64(limit)))
 }
 
-// echo is what a message repeats of a wrong value.
+// echo returns the part of a wrong value that a message repeats.
 func echo(value string) string {
 	if len(value) > maxEcho {
 		return strings.ToValidUTF8(value[:maxEcho], "") + "…"
@@ -79,7 +79,7 @@ func echo(value string) string {
 	return value
 }
 
-// blobEcho is how AWS shows a blob.
+// blobEcho returns a blob as AWS's messages show it.
 func blobEcho(length int) string {
 	return fmt.Sprintf("java.nio.HeapByteBuffer[pos=0 lim=%d cap=%d]", length, length)
 }

@@ -29,9 +29,9 @@ func (c *catalogue) mayWarm(world wire.World, mode string, warm, now int64) erro
 	}
 }
 
-// warmThroughput returns what DescribeStreamSummary tells of a stream: nothing unless it was
-// set, and only as long as the account's commitment lasts. Nothing has to be scaled for it, so
-// what was asked for is there.
+// warmThroughput returns a stream's warm throughput for DescribeStreamSummary: nil if none was set,
+// or while the account has no commitment. Nothing has to be scaled for it, so the current figure
+// equals the requested one.
 func (st *stream) warmThroughput(a account, now int64) *warmThroughput {
 	if st.Warm == 0 || a.Commitment.status(now) == commitmentDisabled {
 		return nil

@@ -1,10 +1,10 @@
-// Package pause notices that the process did not run for a while: it was stopped by a signal, its
-// machine was suspended, or its virtual machine was frozen. Requests that came before a pause wait
-// in sockets meanwhile, and their clients may have given up and sent the same records again.
+// Package pause detects that the process did not run for a while: it was stopped by a signal, its
+// machine was suspended, or its virtual machine was frozen. Requests from before a pause wait in
+// sockets meanwhile. Their clients may have given up and sent the same records again.
 //
-// A goroutine takes a tick at a steady rate. A tick that comes late is a pause. Any other goroutine
-// may run before that tick when the process goes on, so Check looks at the age of the last tick
-// itself. There is no moment in which neither of the two sees the pause:
+// A goroutine ticks at a steady rate, and a late tick is a pause. After the pause, any other
+// goroutine may run before that tick, so Check looks at the age of the last tick itself. There is
+// no moment in which neither of the two sees the pause:
 //
 //	before the tick after the pause   the last tick is too old
 //	after it                          the number of pauses has grown: it grows before the tick is
@@ -27,13 +27,13 @@ var ErrPaused = errors.New("the server was paused after this call had come")
 
 const (
 	// The limit is a sixtieth of H, which is 5 s. With the short H of a test a busy machine would
-	// be taken for a paused one, so it is half a second there, or a quarter of H.
+	// look like a paused one, so it is half a second there, or a quarter of H.
 	limitOfH   = 60
 	leastLimit = 500 * time.Millisecond
 )
 
-// Limit is how late a tick may come, and the time between two ticks, by the H in force. Default
-// 5 s: so a pause of more than 10 s is always noticed.
+// Limit is the permitted delay of a tick, and the time between two ticks, by the H in force.
+// Default 5 s: so a pause of more than 10 s is always detected.
 func Limit() time.Duration {
 	h := seam.H()
 	return max(h/limitOfH, min(leastLimit, h/4))
@@ -68,9 +68,9 @@ func New() *Watch {
 	return w
 }
 
-// Start begins to tick, until Stop; a second call does nothing. If New was longer ago than a tick
-// may be late, that counts as a pause. After each pause the watch calls paused with its length, and
-// then the functions of OnPause.
+// Start begins to tick, until Stop; a second call does nothing. If more time has passed since New
+// than the limit, that counts as a pause. After each pause the watch calls paused with its length,
+// and then the functions of OnPause.
 func (w *Watch) Start(paused func(length time.Duration)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +86,7 @@ func (w *Watch) Start(paused func(length time.Duration)) {
 	go w.run(paused)
 }
 
-// Stop ends the ticks, and waits for a function that is being called. From then on Check finds no
+// Stop ends the ticks, and waits for a running call of a function. From then on Check finds no
 // pause: the caller stops the watch when nothing can be stored any more.
 func (w *Watch) Stop() {
 	w.mu.Lock()
@@ -100,8 +100,8 @@ func (w *Watch) Stop() {
 	}
 }
 
-// OnPause calls hook after each pause, once Count has grown, until remove is called. The hook must
-// not block.
+// OnPause calls hook after each pause, once Count has grown, until the caller calls remove. The
+// hook must not block.
 func (w *Watch) OnPause(hook func()) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,17 +115,18 @@ func (w *Watch) OnPause(hook func()) (remove func()) {
 	}
 }
 
-// Count returns how many pauses there have been. A pause that no tick has seen yet is not counted.
+// Count returns the number of pauses so far. A pause counts once a tick has detected it.
 func (w *Watch) Count() uint64 { return w.count.Load() }
 
-// Young reports whether New was so short a time ago as a pause has to be to go unnoticed.
+// Young reports whether less time has passed since New than the shortest pause that is surely
+// detected.
 func (w *Watch) Young() bool { return bootclock.Since(w.began) <= w.every+w.limit }
 
-// Limit returns how late a tick may come.
+// Limit returns the permitted delay of a tick.
 func (w *Watch) Limit() time.Duration { return w.limit }
 
-// Check returns an error, which wraps ErrPaused, if there was a pause since Count was count: also
-// one that no tick has seen yet. now is the moment now.
+// Check returns an error, which wraps ErrPaused, if there was a pause since Count returned count,
+// also one that no tick has detected yet. now is the present moment.
 func (w *Watch) Check(count uint64, now bootclock.Instant) error {
 	if w.stopped.Load() {
 		return nil
@@ -140,7 +141,7 @@ func (w *Watch) Check(count uint64, now bootclock.Instant) error {
 	return nil
 }
 
-// late returns by how much the next tick is later than it may be; not above 0 if it is not.
+// late returns the delay of the next tick beyond the limit; not above 0 if there is none.
 func (w *Watch) late(now bootclock.Instant) time.Duration {
 	return now.Sub(w.began) - time.Duration(w.tick.Load()) - w.every - w.limit
 }

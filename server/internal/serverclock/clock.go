@@ -63,10 +63,10 @@ type Config struct {
 	FS  vfs.FS
 	Dir string
 	// Boot names the boot of the machine and returns the time since. Default bootclock's; only
-	// tests have another.
+	// tests replace it.
 	Boot func() (id string, since time.Duration)
 
-	Logger *slog.Logger // gets steps of the system's clock; default slog.Default()
+	Logger *slog.Logger // logs steps of the system's clock; default slog.Default()
 }
 
 func (c Config) withDefaults() Config {
@@ -96,8 +96,8 @@ type Clock struct {
 	stop chan struct{}
 	done sync.WaitGroup
 
-	// Readers hold mu for reading until last is at least the reading that they return. So last
-	// covers every reading that was given, for a goroutine that holds mu for writing.
+	// Readers hold mu for reading until last is at least the reading that they return. So a
+	// goroutine that holds mu for writing finds every returned reading in last.
 	mu struct {
 		sync.RWMutex
 		limits  []limit // each holds; none: there is no file, or Start was not called
@@ -106,14 +106,14 @@ type Clock struct {
 	}
 }
 
-// base is a moment at which the system's clock and the process's own were looked at together.
+// base is one moment by the system's clock and by the process's own.
 type base struct {
 	wall int64
 	at   bootclock.Instant
 	mono time.Time
 }
 
-// slow is the moment from which on the clock runs at half speed, and its reading then.
+// slow is the moment at which half speed began, and its reading then.
 type slow struct {
 	reading int64
 	since   time.Time
@@ -185,8 +185,8 @@ func (c *Clock) ahead(wall int64, now time.Time) int64 {
 	return from.reading + now.Sub(from.since).Milliseconds()/2
 }
 
-// NotBefore makes sure that the clock never reads less than ms: a time of the data directory. After
-// Start only readings of this clock are given.
+// NotBefore makes sure that the clock never reads less than ms, a time in the data directory. After
+// Start only pass it readings of this clock.
 func (c *Clock) NotBefore(ms int64) { c.raise(ms) }
 
 // raise makes the last reading at least ms, and returns it.
@@ -202,8 +202,8 @@ func (c *Clock) raise(ms int64) int64 {
 	}
 }
 
-// stepped logs that the system's clock has not gone on with the time that has gone by since b. The
-// process's own clock stops while the machine is suspended, which is no step.
+// stepped logs a step of the system's clock: its advance since b differs from the elapsed time. The
+// process's own clock stops while the machine is suspended; that is no step.
 func (c *Clock) stepped(b *base, wall int64) {
 	next := &base{wall: wall, at: bootclock.Now(), mono: time.Now()}
 	if !c.base.CompareAndSwap(b, next) {

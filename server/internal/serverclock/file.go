@@ -10,17 +10,17 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// file is the clock's file. It belongs to one goroutine at a time: Open's caller, Start's, then the
-// writer, then Close's.
+// file is the clock's file. It belongs to one party at a time: Open's caller, then Start's, then
+// the writer, then Close's.
 type file struct {
 	vfs.File
 	newest record
 	failed *record // the disk may have it or not; nil: none
 }
 
-// Open makes a clock with the file in Config.Dir, which must be the caller's alone, and goes on
-// from the newest record. Directories of older versions have no such file. The caller raises the
-// clock to the times of its own data by NotBefore, calls Start, and ends the clock with Close.
+// Open makes a clock with the file in Config.Dir and goes on from the newest record. No other
+// process may use Dir. Directories of older versions have no such file. The caller raises the clock
+// to the times of its own data by NotBefore, calls Start, and ends the clock with Close.
 func Open(cfg Config) (*Clock, error) {
 	c := New(cfg)
 	name := path.Join(c.cfg.Dir, FileName)
@@ -49,7 +49,7 @@ func Open(cfg Config) (*Clock, error) {
 }
 
 // Start makes the first record and keeps it up to date until Close. From then on the clock reads no
-// more than the file vouches for. Without a file it does nothing.
+// more than the file permits. Without a file it does nothing.
 func (c *Clock) Start() error {
 	wall := c.cfg.Wall().UnixMilli()
 	if ahead := time.Duration(c.last.Load()-wall) * time.Millisecond; ahead > tellAfter {
@@ -71,7 +71,7 @@ func (c *Clock) Start() error {
 	return nil
 }
 
-// write is the writer: it makes a record once a minute, and when a reader asks for one.
+// write is the writer: it makes a record once a minute, and at a reader's request.
 func (c *Clock) write() {
 	timer := time.NewTimer(refreshEvery)
 	defer timer.Stop()
@@ -101,10 +101,10 @@ func (c *Clock) write() {
 	}
 }
 
-// record makes a record of the time now, or of the last reading if it is the final one, and lets
-// the readers go by it once it is durable. Until then both the earlier record and the new one hold:
-// whichever of them a crash leaves vouches for all that was read. So does one that could not be
-// written or synced, for the disk may have it: it is written again first.
+// record makes a record of the time now, or of the last reading if it is the final one. Once the
+// record is durable, readers follow it. Until then both the earlier record and the new one hold: a
+// crash may leave either, and each permits all readings so far. The same is true of a record that
+// could not be written or synced, for the disk may have it: it is written again first.
 func (c *Clock) record(final bool) error {
 	if c.file.failed != nil {
 		if err := c.put(*c.file.failed); err != nil {
@@ -137,7 +137,7 @@ func (c *Clock) record(final bool) error {
 	return nil
 }
 
-// put makes a record durable, in the slot that does not hold the newest one.
+// put makes a record durable, in the slot without the newest one.
 func (c *Clock) put(r record) error {
 	c.file.failed = &r
 	if _, err := c.file.WriteAt(r.encode(), int64(r.number%slots)*slotEvery); err != nil {
@@ -150,7 +150,8 @@ func (c *Clock) put(r record) error {
 	return nil
 }
 
-// Close stops the clock where it is, and notes that, so that a restart goes on exactly there.
+// Close stops the clock at its last reading, and records that, so that a restart goes on exactly
+// there.
 func (c *Clock) Close() error {
 	c.mu.Lock()
 	started, closed := c.mu.started, c.mu.closed

@@ -62,7 +62,7 @@ func (r *record) encode() []byte {
 	return p
 }
 
-// decode returns the record of a slot; not ok if there is none that verifies.
+// decode returns the record of a slot; not ok if the slot has no valid one.
 func decode(p []byte) (r record, ok bool) {
 	if len(p) < recordSize || binary.LittleEndian.Uint32(p) !=
 		crc32.Checksum(p[4:recordSize], castagnoli) ||
@@ -84,7 +84,7 @@ func decode(p []byte) (r record, ok bool) {
 }
 
 // floor returns the time at which a clock goes on after the record, at a moment of a boot. A boot
-// without a name is another one.
+// without a name never equals the record's.
 func (r *record) floor(boot string, since time.Duration) int64 {
 	if boot == "" || r.boot != boot || since < r.since {
 		return r.ceiling
@@ -92,7 +92,7 @@ func (r *record) floor(boot string, since time.Duration) int64 {
 	return min(r.vouched+(since-r.since+slack).Milliseconds(), r.ceiling)
 }
 
-// readRecord returns the newest record of a file; not ok if there is none.
+// readRecord returns the newest record of a file; not ok if it has none.
 func readRecord(f vfs.File) (newest record, ok bool, err error) {
 	for slot := range int64(slots) {
 		p := make([]byte, recordSize)
@@ -107,8 +107,8 @@ func readRecord(f vfs.File) (newest record, ok bool, err error) {
 	return newest, ok, nil
 }
 
-// Inspect returns the last time that the file of a data directory vouches for; not ok if there is
-// no file, or no record in it that verifies, which is no damage: a start then takes the time of the
+// Inspect returns the last time in the clock's file of a data directory. It is not ok without a
+// file, or without a valid record in it. That is no damage: a start then takes the time of the
 // newest record of the streams.
 func Inspect(fsys vfs.FS, dir string) (ceiling time.Time, ok bool, err error) {
 	f, err := fsys.Open(path.Join(dir, FileName))

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// emptyQueue closes the connections that wait in a listener's accept queue, and returns how many
-// there were. It waits for a moment to see that there are no more.
+// emptyQueue closes the connections in a listener's accept queue, and returns their number. It
+// waits for a moment to see that there are no more.
 func emptyQueue(listener net.Listener) (closed int, err error) {
 	if _, ok := listener.(interface{ SetDeadline(t time.Time) error }); !ok {
 		return 0, nil

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// maxQueue is more than an accept queue holds: net.core.somaxconn is 4,096 by default.
+// maxQueue is more than the length of any accept queue: net.core.somaxconn is 4,096 by default.
 const maxQueue = 1 << 16
 
-// emptyQueue closes the connections that wait in a listener's accept queue, and returns how many
-// there were. It does not wait for any. A listener that has no socket has no such queue.
+// emptyQueue closes the connections in a listener's accept queue, and returns their number. It
+// waits for none. A listener without a socket has no such queue.
 func emptyQueue(listener net.Listener) (closed int, err error) {
 	socket, ok := listener.(syscall.Conn)
 	if !ok {

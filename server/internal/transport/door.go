@@ -19,10 +19,9 @@ import (
 const tlsHandshake = 0x16
 
 // door is a listener that hands a connection on once its first byte has come, so that one port
-// takes TLS and plain connections. A silent connection delays no other: each
-// connection waits on a goroutine of its own, for at most headerTimeout, and Close ends the
-// wait at once. Clients open connections in advance, and http.Server.Shutdown would wait 5 s
-// for each.
+// takes TLS and plain connections. Each connection waits on a goroutine of its own, so a silent one
+// delays no other. It waits for at most headerTimeout, and Close ends the wait at once. Clients
+// open connections in advance, and http.Server.Shutdown would wait 5 s for each.
 type door struct {
 	net.Listener
 	tls    *tls.Config // nil: plain connections only
@@ -46,7 +45,7 @@ type arrival struct {
 	err  error
 }
 
-// newDoor takes over the listener. Plain connections are Accept's like the others, unless the
+// newDoor takes over the listener. Accept returns plain connections like the others, unless the
 // caller sets plain before it opens the door.
 func newDoor(
 	listener net.Listener, config *tls.Config, pauses *pause.Watch, logger *slog.Logger,
@@ -60,7 +59,7 @@ func newDoor(
 	return d
 }
 
-// open begins. The caller ends the door with Close and then Wait.
+// open starts accepting. The caller ends the door with Close and then Wait.
 func (d *door) open() {
 	d.busy.Go(d.run)
 	remove := d.pauses.OnPause(d.paused)
@@ -70,19 +69,19 @@ func (d *door) open() {
 	})
 }
 
-// run accepts until the listener is closed. An error goes to Accept's caller, which knows
-// which ones pass; meanwhile run waits, so that a failing listener is not asked in a circle.
+// run accepts until the listener is closed. Accept's caller gets the errors, since it knows which
+// ones pass; meanwhile run waits, so that it does not retry a failing listener in a loop.
 //
-// A connection has the number of pauses that was read before it was accepted, and after all that
-// waited in the accept queue at the last pause were closed. So none that had waited there counts as
-// one of after the pause. A server that was made a while ago has the queue emptied as well:
-// programs listen before they make one, and its start, or what they print, may have taken any time.
+// The number of pauses is read before a connection is accepted, and after every connection from the
+// accept queue of the last pause was closed. So no connection that waited there passes for a later
+// one. If some time has passed since the server was made, run empties the queue as well: programs
+// listen before they make a server, and its start, or their output, may have taken any time.
 func (d *door) run() {
 	pauses := uint64(0)
 	if !d.pauses.Young() {
 		pauses = beforeAll
 	}
-	var failing bootclock.Instant // the first of the errors after which the queue was never empty
+	var failing bootclock.Instant // first error since the queue was last empty
 	for {
 		if count := d.pauses.Count(); count != pauses && d.drain() {
 			pauses = count
@@ -95,7 +94,7 @@ func (d *door) run() {
 		case err == nil && now.Sub(asked) > acceptWaits:
 			failing = bootclock.Instant{}
 		case err == nil && now.Sub(failing) > d.pauses.Limit():
-			_ = conn.Close() // it may have waited for as long as the errors lasted
+			_ = conn.Close() // it may have waited during all of the errors
 			if d.drain() {
 				failing = bootclock.Instant{}
 			}
@@ -117,15 +116,15 @@ func (d *door) run() {
 	}
 }
 
-// beforeAll is no number of pauses: a connection with it is never served.
+// beforeAll marks a connection that must never be served; it is no number of pauses.
 const beforeAll = math.MaxUint64
 
-// acceptWaits is how long an Accept takes at least that has found the queue empty.
+// acceptWaits is the least time of an Accept that has found the queue empty.
 const acceptWaits = 100 * time.Millisecond
 
-// paused closes the connections of before a pause. From those that were being served then nothing
-// more is read, so they end after the answer. run empties the accept queue; it is woken if it waits
-// there.
+// paused closes the connections from before a pause. If such a connection has a call in progress,
+// no more is read from it, so it ends after the answer. run empties the accept queue; if it waits
+// there, paused wakes it.
 func (d *door) paused() {
 	setDeadline(d.Listener, time.Unix(1, 0))
 	count := d.pauses.Count()
@@ -138,13 +137,14 @@ func (d *door) paused() {
 	}
 }
 
-// setDeadline sets the deadline of Accept, and reports whether the listener knows of one.
+// setDeadline sets the deadline of Accept, and reports whether the listener supports one.
 func setDeadline(listener net.Listener, deadline time.Time) (ok bool) {
 	l, ok := listener.(interface{ SetDeadline(t time.Time) error })
 	return ok && l.SetDeadline(deadline) == nil
 }
 
-// drain empties the accept queue, and reports whether it could. No connection of it is served.
+// drain empties the accept queue, and reports whether it could. It serves none of those
+// connections.
 func (d *door) drain() (ok bool) {
 	closed, err := emptyQueue(d.Listener)
 	if closed > 0 {
@@ -162,7 +162,7 @@ func (d *door) admit(conn *earlyConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.shut {
-		_ = conn.Conn.Close() // the door does not have it, and its own Close takes d.mu
+		_ = conn.Conn.Close() // the door has no entry for it, and its own Close takes d.mu
 		return
 	}
 	d.waits[conn], d.conns[conn] = struct{}{}, struct{}{}
@@ -191,7 +191,7 @@ func (d *door) meet(conn *earlyConn) {
 	d.plain(conn)
 }
 
-// hand gives a connection to Accept, or closes it once the door is closed.
+// hand passes a connection to Accept, or closes it once the door is closed.
 func (d *door) hand(conn net.Conn) {
 	select {
 	case d.ready <- arrival{conn: conn}:
@@ -200,7 +200,7 @@ func (d *door) hand(conn net.Conn) {
 	}
 }
 
-// Accept returns the next connection that has said something: a *tls.Conn if it is TLS.
+// Accept returns the next connection that has sent its first byte: a *tls.Conn if it is TLS.
 func (d *door) Accept() (net.Conn, error) {
 	select {
 	case arrived := <-d.ready:
@@ -210,7 +210,7 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-// Close closes the listener and the connections that have said nothing yet.
+// Close closes the listener and the connections that have sent nothing yet.
 func (d *door) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -225,10 +225,10 @@ func (d *door) Close() error {
 	return d.Listener.Close()
 }
 
-// Wait returns once nothing of the door goes on, after Close.
+// Wait returns once all of the door's goroutines have ended, after Close.
 func (d *door) Wait() { d.busy.Wait() }
 
-// earlyConn is a connection of which something has been read that is to be read again.
+// earlyConn is a connection. Its first bytes were read early, and are read again from memory.
 type earlyConn struct {
 	net.Conn
 	early  []byte // to be read first; for the reader alone
@@ -242,7 +242,7 @@ type earlyConn struct {
 	read    bootclock.Instant // when the last bytes were read
 }
 
-// Close takes the connection from the door too.
+// Close also removes the connection from the door.
 func (c *earlyConn) Close() error {
 	if c.door != nil {
 		c.door.forget(c)
@@ -269,20 +269,20 @@ func (c *earlyConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cut ends a connection: at once, or after the calls of it that are under way.
+// cut ends a connection: at once, or after its calls in progress.
 func (c *earlyConn) cut() {
 	c.mu.Lock()
 	idle := c.serving == 0
 	c.mu.Unlock()
 	if idle {
-		_ = c.Conn.Close() // its owner finds it closed, and takes it from the door
+		_ = c.Conn.Close() // its owner sees that it is closed, and removes it from the door
 		return
 	}
 	c.expire()
 }
 
-// expire ends all reading, whatever deadline is set later: net/http sets one when it begins
-// with a connection, which may be after that.
+// expire ends all reading, also under later deadlines: net/http sets one when it begins with a
+// connection, which may be after that.
 func (c *earlyConn) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -307,8 +307,8 @@ func (c *earlyConn) SetDeadline(deadline time.Time) error {
 	return c.SetWriteDeadline(deadline)
 }
 
-// CloseWrite lets the peer read an answer before the connection ends, where the connection
-// knows how: see http.Server.
+// CloseWrite lets the peer read an answer before the connection ends, if the connection supports
+// it: see http.Server.
 func (c *earlyConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

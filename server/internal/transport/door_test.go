@@ -23,7 +23,7 @@ func send(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
-// TestDoor: who says nothing is sent away in time, who says something comes in whole.
+// TestDoor: a silent connection is closed in time, any other comes in whole.
 func TestDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inside := pipes.New()
@@ -145,8 +145,8 @@ func (l *failingListener) Close() error {
 	return nil
 }
 
-// A connection that has waited to be accepted for as long as file descriptors were wanting is closed:
-// what it brings may be too old. One that comes after that is served.
+// A connection that has waited to be accepted during a shortage of file descriptors is closed: its
+// requests may be too old. One that comes after that is served.
 func TestAcceptFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &failingListener{conns: make(chan net.Conn, 1), closed: make(chan struct{})}

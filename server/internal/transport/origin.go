@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/pause"
 )
 
-// connKey is the context key of the *earlyConn that a request came by.
+// connKey is the context key of a request's *earlyConn.
 type connKey struct{}
 
 // withConn is an http.Server.ConnContext.
@@ -26,8 +26,9 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 
 // Request is the connection's side of a request that a handler serves.
 type Request struct {
-	// Began is when the request's first byte was read; over HTTP/2 when its whole head was there,
-	// which is within seconds of it; of another server's request when Begin was called.
+	// Began is the time at which the request's first byte was read. Over HTTP/2 it is the time at
+	// which its whole head was there, which is within seconds of it. For another server's request
+	// it is the time of the call of Begin.
 	Began bootclock.Instant
 	// Pauses is the number of pauses of the process before the connection was accepted.
 	Pauses uint64
@@ -38,8 +39,8 @@ type Request struct {
 	read    bootclock.Instant
 }
 
-// Begin begins the service of a request. The caller calls End. The error says that there was a
-// pause since the connection was accepted: the request may be of any age, and is not to be served.
+// Begin begins the service of a request. The caller calls End. An error means that there was a
+// pause since the connection was accepted: the request may be of any age, and must not be served.
 func Begin(r *http.Request, pauses *pause.Watch) (*Request, error) {
 	now := bootclock.Now()
 	conn, ok := r.Context().Value(connKey{}).(*earlyConn)
@@ -57,8 +58,8 @@ func Begin(r *http.Request, pauses *pause.Watch) (*Request, error) {
 	return q, nil
 }
 
-// BodyRead says that the request's body was read: bytes that come from now on are of the
-// connection's next request.
+// BodyRead notes that the request's body was read: later bytes belong to the connection's next
+// request.
 func (q *Request) BodyRead() {
 	if q.follows {
 		q.whole, q.read = true, q.conn.lastRead()
@@ -76,7 +77,7 @@ func (q *Request) End() {
 	q.conn.serve(-1)
 }
 
-// firstByte returns when the first byte of the request was read that is being served; now if no
+// firstByte returns the time at which the first byte of the current request was read; now if no
 // byte was read since the request before.
 func (c *earlyConn) firstByte(now bootclock.Instant) bootclock.Instant {
 	c.mu.Lock()
@@ -101,8 +102,8 @@ func (c *earlyConn) stamp() {
 	}
 }
 
-// nextRequest says that the next bytes to be read are of another request. If bytes of it are in a
-// buffer already, they came with the last read.
+// nextRequest notes that the next bytes belong to another request. If bytes of it are in a buffer
+// already, they came with the last read.
 func (c *earlyConn) nextRequest(buffered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,22 +113,22 @@ func (c *earlyConn) nextRequest(buffered bool) {
 	}
 }
 
-// serve counts the calls of the connection that are under way.
+// serve counts the connection's calls in progress.
 func (c *earlyConn) serve(by int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.serving += by
 }
 
-// lastRead returns when the last bytes were read.
+// lastRead returns the time at which the last bytes were read.
 func (c *earlyConn) lastRead() bootclock.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.read
 }
 
-// follows reports whether End has to note when the connection's next request begins: the
-// shortcut does so by itself, and over HTTP/2 requests do not follow one another.
+// follows reports whether End has to note the beginning of the connection's next request. The
+// shortcut notes it by itself, and over HTTP/2 requests do not follow one another.
 func follows(r *http.Request) bool {
 	return r.ProtoMajor < 2 && r.Context().Value(shortcutKey{}) == nil
 }

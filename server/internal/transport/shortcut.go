@@ -18,32 +18,33 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// shortcut serves plain calls, which is what SDKs send over unencrypted HTTP/1.1: POST / with a
-// body of a known length, answered by one document. With the first request that is anything else a
-// connection goes on to net/http's server, as if there were no shortcut.
+// shortcut serves plain calls, as SDKs send them over unencrypted HTTP/1.1: POST / with a body of a
+// known length, answered by one document. At the first other request, the connection passes to
+// net/http's server, as if there were no shortcut.
 //
-// It is there because net/http watches a connection while a call of it is served, with a goroutine
-// and several deadlines for each call, and so takes up to a quarter of a small call's processor
-// time: see bench/README.md. Requests are read by net/http's ReadRequest here too, and answered by
-// its Header.Write. What is missing is the watch: a call whose client has gone is served to its
-// end, unless it waits on purpose (WatchClient).
+// The reason is speed: net/http watches a connection during a call, with a goroutine and several
+// deadlines for each call, and so takes up to a quarter of a small call's processor time: see
+// bench/README.md. The shortcut too reads requests with net/http's ReadRequest, and answers with
+// its Header.Write. Only the watch is missing: if the client leaves during a call, the call is
+// served to its end, unless it waits on purpose (WatchClient).
 type shortcut struct {
 	handler http.Handler
 	hand    func(conn net.Conn)
 	date    func() []string // the header Date
 	logger  *slog.Logger
 
-	closing atomic.Bool // no request is begun, and no connection comes in
+	closing atomic.Bool // no request and no connection begins
 
 	mu    sync.Mutex
 	conns map[*shortcutConn]struct{}
 	empty chan struct{} // made by wait, closed once there are no conns
 }
 
-// shortcutKey is the context key of the *shortcutConn that a call came by.
+// shortcutKey is the context key of a call's *shortcutConn.
 type shortcutKey struct{}
 
-// shortcutConn is a connection that takes the shortcut. It belongs to its goroutine, but for state.
+// shortcutConn is a connection that takes the shortcut. It belongs to its goroutine, except for
+// state.
 type shortcutConn struct {
 	*earlyConn
 	state  atomic.Int32 // of shortcutState
@@ -62,11 +63,11 @@ const (
 )
 
 const (
-	// headBuffer holds a request's head, which has to come in one piece to be plain.
+	// headBuffer holds a request's head. A plain head has to come in one piece.
 	headBuffer = 8 << 10
-	// lookAhead is how many bytes net/http waits for between requests.
+	// lookAhead is the number of bytes that net/http waits for between requests.
 	lookAhead = 4
-	// lingerTime is how long a client may go on sending after its last answer: net/http's.
+	// lingerTime is how long a client may go on sending after its last answer, as in net/http.
 	lingerTime = 500 * time.Millisecond
 )
 
@@ -117,10 +118,10 @@ func (s *shortcut) leave(c *shortcutConn) {
 	}
 }
 
-// serve serves calls until the connection ends, or is to be handed on with its next request.
+// serve serves calls until the connection ends, or its next request needs net/http.
 func (s *shortcut) serve(ctx context.Context, c *shortcutConn) (handOn bool) {
-	// The door has read the first byte of a request. If no second one comes, it is net/http that
-	// knows what to say.
+	// The door has read the first byte of a request. If no second one comes, net/http gives the
+	// right answer.
 	if !c.wait(s, headerTimeout, 2) && c.in.Buffered() == 0 {
 		return false
 	}
@@ -140,9 +141,9 @@ func (s *shortcut) serve(ctx context.Context, c *shortcutConn) (handOn bool) {
 	}
 }
 
-// wait returns once n bytes of a request have come; not ok if they do not, or none is to be
-// read. It waits for the timeout, or up to an eighth longer: a new deadline for every request has
-// its price.
+// wait returns once n bytes of a request have come; not ok if they do not come, or if no further
+// request is to be read. It waits for the timeout, or up to an eighth longer: a new deadline for
+// every request is expensive.
 func (c *shortcutConn) wait(s *shortcut, timeout time.Duration, n int) (ok bool) {
 	c.state.Store(shortcutWaiting)
 	if s.closing.Load() { // this, or close sees the state
@@ -160,18 +161,19 @@ func (c *shortcutConn) readUntil(deadline time.Time) {
 	_ = c.SetReadDeadline(deadline)
 }
 
-// skipLineEnds skips what old clients send behind a body, as net/http does (RFC 9112, 2.2).
+// skipLineEnds skips the line ends that old clients send behind a body, as net/http does (RFC 9112,
+// 2.2).
 func (c *shortcutConn) skipLineEnds() {
 	ahead, _ := c.in.Peek(lookAhead)
 	_, _ = c.in.Discard(len(ahead) - len(bytes.TrimLeft(ahead, "\r\n")))
 }
 
-// next reads a request's head. nil means that it is not plain: then the connection is as if
-// nothing of the request had been read, and without deadlines.
+// next reads a request's head. nil means that it is not plain: then the connection is restored as
+// before the request, and without deadlines.
 func (c *shortcutConn) next(ctx context.Context) *http.Request {
 	come, _ := c.in.Peek(c.in.Buffered())
 	if head, _, whole := bytes.Cut(come, endOfHead); whole && isPlainHead(head) {
-		// The head is in the buffer: reading it does not change what come holds.
+		// The head is in the buffer: reading it leaves come unchanged.
 		r, err := http.ReadRequest(c.in)
 		if err == nil && isPlain(r) {
 			r.RemoteAddr = c.remote
@@ -183,8 +185,9 @@ func (c *shortcutConn) next(ctx context.Context) *http.Request {
 	return nil
 }
 
-// isPlainHead finds what ReadRequest lets pass and net/http's server does not: spaces in names,
-// which folded lines have too, and a Host that is there twice, or no host.
+// isPlainHead reports whether a head is that of a plain call. It also finds the faults that
+// ReadRequest lets pass and net/http's server refuses: spaces in names, which folded lines have
+// too, and a repeated or missing Host.
 func isPlainHead(head []byte) bool {
 	lines, ok := bytes.CutPrefix(head, []byte("POST / HTTP/1.1\r\n"))
 	hosts := 0
@@ -201,7 +204,7 @@ func isPlainHead(head []byte) bool {
 	return ok && hosts == 1
 }
 
-// isHost reports whether a host is one of those that are met: a name or an address, and a port.
+// isHost reports whether a host has an ordinary form: a name or an address, and a port.
 func isHost(host []byte) bool {
 	for _, c := range host {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '-' || c > ':' || c == '/') &&
@@ -220,7 +223,7 @@ func isPlain(r *http.Request) bool {
 		!wire.Streams(r.Header.Get("X-Amz-Target"))
 }
 
-// call serves one call, and reports whether the connection can have another one.
+// call serves one call, and reports whether the connection can serve another one.
 func (s *shortcut) call(c *shortcutConn, r *http.Request) (goOn bool) {
 	if r.ContentLength > int64(c.in.Buffered()) {
 		c.readUntil(time.Now().Add(readTimeout))
@@ -232,10 +235,10 @@ func (s *shortcut) call(c *shortcutConn, r *http.Request) (goOn bool) {
 		c.linger(r.Body)
 		return false
 	}
-	return r.Body.Close() == nil // reads what the handler has left of it
+	return r.Body.Close() == nil // reads the rest that the handler has left
 }
 
-// handle runs the handler. It is not ok if the connection is to break off without an answer.
+// handle runs the handler. It is not ok if the connection must break off without an answer.
 func (s *shortcut) handle(c *shortcutConn, r *http.Request) (ok bool) {
 	defer func() {
 		thrown := recover()
@@ -253,8 +256,8 @@ func (s *shortcut) handle(c *shortcutConn, r *http.Request) (ok bool) {
 	return c.answer.status != 0 // otherwise the client has gone, or its body is not whole
 }
 
-// WatchClient returns a context that ends when the client of a call goes, also one that took the
-// shortcut. The request's body must have been read. The caller calls stop, which waits.
+// WatchClient returns a context that ends when the client of a call goes, also on the shortcut. The
+// request's body must have been read. The caller calls stop; stop waits.
 func WatchClient(ctx context.Context) (watched context.Context, stop func()) {
 	watched, cancel := context.WithCancel(ctx)
 	c, ok := ctx.Value(shortcutKey{}).(*shortcutConn)
@@ -277,15 +280,15 @@ func WatchClient(ctx context.Context) (watched context.Context, stop func()) {
 	}
 }
 
-// linger ends a connection so that its client can read the answer: bytes that come to a closed
-// connection would take it away again. A client of whose body nothing is missing is not waited for.
+// linger ends a connection so that its client can read the answer: if further bytes came to a
+// closed connection, the client could lose the answer. It does not wait if the whole body has come.
 func (c *shortcutConn) linger(body io.Closer) {
 	_ = c.CloseWrite()
 	c.readUntil(time.Now().Add(lingerTime))
 	_ = body.Close() // reads the rest
 }
 
-// close begins no further request, and closes idle connections.
+// close refuses further requests, and closes idle connections.
 func (s *shortcut) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// joinedBody is the longest body that is copied behind its head, to be one write with it.
+// joinedBody is the longest body that is copied behind its head, for a single write.
 const joinedBody = 4 << 10
 
-// shortcutAnswer is the http.ResponseWriter of a call that took the shortcut. It is used again for
-// the next call of its connection.
+// shortcutAnswer is the http.ResponseWriter of a call on the shortcut. It is used again for the
+// next call of its connection.
 type shortcutAnswer struct {
 	shortcut *shortcut
 	conn     *shortcutConn
 	header   http.Header
 	status   int // 0: none yet
 	buffer   bytes.Buffer
-	body     []byte    // what was written and not sent, if it did not come with its length
+	body     []byte    // written but not sent yet, if the handler gave no length
 	sent     bool      // head and body
 	last     bool      // the connection ends with this answer
 	err      error     // of the connection
@@ -40,7 +40,7 @@ func (a *shortcutAnswer) WriteHeader(status int) {
 	}
 }
 
-// Write sends the answer if p is all of its body.
+// Write sends the answer if p is its whole body.
 func (a *shortcutAnswer) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	if length := a.header["Content-Length"]; a.body == nil && len(length) == 1 &&
@@ -51,7 +51,7 @@ func (a *shortcutAnswer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// finish sends what Write has not sent.
+// finish sends the rest of the written bytes.
 func (a *shortcutAnswer) finish() error {
 	if !a.sent {
 		a.WriteHeader(http.StatusOK)
@@ -86,8 +86,8 @@ func (a *shortcutAnswer) send(body []byte) error {
 	return a.err
 }
 
-// SetWriteDeadline leaves a deadline that is up to a quarter nearer: a new one for every answer
-// has its price.
+// SetWriteDeadline keeps a deadline that is up to a quarter nearer: a new one for every answer is
+// expensive.
 func (a *shortcutAnswer) SetWriteDeadline(deadline time.Time) error {
 	now := time.Now()
 	left, want := a.writeBy.Sub(now), deadline.Sub(now)
@@ -98,8 +98,8 @@ func (a *shortcutAnswer) SetWriteDeadline(deadline time.Time) error {
 	return a.conn.SetWriteDeadline(deadline)
 }
 
-// SetDate sets the header Date of an answer, which net/http otherwise takes from the system's
-// clock. A shortcutAnswer sets it by itself when it is sent.
+// SetDate sets the header Date of an answer. Without it net/http would use the system's clock. A
+// shortcutAnswer sets it by itself when it is sent.
 func SetDate(w http.ResponseWriter, date func() []string) {
 	if _, ok := w.(*shortcutAnswer); !ok {
 		w.Header()["Date"] = date()

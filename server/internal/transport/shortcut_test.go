@@ -63,7 +63,7 @@ func socket(t testing.TB) net.Listener {
 	return listener
 }
 
-// echo answers with what it sees of a request, and tells who served it.
+// echo answers with its view of a request, and names the path that served it.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	var body []byte
 	if r.Header.Get("Unread") == "" {
@@ -107,8 +107,8 @@ func plainCall(header, body string) string {
 		"Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 }
 
-// exchange sends a connection's bytes, ends the sending, and returns what comes, as a text
-// without what differs from time to time, and who served each request.
+// exchange sends a connection's bytes, ends the sending, and returns the answers, as a text without
+// the parts that vary with time, and the path that served each request.
 func exchange(t testing.TB, address string, parts ...string) (answers string, short []string) {
 	t.Helper()
 	conn, err := net.Dial("unix", address)
@@ -164,8 +164,8 @@ func exchange(t testing.TB, address string, parts ...string) (answers string, sh
 	}
 }
 
-// TestShortcut: what a client sees is what net/http's server alone would have shown it, and plain
-// calls take the shortcut.
+// TestShortcut: a client gets the same answers as from net/http's server alone, and plain calls
+// take the shortcut.
 func TestShortcut(t *testing.T) {
 	t.Parallel()
 	with := carry(t, socket(t), echo).door.Addr().String()
@@ -173,7 +173,7 @@ func TestShortcut(t *testing.T) {
 	call := plainCall("", "body")
 	for name, c := range map[string]struct {
 		parts []string
-		want  string // who serves the requests
+		want  string // the path that serves each request
 	}{
 		"a call":                   {[]string{call}, "true"},
 		"two calls":                {[]string{call, plainCall("A: b\r\n", "other")}, "true true"},
@@ -232,8 +232,8 @@ func TestShortcut(t *testing.T) {
 	}
 }
 
-// FuzzShortcut: whatever a client sends, in up to two pieces, it sees what net/http's server alone
-// would have shown it.
+// FuzzShortcut: for any bytes, in up to two pieces, a client gets the same answers as from
+// net/http's server alone.
 func FuzzShortcut(f *testing.F) {
 	with := carry(f, socket(f), echo).door.Addr().String()
 	without := carry(f, socket(f), echo, withoutShortcut).door.Addr().String()
@@ -423,8 +423,8 @@ func TestShortcutEndsBetween(t *testing.T) {
 	})
 }
 
-// TestShortcutEnds: at the end idle connections close at once, calls under way are answered, and
-// their clients told that it was the last one; cut ends them all.
+// TestShortcutEnds: at the end idle connections close at once, and calls under way are answered,
+// with a note that it was the last one; cut ends them all.
 func TestShortcutEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -456,7 +456,7 @@ func TestShortcutEnds(t *testing.T) {
 		if err := past.wait(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wantEnd(t, dial()) // who comes now
+		wantEnd(t, dial()) // a new connection
 	})
 }
 
@@ -502,8 +502,8 @@ func TestShortcutBreaksOff(t *testing.T) {
 	}
 }
 
-// TestWatchClient: a call that waits on purpose learns that its client has gone, and one whose
-// client stays goes on, as does its connection.
+// TestWatchClient: a call that waits on purpose notices that its client has gone. If the client
+// stays, the call and its connection go on.
 func TestWatchClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := make(chan time.Duration, 1)

@@ -17,9 +17,9 @@ func tlsSettings(config *tls.Config) *tls.Config {
 	return config
 }
 
-// refusePlain answers what came unencrypted to an address that other machines reach, with 400.
-// Nothing of such a request is looked at; its client has shown it to the network already, and
-// must learn of it.
+// refusePlain answers unencrypted requests to an address that other machines reach, with 400. It
+// looks at nothing in such a request; its client has shown it to the network already, and must
+// learn of it.
 func refusePlain(next http.Handler, date func() []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil && !cameByLoopback(r) {

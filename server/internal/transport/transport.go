@@ -3,8 +3,8 @@
 // a pause of the process, and ends in order.
 //
 // Plain calls over unencrypted HTTP/1.1 do not go through net/http's server but through a shorter
-// path of this package (see shortcut). A handler cannot tell the two apart, and nothing outside
-// this package knows of it.
+// path of this package (see shortcut). A handler sees no difference, and nothing outside this
+// package knows of it.
 package transport
 
 import (
@@ -29,27 +29,26 @@ const (
 	maxHeader     = 64 << 10
 )
 
-// Config configures Serve. All fields but TLS are needed.
+// Config configures Serve. All fields but TLS are required.
 type Config struct {
 	Handler http.Handler
 	// TLS encrypts: HTTP/2 and HTTP/1.1 are offered. Connections to a loopback address may then
 	// still be plain. nil: all connections are plain.
 	TLS *tls.Config
-	// Pauses are those of the process. The caller starts the watch.
+	// Pauses is the watch of the process. The caller starts it.
 	Pauses *pause.Watch
-	// Date returns the header Date of an answer that is sent now. It is not changed.
+	// Date returns the header Date of an answer that is sent now. transport does not change it.
 	Date func() []string
-	// WriteTimeout is how long a client of HTTP/2 may take to read what was sent.
+	// WriteTimeout is the time that a client of HTTP/2 may take to read the sent bytes.
 	WriteTimeout time.Duration
-	// ShutdownTimeout is how long calls may go on once Serve's context has ended.
+	// ShutdownTimeout is the time for calls to finish once Serve's context has ended.
 	ShutdownTimeout time.Duration
 	Logger          *slog.Logger
 }
 
-// Serve answers on the listener, which it closes, until ctx ends. Then calls that it has accepted
-// finish, for at most ShutdownTimeout, Draining's channel is closed, and idle connections are
-// closed. It returns nil after that, and an error if the listener failed or calls had to be cut
-// off.
+// Serve answers on the listener, which it closes, until ctx ends. Then Draining's channel is
+// closed, idle connections are closed, and accepted calls finish, for at most ShutdownTimeout. It
+// returns nil after that, and an error if the listener failed or calls had to be cut off.
 func Serve(ctx context.Context, listener net.Listener, cfg Config) error {
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -75,26 +74,26 @@ func Serve(ctx context.Context, listener net.Listener, cfg Config) error {
 	return err
 }
 
-// drainKey is the context key of a channel (<-chan struct{}) that is closed when the listener
-// that the request came by is being shut down.
+// drainKey is the context key of a channel (<-chan struct{}). The channel is closed when the
+// shutdown of the request's listener begins.
 type drainKey struct{}
 
-// Draining returns a channel that is closed when the listener that a request came by is being shut
-// down, for the request's context. It is nil, and so never closed, for a request of another server.
+// Draining returns the channel for a request's context that is closed when the shutdown of the
+// request's listener begins. It is nil, and so never closed, for a request of another server.
 func Draining(ctx context.Context) <-chan struct{} {
 	drained, _ := ctx.Value(drainKey{}).(<-chan struct{})
 	return drained
 }
 
-// transport serves one listener. The door knows which connections are TLS. The others begin in the
-// shortcut, past http, and http has the rest.
+// transport serves one listener. The door recognises TLS connections. The others begin in the
+// shortcut, and http serves the rest.
 type transport struct {
 	door *door
 	past *shortcut
 	http *http.Server
 }
 
-// shutdown begins no further call, and returns when those under way have finished.
+// shutdown refuses further calls, and returns when those in progress have finished.
 func (t *transport) shutdown(ctx context.Context) error {
 	err := t.door.Close()
 	t.past.close()
@@ -141,7 +140,7 @@ func newTransport(base context.Context, listener net.Listener, cfg Config) trans
 	return transport{door: door, past: past, http: h}
 }
 
-// freshConns knows the connections that have not sent a request yet, but a first byte, or a TLS
+// freshConns holds the connections without a request so far, but with a first byte, or a TLS
 // handshake. http.Server.Shutdown waits for them for 5 s.
 type freshConns struct {
 	mu    sync.Mutex
@@ -158,7 +157,8 @@ func (f *freshConns) changed(conn net.Conn, now http.ConnState) {
 	}
 }
 
-// expire ends the wait for requests. One that has come meanwhile is answered: only reads end.
+// expire ends the wait for requests. It ends reads only, so a request that has come meanwhile is
+// answered.
 func (f *freshConns) expire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
