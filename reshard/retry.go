@@ -16,7 +16,8 @@ const (
 	callTimeout = 20 * time.Second
 )
 
-// retry calls until there is an answer that is not worth another attempt: the last error.
+// retry repeats a call until it succeeds, fails with an error that is not retryable, or has
+// failed attempts times. It returns the last error.
 func retry(ctx context.Context, call func(context.Context) error) error {
 	for failed := 1; ; failed++ {
 		err := once(ctx, call)
@@ -29,7 +30,7 @@ func retry(ctx context.Context, call func(context.Context) error) error {
 	}
 }
 
-// once makes a call with a deadline of its own. The cause is the error when ctx has ended.
+// once makes a call with a deadline of its own. If ctx has ended, the error is its cause.
 func once(ctx context.Context, call func(context.Context) error) error {
 	calling, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -40,13 +41,13 @@ func once(ctx context.Context, call func(context.Context) error) error {
 	return err
 }
 
-// backoff waits after so many failures in a row, from 1 on.
+// backoff waits after a failure. failed is the number of failures in a row, from 1 on.
 func backoff(ctx context.Context, failed int) error {
 	longest := min(maxWait, minWait<<min(failed, 20))
 	return pause(ctx, longest/2+rand.N(longest/2))
 }
 
-// pause waits, unless ctx ends first.
+// pause waits for d. It returns early, with the cause, if ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -58,8 +59,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// retryable reports whether the same call may succeed a little later: throttling, a stream that
-// is not ACTIVE, faults of the server, and what is no answer of the API at all.
+// retryable reports whether the same call may succeed a little later: after throttling, for a
+// stream that is not ACTIVE, after a fault of the server, and after a failure without an answer
+// of the API.
 func retryable(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
