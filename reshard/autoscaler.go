@@ -61,7 +61,8 @@ func NewAutoscaler(policy Policy) (*Autoscaler, error) {
 }
 
 // Decide takes the next sample and returns the decision for it. It fails if the sample's open
-// shards do not tile the key space or if its duration is not above 0; then the sample does not count.
+// shards do not tile the key space or if its duration is not above 0; then the sample does not
+// count.
 func (a *Autoscaler) Decide(s Sample) (Decision, error) {
 	shards, points, err := a.policy.measure(s)
 	if err != nil {
