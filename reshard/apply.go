@@ -16,7 +16,8 @@ import (
 	"github.com/runnel-stream/runnel/keyspace/plan"
 )
 
-// Resharder is what Apply needs of Kinesis; *kinesis.Client has it. Its own retries do no harm.
+// Resharder is the part of the Kinesis API that Apply uses. *kinesis.Client implements it; the
+// SDK's own retries do no harm.
 type Resharder interface {
 	Lister
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
@@ -29,7 +30,7 @@ type Resharder interface {
 		...func(*kinesis.Options)) (*kinesis.UpdateShardCountOutput, error)
 }
 
-// State is where a step is.
+// State is the progress of a step.
 type State string
 
 // The states of a step, in this order: Found, or else Begun and Done.
@@ -39,24 +40,24 @@ const (
 	Done  State = "done"  // its shards are open, the stream is ACTIVE
 )
 
-// ErrNotDone is returned when a call was answered and the shards did not change.
+// ErrNotDone is returned if a call succeeded, but the shards did not change.
 var ErrNotDone = errors.New("the call was answered, but the open shards are as before")
 
-// settleTime is how long the list of shards may lag behind a stream that is ACTIVE again.
+// settleTime is the longest time that the list of shards may lag behind the status ACTIVE.
 const settleTime = time.Minute
 
-// Apply takes the steps of a plan, one at a time, each when the stream is ACTIVE, and returns
-// when the last one's shards are open and are what the plan predicts. A step that is done
-// already is not taken again, so an Apply that was interrupted anywhere is gone on with by the
-// same plan. It waits for ACTIVE for as long as ctx lets it. Throttling, other operations on the
-// stream and outages are retried for about a minute of a call.
+// Apply carries out the steps of a plan, one at a time, each while the stream is ACTIVE. It
+// returns when the shards of the last step are open and match the plan. It skips steps that are
+// done already, so an interrupted Apply is continued by another Apply with the same plan. It
+// waits for ACTIVE until ctx ends. Throttling, other operations on the stream and outages are
+// retried for about a minute for each call.
 //
-// progress hears of each step, in order, from Apply's goroutine; nil hears nothing.
+// Apply calls progress for each step, in order, from its own goroutine. progress may be nil.
 //
-// It fails with an error that names the step: one of the API that trying again does not mend, as
-// for a stream in on-demand mode or at the account's limit of shards; or one that wraps
-// plan.ErrLayoutDiffers, when the stream's shards are neither where the plan begins nor on its way,
-// because something else reshards it. Nothing is undone then.
+// An error names the step. It is an error of the API that a retry does not help, as for a stream
+// in on-demand mode or at the account's limit of shards. Or it wraps plan.ErrLayoutDiffers: the
+// stream's shards match neither the start of the plan nor any of its steps, because something
+// else reshards the stream. Apply undoes nothing.
 func Apply(
 	ctx context.Context, client Resharder, stream string, planned plan.Plan,
 	progress func(plan.Step, State),
@@ -74,7 +75,7 @@ func Apply(
 	return nil
 }
 
-// applying is one Apply.
+// applying is the state of one call of Apply.
 type applying struct {
 	client   Resharder
 	stream   string
@@ -116,7 +117,7 @@ func (a *applying) run(ctx context.Context) error {
 	}
 }
 
-// take makes a step's call until the step is done.
+// take calls the API until the step is done.
 func (a *applying) take(ctx context.Context, at int, call func(context.Context) error) error {
 	for failed := 1; ; failed++ {
 		wrong := once(ctx, call)
@@ -131,7 +132,7 @@ func (a *applying) take(ctx context.Context, at int, call func(context.Context) 
 				return err
 			}
 		}
-		// An answer may have been lost, and the step be done for all that.
+		// The answer may have been lost although the step is done.
 		open, err := a.open(ctx)
 		switch {
 		case err != nil:
@@ -144,7 +145,7 @@ func (a *applying) take(ctx context.Context, at int, call func(context.Context) 
 	}
 }
 
-// call returns the call of a step on the open shards.
+// call returns a function that makes the API call of a step on the open shards.
 func (a *applying) call(
 	step plan.Step, open []shardmap.Shard,
 ) (func(context.Context) error, error) {
@@ -191,7 +192,7 @@ func (a *applying) call(
 	}
 }
 
-// settle waits until a step whose call was answered is done.
+// settle waits until a step is done after its call succeeded.
 func (a *applying) settle(ctx context.Context, at int) error {
 	var since time.Time
 	for {
@@ -213,7 +214,7 @@ func (a *applying) settle(ctx context.Context, at int) error {
 	}
 }
 
-// open returns the open shards when the stream is ACTIVE.
+// open waits until the stream is ACTIVE and returns its open shards.
 func (a *applying) open(ctx context.Context) ([]shardmap.Shard, error) {
 	for wait := 100 * time.Millisecond; ; wait = min(2*time.Second, wait*3/2) {
 		var status types.StreamStatus

@@ -15,41 +15,43 @@ import (
 	"github.com/runnel-stream/runnel/keyspace/plan"
 )
 
-// DefaultWindow is how long Autoscale looks at a stream at a time.
+// DefaultWindow is the default length of one observation of a stream by Autoscale.
 const DefaultWindow = 30 * time.Second
 
-// Client is what Autoscale needs of Kinesis; *kinesis.Client has it.
+// Client is the part of the Kinesis API that Autoscale uses. *kinesis.Client implements it.
 type Client interface {
 	Reader
 	Resharder
 }
 
-// AutoscaleConfig is how Autoscale works. The zero value looks, says what it would do, and
-// changes nothing.
+// AutoscaleConfig configures Autoscale. With the zero value, Autoscale observes the stream and
+// reports its decisions, but changes nothing.
 type AutoscaleConfig struct {
 	Policy Policy
-	// Apply lets it change the stream; without it the same is decided and reported.
+	// Apply allows changes to the stream. Without it Autoscale makes and reports the same
+	// decisions, but does not carry them out.
 	Apply bool
-	// Every is the time from the beginning of a window to that of the next. Default 1 minute.
-	// A round that takes longer is followed by the next at once.
+	// Every is the time from the start of one window to the start of the next. Default 1 minute.
+	// If a round takes longer, the next one starts at once.
 	Every time.Duration
-	// Window is how long the stream is looked at; its reads count with those of consumers, one a
-	// second of each shard, and read everything. At most Every. Default DefaultWindow, or Every
-	// if that is less.
+	// Window is the length of one observation. It reads all records, with one read a second of
+	// each shard, and AWS counts these reads together with the reads of consumers. At most
+	// Every. Default DefaultWindow, or Every if that is less.
 	Window time.Duration
-	// Parallel is how many shards are read at the same time, as of the type Window. Default 32.
+	// Parallel is the number of shards that are read at the same time, as in the type Window.
+	// Default 32.
 	Parallel int
-	// Once ends Autoscale after a single decision, from one window, without a past: as if
+	// Once ends Autoscale after a single decision, from one window and without a history: as if
 	// SplitWindows, SplitOf and MergeWindows were 1.
 	Once bool
-	// Throttles returns what producers say of the time since the call before; what the first
-	// call returns is not looked at. It is called by one goroutine, before each window and after
-	// it. When it fails, that is reported, and the window is decided by what was seen alone.
-	// Default: nobody says anything.
+	// Throttles returns the producers' counts since the previous call. The result of the call
+	// before a window is ignored; it only starts the count. One goroutine calls it, before and
+	// after each window. If it fails, Autoscale reports the error and decides by the observed
+	// load alone. Default: there are no counts.
 	Throttles func(context.Context) (Throttled, error)
 }
 
-// EventKind is what an Event tells.
+// EventKind is the kind of an Event.
 type EventKind string
 
 // The kinds of events.
@@ -60,7 +62,7 @@ const (
 	Failed  EventKind = "failed"  // Err, and Autoscale goes on
 )
 
-// Event is what Autoscale reports. What a kind does not tell is zero.
+// Event is one report of Autoscale. The fields that its kind does not use are zero.
 type Event struct {
 	Kind     EventKind
 	At       time.Time
@@ -74,28 +76,28 @@ type Event struct {
 	Err      error
 }
 
-// ErrOnDemand is returned for a stream that AWS scales.
+// ErrOnDemand is returned for a stream in on-demand mode, whose shards only AWS changes.
 var ErrOnDemand = errors.New("the stream is in on-demand mode, in which its shards are not ours " +
 	"to split and merge")
 
-// hotNames is how many partition keys are counted to name the heaviest, and loadCells how many
-// cells of the key space: together some 15 MiB.
+// hotNames is the number of partition keys that are counted to find the heaviest. loadCells is
+// the number of cells of the load histogram. Together they take some 15 MiB of memory.
 const (
 	hotNames  = 4096
 	loadCells = 1 << 17
 )
 
-// Autoscale splits and merges the shards of a stream as its load asks for, window by window, until
-// ctx ends; it returns nil then, also amid the steps of a plan. Nothing needs to be known of
-// the run before: a change that was interrupted, by kill -9 too, left shards that are looked at
-// like any others, and the stream's own end of a step is waited for.
+// Autoscale splits and merges the shards of a stream to match its load, window by window, until
+// ctx ends. Then it returns nil, even between two steps of a plan. It needs no state of an
+// earlier run: if that run was interrupted in the middle of a change, even by kill -9, Autoscale
+// waits until the stream has finished the step and starts with the shards that it finds.
 //
-// report hears of every event, in order, from Autoscale's goroutine; nil hears nothing.
+// Autoscale calls report with every event, in order, from its own goroutine. report may be nil.
 //
-// What may pass is reported and survived: throttling, outages, somebody else who reshards the
-// stream. It fails with what does not: a policy or a Config that makes no sense, a stream that is
-// not there or on demand (ErrOnDemand), permissions that are missing; with Once with whatever
-// keeps it from its decision.
+// Autoscale reports temporary errors and goes on: throttling, outages, and a reshard of the
+// stream by something else. It returns lasting errors: an invalid policy or Config, a stream that
+// does not exist or is in on-demand mode (ErrOnDemand), missing permissions. With Once it returns
+// any error that prevents its decision.
 func Autoscale(
 	ctx context.Context, client Client, stream string, cfg AutoscaleConfig, report func(Event),
 ) error {
@@ -132,7 +134,7 @@ func (c AutoscaleConfig) withDefaults() (AutoscaleConfig, error) {
 	return c, nil
 }
 
-// autoscaling is one Autoscale.
+// autoscaling is the state of one call of Autoscale.
 type autoscaling struct {
 	client Client
 	stream string
@@ -184,7 +186,7 @@ func (l *autoscaling) provisioned(ctx context.Context) error {
 	})
 }
 
-// round looks at the stream for a window, decides, and does it if it may.
+// round observes the stream for one window, decides, and with Apply carries out the decision.
 func (l *autoscaling) round(ctx context.Context) error {
 	sample, observed, err := l.look(ctx)
 	if err != nil {
@@ -222,7 +224,7 @@ func (l *autoscaling) look(ctx context.Context) (Sample, Observed, error) {
 	_, failed := l.throttles(ctx)
 	histogram, hot := load.NewHistogram(loadCells), load.NewHeavy(hotNames)
 	policy := l.cfg.Policy.withDefaults()
-	perRecord := policy.ShardBytes / policy.ShardRecords // bytes that are as scarce as a record
+	perRecord := policy.ShardBytes / policy.ShardRecords // a record counts as this many bytes
 	window := Window{For: l.cfg.Window, Parallel: l.cfg.Parallel}
 	observed, err := Observe(ctx, l.client, l.stream, window, func(s Seen) {
 		histogram.AddPoint(load.Point{

@@ -10,25 +10,25 @@ import (
 	"github.com/runnel-stream/runnel/keyspace/plan"
 )
 
-// Autoscaler decides when the shards of one stream are split and merged, from one sample after
-// another. It is pure: time comes with the samples, and what it decides is data. It never needs
-// to be told whether a decision was carried out, for the next sample's shards tell it.
+// Autoscaler decides when the shards of one stream are split and merged, from a sequence of
+// samples. It is pure: the time comes with the samples, and its decisions are data. The caller
+// does not report whether it carried out a decision: the shards of the next sample show it.
 //
-// It splits fast and merges slowly. A shard that is above SplitAbove in enough windows is split
-// into the fewest pieces that are at or below Target, as far as a split helps: not for the sake
-// of one key that has nearly all of it. Neighbours are merged when their peaks of MergeWindows
-// windows together are at or under MergeUnder. A decision splits or merges, never both. When the
-// shards are others than in the sample before, what was seen is forgotten.
+// It splits fast and merges slowly. If a shard is above SplitAbove in enough windows, it is split
+// into the smallest number of pieces at or below Target. A shard is not split if that does not
+// help, because one key has nearly all of its load. Neighbours are merged if the sum of their
+// peaks over MergeWindows windows is at or under MergeUnder. A decision splits or merges, never
+// both. If the shards differ from those of the sample before, the earlier samples are dropped.
 //
 // It is not safe for concurrent use.
 type Autoscaler struct {
 	policy  Policy
-	layout  []keyspace.Range // of the samples below, by hash key
+	layout  []keyspace.Range // the open shards of the samples in past, in hash key order
 	past    [][]part         // the loads of the layout's shards, window by window, the newest last
-	changed time.Time        // when the layout was not the one before any more; zero if never
+	changed time.Time        // start of the first window with a new layout; zero if none
 }
 
-// Action is what is decided.
+// Action is the kind of a Decision.
 type Action string
 
 // The actions.
@@ -38,21 +38,21 @@ const (
 	Merge Action = "merge"
 )
 
-// Decision is what an Autoscaler decides. It is data.
+// Decision is the result of one sample.
 type Decision struct {
 	Action Action
-	// Plan is from the sample's shards on; without steps to Hold. Its loads are in 10^-12 of
-	// what a shard takes.
+	// Plan begins with the sample's shards. For Hold it has no steps. The unit of its loads is
+	// 10^-12 of one shard's limit.
 	Plan plan.Plan
-	// Reasons say why, in sentences without an end, at least one.
+	// Reasons explain the decision, in sentences without a full stop. There is at least one.
 	Reasons []string
-	// Peak is the load of the most loaded shard of the window, throttling counted; 1 is all
-	// that a shard takes.
+	// Peak is the load of the most loaded shard of the window, refused attempts included. 1 is
+	// the limit of one shard.
 	Peak float64
 }
 
-// NewAutoscaler returns an Autoscaler without a past. It fails when the policy makes no sense,
-// with everything that is wrong with it.
+// NewAutoscaler returns an Autoscaler without a history. It fails if the policy is invalid; the
+// error has all that Policy.Validate found.
 func NewAutoscaler(policy Policy) (*Autoscaler, error) {
 	if err := policy.Validate(); err != nil {
 		return nil, fmt.Errorf("autoscale: %w", err)
@@ -60,8 +60,9 @@ func NewAutoscaler(policy Policy) (*Autoscaler, error) {
 	return &Autoscaler{policy: policy.withDefaults()}, nil
 }
 
-// Decide takes the next sample. It fails when the sample's open shards do not tile the key space
-// or it took no time; then the sample is not counted.
+// Decide takes the next sample and returns the decision for it. It fails if the sample's open
+// shards do not tile the key space or if its duration is not above 0; then the sample does not
+// count.
 func (a *Autoscaler) Decide(s Sample) (Decision, error) {
 	shards, points, err := a.policy.measure(s)
 	if err != nil {
@@ -81,7 +82,7 @@ func (a *Autoscaler) Decide(s Sample) (Decision, error) {
 	return d.decision, err
 }
 
-// deciding is one Decide. Its shards are those of the layout, in its order.
+// deciding is the state of one call of Decide. Its shards are those of the layout, in its order.
 type deciding struct {
 	*Autoscaler
 	sample   Sample
@@ -95,7 +96,7 @@ func (d *deciding) because(format string, args ...any) {
 	d.decision.Reasons = append(d.decision.Reasons, fmt.Sprintf(format, args...))
 }
 
-// remember adds the sample to the past, and forgets what is no longer looked at.
+// remember adds the sample to the history and drops the windows that are no longer needed.
 func (d *deciding) remember() {
 	a, layout, loads := d.Autoscaler, Open(d.sample.Shards), make([]part, len(d.shards))
 	for i, shard := range d.shards {
@@ -114,7 +115,7 @@ func (d *deciding) remember() {
 	a.past = a.past[max(0, len(a.past)-max(a.policy.SplitOf, a.policy.MergeWindows)):]
 }
 
-// plan sets the decision, if there is anything to do.
+// plan sets the decision and returns true, if the bounds need any step.
 func (d *deciding) plan(action Action, bounds []keyspace.Key) bool {
 	planned, err := plan.WithBounds(d.layout, bounds, d.points)
 	if err != nil || len(planned.Steps) == 0 {
@@ -124,7 +125,7 @@ func (d *deciding) plan(action Action, bounds []keyspace.Key) bool {
 	return true
 }
 
-// cooling returns how long nothing is done yet after a change.
+// cooling returns the remaining part of a cooldown after the last change of the shards.
 func (d *deciding) cooling(cooldown time.Duration) time.Duration {
 	if d.changed.IsZero() {
 		return 0
@@ -151,7 +152,7 @@ func (d *deciding) fill() bool {
 	return d.plan(Split, bounds(pieces))
 }
 
-// bounds returns where all but the first range begin.
+// bounds returns the starts of all ranges but the first.
 func bounds(ranges []keyspace.Range) []keyspace.Key {
 	var bounds []keyspace.Key
 	for _, r := range ranges[1:] {
@@ -164,7 +165,8 @@ func sortShards(shards []measured) {
 	slices.SortFunc(shards, func(a, b measured) int { return a.Range.Start.Compare(b.Range.Start) })
 }
 
-// shardOf returns which of the shards, that tile the key space in order, has the key.
+// shardOf returns the index of the shard with the key. The shards must tile the key space, in
+// order.
 func shardOf(shards []measured, k keyspace.Key) int {
 	at, _ := slices.BinarySearchFunc(shards, k, func(s measured, k keyspace.Key) int {
 		return s.Range.End.Compare(k)

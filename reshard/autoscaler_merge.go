@@ -6,8 +6,8 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// merge merges neighbours whose peaks together are at or under MergeUnder, from the lowest hash
-// key on, as far as the bounds allow. It says what it waits for.
+// merge merges neighbours if the sum of their peaks is at or under MergeUnder, from the lowest
+// hash key on, as far as MinShards and MaxSteps allow. If it has to wait, the reasons explain it.
 func (d *deciding) merge() bool {
 	peaks := d.peaks()
 	room := min(len(peaks)-d.policy.MinShards, d.policy.MaxSteps, len(peaks)/2)
@@ -19,7 +19,8 @@ func (d *deciding) merge() bool {
 	return false
 }
 
-// mergeTo merges down to these bounds, if it is time to.
+// mergeTo plans the merges that leave only these bounds, if there are enough windows and no
+// cooldown.
 func (d *deciding) mergeTo(peaks []part, kept []keyspace.Key) bool {
 	from := 0
 	for to := 1; to <= len(peaks); to++ {
@@ -44,8 +45,8 @@ func (d *deciding) mergeTo(peaks []part, kept []keyspace.Key) bool {
 	return d.plan(Merge, kept)
 }
 
-// peaks returns the most that each shard had in a window of the last MergeWindows, of either
-// thing.
+// peaks returns the highest bytes and the highest records of each shard over the last
+// MergeWindows windows. The two may come from different windows.
 func (d *deciding) peaks() []part {
 	peaks := make([]part, len(d.shards))
 	for _, loads := range d.past[max(0, len(d.past)-d.policy.MergeWindows):] {
@@ -57,7 +58,7 @@ func (d *deciding) peaks() []part {
 	return peaks
 }
 
-// apart returns the bounds that stay, when up to room neighbours are merged.
+// apart returns the bounds that stay after up to room merges of neighbours.
 func (d *deciding) apart(peaks []part, room int) []keyspace.Key {
 	var kept []keyspace.Key
 	sum := peaks[0]
@@ -73,7 +74,7 @@ func (d *deciding) apart(peaks []part, room int) []keyspace.Key {
 	return kept
 }
 
-// sayRest says why nothing is to be done, if nothing has been said yet.
+// sayRest adds the reason why there is nothing to do, unless there is a reason already.
 func (d *deciding) sayRest(peaks []part) {
 	if len(d.decision.Reasons) > 0 {
 		return

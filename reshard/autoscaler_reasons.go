@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// tell says how loaded a shard is.
+// tell describes the load of a shard.
 func (d *deciding) tell(s measured) string {
 	what := fmt.Sprintf("%s takes %s and %s a second, %s of what it can", s.ID,
 		rate(s.seen.bytes*d.policy.ShardBytes),
@@ -31,8 +31,8 @@ func (d *deciding) names(from, to int) string {
 		d.shards[to-1].ID)
 }
 
-// heaviest returns the name of the shard's heaviest hash key as an end of a sentence, if it is
-// known, and its weight.
+// heaviest returns the weight of the shard's heaviest hash key. If its partition key is known,
+// name is that key as the end of a sentence.
 func (d *deciding) heaviest(shard int) (name string, weight float64) {
 	most := uint64(0)
 	var at int
@@ -52,10 +52,10 @@ func (d *deciding) heaviest(shard int) (name string, weight float64) {
 	return "", float64(most)
 }
 
-// byLoad compares shards by what wants in.
+// byLoad compares shards by their offered load.
 func byLoad(a, b measured) int { return cmp.Compare(a.load.load(), b.load.load()) }
 
-// percent tells a part.
+// percent formats a fraction.
 func percent(part float64) string {
 	if part < 0.1 && part > 0 {
 		return fmt.Sprintf("%.1f%%", 100*part)
@@ -63,7 +63,7 @@ func percent(part float64) string {
 	return fmt.Sprintf("%.0f%%", 100*part)
 }
 
-// rate tells bytes a second, but for "a second".
+// rate formats bytes a second, without the words "a second".
 func rate(bytes float64) string {
 	if bytes < 100<<10 {
 		return fmt.Sprintf("%.1f KiB", bytes/(1<<10))
@@ -82,7 +82,7 @@ func count(n float64, noun string) string {
 func shardCount(n int) string  { return count(float64(n), "shard") }
 func windowCount(n int) string { return count(float64(n), "window") }
 
-// short tells a time without what does not matter in it.
+// short formats a duration, rounded to seconds, or to milliseconds up to one minute.
 func short(d time.Duration) string {
 	if d > time.Minute {
 		return d.Round(time.Second).String()

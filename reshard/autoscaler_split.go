@@ -9,12 +9,12 @@ import (
 	"github.com/runnel-stream/runnel/keyspace/plan"
 )
 
-// mostLeft is how much of a shard's load its most loaded piece may have, for a split to help that
-// does not bring it to the target.
+// mostLeft is a fraction of a shard's load. If the most loaded piece of a split stays above the
+// target, the split helps only if that piece has at most this fraction.
 const mostLeft = 0.9
 
-// split splits what is above SplitAbove, and reports whether nothing is to be merged: there is
-// something to split, or there may be soon, which a merge would put off.
+// split splits the shards above SplitAbove. It returns true if no merge may follow: there is
+// something to split now, or there may be soon, and a merge would delay that.
 func (d *deciding) split() bool {
 	d.sayBursts()
 	hot, waiting := d.hot()
@@ -52,11 +52,12 @@ func (d *deciding) split() bool {
 	return true
 }
 
-// mostTold is how many shards have a line of their own among the reasons.
+// mostTold is the highest number of shards with a reason of their own.
 const mostTold = 8
 
-// hot returns the shards that are to be split, the most loaded first, and says of those that are
-// above SplitAbove in this window for how long they are. Some of them may have to wait.
+// hot returns the shards to split, the most loaded first. For each shard above SplitAbove in this
+// window it adds a reason with the number of windows. waiting is true if some of these shards are
+// above SplitAbove, but not yet in enough windows.
 func (d *deciding) hot() (hot []int, waiting bool) {
 	var above []int
 	for i, shard := range d.shards {
@@ -85,7 +86,7 @@ func (d *deciding) hot() (hot []int, waiting bool) {
 	return hot, waiting
 }
 
-// tellWindows says in how many windows a shard was hot, where more than one counts.
+// tellWindows describes in how many windows a shard was hot. It returns "" if SplitOf is 1.
 func (d *deciding) tellWindows(above int) string {
 	if d.policy.SplitOf == 1 {
 		return ""
@@ -94,7 +95,7 @@ func (d *deciding) tellWindows(above int) string {
 		d.policy.SplitWindows)
 }
 
-// windowsAbove counts in how many of the last SplitOf windows a shard was above SplitAbove.
+// windowsAbove returns the number of windows, of the last SplitOf, with a shard above SplitAbove.
 func (d *deciding) windowsAbove(shard int) int {
 	windows := 0
 	for _, loads := range d.past[max(0, len(d.past)-d.policy.SplitOf):] {
@@ -105,7 +106,7 @@ func (d *deciding) windowsAbove(shard int) int {
 	return windows
 }
 
-// sayBursts says of the shards that refuse records with little load why that does not count.
+// sayBursts adds a reason for each shard that refused records at little load: they do not count.
 func (d *deciding) sayBursts() {
 	told := 0
 	for _, shard := range d.shards {
@@ -117,7 +118,7 @@ func (d *deciding) sayBursts() {
 	}
 }
 
-// helped returns those of the shards that a split helps, and says why not of the others.
+// helped returns the shards that a split helps. For each other shard it adds a reason.
 func (d *deciding) helped(hot []int) []int {
 	whole, told := d.planSplit(hot, weigh(d.policy.Target)), 0
 	return slices.DeleteFunc(slices.Clone(hot), func(i int) bool {
@@ -135,7 +136,7 @@ func (d *deciding) helped(hot []int) []int {
 	})
 }
 
-// planSplit returns the plan that splits these shards alone, down to a target in parts of full.
+// planSplit returns a plan that splits only these shards, down to a target in units of 1/full.
 func (d *deciding) planSplit(shards []int, target uint64) plan.Plan {
 	split := make([]bool, len(d.shards))
 	for _, i := range shards {
@@ -149,7 +150,7 @@ func (d *deciding) planSplit(shards []int, target uint64) plan.Plan {
 	}
 	planned, err := plan.ForLoad(d.layout, points, plan.Goal{Target: max(1, target)})
 	if err != nil {
-		return plan.Plan{} // the layout tiles, the target is above 0: it does not fail
+		return plan.Plan{} // cannot happen: the layout tiles, and the target is above 0
 	}
 	return planned
 }
@@ -163,8 +164,8 @@ func (d *deciding) cuts(shards []int, target uint64) []keyspace.Key {
 	return cuts
 }
 
-// fewerCuts returns at most room bounds, at least one if there is room: the cuts of the most loaded
-// shards, as many of these as there is room for.
+// fewerCuts returns at most room bounds, and at least one if room is above 0. They are the cuts
+// of the most loaded shards.
 func (d *deciding) fewerCuts(shards []int, room int) []keyspace.Key {
 	var cuts []keyspace.Key
 	whole := d.planSplit(shards, weigh(d.policy.Target))
@@ -183,10 +184,10 @@ func (d *deciding) fewerCuts(shards []int, room int) []keyspace.Key {
 	return cuts
 }
 
-// fewPieces cuts a shard at most so many times, so that the most loaded piece has little.
+// fewPieces cuts a shard at most cuts times and keeps the load of its most loaded piece low.
 func (d *deciding) fewPieces(shard, cuts int) []plan.Shard {
 	hot := []int{shard}
-	// With low there are too many cuts, with high few enough: none, to begin with.
+	// A target of low gives too many cuts; a target of high gives few enough, at first none.
 	low, high := weigh(d.policy.Target), weigh(d.shards[shard].load.load())+1
 	for high-low > full/1000 {
 		middle := low + (high-low)/2
@@ -199,7 +200,7 @@ func (d *deciding) fewPieces(shard, cuts int) []plan.Shard {
 	return d.pieces(d.planSplit(hot, high), shard)
 }
 
-// pieces returns what a plan makes of a shard.
+// pieces returns the pieces of a shard after a plan.
 func (d *deciding) pieces(planned plan.Plan, shard int) []plan.Shard {
 	var pieces []plan.Shard
 	for _, piece := range planned.Final {

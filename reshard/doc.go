@@ -1,7 +1,7 @@
-// Package reshard changes the shards of a stream by a plan, and looks at what the plan is made
-// of: which shards there are, and where in the key space a stream's load falls.
+// Package reshard changes the shards of a stream by a plan. It also measures the input of a
+// plan: the list of shards, and the distribution of the stream's load over the key space.
 //
-// The plans are package keyspace's, and pure; here is what talks to the stream:
+// The plans come from package keyspace/plan, which is pure. This package talks to the stream:
 //
 //	load := load.NewHistogram(1 << 16)
 //	seen, err := reshard.Observe(ctx, client, "orders", reshard.Window{}, func(s reshard.Seen) {
@@ -13,9 +13,9 @@
 //	})
 //	err = reshard.Apply(ctx, client, "orders", plan, nil)
 //
-// Autoscale is the loop that does so window by window. What it decides, and why, is an
-// Autoscaler's: pure, with the thresholds of a Policy, fed with Samples.
+// Autoscale repeats this in a loop, once per window. An Autoscaler makes the decisions and gives
+// the reasons. It is pure: its input is a sequence of Samples and the thresholds of a Policy.
 //
-// An Apply that was interrupted, by kill -9 too, is gone on with by the same plan: a plan speaks
-// of hash ranges, and the ranges that are open tell which of its steps are done.
+// To continue an Apply that was interrupted, even by kill -9, call Apply again with the same
+// plan. A plan consists of hash ranges, and the open ranges show which steps are done.
 package reshard

@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// Lister is what List needs of Kinesis; *kinesis.Client has it.
+// Lister is the part of the Kinesis API that List uses. *kinesis.Client implements it.
 type Lister interface {
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
 		*kinesis.ListShardsOutput, error)
@@ -24,8 +24,9 @@ type Shard struct {
 	Open    bool // it takes records
 }
 
-// List returns the shards of a stream that are kept, open and closed, in the API's order, which
-// is that of their ids. Throttling and outages are retried for some seconds.
+// List returns the shards of a stream, open and closed, in the order of the API, which is by id.
+// Shards past the retention period are not included. Throttling and outages are retried for some
+// seconds.
 func List(ctx context.Context, client Lister, stream string) ([]Shard, error) {
 	listed, err := shardmap.List(ctx, client, stream, nil)
 	if err != nil {
@@ -38,7 +39,7 @@ func List(ctx context.Context, client Lister, stream string) ([]Shard, error) {
 	return shards, nil
 }
 
-// Open returns the ranges of the shards that are open, in their order.
+// Open returns the ranges of the open shards, in the order of shards.
 func Open(shards []Shard) []keyspace.Range {
 	var ranges []keyspace.Range
 	for _, s := range shards {

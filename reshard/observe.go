@@ -18,7 +18,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// Reader is what Observe needs of Kinesis; *kinesis.Client has it.
+// Reader is the part of the Kinesis API that Observe uses. *kinesis.Client implements it.
 type Reader interface {
 	Lister
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
@@ -29,55 +29,55 @@ type Reader interface {
 		*kinesis.GetRecordsOutput, error)
 }
 
-// Window says when to look. The zero value looks at each shard for 30 s from now on.
+// Window is the time to observe. With the zero value each shard is read for 30 s from now on.
 type Window struct {
-	// For is how long each shard is read, from now on. Default 30 s.
+	// For is the time that each shard is read, from now on. Default 30 s.
 	For time.Duration
-	// Last is how far back to read instead, up to now, the shards that were closed since
-	// included. It reads everything that arrived. Default 0: from now on.
+	// Last reads the past instead: all records that arrived in this time up to now, also from
+	// shards that were closed since. Default 0: from now on.
 	Last time.Duration
-	// Parallel is how many shards are read at the same time, each with up to 10 MiB in
-	// memory. More shards than that are read in turn, each for the whole time. Default 32.
+	// Parallel is the number of shards that are read at the same time, each with up to 10 MiB in
+	// memory. Further shards are read afterwards, each for the whole time. Default 32.
 	Parallel int
 }
 
-// Seen is a user record, and its part of the Kinesis record that it came in.
+// Seen is one user record with its share of the size of its Kinesis record.
 type Seen struct {
 	Shard runnel.ShardID
-	Hash  keyspace.Key // where in the key space it falls
+	Hash  keyspace.Key // its hash key
 	Key   string       // its partition key
-	Bytes int          // its part of the Kinesis record's data and partition key
-	Of    int          // how many user records share the Kinesis record, 1 or more
-	// Placed is false where the hash of the partition key is not in the shard: it was put with
-	// an explicit hash key, which readers are not told. Hash is then a guess in the shard's
-	// range, the same for the same key.
+	Bytes int          // its share of the Kinesis record's data and partition key
+	Of    int          // the number of user records in the Kinesis record, 1 or more
+	// Placed is false if the hash of the partition key is not in the shard's range. Then the
+	// record was put with an explicit hash key, which readers do not get. Hash is a guess in
+	// the shard's range, always the same for the same partition key.
 	Placed bool
 }
 
-// Observed is how much was seen.
+// Observed is the result of Observe: the totals.
 type Observed struct {
-	// Took is the time that what was seen arrived in, of each shard: Window.For; or
-	// Window.Last, but no longer than the stream has been there and keeps its records.
+	// Took is the length of the observed time for each shard: Window.For; or Window.Last, but at
+	// most the age of the stream and its retention period.
 	Took    time.Duration
 	Shards  int
 	Records uint64 // Kinesis records
 	Bytes   uint64 // of their data and partition keys, as AWS counts a shard's load
-	Guessed uint64 // of these, those of records that were not Placed
+	Guessed uint64 // the part of Bytes that belongs to records that were not Placed
 }
 
-// ErrResharded is returned when a shard ended while it was observed.
+// ErrResharded is returned if a shard ended while it was observed.
 var ErrResharded = errors.New("the stream was resharded meanwhile: observe it again")
 
 const (
-	readEvery = time.Second            // of a shard that is read up to date
-	readSoon  = 250 * time.Millisecond // of one that is not; AWS allows five reads a second
+	readEvery = time.Second            // between reads of a shard that is read up to its end
+	readSoon  = 250 * time.Millisecond // otherwise; AWS allows five reads a second
 )
 
-// Observe reads a stream without leases or checkpoints and calls take with each user record that
-// it sees, aggregates opened; doubles too, since they are load. take is called by one goroutine
-// at a time, in each shard's order. It reads a shard at most four times a second, which AWS
-// counts together with the reads of consumers. Throttling and outages are retried for about a
-// minute of a call.
+// Observe reads a stream without leases or checkpoints and calls take with each user record. It
+// opens aggregates. It keeps duplicates, since they are load too. Only one goroutine at a time
+// calls take, in the order of each shard. Observe reads a shard at most four times a second; AWS
+// counts these reads together with the reads of consumers. Throttling and outages are retried for
+// about a minute for each call.
 func Observe(
 	ctx context.Context, client Reader, stream string, window Window, take func(Seen),
 ) (Observed, error) {
@@ -112,7 +112,7 @@ func Observe(
 	return o.seen, err
 }
 
-// since says how far back there is something to read.
+// since sets seen.Took to the length of the past that can be read.
 func (o *observing) since(ctx context.Context) error {
 	return persist(ctx, func(ctx context.Context) error {
 		out, err := o.client.DescribeStreamSummary(ctx,
@@ -132,19 +132,19 @@ func (o *observing) since(ctx context.Context) error {
 	})
 }
 
-// observing is one Observe.
+// observing is the state of one call of Observe.
 type observing struct {
 	client Reader
 	stream string
 	window Window
-	until  time.Time // with Window.Last
+	until  time.Time // the end of the observed time; only with Window.Last
 
 	mu   sync.Mutex
 	take func(Seen)
 	seen Observed
 }
 
-// run reads the shards, some at a time, and ends all of it at the first error.
+// run reads the shards, up to Parallel at a time, and stops all reads at the first error.
 func (o *observing) run(ctx context.Context, shards []shardmap.Shard) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -170,7 +170,7 @@ func (o *observing) run(ctx context.Context, shards []shardmap.Shard) error {
 	return context.Cause(ctx)
 }
 
-// read reads one shard for as long as the window says.
+// read reads one shard for the time of the window.
 func (o *observing) read(ctx context.Context, shard shardmap.Shard) error {
 	in := &kinesis.GetShardIteratorInput{
 		StreamName: aws.String(o.stream), ShardId: aws.String(string(shard.ID)),
@@ -223,7 +223,7 @@ func (o *observing) read(ctx context.Context, shard shardmap.Shard) error {
 	}
 }
 
-// page takes what one read brought, and reports whether the window was over before its end.
+// page takes the records of one read. late is true if some of them arrived after the window.
 func (o *observing) page(
 	decoder *aggregate.Decoder, shard shardmap.Shard, records []types.Record,
 ) (late bool) {

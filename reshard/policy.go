@@ -8,51 +8,52 @@ import (
 	"github.com/runnel-stream/runnel/keyspace/plan"
 )
 
-// What a shard takes a second (AWS, "Quotas and limits").
+// The limits of one shard for each second (AWS, "Quotas and limits").
 const (
 	ShardBytes   = 1 << 20 // of data and partition keys
 	ShardRecords = 1000
 )
 
-// Policy says when an Autoscaler splits and merges. A load is told as a part of what a shard
-// takes, of its bytes or of its records, whichever part is larger; 1 is all of it. The zero value
-// has the defaults. MergeUnder <= Target <= SplitAbove always: a load that stays between
-// MergeUnder and SplitAbove changes nothing.
+// Policy holds the thresholds at which an Autoscaler splits and merges. A load is a fraction of
+// one shard's limit, of bytes or of records, whichever fraction is larger; 1 is the full limit.
+// Fields that are zero have their defaults. MergeUnder <= Target <= SplitAbove must hold: a load
+// that stays between MergeUnder and SplitAbove changes nothing.
 type Policy struct {
 	// SplitAbove is the load above which a shard is split. In (0, 1]. Default 0.8.
 	SplitAbove float64
-	// Target is the most load that the pieces of a split are to have. Default 0.7.
+	// Target is the highest load that a piece of a split should have. Default 0.7.
 	Target float64
-	// MergeUnder is the load up to which neighbours are merged, by the sum of what each had at
-	// its peak. Default 0.35. Below 0 nothing is merged.
+	// MergeUnder is the load up to which neighbours are merged. It applies to the sum of their
+	// peak loads. Default 0.35. Below 0 nothing is merged.
 	MergeUnder float64
 
-	// SplitWindows is in how many of the last SplitOf windows a shard has to be above
-	// SplitAbove, the newest being one of them. Defaults 2 of 3.
+	// SplitWindows and SplitOf are the condition for a split: a shard has to be above SplitAbove
+	// in SplitWindows of the last SplitOf windows, and in the newest one. Defaults 2 of 3.
 	SplitWindows, SplitOf int
-	// MergeWindows is how many windows in a row neighbours have to stay under MergeUnder.
-	// Default 10.
+	// MergeWindows is the number of windows in a row that neighbours have to stay under
+	// MergeUnder. Default 10.
 	MergeWindows int
-	// SplitCooldown is how long nothing is split after the shards have changed, by whomever.
-	// Default 0: a split needs SplitWindows new windows anyway.
+	// SplitCooldown is the time without splits after any change of the shards, also a change by
+	// something else. Default 0: a split needs SplitWindows new windows anyway.
 	SplitCooldown time.Duration
-	// MergeCooldown is how long nothing is merged after that. Default 10 minutes; below 0 is 0.
+	// MergeCooldown is the time without merges after such a change. Default 10 minutes; below 0
+	// is 0.
 	MergeCooldown time.Duration
 
-	// MinShards and MaxShards are the bounds of how many shards are open: fewer are split,
-	// whatever the load, and no split goes beyond. Defaults 1 and 100, at most 10,000. More
-	// than MaxShards that are there are merged as their load allows, and not otherwise.
+	// MinShards and MaxShards limit the number of open shards. With fewer than MinShards, shards
+	// are split at any load. No split goes beyond MaxShards. Defaults 1 and 100, at most 10,000.
+	// If more than MaxShards are open already, they are merged only as their load allows.
 	MinShards, MaxShards int
-	// MaxSteps is how many splits or merges a decision has at most; on AWS one takes some 30 s.
-	// Default 16.
+	// MaxSteps is the highest number of splits or merges in one decision. One step takes some
+	// 30 s on AWS. Default 16.
 	MaxSteps int
 
-	// ShardBytes and ShardRecords are what a shard takes a second. Defaults: AWS's, 1 MiB and
-	// 1,000 records.
+	// ShardBytes and ShardRecords are the limits of one shard for each second. Defaults: those
+	// of AWS, 1 MiB and 1,000 records.
 	ShardBytes, ShardRecords float64
 }
 
-// withDefaults fills what is 0.
+// withDefaults returns the policy with its zero fields set to their defaults.
 func (p Policy) withDefaults() Policy {
 	set(&p.SplitAbove, 0.8)
 	set(&p.Target, 0.7)
@@ -76,8 +77,7 @@ func set[T comparable](field *T, value T) {
 	}
 }
 
-// Validate returns everything that is wrong with the policy, each in a sentence that names the
-// field.
+// Validate returns all errors of the policy together. Each is a sentence that names the field.
 func (p Policy) Validate() error {
 	p = p.withDefaults()
 	var errs []error
@@ -108,5 +108,5 @@ func (p Policy) Validate() error {
 	return errors.Join(errs...)
 }
 
-// maxWindows is how many windows are remembered at most; each has two numbers of each shard.
+// maxWindows is the highest number of windows in memory. Each takes two numbers for each shard.
 const maxWindows = 1000

@@ -9,34 +9,34 @@ import (
 	"github.com/runnel-stream/runnel/keyspace/load"
 )
 
-// Sample is what was seen of a stream in one window of time.
+// Sample is one measurement of a stream, over one window of time.
 type Sample struct {
 	At   time.Time     // the window's end
 	Took time.Duration // its length
-	// Shards are the open shards in the window, in any order; closed ones are not looked at.
+	// Shards are the open shards in the window, in any order. Closed shards are ignored.
 	Shards []Shard
-	// Points are where the load fell: Weight is bytes, Also thousandths of Kinesis records.
+	// Points are the load by hash key: Weight is bytes, Also thousandths of Kinesis records.
 	Points []load.Point
-	// Hot are the heaviest partition keys, which reasons name; there may be none. Their weights
+	// Hot are the heaviest partition keys, for the texts of reasons. It may be empty. The weights
 	// have no unit.
 	Hot []load.HeavyName
-	// Throttled is what producers say of the window; the zero value if nobody does.
+	// Throttled are the producers' counts for the window; the zero value if there are none.
 	Throttled Throttled
 }
 
-// Throttled is how producers fared in a window, in attempts to put a record: what got in is
-// seen in the stream, what was refused is not.
+// Throttled holds the producers' counts for a window. The unit is one attempt to put a record.
+// A refused attempt never appears in the stream, so only producers can count it.
 type Throttled struct {
-	Stored  uint64 // 0 where nobody knows: then the records that were seen count
-	Refused uint64 // for being over a shard's limit, of all shards
-	// Shards is what of Refused is known to be of which shard; there may be nothing.
+	Stored  uint64 // 0 if unknown: then the observed records count instead
+	Refused uint64 // for being over a shard's limit, over all shards
+	// Shards splits Refused by shard, as far as the shard is known. It may be empty.
 	Shards map[runnel.ShardID]uint64
 }
 
-// part is bytes and records, each as a part of what a shard takes of it.
+// part is a load in bytes and in records, each as a fraction of one shard's limit.
 type part struct{ bytes, records float64 }
 
-// load is the larger part.
+// load returns the larger of the two fractions.
 func (p part) load() float64 { return max(p.bytes, p.records) }
 
 func (p part) plus(other part) part {
@@ -45,27 +45,27 @@ func (p part) plus(other part) part {
 
 func (p part) times(factor float64) part { return part{p.bytes * factor, p.records * factor} }
 
-// point is the part as a point's weights.
+// point returns the part as a load.Point at a hash key.
 func (p part) point(at keyspace.Key) load.Point {
 	return load.Point{At: at, Weight: weigh(p.bytes), Also: weigh(p.records)}
 }
 
-// full is the weight of all that a shard takes: fine enough for a single record in an hour.
+// full is the weight of one shard's limit. It is large enough to represent one record an hour.
 const full = 1e12
 
-// weigh returns a part as a weight.
+// weigh converts a fraction of a shard's limit to a weight.
 func weigh(part float64) uint64 { return uint64(min(part, 1e6) * full) }
 
 // measured is an open shard's load in a window.
 type measured struct {
 	Shard
-	seen    part    // what got in
-	load    part    // what wanted in, as far as it is known
+	seen    part    // the load that the shard stored
+	load    part    // the load that was offered, refused attempts included as far as known
 	refused float64 // attempts
 }
 
-// measure returns the loads of a sample's open shards, by hash key, and its points, which are
-// thereby parts of what a shard takes, in the weight of full.
+// measure returns the loads of a sample's open shards, in hash key order, and the sample's
+// points. The weights of these points are fractions of a shard's limit, in units of 1/full.
 func (p Policy) measure(s Sample) ([]measured, []load.Point, error) {
 	if s.Took <= 0 {
 		return nil, nil, fmt.Errorf("a sample of %s: want more than 0", s.Took)
@@ -102,27 +102,29 @@ func (p Policy) measure(s Sample) ([]measured, []load.Point, error) {
 	return shards, points, nil
 }
 
-// leastRefused is below which part of all attempts refusals are bursts of less than a second,
-// which producers sit out.
+// leastRefused is a fraction of all attempts. A smaller fraction of refusals comes from bursts of
+// less than a second, which producers absorb by retrying, so these refusals are ignored.
 const leastRefused = 0.001
 
-// mostTargets is for how many shards at Target a throttled one counts at most, so that it becomes
-// two and seldom three: attempts that were refused are made again and count again, and what has
-// piled up meanwhile wants in for a while alone. Where two are too few, the next windows tell.
+// mostTargets limits the estimated load of a throttled shard, in multiples of Target. It makes a
+// split yield two shards and seldom three. Without a limit the estimate would be too high:
+// producers retry refused attempts, so these count several times, and the backlog is temporary.
+// If two shards are too few, the next windows show it.
 const mostTargets = 1.8
 
-// throttle sets the loads of the shards from what was seen of them and what was refused, and
-// returns by what factor each was raised. A throttled shard is at its limit at least, and of what
-// wanted in the part that was refused was not seen:
+// throttle sets the shards' loads from the observed load and the refused attempts. It returns the
+// factor by which each load was raised. A throttled shard is at its limit at least, and the
+// refused attempts are missing from its observed load:
 //
 //	full = max(seen, 1)
 //	load = max(full, min(full * (stored + refused) / stored, mostTargets * Target))
 //
-// A shard with little load is refused records for its bursts, or for what is not its limit. A
-// split would not help for long: its pieces would be merged again, so it is as it was seen.
+// If a shard with little load refuses records, the reason is a burst or not the shard's limit.
+// Its load stays as observed: a split would not help for long, since the pieces would be merged
+// again.
 //
-// What is known of the whole stream alone is counted for the shards above SplitAbove, by their
-// load, or for the most loaded one if none is.
+// Refusals without a known shard are shared among the shards above SplitAbove, in proportion to
+// their load. If no shard is above SplitAbove, they all count for the most loaded shard.
 func (p Policy) throttle(shards []measured, t Throttled, seconds float64) []float64 {
 	refused := refusedOf(shards, t, p.SplitAbove)
 	total := 0.0
@@ -152,7 +154,7 @@ func (p Policy) throttle(shards []measured, t Throttled, seconds float64) []floa
 	return growth
 }
 
-// littleLoad is up to which load a throttled shard is not taken for one at its limit.
+// littleLoad returns the load up to which a throttled shard is not considered to be at its limit.
 func (p Policy) littleLoad() float64 { return max(p.MergeUnder, p.Target/2) }
 
 // refusedOf returns how many attempts were refused by each shard.

@@ -12,8 +12,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// A producer that tries until it has an answer stores a record twice when the first answer is
-// lost: at-least-once, as on AWS.
+// A producer that retries until it gets an answer stores a record twice if the first answer is
+// lost: delivery is at least once, as on AWS.
 func ExampleWithFaults() {
 	ctx := context.Background()
 	server, err := runneltest.Start(ctx, runneltest.WithStream("orders", 1),
@@ -55,7 +55,7 @@ func ExampleWithFaults() {
 	// map[PutRecord:lose-answer:1]
 }
 
-// A right producer looks at every entry of PutRecords' answer, and sends what failed again.
+// A correct producer checks every entry of PutRecords' answer and sends the failed ones again.
 func ExampleServer_SetFaults() {
 	ctx := context.Background()
 	server, err := runneltest.Start(ctx, runneltest.WithStream("orders", 1))

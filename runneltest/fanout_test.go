@@ -11,8 +11,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// The SDK reads an enhanced fan-out subscription: records as they come, the shard's end with its
-// children, a proper end after it; and an exception when the consumer is deregistered.
+// The SDK reads an enhanced fan-out subscription: records as they arrive, then the end of the
+// shard with its children, then a clean end. It gets an exception if the consumer is deregistered.
 func TestFanOut(t *testing.T) {
 	srv := runneltest.NewServer(t, runneltest.WithStream(stream, 1),
 		runneltest.WithStreamDelay(-1))

@@ -6,8 +6,9 @@ import (
 	"github.com/runnel-stream/runnel/server"
 )
 
-// SetLimits replaces the limits on throughput and calls, in the language of WithLimits; "off"
-// ends them. What has been used up to now is forgotten. After Kill it holds from Restart on.
+// SetLimits replaces the limits on throughput and calls. spec is in the language of WithLimits;
+// "off" removes all limits. The server forgets the usage so far. After Kill the new limits apply
+// from Restart on.
 func (s *Server) SetLimits(spec string) error {
 	if err := (server.Config{Limits: spec}).Validate(); err != nil {
 		return fmt.Errorf("runneltest: %w", err)

@@ -14,8 +14,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// A server with limits throttles a client without retries, and serves it again in the next
-// second; the limits can be changed while it runs, and stay over a restart.
+// A server with limits throttles a client without retries, and accepts its calls again in the
+// next second. The limits can be changed while the server runs, and survive a restart.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithStream(stream, 1),

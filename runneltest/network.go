@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// network is how clients reach the server: loopback TCP, or pipes in memory. The address stays
-// the same over restarts.
+// network connects clients to the server: by loopback TCP, or by pipes in memory. The address
+// stays the same over restarts.
 type network struct {
 	memory bool
 	addr   string
@@ -45,7 +45,7 @@ func (n *network) listen(ctx context.Context) (net.Listener, error) {
 	return live, nil
 }
 
-// cut closes the address and every connection, at once.
+// cut closes the listener and every connection, at once.
 func (n *network) cut() {
 	n.mu.Lock()
 	live := n.live
@@ -56,7 +56,7 @@ func (n *network) cut() {
 	}
 }
 
-// dial connects to the server. The address plays no part in memory: there is one server.
+// dial connects to the server. In memory it ignores the address, since there is only one server.
 func (n *network) dial(ctx context.Context, kind, addr string) (net.Conn, error) {
 	if !n.memory {
 		return (&net.Dialer{}).DialContext(ctx, kind, addr)
@@ -80,7 +80,7 @@ func (n *network) dial(ctx context.Context, kind, addr string) (net.Conn, error)
 	}
 }
 
-// cutListener knows the connections that it has accepted, so that all can be cut.
+// cutListener keeps the connections that it has accepted, so that cut can close all of them.
 type cutListener struct {
 	net.Listener
 

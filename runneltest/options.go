@@ -13,11 +13,11 @@ import (
 	"github.com/runnel-stream/runnel/server"
 )
 
-// Option changes a Server.
+// Option configures a Server.
 type Option func(*settings) error
 
-// memoryLogFile is Config.LogFileSize in memory: a test's server starts, and restarts, with so
-// much to allocate and to look through.
+// memoryLogFile is Config.LogFileSize in memory. It is small, because each start and restart of a
+// test's server allocates and scans that many bytes.
 const memoryLogFile = 1 << 20
 
 type settings struct {
@@ -59,7 +59,7 @@ func newSettings(options []Option) (*settings, error) {
 	return s, nil
 }
 
-// WithStream makes a stream with so many shards at the start, if it is not there.
+// WithStream creates a stream with this number of shards at the start, unless it exists.
 func WithStream(name string, shards int) Option {
 	return func(s *settings) error {
 		s.server.Streams = append(s.server.Streams, server.StreamSpec{Name: name, Shards: shards})
@@ -67,8 +67,8 @@ func WithStream(name string, shards int) Option {
 	}
 }
 
-// WithFaults injects faults, as `runnel serve --chaos` does, from the first call on; `runnel
-// serve --help` and docs/chaos.md have the language. An example: "PutRecords:lose-answer@3".
+// WithFaults injects faults from the first call on, as `runnel serve --chaos` does. `runnel serve
+// --help` and docs/chaos.md describe the language. Example: "PutRecords:lose-answer@3".
 func WithFaults(spec string) Option {
 	return func(s *settings) error {
 		plan, err := fault.Parse(spec)
@@ -80,9 +80,9 @@ func WithFaults(spec string) Option {
 	}
 }
 
-// WithLimits limits throughput and calls, as `runnel serve --limits` does; docs/limits.md has
-// the language. Examples: "aws", "aws,write-records=100", "orders/write-bytes=64KiB". Default:
-// no limits.
+// WithLimits limits throughput and calls, as `runnel serve --limits` does. docs/limits.md
+// describes the language. Examples: "aws", "aws,write-records=100", "orders/write-bytes=64KiB".
+// Default: no limits.
 func WithLimits(spec string) Option {
 	return func(s *settings) error {
 		s.server.Limits = spec
@@ -90,7 +90,7 @@ func WithLimits(spec string) Option {
 	}
 }
 
-// WithDir keeps the data in a folder, durably. Default: in memory.
+// WithDir stores the data durably in a folder. Default: in memory.
 func WithDir(dir string) Option {
 	return func(s *settings) error {
 		s.server.Dir = dir
@@ -98,8 +98,9 @@ func WithDir(dir string) Option {
 	}
 }
 
-// WithCrashes keeps the data on a disk in memory that loses unsynced writes: after Kill and
-// Restart the server has everything that was acknowledged, and of the rest what the seed says.
+// WithCrashes keeps the data on a disk in memory that loses unsynced writes. After Kill and
+// Restart the server has all acknowledged data. The seed decides which of the other writes
+// survive.
 func WithCrashes(seed uint64) Option {
 	return func(s *settings) error {
 		s.crashable, s.random = true, rand.New(rand.NewPCG(seed, 0))
@@ -107,9 +108,9 @@ func WithCrashes(seed uint64) Option {
 	}
 }
 
-// InMemory connects the clients of AWSConfig, and no others, through pipes in memory: no port,
-// and fit for virtual time in a testing/synctest bubble. Default: a loopback port, open to any
-// client.
+// InMemory connects the clients of AWSConfig through pipes in memory. There is no port, so other
+// clients cannot connect. It works with virtual time in a testing/synctest bubble. Default: a
+// loopback port, open to any client.
 func InMemory() Option {
 	return func(s *settings) error {
 		s.network.memory = true
@@ -117,7 +118,7 @@ func InMemory() Option {
 	}
 }
 
-// WithAddr listens on that HOST:PORT. Default 127.0.0.1:0, a free port.
+// WithAddr sets the HOST:PORT to listen on. Default 127.0.0.1:0, which takes a free port.
 func WithAddr(addr string) Option {
 	return func(s *settings) error {
 		s.network.addr = addr
@@ -125,7 +126,7 @@ func WithAddr(addr string) Option {
 	}
 }
 
-// WithWorld names the account, 12 digits, and the region of AWSConfig and WithStream. Default
+// WithWorld sets the account (12 digits) and the region of AWSConfig and WithStream. Defaults
 // "000000000000" and "us-east-1".
 func WithWorld(account, region string) Option {
 	return func(s *settings) error {
@@ -134,8 +135,8 @@ func WithWorld(account, region string) Option {
 	}
 }
 
-// WithSyncInterval acknowledges before the disk has synced, and syncs that often. Default 0:
-// every acknowledgement is synced first.
+// WithSyncInterval makes the server acknowledge writes before they are synced, and sync once per
+// interval. Default 0: every write is synced before it is acknowledged.
 func WithSyncInterval(interval time.Duration) Option {
 	return func(s *settings) error {
 		s.server.SyncInterval = interval
@@ -143,8 +144,8 @@ func WithSyncInterval(interval time.Duration) Option {
 	}
 }
 
-// WithStreamDelay sets how long CREATING, UPDATING and DELETING last; below 0: no time at all.
-// Default 100 ms.
+// WithStreamDelay sets the duration of CREATING, UPDATING and DELETING; below 0 they take no time
+// at all. Default 100 ms.
 func WithStreamDelay(delay time.Duration) Option {
 	return func(s *settings) error {
 		s.server.StreamDelay = delay
@@ -152,8 +153,8 @@ func WithStreamDelay(delay time.Duration) Option {
 	}
 }
 
-// WithLogger logs there. Default: NewServer logs warnings and errors to the test, Start
-// nothing.
+// WithLogger sets the server's logger. Default: NewServer logs warnings and errors to the test,
+// Start logs nothing.
 func WithLogger(logger *slog.Logger) Option {
 	return func(s *settings) error {
 		s.server.Logger = logger

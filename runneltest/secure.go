@@ -14,8 +14,8 @@ import (
 	"github.com/runnel-stream/runnel/server"
 )
 
-// WithTLS encrypts: the endpoint is https://, over HTTP/2 and HTTP/1.1, with a certificate that
-// is made on the spot. AWSConfig's clients trust it; others are to trust CertificateAuthority.
+// WithTLS encrypts the connections: the endpoint is https://, over HTTP/2 and HTTP/1.1, with a
+// new certificate. AWSConfig's clients trust it; other clients must trust CertificateAuthority.
 func WithTLS() Option {
 	return func(s *settings) error {
 		authority, err := localca.New(time.Now)
@@ -27,8 +27,9 @@ func WithTLS() Option {
 	}
 }
 
-// WithCredentials lets in whoever signs with this access key, and nobody else; said again, with
-// that key too. AWSConfig's clients sign with the first. Default: whoever comes may do anything.
+// WithCredentials accepts only calls that are signed with this access key. Given several times,
+// it accepts each of the keys. AWSConfig's clients sign with the first key. Default: any client
+// may do anything.
 func WithCredentials(accessKeyID, secretAccessKey string) Option {
 	return func(s *settings) error {
 		s.keys = append(s.keys, wire.Key{
@@ -38,7 +39,8 @@ func WithCredentials(accessKeyID, secretAccessKey string) Option {
 	}
 }
 
-// CertificateAuthority is what clients are to trust, as PEM; nil without WithTLS.
+// CertificateAuthority returns the certificate that clients must trust, as PEM; nil without
+// WithTLS.
 func (s *Server) CertificateAuthority() []byte {
 	if s.authority == nil {
 		return nil
@@ -46,7 +48,7 @@ func (s *Server) CertificateAuthority() []byte {
 	return s.authority.PEM()
 }
 
-// secure brings the options above into the server's configuration.
+// secure applies the options above to the server's configuration.
 func (s *settings) secure() error {
 	if s.authority != nil {
 		hosts := []string{"localhost", "127.0.0.1", "::1", memoryHost}
@@ -74,7 +76,8 @@ func (s *settings) secure() error {
 	return nil
 }
 
-// credentialsFile returns the keys as the text of a file. They hold no blanks and no line breaks.
+// credentialsFile returns the keys as the text of a credentials file. The keys hold no blanks and
+// no line breaks.
 func credentialsFile(keys []wire.Key) server.Credentials {
 	var b strings.Builder
 	for i, key := range keys {
@@ -84,7 +87,7 @@ func credentialsFile(keys []wire.Key) server.Credentials {
 	return server.Credentials(b.String())
 }
 
-// clientOptions are what AWSConfig needs for the options above.
+// clientOptions returns the client options of AWSConfig that match the options above.
 func (s *settings) clientOptions() ([]awsclient.ServerOption, error) {
 	var options []awsclient.ServerOption
 	if s.authority != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// TestWithTLS: the SDK's clients trust the server, others that are told to, and nobody else.
+// TestWithTLS checks that the SDK's clients and clients with the authority trust the server, and
+// that other clients do not.
 func TestWithTLS(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithTLS(), runneltest.WithStream(stream, 2))
 	if !strings.HasPrefix(server.Endpoint(), "https://127.0.0.1:") {
@@ -74,7 +75,7 @@ func TestWithCredentials(t *testing.T) {
 	}
 	makeTable(t.Context(), t, dynamodb.NewFromConfig(server.AWSConfig()))
 	for _, c := range []struct{ id, secret, want string }{
-		{"111122223333", "two", "ResourceNotFoundException"}, // let in, to its own world
+		{"111122223333", "two", "ResourceNotFoundException"}, // accepted, in its own account
 		{"AKIDONE", "two", "InvalidSignatureException"},
 		{"AKIDTWO", "two", "UnrecognizedClientException"},
 	} {

@@ -1,12 +1,12 @@
-// Package runneltest is httptest for streams: a test's own server of the Kinesis API, and of
-// the part of the DynamoDB API that lease tables need, in the process.
+// Package runneltest is httptest for streams: it runs a server inside the test's process. The
+// server has the Kinesis API and the part of the DynamoDB API that lease tables need.
 //
 //	server := runneltest.NewServer(t, runneltest.WithStream("orders", 4))
 //	client := server.Kinesis() // or the SDK's clients, made with server.AWSConfig()
 //
-// It is the server of `runnel serve` and not an imitation. It misbehaves on request
-// (WithFaults, SetFaults), can be killed and restarted (Kill, Restart), and with InMemory runs
-// in virtual time inside a testing/synctest bubble.
+// It is the server of `runnel serve`, not an imitation. It can inject faults (WithFaults,
+// SetFaults), and it can be killed and restarted (Kill, Restart). With InMemory it runs in virtual
+// time inside a testing/synctest bubble.
 package runneltest
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/runnel-stream/runnel/server"
 )
 
-// closeTimeout bounds the end of a server.
+// closeTimeout limits the time to close a server.
 const closeTimeout = 30 * time.Second
 
 // Server is a running server. Its methods are safe for concurrent use.
@@ -45,27 +45,27 @@ type Server struct {
 	kinesis   *kinesis.Client
 	tables    *dynamodb.Client
 
-	// turn holds the token of whoever kills, restarts or closes the server, and so uses the
-	// fields below: a channel and no mutex, since it is held while connections end, which in a
-	// bubble of virtual time must not stop the clock for those who wait for it.
+	// turn guards the fields below: the goroutine that kills, restarts or closes the server puts
+	// a token into it. It is a channel, not a mutex, because the token is held while connections
+	// end. In a synctest bubble a goroutine that waits for a mutex would stop the virtual clock.
 	turn    chan struct{}
 	running *running // nil while killed, and after Close
 	closed  bool
 }
 
-// running is one life of the server.
+// running is the server from one start to its end.
 type running struct {
 	server *server.Server
 	stop   context.CancelFunc
 	served chan error
-	// limit makes the context for the end, which the start's own does not end before.
+	// limit makes the context for closing. It does not end with the context of the start.
 	limit func() (context.Context, context.CancelFunc)
 }
 
 // ErrClosed is returned by Restart after Close.
 var ErrClosed = errors.New("runneltest: the server is closed")
 
-// NewServer starts a server that ends with the test.
+// NewServer starts a server and closes it at the end of the test.
 func NewServer(t testing.TB, options ...Option) *Server {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -81,7 +81,7 @@ func NewServer(t testing.TB, options ...Option) *Server {
 	return s
 }
 
-// Start starts a server outside a test. ctx bounds the start alone; the caller ends the server
+// Start starts a server outside a test. ctx applies only to the start; the caller ends the server
 // with Close.
 func Start(ctx context.Context, options ...Option) (*Server, error) {
 	settings, err := newSettings(options)
@@ -135,7 +135,7 @@ func (s *Server) region() string {
 	return awsclient.LocalRegion
 }
 
-// Endpoint is the server's URL. With InMemory only the clients of AWSConfig reach it.
+// Endpoint returns the server's URL. With InMemory only the clients of AWSConfig reach it.
 func (s *Server) Endpoint() string {
 	if s.authority != nil {
 		return "https://" + s.network.addr
@@ -143,17 +143,17 @@ func (s *Server) Endpoint() string {
 	return "http://" + s.network.addr
 }
 
-// AWSConfig configures clients of the AWS SDK for Go v2: endpoint, region, credentials that
-// need no AWS account, and an HTTP client that all of them share.
+// AWSConfig returns the configuration for clients of the AWS SDK for Go v2: the endpoint, the
+// region, credentials that need no AWS account, and an HTTP client that all of them share.
 func (s *Server) AWSConfig() aws.Config { return s.aws.Copy() }
 
-// Kinesis is a client with the SDK's usual retries.
+// Kinesis returns a client with the SDK's usual retries.
 func (s *Server) Kinesis() *kinesis.Client { return s.kinesis }
 
-// DynamoDB is a client with the SDK's usual retries.
+// DynamoDB returns a client with the SDK's usual retries.
 func (s *Server) DynamoDB() *dynamodb.Client { return s.tables }
 
-// SetFaults replaces the faults; "" ends them. The counting of calls begins again.
+// SetFaults replaces the faults; "" removes all of them. The count of calls restarts.
 func (s *Server) SetFaults(spec string) error {
 	plan, err := fault.Parse(spec)
 	if err != nil {
@@ -163,20 +163,21 @@ func (s *Server) SetFaults(spec string) error {
 	return nil
 }
 
-// FaultCounts returns how often each fault struck since the start, by "Operation:fault", as
-// "PutRecords:lose-answer".
+// FaultCounts returns the number of times that each fault struck since the start. The keys have
+// the form "Operation:fault", as "PutRecords:lose-answer".
 func (s *Server) FaultCounts() map[string]int { return s.faults.Counts() }
 
-// Kill ends the server as kill -9 and, with WithCrashes, a power cut do: every connection is
-// cut, no call gets its answer, nothing is tidied up. Without WithCrashes the calls under way
-// still reach the disk. Until Restart nobody listens.
+// Kill ends the server like kill -9 and, with WithCrashes, like a power cut: it cuts every
+// connection, answers no call and cleans up nothing. Without WithCrashes the calls under way still
+// reach the disk. Connections are refused until Restart.
 func (s *Server) Kill() error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
 	return s.kill()
 }
 
-// kill: the remains of the old life end on the old disk, which nobody sees again.
+// kill does the work of Kill. With WithCrashes the old server may still write to the old disk,
+// which is not used again.
 func (s *Server) kill() error {
 	life := s.running
 	if life == nil {
@@ -195,13 +196,13 @@ func (s *Server) kill() error {
 	defer cancel()
 	err := life.server.Close(ctx)
 	if crashable {
-		return nil // whatever the old disk made of it
+		return nil // errors of the old disk do not matter
 	}
 	return err
 }
 
-// Restart kills the server if it is running, and starts it again on what is there, at the same
-// address. The faults stay, the counting of calls goes on.
+// Restart kills the server if it is running, and starts it again on its data, at the same
+// address. The faults stay, and the count of calls goes on.
 func (s *Server) Restart(ctx context.Context) error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -219,7 +220,8 @@ func (s *Server) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Close lets the calls under way finish and ends the server. Later calls return nil.
+// Close waits for the calls under way to finish and ends the server. Later calls of Close return
+// nil.
 func (s *Server) Close() error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()

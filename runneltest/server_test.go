@@ -98,7 +98,7 @@ func count(ctx context.Context, client *dynamodb.Client, key string) error {
 	return err
 }
 
-// TestServer is a server over loopback, with the SDK's own constructors.
+// TestServer uses a server over loopback with the SDK's own constructors.
 func TestServer(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream(stream, 2))
 	client := kinesis.NewFromConfig(server.AWSConfig())
@@ -123,8 +123,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestVirtualTime is a fleet of 50 SDK clients in a bubble: ten minutes pass in no time, no
-// real network is used, and no goroutine is left, or the bubble would not end.
+// TestVirtualTime runs 50 SDK clients in a synctest bubble. Ten virtual minutes pass at once,
+// without a real network. A goroutine that is left over would keep the bubble from ending.
 func TestVirtualTime(t *testing.T) {
 	began := time.Now()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestVirtualTime(t *testing.T) {
 }
 
 // TestKillLosesNothingAcknowledged kills the server under load again and again, on a disk that
-// loses what was not synced.
+// loses unsynced writes.
 func TestKillLosesNothingAcknowledged(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -185,7 +185,7 @@ func killUnderLoad(t *testing.T, seed uint64) {
 			for n := 0; ctx.Err() == nil; n++ {
 				data := fmt.Sprintf("%d.%d", i, n)
 				if err := put(ctx, client, data, data); err != nil {
-					time.Sleep(time.Millisecond) // nobody may be listening
+					time.Sleep(time.Millisecond) // the server may be down
 					continue
 				}
 				mu.Lock()

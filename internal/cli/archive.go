@@ -92,7 +92,7 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 	return worker, target, nil
 }
 
-// archiveCounts is what an archive worker has done.
+// archiveCounts are the counts of an archive worker.
 type archiveCounts struct{ read, doubles, voided, commits, shards, takeovers, gaps atomic.Int64 }
 
 func (n *archiveCounts) observe(e consumer.Event) {

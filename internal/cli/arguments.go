@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/spell"
 )
 
-// noArgs refuses every argument. A command with subcommands takes it for a misspelt one of these,
-// and a command with --stream for the stream's name: most often it is.
+// noArgs refuses every argument. The error of a command with subcommands assumes a misspelt
+// subcommand. The error of a command with --stream assumes the name of a stream.
 func noArgs(c *cobra.Command, args []string) error {
 	name := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 	switch {
@@ -46,10 +46,10 @@ func atLeastArgs(n int) cobra.PositionalArgs {
 	}
 }
 
-// synopsis is the command line of a command without the flags that it may have.
+// synopsis returns the command line of a command without its optional flags.
 func synopsis(c *cobra.Command) string { return strings.TrimSuffix(c.UseLine(), " [flags]") }
 
-// unknownCommand is the error of a word that is no subcommand of c.
+// unknownCommand returns the error for a word that is no subcommand of c.
 func unknownCommand(c *cobra.Command, word string) error {
 	var names []string
 	for _, sub := range c.Commands() {

@@ -14,7 +14,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/awsclient"
 )
 
-// connection is the flags that say where to: an endpoint of one's own, or AWS.
+// connection holds the flags for the endpoint: the user's own, or AWS.
 type connection struct {
 	options awsclient.Options
 }
@@ -33,7 +33,7 @@ func (c *connection) addFlags(command *cobra.Command, withDynamoDB bool) {
 	}
 }
 
-// hint adds the way out to an error of a stream that is not there.
+// hint adds a remedy to the error of a stream that does not exist.
 func hint(err error, stream string) error {
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
@@ -43,7 +43,7 @@ func hint(err error, stream string) error {
 	return err
 }
 
-// startHint adds the way out to an error of a server on this machine that is not running.
+// startHint adds a remedy to the error of a server on this machine that is not running.
 func startHint(err error) error {
 	var refused *net.OpError
 	if !errors.As(err, &refused) || !errors.Is(refused, syscall.ECONNREFUSED) {
@@ -56,8 +56,8 @@ func startHint(err error) error {
 		"with --endpoint", err, refused.Addr)
 }
 
-// load makes the SDK's configuration. That neither an endpoint nor credentials are there is
-// wrong usage; anything else failed outside.
+// load makes the SDK's configuration. If there is neither an endpoint nor credentials, the error
+// has the status of wrong usage. Any other error has the status of a failure outside.
 func (c *connection) load(ctx context.Context) (aws.Config, error) {
 	cfg, err := awsclient.Load(ctx, c.options)
 	switch {

@@ -80,7 +80,7 @@ type demo struct {
 	total  int64
 	fleet  *fleet
 	show   *progress
-	told   chan string // news for the screen
+	told   chan string // messages for the screen
 
 	taken   atomic.Int64
 	acked   atomic.Int64
@@ -121,8 +121,8 @@ func (a *app) runDemo(ctx context.Context, f *demoFlags) (err error) {
 	return d.verdict(ctx)
 }
 
-// openDir makes the folder of the run, and returns what removes it at the end: a folder that
-// was named stays.
+// openDir makes the folder of the run. remove deletes it at the end, but a folder that the user
+// named stays.
 func (d *demo) openDir() (remove func() error, err error) {
 	d.dir = d.flags.dir
 	if d.dir == "" {
@@ -135,7 +135,7 @@ func (d *demo) openDir() (remove func() error, err error) {
 	return func() error { return nil }, nil
 }
 
-// openSource sets where the events come from; they are read twice, to put and to verify.
+// openSource sets the source of the events. The demo reads it twice, to put and to verify.
 func (d *demo) openSource(ctx context.Context) error {
 	if d.flags.input == "" {
 		d.total = int64(d.flags.records)

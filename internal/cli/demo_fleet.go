@@ -16,13 +16,13 @@ import (
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// fleet is the demo's workers, and what their events say of them.
+// fleet holds the demo's workers and the state that their events report.
 type fleet struct {
 	demo      *demo
 	delivered atomic.Int64
 	takeovers atomic.Int64
 
-	committed atomic.Int64 // records in commits, as the workers' events tell
+	committed atomic.Int64 // records in commits, by the workers' events
 
 	mu struct {
 		sync.Mutex
@@ -30,7 +30,7 @@ type fleet struct {
 	}
 }
 
-// fleetWorker is one of them. The fleet's mutex guards holds and gone.
+// fleetWorker is one worker of a fleet. The fleet's mutex guards holds and gone.
 type fleetWorker struct {
 	name   string
 	worker *consumer.Worker
@@ -132,8 +132,7 @@ func (f *fleet) lose() (name, shards string) {
 	return victim.name, shards
 }
 
-// drain runs one more worker until everything that is in the stream has been archived, by it
-// or by the others.
+// drain runs one more worker until all workers together have archived everything in the stream.
 func (f *fleet) drain(ctx context.Context) error {
 	w, err := f.run(ctx, true)
 	if err != nil {
@@ -162,7 +161,7 @@ func (f *fleet) list() []*fleetWorker {
 	return slices.Clone(f.mu.workers)
 }
 
-// lines says who holds what.
+// lines lists the shards that each worker holds.
 func (f *fleet) lines() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

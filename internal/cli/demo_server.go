@@ -28,7 +28,7 @@ type demoServer struct {
 	endpoint string // from the first start on
 	config   aws.Config
 	process  *exec.Cmd // nil if there is none
-	lifeline io.Closer // its standard input, with whose end it ends
+	lifeline io.Closer // its standard input; the process ends when it is closed
 }
 
 // demoServerTime is how long the server may take to start or to end.
@@ -77,7 +77,7 @@ func (s *demoServer) start(ctx context.Context, addr string) error {
 	}
 	s.process, s.lifeline = process, lifeline
 	ready := make(chan string, 1)
-	go func() { // ends with the line, or with the process, whose end is waited for
+	go func() { // ends with the line, or with the process
 		line, _ := bufio.NewReader(out).ReadString('\n')
 		ready <- strings.TrimSpace(line)
 	}()

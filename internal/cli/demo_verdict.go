@@ -15,7 +15,8 @@ import (
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// demoVerdict is what `demo --output json` prints. All but the last five come from the archive.
+// demoVerdict is the output of `demo --output json`. All but the last five fields come from the
+// archive.
 type demoVerdict struct {
 	OK         bool  `json:"ok"`
 	Produced   int64 `json:"produced"`
@@ -53,7 +54,7 @@ func (d *demo) verdict(ctx context.Context) error {
 	}
 	v := demoVerdict{
 		Produced: report.Source.Records, Keys: report.Source.Keys, Archived: report.Records,
-		// A record that stands in the archive more often than in the source has no counterpart.
+		// A record that is in the archive more often than in the source has no counterpart.
 		Duplicates: report.Source.Unknown.Count + report.Source.Doubled.Count + report.Twice.Count,
 		Missing:    report.Source.Missing.Count, OutOfOrder: report.Source.OutOfOrder.Count,
 		Shards: report.Shards, Takeovers: d.fleet.takeovers.Load(),
@@ -85,8 +86,8 @@ func (d *demo) sourceRecords(
 	}
 }
 
-// identity names records by what they are and how many equal ones came before, so that a file
-// may hold equal lines.
+// identity names a record by its content and the number of equal records before it, so that a
+// file may hold equal lines.
 type identity struct{ seen map[[16]byte]int }
 
 func newIdentity() *identity { return &identity{seen: map[[16]byte]int{}} }

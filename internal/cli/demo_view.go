@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// newsBuffer bounds what the run has to tell while the screen is busy; beyond it news are
-// dropped, and with them nothing but their line.
+// newsBuffer is the highest number of messages that wait while the screen is busy. Further
+// messages are dropped, which loses only their lines.
 const newsBuffer = 256
 
-// logger logs errors only, unless --verbose: that a call fails and is made again while the server
-// is down is what the demo shows, and no news.
+// logger logs errors only, unless --verbose is set: failed and retried calls while the server is
+// down are an expected part of the demo.
 func (d *demo) logger() *slog.Logger {
 	if d.app.verbose {
 		return d.app.logger()
@@ -20,7 +20,7 @@ func (d *demo) logger() *slog.Logger {
 	return d.app.loggerFrom(slog.LevelError)
 }
 
-// news tells of something that happened. It does not block.
+// news shows a message. It does not block.
 func (d *demo) news(format string, args ...any) {
 	select {
 	case d.told <- fmt.Sprintf(format, args...):

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// event is a line of input: what identifies it, its key, and its bytes.
+// event is a line of input: its identity, its key, and its bytes.
 type event struct {
 	id, key string
 	data    []byte

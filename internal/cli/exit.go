@@ -16,8 +16,8 @@ const (
 	exitInterrupted = 130 // interrupted before it was finished
 )
 
-// statusError is an error that knows its exit status. With quiet, the command has already
-// said what there is to say.
+// statusError is an error with its exit status. With quiet, the command has printed the reason
+// already.
 type statusError struct {
 	status int
 	quiet  bool
@@ -38,7 +38,7 @@ func outsideError(err error) error {
 	return &statusError{status: exitOutside, err: err}
 }
 
-// answerNo ends the command with status 1; its output has already said why.
+// answerNo returns the error for status 1, after the command has printed the reason.
 func answerNo(reason string) error {
 	return &statusError{status: exitNo, quiet: true, err: errors.New(reason)}
 }
@@ -68,8 +68,8 @@ type outputError struct{ error }
 
 func (e *outputError) Unwrap() error { return e.error }
 
-// statusOf maps what a command returned to its exit status. What has no status of its own is
-// the command line's fault: cobra's own errors are.
+// statusOf returns the exit status for a command's error. An error without a status of its own
+// counts as wrong usage, since the errors of cobra are about the command line.
 func statusOf(err error) int {
 	var known *statusError
 	var unwritten *outputError

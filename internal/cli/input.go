@@ -21,17 +21,18 @@ import (
 // maxKey is the longest partition key, in characters (AWS, "PutRecord").
 const maxKey = 256
 
-// inputFormat turns a line into a record's key. What it does not accept is a usage error.
+// inputFormat finds the key of a record in a line. A line that it does not accept is a usage
+// error.
 type inputFormat struct {
 	name string
 	key  *inputField
 	hash *inputField // of the explicit hash key; nil for none
-	load *inputField // of what the line weighs; nil for 1
+	load *inputField // of the line's weight; nil for 1
 	csv  []*inputField
 	// header is the header of the file that is read, with csv.
 	header []byte
-	after  string     // what an error says at its end
-	bytes  inputBytes // that were read
+	after  string     // the end of each error's text
+	bytes  inputBytes // the bytes read so far
 }
 
 // inputField is a field of a line, as a flag names it.
@@ -41,7 +42,7 @@ type inputField struct {
 	of         func(line []byte) (string, error)
 }
 
-// inputLine is a line and what its fields say. It is valid during the call that gets it.
+// inputLine holds a line's values. It is valid only during the call that gets it.
 type inputLine struct {
 	key, hashKey string       // hashKey is "" without a field of that
 	hash         keyspace.Key // with a hashKey
@@ -50,8 +51,8 @@ type inputLine struct {
 	where        func() string
 }
 
-// newInputFormat knows ndjson (the key is a field or a JSON pointer), csv (the key is a column
-// of the header) and lines (the key is the number of a blank-separated word, from 1 on).
+// newInputFormat returns the format ndjson (the key is a field or a JSON pointer), csv (the key is
+// a column of the header) or lines (the key is the number of a blank-separated word, from 1 on).
 func newInputFormat(name, key string) (*inputFormat, error) {
 	if key == "" {
 		return nil, usageError("--key is missing: name the field that is the partition key")
@@ -62,7 +63,7 @@ func newInputFormat(name, key string) (*inputFormat, error) {
 	return format, err
 }
 
-// newNameFormat is of lines that are keys.
+// newNameFormat returns the format in which a whole line is a key.
 func newNameFormat() *inputFormat {
 	whole := func(line []byte) (string, error) { return string(line), nil }
 	return &inputFormat{name: "names", key: &inputField{flag: "the name", of: whole}}
@@ -76,7 +77,7 @@ func (f *inputFormat) withHashKey(field string) (err error) {
 	return err
 }
 
-// withWeight makes a field what the line weighs; "" is none.
+// withWeight makes a field the line's weight; "" is none.
 func (f *inputFormat) withWeight(field string) (err error) {
 	if field != "" {
 		f.load, err = f.field("--weight", field)
@@ -84,7 +85,7 @@ func (f *inputFormat) withWeight(field string) (err error) {
 	return err
 }
 
-// field makes the field that a flag names.
+// field returns the field that a flag names.
 func (f *inputFormat) field(flag, name string) (*inputField, error) {
 	field := &inputField{flag: flag, name: name}
 	switch f.name {
@@ -228,7 +229,7 @@ func (f *inputFormat) readFile(
 	}
 }
 
-// badInput is the error of input that cannot be read, be that because ctx has ended.
+// badInput returns the error for input that cannot be read, also if the reason is the end of ctx.
 func badInput(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errInterrupt
@@ -236,8 +237,8 @@ func badInput(ctx context.Context, err error) error {
 	return usageError("%w", err)
 }
 
-// untilDone returns a reader of in that ends with ctx also while in has nothing to give, as a
-// terminal or a pipe may not for ever. The caller closes it; in then is still being read, once.
+// untilDone returns a reader of in that ends with ctx, also while a read of in blocks, as of a
+// terminal or a pipe. The caller closes it. One read of in may still be under way after that.
 func untilDone(ctx context.Context, in io.Reader) io.ReadCloser {
 	if file, ok := in.(*os.File); ok {
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
@@ -279,7 +280,7 @@ func (f *inputFormat) parse(line []byte) (l inputLine, err error) {
 	return l, nil
 }
 
-// place is where in the key space the record falls.
+// place returns the hash key of the record.
 func (l *inputLine) place() keyspace.Key {
 	if l.hashKey == "" {
 		return keyspace.Of(l.key)
@@ -287,7 +288,7 @@ func (l *inputLine) place() keyspace.Key {
 	return l.hash
 }
 
-// number is the field as a number.
+// number returns the field as a number.
 func (f *inputField) number(line []byte) (uint64, error) {
 	text, err := f.of(line)
 	if err != nil {
@@ -300,7 +301,7 @@ func (f *inputField) number(line []byte) (uint64, error) {
 	return n, nil
 }
 
-// fault names the field that is wrong.
+// fault adds the field's name to an error.
 func (f *inputField) fault(err error) error {
 	return fmt.Errorf("%s: %w", strings.TrimSpace(f.flag+" "+f.name), err)
 }

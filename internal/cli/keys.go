@@ -40,7 +40,7 @@ one's own are even from the first one on.`,
 	return command
 }
 
-// spaceFlag is the flag of the space that keys are of.
+// spaceFlag is the flag for the key space.
 type spaceFlag struct{ text string }
 
 func (f *spaceFlag) add(command *cobra.Command) {
@@ -56,8 +56,8 @@ func (f *spaceFlag) space() (allocate.Space, error) {
 	return space, nil
 }
 
-// printable returns the name as it is, or quoted if it has control characters: a terminal does
-// what they say.
+// printable returns the name as it is, or quoted if it has control characters, since a terminal
+// would execute these.
 func printable(name string) string {
 	if strings.ContainsFunc(name, unicode.IsControl) {
 		return strconv.Quote(name)
@@ -65,7 +65,7 @@ func printable(name string) string {
 	return name
 }
 
-// lineWriter writes results, one a line, as text or as JSON. It is buffered: see flush.
+// lineWriter writes one result a line, as text or as JSON. It is buffered: see flush.
 type lineWriter struct {
 	out  *bufio.Writer
 	json *json.Encoder // nil for text
@@ -94,7 +94,7 @@ func (w *lineWriter) write(text string, object any) error {
 func (w *lineWriter) flush() error { return outsideError(w.out.Flush()) }
 
 // eachLine calls take with each line of a file that is not blank, or of standard input for "-".
-// What take returns is a fault of the line, and names it.
+// An error of take gets the line's number.
 func (a *app) eachLine(
 	ctx context.Context, name string, take func(line string) error,
 ) (err error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
 
-// mostAllocated is how many keys `keys allocate` gives at once: they are held in memory.
+// mostAllocated is the highest number of keys in one `keys allocate`: they are held in memory.
 const mostAllocated = 10_000_000
 
 type keysAllocateFlags struct {

@@ -35,7 +35,7 @@ type keyFile struct {
 	allocator *allocate.Allocator
 }
 
-// openKeyFile locks a file of assignments and reads it. One that is not there has none.
+// openKeyFile locks a file of assignments and reads it. A missing file counts as empty.
 func (a *app) openKeyFile(
 	ctx context.Context, name string, space allocate.Space,
 ) (f *keyFile, err error) {
@@ -107,8 +107,8 @@ func (f *keyFile) assign(name string, rate uint64) (assignment, error) {
 	return line, nil
 }
 
-// save puts the lines into the file's place at once, durably: a crash leaves the file as it was,
-// or as it is to be.
+// save replaces the file atomically and durably: after a crash there is either the old file or
+// the new one.
 func (f *keyFile) save() error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

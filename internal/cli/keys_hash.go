@@ -84,7 +84,7 @@ func (a *app) runKeysHash(c *cobra.Command, f *keysHashFlags, names []string) er
 	return errors.Join(err, w.flush())
 }
 
-// hashLayout is the shards that names fall on; the zero value has none, and prints none.
+// hashLayout is a layout of shards for names. The zero value has none and prints none.
 type hashLayout struct {
 	ends []keyspace.Key // of the shards' ranges, ascending
 	ids  []string

@@ -76,7 +76,7 @@ func (a *app) runKeysMap(c *cobra.Command, f *keysMapFlags, args []string) (err 
 	return a.printAssignments(lines)
 }
 
-// namesOf returns the names of the arguments, or for - alone those of standard input.
+// namesOf returns the names in the arguments, or for a single "-" those of standard input.
 func (a *app) namesOf(c *cobra.Command, args []string) (names []string, err error) {
 	take := func(name string) error {
 		if err := checkKey(name); err != nil {

@@ -106,7 +106,7 @@ type movedName struct {
 	Rate uint64 `json:"rate"`
 }
 
-// printMoves prints the moves, and what they do to a layout.
+// printMoves prints the moves and their effect on a layout.
 func (a *app) printMoves(
 	moves []movedName, before, after []allocate.Rated, layout []keyspace.Range,
 ) error {
@@ -132,7 +132,7 @@ func (a *app) printMoves(
 	return nil
 }
 
-// peakOf returns what the heaviest shard of a layout carries, as a multiple of the mean.
+// peakOf returns the load of a layout's heaviest shard, as a multiple of the mean.
 func peakOf(all []allocate.Rated, layout []keyspace.Range) (float64, error) {
 	skew, err := load.NewSkew(layout, 1)
 	if err != nil {
@@ -236,7 +236,7 @@ func (a *app) abortMoves(ctx context.Context, f *rebalanceFlags, space allocate.
 	return nil
 }
 
-// rebalancing is the moves of a table's names.
+// rebalancing is the state of the moves of a table's names.
 type rebalancing struct {
 	app    *app
 	flags  *rebalanceFlags
@@ -294,7 +294,7 @@ func (r *rebalancing) print(moves []keytable.Move) error {
 	return r.app.printMoves(lines, before, after, r.layout)
 }
 
-// progress says how far the moves have come, where that has changed.
+// progress prints the progress of the moves if it has changed.
 func (r *rebalancing) progress(p keytable.Progress) {
 	line := fmt.Sprintf("%s %d names", p.Stage, len(p.Names))
 	switch p.Stage {

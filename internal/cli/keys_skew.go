@@ -120,7 +120,7 @@ func (a *app) runKeysSkew(c *cobra.Command, f *keysSkewFlags, files []string) er
 	return a.printSkew(shown)
 }
 
-// complete fills in what is not said, and reports what cannot be.
+// complete sets the defaults and returns an error for flags that do not fit together.
 func (f *keysSkewFlags) complete(files *[]string) error {
 	if len(*files) == 0 && f.stream == "" {
 		*files = []string{"-"}
@@ -194,7 +194,7 @@ func (f *keysSkewFlags) inputFormat() (*inputFormat, error) {
 	return format, err
 }
 
-// skews makes one for each layout, and says to the output what its shards are called.
+// skews makes a skew for each layout, and gives the output the names of its shards.
 func (f *keysSkewFlags) skews(
 	ctx context.Context, client *kinesis.Client, shown *shownSkew,
 ) (skews []*load.Skew, err error) {
@@ -222,7 +222,7 @@ func (f *keysSkewFlags) skews(
 	return skews, nil
 }
 
-// readSkew reads the files, and says how it gets on.
+// readSkew reads the files and shows its progress.
 func (a *app) readSkew(
 	ctx context.Context, f *keysSkewFlags, format *inputFormat, files []string, seen *seenLoad,
 ) error {

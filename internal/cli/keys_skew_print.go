@@ -13,14 +13,14 @@ import (
 	"github.com/runnel-stream/runnel/keyspace/load"
 )
 
-// shownSkew is what `keys skew` has found, as it is shown.
+// shownSkew is the result of `keys skew` in the form that is printed.
 type shownSkew struct {
 	flags   *keysSkewFlags
 	files   bool
 	ids     map[keyspace.Range]runnel.ShardID // of a stream's shards; nil for those of new streams
 	seen    *seenLoad
 	reports []chart.Skew   // of the layouts
-	alone   []load.HotName // more than a shard takes each
+	alone   []load.HotName // each alone is above a shard's limit
 }
 
 // skewLine is a skew as it is printed with --output json. Loads are bytes or records.
@@ -36,7 +36,7 @@ type skewLine struct {
 	Hot     []skewKey    `json:"hot"`
 }
 
-// skewLayout is how a load falls on some shards.
+// skewLayout is the distribution of a load over the shards of a layout.
 type skewLayout struct {
 	Peak       float64     `json:"peak"`
 	Mean       float64     `json:"mean"`
@@ -58,10 +58,10 @@ type skewKey struct {
 	ShardID string  `json:"shardId,omitempty"` // of one layout
 	AtLeast float64 `json:"atLeast"`
 	AtMost  float64 `json:"atMost"`
-	Alone   bool    `json:"alone"` // more than a shard takes: no split will help
+	Alone   bool    `json:"alone"` // above a shard's limit: no split will help
 }
 
-// take makes the reports of what was seen.
+// take makes the reports of the observed load.
 func (s *shownSkew) take(seen *seenLoad) {
 	s.seen = seen
 	limit := uint64(0)
@@ -91,7 +91,7 @@ func (s *shownSkew) take(seen *seenLoad) {
 	}
 }
 
-// unsure reports whether what is known of a key is mostly that it may be one of others.
+// unsure reports whether most of a key's counted weight may belong to other keys.
 func unsure(n load.HotName) bool { return n.Error > n.AtLeast() }
 
 // id is the id of a shard.
@@ -119,7 +119,7 @@ func (s *shownSkew) amount(weight uint64) float64 {
 	return float64(weight)
 }
 
-// tell tells a weight: as a rate if the time is known.
+// tell formats a weight, as a rate if the time is known.
 func (s *shownSkew) tell(weight uint64) string {
 	if s.seen.took > 0 {
 		return s.flags.perSecond(weight, s.seen.took)
@@ -127,7 +127,7 @@ func (s *shownSkew) tell(weight uint64) string {
 	return s.flags.loadFlags.amount(float64(weight))
 }
 
-// scale is what a weight is multiplied with to be in the unit of a picture.
+// scale returns the factor that converts a weight to the unit of a picture.
 func (s *shownSkew) scale() (scale float64, unit string) {
 	if scale = 1; s.seen.took > 0 {
 		scale = 1 / s.seconds()
@@ -258,10 +258,10 @@ func (s *shownSkew) hot(text *strings.Builder) {
 	}
 }
 
-// headroom is how full of one key a shard should be that others share.
+// headroom is the highest share of one key in the load of a shard that other keys use too.
 const headroom = 0.7
 
-// advice says of each key that is more than a shard takes what does help.
+// advice prints a remedy for each key that alone is above a shard's limit.
 func (s *shownSkew) advice(text *strings.Builder) {
 	for _, hot := range s.alone[:min(len(s.alone), s.flags.top)] {
 		times := float64(hot.AtLeast()) / float64(s.reports[0].Limit)

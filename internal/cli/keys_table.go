@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/keytable"
 )
 
-// keyTable is the flags of a command that keeps names in a file or in a table.
+// keyTable holds the flags of a command that keeps names in a file or in a table.
 type keyTable struct {
 	space       spaceFlag
 	to          connection
@@ -51,7 +51,7 @@ func (f *keyTable) open(
 	return table, cfg, tableError(ctx, err)
 }
 
-// tableError says who is to mend what: the user, or what is outside.
+// tableError sets the exit status of a table's error: wrong usage, or a failure outside.
 func tableError(ctx context.Context, err error) error {
 	wrong := []error{
 		keytable.ErrUnknownName, keytable.ErrInvalidName, keytable.ErrUnusableTable,
@@ -69,7 +69,7 @@ func tableError(ctx context.Context, err error) error {
 	return outsideError(err)
 }
 
-// printTable prints what a table has of names.
+// printTable prints the names of a table.
 func (a *app) printTable(list []keytable.Assigned) error {
 	lines := make([]assignment, len(list))
 	for i, one := range list {
@@ -96,7 +96,7 @@ func (a *app) mapTable(
 	return a.printTable(list)
 }
 
-// releaseTable takes names out of the table.
+// releaseTable removes names from the table.
 func (a *app) releaseTable(
 	c *cobra.Command, f *keyTable, space allocate.Space, names []string, yes bool,
 ) error {

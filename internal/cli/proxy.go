@@ -128,7 +128,7 @@ func (a *app) runProxy(c *cobra.Command, f *proxyFlags) (err error) {
 	return outsideError(p.Serve(ctx, listener))
 }
 
-// config reads the flags, but for TLS and where to.
+// config reads the flags, except those for TLS and for the endpoint.
 func (f *proxyFlags) config() (proxy.Config, error) {
 	order, err := producer.ParseOrder(f.order)
 	if err != nil {

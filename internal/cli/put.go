@@ -94,7 +94,7 @@ have left one double in the stream.`,
 	return command
 }
 
-// putCounts is what `put --output json` prints.
+// putCounts is the output of `put --output json`.
 type putCounts struct {
 	Records     uint64  `json:"records"`     // acknowledged
 	Calls       uint64  `json:"calls"`       // PutRecords calls
@@ -200,7 +200,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	cfg.OnResult = func(_ runnel.Record, result producer.Result) {
 		failed.set(result.Err)
 		if errors.Is(result.Err, producer.ErrRefusedCaller) {
-			stopReading(result.Err) // whatever comes next would be refused too
+			stopReading(result.Err) // all later records would be refused too
 		}
 	}
 	if j.state != nil {
@@ -216,7 +216,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	j.format.bytes.measure(j.files)
 	stop := j.app.watchPut(ctx, p, &j.format.bytes)
 	inputErr := j.putLines(reading, p)
-	// What was taken is delivered, also when the input ended badly.
+	// The accepted records are delivered, also after an error of the input.
 	closing, cancel := withGrace(taking, putGrace)
 	defer cancel()
 	defer j.sayGrace(ctx, p)()
@@ -247,7 +247,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	return outsideError(closeErr)
 }
 
-// halted is the error of a put that the stream has refused as its caller.
+// halted returns the error of a put whose caller the stream has refused.
 func (j *putJob) halted(closeErr, first error, counts putCounts) error {
 	if errors.Is(closeErr, producer.ErrHalted) {
 		return outsideError(fmt.Errorf("%w; the rest of the input was not read: mend that and run "+
@@ -281,10 +281,10 @@ func (j *putJob) interrupted(counts putCounts) error {
 		"interrupted: %s records are in the stream, and %s", thousands(counts.Records), again)}
 }
 
-// putGrace is how long an interrupted put goes on to deliver what it has taken.
+// putGrace is the time that an interrupted put has to deliver the records that it has accepted.
 const putGrace = 10 * time.Second
 
-// withGrace returns a context that ends that long after ctx does.
+// withGrace returns a context that ends with a delay after ctx.
 func withGrace(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -59,7 +59,7 @@ func (f *keysFlag) source() (file, table string, err error) {
 	return "", name, nil
 }
 
-// identity is what the flag names, in one spelling; "" without it.
+// identity returns the file or table of the flag in one spelling; "" without the flag.
 func (f *keysFlag) identity() (string, error) {
 	if f.text == "" {
 		return "", nil

@@ -11,13 +11,13 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// inputBytes is how much of the input was read, of how much. It is safe for concurrent use.
+// inputBytes counts the bytes read and the total of the input. It is safe for concurrent use.
 type inputBytes struct {
 	read  atomic.Int64
 	total int64 // 0: not known
 }
 
-// measure adds the files' sizes up; what is no plain file leaves the total unknown.
+// measure adds up the files' sizes. A file that is not a regular one leaves the total unknown.
 func (b *inputBytes) measure(names []string) {
 	b.total = 0
 	for _, name := range names {
@@ -30,7 +30,7 @@ func (b *inputBytes) measure(names []string) {
 	}
 }
 
-// counting counts what is read from r.
+// counting returns a reader that counts the bytes read from r.
 type counting struct {
 	io.Reader
 	bytes *inputBytes
@@ -55,7 +55,7 @@ func (a *app) watchPut(ctx context.Context, p *producer.Producer, input *inputBy
 	})
 }
 
-// putBar says how much of the input was read. What was read may still be waiting.
+// putBar shows the part of the input that was read. Some of these records may still be waiting.
 func putBar(input *inputBytes, took time.Duration) string {
 	read := input.read.Load()
 	speed := fmt.Sprintf("%s/s", mebibytes(rate(read, took)))

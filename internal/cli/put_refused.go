@@ -47,7 +47,7 @@ func (j *putJob) finish(ctx context.Context) error {
 	return j.endRefused(ctx)
 }
 
-// endRefused says no for a load with refused records, or writes them out.
+// endRefused ends a load with refused records: it writes them out, or fails with status 1.
 func (j *putJob) endRefused(ctx context.Context) error {
 	refused := j.state.Refused()
 	if len(refused) == 0 {

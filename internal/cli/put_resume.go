@@ -26,7 +26,7 @@ import (
 // putState is the journal of a put with --resume, as the producer sees it.
 type putState struct {
 	*putlog.Journal
-	broken  func(error) // hears that nothing more can be sent
+	broken  func(error) // is called when nothing more can be sent
 	skipped uint64      // records that were put before
 }
 
@@ -86,7 +86,7 @@ func (r *refusals) add(marks []uint64, reason string) {
 	}{slices.Clone(marks), reason})
 }
 
-// units returns what the run before has left open.
+// units returns the units that the run before has left open.
 func (s *putState) units() []producer.FrozenUnit {
 	var units []producer.FrozenUnit
 	for _, unit := range s.Resume() {
@@ -149,7 +149,7 @@ func (f *putFlags) openState(
 		return nil, outsideError(hint(err, f.stream))
 	}
 	journal, err := putlog.Open(filepath.ToSlash(f.resume), load, putlog.Options{})
-	if err == nil { // also if it is complete: that is said of the same input alone
+	if err == nil { // also for a complete load: only the same input counts as complete
 		if err = journal.Verify(format.lines(ctx, files)); err != nil {
 			err = errors.Join(err, journal.Close())
 		}
@@ -157,7 +157,7 @@ func (f *putFlags) openState(
 	return &putState{Journal: journal}, stateError(f.resume, err)
 }
 
-// stateError says who is to mend what: the user, or the disk.
+// stateError sets the exit status of a journal's error: wrong usage, or a failure of the disk.
 func stateError(name string, err error) error {
 	var known *statusError
 	switch {

@@ -24,7 +24,7 @@ type Streams struct {
 	Err io.Writer
 }
 
-// app is what all commands share: the streams and the flags that are common to all.
+// app holds the streams and the flags that all commands share.
 type app struct {
 	Streams
 	quiet     bool
@@ -148,7 +148,7 @@ func (a *app) logger() *slog.Logger {
 	return a.loggerFrom(slog.LevelWarn)
 }
 
-// loggerFrom logs what is of that level or above.
+// loggerFrom returns a logger for messages of that level or above.
 func (a *app) loggerFrom(level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if a.logFormat == "json" {

@@ -77,7 +77,7 @@ With --auth sigv4=FILE every call must be signed with a key of the file, which i
 		"faults on request, as 'seed=7 PutRecords:lose-answer@3' (see docs/chaos.md)")
 	flags.BoolVar(&f.child, "child", false,
 		"print the URL on standard output, and end with standard input, not with a signal")
-	_ = flags.MarkHidden("child") // there is such a flag
+	_ = flags.MarkHidden("child") // cannot fail: the flag exists
 	return command
 }
 

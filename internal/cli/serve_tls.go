@@ -12,10 +12,10 @@ import (
 	"github.com/runnel-stream/runnel/server"
 )
 
-// trust is what clients are to trust: nothing, or an authority of the server's own.
+// trust is the authority that clients must trust: none, or one of the server's own.
 type trust struct {
 	authority *localca.Authority
-	file      string // that keeps its certificate; empty in memory
+	file      string // with its certificate; empty in memory
 }
 
 // encrypt reads the TLS flags.

@@ -29,18 +29,18 @@ Applying can be interrupted and gone on with at any step.`,
 	return command
 }
 
-// shardsOf is what the shards commands have in common: the stream, and how long a step takes.
+// shardsOf holds the common flags of the shards commands: the stream, and the time of a step.
 type shardsOf struct {
 	stream string
 	each   time.Duration
 }
 
-// shardsRun is what a shards command does.
+// shardsRun is the function of a shards command.
 type shardsRun func(
 	ctx context.Context, client *kinesis.Client, of *shardsOf, args []string,
 ) error
 
-// shardsCommand gives a command --stream, and what it does a client.
+// shardsCommand adds --stream to a command and passes a client to its function.
 func shardsCommand(command *cobra.Command, run shardsRun) *cobra.Command {
 	return new(shardsOf).command(command, run)
 }

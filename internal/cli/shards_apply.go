@@ -45,7 +45,7 @@ resharded the stream, it stops and says so.`,
 	return command
 }
 
-// resharded is what --output json tells of a plan that was applied.
+// resharded is the --output json of a plan that was applied.
 type resharded struct {
 	Stream  string  `json:"stream"`
 	Steps   int     `json:"steps"` // that were taken now
@@ -53,7 +53,7 @@ type resharded struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// maxPlan is more than a plan for the most shards has, in bytes.
+// maxPlan is a size in bytes that exceeds any plan, also for the highest number of shards.
 const maxPlan = 64 << 20
 
 // readPlan reads the plan of a stream from a file.

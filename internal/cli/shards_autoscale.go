@@ -173,7 +173,7 @@ func (a *app) autoscale(
 	return nil
 }
 
-// windowOf is the window that a configuration leads to.
+// windowOf returns the effective window of a configuration.
 func windowOf(cfg reshard.AutoscaleConfig) time.Duration {
 	if cfg.Window == 0 {
 		return min(reshard.DefaultWindow, cfg.Every)
@@ -181,7 +181,7 @@ func windowOf(cfg reshard.AutoscaleConfig) time.Duration {
 	return cfg.Window
 }
 
-// part is a part of what a shard takes, as a flag: 70% or 0.7.
+// part is a fraction of a shard's limit, as a flag: 70% or 0.7.
 type part float64
 
 // String returns it in percent.

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/reshard"
 )
 
-// autoscalePrinter says what autoscale sees, decides and does. It is used by one goroutine.
+// autoscalePrinter prints the events of autoscale. It is used by one goroutine.
 type autoscalePrinter struct {
 	*app
 	of    *shardsOf
@@ -22,12 +22,12 @@ type autoscalePrinter struct {
 	err   error                             // of the output
 }
 
-// autoscaleLine is an event as --output json tells it.
+// autoscaleLine is an event as --output json prints it.
 type autoscaleLine struct {
 	Time   time.Time `json:"time"`
 	Event  string    `json:"event"`
 	Stream string    `json:"stream"`
-	// Of what was decided.
+	// The fields of a decision.
 	Action  string         `json:"action,omitempty"`
 	Shards  int            `json:"shards,omitempty"` // that are open; of applied, then
 	Seen    *autoscaleSeen `json:"seen,omitempty"`
@@ -40,13 +40,13 @@ type autoscaleLine struct {
 	Error   string         `json:"error,omitempty"`
 }
 
-// autoscaleSeen is what a window has shown.
+// autoscaleSeen is the observed load of a window.
 type autoscaleSeen struct {
 	Seconds float64 `json:"seconds"`
 	Records uint64  `json:"records"` // Kinesis records
 	Bytes   uint64  `json:"bytes"`   // of their data and partition keys
-	Refused uint64  `json:"refused"` // attempts, as --throttles tells
-	Peak    float64 `json:"peak"`    // of the most loaded shard, of what it takes
+	Refused uint64  `json:"refused"` // attempts, from --throttles
+	Peak    float64 `json:"peak"`    // of the most loaded shard, as a fraction of its limit
 }
 
 func (p *autoscalePrinter) print(e reshard.Event) {
@@ -74,7 +74,7 @@ func (p *autoscalePrinter) print(e reshard.Event) {
 	}
 }
 
-// decided is a decision in lines.
+// decided returns a decision as lines.
 func (p *autoscalePrinter) decided(e reshard.Event) string {
 	var text strings.Builder
 	seconds := e.Observed.Took.Seconds()
@@ -133,7 +133,7 @@ func openShards(n int) string {
 	return thousands(n) + " open shards"
 }
 
-// binaryRate tells bytes, in the unit that suits a shard.
+// binaryRate formats bytes, in the unit that suits a shard.
 func binaryRate(bytes float64) string {
 	if bytes < 100<<10 {
 		return fmt.Sprintf("%.1f KiB", bytes/(1<<10))

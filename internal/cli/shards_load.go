@@ -21,10 +21,11 @@ const (
 	shardRecords = 1000
 )
 
-// recordWeight is a record's weight in a load by records: one of many in an aggregate is a part.
+// recordWeight is the weight of a Kinesis record in a load by records. The user records of an
+// aggregate share it.
 const recordWeight = 1000
 
-// loadFlags say how a load is seen, in a stream or in files, and what of it counts.
+// loadFlags are the flags for the source of a load, a stream or files, and for its unit.
 type loadFlags struct {
 	sample, last, over time.Duration
 	by                 string
@@ -56,8 +57,8 @@ func (f *loadFlags) validate() error {
 	return nil
 }
 
-// takes is what a shard takes in that time, in the unit of the load: bytes, or recordWeight for
-// a record.
+// takes returns a shard's limit over that time, in the unit of the load: bytes, or recordWeight
+// for a record.
 func (f *loadFlags) takes(took time.Duration) float64 {
 	if f.by == "records" {
 		return recordWeight * shardRecords * took.Seconds()
@@ -65,12 +66,12 @@ func (f *loadFlags) takes(took time.Duration) float64 {
 	return shardBytes * took.Seconds()
 }
 
-// perSecond tells a load as a rate.
+// perSecond formats a load as a rate.
 func (f *loadFlags) perSecond(load uint64, took time.Duration) string {
 	return f.amount(float64(load)/took.Seconds()) + "/s"
 }
 
-// amount tells so much load, in the unit that suits.
+// amount formats a load in the unit that suits.
 func (f *loadFlags) amount(load float64) string {
 	if f.by != "records" {
 		return bytesText(load)
@@ -86,7 +87,7 @@ func (f *loadFlags) amount(load float64) string {
 	}
 }
 
-// bytesText tells a number of bytes, that need not be whole.
+// bytesText formats a number of bytes, which need not be whole.
 func bytesText(n float64) string {
 	switch {
 	case n < 1023.95: // and not 1024.0
@@ -98,7 +99,7 @@ func bytesText(n float64) string {
 	}
 }
 
-// fewText tells a number below 1,000 or so.
+// fewText formats a number below about 1,000.
 func fewText(n float64) string {
 	switch {
 	case n == math.Trunc(n):
@@ -110,21 +111,21 @@ func fewText(n float64) string {
 	}
 }
 
-// seenLoad is a load that was seen: in a stream, or in files.
+// seenLoad is an observed load: of a stream, or of files.
 type seenLoad struct {
-	load           *load.Histogram // nil where no plan is made
+	load           *load.Histogram // nil if no plan is made
 	skews          []*load.Skew    // of the layouts in question; the first has the hot keys
 	took           time.Duration
 	records, bytes uint64 // of lines that weigh otherwise, how many and how long
 }
 
-// How many cells of the key space, and how many keys, are counted: some 10 MiB.
+// The number of counted cells of the key space, and of counted keys: some 10 MiB.
 const (
 	loadCells    = 1 << 17
 	loadCounters = 4096
 )
 
-// seeLoad sees the load that a plan for the stream's shards is made for.
+// seeLoad measures the load for a plan of the stream's shards.
 func (a *app) seeLoad(
 	ctx context.Context, client *kinesis.Client, of *shardsOf, f *loadFlags, files []string,
 	shards []reshard.Shard,
@@ -146,7 +147,7 @@ func (a *app) seeLoad(
 	return seen, a.observe(ctx, client, of.stream, f, seen)
 }
 
-// observe adds what is seen of a stream.
+// observe adds the observed load of a stream.
 func (a *app) observe(
 	ctx context.Context, client *kinesis.Client, stream string, f *loadFlags, seen *seenLoad,
 ) error {
@@ -215,10 +216,10 @@ func (s *seenLoad) addWeight(hash keyspace.Key, key string, weight uint64) {
 	}
 }
 
-// weight is that of all that was seen.
+// weight returns the weight of the whole observed load.
 func (s *seenLoad) weight() float64 { return float64(s.skews[0].Total()) }
 
-// told is the load as it is printed.
+// told returns the load in the form that is printed.
 func (s *seenLoad) told(f *planFlags, goal plan.Goal, shards []reshard.Shard) *planLoad {
 	report := s.skews[0].Report(goal.Target, f.top)
 	l := &planLoad{
@@ -239,7 +240,7 @@ func (s *seenLoad) told(f *planFlags, goal plan.Goal, shards []reshard.Shard) *p
 	return l
 }
 
-// guessedPercent is how much of a load fell somewhere in its shard, nobody knows where.
+// guessedPercent returns the percentage of the load with a guessed hash key in its shard.
 func guessedPercent(o reshard.Observed) float64 {
 	return 100 * float64(o.Guessed) / float64(max(1, o.Bytes))
 }

@@ -22,7 +22,7 @@ type planLine struct {
 	Load   *planLoad  `json:"load,omitempty"` // none for a plan without load
 }
 
-// planCost is what a plan takes.
+// planCost is the predicted cost of a plan.
 type planCost struct {
 	Steps           int     `json:"steps"`
 	Seconds         float64 `json:"seconds"` // predicted
@@ -55,7 +55,7 @@ type hotKey struct {
 	Alone bool `json:"alone"`
 }
 
-// printPlan prints a plan, with what it was made for if that is known.
+// printPlan prints a plan, with its load if that is known.
 func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error {
 	p.Cost = planCost{
 		Steps: len(p.Plan.Steps), Seconds: p.Plan.Duration(of.each).Seconds(),
@@ -121,7 +121,7 @@ func shardNames(shards []reshard.Shard) map[keyspace.Range]runnel.ShardID {
 	return names
 }
 
-// stepLine says what a step does, with the ids of the shards that are there already.
+// stepLine describes a step, with the ids of the shards that exist already.
 func stepLine(step plan.Step, names map[keyspace.Range]runnel.ShardID) string {
 	text := step.String()
 	for _, r := range step.From {

@@ -24,7 +24,7 @@ func (a *app) streams() *cobra.Command {
 	return command
 }
 
-// withKinesis gives a command the flags of a connection, and what it does a client.
+// withKinesis adds the flags of a connection to a command and passes a client to its function.
 func withKinesis(
 	command *cobra.Command,
 	run func(ctx context.Context, client *kinesis.Client, args []string) error,

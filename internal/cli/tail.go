@@ -100,7 +100,7 @@ func (a *app) runTail(c *cobra.Command, f *tailFlags) error {
 	var invalid *types.InvalidArgumentException
 	switch {
 	case err == nil, ctx.Err() != nil && !f.once, errors.Is(err, syscall.EPIPE):
-		return nil // who reads the output has seen enough, or the user has
+		return nil // the reader of the output has closed it, or the user has interrupted
 	case ctx.Err() != nil:
 		return errInterrupt
 	case errors.Is(err, follow.ErrShard), errors.As(err, &invalid):
@@ -110,7 +110,7 @@ func (a *app) runTail(c *cobra.Command, f *tailFlags) error {
 	}
 }
 
-// tailNotice says on standard error what the records do not show.
+// tailNotice prints a notice on standard error, for events that the records do not show.
 func (a *app) tailNotice(n follow.Notice) {
 	switch n.Kind {
 	case follow.Began, follow.Ended:
@@ -129,7 +129,7 @@ type recordPrinter struct {
 	line          []byte
 }
 
-// page writes what one read of a shard brought, and lets it be seen.
+// page writes the records of one read of a shard and flushes them.
 func (p *recordPrinter) page(ctx context.Context, records iter.Seq[*runnel.Record]) error {
 	for record := range records {
 		p.line = p.appendLine(p.line[:0], record)
@@ -156,8 +156,8 @@ func (p *recordPrinter) appendLine(line []byte, record *runnel.Record) []byte {
 	return append(appendText(line, record.Data), '\n')
 }
 
-// appendText appends the data as it is if it is text of one line, and else in base64. Control
-// characters could make a terminal do what nobody asked for.
+// appendText appends the data as it is if it is one line of text, and otherwise in base64, since
+// control characters could change the state of a terminal.
 func appendText(line, data []byte) []byte {
 	odd := func(r rune) bool { return r != '\t' && unicode.IsControl(r) }
 	if !utf8.Valid(data) || bytes.ContainsFunc(data, odd) {

@@ -28,8 +28,8 @@ func terminal(w io.Writer) (columns int, ok bool) {
 	return columns, true
 }
 
-// typedAgain asks for a name on the terminal. If it is not typed, or there is no terminal, the
-// error says that nothing was done, and how it would be.
+// typedAgain asks the user to type a name on the terminal. If the name differs, or there is no
+// terminal, the error says that nothing was done and how to do it.
 func (a *app) typedAgain(ctx context.Context, name, done string) error {
 	refused := usageError("nothing was %s: say --yes, or type the name on a terminal", done)
 	in, ok := a.In.(*os.File)

@@ -18,14 +18,14 @@ import (
 	"github.com/runnel-stream/runnel/reshard"
 )
 
-// The counters of runnel proxy that tell how puts fare, by the label stream.
+// The counters of runnel proxy for the results of puts, by the label stream.
 const (
 	proxyPrefix    = "runnel_proxy_"
 	storedCounter  = proxyPrefix + "stream_records_delivered_total"
 	refusedCounter = proxyPrefix + "stream_attempts_throttled_total"
 )
 
-// throttlePages reads what producers say of a stream from pages in Prometheus' text format.
+// throttlePages reads the producers' counts for a stream from pages in Prometheus' text format.
 type throttlePages struct {
 	urls   []string
 	stream string
@@ -77,7 +77,7 @@ func (p *throttlePages) read(ctx context.Context) (reshard.Throttled, error) {
 	return sum, errors.Join(errs...)
 }
 
-// maxPage is more than a page of many thousand streams has, in bytes.
+// maxPage is a size in bytes that exceeds a page of many thousand streams.
 const maxPage = 64 << 20
 
 func (p *throttlePages) page(ctx context.Context, u string) (counters, error) {
@@ -130,7 +130,7 @@ func readCounters(page io.Reader, stream string) (counters, error) {
 	return found, nil
 }
 
-// labelsOf returns what tells a series apart from the others of its name, and its stream.
+// labelsOf returns the labels that identify a series among those of its name, and its stream.
 func labelsOf(series *dto.Metric) (labels, stream string) {
 	var text strings.Builder
 	for _, label := range series.GetLabel() {

@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// verifyResult is what `verify --output json` prints.
+// verifyResult is the output of `verify --output json`.
 type verifyResult struct {
 	OK bool `json:"ok"`
 	*archive.Report
