@@ -181,8 +181,8 @@ func TestApplyResumes(t *testing.T) {
 	}
 }
 
-// Throttles, outages and lost answers are retried, and a step whose answer was lost is not
-// taken twice.
+// Throttles, outages and lost answers are retried. After a lost answer the step is not taken
+// twice.
 func TestApplyRetries(t *testing.T) {
 	for _, faults := range []string{
 		"SplitShard:throttle@2-5,MergeShards:error-500@1-3", "SplitShard:lose-answer@2,ListShards:error-503%30",

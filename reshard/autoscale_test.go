@@ -26,7 +26,7 @@ import (
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// scaler runs Autoscale on the stream and keeps what it reports.
+// scaler runs Autoscale on the stream and keeps its events.
 type scaler struct {
 	t      *testing.T
 	client reshard.Client
@@ -85,15 +85,15 @@ func (s *scaler) until(what string, most time.Duration, done func() bool) {
 	}
 }
 
-// shardLimit is what a shard takes in these tests, in bytes a second, so that some records a
-// second are too many for one.
+// shardLimit is the limit of a shard in these tests, in bytes a second. It is low, so that some
+// records a second exceed it.
 const shardLimit = 4 << 10
 
 var smallShards = reshard.Policy{
 	ShardBytes: shardLimit, MergeWindows: 3, MergeCooldown: 20 * time.Second, MaxShards: 8,
 }
 
-// put is what was put, in its order.
+// put is a record that was put, in order.
 type put struct {
 	key string
 	n   int
@@ -135,7 +135,7 @@ func (l *traffic) run(t *testing.T, stop <-chan struct{}) {
 	}
 }
 
-// throttles are what the producer says, as Autoscale asks for it.
+// throttles returns the producer's counts in the form for Autoscale.
 func (l *traffic) throttles() func(context.Context) (reshard.Throttled, error) {
 	var last producer.Stats
 	return func(context.Context) (reshard.Throttled, error) {
@@ -321,7 +321,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Without Apply the same is said, and nothing is changed; with Once it is said once.
+// Without Apply the decisions are the same, and nothing is changed; with Once there is one decision.
 func TestAutoscaleDryRun(t *testing.T) {
 	inBubble(t, 1, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
 		stop := steady(t, client, 2*shardLimit)
@@ -366,7 +366,7 @@ func TestAutoscaleDryRun(t *testing.T) {
 
 var errFeed = errors.New("the feed is out")
 
-// Outages, throttling, a feed that fails and somebody who reshards meanwhile are said, and the
+// Outages, throttling, a failing feed and a reshard by another program are reported, and the
 // rounds go on.
 func TestAutoscaleGoesOn(t *testing.T) {
 	faults := "seed=5 GetRecords:throttle%20,ListShards:error-503%20,SplitShard:throttle@1"
@@ -464,7 +464,7 @@ func TestAutoscaleRefusesWhatIsGone(t *testing.T) {
 	})
 }
 
-// What does not pass ends it: no stream, one that AWS scales, a configuration without sense.
+// A lasting error ends it: no stream, a stream in on-demand mode, an invalid configuration.
 func TestAutoscaleRefuses(t *testing.T) {
 	inBubble(t, 1, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

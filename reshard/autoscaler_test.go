@@ -82,8 +82,8 @@ func newCore(t rapid.TB, p reshard.Policy) *reshard.Autoscaler {
 	return core
 }
 
-// check judges a decision by what was to be seen: the bounds, the steps at a time, and what
-// splits and merges lead to.
+// check judges a decision by its sample: the bounds, the number of steps, and the result of the
+// splits and merges.
 func check(t *rapid.T, p reshard.Policy, w *world, loads []load.Point, d reshard.Decision) {
 	before, after := len(w.shards), len(d.Plan.Final)
 	if len(d.Reasons) == 0 {
@@ -111,8 +111,8 @@ func check(t *rapid.T, p reshard.Policy, w *world, loads []load.Point, d reshard
 	}
 }
 
-// In a load that stays, the shards come to a rest, after few changes, and stay. What is above the
-// threshold then is one key, or all shards that are allowed are open.
+// Under a constant load the shards stop changing after few changes. A shard above the threshold
+// then has a single key, or MaxShards are open.
 func TestAutoscalerComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, loads := drawPolicy(t), drawLoad(t, 12)
@@ -179,7 +179,7 @@ func TestAutoscalerDoesNotFlap(t *testing.T) {
 				still = -1
 			}
 		}
-		// What no split helped at high tide, one may help when there is less.
+		// A split that did not help at the highest load may help at a lower one.
 		fits := !slices.ContainsFunc(w.shards, func(s reshard.Shard) bool {
 			_, part := share(s, loads)
 			return part > p.SplitAbove
@@ -226,8 +226,8 @@ func TestAutoscalerSwings(t *testing.T) {
 	})
 }
 
-// A load that steps up is answered in as many windows as the policy says, not sooner, and what
-// it comes to is at the target or below.
+// After a step up of the load, the split comes after the policy's number of windows, not sooner,
+// and the pieces are at the target or below.
 func TestAutoscalerAnswers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPolicy(t)
@@ -294,7 +294,7 @@ func TestAutoscalerLeavesAHotKeyAlone(t *testing.T) {
 	})
 }
 
-// What is refused makes a load of what was seen, by the rule that is written at throttle.
+// Refused attempts raise the observed load, by the rule in the comment of throttle.
 func TestThrottledLoad(t *testing.T) {
 	ids := newWorld(keyspace.Uniform(3)).shards
 	for _, c := range []struct {

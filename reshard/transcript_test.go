@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts in testdata/autoscale anew")
 
-// The transcripts in testdata/autoscale are loads, each followed by what the autoscaler decides
-// and why. A line that starts with "> " is an answer; what it decides is done.
+// Each transcript in testdata/autoscale is a sequence of loads, each followed by the autoscaler's
+// decision and its reasons. A line that starts with "> " is an answer; its decision is carried out.
 //
 //	policy split=0.8 target=0.7 merge=0.35 min=2 …   before anything else
 //	shards 2                   of equal size

@@ -22,8 +22,8 @@ type world struct {
 	feed   feed
 }
 
-// feed is who knows what was refused: nobody, so that nothing is; or shards that take no more
-// than AWS's, and of what they refused nothing is told, the sum, or each shard's.
+// feed selects the shards' limits and the refused attempts in a sample. Without limits nothing is
+// refused. With AWS's limits the sample has no refused attempts, their sum, or those of each shard.
 type feed int
 
 const (

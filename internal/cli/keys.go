@@ -94,7 +94,7 @@ func (w *lineWriter) write(text string, object any) error {
 func (w *lineWriter) flush() error { return outsideError(w.out.Flush()) }
 
 // eachLine calls take with each line of a file that is not blank, or of standard input for "-".
-// An error of take gets the line's number.
+// It returns an error of take with the place of the line.
 func (a *app) eachLine(
 	ctx context.Context, name string, take func(line string) error,
 ) (err error) {

@@ -258,7 +258,8 @@ func (s *shownSkew) hot(text *strings.Builder) {
 	}
 }
 
-// headroom is the highest share of one key in the load of a shard that other keys use too.
+// headroom is the highest load of one key, as a fraction of a shard's limit, in a shard that other
+// keys use too.
 const headroom = 0.7
 
 // advice prints a remedy for each key that alone is above a shard's limit.

@@ -72,7 +72,7 @@ func (f *serveFlags) check(cfg server.Config) error {
 	return usageError("%w", err)
 }
 
-// authorize reads --auth. Without signature checks the server accepts only this machine.
+// authorize reads --auth. Without the flag the server may listen only on a loopback address.
 func (f *serveFlags) authorize(c *cobra.Command, cfg *server.Config) error {
 	host, _, err := net.SplitHostPort(f.addr)
 	if err != nil {
