@@ -31,6 +31,7 @@ var layers = [][]string{
 		"server/internal/wal", "server/internal/pause", "server/internal/serverclock",
 		"server/internal/pipes",
 	},
+	{"internal/pages"},
 	{
 		"producer", "consumer", "reshard", "keytable", "sink/archive", "sink/sinktest",
 		"lease/leasetest", "internal/follow", "internal/putlog",
