@@ -230,7 +230,7 @@ func (r *run) begin(ctx context.Context) error {
 		},
 		func() error { return r.table.Ensure(ctx) },
 		func() (err error) {
-			r.claim, err = r.table.Claim(ctx, r.cfg.From.origin(now.earliest))
+			r.claim, err = r.table.Claim(ctx, r.cfg.From.origin(now.date))
 			return err
 		},
 		func() error {

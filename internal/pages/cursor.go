@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
@@ -193,10 +193,7 @@ func (c *Cursor) seek(ctx context.Context) error {
 	}
 	// If this iterator is lost before a record comes, the next one begins at the same moment, by
 	// the stream's clock: ours may be hours off.
-	if date, ok := awsmiddleware.GetServerTime(out.ResultMetadata); ok {
-		asked = date
-	}
-	c.from = c.from.Pin(asked)
+	c.from = c.from.Pin(awsclient.Date(asked, out.ResultMetadata))
 	if c.cfg.Checked {
 		// The call named the stream, and an iterator belongs to the stream that had the name at
 		// that time.
