@@ -21,10 +21,13 @@ const module = "github.com/runnel-stream/runnel"
 var layers = [][]string{
 	{
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca", "internal/retry",
-		"internal/awserr",
+		"internal/awserr", "internal/exit",
 	},
-	{"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "server/internal/limit"},
-	{"internal/seam"},
+	{
+		"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "internal/console",
+		"internal/usage", "server/internal/limit",
+	},
+	{"internal/seam", "internal/endpoint"},
 	{"internal/wire", ".", "keyspace/allocate", "keyspace/load"},
 	{
 		"aggregate", "lease", "sink", "internal/shardmap", "keyspace/plan", "internal/chart",

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/ndjson"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -55,7 +57,7 @@ type inputLine struct {
 // a column of the header) or lines (the key is the number of a blank-separated word, from 1 on).
 func newInputFormat(name, key string) (*inputFormat, error) {
 	if key == "" {
-		return nil, usageError("--key is missing: name the field that is the partition key")
+		return nil, exit.Usage("--key is missing: name the field that is the partition key")
 	}
 	format := &inputFormat{name: name}
 	var err error
@@ -92,7 +94,7 @@ func (f *inputFormat) field(flag, name string) (*inputField, error) {
 	case "ndjson":
 		parsed, err := ndjson.ParseField(name)
 		if err != nil {
-			return nil, usageError("%s: %w", flag, err)
+			return nil, exit.Usage("%s: %w", flag, err)
 		}
 		field.of = parsed.Of
 	case "csv":
@@ -100,12 +102,12 @@ func (f *inputFormat) field(flag, name string) (*inputField, error) {
 	case "lines":
 		number, err := strconv.Atoi(name)
 		if err != nil || number < 1 {
-			return nil, usageError("%s %s: with --format lines it is the number of a "+
+			return nil, exit.Usage("%s %s: with --format lines it is the number of a "+
 				"blank-separated word, from 1 on", flag, name)
 		}
 		field.of = func(line []byte) (string, error) { return word(line, number) }
 	default:
-		return nil, usageError("--format %s: want ndjson, csv or lines", f.name)
+		return nil, exit.Usage("--format %s: want ndjson, csv or lines", f.name)
 	}
 	return field, nil
 }
@@ -135,11 +137,11 @@ func (f *inputFormat) start(lines *ndjson.Lines) error {
 	f.header = bytes.Clone(header)
 	names, err := splitCSV(header)
 	if err != nil {
-		return usageError("%s: %w", lines.Where(), err)
+		return exit.Usage("%s: %w", lines.Where(), err)
 	}
 	for _, field := range f.csv {
 		if field.column = slices.Index(names, field.name); field.column < 0 {
-			return usageError("%s: the header has no column %q; it has %s",
+			return exit.Usage("%s: the header has no column %q; it has %s",
 				lines.Where(), field.name, strings.Join(names, ", "))
 		}
 		field.of = func(line []byte) (string, error) {
@@ -161,8 +163,8 @@ func (f *inputFormat) columns(ctx context.Context, name string) (string, error) 
 	if f.header = nil; f.name != "csv" {
 		return "", nil
 	}
-	err := f.readFile(ctx, name, func(inputLine) error { return errStop })
-	if errors.Is(err, errStop) {
+	err := f.readFile(ctx, name, func(inputLine) error { return exit.ErrStop })
+	if errors.Is(err, exit.ErrStop) {
 		err = nil
 	}
 	return string(f.header), err
@@ -194,12 +196,12 @@ func (f *inputFormat) readFile(
 	file, title := os.Stdin, "standard input"
 	if name != "-" {
 		if file, err = os.Open(name); err != nil {
-			return usageError("%w", err)
+			return exit.Usage("%w", err)
 		}
 		title = name
 		defer func() { err = errors.Join(err, file.Close()) }()
 	}
-	in := untilDone(ctx, file)
+	in := console.UntilDone(ctx, file)
 	defer func() { _ = in.Close() }()
 	lines, err := ndjson.NewLines(title, counting{in, &f.bytes})
 	if err != nil {
@@ -220,7 +222,7 @@ func (f *inputFormat) readFile(
 		}
 		parsed, err := f.parse(line)
 		if err != nil {
-			return usageError("%s: %w%s", lines.Where(), err, f.after)
+			return exit.Usage("%s: %w%s", lines.Where(), err, f.after)
 		}
 		parsed.where = where
 		if err := take(parsed); err != nil {
@@ -232,27 +234,9 @@ func (f *inputFormat) readFile(
 // badInput returns the error for input that cannot be read, also if the reason is the end of ctx.
 func badInput(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return errInterrupt
+		return exit.ErrInterrupt
 	}
-	return usageError("%w", err)
-}
-
-// untilDone returns a reader of in that ends with ctx, also while a read of in blocks, as of a
-// terminal or a pipe. The caller closes it. One read of in may still be under way after that.
-func untilDone(ctx context.Context, in io.Reader) io.ReadCloser {
-	if file, ok := in.(*os.File); ok {
-		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-			return io.NopCloser(in)
-		}
-	}
-	out, into := io.Pipe()
-	stop := context.AfterFunc(ctx, func() { into.CloseWithError(context.Cause(ctx)) })
-	go func() {
-		defer stop()
-		_, err := io.Copy(into, in)
-		into.CloseWithError(err)
-	}()
-	return out
+	return exit.Usage("%w", err)
 }
 
 // parse reads the fields of a line.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/runnel-stream/runnel/internal/exit"
 )
 
 // TestFileInterrupted: the lines of a plain file, of which there is always a next one, end with the
@@ -26,7 +28,7 @@ func TestFileInterrupted(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		taken := 0
 		err := lines(ctx, func() { taken++; cancel() })
-		if taken != 1 || !errors.Is(err, errInterrupt) {
+		if taken != 1 || !errors.Is(err, exit.ErrInterrupt) {
 			t.Errorf("%s: %d lines, %v", read, taken, err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/exit"
 )
 
 type keysMapFlags struct {
@@ -80,10 +82,10 @@ func (a *app) runKeysMap(c *cobra.Command, f *keysMapFlags, args []string) (err 
 func (a *app) namesOf(c *cobra.Command, args []string) (names []string, err error) {
 	take := func(name string) error {
 		if err := checkKey(name); err != nil {
-			return usageError("%q: %w", name, err)
+			return exit.Usage("%q: %w", name, err)
 		}
 		if len(names) == mostAllocated {
-			return usageError("more than %d names at once", mostAllocated)
+			return exit.Usage("more than %d names at once", mostAllocated)
 		}
 		names = append(names, name)
 		return nil

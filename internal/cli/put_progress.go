@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -45,8 +46,8 @@ func (c counting) Read(p []byte) (int, error) {
 // watchPut shows how a put gets on: with a bar on a terminal, by a line now and then elsewhere.
 func (a *app) watchPut(ctx context.Context, p *producer.Producer, input *inputBytes) (stop func()) {
 	start := time.Now()
-	_, screen := terminal(a.Err)
-	return a.watchLines(ctx, func() []string {
+	_, screen := console.Terminal(a.Err)
+	return a.WatchLines(ctx, func() []string {
 		stats, took := p.Stats(), time.Since(start)
 		if screen {
 			return []string{putBar(input, took), putLine(stats, took)}
@@ -58,23 +59,21 @@ func (a *app) watchPut(ctx context.Context, p *producer.Producer, input *inputBy
 // putBar shows the part of the input that was read. Some of these records may still be waiting.
 func putBar(input *inputBytes, took time.Duration) string {
 	read := input.read.Load()
-	speed := fmt.Sprintf("%s/s", mebibytes(rate(read, took)))
+	speed := fmt.Sprintf("%s/s", console.MiB(console.Rate(read, took)))
 	if input.total == 0 {
-		return fmt.Sprintf("read %s, %s", mebibytes(read), speed)
+		return fmt.Sprintf("read %s, %s", console.MiB(read), speed)
 	}
 	left := ""
 	if read > 0 && read < input.total && took > time.Second {
 		rest := time.Duration(float64(took) / float64(read) * float64(input.total-read))
 		left = fmt.Sprintf(", %s left", rest.Round(time.Second))
 	}
-	return fmt.Sprintf("%s %3d %% of %s, %s%s", bar(read, input.total, 30),
-		100*read/input.total, mebibytes(input.total), speed, left)
+	return fmt.Sprintf("%s %3d %% of %s, %s%s", console.Bar(read, input.total, 30),
+		100*read/input.total, console.MiB(input.total), speed, left)
 }
 
 func putLine(s producer.Stats, took time.Duration) string {
 	return fmt.Sprintf("put %s records, %s/s, %s calls, %d waiting, the oldest %.1f s, "+
-		"%d retried, %d unknown", thousands(s.Delivered), thousands(rate(s.Delivered, took)),
-		thousands(s.Calls), s.Buffered, s.OldestAge.Seconds(), s.Retried, s.Unknown)
+		"%d retried, %d unknown", console.Thousands(s.Delivered), console.Thousands(console.Rate(s.Delivered, took)),
+		console.Thousands(s.Calls), s.Buffered, s.OldestAge.Seconds(), s.Retried, s.Unknown)
 }
-
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
