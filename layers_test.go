@@ -28,7 +28,7 @@ var layers = [][]string{
 		"internal/usage", "server/internal/limit",
 	},
 	{"internal/seam", "internal/endpoint"},
-	{"internal/wire", ".", "keyspace/allocate", "keyspace/load"},
+	{"internal/wire", ".", "keyspace/allocate", "keyspace/load", "internal/input"},
 	{
 		"aggregate", "lease", "sink", "internal/shardmap", "keyspace/plan", "internal/chart",
 		"server/internal/wal", "server/internal/pause", "server/internal/serverclock",

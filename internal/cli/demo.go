@@ -16,6 +16,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/producer"
 )
@@ -153,7 +154,7 @@ func (d *demo) openSource(ctx context.Context) error {
 		}
 		return nil
 	}
-	format, err := newInputFormat("ndjson", d.flags.key)
+	format, err := input.New(input.Fields{Format: "ndjson", Key: d.flags.key})
 	if err != nil {
 		return err
 	}
@@ -173,12 +174,12 @@ func (d *demo) openSource(ctx context.Context) error {
 }
 
 // fileEvents reads a file's lines. A line's number is its id, so that lines may be equal.
-func fileEvents(ctx context.Context, format *inputFormat, name string) iter.Seq2[event, error] {
+func fileEvents(ctx context.Context, format *input.Format, name string) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		number := 0
-		err := format.readFile(ctx, name, func(l inputLine) error {
+		err := format.ReadFile(ctx, name, func(l input.Line) error {
 			number++
-			e := event{id: fmt.Sprint(number), key: l.key, data: bytes.Clone(l.data)}
+			e := event{id: fmt.Sprint(number), key: l.Key, data: bytes.Clone(l.Data)}
 			if !yield(e, nil) {
 				return exit.ErrStop
 			}

@@ -2,20 +2,14 @@ package cli
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
-	"github.com/runnel-stream/runnel/internal/ndjson"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
@@ -95,34 +89,3 @@ func (w *lineWriter) write(text string, object any) error {
 }
 
 func (w *lineWriter) flush() error { return exit.Outside(w.out.Flush()) }
-
-// eachLine calls take with each line of a file that is not blank, or of standard input for "-".
-// It returns an error of take with the place of the line.
-func (a *app) eachLine(
-	ctx context.Context, name string, take func(line string) error,
-) (err error) {
-	var lines *ndjson.Lines
-	if name == "-" {
-		in := console.UntilDone(ctx, a.In)
-		defer func() { _ = in.Close() }()
-		lines, err = ndjson.NewLines("standard input", in)
-	} else {
-		lines, err = ndjson.OpenFile(name)
-	}
-	if err != nil {
-		return badInput(ctx, err)
-	}
-	defer func() { err = errors.Join(err, lines.Close()) }()
-	for {
-		line, err := lines.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil || ctx.Err() != nil {
-			return badInput(ctx, err)
-		}
-		if err := take(string(line)); err != nil {
-			return fmt.Errorf("%s: %w", lines.Where(), err)
-		}
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
@@ -121,7 +122,7 @@ func (a *app) addExisting(
 		}
 	}
 	for _, name := range f.files {
-		if err := a.eachLine(c.Context(), name, add); err != nil {
+		if err := input.EachLine(c.Context(), a.In, name, add); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
@@ -54,7 +55,7 @@ func (a *app) openKeyFile(
 	if _, err = (vfs.OS{}).Stat(f.name); errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
-	if err = a.eachLine(ctx, name, f.readLine); err != nil {
+	if err = input.EachLine(ctx, a.In, name, f.readLine); err != nil {
 		return nil, errors.Join(err, f.lock.Close())
 	}
 	return f, nil

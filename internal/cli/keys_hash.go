@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -67,7 +68,7 @@ func (a *app) runKeysHash(c *cobra.Command, f *keysHashFlags, names []string) er
 	}
 	w := a.newLineWriter()
 	hash := func(name string) error {
-		if err := checkKey(name); err != nil {
+		if err := input.CheckKey(name); err != nil {
 			return exit.Usage("%w", err)
 		}
 		return layout.print(w, name)
@@ -80,7 +81,7 @@ func (a *app) runKeysHash(c *cobra.Command, f *keysHashFlags, names []string) er
 	}
 	for _, file := range files {
 		if err == nil {
-			err = a.eachLine(c.Context(), file, hash)
+			err = input.EachLine(c.Context(), a.In, file, hash)
 		}
 	}
 	return errors.Join(err, w.flush())

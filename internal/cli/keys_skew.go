@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
@@ -86,7 +86,7 @@ func (a *app) runKeysSkew(c *cobra.Command, f *keysSkewFlags, files []string) er
 	if err != nil {
 		return err
 	}
-	var format *inputFormat
+	var format *input.Format
 	if len(files) > 0 {
 		if format, err = f.inputFormat(); err != nil {
 			return err
@@ -180,21 +180,13 @@ func (f *keysSkewFlags) perSecondInAll() (float64, error) {
 	return float64(n), nil
 }
 
-func (f *keysSkewFlags) inputFormat() (*inputFormat, error) {
+func (f *keysSkewFlags) inputFormat() (*input.Format, error) {
 	if f.names {
-		return newNameFormat(), nil
+		return input.Names(), nil
 	}
-	format, err := newInputFormat(f.format, cmp.Or(f.key, f.hashKey))
-	if err == nil {
-		err = format.withHashKey(f.hashKey)
-	}
-	if err == nil {
-		err = format.withWeight(f.weight)
-	}
-	if err == nil && f.key == "" {
-		format.key = format.hash
-	}
-	return format, err
+	return input.New(input.Fields{
+		Format: f.format, Key: f.key, HashKey: f.hashKey, HashKeyAlone: true, Weight: f.weight,
+	})
 }
 
 // skews makes a skew for each layout, and gives the output the names of its shards.
@@ -227,11 +219,11 @@ func (f *keysSkewFlags) skews(
 
 // readSkew reads the files and shows its progress.
 func (a *app) readSkew(
-	ctx context.Context, f *keysSkewFlags, format *inputFormat, files []string, seen *seenLoad,
+	ctx context.Context, f *keysSkewFlags, format *input.Format, files []string, seen *seenLoad,
 ) error {
 	start := time.Now()
-	format.bytes.measure(files)
-	stop := a.Watch(ctx, func() string { return putBar(&format.bytes, time.Since(start)) })
+	format.Bytes.Measure(files)
+	stop := a.Watch(ctx, func() string { return format.Bytes.Bar(time.Since(start)) })
 	defer stop()
 	return seen.readFiles(ctx, &f.loadFlags, format, files)
 }

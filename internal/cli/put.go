@@ -17,6 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/producer"
 )
@@ -124,14 +125,11 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 	if err != nil {
 		return exit.Usage("--order: %w", err)
 	}
-	format, err := newInputFormat(f.format, f.key)
-	if err == nil {
-		err = format.withHashKey(f.hashKey)
-	}
+	format, err := input.New(input.Fields{Format: f.format, Key: f.key, HashKey: f.hashKey})
 	if err != nil {
 		return err
 	}
-	format.after = "; nothing newer was sent"
+	format.Advice = "; nothing newer was sent"
 	if len(files) == 0 {
 		files = []string{"-"}
 	}
@@ -190,7 +188,7 @@ func checkFiles(names []string) error {
 type putJob struct {
 	app    *app
 	flags  *putFlags
-	format *inputFormat
+	format *input.Format
 	files  []string
 	state  *putState // nil without --resume
 }
@@ -216,9 +214,8 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 		return exit.Usage("%w", err)
 	}
 	start := time.Now()
-	j.format.bytes.read.Store(0)
-	j.format.bytes.measure(j.files)
-	stop := j.app.watchPut(ctx, p, &j.format.bytes)
+	j.format.Bytes.Measure(j.files)
+	stop := j.app.watchPut(ctx, p, &j.format.Bytes)
 	inputErr := j.putLines(reading, p)
 	// The accepted records are delivered, also after an error of the input.
 	closing, cancel := withGrace(taking, putGrace)
@@ -303,9 +300,9 @@ func withGrace(ctx context.Context, grace time.Duration) (context.Context, conte
 }
 
 func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
-	return j.format.read(ctx, j.files, func(l inputLine) (err error) {
+	return j.format.Read(ctx, j.files, func(l input.Line) (err error) {
 		record := runnel.Record{
-			PartitionKey: l.key, ExplicitHashKey: l.hashKey, Data: bytes.Clone(l.data),
+			PartitionKey: l.Key, ExplicitHashKey: l.HashKey, Data: bytes.Clone(l.Data),
 		}
 		if j.state != nil {
 			err = j.state.put(ctx, p, record)
@@ -313,7 +310,7 @@ func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
 			err = p.PutFunc(ctx, record, nil)
 		}
 		if isInvalid(err) {
-			return exit.Usage("%s: %w%s", l.where(), err, j.format.after)
+			return exit.Usage("%s: %w%s", l.Where(), err, j.format.Advice)
 		}
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/putlog"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/producer"
@@ -96,10 +97,10 @@ func (j *putJob) refusedLines(
 ) ([]refusedLine, error) {
 	lines := make([]refusedLine, 0, len(refused))
 	mark := uint64(0)
-	err := j.format.read(ctx, j.files, func(l inputLine) error {
+	err := j.format.Read(ctx, j.files, func(l input.Line) error {
 		if mark == refused[len(lines)].Mark {
 			lines = append(lines, refusedLine{
-				where: l.where(), header: j.format.header, data: bytes.Clone(l.data),
+				where: l.Where(), header: l.Header, data: bytes.Clone(l.Data),
 			})
 			if len(lines) == len(refused) {
 				return exit.ErrStop

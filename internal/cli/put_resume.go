@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +18,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/putlog"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/vfs"
@@ -117,7 +116,7 @@ func (s *putState) put(ctx context.Context, p *producer.Producer, record runnel.
 
 // openState opens the journal and checks that the load is the one that it is of.
 func (f *putFlags) openState(
-	ctx context.Context, client *kinesis.Client, format *inputFormat, files []string,
+	ctx context.Context, client *kinesis.Client, format *input.Format, files []string,
 ) (*putState, error) {
 	switch {
 	case slices.Contains(files, "-"):
@@ -142,7 +141,7 @@ func (f *putFlags) openState(
 			return nil, exit.Usage("--resume: %s is no plain file and cannot be read again", name)
 		}
 		load.Files = append(load.Files, putlog.File{Name: name, Size: info.Size()})
-		columns, err := format.columns(ctx, name)
+		columns, err := format.Header(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +152,7 @@ func (f *putFlags) openState(
 	}
 	journal, err := putlog.Open(filepath.ToSlash(f.resume), load, putlog.Options{})
 	if err == nil { // also for a complete load: only the same input counts as complete
-		if err = journal.Verify(format.lines(ctx, files)); err != nil {
+		if err = journal.Verify(format.Lines(ctx, files)); err != nil {
 			err = errors.Join(err, journal.Close())
 		}
 	}
@@ -195,21 +194,6 @@ func (f *putFlags) streamCreated(
 		}
 		if err := retry.Wait(ctx, 200*time.Millisecond); err != nil {
 			return time.Time{}, err
-		}
-	}
-}
-
-// lines yields the lines of the files.
-func (f *inputFormat) lines(ctx context.Context, files []string) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		err := f.read(ctx, files, func(l inputLine) error {
-			if !yield(bytes.Clone(l.data), nil) {
-				return exit.ErrStop
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, exit.ErrStop) {
-			yield(nil, err)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
@@ -79,7 +80,7 @@ func (a *app) readPlan(ctx context.Context, file, stream string) (plan.Plan, err
 	defer func() { _ = from.Close() }()
 	var planned planLine
 	if err := json.NewDecoder(io.LimitReader(from, maxPlan)).Decode(&planned); err != nil {
-		return plan.Plan{}, badInput(ctx, fmt.Errorf("--plan %s: %w", file, err))
+		return plan.Plan{}, input.Unreadable(ctx, fmt.Errorf("--plan %s: %w", file, err))
 	}
 	if planned.Plan == nil || planned.Stream != stream {
 		return plan.Plan{}, exit.Usage("--plan %s: it is a plan for stream %q, not for %s",

@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/keyspace/plan"
@@ -116,7 +117,7 @@ func (a *app) seeLoad(
 		load: load.NewHistogram(loadCells), skews: []*load.Skew{skew}, took: f.over,
 	}
 	if len(files) > 0 {
-		format, err := newInputFormat(f.format, f.key)
+		format, err := input.New(input.Fields{Format: f.format, Key: f.key})
 		if err != nil {
 			return nil, err
 		}
@@ -156,21 +157,21 @@ func (a *app) observe(
 // readFiles adds the lines of files as the records that they would be. Lines that say what they
 // weigh weigh that, in what counts.
 func (s *seenLoad) readFiles(
-	ctx context.Context, f *loadFlags, format *inputFormat, files []string,
+	ctx context.Context, f *loadFlags, format *input.Format, files []string,
 ) error {
-	return format.read(ctx, files, func(l inputLine) error {
+	return format.Read(ctx, files, func(l input.Line) error {
 		s.records++
-		bytes := len(l.key) + len(l.data)
+		bytes := len(l.Key) + len(l.Data)
 		s.bytes += uint64(bytes)
 		switch {
-		case format.load == nil:
-			s.add(f, l.place(), l.key, bytes, 1)
-		case f.by == "records" && l.weight > math.MaxUint64/recordWeight:
-			return exit.Usage("%s: %d records are too many", l.where(), l.weight)
+		case !format.Weighs():
+			s.add(f, l.Hash(), l.Key, bytes, 1)
+		case f.by == "records" && l.Weight > math.MaxUint64/recordWeight:
+			return exit.Usage("%s: %d records are too many", l.Where(), l.Weight)
 		case f.by == "records":
-			s.addWeight(l.place(), l.key, recordWeight*l.weight)
+			s.addWeight(l.Hash(), l.Key, recordWeight*l.Weight)
 		default:
-			s.addWeight(l.place(), l.key, l.weight)
+			s.addWeight(l.Hash(), l.Key, l.Weight)
 		}
 		return nil
 	})

@@ -1,4 +1,4 @@
-package cli
+package input
 
 import (
 	"context"
@@ -19,10 +19,10 @@ func TestFileInterrupted(t *testing.T) {
 	}
 	for read, lines := range map[string]func(context.Context, func()) error{
 		"read": func(ctx context.Context, took func()) error {
-			return newNameFormat().read(ctx, []string{name}, func(inputLine) error { took(); return nil })
+			return Names().Read(ctx, []string{name}, func(Line) error { took(); return nil })
 		},
 		"eachLine": func(ctx context.Context, took func()) error {
-			return (&app{}).eachLine(ctx, name, func(string) error { took(); return nil })
+			return EachLine(ctx, nil, name, func(string) error { took(); return nil })
 		},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
