@@ -1,4 +1,4 @@
-package cli
+package keys
 
 import (
 	"context"
@@ -10,17 +10,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/measure"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
-type keysSkewFlags struct {
-	loadFlags
+type skewFlags struct {
+	measure.Flags
 	to              endpoint.Flags
 	stream          string
 	shards          []int
@@ -29,8 +31,8 @@ type keysSkewFlags struct {
 	names           bool // the lines are keys
 }
 
-func (a *app) keysSkew() *cobra.Command {
-	f := &keysSkewFlags{}
+func skewCommand(con *console.Console) *cobra.Command {
+	f := &skewFlags{}
 	command := &cobra.Command{
 		Use:   "skew --shards N [FILE… | -]",
 		Short: "See how unevenly keys load shards, and which keys make it so",
@@ -55,30 +57,30 @@ is printed as the least that it is.`,
   sort names.txt | uniq -c | runnel keys skew --shards 8 --format lines --key 2 --weight 1
   runnel keys skew --local --stream orders --sample 30s --svg skew.svg`,
 		RunE: func(c *cobra.Command, files []string) error {
-			return a.runKeysSkew(c, f, files)
+			return runSkew(con, c, f, files)
 		},
 	}
 	f.to.AddFlags(command, false)
-	f.loadFlags.addFlags(command)
+	f.Flags.AddFlags(command)
 	flags := command.Flags()
 	flags.StringVar(&f.stream, "stream", "", "the stream that is looked at, or whose shards are")
 	flags.IntSliceVar(&f.shards, "shards", nil, "the shards of a new stream with so many; "+
 		"several are compared")
-	flags.StringVar(&f.by, "by", "", "what of a shard is scarce: bytes or records (default: "+
+	flags.StringVar(&f.By, "by", "", "what of a shard is scarce: bytes or records (default: "+
 		"bytes, or records for keys and weights)")
-	flags.Float64Var(&f.target, "target", 1, "the most load of a shard, of what it takes")
-	flags.StringVar(&f.key, "key", "", "the partition key, as of runnel put")
+	flags.Float64Var(&f.Target, "target", 1, "the most load of a shard, of what it takes")
+	flags.StringVar(&f.Key, "key", "", "the partition key, as of runnel put")
 	flags.StringVar(&f.hashKey, "hash-key", "", "the explicit hash key, as of runnel put")
 	flags.StringVar(&f.weight, "weight", "", "a field as of --key: a whole number, the records or "+
 		"the bytes that the line stands for")
-	flags.StringVar(&f.format, "format", "ndjson", "with --key or --hash-key: ndjson, csv or lines")
+	flags.StringVar(&f.Format, "format", "ndjson", "with --key or --hash-key: ndjson, csv or lines")
 	flags.StringVar(&f.rate, "rate", "", "with files: how much arrives in a second in all, as "+
 		"50000 records, or 20MiB by bytes")
 	flags.StringVar(&f.svg, "svg", "", "write a picture to this file, too")
 	return command
 }
 
-func (a *app) runKeysSkew(c *cobra.Command, f *keysSkewFlags, files []string) error {
+func runSkew(con *console.Console, c *cobra.Command, f *skewFlags, files []string) error {
 	if err := f.complete(&files); err != nil {
 		return err
 	}
@@ -101,42 +103,42 @@ func (a *app) runKeysSkew(c *cobra.Command, f *keysSkewFlags, files []string) er
 		client = awsclient.Kinesis(cfg)
 	}
 	shown := &shownSkew{flags: f, files: len(files) > 0}
-	seen := &seenLoad{took: f.over}
-	if seen.skews, err = f.skews(c.Context(), client, shown); err != nil {
+	seen := &measure.Load{Took: f.Over}
+	if seen.Skews, err = f.skews(c.Context(), client, shown); err != nil {
 		return err
 	}
 	if format == nil {
-		err = a.observe(c.Context(), client, f.stream, &f.loadFlags, seen)
+		err = measure.Observe(c.Context(), con, client, f.stream, &f.Flags, seen)
 	} else {
-		err = a.readSkew(c.Context(), f, format, files, seen)
+		err = readSkew(c.Context(), con, f, format, files, seen)
 	}
 	if err != nil {
 		return err
 	}
 	if rate > 0 {
-		seen.took = max(1, time.Duration(seen.weight()/rate*float64(time.Second)))
+		seen.Took = max(1, time.Duration(seen.Weight()/rate*float64(time.Second)))
 	}
 	shown.take(seen)
 	if err := f.draw(shown); err != nil {
 		return err
 	}
-	return a.printSkew(shown)
+	return printSkew(con, shown)
 }
 
 // complete sets the defaults and returns an error for flags that do not fit together.
-func (f *keysSkewFlags) complete(files *[]string) error {
+func (f *skewFlags) complete(files *[]string) error {
 	if len(*files) == 0 && f.stream == "" {
 		*files = []string{"-"}
 	}
 	live := len(*files) == 0
-	f.names = !live && f.key == "" && f.hashKey == ""
-	if f.by == "" {
-		f.by = "bytes"
+	f.names = !live && f.Key == "" && f.hashKey == ""
+	if f.By == "" {
+		f.By = "bytes"
 		if f.names || f.weight != "" {
-			f.by = "records"
+			f.By = "records"
 		}
 	}
-	if err := f.validate(); err != nil {
+	if err := f.Validate(); err != nil {
 		return err
 	}
 	switch {
@@ -146,17 +148,17 @@ func (f *keysSkewFlags) complete(files *[]string) error {
 		return exit.Usage("--shards: want 1 to %d of them", mostShards)
 	case !live && f.stream != "" && len(f.shards) > 0:
 		return exit.Usage("with files, --stream and --shards exclude each other")
-	case live && (f.key != "" || f.hashKey != "" || f.weight != ""):
+	case live && (f.Key != "" || f.hashKey != "" || f.weight != ""):
 		return exit.Usage("--key, --hash-key and --weight are about files, and none is named; " +
 			"- is standard input")
-	case live && (f.over > 0 || f.rate != ""):
+	case live && (f.Over > 0 || f.rate != ""):
 		return exit.Usage("--over and --rate are about files, and none is named; " +
 			"- is standard input")
-	case f.over > 0 && f.rate != "":
+	case f.Over > 0 && f.rate != "":
 		return exit.Usage("--over and --rate exclude each other")
 	case f.names && f.weight != "":
 		return exit.Usage("--weight is a field of a line: name that of the key, too, with --key")
-	case f.names && f.by == "bytes":
+	case f.names && f.By == "bytes":
 		return exit.Usage("--by bytes: a list of keys has no bytes; name the field of events " +
 			"with --key")
 	case f.svg != "" && len(f.shards) > 1:
@@ -166,7 +168,7 @@ func (f *keysSkewFlags) complete(files *[]string) error {
 }
 
 // perSecondInAll is the --rate in the unit of the weights; 0 is none.
-func (f *keysSkewFlags) perSecondInAll() (float64, error) {
+func (f *skewFlags) perSecondInAll() (float64, error) {
 	if f.rate == "" {
 		return 0, nil
 	}
@@ -174,23 +176,23 @@ func (f *keysSkewFlags) perSecondInAll() (float64, error) {
 	if err != nil {
 		return 0, exit.Usage("--rate: %w", err)
 	}
-	if f.by == "records" {
-		return recordWeight * float64(n), nil
+	if f.By == "records" {
+		return measure.RecordWeight * float64(n), nil
 	}
 	return float64(n), nil
 }
 
-func (f *keysSkewFlags) inputFormat() (*input.Format, error) {
+func (f *skewFlags) inputFormat() (*input.Format, error) {
 	if f.names {
 		return input.Names(), nil
 	}
 	return input.New(input.Fields{
-		Format: f.format, Key: f.key, HashKey: f.hashKey, HashKeyAlone: true, Weight: f.weight,
+		Format: f.Format, Key: f.Key, HashKey: f.hashKey, HashKeyAlone: true, Weight: f.weight,
 	})
 }
 
 // skews makes a skew for each layout, and gives the output the names of its shards.
-func (f *keysSkewFlags) skews(
+func (f *skewFlags) skews(
 	ctx context.Context, client *kinesis.Client, shown *shownSkew,
 ) (skews []*load.Skew, err error) {
 	layouts := make([][]keyspace.Range, 0, max(1, len(f.shards)))
@@ -198,14 +200,14 @@ func (f *keysSkewFlags) skews(
 		layouts = append(layouts, keyspace.Uniform(n))
 	}
 	if len(layouts) == 0 {
-		shards, err := (&shardsOf{stream: f.stream}).list(ctx, client)
+		shards, err := reshard.List(ctx, client, f.stream)
 		if err != nil {
-			return nil, err
+			return nil, exit.Outside(endpoint.Hint(err, f.stream))
 		}
 		layouts = append(layouts, reshard.Open(shards))
-		shown.ids = shardNames(shards)
+		shown.ids = measure.ShardIDs(shards)
 	}
-	counters := loadCounters
+	counters := measure.Counters
 	for _, layout := range layouts {
 		skew, err := load.NewSkew(layout, counters)
 		if err != nil {
@@ -218,18 +220,18 @@ func (f *keysSkewFlags) skews(
 }
 
 // readSkew reads the files and shows its progress.
-func (a *app) readSkew(
-	ctx context.Context, f *keysSkewFlags, format *input.Format, files []string, seen *seenLoad,
+func readSkew(
+	ctx context.Context, con *console.Console, f *skewFlags, format *input.Format, files []string, seen *measure.Load,
 ) error {
 	start := time.Now()
 	format.Bytes.Measure(files)
-	stop := a.Watch(ctx, func() string { return format.Bytes.Bar(time.Since(start)) })
+	stop := con.Watch(ctx, func() string { return format.Bytes.Bar(time.Since(start)) })
 	defer stop()
-	return seen.readFiles(ctx, &f.loadFlags, format, files)
+	return seen.ReadFiles(ctx, &f.Flags, format, files)
 }
 
 // draw writes the picture, if there is to be one.
-func (f *keysSkewFlags) draw(shown *shownSkew) error {
+func (f *skewFlags) draw(shown *shownSkew) error {
 	if f.svg == "" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package cli
+package keys
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
@@ -72,35 +73,35 @@ func tableError(ctx context.Context, err error) error {
 }
 
 // printTable prints the names of a table.
-func (a *app) printTable(list []keytable.Assigned) error {
+func printTable(con *console.Console, list []keytable.Assigned) error {
 	lines := make([]assignment, len(list))
 	for i, one := range list {
 		lines[i] = assignment{Name: one.Name, Key: one.Key.String(), Rate: one.Rate}
 	}
-	return a.printAssignments(lines)
+	return printAssignments(con, lines)
 }
 
 // mapTable gives names keys in the table; without names it prints all.
-func (a *app) mapTable(
-	c *cobra.Command, f *keyTable, space allocate.Space, rate uint64, names []string, all bool,
+func mapTable(
+	con *console.Console, c *cobra.Command, f *keyTable, space allocate.Space, rate uint64, names []string, all bool,
 ) error {
 	table, _, err := f.open(c.Context(), space)
 	if err != nil {
 		return err
 	}
 	if all {
-		return a.printTable(table.All())
+		return printTable(con, table.All())
 	}
 	list, err := table.Assign(c.Context(), rate, names...)
 	if err != nil {
 		return tableError(c.Context(), err)
 	}
-	return a.printTable(list)
+	return printTable(con, list)
 }
 
 // releaseTable removes names from the table.
-func (a *app) releaseTable(
-	c *cobra.Command, f *keyTable, space allocate.Space, names []string, yes bool,
+func releaseTable(
+	con *console.Console, c *cobra.Command, f *keyTable, space allocate.Space, names []string, yes bool,
 ) error {
 	table, _, err := f.open(c.Context(), space)
 	if err != nil {
@@ -115,7 +116,7 @@ func (a *app) releaseTable(
 		}
 		list = append(list, one)
 	}
-	if err := a.printTable(list); err != nil {
+	if err := printTable(con, list); err != nil {
 		return err
 	}
 	if !yes {

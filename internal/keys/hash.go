@@ -1,4 +1,4 @@
-package cli
+package keys
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
@@ -19,7 +20,7 @@ import (
 // mostShards is more than any stream has.
 const mostShards = 100_000
 
-type keysHashFlags struct {
+type hashFlags struct {
 	of     endpoint.Flags
 	stream string
 	shards int
@@ -33,8 +34,8 @@ type hashLine struct {
 	ShardID string `json:"shardId,omitempty"`
 }
 
-func (a *app) keysHash() *cobra.Command {
-	f := &keysHashFlags{}
+func hashCommand(con *console.Console) *cobra.Command {
+	f := &hashFlags{}
 	command := &cobra.Command{
 		Use:   "hash KEY…",
 		Short: "Print the hash keys of partition keys, and their shards",
@@ -46,7 +47,7 @@ line of output is the hash key, the shard with --shards or --stream, and the nam
 		Example: `  runnel keys hash alice bob
   runnel keys hash --shards 4 alice bob
   cut -d, -f1 users.csv | runnel keys hash --local --stream orders --output json`,
-		RunE: func(c *cobra.Command, args []string) error { return a.runKeysHash(c, f, args) },
+		RunE: func(c *cobra.Command, args []string) error { return runHash(con, c, f, args) },
 	}
 	f.of.AddFlags(command, false)
 	flags := command.Flags()
@@ -57,7 +58,7 @@ line of output is the hash key, the shard with --shards or --stream, and the nam
 	return command
 }
 
-func (a *app) runKeysHash(c *cobra.Command, f *keysHashFlags, names []string) error {
+func runHash(con *console.Console, c *cobra.Command, f *hashFlags, names []string) error {
 	layout, err := f.layout(c)
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func (a *app) runKeysHash(c *cobra.Command, f *keysHashFlags, names []string) er
 	if len(names) == 0 && len(files) == 0 || slices.Equal(names, []string{"-"}) {
 		names, files = nil, append([]string{"-"}, files...)
 	}
-	w := a.newLineWriter()
+	w := newLineWriter(con)
 	hash := func(name string) error {
 		if err := input.CheckKey(name); err != nil {
 			return exit.Usage("%w", err)
@@ -81,7 +82,7 @@ func (a *app) runKeysHash(c *cobra.Command, f *keysHashFlags, names []string) er
 	}
 	for _, file := range files {
 		if err == nil {
-			err = input.EachLine(c.Context(), a.In, file, hash)
+			err = input.EachLine(c.Context(), con.In, file, hash)
 		}
 	}
 	return errors.Join(err, w.flush())
@@ -93,7 +94,7 @@ type hashLayout struct {
 	ids  []string
 }
 
-func (f *keysHashFlags) layout(c *cobra.Command) (l hashLayout, err error) {
+func (f *hashFlags) layout(c *cobra.Command) (l hashLayout, err error) {
 	switch {
 	case f.stream != "" && f.shards != 0:
 		return l, exit.Usage("--stream and --shards exclude each other")
@@ -110,7 +111,7 @@ func (f *keysHashFlags) layout(c *cobra.Command) (l hashLayout, err error) {
 	return l, nil
 }
 
-func (f *keysHashFlags) layoutOfStream(ctx context.Context) (l hashLayout, err error) {
+func (f *hashFlags) layoutOfStream(ctx context.Context) (l hashLayout, err error) {
 	cfg, err := f.of.Load(ctx)
 	if err != nil {
 		return l, err

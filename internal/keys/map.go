@@ -1,4 +1,4 @@
-package cli
+package keys
 
 import (
 	"errors"
@@ -6,17 +6,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
 )
 
-type keysMapFlags struct {
+type mapFlags struct {
 	keyTable
 	rate uint64
 }
 
-func (a *app) keysMap() *cobra.Command {
-	f := &keysMapFlags{}
+func mapCommand(con *console.Console) *cobra.Command {
+	f := &mapFlags{}
 	command := &cobra.Command{
 		Use:   "map --file FILE | --table NAME [NAME…]",
 		Short: "Give names keys of their own, and keep them in a file or a table",
@@ -34,7 +35,7 @@ the keys of their names, and new names new keys. Up to 90 names are written at o
   cut -d, -f1 users.csv | runnel keys map --file keys.ndjson -
   runnel keys map --file keys.ndjson --output json
   runnel keys map --local --table tenants alice bob`,
-		RunE: func(c *cobra.Command, args []string) error { return a.runKeysMap(c, f, args) },
+		RunE: func(c *cobra.Command, args []string) error { return runMap(con, c, f, args) },
 	}
 	f.add(command, "the file of names and keys; made if it is not there")
 	command.Flags().Uint64Var(&f.rate, "rate", 1,
@@ -42,19 +43,19 @@ the keys of their names, and new names new keys. Up to 90 names are written at o
 	return command
 }
 
-func (a *app) runKeysMap(c *cobra.Command, f *keysMapFlags, args []string) (err error) {
+func runMap(con *console.Console, c *cobra.Command, f *mapFlags, args []string) (err error) {
 	space, err := f.check()
 	if err != nil {
 		return err
 	}
-	names, err := a.namesOf(c, args)
+	names, err := namesOf(con, c, args)
 	if err != nil {
 		return err
 	}
 	if f.table != "" {
-		return a.mapTable(c, &f.keyTable, space, f.rate, names, len(args) == 0)
+		return mapTable(con, c, &f.keyTable, space, f.rate, names, len(args) == 0)
 	}
-	file, err := a.openKeyFile(c.Context(), f.file, space)
+	file, err := openKeyFile(c.Context(), f.file, space)
 	if err != nil {
 		return err
 	}
@@ -76,11 +77,11 @@ func (a *app) runKeysMap(c *cobra.Command, f *keysMapFlags, args []string) (err 
 			return err
 		}
 	}
-	return a.printAssignments(lines)
+	return printAssignments(con, lines)
 }
 
 // namesOf returns the names in the arguments, or for a single "-" those of standard input.
-func (a *app) namesOf(c *cobra.Command, args []string) (names []string, err error) {
+func namesOf(con *console.Console, c *cobra.Command, args []string) (names []string, err error) {
 	take := func(name string) error {
 		if err := input.CheckKey(name); err != nil {
 			return exit.Usage("%q: %w", name, err)
@@ -92,7 +93,7 @@ func (a *app) namesOf(c *cobra.Command, args []string) (names []string, err erro
 		return nil
 	}
 	if slices.Equal(args, []string{"-"}) {
-		return names, input.EachLine(c.Context(), a.In, "-", take)
+		return names, input.EachLine(c.Context(), con.In, "-", take)
 	}
 	for _, name := range args {
 		if err := take(name); err != nil {
@@ -102,8 +103,8 @@ func (a *app) namesOf(c *cobra.Command, args []string) (names []string, err erro
 	return names, nil
 }
 
-func (a *app) printAssignments(lines []assignment) error {
-	w := a.newLineWriter()
+func printAssignments(con *console.Console, lines []assignment) error {
+	w := newLineWriter(con)
 	for _, line := range lines {
 		if err := line.print(w); err != nil {
 			return err

@@ -1,15 +1,13 @@
-package cli_test
+package keys_test
 
 import (
-	"bytes"
-	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
-	"github.com/runnel-stream/runnel/internal/cli"
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -34,17 +32,15 @@ func TestKeysHashAfterSplit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out, errs bytes.Buffer
 	// 27 hashes into the first half too, below 6.
-	status := cli.Main(context.Background(),
-		[]string{"keys", "hash", "--stream", stream, "--endpoint", server.Endpoint(), "27", "6", "1"},
-		cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	status, out, errs := clitest.Run(t.Context(), "keys", "hash", "--stream", stream,
+		"--endpoint", server.Endpoint(), "27", "6", "1")
 	var shards []string
-	for line := range strings.Lines(out.String()) {
+	for line := range strings.Lines(out) {
 		shards = append(shards, strings.Split(line, "\t")[1])
 	}
 	const want = "shardId-000000000002 shardId-000000000003 shardId-000000000001"
 	if got := strings.Join(shards, " "); status != 0 || got != want {
-		t.Errorf("status %d, %s; want %s\n%s%s", status, got, want, &out, &errs)
+		t.Errorf("status %d, %s; want %s\n%s%s", status, got, want, out, errs)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package keys
 
 import (
 	"errors"
@@ -6,11 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
-func (a *app) keysRelease() *cobra.Command {
+func releaseCommand(con *console.Console) *cobra.Command {
 	f := &keyTable{}
 	var yes bool
 	command := &cobra.Command{
@@ -30,19 +31,19 @@ of standard input.`,
 			if err != nil {
 				return err
 			}
-			names, err := a.namesOf(c, args)
+			names, err := namesOf(con, c, args)
 			if err != nil {
 				return err
 			}
 			if f.table != "" {
-				return a.releaseTable(c, f, space, names, yes)
+				return releaseTable(con, c, f, space, names, yes)
 			}
-			file, err := a.openKeyFile(c.Context(), f.file, space)
+			file, err := openKeyFile(c.Context(), f.file, space)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, file.close()) }()
-			return a.releaseNames(file, names, yes)
+			return releaseNames(con, file, names, yes)
 		},
 	}
 	f.add(command, "the file of names and keys, of runnel keys map")
@@ -50,7 +51,7 @@ of standard input.`,
 	return command
 }
 
-func (a *app) releaseNames(f *keyFile, names []string, yes bool) error {
+func releaseNames(con *console.Console, f *keyFile, names []string, yes bool) error {
 	var released []assignment
 	for _, name := range names {
 		line, known := f.byName[name]
@@ -61,7 +62,7 @@ func (a *app) releaseNames(f *keyFile, names []string, yes bool) error {
 		released = append(released, line)
 		delete(f.byName, name)
 	}
-	if err := a.printAssignments(released); err != nil {
+	if err := printAssignments(con, released); err != nil {
 		return err
 	}
 	if !yes {

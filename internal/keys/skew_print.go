@@ -1,4 +1,4 @@
-package cli
+package keys
 
 import (
 	"encoding/json"
@@ -11,16 +11,17 @@ import (
 	"github.com/runnel-stream/runnel/internal/chart"
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/measure"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 )
 
 // shownSkew is the result of `keys skew` in the form that is printed.
 type shownSkew struct {
-	flags   *keysSkewFlags
+	flags   *skewFlags
 	files   bool
 	ids     map[keyspace.Range]runnel.ShardID // of a stream's shards; nil for those of new streams
-	seen    *seenLoad
+	seen    *measure.Load
 	reports []chart.Skew   // of the layouts
 	alone   []load.HotName // each alone is above a shard's limit
 }
@@ -64,16 +65,16 @@ type skewKey struct {
 }
 
 // take makes the reports of the observed load.
-func (s *shownSkew) take(seen *seenLoad) {
+func (s *shownSkew) take(seen *measure.Load) {
 	s.seen = seen
 	limit := uint64(0)
-	if seen.took > 0 {
-		limit = max(1, uint64(s.flags.target*s.flags.takes(seen.took)))
+	if seen.Took > 0 {
+		limit = max(1, uint64(s.flags.Target*s.flags.Limit(seen.Took)))
 	}
-	for i, skew := range seen.skews {
-		top := s.flags.top
+	for i, skew := range seen.Skews {
+		top := s.flags.Top
 		if i == 0 {
-			top = loadCounters
+			top = measure.Counters
 		}
 		report := chart.Skew{Report: skew.Report(limit, top)}
 		for at := range report.Shards {
@@ -87,7 +88,7 @@ func (s *shownSkew) take(seen *seenLoad) {
 			s.alone = append(s.alone, hot)
 		}
 	}
-	first.Hot = first.Hot[:min(s.flags.top, len(first.Hot))]
+	first.Hot = first.Hot[:min(s.flags.Top, len(first.Hot))]
 	for len(first.Hot) > 0 && unsure(first.Hot[len(first.Hot)-1]) {
 		first.Hot = first.Hot[:len(first.Hot)-1]
 	}
@@ -115,28 +116,28 @@ func (s *shownSkew) short(report chart.Skew, shard int) string {
 
 // amount is a weight in bytes or records.
 func (s *shownSkew) amount(weight uint64) float64 {
-	if s.flags.by == "records" {
-		return float64(weight) / recordWeight
+	if s.flags.By == "records" {
+		return float64(weight) / measure.RecordWeight
 	}
 	return float64(weight)
 }
 
 // tell formats a weight, as a rate if the time is known.
 func (s *shownSkew) tell(weight uint64) string {
-	if s.seen.took > 0 {
-		return s.flags.perSecond(weight, s.seen.took)
+	if s.seen.Took > 0 {
+		return s.flags.PerSecond(weight, s.seen.Took)
 	}
-	return s.flags.loadFlags.amount(float64(weight))
+	return s.flags.Flags.Amount(float64(weight))
 }
 
 // scale returns the factor that converts a weight to the unit of a picture.
 func (s *shownSkew) scale() (scale float64, unit string) {
-	if scale = 1; s.seen.took > 0 {
+	if scale = 1; s.seen.Took > 0 {
 		scale = 1 / s.seconds()
 	}
 	switch peak := scale * float64(s.reports[0].Peak); {
-	case s.flags.by == "records":
-		scale, unit = scale/recordWeight, "records"
+	case s.flags.By == "records":
+		scale, unit = scale/measure.RecordWeight, "records"
 	case peak < 1<<10:
 		unit = "B"
 	case peak < 1<<20:
@@ -144,21 +145,21 @@ func (s *shownSkew) scale() (scale float64, unit string) {
 	default:
 		scale, unit = scale/(1<<20), "MiB"
 	}
-	if s.seen.took > 0 {
+	if s.seen.Took > 0 {
 		unit += "/s"
 	}
 	return scale, unit
 }
 
-func (s *shownSkew) seconds() float64 { return s.seen.took.Seconds() }
+func (s *shownSkew) seconds() float64 { return s.seen.Took.Seconds() }
 
-func (a *app) printSkew(s *shownSkew) error {
-	if a.JSON() {
-		encoder := json.NewEncoder(a.Out)
+func printSkew(con *console.Console, s *shownSkew) error {
+	if con.JSON() {
+		encoder := json.NewEncoder(con.Out)
 		encoder.SetEscapeHTML(false)
 		return exit.Outside(encoder.Encode(s.line()))
 	}
-	columns, ok := console.Terminal(a.Out)
+	columns, ok := console.Terminal(con.Out)
 	if !ok {
 		columns = 80
 	}
@@ -177,7 +178,7 @@ func (a *app) printSkew(s *shownSkew) error {
 	}
 	s.hot(&text)
 	s.advice(&text)
-	_, err := fmt.Fprint(a.Out, text.String())
+	_, err := fmt.Fprint(con.Out, text.String())
 	return exit.Outside(err)
 }
 
@@ -185,23 +186,23 @@ func (s *shownSkew) heading(text *strings.Builder) {
 	f, seen := s.flags, s.seen
 	switch {
 	case f.weight != "":
-		fmt.Fprintf(text, "seen: %s in %s lines", f.loadFlags.amount(seen.weight()),
-			console.Thousands(seen.records))
+		fmt.Fprintf(text, "seen: %s in %s lines", f.Flags.Amount(seen.Weight()),
+			console.Thousands(seen.Records))
 	case f.names:
-		fmt.Fprintf(text, "seen: %s keys", console.Thousands(seen.records))
+		fmt.Fprintf(text, "seen: %s keys", console.Thousands(seen.Records))
 	default:
-		fmt.Fprintf(text, "seen: %s records, %s", console.Thousands(seen.records),
-			console.Bytes(float64(seen.bytes)))
+		fmt.Fprintf(text, "seen: %s records, %s", console.Thousands(seen.Records),
+			console.Bytes(float64(seen.Bytes)))
 	}
 	switch {
 	case f.rate != "":
 		fmt.Fprintf(text, ", as %s", s.tell(s.reports[0].Total))
-	case seen.took > time.Second:
-		fmt.Fprintf(text, " in %s", seen.took.Round(time.Second/10))
-	case seen.took > 0:
-		fmt.Fprintf(text, " in %s", seen.took)
+	case seen.Took > time.Second:
+		fmt.Fprintf(text, " in %s", seen.Took.Round(time.Second/10))
+	case seen.Took > 0:
+		fmt.Fprintf(text, " in %s", seen.Took)
 	}
-	if seen.took > 0 {
+	if seen.Took > 0 {
 		fmt.Fprintf(text, "; a shard takes %s", s.tell(s.reports[0].Limit))
 	}
 	text.WriteString("\n")
@@ -217,14 +218,14 @@ func shardCount(n int) string {
 // compare prints the layouts as lines of a table.
 func (s *shownSkew) compare(text *strings.Builder) {
 	fmt.Fprintf(text, "%7s  %15s  %15s  %9s  %5s", "SHARDS", "PEAK", "MEAN", "PEAK/MEAN", "GINI")
-	if s.seen.took > 0 {
+	if s.seen.Took > 0 {
 		fmt.Fprintf(text, "  %10s", "OVER LIMIT")
 	}
 	text.WriteString("\n")
 	for _, r := range s.reports {
 		fmt.Fprintf(text, "%7d  %15s  %15s  %9.2f  %5.2f", len(r.Shards), s.tell(r.Peak),
 			s.tell(uint64(r.Mean)), r.PeakToMean, r.Gini)
-		if s.seen.took > 0 {
+		if s.seen.Took > 0 {
 			fmt.Fprintf(text, "  %10d", r.Over)
 		}
 		text.WriteString("\n")
@@ -235,7 +236,7 @@ func (s *shownSkew) compare(text *strings.Builder) {
 func (s *shownSkew) hot(text *strings.Builder) {
 	r := s.reports[0]
 	switch {
-	case r.Total == 0 || s.flags.top == 0:
+	case r.Total == 0 || s.flags.Top == 0:
 		return
 	case len(r.Hot) == 0:
 		fmt.Fprintf(text, "no key stands out: none has more than %.2f%% of the load\n",
@@ -266,7 +267,7 @@ const headroom = 0.7
 
 // advice prints a remedy for each key that alone is above a shard's limit.
 func (s *shownSkew) advice(text *strings.Builder) {
-	for _, hot := range s.alone[:min(len(s.alone), s.flags.top)] {
+	for _, hot := range s.alone[:min(len(s.alone), s.flags.Top)] {
 		times := float64(hot.AtLeast()) / float64(s.reports[0].Limit)
 		parts := int(math.Ceil(times / headroom))
 		fmt.Fprintf(text, "%q alone is %.2f times what a shard takes: no split of shards will "+
@@ -275,7 +276,7 @@ func (s *shownSkew) advice(text *strings.Builder) {
 			hot.Name, times, parts, hot.Name+"-1", fmt.Sprintf("%s-%d", hot.Name, parts),
 			times/float64(parts))
 	}
-	if more := len(s.alone) - s.flags.top; more > 0 {
+	if more := len(s.alone) - s.flags.Top; more > 0 {
 		fmt.Fprintf(text, "%d more keys are each more than a shard takes: see --top %d\n", more,
 			len(s.alone))
 	}
@@ -284,8 +285,8 @@ func (s *shownSkew) advice(text *strings.Builder) {
 // line is the skew for --output json.
 func (s *shownSkew) line() skewLine {
 	line := skewLine{
-		Stream: s.flags.stream, Unit: s.flags.by, Total: s.amount(s.reports[0].Total),
-		Records: s.seen.records, Bytes: s.seen.bytes,
+		Stream: s.flags.stream, Unit: s.flags.By, Total: s.amount(s.reports[0].Total),
+		Records: s.seen.Records, Bytes: s.seen.Bytes,
 		Seconds: s.seconds(), Limit: s.amount(s.reports[0].Limit), Hot: []skewKey{},
 	}
 	for _, r := range s.reports {

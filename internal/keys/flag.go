@@ -1,8 +1,7 @@
-package cli
+package keys
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,15 +18,16 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// keysFlag is --keys: the names and keys of runnel keys map, in a file or in a table.
-type keysFlag struct{ text string }
+// Flag is --keys of put and proxy: the names and keys of runnel keys map, in a file or in a table.
+type Flag struct{ text string }
 
 const (
 	filePrefix  = "file:"
 	tablePrefix = "table:"
 )
 
-func (f *keysFlag) add(command *cobra.Command) {
+// AddTo adds the flag to a command.
+func (f *Flag) AddTo(command *cobra.Command) {
 	command.Flags().StringVar(&f.text, "keys", "", "give records the hash keys that their "+
 		"partition keys have in this file or DynamoDB table of runnel keys map; new ones get a "+
 		"key. A name with a path separator or an extension is a file; "+filePrefix+"NAME and "+
@@ -36,7 +36,7 @@ func (f *keysFlag) add(command *cobra.Command) {
 
 // source returns the file or the table that the flag names; the other is "". A name that can be
 // meant as either is refused, since a table would be made on the spot.
-func (f *keysFlag) source() (file, table string, err error) {
+func (f *Flag) source() (file, table string, err error) {
 	if name, ok := strings.CutPrefix(f.text, tablePrefix); ok {
 		return "", name, nil
 	}
@@ -60,8 +60,11 @@ func (f *keysFlag) source() (file, table string, err error) {
 	return "", name, nil
 }
 
-// identity returns the file or table of the flag in one spelling; "" without the flag.
-func (f *keysFlag) identity() (string, error) {
+// Given reports whether the flag was set.
+func (f *Flag) Given() bool { return f.text != "" }
+
+// Identity returns the file or table of the flag in one spelling; "" without the flag.
+func (f *Flag) Identity() (string, error) {
 	if f.text == "" {
 		return "", nil
 	}
@@ -72,9 +75,9 @@ func (f *keysFlag) identity() (string, error) {
 	return tablePrefix + table, err
 }
 
-// joinKeys returns the keys that the flag names; leave ends their use when the producer has ended.
-// Without the flag there are none.
-func (a *app) joinKeys(ctx context.Context, cfg aws.Config, f *keysFlag) (
+// Join opens the flag's file or table for a producer. The caller calls leave when the producer has
+// ended. Without the flag, keys is nil.
+func (f *Flag) Join(ctx context.Context, cfg aws.Config) (
 	keys producer.Keys, leave func() error, err error,
 ) {
 	nothing := func() error { return nil }
@@ -86,7 +89,7 @@ func (a *app) joinKeys(ctx context.Context, cfg aws.Config, f *keysFlag) (
 		return nil, nothing, err
 	}
 	if file != "" {
-		opened, err := a.openKeyFile(ctx, file, allocate.Space{})
+		opened, err := openKeyFile(ctx, file, allocate.Space{})
 		if err != nil {
 			return nil, nothing, err
 		}
@@ -141,6 +144,3 @@ func (k *fileKeys) Use(ctx context.Context, name string) (key string, done func(
 	}
 	return line.Key, func() {}, nil
 }
-
-// leaveWith joins the end of the keys' use to an error.
-func leaveWith(err *error, leave func() error) { *err = errors.Join(*err, leave()) }

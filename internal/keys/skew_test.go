@@ -1,14 +1,13 @@
-package cli_test
+package keys_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/runnel-stream/runnel/internal/cli"
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 )
 
 // Of more keys than are counted, what is not exact is said to be so, and what is mostly a guess
@@ -30,11 +29,9 @@ func TestKeysSkewOfMany(t *testing.T) {
 		if err := os.WriteFile(name, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var out, errs bytes.Buffer
-		status := cli.Main(t.Context(), []string{"keys", "skew", "--shards", "8", name},
-			cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
-		if status != 0 || !strings.HasSuffix(out.String(), test.want) {
-			t.Errorf("status %d, want %q\n%s%s", status, test.want, &out, &errs)
+		status, out, errs := clitest.Run(t.Context(), "keys", "skew", "--shards", "8", name)
+		if status != 0 || !strings.HasSuffix(out, test.want) {
+			t.Errorf("status %d, want %q\n%s%s", status, test.want, out, errs)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package keys
 
 import (
 	"bufio"
@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
 
-func (a *app) keys() *cobra.Command {
+func Command(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "keys",
 		Short: "Hash keys: of names, evenly spread, the next one; how unevenly keys load shards",
@@ -32,8 +33,8 @@ one's own are even from the first one on.`,
 		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	command.AddCommand(a.keysHash(), a.keysNth(), a.keysAllocate(), a.keysMap(),
-		a.keysRelease(), a.keysRebalance(), a.keysSkew())
+	command.AddCommand(hashCommand(con), nthCommand(con), allocateCommand(con), mapCommand(con),
+		releaseCommand(con), rebalanceCommand(con), skewCommand(con))
 	return command
 }
 
@@ -68,9 +69,9 @@ type lineWriter struct {
 	json *json.Encoder // nil for text
 }
 
-func (a *app) newLineWriter() *lineWriter {
-	w := &lineWriter{out: bufio.NewWriterSize(a.Out, 1<<16)}
-	if a.JSON() {
+func newLineWriter(con *console.Console) *lineWriter {
+	w := &lineWriter{out: bufio.NewWriterSize(con.Out, 1<<16)}
+	if con.JSON() {
 		w.json = json.NewEncoder(w.out)
 		w.json.SetEscapeHTML(false)
 	}

@@ -1,4 +1,4 @@
-package cli_test
+package keys_test
 
 import (
 	"bytes"
@@ -9,14 +9,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runnel-stream/runnel/internal/cli"
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 )
+
+// eventsFile has the events of the page.
+const eventsFile = "gh-events-20150101.ndjson.gz"
 
 var update = flag.Bool("update", false, "write docs/skew.md and docs/skew.svg")
 
 // docs/skew.md has what its commands print, and the picture is the one that they draw.
 func TestSkewPage(t *testing.T) {
-	events := realEvents(t)
+	data := os.Getenv("RUNNEL_DATA")
+	if data == "" {
+		t.Skip("RUNNEL_DATA is not set: it names the folder of " + eventsFile)
+	}
+	events := filepath.Join(data, eventsFile)
 	const page, picture = "../../docs/skew.md", "../../docs/skew.svg"
 	drawn := filepath.Join(t.TempDir(), "skew.svg")
 	paths := strings.NewReplacer("events.ndjson.gz", events, "skew.svg", drawn)
@@ -29,13 +36,11 @@ func TestSkewPage(t *testing.T) {
 	want := blocks.ReplaceAllFunc(text, func(block []byte) []byte {
 		commands++
 		line := string(blocks.FindSubmatch(block)[1])
-		var out, errs bytes.Buffer
-		status := cli.Main(t.Context(), strings.Fields(paths.Replace(line)),
-			cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+		status, out, errs := clitest.Run(t.Context(), strings.Fields(paths.Replace(line))...)
 		if status != 0 {
-			t.Fatalf("runnel %s: status %d, %s", line, status, &errs)
+			t.Fatalf("runnel %s: status %d, %s", line, status, errs)
 		}
-		return []byte("```\n$ runnel " + line + "\n" + out.String() + "```")
+		return []byte("```\n$ runnel " + line + "\n" + out + "```")
 	})
 	if commands == 0 {
 		t.Fatal("the page has no command")

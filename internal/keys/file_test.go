@@ -1,17 +1,13 @@
-package cli
+package keys
 
 import (
-	"bytes"
-	"context"
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
@@ -65,32 +61,5 @@ func TestReplaceFileCrashes(t *testing.T) {
 			t.Fatalf("seed %d: after %d replacements the file has %d bytes, %.9q",
 				seed, done, len(got), got)
 		}
-	}
-}
-
-// While one command holds the file, another one changes nothing, and may be run again.
-func TestKeyFileIsHeldByOne(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "keys.ndjson")
-	held, err := (vfs.OS{}).Lock(filepath.ToSlash(name) + ".lock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := func() (int, string) {
-		var errs bytes.Buffer
-		status := Main(context.Background(), []string{"keys", "map", "--file", name, "alice"},
-			Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
-		return status, errs.String()
-	}
-	if status, said := run(); status != exit.StatusOutside || !strings.Contains(said, "locked by another") {
-		t.Errorf("status %d: %s", status, said)
-	}
-	if _, err := os.Stat(name); err == nil {
-		t.Error("the file was made")
-	}
-	if err := held.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if status, said := run(); status != exit.StatusOK {
-		t.Errorf("status %d: %s", status, said)
 	}
 }

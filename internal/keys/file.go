@@ -1,4 +1,4 @@
-package cli
+package keys
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ type keyFile struct {
 }
 
 // openKeyFile locks a file of assignments and reads it. A missing file counts as empty.
-func (a *app) openKeyFile(
+func openKeyFile(
 	ctx context.Context, name string, space allocate.Space,
 ) (f *keyFile, err error) {
 	if name == "" {
@@ -55,7 +55,7 @@ func (a *app) openKeyFile(
 	if _, err = (vfs.OS{}).Stat(f.name); errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
-	if err = input.EachLine(ctx, a.In, name, f.readLine); err != nil {
+	if err = input.EachLineOfFile(ctx, name, f.readLine); err != nil {
 		return nil, errors.Join(err, f.lock.Close())
 	}
 	return f, nil

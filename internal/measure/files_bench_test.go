@@ -1,4 +1,4 @@
-package cli
+package measure
 
 import (
 	"bytes"
@@ -30,15 +30,15 @@ func BenchmarkSkewFile(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		skew, err := load.NewSkew(keyspace.Uniform(100), loadCounters)
+		skew, err := load.NewSkew(keyspace.Uniform(100), Counters)
 		if err != nil {
 			b.Fatal(err)
 		}
-		seen := &seenLoad{skews: []*load.Skew{skew}}
-		err = seen.readFiles(context.Background(), &loadFlags{by: "records"}, input.Names(),
+		seen := &Load{Skews: []*load.Skew{skew}}
+		err = seen.ReadFiles(context.Background(), &Flags{By: "records"}, input.Names(),
 			[]string{name})
-		if err != nil || seen.records != keys {
-			b.Fatalf("%d records, %v", seen.records, err)
+		if err != nil || seen.Records != keys {
+			b.Fatalf("%d records, %v", seen.Records, err)
 		}
 	}
 	b.ReportMetric(keys*float64(b.N)/b.Elapsed().Seconds(), "keys/s")

@@ -1,10 +1,11 @@
-package cli
+package keys
 
 import (
 	"errors"
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
@@ -17,7 +18,7 @@ type nthLine struct {
 	Key string `json:"key"`
 }
 
-func (a *app) keysNth() *cobra.Command {
+func nthCommand(con *console.Console) *cobra.Command {
 	var space spaceFlag
 	var count uint64
 	var from string
@@ -45,7 +46,7 @@ of keys, or one more. Any number can be asked for at once: it takes no longer.`,
 			if count < 1 {
 				return exit.Usage("--count 0: want at least 1")
 			}
-			return a.printNth(c, keys, first, count)
+			return printNth(con, c, keys, first, count)
 		},
 	}
 	space.add(command)
@@ -55,14 +56,14 @@ of keys, or one more. Any number can be asked for at once: it takes no longer.`,
 	return command
 }
 
-func (a *app) printNth(
-	c *cobra.Command, space allocate.Space, first keyspace.Key, count uint64,
+func printNth(
+	con *console.Console, c *cobra.Command, space allocate.Space, first keyspace.Key, count uint64,
 ) error {
 	if last := first.Add(keyspace.Key{Lo: count - 1}); last.Less(first) || !space.Contains(last) {
 		return exit.Usage("%w: it has %s keys, so there are no %d from number %s on",
 			allocate.ErrSpaceFull, space, count, first)
 	}
-	w := a.newLineWriter()
+	w := newLineWriter(con)
 	for i := range count {
 		n := first.Add(keyspace.Key{Lo: i})
 		key, err := space.Nth(n)

@@ -1,4 +1,4 @@
-package cli
+package keys
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/usage"
@@ -16,7 +17,7 @@ import (
 // mostAllocated is the highest number of keys in one `keys allocate`: they are held in memory.
 const mostAllocated = 10_000_000
 
-type keysAllocateFlags struct {
+type allocateFlags struct {
 	space       spaceFlag
 	existing    []string
 	files       []string
@@ -30,8 +31,8 @@ type keyLine struct {
 	Rate uint64 `json:"rate"`
 }
 
-func (a *app) keysAllocate() *cobra.Command {
-	f := &keysAllocateFlags{}
+func allocateCommand(con *console.Console) *cobra.Command {
+	f := &allocateFlags{}
 	command := &cobra.Command{
 		Use:   "allocate",
 		Short: "Print the next keys beside those in use, so that balance comes back",
@@ -46,7 +47,7 @@ Nothing is kept: add what it prints to the keys in use, and leave out those you 
   runnel keys allocate --space 128 --existing 64=1500,32=20 --rate 300 --tree
   echo 64 32 | runnel keys allocate --space 128 --existing-file -`,
 		Args: usage.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.runKeysAllocate(c, f) },
+		RunE: func(c *cobra.Command, _ []string) error { return runAllocate(con, c, f) },
 	}
 	f.space.add(command)
 	flags := command.Flags()
@@ -61,18 +62,18 @@ Nothing is kept: add what it prints to the keys in use, and leave out those you 
 	return command
 }
 
-func (a *app) runKeysAllocate(c *cobra.Command, f *keysAllocateFlags) error {
+func runAllocate(con *console.Console, c *cobra.Command, f *allocateFlags) error {
 	space, err := f.space.space()
 	switch {
 	case err != nil:
 		return err
 	case f.count < 1 || f.count > mostAllocated:
 		return exit.Usage("--count %d: want 1 to %d", f.count, mostAllocated)
-	case a.JSON() && (f.table || f.tree):
+	case con.JSON() && (f.table || f.tree):
 		return exit.Usage("--table and --tree are text: leave out --output json")
 	}
 	allocator := allocate.New(space)
-	if err := a.addExisting(c, f, allocator); err != nil {
+	if err := addExisting(con, c, f, allocator); err != nil {
 		return err
 	}
 	keys := make([]string, 0, f.count)
@@ -87,7 +88,7 @@ func (a *app) runKeysAllocate(c *cobra.Command, f *keysAllocateFlags) error {
 		}
 		keys = append(keys, key.String())
 	}
-	w := a.newLineWriter()
+	w := newLineWriter(con)
 	for _, key := range keys {
 		if err := w.write(key, keyLine{Key: key, Rate: f.rate}); err != nil {
 			return err
@@ -103,8 +104,8 @@ func (a *app) runKeysAllocate(c *cobra.Command, f *keysAllocateFlags) error {
 }
 
 // addExisting takes the keys of the flags and the files.
-func (a *app) addExisting(
-	c *cobra.Command, f *keysAllocateFlags, to *allocate.Allocator,
+func addExisting(
+	con *console.Console, c *cobra.Command, f *allocateFlags, to *allocate.Allocator,
 ) error {
 	add := func(text string) error {
 		keys, err := allocate.ParseRated(text)
@@ -122,7 +123,7 @@ func (a *app) addExisting(
 		}
 	}
 	for _, name := range f.files {
-		if err := input.EachLine(c.Context(), a.In, name, add); err != nil {
+		if err := input.EachLine(c.Context(), con.In, name, add); err != nil {
 			return err
 		}
 	}

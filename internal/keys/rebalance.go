@@ -1,4 +1,4 @@
-package cli
+package keys
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type rebalanceFlags struct {
 	scratch, yes, abort bool
 }
 
-func (a *app) keysRebalance() *cobra.Command {
+func rebalanceCommand(con *console.Console) *cobra.Command {
 	f := &rebalanceFlags{}
 	command := &cobra.Command{
 		Use:   "rebalance --file FILE | --table NAME --stream NAME --app APP[,APP…]",
@@ -50,7 +50,7 @@ kill -9, the same command goes on, and --abort takes it back.`,
 		Example: `  runnel keys rebalance --file keys.ndjson --yes
   runnel keys rebalance --local --table tenants --stream orders --app orders-archive --yes`,
 		Args: usage.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.runRebalance(c, f) },
+		RunE: func(c *cobra.Command, _ []string) error { return runRebalance(con, c, f) },
 	}
 	f.add(command, "the file of names and keys, of runnel keys map")
 	flags := command.Flags()
@@ -70,7 +70,7 @@ kill -9, the same command goes on, and --abort takes it back.`,
 	return command
 }
 
-func (a *app) runRebalance(c *cobra.Command, f *rebalanceFlags) error {
+func runRebalance(con *console.Console, c *cobra.Command, f *rebalanceFlags) error {
 	space, err := f.check()
 	switch {
 	case err != nil:
@@ -80,9 +80,9 @@ func (a *app) runRebalance(c *cobra.Command, f *rebalanceFlags) error {
 	case f.tolerance < 0:
 		return exit.Usage("--tolerance %g: want 0 or more", f.tolerance)
 	case f.table != "":
-		return a.rebalanceTable(c.Context(), f, space)
+		return rebalanceTable(c.Context(), con, f, space)
 	}
-	return a.rebalanceFile(c, f, space)
+	return rebalanceFile(con, c, f, space)
 }
 
 // planner returns the plan of the moves for a layout of shards.
@@ -111,10 +111,10 @@ type movedName struct {
 }
 
 // printMoves prints the moves and their effect on a layout.
-func (a *app) printMoves(
-	moves []movedName, before, after []allocate.Rated, layout []keyspace.Range,
+func printMoves(
+	con *console.Console, moves []movedName, before, after []allocate.Rated, layout []keyspace.Range,
 ) error {
-	w := a.newLineWriter()
+	w := newLineWriter(con)
 	for _, m := range moves {
 		if err := w.write(m.From+"\t"+m.To+"\t"+printable(m.Name), m); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (a *app) printMoves(
 	if err != nil {
 		return exit.Outside(err)
 	}
-	a.Say("%s names, %s moves; the heaviest of %s shards has %.2f times the mean, %.2f after that",
+	con.Say("%s names, %s moves; the heaviest of %s shards has %.2f times the mean, %.2f after that",
 		console.Thousands(len(before)), console.Thousands(len(moves)), console.Thousands(len(layout)), was, is)
 	return nil
 }
@@ -149,10 +149,10 @@ func peakOf(all []allocate.Rated, layout []keyspace.Range) (float64, error) {
 }
 
 // rebalanceFile moves the names of a file.
-func (a *app) rebalanceFile(
-	c *cobra.Command, f *rebalanceFlags, space allocate.Space,
+func rebalanceFile(
+	con *console.Console, c *cobra.Command, f *rebalanceFlags, space allocate.Space,
 ) (err error) {
-	file, err := a.openKeyFile(c.Context(), f.file, space)
+	file, err := openKeyFile(c.Context(), f.file, space)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (a *app) rebalanceFile(
 		key, _ := keyspace.Parse(line.Key) // it was read, or planned
 		after[i] = allocate.Rated{Key: key, Rate: line.Rate}
 	}
-	if err := a.printMoves(moves, before, after, layout); err != nil {
+	if err := printMoves(con, moves, before, after, layout); err != nil {
 		return err
 	}
 	switch {
@@ -196,12 +196,12 @@ func (a *app) rebalanceFile(
 }
 
 // rebalanceTable moves the names of a table, under load.
-func (a *app) rebalanceTable(
-	ctx context.Context, f *rebalanceFlags, space allocate.Space,
+func rebalanceTable(
+	ctx context.Context, con *console.Console, f *rebalanceFlags, space allocate.Space,
 ) error {
 	switch {
 	case f.abort:
-		return a.abortMoves(ctx, f, space)
+		return abortMoves(ctx, con, f, space)
 	case f.stream == "":
 		return exit.Usage("--stream is missing: name the stream that the names' records go to")
 	case f.yes && len(f.apps) == 0:
@@ -217,7 +217,7 @@ func (a *app) rebalanceTable(
 	if err != nil {
 		return exit.Outside(endpoint.Hint(err, f.stream))
 	}
-	r := &rebalancing{app: a, flags: f, table: table, layout: reshard.Open(shards)}
+	r := &rebalancing{con: con, flags: f, table: table, layout: reshard.Open(shards)}
 	move := keytable.MoveConfig{
 		Kinesis: client, Stream: f.stream, Apps: f.apps, Progress: r.progress,
 	}
@@ -227,7 +227,7 @@ func (a *app) rebalanceTable(
 	return r.run(ctx, move)
 }
 
-func (a *app) abortMoves(ctx context.Context, f *rebalanceFlags, space allocate.Space) error {
+func abortMoves(ctx context.Context, con *console.Console, f *rebalanceFlags, space allocate.Space) error {
 	table, _, err := f.open(ctx, space)
 	if err != nil {
 		return err
@@ -236,13 +236,13 @@ func (a *app) abortMoves(ctx context.Context, f *rebalanceFlags, space allocate.
 	if err := table.Abort(ctx, names...); err != nil {
 		return tableError(ctx, err)
 	}
-	a.Say("%s names keep their keys", console.Thousands(len(names)))
+	con.Say("%s names keep their keys", console.Thousands(len(names)))
 	return nil
 }
 
 // rebalancing is the state of the moves of a table's names.
 type rebalancing struct {
-	app    *app
+	con    *console.Console
 	flags  *rebalanceFlags
 	table  *keytable.Table
 	layout []keyspace.Range
@@ -252,7 +252,7 @@ type rebalancing struct {
 
 func (r *rebalancing) run(ctx context.Context, move keytable.MoveConfig) error {
 	if left := r.table.Moving(); len(left) > 0 {
-		r.app.Say("%s names are being moved by a run that was killed, or goes on elsewhere",
+		r.con.Say("%s names are being moved by a run that was killed, or goes on elsewhere",
 			console.Thousands(len(left)))
 		if !r.flags.yes {
 			return exit.Usage("nothing was moved: say --yes to go on with these, or --abort to " +
@@ -295,7 +295,7 @@ func (r *rebalancing) print(moves []keytable.Move) error {
 		}
 		after = append(after, allocate.Rated{Key: one.Key, Rate: one.Rate})
 	}
-	return r.app.printMoves(lines, before, after, r.layout)
+	return printMoves(r.con, lines, before, after, r.layout)
 }
 
 // progress prints the progress of the moves if it has changed.
@@ -311,7 +311,7 @@ func (r *rebalancing) progress(p keytable.Progress) {
 	case keytable.StageMoving:
 	}
 	if line != r.last {
-		r.app.Say("%s", line)
+		r.con.Say("%s", line)
 	}
 	r.last = line
 }
