@@ -43,7 +43,7 @@ var layers = [][]string{
 		"internal/measure", "server/internal/kinesis", "server/internal/dynamo",
 		"server/internal/cloudwatch",
 	},
-	{"internal/keys", "server/internal/fsck"},
+	{"internal/keys", "internal/demo", "server/internal/fsck"},
 	{"server"},
 	{"runneltest", "proxy"},
 	{"internal/cli"},

@@ -111,7 +111,7 @@ Or step by step, with a server in the background and a file of two events:
 		}
 		return nil
 	}
-	root.AddCommand(a.demo(), a.serve(), a.proxy(), a.streams(), a.shards(), a.put(), a.tail(),
+	root.AddCommand(a.demoCommand(), a.serve(), a.proxy(), a.streams(), a.shards(), a.put(), a.tail(),
 		a.archive(), a.verify(), a.fsck(), keys.Command(&a.Console), a.version())
 	usage.HelpCommand(root)
 	return root

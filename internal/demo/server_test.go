@@ -1,4 +1,4 @@
-package cli_test
+package demo_test
 
 import (
 	"regexp"

@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"bufio"
@@ -19,40 +19,40 @@ import (
 	"github.com/runnel-stream/runnel/internal/awsclient"
 )
 
-// demoServer is the demo's server: a process of its own, so that it can be killed with -9. Its
+// server is the demo's server: a process of its own, so that it can be killed with -9. Its
 // methods are called by one goroutine at a time, but for the clients.
-type demoServer struct {
-	app      *app
-	dir      string // of its data
-	shards   int
-	endpoint string // from the first start on
-	config   aws.Config
-	process  *exec.Cmd // nil if there is none
-	lifeline io.Closer // its standard input; the process ends when it is closed
+type server struct {
+	stderr    io.Writer // of the process
+	logFormat string
+	dir       string // of its data
+	shards    int
+	endpoint  string // from the first start on
+	config    aws.Config
+	process   *exec.Cmd // nil if there is none
+	lifeline  io.Closer // its standard input; the process ends when it is closed
 }
 
-// demoServerTime is how long the server may take to start or to end.
-const demoServerTime = 30 * time.Second
+// serverTime is how long the server may take to start or to end.
+const serverTime = 30 * time.Second
 
-// startDemoServer starts the server on a free port of this machine.
-func startDemoServer(ctx context.Context, a *app, dir string, shards int) (*demoServer, error) {
-	s := &demoServer{app: a, dir: dir, shards: shards}
+// open starts the server on a free port of this machine.
+func (s *server) open(ctx context.Context) error {
 	if err := s.start(ctx, "127.0.0.1:0"); err != nil {
-		return nil, err
+		return err
 	}
 	var err error
 	s.config, err = awsclient.Load(ctx, awsclient.Options{Endpoint: s.endpoint})
 	if err != nil {
-		return nil, errors.Join(err, s.close(ctx))
+		return errors.Join(err, s.close(ctx))
 	}
-	return s, nil
+	return nil
 }
 
-func (s *demoServer) kinesis() *kinesis.Client   { return awsclient.Kinesis(s.config) }
-func (s *demoServer) dynamoDB() *dynamodb.Client { return awsclient.DynamoDB(s.config) }
+func (s *server) kinesis() *kinesis.Client   { return awsclient.Kinesis(s.config) }
+func (s *server) dynamoDB() *dynamodb.Client { return awsclient.DynamoDB(s.config) }
 
 // start runs this program again as the server, and returns when it takes calls.
-func (s *demoServer) start(ctx context.Context, addr string) error {
+func (s *server) start(ctx context.Context, addr string) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("start the server: where this program is, is not known: %w", err)
@@ -61,9 +61,9 @@ func (s *demoServer) start(ctx context.Context, addr string) error {
 	process := exec.Command(program)
 	process.Args = []string{
 		os.Args[0], "serve", "--child", "--quiet", "--addr", addr, "--data", s.dir,
-		"--stream", demoStream + ":" + strconv.Itoa(s.shards), "--log-format", s.app.LogFormat,
+		"--stream", stream + ":" + strconv.Itoa(s.shards), "--log-format", s.logFormat,
 	}
-	process.Stderr = s.app.Err
+	process.Stderr = s.stderr
 	lifeline, err := process.StdinPipe()
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *demoServer) start(ctx context.Context, addr string) error {
 		line, _ := bufio.NewReader(out).ReadString('\n')
 		ready <- strings.TrimSpace(line)
 	}()
-	waiting, cancel := context.WithTimeout(ctx, demoServerTime)
+	waiting, cancel := context.WithTimeout(ctx, serverTime)
 	defer cancel()
 	select {
 	case s.endpoint = <-ready:
@@ -97,7 +97,7 @@ func (s *demoServer) start(ctx context.Context, addr string) error {
 }
 
 // kill ends the process as kill -9 does, and waits for its end.
-func (s *demoServer) kill() {
+func (s *server) kill() {
 	_ = s.process.Process.Kill() // it may have ended
 	_ = s.process.Wait()         // which says that it was killed
 	s.process = nil
@@ -105,7 +105,7 @@ func (s *demoServer) kill() {
 
 // restart kills the server and starts it again on its data, at the same address. down is called
 // between the two.
-func (s *demoServer) restart(ctx context.Context, down func()) (took time.Duration, err error) {
+func (s *server) restart(ctx context.Context, down func()) (took time.Duration, err error) {
 	s.kill()
 	down()
 	began := time.Now()
@@ -114,14 +114,14 @@ func (s *demoServer) restart(ctx context.Context, down func()) (took time.Durati
 }
 
 // close has the server finish what it has accepted, and waits for its end.
-func (s *demoServer) close(ctx context.Context) error {
+func (s *server) close(ctx context.Context) error {
 	if s.process == nil {
 		return nil
 	}
 	closeErr := s.lifeline.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- s.process.Wait() }()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), demoServerTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTime)
 	defer cancel()
 	select {
 	case err := <-ended:

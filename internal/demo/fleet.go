@@ -1,15 +1,18 @@
-package cli
+package demo
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
@@ -19,7 +22,12 @@ import (
 
 // fleet holds the demo's workers and the state that their events report.
 type fleet struct {
-	demo      *demo
+	archive  string // the folder
+	kinesis  *kinesis.Client
+	dynamoDB *dynamodb.Client
+	logger   *slog.Logger
+	news     func(format string, args ...any)
+
 	delivered atomic.Int64
 	takeovers atomic.Int64
 
@@ -44,11 +52,9 @@ type fleetWorker struct {
 
 // Short times, so that a take-over can be watched.
 const (
-	demoFailover = 2 * time.Second
-	demoEvery    = time.Second
+	failover    = 2 * time.Second
+	commitEvery = time.Second
 )
-
-func newFleet(d *demo) *fleet { return &fleet{demo: d} }
 
 // start adds a worker to the fleet and runs it.
 func (f *fleet) start(ctx context.Context) error {
@@ -61,17 +67,17 @@ func (f *fleet) run(ctx context.Context, once bool) (*fleetWorker, error) {
 	name := fmt.Sprintf("worker-%d", len(f.mu.workers)+1)
 	f.mu.Unlock()
 	target, err := archive.New(archive.Config{
-		Dir: filepath.Join(f.demo.dir, "archive"), Every: demoEvery, WriterID: name,
+		Dir: f.archive, Every: commitEvery, WriterID: name,
 	})
 	if err != nil {
 		return nil, err
 	}
 	w := &fleetWorker{name: name, done: make(chan struct{}), holds: map[runnel.ShardID]int64{}}
 	w.worker, err = consumer.New(consumer.Config{
-		Stream: demoStream, App: demoStream + "-archive", WorkerID: name,
-		Kinesis: f.demo.server.kinesis(), DynamoDB: f.demo.server.dynamoDB(),
-		Sink: target, Failover: demoFailover, Once: once,
-		Logger: f.demo.logger(), Observer: func(e consumer.Event) { f.observe(w, e) },
+		Stream: stream, App: stream + "-archive", WorkerID: name,
+		Kinesis: f.kinesis, DynamoDB: f.dynamoDB,
+		Sink: target, Failover: failover, Once: once,
+		Logger: f.logger, Observer: func(e consumer.Event) { f.observe(w, e) },
 	})
 	if err != nil {
 		return nil, err
@@ -102,7 +108,7 @@ func (f *fleet) observe(w *fleetWorker, e consumer.Event) {
 	case consumer.LeaseExpired, consumer.LeaseStolen:
 		if f.isGone(e.Other) {
 			f.takeovers.Add(1)
-			f.demo.news("taken    %s, by %s from %s", e.ShardID, e.Worker, e.Other)
+			f.news("taken    %s, by %s from %s", e.ShardID, e.Worker, e.Other)
 		}
 		w.holds[e.ShardID] = 0
 	case consumer.LeaseTaken, consumer.ShardStarted, consumer.Moved:

@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"context"
@@ -23,20 +23,27 @@ type act struct {
 	do   func(context.Context) error
 }
 
-// stage plays the acts while records flow, and gives the first error, or nil, when all are
-// done.
-func (d *demo) stage(ctx context.Context) <-chan error {
+// stage changes the pipeline while records flow: shards, the server, a worker.
+type stage struct {
+	server *server
+	fleet  *fleet
+	news   func(format string, args ...any)
+}
+
+// run starts the acts. progress returns the fraction of the records that were acknowledged. The
+// channel delivers the first error, or nil after the last act.
+func (s *stage) run(ctx context.Context, progress func() float64) <-chan error {
 	acts := []act{
-		{0.15, "a shard is split", d.split},
-		{0.25, "the server is killed and started again", d.killServer},
-		{0.35, "two shards are merged", d.merge},
-		{0.50, "a worker is stopped without a goodbye", d.loseWorker},
-		{0.70, "a shard is split", d.split},
+		{0.15, "a shard is split", s.split},
+		{0.25, "the server is killed and started again", s.killServer},
+		{0.35, "two shards are merged", s.merge},
+		{0.50, "a worker is stopped without a goodbye", s.loseWorker},
+		{0.70, "a shard is split", s.split},
 	}
 	done := make(chan error, 1)
 	go func() {
 		for _, next := range acts {
-			for float64(d.acked.Load()) < next.at*float64(d.total) {
+			for progress() < next.at {
 				if err := retry.Wait(ctx, 5*time.Millisecond); err != nil {
 					done <- err
 					return
@@ -53,11 +60,11 @@ func (d *demo) stage(ctx context.Context) <-chan error {
 }
 
 // open returns the open shards in the order of their hash keys.
-func (d *demo) open(ctx context.Context) ([]shardmap.Shard, error) {
-	if err := endpoint.WaitActive(ctx, d.server.kinesis(), demoStream); err != nil {
+func (s *stage) open(ctx context.Context) ([]shardmap.Shard, error) {
+	if err := endpoint.WaitActive(ctx, s.server.kinesis(), stream); err != nil {
 		return nil, err
 	}
-	shards, err := shardmap.List(ctx, d.server.kinesis(), demoStream,
+	shards, err := shardmap.List(ctx, s.server.kinesis(), stream,
 		&types.ShardFilter{Type: types.ShardFilterTypeAtLatest})
 	slices.SortFunc(shards, func(a, b shardmap.Shard) int {
 		return a.Range.Start.Compare(b.Range.Start)
@@ -66,20 +73,20 @@ func (d *demo) open(ctx context.Context) ([]shardmap.Shard, error) {
 }
 
 // split splits the widest open shard in its middle.
-func (d *demo) split(ctx context.Context) error {
-	shards, err := d.open(ctx)
+func (s *stage) split(ctx context.Context) error {
+	shards, err := s.open(ctx)
 	if err != nil {
 		return err
 	}
 	widest := slices.MaxFunc(shards, func(a, b shardmap.Shard) int {
 		return width(a.Range).Compare(width(b.Range))
 	})
-	_, err = d.server.kinesis().SplitShard(ctx, &kinesis.SplitShardInput{
-		StreamName: aws.String(demoStream), ShardToSplit: aws.String(string(widest.ID)),
+	_, err = s.server.kinesis().SplitShard(ctx, &kinesis.SplitShardInput{
+		StreamName: aws.String(stream), ShardToSplit: aws.String(string(widest.ID)),
 		NewStartingHashKey: aws.String(widest.Range.Middle().String()),
 	})
 	if err == nil {
-		d.news("split    %s, in its middle", widest.ID)
+		s.news("split    %s, in its middle", widest.ID)
 	}
 	return err
 }
@@ -87,8 +94,8 @@ func (d *demo) split(ctx context.Context) error {
 func width(r keyspace.Range) keyspace.Key { return r.End.Sub(r.Start) }
 
 // merge merges the two neighbours that are narrowest together.
-func (d *demo) merge(ctx context.Context) error {
-	shards, err := d.open(ctx)
+func (s *stage) merge(ctx context.Context) error {
+	shards, err := s.open(ctx)
 	if err != nil || len(shards) < 2 {
 		return err
 	}
@@ -99,27 +106,27 @@ func (d *demo) merge(ctx context.Context) error {
 			at = i
 		}
 	}
-	_, err = d.server.kinesis().MergeShards(ctx, &kinesis.MergeShardsInput{
-		StreamName: aws.String(demoStream), ShardToMerge: aws.String(string(shards[at].ID)),
+	_, err = s.server.kinesis().MergeShards(ctx, &kinesis.MergeShardsInput{
+		StreamName: aws.String(stream), ShardToMerge: aws.String(string(shards[at].ID)),
 		AdjacentShardToMerge: aws.String(string(shards[at+1].ID)),
 	})
 	if err == nil {
-		d.news("merged   %s and %s", shards[at].ID, shards[at+1].ID)
+		s.news("merged   %s and %s", shards[at].ID, shards[at+1].ID)
 	}
 	return err
 }
 
 // killServer ends the server with -9 in the middle of all that goes on, and starts it again.
-func (d *demo) killServer(ctx context.Context) error {
-	took, err := d.server.restart(ctx, func() { d.news("killed   the server (-9)") })
+func (s *stage) killServer(ctx context.Context) error {
+	took, err := s.server.restart(ctx, func() { s.news("killed   the server (-9)") })
 	if err == nil {
-		d.news("started  it again on its data: %d ms", took.Milliseconds())
+		s.news("started  it again on its data: %d ms", took.Milliseconds())
 	}
 	return err
 }
 
-func (d *demo) loseWorker(context.Context) error {
-	name, shards := d.fleet.lose()
-	d.news("stopped  %s without a goodbye; it held %s", name, shards)
+func (s *stage) loseWorker(context.Context) error {
+	name, shards := s.fleet.lose()
+	s.news("stopped  %s without a goodbye; it held %s", name, shards)
 	return nil
 }

@@ -1,4 +1,4 @@
-package cli
+package demo
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// demoVerdict is the output of `demo --output json`. All but the last five fields come from the
+// verdict is the output of `demo --output json`. All but the last five fields come from the
 // archive.
-type demoVerdict struct {
+type verdict struct {
 	OK         bool  `json:"ok"`
 	Produced   int64 `json:"produced"`
 	Keys       int64 `json:"keys"`
@@ -37,7 +37,7 @@ type demoVerdict struct {
 }
 
 // verdict reads the archive back and compares it with the events.
-func (d *demo) verdict(ctx context.Context) error {
+func (d *demo) verify(ctx context.Context) error {
 	took := time.Since(d.started)
 	inSource, inArchive := newIdentity(), newIdentity()
 	report, err := archive.Verify(ctx, filepath.Join(d.dir, "archive"), archive.VerifyOptions{
@@ -54,7 +54,7 @@ func (d *demo) verdict(ctx context.Context) error {
 	case err != nil:
 		return exit.Outside(err)
 	}
-	v := demoVerdict{
+	v := verdict{
 		Produced: report.Source.Records, Keys: report.Source.Keys, Archived: report.Records,
 		// A record that is in the archive more often than in the source has no counterpart.
 		Duplicates: report.Source.Unknown.Count + report.Source.Doubled.Count + report.Twice.Count,
@@ -69,7 +69,7 @@ func (d *demo) verdict(ctx context.Context) error {
 		return err
 	}
 	if !v.OK {
-		_ = report.WriteText(d.app.Err)
+		_ = report.WriteText(d.con.Err)
 		return exit.No("the archive is not what was produced")
 	}
 	return nil
@@ -79,7 +79,7 @@ func (d *demo) sourceRecords(
 	ctx context.Context, ids *identity,
 ) iter.Seq2[archive.SourceRecord, error] {
 	return func(yield func(archive.SourceRecord, error) bool) {
-		for e, err := range d.source(ctx) {
+		for e, err := range d.events.read(ctx) {
 			record := archive.SourceRecord{ID: ids.of(e.key, e.data), Key: e.key}
 			if !yield(record, err) || err != nil {
 				return
@@ -103,11 +103,11 @@ func (i *identity) of(key string, data []byte) string {
 	return fmt.Sprintf("%x/%d", sum, i.seen[sum])
 }
 
-func (d *demo) printVerdict(v demoVerdict) error {
-	if d.app.JSON() {
-		return json.NewEncoder(d.app.Out).Encode(v)
+func (d *demo) printVerdict(v verdict) error {
+	if d.con.JSON() {
+		return json.NewEncoder(d.con.Out).Encode(v)
 	}
-	table := tabwriter.NewWriter(d.app.Out, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(d.con.Out, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format+"\n", args...) }
 	line("produced\t%s records of %s keys in %.1f s, %s/s", console.Thousands(v.Produced),
 		console.Thousands(v.Keys), v.PutSeconds, console.Thousands(console.Rate(v.Produced, d.putTook)))
