@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -101,7 +102,7 @@ func (f *keysHashFlags) layout(c *cobra.Command) (l hashLayout, err error) {
 	case f.shards > 0:
 		for i, r := range keyspace.Uniform(f.shards) {
 			l.ends = append(l.ends, r.End)
-			l.ids = append(l.ids, fmt.Sprintf("shardId-%012d", i))
+			l.ids = append(l.ids, shardid.Of(uint32(i)))
 		}
 	}
 	return l, nil
