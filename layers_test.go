@@ -21,7 +21,7 @@ const module = "github.com/runnel-stream/runnel"
 var layers = [][]string{
 	{
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca", "internal/retry",
-		"internal/awserr",
+		"internal/awserr", "internal/prosemeter",
 	},
 	{"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "server/internal/limit"},
 	{"internal/seam"},
