@@ -49,14 +49,14 @@ func TestMeasure(t *testing.T) {
 
 // TestReport checks both goals: the tree's, and each package's although the tree is below.
 func TestReport(t *testing.T) {
-	hits := func(n int) count { return count{words: 1000, habits: [4]int{n}} }
+	hits := func(n float64) count { return count{words: 1000, habits: [4]int{int(n)}} }
 	for _, c := range []struct {
 		name        string
 		total, some count
 		missed      bool
 	}{
-		{"at the goals", hits(int(treeGoal)), hits(int(packageGoal)), false},
-		{"tree above", hits(int(treeGoal) + 1), hits(1), true},
+		{"at the goals", hits(treeGoal), hits(packageGoal), false},
+		{"tree above", hits(treeGoal + 1), hits(1), true},
 		{"package above", hits(1), hits(5), true},
 		{"no words", count{}, count{}, false},
 	} {
