@@ -22,6 +22,7 @@ var layers = [][]string{
 	{
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca", "internal/retry",
 		"internal/awserr", "internal/shardid",
+		"internal/prosemeter",
 	},
 	{"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "server/internal/limit"},
 	{"internal/seam"},
