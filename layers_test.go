@@ -23,10 +23,14 @@ var layers = [][]string{
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca", "internal/retry",
 		"internal/awserr", "internal/shardid",
 		"internal/prosemeter",
+		"internal/exit",
 	},
-	{"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "server/internal/limit"},
-	{"internal/seam"},
-	{"internal/wire", ".", "keyspace/allocate", "keyspace/load"},
+	{
+		"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "internal/console",
+		"internal/usage", "server/internal/limit",
+	},
+	{"internal/seam", "internal/endpoint"},
+	{"internal/wire", ".", "keyspace/allocate", "keyspace/load", "internal/input"},
 	{
 		"aggregate", "lease", "sink", "internal/shardmap", "keyspace/plan", "internal/chart",
 		"server/internal/wal", "server/internal/pause", "server/internal/serverclock",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
@@ -147,7 +148,7 @@ func (f *fleet) drain(ctx context.Context) error {
 func (f *fleet) stop() error {
 	var errs []error
 	for _, w := range f.list() {
-		w.cancel(errStop)
+		w.cancel(exit.ErrStop)
 	}
 	for _, w := range f.list() {
 		<-w.done
