@@ -21,7 +21,9 @@ const module = "github.com/runnel-stream/runnel"
 var layers = [][]string{
 	{
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca", "internal/retry",
-		"internal/awserr", "internal/exit",
+		"internal/awserr", "internal/shardid",
+		"internal/prosemeter",
+		"internal/exit",
 	},
 	{
 		"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "internal/console",
@@ -56,7 +58,7 @@ var (
 	shared = []string{
 		".", "keyspace", "keyspace/allocate", "keyspace/load", "keyspace/plan",
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca",
-		"internal/fault", "internal/seam", "internal/wire",
+		"internal/fault", "internal/seam", "internal/shardid", "internal/wire",
 	}
 	bothHalves = []string{"runneltest", "internal/cli", "cmd/runnel"}
 )

@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -105,7 +106,7 @@ func (f *hashFlags) layout(c *cobra.Command) (l hashLayout, err error) {
 	case f.shards > 0:
 		for i, r := range keyspace.Uniform(f.shards) {
 			l.ends = append(l.ends, r.End)
-			l.ids = append(l.ids, fmt.Sprintf("shardId-%012d", i))
+			l.ids = append(l.ids, shardid.Of(uint32(i)))
 		}
 	}
 	return l, nil

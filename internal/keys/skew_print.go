@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/measure"
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 )
@@ -102,16 +103,12 @@ func (s *shownSkew) id(report chart.Skew, shard int) string {
 	if id, known := s.ids[report.Shards[shard].Range]; known {
 		return string(id)
 	}
-	return fmt.Sprintf("shardId-%012d", shard)
+	return shardid.Of(uint32(shard))
 }
 
 // short is the number in a shard's id.
 func (s *shownSkew) short(report chart.Skew, shard int) string {
-	number := strings.TrimLeft(strings.TrimPrefix(s.id(report, shard), "shardId-"), "0")
-	if number == "" {
-		return "0"
-	}
-	return number
+	return shardid.Short(s.id(report, shard))
 }
 
 // amount is a weight in bytes or records.
