@@ -54,7 +54,7 @@ func BenchmarkDecode(b *testing.B) {
 			add(b, &e, batch(keys)...)
 			sealed := e.Seal(nil)
 			var d aggregate.Decoder
-			shard := keyspace.Range{End: keyspace.Max.Sub(keyspace.Key{Lo: 1})}
+			shard := keyspace.Range{End: keyspace.Max().Sub(keyspace.Key{Lo: 1})}
 			b.SetBytes(int64(len(sealed)))
 			b.ReportAllocs()
 			for range b.N {

@@ -35,7 +35,7 @@ func (e *OutsideError) Unwrap() error { return ErrOutside }
 // records inside the range again too (1.1.1, over a split), so a consumer that delivers those of
 // a void aggregate, by Record.Hash, may have doubles.
 func (d *Decoder) Check(shard keyspace.Range) error {
-	if shard == keyspace.All {
+	if shard == keyspace.All() {
 		return nil
 	}
 	sub := 0

@@ -56,7 +56,7 @@ func (t *Table) Checkpoint(
 	ctx context.Context, held Lease, at runnel.Position, token string,
 ) (Lease, error) {
 	if !at.Sequence.IsNumber() {
-		return Lease{}, t.wrap("checkpoint", held.Key, runnel.ErrPosition)
+		return Lease{}, t.wrap("checkpoint", held.Key, runnel.ErrPositionSyntax)
 	}
 	return t.writeHeld(ctx, held, write{
 		op:     "checkpoint",
@@ -73,7 +73,7 @@ func (t *Table) Finish(
 	return t.writeHeld(ctx, held, write{
 		op: "finish",
 		build: func(seen Lease) Lease {
-			seen = checkpointed(seen, runnel.End, token)
+			seen = checkpointed(seen, runnel.End(), token)
 			seen.Children, seen.Owner = children, ""
 			return seen
 		},

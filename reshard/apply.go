@@ -163,7 +163,7 @@ func (a *applying) call(
 	}
 	name := aws.String(a.stream)
 	switch step.Kind {
-	case plan.SplitStep:
+	case plan.StepSplit:
 		in := &kinesis.SplitShardInput{
 			StreamName: name, ShardToSplit: ids[0],
 			NewStartingHashKey: aws.String(step.Bound().String()),
@@ -172,7 +172,7 @@ func (a *applying) call(
 			_, err := a.client.SplitShard(ctx, in)
 			return err
 		}, nil
-	case plan.MergeStep:
+	case plan.StepMerge:
 		in := &kinesis.MergeShardsInput{
 			StreamName: name, ShardToMerge: ids[0], AdjacentShardToMerge: ids[1],
 		}

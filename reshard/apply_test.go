@@ -92,7 +92,7 @@ func begin(t *testing.T, client *kinesis.Client, open []keyspace.Range) {
 	r := p.Open[1]
 	low, high := r.SplitAt(open[2].Start)
 	p.Steps = []plan.Step{{
-		Kind: plan.SplitStep, From: []keyspace.Range{r}, To: []keyspace.Range{low, high},
+		Kind: plan.StepSplit, From: []keyspace.Range{r}, To: []keyspace.Range{low, high},
 	}}
 	for _, r := range open {
 		p.Final = append(p.Final, plan.Shard{Range: r})

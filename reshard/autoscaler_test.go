@@ -138,7 +138,7 @@ func TestAutoscalerComesToRest(t *testing.T) {
 			points, part := share(s, loads)
 			heaviest := 0.0
 			for _, point := range points {
-				_, alone := share(reshard.Shard{Range: keyspace.All}, []load.Point{point})
+				_, alone := share(reshard.Shard{Range: keyspace.All()}, []load.Point{point})
 				heaviest = max(heaviest, alone)
 			}
 			// A key in the middle of its shard takes two splits to be alone.
@@ -155,7 +155,7 @@ func TestAutoscalerComesToRest(t *testing.T) {
 
 // fairest returns the load of the larger part where points are cut in two as evenly as they can be.
 func fairest(points []load.Point) float64 {
-	everywhere := reshard.Shard{Range: keyspace.All}
+	everywhere := reshard.Shard{Range: keyspace.All()}
 	_, least := share(everywhere, points)
 	for i := range points {
 		_, left := share(everywhere, points[:i])
@@ -234,7 +234,7 @@ func TestAutoscalerAnswers(t *testing.T) {
 		p.MaxShards, p.MaxSteps = 100, 100
 		n := rapid.IntRange(p.MinShards, 5).Draw(t, "shards")
 		w, core := newWorld(keyspace.Uniform(n)), newCore(t, p)
-		calm := even(keyspace.All, 100*n, 0.9*p.SplitAbove*float64(n), 0)
+		calm := even(keyspace.All(), 100*n, 0.9*p.SplitAbove*float64(n), 0)
 		for range rapid.IntRange(1, 5).Draw(t, "calm") {
 			if d := w.round(t, core, calm); d.Action == reshard.Split {
 				t.Fatal("split without need")
@@ -242,7 +242,7 @@ func TestAutoscalerAnswers(t *testing.T) {
 		}
 		n = len(w.shards)
 		factor := rapid.Float64Range(1.2, 3).Draw(t, "factor")
-		step := even(keyspace.All, 400, factor*p.SplitAbove*float64(n), 0.1)
+		step := even(keyspace.All(), 400, factor*p.SplitAbove*float64(n), 0.1)
 		if rapid.Bool().Draw(t, "told") {
 			w.feed = byShard
 		}
@@ -345,7 +345,7 @@ func TestThrottledLoad(t *testing.T) {
 // Samples that make no sense are refused, and not counted.
 func TestAutoscalerRefuses(t *testing.T) {
 	w, core := newWorld(keyspace.Uniform(2)), newCore(t, reshard.Policy{SplitWindows: 1})
-	hot := even(keyspace.All, 100, 3, 0)
+	hot := even(keyspace.All(), 100, 3, 0)
 	bad := w.look(hot)
 	bad.Took = 0
 	gap := w.look(hot)
@@ -356,7 +356,7 @@ func TestAutoscalerRefuses(t *testing.T) {
 		}
 	}
 	closed := w.look(hot)
-	closed.Shards = append(slices.Clone(closed.Shards), reshard.Shard{Range: keyspace.All})
+	closed.Shards = append(slices.Clone(closed.Shards), reshard.Shard{Range: keyspace.All()})
 	if d, err := core.Decide(closed); err != nil || d.Action != reshard.Split {
 		t.Errorf("with a closed shard: %v, %v", d, err)
 	}

@@ -77,7 +77,7 @@ func TestShardsKilled(t *testing.T) {
 // planLines is the plan from one shard to six, by splits.
 func planLines(t *testing.T) string {
 	t.Helper()
-	planned, err := plan.Uniform([]keyspace.Range{keyspace.All}, 6, 0)
+	planned, err := plan.Uniform([]keyspace.Range{keyspace.All()}, 6, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

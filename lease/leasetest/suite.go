@@ -117,7 +117,7 @@ func (b *bench) lost(err error) {
 func fresh(id runnel.ShardID) lease.Lease {
 	return lease.Lease{
 		Key: id, Checkpoint: runnel.Position{Sequence: runnel.TrimHorizon},
-		Range: &keyspace.Range{Start: keyspace.Key{}, End: keyspace.Max},
+		Range: &keyspace.Range{Start: keyspace.Key{}, End: keyspace.Max()},
 	}
 }
 

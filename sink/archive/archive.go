@@ -71,8 +71,8 @@ func (a *Archive) open(ctx context.Context, shard sink.Shard) (*writer, error) {
 		return nil, err
 	}
 	checkpoint := shard.Checkpoint
-	if checkpoint != runnel.End && !checkpoint.Sequence.IsNumber() {
-		checkpoint = runnel.Start // TRIM_HORIZON and its like name a beginning, no progress
+	if checkpoint != runnel.End() && !checkpoint.Sequence.IsNumber() {
+		checkpoint = runnel.Start() // TRIM_HORIZON and its like name a beginning, no progress
 	}
 	at, err := c.find(ctx, checkpoint, shard.Token)
 	if err != nil {

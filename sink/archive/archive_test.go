@@ -190,14 +190,14 @@ func TestCommitByAge(t *testing.T) {
 		return c
 	}
 	now = now.Add(time.Hour) // an idle shard commits nothing
-	if c := idle(runnel.Start); c.End != runnel.Start {
+	if c := idle(runnel.Start()); c.End != runnel.Start() {
 		t.Fatalf("committed %v", c)
 	}
-	if c := p.write(w, parent, 0, 1); c.End != runnel.Start {
+	if c := p.write(w, parent, 0, 1); c.End != runnel.Start() {
 		t.Fatalf("committed at once: %v", c)
 	}
 	now = now.Add(5*time.Second - 1)
-	if c := p.write(w, parent, 1, 2); c.End != runnel.Start {
+	if c := p.write(w, parent, 1, 2); c.End != runnel.Start() {
 		t.Fatalf("committed early: %v", c)
 	}
 	now = now.Add(1)
@@ -228,9 +228,9 @@ func TestCommitByAgeWithoutRecords(t *testing.T) {
 			t.Fatalf("through %s: committed up to %s, %v, want %s", at(n), c.End, err, want)
 		}
 	}
-	step(time.Hour, 0, runnel.Start)
-	step(59*time.Second, 5, runnel.Start)
-	step(time.Second-1, 6, runnel.Start)
+	step(time.Hour, 0, runnel.Start())
+	step(59*time.Second, 5, runnel.Start())
+	step(time.Second-1, 6, runnel.Start())
 	step(1, 7, at(7)) // a minute after the first
 	for range 3 {     // idle: no link, however long
 		step(time.Hour, 7, at(7))
@@ -347,7 +347,7 @@ func TestAhead(t *testing.T) {
 	w := p.open(archive.Config{}, shardOf(parent))
 	p.write(w, parent, 0, 3)
 	row := p.flush(w)
-	for _, checkpoint := range []runnel.Position{at(3), {Sequence: row.End.Sequence, Sub: 1}, runnel.End} {
+	for _, checkpoint := range []runnel.Position{at(3), {Sequence: row.End.Sequence, Sub: 1}, runnel.End()} {
 		shard := shardOf(parent)
 		shard.Checkpoint, shard.Token = checkpoint, row.Token
 		_, err := p.archive(archive.Config{}).Open(t.Context(), shard)
@@ -560,7 +560,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	full = false
 	w = p.open(archive.Config{}, shardOf(parent))
-	if end := w.Committed().End; end != runnel.Start {
+	if end := w.Committed().End; end != runnel.Start() {
 		t.Fatalf("committed up to %s", end)
 	}
 	p.write(w, parent, 0, 3)

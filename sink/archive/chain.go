@@ -24,18 +24,18 @@ func folder(stream Stream, shard runnel.ShardID) string {
 
 // objectName returns the name of the link that follows previous.
 func objectName(folder string, previous runnel.Position) string {
-	return folder + "/" + previous.Key() + extension
+	return folder + "/" + previous.SortText() + extension
 }
 
 // parseObject returns the previous end from an object's base name.
 func parseObject(base string) (runnel.Position, error) {
 	key, ok := strings.CutSuffix(base, extension)
 	if !ok {
-		return runnel.Position{}, fmt.Errorf("%w: %q", runnel.ErrPosition, base)
+		return runnel.Position{}, fmt.Errorf("%w: %q", runnel.ErrPositionSyntax, base)
 	}
-	previous, err := runnel.ParseKey(key)
-	if err == nil && previous == runnel.End {
-		err = fmt.Errorf("%w: nothing follows the end", runnel.ErrPosition)
+	previous, err := runnel.ParsePosition(key)
+	if err == nil && previous == runnel.End() {
+		err = fmt.Errorf("%w: nothing follows the end", runnel.ErrPositionSyntax)
 	}
 	return previous, err
 }
@@ -113,7 +113,7 @@ func (c chain) token(at tip) string {
 // walk follows the links from a former tip to the current one, and makes durable the links that it
 // has read.
 func (c chain) walk(ctx context.Context, from tip) (tip, error) {
-	for from.end != runnel.End {
+	for from.end != runnel.End() {
 		next, err := c.link(ctx, from.end)
 		if errors.Is(err, ErrNotFound) {
 			break
@@ -157,7 +157,7 @@ func (c chain) ends(ctx context.Context) (Parent, []byte, error) {
 		return Parent{}, nil, err
 	case at.last == nil:
 		return Parent{ShardID: c.shard, None: true}, nil, nil
-	case at.end != runnel.End:
+	case at.end != runnel.End():
 		return Parent{}, nil, fmt.Errorf("%w: %w; archive that shard to its end first",
 			ErrParentOpen, &sink.ParentError{Parent: c.shard, End: at.end})
 	}

@@ -32,14 +32,14 @@ func (p *place) goOn(w sink.Writer) *knower {
 	p.Helper()
 	k := &knower{filter: new(aggregate.Filter)}
 	states := [][]byte{w.Committed().State}
-	if w.Committed().End == runnel.Start {
+	if w.Committed().End == runnel.Start() {
 		states = w.Committed().Parents
 	}
 	for _, state := range states {
 		if len(state) == 0 {
 			continue
 		}
-		k.based = w.Committed().End != runnel.Start
+		k.based = w.Committed().End != runnel.Start()
 		if err := k.filter.UnmarshalBinary(state); err != nil {
 			p.Fatal(err)
 		}
@@ -372,7 +372,7 @@ func TestChangeOfAnotherBase(t *testing.T) {
 type rebasing struct{ archive.Store }
 
 func (r *rebasing) PutIfAbsent(ctx context.Context, name string, data []byte) error {
-	data, err := archive.Rebase(data, runnel.Start)
+	data, err := archive.Rebase(data, runnel.Start())
 	if err != nil {
 		return err
 	}

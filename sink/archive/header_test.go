@@ -19,7 +19,7 @@ import (
 func someLink() *Link {
 	return &Link{
 		Stream:  Stream{Name: "orders", Created: time.UnixMilli(1_700_000_000_000).UTC()},
-		ShardID: "shardId-000000000002", Previous: runnel.Start,
+		ShardID: "shardId-000000000002", Previous: runnel.Start(),
 		End:   runnel.Position{Sequence: "49590338271490256608559692538361571095921575989136588898", Sub: 3},
 		Count: 12, Bytes: 3456, CRC: 0x0a1b2c3d, Writer: "w", Nonce: "n",
 		FirstArrival: time.UnixMilli(1_700_000_000_001).UTC(),
@@ -28,12 +28,12 @@ func someLink() *Link {
 			{ShardID: "shardId-000000000000", Link: runnel.Position{Sequence: "17"}},
 			{ShardID: "shardId-000000000001", None: true},
 		},
-		Gap: &Gap{After: runnel.Start, Before: runnel.Position{Sequence: "5"}, Reason: "trimmed"},
+		Gap: &Gap{After: runnel.Start(), Before: runnel.Position{Sequence: "5"}, Reason: "trimmed"},
 	}
 }
 
 func TestLinkRoundTrip(t *testing.T) {
-	plain := &Link{Stream: someLink().Stream, ShardID: "s", End: runnel.End}
+	plain := &Link{Stream: someLink().Stream, ShardID: "s", End: runnel.End()}
 	long := someLink()
 	long.Writer = strings.Repeat("w", 200_000) // members of its own
 	exact := someLink()
@@ -46,7 +46,7 @@ func TestLinkRoundTrip(t *testing.T) {
 	for i := range large.State {
 		large.State[i] = byte(random.Uint32())
 	}
-	most := &Link{Stream: someLink().Stream, ShardID: "s", End: runnel.End}
+	most := &Link{Stream: someLink().Stream, ShardID: "s", End: runnel.End()}
 	most.State = make([]byte, MaxState)
 	for _, link := range []*Link{plain, someLink(), long, exact, state, large, most} {
 		object, err := appendLink(nil, link)

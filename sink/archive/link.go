@@ -148,7 +148,7 @@ func (l Link) MarshalJSON() ([]byte, error) {
 	wire := linkJSON{
 		Format: linkFormat, Version: plainVersion, Form: linkForm,
 		Stream: l.Stream.Name, Created: l.Stream.Created.UnixMilli(), ShardID: l.ShardID,
-		Previous: l.Previous.Key(), End: l.End.Key(),
+		Previous: l.Previous.SortText(), End: l.End.SortText(),
 		Count: l.Count, Bytes: l.Bytes, CRC: fmt.Sprintf("%08x", l.CRC),
 		Writer: l.Writer, Nonce: l.Nonce,
 		FirstArrival: formatTime(l.FirstArrival), LastArrival: formatTime(l.LastArrival),
@@ -156,19 +156,19 @@ func (l Link) MarshalJSON() ([]byte, error) {
 	switch {
 	case l.Change != nil:
 		wire.Version = changeVersion
-		wire.Change = &changeJSON{Base: l.Change.Base.Key(), Delta: l.Change.Delta}
+		wire.Change = &changeJSON{Base: l.Change.Base.SortText(), Delta: l.Change.Delta}
 	case len(l.State) > 0:
 		wire.Version, wire.State = stateVersion, l.State
 	}
 	for _, parent := range l.Parents {
 		link := noParent
 		if !parent.None {
-			link = parent.Link.Key()
+			link = parent.Link.SortText()
 		}
 		wire.Parents = append(wire.Parents, parentJSON{ShardID: parent.ShardID, Link: link})
 	}
 	if l.Gap != nil {
-		wire.Gap = &gapJSON{l.Gap.After.Key(), l.Gap.Before.Key(), l.Gap.Reason}
+		wire.Gap = &gapJSON{l.Gap.After.SortText(), l.Gap.Before.SortText(), l.Gap.Reason}
 	}
 	return json.Marshal(wire)
 }
@@ -191,7 +191,7 @@ func (l *Link) UnmarshalJSON(text []byte) error {
 	}
 	faults := []error{err}
 	parse := func(key string) runnel.Position {
-		position, err := runnel.ParseKey(key)
+		position, err := runnel.ParsePosition(key)
 		faults = append(faults, err)
 		return position
 	}

@@ -196,7 +196,7 @@ func (r *Reader) All(ctx context.Context, stream Stream) iter.Seq2[runnel.Record
 func (r *Reader) objects(ctx context.Context, shard Chain) iter.Seq2[*object, error] {
 	c := chain{store: r.store, stream: shard.Stream, shard: shard.ShardID}
 	return func(yield func(*object, error) bool) {
-		for at := runnel.Start; at != runnel.End; {
+		for at := runnel.Start(); at != runnel.End(); {
 			object, err := openObject(ctx, c.store, c.name(at))
 			if errors.Is(err, ErrNotFound) {
 				return

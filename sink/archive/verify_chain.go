@@ -24,7 +24,7 @@ func (v *verification) stream(ctx context.Context, stream Stream) error {
 			continue
 		}
 		c := chain{store: v.reader.store, stream: stream, shard: runnel.ShardID(base)}
-		first, err := c.link(ctx, runnel.Start)
+		first, err := c.link(ctx, runnel.Start())
 		switch {
 		case err == nil:
 			chains = append(chains, Chain{Stream: stream, ShardID: c.shard, Parents: first.Parents})
@@ -61,7 +61,7 @@ func (v *verification) parents(ctx context.Context, shard *Chain) error {
 	for _, parent := range shard.Parents {
 		at := parent.Link
 		if parent.None {
-			at = runnel.Start
+			at = runnel.Start()
 		}
 		c := chain{store: v.reader.store, stream: shard.Stream, shard: parent.ShardID}
 		link, err := c.link(ctx, at)
@@ -76,7 +76,7 @@ func (v *verification) parents(ctx context.Context, shard *Chain) error {
 			v.report.Parents.add(v.options.Examples,
 				"%s follows the end of %s, which is not there: %v", shard.ShardID,
 				parent.ShardID, err)
-		case !parent.None && link.End != runnel.End:
+		case !parent.None && link.End != runnel.End():
 			v.report.Parents.add(v.options.Examples, "%s follows %s, whose link %s does not end it",
 				shard.ShardID, parent.ShardID, c.name(at))
 		}
@@ -125,7 +125,7 @@ func (v *verification) shard(ctx context.Context, shard *Chain, number int) erro
 	if len(s.bases) > 0 {
 		v.report.Shards++
 	}
-	if s.end == runnel.End {
+	if s.end == runnel.End() {
 		v.report.Ended++
 	}
 	if len(s.suspects) > 0 {

@@ -268,7 +268,7 @@ func sourceOf(ids ...string) iter.Seq2[archive.SourceRecord, error] {
 // TestVerifyFaults plants faults in the files.
 func TestVerifyFaults(t *testing.T) {
 	file := func(id runnel.ShardID, previous runnel.Position) string {
-		return fmt.Sprintf("to/%s/%s/%s.ndjson.gz", streamFolder, id, previous.Key())
+		return fmt.Sprintf("to/%s/%s/%s.ndjson.gz", streamFolder, id, previous.SortText())
 	}
 	second, third := file(parent, at(2)), file(parent, at(5))
 	for name, c := range map[string]struct {
@@ -279,7 +279,7 @@ func TestVerifyFaults(t *testing.T) {
 			p.must(disk.Remove(second))
 		}, map[string]int64{"missingLinks": 1, "missing": 3}},
 		"the first link is missing": {func(p *place, disk *vfs.Mem) {
-			p.must(disk.Remove(file(parent, runnel.Start)))
+			p.must(disk.Remove(file(parent, runnel.Start())))
 		}, map[string]int64{"missingLinks": 1, "missing": 3}},
 		"a parent's end is missing": {func(p *place, disk *vfs.Mem) {
 			p.must(disk.Remove(file(parent, at(8))))

@@ -137,8 +137,8 @@ func (w *writer) End(ctx context.Context) (sink.Committed, error) {
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("end", w.broken)
 	}
-	if w.tip.end != runnel.End {
-		if err := w.commit(ctx, runnel.End); err != nil {
+	if w.tip.end != runnel.End() {
+		if err := w.commit(ctx, runnel.End()); err != nil {
 			return sink.Committed{}, err
 		}
 	}
@@ -165,7 +165,7 @@ func (w *writer) check(batch sink.Batch) error {
 		record := &records[i]
 		switch {
 		case !isRecordPosition(record.Position):
-			return fmt.Errorf("%w: %q", runnel.ErrPosition, record.Position.String())
+			return fmt.Errorf("%w: %q", runnel.ErrPositionSyntax, record.Position.String())
 		case record.ShardID != w.chain.shard:
 			return fmt.Errorf("%w: a record of shard %q", sink.ErrOrder, record.ShardID)
 		case !previous.Less(record.Position):
@@ -177,7 +177,7 @@ func (w *writer) check(batch sink.Batch) error {
 	case through.Less(previous):
 		return fmt.Errorf("%w: through %s, but at %s before", sink.ErrOrder, through, previous)
 	case w.through.Less(through) && !isRecordPosition(through):
-		return fmt.Errorf("%w: through %q", runnel.ErrPosition, through.String())
+		return fmt.Errorf("%w: through %q", runnel.ErrPositionSyntax, through.String())
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (w *writer) checkGap(batch sink.Batch) error {
 	}
 	fits := gap.After == w.through && gap.After.Less(gap.Before)
 	switch {
-	case gap.Before == runnel.End:
+	case gap.Before == runnel.End():
 		fits = fits && batch.Through == w.through
 	case !isRecordPosition(gap.Before) || batch.Through.Less(gap.Before):
 		fits = false
