@@ -115,7 +115,7 @@ func (w *chainWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committ
 	last := w.through
 	for _, r := range batch.Records {
 		if !last.Less(r.Position) || batch.Through.Less(r.Position) {
-			return w.committed, sink.ErrOrder
+			return w.committed, sink.ErrOutOfOrder
 		}
 		last = r.Position
 	}

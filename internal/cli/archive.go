@@ -162,7 +162,7 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 			cancel(ahead) // trying again does not mend it
 		}
 		if idle := still.observe(e); f.once && idle > f.failover &&
-			errors.Is(e.Err, archive.ErrLink) {
+			errors.Is(e.Err, archive.ErrUnusableLink) {
 			cancel(e.Err) // the same, and the other shards are done, or wait for this one
 		}
 	}
@@ -176,7 +176,7 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	switch ahead := new(archive.AheadError); {
 	case errors.As(context.Cause(ctx), &ahead):
 		return usageError("archive stream %s to %s: %w", f.stream, f.to, ahead)
-	case errors.Is(context.Cause(ctx), archive.ErrLink):
+	case errors.Is(context.Cause(ctx), archive.ErrUnusableLink):
 		return outsideError(fmt.Errorf("archive stream %s to %s: %w; runnel verify %s lists "+
 			"what is damaged", f.stream, f.to, context.Cause(ctx), f.to))
 	case errors.Is(runErr, consumer.ErrRecreated):

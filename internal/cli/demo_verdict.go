@@ -47,7 +47,7 @@ func (d *demo) verdict(ctx context.Context) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return errInterrupt
-	case errors.Is(err, archive.ErrSource):
+	case errors.Is(err, archive.ErrUnusableSource):
 		return usageError("%w", err)
 	case err != nil:
 		return outsideError(err)

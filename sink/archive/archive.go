@@ -52,7 +52,8 @@ func (e *AheadError) Error() string {
 
 // Open implements sink.Sink: it removes the remains of a crash, finds the chain's tip and returns a
 // writer that goes on from there. It returns *AheadError if the checkpoint is ahead of the tip,
-// ErrParentOpen if a parent's chain has no end yet, and ErrLink if an object is damaged or foreign.
+// ErrParentOpen if a parent's chain has no end yet, and ErrUnusableLink if an object is damaged or
+// foreign.
 func (a *Archive) Open(ctx context.Context, shard sink.Shard) (sink.Writer, error) {
 	w, err := a.open(ctx, shard)
 	if err != nil {

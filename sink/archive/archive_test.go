@@ -458,10 +458,10 @@ func TestForeignObject(t *testing.T) {
 	if err := p.store.PutIfAbsent(t.Context(), name, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Flush(t.Context()); !errors.Is(err, archive.ErrLink) {
+	if _, err := w.Flush(t.Context()); !errors.Is(err, archive.ErrUnusableLink) {
 		t.Errorf("flush: %v", err)
 	}
-	if _, err := p.archive(archive.Config{}).Open(t.Context(), shardOf(parent)); !errors.Is(err, archive.ErrLink) {
+	if _, err := p.archive(archive.Config{}).Open(t.Context(), shardOf(parent)); !errors.Is(err, archive.ErrUnusableLink) {
 		t.Errorf("open: %v", err)
 	}
 }
@@ -484,7 +484,7 @@ func TestSweptPut(t *testing.T) {
 	if err := store.PutIfAbsent(t.Context(), "f/a.ndjson.gz", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.PutIfAbsent(t.Context(), "f/a.ndjson.gz", []byte("y")); !errors.Is(err, archive.ErrExists) {
+	if err := store.PutIfAbsent(t.Context(), "f/a.ndjson.gz", []byte("y")); !errors.Is(err, archive.ErrObjectExists) {
 		t.Fatalf("the second put: %v", err)
 	}
 	names, err := disk.List("to/f")
@@ -498,7 +498,7 @@ func TestSweptPut(t *testing.T) {
 		!slices.Equal(listing.Objects, names) || !slices.Equal(listing.Folders, []string{"sub"}) {
 		t.Errorf("%v, %v", listing, err)
 	}
-	if _, err := store.Get(t.Context(), "f/b"); !errors.Is(err, archive.ErrNotFound) {
+	if _, err := store.Get(t.Context(), "f/b"); !errors.Is(err, archive.ErrObjectNotFound) {
 		t.Errorf("%v", err)
 	}
 }

@@ -286,7 +286,7 @@ func TestChangeDamaged(t *testing.T) {
 		shard := shardOf(parent)
 		shard.Checkpoint, shard.Token = row.End, row.Token
 		_, err = p.archive(archive.Config{}).Open(t.Context(), shard)
-		if !errors.Is(err, archive.ErrLink) {
+		if !errors.Is(err, archive.ErrUnusableLink) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if report := p.verify(archive.VerifyOptions{}); report.OK() {
@@ -363,7 +363,7 @@ func TestChangeOfAnotherBase(t *testing.T) {
 	if report.Damaged.Count != 1 || !strings.Contains(report.Damaged.Examples[0], "last whole one") {
 		t.Errorf("%+v", report)
 	}
-	if _, err := p.archive(archive.Config{}).Open(t.Context(), shardOf(parent)); !errors.Is(err, archive.ErrLink) {
+	if _, err := p.archive(archive.Config{}).Open(t.Context(), shardOf(parent)); !errors.Is(err, archive.ErrUnusableLink) {
 		t.Errorf("got %v", err)
 	}
 }

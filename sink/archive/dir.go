@@ -107,7 +107,7 @@ func (d *DirStore) PutIfAbsent(ctx context.Context, name string, data []byte) er
 			if err := d.fs.SyncDir(folder); err != nil {
 				return fmt.Errorf("sync folder %s: %w", folder, err)
 			}
-			return ErrExists
+			return ErrObjectExists
 		case errors.Is(err, fs.ErrNotExist) && known && d.isGone(folder):
 			d.forget(folder)
 			return fmt.Errorf("put %s: %w", target, errVanished)
@@ -210,7 +210,7 @@ func (d *DirStore) Get(ctx context.Context, name string) (io.ReadCloser, error) 
 	full := path.Join(d.root, name)
 	object, err := d.open(full)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s", ErrNotFound, full)
+		return nil, fmt.Errorf("%w: %s", ErrObjectNotFound, full)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", full, err)

@@ -111,7 +111,7 @@ func TestGapBehindABatchThatWaits(t *testing.T) {
 	_, err := b.writer.Write(t.Context(), sink.Batch{
 		Through: place("9"), Gap: &sink.Gap{After: place("5"), Before: place("9")},
 	})
-	if !errors.Is(err, sink.ErrOrder) {
+	if !errors.Is(err, sink.ErrOutOfOrder) {
 		t.Errorf("got %v, want ErrOrder", err)
 	}
 }

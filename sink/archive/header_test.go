@@ -89,7 +89,7 @@ func TestLinkDamage(t *testing.T) {
 	}
 	read := func(object []byte) (*Link, error) { return newMember(bytes.NewReader(object)).readLink() }
 	for i := range object {
-		if _, err := read(object[:i]); !errors.Is(err, ErrLink) {
+		if _, err := read(object[:i]); !errors.Is(err, ErrUnusableLink) {
 			t.Fatalf("cut at %d: %v", i, err)
 		}
 		for bit := range 8 {
@@ -99,7 +99,7 @@ func TestLinkDamage(t *testing.T) {
 			if err == nil && !reflect.DeepEqual(got, link) {
 				t.Fatalf("byte %d, bit %d: read as %+v", i, bit, got)
 			}
-			if err != nil && !errors.Is(err, ErrLink) {
+			if err != nil && !errors.Is(err, ErrUnusableLink) {
 				t.Fatalf("byte %d, bit %d: %v", i, bit, err)
 			}
 		}
@@ -137,7 +137,7 @@ func TestLinkRefuses(t *testing.T) {
 		if text == string(good) {
 			t.Fatalf("%s is not in %s", change[0], good)
 		}
-		if err := new(Link).UnmarshalJSON([]byte(text)); !errors.Is(err, ErrLink) {
+		if err := new(Link).UnmarshalJSON([]byte(text)); !errors.Is(err, ErrUnusableLink) {
 			t.Errorf("%s: %v", change[1], err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestLinkRefuses(t *testing.T) {
 	for name, object := range map[string][]byte{
 		"empty": nil, "text": []byte("{}\n"), "plain gzip": packed.Bytes(),
 	} {
-		if _, err := newMember(bytes.NewReader(object)).readLink(); !errors.Is(err, ErrLink) {
+		if _, err := newMember(bytes.NewReader(object)).readLink(); !errors.Is(err, ErrUnusableLink) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -199,7 +199,7 @@ func TestStateLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = newMember(bytes.NewReader(object)).readLink()
-	if !errors.Is(err, ErrLink) || !strings.Contains(err.Error(), "16777217 bytes") {
+	if !errors.Is(err, ErrUnusableLink) || !strings.Contains(err.Error(), "16777217 bytes") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -232,7 +232,7 @@ func FuzzReadLink(f *testing.F) {
 		check := func(reader *member) {
 			link, err := reader.readLink()
 			if err != nil {
-				if !errors.Is(err, ErrLink) {
+				if !errors.Is(err, ErrUnusableLink) {
 					t.Fatalf("an error of another kind: %v", err)
 				}
 				return

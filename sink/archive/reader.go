@@ -104,7 +104,7 @@ func sortChains(chains []Chain) error {
 	deepen = func(i int) int {
 		if chains[i].depth != 0 {
 			if chains[i].depth == open {
-				circle = fmt.Errorf("%w: %s is its own ancestor", ErrLink, chains[i].ShardID)
+				circle = fmt.Errorf("%w: %s is its own ancestor", ErrUnusableLink, chains[i].ShardID)
 			}
 			return max(chains[i].depth, 0)
 		}
@@ -198,7 +198,7 @@ func (r *Reader) objects(ctx context.Context, shard Chain) iter.Seq2[*object, er
 	return func(yield func(*object, error) bool) {
 		for at := runnel.Start(); at != runnel.End(); {
 			object, err := openObject(ctx, c.store, c.name(at))
-			if errors.Is(err, ErrNotFound) {
+			if errors.Is(err, ErrObjectNotFound) {
 				return
 			}
 			if err == nil {

@@ -178,7 +178,7 @@ func TestStateSize(t *testing.T) {
 	if err := write(2, archive.MaxState+1); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.Flush(t.Context()); !errors.Is(err, archive.ErrState) {
+	if _, err := w.Flush(t.Context()); !errors.Is(err, archive.ErrStateTooLarge) {
 		t.Errorf("got %v, want ErrState", err)
 	}
 	if _, err := w.Flush(t.Context()); err == nil {
@@ -196,7 +196,7 @@ func TestThroughBack(t *testing.T) {
 	w := p.open(archive.Config{}, shardOf(parent))
 	p.writeState(w, parent, 0, 2, 3, "a")
 	_, err := w.Write(t.Context(), sink.Batch{Through: at(2), State: always("b")})
-	if !errors.Is(err, sink.ErrOrder) {
+	if !errors.Is(err, sink.ErrOutOfOrder) {
 		t.Errorf("got %v, want ErrOrder", err)
 	}
 }

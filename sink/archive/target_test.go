@@ -143,7 +143,7 @@ func (f *flaky) PutIfAbsent(ctx context.Context, name string, data []byte) error
 		if err := f.Store.PutIfAbsent(ctx, name, data); err != nil {
 			return err
 		}
-		return archive.ErrExists
+		return archive.ErrObjectExists
 	case 3: // it comes later
 		d.late = append(d.late, func() {
 			_ = f.Store.PutIfAbsent(context.WithoutCancel(ctx), name, data)
@@ -172,7 +172,7 @@ func claims(store archive.Store) archive.Store { return claiming{store} }
 type claiming struct{ archive.Store }
 
 func (c claiming) PutIfAbsent(ctx context.Context, name string, data []byte) error {
-	if err := c.Store.PutIfAbsent(ctx, name, data); !errors.Is(err, archive.ErrExists) {
+	if err := c.Store.PutIfAbsent(ctx, name, data); !errors.Is(err, archive.ErrObjectExists) {
 		return err
 	}
 	return nil

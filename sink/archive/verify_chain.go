@@ -28,7 +28,7 @@ func (v *verification) stream(ctx context.Context, stream Stream) error {
 		switch {
 		case err == nil:
 			chains = append(chains, Chain{Stream: stream, ShardID: c.shard, Parents: first.Parents})
-		case errors.Is(err, ErrNotFound) || errors.Is(err, ErrLink): // reported below
+		case errors.Is(err, ErrObjectNotFound) || errors.Is(err, ErrUnusableLink): // reported below
 			chains = append(chains, Chain{Stream: stream, ShardID: c.shard})
 		default:
 			return err
@@ -67,7 +67,7 @@ func (v *verification) parents(ctx context.Context, shard *Chain) error {
 		link, err := c.link(ctx, at)
 		found := err == nil
 		switch {
-		case err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrLink):
+		case err != nil && !errors.Is(err, ErrObjectNotFound) && !errors.Is(err, ErrUnusableLink):
 			return err
 		case parent.None && found:
 			v.report.Parents.add(v.options.Examples,
@@ -144,7 +144,7 @@ func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error
 			err = errors.Join(err, object.close())
 		}
 	}
-	if errors.Is(err, ErrLink) || errors.Is(err, ErrNotFound) { // as behind a dangling symlink
+	if errors.Is(err, ErrUnusableLink) || errors.Is(err, ErrObjectNotFound) { // as behind a dangling symlink
 		report.Damaged.add(s.options.Examples, "%s: %v", name, err)
 		s.lost = true
 		return nil
@@ -172,7 +172,7 @@ func (s *shardCheck) state(link *Link) error {
 	}
 	if !s.kept.some || s.kept.base != link.Change.Base {
 		return fmt.Errorf("%w: its state is based on the link after %s, which does not hold the "+
-			"last whole one", ErrLink, link.Change.Base)
+			"last whole one", ErrUnusableLink, link.Change.Base)
 	}
 	return checkChange(link)
 }
@@ -292,7 +292,7 @@ func (s *shardCheck) suspected(
 	for _, base := range s.bases {
 		name := s.chain.folder() + "/" + base
 		object, err := openObject(ctx, s.chain.store, name)
-		if errors.Is(err, ErrLink) || errors.Is(err, ErrNotFound) {
+		if errors.Is(err, ErrUnusableLink) || errors.Is(err, ErrObjectNotFound) {
 			continue // reported on the first reading
 		}
 		if err != nil {

@@ -337,7 +337,7 @@ func refusedGaps(t *testing.T, target Target) error {
 			b.write(w, 0, 2)
 			b.flush(w)
 		}
-		if _, err := w.Write(t.Context(), batch); !errors.Is(err, sink.ErrOrder) {
+		if _, err := w.Write(t.Context(), batch); !errors.Is(err, sink.ErrOutOfOrder) {
 			fault := fmt.Errorf("a gap %s: want ErrOrder", name)
 			faults = append(faults, errors.Join(fault, err))
 		}

@@ -341,7 +341,7 @@ func (w *modelWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committ
 	}
 	if !w.follows(batch) {
 		w.closed = true
-		return sink.Committed{}, sink.ErrOrder
+		return sink.Committed{}, sink.ErrOutOfOrder
 	}
 	w.mu.Lock()
 	w.beside[w.key(w.shard)] = batch.State.Bytes()

@@ -155,7 +155,7 @@ func testEnd(t *testing.T, target Target) {
 		_, err := again.Write(t.Context(), sink.Batch{
 			Records: b.records[:1], Through: b.records[0].Position,
 		})
-		if !errors.Is(err, sink.ErrOrder) {
+		if !errors.Is(err, sink.ErrOutOfOrder) {
 			t.Fatalf("a write after the end: %v, want ErrOrder", err)
 		}
 	}
@@ -276,7 +276,7 @@ func testDisorder(t *testing.T, target Target) {
 			b.write(w, 0, 2)
 			b.flush(w)
 		}
-		if err := call(w); !errors.Is(err, sink.ErrOrder) {
+		if err := call(w); !errors.Is(err, sink.ErrOutOfOrder) {
 			t.Errorf("%s: %v, want ErrOrder", name, err)
 		}
 		if _, err := w.Flush(t.Context()); err == nil {
