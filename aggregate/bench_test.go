@@ -87,7 +87,7 @@ func BenchmarkAdmit(b *testing.B) {
 			for i := range b.N {
 				n := uint64(i + 1)
 				unit := aggregate.Unit{Producer: runA, Number: n, Low: n - min(n-1, uint64(lanes-1))}
-				if f.Admit(unit, unit.Lane(records[i%lanes]), now) != aggregate.Fresh {
+				if f.Admit(unit, unit.Lane(records[i%lanes]), now) != aggregate.VerdictFresh {
 					b.Fatal("not fresh")
 				}
 			}

@@ -262,7 +262,7 @@ func TestCheck(t *testing.T) {
 		switch {
 		case c.sub < 0 && err != nil:
 			t.Errorf("%s: %v", c.name, err)
-		case c.sub >= 0 && (!errors.As(err, &outside) || !errors.Is(err, aggregate.ErrOutside) ||
+		case c.sub >= 0 && (!errors.As(err, &outside) || !errors.Is(err, aggregate.ErrOutsideShard) ||
 			outside.Sub != c.sub || outside.Range != c.shard || !strings.Contains(err.Error(), "user record")):
 			t.Errorf("%s: got %v, want record %d", c.name, err, c.sub)
 		}

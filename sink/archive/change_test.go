@@ -217,7 +217,7 @@ func TestChangeUnknown(t *testing.T) {
 	if got := strings.Join(kinds, ", "); got != "false true, false true, true false, false false, false true, true false, true false" {
 		t.Error(got)
 	}
-	if _, err := w.Write(t.Context(), sink.Batch{Through: at(9), State: k.state, Delta: []byte{9}}); !errors.Is(err, aggregate.ErrDelta) {
+	if _, err := w.Write(t.Context(), sink.Batch{Through: at(9), State: k.state, Delta: []byte{9}}); !errors.Is(err, aggregate.ErrDeltaSyntax) {
 		t.Errorf("a change that is none: %v", err)
 	}
 }
@@ -401,7 +401,7 @@ func TestVersion2(t *testing.T) {
 	k := p.goOn(w)
 	for n, key := range map[uint64]string{3: "key-0", 4: "key-1", 5: "key-2"} {
 		unit := aggregate.Unit{Producer: aggregate.ProducerID{7}, Number: n, Low: 1}
-		if k.filter.Admit(unit, aggregate.LaneOf(key, ""), created.Add(7*time.Second)) != aggregate.Double {
+		if k.filter.Admit(unit, aggregate.LaneOf(key, ""), created.Add(7*time.Second)) != aggregate.VerdictDouble {
 			t.Errorf("unit %d is fresh", n)
 		}
 	}
