@@ -10,8 +10,8 @@ import (
 
 // Take makes owner the holder of a lease that the caller last saw as seen: unowned, expired, or to
 // be stolen. It raises ownerSwitchesSinceCheckpoint if another worker held it, and ends a KCL 3.x
-// hand-over. The checkpoint, the children and a pending checkpoint stay. ErrLost means that the row
-// has changed since: its owner is alive, or another worker was first.
+// hand-over. The checkpoint, the children and a pending checkpoint stay. ErrLeaseLost means that
+// the row has changed since: its owner is alive, or another worker was first.
 func (t *Table) Take(ctx context.Context, seen Lease, owner string) (Lease, error) {
 	hold := rand.Text()
 	switched := seen.Owner != "" && seen.Owner != owner

@@ -181,8 +181,8 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 			"what is damaged", f.stream, f.to, context.Cause(ctx), f.to))
 	case errors.Is(runErr, consumer.ErrRecreated):
 		return outsideError(fmt.Errorf("archive stream %s: %w", f.stream, runErr))
-	case errors.Is(runErr, lease.ErrStream), errors.Is(runErr, lease.ErrNative),
-		errors.Is(runErr, lease.ErrNotLeases):
+	case errors.Is(runErr, lease.ErrOtherStream), errors.Is(runErr, lease.ErrManagedByKCL3),
+		errors.Is(runErr, lease.ErrNotLeaseTable):
 		return usageError("%w", runErr)
 	case runErr != nil && !errors.Is(runErr, errStop):
 		return outsideError(hint(fmt.Errorf("archive stream %s: %w", f.stream, runErr), f.stream))
