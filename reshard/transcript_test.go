@@ -102,7 +102,7 @@ func (p *player) do(words []string) {
 		}
 		p.now = p.now.Add(d)
 	case "somebody":
-		planned, err := plan.Uniform(reshard.Open(p.shards), int(p.number(words[3])), 0)
+		planned, err := plan.Uniform(reshard.OpenRanges(p.shards), int(p.number(words[3])), 0)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func (p *player) sees(words []string) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		if d.Action == reshard.Hold && i < times-1 {
+		if d.Action == reshard.ActionHold && i < times-1 {
 			continue
 		}
 		p.tell(d, i+1, times)

@@ -213,7 +213,7 @@ func (a *app) rebalanceTable(
 	if err != nil {
 		return outsideError(hint(err, f.stream))
 	}
-	r := &rebalancing{app: a, flags: f, table: table, layout: reshard.Open(shards)}
+	r := &rebalancing{app: a, flags: f, table: table, layout: reshard.OpenRanges(shards)}
 	move := keytable.MoveConfig{
 		Kinesis: client, Stream: f.stream, Apps: f.apps, Progress: r.progress,
 	}

@@ -207,7 +207,7 @@ func (f *keysSkewFlags) skews(
 		if err != nil {
 			return nil, err
 		}
-		layouts = append(layouts, reshard.Open(shards))
+		layouts = append(layouts, reshard.OpenRanges(shards))
 		shown.ids = shardNames(shards)
 	}
 	counters := loadCounters

@@ -68,9 +68,9 @@ func TestShardsKilled(t *testing.T) {
 		t.Errorf("stopped %d times, in the end:\n%s", stopped, text)
 	}
 	shards, err := reshard.List(t.Context(), server.Kinesis(), "orders")
-	if err != nil || len(shards) != 11 || len(reshard.Open(shards)) != 6 {
+	if err != nil || len(shards) != 11 || len(reshard.OpenRanges(shards)) != 6 {
 		t.Errorf("%d shards, %d open, want each step taken once: %v", len(shards),
-			len(reshard.Open(shards)), err)
+			len(reshard.OpenRanges(shards)), err)
 	}
 }
 

@@ -130,7 +130,7 @@ func (a *app) seeLoad(
 	ctx context.Context, client *kinesis.Client, of *shardsOf, f *loadFlags, files []string,
 	shards []reshard.Shard,
 ) (*seenLoad, error) {
-	skew, err := load.NewSkew(reshard.Open(shards), loadCounters)
+	skew, err := load.NewSkew(reshard.OpenRanges(shards), loadCounters)
 	if err != nil {
 		return nil, outsideError(err)
 	}

@@ -47,7 +47,7 @@ Adjacent shards are merged while their sum stays under --merge-under.`,
 			return err
 		}
 		goal := f.goal(seen.took)
-		planned, err := plan.ForLoad(reshard.Open(shards), seen.load.Points(), goal)
+		planned, err := plan.ForLoad(reshard.OpenRanges(shards), seen.load.Points(), goal)
 		if err != nil {
 			return outsideError(err)
 		}
