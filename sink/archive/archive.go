@@ -14,6 +14,7 @@ import (
 // closing.
 type Archive struct {
 	cfg   Config
+	now   func() time.Time // for the age of links; tests replace it
 	store Store
 }
 
@@ -34,7 +35,7 @@ func New(cfg Config) (*Archive, error) {
 		}
 		store = dir
 	}
-	return &Archive{cfg: cfg, store: store}, nil
+	return &Archive{cfg: cfg, now: time.Now, store: store}, nil
 }
 
 // AheadError is returned if a checkpoint is ahead of the archive: the application has processed
@@ -82,7 +83,7 @@ func (a *Archive) open(ctx context.Context, shard sink.Shard) (*writer, error) {
 	if at.end.Less(checkpoint) {
 		return nil, &AheadError{Checkpoint: checkpoint, Tip: at.end}
 	}
-	w := &writer{cfg: a.cfg, chain: c}
+	w := &writer{cfg: a.cfg, now: a.now, chain: c}
 	if err := w.adopt(ctx, at); err != nil {
 		return nil, err
 	}

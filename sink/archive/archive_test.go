@@ -180,8 +180,12 @@ func TestLayout(t *testing.T) {
 func TestCommitByAge(t *testing.T) {
 	p := inMemory(t)
 	now := created
-	cfg := archive.Config{Every: 5 * time.Second, Now: func() time.Time { return now }}
-	w := p.open(cfg, shardOf(parent))
+	a := p.archive(archive.Config{Every: 5 * time.Second})
+	a.SetClock(func() time.Time { return now })
+	w, err := a.Open(t.Context(), shardOf(parent))
+	if err != nil {
+		t.Fatal(err)
+	}
 	idle := func(through runnel.Position) sink.Committed {
 		c, err := w.Write(t.Context(), sink.Batch{Through: through})
 		if err != nil {
@@ -218,8 +222,12 @@ func TestCommitByAge(t *testing.T) {
 func TestCommitByAgeWithoutRecords(t *testing.T) {
 	p := inMemory(t)
 	now := created
-	cfg := archive.Config{Every: 5 * time.Second, Now: func() time.Time { return now }}
-	w := p.open(cfg, shardOf(parent))
+	a := p.archive(archive.Config{Every: 5 * time.Second})
+	a.SetClock(func() time.Time { return now })
+	w, err := a.Open(t.Context(), shardOf(parent))
+	if err != nil {
+		t.Fatal(err)
+	}
 	step := func(after time.Duration, n int, want runnel.Position) {
 		t.Helper()
 		now = now.Add(after)

@@ -40,15 +40,15 @@ func NewDirStore(dir string) (*DirStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: folder %s: %w", dir, err)
 	}
-	d := NewDirStoreOn(vfs.OS{}, filepath.ToSlash(full))
+	d := newDirStoreOn(vfs.OS{}, filepath.ToSlash(full))
 	// vfs opens files for writing as well, and an archive must be readable on a read-only file
 	// system.
 	d.open = func(name string) (io.ReadCloser, error) { return os.Open(filepath.FromSlash(name)) }
 	return d, nil
 }
 
-// NewDirStoreOn returns the store in a folder of any file system.
-func NewDirStoreOn(fsys vfs.FS, root string) *DirStore {
+// newDirStoreOn returns the store in a folder of any file system.
+func newDirStoreOn(fsys vfs.FS, root string) *DirStore {
 	d := &DirStore{fs: fsys, root: root}
 	d.open = d.openOn
 	d.mu.ready = map[string]bool{}

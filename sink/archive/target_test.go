@@ -58,10 +58,14 @@ func (d *target) NewSink() (sink.Sink, error) {
 	size, every := int64(1+d.rng.IntN(3000)), time.Duration(1+d.rng.IntN(60))*time.Second
 	whole := 1 + d.rng.IntN(6)
 	d.mu.Unlock()
-	return archive.New(archive.Config{
-		Store: store, Size: size, WriterID: "one name for all", Every: every, Now: d.tick,
-		Whole: whole,
+	a, err := archive.New(archive.Config{
+		Store: store, Size: size, WriterID: "one name for all", Every: every, Whole: whole,
 	})
+	if err != nil {
+		return nil, err
+	}
+	a.SetClock(d.tick)
+	return a, nil
 }
 
 func (d *target) tick() time.Time {

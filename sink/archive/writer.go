@@ -19,6 +19,7 @@ import (
 // they come.
 type writer struct {
 	cfg       Config
+	now       func() time.Time
 	chain     chain
 	parents   []Parent // for the first link
 	inherited [][]byte // the parents' states; nil as soon as there is a first link
@@ -110,7 +111,7 @@ func (w *writer) due() bool {
 	if !w.progress() {
 		return false
 	}
-	now := w.cfg.Now()
+	now := w.now()
 	if w.moved.IsZero() {
 		w.moved = now
 	}
@@ -228,7 +229,7 @@ func (w *writer) add(record *runnel.Record) error {
 }
 
 func (w *writer) begin(record *runnel.Record) {
-	w.first, w.since = record.ArrivalTime, w.cfg.Now()
+	w.first, w.since = record.ArrivalTime, w.now()
 	if w.packed == nil {
 		w.packed = new(bytes.Buffer)
 	}
