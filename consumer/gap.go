@@ -148,7 +148,7 @@ func (s *shardReader) missing(
 func (f *fetcher) gapBefore() (*sink.Gap, runnel.Position) {
 	gap := &sink.Gap{After: f.after, Reason: "the stream has removed the record there, and may " +
 		"have removed unread ones behind it"}
-	if f.after == runnel.Start {
+	if f.after == runnel.Start() {
 		gap.Reason = "the stream may have removed the shard's first records unread"
 	}
 	switch {
@@ -156,9 +156,9 @@ func (f *fetcher) gapBefore() (*sink.Gap, runnel.Position) {
 		gap.Before = runnel.Position{Sequence: sequenceOf(&f.left.records[0])}
 		return gap, f.after
 	case f.left.ended:
-		gap.Before = runnel.End
+		gap.Before = runnel.End()
 		return gap, f.after
-	case f.after == runnel.Start:
+	case f.after == runnel.Start():
 		gap.Before = runnel.Position{Sequence: f.left.first}
 	default:
 		gap.Before = runnel.Position{Sequence: f.after.Sequence, Sub: f.after.Sub + 1}
@@ -169,7 +169,7 @@ func (f *fetcher) gapBefore() (*sink.Gap, runnel.Position) {
 // goneGap returns the gap at the end of a shard that the stream no longer has.
 func goneGap(after runnel.Position) *sink.Gap {
 	return &sink.Gap{
-		After: after, Before: runnel.End,
+		After: after, Before: runnel.End(),
 		Reason: "the stream removed the shard before its end was read",
 	}
 }
@@ -206,7 +206,7 @@ func (h *holding) closeParent(ctx context.Context, open *sink.ParentError) (bool
 	}
 	defer func() { _ = writer.Close() }() // it has committed, or its error is returned
 	c := writer.Committed()
-	if c.End == runnel.End {
+	if c.End == runnel.End() {
 		return true, nil
 	}
 	gap := goneGap(c.End)

@@ -24,7 +24,7 @@ type opener struct {
 
 // newOpener returns an opener for the records behind after. It drops no double.
 func newOpener(shard runnel.ShardID, after runnel.Position) opener {
-	return opener{shard: shard, keys: keyspace.All, after: after}
+	return opener{shard: shard, keys: keyspace.All(), after: after}
 }
 
 // open adds a Kinesis record to a page. It does nothing if the record is not behind o.after. If

@@ -43,8 +43,8 @@ func BenchmarkOpen(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				o := newOpener("shardId-000000000000", runnel.Start)
-				o.keys = keyspace.Range{End: keyspace.Max.Sub(keyspace.Key{Lo: 1})}
+				o := newOpener("shardId-000000000000", runnel.Start())
+				o.keys = keyspace.Range{End: keyspace.Max().Sub(keyspace.Key{Lo: 1})}
 				o.filter = &aggregate.Filter{}
 				o.mirror = newMirror(o.filter, true)
 				var p page
@@ -66,7 +66,7 @@ func BenchmarkOpen(b *testing.B) {
 // An aggregate without user records, the mark of a place, delivers no record. The reader passes it
 // and reads on.
 func TestOpenEmptyAggregate(t *testing.T) {
-	o := newOpener("shardId-000000000000", runnel.Start)
+	o := newOpener("shardId-000000000000", runnel.Start())
 	o.keys = keyspace.Range{} // none but 0: a mark belongs anywhere
 	o.filter = &aggregate.Filter{}
 	var p page

@@ -89,7 +89,7 @@ func (b *rebuilder) run(ctx context.Context) error {
 	if !ok { // gone, and its reader will find out
 		return nil
 	}
-	beginning := b.at == runnel.Start && b.origin.Word == runnel.TrimHorizon
+	beginning := b.at == runnel.Start() && b.origin.Word == runnel.TrimHorizon
 	if beginning && !anyListed(listed, own.Parents) {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (b *rebuilder) firstOf(ctx context.Context, shard runnel.ShardID) (time.Tim
 	if first, known := b.firsts[shard]; known {
 		return first, nil
 	}
-	first, err := b.firstArrival(ctx, shard, runnel.Start)
+	first, err := b.firstArrival(ctx, shard, runnel.Start())
 	if err == nil {
 		b.firsts[shard] = first
 	}
@@ -168,10 +168,10 @@ func anyListed(listed map[runnel.ShardID]shardmap.Shard, ids []runnel.ShardID) b
 // time. It is the arrival of the record at the position, the time at which the application begins,
 // or now if no record has come yet.
 func (b *rebuilder) arrival(ctx context.Context, shard runnel.ShardID) (time.Time, error) {
-	if b.at == runnel.Start && !b.origin.At.IsZero() {
+	if b.at == runnel.Start() && !b.origin.At.IsZero() {
 		return b.origin.At, nil
 	}
-	if b.at != runnel.Start || b.origin.Word == runnel.TrimHorizon {
+	if b.at != runnel.Start() || b.origin.Word == runnel.TrimHorizon {
 		first, err := b.firstArrival(ctx, shard, b.at)
 		if !first.IsZero() || err != nil {
 			return first, err
@@ -229,7 +229,7 @@ func (b *rebuilder) ancestors(
 func (b *rebuilder) feed(
 	ctx context.Context, s shardmap.Shard, wanted func(*types.Record) (this, more bool),
 ) error {
-	r := b.reader(s.ID, lease.Origin{Word: runnel.AtTimestamp, At: b.from}, runnel.Start,
+	r := b.reader(s.ID, lease.Origin{Word: runnel.AtTimestamp, At: b.from}, runnel.Start(),
 		b.cfg.MaxRecords)
 	return b.read(ctx, r, func(record *types.Record) bool {
 		this, more := wanted(record)
@@ -245,7 +245,7 @@ func all(*types.Record) (this, more bool) { return true, true }
 // until accepts the records at or before the position, except for a record that the position lies
 // inside: the state there is that before the record, which is read again.
 func (b *rebuilder) until(record *types.Record) (this, more bool) {
-	if b.at == runnel.Start {
+	if b.at == runnel.Start() {
 		before := aws.ToTime(record.ApproximateArrivalTimestamp).Before(b.origin.At)
 		return before, before
 	}

@@ -47,7 +47,7 @@ func over(
 ) bool {
 	for _, child := range shardmap.ChildrenOf(shards, shard) {
 		l, known := leases[child.ID]
-		if known && l.Processed() != runnel.Start ||
+		if known && l.Processed() != runnel.Start() ||
 			!known && over(leases, shards, child.ID) {
 			return true
 		}
@@ -99,7 +99,7 @@ func lastOf(sequence runnel.SequenceNumber, data []byte) runnel.Position {
 	last := runnel.Position{Sequence: sequence}
 	if d.Open(data) {
 		if d.Len() == 0 {
-			return runnel.Start
+			return runnel.Start()
 		}
 		last.Sub = int64(d.Len()) - 1
 	}
@@ -114,7 +114,7 @@ func (w *waiting) iterator(ctx context.Context, l lease.Lease) (*string, error) 
 		ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
 	}
 	switch at := l.Processed(); {
-	case at != runnel.Start:
+	case at != runnel.Start():
 		in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
 		in.StartingSequenceNumber = aws.String(string(at.Sequence))
 	case !l.From.IsZero():

@@ -170,12 +170,12 @@ func (e *ParentError) Error() string {
 		e.Parent, e.End)
 }
 
-// ErrOrder is returned by Writer.Write for records that are out of order or of another shard. These
-// are its cases: a position at or before one that was written already, a position beyond Through, a
-// Through before one that was written already, and a Gap that does not begin where the batch before
-// it ended or that ends behind one of the batch's records. A sink may return it for a Gap behind
-// batches that wait for a Flush. Nothing of the call is written.
-var ErrOrder = errors.New("records out of order")
+// ErrOutOfOrder is returned by Writer.Write for records that are out of order or of another shard.
+// These are its cases: a position at or before one that was written already, a position beyond
+// Through, a Through before one that was written already, and a Gap that does not begin where the
+// batch before it ended or that ends behind one of the batch's records. A sink may return it for a
+// Gap behind batches that wait for a Flush. Nothing of the call is written.
+var ErrOutOfOrder = errors.New("records out of order")
 
 // Equal reports whether two commits are the same, states included.
 func (c Committed) Equal(other Committed) bool {

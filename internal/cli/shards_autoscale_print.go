@@ -52,10 +52,10 @@ type autoscaleSeen struct {
 }
 
 func (p *autoscalePrinter) print(e reshard.Event) {
-	if e.Kind == reshard.Decided {
+	if e.Kind == reshard.EventDecided {
 		p.names = measure.ShardIDs(e.Sample.Shards)
 	}
-	p.amid = e.Kind == reshard.Stepped && !(e.State == reshard.Done && e.Number == e.Of)
+	p.amid = e.Kind == reshard.EventStepped && !(e.State == reshard.StepDone && e.Number == e.Of)
 	if p.err != nil {
 		return
 	}
@@ -64,14 +64,14 @@ func (p *autoscalePrinter) print(e reshard.Event) {
 		return
 	}
 	switch e.Kind {
-	case reshard.Decided:
+	case reshard.EventDecided:
 		_, p.err = fmt.Fprint(p.Out, p.decided(e))
-	case reshard.Stepped:
+	case reshard.EventStepped:
 		p.Say("%d of %d %s: %s", e.Number, e.Of, e.State, stepLine(e.Step, p.names))
-	case reshard.Applied:
+	case reshard.EventApplied:
 		_, p.err = fmt.Fprintf(p.Out, "%s  done: %s now\n", clock(e.At),
 			openShards(len(e.Decision.Plan.Final)))
-	case reshard.Failed:
+	case reshard.EventFailed:
 		p.Say("%s  %v; going on", clock(e.At), e.Err)
 	}
 }
@@ -105,22 +105,22 @@ func (p *autoscalePrinter) decided(e reshard.Event) string {
 func (p *autoscalePrinter) line(e reshard.Event) autoscaleLine {
 	line := autoscaleLine{Time: e.At.UTC(), Event: string(e.Kind), Stream: p.of.stream}
 	switch e.Kind {
-	case reshard.Decided:
+	case reshard.EventDecided:
 		line.Action, line.Reasons = string(e.Decision.Action), e.Decision.Reasons
 		line.Shards = len(e.Decision.Plan.Open)
 		line.Seen = &autoscaleSeen{
 			Seconds: e.Observed.Took.Seconds(), Records: e.Observed.Records,
 			Bytes: e.Observed.Bytes, Refused: e.Sample.Throttled.Refused, Peak: e.Decision.Peak,
 		}
-		if e.Decision.Action != reshard.Hold {
+		if e.Decision.Action != reshard.ActionHold {
 			line.Plan = &e.Decision.Plan
 		}
-	case reshard.Stepped:
+	case reshard.EventStepped:
 		line.Step, line.State = stepLine(e.Step, p.names), string(e.State)
 		line.Number, line.Of = e.Number, e.Of
-	case reshard.Applied:
+	case reshard.EventApplied:
 		line.Shards = len(e.Decision.Plan.Final)
-	case reshard.Failed:
+	case reshard.EventFailed:
 		line.Error = e.Err.Error()
 	}
 	return line

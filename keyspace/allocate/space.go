@@ -91,7 +91,7 @@ func (s Space) Uniform(n int) []keyspace.Range {
 		ranges[i] = keyspace.Range{Start: start, End: next.Sub(keyspace.Key{Lo: 1})}
 		start = next
 	}
-	ranges[n-1].End = keyspace.Max
+	ranges[n-1].End = keyspace.Max()
 	return ranges
 }
 

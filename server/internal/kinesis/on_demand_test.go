@@ -138,7 +138,7 @@ func TestSplitHot(t *testing.T) {
 		}
 	}
 	// One key alone: the shard around it halves until it is narrow, and no further.
-	ranges := []keyspace.Range{keyspace.All}
+	ranges := []keyspace.Range{keyspace.All()}
 	for range 20 {
 		st := &stream{World: here, Name: "any", Created: 7}
 		for i, r := range ranges {
