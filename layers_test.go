@@ -36,6 +36,7 @@ var layers = [][]string{
 		"lease/leasetest", "internal/follow", "internal/putlog",
 		"server/internal/shardlog", "server/internal/itemstore", "server/internal/transport",
 	},
+	{"server/internal/catalogue"},
 	{"server/internal/kinesis", "server/internal/dynamo", "server/internal/cloudwatch"},
 	{"server/internal/fsck"},
 	{"server"},

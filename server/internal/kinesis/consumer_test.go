@@ -1,7 +1,6 @@
 package kinesis
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -198,62 +197,6 @@ func TestListStreamConsumers(t *testing.T) {
 	clock.advance(pageLife*time.Millisecond + time.Millisecond)
 	n.refused("ListStreamConsumers", m{"StreamARN": ordersARN, "NextToken": token},
 		codeExpiredToken, "")
-}
-
-// Consumers survive a restart, and are the same from frames and from snapshots.
-func TestConsumersReplay(t *testing.T) {
-	changes := history()[:2]
-	add := func(at int64, c streamConsumer) {
-		changes = append(changes, &change{
-			Seq: uint64(len(changes) + 1), Op: changeConsumer, At: at, World: &here,
-			Name: "orders", Consumer: &c,
-		})
-	}
-	add(3000, streamConsumer{Name: "b", Created: 3000, Phase: statusCreating, Until: 4000})
-	add(3001, streamConsumer{Name: "a", Created: 3001, Tags: map[string]string{"k": "v"}})
-	add(3002, streamConsumer{Name: "b", Created: 3000, Phase: statusDeleting, Until: 3500})
-	add(3600, streamConsumer{Name: "c", Created: 3600, Policy: "{}"})
-	add(5000, streamConsumer{Name: "d", Created: 5000}) // b is forgotten
-	c := newCatalogue(new(ledger))
-	replay(t, c, changes)
-	state := freeze(t, c)
-	if names := fmt.Sprint(consumerNames(c)); names != "[a c d]" {
-		t.Errorf("there are %s", names)
-	}
-	for cut := range len(changes) + 1 {
-		first, second := newCatalogue(new(ledger)), newCatalogue(new(ledger))
-		replay(t, first, changes[:cut])
-		if err := second.Restore([]byte(freeze(t, first))); err != nil {
-			t.Fatal(err)
-		}
-		replay(t, second, changes[max(0, cut-2):])
-		if got := freeze(t, second); got != state {
-			t.Errorf("a snapshot after change %d leads to\n%s\nwant\n%s", cut, got, state)
-		}
-	}
-	for _, bad := range []string{
-		`[null]`, `[{"name":"b"},{"name":"a"}]`, `[{"name":"a"},{"name":"a"}]`, `[{"name":""}]`,
-	} {
-		broken := strings.Replace(state, `"consumers":[`, `"consumers":`+bad+`,"none":[`, 1)
-		if err := newCatalogue(new(ledger)).Restore([]byte(broken)); err == nil {
-			t.Errorf("a snapshot with the consumers %s is taken", bad)
-		}
-	}
-	for _, bad := range []*streamConsumer{nil, {Name: ""}, {Name: "a b"}} {
-		frame, _ := json.Marshal(&change{
-			Seq: c.state.Seq + 1, Op: changeConsumer, At: 1, World: &here, Name: "orders", Consumer: bad,
-		})
-		if err := c.Replay(0, frame); err == nil || freeze(t, c) != state {
-			t.Errorf("the change to %v is taken", bad)
-		}
-	}
-}
-
-func consumerNames(c *catalogue) (names []string) {
-	for _, consumer := range c.streams[streamKey{here, "orders"}].Consumers {
-		names = append(names, consumer.Name)
-	}
-	return names
 }
 
 func FuzzParseConsumerARN(f *testing.F) {

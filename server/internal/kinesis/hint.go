@@ -8,13 +8,14 @@ import (
 	"sync"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // missingStream is the error that a stream is not there. It wraps the *wire.Error for the client,
 // and names the stream of the request.
 type missingStream struct {
 	answer *wire.Error
-	key    streamKey
+	key    catalogue.Key
 }
 
 func (e *missingStream) Error() string { return e.answer.Error() }
@@ -35,7 +36,7 @@ type hints struct {
 // hint is a pair of a calling world and a stream that was not found.
 type hint struct {
 	from wire.World
-	key  streamKey
+	key  catalogue.Key
 }
 
 // first reports whether this hint was not given before, as far as is remembered.
@@ -60,28 +61,27 @@ func (s *Service) hintElsewhere(ctx context.Context, from wire.World, err error)
 	if !errors.As(err, &missing) {
 		return
 	}
-	elsewhere := s.worldsOf(missing.key.name, from)
+	elsewhere := s.worldsOf(missing.key.Name, from)
 	if len(elsewhere) == 0 || !s.hints.first(hint{from, missing.key}) {
 		return
 	}
 	s.cfg.Logger.WarnContext(ctx, "a stream that was asked for is not in the caller's account and "+
 		"region, but there is one of that name elsewhere: check the access key id and the region "+
-		"of the client", "stream", missing.key.name, "caller", worldText(from),
+		"of the client", "stream", missing.key.Name, "caller", worldText(from),
 		"elsewhere", strings.Join(elsewhere, ", "))
 }
 
 // worldsOf returns the other worlds that have a stream of the name now.
 func (s *Service) worldsOf(name string, but wire.World) []string {
-	c := s.catalogue
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	now := s.clock.read()
 	var worlds []string
-	for key, st := range c.streams {
-		if key.name == name && key.world != but && !st.gone(now) {
-			worlds = append(worlds, worldText(key.world))
+	s.catalogue.Read(func() {
+		now := s.clock.read()
+		for st := range s.catalogue.All() {
+			if st.Name == name && st.World != but && !st.Gone(now) {
+				worlds = append(worlds, worldText(st.World))
+			}
 		}
-	}
+	})
 	slices.Sort(worlds)
 	return worlds[:min(len(worlds), 5)]
 }

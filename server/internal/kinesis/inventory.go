@@ -17,7 +17,7 @@ func (s *Service) Inventory() []Listed {
 	now := s.clock.read()
 	var all []Listed
 	for _, st := range s.allStreams() {
-		if !st.gone(now) {
+		if !st.Gone(now) {
 			all = append(all, Listed{st.World, st.Name})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
@@ -86,11 +87,9 @@ func streamOf(world wire.World, in any) (string, error) {
 }
 
 // peek returns a stream's newest value, durable or not, or nil.
-func (s *Service) peek(world wire.World, name string, now int64) *stream {
-	c := s.catalogue
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.find(world, name, now)
+func (s *Service) peek(world wire.World, name string, now int64) (st *catalogue.Stream) {
+	s.catalogue.Read(func() { st = s.catalogue.Find(world, name, now) })
+	return st
 }
 
 // rateExceeded is AWS's answer to calls that come too often. The first text was seen for
@@ -106,14 +105,14 @@ func rateExceeded(world wire.World, stream string) *wire.Error {
 
 // shardExceeded is AWS's answer when a shard's throughput is used up, also for single records
 // (seen: kinesis-readable#4).
-func shardExceeded(st *stream, sh *shard) *wire.Error {
+func shardExceeded(st *catalogue.Stream, sh *catalogue.Shard) *wire.Error {
 	return fail(codeThrottled, "Rate exceeded for shard %s in stream %s under account %s.",
-		sh.id(), st.Name, st.World.Account)
+		sh.ID(), st.Name, st.World.Account)
 }
 
 // limitWrites marks the entries above the limit.
 func (s *Service) limitWrites(
-	st *stream, entries []putRecordEntry, results []putResult, now int64,
+	st *catalogue.Stream, entries []putRecordEntry, results []putResult, now int64,
 ) {
 	if t := s.throttle.Load(); t != nil {
 		t.writes(st, entries, results, now)
@@ -121,7 +120,7 @@ func (s *Service) limitWrites(
 }
 
 // limitIterator counts a call of GetShardIterator.
-func (s *Service) limitIterator(st *stream, sh *shard, now int64) error {
+func (s *Service) limitIterator(st *catalogue.Stream, sh *catalogue.Shard, now int64) error {
 	t := s.throttle.Load()
 	if t == nil || t.take(ofShard(limit.IteratorCalls, st, sh), now) {
 		return nil
@@ -130,7 +129,7 @@ func (s *Service) limitIterator(st *stream, sh *shard, now int64) error {
 }
 
 // limitRead counts a call of GetRecords, and countRead the records of its answer.
-func (s *Service) limitRead(st *stream, sh *shard, now int64) error {
+func (s *Service) limitRead(st *catalogue.Stream, sh *catalogue.Shard, now int64) error {
 	t := s.throttle.Load()
 	if t == nil || t.mayRead(st, sh, now) {
 		return nil
@@ -138,7 +137,7 @@ func (s *Service) limitRead(st *stream, sh *shard, now int64) error {
 	return shardExceeded(st, sh)
 }
 
-func (s *Service) countRead(st *stream, r *reading, now int64) {
+func (s *Service) countRead(st *catalogue.Stream, r *reading, now int64) {
 	if t := s.throttle.Load(); t != nil {
 		t.read(st, r.shard, now, payloadSize(r.records))
 	}
@@ -154,7 +153,9 @@ func payloadSize(records []shardlog.Record) (bytes int) {
 
 // limitSubscribe counts a call of SubscribeToShard. Its error is a guess: it is the only one in the
 // model that fits.
-func (s *Service) limitSubscribe(st *stream, sh *shard, consumer string, now int64) error {
+func (s *Service) limitSubscribe(
+	st *catalogue.Stream, sh *catalogue.Shard, consumer string, now int64,
+) error {
 	t := s.throttle.Load()
 	if t == nil {
 		return nil
@@ -165,12 +166,14 @@ func (s *Service) limitSubscribe(st *stream, sh *shard, consumer string, now int
 		return nil
 	}
 	return fail(codeLimit, "Rate exceeded for consumer %s and shard %s in stream %s under "+
-		"account %s.", consumer, sh.id(), st.Name, st.World.Account)
+		"account %s.", consumer, sh.ID(), st.Name, st.World.Account)
 }
 
 // paceFanOut counts bytes of data and partition keys as sent to a consumer of a shard. It returns
 // the wait before sending more.
-func (s *Service) paceFanOut(st *stream, sh *shard, consumer string, bytes int) time.Duration {
+func (s *Service) paceFanOut(
+	st *catalogue.Stream, sh *catalogue.Shard, consumer string, bytes int,
+) time.Duration {
 	t := s.throttle.Load()
 	if t == nil {
 		return 0

@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
@@ -225,7 +226,7 @@ func TestQuotas(t *testing.T) {
 		codeLimit, "Current shard count for the account: 10. Limit: 10.")
 	clock.advance(time.Second)
 	onDemand := func(name string) m {
-		return m{"StreamName": name, "StreamModeDetails": m{"StreamMode": modeOnDemand}}
+		return m{"StreamName": name, "StreamModeDetails": m{"StreamMode": catalogue.ModeOnDemand}}
 	}
 	n.call("CreateStream", onDemand("d"))
 	n.refused("CreateStream", onDemand("e"), codeLimit, "Current count for the account: 1. Limit: 1.")

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -20,13 +21,13 @@ func (s *Service) deregisterConsumer(
 		return nil, err
 	}
 	return nil, s.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
-		st := s.catalogue.find(world, id.stream, now)
+		st := s.catalogue.Find(world, id.stream, now)
 		c, err := in.find(id, st, now)
-		if err != nil || st.consumerStatus(c, now) == statusDeleting {
+		if err != nil || st.ConsumerStatus(c, now) == catalogue.StatusDeleting {
 			return err
 		}
-		next := c.clone()
-		next.Phase, next.Until = statusDeleting, s.until(now)
-		return s.catalogue.putConsumer(tx, st, next, now)
+		next := c.Clone()
+		next.Phase, next.Until = catalogue.StatusDeleting, s.until(now)
+		return s.catalogue.PutConsumer(tx, st, next, now)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
@@ -50,10 +51,10 @@ func (s *Service) describeLimits(
 		out.OnDemandStreamCountLimit = int(most)
 	}
 	for _, st := range streams {
-		if st.Mode == modeOnDemand {
+		if st.Mode == catalogue.ModeOnDemand {
 			out.OnDemandStreamCount++
 		} else {
-			out.OpenShardCount += len(st.routes)
+			out.OpenShardCount += len(st.OpenShards())
 		}
 	}
 	return &out, nil

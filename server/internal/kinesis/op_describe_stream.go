@@ -45,7 +45,7 @@ func (s *Service) describeStream(
 	}
 	var out describeStreamOutput
 	out.StreamDescription.streamSummary = summarise(st, now)
-	shards, more := shardPage(st.listed(now), after, limit)
+	shards, more := shardPage(st.Listed(now), after, limit)
 	out.StreamDescription.Shards = describeShards(shards)
 	out.StreamDescription.HasMoreShards = more
 	return &out, nil

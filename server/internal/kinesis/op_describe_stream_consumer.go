@@ -26,6 +26,6 @@ func (s *Service) describeConsumer(
 		return nil, err
 	}
 	out := describeConsumerOutput{describeConsumerAt(st, c, now)}
-	out.ConsumerDescription.StreamARN = st.arn()
+	out.ConsumerDescription.StreamARN = st.ARN()
 	return &out, nil
 }

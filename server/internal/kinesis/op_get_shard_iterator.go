@@ -6,6 +6,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -50,10 +51,10 @@ func (s *Service) getShardIterator(
 	if err != nil {
 		return nil, err
 	}
-	var sh *shard
+	var sh *catalogue.Shard
 	var records *shardlog.Shard
 	if st != nil {
-		if sh = st.shard(index, now); sh != nil {
+		if sh = st.Shard(index, now); sh != nil {
 			records = s.shards.Shard(sh.Log)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -42,7 +43,7 @@ func (s *Service) subscribeToShard(
 	if err != nil {
 		return nil, err
 	}
-	if st.consumerStatus(c, now) != statusActive {
+	if st.ConsumerStatus(c, now) != catalogue.StatusActive {
 		// Seen live, spaces included: awslabs/kinesis-hot-shard-advisor#37.
 		return nil, fail(codeInUse, "Consumer %s with creation timestamp %d under stream: %s , "+
 			"account %s is not in ACTIVE status.", c.Name, c.Created/1000, st.Name, world.Account)
@@ -52,8 +53,8 @@ func (s *Service) subscribeToShard(
 		return nil, couldNotFindShard(world, st.Name, *in.ShardID)
 	}
 	u := &subscription{
-		service: s, consumer: *in.ConsumerARN, stream: st, shard: st.shard(index, now),
-		key: fanOutKey{st.key(), st.Created, c.Name, c.Created, index},
+		service: s, consumer: *in.ConsumerARN, stream: st, shard: st.Shard(index, now),
+		key: fanOutKey{st.Key(), st.Created, c.Name, c.Created, index},
 	}
 	if u.shard != nil {
 		u.records = s.shards.Shard(u.shard.Log)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 type maxRecordSizeInput struct {
@@ -26,9 +27,9 @@ func (s *Service) updateMaxRecordSize(
 	ctx context.Context, world wire.World, in *maxRecordSizeInput,
 ) (any, error) {
 	return nil, s.changeSettings(ctx, world, &target{StreamARN: in.StreamARN}, true, func(
-		st *stream, next *settings, now int64,
+		st *catalogue.Stream, next *catalogue.Settings, now int64,
 	) error {
-		if err := st.mustBeActive(now); err != nil {
+		if err := mustBeActive(st, now); err != nil {
 			return err
 		}
 		if next.MaxRecord = int64(*in.MaxRecordSizeInKiB); next.MaxRecord == st.MaxRecord {

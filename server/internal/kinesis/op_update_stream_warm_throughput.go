@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 type warmThroughputInput struct {
@@ -27,17 +28,17 @@ func (s *Service) updateWarmThroughput(
 ) (any, error) {
 	var out warmThroughputOutput
 	err := s.changeSettings(ctx, world, &in.target, true, func(
-		st *stream, next *settings, now int64,
+		st *catalogue.Stream, next *catalogue.Settings, now int64,
 	) error {
 		next.Warm = int64(*in.WarmThroughputMiBps)
-		if err := s.catalogue.mayWarm(world, st.Mode, next.Warm, now); err != nil {
+		if err := mayWarm(s.catalogue.Account(world), st.Mode, next.Warm, now); err != nil {
 			return err
 		}
-		if err := st.mustBeActive(now); err != nil {
+		if err := mustBeActive(st, now); err != nil {
 			return err
 		}
 		out = warmThroughputOutput{
-			StreamARN:      st.arn(),
+			StreamARN:      st.ARN(),
 			StreamName:     st.Name,
 			WarmThroughput: warmThroughput{TargetMiBps: next.Warm, CurrentMiBps: st.Warm},
 		}

@@ -2,6 +2,7 @@ package kinesis
 
 import (
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
@@ -16,17 +17,17 @@ func (s *Service) quota(id limit.ID) (int64, bool) {
 
 // mayCreate returns an error if the account has too many CREATING or on-demand streams, or would
 // have too many shards. The caller holds the catalogue's lock.
-func (s *Service) mayCreate(st *stream, shards int, now int64) error {
+func (s *Service) mayCreate(st *catalogue.Stream, shards int, now int64) error {
 	if most, limited := s.quota(limit.CreatingStreams); limited {
-		creating := s.count(st.World, now, func(other *stream) int64 {
-			return truth(other.status(now) == statusCreating)
+		creating := s.count(st.World, now, func(other *catalogue.Stream) int64 {
+			return truth(other.Status(now) == catalogue.StatusCreating)
 		})
 		if creating >= most {
 			return fail(codeLimit, "Number of streams in the CREATING state under account %s "+
 				"cannot be more than %d.", st.World.Account, most) // a guess
 		}
 	}
-	if st.Mode == modeOnDemand {
+	if st.Mode == catalogue.ModeOnDemand {
 		return s.mayBeOnDemand(st.World, now)
 	}
 	return s.mayHoldShards(st.World, int64(shards))
@@ -39,7 +40,9 @@ func (s *Service) mayBeOnDemand(world wire.World, now int64) error {
 	if !limited {
 		return nil
 	}
-	there := s.count(world, now, func(st *stream) int64 { return truth(st.Mode == modeOnDemand) })
+	there := s.count(world, now, func(st *catalogue.Stream) int64 {
+		return truth(st.Mode == catalogue.ModeOnDemand)
+	})
 	if there < most {
 		return nil
 	}
@@ -56,8 +59,11 @@ func (s *Service) mayHoldShards(world wire.World, more int64) error {
 	if !limited || more <= 0 {
 		return nil
 	}
-	there := s.count(world, s.clock.read(), func(st *stream) int64 {
-		return int64(len(st.routes)+growth(st.Pending)) * truth(st.Mode == modeProvisioned)
+	there := s.count(world, s.clock.read(), func(st *catalogue.Stream) int64 {
+		if st.Mode != catalogue.ModeProvisioned {
+			return 0
+		}
+		return int64(len(st.OpenShards()) + catalogue.Growth(st.Pending))
 	})
 	if there+more <= most {
 		return nil
@@ -69,9 +75,9 @@ func (s *Service) mayHoldShards(world wire.World, more int64) error {
 }
 
 // count sums the results of calling of for each of a world's streams.
-func (s *Service) count(world wire.World, now int64, of func(*stream) int64) (sum int64) {
-	for key, st := range s.catalogue.streams {
-		if key.world == world && !st.gone(now) {
+func (s *Service) count(world wire.World, now int64, of func(*catalogue.Stream) int64) (sum int64) {
+	for st := range s.catalogue.All() {
+		if st.World == world && !st.Gone(now) {
 			sum += of(st)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -85,14 +86,14 @@ func (s *Service) reshardDue(ctx context.Context) (again time.Duration, pending 
 	}
 	err = s.change(ctx, size, func(tx *wal.Tx, now int64) (err error) {
 		for _, key := range due {
-			if st := c.streams[key]; st != nil && st.due(now) {
-				err = errors.Join(err, c.scale(tx, st, st.Pending, now))
+			if st := c.Get(key); st != nil && st.Due(now) {
+				err = errors.Join(err, c.Scale(tx, st, st.Pending, now))
 			}
 		}
 		return err
 	})
 	if err != nil {
-		return 0, true, fmt.Errorf("reshard %d streams, %s first: %w", len(due), due[0].name, err)
+		return 0, true, fmt.Errorf("reshard %d streams, %s first: %w", len(due), due[0].Name, err)
 	}
 	return again, pending, nil
 }
@@ -100,25 +101,24 @@ func (s *Service) reshardDue(ctx context.Context) (again time.Duration, pending 
 // pendingReshards returns the streams with due steps, at most as many as are done at once, the
 // approximate size of their frames, and when to ask again: at once if there are more.
 func (s *Service) pendingReshards() (
-	due []streamKey, size int, again time.Duration, pending bool,
+	due []catalogue.Key, size int, again time.Duration, pending bool,
 ) {
-	c := s.catalogue
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	now := s.clock.read()
-	for key, st := range c.streams {
-		if len(st.Pending) == 0 || st.Phase == statusDeleting {
-			continue
+	s.catalogue.Read(func() {
+		now := s.clock.read()
+		for st := range s.catalogue.All() {
+			if len(st.Pending) == 0 || st.Phase == catalogue.StatusDeleting {
+				continue
+			}
+			wait := time.Duration(max(0, st.Until-now)) * time.Millisecond
+			if st.Due(now) && size < maxReshardBatch {
+				due = append(due, st.Key())
+				size += 4096 + reshardStepSize*len(st.Pending)
+				continue
+			}
+			if !pending || wait < again {
+				again, pending = wait, true
+			}
 		}
-		wait := time.Duration(max(0, st.Until-now)) * time.Millisecond
-		if st.due(now) && size < maxReshardBatch {
-			due = append(due, key)
-			size += 4096 + reshardStepSize*len(st.Pending)
-			continue
-		}
-		if !pending || wait < again {
-			again, pending = wait, true
-		}
-	}
+	})
 	return due, size, again, pending
 }

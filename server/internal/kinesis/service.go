@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 	"github.com/runnel-stream/runnel/server/internal/pause"
 	"github.com/runnel-stream/runnel/server/internal/serverclock"
@@ -79,7 +80,7 @@ type Service struct {
 	cfg       Config
 	log       *wal.Log
 	shards    *shardlog.Store
-	catalogue *catalogue
+	catalogue *catalogue.Catalogue
 	clock     clock
 	sealer    atomic.Pointer[sealer] // nil before Start
 	sweeper   sweeper
@@ -112,14 +113,14 @@ func New(cfg Config) (*Service, error) {
 		cfg:       cfg,
 		log:       cfg.Log,
 		shards:    cfg.Shards,
-		catalogue: newCatalogue(cfg.Shards),
+		catalogue: catalogue.New(cfg.Shards),
 		clock:     clock{cfg.Clock},
 		scaler:    scaler{wake: make(chan struct{}, 1)},
 		resharder: resharder{wake: make(chan struct{}, 1)},
 	}
 	s.SetLimits(cfg.Limits)
 	s.fanOut.open()
-	s.catalogue.changed = s.fanOut.changed
+	s.catalogue.OnChange(s.fanOut.changed)
 	cfg.Log.Register(wal.KindCatalogue, s.catalogue)
 	return s, nil
 }
@@ -137,17 +138,17 @@ func (s *Service) Start(ctx context.Context) error {
 	}
 	c := s.catalogue
 	err := s.change(ctx, 256, func(tx *wal.Tx, now int64) error {
-		if c.state.Key != nil {
+		if c.SealKey() != nil {
 			return nil
 		}
-		key := make([]byte, keySize)
+		key := make([]byte, catalogue.KeySize)
 		rand.Read(key) // never fails
-		return c.commit(tx, &change{Op: changeKey, At: now, Key: key})
+		return c.Commit(tx, &catalogue.Change{Op: catalogue.ChangeKey, At: now, Key: key})
 	})
 	if err != nil {
 		return fmt.Errorf("start the Kinesis service: %w", err)
 	}
-	sealer, err := newSealer(c.state.Key) // the key is drawn once and never changes
+	sealer, err := newSealer(c.SealKey()) // the key is drawn once and never changes
 	if err != nil {
 		return err
 	}
@@ -160,17 +161,16 @@ func (s *Service) Start(ctx context.Context) error {
 
 // restoreClock raises the clock to the latest time in the data directory.
 func (s *Service) restoreClock() {
-	c := s.catalogue
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	s.clock.notBefore(c.state.At)
-	for _, st := range c.streams {
-		for _, sh := range st.Shards {
-			if records := s.shards.Shard(sh.Log); records != nil {
-				s.clock.notBefore(records.LastArrival())
+	s.catalogue.Read(func() {
+		s.clock.notBefore(s.catalogue.DecidedAt())
+		for st := range s.catalogue.All() {
+			for _, sh := range st.Shards {
+				if records := s.shards.Shard(sh.Log); records != nil {
+					s.clock.notBefore(records.LastArrival())
+				}
 			}
 		}
-	}
+	})
 }
 
 // Close ends the subscriptions and stops the sweeping, scaling and resharding; pending reshards are
@@ -208,10 +208,10 @@ func (s *Service) change(
 	var decided error
 	var seen wal.LSN
 	err := s.log.Sequence(ctx, size, func(tx *wal.Tx) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		decided = decide(tx, s.clock.read())
-		seen = c.lsn
+		c.Write(func() {
+			decided = decide(tx, s.clock.read())
+			seen = c.LSN()
+		})
 	})
 	if err != nil {
 		return err
@@ -225,14 +225,14 @@ func (s *Service) change(
 // changeStream is change for a stream that must be there.
 func (s *Service) changeStream(
 	ctx context.Context, world wire.World, t *target,
-	decide func(tx *wal.Tx, st *stream, now int64) error,
+	decide func(tx *wal.Tx, st *catalogue.Stream, now int64) error,
 ) error {
 	name, err := t.name(world)
 	if err != nil {
 		return err
 	}
 	return s.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
-		st := s.catalogue.find(world, name, now)
+		st := s.catalogue.Find(world, name, now)
 		if st == nil {
 			return streamNotFound(world, name)
 		}
@@ -245,13 +245,12 @@ func (s *Service) changeStream(
 // returns nil if it does not.
 func (s *Service) view(
 	ctx context.Context, world wire.World, name string,
-) (st *stream, now int64, err error) {
-	c := s.catalogue
-	c.mu.RLock()
-	now = s.clock.read()
-	st = c.find(world, name, now)
-	c.mu.RUnlock()
-	if st = st.visible(); st != nil && !st.gone(now) {
+) (st *catalogue.Stream, now int64, err error) {
+	s.catalogue.Read(func() {
+		now = s.clock.read()
+		st = s.catalogue.Find(world, name, now)
+	})
+	if st = st.Visible(); st != nil && !st.Gone(now) {
 		return st, now, nil
 	}
 	return s.settled(ctx, world, name)
@@ -260,19 +259,19 @@ func (s *Service) view(
 // settled returns a stream's newest value, nil if it does not exist, once that answer is durable.
 func (s *Service) settled(
 	ctx context.Context, world wire.World, name string,
-) (st *stream, now int64, err error) {
-	c := s.catalogue
-	c.mu.RLock()
-	now = s.clock.read()
-	st, seen := c.find(world, name, now), c.lsn
-	c.mu.RUnlock()
+) (st *catalogue.Stream, now int64, err error) {
+	var seen wal.LSN
+	s.catalogue.Read(func() {
+		now = s.clock.read()
+		st, seen = s.catalogue.Find(world, name, now), s.catalogue.LSN()
+	})
 	return st, now, s.log.Wait(ctx, seen)
 }
 
 // viewTarget is view for a stream that must be there.
 func (s *Service) viewTarget(
 	ctx context.Context, world wire.World, t *target,
-) (*stream, int64, error) {
+) (*catalogue.Stream, int64, error) {
 	name, err := t.name(world)
 	if err != nil {
 		return nil, 0, err

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 func TestCreateAndDescribe(t *testing.T) {
@@ -75,7 +77,7 @@ func TestCreateWithoutCount(t *testing.T) {
 	n.refused("CreateStream",
 		m{"StreamName": "more", "StreamModeDetails": m{"StreamMode": "PROVISIONED"}},
 		codeInvalid, "ShardCount is required")
-	n.refused("CreateStream", m{"StreamName": "more", "ShardCount": maxShards + 1}, codeLimit, "10000")
+	n.refused("CreateStream", m{"StreamName": "more", "ShardCount": catalogue.MaxShards + 1}, codeLimit, "10000")
 }
 
 // The states last for the delay, with their permitted operations.
@@ -309,7 +311,7 @@ func TestEnsureStream(t *testing.T) {
 	if got := len(n.list("orders")); got != 2 {
 		t.Errorf("there are %d shards, want 2", got)
 	}
-	for name, shards := range map[string]int{"bad name": 1, "none": 0, "many": maxShards + 1} {
+	for name, shards := range map[string]int{"bad name": 1, "none": 0, "many": catalogue.MaxShards + 1} {
 		if err := n.EnsureStream(t.Context(), here, name, shards); err == nil {
 			t.Errorf("EnsureStream(%s, %d) makes a stream", name, shards)
 		}

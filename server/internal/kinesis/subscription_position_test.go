@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -100,12 +101,12 @@ func (n *node) lastNumber(stream, shard string) string {
 
 // A continuation number is above the records before it and below those after it.
 func TestContinuationOrder(t *testing.T) {
-	sh := &shard{Index: 17, Created: 1_790_000_000}
+	sh := &catalogue.Shard{Index: 17, Created: 1_790_000_000}
 	for _, index := range []uint64{1, 2, 1 << 40, endIndex - 1} {
-		before := sh.number(shardlog.Number{Serial: index - 1, Arrival: 1 << 41}).String()
-		after := sh.number(shardlog.Number{Serial: index}).String()
-		got := sh.continuation(index - 1).String()
-		if len(got) != len(before) || got <= before || got >= after || got >= sh.end() {
+		before := numberOf(sh, shardlog.Number{Serial: index - 1, Arrival: 1 << 41}).String()
+		after := numberOf(sh, shardlog.Number{Serial: index}).String()
+		got := continuation(sh, index-1).String()
+		if len(got) != len(before) || got <= before || got >= after || got >= endOf(sh) {
 			t.Errorf("the number before record %d is %s, that of the record before it %s, its own %s",
 				index, got, before, after)
 		}

@@ -91,11 +91,6 @@ func (l *Log) Inspect(ctx context.Context) (*Inspection, error) {
 	return &in.found, nil
 }
 
-// State returns the snapshot that a machine would write now. Call it after Inspect.
-func (l *Log) State(ctx context.Context, kind Kind) ([]byte, error) {
-	return l.machines[kind].Freeze()(ctx)
-}
-
 // inspector holds the state of one Inspect call.
 type inspector struct {
 	*Log
