@@ -9,7 +9,7 @@ import (
 )
 
 // viewAccount returns the settings of a world's account, once they are durable.
-func (s *Service) viewAccount(
+func (s *streams) viewAccount(
 	ctx context.Context, world wire.World,
 ) (a catalogue.Account, now int64, err error) {
 	c := s.catalogue

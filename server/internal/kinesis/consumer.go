@@ -57,7 +57,7 @@ func consumerNotActive(st *catalogue.Stream, c *catalogue.Consumer) *wire.Error 
 }
 
 // viewConsumer returns the present consumer of an ARN and its stream, once both are durable.
-func (s *Service) viewConsumer(
+func (s *streams) viewConsumer(
 	ctx context.Context, world wire.World, arn string,
 ) (st *catalogue.Stream, c *catalogue.Consumer, now int64, err error) {
 	id, ok := parseConsumerARN(arn)
@@ -75,7 +75,7 @@ func (s *Service) viewConsumer(
 
 // changeConsumer lets decide change a copy of the consumer of an ARN, and commits the copy unless
 // decide returns an error. After errUnchanged it reports success and writes nothing.
-func (s *Service) changeConsumer(
+func (s *streams) changeConsumer(
 	ctx context.Context, world wire.World, arn string,
 	decide func(st *catalogue.Stream, next *catalogue.Consumer, now int64) error,
 ) error {

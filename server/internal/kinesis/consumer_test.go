@@ -59,7 +59,7 @@ func TestConsumerLife(t *testing.T) {
 			t.Errorf("%v is %v", by, d)
 		}
 	}
-	st, _, _ := n.view(n.ctx, here, "orders")
+	st, _, _ := n.streams.view(n.ctx, here, "orders")
 	if tags := st.Consumers[0].Tags; fmt.Sprint(tags) != "map[team:a]" {
 		t.Errorf("the tags are %v", tags)
 	}
@@ -108,7 +108,7 @@ func TestConsumerAgain(t *testing.T) {
 	}
 	clock.advance(time.Minute)
 	n.register("orders", "new")
-	st, _, _ := n.view(n.ctx, here, "orders")
+	st, _, _ := n.streams.view(n.ctx, here, "orders")
 	if len(st.Consumers) != 7 {
 		t.Errorf("the catalogue holds %d consumers, want the 7 that are there", len(st.Consumers))
 	}
@@ -190,7 +190,7 @@ func TestListStreamConsumers(t *testing.T) {
 	}, codeInvalid, "cannot be provided together")
 	n.refused("ListStreamConsumers", m{"StreamARN": ordersARN, "StreamCreationTimestamp": 1},
 		codeNotFound, "Stream orders under")
-	st, _, _ := n.view(n.ctx, here, "orders")
+	st, _, _ := n.streams.view(n.ctx, here, "orders")
 	if n.consumers("orders", "StreamCreationTimestamp", float64(st.Created)/1000) == "" {
 		t.Error("the stream's own creation finds nothing")
 	}

@@ -42,7 +42,7 @@ func (in *encryptionInput) validate(v *violations) {
 
 // changeEncryption lets apply change an ACTIVE stream's settings. The stream is UPDATING
 // afterwards.
-func (s *Service) changeEncryption(
+func (s *streams) changeEncryption(
 	ctx context.Context, world wire.World, in *encryptionInput,
 	apply func(st *catalogue.Stream, next *catalogue.Settings, now int64),
 ) error {

@@ -48,10 +48,12 @@ const minSweptSlots = 256
 // errClosing is returned to calls that come after Close.
 var errClosing = errors.New("kinesis: the service is closed")
 
-func (f *fanOut) open() {
-	f.slots = make(map[fanOutKey]*fanOutSlot)
-	f.streams = make(map[catalogue.Key]map[*subscription]struct{})
-	f.shards = make(map[shardlog.ID]*shardFan)
+func newFanOut() *fanOut {
+	return &fanOut{
+		slots:   make(map[fanOutKey]*fanOutSlot),
+		streams: make(map[catalogue.Key]map[*subscription]struct{}),
+		shards:  make(map[shardlog.ID]*shardFan),
+	}
 }
 
 // begin starts a subscription and ends the earlier one for the same consumer and shard. It returns

@@ -3,6 +3,7 @@ package kinesis
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,9 @@ const maxHints = 256
 // hints remembers the logged hints about streams in another world than the one of the call. A
 // client that asks again and again gets one line.
 type hints struct {
+	streams *streams
+	logger  *slog.Logger
+
 	mu    sync.Mutex
 	given map[hint]bool
 }
@@ -53,30 +57,30 @@ func (h *hints) first(of hint) bool {
 	return true
 }
 
-// hintElsewhere logs other worlds with a stream of that name, after a call was refused because its
+// elsewhere logs other worlds with a stream of that name, after a call was refused because its
 // stream is not there. AWS's answer names the account alone, but the usual cause is a client with
 // the wrong region, or the key of another account.
-func (s *Service) hintElsewhere(ctx context.Context, from wire.World, err error) {
+func (h *hints) elsewhere(ctx context.Context, from wire.World, err error) {
 	var missing *missingStream
 	if !errors.As(err, &missing) {
 		return
 	}
-	elsewhere := s.worldsOf(missing.key.Name, from)
-	if len(elsewhere) == 0 || !s.hints.first(hint{from, missing.key}) {
+	elsewhere := h.worldsOf(missing.key.Name, from)
+	if len(elsewhere) == 0 || !h.first(hint{from, missing.key}) {
 		return
 	}
-	s.cfg.Logger.WarnContext(ctx, "a stream that was asked for is not in the caller's account and "+
+	h.logger.WarnContext(ctx, "a stream that was asked for is not in the caller's account and "+
 		"region, but there is one of that name elsewhere: check the access key id and the region "+
 		"of the client", "stream", missing.key.Name, "caller", worldText(from),
 		"elsewhere", strings.Join(elsewhere, ", "))
 }
 
 // worldsOf returns the other worlds that have a stream of the name now.
-func (s *Service) worldsOf(name string, but wire.World) []string {
+func (h *hints) worldsOf(name string, but wire.World) []string {
 	var worlds []string
-	s.catalogue.Read(func() {
-		now := s.clock.read()
-		for st := range s.catalogue.All() {
+	h.streams.catalogue.Read(func() {
+		now := h.streams.clock.read()
+		for st := range h.streams.catalogue.All() {
 			if st.Name == name && st.World != but && !st.Gone(now) {
 				worlds = append(worlds, worldText(st.World))
 			}

@@ -44,7 +44,7 @@ type monitoringOutput struct {
 
 // changeMonitoring changes the metrics of an ACTIVE stream, which is then UPDATING for the stream
 // delay. The list is stored and returned; it does not decide if something measures them.
-func (s *Service) changeMonitoring(
+func (s *streams) changeMonitoring(
 	ctx context.Context, world wire.World, t *target, decide func(current []string) []string,
 ) (any, error) {
 	var out monitoringOutput

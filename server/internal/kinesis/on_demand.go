@@ -2,6 +2,7 @@ package kinesis
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -94,12 +95,17 @@ func (t *throttle) takeHot() map[catalogue.Key][]shardKey {
 
 // scaler is the goroutine that splits the shards of on-demand streams.
 type scaler struct {
+	streams   *streams
+	limits    *limiter
+	resharder *resharder
+	logger    *slog.Logger
+
 	wake   chan struct{} // of one token
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-func (w *scaler) start(ctx context.Context, scale func(context.Context)) {
+func (w *scaler) start(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.done.Go(func() {
 		for {
@@ -107,7 +113,7 @@ func (w *scaler) start(ctx context.Context, scale func(context.Context)) {
 			case <-ctx.Done():
 				return
 			case <-w.wake:
-				scale(ctx)
+				w.scale(ctx)
 			}
 		}
 	})
@@ -120,16 +126,16 @@ func (w *scaler) stop() {
 	w.done.Wait()
 }
 
-// scaleOnDemand splits the shards that were found hot. It leaves streams alone that are not ACTIVE:
+// scale splits the shards that were found hot. It leaves streams alone that are not ACTIVE:
 // if their shards are still hot in the next second, they are found again.
-func (s *Service) scaleOnDemand(ctx context.Context) {
-	t := s.throttle.Load()
+func (w *scaler) scale(ctx context.Context) {
+	t := w.limits.throttle.Load()
 	if t == nil {
 		return
 	}
 	for key, hot := range t.takeHot() {
-		err := s.change(ctx, scaleSize(int64(len(hot))), func(tx *wal.Tx, now int64) error {
-			st := s.catalogue.Find(key.World, key.Name, now)
+		err := w.streams.change(ctx, scaleSize(int64(len(hot))), func(tx *wal.Tx, now int64) error {
+			st := w.streams.catalogue.Find(key.World, key.Name, now)
 			if st == nil || st.Mode != catalogue.ModeOnDemand || st.Status(now) != catalogue.StatusActive {
 				return nil
 			}
@@ -137,10 +143,10 @@ func (s *Service) scaleOnDemand(ctx context.Context) {
 			if len(steps) == 0 {
 				return nil
 			}
-			return s.reshard(tx, st, steps, now)
+			return w.resharder.reshard(tx, st, steps, now)
 		})
 		if err != nil && ctx.Err() == nil {
-			s.cfg.Logger.WarnContext(ctx, "the hot shards of an on-demand stream were not split, "+
+			w.logger.WarnContext(ctx, "the hot shards of an on-demand stream were not split, "+
 				"they are tried again while they are hot", "stream", key.Name, "error", err)
 		}
 	}

@@ -83,20 +83,20 @@ func (s *Service) createStream(
 	if st.Tags, err = addTags(nil, in.Tags, streamOwner(world, st.Name)); err != nil {
 		return nil, err
 	}
-	return nil, s.change(ctx, createSize(shards), func(tx *wal.Tx, now int64) error {
-		if s.catalogue.Find(world, st.Name, now) != nil {
+	return nil, s.streams.change(ctx, createSize(shards), func(tx *wal.Tx, now int64) error {
+		if s.streams.catalogue.Find(world, st.Name, now) != nil {
 			return fail(codeInUse, "Stream %s under account %s already exists.",
 				st.Name, world.Account)
 		}
 		if in.WarmThroughputMiBps != nil {
-			if err := mayWarm(s.catalogue.Account(world), st.Mode, st.Warm, now); err != nil {
+			if err := mayWarm(s.streams.catalogue.Account(world), st.Mode, st.Warm, now); err != nil {
 				return err
 			}
 		}
-		if err := s.mayCreate(st, shards, now); err != nil {
+		if err := s.limits.mayCreate(st, shards, now); err != nil {
 			return err
 		}
-		return s.catalogue.Create(tx, st, shards, now, s.until(now))
+		return s.streams.catalogue.Create(tx, st, shards, now, s.streams.until(now))
 	})
 }
 
@@ -113,11 +113,11 @@ func (s *Service) EnsureStream(
 	err := s.plans["CreateStream"].validate(in)
 	if err == nil {
 		st, shards := in.stream(world)
-		err = s.change(ctx, createSize(shards), func(tx *wal.Tx, now int64) error {
-			if s.catalogue.Find(world, name, now) != nil {
+		err = s.streams.change(ctx, createSize(shards), func(tx *wal.Tx, now int64) error {
+			if s.streams.catalogue.Find(world, name, now) != nil {
 				return nil
 			}
-			return s.catalogue.Create(tx, st, shards, now, now)
+			return s.streams.catalogue.Create(tx, st, shards, now, now)
 		})
 	}
 	if err != nil {

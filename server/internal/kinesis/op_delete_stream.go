@@ -19,7 +19,7 @@ type deleteStreamInput struct {
 func (s *Service) deleteStream(
 	ctx context.Context, world wire.World, in *deleteStreamInput,
 ) (any, error) {
-	return nil, s.changeStream(ctx, world, &in.target, func(
+	return nil, s.streams.changeStream(ctx, world, &in.target, func(
 		tx *wal.Tx, st *catalogue.Stream, now int64,
 	) error {
 		// A stream that is CREATING can be deleted, too (kinesalite, test/deleteStream.js).
@@ -31,8 +31,8 @@ func (s *Service) deleteStream(
 		if !forced && len(st.ConsumersAt(now)) > 0 {
 			return consumersLeft(st)
 		}
-		return s.catalogue.Commit(tx, &catalogue.Change{
-			Op: catalogue.ChangeDelete, At: now, World: &world, Name: st.Name, Until: s.until(now),
+		return s.streams.catalogue.Commit(tx, &catalogue.Change{
+			Op: catalogue.ChangeDelete, At: now, World: &world, Name: st.Name, Until: s.streams.until(now),
 		})
 	})
 }

@@ -36,7 +36,7 @@ func shardLimit(region string) int {
 func (s *Service) describeLimits(
 	ctx context.Context, world wire.World, _ *noMembers,
 ) (any, error) {
-	streams, _, err := s.viewAll(ctx, world)
+	streams, _, err := s.streams.viewAll(ctx, world)
 	if err != nil {
 		return nil, err
 	}
@@ -44,10 +44,10 @@ func (s *Service) describeLimits(
 		ShardLimit:               shardLimit(world.Region),
 		OnDemandStreamCountLimit: maxOnDemandStreams,
 	}
-	if most, limited := s.quota(limit.Shards); limited {
+	if most, limited := s.limits.quota(limit.Shards); limited {
 		out.ShardLimit = int(most)
 	}
-	if most, limited := s.quota(limit.OnDemandStreams); limited {
+	if most, limited := s.limits.quota(limit.OnDemandStreams); limited {
 		out.OnDemandStreamCountLimit = int(most)
 	}
 	for _, st := range streams {

@@ -32,7 +32,7 @@ type describeStreamOutput struct {
 func (s *Service) describeStream(
 	ctx context.Context, world wire.World, in *describeStreamInput,
 ) (any, error) {
-	st, now, err := s.viewTarget(ctx, world, &in.target)
+	st, now, err := s.streams.viewTarget(ctx, world, &in.target)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func (s *Service) describeConsumer(
 	if err != nil {
 		return nil, err
 	}
-	st, now, err := s.view(ctx, world, id.stream)
+	st, now, err := s.streams.view(ctx, world, id.stream)
 	if err != nil {
 		return nil, err
 	}

@@ -55,11 +55,11 @@ type describeStreamSummaryOutput struct {
 func (s *Service) describeStreamSummary(
 	ctx context.Context, world wire.World, in *describeSummaryInput,
 ) (any, error) {
-	st, now, err := s.viewTarget(ctx, world, &in.target)
+	st, now, err := s.streams.viewTarget(ctx, world, &in.target)
 	if err != nil {
 		return nil, err
 	}
-	a, _, err := s.viewAccount(ctx, world)
+	a, _, err := s.streams.viewAccount(ctx, world)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (s *Service) getRecords(
 	if err != nil {
 		return nil, err
 	}
-	now := s.clock.read()
+	now := s.streams.clock.read()
 	if now-it.issued > iteratorLife || fault.From(ctx).ExpireIterator {
 		return nil, iteratorExpired(it.issued, now)
 	}
@@ -54,7 +54,7 @@ func (s *Service) getRecords(
 		return nil, err
 	}
 	if read.children == nil {
-		it.issued, it.place = s.clock.read(), read.place
+		it.issued, it.place = s.streams.clock.read(), read.place
 		read.iterator = sealer.sealIterator(world, it)
 	}
 	return read, nil
@@ -84,7 +84,7 @@ type reading struct {
 func (s *Service) read(
 	ctx context.Context, world wire.World, it iterator, limit int,
 ) (*reading, error) {
-	st, now, err := s.view(ctx, world, it.stream)
+	st, now, err := s.streams.view(ctx, world, it.stream)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (s *Service) read(
 	if log == nil {
 		return nil, shardlog.ErrDeleted
 	}
-	if err := s.limitRead(st, sh, now); err != nil {
+	if err := s.limits.read(st, sh, now); err != nil {
 		return nil, err
 	}
 	sequenced := log.Sequenced() // before anything is read
@@ -114,7 +114,7 @@ func (s *Service) read(
 		return nil, fmt.Errorf("read stream %s, %s: %w", st.Name, sh.ID(), err)
 	}
 	r.records = records
-	s.countRead(st, r, now)
+	s.limits.countRead(st, r, now)
 	st.Traffic().Out(len(records), payloadSize(records))
 	if n := len(records); n > 0 {
 		last := records[n-1]

@@ -47,7 +47,7 @@ func (s *Service) getShardIterator(
 	if !ok {
 		return nil, couldNotFindShard(world, name, *in.ShardID)
 	}
-	st, now, err := s.view(ctx, world, name)
+	st, now, err := s.streams.view(ctx, world, name)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Service) getShardIterator(
 	if records == nil {
 		return nil, shardMissing(world, name, shardid.Of(index))
 	}
-	if err := s.limitIterator(st, sh, now); err != nil {
+	if err := s.limits.iterator(st, sh, now); err != nil {
 		return nil, err
 	}
 	next, err := in.position().resolve(ctx, st, sh, records, now)

@@ -59,7 +59,7 @@ func (s *Service) listShards(
 	var now int64
 	var err error
 	if in.NextToken == nil {
-		st, now, err = s.viewTarget(ctx, world, &in.target)
+		st, now, err = s.streams.viewTarget(ctx, world, &in.target)
 		if err == nil && !in.created(st) {
 			err = streamNotFound(world, st.Name)
 		}
@@ -67,11 +67,11 @@ func (s *Service) listShards(
 			at.After = *in.ExclusiveStartShardID
 		}
 	} else {
-		at, err = sealer.openPage(sealShardsPage, world, *in.NextToken, s.clock.read())
+		at, err = sealer.openPage(sealShardsPage, world, *in.NextToken, s.streams.clock.read())
 		if err != nil {
 			return nil, err
 		}
-		st, now, err = s.view(ctx, world, at.Stream)
+		st, now, err = s.streams.view(ctx, world, at.Stream)
 		if err == nil && (st == nil || st.Created != at.Created) {
 			err = streamNotFound(world, at.Stream)
 		}

@@ -33,7 +33,7 @@ type listConsumersOutput struct {
 func (s *Service) listConsumers(
 	ctx context.Context, world wire.World, in *listConsumersInput,
 ) (any, error) {
-	st, now, err := s.viewTarget(ctx, world, &target{StreamARN: in.StreamARN})
+	st, now, err := s.streams.viewTarget(ctx, world, &target{StreamARN: in.StreamARN})
 	if err != nil {
 		return nil, err
 	}

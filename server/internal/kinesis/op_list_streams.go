@@ -43,7 +43,7 @@ type streamListing struct {
 func (s *Service) listStreams(
 	ctx context.Context, world wire.World, in *listStreamsInput,
 ) (any, error) {
-	streams, now, err := s.viewAll(ctx, world)
+	streams, now, err := s.streams.viewAll(ctx, world)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *Service) listStreams(
 }
 
 // viewAll is view for all streams of a world, by name.
-func (s *Service) viewAll(
+func (s *streams) viewAll(
 	ctx context.Context, world wire.World,
 ) (streams []*catalogue.Stream, now int64, err error) {
 	var seen wal.LSN

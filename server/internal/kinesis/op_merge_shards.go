@@ -24,7 +24,7 @@ func (in *mergeShardsInput) validate(v *violations) {
 func (s *Service) mergeShards(
 	ctx context.Context, world wire.World, in *mergeShardsInput,
 ) (any, error) {
-	return nil, s.changeStream(ctx, world, &in.target, func(
+	return nil, s.streams.changeStream(ctx, world, &in.target, func(
 		tx *wal.Tx, st *catalogue.Stream, now int64,
 	) error {
 		if status := st.Status(now); !st.Serves(now) {
@@ -50,6 +50,6 @@ func (s *Service) mergeShards(
 			From: []int{st.Piece(first), st.Piece(second)},
 			To:   []keyspace.Range{first.Range.Join(second.Range)},
 		}
-		return s.reshard(tx, st, []catalogue.Step{step}, now)
+		return s.resharder.reshard(tx, st, []catalogue.Step{step}, now)
 	})
 }

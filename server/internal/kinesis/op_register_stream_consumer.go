@@ -52,7 +52,7 @@ func (s *Service) registerConsumer(
 	ctx context.Context, world wire.World, in *registerConsumerInput,
 ) (any, error) {
 	var out registerConsumerOutput
-	err := s.changeStream(ctx, world, &target{StreamARN: in.StreamARN}, func(
+	err := s.streams.changeStream(ctx, world, &target{StreamARN: in.StreamARN}, func(
 		tx *wal.Tx, st *catalogue.Stream, now int64,
 	) error {
 		if status := st.Status(now); !st.Serves(now) {
@@ -64,8 +64,9 @@ func (s *Service) registerConsumer(
 				name, st.Name, world.Account)
 		}
 		limit := maxConsumers
-		if st.Mode == catalogue.ModeOnDemand && s.catalogue.Account(world).Commitment.Status(now) !=
-			catalogue.CommitmentDisabled {
+		account := s.streams.catalogue.Account(world)
+		if st.Mode == catalogue.ModeOnDemand &&
+			account.Commitment.Status(now) != catalogue.CommitmentDisabled {
 			limit = maxConsumersOnDemand
 		}
 		if len(st.ConsumersAt(now)) >= limit {
@@ -74,7 +75,7 @@ func (s *Service) registerConsumer(
 		}
 		c := &catalogue.Consumer{
 			Name: name, Created: st.ConsumerCreated(name, now),
-			Phase: catalogue.StatusCreating, Until: s.until(now),
+			Phase: catalogue.StatusCreating, Until: s.streams.until(now),
 		}
 		if in.Tags != nil {
 			var err error
@@ -84,7 +85,7 @@ func (s *Service) registerConsumer(
 		}
 		out.Consumer = describeConsumerAt(st, c, now)
 		out.Consumer.ConsumerStatus = catalogue.StatusCreating
-		return s.catalogue.PutConsumer(tx, st, c, now)
+		return s.streams.catalogue.PutConsumer(tx, st, c, now)
 	})
 	if err != nil {
 		return nil, err

@@ -41,14 +41,15 @@ func (s *Service) increaseRetention(
 	if err != nil {
 		return nil, err
 	}
-	st, now, err := s.settled(ctx, world, name) // a shorter period may be on its way to the disk
+	// settled, since a shorter period may be on its way to the disk
+	st, now, err := s.streams.settled(ctx, world, name)
 	if err == nil && st == nil {
 		err = streamNotFound(world, name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := s.trim(ctx, st, now); err != nil {
+	if err := s.sweeper.trim(ctx, st, now); err != nil {
 		return nil, err
 	}
 	hours := int64(*in.RetentionPeriodHours)
@@ -80,11 +81,11 @@ func (s *Service) decreaseRetention(
 	if err != nil {
 		return nil, err
 	}
-	st, now, err := s.viewTarget(ctx, world, &in.target)
+	st, now, err := s.streams.viewTarget(ctx, world, &in.target)
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.trim(ctx, st, now)
+	return nil, s.sweeper.trim(ctx, st, now)
 }
 
 // retain sets another period, if it differs. It first removes the expired shards, so that a longer
@@ -92,7 +93,7 @@ func (s *Service) decreaseRetention(
 func (s *Service) retain(
 	ctx context.Context, world wire.World, in *retentionInput, check func(*catalogue.Stream) error,
 ) error {
-	return s.changeStream(ctx, world, &in.target, func(
+	return s.streams.changeStream(ctx, world, &in.target, func(
 		tx *wal.Tx, st *catalogue.Stream, now int64,
 	) error {
 		if err := check(st); err != nil {
@@ -105,10 +106,10 @@ func (s *Service) retain(
 		if hours == st.Retention {
 			return nil
 		}
-		if err := s.catalogue.Expire(tx, st, now); err != nil {
+		if err := s.streams.catalogue.Expire(tx, st, now); err != nil {
 			return err
 		}
-		return s.catalogue.Commit(tx, &catalogue.Change{
+		return s.streams.catalogue.Commit(tx, &catalogue.Change{
 			Op: catalogue.ChangeRetain, At: now, World: &world, Name: st.Name, Retention: hours,
 		})
 	})

@@ -29,7 +29,7 @@ func (in *splitShardInput) validate(v *violations) {
 func (s *Service) splitShard(
 	ctx context.Context, world wire.World, in *splitShardInput,
 ) (any, error) {
-	return nil, s.changeStream(ctx, world, &in.target, func(
+	return nil, s.streams.changeStream(ctx, world, &in.target, func(
 		tx *wal.Tx, st *catalogue.Stream, now int64,
 	) error {
 		if status := st.Status(now); !st.Serves(now) {
@@ -49,11 +49,11 @@ func (s *Service) splitShard(
 		if err := mayReshard(st, "SplitShard", now); err != nil {
 			return err
 		}
-		if err := s.mayHoldShards(world, 1); err != nil {
+		if err := s.limits.mayHoldShards(world, 1); err != nil {
 			return err
 		}
 		low, high := sh.Range.SplitAt(in.at)
 		step := catalogue.SplitStep(st.Piece(sh), low, high)
-		return s.reshard(tx, st, []catalogue.Step{step}, now)
+		return s.resharder.reshard(tx, st, []catalogue.Step{step}, now)
 	})
 }

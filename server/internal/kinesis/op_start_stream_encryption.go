@@ -13,9 +13,9 @@ import (
 func (s *Service) startStreamEncryption(
 	ctx context.Context, world wire.World, in *encryptionInput,
 ) (any, error) {
-	return nil, s.changeEncryption(ctx, world, in, func(
+	return nil, s.streams.changeEncryption(ctx, world, in, func(
 		st *catalogue.Stream, next *catalogue.Settings, now int64,
 	) {
-		next.Encrypt(*in.KeyID, s.until(now), st.Horizon(now))
+		next.Encrypt(*in.KeyID, s.streams.until(now), st.Horizon(now))
 	})
 }

@@ -13,9 +13,9 @@ import (
 func (s *Service) stopStreamEncryption(
 	ctx context.Context, world wire.World, in *encryptionInput,
 ) (any, error) {
-	return nil, s.changeEncryption(ctx, world, in, func(
+	return nil, s.streams.changeEncryption(ctx, world, in, func(
 		st *catalogue.Stream, next *catalogue.Settings, now int64,
 	) {
-		next.Plain(s.until(now))
+		next.Plain(s.streams.until(now))
 	})
 }

@@ -39,7 +39,7 @@ func (in *subscribeToShardInput) position() position {
 func (s *Service) subscribeToShard(
 	ctx context.Context, world wire.World, in *subscribeToShardInput,
 ) (any, error) {
-	st, c, now, err := s.viewConsumer(ctx, world, *in.ConsumerARN)
+	st, c, now, err := s.streams.viewConsumer(ctx, world, *in.ConsumerARN)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,8 @@ func (s *Service) subscribeToShard(
 		return nil, couldNotFindShard(world, st.Name, *in.ShardID)
 	}
 	u := &subscription{
-		service: s, consumer: *in.ConsumerARN, stream: st, shard: st.Shard(index, now),
+		streams: s.streams, limits: s.limits, fanOut: s.fanOut,
+		consumer: *in.ConsumerARN, stream: st, shard: st.Shard(index, now),
 		key: fanOutKey{st.Key(), st.Created, c.Name, c.Created, index},
 	}
 	if u.shard != nil {
@@ -69,11 +70,11 @@ func (s *Service) subscribeToShard(
 	if err != nil {
 		return nil, err
 	}
-	if err := s.limitSubscribe(st, u.shard, c.Name, now); err != nil {
+	if err := s.limits.subscribe(st, u.shard, c.Name, now); err != nil {
 		return nil, err
 	}
 	u.bell.signals.changed = true // since st was looked at, perhaps
-	if err := s.fanOut.begin(u, s.clock.read()); err != nil {
+	if err := s.fanOut.begin(u, s.streams.clock.read()); err != nil {
 		return nil, err
 	}
 	return u, nil

@@ -22,8 +22,8 @@ func (s *Service) updateAccountSettings(
 	ctx context.Context, world wire.World, in *updateAccountInput,
 ) (any, error) {
 	var out *accountSettingsOutput
-	err := s.change(ctx, 512, func(tx *wal.Tx, now int64) error {
-		before := s.catalogue.Account(world)
+	err := s.streams.change(ctx, 512, func(tx *wal.Tx, now int64) error {
+		before := s.streams.catalogue.Account(world)
 		next := before
 		if *in.MinimumThroughputBillingCommitment.Status == catalogue.CommitmentEnabled {
 			next.Commitment = before.Commitment.Enable(now)
@@ -34,7 +34,7 @@ func (s *Service) updateAccountSettings(
 		if next == before {
 			return nil
 		}
-		return s.catalogue.Commit(tx, &catalogue.Change{
+		return s.streams.catalogue.Commit(tx, &catalogue.Change{
 			Op: catalogue.ChangeAccount, At: now, Account: &next,
 		})
 	})

@@ -26,7 +26,7 @@ func (in *maxRecordSizeInput) validate(v *violations) {
 func (s *Service) updateMaxRecordSize(
 	ctx context.Context, world wire.World, in *maxRecordSizeInput,
 ) (any, error) {
-	return nil, s.changeSettings(ctx, world, &target{StreamARN: in.StreamARN}, true, func(
+	return nil, s.streams.changeSettings(ctx, world, &target{StreamARN: in.StreamARN}, true, func(
 		st *catalogue.Stream, next *catalogue.Settings, now int64,
 	) error {
 		if err := mustBeActive(st, now); err != nil {

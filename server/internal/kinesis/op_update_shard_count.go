@@ -40,8 +40,8 @@ func (s *Service) updateShardCount(
 	}
 	count := int64(*in.TargetShardCount)
 	var out *updateShardCountOutput
-	err = s.change(ctx, scaleSize(count), func(tx *wal.Tx, now int64) error {
-		st := s.catalogue.Find(world, name, now)
+	err = s.streams.change(ctx, scaleSize(count), func(tx *wal.Tx, now int64) error {
+		st := s.streams.catalogue.Find(world, name, now)
 		if st == nil {
 			return streamNotFound(world, name)
 		}
@@ -52,7 +52,7 @@ func (s *Service) updateShardCount(
 		if err := mayScale(open, count); err != nil {
 			return err
 		}
-		if err := s.mayHoldShards(st.World, count-open); err != nil {
+		if err := s.limits.mayHoldShards(st.World, count-open); err != nil {
 			return err
 		}
 		out = &updateShardCountOutput{
@@ -67,7 +67,7 @@ func (s *Service) updateShardCount(
 		if err != nil || len(steps) == 0 {
 			return err
 		}
-		return s.reshard(tx, st, steps, now)
+		return s.resharder.reshard(tx, st, steps, now)
 	})
 	if err != nil {
 		return nil, err

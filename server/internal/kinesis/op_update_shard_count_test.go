@@ -21,7 +21,7 @@ func scaleTo(stream string, count int) m {
 // openRanges returns the ranges of the open shards, by hash key.
 func (n *node) openRanges(stream string) []keyspace.Range {
 	n.t.Helper()
-	st := n.peek(n.world, stream, n.clock.read())
+	st := n.streams.peek(n.world, stream, n.streams.clock.read())
 	var ranges []keyspace.Range
 	for _, sh := range st.OpenShards() {
 		ranges = append(ranges, sh.Range)
@@ -32,9 +32,9 @@ func (n *node) openRanges(stream string) []keyspace.Range {
 func TestUpdateShardCount(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 2)
-	changes := n.catalogue.Seq()
+	changes := n.streams.catalogue.Seq()
 	out := n.scale("orders", 3)
-	if got := n.catalogue.Seq() - changes; got != 1 {
+	if got := n.streams.catalogue.Seq() - changes; got != 1 {
 		t.Errorf("a scaling is %d frames in the log, want one", got)
 	}
 	want := "map[CurrentShardCount:2 StreamARN:arn:aws:kinesis:us-east-1:000000000000:stream/orders " +

@@ -27,11 +27,11 @@ func (s *Service) updateWarmThroughput(
 	ctx context.Context, world wire.World, in *warmThroughputInput,
 ) (any, error) {
 	var out warmThroughputOutput
-	err := s.changeSettings(ctx, world, &in.target, true, func(
+	err := s.streams.changeSettings(ctx, world, &in.target, true, func(
 		st *catalogue.Stream, next *catalogue.Settings, now int64,
 	) error {
 		next.Warm = int64(*in.WarmThroughputMiBps)
-		if err := mayWarm(s.catalogue.Account(world), st.Mode, next.Warm, now); err != nil {
+		if err := mayWarm(s.streams.catalogue.Account(world), st.Mode, next.Warm, now); err != nil {
 			return err
 		}
 		if err := mustBeActive(st, now); err != nil {

@@ -20,7 +20,7 @@ import (
 // a test's clock.
 func (n *node) settle() {
 	n.t.Helper()
-	_, _, err := n.reshardDue(n.ctx)
+	_, _, err := n.resharder.carryOut(n.ctx)
 	n.must(err)
 }
 
@@ -111,7 +111,7 @@ func TestReshardAtTheEndOfUpdating(t *testing.T) {
 				if got := n.states("orders"); got != test.shards {
 					t.Errorf("at the end the shards are %s, want %s", got, test.shards)
 				}
-				st := n.peek(here, "orders", n.clock.read())
+				st := n.streams.peek(here, "orders", n.streams.clock.read())
 				if at := st.Shards[0].Closed - asked.UnixMilli(); at != 10_000 {
 					t.Errorf("the parent closed after %d ms", at)
 				}
@@ -216,17 +216,17 @@ func TestPendingReshardIsTriedAgain(t *testing.T) {
 		n.call("SplitShard", reshardings["SplitShard"].in)
 		synctest.Wait()
 		disk.SetLimit(disk.Used())
-		for i := 0; n.log.Err() == nil; i++ { // until the log's files are full
+		for i := 0; n.streams.log.Err() == nil; i++ { // until the log's files are full
 			ctx, cancel := context.WithTimeout(n.ctx, time.Millisecond)
 			_, _ = n.raw(ctx, "CreateStream", fmt.Sprintf(`{"StreamName":"s%d","ShardCount":900}`, i))
 			cancel()
 		}
-		if !errors.Is(n.log.Err(), wal.ErrStalled) {
-			t.Fatal(n.log.Err())
+		if !errors.Is(n.streams.log.Err(), wal.ErrStalled) {
+			t.Fatal(n.streams.log.Err())
 		}
 		time.Sleep(time.Minute)
-		if st := n.peek(here, "orders", n.clock.read()); len(st.Shards) != 2 ||
-			st.Status(n.clock.read()) != catalogue.StatusUpdating {
+		if st := n.streams.peek(here, "orders", n.streams.clock.read()); len(st.Shards) != 2 ||
+			st.Status(n.streams.clock.read()) != catalogue.StatusUpdating {
 			t.Errorf("on a full disk there is %+v", st)
 		}
 		disk.SetLimit(1 << 40)

@@ -7,6 +7,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
+	"github.com/runnel-stream/runnel/server/internal/pause"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
@@ -63,10 +64,18 @@ type putRequest struct {
 	member  func(i int) string // the prefix of the names of an entry's members, for messages
 }
 
+// writer stores the records of puts.
+type writer struct {
+	streams *streams
+	shards  *shardlog.Store
+	limits  *limiter
+	pauses  *pause.Watch // nil: no check of the calls' age by the process's pauses
+}
+
 // put stores the entries without an error code so far, and returns once they are durable. After an
 // error it is unknown whether they were stored, unless the error is an *wire.Error or one of
 // NotStored.
-func (s *Service) put(ctx context.Context, world wire.World, p putRequest) error {
+func (w *writer) put(ctx context.Context, world wire.World, p putRequest) error {
 	entries, results := p.entries, p.results
 	name, err := p.target.name(world)
 	if err != nil {
@@ -76,14 +85,14 @@ func (s *Service) put(ctx context.Context, world wire.World, p putRequest) error
 	for i := range entries {
 		size += entries[i].size() + frameOverhead
 	}
-	c := s.catalogue
+	c := w.streams.catalogue
 	var refused error
 	var seen wal.LSN
 	var stored *catalogue.Stream
 	store := func(tx *wal.Tx) {
-		now := s.clock.read()
+		now := w.streams.clock.read()
 		seen = c.LSN()
-		if refused = s.tooLate(p.origin, now); refused != nil {
+		if refused = w.tooLate(p.origin, now); refused != nil {
 			return
 		}
 		st := c.Find(world, name, now)
@@ -94,19 +103,19 @@ func (s *Service) put(ctx context.Context, world wire.World, p putRequest) error
 		if refused = tooLarge(st, entries, p.member); refused != nil {
 			return
 		}
-		s.limitWrites(st, entries, results, now)
+		w.limits.writes(st, entries, results, now)
 		var appended wal.LSN
-		appended, refused = s.appendEntries(tx, st, entries, results)
+		appended, refused = w.appendEntries(tx, st, entries, results)
 		seen, stored = max(seen, appended), st
 	}
-	err = s.log.Sequence(ctx, size, func(tx *wal.Tx) { c.Read(func() { store(tx) }) })
+	err = w.streams.log.Sequence(ctx, size, func(tx *wal.Tx) { c.Read(func() { store(tx) }) })
 	if err != nil {
 		return err
 	}
 	if NotStored(refused) { // the disk may hang
 		return refused
 	}
-	if err := s.log.Wait(ctx, seen); err != nil {
+	if err := w.streams.log.Wait(ctx, seen); err != nil {
 		return err
 	}
 	if refused == nil {
@@ -202,12 +211,12 @@ func groupByShard(st *catalogue.Stream, entries []putRecordEntry, results []putR
 // appendEntries appends the entries, one batch a shard. The caller holds the catalogue's lock, so
 // that no shard is closed meanwhile. If a shard accepts no writes, its entries fail; if no shard
 // does, it returns the first shard's error.
-func (s *Service) appendEntries(
+func (w *writer) appendEntries(
 	tx *wal.Tx, st *catalogue.Stream, entries []putRecordEntry, results []putResult,
 ) (seen wal.LSN, err error) {
 	stored := false
 	for _, g := range groupByShard(st, entries, results) {
-		numbers, lsn, appendErr := s.appendBatch(tx, g.shard, g.entries)
+		numbers, lsn, appendErr := w.appendBatch(tx, g.shard, g.entries)
 		if appendErr != nil {
 			if err == nil {
 				err = fmt.Errorf("put to stream %s, %s: %w", st.Name, g.shard.ID(), appendErr)
@@ -230,16 +239,16 @@ func (s *Service) appendEntries(
 	return seen, err
 }
 
-func (s *Service) appendBatch(
+func (w *writer) appendBatch(
 	tx *wal.Tx, sh *catalogue.Shard, entries []shardlog.Entry,
 ) ([]shardlog.Number, wal.LSN, error) {
-	log := s.shards.Shard(sh.Log)
+	log := w.shards.Shard(sh.Log)
 	if log == nil {
 		return nil, 0, shardlog.ErrDeleted
 	}
 	numbers, lsn, err := log.Append(tx, entries)
 	if err == nil {
-		s.clock.notBefore(numbers[0].Arrival) // the store's clock, which may be ahead
+		w.streams.clock.notBefore(numbers[0].Arrival) // the store's clock, which may be ahead
 	}
 	return numbers, lsn, err
 }

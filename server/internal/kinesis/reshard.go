@@ -53,19 +53,19 @@ func mayOpen(st *catalogue.Stream, steps []catalogue.Step) error {
 // reshard begins UPDATING and has the steps carried out at its end. Until then the stream's shards
 // are as before (AWS, seen by kinesalite's test/splitShard.js and test/mergeShards.js). If UPDATING
 // takes no time, the steps are carried out now. The caller holds the catalogue's lock.
-func (s *Service) reshard(
+func (r *resharder) reshard(
 	tx *wal.Tx, st *catalogue.Stream, steps []catalogue.Step, now int64,
 ) error {
 	if err := mayOpen(st, steps); err != nil {
 		return err
 	}
-	until := s.until(now)
+	until := r.streams.until(now)
 	if until <= now {
-		return s.catalogue.Scale(tx, st, steps, now)
+		return r.streams.catalogue.Scale(tx, st, steps, now)
 	}
-	err := s.catalogue.Commit(tx, &catalogue.Change{
+	err := r.streams.catalogue.Commit(tx, &catalogue.Change{
 		Op: catalogue.ChangePlan, At: now, World: &st.World, Name: st.Name, Until: until, Plan: steps,
 	})
-	s.resharder.notify()
+	r.notify()
 	return err
 }

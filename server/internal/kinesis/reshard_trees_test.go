@@ -28,7 +28,7 @@ func TestReshardTrees(t *testing.T) {
 		n := newNode(t, at(clock), later)
 		defer func() { n.stop() }()
 		n.must(n.EnsureStream(n.ctx, here, "orders", rapid.IntRange(1, 6).Draw(rt, "shards")))
-		w := &writer{n: n, keys: 12}
+		w := &producer{n: n, keys: 12}
 		for range rapid.IntRange(1, 6*soak()).Draw(rt, "steps") {
 			seed := rapid.Uint64().Draw(rt, "step")
 			rng := rand.New(rand.NewPCG(seed, 1))
@@ -51,7 +51,7 @@ func TestReshardTrees(t *testing.T) {
 			}
 			puts.Wait()
 			checkShape(t, n.list("orders"))
-			if st := n.peek(here, "orders", n.clock.read()); delay < 0 && len(st.Pending) > 0 {
+			if st := n.streams.peek(here, "orders", n.streams.clock.read()); delay < 0 && len(st.Pending) > 0 {
 				rt.Fatal("a resharding that takes no time is pending")
 			}
 		}
@@ -70,15 +70,15 @@ func TestReshardTrees(t *testing.T) {
 	})
 }
 
-// writer puts records of some keys, numbered.
-type writer struct {
+// producer puts records of some keys, numbered.
+type producer struct {
 	n      *node
 	keys   int
 	serial int
 	sent   [][]string // the stored records by key
 }
 
-func (w *writer) put(rounds int) {
+func (w *producer) put(rounds int) {
 	if w.sent == nil {
 		w.sent = make([][]string, w.keys)
 	}
@@ -99,7 +99,7 @@ func (w *writer) put(rounds int) {
 
 // reshardOnce splits, merges or scales, whatever the stream's shards allow.
 func (n *node) reshardOnce(rng *rand.Rand, stream string) {
-	st := n.peek(n.world, stream, n.clock.read())
+	st := n.streams.peek(n.world, stream, n.streams.clock.read())
 	i := rng.IntN(len(st.OpenShards()))
 	sh := st.OpenShards()[i]
 	operation, in := "UpdateShardCount", scaleTo(stream, max(1, len(st.OpenShards())/2)+rng.IntN(12))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 // resharder is the goroutine that carries out pending steps when they are due. The log holds the
 // steps, so the next start goes on with them after a crash.
 type resharder struct {
+	streams *streams
+	logger  *slog.Logger
+
 	wake   chan struct{} // of one token
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -29,9 +33,9 @@ const (
 )
 
 // start runs follow until stop.
-func (r *resharder) start(ctx context.Context, follow func(context.Context)) {
+func (r *resharder) start(ctx context.Context) {
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	r.done.Go(func() { follow(ctx) })
+	r.done.Go(func() { r.follow(ctx) })
 }
 
 func (r *resharder) stop() {
@@ -49,9 +53,9 @@ func (r *resharder) notify() {
 	}
 }
 
-// followReshards carries out pending steps when they are due, including those from before the
+// follow carries out pending steps when they are due, including those from before the
 // start.
-func (s *Service) followReshards(ctx context.Context) {
+func (r *resharder) follow(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	failing := false
@@ -59,12 +63,12 @@ func (s *Service) followReshards(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.resharder.wake:
+		case <-r.wake:
 		case <-timer.C:
 		}
-		again, pending, err := s.reshardDue(ctx)
+		again, pending, err := r.carryOut(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
-			s.cfg.Logger.WarnContext(ctx, "streams stay UPDATING, it is tried again until their "+
+			r.logger.WarnContext(ctx, "streams stay UPDATING, it is tried again until their "+
 				"shards are split and merged", "error", err)
 		}
 		if failing = err != nil; failing {
@@ -76,15 +80,15 @@ func (s *Service) followReshards(ctx context.Context) {
 	}
 }
 
-// reshardDue carries out the due steps, and returns once that is durable. It also returns the time
+// carryOut carries out the due steps, and returns once that is durable. It also returns the time
 // until the next ones are due, if any are pending.
-func (s *Service) reshardDue(ctx context.Context) (again time.Duration, pending bool, err error) {
-	c := s.catalogue
-	due, size, again, pending := s.pendingReshards()
+func (r *resharder) carryOut(ctx context.Context) (again time.Duration, pending bool, err error) {
+	c := r.streams.catalogue
+	due, size, again, pending := r.pending()
 	if len(due) == 0 {
 		return again, pending, nil
 	}
-	err = s.change(ctx, size, func(tx *wal.Tx, now int64) (err error) {
+	err = r.streams.change(ctx, size, func(tx *wal.Tx, now int64) (err error) {
 		for _, key := range due {
 			if st := c.Get(key); st != nil && st.Due(now) {
 				err = errors.Join(err, c.Scale(tx, st, st.Pending, now))
@@ -98,14 +102,14 @@ func (s *Service) reshardDue(ctx context.Context) (again time.Duration, pending 
 	return again, pending, nil
 }
 
-// pendingReshards returns the streams with due steps, at most as many as are done at once, the
+// pending returns the streams with due steps, at most as many as are done at once, the
 // approximate size of their frames, and when to ask again: at once if there are more.
-func (s *Service) pendingReshards() (
+func (r *resharder) pending() (
 	due []catalogue.Key, size int, again time.Duration, pending bool,
 ) {
-	s.catalogue.Read(func() {
-		now := s.clock.read()
-		for st := range s.catalogue.All() {
+	r.streams.catalogue.Read(func() {
+		now := r.streams.clock.read()
+		for st := range r.streams.catalogue.All() {
 			if len(st.Pending) == 0 || st.Phase == catalogue.StatusDeleting {
 				continue
 			}

@@ -36,7 +36,7 @@ func resourceTarget(arn string) (*target, error) {
 }
 
 // viewLabels returns the labels of a stream or a consumer, whatever its state.
-func (s *Service) viewLabels(
+func (s *streams) viewLabels(
 	ctx context.Context, world wire.World, arn string,
 ) (labels, error) {
 	if isConsumerARN(arn) {
@@ -60,7 +60,7 @@ func (s *Service) viewLabels(
 // changeLabels lets decide change the labels of a stream or a consumer, which must be ACTIVE (AWS,
 // ResourceInUseException of "TagResource" and "PutResourcePolicy"). decide must replace the maps,
 // not change them.
-func (s *Service) changeLabels(
+func (s *streams) changeLabels(
 	ctx context.Context, world wire.World, arn string, decide func(*labels) error,
 ) error {
 	if !isConsumerARN(arn) {
@@ -86,7 +86,7 @@ func (s *Service) changeLabels(
 }
 
 // changeStreamLabels is changeLabels for a stream. The stream stays ACTIVE.
-func (s *Service) changeStreamLabels(
+func (s *streams) changeStreamLabels(
 	ctx context.Context, world wire.World, t *target, decide func(*labels) error,
 ) error {
 	return s.changeSettings(ctx, world, t, false, func(

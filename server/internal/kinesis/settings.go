@@ -12,7 +12,7 @@ import (
 // changeSettings lets decide change a copy of a stream's settings, and commits the copy unless
 // decide returns an error. After errUnchanged it reports success and writes nothing. updating says
 // whether the stream is UPDATING for the stream delay.
-func (s *Service) changeSettings(
+func (s *streams) changeSettings(
 	ctx context.Context, world wire.World, t *target, updating bool,
 	decide func(st *catalogue.Stream, next *catalogue.Settings, now int64) error,
 ) error {

@@ -279,7 +279,7 @@ func TestSweep(t *testing.T) {
 		n.put("orders", "k", "child")
 		n.call("DeleteStream", m{"StreamName": "gone"})
 		time.Sleep(2 * time.Minute)
-		if got := len(n.allStreams()); got != 1 {
+		if got := len(n.streams.all()); got != 1 {
 			t.Errorf("%d streams are left after the deletion", got)
 		}
 		if n.shards.Shard(2) != nil || n.shards.Shard(3) != nil {
@@ -287,7 +287,7 @@ func TestSweep(t *testing.T) {
 		}
 		time.Sleep(24 * time.Hour)
 		n.put("orders", "k", "new")
-		if got := n.allStreams()[0].Shards; len(got) != 2 {
+		if got := n.streams.all()[0].Shards; len(got) != 2 {
 			t.Errorf("%d shards are left, want the two children", len(got))
 		}
 		if n.shards.Shard(1) != nil {

@@ -65,7 +65,9 @@ import (
 // A subscription waits for its shard and holds one event, nothing else: a subscriber that does
 // not read is no burden to the others. The records are read when the subscriber asks.
 type subscription struct {
-	service  *Service
+	streams  *streams
+	limits   *limiter
+	fanOut   *fanOut
 	consumer string // its ARN
 	key      fanOutKey
 	fan      *shardFan
@@ -128,7 +130,7 @@ func (u *subscription) Next(ctx context.Context) (wire.Event, error) {
 }
 
 // Close is part of wire.Events.
-func (u *subscription) Close() { u.service.fanOut.end(u) }
+func (u *subscription) Close() { u.fanOut.end(u) }
 
 // failed ends the stream with an error: as an exception event if the API has one for it, properly
 // if the service ends, otherwise by breaking off.
@@ -155,7 +157,7 @@ func (u *subscription) look(ctx context.Context, changed bool) (wake time.Time, 
 		return wake, nil
 	}
 	world, name := u.key.stream.World, u.key.stream.Name
-	st, now, err := u.service.view(ctx, world, name)
+	st, now, err := u.streams.view(ctx, world, name)
 	if err != nil {
 		return wake, fmt.Errorf("subscription to stream %s, %s: %w", name, u.shard.ID(), err)
 	}

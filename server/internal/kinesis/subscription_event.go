@@ -87,7 +87,7 @@ func (u *subscription) recordsEvent(
 	if n := len(records); n > 0 {
 		u.next = records[n-1].Index + 1
 		if u.next < tip {
-			behind = max(1, u.service.clock.read()-records[n-1].Arrival)
+			behind = max(1, u.streams.clock.read()-records[n-1].Arrival)
 		}
 	}
 	whole := behind == 0

@@ -33,7 +33,7 @@ func TestContinuation(t *testing.T) {
 		"LATEST":              {"a b", func(*node) m { return fromLatest }, ""},
 		"AT_TIMESTAMP, early": {"a b", early, "a b"},
 		"AT_TIMESTAMP, now": {"a b", func(n *node) m {
-			return m{"Type": "AT_TIMESTAMP", "Timestamp": float64(n.clock.read()) / 1000}
+			return m{"Type": "AT_TIMESTAMP", "Timestamp": float64(n.streams.clock.read()) / 1000}
 		}, ""},
 		"AT_SEQUENCE_NUMBER": {"a b", func(n *node) m {
 			records, _ := n.drain("orders", "0")
@@ -130,7 +130,7 @@ func TestSubscriptionOfTrimmedPosition(t *testing.T) {
 		n.put("orders", "k", "young")
 		s = n.subscribe(app, "0", fromStart)
 		time.Sleep(2 * time.Hour) // it does not read meanwhile, and its five minutes begin later
-		n.sweep(n.ctx)
+		n.sweeper.sweep(n.ctx)
 		e := s.next()
 		if e.data() != "young" {
 			t.Errorf("after the sweep there comes %q", e.data())
@@ -148,7 +148,7 @@ func TestSubscriptionOfTrimmedPosition(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		s = n.subscribe(app, "0", fromStart)
 		time.Sleep(24 * time.Hour)
-		n.sweep(n.ctx)
+		n.sweeper.sweep(n.ctx)
 		first := s.next()
 		if first.data() != "" || first.MillisBehindLatest != 0 {
 			t.Errorf("of an empty shard there comes %+v", first)
@@ -176,7 +176,7 @@ func TestSubscriptionOfExpiredShard(t *testing.T) {
 		n.call("SplitShard",
 			m{"StreamName": "orders", "ShardToSplit": "0", "NewStartingHashKey": "99"})
 		time.Sleep(25 * time.Hour)
-		n.sweep(n.ctx)
+		n.sweeper.sweep(n.ctx)
 		s.excepted("ResourceNotFoundException: Shard shardId-000000000000 in stream orders under " +
 			"account 000000000000 does not exist")
 	})

@@ -371,7 +371,7 @@ func TestSubscriptionCancelled(t *testing.T) {
 			t.Errorf("the wait ends with %v", err)
 		}
 		s.events.Close()
-		if f := &n.fanOut; len(f.streams)+len(f.shards) != 0 || len(f.slots) != 1 {
+		if f := n.fanOut; len(f.streams)+len(f.shards) != 0 || len(f.slots) != 1 {
 			t.Errorf("of a subscription there are left %v", f)
 		}
 	})
@@ -384,10 +384,10 @@ func TestSubscriptionMissesNothing(t *testing.T) {
 		n.create("orders", 1)
 		app := n.register("orders", "app")
 		s := n.subscribe(app, "0", fromLatest)
-		changed := n.catalogue.OnChange(nil) // as if the change came before the subscription was registered
+		changed := n.streams.catalogue.OnChange(nil) // as if the change came before the subscription was registered
 		n.call("DeregisterStreamConsumer", m{"ConsumerARN": app})
 		s.excepted("ResourceNotFoundException: Consumer " + app + ", account 000000000000 not found.")
-		n.catalogue.OnChange(changed)
+		n.streams.catalogue.OnChange(changed)
 
 		s = n.subscribe(n.register("orders", "other"), "0", fromLatest)
 		s.next()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -15,21 +15,27 @@ import (
 
 // sweeper is the goroutine that sweeps at intervals.
 type sweeper struct {
+	streams *streams
+	shards  *shardlog.Store
+	limits  *limiter
+	logger  *slog.Logger
+	every   time.Duration
+
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-func (w *sweeper) start(ctx context.Context, every time.Duration, sweep func(context.Context)) {
+func (w *sweeper) start(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.done.Go(func() {
-		ticker := time.NewTicker(every)
+		ticker := time.NewTicker(w.every)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				sweep(ctx)
+				w.sweep(ctx)
 			}
 		}
 	})
@@ -44,12 +50,12 @@ func (w *sweeper) stop() {
 
 // sweep removes invisible data: deleted streams after the end of their deletion, closed shards with
 // expired data, and records past the retention period.
-func (s *Service) sweep(ctx context.Context) {
-	s.throttle.Load().sweep(s.clock.read())
-	for _, st := range s.allStreams() {
-		if err := s.sweepStream(ctx, st.Key()); err != nil {
+func (w *sweeper) sweep(ctx context.Context) {
+	w.limits.throttle.Load().sweep(w.streams.clock.read())
+	for _, st := range w.streams.all() {
+		if err := w.sweepStream(ctx, st.Key()); err != nil {
 			if ctx.Err() == nil {
-				s.cfg.Logger.WarnContext(ctx, "expired data is still there, the next sweep "+
+				w.logger.WarnContext(ctx, "expired data is still there, the next sweep "+
 					"tries again", "stream", st.Name, "error", err)
 			}
 			return // the log takes nothing now
@@ -57,21 +63,16 @@ func (s *Service) sweep(ctx context.Context) {
 	}
 }
 
-func (s *Service) allStreams() (streams []*catalogue.Stream) {
-	s.catalogue.Read(func() { streams = slices.Collect(s.catalogue.All()) })
-	return streams
-}
-
-func (s *Service) sweepStream(ctx context.Context, key catalogue.Key) error {
-	c := s.catalogue
+func (w *sweeper) sweepStream(ctx context.Context, key catalogue.Key) error {
+	c := w.streams.catalogue
 	var st *catalogue.Stream
 	var now int64
-	c.Read(func() { st, now = c.Get(key), s.clock.read() })
+	c.Read(func() { st, now = c.Get(key), w.streams.clock.read() })
 	if st == nil {
 		return nil
 	}
 	if st.Gone(now) || len(st.Expired(now)) > 0 {
-		err := s.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
+		err := w.streams.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
 			if st = c.Get(key); st == nil {
 				return nil
 			}
@@ -87,14 +88,14 @@ func (s *Service) sweepStream(ctx context.Context, key catalogue.Key) error {
 	if st == nil || st.Gone(now) {
 		return nil
 	}
-	return s.trim(ctx, st, now)
+	return w.trim(ctx, st, now)
 }
 
 // trim removes the records that are older than the stream's retention period.
-func (s *Service) trim(ctx context.Context, st *catalogue.Stream, now int64) error {
+func (w *sweeper) trim(ctx context.Context, st *catalogue.Stream, now int64) error {
 	var first error
 	for _, sh := range st.Shards {
-		err := s.shards.Trim(ctx, sh.Log, now-st.RetentionMs())
+		err := w.shards.Trim(ctx, sh.Log, now-st.RetentionMs())
 		if err != nil && !errors.Is(err, shardlog.ErrDeleted) && first == nil {
 			first = fmt.Errorf("trim shard %s: %w", sh.ID(), err)
 		}

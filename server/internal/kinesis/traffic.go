@@ -21,10 +21,10 @@ type Activity struct {
 
 // Activity returns the activity of all streams of every account and region, in any state, in order.
 func (s *Service) Activity() []Activity {
-	now := s.clock.read()
+	now := s.streams.clock.read()
 	subscriptions := s.fanOut.count()
 	var all []Activity
-	for _, st := range s.allStreams() {
+	for _, st := range s.streams.all() {
 		if st.Gone(now) {
 			continue
 		}
