@@ -154,7 +154,7 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 		if d.at == runnel.End() {
 			return finished, nil, nil // the children are in the stream's list
 		}
-		if d.open, err = h.openerAt(ctx, writer, at); err != nil {
+		if d.open, err = h.readingAt(ctx, writer, at); err != nil {
 			return 0, nil, err
 		}
 		h.event(Event{Kind: ShardStarted, Position: d.at})

@@ -345,6 +345,52 @@ func TestLatestIsResolvedOnce(t *testing.T) {
 	}
 }
 
+// At LATEST the stream's clock decides where the application begins. A worker whose clock is wrong,
+// by a little or by hours, misses no record that arrives after its start, before it reads the shard,
+// and gets none that arrived a second before its start.
+func TestLatestByTheStreamsClock(t *testing.T) {
+	for _, ahead := range []time.Duration{
+		0, -900 * time.Millisecond, 900 * time.Millisecond, -3 * time.Hour, 3 * time.Hour,
+	} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			bubble(t, 1, func(f *fleet) {
+				f.stream.ahead, f.stream.dated = ahead, true
+				server := time.Now().Add(ahead)
+				<-time.After(server.Truncate(time.Second).Add(5050 * time.Millisecond).Sub(server))
+				f.stream.put("before", keys(5)...)
+				<-time.After(1100 * time.Millisecond)
+				var got []string
+				var once sync.Once
+				f.stream.fault = func(op string, _ runnel.ShardID) error {
+					if op == "GetShardIterator" {
+						once.Do(func() { f.stream.put("after", keys(5)...) })
+					}
+					return nil
+				}
+				f.start("w1", func(c *consumer.Config) {
+					c.From = consumer.Latest
+					c.Handler = func(_ context.Context, b *consumer.Batch) error {
+						f.mu.Lock()
+						defer f.mu.Unlock()
+						for _, r := range b.Records {
+							got = append(got, string(r.Data))
+						}
+						return nil
+					}
+				})
+				f.await(failover, "5 records", func() bool {
+					f.mu.Lock()
+					defer f.mu.Unlock()
+					return len(got) >= 5
+				})
+				if len(got) != 5 || slices.Contains(got, "before") {
+					t.Errorf("got %q", got)
+				}
+			})
+		})
+	}
+}
+
 // At a time, reading begins with the first record that arrived then.
 func TestFromTime(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {
