@@ -58,7 +58,7 @@ func TestTransient(t *testing.T) {
 		{&types.InvalidArgumentException{}, false},
 		{&types.ResourceNotFoundException{}, false},
 		{fmt.Errorf("claim: %w", &lease.StreamError{}), false},
-		{lease.ErrNative, false},
+		{lease.ErrManagedByKCL3, false},
 	} {
 		if got := transient(c.err); got != c.want {
 			t.Errorf("%v: %v", c.err, got)

@@ -111,7 +111,7 @@ func (d *delivery) committed(c sink.Committed) {
 	}
 	d.last = c.End
 	d.event(Event{Kind: Committed, Position: c.End})
-	if c.End != runnel.End { // that one is written with the children
+	if c.End != runnel.End() { // that one is written with the children
 		d.keeper.post(c)
 	} else {
 		d.keeper.token(c.Token)

@@ -12,7 +12,7 @@ import (
 func (f *fetcher) gapBefore() (*sink.Gap, runnel.Position) {
 	gap := &sink.Gap{After: f.After, Reason: "the stream has removed the record there, and may " +
 		"have removed unread ones behind it"}
-	if f.After == runnel.Start {
+	if f.After == runnel.Start() {
 		gap.Reason = "the stream may have removed the shard's first records unread"
 	}
 	switch {
@@ -20,9 +20,9 @@ func (f *fetcher) gapBefore() (*sink.Gap, runnel.Position) {
 		gap.Before = runnel.Position{Sequence: sequenceOf(&f.left.Records[0])}
 		return gap, f.After
 	case f.left.Ended:
-		gap.Before = runnel.End
+		gap.Before = runnel.End()
 		return gap, f.After
-	case f.After == runnel.Start:
+	case f.After == runnel.Start():
 		gap.Before = runnel.Position{Sequence: f.left.First}
 	default:
 		gap.Before = runnel.Position{Sequence: f.After.Sequence, Sub: f.After.Sub + 1}
@@ -33,7 +33,7 @@ func (f *fetcher) gapBefore() (*sink.Gap, runnel.Position) {
 // goneGap returns the gap at the end of a shard that the stream no longer has.
 func goneGap(after runnel.Position) *sink.Gap {
 	return &sink.Gap{
-		After: after, Before: runnel.End,
+		After: after, Before: runnel.End(),
 		Reason: "the stream removed the shard before its end was read",
 	}
 }
@@ -70,7 +70,7 @@ func (h *holding) closeParent(ctx context.Context, open *sink.ParentError) (bool
 	}
 	defer func() { _ = writer.Close() }() // it has committed, or its error is returned
 	c := writer.Committed()
-	if c.End == runnel.End {
+	if c.End == runnel.End() {
 		return true, nil
 	}
 	gap := goneGap(c.End)

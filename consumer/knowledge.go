@@ -33,7 +33,7 @@ func (h *holding) readingAt(
 		o.Filter, err = h.recall(ctx, c.End)
 		return o, err
 	}
-	if c.End == runnel.Start {
+	if c.End == runnel.Start() {
 		o.Filter, err = h.inherit(ctx, c.Parents)
 	} else {
 		o.Filter, err = h.restore(c.State)
@@ -46,7 +46,7 @@ func (h *holding) readingAt(
 
 // recall returns the filter at a position of a handler's shard.
 func (h *holding) recall(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
-	if at == runnel.Start && originOf(h.first).Word() == runnel.TrimHorizon {
+	if at == runnel.Start() && originOf(h.first).Word() == runnel.TrimHorizon {
 		// All parents have ended, as their rows say, and ends has the states of this worker there.
 		if states := h.ends.begin(h.first.Key, h.first.Parents); len(states) > 0 {
 			parents, err := h.restoreAll(states)
@@ -67,7 +67,7 @@ func (h *holding) hashRange(ctx context.Context) (keyspace.Range, error) {
 	if s, ok := listed[h.first.Key]; ok && err == nil {
 		return s.Range, nil
 	}
-	return keyspace.All, err
+	return keyspace.All(), err
 }
 
 // restore makes a filter from a state. A nil state makes a filter that has not met any unit.
@@ -111,7 +111,7 @@ func (h *holding) inherit(ctx context.Context, states [][]byte) (*aggregate.Filt
 	}
 	unknown := func(state []byte) bool { return len(state) == 0 }
 	if len(states) == 0 || slices.ContainsFunc(states, unknown) {
-		filter, err := h.rebuild(ctx, runnel.Start)
+		filter, err := h.rebuild(ctx, runnel.Start())
 		if err != nil {
 			return nil, err
 		}

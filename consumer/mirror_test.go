@@ -63,7 +63,7 @@ func TestMirror(t *testing.T) {
 		p, want = ahead, next
 	}
 	var b sink.Batch
-	if err := m.batch(&b, &page{change: []byte{9}, through: runnel.End}); err == nil {
+	if err := m.batch(&b, &page{change: []byte{9}, through: runnel.End()}); err == nil {
 		t.Error("a change that is none is taken")
 	}
 }

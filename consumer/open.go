@@ -18,7 +18,7 @@ type reading struct {
 
 // newReading returns the reading of the records behind after. It drops no double.
 func newReading(shard runnel.ShardID, after runnel.Position) reading {
-	return reading{Opener: opener.Opener{Shard: shard, Keys: keyspace.All, After: after}}
+	return reading{Opener: opener.Opener{Shard: shard, Keys: keyspace.All(), After: after}}
 }
 
 // open adds a Kinesis record to a page. It does nothing if the record is not behind o.After. If

@@ -43,8 +43,8 @@ func BenchmarkOpen(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				o := newReading("shardId-000000000000", runnel.Start)
-				o.Keys = keyspace.Range{End: keyspace.Max.Sub(keyspace.Key{Lo: 1})}
+				o := newReading("shardId-000000000000", runnel.Start())
+				o.Keys = keyspace.Range{End: keyspace.Max().Sub(keyspace.Key{Lo: 1})}
 				o.Filter = &aggregate.Filter{}
 				o.mirror = newMirror(o.Filter, true)
 				var p page
@@ -66,7 +66,7 @@ func BenchmarkOpen(b *testing.B) {
 // An aggregate without user records, the mark of a place, delivers no record. The reader passes it
 // and reads on.
 func TestOpenEmptyAggregate(t *testing.T) {
-	o := newReading("shardId-000000000000", runnel.Start)
+	o := newReading("shardId-000000000000", runnel.Start())
 	o.Keys = keyspace.Range{} // none but 0: a mark belongs anywhere
 	o.Filter = &aggregate.Filter{}
 	var p page

@@ -89,7 +89,7 @@ func (b *rebuilder) run(ctx context.Context) error {
 	if !ok { // gone, and its reader will find out
 		return nil
 	}
-	beginning := b.at == runnel.Start && b.origin == runnel.FromOldest()
+	beginning := b.at == runnel.Start() && b.origin == runnel.FromOldest()
 	if beginning && !anyListed(listed, own.Parents) {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (b *rebuilder) firstOf(ctx context.Context, shard runnel.ShardID) (time.Tim
 	if first, known := b.firsts[shard]; known {
 		return first, nil
 	}
-	first, err := b.firstArrival(ctx, shard, runnel.Start)
+	first, err := b.firstArrival(ctx, shard, runnel.Start())
 	if err == nil {
 		b.firsts[shard] = first
 	}
@@ -166,10 +166,10 @@ func anyListed(listed map[runnel.ShardID]shardmap.Shard, ids []runnel.ShardID) b
 // time. It is the arrival of the record at the position, the time at which the application begins,
 // or now if no record has come yet.
 func (b *rebuilder) arrival(ctx context.Context, shard runnel.ShardID) (time.Time, error) {
-	if b.at == runnel.Start && !b.origin.Time().IsZero() {
+	if b.at == runnel.Start() && !b.origin.Time().IsZero() {
 		return b.origin.Time(), nil
 	}
-	if b.at != runnel.Start || b.origin == runnel.FromOldest() {
+	if b.at != runnel.Start() || b.origin == runnel.FromOldest() {
 		first, err := b.firstArrival(ctx, shard, b.at)
 		if !first.IsZero() || err != nil {
 			return first, err
@@ -226,7 +226,7 @@ func (b *rebuilder) ancestors(
 func (b *rebuilder) feed(
 	ctx context.Context, s shardmap.Shard, wanted func(*types.Record) (this, more bool),
 ) error {
-	window := b.pages(s.ID, runnel.FromTime(b.from), runnel.Start, b.cfg.MaxRecords)
+	window := b.pages(s.ID, runnel.FromTime(b.from), runnel.Start(), b.cfg.MaxRecords)
 	return b.read(ctx, window, func(record *types.Record) bool {
 		this, more := wanted(record)
 		if this {
@@ -241,7 +241,7 @@ func all(*types.Record) (this, more bool) { return true, true }
 // until accepts the records at or before the position, except for a record that the position lies
 // inside: the state there is that before the record, which is read again.
 func (b *rebuilder) until(record *types.Record) (this, more bool) {
-	if b.at == runnel.Start {
+	if b.at == runnel.Start() {
 		before := aws.ToTime(record.ApproximateArrivalTimestamp).Before(b.origin.Time())
 		return before, before
 	}

@@ -164,7 +164,7 @@ func TestZombieCannotCheckpoint(t *testing.T) {
 		<-time.After(failover)
 		after := f.leases()[0]
 		if after.Owner != "w2" || after.Checkpoint != before.Checkpoint ||
-			after.Processed().Sequence == runnel.Start.Sequence {
+			after.Processed().Sequence == runnel.Start().Sequence {
 			t.Errorf("before %+v, after %+v", before, after)
 		}
 		for _, e := range f.happened(consumer.Committed) {
@@ -203,7 +203,7 @@ func TestHandlerErrors(t *testing.T) {
 		f.stream.put("a", keys(10)...)
 		<-time.After(200 * time.Millisecond)
 		f.stream.put("b", keys(10)...)
-		if got := f.leases()[0].Processed(); got != runnel.Start {
+		if got := f.leases()[0].Processed(); got != runnel.Start() {
 			t.Errorf("checkpoint %s although nothing was processed", got)
 		}
 		f.await(10*time.Second, "20 records", func() bool { n, _ := f.delivered(); return n == 20 })
@@ -271,7 +271,7 @@ func TestStopWithFailingHandler(t *testing.T) {
 		if err := <-f.workers["w1"].err; err != nil || time.Since(began) > time.Second {
 			t.Errorf("stopped after %s: %v", time.Since(began), err)
 		}
-		if l := f.leases()[0]; l.Owner != "" || l.Processed() != runnel.Start {
+		if l := f.leases()[0]; l.Owner != "" || l.Processed() != runnel.Start() {
 			t.Errorf("handed over as %+v", l)
 		}
 	})
@@ -293,7 +293,7 @@ func TestStopCancelsHandlerInTheEnd(t *testing.T) {
 		if err := <-f.workers["w1"].err; err != nil || time.Since(began) != 30*time.Second {
 			t.Errorf("stopped after %s: %v", time.Since(began), err)
 		}
-		if l := f.leases()[0]; l.Owner != "" || l.Processed() != runnel.Start {
+		if l := f.leases()[0]; l.Owner != "" || l.Processed() != runnel.Start() {
 			t.Errorf("handed over as %+v", l)
 		}
 	})

@@ -46,7 +46,7 @@ func over(
 ) bool {
 	for _, child := range shardmap.ChildrenOf(shards, shard) {
 		l, known := leases[child.ID]
-		if known && l.Processed() != runnel.Start ||
+		if known && l.Processed() != runnel.Start() ||
 			!known && over(leases, shards, child.ID) {
 			return true
 		}
@@ -97,7 +97,7 @@ func lastOf(sequence runnel.SequenceNumber, data []byte) runnel.Position {
 	last := runnel.Position{Sequence: sequence}
 	if d.Open(data) {
 		if d.Len() == 0 {
-			return runnel.Start
+			return runnel.Start()
 		}
 		last.Sub = int64(d.Len()) - 1
 	}
@@ -108,7 +108,7 @@ func lastOf(sequence runnel.SequenceNumber, data []byte) runnel.Position {
 // unknown position until its first checkpoint; the beginning of the shard is then the safe choice.
 func checkpoint(l lease.Lease) runnel.From {
 	switch at := l.Processed(); {
-	case at != runnel.Start:
+	case at != runnel.Start():
 		return runnel.FromSequence(at.Sequence)
 	case !l.From.IsZero():
 		return runnel.FromTime(l.From)
