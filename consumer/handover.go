@@ -122,7 +122,7 @@ func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
 			return fmt.Errorf("look at the other parent of %s: %w", child.ID, err)
 		}
 	}
-	l := newLease(child, lease.Origin{Word: runnel.TrimHorizon})
+	l := newLease(child, runnel.FromOldest())
 	l.Complete = h.endComplete
 	if startable {
 		l.Owner = h.cfg.WorkerID
@@ -152,10 +152,10 @@ func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
 }
 
 // newLease returns the lease of a new shard.
-func newLease(s shardmap.Shard, origin lease.Origin) lease.Lease {
+func newLease(s shardmap.Shard, origin runnel.From) lease.Lease {
 	r := s.Range
 	return lease.Lease{
-		Key: s.ID, Parents: s.Parents, Range: &r, From: origin.At,
-		Checkpoint: runnel.Position{Sequence: origin.Word},
+		Key: s.ID, Parents: s.Parents, Range: &r, From: origin.Time(),
+		Checkpoint: runnel.Position{Sequence: origin.Word()},
 	}
 }

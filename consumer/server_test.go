@@ -290,7 +290,7 @@ func TestLatestOnServer(t *testing.T) {
 	var begun sync.Once
 	var shards int
 	w := l.worker("w1", func(c *consumer.Config) {
-		c.From = consumer.Latest
+		c.From = runnel.FromLatest()
 		c.Observer = func(e consumer.Event) {
 			if l.observe(e); e.Kind == consumer.ShardStarted {
 				l.mu.Lock()

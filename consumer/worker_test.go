@@ -305,7 +305,7 @@ func TestLatestIsResolvedOnce(t *testing.T) {
 	for _, noFilter := range []bool{false, true} {
 		bubble(t, 2, func(f *fleet) {
 			f.stream.noFilter = noFilter
-			latest := func(c *consumer.Config) { c.From = consumer.Latest }
+			latest := func(c *consumer.Config) { c.From = runnel.FromLatest() }
 			f.stream.put("before", keys(20)...)
 			<-time.After(time.Second)
 			m := f.start("w1", latest, func(c *consumer.Config) {
@@ -368,7 +368,7 @@ func TestLatestByTheStreamsClock(t *testing.T) {
 					return nil
 				}
 				f.start("w1", func(c *consumer.Config) {
-					c.From = consumer.Latest
+					c.From = runnel.FromLatest()
 					c.Handler = func(_ context.Context, b *consumer.Batch) error {
 						f.mu.Lock()
 						defer f.mu.Unlock()
@@ -402,7 +402,7 @@ func TestFromTime(t *testing.T) {
 		f.stream.merge(0)
 		n := 0
 		f.start("w1", func(c *consumer.Config) {
-			c.From = consumer.At(at)
+			c.From = runnel.FromTime(at)
 			c.Once = true
 			c.Handler = func(_ context.Context, b *consumer.Batch) error {
 				f.mu.Lock()
