@@ -11,12 +11,12 @@ import (
 )
 
 // ErrPartitionKey is returned for a partition key that is empty or not UTF-8. The KCL would
-// replace what is not UTF-8, and so hash another key.
+// replace malformed bytes, and so hash another key.
 var ErrPartitionKey = errors.New("the partition key is empty or not UTF-8")
 
-// Encoder builds aggregates, one after another, and reuses its memory: nothing is allocated for
-// a record once its buffers have grown. The same records give the same bytes. The zero value is
-// ready. It is not safe for concurrent use.
+// Encoder builds aggregates, one after another, and reuses its memory: it allocates nothing for a
+// record once its buffers have grown. The same records always give the same bytes. The zero value
+// is ready. It is not safe for concurrent use.
 type Encoder struct {
 	keys     table
 	explicit table
@@ -26,21 +26,21 @@ type Encoder struct {
 
 // table is one of the two tables of strings, each string once.
 type table struct {
-	fields []byte // as they stand in the message
+	fields []byte // as encoded in the message
 	index  map[string]uint64
-	last   string // most records have the key of the one before
+	last   string // a cache: most records have their predecessor's key
 	at     uint64
 }
 
 // Len returns the number of records since the last Reset.
 func (e *Encoder) Len() int { return e.count }
 
-// Size returns the size in bytes of what Seal would append. An aggregate of nothing counts too.
+// Size returns the size in bytes of the aggregate that Seal would append now, Overhead included.
 func (e *Encoder) Size() int {
 	return Overhead + len(e.keys.fields) + len(e.explicit.fields) + len(e.records)
 }
 
-// SizeWith returns what Size will be, to the byte, when r has been added.
+// SizeWith returns the exact Size after Add of r, in bytes.
 func (e *Encoder) SizeWith(r Record) int {
 	key, size := e.keys.sizeWith(r.PartitionKey)
 	entry := 1 + sizeVarint(key) + sizeCounted(len(r.Data)) + len(r.Tags)
@@ -52,16 +52,16 @@ func (e *Encoder) SizeWith(r Record) int {
 	return e.Size() + size + sizeCounted(entry)
 }
 
-// SizeOf returns the size in bytes of an aggregate of r alone. The limit on a Kinesis record
-// counts the outer partition key too.
+// SizeOf returns the size in bytes of an aggregate of r alone. Kinesis's limit on a record also
+// counts the outer partition key, which is not included.
 func SizeOf(r Record) int {
 	var e Encoder
 	return e.SizeWith(r)
 }
 
-// Add adds a record behind the others. It copies what it needs. The errors wrap ErrNested,
-// ErrPartitionKey or keyspace.ErrKeySyntax (the explicit hash key); after one nothing has changed.
-// Lengths are not checked: that is for who knows the stream's limits.
+// Add appends a record and keeps no reference to its bytes. Errors wrap ErrNested,
+// ErrPartitionKey or keyspace.ErrKeySyntax (for the explicit hash key), and leave the encoder
+// unchanged. Add checks no length: the caller knows the stream's limits.
 func (e *Encoder) Add(r Record) error {
 	if IsAggregate(r.Data) {
 		return ErrNested
@@ -95,8 +95,8 @@ func (e *Encoder) Add(r Record) error {
 	return nil
 }
 
-// Seal appends the aggregate to dst and returns the longer slice. The encoder goes on with what
-// it holds: call Reset for the next aggregate.
+// Seal appends the aggregate to dst and returns the longer slice. The encoder keeps its records:
+// call Reset before the next aggregate.
 func (e *Encoder) Seal(dst []byte) []byte {
 	dst = append(dst, magic...)
 	from := len(dst)
@@ -122,7 +122,7 @@ func (t *table) has(text string) bool {
 	return found
 }
 
-// sizeWith returns the index that text has or will have, and what adding it takes in bytes.
+// sizeWith returns the index that text has or would get, and the bytes that its addition takes.
 func (t *table) sizeWith(text string) (at uint64, size int) {
 	if t.last == text && t.last != "" {
 		return t.at, 0
