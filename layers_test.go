@@ -21,11 +21,16 @@ const module = "github.com/runnel-stream/runnel"
 var layers = [][]string{
 	{
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca", "internal/retry",
-		"internal/awserr", "internal/prosemeter",
+		"internal/awserr", "internal/shardid",
+		"internal/prosemeter",
+		"internal/exit",
 	},
-	{"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "server/internal/limit"},
-	{"internal/seam"},
-	{"internal/wire", ".", "keyspace/allocate", "keyspace/load"},
+	{
+		"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "internal/console",
+		"internal/usage", "server/internal/limit",
+	},
+	{"internal/seam", "internal/endpoint"},
+	{"internal/wire", ".", "keyspace/allocate", "keyspace/load", "internal/input"},
 	{
 		"aggregate", "lease", "sink", "internal/shardmap", "keyspace/plan", "internal/chart",
 		"server/internal/wal", "server/internal/pause", "server/internal/serverclock",
@@ -50,7 +55,7 @@ var (
 	shared = []string{
 		".", "keyspace", "keyspace/allocate", "keyspace/load", "keyspace/plan",
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca",
-		"internal/fault", "internal/seam", "internal/wire",
+		"internal/fault", "internal/seam", "internal/shardid", "internal/wire",
 	}
 	bothHalves = []string{"runneltest", "internal/cli", "cmd/runnel"}
 )

@@ -14,6 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -38,7 +42,7 @@ The verdict is computed from the archive itself. Status 1 if anything is lost, d
 order. Without --input it makes repository events from --seed.`,
 		Example: `  runnel demo
   runnel demo --input events.ndjson.gz --key repo --dir ./demo`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runDemo(c.Context(), f) },
 	}
 	flags := command.Flags()
@@ -59,11 +63,11 @@ order. Without --input it makes repository events from --seed.`,
 func (f *demoFlags) validate() error {
 	switch {
 	case f.records < 1 || f.shards < 1:
-		return usageError("--records and --shards want at least 1")
+		return exit.Usage("--records and --shards want at least 1")
 	case f.workers < 2:
-		return usageError("--workers %d: want at least 2, since one is stopped midway", f.workers)
+		return exit.Usage("--workers %d: want at least 2, since one is stopped midway", f.workers)
 	case (f.input == "") != (f.key == ""):
-		return usageError("--input and --key go together: name the file and its key field")
+		return exit.Usage("--input and --key go together: name the file and its key field")
 	}
 	return nil
 }
@@ -79,7 +83,7 @@ type demo struct {
 	source func(context.Context) iter.Seq2[event, error]
 	total  int64
 	fleet  *fleet
-	show   *progress
+	show   *console.Progress
 	told   chan string // messages for the screen
 
 	taken   atomic.Int64
@@ -92,7 +96,7 @@ func (a *app) runDemo(ctx context.Context, f *demoFlags) (err error) {
 	if err := f.validate(); err != nil {
 		return err
 	}
-	d := &demo{app: a, flags: f, show: a.newProgress(), told: make(chan string, newsBuffer)}
+	d := &demo{app: a, flags: f, show: a.NewProgress(), told: make(chan string, newsBuffer)}
 	if err := d.openSource(ctx); err != nil {
 		return err
 	}
@@ -100,23 +104,23 @@ func (a *app) runDemo(ctx context.Context, f *demoFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, outsideError(remove())) }()
+	defer func() { err = errors.Join(err, exit.Outside(remove())) }()
 	d.server, err = startDemoServer(ctx, a, filepath.Join(d.dir, "data"), f.shards)
 	if err != nil && ctx.Err() != nil {
-		return errInterrupt
+		return exit.ErrInterrupt
 	}
 	if err != nil {
-		return outsideError(err)
+		return exit.Outside(err)
 	}
-	defer func() { err = errors.Join(err, outsideError(d.server.close(ctx))) }()
-	a.say("server   %s  (open to any AWS client while this runs)\nfolder   %s\n",
+	defer func() { err = errors.Join(err, exit.Outside(d.server.close(ctx))) }()
+	a.Say("server   %s  (open to any AWS client while this runs)\nfolder   %s\n",
 		d.server.endpoint, d.dir)
 	if err := d.run(ctx); err != nil {
-		d.show.clear()
+		d.show.Clear()
 		if ctx.Err() != nil {
-			return errInterrupt
+			return exit.ErrInterrupt
 		}
-		return outsideError(err)
+		return exit.Outside(err)
 	}
 	return d.verdict(ctx)
 }
@@ -127,10 +131,10 @@ func (d *demo) openDir() (remove func() error, err error) {
 	d.dir = d.flags.dir
 	if d.dir == "" {
 		d.dir, err = os.MkdirTemp("", "runnel-demo-")
-		return func() error { return os.RemoveAll(d.dir) }, outsideError(err)
+		return func() error { return os.RemoveAll(d.dir) }, exit.Outside(err)
 	}
 	if old, err := os.ReadDir(d.dir); err == nil && len(old) > 0 {
-		return nil, usageError("--dir %s is not empty: name a new folder", d.dir)
+		return nil, exit.Usage("--dir %s is not empty: name a new folder", d.dir)
 	}
 	return func() error { return nil }, nil
 }
@@ -150,7 +154,7 @@ func (d *demo) openSource(ctx context.Context) error {
 		}
 		return nil
 	}
-	format, err := newInputFormat("ndjson", d.flags.key)
+	format, err := input.New(input.Fields{Format: "ndjson", Key: d.flags.key})
 	if err != nil {
 		return err
 	}
@@ -164,24 +168,24 @@ func (d *demo) openSource(ctx context.Context) error {
 		d.total++
 	}
 	if d.total == 0 {
-		return usageError("--input %s holds no line", d.flags.input)
+		return exit.Usage("--input %s holds no line", d.flags.input)
 	}
 	return nil
 }
 
 // fileEvents reads a file's lines. A line's number is its id, so that lines may be equal.
-func fileEvents(ctx context.Context, format *inputFormat, name string) iter.Seq2[event, error] {
+func fileEvents(ctx context.Context, format *input.Format, name string) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		number := 0
-		err := format.readFile(ctx, name, func(l inputLine) error {
+		err := format.ReadFile(ctx, name, func(l input.Line) error {
 			number++
-			e := event{id: fmt.Sprint(number), key: l.key, data: bytes.Clone(l.data)}
+			e := event{id: fmt.Sprint(number), key: l.Key, data: bytes.Clone(l.Data)}
 			if !yield(e, nil) {
-				return errStop
+				return exit.ErrStop
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, errStop) {
+		if err != nil && !errors.Is(err, exit.ErrStop) {
 			yield(event{}, err)
 		}
 	}
@@ -209,7 +213,7 @@ func (d *demo) run(ctx context.Context) error {
 		err = d.fleet.drain(ctx)
 	}
 	err = errors.Join(err, d.fleet.stop())
-	cancel(errStop)
+	cancel(exit.ErrStop)
 	<-drawn
 	return err
 }

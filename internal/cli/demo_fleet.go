@@ -13,6 +13,8 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
@@ -146,7 +148,7 @@ func (f *fleet) drain(ctx context.Context) error {
 func (f *fleet) stop() error {
 	var errs []error
 	for _, w := range f.list() {
-		w.cancel(errStop)
+		w.cancel(exit.ErrStop)
 	}
 	for _, w := range f.list() {
 		<-w.done
@@ -180,19 +182,11 @@ func (f *fleet) lines() []string {
 func short(shards map[runnel.ShardID]int64) string {
 	var numbers []string
 	for shard := range shards {
-		number := strings.TrimLeft(strings.TrimPrefix(string(shard), "shardId-"), "0")
-		numbers = append(numbers, fmt.Sprintf("%3s", "0"[:btoi(number == "")]+number))
+		numbers = append(numbers, fmt.Sprintf("%3s", shardid.Short(string(shard))))
 	}
 	if len(numbers) == 0 {
 		return "no shard"
 	}
 	slices.Sort(numbers)
 	return "shards " + strings.Join(strings.Fields(strings.Join(numbers, " ")), " ")
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

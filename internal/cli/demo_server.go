@@ -61,7 +61,7 @@ func (s *demoServer) start(ctx context.Context, addr string) error {
 	process := exec.Command(program)
 	process.Args = []string{
 		os.Args[0], "serve", "--child", "--quiet", "--addr", addr, "--data", s.dir,
-		"--stream", demoStream + ":" + strconv.Itoa(s.shards), "--log-format", s.app.logFormat,
+		"--stream", demoStream + ":" + strconv.Itoa(s.shards), "--log-format", s.app.LogFormat,
 	}
 	process.Stderr = s.app.Err
 	lifeline, err := process.StdinPipe()

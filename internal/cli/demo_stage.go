@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -35,7 +37,7 @@ func (d *demo) stage(ctx context.Context) <-chan error {
 	go func() {
 		for _, next := range acts {
 			for float64(d.acked.Load()) < next.at*float64(d.total) {
-				if err := pause(ctx, 5*time.Millisecond); err != nil {
+				if err := retry.Wait(ctx, 5*time.Millisecond); err != nil {
 					done <- err
 					return
 				}
@@ -52,7 +54,7 @@ func (d *demo) stage(ctx context.Context) <-chan error {
 
 // open returns the open shards in the order of their hash keys.
 func (d *demo) open(ctx context.Context) ([]shardmap.Shard, error) {
-	if err := waitActive(ctx, d.server.kinesis(), demoStream); err != nil {
+	if err := endpoint.WaitActive(ctx, d.server.kinesis(), demoStream); err != nil {
 		return nil, err
 	}
 	shards, err := shardmap.List(ctx, d.server.kinesis(), demoStream,

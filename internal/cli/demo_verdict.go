@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
@@ -46,11 +48,11 @@ func (d *demo) verdict(ctx context.Context) error {
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return errInterrupt
+		return exit.ErrInterrupt
 	case errors.Is(err, archive.ErrSource):
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	case err != nil:
-		return outsideError(err)
+		return exit.Outside(err)
 	}
 	v := demoVerdict{
 		Produced: report.Source.Records, Keys: report.Source.Keys, Archived: report.Records,
@@ -60,7 +62,7 @@ func (d *demo) verdict(ctx context.Context) error {
 		Shards: report.Shards, Takeovers: d.fleet.takeovers.Load(),
 		Suppressed: max(0, d.fleet.delivered.Load()-report.Records),
 		PutSeconds: d.putTook.Seconds(), Seconds: took.Seconds(),
-		PerSecond: rate(report.Records, took),
+		PerSecond: console.Rate(report.Records, took),
 	}
 	v.OK = report.OK() && v.Duplicates == 0 && v.Archived == v.Produced
 	if err := d.printVerdict(v); err != nil {
@@ -68,7 +70,7 @@ func (d *demo) verdict(ctx context.Context) error {
 	}
 	if !v.OK {
 		_ = report.WriteText(d.app.Err)
-		return answerNo("the archive is not what was produced")
+		return exit.No("the archive is not what was produced")
 	}
 	return nil
 }
@@ -102,20 +104,20 @@ func (i *identity) of(key string, data []byte) string {
 }
 
 func (d *demo) printVerdict(v demoVerdict) error {
-	if d.app.output == "json" {
+	if d.app.JSON() {
 		return json.NewEncoder(d.app.Out).Encode(v)
 	}
 	table := tabwriter.NewWriter(d.app.Out, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format+"\n", args...) }
-	line("produced\t%s records of %s keys in %.1f s, %s/s", thousands(v.Produced),
-		thousands(v.Keys), v.PutSeconds, thousands(rate(v.Produced, d.putTook)))
-	line("archived\t%s from %d shards in %.1f s, %s/s end to end", thousands(v.Archived),
-		v.Shards, v.Seconds, thousands(v.PerSecond))
-	line("missing\t%s", thousands(v.Missing))
-	line("duplicates\t%s", thousands(v.Duplicates))
-	line("out of order\t%s, over all keys", thousands(v.OutOfOrder))
+	line("produced\t%s records of %s keys in %.1f s, %s/s", console.Thousands(v.Produced),
+		console.Thousands(v.Keys), v.PutSeconds, console.Thousands(console.Rate(v.Produced, d.putTook)))
+	line("archived\t%s from %d shards in %.1f s, %s/s end to end", console.Thousands(v.Archived),
+		v.Shards, v.Seconds, console.Thousands(v.PerSecond))
+	line("missing\t%s", console.Thousands(v.Missing))
+	line("duplicates\t%s", console.Thousands(v.Duplicates))
+	line("out of order\t%s, over all keys", console.Thousands(v.OutOfOrder))
 	line("takeovers\t%d shards of the lost worker; %s records were read again and archived once",
-		v.Takeovers, thousands(v.Suppressed))
+		v.Takeovers, console.Thousands(v.Suppressed))
 	if v.OK {
 		line("verdict\tok: exactly once, in order per key")
 	} else {

@@ -2,18 +2,15 @@ package cli
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/internal/ndjson"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
 
@@ -32,7 +29,7 @@ one's own are even from the first one on.`,
   runnel keys map --file keys.ndjson alice bob
   runnel keys rebalance --file keys.ndjson --yes
   runnel keys skew --shards 8 names.txt`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	command.AddCommand(a.keysHash(), a.keysNth(), a.keysAllocate(), a.keysMap(),
@@ -51,7 +48,7 @@ func (f *spaceFlag) add(command *cobra.Command) {
 func (f *spaceFlag) space() (allocate.Space, error) {
 	space, err := allocate.ParseSpace(f.text)
 	if err != nil {
-		return space, usageError("--space: %w", err)
+		return space, exit.Usage("--space: %w", err)
 	}
 	return space, nil
 }
@@ -73,7 +70,7 @@ type lineWriter struct {
 
 func (a *app) newLineWriter() *lineWriter {
 	w := &lineWriter{out: bufio.NewWriterSize(a.Out, 1<<16)}
-	if a.output == "json" {
+	if a.JSON() {
 		w.json = json.NewEncoder(w.out)
 		w.json.SetEscapeHTML(false)
 	}
@@ -88,38 +85,7 @@ func (w *lineWriter) write(text string, object any) error {
 	} else {
 		_, err = w.out.WriteString(text + "\n")
 	}
-	return outsideError(err)
+	return exit.Outside(err)
 }
 
-func (w *lineWriter) flush() error { return outsideError(w.out.Flush()) }
-
-// eachLine calls take with each line of a file that is not blank, or of standard input for "-".
-// It returns an error of take with the place of the line.
-func (a *app) eachLine(
-	ctx context.Context, name string, take func(line string) error,
-) (err error) {
-	var lines *ndjson.Lines
-	if name == "-" {
-		in := untilDone(ctx, a.In)
-		defer func() { _ = in.Close() }()
-		lines, err = ndjson.NewLines("standard input", in)
-	} else {
-		lines, err = ndjson.OpenFile(name)
-	}
-	if err != nil {
-		return badInput(ctx, err)
-	}
-	defer func() { err = errors.Join(err, lines.Close()) }()
-	for {
-		line, err := lines.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil || ctx.Err() != nil {
-			return badInput(ctx, err)
-		}
-		if err := take(string(line)); err != nil {
-			return fmt.Errorf("%s: %w", lines.Where(), err)
-		}
-	}
-}
+func (w *lineWriter) flush() error { return exit.Outside(w.out.Flush()) }

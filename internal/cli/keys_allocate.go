@@ -7,6 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
 
@@ -42,7 +45,7 @@ Nothing is kept: add what it prints to the keys in use, and leave out those you 
 		Example: `  runnel keys allocate --space 128 --existing 0,32,9,57 --count 8
   runnel keys allocate --space 128 --existing 64=1500,32=20 --rate 300 --tree
   echo 64 32 | runnel keys allocate --space 128 --existing-file -`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runKeysAllocate(c, f) },
 	}
 	f.space.add(command)
@@ -64,9 +67,9 @@ func (a *app) runKeysAllocate(c *cobra.Command, f *keysAllocateFlags) error {
 	case err != nil:
 		return err
 	case f.count < 1 || f.count > mostAllocated:
-		return usageError("--count %d: want 1 to %d", f.count, mostAllocated)
-	case a.output == "json" && (f.table || f.tree):
-		return usageError("--table and --tree are text: leave out --output json")
+		return exit.Usage("--count %d: want 1 to %d", f.count, mostAllocated)
+	case a.JSON() && (f.table || f.tree):
+		return exit.Usage("--table and --tree are text: leave out --output json")
 	}
 	allocator := allocate.New(space)
 	if err := a.addExisting(c, f, allocator); err != nil {
@@ -76,11 +79,11 @@ func (a *app) runKeysAllocate(c *cobra.Command, f *keysAllocateFlags) error {
 	for range f.count {
 		key, err := allocator.AllocateRated(f.rate)
 		if err != nil {
-			return usageError("%d keys are in use, and %d of %d new ones found room: %w",
+			return exit.Usage("%d keys are in use, and %d of %d new ones found room: %w",
 				allocator.Len()-len(keys), len(keys), f.count, err)
 		}
 		if c.Context().Err() != nil {
-			return errInterrupt
+			return exit.ErrInterrupt
 		}
 		keys = append(keys, key.String())
 	}
@@ -109,7 +112,7 @@ func (a *app) addExisting(
 			err = to.AddRated(keys...)
 		}
 		if err != nil {
-			return usageError("%w", err)
+			return exit.Usage("%w", err)
 		}
 		return nil
 	}
@@ -119,7 +122,7 @@ func (a *app) addExisting(
 		}
 	}
 	for _, name := range f.files {
-		if err := a.eachLine(c.Context(), name, add); err != nil {
+		if err := input.EachLine(c.Context(), a.In, name, add); err != nil {
 			return err
 		}
 	}

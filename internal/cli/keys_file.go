@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
@@ -40,7 +42,7 @@ func (a *app) openKeyFile(
 	ctx context.Context, name string, space allocate.Space,
 ) (f *keyFile, err error) {
 	if name == "" {
-		return nil, usageError("--file or --table is missing: name what has the names and their " +
+		return nil, exit.Usage("--file or --table is missing: name what has the names and their " +
 			"keys")
 	}
 	f = &keyFile{
@@ -48,12 +50,12 @@ func (a *app) openKeyFile(
 		allocator: allocate.New(space),
 	}
 	if f.lock, err = (vfs.OS{}).Lock(f.name + ".lock"); err != nil {
-		return nil, outsideError(fmt.Errorf("%s: %w: run it again", name, err))
+		return nil, exit.Outside(fmt.Errorf("%s: %w: run it again", name, err))
 	}
 	if _, err = (vfs.OS{}).Stat(f.name); errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
-	if err = a.eachLine(ctx, name, f.readLine); err != nil {
+	if err = input.EachLine(ctx, a.In, name, f.readLine); err != nil {
 		return nil, errors.Join(err, f.lock.Close())
 	}
 	return f, nil
@@ -68,14 +70,14 @@ func (f *keyFile) readLine(text string) error {
 		err = errors.New("more than one object")
 	}
 	if err != nil {
-		return usageError(`want {"name":…,"key":…,"rate":…}: %w`, err)
+		return exit.Usage(`want {"name":…,"key":…,"rate":…}: %w`, err)
 	}
 	key, err := keyspace.Parse(line.Key)
 	if err == nil {
 		err = f.add(line, key)
 	}
 	if err != nil {
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	}
 	return nil
 }
@@ -99,7 +101,7 @@ func (f *keyFile) assign(name string, rate uint64) (assignment, error) {
 	}
 	key, err := f.allocator.AllocateRated(rate)
 	if err != nil {
-		return assignment{}, usageError("%q: %w", name, err)
+		return assignment{}, exit.Usage("%q: %w", name, err)
 	}
 	line := assignment{Name: name, Key: key.String(), Rate: rate}
 	f.lines = append(f.lines, line)
@@ -115,10 +117,10 @@ func (f *keyFile) save() error {
 	encoder.SetEscapeHTML(false)
 	for _, line := range f.lines {
 		if err := encoder.Encode(line); err != nil {
-			return outsideError(err)
+			return exit.Outside(err)
 		}
 	}
-	return outsideError(replaceFile(vfs.OS{}, f.name, text.Bytes()))
+	return exit.Outside(replaceFile(vfs.OS{}, f.name, text.Bytes()))
 }
 
 func replaceFile(fsys vfs.FS, name string, data []byte) error {
@@ -143,4 +145,4 @@ func replaceFile(fsys vfs.FS, name string, data []byte) error {
 	return nil
 }
 
-func (f *keyFile) close() error { return outsideError(f.lock.Close()) }
+func (f *keyFile) close() error { return exit.Outside(f.lock.Close()) }

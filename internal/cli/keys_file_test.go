@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
@@ -80,7 +81,7 @@ func TestKeyFileIsHeldByOne(t *testing.T) {
 			Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs})
 		return status, errs.String()
 	}
-	if status, said := run(); status != exitOutside || !strings.Contains(said, "locked by another") {
+	if status, said := run(); status != exit.StatusOutside || !strings.Contains(said, "locked by another") {
 		t.Errorf("status %d: %s", status, said)
 	}
 	if _, err := os.Stat(name); err == nil {
@@ -89,7 +90,7 @@ func TestKeyFileIsHeldByOne(t *testing.T) {
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if status, said := run(); status != exitOK {
+	if status, said := run(); status != exit.StatusOK {
 		t.Errorf("status %d: %s", status, said)
 	}
 }

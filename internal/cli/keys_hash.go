@@ -9,6 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -17,7 +21,7 @@ import (
 const mostShards = 100_000
 
 type keysHashFlags struct {
-	of     connection
+	of     endpoint.Flags
 	stream string
 	shards int
 	files  []string
@@ -45,7 +49,7 @@ line of output is the hash key, the shard with --shards or --stream, and the nam
   cut -d, -f1 users.csv | runnel keys hash --local --stream orders --output json`,
 		RunE: func(c *cobra.Command, args []string) error { return a.runKeysHash(c, f, args) },
 	}
-	f.of.addFlags(command, false)
+	f.of.AddFlags(command, false)
 	flags := command.Flags()
 	flags.StringVar(&f.stream, "stream", "", "print the open shard of this stream, too")
 	flags.IntVar(&f.shards, "shards", 0, "print the shard of a new stream with so many, too")
@@ -65,8 +69,8 @@ func (a *app) runKeysHash(c *cobra.Command, f *keysHashFlags, names []string) er
 	}
 	w := a.newLineWriter()
 	hash := func(name string) error {
-		if err := checkKey(name); err != nil {
-			return usageError("%w", err)
+		if err := input.CheckKey(name); err != nil {
+			return exit.Usage("%w", err)
 		}
 		return layout.print(w, name)
 	}
@@ -78,7 +82,7 @@ func (a *app) runKeysHash(c *cobra.Command, f *keysHashFlags, names []string) er
 	}
 	for _, file := range files {
 		if err == nil {
-			err = a.eachLine(c.Context(), file, hash)
+			err = input.EachLine(c.Context(), a.In, file, hash)
 		}
 	}
 	return errors.Join(err, w.flush())
@@ -93,28 +97,28 @@ type hashLayout struct {
 func (f *keysHashFlags) layout(c *cobra.Command) (l hashLayout, err error) {
 	switch {
 	case f.stream != "" && f.shards != 0:
-		return l, usageError("--stream and --shards exclude each other")
+		return l, exit.Usage("--stream and --shards exclude each other")
 	case f.stream != "":
 		return f.layoutOfStream(c.Context())
 	case c.Flags().Changed("shards") && (f.shards < 1 || f.shards > mostShards):
-		return l, usageError("--shards %d: want 1 to %d", f.shards, mostShards)
+		return l, exit.Usage("--shards %d: want 1 to %d", f.shards, mostShards)
 	case f.shards > 0:
 		for i, r := range keyspace.Uniform(f.shards) {
 			l.ends = append(l.ends, r.End)
-			l.ids = append(l.ids, fmt.Sprintf("shardId-%012d", i))
+			l.ids = append(l.ids, shardid.Of(uint32(i)))
 		}
 	}
 	return l, nil
 }
 
 func (f *keysHashFlags) layoutOfStream(ctx context.Context) (l hashLayout, err error) {
-	cfg, err := f.of.load(ctx)
+	cfg, err := f.of.Load(ctx)
 	if err != nil {
 		return l, err
 	}
 	shards, err := shardmap.List(ctx, awsclient.Kinesis(cfg), f.stream, nil)
 	if err != nil {
-		return l, outsideError(hint(err, f.stream))
+		return l, exit.Outside(endpoint.Hint(err, f.stream))
 	}
 	shards = slices.DeleteFunc(shards, func(s shardmap.Shard) bool { return !s.Open() })
 	slices.SortFunc(shards, func(a, b shardmap.Shard) int {
@@ -127,7 +131,7 @@ func (f *keysHashFlags) layoutOfStream(ctx context.Context) (l hashLayout, err e
 		l.ids = append(l.ids, string(s.ID))
 	}
 	if err := keyspace.Tiles(ranges); err != nil {
-		return l, outsideError(fmt.Errorf("the open shards of stream %s: %w; is it being "+
+		return l, exit.Outside(fmt.Errorf("the open shards of stream %s: %w; is it being "+
 			"resharded? Run it again", f.stream, err))
 	}
 	return l, nil

@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 )
 
 type keysMapFlags struct {
@@ -79,17 +82,17 @@ func (a *app) runKeysMap(c *cobra.Command, f *keysMapFlags, args []string) (err 
 // namesOf returns the names in the arguments, or for a single "-" those of standard input.
 func (a *app) namesOf(c *cobra.Command, args []string) (names []string, err error) {
 	take := func(name string) error {
-		if err := checkKey(name); err != nil {
-			return usageError("%q: %w", name, err)
+		if err := input.CheckKey(name); err != nil {
+			return exit.Usage("%q: %w", name, err)
 		}
 		if len(names) == mostAllocated {
-			return usageError("more than %d names at once", mostAllocated)
+			return exit.Usage("more than %d names at once", mostAllocated)
 		}
 		names = append(names, name)
 		return nil
 	}
 	if slices.Equal(args, []string{"-"}) {
-		return names, a.eachLine(c.Context(), "-", take)
+		return names, input.EachLine(c.Context(), a.In, "-", take)
 	}
 	for _, name := range args {
 		if err := take(name); err != nil {

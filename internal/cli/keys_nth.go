@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
@@ -30,7 +32,7 @@ of keys, or one more. Any number can be asked for at once: it takes no longer.`,
 		Example: `  runnel keys nth --space 128 --count 7
   runnel keys nth --count 4
   runnel keys nth --from 1000000 --output json`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			keys, err := space.space()
 			if err != nil {
@@ -38,10 +40,10 @@ of keys, or one more. Any number can be asked for at once: it takes no longer.`,
 			}
 			first, err := keyspace.Parse(from)
 			if err != nil {
-				return usageError("--from: the number of a key: %w", err)
+				return exit.Usage("--from: the number of a key: %w", err)
 			}
 			if count < 1 {
-				return usageError("--count 0: want at least 1")
+				return exit.Usage("--count 0: want at least 1")
 			}
 			return a.printNth(c, keys, first, count)
 		},
@@ -57,7 +59,7 @@ func (a *app) printNth(
 	c *cobra.Command, space allocate.Space, first keyspace.Key, count uint64,
 ) error {
 	if last := first.Add(keyspace.Key{Lo: count - 1}); last.Less(first) || !space.Contains(last) {
-		return usageError("%w: it has %s keys, so there are no %d from number %s on",
+		return exit.Usage("%w: it has %s keys, so there are no %d from number %s on",
 			allocate.ErrSpaceFull, space, count, first)
 	}
 	w := a.newLineWriter()
@@ -68,7 +70,7 @@ func (a *app) printNth(
 			err = w.write(key.String(), nthLine{N: n.String(), Key: key.String()})
 		}
 		if c.Context().Err() != nil {
-			err = errInterrupt
+			err = exit.ErrInterrupt
 		}
 		if err != nil {
 			return errors.Join(err, w.flush())

@@ -9,6 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 	"github.com/runnel-stream/runnel/keyspace/load"
@@ -45,7 +49,7 @@ moving name wait in the processes that put them, until what they have put before
 kill -9, the same command goes on, and --abort takes it back.`,
 		Example: `  runnel keys rebalance --file keys.ndjson --yes
   runnel keys rebalance --local --table tenants --stream orders --app orders-archive --yes`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runRebalance(c, f) },
 	}
 	f.add(command, "the file of names and keys, of runnel keys map")
@@ -72,9 +76,9 @@ func (a *app) runRebalance(c *cobra.Command, f *rebalanceFlags) error {
 	case err != nil:
 		return err
 	case f.shards < 1 || f.shards > 100_000:
-		return usageError("--shards %d: want 1 to 100,000", f.shards)
+		return exit.Usage("--shards %d: want 1 to 100,000", f.shards)
 	case f.tolerance < 0:
-		return usageError("--tolerance %g: want 0 or more", f.tolerance)
+		return exit.Usage("--tolerance %g: want 0 or more", f.tolerance)
 	case f.table != "":
 		return a.rebalanceTable(c.Context(), f, space)
 	}
@@ -121,14 +125,14 @@ func (a *app) printMoves(
 	}
 	was, err := peakOf(before, layout)
 	if err != nil {
-		return outsideError(err)
+		return exit.Outside(err)
 	}
 	is, err := peakOf(after, layout)
 	if err != nil {
-		return outsideError(err)
+		return exit.Outside(err)
 	}
-	a.say("%s names, %s moves; the heaviest of %s shards has %.2f times the mean, %.2f after that",
-		thousands(len(before)), thousands(len(moves)), thousands(len(layout)), was, is)
+	a.Say("%s names, %s moves; the heaviest of %s shards has %.2f times the mean, %.2f after that",
+		console.Thousands(len(before)), console.Thousands(len(moves)), console.Thousands(len(layout)), was, is)
 	return nil
 }
 
@@ -156,12 +160,12 @@ func (a *app) rebalanceFile(
 	before := slices.Collect(file.allocator.All())
 	layout := space.Uniform(f.shards)
 	if layout == nil {
-		return usageError("--shards %d: a space of %s keys cannot be cut into so many", f.shards,
+		return exit.Usage("--shards %d: a space of %s keys cannot be cut into so many", f.shards,
 			space)
 	}
 	planned, err := f.planner(layout)(space, before)
 	if err != nil {
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	}
 	place := map[string]int{}
 	for i, line := range file.lines {
@@ -186,7 +190,7 @@ func (a *app) rebalanceFile(
 	case len(moves) == 0:
 		return nil
 	case !f.yes:
-		return usageError("nothing was moved: say --yes")
+		return exit.Usage("nothing was moved: say --yes")
 	}
 	return file.save()
 }
@@ -199,9 +203,9 @@ func (a *app) rebalanceTable(
 	case f.abort:
 		return a.abortMoves(ctx, f, space)
 	case f.stream == "":
-		return usageError("--stream is missing: name the stream that the names' records go to")
+		return exit.Usage("--stream is missing: name the stream that the names' records go to")
 	case f.yes && len(f.apps) == 0:
-		return usageError("--app is missing: name the applications that read the stream, or say " +
+		return exit.Usage("--app is missing: name the applications that read the stream, or say " +
 			"--app none")
 	}
 	table, cfg, err := f.open(ctx, space)
@@ -211,7 +215,7 @@ func (a *app) rebalanceTable(
 	client := awsclient.Kinesis(cfg)
 	shards, err := reshard.List(ctx, client, f.stream)
 	if err != nil {
-		return outsideError(hint(err, f.stream))
+		return exit.Outside(endpoint.Hint(err, f.stream))
 	}
 	r := &rebalancing{app: a, flags: f, table: table, layout: reshard.Open(shards)}
 	move := keytable.MoveConfig{
@@ -232,7 +236,7 @@ func (a *app) abortMoves(ctx context.Context, f *rebalanceFlags, space allocate.
 	if err := table.Abort(ctx, names...); err != nil {
 		return tableError(ctx, err)
 	}
-	a.say("%s names keep their keys", thousands(len(names)))
+	a.Say("%s names keep their keys", console.Thousands(len(names)))
 	return nil
 }
 
@@ -242,16 +246,16 @@ type rebalancing struct {
 	flags  *rebalanceFlags
 	table  *keytable.Table
 	layout []keyspace.Range
-	last   string // line of progress
+	last   string // line of console.Progress
 	moved  int
 }
 
 func (r *rebalancing) run(ctx context.Context, move keytable.MoveConfig) error {
 	if left := r.table.Moving(); len(left) > 0 {
-		r.app.say("%s names are being moved by a run that was killed, or goes on elsewhere",
-			thousands(len(left)))
+		r.app.Say("%s names are being moved by a run that was killed, or goes on elsewhere",
+			console.Thousands(len(left)))
 		if !r.flags.yes {
-			return usageError("nothing was moved: say --yes to go on with these, or --abort to " +
+			return exit.Usage("nothing was moved: say --yes to go on with these, or --abort to " +
 				"take them back")
 		}
 		if _, err := r.table.Resume(ctx, move); err != nil {
@@ -269,7 +273,7 @@ func (r *rebalancing) run(ctx context.Context, move keytable.MoveConfig) error {
 	case len(moves) == 0:
 		return nil
 	case !r.flags.yes:
-		return usageError("nothing was moved: say --yes")
+		return exit.Usage("nothing was moved: say --yes")
 	}
 	r.moved = 0
 	return r.failed(ctx, r.table.Move(ctx, move, moves), len(moves))
@@ -307,15 +311,15 @@ func (r *rebalancing) progress(p keytable.Progress) {
 	case keytable.StageMoving:
 	}
 	if line != r.last {
-		r.app.say("%s", line)
+		r.app.Say("%s", line)
 	}
 	r.last = line
 }
 
 func (r *rebalancing) failed(ctx context.Context, err error, of int) error {
 	if err != nil && ctx.Err() != nil {
-		return &statusError{status: exitInterrupted, err: fmt.Errorf("interrupted: %d of %d moves "+
-			"are made; the same command goes on with the others: %w", r.moved, of, err)}
+		return exit.Interrupted("interrupted: %d of %d moves "+
+			"are made; the same command goes on with the others: %w", r.moved, of, err)
 	}
 	return tableError(ctx, err)
 }

@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 )
 
 func (a *app) keysRelease() *cobra.Command {
@@ -21,7 +24,7 @@ out, and does nothing without --yes, or if a name is not there. Names are argume
 of standard input.`,
 		Example: `  runnel keys release --file keys.ndjson alice --yes
   runnel keys release --local --table tenants alice --yes`,
-		Args: atLeastArgs(1),
+		Args: usage.AtLeastArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			space, err := f.check()
 			if err != nil {
@@ -52,7 +55,7 @@ func (a *app) releaseNames(f *keyFile, names []string, yes bool) error {
 	for _, name := range names {
 		line, known := f.byName[name]
 		if !known {
-			return usageError("%s has no name %q, or you named it twice; nothing was released",
+			return exit.Usage("%s has no name %q, or you named it twice; nothing was released",
 				f.name, name)
 		}
 		released = append(released, line)
@@ -62,7 +65,7 @@ func (a *app) releaseNames(f *keyFile, names []string, yes bool) error {
 		return err
 	}
 	if !yes {
-		return usageError("nothing was released: say --yes")
+		return exit.Usage("nothing was released: say --yes")
 	}
 	f.lines = slices.DeleteFunc(f.lines, func(line assignment) bool {
 		_, stays := f.byName[line.Name]

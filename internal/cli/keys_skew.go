@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -11,6 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/reshard"
@@ -18,7 +21,7 @@ import (
 
 type keysSkewFlags struct {
 	loadFlags
-	to              connection
+	to              endpoint.Flags
 	stream          string
 	shards          []int
 	hashKey, weight string
@@ -55,7 +58,7 @@ is printed as the least that it is.`,
 			return a.runKeysSkew(c, f, files)
 		},
 	}
-	f.to.addFlags(command, false)
+	f.to.AddFlags(command, false)
 	f.loadFlags.addFlags(command)
 	flags := command.Flags()
 	flags.StringVar(&f.stream, "stream", "", "the stream that is looked at, or whose shards are")
@@ -83,7 +86,7 @@ func (a *app) runKeysSkew(c *cobra.Command, f *keysSkewFlags, files []string) er
 	if err != nil {
 		return err
 	}
-	var format *inputFormat
+	var format *input.Format
 	if len(files) > 0 {
 		if format, err = f.inputFormat(); err != nil {
 			return err
@@ -91,7 +94,7 @@ func (a *app) runKeysSkew(c *cobra.Command, f *keysSkewFlags, files []string) er
 	}
 	var client *kinesis.Client
 	if f.stream != "" {
-		cfg, err := f.to.load(c.Context())
+		cfg, err := f.to.Load(c.Context())
 		if err != nil {
 			return err
 		}
@@ -138,26 +141,26 @@ func (f *keysSkewFlags) complete(files *[]string) error {
 	}
 	switch {
 	case f.stream == "" && len(f.shards) == 0:
-		return usageError("--shards is missing: say how many, or name a --stream that has some")
+		return exit.Usage("--shards is missing: say how many, or name a --stream that has some")
 	case slices.ContainsFunc(f.shards, func(n int) bool { return n < 1 || n > mostShards }):
-		return usageError("--shards: want 1 to %d of them", mostShards)
+		return exit.Usage("--shards: want 1 to %d of them", mostShards)
 	case !live && f.stream != "" && len(f.shards) > 0:
-		return usageError("with files, --stream and --shards exclude each other")
+		return exit.Usage("with files, --stream and --shards exclude each other")
 	case live && (f.key != "" || f.hashKey != "" || f.weight != ""):
-		return usageError("--key, --hash-key and --weight are about files, and none is named; " +
+		return exit.Usage("--key, --hash-key and --weight are about files, and none is named; " +
 			"- is standard input")
 	case live && (f.over > 0 || f.rate != ""):
-		return usageError("--over and --rate are about files, and none is named; " +
+		return exit.Usage("--over and --rate are about files, and none is named; " +
 			"- is standard input")
 	case f.over > 0 && f.rate != "":
-		return usageError("--over and --rate exclude each other")
+		return exit.Usage("--over and --rate exclude each other")
 	case f.names && f.weight != "":
-		return usageError("--weight is a field of a line: name that of the key, too, with --key")
+		return exit.Usage("--weight is a field of a line: name that of the key, too, with --key")
 	case f.names && f.by == "bytes":
-		return usageError("--by bytes: a list of keys has no bytes; name the field of events " +
+		return exit.Usage("--by bytes: a list of keys has no bytes; name the field of events " +
 			"with --key")
 	case f.svg != "" && len(f.shards) > 1:
-		return usageError("--svg is a picture of one number of --shards")
+		return exit.Usage("--svg is a picture of one number of --shards")
 	}
 	return nil
 }
@@ -167,9 +170,9 @@ func (f *keysSkewFlags) perSecondInAll() (float64, error) {
 	if f.rate == "" {
 		return 0, nil
 	}
-	n, err := parseSize(f.rate)
+	n, err := usage.ParseSize(f.rate)
 	if err != nil {
-		return 0, usageError("--rate: %w", err)
+		return 0, exit.Usage("--rate: %w", err)
 	}
 	if f.by == "records" {
 		return recordWeight * float64(n), nil
@@ -177,21 +180,13 @@ func (f *keysSkewFlags) perSecondInAll() (float64, error) {
 	return float64(n), nil
 }
 
-func (f *keysSkewFlags) inputFormat() (*inputFormat, error) {
+func (f *keysSkewFlags) inputFormat() (*input.Format, error) {
 	if f.names {
-		return newNameFormat(), nil
+		return input.Names(), nil
 	}
-	format, err := newInputFormat(f.format, cmp.Or(f.key, f.hashKey))
-	if err == nil {
-		err = format.withHashKey(f.hashKey)
-	}
-	if err == nil {
-		err = format.withWeight(f.weight)
-	}
-	if err == nil && f.key == "" {
-		format.key = format.hash
-	}
-	return format, err
+	return input.New(input.Fields{
+		Format: f.format, Key: f.key, HashKey: f.hashKey, HashKeyAlone: true, Weight: f.weight,
+	})
 }
 
 // skews makes a skew for each layout, and gives the output the names of its shards.
@@ -214,7 +209,7 @@ func (f *keysSkewFlags) skews(
 	for _, layout := range layouts {
 		skew, err := load.NewSkew(layout, counters)
 		if err != nil {
-			return nil, outsideError(err)
+			return nil, exit.Outside(err)
 		}
 		skews = append(skews, skew)
 		counters = 0
@@ -224,11 +219,11 @@ func (f *keysSkewFlags) skews(
 
 // readSkew reads the files and shows its progress.
 func (a *app) readSkew(
-	ctx context.Context, f *keysSkewFlags, format *inputFormat, files []string, seen *seenLoad,
+	ctx context.Context, f *keysSkewFlags, format *input.Format, files []string, seen *seenLoad,
 ) error {
 	start := time.Now()
-	format.bytes.measure(files)
-	stop := a.watch(ctx, func() string { return putBar(&format.bytes, time.Since(start)) })
+	format.Bytes.Measure(files)
+	stop := a.Watch(ctx, func() string { return format.Bytes.Bar(time.Since(start)) })
 	defer stop()
 	return seen.readFiles(ctx, &f.loadFlags, format, files)
 }
@@ -240,5 +235,5 @@ func (f *keysSkewFlags) draw(shown *shownSkew) error {
 	}
 	scale, unit := shown.scale()
 	picture := []byte(shown.reports[0].SVG(scale, unit))
-	return outsideError(os.WriteFile(f.svg, picture, 0o644)) //nolint:gosec // for others, too
+	return exit.Outside(os.WriteFile(f.svg, picture, 0o644)) //nolint:gosec // for others, too
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 )
@@ -34,7 +35,7 @@ func BenchmarkSkewFile(b *testing.B) {
 			b.Fatal(err)
 		}
 		seen := &seenLoad{skews: []*load.Skew{skew}}
-		err = seen.readFiles(context.Background(), &loadFlags{by: "records"}, newNameFormat(),
+		err = seen.readFiles(context.Background(), &loadFlags{by: "records"}, input.Names(),
 			[]string{name})
 		if err != nil || seen.records != keys {
 			b.Fatalf("%d records, %v", seen.records, err)

@@ -9,6 +9,9 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/chart"
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 )
@@ -99,16 +102,12 @@ func (s *shownSkew) id(report chart.Skew, shard int) string {
 	if id, known := s.ids[report.Shards[shard].Range]; known {
 		return string(id)
 	}
-	return fmt.Sprintf("shardId-%012d", shard)
+	return shardid.Of(uint32(shard))
 }
 
 // short is the number in a shard's id.
 func (s *shownSkew) short(report chart.Skew, shard int) string {
-	number := strings.TrimLeft(strings.TrimPrefix(s.id(report, shard), "shardId-"), "0")
-	if number == "" {
-		return "0"
-	}
-	return number
+	return shardid.Short(s.id(report, shard))
 }
 
 // amount is a weight in bytes or records.
@@ -151,12 +150,12 @@ func (s *shownSkew) scale() (scale float64, unit string) {
 func (s *shownSkew) seconds() float64 { return s.seen.took.Seconds() }
 
 func (a *app) printSkew(s *shownSkew) error {
-	if a.output == "json" {
+	if a.JSON() {
 		encoder := json.NewEncoder(a.Out)
 		encoder.SetEscapeHTML(false)
-		return outsideError(encoder.Encode(s.line()))
+		return exit.Outside(encoder.Encode(s.line()))
 	}
-	columns, ok := terminal(a.Out)
+	columns, ok := console.Terminal(a.Out)
 	if !ok {
 		columns = 80
 	}
@@ -176,7 +175,7 @@ func (a *app) printSkew(s *shownSkew) error {
 	s.hot(&text)
 	s.advice(&text)
 	_, err := fmt.Fprint(a.Out, text.String())
-	return outsideError(err)
+	return exit.Outside(err)
 }
 
 func (s *shownSkew) heading(text *strings.Builder) {
@@ -184,12 +183,12 @@ func (s *shownSkew) heading(text *strings.Builder) {
 	switch {
 	case f.weight != "":
 		fmt.Fprintf(text, "seen: %s in %s lines", f.loadFlags.amount(seen.weight()),
-			thousands(seen.records))
+			console.Thousands(seen.records))
 	case f.names:
-		fmt.Fprintf(text, "seen: %s keys", thousands(seen.records))
+		fmt.Fprintf(text, "seen: %s keys", console.Thousands(seen.records))
 	default:
-		fmt.Fprintf(text, "seen: %s records, %s", thousands(seen.records),
-			bytesText(float64(seen.bytes)))
+		fmt.Fprintf(text, "seen: %s records, %s", console.Thousands(seen.records),
+			console.Bytes(float64(seen.bytes)))
 	}
 	switch {
 	case f.rate != "":
@@ -209,7 +208,7 @@ func shardCount(n int) string {
 	if n == 1 {
 		return "1 shard"
 	}
-	return thousands(n) + " shards"
+	return console.Thousands(n) + " shards"
 }
 
 // compare prints the layouts as lines of a table.

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 	"github.com/runnel-stream/runnel/keytable"
 )
@@ -16,13 +18,13 @@ import (
 // keyTable holds the flags of a command that keeps names in a file or in a table.
 type keyTable struct {
 	space       spaceFlag
-	to          connection
+	to          endpoint.Flags
 	file, table string
 }
 
 func (f *keyTable) add(command *cobra.Command, file string) {
 	f.space.add(command)
-	f.to.addFlags(command, true)
+	f.to.AddFlags(command, true)
 	flags := command.Flags()
 	flags.StringVar(&f.file, "file", "", file)
 	flags.StringVar(&f.table, "table", "",
@@ -32,7 +34,7 @@ func (f *keyTable) add(command *cobra.Command, file string) {
 // check returns the space if either a file or a table is named.
 func (f *keyTable) check() (allocate.Space, error) {
 	if f.file != "" && f.table != "" {
-		return allocate.Space{}, usageError("--file and --table exclude each other")
+		return allocate.Space{}, exit.Usage("--file and --table exclude each other")
 	}
 	return f.space.space()
 }
@@ -41,7 +43,7 @@ func (f *keyTable) check() (allocate.Space, error) {
 func (f *keyTable) open(
 	ctx context.Context, space allocate.Space,
 ) (*keytable.Table, aws.Config, error) {
-	cfg, err := f.to.load(ctx)
+	cfg, err := f.to.Load(ctx)
 	if err != nil {
 		return nil, cfg, err
 	}
@@ -62,11 +64,11 @@ func tableError(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return errInterrupt
+		return exit.ErrInterrupt
 	case slices.ContainsFunc(wrong, func(known error) bool { return errors.Is(err, known) }):
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	}
-	return outsideError(err)
+	return exit.Outside(err)
 }
 
 // printTable prints the names of a table.
@@ -108,7 +110,7 @@ func (a *app) releaseTable(
 	for i, name := range names {
 		one, known := table.Lookup(name)
 		if !known || slices.Contains(names[:i], name) {
-			return usageError("table %s has no name %q, or you named it twice; nothing was "+
+			return exit.Usage("table %s has no name %q, or you named it twice; nothing was "+
 				"released", f.table, name)
 		}
 		list = append(list, one)
@@ -117,7 +119,7 @@ func (a *app) releaseTable(
 		return err
 	}
 	if !yes {
-		return usageError("nothing was released: say --yes")
+		return exit.Usage("nothing was released: say --yes")
 	}
 	return tableError(c.Context(), table.Release(c.Context(), names...))
 }

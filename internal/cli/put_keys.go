@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 	"github.com/runnel-stream/runnel/keytable"
 	"github.com/runnel-stream/runnel/producer"
@@ -45,15 +46,15 @@ func (f *keysFlag) source() (file, table string, err error) {
 	looksLikeFile := asked || strings.ContainsAny(name, `/\`) || filepath.Ext(name) != ""
 	switch {
 	case exists && !info.Mode().IsRegular():
-		return "", "", usageError("--keys %s: it is no plain file; for a table of that name say "+
+		return "", "", exit.Usage("--keys %s: it is no plain file; for a table of that name say "+
 			"%s%s", f.text, tablePrefix, name)
 	case exists && looksLikeFile:
 		return name, "", nil
 	case exists:
-		return "", "", usageError("--keys %s: there is a file of that name, and it can be a "+
+		return "", "", exit.Usage("--keys %s: there is a file of that name, and it can be a "+
 			"table's: say %s%s or %s%s", name, filePrefix, name, tablePrefix, name)
 	case looksLikeFile:
-		return "", "", usageError("--keys %s: there is no such file: runnel keys map --file %s "+
+		return "", "", exit.Usage("--keys %s: there is no such file: runnel keys map --file %s "+
 			"makes it; for a table of that name say %s%s", f.text, name, tablePrefix, name)
 	}
 	return "", name, nil
@@ -109,7 +110,7 @@ const leaveTimeout = 5 * time.Second
 func leaveKeys(ctx context.Context, session *keytable.Session) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
-	return outsideError(session.Close(ctx))
+	return exit.Outside(session.Close(ctx))
 }
 
 // fileKeys is the names of a file, which is locked meanwhile. It implements producer.Keys.

@@ -2,13 +2,16 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/keyspace/plan"
@@ -46,13 +49,13 @@ func (f *loadFlags) addFlags(command *cobra.Command) {
 func (f *loadFlags) validate() error {
 	switch {
 	case f.by != "bytes" && f.by != "records":
-		return usageError("--by %s: want bytes or records", f.by)
+		return exit.Usage("--by %s: want bytes or records", f.by)
 	case !(f.target > 0 && f.target <= 1):
-		return usageError("--target %g: want a part of what a shard takes, as 0.7", f.target)
+		return exit.Usage("--target %g: want a part of what a shard takes, as 0.7", f.target)
 	case f.sample <= 0 || f.last < 0 || f.over < 0:
-		return usageError("--sample, --last and --over cannot be below 0")
+		return exit.Usage("--sample, --last and --over cannot be below 0")
 	case f.top < 0 || f.parallel < 1:
-		return usageError("--top cannot be below 0, --parallel not below 1")
+		return exit.Usage("--top cannot be below 0, --parallel not below 1")
 	}
 	return nil
 }
@@ -74,40 +77,16 @@ func (f *loadFlags) perSecond(load uint64, took time.Duration) string {
 // amount formats a load in the unit that suits.
 func (f *loadFlags) amount(load float64) string {
 	if f.by != "records" {
-		return bytesText(load)
+		return console.Bytes(load)
 	}
 	load /= recordWeight
 	switch {
 	case load == 1:
 		return "1 record"
 	case load >= 999.95: // and not 1000.0
-		return thousands(int64(math.Round(load))) + " records"
+		return console.Thousands(int64(math.Round(load))) + " records"
 	default:
-		return fewText(load) + " records"
-	}
-}
-
-// bytesText formats a number of bytes, which need not be whole.
-func bytesText(n float64) string {
-	switch {
-	case n < 1023.95: // and not 1024.0
-		return fewText(n) + " B"
-	case n < 1023.95*(1<<10):
-		return fmt.Sprintf("%.1f KiB", n/(1<<10))
-	default:
-		return fmt.Sprintf("%.1f MiB", n/(1<<20))
-	}
-}
-
-// fewText formats a number below about 1,000.
-func fewText(n float64) string {
-	switch {
-	case n == math.Trunc(n):
-		return fmt.Sprintf("%.0f", n)
-	case n < 0.095:
-		return fmt.Sprintf("%.1g", n)
-	default:
-		return fmt.Sprintf("%.1f", n)
+		return console.Few(load) + " records"
 	}
 }
 
@@ -132,13 +111,13 @@ func (a *app) seeLoad(
 ) (*seenLoad, error) {
 	skew, err := load.NewSkew(reshard.Open(shards), loadCounters)
 	if err != nil {
-		return nil, outsideError(err)
+		return nil, exit.Outside(err)
 	}
 	seen := &seenLoad{
 		load: load.NewHistogram(loadCells), skews: []*load.Skew{skew}, took: f.over,
 	}
 	if len(files) > 0 {
-		format, err := newInputFormat(f.format, f.key)
+		format, err := input.New(input.Fields{Format: f.format, Key: f.key})
 		if err != nil {
 			return nil, err
 		}
@@ -153,23 +132,23 @@ func (a *app) observe(
 ) error {
 	window := reshard.Window{For: f.sample, Last: f.last, Parallel: f.parallel}
 	if f.last == 0 {
-		a.say("watching stream %s for %s", stream, f.sample)
+		a.Say("watching stream %s for %s", stream, f.sample)
 	}
 	observed, err := reshard.Observe(ctx, client, stream, window, func(s reshard.Seen) {
 		seen.add(f, s.Hash, s.Key, s.Bytes, s.Of)
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return errInterrupt
+		return exit.ErrInterrupt
 	case err != nil:
-		return outsideError(hint(err, stream))
+		return exit.Outside(endpoint.Hint(err, stream))
 	}
 	seen.took, seen.records, seen.bytes = observed.Took, observed.Records, observed.Bytes
 	if observed.Records == 0 {
-		a.say("no record was seen in %s", observed.Took)
+		a.Say("no record was seen in %s", observed.Took)
 	}
 	if percent := guessedPercent(observed); percent >= 0.1 {
-		a.say("%.1f%% of the load was put with explicit hash keys, which readers are not told: "+
+		a.Say("%.1f%% of the load was put with explicit hash keys, which readers are not told: "+
 			"where in its shard it falls is a guess", percent)
 	}
 	return nil
@@ -178,21 +157,21 @@ func (a *app) observe(
 // readFiles adds the lines of files as the records that they would be. Lines that say what they
 // weigh weigh that, in what counts.
 func (s *seenLoad) readFiles(
-	ctx context.Context, f *loadFlags, format *inputFormat, files []string,
+	ctx context.Context, f *loadFlags, format *input.Format, files []string,
 ) error {
-	return format.read(ctx, files, func(l inputLine) error {
+	return format.Read(ctx, files, func(l input.Line) error {
 		s.records++
-		bytes := len(l.key) + len(l.data)
+		bytes := len(l.Key) + len(l.Data)
 		s.bytes += uint64(bytes)
 		switch {
-		case format.load == nil:
-			s.add(f, l.place(), l.key, bytes, 1)
-		case f.by == "records" && l.weight > math.MaxUint64/recordWeight:
-			return usageError("%s: %d records are too many", l.where(), l.weight)
+		case !format.Weighs():
+			s.add(f, l.Hash(), l.Key, bytes, 1)
+		case f.by == "records" && l.Weight > math.MaxUint64/recordWeight:
+			return exit.Usage("%s: %d records are too many", l.Where(), l.Weight)
 		case f.by == "records":
-			s.addWeight(l.place(), l.key, recordWeight*l.weight)
+			s.addWeight(l.Hash(), l.Key, recordWeight*l.Weight)
 		default:
-			s.addWeight(l.place(), l.key, l.weight)
+			s.addWeight(l.Hash(), l.Key, l.Weight)
 		}
 		return nil
 	})

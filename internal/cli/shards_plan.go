@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
@@ -49,7 +50,7 @@ Adjacent shards are merged while their sum stays under --merge-under.`,
 		goal := f.goal(seen.took)
 		planned, err := plan.ForLoad(reshard.Open(shards), seen.load.Points(), goal)
 		if err != nil {
-			return outsideError(err)
+			return exit.Outside(err)
 		}
 		return a.printPlan(of, planLine{
 			Stream: of.stream, Plan: &planned, Load: seen.told(f, goal, shards),
@@ -77,13 +78,13 @@ func (f *planFlags) validate(files []string) error {
 	}
 	switch {
 	case !(f.merge >= 0 && f.merge <= f.target):
-		return usageError("--merge-under %g: want 0 up to --target, which is %g", f.merge, f.target)
+		return exit.Usage("--merge-under %g: want 0 up to --target, which is %g", f.merge, f.target)
 	case f.least < 0:
-		return usageError("--min-shards cannot be below 0")
+		return exit.Usage("--min-shards cannot be below 0")
 	case len(files) > 0 && f.over == 0:
-		return usageError("--over is missing: say in what time the records of the files arrive")
+		return exit.Usage("--over is missing: say in what time the records of the files arrive")
 	case len(files) == 0 && (f.over > 0 || f.key != ""):
-		return usageError("--over and --key are about files, and none is named")
+		return exit.Usage("--over and --key are about files, and none is named")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/chart"
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/keyspace/plan"
@@ -62,10 +63,10 @@ func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error 
 		ShardsBefore: len(p.Plan.Open), ShardsAfter: len(p.Plan.Final),
 		ShardHoursDaily: 24 * len(p.Plan.Final),
 	}
-	if a.output == "json" {
+	if a.JSON() {
 		return json.NewEncoder(a.Out).Encode(p)
 	}
-	columns, ok := terminal(a.Out)
+	columns, ok := console.Terminal(a.Out)
 	if !ok {
 		columns = 80
 	}
@@ -75,7 +76,7 @@ func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error 
 	}
 	fmt.Fprintf(&text, "plan for stream %s: %d steps, about %s; shard hours a day: %s, then %s\n",
 		p.Stream, p.Cost.Steps, p.Plan.Duration(of.each).Round(time.Second),
-		thousands(24*p.Cost.ShardsBefore), thousands(24*p.Cost.ShardsAfter))
+		console.Thousands(24*p.Cost.ShardsBefore), console.Thousands(24*p.Cost.ShardsAfter))
 	names := shardNames(shards)
 	for i, step := range p.Plan.Steps {
 		fmt.Fprintf(&text, "%5d  %s\n", i+1, stepLine(step, names))
@@ -96,7 +97,7 @@ func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error 
 
 func (l *planLoad) print(text *strings.Builder, columns int) {
 	fmt.Fprintf(text, "seen: %s records, %s in %s; a shard should have at most %s\n",
-		thousands(l.Records), mebibytes(int64(l.Bytes)),
+		console.Thousands(l.Records), console.MiB(int64(l.Bytes)),
 		time.Duration(l.Seconds*float64(time.Second)).Round(time.Second/10), l.text(l.Target))
 	text.WriteString(chart.Skew{Report: l.report}.Bars(columns, l.text))
 	fmt.Fprintf(text, "peak to mean %.2f, Gini %.2f\n", l.PeakToMean, l.Gini)

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,28 +8,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/ndjson"
 )
-
-func TestStatusOf(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want int
-	}{
-		{nil, 0},
-		{answerNo("lost"), 1},
-		{usageError("bad"), 2},
-		{errors.New("cobra's own"), 2},
-		{outsideError(errors.New("disk")), 3},
-		{fmt.Errorf("put: %w", outsideError(errors.New("disk"))), 3},
-		{context.Canceled, 130},
-		{errInterrupt, 130},
-	} {
-		if got := statusOf(c.err); got != c.want {
-			t.Errorf("statusOf(%v) = %d, want %d", c.err, got, c.want)
-		}
-	}
-}
 
 // A file in the place of a data directory or an archive is bad input, not a failure of the disk.
 func TestVerdictsOnAFile(t *testing.T) {
@@ -44,7 +22,7 @@ func TestVerdictsOnAFile(t *testing.T) {
 		status := Main(t.Context(), []string{command, file}, Streams{
 			In: strings.NewReader(""), Out: io.Discard, Err: io.Discard,
 		})
-		if status != exitUsage {
+		if status != exit.StatusUsage {
 			t.Errorf("%s: status %d", command, status)
 		}
 	}
@@ -60,7 +38,7 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 		status := Main(t.Context(), strings.Fields(args), Streams{
 			In: strings.NewReader(""), Out: fullDisk{}, Err: &said,
 		})
-		if status != exitOutside || !strings.Contains(said.String(), "no space") ||
+		if status != exit.StatusOutside || !strings.Contains(said.String(), "no space") ||
 			strings.Contains(said.String(), "--help") {
 			t.Errorf("%s: status %d, %s", args, status, said.String())
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 	"github.com/runnel-stream/runnel/server/internal/wal"
@@ -45,7 +46,7 @@ func (c *checker) catalogue(ctx context.Context) error {
 	for _, st := range state.Streams {
 		stream := Stream{Account: st.World.Account, Region: st.World.Region, Name: st.Name}
 		for _, sh := range st.Shards {
-			id := fmt.Sprintf("shardId-%012d", sh.Index)
+			id := shardid.Of(sh.Index)
 			name := st.Name + " " + id
 			shard := Shard{
 				ShardID: id, Folder: strconv.FormatUint(uint64(sh.Log), 10), Open: sh.Closed == 0,

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"strconv"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
@@ -21,7 +22,7 @@ func describeChildren(children []*shard) []childDescription {
 	for i, child := range children {
 		described[i] = childDescription{child.id(), nil, describeRange(child.Range)}
 		for _, parent := range child.Parents {
-			described[i].ParentShards = append(described[i].ParentShards, shardName(parent))
+			described[i].ParentShards = append(described[i].ParentShards, shardid.Of(parent))
 		}
 	}
 	return described

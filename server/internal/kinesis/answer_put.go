@@ -3,6 +3,7 @@ package kinesis
 import (
 	"strconv"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
@@ -85,7 +86,7 @@ func (r *putResult) appendJSON(dst []byte, encrypted bool) []byte {
 	dst = append(dst, `"SequenceNumber":"`...)
 	dst = r.shard.number(r.number).appendText(dst)
 	dst = append(dst, `","ShardId":"`...)
-	dst = appendShardName(dst, r.shard.Index)
+	dst = shardid.Append(dst, r.shard.Index)
 	return append(dst, `"}`...)
 }
 
@@ -107,5 +108,5 @@ func (r *putResult) appendCBOR(dst []byte, encrypted bool) []byte {
 	number := r.shard.number(r.number).appendText(text[:0])
 	dst = appendCBORString(appendCBORText(dst, "SequenceNumber"), cborText, number)
 	return appendCBORString(appendCBORText(dst, "ShardId"), cborText,
-		appendShardName(text[:0], r.shard.Index))
+		shardid.Append(text[:0], r.shard.Index))
 }

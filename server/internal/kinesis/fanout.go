@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
@@ -138,5 +139,5 @@ func (f *fanOut) close() {
 // awslabs/amazon-kinesis-client#391).
 func (u *subscription) inUse() *wire.Error {
 	return fail(codeInUse, "Another active subscription exists for this consumer: %s:%s:%s:%s",
-		u.key.stream.world.Account, u.key.stream.name, shardName(u.key.shard), u.key.consumer)
+		u.key.stream.world.Account, u.key.stream.name, shardid.Of(u.key.shard), u.key.consumer)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
@@ -88,9 +89,9 @@ func TestIteratorErrors(t *testing.T) {
 		{in(shard, "AT_TIMESTAMP", "Timestamp", float64(now+1)/1000), codeInvalid, fmt.Sprintf(
 			"The timestampInMillis parameter cannot be greater than the currentTimestampInMillis. "+
 				"timestampInMillis: %d, currentTimestampInMillis: %d", now+1, now)},
-		{in(shardName(1-parsed.shard), "AT_SEQUENCE_NUMBER", seq, number), codeInvalid, fmt.Sprintf(
+		{in(shardid.Of(1-parsed.shard), "AT_SEQUENCE_NUMBER", seq, number), codeInvalid, fmt.Sprintf(
 			"Invalid StartingSequenceNumber. It encodes %s, while it was used in a call to a shard "+
-				"with %s", shard, shardName(1-parsed.shard))},
+				"with %s", shard, shardid.Of(1-parsed.shard))},
 		{
 			in(shard, "AT_SEQUENCE_NUMBER", seq, elsewhere.String()), codeInvalid,
 			"is invalid because it did not come from this stream.",

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
@@ -61,7 +62,7 @@ func parseIterator(data []byte) (it iterator, ok bool) {
 	shard := unsigned()
 	it.place = unsigned()
 	it.shard, it.stream = uint32(shard), string(data)
-	ok = ok && shard <= maxShard && isName(it.stream)
+	ok = ok && shard <= shardid.Max && isName(it.stream)
 	return it, ok
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
@@ -46,7 +47,7 @@ func (s *Service) getRecords(
 	}
 	read, err := s.read(ctx, world, it, in.limit())
 	if errors.Is(err, shardlog.ErrDeleted) {
-		return nil, shardMissing(world, it.stream, shardName(it.shard))
+		return nil, shardMissing(world, it.stream, shardid.Of(it.shard))
 	}
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
@@ -41,7 +42,7 @@ func (s *Service) getShardIterator(
 	if err != nil {
 		return nil, err
 	}
-	index, ok := parseShard(*in.ShardID)
+	index, ok := shardid.Parse(*in.ShardID)
 	if !ok {
 		return nil, couldNotFindShard(world, name, *in.ShardID)
 	}
@@ -57,14 +58,14 @@ func (s *Service) getShardIterator(
 		}
 	}
 	if records == nil {
-		return nil, shardMissing(world, name, shardName(index))
+		return nil, shardMissing(world, name, shardid.Of(index))
 	}
 	if err := s.limitIterator(st, sh, now); err != nil {
 		return nil, err
 	}
 	next, err := in.position().resolve(ctx, st, sh, records, now)
 	if errors.Is(err, shardlog.ErrDeleted) {
-		return nil, shardMissing(world, name, shardName(index))
+		return nil, shardMissing(world, name, shardid.Of(index))
 	}
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
@@ -46,7 +47,7 @@ func (s *Service) subscribeToShard(
 		return nil, fail(codeInUse, "Consumer %s with creation timestamp %d under stream: %s , "+
 			"account %s is not in ACTIVE status.", c.Name, c.Created/1000, st.Name, world.Account)
 	}
-	index, ok := parseShard(*in.ShardID)
+	index, ok := shardid.Parse(*in.ShardID)
 	if !ok {
 		return nil, couldNotFindShard(world, st.Name, *in.ShardID)
 	}
@@ -58,11 +59,11 @@ func (s *Service) subscribeToShard(
 		u.records = s.shards.Shard(u.shard.Log)
 	}
 	if u.records == nil {
-		return nil, shardMissing(world, st.Name, shardName(index))
+		return nil, shardMissing(world, st.Name, shardid.Of(index))
 	}
 	u.next, err = in.position().resolve(ctx, st, u.shard, u.records, now)
 	if errors.Is(err, shardlog.ErrDeleted) {
-		err = shardMissing(world, st.Name, shardName(index))
+		err = shardMissing(world, st.Name, shardid.Of(index))
 	}
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
@@ -47,7 +48,7 @@ func (n *node) states(stream string) (states string) {
 		if i > 0 {
 			states += " "
 		}
-		index, _ := parseShard(sh.ShardId)
+		index, _ := shardid.Parse(sh.ShardId)
 		states += fmt.Sprint(index)
 		if sh.SequenceNumberRange.EndingSequenceNumber == "" {
 			states += "*"

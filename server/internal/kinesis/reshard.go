@@ -1,18 +1,19 @@
 package kinesis
 
 import (
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 // reshardable returns the shard that a request names for a split or a merge.
 func reshardable(st *stream, id string, now int64) (*shard, error) {
-	index, ok := parseShard(id)
+	index, ok := shardid.Parse(id)
 	if !ok {
 		return nil, couldNotFindShard(st.World, st.Name, id)
 	}
 	sh := st.shard(index, now)
 	if sh == nil {
-		return nil, couldNotFindShard(st.World, st.Name, shardName(index))
+		return nil, couldNotFindShard(st.World, st.Name, shardid.Of(index))
 	}
 	if !sh.open() {
 		return nil, invalid("Shard %s in stream %s under account %s has already been merged or "+

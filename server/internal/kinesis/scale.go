@@ -3,6 +3,7 @@ package kinesis
 import (
 	"fmt"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 	"github.com/runnel-stream/runnel/server/internal/wal"
@@ -46,7 +47,7 @@ func mayOpen(st *stream, steps []scaleStep) error {
 	for _, step := range steps {
 		next += int64(len(step.To))
 	}
-	if next-1 > maxShard {
+	if next-1 > shardid.Max {
 		return fail(codeLimit, "Stream %s under account %s has used up its shard ids.",
 			st.Name, st.World.Account)
 	}

@@ -1,9 +1,7 @@
 package kinesis
 
 import (
-	"strconv"
-	"strings"
-
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
@@ -22,7 +20,7 @@ type shard struct {
 	Parents []uint32 `json:"parents,omitempty"`
 }
 
-func (sh *shard) id() string { return shardName(sh.Index) }
+func (sh *shard) id() string { return shardid.Of(sh.Index) }
 
 func (sh *shard) open() bool { return sh.Closed == 0 }
 
@@ -49,26 +47,4 @@ func (sh *shard) end() string {
 // expired reports whether all records of the shard are older than the retention period.
 func (sh *shard) expired(now, retention int64) bool {
 	return !sh.open() && sh.Closed+retention < now
-}
-
-func shardName(index uint32) string { return string(appendShardName(nil, index)) }
-
-// appendShardName appends the shard id: "shardId-" and twelve digits.
-func appendShardName(dst []byte, index uint32) []byte {
-	dst = append(dst, "shardId-000000000000"...)
-	for at := len(dst) - 1; index > 0; at-- {
-		dst[at] = '0' + byte(index%10)
-		index /= 10
-	}
-	return dst
-}
-
-// parseShard returns the number in a shard id. Like AWS it takes any text before the dash, and
-// none: "shardId-000000000003", "shardId-3", "x-3" and "3" are the same.
-func parseShard(id string) (uint32, bool) {
-	if _, after, found := strings.Cut(id, "-"); found {
-		id = after
-	}
-	n, err := strconv.ParseUint(id, 10, 31)
-	return uint32(n), err == nil
 }

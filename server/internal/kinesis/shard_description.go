@@ -3,6 +3,7 @@ package kinesis
 import (
 	"sort"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -37,10 +38,10 @@ func describeShards(shards []*shard) []shardDescription {
 			d.SequenceNumberRange.EndingSequenceNumber = sh.end()
 		}
 		if len(sh.Parents) > 0 {
-			d.ParentShardID = shardName(sh.Parents[0])
+			d.ParentShardID = shardid.Of(sh.Parents[0])
 		}
 		if len(sh.Parents) > 1 {
-			d.AdjacentParentShardID = shardName(sh.Parents[1])
+			d.AdjacentParentShardID = shardid.Of(sh.Parents[1])
 		}
 	}
 	return described

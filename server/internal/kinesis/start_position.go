@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
@@ -107,7 +108,7 @@ func (p position) startingNumber(st *stream, sh *shard) (sequenceNumber, error) 
 		return n, p.invalidNumber(st, sh, "is invalid.")
 	case n.shard != sh.Index:
 		return n, invalid("Invalid StartingSequenceNumber. It encodes %s, while it was used in a "+
-			"call to a shard with %s", shardName(n.shard), sh.id())
+			"call to a shard with %s", shardid.Of(n.shard), sh.id())
 	case n.version != numberVersion || n.created != sh.Created:
 		return n, p.invalidNumber(st, sh, "is invalid because it did not come from this stream.")
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
@@ -166,7 +167,7 @@ func (u *subscription) look(ctx context.Context, changed bool) (wake time.Time, 
 	}
 	sh := st.shard(u.key.shard, now)
 	if sh == nil {
-		return wake, shardMissing(world, name, shardName(u.key.shard))
+		return wake, shardMissing(world, name, shardid.Of(u.key.shard))
 	}
 	u.stream, u.shard = st, sh
 	if st.Phase == statusDeleting {

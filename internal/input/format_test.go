@@ -1,4 +1,4 @@
-package cli
+package input
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/runnel-stream/runnel/internal/exit"
 )
 
 // TestFileInterrupted: the lines of a plain file, of which there is always a next one, end with the
@@ -17,16 +19,16 @@ func TestFileInterrupted(t *testing.T) {
 	}
 	for read, lines := range map[string]func(context.Context, func()) error{
 		"read": func(ctx context.Context, took func()) error {
-			return newNameFormat().read(ctx, []string{name}, func(inputLine) error { took(); return nil })
+			return Names().Read(ctx, []string{name}, func(Line) error { took(); return nil })
 		},
 		"eachLine": func(ctx context.Context, took func()) error {
-			return (&app{}).eachLine(ctx, name, func(string) error { took(); return nil })
+			return EachLine(ctx, nil, name, func(string) error { took(); return nil })
 		},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		taken := 0
 		err := lines(ctx, func() { taken++; cancel() })
-		if taken != 1 || !errors.Is(err, errInterrupt) {
+		if taken != 1 || !errors.Is(err, exit.ErrInterrupt) {
 			t.Errorf("%s: %d lines, %v", read, taken, err)
 		}
 	}

@@ -1,4 +1,8 @@
-package cli
+// Package usage checks a command's words and names the fix for a wrong one.
+//
+// It refuses surplus and missing arguments, suggests the command or flag that a misspelt one was
+// meant to be, and reads sizes such as 64MiB.
+package usage
 
 import (
 	"errors"
@@ -6,19 +10,20 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/runnel-stream/runnel/internal/spell"
 )
 
-// noArgs refuses every argument. The error of a command with subcommands assumes a misspelt
+// NoArgs refuses every argument. The error of a command with subcommands assumes a misspelt
 // subcommand. The error of a command with --stream assumes the name of a stream.
-func noArgs(c *cobra.Command, args []string) error {
+func NoArgs(c *cobra.Command, args []string) error {
 	name := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 	switch {
 	case len(args) == 0:
 		return nil
 	case c.HasSubCommands():
-		return unknownCommand(c, args[0])
+		return UnknownCommand(c, args[0])
 	case c.Flags().Lookup("stream") != nil:
 		return fmt.Errorf("%s takes no argument, and got %q; did you mean --stream %[2]s?",
 			name, args[0])
@@ -26,8 +31,8 @@ func noArgs(c *cobra.Command, args []string) error {
 	return fmt.Errorf("%s takes no argument, and got %q", name, args[0])
 }
 
-// exactArgs wants n arguments, and otherwise shows the command with their names.
-func exactArgs(n int) cobra.PositionalArgs {
+// ExactArgs wants n arguments, and otherwise shows the command with their names.
+func ExactArgs(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == n {
 			return nil
@@ -36,21 +41,21 @@ func exactArgs(n int) cobra.PositionalArgs {
 	}
 }
 
-// atLeastArgs wants n arguments or more.
-func atLeastArgs(n int) cobra.PositionalArgs {
+// AtLeastArgs wants n arguments or more.
+func AtLeastArgs(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) >= n {
 			return nil
 		}
-		return exactArgs(n)(c, args)
+		return ExactArgs(n)(c, args)
 	}
 }
 
 // synopsis returns the command line of a command without its optional flags.
 func synopsis(c *cobra.Command) string { return strings.TrimSuffix(c.UseLine(), " [flags]") }
 
-// unknownCommand returns the error for a word that is no subcommand of c.
-func unknownCommand(c *cobra.Command, word string) error {
+// UnknownCommand returns the error for a word that is no subcommand of c.
+func UnknownCommand(c *cobra.Command, word string) error {
 	var names []string
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() || sub.Name() == "help" {
@@ -64,15 +69,29 @@ func unknownCommand(c *cobra.Command, word string) error {
 	return errors.New(message)
 }
 
-// helpCommand makes the help of a command that does not exist an error, as the command itself is.
-func helpCommand(root *cobra.Command) {
+// DidYouMean suggests the flag that is nearest to an unknown one.
+func DidYouMean(c *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	var names []string
+	c.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	if near := spell.Near(unknown.GetSpecifiedName(), names); near != "" {
+		return "; did you mean --" + near + "?"
+	}
+	return ""
+}
+
+// HelpCommand makes the help of a command that does not exist an error, as the command itself is.
+func HelpCommand(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"})
 	help.Run = nil
 	help.RunE = func(_ *cobra.Command, args []string) error {
 		found, rest, err := root.Find(args)
 		if err == nil && found.HasSubCommands() {
-			err = noArgs(found, rest)
+			err = NoArgs(found, rest)
 		}
 		if err != nil {
 			return err
