@@ -41,12 +41,15 @@ var layers = [][]string{
 		"lease/leasetest", "internal/follow", "internal/putlog",
 		"server/internal/shardlog", "server/internal/itemstore", "server/internal/transport",
 	},
-	{"server/internal/kinesis", "server/internal/dynamo", "server/internal/cloudwatch"},
-	{"server/internal/fsck"},
+	{
+		"internal/measure", "server/internal/kinesis", "server/internal/dynamo",
+		"server/internal/cloudwatch",
+	},
+	{"internal/keys", "internal/demo", "server/internal/fsck"},
 	{"server"},
 	{"runneltest", "proxy"},
 	{"internal/cli"},
-	{"cmd/runnel"},
+	{"cmd/runnel", "internal/cli/clitest"},
 }
 
 // The two halves meet only on the wire: nothing of one imports anything of the other. The server

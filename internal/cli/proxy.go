@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/keys"
 	"github.com/runnel-stream/runnel/internal/localca"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/producer"
@@ -27,7 +29,7 @@ type proxyFlags struct {
 	maxStreams                    int
 	tls                           bool
 	tlsCert, tlsKey               string
-	keys                          keysFlag
+	keys                          keys.Flag
 }
 
 func (a *app) proxy() *cobra.Command {
@@ -62,7 +64,7 @@ See docs/proxy.md for what is promised, and what clients should set.`,
 		"key: in order per key, as units whose doubles runnel's consumers drop; shard: the "+
 			"same, with units of many keys in a record; none: such records without an order; "+
 			"plain: in order per key, each as it is; chained: plain, by PutRecord, one by one")
-	f.keys.add(command)
+	f.keys.AddTo(command)
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"answer that a record failed after that long; 0 never does, and keeps the order")
 	flags.DurationVar(&f.putWait, "put-wait", time.Second,
@@ -103,12 +105,12 @@ func (a *app) runProxy(c *cobra.Command, f *proxyFlags) (err error) {
 		return err
 	}
 	cfg.Client, cfg.TLS, cfg.Logger = awsclient.Kinesis(aws), encryption, a.Logger()
-	keys, leave, err := a.joinKeys(ctx, aws, &f.keys)
+	ownKeys, leave, err := f.keys.Join(ctx, aws)
 	if err != nil {
 		return err
 	}
-	defer leaveWith(&err, leave)
-	cfg.Producer.Keys = keys
+	defer func() { err = errors.Join(err, leave()) }()
+	cfg.Producer.Keys = ownKeys
 	p, err := proxy.New(ctx, cfg)
 	if err != nil {
 		return exit.Usage("%w", err)

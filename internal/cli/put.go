@@ -18,6 +18,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/keys"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/producer"
 )
@@ -26,7 +27,7 @@ type putFlags struct {
 	to                         endpoint.Flags
 	stream, key, format, order string
 	hashKey, resume            string
-	keys                       keysFlag
+	keys                       keys.Flag
 	skipRefused                string
 	giveUpAfter                time.Duration
 }
@@ -93,7 +94,7 @@ have left one double in the stream.`,
 		"where the last run with it ended, however that was")
 	flags.StringVar(&f.skipRefused, "skip-refused", "", "with --resume: append the lines of "+
 		"records that were refused or given up to this file, and let the load end without them")
-	f.keys.add(command)
+	f.keys.AddTo(command)
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"give a record up after that long; 0 never does")
 	return command
@@ -115,7 +116,7 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 	if f.stream == "" {
 		return exit.Usage("--stream is missing: name the stream to put to")
 	}
-	if f.keys.text != "" && f.hashKey != "" {
+	if f.keys.Given() && f.hashKey != "" {
 		return exit.Usage("--keys and --hash-key both give hash keys: choose one")
 	}
 	if f.skipRefused != "" && f.resume == "" {
@@ -159,12 +160,12 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 		Stream: f.stream, Client: client, Reader: client, Order: order,
 		GiveUpAfter: f.giveUpAfter, Logger: a.Logger(),
 	}
-	keys, leave, err := a.joinKeys(ctx, cfg, &f.keys)
+	ownKeys, leave, err := f.keys.Join(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer leaveWith(&err, leave)
-	config.Keys = keys
+	defer func() { err = errors.Join(err, leave()) }()
+	config.Keys = ownKeys
 	return job.run(ctx, config)
 }
 

@@ -129,7 +129,7 @@ func (f *putFlags) openState(
 		Stream: f.stream, Key: f.key, HashKey: f.hashKey, Format: f.format, Order: f.order,
 	}
 	var err error
-	if load.Keys, err = f.keys.identity(); err != nil {
+	if load.Keys, err = f.keys.Identity(); err != nil {
 		return nil, err
 	}
 	for _, name := range files {

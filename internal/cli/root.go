@@ -14,6 +14,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/keys"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
@@ -110,8 +111,8 @@ Or step by step, with a server in the background and a file of two events:
 		}
 		return nil
 	}
-	root.AddCommand(a.demo(), a.serve(), a.proxy(), a.streams(), a.shards(), a.put(), a.tail(),
-		a.archive(), a.verify(), a.fsck(), a.keys(), a.version())
+	root.AddCommand(a.demoCommand(), a.serve(), a.proxy(), a.streams(), a.shards(), a.put(), a.tail(),
+		a.archive(), a.verify(), a.fsck(), keys.Command(&a.Console), a.version())
 	usage.HelpCommand(root)
 	return root
 }

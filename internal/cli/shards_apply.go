@@ -16,6 +16,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/measure"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
@@ -121,7 +122,7 @@ func (a *app) reshard(
 		}
 	}
 	began, at, changed := time.Now(), 0, false
-	names := shardNames(shards)
+	names := measure.ShardIDs(shards)
 	err := reshard.Apply(ctx, client, of.stream, planned, func(step plan.Step, s reshard.State) {
 		if s == reshard.Found || s == reshard.Begun {
 			at++

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/measure"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
@@ -52,7 +53,7 @@ type autoscaleSeen struct {
 
 func (p *autoscalePrinter) print(e reshard.Event) {
 	if e.Kind == reshard.Decided {
-		p.names = shardNames(e.Sample.Shards)
+		p.names = measure.ShardIDs(e.Sample.Shards)
 	}
 	p.amid = e.Kind == reshard.Stepped && !(e.State == reshard.Done && e.Number == e.Of)
 	if p.err != nil {
@@ -85,7 +86,7 @@ func (p *autoscalePrinter) decided(e reshard.Event) string {
 	if n := e.Sample.Throttled.Refused; n > 0 {
 		fmt.Fprintf(&text, ", %s attempts refused", console.Thousands(n))
 	}
-	if percent := guessedPercent(e.Observed); percent >= 1 {
+	if percent := measure.GuessedPercent(e.Observed); percent >= 1 {
 		fmt.Fprintf(&text, ", %.0f%% of it with explicit hash keys, at guessed places", percent)
 	}
 	text.WriteByte('\n')

@@ -22,7 +22,7 @@ func TestFileInterrupted(t *testing.T) {
 			return Names().Read(ctx, []string{name}, func(Line) error { took(); return nil })
 		},
 		"eachLine": func(ctx context.Context, took func()) error {
-			return EachLine(ctx, nil, name, func(string) error { took(); return nil })
+			return EachLineOfFile(ctx, name, func(string) error { took(); return nil })
 		},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())

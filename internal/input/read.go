@@ -96,18 +96,32 @@ func (f *Format) Header(ctx context.Context, name string) (string, error) {
 // place of the line to an error of take.
 func EachLine(
 	ctx context.Context, stdin io.Reader, name string, take func(line string) error,
-) (err error) {
-	var lines *ndjson.Lines
-	if name == "-" {
-		in := console.UntilDone(ctx, stdin)
-		defer func() { _ = in.Close() }()
-		lines, err = ndjson.NewLines("standard input", in)
-	} else {
-		lines, err = ndjson.OpenFile(name)
+) error {
+	if name != "-" {
+		return EachLineOfFile(ctx, name, take)
 	}
+	in := console.UntilDone(ctx, stdin)
+	defer func() { _ = in.Close() }()
+	lines, err := ndjson.NewLines("standard input", in)
 	if err != nil {
 		return Unreadable(ctx, err)
 	}
+	return eachLine(ctx, lines, take)
+}
+
+// EachLineOfFile does the same for a file of any name.
+func EachLineOfFile(ctx context.Context, name string, take func(line string) error) error {
+	lines, err := ndjson.OpenFile(name)
+	if err != nil {
+		return Unreadable(ctx, err)
+	}
+	return eachLine(ctx, lines, take)
+}
+
+// eachLine calls take with each line, and closes the lines.
+func eachLine(
+	ctx context.Context, lines *ndjson.Lines, take func(line string) error,
+) (err error) {
 	defer func() { err = errors.Join(err, lines.Close()) }()
 	for {
 		line, err := lines.Next()
