@@ -65,7 +65,7 @@ const (
 func (w *waiting) onlyMarks(
 	ctx context.Context, l lease.Lease, mark runnel.SequenceNumber,
 ) (bool, error) {
-	ctx, cancel := w.call(ctx)
+	ctx, cancel := w.table.call(ctx)
 	defer cancel()
 	iterator, err := w.iterator(ctx, l)
 	for range markPages {
