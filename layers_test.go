@@ -21,28 +21,35 @@ const module = "github.com/runnel-stream/runnel"
 var layers = [][]string{
 	{
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca", "internal/retry",
-		"internal/awserr", "internal/shardid",
+		"internal/awserr", "internal/shardid", "internal/prosemeter", "internal/exit",
 	},
-	{"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "server/internal/limit"},
-	{"internal/seam"},
-	{"internal/wire", ".", "keyspace/allocate", "keyspace/load"},
+	{
+		"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "internal/console",
+		"internal/usage", "server/internal/limit",
+	},
+	{"internal/seam", "internal/endpoint"},
+	{"internal/wire", ".", "keyspace/allocate", "keyspace/load", "internal/input"},
 	{
 		"aggregate", "lease", "sink", "internal/shardmap", "keyspace/plan", "internal/chart",
 		"server/internal/wal", "server/internal/pause", "server/internal/serverclock",
 		"server/internal/pipes",
 	},
+	{"internal/pages", "internal/opener"},
 	{
 		"producer", "consumer", "reshard", "keytable", "sink/archive", "sink/sinktest",
 		"lease/leasetest", "internal/follow", "internal/putlog",
 		"server/internal/shardlog", "server/internal/itemstore", "server/internal/transport",
 	},
 	{"server/internal/catalogue"},
-	{"server/internal/kinesis", "server/internal/dynamo", "server/internal/cloudwatch"},
-	{"server/internal/fsck"},
+	{
+		"internal/measure", "server/internal/kinesis", "server/internal/dynamo",
+		"server/internal/cloudwatch",
+	},
+	{"internal/keys", "internal/demo", "server/internal/fsck"},
 	{"server"},
 	{"runneltest", "proxy"},
 	{"internal/cli"},
-	{"cmd/runnel"},
+	{"cmd/runnel", "internal/cli/clitest"},
 }
 
 // The two halves meet only on the wire: nothing of one imports anything of the other. The server

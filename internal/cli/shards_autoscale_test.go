@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/reshard"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -20,10 +20,9 @@ func TestAutoscaleStopped(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 6),
 		runneltest.WithStreamDelay(50*time.Millisecond))
 	run := func(until string, signal os.Signal) (text string, err error) {
-		cmd := exec.Command(os.Args[0], "shards", "autoscale", "--stream", "orders", "--yes",
+		cmd := clitest.Command("shards", "autoscale", "--stream", "orders", "--yes",
 			"--every", "100ms", "--window", "50ms", "--merge-after", "2", "--merge-cooldown", "0",
 			"--min", "2", "--endpoint", server.Endpoint())
-		cmd.Env = append(os.Environ(), runAsCommand+"=1")
 		reader, writer := io.Pipe()
 		cmd.Stdout, cmd.Stderr = writer, writer
 		if err := cmd.Start(); err != nil {
@@ -56,8 +55,8 @@ func TestAutoscaleStopped(t *testing.T) {
 		t.Errorf("stopped: %v\n%s", err, text)
 	}
 	shards, err := reshard.List(t.Context(), server.Kinesis(), "orders")
-	if err != nil || len(shards) != 6+4 || len(reshard.Open(shards)) != 2 {
+	if err != nil || len(shards) != 6+4 || len(reshard.OpenRanges(shards)) != 2 {
 		t.Errorf("%d shards, %d open, want each merge once: %v", len(shards),
-			len(reshard.Open(shards)), err)
+			len(reshard.OpenRanges(shards)), err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
@@ -24,9 +25,8 @@ func TestShardsKilled(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1),
 		runneltest.WithStreamDelay(50*time.Millisecond))
 	run := func(until string, signal os.Signal) (stderr string, err error) {
-		cmd := exec.Command(os.Args[0], "shards", "apply", "--stream", "orders", "--yes",
+		cmd := clitest.Command("shards", "apply", "--stream", "orders", "--yes",
 			"--plan", "-", "--endpoint", server.Endpoint())
-		cmd.Env = append(os.Environ(), runAsCommand+"=1")
 		cmd.Stdin = strings.NewReader(planLines(t))
 		out, err := cmd.StderrPipe()
 		if err == nil {
@@ -68,16 +68,16 @@ func TestShardsKilled(t *testing.T) {
 		t.Errorf("stopped %d times, in the end:\n%s", stopped, text)
 	}
 	shards, err := reshard.List(t.Context(), server.Kinesis(), "orders")
-	if err != nil || len(shards) != 11 || len(reshard.Open(shards)) != 6 {
+	if err != nil || len(shards) != 11 || len(reshard.OpenRanges(shards)) != 6 {
 		t.Errorf("%d shards, %d open, want each step taken once: %v", len(shards),
-			len(reshard.Open(shards)), err)
+			len(reshard.OpenRanges(shards)), err)
 	}
 }
 
 // planLines is the plan from one shard to six, by splits.
 func planLines(t *testing.T) string {
 	t.Helper()
-	planned, err := plan.Uniform([]keyspace.Range{keyspace.All}, 6, 0)
+	planned, err := plan.Uniform([]keyspace.Range{keyspace.All()}, 6, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,11 +44,11 @@ func history() []*Change {
 		Settings: Settings{
 			Mode: ModeProvisioned, MaxRecord: 1024, Tags: map[string]string{"a": "b"},
 		},
-		Shards: []*Shard{{Log: 1, Range: keyspace.All, Created: 1, Opened: 1000}},
+		Shards: []*Shard{{Log: 1, Range: keyspace.All(), Created: 1, Opened: 1000}},
 	}
 	other := &Stream{
 		World: home, Name: "other", Created: 2000, Next: 1,
-		Shards: []*Shard{{Log: 4, Range: keyspace.All, Created: 9, Opened: 2000}},
+		Shards: []*Shard{{Log: 4, Range: keyspace.All(), Created: 9, Opened: 2000}},
 	}
 	changes := []*Change{
 		{Op: ChangeKey, At: 1, Key: make([]byte, KeySize)},
@@ -190,8 +190,8 @@ func TestApplyRefuses(t *testing.T) {
 		{Op: ChangeReshard, World: &home, Name: "orders", Close: []uint32{7}},
 		{Op: ChangeScale, World: &home, Name: "orders", Steps: []Replacement{{Open: []*Shard{nil}}}},
 		{Op: ChangeScale, World: &home, Name: "orders", Steps: []Replacement{
-			{[]uint32{0}, []*Shard{{Index: 1, Log: 2, Range: keyspace.All}}},
-			{[]uint32{0}, []*Shard{{Index: 2, Log: 3, Range: keyspace.All}}}, // closed by then
+			{[]uint32{0}, []*Shard{{Index: 1, Log: 2, Range: keyspace.All()}}},
+			{[]uint32{0}, []*Shard{{Index: 2, Log: 3, Range: keyspace.All()}}}, // closed by then
 		}},
 		{Op: ChangePlan, World: &home, Name: "orders"},
 		{Op: ChangePlan, World: &home, Name: "orders", Plan: []Step{ // of another's piece
@@ -205,7 +205,7 @@ func TestApplyRefuses(t *testing.T) {
 		}},
 		{Op: ChangeCreate, Stream: &Stream{ // the pending one of it does not fit
 			World: home, Name: "new", Next: 1, Pending: []Step{SplitStep(7, halves[0], halves[1])},
-			Shards: []*Shard{{Log: 9, Range: keyspace.All}},
+			Shards: []*Shard{{Log: 9, Range: keyspace.All()}},
 		}},
 		{Op: ChangeExpire, World: &home, Name: "orders", Expire: []uint32{0}}, // it is open
 		{Op: ChangeSettings, World: &home, Name: "orders"},
@@ -280,7 +280,7 @@ func TestOldSnapshot(t *testing.T) {
 			oldShard(1, halves[0], "[0]") + `,` + oldShard(2, halves[1], "[0]") + `]}`,
 		`{"seq":10,"op":"scale","at":4000,"name":"orders","world":{"Account":"000000000000",` +
 			`"Region":"us-east-1"},"until":4100,"steps":[{"close":[1,2],"open":[` +
-			oldShard(3, keyspace.All, "[1,2]") + `]}]}`,
+			oldShard(3, keyspace.All(), "[1,2]") + `]}]}`,
 	} {
 		if err := c.Replay(0, []byte(frame)); err != nil {
 			t.Fatal(err)
@@ -321,7 +321,7 @@ func FuzzReplay(f *testing.F) {
 			if len(st.routes) == 0 {
 				t.Fatalf("stream %q has no open shard", st.Name)
 			}
-			st.Route(keyspace.Max)
+			st.Route(keyspace.Max())
 			st.Listed(1 << 40)
 			takePending(t, c, st)
 		}
@@ -380,7 +380,7 @@ func TestRoute(t *testing.T) {
 	if err := st.index(); err != nil {
 		t.Fatal(err)
 	}
-	keys := []keyspace.Key{{}, keyspace.Max}
+	keys := []keyspace.Key{{}, keyspace.Max()}
 	for _, r := range keyspace.Uniform(37) {
 		keys = append(keys, r.Start, r.End)
 	}

@@ -162,7 +162,7 @@ func TestSplitHot(t *testing.T) {
 		}
 	}
 	// One key alone: the shard around it halves until it is narrow, and no further.
-	ranges := []keyspace.Range{keyspace.All}
+	ranges := []keyspace.Range{keyspace.All()}
 	for range 20 {
 		st := &catalogue.Stream{World: here, Name: "any", Created: 7}
 		for i, r := range ranges {

@@ -21,7 +21,7 @@ func (in *splitShardInput) validate(v *violations) {
 	in.target.validate(v)
 	var err error
 	if in.at, err = keyspace.Parse(*in.NewStartingHashKey); err != nil {
-		in.at = keyspace.Max // 39 digits beyond all keys: inside of no shard
+		in.at = keyspace.Max() // 39 digits beyond all keys: inside of no shard
 	}
 }
 

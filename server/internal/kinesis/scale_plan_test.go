@@ -17,7 +17,7 @@ import (
 
 // uneven draws ranges that tile the key space, and may be as narrow as one key.
 func uneven(t *rapid.T) []keyspace.Range {
-	ranges := []keyspace.Range{keyspace.All}
+	ranges := []keyspace.Range{keyspace.All()}
 	if rapid.Bool().Draw(t, "from equal ones") {
 		ranges = keyspace.Uniform(rapid.IntRange(1, 40).Draw(t, "equal"))
 	}
@@ -90,7 +90,7 @@ func take(t rapidOrTesting, open []keyspace.Range, steps []catalogue.Step) ([]ke
 			t.Fatalf("nothing starts at %v", start)
 		}
 		left, levels = append(left, pieces[at]), append(levels, depth[at])
-		if pieces[at].End == keyspace.Max {
+		if pieces[at].End == keyspace.Max() {
 			return left, levels
 		}
 		start = pieces[at].End.Add(keyspace.Key{Lo: 1})
