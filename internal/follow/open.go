@@ -15,12 +15,12 @@ func (r *reader) handle(ctx context.Context, got []types.Record) error {
 	if len(got) == 0 {
 		return nil
 	}
-	r.handling.Lock()
-	defer r.handling.Unlock()
+	r.run.handling.Lock()
+	defer r.run.handling.Unlock()
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	if err := r.cfg.Handle(ctx, r.records(got)); err != nil {
+	if err := r.run.cfg.Handle(ctx, r.records(got)); err != nil {
 		return &handlerError{err}
 	}
 	return nil
@@ -57,13 +57,13 @@ func (r *reader) open(record *runnel.Record, yield func(*runnel.Record) bool) bo
 		return yield(record)
 	}
 	if err := r.decoder.Check(r.shard.Range); err != nil {
-		r.cfg.Notice(Notice{
+		r.run.cfg.Notice(Notice{
 			Kind: Void, Shard: r.shard.ID, After: record.Position.Sequence, Err: err,
 		})
 		return true
 	}
 	users := r.filter.Pass(&r.decoder, record.ArrivalTime)
-	if r.cfg.Doubles {
+	if r.run.cfg.Doubles {
 		users = r.decoder.Records()
 	}
 	for sub, user := range users {

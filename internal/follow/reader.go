@@ -18,7 +18,7 @@ import (
 
 // reader reads one shard, a page at a time.
 type reader struct {
-	*run
+	run     *run
 	shard   shardmap.Shard
 	start   start
 	filter  *aggregate.Filter
@@ -48,7 +48,7 @@ func newReader(r *run, n *node) *reader {
 // read reads the shard to its end, or as far as Config.Once demands, and returns the outcome for
 // its children.
 func (r *reader) read(ctx context.Context) outcome {
-	r.cfg.Notice(Notice{Kind: Began, Shard: r.shard.ID, After: r.start.from.sequence})
+	r.run.cfg.Notice(Notice{Kind: Began, Shard: r.shard.ID, After: r.start.from.sequence})
 	done := outcome{shard: r.shard, filter: r.filter}
 	for {
 		p, err := r.page(ctx)
@@ -63,7 +63,7 @@ func (r *reader) read(ctx context.Context) outcome {
 			continue
 		}
 		if p.settled {
-			r.cfg.Notice(Notice{Kind: Ended, Shard: r.shard.ID, After: r.after})
+			r.run.cfg.Notice(Notice{Kind: Ended, Shard: r.shard.ID, After: r.after})
 			done.complete = r.complete
 			return done
 		}
@@ -84,11 +84,11 @@ type page struct {
 // page makes one read and has its records handled. It holds no records while it waits for its turn.
 func (r *reader) page(ctx context.Context) (page, error) {
 	select {
-	case r.parallel <- struct{}{}:
+	case r.run.parallel <- struct{}{}:
 	case <-ctx.Done():
 		return page{}, context.Cause(ctx)
 	}
-	defer func() { <-r.parallel }()
+	defer func() { <-r.run.parallel }()
 	if r.shardEnded() {
 		return page{ended: true}, nil
 	}
@@ -109,11 +109,11 @@ func (r *reader) page(ctx context.Context) (page, error) {
 		}
 	}
 	r.failures = 0
-	if r.cfg.Once && !p.ended && !r.start.mustEnd {
+	if r.run.cfg.Once && !p.ended && !r.start.mustEnd {
 		behind := aws.ToInt64(out.MillisBehindLatest)
 		unknown := out.MillisBehindLatest == nil && p.records > 0
 		p.settled = behind == 0 && !unknown || p.records > 0 &&
-			aws.ToTime(out.Records[p.records-1].ApproximateArrivalTimestamp).After(r.since)
+			aws.ToTime(out.Records[p.records-1].ApproximateArrivalTimestamp).After(r.run.since)
 	}
 	return p, r.handle(ctx, out.Records)
 }
@@ -125,7 +125,7 @@ func (r *reader) get(ctx context.Context) (*kinesis.GetRecordsOutput, error) {
 	r.last = time.Now()
 	calling, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	out, err := r.cfg.Client.GetRecords(calling,
+	out, err := r.run.cfg.Client.GetRecords(calling,
 		&kinesis.GetRecordsInput{ShardIterator: aws.String(r.iterator)})
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (r *reader) get(ctx context.Context) (*kinesis.GetRecordsOutput, error) {
 	if err := r.shortened(ctx, out, now); err != nil {
 		return nil, err
 	}
-	horizon := r.horizon.Load()
+	horizon := r.run.horizon.Load()
 	overtaken := !r.complete.IsZero() && horizon.Passed(r.complete, now)
 	if overtaken && !r.unsure {
 		if err := r.seek(ctx); err != nil {
@@ -147,7 +147,7 @@ func (r *reader) get(ctx context.Context) (*kinesis.GetRecordsOutput, error) {
 	if r.unsure && (len(out.Records) > 0 || tip || ended) {
 		r.unsure = false
 		if r.missing(out, overtaken, horizon.Young(now)) {
-			r.cfg.Notice(Notice{Kind: Gap, Shard: r.shard.ID, After: r.after})
+			r.run.cfg.Notice(Notice{Kind: Gap, Shard: r.shard.ID, After: r.after})
 		}
 	}
 	switch n := len(out.Records); {
@@ -168,10 +168,10 @@ func (r *reader) shortened(
 	if len(out.Records) > 0 {
 		next = aws.ToTime(out.Records[0].ApproximateArrivalTimestamp)
 	}
-	if r.unsure || r.complete.IsZero() || !r.horizon.Load().Shortened(r.complete, next, now) {
+	if r.unsure || r.complete.IsZero() || !r.run.horizon.Load().Shortened(r.complete, next, now) {
 		return nil
 	}
-	return r.identity.Same(ctx)
+	return r.run.identity.Same(ctx)
 }
 
 // missing reports whether records between the last one read and a page, the first one of a new
@@ -208,13 +208,13 @@ func (r *reader) seek(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	sent := time.Now()
-	out, err := r.cfg.Client.GetShardIterator(ctx, from.input(r.cfg.Stream, r.shard.ID))
+	out, err := r.run.cfg.Client.GetShardIterator(ctx, from.input(r.run.cfg.Stream, r.shard.ID))
 	if err != nil {
 		return err
 	}
 	// The call named the stream, and an iterator belongs to the stream that had the name at that
 	// time.
-	if err := r.identity.Same(ctx); err != nil {
+	if err := r.run.identity.Same(ctx); err != nil {
 		return err
 	}
 	r.unsure = true
@@ -234,10 +234,10 @@ func (r *reader) seek(ctx context.Context) error {
 func (r *reader) children(
 	ctx context.Context, named []shardmap.Shard,
 ) ([]shardmap.Shard, error) {
-	if len(named) > 0 || r.cfg.Once || r.cfg.Shard != "" {
+	if len(named) > 0 || r.run.cfg.Once || r.run.cfg.Shard != "" {
 		return named, nil
 	}
-	shards, err := shardmap.List(ctx, r.cfg.Client, r.cfg.Stream, nil)
+	shards, err := shardmap.List(ctx, r.run.cfg.Client, r.run.cfg.Stream, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -256,9 +256,9 @@ var errNoChildren = errors.New("the shard is closed, and the stream does not lis
 // pace waits until the next read is due. The waits grow while no record comes.
 func (r *reader) pace(ctx context.Context, p page) error {
 	if p.records > 0 {
-		r.idle = r.cfg.Interval
+		r.idle = r.run.cfg.Interval
 	} else {
-		r.idle = min(max(2*r.idle, r.cfg.Interval), r.cfg.IdleInterval)
+		r.idle = min(max(2*r.idle, r.run.cfg.Interval), r.run.cfg.IdleInterval)
 	}
 	return retry.Wait(ctx, r.idle-time.Since(r.last))
 }

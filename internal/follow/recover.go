@@ -52,7 +52,7 @@ func (r *reader) recover(ctx context.Context, err error) error {
 			return listErr
 		}
 		if gone {
-			r.cfg.Notice(Notice{Kind: Gone, Shard: r.shard.ID, After: r.after})
+			r.run.cfg.Notice(Notice{Kind: Gone, Shard: r.shard.ID, After: r.after})
 			r.iterator = endOfShard
 			return nil
 		}
@@ -61,7 +61,7 @@ func (r *reader) recover(ctx context.Context, err error) error {
 		return fmt.Errorf("shard %s: %w", r.shard.ID, err)
 	default:
 		if r.failures == 1 {
-			r.cfg.Notice(Notice{Kind: Trouble, Shard: r.shard.ID, After: r.after, Err: err})
+			r.run.cfg.Notice(Notice{Kind: Trouble, Shard: r.shard.ID, After: r.after, Err: err})
 		}
 		if !r.shardEnded() {
 			r.iterator = "" // the iterator may be the cause
@@ -75,7 +75,7 @@ func (r *reader) suspect(ctx context.Context, err error) error {
 	var missing *types.ResourceNotFoundException
 	var invalid *types.InvalidArgumentException
 	if errors.As(err, &missing) || errors.As(err, &invalid) {
-		if changed := r.identity.Same(ctx); errors.Is(changed, ErrRecreated) {
+		if changed := r.run.identity.Same(ctx); errors.Is(changed, ErrRecreated) {
 			return changed
 		}
 	}
@@ -85,7 +85,7 @@ func (r *reader) suspect(ctx context.Context, err error) error {
 // gone reports whether the stream exists but no longer lists this shard. The error says that there
 // is no such stream.
 func (r *reader) gone(ctx context.Context) (bool, error) {
-	shards, err := shardmap.List(ctx, r.cfg.Client, r.cfg.Stream, nil)
+	shards, err := shardmap.List(ctx, r.run.cfg.Client, r.run.cfg.Stream, nil)
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
 		return false, err
