@@ -127,11 +127,16 @@ func (c AutoscaleConfig) withDefaults() (AutoscaleConfig, error) {
 	if c.Once {
 		c.Policy.SplitWindows, c.Policy.SplitOf, c.Policy.MergeWindows = 1, 1, 1
 	}
-	if c.Window <= 0 || c.Window > c.Every || c.Parallel < 0 {
-		return c, fmt.Errorf("autoscale: Window is %s, Every %s and Parallel %d: want a window "+
-			"above 0 and up to Every, and Parallel 0 or more", c.Window, c.Every, c.Parallel)
+	var faults []error
+	if c.Window <= 0 || c.Window > c.Every {
+		faults = append(faults, fmt.Errorf("reshard: Window is %s: want above 0 and up to Every, "+
+			"which is %s", c.Window, c.Every))
 	}
-	return c, nil
+	if c.Parallel < 0 {
+		faults = append(faults, fmt.Errorf("reshard: Parallel is %d: want 0 (for 32) or more",
+			c.Parallel))
+	}
+	return c, errors.Join(faults...)
 }
 
 // autoscaling is the state of one call of Autoscale.
