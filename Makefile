@@ -35,9 +35,10 @@ race: ## the tests under the race detector
 	GORACE="atexit_sleep_ms=0 $$GORACE" go test -race ./...
 
 .PHONY: lint
-lint: $(LINT) ## go vet and the linters, each with its reason in .golangci.yml
+lint: $(LINT) ## go vet, the linters with their reasons in .golangci.yml, and the meter of prose
 	go vet ./...
 	$(LINT) run ./...
+	.ci/prose
 
 $(LINT):
 	mkdir -p $(TOOLS)

@@ -21,11 +21,16 @@ const module = "github.com/runnel-stream/runnel"
 var layers = [][]string{
 	{
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca", "internal/retry",
-		"internal/awserr",
+		"internal/awserr", "internal/shardid",
+		"internal/prosemeter",
+		"internal/exit",
 	},
-	{"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "server/internal/limit"},
-	{"internal/seam"},
-	{"internal/wire", ".", "keyspace/allocate", "keyspace/load"},
+	{
+		"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "internal/console",
+		"internal/usage", "server/internal/limit",
+	},
+	{"internal/seam", "internal/endpoint"},
+	{"internal/wire", ".", "keyspace/allocate", "keyspace/load", "internal/input"},
 	{
 		"aggregate", "lease", "sink", "internal/shardmap", "keyspace/plan", "internal/chart",
 		"server/internal/wal", "server/internal/pause", "server/internal/serverclock",
@@ -36,12 +41,18 @@ var layers = [][]string{
 		"lease/leasetest", "internal/follow", "internal/putlog",
 		"server/internal/shardlog", "server/internal/itemstore", "server/internal/transport",
 	},
-	{"server/internal/kinesis", "server/internal/dynamo", "server/internal/cloudwatch"},
-	{"server/internal/fsck"},
+	{
+		"internal/measure", "server/internal/kinesis", "server/internal/dynamo",
+		"server/internal/cloudwatch",
+	},
+	{"internal/keys", "internal/demo", "server/internal/fsck"},
+	{"server/internal/catalogue"},
+	{},
+	{},
 	{"server"},
 	{"runneltest", "proxy"},
 	{"internal/cli"},
-	{"cmd/runnel"},
+	{"cmd/runnel", "internal/cli/clitest"},
 }
 
 // The two halves meet only on the wire: nothing of one imports anything of the other. The server
@@ -50,7 +61,7 @@ var (
 	shared = []string{
 		".", "keyspace", "keyspace/allocate", "keyspace/load", "keyspace/plan",
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca",
-		"internal/fault", "internal/seam", "internal/wire",
+		"internal/fault", "internal/seam", "internal/shardid", "internal/wire",
 	}
 	bothHalves = []string{"runneltest", "internal/cli", "cmd/runnel"}
 )

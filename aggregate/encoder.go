@@ -26,10 +26,8 @@ type Encoder struct {
 
 // table is one of the two tables of strings, each string once.
 type table struct {
-	fields []byte // as they stand in the message
-	index  map[string]uint64
-	last   string // most records have the key of the one before
-	at     uint64
+	names
+	fields []byte // as they are in the message
 }
 
 // Len returns the number of records since the last Reset.
@@ -42,21 +40,7 @@ func (e *Encoder) Size() int {
 
 // SizeWith returns what Size will be, to the byte, when r has been added.
 func (e *Encoder) SizeWith(r Record) int {
-	key, size := e.keys.sizeWith(r.PartitionKey)
-	entry := 1 + sizeVarint(key) + sizeCounted(len(r.Data)) + len(r.Tags)
-	if r.ExplicitHashKey != "" {
-		at, more := e.explicit.sizeWith(r.ExplicitHashKey)
-		size += more
-		entry += 1 + sizeVarint(at)
-	}
-	return e.Size() + size + sizeCounted(entry)
-}
-
-// SizeOf returns the size in bytes of an aggregate of r alone. The limit on a Kinesis record
-// counts the outer partition key too.
-func SizeOf(r Record) int {
-	var e Encoder
-	return e.SizeWith(r)
+	return e.Size() + sizeMore(&e.keys.names, &e.explicit.names, r)
 }
 
 // Add adds a record behind the others. It copies what it needs. The errors wrap ErrNestedAggregate,
@@ -75,7 +59,7 @@ func (e *Encoder) Add(r Record) error {
 		}
 	}
 	key := e.keys.add(r.PartitionKey, fieldPartitionKeys)
-	entry := 1 + sizeVarint(key) + sizeCounted(len(r.Data)) + len(r.Tags)
+	entry := sizeEntry(key, r)
 	var explicit uint64
 	if r.ExplicitHashKey != "" {
 		explicit = e.explicit.add(r.ExplicitHashKey, fieldExplicitHashKeys)
@@ -114,43 +98,15 @@ func (e *Encoder) Reset() {
 	e.records, e.count = e.records[:0], 0
 }
 
-func (t *table) has(text string) bool {
-	if t.last == text && t.last != "" {
-		return true
-	}
-	_, found := t.index[text]
-	return found
-}
-
-// sizeWith returns the index that text has or will have, and what adding it takes in bytes.
-func (t *table) sizeWith(text string) (at uint64, size int) {
-	if t.last == text && t.last != "" {
-		return t.at, 0
-	}
-	if at, found := t.index[text]; found {
-		return at, 0
-	}
-	return uint64(len(t.index)), sizeCounted(len(text))
-}
-
 func (t *table) add(text string, tag byte) uint64 {
-	if t.last == text && t.last != "" {
-		return t.at
-	}
-	at, found := t.index[text]
-	if !found {
-		if t.index == nil {
-			t.index = map[string]uint64{}
-		}
-		at = uint64(len(t.index))
-		t.index[text] = at
+	at, fresh := t.names.add(text)
+	if fresh {
 		t.fields = appendCounted(t.fields, tag, text)
 	}
-	t.last, t.at = text, at
 	return at
 }
 
 func (t *table) reset() {
-	t.fields, t.last, t.at = t.fields[:0], "", 0
-	clear(t.index)
+	t.names.reset()
+	t.fields = t.fields[:0]
 }

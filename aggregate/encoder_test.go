@@ -100,10 +100,12 @@ func records() *rapid.Generator[aggregate.Record] {
 // the same bytes in a used encoder as in a new one.
 func TestRoundTrip(t *testing.T) {
 	var used aggregate.Encoder
+	var sizer aggregate.Sizer
 	rapid.Check(t, func(t *rapid.T) {
 		list := rapid.SliceOfN(records(), 0, 150).Draw(t, "records")
 		var fresh aggregate.Encoder
 		used.Reset()
+		sizer.Reset()
 		for i, r := range list {
 			size := used.SizeWith(r)
 			if i == 0 && size != aggregate.SizeOf(r) {
@@ -112,8 +114,10 @@ func TestRoundTrip(t *testing.T) {
 			if err := used.Add(r); err != nil {
 				t.Fatal(err)
 			}
-			if used.Size() != size {
-				t.Fatalf("record %d: size %d, SizeWith said %d", i, used.Size(), size)
+			with := sizer.SizeWith(r)
+			if sizer.Add(r); used.Size() != size || with != size || sizer.Size() != size {
+				t.Fatalf("record %d: size %d, SizeWith %d; the sizer %d and %d", i, used.Size(), size,
+					sizer.Size(), with)
 			}
 			if err := fresh.Add(r); err != nil {
 				t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"testing"
 	"time"
 
@@ -54,19 +53,7 @@ func startRunnel(tb testing.TB) *kinesis.Client {
 		tb.Fatal(err)
 	}
 	spawn(tb, command)
-	lines := bufio.NewScanner(messages)
-	for lines.Scan() {
-		at := regexp.MustCompile(`http://(127\.0\.0\.1:\d+)`).FindStringSubmatch(lines.Text())
-		if at != nil {
-			go func() {
-				for lines.Scan() { // reads on, so that the process never blocks on its output
-				}
-			}()
-			return connect(at[1])
-		}
-	}
-	tb.Fatal("runnel serve did not say where it listens")
-	return nil
+	return connect(listensAt(tb, bufio.NewScanner(messages)))
 }
 
 // startFerrokinesis runs the peer, which `make peers` installs, in memory.

@@ -3,6 +3,7 @@ package keytable
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -128,17 +129,9 @@ func (t *Table) deletion(key item) types.TransactWriteItem {
 
 // raced reports whether a transaction was cancelled because of a concurrent one.
 func raced(err error) bool {
-	var cancelled *types.TransactionCanceledException
-	if !errors.As(err, &cancelled) {
-		return false
-	}
-	for _, reason := range cancelled.CancellationReasons {
-		switch aws.ToString(reason.Code) {
-		case "ConditionalCheckFailed", "TransactionConflict":
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(reasons(err), func(code string) bool {
+		return code == awserr.CodeConditionFailed || classOf(code) == awserr.Passing
+	})
 }
 
 // retryable reports whether the same call may succeed a little later: after a failure without an
@@ -147,17 +140,30 @@ func retryable(err error) bool {
 	if errors.Is(err, ErrDamagedTable) || errors.Is(err, ErrUnusableTable) {
 		return false
 	}
-	var cancelled *types.TransactionCanceledException
-	if errors.As(err, &cancelled) {
-		for _, reason := range cancelled.CancellationReasons {
-			switch aws.ToString(reason.Code) {
-			case "ThrottlingError", "ProvisionedThroughputExceeded":
-				return true
-			}
-		}
-		return false
+	if codes := reasons(err); codes != nil {
+		return slices.ContainsFunc(codes, func(code string) bool {
+			return classOf(code) == awserr.Throttled
+		})
 	}
 	return awserr.DynamoDB.Transient(err)
+}
+
+// reasons returns a code for each item of a transaction that was cancelled; nil for any other error.
+func reasons(err error) []string {
+	var cancelled *types.TransactionCanceledException
+	if !errors.As(err, &cancelled) {
+		return nil
+	}
+	codes := make([]string, 0, len(cancelled.CancellationReasons))
+	for _, reason := range cancelled.CancellationReasons {
+		codes = append(codes, aws.ToString(reason.Code))
+	}
+	return codes
+}
+
+func classOf(code string) awserr.Class {
+	class, _ := awserr.DynamoDB.OfCode(code, "")
+	return class
 }
 
 var backoff = retry.Backoff{Min: 20 * time.Millisecond, Max: time.Second}

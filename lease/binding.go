@@ -214,6 +214,6 @@ func (t *Table) refuseKCL3(ctx context.Context) error {
 	return nil
 }
 
-// denied reports whether the caller lacks the permission to look. Many policies allow the lease
-// table alone, and the other table is only a hint of old 3.x versions.
-func denied(err error) bool { return awserr.Code(err) == "AccessDeniedException" }
+// denied reports whether the caller may not look. Many policies allow the lease table alone, and the
+// other table is only a hint of old 3.x versions.
+func denied(err error) bool { return awserr.DynamoDB.Of(err) == awserr.Caller }

@@ -9,9 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
 // askTime asks the stream for its time, because the core wants it. ListShards is the call of a
@@ -35,8 +36,7 @@ func (p *Producer) askTime() {
 
 // isAnswer reports whether an error says that the endpoint is there.
 func isAnswer(err error) bool {
-	var api smithy.APIError
-	return errors.As(err, &api) || statusOf(err) != 0
+	return awserr.Code(err) != "" || awserr.Status(err) != 0
 }
 
 // see gives the core the Date of the answer to a call that was sent at a moment. An error without

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -139,7 +140,7 @@ func (c *core) mistrusts(now time.Time) bool {
 
 // missing reports whether a call has found no stream.
 func (o outcome) missing() bool {
-	return o.each == nil && codeOf(o.all.err) == "ResourceNotFoundException"
+	return o.each == nil && awserr.Kinesis.Of(o.all.err) == awserr.Missing
 }
 
 // listing reports whether the shards are to be listed now. Then running is set until the core

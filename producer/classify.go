@@ -3,17 +3,14 @@ package producer
 import (
 	"errors"
 	"net"
-	"net/http"
 	"regexp"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
 // classify decides what became of a call of n units. An InternalFailure among the results of
@@ -42,7 +39,7 @@ func verdictOf(r *types.PutRecordsResultEntry) verdict {
 	switch {
 	case code != "":
 		err := &RecordError{Code: code, Message: aws.ToString(r.ErrorMessage)}
-		if throttles[code] {
+		if class, _ := awserr.Kinesis.OfCode(code, err.Message); class == awserr.Throttled {
 			return verdict{fate: throttled, shard: shardIn(err.Message), err: err}
 		}
 		return verdict{fate: failed, err: err}
@@ -64,48 +61,33 @@ func shardIn(message string) runnel.ShardID {
 	return runnel.ShardID(shardID.FindString(message))
 }
 
+// fateOfClass has the fate of a call's records for each class of error.
+var fateOfClass = map[awserr.Class]fate{
+	awserr.Throttled: throttled,
+	awserr.Passing:   failed,
+	awserr.Expired:   failed, // the SDK renews most tokens; see finalForCaller
+	awserr.Caller:    refused,
+	awserr.Missing:   refused,
+	awserr.Record:    suspect,
+	awserr.Gone:      unknown, // of reads alone
+	awserr.Unknown:   unknown,
+}
+
 // fateOf decides what an error of a whole call says of its records.
 func fateOf(err error, sent *sending) fate {
 	if errors.Is(err, errTooLate) {
 		return withheld
 	}
-	var api smithy.APIError
-	if errors.As(err, &api) {
-		if f, known := fateOfCode(api.ErrorCode(), api.ErrorMessage()); known {
-			return f
-		}
-	}
-	if status := statusOf(err); status != 0 {
-		switch status {
-		case http.StatusTooManyRequests:
-			return throttled
-		case http.StatusRequestEntityTooLarge:
-			return suspect
-		}
-		return unknown
-	}
-	if !sent.connected.Load() && (sent.asked.Load() || isDialError(err)) {
+	f := fateOfClass[awserr.Kinesis.Of(err)]
+	if f == unknown && !isAnswer(err) && !sent.connected.Load() &&
+		(sent.asked.Load() || isDialError(err)) {
 		return notSent
 	}
-	return unknown
+	return f
 }
 
-// codeOf is the code of an answer, or "".
-func codeOf(err error) string {
-	var api smithy.APIError
-	if !errors.As(err, &api) {
-		return ""
-	}
-	return api.ErrorCode()
-}
-
-func statusOf(err error) int {
-	var response *smithyhttp.ResponseError
-	if errors.As(err, &response) {
-		return response.HTTPStatusCode()
-	}
-	return 0
-}
+// isFaulty reports whether the stream has refused a call because of what it carries.
+func isFaulty(err error) bool { return awserr.Kinesis.Of(err) == awserr.Record }
 
 // isDialError tells errors of finding and reaching the endpoint, which come before anything is
 // sent.
@@ -116,58 +98,4 @@ func isDialError(err error) bool {
 	}
 	var name *net.DNSError
 	return errors.As(err, &name)
-}
-
-// The codes of the API's errors, by what they say of the records of the call. What is in none
-// of the sets had an answer that nobody understands, and counts as unknown.
-var (
-	// throttles: over a limit; nothing was stored.
-	throttles = set("ProvisionedThroughputExceededException", "LimitExceededException",
-		"KMSThrottlingException", "ThrottlingException", "Throttling", "ThrottledException",
-		"RequestLimitExceeded", "TooManyRequestsException", "SlowDown")
-	// passing: refused before execution, for a reason that passes: a stream that is not
-	// active yet, credentials that the SDK renews (see finalForCaller), a clock that it corrects.
-	passing = set("ResourceInUseException", "ExpiredTokenException", "ExpiredToken",
-		"RequestExpired", "RequestTimeTooSkewed", "RequestInTheFuture")
-	// faulty: refused before execution because of one of the records.
-	faulty = set("ValidationException", "InvalidArgumentException", "SerializationException")
-	// final: refused before execution because of the caller (its keys, its rights, the stream's
-	// name), whatever the records are. It would be refused again until that changes.
-	final = set("ResourceNotFoundException", "AccessDeniedException", "AccessDenied",
-		"UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException",
-		"IncompleteSignature", "IncompleteSignatureException", "MissingAuthenticationToken",
-		"MissingAuthenticationTokenException", "NotAuthorized", "OptInRequired",
-		"UnknownOperationException", "DryRunOperationException", "KMSAccessDeniedException",
-		"KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException",
-		"KMSOptInRequired")
-)
-
-func set(codes ...string) map[string]bool {
-	s := make(map[string]bool, len(codes))
-	for _, code := range codes {
-		s[code] = true
-	}
-	return s
-}
-
-func fateOfCode(code, message string) (f fate, known bool) {
-	switch {
-	case throttles[code]:
-		return throttled, true
-	case passing[code] || (code == "InvalidSignatureException" && isClockFault(message)):
-		return failed, true
-	case faulty[code]:
-		return suspect, true
-	case final[code]:
-		return refused, true
-	default:
-		return unknown, false
-	}
-}
-
-// isClockFault tells a signature that came too late (the process was stopped between signing
-// and sending, or the clocks differ) from a wrong one.
-func isClockFault(message string) bool {
-	return strings.HasPrefix(message, "Signature expired") ||
-		strings.HasPrefix(message, "Signature not yet current")
 }

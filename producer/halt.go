@@ -2,10 +2,13 @@ package producer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
 // HaltedError is returned by Put, Flush and Close of a producer with a Journal after the stream
@@ -107,8 +110,11 @@ func (p *Producer) refused() error {
 	return p.mu.refusal
 }
 
-// expired holds the codes for a session token that is over its time.
-var expired = set("ExpiredTokenException", "ExpiredToken")
+// isFinal reports whether the same call would fail again: the stream has refused the caller.
+func isFinal(err error) bool {
+	var lasting lastingError
+	return errors.As(err, &lasting) || fateOfClass[awserr.Kinesis.Of(err)] == refused
+}
 
 // finalForCaller turns the answer that the caller's token has expired into a refusal of the
 // caller, if the client will not get another token.
@@ -127,7 +133,7 @@ func (e lastingError) Unwrap() error { return e.error }
 // lasting marks the answer that the token has expired as final if the API that gave it will not get
 // another token: one from the environment or a file has no time at which the SDK renews it.
 func (p *Producer) lasting(ctx context.Context, api any, err error) error {
-	if !expired[codeOf(err)] {
+	if awserr.Kinesis.Of(err) != awserr.Expired {
 		return err
 	}
 	client, ok := api.(interface{ Options() kinesis.Options })

@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/runnel-stream/runnel"
@@ -101,20 +100,6 @@ func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 		}
 	}
 	return results, nil
-}
-
-// isFinal tells errors that would come again, as that the producer may not read.
-func isFinal(err error) bool {
-	var lasting lastingError
-	if errors.As(err, &lasting) {
-		return true
-	}
-	var api smithy.APIError
-	if !errors.As(err, &api) {
-		return false
-	}
-	f, _ := fateOfCode(api.ErrorCode(), api.ErrorMessage())
-	return f == refused
 }
 
 // leastRetention is what every stream keeps, and retentionMargin what it may trim too early.

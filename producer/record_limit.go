@@ -109,7 +109,7 @@ func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 			p.halt()
 			return 0, p.closedError()
 		}
-		if err == nil || isFinal(err) || faulty[codeOf(err)] {
+		if err == nil || isFinal(err) || isFaulty(err) {
 			continue // with the limit known now
 		}
 		select {
@@ -130,7 +130,7 @@ func (p *Producer) askLimit(ctx context.Context) error {
 	input.StreamName, input.StreamARN = p.target()
 	output, err := p.cfg.Reader.DescribeStreamSummary(ctx, input)
 	err = p.lasting(ctx, p.cfg.Reader, err)
-	if err != nil && !isFinal(err) && !faulty[codeOf(err)] {
+	if err != nil && !isFinal(err) && !isFaulty(err) {
 		return err
 	}
 	l := &p.limit

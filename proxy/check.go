@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"unicode/utf8"
 
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -47,7 +48,7 @@ func (r *request) check(operation string, limit int) *wire.Error {
 		bytes += r.Records[i].size()
 	}
 	if bytes > maxBytes {
-		return &wire.Error{Code: codeArgument, Message: fmt.Sprintf(
+		return &wire.Error{Code: awserr.CodeArgument, Message: fmt.Sprintf(
 			"Records size exceeds %d MB limit", maxBytes>>20)}
 	}
 	return nil
@@ -56,7 +57,7 @@ func (r *request) check(operation string, limit int) *wire.Error {
 func (t *target) check() *wire.Error {
 	if t.StreamName == nil && t.StreamARN == nil {
 		return &wire.Error{
-			Code: codeArgument, Message: "Either StreamName or StreamARN must be provided.",
+			Code: awserr.CodeArgument, Message: "Either StreamName or StreamARN must be provided.",
 		}
 	}
 	if t.StreamName != nil && !streamName.MatchString(*t.StreamName) {
@@ -75,7 +76,7 @@ func (t *target) check() *wire.Error {
 			"be a stream's ARN", *t.StreamARN)
 	}
 	if t.StreamName != nil && *t.StreamName != parts[1] {
-		return &wire.Error{Code: codeArgument, Message: fmt.Sprintf(
+		return &wire.Error{Code: awserr.CodeArgument, Message: fmt.Sprintf(
 			"StreamARN %s and StreamName %s do not name the same stream.",
 			*t.StreamARN, *t.StreamName)}
 	}
@@ -99,7 +100,7 @@ func (e *entry) check(member string, limit int) *wire.Error {
 	}
 	if e.ExplicitHashKey != nil {
 		if _, err := keyspace.Parse(*e.ExplicitHashKey); err != nil {
-			return &wire.Error{Code: codeArgument, Message: fmt.Sprintf("Invalid "+
+			return &wire.Error{Code: awserr.CodeArgument, Message: fmt.Sprintf("Invalid "+
 				"ExplicitHashKey at '%sexplicitHashKey'. ExplicitHashKey must be in the range: "+
 				"[0, 2^128-1]. Specified value was %.200s", member, *e.ExplicitHashKey)}
 		}
@@ -118,7 +119,7 @@ func missing(member string) *wire.Error {
 
 func invalid(format string, args ...any) *wire.Error {
 	return &wire.Error{
-		Code:    codeValidation,
+		Code:    awserr.CodeValidation,
 		Message: "1 validation error detected: " + fmt.Sprintf(format, args...),
 	}
 }

@@ -4,32 +4,14 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
-
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/producer"
-)
-
-// The codes of the errors that are answered here.
-const (
-	codeArgument    = "InvalidArgumentException"
-	codeValidation  = "ValidationException"
-	codeThrottled   = "ProvisionedThroughputExceededException"
-	codeLimit       = "LimitExceededException"
-	codeInternal    = "InternalFailure"
-	codeUnknown     = "UnknownOperationException"
-	codeUnavailable = "ServiceUnavailable"
 )
 
 // errFull: there was no room for a record within Config.PutWait.
 var errFull = errors.New("the proxy holds as many records as it may: the stream takes them more " +
 	"slowly than they come; the record was not taken, send it again later")
-
-// throttles are the answers that stand for a limit of the stream: nothing was stored.
-var throttles = map[string]bool{
-	codeThrottled: true, codeLimit: true, "KMSThrottlingException": true,
-}
 
 // answerTo returns what a client is told of a record that was not taken or not delivered, or of
 // a call that the endpoint behind has refused. What the endpoint has said is passed on as it is.
@@ -38,16 +20,16 @@ func answerTo(err error) *wire.Error {
 	said := saidBehind(err)
 	switch {
 	case errors.Is(err, errFull):
-		return &wire.Error{Code: codeThrottled, Message: err.Error()}
+		return &wire.Error{Code: awserr.CodeThroughput, Message: err.Error()}
 	case errors.Is(err, errBusy):
-		return &wire.Error{Code: codeLimit, Message: err.Error()}
+		return &wire.Error{Code: awserr.CodeLimit, Message: err.Error()}
 	case errors.Is(err, producer.ErrPartitionKey), errors.Is(err, producer.ErrHashKey),
 		errors.Is(err, producer.ErrTooLarge):
-		return &wire.Error{Code: codeValidation, Message: err.Error()}
+		return &wire.Error{Code: awserr.CodeValidation, Message: err.Error()}
 	case errors.As(err, &undelivered):
 		surelyNot := undelivered.Unknown == 0
 		if said != nil && (errors.Is(err, producer.ErrRefused) ||
-			surelyNot && throttles[said.Code]) {
+			surelyNot && isThrottle(said)) {
 			return said
 		}
 	case errors.Is(err, producer.ErrClosed):
@@ -56,7 +38,7 @@ func answerTo(err error) *wire.Error {
 		return said
 	}
 	return &wire.Error{
-		Code: codeInternal, Message: err.Error(), Status: http.StatusInternalServerError,
+		Code: awserr.CodeInternal, Message: err.Error(), Status: http.StatusInternalServerError,
 	}
 }
 
@@ -66,14 +48,14 @@ func saidBehind(err error) *wire.Error {
 	if errors.As(err, &record) {
 		return &wire.Error{Code: record.Code, Message: record.Message}
 	}
-	var api smithy.APIError
-	if !errors.As(err, &api) {
-		return nil
+	if code := awserr.Code(err); code != "" {
+		return &wire.Error{Code: code, Message: awserr.Message(err), Status: awserr.Status(err)}
 	}
-	said := &wire.Error{Code: api.ErrorCode(), Message: api.ErrorMessage()}
-	var response *smithyhttp.ResponseError
-	if errors.As(err, &response) {
-		said.Status = response.HTTPStatusCode()
-	}
-	return said
+	return nil
+}
+
+// isThrottle reports whether an answer says that a limit of the stream kept the record out of it.
+func isThrottle(said *wire.Error) bool {
+	class, _ := awserr.Kinesis.OfCode(said.Code, said.Message)
+	return class == awserr.Throttled
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
@@ -56,7 +57,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, x *wire.Exchange, 
 	case x.Call.Service != wire.Kinesis:
 		free()
 		p.fail(w, x, "other", &wire.Error{
-			Code: codeUnknown, Message: "This proxy passes calls of the Kinesis API alone: call " +
+			Code: awserr.CodeUnknownOperation, Message: "This proxy passes calls of the Kinesis API alone: call " +
 				x.Call.Service + " at its own endpoint.",
 		})
 	case x.Call.Operation == putRecord || x.Call.Operation == putRecords:
@@ -126,14 +127,14 @@ func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, weight int64) bool
 	if p.memory.Acquire(ctx, weight) == nil {
 		return true
 	}
-	p.meters.count("refused", codeUnavailable)
+	p.meters.count("refused", awserr.CodeUnavailable)
 	p.allow(w)
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 	if r.ProtoMajor < 2 { // the body is not read
 		w.Header().Set("Connection", "close")
 	}
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = io.WriteString(w, `{"__type":"`+codeUnavailable+`","message":"the proxy holds as much `+
+	_, _ = io.WriteString(w, `{"__type":"`+awserr.CodeUnavailable+`","message":"the proxy holds as much `+
 		`as it may; nothing was taken, send it again later"}`)
 	return false
 }

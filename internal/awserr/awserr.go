@@ -32,81 +32,28 @@ const (
 	// Expired is a security token that is over its time. It is Passing for a client that gets
 	// another token, and Caller for one that does not.
 	Expired
+	// Missing is a call that was refused because its stream, shard, table or key is not there.
+	Missing
 	// Record is a call that was refused before execution because of what it carries.
 	Record
-	// Gone is a stream, a shard, a table or an iterator that is not there (any more).
+	// Gone is an iterator or a page token that is over its time. A new one helps.
 	Gone
 )
 
 var classNames = [...]string{
-	"unknown", "throttled", "passing", "caller", "expired", "record", "gone",
+	"unknown", "throttled", "passing", "caller", "expired", "missing", "record", "gone",
 }
 
 // String returns the class's name, as "throttled".
 func (c Class) String() string { return classNames[c] }
 
-// NotExecuted reports whether an error of the class says for certain that the call changed nothing.
+// NotExecuted reports whether an error of the class says for certain that the call changed nothing:
+// a put stored no record.
 func (c Class) NotExecuted() bool { return c != Unknown }
-
-// Service is a service's own codes, beside those that all of AWS have.
-type Service map[string]Class
-
-// Kinesis has the codes of Kinesis Data Streams (its API reference, "Errors" of each operation).
-var Kinesis = Service{
-	"ProvisionedThroughputExceededException": Throttled,
-	"LimitExceededException":                 Throttled,
-	"KMSThrottlingException":                 Throttled,
-	"ResourceInUseException":                 Passing,
-	"InvalidArgumentException":               Record,
-	"KMSAccessDeniedException":               Caller,
-	"KMSDisabledException":                   Caller,
-	"KMSInvalidStateException":               Caller,
-	"KMSNotFoundException":                   Caller,
-	"KMSOptInRequired":                       Caller,
-	"ResourceNotFoundException":              Gone,
-	"ExpiredIteratorException":               Gone,
-	"ExpiredNextTokenException":              Gone,
-}
-
-// DynamoDB has the codes of DynamoDB ("Error handling with DynamoDB").
-var DynamoDB = Service{
-	"ProvisionedThroughputExceededException":   Throttled,
-	"LimitExceededException":                   Throttled,
-	"ThrottlingError":                          Throttled, // of a transaction's item
-	"ProvisionedThroughputExceeded":            Throttled, // of a transaction's item
-	"TransactionConflictException":             Passing,
-	"TransactionInProgressException":           Passing,
-	"ResourceInUseException":                   Passing,
-	"ItemCollectionSizeLimitExceededException": Record,
-	"ResourceNotFoundException":                Gone,
-}
-
-// common has the codes of all services ("Common Error Types", and the SDKs' own lists of codes that
-// they send again).
-var common = Service{
-	"ThrottlingException": Throttled, "Throttling": Throttled, "ThrottledException": Throttled,
-	"RequestThrottled": Throttled, "RequestThrottledException": Throttled,
-	"RequestLimitExceeded": Throttled, "TooManyRequestsException": Throttled, "SlowDown": Throttled,
-	"BandwidthLimitExceeded": Throttled,
-
-	"RequestExpired": Passing, "RequestTimeTooSkewed": Passing, "RequestInTheFuture": Passing,
-
-	"ExpiredTokenException": Expired, "ExpiredToken": Expired,
-
-	"AccessDeniedException": Caller, "AccessDenied": Caller, "NotAuthorized": Caller,
-	"UnrecognizedClientException": Caller, "InvalidClientTokenId": Caller,
-	"InvalidSignatureException": Caller, "SignatureDoesNotMatch": Caller,
-	"IncompleteSignature": Caller, "IncompleteSignatureException": Caller,
-	"MissingAuthenticationToken": Caller, "MissingAuthenticationTokenException": Caller,
-	"OptInRequired": Caller, "UnknownOperationException": Caller,
-	"DryRunOperationException": Caller,
-
-	"ValidationException": Record, "SerializationException": Record,
-}
 
 // OfCode returns the class of an answer's code; known is false for one that is in no list.
 func (s Service) OfCode(code, message string) (class Class, known bool) {
-	if code == "InvalidSignatureException" && isClockFault(message) {
+	if code == invalidSignature && isClockFault(message) {
 		return Passing, true
 	}
 	if class, known = s[code]; !known {
@@ -146,7 +93,7 @@ func (s Service) Transient(err error) bool {
 	switch s.Of(err) {
 	case Throttled, Passing:
 		return true
-	case Caller, Expired, Record, Gone:
+	case Caller, Expired, Missing, Record, Gone:
 		return false
 	case Unknown:
 	}
@@ -164,6 +111,15 @@ func Code(err error) string {
 		return ""
 	}
 	return answer.ErrorCode()
+}
+
+// Message returns the message of an answer; "" for an error that is none.
+func Message(err error) string {
+	var answer smithy.APIError
+	if !errors.As(err, &answer) {
+		return ""
+	}
+	return answer.ErrorMessage()
 }
 
 // Status returns the HTTP status of an answer; 0 for an error that is none.

@@ -60,7 +60,11 @@ func TestOf(t *testing.T) {
 		{"ValidationException", 400, both, awserr.Record, false},
 		{"InvalidArgumentException", 400, kinesis, awserr.Record, false},
 		{"", 413, both, awserr.Record, false},
-		{"ResourceNotFoundException", 400, both, awserr.Gone, false},
+		{"ValidationError", 400, both, awserr.Record, false},
+		{"MalformedHttpRequestException", 400, both, awserr.Record, false},
+		{"RequestEntityTooLargeException", 413, both, awserr.Record, false},
+		{"ConditionalCheckFailedException", 400, dynamo, awserr.Record, false},
+		{"ResourceNotFoundException", 400, both, awserr.Missing, false},
 		{"ExpiredIteratorException", 400, kinesis, awserr.Gone, false},
 		{"InternalFailure", 500, both, awserr.Unknown, true},
 		{"ServiceUnavailable", 503, both, awserr.Unknown, true},
@@ -85,8 +89,10 @@ func TestOf(t *testing.T) {
 				t.Errorf("%s %d: not executed is %v", c.code, c.status, got)
 			}
 		}
-		if c.code != "" && (awserr.Code(err) != c.code || awserr.Status(err) != c.status) {
-			t.Errorf("%s %d: %q, %d", c.code, c.status, awserr.Code(err), awserr.Status(err))
+		if c.code != "" && (awserr.Code(err) != c.code || awserr.Message(err) != "why" ||
+			awserr.Status(err) != c.status) {
+			t.Errorf("%s %d: %q, %q, %d", c.code, c.status, awserr.Code(err), awserr.Message(err),
+				awserr.Status(err))
 		}
 	}
 }
@@ -101,7 +107,7 @@ func TestNoAnswer(t *testing.T) {
 		if class := awserr.Kinesis.Of(err); class != awserr.Unknown || !awserr.Kinesis.Transient(err) {
 			t.Errorf("%v: %v, transient %v", err, class, awserr.Kinesis.Transient(err))
 		}
-		if awserr.Code(err) != "" || awserr.Status(err) != 0 {
+		if awserr.Code(err) != "" || awserr.Message(err) != "" || awserr.Status(err) != 0 {
 			t.Errorf("%v has a code or a status", err)
 		}
 	}
@@ -134,9 +140,10 @@ func TestModelledErrors(t *testing.T) {
 			&kinesistypes.KMSDisabledException{}, &kinesistypes.KMSInvalidStateException{},
 			&kinesistypes.KMSNotFoundException{}, &kinesistypes.KMSOptInRequired{},
 		},
-		awserr.Record: {&kinesistypes.InvalidArgumentException{}, &kinesistypes.ValidationException{}},
+		awserr.Record:  {&kinesistypes.InvalidArgumentException{}, &kinesistypes.ValidationException{}},
+		awserr.Missing: {&kinesistypes.ResourceNotFoundException{}},
 		awserr.Gone: {
-			&kinesistypes.ResourceNotFoundException{}, &kinesistypes.ExpiredIteratorException{},
+			&kinesistypes.ExpiredIteratorException{},
 			&kinesistypes.ExpiredNextTokenException{},
 		},
 		awserr.Unknown: {&kinesistypes.InternalFailureException{}},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -13,12 +12,16 @@ import (
 
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
 type archiveFlags struct {
-	from                            connection
+	from                            endpoint.Flags
 	stream, to, app, position, size string
 	failover, every                 time.Duration
 	once                            bool
@@ -44,10 +47,10 @@ the shards that are whole are done.
 What the stream removed before a worker could read it, by its retention period, is a gap: the
 archive keeps where it is, the command says so, and runnel verify ends with 1 for it.`,
 		Example: "  runnel archive --local --stream orders --to archive --once",
-		Args:    noArgs,
+		Args:    usage.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.runArchive(c.Context(), f) },
 	}
-	f.from.addFlags(command, true)
+	f.from.AddFlags(command, true)
 	flags := command.Flags()
 	flags.StringVar(&f.stream, "stream", "", "the stream's name")
 	flags.StringVar(&f.to, "to", "", "the archive's folder")
@@ -71,23 +74,23 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 	}
 	target := archive.Config{Dir: f.to, Every: f.every}
 	if f.stream == "" {
-		return worker, target, usageError("--stream is missing: name the stream to archive")
+		return worker, target, exit.Usage("--stream is missing: name the stream to archive")
 	}
 	if f.to == "" {
-		return worker, target, usageError("--to is missing: name the archive's folder")
+		return worker, target, exit.Usage("--to is missing: name the archive's folder")
 	}
 	if strings.HasPrefix(f.to, "s3://") {
-		return worker, target, usageError("--to %s: this version archives into folders only", f.to)
+		return worker, target, exit.Usage("--to %s: this version archives into folders only", f.to)
 	}
 	if worker.App == "" {
 		worker.App = f.stream + "-archive"
 	}
 	var err error
 	if worker.From, err = consumer.ParseFrom(f.position); err != nil {
-		return worker, target, usageError("--from: %w", err)
+		return worker, target, exit.Usage("--from: %w", err)
 	}
-	if target.Size, err = parseSize(f.size); err != nil {
-		return worker, target, usageError("--size: %w", err)
+	if target.Size, err = usage.ParseSize(f.size); err != nil {
+		return worker, target, exit.Usage("--size: %w", err)
 	}
 	return worker, target, nil
 }
@@ -137,23 +140,23 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := f.from.load(ctx)
+	cfg, err := f.from.Load(ctx)
 	if err != nil {
 		return err
 	}
 	sink, err := archive.New(target)
 	if err != nil {
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	}
 	if err := sink.Probe(ctx); err != nil && ctx.Err() == nil {
-		return outsideError(fmt.Errorf("archive to %s: %w; name a folder that can be written", f.to,
+		return exit.Outside(fmt.Errorf("archive to %s: %w; name a folder that can be written", f.to,
 			errors.Unwrap(err)))
 	}
 	counts := &archiveCounts{}
 	worker.Kinesis, worker.DynamoDB = awsclient.Kinesis(cfg), awsclient.DynamoDB(cfg)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	worker.Sink, worker.Logger = sink, a.logger()
+	worker.Sink, worker.Logger = sink, a.Logger()
 	start := time.Now()
 	still := newStandstill(start)
 	worker.Observer = func(e consumer.Event) {
@@ -168,57 +171,42 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	}
 	w, err := consumer.New(worker)
 	if err != nil {
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	}
-	stop := a.watch(ctx, func() string { return archiveLine(f.stream, counts, start) })
+	stop := a.Watch(ctx, func() string { return archiveLine(f.stream, counts, start) })
 	runErr := w.Run(ctx)
 	stop()
 	switch ahead := new(archive.AheadError); {
 	case errors.As(context.Cause(ctx), &ahead):
-		return usageError("archive stream %s to %s: %w", f.stream, f.to, ahead)
+		return exit.Usage("archive stream %s to %s: %w", f.stream, f.to, ahead)
 	case errors.Is(context.Cause(ctx), archive.ErrUnusableLink):
-		return outsideError(fmt.Errorf("archive stream %s to %s: %w; runnel verify %s lists "+
+		return exit.Outside(fmt.Errorf("archive stream %s to %s: %w; runnel verify %s lists "+
 			"what is damaged", f.stream, f.to, context.Cause(ctx), f.to))
 	case errors.Is(runErr, consumer.ErrRecreated):
-		return outsideError(fmt.Errorf("archive stream %s: %w", f.stream, runErr))
+		return exit.Outside(fmt.Errorf("archive stream %s: %w", f.stream, runErr))
 	case errors.Is(runErr, lease.ErrOtherStream), errors.Is(runErr, lease.ErrManagedByKCL3),
 		errors.Is(runErr, lease.ErrNotLeaseTable):
-		return usageError("%w", runErr)
-	case runErr != nil && !errors.Is(runErr, errStop):
-		return outsideError(hint(fmt.Errorf("archive stream %s: %w", f.stream, runErr), f.stream))
+		return exit.Usage("%w", runErr)
+	case runErr != nil && !errors.Is(runErr, exit.ErrStop):
+		return exit.Outside(endpoint.Hint(fmt.Errorf("archive stream %s: %w", f.stream, runErr), f.stream))
 	case f.once && ctx.Err() != nil:
-		return errInterrupt
+		return exit.ErrInterrupt
 	}
-	a.say("%s", archiveLine(f.stream, counts, start))
+	a.Say("%s", archiveLine(f.stream, counts, start))
 	return nil
 }
 
 func archiveLine(stream string, n *archiveCounts, start time.Time) string {
 	line := fmt.Sprintf("archive of %s: %s records read, %s/s, %s doubles dropped, %d commits, "+
-		"%d shards begun, %d taken over", stream, thousands(n.read.Load()),
-		thousands(rate(n.read.Load(), time.Since(start))), thousands(n.doubles.Load()),
+		"%d shards begun, %d taken over", stream, console.Thousands(n.read.Load()),
+		console.Thousands(console.Rate(n.read.Load(), time.Since(start))), console.Thousands(n.doubles.Load()),
 		n.commits.Load(), n.shards.Load(), n.takeovers.Load())
 	if voided := n.voided.Load(); voided > 0 {
-		line += fmt.Sprintf(", %s records of void aggregates skipped", thousands(voided))
+		line += fmt.Sprintf(", %s records of void aggregates skipped", console.Thousands(voided))
 	}
 	if gaps := n.gaps.Load(); gaps > 0 {
 		line += fmt.Sprintf(", %d gaps, where the stream removed records before they were read",
 			gaps)
 	}
 	return line
-}
-
-// parseSize reads a number of bytes: "1048576", "64MiB", "5MB", "256k".
-func parseSize(text string) (int64, error) {
-	digits := strings.TrimRight(text, "BbKkMmGgi ")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	unit := strings.ToLower(strings.TrimSpace(text[len(digits):]))
-	scale, known := map[string]int64{
-		"": 1, "b": 1, "k": 1 << 10, "kib": 1 << 10, "kb": 1e3, "m": 1 << 20, "mib": 1 << 20,
-		"mb": 1e6, "g": 1 << 30, "gib": 1 << 30, "gb": 1e9,
-	}[unit]
-	if err != nil || !known || n < 1 || n > (1<<62)/scale {
-		return 0, fmt.Errorf("%q is not a size: want bytes, as 1048576, 256KiB or 64MiB", text)
-	}
-	return n * scale, nil
 }

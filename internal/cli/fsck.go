@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/server"
 )
 
@@ -28,23 +30,23 @@ lost by it.
 Status 0: sound. 1: damaged. 2: no data directory. 3: it cannot be read, it is in use, or a newer
 runnel wrote it.`,
 		Example: "  runnel fsck runnel-data\n  runnel fsck runnel-data --output json",
-		Args:    exactArgs(1),
+		Args:    usage.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			report, err := server.Check(c.Context(), args[0])
 			switch {
 			case c.Context().Err() != nil:
-				return errInterrupt
+				return exit.ErrInterrupt
 			case errors.Is(err, fs.ErrNotExist), errors.Is(err, server.ErrNoData),
 				errors.Is(err, syscall.ENOTDIR):
-				return usageError("%s: %w: name the folder of runnel serve --data", args[0], err)
+				return exit.Usage("%s: %w: name the folder of runnel serve --data", args[0], err)
 			case err != nil:
-				return outsideError(fmt.Errorf("check %s: %w", args[0], err))
+				return exit.Outside(fmt.Errorf("check %s: %w", args[0], err))
 			}
 			if err := a.printCheck(report); err != nil {
-				return outsideError(err)
+				return exit.Outside(err)
 			}
 			if !report.OK {
-				return answerNo("the data directory is damaged")
+				return exit.No("the data directory is damaged")
 			}
 			return nil
 		},
@@ -52,7 +54,7 @@ runnel wrote it.`,
 }
 
 func (a *app) printCheck(report *server.CheckReport) error {
-	if a.output != "json" {
+	if !a.JSON() {
 		return report.WriteText(a.Out)
 	}
 	if err := json.NewEncoder(a.Out).Encode(report); err != nil {

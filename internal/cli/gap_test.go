@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
@@ -47,7 +48,7 @@ func (r *lossRun) step(by string) {
 	if err := os.WriteFile(r.clock, []byte(by), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
-	eventually(r.t, "the server's clock has stepped", func() bool {
+	clitest.Eventually(r.t, "the server's clock has stepped", func() bool {
 		response, err := http.Get(r.endpoint + "/health")
 		if err != nil {
 			r.t.Fatal(err)

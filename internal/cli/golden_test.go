@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -21,6 +22,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
@@ -30,6 +32,8 @@ const (
 	goldenFiles  = "testdata/golden/files.tar.zst"
 	goldenOutput = "testdata/golden/output.txt"
 )
+
+var update = flag.Bool("update", false, "write testdata/golden with the present formats")
 
 // goldenRun is a kill run whose files are those of an earlier version, and whose processes have the
 // clock of that time.
@@ -222,7 +226,7 @@ func writeGolden(t *testing.T) {
 	server = r.up("seed=1 PutRecords:delay=30ms%100 PutRecords:lose-answer%3")
 	archiver := r.archiver()
 	load := r.resume()
-	eventually(t, "half of the events are archived", func() bool { return archived(r.archive) > 3 })
+	clitest.Eventually(t, "half of the events are archived", func() bool { return archived(r.archive) > 3 })
 	load.kill()
 	archiver.kill()
 	server.kill()

@@ -2,13 +2,12 @@ package cli_test
 
 import (
 	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
@@ -44,9 +43,8 @@ func TestInputInterrupted(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			command := exec.Command(os.Args[0], c.args...)
-			command.Env = append(os.Environ(), runAsCommand+"=1")
-			var stderr lockedBuffer
+			command := clitest.Command(c.args...)
+			var stderr clitest.Buffer
 			command.Stderr = &stderr
 			in, err := command.StdinPipe()
 			if err != nil {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 )
 
 // TestPutKills puts a file with --resume while put is killed with -9 again and again, and the
@@ -72,7 +74,7 @@ func (r *killRun) resumeAfterKills(order string) {
 	for kill := range 6 {
 		load := put()
 		if kill == 0 {
-			eventually(t, "the first put has the state", func() bool {
+			clitest.Eventually(t, "the first put has the state", func() bool {
 				_, err := os.Stat(state)
 				return err == nil
 			})

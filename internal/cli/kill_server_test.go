@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 )
 
 // serverKills is how often a seed's server is killed, beside the kills while it starts.
@@ -207,7 +208,7 @@ func (r *serverRun) restart() *process {
 	for deadline := time.Now().Add(60 * time.Second); ; r.pause(5 * time.Millisecond) {
 		if match := listening.FindStringSubmatch(p.stderr.String()); match != nil {
 			r.addr, r.endpoint = match[1], "http://"+match[1]
-			if err := healthy(r.endpoint); err == nil {
+			if err := clitest.Healthy(r.endpoint); err == nil {
 				return p
 			}
 		}

@@ -12,11 +12,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
@@ -184,7 +184,7 @@ func (r *killRun) serve(chaos string, more ...string) *process {
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if match := listening.FindStringSubmatch(p.stderr.String()); match != nil {
 			r.addr, r.endpoint = match[1], "http://"+match[1]
-			if err := healthy(r.endpoint); err == nil {
+			if err := clitest.Healthy(r.endpoint); err == nil {
 				return p
 			}
 		}
@@ -205,7 +205,7 @@ type process struct {
 	name   string
 	cmd    *exec.Cmd
 	stdout bytes.Buffer
-	stderr lockedBuffer
+	stderr clitest.Buffer
 	done   chan struct{}
 	err    error
 }
@@ -213,9 +213,9 @@ type process struct {
 func (r *killRun) start(args ...string) *process {
 	r.t.Helper()
 	p := &process{t: r.t, name: args[0], done: make(chan struct{})}
-	p.cmd = exec.Command(os.Args[0], args...)
+	p.cmd = clitest.Command(args...)
 	p.cmd.Dir = r.dir
-	p.cmd.Env = append(os.Environ(), runAsCommand+"=1", "AWS_EC2_METADATA_DISABLED=true")
+	p.cmd.Env = append(os.Environ(), clitest.AsCommand(), "AWS_EC2_METADATA_DISABLED=true")
 	p.cmd.Env = append(p.cmd.Env, r.env...)
 	if r.env != nil {
 		p.cmd.Env = append(p.cmd.Env, seam.EnvClock+"="+r.clockFile(args[0]))
@@ -275,23 +275,6 @@ func (p *process) wantJSON(into any) {
 	if err := json.Unmarshal(last, into); err != nil {
 		p.t.Fatalf("%s printed %q: %v", p.name, last, err)
 	}
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 func tail(text string, lines int) string {

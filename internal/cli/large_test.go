@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 )
 
 // Records of up to 10 MiB go through put, the proxy and archive, into a stream with a limit
@@ -46,7 +47,7 @@ func TestLargeRecords(t *testing.T) {
 	raise(t, r.endpoint)
 	proxy := r.start("proxy", "--addr", "127.0.0.1:0", "--endpoint", r.endpoint)
 	through := ""
-	eventually(t, "the proxy is up", func() bool {
+	clitest.Eventually(t, "the proxy is up", func() bool {
 		if match := listening.FindStringSubmatch(proxy.stderr.String()); match != nil {
 			through = "http://" + match[1]
 		}

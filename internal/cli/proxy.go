@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -9,14 +10,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/keys"
 	"github.com/runnel-stream/runnel/internal/localca"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/producer"
 	"github.com/runnel-stream/runnel/proxy"
 	"github.com/runnel-stream/runnel/server"
 )
 
 type proxyFlags struct {
-	to                            connection
+	to                            endpoint.Flags
 	addr, order                   string
 	giveUpAfter, putWait, linger  time.Duration
 	maxBufferedRecords            int
@@ -24,7 +29,7 @@ type proxyFlags struct {
 	maxStreams                    int
 	tls                           bool
 	tlsCert, tlsKey               string
-	keys                          keysFlag
+	keys                          keys.Flag
 }
 
 func (a *app) proxy() *cobra.Command {
@@ -48,10 +53,10 @@ See docs/proxy.md for what is promised, and what clients should set.`,
 		Example: `  runnel proxy --local
   AWS_ENDPOINT_URL_KINESIS=http://127.0.0.1:4568 aws kinesis put-record --stream-name orders \
     --partition-key a --data aGVsbG8=`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runProxy(c, f) },
 	}
-	f.to.addFlags(command, false)
+	f.to.AddFlags(command, false)
 	flags := command.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:4568",
 		"HOST:PORT to listen on; port 0 takes a free one")
@@ -59,7 +64,7 @@ See docs/proxy.md for what is promised, and what clients should set.`,
 		"key: in order per key, as units whose doubles runnel's consumers drop; shard: the "+
 			"same, with units of many keys in a record; none: such records without an order; "+
 			"plain: in order per key, each as it is; chained: plain, by PutRecord, one by one")
-	f.keys.add(command)
+	f.keys.AddTo(command)
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"answer that a record failed after that long; 0 never does, and keeps the order")
 	flags.DurationVar(&f.putWait, "put-wait", time.Second,
@@ -85,7 +90,7 @@ func (a *app) runProxy(c *cobra.Command, f *proxyFlags) (err error) {
 	ctx := c.Context()
 	host, _, err := net.SplitHostPort(f.addr)
 	if err != nil {
-		return usageError("--addr %s: want HOST:PORT", f.addr)
+		return exit.Usage("--addr %s: want HOST:PORT", f.addr)
 	}
 	cfg, err := f.config()
 	if err != nil {
@@ -95,25 +100,25 @@ func (a *app) runProxy(c *cobra.Command, f *proxyFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	aws, err := f.to.load(ctx)
+	aws, err := f.to.Load(ctx)
 	if err != nil {
 		return err
 	}
-	cfg.Client, cfg.TLS, cfg.Logger = awsclient.Kinesis(aws), encryption, a.logger()
-	keys, leave, err := a.joinKeys(ctx, aws, &f.keys)
+	cfg.Client, cfg.TLS, cfg.Logger = awsclient.Kinesis(aws), encryption, a.Logger()
+	ownKeys, leave, err := f.keys.Join(ctx, aws)
 	if err != nil {
 		return err
 	}
-	defer leaveWith(&err, leave)
-	cfg.Producer.Keys = keys
+	defer func() { err = errors.Join(err, leave()) }()
+	cfg.Producer.Keys = ownKeys
 	p, err := proxy.New(ctx, cfg)
 	if err != nil {
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	}
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", f.addr)
 	if err != nil {
-		return outsideError(fmt.Errorf("--addr %s: %w", f.addr, err))
+		return exit.Outside(fmt.Errorf("--addr %s: %w", f.addr, err))
 	}
 	if !server.IsLoopback(host) {
 		cfg.Logger.Warn("other machines can reach the proxy, and whoever does acts with its "+
@@ -124,18 +129,18 @@ func (a *app) runProxy(c *cobra.Command, f *proxyFlags) (err error) {
 		scheme = "https"
 	}
 	t.show(a)
-	a.say("runnel proxy: %s://%s, passing to %s", scheme, listener.Addr(), p.Endpoint())
-	return outsideError(p.Serve(ctx, listener))
+	a.Say("runnel proxy: %s://%s, passing to %s", scheme, listener.Addr(), p.Endpoint())
+	return exit.Outside(p.Serve(ctx, listener))
 }
 
 // config reads the flags, except those for TLS and for the endpoint.
 func (f *proxyFlags) config() (proxy.Config, error) {
 	order, err := producer.ParseOrder(f.order)
 	if err != nil {
-		return proxy.Config{}, usageError("--order: %w", err)
+		return proxy.Config{}, exit.Usage("--order: %w", err)
 	}
 	if f.putWait <= 0 {
-		return proxy.Config{}, usageError("--put-wait %v: want more than 0", f.putWait)
+		return proxy.Config{}, exit.Usage("--put-wait %v: want more than 0", f.putWait)
 	}
 	return proxy.Config{
 		PutWait: f.putWait, MaxStreams: f.maxStreams,
@@ -159,7 +164,7 @@ func (f *proxyFlags) encrypt() (trust, *tls.Config, error) {
 	}
 	authority, err := localca.New(time.Now)
 	if err != nil {
-		return trust{}, nil, outsideError(fmt.Errorf("--tls: %w", err))
+		return trust{}, nil, exit.Outside(fmt.Errorf("--tls: %w", err))
 	}
 	return trust{authority: authority}, authority.TLS(hosts(f.addr)...), nil
 }

@@ -14,14 +14,20 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/keys"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/producer"
 )
 
 type putFlags struct {
-	to                         connection
+	to                         endpoint.Flags
 	stream, key, format, order string
 	hashKey, resume            string
-	keys                       keysFlag
+	keys                       keys.Flag
 	skipRefused                string
 	giveUpAfter                time.Duration
 }
@@ -72,7 +78,7 @@ have left one double in the stream.`,
 			return a.runPut(c.Context(), f, args)
 		},
 	}
-	f.to.addFlags(command, true)
+	f.to.AddFlags(command, true)
 	flags := command.Flags()
 	flags.StringVar(&f.stream, "stream", "", "the stream's name")
 	flags.StringVar(&f.key, "key", "", "the partition key: a field's name or a JSON pointer; "+
@@ -88,7 +94,7 @@ have left one double in the stream.`,
 		"where the last run with it ended, however that was")
 	flags.StringVar(&f.skipRefused, "skip-refused", "", "with --resume: append the lines of "+
 		"records that were refused or given up to this file, and let the load end without them")
-	f.keys.add(command)
+	f.keys.AddTo(command)
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
 		"give a record up after that long; 0 never does")
 	return command
@@ -108,33 +114,30 @@ type putCounts struct {
 
 func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err error) {
 	if f.stream == "" {
-		return usageError("--stream is missing: name the stream to put to")
+		return exit.Usage("--stream is missing: name the stream to put to")
 	}
-	if f.keys.text != "" && f.hashKey != "" {
-		return usageError("--keys and --hash-key both give hash keys: choose one")
+	if f.keys.Given() && f.hashKey != "" {
+		return exit.Usage("--keys and --hash-key both give hash keys: choose one")
 	}
 	if f.skipRefused != "" && f.resume == "" {
-		return usageError("--skip-refused needs --resume: its state knows the refused records")
+		return exit.Usage("--skip-refused needs --resume: its state knows the refused records")
 	}
 	order, err := producer.ParseOrder(f.order)
 	if err != nil {
-		return usageError("--order: %w", err)
+		return exit.Usage("--order: %w", err)
 	}
-	format, err := newInputFormat(f.format, f.key)
-	if err == nil {
-		err = format.withHashKey(f.hashKey)
-	}
+	format, err := input.New(input.Fields{Format: f.format, Key: f.key, HashKey: f.hashKey})
 	if err != nil {
 		return err
 	}
-	format.after = "; nothing newer was sent"
+	format.Advice = "; nothing newer was sent"
 	if len(files) == 0 {
 		files = []string{"-"}
 	}
 	if err := checkFiles(files); err != nil {
 		return err
 	}
-	cfg, err := f.to.load(ctx)
+	cfg, err := f.to.Load(ctx)
 	if err != nil {
 		return err
 	}
@@ -143,11 +146,11 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 		job.state, err = f.openState(ctx, awsclient.Kinesis(cfg), format, files)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return errInterrupt
+			return exit.ErrInterrupt
 		case err != nil:
 			return err
 		}
-		defer func() { err = errors.Join(err, outsideError(job.state.Close())) }()
+		defer func() { err = errors.Join(err, exit.Outside(job.state.Close())) }()
 		if job.state.Done() {
 			return job.nothingToDo(ctx)
 		}
@@ -155,14 +158,14 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 	client := awsclient.Kinesis(cfg, awsclient.WithoutRetries())
 	config := producer.Config{
 		Stream: f.stream, Client: client, Reader: client, Order: order,
-		GiveUpAfter: f.giveUpAfter, Logger: a.logger(),
+		GiveUpAfter: f.giveUpAfter, Logger: a.Logger(),
 	}
-	keys, leave, err := a.joinKeys(ctx, cfg, &f.keys)
+	ownKeys, leave, err := f.keys.Join(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer leaveWith(&err, leave)
-	config.Keys = keys
+	defer func() { err = errors.Join(err, leave()) }()
+	config.Keys = ownKeys
 	return job.run(ctx, config)
 }
 
@@ -174,9 +177,9 @@ func checkFiles(names []string) error {
 			continue
 		}
 		if info, err := os.Stat(name); err != nil {
-			return usageError("%w; nothing was put", err)
+			return exit.Usage("%w; nothing was put", err)
 		} else if info.IsDir() {
-			return usageError("%s is a folder: name its files; nothing was put", name)
+			return exit.Usage("%s is a folder: name its files; nothing was put", name)
 		}
 	}
 	return nil
@@ -186,7 +189,7 @@ func checkFiles(names []string) error {
 type putJob struct {
 	app    *app
 	flags  *putFlags
-	format *inputFormat
+	format *input.Format
 	files  []string
 	state  *putState // nil without --resume
 }
@@ -209,12 +212,11 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	}
 	p, err := producer.New(ctx, cfg)
 	if err != nil {
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	}
 	start := time.Now()
-	j.format.bytes.read.Store(0)
-	j.format.bytes.measure(j.files)
-	stop := j.app.watchPut(ctx, p, &j.format.bytes)
+	j.format.Bytes.Measure(j.files)
+	stop := j.app.watchPut(ctx, p, &j.format.Bytes)
 	inputErr := j.putLines(reading, p)
 	// The accepted records are delivered, also after an error of the input.
 	closing, cancel := withGrace(taking, putGrace)
@@ -234,7 +236,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	case ctx.Err() != nil:
 		return j.interrupted(counts)
 	case broken != nil:
-		return outsideError(broken)
+		return exit.Outside(broken)
 	case reading.Err() != nil || errors.Is(closeErr, producer.ErrHalted):
 		return j.halted(closeErr, failed.get(), counts)
 	case inputErr != nil:
@@ -242,43 +244,43 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	case closeErr == nil && j.state != nil:
 		return j.finish(ctx)
 	case failed.get() != nil:
-		return outsideError(hint(failed.get(), j.flags.stream))
+		return exit.Outside(endpoint.Hint(failed.get(), j.flags.stream))
 	}
-	return outsideError(closeErr)
+	return exit.Outside(closeErr)
 }
 
 // halted returns the error of a put whose caller the stream has refused.
 func (j *putJob) halted(closeErr, first error, counts putCounts) error {
 	if errors.Is(closeErr, producer.ErrHalted) {
-		return outsideError(fmt.Errorf("%w; the rest of the input was not read: mend that and run "+
-			"the same command again, which goes on exactly there", hint(closeErr, j.flags.stream)))
+		return exit.Outside(fmt.Errorf("%w; the rest of the input was not read: mend that and run "+
+			"the same command again, which goes on exactly there", endpoint.Hint(closeErr, j.flags.stream)))
 	}
-	return outsideError(fmt.Errorf("%w; the rest of the input was not read, and %s of the records "+
-		"before it are not in the stream", hint(first, j.flags.stream),
-		thousands(counts.Undelivered)))
+	return exit.Outside(fmt.Errorf("%w; the rest of the input was not read, and %s of the records "+
+		"before it are not in the stream", endpoint.Hint(first, j.flags.stream),
+		console.Thousands(counts.Undelivered)))
 }
 
 // sayGrace says, when ctx ends, that put goes on for a while, if it does. The caller calls stop.
 func (j *putJob) sayGrace(ctx context.Context, p *producer.Producer) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if open := p.Stats().Buffered; open > 0 {
-			j.app.say("interrupted: delivering %s records that are taken, for at most %v; a "+
-				"second Ctrl-C ends that", thousands(open), putGrace)
+			j.app.Say("interrupted: delivering %s records that are taken, for at most %v; a "+
+				"second Ctrl-C ends that", console.Thousands(open), putGrace)
 		}
 	})
 }
 
 func (j *putJob) interrupted(counts putCounts) error {
 	if counts.Records+counts.Unknown == 0 {
-		return &statusError{status: exitInterrupted, err: errors.New(
-			"interrupted before any record was in the stream; it is safe to run it again")}
+		return exit.Interrupted(
+			"interrupted before any record was in the stream; it is safe to run it again")
 	}
 	again := "running it again puts them a second time"
 	if j.state != nil {
 		again = "running it again goes on behind them"
 	}
-	return &statusError{status: exitInterrupted, err: fmt.Errorf(
-		"interrupted: %s records are in the stream, and %s", thousands(counts.Records), again)}
+	return exit.Interrupted(
+		"interrupted: %s records are in the stream, and %s", console.Thousands(counts.Records), again)
 }
 
 // putGrace is the time that an interrupted put has to deliver the records that it has accepted.
@@ -288,7 +290,7 @@ const putGrace = 10 * time.Second
 func withGrace(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		if pause(late, grace) == nil {
+		if retry.Wait(late, grace) == nil {
 			cancel(context.Cause(ctx))
 		}
 	})
@@ -299,9 +301,9 @@ func withGrace(ctx context.Context, grace time.Duration) (context.Context, conte
 }
 
 func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
-	return j.format.read(ctx, j.files, func(l inputLine) (err error) {
+	return j.format.Read(ctx, j.files, func(l input.Line) (err error) {
 		record := runnel.Record{
-			PartitionKey: l.key, ExplicitHashKey: l.hashKey, Data: bytes.Clone(l.data),
+			PartitionKey: l.Key, ExplicitHashKey: l.HashKey, Data: bytes.Clone(l.Data),
 		}
 		if j.state != nil {
 			err = j.state.put(ctx, p, record)
@@ -309,7 +311,7 @@ func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
 			err = p.PutFunc(ctx, record, nil)
 		}
 		if isInvalid(err) {
-			return usageError("%s: %w%s", l.where(), err, j.format.after)
+			return exit.Usage("%s: %w%s", l.Where(), err, j.format.Advice)
 		}
 		return err
 	})
@@ -329,20 +331,20 @@ func newPutCounts(s producer.Stats, took time.Duration) putCounts {
 }
 
 func (a *app) printPut(counts putCounts) error {
-	if a.output == "json" {
+	if a.JSON() {
 		return json.NewEncoder(a.Out).Encode(counts)
 	}
 	before := ""
 	if counts.Skipped > 0 {
-		before = fmt.Sprintf(", %s put before", thousands(counts.Skipped))
+		before = fmt.Sprintf(", %s put before", console.Thousands(counts.Skipped))
 	}
 	if counts.Refused > 0 {
-		before += fmt.Sprintf(", %s refused for good", thousands(counts.Refused))
+		before += fmt.Sprintf(", %s refused for good", console.Thousands(counts.Refused))
 	}
 	_, err := fmt.Fprintf(a.Out, "%s records put in %.1f s by %s calls%s; "+
 		"%s attempts without an answer, %s records not delivered\n",
-		thousands(counts.Records), counts.Seconds, thousands(counts.Calls), before,
-		thousands(counts.Unknown), thousands(counts.Undelivered))
+		console.Thousands(counts.Records), counts.Seconds, console.Thousands(counts.Calls), before,
+		console.Thousands(counts.Unknown), console.Thousands(counts.Undelivered))
 	return err
 }
 

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 )
 
 // front is a reverse proxy of a server, and refuses PutRecords calls as AWS does.
@@ -110,7 +112,7 @@ func TestPutGoesOnAfterRefusalsOfTheCaller(t *testing.T) {
 					return ""
 				})
 				load := put()
-				eventually(t, "put has put something, or has ended", func() bool {
+				clitest.Eventually(t, "put has put something, or has ended", func() bool {
 					select {
 					case <-load.done:
 						return true

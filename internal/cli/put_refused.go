@@ -9,6 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/putlog"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/producer"
@@ -31,7 +34,7 @@ func reasonOf(err error) string {
 func (j *putJob) nothingToDo(ctx context.Context) error {
 	refused := len(j.state.Refused())
 	if refused == 0 {
-		j.app.say("nothing to do: %s says that everything was put", j.flags.resume)
+		j.app.Say("nothing to do: %s says that everything was put", j.flags.resume)
 	}
 	if err := j.app.printPut(putCounts{Refused: refused}); err != nil {
 		return err
@@ -42,7 +45,7 @@ func (j *putJob) nothingToDo(ctx context.Context) error {
 // finish ends a put that has read all of its input.
 func (j *putJob) finish(ctx context.Context) error {
 	if err := j.state.Finish(); err != nil {
-		return outsideError(err)
+		return exit.Outside(err)
 	}
 	return j.endRefused(ctx)
 }
@@ -61,14 +64,14 @@ func (j *putJob) endRefused(ctx context.Context) error {
 		return j.skipRefused(refused, lines)
 	}
 	for i, line := range lines[:min(len(lines), mostNamed)] {
-		j.app.say("%s: not in the stream: %s", line.where, line.reason(refused[i]))
+		j.app.Say("%s: not in the stream: %s", line.where, line.reason(refused[i]))
 	}
 	if more := len(lines) - mostNamed; more > 0 {
-		j.app.say("and %s more", thousands(more))
+		j.app.Say("and %s more", console.Thousands(more))
 	}
-	return &statusError{status: exitNo, err: fmt.Errorf("%s of the input's records are not in the "+
+	return &exit.Error{Status: exit.StatusNo, Err: fmt.Errorf("%s of the input's records are not in the "+
 		"stream, the first is %s; %s keeps that until --skip-refused FILE has written their lines "+
-		"to FILE", thousands(len(refused)), lines[0].where, j.flags.resume)}
+		"to FILE", console.Thousands(len(refused)), lines[0].where, j.flags.resume)}
 }
 
 // mostNamed is how many refused records are named one by one.
@@ -94,23 +97,23 @@ func (j *putJob) refusedLines(
 ) ([]refusedLine, error) {
 	lines := make([]refusedLine, 0, len(refused))
 	mark := uint64(0)
-	err := j.format.read(ctx, j.files, func(l inputLine) error {
+	err := j.format.Read(ctx, j.files, func(l input.Line) error {
 		if mark == refused[len(lines)].Mark {
 			lines = append(lines, refusedLine{
-				where: l.where(), header: j.format.header, data: bytes.Clone(l.data),
+				where: l.Where(), header: l.Header, data: bytes.Clone(l.Data),
 			})
 			if len(lines) == len(refused) {
-				return errStop
+				return exit.ErrStop
 			}
 		}
 		mark++
 		return nil
 	})
 	switch {
-	case err != nil && !errors.Is(err, errStop):
+	case err != nil && !errors.Is(err, exit.ErrStop):
 		return nil, err
 	case len(lines) < len(refused):
-		return nil, usageError("--resume %s: the input ends before record %d, which was refused; "+
+		return nil, exit.Usage("--resume %s: the input ends before record %d, which was refused; "+
 			"bring it back, or name a new state", j.flags.resume, refused[len(lines)].Mark+1)
 	}
 	return lines, nil
@@ -124,9 +127,9 @@ func (j *putJob) skipRefused(refused []putlog.Refused, lines []refusedLine) erro
 		return err
 	}
 	if err := j.state.Forget(refused); err != nil {
-		return outsideError(err)
+		return exit.Outside(err)
 	}
-	j.app.say("%s refused records were appended to %s", thousands(len(lines)), name)
+	j.app.Say("%s refused records were appended to %s", console.Thousands(len(lines)), name)
 	return nil
 }
 
@@ -134,9 +137,9 @@ func (j *putJob) skipRefused(refused []putlog.Refused, lines []refusedLine) erro
 func appendLines(name string, lines []refusedLine) (err error) {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
-		return usageError("--skip-refused: %w", err)
+		return exit.Usage("--skip-refused: %w", err)
 	}
-	defer func() { err = errors.Join(err, outsideError(file.Close())) }()
+	defer func() { err = errors.Join(err, exit.Outside(file.Close())) }()
 	text, err := linesFor(name, file, lines)
 	if err != nil {
 		return err
@@ -148,7 +151,7 @@ func appendLines(name string, lines []refusedLine) (err error) {
 		err = vfs.OS{}.SyncDir(filepath.ToSlash(filepath.Dir(name)))
 	}
 	if err != nil {
-		return outsideError(fmt.Errorf("--skip-refused: %w", err))
+		return exit.Outside(fmt.Errorf("--skip-refused: %w", err))
 	}
 	return nil
 }
@@ -157,13 +160,13 @@ func appendLines(name string, lines []refusedLine) (err error) {
 func linesFor(name string, file *os.File, lines []refusedLine) ([]byte, error) {
 	info, err := file.Stat()
 	if err != nil {
-		return nil, outsideError(fmt.Errorf("--skip-refused: %w", err))
+		return nil, exit.Outside(fmt.Errorf("--skip-refused: %w", err))
 	}
 	var text []byte
 	last, header := []byte{'\n'}, lines[0].header
 	if size := info.Size(); size > 0 {
 		if _, err := file.ReadAt(last, size-1); err != nil {
-			return nil, outsideError(fmt.Errorf("--skip-refused: %w", err))
+			return nil, exit.Outside(fmt.Errorf("--skip-refused: %w", err))
 		}
 		if last[0] != '\n' {
 			text = append(text, '\n')
@@ -171,7 +174,7 @@ func linesFor(name string, file *os.File, lines []refusedLine) ([]byte, error) {
 		first := make([]byte, len(header))
 		if _, err := file.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) ||
 			!bytes.Equal(first, header) {
-			return nil, usageError("--skip-refused %s: it has not the header %q: name another file",
+			return nil, exit.Usage("--skip-refused %s: it has not the header %q: name another file",
 				name, header)
 		}
 	} else if header != nil {
@@ -179,7 +182,7 @@ func linesFor(name string, file *os.File, lines []refusedLine) ([]byte, error) {
 	}
 	for _, line := range lines {
 		if !bytes.Equal(line.header, header) {
-			return nil, usageError("--skip-refused %s: %s has another header than %s: the lines "+
+			return nil, exit.Usage("--skip-refused %s: %s has another header than %s: the lines "+
 				"do not fit into one file; put the files one by one, each with a state of its own",
 				name, line.where, lines[0].where)
 		}

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,7 +16,11 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awserr"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/putlog"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/producer"
 )
@@ -100,7 +102,7 @@ func (s *putState) put(ctx context.Context, p *producer.Producer, record runnel.
 	mark, skip, err := s.Read(record.Data)
 	switch {
 	case err != nil:
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	case skip:
 		s.skipped++
 		return nil
@@ -114,43 +116,43 @@ func (s *putState) put(ctx context.Context, p *producer.Producer, record runnel.
 
 // openState opens the journal and checks that the load is the one that it is of.
 func (f *putFlags) openState(
-	ctx context.Context, client *kinesis.Client, format *inputFormat, files []string,
+	ctx context.Context, client *kinesis.Client, format *input.Format, files []string,
 ) (*putState, error) {
 	switch {
 	case slices.Contains(files, "-"):
-		return nil, usageError("--resume: standard input cannot be read again: name the files")
+		return nil, exit.Usage("--resume: standard input cannot be read again: name the files")
 	case f.order == producer.OrderPlain.String() || f.order == producer.OrderChained.String():
-		return nil, usageError("--resume: records of --order %s have no identity by which a "+
+		return nil, exit.Usage("--resume: records of --order %s have no identity by which a "+
 			"double is known: use --order key, shard or none", f.order)
 	}
 	load := putlog.Identity{
 		Stream: f.stream, Key: f.key, HashKey: f.hashKey, Format: f.format, Order: f.order,
 	}
 	var err error
-	if load.Keys, err = f.keys.identity(); err != nil {
+	if load.Keys, err = f.keys.Identity(); err != nil {
 		return nil, err
 	}
 	for _, name := range files {
 		info, err := os.Stat(name)
 		if err != nil {
-			return nil, usageError("%w", err)
+			return nil, exit.Usage("%w", err)
 		}
 		if !info.Mode().IsRegular() {
-			return nil, usageError("--resume: %s is no plain file and cannot be read again", name)
+			return nil, exit.Usage("--resume: %s is no plain file and cannot be read again", name)
 		}
 		load.Files = append(load.Files, putlog.File{Name: name, Size: info.Size()})
-		columns, err := format.columns(ctx, name)
+		columns, err := format.Header(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		load.Columns = append(load.Columns, columns)
 	}
 	if load.Created, err = f.streamCreated(ctx, client); err != nil {
-		return nil, outsideError(hint(err, f.stream))
+		return nil, exit.Outside(endpoint.Hint(err, f.stream))
 	}
 	journal, err := putlog.Open(filepath.ToSlash(f.resume), load, putlog.Options{})
 	if err == nil { // also for a complete load: only the same input counts as complete
-		if err = journal.Verify(format.lines(ctx, files)); err != nil {
+		if err = journal.Verify(format.Lines(ctx, files)); err != nil {
 			err = errors.Join(err, journal.Close())
 		}
 	}
@@ -159,18 +161,18 @@ func (f *putFlags) openState(
 
 // stateError sets the exit status of a journal's error: wrong usage, or a failure of the disk.
 func stateError(name string, err error) error {
-	var known *statusError
+	var known *exit.Error
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
 	case errors.Is(err, vfs.ErrLocked):
-		return usageError("--resume %s: another put is at work with it", name)
+		return exit.Usage("--resume %s: another put is at work with it", name)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, putlog.ErrDamaged),
 		errors.Is(err, putlog.ErrOther), errors.Is(err, putlog.ErrInput),
 		errors.Is(err, putlog.ErrNotJournal):
-		return usageError("--resume: %w", err)
+		return exit.Usage("--resume: %w", err)
 	}
-	return outsideError(fmt.Errorf("--resume: %w", err))
+	return exit.Outside(fmt.Errorf("--resume: %w", err))
 }
 
 // streamCreated asks for the stream's creation, through outages and throttling as put itself.
@@ -190,23 +192,8 @@ func (f *putFlags) streamCreated(
 		if refusedForGood(err) || f.giveUpAfter > 0 && time.Since(start) > f.giveUpAfter {
 			return time.Time{}, fmt.Errorf("describe stream %s: %w", f.stream, err)
 		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := retry.Wait(ctx, 200*time.Millisecond); err != nil {
 			return time.Time{}, err
-		}
-	}
-}
-
-// lines yields the lines of the files.
-func (f *inputFormat) lines(ctx context.Context, files []string) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		err := f.read(ctx, files, func(l inputLine) error {
-			if !yield(bytes.Clone(l.data), nil) {
-				return errStop
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, errStop) {
-			yield(nil, err)
 		}
 	}
 }

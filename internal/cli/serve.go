@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/server"
 )
 
@@ -44,7 +46,7 @@ With --auth sigv4=FILE every call must be signed with a key of the file, which i
 		Example: `  runnel serve --data ./runnel-data --stream orders:4
   runnel serve --memory --stream test:1 --chaos 'seed=7 PutRecords:lose-answer%1'
   runnel serve --addr 0.0.0.0:4567 --tls --auth sigv4=keys.ini`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runServe(c, f) },
 	}
 	flags := command.Flags()
@@ -90,7 +92,7 @@ func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg.Logger = a.logger()
+	cfg.Logger = a.Logger()
 	ctx := c.Context()
 	if f.child {
 		var cancel context.CancelFunc
@@ -100,11 +102,11 @@ func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", f.addr)
 	if err != nil {
-		return outsideError(fmt.Errorf("--addr %s: %w", f.addr, err))
+		return exit.Outside(fmt.Errorf("--addr %s: %w", f.addr, err))
 	}
 	srv, err := server.Open(ctx, cfg)
 	if err != nil {
-		return outsideError(errors.Join(err, listener.Close()))
+		return exit.Outside(errors.Join(err, listener.Close()))
 	}
 	where := "in memory"
 	if !f.memory {
@@ -121,14 +123,14 @@ func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
 	if use, err := srv.DiskUse(); err == nil && !f.memory {
 		where += fmt.Sprintf(", which takes %.1f MiB", float64(use.Bytes())/(1<<20))
 	}
-	a.say("runnel serve: %s://%s, data %s", scheme, listener.Addr(), where)
+	a.Say("runnel serve: %s://%s, data %s", scheme, listener.Addr(), where)
 	if f.child {
 		_, _ = fmt.Fprintf(a.Out, "%s://%s\n", scheme, listener.Addr())
 	}
 	serveErr := srv.Serve(ctx, listener)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	return outsideError(errors.Join(serveErr, srv.Close(closing)))
+	return exit.Outside(errors.Join(serveErr, srv.Close(closing)))
 }
 
 // untilInputEnds returns a context that ends with standard input, which the parent of a child
@@ -138,7 +140,7 @@ func (a *app) untilInputEnds(ctx context.Context) (context.Context, context.Canc
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	go func() { // a read of standard input cannot be cut short: the process ends with it
 		_, _ = io.Copy(io.Discard, a.In)
-		cancel(errStop)
+		cancel(exit.ErrStop)
 	}()
 	return ctx, func() { cancel(nil) }
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/server"
 )
 
@@ -17,7 +18,7 @@ import (
 func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 	cfg := server.Config{Memory: f.memory, Dir: f.data, Limits: f.limits, Faults: f.chaos}
 	if f.memory && f.data != "" {
-		return cfg, usageError("--memory and --data exclude each other")
+		return cfg, exit.Usage("--memory and --data exclude each other")
 	}
 	if !f.memory && f.data == "" {
 		cfg.Dir = defaultData
@@ -29,26 +30,26 @@ func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 	if interval, ok := strings.CutPrefix(f.sync, "interval="); ok {
 		cfg.SyncInterval, err = time.ParseDuration(interval)
 		if err != nil || cfg.SyncInterval <= 0 {
-			return cfg, usageError("--sync %s: want always, or interval= and a duration "+
+			return cfg, exit.Usage("--sync %s: want always, or interval= and a duration "+
 				"above 0", f.sync)
 		}
 	} else if f.sync != "always" {
-		return cfg, usageError("--sync %s: want always or interval=DURATION", f.sync)
+		return cfg, exit.Usage("--sync %s: want always or interval=DURATION", f.sync)
 	}
 	if len(f.account) != 12 || strings.Trim(f.account, "0123456789") != "" {
-		return cfg, usageError("--account %s: want 12 digits", f.account)
+		return cfg, exit.Usage("--account %s: want 12 digits", f.account)
 	}
 	cfg.Account, cfg.Region = f.account, f.region
 	for _, text := range f.streams {
 		name, shards, ok := strings.Cut(text, ":")
 		count, err := strconv.Atoi(shards)
 		if !ok || name == "" || err != nil || count < 1 {
-			return cfg, usageError("--stream %s: want NAME:SHARDS, as orders:4", text)
+			return cfg, exit.Usage("--stream %s: want NAME:SHARDS, as orders:4", text)
 		}
 		cfg.Streams = append(cfg.Streams, server.StreamSpec{Name: name, Shards: count})
 	}
 	if f.streamDelay < 0 {
-		return cfg, usageError("--stream-delay %v: want 0 or more", f.streamDelay)
+		return cfg, exit.Usage("--stream-delay %v: want 0 or more", f.streamDelay)
 	}
 	if cfg.StreamDelay = f.streamDelay; cfg.StreamDelay == 0 {
 		cfg.StreamDelay = -1 // which is no time; 0 is the default
@@ -67,33 +68,33 @@ func (f *serveFlags) check(cfg server.Config) error {
 		"Limits": "--limits", "Faults": "--chaos", "Credentials": "--auth " + f.auth,
 	}
 	if flag := flags[fault.Field]; flag != "" {
-		return usageError("%s: %w", flag, fault.Err)
+		return exit.Usage("%s: %w", flag, fault.Err)
 	}
-	return usageError("%w", err)
+	return exit.Usage("%w", err)
 }
 
 // authorize reads --auth. Without the flag the server may listen only on a loopback address.
 func (f *serveFlags) authorize(c *cobra.Command, cfg *server.Config) error {
 	host, _, err := net.SplitHostPort(f.addr)
 	if err != nil {
-		return usageError("--addr %s: want HOST:PORT", f.addr)
+		return exit.Usage("--addr %s: want HOST:PORT", f.addr)
 	}
 	if file, ok := strings.CutPrefix(f.auth, "sigv4="); ok {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return usageError("--auth %s: %w", f.auth, err)
+			return exit.Usage("--auth %s: %w", f.auth, err)
 		}
 		cfg.Credentials = server.Credentials(text)
 		if len(text) == 0 {
-			return usageError("--auth %s: the file is empty", f.auth)
+			return exit.Usage("--auth %s: the file is empty", f.auth)
 		}
 		return nil
 	}
 	if f.auth != "none" {
-		return usageError("--auth %s: want none or sigv4=FILE", f.auth)
+		return exit.Usage("--auth %s: want none or sigv4=FILE", f.auth)
 	}
 	if !server.IsLoopback(host) && !c.Flags().Changed("auth") {
-		return usageError("--addr %s can be reached from other machines, and nothing checks "+
+		return exit.Usage("--addr %s can be reached from other machines, and nothing checks "+
 			"who comes: say --auth sigv4=FILE, or --auth none explicitly, or listen on "+
 			"127.0.0.1", f.addr)
 	}

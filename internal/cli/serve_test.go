@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/internal/localca"
 )
 
@@ -189,7 +190,7 @@ func TestServeSignatures(t *testing.T) {
 			t.Errorf("with %s: %q, %s", secret, stdout, stderr)
 		}
 	}
-	if err := healthy(url); err != nil {
+	if err := clitest.Healthy(url); err != nil {
 		t.Errorf("health, without a key: %v", err)
 	}
 	server.stop()

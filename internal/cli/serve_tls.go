@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/localca"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -22,12 +23,12 @@ type trust struct {
 func (f *serveFlags) encrypt(cfg *server.Config) (trust, error) {
 	switch {
 	case (f.tlsCert == "") != (f.tlsKey == ""):
-		return trust{}, usageError("--tls-cert and --tls-key belong together: give both, or " +
+		return trust{}, exit.Usage("--tls-cert and --tls-key belong together: give both, or " +
 			"neither and --tls, which makes a certificate")
 	case f.tlsCert != "":
 		config, err := ownCertificate(f.tlsCert, f.tlsKey, time.Now())
 		if err != nil {
-			return trust{}, usageError("--tls-cert %s --tls-key %s: %w", f.tlsCert, f.tlsKey, err)
+			return trust{}, exit.Usage("--tls-cert %s --tls-key %s: %w", f.tlsCert, f.tlsKey, err)
 		}
 		cfg.TLS = config
 		return trust{}, nil
@@ -36,7 +37,7 @@ func (f *serveFlags) encrypt(cfg *server.Config) (trust, error) {
 	}
 	t, err := makeAuthority(cfg)
 	if err != nil {
-		return trust{}, outsideError(fmt.Errorf("--tls: %w", err))
+		return trust{}, exit.Outside(fmt.Errorf("--tls: %w", err))
 	}
 	cfg.TLS = t.authority.TLS(hosts(f.addr)...)
 	return t, nil

@@ -15,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"golang.org/x/sys/unix"
 
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
@@ -337,8 +337,8 @@ func TestSlowStart(t *testing.T) {
 	}
 	p := &paused{t: t, addr: free.Addr().String()}
 	_ = free.Close()
-	server := exec.Command(os.Args[0], "serve", "--addr", p.addr, "--memory", "--stream", "s:1")
-	server.Env = append(os.Environ(), runAsCommand+"=1", seam.EnvH+"="+h.String())
+	server := clitest.Command("serve", "--addr", p.addr, "--memory", "--stream", "s:1")
+	server.Env = append(os.Environ(), clitest.AsCommand(), seam.EnvH+"="+h.String())
 	server.Stderr = writer
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -357,10 +357,10 @@ func TestSlowStart(t *testing.T) {
 		p.write(conn, p.text(p.put("late")))
 		return true
 	}
-	eventually(t, "the server listens", listens)
+	clitest.Eventually(t, "the server listens", listens)
 	time.Sleep(h/2 + h/10)
 	go func() { _, _ = io.Copy(io.Discard, reader) }() // until the server ends
-	eventually(t, "the server serves", func() bool {
+	clitest.Eventually(t, "the server serves", func() bool {
 		code, _ := p.ask(p.put("in time"))
 		return code == http.StatusOK
 	})

@@ -7,6 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -21,7 +24,7 @@ Applying can be interrupted and gone on with at any step.`,
   runnel shards plan --local --stream orders --sample 30s --output json > orders.plan
   runnel shards apply --local --stream orders --plan orders.plan --yes
   runnel shards scale --local --stream orders --to 8 --yes`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	command.AddCommand(a.shardsList(), a.shardsPlan(), a.shardsApply(), a.shardsSplit(),
@@ -55,14 +58,14 @@ func planningCommand(command *cobra.Command, run shardsRun) *cobra.Command {
 }
 
 func (of *shardsOf) command(command *cobra.Command, run shardsRun) *cobra.Command {
-	command = withKinesis(command, func(
+	command = endpoint.WithKinesis(command, func(
 		ctx context.Context, client *kinesis.Client, args []string,
 	) error {
 		switch {
 		case of.stream == "":
-			return usageError("--stream is missing: name the stream")
+			return exit.Usage("--stream is missing: name the stream")
 		case of.each < 0:
-			return usageError("--each %s: want 0 or more", of.each)
+			return exit.Usage("--each %s: want 0 or more", of.each)
 		}
 		return run(ctx, client, of, args)
 	})
@@ -74,7 +77,7 @@ func (of *shardsOf) command(command *cobra.Command, run shardsRun) *cobra.Comman
 func (of *shardsOf) list(ctx context.Context, client *kinesis.Client) ([]reshard.Shard, error) {
 	shards, err := reshard.List(ctx, client, of.stream)
 	if err != nil {
-		return nil, outsideError(hint(err, of.stream))
+		return nil, exit.Outside(endpoint.Hint(err, of.stream))
 	}
 	return shards, nil
 }

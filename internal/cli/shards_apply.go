@@ -12,6 +12,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/measure"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
@@ -28,7 +34,7 @@ a plan speaks of hash ranges and the open ones tell what is done. Where somethin
 resharded the stream, it stops and says so.`,
 		Example: `  runnel shards plan --local --stream orders --output json > orders.plan
   runnel shards apply --local --stream orders --plan orders.plan --yes`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
 		planned, err := a.readPlan(ctx, file, of.stream)
 		if err != nil {
@@ -59,26 +65,26 @@ const maxPlan = 64 << 20
 // readPlan reads the plan of a stream from a file.
 func (a *app) readPlan(ctx context.Context, file, stream string) (plan.Plan, error) {
 	if file == "" {
-		return plan.Plan{}, usageError("--plan is missing: make one with " +
+		return plan.Plan{}, exit.Usage("--plan is missing: make one with " +
 			"runnel shards plan --output json > FILE")
 	}
 	in := a.In
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return plan.Plan{}, usageError("--plan: %w", err)
+			return plan.Plan{}, exit.Usage("--plan: %w", err)
 		}
 		defer func() { _ = f.Close() }() // it is read only
 		in = f
 	}
-	from := untilDone(ctx, in)
+	from := console.UntilDone(ctx, in)
 	defer func() { _ = from.Close() }()
 	var planned planLine
 	if err := json.NewDecoder(io.LimitReader(from, maxPlan)).Decode(&planned); err != nil {
-		return plan.Plan{}, badInput(ctx, fmt.Errorf("--plan %s: %w", file, err))
+		return plan.Plan{}, input.Unreadable(ctx, fmt.Errorf("--plan %s: %w", file, err))
 	}
 	if planned.Plan == nil || planned.Stream != stream {
-		return plan.Plan{}, usageError("--plan %s: it is a plan for stream %q, not for %s",
+		return plan.Plan{}, exit.Usage("--plan %s: it is a plan for stream %q, not for %s",
 			file, planned.Stream, stream)
 	}
 	return *planned.Plan, nil
@@ -91,7 +97,7 @@ func (a *app) reshardOnce(
 ) error {
 	planned, err := plan.OneStep(reshard.OpenRanges(shards), step)
 	if err != nil {
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	}
 	return a.reshard(ctx, client, of, shards, yes, planned)
 }
@@ -103,7 +109,7 @@ func (a *app) reshard(
 ) error {
 	done := planned.Next(reshard.OpenRanges(shards))
 	if done == len(planned.Steps) && planned.Reached(reshard.OpenRanges(shards)) == nil {
-		a.say("stream %s is as it should be, with %d open shards: nothing to do",
+		a.Say("stream %s is as it should be, with %d open shards: nothing to do",
 			of.stream, len(planned.Final))
 		return nil
 	}
@@ -111,33 +117,33 @@ func (a *app) reshard(
 		if err := a.printPlan(of, planLine{Stream: of.stream, Plan: &planned}, shards); err != nil {
 			return err
 		}
-		if err := a.typedAgain(ctx, of.stream, "changed"); err != nil {
+		if err := a.Confirm(ctx, of.stream, "changed"); err != nil {
 			return err
 		}
 	}
 	began, at, changed := time.Now(), 0, false
-	names := shardNames(shards)
+	names := measure.ShardIDs(shards)
 	err := reshard.Apply(ctx, client, of.stream, planned, func(step plan.Step, s reshard.StepState) {
 		if s == reshard.StepFound || s == reshard.StepBegun {
 			at++
 		}
 		changed = changed || s == reshard.StepBegun
-		a.say("%d of %d %s: %s", at, len(planned.Steps), s, stepLine(step, names))
+		a.Say("%d of %d %s: %s", at, len(planned.Steps), s, stepLine(step, names))
 	})
 	switch {
 	case errors.Is(err, plan.ErrLayoutDiffers) && !changed:
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	case err != nil && ctx.Err() != nil:
-		return &statusError{status: exitInterrupted, err: fmt.Errorf("interrupted at step %d of "+
+		return exit.Interrupted("interrupted at step %d of "+
 			"%d; the same command, or a new plan, goes on from there", max(1, at),
-			len(planned.Steps))}
+			len(planned.Steps))
 	case err != nil:
-		return outsideError(hint(err, of.stream))
+		return exit.Outside(endpoint.Hint(err, of.stream))
 	}
 	took := time.Since(began)
-	a.say("stream %s has %d open shards, as planned, after %s", of.stream, len(planned.Final),
+	a.Say("stream %s has %d open shards, as planned, after %s", of.stream, len(planned.Final),
 		took.Round(time.Second))
-	if a.output == "json" {
+	if a.JSON() {
 		return json.NewEncoder(a.Out).Encode(resharded{
 			Stream: of.stream, Steps: len(planned.Steps) - done, Shards: len(planned.Final),
 			Seconds: took.Seconds(),

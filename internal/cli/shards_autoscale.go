@@ -11,6 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -48,7 +51,7 @@ goes on from the shards that there are. See docs/autoscale.md.`,
   runnel shards autoscale --local --stream orders --min 2 --max 16 --yes
   runnel shards autoscale --local --stream orders --throttles http://127.0.0.1:4568 --yes
   runnel shards autoscale --local --stream orders --once --window 5m --yes`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
 		cfg, err := f.config(of.stream)
 		if err != nil {
@@ -96,9 +99,9 @@ func (f *autoscaleFlags) addFlags(command *cobra.Command) {
 // config reads the flags.
 func (f *autoscaleFlags) config(stream string) (reshard.AutoscaleConfig, error) {
 	policy := f.policy
-	size, err := parseSize(f.shardBytes)
+	size, err := usage.ParseSize(f.shardBytes)
 	if err != nil {
-		return reshard.AutoscaleConfig{}, usageError("--shard-bytes: %w", err)
+		return reshard.AutoscaleConfig{}, exit.Usage("--shard-bytes: %w", err)
 	}
 	policy.ShardBytes = float64(size)
 	policy.SplitAbove, policy.Target, policy.MergeUnder = float64(f.split), float64(f.target),
@@ -117,16 +120,16 @@ func (f *autoscaleFlags) config(stream string) (reshard.AutoscaleConfig, error) 
 	case f.target == 0 || f.split == 0 || f.policy.MinShards == 0 || f.policy.MaxShards == 0 ||
 		policy.SplitWindows == 0 || policy.MergeWindows == 0 || policy.MaxSteps == 0 ||
 		policy.ShardRecords == 0 || size == 0:
-		return reshard.AutoscaleConfig{}, usageError("--target, --split-above, --min, --max, " +
+		return reshard.AutoscaleConfig{}, exit.Usage("--target, --split-above, --min, --max, " +
 			"--split-after, --merge-after, --steps, --shard-bytes and --shard-records: want more " +
 			"than 0")
 	case f.every <= 0 || f.window < 0 || f.window > every || f.parallel < 1:
-		return reshard.AutoscaleConfig{}, usageError("--window %s, --every %s, --parallel %d: "+
+		return reshard.AutoscaleConfig{}, exit.Usage("--window %s, --every %s, --parallel %d: "+
 			"want a window up to --every, and at least one shard at a time", f.window, f.every,
 			f.parallel)
 	}
 	if err := policy.Validate(); err != nil {
-		return reshard.AutoscaleConfig{}, usageError("%w", err)
+		return reshard.AutoscaleConfig{}, exit.Usage("%w", err)
 	}
 	cfg := reshard.AutoscaleConfig{
 		Policy: policy, Apply: f.yes, Every: every, Window: f.window, Parallel: f.parallel,
@@ -135,7 +138,7 @@ func (f *autoscaleFlags) config(stream string) (reshard.AutoscaleConfig, error) 
 	if len(f.throttles) > 0 {
 		pages, err := newThrottlePages(f.throttles, stream)
 		if err != nil {
-			return cfg, usageError("--throttles %w", err)
+			return cfg, exit.Usage("--throttles %w", err)
 		}
 		cfg.Throttles = pages.read
 	}
@@ -148,27 +151,27 @@ func (a *app) autoscale(
 ) error {
 	printer := &autoscalePrinter{app: a, of: of, yes: cfg.Apply}
 	if cfg.Apply {
-		a.say("stream %s: looking for %s every %s", of.stream, windowOf(cfg), cfg.Every)
+		a.Say("stream %s: looking for %s every %s", of.stream, windowOf(cfg), cfg.Every)
 	} else {
-		a.say("stream %s: looking for %s every %s; nothing is changed without --yes", of.stream,
+		a.Say("stream %s: looking for %s every %s; nothing is changed without --yes", of.stream,
 			windowOf(cfg), cfg.Every)
 	}
 	err := reshard.Autoscale(ctx, client, of.stream, cfg, printer.print)
 	switch {
 	case errors.Is(err, reshard.ErrOnDemand):
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	case err != nil:
-		return outsideError(hint(err, of.stream))
+		return exit.Outside(endpoint.Hint(err, of.stream))
 	case printer.err != nil:
-		return outsideError(printer.err)
+		return exit.Outside(printer.err)
 	case ctx.Err() == nil:
 		return nil // once
 	}
 	if printer.amid {
-		a.say("stopped amid a change; the next run goes on from the shards that there are")
+		a.Say("stopped amid a change; the next run goes on from the shards that there are")
 	}
 	if cfg.Once {
-		return errInterrupt
+		return exit.ErrInterrupt
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/measure"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
@@ -51,13 +53,13 @@ type autoscaleSeen struct {
 
 func (p *autoscalePrinter) print(e reshard.Event) {
 	if e.Kind == reshard.EventDecided {
-		p.names = shardNames(e.Sample.Shards)
+		p.names = measure.ShardIDs(e.Sample.Shards)
 	}
 	p.amid = e.Kind == reshard.EventStepped && !(e.State == reshard.StepDone && e.Number == e.Of)
 	if p.err != nil {
 		return
 	}
-	if p.output == "json" {
+	if p.Output == "json" {
 		p.err = json.NewEncoder(p.Out).Encode(p.line(e))
 		return
 	}
@@ -65,12 +67,12 @@ func (p *autoscalePrinter) print(e reshard.Event) {
 	case reshard.EventDecided:
 		_, p.err = fmt.Fprint(p.Out, p.decided(e))
 	case reshard.EventStepped:
-		p.say("%d of %d %s: %s", e.Number, e.Of, e.State, stepLine(e.Step, p.names))
+		p.Say("%d of %d %s: %s", e.Number, e.Of, e.State, stepLine(e.Step, p.names))
 	case reshard.EventApplied:
 		_, p.err = fmt.Fprintf(p.Out, "%s  done: %s now\n", clock(e.At),
 			openShards(len(e.Decision.Plan.Final)))
 	case reshard.EventFailed:
-		p.say("%s  %v; going on", clock(e.At), e.Err)
+		p.Say("%s  %v; going on", clock(e.At), e.Err)
 	}
 }
 
@@ -80,11 +82,11 @@ func (p *autoscalePrinter) decided(e reshard.Event) string {
 	seconds := e.Observed.Took.Seconds()
 	fmt.Fprintf(&text, "%s  %s: %s, %s/s, %s records/s", clock(e.At), e.Decision.Action,
 		openShards(len(e.Decision.Plan.Open)), binaryRate(float64(e.Observed.Bytes)/seconds),
-		thousands(int64(float64(e.Observed.Records)/seconds+0.5)))
+		console.Thousands(int64(float64(e.Observed.Records)/seconds+0.5)))
 	if n := e.Sample.Throttled.Refused; n > 0 {
-		fmt.Fprintf(&text, ", %s attempts refused", thousands(n))
+		fmt.Fprintf(&text, ", %s attempts refused", console.Thousands(n))
 	}
-	if percent := guessedPercent(e.Observed); percent >= 1 {
+	if percent := measure.GuessedPercent(e.Observed); percent >= 1 {
 		fmt.Fprintf(&text, ", %.0f%% of it with explicit hash keys, at guessed places", percent)
 	}
 	text.WriteByte('\n')
@@ -130,7 +132,7 @@ func openShards(n int) string {
 	if n == 1 {
 		return "1 open shard"
 	}
-	return thousands(n) + " open shards"
+	return console.Thousands(n) + " open shards"
 }
 
 // binaryRate formats bytes, in the unit that suits a shard.

@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/reshard"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -20,10 +20,9 @@ func TestAutoscaleStopped(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 6),
 		runneltest.WithStreamDelay(50*time.Millisecond))
 	run := func(until string, signal os.Signal) (text string, err error) {
-		cmd := exec.Command(os.Args[0], "shards", "autoscale", "--stream", "orders", "--yes",
+		cmd := clitest.Command("shards", "autoscale", "--stream", "orders", "--yes",
 			"--every", "100ms", "--window", "50ms", "--merge-after", "2", "--merge-cooldown", "0",
 			"--min", "2", "--endpoint", server.Endpoint())
-		cmd.Env = append(os.Environ(), runAsCommand+"=1")
 		reader, writer := io.Pipe()
 		cmd.Stdout, cmd.Stderr = writer, writer
 		if err := cmd.Start(); err != nil {

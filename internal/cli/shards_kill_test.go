@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
@@ -24,9 +25,8 @@ func TestShardsKilled(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1),
 		runneltest.WithStreamDelay(50*time.Millisecond))
 	run := func(until string, signal os.Signal) (stderr string, err error) {
-		cmd := exec.Command(os.Args[0], "shards", "apply", "--stream", "orders", "--yes",
+		cmd := clitest.Command("shards", "apply", "--stream", "orders", "--yes",
 			"--plan", "-", "--endpoint", server.Endpoint())
-		cmd.Env = append(os.Environ(), runAsCommand+"=1")
 		cmd.Stdin = strings.NewReader(planLines(t))
 		out, err := cmd.StderrPipe()
 		if err == nil {

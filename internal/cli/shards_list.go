@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/usage"
 )
 
 func (a *app) shardsList() *cobra.Command {
@@ -18,14 +20,14 @@ func (a *app) shardsList() *cobra.Command {
 		Long: `List the shards of a stream that are kept, open and closed, with their parents and
 how much of the key space they have. With --output json a line is a shard.`,
 		Example: "  runnel shards list --local --stream orders",
-		Args:    noArgs,
+		Args:    usage.NoArgs,
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
 		shards, err := of.list(ctx, client)
 		if err != nil {
 			return err
 		}
 		table := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-		if a.output != "json" {
+		if !a.JSON() {
 			_, _ = fmt.Fprintln(table, "SHARD\tSTATE\tPARENTS\tPART\tHASH KEYS")
 		}
 		for _, shard := range shards {
@@ -41,7 +43,7 @@ how much of the key space they have. With --output json a line is a shard.`,
 			for _, parent := range shard.Parents {
 				line.Parents = append(line.Parents, string(parent))
 			}
-			if a.output == "json" {
+			if a.JSON() {
 				if err := json.NewEncoder(a.Out).Encode(line); err != nil {
 					return err
 				}

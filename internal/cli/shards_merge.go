@@ -6,6 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 )
@@ -17,7 +19,7 @@ func (a *app) shardsMerge() *cobra.Command {
 		Short: "Merge two adjacent shards into one",
 		Example: "  runnel shards merge shardId-000000000000 shardId-000000000001 " +
 			"--local --stream orders --yes",
-		Args: exactArgs(2),
+		Args: usage.ExactArgs(2),
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, args []string) error {
 		shards, err := of.list(ctx, client)
 		if err != nil {
@@ -35,7 +37,7 @@ func (a *app) shardsMerge() *cobra.Command {
 			low, high = high, low
 		}
 		if !low.Precedes(high) {
-			return usageError("shards %s and %s are not adjacent: only neighbours can be merged",
+			return exit.Usage("shards %s and %s are not adjacent: only neighbours can be merged",
 				args[0], args[1])
 		}
 		return a.reshardOnce(ctx, client, of, shards, yes, plan.Step{

@@ -7,12 +7,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/measure"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
 type planFlags struct {
-	loadFlags
+	measure.Flags
 	merge float64
 	least int
 }
@@ -42,17 +44,17 @@ Adjacent shards are merged while their sum stays under --merge-under.`,
 		if err != nil {
 			return err
 		}
-		seen, err := a.seeLoad(ctx, client, of, &f.loadFlags, files, shards)
+		seen, err := measure.See(ctx, &a.Console, client, of.stream, &f.Flags, files, shards)
 		if err != nil {
 			return err
 		}
-		goal := f.goal(seen.took)
-		planned, err := plan.ForLoad(reshard.OpenRanges(shards), seen.load.Points(), goal)
+		goal := f.goal(seen.Took)
+		planned, err := plan.ForLoad(reshard.OpenRanges(shards), seen.Histogram.Points(), goal)
 		if err != nil {
-			return outsideError(err)
+			return exit.Outside(err)
 		}
 		return a.printPlan(of, planLine{
-			Stream: of.stream, Plan: &planned, Load: seen.told(f, goal, shards),
+			Stream: of.stream, Plan: &planned, Load: newPlanLoad(seen, f, goal, shards),
 		}, shards)
 	})
 	f.addFlags(command)
@@ -60,39 +62,39 @@ Adjacent shards are merged while their sum stays under --merge-under.`,
 }
 
 func (f *planFlags) addFlags(command *cobra.Command) {
-	f.loadFlags.addFlags(command)
+	f.Flags.AddFlags(command)
 	flags := command.Flags()
-	flags.StringVar(&f.by, "by", "bytes", "what of a shard is scarce: bytes or records")
-	flags.Float64Var(&f.target, "target", 0.7, "the most load of a shard, of what it takes")
+	flags.StringVar(&f.By, "by", "bytes", "what of a shard is scarce: bytes or records")
+	flags.Float64Var(&f.Target, "target", 0.7, "the most load of a shard, of what it takes")
 	flags.Float64Var(&f.merge, "merge-under", 0.35,
 		"merge neighbours up to that load; 0 merges nothing")
 	flags.IntVar(&f.least, "min-shards", 1, "merge nothing below so many shards")
-	flags.StringVar(&f.key, "key", "", "with files: the partition key, as of runnel put")
-	flags.StringVar(&f.format, "format", "ndjson", "with files: ndjson, csv or lines")
+	flags.StringVar(&f.Key, "key", "", "with files: the partition key, as of runnel put")
+	flags.StringVar(&f.Format, "format", "ndjson", "with files: ndjson, csv or lines")
 }
 
 func (f *planFlags) validate(files []string) error {
-	if err := f.loadFlags.validate(); err != nil {
+	if err := f.Flags.Validate(); err != nil {
 		return err
 	}
 	switch {
-	case !(f.merge >= 0 && f.merge <= f.target):
-		return usageError("--merge-under %g: want 0 up to --target, which is %g", f.merge, f.target)
+	case !(f.merge >= 0 && f.merge <= f.Target):
+		return exit.Usage("--merge-under %g: want 0 up to --target, which is %g", f.merge, f.Target)
 	case f.least < 0:
-		return usageError("--min-shards cannot be below 0")
-	case len(files) > 0 && f.over == 0:
-		return usageError("--over is missing: say in what time the records of the files arrive")
-	case len(files) == 0 && (f.over > 0 || f.key != ""):
-		return usageError("--over and --key are about files, and none is named")
+		return exit.Usage("--min-shards cannot be below 0")
+	case len(files) > 0 && f.Over == 0:
+		return exit.Usage("--over is missing: say in what time the records of the files arrive")
+	case len(files) == 0 && (f.Over > 0 || f.Key != ""):
+		return exit.Usage("--over and --key are about files, and none is named")
 	}
 	return nil
 }
 
 // goal is the target of a shard in the unit of the load: bytes, or thousandths of a record.
 func (f *planFlags) goal(took time.Duration) plan.Goal {
-	full := f.takes(took)
+	full := f.Limit(took)
 	return plan.Goal{
-		Target: max(1, uint64(f.target*full)), MergeUnder: uint64(f.merge * full),
+		Target: max(1, uint64(f.Target*full)), MergeUnder: uint64(f.merge * full),
 		MinShards: f.least,
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/chart"
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/measure"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/keyspace/plan"
@@ -62,10 +64,10 @@ func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error 
 		ShardsBefore: len(p.Plan.Open), ShardsAfter: len(p.Plan.Final),
 		ShardHoursDaily: 24 * len(p.Plan.Final),
 	}
-	if a.output == "json" {
+	if a.JSON() {
 		return json.NewEncoder(a.Out).Encode(p)
 	}
-	columns, ok := terminal(a.Out)
+	columns, ok := console.Terminal(a.Out)
 	if !ok {
 		columns = 80
 	}
@@ -75,8 +77,8 @@ func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error 
 	}
 	fmt.Fprintf(&text, "plan for stream %s: %d steps, about %s; shard hours a day: %s, then %s\n",
 		p.Stream, p.Cost.Steps, p.Plan.Duration(of.each).Round(time.Second),
-		thousands(24*p.Cost.ShardsBefore), thousands(24*p.Cost.ShardsAfter))
-	names := shardNames(shards)
+		console.Thousands(24*p.Cost.ShardsBefore), console.Thousands(24*p.Cost.ShardsAfter))
+	names := measure.ShardIDs(shards)
 	for i, step := range p.Plan.Steps {
 		fmt.Fprintf(&text, "%5d  %s\n", i+1, stepLine(step, names))
 	}
@@ -94,9 +96,32 @@ func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error 
 	return err
 }
 
+// newPlanLoad returns the load that a plan was made for, as it is printed.
+func newPlanLoad(
+	seen *measure.Load, f *planFlags, goal plan.Goal, shards []reshard.Shard,
+) *planLoad {
+	report := seen.Skews[0].Report(goal.Target, f.Top)
+	l := &planLoad{
+		Unit: "bytes", Seconds: seen.Took.Seconds(), Target: goal.Target, Records: seen.Records,
+		Bytes: seen.Bytes, PeakToMean: report.PeakToMean, Gini: report.Gini, report: report,
+		text: func(load uint64) string { return f.PerSecond(load, seen.Took) },
+	}
+	if f.By == "records" {
+		l.Unit = "records/1000"
+	}
+	names := measure.ShardIDs(shards)
+	for _, hot := range report.Hot {
+		key := hotKey{Key: hot.Name, Alone: hot.Alone}
+		key.Share = float64(hot.AtLeast()) / float64(max(1, report.Total))
+		key.Shard = string(names[report.Shards[hot.Shard].Range])
+		l.Hot = append(l.Hot, key)
+	}
+	return l
+}
+
 func (l *planLoad) print(text *strings.Builder, columns int) {
 	fmt.Fprintf(text, "seen: %s records, %s in %s; a shard should have at most %s\n",
-		thousands(l.Records), mebibytes(int64(l.Bytes)),
+		console.Thousands(l.Records), console.MiB(int64(l.Bytes)),
 		time.Duration(l.Seconds*float64(time.Second)).Round(time.Second/10), l.text(l.Target))
 	text.WriteString(chart.Skew{Report: l.report}.Bars(columns, l.text))
 	fmt.Fprintf(text, "peak to mean %.2f, Gini %.2f\n", l.PeakToMean, l.Gini)
@@ -108,17 +133,6 @@ func (l *planLoad) print(text *strings.Builder, columns int) {
 		fmt.Fprintf(text, "hot: %q, %.1f%% of all, in %s%s\n",
 			hot.Key, 100*hot.Share, hot.Shard, note)
 	}
-}
-
-// shardNames are the ids of the open shards.
-func shardNames(shards []reshard.Shard) map[keyspace.Range]runnel.ShardID {
-	names := map[keyspace.Range]runnel.ShardID{}
-	for _, s := range shards {
-		if s.Open {
-			names[s.Range] = s.ID
-		}
-	}
-	return names
 }
 
 // stepLine describes a step, with the ids of the shards that exist already.

@@ -6,6 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
@@ -20,10 +22,10 @@ func (a *app) shardsScale() *cobra.Command {
 UpdateShardCount where that is fewer calls; for AWS allows only ten of these in 24 hours,
 --scalings says how many may be used. An interrupted scale goes on when it is run again.`,
 		Example: "  runnel shards scale --local --stream orders --to 8 --yes",
-		Args:    noArgs,
+		Args:    usage.NoArgs,
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
 		if to < 1 || to > plan.MaxShards {
-			return usageError("--to %d: say how many shards, from 1 to %d", to, plan.MaxShards)
+			return exit.Usage("--to %d: say how many shards, from 1 to %d", to, plan.MaxShards)
 		}
 		shards, err := of.list(ctx, client)
 		if err != nil {
@@ -31,7 +33,7 @@ UpdateShardCount where that is fewer calls; for AWS allows only ten of these in 
 		}
 		planned, err := plan.Uniform(reshard.OpenRanges(shards), to, scalings)
 		if err != nil {
-			return outsideError(err)
+			return exit.Outside(err)
 		}
 		return a.reshard(ctx, client, of, shards, yes, planned)
 	})

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
@@ -19,7 +21,7 @@ func (a *app) shardsSplit() *cobra.Command {
 		Use:     "split SHARD --stream NAME",
 		Short:   "Split one shard into two",
 		Example: "  runnel shards split shardId-000000000000 --local --stream orders --yes",
-		Args:    exactArgs(1),
+		Args:    usage.ExactArgs(1),
 	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, args []string) error {
 		shards, err := of.list(ctx, client)
 		if err != nil {
@@ -32,11 +34,11 @@ func (a *app) shardsSplit() *cobra.Command {
 		bound := parent.Middle()
 		if at != "" {
 			if bound, err = keyspace.Parse(at); err != nil {
-				return usageError("--at: %w", err)
+				return exit.Usage("--at: %w", err)
 			}
 		}
 		if bound == parent.Start || !parent.Contains(bound) {
-			return usageError("shard %s has the hash keys %s: it cannot be split at %s",
+			return exit.Usage("shard %s has the hash keys %s: it cannot be split at %s",
 				args[0], parent, bound)
 		}
 		low, high := parent.SplitAt(bound)
@@ -57,12 +59,12 @@ func (of *shardsOf) find(shards []reshard.Shard, id string) (keyspace.Range, err
 		switch {
 		case s.ID != runnel.ShardID(id):
 		case !s.Open:
-			return keyspace.Range{}, usageError("shard %s of stream %s is closed: see "+
+			return keyspace.Range{}, exit.Usage("shard %s of stream %s is closed: see "+
 				"runnel shards list --stream %s --open", id, of.stream, of.stream)
 		default:
 			return s.Range, nil
 		}
 	}
-	return keyspace.Range{}, usageError("stream %s has no shard %s: see "+
+	return keyspace.Range{}, exit.Usage("stream %s has no shard %s: see "+
 		"runnel shards list --stream %s", of.stream, id, of.stream)
 }

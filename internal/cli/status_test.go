@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,28 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/runnel-stream/runnel/internal/ndjson"
+	"github.com/runnel-stream/runnel/internal/exit"
 )
-
-func TestStatusOf(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want int
-	}{
-		{nil, 0},
-		{answerNo("lost"), 1},
-		{usageError("bad"), 2},
-		{errors.New("cobra's own"), 2},
-		{outsideError(errors.New("disk")), 3},
-		{fmt.Errorf("put: %w", outsideError(errors.New("disk"))), 3},
-		{context.Canceled, 130},
-		{errInterrupt, 130},
-	} {
-		if got := statusOf(c.err); got != c.want {
-			t.Errorf("statusOf(%v) = %d, want %d", c.err, got, c.want)
-		}
-	}
-}
 
 // A file in the place of a data directory or an archive is bad input, not a failure of the disk.
 func TestVerdictsOnAFile(t *testing.T) {
@@ -44,7 +21,7 @@ func TestVerdictsOnAFile(t *testing.T) {
 		status := Main(t.Context(), []string{command, file}, Streams{
 			In: strings.NewReader(""), Out: io.Discard, Err: io.Discard,
 		})
-		if status != exitUsage {
+		if status != exit.StatusUsage {
 			t.Errorf("%s: status %d", command, status)
 		}
 	}
@@ -60,7 +37,7 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 		status := Main(t.Context(), strings.Fields(args), Streams{
 			In: strings.NewReader(""), Out: fullDisk{}, Err: &said,
 		})
-		if status != exitOutside || !strings.Contains(said.String(), "no space") ||
+		if status != exit.StatusOutside || !strings.Contains(said.String(), "no space") ||
 			strings.Contains(said.String(), "--help") {
 			t.Errorf("%s: status %d, %s", args, status, said.String())
 		}
@@ -70,47 +47,3 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
-
-// The generator gives the same events for a seed, in each repository a creation first and
-// nothing after a destruction but another creation, and no repository more than 2 %.
-func TestRepositoryEvents(t *testing.T) {
-	const n = 50_000
-	perKey, alive := map[string]int{}, map[string]bool{}
-	var first []event
-	for e := range repositoryEvents(7, n) {
-		first = append(first, e)
-		perKey[e.key]++
-		kind := kindOf(t, e)
-		if (kind == "create") == alive[e.key] {
-			t.Fatalf("%s of %s, which is there: %v", kind, e.key, alive[e.key])
-		}
-		alive[e.key] = kind != "destroy"
-	}
-	hottest := 0
-	for _, count := range perKey {
-		hottest = max(hottest, count)
-	}
-	if len(first) != n || hottest > n/50 || hottest < n/100 || len(perKey) < n/20 {
-		t.Errorf("%d events, %d keys, the hottest has %d", len(first), len(perKey), hottest)
-	}
-	i := 0
-	for e := range repositoryEvents(7, n) {
-		if string(e.data) != string(first[i].data) {
-			t.Fatalf("event %d differs in the second run", i)
-		}
-		i++
-	}
-}
-
-func kindOf(t *testing.T, e event) string {
-	t.Helper()
-	field, err := ndjson.ParseField("type")
-	if err != nil {
-		t.Fatal(err)
-	}
-	kind, err := field.Of(e.data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kind
-}

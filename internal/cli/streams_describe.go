@@ -12,7 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/usage"
 )
 
 // shardLine is a shard as `streams describe` prints it.
@@ -34,17 +37,17 @@ type streamLines struct {
 }
 
 func (a *app) streamsDescribe() *cobra.Command {
-	return withKinesis(&cobra.Command{
+	return endpoint.WithKinesis(&cobra.Command{
 		Use:     "describe NAME",
 		Short:   "Show a stream and its shards",
 		Example: "  runnel streams describe orders --local",
-		Args:    exactArgs(1),
+		Args:    usage.ExactArgs(1),
 	}, func(ctx context.Context, client *kinesis.Client, args []string) error {
 		stream, err := describeStream(ctx, client, args[0])
 		if err != nil {
-			return outsideError(hint(err, args[0]))
+			return exit.Outside(endpoint.Hint(err, args[0]))
 		}
-		if a.output == "json" {
+		if a.JSON() {
 			return json.NewEncoder(a.Out).Encode(stream)
 		}
 		return a.printStream(stream)

@@ -17,12 +17,15 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/follow"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
 type tailFlags struct {
-	of                  connection
+	of                  endpoint.Flags
 	stream, from, shard string
 	once, doubles       bool
 }
@@ -43,10 +46,10 @@ producer's retries left are dropped, as far as their first copy was read.`,
 		Example: `  runnel tail --local --stream orders
   runnel tail --local --stream orders --from oldest --once --output json
   runnel tail --local --stream orders --from 2026-01-31T08:00:00Z`,
-		Args: noArgs,
+		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runTail(c, f) },
 	}
-	f.of.addFlags(command, false)
+	f.of.AddFlags(command, false)
 	flags := command.Flags()
 	flags.StringVar(&f.stream, "stream", "", "the stream's name")
 	flags.StringVar(&f.from, "from", "latest", "oldest, latest, an RFC 3339 time, or a sequence "+
@@ -63,17 +66,17 @@ func (f *tailFlags) config(c *cobra.Command) (follow.Config, error) {
 		Stream: f.stream, Shard: runnel.ShardID(f.shard), Once: f.once, Doubles: f.doubles,
 	}
 	if f.stream == "" {
-		return cfg, usageError("--stream is missing: name the stream to read")
+		return cfg, exit.Usage("--stream is missing: name the stream to read")
 	}
 	if f.once && !c.Flags().Changed("from") {
 		f.from = "oldest"
 	}
 	var err error
 	if cfg.From, err = follow.ParseFrom(f.from); err != nil {
-		return cfg, usageError("--from: %w", err)
+		return cfg, exit.Usage("--from: %w", err)
 	}
 	if cfg.From.IsSequence() && f.shard == "" {
-		return cfg, usageError("--from %s: a sequence number is of one shard: name it with --shard",
+		return cfg, exit.Usage("--from %s: a sequence number is of one shard: name it with --shard",
 			f.from)
 	}
 	return cfg, nil
@@ -85,14 +88,14 @@ func (a *app) runTail(c *cobra.Command, f *tailFlags) error {
 		return err
 	}
 	ctx := c.Context()
-	to, err := f.of.load(ctx)
+	to, err := f.of.Load(ctx)
 	if err != nil {
 		return err
 	}
 	cfg.Client = awsclient.Kinesis(to)
 	signal.Ignore(syscall.SIGPIPE) // a write says so too, and that ends it quietly
 	printer := &recordPrinter{
-		out: bufio.NewWriterSize(a.Out, 1<<16), json: a.output == "json", verbose: a.verbose,
+		out: bufio.NewWriterSize(a.Out, 1<<16), json: a.JSON(), verbose: a.Verbose,
 	}
 	cfg.Handle = printer.page
 	cfg.Notice = a.tailNotice
@@ -102,11 +105,11 @@ func (a *app) runTail(c *cobra.Command, f *tailFlags) error {
 	case err == nil, ctx.Err() != nil && !f.once, errors.Is(err, syscall.EPIPE):
 		return nil // the reader of the output has closed it, or the user has interrupted
 	case ctx.Err() != nil:
-		return errInterrupt
+		return exit.ErrInterrupt
 	case errors.Is(err, follow.ErrShard), errors.As(err, &invalid):
-		return usageError("%w", err)
+		return exit.Usage("%w", err)
 	default:
-		return outsideError(hint(err, f.stream))
+		return exit.Outside(endpoint.Hint(err, f.stream))
 	}
 }
 
@@ -114,11 +117,11 @@ func (a *app) runTail(c *cobra.Command, f *tailFlags) error {
 func (a *app) tailNotice(n follow.Notice) {
 	switch n.Kind {
 	case follow.Began, follow.Ended:
-		if a.verbose {
-			a.say("%s", n)
+		if a.Verbose {
+			a.Say("%s", n)
 		}
 	default:
-		a.say("%s", n)
+		a.Say("%s", n)
 	}
 }
 

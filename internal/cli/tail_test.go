@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
@@ -34,15 +35,14 @@ func TestTailEnds(t *testing.T) {
 				}
 			}
 			put(0)
-			command := exec.Command(os.Args[0], "tail", "--endpoint", server.Endpoint(),
+			command := clitest.Command("tail", "--endpoint", server.Endpoint(),
 				"--stream", "orders", "--from", "oldest")
-			command.Env = append(os.Environ(), runAsCommand+"=1")
 			out, stdout, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer out.Close()
-			var stderr lockedBuffer
+			var stderr clitest.Buffer
 			command.Stdout, command.Stderr = stdout, &stderr
 			if err := command.Start(); err != nil {
 				t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
@@ -42,24 +44,24 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 3: the archive cannot be read.`,
 		Example: "  runnel verify archive\n" +
 			"  runnel verify archive --source orders.ndjson --id id --key id",
-		Args: exactArgs(1),
+		Args: usage.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			report, err := archive.Verify(c.Context(), args[0], options)
 			switch {
 			case c.Context().Err() != nil:
-				return errInterrupt
+				return exit.ErrInterrupt
 			case errors.Is(err, archive.ErrUnusableSource), errors.Is(err, archive.ErrStreamNotFound),
 				errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid),
 				errors.Is(err, syscall.ENOTDIR), options.Validate() != nil:
-				return usageError("%w", err)
+				return exit.Usage("%w", err)
 			case err != nil:
-				return outsideError(err)
+				return exit.Outside(err)
 			}
 			if err := a.printReport(report); err != nil {
 				return err
 			}
 			if !report.OK() {
-				return answerNo("the archive is not as it must be")
+				return exit.No("the archive is not as it must be")
 			}
 			return nil
 		},
@@ -82,7 +84,7 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 }
 
 func (a *app) printReport(report *archive.Report) error {
-	if a.output != "json" {
+	if !a.JSON() {
 		return report.WriteText(a.Out)
 	}
 	if err := json.NewEncoder(a.Out).Encode(verifyResult{report.OK(), report}); err != nil {

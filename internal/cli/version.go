@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/usage"
 )
 
 func (a *app) version() *cobra.Command {
@@ -13,7 +15,7 @@ func (a *app) version() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version, the commit and the Go release it was built with",
 		Example: "  runnel version",
-		Args:    noArgs,
+		Args:    usage.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(a.Out, "runnel %s\n", buildVersion())
 			return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/sink"
 )
 
@@ -34,7 +35,7 @@ func testGaps(t *testing.T, target Target) {
 func checkGaps(t *testing.T, target Target) error {
 	var faults []error
 	for n, c := range gapCases {
-		id := runnel.ShardID(fmt.Sprintf("shardId-%012d", n))
+		id := runnel.ShardID(shardid.Of(uint32(n)))
 		if err := c.check(t, target, id); err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", c.name, err))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/shardid"
 )
 
 // paths maps a phase to the shard that has a lane's hash key: shard 0 splits into 2 and 3, then 3
@@ -63,7 +64,7 @@ func newTree(rng *rand.Rand, name string, records int, filtered bool) ([]*source
 		waiting: make([][]unitCopy, len(parents)),
 	}
 	for n := range parents {
-		shard := newSource(rng, runnel.ShardID(fmt.Sprintf("shardId-%012d", n)))
+		shard := newSource(rng, runnel.ShardID(shardid.Of(uint32(n))))
 		if name != "" {
 			shard.shard.Stream = name
 		}

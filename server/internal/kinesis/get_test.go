@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
@@ -88,9 +89,9 @@ func TestIteratorErrors(t *testing.T) {
 		{in(shard, "AT_TIMESTAMP", "Timestamp", float64(now+1)/1000), codeInvalid, fmt.Sprintf(
 			"The timestampInMillis parameter cannot be greater than the currentTimestampInMillis. "+
 				"timestampInMillis: %d, currentTimestampInMillis: %d", now+1, now)},
-		{in(shardName(1-parsed.shard), "AT_SEQUENCE_NUMBER", seq, number), codeInvalid, fmt.Sprintf(
+		{in(shardid.Of(1-parsed.shard), "AT_SEQUENCE_NUMBER", seq, number), codeInvalid, fmt.Sprintf(
 			"Invalid StartingSequenceNumber. It encodes %s, while it was used in a call to a shard "+
-				"with %s", shard, shardName(1-parsed.shard))},
+				"with %s", shard, shardid.Of(1-parsed.shard))},
 		{
 			in(shard, "AT_SEQUENCE_NUMBER", seq, elsewhere.String()), codeInvalid,
 			"is invalid because it did not come from this stream.",
@@ -201,7 +202,7 @@ func TestGetBytes(t *testing.T) {
 		n.must(n.putDirect("large", entryOf(size)))
 	}
 	var counts []int
-	it := iterator{stream: "large", created: n.allStreams()[0].Created}
+	it := iterator{stream: "large", created: n.streams.all()[0].Created}
 	for range 4 {
 		r, err := n.read(n.ctx, here, it, maxGetRecords)
 		n.must(err)
@@ -269,7 +270,7 @@ func TestGetTrimmed(t *testing.T) {
 	iterator := n.iterator("orders", "0", "AT_SEQUENCE_NUMBER", "StartingSequenceNumber", number)
 	n.call("SplitShard", m{"StreamName": "orders", "ShardToSplit": "0", "NewStartingHashKey": "9"})
 	clock.advance(3 * time.Minute)
-	n.sweep(n.ctx)
+	n.sweeper.sweep(n.ctx)
 	answer := n.get(iterator, 0)
 	if len(answer.Records) != 0 || len(answer.ChildShards) != 2 {
 		t.Errorf("a trimmed closed shard answers %+v", answer)

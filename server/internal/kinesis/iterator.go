@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // iteratorLife is the lifetime of a shard iterator, in ms (AWS, "GetShardIterator": "expires 5
@@ -61,7 +63,7 @@ func parseIterator(data []byte) (it iterator, ok bool) {
 	shard := unsigned()
 	it.place = unsigned()
 	it.shard, it.stream = uint32(shard), string(data)
-	ok = ok && shard <= maxShard && isName(it.stream)
+	ok = ok && shard <= shardid.Max && catalogue.IsName(it.stream)
 	return it, ok
 }
 

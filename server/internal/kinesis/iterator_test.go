@@ -8,12 +8,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 func testSealer(t testing.TB, fill byte) *sealer {
 	t.Helper()
-	s, err := newSealer(bytes.Repeat([]byte{fill}, keySize))
+	s, err := newSealer(bytes.Repeat([]byte{fill}, catalogue.KeySize))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +28,7 @@ func TestIteratorRoundTrip(t *testing.T) {
 		it := iterator{
 			issued:  rapid.Int64().Draw(t, "issued"),
 			created: rapid.Int64().Draw(t, "created"),
-			shard:   rapid.Uint32Range(0, maxShard).Draw(t, "shard"),
+			shard:   rapid.Uint32Range(0, shardid.Max).Draw(t, "shard"),
 			place:   rapid.Uint64().Draw(t, "next"),
 			stream:  rapid.StringMatching(`[a-zA-Z0-9_.-]{1,128}`).Draw(t, "stream"),
 		}
@@ -39,7 +41,7 @@ func TestIteratorRoundTrip(t *testing.T) {
 
 func TestIteratorLength(t *testing.T) {
 	longest := iterator{
-		issued: math.MinInt64, created: math.MinInt64, shard: maxShard, place: math.MaxUint64,
+		issued: math.MinInt64, created: math.MinInt64, shard: shardid.Max, place: math.MaxUint64,
 		stream: strings.Repeat("n", 128),
 	}
 	if got := len(testSealer(t, 1).sealIterator(here, longest)); got > 512 {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
@@ -21,7 +22,7 @@ func TestGetRecordsAtOnce(t *testing.T) {
 	}
 	n.stop()
 	n = startNode(t, n.fs)
-	oldest := n.iterator("large", shardName(0), "TRIM_HORIZON")
+	oldest := n.iterator("large", shardid.Of(0), "TRIM_HORIZON")
 	get := func() {
 		answer, err := n.Serve(n.ctx, &wire.Call{
 			Service: "kinesis", Operation: "GetRecords", World: n.world,

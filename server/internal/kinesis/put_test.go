@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -16,7 +17,7 @@ func TestPutRoutes(t *testing.T) {
 	for i := range 200 {
 		key := fmt.Sprint("key-", i)
 		shard, _ := n.put("orders", key, key)
-		index, _ := parseShard(shard)
+		index, _ := shardid.Parse(shard)
 		if !ranges[index].Contains(keyspace.Of(key)) {
 			t.Fatalf("%s is in %s", key, shard)
 		}
@@ -27,7 +28,7 @@ func TestPutRoutes(t *testing.T) {
 				"StreamName": "orders", "PartitionKey": "any", "Data": "",
 				"ExplicitHashKey": k.String(),
 			})
-			if out["ShardId"] != shardName(uint32(i)) {
+			if out["ShardId"] != shardid.Of(uint32(i)) {
 				t.Errorf("hash key %s is in %s, want shard %d", k, out["ShardId"], i)
 			}
 		}
@@ -57,7 +58,7 @@ func TestPutRecords(t *testing.T) {
 				t.Errorf("shard %d has %s after %d", i, r.Data, last)
 			}
 			last = at
-			read[fmt.Sprint(shardName(uint32(i)), r.SequenceNumber)] = string(r.Data)
+			read[fmt.Sprint(shardid.Of(uint32(i)), r.SequenceNumber)] = string(r.Data)
 		}
 	}
 	for i, result := range results {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -118,8 +119,8 @@ func TestReshardNumbers(t *testing.T) {
 }
 
 func longID(id string) string {
-	index, _ := parseShard(id)
-	return shardName(index)
+	index, _ := shardid.Parse(id)
+	return shardid.Of(index)
 }
 
 // checkShape checks the invariants of a stream's shards: the open ones tile the key space, closed

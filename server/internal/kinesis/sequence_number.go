@@ -3,6 +3,8 @@ package kinesis
 import (
 	"errors"
 	"math/bits"
+
+	"github.com/runnel-stream/runnel/internal/shardid"
 )
 
 // sequenceNumber holds the parts of a sequence number of AWS's layout, version 2. The number has
@@ -34,7 +36,6 @@ const (
 	endIndex = 0x7fffffffffffffff
 	// createdLimit bounds the creation second of a valid number.
 	createdLimit = 16025175000
-	maxShard     = 1<<31 - 1
 )
 
 // errNumber is returned for a text that is no sequence number of any known version.
@@ -93,7 +94,7 @@ func parseNumber(text string) (sequenceNumber, error) {
 	default:
 		return n, errNumber
 	}
-	if n.created >= createdLimit || n.shard > maxShard {
+	if n.created >= createdLimit || n.shard > shardid.Max {
 		return n, errNumber
 	}
 	return n, nil

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/runnel-stream/runnel/internal/shardid"
 )
 
 // The four numbers are printed in AWS's documentation of a split.
@@ -68,7 +70,7 @@ func numbers() *rapid.Generator[sequenceNumber] {
 		return sequenceNumber{
 			version: 2,
 			created: rapid.Int64Range(0, createdLimit-1).Draw(t, "created"),
-			shard:   rapid.Uint32Range(0, maxShard).Draw(t, "shard"),
+			shard:   rapid.Uint32Range(0, shardid.Max).Draw(t, "shard"),
 			index:   rapid.Uint64Range(0, endIndex).Draw(t, "index"),
 			arrival: rapid.Int64Range(0, 1<<36-1).Draw(t, "arrival"),
 		}

@@ -1,0 +1,77 @@
+package awserr
+
+// Service is a service's own codes, beside those that all of AWS have.
+type Service map[string]Class
+
+// The codes that other packages write or look for themselves. All others occur here alone.
+const (
+	CodeArgument         = "InvalidArgumentException"
+	CodeValidation       = "ValidationException"
+	CodeThroughput       = "ProvisionedThroughputExceededException"
+	CodeLimit            = "LimitExceededException"
+	CodeUnknownOperation = "UnknownOperationException"
+	CodeInternal         = "InternalFailure"
+	CodeUnavailable      = "ServiceUnavailable"
+	// CodeConditionFailed is the reason of a transaction's item whose condition did not hold.
+	CodeConditionFailed = "ConditionalCheckFailed"
+)
+
+const invalidSignature = "InvalidSignatureException"
+
+// Kinesis has the codes of Kinesis Data Streams (its API reference, "Errors" of each operation).
+var Kinesis = Service{
+	CodeThroughput:              Throttled,
+	CodeLimit:                   Throttled,
+	"KMSThrottlingException":    Throttled,
+	"ResourceInUseException":    Passing,
+	CodeArgument:                Record,
+	"KMSAccessDeniedException":  Caller,
+	"KMSDisabledException":      Caller,
+	"KMSInvalidStateException":  Caller,
+	"KMSNotFoundException":      Caller,
+	"KMSOptInRequired":          Caller,
+	"ResourceNotFoundException": Missing,
+	"ExpiredIteratorException":  Gone,
+	"ExpiredNextTokenException": Gone,
+}
+
+// DynamoDB has the codes of DynamoDB ("Error handling with DynamoDB"), and those of a transaction's
+// items ("TransactWriteItems").
+var DynamoDB = Service{
+	CodeThroughput:                             Throttled,
+	CodeLimit:                                  Throttled,
+	"ThrottlingError":                          Throttled, // of a transaction's item
+	"ProvisionedThroughputExceeded":            Throttled, // of a transaction's item
+	"TransactionConflict":                      Passing,   // of a transaction's item
+	"TransactionConflictException":             Passing,
+	"TransactionInProgressException":           Passing,
+	"ResourceInUseException":                   Passing,
+	"ItemCollectionSizeLimitExceededException": Record,
+	"ConditionalCheckFailedException":          Record,
+	CodeConditionFailed:                        Record, // of a transaction's item
+	"ResourceNotFoundException":                Missing,
+}
+
+// common has the codes of all services ("Common Error Types", and the SDKs' own lists of codes that
+// they send again).
+var common = Service{
+	"ThrottlingException": Throttled, "Throttling": Throttled, "ThrottledException": Throttled,
+	"RequestThrottled": Throttled, "RequestThrottledException": Throttled,
+	"RequestLimitExceeded": Throttled, "TooManyRequestsException": Throttled, "SlowDown": Throttled,
+	"BandwidthLimitExceeded": Throttled,
+
+	"RequestExpired": Passing, "RequestTimeTooSkewed": Passing, "RequestInTheFuture": Passing,
+
+	"ExpiredTokenException": Expired, "ExpiredToken": Expired,
+
+	"AccessDeniedException": Caller, "AccessDenied": Caller, "NotAuthorized": Caller,
+	"UnrecognizedClientException": Caller, "InvalidClientTokenId": Caller,
+	invalidSignature: Caller, "SignatureDoesNotMatch": Caller,
+	"IncompleteSignature": Caller, "IncompleteSignatureException": Caller,
+	"MissingAuthenticationToken": Caller, "MissingAuthenticationTokenException": Caller,
+	"OptInRequired": Caller, CodeUnknownOperation: Caller,
+	"DryRunOperationException": Caller,
+
+	CodeValidation: Record, "ValidationError": Record, "SerializationException": Record,
+	"MalformedHttpRequestException": Record, "RequestEntityTooLargeException": Record,
+}

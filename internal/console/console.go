@@ -1,0 +1,52 @@
+// Package console is the place where a command meets its user: standard input, output and error, the
+// flags that decide how much is printed there, and the lines of progress that change.
+package console
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Streams are a command's standard input, output and error.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+// Console is a command's streams and the flags that every command has.
+type Console struct {
+	Streams
+	Quiet     bool   // --quiet: no progress on Err
+	Verbose   bool   // --verbose: details of the work on Err
+	LogFormat string // --log-format: text or json
+	Output    string // --output: text or json
+}
+
+// JSON reports whether results are printed as JSON.
+func (c *Console) JSON() bool { return c.Output == "json" }
+
+// Logger returns a logger that writes to standard error: warnings by default, everything with --verbose.
+func (c *Console) Logger() *slog.Logger {
+	if c.Verbose {
+		return c.LoggerFrom(slog.LevelDebug)
+	}
+	return c.LoggerFrom(slog.LevelWarn)
+}
+
+// LoggerFrom returns a logger for messages of that level or above.
+func (c *Console) LoggerFrom(level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(c.Err, options))
+	}
+	return slog.New(slog.NewTextHandler(c.Err, options))
+}
+
+// Say prints a line of progress on standard error, unless --quiet.
+func (c *Console) Say(format string, args ...any) {
+	if !c.Quiet {
+		_, _ = fmt.Fprintf(c.Err, format+"\n", args...)
+	}
+}

@@ -1,0 +1,76 @@
+// Package endpoint connects commands to the Kinesis and DynamoDB APIs.
+//
+// Its flags name the endpoint, the region and the profile, as the AWS CLI does. Its errors name the
+// next step: a stream that does not exist, a server that is not running, no credentials.
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/exit"
+)
+
+// Flags are the flags for the endpoint: the user's own, or AWS.
+type Flags struct {
+	options awsclient.Options
+}
+
+// AddFlags adds the flags to a command, with --dynamodb-endpoint if it uses lease or key tables.
+func (f *Flags) AddFlags(command *cobra.Command, withDynamoDB bool) {
+	flags := command.Flags()
+	flags.StringVar(&f.options.Endpoint, "endpoint", "",
+		"URL of the Kinesis API (default: AWS_ENDPOINT_URL_KINESIS, AWS_ENDPOINT_URL, else AWS)")
+	flags.StringVar(&f.options.Region, "region", "", "AWS region (default: as the AWS CLI)")
+	flags.StringVar(&f.options.Profile, "profile", "", "AWS profile (default: as the AWS CLI)")
+	flags.BoolVar(&f.options.Local, "local", false,
+		"the server on this machine, at "+awsclient.LocalEndpoint)
+	if withDynamoDB {
+		flags.StringVar(&f.options.DynamoDBEndpoint, "dynamodb-endpoint", "",
+			"URL of the DynamoDB API, where it differs from --endpoint")
+	}
+}
+
+// Hint adds a remedy to the error of a stream that does not exist.
+func Hint(err error, stream string) error {
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		return fmt.Errorf("%w; see runnel streams list, create it (runnel streams create %s), or "+
+			"check the region and the access key: each has streams of its own", err, stream)
+	}
+	return err
+}
+
+// StartHint adds a remedy to the error of a server on this machine that is not running.
+func StartHint(err error) error {
+	var refused *net.OpError
+	if !errors.As(err, &refused) || !errors.Is(refused, syscall.ECONNREFUSED) {
+		return err
+	}
+	if to, ok := refused.Addr.(*net.TCPAddr); !ok || !to.IP.IsLoopback() {
+		return err
+	}
+	return fmt.Errorf("%w; no server listens at %s: start one, as runnel serve, or name another "+
+		"with --endpoint", err, refused.Addr)
+}
+
+// Load makes the SDK's configuration. If there is neither an endpoint nor credentials, the error
+// has the status of wrong usage. Any other error has the status of a failure outside.
+func (f *Flags) Load(ctx context.Context) (aws.Config, error) {
+	cfg, err := awsclient.Load(ctx, f.options)
+	switch {
+	case errors.Is(err, awsclient.ErrNowhere), errors.Is(err, awsclient.ErrOptions):
+		return cfg, exit.Usage("%w", err)
+	case err != nil:
+		return cfg, exit.Outside(err)
+	}
+	return cfg, nil
+}

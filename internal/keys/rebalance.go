@@ -1,0 +1,325 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/keyspace/allocate"
+	"github.com/runnel-stream/runnel/keyspace/load"
+	"github.com/runnel-stream/runnel/keytable"
+	"github.com/runnel-stream/runnel/reshard"
+)
+
+type rebalanceFlags struct {
+	keyTable
+	stream              string
+	apps                []string
+	shards              int
+	tolerance           float64
+	scratch, yes, abort bool
+}
+
+func rebalanceCommand(con *console.Console) *cobra.Command {
+	f := &rebalanceFlags{}
+	command := &cobra.Command{
+		Use:   "rebalance --file FILE | --table NAME --stream NAME --app APP[,APP…]",
+		Short: "Move names to other keys, so that they are spread evenly again",
+		Long: `Move names to other keys, so that they are spread evenly again, after many were
+released, or had other rates than was thought. It prints the moves: old key, new key, name; and
+makes them with --yes.
+
+Names that carry the same are balanced with the fewest moves there are: then halves of the key
+space differ by one name at most, their halves too, and so on. Names with different rates are moved
+from the heaviest shard to the lightest, until none carries more than --tolerance above the mean.
+With --scratch all get the keys that they would have if they came one by one, the heaviest first.
+
+With --table the names move while records are put and read, and each keeps its order: records of a
+moving name wait in the processes that put them, until what they have put before is read by every
+--app, the applications that read the stream. Interrupted, it takes back what it had begun; after
+kill -9, the same command goes on, and --abort takes it back.`,
+		Example: `  runnel keys rebalance --file keys.ndjson --yes
+  runnel keys rebalance --local --table tenants --stream orders --app orders-archive --yes`,
+		Args: usage.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return runRebalance(con, c, f) },
+	}
+	f.add(command, "the file of names and keys, of runnel keys map")
+	flags := command.Flags()
+	flags.StringVar(&f.stream, "stream", "", "the stream that the names' records go to")
+	flags.StringSliceVar(&f.apps, "app", nil, "the applications that read the stream, by their "+
+		"lease tables; none is order in the stream alone: a reader may see a name's records under "+
+		"the new key before those under the old one")
+	flags.IntVar(&f.shards, "shards", 4,
+		"with --file, how many shards of equal size the space is cut into; with --table they are "+
+			"looked up")
+	flags.Float64Var(&f.tolerance, "tolerance", 0.1,
+		"how far above the mean a shard may be, where names have rates; 0.1 is 10%")
+	flags.BoolVar(&f.scratch, "scratch", false, "all keys anew, however many moves it takes")
+	flags.BoolVar(&f.yes, "yes", false, "do it")
+	flags.BoolVar(&f.abort, "abort", false,
+		"take back what a run that was killed has left, and move nothing")
+	return command
+}
+
+func runRebalance(con *console.Console, c *cobra.Command, f *rebalanceFlags) error {
+	space, err := f.check()
+	switch {
+	case err != nil:
+		return err
+	case f.shards < 1 || f.shards > 100_000:
+		return exit.Usage("--shards %d: want 1 to 100,000", f.shards)
+	case f.tolerance < 0:
+		return exit.Usage("--tolerance %g: want 0 or more", f.tolerance)
+	case f.table != "":
+		return rebalanceTable(c.Context(), con, f, space)
+	}
+	return rebalanceFile(con, c, f, space)
+}
+
+// planner returns the plan of the moves for a layout of shards.
+func (f *rebalanceFlags) planner(
+	layout []keyspace.Range,
+) func(allocate.Space, []allocate.Rated) ([]allocate.Move, error) {
+	if f.scratch {
+		return allocate.RebalanceScratch
+	}
+	return func(space allocate.Space, all []allocate.Rated) ([]allocate.Move, error) {
+		for _, r := range all {
+			if r.Rate != all[0].Rate {
+				return allocate.RebalanceShards(space, all, layout, f.tolerance)
+			}
+		}
+		return allocate.Rebalance(space, all)
+	}
+}
+
+// movedName is a move as it is printed.
+type movedName struct {
+	Name string `json:"name"`
+	From string `json:"from"`
+	To   string `json:"to"`
+	Rate uint64 `json:"rate"`
+}
+
+// printMoves prints the moves and their effect on a layout.
+func printMoves(
+	con *console.Console, moves []movedName, before, after []allocate.Rated, layout []keyspace.Range,
+) error {
+	w := newLineWriter(con)
+	for _, m := range moves {
+		if err := w.write(m.From+"\t"+m.To+"\t"+printable(m.Name), m); err != nil {
+			return err
+		}
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	was, err := peakOf(before, layout)
+	if err != nil {
+		return exit.Outside(err)
+	}
+	is, err := peakOf(after, layout)
+	if err != nil {
+		return exit.Outside(err)
+	}
+	con.Say("%s names, %s moves; the heaviest of %s shards has %.2f times the mean, %.2f after that",
+		console.Thousands(len(before)), console.Thousands(len(moves)), console.Thousands(len(layout)), was, is)
+	return nil
+}
+
+// peakOf returns the load of a layout's heaviest shard, as a multiple of the mean.
+func peakOf(all []allocate.Rated, layout []keyspace.Range) (float64, error) {
+	skew, err := load.NewSkew(layout, 1)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range all {
+		skew.Add(r.Key, "", r.Rate)
+	}
+	return skew.Report(0, 0).PeakToMean, nil
+}
+
+// rebalanceFile moves the names of a file.
+func rebalanceFile(
+	con *console.Console, c *cobra.Command, f *rebalanceFlags, space allocate.Space,
+) (err error) {
+	file, err := openKeyFile(c.Context(), f.file, space)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.close()) }()
+	before := slices.Collect(file.allocator.All())
+	layout := space.Uniform(f.shards)
+	if layout == nil {
+		return exit.Usage("--shards %d: a space of %s keys cannot be cut into so many", f.shards,
+			space)
+	}
+	planned, err := f.planner(layout)(space, before)
+	if err != nil {
+		return exit.Usage("%w", err)
+	}
+	place := map[string]int{}
+	for i, line := range file.lines {
+		place[line.Key] = i
+	}
+	var moves []movedName
+	for _, m := range planned {
+		line := &file.lines[place[m.From.String()]]
+		moves = append(moves, movedName{line.Name, line.Key, m.To.String(), line.Rate})
+		line.Key = m.To.String()
+		place[line.Key] = place[m.From.String()]
+	}
+	after := make([]allocate.Rated, len(file.lines))
+	for i, line := range file.lines {
+		key, _ := keyspace.Parse(line.Key) // it was read, or planned
+		after[i] = allocate.Rated{Key: key, Rate: line.Rate}
+	}
+	if err := printMoves(con, moves, before, after, layout); err != nil {
+		return err
+	}
+	switch {
+	case len(moves) == 0:
+		return nil
+	case !f.yes:
+		return exit.Usage("nothing was moved: say --yes")
+	}
+	return file.save()
+}
+
+// rebalanceTable moves the names of a table, under load.
+func rebalanceTable(
+	ctx context.Context, con *console.Console, f *rebalanceFlags, space allocate.Space,
+) error {
+	switch {
+	case f.abort:
+		return abortMoves(ctx, con, f, space)
+	case f.stream == "":
+		return exit.Usage("--stream is missing: name the stream that the names' records go to")
+	case f.yes && len(f.apps) == 0:
+		return exit.Usage("--app is missing: name the applications that read the stream, or say " +
+			"--app none")
+	}
+	table, cfg, err := f.open(ctx, space)
+	if err != nil {
+		return err
+	}
+	client := awsclient.Kinesis(cfg)
+	shards, err := reshard.List(ctx, client, f.stream)
+	if err != nil {
+		return exit.Outside(endpoint.Hint(err, f.stream))
+	}
+	r := &rebalancing{con: con, flags: f, table: table, layout: reshard.OpenRanges(shards)}
+	move := keytable.MoveConfig{
+		Kinesis: client, Stream: f.stream, Apps: f.apps, Progress: r.progress,
+	}
+	if slices.Equal(f.apps, []string{"none"}) {
+		move.Apps, move.WithoutApps = nil, true
+	}
+	return r.run(ctx, move)
+}
+
+func abortMoves(ctx context.Context, con *console.Console, f *rebalanceFlags, space allocate.Space) error {
+	table, _, err := f.open(ctx, space)
+	if err != nil {
+		return err
+	}
+	names := table.Moving()
+	if err := table.Abort(ctx, names...); err != nil {
+		return tableError(ctx, err)
+	}
+	con.Say("%s names keep their keys", console.Thousands(len(names)))
+	return nil
+}
+
+// rebalancing is the state of the moves of a table's names.
+type rebalancing struct {
+	con    *console.Console
+	flags  *rebalanceFlags
+	table  *keytable.Table
+	layout []keyspace.Range
+	last   string // line of console.Progress
+	moved  int
+}
+
+func (r *rebalancing) run(ctx context.Context, move keytable.MoveConfig) error {
+	if left := r.table.Moving(); len(left) > 0 {
+		r.con.Say("%s names are being moved by a run that was killed, or goes on elsewhere",
+			console.Thousands(len(left)))
+		if !r.flags.yes {
+			return exit.Usage("nothing was moved: say --yes to go on with these, or --abort to " +
+				"take them back")
+		}
+		if _, err := r.table.Resume(ctx, move); err != nil {
+			return r.failed(ctx, err, len(left))
+		}
+	}
+	moves, err := r.table.Plan(r.flags.planner(r.layout))
+	if err != nil {
+		return tableError(ctx, err)
+	}
+	if err := r.print(moves); err != nil {
+		return err
+	}
+	switch {
+	case len(moves) == 0:
+		return nil
+	case !r.flags.yes:
+		return exit.Usage("nothing was moved: say --yes")
+	}
+	r.moved = 0
+	return r.failed(ctx, r.table.Move(ctx, move, moves), len(moves))
+}
+
+func (r *rebalancing) print(moves []keytable.Move) error {
+	to := map[string]keyspace.Key{}
+	lines := make([]movedName, len(moves))
+	for i, m := range moves {
+		one, _ := r.table.Lookup(m.Name)
+		lines[i] = movedName{m.Name, m.From.String(), m.To.String(), one.Rate}
+		to[m.Name] = m.To
+	}
+	var before, after []allocate.Rated
+	for _, one := range r.table.All() {
+		before = append(before, allocate.Rated{Key: one.Key, Rate: one.Rate})
+		if key, moves := to[one.Name]; moves {
+			one.Key = key
+		}
+		after = append(after, allocate.Rated{Key: one.Key, Rate: one.Rate})
+	}
+	return printMoves(r.con, lines, before, after, r.layout)
+}
+
+// progress prints the progress of the moves if it has changed.
+func (r *rebalancing) progress(p keytable.Progress) {
+	line := fmt.Sprintf("%s %d names", p.Stage, len(p.Names))
+	switch p.Stage {
+	case keytable.StageDraining:
+		line += fmt.Sprintf(": waiting for %d processes", p.Left)
+	case keytable.StagePassing:
+		line += fmt.Sprintf(": waiting for application %s in %d shards", p.App, p.Left)
+	case keytable.StageMoved:
+		r.moved += len(p.Names)
+	case keytable.StageMoving:
+	}
+	if line != r.last {
+		r.con.Say("%s", line)
+	}
+	r.last = line
+}
+
+func (r *rebalancing) failed(ctx context.Context, err error, of int) error {
+	if err != nil && ctx.Err() != nil {
+		return exit.Interrupted("interrupted: %d of %d moves "+
+			"are made; the same command goes on with the others: %w", r.moved, of, err)
+	}
+	return tableError(ctx, err)
+}
