@@ -321,7 +321,7 @@ func FuzzReplay(f *testing.F) {
 			if len(st.routes) == 0 {
 				t.Fatalf("stream %q has no open shard", st.Name)
 			}
-			st.Route(keyspace.Max)
+			st.Route(keyspace.Max())
 			st.Listed(1 << 40)
 			takePending(t, c, st)
 		}
