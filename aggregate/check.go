@@ -12,9 +12,9 @@ var ErrOutsideShard = errors.New("a user record's hash key is outside of the sha
 
 // OutsideError says which user record of an aggregate is not the shard's.
 type OutsideError struct {
-	Sub   int          // its sub-sequence number: the first such one
-	Hash  keyspace.Key // its hash key
-	Range keyspace.Range
+	Sub   int            // its sub-sequence number: the first such one
+	Hash  keyspace.Key   // its hash key
+	Range keyspace.Range // the shard's
 }
 
 func (e *OutsideError) Error() string {

@@ -55,10 +55,12 @@ type Filter struct {
 	changes   *Delta // since the last call of Delta; nil until Track
 }
 
-// Counts is how many units Admit has judged, by verdict, and how many producers were Evicted to
-// make room.
+// Counts counts the verdicts of Admit.
 type Counts struct {
-	Fresh, Doubles, Malformed, Unfiltered, Evicted uint64
+	// Fresh, Doubles, Malformed and Unfiltered count units, by verdict.
+	Fresh, Doubles, Malformed, Unfiltered uint64
+	// Evicted counts the producers that were forgotten early, to make room for others.
+	Evicted uint64
 }
 
 // Verdict is what to do with a unit.

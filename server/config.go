@@ -78,8 +78,8 @@ func (c Credentials) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(
 
 // StreamSpec describes a stream to create at the start.
 type StreamSpec struct {
-	Name   string
-	Shards int // if it has to be made
+	Name   string // the stream's name
+	Shards int    // if it has to be made
 }
 
 const (
