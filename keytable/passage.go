@@ -78,7 +78,7 @@ const (
 
 // Progress is the progress of a Move.
 type Progress struct {
-	Stage Stage
+	Stage Stage    // the step under way
 	Names []string // the moving names
 	App   string   // in StagePassing: the application
 	// Left is the number of sessions that have not drained, or of shards not passed.

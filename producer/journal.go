@@ -67,9 +67,9 @@ type FrozenUnit struct {
 
 // SettledUnit is the end of a unit, or of records that are in none.
 type SettledUnit struct {
-	Producer aggregate.ProducerID
-	Number   uint64 // 0: of no unit
-	Fate     UnitFate
+	Producer aggregate.ProducerID // with Number, the identity of the unit
+	Number   uint64               // 0: of no unit
+	Fate     UnitFate             // how it ended
 	// Marks names the records that are given up without a unit, with Number 0 and the fate
 	// Undelivered. It is nil for a unit, whose marks Frozen has told.
 	Marks []uint64

@@ -28,8 +28,8 @@ type Stats struct {
 	// Withheld counts the calls that were not made: the Journal failed, or it was too late.
 	Withheld uint64
 
-	CallsInFlight   int
-	RecordsInFlight int
+	CallsInFlight   int           // calls without an outcome
+	RecordsInFlight int           // records in these calls
 	Lanes           int           // with a record that has no result; in OrderNone, the shards
 	Buffered        int           // records from Put to the end of their callback
 	BufferedBytes   int           // their data and keys

@@ -14,7 +14,7 @@ import (
 // Its readers and their writers are alive on all shards all the time. A reader gets its state of
 // units from the sink alone. The seed determines the whole simulation.
 type Plan struct {
-	Seed    uint64
+	Seed    uint64 // decides every choice
 	Writers int    // default 3
 	Records int    // average number of user records of a shard, roughly; default 25
 	Stream  string // default "orders"
@@ -28,12 +28,17 @@ type Plan struct {
 	Tolerate func(error) bool
 }
 
-// Stats counts the events of a simulation. Doubles are the units that readers have dropped. Empty
-// are the commits without a record, except those of a shard's end. Inherited are the openings with
-// a state, either a parent's or a commit's.
+// Stats counts the events of a simulation.
 type Stats struct {
-	Opens, Writes, Moved, Lost, Stale, Cancelled, Crashes, Tolerated int
-	Doubles, Empty, Inherited                                        int
+	Opens, Writes int // calls of Sink.Open and Writer.Write
+	Moved         int // commits that failed because another writer was first
+	// Lost, Stale, Cancelled and Crashes count the faults: answers, checkpoints, calls, and losses
+	// of all data that was not durable.
+	Lost, Stale, Cancelled, Crashes int
+	Tolerated                       int // errors that Plan.Tolerate accepted
+	Doubles                         int // units that readers dropped
+	Empty                           int // commits without a record, except at a shard's end
+	Inherited                       int // openings with a state: a parent's, or a commit's
 }
 
 func (s *Stats) add(other Stats) {
