@@ -23,7 +23,7 @@ var layers = [][]string{
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca", "internal/retry",
 		"internal/awserr", "internal/shardid",
 		"internal/prosemeter",
-		"internal/exit",
+		"internal/exit", "internal/rows",
 	},
 	{
 		"keyspace", "internal/fault", "internal/awsclient", "internal/ndjson", "internal/console",

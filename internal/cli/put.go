@@ -3,9 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -20,6 +20,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/keys"
 	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -100,7 +101,7 @@ have left one double in the stream.`,
 	return command
 }
 
-// putCounts is the output of `put --output json`.
+// putCounts is the output of put.
 type putCounts struct {
 	Records     uint64  `json:"records"`     // acknowledged
 	Calls       uint64  `json:"calls"`       // PutRecords calls
@@ -228,7 +229,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	if j.state != nil {
 		counts.Skipped, counts.Refused = j.state.skipped, len(j.state.Refused())
 	}
-	if err := j.app.printPut(counts); err != nil {
+	if err := rows.Print(j.app.Out, j.app.JSON(), counts); err != nil {
 		return err
 	}
 	broken := context.Cause(taking)
@@ -330,21 +331,19 @@ func newPutCounts(s producer.Stats, took time.Duration) putCounts {
 	}
 }
 
-func (a *app) printPut(counts putCounts) error {
-	if a.JSON() {
-		return json.NewEncoder(a.Out).Encode(counts)
-	}
+// WriteText implements rows.Report.
+func (c putCounts) WriteText(w io.Writer) error {
 	before := ""
-	if counts.Skipped > 0 {
-		before = fmt.Sprintf(", %s put before", console.Thousands(counts.Skipped))
+	if c.Skipped > 0 {
+		before = fmt.Sprintf(", %s put before", console.Thousands(c.Skipped))
 	}
-	if counts.Refused > 0 {
-		before += fmt.Sprintf(", %s refused for good", console.Thousands(counts.Refused))
+	if c.Refused > 0 {
+		before += fmt.Sprintf(", %s refused for good", console.Thousands(c.Refused))
 	}
-	_, err := fmt.Fprintf(a.Out, "%s records put in %.1f s by %s calls%s; "+
+	_, err := fmt.Fprintf(w, "%s records put in %.1f s by %s calls%s; "+
 		"%s attempts without an answer, %s records not delivered\n",
-		console.Thousands(counts.Records), counts.Seconds, console.Thousands(counts.Calls), before,
-		console.Thousands(counts.Unknown), console.Thousands(counts.Undelivered))
+		console.Thousands(c.Records), c.Seconds, console.Thousands(c.Calls), before,
+		console.Thousands(c.Unknown), console.Thousands(c.Undelivered))
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/putlog"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/producer"
 )
@@ -36,7 +37,7 @@ func (j *putJob) nothingToDo(ctx context.Context) error {
 	if refused == 0 {
 		j.app.Say("nothing to do: %s says that everything was put", j.flags.resume)
 	}
-	if err := j.app.printPut(putCounts{Refused: refused}); err != nil {
+	if err := rows.Print(j.app.Out, j.app.JSON(), putCounts{Refused: refused}); err != nil {
 		return err
 	}
 	return j.endRefused(ctx)

@@ -17,6 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/measure"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
@@ -51,13 +52,16 @@ resharded the stream, it stops and says so.`,
 	return command
 }
 
-// resharded is the --output json of a plan that was applied.
+// resharded is the output of a plan that was applied.
 type resharded struct {
 	Stream  string  `json:"stream"`
 	Steps   int     `json:"steps"` // that were taken now
 	Shards  int     `json:"shards"`
 	Seconds float64 `json:"seconds"`
 }
+
+// WriteText implements rows.Report. It prints nothing: the text is progress, on standard error.
+func (resharded) WriteText(io.Writer) error { return nil }
 
 // maxPlan is a size in bytes that exceeds any plan, also for the highest number of shards.
 const maxPlan = 64 << 20
@@ -143,11 +147,8 @@ func (a *app) reshard(
 	took := time.Since(began)
 	a.Say("stream %s has %d open shards, as planned, after %s", of.stream, len(planned.Final),
 		took.Round(time.Second))
-	if a.JSON() {
-		return json.NewEncoder(a.Out).Encode(resharded{
-			Stream: of.stream, Steps: len(planned.Steps) - done, Shards: len(planned.Final),
-			Seconds: took.Seconds(),
-		})
-	}
-	return nil
+	return rows.Print(a.Out, a.JSON(), resharded{
+		Stream: of.stream, Steps: len(planned.Steps) - done, Shards: len(planned.Final),
+		Seconds: took.Seconds(),
+	})
 }

@@ -149,7 +149,7 @@ func (f *autoscaleFlags) config(stream string) (reshard.AutoscaleConfig, error) 
 func (a *app) autoscale(
 	ctx context.Context, client *kinesis.Client, of *shardsOf, cfg reshard.AutoscaleConfig,
 ) error {
-	printer := &autoscalePrinter{app: a, of: of, yes: cfg.Apply}
+	printer := &autoscalePrinter{con: &a.Console, stream: of.stream, yes: cfg.Apply}
 	if cfg.Apply {
 		a.Say("stream %s: looking for %s every %s", of.stream, windowOf(cfg), cfg.Every)
 	} else {

@@ -9,6 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/rows"
 )
 
 type mapFlags struct {
@@ -104,11 +105,11 @@ func namesOf(con *console.Console, c *cobra.Command, args []string) (names []str
 }
 
 func printAssignments(con *console.Console, lines []assignment) error {
-	w := newLineWriter(con)
+	out := rows.NewVerbatim(con.Out, con.JSON())
 	for _, line := range lines {
-		if err := line.print(w); err != nil {
+		if err := out.Row(line); err != nil {
 			return err
 		}
 	}
-	return w.flush()
+	return out.Flush()
 }
