@@ -36,6 +36,7 @@ var layers = [][]string{
 		"server/internal/wal", "server/internal/pause", "server/internal/serverclock",
 		"server/internal/pipes",
 	},
+	{"internal/pages", "internal/opener"},
 	{
 		"producer", "consumer", "reshard", "keytable", "sink/archive", "sink/sinktest",
 		"lease/leasetest", "internal/follow", "internal/putlog",
@@ -46,6 +47,9 @@ var layers = [][]string{
 		"server/internal/cloudwatch",
 	},
 	{"internal/keys", "internal/demo", "server/internal/fsck"},
+	{"server/internal/catalogue"},
+	{},
+	{},
 	{"server"},
 	{"runneltest", "proxy"},
 	{"internal/cli"},

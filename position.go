@@ -13,7 +13,7 @@ import (
 // are not compared: AWS does not promise that they are unique across shards.
 type SequenceNumber string
 
-// What stands in the place of a sequence number in a checkpoint, as the KCL writes it.
+// The words that a checkpoint has in place of a sequence number, as the KCL writes them.
 const (
 	TrimHorizon SequenceNumber = "TRIM_HORIZON" // from the oldest record on
 	Latest      SequenceNumber = "LATEST"       // from now on
@@ -56,14 +56,14 @@ type Position struct {
 	Sub int64
 }
 
-// Start is before every record, and End after every record of a closed shard.
-var (
-	Start = Position{}
-	End   = Position{Sequence: ShardEnd}
-)
+// Start returns the position before every record, which is the zero Position.
+func Start() Position { return Position{} }
 
-// ErrPosition is returned for a text or a position that no record can have.
-var ErrPosition = errors.New("not a position in a shard")
+// End returns the position after every record of a closed shard.
+func End() Position { return Position{Sequence: ShardEnd} }
+
+// ErrPositionSyntax is returned for a text or a position that no record can have.
+var ErrPositionSyntax = errors.New("not a position in a shard")
 
 // Compare is the total order on the positions of one shard: Start, then by sequence number
 // and sub-sequence number, then End.
@@ -95,9 +95,9 @@ func (p Position) Less(other Position) bool { return p.Compare(other) < 0 }
 // "number/sub" inside an aggregate.
 func (p Position) String() string {
 	switch {
-	case p == Start:
+	case p == Start():
 		return "start"
-	case p == End:
+	case p == End():
 		return "end"
 	case p.Sub == 0:
 		return string(p.Sequence)
@@ -106,10 +106,10 @@ func (p Position) String() string {
 	}
 }
 
-// Key returns the position as text whose bytewise order is the positions' order, fit for the
+// SortText returns the position as text whose bytewise order is the positions' order, fit for the
 // name of an object or a file: "LLL-DIGITS-SUB", with the number of digits in three and the
 // sub-sequence number in ten. Start is "001-0-0000000000" and End is "end".
-func (p Position) Key() string {
+func (p Position) SortText() string {
 	switch p.Sequence {
 	case "":
 		return "001-0-0000000000"
@@ -120,21 +120,21 @@ func (p Position) Key() string {
 	}
 }
 
-// ParseKey reads what Key wrote. Anything else is an error that wraps ErrPosition.
-func ParseKey(text string) (Position, error) {
+// ParsePosition reads what SortText wrote. Anything else is an error that wraps ErrPositionSyntax.
+func ParsePosition(text string) (Position, error) {
 	if text == "end" {
-		return End, nil
+		return End(), nil
 	}
 	parts := strings.Split(text, "-")
 	if len(parts) == 3 {
 		sub, err := strconv.ParseInt(parts[2], 10, 64)
 		p := Position{Sequence: SequenceNumber(parts[1]), Sub: sub}
 		if p.Sequence == "0" && sub == 0 {
-			p = Start
+			p = Start()
 		}
-		if err == nil && (p == Start || p.Sequence.IsNumber()) && p.Key() == text {
+		if err == nil && (p == Start() || p.Sequence.IsNumber()) && p.SortText() == text {
 			return p, nil
 		}
 	}
-	return Position{}, fmt.Errorf("%w: %q", ErrPosition, text)
+	return Position{}, fmt.Errorf("%w: %q", ErrPositionSyntax, text)
 }

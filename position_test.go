@@ -14,9 +14,9 @@ func positions() *rapid.Generator[runnel.Position] {
 	return rapid.Custom(func(t *rapid.T) runnel.Position {
 		switch rapid.IntRange(0, 9).Draw(t, "kind") {
 		case 0:
-			return runnel.Start
+			return runnel.Start()
 		case 1:
-			return runnel.End
+			return runnel.End()
 		default:
 			return runnel.Position{
 				Sequence: runnel.SequenceNumber(rapid.StringMatching(`[1-9]\d{0,128}`).Draw(t, "number")),
@@ -41,25 +41,25 @@ func TestSequenceNumberOrder(t *testing.T) {
 }
 
 // Keys order bytewise as positions do, and read back.
-func TestPositionKey(t *testing.T) {
+func TestPositionSortText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := positions().Draw(t, "a"), positions().Draw(t, "b")
-		if got, want := strings.Compare(a.Key(), b.Key()), a.Compare(b); got != want {
-			t.Fatalf("%s and %s: the keys compare %d, the positions %d", a.Key(), b.Key(), got, want)
+		if got, want := strings.Compare(a.SortText(), b.SortText()), a.Compare(b); got != want {
+			t.Fatalf("%s and %s: the texts compare %d, the positions %d", a.SortText(), b.SortText(), got, want)
 		}
-		if back, err := runnel.ParseKey(a.Key()); err != nil || back != a {
-			t.Fatalf("ParseKey(%q) = %v, %v", a.Key(), back, err)
+		if back, err := runnel.ParsePosition(a.SortText()); err != nil || back != a {
+			t.Fatalf("ParsePosition(%q) = %v, %v", a.SortText(), back, err)
 		}
 	})
 }
 
-func FuzzParseKey(f *testing.F) {
+func FuzzParsePosition(f *testing.F) {
 	f.Add("001-0-0000000000")
 	f.Add("056-49590338271490256608559692538361571095921575989136588898-0000000003")
 	f.Add("end")
 	f.Fuzz(func(t *testing.T, text string) {
-		if p, err := runnel.ParseKey(text); err == nil && p.Key() != text {
-			t.Fatalf("ParseKey(%q) = %v, whose key is %q", text, p, p.Key())
+		if p, err := runnel.ParsePosition(text); err == nil && p.SortText() != text {
+			t.Fatalf("ParsePosition(%q) = %v, whose SortText is %q", text, p, p.SortText())
 		}
 	})
 }

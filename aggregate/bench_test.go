@@ -54,7 +54,7 @@ func BenchmarkDecode(b *testing.B) {
 			add(b, &e, batch(keys)...)
 			sealed := e.Seal(nil)
 			var d aggregate.Decoder
-			shard := keyspace.Range{End: keyspace.Max.Sub(keyspace.Key{Lo: 1})}
+			shard := keyspace.Range{End: keyspace.Max().Sub(keyspace.Key{Lo: 1})}
 			b.SetBytes(int64(len(sealed)))
 			b.ReportAllocs()
 			for range b.N {
@@ -87,7 +87,7 @@ func BenchmarkAdmit(b *testing.B) {
 			for i := range b.N {
 				n := uint64(i + 1)
 				unit := aggregate.Unit{Producer: runA, Number: n, Low: n - min(n-1, uint64(lanes-1))}
-				if f.Admit(unit, unit.Lane(records[i%lanes]), now) != aggregate.Fresh {
+				if f.Admit(unit, unit.Lane(records[i%lanes]), now) != aggregate.VerdictFresh {
 					b.Fatal("not fresh")
 				}
 			}

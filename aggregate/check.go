@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// ErrOutside is what an OutsideError is.
-var ErrOutside = errors.New("a user record's hash key is outside of the shard's range")
+// ErrOutsideShard is what an OutsideError is.
+var ErrOutsideShard = errors.New("a user record's hash key is outside of the shard's range")
 
 // OutsideError says which user record of an aggregate is not the shard's.
 type OutsideError struct {
@@ -19,11 +19,11 @@ type OutsideError struct {
 
 func (e *OutsideError) Error() string {
 	return fmt.Sprintf("%s: user record %d has %s, the shard %s",
-		ErrOutside, e.Sub, e.Hash, e.Range)
+		ErrOutsideShard, e.Sub, e.Hash, e.Range)
 }
 
-// Unwrap returns ErrOutside.
-func (e *OutsideError) Unwrap() error { return ErrOutside }
+// Unwrap returns ErrOutsideShard.
+func (e *OutsideError) Unwrap() error { return ErrOutsideShard }
 
 // Check returns an *OutsideError if a user record's hash key is outside of the shard's range,
 // and nil if all are inside.
@@ -35,7 +35,7 @@ func (e *OutsideError) Unwrap() error { return ErrOutside }
 // records inside the range again too (1.1.1, over a split), so a consumer that delivers those of
 // a void aggregate, by Record.Hash, may have doubles.
 func (d *Decoder) Check(shard keyspace.Range) error {
-	if shard == keyspace.All {
+	if shard == keyspace.All() {
 		return nil
 	}
 	sub := 0

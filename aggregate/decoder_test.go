@@ -250,11 +250,11 @@ func TestCheck(t *testing.T) {
 		shard keyspace.Range
 		sub   int // of the first one outside, -1 if none is
 	}{
-		{"all", keyspace.All, -1},
+		{"all", keyspace.All(), -1},
 		{"the first quarter", quarter, -1},
 		{"without the third", keyspace.Range{End: keyspace.Key{Lo: 99}}, 2},
 		{"without the second", keyspace.Range{End: keyspace.Key{Lo: 98}}, 1},
-		{"without the first", keyspace.Range{Start: keyspace.Key{Lo: 1}, End: keyspace.Max}, 0},
+		{"without the first", keyspace.Range{Start: keyspace.Key{Lo: 1}, End: keyspace.Max()}, 0},
 		{"the hash of a alone", keyspace.Range{Start: keyspace.Of("a"), End: keyspace.Of("a")}, 0},
 	} {
 		err := d.Check(c.shard)
@@ -262,7 +262,7 @@ func TestCheck(t *testing.T) {
 		switch {
 		case c.sub < 0 && err != nil:
 			t.Errorf("%s: %v", c.name, err)
-		case c.sub >= 0 && (!errors.As(err, &outside) || !errors.Is(err, aggregate.ErrOutside) ||
+		case c.sub >= 0 && (!errors.As(err, &outside) || !errors.Is(err, aggregate.ErrOutsideShard) ||
 			outside.Sub != c.sub || outside.Range != c.shard || !strings.Contains(err.Error(), "user record")):
 			t.Errorf("%s: got %v, want record %d", c.name, err, c.sub)
 		}
@@ -298,7 +298,7 @@ func TestReadingAllocatesNothing(t *testing.T) {
 	var d aggregate.Decoder
 	var filter aggregate.Filter
 	var records []aggregate.Record
-	shard := keyspace.Range{End: keyspace.Max.Sub(keyspace.Key{Lo: 1})} // not All, so all is hashed
+	shard := keyspace.Range{End: keyspace.Max().Sub(keyspace.Key{Lo: 1})} // not All, so all is hashed
 	now := time.UnixMilli(1)
 	if n := testing.AllocsPerRun(20, func() {
 		if !d.Open(data) || d.Check(shard) != nil {

@@ -56,7 +56,7 @@ func (f *Filter) note(unit Unit, lane Lane, verdict Verdict) {
 	c.last, c.low = p.last, p.low
 	if c.low == 0 {
 		c.lanes = nil
-	} else if verdict == Fresh {
+	} else if verdict == VerdictFresh {
 		c.lanes = append(c.lanes, laneState{unit.Number, lane})
 		// A lane that has been dropped since is below the mark, and goes by that.
 		c.again = c.again || f.known
@@ -281,10 +281,11 @@ func (d *Delta) Lanes(visit func(Lane)) {
 	}
 }
 
-// ErrDelta is returned for bytes that are not the change of a filter's state.
-var ErrDelta = errors.New("not the change of a filter's state")
+// ErrDeltaSyntax is returned for bytes that are not the change of a filter's state.
+var ErrDeltaSyntax = errors.New("not the change of a filter's state")
 
-// UnmarshalBinary reads the bytes of AppendBinary. Anything else is an error that wraps ErrDelta.
+// UnmarshalBinary reads the bytes of AppendBinary. Anything else is an error that wraps
+// ErrDeltaSyntax.
 func (d *Delta) UnmarshalBinary(text []byte) error {
 	read, err := ParseDelta(text, nil)
 	if err == nil {
@@ -294,7 +295,7 @@ func (d *Delta) UnmarshalBinary(text []byte) error {
 }
 
 // ParseDelta reads the bytes of AppendIndexed. lane returns the lane of an index; false: there is
-// no such one. Anything else is an error that wraps ErrDelta.
+// no such one. Anything else is an error that wraps ErrDeltaSyntax.
 func ParseDelta(text []byte, lane func(index int) (Lane, bool)) (*Delta, error) {
 	d := new(Delta)
 	if len(text) == 0 {
@@ -313,7 +314,7 @@ func ParseDelta(text []byte, lane func(index int) (Lane, bool)) (*Delta, error) 
 		r.fail("bytes behind the end")
 	}
 	if r.err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDelta, r.err)
+		return nil, fmt.Errorf("%w: %w", ErrDeltaSyntax, r.err)
 	}
 	return d, nil
 }

@@ -149,7 +149,7 @@ func TestDeltasOfAFullFilter(t *testing.T) {
 	for p := range 6 {
 		for n := range uint64(aggregate.Window) {
 			unit := aggregate.Unit{Producer: aggregate.ProducerID{byte(10 + p)}, Number: n + 1, Low: 1, Unordered: true}
-			if got := k.filter.Admit(unit, unit.Lane(aggregate.Record{}), at(1.1*float64(p))); got != aggregate.Fresh {
+			if got := k.filter.Admit(unit, unit.Lane(aggregate.Record{}), at(1.1*float64(p))); got != aggregate.VerdictFresh {
 				t.Fatalf("producer %d, unit %d: %d", p, n, got)
 			}
 			if n%10_000 == 0 {
@@ -239,13 +239,13 @@ func TestDeltaRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if err := new(aggregate.Delta).UnmarshalBinary(bin); !errors.Is(err, aggregate.ErrDelta) {
+		if err := new(aggregate.Delta).UnmarshalBinary(bin); !errors.Is(err, aggregate.ErrDeltaSyntax) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, index := range []string{"0201", "0206", "02feffffff1f", "02ffffffff1f", "0f", "ffffffff1f"} { // not 0 to 2
 		bin, _ := hex.DecodeString("010000" + "00" + "01" + id("01") + "00" + "01" + "01" + index)
-		if _, err := aggregate.ParseDelta(bin, func(i int) (aggregate.Lane, bool) { return laneX, i < 3 }); !errors.Is(err, aggregate.ErrDelta) {
+		if _, err := aggregate.ParseDelta(bin, func(i int) (aggregate.Lane, bool) { return laneX, i < 3 }); !errors.Is(err, aggregate.ErrDeltaSyntax) {
 			t.Errorf("index %s: %v", index, err)
 		}
 	}
@@ -262,7 +262,7 @@ func FuzzDelta(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d, err := aggregate.ParseDelta(text, func(i int) (aggregate.Lane, bool) { return aggregate.Lane{byte(i)}, i < 9 })
 		if err != nil {
-			if !errors.Is(err, aggregate.ErrDelta) {
+			if !errors.Is(err, aggregate.ErrDeltaSyntax) {
 				t.Fatal(err)
 			}
 			return

@@ -10,9 +10,9 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// ErrPartitionKey is returned for a partition key that is empty or not UTF-8. The KCL would
+// ErrInvalidPartitionKey is returned for a partition key that is empty or not UTF-8. The KCL would
 // replace what is not UTF-8, and so hash another key.
-var ErrPartitionKey = errors.New("the partition key is empty or not UTF-8")
+var ErrInvalidPartitionKey = errors.New("the partition key is empty or not UTF-8")
 
 // Encoder builds aggregates, one after another, and reuses its memory: nothing is allocated for
 // a record once its buffers have grown. The same records give the same bytes. The zero value is
@@ -43,15 +43,15 @@ func (e *Encoder) SizeWith(r Record) int {
 	return e.Size() + sizeMore(&e.keys.names, &e.explicit.names, r)
 }
 
-// Add adds a record behind the others. It copies what it needs. The errors wrap ErrNested,
-// ErrPartitionKey or keyspace.ErrKeySyntax (the explicit hash key); after one nothing has changed.
-// Lengths are not checked: that is for who knows the stream's limits.
+// Add adds a record behind the others. It copies what it needs. The errors wrap ErrNestedAggregate,
+// ErrInvalidPartitionKey or keyspace.ErrKeySyntax (the explicit hash key); after one nothing has
+// changed. Lengths are not checked: that is for who knows the stream's limits.
 func (e *Encoder) Add(r Record) error {
 	if IsAggregate(r.Data) {
-		return ErrNested
+		return ErrNestedAggregate
 	}
 	if !e.keys.has(r.PartitionKey) && (r.PartitionKey == "" || !utf8.ValidString(r.PartitionKey)) {
-		return fmt.Errorf("%w: %q", ErrPartitionKey, r.PartitionKey)
+		return fmt.Errorf("%w: %q", ErrInvalidPartitionKey, r.PartitionKey)
 	}
 	if r.ExplicitHashKey != "" && !e.explicit.has(r.ExplicitHashKey) {
 		if _, err := keyspace.Parse(r.ExplicitHashKey); err != nil {

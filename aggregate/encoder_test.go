@@ -173,9 +173,9 @@ func TestAddRefuses(t *testing.T) {
 		record aggregate.Record
 		want   error
 	}{
-		{"an aggregate", aggregate.Record{PartitionKey: "k", Data: nested}, aggregate.ErrNested},
-		{"no key", aggregate.Record{}, aggregate.ErrPartitionKey},
-		{"a key that is not UTF-8", aggregate.Record{PartitionKey: "\xff"}, aggregate.ErrPartitionKey},
+		{"an aggregate", aggregate.Record{PartitionKey: "k", Data: nested}, aggregate.ErrNestedAggregate},
+		{"no key", aggregate.Record{}, aggregate.ErrInvalidPartitionKey},
+		{"a key that is not UTF-8", aggregate.Record{PartitionKey: "\xff"}, aggregate.ErrInvalidPartitionKey},
 		{"a hash key that is no number", aggregate.Record{PartitionKey: "new", ExplicitHashKey: "x"}, keyspace.ErrKeySyntax},
 		{"a hash key with a zero", aggregate.Record{PartitionKey: "new", ExplicitHashKey: "01"}, keyspace.ErrKeySyntax},
 	} {

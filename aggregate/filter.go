@@ -65,22 +65,22 @@ type Counts struct {
 type Verdict int
 
 const (
-	// Fresh is a unit's first copy: deliver it.
-	Fresh Verdict = iota + 1
-	// Double is a copy of what was delivered, or a unit that was given up and overtaken: drop
-	// its records; their positions count as processed.
-	Double
-	// Malformed is a unit that breaks the format: a Low above its Number or further below it
+	// VerdictFresh is a unit's first copy: deliver it.
+	VerdictFresh Verdict = iota + 1
+	// VerdictDouble is a copy of what was delivered, or a unit that was given up and overtaken:
+	// drop its records; their positions count as processed.
+	VerdictDouble
+	// VerdictMalformed is a unit that breaks the format: a Low above its Number or further below it
 	// than Window, or a producer that has used a number for several lanes. Deliver it. What it
 	// says has not touched the filter, so its doubles are delivered too.
-	Malformed
-	// Unfiltered is a unit that the filter has no room for: it has MaxProducers, or MaxLanes, and
-	// all of them are in use. Deliver it; its doubles may be delivered too.
-	Unfiltered
+	VerdictMalformed
+	// VerdictUnfiltered is a unit that the filter has no room for: it has MaxProducers, or
+	// MaxLanes, and all of them are in use. Deliver it; its doubles may be delivered too.
+	VerdictUnfiltered
 )
 
 // Deliver reports whether the unit's records are to be delivered.
-func (v Verdict) Deliver() bool { return v != Double }
+func (v Verdict) Deliver() bool { return v != VerdictDouble }
 
 // producer is what the filter keeps of one. Lanes with a number below low may still be there:
 // they change no verdict, and go at the next prune.
@@ -101,13 +101,13 @@ func (f *Filter) Admit(unit Unit, lane Lane, arrival time.Time) Verdict {
 		f.note(unit, lane, verdict)
 	}
 	switch verdict {
-	case Fresh:
+	case VerdictFresh:
 		f.Counts.Fresh++
-	case Double:
+	case VerdictDouble:
 		f.Counts.Doubles++
-	case Malformed:
+	case VerdictMalformed:
 		f.Counts.Malformed++
-	case Unfiltered:
+	case VerdictUnfiltered:
 		f.Counts.Unfiltered++
 	}
 	return verdict
@@ -115,12 +115,12 @@ func (f *Filter) Admit(unit Unit, lane Lane, arrival time.Time) Verdict {
 
 func (f *Filter) judge(unit Unit, lane Lane) Verdict {
 	if !unit.sound() {
-		return Malformed
+		return VerdictMalformed
 	}
 	p := f.producers[unit.Producer]
 	if p == nil {
 		if !f.makeRoom(true) {
-			return Unfiltered
+			return VerdictUnfiltered
 		}
 		if f.producers == nil {
 			f.producers = map[ProducerID]*producer{}
@@ -130,26 +130,26 @@ func (f *Filter) judge(unit Unit, lane Lane) Verdict {
 	}
 	p.last = f.clock
 	if p.low == 0 {
-		return Malformed
+		return VerdictMalformed
 	}
 	highest, known := p.lanes[lane]
 	f.known = known
 	if unit.Number < p.low || known && unit.Number <= highest {
-		return Double
+		return VerdictDouble
 	}
 	p.low = max(p.low, unit.Low)
 	if !known {
 		f.lanes -= p.prune()
 		switch {
 		case p.low == 0:
-			return Malformed
+			return VerdictMalformed
 		case !f.makeRoom(false):
-			return Unfiltered
+			return VerdictUnfiltered
 		}
 		f.lanes++
 	}
 	p.lanes[lane] = unit.Number
-	return Fresh
+	return VerdictFresh
 }
 
 func newProducer(low uint64, last int64) *producer {

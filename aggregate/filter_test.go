@@ -31,62 +31,62 @@ func TestAdmit(t *testing.T) {
 		steps []step
 	}{
 		{"units in order", []step{
-			{runA, 1, 1, laneX, aggregate.Fresh},
-			{runA, 2, 2, laneX, aggregate.Fresh},
-			{runA, 9, 3, laneX, aggregate.Fresh},
+			{runA, 1, 1, laneX, aggregate.VerdictFresh},
+			{runA, 2, 2, laneX, aggregate.VerdictFresh},
+			{runA, 9, 3, laneX, aggregate.VerdictFresh},
 		}},
 		{"a retry", []step{
-			{runA, 1, 1, laneX, aggregate.Fresh},
-			{runA, 1, 1, laneX, aggregate.Double},
-			{runA, 1, 1, laneX, aggregate.Double},
+			{runA, 1, 1, laneX, aggregate.VerdictFresh},
+			{runA, 1, 1, laneX, aggregate.VerdictDouble},
+			{runA, 1, 1, laneX, aggregate.VerdictDouble},
 		}},
 		{"a retry behind the next unit of its lane", []step{
-			{runA, 1, 1, laneX, aggregate.Fresh},
-			{runA, 2, 1, laneX, aggregate.Fresh},
-			{runA, 1, 1, laneX, aggregate.Double},
-			{runA, 2, 1, laneX, aggregate.Double},
+			{runA, 1, 1, laneX, aggregate.VerdictFresh},
+			{runA, 2, 1, laneX, aggregate.VerdictFresh},
+			{runA, 1, 1, laneX, aggregate.VerdictDouble},
+			{runA, 2, 1, laneX, aggregate.VerdictDouble},
 		}},
 		{"given up, and stored after the lane went on", []step{
-			{runA, 3, 1, laneX, aggregate.Fresh},
-			{runA, 2, 1, laneX, aggregate.Double},
+			{runA, 3, 1, laneX, aggregate.VerdictFresh},
+			{runA, 2, 1, laneX, aggregate.VerdictDouble},
 		}},
 		{"lanes have their own order", []step{
-			{runA, 2, 1, laneX, aggregate.Fresh},
-			{runA, 1, 1, laneY, aggregate.Fresh},
-			{runA, 1, 1, laneY, aggregate.Double},
-			{runA, 2, 1, laneX, aggregate.Double},
+			{runA, 2, 1, laneX, aggregate.VerdictFresh},
+			{runA, 1, 1, laneY, aggregate.VerdictFresh},
+			{runA, 1, 1, laneY, aggregate.VerdictDouble},
+			{runA, 2, 1, laneX, aggregate.VerdictDouble},
 		}},
 		{"below the mark, in a lane that is not kept", []step{
-			{runA, 1, 1, laneX, aggregate.Fresh},
-			{runA, 3, 2, laneY, aggregate.Fresh},
-			{runA, 1, 1, laneX, aggregate.Double},
-			{runA, 2, 1, laneX, aggregate.Fresh}, // at the mark
+			{runA, 1, 1, laneX, aggregate.VerdictFresh},
+			{runA, 3, 2, laneY, aggregate.VerdictFresh},
+			{runA, 1, 1, laneX, aggregate.VerdictDouble},
+			{runA, 2, 1, laneX, aggregate.VerdictFresh}, // at the mark
 		}},
 		{"an old mark does not lower it", []step{
-			{runA, 10, 9, laneX, aggregate.Fresh},
-			{runA, 9, 3, laneY, aggregate.Fresh},
-			{runA, 8, 3, laneY, aggregate.Double},
+			{runA, 10, 9, laneX, aggregate.VerdictFresh},
+			{runA, 9, 3, laneY, aggregate.VerdictFresh},
+			{runA, 8, 3, laneY, aggregate.VerdictDouble},
 		}},
 		{"numbers of runs are not compared", []step{
-			{runA, 10, 10, laneX, aggregate.Fresh},
-			{runB, 1, 1, laneX, aggregate.Fresh},
-			{runB, 1, 1, laneX, aggregate.Double},
-			{runA, 11, 11, laneX, aggregate.Fresh},
+			{runA, 10, 10, laneX, aggregate.VerdictFresh},
+			{runB, 1, 1, laneX, aggregate.VerdictFresh},
+			{runB, 1, 1, laneX, aggregate.VerdictDouble},
+			{runA, 11, 11, laneX, aggregate.VerdictFresh},
 		}},
 		{"a mark above the number", []step{
-			{runA, 1, 2, laneX, aggregate.Malformed},
-			{runA, 1, 2, laneX, aggregate.Malformed}, // not remembered
-			{runA, 1, 1, laneX, aggregate.Fresh},     // nor its mark
+			{runA, 1, 2, laneX, aggregate.VerdictMalformed},
+			{runA, 1, 2, laneX, aggregate.VerdictMalformed}, // not remembered
+			{runA, 1, 1, laneX, aggregate.VerdictFresh},     // nor its mark
 		}},
 		{"zeros", []step{
-			{runA, 0, 0, laneX, aggregate.Malformed},
-			{runA, 1, 0, laneX, aggregate.Malformed},
-			{runA, 1 << 63, 1 << 63, laneX, aggregate.Malformed},
+			{runA, 0, 0, laneX, aggregate.VerdictMalformed},
+			{runA, 1, 0, laneX, aggregate.VerdictMalformed},
+			{runA, 1 << 63, 1 << 63, laneX, aggregate.VerdictMalformed},
 		}},
 		{"the window", []step{
-			{runA, 1 + aggregate.Window, 1, laneX, aggregate.Fresh},
-			{runA, 2 + aggregate.Window, 1, laneX, aggregate.Malformed},
-			{runA, 2 + aggregate.Window, 2, laneX, aggregate.Fresh},
+			{runA, 1 + aggregate.Window, 1, laneX, aggregate.VerdictFresh},
+			{runA, 2 + aggregate.Window, 1, laneX, aggregate.VerdictMalformed},
+			{runA, 2 + aggregate.Window, 2, laneX, aggregate.VerdictFresh},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func reloaded(t testing.TB, f *aggregate.Filter) *aggregate.Filter {
 
 func TestDeliver(t *testing.T) {
 	for verdict, want := range map[aggregate.Verdict]bool{
-		aggregate.Fresh: true, aggregate.Double: false, aggregate.Malformed: true, aggregate.Unfiltered: true,
+		aggregate.VerdictFresh: true, aggregate.VerdictDouble: false, aggregate.VerdictMalformed: true, aggregate.VerdictUnfiltered: true,
 	} {
 		if verdict.Deliver() != want {
 			t.Errorf("verdict %d: deliver is %v", verdict, verdict.Deliver())
@@ -138,15 +138,15 @@ func TestAdmitUnordered(t *testing.T) {
 		number, low uint64
 		want        aggregate.Verdict
 	}{
-		{5, 1, aggregate.Fresh},
-		{2, 1, aggregate.Fresh},
-		{3, 1, aggregate.Fresh},
-		{2, 1, aggregate.Double},
-		{6, 4, aggregate.Fresh},
-		{3, 1, aggregate.Double},
-		{5, 1, aggregate.Double},
-		{4, 1, aggregate.Fresh},
-		{1, 1, aggregate.Double}, // below the mark
+		{5, 1, aggregate.VerdictFresh},
+		{2, 1, aggregate.VerdictFresh},
+		{3, 1, aggregate.VerdictFresh},
+		{2, 1, aggregate.VerdictDouble},
+		{6, 4, aggregate.VerdictFresh},
+		{3, 1, aggregate.VerdictDouble},
+		{5, 1, aggregate.VerdictDouble},
+		{4, 1, aggregate.VerdictFresh},
+		{1, 1, aggregate.VerdictDouble}, // below the mark
 	} {
 		unit := aggregate.Unit{Producer: runA, Number: s.number, Low: s.low, Unordered: true}
 		if got := f.Admit(unit, unit.Lane(record), at(0)); got != s.want {
@@ -174,11 +174,11 @@ func TestForgetting(t *testing.T) {
 		until  float64
 		want   aggregate.Verdict
 	}{
-		{"just before 4H", []float64{0}, 19.9, aggregate.Double},
-		{"at 4H", []float64{0}, 20, aggregate.Double},
-		{"after 5H", []float64{0}, 25.1, aggregate.Fresh},
-		{"kept by a double", []float64{0, 18}, 37.9, aggregate.Double},
-		{"clock that steps back", []float64{18, 0}, 37.9, aggregate.Double},
+		{"just before 4H", []float64{0}, 19.9, aggregate.VerdictDouble},
+		{"at 4H", []float64{0}, 20, aggregate.VerdictDouble},
+		{"after 5H", []float64{0}, 25.1, aggregate.VerdictFresh},
+		{"kept by a double", []float64{0, 18}, 37.9, aggregate.VerdictDouble},
+		{"clock that steps back", []float64{18, 0}, 37.9, aggregate.VerdictDouble},
 	} {
 		for _, last := range []func(f *aggregate.Filter){
 			func(f *aggregate.Filter) { f.Advance(at(c.until)) },
@@ -203,13 +203,13 @@ func TestForgetting(t *testing.T) {
 	for i := range 40 {
 		f.Advance(at(0).Add(time.Duration(i+1) * 200 * time.Millisecond))
 	}
-	if f.Admit(unit, laneX, at(0.2)) != aggregate.Fresh {
+	if f.Admit(unit, laneX, at(0.2)) != aggregate.VerdictFresh {
 		t.Error("H of a second has not forgotten after eight")
 	}
 	f = &aggregate.Filter{}
 	f.Admit(unit, laneX, time.Time{})
 	f.Advance(time.Time{})
-	if f.Admit(unit, laneX, time.Time{}) != aggregate.Double {
+	if f.Admit(unit, laneX, time.Time{}) != aggregate.VerdictDouble {
 		t.Error("forgotten though no arrival was known")
 	}
 }
@@ -230,7 +230,7 @@ func TestClockStepsForgetNobody(t *testing.T) {
 				f.Advance(at(m + ahead))
 				f = reloaded(t, f)
 			}
-			if f.Admit(unit, laneX, at(15+ahead)) != aggregate.Double {
+			if f.Admit(unit, laneX, at(15+ahead)) != aggregate.VerdictDouble {
 				t.Errorf("%d steps of %v minutes: the unit is fresh again", steps, step)
 			}
 			if most := float64(15 + steps); f.Elapsed().Minutes() > most {
@@ -243,7 +243,7 @@ func TestClockStepsForgetNobody(t *testing.T) {
 	for day := range 19 {
 		f.Advance(at(float64(day+1) * 24 * 60))
 	}
-	if f.Elapsed() != 19*time.Minute || f.Admit(unit, laneX, at(19*24*60)) != aggregate.Double {
+	if f.Elapsed() != 19*time.Minute || f.Admit(unit, laneX, at(19*24*60)) != aggregate.VerdictDouble {
 		t.Errorf("a record a day for 19 days: counted %v", f.Elapsed())
 	}
 	if f.Remembers() != 4*aggregate.H {
@@ -276,27 +276,27 @@ func TestFilterIsBounded(t *testing.T) {
 			return f.Admit(aggregate.Unit{Producer: id, Number: 1, Low: 1}, laneX, at(minutes))
 		}
 		for i := range aggregate.MaxProducers {
-			if got := admit(i, 0); got != aggregate.Fresh {
+			if got := admit(i, 0); got != aggregate.VerdictFresh {
 				t.Fatalf("producer %d: %d", i, got)
 			}
 		}
-		if got := admit(aggregate.MaxProducers, 0); got != aggregate.Unfiltered {
+		if got := admit(aggregate.MaxProducers, 0); got != aggregate.VerdictUnfiltered {
 			t.Errorf("one too many: %d", got)
 		}
-		if got := admit(7, 0); got != aggregate.Double {
+		if got := admit(7, 0); got != aggregate.VerdictDouble {
 			t.Errorf("a producer that is known: %d", got)
 		}
 		f = reloaded(t, f)
-		if got := admit(aggregate.MaxProducers, 0.9); got != aggregate.Unfiltered {
+		if got := admit(aggregate.MaxProducers, 0.9); got != aggregate.VerdictUnfiltered {
 			t.Errorf("one too many, with the others in use: %d", got)
 		}
-		if got := admit(7, 0.9); got != aggregate.Double {
+		if got := admit(7, 0.9); got != aggregate.VerdictDouble {
 			t.Errorf("a producer that is known: %d", got)
 		}
-		if got := admit(aggregate.MaxProducers, 2); got != aggregate.Fresh {
+		if got := admit(aggregate.MaxProducers, 2); got != aggregate.VerdictFresh {
 			t.Errorf("with the others silent: %d", got)
 		}
-		if got := admit(7, 2); got != aggregate.Double || f.Counts.Evicted == 0 {
+		if got := admit(7, 2); got != aggregate.VerdictDouble || f.Counts.Evicted == 0 {
 			t.Errorf("the one that was not silent: %d, evicted %d", got, f.Counts.Evicted)
 		}
 	})
@@ -308,7 +308,7 @@ func TestFilterIsBounded(t *testing.T) {
 			lane[0], lane[1], lane[2], lane[3] = 1, byte(i), byte(i>>8), byte(i>>16)
 			counts[f.Admit(aggregate.Unit{Producer: runA, Number: 5, Low: 1}, lane, at(0))]++
 		}
-		if counts[aggregate.Malformed] < aggregate.Window/2 || counts[aggregate.Double] > 0 {
+		if counts[aggregate.VerdictMalformed] < aggregate.Window/2 || counts[aggregate.VerdictDouble] > 0 {
 			t.Errorf("verdicts %v", counts)
 		}
 		state, _ := f.MarshalBinary()
@@ -317,8 +317,8 @@ func TestFilterIsBounded(t *testing.T) {
 		}
 		good := aggregate.Unit{Producer: runB, Number: 1, Low: 1}
 		f = reloaded(t, f)
-		if f.Admit(aggregate.Unit{Producer: runA, Number: 9, Low: 9}, laneX, at(0)) != aggregate.Malformed ||
-			f.Admit(good, laneX, at(0)) != aggregate.Fresh || f.Admit(good, laneX, at(0)) != aggregate.Double {
+		if f.Admit(aggregate.Unit{Producer: runA, Number: 9, Low: 9}, laneX, at(0)) != aggregate.VerdictMalformed ||
+			f.Admit(good, laneX, at(0)) != aggregate.VerdictFresh || f.Admit(good, laneX, at(0)) != aggregate.VerdictDouble {
 			t.Error("a broken producer is trusted again, or has broken others")
 		}
 	})
@@ -329,13 +329,13 @@ func TestFilterIsBounded(t *testing.T) {
 			return f.Admit(unit, unit.Lane(aggregate.Record{}), at(0))
 		}
 		for n := range uint64(2 * aggregate.Window) {
-			if got := admit(n + 1); got != aggregate.Fresh {
+			if got := admit(n + 1); got != aggregate.VerdictFresh {
 				t.Fatalf("unit %d: %d", n+1, got)
 			}
 		}
 		f = reloaded(t, f)
 		for n := range uint64(2 * aggregate.Window) {
-			if got := admit(n + 1); got != aggregate.Double {
+			if got := admit(n + 1); got != aggregate.VerdictDouble {
 				t.Fatalf("unit %d again: %d", n+1, got)
 			}
 		}
@@ -344,7 +344,7 @@ func TestFilterIsBounded(t *testing.T) {
 		f := &aggregate.Filter{}
 		admit := func(run aggregate.ProducerID, n, low uint64, minutes float64) {
 			unit := aggregate.Unit{Producer: run, Number: n, Low: low, Unordered: true}
-			if got := f.Admit(unit, unit.Lane(aggregate.Record{}), at(minutes)); got != aggregate.Fresh {
+			if got := f.Admit(unit, unit.Lane(aggregate.Record{}), at(minutes)); got != aggregate.VerdictFresh {
 				t.Fatalf("unit %d: %d", n, got)
 			}
 		}
@@ -353,7 +353,7 @@ func TestFilterIsBounded(t *testing.T) {
 		}
 		for n := range uint64(aggregate.MaxLanes + 10_000) { // one lane, again and again
 			unit := aggregate.Unit{Producer: runB, Number: n + 1, Low: n + 1}
-			if got := f.Admit(unit, laneX, at(0)); got != aggregate.Fresh {
+			if got := f.Admit(unit, laneX, at(0)); got != aggregate.VerdictFresh {
 				t.Fatalf("unit %d of a lane: %d", n, got)
 			}
 		}
@@ -370,9 +370,9 @@ func TestFilterIsBounded(t *testing.T) {
 			for n := range uint64(aggregate.Window) {
 				unit := aggregate.Unit{Producer: aggregate.ProducerID{byte(p)}, Number: n + 1, Low: 1, Unordered: true}
 				switch f.Admit(unit, unit.Lane(aggregate.Record{}), at(0)) {
-				case aggregate.Unfiltered:
+				case aggregate.VerdictUnfiltered:
 					unfiltered++
-				case aggregate.Fresh:
+				case aggregate.VerdictFresh:
 				default:
 					t.Fatal("neither fresh nor unfiltered")
 				}
@@ -418,7 +418,7 @@ func TestUnion(t *testing.T) {
 	for _, f := range []*aggregate.Filter{aggregate.Union(left, right), aggregate.Union(right, left)} {
 		f = reloaded(t, f) // the later one's time is the child's, in either order
 		f.Advance(at(10.5))
-		if f.Admit(unit(runB, 1, 1), laneX, at(10.5)) != aggregate.Double {
+		if f.Admit(unit(runB, 1, 1), laneX, at(10.5)) != aggregate.VerdictDouble {
 			t.Error("a parent's producer is forgotten")
 		}
 	}
@@ -429,14 +429,14 @@ func TestUnion(t *testing.T) {
 		lane aggregate.Lane
 		want aggregate.Verdict
 	}{
-		{unit(runA, 2, 1), laneX, aggregate.Double}, // below right's mark
-		{unit(runA, 4, 1), laneX, aggregate.Double}, // left's lane
-		{unit(runA, 6, 3), laneY, aggregate.Double}, // right's is the higher one
-		{unit(runA, 5, 3), laneY, aggregate.Double},
-		{unit(runB, 1, 1), laneX, aggregate.Double},
-		{unit(runA, 5, 3), laneX, aggregate.Fresh},
-		{unit(runA, 7, 3), laneY, aggregate.Fresh},
-		{unit(runB, 2, 2), laneX, aggregate.Fresh},
+		{unit(runA, 2, 1), laneX, aggregate.VerdictDouble}, // below right's mark
+		{unit(runA, 4, 1), laneX, aggregate.VerdictDouble}, // left's lane
+		{unit(runA, 6, 3), laneY, aggregate.VerdictDouble}, // right's is the higher one
+		{unit(runA, 5, 3), laneY, aggregate.VerdictDouble},
+		{unit(runB, 1, 1), laneX, aggregate.VerdictDouble},
+		{unit(runA, 5, 3), laneX, aggregate.VerdictFresh},
+		{unit(runA, 7, 3), laneY, aggregate.VerdictFresh},
+		{unit(runB, 2, 2), laneX, aggregate.VerdictFresh},
 	} {
 		if got := child.Admit(c.unit, c.lane, at(1)); got != c.want {
 			t.Errorf("%+v: got %d, want %d", c.unit, got, c.want)
@@ -445,7 +445,7 @@ func TestUnion(t *testing.T) {
 	if after, _ := left.MarshalText(); string(after) != string(before) {
 		t.Error("the child has changed its parent")
 	}
-	if left.Admit(unit(runA, 5, 3), laneX, at(1)) != aggregate.Fresh {
+	if left.Admit(unit(runA, 5, 3), laneX, at(1)) != aggregate.VerdictFresh {
 		t.Error("the parent has learnt from its child")
 	}
 	empty, _ := aggregate.Union().MarshalText()
@@ -454,7 +454,7 @@ func TestUnion(t *testing.T) {
 	}
 	clone := left.Clone()
 	clone.Admit(unit(runA, 9, 9), laneX, at(1))
-	if left.Counts == clone.Counts || left.Admit(unit(runA, 9, 9), laneX, at(1)) != aggregate.Fresh {
+	if left.Counts == clone.Counts || left.Admit(unit(runA, 9, 9), laneX, at(1)) != aggregate.VerdictFresh {
 		t.Error("a clone shares its state")
 	}
 }
@@ -524,11 +524,11 @@ func TestUnionKeepsAges(t *testing.T) {
 		}
 		until := 310.0 + 18 // runB is 3 minutes old at 310, runA 1
 		ticks(f, 310, until-2)
-		if f.Clone().Admit(unit(runB), laneX, at(until-2)) != aggregate.Double {
+		if f.Clone().Admit(unit(runB), laneX, at(until-2)) != aggregate.VerdictDouble {
 			t.Error("the idle parent's producer is forgotten early")
 		}
 		ticks(f, until-2, until)
-		if f.Admit(unit(runA), laneX, at(until)) != aggregate.Double {
+		if f.Admit(unit(runA), laneX, at(until)) != aggregate.VerdictDouble {
 			t.Error("the producer of both is forgotten early")
 		}
 		ticks(f, until, until+30)
@@ -547,7 +547,7 @@ func TestLargestState(t *testing.T) {
 				Producer: aggregate.ProducerID{byte(i), byte(i >> 8), byte(i >> 16), first},
 				Number:   aggregate.MaxNumber, Low: aggregate.MaxNumber - aggregate.Window,
 			}
-			if f.Admit(unit, laneX, at(0)) != aggregate.Fresh {
+			if f.Admit(unit, laneX, at(0)) != aggregate.VerdictFresh {
 				t.Fatalf("producer %d", i)
 			}
 		}

@@ -52,9 +52,9 @@ const (
 	fieldTagValue = 2<<3 | wireBytes
 )
 
-// ErrNested is returned for user data that is an aggregate: no consumer opens an aggregate
+// ErrNestedAggregate is returned for user data that is an aggregate: no consumer opens an aggregate
 // twice.
-var ErrNested = errors.New("the data is an aggregated record already, and they do not nest")
+var ErrNestedAggregate = errors.New("the data is an aggregated record already, and they do not nest")
 
 // IsAggregate reports whether data has the magic number, a message, and the message's MD5. A
 // producer lets such a record pass as it is. Whether the message is sound is for

@@ -29,8 +29,8 @@ const (
 	arrivalVersion = 1
 )
 
-// ErrState is returned for bytes or a text that is not a filter's state.
-var ErrState = errors.New("not the state of a filter")
+// ErrStateSyntax is returned for bytes or a text that is not a filter's state.
+var ErrStateSyntax = errors.New("not the state of a filter")
 
 // AppendBinary appends the filter's state to dst; the error is nil. H and Counts are no part of
 // it. It has about 22 bytes for a producer, 17 for a lane, and at most MaxStateSize.
@@ -109,17 +109,17 @@ func (f *Filter) UnmarshalText(text []byte) error {
 	state, err := base64.StdEncoding.Strict().AppendDecode(nil, text)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrState, err)
+		return fmt.Errorf("%w: %w", ErrStateSyntax, err)
 	case bytes.ContainsAny(text, "\r\n"):
-		return fmt.Errorf("%w: a line end", ErrState) // base64 skips them
+		return fmt.Errorf("%w: a line end", ErrStateSyntax) // base64 skips them
 	}
 	return f.UnmarshalBinary(state)
 }
 
 // UnmarshalBinary takes the state that AppendBinary wrote in place of the filter's own; H and
 // Counts stay. It takes only bytes that AppendBinary can write, or could in version 1: anything
-// else is an error that wraps ErrState, and then the filter is as it was. A filter that tracks its
-// changes begins to track them anew.
+// else is an error that wraps ErrStateSyntax, and then the filter is as it was. A filter that
+// tracks its changes begins to track them anew.
 func (f *Filter) UnmarshalBinary(state []byte) error {
 	r := stateReader{rest: state}
 	version := r.version(arrivalVersion, stateVersion)
@@ -171,7 +171,7 @@ type stateReader struct {
 
 func (r *stateReader) fail(why string) {
 	if r.err == nil {
-		r.err, r.rest = fmt.Errorf("%w: %s", ErrState, why), nil
+		r.err, r.rest = fmt.Errorf("%w: %s", ErrStateSyntax, why), nil
 	}
 }
 

@@ -45,7 +45,7 @@ func TestStateOfVersion1(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		want  aggregate.Verdict
-	}{{0, aggregate.Double}, {4*aggregate.H - 2*time.Second, aggregate.Double}, {6 * aggregate.H, aggregate.Fresh}} {
+	}{{0, aggregate.VerdictDouble}, {4*aggregate.H - 2*time.Second, aggregate.VerdictDouble}, {6 * aggregate.H, aggregate.VerdictFresh}} {
 		f := &aggregate.Filter{}
 		if err := f.UnmarshalBinary(state); err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestStateInJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Fatal(err)
 	}
-	if back.Filter.Admit(unit, laneX, at(0)) != aggregate.Double {
+	if back.Filter.Admit(unit, laneX, at(0)) != aggregate.VerdictDouble {
 		t.Errorf("%s has forgotten the unit", text)
 	}
 }
@@ -187,18 +187,18 @@ func TestUnmarshalRefuses(t *testing.T) {
 		f := &aggregate.Filter{}
 		unit := aggregate.Unit{Producer: runA, Number: 1, Low: 1}
 		f.Admit(unit, laneX, at(0))
-		if err := f.UnmarshalBinary(state); !errors.Is(err, aggregate.ErrState) {
+		if err := f.UnmarshalBinary(state); !errors.Is(err, aggregate.ErrStateSyntax) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := f.UnmarshalText([]byte(base64.StdEncoding.EncodeToString(state))); !errors.Is(err, aggregate.ErrState) {
+		if err := f.UnmarshalText([]byte(base64.StdEncoding.EncodeToString(state))); !errors.Is(err, aggregate.ErrStateSyntax) {
 			t.Errorf("%s, as text: %v", name, err)
 		}
-		if f.Admit(unit, laneX, at(0)) != aggregate.Double {
+		if f.Admit(unit, laneX, at(0)) != aggregate.VerdictDouble {
 			t.Errorf("%s: the filter has changed", name)
 		}
 	}
 	for _, text := range []string{"AgAAAA==\n", "AgAAAA", "AgAAAA=", "AgAA_A==", " AgAAAA=="} {
-		if err := new(aggregate.Filter).UnmarshalText([]byte(text)); !errors.Is(err, aggregate.ErrState) {
+		if err := new(aggregate.Filter).UnmarshalText([]byte(text)); !errors.Is(err, aggregate.ErrStateSyntax) {
 			t.Errorf("text %q: %v", text, err)
 		}
 	}
@@ -217,7 +217,7 @@ func FuzzFilterState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, state []byte) {
 		filter := &aggregate.Filter{}
 		if err := filter.UnmarshalBinary(state); err != nil {
-			if !errors.Is(err, aggregate.ErrState) {
+			if !errors.Is(err, aggregate.ErrStateSyntax) {
 				t.Fatal(err)
 			}
 			return
@@ -231,7 +231,7 @@ func FuzzFilterState(f *testing.F) {
 			t.Fatalf("a clone of %x is %x", again, clone)
 		}
 		filter.Admit(aggregate.Unit{Producer: runA, Number: 9, Low: 1}, laneX, at(0))
-		if reloaded(t, filter).Admit(aggregate.Unit{Producer: runA, Number: 9, Low: 1}, laneX, at(0)) == aggregate.Fresh &&
+		if reloaded(t, filter).Admit(aggregate.Unit{Producer: runA, Number: 9, Low: 1}, laneX, at(0)) == aggregate.VerdictFresh &&
 			filter.Counts.Unfiltered+filter.Counts.Malformed == 0 {
 			t.Fatal("a unit is fresh twice")
 		}

@@ -33,18 +33,19 @@ var producerCode = base64.RawURLEncoding.Strict()
 
 const producerLength = 22 // of a ProducerID's text
 
-// ErrProducerID is returned for a text that is not a ProducerID's.
-var ErrProducerID = errors.New("not a producer id: want 22 characters of base64")
+// ErrProducerIDSyntax is returned for a text that is not a ProducerID's.
+var ErrProducerIDSyntax = errors.New("not a producer id: want 22 characters of base64")
 
 // String returns the 22 characters that stand in the tag.
 func (p ProducerID) String() string { return producerCode.EncodeToString(p[:]) }
 
-// ParseProducerID reads what String wrote. Anything else is an error that wraps ErrProducerID.
+// ParseProducerID reads what String wrote. Anything else is an error that wraps
+// ErrProducerIDSyntax.
 func ParseProducerID(text string) (ProducerID, error) {
 	if p, ok := parseProducer([]byte(text)); ok {
 		return p, nil
 	}
-	return ProducerID{}, fmt.Errorf("%w: %q", ErrProducerID, text)
+	return ProducerID{}, fmt.Errorf("%w: %q", ErrProducerIDSyntax, text)
 }
 
 func parseProducer(text []byte) (p ProducerID, ok bool) {
@@ -92,7 +93,7 @@ func (u Unit) AppendTo(t Tags) Tags {
 // Unit returns the unit that begins with the record; ok is false if none does. The unit goes on
 // to the next record that begins one, or to the aggregate's end; an aggregate's records before
 // its first unit have no identity. A Low above the Number is returned as it stands, for
-// Filter.Admit to call Malformed.
+// Filter.Admit to call VerdictMalformed.
 func (r Record) Unit() (unit Unit, ok bool) {
 	if len(r.Tags) == 0 {
 		return Unit{}, false

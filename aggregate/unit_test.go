@@ -85,7 +85,7 @@ func TestUnitIsStrict(t *testing.T) {
 		t.Errorf("another tag is %+v", got)
 	}
 	for _, text := range []string{"", id + "A", id[:21], id[:21] + "x", id[:20] + "\n\n"} {
-		if got, err := aggregate.ParseProducerID(text); !errors.Is(err, aggregate.ErrProducerID) {
+		if got, err := aggregate.ParseProducerID(text); !errors.Is(err, aggregate.ErrProducerIDSyntax) {
 			t.Errorf("ParseProducerID(%q) = %s, %v", text, got, err)
 		}
 	}

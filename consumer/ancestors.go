@@ -46,11 +46,11 @@ func (a *ancestors) ended(ctx context.Context, id runnel.ShardID) (bool, error) 
 
 func (a *ancestors) look(ctx context.Context, id runnel.ShardID) (bool, error) {
 	l, err := a.table.Get(ctx, id)
-	if errors.Is(err, lease.ErrRow) {
+	if errors.Is(err, lease.ErrUnreadableRow) {
 		a.reportRow(string(id), err)
 		return false, nil
 	}
-	if !errors.Is(err, lease.ErrGone) {
+	if !errors.Is(err, lease.ErrLeaseNotFound) {
 		return err == nil && l.Ended(), err
 	}
 	if err := a.list(ctx); err != nil {
@@ -66,7 +66,7 @@ func (a *ancestors) look(ctx context.Context, id runnel.ShardID) (bool, error) {
 	}
 	// A parent may have ended since the first look, and created the lease before that.
 	l, err = a.table.Get(ctx, id)
-	if errors.Is(err, lease.ErrGone) {
+	if errors.Is(err, lease.ErrLeaseNotFound) {
 		return true, nil
 	}
 	return err == nil && l.Ended(), err

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -34,7 +35,8 @@ func describe(ctx context.Context, cfg Config) (s lease.Stream, now bounds, err 
 	if err != nil {
 		return s, now, fmt.Errorf("stream %s: %w", cfg.Stream, err)
 	}
-	now.earliest, now.latest = streamTime(sent, time.Now(), out.ResultMetadata)
+	now.earliest, now.latest = awsclient.AnswerTime(sent, time.Now(), out.ResultMetadata)
+	now.date = awsclient.Date(sent, out.ResultMetadata)
 	summary := out.StreamDescriptionSummary
 	if summary != nil {
 		now.retention = time.Duration(aws.ToInt32(summary.RetentionPeriodHours)) * time.Hour
@@ -51,10 +53,11 @@ func describe(ctx context.Context, cfg Config) (s lease.Stream, now bounds, err 
 	return lease.Stream{Name: cfg.Stream, Created: *summary.StreamCreationTimestamp}, now, nil
 }
 
-// bounds are the bounds of the time by the stream's clock. retention is the stream's retention
-// period; 0 if the answer did not contain it.
+// bounds are the bounds of the time by the stream's clock, at the moment of an answer. retention is
+// the stream's retention period; 0 if the answer did not contain it.
 type bounds struct {
 	earliest, latest time.Time
+	date             time.Time // of the answer, in whole seconds
 	retention        time.Duration
 }
 
@@ -83,31 +86,31 @@ func (r *run) audit(ctx context.Context) error {
 	r.once.begin(leases, shards)
 	g := newGenealogy(slices.Concat(leases, standIns(skipped)), shards)
 	var beginners map[runnel.ShardID]bool
-	if !r.claim.Synced || g.holes() {
+	if !r.binding.Synced || g.holes() {
 		if beginners, err = r.beginners(ctx, shards); err != nil {
 			return err
 		}
 	}
-	for _, l := range g.missing(beginners, r.claim.Origin, r.claim.Synced) {
+	for _, l := range g.missing(beginners, r.binding.Origin, r.binding.Synced) {
 		switch {
-		case r.claim.Synced && g.cutOff(l.Key):
+		case r.binding.Synced && g.cutOff(l.Key):
 			l.Complete = later(r.stream.Created, l.From)
 		case beginners[l.Key]:
 			// Records that arrive from now on are the application's.
 			l.Complete = later(now.earliest, l.From)
 		}
 		_, _, err := r.table.Create(ctx, l)
-		if errors.Is(err, lease.ErrRow) { // created since the list was read
+		if errors.Is(err, lease.ErrUnreadableRow) { // created since the list was read
 			r.reportRow(string(l.Key), err)
 		} else if err != nil {
 			return err
 		}
 	}
-	if !r.claim.Synced {
-		if err := r.table.Synced(ctx, r.claim); err != nil {
+	if !r.binding.Synced {
+		if err := r.table.MarkSynced(ctx, r.binding); err != nil {
 			return err
 		}
-		r.claim.Synced = true
+		r.binding.Synced = true
 	}
 	return r.sweep(ctx, leases, shards)
 }
@@ -119,7 +122,7 @@ func (r *run) beginners(
 	ctx context.Context, shards []shardmap.Shard,
 ) (map[runnel.ShardID]bool, error) {
 	chosen := shards
-	if at := r.claim.Origin.At; !at.IsZero() {
+	if at := r.binding.Origin.At; !at.IsZero() {
 		var err error
 		chosen, err = shardmap.List(ctx, r.cfg.Kinesis, r.cfg.Stream, &types.ShardFilter{
 			Type: types.ShardFilterTypeAtTimestamp, Timestamp: aws.Time(at),
@@ -135,7 +138,7 @@ func (r *run) beginners(
 	ids := map[runnel.ShardID]bool{}
 	for _, s := range chosen {
 		isListed := func(id runnel.ShardID) bool { return listed[id] }
-		if !r.claim.Origin.At.IsZero() || !slices.ContainsFunc(s.Parents, isListed) {
+		if !r.binding.Origin.At.IsZero() || !slices.ContainsFunc(s.Parents, isListed) {
 			ids[s.ID] = true
 		}
 	}
@@ -146,7 +149,7 @@ func (r *run) beginners(
 // in a row. Their records are gone, so no reader needs the leases. In a table that Java workers
 // share it deletes nothing and leaves that to them.
 func (r *run) sweep(ctx context.Context, leases []lease.Lease, shards []shardmap.Shard) error {
-	if r.claim.Shared || len(shards) == 0 {
+	if r.binding.Shared || len(shards) == 0 {
 		return nil
 	}
 	listed := make(map[runnel.ShardID]bool, len(shards))
@@ -162,7 +165,7 @@ func (r *run) sweep(ctx context.Context, leases []lease.Lease, shards []shardmap
 			absent[l.Key] = true
 			continue
 		}
-		if err := r.table.Delete(ctx, l); err != nil && !errors.Is(err, lease.ErrLost) {
+		if err := r.table.Delete(ctx, l); err != nil && !errors.Is(err, lease.ErrLeaseLost) {
 			return err
 		}
 	}

@@ -45,7 +45,7 @@ func (r *run) coordinate(life context.Context) error {
 		if over := r.isOver(life, err); over != nil {
 			return over
 		}
-		if errors.Is(err, lease.ErrRow) {
+		if errors.Is(err, lease.ErrUnreadableRow) {
 			return err
 		}
 		if !isFinal(err) {
@@ -110,7 +110,7 @@ func (r *run) take(ctx context.Context, wanted []lease.Sighting, steal bool) {
 			switch {
 			case err == nil:
 				got[i] = adoption{lease: l, sent: sent}
-			case !errors.Is(err, lease.ErrLost) && ctx.Err() == nil:
+			case !errors.Is(err, lease.ErrLeaseLost) && ctx.Err() == nil:
 				r.failed(s.Key, err)
 			}
 			return nil

@@ -16,7 +16,7 @@ type delivery struct {
 	writer sink.Writer
 	at     runnel.Position // where reading begins
 	last   runnel.Position // the last commit announced
-	open   opener          // for the records after at; belongs to the fetcher while one runs
+	open   reading         // of the records after at; belongs to the fetcher while one runs
 
 	through  runnel.Position // the position that the written batches reach
 	complete time.Time       // page.complete there
@@ -111,7 +111,7 @@ func (d *delivery) committed(c sink.Committed) {
 	}
 	d.last = c.End
 	d.event(Event{Kind: Committed, Position: c.End})
-	if c.End != runnel.End { // that one is written with the children
+	if c.End != runnel.End() { // that one is written with the children
 		d.keeper.post(c)
 	} else {
 		d.keeper.token(c.Token)

@@ -74,6 +74,7 @@ type Event struct {
 
 	// For Delivered. Doubles counts the user records that were dropped as doubles. Malformed and
 	// Unfiltered count the units whose doubles cannot be dropped: malformed units break the format
-	// (aggregate.Malformed), and the filter has no room for unfiltered ones (aggregate.Unfiltered).
+	// (aggregate.VerdictMalformed), and the filter has no room for unfiltered ones
+	// (aggregate.VerdictUnfiltered).
 	Doubles, Malformed, Unfiltered int
 }

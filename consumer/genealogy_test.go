@@ -137,7 +137,7 @@ func parseLeases(text string) []lease.Lease {
 	for _, word := range strings.Fields(text) {
 		l := lease.Lease{Key: runnel.ShardID(strings.TrimSuffix(word, "$"))}
 		if strings.HasSuffix(word, "$") {
-			l.Checkpoint = runnel.End
+			l.Checkpoint = runnel.End()
 		}
 		leases = append(leases, l)
 	}

@@ -94,7 +94,7 @@ func call(ctx context.Context, handler Handler, batch *Batch) (err error) {
 func (w *handlerWriter) Flush(context.Context) (sink.Committed, error) { return w.committed, nil }
 
 func (w *handlerWriter) End(context.Context) (sink.Committed, error) {
-	return sink.Committed{End: runnel.End}, nil
+	return sink.Committed{End: runnel.End()}, nil
 }
 
 func (w *handlerWriter) Close() error { return nil }

@@ -129,7 +129,7 @@ func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
 	}
 	sent := time.Now()
 	stands, created, err := h.table.Create(ctx, l)
-	if errors.Is(err, lease.ErrRow) {
+	if errors.Is(err, lease.ErrUnreadableRow) {
 		h.reportRow(string(child.ID), err)
 		return nil
 	}
@@ -141,7 +141,7 @@ func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
 		sent = time.Now()
 		if stands, err = h.table.Take(ctx, stands, h.cfg.WorkerID); err == nil {
 			created = true
-		} else if !errors.Is(err, lease.ErrLost) {
+		} else if !errors.Is(err, lease.ErrLeaseLost) {
 			return err
 		}
 	}

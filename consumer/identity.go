@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-
 	"github.com/runnel-stream/runnel/lease"
 )
 
 // ErrRecreated is returned if the stream was deleted and created again while the worker read it.
-// errors.Is(err, lease.ErrStream) holds as well.
+// errors.Is(err, lease.ErrOtherStream) holds as well.
 var ErrRecreated = errors.New("the stream was deleted and created again while it was read; " +
 	"nothing of the new one was taken for the old one")
 
@@ -42,23 +40,10 @@ func (r *run) recreated(now lease.Stream) error {
 	})
 }
 
-// suspect looks at the stream if an error may mean that another stream took its place. It returns
-// the error of that look, or err itself.
-func (r *run) suspect(ctx context.Context, err error) error {
-	var invalid *types.InvalidArgumentException
-	if !notFound(err) && !errors.As(err, &invalid) {
-		return err
-	}
-	if changed := r.sameStream(ctx); isFinal(changed) {
-		return changed
-	}
-	return err
-}
-
 // isFinal reports whether another attempt is useless for every shard.
 func isFinal(err error) bool {
-	return errors.Is(err, lease.ErrStream) || errors.Is(err, ErrStreamGone) ||
-		errors.Is(err, lease.ErrTable)
+	return errors.Is(err, lease.ErrOtherStream) || errors.Is(err, ErrStreamGone) ||
+		errors.Is(err, lease.ErrTableNotFound)
 }
 
 // giveUp ends the worker with an error that isFinal. The first one counts.
@@ -74,7 +59,7 @@ func (r *run) isOver(ctx context.Context, err error) error {
 	if !isFinal(err) {
 		return nil
 	}
-	if !errors.Is(err, lease.ErrTable) {
+	if !errors.Is(err, lease.ErrTableNotFound) {
 		return err
 	}
 	// The table may have been missing for a moment only, or be another program's.
@@ -85,5 +70,5 @@ func (r *run) isOver(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("the lease table %s was deleted while the worker used it: start the worker "+
 		"again, and it makes a new one, with which a sink goes on where it ends, and a handler "+
-		"begins at Config.From: %w", r.table.Name(), lease.ErrTable)
+		"begins at Config.From: %w", r.table.Name(), lease.ErrTableNotFound)
 }

@@ -114,7 +114,7 @@ func recreated(r *retained, op string, nth int64, before int) {
 	switch {
 	case r.puts == before:
 		r.Skip("there is no such call")
-	case !errors.Is(err, consumer.ErrRecreated) || !errors.Is(err, lease.ErrStream):
+	case !errors.Is(err, consumer.ErrRecreated) || !errors.Is(err, lease.ErrOtherStream):
 		r.Errorf("got %v, want ErrRecreated", err)
 	}
 	if took := time.Since(began); took > 30*time.Second {

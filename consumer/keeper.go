@@ -144,7 +144,7 @@ func (k *keeper) lastPosted() sink.Committed {
 func (k *keeper) deadline() time.Time { return k.renewed.Add(k.failover - k.failover/10) }
 
 // run keeps the lease until quit is closed or ctx is done, and then returns nil. If the lease is
-// lost before, it returns an error that is lease.ErrLost or ErrLeaseExpired.
+// lost before, it returns an error that is lease.ErrLeaseLost or ErrLeaseExpired.
 func (k *keeper) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -162,7 +162,7 @@ func (k *keeper) run(ctx context.Context) error {
 		if !time.Now().Before(k.deadline()) {
 			return fmt.Errorf("lease %s: %w", k.held.Key, ErrLeaseExpired)
 		}
-		if err := k.beat(ctx); errors.Is(err, lease.ErrLost) {
+		if err := k.beat(ctx); errors.Is(err, lease.ErrLeaseLost) {
 			return err
 		}
 	}
@@ -211,7 +211,7 @@ func (k *keeper) beat(ctx context.Context) error {
 	}
 	if err != nil {
 		k.misses++
-		if !errors.Is(err, lease.ErrLost) && context.Cause(ctx) == nil {
+		if !errors.Is(err, lease.ErrLeaseLost) && context.Cause(ctx) == nil {
 			k.failed(k.held.Key, err)
 		}
 		return err
@@ -232,7 +232,7 @@ func (k *keeper) settle(
 	defer cancel()
 	for attempt := 1; ; attempt++ {
 		err := k.settleOnce(ctx, last)
-		if err == nil || errors.Is(err, lease.ErrLost) || !transient(err) {
+		if err == nil || errors.Is(err, lease.ErrLeaseLost) || !transient(err) {
 			return err
 		}
 		if !wait(ctx, backoff(attempt, k.failover/8), nil) {

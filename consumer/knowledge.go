@@ -8,44 +8,45 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// openerAt returns the opener for the records after a commit, with the filter's state there.
+// readingAt returns the reading of the records after a commit, with the filter's state there.
 //
 // A sink holds the state in its commit, so that every writer that goes on there decides in the same
 // way. If the sink has no commit of the shard, the shard begins with the states in its parents'
 // commits. A handler's commit is the lease row's checkpoint, which holds no state. So a handler's
 // shard gets a stored state only if this worker has ended all its parents. A state that is not
 // stored is built by reading the stream again.
-func (h *holding) openerAt(
+func (h *holding) readingAt(
 	ctx context.Context, writer sink.Writer, c sink.Committed,
-) (o opener, err error) {
-	o = newOpener(h.first.Key, c.End)
-	o.void = h.cfg.Void
-	if o.keys, err = h.hashRange(ctx); err != nil || h.cfg.KeepDoubles {
+) (o reading, err error) {
+	o = newReading(h.first.Key, c.End)
+	o.Void = opener.Void(h.cfg.Void)
+	if o.Keys, err = h.hashRange(ctx); err != nil || h.cfg.KeepDoubles {
 		return o, err
 	}
 	if _, ok := writer.(*handlerWriter); ok {
-		o.filter, err = h.recall(ctx, c.End)
+		o.Filter, err = h.recall(ctx, c.End)
 		return o, err
 	}
-	if c.End == runnel.Start {
-		o.filter, err = h.inherit(ctx, c.Parents)
+	if c.End == runnel.Start() {
+		o.Filter, err = h.inherit(ctx, c.Parents)
 	} else {
-		o.filter, err = h.restore(c.State)
+		o.Filter, err = h.restore(c.State)
 	}
 	if err == nil {
-		o.mirror = newMirror(o.filter, len(c.State) > 0)
+		o.mirror = newMirror(o.Filter, len(c.State) > 0)
 	}
 	return o, err
 }
 
 // recall returns the filter at a position of a handler's shard.
 func (h *holding) recall(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
-	if at == runnel.Start && originOf(h.first).Word == runnel.TrimHorizon {
+	if at == runnel.Start() && originOf(h.first).Word() == runnel.TrimHorizon {
 		// All parents have ended, as their rows say, and ends has the states of this worker there.
 		if states := h.ends.begin(h.first.Key, h.first.Parents); len(states) > 0 {
 			parents, err := h.restoreAll(states)
@@ -66,7 +67,7 @@ func (h *holding) hashRange(ctx context.Context) (keyspace.Range, error) {
 	if s, ok := listed[h.first.Key]; ok && err == nil {
 		return s.Range, nil
 	}
-	return keyspace.All, err
+	return keyspace.All(), err
 }
 
 // restore makes a filter from a state. A nil state makes a filter that has not met any unit.
@@ -110,7 +111,7 @@ func (h *holding) inherit(ctx context.Context, states [][]byte) (*aggregate.Filt
 	}
 	unknown := func(state []byte) bool { return len(state) == 0 }
 	if len(states) == 0 || slices.ContainsFunc(states, unknown) {
-		filter, err := h.rebuild(ctx, runnel.Start)
+		filter, err := h.rebuild(ctx, runnel.Start())
 		if err != nil {
 			return nil, err
 		}

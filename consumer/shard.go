@@ -151,10 +151,10 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 	}
 	d.committed(at) // it may be ahead of the row
 	for {
-		if d.at == runnel.End {
+		if d.at == runnel.End() {
 			return finished, nil, nil // the children are in the stream's list
 		}
-		if d.open, err = h.openerAt(ctx, writer, at); err != nil {
+		if d.open, err = h.readingAt(ctx, writer, at); err != nil {
 			return 0, nil, err
 		}
 		h.event(Event{Kind: ShardStarted, Position: d.at})
@@ -169,7 +169,7 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 		h.event(Event{Kind: Moved, Position: moved.To.End})
 		d.committed(moved.To)
 		at, d.at, d.through, d.complete = moved.To, moved.To.End, moved.To.End, time.Time{}
-		if h.isStopping() && d.at != runnel.End {
+		if h.isStopping() && d.at != runnel.End() {
 			return stopped, nil, nil
 		}
 	}
@@ -179,7 +179,7 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 // since a writer may be opened again.
 func (h *holding) sinkShard() sink.Shard {
 	at := sink.Committed{End: h.first.Processed(), Token: h.first.Token}
-	if c := h.keeper.lastPosted(); c.End != runnel.Start {
+	if c := h.keeper.lastPosted(); c.End != runnel.Start() {
 		at = c
 	}
 	return sink.Shard{

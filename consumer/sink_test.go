@@ -56,10 +56,10 @@ func (s *chain) Open(ctx context.Context, shard sink.Shard) (sink.Writer, error)
 	w := &chainWriter{chain: s, links: l, through: l.end}
 	w.found(l.state)
 	w.committed = sink.Committed{End: l.end, Token: "t", State: l.state}
-	if l.end == runnel.Start {
+	if l.end == runnel.Start() {
 		for _, id := range shard.Parents {
 			var state []byte
-			if parent := s.links[id]; parent != nil && parent.end == runnel.End {
+			if parent := s.links[id]; parent != nil && parent.end == runnel.End() {
 				state = parent.state
 			}
 			w.committed.Parents = append(w.committed.Parents, state)
@@ -115,7 +115,7 @@ func (w *chainWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committ
 	last := w.through
 	for _, r := range batch.Records {
 		if !last.Less(r.Position) || batch.Through.Less(r.Position) {
-			return w.committed, sink.ErrOrder
+			return w.committed, sink.ErrOutOfOrder
 		}
 		last = r.Position
 	}
@@ -137,7 +137,7 @@ func (w *chainWriter) Flush(ctx context.Context) (sink.Committed, error) {
 }
 
 func (w *chainWriter) End(ctx context.Context) (sink.Committed, error) {
-	return w.commit(ctx, runnel.End)
+	return w.commit(ctx, runnel.End())
 }
 
 func (w *chainWriter) Close() error { return nil }
@@ -289,7 +289,7 @@ func TestSinkIsTheTruth(t *testing.T) {
 		f.stream.split(0)
 		f.stream.put("b", keys(20)...)
 		first, second := f.stream.shards[0], f.stream.shards[1]
-		done := &links{end: runnel.End}
+		done := &links{end: runnel.End()}
 		for _, r := range first.records {
 			done.effects = append(done.effects, effect(r))
 		}

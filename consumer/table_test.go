@@ -47,7 +47,7 @@ func TestDeletedTable(t *testing.T) {
 		gone.Store(true)
 		began := time.Now()
 		err := <-m.err
-		if !errors.Is(err, lease.ErrTable) || !strings.Contains(err.Error(), "was deleted while") {
+		if !errors.Is(err, lease.ErrTableNotFound) || !strings.Contains(err.Error(), "was deleted while") {
 			t.Errorf("got %v, want lease.ErrTable", err)
 		}
 		if took := time.Since(began); took > 2*failover {
@@ -182,7 +182,7 @@ func TestOnceWithAnUnreadableRow(t *testing.T) {
 		f.spoil(string(bad.id))
 		m := f.start("w1", once)
 		err := <-m.err
-		if !errors.Is(err, lease.ErrRow) || !strings.Contains(err.Error(), string(bad.id)) {
+		if !errors.Is(err, lease.ErrUnreadableRow) || !strings.Contains(err.Error(), string(bad.id)) {
 			t.Errorf("got %v, want lease.ErrRow and %s", err, bad.id)
 		}
 		if n, _ := f.delivered(); n != 30-len(bad.records) {
@@ -239,7 +239,7 @@ func TestOnceWithAnOwnerThatIsNone(t *testing.T) {
 			m = f.start("w2", once)
 			select {
 			case err := <-m.err:
-				if !errors.Is(err, lease.ErrRow) {
+				if !errors.Is(err, lease.ErrUnreadableRow) {
 					f.Errorf("got %v, want lease.ErrRow", err)
 				}
 			case <-time.After(5 * time.Minute):

@@ -153,7 +153,7 @@ func TestSinkStateUnreadable(t *testing.T) {
 		f.stream.put(unit(1, 2, "a", "2"), "a")
 		<-time.After(failover)
 		failed := f.happened(consumer.Failed)
-		if len(failed) == 0 || !errors.Is(failed[0].Err, aggregate.ErrState) ||
+		if len(failed) == 0 || !errors.Is(failed[0].Err, aggregate.ErrStateSyntax) ||
 			!strings.Contains(failed[0].Err.Error(), string(f.stream.shards[0].id)) {
 			t.Fatalf("failed: %+v", failed)
 		}

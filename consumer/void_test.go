@@ -45,7 +45,7 @@ func TestVoid(t *testing.T) {
 			f.expect(&j, want)
 			voided := f.happened(consumer.Voided)
 			if len(voided) != 1 || voided[0].Records != 3 || voided[0].Position.Sub != 2 ||
-				!errors.Is(voided[0].Err, aggregate.ErrOutside) {
+				!errors.Is(voided[0].Err, aggregate.ErrOutsideShard) {
 				t.Fatalf("voided: %+v", voided)
 			}
 			if doubles, _ := f.dropped(); doubles != 3 {

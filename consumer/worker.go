@@ -55,12 +55,12 @@ func (w *Worker) Kill() { w.kill.Do(func() { close(w.killed) }) }
 //
 // It returns one of these errors, which errors.Is distinguishes:
 //
-//   - lease.ErrStream if the table belongs to another stream, or the stream was created again
+//   - lease.ErrOtherStream if the table belongs to another stream, or the stream was created again
 //     (ErrRecreated, if that was while it ran);
-//   - lease.ErrNative or lease.ErrNotLeases for a table that cannot be shared;
-//   - ErrStreamGone or lease.ErrTable if the stream or the table was deleted;
+//   - lease.ErrManagedByKCL3 or lease.ErrNotLeaseTable for a table that cannot be shared;
+//   - ErrStreamGone or lease.ErrTableNotFound if the stream or the table was deleted;
 //   - ErrKilled;
-//   - with Config.Once, lease.ErrRow for rows of the table that cannot be read, so that their
+//   - with Config.Once, lease.ErrUnreadableRow for rows of the table that cannot be read, so that their
 //     shards were not processed;
 //   - the error that kept it from starting for Config.StartTimeout.
 //
@@ -155,13 +155,13 @@ type run struct {
 	rows     rows         // that cannot be read
 
 	// These belong to the coordinator.
-	claim  lease.Claim
-	watch  lease.Watch
-	held   map[runnel.ShardID]*holding
-	ended  chan *holding
-	absent map[runnel.ShardID]bool // ended leases that the last audit did not find listed
-	quiet  quiet
-	seed   uint64
+	binding lease.Binding
+	watch   lease.Watch
+	held    map[runnel.ShardID]*holding
+	ended   chan *holding
+	absent  map[runnel.ShardID]bool // ended leases that the last audit did not find listed
+	quiet   quiet
+	seed    uint64
 }
 
 func newRun(cfg Config, stopping <-chan struct{}) *run {
@@ -230,7 +230,7 @@ func (r *run) begin(ctx context.Context) error {
 		},
 		func() error { return r.table.Ensure(ctx) },
 		func() (err error) {
-			r.claim, err = r.table.Claim(ctx, r.cfg.From.origin(now.earliest))
+			r.binding, err = r.table.Bind(ctx, r.cfg.From.origin(now.date))
 			return err
 		},
 		func() error {

@@ -164,7 +164,7 @@ func TestZombieCannotCheckpoint(t *testing.T) {
 		<-time.After(failover)
 		after := f.leases()[0]
 		if after.Owner != "w2" || after.Checkpoint != before.Checkpoint ||
-			after.Processed().Sequence == runnel.Start.Sequence {
+			after.Processed().Sequence == runnel.Start().Sequence {
 			t.Errorf("before %+v, after %+v", before, after)
 		}
 		for _, e := range f.happened(consumer.Committed) {
@@ -203,7 +203,7 @@ func TestHandlerErrors(t *testing.T) {
 		f.stream.put("a", keys(10)...)
 		<-time.After(200 * time.Millisecond)
 		f.stream.put("b", keys(10)...)
-		if got := f.leases()[0].Processed(); got != runnel.Start {
+		if got := f.leases()[0].Processed(); got != runnel.Start() {
 			t.Errorf("checkpoint %s although nothing was processed", got)
 		}
 		f.await(10*time.Second, "20 records", func() bool { n, _ := f.delivered(); return n == 20 })
@@ -271,7 +271,7 @@ func TestStopWithFailingHandler(t *testing.T) {
 		if err := <-f.workers["w1"].err; err != nil || time.Since(began) > time.Second {
 			t.Errorf("stopped after %s: %v", time.Since(began), err)
 		}
-		if l := f.leases()[0]; l.Owner != "" || l.Processed() != runnel.Start {
+		if l := f.leases()[0]; l.Owner != "" || l.Processed() != runnel.Start() {
 			t.Errorf("handed over as %+v", l)
 		}
 	})
@@ -293,7 +293,7 @@ func TestStopCancelsHandlerInTheEnd(t *testing.T) {
 		if err := <-f.workers["w1"].err; err != nil || time.Since(began) != 30*time.Second {
 			t.Errorf("stopped after %s: %v", time.Since(began), err)
 		}
-		if l := f.leases()[0]; l.Owner != "" || l.Processed() != runnel.Start {
+		if l := f.leases()[0]; l.Owner != "" || l.Processed() != runnel.Start() {
 			t.Errorf("handed over as %+v", l)
 		}
 	})
@@ -341,6 +341,52 @@ func TestLatestIsResolvedOnce(t *testing.T) {
 			if len(got) != 60 || slices.Contains(got, "before") {
 				t.Errorf("%d records: %v", len(got), got)
 			}
+		})
+	}
+}
+
+// At LATEST the stream's clock decides where the application begins. A worker whose clock is wrong,
+// by a little or by hours, misses no record that arrives after its start, before it reads the shard,
+// and gets none that arrived a second before its start.
+func TestLatestByTheStreamsClock(t *testing.T) {
+	for _, ahead := range []time.Duration{
+		0, -900 * time.Millisecond, 900 * time.Millisecond, -3 * time.Hour, 3 * time.Hour,
+	} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			bubble(t, 1, func(f *fleet) {
+				f.stream.ahead, f.stream.dated = ahead, true
+				server := time.Now().Add(ahead)
+				<-time.After(server.Truncate(time.Second).Add(5050 * time.Millisecond).Sub(server))
+				f.stream.put("before", keys(5)...)
+				<-time.After(1100 * time.Millisecond)
+				var got []string
+				var once sync.Once
+				f.stream.fault = func(op string, _ runnel.ShardID) error {
+					if op == "GetShardIterator" {
+						once.Do(func() { f.stream.put("after", keys(5)...) })
+					}
+					return nil
+				}
+				f.start("w1", func(c *consumer.Config) {
+					c.From = consumer.Latest
+					c.Handler = func(_ context.Context, b *consumer.Batch) error {
+						f.mu.Lock()
+						defer f.mu.Unlock()
+						for _, r := range b.Records {
+							got = append(got, string(r.Data))
+						}
+						return nil
+					}
+				})
+				f.await(failover, "5 records", func() bool {
+					f.mu.Lock()
+					defer f.mu.Unlock()
+					return len(got) >= 5
+				})
+				if len(got) != 5 || slices.Contains(got, "before") {
+					t.Errorf("got %q", got)
+				}
+			})
 		})
 	}
 }

@@ -74,7 +74,7 @@ func TestAggregates(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	draw := drawer{rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // a test
-	sound := []stored{{data: aggregate.Empty(), shard: keyspace.All}}
+	sound := []stored{{data: aggregate.Empty(), shard: keyspace.All()}}
 	var damaged []stored
 	var batches [][]aggregate.Record
 	total := 0

@@ -54,7 +54,7 @@ func (o *opened) add(shard types.Shard, record types.Record) {
 	if outside != nil {
 		o.voided++
 		// The KPL may not know of the split yet, so it may be wrong about the children only.
-		if !errors.Is(outside, aggregate.ErrOutside) || shard.ParentShardId == nil {
+		if !errors.Is(outside, aggregate.ErrOutsideShard) || shard.ParentShardId == nil {
 			o.f.t.Errorf("%s: %v", at.shard, outside)
 		}
 	}

@@ -23,8 +23,8 @@ type Key struct {
 	Hi, Lo uint64
 }
 
-// Max is the largest hash key, 2^128 - 1.
-var Max = Key{Hi: ^uint64(0), Lo: ^uint64(0)}
+// Max returns the largest hash key, 2^128 - 1.
+func Max() Key { return Key{Hi: ^uint64(0), Lo: ^uint64(0)} }
 
 // ErrKeySyntax is wrapped by the error of Parse for a text that is not a hash key.
 var ErrKeySyntax = errors.New("not a hash key: want a decimal integer in [0, 2^128-1]")

@@ -61,7 +61,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("Parse(%q) = %v, %v; want ErrKeySyntax", text, k, err)
 		}
 	}
-	if k, err := keyspace.Parse("340282366920938463463374607431768211455"); err != nil || k != keyspace.Max {
+	if k, err := keyspace.Parse("340282366920938463463374607431768211455"); err != nil || k != keyspace.Max() {
 		t.Errorf("Parse(2^128-1) = %v, %v", k, err)
 	}
 }

@@ -11,8 +11,8 @@ type Range struct {
 	Start, End Key
 }
 
-// All is the whole key space.
-var All = Range{End: Max}
+// All returns the whole key space.
+func All() Range { return Range{End: Max()} }
 
 // Contains reports whether k is in the range.
 func (r Range) Contains(k Key) bool {
@@ -27,7 +27,7 @@ func (r Range) Adjacent(other Range) bool {
 
 // Precedes reports whether other begins right after the end of r.
 func (r Range) Precedes(other Range) bool {
-	return r.End != Max && r.End.Add(Key{Lo: 1}) == other.Start
+	return r.End != Max() && r.End.Add(Key{Lo: 1}) == other.Start
 }
 
 // Join returns the union of two adjacent ranges. For other ranges the result has no meaning.
@@ -59,9 +59,9 @@ func (r Range) String() string { return fmt.Sprintf("[%s, %s]", r.Start, r.End) 
 // floor(2^128 / n), and the last one ends at Max. An n below 1 counts as 1.
 func Uniform(n int) []Range {
 	if n <= 1 {
-		return []Range{All}
+		return []Range{All()}
 	}
-	width := Max.Div(uint64(n)) // floor((2^128-1)/n) = floor(2^128/n) unless n divides 2^128
+	width := Max().Div(uint64(n)) // floor((2^128-1)/n) = floor(2^128/n) unless n divides 2^128
 	if n&(n-1) == 0 {
 		width = width.Add(Key{Lo: 1})
 	}
@@ -72,7 +72,7 @@ func Uniform(n int) []Range {
 		ranges[i] = Range{Start: start, End: next.Sub(Key{Lo: 1})}
 		start = next
 	}
-	ranges[n-1].End = Max
+	ranges[n-1].End = Max()
 	return ranges
 }
 
@@ -89,7 +89,7 @@ func Tiles(ranges []Range) error {
 			return fmt.Errorf("the hash keys are not tiled: want a range that starts at %s, "+
 				"the next is %s", want, r)
 		}
-		if r.End == Max {
+		if r.End == Max() {
 			if i != len(sorted)-1 {
 				return fmt.Errorf("the range %s reaches the end, but %s follows", r, sorted[i+1])
 			}

@@ -4,11 +4,10 @@ import (
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -47,7 +46,7 @@ func over(
 ) bool {
 	for _, child := range shardmap.ChildrenOf(shards, shard) {
 		l, known := leases[child.ID]
-		if known && l.Processed() != runnel.Start ||
+		if known && l.Processed() != runnel.Start() ||
 			!known && over(leases, shards, child.ID) {
 			return true
 		}
@@ -67,19 +66,16 @@ func (w *waiting) onlyMarks(
 ) (bool, error) {
 	ctx, cancel := w.call(ctx)
 	defer cancel()
-	iterator, err := w.iterator(ctx, l)
+	cursor := pages.New(pages.Config{
+		API: w.move.Kinesis, Stream: w.move.Stream, Shard: l.Key, From: checkpoint(l),
+		Limit: markRecords, Attempts: 1, // the next look is the next attempt
+	})
 	for range markPages {
-		if err != nil || iterator == nil {
-			return false, err
-		}
-		var out *kinesis.GetRecordsOutput
-		out, err = w.move.Kinesis.GetRecords(ctx, &kinesis.GetRecordsInput{
-			ShardIterator: iterator, Limit: aws.Int32(markRecords),
-		})
+		page, err := cursor.Next(ctx)
 		if err != nil {
 			return false, err
 		}
-		for _, r := range out.Records {
+		for _, r := range page.Records {
 			sequence := runnel.SequenceNumber(aws.ToString(r.SequenceNumber))
 			if sequence.Compare(mark) >= 0 {
 				return true, nil
@@ -88,7 +84,9 @@ func (w *waiting) onlyMarks(
 				return false, nil
 			}
 		}
-		iterator = out.NextShardIterator
+		if page.Ended {
+			return false, nil
+		}
 	}
 	return false, nil
 }
@@ -99,31 +97,22 @@ func lastOf(sequence runnel.SequenceNumber, data []byte) runnel.Position {
 	last := runnel.Position{Sequence: sequence}
 	if d.Open(data) {
 		if d.Len() == 0 {
-			return runnel.Start
+			return runnel.Start()
 		}
 		last.Sub = int64(d.Len()) - 1
 	}
 	return last
 }
 
-// iterator starts at the checkpoint of the lease. An application that started at LATEST has an
+// checkpoint returns the place of a lease's checkpoint. An application that started at LATEST has an
 // unknown position until its first checkpoint; the beginning of the shard is then the safe choice.
-func (w *waiting) iterator(ctx context.Context, l lease.Lease) (*string, error) {
-	in := &kinesis.GetShardIteratorInput{
-		StreamName: &w.move.Stream, ShardId: aws.String(string(l.Key)),
-		ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
-	}
+func checkpoint(l lease.Lease) runnel.From {
 	switch at := l.Processed(); {
-	case at != runnel.Start:
-		in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
-		in.StartingSequenceNumber = aws.String(string(at.Sequence))
+	case at != runnel.Start():
+		return runnel.FromSequence(at.Sequence)
 	case !l.From.IsZero():
-		in.ShardIteratorType = types.ShardIteratorTypeAtTimestamp
-		in.Timestamp = aws.Time(l.From)
+		return runnel.FromTime(l.From)
+	default:
+		return runnel.FromOldest()
 	}
-	out, err := w.move.Kinesis.GetShardIterator(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	return out.ShardIterator, nil
 }

@@ -28,7 +28,7 @@ func (t *Table) Create(ctx context.Context, l Lease) (Lease, bool, error) {
 	}
 	if row == nil { // not created, or created and already deleted
 		if refused {
-			answer = ErrLost
+			answer = ErrLeaseLost
 		}
 		return Lease{}, false, t.wrap("create", l.Key, answer)
 	}
@@ -84,5 +84,5 @@ func (t *Table) Delete(ctx context.Context, seen Lease) error {
 	if row == nil {
 		return nil
 	}
-	return t.wrap("delete", seen.Key, ErrLost)
+	return t.wrap("delete", seen.Key, ErrLeaseLost)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// ErrNotLeases is returned for a table that exists and has another primary key.
-var ErrNotLeases = errors.New("the table is not a lease table")
+// ErrNotLeaseTable is returned for a table that exists and has another primary key.
+var ErrNotLeaseTable = errors.New("the table is not a lease table")
 
 const (
 	activePoll  = 10 * time.Millisecond // first wait for a new table; doubles
@@ -94,5 +94,5 @@ func (t *Table) checkKey(table *types.TableDescription) error {
 		return nil
 	}
 	return t.wrap("open", "", fmt.Errorf("%w: its primary key is not %s; choose another "+
-		"application name", ErrNotLeases, attrKey))
+		"application name", ErrNotLeaseTable, attrKey))
 }

@@ -46,9 +46,9 @@ var errForeign = errors.New("not a lease")
 
 type item = map[string]types.AttributeValue
 
-// ErrRow is returned for a row that this package cannot read as a lease: another program made it,
-// or a person edited it. Nothing is written to it.
-var ErrRow = errors.New("the row cannot be read as a lease")
+// ErrUnreadableRow is returned for a row that this package cannot read as a lease: another program
+// made it, or a person edited it. Nothing is written to it.
+var ErrUnreadableRow = errors.New("the row cannot be read as a lease")
 
 // decode reads a row. Attributes that it does not know are left alone.
 func decode(row item) (Lease, error) {
@@ -85,7 +85,7 @@ func decode(row item) (Lease, error) {
 		r.fail(attrStreamName, "%q: leases of several streams in one table are not supported", name)
 	}
 	if r.err != nil {
-		return l, fmt.Errorf("%w: %w", ErrRow, r.err)
+		return l, fmt.Errorf("%w: %w", ErrUnreadableRow, r.err)
 	}
 	return l, nil
 }

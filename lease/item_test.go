@@ -20,7 +20,7 @@ func javaRow() item {
 		attrParents:  set([]runnel.ShardID{"shardId-000000000001", "shardId-000000000000"}),
 		attrPending:  str("49590338271490256608559692538361571096"), attrPendingSub: num(0),
 		attrPendingState: &types.AttributeValueMemberB{Value: []byte("state")},
-		attrStartingHash: str("0"), attrEndingHash: str(keyspace.Max.String()),
+		attrStartingHash: str("0"), attrEndingHash: str(keyspace.Max().String()),
 	}
 }
 
@@ -35,7 +35,7 @@ func TestDecodeJavaRow(t *testing.T) {
 		Parents:       []runnel.ShardID{"shardId-000000000000", "shardId-000000000001"},
 		Pending:       runnel.Position{Sequence: "49590338271490256608559692538361571096"},
 		PendingState:  []byte("state"),
-		Range:         &keyspace.All,
+		Range:         new(keyspace.All()),
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, %v", got, err)
@@ -81,12 +81,12 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestProcessed(t *testing.T) {
 	for word, want := range map[runnel.SequenceNumber]runnel.Position{
-		runnel.TrimHorizon: runnel.Start, runnel.Latest: runnel.Start,
-		runnel.AtTimestamp: runnel.Start, runnel.ShardEnd: runnel.End,
+		runnel.TrimHorizon: runnel.Start(), runnel.Latest: runnel.Start(),
+		runnel.AtTimestamp: runnel.Start(), runnel.ShardEnd: runnel.End(),
 		"77": {Sequence: "77"},
 	} {
 		l := Lease{Checkpoint: runnel.Position{Sequence: word}}
-		if got := l.Processed(); got != want || l.Ended() != (want == runnel.End) {
+		if got := l.Processed(); got != want || l.Ended() != (want == runnel.End()) {
 			t.Errorf("%s: %v, %v", word, got, l.Ended())
 		}
 	}

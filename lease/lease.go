@@ -59,9 +59,9 @@ func (l Lease) Ended() bool { return l.Checkpoint.Sequence == runnel.ShardEnd }
 func (l Lease) Processed() runnel.Position {
 	switch l.Checkpoint.Sequence {
 	case runnel.TrimHorizon, runnel.Latest, runnel.AtTimestamp:
-		return runnel.Start
+		return runnel.Start()
 	case runnel.ShardEnd:
-		return runnel.End
+		return runnel.End()
 	default:
 		return l.Checkpoint
 	}

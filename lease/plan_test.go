@@ -43,7 +43,7 @@ func view(t *testing.T, now time.Time, text string) []lease.Sighting {
 			if parent, ok := strings.CutPrefix(flag, "<"); ok {
 				s.Parents = append(s.Parents, runnel.ShardID(parent))
 			} else {
-				s.Checkpoint = runnel.End
+				s.Checkpoint = runnel.End()
 			}
 		}
 		sightings = append(sightings, s)
@@ -186,7 +186,7 @@ func TestPlanConverges(t *testing.T) {
 			case 0:
 				l.Owner = fmt.Sprint("w", random.IntN(workers))
 			case 1:
-				l.Checkpoint = runnel.End
+				l.Checkpoint = runnel.End()
 			case 2:
 				l.Owner = "dead"
 			}

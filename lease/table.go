@@ -32,14 +32,14 @@ type API interface {
 }
 
 var (
-	// ErrLost is returned if another worker has changed the row since the writer last saw it: it
-	// took, released or deleted the lease. A Take also returns it if the owner is alive after all.
-	// Nothing was written.
-	ErrLost = errors.New("the lease has changed hands")
-	// ErrGone is returned by Get for a lease that is not in the table.
-	ErrGone = errors.New("no such lease")
-	// ErrTable is returned if the table does not exist, or no longer.
-	ErrTable = errors.New("there is no such table")
+	// ErrLeaseLost is returned if another worker has changed the row since the writer last saw it:
+	// it took, released or deleted the lease. A Take also returns it if the owner is alive after
+	// all. Nothing was written.
+	ErrLeaseLost = errors.New("the lease has changed hands")
+	// ErrLeaseNotFound is returned by Get for a lease that is not in the table.
+	ErrLeaseNotFound = errors.New("no such lease")
+	// ErrTableNotFound is returned if the table does not exist, or no longer.
+	ErrTableNotFound = errors.New("there is no such table")
 )
 
 // Config configures a Table.
@@ -89,7 +89,7 @@ type Table struct {
 	cfg Config
 }
 
-// New returns the table of a configuration. It makes no call; see Ensure and Claim.
+// New returns the table of a configuration. It makes no call; see Ensure and Bind.
 func New(cfg Config) (*Table, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (t *Table) key(id runnel.ShardID) item { return item{attrKey: str(string(id
 func (t *Table) wrap(op string, id runnel.ShardID, err error) error {
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
-		err = fmt.Errorf("%w: %w", ErrTable, err)
+		err = fmt.Errorf("%w: %w", ErrTableNotFound, err)
 	}
 	if id == "" {
 		return fmt.Errorf("%s: lease table %s: %w", op, t.cfg.Table, err)
@@ -117,14 +117,15 @@ func (t *Table) wrap(op string, id runnel.ShardID, err error) error {
 	return fmt.Errorf("%s: lease %s in table %s: %w", op, id, t.cfg.Table, err)
 }
 
-// Get reads one lease with a consistent read. It returns ErrGone if the lease does not exist.
+// Get reads one lease with a consistent read. It returns ErrLeaseNotFound if the lease does not
+// exist.
 func (t *Table) Get(ctx context.Context, id runnel.ShardID) (Lease, error) {
 	row, err := t.getItem(ctx, t.cfg.Table, t.key(id))
 	if err != nil {
 		return Lease{}, t.wrap("read", id, err)
 	}
 	if row == nil {
-		return Lease{}, t.wrap("read", id, ErrGone)
+		return Lease{}, t.wrap("read", id, ErrLeaseNotFound)
 	}
 	l, err := decode(row)
 	if err != nil {

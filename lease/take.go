@@ -10,8 +10,8 @@ import (
 
 // Take makes owner the holder of a lease that the caller last saw as seen: unowned, expired, or to
 // be stolen. It raises ownerSwitchesSinceCheckpoint if another worker held it, and ends a KCL 3.x
-// hand-over. The checkpoint, the children and a pending checkpoint stay. ErrLost means that the row
-// has changed since: its owner is alive, or another worker was first.
+// hand-over. The checkpoint, the children and a pending checkpoint stay. ErrLeaseLost means that
+// the row has changed since: its owner is alive, or another worker was first.
 func (t *Table) Take(ctx context.Context, seen Lease, owner string) (Lease, error) {
 	hold := rand.Text()
 	switched := seen.Owner != "" && seen.Owner != owner
@@ -56,7 +56,7 @@ func (t *Table) Checkpoint(
 	ctx context.Context, held Lease, at runnel.Position, token string,
 ) (Lease, error) {
 	if !at.Sequence.IsNumber() {
-		return Lease{}, t.wrap("checkpoint", held.Key, runnel.ErrPosition)
+		return Lease{}, t.wrap("checkpoint", held.Key, runnel.ErrPositionSyntax)
 	}
 	return t.writeHeld(ctx, held, write{
 		op:     "checkpoint",
@@ -73,7 +73,7 @@ func (t *Table) Finish(
 	return t.writeHeld(ctx, held, write{
 		op: "finish",
 		build: func(seen Lease) Lease {
-			seen = checkpointed(seen, runnel.End, token)
+			seen = checkpointed(seen, runnel.End(), token)
 			seen.Children, seen.Owner = children, ""
 			return seen
 		},

@@ -53,8 +53,8 @@ func (t *Table) write(ctx context.Context, seen Lease, w write) (Lease, error) {
 	}
 }
 
-// writeOnce tries the write once and returns the row after it. With ErrLost it returns the row in
-// the table if that is known, and otherwise a zero Lease.
+// writeOnce tries the write once and returns the row after it. With ErrLeaseLost it returns the row
+// in the table if that is known, and otherwise a zero Lease.
 func (t *Table) writeOnce(ctx context.Context, seen, want Lease, w write) (Lease, error) {
 	u := newUpdate(seen)
 	u.set(attrCounter, num(want.Counter))
@@ -74,11 +74,11 @@ func (t *Table) writeOnce(ctx context.Context, seen, want Lease, w write) (Lease
 		}
 	}
 	if row == nil {
-		return Lease{}, fmt.Errorf("%w: it was deleted", ErrLost)
+		return Lease{}, fmt.Errorf("%w: it was deleted", ErrLeaseLost)
 	}
 	stands, err := decode(row)
 	if err != nil {
-		return Lease{}, fmt.Errorf("%w: %w", ErrLost, err)
+		return Lease{}, fmt.Errorf("%w: %w", ErrLeaseLost, err)
 	}
 	switch {
 	case stands.standsAs(want):
@@ -86,7 +86,7 @@ func (t *Table) writeOnce(ctx context.Context, seen, want Lease, w write) (Lease
 	case !refused && stands.Counter == seen.Counter && stands.Owner == seen.Owner:
 		return Lease{}, answer // not done, or not yet
 	default:
-		return stands, fmt.Errorf("%w: %s", ErrLost, stands.holder())
+		return stands, fmt.Errorf("%w: %s", ErrLeaseLost, stands.holder())
 	}
 }
 

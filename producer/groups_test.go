@@ -366,7 +366,7 @@ func TestAHotKeyUsesTheBuffer(t *testing.T) {
 		var failed atomic.Bool
 		s.refuse = func(int, *types.PutRecordsRequestEntry) bool { return failed.CompareAndSwap(false, true) }
 		p, ctx := s.open(t, func(c *Config) { c.Order, c.MaxBufferedRecords = OrderPlain, 3200 })
-		putEach(t, p, ctx, keysIn(keyspace.All, "key-", 2000), &atomic.Int64{})
+		putEach(t, p, ctx, keysIn(keyspace.All(), "key-", 2000), &atomic.Int64{})
 		hot := make([]string, 1500)
 		for i := range hot {
 			hot[i] = "hot"
@@ -375,7 +375,7 @@ func TestAHotKeyUsesTheBuffer(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * calmAfter) // the shard is not slowed down any more
-		putEach(t, p, ctx, keysIn(keyspace.All, "calm-", 2000), &atomic.Int64{})
+		putEach(t, p, ctx, keysIn(keyspace.All(), "calm-", 2000), &atomic.Int64{})
 		if err := p.Flush(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ type lists struct {
 
 // oneShard is the list of the shard that a stream in memory has.
 func oneShard() *lists {
-	return &lists{shards: map[string]keyspace.Range{someShard: keyspace.All}}
+	return &lists{shards: map[string]keyspace.Range{someShard: keyspace.All()}}
 }
 
 func (l *lists) set(change func()) {
@@ -192,7 +192,7 @@ func TestCloseCutsAList(t *testing.T) {
 // what was packed for another is void, and is in the stream again for the shard that it is in.
 func TestSplitIsSeenInTheAnswers(t *testing.T) {
 	byShard(t, func(t *testing.T, order Order) {
-		low, high := keyspace.All.SplitAt(keyspace.All.Middle())
+		low, high := keyspace.All().SplitAt(keyspace.All().Middle())
 		l := oneShard()
 		s := &stream{latency: time.Millisecond}
 		split := false
@@ -216,7 +216,7 @@ func TestSplitIsSeenInTheAnswers(t *testing.T) {
 				put(t, p, ctx, record, func(r Result) {
 					hash := keyspace.Of(record.PartitionKey)
 					within := map[string]keyspace.Range{
-						someShard: keyspace.All, "shardId-000000000001": low, "shardId-000000000002": high,
+						someShard: keyspace.All(), "shardId-000000000001": low, "shardId-000000000002": high,
 					}[string(r.ShardID)]
 					if r.Err != nil || r.Unknown > 0 || !within.Contains(hash) {
 						t.Errorf("%+v for the hash key %v", r, hash)

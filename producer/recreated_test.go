@@ -62,7 +62,7 @@ func TestStreamThatIsMadeAgain(t *testing.T) {
 			p, ctx := s.open(t, func(c *Config) { c.Order, c.Client, c.Reader, c.Linger = order, v, v, 10*time.Millisecond })
 			var delivered atomic.Int64
 			keys := keysIn(keyspace.Uniform(8)[0], "key-", 1) // which the first shard takes in any case
-			keys = append(keys, keysIn(keyspace.All, "key-", 100)...)
+			keys = append(keys, keysIn(keyspace.All(), "key-", 100)...)
 			flush := func() {
 				if err := p.Flush(ctx); err != nil && !v.gone.Load() {
 					t.Error(err)

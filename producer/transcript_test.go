@@ -129,7 +129,7 @@ func (p *player) run(t *testing.T, command string, args []string) {
 			case "lo":
 				hash = "0"
 			case "hi":
-				hash = keyspace.Max.String()
+				hash = keyspace.Max().String()
 			default:
 				if i, err := strconv.Atoi(hash); err == nil {
 					hash = keyspace.Uniform(groups)[i].Start.String()

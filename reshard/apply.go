@@ -30,18 +30,18 @@ type Resharder interface {
 		...func(*kinesis.Options)) (*kinesis.UpdateShardCountOutput, error)
 }
 
-// State is the progress of a step.
-type State string
+// StepState is the progress of a step.
+type StepState string
 
-// The states of a step, in this order: Found, or else Begun and Done.
+// The states of a step, in this order: StepFound, or else StepBegun and StepDone.
 const (
-	Found State = "found" // it was done already
-	Begun State = "begun" // the call is about to be made
-	Done  State = "done"  // its shards are open, the stream is ACTIVE
+	StepFound StepState = "found" // it was done already
+	StepBegun StepState = "begun" // the call is about to be made
+	StepDone  StepState = "done"  // its shards are open, the stream is ACTIVE
 )
 
-// ErrNotDone is returned if a call succeeded, but the shards did not change.
-var ErrNotDone = errors.New("the call was answered, but the open shards are as before")
+// ErrNoEffect is returned if a call succeeded, but the shards did not change.
+var ErrNoEffect = errors.New("the call was answered, but the open shards are as before")
 
 // settleTime is the longest time that the list of shards may lag behind the status ACTIVE.
 const settleTime = time.Minute
@@ -60,13 +60,13 @@ const settleTime = time.Minute
 // else reshards the stream. Apply undoes nothing.
 func Apply(
 	ctx context.Context, client Resharder, stream string, planned plan.Plan,
-	progress func(plan.Step, State),
+	progress func(plan.Step, StepState),
 ) error {
 	if err := planned.Validate(); err != nil {
 		return fmt.Errorf("reshard stream %s: %w", stream, err)
 	}
 	if progress == nil {
-		progress = func(plan.Step, State) {}
+		progress = func(plan.Step, StepState) {}
 	}
 	a := &applying{client: client, stream: stream, plan: planned, progress: progress}
 	if err := a.run(ctx); err != nil {
@@ -80,7 +80,7 @@ type applying struct {
 	client   Resharder
 	stream   string
 	plan     plan.Plan
-	progress func(plan.Step, State)
+	progress func(plan.Step, StepState)
 }
 
 func (a *applying) run(ctx context.Context) error {
@@ -95,7 +95,7 @@ func (a *applying) run(ctx context.Context) error {
 				"the stream: make a new plan", next+1, a.plan.Steps[next], plan.ErrLayoutDiffers)
 		}
 		for ; at < next; at++ {
-			a.progress(a.plan.Steps[at], Found)
+			a.progress(a.plan.Steps[at], StepFound)
 		}
 		if at == len(a.plan.Steps) {
 			if err := a.plan.Reached(ranges(open)); err != nil {
@@ -107,13 +107,13 @@ func (a *applying) run(ctx context.Context) error {
 		step := a.plan.Steps[at]
 		call, err := a.call(step, open)
 		if err == nil {
-			a.progress(step, Begun)
+			a.progress(step, StepBegun)
 			err = a.take(ctx, at, call)
 		}
 		if err != nil {
 			return fmt.Errorf("step %d of %d, %s: %w", at+1, len(a.plan.Steps), step, err)
 		}
-		a.progress(step, Done)
+		a.progress(step, StepDone)
 	}
 }
 
@@ -163,7 +163,7 @@ func (a *applying) call(
 	}
 	name := aws.String(a.stream)
 	switch step.Kind {
-	case plan.SplitStep:
+	case plan.StepSplit:
 		in := &kinesis.SplitShardInput{
 			StreamName: name, ShardToSplit: ids[0],
 			NewStartingHashKey: aws.String(step.Bound().String()),
@@ -172,7 +172,7 @@ func (a *applying) call(
 			_, err := a.client.SplitShard(ctx, in)
 			return err
 		}, nil
-	case plan.MergeStep:
+	case plan.StepMerge:
 		in := &kinesis.MergeShardsInput{
 			StreamName: name, ShardToMerge: ids[0], AdjacentShardToMerge: ids[1],
 		}
@@ -206,7 +206,7 @@ func (a *applying) settle(ctx context.Context, at int) error {
 		if since.IsZero() {
 			since = time.Now()
 		} else if time.Since(since) > settleTime {
-			return ErrNotDone
+			return ErrNoEffect
 		}
 		if err := retry.Wait(ctx, time.Second); err != nil {
 			return err

@@ -82,7 +82,7 @@ func layout(t *testing.T, client *kinesis.Client) []keyspace.Range {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reshard.Open(shards)
+	return reshard.OpenRanges(shards)
 }
 
 // begin makes the layout that oddPlan begins with.
@@ -92,7 +92,7 @@ func begin(t *testing.T, client *kinesis.Client, open []keyspace.Range) {
 	r := p.Open[1]
 	low, high := r.SplitAt(open[2].Start)
 	p.Steps = []plan.Step{{
-		Kind: plan.SplitStep, From: []keyspace.Range{r}, To: []keyspace.Range{low, high},
+		Kind: plan.StepSplit, From: []keyspace.Range{r}, To: []keyspace.Range{low, high},
 	}}
 	for _, r := range open {
 		p.Final = append(p.Final, plan.Shard{Range: r})
@@ -161,7 +161,7 @@ func TestApplyResumes(t *testing.T) {
 				}
 				var states []string
 				err := reshard.Apply(t.Context(), c, stream, planned,
-					func(_ plan.Step, s reshard.State) { states = append(states, string(s)) })
+					func(_ plan.Step, s reshard.StepState) { states = append(states, string(s)) })
 				if err != nil {
 					t.Fatalf("cut at %d, after the call is %v: %v", at, after, err)
 				}
@@ -203,7 +203,7 @@ func TestApplyRetries(t *testing.T) {
 				for _, s := range planned.Steps {
 					want += len(s.To)
 				}
-				if len(shards) != want || planned.Reached(reshard.Open(shards)) != nil {
+				if len(shards) != want || planned.Reached(reshard.OpenRanges(shards)) != nil {
 					t.Errorf("%s: %d shards, want %d", faults, len(shards), want)
 				}
 			}
@@ -241,8 +241,8 @@ func TestApplyScales(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
-		err = reshard.Apply(ctx, client, stream, planned, func(_ plan.Step, s reshard.State) {
-			if s == reshard.Done {
+		err = reshard.Apply(ctx, client, stream, planned, func(_ plan.Step, s reshard.StepState) {
+			if s == reshard.StepDone {
 				cancel(errCut)
 			}
 		})
@@ -307,8 +307,8 @@ func TestApplyIsUndone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = reshard.Apply(t.Context(), client, stream, planned, func(_ plan.Step, s reshard.State) {
-			if s == reshard.Begun {
+		err = reshard.Apply(t.Context(), client, stream, planned, func(_ plan.Step, s reshard.StepState) {
+			if s == reshard.StepBegun {
 				return
 			}
 			back, err := plan.Uniform(layout(t, client), 2, 0)
@@ -349,7 +349,7 @@ func (l *lagging) ListShards(
 // A list of shards that lags behind the stream is waited for, but not for ever; and a step is not
 // taken twice for its sake.
 func TestApplyWaitsForTheList(t *testing.T) {
-	for left, want := range map[int]error{1: nil, 30: nil, 1000: reshard.ErrNotDone} {
+	for left, want := range map[int]error{1: nil, 30: nil, 1000: reshard.ErrNoEffect} {
 		inBubble(t, 1, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
 			planned, err := plan.Uniform(layout(t, client), 2, 0)
 			if err != nil {

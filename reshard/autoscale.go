@@ -56,10 +56,10 @@ type EventKind string
 
 // The kinds of events.
 const (
-	Decided EventKind = "decided" // a window is over: Sample, Observed and Decision
-	Stepped EventKind = "stepped" // a step of a decision's plan: Step, State, Number and Of
-	Applied EventKind = "applied" // all of them are done: Decision
-	Failed  EventKind = "failed"  // Err, and Autoscale goes on
+	EventDecided EventKind = "decided" // a window is over: Sample, Observed and Decision
+	EventStepped EventKind = "stepped" // a step of a decision's plan: Step, State, Number and Of
+	EventApplied EventKind = "applied" // all of them are done: Decision
+	EventFailed  EventKind = "failed"  // Err, and Autoscale goes on
 )
 
 // Event is one report of Autoscale. The fields that its kind does not use are zero.
@@ -70,7 +70,7 @@ type Event struct {
 	Observed Observed
 	Decision Decision
 	Step     plan.Step
-	State    State
+	State    StepState
 	Number   int // of the step, from 1 on
 	Of       int
 	Err      error
@@ -155,12 +155,12 @@ func (l *autoscaling) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, ErrResharded):
-			l.report(Event{Kind: Failed, Err: err})
+			l.report(Event{Kind: EventFailed, Err: err})
 			wait = min(wait, readEvery) // a window that was cut short
 		case err != nil && (l.cfg.Once || !retryable(err)):
 			return err
 		case err != nil:
-			l.report(Event{Kind: Failed, Err: err})
+			l.report(Event{Kind: EventFailed, Err: err})
 		case l.cfg.Once:
 			return nil
 		}
@@ -196,21 +196,21 @@ func (l *autoscaling) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.report(Event{Kind: Decided, Sample: sample, Observed: observed, Decision: decision})
-	if !l.cfg.Apply || decision.Action == Hold {
+	l.report(Event{Kind: EventDecided, Sample: sample, Observed: observed, Decision: decision})
+	if !l.cfg.Apply || decision.Action == ActionHold {
 		return nil
 	}
 	number := 0
-	err = Apply(ctx, l.client, l.stream, decision.Plan, func(step plan.Step, s State) {
-		if s != Done {
+	err = Apply(ctx, l.client, l.stream, decision.Plan, func(step plan.Step, s StepState) {
+		if s != StepDone {
 			number++
 		}
 		l.report(Event{
-			Kind: Stepped, Step: step, State: s, Number: number, Of: len(decision.Plan.Steps),
+			Kind: EventStepped, Step: step, State: s, Number: number, Of: len(decision.Plan.Steps),
 		})
 	})
 	if err == nil {
-		l.report(Event{Kind: Applied, Decision: decision})
+		l.report(Event{Kind: EventApplied, Decision: decision})
 	}
 	return err
 }
@@ -244,7 +244,7 @@ func (l *autoscaling) look(ctx context.Context) (Sample, Observed, error) {
 		return Sample{}, Observed{}, context.Cause(ctx)
 	case failed != nil:
 		throttled = Throttled{}
-		l.report(Event{Kind: Failed, Err: fmt.Errorf("what was throttled in this window is not "+
+		l.report(Event{Kind: EventFailed, Err: fmt.Errorf("what was throttled in this window is not "+
 			"known: %w; it is decided by what was seen alone", failed)})
 	}
 	return Sample{

@@ -47,7 +47,7 @@ func (s *scaler) start() {
 			s.mu.Lock()
 			s.events = append(s.events, e)
 			s.mu.Unlock()
-			if e.Kind == reshard.Stepped && s.onStep != nil {
+			if e.Kind == reshard.EventStepped && s.onStep != nil {
 				s.onStep(e)
 			}
 		})
@@ -77,7 +77,7 @@ func (s *scaler) until(what string, most time.Duration, done func() bool) {
 	s.t.Helper()
 	for began := time.Now(); !done(); time.Sleep(2 * time.Second) {
 		if time.Since(began) > most {
-			for _, e := range s.of(reshard.Decided) {
+			for _, e := range s.of(reshard.EventDecided) {
 				s.t.Log(e.Decision.Action, e.Decision.Reasons)
 			}
 			s.t.Fatalf("not after %s: %s", most, what)
@@ -198,7 +198,7 @@ func TestAutoscaleUnderLoad(t *testing.T) {
 		s := &scaler{t: t, client: client, cfg: cfg}
 		dead := map[plan.StepKind]bool{}
 		s.onStep = func(e reshard.Event) {
-			if e.State == reshard.Begun && !dead[e.Step.Kind] {
+			if e.State == reshard.StepBegun && !dead[e.Step.Kind] {
 				dead[e.Step.Kind] = true
 				kills++
 				s.stop()
@@ -243,7 +243,7 @@ func TestAutoscaleUnderLoad(t *testing.T) {
 		stopReading()
 		fleet.Wait()
 		archiveAll(t.Context(), t, server, dir, true)
-		for _, e := range s.of(reshard.Decided) {
+		for _, e := range s.of(reshard.EventDecided) {
 			records := 0.0
 			for _, p := range e.Sample.Points {
 				records += float64(p.Also) / 1000
@@ -267,7 +267,7 @@ func TestAutoscaleUnderLoad(t *testing.T) {
 			t.Errorf("%d kills, %d shards at the peak", kills, peak)
 		}
 		t.Logf("%d records, %d refused, %d shards at the peak, %d decisions, %d kills",
-			len(l.all), seen, peak, len(s.of(reshard.Decided)), kills)
+			len(l.all), seen, peak, len(s.of(reshard.EventDecided)), kills)
 	})
 }
 
@@ -329,13 +329,13 @@ func TestAutoscaleDryRun(t *testing.T) {
 		s := &scaler{t: t, client: client, cfg: reshard.AutoscaleConfig{Policy: smallShards}}
 		began := time.Now()
 		s.start()
-		s.until("five rounds", 10*time.Minute, func() bool { return len(s.of(reshard.Decided)) >= 5 })
+		s.until("five rounds", 10*time.Minute, func() bool { return len(s.of(reshard.EventDecided)) >= 5 })
 		s.end()
 		if took := time.Since(began); took < 4*time.Minute || took > 6*time.Minute {
 			t.Errorf("five rounds took %s, want one a minute", took)
 		}
-		for i, e := range s.of(reshard.Decided) {
-			if want := map[bool]reshard.Action{true: reshard.Split, false: reshard.Hold}[i > 0]; e.Decision.Action != want ||
+		for i, e := range s.of(reshard.EventDecided) {
+			if want := map[bool]reshard.Action{true: reshard.ActionSplit, false: reshard.ActionHold}[i > 0]; e.Decision.Action != want ||
 				e.Sample.Took != 30*time.Second || e.At.IsZero() ||
 				e.Observed.Bytes < 50*shardLimit || e.Observed.Bytes > 70*shardLimit {
 				t.Errorf("round %d: %+v", i, e.Decision)
@@ -345,7 +345,7 @@ func TestAutoscaleDryRun(t *testing.T) {
 		s.events = nil
 		s.start()
 		if err := <-s.done; err != nil || len(s.events) != 1 ||
-			s.events[0].Decision.Action != reshard.Split {
+			s.events[0].Decision.Action != reshard.ActionSplit {
 			t.Errorf("once: %v, %+v", err, s.events)
 		}
 		if n := len(layout(t, client)); n != 1 {
@@ -356,9 +356,9 @@ func TestAutoscaleDryRun(t *testing.T) {
 		if err := <-s.done; err != nil || len(layout(t, client)) != 3 {
 			t.Errorf("once, done: %v, %d shards", err, len(layout(t, client)))
 		}
-		applied, stepped := s.of(reshard.Applied), s.of(reshard.Stepped)
+		applied, stepped := s.of(reshard.EventApplied), s.of(reshard.EventStepped)
 		if len(applied) != 1 || len(applied[0].Decision.Plan.Final) != 3 || len(stepped) != 4 ||
-			stepped[3].Number != 2 || stepped[3].Of != 2 || stepped[3].State != reshard.Done {
+			stepped[3].Number != 2 || stepped[3].Of != 2 || stepped[3].State != reshard.StepDone {
 			t.Errorf("%d applied, steps %+v", len(applied), stepped)
 		}
 	})
@@ -385,12 +385,12 @@ func TestAutoscaleGoesOn(t *testing.T) {
 		}}
 		s.start()
 		s.until("two shards", 10*time.Minute, func() bool { return len(layout(t, client)) == 2 })
-		for _, e := range s.of(reshard.Decided) {
+		for _, e := range s.of(reshard.EventDecided) {
 			if e.Decision.Peak > 1 {
 				t.Errorf("what a failed feed has said counts: %+v", e.Decision)
 			}
 		}
-		if failed := s.of(reshard.Failed); len(failed) < 2 || !errors.Is(failed[0].Err, errFeed) {
+		if failed := s.of(reshard.EventFailed); len(failed) < 2 || !errors.Is(failed[0].Err, errFeed) {
 			t.Errorf("failed: %v", failed)
 		}
 		planned, err := plan.Uniform(layout(t, client), 5, 0)
@@ -405,13 +405,13 @@ func TestAutoscaleGoesOn(t *testing.T) {
 		if err := server.SetFaults("ListShards:error-503"); err != nil {
 			t.Fatal(err)
 		}
-		before := len(s.of(reshard.Decided))
+		before := len(s.of(reshard.EventDecided))
 		time.Sleep(5 * time.Minute)
 		if err := server.SetFaults(""); err != nil {
 			t.Fatal(err)
 		}
 		s.until("decided again", 5*time.Minute, func() bool {
-			return len(s.of(reshard.Decided)) > before+1
+			return len(s.of(reshard.EventDecided)) > before+1
 		})
 		s.end()
 		// A window that was cut short is followed by another one at once.
@@ -420,7 +420,7 @@ func TestAutoscaleGoesOn(t *testing.T) {
 			if errors.Is(e.Err, errFeed) {
 				continue
 			}
-			if e.Kind == reshard.Decided && !cut.IsZero() && e.At.Sub(cut) > 40*time.Second {
+			if e.Kind == reshard.EventDecided && !cut.IsZero() && e.At.Sub(cut) > 40*time.Second {
 				t.Errorf("%s from a window that was cut short to a decision", e.At.Sub(cut))
 			}
 			if cut = (time.Time{}); errors.Is(e.Err, reshard.ErrResharded) {
@@ -428,7 +428,7 @@ func TestAutoscaleGoesOn(t *testing.T) {
 			}
 		}
 		reshards, outages := 0, 0
-		for _, e := range s.of(reshard.Failed) {
+		for _, e := range s.of(reshard.EventFailed) {
 			if errors.Is(e.Err, reshard.ErrResharded) {
 				reshards++
 			} else if !errors.Is(e.Err, errFeed) {
@@ -446,7 +446,7 @@ func TestAutoscaleRefusesWhatIsGone(t *testing.T) {
 	inBubble(t, 1, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
 		s := &scaler{t: t, client: client}
 		s.start()
-		s.until("a round", 5*time.Minute, func() bool { return len(s.of(reshard.Decided)) > 0 })
+		s.until("a round", 5*time.Minute, func() bool { return len(s.of(reshard.EventDecided)) > 0 })
 		if _, err := client.DeleteStream(t.Context(),
 			&kinesis.DeleteStreamInput{StreamName: aws.String(stream)}); err != nil {
 			t.Fatal(err)

@@ -33,15 +33,15 @@ type Action string
 
 // The actions.
 const (
-	Hold  Action = "hold"
-	Split Action = "split"
-	Merge Action = "merge"
+	ActionHold  Action = "hold"
+	ActionSplit Action = "split"
+	ActionMerge Action = "merge"
 )
 
 // Decision is the result of one sample.
 type Decision struct {
 	Action Action
-	// Plan begins with the sample's shards. For Hold it has no steps. The unit of its loads is
+	// Plan begins with the sample's shards. For ActionHold it has no steps. The unit of its loads is
 	// 10^-12 of one shard's limit.
 	Plan plan.Plan
 	// Reasons explain the decision, in sentences without a full stop. There is at least one.
@@ -76,7 +76,7 @@ func (a *Autoscaler) Decide(s Sample) (Decision, error) {
 		}
 	}
 	if len(d.decision.Plan.Steps) == 0 {
-		d.decision.Action = Hold
+		d.decision.Action = ActionHold
 		d.decision.Plan, err = plan.WithBounds(a.layout, bounds(a.layout), points)
 	}
 	return d.decision, err
@@ -98,7 +98,7 @@ func (d *deciding) because(format string, args ...any) {
 
 // remember adds the sample to the history and drops the windows that are no longer needed.
 func (d *deciding) remember() {
-	a, layout, loads := d.Autoscaler, Open(d.sample.Shards), make([]part, len(d.shards))
+	a, layout, loads := d.Autoscaler, OpenRanges(d.sample.Shards), make([]part, len(d.shards))
 	for i, shard := range d.shards {
 		layout[i], loads[i] = shard.Range, shard.load
 		d.decision.Peak = max(d.decision.Peak, shard.load.load())
@@ -149,7 +149,7 @@ func (d *deciding) fill() bool {
 		pieces = slices.Replace(pieces, at, at+1, low, high)
 	}
 	d.because("open shards: %d, and %d are wanted at least", len(d.layout), d.policy.MinShards)
-	return d.plan(Split, bounds(pieces))
+	return d.plan(ActionSplit, bounds(pieces))
 }
 
 // bounds returns the starts of all ranges but the first.

@@ -42,7 +42,7 @@ func (d *deciding) mergeTo(peaks []part, kept []keyspace.Key) bool {
 		d.because("the shards changed not long ago: nothing is merged for another %s", short(wait))
 		return false
 	}
-	return d.plan(Merge, kept)
+	return d.plan(ActionMerge, kept)
 }
 
 // peaks returns the highest bytes and the highest records of each shard over the last

@@ -40,7 +40,7 @@ func (d *deciding) split() bool {
 			count(float64(len(cuts)), "more shard"), d.policy.MaxShards, d.policy.MaxSteps)
 		cuts = d.fewerCuts(hot, room)
 	}
-	if !d.plan(Split, append(cuts, bounds(d.layout)...)) {
+	if !d.plan(ActionSplit, append(cuts, bounds(d.layout)...)) {
 		return false
 	}
 	for _, i := range hot[:min(mostTold, len(hot))] {

@@ -89,7 +89,7 @@ func check(t *rapid.T, p reshard.Policy, w *world, loads []load.Point, d reshard
 	if len(d.Reasons) == 0 {
 		t.Fatal("no reason")
 	}
-	if (d.Action == reshard.Hold) != (len(d.Plan.Steps) == 0) || len(d.Plan.Steps) > p.MaxSteps {
+	if (d.Action == reshard.ActionHold) != (len(d.Plan.Steps) == 0) || len(d.Plan.Steps) > p.MaxSteps {
 		t.Fatalf("%s in %d steps", d.Action, len(d.Plan.Steps))
 	}
 	for _, step := range d.Plan.Steps {
@@ -105,7 +105,7 @@ func check(t *rapid.T, p reshard.Policy, w *world, loads []load.Point, d reshard
 		merged := !slices.ContainsFunc(w.shards, func(s reshard.Shard) bool {
 			return s.Range == piece.Range
 		})
-		if d.Action == reshard.Merge && merged && part > p.MergeUnder+1e-6 && w.feed == unlimited {
+		if d.Action == reshard.ActionMerge && merged && part > p.MergeUnder+1e-6 && w.feed == unlimited {
 			t.Fatalf("a merge leads to a shard at %.3f, above %.3f", part, p.MergeUnder)
 		}
 	}
@@ -126,7 +126,7 @@ func TestAutoscalerComesToRest(t *testing.T) {
 				t.Fatal(err)
 			}
 			check(t, p, w, loads, d)
-			if d.Action != reshard.Hold {
+			if d.Action != reshard.ActionHold {
 				still = -1
 				if changes++; changes > 200 {
 					t.Fatalf("%d changes, the last for:\n%s", changes, strings.Join(d.Reasons, "\n"))
@@ -138,7 +138,7 @@ func TestAutoscalerComesToRest(t *testing.T) {
 			points, part := share(s, loads)
 			heaviest := 0.0
 			for _, point := range points {
-				_, alone := share(reshard.Shard{Range: keyspace.All}, []load.Point{point})
+				_, alone := share(reshard.Shard{Range: keyspace.All()}, []load.Point{point})
 				heaviest = max(heaviest, alone)
 			}
 			// A key in the middle of its shard takes two splits to be alone.
@@ -155,7 +155,7 @@ func TestAutoscalerComesToRest(t *testing.T) {
 
 // fairest returns the load of the larger part where points are cut in two as evenly as they can be.
 func fairest(points []load.Point) float64 {
-	everywhere := reshard.Shard{Range: keyspace.All}
+	everywhere := reshard.Shard{Range: keyspace.All()}
 	_, least := share(everywhere, points)
 	for i := range points {
 		_, left := share(everywhere, points[:i])
@@ -175,7 +175,7 @@ func TestAutoscalerDoesNotFlap(t *testing.T) {
 		p.MaxShards = 1000 // a merge makes no room for a split that waits
 		core := newCore(t, p)
 		for still := 0; still < 2*p.MergeWindows+p.SplitOf+20; still++ {
-			if w.round(t, core, loads).Action != reshard.Hold {
+			if w.round(t, core, loads).Action != reshard.ActionHold {
 				still = -1
 			}
 		}
@@ -191,7 +191,7 @@ func TestAutoscalerDoesNotFlap(t *testing.T) {
 				tide = rapid.Float64Range(low*1.001, 1).Draw(t, "between")
 			}
 			for range rapid.IntRange(1, 40).Draw(t, "windows") {
-				if d := w.round(t, core, scaled(loads, tide)); d.Action == reshard.Split && fits {
+				if d := w.round(t, core, scaled(loads, tide)); d.Action == reshard.ActionSplit && fits {
 					t.Fatalf("split again at %.3f of the load:\n%s", tide,
 						strings.Join(d.Reasons, "\n"))
 				}
@@ -214,7 +214,7 @@ func TestAutoscalerSwings(t *testing.T) {
 					loads = append(loads, even(r, 6, part, 0.1)...)
 				}
 				for range rapid.IntRange(1, 30).Draw(t, "windows") {
-					if w.round(t, core, loads).Action != reshard.Hold {
+					if w.round(t, core, loads).Action != reshard.ActionHold {
 						changes++
 					}
 				}
@@ -234,21 +234,21 @@ func TestAutoscalerAnswers(t *testing.T) {
 		p.MaxShards, p.MaxSteps = 100, 100
 		n := rapid.IntRange(p.MinShards, 5).Draw(t, "shards")
 		w, core := newWorld(keyspace.Uniform(n)), newCore(t, p)
-		calm := even(keyspace.All, 100*n, 0.9*p.SplitAbove*float64(n), 0)
+		calm := even(keyspace.All(), 100*n, 0.9*p.SplitAbove*float64(n), 0)
 		for range rapid.IntRange(1, 5).Draw(t, "calm") {
-			if d := w.round(t, core, calm); d.Action == reshard.Split {
+			if d := w.round(t, core, calm); d.Action == reshard.ActionSplit {
 				t.Fatal("split without need")
 			}
 		}
 		n = len(w.shards)
 		factor := rapid.Float64Range(1.2, 3).Draw(t, "factor")
-		step := even(keyspace.All, 400, factor*p.SplitAbove*float64(n), 0.1)
+		step := even(keyspace.All(), 400, factor*p.SplitAbove*float64(n), 0.1)
 		if rapid.Bool().Draw(t, "told") {
 			w.feed = byShard
 		}
 		for window := 1; ; window++ {
 			d := w.round(t, core, step)
-			if (d.Action == reshard.Split) != (window == p.SplitWindows) {
+			if (d.Action == reshard.ActionSplit) != (window == p.SplitWindows) {
 				t.Fatalf("window %d of %d: %s", window, p.SplitWindows, d.Action)
 			}
 			if window < p.SplitWindows {
@@ -284,7 +284,7 @@ func TestAutoscalerLeavesAHotKeyAlone(t *testing.T) {
 					Weight: uint64(0.02 * rng.Float64() * reshard.ShardBytes), Also: 1000,
 				})
 			}
-			if w.round(t, core, histogram.Points()).Action == reshard.Split {
+			if w.round(t, core, histogram.Points()).Action == reshard.ActionSplit {
 				splits++
 			}
 		}
@@ -345,7 +345,7 @@ func TestThrottledLoad(t *testing.T) {
 // Samples that make no sense are refused, and not counted.
 func TestAutoscalerRefuses(t *testing.T) {
 	w, core := newWorld(keyspace.Uniform(2)), newCore(t, reshard.Policy{SplitWindows: 1})
-	hot := even(keyspace.All, 100, 3, 0)
+	hot := even(keyspace.All(), 100, 3, 0)
 	bad := w.look(hot)
 	bad.Took = 0
 	gap := w.look(hot)
@@ -356,8 +356,8 @@ func TestAutoscalerRefuses(t *testing.T) {
 		}
 	}
 	closed := w.look(hot)
-	closed.Shards = append(slices.Clone(closed.Shards), reshard.Shard{Range: keyspace.All})
-	if d, err := core.Decide(closed); err != nil || d.Action != reshard.Split {
+	closed.Shards = append(slices.Clone(closed.Shards), reshard.Shard{Range: keyspace.All()})
+	if d, err := core.Decide(closed); err != nil || d.Action != reshard.ActionSplit {
 		t.Errorf("with a closed shard: %v, %v", d, err)
 	}
 }

@@ -8,7 +8,7 @@
 //		load.Add(s.Hash, uint64(s.Bytes))
 //	})
 //	shards, err := reshard.List(ctx, client, "orders")
-//	plan, err := plan.ForLoad(reshard.Open(shards), load.Points(), plan.Goal{
+//	plan, err := plan.ForLoad(reshard.OpenRanges(shards), load.Points(), plan.Goal{
 //		Target: uint64(700e3 * seen.Took.Seconds()),
 //	})
 //	err = reshard.Apply(ctx, client, "orders", plan, nil)

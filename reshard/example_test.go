@@ -32,14 +32,14 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	planned, err := plan.ForLoad(reshard.Open(shards), histogram.Points(), plan.Goal{Target: 700})
+	planned, err := plan.ForLoad(reshard.OpenRanges(shards), histogram.Points(), plan.Goal{Target: 700})
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, shard := range planned.Final {
 		fmt.Println(shard.Load, "KiB/s of 700")
 	}
-	err = reshard.Apply(ctx, client, "orders", planned, func(step plan.Step, s reshard.State) {
+	err = reshard.Apply(ctx, client, "orders", planned, func(step plan.Step, s reshard.StepState) {
 		fmt.Println(step.Kind, s)
 	})
 	if err != nil {

@@ -39,8 +39,8 @@ func List(ctx context.Context, client Lister, stream string) ([]Shard, error) {
 	return shards, nil
 }
 
-// Open returns the ranges of the open shards, in the order of shards.
-func Open(shards []Shard) []keyspace.Range {
+// OpenRanges returns the ranges of the open shards, in the order of shards.
+func OpenRanges(shards []Shard) []keyspace.Range {
 	var ranges []keyspace.Range
 	for _, s := range shards {
 		if s.Open {

@@ -164,6 +164,42 @@ func TestObserveNow(t *testing.T) {
 	})
 }
 
+// An iterator that expires ends no observation: the reader goes on behind its last record, and
+// counts none twice.
+func TestObserveExpiredIterators(t *testing.T) {
+	for name, window := range map[string]reshard.Window{
+		"now": {For: 10 * time.Second}, "last": {Last: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := "GetRecords:expire-iterator@2-3 GetRecords:expire-iterator@5"
+			inBubble(t, 1, spec, func(
+				t *testing.T, _ *runneltest.Server, client *kinesis.Client,
+			) {
+				const records = 12 // of 1 MB each: more than one read
+				putAll := func() {
+					for i := range records {
+						putOne(t, client, fmt.Sprint("k", i), "", make([]byte, 1_000_000))
+						time.Sleep(500 * time.Millisecond)
+					}
+				}
+				var busy sync.WaitGroup
+				if window.Last > 0 {
+					putAll()
+				} else {
+					busy.Go(func() { time.Sleep(time.Second); putAll() })
+				}
+				got := map[string]int{}
+				seen, err := reshard.Observe(t.Context(), client, stream, window,
+					func(s reshard.Seen) { got[s.Key]++ })
+				busy.Wait()
+				if err != nil || seen.Records != records || len(got) != records {
+					t.Errorf("%+v of %d records, %v: %v", seen, records, got, err)
+				}
+			})
+		})
+	}
+}
+
 // A reshard in the window, a context that ends and what makes no sense are errors.
 func TestObserveRefuses(t *testing.T) {
 	inBubble(t, 2, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
@@ -210,7 +246,7 @@ func TestListAndOpen(t *testing.T) {
 		shards, err := reshard.List(t.Context(), client, stream)
 		if err != nil || len(shards) != 3 || shards[0].Open || !shards[2].Open ||
 			fmt.Sprint(shards[2].Parents) != fmt.Sprint([]runnel.ShardID{shards[0].ID, shards[1].ID}) ||
-			len(reshard.Open(shards)) != 1 || shards[2].Range != keyspace.All {
+			len(reshard.OpenRanges(shards)) != 1 || shards[2].Range != keyspace.All() {
 			t.Errorf("%+v, %v", shards, err)
 		}
 	})

@@ -67,7 +67,7 @@ func TestApplyRandom(t *testing.T) {
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
-				planned := randomPlan(t, rng, reshard.Open(before))
+				planned := randomPlan(t, rng, reshard.OpenRanges(before))
 				for range rng.IntN(4) {
 					ctx, cancel := context.WithTimeoutCause(t.Context(),
 						time.Duration(rng.Int64N(int64(2*time.Minute))), errCut)
@@ -85,7 +85,7 @@ func TestApplyRandom(t *testing.T) {
 				}
 				after, err := reshard.List(t.Context(), client, stream)
 				if err == nil {
-					err = planned.Reached(reshard.Open(after))
+					err = planned.Reached(reshard.OpenRanges(after))
 				}
 				made := 0
 				for _, step := range planned.Steps {

@@ -76,7 +76,7 @@ func (p Policy) measure(s Sample) ([]measured, []load.Point, error) {
 			shards = append(shards, measured{Shard: shard})
 		}
 	}
-	if err := keyspace.Tiles(Open(s.Shards)); err != nil {
+	if err := keyspace.Tiles(OpenRanges(s.Shards)); err != nil {
 		return nil, nil, fmt.Errorf("a sample's open shards: %w", err)
 	}
 	sortShards(shards)

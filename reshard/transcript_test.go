@@ -102,7 +102,7 @@ func (p *player) do(words []string) {
 		}
 		p.now = p.now.Add(d)
 	case "somebody":
-		planned, err := plan.Uniform(reshard.Open(p.shards), int(p.number(words[3])), 0)
+		planned, err := plan.Uniform(reshard.OpenRanges(p.shards), int(p.number(words[3])), 0)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func (p *player) sees(words []string) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		if d.Action == reshard.Hold && i < times-1 {
+		if d.Action == reshard.ActionHold && i < times-1 {
 			continue
 		}
 		p.tell(d, i+1, times)
@@ -193,7 +193,7 @@ func (p *player) where(text string, bytes, records float64) []load.Point {
 			Also: uint64(1000 * records * reshard.ShardRecords),
 		}}
 	}
-	r := keyspace.All
+	r := keyspace.All()
 	if text != "all" {
 		from, to, _ := strings.Cut(text, "-")
 		at := func(text string) keyspace.Key {
@@ -217,7 +217,7 @@ func (p *player) tell(d reshard.Decision, at, times int) {
 		for _, r := range step.From {
 			fmt.Fprintf(&p.out, " %.4f-%.4f", part(r.Start), part(r.Start)+r.Part())
 		}
-		if step.Kind == plan.SplitStep {
+		if step.Kind == plan.StepSplit {
 			fmt.Fprintf(&p.out, " at %.4f", part(step.Bound()))
 		}
 		p.out.WriteByte('\n')

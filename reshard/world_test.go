@@ -71,7 +71,7 @@ func (w *world) apply(t rapid.TB, planned plan.Plan) {
 			w.open(r)
 		}
 	}
-	if err := planned.Reached(reshard.Open(w.shards)); err != nil {
+	if err := planned.Reached(reshard.OpenRanges(w.shards)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -85,7 +85,7 @@ func TestStepsAreLegal(t *testing.T) {
 // TestStepOfNarrowShards: a shard too narrow for SplitShard is not split.
 func TestStepOfNarrowShards(t *testing.T) {
 	narrow := keyspace.Range{Start: keyspace.Key{Lo: 7}, End: keyspace.Key{Lo: 7 + minSplit - 1}}
-	wide := keyspace.Range{Start: keyspace.Key{Lo: 7 + minSplit}, End: keyspace.Max}
+	wide := keyspace.Range{Start: keyspace.Key{Lo: 7 + minSplit}, End: keyspace.Max()}
 	for draw := range uint64(200) {
 		turn := fault.Turn{Draw: draw, Most: 4}
 		s := stepOf(turn, []openShard{{"narrow", narrow}, {"wide", wide}})

@@ -165,7 +165,7 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 			cancel(ahead) // trying again does not mend it
 		}
 		if idle := still.observe(e); f.once && idle > f.failover &&
-			errors.Is(e.Err, archive.ErrLink) {
+			errors.Is(e.Err, archive.ErrUnusableLink) {
 			cancel(e.Err) // the same, and the other shards are done, or wait for this one
 		}
 	}
@@ -179,13 +179,13 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	switch ahead := new(archive.AheadError); {
 	case errors.As(context.Cause(ctx), &ahead):
 		return exit.Usage("archive stream %s to %s: %w", f.stream, f.to, ahead)
-	case errors.Is(context.Cause(ctx), archive.ErrLink):
+	case errors.Is(context.Cause(ctx), archive.ErrUnusableLink):
 		return exit.Outside(fmt.Errorf("archive stream %s to %s: %w; runnel verify %s lists "+
 			"what is damaged", f.stream, f.to, context.Cause(ctx), f.to))
 	case errors.Is(runErr, consumer.ErrRecreated):
 		return exit.Outside(fmt.Errorf("archive stream %s: %w", f.stream, runErr))
-	case errors.Is(runErr, lease.ErrStream), errors.Is(runErr, lease.ErrNative),
-		errors.Is(runErr, lease.ErrNotLeases):
+	case errors.Is(runErr, lease.ErrOtherStream), errors.Is(runErr, lease.ErrManagedByKCL3),
+		errors.Is(runErr, lease.ErrNotLeaseTable):
 		return exit.Usage("%w", runErr)
 	case runErr != nil && !errors.Is(runErr, exit.ErrStop):
 		return exit.Outside(endpoint.Hint(fmt.Errorf("archive stream %s: %w", f.stream, runErr), f.stream))

@@ -99,7 +99,7 @@ func (a *app) reshardOnce(
 	ctx context.Context, client *kinesis.Client, of *shardsOf, shards []reshard.Shard, yes bool,
 	step plan.Step,
 ) error {
-	planned, err := plan.OneStep(reshard.Open(shards), step)
+	planned, err := plan.OneStep(reshard.OpenRanges(shards), step)
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
@@ -111,8 +111,8 @@ func (a *app) reshard(
 	ctx context.Context, client *kinesis.Client, of *shardsOf, shards []reshard.Shard, yes bool,
 	planned plan.Plan,
 ) error {
-	done := planned.Next(reshard.Open(shards))
-	if done == len(planned.Steps) && planned.Reached(reshard.Open(shards)) == nil {
+	done := planned.Next(reshard.OpenRanges(shards))
+	if done == len(planned.Steps) && planned.Reached(reshard.OpenRanges(shards)) == nil {
 		a.Say("stream %s is as it should be, with %d open shards: nothing to do",
 			of.stream, len(planned.Final))
 		return nil
@@ -127,11 +127,11 @@ func (a *app) reshard(
 	}
 	began, at, changed := time.Now(), 0, false
 	names := measure.ShardIDs(shards)
-	err := reshard.Apply(ctx, client, of.stream, planned, func(step plan.Step, s reshard.State) {
-		if s == reshard.Found || s == reshard.Begun {
+	err := reshard.Apply(ctx, client, of.stream, planned, func(step plan.Step, s reshard.StepState) {
+		if s == reshard.StepFound || s == reshard.StepBegun {
 			at++
 		}
-		changed = changed || s == reshard.Begun
+		changed = changed || s == reshard.StepBegun
 		a.Say("%d of %d %s: %s", at, len(planned.Steps), s, stepLine(step, names))
 	})
 	switch {

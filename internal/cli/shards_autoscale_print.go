@@ -57,19 +57,19 @@ type autoscaleSeen struct {
 }
 
 func (p *autoscalePrinter) print(e reshard.Event) {
-	if e.Kind == reshard.Decided {
+	if e.Kind == reshard.EventDecided {
 		p.names = measure.ShardIDs(e.Sample.Shards)
 	}
-	p.amid = e.Kind == reshard.Stepped && !(e.State == reshard.Done && e.Number == e.Of)
+	p.amid = e.Kind == reshard.EventStepped && !(e.State == reshard.StepDone && e.Number == e.Of)
 	if p.err != nil {
 		return
 	}
 	switch {
 	case p.con.JSON():
-	case e.Kind == reshard.Stepped:
+	case e.Kind == reshard.EventStepped:
 		p.con.Say("%d of %d %s: %s", e.Number, e.Of, e.State, stepLine(e.Step, p.names))
 		return
-	case e.Kind == reshard.Failed:
+	case e.Kind == reshard.EventFailed:
 		p.con.Say("%s  %v; going on", clock(e.At), e.Err)
 		return
 	}
@@ -81,9 +81,9 @@ func (p *autoscalePrinter) print(e reshard.Event) {
 func (l autoscaleLine) WriteText(w io.Writer) error {
 	var err error
 	switch l.event.Kind {
-	case reshard.Decided:
+	case reshard.EventDecided:
 		_, err = io.WriteString(w, l.decided())
-	case reshard.Applied:
+	case reshard.EventApplied:
 		_, err = fmt.Fprintf(w, "%s  done: %s now\n", clock(l.event.At), openShards(l.Shards))
 	}
 	return err
@@ -121,22 +121,22 @@ func (p *autoscalePrinter) line(e reshard.Event) autoscaleLine {
 		event: e, names: p.names, yes: p.yes, Time: e.At.UTC(), Event: string(e.Kind), Stream: p.stream,
 	}
 	switch e.Kind {
-	case reshard.Decided:
+	case reshard.EventDecided:
 		line.Action, line.Reasons = string(e.Decision.Action), e.Decision.Reasons
 		line.Shards = len(e.Decision.Plan.Open)
 		line.Seen = &autoscaleSeen{
 			Seconds: e.Observed.Took.Seconds(), Records: e.Observed.Records,
 			Bytes: e.Observed.Bytes, Refused: e.Sample.Throttled.Refused, Peak: e.Decision.Peak,
 		}
-		if e.Decision.Action != reshard.Hold {
+		if e.Decision.Action != reshard.ActionHold {
 			line.Plan = &e.Decision.Plan
 		}
-	case reshard.Stepped:
+	case reshard.EventStepped:
 		line.Step, line.State = stepLine(e.Step, p.names), string(e.State)
 		line.Number, line.Of = e.Number, e.Of
-	case reshard.Applied:
+	case reshard.EventApplied:
 		line.Shards = len(e.Decision.Plan.Final)
-	case reshard.Failed:
+	case reshard.EventFailed:
 		line.Error = e.Err.Error()
 	}
 	return line

@@ -55,8 +55,8 @@ func TestAutoscaleStopped(t *testing.T) {
 		t.Errorf("stopped: %v\n%s", err, text)
 	}
 	shards, err := reshard.List(t.Context(), server.Kinesis(), "orders")
-	if err != nil || len(shards) != 6+4 || len(reshard.Open(shards)) != 2 {
+	if err != nil || len(shards) != 6+4 || len(reshard.OpenRanges(shards)) != 2 {
 		t.Errorf("%d shards, %d open, want each merge once: %v", len(shards),
-			len(reshard.Open(shards)), err)
+			len(reshard.OpenRanges(shards)), err)
 	}
 }

@@ -68,16 +68,16 @@ func TestShardsKilled(t *testing.T) {
 		t.Errorf("stopped %d times, in the end:\n%s", stopped, text)
 	}
 	shards, err := reshard.List(t.Context(), server.Kinesis(), "orders")
-	if err != nil || len(shards) != 11 || len(reshard.Open(shards)) != 6 {
+	if err != nil || len(shards) != 11 || len(reshard.OpenRanges(shards)) != 6 {
 		t.Errorf("%d shards, %d open, want each step taken once: %v", len(shards),
-			len(reshard.Open(shards)), err)
+			len(reshard.OpenRanges(shards)), err)
 	}
 }
 
 // planLines is the plan from one shard to six, by splits.
 func planLines(t *testing.T) string {
 	t.Helper()
-	planned, err := plan.Uniform([]keyspace.Range{keyspace.All}, 6, 0)
+	planned, err := plan.Uniform([]keyspace.Range{keyspace.All()}, 6, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (a *app) shardsMerge() *cobra.Command {
 				args[0], args[1])
 		}
 		return a.reshardOnce(ctx, client, of, shards, yes, plan.Step{
-			Kind: plan.MergeStep,
+			Kind: plan.StepMerge,
 			From: []keyspace.Range{low, high}, To: []keyspace.Range{low.Join(high)},
 		})
 	})

@@ -49,7 +49,7 @@ Adjacent shards are merged while their sum stays under --merge-under.`,
 			return err
 		}
 		goal := f.goal(seen.Took)
-		planned, err := plan.ForLoad(reshard.Open(shards), seen.Histogram.Points(), goal)
+		planned, err := plan.ForLoad(reshard.OpenRanges(shards), seen.Histogram.Points(), goal)
 		if err != nil {
 			return exit.Outside(err)
 		}

@@ -31,7 +31,7 @@ UpdateShardCount where that is fewer calls; for AWS allows only ten of these in 
 		if err != nil {
 			return err
 		}
-		planned, err := plan.Uniform(reshard.Open(shards), to, scalings)
+		planned, err := plan.Uniform(reshard.OpenRanges(shards), to, scalings)
 		if err != nil {
 			return exit.Outside(err)
 		}

@@ -43,7 +43,7 @@ func (a *app) shardsSplit() *cobra.Command {
 		}
 		low, high := parent.SplitAt(bound)
 		return a.reshardOnce(ctx, client, of, shards, yes, plan.Step{
-			Kind: plan.SplitStep,
+			Kind: plan.StepSplit,
 			From: []keyspace.Range{parent}, To: []keyspace.Range{low, high},
 		})
 	})

@@ -49,7 +49,7 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 			switch {
 			case c.Context().Err() != nil:
 				return exit.ErrInterrupt
-			case errors.Is(err, archive.ErrSource), errors.Is(err, archive.ErrNoStream),
+			case errors.Is(err, archive.ErrUnusableSource), errors.Is(err, archive.ErrStreamNotFound),
 				errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid),
 				errors.Is(err, syscall.ENOTDIR), options.Validate() != nil:
 				return exit.Usage("%w", err)

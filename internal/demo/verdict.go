@@ -50,7 +50,7 @@ func (d *demo) verify(ctx context.Context) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return exit.ErrInterrupt
-	case errors.Is(err, archive.ErrSource):
+	case errors.Is(err, archive.ErrUnusableSource):
 		return exit.Usage("%w", err)
 	case err != nil:
 		return exit.Outside(err)

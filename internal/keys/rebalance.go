@@ -221,7 +221,7 @@ func rebalanceTable(
 	if err != nil {
 		return exit.Outside(endpoint.Hint(err, f.stream))
 	}
-	r := &rebalancing{con: con, flags: f, table: table, layout: reshard.Open(shards)}
+	r := &rebalancing{con: con, flags: f, table: table, layout: reshard.OpenRanges(shards)}
 	move := keytable.MoveConfig{
 		Kinesis: client, Stream: f.stream, Apps: f.apps, Progress: r.progress,
 	}

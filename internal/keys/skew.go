@@ -204,7 +204,7 @@ func (f *skewFlags) skews(
 		if err != nil {
 			return nil, exit.Outside(endpoint.Hint(err, f.stream))
 		}
-		layouts = append(layouts, reshard.Open(shards))
+		layouts = append(layouts, reshard.OpenRanges(shards))
 		shown.ids = measure.ShardIDs(shards)
 	}
 	counters := measure.Counters

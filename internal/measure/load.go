@@ -44,7 +44,7 @@ func See(
 	ctx context.Context, con *console.Console, client *kinesis.Client, stream string,
 	f *Flags, files []string, shards []reshard.Shard,
 ) (*Load, error) {
-	skew, err := load.NewSkew(reshard.Open(shards), Counters)
+	skew, err := load.NewSkew(reshard.OpenRanges(shards), Counters)
 	if err != nil {
 		return nil, exit.Outside(err)
 	}

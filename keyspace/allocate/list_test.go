@@ -17,7 +17,7 @@ func TestParseList(t *testing.T) {
 		{keyspace.Key{Lo: 32}, 1},
 		{keyspace.Key{Lo: 9}, 7},
 		{keyspace.Key{Lo: 57}, 0},
-		{keyspace.Max, ^uint64(0)},
+		{keyspace.Max(), ^uint64(0)},
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v; want %v", got, err, want)

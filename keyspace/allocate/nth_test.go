@@ -45,8 +45,8 @@ func TestNthOfAll(t *testing.T) {
 		{Lo: 2}:                              "255211775190703847597530955573826158592", // 3 * 2^126
 		{Lo: ^uint64(0)}:                     "9223372036854775808",                     // 2^64 reversed: 2^63
 		{Hi: 1 << 63}:                        "170141183460469231731687303715884105729", // 2^127 + 1
-		{Hi: ^uint64(0), Lo: ^uint64(0) - 1}: keyspace.Max.String(),                     // all bits, reversed
-		keyspace.Max:                         "0",
+		{Hi: ^uint64(0), Lo: ^uint64(0) - 1}: keyspace.Max().String(),                   // all bits, reversed
+		keyspace.Max():                       "0",
 	} {
 		if got := nth(t, allocate.Space{}, n).String(); got != want {
 			t.Errorf("key number %s is %s, want %s", n, got, want)

@@ -312,11 +312,11 @@ func TestRebalanceShardsExactly(t *testing.T) {
 
 // A shard may be full; the gap at its end, and at the end of all keys, is one too.
 func TestRebalanceShardsGaps(t *testing.T) {
-	low, high := keyspace.All.SplitAt(keyspace.Key{Lo: 2})
+	low, high := keyspace.All().SplitAt(keyspace.Key{Lo: 2})
 	heavy := []allocate.Rated{
 		{Key: keyspace.Key{Lo: 5}, Rate: 5},
 		{Key: keyspace.Key{Lo: 6}, Rate: 5},
-		{Key: keyspace.Max, Rate: 1},
+		{Key: keyspace.Max(), Rate: 1},
 		{Key: keyspace.Key{Lo: 1}},
 	}
 	layout := []keyspace.Range{high, low}
@@ -336,13 +336,13 @@ func TestRebalanceShardsGaps(t *testing.T) {
 	if _, err := allocate.RebalanceShards(allocate.Space{}, heavy, layout[:1], 0); err == nil {
 		t.Error("a layout with a gap was taken")
 	}
-	back := []allocate.Rated{{Rate: 5}, {Key: keyspace.Key{Lo: 1}, Rate: 6}, {Key: keyspace.Max}}
+	back := []allocate.Rated{{Rate: 5}, {Key: keyspace.Key{Lo: 1}, Rate: 6}, {Key: keyspace.Max()}}
 	moves, err = allocate.RebalanceShards(allocate.Space{}, back, layout, 0)
 	if err != nil || len(moves) != 1 || !high.Contains(moves[0].To) {
 		t.Errorf("%v, %v", moves, err)
 	}
 	// A space of 8 has parts of the first two shards alone.
-	parts := []keyspace.Range{low, {Start: keyspace.Key{Lo: 2}, End: keyspace.Key{Lo: 5}}, {Start: keyspace.Key{Lo: 6}, End: keyspace.Max}}
+	parts := []keyspace.Range{low, {Start: keyspace.Key{Lo: 2}, End: keyspace.Key{Lo: 5}}, {Start: keyspace.Key{Lo: 6}, End: keyspace.Max()}}
 	moves, err = allocate.RebalanceShards(spaceOf(t, "4"), []allocate.Rated{{Rate: 5}, {Key: keyspace.Key{Lo: 1}, Rate: 6}}, parts, 0)
 	if err != nil || len(moves) != 1 || moves[0].To != (keyspace.Key{Lo: 3}) {
 		t.Errorf("%v, %v", moves, err)

@@ -55,9 +55,9 @@ func TestPlanBounds(t *testing.T) {
 
 func TestPlanBoundsRefuses(t *testing.T) {
 	two, one := keyspace.Uniform(2), keyspace.Uniform(2)[1].Start
-	for _, bounds := range [][]keyspace.Key{{{}}, {one, one}, {{Lo: 1}}, {keyspace.Max}} {
+	for _, bounds := range [][]keyspace.Key{{{}}, {one, one}, {{Lo: 1}}, {keyspace.Max()}} {
 		if p, err := plan.WithBounds(two, bounds,
-			[]load.Point{{Weight: 1}, {At: keyspace.Max, Weight: 1}}); err == nil {
+			[]load.Point{{Weight: 1}, {At: keyspace.Max(), Weight: 1}}); err == nil {
 			t.Errorf("%v: %v", bounds, p.Steps)
 		}
 	}

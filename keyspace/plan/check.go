@@ -24,14 +24,14 @@ func (p Plan) Validate() error {
 	}
 	kind, bounds := StepKind(""), map[keyspace.Key]bool{}
 	for i, step := range p.Steps {
-		if (kind == ScaleStep) != (step.Kind == ScaleStep) && i > 0 {
+		if (kind == StepScale) != (step.Kind == StepScale) && i > 0 {
 			return fmt.Errorf("step %d of the plan: scalings and other steps are mixed", i+1)
 		}
 		if err := step.take(open); err != nil {
 			return fmt.Errorf("step %d of the plan: %w", i+1, err)
 		}
 		kind = step.Kind
-		if kind == ScaleStep {
+		if kind == StepScale {
 			continue
 		}
 		if bounds[step.Bound()] {
@@ -54,7 +54,7 @@ func openRanges(open map[keyspace.Key]keyspace.Range) []keyspace.Range {
 // take changes the open ranges, keyed by their starts, as the step does.
 func (s Step) take(open map[keyspace.Key]keyspace.Range) error {
 	switch s.Kind {
-	case SplitStep:
+	case StepSplit:
 		if len(s.From) != 1 || len(s.To) != 2 || !splitsAt(s.From[0], s.To[1].Start) {
 			return errors.New("it is not a split that SplitShard can make")
 		}
@@ -62,12 +62,12 @@ func (s Step) take(open map[keyspace.Key]keyspace.Range) error {
 		if !slices.Equal(s.To, []keyspace.Range{low, high}) {
 			return errors.New("it is not a split of its shard")
 		}
-	case MergeStep:
+	case StepMerge:
 		if len(s.From) != 2 || len(s.To) != 1 || !s.From[0].Precedes(s.From[1]) ||
 			s.To[0] != s.From[0].Join(s.From[1]) {
 			return errors.New("it is not a merge of adjacent shards, the lower first")
 		}
-	case ScaleStep:
+	case StepScale:
 		return s.scale(open)
 	default:
 		return fmt.Errorf("the kind %q: want split, merge or scale", s.Kind)

@@ -78,9 +78,9 @@ func TestPlanJSONRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.new, err, c.want)
 		}
 	}
-	all, halves := keyspace.All, keyspace.Uniform(2)
-	split := plan.Step{Kind: plan.SplitStep, From: []keyspace.Range{all}, To: halves}
-	merge := plan.Step{Kind: plan.MergeStep, From: halves, To: []keyspace.Range{all}}
+	all, halves := keyspace.All(), keyspace.Uniform(2)
+	split := plan.Step{Kind: plan.StepSplit, From: []keyspace.Range{all}, To: halves}
+	merge := plan.Step{Kind: plan.StepMerge, From: halves, To: []keyspace.Range{all}}
 	there := plan.Plan{
 		Open: []keyspace.Range{all}, Steps: []plan.Step{split, merge},
 		Final: []plan.Shard{{Range: all}},
@@ -89,7 +89,7 @@ func TestPlanJSONRefuses(t *testing.T) {
 		t.Errorf("there and back: %v", err)
 	}
 	for _, step := range []plan.Step{merge, {
-		Kind: plan.SplitStep, From: halves[:1], To: keyspace.Uniform(4)[:2],
+		Kind: plan.StepSplit, From: halves[:1], To: keyspace.Uniform(4)[:2],
 	}} {
 		if _, err := plan.OneStep(there.Open, step); !errors.Is(err, plan.ErrLayoutDiffers) {
 			t.Errorf("%s of another layout: %v", step, err)

@@ -41,9 +41,9 @@ type StepKind string
 
 // The kinds of steps.
 const (
-	SplitStep StepKind = "split" // one shard becomes two: SplitShard
-	MergeStep StepKind = "merge" // two adjacent ones become one: MergeShards
-	ScaleStep StepKind = "scale" // all become some of equal size: UpdateShardCount
+	StepSplit StepKind = "split" // one shard becomes two: SplitShard
+	StepMerge StepKind = "merge" // two adjacent ones become one: MergeShards
+	StepScale StepKind = "scale" // all become some of equal size: UpdateShardCount
 )
 
 // Step is one call of the API. A split has one range in From and two in To, the lower first. A
@@ -58,9 +58,9 @@ type Step struct {
 // shards that a split makes or a merge joins. A scaling has none: Bound returns 0.
 func (s Step) Bound() keyspace.Key {
 	switch s.Kind {
-	case SplitStep:
+	case StepSplit:
 		return s.To[1].Start
-	case MergeStep:
+	case StepMerge:
 		return s.From[1].Start
 	default:
 		return keyspace.Key{}
@@ -70,9 +70,9 @@ func (s Step) Bound() keyspace.Key {
 // String describes the step in words, with ranges in the form of keyspace.Range.String.
 func (s Step) String() string {
 	switch s.Kind {
-	case SplitStep:
+	case StepSplit:
 		return fmt.Sprintf("split %s at %s", s.From[0], s.Bound())
-	case MergeStep:
+	case StepMerge:
 		return fmt.Sprintf("merge %s and %s", s.From[0], s.From[1])
 	default:
 		return fmt.Sprintf("scale to %d equal shards", s.Shards)
@@ -81,7 +81,7 @@ func (s Step) String() string {
 
 // done reports whether the bound is in the state that the step leaves it in.
 func (s Step) done(bounds map[keyspace.Key]bool) bool {
-	return bounds[s.Bound()] == (s.Kind == SplitStep)
+	return bounds[s.Bound()] == (s.Kind == StepSplit)
 }
 
 // ErrLayoutDiffers is wrapped by errors about ranges that do not match a plan.
@@ -92,7 +92,7 @@ var ErrLayoutDiffers = errors.New("the open shards are not those of the plan")
 // len(Steps).
 func (p Plan) Next(open []keyspace.Range) int {
 	open = keyspace.Sorted(open)
-	if len(p.Steps) > 0 && p.Steps[0].Kind == ScaleStep {
+	if len(p.Steps) > 0 && p.Steps[0].Kind == StepScale {
 		for i := len(p.Steps) - 1; i >= 0; i-- {
 			if p.Steps[i].Shards == len(open) && isUniform(open) {
 				return i + 1
@@ -122,7 +122,7 @@ func (p Plan) Reached(open []keyspace.Range) error {
 			len(p.Final))
 	}
 	near := keyspace.Key{}
-	if len(p.Steps) > 0 && p.Steps[0].Kind == ScaleStep {
+	if len(p.Steps) > 0 && p.Steps[0].Kind == StepScale {
 		near.Lo = nearEnough
 	}
 	for i, r := range open {
@@ -140,7 +140,7 @@ func (p Plan) Reached(open []keyspace.Range) error {
 func (p Plan) Duration(each time.Duration) time.Duration {
 	steps, shards := 0, len(p.Open)
 	for _, s := range p.Steps {
-		if s.Kind == ScaleStep {
+		if s.Kind == StepScale {
 			steps += max(1, s.Shards-shards, shards-s.Shards)
 			shards = s.Shards
 		} else {

@@ -55,7 +55,7 @@ func planPoints(t *rapid.T) []load.Point {
 
 // takeStep does a step as the API does, by the letter of its rules.
 func takeStep(t *rapid.T, open []keyspace.Range, step plan.Step) []keyspace.Range {
-	if step.Kind == plan.ScaleStep {
+	if step.Kind == plan.StepScale {
 		if step.Shards > 2*len(open) || 2*step.Shards < len(open) {
 			t.Fatalf("%s from %d", step, len(open))
 		}
@@ -68,7 +68,7 @@ func takeStep(t *rapid.T, open []keyspace.Range, step plan.Step) []keyspace.Rang
 		}
 		open = slices.Delete(slices.Clone(open), at, at+1)
 	}
-	if step.Kind == plan.SplitStep {
+	if step.Kind == plan.StepSplit {
 		r, at := step.From[0], toBig(step.To[1].Start)
 		first := toBig(r.Start)
 		if at.Sub(at, first).Cmp(toBig(keyspace.Key{Lo: 1})) <= 0 ||
@@ -200,7 +200,7 @@ func TestPlanLoadIsBest(t *testing.T) {
 				best = c
 			}
 		}
-		p, err := plan.ForLoad([]keyspace.Range{keyspace.All}, points,
+		p, err := plan.ForLoad([]keyspace.Range{keyspace.All()}, points,
 			plan.Goal{Target: target})
 		if err != nil {
 			t.Fatal(err)
@@ -221,16 +221,16 @@ func TestPlanLoadHotKey(t *testing.T) {
 		{At: keyspace.Key{Hi: 1 << 50}, Weight: 90},
 		{At: keyspace.Key{Hi: 1 << 60}, Weight: 7},
 	}
-	p, err := plan.ForLoad([]keyspace.Range{keyspace.All}, points, plan.Goal{Target: 20})
+	p, err := plan.ForLoad([]keyspace.Range{keyspace.All()}, points, plan.Goal{Target: 20})
 	if err != nil || len(p.Steps) != 2 || len(p.Final) != 3 || p.Final[1].Load != 90 ||
 		!slices.Equal(p.TooHot, points[1:2]) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	// Points of one hash key cannot be cut apart, and a shard of two hash keys cannot be split.
 	for i := range points {
-		points[i].At = keyspace.Max
+		points[i].At = keyspace.Max()
 	}
-	p, err = plan.ForLoad([]keyspace.Range{keyspace.All}, points, plan.Goal{Target: 20})
+	p, err = plan.ForLoad([]keyspace.Range{keyspace.All()}, points, plan.Goal{Target: 20})
 	if err != nil || len(p.Steps) != 0 {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -243,11 +243,11 @@ func TestPlanLoadCutsByTheRules(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "points") {
 			at := keyspace.Key{Lo: rapid.Uint64Range(0, 8).Draw(t, "at")}
 			if rapid.Bool().Draw(t, "high") {
-				at = keyspace.Max.Sub(at)
+				at = keyspace.Max().Sub(at)
 			}
 			points = append(points, load.Point{At: at, Weight: 1})
 		}
-		open := []keyspace.Range{keyspace.All}
+		open := []keyspace.Range{keyspace.All()}
 		p, err := plan.ForLoad(open, points, plan.Goal{Target: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -347,7 +347,7 @@ func TestPlanUniformScales(t *testing.T) {
 		}
 		var got []int
 		for _, s := range p.Steps {
-			if s.Kind == plan.ScaleStep {
+			if s.Kind == plan.StepScale {
 				got = append(got, s.Shards)
 			}
 		}
@@ -371,7 +371,7 @@ func TestPlanUniformScales(t *testing.T) {
 
 // The texts of steps, and the steps of a layout that does not tile.
 func TestStepTexts(t *testing.T) {
-	scale := plan.Step{Kind: plan.ScaleStep, Shards: 4}
+	scale := plan.Step{Kind: plan.StepScale, Shards: 4}
 	if got := scale.String(); got != "scale to 4 equal shards" || scale.Bound() != (keyspace.Key{}) {
 		t.Errorf("%s at %s", got, scale.Bound())
 	}

@@ -49,7 +49,7 @@ func splitSteps(
 	middle := len(bounds) / 2
 	low, high := r.SplitAt(bounds[middle])
 	steps = append(steps, Step{
-		Kind: SplitStep, From: []keyspace.Range{r}, To: []keyspace.Range{low, high},
+		Kind: StepSplit, From: []keyspace.Range{r}, To: []keyspace.Range{low, high},
 	})
 	steps, pieces = splitSteps(steps, pieces, low, bounds[:middle])
 	return splitSteps(steps, pieces, high, bounds[middle+1:])
@@ -64,14 +64,14 @@ func mergeSteps(steps []Step, pieces []keyspace.Range) ([]Step, keyspace.Range) 
 	steps, high := mergeSteps(steps, pieces[len(pieces)/2:])
 	whole := low.Join(high)
 	return append(steps, Step{
-		Kind: MergeStep, From: []keyspace.Range{low, high}, To: []keyspace.Range{whole},
+		Kind: StepMerge, From: []keyspace.Range{low, high}, To: []keyspace.Range{whole},
 	}), whole
 }
 
 // between returns the ranges that begin at 0 and at the bounds, in order.
 func between(bounds []keyspace.Key) []keyspace.Range {
 	ranges := make([]keyspace.Range, 0, len(bounds)+1)
-	rest := keyspace.All
+	rest := keyspace.All()
 	for _, bound := range bounds {
 		var low keyspace.Range
 		low, rest = rest.SplitAt(bound)

@@ -99,7 +99,7 @@ func scaleSteps(from, to int) (steps []Step) {
 		} else {
 			from = max(to, from-from/2)
 		}
-		steps = append(steps, Step{Kind: ScaleStep, Shards: from})
+		steps = append(steps, Step{Kind: StepScale, Shards: from})
 	}
 	return steps
 }

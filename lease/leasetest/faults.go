@@ -116,31 +116,31 @@ func lateWrite(b *bench) {
 	}
 }
 
-func claimed(b *bench) {
+func bindsStream(b *bench) {
 	origin := lease.Origin{Word: "LATEST", At: orders.Created}
 	net := &lossy{API: b.api, lose: 1}
-	claim, err := b.open(net, orders).Claim(b.ctx(), origin)
+	bound, err := b.open(net, orders).Bind(b.ctx(), origin)
 	b.must(err)
-	want := lease.Claim{Origin: lease.Origin{Word: "LATEST", At: orders.Created.UTC()}}
-	if claim.Origin.Word != want.Origin.Word || !claim.Origin.At.Equal(want.Origin.At) ||
-		claim.Synced || claim.Shared {
-		b.Fatalf("claimed %+v", claim)
+	want := lease.Binding{Origin: lease.Origin{Word: "LATEST", At: orders.Created.UTC()}}
+	if bound.Origin.Word != want.Origin.Word || !bound.Origin.At.Equal(want.Origin.At) ||
+		bound.Synced || bound.Shared {
+		b.Fatalf("bound %+v", bound)
 	}
-	b.must(b.table.Synced(b.ctx(), claim))
+	b.must(b.table.MarkSynced(b.ctx(), bound))
 	want.Synced = true
 	// A second worker asks for another origin and gets the one that the first wrote.
-	again, err := b.table.Claim(b.ctx(), lease.Origin{})
+	again, err := b.table.Bind(b.ctx(), lease.Origin{})
 	b.must(err)
 	if !reflect.DeepEqual(again, want) {
-		b.Fatalf("claimed again %+v, want %+v", again, want)
+		b.Fatalf("bound again %+v, want %+v", again, want)
 	}
 	for _, stream := range []lease.Stream{
 		{Name: "payments", Created: orders.Created},
 		{Name: "orders", Created: orders.Created.Add(1e6)}, // 1 ms
 	} {
-		_, err := b.open(b.api, stream).Claim(b.ctx(), origin)
+		_, err := b.open(b.api, stream).Bind(b.ctx(), origin)
 		var refused *lease.StreamError
-		if !errors.As(err, &refused) || !errors.Is(err, lease.ErrStream) {
+		if !errors.As(err, &refused) || !errors.Is(err, lease.ErrOtherStream) {
 			b.Fatalf("%s: %v", stream, err)
 		}
 	}
@@ -151,12 +151,12 @@ func sharedTable(b *bench) {
 		"leaseKey": str("shardId-000000000000"), "leaseCounter": num("41"),
 		"checkpoint": str("TRIM_HORIZON"), "leaseOwner": str("java"),
 	})
-	claim, err := b.table.Claim(b.ctx(), lease.Origin{})
+	bound, err := b.table.Bind(b.ctx(), lease.Origin{})
 	b.must(err)
-	if !claim.Shared {
-		b.Fatalf("claimed %+v", claim)
+	if !bound.Shared {
+		b.Fatalf("bound %+v", bound)
 	}
-	b.must(b.table.Synced(b.ctx(), claim))
+	b.must(b.table.MarkSynced(b.ctx(), bound))
 	leases, skipped, err := b.table.List(b.ctx())
 	b.must(err)
 	if len(leases) != 1 || len(skipped) != 0 {
@@ -164,8 +164,8 @@ func sharedTable(b *bench) {
 	}
 	_ = b.keep(b.table.Take(b.ctx(), leases[0], "w1")) // stamps the row
 	other := lease.Stream{Name: "orders", Created: orders.Created.Add(1e9)}
-	_, err = b.open(b.api, other).Claim(b.ctx(), lease.Origin{})
-	if !errors.Is(err, lease.ErrStream) {
+	_, err = b.open(b.api, other).Bind(b.ctx(), lease.Origin{})
+	if !errors.Is(err, lease.ErrOtherStream) {
 		b.Fatalf("a recreated stream: %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func nativeTable(b *bench) {
 		"leaseKey": str("Migration3.0"), "cv": str("CLIENT_VERSION_3X"),
 		"entityType": str("CLIENT_VERSION_MIGRATION"),
 	})
-	if _, err := b.table.Claim(b.ctx(), lease.Origin{}); !errors.Is(err, lease.ErrNative) {
+	if _, err := b.table.Bind(b.ctx(), lease.Origin{}); !errors.Is(err, lease.ErrManagedByKCL3) {
 		b.Fatalf("got %v", err)
 	}
 }

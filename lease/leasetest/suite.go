@@ -38,7 +38,7 @@ func Run(t *testing.T, api func(t *testing.T) lease.API) {
 		{"unknown attributes survive every write", unknownAttributes},
 		{"rows of other kinds are skipped", otherRows},
 		{"a scan of several pages", manyPages},
-		{"the table knows its stream", claimed},
+		{"the table knows its stream", bindsStream},
 		{"a Java table is shared", sharedTable},
 		{"a native KCL 3 table is refused", nativeTable},
 		{"a table that is gone", goneTable},
@@ -109,7 +109,7 @@ func (b *bench) stands(want lease.Lease) {
 
 func (b *bench) lost(err error) {
 	b.Helper()
-	if !errors.Is(err, lease.ErrLost) {
+	if !errors.Is(err, lease.ErrLeaseLost) {
 		b.Fatalf("got %v, want ErrLost", err)
 	}
 }
@@ -117,7 +117,7 @@ func (b *bench) lost(err error) {
 func fresh(id runnel.ShardID) lease.Lease {
 	return lease.Lease{
 		Key: id, Checkpoint: runnel.Position{Sequence: runnel.TrimHorizon},
-		Range: &keyspace.Range{Start: keyspace.Key{}, End: keyspace.Max},
+		Range: &keyspace.Range{Start: keyspace.Key{}, End: keyspace.Max()},
 	}
 }
 
@@ -190,7 +190,7 @@ func life(b *bench) {
 	b.stands(l)
 	b.must(b.table.Delete(b.ctx(), l))
 	b.must(b.table.Delete(b.ctx(), l))
-	if _, err := b.table.Get(b.ctx(), l.Key); !errors.Is(err, lease.ErrGone) {
+	if _, err := b.table.Get(b.ctx(), l.Key); !errors.Is(err, lease.ErrLeaseNotFound) {
 		b.Fatalf("deleted: %v", err)
 	}
 }
@@ -220,7 +220,7 @@ func goneTable(b *bench) {
 		"release": func() error { _, err := other.Release(b.ctx(), held); return err },
 		"delete":  func() error { return other.Delete(b.ctx(), held) },
 	} {
-		if err := call(); !errors.Is(err, lease.ErrTable) || errors.Is(err, lease.ErrLost) {
+		if err := call(); !errors.Is(err, lease.ErrTableNotFound) || errors.Is(err, lease.ErrLeaseLost) {
 			b.Errorf("%s in a missing table: %v, want ErrTable", name, err)
 		}
 	}
@@ -235,13 +235,13 @@ func unreadableRow(b *bench) {
 	})
 	leases, skipped, err := b.table.List(b.ctx())
 	b.must(err)
-	if len(leases) != 0 || len(skipped) != 1 || !errors.Is(skipped[0].Err, lease.ErrRow) {
+	if len(leases) != 0 || len(skipped) != 1 || !errors.Is(skipped[0].Err, lease.ErrUnreadableRow) {
 		b.Errorf("listed: %v, %v", leases, skipped)
 	}
-	if _, err := b.table.Get(b.ctx(), l.Key); !errors.Is(err, lease.ErrRow) {
+	if _, err := b.table.Get(b.ctx(), l.Key); !errors.Is(err, lease.ErrUnreadableRow) {
 		b.Errorf("get: %v, want ErrRow", err)
 	}
-	if _, _, err := b.table.Create(b.ctx(), fresh(l.Key)); !errors.Is(err, lease.ErrRow) {
+	if _, _, err := b.table.Create(b.ctx(), fresh(l.Key)); !errors.Is(err, lease.ErrUnreadableRow) {
 		b.Errorf("create: %v, want ErrRow", err)
 	}
 }
@@ -275,7 +275,7 @@ func staleWriter(b *bench) {
 	} {
 		l = b.keep(row(b.keep(b.table.Get(b.ctx(), l.Key))))
 		for op, write := range holderWrites(b, b.table) {
-			if _, err := write(zombie); !errors.Is(err, lease.ErrLost) {
+			if _, err := write(zombie); !errors.Is(err, lease.ErrLeaseLost) {
 				b.Errorf("%s on %+v: %v", op, l, err)
 			}
 		}
@@ -283,11 +283,11 @@ func staleWriter(b *bench) {
 	}
 	b.must(b.table.Delete(b.ctx(), l))
 	for op, write := range holderWrites(b, b.table) {
-		if _, err := write(zombie); op != "delete" && !errors.Is(err, lease.ErrLost) {
+		if _, err := write(zombie); op != "delete" && !errors.Is(err, lease.ErrLeaseLost) {
 			b.Errorf("%s on nothing: %v", op, err)
 		}
 	}
-	if _, err := b.table.Get(b.ctx(), l.Key); !errors.Is(err, lease.ErrGone) {
+	if _, err := b.table.Get(b.ctx(), l.Key); !errors.Is(err, lease.ErrLeaseNotFound) {
 		b.Fatalf("a stale write brought the row back: %v", err)
 	}
 }
@@ -307,7 +307,7 @@ func manyTakers(b *bench) {
 				mu.Lock()
 				won = append(won, l)
 				mu.Unlock()
-			case !errors.Is(err, lease.ErrLost):
+			case !errors.Is(err, lease.ErrLeaseLost):
 				b.Error(err)
 			}
 		})

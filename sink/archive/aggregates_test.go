@@ -71,7 +71,7 @@ func TestAggregates(t *testing.T) {
 
 // TestAggregatesFaults plants faults inside of aggregates.
 func TestAggregatesFaults(t *testing.T) {
-	file := fmt.Sprintf("to/%s/%s/%s.ndjson.gz", streamFolder, parent, runnel.Start.Key())
+	file := fmt.Sprintf("to/%s/%s/%s.ndjson.gz", streamFolder, parent, runnel.Start().SortText())
 	for name, c := range map[string]struct {
 		change func(lines []string) []string
 		want   map[string]int64

@@ -14,6 +14,7 @@ import (
 // closing.
 type Archive struct {
 	cfg   Config
+	now   func() time.Time // for the age of links; tests replace it
 	store Store
 }
 
@@ -34,7 +35,7 @@ func New(cfg Config) (*Archive, error) {
 		}
 		store = dir
 	}
-	return &Archive{cfg: cfg, store: store}, nil
+	return &Archive{cfg: cfg, now: time.Now, store: store}, nil
 }
 
 // AheadError is returned if a checkpoint is ahead of the archive: the application has processed
@@ -52,7 +53,8 @@ func (e *AheadError) Error() string {
 
 // Open implements sink.Sink: it removes the remains of a crash, finds the chain's tip and returns a
 // writer that goes on from there. It returns *AheadError if the checkpoint is ahead of the tip,
-// ErrParentOpen if a parent's chain has no end yet, and ErrLink if an object is damaged or foreign.
+// ErrParentOpen if a parent's chain has no end yet, and ErrUnusableLink if an object is damaged or
+// foreign.
 func (a *Archive) Open(ctx context.Context, shard sink.Shard) (sink.Writer, error) {
 	w, err := a.open(ctx, shard)
 	if err != nil {
@@ -71,8 +73,8 @@ func (a *Archive) open(ctx context.Context, shard sink.Shard) (*writer, error) {
 		return nil, err
 	}
 	checkpoint := shard.Checkpoint
-	if checkpoint != runnel.End && !checkpoint.Sequence.IsNumber() {
-		checkpoint = runnel.Start // TRIM_HORIZON and its like name a beginning, no progress
+	if checkpoint != runnel.End() && !checkpoint.Sequence.IsNumber() {
+		checkpoint = runnel.Start() // TRIM_HORIZON and its like name a beginning, no progress
 	}
 	at, err := c.find(ctx, checkpoint, shard.Token)
 	if err != nil {
@@ -81,7 +83,7 @@ func (a *Archive) open(ctx context.Context, shard sink.Shard) (*writer, error) {
 	if at.end.Less(checkpoint) {
 		return nil, &AheadError{Checkpoint: checkpoint, Tip: at.end}
 	}
-	w := &writer{cfg: a.cfg, chain: c}
+	w := &writer{cfg: a.cfg, now: a.now, chain: c}
 	if err := w.adopt(ctx, at); err != nil {
 		return nil, err
 	}

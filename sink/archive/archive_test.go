@@ -180,8 +180,12 @@ func TestLayout(t *testing.T) {
 func TestCommitByAge(t *testing.T) {
 	p := inMemory(t)
 	now := created
-	cfg := archive.Config{Every: 5 * time.Second, Now: func() time.Time { return now }}
-	w := p.open(cfg, shardOf(parent))
+	a := p.archive(archive.Config{Every: 5 * time.Second})
+	a.SetClock(func() time.Time { return now })
+	w, err := a.Open(t.Context(), shardOf(parent))
+	if err != nil {
+		t.Fatal(err)
+	}
 	idle := func(through runnel.Position) sink.Committed {
 		c, err := w.Write(t.Context(), sink.Batch{Through: through})
 		if err != nil {
@@ -190,14 +194,14 @@ func TestCommitByAge(t *testing.T) {
 		return c
 	}
 	now = now.Add(time.Hour) // an idle shard commits nothing
-	if c := idle(runnel.Start); c.End != runnel.Start {
+	if c := idle(runnel.Start()); c.End != runnel.Start() {
 		t.Fatalf("committed %v", c)
 	}
-	if c := p.write(w, parent, 0, 1); c.End != runnel.Start {
+	if c := p.write(w, parent, 0, 1); c.End != runnel.Start() {
 		t.Fatalf("committed at once: %v", c)
 	}
 	now = now.Add(5*time.Second - 1)
-	if c := p.write(w, parent, 1, 2); c.End != runnel.Start {
+	if c := p.write(w, parent, 1, 2); c.End != runnel.Start() {
 		t.Fatalf("committed early: %v", c)
 	}
 	now = now.Add(1)
@@ -218,8 +222,12 @@ func TestCommitByAge(t *testing.T) {
 func TestCommitByAgeWithoutRecords(t *testing.T) {
 	p := inMemory(t)
 	now := created
-	cfg := archive.Config{Every: 5 * time.Second, Now: func() time.Time { return now }}
-	w := p.open(cfg, shardOf(parent))
+	a := p.archive(archive.Config{Every: 5 * time.Second})
+	a.SetClock(func() time.Time { return now })
+	w, err := a.Open(t.Context(), shardOf(parent))
+	if err != nil {
+		t.Fatal(err)
+	}
 	step := func(after time.Duration, n int, want runnel.Position) {
 		t.Helper()
 		now = now.Add(after)
@@ -228,9 +236,9 @@ func TestCommitByAgeWithoutRecords(t *testing.T) {
 			t.Fatalf("through %s: committed up to %s, %v, want %s", at(n), c.End, err, want)
 		}
 	}
-	step(time.Hour, 0, runnel.Start)
-	step(59*time.Second, 5, runnel.Start)
-	step(time.Second-1, 6, runnel.Start)
+	step(time.Hour, 0, runnel.Start())
+	step(59*time.Second, 5, runnel.Start())
+	step(time.Second-1, 6, runnel.Start())
 	step(1, 7, at(7)) // a minute after the first
 	for range 3 {     // idle: no link, however long
 		step(time.Hour, 7, at(7))
@@ -347,7 +355,7 @@ func TestAhead(t *testing.T) {
 	w := p.open(archive.Config{}, shardOf(parent))
 	p.write(w, parent, 0, 3)
 	row := p.flush(w)
-	for _, checkpoint := range []runnel.Position{at(3), {Sequence: row.End.Sequence, Sub: 1}, runnel.End} {
+	for _, checkpoint := range []runnel.Position{at(3), {Sequence: row.End.Sequence, Sub: 1}, runnel.End()} {
 		shard := shardOf(parent)
 		shard.Checkpoint, shard.Token = checkpoint, row.Token
 		_, err := p.archive(archive.Config{}).Open(t.Context(), shard)
@@ -458,10 +466,10 @@ func TestForeignObject(t *testing.T) {
 	if err := p.store.PutIfAbsent(t.Context(), name, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Flush(t.Context()); !errors.Is(err, archive.ErrLink) {
+	if _, err := w.Flush(t.Context()); !errors.Is(err, archive.ErrUnusableLink) {
 		t.Errorf("flush: %v", err)
 	}
-	if _, err := p.archive(archive.Config{}).Open(t.Context(), shardOf(parent)); !errors.Is(err, archive.ErrLink) {
+	if _, err := p.archive(archive.Config{}).Open(t.Context(), shardOf(parent)); !errors.Is(err, archive.ErrUnusableLink) {
 		t.Errorf("open: %v", err)
 	}
 }
@@ -484,7 +492,7 @@ func TestSweptPut(t *testing.T) {
 	if err := store.PutIfAbsent(t.Context(), "f/a.ndjson.gz", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.PutIfAbsent(t.Context(), "f/a.ndjson.gz", []byte("y")); !errors.Is(err, archive.ErrExists) {
+	if err := store.PutIfAbsent(t.Context(), "f/a.ndjson.gz", []byte("y")); !errors.Is(err, archive.ErrObjectExists) {
 		t.Fatalf("the second put: %v", err)
 	}
 	names, err := disk.List("to/f")
@@ -498,7 +506,7 @@ func TestSweptPut(t *testing.T) {
 		!slices.Equal(listing.Objects, names) || !slices.Equal(listing.Folders, []string{"sub"}) {
 		t.Errorf("%v, %v", listing, err)
 	}
-	if _, err := store.Get(t.Context(), "f/b"); !errors.Is(err, archive.ErrNotFound) {
+	if _, err := store.Get(t.Context(), "f/b"); !errors.Is(err, archive.ErrObjectNotFound) {
 		t.Errorf("%v", err)
 	}
 }
@@ -560,7 +568,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	full = false
 	w = p.open(archive.Config{}, shardOf(parent))
-	if end := w.Committed().End; end != runnel.Start {
+	if end := w.Committed().End; end != runnel.Start() {
 		t.Fatalf("committed up to %s", end)
 	}
 	p.write(w, parent, 0, 3)

@@ -24,18 +24,18 @@ func folder(stream Stream, shard runnel.ShardID) string {
 
 // objectName returns the name of the link that follows previous.
 func objectName(folder string, previous runnel.Position) string {
-	return folder + "/" + previous.Key() + extension
+	return folder + "/" + previous.SortText() + extension
 }
 
 // parseObject returns the previous end from an object's base name.
 func parseObject(base string) (runnel.Position, error) {
 	key, ok := strings.CutSuffix(base, extension)
 	if !ok {
-		return runnel.Position{}, fmt.Errorf("%w: %q", runnel.ErrPosition, base)
+		return runnel.Position{}, fmt.Errorf("%w: %q", runnel.ErrPositionSyntax, base)
 	}
-	previous, err := runnel.ParseKey(key)
-	if err == nil && previous == runnel.End {
-		err = fmt.Errorf("%w: nothing follows the end", runnel.ErrPosition)
+	previous, err := runnel.ParsePosition(key)
+	if err == nil && previous == runnel.End() {
+		err = fmt.Errorf("%w: nothing follows the end", runnel.ErrPositionSyntax)
 	}
 	return previous, err
 }
@@ -71,7 +71,7 @@ func (c chain) folder() string { return folder(c.stream, c.shard) }
 
 func (c chain) name(previous runnel.Position) string { return objectName(c.folder(), previous) }
 
-// link reads the link that follows previous. ErrNotFound: there is none yet.
+// link reads the link that follows previous. ErrObjectNotFound: there is none yet.
 func (c chain) link(ctx context.Context, previous runnel.Position) (*Link, error) {
 	object, err := openObject(ctx, c.store, c.name(previous))
 	if err != nil {
@@ -90,7 +90,7 @@ func (c chain) link(ctx context.Context, previous runnel.Position) (*Link, error
 // check reports whether the link belongs at the place where it was found.
 func (c chain) check(link *Link, previous runnel.Position) error {
 	if link.Stream != c.stream || link.ShardID != c.shard || link.Previous != previous {
-		return fmt.Errorf("%w: it says that it goes on after %s in %s of %s", ErrLink,
+		return fmt.Errorf("%w: it says that it goes on after %s in %s of %s", ErrUnusableLink,
 			link.Previous, link.ShardID, link.Stream)
 	}
 	return nil
@@ -113,9 +113,9 @@ func (c chain) token(at tip) string {
 // walk follows the links from a former tip to the current one, and makes durable the links that it
 // has read.
 func (c chain) walk(ctx context.Context, from tip) (tip, error) {
-	for from.end != runnel.End {
+	for from.end != runnel.End() {
 		next, err := c.link(ctx, from.end)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, ErrObjectNotFound) {
 			break
 		}
 		if err != nil {
@@ -136,7 +136,7 @@ func (c chain) find(ctx context.Context, checkpoint runnel.Position, token strin
 			switch {
 			case err == nil && link.End == checkpoint:
 				from = tip{end: link.End, last: link}
-			case err != nil && !errors.Is(err, ErrNotFound):
+			case err != nil && !errors.Is(err, ErrObjectNotFound):
 				return tip{}, err
 			}
 		}
@@ -157,7 +157,7 @@ func (c chain) ends(ctx context.Context) (Parent, []byte, error) {
 		return Parent{}, nil, err
 	case at.last == nil:
 		return Parent{ShardID: c.shard, None: true}, nil, nil
-	case at.end != runnel.End:
+	case at.end != runnel.End():
 		return Parent{}, nil, fmt.Errorf("%w: %w; archive that shard to its end first",
 			ErrParentOpen, &sink.ParentError{Parent: c.shard, End: at.end})
 	}
@@ -178,7 +178,7 @@ func (c chain) listed(ctx context.Context) (tip, error) {
 		return tip{}, nil //nolint:nilerr // something that is no link: the walk decides
 	}
 	last, err := c.link(ctx, previous)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrLink) {
+	if errors.Is(err, ErrObjectNotFound) || errors.Is(err, ErrUnusableLink) {
 		return tip{}, nil // the same
 	}
 	if err != nil {

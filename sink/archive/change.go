@@ -81,7 +81,7 @@ func (c chain) fold(ctx context.Context, at tip) (state []byte, k kept, err erro
 	filter, err := object.base()
 	end := object.link.End
 	if k.add(object.link); !k.some || k.base != base {
-		err = fmt.Errorf("%w: it has no whole state", ErrLink)
+		err = fmt.Errorf("%w: it has no whole state", ErrUnusableLink)
 	}
 	if err = errors.Join(err, object.close()); err != nil {
 		return nil, k, fmt.Errorf("the state at %s: link %s: %w", name, c.name(base), err)
@@ -89,7 +89,7 @@ func (c chain) fold(ctx context.Context, at tip) (state []byte, k kept, err erro
 	for end != at.end {
 		link, err := c.apply(ctx, end, base, filter)
 		if err == nil && at.end.Less(link.End) {
-			err = fmt.Errorf("%w: link %s does not lead there", ErrLink, c.name(end))
+			err = fmt.Errorf("%w: link %s does not lead there", ErrUnusableLink, c.name(end))
 		}
 		if err != nil {
 			return nil, k, fmt.Errorf("the state at %s, made of the changes since %s: %w", name,
@@ -130,8 +130,8 @@ func (f *folded) bytes() []byte {
 // object opens the link that follows previous. The link must exist.
 func (c chain) object(ctx context.Context, previous runnel.Position) (*object, error) {
 	object, err := openObject(ctx, c.store, c.name(previous))
-	if errors.Is(err, ErrNotFound) {
-		return nil, fmt.Errorf("%w: link %s is missing", ErrLink, c.name(previous))
+	if errors.Is(err, ErrObjectNotFound) {
+		return nil, fmt.Errorf("%w: link %s is missing", ErrUnusableLink, c.name(previous))
 	}
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (c chain) apply(
 	defer func() { err = errors.Join(err, object.close()) }()
 	link = object.link
 	if link.Change == nil || link.Change.Base != base {
-		return nil, fmt.Errorf("%w: link %s holds no change since there", ErrLink, c.name(previous))
+		return nil, fmt.Errorf("%w: link %s holds no change since there", ErrUnusableLink, c.name(previous))
 	}
 	if len(link.Change.Delta) == 0 {
 		return link, nil
@@ -176,7 +176,7 @@ func (c chain) apply(
 		err = to.apply(delta)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: link %s: %w", ErrLink, c.name(previous), err)
+		return nil, fmt.Errorf("%w: link %s: %w", ErrUnusableLink, c.name(previous), err)
 	}
 	return link, nil
 }

@@ -32,14 +32,14 @@ func (p *place) goOn(w sink.Writer) *knower {
 	p.Helper()
 	k := &knower{filter: new(aggregate.Filter)}
 	states := [][]byte{w.Committed().State}
-	if w.Committed().End == runnel.Start {
+	if w.Committed().End == runnel.Start() {
 		states = w.Committed().Parents
 	}
 	for _, state := range states {
 		if len(state) == 0 {
 			continue
 		}
-		k.based = w.Committed().End != runnel.Start
+		k.based = w.Committed().End != runnel.Start()
 		if err := k.filter.UnmarshalBinary(state); err != nil {
 			p.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestChangeUnknown(t *testing.T) {
 	if got := strings.Join(kinds, ", "); got != "false true, false true, true false, false false, false true, true false, true false" {
 		t.Error(got)
 	}
-	if _, err := w.Write(t.Context(), sink.Batch{Through: at(9), State: k.state, Delta: []byte{9}}); !errors.Is(err, aggregate.ErrDelta) {
+	if _, err := w.Write(t.Context(), sink.Batch{Through: at(9), State: k.state, Delta: []byte{9}}); !errors.Is(err, aggregate.ErrDeltaSyntax) {
 		t.Errorf("a change that is none: %v", err)
 	}
 }
@@ -286,7 +286,7 @@ func TestChangeDamaged(t *testing.T) {
 		shard := shardOf(parent)
 		shard.Checkpoint, shard.Token = row.End, row.Token
 		_, err = p.archive(archive.Config{}).Open(t.Context(), shard)
-		if !errors.Is(err, archive.ErrLink) {
+		if !errors.Is(err, archive.ErrUnusableLink) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if report := p.verify(archive.VerifyOptions{}); report.OK() {
@@ -363,7 +363,7 @@ func TestChangeOfAnotherBase(t *testing.T) {
 	if report.Damaged.Count != 1 || !strings.Contains(report.Damaged.Examples[0], "last whole one") {
 		t.Errorf("%+v", report)
 	}
-	if _, err := p.archive(archive.Config{}).Open(t.Context(), shardOf(parent)); !errors.Is(err, archive.ErrLink) {
+	if _, err := p.archive(archive.Config{}).Open(t.Context(), shardOf(parent)); !errors.Is(err, archive.ErrUnusableLink) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -372,7 +372,7 @@ func TestChangeOfAnotherBase(t *testing.T) {
 type rebasing struct{ archive.Store }
 
 func (r *rebasing) PutIfAbsent(ctx context.Context, name string, data []byte) error {
-	data, err := archive.Rebase(data, runnel.Start)
+	data, err := archive.Rebase(data, runnel.Start())
 	if err != nil {
 		return err
 	}
@@ -401,7 +401,7 @@ func TestVersion2(t *testing.T) {
 	k := p.goOn(w)
 	for n, key := range map[uint64]string{3: "key-0", 4: "key-1", 5: "key-2"} {
 		unit := aggregate.Unit{Producer: aggregate.ProducerID{7}, Number: n, Low: 1}
-		if k.filter.Admit(unit, aggregate.LaneOf(key, ""), created.Add(7*time.Second)) != aggregate.Double {
+		if k.filter.Admit(unit, aggregate.LaneOf(key, ""), created.Add(7*time.Second)) != aggregate.VerdictDouble {
 			t.Errorf("unit %d is fresh", n)
 		}
 	}

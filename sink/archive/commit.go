@@ -24,7 +24,7 @@ func (w *writer) commit(ctx context.Context, end runnel.Position) error {
 		return w.fail("commit", err)
 	}
 	err = w.chain.store.PutIfAbsent(ctx, w.chain.name(link.Previous), object)
-	if errors.Is(err, ErrExists) {
+	if errors.Is(err, ErrObjectExists) {
 		return w.taken(ctx, link)
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func (w *writer) remember(link *Link) error {
 		}
 	}
 	if link.State = w.changes.state.Bytes(); len(link.State) > MaxState {
-		return fmt.Errorf("%w: %d bytes, at most %d", ErrState, len(link.State), MaxState)
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrStateTooLarge, len(link.State), MaxState)
 	}
 	return nil
 }

@@ -27,8 +27,6 @@ type Config struct {
 	Whole int
 	// WriterID names the writer in its links, for people. Default: random.
 	WriterID string
-	// Now is the clock for the age. Default time.Now.
-	Now func() time.Time
 }
 
 const (
@@ -51,9 +49,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.WriterID == "" {
 		c.WriterID = rand.Text()
-	}
-	if c.Now == nil {
-		c.Now = time.Now
 	}
 	return c
 }

@@ -71,14 +71,14 @@ func (s *story) shard(ctx context.Context, made sink.Sink, id runnel.ShardID) er
 	if found.End.Less(s.rows[id].End) {
 		return fmt.Errorf("%w: %s", errForgotten, s.rows[id].End)
 	}
-	if found.End != runnel.Start && !bytes.Equal(found.State, stateOf(s.knows(id, found.End))) {
+	if found.End != runnel.Start() && !bytes.Equal(found.State, stateOf(s.knows(id, found.End))) {
 		return fmt.Errorf("the state at %s is %x", found.End, found.State)
 	}
-	if found.End == runnel.Start && id == child &&
-		(len(found.Parents) != 1 || !bytes.Equal(found.Parents[0], stateOf(s.knows(parent, runnel.End)))) {
+	if found.End == runnel.Start() && id == child &&
+		(len(found.Parents) != 1 || !bytes.Equal(found.Parents[0], stateOf(s.knows(parent, runnel.End())))) {
 		return fmt.Errorf("the parent's state is %x", found.Parents)
 	}
-	reader := &knower{filter: s.knows(id, found.End), based: found.End != runnel.Start}
+	reader := &knower{filter: s.knows(id, found.End), based: found.End != runnel.Start()}
 	reader.filter.Track()
 	for _, record := range s.records(id) {
 		if !w.Committed().End.Less(record.Position) {
@@ -101,7 +101,7 @@ func (s *story) shard(ctx context.Context, made sink.Sink, id runnel.ShardID) er
 		}
 	}
 	end := sink.Batch{Through: w.Committed().End}
-	if end.Through != runnel.End {
+	if end.Through != runnel.End() {
 		end.Through = s.records(id)[5].Position
 	}
 	reader.finish(&end)
@@ -129,7 +129,7 @@ func (s *story) meet(filter *aggregate.Filter, r runnel.Record) {
 func (s *story) knows(id runnel.ShardID, at runnel.Position) *aggregate.Filter {
 	filter := new(aggregate.Filter)
 	if id == child {
-		filter = aggregate.Union(s.knows(parent, runnel.End))
+		filter = aggregate.Union(s.knows(parent, runnel.End()))
 	}
 	for _, record := range s.records(id) {
 		if !at.Less(record.Position) {

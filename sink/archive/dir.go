@@ -40,15 +40,15 @@ func NewDirStore(dir string) (*DirStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: folder %s: %w", dir, err)
 	}
-	d := NewDirStoreOn(vfs.OS{}, filepath.ToSlash(full))
+	d := newDirStoreOn(vfs.OS{}, filepath.ToSlash(full))
 	// vfs opens files for writing as well, and an archive must be readable on a read-only file
 	// system.
 	d.open = func(name string) (io.ReadCloser, error) { return os.Open(filepath.FromSlash(name)) }
 	return d, nil
 }
 
-// NewDirStoreOn returns the store in a folder of any file system.
-func NewDirStoreOn(fsys vfs.FS, root string) *DirStore {
+// newDirStoreOn returns the store in a folder of any file system.
+func newDirStoreOn(fsys vfs.FS, root string) *DirStore {
 	d := &DirStore{fs: fsys, root: root}
 	d.open = d.openOn
 	d.mu.ready = map[string]bool{}
@@ -107,7 +107,7 @@ func (d *DirStore) PutIfAbsent(ctx context.Context, name string, data []byte) er
 			if err := d.fs.SyncDir(folder); err != nil {
 				return fmt.Errorf("sync folder %s: %w", folder, err)
 			}
-			return ErrExists
+			return ErrObjectExists
 		case errors.Is(err, fs.ErrNotExist) && known && d.isGone(folder):
 			d.forget(folder)
 			return fmt.Errorf("put %s: %w", target, errVanished)
@@ -210,7 +210,7 @@ func (d *DirStore) Get(ctx context.Context, name string) (io.ReadCloser, error) 
 	full := path.Join(d.root, name)
 	object, err := d.open(full)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s", ErrNotFound, full)
+		return nil, fmt.Errorf("%w: %s", ErrObjectNotFound, full)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", full, err)

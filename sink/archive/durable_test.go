@@ -44,7 +44,7 @@ func TestAdoptedIsDurable(t *testing.T) {
 			}
 		},
 		"putting": func(p *place, store archive.Store) {
-			if err := store.PutIfAbsent(p.Context(), name, nil); !errors.Is(err, archive.ErrExists) {
+			if err := store.PutIfAbsent(p.Context(), name, nil); !errors.Is(err, archive.ErrObjectExists) {
 				p.Fatal(err)
 			}
 		},

@@ -12,8 +12,8 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// ErrRecord is returned for a line that AppendRecord has not written.
-var ErrRecord = errors.New("not a record of an archive")
+// ErrRecordSyntax is returned for a line that AppendRecord has not written.
+var ErrRecordSyntax = errors.New("not a record of an archive")
 
 // AppendRecord appends the record as one line of JSON, without a line break:
 //
@@ -133,7 +133,7 @@ type envelope struct {
 
 // ParseRecord reads a line that AppendRecord wrote; it skips fields that it does not know. The
 // record shares no memory with the line. For any other line it returns an error that wraps
-// ErrRecord.
+// ErrRecordSyntax.
 func ParseRecord(line []byte) (runnel.Record, error) {
 	if record, ok := parseFast(line); ok {
 		return record, nil
@@ -144,7 +144,7 @@ func ParseRecord(line []byte) (runnel.Record, error) {
 func parseSlow(line []byte) (runnel.Record, error) {
 	var read envelope
 	if err := json.Unmarshal(line, &read); err != nil {
-		return runnel.Record{}, fmt.Errorf("%w: %w", ErrRecord, err)
+		return runnel.Record{}, fmt.Errorf("%w: %w", ErrRecordSyntax, err)
 	}
 	record := runnel.Record{
 		ExplicitHashKey: read.ExplicitHashKey,
@@ -156,11 +156,11 @@ func parseSlow(line []byte) (runnel.Record, error) {
 	}
 	switch {
 	case (read.PartitionKey == nil) == (read.PartitionKeyBase64 == nil):
-		return runnel.Record{}, fmt.Errorf("%w: it has no partition key, or two", ErrRecord)
+		return runnel.Record{}, fmt.Errorf("%w: it has no partition key, or two", ErrRecordSyntax)
 	case (read.Data == nil) == (read.DataBase64 == nil):
-		return runnel.Record{}, fmt.Errorf("%w: it has no data, or two", ErrRecord)
+		return runnel.Record{}, fmt.Errorf("%w: it has no data, or two", ErrRecordSyntax)
 	case !isRecordPosition(record.Position):
-		return runnel.Record{}, fmt.Errorf("%w: no record stands at position %q/%d", ErrRecord,
+		return runnel.Record{}, fmt.Errorf("%w: no record stands at position %q/%d", ErrRecordSyntax,
 			read.SequenceNumber, read.SubSequenceNumber)
 	}
 	if read.PartitionKey != nil {
@@ -173,7 +173,7 @@ func parseSlow(line []byte) (runnel.Record, error) {
 	}
 	var err error
 	if record.ArrivalTime, err = readTime(read.ArrivalTime); err != nil {
-		return runnel.Record{}, fmt.Errorf("%w: %w", ErrRecord, err)
+		return runnel.Record{}, fmt.Errorf("%w: %w", ErrRecordSyntax, err)
 	}
 	return record, nil
 }

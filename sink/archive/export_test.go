@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/runnel-stream/runnel"
 )
@@ -21,3 +22,9 @@ func Rebase(object []byte, base runnel.Position) ([]byte, error) {
 	after, err := appendLink(nil, link)
 	return append(after, object[len(before):]...), err
 }
+
+// NewDirStoreOn returns the store in a folder of a test's file system.
+var NewDirStoreOn = newDirStoreOn
+
+// SetClock replaces the clock for the age of links, before the first Open.
+func (a *Archive) SetClock(now func() time.Time) { a.now = now }

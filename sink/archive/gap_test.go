@@ -65,7 +65,7 @@ func TestGapIsCommittedAtOnce(t *testing.T) {
 	c := b.write(sink.Batch{
 		Records: []runnel.Record{{Position: place("5")}}, Through: place("5"),
 	})
-	if c.End != runnel.Start {
+	if c.End != runnel.Start() {
 		t.Fatalf("a record without a gap is committed up to %s", c.End)
 	}
 	if _, err := b.writer.Flush(t.Context()); err != nil {
@@ -111,7 +111,7 @@ func TestGapBehindABatchThatWaits(t *testing.T) {
 	_, err := b.writer.Write(t.Context(), sink.Batch{
 		Through: place("9"), Gap: &sink.Gap{After: place("5"), Before: place("9")},
 	})
-	if !errors.Is(err, sink.ErrOrder) {
+	if !errors.Is(err, sink.ErrOutOfOrder) {
 		t.Errorf("got %v, want ErrOrder", err)
 	}
 }
@@ -120,8 +120,8 @@ func TestGapBehindABatchThatWaits(t *testing.T) {
 func TestGapInTheWrongPlace(t *testing.T) {
 	for name, gap := range map[string]Gap{
 		"not at the beginning": {After: place("2"), Before: place("5")},
-		"of no length":         {After: runnel.Start, Before: runnel.Start},
-		"beyond the link":      {After: runnel.Start, Before: place("8")},
+		"of no length":         {After: runnel.Start(), Before: runnel.Start()},
+		"beyond the link":      {After: runnel.Start(), Before: place("8")},
 	} {
 		b := newGapBench(t)
 		stream := Stream{Name: b.shard.Stream, Created: b.shard.Created.UTC()}
@@ -131,7 +131,7 @@ func TestGapInTheWrongPlace(t *testing.T) {
 		})
 		if err == nil {
 			err = b.store.PutIfAbsent(t.Context(), objectName(folder(stream, b.shard.ID),
-				runnel.Start), object)
+				runnel.Start()), object)
 		}
 		if err != nil {
 			t.Fatal(err)

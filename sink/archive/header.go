@@ -91,7 +91,7 @@ func (m *member) readHeaders() ([]byte, error) {
 	var text []byte
 	for {
 		if err := m.gzip.Reset(m.source); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrLink, truncated(err))
+			return nil, fmt.Errorf("%w: %w", ErrUnusableLink, truncated(err))
 		}
 		m.gzip.Multistream(false)
 		chunk, err := linkChunk(m.gzip.Extra)
@@ -103,7 +103,7 @@ func (m *member) readHeaders() ([]byte, error) {
 			err = errors.New("its gzip member is not empty")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrLink, err)
+			return nil, fmt.Errorf("%w: %w", ErrUnusableLink, err)
 		}
 		if text == nil {
 			text = bytes.Clone(chunk)
@@ -114,7 +114,7 @@ func (m *member) readHeaders() ([]byte, error) {
 			return text, nil
 		}
 		if len(text) > maxLinkBytes {
-			return nil, fmt.Errorf("%w: it is longer than %d bytes", ErrLink, maxLinkBytes)
+			return nil, fmt.Errorf("%w: it is longer than %d bytes", ErrUnusableLink, maxLinkBytes)
 		}
 	}
 }
@@ -150,9 +150,9 @@ func linkChunk(extra []byte) ([]byte, error) {
 	}
 	switch {
 	case chunk == nil || len(check) != 4:
-		return nil, fmt.Errorf("%w: the object has no link in its gzip header", ErrLink)
+		return nil, fmt.Errorf("%w: the object has no link in its gzip header", ErrUnusableLink)
 	case crc32.Checksum(chunk, castagnoli) != binary.LittleEndian.Uint32(check):
-		return nil, fmt.Errorf("%w: the link in the gzip header is damaged", ErrLink)
+		return nil, fmt.Errorf("%w: the link in the gzip header is damaged", ErrUnusableLink)
 	}
 	return chunk, nil
 }

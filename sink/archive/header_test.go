@@ -19,7 +19,7 @@ import (
 func someLink() *Link {
 	return &Link{
 		Stream:  Stream{Name: "orders", Created: time.UnixMilli(1_700_000_000_000).UTC()},
-		ShardID: "shardId-000000000002", Previous: runnel.Start,
+		ShardID: "shardId-000000000002", Previous: runnel.Start(),
 		End:   runnel.Position{Sequence: "49590338271490256608559692538361571095921575989136588898", Sub: 3},
 		Count: 12, Bytes: 3456, CRC: 0x0a1b2c3d, Writer: "w", Nonce: "n",
 		FirstArrival: time.UnixMilli(1_700_000_000_001).UTC(),
@@ -28,12 +28,12 @@ func someLink() *Link {
 			{ShardID: "shardId-000000000000", Link: runnel.Position{Sequence: "17"}},
 			{ShardID: "shardId-000000000001", None: true},
 		},
-		Gap: &Gap{After: runnel.Start, Before: runnel.Position{Sequence: "5"}, Reason: "trimmed"},
+		Gap: &Gap{After: runnel.Start(), Before: runnel.Position{Sequence: "5"}, Reason: "trimmed"},
 	}
 }
 
 func TestLinkRoundTrip(t *testing.T) {
-	plain := &Link{Stream: someLink().Stream, ShardID: "s", End: runnel.End}
+	plain := &Link{Stream: someLink().Stream, ShardID: "s", End: runnel.End()}
 	long := someLink()
 	long.Writer = strings.Repeat("w", 200_000) // members of its own
 	exact := someLink()
@@ -46,7 +46,7 @@ func TestLinkRoundTrip(t *testing.T) {
 	for i := range large.State {
 		large.State[i] = byte(random.Uint32())
 	}
-	most := &Link{Stream: someLink().Stream, ShardID: "s", End: runnel.End}
+	most := &Link{Stream: someLink().Stream, ShardID: "s", End: runnel.End()}
 	most.State = make([]byte, MaxState)
 	for _, link := range []*Link{plain, someLink(), long, exact, state, large, most} {
 		object, err := appendLink(nil, link)
@@ -89,7 +89,7 @@ func TestLinkDamage(t *testing.T) {
 	}
 	read := func(object []byte) (*Link, error) { return newMember(bytes.NewReader(object)).readLink() }
 	for i := range object {
-		if _, err := read(object[:i]); !errors.Is(err, ErrLink) {
+		if _, err := read(object[:i]); !errors.Is(err, ErrUnusableLink) {
 			t.Fatalf("cut at %d: %v", i, err)
 		}
 		for bit := range 8 {
@@ -99,7 +99,7 @@ func TestLinkDamage(t *testing.T) {
 			if err == nil && !reflect.DeepEqual(got, link) {
 				t.Fatalf("byte %d, bit %d: read as %+v", i, bit, got)
 			}
-			if err != nil && !errors.Is(err, ErrLink) {
+			if err != nil && !errors.Is(err, ErrUnusableLink) {
 				t.Fatalf("byte %d, bit %d: %v", i, bit, err)
 			}
 		}
@@ -137,7 +137,7 @@ func TestLinkRefuses(t *testing.T) {
 		if text == string(good) {
 			t.Fatalf("%s is not in %s", change[0], good)
 		}
-		if err := new(Link).UnmarshalJSON([]byte(text)); !errors.Is(err, ErrLink) {
+		if err := new(Link).UnmarshalJSON([]byte(text)); !errors.Is(err, ErrUnusableLink) {
 			t.Errorf("%s: %v", change[1], err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestLinkRefuses(t *testing.T) {
 	for name, object := range map[string][]byte{
 		"empty": nil, "text": []byte("{}\n"), "plain gzip": packed.Bytes(),
 	} {
-		if _, err := newMember(bytes.NewReader(object)).readLink(); !errors.Is(err, ErrLink) {
+		if _, err := newMember(bytes.NewReader(object)).readLink(); !errors.Is(err, ErrUnusableLink) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -199,7 +199,7 @@ func TestStateLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = newMember(bytes.NewReader(object)).readLink()
-	if !errors.Is(err, ErrLink) || !strings.Contains(err.Error(), "16777217 bytes") {
+	if !errors.Is(err, ErrUnusableLink) || !strings.Contains(err.Error(), "16777217 bytes") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -232,7 +232,7 @@ func FuzzReadLink(f *testing.F) {
 		check := func(reader *member) {
 			link, err := reader.readLink()
 			if err != nil {
-				if !errors.Is(err, ErrLink) {
+				if !errors.Is(err, ErrUnusableLink) {
 					t.Fatalf("an error of another kind: %v", err)
 				}
 				return

@@ -46,7 +46,7 @@ func newLedger(report *SourceReport, examples int) *ledger {
 // record would hide the loss of the other.
 func (l *ledger) expect(record SourceRecord, ordered bool) error {
 	if len(l.records) == math.MaxUint32-1 {
-		return fmt.Errorf("%w: it has more than %d records", ErrSource, len(l.records))
+		return fmt.Errorf("%w: it has more than %d records", ErrUnusableSource, len(l.records))
 	}
 	n := uint32(len(l.records))
 	if first, again := l.index[record.ID]; again {
@@ -81,7 +81,7 @@ func (l *ledger) repeated(record SourceRecord, first uint32) error {
 		at = l.report.Name + ", " + at
 	}
 	return fmt.Errorf("%w: %s: the id %s is on %s as well: an id names one record; choose another "+
-		"field with --id", ErrSource, at, record.ID, before)
+		"field with --id", ErrUnusableSource, at, record.ID, before)
 }
 
 // see checks the next record of the archive. ok is false if it has no id. placed is false for a

@@ -79,12 +79,12 @@ type Gap struct {
 	Reason string
 }
 
-// ErrLink is returned for an object that is not a link of its chain: damaged, in the wrong place,
-// or written by another program.
-var ErrLink = errors.New("not a link of this chain")
+// ErrUnusableLink is returned for an object that is not a link of its chain: damaged, in the wrong
+// place, or written by another program.
+var ErrUnusableLink = errors.New("not a link of this chain")
 
-// ErrState is returned by a Writer that is to commit a state of more than MaxState bytes.
-var ErrState = errors.New("the reader's state is too large for a link")
+// ErrStateTooLarge is returned by a Writer that is to commit a state of more than MaxState bytes.
+var ErrStateTooLarge = errors.New("the reader's state is too large for a link")
 
 // These are the values of a link's format fields. A reader refuses a link of a higher version,
 // because the link may hold fields that it must not ignore. So a link is written in the lowest
@@ -148,7 +148,7 @@ func (l Link) MarshalJSON() ([]byte, error) {
 	wire := linkJSON{
 		Format: linkFormat, Version: plainVersion, Form: linkForm,
 		Stream: l.Stream.Name, Created: l.Stream.Created.UnixMilli(), ShardID: l.ShardID,
-		Previous: l.Previous.Key(), End: l.End.Key(),
+		Previous: l.Previous.SortText(), End: l.End.SortText(),
 		Count: l.Count, Bytes: l.Bytes, CRC: fmt.Sprintf("%08x", l.CRC),
 		Writer: l.Writer, Nonce: l.Nonce,
 		FirstArrival: formatTime(l.FirstArrival), LastArrival: formatTime(l.LastArrival),
@@ -156,29 +156,29 @@ func (l Link) MarshalJSON() ([]byte, error) {
 	switch {
 	case l.Change != nil:
 		wire.Version = changeVersion
-		wire.Change = &changeJSON{Base: l.Change.Base.Key(), Delta: l.Change.Delta}
+		wire.Change = &changeJSON{Base: l.Change.Base.SortText(), Delta: l.Change.Delta}
 	case len(l.State) > 0:
 		wire.Version, wire.State = stateVersion, l.State
 	}
 	for _, parent := range l.Parents {
 		link := noParent
 		if !parent.None {
-			link = parent.Link.Key()
+			link = parent.Link.SortText()
 		}
 		wire.Parents = append(wire.Parents, parentJSON{ShardID: parent.ShardID, Link: link})
 	}
 	if l.Gap != nil {
-		wire.Gap = &gapJSON{l.Gap.After.Key(), l.Gap.Before.Key(), l.Gap.Reason}
+		wire.Gap = &gapJSON{l.Gap.After.SortText(), l.Gap.Before.SortText(), l.Gap.Reason}
 	}
 	return json.Marshal(wire)
 }
 
 // UnmarshalJSON reads the text of MarshalJSON; it skips fields that it does not know. For any other
-// text it returns an error that wraps ErrLink.
+// text it returns an error that wraps ErrUnusableLink.
 func (l *Link) UnmarshalJSON(text []byte) error {
 	var wire linkJSON
 	if err := json.Unmarshal(text, &wire); err != nil {
-		return fmt.Errorf("%w: %w", ErrLink, err)
+		return fmt.Errorf("%w: %w", ErrUnusableLink, err)
 	}
 	if err := wire.check(); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (l *Link) UnmarshalJSON(text []byte) error {
 	}
 	faults := []error{err}
 	parse := func(key string) runnel.Position {
-		position, err := runnel.ParseKey(key)
+		position, err := runnel.ParsePosition(key)
 		faults = append(faults, err)
 		return position
 	}
@@ -220,15 +220,15 @@ func (l *Link) UnmarshalJSON(text []byte) error {
 		read.Change = &Change{Base: parse(wire.Change.Base), Delta: wire.Change.Delta}
 	}
 	if err := errors.Join(faults...); err != nil {
-		return fmt.Errorf("%w: %w", ErrLink, err)
+		return fmt.Errorf("%w: %w", ErrUnusableLink, err)
 	}
 	if !read.Previous.Less(read.End) {
 		return fmt.Errorf("%w: it ends at %s, which is not after its beginning, %s",
-			ErrLink, read.End, read.Previous)
+			ErrUnusableLink, read.End, read.Previous)
 	}
 	if read.Change != nil && read.Previous.Less(read.Change.Base) {
 		return fmt.Errorf("%w: its state is based on %s, which is after its beginning, %s",
-			ErrLink, read.Change.Base, read.Previous)
+			ErrUnusableLink, read.Change.Base, read.Previous)
 	}
 	*l = read
 	return nil
@@ -237,19 +237,19 @@ func (l *Link) UnmarshalJSON(text []byte) error {
 func (w *linkJSON) check() error {
 	switch {
 	case w.Format != linkFormat:
-		return fmt.Errorf("%w: its format is %q, want %q", ErrLink, w.Format, linkFormat)
+		return fmt.Errorf("%w: its format is %q, want %q", ErrUnusableLink, w.Format, linkFormat)
 	case w.Version > changeVersion || w.Form != linkForm:
 		return fmt.Errorf("%w: it is of form %q, version %d, and this runnel knows %q up to %d: "+
-			"use a newer runnel", ErrLink, w.Form, w.Version, linkForm, changeVersion)
+			"use a newer runnel", ErrUnusableLink, w.Form, w.Version, linkForm, changeVersion)
 	case w.Version < 1 || w.Count < 0 || w.Bytes < 0 || w.Bytes > maxLinkSize:
-		return fmt.Errorf("%w: version %d, count %d, bytes %d", ErrLink,
+		return fmt.Errorf("%w: version %d, count %d, bytes %d", ErrUnusableLink,
 			w.Version, w.Count, w.Bytes)
 	case len(w.State) > MaxState:
-		return fmt.Errorf("%w: a state of %d bytes: at most %d", ErrLink, len(w.State), MaxState)
+		return fmt.Errorf("%w: a state of %d bytes: at most %d", ErrUnusableLink, len(w.State), MaxState)
 	case w.Version < stateVersion && len(w.State) > 0:
-		return fmt.Errorf("%w: version %d has no state, and it has one", ErrLink, w.Version)
+		return fmt.Errorf("%w: version %d has no state, and it has one", ErrUnusableLink, w.Version)
 	case (w.Version == changeVersion) != (w.Change != nil), w.Change != nil && len(w.State) > 0:
-		return fmt.Errorf("%w: version %d, with a change: %v, with a state: %v", ErrLink,
+		return fmt.Errorf("%w: version %d, with a change: %v, with a state: %v", ErrUnusableLink,
 			w.Version, w.Change != nil, len(w.State) > 0)
 	}
 	return nil

@@ -22,7 +22,7 @@ type object struct {
 
 var members = sync.Pool{New: func() any { return newMember(nil) }}
 
-// openObject opens the object and reads its link. ErrNotFound: it does not exist.
+// openObject opens the object and reads its link. ErrObjectNotFound: it does not exist.
 func openObject(ctx context.Context, store Store, name string) (*object, error) {
 	body, err := store.Get(ctx, name)
 	if err != nil {
@@ -45,15 +45,15 @@ func (o *object) close() error {
 	return nil
 }
 
-// ErrContents is returned for an object whose records do not match its link.
-var ErrContents = errors.New("the records are not those that the link describes")
+// ErrContentsDiffer is returned for an object whose records do not match its link.
+var ErrContentsDiffer = errors.New("the records are not those that the link describes")
 
 // each calls visit with every record once, in order, until it returns false. It returns an error
-// that wraps ErrContents if the visited records do not match the link.
+// that wraps ErrContentsDiffer if the visited records do not match the link.
 func (o *object) each(visit func(runnel.Record) bool) error {
 	packed, err := o.member.records()
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrContents, err)
+		return fmt.Errorf("%w: %w", ErrContentsDiffer, err)
 	}
 	// Bytes beyond the link's count are still read, so that they can be reported, but only up to
 	// this limit.
@@ -66,7 +66,7 @@ func (o *object) each(visit func(runnel.Record) bool) error {
 	for lines.Scan() {
 		record, err := ParseRecord(lines.Bytes())
 		if err != nil {
-			return fmt.Errorf("%w: line %d: %w", ErrContents, count+1, err)
+			return fmt.Errorf("%w: line %d: %w", ErrContentsDiffer, count+1, err)
 		}
 		count++
 		if !visit(record) {
@@ -75,14 +75,14 @@ func (o *object) each(visit func(runnel.Record) bool) error {
 	}
 	switch err := lines.Err(); {
 	case err != nil:
-		return fmt.Errorf("%w: after %d records: %w", ErrContents, count, err)
+		return fmt.Errorf("%w: after %d records: %w", ErrContentsDiffer, count, err)
 	case count != o.link.Count:
-		return fmt.Errorf("%w: %d records, the link says %d", ErrContents, count, o.link.Count)
+		return fmt.Errorf("%w: %d records, the link says %d", ErrContentsDiffer, count, o.link.Count)
 	case sum.size != o.link.Bytes:
-		return fmt.Errorf("%w: %d bytes, the link says %d", ErrContents,
+		return fmt.Errorf("%w: %d bytes, the link says %d", ErrContentsDiffer,
 			sum.size, o.link.Bytes)
 	case sum.crc != o.link.CRC:
-		return fmt.Errorf("%w: CRC-32C %08x, the link says %08x", ErrContents,
+		return fmt.Errorf("%w: CRC-32C %08x, the link says %08x", ErrContentsDiffer,
 			sum.crc, o.link.CRC)
 	}
 	return nil

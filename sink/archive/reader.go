@@ -104,7 +104,7 @@ func sortChains(chains []Chain) error {
 	deepen = func(i int) int {
 		if chains[i].depth != 0 {
 			if chains[i].depth == open {
-				circle = fmt.Errorf("%w: %s is its own ancestor", ErrLink, chains[i].ShardID)
+				circle = fmt.Errorf("%w: %s is its own ancestor", ErrUnusableLink, chains[i].ShardID)
 			}
 			return max(chains[i].depth, 0)
 		}
@@ -196,9 +196,9 @@ func (r *Reader) All(ctx context.Context, stream Stream) iter.Seq2[runnel.Record
 func (r *Reader) objects(ctx context.Context, shard Chain) iter.Seq2[*object, error] {
 	c := chain{store: r.store, stream: shard.Stream, shard: shard.ShardID}
 	return func(yield func(*object, error) bool) {
-		for at := runnel.Start; at != runnel.End; {
+		for at := runnel.Start(); at != runnel.End(); {
 			object, err := openObject(ctx, c.store, c.name(at))
-			if errors.Is(err, ErrNotFound) {
+			if errors.Is(err, ErrObjectNotFound) {
 				return
 			}
 			if err == nil {

@@ -17,23 +17,23 @@ type SourceRecord struct {
 	Line int64  // the record's line in its file, from 1; 0 if it is not from a file
 }
 
-// ErrSource is returned for a source that cannot be used for verification: it cannot be read, has
-// no records, or an id is not unique. It says nothing about the archive.
-var ErrSource = errors.New("the source cannot be used")
+// ErrUnusableSource is returned for a source that cannot be used for verification: it cannot be
+// read, has no records, or an id is not unique. It says nothing about the archive.
+var ErrUnusableSource = errors.New("the source cannot be used")
 
 // readSource yields the records of a file of NDJSON, plain or compressed with gzip or zstd. It
-// skips blank lines. key is nil if order is not checked. An error, which wraps ErrSource, is the
-// last item.
+// skips blank lines. key is nil if order is not checked. An error, which wraps ErrUnusableSource,
+// is the last item.
 func readSource(name string, id, key *ndjson.Field) iter.Seq2[SourceRecord, error] {
 	return func(yield func(SourceRecord, error) bool) {
 		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			yield(SourceRecord{}, fmt.Errorf("%w: %s is a folder; name a file of NDJSON", ErrSource,
+			yield(SourceRecord{}, fmt.Errorf("%w: %s is a folder; name a file of NDJSON", ErrUnusableSource,
 				name))
 			return
 		}
 		lines, err := ndjson.OpenFile(name)
 		if err != nil {
-			yield(SourceRecord{}, fmt.Errorf("%w: %w", ErrSource, err))
+			yield(SourceRecord{}, fmt.Errorf("%w: %w", ErrUnusableSource, err))
 			return
 		}
 		defer func() { _ = lines.Close() }() // only read
@@ -50,7 +50,7 @@ func readSource(name string, id, key *ndjson.Field) iter.Seq2[SourceRecord, erro
 				record.Line = lines.Number()
 			}
 			if err != nil {
-				yield(SourceRecord{}, fmt.Errorf("%w: %w", ErrSource, err))
+				yield(SourceRecord{}, fmt.Errorf("%w: %w", ErrUnusableSource, err))
 				return
 			}
 			if !yield(record, nil) {

@@ -87,7 +87,7 @@ func TestState(t *testing.T) {
 	}
 	p.wantFound(late, at(8), "d")
 	p.end(late) // and ends with it, if it has no other
-	p.wantState(late, runnel.End, "d")
+	p.wantState(late, runnel.End(), "d")
 
 	if got, want := p.links(parent), []string{
 		"1002 3 b", "1005 0 c", "1008 1 d", "end 0 since 1005",
@@ -127,7 +127,7 @@ func TestParentStates(t *testing.T) {
 	wantParents := func(w sink.Writer, want ...[]byte) {
 		t.Helper()
 		c := w.Committed()
-		if c.End != runnel.Start || c.State != nil || !slices.EqualFunc(c.Parents, want, bytes.Equal) {
+		if c.End != runnel.Start() || c.State != nil || !slices.EqualFunc(c.Parents, want, bytes.Equal) {
 			t.Fatalf("committed %+v, want the parents' states %q", c, want)
 		}
 	}
@@ -144,12 +144,12 @@ func TestParentStates(t *testing.T) {
 	p.flush(w)
 	wantParents(w, nil, []byte("of parent")) // no position, no commit
 	p.end(w)
-	p.wantState(w, runnel.End, "union")
+	p.wantState(w, runnel.End(), "union")
 	_, err := late.End(t.Context())
 	if moved := new(sink.MovedError); !errors.As(err, &moved) {
 		t.Fatalf("got %v", err)
 	}
-	p.wantFound(late, runnel.End, "union")
+	p.wantFound(late, runnel.End(), "union")
 	wantParents(p.open(archive.Config{}, shardOf(heir, child)), []byte("union"))
 	if got := p.links(child); !slices.Equal(got, []string{"end 0 union"}) {
 		t.Errorf("links %q", got)
@@ -178,7 +178,7 @@ func TestStateSize(t *testing.T) {
 	if err := write(2, archive.MaxState+1); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.Flush(t.Context()); !errors.Is(err, archive.ErrState) {
+	if _, err := w.Flush(t.Context()); !errors.Is(err, archive.ErrStateTooLarge) {
 		t.Errorf("got %v, want ErrState", err)
 	}
 	if _, err := w.Flush(t.Context()); err == nil {
@@ -196,7 +196,7 @@ func TestThroughBack(t *testing.T) {
 	w := p.open(archive.Config{}, shardOf(parent))
 	p.writeState(w, parent, 0, 2, 3, "a")
 	_, err := w.Write(t.Context(), sink.Batch{Through: at(2), State: always("b")})
-	if !errors.Is(err, sink.ErrOrder) {
+	if !errors.Is(err, sink.ErrOutOfOrder) {
 		t.Errorf("got %v, want ErrOrder", err)
 	}
 }

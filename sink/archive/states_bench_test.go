@@ -50,7 +50,7 @@ func (r *runs) next(k *knower) (b sink.Batch, last bool) {
 		group := r.rng.IntN(r.groups)
 		r.numbers[group]++
 		unit := aggregate.Unit{Producer: r.ids[group], Number: r.numbers[group], Low: 1}
-		if k.filter.Admit(unit, aggregate.LaneOf(record.PartitionKey, ""), at) != aggregate.Fresh {
+		if k.filter.Admit(unit, aggregate.LaneOf(record.PartitionKey, ""), at) != aggregate.VerdictFresh {
 			panic("not fresh")
 		}
 		b.Records = append(b.Records, record)

@@ -14,12 +14,13 @@ import (
 // store that ignores the condition loses and doubles records.
 type Store interface {
 	// PutIfAbsent creates an object. After nil every reader finds the object, whole and durable.
-	// ErrExists: another object has the name, whole and durable, and was not touched; it may be
-	// this very one, from an attempt whose answer was lost. After any other error the object may
+	// ErrObjectExists: another object has the name, whole and durable, and was not touched; it may
+	// be this very one, from an attempt whose answer was lost. After any other error the object may
 	// exist, may appear later, or never; it is never seen in part.
 	PutIfAbsent(ctx context.Context, name string, data []byte) error
-	// Get returns an object's bytes from the first on; reading may stop early. ErrNotFound: no
-	// object has the name. Get finds every object that PutIfAbsent acknowledged before Get began.
+	// Get returns an object's bytes from the first on; reading may stop early. ErrObjectNotFound:
+	// no object has the name. Get finds every object that PutIfAbsent acknowledged before Get
+	// began.
 	Get(ctx context.Context, name string) (io.ReadCloser, error)
 	// List returns the names directly below a folder, in bytewise order; none if there is no such
 	// folder. It may miss recent objects: it is a hint, Get decides.
@@ -39,8 +40,8 @@ type Listing struct {
 }
 
 var (
-	// ErrExists is returned by Store.PutIfAbsent if an object has the name already.
-	ErrExists = errors.New("the object is there already")
-	// ErrNotFound is returned by Store.Get if no object has the name.
-	ErrNotFound = errors.New("no such object")
+	// ErrObjectExists is returned by Store.PutIfAbsent if an object has the name already.
+	ErrObjectExists = errors.New("the object is there already")
+	// ErrObjectNotFound is returned by Store.Get if no object has the name.
+	ErrObjectNotFound = errors.New("no such object")
 )

@@ -58,10 +58,14 @@ func (d *target) NewSink() (sink.Sink, error) {
 	size, every := int64(1+d.rng.IntN(3000)), time.Duration(1+d.rng.IntN(60))*time.Second
 	whole := 1 + d.rng.IntN(6)
 	d.mu.Unlock()
-	return archive.New(archive.Config{
-		Store: store, Size: size, WriterID: "one name for all", Every: every, Now: d.tick,
-		Whole: whole,
+	a, err := archive.New(archive.Config{
+		Store: store, Size: size, WriterID: "one name for all", Every: every, Whole: whole,
 	})
+	if err != nil {
+		return nil, err
+	}
+	a.SetClock(d.tick)
+	return a, nil
 }
 
 func (d *target) tick() time.Time {
@@ -143,7 +147,7 @@ func (f *flaky) PutIfAbsent(ctx context.Context, name string, data []byte) error
 		if err := f.Store.PutIfAbsent(ctx, name, data); err != nil {
 			return err
 		}
-		return archive.ErrExists
+		return archive.ErrObjectExists
 	case 3: // it comes later
 		d.late = append(d.late, func() {
 			_ = f.Store.PutIfAbsent(context.WithoutCancel(ctx), name, data)
@@ -172,7 +176,7 @@ func claims(store archive.Store) archive.Store { return claiming{store} }
 type claiming struct{ archive.Store }
 
 func (c claiming) PutIfAbsent(ctx context.Context, name string, data []byte) error {
-	if err := c.Store.PutIfAbsent(ctx, name, data); !errors.Is(err, archive.ErrExists) {
+	if err := c.Store.PutIfAbsent(ctx, name, data); !errors.Is(err, archive.ErrObjectExists) {
 		return err
 	}
 	return nil

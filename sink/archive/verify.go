@@ -82,8 +82,8 @@ func (o VerifyOptions) Validate() error {
 }
 
 // Verify checks the archive in a folder. The report lists the faults of the archive. An error means
-// that it could not be checked: ErrSource for an unusable source, fs.ErrNotExist if there is no
-// folder and fs.ErrInvalid if it is a file, ErrNoStream if the archive has others than
+// that it could not be checked: ErrUnusableSource for an unusable source, fs.ErrNotExist if there
+// is no folder and fs.ErrInvalid if it is a file, ErrStreamNotFound if the archive has others than
 // options.Stream, or the error of reading. A folder without an archive, and a stream without a
 // link, are violations: the report is OK only after a comparison.
 //
@@ -132,8 +132,8 @@ func (r *Reader) Verify(ctx context.Context, options VerifyOptions) (*Report, er
 	return v.report, nil
 }
 
-// ErrNoStream is returned if the archive has streams, but none of the requested name.
-var ErrNoStream = errors.New("no stream")
+// ErrStreamNotFound is returned if the archive has streams, but none of the requested name.
+var ErrStreamNotFound = errors.New("no stream")
 
 type verification struct {
 	reader  *Reader
@@ -176,10 +176,10 @@ func (v *verification) streams(ctx context.Context) ([]Stream, error) {
 		v.report.Nothing.add(v.options.Examples, "the folder holds no archive: name the folder "+
 			"of runnel archive --to, which holds NAME@MILLISECONDS")
 	case len(chosen) == 0:
-		return nil, fmt.Errorf("%w %q in the archive: %s", ErrNoStream, v.options.Stream, there)
+		return nil, fmt.Errorf("%w %q in the archive: %s", ErrStreamNotFound, v.options.Stream, there)
 	case compared && len(chosen) > 1:
 		return nil, fmt.Errorf("%w: there are several streams, and a source belongs to one: "+
-			"choose it with --stream; %s", ErrSource, there)
+			"choose it with --stream; %s", ErrUnusableSource, there)
 	}
 	return chosen, nil
 }
@@ -242,7 +242,7 @@ func (v *verification) readSource(ctx context.Context) error {
 	}
 	if len(v.ledger.records) == 0 {
 		return fmt.Errorf("%w: %s has no records, and a comparison with nothing proves nothing",
-			ErrSource, cmp.Or(v.options.Source, "it"))
+			ErrUnusableSource, cmp.Or(v.options.Source, "it"))
 	}
 	return nil
 }

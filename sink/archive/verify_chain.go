@@ -24,11 +24,11 @@ func (v *verification) stream(ctx context.Context, stream Stream) error {
 			continue
 		}
 		c := chain{store: v.reader.store, stream: stream, shard: runnel.ShardID(base)}
-		first, err := c.link(ctx, runnel.Start)
+		first, err := c.link(ctx, runnel.Start())
 		switch {
 		case err == nil:
 			chains = append(chains, Chain{Stream: stream, ShardID: c.shard, Parents: first.Parents})
-		case errors.Is(err, ErrNotFound) || errors.Is(err, ErrLink): // reported below
+		case errors.Is(err, ErrObjectNotFound) || errors.Is(err, ErrUnusableLink): // reported below
 			chains = append(chains, Chain{Stream: stream, ShardID: c.shard})
 		default:
 			return err
@@ -61,13 +61,13 @@ func (v *verification) parents(ctx context.Context, shard *Chain) error {
 	for _, parent := range shard.Parents {
 		at := parent.Link
 		if parent.None {
-			at = runnel.Start
+			at = runnel.Start()
 		}
 		c := chain{store: v.reader.store, stream: shard.Stream, shard: parent.ShardID}
 		link, err := c.link(ctx, at)
 		found := err == nil
 		switch {
-		case err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrLink):
+		case err != nil && !errors.Is(err, ErrObjectNotFound) && !errors.Is(err, ErrUnusableLink):
 			return err
 		case parent.None && found:
 			v.report.Parents.add(v.options.Examples,
@@ -76,7 +76,7 @@ func (v *verification) parents(ctx context.Context, shard *Chain) error {
 			v.report.Parents.add(v.options.Examples,
 				"%s follows the end of %s, which is not there: %v", shard.ShardID,
 				parent.ShardID, err)
-		case !parent.None && link.End != runnel.End:
+		case !parent.None && link.End != runnel.End():
 			v.report.Parents.add(v.options.Examples, "%s follows %s, whose link %s does not end it",
 				shard.ShardID, parent.ShardID, c.name(at))
 		}
@@ -125,7 +125,7 @@ func (v *verification) shard(ctx context.Context, shard *Chain, number int) erro
 	if len(s.bases) > 0 {
 		v.report.Shards++
 	}
-	if s.end == runnel.End {
+	if s.end == runnel.End() {
 		v.report.Ended++
 	}
 	if len(s.suspects) > 0 {
@@ -144,7 +144,7 @@ func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error
 			err = errors.Join(err, object.close())
 		}
 	}
-	if errors.Is(err, ErrLink) || errors.Is(err, ErrNotFound) { // as behind a dangling symlink
+	if errors.Is(err, ErrUnusableLink) || errors.Is(err, ErrObjectNotFound) { // as behind a dangling symlink
 		report.Damaged.add(s.options.Examples, "%s: %v", name, err)
 		s.lost = true
 		return nil
@@ -172,7 +172,7 @@ func (s *shardCheck) state(link *Link) error {
 	}
 	if !s.kept.some || s.kept.base != link.Change.Base {
 		return fmt.Errorf("%w: its state is based on the link after %s, which does not hold the "+
-			"last whole one", ErrLink, link.Change.Base)
+			"last whole one", ErrUnusableLink, link.Change.Base)
 	}
 	return checkChange(link)
 }
@@ -292,7 +292,7 @@ func (s *shardCheck) suspected(
 	for _, base := range s.bases {
 		name := s.chain.folder() + "/" + base
 		object, err := openObject(ctx, s.chain.store, name)
-		if errors.Is(err, ErrLink) || errors.Is(err, ErrNotFound) {
+		if errors.Is(err, ErrUnusableLink) || errors.Is(err, ErrObjectNotFound) {
 			continue // reported on the first reading
 		}
 		if err != nil {

@@ -238,19 +238,19 @@ func TestVerifyRepeatedIDs(t *testing.T) {
 	options := p.source("\n" + sourceLines(0, 1) + "\n\n" + sourceLines(2, 1, 3))
 	for _, options.Partial = range []bool{false, true} {
 		_, err := reader.Verify(t.Context(), options)
-		if !errors.Is(err, archive.ErrSource) ||
+		if !errors.Is(err, archive.ErrUnusableSource) ||
 			!strings.Contains(err.Error(), "line 7: the id 1 is on line 3 as well") {
 			t.Errorf("partial %v: %v", options.Partial, err)
 		}
 	}
 	options = archive.VerifyOptions{ID: "id", Records: sourceOf("0", "1", "2", "1")}
 	_, err := reader.Verify(t.Context(), options)
-	if !errors.Is(err, archive.ErrSource) ||
+	if !errors.Is(err, archive.ErrUnusableSource) ||
 		!strings.Contains(err.Error(), "record 4: the id 1 is on record 2 as well") {
 		t.Errorf("of a program: %v", err)
 	}
 	options.Records = sourceOf()
-	if _, err := reader.Verify(t.Context(), options); !errors.Is(err, archive.ErrSource) {
+	if _, err := reader.Verify(t.Context(), options); !errors.Is(err, archive.ErrUnusableSource) {
 		t.Errorf("a source without records: %v", err)
 	}
 }
@@ -268,7 +268,7 @@ func sourceOf(ids ...string) iter.Seq2[archive.SourceRecord, error] {
 // TestVerifyFaults plants faults in the files.
 func TestVerifyFaults(t *testing.T) {
 	file := func(id runnel.ShardID, previous runnel.Position) string {
-		return fmt.Sprintf("to/%s/%s/%s.ndjson.gz", streamFolder, id, previous.Key())
+		return fmt.Sprintf("to/%s/%s/%s.ndjson.gz", streamFolder, id, previous.SortText())
 	}
 	second, third := file(parent, at(2)), file(parent, at(5))
 	for name, c := range map[string]struct {
@@ -279,7 +279,7 @@ func TestVerifyFaults(t *testing.T) {
 			p.must(disk.Remove(second))
 		}, map[string]int64{"missingLinks": 1, "missing": 3}},
 		"the first link is missing": {func(p *place, disk *vfs.Mem) {
-			p.must(disk.Remove(file(parent, runnel.Start)))
+			p.must(disk.Remove(file(parent, runnel.Start())))
 		}, map[string]int64{"missingLinks": 1, "missing": 3}},
 		"a parent's end is missing": {func(p *place, disk *vfs.Mem) {
 			p.must(disk.Remove(file(parent, at(8))))
@@ -439,16 +439,16 @@ func TestVerifyInputs(t *testing.T) {
 		"line 1: the record has no key":          `{"id":1,"key":null}`,
 	} {
 		_, err := archive.NewReader(p.store).Verify(t.Context(), p.source(text))
-		if !errors.Is(err, archive.ErrSource) || !strings.Contains(err.Error(), name) {
+		if !errors.Is(err, archive.ErrUnusableSource) || !strings.Contains(err.Error(), name) {
 			t.Errorf("want %q, got %v", name, err)
 		}
 	}
 	options := archive.VerifyOptions{Source: "nowhere", ID: "id"}
-	if _, err := archive.NewReader(p.store).Verify(t.Context(), options); !errors.Is(err, archive.ErrSource) {
+	if _, err := archive.NewReader(p.store).Verify(t.Context(), options); !errors.Is(err, archive.ErrUnusableSource) {
 		t.Errorf("no file: %v", err)
 	}
 	options = archive.VerifyOptions{Stream: "x"}
-	if _, err := archive.NewReader(p.store).Verify(t.Context(), options); !errors.Is(err, archive.ErrNoStream) {
+	if _, err := archive.NewReader(p.store).Verify(t.Context(), options); !errors.Is(err, archive.ErrStreamNotFound) {
 		t.Errorf("no such stream: %v", err)
 	}
 	if err := (archive.VerifyOptions{ID: "id"}).Validate(); err == nil {
@@ -489,7 +489,7 @@ func TestVerifyStreams(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	options := p.source(sourceLines(upTo(3)...))
-	if _, err := archive.NewReader(p.store).Verify(t.Context(), options); !errors.Is(err, archive.ErrSource) {
+	if _, err := archive.NewReader(p.store).Verify(t.Context(), options); !errors.Is(err, archive.ErrUnusableSource) {
 		t.Errorf("two streams: %v", err)
 	}
 	options.Stream = "orders@1700000001123"

@@ -19,6 +19,7 @@ import (
 // they come.
 type writer struct {
 	cfg       Config
+	now       func() time.Time
 	chain     chain
 	parents   []Parent // for the first link
 	inherited [][]byte // the parents' states; nil as soon as there is a first link
@@ -70,9 +71,9 @@ func (w *writer) Committed() sink.Committed {
 // its first record has waited for Config.Every; it has no record and its first progress has waited
 // for twelve times that; or it begins with a gap, in which case it commits at once. A link ends
 // with the batch, because the reader's state inside a batch is not known. A link has one gap at
-// most, at its beginning. So a gap behind a batch that waits for a Flush is sink.ErrOrder, as is a
-// record that is not after the one before it. A state above MaxState is ErrState, from the call
-// that commits.
+// most, at its beginning. So a gap behind a batch that waits for a Flush is sink.ErrOutOfOrder, as
+// is a record that is not after the one before it. A state above MaxState is ErrStateTooLarge, from
+// the call that commits.
 func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("write", w.broken)
@@ -110,7 +111,7 @@ func (w *writer) due() bool {
 	if !w.progress() {
 		return false
 	}
-	now := w.cfg.Now()
+	now := w.now()
 	if w.moved.IsZero() {
 		w.moved = now
 	}
@@ -137,8 +138,8 @@ func (w *writer) End(ctx context.Context) (sink.Committed, error) {
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("end", w.broken)
 	}
-	if w.tip.end != runnel.End {
-		if err := w.commit(ctx, runnel.End); err != nil {
+	if w.tip.end != runnel.End() {
+		if err := w.commit(ctx, runnel.End()); err != nil {
 			return sink.Committed{}, err
 		}
 	}
@@ -165,19 +166,19 @@ func (w *writer) check(batch sink.Batch) error {
 		record := &records[i]
 		switch {
 		case !isRecordPosition(record.Position):
-			return fmt.Errorf("%w: %q", runnel.ErrPosition, record.Position.String())
+			return fmt.Errorf("%w: %q", runnel.ErrPositionSyntax, record.Position.String())
 		case record.ShardID != w.chain.shard:
-			return fmt.Errorf("%w: a record of shard %q", sink.ErrOrder, record.ShardID)
+			return fmt.Errorf("%w: a record of shard %q", sink.ErrOutOfOrder, record.ShardID)
 		case !previous.Less(record.Position):
-			return fmt.Errorf("%w: %s after %s", sink.ErrOrder, record.Position, previous)
+			return fmt.Errorf("%w: %s after %s", sink.ErrOutOfOrder, record.Position, previous)
 		}
 		previous = record.Position
 	}
 	switch {
 	case through.Less(previous):
-		return fmt.Errorf("%w: through %s, but at %s before", sink.ErrOrder, through, previous)
+		return fmt.Errorf("%w: through %s, but at %s before", sink.ErrOutOfOrder, through, previous)
 	case w.through.Less(through) && !isRecordPosition(through):
-		return fmt.Errorf("%w: through %q", runnel.ErrPosition, through.String())
+		return fmt.Errorf("%w: through %q", runnel.ErrPositionSyntax, through.String())
 	}
 	return nil
 }
@@ -192,11 +193,11 @@ func (w *writer) checkGap(batch sink.Batch) error {
 	}
 	if w.progress() {
 		return fmt.Errorf("%w: a gap behind batches that wait for a Flush, from %s to %s",
-			sink.ErrOrder, w.tip.end, w.through)
+			sink.ErrOutOfOrder, w.tip.end, w.through)
 	}
 	fits := gap.After == w.through && gap.After.Less(gap.Before)
 	switch {
-	case gap.Before == runnel.End:
+	case gap.Before == runnel.End():
 		fits = fits && batch.Through == w.through
 	case !isRecordPosition(gap.Before) || batch.Through.Less(gap.Before):
 		fits = false
@@ -204,7 +205,7 @@ func (w *writer) checkGap(batch sink.Batch) error {
 		fits = fits && !batch.Records[0].Position.Less(gap.Before)
 	}
 	if !fits {
-		return fmt.Errorf("%w: a gap between %s and %s in a batch from %s to %s", sink.ErrOrder,
+		return fmt.Errorf("%w: a gap between %s and %s in a batch from %s to %s", sink.ErrOutOfOrder,
 			gap.After, gap.Before, w.through, batch.Through)
 	}
 	return nil
@@ -228,7 +229,7 @@ func (w *writer) add(record *runnel.Record) error {
 }
 
 func (w *writer) begin(record *runnel.Record) {
-	w.first, w.since = record.ArrivalTime, w.cfg.Now()
+	w.first, w.since = record.ArrivalTime, w.now()
 	if w.packed == nil {
 		w.packed = new(bytes.Buffer)
 	}

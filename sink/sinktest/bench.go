@@ -155,7 +155,7 @@ func (b *bench) end(w sink.Writer) sink.Committed {
 	if err != nil {
 		b.Fatalf("end: %v", err)
 	}
-	b.wantEnd(c, runnel.End)
+	b.wantEnd(c, runnel.End())
 	if !c.Equal(w.Committed()) {
 		b.Fatalf("end returned %v, the writer knows %v", c, w.Committed())
 	}

@@ -75,7 +75,7 @@ func (s *shardState) found(c sink.Committed) error {
 	if c.End.Less(s.acked) {
 		return fmt.Errorf("the sink's commit up to %s is gone: it ends at %s", s.acked, c.End)
 	}
-	s.ended = s.ended || c.End == runnel.End
+	s.ended = s.ended || c.End == runnel.End()
 	return s.sound(c, true)
 }
 
@@ -85,10 +85,10 @@ func (s *shardState) sound(c sink.Committed, found bool) error {
 	if s.blind {
 		return nil
 	}
-	if c.End == runnel.Start {
+	if c.End == runnel.Start() {
 		same := len(c.State) == 0 && len(c.Parents) == len(s.parents)
 		for i := range min(len(c.Parents), len(s.parents)) {
-			same = same && bytes.Equal(c.Parents[i], s.parents[i].states[runnel.End])
+			same = same && bytes.Equal(c.Parents[i], s.parents[i].states[runnel.End()])
 		}
 		if !same {
 			return fmt.Errorf("nothing is committed; the state is %x and the parents' are %x, "+
@@ -138,7 +138,7 @@ func (s *simulation) use(ctx context.Context, w *worker, n int) error {
 		return fmt.Errorf("flushed up to %s, but written up to %s", committed.End, writer.at)
 	}
 	if committed.End == writer.at {
-		if writer.pending == 0 && shard.acked.Less(committed.End) && committed.End != runnel.End {
+		if writer.pending == 0 && shard.acked.Less(committed.End) && committed.End != runnel.End() {
 			s.stats.Empty++
 		}
 		writer.pending = 0
@@ -159,10 +159,10 @@ func (s *simulation) call(
 	case s.rng.IntN(6) == 0:
 		c, err = w.Flush(ctx)
 		return c, true, err
-	case rest == 0 && s.rng.IntN(3) == 0 && w.Committed().End != runnel.End:
+	case rest == 0 && s.rng.IntN(3) == 0 && w.Committed().End != runnel.End():
 		// The state of the parents' readers goes to the children even through an empty shard.
 		if c, err = s.write(ctx, shard, w, w.next); err == nil {
-			w.at = runnel.End
+			w.at = runnel.End()
 			c, err = w.End(ctx)
 		}
 		return c, true, err
@@ -197,7 +197,7 @@ func (s *simulation) acknowledge(shard *shardState, committed sink.Committed) {
 	if shard.acked.Less(committed.End) {
 		shard.acked = committed.End
 	}
-	shard.ended = shard.ended || committed.End == runnel.End
+	shard.ended = shard.ended || committed.End == runnel.End()
 	if !s.chance(5) {
 		shard.rows = append(shard.rows, committed)
 	}

@@ -187,7 +187,7 @@ func (r *gapRun) step(ctx context.Context, step string) error {
 		r.tip = runnel.Position{Sequence: r.at.Sequence, Sub: r.at.Sub + 1}
 		return r.write(ctx, r.writer, sink.Batch{Through: r.tip, Gap: r.gap(r.tip)})
 	case "lose":
-		r.at = runnel.Start
+		r.at = runnel.Start()
 		batch := r.behindGap(from, to)
 		_, err := r.late.Write(ctx, batch)
 		if err == nil {
@@ -215,13 +215,13 @@ func (r *gapRun) step(ctx context.Context, step string) error {
 		}
 		return r.reached(c.End)
 	case "gone":
-		batch := sink.Batch{Through: r.at, Gap: r.gap(runnel.End)}
+		batch := sink.Batch{Through: r.at, Gap: r.gap(runnel.End())}
 		if err := r.write(ctx, r.writer, batch); err != nil {
 			return err
 		}
 		fallthrough
 	default: // end
-		r.at = runnel.End
+		r.at = runnel.End()
 		c, err := r.writer.End(ctx)
 		if err != nil {
 			return err
@@ -256,7 +256,7 @@ func (r *gapRun) write(ctx context.Context, w sink.Writer, batch sink.Batch) err
 	batch.State = func() []byte { return []byte(r.state) }
 	_, err := w.Write(ctx, batch)
 	r.at = batch.Through
-	r.states[r.at], r.states[runnel.End] = r.state, r.state
+	r.states[r.at], r.states[runnel.End()] = r.state, r.state
 	return err
 }
 
@@ -304,7 +304,7 @@ func (r *gapRun) name(at runnel.Position) string {
 			return fmt.Sprint(n)
 		}
 	}
-	if at == r.tip && at != runnel.Start {
+	if at == r.tip && at != runnel.Start() {
 		return "tip"
 	}
 	return at.String()
@@ -330,15 +330,15 @@ func refusedGaps(t *testing.T, target Target) error {
 		"beyond the batch": {Through: at(4), Gap: &sink.Gap{After: at(1), Before: at(6)}},
 		"to the end, and records": {
 			Records: b.records[4:6], Through: at(5),
-			Gap: &sink.Gap{After: at(1), Before: runnel.End},
+			Gap: &sink.Gap{After: at(1), Before: runnel.End()},
 		},
 	} {
 		w := b.open(sink.Committed{})
-		if w.Committed().End == runnel.Start {
+		if w.Committed().End == runnel.Start() {
 			b.write(w, 0, 2)
 			b.flush(w)
 		}
-		if _, err := w.Write(t.Context(), batch); !errors.Is(err, sink.ErrOrder) {
+		if _, err := w.Write(t.Context(), batch); !errors.Is(err, sink.ErrOutOfOrder) {
 			fault := fmt.Errorf("a gap %s: want ErrOrder", name)
 			faults = append(faults, errors.Join(fault, err))
 		}
@@ -381,7 +381,7 @@ func testAhead(t *testing.T, target Target) {
 			b.write(w, 0, standing)
 			b.flush(w)
 		}
-		for _, end := range []runnel.Position{b.records[6].Position, runnel.End} {
+		for _, end := range []runnel.Position{b.records[6].Position, runnel.End()} {
 			shard := b.shard
 			shard.Checkpoint = end
 			made, err := target.NewSink()
@@ -392,7 +392,7 @@ func testAhead(t *testing.T, target Target) {
 			if err != nil {
 				continue
 			}
-			want := runnel.Start
+			want := runnel.Start()
 			if standing > 0 {
 				want = b.records[standing-1].Position
 			}

@@ -120,7 +120,7 @@ func (m *model) name(stream string, l *link) string {
 	case m.flaw == keyByFirst || m.flaw == keyByEnd:
 		at = l.end
 	}
-	return stream + "/" + string(l.shard) + "/" + at.Key()
+	return stream + "/" + string(l.shard) + "/" + at.SortText()
 }
 
 // walk returns the end of the chain, and its state. It uses a listing if a name does not lead to
@@ -134,7 +134,7 @@ func (m *model) walk(shard sink.Shard) (at runnel.Position, state []byte) {
 		}
 		return at, state
 	}
-	for at != runnel.End {
+	for at != runnel.End() {
 		l := m.links[m.name(shard.Stream, &link{shard: shard.ID, previous: at})]
 		if l == nil || !at.Less(l.end) {
 			break
@@ -152,7 +152,7 @@ func (m *model) inherited(shard sink.Shard) (states [][]byte) {
 	for _, id := range shard.Parents {
 		parent := sink.Shard{Stream: shard.Stream, ID: id}
 		at, state := m.walk(parent)
-		if at != runnel.End {
+		if at != runnel.End() {
 			state = nil
 		}
 		first := m.links[m.name(shard.Stream, &link{shard: id})]
@@ -197,7 +197,7 @@ func (m *model) Records(_ context.Context, shard sink.Shard) ([]runnel.Record, e
 func (m *model) Gaps(_ context.Context, shard sink.Shard) (gaps []sink.Gap, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for at := runnel.Start; at != runnel.End; {
+	for at := runnel.Start(); at != runnel.End(); {
 		l := m.links[m.name(shard.Stream, &link{shard: shard.ID, previous: at})]
 		if l == nil {
 			break
@@ -270,8 +270,8 @@ func (m *modelSink) Open(ctx context.Context, shard sink.Shard) (sink.Writer, er
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if shard.Checkpoint != runnel.End && !shard.Checkpoint.Sequence.IsNumber() {
-		shard.Checkpoint = runnel.Start
+	if shard.Checkpoint != runnel.End() && !shard.Checkpoint.Sequence.IsNumber() {
+		shard.Checkpoint = runnel.Start()
 	}
 	at, state := m.walk(shard)
 	if m.flaw == trustCheckpoint {
@@ -282,7 +282,7 @@ func (m *modelSink) Open(ctx context.Context, shard sink.Shard) (sink.Writer, er
 	}
 	w := &modelWriter{modelSink: m, shard: shard}
 	w.adopt(at, state)
-	if at == runnel.Start {
+	if at == runnel.Start() {
 		w.parents = m.inherited(shard)
 	}
 	return w, nil
@@ -322,14 +322,14 @@ func (w *modelWriter) adopt(end runnel.Position, state []byte) {
 func (w *modelWriter) stand(end runnel.Position, state []byte) {
 	w.tip = sink.Committed{End: end, State: state}
 	w.through, w.batches = end, 0
-	if w.unknown = end == runnel.Start; w.flaw != changeKept {
+	if w.unknown = end == runnel.Start(); w.flaw != changeKept {
 		w.pending = nil
 	}
 }
 
 func (w *modelWriter) Committed() sink.Committed {
 	c := w.tip
-	if c.End == runnel.Start {
+	if c.End == runnel.Start() {
 		c.Parents = w.parents
 	}
 	return c
@@ -341,7 +341,7 @@ func (w *modelWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committ
 	}
 	if !w.follows(batch) {
 		w.closed = true
-		return sink.Committed{}, sink.ErrOrder
+		return sink.Committed{}, sink.ErrOutOfOrder
 	}
 	w.mu.Lock()
 	w.beside[w.key(w.shard)] = batch.State.Bytes()
@@ -391,7 +391,7 @@ func (w *modelWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committ
 func (w *modelWriter) keepGap(batch sink.Batch) {
 	switch {
 	case batch.Gap == nil, w.flaw == gapForgotten:
-	case w.flaw == gapNoTip && len(batch.Records) == 0 && batch.Gap.Before != runnel.End:
+	case w.flaw == gapNoTip && len(batch.Records) == 0 && batch.Gap.Before != runnel.End():
 	default:
 		w.gaps = append(w.gaps, *batch.Gap)
 	}
@@ -410,7 +410,7 @@ func (w *modelWriter) follows(batch sink.Batch) bool {
 		if len(batch.Records) > 0 {
 			first = batch.Records[0].Position
 		}
-		atEnd := gap.Before == runnel.End && first == w.through
+		atEnd := gap.Before == runnel.End() && first == w.through
 		if gap.After != w.through || first.Less(gap.Before) && !atEnd {
 			return false
 		}
@@ -431,10 +431,10 @@ func (w *modelWriter) Flush(ctx context.Context) (sink.Committed, error) {
 }
 
 func (w *modelWriter) End(ctx context.Context) (sink.Committed, error) {
-	if w.tip.End == runnel.End && !w.closed {
+	if w.tip.End == runnel.End() && !w.closed {
 		return w.Committed(), nil
 	}
-	return w.commit(ctx, runnel.End)
+	return w.commit(ctx, runnel.End())
 }
 
 func (w *modelWriter) Close() error { w.closed = true; return nil }
@@ -457,7 +457,7 @@ func (w *modelWriter) commit(
 		records: slices.Clone(w.records), gaps: w.gaps,
 		changed: w.changes && !w.unknown && w.links < 3,
 	}
-	if w.flaw == gapNoEnd && end == runnel.End {
+	if w.flaw == gapNoEnd && end == runnel.End() {
 		l.gaps = nil
 	}
 	switch {
@@ -471,7 +471,7 @@ func (w *modelWriter) commit(
 	if w.flaw == endAtLast && len(l.records) > 4 {
 		l.records = l.records[:4]
 	}
-	if w.flaw == stateEnds && end == runnel.End {
+	if w.flaw == stateEnds && end == runnel.End() {
 		l.state, l.changes, l.changed = nil, nil, false
 	}
 	mine, err := w.put(w.shard.Stream, l)

@@ -20,7 +20,7 @@ type reader struct {
 // newReader returns a reader that goes on from a commit.
 func newReader(from sink.Committed) (*reader, error) {
 	states := [][]byte{from.State}
-	if from.End == runnel.Start {
+	if from.End == runnel.Start() {
 		states = from.Parents
 	}
 	var filters []*aggregate.Filter
@@ -34,7 +34,7 @@ func newReader(from sink.Committed) (*reader, error) {
 		filters = append(filters, filter)
 	}
 	r := &reader{filter: aggregate.Union(filters...)}
-	r.based = from.End != runnel.Start || r.filter.Empty()
+	r.based = from.End != runnel.Start() || r.filter.Empty()
 	r.filter.Track()
 	return r, nil
 }

@@ -70,7 +70,7 @@ func Simulate(ctx context.Context, target Target, plan Plan) (Stats, error) {
 	items := 0
 	for _, source := range tree {
 		s.shards = append(s.shards, &shardState{
-			source: source, blind: plan.Blind, ends: map[runnel.Position]bool{runnel.End: true},
+			source: source, blind: plan.Blind, ends: map[runnel.Position]bool{runnel.End(): true},
 		})
 		items += len(source.items)
 	}

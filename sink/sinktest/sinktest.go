@@ -89,7 +89,7 @@ func Soak() int {
 func testInOrder(t *testing.T, target Target) {
 	b := newBench(t, target, 40)
 	w := b.open(sink.Committed{})
-	b.wantEnd(w.Committed(), runnel.Start)
+	b.wantEnd(w.Committed(), runnel.Start())
 	b.write(w, 0, 10)
 	b.write(w, 10, 11)
 	row := b.flush(w)
@@ -110,12 +110,12 @@ func testInOrder(t *testing.T, target Target) {
 func testNothing(t *testing.T, target Target) {
 	b := newBench(t, target, 3)
 	w := b.open(sink.Committed{})
-	c, err := w.Write(t.Context(), sink.Batch{Through: runnel.Start})
+	c, err := w.Write(t.Context(), sink.Batch{Through: runnel.Start()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.wantEnd(c, runnel.Start)
-	b.wantEnd(b.flush(w), runnel.Start)
+	b.wantEnd(c, runnel.Start())
+	b.wantEnd(b.flush(w), runnel.Start())
 	b.wantRecords(0)
 	// Filtered records advance the position; the next batch goes on from there.
 	if _, err := w.Write(t.Context(), sink.Batch{Through: b.records[0].Position}); err != nil {
@@ -138,24 +138,24 @@ func testEnd(t *testing.T, target Target) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.wantEnd(row, runnel.End)
+	b.wantEnd(row, runnel.End())
 	b.wantRecords(5)
-	if row, err = w.End(t.Context()); err != nil || row.End != runnel.End {
+	if row, err = w.End(t.Context()); err != nil || row.End != runnel.End() {
 		t.Fatalf("the second end: %v, %v", row, err)
 	}
 	for _, row := range []sink.Committed{row, {}, {End: b.records[2].Position}} {
 		again := b.open(row)
-		b.wantEnd(again.Committed(), runnel.End)
-		if c, err := again.End(t.Context()); err != nil || c.End != runnel.End {
+		b.wantEnd(again.Committed(), runnel.End())
+		if c, err := again.End(t.Context()); err != nil || c.End != runnel.End() {
 			t.Fatalf("an end after the end: %v, %v", c, err)
 		}
-		if c, err := again.Flush(t.Context()); err != nil || c.End != runnel.End {
+		if c, err := again.Flush(t.Context()); err != nil || c.End != runnel.End() {
 			t.Fatalf("a flush after the end: %v, %v", c, err)
 		}
 		_, err := again.Write(t.Context(), sink.Batch{
 			Records: b.records[:1], Through: b.records[0].Position,
 		})
-		if !errors.Is(err, sink.ErrOrder) {
+		if !errors.Is(err, sink.ErrOutOfOrder) {
 			t.Fatalf("a write after the end: %v, want ErrOrder", err)
 		}
 	}
@@ -163,10 +163,10 @@ func testEnd(t *testing.T, target Target) {
 
 	b.shard.ID = "shardId-000000000001" // without a record
 	w = b.open(sink.Committed{})
-	if c, err := w.End(t.Context()); err != nil || c.End != runnel.End {
+	if c, err := w.End(t.Context()); err != nil || c.End != runnel.End() {
 		t.Fatalf("the end of an empty shard: %v, %v", c, err)
 	}
-	b.wantEnd(b.open(sink.Committed{}).Committed(), runnel.End)
+	b.wantEnd(b.open(sink.Committed{}).Committed(), runnel.End())
 	b.wantRecords(0)
 }
 
@@ -214,9 +214,9 @@ func testTwoEnds(t *testing.T, target Target) {
 		t.Fatal(err)
 	}
 	_, err = third.End(t.Context())
-	b.wantMoved(third, err, runnel.End)
+	b.wantMoved(third, err, runnel.End())
 	_, err = b.commit(second, 4, 5)
-	b.wantMoved(second, err, runnel.End)
+	b.wantMoved(second, err, runnel.End())
 	b.wantRecords(6)
 }
 
@@ -272,11 +272,11 @@ func testDisorder(t *testing.T, target Target) {
 		},
 	} {
 		w := b.open(sink.Committed{})
-		if w.Committed().End == runnel.Start {
+		if w.Committed().End == runnel.Start() {
 			b.write(w, 0, 2)
 			b.flush(w)
 		}
-		if err := call(w); !errors.Is(err, sink.ErrOrder) {
+		if err := call(w); !errors.Is(err, sink.ErrOutOfOrder) {
 			t.Errorf("%s: %v, want ErrOrder", name, err)
 		}
 		if _, err := w.Flush(t.Context()); err == nil {
@@ -351,13 +351,13 @@ func testParallel(t *testing.T, target Target) {
 func (b *bench) race(w sink.Writer, batch int) error {
 	deadline := time.Now().Add(time.Minute)
 	at := w.Committed().End
-	for at != runnel.End && time.Now().Before(deadline) {
+	for at != runnel.End() && time.Now().Before(deadline) {
 		rest := after(b.records, at)
 		records := rest[:min(batch, len(rest))]
 		var err error
 		if len(records) == 0 {
 			_, err = w.End(b.Context())
-			at = runnel.End
+			at = runnel.End()
 		} else {
 			at = records[len(records)-1].Position
 			_, err = w.Write(b.Context(), sink.Batch{Records: records, Through: at})

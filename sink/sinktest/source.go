@@ -109,17 +109,17 @@ func (s *source) from(at runnel.Position) int {
 func (s *source) finish() error {
 	first := sink.Committed{}
 	for _, parent := range s.parents {
-		first.Parents = append(first.Parents, parent.states[runnel.End])
+		first.Parents = append(first.Parents, parent.states[runnel.End()])
 	}
 	reader, err := newReader(first)
 	if err != nil {
 		return err
 	}
-	s.states = map[runnel.Position][]byte{runnel.Start: reader.state()}
+	s.states = map[runnel.Position][]byte{runnel.Start(): reader.state()}
 	for i := range s.stored {
 		reader.read(nil, s, i, i+1)
 		s.states[s.stored[i].last] = reader.state()
 	}
-	s.states[runnel.End] = reader.state()
+	s.states[runnel.End()] = reader.state()
 	return nil
 }

@@ -41,8 +41,8 @@ func testStates(t *testing.T, target Target) {
 		t.Fatal(err)
 	}
 	last := b.open(rows[0])
-	b.wantState(b.end(last), runnel.End, "five'") // no new read, so the same state
-	b.wantFound(b.open(rows[0]).Committed(), runnel.End, "five'")
+	b.wantState(b.end(last), runnel.End(), "five'") // no new read, so the same state
+	b.wantFound(b.open(rows[0]).Committed(), runnel.End(), "five'")
 	b.wantRecords(12)
 }
 
@@ -75,11 +75,11 @@ func testAdoptedStates(t *testing.T, target Target) {
 
 	third := b.open(row)
 	b.read(third, 14, 15, 15, "third at 15")
-	b.wantState(b.end(third), runnel.End, "third at 15")
-	late(first, 12, 13, runnel.End, "third at 15")
+	b.wantState(b.end(third), runnel.End(), "third at 15")
+	late(first, 12, 13, runnel.End(), "third at 15")
 	_, err := second.End(t.Context())
-	b.wantMoved(second, err, runnel.End)
-	b.wantFound(second.Committed(), runnel.End, "third at 15")
+	b.wantMoved(second, err, runnel.End())
+	b.wantFound(second.Committed(), runnel.End(), "third at 15")
 	b.records = slices.Delete(b.records, 9, 12)
 	b.records = slices.Delete(b.records, 4, 5)
 	b.wantRecords(11)
@@ -100,7 +100,7 @@ func testParentStates(t *testing.T, target Target) {
 	want := func(w sink.Writer, states ...[]byte) {
 		t.Helper()
 		c := w.Committed()
-		if c.End != runnel.Start || len(c.State) > 0 ||
+		if c.End != runnel.Start() || len(c.State) > 0 ||
 			!slices.EqualFunc(c.Parents, states, bytes.Equal) {
 			t.Fatalf("at its start a shard has %q and of its parents %q, want %q", c.State,
 				c.Parents, states)
@@ -133,10 +133,10 @@ func testParentStates(t *testing.T, target Target) {
 	want(w, ofHigh, ofLow)
 	b.flush(w)
 	want(w, ofHigh, ofLow)
-	b.wantState(b.end(w), runnel.End, "union")
+	b.wantState(b.end(w), runnel.End(), "union")
 	_, err := late.End(t.Context())
-	b.wantMoved(late, err, runnel.End)
-	b.wantFound(late.Committed(), runnel.End, "union")
+	b.wantMoved(late, err, runnel.End())
+	b.wantFound(late.Committed(), runnel.End(), "union")
 	want(open(last, merged), []byte("union"))
 }
 
@@ -158,7 +158,7 @@ func testProgress(t *testing.T, target Target) {
 	b.wantMoved(late, err, b.records[6].Position)
 	b.wantFound(late.Committed(), b.records[6].Position, "dropped 7")
 	b.read(late, 7, 7, 8, "dropped all")
-	b.wantState(b.end(late), runnel.End, "dropped all")
+	b.wantState(b.end(late), runnel.End(), "dropped all")
 	b.records = b.records[3:4]
 	b.wantRecords(1)
 }

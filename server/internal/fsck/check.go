@@ -8,8 +8,8 @@ import (
 	"path"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
-	"github.com/runnel-stream/runnel/server/internal/kinesis"
 	"github.com/runnel-stream/runnel/server/internal/serverclock"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 	"github.com/runnel-stream/runnel/server/internal/wal"
@@ -51,19 +51,14 @@ func (c *checker) damage(d Damage) { c.report.Damage = append(c.report.Damage, d
 func (c *checker) check(ctx context.Context) error {
 	items := itemstore.New(c.log)
 	c.records = shardlog.NewInspector(c.log, c.fs, c.report.Dir)
-	// The catalogue registers itself with the log. The service is never started.
-	_, err := kinesis.New(kinesis.Config{Log: c.log, Shards: c.records.Store()})
-	if err != nil {
-		return err
-	}
+	streams := catalogue.New(c.records.Store())
+	c.log.Register(wal.KindCatalogue, streams)
 	log, err := c.log.Inspect(ctx)
 	if err != nil {
 		return err
 	}
 	c.setLog(log)
-	if err := c.catalogue(ctx); err != nil {
-		return err
-	}
+	streams.Read(func() { c.streams(streams) })
 	if err := c.segments(ctx); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -17,10 +18,10 @@ type childDescription struct {
 }
 
 // describeChildren describes the shards that follow a closed one.
-func describeChildren(children []*shard) []childDescription {
+func describeChildren(children []*catalogue.Shard) []childDescription {
 	described := make([]childDescription, len(children))
 	for i, child := range children {
-		described[i] = childDescription{child.id(), nil, describeRange(child.Range)}
+		described[i] = childDescription{child.ID(), nil, describeRange(child.Range)}
 		for _, parent := range child.Parents {
 			described[i].ParentShards = append(described[i].ParentShards, shardid.Of(parent))
 		}
@@ -73,7 +74,7 @@ func recordsSizeJSON(records []shardlog.Record) int {
 // by hand for speed. The stream's settings decide which records count as encrypted; the others have
 // no EncryptionType (LocalStack's snapshots of AWS).
 func appendRecordsOf(
-	dst []byte, of *settings, sh *shard, records []shardlog.Record,
+	dst []byte, of *catalogue.Settings, sh *catalogue.Shard, records []shardlog.Record,
 ) []byte {
 	dst = append(dst, '[')
 	for i := range records {
@@ -85,13 +86,13 @@ func appendRecordsOf(
 		dst = appendSeconds(dst, record.Arrival)
 		dst = append(dst, `,"Data":`...)
 		dst = appendBlob(dst, record.Data)
-		if of.encrypts(record.Arrival) {
+		if of.Encrypts(record.Arrival) {
 			dst = append(dst, `,"EncryptionType":"KMS"`...)
 		}
 		dst = append(dst, `,"PartitionKey":`...)
 		dst = appendString(dst, record.PartitionKey)
 		dst = append(dst, `,"SequenceNumber":"`...)
-		dst = sh.number(record.Number).appendText(dst)
+		dst = numberOf(sh, record.Number).appendText(dst)
 		dst = append(dst, `"}`...)
 	}
 	return append(dst, ']')
@@ -126,7 +127,7 @@ func (r *reading) appendCBOR(call *wire.Call, children []byte) []byte {
 
 func (r *reading) appendRecordCBOR(dst []byte, record *shardlog.Record) []byte {
 	var number [64]byte
-	members, encrypted := 4, r.settings.encrypts(record.Arrival)
+	members, encrypted := 4, r.settings.Encrypts(record.Arrival)
 	if encrypted {
 		members++
 	}
@@ -134,9 +135,9 @@ func (r *reading) appendRecordCBOR(dst []byte, record *shardlog.Record) []byte {
 	dst = appendCBORTime(appendCBORText(dst, "ApproximateArrivalTimestamp"), record.Arrival)
 	dst = appendCBORString(appendCBORText(dst, "Data"), cborBytes, record.Data)
 	if encrypted {
-		dst = appendCBORText(appendCBORText(dst, "EncryptionType"), encryptionKMS)
+		dst = appendCBORText(appendCBORText(dst, "EncryptionType"), catalogue.EncryptionKMS)
 	}
 	dst = appendCBORText(appendCBORText(dst, "PartitionKey"), record.PartitionKey)
 	return appendCBORString(appendCBORText(dst, "SequenceNumber"), cborText,
-		r.shard.number(record.Number).appendText(number[:0]))
+		numberOf(r.shard, record.Number).appendText(number[:0]))
 }

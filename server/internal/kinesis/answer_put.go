@@ -5,6 +5,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // putRecordOutput is the answer of PutRecord.
@@ -62,7 +63,7 @@ func (out *putRecordsOutput) appendCBOR(dst []byte, failed int, encrypted bool) 
 	}
 	dst = appendCBORHead(dst, cborMap, members)
 	if encrypted {
-		dst = appendCBORText(appendCBORText(dst, "EncryptionType"), encryptionKMS)
+		dst = appendCBORText(appendCBORText(dst, "EncryptionType"), catalogue.EncryptionKMS)
 	}
 	dst = appendCBORInt(appendCBORText(dst, "FailedRecordCount"), int64(failed))
 	dst = appendCBORHead(appendCBORText(dst, "Records"), cborArray, len(out.results))
@@ -84,7 +85,7 @@ func (r *putResult) appendJSON(dst []byte, encrypted bool) []byte {
 		dst = append(dst, `"EncryptionType":"KMS",`...)
 	}
 	dst = append(dst, `"SequenceNumber":"`...)
-	dst = r.shard.number(r.number).appendText(dst)
+	dst = numberOf(r.shard, r.number).appendText(dst)
 	dst = append(dst, `","ShardId":"`...)
 	dst = shardid.Append(dst, r.shard.Index)
 	return append(dst, `"}`...)
@@ -102,10 +103,10 @@ func (r *putResult) appendCBOR(dst []byte, encrypted bool) []byte {
 	}
 	dst = appendCBORHead(dst, cborMap, members)
 	if encrypted {
-		dst = appendCBORText(appendCBORText(dst, "EncryptionType"), encryptionKMS)
+		dst = appendCBORText(appendCBORText(dst, "EncryptionType"), catalogue.EncryptionKMS)
 	}
 	var text [64]byte
-	number := r.shard.number(r.number).appendText(text[:0])
+	number := numberOf(r.shard, r.number).appendText(text[:0])
 	dst = appendCBORString(appendCBORText(dst, "SequenceNumber"), cborText, number)
 	return appendCBORString(appendCBORText(dst, "ShardId"), cborText,
 		shardid.Append(text[:0], r.shard.Index))

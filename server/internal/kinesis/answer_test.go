@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -213,10 +214,10 @@ func TestEmptyAnswers(t *testing.T) {
 // records.
 func TestHotAnswers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		sh := &shard{Index: rapid.Uint32Max(9).Draw(t, "shard"), Created: 1_700_000_000}
-		of := &settings{}
+		sh := &catalogue.Shard{Index: rapid.Uint32Max(9).Draw(t, "shard"), Created: 1_700_000_000}
+		of := &catalogue.Settings{}
 		if rapid.Bool().Draw(t, "encrypted") {
-			of.encrypt("key", 500, 0)
+			of.Encrypt("key", 500, 0)
 		}
 		r := &reading{
 			settings: of, shard: sh, behind: rapid.Int64Range(0, 1e12).Draw(t, "behind"),
@@ -236,7 +237,7 @@ func TestHotAnswers(t *testing.T) {
 			r.records = append(r.records, record)
 			result := putResult{
 				shard: sh, number: record.Number,
-				encrypted: of.encrypts(record.Arrival),
+				encrypted: of.Encrypts(record.Arrival),
 			}
 			if rapid.IntRange(0, 4).Draw(t, "fails") == 0 {
 				result = putResult{code: codeThrottled, message: rapid.String().Draw(t, "message")}
@@ -244,7 +245,7 @@ func TestHotAnswers(t *testing.T) {
 			put.results = append(put.results, result)
 		}
 		if r.iterator == "" {
-			r.children = []*shard{sh, {Index: 7, Parents: []uint32{1, 2}}}
+			r.children = []*catalogue.Shard{sh, {Index: 7, Parents: []uint32{1, 2}}}
 		}
 		sameInBoth(t, encodedIn(t, wire.JSON, r), encodedIn(t, wire.CBOR, r))
 		inJSON := encodedIn(t, wire.JSON, put)

@@ -17,4 +17,4 @@ func (c clock) read() int64 { return c.Read() }
 func (c clock) notBefore(ms int64) { c.NotBefore(ms) }
 
 // Now is the service's time: Config.Clock's.
-func (s *Service) Now() time.Time { return s.clock.Now() }
+func (s *Service) Now() time.Time { return s.streams.clock.Now() }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // consumerTarget names a consumer in a request: by ConsumerARN, or by StreamARN and ConsumerName,
@@ -61,7 +62,9 @@ func (t *consumerTarget) text() string {
 }
 
 // find returns the consumer that id means, in its stream as it is now.
-func (t *consumerTarget) find(id consumerName, st *stream, now int64) (*streamConsumer, error) {
+func (t *consumerTarget) find(
+	id consumerName, st *catalogue.Stream, now int64,
+) (*catalogue.Consumer, error) {
 	if st == nil && t.ConsumerARN == nil {
 		return nil, streamNotFound(id.world, id.stream)
 	}

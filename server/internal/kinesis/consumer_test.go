@@ -1,7 +1,6 @@
 package kinesis
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -60,7 +59,7 @@ func TestConsumerLife(t *testing.T) {
 			t.Errorf("%v is %v", by, d)
 		}
 	}
-	st, _, _ := n.view(n.ctx, here, "orders")
+	st, _, _ := n.streams.view(n.ctx, here, "orders")
 	if tags := st.Consumers[0].Tags; fmt.Sprint(tags) != "map[team:a]" {
 		t.Errorf("the tags are %v", tags)
 	}
@@ -109,7 +108,7 @@ func TestConsumerAgain(t *testing.T) {
 	}
 	clock.advance(time.Minute)
 	n.register("orders", "new")
-	st, _, _ := n.view(n.ctx, here, "orders")
+	st, _, _ := n.streams.view(n.ctx, here, "orders")
 	if len(st.Consumers) != 7 {
 		t.Errorf("the catalogue holds %d consumers, want the 7 that are there", len(st.Consumers))
 	}
@@ -191,69 +190,13 @@ func TestListStreamConsumers(t *testing.T) {
 	}, codeInvalid, "cannot be provided together")
 	n.refused("ListStreamConsumers", m{"StreamARN": ordersARN, "StreamCreationTimestamp": 1},
 		codeNotFound, "Stream orders under")
-	st, _, _ := n.view(n.ctx, here, "orders")
+	st, _, _ := n.streams.view(n.ctx, here, "orders")
 	if n.consumers("orders", "StreamCreationTimestamp", float64(st.Created)/1000) == "" {
 		t.Error("the stream's own creation finds nothing")
 	}
 	clock.advance(pageLife*time.Millisecond + time.Millisecond)
 	n.refused("ListStreamConsumers", m{"StreamARN": ordersARN, "NextToken": token},
 		codeExpiredToken, "")
-}
-
-// Consumers survive a restart, and are the same from frames and from snapshots.
-func TestConsumersReplay(t *testing.T) {
-	changes := history()[:2]
-	add := func(at int64, c streamConsumer) {
-		changes = append(changes, &change{
-			Seq: uint64(len(changes) + 1), Op: changeConsumer, At: at, World: &here,
-			Name: "orders", Consumer: &c,
-		})
-	}
-	add(3000, streamConsumer{Name: "b", Created: 3000, Phase: statusCreating, Until: 4000})
-	add(3001, streamConsumer{Name: "a", Created: 3001, Tags: map[string]string{"k": "v"}})
-	add(3002, streamConsumer{Name: "b", Created: 3000, Phase: statusDeleting, Until: 3500})
-	add(3600, streamConsumer{Name: "c", Created: 3600, Policy: "{}"})
-	add(5000, streamConsumer{Name: "d", Created: 5000}) // b is forgotten
-	c := newCatalogue(new(ledger))
-	replay(t, c, changes)
-	state := freeze(t, c)
-	if names := fmt.Sprint(consumerNames(c)); names != "[a c d]" {
-		t.Errorf("there are %s", names)
-	}
-	for cut := range len(changes) + 1 {
-		first, second := newCatalogue(new(ledger)), newCatalogue(new(ledger))
-		replay(t, first, changes[:cut])
-		if err := second.Restore([]byte(freeze(t, first))); err != nil {
-			t.Fatal(err)
-		}
-		replay(t, second, changes[max(0, cut-2):])
-		if got := freeze(t, second); got != state {
-			t.Errorf("a snapshot after change %d leads to\n%s\nwant\n%s", cut, got, state)
-		}
-	}
-	for _, bad := range []string{
-		`[null]`, `[{"name":"b"},{"name":"a"}]`, `[{"name":"a"},{"name":"a"}]`, `[{"name":""}]`,
-	} {
-		broken := strings.Replace(state, `"consumers":[`, `"consumers":`+bad+`,"none":[`, 1)
-		if err := newCatalogue(new(ledger)).Restore([]byte(broken)); err == nil {
-			t.Errorf("a snapshot with the consumers %s is taken", bad)
-		}
-	}
-	for _, bad := range []*streamConsumer{nil, {Name: ""}, {Name: "a b"}} {
-		frame, _ := json.Marshal(&change{
-			Seq: c.state.Seq + 1, Op: changeConsumer, At: 1, World: &here, Name: "orders", Consumer: bad,
-		})
-		if err := c.Replay(0, frame); err == nil || freeze(t, c) != state {
-			t.Errorf("the change to %v is taken", bad)
-		}
-	}
-}
-
-func consumerNames(c *catalogue) (names []string) {
-	for _, consumer := range c.streams[streamKey{here, "orders"}].Consumers {
-		names = append(names, consumer.Name)
-	}
-	return names
 }
 
 func FuzzParseConsumerARN(f *testing.F) {

@@ -197,7 +197,7 @@ func (s *story) crash() {
 		s.n.list(name)
 		if s.delay > 0 && s.rng.IntN(2) == 0 {
 			s.clock.advance(time.Second)
-			calls.Go(func() { _, _, _ = s.n.reshardDue(s.n.ctx) })
+			calls.Go(func() { _, _, _ = s.n.resharder.carryOut(s.n.ctx) })
 		}
 	}
 	mu.Lock()

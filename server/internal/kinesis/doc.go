@@ -1,6 +1,6 @@
-// Package kinesis is the Kinesis Data Streams API on runnel's own log. Streams and shards are a
-// state machine over package wal (the catalogue), records are in package shardlog, and every
-// operation of the API has one file, op_*.go.
+// Package kinesis is the Kinesis Data Streams API on runnel's own log. Streams and shards are in
+// package catalogue, records are in package shardlog, and every operation of the API has one file,
+// op_*.go.
 //
 // # Guarantees
 //
@@ -16,8 +16,8 @@
 //     from a deleted stream to the next one of the same name.
 //   - An event of a subscription (SubscribeToShard) shows durable records only. Its continuation
 //     number neither loses a record nor gives one twice: see the type subscription.
-//   - Passing states (CREATING, UPDATING, DELETING) are stored as the time of their end, and
-//     derived on demand. No timer has to fire for them, so none can be lost in a crash.
+//   - No timer has to fire for a passing state (CREATING, UPDATING, DELETING) to end, so none can
+//     be lost in a crash: see package catalogue.
 //   - A reshard has two frames. The first stores the request as pending, with the end of UPDATING;
 //     the second carries it out at that time (see resharder). UPDATING ends with the second one:
 //     every client that sees ACTIVE sees the children, also after a crash between the two.

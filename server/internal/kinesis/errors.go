@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // The codes of the API's errors that this package returns.
@@ -34,7 +35,7 @@ func invalid(format string, args ...any) *wire.Error {
 func streamNotFound(world wire.World, name string) error {
 	return &missingStream{
 		fail(codeNotFound, "Stream %s under account %s not found.", name, world.Account),
-		streamKey{world, name},
+		catalogue.Key{World: world, Name: name},
 	}
 }
 
@@ -50,7 +51,7 @@ func couldNotFindShard(world wire.World, stream, shard string) *wire.Error {
 		shard, stream, world.Account)
 }
 
-func notActive(st *stream, status string) *wire.Error {
+func notActive(st *catalogue.Stream, status string) *wire.Error {
 	return fail(codeInUse, "Stream %s under account %s not ACTIVE, instead in state %s",
 		st.Name, st.World.Account, status)
 }

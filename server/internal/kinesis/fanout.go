@@ -6,6 +6,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -15,15 +16,15 @@ type fanOut struct {
 	mu      sync.Mutex
 	closed  bool
 	slots   map[fanOutKey]*fanOutSlot
-	streams map[streamKey]map[*subscription]struct{} // under way
-	shards  map[shardlog.ID]*shardFan                // of those
-	sweepAt int                                      // slots to be there before the old ones go
+	streams map[catalogue.Key]map[*subscription]struct{} // under way
+	shards  map[shardlog.ID]*shardFan                    // of those
+	sweepAt int                                          // slots to be there before the old ones go
 }
 
 // fanOutKey identifies a subscription: a consumer and one of its stream's shards have at most one.
 // The consumer's creation is part of the key, since names are used again.
 type fanOutKey struct {
-	stream          streamKey
+	stream          catalogue.Key
 	streamCreated   int64 // ms since 1970
 	consumer        string
 	consumerCreated int64 // ms since 1970
@@ -47,10 +48,12 @@ const minSweptSlots = 256
 // errClosing is returned to calls that come after Close.
 var errClosing = errors.New("kinesis: the service is closed")
 
-func (f *fanOut) open() {
-	f.slots = make(map[fanOutKey]*fanOutSlot)
-	f.streams = make(map[streamKey]map[*subscription]struct{})
-	f.shards = make(map[shardlog.ID]*shardFan)
+func newFanOut() *fanOut {
+	return &fanOut{
+		slots:   make(map[fanOutKey]*fanOutSlot),
+		streams: make(map[catalogue.Key]map[*subscription]struct{}),
+		shards:  make(map[shardlog.ID]*shardFan),
+	}
 }
 
 // begin starts a subscription and ends the earlier one for the same consumer and shard. It returns
@@ -115,7 +118,7 @@ func (f *fanOut) sweep(now int64) {
 }
 
 // changed signals a change of a stream to its subscriptions.
-func (f *fanOut) changed(key streamKey) {
+func (f *fanOut) changed(key catalogue.Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for u := range f.streams[key] {
@@ -139,5 +142,5 @@ func (f *fanOut) close() {
 // awslabs/amazon-kinesis-client#391).
 func (u *subscription) inUse() *wire.Error {
 	return fail(codeInUse, "Another active subscription exists for this consumer: %s:%s:%s:%s",
-		u.key.stream.world.Account, u.key.stream.name, shardid.Of(u.key.shard), u.key.consumer)
+		u.key.stream.World.Account, u.key.stream.Name, shardid.Of(u.key.shard), u.key.consumer)
 }

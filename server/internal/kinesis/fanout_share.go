@@ -1,6 +1,10 @@
 package kinesis
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
+)
 
 // shardFan is the shared state of the subscriptions to one shard: the last event at its tip. An
 // arriving record wakes them all, and the first one to read and encode it does so for all: twenty
@@ -14,8 +18,8 @@ type shardFan struct {
 // changes.
 type sharedEvent struct {
 	from, to uint64
-	stream   *stream // as it was: its settings show in the records
-	pending  bool    // records were on their way to the disk: the payload says so
+	stream   *catalogue.Stream // as it was: its settings show in the records
+	pending  bool              // records were on their way to the disk: the payload says so
 	payload  []byte
 	bytes    int // of data and partition keys
 }
@@ -24,7 +28,7 @@ type sharedEvent struct {
 const maxShared = 256 << 10
 
 // find returns the event, or nil.
-func (f *shardFan) find(from, to uint64, st *stream, pending bool) *sharedEvent {
+func (f *shardFan) find(from, to uint64, st *catalogue.Stream, pending bool) *sharedEvent {
 	e := f.last.Load()
 	if e == nil || e.from != from || e.to != to || e.stream != st || e.pending != pending {
 		return nil

@@ -52,7 +52,7 @@ func TestFanOutToMany(t *testing.T) {
 			t.Errorf("the slow consumer got %s", got)
 		}
 		slow.events.Close()
-		if f := &n.fanOut; len(f.streams)+len(f.shards) != 0 {
+		if f := n.fanOut; len(f.streams)+len(f.shards) != 0 {
 			t.Errorf("of the subscriptions there are left %v, %v", f.streams, f.shards)
 		}
 	})
@@ -101,7 +101,7 @@ func TestFanOutForgets(t *testing.T) {
 	clock := newTestClock()
 	n := newNode(t, at(clock))
 	n.create("orders", 1)
-	f := &n.fanOut
+	f := n.fanOut
 	for i := range 3 * minSweptSlots {
 		name := fmt.Sprint("app-", i)
 		app := n.register("orders", name)

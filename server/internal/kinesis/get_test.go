@@ -202,7 +202,7 @@ func TestGetBytes(t *testing.T) {
 		n.must(n.putDirect("large", entryOf(size)))
 	}
 	var counts []int
-	it := iterator{stream: "large", created: n.allStreams()[0].Created}
+	it := iterator{stream: "large", created: n.streams.all()[0].Created}
 	for range 4 {
 		r, err := n.read(n.ctx, here, it, maxGetRecords)
 		n.must(err)
@@ -270,7 +270,7 @@ func TestGetTrimmed(t *testing.T) {
 	iterator := n.iterator("orders", "0", "AT_SEQUENCE_NUMBER", "StartingSequenceNumber", number)
 	n.call("SplitShard", m{"StreamName": "orders", "ShardToSplit": "0", "NewStartingHashKey": "9"})
 	clock.advance(3 * time.Minute)
-	n.sweep(n.ctx)
+	n.sweeper.sweep(n.ctx)
 	answer := n.get(iterator, 0)
 	if len(answer.Records) != 0 || len(answer.ChildShards) != 2 {
 		t.Errorf("a trimmed closed shard answers %+v", answer)

@@ -35,7 +35,7 @@ func handle[In any, P input[In]](
 		if late, ok := any(in).(dated); ok {
 			late.cameBy(&call.Origin)
 		}
-		undo, err := s.limitCall(call, in)
+		undo, err := s.limits.call(call, in)
 		if err != nil {
 			return a, err
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // lockedLog is a log that can be read during writes.
@@ -83,7 +84,7 @@ func TestHints(t *testing.T) {
 func TestHintsAreBounded(t *testing.T) {
 	var h hints
 	for i := range 3 * maxHints {
-		of := hint{here, streamKey{here, fmt.Sprint(i)}}
+		of := hint{here, catalogue.Key{World: here, Name: fmt.Sprint(i)}}
 		if !h.first(of) || h.first(of) {
 			t.Fatalf("hint %d is not given once", i)
 		}

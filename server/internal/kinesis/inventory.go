@@ -14,10 +14,10 @@ type Listed struct {
 
 // Inventory returns the streams of every account and region, whatever their states, in order.
 func (s *Service) Inventory() []Listed {
-	now := s.clock.read()
+	now := s.streams.clock.read()
 	var all []Listed
-	for _, st := range s.allStreams() {
-		if !st.gone(now) {
+	for _, st := range s.streams.all() {
+		if !st.Gone(now) {
 			all = append(all, Listed{st.World, st.Name})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // iteratorLife is the lifetime of a shard iterator, in ms (AWS, "GetShardIterator": "expires 5
@@ -62,7 +63,7 @@ func parseIterator(data []byte) (it iterator, ok bool) {
 	shard := unsigned()
 	it.place = unsigned()
 	it.shard, it.stream = uint32(shard), string(data)
-	ok = ok && shard <= shardid.Max && isName(it.stream)
+	ok = ok && shard <= shardid.Max && catalogue.IsName(it.stream)
 	return it, ok
 }
 

@@ -10,11 +10,12 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 func testSealer(t testing.TB, fill byte) *sealer {
 	t.Helper()
-	s, err := newSealer(bytes.Repeat([]byte{fill}, keySize))
+	s, err := newSealer(bytes.Repeat([]byte{fill}, catalogue.KeySize))
 	if err != nil {
 		t.Fatal(err)
 	}

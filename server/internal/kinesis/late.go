@@ -31,7 +31,7 @@ var errLate = errors.New("the call is too old to be executed: send it again if i
 type dated interface{ cameBy(o *wire.Origin) }
 
 // tooLate returns an error if a put is too old to be stored, or nil.
-func (s *Service) tooLate(o *wire.Origin, now int64) error {
+func (w *writer) tooLate(o *wire.Origin, now int64) error {
 	if o == nil {
 		return nil
 	}
@@ -45,10 +45,10 @@ func (s *Service) tooLate(o *wire.Origin, now int64) error {
 	if !o.Expires.IsZero() && now > o.Expires.UnixMilli() {
 		return fmt.Errorf("%w: its signature has expired", errLate)
 	}
-	if s.cfg.Pauses == nil {
+	if w.pauses == nil {
 		return nil
 	}
-	if err := s.cfg.Pauses.Check(o.Pauses, at); err != nil {
+	if err := w.pauses.Check(o.Pauses, at); err != nil {
 		return fmt.Errorf("%w: %w", errLate, err)
 	}
 	return nil

@@ -1,16 +1,26 @@
 package kinesis
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
 // SetLimits replaces the limits on throughput and calls; nil removes them. All usage counted so far
 // is forgotten.
-func (s *Service) SetLimits(plan *limit.Plan) { s.throttle.Store(newThrottle(plan, s.scaler.wake)) }
+func (s *Service) SetLimits(plan *limit.Plan) {
+	s.limits.throttle.Store(newThrottle(plan, s.scaler.wake))
+}
+
+// limiter counts the calls and the throughput of the streams against the limits in force.
+type limiter struct {
+	streams  *streams
+	throttle atomic.Pointer[throttle] // nil: no limits
+}
 
 // A named input has a method for the name of its stream, in the world of the call; an identified
 // one has a method for its consumer.
@@ -26,10 +36,10 @@ type (
 // nothing is the undo function of a call that was not counted.
 func nothing() {}
 
-// limitCall counts a call against the limit of its operation. undo reverses that after the
+// call counts a call against the limit of its operation. undo reverses that after the
 // operation has failed. With no limits it costs one comparison.
-func (s *Service) limitCall(call *wire.Call, in any) (undo func(), err error) {
-	t := s.throttle.Load()
+func (l *limiter) call(call *wire.Call, in any) (undo func(), err error) {
+	t := l.throttle.Load()
 	if t == nil {
 		return nothing, nil
 	}
@@ -42,9 +52,9 @@ func (s *Service) limitCall(call *wire.Call, in any) (undo func(), err error) {
 	if err != nil {
 		return nothing, nil //nolint:nilerr // the operation finds the same and words it
 	}
-	now := s.clock.read()
+	now := l.streams.clock.read()
 	if id.Of().Per == limit.Stream {
-		st := s.peek(call.World, stream, now)
+		st := l.streams.peek(call.World, stream, now)
 		if st == nil {
 			return nothing, nil // a missing stream has no meters; the operation returns that error
 		}
@@ -85,14 +95,6 @@ func streamOf(world wire.World, in any) (string, error) {
 	}
 }
 
-// peek returns a stream's newest value, durable or not, or nil.
-func (s *Service) peek(world wire.World, name string, now int64) *stream {
-	c := s.catalogue
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.find(world, name, now)
-}
-
 // rateExceeded is AWS's answer to calls that come too often. The first text was seen for
 // DescribeStream (botocore#821), the second for calls that name no stream
 // (graylog-plugin-integrations#341).
@@ -106,40 +108,40 @@ func rateExceeded(world wire.World, stream string) *wire.Error {
 
 // shardExceeded is AWS's answer when a shard's throughput is used up, also for single records
 // (seen: kinesis-readable#4).
-func shardExceeded(st *stream, sh *shard) *wire.Error {
+func shardExceeded(st *catalogue.Stream, sh *catalogue.Shard) *wire.Error {
 	return fail(codeThrottled, "Rate exceeded for shard %s in stream %s under account %s.",
-		sh.id(), st.Name, st.World.Account)
+		sh.ID(), st.Name, st.World.Account)
 }
 
-// limitWrites marks the entries above the limit.
-func (s *Service) limitWrites(
-	st *stream, entries []putRecordEntry, results []putResult, now int64,
+// writes marks the entries above the limit.
+func (l *limiter) writes(
+	st *catalogue.Stream, entries []putRecordEntry, results []putResult, now int64,
 ) {
-	if t := s.throttle.Load(); t != nil {
+	if t := l.throttle.Load(); t != nil {
 		t.writes(st, entries, results, now)
 	}
 }
 
-// limitIterator counts a call of GetShardIterator.
-func (s *Service) limitIterator(st *stream, sh *shard, now int64) error {
-	t := s.throttle.Load()
+// iterator counts a call of GetShardIterator.
+func (l *limiter) iterator(st *catalogue.Stream, sh *catalogue.Shard, now int64) error {
+	t := l.throttle.Load()
 	if t == nil || t.take(ofShard(limit.IteratorCalls, st, sh), now) {
 		return nil
 	}
 	return shardExceeded(st, sh)
 }
 
-// limitRead counts a call of GetRecords, and countRead the records of its answer.
-func (s *Service) limitRead(st *stream, sh *shard, now int64) error {
-	t := s.throttle.Load()
+// read counts a call of GetRecords, and countRead the records of its answer.
+func (l *limiter) read(st *catalogue.Stream, sh *catalogue.Shard, now int64) error {
+	t := l.throttle.Load()
 	if t == nil || t.mayRead(st, sh, now) {
 		return nil
 	}
 	return shardExceeded(st, sh)
 }
 
-func (s *Service) countRead(st *stream, r *reading, now int64) {
-	if t := s.throttle.Load(); t != nil {
+func (l *limiter) countRead(st *catalogue.Stream, r *reading, now int64) {
+	if t := l.throttle.Load(); t != nil {
 		t.read(st, r.shard, now, payloadSize(r.records))
 	}
 }
@@ -152,10 +154,12 @@ func payloadSize(records []shardlog.Record) (bytes int) {
 	return bytes
 }
 
-// limitSubscribe counts a call of SubscribeToShard. Its error is a guess: it is the only one in the
+// subscribe counts a call of SubscribeToShard. Its error is a guess: it is the only one in the
 // model that fits.
-func (s *Service) limitSubscribe(st *stream, sh *shard, consumer string, now int64) error {
-	t := s.throttle.Load()
+func (l *limiter) subscribe(
+	st *catalogue.Stream, sh *catalogue.Shard, consumer string, now int64,
+) error {
+	t := l.throttle.Load()
 	if t == nil {
 		return nil
 	}
@@ -165,15 +169,17 @@ func (s *Service) limitSubscribe(st *stream, sh *shard, consumer string, now int
 		return nil
 	}
 	return fail(codeLimit, "Rate exceeded for consumer %s and shard %s in stream %s under "+
-		"account %s.", consumer, sh.id(), st.Name, st.World.Account)
+		"account %s.", consumer, sh.ID(), st.Name, st.World.Account)
 }
 
-// paceFanOut counts bytes of data and partition keys as sent to a consumer of a shard. It returns
+// fanOut counts bytes of data and partition keys as sent to a consumer of a shard. It returns
 // the wait before sending more.
-func (s *Service) paceFanOut(st *stream, sh *shard, consumer string, bytes int) time.Duration {
-	t := s.throttle.Load()
+func (l *limiter) fanOut(
+	st *catalogue.Stream, sh *catalogue.Shard, consumer string, bytes int,
+) time.Duration {
+	t := l.throttle.Load()
 	if t == nil {
 		return 0
 	}
-	return t.fanOut(st, sh, consumer, s.clock.read(), bytes)
+	return t.fanOut(st, sh, consumer, l.streams.clock.read(), bytes)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
@@ -207,7 +208,7 @@ func TestLimitScalings(t *testing.T) {
 
 func TestQuotas(t *testing.T) {
 	n, clock := limitedNode(t, "shards=10,creating-streams=2,on-demand-streams=1")
-	n.cfg.StreamDelay = time.Second
+	n.streams.delay = time.Second
 	n.create("a", 3)
 	n.create("b", 3)
 	n.refused("CreateStream", m{"StreamName": "c", "ShardCount": 1}, codeLimit,
@@ -225,7 +226,7 @@ func TestQuotas(t *testing.T) {
 		codeLimit, "Current shard count for the account: 10. Limit: 10.")
 	clock.advance(time.Second)
 	onDemand := func(name string) m {
-		return m{"StreamName": name, "StreamModeDetails": m{"StreamMode": modeOnDemand}}
+		return m{"StreamName": name, "StreamModeDetails": m{"StreamMode": catalogue.ModeOnDemand}}
 	}
 	n.call("CreateStream", onDemand("d"))
 	n.refused("CreateStream", onDemand("e"), codeLimit, "Current count for the account: 1. Limit: 1.")
@@ -237,7 +238,7 @@ func TestQuotas(t *testing.T) {
 func TestLimitsAreForgotten(t *testing.T) {
 	n, clock := limitedNode(t, "aws")
 	meters := func() int {
-		th := n.throttle.Load()
+		th := n.limits.throttle.Load()
 		th.mu.Lock()
 		defer th.mu.Unlock()
 		return len(th.mu.meters)
@@ -251,17 +252,17 @@ func TestLimitsAreForgotten(t *testing.T) {
 	if meters() < 10 {
 		t.Fatalf("there are %d meters", meters())
 	}
-	n.sweep(n.ctx)
+	n.sweeper.sweep(n.ctx)
 	if meters() < 10 {
 		t.Fatal("the sweep has taken meters that count")
 	}
 	clock.advance(time.Minute)
-	n.sweep(n.ctx)
+	n.sweeper.sweep(n.ctx)
 	if got := meters(); got != 1 {
 		t.Errorf("%d meters are left, want the one of the day", got)
 	}
 	clock.advance(24 * time.Hour)
-	n.sweep(n.ctx)
+	n.sweeper.sweep(n.ctx)
 	if got := meters(); got != 0 {
 		t.Errorf("%d meters are left", got)
 	}
@@ -273,10 +274,10 @@ func TestPaceFanOut(t *testing.T) {
 		n := newNode(t, withLimits(t, "fan-out-bytes=1000"))
 		defer n.stop()
 		n.create("orders", 1)
-		st := n.peek(here, "orders", n.clock.read())
+		st := n.streams.peek(here, "orders", n.streams.clock.read())
 		pace := func(consumer string, bytes int, want time.Duration) {
 			t.Helper()
-			if got := n.paceFanOut(st, st.Shards[0], consumer, bytes); got != want {
+			if got := n.limits.fanOut(st, st.Shards[0], consumer, bytes); got != want {
 				t.Errorf("after %d bytes %s pauses %v, want %v", bytes, consumer, got, want)
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 //go:generate go run modelgen.go service-2.json
@@ -55,7 +57,7 @@ func matcher(pattern string) func(string) bool {
 	case "":
 		return nil
 	case "[a-zA-Z0-9_.-]+":
-		return isName
+		return catalogue.IsName
 	}
 	var more int
 	if n, _ := fmt.Sscanf(pattern, `0|([1-9]\d{0,%d})`, &more); n == 1 {
@@ -66,19 +68,6 @@ func matcher(pattern string) func(string) bool {
 		return regexp.MustCompile("^(?:" + pattern + ")$")
 	})
 	return func(text string) bool { return compiled().MatchString(text) }
-}
-
-// isName reports whether s has only the characters of a name.
-func isName(s string) bool {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9',
-			c == '_', c == '.', c == '-':
-		default:
-			return false
-		}
-	}
-	return s != ""
 }
 
 // isDecimal reports whether s is a decimal integer of at most that many digits, without leading

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // allMetrics means every shard level metric in a request; answers name each of them (AWS CLI's
@@ -43,14 +44,14 @@ type monitoringOutput struct {
 
 // changeMonitoring changes the metrics of an ACTIVE stream, which is then UPDATING for the stream
 // delay. The list is stored and returned; it does not decide if something measures them.
-func (s *Service) changeMonitoring(
+func (s *streams) changeMonitoring(
 	ctx context.Context, world wire.World, t *target, decide func(current []string) []string,
 ) (any, error) {
 	var out monitoringOutput
 	err := s.changeSettings(ctx, world, t, true, func(
-		st *stream, next *settings, now int64,
+		st *catalogue.Stream, next *catalogue.Settings, now int64,
 	) error {
-		if err := st.mustBeActive(now); err != nil {
+		if err := mustBeActive(st, now); err != nil {
 			return err
 		}
 		desired := decide(slices.Clone(st.Monitoring))
@@ -58,7 +59,7 @@ func (s *Service) changeMonitoring(
 		next.Monitoring = slices.Compact(desired)
 		out = monitoringOutput{
 			StreamName:               st.Name,
-			StreamARN:                st.arn(),
+			StreamARN:                st.ARN(),
 			CurrentShardLevelMetrics: append([]string{}, st.Monitoring...),
 			DesiredShardLevelMetrics: append([]string{}, next.Monitoring...),
 		}

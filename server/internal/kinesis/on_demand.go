@@ -2,11 +2,13 @@ package kinesis
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -23,7 +25,7 @@ const busySeconds = 5
 func maxOnDemandShards(region string) int {
 	switch region {
 	case "us-east-1", "us-west-2", "eu-west-1":
-		return maxShards
+		return catalogue.MaxShards
 	default:
 		return 200
 	}
@@ -46,7 +48,9 @@ type demand struct {
 
 // count adds a record to a shard's demand, and requests a split if the demand is too high. A limit
 // of 0 means none. The caller holds the lock.
-func (t *throttle) count(st *stream, sh *shard, now, size, bytes, records int64) {
+func (t *throttle) count(
+	st *catalogue.Stream, sh *catalogue.Shard, now, size, bytes, records int64,
+) {
 	key := shardKey{st.World, st.Name, st.Created, sh.Index}
 	d := t.mu.demand[key]
 	if d == nil {
@@ -77,12 +81,12 @@ func (t *throttle) count(st *stream, sh *shard, now, size, bytes, records int64)
 }
 
 // takeHot returns the shards to split, by stream.
-func (t *throttle) takeHot() map[streamKey][]shardKey {
+func (t *throttle) takeHot() map[catalogue.Key][]shardKey {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	hot := make(map[streamKey][]shardKey)
+	hot := make(map[catalogue.Key][]shardKey)
 	for key := range t.mu.hot {
-		of := streamKey{key.world, key.stream}
+		of := catalogue.Key{World: key.world, Name: key.stream}
 		hot[of] = append(hot[of], key)
 	}
 	clear(t.mu.hot)
@@ -91,12 +95,17 @@ func (t *throttle) takeHot() map[streamKey][]shardKey {
 
 // scaler is the goroutine that splits the shards of on-demand streams.
 type scaler struct {
+	streams   *streams
+	limits    *limiter
+	resharder *resharder
+	logger    *slog.Logger
+
 	wake   chan struct{} // of one token
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-func (w *scaler) start(ctx context.Context, scale func(context.Context)) {
+func (w *scaler) start(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.done.Go(func() {
 		for {
@@ -104,7 +113,7 @@ func (w *scaler) start(ctx context.Context, scale func(context.Context)) {
 			case <-ctx.Done():
 				return
 			case <-w.wake:
-				scale(ctx)
+				w.scale(ctx)
 			}
 		}
 	})
@@ -117,28 +126,28 @@ func (w *scaler) stop() {
 	w.done.Wait()
 }
 
-// scaleOnDemand splits the shards that were found hot. It leaves streams alone that are not ACTIVE:
+// scale splits the shards that were found hot. It leaves streams alone that are not ACTIVE:
 // if their shards are still hot in the next second, they are found again.
-func (s *Service) scaleOnDemand(ctx context.Context) {
-	t := s.throttle.Load()
+func (w *scaler) scale(ctx context.Context) {
+	t := w.limits.throttle.Load()
 	if t == nil {
 		return
 	}
 	for key, hot := range t.takeHot() {
-		err := s.change(ctx, scaleSize(int64(len(hot))), func(tx *wal.Tx, now int64) error {
-			st := s.catalogue.find(key.world, key.name, now)
-			if st == nil || st.Mode != modeOnDemand || st.status(now) != statusActive {
+		err := w.streams.change(ctx, scaleSize(int64(len(hot))), func(tx *wal.Tx, now int64) error {
+			st := w.streams.catalogue.Find(key.World, key.Name, now)
+			if st == nil || st.Mode != catalogue.ModeOnDemand || st.Status(now) != catalogue.StatusActive {
 				return nil
 			}
-			steps := splitHot(st, hot, maxOnDemandShards(key.world.Region))
+			steps := splitHot(st, hot, maxOnDemandShards(key.World.Region))
 			if len(steps) == 0 {
 				return nil
 			}
-			return s.reshard(tx, st, steps, now)
+			return w.resharder.reshard(tx, st, steps, now)
 		})
 		if err != nil && ctx.Err() == nil {
-			s.cfg.Logger.WarnContext(ctx, "the hot shards of an on-demand stream were not split, "+
-				"they are tried again while they are hot", "stream", key.name, "error", err)
+			w.logger.WarnContext(ctx, "the hot shards of an on-demand stream were not split, "+
+				"they are tried again while they are hot", "stream", key.Name, "error", err)
 		}
 	}
 }
@@ -146,11 +155,11 @@ func (s *Service) scaleOnDemand(ctx context.Context) {
 // splitHot plans to split the hot open shards into halves, while there are fewer than most. With
 // most equal shards, each would have a certain width; a shard narrower than half of that is not
 // split: a few keys make it hot, and no split separates them.
-func splitHot(st *stream, hot []shardKey, most int) []scaleStep {
+func splitHot(st *catalogue.Stream, hot []shardKey, most int) []catalogue.Step {
 	narrow := keyspace.Uniform(most)[0].End.Half()
-	var steps []scaleStep
-	for i, sh := range st.routes {
-		if len(st.routes)+len(steps) >= most {
+	var steps []catalogue.Step
+	for i, sh := range st.OpenShards() {
+		if len(st.OpenShards())+len(steps) >= most {
 			break
 		}
 		key := shardKey{st.World, st.Name, st.Created, sh.Index}
@@ -158,7 +167,7 @@ func splitHot(st *stream, hot []shardKey, most int) []scaleStep {
 			continue
 		}
 		low, high := sh.Range.SplitAt(sh.Range.Middle())
-		steps = append(steps, splitStep(i, low, high))
+		steps = append(steps, catalogue.SplitStep(i, low, high))
 	}
 	return steps
 }

@@ -1,11 +1,14 @@
 package kinesis
 
 import (
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
+	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
 // load puts some records a second into the i-th of 64 equal ranges, for some seconds.
@@ -23,7 +26,7 @@ func (n *node) load(stream string, i, perSecond, seconds int) {
 }
 
 func (n *node) createOnDemand(name string) {
-	n.call("CreateStream", m{"StreamName": name, "StreamModeDetails": m{"StreamMode": modeOnDemand}})
+	n.call("CreateStream", m{"StreamName": name, "StreamModeDetails": m{"StreamMode": catalogue.ModeOnDemand}})
 }
 
 // A shard of an on-demand stream is split after writes above half of its limits, and so are its
@@ -75,7 +78,7 @@ func TestOnDemandWhileUpdating(t *testing.T) {
 		n.createOnDemand("any")
 		time.Sleep(3500 * time.Millisecond)
 		n.load("any", 0, 60, busySeconds+1)
-		if status := n.status("any"); status != statusUpdating || len(n.openRanges("any")) != 4 {
+		if status := n.status("any"); status != catalogue.StatusUpdating || len(n.openRanges("any")) != 4 {
 			t.Fatalf("the stream is %s with %v", status, n.openRanges("any"))
 		}
 		n.load("any", 0, 60, 3)
@@ -109,15 +112,36 @@ func TestOnDemandPause(t *testing.T) {
 	})
 }
 
-// Splits end at AWS's maximum, and at narrow shards: a few keys make such a shard hot.
-func TestSplitHot(t *testing.T) {
-	st := &stream{World: here, Name: "any", Created: 7, settings: settings{Mode: modeOnDemand}}
-	for i, r := range keyspace.Uniform(4) {
-		st.Shards = append(st.Shards, &shard{Index: uint32(i), Log: 1, Range: r})
-	}
-	if err := st.index(); err != nil {
+// created is the stream as a catalogue holds it after its creation.
+func created(t *testing.T, st *catalogue.Stream) *catalogue.Stream {
+	t.Helper()
+	frame, err := json.Marshal(&catalogue.Change{
+		Seq: 1, Op: catalogue.ChangeCreate, At: 1, Stream: st,
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
+	c := catalogue.New(noStore{})
+	if err := c.Replay(0, frame); err != nil {
+		t.Fatal(err)
+	}
+	return c.Get(st.Key())
+}
+
+// noStore takes the catalogue's announcements and does nothing.
+type noStore struct{}
+
+func (noStore) Create(shardlog.ID) *shardlog.Shard { return nil }
+func (noStore) Seal(shardlog.ID) func()            { return func() {} }
+func (noStore) Delete(shardlog.ID) func()          { return func() {} }
+
+// Splits end at AWS's maximum, and at narrow shards: a few keys make such a shard hot.
+func TestSplitHot(t *testing.T) {
+	st := &catalogue.Stream{World: here, Name: "any", Created: 7, Settings: catalogue.Settings{Mode: catalogue.ModeOnDemand}}
+	for i, r := range keyspace.Uniform(4) {
+		st.Shards = append(st.Shards, &catalogue.Shard{Index: uint32(i), Log: 1, Range: r})
+	}
+	st = created(t, st)
 	var hot []shardKey
 	for i := range 4 {
 		hot = append(hot, shardKey{here, "any", 7, uint32(i)})
@@ -138,16 +162,14 @@ func TestSplitHot(t *testing.T) {
 		}
 	}
 	// One key alone: the shard around it halves until it is narrow, and no further.
-	ranges := []keyspace.Range{keyspace.All}
+	ranges := []keyspace.Range{keyspace.All()}
 	for range 20 {
-		st := &stream{World: here, Name: "any", Created: 7}
+		st := &catalogue.Stream{World: here, Name: "any", Created: 7}
 		for i, r := range ranges {
-			st.Shards = append(st.Shards, &shard{Index: uint32(i), Log: 1, Range: r})
+			st.Shards = append(st.Shards, &catalogue.Shard{Index: uint32(i), Log: 1, Range: r})
 		}
-		if err := st.index(); err != nil {
-			t.Fatal(err)
-		}
-		key := shardKey{here, "any", 7, st.route(keyspace.Key{}).Index}
+		st = created(t, st)
+		key := shardKey{here, "any", 7, st.Route(keyspace.Key{}).Index}
 		ranges, _ = take(t, ranges, splitHot(st, []shardKey{key}, 200))
 	}
 	if len(ranges) != 10 {

@@ -17,7 +17,7 @@ func (in *addTagsInput) validate(v *violations) { in.target.validate(v) }
 func (s *Service) addTagsToStream(
 	ctx context.Context, world wire.World, in *addTagsInput,
 ) (any, error) {
-	return nil, s.changeStreamLabels(ctx, world, &in.target, func(l *labels) (err error) {
+	return nil, s.streams.changeStreamLabels(ctx, world, &in.target, func(l *labels) (err error) {
 		l.tags, err = addTags(l.tags, in.Tags, l.owner)
 		return err
 	})

@@ -5,8 +5,7 @@ import (
 	"fmt"
 
 	"github.com/runnel-stream/runnel/internal/wire"
-	"github.com/runnel-stream/runnel/keyspace"
-	"github.com/runnel-stream/runnel/server/internal/shardlog"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -22,23 +21,22 @@ type createStreamInput struct {
 type streamModeDetails struct{ StreamMode *string }
 
 const (
-	maxShards        = 10_000 // of a stream (AWS, "UpdateShardCount"); bounds a frame's size
-	onDemandShards   = 4      // of a stream that is made without a count
-	defaultRetention = 24     // hours
-	defaultMaxRecord = 1024   // KiB
+	onDemandShards   = 4    // of a stream that is made without a count
+	defaultRetention = 24   // hours
+	defaultMaxRecord = 1024 // KiB
 )
 
 // validate checks the number of shards. The text about on-demand streams is AWS's, as
 // CloudFormation shows it (aws-cdk#18247); the other two are guesses.
 func (in *createStreamInput) validate(v *violations) {
-	if in.ShardCount != nil && in.mode() == modeOnDemand {
+	if in.ShardCount != nil && in.mode() == catalogue.ModeOnDemand {
 		v.fail(fail(codeValidation, "ShardCount is not expected when StreamMode=ON_DEMAND"))
 	}
-	if in.ShardCount != nil && *in.ShardCount > maxShards {
+	if in.ShardCount != nil && *in.ShardCount > catalogue.MaxShards {
 		v.fail(fail(codeLimit, "A stream can have %d shards at most, not %d.",
-			maxShards, *in.ShardCount))
+			catalogue.MaxShards, *in.ShardCount))
 	}
-	if in.ShardCount == nil && in.mode() == modeProvisioned {
+	if in.ShardCount == nil && in.mode() == catalogue.ModeProvisioned {
 		v.fail(invalid("ShardCount is required for a stream in the PROVISIONED mode."))
 	}
 }
@@ -50,19 +48,19 @@ func (in *createStreamInput) mode() string {
 	case in.StreamModeDetails != nil && in.StreamModeDetails.StreamMode != nil:
 		return *in.StreamModeDetails.StreamMode
 	case in.ShardCount == nil:
-		return modeOnDemand
+		return catalogue.ModeOnDemand
 	default:
-		return modeProvisioned
+		return catalogue.ModeProvisioned
 	}
 }
 
 // stream returns the stream that the request describes, without shards and tags.
-func (in *createStreamInput) stream(world wire.World) (st *stream, shards int) {
-	st = &stream{
+func (in *createStreamInput) stream(world wire.World) (st *catalogue.Stream, shards int) {
+	st = &catalogue.Stream{
 		World:     world,
 		Name:      *in.StreamName,
 		Retention: defaultRetention,
-		settings:  settings{Mode: in.mode(), MaxRecord: defaultMaxRecord},
+		Settings:  catalogue.Settings{Mode: in.mode(), MaxRecord: defaultMaxRecord},
 	}
 	if in.MaxRecordSizeInKiB != nil {
 		st.MaxRecord = int64(*in.MaxRecordSizeInKiB)
@@ -85,52 +83,25 @@ func (s *Service) createStream(
 	if st.Tags, err = addTags(nil, in.Tags, streamOwner(world, st.Name)); err != nil {
 		return nil, err
 	}
-	return nil, s.change(ctx, createSize(shards), func(tx *wal.Tx, now int64) error {
-		if s.catalogue.find(world, st.Name, now) != nil {
+	return nil, s.streams.change(ctx, createSize(shards), func(tx *wal.Tx, now int64) error {
+		if s.streams.catalogue.Find(world, st.Name, now) != nil {
 			return fail(codeInUse, "Stream %s under account %s already exists.",
 				st.Name, world.Account)
 		}
 		if in.WarmThroughputMiBps != nil {
-			if err := s.catalogue.mayWarm(world, st.Mode, st.Warm, now); err != nil {
+			if err := mayWarm(s.streams.catalogue.Account(world), st.Mode, st.Warm, now); err != nil {
 				return err
 			}
 		}
-		if err := s.mayCreate(st, shards, now); err != nil {
+		if err := s.limits.mayCreate(st, shards, now); err != nil {
 			return err
 		}
-		return s.catalogue.create(tx, st, shards, now, s.until(now))
+		return s.streams.catalogue.Create(tx, st, shards, now, s.streams.until(now))
 	})
 }
 
 // createSize returns the approximate size of a frame that creates so many shards.
 func createSize(shards int) int { return 4096 + 256*shards }
-
-// create fills in the stream's times and shards and commits it. First it removes the rest of a
-// deleted stream of that name. Sequence numbers and creation times are above those of every deleted
-// stream, so that nothing of theirs is taken for the new stream's.
-func (c *catalogue) create(tx *wal.Tx, st *stream, shards int, now, until int64) error {
-	if old := c.streams[st.key()]; old != nil {
-		if err := c.drop(tx, old, now); err != nil {
-			return err
-		}
-	}
-	st.Created = max(now, c.state.DroppedAt+1)
-	created := max(now/1000, c.state.DroppedNumber+1)
-	if until > now {
-		st.Phase, st.Until = statusCreating, until
-	}
-	for i, r := range keyspace.Uniform(shards) {
-		st.Shards = append(st.Shards, &shard{
-			Index:   uint32(i),
-			Log:     c.state.NextLog + shardlog.ID(i),
-			Range:   r,
-			Created: created,
-			Opened:  st.Created,
-		})
-	}
-	st.Next = uint32(shards)
-	return c.commit(tx, &change{Op: changeCreate, At: now, Name: st.Name, Stream: st})
-}
 
 // EnsureStream makes a stream with so many shards unless the name exists already, with any shards.
 // A new stream is ACTIVE at once. Call it after Start.
@@ -142,11 +113,11 @@ func (s *Service) EnsureStream(
 	err := s.plans["CreateStream"].validate(in)
 	if err == nil {
 		st, shards := in.stream(world)
-		err = s.change(ctx, createSize(shards), func(tx *wal.Tx, now int64) error {
-			if s.catalogue.find(world, name, now) != nil {
+		err = s.streams.change(ctx, createSize(shards), func(tx *wal.Tx, now int64) error {
+			if s.streams.catalogue.Find(world, name, now) != nil {
 				return nil
 			}
-			return s.catalogue.create(tx, st, shards, now, now)
+			return s.streams.catalogue.Create(tx, st, shards, now, now)
 		})
 	}
 	if err != nil {

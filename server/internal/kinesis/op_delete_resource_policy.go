@@ -11,7 +11,7 @@ import (
 func (s *Service) deleteResourcePolicy(
 	ctx context.Context, world wire.World, in *resourcePolicyInput,
 ) (any, error) {
-	return nil, s.changeLabels(ctx, world, *in.ResourceARN, func(l *labels) error {
+	return nil, s.streams.changeLabels(ctx, world, *in.ResourceARN, func(l *labels) error {
 		if l.policy == "" {
 			return fail(codeNotFound, "No resource policy found for resource ARN %s.",
 				*in.ResourceARN)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -18,26 +19,26 @@ type deleteStreamInput struct {
 func (s *Service) deleteStream(
 	ctx context.Context, world wire.World, in *deleteStreamInput,
 ) (any, error) {
-	return nil, s.changeStream(ctx, world, &in.target, func(
-		tx *wal.Tx, st *stream, now int64,
+	return nil, s.streams.changeStream(ctx, world, &in.target, func(
+		tx *wal.Tx, st *catalogue.Stream, now int64,
 	) error {
 		// A stream that is CREATING can be deleted, too (kinesalite, test/deleteStream.js).
-		status := st.status(now)
-		if status != statusActive && status != statusCreating {
+		status := st.Status(now)
+		if status != catalogue.StatusActive && status != catalogue.StatusCreating {
 			return notActive(st, status)
 		}
 		forced := in.EnforceConsumerDeletion != nil && *in.EnforceConsumerDeletion
-		if !forced && len(st.consumers(now)) > 0 {
+		if !forced && len(st.ConsumersAt(now)) > 0 {
 			return consumersLeft(st)
 		}
-		return s.catalogue.commit(tx, &change{
-			Op: changeDelete, At: now, World: &world, Name: st.Name, Until: s.until(now),
+		return s.streams.catalogue.Commit(tx, &catalogue.Change{
+			Op: catalogue.ChangeDelete, At: now, World: &world, Name: st.Name, Until: s.streams.until(now),
 		})
 	})
 }
 
 // consumersLeft is AWS's text (terraform-provider-aws#8420).
-func consumersLeft(st *stream) *wire.Error {
+func consumersLeft(st *catalogue.Stream) *wire.Error {
 	return fail(codeInUse, "DeleteStream can't delete %s:%s because there are consumers "+
 		"associated with this data stream. To delete %s anyway, set the EnforceConsumerDeletion "+
 		"parameter to true to force the deletion of all the consumers that are associated with it.",

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -19,14 +20,14 @@ func (s *Service) deregisterConsumer(
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
-		st := s.catalogue.find(world, id.stream, now)
+	return nil, s.streams.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
+		st := s.streams.catalogue.Find(world, id.stream, now)
 		c, err := in.find(id, st, now)
-		if err != nil || st.consumerStatus(c, now) == statusDeleting {
+		if err != nil || st.ConsumerStatus(c, now) == catalogue.StatusDeleting {
 			return err
 		}
-		next := c.clone()
-		next.Phase, next.Until = statusDeleting, s.until(now)
-		return s.catalogue.putConsumer(tx, st, next, now)
+		next := c.Clone()
+		next.Phase, next.Until = catalogue.StatusDeleting, s.streams.until(now)
+		return s.streams.catalogue.PutConsumer(tx, st, next, now)
 	})
 }

@@ -15,7 +15,7 @@ func (*noMembers) validate(*violations) {}
 func (s *Service) describeAccountSettings(
 	ctx context.Context, world wire.World, _ *noMembers,
 ) (any, error) {
-	a, now, err := s.viewAccount(ctx, world)
+	a, now, err := s.streams.viewAccount(ctx, world)
 	if err != nil {
 		return nil, err
 	}

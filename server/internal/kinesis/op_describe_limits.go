@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
@@ -35,7 +36,7 @@ func shardLimit(region string) int {
 func (s *Service) describeLimits(
 	ctx context.Context, world wire.World, _ *noMembers,
 ) (any, error) {
-	streams, _, err := s.viewAll(ctx, world)
+	streams, _, err := s.streams.viewAll(ctx, world)
 	if err != nil {
 		return nil, err
 	}
@@ -43,17 +44,17 @@ func (s *Service) describeLimits(
 		ShardLimit:               shardLimit(world.Region),
 		OnDemandStreamCountLimit: maxOnDemandStreams,
 	}
-	if most, limited := s.quota(limit.Shards); limited {
+	if most, limited := s.limits.quota(limit.Shards); limited {
 		out.ShardLimit = int(most)
 	}
-	if most, limited := s.quota(limit.OnDemandStreams); limited {
+	if most, limited := s.limits.quota(limit.OnDemandStreams); limited {
 		out.OnDemandStreamCountLimit = int(most)
 	}
 	for _, st := range streams {
-		if st.Mode == modeOnDemand {
+		if st.Mode == catalogue.ModeOnDemand {
 			out.OnDemandStreamCount++
 		} else {
-			out.OpenShardCount += len(st.routes)
+			out.OpenShardCount += len(st.OpenShards())
 		}
 	}
 	return &out, nil

@@ -32,7 +32,7 @@ type describeStreamOutput struct {
 func (s *Service) describeStream(
 	ctx context.Context, world wire.World, in *describeStreamInput,
 ) (any, error) {
-	st, now, err := s.viewTarget(ctx, world, &in.target)
+	st, now, err := s.streams.viewTarget(ctx, world, &in.target)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (s *Service) describeStream(
 	}
 	var out describeStreamOutput
 	out.StreamDescription.streamSummary = summarise(st, now)
-	shards, more := shardPage(st.listed(now), after, limit)
+	shards, more := shardPage(st.Listed(now), after, limit)
 	out.StreamDescription.Shards = describeShards(shards)
 	out.StreamDescription.HasMoreShards = more
 	return &out, nil

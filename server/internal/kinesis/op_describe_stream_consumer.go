@@ -17,7 +17,7 @@ func (s *Service) describeConsumer(
 	if err != nil {
 		return nil, err
 	}
-	st, now, err := s.view(ctx, world, id.stream)
+	st, now, err := s.streams.view(ctx, world, id.stream)
 	if err != nil {
 		return nil, err
 	}
@@ -26,6 +26,6 @@ func (s *Service) describeConsumer(
 		return nil, err
 	}
 	out := describeConsumerOutput{describeConsumerAt(st, c, now)}
-	out.ConsumerDescription.StreamARN = st.arn()
+	out.ConsumerDescription.StreamARN = st.ARN()
 	return &out, nil
 }

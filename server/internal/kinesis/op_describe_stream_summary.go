@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 type describeSummaryInput struct{ target }
@@ -25,18 +26,18 @@ type modeDescription struct{ StreamMode string }
 
 type monitoringDescription struct{ ShardLevelMetrics []string }
 
-func summarise(st *stream, now int64) streamSummary {
+func summarise(st *catalogue.Stream, now int64) streamSummary {
 	return streamSummary{
 		StreamName:              st.Name,
-		StreamARN:               st.arn(),
-		StreamStatus:            st.status(now),
+		StreamARN:               st.ARN(),
+		StreamStatus:            st.Status(now),
 		StreamModeDetails:       modeDescription{st.Mode},
 		RetentionPeriodHours:    st.Retention,
 		StreamCreationTimestamp: timestamp(st.Created),
 		EnhancedMonitoring: []monitoringDescription{{
 			ShardLevelMetrics: append([]string{}, st.Monitoring...),
 		}},
-		EncryptionType: st.encryption(),
+		EncryptionType: st.EncryptionType(),
 		KeyID:          st.KeyID,
 	}
 }
@@ -54,22 +55,22 @@ type describeStreamSummaryOutput struct {
 func (s *Service) describeStreamSummary(
 	ctx context.Context, world wire.World, in *describeSummaryInput,
 ) (any, error) {
-	st, now, err := s.viewTarget(ctx, world, &in.target)
+	st, now, err := s.streams.viewTarget(ctx, world, &in.target)
 	if err != nil {
 		return nil, err
 	}
-	a, _, err := s.viewAccount(ctx, world)
+	a, _, err := s.streams.viewAccount(ctx, world)
 	if err != nil {
 		return nil, err
 	}
 	var out describeStreamSummaryOutput
 	summary := &out.StreamDescriptionSummary
 	summary.streamSummary = summarise(st, now)
-	summary.ConsumerCount = len(st.consumers(now))
-	summary.WarmThroughput = st.warmThroughput(a, now)
+	summary.ConsumerCount = len(st.ConsumersAt(now))
+	summary.WarmThroughput = warmThroughputOf(st, a, now)
 	summary.MaxRecordSizeInKiB = st.MaxRecord
-	for _, sh := range st.listed(now) {
-		if sh.open() {
+	for _, sh := range st.Listed(now) {
+		if sh.IsOpen() {
 			summary.OpenShardCount++
 		}
 	}

@@ -13,7 +13,7 @@ func (s *Service) disableEnhancedMonitoring(
 	ctx context.Context, world wire.World, in *monitoringInput,
 ) (any, error) {
 	named := in.named()
-	return s.changeMonitoring(ctx, world, &in.target, func(current []string) []string {
+	return s.streams.changeMonitoring(ctx, world, &in.target, func(current []string) []string {
 		return slices.DeleteFunc(current, func(metric string) bool {
 			return slices.Contains(named, metric)
 		})

@@ -10,7 +10,7 @@ import (
 func (s *Service) enableEnhancedMonitoring(
 	ctx context.Context, world wire.World, in *monitoringInput,
 ) (any, error) {
-	return s.changeMonitoring(ctx, world, &in.target, func(current []string) []string {
+	return s.streams.changeMonitoring(ctx, world, &in.target, func(current []string) []string {
 		return append(current, in.named()...)
 	})
 }

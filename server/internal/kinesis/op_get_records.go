@@ -8,6 +8,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -35,7 +36,7 @@ func (s *Service) getRecords(
 	if err != nil {
 		return nil, err
 	}
-	now := s.clock.read()
+	now := s.streams.clock.read()
 	if now-it.issued > iteratorLife || fault.From(ctx).ExpireIterator {
 		return nil, iteratorExpired(it.issued, now)
 	}
@@ -53,7 +54,7 @@ func (s *Service) getRecords(
 		return nil, err
 	}
 	if read.children == nil {
-		it.issued, it.place = s.clock.read(), read.place
+		it.issued, it.place = s.streams.clock.read(), read.place
 		read.iterator = sealer.sealIterator(world, it)
 	}
 	return read, nil
@@ -68,29 +69,29 @@ func (in *getRecordsInput) limit() int {
 
 // reading is the result of a read.
 type reading struct {
-	settings *settings // the stream's
-	shard    *shard
+	settings *catalogue.Settings // the stream's
+	shard    *catalogue.Shard
 	records  []shardlog.Record
-	lent     shardlog.Chunks // where the records' data lies
-	next     uint64          // the index to go on from
-	place    uint64          // the same, for the next iterator
-	behind   int64           // ms
-	children []*shard        // not nil: the shard is closed and at its end
-	iterator string          // "" at the end
+	lent     shardlog.Chunks    // where the records' data lies
+	next     uint64             // the index to go on from
+	place    uint64             // the same, for the next iterator
+	behind   int64              // ms
+	children []*catalogue.Shard // not nil: the shard is closed and at its end
+	iterator string             // "" at the end
 }
 
 // read returns the records from an iterator on, and the distance from the tip in time.
 func (s *Service) read(
 	ctx context.Context, world wire.World, it iterator, limit int,
 ) (*reading, error) {
-	st, now, err := s.view(ctx, world, it.stream)
+	st, now, err := s.streams.view(ctx, world, it.stream)
 	if err != nil {
 		return nil, err
 	}
 	if st == nil || st.Created != it.created {
 		return nil, shardlog.ErrDeleted
 	}
-	sh := st.shard(it.shard, now)
+	sh := st.Shard(it.shard, now)
 	if sh == nil {
 		return nil, shardlog.ErrDeleted
 	}
@@ -98,23 +99,23 @@ func (s *Service) read(
 	if log == nil {
 		return nil, shardlog.ErrDeleted
 	}
-	if err := s.limitRead(st, sh, now); err != nil {
+	if err := s.limits.read(st, sh, now); err != nil {
 		return nil, err
 	}
 	sequenced := log.Sequenced() // before anything is read
 	// Ask first whether the shard is closed, and then for the records' bounds: only in this order
 	// are the bounds of a closed shard final.
-	closed := !sh.open() && log.Sealed()
+	closed := !sh.IsOpen() && log.Sealed()
 	oldest, tip := log.Bounds()
 	from, _ := log.IndexOf(it.place)
-	r := &reading{settings: &st.settings, shard: sh, next: max(from, oldest)}
+	r := &reading{settings: &st.Settings, shard: sh, next: max(from, oldest)}
 	records, err := log.ReadLent(ctx, &r.lent, from, limit, maxGetBytes)
 	if err != nil {
-		return nil, fmt.Errorf("read stream %s, %s: %w", st.Name, sh.id(), err)
+		return nil, fmt.Errorf("read stream %s, %s: %w", st.Name, sh.ID(), err)
 	}
 	r.records = records
-	s.countRead(st, r, now)
-	st.traffic.got(len(records), payloadSize(records))
+	s.limits.countRead(st, r, now)
+	st.Traffic().Out(len(records), payloadSize(records))
 	if n := len(records); n > 0 {
 		last := records[n-1]
 		r.next = last.Index + 1
@@ -128,8 +129,8 @@ func (s *Service) read(
 	}
 	r.place = log.Place(r.next)
 	if closed && r.next >= tip {
-		r.children = make([]*shard, 0, 2)
-		r.children = append(r.children, st.children(sh.Index)...)
+		r.children = make([]*catalogue.Shard, 0, 2)
+		r.children = append(r.children, st.Children(sh.Index)...)
 	}
 	return r, nil
 }

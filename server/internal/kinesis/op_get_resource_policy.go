@@ -20,7 +20,7 @@ const noPolicy = "{}"
 func (s *Service) getResourcePolicy(
 	ctx context.Context, world wire.World, in *resourcePolicyInput,
 ) (any, error) {
-	l, err := s.viewLabels(ctx, world, *in.ResourceARN)
+	l, err := s.streams.viewLabels(ctx, world, *in.ResourceARN)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -46,21 +47,21 @@ func (s *Service) getShardIterator(
 	if !ok {
 		return nil, couldNotFindShard(world, name, *in.ShardID)
 	}
-	st, now, err := s.view(ctx, world, name)
+	st, now, err := s.streams.view(ctx, world, name)
 	if err != nil {
 		return nil, err
 	}
-	var sh *shard
+	var sh *catalogue.Shard
 	var records *shardlog.Shard
 	if st != nil {
-		if sh = st.shard(index, now); sh != nil {
+		if sh = st.Shard(index, now); sh != nil {
 			records = s.shards.Shard(sh.Log)
 		}
 	}
 	if records == nil {
 		return nil, shardMissing(world, name, shardid.Of(index))
 	}
-	if err := s.limitIterator(st, sh, now); err != nil {
+	if err := s.limits.iterator(st, sh, now); err != nil {
 		return nil, err
 	}
 	next, err := in.position().resolve(ctx, st, sh, records, now)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 type listShardsInput struct {
@@ -54,11 +55,11 @@ func (s *Service) listShards(
 ) (any, error) {
 	sealer := s.sealer.Load()
 	at := page{Filter: in.ShardFilter}
-	var st *stream
+	var st *catalogue.Stream
 	var now int64
 	var err error
 	if in.NextToken == nil {
-		st, now, err = s.viewTarget(ctx, world, &in.target)
+		st, now, err = s.streams.viewTarget(ctx, world, &in.target)
 		if err == nil && !in.created(st) {
 			err = streamNotFound(world, st.Name)
 		}
@@ -66,11 +67,11 @@ func (s *Service) listShards(
 			at.After = *in.ExclusiveStartShardID
 		}
 	} else {
-		at, err = sealer.openPage(sealShardsPage, world, *in.NextToken, s.clock.read())
+		at, err = sealer.openPage(sealShardsPage, world, *in.NextToken, s.streams.clock.read())
 		if err != nil {
 			return nil, err
 		}
-		st, now, err = s.view(ctx, world, at.Stream)
+		st, now, err = s.streams.view(ctx, world, at.Stream)
 		if err == nil && (st == nil || st.Created != at.Created) {
 			err = streamNotFound(world, at.Stream)
 		}
@@ -78,10 +79,10 @@ func (s *Service) listShards(
 	if err != nil {
 		return nil, err
 	}
-	if status := st.status(now); status == statusCreating {
+	if status := st.Status(now); status == catalogue.StatusCreating {
 		return nil, notActive(st, status)
 	}
-	shards := st.listed(now)
+	shards := st.Listed(now)
 	if at.Filter != nil {
 		shards = at.Filter.apply(st, now)
 	}
@@ -93,7 +94,7 @@ func (s *Service) listShards(
 	out := listShardsOutput{Shards: describeShards(shards)}
 	if more {
 		at.Issued, at.Stream, at.Created = now, st.Name, st.Created
-		at.After = shards[len(shards)-1].id()
+		at.After = shards[len(shards)-1].ID()
 		out.NextToken, err = sealer.sealPage(sealShardsPage, world, at)
 	}
 	return &out, err
@@ -101,7 +102,7 @@ func (s *Service) listShards(
 
 // created reports whether the stream has the creation time in the request. Some clients know that
 // in whole seconds only.
-func (in *listShardsInput) created(st *stream) bool {
+func (in *listShardsInput) created(st *catalogue.Stream) bool {
 	if in.StreamCreationTimestamp == nil {
 		return true
 	}

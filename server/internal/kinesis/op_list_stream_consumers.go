@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 type listConsumersInput struct {
@@ -32,14 +33,14 @@ type listConsumersOutput struct {
 func (s *Service) listConsumers(
 	ctx context.Context, world wire.World, in *listConsumersInput,
 ) (any, error) {
-	st, now, err := s.viewTarget(ctx, world, &target{StreamARN: in.StreamARN})
+	st, now, err := s.streams.viewTarget(ctx, world, &target{StreamARN: in.StreamARN})
 	if err != nil {
 		return nil, err
 	}
 	if !(&listShardsInput{StreamCreationTimestamp: in.StreamCreationTimestamp}).created(st) {
 		return nil, streamNotFound(world, st.Name)
 	}
-	if status := st.status(now); status == statusCreating {
+	if status := st.Status(now); status == catalogue.StatusCreating {
 		return nil, notActive(st, status)
 	}
 	var at page
@@ -56,7 +57,7 @@ func (s *Service) listConsumers(
 	if in.MaxResults != nil {
 		limit = min(limit, int(*in.MaxResults))
 	}
-	consumers := slices.DeleteFunc(st.consumers(now), func(c *streamConsumer) bool {
+	consumers := slices.DeleteFunc(st.ConsumersAt(now), func(c *catalogue.Consumer) bool {
 		return c.Name <= at.After
 	})
 	out := listConsumersOutput{Consumers: []consumerDescription{}}

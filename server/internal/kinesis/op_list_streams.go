@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
+	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 type listStreamsInput struct {
@@ -41,7 +43,7 @@ type streamListing struct {
 func (s *Service) listStreams(
 	ctx context.Context, world wire.World, in *listStreamsInput,
 ) (any, error) {
-	streams, now, err := s.viewAll(ctx, world)
+	streams, now, err := s.streams.viewAll(ctx, world)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +62,7 @@ func (s *Service) listStreams(
 		}
 		after = p.After
 	}
-	streams = slices.DeleteFunc(streams, func(st *stream) bool { return st.Name <= after })
+	streams = slices.DeleteFunc(streams, func(st *catalogue.Stream) bool { return st.Name <= after })
 	out := listStreamsOutput{StreamNames: []string{}, StreamSummaries: []streamListing{}}
 	if len(streams) > limit {
 		streams = streams[:limit]
@@ -74,8 +76,8 @@ func (s *Service) listStreams(
 		out.StreamNames = append(out.StreamNames, st.Name)
 		out.StreamSummaries = append(out.StreamSummaries, streamListing{
 			StreamName:              st.Name,
-			StreamARN:               st.arn(),
-			StreamStatus:            st.status(now),
+			StreamARN:               st.ARN(),
+			StreamStatus:            st.Status(now),
 			StreamModeDetails:       modeDescription{st.Mode},
 			StreamCreationTimestamp: timestamp(st.Created),
 		})
@@ -84,19 +86,21 @@ func (s *Service) listStreams(
 }
 
 // viewAll is view for all streams of a world, by name.
-func (s *Service) viewAll(
+func (s *streams) viewAll(
 	ctx context.Context, world wire.World,
-) (streams []*stream, now int64, err error) {
-	c := s.catalogue
-	c.mu.RLock()
-	now = s.clock.read()
-	seen := c.lsn
-	for key, st := range c.streams {
-		if key.world == world && !st.gone(now) {
-			streams = append(streams, st)
+) (streams []*catalogue.Stream, now int64, err error) {
+	var seen wal.LSN
+	s.catalogue.Read(func() {
+		now = s.clock.read()
+		seen = s.catalogue.LSN()
+		for st := range s.catalogue.All() {
+			if st.World == world && !st.Gone(now) {
+				streams = append(streams, st)
+			}
 		}
-	}
-	c.mu.RUnlock()
-	slices.SortFunc(streams, func(a, b *stream) int { return strings.Compare(a.Name, b.Name) })
+	})
+	slices.SortFunc(streams, func(a, b *catalogue.Stream) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	return streams, now, s.log.Wait(ctx, seen)
 }

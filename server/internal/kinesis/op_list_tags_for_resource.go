@@ -16,7 +16,7 @@ type listTagsForResourceOutput struct{ Tags []tagDescription }
 func (s *Service) listTagsForResource(
 	ctx context.Context, world wire.World, in *resourceTagsInput,
 ) (any, error) {
-	l, err := s.viewLabels(ctx, world, *in.ResourceARN)
+	l, err := s.streams.viewLabels(ctx, world, *in.ResourceARN)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type listTagsOutput struct {
 func (s *Service) listTagsForStream(
 	ctx context.Context, world wire.World, in *listTagsInput,
 ) (any, error) {
-	st, _, err := s.viewTarget(ctx, world, &in.target)
+	st, _, err := s.streams.viewTarget(ctx, world, &in.target)
 	if err != nil {
 		return nil, err
 	}

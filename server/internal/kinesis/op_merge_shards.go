@@ -5,6 +5,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -23,10 +24,10 @@ func (in *mergeShardsInput) validate(v *violations) {
 func (s *Service) mergeShards(
 	ctx context.Context, world wire.World, in *mergeShardsInput,
 ) (any, error) {
-	return nil, s.changeStream(ctx, world, &in.target, func(
-		tx *wal.Tx, st *stream, now int64,
+	return nil, s.streams.changeStream(ctx, world, &in.target, func(
+		tx *wal.Tx, st *catalogue.Stream, now int64,
 	) error {
-		if status := st.status(now); status == statusCreating || status == statusDeleting {
+		if status := st.Status(now); !st.Serves(now) {
 			return notActive(st, status)
 		}
 		first, err := reshardable(st, *in.ShardToMerge, now)
@@ -40,15 +41,15 @@ func (s *Service) mergeShards(
 		if !first.Range.Precedes(second.Range) {
 			return invalid("Shards %s and %s in stream %s under account %s are not an adjacent "+
 				"pair of shards eligible for merging",
-				first.id(), second.id(), st.Name, world.Account)
+				first.ID(), second.ID(), st.Name, world.Account)
 		}
 		if err := mayReshard(st, "MergeShards", now); err != nil {
 			return err
 		}
-		step := scaleStep{
-			From: []int{st.piece(first), st.piece(second)},
+		step := catalogue.Step{
+			From: []int{st.Piece(first), st.Piece(second)},
 			To:   []keyspace.Range{first.Range.Join(second.Range)},
 		}
-		return s.reshard(tx, st, []scaleStep{step}, now)
+		return s.resharder.reshard(tx, st, []catalogue.Step{step}, now)
 	})
 }

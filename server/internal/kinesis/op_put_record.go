@@ -31,7 +31,7 @@ func (s *Service) putRecord(
 		return nil, err
 	}
 	var results [1]putResult
-	err := s.put(ctx, world, putRequest{
+	err := s.writer.put(ctx, world, putRequest{
 		target: &in.target, origin: in.origin, entries: []putRecordEntry{in.putRecordEntry},
 		results: results[:], member: func(int) string { return "" },
 	})
@@ -49,7 +49,7 @@ func (s *Service) checkOrdering(world wire.World, in *putRecordInput) error {
 		return nil
 	}
 	n, err := parseNumber(*in.SequenceNumberForOrdering)
-	if err == nil && n.arrival <= s.clock.read()/1000 {
+	if err == nil && n.arrival <= s.streams.clock.read()/1000 {
 		return nil
 	}
 	name, err := in.name(world)

@@ -46,7 +46,7 @@ func (s *Service) putRecords(
 ) (any, error) {
 	results := make([]putResult, len(in.Records))
 	failOnRequest(fault.From(ctx), results)
-	err := s.put(ctx, world, putRequest{
+	err := s.writer.put(ctx, world, putRequest{
 		target: &in.target, origin: in.origin, entries: in.Records, results: results,
 		member: recordMember,
 	})

@@ -43,7 +43,7 @@ func (in *putResourcePolicyInput) validate(v *violations) {
 func (s *Service) putResourcePolicy(
 	ctx context.Context, world wire.World, in *putResourcePolicyInput,
 ) (any, error) {
-	return nil, s.changeLabels(ctx, world, *in.ResourceARN, func(l *labels) error {
+	return nil, s.streams.changeLabels(ctx, world, *in.ResourceARN, func(l *labels) error {
 		l.policy = *in.Policy
 		return nil
 	})

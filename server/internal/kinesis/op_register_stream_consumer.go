@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -31,11 +32,13 @@ type consumerDescription struct {
 	StreamARN                 string `json:",omitempty"`
 }
 
-func describeConsumerAt(st *stream, c *streamConsumer, now int64) consumerDescription {
+func describeConsumerAt(
+	st *catalogue.Stream, c *catalogue.Consumer, now int64,
+) consumerDescription {
 	return consumerDescription{
 		ConsumerName:              c.Name,
-		ConsumerARN:               c.arn(st),
-		ConsumerStatus:            st.consumerStatus(c, now),
+		ConsumerARN:               c.ARN(st),
+		ConsumerStatus:            st.ConsumerStatus(c, now),
 		ConsumerCreationTimestamp: timestamp(c.Created),
 	}
 }
@@ -49,29 +52,30 @@ func (s *Service) registerConsumer(
 	ctx context.Context, world wire.World, in *registerConsumerInput,
 ) (any, error) {
 	var out registerConsumerOutput
-	err := s.changeStream(ctx, world, &target{StreamARN: in.StreamARN}, func(
-		tx *wal.Tx, st *stream, now int64,
+	err := s.streams.changeStream(ctx, world, &target{StreamARN: in.StreamARN}, func(
+		tx *wal.Tx, st *catalogue.Stream, now int64,
 	) error {
-		if status := st.status(now); status == statusCreating || status == statusDeleting {
+		if status := st.Status(now); !st.Serves(now) {
 			return notActive(st, status)
 		}
 		name := *in.ConsumerName
-		if st.consumer(name, now) != nil {
+		if st.Consumer(name, now) != nil {
 			return fail(codeInUse, "Consumer %s under stream %s and account %s already exists.",
 				name, st.Name, world.Account)
 		}
 		limit := maxConsumers
-		if st.Mode == modeOnDemand && s.catalogue.account(world).Commitment.status(now) !=
-			commitmentDisabled {
+		account := s.streams.catalogue.Account(world)
+		if st.Mode == catalogue.ModeOnDemand &&
+			account.Commitment.Status(now) != catalogue.CommitmentDisabled {
 			limit = maxConsumersOnDemand
 		}
-		if len(st.consumers(now)) >= limit {
+		if len(st.ConsumersAt(now)) >= limit {
 			return fail(codeLimit, "Stream %s under account %s has %d registered consumers, "+
 				"which is the limit.", st.Name, world.Account, limit)
 		}
-		c := &streamConsumer{
-			Name: name, Created: st.consumerCreated(name, now),
-			Phase: statusCreating, Until: s.until(now),
+		c := &catalogue.Consumer{
+			Name: name, Created: st.ConsumerCreated(name, now),
+			Phase: catalogue.StatusCreating, Until: s.streams.until(now),
 		}
 		if in.Tags != nil {
 			var err error
@@ -80,8 +84,8 @@ func (s *Service) registerConsumer(
 			}
 		}
 		out.Consumer = describeConsumerAt(st, c, now)
-		out.Consumer.ConsumerStatus = statusCreating
-		return s.catalogue.putConsumer(tx, st, c, now)
+		out.Consumer.ConsumerStatus = catalogue.StatusCreating
+		return s.streams.catalogue.PutConsumer(tx, st, c, now)
 	})
 	if err != nil {
 		return nil, err

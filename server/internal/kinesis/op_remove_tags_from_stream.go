@@ -17,7 +17,7 @@ func (in *removeTagsInput) validate(v *violations) { in.target.validate(v) }
 func (s *Service) removeTagsFromStream(
 	ctx context.Context, world wire.World, in *removeTagsInput,
 ) (any, error) {
-	return nil, s.changeStreamLabels(ctx, world, &in.target, func(l *labels) (err error) {
+	return nil, s.streams.changeStreamLabels(ctx, world, &in.target, func(l *labels) (err error) {
 		l.tags, err = removeTags(l.tags, in.TagKeys, l.owner)
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -40,18 +41,19 @@ func (s *Service) increaseRetention(
 	if err != nil {
 		return nil, err
 	}
-	st, now, err := s.settled(ctx, world, name) // a shorter period may be on its way to the disk
+	// settled, since a shorter period may be on its way to the disk
+	st, now, err := s.streams.settled(ctx, world, name)
 	if err == nil && st == nil {
 		err = streamNotFound(world, name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := s.trim(ctx, st, now); err != nil {
+	if err := s.sweeper.trim(ctx, st, now); err != nil {
 		return nil, err
 	}
 	hours := int64(*in.RetentionPeriodHours)
-	return nil, s.retain(ctx, world, in, func(st *stream) error {
+	return nil, s.retain(ctx, world, in, func(st *catalogue.Stream) error {
 		if hours < st.Retention {
 			return invalid("Requested retention period (%d hours) for stream %s can not be "+
 				"shorter than existing retention period (%d hours). Use DecreaseRetentionPeriod "+
@@ -67,7 +69,7 @@ func (s *Service) decreaseRetention(
 	ctx context.Context, world wire.World, in *retentionInput,
 ) (any, error) {
 	hours := int64(*in.RetentionPeriodHours)
-	err := s.retain(ctx, world, in, func(st *stream) error {
+	err := s.retain(ctx, world, in, func(st *catalogue.Stream) error {
 		if hours > st.Retention {
 			return invalid("Requested retention period (%d hours) for stream %s can not be "+
 				"longer than existing retention period (%d hours). Use IncreaseRetentionPeriod "+
@@ -79,34 +81,36 @@ func (s *Service) decreaseRetention(
 	if err != nil {
 		return nil, err
 	}
-	st, now, err := s.viewTarget(ctx, world, &in.target)
+	st, now, err := s.streams.viewTarget(ctx, world, &in.target)
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.trim(ctx, st, now)
+	return nil, s.sweeper.trim(ctx, st, now)
 }
 
 // retain sets another period, if it differs. It first removes the expired shards, so that a longer
 // period does not bring them back.
 func (s *Service) retain(
-	ctx context.Context, world wire.World, in *retentionInput, check func(*stream) error,
+	ctx context.Context, world wire.World, in *retentionInput, check func(*catalogue.Stream) error,
 ) error {
-	return s.changeStream(ctx, world, &in.target, func(tx *wal.Tx, st *stream, now int64) error {
+	return s.streams.changeStream(ctx, world, &in.target, func(
+		tx *wal.Tx, st *catalogue.Stream, now int64,
+	) error {
 		if err := check(st); err != nil {
 			return err
 		}
-		if status := st.status(now); status != statusActive {
+		if status := st.Status(now); status != catalogue.StatusActive {
 			return notActive(st, status)
 		}
 		hours := int64(*in.RetentionPeriodHours)
 		if hours == st.Retention {
 			return nil
 		}
-		if err := s.catalogue.expire(tx, st, now); err != nil {
+		if err := s.streams.catalogue.Expire(tx, st, now); err != nil {
 			return err
 		}
-		return s.catalogue.commit(tx, &change{
-			Op: changeRetain, At: now, World: &world, Name: st.Name, Retention: hours,
+		return s.streams.catalogue.Commit(tx, &catalogue.Change{
+			Op: catalogue.ChangeRetain, At: now, World: &world, Name: st.Name, Retention: hours,
 		})
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -20,7 +21,7 @@ func (in *splitShardInput) validate(v *violations) {
 	in.target.validate(v)
 	var err error
 	if in.at, err = keyspace.Parse(*in.NewStartingHashKey); err != nil {
-		in.at = keyspace.Max // 39 digits beyond all keys: inside of no shard
+		in.at = keyspace.Max() // 39 digits beyond all keys: inside of no shard
 	}
 }
 
@@ -28,10 +29,10 @@ func (in *splitShardInput) validate(v *violations) {
 func (s *Service) splitShard(
 	ctx context.Context, world wire.World, in *splitShardInput,
 ) (any, error) {
-	return nil, s.changeStream(ctx, world, &in.target, func(
-		tx *wal.Tx, st *stream, now int64,
+	return nil, s.streams.changeStream(ctx, world, &in.target, func(
+		tx *wal.Tx, st *catalogue.Stream, now int64,
 	) error {
-		if status := st.status(now); status == statusCreating || status == statusDeleting {
+		if status := st.Status(now); !st.Serves(now) {
 			return notActive(st, status)
 		}
 		sh, err := reshardable(st, *in.ShardToSplit, now)
@@ -42,17 +43,17 @@ func (s *Service) splitShard(
 			return invalid("NewStartingHashKey %s used in SplitShard() on shard %s in stream %s "+
 				"under account %s is not both greater than one plus the shard's "+
 				"StartingHashKey %s and less than the shard's EndingHashKey %s.",
-				*in.NewStartingHashKey, sh.id(), st.Name, world.Account, sh.Range.Start,
+				*in.NewStartingHashKey, sh.ID(), st.Name, world.Account, sh.Range.Start,
 				sh.Range.End)
 		}
 		if err := mayReshard(st, "SplitShard", now); err != nil {
 			return err
 		}
-		if err := s.mayHoldShards(world, 1); err != nil {
+		if err := s.limits.mayHoldShards(world, 1); err != nil {
 			return err
 		}
 		low, high := sh.Range.SplitAt(in.at)
-		step := splitStep(st.piece(sh), low, high)
-		return s.reshard(tx, st, []scaleStep{step}, now)
+		step := catalogue.SplitStep(st.Piece(sh), low, high)
+		return s.resharder.reshard(tx, st, []catalogue.Step{step}, now)
 	})
 }

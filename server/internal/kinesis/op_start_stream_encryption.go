@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // startStreamEncryption marks an ACTIVE stream as encrypted, with the given key; if it is encrypted
@@ -12,7 +13,9 @@ import (
 func (s *Service) startStreamEncryption(
 	ctx context.Context, world wire.World, in *encryptionInput,
 ) (any, error) {
-	return nil, s.changeEncryption(ctx, world, in, func(st *stream, next *settings, now int64) {
-		next.encrypt(*in.KeyID, s.until(now), st.horizon(now))
+	return nil, s.streams.changeEncryption(ctx, world, in, func(
+		st *catalogue.Stream, next *catalogue.Settings, now int64,
+	) {
+		next.Encrypt(*in.KeyID, s.streams.until(now), st.Horizon(now))
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // stopStreamEncryption marks an ACTIVE stream as not encrypted any more. It is UPDATING for the
@@ -12,7 +13,9 @@ import (
 func (s *Service) stopStreamEncryption(
 	ctx context.Context, world wire.World, in *encryptionInput,
 ) (any, error) {
-	return nil, s.changeEncryption(ctx, world, in, func(st *stream, next *settings, now int64) {
-		next.plain(s.until(now))
+	return nil, s.streams.changeEncryption(ctx, world, in, func(
+		st *catalogue.Stream, next *catalogue.Settings, now int64,
+	) {
+		next.Plain(s.streams.until(now))
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -38,11 +39,11 @@ func (in *subscribeToShardInput) position() position {
 func (s *Service) subscribeToShard(
 	ctx context.Context, world wire.World, in *subscribeToShardInput,
 ) (any, error) {
-	st, c, now, err := s.viewConsumer(ctx, world, *in.ConsumerARN)
+	st, c, now, err := s.streams.viewConsumer(ctx, world, *in.ConsumerARN)
 	if err != nil {
 		return nil, err
 	}
-	if st.consumerStatus(c, now) != statusActive {
+	if st.ConsumerStatus(c, now) != catalogue.StatusActive {
 		// Seen live, spaces included: awslabs/kinesis-hot-shard-advisor#37.
 		return nil, fail(codeInUse, "Consumer %s with creation timestamp %d under stream: %s , "+
 			"account %s is not in ACTIVE status.", c.Name, c.Created/1000, st.Name, world.Account)
@@ -52,8 +53,9 @@ func (s *Service) subscribeToShard(
 		return nil, couldNotFindShard(world, st.Name, *in.ShardID)
 	}
 	u := &subscription{
-		service: s, consumer: *in.ConsumerARN, stream: st, shard: st.shard(index, now),
-		key: fanOutKey{st.key(), st.Created, c.Name, c.Created, index},
+		streams: s.streams, limits: s.limits, fanOut: s.fanOut,
+		consumer: *in.ConsumerARN, stream: st, shard: st.Shard(index, now),
+		key: fanOutKey{st.Key(), st.Created, c.Name, c.Created, index},
 	}
 	if u.shard != nil {
 		u.records = s.shards.Shard(u.shard.Log)
@@ -68,11 +70,11 @@ func (s *Service) subscribeToShard(
 	if err != nil {
 		return nil, err
 	}
-	if err := s.limitSubscribe(st, u.shard, c.Name, now); err != nil {
+	if err := s.limits.subscribe(st, u.shard, c.Name, now); err != nil {
 		return nil, err
 	}
 	u.bell.signals.changed = true // since st was looked at, perhaps
-	if err := s.fanOut.begin(u, s.clock.read()); err != nil {
+	if err := s.fanOut.begin(u, s.streams.clock.read()); err != nil {
 		return nil, err
 	}
 	return u, nil

@@ -17,7 +17,7 @@ func (*tagResourceInput) validate(*violations) {}
 func (s *Service) tagResource(
 	ctx context.Context, world wire.World, in *tagResourceInput,
 ) (any, error) {
-	return nil, s.changeLabels(ctx, world, *in.ResourceARN, func(l *labels) (err error) {
+	return nil, s.streams.changeLabels(ctx, world, *in.ResourceARN, func(l *labels) (err error) {
 		l.tags, err = addTags(l.tags, in.Tags, l.owner)
 		return err
 	})

@@ -17,7 +17,7 @@ func (*untagResourceInput) validate(*violations) {}
 func (s *Service) untagResource(
 	ctx context.Context, world wire.World, in *untagResourceInput,
 ) (any, error) {
-	return nil, s.changeLabels(ctx, world, *in.ResourceARN, func(l *labels) (err error) {
+	return nil, s.streams.changeLabels(ctx, world, *in.ResourceARN, func(l *labels) (err error) {
 		l.tags, err = removeTags(l.tags, in.TagKeys, l.owner)
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -21,19 +22,21 @@ func (s *Service) updateAccountSettings(
 	ctx context.Context, world wire.World, in *updateAccountInput,
 ) (any, error) {
 	var out *accountSettingsOutput
-	err := s.change(ctx, 512, func(tx *wal.Tx, now int64) error {
-		before := s.catalogue.account(world)
+	err := s.streams.change(ctx, 512, func(tx *wal.Tx, now int64) error {
+		before := s.streams.catalogue.Account(world)
 		next := before
-		if *in.MinimumThroughputBillingCommitment.Status == commitmentEnabled {
-			next.Commitment = before.Commitment.enable(now)
+		if *in.MinimumThroughputBillingCommitment.Status == catalogue.CommitmentEnabled {
+			next.Commitment = before.Commitment.Enable(now)
 		} else {
-			next.Commitment = before.Commitment.disable(now)
+			next.Commitment = before.Commitment.Disable(now)
 		}
 		out = describeAccount(next, now)
 		if next == before {
 			return nil
 		}
-		return s.catalogue.commit(tx, &change{Op: changeAccount, At: now, Account: &next})
+		return s.streams.catalogue.Commit(tx, &catalogue.Change{
+			Op: catalogue.ChangeAccount, At: now, Account: &next,
+		})
 	})
 	if err != nil {
 		return nil, err

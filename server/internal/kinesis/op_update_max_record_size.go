@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 type maxRecordSizeInput struct {
@@ -25,10 +26,10 @@ func (in *maxRecordSizeInput) validate(v *violations) {
 func (s *Service) updateMaxRecordSize(
 	ctx context.Context, world wire.World, in *maxRecordSizeInput,
 ) (any, error) {
-	return nil, s.changeSettings(ctx, world, &target{StreamARN: in.StreamARN}, true, func(
-		st *stream, next *settings, now int64,
+	return nil, s.streams.changeSettings(ctx, world, &target{StreamARN: in.StreamARN}, true, func(
+		st *catalogue.Stream, next *catalogue.Settings, now int64,
 	) error {
-		if err := st.mustBeActive(now); err != nil {
+		if err := mustBeActive(st, now); err != nil {
 			return err
 		}
 		if next.MaxRecord = int64(*in.MaxRecordSizeInKiB); next.MaxRecord == st.MaxRecord {

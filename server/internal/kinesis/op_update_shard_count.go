@@ -5,6 +5,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -39,34 +40,34 @@ func (s *Service) updateShardCount(
 	}
 	count := int64(*in.TargetShardCount)
 	var out *updateShardCountOutput
-	err = s.change(ctx, scaleSize(count), func(tx *wal.Tx, now int64) error {
-		st := s.catalogue.find(world, name, now)
+	err = s.streams.change(ctx, scaleSize(count), func(tx *wal.Tx, now int64) error {
+		st := s.streams.catalogue.Find(world, name, now)
 		if st == nil {
 			return streamNotFound(world, name)
 		}
 		if err := mayReshard(st, "UpdateShardCount", now); err != nil {
 			return err
 		}
-		open := int64(len(st.routes))
+		open := int64(len(st.OpenShards()))
 		if err := mayScale(open, count); err != nil {
 			return err
 		}
-		if err := s.mayHoldShards(st.World, count-open); err != nil {
+		if err := s.limits.mayHoldShards(st.World, count-open); err != nil {
 			return err
 		}
 		out = &updateShardCountOutput{
 			StreamName: name, CurrentShardCount: int(open), TargetShardCount: int(count),
-			StreamARN: st.arn(),
+			StreamARN: st.ARN(),
 		}
 		ranges := make([]keyspace.Range, open)
-		for i, sh := range st.routes {
+		for i, sh := range st.OpenShards() {
 			ranges[i] = sh.Range
 		}
 		steps, err := planScale(ranges, int(count))
 		if err != nil || len(steps) == 0 {
 			return err
 		}
-		return s.reshard(tx, st, steps, now)
+		return s.resharder.reshard(tx, st, steps, now)
 	})
 	if err != nil {
 		return nil, err
@@ -76,15 +77,15 @@ func (s *Service) updateShardCount(
 
 // scaleSize returns about the largest frame of a scaling to so many shards. There are up to twice
 // as many old shards; each old bound may have to go, and each new one to come.
-func scaleSize(shards int64) int { return 4096 + 1600*int(min(shards, maxShards)) }
+func scaleSize(shards int64) int { return 4096 + 1600*int(min(shards, catalogue.MaxShards)) }
 
 // mayScale returns an error if a stream cannot go from one number of open shards to another. The
 // text about doubling is AWS's, as users quote it; the others follow it.
 func mayScale(open, count int64) error {
 	switch {
-	case count > maxShards:
+	case count > catalogue.MaxShards:
 		return fail(codeLimit, "Target shard count or number of open shards cannot be greater "+
-			"than %d. Current open shard count: %d Target shard count: %d", maxShards, open, count)
+			"than %d. Current open shard count: %d Target shard count: %d", catalogue.MaxShards, open, count)
 	case count > 2*open:
 		return fail(codeLimit, "UpdateShardCount cannot scale up over double your current open "+
 			"shard count. Current open shard count: %d Target shard count: %d", open, count)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 func (n *node) scale(stream string, count int) m {
@@ -20,9 +21,9 @@ func scaleTo(stream string, count int) m {
 // openRanges returns the ranges of the open shards, by hash key.
 func (n *node) openRanges(stream string) []keyspace.Range {
 	n.t.Helper()
-	st := n.peek(n.world, stream, n.clock.read())
+	st := n.streams.peek(n.world, stream, n.streams.clock.read())
 	var ranges []keyspace.Range
-	for _, sh := range st.routes {
+	for _, sh := range st.OpenShards() {
 		ranges = append(ranges, sh.Range)
 	}
 	return ranges
@@ -31,9 +32,9 @@ func (n *node) openRanges(stream string) []keyspace.Range {
 func TestUpdateShardCount(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 2)
-	changes := n.catalogue.state.Seq
+	changes := n.streams.catalogue.Seq()
 	out := n.scale("orders", 3)
-	if got := n.catalogue.state.Seq - changes; got != 1 {
+	if got := n.streams.catalogue.Seq() - changes; got != 1 {
 		t.Errorf("a scaling is %d frames in the log, want one", got)
 	}
 	want := "map[CurrentShardCount:2 StreamARN:arn:aws:kinesis:us-east-1:000000000000:stream/orders " +
@@ -86,11 +87,11 @@ func TestUpdateShardCountRules(t *testing.T) {
 		"cannot be greater than 10000")
 	before := len(n.list("orders"))
 	n.scale("orders", 5)
-	if status := n.status("orders"); status != statusActive || len(n.list("orders")) != before {
+	if status := n.status("orders"); status != catalogue.StatusActive || len(n.list("orders")) != before {
 		t.Errorf("to scale to what is there makes the stream %s", status)
 	}
 	n.scale("orders", 3)
-	if status := n.status("orders"); status != statusUpdating {
+	if status := n.status("orders"); status != catalogue.StatusUpdating {
 		t.Errorf("a stream that is scaled is %s", status)
 	}
 	n.put("orders", "k", "while it is UPDATING")
@@ -110,7 +111,7 @@ func TestUpdateShardCountRules(t *testing.T) {
 	}
 
 	n.call("CreateStream", m{
-		"StreamName": "any", "StreamModeDetails": m{"StreamMode": modeOnDemand},
+		"StreamName": "any", "StreamModeDetails": m{"StreamMode": catalogue.ModeOnDemand},
 	})
 	clock.advance(time.Second)
 	if got := len(n.list("any")); got != 4 {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 type updateStreamModeInput struct {
@@ -22,21 +23,21 @@ func (s *Service) updateStreamMode(
 	ctx context.Context, world wire.World, in *updateStreamModeInput,
 ) (any, error) {
 	mode := *in.StreamModeDetails.StreamMode
-	return nil, s.changeSettings(ctx, world, &target{StreamARN: in.StreamARN}, true, func(
-		st *stream, next *settings, now int64,
+	return nil, s.streams.changeSettings(ctx, world, &target{StreamARN: in.StreamARN}, true, func(
+		st *catalogue.Stream, next *catalogue.Settings, now int64,
 	) error {
-		if err := st.mustBeActive(now); err != nil {
+		if err := mustBeActive(st, now); err != nil {
 			return err
 		}
-		if err := s.maySwitch(st, mode, now); err != nil {
+		if err := s.limits.maySwitch(st, mode, now); err != nil {
 			return err
 		}
-		if next.Mode = mode; mode == modeProvisioned {
+		if next.Mode = mode; mode == catalogue.ModeProvisioned {
 			next.Warm = 0
 		}
 		if in.WarmThroughputMiBps != nil {
 			next.Warm = int64(*in.WarmThroughputMiBps)
-			if err := s.catalogue.mayWarm(world, mode, next.Warm, now); err != nil {
+			if err := mayWarm(s.streams.catalogue.Account(world), mode, next.Warm, now); err != nil {
 				return err
 			}
 		}
@@ -49,13 +50,13 @@ func (s *Service) updateStreamMode(
 
 // maySwitch returns an error if the account's quotas forbid the stream the mode. The caller holds
 // the catalogue's lock.
-func (s *Service) maySwitch(st *stream, mode string, now int64) error {
+func (l *limiter) maySwitch(st *catalogue.Stream, mode string, now int64) error {
 	switch mode {
 	case st.Mode:
 		return nil
-	case modeOnDemand:
-		return s.mayBeOnDemand(st.World, now)
+	case catalogue.ModeOnDemand:
+		return l.mayBeOnDemand(st.World, now)
 	default:
-		return s.mayHoldShards(st.World, int64(len(st.routes)))
+		return l.mayHoldShards(st.World, int64(len(st.OpenShards())))
 	}
 }

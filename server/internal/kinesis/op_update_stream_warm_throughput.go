@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 type warmThroughputInput struct {
@@ -26,18 +27,18 @@ func (s *Service) updateWarmThroughput(
 	ctx context.Context, world wire.World, in *warmThroughputInput,
 ) (any, error) {
 	var out warmThroughputOutput
-	err := s.changeSettings(ctx, world, &in.target, true, func(
-		st *stream, next *settings, now int64,
+	err := s.streams.changeSettings(ctx, world, &in.target, true, func(
+		st *catalogue.Stream, next *catalogue.Settings, now int64,
 	) error {
 		next.Warm = int64(*in.WarmThroughputMiBps)
-		if err := s.catalogue.mayWarm(world, st.Mode, next.Warm, now); err != nil {
+		if err := mayWarm(s.streams.catalogue.Account(world), st.Mode, next.Warm, now); err != nil {
 			return err
 		}
-		if err := st.mustBeActive(now); err != nil {
+		if err := mustBeActive(st, now); err != nil {
 			return err
 		}
 		out = warmThroughputOutput{
-			StreamARN:      st.arn(),
+			StreamARN:      st.ARN(),
 			StreamName:     st.Name,
 			WarmThroughput: warmThroughput{TargetMiBps: next.Warm, CurrentMiBps: st.Warm},
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -19,7 +20,7 @@ import (
 // a test's clock.
 func (n *node) settle() {
 	n.t.Helper()
-	_, _, err := n.reshardDue(n.ctx)
+	_, _, err := n.resharder.carryOut(n.ctx)
 	n.must(err)
 }
 
@@ -83,7 +84,7 @@ func TestReshardAtTheEndOfUpdating(t *testing.T) {
 					if got := n.states("orders"); got != "0* 1*" {
 						t.Fatalf("%v later the shards are %s", time.Since(asked), got)
 					}
-					if status := n.status("orders"); status != statusUpdating {
+					if status := n.status("orders"); status != catalogue.StatusUpdating {
 						t.Fatalf("%v later the stream is %s", time.Since(asked), status)
 					}
 					if shard := n.putLow("two"); shard != longID("0") {
@@ -104,20 +105,20 @@ func TestReshardAtTheEndOfUpdating(t *testing.T) {
 				}
 				time.Sleep(2 * time.Millisecond)
 				synctest.Wait()
-				if status := n.status("orders"); status != statusActive {
+				if status := n.status("orders"); status != catalogue.StatusActive {
 					t.Errorf("at the end the stream is %s", status)
 				}
 				if got := n.states("orders"); got != test.shards {
 					t.Errorf("at the end the shards are %s, want %s", got, test.shards)
 				}
-				st := n.peek(here, "orders", n.clock.read())
+				st := n.streams.peek(here, "orders", n.streams.clock.read())
 				if at := st.Shards[0].Closed - asked.UnixMilli(); at != 10_000 {
 					t.Errorf("the parent closed after %d ms", at)
 				}
-				if st.routes[0].Opened != st.Shards[0].Closed {
+				if st.OpenShards()[0].Opened != st.Shards[0].Closed {
 					t.Error("the child opened at another time than the parent closed")
 				}
-				if shard := n.putLow("three"); shard != st.routes[0].id() {
+				if shard := n.putLow("three"); shard != st.OpenShards()[0].ID() {
 					t.Errorf("at the end a record goes to %s", shard)
 				}
 				if end := n.get(got.NextShardIterator, 0); len(end.ChildShards) == 0 {
@@ -190,7 +191,7 @@ func TestActiveMeansResharded(t *testing.T) {
 		for {
 			status := n.status("orders")
 			shards := n.states("orders")
-			if status == statusActive {
+			if status == catalogue.StatusActive {
 				if shards != "0 1* 2* 3*" {
 					t.Errorf("the stream is ACTIVE with the shards %s", shards)
 				}
@@ -215,17 +216,17 @@ func TestPendingReshardIsTriedAgain(t *testing.T) {
 		n.call("SplitShard", reshardings["SplitShard"].in)
 		synctest.Wait()
 		disk.SetLimit(disk.Used())
-		for i := 0; n.log.Err() == nil; i++ { // until the log's files are full
+		for i := 0; n.streams.log.Err() == nil; i++ { // until the log's files are full
 			ctx, cancel := context.WithTimeout(n.ctx, time.Millisecond)
 			_, _ = n.raw(ctx, "CreateStream", fmt.Sprintf(`{"StreamName":"s%d","ShardCount":900}`, i))
 			cancel()
 		}
-		if !errors.Is(n.log.Err(), wal.ErrStalled) {
-			t.Fatal(n.log.Err())
+		if !errors.Is(n.streams.log.Err(), wal.ErrStalled) {
+			t.Fatal(n.streams.log.Err())
 		}
 		time.Sleep(time.Minute)
-		if st := n.peek(here, "orders", n.clock.read()); len(st.Shards) != 2 ||
-			st.status(n.clock.read()) != statusUpdating {
+		if st := n.streams.peek(here, "orders", n.streams.clock.read()); len(st.Shards) != 2 ||
+			st.Status(n.streams.clock.read()) != catalogue.StatusUpdating {
 			t.Errorf("on a full disk there is %+v", st)
 		}
 		disk.SetLimit(1 << 40)
@@ -259,7 +260,7 @@ func TestManyPendingReshards(t *testing.T) {
 		for i := range streams / 10 {
 			synctest.Wait()
 			done := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-				return n.status(name) != statusActive
+				return n.status(name) != catalogue.StatusActive
 			})
 			if !slices.Equal(done, names[:10*(i+1)]) {
 				t.Errorf("%d s after the first of them was due, %v are done", i, done)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
+	"github.com/runnel-stream/runnel/server/internal/pause"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
@@ -37,7 +39,7 @@ func (e *putRecordEntry) size() int { return len(e.Data) + len(*e.PartitionKey) 
 
 // putResult is the result of an entry: its shard and number, or why it was not stored.
 type putResult struct {
-	shard     *shard
+	shard     *catalogue.Shard
 	number    shardlog.Number
 	encrypted bool   // as the answer says
 	code      string // "": it was stored
@@ -45,10 +47,10 @@ type putResult struct {
 }
 
 // fail notes why an entry of a shard was not stored.
-func (r *putResult) fail(code string, st *stream, sh *shard) {
+func (r *putResult) fail(code string, st *catalogue.Stream, sh *catalogue.Shard) {
 	r.code, r.message = code, "Internal service failure."
 	if code == codeThrottled {
-		r.message = "Rate exceeded for shard " + sh.id() + " in stream " + st.Name +
+		r.message = "Rate exceeded for shard " + sh.ID() + " in stream " + st.Name +
 			" under account " + st.World.Account + "."
 	}
 }
@@ -62,10 +64,18 @@ type putRequest struct {
 	member  func(i int) string // the prefix of the names of an entry's members, for messages
 }
 
+// writer stores the records of puts.
+type writer struct {
+	streams *streams
+	shards  *shardlog.Store
+	limits  *limiter
+	pauses  *pause.Watch // nil: no check of the calls' age by the process's pauses
+}
+
 // put stores the entries without an error code so far, and returns once they are durable. After an
 // error it is unknown whether they were stored, unless the error is an *wire.Error or one of
 // NotStored.
-func (s *Service) put(ctx context.Context, world wire.World, p putRequest) error {
+func (w *writer) put(ctx context.Context, world wire.World, p putRequest) error {
 	entries, results := p.entries, p.results
 	name, err := p.target.name(world)
 	if err != nil {
@@ -75,44 +85,54 @@ func (s *Service) put(ctx context.Context, world wire.World, p putRequest) error
 	for i := range entries {
 		size += entries[i].size() + frameOverhead
 	}
-	c := s.catalogue
+	c := w.streams.catalogue
 	var refused error
 	var seen wal.LSN
-	var stored *stream
-	err = s.log.Sequence(ctx, size, func(tx *wal.Tx) {
-		c.mu.RLock()
-		defer c.mu.RUnlock()
-		now := s.clock.read()
-		seen = c.lsn
-		if refused = s.tooLate(p.origin, now); refused != nil {
+	var stored *catalogue.Stream
+	store := func(tx *wal.Tx) {
+		now := w.streams.clock.read()
+		seen = c.LSN()
+		if refused = w.tooLate(p.origin, now); refused != nil {
 			return
 		}
-		st := c.find(world, name, now)
-		if st == nil || st.status(now) == statusCreating || st.status(now) == statusDeleting {
+		st := c.Find(world, name, now)
+		if st == nil || !st.Serves(now) {
 			refused = streamNotFound(world, name)
 			return
 		}
-		if refused = st.tooLarge(entries, p.member); refused != nil {
+		if refused = tooLarge(st, entries, p.member); refused != nil {
 			return
 		}
-		s.limitWrites(st, entries, results, now)
+		w.limits.writes(st, entries, results, now)
 		var appended wal.LSN
-		appended, refused = s.appendEntries(tx, st, entries, results)
+		appended, refused = w.appendEntries(tx, st, entries, results)
 		seen, stored = max(seen, appended), st
-	})
+	}
+	err = w.streams.log.Sequence(ctx, size, func(tx *wal.Tx) { c.Read(func() { store(tx) }) })
 	if err != nil {
 		return err
 	}
 	if NotStored(refused) { // the disk may hang
 		return refused
 	}
-	if err := s.log.Wait(ctx, seen); err != nil {
+	if err := w.streams.log.Wait(ctx, seen); err != nil {
 		return err
 	}
 	if refused == nil {
-		stored.traffic.put(entries, results)
+		stored.Traffic().In(storedOf(entries, results))
 	}
 	return refused
+}
+
+// storedOf returns the number of stored entries, and their bytes of data and partition keys.
+func storedOf(entries []putRecordEntry, results []putResult) (records, bytes int) {
+	for i := range results {
+		if results[i].code == "" {
+			records++
+			bytes += entries[i].size()
+		}
+	}
+	return records, bytes
 }
 
 // frameOverhead is an upper bound of the log's bytes for a record besides its data and key,
@@ -120,7 +140,9 @@ func (s *Service) put(ctx context.Context, world wire.World, p putRequest) error
 const frameOverhead = 128
 
 // tooLarge returns an error if an entry is larger than the stream's maximum record size.
-func (st *stream) tooLarge(entries []putRecordEntry, member func(i int) string) error {
+func tooLarge(
+	st *catalogue.Stream, entries []putRecordEntry, member func(i int) string,
+) error {
 	limit := int(st.MaxRecord) << 10
 	for i := range entries {
 		e := &entries[i]
@@ -142,7 +164,7 @@ func (st *stream) tooLarge(entries []putRecordEntry, member func(i int) string) 
 
 // group is the entries of a request for one shard, in the request's order.
 type group struct {
-	shard   *shard
+	shard   *catalogue.Shard
 	count   int
 	entries []shardlog.Entry
 	at      []int // the entries' places in the request
@@ -150,12 +172,12 @@ type group struct {
 
 // groupByShard assigns every entry without an error code to the open shard of its hash key. The
 // groups share two arrays, so that a request costs few allocations however many shards it meets.
-func groupByShard(st *stream, entries []putRecordEntry, results []putResult) []*group {
+func groupByShard(st *catalogue.Stream, entries []putRecordEntry, results []putResult) []*group {
 	of := make([]*group, len(entries))
-	byShard := make(map[*shard]*group)
+	byShard := make(map[*catalogue.Shard]*group)
 	var groups []*group
 	for i := range entries {
-		sh := st.route(entries[i].hash)
+		sh := st.Route(entries[i].hash)
 		if code := results[i].code; code != "" {
 			results[i].fail(code, st, sh)
 			continue
@@ -189,15 +211,15 @@ func groupByShard(st *stream, entries []putRecordEntry, results []putResult) []*
 // appendEntries appends the entries, one batch a shard. The caller holds the catalogue's lock, so
 // that no shard is closed meanwhile. If a shard accepts no writes, its entries fail; if no shard
 // does, it returns the first shard's error.
-func (s *Service) appendEntries(
-	tx *wal.Tx, st *stream, entries []putRecordEntry, results []putResult,
+func (w *writer) appendEntries(
+	tx *wal.Tx, st *catalogue.Stream, entries []putRecordEntry, results []putResult,
 ) (seen wal.LSN, err error) {
 	stored := false
 	for _, g := range groupByShard(st, entries, results) {
-		numbers, lsn, appendErr := s.appendBatch(tx, g.shard, g.entries)
+		numbers, lsn, appendErr := w.appendBatch(tx, g.shard, g.entries)
 		if appendErr != nil {
 			if err == nil {
-				err = fmt.Errorf("put to stream %s, %s: %w", st.Name, g.shard.id(), appendErr)
+				err = fmt.Errorf("put to stream %s, %s: %w", st.Name, g.shard.ID(), appendErr)
 			}
 			for _, i := range g.at {
 				results[i].fail(codeRecordInternal, st, g.shard)
@@ -208,7 +230,7 @@ func (s *Service) appendEntries(
 		seen = lsn // of the last frame so far
 		for j, i := range g.at {
 			results[i].shard, results[i].number = g.shard, numbers[j]
-			results[i].encrypted = st.encrypts(numbers[j].Arrival)
+			results[i].encrypted = st.Encrypts(numbers[j].Arrival)
 		}
 	}
 	if stored {
@@ -217,16 +239,16 @@ func (s *Service) appendEntries(
 	return seen, err
 }
 
-func (s *Service) appendBatch(
-	tx *wal.Tx, sh *shard, entries []shardlog.Entry,
+func (w *writer) appendBatch(
+	tx *wal.Tx, sh *catalogue.Shard, entries []shardlog.Entry,
 ) ([]shardlog.Number, wal.LSN, error) {
-	log := s.shards.Shard(sh.Log)
+	log := w.shards.Shard(sh.Log)
 	if log == nil {
 		return nil, 0, shardlog.ErrDeleted
 	}
 	numbers, lsn, err := log.Append(tx, entries)
 	if err == nil {
-		s.clock.notBefore(numbers[0].Arrival) // the store's clock, which may be ahead
+		w.streams.clock.notBefore(numbers[0].Arrival) // the store's clock, which may be ahead
 	}
 	return numbers, lsn, err
 }

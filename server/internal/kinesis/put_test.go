@@ -176,7 +176,7 @@ func TestSequenceNumberForOrdering(t *testing.T) {
 		if i%5 == 4 { // in the same second
 			n.call("SplitShard", m{
 				"StreamName": "orders", "ShardToSplit": out["ShardId"],
-				"NewStartingHashKey": keyspace.Max.Sub(keyspace.Key{Lo: uint64(100 + i)}).String(),
+				"NewStartingHashKey": keyspace.Max().Sub(keyspace.Key{Lo: uint64(100 + i)}).String(),
 			})
 		}
 	}

@@ -1,6 +1,10 @@
 package kinesis
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
+)
 
 // The frequent inputs have their own checks: walking through 500 records with reflection takes as
 // long as decoding them. An input that passes here breaks no constraint of the model; TestQuick and
@@ -48,7 +52,7 @@ func (e *putRecordEntry) fineRecord() bool {
 }
 
 func (t *target) fineTarget() bool {
-	return (t.StreamName == nil || len(*t.StreamName) <= maxName && isName(*t.StreamName)) &&
+	return (t.StreamName == nil || len(*t.StreamName) <= maxName && catalogue.IsName(*t.StreamName)) &&
 		fineARN(t.StreamARN)
 }
 
@@ -66,7 +70,8 @@ func fineARN(arn *string) bool {
 		return false
 	}
 	name, isStream := strings.CutPrefix(parts[5], "stream/")
-	return parts[0] == "arn" && parts[1] == "aws" && parts[2] == "kinesis" && isName(parts[3]) &&
+	return parts[0] == "arn" && parts[1] == "aws" && parts[2] == "kinesis" &&
+		catalogue.IsName(parts[3]) &&
 		len(parts[4]) == 12 && strings.Trim(parts[4], "0123456789") == "" &&
-		isStream && isName(name)
+		isStream && catalogue.IsName(name)
 }

@@ -2,12 +2,13 @@ package kinesis
 
 import (
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
 // quota returns an account's quota; false: there is none.
-func (s *Service) quota(id limit.ID) (int64, bool) {
-	t := s.throttle.Load()
+func (l *limiter) quota(id limit.ID) (int64, bool) {
+	t := l.throttle.Load()
 	if t == nil {
 		return 0, false
 	}
@@ -16,30 +17,32 @@ func (s *Service) quota(id limit.ID) (int64, bool) {
 
 // mayCreate returns an error if the account has too many CREATING or on-demand streams, or would
 // have too many shards. The caller holds the catalogue's lock.
-func (s *Service) mayCreate(st *stream, shards int, now int64) error {
-	if most, limited := s.quota(limit.CreatingStreams); limited {
-		creating := s.count(st.World, now, func(other *stream) int64 {
-			return truth(other.status(now) == statusCreating)
+func (l *limiter) mayCreate(st *catalogue.Stream, shards int, now int64) error {
+	if most, limited := l.quota(limit.CreatingStreams); limited {
+		creating := l.count(st.World, now, func(other *catalogue.Stream) int64 {
+			return truth(other.Status(now) == catalogue.StatusCreating)
 		})
 		if creating >= most {
 			return fail(codeLimit, "Number of streams in the CREATING state under account %s "+
 				"cannot be more than %d.", st.World.Account, most) // a guess
 		}
 	}
-	if st.Mode == modeOnDemand {
-		return s.mayBeOnDemand(st.World, now)
+	if st.Mode == catalogue.ModeOnDemand {
+		return l.mayBeOnDemand(st.World, now)
 	}
-	return s.mayHoldShards(st.World, int64(shards))
+	return l.mayHoldShards(st.World, int64(shards))
 }
 
 // mayBeOnDemand returns an error if the account has used up its quota of on-demand streams. The
 // caller holds the catalogue's lock.
-func (s *Service) mayBeOnDemand(world wire.World, now int64) error {
-	most, limited := s.quota(limit.OnDemandStreams)
+func (l *limiter) mayBeOnDemand(world wire.World, now int64) error {
+	most, limited := l.quota(limit.OnDemandStreams)
 	if !limited {
 		return nil
 	}
-	there := s.count(world, now, func(st *stream) int64 { return truth(st.Mode == modeOnDemand) })
+	there := l.count(world, now, func(st *catalogue.Stream) int64 {
+		return truth(st.Mode == catalogue.ModeOnDemand)
+	})
 	if there < most {
 		return nil
 	}
@@ -51,13 +54,16 @@ func (s *Service) mayBeOnDemand(world wire.World, now int64) error {
 // mayHoldShards returns an error if so many more open shards would exceed the account's quota.
 // Shards of pending reshards count already. Those of on-demand streams do not count (AWS, "Quotas
 // and limits"). The text is AWS's, from kinesalite. The caller holds the catalogue's lock.
-func (s *Service) mayHoldShards(world wire.World, more int64) error {
-	most, limited := s.quota(limit.Shards)
+func (l *limiter) mayHoldShards(world wire.World, more int64) error {
+	most, limited := l.quota(limit.Shards)
 	if !limited || more <= 0 {
 		return nil
 	}
-	there := s.count(world, s.clock.read(), func(st *stream) int64 {
-		return int64(len(st.routes)+growth(st.Pending)) * truth(st.Mode == modeProvisioned)
+	there := l.count(world, l.streams.clock.read(), func(st *catalogue.Stream) int64 {
+		if st.Mode != catalogue.ModeProvisioned {
+			return 0
+		}
+		return int64(len(st.OpenShards()) + catalogue.Growth(st.Pending))
 	})
 	if there+more <= most {
 		return nil
@@ -69,9 +75,9 @@ func (s *Service) mayHoldShards(world wire.World, more int64) error {
 }
 
 // count sums the results of calling of for each of a world's streams.
-func (s *Service) count(world wire.World, now int64, of func(*stream) int64) (sum int64) {
-	for key, st := range s.catalogue.streams {
-		if key.world == world && !st.gone(now) {
+func (l *limiter) count(world wire.World, now int64, of func(*catalogue.Stream) int64) (sum int64) {
+	for st := range l.streams.catalogue.All() {
+		if st.World == world && !st.Gone(now) {
 			sum += of(st)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // Random trees of splits, merges and scalings, with puts all the while and a restart now and
@@ -27,7 +28,7 @@ func TestReshardTrees(t *testing.T) {
 		n := newNode(t, at(clock), later)
 		defer func() { n.stop() }()
 		n.must(n.EnsureStream(n.ctx, here, "orders", rapid.IntRange(1, 6).Draw(rt, "shards")))
-		w := &writer{n: n, keys: 12}
+		w := &producer{n: n, keys: 12}
 		for range rapid.IntRange(1, 6*soak()).Draw(rt, "steps") {
 			seed := rapid.Uint64().Draw(rt, "step")
 			rng := rand.New(rand.NewPCG(seed, 1))
@@ -50,14 +51,14 @@ func TestReshardTrees(t *testing.T) {
 			}
 			puts.Wait()
 			checkShape(t, n.list("orders"))
-			if st := n.peek(here, "orders", n.clock.read()); delay < 0 && len(st.Pending) > 0 {
+			if st := n.streams.peek(here, "orders", n.streams.clock.read()); delay < 0 && len(st.Pending) > 0 {
 				rt.Fatal("a resharding that takes no time is pending")
 			}
 		}
 		clock.advance(time.Second)
 		n.settle()
 		w.put(1)
-		if status := n.status("orders"); status != statusActive {
+		if status := n.status("orders"); status != catalogue.StatusActive {
 			rt.Fatalf("in the end the stream is %s", status)
 		}
 		got := n.walk("orders")
@@ -69,15 +70,15 @@ func TestReshardTrees(t *testing.T) {
 	})
 }
 
-// writer puts records of some keys, numbered.
-type writer struct {
+// producer puts records of some keys, numbered.
+type producer struct {
 	n      *node
 	keys   int
 	serial int
 	sent   [][]string // the stored records by key
 }
 
-func (w *writer) put(rounds int) {
+func (w *producer) put(rounds int) {
 	if w.sent == nil {
 		w.sent = make([][]string, w.keys)
 	}
@@ -98,10 +99,10 @@ func (w *writer) put(rounds int) {
 
 // reshardOnce splits, merges or scales, whatever the stream's shards allow.
 func (n *node) reshardOnce(rng *rand.Rand, stream string) {
-	st := n.peek(n.world, stream, n.clock.read())
-	i := rng.IntN(len(st.routes))
-	sh := st.routes[i]
-	operation, in := "UpdateShardCount", scaleTo(stream, max(1, len(st.routes)/2)+rng.IntN(12))
+	st := n.streams.peek(n.world, stream, n.streams.clock.read())
+	i := rng.IntN(len(st.OpenShards()))
+	sh := st.OpenShards()[i]
+	operation, in := "UpdateShardCount", scaleTo(stream, max(1, len(st.OpenShards())/2)+rng.IntN(12))
 	switch rng.IntN(3) {
 	case 0:
 		at := sh.Range.Middle()
@@ -109,12 +110,12 @@ func (n *node) reshardOnce(rng *rand.Rand, stream string) {
 			at = sh.Range.Start.Add(keyspace.Key{Lo: 2})
 		}
 		operation, in = "SplitShard", m{
-			"StreamName": stream, "ShardToSplit": sh.id(), "NewStartingHashKey": at.String(),
+			"StreamName": stream, "ShardToSplit": sh.ID(), "NewStartingHashKey": at.String(),
 		}
 	case 1:
-		other := st.routes[max(0, i-1)]
+		other := st.OpenShards()[max(0, i-1)]
 		operation, in = "MergeShards", m{
-			"StreamName": stream, "ShardToMerge": other.id(), "AdjacentShardToMerge": sh.id(),
+			"StreamName": stream, "ShardToMerge": other.ID(), "AdjacentShardToMerge": sh.ID(),
 		}
 	}
 	if _, err := n.try(operation, in); err != nil && !errors.As(err, new(*wire.Error)) {

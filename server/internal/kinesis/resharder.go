@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 // resharder is the goroutine that carries out pending steps when they are due. The log holds the
 // steps, so the next start goes on with them after a crash.
 type resharder struct {
+	streams *streams
+	logger  *slog.Logger
+
 	wake   chan struct{} // of one token
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -28,9 +33,9 @@ const (
 )
 
 // start runs follow until stop.
-func (r *resharder) start(ctx context.Context, follow func(context.Context)) {
+func (r *resharder) start(ctx context.Context) {
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	r.done.Go(func() { follow(ctx) })
+	r.done.Go(func() { r.follow(ctx) })
 }
 
 func (r *resharder) stop() {
@@ -48,9 +53,9 @@ func (r *resharder) notify() {
 	}
 }
 
-// followReshards carries out pending steps when they are due, including those from before the
+// follow carries out pending steps when they are due, including those from before the
 // start.
-func (s *Service) followReshards(ctx context.Context) {
+func (r *resharder) follow(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	failing := false
@@ -58,12 +63,12 @@ func (s *Service) followReshards(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.resharder.wake:
+		case <-r.wake:
 		case <-timer.C:
 		}
-		again, pending, err := s.reshardDue(ctx)
+		again, pending, err := r.carryOut(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
-			s.cfg.Logger.WarnContext(ctx, "streams stay UPDATING, it is tried again until their "+
+			r.logger.WarnContext(ctx, "streams stay UPDATING, it is tried again until their "+
 				"shards are split and merged", "error", err)
 		}
 		if failing = err != nil; failing {
@@ -75,50 +80,49 @@ func (s *Service) followReshards(ctx context.Context) {
 	}
 }
 
-// reshardDue carries out the due steps, and returns once that is durable. It also returns the time
+// carryOut carries out the due steps, and returns once that is durable. It also returns the time
 // until the next ones are due, if any are pending.
-func (s *Service) reshardDue(ctx context.Context) (again time.Duration, pending bool, err error) {
-	c := s.catalogue
-	due, size, again, pending := s.pendingReshards()
+func (r *resharder) carryOut(ctx context.Context) (again time.Duration, pending bool, err error) {
+	c := r.streams.catalogue
+	due, size, again, pending := r.pending()
 	if len(due) == 0 {
 		return again, pending, nil
 	}
-	err = s.change(ctx, size, func(tx *wal.Tx, now int64) (err error) {
+	err = r.streams.change(ctx, size, func(tx *wal.Tx, now int64) (err error) {
 		for _, key := range due {
-			if st := c.streams[key]; st != nil && st.due(now) {
-				err = errors.Join(err, c.scale(tx, st, st.Pending, now))
+			if st := c.Get(key); st != nil && st.Due(now) {
+				err = errors.Join(err, c.Scale(tx, st, st.Pending, now))
 			}
 		}
 		return err
 	})
 	if err != nil {
-		return 0, true, fmt.Errorf("reshard %d streams, %s first: %w", len(due), due[0].name, err)
+		return 0, true, fmt.Errorf("reshard %d streams, %s first: %w", len(due), due[0].Name, err)
 	}
 	return again, pending, nil
 }
 
-// pendingReshards returns the streams with due steps, at most as many as are done at once, the
+// pending returns the streams with due steps, at most as many as are done at once, the
 // approximate size of their frames, and when to ask again: at once if there are more.
-func (s *Service) pendingReshards() (
-	due []streamKey, size int, again time.Duration, pending bool,
+func (r *resharder) pending() (
+	due []catalogue.Key, size int, again time.Duration, pending bool,
 ) {
-	c := s.catalogue
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	now := s.clock.read()
-	for key, st := range c.streams {
-		if len(st.Pending) == 0 || st.Phase == statusDeleting {
-			continue
+	r.streams.catalogue.Read(func() {
+		now := r.streams.clock.read()
+		for st := range r.streams.catalogue.All() {
+			if len(st.Pending) == 0 || st.Phase == catalogue.StatusDeleting {
+				continue
+			}
+			wait := time.Duration(max(0, st.Until-now)) * time.Millisecond
+			if st.Due(now) && size < maxReshardBatch {
+				due = append(due, st.Key())
+				size += 4096 + reshardStepSize*len(st.Pending)
+				continue
+			}
+			if !pending || wait < again {
+				again, pending = wait, true
+			}
 		}
-		wait := time.Duration(max(0, st.Until-now)) * time.Millisecond
-		if st.due(now) && size < maxReshardBatch {
-			due = append(due, key)
-			size += 4096 + reshardStepSize*len(st.Pending)
-			continue
-		}
-		if !pending || wait < again {
-			again, pending = wait, true
-		}
-	}
+	})
 	return due, size, again, pending
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // labels are the tags and the resource policy of a stream or a consumer.
@@ -18,7 +19,7 @@ func streamOwner(world wire.World, name string) string {
 	return "stream " + name + " under account " + world.Account
 }
 
-func consumerOwner(st *stream, c *streamConsumer) string {
+func consumerOwner(st *catalogue.Stream, c *catalogue.Consumer) string {
 	return "consumer " + c.Name + " of " + streamOwner(st.World, st.Name)
 }
 
@@ -28,14 +29,14 @@ func isConsumerARN(arn string) bool { return strings.Contains(arn, "/consumer/")
 // resourceTarget returns the stream that a ResourceARN names. The model's pattern is wider than
 // that of a StreamARN: a text may match it and be no stream's ARN; it names nothing then.
 func resourceTarget(arn string) (*target, error) {
-	if world, name := splitARN(arn); world == (wire.World{}) || !isName(name) {
+	if world, name := splitARN(arn); world == (wire.World{}) || !catalogue.IsName(name) {
 		return nil, fail(codeNotFound, "Resource %s not found.", arn)
 	}
 	return &target{StreamARN: &arn}, nil
 }
 
 // viewLabels returns the labels of a stream or a consumer, whatever its state.
-func (s *Service) viewLabels(
+func (s *streams) viewLabels(
 	ctx context.Context, world wire.World, arn string,
 ) (labels, error) {
 	if isConsumerARN(arn) {
@@ -59,7 +60,7 @@ func (s *Service) viewLabels(
 // changeLabels lets decide change the labels of a stream or a consumer, which must be ACTIVE (AWS,
 // ResourceInUseException of "TagResource" and "PutResourcePolicy"). decide must replace the maps,
 // not change them.
-func (s *Service) changeLabels(
+func (s *streams) changeLabels(
 	ctx context.Context, world wire.World, arn string, decide func(*labels) error,
 ) error {
 	if !isConsumerARN(arn) {
@@ -70,9 +71,9 @@ func (s *Service) changeLabels(
 		return s.changeStreamLabels(ctx, world, t, decide)
 	}
 	return s.changeConsumer(ctx, world, arn, func(
-		st *stream, next *streamConsumer, now int64,
+		st *catalogue.Stream, next *catalogue.Consumer, now int64,
 	) error {
-		if next.status(now) != statusActive {
+		if next.Status(now) != catalogue.StatusActive {
 			return consumerNotActive(st, next)
 		}
 		l := labels{consumerOwner(st, next), next.Tags, next.Policy}
@@ -85,13 +86,13 @@ func (s *Service) changeLabels(
 }
 
 // changeStreamLabels is changeLabels for a stream. The stream stays ACTIVE.
-func (s *Service) changeStreamLabels(
+func (s *streams) changeStreamLabels(
 	ctx context.Context, world wire.World, t *target, decide func(*labels) error,
 ) error {
 	return s.changeSettings(ctx, world, t, false, func(
-		st *stream, next *settings, now int64,
+		st *catalogue.Stream, next *catalogue.Settings, now int64,
 	) error {
-		if err := st.mustBeActive(now); err != nil {
+		if err := mustBeActive(st, now); err != nil {
 			return err
 		}
 		l := labels{streamOwner(world, st.Name), next.Tags, next.Policy}

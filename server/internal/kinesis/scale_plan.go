@@ -5,28 +5,15 @@ import (
 
 	"github.com/runnel-stream/runnel/keyspace"
 	keyplan "github.com/runnel-stream/runnel/keyspace/plan"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
-
-// scaleStep is one split or one merge: it closes one or two pieces and opens two or one instead.
-// The pieces are numbered from 0: first the stream's open shards by hash key, then the pieces that
-// the steps open, in their order. The log holds the steps of a pending reshard, so the JSON names
-// are a file format.
-type scaleStep struct {
-	From []int            `json:"from"` // the parents, in the order of the request
-	To   []keyspace.Range `json:"to"`
-}
-
-// splitStep is the step that splits a piece into two.
-func splitStep(piece int, low, high keyspace.Range) scaleStep {
-	return scaleStep{From: []int{piece}, To: []keyspace.Range{low, high}}
-}
 
 // planScale returns the steps of plan.Uniform that turn the ranges, which tile the key space by
 // hash key, into n equal ones.
 //
 // The order of the steps counts: children get their sequence numbers one second later than their
 // parents, so a balanced tree of splits and merges needs the fewest seconds.
-func planScale(open []keyspace.Range, n int) ([]scaleStep, error) {
+func planScale(open []keyspace.Range, n int) ([]catalogue.Step, error) {
 	uniform, err := keyplan.Uniform(open, n, 0)
 	if err != nil {
 		return nil, fmt.Errorf("scale to %d shards: %w", n, err)
@@ -35,7 +22,7 @@ func planScale(open []keyspace.Range, n int) ([]scaleStep, error) {
 	for i, r := range open {
 		pieces[r] = i
 	}
-	steps, next := make([]scaleStep, len(uniform.Steps)), len(open)
+	steps, next := make([]catalogue.Step, len(uniform.Steps)), len(open)
 	for i, s := range uniform.Steps {
 		from := make([]int, len(s.From))
 		for at, r := range s.From {
@@ -45,7 +32,7 @@ func planScale(open []keyspace.Range, n int) ([]scaleStep, error) {
 			pieces[r] = next
 			next++
 		}
-		steps[i] = scaleStep{From: from, To: s.To}
+		steps[i] = catalogue.Step{From: from, To: s.To}
 	}
 	return steps, nil
 }

@@ -12,11 +12,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // uneven draws ranges that tile the key space, and may be as narrow as one key.
 func uneven(t *rapid.T) []keyspace.Range {
-	ranges := []keyspace.Range{keyspace.All}
+	ranges := []keyspace.Range{keyspace.All()}
 	if rapid.Bool().Draw(t, "from equal ones") {
 		ranges = keyspace.Uniform(rapid.IntRange(1, 40).Draw(t, "equal"))
 	}
@@ -40,7 +41,7 @@ func uneven(t *rapid.T) []keyspace.Range {
 
 // take takes the steps; each must be a legal split or merge of existing pieces. It returns the
 // resulting ranges, by hash key, with each one's depth below the first.
-func take(t rapidOrTesting, open []keyspace.Range, steps []scaleStep) ([]keyspace.Range, []int) {
+func take(t rapidOrTesting, open []keyspace.Range, steps []catalogue.Step) ([]keyspace.Range, []int) {
 	t.Helper()
 	pieces := append([]keyspace.Range{}, open...)
 	depth := append([]int{}, make([]int, len(pieces))...)
@@ -89,7 +90,7 @@ func take(t rapidOrTesting, open []keyspace.Range, steps []scaleStep) ([]keyspac
 			t.Fatalf("nothing starts at %v", start)
 		}
 		left, levels = append(left, pieces[at]), append(levels, depth[at])
-		if pieces[at].End == keyspace.Max {
+		if pieces[at].End == keyspace.Max() {
 			return left, levels
 		}
 		start = pieces[at].End.Add(keyspace.Key{Lo: 1})
@@ -125,7 +126,7 @@ func distance(a, b keyspace.Key) keyspace.Key {
 	return a.Sub(b)
 }
 
-func stepsTo(t rapidOrTesting, open []keyspace.Range, n int) []scaleStep {
+func stepsTo(t rapidOrTesting, open []keyspace.Range, n int) []catalogue.Step {
 	t.Helper()
 	steps, err := planScale(open, n)
 	if err != nil {
@@ -193,12 +194,12 @@ func TestPlanScaleDoubles(t *testing.T) {
 
 func TestPlanScaleLarge(t *testing.T) {
 	ranges := keyspace.Uniform(6000)
-	steps := stepsTo(t, ranges, maxShards)
+	steps := stepsTo(t, ranges, catalogue.MaxShards)
 	pieces := len(ranges)
 	for _, s := range steps {
 		pieces += len(s.To) - len(s.From)
 	}
-	if pieces != maxShards {
+	if pieces != catalogue.MaxShards {
 		t.Errorf("6000 became %d", pieces)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 	"github.com/runnel-stream/runnel/server/internal/pause"
 	"github.com/runnel-stream/runnel/server/internal/serverclock"
@@ -76,19 +77,17 @@ func (c Config) Validate() error {
 
 // Service answers the Kinesis API. Safe for concurrent use.
 type Service struct {
-	cfg       Config
-	log       *wal.Log
-	shards    *shardlog.Store
-	catalogue *catalogue
-	clock     clock
+	plans     map[string]*plan       // by operation
 	sealer    atomic.Pointer[sealer] // nil before Start
-	sweeper   sweeper
-	fanOut    fanOut
-	plans     map[string]*plan         // by operation
-	throttle  atomic.Pointer[throttle] // nil: no limits
-	scaler    scaler
-	resharder resharder
-	hints     hints
+	shards    *shardlog.Store
+	streams   *streams
+	limits    *limiter
+	writer    *writer
+	fanOut    *fanOut
+	sweeper   *sweeper
+	resharder *resharder
+	scaler    *scaler
+	hints     *hints
 }
 
 var _ wire.Service = (*Service)(nil)
@@ -107,20 +106,29 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	all := &streams{
+		log: cfg.Log, catalogue: catalogue.New(cfg.Shards), clock: clock{cfg.Clock},
+		delay: cfg.StreamDelay,
+	}
+	limits := &limiter{streams: all}
+	reshards := &resharder{streams: all, logger: cfg.Logger, wake: make(chan struct{}, 1)}
 	s := &Service{
-		plans:     plans,
-		cfg:       cfg,
-		log:       cfg.Log,
-		shards:    cfg.Shards,
-		catalogue: newCatalogue(cfg.Shards),
-		clock:     clock{cfg.Clock},
-		scaler:    scaler{wake: make(chan struct{}, 1)},
-		resharder: resharder{wake: make(chan struct{}, 1)},
+		plans: plans, shards: cfg.Shards, streams: all, limits: limits, resharder: reshards,
+		writer: &writer{streams: all, shards: cfg.Shards, limits: limits, pauses: cfg.Pauses},
+		fanOut: newFanOut(),
+		sweeper: &sweeper{
+			streams: all, shards: cfg.Shards, limits: limits, logger: cfg.Logger,
+			every: cfg.SweepEvery,
+		},
+		scaler: &scaler{
+			streams: all, limits: limits, resharder: reshards, logger: cfg.Logger,
+			wake: make(chan struct{}, 1),
+		},
+		hints: &hints{streams: all, logger: cfg.Logger},
 	}
 	s.SetLimits(cfg.Limits)
-	s.fanOut.open()
-	s.catalogue.changed = s.fanOut.changed
-	cfg.Log.Register(wal.KindCatalogue, s.catalogue)
+	all.catalogue.OnChange(s.fanOut.changed)
+	cfg.Log.Register(wal.KindCatalogue, all.catalogue)
 	return s, nil
 }
 
@@ -132,45 +140,44 @@ func (s *Service) Start(ctx context.Context) error {
 		return fmt.Errorf("start the Kinesis service: %w", err)
 	}
 	s.restoreClock()
-	if err := s.clock.Start(); err != nil {
+	if err := s.streams.clock.Start(); err != nil {
 		return fmt.Errorf("start the Kinesis service: %w", err)
 	}
-	c := s.catalogue
-	err := s.change(ctx, 256, func(tx *wal.Tx, now int64) error {
-		if c.state.Key != nil {
+	c := s.streams.catalogue
+	err := s.streams.change(ctx, 256, func(tx *wal.Tx, now int64) error {
+		if c.SealKey() != nil {
 			return nil
 		}
-		key := make([]byte, keySize)
+		key := make([]byte, catalogue.KeySize)
 		rand.Read(key) // never fails
-		return c.commit(tx, &change{Op: changeKey, At: now, Key: key})
+		return c.Commit(tx, &catalogue.Change{Op: catalogue.ChangeKey, At: now, Key: key})
 	})
 	if err != nil {
 		return fmt.Errorf("start the Kinesis service: %w", err)
 	}
-	sealer, err := newSealer(c.state.Key) // the key is drawn once and never changes
+	sealer, err := newSealer(c.SealKey()) // the key is drawn once and never changes
 	if err != nil {
 		return err
 	}
 	s.sealer.Store(sealer)
-	s.sweeper.start(ctx, s.cfg.SweepEvery, s.sweep)
-	s.scaler.start(ctx, s.scaleOnDemand)
-	s.resharder.start(ctx, s.followReshards)
+	s.sweeper.start(ctx)
+	s.scaler.start(ctx)
+	s.resharder.start(ctx)
 	return nil
 }
 
 // restoreClock raises the clock to the latest time in the data directory.
 func (s *Service) restoreClock() {
-	c := s.catalogue
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	s.clock.notBefore(c.state.At)
-	for _, st := range c.streams {
-		for _, sh := range st.Shards {
-			if records := s.shards.Shard(sh.Log); records != nil {
-				s.clock.notBefore(records.LastArrival())
+	s.streams.catalogue.Read(func() {
+		s.streams.clock.notBefore(s.streams.catalogue.DecidedAt())
+		for st := range s.streams.catalogue.All() {
+			for _, sh := range st.Shards {
+				if records := s.shards.Shard(sh.Log); records != nil {
+					s.streams.clock.notBefore(records.LastArrival())
+				}
 			}
 		}
-	}
+	})
 }
 
 // Close ends the subscriptions and stops the sweeping, scaling and resharding; pending reshards are
@@ -194,97 +201,7 @@ func (s *Service) Serve(ctx context.Context, call *wire.Call) (wire.Answer, erro
 	}
 	answer, err := op.serve(s, ctx, call)
 	if err != nil {
-		s.hintElsewhere(ctx, call.World, err)
+		s.hints.elsewhere(ctx, call.World, err)
 	}
 	return answer, err
-}
-
-// change runs decide under the catalogue's lock inside wal.Log.Sequence. It returns once its
-// commit, and everything that decide saw, is durable. size is about that of the frames.
-func (s *Service) change(
-	ctx context.Context, size int, decide func(tx *wal.Tx, now int64) error,
-) error {
-	c := s.catalogue
-	var decided error
-	var seen wal.LSN
-	err := s.log.Sequence(ctx, size, func(tx *wal.Tx) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		decided = decide(tx, s.clock.read())
-		seen = c.lsn
-	})
-	if err != nil {
-		return err
-	}
-	if err := s.log.Wait(ctx, seen); err != nil {
-		return err
-	}
-	return decided
-}
-
-// changeStream is change for a stream that must be there.
-func (s *Service) changeStream(
-	ctx context.Context, world wire.World, t *target,
-	decide func(tx *wal.Tx, st *stream, now int64) error,
-) error {
-	name, err := t.name(world)
-	if err != nil {
-		return err
-	}
-	return s.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
-		st := s.catalogue.find(world, name, now)
-		if st == nil {
-			return streamNotFound(world, name)
-		}
-		return decide(tx, st, now)
-	})
-}
-
-// view returns a stream as of its last durable change, so that it need not wait for the disk. If a
-// stream has no durable change yet, view waits until it is certain that the stream exists, or
-// returns nil if it does not.
-func (s *Service) view(
-	ctx context.Context, world wire.World, name string,
-) (st *stream, now int64, err error) {
-	c := s.catalogue
-	c.mu.RLock()
-	now = s.clock.read()
-	st = c.find(world, name, now)
-	c.mu.RUnlock()
-	if st = st.visible(); st != nil && !st.gone(now) {
-		return st, now, nil
-	}
-	return s.settled(ctx, world, name)
-}
-
-// settled returns a stream's newest value, nil if it does not exist, once that answer is durable.
-func (s *Service) settled(
-	ctx context.Context, world wire.World, name string,
-) (st *stream, now int64, err error) {
-	c := s.catalogue
-	c.mu.RLock()
-	now = s.clock.read()
-	st, seen := c.find(world, name, now), c.lsn
-	c.mu.RUnlock()
-	return st, now, s.log.Wait(ctx, seen)
-}
-
-// viewTarget is view for a stream that must be there.
-func (s *Service) viewTarget(
-	ctx context.Context, world wire.World, t *target,
-) (*stream, int64, error) {
-	name, err := t.name(world)
-	if err != nil {
-		return nil, 0, err
-	}
-	st, now, err := s.view(ctx, world, name)
-	if err == nil && st == nil {
-		err = streamNotFound(world, name)
-	}
-	return st, now, err
-}
-
-// until returns the end of a state that begins now.
-func (s *Service) until(now int64) int64 {
-	return now + max(s.cfg.StreamDelay, 0).Milliseconds()
 }

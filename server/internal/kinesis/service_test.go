@@ -85,7 +85,7 @@ func startNode(t testing.TB, fs vfs.FS, change ...func(*Config)) *node {
 	cfg.Log, cfg.Shards = n.log, n.shards
 	n.Service, err = New(cfg)
 	n.must(err)
-	n.must(n.log.Start(n.ctx))
+	n.must(n.streams.log.Start(n.ctx))
 	n.must(n.Start(n.ctx))
 	n.open = true
 	t.Cleanup(n.stop)
@@ -109,7 +109,7 @@ func (n *node) stop() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		_ = n.Service.Close()
-		_ = n.log.Close(ctx)
+		_ = n.streams.log.Close(ctx)
 		_ = n.shards.Close()
 	}
 }

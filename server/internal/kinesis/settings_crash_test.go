@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // Settings of streams, consumers and accounts survive a loss of power as they were acknowledged.
@@ -58,7 +59,7 @@ func (s *settingsStory) target() (name, arn string) {
 		Region:  []string{"us-east-1", "eu-west-1"}[s.rng.IntN(2)],
 	}
 	name = fmt.Sprint("stream-", s.rng.IntN(2))
-	return name, arnPrefix(s.n.world) + name
+	return name, catalogue.ARNPrefix(s.n.world) + name
 }
 
 func one[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
@@ -68,7 +69,7 @@ func (s *settingsStory) set() {
 	name, arn := s.target()
 	tags := m{fmt.Sprint("tag-", s.rng.IntN(9)): fmt.Sprint(s.rng.IntN(99))}
 	metrics := []string{one(s.rng, shardMetrics...), one(s.rng, append(shardMetrics, "ALL")...)}
-	mode := m{"StreamMode": one(s.rng, modeOnDemand, modeProvisioned)}
+	mode := m{"StreamMode": one(s.rng, catalogue.ModeOnDemand, catalogue.ModeProvisioned)}
 	key := m{"StreamName": name, "EncryptionType": "KMS", "KeyId": one(s.rng, "alias/a", someKey)}
 	resource := one(s.rng, arn, s.consumer(arn))
 	calls := []struct {
@@ -96,7 +97,7 @@ func (s *settingsStory) set() {
 		{"DecreaseStreamRetentionPeriod", m{"StreamName": name, "RetentionPeriodHours": 24}},
 		{"RegisterStreamConsumer", m{"StreamARN": arn, "ConsumerName": "reader", "Tags": tags}},
 		{"UpdateAccountSettings", m{"MinimumThroughputBillingCommitment": m{
-			"Status": one(s.rng, commitmentEnabled, commitmentDisabled),
+			"Status": one(s.rng, catalogue.CommitmentEnabled, catalogue.CommitmentDisabled),
 		}}},
 	}
 	call := one(s.rng, calls...)
@@ -131,7 +132,7 @@ func (s *settingsStory) everything() string {
 			ask("DescribeAccountSettings", m{})
 			ask("DescribeLimits", m{})
 			for _, name := range ask("ListStreams", m{})["StreamNames"].([]any) {
-				arn := arnPrefix(s.n.world) + name.(string)
+				arn := catalogue.ARNPrefix(s.n.world) + name.(string)
 				ask("DescribeStream", m{"StreamName": name})
 				ask("DescribeStreamSummary", m{"StreamName": name})
 				ask("ListTagsForStream", m{"StreamName": name})

@@ -140,41 +140,6 @@ func TestDescribeStreamLimit(t *testing.T) {
 	}
 }
 
-// The records between the start and the stop count as encrypted, however often that happens.
-func TestEncryptedSpans(t *testing.T) {
-	var s settings
-	s.encrypt("a", 100, 0)
-	s.encrypt("b", 150, 0)
-	s.plain(200)
-	s.plain(250)
-	s.encrypt("c", 300, 0)
-	check := func(want string) {
-		t.Helper()
-		var got string
-		for _, ms := range []int64{0, 99, 100, 199, 200, 299, 300, 9999} {
-			got += map[bool]string{true: "K", false: "-"}[s.encrypts(ms)]
-		}
-		if got != want {
-			t.Errorf("the records are %s, want %s", got, want)
-		}
-	}
-	check("--KK--KK")
-	s.plain(400)
-	check("--KK--K-")
-	s.encrypt("d", 500, 200) // the first span has expired
-	check("------KK")
-	for i := range int64(2 * maxSpans) {
-		s.plain(600 + 2*i)
-		s.encrypt("e", 601+2*i, 0)
-	}
-	if len(s.Encrypted) != maxSpans {
-		t.Errorf("%d spans are kept, want %d", len(s.Encrypted), maxSpans)
-	}
-	if !s.encrypts(1 << 40) {
-		t.Error("the latest span is forgotten")
-	}
-}
-
 func TestEnhancedMonitoring(t *testing.T) {
 	clock := newTestClock()
 	n := newNode(t, at(clock), func(cfg *Config) { cfg.StreamDelay = time.Second })

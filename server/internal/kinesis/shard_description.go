@@ -5,6 +5,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // shardDescription is the model's Shard.
@@ -27,15 +28,15 @@ func describeRange(r keyspace.Range) hashKeyRange {
 	return hashKeyRange{r.Start.String(), r.End.String()}
 }
 
-func describeShards(shards []*shard) []shardDescription {
+func describeShards(shards []*catalogue.Shard) []shardDescription {
 	described := make([]shardDescription, len(shards))
 	for i, sh := range shards {
 		d := &described[i]
-		d.ShardID = sh.id()
+		d.ShardID = sh.ID()
 		d.HashKeyRange = describeRange(sh.Range)
-		d.SequenceNumberRange.StartingSequenceNumber = sh.start()
-		if !sh.open() {
-			d.SequenceNumberRange.EndingSequenceNumber = sh.end()
+		d.SequenceNumberRange.StartingSequenceNumber = startOf(sh)
+		if !sh.IsOpen() {
+			d.SequenceNumberRange.EndingSequenceNumber = endOf(sh)
 		}
 		if len(sh.Parents) > 0 {
 			d.ParentShardID = shardid.Of(sh.Parents[0])
@@ -49,8 +50,10 @@ func describeShards(shards []*shard) []shardDescription {
 
 // shardPage returns the first limit shards with ids above after, in the order of their ids, and
 // whether there are more.
-func shardPage(shards []*shard, after string, limit int) (page []*shard, more bool) {
-	shards = shards[sort.Search(len(shards), func(i int) bool { return shards[i].id() > after }):]
+func shardPage(
+	shards []*catalogue.Shard, after string, limit int,
+) (page []*catalogue.Shard, more bool) {
+	shards = shards[sort.Search(len(shards), func(i int) bool { return shards[i].ID() > after }):]
 	if len(shards) > limit {
 		return shards[:limit], true
 	}

@@ -1,5 +1,7 @@
 package kinesis
 
+import "github.com/runnel-stream/runnel/server/internal/catalogue"
+
 // shardFilter is the model's ShardFilter: it selects shards of a stream.
 type shardFilter struct {
 	Type      *string
@@ -31,24 +33,24 @@ func (f *shardFilter) validate(v *violations) {
 
 // apply returns the shards that match the filter, of a stream's listed shards. A time before the
 // horizon means the horizon: nothing older is known.
-func (f *shardFilter) apply(st *stream, now int64) []*shard {
-	horizon := st.horizon(now)
-	keep := func(*shard) bool { return true }
+func (f *shardFilter) apply(st *catalogue.Stream, now int64) []*catalogue.Shard {
+	horizon := st.Horizon(now)
+	keep := func(*catalogue.Shard) bool { return true }
 	switch *f.Type {
 	case afterShardID:
-		keep = func(sh *shard) bool { return sh.id() > *f.ShardID }
+		keep = func(sh *catalogue.Shard) bool { return sh.ID() > *f.ShardID }
 	case atLatest:
-		keep = (*shard).open
+		keep = (*catalogue.Shard).IsOpen
 	case atTrimHorizon:
 		keep = openAt(horizon)
 	case atTimestamp:
 		keep = openAt(max(int64(*f.Timestamp), horizon))
 	case fromTimestamp:
 		from := max(int64(*f.Timestamp), horizon)
-		keep = func(sh *shard) bool { return sh.open() || sh.Closed >= from }
+		keep = func(sh *catalogue.Shard) bool { return sh.IsOpen() || sh.Closed >= from }
 	}
-	var kept []*shard
-	for _, sh := range st.listed(now) {
+	var kept []*catalogue.Shard
+	for _, sh := range st.Listed(now) {
 		if keep(sh) {
 			kept = append(kept, sh)
 		}
@@ -57,6 +59,8 @@ func (f *shardFilter) apply(st *stream, now int64) []*shard {
 }
 
 // openAt selects the shards that were open at a time: opened by then, and not closed before.
-func openAt(at int64) func(*shard) bool {
-	return func(sh *shard) bool { return sh.Opened <= at && (sh.open() || sh.Closed >= at) }
+func openAt(at int64) func(*catalogue.Shard) bool {
+	return func(sh *catalogue.Shard) bool {
+		return sh.Opened <= at && (sh.IsOpen() || sh.Closed >= at)
+	}
 }

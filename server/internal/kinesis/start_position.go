@@ -6,6 +6,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -59,7 +60,7 @@ func positionMembers(specified string) *wire.Error {
 
 // resolve returns the index of the first record to read.
 func (p position) resolve(
-	ctx context.Context, st *stream, sh *shard, records *shardlog.Shard, now int64,
+	ctx context.Context, st *catalogue.Stream, sh *catalogue.Shard, records *shardlog.Shard, now int64,
 ) (uint64, error) {
 	oldest, next := records.Bounds()
 	switch *p.kind {
@@ -76,7 +77,7 @@ func (p position) resolve(
 		}
 		index, err := records.IndexAt(ctx, at)
 		if err != nil {
-			return 0, fmt.Errorf("%s on stream %s, %s: %w", p.operation, st.Name, sh.id(), err)
+			return 0, fmt.Errorf("%s on stream %s, %s: %w", p.operation, st.Name, sh.ID(), err)
 		}
 		return index, nil
 	}
@@ -84,7 +85,7 @@ func (p position) resolve(
 	if err != nil {
 		return 0, err
 	}
-	if n.index == endIndex && !sh.open() {
+	if n.index == endIndex && !sh.IsOpen() {
 		return next, nil // all there are: next is final, since the shard is closed
 	}
 	index, exact := records.IndexOf(n.index)
@@ -101,37 +102,23 @@ func (p position) resolve(
 }
 
 // startingNumber parses the sequence number, which must belong to the shard.
-func (p position) startingNumber(st *stream, sh *shard) (sequenceNumber, error) {
+func (p position) startingNumber(
+	st *catalogue.Stream, sh *catalogue.Shard,
+) (sequenceNumber, error) {
 	n, err := parseNumber(*p.number)
 	switch {
 	case err != nil:
 		return n, p.invalidNumber(st, sh, "is invalid.")
 	case n.shard != sh.Index:
 		return n, invalid("Invalid StartingSequenceNumber. It encodes %s, while it was used in a "+
-			"call to a shard with %s", shardid.Of(n.shard), sh.id())
+			"call to a shard with %s", shardid.Of(n.shard), sh.ID())
 	case n.version != numberVersion || n.created != sh.Created:
 		return n, p.invalidNumber(st, sh, "is invalid because it did not come from this stream.")
 	}
 	return n, nil
 }
 
-func (p position) invalidNumber(st *stream, sh *shard, why string) error {
+func (p position) invalidNumber(st *catalogue.Stream, sh *catalogue.Shard, why string) error {
 	return invalid("StartingSequenceNumber %s used in %s on shard %s in stream %s "+
-		"under account %s %s", *p.number, p.operation, sh.id(), st.Name, st.World.Account, why)
-}
-
-// maxArrival is the arrival in a continuation number; no record has it: it is the year 4147.
-const maxArrival = 1<<36 - 1
-
-// continuation returns a sequence number above that of the record with the serial, and of every one
-// before, and below those of later records. So AT_SEQUENCE_NUMBER and AFTER_SEQUENCE_NUMBER mean
-// the same with it.
-func (sh *shard) continuation(serial uint64) sequenceNumber {
-	return sequenceNumber{
-		version: numberVersion,
-		created: sh.Created,
-		shard:   sh.Index,
-		index:   serial,
-		arrival: maxArrival,
-	}
+		"under account %s %s", *p.number, p.operation, sh.ID(), st.Name, st.World.Account, why)
 }

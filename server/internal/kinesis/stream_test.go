@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 func TestCreateAndDescribe(t *testing.T) {
@@ -75,7 +77,7 @@ func TestCreateWithoutCount(t *testing.T) {
 	n.refused("CreateStream",
 		m{"StreamName": "more", "StreamModeDetails": m{"StreamMode": "PROVISIONED"}},
 		codeInvalid, "ShardCount is required")
-	n.refused("CreateStream", m{"StreamName": "more", "ShardCount": maxShards + 1}, codeLimit, "10000")
+	n.refused("CreateStream", m{"StreamName": "more", "ShardCount": catalogue.MaxShards + 1}, codeLimit, "10000")
 }
 
 // The states last for the delay, with their permitted operations.
@@ -277,7 +279,7 @@ func TestSweep(t *testing.T) {
 		n.put("orders", "k", "child")
 		n.call("DeleteStream", m{"StreamName": "gone"})
 		time.Sleep(2 * time.Minute)
-		if got := len(n.allStreams()); got != 1 {
+		if got := len(n.streams.all()); got != 1 {
 			t.Errorf("%d streams are left after the deletion", got)
 		}
 		if n.shards.Shard(2) != nil || n.shards.Shard(3) != nil {
@@ -285,7 +287,7 @@ func TestSweep(t *testing.T) {
 		}
 		time.Sleep(24 * time.Hour)
 		n.put("orders", "k", "new")
-		if got := n.allStreams()[0].Shards; len(got) != 2 {
+		if got := n.streams.all()[0].Shards; len(got) != 2 {
 			t.Errorf("%d shards are left, want the two children", len(got))
 		}
 		if n.shards.Shard(1) != nil {
@@ -309,7 +311,7 @@ func TestEnsureStream(t *testing.T) {
 	if got := len(n.list("orders")); got != 2 {
 		t.Errorf("there are %d shards, want 2", got)
 	}
-	for name, shards := range map[string]int{"bad name": 1, "none": 0, "many": maxShards + 1} {
+	for name, shards := range map[string]int{"bad name": 1, "none": 0, "many": catalogue.MaxShards + 1} {
 		if err := n.EnsureStream(t.Context(), here, name, shards); err == nil {
 			t.Errorf("EnsureStream(%s, %d) makes a stream", name, shards)
 		}

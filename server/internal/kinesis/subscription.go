@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -64,15 +65,17 @@ import (
 // A subscription waits for its shard and holds one event, nothing else: a subscriber that does
 // not read is no burden to the others. The records are read when the subscriber asks.
 type subscription struct {
-	service  *Service
+	streams  *streams
+	limits   *limiter
+	fanOut   *fanOut
 	consumer string // its ARN
 	key      fanOutKey
 	fan      *shardFan
 	bell     bell
 
 	// The state of the reader, of which there is one.
-	stream  *stream // as it was when it was last looked at
-	shard   *shard
+	stream  *catalogue.Stream // as it was when it was last looked at
+	shard   *catalogue.Shard
 	records *shardlog.Shard
 	next    uint64    // the index of the next record
 	ends    time.Time // the end of the five minutes; zero before the first event
@@ -110,7 +113,7 @@ func (u *subscription) Next(ctx context.Context) (wire.Event, error) {
 		if told.takenOver {
 			return u.exception(u.inUse())
 		}
-		wake, err := u.look(ctx, told.changed || (there.sealed && u.shard.open()))
+		wake, err := u.look(ctx, told.changed || (there.sealed && u.shard.IsOpen()))
 		if err != nil {
 			return u.failed(err)
 		}
@@ -127,7 +130,7 @@ func (u *subscription) Next(ctx context.Context) (wire.Event, error) {
 }
 
 // Close is part of wire.Events.
-func (u *subscription) Close() { u.service.fanOut.end(u) }
+func (u *subscription) Close() { u.fanOut.end(u) }
 
 // failed ends the stream with an error: as an exception event if the API has one for it, properly
 // if the service ends, otherwise by breaking off.
@@ -150,27 +153,27 @@ func (u *subscription) look(ctx context.Context, changed bool) (wake time.Time, 
 	if u.ends.Before(wake) {
 		wake = u.ends
 	}
-	if !changed && u.stream.Phase != statusDeleting {
+	if !changed && u.stream.Phase != catalogue.StatusDeleting {
 		return wake, nil
 	}
-	world, name := u.key.stream.world, u.key.stream.name
-	st, now, err := u.service.view(ctx, world, name)
+	world, name := u.key.stream.World, u.key.stream.Name
+	st, now, err := u.streams.view(ctx, world, name)
 	if err != nil {
-		return wake, fmt.Errorf("subscription to stream %s, %s: %w", name, u.shard.id(), err)
+		return wake, fmt.Errorf("subscription to stream %s, %s: %w", name, u.shard.ID(), err)
 	}
 	if st == nil || st.Created != u.key.streamCreated {
 		return wake, streamNotFound(world, name)
 	}
-	c := st.consumer(u.key.consumer, now)
-	if c == nil || c.Created != u.key.consumerCreated || c.Phase == statusDeleting {
+	c := st.Consumer(u.key.consumer, now)
+	if c == nil || c.Created != u.key.consumerCreated || c.Phase == catalogue.StatusDeleting {
 		return wake, consumerNotFound(world, u.consumer)
 	}
-	sh := st.shard(u.key.shard, now)
+	sh := st.Shard(u.key.shard, now)
 	if sh == nil {
 		return wake, shardMissing(world, name, shardid.Of(u.key.shard))
 	}
 	u.stream, u.shard = st, sh
-	if st.Phase == statusDeleting {
+	if st.Phase == catalogue.StatusDeleting {
 		gone := time.Now().Add(time.Duration(st.Until-now) * time.Millisecond)
 		if gone.Before(wake) {
 			wake = gone

@@ -66,7 +66,7 @@ func (u *subscription) recordsEvent(
 	tip := there.tip
 	pending := there.sequenced > tip
 	if e := u.fan.find(u.next, tip, u.stream, pending); e != nil {
-		u.stream.traffic.got(int(tip-u.next), e.bytes)
+		u.stream.Traffic().Out(int(tip-u.next), e.bytes)
 		u.next = tip
 		u.pace(e.bytes)
 		return u.give(e.payload), nil
@@ -74,20 +74,20 @@ func (u *subscription) recordsEvent(
 	count := int(min(maxEventRecords, tip-u.next))
 	records, err := u.records.Read(ctx, u.next, count, maxEventBytes)
 	if errors.Is(err, shardlog.ErrDeleted) {
-		err = shardMissing(u.key.stream.world, u.key.stream.name, u.shard.id())
+		err = shardMissing(u.key.stream.World, u.key.stream.Name, u.shard.ID())
 	}
 	if err != nil {
-		return u.failed(fmt.Errorf("subscription to stream %s, %s: %w", u.key.stream.name,
-			u.shard.id(), err))
+		return u.failed(fmt.Errorf("subscription to stream %s, %s: %w", u.key.stream.Name,
+			u.shard.ID(), err))
 	}
 	bytes := payloadSize(records)
-	u.stream.traffic.got(len(records), bytes)
+	u.stream.Traffic().Out(len(records), bytes)
 	u.pace(bytes)
 	from, behind := u.next, int64(0)
 	if n := len(records); n > 0 {
 		u.next = records[n-1].Index + 1
 		if u.next < tip {
-			behind = max(1, u.service.clock.read()-records[n-1].Arrival)
+			behind = max(1, u.streams.clock.read()-records[n-1].Arrival)
 		}
 	}
 	whole := behind == 0
@@ -115,18 +115,18 @@ func (u *subscription) appendEvent(dst []byte, records []shardlog.Record, behind
 		dst = make([]byte, 0, size)
 	}
 	dst = append(dst, `{"ContinuationSequenceNumber":"`...)
-	dst = u.shard.continuation(u.records.Place(u.next) - 1).appendText(dst)
+	dst = continuation(u.shard, u.records.Place(u.next)-1).appendText(dst)
 	dst = append(dst, `","MillisBehindLatest":`...)
 	dst = strconv.AppendInt(dst, behind, 10)
 	dst = append(dst, `,"Records":`...)
-	dst = appendRecordsOf(dst, &u.stream.settings, u.shard, records)
+	dst = appendRecordsOf(dst, &u.stream.Settings, u.shard, records)
 	return append(dst, '}')
 }
 
 // endEvent returns the event at the shard's end.
 func (u *subscription) endEvent() (wire.Event, error) {
 	u.over = true
-	children := describeChildren(u.stream.children(u.shard.Index))
+	children := describeChildren(u.stream.Children(u.shard.Index))
 	payload, err := json.Marshal(struct {
 		Records            []struct{}
 		MillisBehindLatest int64

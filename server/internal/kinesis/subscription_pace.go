@@ -8,7 +8,7 @@ import (
 // pace counts an event's bytes, of data and partition keys, against the consumer's limit for the
 // shard. The next event with records comes when the rate allows it; nothing is refused.
 func (u *subscription) pace(bytes int) {
-	pause := u.service.paceFanOut(u.stream, u.shard, u.key.consumer, bytes)
+	pause := u.limits.fanOut(u.stream, u.shard, u.key.consumer, bytes)
 	if pause > 0 {
 		u.resume = time.Now().Add(pause)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -32,7 +33,7 @@ func TestContinuation(t *testing.T) {
 		"LATEST":              {"a b", func(*node) m { return fromLatest }, ""},
 		"AT_TIMESTAMP, early": {"a b", early, "a b"},
 		"AT_TIMESTAMP, now": {"a b", func(n *node) m {
-			return m{"Type": "AT_TIMESTAMP", "Timestamp": float64(n.clock.read()) / 1000}
+			return m{"Type": "AT_TIMESTAMP", "Timestamp": float64(n.streams.clock.read()) / 1000}
 		}, ""},
 		"AT_SEQUENCE_NUMBER": {"a b", func(n *node) m {
 			records, _ := n.drain("orders", "0")
@@ -100,12 +101,12 @@ func (n *node) lastNumber(stream, shard string) string {
 
 // A continuation number is above the records before it and below those after it.
 func TestContinuationOrder(t *testing.T) {
-	sh := &shard{Index: 17, Created: 1_790_000_000}
+	sh := &catalogue.Shard{Index: 17, Created: 1_790_000_000}
 	for _, index := range []uint64{1, 2, 1 << 40, endIndex - 1} {
-		before := sh.number(shardlog.Number{Serial: index - 1, Arrival: 1 << 41}).String()
-		after := sh.number(shardlog.Number{Serial: index}).String()
-		got := sh.continuation(index - 1).String()
-		if len(got) != len(before) || got <= before || got >= after || got >= sh.end() {
+		before := numberOf(sh, shardlog.Number{Serial: index - 1, Arrival: 1 << 41}).String()
+		after := numberOf(sh, shardlog.Number{Serial: index}).String()
+		got := continuation(sh, index-1).String()
+		if len(got) != len(before) || got <= before || got >= after || got >= endOf(sh) {
 			t.Errorf("the number before record %d is %s, that of the record before it %s, its own %s",
 				index, got, before, after)
 		}
@@ -129,7 +130,7 @@ func TestSubscriptionOfTrimmedPosition(t *testing.T) {
 		n.put("orders", "k", "young")
 		s = n.subscribe(app, "0", fromStart)
 		time.Sleep(2 * time.Hour) // it does not read meanwhile, and its five minutes begin later
-		n.sweep(n.ctx)
+		n.sweeper.sweep(n.ctx)
 		e := s.next()
 		if e.data() != "young" {
 			t.Errorf("after the sweep there comes %q", e.data())
@@ -147,7 +148,7 @@ func TestSubscriptionOfTrimmedPosition(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		s = n.subscribe(app, "0", fromStart)
 		time.Sleep(24 * time.Hour)
-		n.sweep(n.ctx)
+		n.sweeper.sweep(n.ctx)
 		first := s.next()
 		if first.data() != "" || first.MillisBehindLatest != 0 {
 			t.Errorf("of an empty shard there comes %+v", first)
@@ -175,7 +176,7 @@ func TestSubscriptionOfExpiredShard(t *testing.T) {
 		n.call("SplitShard",
 			m{"StreamName": "orders", "ShardToSplit": "0", "NewStartingHashKey": "99"})
 		time.Sleep(25 * time.Hour)
-		n.sweep(n.ctx)
+		n.sweeper.sweep(n.ctx)
 		s.excepted("ResourceNotFoundException: Shard shardId-000000000000 in stream orders under " +
 			"account 000000000000 does not exist")
 	})

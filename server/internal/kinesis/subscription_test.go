@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 // subscriber reads a subscription.
@@ -370,7 +371,7 @@ func TestSubscriptionCancelled(t *testing.T) {
 			t.Errorf("the wait ends with %v", err)
 		}
 		s.events.Close()
-		if f := &n.fanOut; len(f.streams)+len(f.shards) != 0 || len(f.slots) != 1 {
+		if f := n.fanOut; len(f.streams)+len(f.shards) != 0 || len(f.slots) != 1 {
 			t.Errorf("of a subscription there are left %v", f)
 		}
 	})
@@ -383,11 +384,10 @@ func TestSubscriptionMissesNothing(t *testing.T) {
 		n.create("orders", 1)
 		app := n.register("orders", "app")
 		s := n.subscribe(app, "0", fromLatest)
-		changed := n.catalogue.changed
-		n.catalogue.changed = nil // as if the change came before the subscription was registered
+		changed := n.streams.catalogue.OnChange(nil) // as if the change came before the subscription was registered
 		n.call("DeregisterStreamConsumer", m{"ConsumerARN": app})
 		s.excepted("ResourceNotFoundException: Consumer " + app + ", account 000000000000 not found.")
-		n.catalogue.changed = changed
+		n.streams.catalogue.OnChange(changed)
 
 		s = n.subscribe(n.register("orders", "other"), "0", fromLatest)
 		s.next()
@@ -428,7 +428,7 @@ func TestSubscriptionShardEnd(t *testing.T) {
 			test.in["StreamName"] = "orders"
 			n.call(operation, test.in)
 			asked := time.Now()
-			if n.status("orders") != statusUpdating {
+			if n.status("orders") != catalogue.StatusUpdating {
 				t.Error("the stream is not UPDATING")
 			}
 			if e := s.next(); e.data() != "one" || e.ChildShards != nil {

@@ -4,30 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 // sweeper is the goroutine that sweeps at intervals.
 type sweeper struct {
+	streams *streams
+	shards  *shardlog.Store
+	limits  *limiter
+	logger  *slog.Logger
+	every   time.Duration
+
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-func (w *sweeper) start(ctx context.Context, every time.Duration, sweep func(context.Context)) {
+func (w *sweeper) start(ctx context.Context) {
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.done.Go(func() {
-		ticker := time.NewTicker(every)
+		ticker := time.NewTicker(w.every)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				sweep(ctx)
+				w.sweep(ctx)
 			}
 		}
 	})
@@ -42,12 +50,12 @@ func (w *sweeper) stop() {
 
 // sweep removes invisible data: deleted streams after the end of their deletion, closed shards with
 // expired data, and records past the retention period.
-func (s *Service) sweep(ctx context.Context) {
-	s.throttle.Load().sweep(s.clock.read())
-	for _, st := range s.allStreams() {
-		if err := s.sweepStream(ctx, st.key()); err != nil {
+func (w *sweeper) sweep(ctx context.Context) {
+	w.limits.throttle.Load().sweep(w.streams.clock.read())
+	for _, st := range w.streams.all() {
+		if err := w.sweepStream(ctx, st.Key()); err != nil {
 			if ctx.Err() == nil {
-				s.cfg.Logger.WarnContext(ctx, "expired data is still there, the next sweep "+
+				w.logger.WarnContext(ctx, "expired data is still there, the next sweep "+
 					"tries again", "stream", st.Name, "error", err)
 			}
 			return // the log takes nothing now
@@ -55,81 +63,42 @@ func (s *Service) sweep(ctx context.Context) {
 	}
 }
 
-func (s *Service) allStreams() []*stream {
-	c := s.catalogue
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	streams := make([]*stream, 0, len(c.streams))
-	for _, st := range c.streams {
-		streams = append(streams, st)
-	}
-	return streams
-}
-
-func (s *Service) sweepStream(ctx context.Context, key streamKey) error {
-	c := s.catalogue
-	c.mu.RLock()
-	st := c.streams[key]
-	now := s.clock.read()
-	c.mu.RUnlock()
+func (w *sweeper) sweepStream(ctx context.Context, key catalogue.Key) error {
+	c := w.streams.catalogue
+	var st *catalogue.Stream
+	var now int64
+	c.Read(func() { st, now = c.Get(key), w.streams.clock.read() })
 	if st == nil {
 		return nil
 	}
-	if st.gone(now) || len(st.expired(now)) > 0 {
-		err := s.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
-			if st = c.streams[key]; st == nil {
+	if st.Gone(now) || len(st.Expired(now)) > 0 {
+		err := w.streams.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
+			if st = c.Get(key); st == nil {
 				return nil
 			}
-			if st.gone(now) {
-				return c.drop(tx, st, now)
+			if st.Gone(now) {
+				return c.Drop(tx, st, now)
 			}
-			return c.expire(tx, st, now)
+			return c.Expire(tx, st, now)
 		})
 		if err != nil {
 			return fmt.Errorf("remove what has expired: %w", err)
 		}
 	}
-	if st == nil || st.gone(now) {
+	if st == nil || st.Gone(now) {
 		return nil
 	}
-	return s.trim(ctx, st, now)
+	return w.trim(ctx, st, now)
 }
 
 // trim removes the records that are older than the stream's retention period.
-func (s *Service) trim(ctx context.Context, st *stream, now int64) error {
+func (w *sweeper) trim(ctx context.Context, st *catalogue.Stream, now int64) error {
 	var first error
 	for _, sh := range st.Shards {
-		err := s.shards.Trim(ctx, sh.Log, now-st.retention())
+		err := w.shards.Trim(ctx, sh.Log, now-st.RetentionMs())
 		if err != nil && !errors.Is(err, shardlog.ErrDeleted) && first == nil {
-			first = fmt.Errorf("trim shard %s: %w", sh.id(), err)
+			first = fmt.Errorf("trim shard %s: %w", sh.ID(), err)
 		}
 	}
 	return first
-}
-
-// expired returns the indexes of the closed shards with expired data.
-func (st *stream) expired(now int64) []uint32 {
-	var expired []uint32
-	for _, sh := range st.Shards {
-		if sh.expired(now, st.retention()) {
-			expired = append(expired, sh.Index)
-		}
-	}
-	return expired
-}
-
-// drop removes a stream from the catalogue after the end of its deletion.
-func (c *catalogue) drop(tx *wal.Tx, st *stream, now int64) error {
-	return c.commit(tx, &change{Op: changeDrop, At: now, World: &st.World, Name: st.Name})
-}
-
-// expire removes the stream's expired shards from the catalogue, if there are any.
-func (c *catalogue) expire(tx *wal.Tx, st *stream, now int64) error {
-	expired := st.expired(now)
-	if len(expired) == 0 {
-		return nil
-	}
-	return c.commit(tx, &change{
-		Op: changeExpire, At: now, World: &st.World, Name: st.Name, Expire: expired,
-	})
 }

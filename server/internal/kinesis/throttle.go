@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
@@ -123,13 +124,15 @@ func (t *throttle) sweepLocked(now int64) {
 }
 
 // ofShard is the key of one of a shard's limits.
-func ofShard(id limit.ID, st *stream, sh *shard) meterKey {
+func ofShard(id limit.ID, st *catalogue.Stream, sh *catalogue.Shard) meterKey {
 	return meterKey{id: id, world: st.World, stream: st.Name, created: st.Created, shard: sh.Index}
 }
 
 // writes marks the entries above their shards' limits. It counts records one by one, in the
 // request's order, so that the rest is stored, as AWS does.
-func (t *throttle) writes(st *stream, entries []putRecordEntry, results []putResult, now int64) {
+func (t *throttle) writes(
+	st *catalogue.Stream, entries []putRecordEntry, results []putResult, now int64,
+) {
 	size, sizeLimited := t.rate(limit.WriteBytes, st.Name)
 	count, countLimited := t.rate(limit.WriteRecords, st.Name)
 	if !sizeLimited && !countLimited {
@@ -137,19 +140,19 @@ func (t *throttle) writes(st *stream, entries []putRecordEntry, results []putRes
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var sh *shard
+	var sh *catalogue.Shard
 	var bytes, records *limit.Meter
 	for i := range entries {
 		if results[i].code != "" {
 			continue
 		}
-		if to := st.route(entries[i].hash); to != sh {
+		if to := st.Route(entries[i].hash); to != sh {
 			sh = to
 			bytes = t.meter(ofShard(limit.WriteBytes, st, sh), now)
 			records = t.meter(ofShard(limit.WriteRecords, st, sh), now)
 		}
 		n := int64(entries[i].size())
-		if st.Mode == modeOnDemand {
+		if st.Mode == catalogue.ModeOnDemand {
 			t.count(st, sh, now, n, size.Value, count.Value)
 		}
 		useBytes, useRecords := sizeLimited && bytes != nil, countLimited && records != nil
@@ -167,7 +170,7 @@ func (t *throttle) writes(st *stream, entries []putRecordEntry, results []putRes
 }
 
 // mayRead counts a call of GetRecords unless the shard has had too many calls, or too many bytes.
-func (t *throttle) mayRead(st *stream, sh *shard, now int64) bool {
+func (t *throttle) mayRead(st *catalogue.Stream, sh *catalogue.Shard, now int64) bool {
 	if rate, limited := t.rate(limit.ReadBytes, st.Name); limited {
 		t.mu.Lock()
 		m := t.meter(ofShard(limit.ReadBytes, st, sh), now)
@@ -181,7 +184,7 @@ func (t *throttle) mayRead(st *stream, sh *shard, now int64) bool {
 }
 
 // read counts the bytes that GetRecords returns.
-func (t *throttle) read(st *stream, sh *shard, now int64, bytes int) {
+func (t *throttle) read(st *catalogue.Stream, sh *catalogue.Shard, now int64, bytes int) {
 	rate, limited := t.rate(limit.ReadBytes, st.Name)
 	if !limited || bytes == 0 {
 		return
@@ -195,7 +198,7 @@ func (t *throttle) read(st *stream, sh *shard, now int64, bytes int) {
 
 // fanOut counts bytes of an event as sent to a consumer, and returns the wait before sending more.
 func (t *throttle) fanOut(
-	st *stream, sh *shard, consumer string, now int64, bytes int,
+	st *catalogue.Stream, sh *catalogue.Shard, consumer string, now int64, bytes int,
 ) time.Duration {
 	rate, limited := t.rate(limit.FanOutBytes, st.Name)
 	if !limited || bytes == 0 {

@@ -3,35 +3,9 @@ package kinesis
 import (
 	"cmp"
 	"slices"
-	"sync/atomic"
+
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
-
-// traffic counts a stream's incoming and outgoing records and bytes, for as long as the process
-// runs and the stream is there. Each call adds to it once, whatever its number of records.
-type traffic struct {
-	recordsIn, bytesIn, recordsOut, bytesOut atomic.Int64
-}
-
-// put counts the stored entries of an acknowledged call.
-func (t *traffic) put(entries []putRecordEntry, results []putResult) {
-	records, bytes := 0, 0
-	for i := range results {
-		if results[i].code == "" {
-			records++
-			bytes += entries[i].size()
-		}
-	}
-	t.recordsIn.Add(int64(records))
-	t.bytesIn.Add(int64(bytes))
-}
-
-// got counts the records of an answer or an event.
-func (t *traffic) got(records, bytes int) {
-	if records > 0 {
-		t.recordsOut.Add(int64(records))
-		t.bytesOut.Add(int64(bytes))
-	}
-}
 
 // Activity is the state of a stream at a moment, and its incoming and outgoing traffic since the
 // start of the process, or since the stream was made.
@@ -47,19 +21,19 @@ type Activity struct {
 
 // Activity returns the activity of all streams of every account and region, in any state, in order.
 func (s *Service) Activity() []Activity {
-	now := s.clock.read()
+	now := s.streams.clock.read()
 	subscriptions := s.fanOut.count()
 	var all []Activity
-	for _, st := range s.allStreams() {
-		if st.gone(now) {
+	for _, st := range s.streams.all() {
+		if st.Gone(now) {
 			continue
 		}
-		t := st.traffic
+		t := st.Traffic().Totals()
 		all = append(all, Activity{
-			Listed: Listed{st.World, st.Name}, OpenShards: len(st.routes),
-			Subscriptions: subscriptions[st.key()],
-			RecordsIn:     t.recordsIn.Load(), BytesIn: t.bytesIn.Load(),
-			RecordsOut: t.recordsOut.Load(), BytesOut: t.bytesOut.Load(),
+			Listed: Listed{st.World, st.Name}, OpenShards: len(st.OpenShards()),
+			Subscriptions: subscriptions[st.Key()],
+			RecordsIn:     t.RecordsIn, BytesIn: t.BytesIn,
+			RecordsOut: t.RecordsOut, BytesOut: t.BytesOut,
 		})
 	}
 	slices.SortFunc(all, func(a, b Activity) int { return a.compare(b.Listed) })
@@ -73,10 +47,10 @@ func (l Listed) compare(other Listed) int {
 }
 
 // count returns the number of running subscriptions of each stream.
-func (f *fanOut) count() map[streamKey]int {
+func (f *fanOut) count() map[catalogue.Key]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	counts := make(map[streamKey]int, len(f.streams))
+	counts := make(map[catalogue.Key]int, len(f.streams))
 	for key, subscriptions := range f.streams {
 		counts[key] = len(subscriptions)
 	}

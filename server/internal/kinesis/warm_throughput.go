@@ -1,6 +1,6 @@
 package kinesis
 
-import "github.com/runnel-stream/runnel/internal/wire"
+import "github.com/runnel-stream/runnel/server/internal/catalogue"
 
 // maxWarm is the highest warm throughput of a stream in MiB/s: 10 GiB/s (AWS,
 // "UpdateStreamWarmThroughput").
@@ -11,16 +11,16 @@ type warmThroughput struct{ TargetMiBps, CurrentMiBps int64 }
 
 // mayWarm returns an error unless a stream of that mode can have a warm throughput: only an
 // on-demand stream can, and only in an account with a billing commitment (the model's
-// documentation; the texts are guesses). The caller holds the catalogue's lock.
-func (c *catalogue) mayWarm(world wire.World, mode string, warm, now int64) error {
+// documentation; the texts are guesses).
+func mayWarm(a catalogue.Account, mode string, warm, now int64) error {
 	switch {
-	case mode != modeOnDemand:
+	case mode != catalogue.ModeOnDemand:
 		return fail(codeValidation, "WarmThroughputMiBps is only supported for data streams with "+
 			"the ON_DEMAND capacity mode.")
-	case c.account(world).Commitment.status(now) == commitmentDisabled:
+	case a.Commitment.Status(now) == catalogue.CommitmentDisabled:
 		return fail(codeValidation, "WarmThroughputMiBps is only supported if "+
 			"MinimumThroughputBillingCommitment is enabled for the account %s in %s.",
-			world.Account, world.Region)
+			a.World.Account, a.World.Region)
 	case warm > maxWarm:
 		return fail(codeLimit, "WarmThroughputMiBps %d is above the limit of %d for a stream.",
 			warm, maxWarm)
@@ -32,8 +32,8 @@ func (c *catalogue) mayWarm(world wire.World, mode string, warm, now int64) erro
 // warmThroughput returns a stream's warm throughput for DescribeStreamSummary: nil if none was set,
 // or while the account has no commitment. Nothing has to be scaled for it, so the current figure
 // equals the requested one.
-func (st *stream) warmThroughput(a account, now int64) *warmThroughput {
-	if st.Warm == 0 || a.Commitment.status(now) == commitmentDisabled {
+func warmThroughputOf(st *catalogue.Stream, a catalogue.Account, now int64) *warmThroughput {
+	if st.Warm == 0 || a.Commitment.Status(now) == catalogue.CommitmentDisabled {
 		return nil
 	}
 	return &warmThroughput{TargetMiBps: st.Warm, CurrentMiBps: st.Warm}

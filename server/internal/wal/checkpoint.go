@@ -56,7 +56,7 @@ func (l *Log) snap(ctx context.Context) error {
 		}
 		parts = append(parts, part{kind: kind, data: data})
 	}
-	if err := l.writeSnapshot(at, parts); err != nil {
+	if err := l.folder.writeSnapshot(at, parts); err != nil {
 		if errors.Is(err, errNotDurable) {
 			l.poison(err)
 			return l.Err()
@@ -64,7 +64,7 @@ func (l *Log) snap(ctx context.Context) error {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	l.recycle(at)
-	if err := l.removeSnapshots(at); err != nil {
+	if err := l.folder.removeSnapshots(at); err != nil {
 		l.logger.Warn("could not remove old snapshots; the next checkpoint does", "error", err)
 	}
 	return nil
@@ -104,7 +104,7 @@ func (l *Log) recycle(at LSN) {
 	l.mu.segments = append(l.mu.segments[:0], l.mu.segments[n:]...)
 	l.mu.Unlock()
 	for _, generation := range surplus {
-		if err := l.fs.Remove(fileName(l.cfg.Dir, generation)); err != nil {
+		if err := l.folder.remove(generation); err != nil {
 			l.logger.Warn("could not remove a log file; the next start does", "error", err)
 		}
 	}

@@ -31,7 +31,7 @@ func (l *Log) Close(ctx context.Context) error {
 	if was == stateRunning {
 		err = l.finish(ctx)
 	}
-	if err = errors.Join(err, l.lock.Close()); err != nil {
+	if err = errors.Join(err, l.folder.lock.Close()); err != nil {
 		err = fmt.Errorf("close the log in %s: %w", l.cfg.Dir, err)
 	}
 	l.closeErr = err

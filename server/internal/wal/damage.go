@@ -7,9 +7,9 @@ import (
 
 // checkEnd returns a *CorruptError if the newest file stops verifying at a place that is not the
 // log's end.
-func (l *Log) checkEnd(r *reader, n note) error {
+func (d *folder) checkEnd(r *reader, n note) error {
 	if r.size < r.made {
-		return l.corrupt(r, r.size, fmt.Sprintf(
+		return d.corrupt(r, r.size, fmt.Sprintf(
 			"the file ends here, and it was made with %d bytes", r.made))
 	}
 	if n.ok && n.end == r.lsn() {
@@ -17,7 +17,7 @@ func (l *Log) checkEnd(r *reader, n note) error {
 	}
 	proof, err := r.provesMore(r.off+frameAlign, r.lsn())
 	if err == nil && proof > 0 {
-		err = l.corrupt(r, r.off, fmt.Sprintf(
+		err = d.corrupt(r, r.off, fmt.Sprintf(
 			"no frame verifies here, and byte %d shows that there was one", proof))
 	}
 	return err
@@ -25,12 +25,12 @@ func (l *Log) checkEnd(r *reader, n note) error {
 
 // checkAnnounced returns a *CorruptError if the newest file announces a next file that is
 // missing.
-func (l *Log) checkAnnounced(files logFiles, newest uint64, n note) error {
+func (d *folder) checkAnnounced(files logFiles, newest uint64, n note) error {
 	if n.next == 0 || files.has(n.next) {
 		return nil
 	}
 	return &CorruptError{
-		File: fileName(l.cfg.Dir, n.next), LSN: n.end,
+		File: fileName(d.dir, n.next), LSN: n.end,
 		Reason: fmt.Sprintf("the file is gone, and file %d says that the log goes on there",
 			newest),
 	}
@@ -40,17 +40,17 @@ func (l *Log) checkAnnounced(files logFiles, newest uint64, n note) error {
 // in advance, or a file that was being begun during the crash. Frames in it that record a later
 // sync prove that it was in use: its block is damaged. In directories with notes only the
 // announced file can be in use: a start skips the others, but an inspection examines them all.
-func (l *Log) checkUnbegun(files logFiles, after uint64, end LSN, n note) error {
+func (d *folder) checkUnbegun(files logFiles, after uint64, end LSN, n note) error {
 	for _, f := range files {
 		if f.begun || f.generation <= after ||
-			l.format >= formatNotes && !l.cfg.ReadOnly && f.generation != n.next {
+			d.format >= formatNotes && !d.readOnly && f.generation != n.next {
 			continue
 		}
 		f.start = end
-		err := l.withReader(f.segment, end, func(r *reader) error {
+		err := d.withReader(f.segment, end, func(r *reader) error {
 			proof, err := r.provesMore(r.off, end)
 			if err == nil && proof > 0 {
-				err = l.corrupt(r, 0, fmt.Sprintf(
+				err = d.corrupt(r, 0, fmt.Sprintf(
 					"the first block does not verify, and byte %d shows that it did", proof))
 			}
 			return err
@@ -63,20 +63,20 @@ func (l *Log) checkUnbegun(files logFiles, after uint64, end LSN, n note) error 
 }
 
 // gone returns the error for a place of the log that no file holds.
-func (l *Log) gone(at LSN) *CorruptError {
+func (d *folder) gone(at LSN) *CorruptError {
 	return &CorruptError{
-		File: path.Join(l.cfg.Dir, walDir), LSN: at,
+		File: path.Join(d.dir, walDir), LSN: at,
 		Reason: "the log files that hold this place are gone",
 	}
 }
 
-func (l *Log) corrupt(r *reader, off int64, reason string) error {
-	return l.corruptAt(r, off, reason)
+func (d *folder) corrupt(r *reader, off int64, reason string) error {
+	return d.corruptAt(r, off, reason)
 }
 
-func (l *Log) corruptAt(r *reader, off int64, reason string) *CorruptError {
+func (d *folder) corruptAt(r *reader, off int64, reason string) *CorruptError {
 	return &CorruptError{
-		File: fileName(l.cfg.Dir, r.generation), Offset: off, LSN: r.lsn(),
+		File: fileName(d.dir, r.generation), Offset: off, LSN: r.lsn(),
 		Reason: reason,
 	}
 }

@@ -17,10 +17,12 @@ type DiskUse struct {
 }
 
 // DiskUse returns the log's current size, as the file system reports it.
-func (l *Log) DiskUse() (DiskUse, error) {
+func (l *Log) DiskUse() (DiskUse, error) { return l.folder.use() }
+
+func (d *folder) use() (DiskUse, error) {
 	var use DiskUse
-	for _, dir := range []string{l.cfg.Dir, path.Join(l.cfg.Dir, walDir)} {
-		names, err := l.fs.List(dir)
+	for _, dir := range []string{d.dir, path.Join(d.dir, walDir)} {
+		names, err := d.fs.List(dir)
 		if err != nil {
 			return DiskUse{}, err
 		}
@@ -29,7 +31,7 @@ func (l *Log) DiskUse() (DiskUse, error) {
 			if !isLog && !isOurs(name) {
 				continue
 			}
-			info, err := l.fs.Stat(path.Join(dir, name))
+			info, err := d.fs.Stat(path.Join(dir, name))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // renamed or removed concurrently
 			}

@@ -36,23 +36,23 @@ const (
 )
 
 // checkFormat reads the directory's format: formatNew if it has none yet.
-func (l *Log) checkFormat() error {
-	version, err := l.readFormat()
+func (d *folder) checkFormat() error {
+	version, err := d.readFormat()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		l.format = formatNew
-		return l.checkNew()
+		d.format = formatNew
+		return d.checkNew()
 	case err != nil:
 		return err
 	}
-	l.format = version
+	d.format = version
 	// The process that wrote FORMAT may have died before its SyncDir. Make the file durable
 	// before relying on it.
-	return l.fs.SyncDir(l.cfg.Dir)
+	return d.fs.SyncDir(d.dir)
 }
 
-func (l *Log) readFormat() (int, error) {
-	f, err := l.fs.Open(path.Join(l.cfg.Dir, formatName))
+func (d *folder) readFormat() (int, error) {
+	f, err := d.fs.Open(path.Join(d.dir, formatName))
 	if err != nil {
 		return 0, err
 	}
@@ -79,59 +79,59 @@ func parseFormat(text string) (int, error) {
 }
 
 // raiseFormat upgrades a new or an older directory to this version.
-func (l *Log) raiseFormat() error {
-	if l.format == formatVersion {
+func (d *folder) raiseFormat() error {
+	if d.format == formatVersion {
 		return nil
 	}
-	err := l.replace(path.Join(l.cfg.Dir, formatName),
+	err := d.replace(path.Join(d.dir, formatName),
 		[][]byte{[]byte(strconv.Itoa(formatVersion) + "\n")})
 	if err != nil {
 		return fmt.Errorf("raise the directory from format %d to %d: %w",
-			l.format, formatVersion, err)
+			d.format, formatVersion, err)
 	}
-	l.format = formatVersion
+	d.format = formatVersion
 	return nil
 }
 
 // checkNew refuses a directory that holds a log but no FORMAT: such a directory is not new. Log
 // files without frames are allowed, since an interrupted first start leaves them.
-func (l *Log) checkNew() error {
-	above, err := l.fs.List(l.cfg.Dir)
+func (d *folder) checkNew() error {
+	above, err := d.fs.List(d.dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range above {
 		if _, isSnapshot := snapshotLSN(name); isSnapshot {
-			return l.formatGone(name)
+			return formatGone(name)
 		}
 	}
-	files, err := l.listFiles()
+	files, err := d.listFiles()
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		used, err := l.hasFrames(f)
+		used, err := d.hasFrames(f)
 		if err != nil {
 			return err
 		}
 		if used {
-			return l.formatGone(path.Base(fileName(l.cfg.Dir, f.generation)))
+			return formatGone(path.Base(fileName(d.dir, f.generation)))
 		}
 	}
 	return nil
 }
 
-func (l *Log) formatGone(file string) error {
+func formatGone(file string) error {
 	return fmt.Errorf("%w: there is %s, but the file %s is gone: "+
 		"restore the directory from a copy", ErrFormat, file, formatName)
 }
 
 // hasFrames reports whether a file was begun and the log has frames in it or before it.
-func (l *Log) hasFrames(f foundFile) (used bool, err error) {
+func (d *folder) hasFrames(f foundFile) (used bool, err error) {
 	if !f.begun || f.start > 0 {
 		return f.begun, nil
 	}
-	err = l.withReader(f.segment, 0, func(r *reader) error {
+	err = d.withReader(f.segment, 0, func(r *reader) error {
 		_, used, err = r.next()
 		return err
 	})

@@ -39,11 +39,11 @@ func (r *reader) harden(synced LSN) error {
 }
 
 // announce writes a durable note into the newest file that the log continues in next.
-func (l *Log) announce(last tail, next uint64) error {
+func (d *folder) announce(last tail, next uint64) error {
 	if last.generation == 0 {
 		return nil
 	}
-	return l.withReader(last.segment, last.start, func(r *reader) error {
+	return d.withReader(last.segment, last.start, func(r *reader) error {
 		if err := r.writeNote(r.file, last.end, next, false); err != nil {
 			return err
 		}

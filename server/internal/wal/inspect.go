@@ -49,32 +49,6 @@ type TornFrame struct {
 	Size   int // of the whole frame
 }
 
-// lookInDir is takeDir for a read-only log.
-func (l *Log) lookInDir() error {
-	if _, err := l.fs.Stat(l.cfg.Dir); err != nil {
-		return err
-	}
-	lock, err := l.fs.Lock(path.Join(l.cfg.Dir, "LOCK"))
-	if errors.Is(err, vfs.ErrLocked) {
-		return fmt.Errorf("a running server uses it, stop that first: %w", err)
-	}
-	if err != nil {
-		return err
-	}
-	l.format, err = l.readFormat()
-	if errors.Is(err, fs.ErrNotExist) {
-		err = l.checkNew()
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = ErrNoLog
-		}
-	}
-	if err != nil {
-		return errors.Join(err, lock.Close())
-	}
-	l.lock = lock
-	return nil
-}
-
 // Inspect reads all files that Start would read into the registered machines, and also the files
 // that Start skips. It changes nothing. It lists damage and continues. A frame that a machine
 // refuses is damage too; that machine then gets no further frames. Call it once, on a log opened
@@ -83,32 +57,28 @@ func (l *Log) Inspect(ctx context.Context) (*Inspection, error) {
 	if !l.cfg.ReadOnly {
 		return nil, errors.New("inspect the log: it was not opened for that")
 	}
-	in := &inspector{Log: l, silent: map[Kind]bool{}}
-	in.found.Format = l.format
+	in := &inspector{folder: &l.folder, recovery: l.recovery(), silent: map[Kind]bool{}}
+	in.found.Format = l.folder.format
 	if err := in.inspect(ctx); err != nil {
 		return nil, fmt.Errorf("inspect the log in %s: %w", l.cfg.Dir, err)
 	}
 	return &in.found, nil
 }
 
-// State returns the snapshot that a machine would write now. Call it after Inspect.
-func (l *Log) State(ctx context.Context, kind Kind) ([]byte, error) {
-	return l.machines[kind].Freeze()(ctx)
-}
-
 // inspector holds the state of one Inspect call.
 type inspector struct {
-	*Log
-	found  Inspection
-	ended  note          // of the newest file
-	silent map[Kind]bool // machines that have refused a frame
+	folder   *folder
+	recovery *recovery
+	found    Inspection
+	ended    note          // of the newest file
+	silent   map[Kind]bool // machines that have refused a frame
 }
 
 func (in *inspector) inspect(ctx context.Context) error {
 	if err := in.snapshot(); err != nil {
 		return err
 	}
-	files, err := in.listFiles()
+	files, err := in.folder.listFiles()
 	if errors.Is(err, fs.ErrNotExist) {
 		files, err = nil, nil
 	}
@@ -130,7 +100,7 @@ func (in *inspector) damaged(err error) error {
 
 // snapshot reads the newest snapshot.
 func (in *inspector) snapshot() error {
-	names, err := in.fs.List(in.cfg.Dir)
+	names, err := in.folder.fs.List(in.folder.dir)
 	if err != nil {
 		return err
 	}
@@ -142,20 +112,20 @@ func (in *inspector) snapshot() error {
 	}
 	for i, name := range names {
 		if i != newest && isOurs(name) {
-			in.found.Leftover = append(in.found.Leftover, path.Join(in.cfg.Dir, name))
+			in.found.Leftover = append(in.found.Leftover, path.Join(in.folder.dir, name))
 		}
 	}
 	if newest < 0 {
 		return nil
 	}
 	at, _ := snapshotLSN(names[newest])
-	name := snapshotName(in.cfg.Dir, at)
-	info, err := in.fs.Stat(name)
+	name := snapshotName(in.folder.dir, at)
+	info, err := in.folder.fs.Stat(name)
 	if err != nil {
 		return err
 	}
 	in.found.Snapshot = SnapshotFile{Name: name, LSN: at, Size: info.Size()}
-	f, err := in.fs.Open(name)
+	f, err := in.folder.fs.Open(name)
 	if err != nil {
 		return err
 	}
@@ -165,7 +135,7 @@ func (in *inspector) snapshot() error {
 // parts passes each machine its part of the snapshot if the part verifies.
 func (in *inspector) parts(f vfs.File, name string, at LSN) error {
 	bad := func(err error) error {
-		for kind := range in.machines {
+		for kind := range in.recovery.machines {
 			in.silent[kind] = true // its frames mean nothing without the snapshot
 		}
 		return in.damaged(&CorruptError{File: name, LSN: at, Reason: err.Error()})
@@ -184,7 +154,7 @@ func (in *inspector) parts(f vfs.File, name string, at LSN) error {
 		if err != nil && !errors.Is(err, errSnapshot) {
 			return err
 		}
-		switch machine := in.machines[e.kind]; {
+		switch machine := in.recovery.machines[e.kind]; {
 		case err != nil:
 		case machine == nil:
 			err = fmt.Errorf("it holds a machine of kind %d, and there is none", e.kind)

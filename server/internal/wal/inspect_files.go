@@ -12,15 +12,15 @@ func (in *inspector) files(ctx context.Context, files logFiles) error {
 	in.found.End, in.found.Synced = at, at
 	begun := files.begun()
 	first := firstNeeded(begun, at)
-	if first < 0 && (at > 0 || len(begun) > 0 || in.format >= formatNotes) {
-		if err := in.damaged(in.gone(at)); err != nil {
+	if first < 0 && (at > 0 || len(begun) > 0 || in.folder.format >= formatNotes) {
+		if err := in.damaged(in.folder.gone(at)); err != nil {
 			return err
 		}
 		first = max(0, slices.IndexFunc(begun, func(s segment) bool { return s.start > at }))
 	}
 	last := uint64(0)
 	for _, f := range files {
-		log := LogFile{Name: fileName(in.cfg.Dir, f.generation), Size: f.size, Spare: true}
+		log := LogFile{Name: fileName(in.folder.dir, f.generation), Size: f.size, Spare: true}
 		if f.begun && f.generation >= begun[first].generation {
 			i := slices.Index(begun, f.segment)
 			if err := in.file(ctx, files, i, &log); err != nil {
@@ -30,7 +30,7 @@ func (in *inspector) files(ctx context.Context, files logFiles) error {
 		}
 		in.found.Files = append(in.found.Files, log)
 	}
-	return in.damaged(in.checkUnbegun(files, last, in.found.End, note{}))
+	return in.damaged(in.folder.checkUnbegun(files, last, in.found.End, note{}))
 }
 
 // file reads the begun file with index i, from the log's end so far.
@@ -42,7 +42,7 @@ func (in *inspector) file(ctx context.Context, files logFiles, i int, log *LogFi
 		end = begun[i+1].start
 	}
 	log.Spare, log.Start = false, max(s.start, in.found.End)
-	err := in.withReader(s, log.Start, func(r *reader) error {
+	err := in.folder.withReader(s, log.Start, func(r *reader) error {
 		if isLast {
 			if err := in.last(files, r); err != nil {
 				return err
@@ -66,7 +66,7 @@ func (in *inspector) file(ctx context.Context, files logFiles, i int, log *LogFi
 // last checks whether the newest file is whole, and whether the file that it announces exists.
 func (in *inspector) last(files logFiles, r *reader) error {
 	if r.size < r.made {
-		if err := in.damaged(in.checkEnd(r, note{})); err != nil {
+		if err := in.damaged(in.folder.checkEnd(r, note{})); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func (in *inspector) last(files logFiles, r *reader) error {
 		return err
 	}
 	in.ended = n
-	return in.damaged(in.checkAnnounced(files, r.generation, n))
+	return in.damaged(in.folder.checkAnnounced(files, r.generation, n))
 }
 
 // frames reads all frames of a file, also those behind damage.
@@ -106,7 +106,7 @@ func (in *inspector) frames(ctx context.Context, r *reader, end LSN, last bool, 
 		}
 	}
 	if r.lsn() > end && !last {
-		return in.damaged(in.corrupt(r, r.off, fmt.Sprintf(
+		return in.damaged(in.folder.corrupt(r, r.off, fmt.Sprintf(
 			"the frames before it reach beyond log position %d, where the next file goes on", end)))
 	}
 	return nil
@@ -122,7 +122,7 @@ func (in *inspector) apply(r *reader, f frame) error {
 	if in.silent[f.kind] {
 		return nil
 	}
-	err := in.replayFrame(f)
+	err := in.recovery.replayFrame(f)
 	if err == nil {
 		return nil
 	}
@@ -130,13 +130,13 @@ func (in *inspector) apply(r *reader, f frame) error {
 	if len(in.found.Damage) > 0 {
 		return nil // the gap before it explains the refusal
 	}
-	return in.damaged(in.corrupt(r, r.off-int64(frameSize(f.length)), err.Error()))
+	return in.damaged(in.folder.corrupt(r, r.off-int64(frameSize(f.length)), err.Error()))
 }
 
 // skip records damage at the reader's place and moves to the next valid frame. Without one it
 // does not move.
 func (in *inspector) skip(r *reader) (more bool, err error) {
-	bad := in.corruptAt(r, r.off, "")
+	bad := in.folder.corruptAt(r, r.off, "")
 	was := r.off
 	for !more {
 		r.off += frameAlign
@@ -176,6 +176,6 @@ func (in *inspector) torn(r *reader) (*TornFrame, error) {
 	if !ok {
 		return nil, nil
 	}
-	name := fileName(in.cfg.Dir, r.generation)
+	name := fileName(in.folder.dir, r.generation)
 	return &TornFrame{File: name, Offset: r.off, Size: frameSize(info.length)}, nil
 }

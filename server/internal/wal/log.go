@@ -2,15 +2,10 @@ package wal
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"path"
 	"sync"
 	"sync/atomic"
-
-	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
 // LSN is a place in the log: the number of log bytes before it since the directory was made.
@@ -51,10 +46,9 @@ type Machine interface {
 // other methods may be called at any time from any goroutine.
 type Log struct {
 	cfg      Config
-	fs       vfs.FS
+	folder   folder
 	logger   *slog.Logger
 	machines map[Kind]Machine
-	lock     io.Closer
 
 	room   room
 	gate   sync.RWMutex // shared by running fn; exclusive while a checkpoint freezes
@@ -77,7 +71,6 @@ type Log struct {
 	group      sync.WaitGroup // the goroutines
 	seal       sealer         // belongs to the holder of turn
 	closeErr   error          // Close's result, once closed is closed
-	format     int            // the directory's version
 
 	mu struct {
 		sync.Mutex
@@ -119,7 +112,10 @@ func Open(cfg Config) (*Log, error) {
 	}
 	cfg = cfg.withDefaults()
 	l := &Log{
-		cfg: cfg, fs: cfg.FS, logger: cfg.Logger.With("log", cfg.Dir),
+		cfg: cfg, logger: cfg.Logger.With("log", cfg.Dir),
+		folder: folder{
+			fs: cfg.FS, dir: cfg.Dir, fileSize: cfg.FileSize, readOnly: cfg.ReadOnly,
+		},
 		machines:   make(map[Kind]Machine),
 		kick:       make(chan struct{}, 1),
 		dirty:      make(chan struct{}, 1),
@@ -136,31 +132,15 @@ func Open(cfg Config) (*Log, error) {
 	l.txs.New = func() any { return new(Tx) }
 	l.room.max = cfg.MaxPending
 	l.room.refuse(errNotStarted)
-	if err := l.takeDir(); err != nil {
+	if err := l.folder.take(); err != nil {
 		return nil, fmt.Errorf("open the log in %s: %w", cfg.Dir, err)
 	}
 	return l, nil
 }
 
-func (l *Log) takeDir() error {
-	if l.cfg.ReadOnly {
-		return l.lookInDir()
-	}
-	if err := l.fs.MkdirAll(path.Join(l.cfg.Dir, walDir)); err != nil {
-		return err
-	}
-	lock, err := l.fs.Lock(path.Join(l.cfg.Dir, "LOCK"))
-	if errors.Is(err, vfs.ErrLocked) {
-		return fmt.Errorf("another runnel uses it, stop that or choose another folder: %w", err)
-	}
-	if err != nil {
-		return err
-	}
-	if err := l.checkFormat(); err != nil {
-		return errors.Join(err, lock.Close())
-	}
-	l.lock = lock
-	return nil
+// recovery returns the reading of the folder into the machines.
+func (l *Log) recovery() *recovery {
+	return &recovery{folder: &l.folder, machines: l.machines}
 }
 
 // Register adds the machine of a kind. Call it before Start.

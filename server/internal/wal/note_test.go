@@ -44,7 +44,7 @@ func newest(t *testing.T, disk *vfs.Mem) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := log.listFiles()
+	files, err := log.folder.listFiles()
 	if err = errors.Join(err, log.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}

@@ -91,12 +91,13 @@ func (l *Log) makeFile() (*logFile, error) {
 	var file vfs.File
 	var err error
 	if spare != 0 {
-		file, err = l.reuse(spare, name) // a spare that cannot be reused is left for the next start
+		// a spare that cannot be reused is left for the next start
+		file, err = l.folder.reuse(spare, name)
 	} else {
-		file, err = l.create(name)
+		file, err = l.folder.create(name)
 	}
 	if err == nil {
-		err = durably(l.fs.SyncDir(path.Join(l.cfg.Dir, walDir)))
+		err = durably(l.folder.fs.SyncDir(path.Join(l.cfg.Dir, walDir)))
 	}
 	if err != nil {
 		if file != nil {
@@ -123,31 +124,31 @@ func (l *Log) makeFile() (*logFile, error) {
 // reuse gives a spare file its new name. Its old frames have another generation. It syncs the
 // file first: if the start found this spare, the life that made it may have ended before the
 // sync, and a power loss could then leave it shorter than its first block will say.
-func (l *Log) reuse(spare uint64, name string) (vfs.File, error) {
-	old := fileName(l.cfg.Dir, spare)
-	file, err := l.fs.Open(old)
+func (d *folder) reuse(spare uint64, name string) (vfs.File, error) {
+	old := fileName(d.dir, spare)
+	file, err := d.fs.Open(old)
 	if err != nil {
 		return nil, err
 	}
 	if err := durably(file.Sync()); err != nil { // a second sync could report a false success
-		return nil, errors.Join(err, file.Close(), l.fs.Remove(old))
+		return nil, errors.Join(err, file.Close(), d.fs.Remove(old))
 	}
-	if err := l.fs.Rename(old, name); err != nil {
+	if err := d.fs.Rename(old, name); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
 }
 
-func (l *Log) create(name string) (vfs.File, error) {
-	file, err := l.fs.Create(name)
+func (d *folder) create(name string) (vfs.File, error) {
+	file, err := d.fs.Create(name)
 	if err != nil {
 		return nil, err
 	}
-	if err = file.Allocate(l.cfg.FileSize); err == nil {
+	if err = file.Allocate(d.fileSize); err == nil {
 		err = durably(file.Sync())
 	}
 	if err != nil { // an unfinished file would only occupy space
-		return nil, errors.Join(err, file.Close(), l.fs.Remove(name))
+		return nil, errors.Join(err, file.Close(), d.fs.Remove(name))
 	}
 	return file, nil
 }

@@ -1,12 +1,9 @@
 package wal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"path"
 	"slices"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
@@ -77,9 +74,16 @@ func firstNeeded(begun []segment, at LSN) int {
 	return -1
 }
 
+// recovery reads the folder's snapshot and frames into the machines, at a start and for an
+// inspection.
+type recovery struct {
+	folder   *folder
+	machines map[Kind]Machine
+}
+
 // restore passes the newest snapshot to the machines and returns its LSN.
-func (l *Log) restore() (LSN, error) {
-	names, err := l.fs.List(l.cfg.Dir)
+func (rec *recovery) restore() (LSN, error) {
+	names, err := rec.folder.fs.List(rec.folder.dir)
 	if err != nil {
 		return 0, err
 	}
@@ -91,26 +95,26 @@ func (l *Log) restore() (LSN, error) {
 		}
 	}
 	if found {
-		if err := l.restoreFrom(snapshotName(l.cfg.Dir, at), at); err != nil {
+		if err := rec.restoreFrom(snapshotName(rec.folder.dir, at), at); err != nil {
 			return 0, err
 		}
 	}
-	return at, l.removeSnapshots(at)
+	return at, rec.folder.removeSnapshots(at)
 }
 
-func (l *Log) restoreFrom(name string, at LSN) error {
-	f, err := l.fs.Open(name)
+func (rec *recovery) restoreFrom(name string, at LSN) error {
+	f, err := rec.folder.fs.Open(name)
 	if err != nil {
 		return err
 	}
-	err = l.restoreParts(f, at)
+	err = rec.restoreParts(f, at)
 	if errors.Is(err, errSnapshot) {
 		err = &CorruptError{File: name, LSN: at, Reason: err.Error()}
 	}
 	return errors.Join(err, f.Close())
 }
 
-func (l *Log) restoreParts(f vfs.File, at LSN) error {
+func (rec *recovery) restoreParts(f vfs.File, at LSN) error {
 	lsn, entries, err := readIndex(f)
 	if err != nil {
 		return err
@@ -119,7 +123,7 @@ func (l *Log) restoreParts(f vfs.File, at LSN) error {
 		return fmt.Errorf("%w: it is of another place, %d", errSnapshot, lsn)
 	}
 	for _, e := range entries {
-		machine := l.machines[e.kind]
+		machine := rec.machines[e.kind]
 		if machine == nil {
 			return fmt.Errorf("the snapshot holds a machine of kind %d, and there is none", e.kind)
 		}
@@ -134,48 +138,6 @@ func (l *Log) restoreParts(f vfs.File, at LSN) error {
 	return nil
 }
 
-func (l *Log) listFiles() (logFiles, error) {
-	names, err := l.fs.List(path.Join(l.cfg.Dir, walDir))
-	if err != nil {
-		return nil, err
-	}
-	var files logFiles
-	for _, name := range names {
-		generation, ok := generationOf(name)
-		if !ok {
-			continue
-		}
-		f, err := l.lookAt(generation)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	slices.SortFunc(files, func(a, b foundFile) int {
-		return cmp.Compare(a.generation, b.generation)
-	})
-	return files, nil
-}
-
-func (l *Log) lookAt(generation uint64) (foundFile, error) {
-	var f foundFile
-	file, err := l.fs.Open(fileName(l.cfg.Dir, generation))
-	if err != nil {
-		return f, err
-	}
-	p := make([]byte, blockUsed)
-	n := 0
-	size, err := file.Size()
-	if err == nil {
-		if n, err = file.ReadAt(p, 0); errors.Is(err, io.EOF) {
-			err = nil
-		}
-	}
-	f.segment, f.begun = decodeBlock(p[:n], generation)
-	f.generation, f.size = generation, size
-	return f, errors.Join(err, file.Close())
-}
-
 // tail describes the newest begun file; generation 0 means that there is none.
 type tail struct {
 	segment
@@ -184,34 +146,34 @@ type tail struct {
 }
 
 // replay passes every frame from a place on to its machine, and returns the log's end.
-func (l *Log) replay(ctx context.Context, files logFiles, from LSN) (tail, error) {
+func (rec *recovery) replay(ctx context.Context, files logFiles, from LSN) (tail, error) {
 	begun := files.begun()
 	first := firstNeeded(begun, from)
 	if first < 0 {
-		if from == 0 && len(begun) == 0 && l.format < formatNotes {
+		if from == 0 && len(begun) == 0 && rec.folder.format < formatNotes {
 			// a new directory, or an interrupted first start
-			return tail{}, l.checkUnbegun(files, 0, 0, note{})
+			return tail{}, rec.folder.checkUnbegun(files, 0, 0, note{})
 		}
-		return tail{}, l.gone(from)
+		return tail{}, rec.folder.gone(from)
 	}
 	at, last := from, len(begun)-1
 	for i := first; i < last; i++ {
 		var err error
-		if at, err = l.replayFile(ctx, begun[i], at, begun[i+1].start); err != nil {
+		if at, err = rec.replayFile(ctx, begun[i], at, begun[i+1].start); err != nil {
 			return tail{}, err
 		}
 	}
-	return l.replayLast(ctx, files, begun[last], at)
+	return rec.replayLast(ctx, files, begun[last], at)
 }
 
 // replayFile replays a file that must reach to the beginning of the next one.
-func (l *Log) replayFile(ctx context.Context, s segment, from, to LSN) (LSN, error) {
-	err := l.withReader(s, from, func(r *reader) error {
-		if _, err := l.replayFrames(ctx, r, to); err != nil {
+func (rec *recovery) replayFile(ctx context.Context, s segment, from, to LSN) (LSN, error) {
+	err := rec.folder.withReader(s, from, func(r *reader) error {
+		if _, err := rec.replayFrames(ctx, r, to); err != nil {
 			return err
 		}
 		if r.lsn() != to {
-			return l.corrupt(r, r.off, fmt.Sprintf(
+			return rec.folder.corrupt(r, r.off, fmt.Sprintf(
 				"no frame verifies here, and the next file goes on at log position %d", to))
 		}
 		return nil
@@ -221,10 +183,12 @@ func (l *Log) replayFile(ctx context.Context, s segment, from, to LSN) (LSN, err
 
 // replayLast replays the newest file up to its end, where it may have a torn tail, and makes the
 // whole file durable. Before it changes anything, it checks that the announced file exists.
-func (l *Log) replayLast(ctx context.Context, files logFiles, s segment, from LSN) (tail, error) {
+func (rec *recovery) replayLast(
+	ctx context.Context, files logFiles, s segment, from LSN,
+) (tail, error) {
 	last := tail{segment: s}
-	err := l.withReader(s, from, func(r *reader) error {
-		synced, err := l.replayFrames(ctx, r, ^LSN(0))
+	err := rec.folder.withReader(s, from, func(r *reader) error {
+		synced, err := rec.replayFrames(ctx, r, ^LSN(0))
 		if err != nil {
 			return err
 		}
@@ -232,13 +196,13 @@ func (l *Log) replayLast(ctx context.Context, files logFiles, s segment, from LS
 		n, err := r.note()
 		last.lossy = s.lossy(n, last.end)
 		if err == nil {
-			err = l.checkEnd(r, n)
+			err = rec.folder.checkEnd(r, n)
 		}
 		if err == nil {
-			err = l.checkAnnounced(files, s.generation, n)
+			err = rec.folder.checkAnnounced(files, s.generation, n)
 		}
 		if err == nil {
-			err = l.checkUnbegun(files, s.generation, last.end, n)
+			err = rec.folder.checkUnbegun(files, s.generation, last.end, n)
 		}
 		if err == nil {
 			err = r.harden(max(synced, from))
@@ -248,17 +212,9 @@ func (l *Log) replayLast(ctx context.Context, files logFiles, s segment, from LS
 	return last, err
 }
 
-func (l *Log) withReader(s segment, from LSN, do func(r *reader) error) error {
-	file, err := l.fs.Open(fileName(l.cfg.Dir, s.generation))
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(newReader(file, s, from)), file.Close())
-}
-
 // replayFrames replays up to a place, or up to the first place without a valid frame. It returns
 // the highest synced LSN that the frames record.
-func (l *Log) replayFrames(ctx context.Context, r *reader, to LSN) (LSN, error) {
+func (rec *recovery) replayFrames(ctx context.Context, r *reader, to LSN) (LSN, error) {
 	var synced LSN
 	for r.lsn() < to {
 		f, ok, err := r.next()
@@ -268,7 +224,7 @@ func (l *Log) replayFrames(ctx context.Context, r *reader, to LSN) (LSN, error) 
 		if err := ctx.Err(); err != nil {
 			return synced, err
 		}
-		if err := l.replayFrame(f); err != nil {
+		if err := rec.replayFrame(f); err != nil {
 			return synced, err
 		}
 		synced = max(synced, f.synced)
@@ -276,11 +232,11 @@ func (l *Log) replayFrames(ctx context.Context, r *reader, to LSN) (LSN, error) 
 	return synced, nil
 }
 
-func (l *Log) replayFrame(f frame) error {
+func (rec *recovery) replayFrame(f frame) error {
 	if f.kind == kindMark {
 		return nil
 	}
-	machine := l.machines[f.kind]
+	machine := rec.machines[f.kind]
 	if machine == nil {
 		return fmt.Errorf("the log holds a frame of kind %d, and there is no machine for it",
 			f.kind)

@@ -59,28 +59,28 @@ func snapshotLSN(name string) (LSN, bool) {
 }
 
 // writeSnapshot makes a snapshot durable next to the one before it.
-func (l *Log) writeSnapshot(at LSN, parts []part) error {
+func (d *folder) writeSnapshot(at LSN, parts []part) error {
 	pieces := [][]byte{encodeIndex(at, parts)}
 	for _, p := range parts {
 		pieces = append(pieces, p.data)
 	}
-	return l.replace(snapshotName(l.cfg.Dir, at), pieces)
+	return d.replace(snapshotName(d.dir, at), pieces)
 }
 
 // replace writes a file in the log's folder atomically: after a crash it is complete or absent.
-func (l *Log) replace(name string, pieces [][]byte) error {
+func (d *folder) replace(name string, pieces [][]byte) error {
 	temp := name + tempSuffix
-	f, err := l.fs.Create(temp)
+	f, err := d.fs.Create(temp)
 	if err != nil {
 		return err
 	}
 	if err = errors.Join(writeAll(f, pieces), f.Close()); err == nil {
-		err = l.fs.Rename(temp, name)
+		err = d.fs.Rename(temp, name)
 	}
 	if err != nil { // the unfinished file would only occupy space
-		return errors.Join(err, l.fs.Remove(temp))
+		return errors.Join(err, d.fs.Remove(temp))
 	}
-	return durably(l.fs.SyncDir(path.Dir(name)))
+	return durably(d.fs.SyncDir(path.Dir(name)))
 }
 
 func writeAll(f vfs.File, pieces [][]byte) error {
@@ -95,8 +95,8 @@ func writeAll(f vfs.File, pieces [][]byte) error {
 }
 
 // removeSnapshots removes all snapshots but one, and unfinished ones.
-func (l *Log) removeSnapshots(but LSN) error {
-	names, err := l.fs.List(l.cfg.Dir)
+func (d *folder) removeSnapshots(but LSN) error {
+	names, err := d.fs.List(d.dir)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (l *Log) removeSnapshots(but LSN) error {
 	for _, name := range names {
 		at, ok := snapshotLSN(strings.TrimSuffix(name, tempSuffix))
 		if ok && (at != but || strings.HasSuffix(name, tempSuffix)) {
-			errs = append(errs, l.fs.Remove(path.Join(l.cfg.Dir, name)))
+			errs = append(errs, d.fs.Remove(path.Join(d.dir, name)))
 		}
 	}
 	return errors.Join(errs...)

@@ -47,27 +47,27 @@ func (l *Log) Start(ctx context.Context) error {
 }
 
 func (l *Log) begin(ctx context.Context) error {
-	at, err := l.restore()
+	at, err := l.recovery().restore()
 	if err != nil {
 		return err
 	}
-	files, err := l.listFiles()
+	files, err := l.folder.listFiles()
 	if err != nil {
 		return err
 	}
-	last, err := l.replay(ctx, files, at)
+	last, err := l.recovery().replay(ctx, files, at)
 	if err != nil {
 		return err
 	}
 	if len(files.begun()) > 0 {
-		if err := l.raiseFormat(); err != nil {
+		if err := l.folder.raiseFormat(); err != nil {
 			return err
 		}
 	}
 	if err := l.open(files, at, last); err != nil {
 		return err
 	}
-	return l.raiseFormat() // also for a new directory: see formatVersion
+	return l.folder.raiseFormat() // also for a new directory: see formatVersion
 }
 
 // open makes the file in which the log continues. It is a new file with a new generation: the
@@ -86,7 +86,7 @@ func (l *Log) open(files logFiles, at LSN, last tail) error {
 	l.mu.Unlock()
 	l.landed.Store(uint64(end))
 	for _, generation := range surplus {
-		if err := l.fs.Remove(fileName(l.cfg.Dir, generation)); err != nil {
+		if err := l.folder.remove(generation); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (l *Log) open(files logFiles, at LSN, last tail) error {
 	l.mu.Lock()
 	l.mu.file = file
 	l.mu.Unlock()
-	if err = l.announce(last, file.generation); err == nil {
+	if err = l.folder.announce(last, file.generation); err == nil {
 		err = file.begin(end)
 	}
 	if err == nil {

@@ -1,9 +1,11 @@
-package kinesis
+package catalogue
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"maps"
 	"sync"
 
 	"github.com/runnel-stream/runnel/internal/wire"
@@ -13,20 +15,21 @@ import (
 
 const (
 	snapshotVersion = 1
-	keySize         = 32
+	KeySize         = 32
 )
 
-// catalogue holds the streams and shards of a data directory. It is a state machine: memory holds
+// Catalogue holds the streams and shards of a data directory. It is a state machine: memory holds
 // the whole state, and the log holds every change as a frame.
-type catalogue struct {
-	store shardStore
-	// changed is called for every change to a stream, once readers see it, and must not block.
-	// Default nil: nothing is called.
-	changed func(streamKey)
+//
+// Methods that say so are called inside Read or Write. The published streams never change, so they
+// may be used after it.
+type Catalogue struct {
+	store   Store
+	changed func(Key) // see OnChange
 
 	mu      sync.RWMutex // in wal.Log.Sequence: see the package comment
 	state   catalogueState
-	streams map[streamKey]*stream
+	streams map[Key]*Stream
 	lsn     wal.LSN // of the last change; readers wait for it
 }
 
@@ -42,36 +45,77 @@ type catalogueState struct {
 	DroppedAt     int64 `json:"droppedAt"`
 	DroppedNumber int64 `json:"droppedNumber"`
 	// Accounts are the worlds that have settings of their own, in order.
-	Accounts []account `json:"accounts,omitempty"`
+	Accounts []Account `json:"accounts,omitempty"`
 }
 
 // snapshot is the catalogue as Freeze writes it.
 type snapshot struct {
 	Version int `json:"version"`
 	catalogueState
-	Streams []*stream `json:"streams"`
+	Streams []*Stream `json:"streams"`
 }
 
-func newCatalogue(store shardStore) *catalogue {
-	return &catalogue{
+func New(store Store) *Catalogue {
+	return &Catalogue{
 		store:   store,
 		state:   catalogueState{NextLog: 1},
-		streams: make(map[streamKey]*stream),
+		streams: make(map[Key]*Stream),
 	}
 }
 
-// find returns the stream, or nil if it does not exist at that time. The caller holds the lock.
-func (c *catalogue) find(world wire.World, name string, now int64) *stream {
-	st := c.streams[streamKey{world, name}]
-	if st == nil || st.gone(now) {
+// OnChange sets the function that is called for every change to a stream, once readers see it. It
+// must not block. It returns the function before; nil means none.
+func (c *Catalogue) OnChange(changed func(Key)) (before func(Key)) {
+	before, c.changed = c.changed, changed
+	return before
+}
+
+// Read runs look while nothing changes.
+func (c *Catalogue) Read(look func()) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	look()
+}
+
+// Write runs decide, which may change the catalogue, while no other goroutine reads or changes it.
+// Call it inside wal.Log.Sequence.
+func (c *Catalogue) Write(decide func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	decide()
+}
+
+// LSN returns the position of the last change, inside Read or Write. An answer that depends on the
+// catalogue waits until the log is durable up to there.
+func (c *Catalogue) LSN() wal.LSN { return c.lsn }
+
+// Seq returns the number of changes so far, inside Read or Write.
+func (c *Catalogue) Seq() uint64 { return c.state.Seq }
+
+// DecidedAt returns when the last change was decided, in ms, inside Read or Write.
+func (c *Catalogue) DecidedAt() int64 { return c.state.At }
+
+// SealKey returns the directory's key, nil before it is drawn, inside Read or Write.
+func (c *Catalogue) SealKey() []byte { return c.state.Key }
+
+// All iterates over the streams, in no order and also those that are gone, inside Read or Write.
+func (c *Catalogue) All() iter.Seq[*Stream] { return maps.Values(c.streams) }
+
+// Get returns the stream also after the end of its deletion, or nil, inside Read or Write.
+func (c *Catalogue) Get(key Key) *Stream { return c.streams[key] }
+
+// Find returns the stream, or nil if it does not exist at that time, inside Read or Write.
+func (c *Catalogue) Find(world wire.World, name string, now int64) *Stream {
+	st := c.streams[Key{world, name}]
+	if st == nil || st.Gone(now) {
 		return nil
 	}
 	return st
 }
 
-// commit applies a change and appends it to the log. The caller holds the lock, inside
-// wal.Log.Sequence, and answers only after wal.Log.Wait(c.lsn).
-func (c *catalogue) commit(tx *wal.Tx, ch *change) error {
+// Commit applies a change and appends it to the log. The caller is inside Write,
+// and answers only after wal.Log.Wait of the new LSN.
+func (c *Catalogue) Commit(tx *wal.Tx, ch *Change) error {
 	ch.Seq = c.state.Seq + 1
 	frame, err := json.Marshal(ch)
 	if err != nil {
@@ -90,21 +134,21 @@ func (c *catalogue) commit(tx *wal.Tx, ch *change) error {
 }
 
 // named returns the stream of a change, or nil.
-func (c *catalogue) named(ch *change) *stream {
+func (c *Catalogue) named(ch *Change) *Stream {
 	switch {
 	case ch.Stream != nil:
-		return c.streams[ch.Stream.key()]
+		return c.streams[ch.Stream.Key()]
 	case ch.World == nil:
 		return nil
 	default:
-		return c.streams[streamKey{*ch.World, ch.Name}]
+		return c.streams[Key{*ch.World, ch.Name}]
 	}
 }
 
 // newVersion lets readers see a stream as it was until the change is durable. The caller runs the
 // returned functions then, before anything else: a reader that sees a sealed shard must find its
 // children.
-func (c *catalogue) newVersion(was, now *stream) publications {
+func (c *Catalogue) newVersion(was, now *Stream) publications {
 	if now == nil || now == was {
 		return nil
 	}
@@ -119,8 +163,8 @@ func (c *catalogue) newVersion(was, now *stream) publications {
 }
 
 // Replay is part of wal.Machine.
-func (c *catalogue) Replay(_ wal.LSN, payload []byte) error {
-	var ch change
+func (c *Catalogue) Replay(_ wal.LSN, payload []byte) error {
+	var ch Change
 	if err := json.Unmarshal(payload, &ch); err != nil {
 		return fmt.Errorf("read a change of the catalogue: %w", err)
 	}
@@ -135,7 +179,7 @@ func (c *catalogue) Replay(_ wal.LSN, payload []byte) error {
 }
 
 // Restore is part of wal.Machine. The shards' records are restored by their own machine.
-func (c *catalogue) Restore(data []byte) error {
+func (c *Catalogue) Restore(data []byte) error {
 	var snap snapshot
 	if err := json.Unmarshal(data, &snap); err != nil {
 		return fmt.Errorf("read the catalogue's snapshot: %w", err)
@@ -144,9 +188,9 @@ func (c *catalogue) Restore(data []byte) error {
 		return fmt.Errorf("the catalogue's snapshot has version %d, this runnel reads version %d: "+
 			"use the runnel that wrote it or a newer one", snap.Version, snapshotVersion)
 	}
-	streams := make(map[streamKey]*stream, len(snap.Streams))
+	streams := make(map[Key]*Stream, len(snap.Streams))
 	for _, st := range snap.Streams {
-		if st == nil || streams[st.key()] != nil {
+		if st == nil || streams[st.Key()] != nil {
 			return fmt.Errorf("%w: a stream of the snapshot is missing or double", errChange)
 		}
 		if err := checkShards(st.Shards); err != nil {
@@ -161,12 +205,12 @@ func (c *catalogue) Restore(data []byte) error {
 		if err := st.checkSteps(st.Pending); err != nil {
 			return err
 		}
-		streams[st.key()] = st
+		streams[st.Key()] = st
 	}
 	if err := checkAccounts(snap.Accounts); err != nil {
 		return err
 	}
-	if n := len(snap.Key); n != 0 && n != keySize {
+	if n := len(snap.Key); n != 0 && n != KeySize {
 		return fmt.Errorf("%w: the snapshot's key has %d bytes", errChange, n)
 	}
 	c.mu.Lock()
@@ -178,11 +222,11 @@ func (c *catalogue) Restore(data []byte) error {
 
 // Freeze is part of wal.Machine. Published streams never change, so it is enough to copy the
 // references.
-func (c *catalogue) Freeze() func(context.Context) ([]byte, error) {
+func (c *Catalogue) Freeze() func(context.Context) ([]byte, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	snap := snapshot{Version: snapshotVersion, catalogueState: c.state}
-	snap.Streams = make([]*stream, 0, len(c.streams))
+	snap.Streams = make([]*Stream, 0, len(c.streams))
 	for _, st := range c.streams {
 		snap.Streams = append(snap.Streams, st)
 	}

@@ -1,21 +1,21 @@
-package kinesis
+package catalogue
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
-	"github.com/runnel-stream/runnel/server/internal/serverclock"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
+
+// home is the world of the tests.
+var home = wire.World{Account: "000000000000", Region: "us-east-1"}
 
 // ledger is a store that remembers the catalogue's calls.
 type ledger struct{ lines []string }
@@ -36,68 +36,68 @@ func (l *ledger) Delete(id shardlog.ID) func() {
 }
 
 // history is a sequence of changes that includes every kind.
-func history() []*change {
+func history() []*Change {
 	halves := keyspace.Uniform(2)
 	lower, upper := halves[1].SplitAt(halves[1].Middle())
-	st := &stream{
-		World: here, Name: "orders", Created: 1000, Retention: 24, Next: 1,
-		settings: settings{
-			Mode: modeProvisioned, MaxRecord: 1024, Tags: map[string]string{"a": "b"},
+	st := &Stream{
+		World: home, Name: "orders", Created: 1000, Retention: 24, Next: 1,
+		Settings: Settings{
+			Mode: ModeProvisioned, MaxRecord: 1024, Tags: map[string]string{"a": "b"},
 		},
-		Shards: []*shard{{Log: 1, Range: keyspace.All, Created: 1, Opened: 1000}},
+		Shards: []*Shard{{Log: 1, Range: keyspace.All(), Created: 1, Opened: 1000}},
 	}
-	other := &stream{
-		World: here, Name: "other", Created: 2000, Next: 1,
-		Shards: []*shard{{Log: 4, Range: keyspace.All, Created: 9, Opened: 2000}},
+	other := &Stream{
+		World: home, Name: "other", Created: 2000, Next: 1,
+		Shards: []*Shard{{Log: 4, Range: keyspace.All(), Created: 9, Opened: 2000}},
 	}
-	changes := []*change{
-		{Op: changeKey, At: 1, Key: make([]byte, keySize)},
-		{Op: changeCreate, At: 1000, Stream: st},
+	changes := []*Change{
+		{Op: ChangeKey, At: 1, Key: make([]byte, KeySize)},
+		{Op: ChangeCreate, At: 1000, Stream: st},
 		{
-			Op: changePlan, At: 1400, World: &here, Name: "orders", Until: 1500,
-			Plan: []scaleStep{splitStep(0, halves[0], halves[1])},
+			Op: ChangePlan, At: 1400, World: &home, Name: "orders", Until: 1500,
+			Plan: []Step{SplitStep(0, halves[0], halves[1])},
 		},
 		{
-			Op: changeReshard, At: 1500, World: &here, Name: "orders", Until: 1600, Close: []uint32{0},
-			Open: []*shard{
+			Op: ChangeReshard, At: 1500, World: &home, Name: "orders", Until: 1600, Close: []uint32{0},
+			Open: []*Shard{
 				{Index: 1, Log: 2, Range: halves[0], Created: 2, Opened: 1500, Parents: []uint32{0}},
 				{Index: 2, Log: 3, Range: halves[1], Created: 2, Opened: 1500, Parents: []uint32{0}},
 			},
 		},
-		{Op: changeCreate, At: 2000, Stream: other},
-		{Op: changePlan, At: 2030, World: &here, Name: "orders", Until: 2050, Plan: []scaleStep{
-			splitStep(1, lower, upper), {From: []int{0, 2}, To: []keyspace.Range{halves[0].Join(lower)}},
+		{Op: ChangeCreate, At: 2000, Stream: other},
+		{Op: ChangePlan, At: 2030, World: &home, Name: "orders", Until: 2050, Plan: []Step{
+			SplitStep(1, lower, upper), {From: []int{0, 2}, To: []keyspace.Range{halves[0].Join(lower)}},
 		}},
 		{
-			Op: changeScale, At: 2050, World: &here, Name: "orders",
-			Steps: []reshardStep{
-				{Close: []uint32{2}, Open: []*shard{
+			Op: ChangeScale, At: 2050, World: &home, Name: "orders",
+			Steps: []Replacement{
+				{Close: []uint32{2}, Open: []*Shard{
 					{Index: 3, Log: 5, Range: lower, Created: 3, Opened: 2050, Parents: []uint32{2}},
 					{Index: 4, Log: 6, Range: upper, Created: 3, Opened: 2050, Parents: []uint32{2}},
 				}},
-				{Close: []uint32{1, 3}, Open: []*shard{{
+				{Close: []uint32{1, 3}, Open: []*Shard{{
 					Index: 5, Log: 7, Range: halves[0].Join(lower), Created: 4, Opened: 2050,
 					Parents: []uint32{1, 3},
 				}}},
 			},
 		},
-		{Op: changeRetain, At: 2100, World: &here, Name: "orders", Retention: 48},
-		{Op: changeSettings, At: 2110, World: &here, Name: "orders", Until: 2120, Settings: &settings{
-			Mode: modeOnDemand, MaxRecord: 2048, Tags: map[string]string{"c": "d"},
-			Policy: `{"Statement":[]}`, Encryption: encryptionKMS, KeyID: someKey,
-			Encrypted:  []span{{From: 1800, Until: 1900}, {From: 2120}},
+		{Op: ChangeRetain, At: 2100, World: &home, Name: "orders", Retention: 48},
+		{Op: ChangeSettings, At: 2110, World: &home, Name: "orders", Until: 2120, Settings: &Settings{
+			Mode: ModeOnDemand, MaxRecord: 2048, Tags: map[string]string{"c": "d"},
+			Policy: `{"Statement":[]}`, Encryption: EncryptionKMS, KeyID: "key",
+			Encrypted:  []Span{{From: 1800, Until: 1900}, {From: 2120}},
 			Monitoring: []string{"IncomingBytes"}, Warm: 10,
 		}},
-		{Op: changeAccount, At: 2130, Account: &account{here, commitment{2130, 5000, 0}}},
-		{Op: changeAccount, At: 2140, Account: &account{World: wire.World{Region: "a-1"}}},
-		{Op: changeAccount, At: 2150, Account: &account{here, commitment{2130, 5000, 5000}}},
+		{Op: ChangeAccount, At: 2130, Account: &Account{home, Commitment{2130, 5000, 0}}},
+		{Op: ChangeAccount, At: 2140, Account: &Account{World: wire.World{Region: "a-1"}}},
+		{Op: ChangeAccount, At: 2150, Account: &Account{home, Commitment{2130, 5000, 5000}}},
 		{
-			Op: changePlan, At: 2190, World: &here, Name: "other", Until: 2290,
-			Plan: []scaleStep{splitStep(0, halves[0], halves[1])},
+			Op: ChangePlan, At: 2190, World: &home, Name: "other", Until: 2290,
+			Plan: []Step{SplitStep(0, halves[0], halves[1])},
 		},
-		{Op: changeDelete, At: 2200, World: &here, Name: "other", Until: 2300},
-		{Op: changeExpire, At: 2300, World: &here, Name: "orders", Expire: []uint32{0}},
-		{Op: changeDrop, At: 2400, World: &here, Name: "other"},
+		{Op: ChangeDelete, At: 2200, World: &home, Name: "other", Until: 2300},
+		{Op: ChangeExpire, At: 2300, World: &home, Name: "orders", Expire: []uint32{0}},
+		{Op: ChangeDrop, At: 2400, World: &home, Name: "other"},
 	}
 	for i, ch := range changes {
 		ch.Seq = uint64(i + 1)
@@ -105,7 +105,7 @@ func history() []*change {
 	return changes
 }
 
-func replay(t testing.TB, c *catalogue, changes []*change) {
+func replay(t testing.TB, c *Catalogue, changes []*Change) {
 	t.Helper()
 	for _, ch := range changes {
 		frame, err := json.Marshal(ch)
@@ -118,7 +118,7 @@ func replay(t testing.TB, c *catalogue, changes []*change) {
 	}
 }
 
-func freeze(t testing.TB, c *catalogue) string {
+func freeze(t testing.TB, c *Catalogue) string {
 	t.Helper()
 	data, err := c.Freeze()(context.Background())
 	if err != nil {
@@ -132,7 +132,7 @@ func freeze(t testing.TB, c *catalogue) string {
 func TestReplayIsDeterministic(t *testing.T) {
 	changes := history()
 	var want ledger
-	c := newCatalogue(&want)
+	c := New(&want)
 	replay(t, c, changes)
 	state := freeze(t, c)
 	wantLines := "[create 1 seal 1 create 2 create 3 sealed 1 create 4 seal 3 " +
@@ -142,10 +142,10 @@ func TestReplayIsDeterministic(t *testing.T) {
 		t.Errorf("the store was told %s, want %s", got, wantLines)
 	}
 	for cut := range len(changes) + 1 {
-		first := newCatalogue(new(ledger))
+		first := New(new(ledger))
 		replay(t, first, changes[:cut])
 		later := new(ledger)
-		second := newCatalogue(later)
+		second := New(later)
 		if err := second.Restore([]byte(freeze(t, first))); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestReplayIsDeterministic(t *testing.T) {
 func TestFreezeIsAMoment(t *testing.T) {
 	changes := history()
 	for cut := range changes {
-		c := newCatalogue(new(ledger))
+		c := New(new(ledger))
 		replay(t, c, changes[:cut])
 		frozen := c.Freeze()
 		want, err := frozen(context.Background())
@@ -178,45 +178,45 @@ func TestFreezeIsAMoment(t *testing.T) {
 // A change that does not fit is an error and leaves the state alone.
 func TestApplyRefuses(t *testing.T) {
 	halves := keyspace.Uniform(2)
-	for i, bad := range []*change{
-		{Op: changeKey, Key: []byte("short")},
-		{Op: changeCreate},
-		{Op: changeCreate, Stream: &stream{World: here, Name: "orders"}},
-		{Op: changeCreate, Stream: &stream{World: here, Name: "new"}}, // no shards
-		{Op: changeCreate, Stream: &stream{World: here, Name: "new", Shards: []*shard{nil}}},
-		{Op: changeDelete, Name: "orders"},
-		{Op: changeDelete, World: &here, Name: "none"},
-		{Op: changeReshard, World: &here, Name: "orders", Close: []uint32{0}}, // leaves a hole
-		{Op: changeReshard, World: &here, Name: "orders", Close: []uint32{7}},
-		{Op: changeScale, World: &here, Name: "orders", Steps: []reshardStep{{Open: []*shard{nil}}}},
-		{Op: changeScale, World: &here, Name: "orders", Steps: []reshardStep{
-			{[]uint32{0}, []*shard{{Index: 1, Log: 2, Range: keyspace.All}}},
-			{[]uint32{0}, []*shard{{Index: 2, Log: 3, Range: keyspace.All}}}, // closed by then
+	for i, bad := range []*Change{
+		{Op: ChangeKey, Key: []byte("short")},
+		{Op: ChangeCreate},
+		{Op: ChangeCreate, Stream: &Stream{World: home, Name: "orders"}},
+		{Op: ChangeCreate, Stream: &Stream{World: home, Name: "new"}}, // no shards
+		{Op: ChangeCreate, Stream: &Stream{World: home, Name: "new", Shards: []*Shard{nil}}},
+		{Op: ChangeDelete, Name: "orders"},
+		{Op: ChangeDelete, World: &home, Name: "none"},
+		{Op: ChangeReshard, World: &home, Name: "orders", Close: []uint32{0}}, // leaves a hole
+		{Op: ChangeReshard, World: &home, Name: "orders", Close: []uint32{7}},
+		{Op: ChangeScale, World: &home, Name: "orders", Steps: []Replacement{{Open: []*Shard{nil}}}},
+		{Op: ChangeScale, World: &home, Name: "orders", Steps: []Replacement{
+			{[]uint32{0}, []*Shard{{Index: 1, Log: 2, Range: keyspace.All()}}},
+			{[]uint32{0}, []*Shard{{Index: 2, Log: 3, Range: keyspace.All()}}}, // closed by then
 		}},
-		{Op: changePlan, World: &here, Name: "orders"},
-		{Op: changePlan, World: &here, Name: "orders", Plan: []scaleStep{ // of another's piece
-			splitStep(1, halves[0], halves[1]),
+		{Op: ChangePlan, World: &home, Name: "orders"},
+		{Op: ChangePlan, World: &home, Name: "orders", Plan: []Step{ // of another's piece
+			SplitStep(1, halves[0], halves[1]),
 		}},
-		{Op: changePlan, World: &here, Name: "orders", Plan: []scaleStep{ // leaves a hole
-			splitStep(0, halves[0], halves[0]),
+		{Op: ChangePlan, World: &home, Name: "orders", Plan: []Step{ // leaves a hole
+			SplitStep(0, halves[0], halves[0]),
 		}},
-		{Op: changePlan, World: &here, Name: "orders", Plan: []scaleStep{ // of a piece twice
-			splitStep(0, halves[0], halves[1]), {From: []int{1, 1}, To: halves[:1]},
+		{Op: ChangePlan, World: &home, Name: "orders", Plan: []Step{ // of a piece twice
+			SplitStep(0, halves[0], halves[1]), {From: []int{1, 1}, To: halves[:1]},
 		}},
-		{Op: changeCreate, Stream: &stream{ // the pending one of it does not fit
-			World: here, Name: "new", Next: 1, Pending: []scaleStep{splitStep(7, halves[0], halves[1])},
-			Shards: []*shard{{Log: 9, Range: keyspace.All}},
+		{Op: ChangeCreate, Stream: &Stream{ // the pending one of it does not fit
+			World: home, Name: "new", Next: 1, Pending: []Step{SplitStep(7, halves[0], halves[1])},
+			Shards: []*Shard{{Log: 9, Range: keyspace.All()}},
 		}},
-		{Op: changeExpire, World: &here, Name: "orders", Expire: []uint32{0}}, // it is open
-		{Op: changeSettings, World: &here, Name: "orders"},
-		{Op: changeSettings, World: &here, Name: "none", Settings: &settings{}},
-		{Op: changeAccount, World: &here},
-		{Op: "frobnicate", World: &here, Name: "orders"},
-		{Op: changeRetain, World: &here, Name: "orders", Seq: 9, At: 3000},
-		{Op: changeRetain, World: &here, Name: "orders", Seq: 3},
+		{Op: ChangeExpire, World: &home, Name: "orders", Expire: []uint32{0}}, // it is open
+		{Op: ChangeSettings, World: &home, Name: "orders"},
+		{Op: ChangeSettings, World: &home, Name: "none", Settings: &Settings{}},
+		{Op: ChangeAccount, World: &home},
+		{Op: "frobnicate", World: &home, Name: "orders"},
+		{Op: ChangeRetain, World: &home, Name: "orders", Seq: 9, At: 3000},
+		{Op: ChangeRetain, World: &home, Name: "orders", Seq: 3},
 	} {
 		l := new(ledger)
-		c := newCatalogue(l)
+		c := New(l)
 		replay(t, c, history()[:2])
 		before, lines := freeze(t, c), len(l.lines)
 		if bad.Seq == 0 {
@@ -243,7 +243,7 @@ func TestRestoreRefuses(t *testing.T) {
 		"", "x", `{"version":2}`, `{"version":1,"key":"QQ=="}`, `{"version":1,"streams":[null]}`,
 		`{"version":1,"streams":[{"name":"a"}]}`, `{"version":1,"accounts":[{},{}]}`,
 	} {
-		if err := newCatalogue(new(ledger)).Restore([]byte(data)); err == nil {
+		if err := New(new(ledger)).Restore([]byte(data)); err == nil {
 			t.Errorf("the snapshot %q is taken", data)
 		}
 	}
@@ -252,7 +252,7 @@ func TestRestoreRefuses(t *testing.T) {
 // A snapshot and a frame of the first version of runnel keep their meaning: settings that they lack
 // are not set.
 func TestOldSnapshot(t *testing.T) {
-	c := newCatalogue(new(ledger))
+	c := New(new(ledger))
 	err := c.Restore([]byte(`{"version":1,"seq":7,"at":1000,"key":null,"nextLog":2,"droppedAt":0,` +
 		`"droppedNumber":0,"streams":[{"world":{"Account":"000000000000","Region":"us-east-1"},` +
 		`"name":"orders","created":1000,"retention":24,"mode":"PROVISIONED","maxRecord":1024,` +
@@ -267,9 +267,9 @@ func TestOldSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := c.find(here, "orders", 2000)
-	if st == nil || st.Mode != modeOnDemand || st.MaxRecord != 2048 || st.Tags != nil ||
-		st.encryption() != encryptionNone || st.encrypts(2000) || st.status(2000) != statusActive {
+	st := c.Find(home, "orders", 2000)
+	if st == nil || st.Mode != ModeOnDemand || st.MaxRecord != 2048 || st.Tags != nil ||
+		st.EncryptionType() != EncryptionNone || st.Encrypts(2000) || st.Status(2000) != StatusActive {
 		t.Errorf("the stream is %+v", st)
 	}
 	// A resharding took effect at once, at the beginning of UPDATING.
@@ -280,17 +280,17 @@ func TestOldSnapshot(t *testing.T) {
 			oldShard(1, halves[0], "[0]") + `,` + oldShard(2, halves[1], "[0]") + `]}`,
 		`{"seq":10,"op":"scale","at":4000,"name":"orders","world":{"Account":"000000000000",` +
 			`"Region":"us-east-1"},"until":4100,"steps":[{"close":[1,2],"open":[` +
-			oldShard(3, keyspace.All, "[1,2]") + `]}]}`,
+			oldShard(3, keyspace.All(), "[1,2]") + `]}]}`,
 	} {
 		if err := c.Replay(0, []byte(frame)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	st = c.find(here, "orders", 4099)
-	if len(st.routes) != 1 || st.status(4099) != statusUpdating || st.status(4100) != statusActive {
+	st = c.Find(home, "orders", 4099)
+	if len(st.routes) != 1 || st.Status(4099) != StatusUpdating || st.Status(4100) != StatusActive {
 		t.Errorf("the stream that was resharded is %+v", st)
 	}
-	if got := c.account(here).Commitment.status(2000); got != commitmentDisabled {
+	if got := c.Account(home).Commitment.Status(2000); got != CommitmentDisabled {
 		t.Errorf("the account's commitment is %s", got)
 	}
 }
@@ -312,7 +312,7 @@ func FuzzReplay(f *testing.F) {
 		f.Add(frame)
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		c := newCatalogue(new(ledger))
+		c := New(new(ledger))
 		replay(t, c, history()[:2])
 		if c.Replay(0, frame) != nil {
 			return
@@ -321,29 +321,29 @@ func FuzzReplay(f *testing.F) {
 			if len(st.routes) == 0 {
 				t.Fatalf("stream %q has no open shard", st.Name)
 			}
-			st.route(keyspace.Max)
-			describeShards(st.listed(1 << 40))
+			st.Route(keyspace.Max())
+			st.Listed(1 << 40)
 			takePending(t, c, st)
 		}
-		if err := newCatalogue(new(ledger)).Restore([]byte(freeze(t, c))); err != nil {
+		if err := New(new(ledger)).Restore([]byte(freeze(t, c))); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
 func FuzzRestore(f *testing.F) {
-	c := newCatalogue(new(ledger))
+	c := New(new(ledger))
 	f.Add([]byte(freeze(f, c)))
 	replay(f, c, history()[:3]) // with something pending
 	f.Add([]byte(freeze(f, c)))
 	replay(f, c, history()[3:7])
 	f.Add([]byte(freeze(f, c)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := newCatalogue(new(ledger))
+		c := New(new(ledger))
 		if c.Restore(data) != nil {
 			return
 		}
-		again := newCatalogue(new(ledger))
+		again := New(new(ledger))
 		if err := again.Restore([]byte(freeze(t, c))); err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +354,7 @@ func FuzzRestore(f *testing.F) {
 }
 
 // takePending takes the pending steps of a stream that was read from any input. They must not fail.
-func takePending(t *testing.T, c *catalogue, st *stream) {
+func takePending(t *testing.T, c *Catalogue, st *Stream) {
 	t.Helper()
 	if len(st.Pending) == 0 || c.state.NextLog > 1<<62 { // which no directory gets to
 		return
@@ -364,7 +364,7 @@ func takePending(t *testing.T, c *catalogue, st *stream) {
 	if _, err := c.apply(ch); err != nil {
 		t.Fatalf("what is pending cannot be done: %v", err)
 	}
-	if st := c.streams[st.key()]; len(st.Pending) != 0 || st.status(1<<40) == statusUpdating {
+	if st := c.streams[st.Key()]; len(st.Pending) != 0 || st.Status(1<<40) == StatusUpdating {
 		t.Fatalf("it was done, and the stream is still %+v", st)
 	}
 }
@@ -372,15 +372,15 @@ func takePending(t *testing.T, c *catalogue, st *stream) {
 // Routing by binary search finds the one open shard with the key in its range.
 func TestRoute(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	st := &stream{Name: "orders"}
+	st := &Stream{Name: "orders"}
 	for i, r := range keyspace.Uniform(37) {
-		st.Shards = append(st.Shards, &shard{Index: uint32(i), Log: 1, Range: r})
+		st.Shards = append(st.Shards, &Shard{Index: uint32(i), Log: 1, Range: r})
 	}
 	slices.Reverse(st.Shards)
 	if err := st.index(); err != nil {
 		t.Fatal(err)
 	}
-	keys := []keyspace.Key{{}, keyspace.Max}
+	keys := []keyspace.Key{{}, keyspace.Max()}
 	for _, r := range keyspace.Uniform(37) {
 		keys = append(keys, r.Start, r.End)
 	}
@@ -388,26 +388,8 @@ func TestRoute(t *testing.T) {
 		keys = append(keys, keyspace.Key{Hi: rng.Uint64(), Lo: rng.Uint64()})
 	}
 	for _, k := range keys {
-		if sh := st.route(k); !sh.Range.Contains(k) {
+		if sh := st.Route(k); !sh.Range.Contains(k) {
 			t.Fatalf("%s is routed to %s", k, sh.Range)
-		}
-	}
-}
-
-func TestClockNeverStepsBack(t *testing.T) {
-	ms := int64(5000)
-	c := clock{serverclock.New(serverclock.Config{
-		Wall:   func() time.Time { return time.UnixMilli(ms) },
-		Logger: slog.New(slog.DiscardHandler),
-	})}
-	for _, step := range []struct{ system, floor, want int64 }{
-		{5000, 0, 5000}, {4000, 0, 5000}, {6000, 0, 6000}, {6000, 9000, 9000}, {7000, 8000, 9000},
-	} {
-		ms = step.system
-		c.notBefore(step.floor)
-		if got := c.read(); got != step.want {
-			t.Errorf("at %d, not before %d, the clock reads %d, want %d",
-				step.system, step.floor, got, step.want)
 		}
 	}
 }

@@ -26,11 +26,11 @@ func (s Stream) String() string {
 	return fmt.Sprintf("%s@%d", s.Name, s.Created.UnixMilli())
 }
 
-// ErrStream is the error that every *StreamError matches.
-var ErrStream = errors.New("the lease table belongs to another stream")
+// ErrOtherStream is the error that every *StreamError matches.
+var ErrOtherStream = errors.New("the lease table belongs to another stream")
 
 // StreamError is returned if a table holds the leases of a stream other than the one to be read.
-// errors.Is(err, ErrStream) holds.
+// errors.Is(err, ErrOtherStream) holds.
 type StreamError struct {
 	Table string
 	Want  string // the stream to be read, as Stream.String gives it
@@ -43,8 +43,8 @@ func (e *StreamError) Error() string {
 		"positions are no longer wanted", e.Table, e.Have, e.Want)
 }
 
-// Is reports whether target is ErrStream.
-func (e *StreamError) Is(target error) bool { return target == ErrStream }
+// Is reports whether target is ErrOtherStream.
+func (e *StreamError) Is(target error) bool { return target == ErrOtherStream }
 
 func (t *Table) streamError(have string) error {
 	return &StreamError{Table: t.cfg.Table, Want: t.cfg.Stream.String(), Have: have}
@@ -58,8 +58,8 @@ type Origin struct {
 	At time.Time
 }
 
-// Claim is the table's record of its stream.
-type Claim struct {
+// Binding is the table's record of its stream.
+type Binding struct {
 	// Origin is the position where the application began: the first worker's choice holds for all.
 	Origin Origin
 	// Synced is set once the leases of the shards at the origin have all been created.
@@ -71,56 +71,56 @@ type Claim struct {
 
 // These name the item in which a table of our own stores its stream.
 const (
-	claimKey    = "runnelStream"
-	claimEntity = "RUNNEL_STREAM"
-	attrOrigin  = "runnelOrigin"
-	attrSynced  = "runnelSynced"
+	bindingKey    = "runnelStream"
+	bindingEntity = "RUNNEL_STREAM"
+	attrOrigin    = "runnelOrigin"
+	attrSynced    = "runnelSynced"
 )
 
-// Claim binds the table to its stream, or returns the claim of an earlier worker. It returns a
-// *StreamError if that worker claimed another stream or a recreated one, and ErrNative if the KCL
-// 3.x runs the table in its own way. origin counts only in a new table.
-func (t *Table) Claim(ctx context.Context, origin Origin) (Claim, error) {
-	if err := t.refuseNative(ctx); err != nil {
-		return Claim{}, err
+// Bind binds the table to its stream, or returns the Binding of an earlier worker. It returns a
+// *StreamError if that worker bound it to another stream or a recreated one, and ErrManagedByKCL3
+// if the KCL 3.x runs the table in its own way. origin counts only in a new table.
+func (t *Table) Bind(ctx context.Context, origin Origin) (Binding, error) {
+	if err := t.refuseKCL3(ctx); err != nil {
+		return Binding{}, err
 	}
-	row, err := t.claimItem(ctx)
+	row, err := t.bindingItem(ctx)
 	if err != nil || row != nil {
-		return t.readClaim(row, err)
+		return t.readBinding(row, err)
 	}
 	leases, _, err := t.List(ctx)
 	if err != nil {
-		return Claim{}, err
+		return Binding{}, err
 	}
 	if len(leases) > 0 {
 		// A table of our own has the item before it has leases, so look for the item once more.
-		row, err := t.claimItem(ctx)
+		row, err := t.bindingItem(ctx)
 		if err != nil || row != nil {
-			return t.readClaim(row, err)
+			return t.readBinding(row, err)
 		}
-		return Claim{Origin: origin, Synced: true, Shared: true}, nil
+		return Binding{Origin: origin, Synced: true, Shared: true}, nil
 	}
-	answer := t.putClaim(ctx, origin)
+	answer := t.putBinding(ctx, origin)
 	if answer == nil {
-		return Claim{Origin: origin}, nil
+		return Binding{Origin: origin}, nil
 	}
-	row, err = t.claimItem(ctx) // another worker was first, or the answer was lost
+	row, err = t.bindingItem(ctx) // another worker was first, or the answer was lost
 	if err == nil && row == nil {
-		err = t.wrap("claim", "", answer)
+		err = t.wrap("bind", "", answer)
 	}
-	return t.readClaim(row, err)
+	return t.readBinding(row, err)
 }
 
-// Synced records that the leases at the origin exist. It does nothing in a shared table.
-func (t *Table) Synced(ctx context.Context, claim Claim) error {
-	if claim.Shared || claim.Synced {
+// MarkSynced records that the leases at the origin exist. It does nothing in a shared table.
+func (t *Table) MarkSynced(ctx context.Context, bound Binding) error {
+	if bound.Shared || bound.Synced {
 		return nil
 	}
 	ctx, cancel := t.call(ctx)
 	defer cancel()
 	_, err := t.cfg.API.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                aws.String(t.cfg.Table),
-		Key:                      t.key(claimKey),
+		Key:                      t.key(bindingKey),
 		ConditionExpression:      aws.String("#stream = :stream"),
 		UpdateExpression:         aws.String("SET #synced = :synced"),
 		ExpressionAttributeNames: map[string]string{"#stream": attrStream, "#synced": attrSynced},
@@ -129,48 +129,48 @@ func (t *Table) Synced(ctx context.Context, claim Claim) error {
 		},
 	})
 	if err != nil {
-		return t.wrap("claim", "", err)
+		return t.wrap("bind", "", err)
 	}
 	return nil
 }
 
-func (t *Table) claimItem(ctx context.Context) (item, error) {
-	row, err := t.getItem(ctx, t.cfg.Table, t.key(claimKey))
+func (t *Table) bindingItem(ctx context.Context) (item, error) {
+	row, err := t.getItem(ctx, t.cfg.Table, t.key(bindingKey))
 	if err != nil {
-		return nil, t.wrap("claim", "", err)
+		return nil, t.wrap("bind", "", err)
 	}
 	return row, nil
 }
 
-func (t *Table) readClaim(row item, err error) (Claim, error) {
+func (t *Table) readBinding(row item, err error) (Binding, error) {
 	if err != nil {
-		return Claim{}, err
+		return Binding{}, err
 	}
 	if have := text(row, attrStream); have != t.cfg.Stream.String() {
-		return Claim{}, t.streamError(have)
+		return Binding{}, t.streamError(have)
 	}
 	r := reader{row: row}
-	claim := Claim{
+	bound := Binding{
 		Origin: Origin{Word: runnel.SequenceNumber(r.must(attrOrigin))},
 		Synced: r.number(attrSynced, false) == 1,
 	}
 	if _, there := row[attrFrom]; there {
-		claim.Origin.At = time.UnixMilli(r.number(attrFrom, true)).UTC()
+		bound.Origin.At = time.UnixMilli(r.number(attrFrom, true)).UTC()
 	}
 	if r.err != nil {
-		return Claim{}, t.wrap("claim", claimKey, r.err)
+		return Binding{}, t.wrap("bind", bindingKey, r.err)
 	}
-	return claim, nil
+	return bound, nil
 }
 
-func (t *Table) putClaim(ctx context.Context, origin Origin) error {
+func (t *Table) putBinding(ctx context.Context, origin Origin) error {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
 	if origin.Word == "" {
 		origin.Word = runnel.TrimHorizon
 	}
 	row := item{
-		attrKey: str(claimKey), attrEntity: str(claimEntity),
+		attrKey: str(bindingKey), attrEntity: str(bindingEntity),
 		attrStream: str(t.cfg.Stream.String()), attrOrigin: str(string(origin.Word)),
 	}
 	if !origin.At.IsZero() {
@@ -184,8 +184,9 @@ func (t *Table) putClaim(ctx context.Context, origin Origin) error {
 	return err
 }
 
-// ErrNative is returned for a table of a KCL 3.x fleet that assigns the leases in its own way.
-var ErrNative = errors.New("the lease table is run by KCL 3.x workers, whose leader assigns " +
+// ErrManagedByKCL3 is returned for a table of a KCL 3.x fleet that assigns the leases in its own
+// way.
+var ErrManagedByKCL3 = errors.New("the lease table is run by KCL 3.x workers, whose leader assigns " +
 	"the leases: use another application name, or run the Java fleet in its mode " +
 	"COMPATIBLE_WITH_2X")
 
@@ -193,22 +194,22 @@ var ErrNative = errors.New("the lease table is run by KCL 3.x workers, whose lea
 // 3.5, in a table of its own before (MigrationState).
 const migrationKey = "Migration3.0"
 
-func (t *Table) refuseNative(ctx context.Context) error {
+func (t *Table) refuseKCL3(ctx context.Context) error {
 	row, err := t.getItem(ctx, t.cfg.Table, t.key(migrationKey))
 	if err != nil {
-		return t.wrap("claim", "", err)
+		return t.wrap("bind", "", err)
 	}
 	if row == nil {
 		key := item{"key": str(migrationKey)}
 		row, err = t.getItem(ctx, t.cfg.Table+"-CoordinatorState", key)
 		var missing *types.ResourceNotFoundException
 		if err != nil && !errors.As(err, &missing) && !denied(err) {
-			return t.wrap("claim", "", err)
+			return t.wrap("bind", "", err)
 		}
 	}
 	switch text(row, "cv") {
 	case "CLIENT_VERSION_3X", "CLIENT_VERSION_3X_WITH_ROLLBACK":
-		return t.wrap("claim", "", ErrNative)
+		return t.wrap("bind", "", ErrManagedByKCL3)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package kinesis
+package catalogue
 
 import (
 	"errors"
@@ -11,45 +11,45 @@ import (
 
 // The kinds of changes to the catalogue. The log holds these names.
 const (
-	changeKey      = "key"      // draw the directory's key
-	changeCreate   = "create"   // a new stream
-	changeDelete   = "delete"   // a stream begins to be deleted
-	changeDrop     = "drop"     // a stream is gone, with its shards and their records
-	changePlan     = "plan"     // a stream is UPDATING, and resharded at the end of it
-	changeReshard  = "reshard"  // shards close and others open in their place; only read
-	changeScale    = "scale"    // the same, and many at once
-	changeRetain   = "retain"   // another retention period
-	changeSettings = "settings" // other settings
-	changeConsumer = "consumer" // a consumer is new, or changed, or begins to be deleted
-	changeExpire   = "expire"   // removes closed shards with expired data
-	changeAccount  = "account"  // other settings of an account and region
+	ChangeKey      = "key"      // draw the directory's key
+	ChangeCreate   = "create"   // a new stream
+	ChangeDelete   = "delete"   // a stream begins to be deleted
+	ChangeDrop     = "drop"     // a stream is gone, with its shards and their records
+	ChangePlan     = "plan"     // a stream is UPDATING, and resharded at the end of it
+	ChangeReshard  = "reshard"  // shards close and others open in their place; only read
+	ChangeScale    = "scale"    // the same, and many at once
+	ChangeRetain   = "retain"   // another retention period
+	ChangeSettings = "settings" // other settings
+	ChangeConsumer = "consumer" // a consumer is new, or changed, or begins to be deleted
+	ChangeExpire   = "expire"   // removes closed shards with expired data
+	ChangeAccount  = "account"  // other settings of an account and region
 )
 
-// change is one frame of the catalogue: a decision with every drawn or measured value, so that
+// Change is one frame of the catalogue: a decision with every drawn or measured value, so that
 // applying it again gives the same state. That is why ranges, ids and times are written out.
-type change struct {
-	Seq       uint64          `json:"seq"` // 1, 2, 3, …
-	Op        string          `json:"op"`
-	At        int64           `json:"at"` // ms since 1970
-	World     *wire.World     `json:"world,omitempty"`
-	Name      string          `json:"name,omitempty"`
-	Key       []byte          `json:"key,omitempty"`
-	Stream    *stream         `json:"stream,omitempty"`    // create
-	Until     int64           `json:"until,omitempty"`     // delete, plan, settings, reshard
-	Plan      []scaleStep     `json:"plan,omitempty"`      // plan
-	Close     []uint32        `json:"close,omitempty"`     // reshard
-	Open      []*shard        `json:"open,omitempty"`      // reshard
-	Steps     []reshardStep   `json:"steps,omitempty"`     // scale
-	Retention int64           `json:"retention,omitempty"` // retain: hours
-	Expire    []uint32        `json:"expire,omitempty"`    // expire
-	Settings  *settings       `json:"settings,omitempty"`  // settings: all of them, as they are now
-	Account   *account        `json:"account,omitempty"`   // account: all of it, as it is now
-	Consumer  *streamConsumer `json:"consumer,omitempty"`  // consumer: as it is now
+type Change struct {
+	Seq       uint64        `json:"seq"` // 1, 2, 3, …
+	Op        string        `json:"op"`
+	At        int64         `json:"at"` // ms since 1970
+	World     *wire.World   `json:"world,omitempty"`
+	Name      string        `json:"name,omitempty"`
+	Key       []byte        `json:"key,omitempty"`
+	Stream    *Stream       `json:"stream,omitempty"`    // create
+	Until     int64         `json:"until,omitempty"`     // delete, plan, settings, reshard
+	Plan      []Step        `json:"plan,omitempty"`      // plan
+	Close     []uint32      `json:"close,omitempty"`     // reshard
+	Open      []*Shard      `json:"open,omitempty"`      // reshard
+	Steps     []Replacement `json:"steps,omitempty"`     // scale
+	Retention int64         `json:"retention,omitempty"` // retain: hours
+	Expire    []uint32      `json:"expire,omitempty"`    // expire
+	Settings  *Settings     `json:"settings,omitempty"`  // settings: all of them, as they are now
+	Account   *Account      `json:"account,omitempty"`   // account: all of it, as it is now
+	Consumer  *Consumer     `json:"consumer,omitempty"`  // consumer: as it is now
 }
 
-// shardStore is the part of shardlog.Store that the catalogue needs: it announces new, sealed and
+// Store is the part of shardlog.Store that the catalogue needs: it announces new, sealed and
 // deleted shards. Readers see a seal or deletion once the returned function is called.
-type shardStore interface {
+type Store interface {
 	Create(id shardlog.ID) *shardlog.Shard
 	Seal(id shardlog.ID) (published func())
 	Delete(id shardlog.ID) (published func())
@@ -71,7 +71,7 @@ var errChange = errors.New("the catalogue's log does not fit its state")
 
 // apply makes the change ch to the state and to the store. On an error it leaves everything as it
 // was. The caller holds the lock, and runs the publications once the change is durable.
-func (c *catalogue) apply(ch *change) (publications, error) {
+func (c *Catalogue) apply(ch *Change) (publications, error) {
 	if ch.Seq != c.state.Seq+1 {
 		return nil, fmt.Errorf("%w: change %d follows change %d", errChange, ch.Seq, c.state.Seq)
 	}
@@ -85,72 +85,72 @@ func (c *catalogue) apply(ch *change) (publications, error) {
 	c.state.Seq = ch.Seq
 	c.state.At = max(c.state.At, ch.At)
 	if c.changed != nil && ch.World != nil {
-		later = append(later, func() { c.changed(streamKey{*ch.World, ch.Name}) })
+		later = append(later, func() { c.changed(Key{*ch.World, ch.Name}) })
 	}
 	return later, nil
 }
 
-func (c *catalogue) applyOp(ch *change) (publications, error) {
+func (c *Catalogue) applyOp(ch *Change) (publications, error) {
 	switch ch.Op {
-	case changeKey:
-		if len(ch.Key) != keySize {
+	case ChangeKey:
+		if len(ch.Key) != KeySize {
 			return nil, fmt.Errorf("%w: the key has %d bytes", errChange, len(ch.Key))
 		}
 		c.state.Key = slices.Clone(ch.Key)
 		return nil, nil
-	case changeCreate:
+	case ChangeCreate:
 		return nil, c.applyCreate(ch)
-	case changeAccount:
+	case ChangeAccount:
 		return nil, c.applyAccount(ch)
 	}
 	if ch.World == nil {
 		return nil, fmt.Errorf("%w: no world", errChange)
 	}
-	st := c.streams[streamKey{*ch.World, ch.Name}]
+	st := c.streams[Key{*ch.World, ch.Name}]
 	if st == nil {
 		return nil, fmt.Errorf("%w: no such stream", errChange)
 	}
 	switch ch.Op {
-	case changeDelete:
+	case ChangeDelete:
 		next := st.copy()
-		next.Phase, next.Until, next.Pending = statusDeleting, ch.Until, nil
-		c.streams[st.key()] = next
+		next.Phase, next.Until, next.Pending = StatusDeleting, ch.Until, nil
+		c.streams[st.Key()] = next
 		return nil, nil
-	case changeDrop:
+	case ChangeDrop:
 		return c.applyDrop(st), nil
-	case changePlan:
+	case ChangePlan:
 		return nil, c.applyPlan(st, ch)
-	case changeReshard:
-		return c.applySteps(st, ch, []reshardStep{{ch.Close, ch.Open}})
-	case changeScale:
+	case ChangeReshard:
+		return c.applySteps(st, ch, []Replacement{{ch.Close, ch.Open}})
+	case ChangeScale:
 		return c.applySteps(st, ch, ch.Steps)
-	case changeRetain:
+	case ChangeRetain:
 		next := st.copy()
 		next.Retention = ch.Retention
-		c.streams[st.key()] = next
+		c.streams[st.Key()] = next
 		return nil, nil
-	case changeSettings:
+	case ChangeSettings:
 		if ch.Settings == nil {
 			return nil, fmt.Errorf("%w: no settings", errChange)
 		}
 		next := st.copy()
-		next.settings = *ch.Settings
+		next.Settings = *ch.Settings
 		if ch.Until != 0 {
-			next.Phase, next.Until = statusUpdating, ch.Until
+			next.Phase, next.Until = StatusUpdating, ch.Until
 		}
-		c.streams[st.key()] = next
+		c.streams[st.Key()] = next
 		return nil, nil
-	case changeConsumer:
+	case ChangeConsumer:
 		return nil, c.applyConsumer(st, ch)
-	case changeExpire:
+	case ChangeExpire:
 		return c.applyExpire(st, ch)
 	default:
 		return nil, fmt.Errorf("%w: written by a newer version of runnel?", errChange)
 	}
 }
 
-func (c *catalogue) applyCreate(ch *change) error {
-	if ch.Stream == nil || c.streams[ch.Stream.key()] != nil {
+func (c *Catalogue) applyCreate(ch *Change) error {
+	if ch.Stream == nil || c.streams[ch.Stream.Key()] != nil {
 		return fmt.Errorf("%w: the stream is there already", errChange)
 	}
 	st := ch.Stream.copy()
@@ -166,7 +166,7 @@ func (c *catalogue) applyCreate(ch *change) error {
 	if err := st.checkSteps(st.Pending); err != nil {
 		return err
 	}
-	c.streams[st.key()] = st
+	c.streams[st.Key()] = st
 	for _, sh := range st.Shards {
 		c.store.Create(sh.Log)
 		c.state.NextLog = max(c.state.NextLog, sh.Log+1)
@@ -174,8 +174,8 @@ func (c *catalogue) applyCreate(ch *change) error {
 	return nil
 }
 
-func (c *catalogue) applyDrop(st *stream) (later publications) {
-	delete(c.streams, st.key())
+func (c *Catalogue) applyDrop(st *Stream) (later publications) {
+	delete(c.streams, st.Key())
 	c.state.DroppedAt = max(c.state.DroppedAt, st.Created)
 	for _, sh := range st.Shards {
 		c.state.DroppedNumber = max(c.state.DroppedNumber, sh.Created)
@@ -184,12 +184,12 @@ func (c *catalogue) applyDrop(st *stream) (later publications) {
 	return later
 }
 
-func (c *catalogue) applyExpire(st *stream, ch *change) (later publications, err error) {
+func (c *Catalogue) applyExpire(st *Stream, ch *Change) (later publications, err error) {
 	next := st.copy()
-	var expired []*shard
+	var expired []*Shard
 	for _, index := range ch.Expire {
 		at := next.position(index)
-		if at < 0 || next.Shards[at].open() {
+		if at < 0 || next.Shards[at].IsOpen() {
 			return nil, fmt.Errorf("%w: shard %d is not closed", errChange, index)
 		}
 		expired = append(expired, next.Shards[at])
@@ -198,13 +198,13 @@ func (c *catalogue) applyExpire(st *stream, ch *change) (later publications, err
 	for _, sh := range expired {
 		later = append(later, c.store.Delete(sh.Log))
 	}
-	c.streams[st.key()] = next
+	c.streams[st.Key()] = next
 	return later, nil
 }
 
 // checkShards returns an error unless the shards are in the order of their indexes and each has its
 // log.
-func checkShards(shards []*shard) error {
+func checkShards(shards []*Shard) error {
 	for i, sh := range shards {
 		if sh == nil || sh.Log == 0 || (i > 0 && sh.Index <= shards[i-1].Index) {
 			return fmt.Errorf("%w: shard %d of %d is misplaced", errChange, i, len(shards))

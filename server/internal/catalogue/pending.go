@@ -1,15 +1,16 @@
-package kinesis
+package catalogue
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
 // applyPlan makes a stream UPDATING and stores its pending steps, which are carried out at the end
 // of UPDATING.
-func (c *catalogue) applyPlan(st *stream, ch *change) error {
+func (c *Catalogue) applyPlan(st *Stream, ch *Change) error {
 	if len(ch.Plan) == 0 || len(st.Pending) > 0 {
 		return fmt.Errorf("%w: %d steps after %d", errChange, len(ch.Plan), len(st.Pending))
 	}
@@ -17,23 +18,24 @@ func (c *catalogue) applyPlan(st *stream, ch *change) error {
 		return err
 	}
 	next := st.copy()
-	next.Phase, next.Until, next.Pending = statusUpdating, ch.Until, ch.Plan
-	c.streams[st.key()] = next
+	next.Phase, next.Until, next.Pending = StatusUpdating, ch.Until, ch.Plan
+	c.streams[st.Key()] = next
 	return nil
 }
 
 // checkSteps returns an error unless the steps can be carried out: each one must name existing
 // pieces, and the pieces after all steps must tile the key space. Pending steps must not fail when
 // they are due.
-func (st *stream) checkSteps(steps []scaleStep) error {
+func (st *Stream) checkSteps(steps []Step) error {
 	if len(steps) == 0 {
 		return nil
 	}
 	if n := len(st.Shards); n > 0 && st.Shards[n-1].Index >= st.Next {
 		return fmt.Errorf("%w: stream %s: its next shard is there", errChange, st.Name)
 	}
-	if err := mayOpen(st, steps); err != nil {
-		return fmt.Errorf("%w: %w", errChange, err)
+	if next, open := st.After(steps); next-1 > shardid.Max || open > MaxShards {
+		return fmt.Errorf("%w: stream %s: its steps lead to %d open shards, and shard %d",
+			errChange, st.Name, open, next-1)
 	}
 	pieces := make([]keyspace.Range, 0, len(st.routes)+2*len(steps))
 	for _, sh := range st.routes {
@@ -63,16 +65,26 @@ func (st *stream) checkSteps(steps []scaleStep) error {
 	return nil
 }
 
-// piece returns the index of an open shard among all open ones, by hash key. Steps use this index.
-func (st *stream) piece(sh *shard) int { return slices.Index(st.routes, sh) }
+// Piece returns the index of an open shard among all open ones, by hash key. Steps use this index.
+func (st *Stream) Piece(sh *Shard) int { return slices.Index(st.routes, sh) }
 
-// due reports whether it is time to carry out the pending steps.
-func (st *stream) due(now int64) bool {
-	return len(st.Pending) > 0 && st.Phase != statusDeleting && now >= st.Until
+// Due reports whether it is time to carry out the pending steps.
+func (st *Stream) Due(now int64) bool {
+	return len(st.Pending) > 0 && st.Phase != StatusDeleting && now >= st.Until
 }
 
-// growth returns the number of open shards that the steps add.
-func growth(steps []scaleStep) (more int) {
+// After returns the index of the next shard and the number of open ones once the steps are carried
+// out. The index may be above shardid.Max.
+func (st *Stream) After(steps []Step) (next int64, open int) {
+	next = int64(st.Next)
+	for _, step := range steps {
+		next += int64(len(step.To))
+	}
+	return next, len(st.routes) + Growth(steps)
+}
+
+// Growth returns the number of open shards that the steps add.
+func Growth(steps []Step) (more int) {
 	for _, step := range steps {
 		more += len(step.To) - len(step.From)
 	}

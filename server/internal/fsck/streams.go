@@ -2,54 +2,28 @@ package fsck
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 
-	"github.com/runnel-stream/runnel/internal/shardid"
-	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
-	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// catalogueState is the part of the catalogue's snapshot that fsck needs: see
-// server/internal/kinesis/catalogue.go.
-type catalogueState struct {
-	Streams []struct {
-		World  wire.World `json:"world"`
-		Name   string     `json:"name"`
-		Shards []struct {
-			Index  uint32      `json:"index"`
-			Log    shardlog.ID `json:"log"`
-			Closed int64       `json:"closed"`
-		} `json:"shards"`
-	} `json:"streams"`
-}
-
-// catalogue lists the streams, and compares their shards with those of the records.
-func (c *checker) catalogue(ctx context.Context) error {
-	text, err := c.log.State(ctx, wal.KindCatalogue)
-	if err != nil {
-		return err
-	}
-	var state catalogueState
-	if err := json.Unmarshal(text, &state); err != nil {
-		return fmt.Errorf("read the catalogue: %w", err)
-	}
+// streams lists the streams, and compares their shards with those of the records.
+func (c *checker) streams(all *catalogue.Catalogue) {
 	records := map[shardlog.ID]*shardlog.Inspected{}
 	for _, sh := range c.records.Shards() {
 		records[sh.ID] = sh
 	}
 	c.names = map[shardlog.ID]string{}
-	for _, st := range state.Streams {
+	for st := range all.All() {
 		stream := Stream{Account: st.World.Account, Region: st.World.Region, Name: st.Name}
 		for _, sh := range st.Shards {
-			id := shardid.Of(sh.Index)
+			id := sh.ID()
 			name := st.Name + " " + id
 			shard := Shard{
-				ShardID: id, Folder: strconv.FormatUint(uint64(sh.Log), 10), Open: sh.Closed == 0,
+				ShardID: id, Folder: strconv.FormatUint(uint64(sh.Log), 10), Open: sh.IsOpen(),
 			}
 			found := records[sh.Log]
 			if found == nil {
@@ -81,5 +55,4 @@ func (c *checker) catalogue(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Region, b.Region),
 			cmp.Compare(a.Name, b.Name))
 	})
-	return nil
 }

@@ -1,0 +1,121 @@
+package kinesis
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+// streams is the catalogue as the calls see and change it: with the log, which makes changes
+// durable, and the clock, which decides what is there.
+type streams struct {
+	log       *wal.Log
+	catalogue *catalogue.Catalogue
+	clock     clock
+	delay     time.Duration // Config.StreamDelay
+}
+
+// change runs decide under the catalogue's lock inside wal.Log.Sequence. It returns once its
+// commit, and everything that decide saw, is durable. size is about that of the frames.
+func (s *streams) change(
+	ctx context.Context, size int, decide func(tx *wal.Tx, now int64) error,
+) error {
+	c := s.catalogue
+	var decided error
+	var seen wal.LSN
+	err := s.log.Sequence(ctx, size, func(tx *wal.Tx) {
+		c.Write(func() {
+			decided = decide(tx, s.clock.read())
+			seen = c.LSN()
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.log.Wait(ctx, seen); err != nil {
+		return err
+	}
+	return decided
+}
+
+// changeStream is change for a stream that must be there.
+func (s *streams) changeStream(
+	ctx context.Context, world wire.World, t *target,
+	decide func(tx *wal.Tx, st *catalogue.Stream, now int64) error,
+) error {
+	name, err := t.name(world)
+	if err != nil {
+		return err
+	}
+	return s.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
+		st := s.catalogue.Find(world, name, now)
+		if st == nil {
+			return streamNotFound(world, name)
+		}
+		return decide(tx, st, now)
+	})
+}
+
+// view returns a stream as of its last durable change, so that it need not wait for the disk. If a
+// stream has no durable change yet, view waits until it is certain that the stream exists, or
+// returns nil if it does not.
+func (s *streams) view(
+	ctx context.Context, world wire.World, name string,
+) (st *catalogue.Stream, now int64, err error) {
+	s.catalogue.Read(func() {
+		now = s.clock.read()
+		st = s.catalogue.Find(world, name, now)
+	})
+	if st = st.Visible(); st != nil && !st.Gone(now) {
+		return st, now, nil
+	}
+	return s.settled(ctx, world, name)
+}
+
+// settled returns a stream's newest value, nil if it does not exist, once that answer is durable.
+func (s *streams) settled(
+	ctx context.Context, world wire.World, name string,
+) (st *catalogue.Stream, now int64, err error) {
+	var seen wal.LSN
+	s.catalogue.Read(func() {
+		now = s.clock.read()
+		st, seen = s.catalogue.Find(world, name, now), s.catalogue.LSN()
+	})
+	return st, now, s.log.Wait(ctx, seen)
+}
+
+// viewTarget is view for a stream that must be there.
+func (s *streams) viewTarget(
+	ctx context.Context, world wire.World, t *target,
+) (*catalogue.Stream, int64, error) {
+	name, err := t.name(world)
+	if err != nil {
+		return nil, 0, err
+	}
+	st, now, err := s.view(ctx, world, name)
+	if err == nil && st == nil {
+		err = streamNotFound(world, name)
+	}
+	return st, now, err
+}
+
+// until returns the end of a state that begins now.
+func (s *streams) until(now int64) int64 {
+	return now + max(s.delay, 0).Milliseconds()
+}
+
+// peek returns a stream's newest value, durable or not, or nil.
+func (s *streams) peek(world wire.World, name string, now int64) (st *catalogue.Stream) {
+	s.catalogue.Read(func() { st = s.catalogue.Find(world, name, now) })
+	return st
+}
+
+// all returns the newest values of all streams, also of those that are gone.
+func (s *streams) all() (streams []*catalogue.Stream) {
+	s.catalogue.Read(func() { streams = slices.Collect(s.catalogue.All()) })
+	return streams
+}
