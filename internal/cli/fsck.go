@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/server"
 )
 
-func (a *app) fsck() *cobra.Command {
+func fsckCommand(con *console.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "fsck DIR",
 		Short: "Check a data directory and explain what is in it; changes nothing",
@@ -42,7 +43,7 @@ runnel wrote it.`,
 			case err != nil:
 				return exit.Outside(fmt.Errorf("check %s: %w", args[0], err))
 			}
-			if err := rows.Print(a.Out, a.JSON(), report); err != nil {
+			if err := rows.Print(con.Out, con.JSON(), report); err != nil {
 				return exit.Outside(err)
 			}
 			if !report.OK {

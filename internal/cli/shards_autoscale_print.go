@@ -118,7 +118,8 @@ func (l autoscaleLine) decided() string {
 
 func (p *autoscalePrinter) line(e reshard.Event) autoscaleLine {
 	line := autoscaleLine{
-		event: e, names: p.names, yes: p.yes, Time: e.At.UTC(), Event: string(e.Kind), Stream: p.stream,
+		Time: e.At.UTC(), Event: string(e.Kind), Stream: p.stream,
+		event: e, names: p.names, yes: p.yes,
 	}
 	switch e.Kind {
 	case reshard.EventDecided:

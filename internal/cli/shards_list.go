@@ -4,30 +4,30 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-func (a *app) shardsList() *cobra.Command {
+func listShardsCommand(con *console.Console) *cobra.Command {
 	var open bool
-	command := shardsCommand(&cobra.Command{
+	command := streamCommand(con, &cobra.Command{
 		Use:   "list --stream NAME",
 		Short: "List the shards of a stream, with their parents and their part of the key space",
 		Long: `List the shards of a stream that are kept, open and closed, with their parents and
 how much of the key space they have. With --output json a line is a shard.`,
 		Example: "  runnel shards list --local --stream orders",
 		Args:    usage.NoArgs,
-	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
-		shards, err := of.list(ctx, client)
+	}, func(ctx context.Context, of *shardsOf, _ []string) error {
+		shards, err := of.list(ctx)
 		if err != nil {
 			return err
 		}
-		out := rows.New(a.Out, a.JSON())
+		out := rows.New(con.Out, con.JSON())
 		if err := out.Head("SHARD", "STATE", "PARENTS", "PART", "HASH KEYS"); err != nil {
 			return err
 		}

@@ -63,15 +63,16 @@ type hotKey struct {
 }
 
 // printPlan prints a plan, with its load if that is known.
-func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error {
+func (of *shardsOf) printPlan(p planLine, shards []reshard.Shard) error {
+	p.Stream = of.stream
 	p.duration = p.Plan.Duration(of.each)
 	p.Cost = planCost{
 		Steps: len(p.Plan.Steps), Seconds: p.duration.Seconds(),
 		ShardsBefore: len(p.Plan.Open), ShardsAfter: len(p.Plan.Final),
 		ShardHoursDaily: 24 * len(p.Plan.Final),
 	}
-	p.names, p.columns = measure.ShardIDs(shards), a.Columns()
-	return rows.Print(a.Out, a.JSON(), p)
+	p.names, p.columns = measure.ShardIDs(shards), of.con.Columns()
+	return rows.Print(of.con.Out, of.con.JSON(), p)
 }
 
 // WriteText implements rows.Report.

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/rows"
@@ -28,7 +29,7 @@ type streamReport struct {
 	Shards         []shardLine `json:"shards"`
 }
 
-func (a *app) streamsDescribe() *cobra.Command {
+func describeStreamCommand(con *console.Console) *cobra.Command {
 	return endpoint.WithKinesis(&cobra.Command{
 		Use:     "describe NAME",
 		Short:   "Show a stream and its shards",
@@ -39,7 +40,7 @@ func (a *app) streamsDescribe() *cobra.Command {
 		if err != nil {
 			return exit.Outside(endpoint.Hint(err, args[0]))
 		}
-		return rows.Print(a.Out, a.JSON(), stream)
+		return rows.Print(con.Out, con.JSON(), stream)
 	})
 }
 

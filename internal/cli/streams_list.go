@@ -7,20 +7,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
-func (a *app) streamsList() *cobra.Command {
+func listStreamsCommand(con *console.Console) *cobra.Command {
 	return endpoint.WithKinesis(&cobra.Command{
 		Use:     "list",
 		Short:   "List the names of the streams",
 		Example: "  runnel streams list --local",
 		Args:    usage.NoArgs,
 	}, func(ctx context.Context, client *kinesis.Client, _ []string) error {
-		out := rows.New(a.Out, a.JSON())
+		out := rows.New(con.Out, con.JSON())
 		pages := kinesis.NewListStreamsPaginator(client, &kinesis.ListStreamsInput{})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
@@ -19,7 +20,7 @@ type verifyResult struct {
 	*archive.Report
 }
 
-func (a *app) verify() *cobra.Command {
+func verifyCommand(con *console.Console) *cobra.Command {
 	var options archive.VerifyOptions
 	command := &cobra.Command{
 		Use:   "verify DIR",
@@ -56,7 +57,8 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 			case err != nil:
 				return exit.Outside(err)
 			}
-			if err := rows.Print(a.Out, a.JSON(), verifyResult{report.OK(), report}); err != nil {
+			result := verifyResult{report.OK(), report}
+			if err := rows.Print(con.Out, con.JSON(), result); err != nil {
 				return err
 			}
 			if !report.OK() {

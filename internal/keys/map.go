@@ -54,7 +54,7 @@ func runMap(con *console.Console, c *cobra.Command, f *mapFlags, args []string) 
 		return err
 	}
 	if f.table != "" {
-		return mapTable(con, c, &f.keyTable, space, f.rate, names, len(args) == 0)
+		return mapTable(c.Context(), con, &f.keyTable, space, f.rate, names, len(args) == 0)
 	}
 	file, err := openKeyFile(c.Context(), f.file, space)
 	if err != nil {

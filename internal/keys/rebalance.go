@@ -116,7 +116,8 @@ func (m movedName) Cells() []string { return []string{m.From, m.To, printable(m.
 
 // printMoves prints the moves and their effect on a layout.
 func printMoves(
-	con *console.Console, moves []movedName, before, after []allocate.Rated, layout []keyspace.Range,
+	con *console.Console, moves []movedName, before, after []allocate.Rated,
+	layout []keyspace.Range,
 ) error {
 	out := rows.NewVerbatim(con.Out, con.JSON())
 	for _, m := range moves {
@@ -135,8 +136,9 @@ func printMoves(
 	if err != nil {
 		return exit.Outside(err)
 	}
-	con.Say("%s names, %s moves; the heaviest of %s shards has %.2f times the mean, %.2f after that",
-		console.Thousands(len(before)), console.Thousands(len(moves)), console.Thousands(len(layout)), was, is)
+	con.Say("%s names, %s moves; the heaviest of %s shards has %.2f times the mean, "+
+		"%.2f after that", console.Thousands(len(before)), console.Thousands(len(moves)),
+		console.Thousands(len(layout)), was, is)
 	return nil
 }
 
@@ -231,7 +233,9 @@ func rebalanceTable(
 	return r.run(ctx, move)
 }
 
-func abortMoves(ctx context.Context, con *console.Console, f *rebalanceFlags, space allocate.Space) error {
+func abortMoves(
+	ctx context.Context, con *console.Console, f *rebalanceFlags, space allocate.Space,
+) error {
 	table, _, err := f.open(ctx, space)
 	if err != nil {
 		return err
