@@ -26,6 +26,7 @@ var layers = [][]string{
 		"internal/bootclock",
 		"internal/exit",
 		"internal/localca",
+		"internal/metricspage",
 		"internal/ndjson",
 		"internal/prosemeter",
 		"internal/retry",
