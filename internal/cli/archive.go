@@ -28,7 +28,7 @@ type archiveFlags struct {
 	once                            bool
 }
 
-func (a *app) archive() *cobra.Command {
+func archiveCommand(con *console.Console) *cobra.Command {
 	f := &archiveFlags{}
 	command := &cobra.Command{
 		Use:   "archive --stream NAME --to DIR",
@@ -49,7 +49,9 @@ What the stream removed before a worker could read it, by its retention period, 
 archive keeps where it is, the command says so, and runnel verify ends with 1 for it.`,
 		Example: "  runnel archive --local --stream orders --to archive --once",
 		Args:    usage.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return a.runArchive(c.Context(), f) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			return runArchive(c.Context(), con, f)
+		},
 	}
 	f.from.AddFlags(command, true)
 	flags := command.Flags()
@@ -136,7 +138,7 @@ func (p *standstill) observe(e consumer.Event) time.Duration {
 	return time.Duration(e.Time.UnixNano() - p.since.Load())
 }
 
-func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
+func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) error {
 	worker, target, err := f.config()
 	if err != nil {
 		return err
@@ -157,7 +159,7 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	worker.Kinesis, worker.DynamoDB = awsclient.Kinesis(cfg), awsclient.DynamoDB(cfg)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	worker.Sink, worker.Logger = sink, a.Logger()
+	worker.Sink, worker.Logger = sink, con.Logger()
 	start := time.Now()
 	still := newStandstill(start)
 	worker.Observer = func(e consumer.Event) {
@@ -174,7 +176,7 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
-	stop := a.Watch(ctx, func() string { return archiveLine(f.stream, counts, start) })
+	stop := con.Watch(ctx, func() string { return archiveLine(f.stream, counts, start) })
 	runErr := w.Run(ctx)
 	stop()
 	switch ahead := new(archive.AheadError); {
@@ -189,18 +191,20 @@ func (a *app) runArchive(ctx context.Context, f *archiveFlags) error {
 		errors.Is(runErr, lease.ErrNotLeaseTable):
 		return exit.Usage("%w", runErr)
 	case runErr != nil && !errors.Is(runErr, exit.ErrStop):
-		return exit.Outside(endpoint.Hint(fmt.Errorf("archive stream %s: %w", f.stream, runErr), f.stream))
+		runErr = fmt.Errorf("archive stream %s: %w", f.stream, runErr)
+		return exit.Outside(endpoint.Hint(runErr, f.stream))
 	case f.once && ctx.Err() != nil:
 		return exit.ErrInterrupt
 	}
-	a.Say("%s", archiveLine(f.stream, counts, start))
+	con.Say("%s", archiveLine(f.stream, counts, start))
 	return nil
 }
 
 func archiveLine(stream string, n *archiveCounts, start time.Time) string {
 	line := fmt.Sprintf("archive of %s: %s records read, %s/s, %s doubles dropped, %d commits, "+
 		"%d shards begun, %d taken over", stream, console.Thousands(n.read.Load()),
-		console.Thousands(console.Rate(n.read.Load(), time.Since(start))), console.Thousands(n.doubles.Load()),
+		console.Thousands(console.Rate(n.read.Load(), time.Since(start))),
+		console.Thousands(n.doubles.Load()),
 		n.commits.Load(), n.shards.Load(), n.takeovers.Load())
 	if voided := n.voided.Load(); voided > 0 {
 		line += fmt.Sprintf(", %s records of void aggregates skipped", console.Thousands(voided))

@@ -3,11 +3,12 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/demo"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
-func (a *app) demoCommand() *cobra.Command {
+func demoCommand(con *console.Console) *cobra.Command {
 	var o demo.Options
 	command := &cobra.Command{
 		Use:   "demo",
@@ -23,7 +24,7 @@ order. Without --input it makes repository events from --seed.`,
 		Example: `  runnel demo
   runnel demo --input events.ndjson.gz --key repo --dir ./demo`,
 		Args: usage.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return demo.Run(c.Context(), &a.Console, o) },
+		RunE: func(c *cobra.Command, _ []string) error { return demo.Run(c.Context(), con, o) },
 	}
 	flags := command.Flags()
 	flags.IntVar(&o.Records, "records", 100_000, "how many events to make")

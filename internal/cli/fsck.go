@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,12 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/server"
 )
 
-func (a *app) fsck() *cobra.Command {
+func fsckCommand(con *console.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "fsck DIR",
 		Short: "Check a data directory and explain what is in it; changes nothing",
@@ -42,7 +43,7 @@ runnel wrote it.`,
 			case err != nil:
 				return exit.Outside(fmt.Errorf("check %s: %w", args[0], err))
 			}
-			if err := a.printCheck(report); err != nil {
+			if err := rows.Print(con.Out, con.JSON(), report); err != nil {
 				return exit.Outside(err)
 			}
 			if !report.OK {
@@ -51,14 +52,4 @@ runnel wrote it.`,
 			return nil
 		},
 	}
-}
-
-func (a *app) printCheck(report *server.CheckReport) error {
-	if !a.JSON() {
-		return report.WriteText(a.Out)
-	}
-	if err := json.NewEncoder(a.Out).Encode(report); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
 }

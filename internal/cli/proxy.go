@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/keys"
@@ -32,7 +33,7 @@ type proxyFlags struct {
 	keys                          keys.Flag
 }
 
-func (a *app) proxy() *cobra.Command {
+func proxyCommand(con *console.Console) *cobra.Command {
 	f := &proxyFlags{}
 	command := &cobra.Command{
 		Use:   "proxy",
@@ -54,7 +55,7 @@ See docs/proxy.md for what is promised, and what clients should set.`,
   AWS_ENDPOINT_URL_KINESIS=http://127.0.0.1:4568 aws kinesis put-record --stream-name orders \
     --partition-key a --data aGVsbG8=`,
 		Args: usage.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.runProxy(c, f) },
+		RunE: func(c *cobra.Command, _ []string) error { return runProxy(con, c, f) },
 	}
 	f.to.AddFlags(command, false)
 	flags := command.Flags()
@@ -86,7 +87,7 @@ See docs/proxy.md for what is promised, and what clients should set.`,
 	return command
 }
 
-func (a *app) runProxy(c *cobra.Command, f *proxyFlags) (err error) {
+func runProxy(con *console.Console, c *cobra.Command, f *proxyFlags) (err error) {
 	ctx := c.Context()
 	host, _, err := net.SplitHostPort(f.addr)
 	if err != nil {
@@ -104,7 +105,7 @@ func (a *app) runProxy(c *cobra.Command, f *proxyFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg.Client, cfg.TLS, cfg.Logger = awsclient.Kinesis(aws), encryption, a.Logger()
+	cfg.Client, cfg.TLS, cfg.Logger = awsclient.Kinesis(aws), encryption, con.Logger()
 	ownKeys, leave, err := f.keys.Join(ctx, aws)
 	if err != nil {
 		return err
@@ -128,8 +129,8 @@ func (a *app) runProxy(c *cobra.Command, f *proxyFlags) (err error) {
 	if encryption != nil {
 		scheme = "https"
 	}
-	t.show(a)
-	a.Say("runnel proxy: %s://%s, passing to %s", scheme, listener.Addr(), p.Endpoint())
+	t.show(con)
+	con.Say("runnel proxy: %s://%s, passing to %s", scheme, listener.Addr(), p.Endpoint())
 	return exit.Outside(p.Serve(ctx, listener))
 }
 

@@ -3,9 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -20,6 +20,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/keys"
 	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -32,7 +33,7 @@ type putFlags struct {
 	giveUpAfter                time.Duration
 }
 
-func (a *app) put() *cobra.Command {
+func putCommand(con *console.Console) *cobra.Command {
 	f := &putFlags{}
 	command := &cobra.Command{
 		Use:   "put --stream NAME --key FIELD [FILE… | -]",
@@ -75,7 +76,7 @@ have left one double in the stream.`,
 		Example: `  echo '{"user":{"id":7}}' | runnel put --local --stream orders --key /user/id
   runnel put --local --stream orders --key id --resume orders.state orders.ndjson`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.runPut(c.Context(), f, args)
+			return runPut(c.Context(), con, f, args)
 		},
 	}
 	f.to.AddFlags(command, true)
@@ -100,7 +101,7 @@ have left one double in the stream.`,
 	return command
 }
 
-// putCounts is the output of `put --output json`.
+// putCounts is the output of put.
 type putCounts struct {
 	Records     uint64  `json:"records"`     // acknowledged
 	Calls       uint64  `json:"calls"`       // PutRecords calls
@@ -112,7 +113,7 @@ type putCounts struct {
 	Seconds     float64 `json:"seconds"`
 }
 
-func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err error) {
+func runPut(ctx context.Context, con *console.Console, f *putFlags, files []string) (err error) {
 	if f.stream == "" {
 		return exit.Usage("--stream is missing: name the stream to put to")
 	}
@@ -141,7 +142,7 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 	if err != nil {
 		return err
 	}
-	job := &putJob{app: a, flags: f, format: format, files: files}
+	job := &putJob{con: con, flags: f, format: format, files: files}
 	if f.resume != "" {
 		job.state, err = f.openState(ctx, awsclient.Kinesis(cfg), format, files)
 		switch {
@@ -158,7 +159,7 @@ func (a *app) runPut(ctx context.Context, f *putFlags, files []string) (err erro
 	client := awsclient.Kinesis(cfg, awsclient.WithoutRetries())
 	config := producer.Config{
 		Stream: f.stream, Client: client, Reader: client, Order: order,
-		GiveUpAfter: f.giveUpAfter, Logger: a.Logger(),
+		GiveUpAfter: f.giveUpAfter, Logger: con.Logger(),
 	}
 	ownKeys, leave, err := f.keys.Join(ctx, cfg)
 	if err != nil {
@@ -187,7 +188,7 @@ func checkFiles(names []string) error {
 
 // putJob is one put.
 type putJob struct {
-	app    *app
+	con    *console.Console
 	flags  *putFlags
 	format *input.Format
 	files  []string
@@ -216,7 +217,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	}
 	start := time.Now()
 	j.format.Bytes.Measure(j.files)
-	stop := j.app.watchPut(ctx, p, &j.format.Bytes)
+	stop := watchPut(ctx, j.con, p, &j.format.Bytes)
 	inputErr := j.putLines(reading, p)
 	// The accepted records are delivered, also after an error of the input.
 	closing, cancel := withGrace(taking, putGrace)
@@ -228,7 +229,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	if j.state != nil {
 		counts.Skipped, counts.Refused = j.state.skipped, len(j.state.Refused())
 	}
-	if err := j.app.printPut(counts); err != nil {
+	if err := rows.Print(j.con.Out, j.con.JSON(), counts); err != nil {
 		return err
 	}
 	broken := context.Cause(taking)
@@ -253,7 +254,8 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 func (j *putJob) halted(closeErr, first error, counts putCounts) error {
 	if errors.Is(closeErr, producer.ErrHalted) {
 		return exit.Outside(fmt.Errorf("%w; the rest of the input was not read: mend that and run "+
-			"the same command again, which goes on exactly there", endpoint.Hint(closeErr, j.flags.stream)))
+			"the same command again, which goes on exactly there",
+			endpoint.Hint(closeErr, j.flags.stream)))
 	}
 	return exit.Outside(fmt.Errorf("%w; the rest of the input was not read, and %s of the records "+
 		"before it are not in the stream", endpoint.Hint(first, j.flags.stream),
@@ -264,7 +266,7 @@ func (j *putJob) halted(closeErr, first error, counts putCounts) error {
 func (j *putJob) sayGrace(ctx context.Context, p *producer.Producer) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if open := p.Stats().Buffered; open > 0 {
-			j.app.Say("interrupted: delivering %s records that are taken, for at most %v; a "+
+			j.con.Say("interrupted: delivering %s records that are taken, for at most %v; a "+
 				"second Ctrl-C ends that", console.Thousands(open), putGrace)
 		}
 	})
@@ -280,7 +282,8 @@ func (j *putJob) interrupted(counts putCounts) error {
 		again = "running it again goes on behind them"
 	}
 	return exit.Interrupted(
-		"interrupted: %s records are in the stream, and %s", console.Thousands(counts.Records), again)
+		"interrupted: %s records are in the stream, and %s",
+		console.Thousands(counts.Records), again)
 }
 
 // putGrace is the time that an interrupted put has to deliver the records that it has accepted.
@@ -330,21 +333,19 @@ func newPutCounts(s producer.Stats, took time.Duration) putCounts {
 	}
 }
 
-func (a *app) printPut(counts putCounts) error {
-	if a.JSON() {
-		return json.NewEncoder(a.Out).Encode(counts)
-	}
+// WriteText implements rows.Report.
+func (c putCounts) WriteText(w io.Writer) error {
 	before := ""
-	if counts.Skipped > 0 {
-		before = fmt.Sprintf(", %s put before", console.Thousands(counts.Skipped))
+	if c.Skipped > 0 {
+		before = fmt.Sprintf(", %s put before", console.Thousands(c.Skipped))
 	}
-	if counts.Refused > 0 {
-		before += fmt.Sprintf(", %s refused for good", console.Thousands(counts.Refused))
+	if c.Refused > 0 {
+		before += fmt.Sprintf(", %s refused for good", console.Thousands(c.Refused))
 	}
-	_, err := fmt.Fprintf(a.Out, "%s records put in %.1f s by %s calls%s; "+
+	_, err := fmt.Fprintf(w, "%s records put in %.1f s by %s calls%s; "+
 		"%s attempts without an answer, %s records not delivered\n",
-		console.Thousands(counts.Records), counts.Seconds, console.Thousands(counts.Calls), before,
-		console.Thousands(counts.Unknown), console.Thousands(counts.Undelivered))
+		console.Thousands(c.Records), c.Seconds, console.Thousands(c.Calls), before,
+		console.Thousands(c.Unknown), console.Thousands(c.Undelivered))
 	return err
 }
 

@@ -11,10 +11,12 @@ import (
 )
 
 // watchPut shows how a put gets on: with a bar on a terminal, by a line now and then elsewhere.
-func (a *app) watchPut(ctx context.Context, p *producer.Producer, from *input.Bytes) (stop func()) {
+func watchPut(
+	ctx context.Context, con *console.Console, p *producer.Producer, from *input.Bytes,
+) (stop func()) {
 	start := time.Now()
-	_, screen := console.Terminal(a.Err)
-	return a.WatchLines(ctx, func() []string {
+	_, screen := console.Terminal(con.Err)
+	return con.WatchLines(ctx, func() []string {
 		stats, took := p.Stats(), time.Since(start)
 		if screen {
 			return []string{from.Bar(took), putLine(stats, took)}
@@ -25,6 +27,7 @@ func (a *app) watchPut(ctx context.Context, p *producer.Producer, from *input.By
 
 func putLine(s producer.Stats, took time.Duration) string {
 	return fmt.Sprintf("put %s records, %s/s, %s calls, %d waiting, the oldest %.1f s, "+
-		"%d retried, %d unknown", console.Thousands(s.Delivered), console.Thousands(console.Rate(s.Delivered, took)),
+		"%d retried, %d unknown",
+		console.Thousands(s.Delivered), console.Thousands(console.Rate(s.Delivered, took)),
 		console.Thousands(s.Calls), s.Buffered, s.OldestAge.Seconds(), s.Retried, s.Unknown)
 }

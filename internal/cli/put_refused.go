@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/putlog"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/producer"
 )
@@ -34,9 +35,9 @@ func reasonOf(err error) string {
 func (j *putJob) nothingToDo(ctx context.Context) error {
 	refused := len(j.state.Refused())
 	if refused == 0 {
-		j.app.Say("nothing to do: %s says that everything was put", j.flags.resume)
+		j.con.Say("nothing to do: %s says that everything was put", j.flags.resume)
 	}
-	if err := j.app.printPut(putCounts{Refused: refused}); err != nil {
+	if err := rows.Print(j.con.Out, j.con.JSON(), putCounts{Refused: refused}); err != nil {
 		return err
 	}
 	return j.endRefused(ctx)
@@ -64,13 +65,13 @@ func (j *putJob) endRefused(ctx context.Context) error {
 		return j.skipRefused(refused, lines)
 	}
 	for i, line := range lines[:min(len(lines), mostNamed)] {
-		j.app.Say("%s: not in the stream: %s", line.where, line.reason(refused[i]))
+		j.con.Say("%s: not in the stream: %s", line.where, line.reason(refused[i]))
 	}
 	if more := len(lines) - mostNamed; more > 0 {
-		j.app.Say("and %s more", console.Thousands(more))
+		j.con.Say("and %s more", console.Thousands(more))
 	}
-	return &exit.Error{Status: exit.StatusNo, Err: fmt.Errorf("%s of the input's records are not in the "+
-		"stream, the first is %s; %s keeps that until --skip-refused FILE has written their lines "+
+	return &exit.Error{Status: exit.StatusNo, Err: fmt.Errorf("%s of the input's records are not "+
+		"in the stream, the first is %s; %s keeps that until --skip-refused FILE has written their lines "+
 		"to FILE", console.Thousands(len(refused)), lines[0].where, j.flags.resume)}
 }
 
@@ -129,7 +130,7 @@ func (j *putJob) skipRefused(refused []putlog.Refused, lines []refusedLine) erro
 	if err := j.state.Forget(refused); err != nil {
 		return exit.Outside(err)
 	}
-	j.app.Say("%s refused records were appended to %s", console.Thousands(len(lines)), name)
+	j.con.Say("%s refused records were appended to %s", console.Thousands(len(lines)), name)
 	return nil
 }
 

@@ -21,9 +21,6 @@ import (
 // Streams are a command's standard input, output and error.
 type Streams = console.Streams
 
-// app holds the console that all commands share.
-type app struct{ console.Console }
-
 // Main runs the command line and returns its exit status. The first SIGINT or SIGTERM
 // cancels the command, which then finishes and hands over what it holds; the second ends the
 // process at once.
@@ -49,9 +46,9 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 		}
 	}()
 
-	a := &app{console.Console{Streams: streams}}
-	a.Out = exit.Output{Writer: streams.Out}
-	root := a.root()
+	con := &console.Console{Streams: streams}
+	con.Out = exit.Output{Writer: streams.Out}
+	root := rootCommand(con)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
 	var known *exit.Error
@@ -64,7 +61,8 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	return exit.Status(err)
 }
 
-func (a *app) root() *cobra.Command {
+// rootCommand returns runnel with all subcommands, which share the console.
+func rootCommand(con *console.Console) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "runnel",
 		Short: "An ordered, exactly-once event pipeline on the Kinesis API.",
@@ -85,14 +83,14 @@ Or step by step, with a server in the background and a file of two events:
 		SilenceUsage:  true,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetIn(a.In)
-	root.SetOut(a.Out)
-	root.SetErr(a.Err)
+	root.SetIn(con.In)
+	root.SetOut(con.Out)
+	root.SetErr(con.Err)
 	flags := root.PersistentFlags()
-	flags.BoolVar(&a.Quiet, "quiet", false, "no progress on standard error")
-	flags.BoolVar(&a.Verbose, "verbose", false, "log what happens, in detail, on standard error")
-	flags.StringVar(&a.LogFormat, "log-format", "text", "how to log: text or json")
-	flags.StringVar(&a.Output, "output", "text", "results as text or json")
+	flags.BoolVar(&con.Quiet, "quiet", false, "no progress on standard error")
+	flags.BoolVar(&con.Verbose, "verbose", false, "log what happens, in detail, on standard error")
+	flags.StringVar(&con.LogFormat, "log-format", "text", "how to log: text or json")
+	flags.StringVar(&con.Output, "output", "text", "results as text or json")
 	root.SetVersionTemplate("runnel {{.Version}}\n")
 	root.Flags().Bool("version", false, "as runnel version")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -103,16 +101,17 @@ Or step by step, with a server in the background and a file of two events:
 		return fmt.Errorf("%w%s", err, usage.DidYouMean(c, err))
 	})
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if a.LogFormat != "text" && a.LogFormat != "json" {
-			return exit.Usage("--log-format %s: want text or json", a.LogFormat)
+		if con.LogFormat != "text" && con.LogFormat != "json" {
+			return exit.Usage("--log-format %s: want text or json", con.LogFormat)
 		}
-		if a.Output != "text" && !a.JSON() {
-			return exit.Usage("--output %s: want text or json", a.Output)
+		if con.Output != "text" && !con.JSON() {
+			return exit.Usage("--output %s: want text or json", con.Output)
 		}
 		return nil
 	}
-	root.AddCommand(a.demoCommand(), a.serve(), a.proxy(), a.streams(), a.shards(), a.put(), a.tail(),
-		a.archive(), a.verify(), a.fsck(), keys.Command(&a.Console), a.version())
+	root.AddCommand(demoCommand(con), serveCommand(con), proxyCommand(con), streamsCommand(con),
+		shardsCommand(con), putCommand(con), tailCommand(con), archiveCommand(con),
+		verifyCommand(con), fsckCommand(con), keys.Command(con), versionCommand(con))
 	usage.HelpCommand(root)
 	return root
 }

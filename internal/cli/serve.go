@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/server"
@@ -26,7 +27,7 @@ type serveFlags struct {
 	streamDelay                                    time.Duration
 }
 
-func (a *app) serve() *cobra.Command {
+func serveCommand(con *console.Console) *cobra.Command {
 	f := &serveFlags{}
 	command := &cobra.Command{
 		Use:   "serve",
@@ -47,7 +48,7 @@ With --auth sigv4=FILE every call must be signed with a key of the file, which i
   runnel serve --memory --stream test:1 --chaos 'seed=7 PutRecords:lose-answer%1'
   runnel serve --addr 0.0.0.0:4567 --tls --auth sigv4=keys.ini`,
 		Args: usage.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.runServe(c, f) },
+		RunE: func(c *cobra.Command, _ []string) error { return runServe(con, c, f) },
 	}
 	flags := command.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:4567",
@@ -83,7 +84,7 @@ With --auth sigv4=FILE every call must be signed with a key of the file, which i
 	return command
 }
 
-func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
+func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 	cfg, err := f.config(c)
 	if err != nil {
 		return err
@@ -92,11 +93,11 @@ func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg.Logger = a.Logger()
+	cfg.Logger = con.Logger()
 	ctx := c.Context()
 	if f.child {
 		var cancel context.CancelFunc
-		ctx, cancel = a.untilInputEnds(ctx)
+		ctx, cancel = untilInputEnds(ctx, con.In)
 		defer cancel()
 	}
 	var listening net.ListenConfig
@@ -119,13 +120,13 @@ func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
 	if cfg.TLS != nil {
 		scheme = "https"
 	}
-	trust.show(a)
+	trust.show(con)
 	if use, err := srv.DiskUse(); err == nil && !f.memory {
 		where += fmt.Sprintf(", which takes %.1f MiB", float64(use.Bytes())/(1<<20))
 	}
-	a.Say("runnel serve: %s://%s, data %s", scheme, listener.Addr(), where)
+	con.Say("runnel serve: %s://%s, data %s", scheme, listener.Addr(), where)
 	if f.child {
-		_, _ = fmt.Fprintf(a.Out, "%s://%s\n", scheme, listener.Addr())
+		_, _ = fmt.Fprintf(con.Out, "%s://%s\n", scheme, listener.Addr())
 	}
 	serveErr := srv.Serve(ctx, listener)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
@@ -136,10 +137,12 @@ func (a *app) runServe(c *cobra.Command, f *serveFlags) error {
 // untilInputEnds returns a context that ends with standard input, which the parent of a child
 // process holds open for as long as it lives. Signals are the parent's: a terminal sends them
 // to both.
-func (a *app) untilInputEnds(ctx context.Context) (context.Context, context.CancelFunc) {
+func untilInputEnds(
+	ctx context.Context, in io.Reader,
+) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	go func() { // a read of standard input cannot be cut short: the process ends with it
-		_, _ = io.Copy(io.Discard, a.In)
+		_, _ = io.Copy(io.Discard, in)
 		cancel(exit.ErrStop)
 	}()
 	return ctx, func() { cancel(nil) }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/localca"
 	"github.com/runnel-stream/runnel/server"
@@ -91,7 +92,7 @@ func hosts(addr string) []string {
 
 // show prints the authority's certificate on standard output, as a PEM file that names where it
 // is kept.
-func (t trust) show(a *app) {
+func (t trust) show(con *console.Console) {
 	if t.authority == nil {
 		return
 	}
@@ -99,5 +100,5 @@ func (t trust) show(a *app) {
 	if t.file != "" {
 		where = "the certificate authority, kept in " + t.file
 	}
-	_, _ = fmt.Fprintf(a.Out, "# %s\n%s", where, t.authority.PEM())
+	_, _ = fmt.Fprintf(con.Out, "# %s\n%s", where, t.authority.PEM())
 }

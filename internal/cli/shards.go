@@ -7,13 +7,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
-func (a *app) shards() *cobra.Command {
+func shardsCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "shards",
 		Short: "See which shards are hot, and split, merge and scale them by a plan",
@@ -27,33 +28,34 @@ Applying can be interrupted and gone on with at any step.`,
 		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	command.AddCommand(a.shardsList(), a.shardsPlan(), a.shardsApply(), a.shardsSplit(),
-		a.shardsMerge(), a.shardsScale(), a.shardsAutoscale())
+	command.AddCommand(listShardsCommand(con), planShardsCommand(con),
+		applyShardsCommand(con), splitShardsCommand(con),
+		mergeShardsCommand(con), scaleShardsCommand(con), autoscaleShardsCommand(con))
 	return command
 }
 
-// shardsOf holds the common flags of the shards commands: the stream, and the time of a step.
+// shardsOf has what the shards commands share: the console, the stream and its API.
 type shardsOf struct {
+	con    *console.Console
+	client *kinesis.Client
 	stream string
-	each   time.Duration
+	each   time.Duration // of a step
 }
 
 // shardsRun is the function of a shards command.
-type shardsRun func(
-	ctx context.Context, client *kinesis.Client, of *shardsOf, args []string,
-) error
+type shardsRun func(ctx context.Context, of *shardsOf, args []string) error
 
-// shardsCommand adds --stream to a command and passes a client to its function.
-func shardsCommand(command *cobra.Command, run shardsRun) *cobra.Command {
-	return new(shardsOf).command(command, run)
+// streamCommand adds --stream to a command, and runs it with a client.
+func streamCommand(con *console.Console, command *cobra.Command, run shardsRun) *cobra.Command {
+	return (&shardsOf{con: con}).command(command, run)
 }
 
-// planningCommand is a shardsCommand that makes or applies a plan.
-func planningCommand(command *cobra.Command, run shardsRun) *cobra.Command {
-	of := &shardsOf{}
+// planningCommand is a streamCommand that makes or applies a plan.
+func planningCommand(con *console.Console, command *cobra.Command, run shardsRun) *cobra.Command {
+	of := &shardsOf{con: con}
 	command = of.command(command, run)
 	command.Flags().DurationVar(&of.each, "each", 30*time.Second,
-		"how long a split or a merge takes, for the prediction; some 30 s on AWS")
+		"how long a split or a merge takes, for the prediction; about 30 s on AWS")
 	return command
 }
 
@@ -67,15 +69,16 @@ func (of *shardsOf) command(command *cobra.Command, run shardsRun) *cobra.Comman
 		case of.each < 0:
 			return exit.Usage("--each %s: want 0 or more", of.each)
 		}
-		return run(ctx, client, of, args)
+		of.client = client
+		return run(ctx, of, args)
 	})
 	command.Flags().StringVar(&of.stream, "stream", "", "the stream's name")
 	return command
 }
 
 // list lists the stream's shards.
-func (of *shardsOf) list(ctx context.Context, client *kinesis.Client) ([]reshard.Shard, error) {
-	shards, err := reshard.List(ctx, client, of.stream)
+func (of *shardsOf) list(ctx context.Context) ([]reshard.Shard, error) {
+	shards, err := reshard.List(ctx, of.client, of.stream)
 	if err != nil {
 		return nil, exit.Outside(endpoint.Hint(err, of.stream))
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/console"
@@ -17,15 +16,16 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/measure"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
-func (a *app) shardsApply() *cobra.Command {
+func applyShardsCommand(con *console.Console) *cobra.Command {
 	var yes bool
 	var file string
-	command := planningCommand(&cobra.Command{
+	command := planningCommand(con, &cobra.Command{
 		Use:   "apply --plan FILE --stream NAME",
 		Short: "Apply a plan that `shards plan --output json` has made",
 		Long: `Apply a plan that "runnel shards plan --output json" has made: its splits and merges,
@@ -35,23 +35,23 @@ resharded the stream, it stops and says so.`,
 		Example: `  runnel shards plan --local --stream orders --output json > orders.plan
   runnel shards apply --local --stream orders --plan orders.plan --yes`,
 		Args: usage.NoArgs,
-	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
-		planned, err := a.readPlan(ctx, file, of.stream)
+	}, func(ctx context.Context, of *shardsOf, _ []string) error {
+		planned, err := readPlan(ctx, con.In, file, of.stream)
 		if err != nil {
 			return err
 		}
-		shards, err := of.list(ctx, client)
+		shards, err := of.list(ctx)
 		if err != nil {
 			return err
 		}
-		return a.reshard(ctx, client, of, shards, yes, planned)
+		return of.showAndApply(ctx, shards, yes, planned)
 	})
 	command.Flags().BoolVar(&yes, "yes", false, "do it")
 	command.Flags().StringVar(&file, "plan", "", "the file of the plan; - is standard input")
 	return command
 }
 
-// resharded is the --output json of a plan that was applied.
+// resharded is the output of a plan that was applied.
 type resharded struct {
 	Stream  string  `json:"stream"`
 	Steps   int     `json:"steps"` // that were taken now
@@ -59,16 +59,21 @@ type resharded struct {
 	Seconds float64 `json:"seconds"`
 }
 
+// WriteText implements rows.Report. It prints nothing: the text is progress, on standard error.
+func (resharded) WriteText(io.Writer) error { return nil }
+
 // maxPlan is a size in bytes that exceeds any plan, also for the highest number of shards.
 const maxPlan = 64 << 20
 
 // readPlan reads the plan of a stream from a file.
-func (a *app) readPlan(ctx context.Context, file, stream string) (plan.Plan, error) {
+func readPlan(
+	ctx context.Context, stdin io.Reader, file, stream string,
+) (plan.Plan, error) {
 	if file == "" {
 		return plan.Plan{}, exit.Usage("--plan is missing: make one with " +
 			"runnel shards plan --output json > FILE")
 	}
-	in := a.In
+	in := stdin
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
@@ -90,45 +95,43 @@ func (a *app) readPlan(ctx context.Context, file, stream string) (plan.Plan, err
 	return *planned.Plan, nil
 }
 
-// reshardOnce takes a single step.
-func (a *app) reshardOnce(
-	ctx context.Context, client *kinesis.Client, of *shardsOf, shards []reshard.Shard, yes bool,
-	step plan.Step,
+// applyStep takes a single step.
+func (of *shardsOf) applyStep(
+	ctx context.Context, shards []reshard.Shard, yes bool, step plan.Step,
 ) error {
 	planned, err := plan.OneStep(reshard.OpenRanges(shards), step)
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
-	return a.reshard(ctx, client, of, shards, yes, planned)
+	return of.showAndApply(ctx, shards, yes, planned)
 }
 
-// reshard shows a plan, and applies it if it may.
-func (a *app) reshard(
-	ctx context.Context, client *kinesis.Client, of *shardsOf, shards []reshard.Shard, yes bool,
-	planned plan.Plan,
+// showAndApply shows a plan, and applies it if it may.
+func (of *shardsOf) showAndApply(
+	ctx context.Context, shards []reshard.Shard, yes bool, planned plan.Plan,
 ) error {
 	done := planned.Next(reshard.OpenRanges(shards))
 	if done == len(planned.Steps) && planned.Reached(reshard.OpenRanges(shards)) == nil {
-		a.Say("stream %s is as it should be, with %d open shards: nothing to do",
+		of.con.Say("stream %s is as it should be, with %d open shards: nothing to do",
 			of.stream, len(planned.Final))
 		return nil
 	}
 	if !yes {
-		if err := a.printPlan(of, planLine{Stream: of.stream, Plan: &planned}, shards); err != nil {
+		if err := of.printPlan(planLine{Plan: &planned}, shards); err != nil {
 			return err
 		}
-		if err := a.Confirm(ctx, of.stream, "changed"); err != nil {
+		if err := of.con.Confirm(ctx, of.stream, "changed"); err != nil {
 			return err
 		}
 	}
 	began, at, changed := time.Now(), 0, false
 	names := measure.ShardIDs(shards)
-	err := reshard.Apply(ctx, client, of.stream, planned, func(step plan.Step, s reshard.StepState) {
+	err := reshard.Apply(ctx, of.client, of.stream, planned, func(step plan.Step, s reshard.StepState) {
 		if s == reshard.StepFound || s == reshard.StepBegun {
 			at++
 		}
 		changed = changed || s == reshard.StepBegun
-		a.Say("%d of %d %s: %s", at, len(planned.Steps), s, stepLine(step, names))
+		of.con.Say("%d of %d %s: %s", at, len(planned.Steps), s, stepLine(step, names))
 	})
 	switch {
 	case errors.Is(err, plan.ErrLayoutDiffers) && !changed:
@@ -141,13 +144,10 @@ func (a *app) reshard(
 		return exit.Outside(endpoint.Hint(err, of.stream))
 	}
 	took := time.Since(began)
-	a.Say("stream %s has %d open shards, as planned, after %s", of.stream, len(planned.Final),
+	of.con.Say("stream %s has %d open shards, as planned, after %s", of.stream, len(planned.Final),
 		took.Round(time.Second))
-	if a.JSON() {
-		return json.NewEncoder(a.Out).Encode(resharded{
-			Stream: of.stream, Steps: len(planned.Steps) - done, Shards: len(planned.Final),
-			Seconds: took.Seconds(),
-		})
-	}
-	return nil
+	return rows.Print(of.con.Out, of.con.JSON(), resharded{
+		Stream: of.stream, Steps: len(planned.Steps) - done, Shards: len(planned.Final),
+		Seconds: took.Seconds(),
+	})
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
@@ -27,9 +27,9 @@ type autoscaleFlags struct {
 	once, yes            bool
 }
 
-func (a *app) shardsAutoscale() *cobra.Command {
+func autoscaleShardsCommand(con *console.Console) *cobra.Command {
 	f := &autoscaleFlags{target: 0.7, split: 0.8, merge: 0.35}
-	command := shardsCommand(&cobra.Command{
+	command := streamCommand(con, &cobra.Command{
 		Use:   "autoscale --stream NAME",
 		Short: "Split hot shards and merge idle ones, as the load asks for, and say why",
 		Long: `Split the hot shards of a stream and merge the idle ones as its load asks for, and
@@ -52,12 +52,12 @@ goes on from the shards that there are. See docs/autoscale.md.`,
   runnel shards autoscale --local --stream orders --throttles http://127.0.0.1:4568 --yes
   runnel shards autoscale --local --stream orders --once --window 5m --yes`,
 		Args: usage.NoArgs,
-	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
+	}, func(ctx context.Context, of *shardsOf, _ []string) error {
 		cfg, err := f.config(of.stream)
 		if err != nil {
 			return err
 		}
-		return a.autoscale(ctx, client, of, cfg)
+		return of.autoscale(ctx, cfg)
 	})
 	f.addFlags(command)
 	return command
@@ -146,17 +146,15 @@ func (f *autoscaleFlags) config(stream string) (reshard.AutoscaleConfig, error) 
 }
 
 // autoscale runs until it is stopped.
-func (a *app) autoscale(
-	ctx context.Context, client *kinesis.Client, of *shardsOf, cfg reshard.AutoscaleConfig,
-) error {
-	printer := &autoscalePrinter{app: a, of: of, yes: cfg.Apply}
+func (of *shardsOf) autoscale(ctx context.Context, cfg reshard.AutoscaleConfig) error {
+	printer := &autoscalePrinter{con: of.con, stream: of.stream, yes: cfg.Apply}
 	if cfg.Apply {
-		a.Say("stream %s: looking for %s every %s", of.stream, windowOf(cfg), cfg.Every)
+		of.con.Say("stream %s: looking for %s every %s", of.stream, windowOf(cfg), cfg.Every)
 	} else {
-		a.Say("stream %s: looking for %s every %s; nothing is changed without --yes", of.stream,
+		of.con.Say("stream %s: looking for %s every %s; nothing is changed without --yes", of.stream,
 			windowOf(cfg), cfg.Every)
 	}
-	err := reshard.Autoscale(ctx, client, of.stream, cfg, printer.print)
+	err := reshard.Autoscale(ctx, of.client, of.stream, cfg, printer.print)
 	switch {
 	case errors.Is(err, reshard.ErrOnDemand):
 		return exit.Usage("%w", err)
@@ -168,7 +166,7 @@ func (a *app) autoscale(
 		return nil // once
 	}
 	if printer.amid {
-		a.Say("stopped amid a change; the next run goes on from the shards that there are")
+		of.con.Say("stopped amid a change; the next run goes on from the shards that there are")
 	}
 	if cfg.Once {
 		return exit.ErrInterrupt

@@ -1,14 +1,15 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/measure"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
@@ -16,15 +17,15 @@ import (
 
 // autoscalePrinter prints the events of autoscale. It is used by one goroutine.
 type autoscalePrinter struct {
-	app   *app
-	of    *shardsOf
-	yes   bool
-	names map[keyspace.Range]runnel.ShardID // of the last sample
-	amid  bool                              // of the steps of a change
-	err   error                             // of the output
+	con    *console.Console
+	stream string
+	yes    bool
+	names  map[keyspace.Range]runnel.ShardID // of the last sample
+	amid   bool                              // of the steps of a change
+	err    error                             // of the output
 }
 
-// autoscaleLine is an event as --output json prints it.
+// autoscaleLine is an event as it is printed.
 type autoscaleLine struct {
 	Time   time.Time `json:"time"`
 	Event  string    `json:"event"`
@@ -40,6 +41,10 @@ type autoscaleLine struct {
 	Number  int            `json:"number,omitempty"`
 	Of      int            `json:"of,omitempty"`
 	Error   string         `json:"error,omitempty"`
+
+	event reshard.Event
+	names map[keyspace.Range]runnel.ShardID // of the shards before the plan
+	yes   bool                              // the plan is applied
 }
 
 // autoscaleSeen is the observed load of a window.
@@ -59,25 +64,34 @@ func (p *autoscalePrinter) print(e reshard.Event) {
 	if p.err != nil {
 		return
 	}
-	if p.app.Output == "json" {
-		p.err = json.NewEncoder(p.app.Out).Encode(p.line(e))
+	switch {
+	case p.con.JSON():
+	case e.Kind == reshard.EventStepped:
+		p.con.Say("%d of %d %s: %s", e.Number, e.Of, e.State, stepLine(e.Step, p.names))
+		return
+	case e.Kind == reshard.EventFailed:
+		p.con.Say("%s  %v; going on", clock(e.At), e.Err)
 		return
 	}
-	switch e.Kind {
+	p.err = rows.Print(p.con.Out, p.con.JSON(), p.line(e))
+}
+
+// WriteText implements rows.Report, for decisions and for plans that were applied. The text of the
+// other events is progress, on standard error.
+func (l autoscaleLine) WriteText(w io.Writer) error {
+	var err error
+	switch l.event.Kind {
 	case reshard.EventDecided:
-		_, p.err = fmt.Fprint(p.app.Out, p.decided(e))
-	case reshard.EventStepped:
-		p.app.Say("%d of %d %s: %s", e.Number, e.Of, e.State, stepLine(e.Step, p.names))
+		_, err = io.WriteString(w, l.decided())
 	case reshard.EventApplied:
-		_, p.err = fmt.Fprintf(p.app.Out, "%s  done: %s now\n", clock(e.At),
-			openShards(len(e.Decision.Plan.Final)))
-	case reshard.EventFailed:
-		p.app.Say("%s  %v; going on", clock(e.At), e.Err)
+		_, err = fmt.Fprintf(w, "%s  done: %s now\n", clock(l.event.At), openShards(l.Shards))
 	}
+	return err
 }
 
 // decided returns a decision as lines.
-func (p *autoscalePrinter) decided(e reshard.Event) string {
+func (l autoscaleLine) decided() string {
+	e := l.event
 	var text strings.Builder
 	seconds := e.Observed.Took.Seconds()
 	fmt.Fprintf(&text, "%s  %s: %s, %s/s, %s records/s", clock(e.At), e.Decision.Action,
@@ -93,17 +107,20 @@ func (p *autoscalePrinter) decided(e reshard.Event) string {
 	for _, reason := range e.Decision.Reasons {
 		fmt.Fprintf(&text, "            %s\n", reason)
 	}
-	if p.yes {
+	if l.yes {
 		return text.String()
 	}
 	for _, step := range e.Decision.Plan.Steps {
-		fmt.Fprintf(&text, "          would %s\n", stepLine(step, p.names))
+		fmt.Fprintf(&text, "          would %s\n", stepLine(step, l.names))
 	}
 	return text.String()
 }
 
 func (p *autoscalePrinter) line(e reshard.Event) autoscaleLine {
-	line := autoscaleLine{Time: e.At.UTC(), Event: string(e.Kind), Stream: p.of.stream}
+	line := autoscaleLine{
+		Time: e.At.UTC(), Event: string(e.Kind), Stream: p.stream,
+		event: e, names: p.names, yes: p.yes,
+	}
 	switch e.Kind {
 	case reshard.EventDecided:
 		line.Action, line.Reasons = string(e.Decision.Action), e.Decision.Reasons

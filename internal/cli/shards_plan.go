@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/measure"
 	"github.com/runnel-stream/runnel/keyspace/plan"
@@ -19,9 +19,9 @@ type planFlags struct {
 	least int
 }
 
-func (a *app) shardsPlan() *cobra.Command {
+func planShardsCommand(con *console.Console) *cobra.Command {
 	f := &planFlags{}
-	command := planningCommand(&cobra.Command{
+	command := planningCommand(con, &cobra.Command{
 		Use:   "plan --stream NAME [--key FIELD --over TIME FILE… | -]",
 		Short: "See which shards are hot and why, and plan the splits and merges that mend it",
 		Long: `See which shards of a stream are hot and why, and make the smallest plan of splits
@@ -36,15 +36,15 @@ Adjacent shards are merged while their sum stays under --merge-under.`,
 		Example: `  runnel shards plan --local --stream orders --sample 10s
   runnel shards plan --local --stream orders --last 1h --output json > orders.plan
   runnel shards plan --local --stream orders --key id --over 1h orders.ndjson`,
-	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, files []string) error {
+	}, func(ctx context.Context, of *shardsOf, files []string) error {
 		if err := f.validate(files); err != nil {
 			return err
 		}
-		shards, err := of.list(ctx, client)
+		shards, err := of.list(ctx)
 		if err != nil {
 			return err
 		}
-		seen, err := measure.See(ctx, &a.Console, client, of.stream, &f.Flags, files, shards)
+		seen, err := measure.See(ctx, con, of.client, of.stream, &f.Flags, files, shards)
 		if err != nil {
 			return err
 		}
@@ -53,8 +53,8 @@ Adjacent shards are merged while their sum stays under --merge-under.`,
 		if err != nil {
 			return exit.Outside(err)
 		}
-		return a.printPlan(of, planLine{
-			Stream: of.stream, Plan: &planned, Load: newPlanLoad(seen, f, goal, shards),
+		return of.printPlan(planLine{
+			Plan: &planned, Load: newPlanLoad(seen, f, goal, shards),
 		}, shards)
 	})
 	f.addFlags(command)

@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -10,18 +10,23 @@ import (
 	"github.com/runnel-stream/runnel/internal/chart"
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/measure"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
-// planLine is a plan as it is printed with --output json, and read by apply.
+// planLine is a plan as it is printed. Its JSON is read by apply.
 type planLine struct {
 	Stream string     `json:"stream"`
 	Plan   *plan.Plan `json:"plan"`
 	Cost   planCost   `json:"cost"`
 	Load   *planLoad  `json:"load,omitempty"` // none for a plan without load
+
+	names    map[keyspace.Range]runnel.ShardID // of the shards before the plan
+	columns  int                               // of the text
+	duration time.Duration                     // predicted
 }
 
 // planCost is the predicted cost of a plan.
@@ -58,29 +63,29 @@ type hotKey struct {
 }
 
 // printPlan prints a plan, with its load if that is known.
-func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error {
+func (of *shardsOf) printPlan(p planLine, shards []reshard.Shard) error {
+	p.Stream = of.stream
+	p.duration = p.Plan.Duration(of.each)
 	p.Cost = planCost{
-		Steps: len(p.Plan.Steps), Seconds: p.Plan.Duration(of.each).Seconds(),
+		Steps: len(p.Plan.Steps), Seconds: p.duration.Seconds(),
 		ShardsBefore: len(p.Plan.Open), ShardsAfter: len(p.Plan.Final),
 		ShardHoursDaily: 24 * len(p.Plan.Final),
 	}
-	if a.JSON() {
-		return json.NewEncoder(a.Out).Encode(p)
-	}
-	columns, ok := console.Terminal(a.Out)
-	if !ok {
-		columns = 80
-	}
+	p.names, p.columns = measure.ShardIDs(shards), of.con.Columns()
+	return rows.Print(of.con.Out, of.con.JSON(), p)
+}
+
+// WriteText implements rows.Report.
+func (p planLine) WriteText(w io.Writer) error {
 	var text strings.Builder
 	if p.Load != nil {
-		p.Load.print(&text, columns)
+		p.Load.print(&text, p.columns)
 	}
 	fmt.Fprintf(&text, "plan for stream %s: %d steps, about %s; shard hours a day: %s, then %s\n",
-		p.Stream, p.Cost.Steps, p.Plan.Duration(of.each).Round(time.Second),
+		p.Stream, p.Cost.Steps, p.duration.Round(time.Second),
 		console.Thousands(24*p.Cost.ShardsBefore), console.Thousands(24*p.Cost.ShardsAfter))
-	names := measure.ShardIDs(shards)
 	for i, step := range p.Plan.Steps {
-		fmt.Fprintf(&text, "%5d  %s\n", i+1, stepLine(step, names))
+		fmt.Fprintf(&text, "%5d  %s\n", i+1, stepLine(step, p.names))
 	}
 	if p.Load != nil && len(p.Plan.Steps) > 0 {
 		after := chart.Skew{Report: load.Report{Total: p.Load.report.Total}}
@@ -90,9 +95,9 @@ func (a *app) printPlan(of *shardsOf, p planLine, shards []reshard.Shard) error 
 				load.Shard{Range: shard.Range, Weight: shard.Load})
 		}
 		text.WriteString("then, with the same load:\n")
-		text.WriteString(after.Bars(columns, p.Load.text))
+		text.WriteString(after.Bars(p.columns, p.Load.text))
 	}
-	_, err := fmt.Fprint(a.Out, text.String())
+	_, err := io.WriteString(w, text.String())
 	return err
 }
 

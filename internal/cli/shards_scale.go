@@ -3,19 +3,19 @@ package cli
 import (
 	"context"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
-func (a *app) shardsScale() *cobra.Command {
+func scaleShardsCommand(con *console.Console) *cobra.Command {
 	var yes bool
 	var to, scalings int
-	command := planningCommand(&cobra.Command{
+	command := planningCommand(con, &cobra.Command{
 		Use:   "scale --to N --stream NAME",
 		Short: "Make a stream one of N shards of equal size",
 		Long: `Make a stream one of N shards of equal size, in the fewest splits and merges, or by
@@ -23,11 +23,11 @@ UpdateShardCount where that is fewer calls; for AWS allows only ten of these in 
 --scalings says how many may be used. An interrupted scale goes on when it is run again.`,
 		Example: "  runnel shards scale --local --stream orders --to 8 --yes",
 		Args:    usage.NoArgs,
-	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, _ []string) error {
+	}, func(ctx context.Context, of *shardsOf, _ []string) error {
 		if to < 1 || to > plan.MaxShards {
 			return exit.Usage("--to %d: say how many shards, from 1 to %d", to, plan.MaxShards)
 		}
-		shards, err := of.list(ctx, client)
+		shards, err := of.list(ctx)
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ UpdateShardCount where that is fewer calls; for AWS allows only ten of these in 
 		if err != nil {
 			return exit.Outside(err)
 		}
-		return a.reshard(ctx, client, of, shards, yes, planned)
+		return of.showAndApply(ctx, shards, yes, planned)
 	})
 	command.Flags().BoolVar(&yes, "yes", false, "do it")
 	command.Flags().IntVar(&to, "to", 0, "how many shards")

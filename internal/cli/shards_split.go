@@ -3,10 +3,10 @@ package cli
 import (
 	"context"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
@@ -14,16 +14,16 @@ import (
 	"github.com/runnel-stream/runnel/reshard"
 )
 
-func (a *app) shardsSplit() *cobra.Command {
+func splitShardsCommand(con *console.Console) *cobra.Command {
 	var yes bool
 	var at string
-	command := planningCommand(&cobra.Command{
+	command := planningCommand(con, &cobra.Command{
 		Use:     "split SHARD --stream NAME",
 		Short:   "Split one shard into two",
 		Example: "  runnel shards split shardId-000000000000 --local --stream orders --yes",
 		Args:    usage.ExactArgs(1),
-	}, func(ctx context.Context, client *kinesis.Client, of *shardsOf, args []string) error {
-		shards, err := of.list(ctx, client)
+	}, func(ctx context.Context, of *shardsOf, args []string) error {
+		shards, err := of.list(ctx)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (a *app) shardsSplit() *cobra.Command {
 				args[0], parent, bound)
 		}
 		low, high := parent.SplitAt(bound)
-		return a.reshardOnce(ctx, client, of, shards, yes, plan.Step{
+		return of.applyStep(ctx, shards, yes, plan.Step{
 			Kind: plan.StepSplit,
 			From: []keyspace.Range{parent}, To: []keyspace.Range{low, high},
 		})

@@ -3,10 +3,11 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
-func (a *app) streams() *cobra.Command {
+func streamsCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "streams",
 		Short: "Create, list, describe and delete streams",
@@ -15,6 +16,7 @@ func (a *app) streams() *cobra.Command {
 		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	command.AddCommand(a.streamsCreate(), a.streamsList(), a.streamsDescribe(), a.streamsDelete())
+	command.AddCommand(createStreamCommand(con), listStreamsCommand(con),
+		describeStreamCommand(con), deleteStreamCommand(con))
 	return command
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
-func (a *app) streamsCreate() *cobra.Command {
+func createStreamCommand(con *console.Console) *cobra.Command {
 	var shards int32
 	command := endpoint.WithKinesis(&cobra.Command{
 		Use:     "create NAME",
@@ -32,7 +33,7 @@ func (a *app) streamsCreate() *cobra.Command {
 		if err != nil {
 			return exit.Outside(fmt.Errorf("create stream %s: %w", args[0], err))
 		}
-		a.Say("stream %s is ACTIVE", args[0])
+		con.Say("stream %s is ACTIVE", args[0])
 		return nil
 	})
 	command.Flags().Int32Var(&shards, "shards", 1, "how many shards")

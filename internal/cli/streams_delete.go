@@ -9,12 +9,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
-func (a *app) streamsDelete() *cobra.Command {
+func deleteStreamCommand(con *console.Console) *cobra.Command {
 	var yes bool
 	command := endpoint.WithKinesis(&cobra.Command{
 		Use:     "delete NAME",
@@ -26,10 +27,10 @@ func (a *app) streamsDelete() *cobra.Command {
 		if err != nil {
 			return exit.Outside(endpoint.Hint(err, args[0]))
 		}
-		a.Say("stream %s, created %s, %d shards: it and its records go for good",
+		con.Say("stream %s, created %s, %d shards: it and its records go for good",
 			stream.Name, stream.Created.Format(time.RFC3339), len(stream.Shards))
 		if !yes {
-			if err := a.Confirm(ctx, args[0], "deleted"); err != nil {
+			if err := con.Confirm(ctx, args[0], "deleted"); err != nil {
 				return err
 			}
 		}
@@ -38,7 +39,7 @@ func (a *app) streamsDelete() *cobra.Command {
 		}); err != nil {
 			return exit.Outside(fmt.Errorf("delete stream %s: %w", args[0], err))
 		}
-		a.Say("stream %s is deleted", args[0])
+		con.Say("stream %s is deleted", args[0])
 		return nil
 	})
 	command.Flags().BoolVar(&yes, "yes", false, "delete without asking")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/follow"
@@ -30,7 +31,7 @@ type tailFlags struct {
 	once, doubles       bool
 }
 
-func (a *app) tail() *cobra.Command {
+func tailCommand(con *console.Console) *cobra.Command {
 	f := &tailFlags{}
 	command := &cobra.Command{
 		Use:   "tail --stream NAME",
@@ -47,7 +48,7 @@ producer's retries left are dropped, as far as their first copy was read.`,
   runnel tail --local --stream orders --from oldest --once --output json
   runnel tail --local --stream orders --from 2026-01-31T08:00:00Z`,
 		Args: usage.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.runTail(c, f) },
+		RunE: func(c *cobra.Command, _ []string) error { return runTail(con, c, f) },
 	}
 	f.of.AddFlags(command, false)
 	flags := command.Flags()
@@ -86,7 +87,7 @@ func (f *tailFlags) config(c *cobra.Command) (follow.Config, error) {
 	return cfg, nil
 }
 
-func (a *app) runTail(c *cobra.Command, f *tailFlags) error {
+func runTail(con *console.Console, c *cobra.Command, f *tailFlags) error {
 	cfg, err := f.config(c)
 	if err != nil {
 		return err
@@ -99,10 +100,10 @@ func (a *app) runTail(c *cobra.Command, f *tailFlags) error {
 	cfg.Client = awsclient.Kinesis(to)
 	signal.Ignore(syscall.SIGPIPE) // a write says so too, and that ends it quietly
 	printer := &recordPrinter{
-		out: bufio.NewWriterSize(a.Out, 1<<16), json: a.JSON(), verbose: a.Verbose,
+		out: bufio.NewWriterSize(con.Out, 1<<16), json: con.JSON(), verbose: con.Verbose,
 	}
 	cfg.Handle = printer.page
-	cfg.Notice = a.tailNotice
+	cfg.Notice = func(n follow.Notice) { tailNotice(con, n) }
 	err = follow.Run(ctx, cfg)
 	var invalid *types.InvalidArgumentException
 	switch {
@@ -118,14 +119,14 @@ func (a *app) runTail(c *cobra.Command, f *tailFlags) error {
 }
 
 // tailNotice prints a notice on standard error, for events that the records do not show.
-func (a *app) tailNotice(n follow.Notice) {
+func tailNotice(con *console.Console, n follow.Notice) {
 	switch n.Kind {
 	case follow.Began, follow.Ended:
-		if a.Verbose {
-			a.Say("%s", n)
+		if con.Verbose {
+			con.Say("%s", n)
 		}
 	default:
-		a.Say("%s", n)
+		con.Say("%s", n)
 	}
 }
 

@@ -4,25 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
+	"github.com/runnel-stream/runnel/internal/metricspage"
 	"github.com/runnel-stream/runnel/reshard"
-)
-
-// The counters of runnel proxy for the results of puts, by the label stream.
-const (
-	proxyPrefix    = "runnel_proxy_"
-	storedCounter  = proxyPrefix + "stream_records_delivered_total"
-	refusedCounter = proxyPrefix + "stream_attempts_throttled_total"
 )
 
 // throttlePages reads the producers' counts for a stream from pages in Prometheus' text format.
@@ -33,7 +21,7 @@ type throttlePages struct {
 	last   map[string]counters // by URL, of the pages that were read
 }
 
-// counters are the stream's series of a page, by name and labels.
+// counters are the values of a stream's counters on a page, by metricspage.Series.ID.
 type counters map[string]float64
 
 // newThrottlePages checks the URLs; one without a path is a proxy's, and means its /metrics.
@@ -42,15 +30,11 @@ func newThrottlePages(urls []string, stream string) (*throttlePages, error) {
 		stream: stream, client: http.Client{Timeout: 10 * time.Second}, last: map[string]counters{},
 	}
 	for _, text := range urls {
-		u, err := url.Parse(text)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, fmt.Errorf("%q is no URL: want http://HOST:PORT of a proxy, or of a page "+
-				"that has its counters", text)
+		page, err := metricspage.URL(text)
+		if err != nil {
+			return nil, err
 		}
-		if strings.Trim(u.Path, "/") == "" {
-			u.Path = "/metrics"
-		}
-		p.urls = append(p.urls, u.String())
+		p.urls = append(p.urls, page)
 	}
 	return p, nil
 }
@@ -77,69 +61,32 @@ func (p *throttlePages) read(ctx context.Context) (reshard.Throttled, error) {
 	return sum, errors.Join(errs...)
 }
 
-// maxPage is a size in bytes that exceeds a page of many thousand streams.
-const maxPage = 64 << 20
-
 func (p *throttlePages) page(ctx context.Context, u string) (counters, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
+	series, err := metricspage.Get(ctx, &p.client, u)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := p.client.Do(request)
-	if err != nil {
-		var wrapped *url.Error
-		if errors.As(err, &wrapped) {
-			err = wrapped.Err // without the URL a second time
-		}
-		return nil, err
-	}
-	defer func() { _ = answer.Body.Close() }() // it is read only
-	if answer.StatusCode != http.StatusOK {
-		return nil, errors.New(answer.Status)
-	}
-	return readCounters(io.LimitReader(answer.Body, maxPage), p.stream)
+	return countersOf(series, p.stream)
 }
 
-// readCounters reads a page's series of a stream. That there are none yet is no error: a proxy
-// has none before the first put, and an empty page before the first request. A page of something
-// else is one.
-func readCounters(page io.Reader, stream string) (counters, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(page)
-	if err != nil {
-		return nil, fmt.Errorf("not a page in Prometheus' text format: %w", err)
-	}
-	found, known := counters{}, len(families) == 0
-	for name, family := range families {
-		known = known || strings.HasPrefix(name, proxyPrefix)
-		if name != storedCounter && name != refusedCounter {
-			continue
-		}
-		for _, series := range family.GetMetric() {
-			labels, of := labelsOf(series)
-			value := max(series.GetCounter().GetValue(), series.GetUntyped().GetValue())
-			if of == stream && value >= 0 && !math.IsInf(value, 0) {
-				found[name+labels] = value
-			}
+// countersOf returns a page's counters of a stream. No counter is no error: a proxy has none before
+// the first put, and an empty page before the first request. A page of another program is an error.
+func countersOf(page []metricspage.Series, stream string) (counters, error) {
+	found, known := counters{}, len(page) == 0
+	for _, s := range page {
+		known = known || strings.HasPrefix(s.Name, metricspage.ProxyPrefix)
+		switch {
+		case s.Name != metricspage.ProxyRecordsDelivered &&
+			s.Name != metricspage.ProxyAttemptsThrottled:
+		case s.Labels[metricspage.StreamLabel] == stream && s.Value >= 0 && !math.IsInf(s.Value, 0):
+			found[s.ID] = s.Value
 		}
 	}
 	if !known {
 		return nil, fmt.Errorf("the page has no %s… metrics: it is not that of a runnel proxy",
-			proxyPrefix)
+			metricspage.ProxyPrefix)
 	}
 	return found, nil
-}
-
-// labelsOf returns the labels that identify a series among those of its name, and its stream.
-func labelsOf(series *dto.Metric) (labels, stream string) {
-	var text strings.Builder
-	for _, label := range series.GetLabel() {
-		fmt.Fprintf(&text, ",%s=%q", label.GetName(), label.GetValue())
-		if label.GetName() == "stream" {
-			stream = label.GetValue()
-		}
-	}
-	return text.String(), stream
 }
 
 // grownBy returns by how much a page's counters have grown. One that is lower than it was, or that
@@ -151,7 +98,7 @@ func grownBy(last, now counters) reshard.Throttled {
 			value -= last[name]
 		}
 		grown := uint64(min(value, 1<<62))
-		if strings.HasPrefix(name, refusedCounter) {
+		if strings.HasPrefix(name, metricspage.ProxyAttemptsThrottled) {
 			t.Refused += grown
 		} else {
 			t.Stored += grown

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runnel-stream/runnel/internal/metricspage"
 	"github.com/runnel-stream/runnel/reshard"
 )
 
@@ -74,8 +75,9 @@ func TestThrottlePages(t *testing.T) {
 // each.
 func TestThrottlePagesManySeries(t *testing.T) {
 	read := func(a, b string) counters {
-		found, err := readCounters(strings.NewReader(refusedCounter+`{stream="s",instance="a"} `+a+
-			"\n"+refusedCounter+`{stream="s",instance="b"} `+b+"\n"), "s")
+		const refused = metricspage.ProxyAttemptsThrottled
+		found, err := readPage(refused+`{stream="s",instance="a"} `+a+"\n"+
+			refused+`{stream="s",instance="b"} `+b+"\n", "s")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,13 +88,21 @@ func TestThrottlePagesManySeries(t *testing.T) {
 	}
 }
 
+func readPage(text, stream string) (counters, error) {
+	series, err := metricspage.Read(strings.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	return countersOf(series, stream)
+}
+
 // Whatever a page says, it is read or refused.
 func FuzzThrottlePage(f *testing.F) {
 	f.Add(proxyPage, "orders")
 	f.Add("runnel_proxy_stream_attempts_throttled_total{stream=\"s\"} 1e300\n", "s")
 	f.Add("a{b=\"\\\"\"} -1 17\n", "")
 	f.Fuzz(func(t *testing.T, page, stream string) {
-		now, err := readCounters(strings.NewReader(page), stream)
+		now, err := readPage(page, stream)
 		if err != nil {
 			return
 		}

@@ -1,26 +1,26 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// verifyResult is the output of `verify --output json`.
+// verifyResult is the output of verify: the report, which has the text, and its verdict.
 type verifyResult struct {
 	OK bool `json:"ok"`
 	*archive.Report
 }
 
-func (a *app) verify() *cobra.Command {
+func verifyCommand(con *console.Console) *cobra.Command {
 	var options archive.VerifyOptions
 	command := &cobra.Command{
 		Use:   "verify DIR",
@@ -57,7 +57,8 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 			case err != nil:
 				return exit.Outside(err)
 			}
-			if err := a.printReport(report); err != nil {
+			result := verifyResult{report.OK(), report}
+			if err := rows.Print(con.Out, con.JSON(), result); err != nil {
 				return err
 			}
 			if !report.OK() {
@@ -81,14 +82,4 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 		"accept what the stream's retention period removed before it was archived")
 	flags.IntVar(&options.Examples, "examples", 10, "how many of each finding to describe")
 	return command
-}
-
-func (a *app) printReport(report *archive.Report) error {
-	if !a.JSON() {
-		return report.WriteText(a.Out)
-	}
-	if err := json.NewEncoder(a.Out).Encode(verifyResult{report.OK(), report}); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
 }

@@ -7,17 +7,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
-func (a *app) version() *cobra.Command {
+func versionCommand(con *console.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version, the commit and the Go release it was built with",
 		Example: "  runnel version",
 		Args:    usage.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.Out, "runnel %s\n", buildVersion())
+			_, err := fmt.Fprintf(con.Out, "runnel %s\n", buildVersion())
 			return err
 		},
 	}

@@ -29,6 +29,14 @@ func Terminal(w io.Writer) (columns int, ok bool) {
 	return columns, true
 }
 
+// Columns returns the width of the terminal at Out, or 80 without one.
+func (c *Console) Columns() int {
+	if columns, ok := Terminal(c.Out); ok {
+		return columns
+	}
+	return 80
+}
+
 // Confirm asks the user to type a name on the terminal. If the name differs, or there is no
 // terminal, the error says that nothing was done and how to do it.
 func (c *Console) Confirm(ctx context.Context, name, done string) error {

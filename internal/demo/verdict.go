@@ -3,22 +3,21 @@ package demo
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"path/filepath"
-	"text/tabwriter"
 	"time"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// verdict is the output of `demo --output json`. All but the last five fields come from the
-// archive.
+// verdict is the output of the demo. All but the last five fields come from the archive.
 type verdict struct {
 	OK         bool  `json:"ok"`
 	Produced   int64 `json:"produced"`
@@ -34,6 +33,8 @@ type verdict struct {
 	PutSeconds float64 `json:"putSeconds"`
 	Seconds    float64 `json:"seconds"`
 	PerSecond  int64   `json:"perSecond"` // end to end
+
+	putTook time.Duration
 }
 
 // verdict reads the archive back and compares it with the events.
@@ -61,11 +62,11 @@ func (d *demo) verify(ctx context.Context) error {
 		Missing:    report.Source.Missing.Count, OutOfOrder: report.Source.OutOfOrder.Count,
 		Shards: report.Shards, Takeovers: d.fleet.takeovers.Load(),
 		Suppressed: max(0, d.fleet.delivered.Load()-report.Records),
-		PutSeconds: d.putTook.Seconds(), Seconds: took.Seconds(),
+		putTook:    d.putTook, PutSeconds: d.putTook.Seconds(), Seconds: took.Seconds(),
 		PerSecond: console.Rate(report.Records, took),
 	}
 	v.OK = report.OK() && v.Duplicates == 0 && v.Archived == v.Produced
-	if err := d.printVerdict(v); err != nil {
+	if err := rows.Print(d.con.Out, d.con.JSON(), v); err != nil {
 		return err
 	}
 	if !v.OK {
@@ -103,25 +104,31 @@ func (i *identity) of(key string, data []byte) string {
 	return fmt.Sprintf("%x/%d", sum, i.seen[sum])
 }
 
-func (d *demo) printVerdict(v verdict) error {
-	if d.con.JSON() {
-		return json.NewEncoder(d.con.Out).Encode(v)
+// WriteText implements rows.Report.
+func (v verdict) WriteText(w io.Writer) error {
+	out := rows.New(w, false)
+	out.Align()
+	result := "ok: exactly once, in order per key"
+	if !v.OK {
+		result = "NOT OK"
 	}
-	table := tabwriter.NewWriter(d.con.Out, 0, 0, 2, ' ', 0)
-	line := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format+"\n", args...) }
-	line("produced\t%s records of %s keys in %.1f s, %s/s", console.Thousands(v.Produced),
-		console.Thousands(v.Keys), v.PutSeconds, console.Thousands(console.Rate(v.Produced, d.putTook)))
-	line("archived\t%s from %d shards in %.1f s, %s/s end to end", console.Thousands(v.Archived),
-		v.Shards, v.Seconds, console.Thousands(v.PerSecond))
-	line("missing\t%s", console.Thousands(v.Missing))
-	line("duplicates\t%s", console.Thousands(v.Duplicates))
-	line("out of order\t%s, over all keys", console.Thousands(v.OutOfOrder))
-	line("takeovers\t%d shards of the lost worker; %s records were read again and archived once",
-		v.Takeovers, console.Thousands(v.Suppressed))
-	if v.OK {
-		line("verdict\tok: exactly once, in order per key")
-	} else {
-		line("verdict\tNOT OK")
+	for _, line := range []rows.Line{
+		{"produced", fmt.Sprintf("%s records of %s keys in %.1f s, %s/s",
+			console.Thousands(v.Produced), console.Thousands(v.Keys), v.PutSeconds,
+			console.Thousands(console.Rate(v.Produced, v.putTook)))},
+		{"archived", fmt.Sprintf("%s from %d shards in %.1f s, %s/s end to end",
+			console.Thousands(v.Archived), v.Shards, v.Seconds, console.Thousands(v.PerSecond))},
+		{"missing", console.Thousands(v.Missing)},
+		{"duplicates", console.Thousands(v.Duplicates)},
+		{"out of order", console.Thousands(v.OutOfOrder) + ", over all keys"},
+		{"takeovers", fmt.Sprintf("%d shards of the lost worker; "+
+			"%s records were read again and archived once",
+			v.Takeovers, console.Thousands(v.Suppressed))},
+		{"verdict", result},
+	} {
+		if err := out.Row(line); err != nil {
+			return err
+		}
 	}
-	return table.Flush()
+	return out.Flush()
 }

@@ -70,9 +70,11 @@ func (d *demo) lines() []string {
 	acked, took := d.acked.Load(), time.Since(d.started)
 	archived := min(d.fleet.committed.Load(), d.events.total)
 	lines := []string{
-		fmt.Sprintf("put      %s %9s of %s  %s/s", console.Bar(acked, d.events.total, 30), console.Thousands(acked),
+		fmt.Sprintf("put      %s %9s of %s  %s/s",
+			console.Bar(acked, d.events.total, 30), console.Thousands(acked),
 			console.Thousands(d.events.total), console.Thousands(console.Rate(acked, took))),
-		fmt.Sprintf("archived %s %9s", console.Bar(archived, d.events.total, 30), console.Thousands(archived)),
+		fmt.Sprintf("archived %s %9s",
+			console.Bar(archived, d.events.total, 30), console.Thousands(archived)),
 	}
 	return append(lines, d.fleet.lines()...)
 }

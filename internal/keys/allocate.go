@@ -3,6 +3,7 @@ package keys
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
@@ -29,6 +31,18 @@ type allocateFlags struct {
 type keyLine struct {
 	Key  string `json:"key"`
 	Rate uint64 `json:"rate"`
+}
+
+// Cells implements rows.Row.
+func (l keyLine) Cells() []string { return []string{l.Key} }
+
+// drawing is a table or a tree of all keys, after an empty line.
+type drawing string
+
+// WriteText implements rows.Report.
+func (d drawing) WriteText(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "\n%s\n", string(d))
+	return err
 }
 
 func allocateCommand(con *console.Console) *cobra.Command {
@@ -88,19 +102,19 @@ func runAllocate(con *console.Console, c *cobra.Command, f *allocateFlags) error
 		}
 		keys = append(keys, key.String())
 	}
-	w := newLineWriter(con)
+	out := rows.NewVerbatim(con.Out, con.JSON())
 	for _, key := range keys {
-		if err := w.write(key, keyLine{Key: key, Rate: f.rate}); err != nil {
+		if err := out.Row(keyLine{Key: key, Rate: f.rate}); err != nil {
 			return err
 		}
 	}
 	if f.table {
-		err = w.write("\n"+strings.TrimSuffix(allocator.Table(), "\n"), nil)
+		err = out.Report(drawing(strings.TrimSuffix(allocator.Table(), "\n")))
 	}
 	if f.tree {
-		err = errors.Join(err, w.write("\n"+allocator.Tree(), nil))
+		err = errors.Join(err, out.Report(drawing(allocator.Tree())))
 	}
-	return errors.Join(err, w.flush())
+	return errors.Join(err, out.Flush())
 }
 
 // addExisting takes the keys of the flags and the files.

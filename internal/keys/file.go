@@ -24,9 +24,8 @@ type assignment struct {
 	Rate uint64 `json:"rate"` // 1 if a line has none
 }
 
-func (l assignment) print(w *lineWriter) error {
-	return w.write(l.Key+"\t"+printable(l.Name), l)
-}
+// Cells implements rows.Row.
+func (l assignment) Cells() []string { return []string{l.Key, printable(l.Name)} }
 
 // keyFile is a file of assignments, held by one process at a time.
 type keyFile struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
@@ -33,6 +34,14 @@ type hashLine struct {
 	Name    string `json:"name"`
 	HashKey string `json:"hashKey"`
 	ShardID string `json:"shardId,omitempty"`
+}
+
+// Cells implements rows.Row.
+func (l hashLine) Cells() []string {
+	if l.ShardID == "" {
+		return []string{l.HashKey, printable(l.Name)}
+	}
+	return []string{l.HashKey, l.ShardID, printable(l.Name)}
 }
 
 func hashCommand(con *console.Console) *cobra.Command {
@@ -68,12 +77,12 @@ func runHash(con *console.Console, c *cobra.Command, f *hashFlags, names []strin
 	if len(names) == 0 && len(files) == 0 || slices.Equal(names, []string{"-"}) {
 		names, files = nil, append([]string{"-"}, files...)
 	}
-	w := newLineWriter(con)
+	out := rows.NewVerbatim(con.Out, con.JSON())
 	hash := func(name string) error {
 		if err := input.CheckKey(name); err != nil {
 			return exit.Usage("%w", err)
 		}
-		return layout.print(w, name)
+		return out.Row(layout.line(name))
 	}
 	for _, name := range names {
 		if err = hash(name); err != nil {
@@ -86,7 +95,7 @@ func runHash(con *console.Console, c *cobra.Command, f *hashFlags, names []strin
 			err = input.EachLine(c.Context(), con.In, file, hash)
 		}
 	}
-	return errors.Join(err, w.flush())
+	return errors.Join(err, out.Flush())
 }
 
 // hashLayout is a layout of shards for names. The zero value has none and prints none.
@@ -138,14 +147,13 @@ func (f *hashFlags) layoutOfStream(ctx context.Context) (l hashLayout, err error
 	return l, nil
 }
 
-func (l hashLayout) print(w *lineWriter, name string) error {
+// line returns the hash key of a name, and its shard if there is a layout.
+func (l hashLayout) line(name string) hashLine {
 	key := keyspace.Of(name)
 	line := hashLine{Name: name, HashKey: key.String()}
-	text := line.HashKey
 	if len(l.ends) > 0 {
 		at, _ := slices.BinarySearchFunc(l.ends, key, keyspace.Key.Compare)
 		line.ShardID = l.ids[at]
-		text += "\t" + line.ShardID
 	}
-	return w.write(text+"\t"+printable(name), line)
+	return line
 }

@@ -1,8 +1,6 @@
 package keys
 
 import (
-	"bufio"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode"
@@ -62,31 +60,3 @@ func printable(name string) string {
 	}
 	return name
 }
-
-// lineWriter writes one result a line, as text or as JSON. It is buffered: see flush.
-type lineWriter struct {
-	out  *bufio.Writer
-	json *json.Encoder // nil for text
-}
-
-func newLineWriter(con *console.Console) *lineWriter {
-	w := &lineWriter{out: bufio.NewWriterSize(con.Out, 1<<16)}
-	if con.JSON() {
-		w.json = json.NewEncoder(w.out)
-		w.json.SetEscapeHTML(false)
-	}
-	return w
-}
-
-// write writes a result: its text, or the object.
-func (w *lineWriter) write(text string, object any) error {
-	var err error
-	if w.json != nil {
-		err = w.json.Encode(object)
-	} else {
-		_, err = w.out.WriteString(text + "\n")
-	}
-	return exit.Outside(err)
-}
-
-func (w *lineWriter) flush() error { return exit.Outside(w.out.Flush()) }

@@ -9,6 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
+	"github.com/runnel-stream/runnel/internal/rows"
 )
 
 type mapFlags struct {
@@ -53,7 +54,7 @@ func runMap(con *console.Console, c *cobra.Command, f *mapFlags, args []string) 
 		return err
 	}
 	if f.table != "" {
-		return mapTable(con, c, &f.keyTable, space, f.rate, names, len(args) == 0)
+		return mapTable(c.Context(), con, &f.keyTable, space, f.rate, names, len(args) == 0)
 	}
 	file, err := openKeyFile(c.Context(), f.file, space)
 	if err != nil {
@@ -104,11 +105,11 @@ func namesOf(con *console.Console, c *cobra.Command, args []string) (names []str
 }
 
 func printAssignments(con *console.Console, lines []assignment) error {
-	w := newLineWriter(con)
+	out := rows.NewVerbatim(con.Out, con.JSON())
 	for _, line := range lines {
-		if err := line.print(w); err != nil {
+		if err := out.Row(line); err != nil {
 			return err
 		}
 	}
-	return w.flush()
+	return out.Flush()
 }

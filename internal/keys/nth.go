@@ -7,6 +7,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
@@ -17,6 +18,9 @@ type nthLine struct {
 	N   string `json:"n"` // a string, as the API writes hash keys: it may be above 2^53
 	Key string `json:"key"`
 }
+
+// Cells implements rows.Row.
+func (l nthLine) Cells() []string { return []string{l.Key} }
 
 func nthCommand(con *console.Console) *cobra.Command {
 	var space spaceFlag
@@ -63,19 +67,19 @@ func printNth(
 		return exit.Usage("%w: it has %s keys, so there are no %d from number %s on",
 			allocate.ErrSpaceFull, space, count, first)
 	}
-	w := newLineWriter(con)
+	out := rows.NewVerbatim(con.Out, con.JSON())
 	for i := range count {
 		n := first.Add(keyspace.Key{Lo: i})
 		key, err := space.Nth(n)
 		if err == nil {
-			err = w.write(key.String(), nthLine{N: n.String(), Key: key.String()})
+			err = out.Row(nthLine{N: n.String(), Key: key.String()})
 		}
 		if c.Context().Err() != nil {
 			err = exit.ErrInterrupt
 		}
 		if err != nil {
-			return errors.Join(err, w.flush())
+			return errors.Join(err, out.Flush())
 		}
 	}
-	return w.flush()
+	return out.Flush()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
@@ -110,17 +111,21 @@ type movedName struct {
 	Rate uint64 `json:"rate"`
 }
 
+// Cells implements rows.Row.
+func (m movedName) Cells() []string { return []string{m.From, m.To, printable(m.Name)} }
+
 // printMoves prints the moves and their effect on a layout.
 func printMoves(
-	con *console.Console, moves []movedName, before, after []allocate.Rated, layout []keyspace.Range,
+	con *console.Console, moves []movedName, before, after []allocate.Rated,
+	layout []keyspace.Range,
 ) error {
-	w := newLineWriter(con)
+	out := rows.NewVerbatim(con.Out, con.JSON())
 	for _, m := range moves {
-		if err := w.write(m.From+"\t"+m.To+"\t"+printable(m.Name), m); err != nil {
+		if err := out.Row(m); err != nil {
 			return err
 		}
 	}
-	if err := w.flush(); err != nil {
+	if err := out.Flush(); err != nil {
 		return err
 	}
 	was, err := peakOf(before, layout)
@@ -131,8 +136,9 @@ func printMoves(
 	if err != nil {
 		return exit.Outside(err)
 	}
-	con.Say("%s names, %s moves; the heaviest of %s shards has %.2f times the mean, %.2f after that",
-		console.Thousands(len(before)), console.Thousands(len(moves)), console.Thousands(len(layout)), was, is)
+	con.Say("%s names, %s moves; the heaviest of %s shards has %.2f times the mean, "+
+		"%.2f after that", console.Thousands(len(before)), console.Thousands(len(moves)),
+		console.Thousands(len(layout)), was, is)
 	return nil
 }
 
@@ -227,7 +233,9 @@ func rebalanceTable(
 	return r.run(ctx, move)
 }
 
-func abortMoves(ctx context.Context, con *console.Console, f *rebalanceFlags, space allocate.Space) error {
+func abortMoves(
+	ctx context.Context, con *console.Console, f *rebalanceFlags, space allocate.Space,
+) error {
 	table, _, err := f.open(ctx, space)
 	if err != nil {
 		return err

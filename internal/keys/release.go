@@ -36,7 +36,7 @@ of standard input.`,
 				return err
 			}
 			if f.table != "" {
-				return releaseTable(con, c, f, space, names, yes)
+				return releaseTable(c.Context(), con, f, space, names, yes)
 			}
 			file, err := openKeyFile(c.Context(), f.file, space)
 			if err != nil {

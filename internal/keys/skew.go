@@ -221,7 +221,8 @@ func (f *skewFlags) skews(
 
 // readSkew reads the files and shows its progress.
 func readSkew(
-	ctx context.Context, con *console.Console, f *skewFlags, format *input.Format, files []string, seen *measure.Load,
+	ctx context.Context, con *console.Console, f *skewFlags, format *input.Format,
+	files []string, seen *measure.Load,
 ) error {
 	start := time.Now()
 	format.Bytes.Measure(files)

@@ -1,8 +1,9 @@
 package keys
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"time"
@@ -10,8 +11,8 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/chart"
 	"github.com/runnel-stream/runnel/internal/console"
-	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/measure"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
@@ -27,7 +28,7 @@ type shownSkew struct {
 	alone   []load.HotName // each alone is above a shard's limit
 }
 
-// skewLine is a skew as it is printed with --output json. Loads are bytes or records.
+// skewLine is a skew as it is printed. Loads are bytes or records.
 type skewLine struct {
 	Stream  string       `json:"stream,omitempty"`
 	Unit    string       `json:"unit"`
@@ -38,6 +39,9 @@ type skewLine struct {
 	Limit   float64      `json:"limit,omitempty"`   // of a shard in that time
 	Layouts []skewLayout `json:"layouts"`
 	Hot     []skewKey    `json:"hot"`
+
+	shown   *shownSkew
+	columns int // of the text
 }
 
 // skewLayout is the distribution of a load over the shards of a layout.
@@ -150,33 +154,33 @@ func (s *shownSkew) scale() (scale float64, unit string) {
 
 func (s *shownSkew) seconds() float64 { return s.seen.Took.Seconds() }
 
+// printSkew prints the skew.
 func printSkew(con *console.Console, s *shownSkew) error {
-	if con.JSON() {
-		encoder := json.NewEncoder(con.Out)
-		encoder.SetEscapeHTML(false)
-		return exit.Outside(encoder.Encode(s.line()))
-	}
-	columns, ok := console.Terminal(con.Out)
-	if !ok {
-		columns = 80
-	}
-	var text strings.Builder
-	s.heading(&text)
+	line := s.line()
+	line.columns = con.Columns()
+	out := rows.NewVerbatim(con.Out, con.JSON())
+	return errors.Join(out.Report(line), out.Flush())
+}
+
+// WriteText implements rows.Report.
+func (l skewLine) WriteText(w io.Writer) error {
+	s, text := l.shown, &strings.Builder{}
+	s.heading(text)
 	if len(s.reports) > 1 {
-		s.compare(&text)
+		s.compare(text)
 	} else {
 		only := s.reports[0]
-		text.WriteString(only.Bars(columns, s.tell))
-		fmt.Fprintf(&text, "peak to mean %.2f, Gini %.2f", only.PeakToMean, only.Gini)
+		text.WriteString(only.Bars(l.columns, s.tell))
+		fmt.Fprintf(text, "peak to mean %.2f, Gini %.2f", only.PeakToMean, only.Gini)
 		if only.Over > 0 {
-			fmt.Fprintf(&text, "; %s above the limit", shardCount(only.Over))
+			fmt.Fprintf(text, "; %s above the limit", shardCount(only.Over))
 		}
 		text.WriteString("\n")
 	}
-	s.hot(&text)
-	s.advice(&text)
-	_, err := fmt.Fprint(con.Out, text.String())
-	return exit.Outside(err)
+	s.hot(text)
+	s.advice(text)
+	_, err := io.WriteString(w, text.String())
+	return err
 }
 
 func (s *shownSkew) heading(text *strings.Builder) {
@@ -282,6 +286,7 @@ func (s *shownSkew) advice(text *strings.Builder) {
 // line is the skew for --output json.
 func (s *shownSkew) line() skewLine {
 	line := skewLine{
+		shown:  s,
 		Stream: s.flags.stream, Unit: s.flags.By, Total: s.amount(s.reports[0].Total),
 		Records: s.seen.Records, Bytes: s.seen.Bytes,
 		Seconds: s.seconds(), Limit: s.amount(s.reports[0].Limit), Hot: []skewKey{},

@@ -83,27 +83,29 @@ func printTable(con *console.Console, list []keytable.Assigned) error {
 
 // mapTable gives names keys in the table; without names it prints all.
 func mapTable(
-	con *console.Console, c *cobra.Command, f *keyTable, space allocate.Space, rate uint64, names []string, all bool,
+	ctx context.Context, con *console.Console, f *keyTable, space allocate.Space, rate uint64,
+	names []string, all bool,
 ) error {
-	table, _, err := f.open(c.Context(), space)
+	table, _, err := f.open(ctx, space)
 	if err != nil {
 		return err
 	}
 	if all {
 		return printTable(con, table.All())
 	}
-	list, err := table.Assign(c.Context(), rate, names...)
+	list, err := table.Assign(ctx, rate, names...)
 	if err != nil {
-		return tableError(c.Context(), err)
+		return tableError(ctx, err)
 	}
 	return printTable(con, list)
 }
 
 // releaseTable removes names from the table.
 func releaseTable(
-	con *console.Console, c *cobra.Command, f *keyTable, space allocate.Space, names []string, yes bool,
+	ctx context.Context, con *console.Console, f *keyTable, space allocate.Space,
+	names []string, yes bool,
 ) error {
-	table, _, err := f.open(c.Context(), space)
+	table, _, err := f.open(ctx, space)
 	if err != nil {
 		return err
 	}
@@ -122,5 +124,5 @@ func releaseTable(
 	if !yes {
 		return exit.Usage("nothing was released: say --yes")
 	}
-	return tableError(c.Context(), table.Release(c.Context(), names...))
+	return tableError(ctx, table.Release(ctx, names...))
 }

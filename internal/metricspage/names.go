@@ -1,0 +1,25 @@
+package metricspage
+
+// The metrics of runnel proxy. Those of a stream have the label StreamLabel.
+const (
+	// ProxyPrefix begins the name of each of them.
+	ProxyPrefix = "runnel_proxy_"
+	// ProxyRequests has the labels operation and result.
+	ProxyRequests = "runnel_proxy_requests_total"
+
+	proxyStream              = "runnel_proxy_stream_"
+	ProxyRecordsTaken        = proxyStream + "records_taken_total"
+	ProxyRecordsDelivered    = proxyStream + "records_delivered_total"
+	ProxyRecordsUndelivered  = proxyStream + "records_undelivered_total"
+	ProxyCalls               = proxyStream + "calls_total"
+	ProxyAttemptsRetried     = proxyStream + "attempts_retried_total"
+	ProxyAttemptsThrottled   = proxyStream + "attempts_throttled_total"
+	ProxyAttemptsUnknown     = proxyStream + "attempts_unknown_total"
+	ProxyRecordsBuffered     = proxyStream + "records_buffered"
+	ProxyBytesBuffered       = proxyStream + "bytes_buffered"
+	ProxyOldestRecordSeconds = proxyStream + "oldest_record_seconds"
+	ProxyOutage              = proxyStream + "outage"
+)
+
+// StreamLabel is the label with the name of a stream.
+const StreamLabel = "stream"
