@@ -30,7 +30,7 @@ func putOne(t *testing.T, client *kinesis.Client, key, explicit string, data []b
 	}
 }
 
-// What is read back covers each record once, at its place in the key space, with every byte
+// Observe reports each record once, at its place in the key space, with every byte
 // counted, over a reshard and faults.
 func TestObserveLast(t *testing.T) {
 	inBubble(t, 2, "GetRecords:throttle%20,GetShardIterator:error-500@2", func(
@@ -105,7 +105,7 @@ func TestObserveLast(t *testing.T) {
 	})
 }
 
-// What does not fit into one read is read on.
+// Records beyond one read's size come with the next read.
 func TestObservePages(t *testing.T) {
 	inBubble(t, 1, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
 		for range 14 {
@@ -164,43 +164,7 @@ func TestObserveNow(t *testing.T) {
 	})
 }
 
-// An iterator that expires ends no observation: the reader goes on behind its last record, and
-// counts none twice.
-func TestObserveExpiredIterators(t *testing.T) {
-	for name, window := range map[string]reshard.Window{
-		"now": {For: 10 * time.Second}, "last": {Last: time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			spec := "GetRecords:expire-iterator@2-3 GetRecords:expire-iterator@5"
-			inBubble(t, 1, spec, func(
-				t *testing.T, _ *runneltest.Server, client *kinesis.Client,
-			) {
-				const records = 12 // of 1 MB each: more than one read
-				putAll := func() {
-					for i := range records {
-						putOne(t, client, fmt.Sprint("k", i), "", make([]byte, 1_000_000))
-						time.Sleep(500 * time.Millisecond)
-					}
-				}
-				var busy sync.WaitGroup
-				if window.Last > 0 {
-					putAll()
-				} else {
-					busy.Go(func() { time.Sleep(time.Second); putAll() })
-				}
-				got := map[string]int{}
-				seen, err := reshard.Observe(t.Context(), client, stream, window,
-					func(s reshard.Seen) { got[s.Key]++ })
-				busy.Wait()
-				if err != nil || seen.Records != records || len(got) != records {
-					t.Errorf("%+v of %d records, %v: %v", seen, records, got, err)
-				}
-			})
-		})
-	}
-}
-
-// A reshard in the window, a context that ends and what makes no sense are errors.
+// A reshard in the window, an ended context and invalid windows are errors.
 func TestObserveRefuses(t *testing.T) {
 	inBubble(t, 2, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
 		var busy sync.WaitGroup
