@@ -64,7 +64,6 @@ var layers = [][]string{
 		"server/internal/serverclock",
 	},
 	{
-		"internal/follow",
 		"internal/opener",
 		"internal/putlog",
 		"keytable",
@@ -79,6 +78,7 @@ var layers = [][]string{
 	},
 	{
 		"consumer",
+		"internal/follow",
 		"internal/measure",
 		"proxy",
 		"server/internal/dynamo",

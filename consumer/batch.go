@@ -10,8 +10,8 @@ import (
 
 // Batch is consecutive records of one shard.
 type Batch struct {
-	Stream  string
-	ShardID runnel.ShardID
+	Stream  string         // the stream's name
+	ShardID runnel.ShardID // the shard of all the records
 	// Records are in the shard's order; at least one. The handler may keep them.
 	Records []runnel.Record
 	// Behind is the distance from the batch's end to the tip of the stream, as GetRecords reports

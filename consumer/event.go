@@ -58,19 +58,19 @@ const (
 
 // Event is an action of a worker or an event that it observed.
 type Event struct {
-	Kind    EventKind
-	Time    time.Time
-	Worker  string
+	Kind    EventKind      // says which of the fields below are set
+	Time    time.Time      // when it happened
+	Worker  string         // the worker's name in the lease table
 	ShardID runnel.ShardID // "" if the event concerns no single shard
 
-	Other    string
-	Position runnel.Position
-	Children []runnel.ShardID
-	Records  int
-	Bytes    int64
-	Behind   time.Duration
-	Err      error
-	Gap      *sink.Gap
+	Other    string           // the worker that held the lease before
+	Position runnel.Position  // a position in the shard, as the kind says
+	Children []runnel.ShardID // the shards that follow ShardID
+	Records  int              // user records; with Rebuilding, Kinesis records
+	Bytes    int64            // of the data of Records
+	Behind   time.Duration    // the distance to the tip of the stream
+	Err      error            // the cause
+	Gap      *sink.Gap        // the range that the stream removed unread
 
 	// For Delivered. Doubles counts the user records that were dropped as doubles. Malformed and
 	// Unfiltered count the units whose doubles cannot be dropped: malformed units break the format

@@ -29,7 +29,7 @@ const (
 
 // VoidError names a void aggregate.
 type VoidError struct {
-	ShardID  runnel.ShardID
+	ShardID  runnel.ShardID  // the shard that holds the aggregate
 	Position runnel.Position // its last user record's
 	Records  int             // user records in it
 	Err      error           // an *aggregate.OutsideError

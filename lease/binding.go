@@ -17,7 +17,7 @@ import (
 // Stream is the identity of a stream. A stream that was deleted and created again under its old
 // name is another stream, since its sequence numbers mean something else.
 type Stream struct {
-	Name    string
+	Name    string    // as in the calls of the API
 	Created time.Time // StreamCreationTimestamp, in milliseconds
 }
 
@@ -32,7 +32,7 @@ var ErrOtherStream = errors.New("the lease table belongs to another stream")
 // StreamError is returned if a table holds the leases of a stream other than the one to be read.
 // errors.Is(err, ErrOtherStream) holds.
 type StreamError struct {
-	Table string
+	Table string // the table's name
 	Want  string // the stream to be read, as Stream.String gives it
 	Have  string // the stream of the table
 }

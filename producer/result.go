@@ -65,12 +65,12 @@ func (callerRefusal) Unwrap() []error { return []error{ErrRefused, ErrRefusedCal
 // UndeliveredError says why a record was not delivered. It matches Reason, the errors of
 // Cause's chain and, if Unknown is above 0, ErrUnknown.
 type UndeliveredError struct {
-	Stream       string
-	PartitionKey string
-	Reason       error // matches ErrRefused, ErrGivenUp, ErrUnresolved, ErrHalted or ErrClosed
-	Attempts     int   // calls that carried the record
-	Unknown      int   // of these, without an answer
-	Cause        error // of the last attempt; nil if there was none
+	Stream       string // as in the Config
+	PartitionKey string // the record's
+	Reason       error  // matches ErrRefused, ErrGivenUp, ErrUnresolved, ErrHalted or ErrClosed
+	Attempts     int    // calls that carried the record
+	Unknown      int    // of these, without an answer
+	Cause        error  // of the last attempt; nil if there was none
 }
 
 // Error returns one sentence with the stream, the key, the reason and the last cause.
@@ -104,7 +104,7 @@ func (e *UndeliveredError) Unwrap() []error {
 // RecordError is the stream's answer for one record of a call of which others were stored.
 type RecordError struct {
 	Code    string // ProvisionedThroughputExceededException or InternalFailure
-	Message string
+	Message string // the text of the answer
 }
 
 func (e *RecordError) Error() string { return e.Code + ": " + e.Message }
