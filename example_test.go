@@ -26,7 +26,7 @@ func ExamplePosition_SortText() {
 	// end end <nil>
 }
 
-// The words of the flag --from.
+// ParseFrom reads the words of the flag --from.
 func ExampleParseFrom() {
 	for _, text := range []string{"oldest", "latest", "2026-01-31T08:00:00Z"} {
 		from, err := runnel.ParseFrom(text)
