@@ -25,3 +25,15 @@ func ExamplePosition_SortText() {
 	// 002-10-0000000003 10/3 <nil>
 	// end end <nil>
 }
+
+// ParseFrom reads the words of the flag --from.
+func ExampleParseFrom() {
+	for _, text := range []string{"oldest", "latest", "2026-01-31T08:00:00Z"} {
+		from, err := runnel.ParseFrom(text)
+		fmt.Println(from, err)
+	}
+	// Output:
+	// oldest <nil>
+	// latest <nil>
+	// 2026-01-31T08:00:00Z <nil>
+}

@@ -7,12 +7,12 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// ErrOutsideShard is what an OutsideError is.
+// ErrOutsideShard is wrapped by every OutsideError.
 var ErrOutsideShard = errors.New("a user record's hash key is outside of the shard's range")
 
-// OutsideError says which user record of an aggregate is not the shard's.
+// OutsideError names the first user record of an aggregate outside the shard's range.
 type OutsideError struct {
-	Sub   int            // its sub-sequence number: the first such one
+	Sub   int            // its sub-sequence number
 	Hash  keyspace.Key   // its hash key
 	Range keyspace.Range // the shard's
 }
@@ -28,12 +28,12 @@ func (e *OutsideError) Unwrap() error { return ErrOutsideShard }
 // Check returns an *OutsideError if a user record's hash key is outside of the shard's range,
 // and nil if all are inside.
 //
-// Such an aggregate was packed for a shard that has been split or merged since. The Java KCL
-// drops it as a whole and says nothing; its producer sends the user records again. So does
-// runnel's, all of them and under the same unit numbers: a consumer drops the whole aggregate,
-// leaves its Filter as it is, passes its position and counts it. The KPL was seen to send user
-// records inside the range again too (1.1.1, over a split), so a consumer that delivers those of
-// a void aggregate, by Record.Hash, may have doubles.
+// Such an aggregate is void: it was packed for a shard that has been split or merged since. The
+// Java KCL drops it as a whole without a report, and its producer sends all its user records
+// again. runnel's producer does so under the same unit numbers. So a consumer drops the whole
+// aggregate, does not pass it to its Filter, counts it, and goes on behind its position. A
+// consumer that delivers the user records inside the range, by Record.Hash, may deliver doubles:
+// the KPL sends these again too (seen with 1.1.1, over a split).
 func (d *Decoder) Check(shard keyspace.Range) error {
 	if shard == keyspace.All() {
 		return nil
@@ -48,7 +48,7 @@ func (d *Decoder) Check(shard keyspace.Range) error {
 	return nil
 }
 
-// hash returns a record's hash key; every partition key is hashed once.
+// hash returns a record's hash key. It computes the MD5 of each partition key once.
 func (d *Decoder) hash(e *entry) keyspace.Key {
 	if e.hasExplicit {
 		return d.explicit[e.explicit].key

@@ -8,11 +8,11 @@ import (
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
-// maxClock is where a filter's clock stops, so that no state makes it overflow.
+// maxClock is the highest value of a filter's clock, so that no state makes it overflow.
 const maxClock = 1 << 62
 
-// Advance shows the filter the arrival of a record without a unit, so that it forgets producers.
-// Admit does it itself.
+// Advance moves the filter's clock by the arrival of a record without a unit, and forgets producers
+// that are old by that clock. Admit calls it for a record with a unit.
 //
 // Copies of a unit lie at most 3H apart, so a filter has to remember a producer for 3H after its
 // last record. The plain way is to compare arrival stamps. It fails when the server's clock steps
@@ -27,7 +27,7 @@ const maxClock = 1 << 62
 func (f *Filter) Advance(arrival time.Time) {
 	now := arrival.UnixMilli()
 	if now <= f.arrival {
-		return // not known, or a clock that stepped back
+		return // an unknown arrival, or a clock that stepped back
 	}
 	h := f.horizon()
 	step := min(now-f.arrival, f.step())
@@ -47,11 +47,12 @@ func (f *Filter) Advance(arrival time.Time) {
 	}
 }
 
-// Elapsed returns the filter's clock: how much time it has counted since it was empty, or more if
-// it began with another filter's state. See Advance.
+// Elapsed returns the filter's clock: the time counted since the filter was empty, which includes
+// the clock of a state that it began with. See Advance.
 func (f *Filter) Elapsed() time.Duration { return time.Duration(f.clock) * time.Millisecond }
 
-// Remembers returns how much of the filter's clock a producer is remembered after its last record.
+// Remembers returns the time, on the filter's clock, for which the filter remembers a producer
+// after the producer's last record.
 func (f *Filter) Remembers() time.Duration {
 	return rememberH * time.Duration(f.horizon()) * time.Millisecond
 }
@@ -65,7 +66,7 @@ func (f *Filter) horizon() int64 {
 	return max(1, h.Milliseconds())
 }
 
-// step returns the most that a step between two arrivals counts, in milliseconds.
+// step returns the cap on the step between two arrivals, in milliseconds.
 func (f *Filter) step() int64 { return max(1, f.horizon()/stepsInH) }
 
 // Empty reports whether the filter remembers no producer.
@@ -79,11 +80,11 @@ func (f *Filter) forget(id ProducerID) {
 	}
 }
 
-// makeRoom reports whether there is room for a lane, and for a producer if that is new. A full
-// filter first forgets the producers that have been silent for the longest, down to seven eighths
-// of its limits, but none that had a record within H/5 of its clock: those are in use. Without
-// that, a shard with one large run a day would be full after a few of them, since a day counts as
-// H/5. It tries once in every H/5, so that a full filter is not slow.
+// makeRoom reports whether there is room for a lane, and for a new producer if asked. A full filter
+// first forgets producers, the longest silent first, down to seven eighths of its limits. It keeps
+// producers with a record within the last H/5 of its clock: those are in use. Without eviction a
+// shard with one large run a day would fill up after a few runs, since a day counts as H/5. A full
+// filter evicts at most once in H/5 of its clock, so that it is not slow.
 func (f *Filter) makeRoom(newProducer bool) bool {
 	full := func() bool {
 		return newProducer && len(f.producers) >= MaxProducers || f.lanes >= MaxLanes
@@ -98,8 +99,8 @@ func (f *Filter) makeRoom(newProducer bool) bool {
 	return !full()
 }
 
-// evict forgets producers, the longest silent ones first, until only so many producers and lanes
-// are left or the next one's last record came after the given time.
+// evict forgets producers, the longest silent first, down to the given numbers of producers and
+// lanes. It keeps those whose last record came after until, on the filter's clock.
 func (f *Filter) evict(producers, lanes int, until int64) {
 	var silent []ProducerID
 	for id, p := range f.producers {

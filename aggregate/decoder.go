@@ -6,15 +6,16 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// Decoder opens aggregates, one after another, and reuses its memory: nothing is allocated for
-// a user record, and for a partition key only if the aggregate before had another in its place.
+// Decoder opens aggregates, one after another, and reuses its memory. It allocates nothing for a
+// user record, and for a partition key only if the previous aggregate had another key at the same
+// index.
 // The zero value is ready. It is not safe for concurrent use.
 type Decoder struct {
 	message  []byte
 	records  int
 	keys     []string
 	explicit []explicitKey
-	hashes   []keyspace.Key // of keys, as far as hashed says
+	hashes   []keyspace.Key // of keys; valid where hashed is true
 	hashed   []bool
 }
 
@@ -25,7 +26,7 @@ type explicitKey struct {
 	valid bool
 }
 
-// maxKept is how many entries of a table are kept for the next aggregate: an entry of two bytes
+// maxKept limits the entries of a table whose memory is reused: an entry of two bytes in a message
 // takes sixteen here.
 const maxKept = 1 << 16
 
@@ -40,21 +41,21 @@ func Decode(dst []Record, data []byte) (records []Record, ok bool) {
 	return d.AppendRecords(dst), true
 }
 
-// Open reports whether the data of a Kinesis record is an aggregate, and if so, makes it the
-// one that the other methods speak of, until the next Open. data must stay as it is for as long
-// as a record's Data or Tags is in use.
+// Open reports whether the data of a Kinesis record is an aggregate. If so, the other methods read
+// this aggregate until the next Open. data must not change as long as a record's Data or Tags is
+// in use.
 //
-// If it is not, data is an ordinary record and its own only user record, as the Java KCL
-// decides (AggregatorUtil.deaggregate): without the magic number, with 16 bytes behind it or
-// fewer, with another MD5, or with a message that is not an AggregatedRecord. The KCL reads it
-// with protobuf-java: unknown fields are skipped, required ones must be there, of a repeated one
-// the last counts, the order is free, and what is not UTF-8 is replaced. An aggregate may be
-// empty.
+// Otherwise data is an ordinary record and its own only user record. The rule is the Java KCL's
+// (AggregatorUtil.deaggregate). Data is ordinary without the magic number, with at most 16 bytes
+// behind it, with a wrong MD5, or with a message that is not an AggregatedRecord. The KCL reads
+// the message with protobuf-java: unknown fields are skipped, required ones must be present, the
+// last of a repeated one counts, their order is free, and malformed UTF-8 is replaced. An
+// aggregate may be empty.
 //
-// In one point Open differs. Where a record has an index outside of its table, or an explicit
-// hash key that is no number in [0, 2^128-1], the KCL loses that record, all behind it, and
-// sometimes those before it, or throws (KCL 3.5.1 on Java 17, for want of javax.xml.bind). Here
-// nothing is lost: such data is an ordinary record.
+// Open differs in one point. If a record has an index outside its table, or an explicit hash key
+// that is not a number in [0, 2^128-1], the KCL loses that record, all behind it, and sometimes
+// those before it, or throws (KCL 3.5.1 on Java 17, where javax.xml.bind is missing). Open loses
+// nothing: it takes such data as an ordinary record.
 func (d *Decoder) Open(data []byte) bool {
 	d.reset()
 	message, ok := unwrap(data)
@@ -80,7 +81,7 @@ func (d *Decoder) reset() {
 
 // scan reads the tables and checks every record.
 func (d *Decoder) scan(message []byte) bool {
-	var keysEnd, explicitEnd uint64 // how long the tables must be
+	var keysEnd, explicitEnd uint64 // the least lengths of the tables
 	for rest := message; len(rest) > 0; {
 		f, after, ok := next(rest, 0)
 		if !ok {
@@ -104,14 +105,14 @@ func (d *Decoder) scan(message []byte) bool {
 			}
 		}
 	}
-	// A table may stand behind the records that use it, so their indices are compared here.
+	// A table may follow the records that use it, so the indices are checked at the end.
 	if keysEnd > uint64(len(d.keys)) || explicitEnd > uint64(len(d.explicit)) {
 		return false
 	}
 	return explicitEnd == 0 || d.explicitValid(message)
 }
 
-// explicitValid reports whether every explicit hash key that a record uses is one.
+// explicitValid reports whether every explicit hash key that a record uses is valid.
 func (d *Decoder) explicitValid(message []byte) bool {
 	all := true
 	for i := range d.explicit {
@@ -128,7 +129,7 @@ func (d *Decoder) explicitValid(message []byte) bool {
 	return true
 }
 
-// addKey adds b to the table, as the string that stood in its place before if it is the same.
+// addKey adds b to the table. It reuses the previous aggregate's string at this index if equal.
 func (d *Decoder) addKey(b []byte) {
 	at := len(d.keys)
 	if at < cap(d.keys) {
@@ -156,8 +157,8 @@ func (d *Decoder) addExplicit(b []byte) {
 // Len returns the number of user records.
 func (d *Decoder) Len() int { return d.records }
 
-// Records yields every user record with its sub-sequence number, from 0 on. Nothing may be
-// opened meanwhile.
+// Records yields every user record with its sub-sequence number, from 0 on. Do not call Open
+// during the loop.
 func (d *Decoder) Records() iter.Seq2[int, Record] {
 	return func(yield func(int, Record) bool) {
 		sub := 0
@@ -170,8 +171,7 @@ func (d *Decoder) Records() iter.Seq2[int, Record] {
 	}
 }
 
-// AppendRecords appends every user record to dst. The user record at i of what is appended has
-// sub-sequence number i.
+// AppendRecords appends every user record to dst, in the order of their sub-sequence numbers.
 func (d *Decoder) AppendRecords(dst []Record) []Record {
 	for e := range entries(d.message) {
 		dst = append(dst, d.record(&e))
@@ -195,7 +195,7 @@ type entry struct {
 	tags          Tags
 }
 
-// parseEntry reads a Record message. The low 32 bits of an index count, as the KCL casts it.
+// parseEntry reads a Record message. Of an index only the low 32 bits count: the KCL casts it.
 func parseEntry(message []byte) (e entry, ok bool) {
 	var hasKey bool
 	tagsFrom, tagsTo := -1, 0
@@ -228,7 +228,7 @@ func parseEntry(message []byte) (e entry, ok bool) {
 	return e, hasKey && e.data != nil
 }
 
-// entries yields the Record messages of a message that has been scanned.
+// entries yields the Record messages of a message that scan has accepted.
 func entries(message []byte) iter.Seq[entry] {
 	return func(yield func(entry) bool) {
 		for rest := message; len(rest) > 0; {

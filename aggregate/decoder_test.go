@@ -95,7 +95,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// What stands around the message decides first.
+// The magic number, the length and the MD5 are checked before the message.
 func TestOpenWrapping(t *testing.T) {
 	good := wrap(lengthed(0x0a, "k") + lengthed(0x1a, plain))
 	if !aggregate.IsAggregate(good) {
@@ -125,8 +125,8 @@ func TestOpenWrapping(t *testing.T) {
 	}
 }
 
-// Keys that are not UTF-8 are replaced as Java does it, since their MD5 decides the shard. The
-// expectations are what Java 17 made of these bytes.
+// Malformed UTF-8 in keys is replaced as in Java, since the key's MD5 decides the shard. The
+// expected texts are Java 17's results for these bytes.
 func TestKeysThatAreNotUTF8(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                         "",

@@ -7,13 +7,12 @@ import (
 	"slices"
 )
 
-// Delta is the change of a filter's state between two moments: the state before and the Delta make
-// the state after, by Filter.Apply. It is as large as the units between the two are many, however
-// many lanes the filter has, so that a sink can keep it in each commit. The zero value is the
-// change that is none.
+// Delta is the change of a filter's state between two moments: Filter.Apply of the Delta to the
+// state before makes the state after. Its size grows with the units between the two, not with the
+// lanes of the filter, so that a sink can store it in each commit. The zero value is no change.
 //
-// It lists the producers that the filter has forgotten, since how many those are depends on
-// Filter.H, which a sink does not know.
+// It lists the producers that the filter has forgotten, since a sink cannot compute them: they
+// depend on Filter.H.
 type Delta struct {
 	some      bool // clock and arrival count
 	clock     int64
@@ -22,16 +21,16 @@ type Delta struct {
 	producers map[ProducerID]*change
 }
 
-// change is that of one producer. If the producer is removed as well, that came first.
+// change is the change of one producer. If the producer is also in removed, the removal came first.
 type change struct {
 	last  int64
 	low   uint64
 	lanes []laneState // in the order of their units: the last number of a lane counts
-	again bool        // a lane may be there several times
-	tidy  int         // how many lanes there were when superseded ones were last dropped
+	again bool        // a lane may occur several times
+	tidy  int         // the number of lanes after the last shorten
 }
 
-// Track begins to note changes for Delta.
+// Track starts the recording of changes for Delta.
 func (f *Filter) Track() { f.changes = new(Delta) }
 
 // Delta returns the change of the state since the last call of Delta or Track; nil without a Track.
@@ -46,7 +45,7 @@ func (f *Filter) Delta() *Delta {
 	return d
 }
 
-// note adds a unit that has been judged to the changes.
+// note adds a judged unit to the changes.
 func (f *Filter) note(unit Unit, lane Lane, verdict Verdict) {
 	p := f.producers[unit.Producer]
 	if p == nil {
@@ -58,7 +57,7 @@ func (f *Filter) note(unit Unit, lane Lane, verdict Verdict) {
 		c.lanes = nil
 	} else if verdict == VerdictFresh {
 		c.lanes = append(c.lanes, laneState{unit.Number, lane})
-		// A lane that has been dropped since is below the mark, and goes by that.
+		// A lane that a prune drops later is below the mark, and the mark is in the change.
 		c.again = c.again || f.known
 	}
 }
@@ -83,7 +82,8 @@ func (d *Delta) remove(id ProducerID) {
 	d.removed[id] = struct{}{}
 }
 
-// Merge makes d the change that d and then next make. It shares nothing with next.
+// Merge appends next to d: d becomes the change from before d to after next. The two share no
+// memory.
 func (d *Delta) Merge(next *Delta) {
 	if !next.some {
 		return
@@ -108,7 +108,7 @@ func (d *Delta) Merge(next *Delta) {
 	}
 }
 
-// shorten puts the lanes in the order of their numbers, without those that the state has no more.
+// shorten sorts the lanes by number and drops those that the state no longer has.
 func (c *change) shorten() {
 	slices.SortFunc(c.lanes, laneState.compare)
 	if !c.again {
@@ -132,8 +132,8 @@ func (c *change) shorten() {
 	c.tidy, c.again = len(c.lanes), false
 }
 
-// Apply makes the state that the filter had before d the one that it had after. A filter that
-// tracks its changes does not note these.
+// Apply changes the state from before d to after d. A filter that tracks its changes does not
+// record these.
 func (f *Filter) Apply(d *Delta) {
 	if !d.some {
 		return
@@ -173,7 +173,7 @@ func (p *producer) apply(c *change) {
 		p.lanes[l.lane] = max(p.lanes[l.lane], l.number)
 	}
 	if len(p.lanes) >= p.pruneAt {
-		p.dropBelowLow() // whether the producer is broken was for the other filter to say
+		p.dropBelowLow() // the filter that recorded d has already found broken producers
 	}
 }
 
@@ -185,7 +185,7 @@ const (
 	laneBehind    = 3 // see below
 )
 
-// The bytes of a Delta are like those of a state; none are the change that is none.
+// The encoding of a Delta resembles that of a state; no bytes are no change.
 //
 //	1                                       the version
 //	clock, arrival
@@ -197,9 +197,9 @@ const (
 //	    (number - the number before) << 2 | kind
 //	    lane (16 bytes), or an index
 //
-// Most lanes of a run with many keys have the next number and an index that is a little higher.
-// They take a byte: kind 3 is a number of one more than before, and in the place of the number's
-// step is the index less the index before, less one.
+// Most lanes of a run with many keys have the next number and a slightly higher index. Such a lane
+// takes one byte: kind 3 means the number before plus one, and the place of the number's step holds
+// the index less the index before, less one.
 const deltaVersion = 1
 
 // AppendBinary appends the change to dst; the error is nil.
@@ -208,9 +208,10 @@ func (d *Delta) AppendBinary(dst []byte) ([]byte, error) { return d.AppendIndexe
 // MarshalBinary returns the change; the error is nil.
 func (d *Delta) MarshalBinary() ([]byte, error) { return d.AppendBinary(nil) }
 
-// AppendIndexed appends the change to dst with an index, from 0 to 2^31 - 1, in the place of each
-// lane that index knows one of. With it a sink, which keeps records of most of the lanes beside the
-// change, says which record has the lane, in a byte or two for 16. See ParseDelta.
+// AppendIndexed appends the change to dst, with index(lane), from 0 to 2^31 - 1, in place of each
+// lane for which index returns true. A sink stores records of most of these lanes beside the
+// change, so it can name a lane by one of its records, in a byte or two instead of 16. ParseDelta
+// reads the result.
 func (d *Delta) AppendIndexed(dst []byte, index func(Lane) (int, bool)) []byte {
 	if !d.some {
 		return dst
@@ -269,8 +270,8 @@ func appendIndex(dst []byte, step uint64, further int) []byte {
 	return binary.AppendVarint(dst, int64(further))
 }
 
-// Lanes calls visit with each lane that the change names, but for those of unordered units. A lane
-// may come several times.
+// Lanes calls visit with each lane in the change except those of unordered units. A lane may come
+// several times.
 func (d *Delta) Lanes(visit func(Lane)) {
 	for _, c := range d.producers {
 		for _, l := range c.lanes {
@@ -294,8 +295,8 @@ func (d *Delta) UnmarshalBinary(text []byte) error {
 	return err
 }
 
-// ParseDelta reads the bytes of AppendIndexed. lane returns the lane of an index; false: there is
-// no such one. Anything else is an error that wraps ErrDeltaSyntax.
+// ParseDelta reads the bytes of AppendIndexed. lane returns the lane of an index, and false for an
+// unknown index. Anything else is an error that wraps ErrDeltaSyntax.
 func ParseDelta(text []byte, lane func(index int) (Lane, bool)) (*Delta, error) {
 	d := new(Delta)
 	if len(text) == 0 {
@@ -319,7 +320,7 @@ func ParseDelta(text []byte, lane func(index int) (Lane, bool)) (*Delta, error) 
 	return d, nil
 }
 
-// deltaReader reads a Delta; after the first error all is zero.
+// deltaReader reads a Delta; after the first error it returns zeros.
 type deltaReader struct {
 	stateReader
 	lane func(index int) (Lane, bool)
@@ -393,7 +394,7 @@ func (r *deltaReader) laneState(before uint64) laneState {
 	return l
 }
 
-// indexed returns the lane at the index that is so much further than the one before.
+// indexed returns the lane at the previous index plus further.
 func (r *deltaReader) indexed(further int64) Lane {
 	if r.lane == nil {
 		r.fail("a lane has an index, and there is nothing with indices")

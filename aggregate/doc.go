@@ -1,23 +1,25 @@
-// Package aggregate is what stands inside a Kinesis record: many user records in the format of
-// the Kinesis Producer Library, and the identity by which a consumer knows doubles. It is pure:
-// no I/O, no goroutine, no clock.
+// Package aggregate packs many user records into one Kinesis record, in the format of the Kinesis
+// Producer Library (KPL), and opens such records again. It also gives a packed record an identity,
+// and filters the doubles that retries leave in a stream. Package producer writes the format;
+// package consumer and the sinks read it and store the filter's state. The package is pure: no
+// I/O, no goroutine, no clock.
 //
 // # The format
 //
-// An Encoder folds records into one, a Decoder opens it. Both keep to the KPL's
-// aggregation-format.md, so any language's deaggregator reads what Encoder writes; what an
-// aggregate is, and what an ordinary record, is as the Java KCL decides (Decoder.Open).
+// An Encoder packs records into one, a Decoder opens it. Both keep to the KPL's
+// aggregation-format.md, so any language's deaggregator reads an Encoder's output. Decoder.Open
+// separates aggregates from ordinary records by the rules of the Java KCL.
 //
 // # Units
 //
-// A producer that has no answer sends again, and then a record may stand in the stream twice,
-// the second time behind newer ones. So each Kinesis record is a Unit, with the producer's run,
-// a number, and the lowest number not yet settled, in the tags of its first user record, where
-// the KCL and other deaggregators do not look. A Filter drops the doubles, exactly, with little
-// state: a child shard begins with the Union over its parents, and an exactly-once sink keeps
-// the state in its own commits, or its change (Delta).
+// A producer sends a record again if it got no answer. The stream may then hold the record twice,
+// the second copy behind newer records. So a producer sends Units. A unit has the id of the
+// producer's run, a number, and the lowest number that the run had not settled. They are in a tag
+// of the unit's first user record, which the KCL and other deaggregators ignore. A Filter drops
+// the doubles, exactly, with little state. A child shard's filter begins with the Union of its
+// parents' filters. An exactly-once sink stores the state, or its change (Delta), in its commits.
 //
-// A producer freezes what waits in a lane into one unit, and keeps the bytes for every retry:
+// A producer packs the waiting records of one lane into a unit, and resends the same bytes:
 //
 //	unit := aggregate.Unit{Producer: run, Number: n, Low: lowestUnsettled}
 //	first := aggregate.Record{PartitionKey: key, Data: data, Tags: unit.AppendTo(scratch[:0])}

@@ -8,8 +8,8 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// An empty aggregate is one, has no user record, belongs to every shard, and tells a filter
-// nothing.
+// An empty aggregate opens, has no user record, belongs to every shard, and leaves a filter's
+// state unchanged.
 func TestEmpty(t *testing.T) {
 	data := aggregate.Empty()
 	var d aggregate.Decoder

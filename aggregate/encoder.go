@@ -11,12 +11,12 @@ import (
 )
 
 // ErrInvalidPartitionKey is returned for a partition key that is empty or not UTF-8. The KCL would
-// replace what is not UTF-8, and so hash another key.
+// replace malformed bytes, and so hash another key.
 var ErrInvalidPartitionKey = errors.New("the partition key is empty or not UTF-8")
 
-// Encoder builds aggregates, one after another, and reuses its memory: nothing is allocated for
-// a record once its buffers have grown. The same records give the same bytes. The zero value is
-// ready. It is not safe for concurrent use.
+// Encoder builds aggregates, one after another, and reuses its memory: it allocates nothing for a
+// record once its buffers have grown. The same records always give the same bytes. The zero value
+// is ready. It is not safe for concurrent use.
 type Encoder struct {
 	keys     table
 	explicit table
@@ -33,19 +33,19 @@ type table struct {
 // Len returns the number of records since the last Reset.
 func (e *Encoder) Len() int { return e.count }
 
-// Size returns the size in bytes of what Seal would append. An aggregate of nothing counts too.
+// Size returns the size in bytes of the aggregate that Seal would append now, Overhead included.
 func (e *Encoder) Size() int {
 	return Overhead + len(e.keys.fields) + len(e.explicit.fields) + len(e.records)
 }
 
-// SizeWith returns what Size will be, to the byte, when r has been added.
+// SizeWith returns the exact Size after Add of r, in bytes.
 func (e *Encoder) SizeWith(r Record) int {
 	return e.Size() + sizeMore(&e.keys.names, &e.explicit.names, r)
 }
 
-// Add adds a record behind the others. It copies what it needs. The errors wrap ErrNestedAggregate,
-// ErrInvalidPartitionKey or keyspace.ErrKeySyntax (the explicit hash key); after one nothing has
-// changed. Lengths are not checked: that is for who knows the stream's limits.
+// Add appends a record and keeps no reference to its bytes. Errors wrap ErrNestedAggregate,
+// ErrInvalidPartitionKey or keyspace.ErrKeySyntax (for the explicit hash key), and leave the encoder
+// unchanged. Add checks no length: the caller knows the stream's limits.
 func (e *Encoder) Add(r Record) error {
 	if IsAggregate(r.Data) {
 		return ErrNestedAggregate
@@ -79,8 +79,8 @@ func (e *Encoder) Add(r Record) error {
 	return nil
 }
 
-// Seal appends the aggregate to dst and returns the longer slice. The encoder goes on with what
-// it holds: call Reset for the next aggregate.
+// Seal appends the aggregate to dst and returns the longer slice. The encoder keeps its records:
+// call Reset before the next aggregate.
 func (e *Encoder) Seal(dst []byte) []byte {
 	dst = append(dst, magic...)
 	from := len(dst)

@@ -96,8 +96,8 @@ func records() *rapid.Generator[aggregate.Record] {
 	})
 }
 
-// What Add takes, Decode gives back; sizes are known before, to the byte; the same records give
-// the same bytes in a used encoder as in a new one.
+// Decode returns the records of Add; SizeWith is exact; a used encoder gives the same bytes as a
+// new one.
 func TestRoundTrip(t *testing.T) {
 	var used aggregate.Encoder
 	var sizer aggregate.Sizer
@@ -165,7 +165,7 @@ func TestSizesAtTheEdges(t *testing.T) {
 	}
 }
 
-// What cannot be read back is refused, and leaves nothing behind.
+// Add refuses a record that could not be read back, and leaves the encoder unchanged.
 func TestAddRefuses(t *testing.T) {
 	nested := wrap("\x0a\x01k")
 	for _, c := range []struct {

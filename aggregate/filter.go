@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// H is how long after its first send a unit may be sent again, a constant of the format: the
-// life of a request's signature. A call is stored at most 2H after it was sent, so a unit's copies
-// lie at most 3H apart.
+// H is the time after its first send during which a unit may be sent again. It is a constant of the
+// format: the lifetime of a request's signature. A call is stored at most 2H after it was sent, so
+// the copies of a unit lie at most 3H apart.
 const H = 5 * time.Minute
 
 // A filter remembers a producer for rememberH times H of its own clock, which counts each step
@@ -17,41 +17,41 @@ const (
 	stepsInH  = 5
 )
 
-// The most that a Filter keeps, so that no producer, broken or malicious, takes its memory. A run
-// of a producer has up to 16 ids, each with a lane or more. A state has at most 31 bytes for a
-// producer and 19 for a lane, so it is below MaxStateSize. In memory a producer takes about 250
-// bytes and a lane about 50.
+// The limits of a Filter, so that no producer, broken or malicious, exhausts its memory. A run of a
+// producer has up to 16 ids, each with one lane or more. An encoded state has at most 31 bytes for
+// a producer and 19 for a lane, so it is below MaxStateSize bytes. In memory a producer takes about
+// 250 bytes and a lane about 50.
 const (
 	MaxProducers = 1 << 18
 	MaxLanes     = 1 << 18
 	MaxStateSize = 13 << 20
 )
 
-// Filter drops the doubles of units: what a retry after a lost answer left in the stream. It is
-// fed with every unit of a shard in the shard's order, begins with the Union over the shard's
-// parents, and keeps for each producer the highest low-water mark seen, and for every lane that
-// has a unit at or above it the lane's highest number.
+// Filter drops the doubles of units, which a retry after a lost answer leaves in the stream. It
+// judges every unit of one shard in the shard's order, and begins with the Union of the filters of
+// the shard's parents. For each producer it holds the highest Low seen, its low-water mark. For
+// each lane with a unit at or above that mark it holds the lane's highest number.
 //
-// Why that is exact. A lane has one unit in flight, so its units' first copies stand in order,
-// and what is not above the lane's highest number is a double, or was given up and overtaken. A
-// unit whose Low is above n was frozen after n was settled, so n's first copy, if it has one,
-// stands before it in every shard that holds both: what is below the mark is a double too. And
-// an unsettled n is not below any Low, so it is never dropped.
+// Why that is exact. A lane has one unit in flight, so the first copies of its units are in order:
+// a number at or below the lane's highest one is a double, or was given up and overtaken. A unit
+// whose Low is above n was frozen after n was settled, so the first copy of n, if there is one,
+// precedes it in every shard that holds both: a number below the mark is a double too. An
+// unsettled n is not below any Low, so the filter never drops it.
 //
-// A record without a unit passes it by; call Advance for it. The zero value is a filter that has
-// seen nothing. It is not safe for concurrent use.
+// Call Advance, not Admit, for a record without a unit. The zero value is an empty filter. It is
+// not safe for concurrent use.
 type Filter struct {
 	// H replaces the constant H where it is not zero, for tests. It is no part of the state.
 	H time.Duration
-	// Counts is how Admit has judged so far. It is no part of the state.
+	// Counts sums up the verdicts of Admit. It is no part of the state.
 	Counts Counts
 
 	producers map[ProducerID]*producer
 	lanes     int    // in all producers
 	clock     int64  // the sum of the capped steps between arrivals, in milliseconds
 	arrival   int64  // the latest one, in milliseconds since 1970; 0 if none was known
-	fullUntil int64  // on the clock: makeRoom does not try before; no part of the state
-	known     bool   // the unit judged last is not the first one that the lane has
+	fullUntil int64  // on the clock: makeRoom evicts nothing before; no part of the state
+	known     bool   // the lane of the unit judged last was known before
 	changes   *Delta // since the last call of Delta; nil until Track
 }
 
@@ -59,33 +59,34 @@ type Filter struct {
 type Counts struct {
 	// Fresh, Doubles, Malformed and Unfiltered count units, by verdict.
 	Fresh, Doubles, Malformed, Unfiltered uint64
-	// Evicted counts the producers that were forgotten early, to make room for others.
+	// Evicted counts the producers that were forgotten to make room for others. Doubles of such a
+	// producer may be delivered.
 	Evicted uint64
 }
 
-// Verdict is what to do with a unit.
+// Verdict is Admit's judgement of a unit.
 type Verdict int
 
 const (
 	// VerdictFresh is a unit's first copy: deliver it.
 	VerdictFresh Verdict = iota + 1
-	// VerdictDouble is a copy of what was delivered, or a unit that was given up and overtaken:
-	// drop its records; their positions count as processed.
+	// VerdictDouble is a copy of a delivered unit, or a unit that was given up and overtaken. Drop its
+	// records; their positions count as processed.
 	VerdictDouble
-	// VerdictMalformed is a unit that breaks the format: a Low above its Number or further below it
-	// than Window, or a producer that has used a number for several lanes. Deliver it. What it
-	// says has not touched the filter, so its doubles are delivered too.
+	// VerdictMalformed is a unit that breaks the format: its Low is above its Number or further below it
+	// than Window, or its producer used one number for several lanes. Deliver it. The filter does
+	// not remember it, so its doubles are delivered too.
 	VerdictMalformed
-	// VerdictUnfiltered is a unit that the filter has no room for: it has MaxProducers, or
-	// MaxLanes, and all of them are in use. Deliver it; its doubles may be delivered too.
+	// VerdictUnfiltered is a unit without room in the filter: MaxProducers or MaxLanes are reached, and
+	// all of them are in use. Deliver it. Its doubles may be delivered too.
 	VerdictUnfiltered
 )
 
 // Deliver reports whether the unit's records are to be delivered.
 func (v Verdict) Deliver() bool { return v != VerdictDouble }
 
-// producer is what the filter keeps of one. Lanes with a number below low may still be there:
-// they change no verdict, and go at the next prune.
+// producer is the filter's state of one producer. Lanes with a number below low may still be
+// present: they change no verdict, and the next prune removes them.
 type producer struct {
 	low     uint64 // 0 once the producer is known to be broken
 	last    int64  // the filter's clock at its last record
@@ -93,9 +94,9 @@ type producer struct {
 	pruneAt int
 }
 
-// Admit judges a unit and remembers it. arrival is that of the Kinesis record; the zero time if
-// it is not known: the filter's clock does not move then. lane is unit.Lane of the unit's first
-// record.
+// Admit judges a unit and remembers it. arrival is the arrival time of the Kinesis record; the
+// zero time for an unknown one does not move the filter's clock. lane is unit.Lane of the unit's
+// first record.
 func (f *Filter) Admit(unit Unit, lane Lane, arrival time.Time) Verdict {
 	f.Advance(arrival)
 	verdict := f.judge(unit, lane)
@@ -160,9 +161,10 @@ func newProducer(low uint64, last int64) *producer {
 
 const minPrune = 8
 
-// prune removes, when they may be half of all, the lanes below low and returns how many. More
-// than Window+1 cannot remain: each has its own number, and none lies further than Window above
-// low. If they do, the producer is broken, and all are removed.
+// prune removes the lanes below low and returns their number. It does so only when they may be half
+// of all lanes, so that its cost is shared by as many units. At most Window+1 can remain: each lane
+// has its own number, at most Window above low. If more remain, the producer is broken, and prune
+// removes all.
 func (p *producer) prune() (removed int) {
 	before := len(p.lanes)
 	if before < p.pruneAt {
@@ -184,9 +186,9 @@ func (p *producer) dropBelowLow() {
 	p.pruneAt = 2*len(p.lanes) + minPrune
 }
 
-// Pass yields the user records of an aggregate that are to be delivered, with their
-// sub-sequence numbers, and takes its units in. Records before the first unit's are delivered.
-// Range to the end: the state belongs to the last sub-sequence number.
+// Pass judges the units of an aggregate and yields the user records to deliver, with their
+// sub-sequence numbers. It yields the records before the first unit too. Range to the end: the
+// filter's state is complete only after the last sub-sequence number.
 func (f *Filter) Pass(d *Decoder, arrival time.Time) iter.Seq2[int, Record] {
 	return func(yield func(int, Record) bool) {
 		f.Advance(arrival)

@@ -267,7 +267,7 @@ func TestForgettingFreesTheState(t *testing.T) {
 	}
 }
 
-// No stream of units takes more than the limits, and what does not fit is delivered.
+// No stream of units makes the filter exceed its limits, and units without room are delivered.
 func TestFilterIsBounded(t *testing.T) {
 	t.Run("producers", func(t *testing.T) {
 		f := &aggregate.Filter{}
@@ -405,7 +405,7 @@ func filterOf(producers int, first byte) *aggregate.Filter {
 	return f
 }
 
-// A child knows what its parents knew, and shares nothing with them.
+// A child's filter begins with its parents' states, and shares no memory with them.
 func TestUnion(t *testing.T) {
 	unit := func(run aggregate.ProducerID, n, low uint64) aggregate.Unit {
 		return aggregate.Unit{Producer: run, Number: n, Low: low}

@@ -29,7 +29,7 @@ const (
 	magic      = "\xf3\x89\x9a\xc2"
 	digestSize = md5.Size
 
-	// Overhead is what the magic number and the MD5 add to the message, in bytes.
+	// Overhead is the size of the magic number and the MD5 around the message, in bytes.
 	Overhead = len(magic) + digestSize
 )
 
@@ -52,13 +52,11 @@ const (
 	fieldTagValue = 2<<3 | wireBytes
 )
 
-// ErrNestedAggregate is returned for user data that is an aggregate: no consumer opens an aggregate
-// twice.
+// ErrNestedAggregate is returned for user data that is an aggregate: consumers open one level only.
 var ErrNestedAggregate = errors.New("the data is an aggregated record already, and they do not nest")
 
 // IsAggregate reports whether data has the magic number, a message, and the message's MD5. A
-// producer lets such a record pass as it is. Whether the message is sound is for
-// Decoder.Open to say.
+// producer sends such a record unchanged. Only Decoder.Open checks the message itself.
 func IsAggregate(data []byte) bool {
 	_, ok := unwrap(data)
 	return ok

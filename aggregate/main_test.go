@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// wrap makes an aggregate of a message: what the KPL puts around it.
+// wrap makes an aggregate of a message, with the KPL's magic number and MD5.
 func wrap(message string) []byte {
 	sum := md5.Sum([]byte(message))
 	return []byte("\xf3\x89\x9a\xc2" + message + string(sum[:]))

@@ -18,7 +18,7 @@ type judge interface {
 // reader reads a world's shards, parents before children.
 type reader struct {
 	w *world
-	// begin makes what a shard begins with from its parents' ends.
+	// begin makes a shard's first state from its parents' last ones.
 	begin func(parents []judge) judge
 	// between is called after every record: a consumer that restarts returns another judge.
 	between func(r *reader, shard, record int, j judge) judge
@@ -28,7 +28,7 @@ type reader struct {
 
 func (r *reader) read() {
 	r.got = map[*simLane][]int{}
-	for shard, s := range r.w.shards { // a parent stands before its children
+	for shard, s := range r.w.shards { // parents precede their children
 		j := r.start(s)
 		for i, record := range s.log {
 			for _, delivered := range r.feed(s, record, j) {
@@ -57,7 +57,7 @@ type payload struct {
 	n        int
 }
 
-// feed gives a stored record to the judge and returns what it lets pass.
+// feed passes a stored record to the judge and returns the delivered records.
 func (r *reader) feed(s *simShard, record stored, j judge) (passed []payload) {
 	var d aggregate.Decoder
 	if !d.Open(record.data) {
@@ -94,7 +94,7 @@ func (r *reader) deliver(p payload) {
 	}
 }
 
-// damage is what a reading got wrong, in records.
+// damage counts the records that a reading doubled, lost or reordered.
 type damage struct{ doubled, lost, reordered int }
 
 func (r *reader) damage() (d damage) {

@@ -10,13 +10,12 @@ type Record struct {
 	ExplicitHashKey string
 	// Data is the event's bytes. A Decoder's records view its input.
 	Data []byte
-	// Tags are what the record is labelled with; usually none. A Decoder's records view its
-	// input.
+	// Tags are the record's labels; usually none. A Decoder's records view its input.
 	Tags Tags
 }
 
 // Hash returns the hash key that decides the record's shard: its explicit hash key, or else the
-// MD5 of its partition key. An ExplicitHashKey that no Decoder or Encoder takes counts as none.
+// MD5 of its partition key. An ExplicitHashKey that Decoder and Encoder refuse counts as none.
 func (r Record) Hash() keyspace.Key {
 	if key, ok := parseExplicit(r.ExplicitHashKey); ok {
 		return key
@@ -25,7 +24,7 @@ func (r Record) Hash() keyspace.Key {
 }
 
 // parseExplicit reads a hash key as the KCL does, with Java's BigInteger: a plus sign and
-// leading zeros do no harm.
+// leading zeros are allowed.
 func parseExplicit(decimal string) (keyspace.Key, bool) {
 	if len(decimal) > 1 && decimal[0] == '+' {
 		decimal = decimal[1:]

@@ -13,7 +13,7 @@ import (
 
 // world is a stream with its producers in virtual time, all drawn from one seed: answers are
 // lost, records are stored long after their retries, units are given up, shards split and
-// merge. What is in the shards afterwards is for a consumer to read.
+// merge. The tests then read the shards as a consumer does.
 type world struct {
 	random    *rand.Rand
 	now       int64 // milliseconds

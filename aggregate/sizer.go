@@ -12,7 +12,7 @@ type Sizer struct {
 // Size returns the size in bytes of an aggregate of the records since the last Reset.
 func (s *Sizer) Size() int { return Overhead + s.keys.size + s.explicit.size + s.records }
 
-// SizeWith returns what Size will be, to the byte, when r has been added.
+// SizeWith returns the exact Size after Add of r, in bytes.
 func (s *Sizer) SizeWith(r Record) int { return s.Size() + sizeMore(&s.keys, &s.explicit, r) }
 
 // Add counts a record. It checks nothing: Encoder.Add returns the errors of a record.
@@ -33,14 +33,14 @@ func (s *Sizer) Reset() {
 	s.records = 0
 }
 
-// SizeOf returns the size in bytes of an aggregate of r alone. The limit on a Kinesis record
-// counts the outer partition key too.
+// SizeOf returns the size in bytes of an aggregate of r alone. Kinesis's limit on a record also
+// counts the outer partition key, which is not included.
 func SizeOf(r Record) int {
 	var s Sizer
 	return s.SizeWith(r)
 }
 
-// sizeMore returns how much r adds to an aggregate with these tables.
+// sizeMore returns the bytes that r adds to an aggregate with these tables.
 func sizeMore(keys, explicit *names, r Record) int {
 	key, size := keys.sizeWith(r.PartitionKey)
 	entry := sizeEntry(key, r)
@@ -61,7 +61,7 @@ func sizeEntry(key uint64, r Record) int {
 type names struct {
 	index map[string]uint64
 	size  int    // of the strings' fields in the message
-	last  string // most records have the key of the one before
+	last  string // a cache: most records have their predecessor's key
 	at    uint64
 }
 
@@ -73,7 +73,7 @@ func (n *names) has(text string) bool {
 	return found
 }
 
-// sizeWith returns the index that text has or will have, and what adding it takes in bytes.
+// sizeWith returns the index that text has or would get, and the bytes that its addition takes.
 func (n *names) sizeWith(text string) (at uint64, size int) {
 	if n.last == text && n.last != "" {
 		return n.at, 0

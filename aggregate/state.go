@@ -10,15 +10,15 @@ import (
 	"slices"
 )
 
-// The state of a filter, as sinks keep it in their commits. Integers are varints; producers
-// stand in the order of their ids, lanes in that of (number, lane), and only what can still
-// change a verdict is there, so equal states are equal bytes.
+// The encoded state of a filter, which sinks store in their commits. Integers are varints.
+// Producers are sorted by id, lanes by (number, lane), and lanes that can change no verdict are
+// left out, so equal states have equal bytes.
 //
 //	2                                       the version
 //	clock                                   in milliseconds
 //	arrival                                 the latest one, milliseconds since 1970
 //	producers
-//	  id (16 bytes), clock - last, low      low is 0 for one that broke the format: no lanes
+//	  id (16 bytes), clock - last, low      low is 0 for a broken producer, without lanes
 //	  lanes
 //	    (number - the number before) << 1 | unordered     the first one's before is low
 //	    lane (16 bytes), unless unordered
@@ -33,7 +33,7 @@ const (
 var ErrStateSyntax = errors.New("not the state of a filter")
 
 // AppendBinary appends the filter's state to dst; the error is nil. H and Counts are no part of
-// it. It has about 22 bytes for a producer, 17 for a lane, and at most MaxStateSize.
+// it. The state has about 22 bytes for a producer and 17 for a lane, at most MaxStateSize in all.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	dst = append(dst, stateVersion)
 	dst = binary.AppendUvarint(dst, uint64(f.clock))   //nolint:gosec // never negative
@@ -83,7 +83,7 @@ func (l laneState) compare(other laneState) int {
 	return bytes.Compare(l.lane[:], other.lane[:])
 }
 
-// appendLanes appends the lanes that have a number at or above low, in order.
+// appendLanes appends the lanes whose number is at or above low, sorted.
 func (p *producer) appendLanes(dst []laneState) []laneState {
 	for lane, number := range p.lanes {
 		if number >= p.low {
@@ -116,10 +116,10 @@ func (f *Filter) UnmarshalText(text []byte) error {
 	return f.UnmarshalBinary(state)
 }
 
-// UnmarshalBinary takes the state that AppendBinary wrote in place of the filter's own; H and
-// Counts stay. It takes only bytes that AppendBinary can write, or could in version 1: anything
-// else is an error that wraps ErrStateSyntax, and then the filter is as it was. A filter that
-// tracks its changes begins to track them anew.
+// UnmarshalBinary replaces the filter's state by one that AppendBinary wrote; H and Counts stay.
+// It accepts only bytes that AppendBinary writes now, or wrote in version 1. Anything else is an
+// error that wraps ErrStateSyntax and leaves the filter unchanged. A filter that tracks its changes
+// starts anew.
 func (f *Filter) UnmarshalBinary(state []byte) error {
 	r := stateReader{rest: state}
 	version := r.version(arrivalVersion, stateVersion)
@@ -163,7 +163,7 @@ func (f *Filter) UnmarshalBinary(state []byte) error {
 	return nil
 }
 
-// stateReader reads a state; after the first error all is zero.
+// stateReader reads a state; after the first error it returns zeros.
 type stateReader struct {
 	rest []byte
 	err  error
@@ -237,7 +237,7 @@ func (r *stateReader) producer(clock int64) *producer {
 			return p
 		}
 		if _, twice := p.lanes[l.lane]; twice {
-			r.fail("a lane stands there twice")
+			r.fail("a lane occurs twice")
 			return p
 		}
 		p.lanes[l.lane] = l.number

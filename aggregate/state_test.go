@@ -131,7 +131,7 @@ func TestStateInJSON(t *testing.T) {
 	}
 }
 
-// What AppendBinary cannot write is refused, and the filter stays as it was.
+// UnmarshalBinary refuses bytes that AppendBinary cannot write, and leaves the filter unchanged.
 func TestUnmarshalRefuses(t *testing.T) {
 	lane := hex.EncodeToString(laneX[:])
 	id := func(b string) string { return b + "000000000000000000000000000000" }

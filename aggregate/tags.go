@@ -5,9 +5,9 @@ import (
 	"iter"
 )
 
-// Tags is a list of tags as the format's fields, ready to be copied into a record. The empty
-// list is nil. Build one by Append; a Decoder's records view its input, and may hold unknown
-// fields between the tags, which nobody sees.
+// Tags is a list of tags in the format's encoding, ready for a copy into a record. The empty list
+// is nil. Build a list by Append. The tags of a Decoder's record view its input, and may include
+// unknown fields, which All skips.
 type Tags []byte
 
 // Append appends a tag and returns the longer list, as the built-in append does.
@@ -21,8 +21,8 @@ func appendTag[T string | []byte](t Tags, key string, value T) Tags {
 	return appendCounted(t, fieldTagValue, value)
 }
 
-// All yields each tag's key and value, as views; the value is nil if the tag has none. It stops
-// at what is not a tag, which no Decoder returns.
+// All yields each tag's key and value, as views; the value is nil if the tag has none. It stops at
+// malformed bytes, which a Decoder never returns.
 func (t Tags) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for rest := []byte(t); len(rest) > 0; {

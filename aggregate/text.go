@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// text returns b as Java reads it for a string: what is not UTF-8 is replaced, not refused, as
-// the KCL hashes the replaced text.
+// text decodes b as Java does: it replaces malformed UTF-8 instead of refusing it, since the KCL
+// hashes the replaced text.
 func text(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -23,9 +23,9 @@ func text(b []byte) string {
 	return out.String()
 }
 
-// malformed returns how many of the bytes that begin b one U+FFFD stands for: as many as could
-// have begun a character (Unicode 15, section 3.9, "maximal subpart"), and, which is Java's own
-// way, all three of a surrogate's.
+// malformed returns the number of bytes at the start of b that one U+FFFD replaces: as many as
+// could begin a character (Unicode 15, section 3.9, "maximal subpart"), but, as in Java, all three
+// bytes of a surrogate.
 func malformed(b []byte) int {
 	first := b[0]
 	if first < 0xc2 || first > 0xf4 || len(b) < 2 {

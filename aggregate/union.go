@@ -4,15 +4,14 @@ import (
 	"bytes"
 )
 
-// Union returns what a child shard's filter begins with: all that its parents' filters know at
-// their ends. A nil parent has been trimmed and counts as empty. Nothing is shared with the
-// parents. H and Counts are not taken over.
+// Union returns the first filter of a child shard: the merged states of its parents' filters at
+// their ends. A nil parent was trimmed and counts as empty. The result shares no memory with the
+// parents, and does not inherit H and Counts.
 //
 // The parents' clocks count different steps, so a producer keeps its age: the time on its parent's
-// clock since its last record, and of two ages the smaller one.
+// clock since its last record. A producer of both parents keeps the smaller age.
 //
-// Of more than MaxProducers or MaxLanes those producers are left out whose last record is the
-// oldest.
+// Above MaxProducers or MaxLanes, Union drops the producers with the oldest last record.
 func Union(parents ...*Filter) *Filter {
 	child := &Filter{producers: map[ProducerID]*producer{}}
 	for _, parent := range parents {
@@ -52,7 +51,8 @@ func (f *Filter) Clone() *Filter {
 	return clone
 }
 
-// join adds the knowledge of another filter. last is its last record on p's clock.
+// join merges another filter's state of the same producer. last is the time of its last record on
+// the child's clock.
 func (p *producer) join(other *producer, last int64) {
 	p.last = max(p.last, last)
 	if p.low == 0 || other.low == 0 {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// UnitTag is the key of the tag that gives a unit its identity. It stands on the unit's first
-// user record, once, and its value is ASCII:
+// UnitTag is the key of the tag that gives a unit its identity. The unit's first user record has
+// it once, with an ASCII value:
 //
 //	PRODUCER.NUMBER.LOW      as in "AAECAwQFBgcICQoLDA0ODw.17.12"
 //	PRODUCER.NUMBER.LOW.u    of a producer that keeps no order
@@ -21,14 +21,14 @@ const UnitTag = "rnl"
 // MaxNumber is the highest unit number: 2^63 - 1, for languages without unsigned integers.
 const MaxNumber = 1<<63 - 1
 
-// Window is how far a unit's number may lie above its low-water mark: a producer freezes no unit
-// beyond, and so a Filter's state is bounded.
+// Window is the largest distance from a unit's Low to its Number. A producer freezes no unit beyond
+// it, which bounds the state of a Filter.
 const Window = 65_536
 
 // ProducerID names one run of a producer: 128 random bits.
 type ProducerID [16]byte
 
-// producerCode is strict, so that a producer has one text only.
+// producerCode is strict, so that each id has exactly one text.
 var producerCode = base64.RawURLEncoding.Strict()
 
 const producerLength = 22 // of a ProducerID's text
@@ -36,11 +36,10 @@ const producerLength = 22 // of a ProducerID's text
 // ErrProducerIDSyntax is returned for a text that is not a ProducerID's.
 var ErrProducerIDSyntax = errors.New("not a producer id: want 22 characters of base64")
 
-// String returns the 22 characters that stand in the tag.
+// String returns the id's 22 characters in the tag.
 func (p ProducerID) String() string { return producerCode.EncodeToString(p[:]) }
 
-// ParseProducerID reads what String wrote. Anything else is an error that wraps
-// ErrProducerIDSyntax.
+// ParseProducerID reads the text that String returns. Errors wrap ErrProducerIDSyntax.
 func ParseProducerID(text string) (ProducerID, error) {
 	if p, ok := parseProducer([]byte(text)); ok {
 		return p, nil
@@ -56,18 +55,17 @@ func parseProducer(text []byte) (p ProducerID, ok bool) {
 	return p, err == nil && n == len(p) // less where line ends were skipped
 }
 
-// Unit is what a producer sends and sends again as the same bytes: one or more records of one
-// lane, with a number. Of a unit's copies in a stream the first counts, and a Filter drops the
-// others.
+// Unit is the identity of one or more records of one lane that a producer sends, and resends, as
+// the same bytes. The first copy in a stream counts, and a Filter drops the others.
 type Unit struct {
 	// Producer is the run that froze the unit.
 	Producer ProducerID
-	// Number is the unit's: from 1 on, in the order in which the run froze its units.
+	// Number counts the run's units from 1, in the order in which it froze them.
 	Number uint64
-	// Low is the lowest number of the run that was not settled when the unit was frozen, so at
-	// most Number. Settled is what was acknowledged, or given up and reported.
+	// Low is the run's lowest unsettled number at the time when the unit was frozen, so it is at
+	// most Number. A unit is settled once it is acknowledged, or given up and reported.
 	Low uint64
-	// Unordered is set for a run that keeps no order: each unit is a lane of its own.
+	// Unordered marks a run that keeps no order: each unit has its own lane.
 	Unordered bool
 }
 
@@ -90,10 +88,10 @@ func (u Unit) AppendTo(t Tags) Tags {
 	return appendTag(t, UnitTag, b)
 }
 
-// Unit returns the unit that begins with the record; ok is false if none does. The unit goes on
-// to the next record that begins one, or to the aggregate's end; an aggregate's records before
-// its first unit have no identity. A Low above the Number is returned as it stands, for
-// Filter.Admit to call VerdictMalformed.
+// Unit returns the unit that begins with the record; ok is false if none does. The unit extends to
+// the next record that begins one, or to the aggregate's end. Records before the first unit of an
+// aggregate have no identity. Unit does not check Low against Number: Filter.Admit does, and
+// returns Malformed.
 func (r Record) Unit() (unit Unit, ok bool) {
 	if len(r.Tags) == 0 {
 		return Unit{}, false
@@ -129,7 +127,7 @@ func parseUnit(value []byte) (u Unit, ok bool) {
 	return u, u.Unordered || len(rest) == 0
 }
 
-// parseNumber reads a decimal in [1, MaxNumber] without leading zeros and returns what follows.
+// parseNumber reads a decimal in [1, MaxNumber] without leading zeros, and returns the rest.
 func parseNumber(b []byte) (n uint64, rest []byte, ok bool) {
 	digits := 0
 	for digits < len(b) && b[digits] >= '0' && b[digits] <= '9' {

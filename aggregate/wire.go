@@ -2,13 +2,13 @@ package aggregate
 
 import "encoding/binary"
 
-// The protobuf encoding, as far as the format needs it, read as protobuf-java reads it, since
-// what the KCL takes for an aggregate is what one is:
+// The part of the protobuf encoding that the format needs. It is read as protobuf-java reads it, so
+// that Open and the KCL agree on every input:
 //
 //   - a varint has at most ten bytes, and of tags and lengths only the low 32 bits count;
 //   - a field of an unknown number, or of a known number and another wire type, is skipped;
 //   - groups are skipped, nested to maxDepth;
-//   - field number 0, wire types 6 and 7, an end of group without its start, and whatever
+//   - field number 0, wire types 6 and 7, an end of group without its start, and a field that
 //     reaches beyond its frame, make the message invalid.
 
 const (
@@ -23,15 +23,15 @@ const (
 // maxDepth is CodedInputStream's limit on messages and groups inside one another.
 const maxDepth = 100
 
-// field is one field of a message: number is set for a varint, bytes for what has a length.
+// field is one field of a message: number is set for a varint, bytes for a field with a length.
 type field struct {
 	tag    uint32
 	number uint64
 	bytes  []byte
 }
 
-// next reads the first field of b and returns what follows it. depth is how many messages and
-// groups stand around b.
+// next reads the first field of b and returns the bytes behind it. depth is the number of messages
+// and groups around b.
 func next(b []byte, depth int) (f field, rest []byte, ok bool) {
 	tag, b, ok := varint(b)
 	if !ok {
@@ -109,7 +109,7 @@ func appendCounted[T string | []byte](dst []byte, tag byte, value T) []byte {
 	return append(dst, value...)
 }
 
-// sizeCounted is the size of what appendCounted appends for a value of n bytes.
+// sizeCounted is the size of appendCounted's output for a value of n bytes.
 func sizeCounted(n int) int { return 1 + sizeVarint(uint64(n)) + n }
 
 // sizeVarint is the size of v as a varint.

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -34,7 +35,8 @@ func describe(ctx context.Context, cfg Config) (s lease.Stream, now bounds, err 
 	if err != nil {
 		return s, now, fmt.Errorf("stream %s: %w", cfg.Stream, err)
 	}
-	now.earliest, now.latest = streamTime(sent, time.Now(), out.ResultMetadata)
+	now.earliest, now.latest = awsclient.AnswerTime(sent, time.Now(), out.ResultMetadata)
+	now.date = awsclient.Date(sent, out.ResultMetadata)
 	summary := out.StreamDescriptionSummary
 	if summary != nil {
 		now.retention = time.Duration(aws.ToInt32(summary.RetentionPeriodHours)) * time.Hour
@@ -51,10 +53,11 @@ func describe(ctx context.Context, cfg Config) (s lease.Stream, now bounds, err 
 	return lease.Stream{Name: cfg.Stream, Created: *summary.StreamCreationTimestamp}, now, nil
 }
 
-// bounds are the bounds of the time by the stream's clock. retention is the stream's retention
-// period; 0 if the answer did not contain it.
+// bounds are the bounds of the time by the stream's clock, at the moment of an answer. retention is
+// the stream's retention period; 0 if the answer did not contain it.
 type bounds struct {
 	earliest, latest time.Time
+	date             time.Time // of the answer, in whole seconds
 	retention        time.Duration
 }
 
@@ -119,7 +122,7 @@ func (r *run) beginners(
 	ctx context.Context, shards []shardmap.Shard,
 ) (map[runnel.ShardID]bool, error) {
 	chosen := shards
-	if at := r.binding.Origin.At; !at.IsZero() {
+	if at := r.binding.Origin.Time(); !at.IsZero() {
 		var err error
 		chosen, err = shardmap.List(ctx, r.cfg.Kinesis, r.cfg.Stream, &types.ShardFilter{
 			Type: types.ShardFilterTypeAtTimestamp, Timestamp: aws.Time(at),
@@ -135,7 +138,7 @@ func (r *run) beginners(
 	ids := map[runnel.ShardID]bool{}
 	for _, s := range chosen {
 		isListed := func(id runnel.ShardID) bool { return listed[id] }
-		if !r.binding.Origin.At.IsZero() || !slices.ContainsFunc(s.Parents, isListed) {
+		if !r.binding.Origin.Time().IsZero() || !slices.ContainsFunc(s.Parents, isListed) {
 			ids[s.ID] = true
 		}
 	}

@@ -102,15 +102,3 @@ func ExampleConfig_sink() {
 	fmt.Println(report.Records, "records archived:", report.OK())
 	// Output: 3 records archived: true
 }
-
-// ParseFrom reads the words of the flag --from.
-func ExampleParseFrom() {
-	for _, text := range []string{"oldest", "latest", "2026-01-31T08:00:00Z"} {
-		from, err := consumer.ParseFrom(text)
-		fmt.Println(from, err)
-	}
-	// Output:
-	// oldest <nil>
-	// latest <nil>
-	// 2026-01-31T08:00:00Z <nil>
-}

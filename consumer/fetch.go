@@ -2,10 +2,12 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
@@ -34,12 +36,12 @@ type page struct {
 }
 
 // fetcher reads one shard from a position on, one page ahead of the deliverer: it holds the next
-// page while the deliverer works on the last one, and reads no further. It tries again after every
-// failure.
+// page while the deliverer works on the last one, and reads no further.
 type fetcher struct {
-	*shardReader
-	opener
-	left  answer // the part of the last read that has not been opened yet
+	run    *run
+	source pages.Source
+	reading
+	left  pages.Page // the part of the last read that has not been opened yet
 	pages chan page
 
 	cancel context.CancelFunc
@@ -47,15 +49,14 @@ type fetcher struct {
 }
 
 // fetch starts a fetcher that reads the records after the position after, or from the lease's
-// origin on. seen then belongs to the fetcher.
+// origin on. open then belongs to the fetcher.
 func (r *run) fetch(
-	ctx context.Context, held lease.Lease, after runnel.Position, open opener, complete time.Time,
+	ctx context.Context, held lease.Lease, after runnel.Position, open reading, complete time.Time,
 ) *fetcher {
-	f := r.newFetcher(held, after, r.cfg.MaxRecords)
-	f.delivers, f.guarded, f.parents = true, true, held.Parents
-	f.guard = guard{complete: complete}
-	open.after = after
-	f.opener = open
+	cfg := r.pages(held.Key, originOf(held), after, r.cfg.MaxRecords)
+	cfg.Checked, cfg.Gaps, cfg.Complete, cfg.Parents = true, true, complete, held.Parents
+	open.After = after
+	f := r.newFetcher(cfg, open)
 	ctx, f.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(f.done)
@@ -64,12 +65,10 @@ func (r *run) fetch(
 	return f
 }
 
-// newFetcher makes a fetcher that drops nothing.
-func (r *run) newFetcher(l lease.Lease, after runnel.Position, limit int) *fetcher {
+func (r *run) newFetcher(cfg pages.Config, open reading) *fetcher {
 	return &fetcher{
-		shardReader: r.reader(l.Key, originOf(l), after, limit),
-		opener:      newOpener(l.Key, after),
-		pages:       make(chan page), done: make(chan struct{}),
+		run: r, source: pages.New(cfg), reading: open,
+		pages: make(chan page), done: make(chan struct{}),
 	}
 }
 
@@ -80,27 +79,27 @@ func (f *fetcher) stop() {
 }
 
 func (f *fetcher) loop(ctx context.Context) {
-	for ctx.Err() == nil {
+	for failures := 0; ctx.Err() == nil; {
 		p, err := f.read(ctx)
-		if err != nil {
-			if !f.recover(ctx, err) {
-				continue
-			}
-			p = page{
-				ended: true, gap: goneGap(f.after), through: f.after, change: f.change(),
-				complete: f.complete,
-			}
+		var void *VoidError
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.As(err, &void):
+			failures++
+			f.run.failed(f.Shard, err)
+			wait(ctx, backoff(failures, longestBackoff), nil)
+			continue
+		case err != nil: // it ends the worker, which stops the fetcher
+			f.run.giveUp(err)
+			return
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case f.pages <- p:
 		}
-		switch {
-		case p.ended:
-			return
-		case len(f.left.records) > 0: // no call comes next
-		case !wait(ctx, f.pace.after(p.read, p.behind), nil):
+		if failures = 0; p.ended {
 			return
 		}
 	}
@@ -111,34 +110,37 @@ func (f *fetcher) loop(ctx context.Context) {
 // them, but it never ends inside a Kinesis record.
 func (f *fetcher) read(ctx context.Context) (page, error) {
 	var p page
-	if len(f.left.records) == 0 {
+	if len(f.left.Records) == 0 {
 		var err error
-		if f.left, err = f.next(ctx); err != nil {
+		if f.left, err = f.source.Next(ctx); err != nil {
 			return page{}, err
 		}
 	}
-	if f.left.gap {
-		p.gap, f.after = f.gapBefore()
+	switch {
+	case f.left.Gone:
+		p.gap = goneGap(f.After)
+	case f.left.Gap:
+		p.gap, f.After = f.gapBefore()
 	}
-	p.records = make([]runnel.Record, 0, len(f.left.records))
-	for len(f.left.records) > 0 && len(p.records) < f.cfg.MaxRecords {
-		if err := f.open(&f.left.records[0], &p); err != nil {
+	p.records = make([]runnel.Record, 0, len(f.left.Records))
+	for len(f.left.Records) > 0 && len(p.records) < f.run.cfg.MaxRecords {
+		if err := f.open(&f.left.Records[0], &p); err != nil {
 			if p.read == 0 {
 				return page{}, fmt.Errorf("reading stops here until a worker with another "+
 					"Config.Void, VoidDrop or VoidDeliver, goes on: %w", err)
 			}
 			break
 		}
-		f.left.records = f.left.records[1:]
+		f.left.Records = f.left.Records[1:]
 	}
-	p.through, p.behind, f.left.gap = f.after, f.left.behind, false
-	if len(f.left.records) > 0 {
+	p.through, p.behind, f.left.Gap = f.After, f.left.Behind, false
+	if len(f.left.Records) > 0 {
 		p.behind = max(p.behind, time.Millisecond)
 	} else {
-		p.ended, p.children, f.left = f.left.ended, f.left.children, answer{}
-		p.complete = f.complete
+		p.ended, p.children = f.left.Ended, f.left.Children
+		p.complete, f.left = f.left.Complete, pages.Page{}
 	}
 	p.change = f.change()
-	p.caughtUp = f.once.caughtUp(f.shardReader.shard, p)
+	p.caughtUp = f.run.once.caughtUp(f.Shard, p)
 	return p, nil
 }

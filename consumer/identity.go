@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
-
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -40,19 +38,6 @@ func (r *run) recreated(now lease.Stream) error {
 	return fmt.Errorf("%w: %w", ErrRecreated, &lease.StreamError{
 		Table: r.table.Name(), Want: now.String(), Have: r.stream.String(),
 	})
-}
-
-// suspect looks at the stream if an error may mean that another stream took its place. It returns
-// the error of that look, or err itself.
-func (r *run) suspect(ctx context.Context, err error) error {
-	var invalid *types.InvalidArgumentException
-	if !notFound(err) && !errors.As(err, &invalid) {
-		return err
-	}
-	if changed := r.sameStream(ctx); isFinal(changed) {
-		return changed
-	}
-	return err
 }
 
 // isFinal reports whether another attempt is useless for every shard.

@@ -8,46 +8,47 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// openerAt returns the opener for the records after a commit, with the filter's state there.
+// readingAt returns the reading of the records after a commit, with the filter's state there.
 //
 // A sink holds the state in its commit, so that every writer that goes on there decides in the same
 // way. If the sink has no commit of the shard, the shard begins with the states in its parents'
 // commits. A handler's commit is the lease row's checkpoint, which holds no state. So a handler's
 // shard gets a stored state only if this worker has ended all its parents. A state that is not
 // stored is built by reading the stream again.
-func (h *holding) openerAt(
+func (h *holding) readingAt(
 	ctx context.Context, writer sink.Writer, c sink.Committed,
-) (o opener, err error) {
-	o = newOpener(h.first.Key, c.End)
-	o.void = h.cfg.Void
-	if o.keys, err = h.hashRange(ctx); err != nil || h.cfg.KeepDoubles {
+) (o reading, err error) {
+	o = newReading(h.first.Key, c.End)
+	o.Void = opener.Void(h.run.cfg.Void)
+	if o.Keys, err = h.hashRange(ctx); err != nil || h.run.cfg.KeepDoubles {
 		return o, err
 	}
 	if _, ok := writer.(*handlerWriter); ok {
-		o.filter, err = h.recall(ctx, c.End)
+		o.Filter, err = h.recall(ctx, c.End)
 		return o, err
 	}
 	if c.End == runnel.Start() {
-		o.filter, err = h.inherit(ctx, c.Parents)
+		o.Filter, err = h.inherit(ctx, c.Parents)
 	} else {
-		o.filter, err = h.restore(c.State)
+		o.Filter, err = h.restore(c.State)
 	}
 	if err == nil {
-		o.mirror = newMirror(o.filter, len(c.State) > 0)
+		o.mirror = newMirror(o.Filter, len(c.State) > 0)
 	}
 	return o, err
 }
 
 // recall returns the filter at a position of a handler's shard.
 func (h *holding) recall(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
-	if at == runnel.Start() && originOf(h.first).Word == runnel.TrimHorizon {
+	if at == runnel.Start() && originOf(h.first).Word() == runnel.TrimHorizon {
 		// All parents have ended, as their rows say, and ends has the states of this worker there.
-		if states := h.ends.begin(h.first.Key, h.first.Parents); len(states) > 0 {
+		if states := h.run.ends.begin(h.first.Key, h.first.Parents); len(states) > 0 {
 			parents, err := h.restoreAll(states)
 			return h.union(parents), err
 		}
@@ -71,7 +72,7 @@ func (h *holding) hashRange(ctx context.Context) (keyspace.Range, error) {
 
 // restore makes a filter from a state. A nil state makes a filter that has not met any unit.
 func (h *holding) restore(state []byte) (*aggregate.Filter, error) {
-	filter := &aggregate.Filter{H: h.cfg.Horizon}
+	filter := &aggregate.Filter{H: h.run.cfg.Horizon}
 	if len(state) == 0 {
 		return filter, nil
 	}
@@ -96,7 +97,7 @@ func (h *holding) restoreAll(states [][]byte) ([]*aggregate.Filter, error) {
 // union makes the filter with which a child begins, from the filters at its parents' ends.
 func (h *holding) union(parents []*aggregate.Filter) *aggregate.Filter {
 	filter := aggregate.Union(parents...)
-	filter.H = h.cfg.Horizon
+	filter.H = h.run.cfg.Horizon
 	return filter
 }
 
@@ -122,8 +123,8 @@ func (h *holding) inherit(ctx context.Context, states [][]byte) (*aggregate.Filt
 // listing returns the stream's shards by their ids, as listed at some time after this shard was
 // made: its ancestors do not change.
 func (h *holding) listing(ctx context.Context) (map[runnel.ShardID]shardmap.Shard, error) {
-	for _, age := range []time.Duration{h.cfg.AuditInterval, 0} {
-		shards, err := h.shards.Shards(ctx, age)
+	for _, age := range []time.Duration{h.run.cfg.AuditInterval, 0} {
+		shards, err := h.run.shards.Shards(ctx, age)
 		if err != nil {
 			return nil, err
 		}

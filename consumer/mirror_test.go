@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/sink"
 )
 
@@ -29,7 +30,7 @@ func meet(filter *aggregate.Filter, from, units int) {
 func TestMirror(t *testing.T) {
 	filter := new(aggregate.Filter)
 	m := newMirror(filter, false)
-	s := seen{filter: filter, mirror: m}
+	s := reading{Opener: opener.Opener{Filter: filter}, mirror: m}
 	step := func(units int, ended bool) (page, []byte) {
 		meet(filter, int(filter.Counts.Fresh), units)
 		return page{change: s.change(), ended: ended}, s.known()
@@ -73,7 +74,7 @@ func TestMirrorOfWhatTheSinkHasNot(t *testing.T) {
 	filter := new(aggregate.Filter)
 	meet(filter, 0, 10)
 	m := newMirror(filter, false)
-	s := seen{filter: filter, mirror: m}
+	s := reading{Opener: opener.Opener{Filter: filter}, mirror: m}
 	for n, known := range []bool{false, true} {
 		p := page{change: s.change()}
 		var b sink.Batch
@@ -83,12 +84,12 @@ func TestMirrorOfWhatTheSinkHasNot(t *testing.T) {
 	}
 	filter = new(aggregate.Filter)
 	m = newMirror(filter, false)
-	s = seen{filter: filter, mirror: m}
+	s = reading{Opener: opener.Opener{Filter: filter}, mirror: m}
 	var b sink.Batch
 	if err := m.batch(&b, &page{change: s.change(), ended: true}); err != nil || len(b.State.Bytes()) == 0 {
 		t.Errorf("at the end: %+v, %v", b, err)
 	}
-	if s = (seen{filter: filter}); s.change() != nil || (*mirror)(nil).batch(&b, &page{}) != nil {
+	if s = (reading{Opener: opener.Opener{Filter: filter}}); s.change() != nil || (*mirror)(nil).batch(&b, &page{}) != nil {
 		t.Error("without a sink there is a change")
 	}
 }
@@ -104,12 +105,12 @@ func BenchmarkState(b *testing.B) {
 		b.Run(fmt.Sprintf("change, kept=%v", kept), func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
-				s := seen{filter: full.Clone()}
+				s := reading{Opener: opener.Opener{Filter: full.Clone()}}
 				if kept {
-					s.mirror = newMirror(s.filter, true)
+					s.mirror = newMirror(s.Filter, true)
 				}
 				b.StartTimer()
-				meet(s.filter, lanes-units, units)
+				meet(s.Filter, lanes-units, units)
 				var batch sink.Batch
 				if err := s.mirror.batch(&batch, &page{change: s.change()}); err != nil {
 					b.Fatal(err)
@@ -119,7 +120,7 @@ func BenchmarkState(b *testing.B) {
 	}
 	b.Run("whole", func(b *testing.B) {
 		for b.Loop() {
-			_ = (&seen{filter: full}).known()
+			_ = (&reading{Opener: opener.Opener{Filter: full}}).known()
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -128,8 +129,10 @@ func (o *once) filter(view []lease.Sighting) []lease.Sighting {
 // the start follows it.
 func (r *run) probe(ctx context.Context, l lease.Lease) bool {
 	const reads, records = 8, 2 // the record at the checkpoint, and the one after it
-	f := r.newFetcher(l, l.Processed(), records)
-	f.guarded, f.parents, f.guard = true, l.Parents, guard{complete: l.Complete}
+	cfg := r.pages(l.Key, originOf(l), l.Processed(), records)
+	cfg.Gaps, cfg.Complete, cfg.Parents = true, l.Complete, l.Parents
+	cfg.Attempts, cfg.Pace = 1, pages.Pace{} // the coordinator waits for it
+	f := r.newFetcher(cfg, newReading(l.Key, l.Processed()))
 	for range reads {
 		p, err := f.read(ctx)
 		switch {

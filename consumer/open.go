@@ -2,141 +2,80 @@ package consumer
 
 import (
 	"slices"
-	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// opener extracts a shard's user records from its Kinesis records, and drops the doubles of units.
-type opener struct {
-	shard runnel.ShardID
-	keys  keyspace.Range // the shard's
-	void  VoidPolicy
-	after runnel.Position // every record up to here has been opened or came before
-	seen
-	decoder aggregate.Decoder
+// reading is a shard's opener, and the mirror of its filter.
+type reading struct {
+	opener.Opener
+	mirror *mirror // of the filter; nil if no sink wants the state
 }
 
-// newOpener returns an opener for the records behind after. It drops no double.
-func newOpener(shard runnel.ShardID, after runnel.Position) opener {
-	return opener{shard: shard, keys: keyspace.All(), after: after}
+// newReading returns the reading of the records behind after. It drops no double.
+func newReading(shard runnel.ShardID, after runnel.Position) reading {
+	return reading{Opener: opener.Opener{Shard: shard, Keys: keyspace.All(), After: after}}
 }
 
-// open adds a Kinesis record to a page. It does nothing if the record is not behind o.after. If
+// open adds a Kinesis record to a page. It does nothing if the record is not behind o.After. If
 // only its first user records are not, it adds the others. The error is a *VoidError, and then the
 // page has not changed.
-func (o *opener) open(r *types.Record, p *page) error {
-	in := runnel.Record{
-		PartitionKey: aws.ToString(r.PartitionKey), Data: r.Data, ShardID: o.shard,
-		Position:    runnel.Position{Sequence: sequenceOf(r)},
-		ArrivalTime: aws.ToTime(r.ApproximateArrivalTimestamp),
-	}
-	aggregated := o.decoder.Open(r.Data)
-	last := in.Position
-	if aggregated {
-		last.Sub = max(0, int64(o.decoder.Len())-1)
-	}
-	if !o.after.Less(last) {
-		return nil
-	}
-	if aggregated {
-		if err := o.openAggregate(in, last, p); err != nil {
-			return err
-		}
-	} else {
-		o.advance(in.ArrivalTime)
-		p.add(in)
-	}
-	o.after = last
-	if p.read++; p.oldest.IsZero() {
-		p.oldest = in.ArrivalTime
-	}
-	p.newest = in.ArrivalTime
-	return nil
-}
-
-func (o *opener) openAggregate(in runnel.Record, last runnel.Position, p *page) error {
-	if n := o.decoder.Len(); cap(p.records)-len(p.records) < n {
-		p.records = slices.Grow(p.records, max(n, len(p.records)))
-	}
-	after := int64(-1) // the user records up to this one were processed before
-	if o.after.Sequence == last.Sequence {
-		after = o.after.Sub
-	}
-	deliver := func(sub int, r aggregate.Record) {
-		if int64(sub) <= after {
-			return
-		}
-		in.Position.Sub = int64(sub)
-		in.PartitionKey, in.ExplicitHashKey, in.Data = r.PartitionKey, r.ExplicitHashKey, r.Data
-		p.add(in)
-	}
-	outside := o.decoder.Check(o.keys)
-	if outside != nil {
+func (o *reading) open(r *types.Record, p *page) error {
+	opened := o.Open(r, p)
+	if opened.Outside != nil {
 		void := &VoidError{
-			ShardID: o.shard, Position: last, Records: o.decoder.Len(), Err: outside,
+			ShardID: o.Shard, Position: opened.Last, Records: opened.Users, Err: opened.Outside,
 		}
-		if o.void == VoidStop {
+		if o.Void == opener.VoidStop {
 			return void
 		}
 		p.voided = append(p.voided, void)
 	}
-	switch {
-	case outside != nil && o.void != VoidDeliver:
-	case outside != nil || o.filter == nil:
-		for sub, r := range o.decoder.Records() {
-			deliver(sub, r)
-		}
-	default:
-		before, passed := o.filter.Counts, 0
-		for sub, r := range o.filter.Pass(&o.decoder, in.ArrivalTime) {
-			deliver(sub, r)
-			passed++
-		}
-		p.doubles += o.decoder.Len() - passed
-		p.malformed += int(o.filter.Counts.Malformed - before.Malformed)
-		p.unfiltered += int(o.filter.Counts.Unfiltered - before.Unfiltered)
+	if !opened.New {
+		return nil
 	}
+	p.doubles += opened.Doubles
+	p.malformed += opened.Malformed
+	p.unfiltered += opened.Unfiltered
+	if p.read++; p.oldest.IsZero() {
+		p.oldest = opened.Arrival
+	}
+	p.newest = opened.Arrival
 	return nil
 }
 
-func (p *page) add(r runnel.Record) {
+// Expect makes room for the user records of an aggregate.
+func (p *page) Expect(n int) {
+	if cap(p.records)-len(p.records) < n {
+		p.records = slices.Grow(p.records, max(n, len(p.records)))
+	}
+}
+
+// Take adds a user record.
+func (p *page) Take(r runnel.Record) bool {
 	p.bytes += int64(len(r.Data))
 	p.records = append(p.records, r)
-}
-
-// seen is a reader's state of the units before a position. The zero value has no filter and drops
-// no double.
-type seen struct {
-	filter *aggregate.Filter
-	mirror *mirror // of the filter; nil if no sink wants the state
-}
-
-func (s *seen) advance(arrival time.Time) {
-	if s.filter != nil {
-		s.filter.Advance(arrival)
-	}
+	return true
 }
 
 // known returns the filter's state, whether a sink wants it or not; nil without a filter.
-func (s *seen) known() []byte {
-	if s.filter == nil {
+func (o *reading) known() []byte {
+	if o.Filter == nil {
 		return nil
 	}
-	state, _ := s.filter.MarshalBinary() // it returns no error
+	state, _ := o.Filter.MarshalBinary() // it returns no error
 	return state
 }
 
 // change returns the change of the filter's state since the last call; nil if no sink wants it.
-func (s *seen) change() []byte {
-	if s.filter == nil || s.mirror == nil {
+func (o *reading) change() []byte {
+	if o.Filter == nil || o.mirror == nil {
 		return nil
 	}
-	delta, _ := s.filter.Delta().MarshalBinary() // it returns no error
+	delta, _ := o.Filter.Delta().MarshalBinary() // it returns no error
 	return delta
 }

@@ -43,10 +43,10 @@ func BenchmarkOpen(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				o := newOpener("shardId-000000000000", runnel.Start())
-				o.keys = keyspace.Range{End: keyspace.Max().Sub(keyspace.Key{Lo: 1})}
-				o.filter = &aggregate.Filter{}
-				o.mirror = newMirror(o.filter, true)
+				o := newReading("shardId-000000000000", runnel.Start())
+				o.Keys = keyspace.Range{End: keyspace.Max().Sub(keyspace.Key{Lo: 1})}
+				o.Filter = &aggregate.Filter{}
+				o.mirror = newMirror(o.Filter, true)
 				var p page
 				for i := range got {
 					if err := o.open(&got[i], &p); err != nil {
@@ -66,9 +66,9 @@ func BenchmarkOpen(b *testing.B) {
 // An aggregate without user records, the mark of a place, delivers no record. The reader passes it
 // and reads on.
 func TestOpenEmptyAggregate(t *testing.T) {
-	o := newOpener("shardId-000000000000", runnel.Start())
-	o.keys = keyspace.Range{} // none but 0: a mark belongs anywhere
-	o.filter = &aggregate.Filter{}
+	o := newReading("shardId-000000000000", runnel.Start())
+	o.Keys = keyspace.Range{} // none but 0: a mark belongs anywhere
+	o.Filter = &aggregate.Filter{}
 	var p page
 	for i, data := range [][]byte{aggregate.Empty(), []byte("plain"), aggregate.Empty()} {
 		err := o.open(&types.Record{
@@ -80,7 +80,7 @@ func TestOpenEmptyAggregate(t *testing.T) {
 		}
 	}
 	if len(p.records) != 1 || p.read != 3 || p.doubles+p.malformed+p.unfiltered+len(p.voided) > 0 ||
-		o.after != (runnel.Position{Sequence: "7"}) {
-		t.Errorf("%+v, after %s", p, o.after)
+		o.After != (runnel.Position{Sequence: "7"}) {
+		t.Errorf("%+v, after %s", p, o.After)
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
-	"github.com/runnel-stream/runnel/lease"
 )
 
 // rebuild makes the filter for a position of the shard. It reads the records that can still have
@@ -34,7 +34,7 @@ import (
 // It ends early, with an error, when the worker is to stop.
 func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
 	b := &rebuilder{
-		holding: h, filter: &aggregate.Filter{H: h.cfg.Horizon}, at: at,
+		of: h, cfg: h.run.cfg, filter: &aggregate.Filter{H: h.run.cfg.Horizon}, at: at,
 		origin: originOf(h.first), told: time.Now(), firsts: map[runnel.ShardID]time.Time{},
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -42,7 +42,7 @@ func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.F
 	go func() {
 		defer close(watched)
 		select {
-		case <-h.stopping:
+		case <-h.run.stopping:
 			cancel(errStopping)
 		case <-ctx.Done():
 		}
@@ -66,11 +66,12 @@ func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.F
 // units that the Union would forget. So it takes one filter's memory however many ancestors there
 // are.
 type rebuilder struct {
-	*holding
+	of      *holding
+	cfg     Config // the worker's
 	filter  *aggregate.Filter
 	decoder aggregate.Decoder
 	at      runnel.Position              // the position for which the filter is made
-	origin  lease.Origin                 // the meaning of at if it is Start
+	origin  runnel.From                  // the meaning of at if it is Start
 	from    time.Time                    // the window's beginning
 	firsts  map[runnel.ShardID]time.Time // the results of firstOf
 	records int                          // Kinesis records read again
@@ -81,15 +82,15 @@ type rebuilder struct {
 const progressInterval = 5 * time.Second
 
 func (b *rebuilder) run(ctx context.Context) error {
-	listed, err := b.listing(ctx)
+	listed, err := b.of.listing(ctx)
 	if err != nil {
 		return err
 	}
-	own, ok := listed[b.first.Key]
+	own, ok := listed[b.of.first.Key]
 	if !ok { // gone, and its reader will find out
 		return nil
 	}
-	beginning := b.at == runnel.Start() && b.origin.Word == runnel.TrimHorizon
+	beginning := b.at == runnel.Start() && b.origin == runnel.FromOldest()
 	if beginning && !anyListed(listed, own.Parents) {
 		return nil
 	}
@@ -97,9 +98,7 @@ func (b *rebuilder) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.origin.At.IsZero() {
-		b.origin.At = end // LATEST, of a row that another program made: now
-	}
+	b.origin = b.origin.Pin(end) // LATEST, of a row that another program made: now
 	// Read three tenths of H more: the first record may come a step of H/5 behind the window's
 	// beginning, and the clocks of two shards may differ.
 	remembers := b.filter.Remembers()
@@ -168,10 +167,10 @@ func anyListed(listed map[runnel.ShardID]shardmap.Shard, ids []runnel.ShardID) b
 // time. It is the arrival of the record at the position, the time at which the application begins,
 // or now if no record has come yet.
 func (b *rebuilder) arrival(ctx context.Context, shard runnel.ShardID) (time.Time, error) {
-	if b.at == runnel.Start() && !b.origin.At.IsZero() {
-		return b.origin.At, nil
+	if b.at == runnel.Start() && !b.origin.Time().IsZero() {
+		return b.origin.Time(), nil
 	}
-	if b.at != runnel.Start() || b.origin.Word == runnel.TrimHorizon {
+	if b.at != runnel.Start() || b.origin == runnel.FromOldest() {
 		first, err := b.firstArrival(ctx, shard, b.at)
 		if !first.IsZero() || err != nil {
 			return first, err
@@ -186,8 +185,8 @@ func (b *rebuilder) arrival(ctx context.Context, shard runnel.ShardID) (time.Tim
 func (b *rebuilder) firstArrival(
 	ctx context.Context, shard runnel.ShardID, at runnel.Position,
 ) (first time.Time, err error) {
-	r := b.reader(shard, lease.Origin{Word: runnel.TrimHorizon}, at, 1)
-	err = b.read(ctx, r, func(record *types.Record) bool {
+	from := b.of.run.pages(shard, runnel.FromOldest(), at, 1)
+	err = b.read(ctx, from, func(record *types.Record) bool {
 		first = aws.ToTime(record.ApproximateArrivalTimestamp)
 		return false
 	})
@@ -229,9 +228,8 @@ func (b *rebuilder) ancestors(
 func (b *rebuilder) feed(
 	ctx context.Context, s shardmap.Shard, wanted func(*types.Record) (this, more bool),
 ) error {
-	r := b.reader(s.ID, lease.Origin{Word: runnel.AtTimestamp, At: b.from}, runnel.Start(),
-		b.cfg.MaxRecords)
-	return b.read(ctx, r, func(record *types.Record) bool {
+	window := b.of.run.pages(s.ID, runnel.FromTime(b.from), runnel.Start(), b.cfg.MaxRecords)
+	return b.read(ctx, window, func(record *types.Record) bool {
 		this, more := wanted(record)
 		if this {
 			b.see(record, s.Range)
@@ -246,7 +244,7 @@ func all(*types.Record) (this, more bool) { return true, true }
 // inside: the state there is that before the record, which is read again.
 func (b *rebuilder) until(record *types.Record) (this, more bool) {
 	if b.at == runnel.Start() {
-		before := aws.ToTime(record.ApproximateArrivalTimestamp).Before(b.origin.At)
+		before := aws.ToTime(record.ApproximateArrivalTimestamp).Before(b.origin.Time())
 		return before, before
 	}
 	switch order := sequenceOf(record).Compare(b.at.Sequence); {
@@ -270,32 +268,29 @@ func (b *rebuilder) see(record *types.Record, keys keyspace.Range) {
 	}
 	if b.records++; time.Since(b.told) >= progressInterval {
 		b.told = time.Now()
-		b.event(Event{Kind: Rebuilding, Position: b.at, Records: b.records})
+		b.of.event(Event{Kind: Rebuilding, Position: b.at, Records: b.records})
 	}
 }
 
 // read calls take for every record until it returns false, there are no more, or the shard is
-// gone. A shard that is not closed has no more at its tip.
+// gone. A shard that is not closed has no more at its tip, which a page without records shows.
 func (b *rebuilder) read(
-	ctx context.Context, r *shardReader, take func(*types.Record) bool,
+	ctx context.Context, cfg pages.Config, take func(*types.Record) bool,
 ) error {
-	for ctx.Err() == nil {
-		a, err := r.next(ctx)
+	cfg.Pace.Tip = 0
+	source := pages.New(cfg)
+	for {
+		page, err := source.Next(ctx)
 		if err != nil {
-			if r.recover(ctx, err) {
-				return nil
-			}
-			continue
+			return err
 		}
-		for i := range a.records {
-			if !take(&a.records[i]) {
+		for i := range page.Records {
+			if !take(&page.Records[i]) {
 				return nil
 			}
 		}
-		if a.ended || a.behind == 0 && len(a.records) == 0 {
+		if page.Ended || page.Behind == 0 && len(page.Records) == 0 {
 			return nil
 		}
-		wait(ctx, r.pace.next(len(a.records) > 0, len(a.records) > 0 || a.behind > onItsWay), nil)
 	}
-	return context.Cause(ctx)
 }

@@ -50,7 +50,7 @@ func (f *fleet) readAgain(want ...runnel.ShardID) {
 // last record, and read no record again: not even if the application began inside a parent.
 func TestNoRebuildAfterTheOwnEnd(t *testing.T) {
 	for _, atEndOnly := range []bool{true, false} {
-		for _, from := range []consumer.From{consumer.Oldest, consumer.Latest} {
+		for _, from := range []runnel.From{runnel.FromOldest(), runnel.FromLatest()} {
 			t.Run(fmt.Sprintf("%s, children at the end only %v", from, atEndOnly),
 				func(t *testing.T) {
 					bubble(t, 1, func(f *fleet) { ownEnd(f, from, atEndOnly) })
@@ -59,7 +59,7 @@ func TestNoRebuildAfterTheOwnEnd(t *testing.T) {
 	}
 }
 
-func ownEnd(f *fleet, from consumer.From, atEndOnly bool) {
+func ownEnd(f *fleet, from runnel.From, atEndOnly bool) {
 	f.stream.atEndOnly = atEndOnly
 	iterators := f.countIterators()
 	a, b := f.stream.keysOf(0, 2)[0], f.stream.keysOf(0, 2)[1]
@@ -96,7 +96,7 @@ func ownEnd(f *fleet, from consumer.From, atEndOnly bool) {
 		f.Errorf("%d shards were read, want 6", len(got))
 	}
 	for shard, n := range iterators() {
-		if first := f.stream.shards[0].id; n != 1 && (shard != first || from == consumer.Oldest) {
+		if first := f.stream.shards[0].id; n != 1 && (shard != first || from == runnel.FromOldest()) {
 			f.Errorf("the reading of %s was begun %d times", shard, n)
 		}
 	}
@@ -248,7 +248,7 @@ func TestRebuildWhereTheApplicationBegins(t *testing.T) {
 		f.stream.put(unit(1, 2, "a", "2"), "a")
 		<-time.After(time.Minute)
 		var j journal
-		f.start("w1", j.into, func(c *consumer.Config) { c.From = consumer.At(time.Now()) })
+		f.start("w1", j.into, func(c *consumer.Config) { c.From = runnel.FromTime(time.Now()) })
 		f.stream.put(unit(1, 1, "a", "1"), "a")
 		f.stream.put(unit(1, 2, "a", "2"), "a")
 		f.stream.put("end", "a")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,8 +12,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/keyspace"
@@ -31,6 +35,7 @@ type fakeStream struct {
 	atEndOnly bool
 	noFilter  bool          // ListShards ignores its filter, as some emulators do
 	ahead     time.Duration // of the server's clock
+	dated     bool          // its answers have a Date
 	noBehind  bool          // GetRecords says that nothing follows, as some do always
 
 	mu       sync.Mutex
@@ -140,6 +145,26 @@ func (s *fakeStream) call(ctx context.Context, op string, shard runnel.ShardID) 
 	return ctx.Err()
 }
 
+// answer returns the metadata of an answer, as the SDK makes them.
+func (s *fakeStream) answer() middleware.Metadata {
+	if !s.dated {
+		return middleware.Metadata{}
+	}
+	date := time.Now().Add(s.ahead).UTC().Format(http.TimeFormat)
+	response := &smithyhttp.Response{Response: &http.Response{Header: http.Header{"Date": {date}}}}
+	_, metadata, err := (&awsmiddleware.RecordResponseTiming{}).HandleDeserialize(
+		context.Background(), middleware.DeserializeInput{},
+		middleware.DeserializeHandlerFunc(func(context.Context, middleware.DeserializeInput) (
+			middleware.DeserializeOutput, middleware.Metadata, error,
+		) {
+			return middleware.DeserializeOutput{RawResponse: response}, middleware.Metadata{}, nil
+		}))
+	if err != nil {
+		panic(err)
+	}
+	return metadata
+}
+
 func (s *fakeStream) DescribeStreamSummary(
 	ctx context.Context, _ *kinesis.DescribeStreamSummaryInput, _ ...func(*kinesis.Options),
 ) (*kinesis.DescribeStreamSummaryOutput, error) {
@@ -149,6 +174,7 @@ func (s *fakeStream) DescribeStreamSummary(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &kinesis.DescribeStreamSummaryOutput{
+		ResultMetadata: s.answer(),
 		StreamDescriptionSummary: &types.StreamDescriptionSummary{
 			StreamName: aws.String(s.name), StreamStatus: types.StreamStatusActive,
 			StreamCreationTimestamp: aws.Time(s.created),
@@ -235,7 +261,9 @@ func (s *fakeStream) GetShardIterator(
 	default:
 		return nil, &types.InvalidArgumentException{Message: aws.String("not here")}
 	}
-	return &kinesis.GetShardIteratorOutput{ShardIterator: aws.String(iterator(sh, index))}, nil
+	return &kinesis.GetShardIteratorOutput{
+		ShardIterator: aws.String(iterator(sh, index)), ResultMetadata: s.answer(),
+	}, nil
 }
 
 func iterator(sh *fakeShard, index int) string {
@@ -264,6 +292,7 @@ func (s *fakeStream) GetRecords(
 	end := min(len(sh.records), index+int(*in.Limit))
 	out := &kinesis.GetRecordsOutput{
 		Records: slices.Clone(sh.records[index:end]), MillisBehindLatest: aws.Int64(0),
+		ResultMetadata: s.answer(),
 	}
 	if end < len(sh.records) && !s.noBehind {
 		behind := time.Since(*sh.records[end].ApproximateArrivalTimestamp).Milliseconds()

@@ -171,7 +171,7 @@ func TestSinkFromTime(t *testing.T) {
 		<-time.After(time.Minute)
 		s := newChain(calm(), 1)
 		now := time.Now()
-		f.start("w1", intoSink(s), func(c *consumer.Config) { c.From = consumer.At(now) })
+		f.start("w1", intoSink(s), func(c *consumer.Config) { c.From = runnel.FromTime(now) })
 		f.stream.put(unit(1, 1, "a", "1"), "a")
 		f.stream.put(unit(1, 2, "a", "2"), "a")
 		s.await(f, "2")

@@ -304,9 +304,9 @@ func TestDoublesOfWhatWasBeforeTheBeginning(t *testing.T) {
 			f.stream.split(0)
 			f.stream.put(unit(1, 2, "a", "2"), "a")
 			<-time.After(aggregate.H / 2)
-			from := consumer.At(time.Now())
+			from := runnel.FromTime(time.Now())
 			if latest {
-				from = consumer.Latest
+				from = runnel.FromLatest()
 			}
 			other := f.stream.keysOf(0, 1)[0] // a lane of the shard that "a" is in
 			third := pack(1, part{number: 3, low: 1, key: other, data: []string{"3"}})

@@ -230,7 +230,7 @@ func (r *run) begin(ctx context.Context) error {
 		},
 		func() error { return r.table.Ensure(ctx) },
 		func() (err error) {
-			r.binding, err = r.table.Bind(ctx, r.cfg.From.origin(now.earliest))
+			r.binding, err = r.table.Bind(ctx, r.cfg.From.Pin(now.date))
 			return err
 		},
 		func() error {

@@ -305,7 +305,7 @@ func TestLatestIsResolvedOnce(t *testing.T) {
 	for _, noFilter := range []bool{false, true} {
 		bubble(t, 2, func(f *fleet) {
 			f.stream.noFilter = noFilter
-			latest := func(c *consumer.Config) { c.From = consumer.Latest }
+			latest := func(c *consumer.Config) { c.From = runnel.FromLatest() }
 			f.stream.put("before", keys(20)...)
 			<-time.After(time.Second)
 			m := f.start("w1", latest, func(c *consumer.Config) {
@@ -345,6 +345,52 @@ func TestLatestIsResolvedOnce(t *testing.T) {
 	}
 }
 
+// At LATEST the stream's clock decides where the application begins. A worker whose clock is wrong,
+// by a little or by hours, misses no record that arrives after its start, before it reads the shard,
+// and gets none that arrived a second before its start.
+func TestLatestByTheStreamsClock(t *testing.T) {
+	for _, ahead := range []time.Duration{
+		0, -900 * time.Millisecond, 900 * time.Millisecond, -3 * time.Hour, 3 * time.Hour,
+	} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			bubble(t, 1, func(f *fleet) {
+				f.stream.ahead, f.stream.dated = ahead, true
+				server := time.Now().Add(ahead)
+				<-time.After(server.Truncate(time.Second).Add(5050 * time.Millisecond).Sub(server))
+				f.stream.put("before", keys(5)...)
+				<-time.After(1100 * time.Millisecond)
+				var got []string
+				var once sync.Once
+				f.stream.fault = func(op string, _ runnel.ShardID) error {
+					if op == "GetShardIterator" {
+						once.Do(func() { f.stream.put("after", keys(5)...) })
+					}
+					return nil
+				}
+				f.start("w1", func(c *consumer.Config) {
+					c.From = runnel.FromLatest()
+					c.Handler = func(_ context.Context, b *consumer.Batch) error {
+						f.mu.Lock()
+						defer f.mu.Unlock()
+						for _, r := range b.Records {
+							got = append(got, string(r.Data))
+						}
+						return nil
+					}
+				})
+				f.await(failover, "5 records", func() bool {
+					f.mu.Lock()
+					defer f.mu.Unlock()
+					return len(got) >= 5
+				})
+				if len(got) != 5 || slices.Contains(got, "before") {
+					t.Errorf("got %q", got)
+				}
+			})
+		})
+	}
+}
+
 // At a time, reading begins with the first record that arrived then.
 func TestFromTime(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {
@@ -356,7 +402,7 @@ func TestFromTime(t *testing.T) {
 		f.stream.merge(0)
 		n := 0
 		f.start("w1", func(c *consumer.Config) {
-			c.From = consumer.At(at)
+			c.From = runnel.FromTime(at)
 			c.Once = true
 			c.Handler = func(_ context.Context, b *consumer.Batch) error {
 				f.mu.Lock()

@@ -4,11 +4,10 @@ import (
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -65,21 +64,18 @@ const (
 func (w *waiting) onlyMarks(
 	ctx context.Context, l lease.Lease, mark runnel.SequenceNumber,
 ) (bool, error) {
-	ctx, cancel := w.call(ctx)
+	ctx, cancel := w.table.call(ctx)
 	defer cancel()
-	iterator, err := w.iterator(ctx, l)
+	cursor := pages.New(pages.Config{
+		API: w.move.Kinesis, Stream: w.move.Stream, Shard: l.Key, From: checkpoint(l),
+		Limit: markRecords, Attempts: 1, // the next look is the next attempt
+	})
 	for range markPages {
-		if err != nil || iterator == nil {
-			return false, err
-		}
-		var out *kinesis.GetRecordsOutput
-		out, err = w.move.Kinesis.GetRecords(ctx, &kinesis.GetRecordsInput{
-			ShardIterator: iterator, Limit: aws.Int32(markRecords),
-		})
+		page, err := cursor.Next(ctx)
 		if err != nil {
 			return false, err
 		}
-		for _, r := range out.Records {
+		for _, r := range page.Records {
 			sequence := runnel.SequenceNumber(aws.ToString(r.SequenceNumber))
 			if sequence.Compare(mark) >= 0 {
 				return true, nil
@@ -88,7 +84,9 @@ func (w *waiting) onlyMarks(
 				return false, nil
 			}
 		}
-		iterator = out.NextShardIterator
+		if page.Ended {
+			return false, nil
+		}
 	}
 	return false, nil
 }
@@ -106,24 +104,15 @@ func lastOf(sequence runnel.SequenceNumber, data []byte) runnel.Position {
 	return last
 }
 
-// iterator starts at the checkpoint of the lease. An application that started at LATEST has an
+// checkpoint returns the place of a lease's checkpoint. An application that started at LATEST has an
 // unknown position until its first checkpoint; the beginning of the shard is then the safe choice.
-func (w *waiting) iterator(ctx context.Context, l lease.Lease) (*string, error) {
-	in := &kinesis.GetShardIteratorInput{
-		StreamName: &w.move.Stream, ShardId: aws.String(string(l.Key)),
-		ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
-	}
+func checkpoint(l lease.Lease) runnel.From {
 	switch at := l.Processed(); {
 	case at != runnel.Start():
-		in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
-		in.StartingSequenceNumber = aws.String(string(at.Sequence))
+		return runnel.FromSequence(at.Sequence)
 	case !l.From.IsZero():
-		in.ShardIteratorType = types.ShardIteratorTypeAtTimestamp
-		in.Timestamp = aws.Time(l.From)
+		return runnel.FromTime(l.From)
+	default:
+		return runnel.FromOldest()
 	}
-	out, err := w.move.Kinesis.GetShardIterator(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	return out.ShardIterator, nil
 }

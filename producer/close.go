@@ -21,8 +21,8 @@ func (p *Producer) Flush(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
-	p.mu.core.forget(done)
-	records, _ := p.mu.core.unsettled()
+	p.mu.core.ledger.forget(done)
+	records, _ := p.mu.core.ledger.unsettled()
 	p.mu.Unlock()
 	return fmt.Errorf("flush the producer of stream %s, %d records without a result: %w",
 		p.cfg.Stream, records, context.Cause(ctx))
@@ -46,7 +46,7 @@ func (p *Producer) flush(closing bool) chan struct{} {
 	if p.mu.stopped {
 		close(done)
 	} else {
-		p.mu.core.flush(done)
+		p.mu.core.ledger.flush(done)
 	}
 	p.mu.Unlock()
 	signal(p.deliverNow)

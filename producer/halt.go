@@ -86,7 +86,7 @@ func (p *Producer) halt() {
 // many these were, and how many of them may be in the stream.
 func (p *Producer) abandon() (records, unknown int) {
 	core := p.mu.core
-	records, unknown = core.unsettled()
+	records, unknown = core.ledger.unsettled()
 	reason := ErrClosed
 	if p.mu.refusal != nil {
 		reason = ErrHalted

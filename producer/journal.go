@@ -113,11 +113,11 @@ func (p *Producer) tell() {
 	p.telling.Lock()
 	defer p.telling.Unlock()
 	p.mu.Lock()
-	told := p.mu.core.told
-	p.mu.core.told = nil
+	ended := p.mu.core.ledger.ended
+	p.mu.core.ledger.ended = nil
 	p.mu.Unlock()
-	if len(told) > 0 {
-		p.cfg.Journal.Settled(told)
+	if len(ended) > 0 {
+		p.cfg.Journal.Settled(ended)
 	}
 }
 
@@ -126,6 +126,7 @@ func (p *Producer) keep(batch []*call) {
 	p.tell() // the ends of the units that these come after
 	var units []FrozenUnit
 	for _, made := range batch {
+		p.seal(made)
 		for _, l := range made.fresh {
 			units = append(units, l.frozen(p.clock))
 		}

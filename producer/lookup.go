@@ -15,6 +15,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -32,8 +33,8 @@ type Reader interface {
 		...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
 }
 
-// pageEvery is the wait between two pages of a shard: it may be read five times a second by
-// everybody together (AWS, "GetRecords").
+// pageEvery is the time from one read of a shard to the next: AWS allows five reads a second, for
+// all applications together ("GetRecords").
 const pageEvery = 250 * time.Millisecond
 
 // patience is the part of H after which a search that is kept waiting says so.
@@ -150,14 +151,9 @@ func (p *Producer) searchShard(
 	fault := func(err error) error {
 		return fmt.Errorf("read shard %s of stream %s: %w", shard.ID, p.cfg.Stream, err)
 	}
-	iterator, err := p.iterator(ctx, s, shard.ID, wanted)
-	if err != nil {
-		return fault(err)
-	}
+	cursor, page, err := p.searchFrom(ctx, s, shard.ID, wanted)
 	var decoder aggregate.Decoder
-	moved := p.clock.now()
-	for iterator != nil && len(wanted) > 0 {
-		page, err := p.page(ctx, iterator)
+	for moved := p.clock.now(); ; page, err = cursor.Next(ctx) {
 		if err != nil {
 			return fault(err)
 		}
@@ -172,7 +168,7 @@ func (p *Producer) searchShard(
 				results[at] = found{verdict: v}
 			}
 		}
-		if iterator = page.NextShardIterator; aws.ToInt64(page.MillisBehindLatest) == 0 {
+		if page.Ended || page.Behind == 0 || len(wanted) == 0 {
 			return nil
 		}
 		if len(page.Records) > 0 {
@@ -180,13 +176,7 @@ func (p *Producer) searchShard(
 		} else {
 			p.sayWaiting(s, shard.ID, p.clock.now().Sub(moved))
 		}
-		select {
-		case <-ctx.Done():
-			return fault(context.Cause(ctx))
-		case <-time.After(pageEvery):
-		}
 	}
-	return nil
 }
 
 // sayWaiting logs, once for a search, that a shard has records that cannot be read yet, as while a
@@ -224,58 +214,45 @@ func unitsIn(
 	}
 }
 
-// iterator returns the iterator that the wanted units are searched from.
-func (p *Producer) iterator(
+// searchFrom returns a cursor at the place from which the wanted units are searched, and its first
+// page.
+func (p *Producer) searchFrom(
 	ctx context.Context, s *search, shard runnel.ShardID, wanted map[tag]int,
-) (*string, error) {
+) (*pages.Cursor, pages.Page, error) {
 	var lanes []*lane
 	for _, at := range wanted {
 		lanes = append(lanes, s.lanes[at])
 	}
 	p.mu.Lock()
-	from := p.mu.core.startOf(shard, lanes)
+	begin := p.mu.core.startOf(shard, lanes)
 	p.mu.Unlock()
-	if from.after != "" {
-		iterator, err := p.iteratorAt(ctx, shard, start{after: from.after})
+	from := runnel.FromOldest()
+	if !begin.at.IsZero() {
+		from = runnel.FromTime(begin.at)
+	}
+	if begin.after != "" {
+		cursor := p.cursor(shard, runnel.FromSequence(begin.after))
+		page, err := cursor.Next(ctx)
 		var invalid *types.InvalidArgumentException
 		if !errors.As(err, &invalid) {
-			return iterator, err
+			return cursor, page, err
 		}
 		// The number is none of this stream: it was deleted and made again under its name.
 	}
-	return p.iteratorAt(ctx, shard, start{at: from.at})
+	cursor := p.cursor(shard, from)
+	page, err := cursor.Next(ctx)
+	return cursor, page, err
 }
 
-func (p *Producer) iteratorAt(
-	ctx context.Context, shard runnel.ShardID, from start,
-) (*string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
-	defer cancel()
-	input := &kinesis.GetShardIteratorInput{ShardId: aws.String(string(shard))}
-	input.StreamName, input.StreamARN = p.target()
-	switch {
-	case from.after != "":
-		input.ShardIteratorType = types.ShardIteratorTypeAfterSequenceNumber
-		input.StartingSequenceNumber = aws.String(string(from.after))
-	case from.at.IsZero():
-		input.ShardIteratorType = types.ShardIteratorTypeTrimHorizon
-	default:
-		input.ShardIteratorType = types.ShardIteratorTypeAtTimestamp
-		input.Timestamp = &from.at
+// cursor makes a cursor that fails with the first error: the core decides when to search again.
+func (p *Producer) cursor(shard runnel.ShardID, from runnel.From) *pages.Cursor {
+	cfg := pages.Config{
+		API: p.cfg.Reader, Shard: shard, From: from, CallTimeout: p.cfg.CallTimeout,
+		Pace: pages.Pace{Least: pageEvery, Idle: pageEvery}, Attempts: 1,
 	}
-	output, err := p.cfg.Reader.GetShardIterator(ctx, input)
-	if err != nil {
-		return nil, err
-	}
-	return output.ShardIterator, nil
-}
-
-func (p *Producer) page(ctx context.Context, iterator *string) (*kinesis.GetRecordsOutput, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
-	defer cancel()
-	return p.cfg.Reader.GetRecords(ctx, &kinesis.GetRecordsInput{
-		ShardIterator: iterator, StreamARN: p.arn(),
-	})
+	name, arn := p.target()
+	cfg.Stream, cfg.ARN = aws.ToString(name), aws.ToString(arn)
+	return pages.New(cfg)
 }
 
 func (p *Producer) arn() *string {

@@ -18,6 +18,7 @@ func (c Config) thaw(f FrozenUnit) ([]runnel.Record, error) {
 	if err := c.checkKeys(f.PartitionKey, f.ExplicitHashKey); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrResume, err)
 	}
+	unordered := c.Order == OrderNone
 	var d aggregate.Decoder
 	if !d.Open(f.Data) {
 		return nil, fmt.Errorf("%w: its data is no aggregated record", ErrResume)
@@ -30,7 +31,7 @@ func (c Config) thaw(f FrozenUnit) ([]runnel.Record, error) {
 		key := laneKey{r.PartitionKey, r.ExplicitHashKey}
 		outer := laneKey{f.PartitionKey, f.ExplicitHashKey}
 		switch {
-		case c.Order == OrderNone && (sub > 0 || outer == key.packed()):
+		case unordered && (sub > 0 || outer == laneKey{outerKey, key.hashKey().String()}):
 		case key != outer:
 			return nil, fmt.Errorf("%w: its data holds a record of another key, %.40q", ErrResume,
 				r.PartitionKey)
@@ -40,7 +41,7 @@ func (c Config) thaw(f FrozenUnit) ([]runnel.Record, error) {
 		})
 	}
 	switch size := len(f.Data) + len(f.PartitionKey); {
-	case f.Unit.Unordered != (c.Order == OrderNone):
+	case f.Unit.Unordered != unordered:
 		return nil, fmt.Errorf("%w: it was frozen in another order than %v; use the order "+
 			"of its run", ErrResume, c.Order)
 	case f.Unit.Low > f.Unit.Number || f.Unit.Number-f.Unit.Low > aggregate.Window:
@@ -91,16 +92,18 @@ func (c *core) resume(
 	if u.since.IsZero() {
 		u.from = f.FrozenAt.Add(-frozenMargin)
 	}
-	l := &lane{key: laneKey{f.PartitionKey, f.ExplicitHashKey}, carrier: c.limits.packs}
+	var l *lane
 	for i, r := range records {
 		e := &entry{record: r, mark: f.Marks[i], resumed: true}
-		c.limits.examine(e)
-		if !c.limits.packs {
-			if l = c.seek(e); l == nil {
-				l = c.enter(e)
-			}
+		c.packing.examine(e)
+		if !e.hashed {
+			e.makeHash()
 		}
-		c.admit(now, e, l)
+		e.group = uint8(groupOf(e.hash))
+		if i == 0 {
+			l = c.packing.adopt(laneKey{f.PartitionKey, f.ExplicitHashKey}, e)
+		}
+		c.ledger.admit(now, e, l)
 		if u.first == nil {
 			u.first = e
 		} else {
@@ -108,9 +111,7 @@ func (c *core) resume(
 		}
 		u.last = e
 	}
-	if c.limits.giveUp > 0 && c.sweepAt.IsZero() {
-		c.sweepAt = now.Add(c.limits.giveUp)
-	}
+	c.expectOverdue(now)
 	if l.unit.first != nil {
 		l.resumed = append(l.resumed, u)
 		return

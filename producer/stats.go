@@ -41,15 +41,14 @@ type Stats struct {
 func (p *Producer) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.mu.core
+	c, n := p.mu.core, &p.mu.core.ledger.counts
 	return Stats{
-		Taken: c.taken, Delivered: c.counts.delivered, Undelivered: c.counts.undelivered,
-		Units: c.counts.units, Calls: c.counts.calls, Retried: c.counts.retried,
-		Throttled: c.counts.throttled, Unknown: c.counts.unknown, LookedUp: c.counts.lookedUp,
-		Found: c.counts.found, Renewed: c.counts.renewed, Void: c.counts.void,
-		Withheld:      c.counts.withheld,
+		Taken: c.ledger.taken, Delivered: n.delivered, Undelivered: n.undelivered,
+		Units: n.units, Calls: n.calls, Retried: n.retried, Throttled: n.throttled,
+		Unknown: n.unknown, LookedUp: n.lookedUp, Found: n.found, Renewed: n.renewed,
+		Void: n.void, Withheld: n.withheld,
 		CallsInFlight: c.calls, RecordsInFlight: c.flying,
 		Lanes: len(c.lanes), Buffered: p.mu.buffered, BufferedBytes: p.mu.bytes,
-		OldestAge: c.age(p.clock.now()), Outage: c.gate.active(),
+		OldestAge: c.ledger.age(p.clock.now()), Outage: c.gate.active(),
 	}
 }

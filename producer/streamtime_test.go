@@ -178,7 +178,7 @@ func onceAndInOrder(t *testing.T, all []stored) {
 func TestLookUpByTheStreamsClock(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, -20 * time.Minute, 0, 20 * time.Minute, time.Hour} {
 		for cold, want := range map[bool]types.ShardIteratorType{
-			false: types.ShardIteratorTypeAfterSequenceNumber,
+			false: types.ShardIteratorTypeAtSequenceNumber,
 			true:  types.ShardIteratorTypeAtTimestamp,
 		} {
 			t.Run(fmt.Sprint(by, want), func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestLookUpInAnotherStream(t *testing.T) {
 			e.foreign, stream = true, e
 		})
 		onceAndInOrder(t, all)
-		if stats.Found != 5 || stream.from[0] != types.ShardIteratorTypeAfterSequenceNumber {
+		if stats.Found != 5 || stream.from[0] != types.ShardIteratorTypeAtSequenceNumber {
 			t.Errorf("%v, %+v", stream.from[0], stats)
 		}
 	})

@@ -76,9 +76,9 @@ type Event struct {
 	Err      error     // the cause
 }
 
-// ErrOnDemand is returned for a stream in on-demand mode, whose shards only AWS changes.
-var ErrOnDemand = errors.New("the stream is in on-demand mode, in which its shards are not ours " +
-	"to split and merge")
+// ErrOnDemand is returned for a stream in on-demand mode: only AWS changes its shards.
+var ErrOnDemand = errors.New("the stream is in on-demand mode: AWS alone splits and merges its " +
+	"shards")
 
 // hotNames is the number of partition keys that are counted to find the heaviest. loadCells is
 // the number of cells of the load histogram. Together they take some 15 MiB of memory.
@@ -249,8 +249,8 @@ func (l *autoscaling) look(ctx context.Context) (Sample, Observed, error) {
 		return Sample{}, Observed{}, context.Cause(ctx)
 	case failed != nil:
 		throttled = Throttled{}
-		l.report(Event{Kind: EventFailed, Err: fmt.Errorf("what was throttled in this window is not "+
-			"known: %w; it is decided by what was seen alone", failed)})
+		l.report(Event{Kind: EventFailed, Err: fmt.Errorf("no count of throttled records for this "+
+			"window: %w; the decision uses the observed load alone", failed)})
 	}
 	return Sample{
 		At: time.Now(), Took: observed.Took, Shards: shards, Points: histogram.Points(),

@@ -271,7 +271,7 @@ func TestAutoscaleUnderLoad(t *testing.T) {
 	})
 }
 
-// archiveAll is a worker that archives the stream, to what is there now with once.
+// archiveAll runs a worker that archives the stream; with once, up to the present end.
 func archiveAll(
 	ctx context.Context, t *testing.T, server *runneltest.Server, dir string, once bool,
 ) {
@@ -321,7 +321,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Without Apply the decisions are the same, and nothing is changed; with Once there is one decision.
+// Without Apply the decisions are the same without a change; with Once there is one decision.
 func TestAutoscaleDryRun(t *testing.T) {
 	inBubble(t, 1, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
 		stop := steady(t, client, 2*shardLimit)

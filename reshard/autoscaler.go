@@ -106,7 +106,7 @@ func (d *deciding) remember() {
 	if !slices.Equal(layout, a.layout) {
 		if a.layout != nil {
 			a.changed = d.sample.At.Add(-d.sample.Took)
-			d.because("open shards: %d now, %d before; what was seen before counts no longer",
+			d.because("open shards: %d now, %d before; the history starts anew",
 				len(layout), len(a.layout))
 		}
 		a.layout, a.past = layout, nil
@@ -148,7 +148,7 @@ func (d *deciding) fill() bool {
 		low, high := widest.SplitAt(widest.Middle())
 		pieces = slices.Replace(pieces, at, at+1, low, high)
 	}
-	d.because("open shards: %d, and %d are wanted at least", len(d.layout), d.policy.MinShards)
+	d.because("open shards: %d, the minimum is %d", len(d.layout), d.policy.MinShards)
 	return d.plan(ActionSplit, bounds(pieces))
 }
 

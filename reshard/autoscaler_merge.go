@@ -28,7 +28,7 @@ func (d *deciding) mergeTo(peaks []part, kept []keyspace.Key) bool {
 			continue
 		}
 		if to-from > 1 {
-			d.because("%s together peak at %s, not above %s: for %d of %s",
+			d.because("%s together peak at %s (merges up to %s), for %d of %s",
 				d.names(from, to), percent(sum(peaks[from:to]).load()),
 				percent(d.policy.MergeUnder), min(len(d.past), d.policy.MergeWindows),
 				windowCount(d.policy.MergeWindows))
@@ -39,7 +39,7 @@ func (d *deciding) mergeTo(peaks []part, kept []keyspace.Key) bool {
 		return false
 	}
 	if wait := d.cooling(d.policy.MergeCooldown); wait > 0 {
-		d.because("the shards changed not long ago: nothing is merged for another %s", short(wait))
+		d.because("cooling down after a change of the shards: no merge for another %s", short(wait))
 		return false
 	}
 	return d.plan(ActionMerge, kept)
@@ -82,13 +82,13 @@ func (d *deciding) sayRest(peaks []part) {
 	fullest := slices.MaxFunc(d.shards, byLoad)
 	switch {
 	case sum(peaks) == part{}:
-		d.because("no record was seen")
+		d.because("the stream had no record")
 	case len(peaks) == d.policy.MinShards:
-		d.because("%s, not above %s, and there are as few shards as are wanted at least",
-			d.tell(fullest), percent(d.policy.SplitAbove))
+		d.because("%s (splits above %s); already at the minimum of %s",
+			d.describe(fullest), percent(d.policy.SplitAbove), shardCount(d.policy.MinShards))
 	default:
-		d.because("%s, not above %s, and no neighbours together peak at or under %s",
-			d.tell(fullest), percent(d.policy.SplitAbove), percent(d.policy.MergeUnder))
+		d.because("%s (splits above %s); the peaks of all neighbours add up to more than %s",
+			d.describe(fullest), percent(d.policy.SplitAbove), percent(d.policy.MergeUnder))
 	}
 }
 

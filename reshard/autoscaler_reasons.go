@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// tell describes the load of a shard.
-func (d *deciding) tell(s measured) string {
-	what := fmt.Sprintf("%s takes %s and %s a second, %s of what it can", s.ID,
+// describe returns the load of a shard, as a reason begins.
+func (d *deciding) describe(s measured) string {
+	text := fmt.Sprintf("%s takes %s/s and %s/s, %s of capacity", s.ID,
 		rate(s.seen.bytes*d.policy.ShardBytes),
 		count(s.seen.records*d.policy.ShardRecords, "record"), percent(s.seen.load()))
 	if s.refused == 0 {
-		return what
+		return text
 	}
-	what += fmt.Sprintf(", and refused %s", count(s.refused, "attempt"))
+	text += fmt.Sprintf("; %s refused", count(s.refused, "attempt"))
 	if s.load != s.seen {
-		what += ", which counts as " + percent(s.load.load())
+		text += ", with these " + percent(s.load.load())
 	}
-	return what
+	return text
 }
 
 // names names the neighbours in [from, to).
@@ -63,7 +63,7 @@ func percent(part float64) string {
 	return fmt.Sprintf("%.0f%%", 100*part)
 }
 
-// rate formats bytes a second, without the words "a second".
+// rate formats bytes a second, without the "/s".
 func rate(bytes float64) string {
 	if bytes < 100<<10 {
 		return fmt.Sprintf("%.1f KiB", bytes/(1<<10))

@@ -22,7 +22,7 @@ func (d *deciding) split() bool {
 		return waiting
 	}
 	if wait := d.cooling(d.policy.SplitCooldown); wait > 0 {
-		d.because("the shards changed a moment ago: nothing is split for another %s", short(wait))
+		d.because("cooling down after a change of the shards: no split for another %s", short(wait))
 		return true
 	}
 	hot = d.helped(hot)
@@ -32,28 +32,28 @@ func (d *deciding) split() bool {
 	case len(cuts) == 0:
 		return waiting
 	case room <= 0:
-		d.because("open shards: %d, and %d are allowed at most: nothing is split",
+		d.because("open shards: %d, the maximum is %d: no split",
 			len(d.layout), d.policy.MaxShards)
 		return false
 	case len(cuts) > room:
-		d.because("that takes %s: %d are allowed at most, and %d splits at a time",
+		d.because("that needs %s: the maximum is %d shards, and %d splits at a time",
 			count(float64(len(cuts)), "more shard"), d.policy.MaxShards, d.policy.MaxSteps)
 		cuts = d.fewerCuts(hot, room)
 	}
 	if !d.plan(ActionSplit, append(cuts, bounds(d.layout)...)) {
 		return false
 	}
-	for _, i := range hot[:min(mostTold, len(hot))] {
+	for _, i := range hot[:min(mostNamed, len(hot))] {
 		if pieces := d.pieces(d.decision.Plan, i); len(pieces) > 1 {
-			d.because("%s becomes %d, of at most %s each", d.shards[i].ID, len(pieces),
+			d.because("%s becomes %d shards of at most %s each", d.shards[i].ID, len(pieces),
 				percent(peak(pieces)/full))
 		}
 	}
 	return true
 }
 
-// mostTold is the highest number of shards with a reason of their own.
-const mostTold = 8
+// mostNamed is the highest number of shards with a reason of their own.
+const mostNamed = 8
 
 // hot returns the shards to split, the most loaded first. For each shard above SplitAbove in this
 // window it adds a reason with the number of windows. waiting is true if some of these shards are
@@ -70,9 +70,9 @@ func (d *deciding) hot() (hot []int, waiting bool) {
 	})
 	for n, i := range above {
 		windows := d.windowsAbove(i)
-		if n < mostTold {
-			d.because("%s, above %s%s", d.tell(d.shards[i]), percent(d.policy.SplitAbove),
-				d.tellWindows(windows))
+		if n < mostNamed {
+			d.because("%s; above %s%s", d.describe(d.shards[i]),
+				percent(d.policy.SplitAbove), d.hotWindows(windows))
 		}
 		if windows < d.policy.SplitWindows {
 			waiting = true
@@ -80,18 +80,18 @@ func (d *deciding) hot() (hot []int, waiting bool) {
 			hot = append(hot, i)
 		}
 	}
-	if more := len(above) - mostTold; more > 0 {
+	if more := len(above) - mostNamed; more > 0 {
 		d.because("%s more above %s", shardCount(more), percent(d.policy.SplitAbove))
 	}
 	return hot, waiting
 }
 
-// tellWindows describes in how many windows a shard was hot. It returns "" if SplitOf is 1.
-func (d *deciding) tellWindows(above int) string {
+// hotWindows describes the number of windows with a hot shard. It returns "" if SplitOf is 1.
+func (d *deciding) hotWindows(above int) string {
 	if d.policy.SplitOf == 1 {
 		return ""
 	}
-	return fmt.Sprintf(": in %d of the last %d windows, %d are wanted", above, d.policy.SplitOf,
+	return fmt.Sprintf(" in %d of the last %d windows (splits at %d)", above, d.policy.SplitOf,
 		d.policy.SplitWindows)
 }
 
@@ -108,29 +108,29 @@ func (d *deciding) windowsAbove(shard int) int {
 
 // sayBursts adds a reason for each shard that refused records at little load: they do not count.
 func (d *deciding) sayBursts() {
-	told := 0
+	named := 0
 	for _, shard := range d.shards {
-		if shard.refused > 0 && shard.load == shard.seen && told < mostTold {
-			told++
-			d.because("%s: what it refused was in bursts, or for another reason than its load, "+
-				"and no split helps that", d.tell(shard))
+		if shard.refused > 0 && shard.load == shard.seen && named < mostNamed {
+			named++
+			d.because("%s: its load does not explain the refusals (bursts, or another limit), "+
+				"and a split would not help", d.describe(shard))
 		}
 	}
 }
 
 // helped returns the shards that a split helps. For each other shard it adds a reason.
 func (d *deciding) helped(hot []int) []int {
-	whole, told := d.planSplit(hot, weigh(d.policy.Target)), 0
+	whole, named := d.planSplit(hot, weigh(d.policy.Target)), 0
 	return slices.DeleteFunc(slices.Clone(hot), func(i int) bool {
 		load := d.shards[i].load.load() * full
 		if most := peak(d.pieces(whole, i)); most <= max(mostLeft*load, d.policy.Target*full) {
 			return false
 		}
-		if told++; told > mostTold {
+		if named++; named > mostNamed {
 			return true
 		}
 		key, weight := d.heaviest(i)
-		d.because("%s of %s is of one partition key%s: no split helps, only more partition keys",
+		d.because("%s of %s is of one partition key%s: only more partition keys help, no split",
 			percent(weight/load), d.shards[i].ID, key)
 		return true
 	})

@@ -310,7 +310,7 @@ func TestThrottledLoad(t *testing.T) {
 		{seen: [3]float64{1.4, 0.2, 0}, throttled: reshard.Throttled{Refused: 90_000}, peak: 1.4},
 		// At its limit, whatever the average says.
 		{seen: [3]float64{0.5, 0.2, 0}, throttled: reshard.Throttled{Refused: 1_500}, peak: 1.1},
-		// In the feed's own unit: a fifth more than what was stored.
+		// In the feed's own unit: a fifth more than was stored.
 		{
 			seen:      [3]float64{1, 0, 0},
 			throttled: reshard.Throttled{Stored: 1000, Refused: 200}, peak: 1.2,
@@ -320,7 +320,7 @@ func TestThrottledLoad(t *testing.T) {
 		// Few, and at little load: nothing.
 		{seen: [3]float64{0.9, 0.2, 0}, throttled: reshard.Throttled{Refused: 20}, peak: 0.9},
 		{seen: [3]float64{0.3, 0.2, 0}, throttled: reshard.Throttled{Refused: 9000}, peak: 0.3},
-		// Told of a shard, it is that one's.
+		// Counts by shard raise the load of that shard.
 		{
 			seen: [3]float64{0.6, 0.4, 0}, peak: 1.25,
 			throttled: reshard.Throttled{

@@ -13,7 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
-	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -69,7 +69,7 @@ type Observed struct {
 var ErrResharded = errors.New("the stream was resharded meanwhile: observe it again")
 
 const (
-	readEvery = time.Second            // between reads of a shard that is read up to its end
+	readEvery = time.Second            // after a read that reached the tip
 	readSoon  = 250 * time.Millisecond // otherwise; AWS allows five reads a second
 )
 
@@ -170,55 +170,44 @@ func (o *observing) run(ctx context.Context, shards []shardmap.Shard) error {
 	return context.Cause(ctx)
 }
 
+// cursor begins at the window's beginning. Its pace leaves most of the five reads a second that AWS
+// allows to consumers, at the tip above all.
+func (o *observing) cursor(shard shardmap.Shard) *pages.Cursor {
+	from := runnel.FromLatest()
+	if !o.until.IsZero() {
+		from = runnel.FromTime(o.until.Add(-o.window.Last))
+	}
+	return pages.New(pages.Config{
+		API: o.client, Stream: o.stream, Shard: shard.ID, From: from, CallTimeout: callTimeout,
+		Pace:     pages.Pace{Least: readSoon, Tip: readEvery, Idle: readEvery},
+		Attempts: attempts, Backoff: backoff,
+	})
+}
+
 // read reads one shard for the time of the window.
 func (o *observing) read(ctx context.Context, shard shardmap.Shard) error {
-	in := &kinesis.GetShardIteratorInput{
-		StreamName: aws.String(o.stream), ShardId: aws.String(string(shard.ID)),
-		ShardIteratorType: types.ShardIteratorTypeLatest,
-	}
-	if !o.until.IsZero() {
-		in.ShardIteratorType = types.ShardIteratorTypeAtTimestamp
-		in.Timestamp = aws.Time(o.until.Add(-o.window.Last))
-	}
-	var iterator *string
-	err := persist(ctx, func(ctx context.Context) error {
-		out, err := o.client.GetShardIterator(ctx, in)
-		if err == nil {
-			iterator = out.ShardIterator
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	deadline := time.Now().Add(o.window.For)
+	cursor := o.cursor(shard)
 	var decoder aggregate.Decoder
+	var deadline time.Time
 	for {
-		var out *kinesis.GetRecordsOutput
-		err := persist(ctx, func(ctx context.Context) (err error) {
-			out, err = o.client.GetRecords(ctx, &kinesis.GetRecordsInput{ShardIterator: iterator})
-			return err
-		})
+		page, err := cursor.Next(ctx)
 		if err != nil {
 			return err
 		}
-		late := o.page(&decoder, shard, out.Records)
-		behind := aws.ToInt64(out.MillisBehindLatest)
-		iterator = out.NextShardIterator
+		if deadline.IsZero() {
+			deadline = time.Now().Add(o.window.For)
+		}
+		late := o.page(&decoder, shard, page.Records)
 		switch {
-		case o.until.IsZero() && iterator == nil:
+		case o.until.IsZero() && page.Ended:
 			return ErrResharded
-		case iterator == nil, late, !o.until.IsZero() && behind == 0:
+		case page.Ended, late, !o.until.IsZero() && page.Behind == 0:
 			return nil
 		case o.until.IsZero() && !time.Now().Before(deadline):
 			return nil
 		}
-		wait := readSoon
-		if behind == 0 {
-			wait = min(readEvery, max(0, time.Until(deadline)))
-		}
-		if err := retry.Wait(ctx, wait); err != nil {
-			return err
+		if o.until.IsZero() && page.Behind == 0 {
+			cursor.DueBy(deadline)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func putOne(t *testing.T, client *kinesis.Client, key, explicit string, data []b
 	}
 }
 
-// What is read back covers each record once, at its place in the key space, with every byte
+// Observe reports each record once, at its place in the key space, with every byte
 // counted, over a reshard and faults.
 func TestObserveLast(t *testing.T) {
 	inBubble(t, 2, "GetRecords:throttle%20,GetShardIterator:error-500@2", func(
@@ -105,7 +105,7 @@ func TestObserveLast(t *testing.T) {
 	})
 }
 
-// What does not fit into one read is read on.
+// Records beyond one read's size come with the next read.
 func TestObservePages(t *testing.T) {
 	inBubble(t, 1, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
 		for range 14 {
@@ -164,7 +164,7 @@ func TestObserveNow(t *testing.T) {
 	})
 }
 
-// A reshard in the window, a context that ends and what makes no sense are errors.
+// A reshard in the window, an ended context and invalid windows are errors.
 func TestObserveRefuses(t *testing.T) {
 	inBubble(t, 2, "", func(t *testing.T, _ *runneltest.Server, client *kinesis.Client) {
 		var busy sync.WaitGroup

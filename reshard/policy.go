@@ -87,7 +87,7 @@ func (p Policy) Validate() error {
 		}
 	}
 	check(p.SplitAbove > 0 && p.SplitAbove <= 1,
-		"SplitAbove is %g: want a part of what a shard takes, above 0 and up to 1", p.SplitAbove)
+		"SplitAbove is %g: want a fraction of a shard's limit, above 0 and up to 1", p.SplitAbove)
 	check(p.Target > 0 && p.Target <= p.SplitAbove,
 		"Target is %g: want above 0 and up to SplitAbove, which is %g", p.Target, p.SplitAbove)
 	check(p.MergeUnder <= p.Target,

@@ -23,14 +23,15 @@ var update = flag.Bool("update", false, "write the transcripts in testdata/autos
 //
 //	policy split=0.8 target=0.7 merge=0.35 min=2 …   before anything else
 //	shards 2                   of equal size
-//	feed untold|all|shard      shards take no more than AWS's, and who tells what was refused
-//	sees all=0.5 key:a=0.2 …   a window in which that much of a shard's bytes comes: over the
-//	                           whole space, over a part of it (0-0.25=0.9), as records
+//	feed none|all|shard        shards take no more than on AWS; the producers' counts of refused
+//	                           attempts: none, in all, or by shard
+//	sees all=0.5 key:a=0.2 …   a window with so much load, in fractions of a shard's bytes: over
+//	                           the whole space, over a part of it (0-0.25=0.9), as records
 //	                           (all=0.5r), or of one key
-//	sees 5 times …             as many windows, of which only changes and the last are told
-//	refused 300                attempts of which producers say, in the next window
-//	later 20m                  time goes by unwatched
-//	somebody scales to 3       not the autoscaler
+//	sees 5 times …             so many windows; answers for changes and the last window only
+//	refused 300                refused attempts in the next window, by the producers' counts
+//	later 20m                  a pause between two windows
+//	another scales to 3        a change by another program
 func TestAutoscaleTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/autoscale/*.txt")
 	if err != nil || len(files) == 0 {
@@ -92,7 +93,7 @@ func (p *player) do(words []string) {
 	case "shards":
 		p.world = newWorld(keyspace.Uniform(int(p.number(words[1]))))
 	case "feed":
-		p.feed = map[string]feed{"untold": untold, "all": inAll, "shard": byShard}[words[1]]
+		p.feed = map[string]feed{"none": noCounts, "all": inAll, "shard": byShard}[words[1]]
 	case "refused":
 		p.refused = uint64(p.number(words[1]))
 	case "later":
@@ -101,7 +102,7 @@ func (p *player) do(words []string) {
 			p.t.Fatal(err)
 		}
 		p.now = p.now.Add(d)
-	case "somebody":
+	case "another":
 		planned, err := plan.Uniform(reshard.OpenRanges(p.shards), int(p.number(words[3])), 0)
 		if err != nil {
 			p.t.Fatal(err)
@@ -181,7 +182,7 @@ func (p *player) sees(words []string) {
 		if d.Action == reshard.ActionHold && i < times-1 {
 			continue
 		}
-		p.tell(d, i+1, times)
+		p.answer(d, i+1, times)
 		p.apply(p.t, d.Plan)
 	}
 }
@@ -204,7 +205,7 @@ func (p *player) where(text string, bytes, records float64) []load.Point {
 	return even(r, 64, bytes, records)
 }
 
-func (p *player) tell(d reshard.Decision, at, times int) {
+func (p *player) answer(d reshard.Decision, at, times int) {
 	if times > 1 {
 		fmt.Fprintf(&p.out, "> window %d of %d:\n", at, times)
 	}
@@ -224,5 +225,5 @@ func (p *player) tell(d reshard.Decision, at, times int) {
 	}
 }
 
-// part is where in the key space a key is, in [0, 1).
+// part is the place of a key in the key space, in [0, 1).
 func part(k keyspace.Key) float64 { return keyspace.Range{End: k}.Part() }

@@ -28,7 +28,7 @@ type feed int
 
 const (
 	unlimited feed = iota
-	untold
+	noCounts
 	inAll
 	byShard
 )

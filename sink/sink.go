@@ -87,7 +87,7 @@ func (s State) Bytes() []byte {
 // came to it. The range may have held records. Their number is unknown, since sequence numbers are
 // sparse.
 //
-// A gap begins after the position After, which is runnel.Start at the shard's beginning, and ends
+// A gap begins after the position After, which is runnel.Start() at the shard's beginning, and ends
 // in one of three places:
 //
 //   - before the batch's records: Before is the position of the first Kinesis record that the
@@ -95,7 +95,7 @@ func (s State) Bytes() []byte {
 //   - at the tip, where nothing follows yet: the batch has no record, its Through is a position
 //     behind After that no record has, and Before is the same position;
 //   - at the shard's end, if the shard is closed or the stream no longer has it: the batch has no
-//     record and an unchanged Through, Before is runnel.End, and Writer.End is the next call.
+//     record and an unchanged Through, Before is runnel.End(), and Writer.End is the next call.
 type Gap struct {
 	After, Before runnel.Position // its ends, see above
 	// Reason says in one clause how the reader found out.
@@ -108,17 +108,17 @@ func (g *Gap) String() string {
 
 // Committed describes the last commit of a shard in the sink.
 type Committed struct {
-	// End is the last position whose effects are committed. It is runnel.Start before the first
-	// commit, and runnel.End once the shard's end has been committed.
+	// End is the last position whose effects are committed. It is runnel.Start() before the first
+	// commit, and runnel.End() once the shard's end has been committed.
 	End runnel.Position
 	// Token helps the next Open to find this commit. The worker keeps it in the lease row.
 	Token string
-	// State is the state, as bytes, of the batch that reached End. If End is runnel.End, it is the
+	// State is the state, as bytes, of the batch that reached End. If End is runnel.End(), it is the
 	// state of the last batch. It is needed where reading begins: in Committed after Open, and in
 	// MovedError.To. After its own commit a writer may leave it out, because the caller supplied
 	// it.
 	State []byte
-	// Parents is used while End is runnel.Start. It holds the states with which the shard's parents
+	// Parents is used while End is runnel.Start(). It holds the states with which the shard's parents
 	// ended in this sink, in the order of Shard.Parents; nil for a parent that has not ended in it.
 	Parents [][]byte
 }
@@ -159,7 +159,7 @@ func (e *MovedError) Error() string {
 
 // ParentError is returned when a shard cannot be opened because one of its parents has not ended.
 // The caller ends the parent: it reads the rest of it, or, if the stream no longer has that shard,
-// it writes a batch with a Gap up to runnel.End.
+// it writes a batch with a Gap up to runnel.End().
 type ParentError struct {
 	Parent runnel.ShardID  // the parent that has not ended
 	End    runnel.Position // where the sink's last commit for the parent ends

@@ -17,3 +17,12 @@ func AnswerTime(sent, got time.Time, answer middleware.Metadata) (earliest, late
 	}
 	return date.Add(-got.Sub(sent)), date.Add(time.Second) // Date has whole seconds
 }
+
+// Date returns the time of an answer by the server's clock: the moment at which the server made it,
+// in whole seconds. Without a Date header it returns sent, the time of the call by our clock.
+func Date(sent time.Time, answer middleware.Metadata) time.Time {
+	if date, ok := awsmiddleware.GetServerTime(answer); ok {
+		return date
+	}
+	return sent
+}

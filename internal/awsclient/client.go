@@ -11,8 +11,8 @@ type Option func(*settings)
 
 type settings struct{ once bool }
 
-// WithoutRetries makes a client that sends every call once. It is for callers that own their
-// retries, because a call whose outcome is unknown must not be sent again blindly.
+// WithoutRetries makes a client that sends every call once. It is for callers with retries of their
+// own: they must not send a call with an unknown outcome again blindly.
 func WithoutRetries() Option { return func(s *settings) { s.once = true } }
 
 func apply(options []Option) settings {
@@ -44,14 +44,14 @@ func DynamoDB(cfg aws.Config, options ...Option) *dynamodb.Client {
 	})
 }
 
-// place is where the clients of one API call to.
+// place is the destination of one API's clients.
 type place struct {
 	endpoint    string // "": AWS itself
 	region      string
 	credentials aws.CredentialsProvider
 }
 
-// places goes with the configuration, so that the SDK's own constructors follow it too.
+// places is part of the configuration, so that clients of the SDK's own constructors follow it too.
 type places struct{ kinesis, dynamodb place }
 
 func (p *places) serviceOptions(_ string, options any) {

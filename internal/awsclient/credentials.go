@@ -10,13 +10,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// credentialsTimeout bounds the search for credentials: its last resort is the metadata
-// service of EC2, an address that swallows packets elsewhere.
+// credentialsTimeout bounds the search for credentials. Its last step asks the metadata service of
+// EC2, and outside EC2 packets to that address get no answer.
 const credentialsTimeout = 10 * time.Second
 
-// ownKeys returns the keys that the environment or the profile holds, so that a loopback
-// server sees the same account as from any other AWS client, and otherwise some of no value.
-// Nothing is looked up. A profile that was asked for goes before the environment.
+// ownKeys returns the keys in the environment or the profile, so that a loopback server sees the
+// same account as with any other AWS client. Without such keys it returns noValue. It makes no
+// network call. profileOnly ignores the environment: the user has named a profile.
 func ownKeys(cfg aws.Config, profileOnly bool) aws.CredentialsProvider {
 	for _, source := range cfg.ConfigSources {
 		var keys aws.Credentials
@@ -35,8 +35,8 @@ func ownKeys(cfg aws.Config, profileOnly bool) aws.CredentialsProvider {
 	return noValue
 }
 
-// bounded asks a provider for as long as credentialsTimeout, and says what to do if there are
-// no credentials.
+// bounded asks a provider for at most credentialsTimeout. Its error names the ways to give
+// credentials.
 type bounded struct {
 	provider aws.CredentialsProvider
 	endpoint string

@@ -15,8 +15,8 @@ const (
 	// The client drops an idle connection before a server does (runnel's: 3 minutes; AWS' load
 	// balancers: 60 s and more), so that no call starts on a connection that is being closed.
 	idleTimeout = 50 * time.Second
-	// A server that has taken a request and says nothing for this long is gone. Callers that
-	// cannot wait so long have deadlines of their own in their contexts.
+	// The longest wait for the answer's headers. Callers that cannot wait so long set a deadline in
+	// their context.
 	answerTimeout = 60 * time.Second
 	idlePerHost   = 256
 )
@@ -30,14 +30,14 @@ const (
 // through WriteTo, the io.EOF counts as a failed write, and the connection is closed while the
 // answer's body is being read. The caller then sees "StatusCode: 200 … use of closed network
 // connection" for a batch that is stored, and the SDK's default retries would send it again.
-// Without WriteTo the look goes through Read, whose io.EOF is an end like any other.
+// Without WriteTo net/http calls Read, whose io.EOF is a normal end.
 type HTTPClient struct {
 	transport *http.Transport
 	client    *http.Client
 }
 
-// newHTTPClient takes over a transport and sets its time-outs and pools. A nil one is made
-// from the SDK's defaults.
+// newHTTPClient sets the time-outs and pools of a transport, which it then owns. nil selects the
+// SDK's default transport.
 func newHTTPClient(transport *http.Transport, dial Dial) *HTTPClient {
 	if transport == nil {
 		transport = awshttp.NewBuildableClient().GetTransport()
@@ -63,8 +63,8 @@ func (c *HTTPClient) Do(r *http.Request) (*http.Response, error) {
 	return plainBodies{c.client}.Do(r)
 }
 
-// PlainBodies returns a client that sends what client sends, but lets it see plain bodies: for
-// a client that did not come from this package, as one that a user of the producer made.
+// PlainBodies wraps a client that this package did not make, as one from a user of the producer, so
+// that it gets plain bodies; see HTTPClient.
 func PlainBodies(client aws.HTTPClient) aws.HTTPClient {
 	if _, ours := client.(*HTTPClient); ours {
 		return client

@@ -21,10 +21,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// staged plays the race between net/http's look for surplus bytes behind a request's body and
-// the SDK's Close of that body in its worst order, every time: the write of the last byte does
-// not return before the SDK has closed the body and reads the answer, and the answer's body
-// does not come before net/http has looked.
+// staged forces the worst order of a race: net/http's look for surplus bytes behind a request's
+// body against the SDK's Close of that body. The write of the last byte does not return before the
+// SDK has closed the body and reads the answer. The answer's body does not come before net/http
+// has looked.
 type staged struct {
 	client  aws.HTTPClient
 	closed  chan struct{} // the SDK has closed the request's body
@@ -149,8 +149,8 @@ func TestBodyBare(t *testing.T) {
 	t.Error("the SDK's own body survives: the wrapper is no longer needed")
 }
 
-// TestStoredAgainstAcknowledged sends many PutRecords and counts what the server has stored,
-// what the client believes, and how many connections it took.
+// TestStoredAgainstAcknowledged sends many PutRecords and compares the server's stored records with
+// the client's acknowledged ones. It also bounds the number of connections.
 func TestStoredAgainstAcknowledged(t *testing.T) {
 	const senders, calls = 8, 100
 	var stored, opened, failed, badWrites atomic.Int64

@@ -14,12 +14,12 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// Load makes the configuration for the Kinesis and DynamoDB clients, be they made by this
-// package's constructors or the SDK's. It reads the AWS environment and files, and, unless the
-// Kinesis endpoint is loopback, gets credentials once, for at most credentialsTimeout.
+// Load makes the configuration for Kinesis and DynamoDB clients, for this package's constructors
+// and the SDK's. It reads the AWS environment and files. Unless the Kinesis endpoint is loopback,
+// it fetches credentials once, for at most credentialsTimeout.
 //
-// Errors wrap ErrOptions, ErrNowhere or ErrCredentials, or are those of the AWS files. That
-// DynamoDB alone has nowhere to go is told by its calls.
+// Errors wrap ErrOptions, ErrNowhere or ErrCredentials. Load does not check DynamoDB's credentials:
+// if only those are missing, calls of the DynamoDB client return the error.
 func Load(ctx context.Context, options Options) (aws.Config, error) {
 	if err := options.Validate(); err != nil {
 		return aws.Config{}, err
@@ -46,7 +46,7 @@ func Load(ctx context.Context, options Options) (aws.Config, error) {
 	}
 	cfg.HTTPClient = newHTTPClient(transportOf(cfg), options.Dial)
 	cfg.Region, cfg.Credentials = where.kinesis.region, where.kinesis.credentials
-	if options.Endpoint != "" { // so that a client of another API does not land at AWS either
+	if options.Endpoint != "" { // so that clients of other APIs do not call AWS either
 		cfg.BaseEndpoint = aws.String(options.Endpoint)
 	}
 	cfg.ServiceOptions = append(cfg.ServiceOptions, where.serviceOptions)
@@ -63,7 +63,7 @@ func Load(ctx context.Context, options Options) (aws.Config, error) {
 	return cfg, nil
 }
 
-// transportOf takes the transport that the SDK has configured, as with AWS_CA_BUNDLE.
+// transportOf returns the transport that the SDK has configured, for instance by AWS_CA_BUNDLE.
 func transportOf(cfg aws.Config) *http.Transport {
 	if buildable, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
 		return buildable.GetTransport()
@@ -71,8 +71,8 @@ func transportOf(cfg aws.Config) *http.Transport {
 	return nil
 }
 
-// kinesisEndpoint asks the SDK what the environment and the files say of an API, if nothing
-// was said explicitly.
+// kinesisEndpoint returns the explicit endpoint, or else the one that the SDK finds in the
+// environment and the AWS files.
 func kinesisEndpoint(cfg aws.Config, explicit string) string {
 	if explicit != "" {
 		return explicit
@@ -87,5 +87,5 @@ func dynamoDBEndpoint(cfg aws.Config, explicit string) string {
 	return aws.ToString(dynamodb.NewFromConfig(cfg).Options().BaseEndpoint)
 }
 
-// noValue is signed with where nobody checks.
+// noValue signs requests to servers that do not check signatures.
 var noValue = credentials.NewStaticCredentialsProvider("runnel", "runnel", "")

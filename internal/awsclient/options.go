@@ -1,14 +1,14 @@
-// Package awsclient makes the AWS SDK clients of the client half: where they call to, with
-// whose credentials, and over which HTTP transport.
+// Package awsclient makes the AWS SDK clients of the client half, with their endpoint, region,
+// credentials and HTTP transport. The commands and runneltest make all their clients with it.
 //
-// Endpoints, regions, profiles and credentials are read as the AWS CLI and the SDKs read them,
-// from the environment and the AWS files. Three things are its own:
+// It reads endpoints, regions, profiles and credentials from the environment and the AWS files, as
+// the AWS CLI and the SDKs do. It adds three rules:
 //
-//   - A loopback endpoint needs no credentials and no region, and nothing is looked up for it.
-//   - Nothing reaches AWS by accident: with neither an endpoint nor credentials there is an
-//     error, ErrNowhere, that says both ways out.
-//   - Request bodies are wrapped so that net/http does not take a stored batch for a failed
-//     one; see HTTPClient.
+//   - A loopback endpoint needs neither credentials nor a region, and causes no look-up of either.
+//   - No call reaches AWS by accident: without an endpoint and without credentials, Load returns
+//     ErrNowhere, which names both ways out.
+//   - Request bodies are wrapped, so that net/http does not report a stored batch as failed; see
+//     HTTPClient.
 package awsclient
 
 import (
@@ -21,21 +21,20 @@ import (
 	"strings"
 )
 
-// LocalEndpoint is where `runnel serve` listens unless told otherwise.
+// LocalEndpoint is the default address of `runnel serve`.
 const LocalEndpoint = "http://127.0.0.1:4567"
 
 // LocalRegion is the region at a loopback endpoint where none is configured.
 const LocalRegion = "us-east-1"
 
 var (
-	// ErrOptions is wrapped by errors about the options and the AWS configuration: what they
-	// say cannot be used.
+	// ErrOptions is wrapped by errors about invalid options and an invalid AWS configuration.
 	ErrOptions = errors.New("cannot connect")
-	// ErrNowhere is wrapped where there is neither an endpoint nor credentials.
+	// ErrNowhere is wrapped if there is neither an endpoint nor credentials.
 	ErrNowhere = errors.New("neither an endpoint nor AWS credentials: give --local for a server " +
 		"on this machine (runnel serve), or --endpoint URL or AWS_ENDPOINT_URL for another one, " +
 		"or AWS credentials for AWS itself (aws configure, AWS_PROFILE or AWS_ACCESS_KEY_ID)")
-	// ErrCredentials is wrapped where an endpoint that is not loopback has no credentials.
+	// ErrCredentials is wrapped if there are no credentials for an endpoint that is not loopback.
 	ErrCredentials = errors.New("no AWS credentials (a runnel server with --auth none takes any, " +
 		"as AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any)")
 )
@@ -43,7 +42,8 @@ var (
 // Dial opens a connection, as net.Dialer.DialContext does.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Options say where to. The zero value is what the AWS environment and files say.
+// Options select the endpoints, the region and the credentials. The zero value takes all of them
+// from the AWS environment and files.
 type Options struct {
 	// Endpoint is the URL of every API. Default: AWS_ENDPOINT_URL_KINESIS and its siblings,
 	// AWS_ENDPOINT_URL, endpoint_url in the profile; else AWS itself.
@@ -71,7 +71,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Validate reports every fault. The errors wrap ErrOptions.
+// Validate reports all faults at once. The errors wrap ErrOptions.
 func (o Options) Validate() error {
 	var faults []error
 	if o.Local && o.Endpoint != "" {

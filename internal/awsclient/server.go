@@ -10,7 +10,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// ServerOption changes what ForServer makes.
+// ServerOption changes the configuration that ForServer makes.
 type ServerOption func(*forServer)
 
 type forServer struct {
@@ -18,21 +18,21 @@ type forServer struct {
 	roots *x509.CertPool
 }
 
-// SignedWith signs with an access key that the server knows.
+// SignedWith signs requests with an access key of the server.
 func SignedWith(accessKeyID, secretAccessKey string) ServerOption {
 	return func(f *forServer) {
 		f.keys = credentials.NewStaticCredentialsProvider(accessKeyID, secretAccessKey, "")
 	}
 }
 
-// Trusting trusts certificates of these authorities alone, in the place of the system's.
+// Trusting trusts certificates of these authorities only, instead of the system's.
 func Trusting(roots *x509.CertPool) ServerOption {
 	return func(f *forServer) { f.roots = roots }
 }
 
-// ForServer makes a configuration for one endpoint from the arguments alone: no environment,
-// no files, credentials of no value. The account, which may be empty, is a runnel server's: 12
-// digits. dial may be nil.
+// ForServer makes a configuration for one runnel server from the arguments alone, without the
+// environment and the AWS files. account has 12 digits and becomes the access key, by which the
+// server selects the account; "" selects its default. dial may be nil.
 func ForServer(
 	endpoint, account, region string, dial Dial, options ...ServerOption,
 ) aws.Config {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/console"
@@ -86,7 +87,7 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 		worker.App = f.stream + "-archive"
 	}
 	var err error
-	if worker.From, err = consumer.ParseFrom(f.position); err != nil {
+	if worker.From, err = runnel.ParseFrom(f.position); err != nil {
 		return worker, target, exit.Usage("--from: %w", err)
 	}
 	if target.Size, err = usage.ParseSize(f.size); err != nil {

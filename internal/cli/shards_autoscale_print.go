@@ -16,7 +16,7 @@ import (
 
 // autoscalePrinter prints the events of autoscale. It is used by one goroutine.
 type autoscalePrinter struct {
-	*app
+	app   *app
 	of    *shardsOf
 	yes   bool
 	names map[keyspace.Range]runnel.ShardID // of the last sample
@@ -59,20 +59,20 @@ func (p *autoscalePrinter) print(e reshard.Event) {
 	if p.err != nil {
 		return
 	}
-	if p.Output == "json" {
-		p.err = json.NewEncoder(p.Out).Encode(p.line(e))
+	if p.app.Output == "json" {
+		p.err = json.NewEncoder(p.app.Out).Encode(p.line(e))
 		return
 	}
 	switch e.Kind {
 	case reshard.EventDecided:
-		_, p.err = fmt.Fprint(p.Out, p.decided(e))
+		_, p.err = fmt.Fprint(p.app.Out, p.decided(e))
 	case reshard.EventStepped:
-		p.Say("%d of %d %s: %s", e.Number, e.Of, e.State, stepLine(e.Step, p.names))
+		p.app.Say("%d of %d %s: %s", e.Number, e.Of, e.State, stepLine(e.Step, p.names))
 	case reshard.EventApplied:
-		_, p.err = fmt.Fprintf(p.Out, "%s  done: %s now\n", clock(e.At),
+		_, p.err = fmt.Fprintf(p.app.Out, "%s  done: %s now\n", clock(e.At),
 			openShards(len(e.Decision.Plan.Final)))
 	case reshard.EventFailed:
-		p.Say("%s  %v; going on", clock(e.At), e.Err)
+		p.app.Say("%s  %v; going on", clock(e.At), e.Err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Field is the way to a value inside a JSON document: the name of a member of the top object,
+// Field is the path to a value inside a JSON document: the name of a member of the top object,
 // or a JSON pointer (RFC 6901) if it begins with "/".
 type Field struct {
 	text string
@@ -34,7 +34,7 @@ func ParseField(text string) (Field, error) {
 	for _, part := range strings.Split(text[1:], "/") {
 		for i := range len(part) {
 			if part[i] == '~' && (i+1 == len(part) || part[i+1] != '0' && part[i+1] != '1') {
-				return Field{}, fmt.Errorf("%q is not a JSON pointer: ~ stands for ~0 only", text)
+				return Field{}, fmt.Errorf("%q is not a JSON pointer: write ~0 for ~", text)
 			}
 		}
 		f.path = append(f.path, strings.NewReplacer("~1", "/", "~0", "~").Replace(part))
@@ -45,9 +45,9 @@ func ParseField(text string) (Field, error) {
 // String returns the field as it was given.
 func (f Field) String() string { return f.text }
 
-// Of returns the field's value in a document: a string's text, or anything else as compact
-// JSON. Of members with one name the last counts. A field that is null is missing, as one that
-// is not there: the error wraps ErrMissing, and ErrNotJSON for a document that is not JSON.
+// Of returns the field's value in a document: the text of a string, or compact JSON of any other
+// value. The last of several members with one name counts. The error wraps ErrMissing if the field
+// is absent or null, and ErrNotJSON if the document is not JSON.
 func (f Field) Of(document []byte) (string, error) {
 	if !json.Valid(document) {
 		return "", ErrNotJSON
@@ -80,7 +80,7 @@ func (f Field) Of(document []byte) (string, error) {
 
 const jsonSpace = " \t\r\n"
 
-// memberOf returns the value of an object's last member of that name, nil if there is none.
+// memberOf returns the value of an object's last member of that name; nil if there is none.
 func memberOf(doc []byte, name string) (value []byte) {
 	rest := doc[1:]
 	for {
@@ -99,7 +99,7 @@ func memberOf(doc []byte, name string) (value []byte) {
 	}
 }
 
-// element returns an array's element by its index, nil if there is none.
+// element returns an array's element by its index; nil if there is none.
 func element(doc []byte, index string) []byte {
 	n, err := strconv.Atoi(index)
 	if err != nil || strconv.Itoa(n) != index || n < 0 {
@@ -116,7 +116,7 @@ func element(doc []byte, index string) []byte {
 	}
 }
 
-// skip returns the length of the value that valid JSON begins with; 0 at an array's end.
+// skip returns the length of the first value of doc, which is valid JSON; 0 at an array's end.
 func skip(doc []byte) int {
 	depth := 0
 	for i := 0; i < len(doc); i++ {

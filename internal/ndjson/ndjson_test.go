@@ -36,7 +36,7 @@ func read(t *testing.T, r io.Reader) (lines []string, last string) {
 	}
 }
 
-// Lines are the same plain, in gzip and in zstd; blank ones are skipped but counted.
+// Plain, gzip and zstd inputs give the same lines; blank lines are skipped but counted.
 func TestLines(t *testing.T) {
 	var zipped, zstandard bytes.Buffer
 	gz := gzip.NewWriter(&zipped)
@@ -58,7 +58,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// A line whose end cannot be read is no line: what there is of it would pass for the whole.
+// Next does not return a line that a read error cuts off, since its start could pass for a whole
+// line.
 func TestLineThatIsCutOff(t *testing.T) {
 	var zipped bytes.Buffer
 	gz := gzip.NewWriter(&zipped)

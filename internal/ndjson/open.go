@@ -1,5 +1,6 @@
-// Package ndjson reads files of lines: newline-delimited JSON above all, plain or compressed,
-// and takes a field out of a line.
+// Package ndjson reads files line by line, plain or compressed by gzip or zstd, and extracts a
+// field from a line of JSON. The commands use it for newline-delimited JSON and csv input. A line
+// that is cut off by a read error is never returned.
 package ndjson
 
 import (
@@ -14,8 +15,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// MaxLine is the longest line that Lines takes, in bytes: above the largest record that
-// Kinesis knows (10 MiB).
+// MaxLine is the longest line that Lines reads, in bytes. It is above the largest record of
+// Kinesis (10 MiB).
 const MaxLine = 16 << 20
 
 var (
@@ -23,8 +24,8 @@ var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// Decompress returns a reader of r's content: gzip and zstd are recognised by their first
-// bytes, anything else passes as it is. Closing it does not close r.
+// Decompress returns a reader of r's content. It recognises gzip and zstd by their first bytes, and
+// passes anything else unchanged. Closing it does not close r.
 func Decompress(r io.Reader) (io.ReadCloser, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	head, err := buffered.Peek(4)
@@ -45,7 +46,7 @@ func Decompress(r io.Reader) (io.ReadCloser, error) {
 	}
 }
 
-// Lines reads a file line by line. It is used by one goroutine.
+// Lines reads a file line by line. It is not safe for concurrent use.
 type Lines struct {
 	name    string
 	scanner *bufio.Scanner
@@ -71,7 +72,7 @@ func OpenFile(name string) (*Lines, error) {
 	return lines, nil
 }
 
-// NewLines reads lines from r, compressed or not. The name stands in errors.
+// NewLines reads lines from r, compressed or not. Errors begin with the name.
 func NewLines(name string, r io.Reader) (*Lines, error) {
 	content, err := Decompress(r)
 	if err != nil {
@@ -81,7 +82,7 @@ func NewLines(name string, r io.Reader) (*Lines, error) {
 	scanner.Buffer(make([]byte, 0, 1<<16), MaxLine)
 	scanner.Split(func(data []byte, atEnd bool) (advance int, line []byte, err error) {
 		if atEnd && scanner.Err() != nil && bytes.IndexByte(data, '\n') < 0 {
-			return len(data), nil, nil // the line is cut off: its rest cannot be read
+			return len(data), nil, nil // a read error has cut the line off
 		}
 		return bufio.ScanLines(data, atEnd)
 	})

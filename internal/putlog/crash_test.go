@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// model is what must be so after a crash.
+// model is the expected state after a crash.
 type model struct {
 	units map[uint64]*modelUnit
 	next  uint64
@@ -21,7 +21,7 @@ type model struct {
 type modelUnit struct {
 	putlog.FrozenUnit
 	sent bool        // Frozen has returned
-	fate putlog.Fate // as it was told; a crash may have forgotten it
+	fate putlog.Fate // given to Settled; a crash may have lost it
 	sure bool        // the fate was durable
 }
 
@@ -102,7 +102,7 @@ func (m *model) run(t *testing.T, fs vfs.FS, random *rand.Rand, alive func() boo
 	_ = j.Close()
 }
 
-// freeze packs some of what waits into units.
+// freeze packs some of the waiting records into units.
 func (m *model) freeze(
 	t *testing.T, j *putlog.Journal, random *rand.Rand, waiting []uint64,
 ) []uint64 {
@@ -132,7 +132,7 @@ func (m *model) freeze(
 	return waiting
 }
 
-// settle tells the fate of a unit; the records of one that comes again wait anew.
+// settle draws the fate of a unit; the records of one with the fate Again wait anew.
 func (m *model) settle(j *putlog.Journal, random *rand.Rand, waiting []uint64) []uint64 {
 	for _, u := range m.units {
 		if !u.sent || u.fate != 0 || random.IntN(3) > 0 {
@@ -147,7 +147,7 @@ func (m *model) settle(j *putlog.Journal, random *rand.Rand, waiting []uint64) [
 	return waiting
 }
 
-// check opens the journal as the next run does, and takes over what it says.
+// check opens the journal as the next run does, compares it with the model, and continues from it.
 func (m *model) check(t *testing.T, fs vfs.FS) {
 	t.Helper()
 	j, err := putlog.Open(name, load(), putlog.Options{FS: fs, CompactAt: 2000})
@@ -192,7 +192,7 @@ func (m *model) check(t *testing.T, fs vfs.FS) {
 	}
 }
 
-// Of every prefix of a journal, what was written whole counts.
+// From every prefix of a journal, Open restores the frames that are whole.
 func TestPrefixes(t *testing.T) {
 	fs := newFS(t)
 	j := open(t, fs)
@@ -227,7 +227,7 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// What was on the disk and is broken is refused, not taken for a torn end.
+// Open refuses a broken frame that was synced before; it is not a torn end.
 func TestDamage(t *testing.T) {
 	fs := newFS(t)
 	j := open(t, fs)
@@ -250,7 +250,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Whatever stands in the file, opening it gives a journal or an error.
+// Open returns a journal or an error for any bytes, and the same journal when opened twice.
 func FuzzOpen(f *testing.F) {
 	fs := vfs.NewMem()
 	if err := fs.MkdirAll("folder"); err != nil {

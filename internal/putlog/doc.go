@@ -1,25 +1,25 @@
-// Package putlog is the journal by which an interrupted load goes on after any crash, so that
-// nothing is lost and nothing doubled: the state file of `runnel put --resume`.
+// Package putlog is the journal of a load: the state file of `runnel put --resume`. With it an
+// interrupted load continues after any crash, without loss and without doubles. The command put
+// writes it through the producer's journal hooks.
 //
-// # What it holds
+// # Contents
 //
-// A producer freezes records into units, each with a number that consumers know doubles by. The
-// journal has every unit before it is first sent (Frozen returns when it is on the disk), and is
-// told later what became of it (Settled, which may be lost). After a crash the units that are
-// not known to be settled go out again as the same bytes under the same numbers; records that
-// are in no unit go out as new ones; all others are skipped. A record's mark is its index in
-// the input.
+// A producer freezes records into units. A consumer recognises a unit's doubles by its number. The
+// journal contains every unit before its first send (Frozen returns once the unit is on the disk)
+// and later its fate (Settled, which a crash may lose). After a crash, a unit without a fate is
+// sent again as the same bytes under the same number, a record in no unit is put as a new one, and
+// all other records are skipped. A record's mark is its index in the input.
 //
-// A unit that the producer packs anew is told as Again before the Frozen that holds its records
-// again. If that Frozen never came, the records count as never frozen.
+// If the producer packs a unit's records anew, the journal gets the fate Again before the Frozen
+// with the new unit. If that Frozen is missing, the records count as never frozen.
 //
-// A record that was refused or given up is kept with the reason, until the caller has written it
-// elsewhere (Refused, Forget): a load with such a record is never complete in silence.
+// The journal keeps a refused or given-up record with the reason until the caller has written it
+// elsewhere (Refused, Forget), so a load with such a record is never reported as fully stored.
 //
 // # The file
 //
-// Frames, one after another: a mark, the length, a CRC-32C, a kind and its fields. Only the last
-// frames can be torn, those behind the last sync, and what was not synced was not sent: they are
-// dropped. A frame that is broken although a later one tells that it was synced is damage, and
-// is refused. A file that has grown is written anew, with what still matters, and renamed.
+// The file is a sequence of frames: a mark, the length, a CRC-32C, a kind and its fields. Only
+// frames behind the last sync can be torn. Open drops them, since their units were never sent. A
+// broken frame is damage if a later frame records that it was synced, and Open refuses the file. A
+// file that has grown is replaced by a shorter one with the state that still counts.
 package putlog

@@ -33,12 +33,12 @@ type kind byte
 const (
 	kindHeader    kind = iota + 1 // the load; the file's first frame
 	kindFrozen                    // a unit, before it is sent
-	kindSettled                   // its fate
-	kindRead                      // how far the input was read, and its hash
+	kindSettled                   // a unit's fate
+	kindRead                      // the records read from the input, and their hash
 	kindCovered                   // the marks that are in a unit
-	kindDone                      // the load is complete, but for what was refused
-	kindRefused                   // records that will not be put, and why
-	kindForgotten                 // of these, those that were written elsewhere
+	kindDone                      // the load is complete, except for refused records
+	kindRefused                   // records that will not be put, and the reason
+	kindForgotten                 // refused records that were written elsewhere
 )
 
 // begin appends a frame without its body; seal fills it in.
@@ -84,13 +84,13 @@ func appendMarks(dst []byte, marks []uint64) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(marks)))
 	last := uint64(0)
 	for _, mark := range marks {
-		dst = binary.AppendUvarint(dst, mark-last) // which may wrap, and wraps back
+		dst = binary.AppendUvarint(dst, mark-last) // may wrap around; reading wraps it back
 		last = mark
 	}
 	return dst
 }
 
-// fields reads a body. After bad nothing that it returns counts.
+// fields reads a body. Once bad is set, its results are invalid.
 type fields struct {
 	rest []byte
 	bad  bool
@@ -149,7 +149,7 @@ func (f *fields) producer() (id aggregate.ProducerID) {
 	return id
 }
 
-// whole reports whether everything was read, and nothing is left.
+// whole reports whether all of the body was read without an error.
 func (f *fields) whole() bool { return !f.bad && len(f.rest) == 0 }
 
 func appendHeader(dst []byte, i Identity) []byte {
@@ -260,8 +260,8 @@ func (f *fields) settled() SettledUnit {
 	return u
 }
 
-// appendRead tells how many records were read, their hash, and how much of the file before this
-// frame is known to be synced.
+// appendRead writes the number of records read, their hash, and the synced bytes of the file before
+// this frame.
 func appendRead(dst []byte, records uint64, sum digest, synced int64) []byte {
 	dst, start := begin(dst, kindRead)
 	dst = binary.AppendUvarint(dst, records)

@@ -12,37 +12,38 @@ import (
 // File is a file of the input.
 type File struct {
 	Name string // as it was given
-	Size int64  // in bytes, as it stands on the disk
+	Size int64  // on the disk, in bytes
 }
 
-// Identity is what a load is: a journal goes on with the same one only.
+// Identity describes a load. Open continues a journal only for the same identity; files may have
+// grown.
 type Identity struct {
 	Stream             string
 	Created            time.Time // the stream's; compared in milliseconds
 	Key, Format, Order string
 	HashKey            string // the field of explicit hash keys; "" for none
 	Keys               string // the file or table that gives hash keys; "" for none
-	// Columns is the header of each file, with csv. It says where the fields of Key and HashKey
-	// are.
+	// Columns is the header of each file in csv, which has the columns of Key and HashKey.
 	Columns []string
 	Files   []File
 
 	early bool // of an earlier version, which kept neither Keys nor Columns
 }
 
-// Errors of Open and of reading the input. Nothing was sent and nothing was changed.
+// Errors of Open, Verify and Read. Open and Verify return them before anything is sent or changed.
 var (
 	// ErrOther is returned for a journal of another load.
 	ErrOther = errors.New("the state is of another load")
-	// ErrInput is returned for an input that is not the one that was read before.
+	// ErrInput is returned for an input that differs from the part that an earlier run has read.
 	ErrInput = errors.New("the input has changed since it was read before")
 	// ErrNotJournal is returned for a file that is no journal.
 	ErrNotJournal = errors.New("not a state of runnel put --resume")
-	// ErrDamaged is returned for a journal that has lost what was on the disk.
+	// ErrDamaged is returned for a journal with a broken frame that was on the disk before.
 	ErrDamaged = errors.New("the state is damaged")
 )
 
-// differs says what of the load is not as the journal has it.
+// differs compares the journal's load with the one of now, and returns an error for the first
+// difference: ErrOther for another load, ErrInput for other files.
 func (i Identity) differs(now Identity) error {
 	for _, field := range []struct{ name, was, is string }{
 		{"the stream", i.Stream, now.Stream},
@@ -54,7 +55,7 @@ func (i Identity) differs(now Identity) error {
 		{"the list of files", names(i.Files), names(now.Files)},
 	} {
 		if field.was != field.is {
-			return fmt.Errorf("%w: %s was %s and is %s; say what was said before, or name a new "+
+			return fmt.Errorf("%w: %s was %s and is %s; repeat the earlier options, or name a new "+
 				"state", ErrOther, field.name, field.was, field.is)
 		}
 	}
@@ -75,7 +76,7 @@ func (i Identity) differs(now Identity) error {
 	return nil
 }
 
-// keys is the source of keys. A state of an earlier version does not know it, and goes on with any.
+// keys is the source of keys. A state of an earlier version lacks it, and continues with any.
 func (i Identity) keys(now Identity) string {
 	if i.early {
 		return now.Keys
@@ -83,7 +84,7 @@ func (i Identity) keys(now Identity) string {
 	return i.Keys
 }
 
-// columns is the header of a file; "" if it has none, had none yet, or is not known.
+// columns is the header of a file; "" if there is none, none yet, or the state lacks it.
 func (i Identity) columns(file int) string {
 	if file < len(i.Columns) {
 		return i.Columns[file]

@@ -18,8 +18,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// CompactAt is the size in bytes beyond which a journal is written anew, unless most of it still
-// counts.
+// CompactAt is the size in bytes above which Frozen rewrites a journal, unless open units take half
+// of it or more.
 const CompactAt = 64 << 20
 
 // Options are for tests. The zero value is the default.
@@ -35,26 +35,27 @@ type Journal struct {
 	compactAt int64
 	lock      io.Closer
 	resume    []FrozenUnit
-	verify    uint64 // records that were read before, with wanted as their hash
-	wanted    digest
-	// anew are the records that were to be frozen again when the last run ended. Those that
-	// this run is to freeze again are the producer's, and not to be put.
+	verify    uint64 // records that earlier runs have read
+	wanted    digest // the hash of these records
+	// anew has the records with the fate Again at the end of the last run. Read returns them for
+	// another put. Records that get this fate in this run are the producer's own to freeze again.
 	anew map[uint64]struct{}
 
 	mu struct {
 		sync.Mutex
 		state
 		file    vfs.File
-		size    int64  // of what was written
-		pending []byte // frames that need not be durable yet
+		size    int64  // bytes written
+		pending []byte // frames not yet written
 		input   hash.Hash
-		records uint64 // that this run has read
-		err     error  // what broke the journal
+		records uint64 // read by this run
+		err     error  // the first write error; every later call returns it
 	}
 }
 
-// Open opens the journal of a load, or begins one if there is none. Another process that has it
-// open is vfs.ErrLocked; ErrOther and ErrInput say what of the load differs.
+// Open opens the journal of a load, or creates it. The error wraps vfs.ErrLocked if another process
+// has it open, ErrOther or ErrInput if the load differs (the text names the difference), and
+// ErrNotJournal or ErrDamaged for a file that cannot be read.
 func Open(name string, identity Identity, options Options) (*Journal, error) {
 	j := &Journal{fs: options.FS, name: name, compactAt: options.CompactAt}
 	if j.fs == nil {
@@ -107,29 +108,29 @@ func (j *Journal) open(identity Identity) (err error) {
 	j.mu.size = int64(end)
 	j.verify, j.wanted, j.anew = j.mu.read, j.mu.sum, maps.Clone(j.mu.marks.again)
 	if j.mu.done && j.mu.identity.grown(identity) {
-		j.mu.done = false // what was added is to be put
+		j.mu.done = false // the added records are still to be put
 	}
 	if j.mu.done {
 		return nil
 	}
-	// Written anew, it has the input's sizes of now and no torn end.
+	// The rewritten file has the input's current sizes and no torn end.
 	j.mu.identity = identity
 	return j.rewrite()
 }
 
-// Done reports whether the load is complete: but for what was Refused, all of it is in the stream.
+// Done reports whether the load is complete: the stream has all records except the Refused ones.
 func (j *Journal) Done() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.mu.done
 }
 
-// Resume returns the units that may have been sent and are not known to be settled, in the order
-// in which they were frozen. They are to be sent before anything new.
+// Resume returns the units without a fate, which may have been sent, in the order in which they
+// were frozen. Send them before any new record.
 func (j *Journal) Resume() []FrozenUnit { return j.resume }
 
-// Verify reads as much of the input as was read before and returns an error that wraps ErrInput
-// if it is not the same, or the input's own error. It is for the time before anything is sent.
+// Verify reads the records that earlier runs have read. It returns an error that wraps ErrInput if
+// they differ, or the input's own error. Call it before anything is sent.
 func (j *Journal) Verify(input iter.Seq2[[]byte, error]) error {
 	if j.verify == 0 {
 		return nil
@@ -163,9 +164,9 @@ func hashLine(sum hash.Hash, line []byte) {
 	sum.Write(line)
 }
 
-// Read takes note of the input's next record, which every run reads from the first one on, and
-// returns its mark. skip is set if the record is in a unit already, or was in one that this run has
-// to freeze again.
+// Read returns the mark of the input's next record; every run reads the input from the start. skip
+// is set if the record is in a unit already, or was refused: do not put it. The error wraps
+// ErrInput if the records up to this one differ from those of an earlier run.
 func (j *Journal) Read(line []byte) (mark uint64, skip bool, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -181,8 +182,8 @@ func (j *Journal) Read(line []byte) (mark uint64, skip bool, err error) {
 	return mark, j.mu.marks.seen(mark) && !anew, nil
 }
 
-// Frozen makes units durable. None of them may be sent before it has returned nil. After an
-// error the journal is broken, and every later call returns it.
+// Frozen makes units durable. Do not send any of them before it has returned nil. After a write
+// error the journal is broken, and every later call returns that error.
 func (j *Journal) Frozen(ctx context.Context, units []FrozenUnit) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -210,7 +211,7 @@ func (j *Journal) Frozen(ctx context.Context, units []FrozenUnit) error {
 	return nil
 }
 
-// noteRead appends how far the input was read, at least as far as any mark in a unit.
+// noteRead appends the number of records read, which is above any mark in a unit.
 func (j *Journal) noteRead() {
 	if j.mu.records > j.mu.read {
 		j.mu.read, j.mu.sum = j.mu.records, digest(j.mu.input.Sum(nil))
@@ -218,11 +219,11 @@ func (j *Journal) noteRead() {
 	j.mu.pending = appendRead(j.mu.pending, j.mu.read, j.mu.sum, j.mu.synced)
 }
 
-// maxPending is how many bytes wait for the next sync.
+// maxPending is the size in bytes above which Settled writes its frames, without a sync.
 const maxPending = 64 << 10
 
-// Settled takes note of fates. They are durable with the next Frozen; until then a crash forgets
-// them, and the units go out again. What fails is told by the next Frozen.
+// Settled records fates. They are durable with the next Frozen; a crash before that loses them, and
+// the next run sends the units again. The next Frozen returns a write error.
 func (j *Journal) Settled(units []SettledUnit) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -238,12 +239,12 @@ func (j *Journal) Settled(units []SettledUnit) {
 	}
 	if len(j.mu.pending) > maxPending {
 		if err := j.flush(false); err != nil {
-			_ = j.broken(err) // Frozen and Finish tell
+			_ = j.broken(err) // Frozen and Finish return it
 		}
 	}
 }
 
-// flush writes what is pending, and syncs if it is to be durable.
+// flush writes the pending frames, and syncs the file if durable.
 func (j *Journal) flush(durable bool) error {
 	if _, err := j.mu.file.WriteAt(j.mu.pending, j.mu.size); err != nil {
 		return err
@@ -261,13 +262,13 @@ func (j *Journal) flush(durable bool) error {
 }
 
 func (j *Journal) broken(err error) error {
-	j.mu.err = fmt.Errorf("write %s: %w; what was sent is in it, so run put again when the disk "+
-		"is well", j.name, err)
+	j.mu.err = fmt.Errorf("write %s: %w; it has everything sent so far: run put again once the "+
+		"disk works", j.name, err)
 	return j.mu.err
 }
 
-// Finish takes note that every record of the input is in a settled unit or refused. It returns an
-// error if one is in neither, or if that cannot be written.
+// Finish marks the load complete. It returns an error if a record of the input is neither in a
+// settled unit nor refused, or if the write fails.
 func (j *Journal) Finish() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -278,7 +279,7 @@ func (j *Journal) Finish() error {
 		return fmt.Errorf("%s: the load is not complete: run put again", j.name)
 	}
 	j.noteRead()
-	if err := j.rewrite(); err != nil { // which leaves the units out: the state is small now
+	if err := j.rewrite(); err != nil { // drops the settled units: the file is small now
 		return j.broken(err)
 	}
 	frame, start := begin(j.mu.pending, kindDone)
@@ -290,7 +291,7 @@ func (j *Journal) Finish() error {
 	return nil
 }
 
-// Close releases the journal. What is not durable yet is written, for as much as that is worth.
+// Close writes and syncs the pending frames, and releases the journal.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -137,8 +137,8 @@ func TestStateBeforeServerTime(t *testing.T) {
 	}
 }
 
-// What is frozen and not settled is sent again; what is in no unit, or was to be frozen again
-// and never was, is put; the rest is skipped.
+// Units without a fate are sent again. Records in no unit, and those with the fate Again that no
+// later unit holds, are put. All other records are skipped.
 func TestResume(t *testing.T) {
 	fs := newFS(t)
 	j := open(t, fs)
@@ -223,7 +223,7 @@ func TestDone(t *testing.T) {
 	_ = j.Close()
 }
 
-// Another load is refused, and the error names what differs.
+// Open refuses another load, and the error names the difference.
 func TestOther(t *testing.T) {
 	fs := newFS(t)
 	_ = open(t, fs).Close()

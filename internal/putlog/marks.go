@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// marks is which records are in a unit: those below low and those above it, without those that
-// are to be frozen again. What a producer holds bounds above and again.
+// marks is the set of records in a unit: all below low and those in above, except those in again,
+// which are to be frozen again. The producer's limit on held records bounds above and again.
 type marks struct {
 	low   uint64
 	above map[uint64]struct{}
@@ -23,7 +23,7 @@ func (m *marks) seen(mark uint64) bool {
 	return above || mark < m.low
 }
 
-// add takes in the marks of a unit that was frozen.
+// add adds the marks of a frozen unit.
 func (m *marks) add(list []uint64) {
 	for _, mark := range list {
 		delete(m.again, mark)
@@ -40,7 +40,7 @@ func (m *marks) add(list []uint64) {
 	}
 }
 
-// remove takes out the marks of a unit whose records are to be frozen again.
+// remove adds to again the marks of a unit with the fate Again.
 func (m *marks) remove(list []uint64) {
 	for _, mark := range list {
 		m.again[mark] = struct{}{}

@@ -9,27 +9,27 @@ import (
 // digest is a SHA-256 of the input up to a record.
 type digest [32]byte
 
-// open is a unit that is not settled, and where its frame stands.
+// open is an unsettled unit: its records and the place of its frame in the file.
 type open struct {
 	marks  []uint64
 	offset int64
 	length int
 }
 
-// state is what a journal's frames say.
+// state is the content of a journal's frames.
 type state struct {
 	identity Identity
 	marks    marks
 	open     map[unitID]open
 	read     uint64 // records of the input that were read
 	sum      digest // of them
-	synced   int64  // as the last frame that tells it says
+	synced   int64  // bytes synced, by the last kindRead frame
 	done     bool
-	refused  map[uint64]string // why records will not be put, by their marks
+	refused  map[uint64]string // the reasons of refused records, by mark
 }
 
-// decode reads the frames of a file. It returns the units that are open, in the order in which
-// they were frozen, and how much of the file counts.
+// decode reads the frames of a file. It returns the open units, in the order in which they were
+// frozen, and the length of the valid part of the file.
 func decode(file []byte) (s state, units []FrozenUnit, end int, err error) {
 	s = state{marks: newMarks(), open: map[unitID]open{}}
 	body, length, ok := next(file)
@@ -63,8 +63,8 @@ func decode(file []byte) (s state, units []FrozenUnit, end int, err error) {
 	return s, units, end, nil
 }
 
-// tornFrom looks behind a broken frame for one that tells what was synced before it, and returns
-// that; 0 if there is none.
+// tornFrom searches the bytes from a broken frame on for whole kindRead frames. It returns the
+// largest synced length in them, or 0. Above the broken frame's offset it proves damage.
 func tornFrom(rest []byte) (synced int64) {
 	for {
 		at := bytes.Index(rest, frameMark)
@@ -86,7 +86,7 @@ func tornFrom(rest []byte) (synced int64) {
 	}
 }
 
-// apply takes a frame in, and reports whether it makes sense.
+// apply adds a frame to the state, and reports whether the frame is valid.
 func (s *state) apply(
 	body []byte, offset int64, length int, frozen map[unitID]FrozenUnit,
 ) bool {
@@ -132,7 +132,7 @@ func (s *state) freeze(unit FrozenUnit, offset int64, length int) {
 	s.open[unit.id()] = open{marks: unit.Marks, offset: offset, length: length}
 }
 
-// settle does nothing for a unit that is settled already.
+// settle ignores a unit that is settled already.
 func (s *state) settle(unit SettledUnit) {
 	was, ok := s.open[unit.id()]
 	if !ok {

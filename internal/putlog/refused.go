@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Refused is a record of the input that will not be put: the stream has refused it, or it was given
-// up. The journal keeps it until Forget, so that no later run takes the load for a whole one.
+// Refused is a record of the input that will not be put: the stream refused it, or the producer
+// gave it up. The journal keeps it until Forget, so that every later run reports it.
 type Refused struct {
 	Mark   uint64
 	Reason string // "" in journals of earlier versions, which did not keep it
@@ -25,8 +25,8 @@ func (j *Journal) Refused() []Refused {
 	return all
 }
 
-// Refuse takes note that records will not be put, by the marks that Read has returned. It is
-// durable with the next Frozen, or with Close; a run after a crash before that refuses them again.
+// Refuse marks records as refused, by the marks that Read has returned. It is durable with the next
+// Frozen, or with Close. If a crash comes before, the next run refuses the records again.
 func (j *Journal) Refuse(marks []uint64, reason string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -41,8 +41,8 @@ func (j *Journal) Refuse(marks []uint64, reason string) {
 	}
 }
 
-// Forget drops refused records, which the caller has written elsewhere. It is durable when it
-// returns.
+// Forget drops refused records that the caller has written elsewhere. It returns once that is
+// durable.
 func (j *Journal) Forget(list []Refused) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -77,14 +77,14 @@ func (s *state) forget(marks []uint64) {
 	}
 }
 
-// appendRefused notes records that will not be put. They count as put: they are in no unit that is
-// sent again.
+// appendRefused writes a frame of refused records. Their marks count as seen, so that Read skips
+// them.
 func appendRefused(dst []byte, marks []uint64, reason string) []byte {
 	dst, start := begin(dst, kindRefused)
 	return seal(appendBytes(appendMarks(dst, marks), reason), start)
 }
 
-// appendAllRefused notes all of them, for a journal that is written anew.
+// appendAllRefused writes all refused records, one frame for each reason, for rewrite.
 func (s *state) appendAllRefused(dst []byte) []byte {
 	byReason := map[string][]uint64{}
 	for _, mark := range slices.Sorted(maps.Keys(s.refused)) {

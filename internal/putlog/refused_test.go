@@ -81,7 +81,7 @@ func TestRefusedByAnEarlierVersion(t *testing.T) {
 	_ = j.Close()
 }
 
-// Forget says that it could not write: the caller then reports that the state has the records.
+// Forget returns a write error: the caller then reports that the state still has the records.
 func TestForgetOnABrokenDisk(t *testing.T) {
 	fail := false
 	fs := vfs.Inject(newFS(t), func(op vfs.Op) error {

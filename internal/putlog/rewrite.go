@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// openBytes is how much of the file the units take that are not settled.
+// openBytes is the size of the open units' frames in the file.
 func (j *Journal) openBytes() (n int64) {
 	for _, unit := range j.mu.open {
 		n += int64(unit.length)
@@ -17,8 +17,8 @@ func (j *Journal) openBytes() (n int64) {
 	return n
 }
 
-// rewrite writes the journal anew, with what still counts, into another file that takes the
-// name when it is durable. A crash leaves the one or the other.
+// rewrite writes the current state into a new file, syncs it, and renames it to the journal's name.
+// A crash leaves either the old file or the new one.
 func (j *Journal) rewrite() error {
 	name := j.name + ".new"
 	file, err := j.fs.Create(name)
@@ -48,7 +48,7 @@ func (j *Journal) rewrite() error {
 	return nil
 }
 
-// writeAll writes the header, the marks, how far the input was read, what was refused, and the
+// writeAll writes the header, the marks, the input's read position, the refused records and the
 // open units.
 func (j *Journal) writeAll(file vfs.File) (moved map[unitID]open, size int64, err error) {
 	frames := appendHeader(nil, j.mu.identity)

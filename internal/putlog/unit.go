@@ -15,27 +15,27 @@ type FrozenUnit struct {
 	Marks           []uint64 // of the records that it holds
 	FrozenAt        time.Time
 
-	// ServerTime, BootID and BootTime are the producer's: see producer.FrozenUnit. States that
-	// were written before there were any have none.
+	// ServerTime, BootID and BootTime are the producer's: see producer.FrozenUnit. Journals of
+	// earlier versions lack them.
 	ServerTime time.Time
 	BootID     string
 	BootTime   time.Duration
 }
 
-// Fate is what became of a unit.
+// Fate is the final result of a unit.
 type Fate byte
 
 const (
 	// Stored is a unit that is in the stream.
 	Stored Fate = iota + 1
-	// Undelivered is a unit that was refused or given up: its records are not put again, and are
-	// among the Refused.
+	// Undelivered is a unit that was refused or given up. Its records are not put again, and
+	// Refused returns them.
 	Undelivered
-	// Again is a unit whose records will be frozen anew.
+	// Again is a unit whose records the producer will freeze into new units.
 	Again
 )
 
-// SettledUnit tells a unit's fate.
+// SettledUnit is the fate of one unit.
 type SettledUnit struct {
 	Producer aggregate.ProducerID
 	Number   uint64

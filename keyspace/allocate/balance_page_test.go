@@ -30,13 +30,13 @@ func balancePage(t testing.TB, all []measured) string {
 
 const balanceText = `# Balance
 
-How evenly keys fall on the shards of a stream. This page is written by a test, which measures
-what it says: ` + "`go test ./keyspace/allocate -run TestBalancePage -update`" + `.
+How evenly keys fall on the shards of a stream. A test measures the figures and writes this page:
+` + "`go test ./keyspace/allocate -run TestBalancePage -update`" + `.
 
-A record goes to the shard whose range holds its hash key: the MD5 of its partition key, or an
-explicit hash key. Over many partition keys MD5 is even. Over few, some hundred tenants or devices
-say, it is not, and one shard gets more than its part. Keys that you choose can be even from the
-first one on:
+The range of one shard contains a record's hash key, and the record goes there. The hash key is the
+MD5 of the partition key, or an explicit hash key. Over many partition keys MD5 is even. Over few,
+some hundred tenants or devices say, it is not, and one shard gets more than its part. Keys that you
+choose can be even from the first one on:
 
 ` + "```sh" + `
 runnel keys nth --count 4                              # the first four keys, from nothing
@@ -62,7 +62,7 @@ reverse. ` + "`Space.Nth`" + ` computes it for any n, and ` + "`Allocator`" + ` 
 also begins with any keys that are there: it always fills the half that carries less, by the number
 of keys or by their rates.
 
-## What was measured
+## Measurements
 
 The first 1 to 4,000 keys on 2 to 100 shards of equal ranges, for four ways to choose them:
 

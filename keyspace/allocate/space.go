@@ -75,7 +75,7 @@ func (s Space) String() string {
 }
 
 // Uniform returns n ranges that cut the space into equal parts: each starts at i * floor(size / n).
-// The last one ends at keyspace.Max, so the ranges tile all hash keys. It returns nil unless n is
+// The last one ends at keyspace.Max(), so the ranges tile all hash keys. It returns nil unless n is
 // in [1, size].
 func (s Space) Uniform(n int) []keyspace.Range {
 	switch {

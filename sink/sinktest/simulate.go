@@ -110,12 +110,12 @@ type simulation struct {
 
 // shardState is a shard as the stream and the lease table know it.
 type shardState struct {
-	*source
-	blind bool                     // see Plan.Blind
-	ends  map[runnel.Position]bool // the positions at which any writer's batch has ended
-	rows  []sink.Committed         // the earlier contents of the lease row
-	acked runnel.Position          // the furthest end that any writer has returned
-	ended bool
+	source *source
+	blind  bool                     // see Plan.Blind
+	ends   map[runnel.Position]bool // the positions at which any writer's batch has ended
+	rows   []sink.Committed         // the earlier contents of the lease row
+	acked  runnel.Position          // the furthest end that any writer has returned
+	ended  bool
 }
 
 // restart starts every worker anew.
@@ -157,7 +157,7 @@ func (s *simulation) step(ctx context.Context) error {
 	}
 	w, n := s.fleet[s.rng.IntN(len(s.fleet))], s.rng.IntN(len(s.shards))
 	shard := s.shards[n]
-	if !s.open(shard.shard.Parents) {
+	if !s.open(shard.source.shard.Parents) {
 		return nil
 	}
 	cancelled := s.chance(50)
@@ -186,7 +186,7 @@ func (s *simulation) step(ctx context.Context) error {
 	case s.plan.Tolerate != nil && s.plan.Tolerate(err):
 		s.stats.Tolerated++
 	default:
-		return fmt.Errorf("%s: %w", shard.shard.ID, err)
+		return fmt.Errorf("%s: %w", shard.source.shard.ID, err)
 	}
 	w.writers[n] = nil
 	return nil
@@ -196,7 +196,7 @@ func (s *simulation) step(ctx context.Context) error {
 func (s *simulation) open(parents []runnel.ShardID) bool {
 	for _, shard := range s.shards {
 		for _, parent := range parents {
-			if shard.shard.ID == parent && !shard.ended {
+			if shard.source.shard.ID == parent && !shard.ended {
 				return false
 			}
 		}
@@ -207,12 +207,12 @@ func (s *simulation) open(parents []runnel.ShardID) bool {
 // check compares the sink's records with the stream's.
 func (s *simulation) check(ctx context.Context) error {
 	for _, shard := range s.shards {
-		got, err := s.target.Records(ctx, shard.shard)
+		got, err := s.target.Records(ctx, shard.source.shard)
 		if err == nil {
-			err = compare(got, shard.items)
+			err = compare(got, shard.source.items)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", shard.shard.ID, err)
+			return fmt.Errorf("%s: %w", shard.source.shard.ID, err)
 		}
 	}
 	return nil

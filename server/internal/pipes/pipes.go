@@ -1,21 +1,23 @@
-// Package pipes has a listener of connections in memory, for tests in virtual time.
+// Package pipes has a listener for connections in memory (net.Pipe). The server's tests use it in
+// synctest bubbles, where a real socket would stop virtual time.
 package pipes
 
 import "net"
 
-// Listener is a net.Listener. Accept takes what a test sends to Conns and Errs.
+// Listener is a net.Listener. Accept returns the connections and errors that a test sends to Conns
+// and Errs.
 type Listener struct {
 	Conns  chan net.Conn
 	Errs   chan error
 	closed chan struct{}
 }
 
-// New returns a listener that is open.
+// New returns an open listener.
 func New() *Listener {
 	return &Listener{make(chan net.Conn), make(chan error), make(chan struct{})}
 }
 
-// Dial returns the near end of a connection whose far end Accept returns.
+// Dial makes a connection, gives one end to Accept, and returns the other. It blocks until Accept.
 func (l *Listener) Dial() net.Conn {
 	near, far := net.Pipe()
 	l.Conns <- far

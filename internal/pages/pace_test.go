@@ -1,13 +1,15 @@
-package consumer
+package pages
 
 import (
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 )
 
 // A transcript of reads: their results, and the wait after each.
 func TestPace(t *testing.T) {
-	p := pace{interval: 250 * time.Millisecond}
+	p := pacer{Pace: Pace{Tip: shortestWait, Idle: 250 * time.Millisecond}}
 	const ms = time.Millisecond
 	for i, step := range []struct {
 		read string
@@ -64,7 +66,7 @@ func TestPace(t *testing.T) {
 // Against a server that allows five reads a second, with the records always there, most of the
 // five are used, and few reads are refused.
 func TestPaceSettles(t *testing.T) {
-	p := pace{interval: 250 * time.Millisecond}
+	p := pacer{Pace: Pace{Tip: shortestWait, Idle: 250 * time.Millisecond}}
 	var now, window time.Duration
 	calls, refused, done := 0, 0, 0
 	for now < 10*time.Minute {
@@ -87,12 +89,12 @@ func TestPaceSettles(t *testing.T) {
 // If no record of a shard can be read yet because the server's disk hangs, the shard is read like
 // an idle one.
 func TestPaceWhileTheDiskHangs(t *testing.T) {
-	p := pace{interval: 250 * time.Millisecond}
+	p := pacer{Pace: Pace{Tip: shortestWait, Idle: 250 * time.Millisecond}}
 	var waited time.Duration
 	for range 20 {
 		waited += p.after(0, onItsWay)
 	}
-	if least := 12 * p.interval; waited < least {
+	if least := 12 * p.Idle; waited < least {
 		t.Errorf("20 reads of an empty page that is 1 ms behind take %v, want %v", waited, least)
 	}
 	if got := p.after(0, onItsWay+1); got != shortestWait {
@@ -100,5 +102,32 @@ func TestPaceWhileTheDiskHangs(t *testing.T) {
 	}
 	if got := p.after(7, time.Second); got != 0 {
 		t.Errorf("with more to be read the wait is %v", got)
+	}
+}
+
+// Least is the distance of two reads, however quick the first one was, and the waits of an idle
+// shard grow from there.
+func TestPaceLeast(t *testing.T) {
+	p := pacer{Pace: Pace{Least: 200 * time.Millisecond, Idle: time.Second}}
+	sent := time.Now()
+	for i, c := range []struct {
+		records int
+		behind  time.Duration
+		took    time.Duration
+		want    time.Duration
+	}{
+		{7, time.Minute, 0, 200 * time.Millisecond},
+		{7, time.Minute, 150 * time.Millisecond, 200 * time.Millisecond},
+		{7, 0, time.Minute, time.Minute},
+		{0, 0, 0, 200 * time.Millisecond},
+		{0, 0, 0, 400 * time.Millisecond},
+		{0, 0, 0, 800 * time.Millisecond},
+		{0, 0, time.Second, 2 * time.Second},
+		{1, 0, 0, 200 * time.Millisecond},
+	} {
+		page := Page{Records: make([]types.Record, c.records), Behind: c.behind}
+		if got := p.due(sent, sent.Add(c.took), &page).Sub(sent); got != c.want {
+			t.Errorf("read %d: the next one is due %s after it, want %s", i, got, c.want)
+		}
 	}
 }

@@ -1,0 +1,225 @@
+package pages
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+)
+
+// Cursor reads the records of one shard by GetShardIterator and GetRecords. It is used by one
+// goroutine at a time.
+type Cursor struct {
+	cfg  Config
+	from runnel.From
+	// at is the last record read, or, while included is set, the one at which the reading begins;
+	// "" if there is none.
+	at       runnel.SequenceNumber
+	included bool
+	iterator string
+	guard    guard
+	pace     pacer
+	failures int       // in a row
+	last     time.Time // when the last read was sent
+	due      time.Time // of the next read
+	end      *Page     // the page after the shard's end
+}
+
+var _ Source = (*Cursor)(nil)
+
+// New makes a cursor. It makes no call yet.
+func New(cfg Config) *Cursor {
+	if cfg.Throttled == (retry.Backoff{}) {
+		cfg.Throttled = cfg.Backoff
+	}
+	return &Cursor{
+		cfg: cfg, from: cfg.From, at: cfg.From.Sequence(), included: true,
+		guard: guard{of: cfg.Of, shard: cfg.Shard, parents: cfg.Parents, complete: cfg.Complete},
+		pace:  pacer{Pace: cfg.Pace},
+	}
+}
+
+// Next waits until the next read is due, and returns its page. It tries again after errors, as
+// Config says.
+func (c *Cursor) Next(ctx context.Context) (Page, error) {
+	for {
+		if err := c.Await(ctx); err != nil {
+			return Page{}, err
+		}
+		if page, ok, err := c.Try(ctx); ok || err != nil {
+			return page, err
+		}
+	}
+}
+
+// Await waits until the next read is due: after a page by the pace, after an error by the back-off.
+// It returns the cause of ctx if that ends first.
+func (c *Cursor) Await(ctx context.Context) error { return retry.Wait(ctx, time.Until(c.due)) }
+
+// DueBy makes the next read due at t if it is due later.
+func (c *Cursor) DueBy(t time.Time) {
+	if t.Before(c.due) {
+		c.due = t
+	}
+}
+
+// Try makes one attempt at the next page, at once. Without a page and without an error, the attempt
+// failed and another one may succeed after Await.
+func (c *Cursor) Try(ctx context.Context) (page Page, ok bool, err error) {
+	if c.end != nil {
+		return *c.end, true, nil
+	}
+	if page, err = c.attempt(ctx); err != nil {
+		gone, err := c.recover(ctx, err)
+		if !gone {
+			return Page{}, false, err
+		}
+		page = Page{Ended: true, Gone: true, Complete: c.guard.complete}
+	}
+	if page.Ended {
+		end := page
+		end.Records, end.Gap, end.First = nil, false, ""
+		c.end = &end
+		return page, true, nil
+	}
+	c.due = c.pace.due(c.last, time.Now(), &page)
+	return page, true, nil
+}
+
+// attempt makes one GetRecords call, and makes the iterator first if there is none. If an answer
+// may leave records out, attempt discards it and asks again from its last record on.
+func (c *Cursor) attempt(ctx context.Context) (Page, error) {
+	if c.iterator == "" {
+		if err := c.seek(ctx); err != nil {
+			return Page{}, err
+		}
+	}
+	got, err := c.get(ctx)
+	if err != nil {
+		return Page{}, err
+	}
+	if c.cfg.Gaps {
+		overtaken, err := c.guard.overtakes(ctx, &got)
+		if err != nil {
+			return Page{}, err
+		}
+		if overtaken {
+			c.iterator = ""
+			return c.attempt(ctx) // with a new iterator it is unsure, so this happens once
+		}
+	}
+	return c.accept(ctx, &got)
+}
+
+func (c *Cursor) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.cfg.CallTimeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, c.cfg.CallTimeout)
+}
+
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func (c *Cursor) get(ctx context.Context) (answer, error) {
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	in := &kinesis.GetRecordsInput{ShardIterator: &c.iterator, StreamARN: optional(c.cfg.ARN)}
+	if c.cfg.Limit > 0 {
+		in.Limit = aws.Int32(int32(c.cfg.Limit))
+	}
+	c.last = time.Now()
+	out, err := c.cfg.API.GetRecords(ctx, in)
+	if err != nil {
+		return answer{}, err
+	}
+	return newAnswer(out, c.last, time.Now()), nil
+}
+
+// accept makes the page of an answer, and goes on behind it.
+func (c *Cursor) accept(ctx context.Context, got *answer) (p Page, err error) {
+	p = Page{Records: got.Records, Behind: got.behind(), Ended: got.ended()}
+	if p.Ended {
+		if p.Children, err = shardmap.Children(got.ChildShards); err != nil {
+			return Page{}, err
+		}
+	}
+	if c.cfg.Gaps {
+		if p.Gap, p.First, err = c.guard.watch(ctx, got, c.at); err != nil {
+			return Page{}, err
+		}
+		p.Complete = c.guard.complete
+	}
+	c.failures, c.iterator = 0, aws.ToString(got.NextShardIterator)
+	for len(p.Records) > 0 && c.read(&p.Records[0]) {
+		p.Records = p.Records[1:]
+	}
+	if n := len(p.Records); n > 0 {
+		c.at, c.included = sequenceOf(&p.Records[n-1]), false
+	}
+	return p, nil
+}
+
+// read reports whether a page had the record before, as the first record of a new iterator.
+func (c *Cursor) read(r *types.Record) bool {
+	order := sequenceOf(r).Compare(c.at)
+	return order < 0 || order == 0 && !c.included
+}
+
+func sequenceOf(r *types.Record) runnel.SequenceNumber {
+	return runnel.SequenceNumber(aws.ToString(r.SequenceNumber))
+}
+
+// seek makes an iterator that begins with the last record read. If that record does not come, it
+// and the records after it have been removed.
+func (c *Cursor) seek(ctx context.Context) error {
+	calling, cancel := c.call(ctx)
+	defer cancel()
+	asked := time.Now()
+	out, err := c.cfg.API.GetShardIterator(calling, c.input())
+	if err != nil {
+		return err
+	}
+	// If this iterator is lost before a record comes, the next one begins at the same moment, by
+	// the stream's clock: ours may be hours off.
+	c.from = c.from.Pin(awsclient.Date(asked, out.ResultMetadata))
+	if c.cfg.Checked {
+		// The call named the stream, and an iterator belongs to the stream that had the name at
+		// that time.
+		if err := c.cfg.Of.Same(ctx); err != nil {
+			return err
+		}
+	}
+	c.guard.unsure = true
+	c.iterator = aws.ToString(out.ShardIterator)
+	return nil
+}
+
+func (c *Cursor) input() *kinesis.GetShardIteratorInput {
+	in := &kinesis.GetShardIteratorInput{
+		StreamName: optional(c.cfg.Stream), StreamARN: optional(c.cfg.ARN),
+		ShardId: aws.String(string(c.cfg.Shard)),
+	}
+	switch {
+	case c.at != "":
+		in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber
+		in.StartingSequenceNumber = aws.String(string(c.at))
+	case !c.from.Time().IsZero():
+		in.ShardIteratorType = types.ShardIteratorTypeAtTimestamp
+		in.Timestamp = aws.Time(c.from.Time())
+	default:
+		in.ShardIteratorType = types.ShardIteratorType(c.from.Word())
+	}
+	return in
+}

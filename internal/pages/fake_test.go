@@ -1,0 +1,147 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/runnel-stream/runnel/internal/shardmap"
+)
+
+// fake is a shard of a server with a clock of its own, and the Stream of its cursors.
+type fake struct {
+	skew    time.Duration // the server's clock minus ours
+	records []types.Record
+	closed  bool
+	noDate  bool
+	fault   func(op string) error
+
+	calls   []string // the operations, and the types of iterators
+	trimmed int      // records that the stream removed
+	horizon shardmap.Horizon
+	shards  []shardmap.Shard
+	same    error
+	lasting bool // same is
+}
+
+func (f *fake) now() time.Time { return time.Now().Add(f.skew) }
+
+func (f *fake) put(n int) {
+	for range n {
+		f.records = append(f.records, types.Record{
+			SequenceNumber:              aws.String(strconv.Itoa(100 + len(f.records))),
+			ApproximateArrivalTimestamp: aws.Time(f.now()),
+		})
+	}
+}
+
+// call executes a call: it fails, or has its answer's metadata.
+func (f *fake) call(op, detail string) (middleware.Metadata, error) {
+	f.calls = append(f.calls, strings.TrimSpace(op+" "+detail))
+	if f.fault != nil {
+		if err := f.fault(op); err != nil {
+			return middleware.Metadata{}, err
+		}
+	}
+	if f.noDate {
+		return middleware.Metadata{}, nil
+	}
+	return dated(f.now())
+}
+
+// dated makes the metadata of an answer with a Date header, as the SDK makes it.
+func dated(date time.Time) (middleware.Metadata, error) {
+	response := &smithyhttp.Response{Response: &http.Response{
+		Header: http.Header{"Date": []string{date.UTC().Format(http.TimeFormat)}},
+	}}
+	_, metadata, err := (&awsmiddleware.RecordResponseTiming{}).HandleDeserialize(
+		context.Background(), middleware.DeserializeInput{},
+		middleware.DeserializeHandlerFunc(func(context.Context, middleware.DeserializeInput) (
+			middleware.DeserializeOutput, middleware.Metadata, error,
+		) {
+			return middleware.DeserializeOutput{RawResponse: response}, middleware.Metadata{}, nil
+		}))
+	return metadata, err
+}
+
+func (f *fake) GetShardIterator(
+	ctx context.Context, in *kinesis.GetShardIteratorInput, _ ...func(*kinesis.Options),
+) (*kinesis.GetShardIteratorOutput, error) {
+	metadata, err := f.call("seek", string(in.ShardIteratorType))
+	if err != nil {
+		return nil, err
+	}
+	index := 0
+	switch in.ShardIteratorType {
+	case types.ShardIteratorTypeLatest:
+		index = len(f.records)
+	case types.ShardIteratorTypeAtTimestamp:
+		index = f.first(func(r *types.Record) bool {
+			return !r.ApproximateArrivalTimestamp.Before(*in.Timestamp)
+		})
+	case types.ShardIteratorTypeAtSequenceNumber:
+		index = f.first(func(r *types.Record) bool {
+			return *r.SequenceNumber >= *in.StartingSequenceNumber
+		})
+	}
+	return &kinesis.GetShardIteratorOutput{
+		ShardIterator: aws.String(strconv.Itoa(index)), ResultMetadata: metadata,
+	}, ctx.Err()
+}
+
+// first returns the index of the first record that fits.
+func (f *fake) first(fits func(*types.Record) bool) int {
+	for i := range f.records {
+		if fits(&f.records[i]) {
+			return i
+		}
+	}
+	return len(f.records)
+}
+
+// GetRecords returns up to two records.
+func (f *fake) GetRecords(
+	ctx context.Context, in *kinesis.GetRecordsInput, _ ...func(*kinesis.Options),
+) (*kinesis.GetRecordsOutput, error) {
+	metadata, err := f.call("get", "")
+	if err != nil {
+		return nil, err
+	}
+	index, _ := strconv.Atoi(*in.ShardIterator)
+	index = max(index, f.trimmed)
+	end := min(index+2, len(f.records))
+	out := &kinesis.GetRecordsOutput{
+		Records: slices.Clone(f.records[index:end]), ResultMetadata: metadata,
+		MillisBehindLatest: aws.Int64(int64(1000 * (len(f.records) - end))),
+	}
+	if !f.closed || end < len(f.records) {
+		out.NextShardIterator = aws.String(strconv.Itoa(end))
+	}
+	return out, ctx.Err()
+}
+
+func (f *fake) Horizon() shardmap.Horizon                        { return f.horizon }
+func (f *fake) Same(context.Context) error                       { return f.same }
+func (f *fake) Shards(context.Context) ([]shardmap.Shard, error) { return f.shards, nil }
+func (f *fake) Lasting(err error) bool                           { return f.lasting && err == f.same }
+
+// numbers returns the records of a page by their places in the shard.
+func numbers(page Page) string {
+	var places []string
+	for i := range page.Records {
+		n, _ := strconv.Atoi(*page.Records[i].SequenceNumber)
+		places = append(places, fmt.Sprint(n-100))
+	}
+	return strings.Join(places, " ")
+}

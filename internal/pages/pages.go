@@ -1,0 +1,113 @@
+// Package pages reads the records of one shard, page by page. It is the one reader of the client
+// half: consumers, followers, observers, look-ups and moves of keys are built on it.
+//
+// A Cursor polls: it makes iterators, makes them again when they are lost, tries again after
+// errors, keeps its distance between two reads, and reports records that the stream removed unread.
+// It opens no aggregate; package opener does that.
+package pages
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+)
+
+// Source is a shard's pages, in order, by whatever way they come.
+type Source interface {
+	// Next returns the next page. After the shard's end it returns a page without records that has
+	// Ended set, each time. It waits and tries again by the source's own rules, until ctx is done,
+	// and then returns the cause of ctx.
+	Next(ctx context.Context) (Page, error)
+}
+
+// Page is the result of one read.
+type Page struct {
+	// Records are the Kinesis records that no page had before, in order. They belong to the caller.
+	Records []types.Record
+	// Behind is how far the page's end is behind the shard's tip. A millisecond means that records
+	// may follow that cannot be read yet, or that the server did not say.
+	Behind time.Duration
+	// Ended is set on the last page of a closed shard, and Children holds the shards that follow,
+	// if the server named them.
+	Ended    bool
+	Children []shardmap.Shard
+	// Gone is set, with Ended, if the stream no longer has the shard: its end was not read.
+	Gone bool
+	// Gap is set if the stream may have removed records before this page that were not read.
+	Gap bool
+	// First is the shard's first sequence number, with a Gap before which no record was read.
+	First runnel.SequenceNumber
+	// Complete is a time by the stream's clock: each record that arrived up to then is in this page
+	// or came before. Zero if that is not known, and without Config.Gaps.
+	Complete time.Time
+}
+
+// API is the part of the AWS SDK's Kinesis client that a Cursor uses.
+type API interface {
+	GetShardIterator(context.Context, *kinesis.GetShardIteratorInput,
+		...func(*kinesis.Options)) (*kinesis.GetShardIteratorOutput, error)
+	GetRecords(context.Context, *kinesis.GetRecordsInput, ...func(*kinesis.Options)) (
+		*kinesis.GetRecordsOutput, error)
+}
+
+// Stream is the knowledge of a stream that its cursors share. Its methods are called by the
+// goroutines of all of them.
+type Stream interface {
+	// Horizon returns the age at which the stream removes records, as of the last look.
+	Horizon() shardmap.Horizon
+	// Same looks at the stream, also for its retention period. It returns nil if the stream is the
+	// one with which the reading began; see shardmap.Identity.
+	Same(context.Context) error
+	// Shards lists the stream's shards.
+	Shards(context.Context) ([]shardmap.Shard, error)
+	// Lasting reports whether an error, of Same for example, ends the reading of the whole stream.
+	Lasting(error) bool
+}
+
+// Config configures a Cursor. API, Shard and one of Stream and ARN are required; every other
+// field's zero value is its default.
+type Config struct {
+	API    API
+	Stream string // its name
+	ARN    string // its ARN
+	Shard  runnel.ShardID
+	// From is where the reading begins.
+	From runnel.From
+	// Limit is the number of records that one read asks for; default the API's, 10,000.
+	Limit int
+	// CallTimeout limits the time of each call; default none.
+	CallTimeout time.Duration
+	// Pace is the distance between two reads; default none.
+	Pace Pace
+
+	// Attempts is the number of attempts at one page. The renewal of an expired iterator is none,
+	// unless it expires again at once. Default 0: no limit.
+	Attempts int
+	// Backoff is the wait between two attempts, and Throttled that after a throttle; default
+	// Backoff.
+	Backoff   retry.Backoff
+	Throttled retry.Backoff
+	// Persist makes the cursor try again after every error, except for a lasting one. By default it
+	// returns an error that another attempt would not mend, such as a denied access.
+	Persist bool
+	// Failed is called before the wait after a failed attempt that is neither a throttle nor an
+	// expired iterator, with the number of failures in a row. Default none.
+	Failed func(err error, failures int)
+
+	// Of is the shared knowledge of the stream. Without it, a shard or a stream that is gone is an
+	// error, and Checked and Gaps must not be set.
+	Of Stream
+	// Checked makes the cursor check with each new iterator that the stream is still the same one.
+	Checked bool
+	// Gaps makes the cursor detect records that were removed unread. The two fields after it serve
+	// that; gap.go describes how.
+	Gaps     bool
+	Complete time.Time        // Page.Complete where the reading begins; zero if it is not known
+	Parents  []runnel.ShardID // of the shard
+}
