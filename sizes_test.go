@@ -23,7 +23,6 @@ const (
 // manyMethods are the types that may have more, with the reason.
 var manyMethods = map[string]string{
 	"conformance.check": "an assertion kit: each method is one assertion of the suite",
-	"producer.core":     "issue 19 is cutting it",
 }
 
 // embedders are the structs that may embed a coordinator of their own package, with the reason.

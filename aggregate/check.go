@@ -14,7 +14,7 @@ var ErrOutsideShard = errors.New("a user record's hash key is outside of the sha
 type OutsideError struct {
 	Sub   int            // its sub-sequence number
 	Hash  keyspace.Key   // its hash key
-	Range keyspace.Range // the shard's
+	Range keyspace.Range // the shard's range
 }
 
 func (e *OutsideError) Error() string {

@@ -55,11 +55,11 @@ type Filter struct {
 	changes   *Delta // since the last call of Delta; nil until Track
 }
 
-// Counts counts the verdicts of Admit.
+// Counts are numbers of units by verdict of Admit.
 type Counts struct {
 	// Fresh, Doubles, Malformed and Unfiltered count units, by verdict.
 	Fresh, Doubles, Malformed, Unfiltered uint64
-	// Evicted counts the producers that were forgotten to make room for others. Doubles of such a
+	// Evicted counts the producers that a full filter forgot to make room. Doubles of such a
 	// producer may be delivered.
 	Evicted uint64
 }
