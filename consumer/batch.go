@@ -19,7 +19,7 @@ type Batch struct {
 	Behind time.Duration
 	// Gap is set if records before these may be missing because the stream removed them, by its
 	// retention period, before they were read. If no record follows a gap, as in a shard that the
-	// stream removed, no batch carries the gap. The event Trimmed reports every gap.
+	// stream removed, no batch carries the gap. EventTrimmed reports every gap.
 	Gap *sink.Gap
 }
 

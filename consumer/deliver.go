@@ -78,12 +78,12 @@ func (d *delivery) write(ctx context.Context, p page) error {
 	}
 	for _, void := range p.voided {
 		d.of.event(Event{
-			Kind: Voided, Position: void.Position, Records: void.Records, Err: void,
+			Kind: EventVoided, Position: void.Position, Records: void.Records, Err: void,
 		})
 	}
 	if p.read > 0 {
 		d.of.event(Event{
-			Kind: Delivered, Position: p.through, Records: len(p.records), Bytes: p.bytes,
+			Kind: EventDelivered, Position: p.through, Records: len(p.records), Bytes: p.bytes,
 			Doubles: p.doubles, Malformed: p.malformed, Unfiltered: p.unfiltered,
 			Behind: p.behind,
 		})
@@ -110,7 +110,7 @@ func (d *delivery) committed(c sink.Committed) {
 		return
 	}
 	d.last = c.End
-	d.of.event(Event{Kind: Committed, Position: c.End})
+	d.of.event(Event{Kind: EventCommitted, Position: c.End})
 	if c.End != runnel.End() { // that one is written with the children
 		d.of.keeper.post(c)
 	} else {

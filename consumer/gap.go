@@ -44,7 +44,7 @@ func (d *delivery) reported(gap *sink.Gap) {
 	cfg.Logger.Warn("the stream removed records before they were read, by its retention period",
 		"worker", cfg.WorkerID, "stream", cfg.Stream, "shard", string(d.of.first.Key),
 		"after", gap.After.String(), "before", gap.Before.String(), "reason", gap.Reason)
-	d.of.event(Event{Kind: Trimmed, Position: gap.After, Gap: gap})
+	d.of.event(Event{Kind: EventTrimmed, Position: gap.After, Gap: gap})
 }
 
 // closeParent ends a parent in the sink that the stream no longer has, and that no other worker can
@@ -78,7 +78,7 @@ func (h *holding) closeParent(ctx context.Context, open *sink.ParentError) (bool
 	h.run.cfg.Logger.Warn("a parent shard is closed with a gap: the stream no longer has it",
 		"worker", h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(open.Parent),
 		"after", gap.After.String())
-	h.run.observe(Event{Kind: Trimmed, ShardID: open.Parent, Position: gap.After, Gap: gap})
+	h.run.observe(Event{Kind: EventTrimmed, ShardID: open.Parent, Position: gap.After, Gap: gap})
 	batch := sink.Batch{Through: c.End, State: func() []byte { return c.State }, Gap: gap}
 	if _, err = writer.Write(ctx, batch); err == nil {
 		_, err = writer.End(ctx)

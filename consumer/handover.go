@@ -36,15 +36,15 @@ func (h *holding) handOver(ctx context.Context, how ending) ending {
 	case errors.Is(err, ErrKilled):
 		return dropped
 	case err != nil:
-		h.event(Event{Kind: LeaseLost, Err: err})
+		h.event(Event{Kind: EventLeaseLost, Err: err})
 		return dropped
 	case how == finished:
-		h.event(Event{Kind: ShardEnded, Children: h.children})
+		h.event(Event{Kind: EventShardEnded, Children: h.children})
 	default:
 		if how == caughtUp {
-			h.event(Event{Kind: CaughtUp})
+			h.event(Event{Kind: EventCaughtUp})
 		}
-		h.event(Event{Kind: LeaseReleased})
+		h.event(Event{Kind: EventLeaseReleased})
 	}
 	return how
 }

@@ -55,7 +55,7 @@ func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.F
 		return nil, err
 	}
 	if b.records > 0 {
-		h.event(Event{Kind: Rebuilt, Position: at, Records: b.records})
+		h.event(Event{Kind: EventRebuilt, Position: at, Records: b.records})
 	}
 	return b.filter, nil
 }
@@ -268,7 +268,7 @@ func (b *rebuilder) see(record *types.Record, keys keyspace.Range) {
 	}
 	if b.records++; time.Since(b.told) >= progressInterval {
 		b.told = time.Now()
-		b.of.event(Event{Kind: Rebuilding, Position: b.at, Records: b.records})
+		b.of.event(Event{Kind: EventRebuilding, Position: b.at, Records: b.records})
 	}
 }
 

@@ -38,7 +38,7 @@ func (f *fleet) countIterators() func() map[runnel.ShardID]int {
 func (f *fleet) readAgain(want ...runnel.ShardID) {
 	f.Helper()
 	var got []runnel.ShardID
-	for _, e := range append(f.happened(consumer.Rebuilding), f.happened(consumer.Rebuilt)...) {
+	for _, e := range append(f.happened(consumer.EventRebuilding), f.happened(consumer.EventRebuilt)...) {
 		got = append(got, e.ShardID)
 	}
 	if !slices.Equal(got, want) {
@@ -151,7 +151,7 @@ func TestRebuildOfAnothersEnd(t *testing.T) {
 		merged := f.stream.shards[2].id
 		f.readAgain(merged)
 		enders := map[string]bool{}
-		for _, e := range f.happened(consumer.ShardEnded) {
+		for _, e := range f.happened(consumer.EventShardEnded) {
 			enders[e.Worker] = true
 		}
 		if len(enders) != 2 {
@@ -186,19 +186,19 @@ func TestRebuildAfterALostLease(t *testing.T) {
 		}
 		f.stream.put(unit(1, 2, a, "a"), a)
 		f.expect(&j, "p a")
-		before := len(f.happened(consumer.Rebuilt))
+		before := len(f.happened(consumer.EventRebuilt))
 		mend := m.link.cut()
 		f.await(4*failover, "the loss", func() bool {
-			return len(f.happened(consumer.LeaseLost)) == 1
+			return len(f.happened(consumer.EventLeaseLost)) == 1
 		})
 		mend()
 		f.await(4*failover, "the way back", func() bool {
-			return len(f.happened(consumer.Rebuilt)) > before
+			return len(f.happened(consumer.EventRebuilt)) > before
 		})
 		f.stream.put(unit(1, 2, a, "a"), a)
 		f.stream.put("end", a)
 		f.expect(&j, "p a end")
-		if e := f.happened(consumer.Rebuilt)[before]; e.Worker != "w1" || e.ShardID != shard {
+		if e := f.happened(consumer.EventRebuilt)[before]; e.Worker != "w1" || e.ShardID != shard {
 			t.Errorf("read again: %+v", e)
 		}
 	})
@@ -228,10 +228,10 @@ func TestEndIsLeftBeforeTheRowSaysSo(t *testing.T) {
 		m.link.mu.Unlock()
 		f.stream.merge(0)
 		f.expect(&j, "0 1")
-		if n := len(f.happened(consumer.ShardStarted)); n != 3 || len(delayed) != 1 {
+		if n := len(f.happened(consumer.EventShardStarted)); n != 3 || len(delayed) != 1 {
 			t.Fatalf("%d shards begun, %d answers late", n, len(delayed))
 		}
-		if n := len(f.happened(consumer.ShardEnded)); n != 1 {
+		if n := len(f.happened(consumer.EventShardEnded)); n != 1 {
 			t.Errorf("%d parents have been told of their ends: nothing to see", n)
 		}
 		f.readAgain()
@@ -253,7 +253,7 @@ func TestRebuildWhereTheApplicationBegins(t *testing.T) {
 		f.stream.put(unit(1, 2, "a", "2"), "a")
 		f.stream.put("end", "a")
 		f.expect(&j, "end")
-		if n := len(f.happened(consumer.ShardEnded)); n != 1 {
+		if n := len(f.happened(consumer.EventShardEnded)); n != 1 {
 			t.Errorf("%d shards ended, want the parent", n)
 		}
 	})

@@ -50,7 +50,7 @@ type adoption struct {
 func (r *run) newHolding(held lease.Lease, renewed time.Time) *holding {
 	h := &holding{run: r, first: held, keeper: r.newKeeper(held, renewed)}
 	h.keeper.written = func(c sink.Committed) {
-		h.event(Event{Kind: Checkpointed, Position: c.End})
+		h.event(Event{Kind: EventCheckpointed, Position: c.End})
 	}
 	return h
 }
@@ -157,7 +157,7 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 		if d.open, err = h.readingAt(ctx, writer, at); err != nil {
 			return 0, nil, err
 		}
-		h.event(Event{Kind: ShardStarted, Position: d.at})
+		h.event(Event{Kind: EventShardStarted, Position: d.at})
 		how, children, err = d.run(ctx)
 		if _, ok := writer.(*handlerWriter); ok && err == nil && how == finished {
 			h.atEnd = d.open.known()
@@ -166,7 +166,7 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 		if !errors.As(err, &moved) {
 			return how, children, err
 		}
-		h.event(Event{Kind: Moved, Position: moved.To.End})
+		h.event(Event{Kind: EventMoved, Position: moved.To.End})
 		d.committed(moved.To)
 		at, d.at, d.through, d.complete = moved.To, moved.To.End, moved.To.End, time.Time{}
 		if h.run.isStopping() && d.at != runnel.End() {

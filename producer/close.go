@@ -59,7 +59,7 @@ func (p *Producer) flush(closing bool) chan struct{} {
 // that are to be looked up too, which begins two Config.Horizons after their last attempt.
 //
 // If ctx ends first, Close cuts the calls in flight and reports every record that is left with
-// ErrClosed, with ErrUnknown where an attempt had no answer; it then returns an error that
+// ErrClosed, with ErrMaybeStored where an attempt had no answer; it then returns an error that
 // says how many these were and wraps the context's cause. A Journal is told nothing of them: they
 // are open, for Config.Resume. Close may be called again, and from
 // several goroutines: each waits for the end, and the first context to end cuts.

@@ -124,7 +124,7 @@ func TestOrderWithoutReading(t *testing.T) {
 			w.run()
 			w.check()
 			for mark, r := range w.ends {
-				if errors.Is(r.Err, ErrUnresolved) && !errors.Is(r.Err, ErrUnknown) {
+				if errors.Is(r.Err, ErrUnresolved) && !errors.Is(r.Err, ErrMaybeStored) {
 					t.Fatalf("record %d: %v", mark, r.Err)
 				}
 			}
@@ -180,7 +180,7 @@ func TestAbandonReportsEverything(t *testing.T) {
 		w.collect()
 		said := 0
 		for _, r := range w.ends {
-			if errors.Is(r.Err, ErrClosed) && errors.Is(r.Err, ErrUnknown) {
+			if errors.Is(r.Err, ErrClosed) && errors.Is(r.Err, ErrMaybeStored) {
 				said++
 			}
 		}

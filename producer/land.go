@@ -98,7 +98,7 @@ func (c *core) acknowledge(now time.Time, l *lane, v verdict) {
 		c.ledger.settle(e, u.result(v, e, i))
 		e = next
 	}
-	c.end(l, Stored, nil)
+	c.end(l, OutcomeStored, nil)
 	c.next(now, l)
 }
 

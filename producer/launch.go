@@ -120,14 +120,14 @@ func (c *core) unfold(now time.Time, l *lane) {
 		c.giveUpInUnit(now, u)
 	}
 	c.packing.takeBack(l)
-	c.end(l, Again, nil)
+	c.end(l, OutcomeRenewed, nil)
 }
 
 // end forgets the unit, whose number is then settled.
-func (c *core) end(l *lane, fate UnitFate, err error) {
+func (c *core) end(l *lane, how UnitOutcome, err error) {
 	u := &l.unit
 	c.groups.settle(u)
-	c.ledger.end(u, fate, err)
+	c.ledger.end(u, how, err)
 	*u = unit{}
 	if len(l.resumed) > 0 {
 		l.unit, l.resumed = l.resumed[0], l.resumed[1:]

@@ -65,7 +65,7 @@ func (g *ledger) settleAlone(e *entry, cause, reason error) {
 	g.settle(e, result)
 	if g.journal {
 		g.ended = append(g.ended, SettledUnit{
-			Fate: Undelivered, Marks: []uint64{e.mark}, Err: result.Err,
+			Outcome: OutcomeUndelivered, Marks: []uint64{e.mark}, Err: result.Err,
 		})
 	}
 }
@@ -89,10 +89,10 @@ func (g *ledger) undelivered(e *entry, attempts, unknown int, cause, reason erro
 }
 
 // end notes the end of a unit for the journal, if the journal has it.
-func (g *ledger) end(u *unit, fate UnitFate, err error) {
+func (g *ledger) end(u *unit, how UnitOutcome, err error) {
 	if u.journalled {
 		g.ended = append(g.ended, SettledUnit{
-			Producer: u.id.Producer, Number: u.id.Number, Fate: fate, Err: err,
+			Producer: u.id.Producer, Number: u.id.Number, Outcome: how, Err: err,
 		})
 	}
 }

@@ -63,7 +63,7 @@ type Producer struct {
 //
 // The context's values go to every call. Its end does not stop the producer, since what was
 // taken is to be delivered; Close does. The error is that of cfg.Validate, or one that wraps
-// ErrResume for a unit that cannot be resumed.
+// ErrNotResumable for a unit that cannot be resumed.
 func New(ctx context.Context, cfg Config) (*Producer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -135,10 +135,10 @@ func (p *Producer) ID() aggregate.ProducerID { return p.mu.core.groups.run() } /
 //
 // It blocks until the buffer has room for a record of its group (Config.MaxBufferedRecords and
 // MaxBufferedBytes), in the order of the group's callers, or ctx ends. With a context that has
-// ended it returns the context's cause and has not taken the record, whether there is room or
-// not, so that a loop of Put ends with its context. Once a record is taken ctx has no say over
-// it. Other errors: ErrPartitionKey, ErrHashKey and ErrTooLarge for a record that no stream would
-// take, ErrAggregate, ErrClosed, and with a Journal a *HaltedError.
+// ended it returns the context's cause and has not taken the record, whether there is room or not,
+// so that a loop of Put ends with its context. Once a record is taken ctx has no say over it. Other
+// errors: ErrInvalidPartitionKey, ErrInvalidHashKey and ErrTooLarge for a record that no stream
+// would take, ErrNestedAggregate, ErrClosed, and with a Journal a *HaltedError.
 //
 // With Config.Keys it waits for these too, and returns their errors.
 //

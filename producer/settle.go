@@ -19,7 +19,7 @@ func (c *core) refuse(now time.Time, l *lane) {
 
 // settleUnit ends a unit that is not delivered.
 func (c *core) settleUnit(l *lane, reason error) {
-	c.end(l, Undelivered, c.ledger.settleUndelivered(&l.unit, reason))
+	c.end(l, OutcomeUndelivered, c.ledger.settleUndelivered(&l.unit, reason))
 }
 
 // overdue reports whether a record is without an acknowledgement for too long.

@@ -66,7 +66,7 @@ func (w *world) check() {
 		least, most := 1, 1+r.Unknown
 		if r.Err != nil {
 			least, most = 0, r.Unknown
-			if got := errors.Is(r.Err, ErrUnknown); got != (r.Unknown > 0) {
+			if got := errors.Is(r.Err, ErrMaybeStored); got != (r.Unknown > 0) {
 				w.Fatalf("record %d: %d unknown attempts, and %v", mark, r.Unknown, r.Err)
 			}
 		}

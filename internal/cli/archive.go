@@ -103,18 +103,18 @@ type archiveCounts struct{ read, doubles, voided, commits, shards, takeovers, ga
 
 func (n *archiveCounts) observe(e consumer.Event) {
 	switch e.Kind {
-	case consumer.Delivered:
+	case consumer.EventDelivered:
 		n.read.Add(int64(e.Records))
 		n.doubles.Add(int64(e.Doubles))
-	case consumer.Voided:
+	case consumer.EventVoided:
 		n.voided.Add(int64(e.Records))
-	case consumer.Trimmed:
+	case consumer.EventTrimmed:
 		n.gaps.Add(1)
-	case consumer.Committed:
+	case consumer.EventCommitted:
 		n.commits.Add(1)
-	case consumer.ShardStarted:
+	case consumer.EventShardStarted:
 		n.shards.Add(1)
-	case consumer.LeaseExpired:
+	case consumer.EventLeaseExpired:
 		n.takeovers.Add(1)
 	}
 }
@@ -130,8 +130,8 @@ func newStandstill(start time.Time) *standstill {
 
 func (p *standstill) observe(e consumer.Event) time.Duration {
 	switch e.Kind {
-	case consumer.Delivered, consumer.Committed, consumer.ShardStarted, consumer.ShardEnded,
-		consumer.CaughtUp:
+	case consumer.EventDelivered, consumer.EventCommitted, consumer.EventShardStarted, consumer.EventShardEnded,
+		consumer.EventCaughtUp:
 		p.since.Store(e.Time.UnixNano())
 	default:
 	}
