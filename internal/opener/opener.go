@@ -64,8 +64,9 @@ type Opened struct {
 	Outside error
 }
 
-// Open passes the user records of a Kinesis record behind o.After to a receiver, as long as it wants
-// more, and moves o.After to the record's last one. A record's Data is valid for as long as r's.
+// Open passes the user records of a Kinesis record behind o.After to a receiver, as long as it
+// wants more, and moves o.After to the record's last one. A record's Data is valid for as long as
+// r's.
 func (o *Opener) Open(r *types.Record, to Receiver) Opened {
 	in := runnel.Record{
 		PartitionKey: aws.ToString(r.PartitionKey), Data: r.Data, ShardID: o.Shard,
