@@ -2,9 +2,6 @@ package runnel
 
 import "time"
 
-// ShardID names a shard within its stream, as "shardId-000000000003".
-type ShardID string
-
 // Record is one event of a stream.
 //
 // To put one, set PartitionKey, Data and, if the hash key is to be chosen, ExplicitHashKey.

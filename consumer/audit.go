@@ -119,7 +119,7 @@ func (r *run) audit(ctx context.Context) error {
 // the shards that were open at that time, which is the same set at every call. Otherwise they are
 // the shards without parents.
 func (r *run) beginners(
-	ctx context.Context, shards []shardmap.Shard,
+	ctx context.Context, shards []runnel.Shard,
 ) (map[runnel.ShardID]bool, error) {
 	chosen := shards
 	if at := r.binding.Origin.Time(); !at.IsZero() {
@@ -148,7 +148,7 @@ func (r *run) beginners(
 // sweep deletes the leases of ended shards that were missing from the stream's list in two audits
 // in a row. Their records are gone, so no reader needs the leases. In a table that Java workers
 // share it deletes nothing and leaves that to them.
-func (r *run) sweep(ctx context.Context, leases []lease.Lease, shards []shardmap.Shard) error {
+func (r *run) sweep(ctx context.Context, leases []lease.Lease, shards []runnel.Shard) error {
 	if r.binding.Shared || len(shards) == 0 {
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/sink"
 )
 
@@ -24,7 +23,7 @@ type delivery struct {
 
 // run delivers from d.at on until the shard's end, the worker's stop, or a failure. After a
 // *sink.MovedError it can be run again from the error's position.
-func (d *delivery) run(ctx context.Context) (ending, []shardmap.Shard, error) {
+func (d *delivery) run(ctx context.Context) (ending, []runnel.Shard, error) {
 	f := d.of.run.fetch(ctx, d.of.first, d.at, d.open, d.of.keeper.completeTo())
 	defer f.stop()
 	for {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/pages"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -30,7 +29,7 @@ type page struct {
 	behind   time.Duration
 	caughtUp bool // every record that was there at the worker's start has been read
 	ended    bool // nothing follows, ever
-	children []shardmap.Shard
+	children []runnel.Shard
 	gap      *sink.Gap // before the records
 	complete time.Time // every arrival up to then is at or before through; zero if unknown
 }

@@ -4,23 +4,22 @@ import (
 	"slices"
 
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
 
 // genealogy combines the shards of a stream with the leases of a table: the parents and children of
 // each shard, and whether it has a lease. It is pure.
 type genealogy struct {
-	shards   []shardmap.Shard // in the order of ListShards: parents before children
-	byID     map[runnel.ShardID]shardmap.Shard
+	shards   []runnel.Shard // in the order of ListShards: parents before children
+	byID     map[runnel.ShardID]runnel.Shard
 	children map[runnel.ShardID][]runnel.ShardID
 	leases   map[runnel.ShardID]lease.Lease
 }
 
-func newGenealogy(leases []lease.Lease, shards []shardmap.Shard) *genealogy {
+func newGenealogy(leases []lease.Lease, shards []runnel.Shard) *genealogy {
 	g := &genealogy{
 		shards: shards, leases: lease.ByKey(leases),
-		byID:     make(map[runnel.ShardID]shardmap.Shard, len(shards)),
+		byID:     make(map[runnel.ShardID]runnel.Shard, len(shards)),
 		children: map[runnel.ShardID][]runnel.ShardID{},
 	}
 	for _, s := range shards {
@@ -67,7 +66,7 @@ func (g *genealogy) covered(id runnel.ShardID) bool {
 
 // holes reports whether there is an open shard that the fleet would never read.
 func (g *genealogy) holes() bool {
-	return slices.ContainsFunc(g.shards, func(s shardmap.Shard) bool {
+	return slices.ContainsFunc(g.shards, func(s runnel.Shard) bool {
 		return s.Open() && !g.covered(s.ID)
 	})
 }
@@ -97,7 +96,7 @@ func (g *genealogy) missing(
 ) []lease.Lease {
 	var missing []lease.Lease
 	created := map[runnel.ShardID]bool{}
-	create := func(s shardmap.Shard, origin runnel.From) {
+	create := func(s runnel.Shard, origin runnel.From) {
 		missing = append(missing, newLease(s, origin))
 		created[s.ID] = true
 	}
@@ -119,7 +118,7 @@ func (g *genealogy) missing(
 
 // orphaned reports whether the shard has no lease though its parents have ended, and no
 // descendant has one either.
-func (g *genealogy) orphaned(s shardmap.Shard) bool {
+func (g *genealogy) orphaned(s runnel.Shard) bool {
 	ended := false
 	for _, parent := range s.Parents {
 		if l, ok := g.leases[parent]; ok {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -114,11 +113,11 @@ func TestMissingLeases(t *testing.T) {
 	}
 }
 
-func parseShards(text string) []shardmap.Shard {
-	var shards []shardmap.Shard
+func parseShards(text string) []runnel.Shard {
+	var shards []runnel.Shard
 	for _, word := range strings.Fields(text) {
 		id, parents, _ := strings.Cut(word, "<")
-		s := shardmap.Shard{ID: runnel.ShardID(strings.TrimSuffix(id, "!")), First: "1"}
+		s := runnel.Shard{ID: runnel.ShardID(strings.TrimSuffix(id, "!")), First: "1"}
 		if strings.HasSuffix(id, "!") {
 			s.Last = "9"
 		}

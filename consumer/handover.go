@@ -52,7 +52,7 @@ func (h *holding) handOver(ctx context.Context, how ending) ending {
 // createChildren creates the leases of the shard's children, before its own row says SHARD_END. It
 // tries until it succeeds or the lease is lost. A child that can be read once this row says
 // SHARD_END is created with this worker as its owner, so that it need not wait to be found.
-func (h *holding) createChildren(ctx context.Context, children []shardmap.Shard) {
+func (h *holding) createChildren(ctx context.Context, children []runnel.Shard) {
 	for attempt := 1; ctx.Err() == nil; attempt++ {
 		err := h.tryChildren(ctx, children)
 		if err == nil {
@@ -68,7 +68,7 @@ func (h *holding) createChildren(ctx context.Context, children []shardmap.Shard)
 var errNoChildren = errors.New("the shard has ended, and the stream lists no shard that came " +
 	"from it")
 
-func (h *holding) tryChildren(ctx context.Context, children []shardmap.Shard) error {
+func (h *holding) tryChildren(ctx context.Context, children []runnel.Shard) error {
 	if len(children) == 0 { // the sink knew of the end, or the server named no children
 		all, err := h.run.shards.Shards(ctx, 0)
 		if err != nil {
@@ -92,7 +92,7 @@ func (h *holding) tryChildren(ctx context.Context, children []shardmap.Shard) er
 	return nil
 }
 
-func idsOf(shards []shardmap.Shard) []runnel.ShardID {
+func idsOf(shards []runnel.Shard) []runnel.ShardID {
 	ids := make([]runnel.ShardID, len(shards))
 	for i, s := range shards {
 		ids[i] = s.ID
@@ -102,7 +102,7 @@ func idsOf(shards []shardmap.Shard) []runnel.ShardID {
 
 // forgotten reports whether the stream no longer lists the shard. Its children may then be gone as
 // well, and the audit finds the ones that are left.
-func (h *holding) forgotten(all []shardmap.Shard) bool {
+func (h *holding) forgotten(all []runnel.Shard) bool {
 	for _, s := range all {
 		if s.ID == h.first.Key {
 			return false
@@ -111,7 +111,7 @@ func (h *holding) forgotten(all []shardmap.Shard) bool {
 	return len(all) > 0
 }
 
-func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
+func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
 	startable := h.run.cfg.MaxLeases == 0 && !h.run.isStopping() && h.run.once.wants(child.ID)
 	if startable {
 		others := slices.DeleteFunc(slices.Clone(child.Parents), func(id runnel.ShardID) bool {
@@ -152,7 +152,7 @@ func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
 }
 
 // newLease returns the lease of a new shard.
-func newLease(s shardmap.Shard, origin runnel.From) lease.Lease {
+func newLease(s runnel.Shard, origin runnel.From) lease.Lease {
 	r := s.Range
 	return lease.Lease{
 		Key: s.ID, Parents: s.Parents, Range: &r, From: origin.Time(),

@@ -9,7 +9,6 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/opener"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -122,13 +121,13 @@ func (h *holding) inherit(ctx context.Context, states [][]byte) (*aggregate.Filt
 
 // listing returns the stream's shards by their ids, as listed at some time after this shard was
 // made: its ancestors do not change.
-func (h *holding) listing(ctx context.Context) (map[runnel.ShardID]shardmap.Shard, error) {
+func (h *holding) listing(ctx context.Context) (map[runnel.ShardID]runnel.Shard, error) {
 	for _, age := range []time.Duration{h.run.cfg.AuditInterval, 0} {
 		shards, err := h.run.shards.Shards(ctx, age)
 		if err != nil {
 			return nil, err
 		}
-		byID := make(map[runnel.ShardID]shardmap.Shard, len(shards))
+		byID := make(map[runnel.ShardID]runnel.Shard, len(shards))
 		for _, s := range shards {
 			byID[s.ID] = s
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/pages"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -38,7 +37,7 @@ func newOnce(since time.Time) *once {
 func (o *once) isFinished() bool { return o != nil && o.finished }
 
 // begin notes the shards that are there at the start.
-func (o *once) begin(leases []lease.Lease, shards []shardmap.Shard) {
+func (o *once) begin(leases []lease.Lease, shards []runnel.Shard) {
 	if o == nil || o.old != nil {
 		return
 	}

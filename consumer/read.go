@@ -48,7 +48,7 @@ func (k knownStream) Horizon() shardmap.Horizon {
 
 func (k knownStream) Same(ctx context.Context) error { return k.run.sameStream(ctx) }
 
-func (k knownStream) Shards(ctx context.Context) ([]shardmap.Shard, error) {
+func (k knownStream) Shards(ctx context.Context) ([]runnel.Shard, error) {
 	return k.run.shards.Shards(ctx, 0)
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/pages"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -122,7 +121,7 @@ func (b *rebuilder) run(ctx context.Context) error {
 
 // earlier reports whether s or one of its ancestors has a record before the window.
 func (b *rebuilder) earlier(
-	ctx context.Context, listed map[runnel.ShardID]shardmap.Shard, s shardmap.Shard,
+	ctx context.Context, listed map[runnel.ShardID]runnel.Shard, s runnel.Shard,
 	met map[runnel.ShardID]bool,
 ) (bool, error) {
 	met[s.ID] = true
@@ -154,7 +153,7 @@ func (b *rebuilder) firstOf(ctx context.Context, shard runnel.ShardID) (time.Tim
 	return first, err
 }
 
-func anyListed(listed map[runnel.ShardID]shardmap.Shard, ids []runnel.ShardID) bool {
+func anyListed(listed map[runnel.ShardID]runnel.Shard, ids []runnel.ShardID) bool {
 	for _, id := range ids {
 		if _, ok := listed[id]; ok {
 			return true
@@ -197,7 +196,7 @@ func (b *rebuilder) firstArrival(
 // further than to a shard that had a record before the window, since that shard existed when the
 // window began.
 func (b *rebuilder) ancestors(
-	ctx context.Context, listed map[runnel.ShardID]shardmap.Shard, s shardmap.Shard,
+	ctx context.Context, listed map[runnel.ShardID]runnel.Shard, s runnel.Shard,
 	met map[runnel.ShardID]bool,
 ) error {
 	if !anyListed(listed, s.Parents) {
@@ -226,7 +225,7 @@ func (b *rebuilder) ancestors(
 // feed passes a shard's records from the window's beginning on to the filter. wanted decides for
 // each record whether the filter sees it (this), and whether reading goes on behind it (more).
 func (b *rebuilder) feed(
-	ctx context.Context, s shardmap.Shard, wanted func(*types.Record) (this, more bool),
+	ctx context.Context, s runnel.Shard, wanted func(*types.Record) (this, more bool),
 ) error {
 	window := b.of.run.pages(s.ID, runnel.FromTime(b.from), runnel.Start(), b.cfg.MaxRecords)
 	return b.read(ctx, window, func(record *types.Record) bool {

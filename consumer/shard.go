@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -82,7 +81,7 @@ func (h *holding) work(life context.Context) {
 }
 
 // process delivers the shard, and opens its writer again after a failure.
-func (h *holding) process(ctx context.Context) (ending, []shardmap.Shard) {
+func (h *holding) process(ctx context.Context) (ending, []runnel.Shard) {
 	if how, ok := h.awaitParents(ctx); !ok {
 		return how, nil
 	}
@@ -126,7 +125,7 @@ func (h *holding) awaitParents(ctx context.Context) (ending, bool) {
 
 // session opens the sink's writer and delivers until the shard's end, the worker's stop or a
 // failure. It begins at the writer's position, not at the checkpoint.
-func (h *holding) session(ctx context.Context) (how ending, children []shardmap.Shard, err error) {
+func (h *holding) session(ctx context.Context) (how ending, children []runnel.Shard, err error) {
 	known := h.sinkShard()
 	writer, err := h.run.sink.Open(ctx, known)
 	if open := new(sink.ParentError); errors.As(err, &open) {

@@ -21,7 +21,7 @@ import (
 // A missing row means that the application has finished the shard and deleted its lease, or has not
 // created it yet; see over.
 func (w *waiting) passed(
-	ctx context.Context, leases map[runnel.ShardID]lease.Lease, shards []shardmap.Shard,
+	ctx context.Context, leases map[runnel.ShardID]lease.Lease, shards []runnel.Shard,
 	shard runnel.ShardID, mark runnel.SequenceNumber,
 ) (bool, error) {
 	l, known := leases[shard]
@@ -42,7 +42,7 @@ func (w *waiting) passed(
 // over reports whether an application has finished a shard of which it has no lease: it has
 // processed a record of a descendant.
 func over(
-	leases map[runnel.ShardID]lease.Lease, shards []shardmap.Shard, shard runnel.ShardID,
+	leases map[runnel.ShardID]lease.Lease, shards []runnel.Shard, shard runnel.ShardID,
 ) bool {
 	for _, child := range shardmap.ChildrenOf(shards, shard) {
 		l, known := leases[child.ID]

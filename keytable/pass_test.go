@@ -13,14 +13,13 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
 // A shard without a lease is passed when something that came from it was processed.
 func TestPassedWithoutLease(t *testing.T) {
-	shards := []shardmap.Shard{
+	shards := []runnel.Shard{
 		{ID: "a"},
 		{ID: "b"},
 		{ID: "c", Parents: []runnel.ShardID{"a"}},

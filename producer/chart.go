@@ -8,7 +8,6 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awserr"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -28,7 +27,7 @@ type chart struct {
 	needed bool // the packing is by shard
 
 	ranges  map[runnel.ShardID]keyspace.Range // of all shards that were listed
-	open    []shardmap.Shard                  // in the order of their ranges; empty: not known yet
+	open    []runnel.Shard                    // in the order of their ranges; empty: not known yet
 	waiting lane                              // a queue: what was taken before they are known
 
 	stale    bool // an answer was not as expected
@@ -45,7 +44,7 @@ func (m *chart) wanted() bool {
 
 // predict returns the open shard that a hash key belongs to, if they are known.
 func (m *chart) predict(hash keyspace.Key) (shard runnel.ShardID, ok bool) {
-	i, found := slices.BinarySearchFunc(m.open, hash, func(s shardmap.Shard, h keyspace.Key) int {
+	i, found := slices.BinarySearchFunc(m.open, hash, func(s runnel.Shard, h keyspace.Key) int {
 		return s.Range.Start.Compare(h)
 	})
 	if len(m.open) == 0 {
@@ -115,9 +114,9 @@ func (c *core) listing(now time.Time) bool {
 // take takes a list of all the stream's shards that are kept, or the error of it, and returns
 // why it cannot go by it. With an error that would come again what waits for the first list is
 // refused, as the puts would be.
-func (c *core) take(now time.Time, shards []shardmap.Shard, err error) error {
+func (c *core) take(now time.Time, shards []runnel.Shard, err error) error {
 	m := &c.chart
-	var open []shardmap.Shard
+	var open []runnel.Shard
 	if err == nil {
 		open, err = tiling(shards)
 	}
@@ -134,7 +133,7 @@ func (c *core) take(now time.Time, shards []shardmap.Shard, err error) error {
 	for _, s := range shards {
 		m.ranges[s.ID] = s.Range
 	}
-	same := slices.EqualFunc(m.open, open, func(a, b shardmap.Shard) bool { return a.ID == b.ID })
+	same := slices.EqualFunc(m.open, open, func(a, b runnel.Shard) bool { return a.ID == b.ID })
 	if m.open = open; !same {
 		c.packing.recharted()
 	}
@@ -170,14 +169,14 @@ func (c *core) refuseWaiting(err error) {
 }
 
 // tiling returns the open shards in the order of their ranges.
-func tiling(shards []shardmap.Shard) ([]shardmap.Shard, error) {
-	var open []shardmap.Shard
+func tiling(shards []runnel.Shard) ([]runnel.Shard, error) {
+	var open []runnel.Shard
 	for _, s := range shards {
 		if s.Open() {
 			open = append(open, s)
 		}
 	}
-	slices.SortFunc(open, func(a, b shardmap.Shard) int {
+	slices.SortFunc(open, func(a, b runnel.Shard) int {
 		return a.Range.Start.Compare(b.Range.Start)
 	})
 	ranges := make([]keyspace.Range, 0, len(open))

@@ -146,7 +146,7 @@ func (p *Producer) markTrimmed(
 
 // searchShard reads a shard to its tip, or until no copy of a wanted unit can follow.
 func (p *Producer) searchShard(
-	ctx context.Context, s *search, shard shardmap.Shard, wanted map[tag]int, results []found,
+	ctx context.Context, s *search, shard runnel.Shard, wanted map[tag]int, results []found,
 ) error {
 	fault := func(err error) error {
 		return fmt.Errorf("read shard %s of stream %s: %w", shard.ID, p.cfg.Stream, err)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -112,7 +111,7 @@ func TestBoxesKeepTheLimit(t *testing.T) {
 func TestFailedTogether(t *testing.T) {
 	cfg := Config{Order: OrderShard}.withDefaults()
 	c, now := newCore("s", cfg.limits(), rand.New(rand.NewPCG(1, 2))), time.Unix(0, 0)
-	all := []shardmap.Shard{{ID: "s", Range: keyspace.All()}}
+	all := []runnel.Shard{{ID: "s", Range: keyspace.All()}}
 	if err := c.take(now, all, nil); err != nil {
 		t.Fatal(err)
 	}

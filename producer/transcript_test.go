@@ -17,7 +17,6 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -197,13 +196,13 @@ func (p *player) run(t *testing.T, command string, args []string) {
 
 func (p *player) chart(t *testing.T, args []string) {
 	t.Helper()
-	var shards []shardmap.Shard
+	var shards []runnel.Shard
 	var err error
 	for _, arg := range args {
 		name, place, _ := strings.Cut(arg, ":")
 		var i, n int
 		if _, scanned := fmt.Sscanf(place, "%d/%d", &i, &n); scanned == nil {
-			s := shardmap.Shard{Range: keyspace.Uniform(n)[i]}
+			s := runnel.Shard{Range: keyspace.Uniform(n)[i]}
 			if id, closed := strings.CutPrefix(name, "-"); closed {
 				name, s.Last = id, "9"
 			}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -35,7 +34,7 @@ type world struct {
 	shards []*modelShard
 	number int // of what is stored
 	time   worldTime
-	charts [][]shardmap.Shard // the lists of shards that there were
+	charts [][]runnel.Shard // the lists of shards that there were
 
 	records []runnel.Record   // by mark, from 1
 	ends    map[uint64]Result // by mark
@@ -142,9 +141,9 @@ func (w *world) reshard() {
 
 // chart keeps what a list of the shards says now: later ones may be as old.
 func (w *world) chart() {
-	var list []shardmap.Shard
+	var list []runnel.Shard
 	for _, s := range w.shards {
-		shard := shardmap.Shard{ID: s.id, Range: s.hashes}
+		shard := runnel.Shard{ID: s.id, Range: s.hashes}
 		if s.closed {
 			shard.Last = "9"
 		}
@@ -319,7 +318,7 @@ func (w *world) checkParcel(b *parcel) {
 	if b.key != (laneKey{"a", records[0].Hash().String()}) {
 		w.Fatalf("a box has the key %v", b.key)
 	}
-	if !slices.ContainsFunc(w.core.chart.open, func(s shardmap.Shard) bool {
+	if !slices.ContainsFunc(w.core.chart.open, func(s runnel.Shard) bool {
 		return d.Check(s.Range) == nil
 	}) {
 		w.Fatalf("a box is for no shard of the list")
@@ -394,7 +393,7 @@ func (w *world) checkUnit(l *lane, data []byte) {
 	case !again:
 		w.checkGroup(l)
 		w.frozen[key] = firstSend{string(data), w.now, w.readers(), w.time.boot}
-		if w.unordered() && !slices.ContainsFunc(w.core.chart.open, func(s shardmap.Shard) bool {
+		if w.unordered() && !slices.ContainsFunc(w.core.chart.open, func(s runnel.Shard) bool {
 			return d.Check(s.Range) == nil
 		}) {
 			w.Fatalf("unit %d is for no shard of the list", u.id.Number)

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
@@ -147,7 +148,7 @@ func (a *applying) take(ctx context.Context, at int, call func(context.Context) 
 
 // call returns a function that makes the API call of a step on the open shards.
 func (a *applying) call(
-	step plan.Step, open []shardmap.Shard,
+	step plan.Step, open []runnel.Shard,
 ) (func(context.Context) error, error) {
 	ids := make([]*string, len(step.From))
 	for i, r := range step.From {
@@ -215,7 +216,7 @@ func (a *applying) settle(ctx context.Context, at int) error {
 }
 
 // open waits until the stream is ACTIVE and returns its open shards.
-func (a *applying) open(ctx context.Context) ([]shardmap.Shard, error) {
+func (a *applying) open(ctx context.Context) ([]runnel.Shard, error) {
 	for wait := 100 * time.Millisecond; ; wait = min(2*time.Second, wait*3/2) {
 		var status types.StreamStatus
 		err := persist(ctx, func(ctx context.Context) error {
@@ -241,7 +242,7 @@ func (a *applying) open(ctx context.Context) ([]shardmap.Shard, error) {
 	}
 }
 
-func ranges(shards []shardmap.Shard) []keyspace.Range {
+func ranges(shards []runnel.Shard) []keyspace.Range {
 	all := make([]keyspace.Range, len(shards))
 	for i, s := range shards {
 		all[i] = s.Range

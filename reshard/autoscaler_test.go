@@ -101,8 +101,8 @@ func check(t *rapid.T, p reshard.Policy, w *world, loads []load.Point, d reshard
 		t.Fatalf("from %d to %d shards, want %d to %d", before, after, p.MinShards, p.MaxShards)
 	}
 	for _, piece := range d.Plan.Final {
-		_, part := share(reshard.Shard{Range: piece.Range}, loads)
-		merged := !slices.ContainsFunc(w.shards, func(s reshard.Shard) bool {
+		_, part := share(runnel.Shard{Range: piece.Range}, loads)
+		merged := !slices.ContainsFunc(w.shards, func(s runnel.Shard) bool {
 			return s.Range == piece.Range
 		})
 		if d.Action == reshard.ActionMerge && merged && part > p.MergeUnder+1e-6 && w.feed == unlimited {
@@ -138,7 +138,7 @@ func TestAutoscalerComesToRest(t *testing.T) {
 			points, part := share(s, loads)
 			heaviest := 0.0
 			for _, point := range points {
-				_, alone := share(reshard.Shard{Range: keyspace.All()}, []load.Point{point})
+				_, alone := share(runnel.Shard{Range: keyspace.All()}, []load.Point{point})
 				heaviest = max(heaviest, alone)
 			}
 			// A key in the middle of its shard takes two splits to be alone.
@@ -155,7 +155,7 @@ func TestAutoscalerComesToRest(t *testing.T) {
 
 // fairest returns the load of the larger part where points are cut in two as evenly as they can be.
 func fairest(points []load.Point) float64 {
-	everywhere := reshard.Shard{Range: keyspace.All()}
+	everywhere := runnel.Shard{Range: keyspace.All()}
 	_, least := share(everywhere, points)
 	for i := range points {
 		_, left := share(everywhere, points[:i])
@@ -180,7 +180,7 @@ func TestAutoscalerDoesNotFlap(t *testing.T) {
 			}
 		}
 		// A split that did not help at the highest load may help at a lower one.
-		fits := !slices.ContainsFunc(w.shards, func(s reshard.Shard) bool {
+		fits := !slices.ContainsFunc(w.shards, func(s runnel.Shard) bool {
 			_, part := share(s, loads)
 			return part > p.SplitAbove
 		})
@@ -356,7 +356,7 @@ func TestAutoscalerRefuses(t *testing.T) {
 		}
 	}
 	closed := w.look(hot)
-	closed.Shards = append(slices.Clone(closed.Shards), reshard.Shard{Range: keyspace.All()})
+	closed.Shards = append(slices.Clone(closed.Shards), runnel.Shard{Range: keyspace.All(), Last: "49"})
 	if d, err := core.Decide(closed); err != nil || d.Action != reshard.ActionSplit {
 		t.Errorf("with a closed shard: %v, %v", d, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/keyspace/plan"
@@ -56,10 +57,10 @@ func Example() {
 // OpenRanges are the input of a plan: closed shards have no place in it.
 func ExampleOpenRanges() {
 	halves := keyspace.Uniform(2)
-	shards := []reshard.Shard{
-		{ID: "shardId-000000000000", Range: keyspace.All()}, // closed by a split
-		{ID: "shardId-000000000001", Range: halves[0], Open: true},
-		{ID: "shardId-000000000002", Range: halves[1], Open: true},
+	shards := []runnel.Shard{
+		{ID: "shardId-000000000000", Range: keyspace.All(), Last: "49"}, // closed by a split
+		{ID: "shardId-000000000001", Range: halves[0]},
+		{ID: "shardId-000000000002", Range: halves[1]},
 	}
 	fmt.Println(len(reshard.OpenRanges(shards)), keyspace.Tiles(reshard.OpenRanges(shards)))
 	// Output: 2 <nil>

@@ -145,10 +145,10 @@ type observing struct {
 }
 
 // run reads the shards, up to Parallel at a time, and stops all reads at the first error.
-func (o *observing) run(ctx context.Context, shards []shardmap.Shard) error {
+func (o *observing) run(ctx context.Context, shards []runnel.Shard) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	turn := make(chan shardmap.Shard)
+	turn := make(chan runnel.Shard)
 	var readers sync.WaitGroup
 	for range min(o.window.Parallel, len(shards)) {
 		readers.Go(func() {
@@ -172,7 +172,7 @@ func (o *observing) run(ctx context.Context, shards []shardmap.Shard) error {
 
 // cursor begins at the window's beginning. Its pace leaves most of the five reads a second that AWS
 // allows to consumers, at the tip above all.
-func (o *observing) cursor(shard shardmap.Shard) *pages.Cursor {
+func (o *observing) cursor(shard runnel.Shard) *pages.Cursor {
 	from := runnel.FromLatest()
 	if !o.until.IsZero() {
 		from = runnel.FromTime(o.until.Add(-o.window.Last))
@@ -185,7 +185,7 @@ func (o *observing) cursor(shard shardmap.Shard) *pages.Cursor {
 }
 
 // read reads one shard for the time of the window.
-func (o *observing) read(ctx context.Context, shard shardmap.Shard) error {
+func (o *observing) read(ctx context.Context, shard runnel.Shard) error {
 	cursor := o.cursor(shard)
 	var decoder aggregate.Decoder
 	var deadline time.Time
@@ -214,7 +214,7 @@ func (o *observing) read(ctx context.Context, shard shardmap.Shard) error {
 
 // page takes the records of one read. late is true if some of them arrived after the window.
 func (o *observing) page(
-	decoder *aggregate.Decoder, shard shardmap.Shard, records []types.Record,
+	decoder *aggregate.Decoder, shard runnel.Shard, records []types.Record,
 ) (late bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -228,7 +228,7 @@ func (o *observing) page(
 }
 
 func (o *observing) record(
-	decoder *aggregate.Decoder, shard shardmap.Shard, key string, data []byte,
+	decoder *aggregate.Decoder, shard runnel.Shard, key string, data []byte,
 ) {
 	whole := len(key) + len(data)
 	o.seen.Records++
@@ -250,7 +250,7 @@ func (o *observing) record(
 	}
 }
 
-func (o *observing) user(shard shardmap.Shard, s Seen) {
+func (o *observing) user(shard runnel.Shard, s Seen) {
 	s.Shard = shard.ID
 	if s.Placed = shard.Range.Contains(s.Hash); !s.Placed {
 		s.Hash = shard.Range.Spread(keyspace.Of(s.Key))

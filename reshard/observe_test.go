@@ -208,7 +208,7 @@ func TestListAndOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		shards, err := reshard.List(t.Context(), client, stream)
-		if err != nil || len(shards) != 3 || shards[0].Open || !shards[2].Open ||
+		if err != nil || len(shards) != 3 || shards[0].Open() || !shards[2].Open() ||
 			fmt.Sprint(shards[2].Parents) != fmt.Sprint([]runnel.ShardID{shards[0].ID, shards[1].ID}) ||
 			len(reshard.OpenRanges(shards)) != 1 || shards[2].Range != keyspace.All() {
 			t.Errorf("%+v, %v", shards, err)

@@ -14,7 +14,7 @@ type Sample struct {
 	At   time.Time     // the window's end
 	Took time.Duration // its length
 	// Shards are the open shards in the window, in any order. Closed shards are ignored.
-	Shards []Shard
+	Shards []runnel.Shard
 	// Points are the load by hash key: Weight is bytes, Also thousandths of Kinesis records.
 	Points []load.Point
 	// Hot are the heaviest partition keys, for the texts of reasons. It may be empty. The weights
@@ -58,7 +58,7 @@ func weigh(part float64) uint64 { return uint64(min(part, 1e6) * full) }
 
 // measured is an open shard's load in a window.
 type measured struct {
-	Shard
+	runnel.Shard
 	seen    part    // the load that the shard stored
 	load    part    // the load that was offered, refused attempts included as far as known
 	refused float64 // attempts
@@ -72,7 +72,7 @@ func (p Policy) measure(s Sample) ([]measured, []load.Point, error) {
 	}
 	var shards []measured
 	for _, shard := range s.Shards {
-		if shard.Open {
+		if shard.Open() {
 			shards = append(shards, measured{Shard: shard})
 		}
 	}

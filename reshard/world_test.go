@@ -16,8 +16,8 @@ import (
 
 // world is a stream on paper: shards, a clock, and a load that is looked at in windows.
 type world struct {
-	shards []reshard.Shard // the open ones, by hash key
-	next   int             // number of the next shard
+	shards []runnel.Shard // the open ones, by hash key
+	next   int            // number of the next shard
 	now    time.Time
 	feed   feed
 }
@@ -47,8 +47,8 @@ func newWorld(layout []keyspace.Range) *world {
 }
 
 func (w *world) open(r keyspace.Range) {
-	w.shards = append(w.shards, reshard.Shard{
-		ID: runnel.ShardID(fmt.Sprintf("shardId-%012d", w.next)), Range: r, Open: true,
+	w.shards = append(w.shards, runnel.Shard{
+		ID: runnel.ShardID(fmt.Sprintf("shardId-%012d", w.next)), Range: r,
 	})
 	w.next++
 }
@@ -61,7 +61,7 @@ func (w *world) apply(t rapid.TB, planned plan.Plan) {
 	}
 	for _, step := range planned.Steps {
 		before := len(w.shards)
-		w.shards = slices.DeleteFunc(w.shards, func(s reshard.Shard) bool {
+		w.shards = slices.DeleteFunc(w.shards, func(s runnel.Shard) bool {
 			return slices.Contains(step.From, s.Range)
 		})
 		if len(w.shards) != before-len(step.From) {
@@ -77,7 +77,7 @@ func (w *world) apply(t rapid.TB, planned plan.Plan) {
 }
 
 // share is the points that fall on a shard, a second, and what part of AWS's limits that is.
-func share(s reshard.Shard, loads []load.Point) (points []load.Point, part float64) {
+func share(s runnel.Shard, loads []load.Point) (points []load.Point, part float64) {
 	var bytes, records float64
 	for _, p := range loads {
 		if s.Range.Contains(p.At) {

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
@@ -77,7 +78,7 @@ func (of *shardsOf) command(command *cobra.Command, run shardsRun) *cobra.Comman
 }
 
 // list lists the stream's shards.
-func (of *shardsOf) list(ctx context.Context) ([]reshard.Shard, error) {
+func (of *shardsOf) list(ctx context.Context) ([]runnel.Shard, error) {
 	shards, err := reshard.List(ctx, of.client, of.stream)
 	if err != nil {
 		return nil, exit.Outside(endpoint.Hint(err, of.stream))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
@@ -97,7 +98,7 @@ func readPlan(
 
 // applyStep takes a single step.
 func (of *shardsOf) applyStep(
-	ctx context.Context, shards []reshard.Shard, yes bool, step plan.Step,
+	ctx context.Context, shards []runnel.Shard, yes bool, step plan.Step,
 ) error {
 	planned, err := plan.OneStep(reshard.OpenRanges(shards), step)
 	if err != nil {
@@ -108,7 +109,7 @@ func (of *shardsOf) applyStep(
 
 // showAndApply shows a plan, and applies it if it may.
 func (of *shardsOf) showAndApply(
-	ctx context.Context, shards []reshard.Shard, yes bool, planned plan.Plan,
+	ctx context.Context, shards []runnel.Shard, yes bool, planned plan.Plan,
 ) error {
 	done := planned.Next(reshard.OpenRanges(shards))
 	if done == len(planned.Steps) && planned.Reached(reshard.OpenRanges(shards)) == nil {

@@ -32,10 +32,10 @@ how much of the key space they have. With --output json a line is a shard.`,
 			return err
 		}
 		for _, shard := range shards {
-			if open && !shard.Open {
+			if open && !shard.Open() {
 				continue
 			}
-			line := newShardLine(shard.ID, shard.Parents, shard.Range, shard.Open)
+			line := newShardLine(shard.ID, shard.Parents, shard.Range, shard.Open())
 			if err := out.Row(line); err != nil {
 				return err
 			}

@@ -14,7 +14,6 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/keyspace/plan"
-	"github.com/runnel-stream/runnel/reshard"
 )
 
 // planLine is a plan as it is printed. Its JSON is read by apply.
@@ -63,7 +62,7 @@ type hotKey struct {
 }
 
 // printPlan prints a plan, with its load if that is known.
-func (of *shardsOf) printPlan(p planLine, shards []reshard.Shard) error {
+func (of *shardsOf) printPlan(p planLine, shards []runnel.Shard) error {
 	p.Stream = of.stream
 	p.duration = p.Plan.Duration(of.each)
 	p.Cost = planCost{
@@ -103,7 +102,7 @@ func (p planLine) WriteText(w io.Writer) error {
 
 // newPlanLoad returns the load that a plan was made for, as it is printed.
 func newPlanLoad(
-	seen *measure.Load, f *planFlags, goal plan.Goal, shards []reshard.Shard,
+	seen *measure.Load, f *planFlags, goal plan.Goal, shards []runnel.Shard,
 ) *planLoad {
 	report := seen.Skews[0].Report(goal.Target, f.Top)
 	l := &planLoad{

@@ -11,7 +11,6 @@ import (
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/plan"
-	"github.com/runnel-stream/runnel/reshard"
 )
 
 func splitShardsCommand(con *console.Console) *cobra.Command {
@@ -54,11 +53,11 @@ func splitShardsCommand(con *console.Console) *cobra.Command {
 }
 
 // find returns the range of an open shard.
-func (of *shardsOf) find(shards []reshard.Shard, id string) (keyspace.Range, error) {
+func (of *shardsOf) find(shards []runnel.Shard, id string) (keyspace.Range, error) {
 	for _, s := range shards {
 		switch {
 		case s.ID != runnel.ShardID(id):
-		case !s.Open:
+		case !s.Open():
 			return keyspace.Range{}, exit.Usage("shard %s of stream %s is closed: see "+
 				"runnel shards list --stream %s --open", id, of.stream, of.stream)
 		default:

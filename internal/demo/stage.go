@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
@@ -60,13 +61,13 @@ func (s *stage) run(ctx context.Context, progress func() float64) <-chan error {
 }
 
 // open returns the open shards in the order of their hash keys.
-func (s *stage) open(ctx context.Context) ([]shardmap.Shard, error) {
+func (s *stage) open(ctx context.Context) ([]runnel.Shard, error) {
 	if err := endpoint.WaitActive(ctx, s.server.kinesis(), stream); err != nil {
 		return nil, err
 	}
 	shards, err := shardmap.List(ctx, s.server.kinesis(), stream,
 		&types.ShardFilter{Type: types.ShardFilterTypeAtLatest})
-	slices.SortFunc(shards, func(a, b shardmap.Shard) int {
+	slices.SortFunc(shards, func(a, b runnel.Shard) int {
 		return a.Range.Start.Compare(b.Range.Start)
 	})
 	return shards, err
@@ -78,7 +79,7 @@ func (s *stage) split(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	widest := slices.MaxFunc(shards, func(a, b shardmap.Shard) int {
+	widest := slices.MaxFunc(shards, func(a, b runnel.Shard) int {
 		return width(a.Range).Compare(width(b.Range))
 	})
 	_, err = s.server.kinesis().SplitShard(ctx, &kinesis.SplitShardInput{

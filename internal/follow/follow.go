@@ -32,7 +32,7 @@ type run struct {
 
 // node is a shard with parents that are not done.
 type node struct {
-	shard   shardmap.Shard
+	shard   runnel.Shard
 	filters []*aggregate.Filter // of the parents that are done
 	parents int                 // that are not
 	start   start
@@ -49,9 +49,9 @@ type start struct {
 
 // outcome is the result of the reading of a shard.
 type outcome struct {
-	shard    shardmap.Shard
+	shard    runnel.Shard
 	filter   *aggregate.Filter
-	children []shardmap.Shard
+	children []runnel.Shard
 	complete time.Time // node.complete of the children
 	err      error
 }
@@ -97,14 +97,14 @@ func (r *run) begin(ctx context.Context) error {
 	}
 	switch {
 	case r.cfg.Shard != "":
-		at := slices.IndexFunc(shards, func(s shardmap.Shard) bool { return s.ID == r.cfg.Shard })
+		at := slices.IndexFunc(shards, func(s runnel.Shard) bool { return s.ID == r.cfg.Shard })
 		if at < 0 {
 			return fmt.Errorf("%w: it has no shard %s", ErrShard, r.cfg.Shard)
 		}
-		shards = []shardmap.Shard{shards[at]}
+		shards = []runnel.Shard{shards[at]}
 	case r.cfg.From == runnel.FromLatest():
 		// A shard without children is open, or is just being replaced.
-		shards = slices.DeleteFunc(slices.Clone(shards), func(s shardmap.Shard) bool {
+		shards = slices.DeleteFunc(slices.Clone(shards), func(s runnel.Shard) bool {
 			return len(shardmap.ChildrenOf(shards, s.ID)) > 0
 		})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/opener"
@@ -18,7 +19,7 @@ import (
 // reader reads one shard, a page at a time.
 type reader struct {
 	run    *run
-	shard  shardmap.Shard
+	shard  runnel.Shard
 	start  start
 	cursor *pages.Cursor
 	opener opener.Opener
@@ -124,8 +125,8 @@ func (r *reader) page(ctx context.Context) (page pages.Page, settled bool, err e
 // children returns the children of this shard: those that its last page named, or else those that
 // the stream lists. A stream lists them a little later than it closes the shard.
 func (r *reader) children(
-	ctx context.Context, named []shardmap.Shard,
-) ([]shardmap.Shard, error) {
+	ctx context.Context, named []runnel.Shard,
+) ([]runnel.Shard, error) {
 	if len(named) > 0 || r.run.cfg.Once || r.run.cfg.Shard != "" {
 		return named, nil
 	}
@@ -157,7 +158,7 @@ func (k knownStream) Horizon() shardmap.Horizon { return *k.run.horizon.Load() }
 
 func (k knownStream) Same(ctx context.Context) error { return k.run.identity.Same(ctx) }
 
-func (k knownStream) Shards(ctx context.Context) ([]shardmap.Shard, error) {
+func (k knownStream) Shards(ctx context.Context) ([]runnel.Shard, error) {
 	return shardmap.List(ctx, k.run.cfg.Client, k.run.cfg.Stream, nil)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
@@ -130,8 +131,8 @@ func (f *hashFlags) layoutOfStream(ctx context.Context) (l hashLayout, err error
 	if err != nil {
 		return l, exit.Outside(endpoint.Hint(err, f.stream))
 	}
-	shards = slices.DeleteFunc(shards, func(s shardmap.Shard) bool { return !s.Open() })
-	slices.SortFunc(shards, func(a, b shardmap.Shard) int {
+	shards = slices.DeleteFunc(shards, func(s runnel.Shard) bool { return !s.Open() })
+	slices.SortFunc(shards, func(a, b runnel.Shard) int {
 		return a.Range.Start.Compare(b.Range.Start)
 	})
 	ranges := make([]keyspace.Range, len(shards))

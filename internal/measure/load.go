@@ -42,7 +42,7 @@ const (
 // none.
 func See(
 	ctx context.Context, con *console.Console, client *kinesis.Client, stream string,
-	f *Flags, files []string, shards []reshard.Shard,
+	f *Flags, files []string, shards []runnel.Shard,
 ) (*Load, error) {
 	skew, err := load.NewSkew(reshard.OpenRanges(shards), Counters)
 	if err != nil {
@@ -140,10 +140,10 @@ func GuessedPercent(o reshard.Observed) float64 {
 }
 
 // ShardIDs returns the ids of the open shards by their ranges.
-func ShardIDs(shards []reshard.Shard) map[keyspace.Range]runnel.ShardID {
+func ShardIDs(shards []runnel.Shard) map[keyspace.Range]runnel.ShardID {
 	ids := map[keyspace.Range]runnel.ShardID{}
 	for _, s := range shards {
-		if s.Open {
+		if s.Open() {
 			ids[s.Range] = s.ID
 		}
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/retry"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
 var (
@@ -174,7 +173,7 @@ func TestAttempts(t *testing.T) {
 // shard that is listed is asked for again.
 func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{shards: []shardmap.Shard{{ID: "a"}}}
+		f := &fake{shards: []runnel.Shard{{ID: "a"}}}
 		f.put(1)
 		n := 0
 		f.fault = func(string) error {
@@ -187,7 +186,7 @@ func TestGone(t *testing.T) {
 		if page, err := cursor.Next(t.Context()); numbers(page) != "0" || err != nil {
 			t.Errorf("listed: %+v, %v", page, err)
 		}
-		f.shards = []shardmap.Shard{{ID: "b"}}
+		f.shards = []runnel.Shard{{ID: "b"}}
 		f.fault = func(string) error { return errMissing }
 		for range 2 {
 			page, err := cursor.Next(t.Context())

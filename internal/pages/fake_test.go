@@ -16,6 +16,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
@@ -30,7 +31,7 @@ type fake struct {
 	calls   []string // the operations, and the types of iterators
 	trimmed int      // records that the stream removed
 	horizon shardmap.Horizon
-	shards  []shardmap.Shard
+	shards  []runnel.Shard
 	same    error
 	lasting bool // same is
 }
@@ -131,10 +132,10 @@ func (f *fake) GetRecords(
 	return out, ctx.Err()
 }
 
-func (f *fake) Horizon() shardmap.Horizon                        { return f.horizon }
-func (f *fake) Same(context.Context) error                       { return f.same }
-func (f *fake) Shards(context.Context) ([]shardmap.Shard, error) { return f.shards, nil }
-func (f *fake) Lasting(err error) bool                           { return f.lasting && err == f.same }
+func (f *fake) Horizon() shardmap.Horizon                      { return f.horizon }
+func (f *fake) Same(context.Context) error                     { return f.same }
+func (f *fake) Shards(context.Context) ([]runnel.Shard, error) { return f.shards, nil }
+func (f *fake) Lasting(err error) bool                         { return f.lasting && err == f.same }
 
 // numbers returns the records of a page by their places in the shard.
 func numbers(page Page) string {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awsclient"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
 // A reader that stops for longer than the stream's retention period loses records, and Kinesis does
@@ -151,7 +150,7 @@ func (g *guard) missing(
 	if err != nil {
 		return false, "", err
 	}
-	isParent := func(s shardmap.Shard) bool { return slices.Contains(g.parents, s.ID) }
+	isParent := func(s runnel.Shard) bool { return slices.Contains(g.parents, s.ID) }
 	if slices.ContainsFunc(shards, isParent) {
 		return false, "", nil
 	}

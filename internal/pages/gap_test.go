@@ -68,10 +68,10 @@ func TestGapAtTheBeginning(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := &fake{
 				horizon: shardmap.Horizon{Created: time.Now().Add(-100 * time.Hour)},
-				shards:  []shardmap.Shard{{ID: "a", First: "90"}},
+				shards:  []runnel.Shard{{ID: "a", First: "90"}},
 			}
 			if listed {
-				f.shards = append(f.shards, shardmap.Shard{ID: "parent"})
+				f.shards = append(f.shards, runnel.Shard{ID: "parent"})
 			}
 			f.put(1)
 			page, err := f.cursor(runnel.FromOldest(), of(f), func(c *Config) {

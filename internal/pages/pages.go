@@ -36,7 +36,7 @@ type Page struct {
 	// Ended is set on the last page of a closed shard, and Children holds the shards that follow,
 	// if the server named them.
 	Ended    bool
-	Children []shardmap.Shard
+	Children []runnel.Shard
 	// Gone is set, with Ended, if the stream no longer has the shard: its end was not read.
 	Gone bool
 	// Gap is set if the stream may have removed records before this page that were not read.
@@ -65,7 +65,7 @@ type Stream interface {
 	// one with which the reading began; see shardmap.Identity.
 	Same(context.Context) error
 	// Shards lists the stream's shards.
-	Shards(context.Context) ([]shardmap.Shard, error)
+	Shards(context.Context) ([]runnel.Shard, error)
 	// Lasting reports whether an error, of Same for example, ends the reading of the whole stream.
 	Lasting(error) bool
 }

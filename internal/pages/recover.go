@@ -8,8 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awserr"
-	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
 // recover prepares the next attempt after a failed one. It returns the error if there is to be
@@ -79,5 +79,5 @@ func (c *Cursor) gone(ctx context.Context, err error) bool {
 	}
 	shards, err := c.cfg.Of.Shards(ctx)
 	return err == nil && len(shards) > 0 &&
-		!slices.ContainsFunc(shards, func(s shardmap.Shard) bool { return s.ID == c.cfg.Shard })
+		!slices.ContainsFunc(shards, func(s runnel.Shard) bool { return s.ID == c.cfg.Shard })
 }

@@ -3,6 +3,8 @@ package shardmap
 import (
 	"context"
 	"time"
+
+	"github.com/runnel-stream/runnel"
 )
 
 // Map is the list of a stream's shards. A caller fetches it if its copy is not fresh enough.
@@ -16,7 +18,7 @@ type Map struct {
 
 type snapshot struct {
 	taken  time.Time // before the call
-	shards []Shard
+	shards []runnel.Shard
 }
 
 // New returns the map of a stream. It makes no call yet.
@@ -26,7 +28,7 @@ func New(api API, stream string) *Map {
 
 // Shards returns all shards that the stream still lists, as of maxAge ago or later. The result is
 // shared and must not be changed.
-func (m *Map) Shards(ctx context.Context, maxAge time.Duration) ([]Shard, error) {
+func (m *Map) Shards(ctx context.Context, maxAge time.Duration) ([]runnel.Shard, error) {
 	asked := time.Now()
 	select {
 	case <-ctx.Done():

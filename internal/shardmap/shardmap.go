@@ -25,18 +25,6 @@ type API interface {
 		*kinesis.ListShardsOutput, error)
 }
 
-// Shard is a shard of a stream.
-type Shard struct {
-	ID      runnel.ShardID
-	Parents []runnel.ShardID // its parents: none, one (split) or two (merge)
-	Range   keyspace.Range
-	// First is the shard's first sequence number, and Last its last one: "" while it is open.
-	First, Last runnel.SequenceNumber
-}
-
-// Open reports whether the shard takes records.
-func (s Shard) Open() bool { return s.Last == "" }
-
 // ErrShard is returned for a list that makes no sense.
 var ErrShard = errors.New("the stream's list of shards cannot be read")
 
@@ -54,11 +42,11 @@ var backoff = retry.Backoff{Min: 100 * time.Millisecond, Max: maxWait}
 // outages for some seconds, until ctx is done.
 func List(
 	ctx context.Context, api API, stream string, filter *types.ShardFilter,
-) ([]Shard, error) {
+) ([]runnel.Shard, error) {
 	in := &kinesis.ListShardsInput{
 		StreamName: aws.String(stream), ShardFilter: filter, MaxResults: aws.Int32(pageSize),
 	}
-	var shards []Shard
+	var shards []runnel.Shard
 	for {
 		out, err := page(ctx, api, in)
 		if err != nil {
@@ -100,10 +88,10 @@ func call(
 	return api.ListShards(ctx, in)
 }
 
-func read(s types.Shard) (Shard, error) {
-	shard := Shard{ID: runnel.ShardID(aws.ToString(s.ShardId))}
-	fault := func(what string, err error) (Shard, error) {
-		return Shard{}, fmt.Errorf("%w: shard %q: %s: %w", ErrShard, shard.ID, what, err)
+func read(s types.Shard) (runnel.Shard, error) {
+	shard := runnel.Shard{ID: runnel.ShardID(aws.ToString(s.ShardId))}
+	fault := func(what string, err error) (runnel.Shard, error) {
+		return runnel.Shard{}, fmt.Errorf("%w: shard %q: %s: %w", ErrShard, shard.ID, what, err)
 	}
 	var err error
 	if shard.Range, err = hashRange(s.HashKeyRange); err != nil {
@@ -135,14 +123,14 @@ func hashRange(r *types.HashKeyRange) (keyspace.Range, error) {
 }
 
 // Children reads the ChildShards that GetRecords returns at a shard's end.
-func Children(list []types.ChildShard) ([]Shard, error) {
-	children := make([]Shard, len(list))
+func Children(list []types.ChildShard) ([]runnel.Shard, error) {
+	children := make([]runnel.Shard, len(list))
 	for i, c := range list {
 		r, err := hashRange(c.HashKeyRange)
 		if err != nil {
 			return nil, fmt.Errorf("%w: child shard %q: %w", ErrShard, aws.ToString(c.ShardId), err)
 		}
-		children[i] = Shard{ID: runnel.ShardID(aws.ToString(c.ShardId)), Range: r}
+		children[i] = runnel.Shard{ID: runnel.ShardID(aws.ToString(c.ShardId)), Range: r}
 		for _, parent := range c.ParentShards {
 			children[i].Parents = append(children[i].Parents, runnel.ShardID(parent))
 		}
@@ -151,8 +139,8 @@ func Children(list []types.ChildShard) ([]Shard, error) {
 }
 
 // ChildrenOf returns the children of the given shard.
-func ChildrenOf(shards []Shard, parent runnel.ShardID) []Shard {
-	var children []Shard
+func ChildrenOf(shards []runnel.Shard, parent runnel.ShardID) []runnel.Shard {
+	var children []runnel.Shard
 	for _, s := range shards {
 		if slices.Contains(s.Parents, parent) {
 			children = append(children, s)
