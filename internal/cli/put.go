@@ -38,38 +38,38 @@ func putCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "put --stream NAME --key FIELD [FILE… | -]",
 		Short: "Put the lines of files into a stream, in order per key",
-		Long: `Put the lines of files, or of standard input, into a stream: a line is a record,
-without its line break; blank lines are skipped; gzip and zstd are recognised by content.
-Records of one key stay in their order, under failures, retries and resharding.
+		Long: `Put the lines of files, or of standard input, into a stream. A line is a record,
+without its line break. Blank lines are skipped; gzip and zstd are recognised by content. Records of
+one key stay in their order, under failures, retries and resharding.
 
 It retries through outages without limit, unless --give-up-after is set. A missing, empty or
-over-long key, or a line that is not what --format says, ends with status 2 and the line's number
+over-long key, or a line in another format than --format, ends with status 2 and the line's number
 before anything newer is sent.
 
 Waiting records of a key are put as one aggregated record, which runnel's consumers and the KCL
-open. Readers that do not (boto3, a Lambda function without a deaggregator) see bytes that begin
-with \xf3\x89\x9a\xc2: for them say --order plain, which puts each record as it is, and then a retry
-may leave a double. A record that leaves no room for more within the stream's limit goes as it is
-in every order.
+open. Other readers (boto3, a Lambda function without a deaggregator) see bytes that begin with
+\xf3\x89\x9a\xc2. For them say --order plain, which puts each record as it is; a retry may then
+leave a double. A record that leaves no room for more within the stream's limit goes as it is in
+every order.
 
 Lines are put in their order, and so at the pace of the slowest shard: once records that a shard
 refuses have filled their part of the buffer, the following lines wait. "runnel proxy" takes many
 callers at once, and delays only the callers of that shard.
 
-Without --hash-key the MD5 of a key says its shard. With it the field says it, as a number from 0 to
+Without --hash-key the MD5 of a key selects its shard. With it a field does, as a number from 0 to
 2^128-1; "runnel keys" has evenly spread ones. The records of one key are in order as long as
 they have the same hash key.
 
-With --resume STATE a load that was interrupted, by kill -9, by a crash or by a full disk, goes on
-when the same command is run again: nothing is lost, and what goes out twice is dropped by
-runnel's consumers. The input may have grown at its end and must else be as it was, and so must the
-stream, the order, and what the keys come from.
+With --resume STATE the same command continues a load that was interrupted, by kill -9, by a crash
+or by a full disk. Nothing is lost, and runnel's consumers drop records that were sent twice. The
+input may have grown at its end. Apart from that, the input, the stream, the order and the source of
+the keys must be the same.
 
-When the stream refuses the caller (a wrong key, a missing right, no such stream), put reads no
-further, says how many records are open, and ends with 3; with --resume the next run goes on
+When the stream refuses the caller (a wrong key, a missing right, no such stream), put stops
+reading, reports how many records are open, and ends with 3; with --resume the next run continues
 exactly there. A record that the stream refuses for itself, or that is given up, is named with its
-line. With --resume the state keeps it: every run ends with 1 until --skip-refused FILE has
-appended the input's line to FILE.
+line. With --resume the state keeps it: every run ends with 1 until --skip-refused FILE has appended
+the input's line to FILE.
 
 With --output json it ends with counts. "unknown" counts the attempts without an answer: each may
 have left one double in the stream.`,
@@ -85,19 +85,19 @@ have left one double in the stream.`,
 	flags.StringVar(&f.key, "key", "", "the partition key: a field's name or a JSON pointer; "+
 		"a column with csv; a word's number with lines")
 	flags.StringVar(&f.hashKey, "hash-key", "", "a field as of --key: the explicit hash key, in "+
-		"decimal, that says the shard in the key's place")
+		"decimal, that selects the shard in the key's place")
 	flags.StringVar(&f.format, "format", "ndjson", "ndjson, csv (with a header) or lines")
 	flags.StringVar(&f.order, "order", "key",
-		"key: in order per key, as units whose doubles runnel's consumers drop; shard: the "+
+		"key: in order per key, as units, so that runnel's consumers drop doubles; shard: the "+
 			"same, with units of many keys in a record; none: such records without an order; "+
 			"plain: in order per key, each as it is; chained: plain, by PutRecord, one by one")
-	flags.StringVar(&f.resume, "resume", "", "keep the state of the load in this file, and go on "+
-		"where the last run with it ended, however that was")
+	flags.StringVar(&f.resume, "resume", "", "keep the state of the load in this file, and "+
+		"continue where the last run with it ended, even after a crash")
 	flags.StringVar(&f.skipRefused, "skip-refused", "", "with --resume: append the lines of "+
 		"records that were refused or given up to this file, and let the load end without them")
 	f.keys.AddTo(command)
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
-		"give a record up after that long; 0 never does")
+		"give a record up after this time; 0 never does")
 	return command
 }
 
@@ -250,7 +250,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	return exit.Outside(closeErr)
 }
 
-// halted returns the error of a put whose caller the stream has refused.
+// halted returns the error of a put after the stream has refused the caller.
 func (j *putJob) halted(closeErr, first error, counts putCounts) error {
 	if errors.Is(closeErr, producer.ErrHalted) {
 		return exit.Outside(fmt.Errorf("%w; the rest of the input was not read: mend that and run "+

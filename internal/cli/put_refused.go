@@ -71,8 +71,8 @@ func (j *putJob) endRefused(ctx context.Context) error {
 		j.con.Say("and %s more", console.Thousands(more))
 	}
 	return &exit.Error{Status: exit.StatusNo, Err: fmt.Errorf("%s of the input's records are not "+
-		"in the stream, the first is %s; %s keeps that until --skip-refused FILE has written their lines "+
-		"to FILE", console.Thousands(len(refused)), lines[0].where, j.flags.resume)}
+		"in the stream, the first is %s; %s keeps that until --skip-refused FILE has written "+
+		"their lines to FILE", console.Thousands(len(refused)), lines[0].where, j.flags.resume)}
 }
 
 // mostNamed is how many refused records are named one by one.

@@ -113,7 +113,7 @@ func (s *server) restart(ctx context.Context, down func()) (took time.Duration, 
 	return time.Since(began), err
 }
 
-// close has the server finish what it has accepted, and waits for its end.
+// close lets the server finish the requests that it has accepted, and waits for its end.
 func (s *server) close(ctx context.Context) error {
 	if s.process == nil {
 		return nil

@@ -36,18 +36,18 @@ func rebalanceCommand(con *console.Console) *cobra.Command {
 		Use:   "rebalance --file FILE | --table NAME --stream NAME --app APP[,APP…]",
 		Short: "Move names to other keys, so that they are spread evenly again",
 		Long: `Move names to other keys, so that they are spread evenly again, after many were
-released, or had other rates than was thought. It prints the moves: old key, new key, name; and
+released, or if rates differ from those expected. It prints the moves (old key, new key, name), and
 makes them with --yes.
 
-Names that carry the same are balanced with the fewest moves there are: then halves of the key
-space differ by one name at most, their halves too, and so on. Names with different rates are moved
-from the heaviest shard to the lightest, until none carries more than --tolerance above the mean.
-With --scratch all get the keys that they would have if they came one by one, the heaviest first.
+Names with equal rates are balanced with the fewest moves: afterwards the halves of the key space
+differ by one name at most, their halves too, and so on. Names with different rates are moved from
+the heaviest shard to the lightest, until no shard is more than --tolerance above the mean. With
+--scratch every name gets the key that it would get if all came one by one, the heaviest first.
 
-With --table the names move while records are put and read, and each keeps its order: records of a
-moving name wait in the processes that put them, until what they have put before is read by every
---app, the applications that read the stream. Interrupted, it takes back what it had begun; after
-kill -9, the same command goes on, and --abort takes it back.`,
+With --table the names move while records are put and read, and each keeps its order. The processes
+that put a moving name hold its records back until every --app, the applications that read the
+stream, has read the name's earlier records. An interrupted run cancels its unfinished moves. After
+kill -9, the same command continues them, and --abort cancels them.`,
 		Example: `  runnel keys rebalance --file keys.ndjson --yes
   runnel keys rebalance --local --table tenants --stream orders --app orders-archive --yes`,
 		Args: usage.NoArgs,
@@ -67,7 +67,7 @@ kill -9, the same command goes on, and --abort takes it back.`,
 	flags.BoolVar(&f.scratch, "scratch", false, "all keys anew, however many moves it takes")
 	flags.BoolVar(&f.yes, "yes", false, "do it")
 	flags.BoolVar(&f.abort, "abort", false,
-		"take back what a run that was killed has left, and move nothing")
+		"cancel the moves of a killed run, and move nothing")
 	return command
 }
 

@@ -123,8 +123,8 @@ func (s *shownSkew) amount(weight uint64) float64 {
 	return float64(weight)
 }
 
-// tell formats a weight, as a rate if the time is known.
-func (s *shownSkew) tell(weight uint64) string {
+// format formats a weight, as a rate if the time is known.
+func (s *shownSkew) format(weight uint64) string {
 	if s.seen.Took > 0 {
 		return s.flags.PerSecond(weight, s.seen.Took)
 	}
@@ -170,7 +170,7 @@ func (l skewLine) WriteText(w io.Writer) error {
 		s.compare(text)
 	} else {
 		only := s.reports[0]
-		text.WriteString(only.Bars(l.columns, s.tell))
+		text.WriteString(only.Bars(l.columns, s.format))
 		fmt.Fprintf(text, "peak to mean %.2f, Gini %.2f", only.PeakToMean, only.Gini)
 		if only.Over > 0 {
 			fmt.Fprintf(text, "; %s above the limit", shardCount(only.Over))
@@ -197,14 +197,14 @@ func (s *shownSkew) heading(text *strings.Builder) {
 	}
 	switch {
 	case f.rate != "":
-		fmt.Fprintf(text, ", as %s", s.tell(s.reports[0].Total))
+		fmt.Fprintf(text, ", as %s", s.format(s.reports[0].Total))
 	case seen.Took > time.Second:
 		fmt.Fprintf(text, " in %s", seen.Took.Round(time.Second/10))
 	case seen.Took > 0:
 		fmt.Fprintf(text, " in %s", seen.Took)
 	}
 	if seen.Took > 0 {
-		fmt.Fprintf(text, "; a shard takes %s", s.tell(s.reports[0].Limit))
+		fmt.Fprintf(text, "; a shard takes %s", s.format(s.reports[0].Limit))
 	}
 	text.WriteString("\n")
 }
@@ -224,8 +224,8 @@ func (s *shownSkew) compare(text *strings.Builder) {
 	}
 	text.WriteString("\n")
 	for _, r := range s.reports {
-		fmt.Fprintf(text, "%7d  %15s  %15s  %9.2f  %5.2f", len(r.Shards), s.tell(r.Peak),
-			s.tell(uint64(r.Mean)), r.PeakToMean, r.Gini)
+		fmt.Fprintf(text, "%7d  %15s  %15s  %9.2f  %5.2f", len(r.Shards), s.format(r.Peak),
+			s.format(uint64(r.Mean)), r.PeakToMean, r.Gini)
 		if s.seen.Took > 0 {
 			fmt.Fprintf(text, "  %10d", r.Over)
 		}
@@ -250,7 +250,7 @@ func (s *shownSkew) hot(text *strings.Builder) {
 	}
 	text.WriteString("KEY\n")
 	for _, hot := range r.Hot {
-		load := s.tell(hot.AtLeast())
+		load := s.format(hot.AtLeast())
 		if hot.Error > 0 {
 			load = "≥ " + load
 		}

@@ -52,8 +52,8 @@ func Command(args ...string) *exec.Cmd {
 // processes that Command does not start.
 func AsCommand() string { return asCommand + "=1" }
 
-// Run runs the command in this process with empty standard input, and returns its exit status and
-// what it has printed on standard output and standard error.
+// Run runs the command in this process with empty standard input, and returns its exit status
+// and its output.
 func Run(ctx context.Context, args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	status = cli.Main(ctx, args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
