@@ -66,7 +66,6 @@ var layers = [][]string{
 		"server/internal/serverclock",
 	},
 	{
-		"internal/follow",
 		"internal/opener",
 		"internal/putlog",
 		"keytable",
@@ -81,6 +80,7 @@ var layers = [][]string{
 	},
 	{
 		"consumer",
+		"internal/follow",
 		"internal/measure",
 		"proxy",
 		"server/internal/dynamo",

@@ -12,9 +12,9 @@ var ErrOutsideShard = errors.New("a user record's hash key is outside of the sha
 
 // OutsideError names the first user record of an aggregate outside the shard's range.
 type OutsideError struct {
-	Sub   int          // its sub-sequence number
-	Hash  keyspace.Key // its hash key
-	Range keyspace.Range
+	Sub   int            // its sub-sequence number
+	Hash  keyspace.Key   // its hash key
+	Range keyspace.Range // the shard's range
 }
 
 func (e *OutsideError) Error() string {

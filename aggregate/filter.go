@@ -55,10 +55,13 @@ type Filter struct {
 	changes   *Delta // since the last call of Delta; nil until Track
 }
 
-// Counts are numbers of units by Admit's verdict. Evicted is a number of producers: those that a
-// full filter forgot to make room. Doubles of an evicted producer may be delivered.
+// Counts are numbers of units by verdict of Admit.
 type Counts struct {
-	Fresh, Doubles, Malformed, Unfiltered, Evicted uint64
+	// Fresh, Doubles, Malformed and Unfiltered count units, by verdict.
+	Fresh, Doubles, Malformed, Unfiltered uint64
+	// Evicted counts the producers that a full filter forgot to make room. Doubles of such a
+	// producer may be delivered.
+	Evicted uint64
 }
 
 // Verdict is Admit's judgement of a unit.

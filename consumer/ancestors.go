@@ -28,7 +28,7 @@ func (r *run) allEnded(ctx context.Context, ids []runnel.ShardID) (bool, error) 
 }
 
 type ancestors struct {
-	*run
+	run     *run
 	known   map[runnel.ShardID]bool             // shards found to have ended
 	parents map[runnel.ShardID][]runnel.ShardID // of the listed shards; nil until needed
 }
@@ -45,9 +45,9 @@ func (a *ancestors) ended(ctx context.Context, id runnel.ShardID) (bool, error) 
 }
 
 func (a *ancestors) look(ctx context.Context, id runnel.ShardID) (bool, error) {
-	l, err := a.table.Get(ctx, id)
+	l, err := a.run.table.Get(ctx, id)
 	if errors.Is(err, lease.ErrUnreadableRow) {
-		a.reportRow(string(id), err)
+		a.run.reportRow(string(id), err)
 		return false, nil
 	}
 	if !errors.Is(err, lease.ErrLeaseNotFound) {
@@ -65,7 +65,7 @@ func (a *ancestors) look(ctx context.Context, id runnel.ShardID) (bool, error) {
 		return true, nil
 	}
 	// A parent may have ended since the first look, and created the lease before that.
-	l, err = a.table.Get(ctx, id)
+	l, err = a.run.table.Get(ctx, id)
 	if errors.Is(err, lease.ErrLeaseNotFound) {
 		return true, nil
 	}
@@ -77,7 +77,7 @@ func (a *ancestors) list(ctx context.Context) error {
 	if a.parents != nil {
 		return nil
 	}
-	shards, err := a.shards.Shards(ctx, 0)
+	shards, err := a.run.shards.Shards(ctx, 0)
 	if err != nil {
 		return err
 	}

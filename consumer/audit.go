@@ -122,7 +122,7 @@ func (r *run) beginners(
 	ctx context.Context, shards []shardmap.Shard,
 ) (map[runnel.ShardID]bool, error) {
 	chosen := shards
-	if at := r.binding.Origin.At; !at.IsZero() {
+	if at := r.binding.Origin.Time(); !at.IsZero() {
 		var err error
 		chosen, err = shardmap.List(ctx, r.cfg.Kinesis, r.cfg.Stream, &types.ShardFilter{
 			Type: types.ShardFilterTypeAtTimestamp, Timestamp: aws.Time(at),
@@ -138,7 +138,7 @@ func (r *run) beginners(
 	ids := map[runnel.ShardID]bool{}
 	for _, s := range chosen {
 		isListed := func(id runnel.ShardID) bool { return listed[id] }
-		if !r.binding.Origin.At.IsZero() || !slices.ContainsFunc(s.Parents, isListed) {
+		if !r.binding.Origin.Time().IsZero() || !slices.ContainsFunc(s.Parents, isListed) {
 			ids[s.ID] = true
 		}
 	}

@@ -106,7 +106,7 @@ func (s *fakeStream) last(shard int, sub int64) runnel.Position {
 
 // dropped adds up the counts of the events.
 func (f *fleet) dropped() (doubles, malformed int) {
-	for _, e := range f.happened(consumer.Delivered) {
+	for _, e := range f.happened(consumer.EventDelivered) {
 		doubles += e.Doubles
 		malformed += e.Malformed
 	}

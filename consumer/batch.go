@@ -10,8 +10,8 @@ import (
 
 // Batch is consecutive records of one shard.
 type Batch struct {
-	Stream  string
-	ShardID runnel.ShardID
+	Stream  string         // the stream's name
+	ShardID runnel.ShardID // the shard of all the records
 	// Records are in the shard's order; at least one. The handler may keep them.
 	Records []runnel.Record
 	// Behind is the distance from the batch's end to the tip of the stream, as GetRecords reports
@@ -19,7 +19,7 @@ type Batch struct {
 	Behind time.Duration
 	// Gap is set if records before these may be missing because the stream removed them, by its
 	// retention period, before they were read. If no record follows a gap, as in a shard that the
-	// stream removed, no batch carries the gap. The event Trimmed reports every gap.
+	// stream removed, no batch carries the gap. EventTrimmed reports every gap.
 	Gap *sink.Gap
 }
 

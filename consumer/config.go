@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -46,9 +47,11 @@ type Config struct {
 	Handler Handler
 	Sink    sink.Sink
 
-	// From is where to begin without a checkpoint; default Oldest. The choice of the fleet's first
-	// worker holds for the table.
-	From From
+	// From is where to begin without a checkpoint: with the oldest record, at a time, or from now
+	// on; default runnel.FromOldest. The choice of the fleet's first worker holds for the table.
+	// FromLatest begins at the time of the stream's answer to that worker, in whole seconds of the
+	// stream's clock: no later record is missed, and some may be up to a second older.
+	From runnel.From
 	// Once ends Run when every record that was in the stream at its start has been processed, by
 	// this worker or by others of the fleet.
 	Once bool
@@ -144,6 +147,8 @@ func (c Config) Validate() error {
 	fault(c.Kinesis == nil, "Kinesis is required: a client of the stream's endpoint")
 	fault(c.DynamoDB == nil, "DynamoDB is required: a client of the lease table's endpoint")
 	fault((c.Handler == nil) == (c.Sink == nil), "exactly one of Handler and Sink is required")
+	fault(c.From.Sequence() != "", "From is the sequence number %s: it must be the oldest record, "+
+		"the latest or a time", c.From.Sequence())
 	fault(c.Void < VoidDrop || c.Void > VoidStop,
 		"Void is %d: it must be VoidDrop, VoidDeliver or VoidStop", int(c.Void))
 	fault(c.Failover != 0 && c.Failover < 100*time.Millisecond,

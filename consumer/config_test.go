@@ -11,6 +11,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -18,29 +19,17 @@ import (
 func TestValidate(t *testing.T) {
 	_, err := New(Config{
 		Failover: time.Millisecond, MaxRecords: 10_001, PollInterval: -1, MaxLeases: -1,
+		From: runnel.FromSequence("49"),
 	})
 	if err == nil {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{
 		"Stream", "App", "Kinesis", "DynamoDB", "Handler", "Failover", "MaxRecords",
-		"PollInterval", "MaxLeases",
+		"PollInterval", "MaxLeases", "From",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not named in %v", want, err)
-		}
-	}
-}
-
-func TestParseFrom(t *testing.T) {
-	for _, text := range []string{"oldest", "latest", "2026-01-31T08:00:00Z"} {
-		if f, err := ParseFrom(text); err != nil || f.String() != text {
-			t.Errorf("%s: %s, %v", text, f, err)
-		}
-	}
-	for _, text := range []string{"", "newest", "2026-01-31"} {
-		if _, err := ParseFrom(text); err == nil {
-			t.Errorf("%q was accepted", text)
 		}
 	}
 }

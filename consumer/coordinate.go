@@ -121,12 +121,12 @@ func (r *run) take(ctx context.Context, wanted []lease.Sighting, steal bool) {
 		if a.sent.IsZero() {
 			continue
 		}
-		e := Event{Kind: LeaseTaken, Other: wanted[i].Owner}
+		e := Event{Kind: EventLeaseTaken, Other: wanted[i].Owner}
 		switch {
 		case steal:
-			e.Kind = LeaseStolen
+			e.Kind = EventLeaseStolen
 		case e.Other != "":
-			e.Kind = LeaseExpired
+			e.Kind = EventLeaseExpired
 		}
 		r.start(ctx, a, e)
 	}
@@ -153,7 +153,7 @@ func (r *run) collect(life context.Context, h *holding) bool {
 		if r.isStopping() {
 			r.release(life, a)
 		} else {
-			r.start(life, a, Event{Kind: LeaseTaken})
+			r.start(life, a, Event{Kind: EventLeaseTaken})
 		}
 	}
 	return h.ending == finished || h.ending == caughtUp

@@ -12,7 +12,7 @@ import (
 
 // delivery passes a fetcher's pages to a sink's writer, in order.
 type delivery struct {
-	*holding
+	of     *holding
 	writer sink.Writer
 	at     runnel.Position // where reading begins
 	last   runnel.Position // the last commit announced
@@ -25,14 +25,14 @@ type delivery struct {
 // run delivers from d.at on until the shard's end, the worker's stop, or a failure. After a
 // *sink.MovedError it can be run again from the error's position.
 func (d *delivery) run(ctx context.Context) (ending, []shardmap.Shard, error) {
-	f := d.fetch(ctx, d.first, d.at, d.open, d.keeper.completeTo())
+	f := d.of.run.fetch(ctx, d.of.first, d.at, d.open, d.of.keeper.completeTo())
 	defer f.stop()
 	for {
 		var p page
 		select {
 		case <-ctx.Done():
 			return dropped, nil, context.Cause(ctx)
-		case <-d.stopping:
+		case <-d.of.run.stopping:
 			if ctx.Err() != nil { // killed: not even a flush
 				return dropped, nil, context.Cause(ctx)
 			}
@@ -74,16 +74,16 @@ func (d *delivery) write(ctx context.Context, p page) error {
 	}
 	d.through, d.complete = p.through, p.complete
 	if p.ended {
-		d.endComplete = p.complete
+		d.of.endComplete = p.complete
 	}
 	for _, void := range p.voided {
-		d.event(Event{
-			Kind: Voided, Position: void.Position, Records: void.Records, Err: void,
+		d.of.event(Event{
+			Kind: EventVoided, Position: void.Position, Records: void.Records, Err: void,
 		})
 	}
 	if p.read > 0 {
-		d.event(Event{
-			Kind: Delivered, Position: p.through, Records: len(p.records), Bytes: p.bytes,
+		d.of.event(Event{
+			Kind: EventDelivered, Position: p.through, Records: len(p.records), Bytes: p.bytes,
 			Doubles: p.doubles, Malformed: p.malformed, Unfiltered: p.unfiltered,
 			Behind: p.behind,
 		})
@@ -110,11 +110,11 @@ func (d *delivery) committed(c sink.Committed) {
 		return
 	}
 	d.last = c.End
-	d.event(Event{Kind: Committed, Position: c.End})
+	d.of.event(Event{Kind: EventCommitted, Position: c.End})
 	if c.End != runnel.End() { // that one is written with the children
-		d.keeper.post(c)
+		d.of.keeper.post(c)
 	} else {
-		d.keeper.token(c.Token)
+		d.of.keeper.token(c.Token)
 	}
 }
 
@@ -122,6 +122,6 @@ func (d *delivery) committed(c sink.Committed) {
 // committed. It comes after the checkpoint to which it belongs.
 func (d *delivery) completed(c sink.Committed) {
 	if c.End == d.through && !d.complete.IsZero() {
-		d.keeper.complete(d.complete)
+		d.of.keeper.complete(d.complete)
 	}
 }

@@ -26,7 +26,7 @@
 // # Gaps
 //
 // If the stream removed records, by its retention period, before they were read, the worker reports
-// a gap: by the event Trimmed and a warning, to a handler in Batch.Gap, to a sink in
+// a gap: by EventTrimmed and a warning, to a handler in Batch.Gap, to a sink in
 // sink.Batch.Gap, which keeps it. A gap says that records may be missing, since their number cannot
 // be known. An idle shard has no gap as long as a worker looked at it within the retention period.
 // If the stream removed a shard before its end was read, the worker ends that shard with a gap, and

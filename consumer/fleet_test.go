@@ -194,7 +194,7 @@ func (f *fleet) dump() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range f.events {
-		if e.Kind != consumer.Delivered {
+		if e.Kind != consumer.EventDelivered {
 			f.Logf("%s %s %s %s other=%s %s %v", e.Time.Format("15:04:05.000"), e.Worker, e.Kind,
 				e.ShardID, e.Other, e.Position, e.Err)
 		}

@@ -40,17 +40,18 @@ func goneGap(after runnel.Position) *sink.Gap {
 
 // reported reports the gap before a page, by the event and a warning.
 func (d *delivery) reported(gap *sink.Gap) {
-	d.cfg.Logger.Warn("the stream removed records before they were read, by its retention period",
-		"worker", d.cfg.WorkerID, "stream", d.cfg.Stream, "shard", string(d.first.Key),
+	cfg := d.of.run.cfg
+	cfg.Logger.Warn("the stream removed records before they were read, by its retention period",
+		"worker", cfg.WorkerID, "stream", cfg.Stream, "shard", string(d.of.first.Key),
 		"after", gap.After.String(), "before", gap.Before.String(), "reason", gap.Reason)
-	d.event(Event{Kind: Trimmed, Position: gap.After, Gap: gap})
+	d.of.event(Event{Kind: EventTrimmed, Position: gap.After, Gap: gap})
 }
 
 // closeParent ends a parent in the sink that the stream no longer has, and that no other worker can
 // end: its lease is gone or ended, and the sink began it, perhaps for another application. It
 // returns false if the stream still has the parent.
 func (h *holding) closeParent(ctx context.Context, open *sink.ParentError) (bool, error) {
-	shards, err := h.shards.Shards(ctx, 0)
+	shards, err := h.run.shards.Shards(ctx, 0)
 	if err != nil || len(shards) == 0 {
 		return false, err
 	}
@@ -59,11 +60,11 @@ func (h *holding) closeParent(ctx context.Context, open *sink.ParentError) (bool
 			return false, nil
 		}
 	}
-	if err := h.sameStream(ctx); err != nil {
+	if err := h.run.sameStream(ctx); err != nil {
 		return false, err
 	}
-	writer, err := h.sink.Open(ctx, sink.Shard{
-		Stream: h.stream.Name, Created: h.stream.Created, ID: open.Parent,
+	writer, err := h.run.sink.Open(ctx, sink.Shard{
+		Stream: h.run.stream.Name, Created: h.run.stream.Created, ID: open.Parent,
 	})
 	if err != nil {
 		return false, err
@@ -74,10 +75,10 @@ func (h *holding) closeParent(ctx context.Context, open *sink.ParentError) (bool
 		return true, nil
 	}
 	gap := goneGap(c.End)
-	h.cfg.Logger.Warn("a parent shard is closed with a gap: the stream no longer has it",
-		"worker", h.cfg.WorkerID, "stream", h.cfg.Stream, "shard", string(open.Parent),
+	h.run.cfg.Logger.Warn("a parent shard is closed with a gap: the stream no longer has it",
+		"worker", h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(open.Parent),
 		"after", gap.After.String())
-	h.observe(Event{Kind: Trimmed, ShardID: open.Parent, Position: gap.After, Gap: gap})
+	h.run.observe(Event{Kind: EventTrimmed, ShardID: open.Parent, Position: gap.After, Gap: gap})
 	batch := sink.Batch{Through: c.End, State: func() []byte { return c.State }, Gap: gap}
 	if _, err = writer.Write(ctx, batch); err == nil {
 		_, err = writer.End(ctx)

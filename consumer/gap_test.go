@@ -161,7 +161,7 @@ func (r *retained) trimmed() (found []consumer.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.events {
-		if e.Kind == consumer.Trimmed && e.Gap != nil {
+		if e.Kind == consumer.EventTrimmed && e.Gap != nil {
 			found = append(found, e)
 		}
 	}
@@ -371,7 +371,7 @@ func TestGapOfAnotherApplicationsParent(t *testing.T) {
 			t.Errorf("%+v, %v", report, err)
 		}
 		for _, e := range r.events {
-			if e.Kind == consumer.Failed {
+			if e.Kind == consumer.EventFailed {
 				t.Errorf("failed: %v", e.Err)
 			}
 		}
@@ -396,7 +396,7 @@ func childReadLater(r *retained, records int) {
 		observe := c.Observer
 		c.Observer = func(e consumer.Event) {
 			observe(e)
-			if e.Kind == consumer.ShardEnded {
+			if e.Kind == consumer.EventShardEnded {
 				r.kill()
 			}
 		}

@@ -93,11 +93,11 @@ func (g *genealogy) cutOff(id runnel.ShardID) bool {
 //   - open shards that the fleet would never reach, from the origin on. At the start there is none,
 //     unless the server's list of the shards at a time has a gap.
 func (g *genealogy) missing(
-	beginners map[runnel.ShardID]bool, origin lease.Origin, synced bool,
+	beginners map[runnel.ShardID]bool, origin runnel.From, synced bool,
 ) []lease.Lease {
 	var missing []lease.Lease
 	created := map[runnel.ShardID]bool{}
-	create := func(s shardmap.Shard, origin lease.Origin) {
+	create := func(s shardmap.Shard, origin runnel.From) {
 		missing = append(missing, newLease(s, origin))
 		created[s.ID] = true
 	}
@@ -108,7 +108,7 @@ func (g *genealogy) missing(
 		case begins && (!synced || !g.covered(s.ID) && !g.any(s.ID, g.down, g.leased)):
 			create(s, origin)
 		case g.orphaned(s):
-			create(s, lease.Origin{Word: runnel.TrimHorizon})
+			create(s, runnel.FromOldest())
 		case s.Open() && !g.covered(s.ID) &&
 			!g.any(s.ID, g.up, func(id runnel.ShardID) bool { return created[id] }):
 			create(s, origin)

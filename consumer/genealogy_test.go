@@ -87,7 +87,7 @@ func TestMissingLeases(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			origin := lease.Origin{Word: runnel.Latest, At: time.UnixMilli(7)}
+			origin := runnel.FromLatest().Pin(time.UnixMilli(7))
 			g := newGenealogy(parseLeases(c.leases), parseShards(c.shards))
 			beginners := map[runnel.ShardID]bool{}
 			for _, id := range strings.Fields(c.beginners) {
@@ -99,7 +99,7 @@ func TestMissingLeases(t *testing.T) {
 				switch {
 				case l.Checkpoint.Sequence == runnel.TrimHorizon && l.From.IsZero():
 					name += "^"
-				case l.Checkpoint.Sequence != runnel.Latest || !l.From.Equal(origin.At):
+				case l.Checkpoint.Sequence != runnel.Latest || !l.From.Equal(origin.Time()):
 					t.Errorf("created %+v", l)
 				}
 				got = append(got, name)

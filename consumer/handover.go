@@ -27,24 +27,24 @@ func (h *holding) handOver(ctx context.Context, how ending) ending {
 		err = cause
 	case how == finished:
 		err = h.keeper.settle(ctx, func(ctx context.Context, l lease.Lease) (lease.Lease, error) {
-			return h.table.Finish(ctx, l, h.keeper.endToken(), h.children)
+			return h.run.table.Finish(ctx, l, h.keeper.endToken(), h.children)
 		})
 	default:
-		err = h.keeper.settle(ctx, h.table.Release)
+		err = h.keeper.settle(ctx, h.run.table.Release)
 	}
 	switch {
 	case errors.Is(err, ErrKilled):
 		return dropped
 	case err != nil:
-		h.event(Event{Kind: LeaseLost, Err: err})
+		h.event(Event{Kind: EventLeaseLost, Err: err})
 		return dropped
 	case how == finished:
-		h.event(Event{Kind: ShardEnded, Children: h.children})
+		h.event(Event{Kind: EventShardEnded, Children: h.children})
 	default:
 		if how == caughtUp {
-			h.event(Event{Kind: CaughtUp})
+			h.event(Event{Kind: EventCaughtUp})
 		}
-		h.event(Event{Kind: LeaseReleased})
+		h.event(Event{Kind: EventLeaseReleased})
 	}
 	return how
 }
@@ -59,9 +59,9 @@ func (h *holding) createChildren(ctx context.Context, children []shardmap.Shard)
 			return
 		}
 		if ctx.Err() == nil {
-			h.failed(h.first.Key, err)
+			h.run.failed(h.first.Key, err)
 		}
-		wait(ctx, backoff(attempt, h.cfg.Failover/4), nil)
+		wait(ctx, backoff(attempt, h.run.cfg.Failover/4), nil)
 	}
 }
 
@@ -70,7 +70,7 @@ var errNoChildren = errors.New("the shard has ended, and the stream lists no sha
 
 func (h *holding) tryChildren(ctx context.Context, children []shardmap.Shard) error {
 	if len(children) == 0 { // the sink knew of the end, or the server named no children
-		all, err := h.shards.Shards(ctx, 0)
+		all, err := h.run.shards.Shards(ctx, 0)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (h *holding) tryChildren(ctx context.Context, children []shardmap.Shard) er
 	}
 	h.children = nil
 	if h.atEnd != nil {
-		h.ends.leave(h.first.Key, h.atEnd, idsOf(children))
+		h.run.ends.leave(h.first.Key, h.atEnd, idsOf(children))
 	}
 	for _, child := range children {
 		if err := h.createChild(ctx, child); err != nil {
@@ -112,25 +112,25 @@ func (h *holding) forgotten(all []shardmap.Shard) bool {
 }
 
 func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
-	startable := h.cfg.MaxLeases == 0 && !h.isStopping() && h.once.wants(child.ID)
+	startable := h.run.cfg.MaxLeases == 0 && !h.run.isStopping() && h.run.once.wants(child.ID)
 	if startable {
 		others := slices.DeleteFunc(slices.Clone(child.Parents), func(id runnel.ShardID) bool {
 			return id == h.first.Key
 		})
 		var err error
-		if startable, err = h.allEnded(ctx, others); err != nil {
+		if startable, err = h.run.allEnded(ctx, others); err != nil {
 			return fmt.Errorf("look at the other parent of %s: %w", child.ID, err)
 		}
 	}
-	l := newLease(child, lease.Origin{Word: runnel.TrimHorizon})
+	l := newLease(child, runnel.FromOldest())
 	l.Complete = h.endComplete
 	if startable {
-		l.Owner = h.cfg.WorkerID
+		l.Owner = h.run.cfg.WorkerID
 	}
 	sent := time.Now()
-	stands, created, err := h.table.Create(ctx, l)
+	stands, created, err := h.run.table.Create(ctx, l)
 	if errors.Is(err, lease.ErrUnreadableRow) {
-		h.reportRow(string(child.ID), err)
+		h.run.reportRow(string(child.ID), err)
 		return nil
 	}
 	if err != nil {
@@ -139,7 +139,7 @@ func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
 	if !created && startable && stands.Owner == "" && !stands.Ended() {
 		// The other parent's reader created it, when this shard was not finished yet.
 		sent = time.Now()
-		if stands, err = h.table.Take(ctx, stands, h.cfg.WorkerID); err == nil {
+		if stands, err = h.run.table.Take(ctx, stands, h.run.cfg.WorkerID); err == nil {
 			created = true
 		} else if !errors.Is(err, lease.ErrLeaseLost) {
 			return err
@@ -152,10 +152,10 @@ func (h *holding) createChild(ctx context.Context, child shardmap.Shard) error {
 }
 
 // newLease returns the lease of a new shard.
-func newLease(s shardmap.Shard, origin lease.Origin) lease.Lease {
+func newLease(s shardmap.Shard, origin runnel.From) lease.Lease {
 	r := s.Range
 	return lease.Lease{
-		Key: s.ID, Parents: s.Parents, Range: &r, From: origin.At,
-		Checkpoint: runnel.Position{Sequence: origin.Word},
+		Key: s.ID, Parents: s.Parents, Range: &r, From: origin.Time(),
+		Checkpoint: runnel.Position{Sequence: origin.Word()},
 	}
 }

@@ -25,8 +25,8 @@ func (h *holding) readingAt(
 	ctx context.Context, writer sink.Writer, c sink.Committed,
 ) (o reading, err error) {
 	o = newReading(h.first.Key, c.End)
-	o.Void = opener.Void(h.cfg.Void)
-	if o.Keys, err = h.hashRange(ctx); err != nil || h.cfg.KeepDoubles {
+	o.Void = opener.Void(h.run.cfg.Void)
+	if o.Keys, err = h.hashRange(ctx); err != nil || h.run.cfg.KeepDoubles {
 		return o, err
 	}
 	if _, ok := writer.(*handlerWriter); ok {
@@ -48,7 +48,7 @@ func (h *holding) readingAt(
 func (h *holding) recall(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
 	if at == runnel.Start() && originOf(h.first).Word() == runnel.TrimHorizon {
 		// All parents have ended, as their rows say, and ends has the states of this worker there.
-		if states := h.ends.begin(h.first.Key, h.first.Parents); len(states) > 0 {
+		if states := h.run.ends.begin(h.first.Key, h.first.Parents); len(states) > 0 {
 			parents, err := h.restoreAll(states)
 			return h.union(parents), err
 		}
@@ -72,7 +72,7 @@ func (h *holding) hashRange(ctx context.Context) (keyspace.Range, error) {
 
 // restore makes a filter from a state. A nil state makes a filter that has not met any unit.
 func (h *holding) restore(state []byte) (*aggregate.Filter, error) {
-	filter := &aggregate.Filter{H: h.cfg.Horizon}
+	filter := &aggregate.Filter{H: h.run.cfg.Horizon}
 	if len(state) == 0 {
 		return filter, nil
 	}
@@ -97,7 +97,7 @@ func (h *holding) restoreAll(states [][]byte) ([]*aggregate.Filter, error) {
 // union makes the filter with which a child begins, from the filters at its parents' ends.
 func (h *holding) union(parents []*aggregate.Filter) *aggregate.Filter {
 	filter := aggregate.Union(parents...)
-	filter.H = h.cfg.Horizon
+	filter.H = h.run.cfg.Horizon
 	return filter
 }
 
@@ -123,8 +123,8 @@ func (h *holding) inherit(ctx context.Context, states [][]byte) (*aggregate.Filt
 // listing returns the stream's shards by their ids, as listed at some time after this shard was
 // made: its ancestors do not change.
 func (h *holding) listing(ctx context.Context) (map[runnel.ShardID]shardmap.Shard, error) {
-	for _, age := range []time.Duration{h.cfg.AuditInterval, 0} {
-		shards, err := h.shards.Shards(ctx, age)
+	for _, age := range []time.Duration{h.run.cfg.AuditInterval, 0} {
+		shards, err := h.run.shards.Shards(ctx, age)
 		if err != nil {
 			return nil, err
 		}

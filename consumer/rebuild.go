@@ -34,7 +34,7 @@ import (
 // It ends early, with an error, when the worker is to stop.
 func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
 	b := &rebuilder{
-		holding: h, filter: &aggregate.Filter{H: h.cfg.Horizon}, at: at,
+		of: h, cfg: h.run.cfg, filter: &aggregate.Filter{H: h.run.cfg.Horizon}, at: at,
 		origin: originOf(h.first), told: time.Now(), firsts: map[runnel.ShardID]time.Time{},
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -42,7 +42,7 @@ func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.F
 	go func() {
 		defer close(watched)
 		select {
-		case <-h.stopping:
+		case <-h.run.stopping:
 			cancel(errStopping)
 		case <-ctx.Done():
 		}
@@ -55,7 +55,7 @@ func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.F
 		return nil, err
 	}
 	if b.records > 0 {
-		h.event(Event{Kind: Rebuilt, Position: at, Records: b.records})
+		h.event(Event{Kind: EventRebuilt, Position: at, Records: b.records})
 	}
 	return b.filter, nil
 }
@@ -66,7 +66,8 @@ func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.F
 // units that the Union would forget. So it takes one filter's memory however many ancestors there
 // are.
 type rebuilder struct {
-	*holding
+	of      *holding
+	cfg     Config // the worker's
 	filter  *aggregate.Filter
 	decoder aggregate.Decoder
 	at      runnel.Position              // the position for which the filter is made
@@ -81,11 +82,11 @@ type rebuilder struct {
 const progressInterval = 5 * time.Second
 
 func (b *rebuilder) run(ctx context.Context) error {
-	listed, err := b.listing(ctx)
+	listed, err := b.of.listing(ctx)
 	if err != nil {
 		return err
 	}
-	own, ok := listed[b.first.Key]
+	own, ok := listed[b.of.first.Key]
 	if !ok { // gone, and its reader will find out
 		return nil
 	}
@@ -184,7 +185,8 @@ func (b *rebuilder) arrival(ctx context.Context, shard runnel.ShardID) (time.Tim
 func (b *rebuilder) firstArrival(
 	ctx context.Context, shard runnel.ShardID, at runnel.Position,
 ) (first time.Time, err error) {
-	err = b.read(ctx, b.pages(shard, runnel.FromOldest(), at, 1), func(record *types.Record) bool {
+	from := b.of.run.pages(shard, runnel.FromOldest(), at, 1)
+	err = b.read(ctx, from, func(record *types.Record) bool {
 		first = aws.ToTime(record.ApproximateArrivalTimestamp)
 		return false
 	})
@@ -226,7 +228,7 @@ func (b *rebuilder) ancestors(
 func (b *rebuilder) feed(
 	ctx context.Context, s shardmap.Shard, wanted func(*types.Record) (this, more bool),
 ) error {
-	window := b.pages(s.ID, runnel.FromTime(b.from), runnel.Start(), b.cfg.MaxRecords)
+	window := b.of.run.pages(s.ID, runnel.FromTime(b.from), runnel.Start(), b.cfg.MaxRecords)
 	return b.read(ctx, window, func(record *types.Record) bool {
 		this, more := wanted(record)
 		if this {
@@ -266,7 +268,7 @@ func (b *rebuilder) see(record *types.Record, keys keyspace.Range) {
 	}
 	if b.records++; time.Since(b.told) >= progressInterval {
 		b.told = time.Now()
-		b.event(Event{Kind: Rebuilding, Position: b.at, Records: b.records})
+		b.of.event(Event{Kind: EventRebuilding, Position: b.at, Records: b.records})
 	}
 }
 

@@ -52,7 +52,7 @@ func TestRebuildThatTakesLong(t *testing.T) {
 		f.fivePerSecond()
 		m = f.start("w2", j.into, slow)
 		<-time.After(12 * time.Second)
-		progress := f.happened(consumer.Rebuilding)
+		progress := f.happened(consumer.EventRebuilding)
 		if n := len(progress); n != 2 || progress[0].Records >= progress[1].Records ||
 			progress[1].Records > 60 || progress[1].Position != at {
 			t.Errorf("progress %+v", progress)
@@ -70,7 +70,7 @@ func TestRebuildThatTakesLong(t *testing.T) {
 		f.stream.put("y", "a")
 		f.start("w3", j.into, slow)
 		f.await(time.Minute, "what is new", func() bool { return j.text() == "y" })
-		if rebuilt := f.happened(consumer.Rebuilt); len(rebuilt) != 1 || rebuilt[0].Records != 101 {
+		if rebuilt := f.happened(consumer.EventRebuilt); len(rebuilt) != 1 || rebuilt[0].Records != 101 {
 			t.Errorf("rebuilt %+v", rebuilt)
 		}
 	})
@@ -136,7 +136,7 @@ func TestRebuildReadsOneWindow(t *testing.T) {
 		f.stream.put(unit(1, 1, "a", "1"), "a") // 14 minutes after its first copy
 		f.stream.put("end", "a")
 		f.expect(&j, want+"end")
-		rebuilt := f.happened(consumer.Rebuilt)
+		rebuilt := f.happened(consumer.EventRebuilt)
 		if n := len(rebuilt); n != 1 || rebuilt[0].Records < 24 || rebuilt[0].Records > 28 {
 			t.Errorf("rebuilt %+v, want 4.3H of records", rebuilt)
 		}
@@ -164,8 +164,8 @@ func TestRebuildOfASparseShard(t *testing.T) {
 		})
 		f.mustStop(m)
 		f.start("w2", j.into)
-		f.await(failover, "the window", func() bool { return len(f.happened(consumer.Rebuilt)) == 1 })
-		if rebuilt := f.happened(consumer.Rebuilt); rebuilt[0].Records < 21 || rebuilt[0].Records > 100 {
+		f.await(failover, "the window", func() bool { return len(f.happened(consumer.EventRebuilt)) == 1 })
+		if rebuilt := f.happened(consumer.EventRebuilt); rebuilt[0].Records < 21 || rebuilt[0].Records > 100 {
 			t.Errorf("rebuilt %+v", rebuilt)
 		}
 	})
@@ -286,8 +286,8 @@ func TestPagesOfOneReadAreNotPaced(t *testing.T) {
 			c.MaxRecords = 40
 			c.Handler = func(context.Context, *consumer.Batch) error { return nil }
 		})
-		f.await(time.Minute, "40 pages", func() bool { return len(f.happened(consumer.Delivered)) == 40 })
-		pages := f.happened(consumer.Delivered)
+		f.await(time.Minute, "40 pages", func() bool { return len(f.happened(consumer.EventDelivered)) == 40 })
+		pages := f.happened(consumer.EventDelivered)
 		if took := pages[39].Time.Sub(pages[0].Time); took > 100*time.Millisecond {
 			t.Errorf("40 pages of one read took %s", took)
 		}

@@ -38,7 +38,7 @@ func (f *fleet) countIterators() func() map[runnel.ShardID]int {
 func (f *fleet) readAgain(want ...runnel.ShardID) {
 	f.Helper()
 	var got []runnel.ShardID
-	for _, e := range append(f.happened(consumer.Rebuilding), f.happened(consumer.Rebuilt)...) {
+	for _, e := range append(f.happened(consumer.EventRebuilding), f.happened(consumer.EventRebuilt)...) {
 		got = append(got, e.ShardID)
 	}
 	if !slices.Equal(got, want) {
@@ -50,7 +50,7 @@ func (f *fleet) readAgain(want ...runnel.ShardID) {
 // last record, and read no record again: not even if the application began inside a parent.
 func TestNoRebuildAfterTheOwnEnd(t *testing.T) {
 	for _, atEndOnly := range []bool{true, false} {
-		for _, from := range []consumer.From{consumer.Oldest, consumer.Latest} {
+		for _, from := range []runnel.From{runnel.FromOldest(), runnel.FromLatest()} {
 			t.Run(fmt.Sprintf("%s, children at the end only %v", from, atEndOnly),
 				func(t *testing.T) {
 					bubble(t, 1, func(f *fleet) { ownEnd(f, from, atEndOnly) })
@@ -59,7 +59,7 @@ func TestNoRebuildAfterTheOwnEnd(t *testing.T) {
 	}
 }
 
-func ownEnd(f *fleet, from consumer.From, atEndOnly bool) {
+func ownEnd(f *fleet, from runnel.From, atEndOnly bool) {
 	f.stream.atEndOnly = atEndOnly
 	iterators := f.countIterators()
 	a, b := f.stream.keysOf(0, 2)[0], f.stream.keysOf(0, 2)[1]
@@ -96,7 +96,7 @@ func ownEnd(f *fleet, from consumer.From, atEndOnly bool) {
 		f.Errorf("%d shards were read, want 6", len(got))
 	}
 	for shard, n := range iterators() {
-		if first := f.stream.shards[0].id; n != 1 && (shard != first || from == consumer.Oldest) {
+		if first := f.stream.shards[0].id; n != 1 && (shard != first || from == runnel.FromOldest()) {
 			f.Errorf("the reading of %s was begun %d times", shard, n)
 		}
 	}
@@ -151,7 +151,7 @@ func TestRebuildOfAnothersEnd(t *testing.T) {
 		merged := f.stream.shards[2].id
 		f.readAgain(merged)
 		enders := map[string]bool{}
-		for _, e := range f.happened(consumer.ShardEnded) {
+		for _, e := range f.happened(consumer.EventShardEnded) {
 			enders[e.Worker] = true
 		}
 		if len(enders) != 2 {
@@ -186,19 +186,19 @@ func TestRebuildAfterALostLease(t *testing.T) {
 		}
 		f.stream.put(unit(1, 2, a, "a"), a)
 		f.expect(&j, "p a")
-		before := len(f.happened(consumer.Rebuilt))
+		before := len(f.happened(consumer.EventRebuilt))
 		mend := m.link.cut()
 		f.await(4*failover, "the loss", func() bool {
-			return len(f.happened(consumer.LeaseLost)) == 1
+			return len(f.happened(consumer.EventLeaseLost)) == 1
 		})
 		mend()
 		f.await(4*failover, "the way back", func() bool {
-			return len(f.happened(consumer.Rebuilt)) > before
+			return len(f.happened(consumer.EventRebuilt)) > before
 		})
 		f.stream.put(unit(1, 2, a, "a"), a)
 		f.stream.put("end", a)
 		f.expect(&j, "p a end")
-		if e := f.happened(consumer.Rebuilt)[before]; e.Worker != "w1" || e.ShardID != shard {
+		if e := f.happened(consumer.EventRebuilt)[before]; e.Worker != "w1" || e.ShardID != shard {
 			t.Errorf("read again: %+v", e)
 		}
 	})
@@ -228,10 +228,10 @@ func TestEndIsLeftBeforeTheRowSaysSo(t *testing.T) {
 		m.link.mu.Unlock()
 		f.stream.merge(0)
 		f.expect(&j, "0 1")
-		if n := len(f.happened(consumer.ShardStarted)); n != 3 || len(delayed) != 1 {
+		if n := len(f.happened(consumer.EventShardStarted)); n != 3 || len(delayed) != 1 {
 			t.Fatalf("%d shards begun, %d answers late", n, len(delayed))
 		}
-		if n := len(f.happened(consumer.ShardEnded)); n != 1 {
+		if n := len(f.happened(consumer.EventShardEnded)); n != 1 {
 			t.Errorf("%d parents have been told of their ends: nothing to see", n)
 		}
 		f.readAgain()
@@ -248,12 +248,12 @@ func TestRebuildWhereTheApplicationBegins(t *testing.T) {
 		f.stream.put(unit(1, 2, "a", "2"), "a")
 		<-time.After(time.Minute)
 		var j journal
-		f.start("w1", j.into, func(c *consumer.Config) { c.From = consumer.At(time.Now()) })
+		f.start("w1", j.into, func(c *consumer.Config) { c.From = runnel.FromTime(time.Now()) })
 		f.stream.put(unit(1, 1, "a", "1"), "a")
 		f.stream.put(unit(1, 2, "a", "2"), "a")
 		f.stream.put("end", "a")
 		f.expect(&j, "end")
-		if n := len(f.happened(consumer.ShardEnded)); n != 1 {
+		if n := len(f.happened(consumer.EventShardEnded)); n != 1 {
 			t.Errorf("%d shards ended, want the parent", n)
 		}
 	})

@@ -31,7 +31,7 @@ func (r *run) reportRow(key string, err error) {
 	r.cfg.Logger.Error("a row of the lease table cannot be read: its shard, and those that come "+
 		"from it, wait until it is mended or deleted", "worker", r.cfg.WorkerID,
 		"stream", r.cfg.Stream, "table", r.table.Name(), "row", key, "error", err)
-	r.observe(Event{Kind: Failed, ShardID: runnel.ShardID(key), Err: err})
+	r.observe(Event{Kind: EventFailed, ShardID: runnel.ShardID(key), Err: err})
 }
 
 func (r *run) reportRows(skipped []lease.Skipped) {

@@ -115,7 +115,7 @@ func (l *ledger) await(limit time.Duration) {
 	for l.delivered() < l.total {
 		if time.Since(began) > limit {
 			for _, e := range l.events {
-				if e.Kind != consumer.Delivered {
+				if e.Kind != consumer.EventDelivered {
 					l.Logf("%s %s %s %s %s %v", e.Time.Format("15:04:05.000"), e.Worker, e.Kind,
 						e.ShardID, e.Position, e.Err)
 				}
@@ -290,9 +290,9 @@ func TestLatestOnServer(t *testing.T) {
 	var begun sync.Once
 	var shards int
 	w := l.worker("w1", func(c *consumer.Config) {
-		c.From = consumer.Latest
+		c.From = runnel.FromLatest()
 		c.Observer = func(e consumer.Event) {
-			if l.observe(e); e.Kind == consumer.ShardStarted {
+			if l.observe(e); e.Kind == consumer.EventShardStarted {
 				l.mu.Lock()
 				shards++
 				ready := shards == 3

@@ -25,7 +25,7 @@ const (
 // holding is a lease that the worker holds, from the taking to the handing over, together with the
 // reading of its shard. It runs in a goroutine of its own.
 type holding struct {
-	*run
+	run    *run
 	first  lease.Lease // as it was taken
 	keeper *keeper
 
@@ -50,14 +50,14 @@ type adoption struct {
 func (r *run) newHolding(held lease.Lease, renewed time.Time) *holding {
 	h := &holding{run: r, first: held, keeper: r.newKeeper(held, renewed)}
 	h.keeper.written = func(c sink.Committed) {
-		h.event(Event{Kind: Checkpointed, Position: c.End})
+		h.event(Event{Kind: EventCheckpointed, Position: c.End})
 	}
 	return h
 }
 
 func (h *holding) event(e Event) {
 	e.ShardID = h.first.Key
-	h.observe(e)
+	h.run.observe(e)
 }
 
 // work reads the shard until its end, the loss of the lease, or the worker's stop. life is
@@ -94,15 +94,15 @@ func (h *holding) process(ctx context.Context) (ending, []shardmap.Shard) {
 			return dropped, nil
 		case err == nil:
 			return how, children
-		case h.isStopping():
+		case h.run.isStopping():
 			// The last commit is handed over.
 			return stopped, nil
 		}
-		h.failed(h.first.Key, err)
+		h.run.failed(h.first.Key, err)
 		if time.Since(began) > longestBackoff {
 			attempt = 1
 		}
-		if !wait(ctx, backoff(attempt, longestBackoff), h.stopping) {
+		if !wait(ctx, backoff(attempt, longestBackoff), h.run.stopping) {
 			return stopped, nil // or dropped: handOver sees it
 		}
 	}
@@ -111,14 +111,14 @@ func (h *holding) process(ctx context.Context) (ending, []shardmap.Shard) {
 // awaitParents returns once the shard's parents have been processed to their ends.
 func (h *holding) awaitParents(ctx context.Context) (ending, bool) {
 	for attempt := 1; ; attempt++ {
-		ended, err := h.allEnded(ctx, h.first.Parents)
+		ended, err := h.run.allEnded(ctx, h.first.Parents)
 		if ended {
 			return 0, true
 		}
 		if err != nil && ctx.Err() == nil {
-			h.failed(h.first.Key, err)
+			h.run.failed(h.first.Key, err)
 		}
-		if !wait(ctx, backoff(attempt, min(time.Second, h.cfg.Failover/4)), h.stopping) {
+		if !wait(ctx, backoff(attempt, min(time.Second, h.run.cfg.Failover/4)), h.run.stopping) {
 			return stopped, false
 		}
 	}
@@ -128,13 +128,13 @@ func (h *holding) awaitParents(ctx context.Context) (ending, bool) {
 // failure. It begins at the writer's position, not at the checkpoint.
 func (h *holding) session(ctx context.Context) (how ending, children []shardmap.Shard, err error) {
 	known := h.sinkShard()
-	writer, err := h.sink.Open(ctx, known)
+	writer, err := h.run.sink.Open(ctx, known)
 	if open := new(sink.ParentError); errors.As(err, &open) {
 		closed, closing := h.closeParent(ctx, open)
 		if closing != nil {
 			err = errors.Join(err, closing)
 		} else if closed {
-			writer, err = h.sink.Open(ctx, known)
+			writer, err = h.run.sink.Open(ctx, known)
 		}
 	}
 	if err != nil {
@@ -147,7 +147,7 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 	}()
 	at := writer.Committed()
 	d := &delivery{
-		holding: h, writer: writer, at: at.End, last: known.Checkpoint, through: at.End,
+		of: h, writer: writer, at: at.End, last: known.Checkpoint, through: at.End,
 	}
 	d.committed(at) // it may be ahead of the row
 	for {
@@ -157,7 +157,7 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 		if d.open, err = h.readingAt(ctx, writer, at); err != nil {
 			return 0, nil, err
 		}
-		h.event(Event{Kind: ShardStarted, Position: d.at})
+		h.event(Event{Kind: EventShardStarted, Position: d.at})
 		how, children, err = d.run(ctx)
 		if _, ok := writer.(*handlerWriter); ok && err == nil && how == finished {
 			h.atEnd = d.open.known()
@@ -166,10 +166,10 @@ func (h *holding) session(ctx context.Context) (how ending, children []shardmap.
 		if !errors.As(err, &moved) {
 			return how, children, err
 		}
-		h.event(Event{Kind: Moved, Position: moved.To.End})
+		h.event(Event{Kind: EventMoved, Position: moved.To.End})
 		d.committed(moved.To)
 		at, d.at, d.through, d.complete = moved.To, moved.To.End, moved.To.End, time.Time{}
-		if h.isStopping() && d.at != runnel.End() {
+		if h.run.isStopping() && d.at != runnel.End() {
 			return stopped, nil, nil
 		}
 	}
@@ -183,7 +183,7 @@ func (h *holding) sinkShard() sink.Shard {
 		at = c
 	}
 	return sink.Shard{
-		Stream: h.stream.Name, Created: h.stream.Created, ID: h.first.Key,
+		Stream: h.run.stream.Name, Created: h.run.stream.Created, ID: h.first.Key,
 		Parents: h.first.Parents, Checkpoint: at.End, Token: at.Token,
 	}
 }

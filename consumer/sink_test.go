@@ -276,7 +276,7 @@ func exactlyOnce(f *fleet, seed uint64) {
 	})
 	s.check(f)
 	f.Logf("seed %d: %d shards, %d workers, %d records, %d moved", seed, len(f.stream.shards),
-		workers, puts, len(f.happened(consumer.Moved)))
+		workers, puts, len(f.happened(consumer.EventMoved)))
 }
 
 // A sink that is ahead of the checkpoint decides where reading begins. A sink that has the shard's
@@ -383,7 +383,7 @@ func killed(f *fleet) {
 	if s.count() != 0 || f.leases()[0].Owner != "w1" {
 		f.Errorf("%d effects; %+v", s.count(), f.leases()[0])
 	}
-	if err := w.Run(ctx); !errors.Is(err, consumer.ErrRan) {
+	if err := w.Run(ctx); !errors.Is(err, consumer.ErrAlreadyRan) {
 		f.Errorf("a second run: %v", err)
 	}
 }

@@ -197,7 +197,7 @@ func TestTrimmed(t *testing.T) {
 		}
 		m = f.start("w2", count)
 		<-time.After(time.Second)
-		trimmed := f.happened(consumer.Trimmed)
+		trimmed := f.happened(consumer.EventTrimmed)
 		if got != 5 || len(trimmed) != 1 ||
 			string(trimmed[0].Position.Sequence) != *f.stream.shards[0].records[9].SequenceNumber {
 			t.Errorf("got %d, trimmed %+v", got, trimmed)
@@ -213,7 +213,7 @@ func TestTrimmed(t *testing.T) {
 			defer f.mu.Unlock()
 			return got == 15
 		})
-		if n := len(f.happened(consumer.Trimmed)); n != 2 {
+		if n := len(f.happened(consumer.EventTrimmed)); n != 2 {
 			t.Errorf("%d trimmed", n)
 		}
 	})

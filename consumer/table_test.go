@@ -48,7 +48,7 @@ func TestDeletedTable(t *testing.T) {
 		began := time.Now()
 		err := <-m.err
 		if !errors.Is(err, lease.ErrTableNotFound) || !strings.Contains(err.Error(), "was deleted while") {
-			t.Errorf("got %v, want lease.ErrTable", err)
+			t.Errorf("got %v, want lease.ErrTableNotFound", err)
 		}
 		if took := time.Since(began); took > 2*failover {
 			t.Errorf("it took %s", took)
@@ -183,7 +183,7 @@ func TestOnceWithAnUnreadableRow(t *testing.T) {
 		m := f.start("w1", once)
 		err := <-m.err
 		if !errors.Is(err, lease.ErrUnreadableRow) || !strings.Contains(err.Error(), string(bad.id)) {
-			t.Errorf("got %v, want lease.ErrRow and %s", err, bad.id)
+			t.Errorf("got %v, want lease.ErrUnreadableRow and %s", err, bad.id)
 		}
 		if n, _ := f.delivered(); n != 30-len(bad.records) {
 			t.Errorf("%d records, want %d", n, 30-len(bad.records))
@@ -240,7 +240,7 @@ func TestOnceWithAnOwnerThatIsNone(t *testing.T) {
 			select {
 			case err := <-m.err:
 				if !errors.Is(err, lease.ErrUnreadableRow) {
-					f.Errorf("got %v, want lease.ErrRow", err)
+					f.Errorf("got %v, want lease.ErrUnreadableRow", err)
 				}
 			case <-time.After(5 * time.Minute):
 				f.Error("the worker waits for a lease that it can never take")

@@ -49,7 +49,7 @@ func TestSinkStateIsInherited(t *testing.T) {
 		f.stream.put(unit(1, 1, "a", "1"), "a")
 		f.stream.put(unit(1, 2, "a", "2"), "a")
 		s.await(f, "1 2")
-		if n := len(f.happened(consumer.Rebuilt)); n != 0 {
+		if n := len(f.happened(consumer.EventRebuilt)); n != 0 {
 			t.Errorf("read again %d times although the sink keeps the state", n)
 		}
 	})
@@ -71,7 +71,7 @@ func TestSinkWithoutUnits(t *testing.T) {
 		f.stream.split(0) // one of the children is never written to
 		f.stream.put("2", "a")
 		s.await(f, "1 2")
-		if n := len(f.happened(consumer.Rebuilt)); n != 0 || l.state == nil {
+		if n := len(f.happened(consumer.EventRebuilt)); n != 0 || l.state == nil {
 			t.Errorf("read again %d times; the end's state has %d bytes", n, len(l.state))
 		}
 		if l := s.links[s.effects(f)[1].ShardID]; l.state != nil {
@@ -100,7 +100,7 @@ func TestSinkThatIsNew(t *testing.T) {
 		f.stream.put(unit(1, 3, "a", "3"), "a")
 		s.await(f, "2 3")
 		shard := s.effects(f)[0].ShardID
-		for _, e := range f.happened(consumer.Rebuilt) {
+		for _, e := range f.happened(consumer.EventRebuilt) {
 			if e.Worker == "w3" && e.ShardID == shard {
 				t.Errorf("read again: %+v", e)
 			}
@@ -131,7 +131,7 @@ func TestMovedAdoptsTheState(t *testing.T) {
 		l.end, l.state = first, state
 		s.mu.Unlock()
 		f.await(failover, "the commit to fail", func() bool {
-			return len(f.happened(consumer.Moved)) > 0
+			return len(f.happened(consumer.EventMoved)) > 0
 		})
 		f.stream.put(unit(1, 1, "a", "1"), "a")
 		s.await(f, "1 2 3")
@@ -152,7 +152,7 @@ func TestSinkStateUnreadable(t *testing.T) {
 		f.start("w2", intoSink(s))
 		f.stream.put(unit(1, 2, "a", "2"), "a")
 		<-time.After(failover)
-		failed := f.happened(consumer.Failed)
+		failed := f.happened(consumer.EventFailed)
 		if len(failed) == 0 || !errors.Is(failed[0].Err, aggregate.ErrStateSyntax) ||
 			!strings.Contains(failed[0].Err.Error(), string(f.stream.shards[0].id)) {
 			t.Fatalf("failed: %+v", failed)
@@ -171,7 +171,7 @@ func TestSinkFromTime(t *testing.T) {
 		<-time.After(time.Minute)
 		s := newChain(calm(), 1)
 		now := time.Now()
-		f.start("w1", intoSink(s), func(c *consumer.Config) { c.From = consumer.At(now) })
+		f.start("w1", intoSink(s), func(c *consumer.Config) { c.From = runnel.FromTime(now) })
 		f.stream.put(unit(1, 1, "a", "1"), "a")
 		f.stream.put(unit(1, 2, "a", "2"), "a")
 		s.await(f, "2")

@@ -108,7 +108,7 @@ func TestKeepDoubles(t *testing.T) {
 		f.start("w2", j.into, keep)
 		f.stream.put(unit(1, 1, "a", "1", "2"), "key")
 		f.expect(&j, "1 2 1 2 1 2")
-		if n := len(f.happened(consumer.Rebuilt)); n != 0 {
+		if n := len(f.happened(consumer.EventRebuilt)); n != 0 {
 			t.Errorf("read again %d times", n)
 		}
 	})
@@ -304,9 +304,9 @@ func TestDoublesOfWhatWasBeforeTheBeginning(t *testing.T) {
 			f.stream.split(0)
 			f.stream.put(unit(1, 2, "a", "2"), "a")
 			<-time.After(aggregate.H / 2)
-			from := consumer.At(time.Now())
+			from := runnel.FromTime(time.Now())
 			if latest {
-				from = consumer.Latest
+				from = runnel.FromLatest()
 			}
 			other := f.stream.keysOf(0, 1)[0] // a lane of the shard that "a" is in
 			third := pack(1, part{number: 3, low: 1, key: other, data: []string{"3"}})
@@ -343,7 +343,7 @@ func TestCheckpointTrimmed(t *testing.T) {
 		f.stream.shards[0].trimmed = 2
 		f.start("w2", j.into)
 		f.expect(&j, "1 2 3 4")
-		if n := len(f.happened(consumer.Trimmed)); n != 1 {
+		if n := len(f.happened(consumer.EventTrimmed)); n != 1 {
 			t.Errorf("trimmed %d times", n)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 // its user records is outside the shard's range: it was packed for a shard that has been split or
 // merged since. Its producer learns that from the answer, and sends its user records again. The KPL
 // sends those outside the range, and sometimes those inside, too; runnel sends all of them. Under
-// every policy the filter of doubles ignores a void aggregate, and an event reports it: Failed with
-// VoidStop, Voided otherwise.
+// every policy the filter of doubles ignores a void aggregate, and an event reports it: EventFailed
+// with VoidStop, EventVoided otherwise.
 type VoidPolicy int
 
 const (
@@ -22,14 +22,14 @@ const (
 	// producer sends again are delivered, too.
 	VoidDeliver
 	// VoidStop goes no further in the shard. The records before the aggregate are delivered. Then
-	// the worker reports a *VoidError (Failed) again and again, until it is stopped and a worker
-	// with another policy takes its place.
+	// the worker reports a *VoidError (EventFailed) again and again, until it is stopped and a
+	// worker with another policy takes its place.
 	VoidStop
 )
 
 // VoidError names a void aggregate.
 type VoidError struct {
-	ShardID  runnel.ShardID
+	ShardID  runnel.ShardID  // the shard that holds the aggregate
 	Position runnel.Position // its last user record's
 	Records  int             // user records in it
 	Err      error           // an *aggregate.OutsideError

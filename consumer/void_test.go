@@ -43,7 +43,7 @@ func TestVoid(t *testing.T) {
 				<-time.After(time.Second)
 			}
 			f.expect(&j, want)
-			voided := f.happened(consumer.Voided)
+			voided := f.happened(consumer.EventVoided)
 			if len(voided) != 1 || voided[0].Records != 3 || voided[0].Position.Sub != 2 ||
 				!errors.Is(voided[0].Err, aggregate.ErrOutsideShard) {
 				t.Fatalf("voided: %+v", voided)
@@ -87,7 +87,7 @@ func TestVoidStop(t *testing.T) {
 		<-time.After(time.Minute)
 		f.expect(&j, "before")
 		var void *consumer.VoidError
-		failed := f.happened(consumer.Failed)
+		failed := f.happened(consumer.EventFailed)
 		if len(failed) < 5 || !errors.As(failed[0].Err, &void) {
 			t.Fatalf("failed: %+v", failed)
 		}

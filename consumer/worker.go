@@ -19,8 +19,8 @@ var (
 	// ErrKilled is returned by Run after Kill, or when its context was cancelled with
 	// ErrKilled as the cause.
 	ErrKilled = errors.New("the worker was killed")
-	// ErrRan is returned by a second Run: a worker runs once.
-	ErrRan = errors.New("the worker has run before: make another one")
+	// ErrAlreadyRan is returned by a second Run: a worker runs once.
+	ErrAlreadyRan = errors.New("the worker has run before: make another one")
 
 	errShutdown = errors.New("the worker's shutdown time is over")
 )
@@ -71,7 +71,7 @@ func (w *Worker) Kill() { w.kill.Do(func() { close(w.killed) }) }
 // its context is done delays it.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.ran.Swap(true) {
-		return ErrRan
+		return ErrAlreadyRan
 	}
 	// life ends when the worker is to drop its work, graceful when it is to hand it over.
 	life, drop := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -209,7 +209,7 @@ func (r *run) reportFailure(shard runnel.ShardID, err error) {
 		r.cfg.Logger.Warn("will try again", "worker", r.cfg.WorkerID, "stream", r.cfg.Stream,
 			"shard", string(shard), "error", err, "failuresSinceTheLastLine", since)
 	}
-	r.observe(Event{Kind: Failed, ShardID: shard, Err: err})
+	r.observe(Event{Kind: EventFailed, ShardID: shard, Err: err})
 }
 
 // begin connects to the stream and the table, and makes sure that every shard has a lease.
@@ -230,7 +230,7 @@ func (r *run) begin(ctx context.Context) error {
 		},
 		func() error { return r.table.Ensure(ctx) },
 		func() (err error) {
-			r.binding, err = r.table.Bind(ctx, r.cfg.From.origin(now.date))
+			r.binding, err = r.table.Bind(ctx, r.cfg.From.Pin(now.date))
 			return err
 		},
 		func() error {

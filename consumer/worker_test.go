@@ -31,12 +31,12 @@ func TestFleetShares(t *testing.T) {
 		f.stream.put("b", keys(100)...)
 		f.await(time.Second, "200 records", func() bool { n, _ := f.delivered(); return n == 200 })
 		// It stays so: no lease moves without a cause.
-		stolen := len(f.happened(consumer.LeaseStolen))
+		stolen := len(f.happened(consumer.EventLeaseStolen))
 		<-time.After(time.Hour)
-		if n := len(f.happened(consumer.LeaseStolen)); n != stolen {
+		if n := len(f.happened(consumer.EventLeaseStolen)); n != stolen {
 			t.Errorf("%d leases were stolen in an hour of calm", n-stolen)
 		}
-		if lost := f.happened(consumer.LeaseLost); len(lost) != stolen {
+		if lost := f.happened(consumer.EventLeaseLost); len(lost) != stolen {
 			t.Errorf("%d leases were lost, %d stolen", len(lost), stolen)
 		}
 	})
@@ -62,7 +62,7 @@ func TestKilledWorkerIsReplaced(t *testing.T) {
 		if took < failover/2 {
 			t.Errorf("taken over after %s: before the failover time", took)
 		}
-		if expired := f.happened(consumer.LeaseExpired); len(expired) != 2 || expired[0].Other != "w1" {
+		if expired := f.happened(consumer.EventLeaseExpired); len(expired) != 2 || expired[0].Other != "w1" {
 			t.Errorf("expired: %+v", expired)
 		}
 		if _, again := f.delivered(); again != 0 {
@@ -119,8 +119,8 @@ func TestSlowHandlerKeepsItsLease(t *testing.T) {
 		<-time.After(time.Minute)
 		f.stream.put("c", keys(10)...)
 		f.await(8*time.Minute, "30 records", func() bool { n, _ := f.delivered(); return n == 30 })
-		if _, again := f.delivered(); again != 0 || len(f.happened(consumer.LeaseLost)) > 0 {
-			t.Errorf("%d records again; lost %v", again, f.happened(consumer.LeaseLost))
+		if _, again := f.delivered(); again != 0 || len(f.happened(consumer.EventLeaseLost)) > 0 {
+			t.Errorf("%d records again; lost %v", again, f.happened(consumer.EventLeaseLost))
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestZombieCannotCheckpoint(t *testing.T) {
 		f.await(time.Second, "10 records", func() bool { n, _ := f.delivered(); return n == 10 })
 		mend := f.workers["w1"].link.cut()
 		f.await(3*failover, "w2 to take over", func() bool { return f.loads()["w2"] == 1 })
-		taken := f.happened(consumer.LeaseExpired)[0].Time
+		taken := f.happened(consumer.EventLeaseExpired)[0].Time
 		if cancelled.IsZero() || !cancelled.Before(taken) {
 			t.Errorf("cancelled at %s, taken over at %s", cancelled, taken)
 		}
@@ -167,7 +167,7 @@ func TestZombieCannotCheckpoint(t *testing.T) {
 			after.Processed().Sequence == runnel.Start().Sequence {
 			t.Errorf("before %+v, after %+v", before, after)
 		}
-		for _, e := range f.happened(consumer.Committed) {
+		for _, e := range f.happened(consumer.EventCommitted) {
 			if e.Worker == "w1" {
 				t.Errorf("the zombie's late return counts: %+v", e)
 			}
@@ -207,7 +207,7 @@ func TestHandlerErrors(t *testing.T) {
 			t.Errorf("checkpoint %s although nothing was processed", got)
 		}
 		f.await(10*time.Second, "20 records", func() bool { n, _ := f.delivered(); return n == 20 })
-		if n := len(f.happened(consumer.Failed)); n != 5 {
+		if n := len(f.happened(consumer.EventFailed)); n != 5 {
 			t.Errorf("%d failures reported, want 5", n)
 		}
 	})
@@ -225,7 +225,7 @@ func TestFailingHandlerIsLogged(t *testing.T) {
 			c.Logger = nil
 			c.Handler = func(context.Context, *consumer.Batch) error { return errors.New("on purpose") }
 		})
-		attempts := func() int { return len(f.happened(consumer.Failed)) }
+		attempts := func() int { return len(f.happened(consumer.EventFailed)) }
 		f.await(time.Minute, "a first failure", func() bool { return attempts() == 1 })
 		if got := strings.Count(lines.String(), "on purpose"); got != 1 {
 			t.Errorf("%d lines after the first failure, want 1: %s", got, lines.String())
@@ -305,7 +305,7 @@ func TestLatestIsResolvedOnce(t *testing.T) {
 	for _, noFilter := range []bool{false, true} {
 		bubble(t, 2, func(f *fleet) {
 			f.stream.noFilter = noFilter
-			latest := func(c *consumer.Config) { c.From = consumer.Latest }
+			latest := func(c *consumer.Config) { c.From = runnel.FromLatest() }
 			f.stream.put("before", keys(20)...)
 			<-time.After(time.Second)
 			m := f.start("w1", latest, func(c *consumer.Config) {
@@ -368,7 +368,7 @@ func TestLatestByTheStreamsClock(t *testing.T) {
 					return nil
 				}
 				f.start("w1", func(c *consumer.Config) {
-					c.From = consumer.Latest
+					c.From = runnel.FromLatest()
 					c.Handler = func(_ context.Context, b *consumer.Batch) error {
 						f.mu.Lock()
 						defer f.mu.Unlock()
@@ -402,7 +402,7 @@ func TestFromTime(t *testing.T) {
 		f.stream.merge(0)
 		n := 0
 		f.start("w1", func(c *consumer.Config) {
-			c.From = consumer.At(at)
+			c.From = runnel.FromTime(at)
 			c.Once = true
 			c.Handler = func(_ context.Context, b *consumer.Batch) error {
 				f.mu.Lock()

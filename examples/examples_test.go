@@ -62,38 +62,50 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestReadme checks that each Go block of README.md is part of a program or test of this folder,
-// word for word, and that the README shows both programs' bodies.
+// TestReadme checks that each Go block of README.md is, word for word, part of an Example with
+// output, or of TestFaults, and that each program of this folder has a block too.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sources, bodies []string
-	for _, name := range []string{"produce/main.go", "consume/main.go", "examples_test.go"} {
-		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sources = append(sources, string(source))
-		if _, body, ok := strings.Cut(string(source), "\nfunc main() {\n"); ok {
-			body, _, _ = strings.Cut(body, "}\n\n")
-			bodies = append(bodies, body)
-		}
-	}
-	readme := strings.Split(string(text), "```go\n")[1:]
-	for _, block := range readme {
+	run := functions(t, "../producer/example_test.go", "../consumer/example_test.go",
+		"examples_test.go")
+	programs := functions(t, "produce/main.go", "consume/main.go")
+	blocks := strings.Split(string(text), "```go\n")[1:]
+	for _, block := range blocks {
 		block, _, _ = strings.Cut(block, "```")
 		if !strings.HasPrefix(block, "\t") { // a statement without its function
 			block = "\t" + strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", "\n\t") + "\n"
 		}
-		if !slices.ContainsFunc(sources, func(s string) bool { return strings.Contains(s, block) }) {
-			t.Errorf("no program has this block of README.md:\n%s", block)
+		holds := func(body string) bool { return strings.Contains(body, block) }
+		if !slices.ContainsFunc(run, holds) {
+			t.Errorf("no Example runs this block of README.md:\n%s", block)
 		}
-		bodies = slices.DeleteFunc(bodies, func(body string) bool { return body == block })
+		programs = slices.DeleteFunc(programs, holds)
 	}
-	if len(readme) < 3 || len(bodies) > 0 {
-		t.Errorf("README.md has %d Go blocks, and does not show the programs\n%s", len(readme),
-			strings.Join(bodies, "\n"))
+	if len(blocks) < 3 || len(programs) > 0 {
+		t.Errorf("README.md has %d Go blocks, and does not show the programs\n%s", len(blocks),
+			strings.Join(programs, "\n"))
 	}
+}
+
+// functions returns the bodies of the functions of the files that go test runs, and of main.
+func functions(t *testing.T, files ...string) (bodies []string) {
+	t.Helper()
+	for _, name := range files {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split(string(source), "\nfunc ")[1:] {
+			name, body, _ := strings.Cut(part, "(")
+			body, _, _ = strings.Cut(body, "\n}\n")
+			isExample := strings.HasPrefix(name, "Example") && strings.Contains(body, "// Output:")
+			if isExample || name == "TestFaults" || name == "main" {
+				bodies = append(bodies, body+"\n")
+			}
+		}
+	}
+	return bodies
 }

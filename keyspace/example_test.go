@@ -39,3 +39,14 @@ func ExampleTiles() {
 	// <nil>
 	// the hash keys from 170141183460469231731687303715884105728 on are not covered
 }
+
+// Locate finds the shard of a partition key among the shards of a stream.
+func ExampleLocate() {
+	shards := keyspace.Uniform(4)
+	for _, key := range []string{"order-17", "order-18"} {
+		fmt.Println(key, keyspace.Locate(shards, keyspace.Of(key)))
+	}
+	// Output:
+	// order-17 0
+	// order-18 2
+}

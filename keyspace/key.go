@@ -20,7 +20,7 @@ import (
 // Key is a hash key: an unsigned integer in [0, 2^128 - 1], as its high and low 64 bits. The zero
 // value is the smallest key. Keys are values and compare with ==.
 type Key struct {
-	Hi, Lo uint64
+	Hi, Lo uint64 // its high and its low 64 bits
 }
 
 // Max returns the largest hash key, 2^128 - 1.

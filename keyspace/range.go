@@ -8,7 +8,7 @@ import (
 // Range is the hash keys in [Start, End]. Both ends are included, as in the HashKeyRange of the
 // API.
 type Range struct {
-	Start, End Key
+	Start, End Key // Start <= End
 }
 
 // All returns the whole key space.

@@ -46,3 +46,31 @@ func Example() {
 	// bob 32 <nil>
 	// release: key table tenants: "dave": the name has no key
 }
+
+// A session gives each record the hash key of its name; producer.Config.Keys calls it.
+func ExampleSession_Use() {
+	ctx := context.Background()
+	server, err := runneltest.Start(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	table, err := keytable.Open(ctx, keytable.Config{API: server.DynamoDB(), Table: "tenants"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	session, err := table.Join(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	hashKey, done, err := session.Use(ctx, "alice")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(hashKey)
+	done() // the record has its result
+	fmt.Println(session.Close(ctx))
+	// Output:
+	// 170141183460469231731687303715884105728
+	// <nil>
+}

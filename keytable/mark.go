@@ -45,7 +45,7 @@ func (p *passage) putMarks(
 			ExplicitHashKey: aws.String(key), Data: aggregate.Empty(),
 		})
 	}
-	ctx, cancel := p.call(ctx)
+	ctx, cancel := p.table.call(ctx)
 	defer cancel()
 	out, err := p.move.Kinesis.PutRecords(ctx, in)
 	if err != nil {

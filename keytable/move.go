@@ -13,8 +13,8 @@ import (
 
 // Move is the move of a name to another key.
 type Move struct {
-	Name     string
-	From, To keyspace.Key
+	Name     string       // the name that moves
+	From, To keyspace.Key // its present key, and the new one
 }
 
 // Plan returns the moves that plan computes for all known names, such as allocate.Rebalance or

@@ -64,7 +64,7 @@ const (
 func (w *waiting) onlyMarks(
 	ctx context.Context, l lease.Lease, mark runnel.SequenceNumber,
 ) (bool, error) {
-	ctx, cancel := w.call(ctx)
+	ctx, cancel := w.table.call(ctx)
 	defer cancel()
 	cursor := pages.New(pages.Config{
 		API: w.move.Kinesis, Stream: w.move.Stream, Shard: l.Key, From: checkpoint(l),

@@ -137,7 +137,10 @@ func TestPassWithoutCheckpoints(t *testing.T) {
 // Of several marks in a shard the last one counts, and one that failed is put again.
 func TestMarks(t *testing.T) {
 	inTime(t, func(t *testing.T, server *runneltest.Server) {
-		p := &passage{Table: open(t, server.DynamoDB()), move: MoveConfig{Kinesis: server.Kinesis(), Stream: "orders"}}
+		p := &passage{
+			table: open(t, server.DynamoDB()),
+			move:  MoveConfig{Kinesis: server.Kinesis(), Stream: "orders"},
+		}
 		if err := server.SetFaults("PutRecords:fail-record=2@1,PutRecords:throttle-record=1@2"); err != nil {
 			t.Fatal(err)
 		}

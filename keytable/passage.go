@@ -78,7 +78,7 @@ const (
 
 // Progress is the progress of a Move.
 type Progress struct {
-	Stage Stage
+	Stage Stage    // the step under way
 	Names []string // the moving names
 	App   string   // in StagePassing: the application
 	// Left is the number of sessions that have not drained, or of shards not passed.
@@ -87,7 +87,7 @@ type Progress struct {
 
 // passage moves names from one key to another.
 type passage struct {
-	*Table
+	table  *Table
 	move   MoveConfig
 	leases []*lease.Table // of Apps
 }
@@ -97,7 +97,7 @@ func (t *Table) newPassage(ctx context.Context, cfg MoveConfig) (*passage, error
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	p := &passage{Table: t, move: cfg}
+	p := &passage{table: t, move: cfg}
 	callCtx, cancel := t.call(ctx)
 	defer cancel()
 	out, err := cfg.Kinesis.DescribeStreamSummary(callCtx,
@@ -139,18 +139,18 @@ func (p *passage) report(now Progress) {
 func (p *passage) finish(ctx context.Context, names []string) error {
 	moving, latest := map[string]row{}, int64(0)
 	var old []string // the keys
-	p.mu.Lock()
+	p.table.mu.Lock()
 	for _, name := range names {
-		if e := p.mu.state.moving[name]; e != nil {
+		if e := p.table.mu.state.moving[name]; e != nil {
 			moving[name], latest = e.row, max(latest, e.Since)
 			old = append(old, e.text)
 		}
 	}
-	p.mu.Unlock()
+	p.table.mu.Unlock()
 	if len(moving) == 0 {
 		return nil // another process has moved or aborted them
 	}
-	err := p.drain(ctx, latest, func(left int) {
+	err := p.table.drain(ctx, latest, func(left int) {
 		p.report(Progress{Stage: StageDraining, Names: names, Left: left})
 	})
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *passage) finish(ctx context.Context, names []string) error {
 			}
 		}
 	}
-	if err := p.end(ctx, moving); err != nil {
+	if err := p.table.end(ctx, moving); err != nil {
 		return err
 	}
 	p.report(Progress{Stage: StageMoved, Names: names})
@@ -179,7 +179,10 @@ func (p *passage) pass(
 	ctx context.Context, app *lease.Table, marks map[runnel.ShardID]runnel.SequenceNumber,
 	names []string,
 ) error {
-	w := waiting{passage: p, before: map[runnel.ShardID]runnel.Position{}, left: marks}
+	w := waiting{
+		table: p.table, move: p.move, left: marks,
+		before: map[runnel.ShardID]runnel.Position{},
+	}
 	for {
 		err := w.look(ctx, app)
 		p.report(Progress{Stage: StagePassing, Names: names, App: app.Name(), Left: len(w.left)})
@@ -187,7 +190,7 @@ func (p *passage) pass(
 			return nil
 		}
 		if err == nil || retryable(err) {
-			err = retry.Wait(ctx, p.cfg.Interval)
+			err = retry.Wait(ctx, p.table.cfg.Interval)
 		}
 		if err != nil {
 			return fmt.Errorf("wait for application %s to pass %d shards: %w", app.Name(),
@@ -198,7 +201,8 @@ func (p *passage) pass(
 
 // waiting is the shards in which an application has not passed the mark yet.
 type waiting struct {
-	*passage
+	table  *Table
+	move   MoveConfig
 	left   map[runnel.ShardID]runnel.SequenceNumber
 	before map[runnel.ShardID]runnel.Position // the checkpoints of the last look
 }

@@ -25,7 +25,7 @@ var (
 
 // Assigned is a name with its key.
 type Assigned struct {
-	Name string
+	Name string       // the name, as of a tenant
 	Key  keyspace.Key // the current key
 	Rate uint64       // see allocate.Rated
 	// To is the new key during a move, else nil.

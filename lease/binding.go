@@ -17,7 +17,7 @@ import (
 // Stream is the identity of a stream. A stream that was deleted and created again under its old
 // name is another stream, since its sequence numbers mean something else.
 type Stream struct {
-	Name    string
+	Name    string    // as in the calls of the API
 	Created time.Time // StreamCreationTimestamp, in milliseconds
 }
 
@@ -32,7 +32,7 @@ var ErrOtherStream = errors.New("the lease table belongs to another stream")
 // StreamError is returned if a table holds the leases of a stream other than the one to be read.
 // errors.Is(err, ErrOtherStream) holds.
 type StreamError struct {
-	Table string
+	Table string // the table's name
 	Want  string // the stream to be read, as Stream.String gives it
 	Have  string // the stream of the table
 }
@@ -50,18 +50,11 @@ func (t *Table) streamError(have string) error {
 	return &StreamError{Table: t.cfg.Table, Want: t.cfg.Stream.String(), Have: have}
 }
 
-// Origin is where reading begins in a shard that has no parent in the table.
-type Origin struct {
-	// Word is TRIM_HORIZON, LATEST or AT_TIMESTAMP; "" is TRIM_HORIZON.
-	Word runnel.SequenceNumber
-	// At is the time for LATEST (when it was first asked for) and AT_TIMESTAMP.
-	At time.Time
-}
-
 // Binding is the table's record of its stream.
 type Binding struct {
-	// Origin is the position where the application began: the first worker's choice holds for all.
-	Origin Origin
+	// Origin is where reading begins in a shard that has no parent in the table: the choice of the
+	// application's first worker holds for all. LATEST is pinned to the time of that choice.
+	Origin runnel.From
 	// Synced is set once the leases of the shards at the origin have all been created.
 	Synced bool
 	// Shared is set if the table has leases and was not begun by this package. Java workers use
@@ -79,8 +72,13 @@ const (
 
 // Bind binds the table to its stream, or returns the Binding of an earlier worker. It returns a
 // *StreamError if that worker bound it to another stream or a recreated one, and ErrManagedByKCL3
-// if the KCL 3.x runs the table in its own way. origin counts only in a new table.
-func (t *Table) Bind(ctx context.Context, origin Origin) (Binding, error) {
+// if the KCL 3.x runs the table in its own way. origin counts only in a new table;
+// it cannot be a sequence number, which is of one shard.
+func (t *Table) Bind(ctx context.Context, origin runnel.From) (Binding, error) {
+	if n := origin.Sequence(); n != "" {
+		return Binding{}, t.wrap("bind", "", fmt.Errorf("the origin is the sequence number %s: "+
+			"want the oldest record, the latest or a time", n))
+	}
 	if err := t.refuseKCL3(ctx); err != nil {
 		return Binding{}, err
 	}
@@ -151,11 +149,8 @@ func (t *Table) readBinding(row item, err error) (Binding, error) {
 	}
 	r := reader{row: row}
 	bound := Binding{
-		Origin: Origin{Word: runnel.SequenceNumber(r.must(attrOrigin))},
+		Origin: r.origin(),
 		Synced: r.number(attrSynced, false) == 1,
-	}
-	if _, there := row[attrFrom]; there {
-		bound.Origin.At = time.UnixMilli(r.number(attrFrom, true)).UTC()
 	}
 	if r.err != nil {
 		return Binding{}, t.wrap("bind", bindingKey, r.err)
@@ -163,18 +158,33 @@ func (t *Table) readBinding(row item, err error) (Binding, error) {
 	return bound, nil
 }
 
-func (t *Table) putBinding(ctx context.Context, origin Origin) error {
+// origin reads the origin: its word and its time.
+func (r *reader) origin() runnel.From {
+	var at time.Time
+	if _, there := r.row[attrFrom]; there {
+		at = time.UnixMilli(r.number(attrFrom, true)).UTC()
+	}
+	switch word := runnel.SequenceNumber(r.must(attrOrigin)); word {
+	case runnel.Latest:
+		return runnel.FromLatest().Pin(at)
+	case runnel.AtTimestamp:
+		return runnel.FromTime(at)
+	case runnel.TrimHorizon, "": // "" has failed
+	default:
+		r.fail(attrOrigin, "is %q: want TRIM_HORIZON, LATEST or AT_TIMESTAMP", word)
+	}
+	return runnel.FromOldest()
+}
+
+func (t *Table) putBinding(ctx context.Context, origin runnel.From) error {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	if origin.Word == "" {
-		origin.Word = runnel.TrimHorizon
-	}
 	row := item{
 		attrKey: str(bindingKey), attrEntity: str(bindingEntity),
-		attrStream: str(t.cfg.Stream.String()), attrOrigin: str(string(origin.Word)),
+		attrStream: str(t.cfg.Stream.String()), attrOrigin: str(string(origin.Word())),
 	}
-	if !origin.At.IsZero() {
-		row[attrFrom] = num(origin.At.UnixMilli())
+	if at := origin.Time(); !at.IsZero() {
+		row[attrFrom] = num(at.UnixMilli())
 	}
 	_, err := t.cfg.API.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: aws.String(t.cfg.Table), Item: row,

@@ -15,8 +15,8 @@ import (
 
 // Skipped is a row that List left out, and why.
 type Skipped struct {
-	Key string
-	Err error
+	Key string // leaseKey of the row
+	Err error  // it wraps ErrUnreadableRow
 }
 
 func (s Skipped) String() string { return fmt.Sprintf("%s: %v", s.Key, s.Err) }

@@ -23,6 +23,7 @@ type Limits struct {
 // Decision is the result of Plan: the leases to take, which no live worker holds, or the leases to
 // steal from the most loaded worker. At most one of the two is not empty.
 type Decision struct {
+	// Take or Steal is empty, or both are.
 	Take, Steal []Sighting
 	// Workers is the number of live workers, the planner's included, and Target its share.
 	Workers, Target int

@@ -65,22 +65,16 @@ func (c Config) withDefaults() Config {
 // Validate reports every fault of the configuration.
 func (c Config) Validate() error {
 	var faults []error
-	if c.API == nil {
-		faults = append(faults, errors.New("API is required: a DynamoDB client"))
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf("lease: "+format, args...))
+		}
 	}
-	if c.Table == "" {
-		faults = append(faults, errors.New("Table is required: the application's name"))
-	}
-	if c.Stream.Name == "" {
-		faults = append(faults, errors.New("Stream.Name is required"))
-	}
-	if c.CallTimeout < 0 {
-		faults = append(faults, fmt.Errorf("CallTimeout is negative: %s", c.CallTimeout))
-	}
-	if err := errors.Join(faults...); err != nil {
-		return fmt.Errorf("lease table: %w", err)
-	}
-	return nil
+	fault(c.API == nil, "API is missing: want a *dynamodb.Client")
+	fault(c.Table == "", "Table is missing: want the application's name, which names the table")
+	fault(c.Stream.Name == "", "Stream.Name is missing: want the name of the leased stream")
+	fault(c.CallTimeout < 0, "CallTimeout is %s: want 0 (for 5 s) or more", c.CallTimeout)
+	return errors.Join(faults...)
 }
 
 // Table is a lease table. It has no state and is safe for concurrent use, but a holder must make

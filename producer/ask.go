@@ -47,7 +47,7 @@ func (p *Producer) see(sent time.Time, metadata middleware.Metadata, err error) 
 		return
 	}
 	p.mu.Lock()
-	p.mu.core.saw(sent, date)
+	p.mu.core.dates.saw(sent, date)
 	p.mu.Unlock()
 }
 

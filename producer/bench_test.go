@@ -24,7 +24,7 @@ func BenchmarkCore(b *testing.B) {
 				names[i] = fmt.Sprint("repository-", i)
 			}
 			c := newCore("s", Config{}.withDefaults().limits(), rand.New(rand.NewPCG(1, 2)))
-			data := make([]byte, 100)
+			data, s := make([]byte, 100), new(sealer)
 			now := time.Unix(0, 0)
 			each := make([]verdict, 500)
 			for i := range each {
@@ -32,9 +32,10 @@ func BenchmarkCore(b *testing.B) {
 			}
 			work := func() {
 				for made := c.launch(now); made != nil; made = c.launch(now) {
+					made.seal(c.packing, s)
 					c.land(now, made, outcome{each: each[:len(made.lanes)]})
 				}
-				c.settled = c.settled[:0]
+				c.ledger.settled = c.ledger.settled[:0]
 			}
 			b.ReportAllocs()
 			b.ResetTimer()

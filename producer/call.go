@@ -18,6 +18,7 @@ var errCallTimeout = errors.New("the call had no answer within its time-out")
 
 // put makes one call and lands it.
 func (p *Producer) put(made *call) {
+	p.seal(made)
 	started, sentAt := time.Now(), p.clock.lately()
 	var sent sending
 	ctx, cancel := context.WithTimeoutCause(p.life, p.cfg.CallTimeout, errCallTimeout)
@@ -27,7 +28,7 @@ func (p *Producer) put(made *call) {
 	}
 	cancel()
 	p.see(sentAt, metadataOf(output), err)
-	o := p.finalForCaller(p.life, classify(output, err, made.entries(), &sent))
+	o := p.finalForCaller(p.life, classify(output, err, len(made.parcels), &sent))
 	p.chartAnswer(o)
 	if p.cfg.OnCall == nil {
 		p.land(made, o)
@@ -37,6 +38,16 @@ func (p *Producer) put(made *call) {
 	p.land(made, o)
 	report.Took = time.Since(started)
 	p.cfg.OnCall(report)
+}
+
+// seal encodes the call's units, once.
+func (p *Producer) seal(made *call) {
+	if made.sealed {
+		return
+	}
+	s := p.sealers.Get().(*sealer)
+	made.seal(p.packing, s)
+	p.sealers.Put(s)
 }
 
 // send makes the call; the answer to a PutRecord is returned as that of a PutRecords.
@@ -63,21 +74,13 @@ func ownCall(o *kinesis.Options) {
 
 func (p *Producer) input(made *call) *kinesis.PutRecordsInput {
 	input := &kinesis.PutRecordsInput{
-		Records: make([]types.PutRecordsRequestEntry, made.entries()),
+		Records: make([]types.PutRecordsRequestEntry, len(made.parcels)),
 	}
 	input.StreamName, input.StreamARN = p.target()
-	set := func(i int, key *laneKey, data []byte) {
-		r := &input.Records[i]
-		if r.PartitionKey, r.Data = &key.partition, data; key.hash != "" {
-			r.ExplicitHashKey = &key.hash
-		}
-	}
-	for i, b := range made.boxes {
-		set(i, &b.key, b.data)
-	}
-	if made.boxes == nil {
-		for i, l := range made.lanes {
-			set(i, &l.key, l.unit.bytes())
+	for i := range made.parcels {
+		p, r := &made.parcels[i], &input.Records[i]
+		if r.PartitionKey, r.Data = &p.key.partition, p.data; p.key.hash != "" {
+			r.ExplicitHashKey = &p.key.hash
 		}
 	}
 	return input
@@ -85,11 +88,11 @@ func (p *Producer) input(made *call) *kinesis.PutRecordsInput {
 
 // single is the input of a call in OrderChained.
 func (p *Producer) single(made *call) *kinesis.PutRecordInput {
-	l := made.lanes[0]
-	input := &kinesis.PutRecordInput{PartitionKey: &l.key.partition, Data: l.unit.bytes()}
+	only := &made.parcels[0]
+	input := &kinesis.PutRecordInput{PartitionKey: &only.key.partition, Data: only.data}
 	input.StreamName, input.StreamARN = p.target()
-	if l.key.hash != "" {
-		input.ExplicitHashKey = &l.key.hash
+	if only.key.hash != "" {
+		input.ExplicitHashKey = &only.key.hash
 	}
 	if made.after != "" {
 		input.SequenceNumberForOrdering = aws.String(string(made.after))
@@ -105,7 +108,7 @@ func (p *Producer) target() (name, arn *string) {
 	return &p.cfg.Stream, nil
 }
 
-// bytes is the unit's data; the SDK takes nil for a member that was forgotten.
+// bytes returns the unit's data. It is never nil, which the SDK takes for a missing member.
 func (u *unit) bytes() []byte {
 	if u.data == nil {
 		return []byte{}

@@ -2,35 +2,32 @@ package producer
 
 import "github.com/runnel-stream/runnel"
 
-// maxLinks is how many lanes' last numbers a chain keeps. Without its number a lane's next
-// record still goes after the one before it was acknowledged.
+// maxLinks is the most lanes whose last numbers a chain keeps. A lane without one still sends its
+// next record after the acknowledgement of the one before it.
 const maxLinks = 1 << 16
 
-// chain is the last acknowledged number of lanes, for SequenceNumberForOrdering.
+// chain holds the last acknowledged numbers of lanes, for SequenceNumberForOrdering. It is nil in
+// the orders other than OrderChained.
 type chain map[laneKey]runnel.SequenceNumber
 
-// link keeps the number of a lane's record that was acknowledged. Any other goes for it when
-// there are too many.
-func (c *core) link(l *lane, number runnel.SequenceNumber) {
-	if !c.limits.chained {
+// link keeps the number of a lane's acknowledged record. A full chain drops any other number.
+func (c chain) link(lane laneKey, number runnel.SequenceNumber) {
+	if c == nil {
 		return
 	}
-	if c.chain == nil {
-		c.chain = chain{}
-	}
-	if _, known := c.chain[l.key]; !known && len(c.chain) >= maxLinks {
-		for other := range c.chain {
-			delete(c.chain, other)
+	if _, known := c[lane]; !known && len(c) >= maxLinks {
+		for other := range c {
+			delete(c, other)
 			break
 		}
 	}
-	c.chain[l.key] = number
+	c[lane] = number
 }
 
-// unchain forgets a lane's number, and reports whether there was one: a stream may refuse that
-// of a shard that has been split or merged since.
-func (c *core) unchain(l *lane) bool {
-	_, known := c.chain[l.key]
-	delete(c.chain, l.key)
+// unlink forgets a lane's number, and reports whether there was one: a stream may refuse the number
+// of a shard that was split or merged since.
+func (c chain) unlink(lane laneKey) bool {
+	_, known := c[lane]
+	delete(c, lane)
 	return known
 }

@@ -15,14 +15,14 @@ var (
 	// ErrTooLarge: data and partition key exceed the stream's limit (Config.MaxRecordBytes), or
 	// the whole buffer. With a Journal what an identity adds to them counts too.
 	ErrTooLarge = errors.New("the record is too large")
-	// ErrPartitionKey: not 1 to 256 characters of valid UTF-8.
-	ErrPartitionKey = errors.New("the partition key is not valid")
-	// ErrHashKey: ExplicitHashKey is not a decimal integer in [0, 2^128-1]. The error also
+	// ErrInvalidPartitionKey: not 1 to 256 characters of valid UTF-8.
+	ErrInvalidPartitionKey = errors.New("the partition key is not valid")
+	// ErrInvalidHashKey: ExplicitHashKey is not a decimal integer in [0, 2^128-1]. The error also
 	// matches keyspace.ErrKeySyntax.
-	ErrHashKey = errors.New("the explicit hash key is not valid")
-	// ErrAggregate: the data is an aggregated record, which can be given no identity, and a
+	ErrInvalidHashKey = errors.New("the explicit hash key is not valid")
+	// ErrNestedAggregate: the data is an aggregated record, which can be given no identity, and a
 	// Journal keeps only what has one.
-	ErrAggregate = errors.New("the data is an aggregated record already")
+	ErrNestedAggregate = errors.New("the data is an aggregated record already")
 )
 
 const maxKeyCharacters = 256 // of a partition key (AWS, "PutRecordsRequestEntry")
@@ -36,7 +36,7 @@ func (c Config) check(record runnel.Record) error {
 	}
 	if c.Journal != nil && aggregate.IsAggregate(record.Data) {
 		return fmt.Errorf("put to stream %s, key %q: %w; put what is inside of it, or use no "+
-			"journal", c.Stream, key, ErrAggregate)
+			"journal", c.Stream, key, ErrNestedAggregate)
 	}
 	return nil
 }
@@ -45,16 +45,16 @@ func (c Config) check(record runnel.Record) error {
 func (Config) checkKeys(key, hash string) error {
 	switch {
 	case key == "":
-		return fmt.Errorf("%w: it is empty; give the record a key", ErrPartitionKey)
+		return fmt.Errorf("%w: it is empty; give the record a key", ErrInvalidPartitionKey)
 	case !utf8.ValidString(key):
-		return fmt.Errorf("%w: %.40q is not UTF-8; encode the key as text", ErrPartitionKey, key)
+		return fmt.Errorf("%w: %.40q is not UTF-8; encode the key as text", ErrInvalidPartitionKey, key)
 	case len(key) > maxKeyCharacters && utf8.RuneCountInString(key) > maxKeyCharacters:
 		return fmt.Errorf("%w: %.40q… has %d characters, the limit is %d; shorten it or put its "+
-			"hash", ErrPartitionKey, key, utf8.RuneCountInString(key), maxKeyCharacters)
+			"hash", ErrInvalidPartitionKey, key, utf8.RuneCountInString(key), maxKeyCharacters)
 	}
 	if hash != "" {
 		if _, err := keyspace.Parse(hash); err != nil {
-			return fmt.Errorf("key %q: %w: %w", key, ErrHashKey, err)
+			return fmt.Errorf("key %q: %w: %w", key, ErrInvalidHashKey, err)
 		}
 	}
 	return nil

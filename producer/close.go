@@ -21,8 +21,8 @@ func (p *Producer) Flush(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
-	p.mu.core.forget(done)
-	records, _ := p.mu.core.unsettled()
+	p.mu.core.ledger.forget(done)
+	records, _ := p.mu.core.ledger.unsettled()
 	p.mu.Unlock()
 	return fmt.Errorf("flush the producer of stream %s, %d records without a result: %w",
 		p.cfg.Stream, records, context.Cause(ctx))
@@ -46,7 +46,7 @@ func (p *Producer) flush(closing bool) chan struct{} {
 	if p.mu.stopped {
 		close(done)
 	} else {
-		p.mu.core.flush(done)
+		p.mu.core.ledger.flush(done)
 	}
 	p.mu.Unlock()
 	signal(p.deliverNow)
@@ -59,7 +59,7 @@ func (p *Producer) flush(closing bool) chan struct{} {
 // that are to be looked up too, which begins two Config.Horizons after their last attempt.
 //
 // If ctx ends first, Close cuts the calls in flight and reports every record that is left with
-// ErrClosed, with ErrUnknown where an attempt had no answer; it then returns an error that
+// ErrClosed, with ErrMaybeStored where an attempt had no answer; it then returns an error that
 // says how many these were and wraps the context's cause. A Journal is told nothing of them: they
 // are open, for Config.Resume. Close may be called again, and from
 // several goroutines: each waits for the end, and the first context to end cuts.

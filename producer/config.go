@@ -235,16 +235,14 @@ func isARN(stream string) bool { return strings.HasPrefix(stream, "arn:") }
 // limits returns the part of the Config that the core goes by.
 func (c Config) limits() limits {
 	l := limits{
-		calls: c.MaxInFlight, records: c.MaxBatchRecords, bytes: c.MaxBatchBytes,
+		order: c.Order, calls: c.MaxInFlight, records: c.MaxBatchRecords, bytes: c.MaxBatchBytes,
 		linger: c.Linger, giveUp: c.GiveUpAfter,
-		retryMin: c.RetryMin, retryMax: c.RetryMax,
-		units: c.Order.units(), packs: c.Order == OrderNone,
-		boxes: c.Order == OrderShard, unit: c.MaxUnitBytes,
+		retryMin: c.RetryMin, retryMax: c.RetryMax, unit: c.MaxUnitBytes,
 		window: groupWindow, horizon: c.Horizon, reads: c.Reader != nil,
 		journal: c.Journal != nil,
 	}
 	if c.Order == OrderChained {
-		l.chained, l.records = true, 1
+		l.records = 1
 	}
 	return l
 }

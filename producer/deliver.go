@@ -21,7 +21,7 @@ func (p *Producer) deliver() {
 func (p *Producer) stopDelivery() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mu.stopped = len(p.mu.core.settled) == 0
+	p.mu.stopped = len(p.mu.core.ledger.settled) == 0
 	return p.mu.stopped
 }
 
@@ -29,8 +29,8 @@ func (p *Producer) stopDelivery() bool {
 func (p *Producer) report() {
 	for {
 		p.mu.Lock()
-		batch := p.mu.core.settled
-		p.mu.core.settled = nil
+		batch := p.mu.core.ledger.settled
+		p.mu.core.ledger.settled = nil
 		p.mu.Unlock()
 		p.tell() // the ends of these records' units, if not of more
 		if len(batch) == 0 {

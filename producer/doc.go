@@ -104,7 +104,7 @@
 //   - Halted (ErrHalted), in the place of that, in a producer with a Journal: see below.
 //   - Given up (ErrGivenUp, only with Config.GiveUpAfter), unresolved (ErrUnresolved) or closed
 //     (ErrClosed, only when Close ran out of time): not acknowledged. Without unknown attempts it
-//     is not in the stream. With any, the error also matches ErrUnknown: the record may be in
+//     is not in the stream. With any, the error also matches ErrMaybeStored: the record may be in
 //     the stream once for each. In a unit it is then in order, or the filter drops it as
 //     overtaken; without one, as the one outcome that order cannot survive, its first
 //     occurrence may come behind records of its lane that were taken after it.

@@ -42,13 +42,14 @@ type group struct {
 
 // grouping is a run's groups.
 type grouping struct {
+	window  uint64
 	each    [groups]group
 	blocked int     // lanes in the groups' heaps
 	stalled []*lane // queues that wait for a number of any group of their shard
 }
 
-func newGrouping(unordered bool) grouping {
-	var g grouping
+func newGrouping(unordered bool, window uint64) grouping {
+	g := grouping{window: window}
 	for i := range g.each {
 		g.each[i].unordered, g.each[i].blocked.before = unordered, byPlace
 	}
@@ -75,12 +76,20 @@ func (g *grouping) settle(u *unit) {
 	g.each[last&(groups-1)].settle(u)
 }
 
+// numbers returns those of a group, or nil if its window has no room.
+func (g *grouping) numbers(group int) *numbers {
+	if n := &g.each[group].numbers; n.room(g.window) > 0 {
+		return n
+	}
+	return nil
+}
+
 // numbersFor returns the numbers of the group that the next unit of a lane is to be of, or nil if
 // its window has no room. A packed unit has no order, and so it may be of any group that the
 // queue's shard has a part of: its first record's, or the next one behind that with room.
 func (c *core) numbersFor(l *lane) *numbers {
 	first := groupOf(l.hashKey())
-	if n := &c.groups.each[first].numbers; n.room(c.limits.window) > 0 {
+	if n := c.groups.numbers(first); n != nil {
 		return n
 	}
 	if !l.queue {
@@ -89,8 +98,7 @@ func (c *core) numbersFor(l *lane) *numbers {
 	low, high := c.groupsOf(l)
 	count := high - low + 1
 	for i := 1; i < count; i++ {
-		n := &c.groups.each[low+(first-low+i)%count].numbers
-		if n.room(c.limits.window) > 0 {
+		if n := c.groups.numbers(low + (first-low+i)%count); n != nil {
 			return n
 		}
 	}
@@ -118,20 +126,19 @@ const (
 // trouble counts an attempt of a lane that failed, or its wait for a shard that is slowed down or
 // for a number. clean counts a unit that was stored by its first attempt. A group in trouble
 // cannot use a deep buffer, unlike one with a hot key, which has no trouble.
-func (c *core) trouble(l *lane) { c.addTrouble(l, hitch) }
+func (g *grouping) trouble(low, high int) { g.addTrouble(low, high, hitch) }
 
-func (c *core) clean(l *lane) { c.addTrouble(l, -1) }
+func (g *grouping) clean(low, high int) { g.addTrouble(low, high, -1) }
 
-func (c *core) addTrouble(l *lane, n int) {
-	low, high := c.groupsOf(l)
-	for g := low; g <= high; g++ {
-		t := &c.groups.each[g].trouble
+func (g *grouping) addTrouble(low, high, n int) {
+	for i := low; i <= high; i++ {
+		t := &g.each[i].trouble
 		*t = max(0, min(*t+n, mostHitches))
 	}
 }
 
 // troubled reports whether a group is in trouble.
-func (c *core) troubled(group int) bool { return c.groups.each[group].trouble > 0 }
+func (g *grouping) troubled(group int) bool { return g.each[group].trouble > 0 }
 
 // clear forgets the lanes that are blocked.
 func (g *grouping) clear() {
@@ -144,7 +151,7 @@ func (g *grouping) clear() {
 // block takes aside a lane that gets no number now.
 func (c *core) block(l *lane) {
 	l.state = blocked
-	c.trouble(l)
+	c.groups.trouble(c.groupsOf(l))
 	if l.queue {
 		c.groups.stalled = append(c.groups.stalled, l)
 		return
@@ -157,7 +164,7 @@ func (c *core) block(l *lane) {
 func (c *core) unblock(now time.Time) {
 	for i := 0; i < groups && c.groups.blocked > 0; i++ {
 		g := &c.groups.each[i]
-		for room := g.room(c.limits.window); room > 0 && g.blocked.Len() > 0; {
+		for room := g.room(c.groups.window); room > 0 && g.blocked.Len() > 0; {
 			l := heap.Pop(&g.blocked).(*lane)
 			c.groups.blocked--
 			if c.next(now, l); l.state == ready {
@@ -180,7 +187,7 @@ func (c *core) unblock(now time.Time) {
 func (c *core) unblocks() bool {
 	for i := 0; i < groups && c.groups.blocked > 0; i++ {
 		g := &c.groups.each[i]
-		if g.blocked.Len() > 0 && g.room(c.limits.window) > 0 {
+		if g.blocked.Len() > 0 && g.room(c.groups.window) > 0 {
 			return true
 		}
 	}

@@ -347,7 +347,7 @@ func TestTrouble(t *testing.T) {
 			p := play(t, c.script)
 			var troubled []string
 			for g := range groups {
-				if p.core.troubled(g) {
+				if p.core.groups.troubled(g) {
 					troubled = append(troubled, strconv.Itoa(g))
 				}
 			}

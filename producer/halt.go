@@ -19,7 +19,7 @@ import (
 // again. With one a later run does: so the producer stops, and the journal keeps every unit that
 // has no acknowledgement open, for Config.Resume.
 type HaltedError struct {
-	Stream string
+	Stream string // as in the Config
 	// Open is how many records were taken and have no acknowledgement; Unknown is how many of
 	// these may be in the stream. Both are 0 in the error of Put, which does not wait for the calls
 	// in flight.
@@ -86,7 +86,7 @@ func (p *Producer) halt() {
 // many these were, and how many of them may be in the stream.
 func (p *Producer) abandon() (records, unknown int) {
 	core := p.mu.core
-	records, unknown = core.unsettled()
+	records, unknown = core.ledger.unsettled()
 	reason := ErrClosed
 	if p.mu.refusal != nil {
 		reason = ErrHalted

@@ -67,7 +67,7 @@ func TestCallerRefusalHalts(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 		for _, end := range n.settled {
-			if end.Fate != Stored {
+			if end.Outcome != OutcomeStored {
 				t.Errorf("the journal was told of %+v", end)
 			}
 		}
@@ -173,14 +173,14 @@ func TestRecordRefusalDoesNotHalt(t *testing.T) {
 			})
 		}
 		closeNow(t, p, ctx)
-		ends := map[UnitFate]int{}
+		ends := map[UnitOutcome]int{}
 		for _, end := range n.settled {
-			ends[end.Fate]++
-			if errors.Is(end.Err, ErrRefused) != (end.Fate == Undelivered) {
+			ends[end.Outcome]++
+			if errors.Is(end.Err, ErrRefused) != (end.Outcome == OutcomeUndelivered) {
 				t.Errorf("%+v", end)
 			}
 		}
-		if refused != 1 || ends[Undelivered] != 1 || len(n.open) != 0 {
+		if refused != 1 || ends[OutcomeUndelivered] != 1 || len(n.open) != 0 {
 			t.Errorf("%d refused, %v", refused, ends)
 		}
 	})

@@ -53,7 +53,7 @@ func (c *core) expire(now time.Time, l *lane) {
 
 // renew sends the records of a unit, which is not in the stream and never will be, anew.
 func (c *core) renew(now time.Time, l *lane) {
-	c.counts.renewed++
+	c.ledger.counts.renewed++
 	c.unfold(now, l)
 	c.next(now, l)
 }
@@ -105,7 +105,7 @@ func (c *core) search(now time.Time) *search {
 		return nil
 	}
 	c.lookups.running = true
-	c.counts.lookedUp += uint64(len(s.lanes))
+	c.ledger.counts.lookedUp += uint64(len(s.lanes))
 	return s
 }
 
@@ -116,7 +116,7 @@ func (c *core) landSearch(now time.Time, s *search, results []found, err error) 
 	if err != nil {
 		c.lookups.failures++
 		c.lookups.next = now.Add(
-			backoff(c.lookups.failures, c.limits.retryMin, c.limits.retryMax, c.random))
+			c.limits.backoff(c.limits.retryMax, c.random).After(c.lookups.failures))
 		for _, l := range s.lanes {
 			l.state = doubted
 			c.doubted = append(c.doubted, l)
@@ -137,7 +137,7 @@ func (c *core) landSearch(now time.Time, s *search, results []found, err error) 
 		case r.absent:
 			c.renew(now, l)
 		default:
-			c.counts.found++
+			c.ledger.counts.found++
 			c.acknowledge(now, l, r.verdict)
 		}
 	}

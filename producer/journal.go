@@ -30,8 +30,8 @@ type Journal interface {
 	// resumed nevertheless leaves a double in the stream, which the consumers drop.
 	//
 	// Records that are given up while they are in no unit, since they never were or their unit has
-	// ended as Again, are named by their Marks. A run that put them again would put them behind
-	// newer ones of their lanes.
+	// ended as OutcomeRenewed, are named by their Marks. A run that put them again would put them
+	// behind newer ones of their lanes.
 	//
 	// It is told of units of which Frozen has failed too. It is not told of what Close left without
 	// a result, nor of what is left when the stream has refused the caller (HaltedError): that
@@ -67,41 +67,41 @@ type FrozenUnit struct {
 
 // SettledUnit is the end of a unit, or of records that are in none.
 type SettledUnit struct {
-	Producer aggregate.ProducerID
-	Number   uint64 // 0: of no unit
-	Fate     UnitFate
-	// Marks names the records that are given up without a unit, with Number 0 and the fate
-	// Undelivered. It is nil for a unit, whose marks Frozen has told.
+	Producer aggregate.ProducerID // with Number, the identity of the unit
+	Number   uint64               // 0: of no unit
+	Outcome  UnitOutcome          // how it ended
+	// Marks names the records that are given up without a unit, with Number 0 and the Outcome
+	// OutcomeUndelivered. It is nil for a unit, whose marks Frozen has told.
 	Marks []uint64
-	// Err is the result of the unit's records if the fate is Undelivered: an *UndeliveredError.
+	// Err is the result of the unit's records if the Outcome is OutcomeUndelivered: an
+	// *UndeliveredError.
 	Err error
 }
 
-// UnitFate is how a unit ended.
-type UnitFate uint8
+// UnitOutcome is how a unit ended.
+type UnitOutcome uint8
 
 const (
-	// Stored tells that the stream has acknowledged it, or that it was found there.
-	Stored UnitFate = iota + 1
-	// Undelivered tells that the records were reported with an error.
-	Undelivered
-	// Again tells that it is not in the stream and will not be, or where readers drop it. Its
-	// records are frozen anew
-	// under other numbers, or given up one by one.
-	Again
+	// OutcomeStored tells that the stream has acknowledged it, or that it was found there.
+	OutcomeStored UnitOutcome = iota + 1
+	// OutcomeUndelivered tells that the records were reported with an error.
+	OutcomeUndelivered
+	// OutcomeRenewed tells that it is not in the stream and will not be, or where readers drop it.
+	// Its records are frozen anew under other numbers, or given up one by one.
+	OutcomeRenewed
 )
 
-// String returns the fate's name.
-func (f UnitFate) String() string {
-	switch f {
-	case Stored:
+// String returns the name of the outcome.
+func (o UnitOutcome) String() string {
+	switch o {
+	case OutcomeStored:
 		return "stored"
-	case Undelivered:
+	case OutcomeUndelivered:
 		return "undelivered"
-	case Again:
+	case OutcomeRenewed:
 		return "again"
 	default:
-		return fmt.Sprintf("UnitFate(%d)", uint8(f))
+		return fmt.Sprintf("UnitOutcome(%d)", uint8(o))
 	}
 }
 
@@ -113,11 +113,11 @@ func (p *Producer) tell() {
 	p.telling.Lock()
 	defer p.telling.Unlock()
 	p.mu.Lock()
-	told := p.mu.core.told
-	p.mu.core.told = nil
+	ended := p.mu.core.ledger.ended
+	p.mu.core.ledger.ended = nil
 	p.mu.Unlock()
-	if len(told) > 0 {
-		p.cfg.Journal.Settled(told)
+	if len(ended) > 0 {
+		p.cfg.Journal.Settled(ended)
 	}
 }
 
@@ -126,6 +126,7 @@ func (p *Producer) keep(batch []*call) {
 	p.tell() // the ends of the units that these come after
 	var units []FrozenUnit
 	for _, made := range batch {
+		p.seal(made)
 		for _, l := range made.fresh {
 			units = append(units, l.frozen(p.clock))
 		}

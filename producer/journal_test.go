@@ -135,7 +135,7 @@ func TestJournal(t *testing.T) {
 				len(n.open), len(n.settled), len(s.keys), n.twice)
 		}
 		for _, end := range n.settled {
-			if end.Fate != Stored {
+			if end.Outcome != OutcomeStored {
 				t.Errorf("%+v", end)
 			}
 		}
@@ -169,7 +169,7 @@ func TestJournalThatFails(t *testing.T) {
 		if s.inOrder(t) != 0 || p.Stats().Delivered != 500 || len(n.open) != 0 {
 			t.Errorf("%+v, %d open", p.Stats(), len(n.open))
 		}
-		if !slices.ContainsFunc(n.settled, func(u SettledUnit) bool { return u.Fate == Again }) {
+		if !slices.ContainsFunc(n.settled, func(u SettledUnit) bool { return u.Outcome == OutcomeRenewed }) {
 			t.Error("the units that grew too old were not told to go again")
 		}
 	})
@@ -252,7 +252,7 @@ func TestResumeRefuses(t *testing.T) {
 		unit := good()
 		spoil(&unit)
 		_, err := New(t.Context(), Config{Stream: "orders", Client: &stream{}, Resume: []FrozenUnit{unit}})
-		if !errors.Is(err, ErrResume) || !strings.Contains(err.Error(), says) {
+		if !errors.Is(err, ErrNotResumable) || !strings.Contains(err.Error(), says) {
 			t.Errorf("want an error that says %q: %v", says, err)
 		}
 	}
@@ -286,7 +286,7 @@ func TestJournalNeedsIdentities(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole := runnel.Record{PartitionKey: "a", Data: e.Seal(nil)}
-		if err := p.PutFunc(ctx, whole, nil); !errors.Is(err, ErrAggregate) {
+		if err := p.PutFunc(ctx, whole, nil); !errors.Is(err, ErrNestedAggregate) {
 			t.Error(err)
 		}
 		closeNow(t, p, ctx)
@@ -323,7 +323,7 @@ func FuzzThaw(f *testing.F) {
 		}
 		records, err := Config{Stream: "s"}.withDefaults().thaw(held)
 		if err != nil {
-			if !errors.Is(err, ErrResume) {
+			if !errors.Is(err, ErrNotResumable) {
 				t.Fatal(err)
 			}
 			return
@@ -380,7 +380,7 @@ func TestJournalHearsWhatIsGivenUp(t *testing.T) {
 		}
 		closeNow(t, p, ctx)
 		for _, end := range n.settled {
-			if end.Fate != Undelivered {
+			if end.Outcome != OutcomeUndelivered {
 				continue
 			}
 			told := end.Marks

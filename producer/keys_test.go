@@ -77,7 +77,7 @@ func TestKeys(t *testing.T) {
 		!strings.Contains(err.Error(), "stream orders") {
 		t.Errorf("got %v", err)
 	}
-	if err := put(runnel.Record{PartitionKey: ""}); !errors.Is(err, ErrPartitionKey) {
+	if err := put(runnel.Record{PartitionKey: ""}); !errors.Is(err, ErrInvalidPartitionKey) {
 		t.Errorf("got %v", err)
 	}
 	if asked, _ := keys.counts(); asked != 2 {

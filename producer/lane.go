@@ -19,12 +19,12 @@ type entry struct {
 	next   *entry // behind it in its lane's queue, or in its unit
 	tried  int    // calls that carried it in units that were given another number
 
-	wide       int          // its size in a unit of its own; or, where it is not wrapped, as it is
-	aggregated bool         // it goes as it is: an aggregate, or too large for an identity
-	group      uint8        // of its hash key
-	alone      bool         // it is to have a unit of its own, for one of its unit was refused
-	hash       keyspace.Key // of its keys, once it is known
-	hashed     bool
+	wide   int          // its size in a unit of its own, or as it is
+	asIs   bool         // it has no identity: OrderPlain, an aggregate, or too large for one
+	group  uint8        // of its hash key
+	alone  bool         // it is to have a unit of its own, since one of its unit was refused
+	hash   keyspace.Key // of its keys, once it is known
+	hashed bool
 
 	resumed bool // it came with Config.Resume, and holds no room in the buffer
 
@@ -39,6 +39,9 @@ type entry struct {
 
 // size is the room that a record takes in the buffer: its data and its partition key.
 func (e *entry) size() int { return len(e.record.Data) + len(e.record.PartitionKey) }
+
+// makeHash sets the record's hash key.
+func (e *entry) makeHash() { e.hash, e.hashed = e.key().hashKey(), true }
 
 // key names the record's lane.
 func (e *entry) key() laneKey { return laneKey{e.record.PartitionKey, e.record.ExplicitHashKey} }
@@ -105,6 +108,15 @@ func (l *lane) pop() *entry {
 		l.last = nil
 	}
 	return e
+}
+
+// cutQueue takes a unit's records out of the lane's queue.
+func (l *lane) cutQueue(u *unit) {
+	last := u.last
+	l.first, last.next = last.next, nil
+	if l.first == nil {
+		l.last = nil
+	}
 }
 
 func (l *lane) empty() bool { return l.unit.first == nil && l.first == nil }
@@ -190,7 +202,21 @@ func (l *lane) counts() int {
 	return l.size()
 }
 
-// update takes in that something was added to a queue, which is in the heap.
+// requeue puts a queue among the ready lanes, or to its place there. It reports whether the queue
+// is there.
+func (r *readyLanes) requeue(l *lane) bool {
+	switch l.state {
+	case idle:
+		r.push(l, false)
+	case ready:
+		r.update(l)
+	case flying, held, blocked, parked, doubted, searching, unmapped:
+		return false
+	}
+	return true
+}
+
+// update takes in that a queue, which is in the heap, has changed.
 func (r *readyLanes) update(l *lane) {
 	r.bytes += l.backlog - l.counted
 	l.counted = l.backlog
@@ -255,33 +281,4 @@ func (h *laneHeap) Pop() any {
 	h.lanes[end] = nil
 	h.lanes = h.lanes[:end]
 	return l
-}
-
-// ages is the records without a result, in the order in which they were taken.
-type ages struct {
-	oldest, newest *entry
-}
-
-func (a *ages) push(e *entry) {
-	e.older = a.newest
-	if a.newest == nil {
-		a.oldest = e
-	} else {
-		a.newest.newer = e
-	}
-	a.newest = e
-}
-
-func (a *ages) remove(e *entry) {
-	if e.older == nil {
-		a.oldest = e.newer
-	} else {
-		e.older.newer = e.newer
-	}
-	if e.newer == nil {
-		a.newest = e.older
-	} else {
-		e.newer.older = e.older
-	}
-	e.older, e.newer = nil, nil
 }

@@ -2,11 +2,11 @@ package producer
 
 import (
 	"context"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
@@ -61,10 +61,8 @@ func (p *Producer) chartAnswer(o outcome) {
 		if err := p.listFor(ctx, wanted); err == nil && !wanted() || isFinal(err) {
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if retry.Wait(ctx, pause) != nil {
 			return
-		case <-time.After(pause):
 		}
 	}
 }

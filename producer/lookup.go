@@ -20,8 +20,8 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// Reader is what the producer needs of Kinesis to look up what became of units of which an
-// attempt had no answer for too long; *kinesis.Client has it.
+// Reader is the part of the Kinesis API by which the producer looks up units whose outcome is
+// unknown: an attempt had no answer for too long. *kinesis.Client has it.
 type Reader interface {
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
 		*kinesis.ListShardsOutput, error)
@@ -37,7 +37,7 @@ type Reader interface {
 // all applications together ("GetRecords").
 const pageEvery = 250 * time.Millisecond
 
-// patience is the part of H after which a search that is kept waiting says so.
+// patience is the part of H after which a search logs that it is kept waiting.
 const patience = 5
 
 var errTrimmed = errors.New("the stream does not keep records for so long")
@@ -52,22 +52,21 @@ func (p *Producer) lookUp(s *search) {
 	p.mu.Unlock()
 	p.halt()
 	if err != nil && before == 0 && p.reading.Err() == nil {
-		p.cfg.Logger.Warn("what became of units cannot be looked up yet, and it is tried again",
+		p.cfg.Logger.Warn("units of unknown outcome cannot be looked up yet; trying again",
 			"stream", p.cfg.Stream, "units", len(s.lanes), "error", err)
 	}
 	signal(p.deliverNow)
 	signal(p.scheduleNow)
 }
 
-// tag is what a unit is found by.
+// tag identifies a unit.
 type tag struct {
 	producer aggregate.ProducerID
 	number   uint64
 }
 
-// search finds each unit or finds that it is absent. It begins when no copy can be stored any more,
-// so that a unit that is not in a shard never will be: see horizon.go. An error is one that may
-// pass.
+// search finds each unit, or finds that it is absent. It begins when no copy can be stored any more,
+// so an absent unit stays absent: see horizon.go. The error may pass.
 func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 	results := make([]found, len(s.lanes))
 	for i := range results {
@@ -103,14 +102,15 @@ func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 	return results, nil
 }
 
-// leastRetention is what every stream keeps, and retentionMargin what it may trim too early.
+// leastRetention is the shortest retention period of a stream. A stream may trim records earlier by
+// retentionMargin.
 const (
 	leastRetention  = 24 * time.Hour
 	retentionMargin = time.Hour
 )
 
-// markTrimmed sets an error for the units that are so old that they may have been trimmed, by the
-// stream's time, or, where it says none, the producer's.
+// markTrimmed sets an error for the units that are so old that the stream may have trimmed them, by
+// the stream's time, or by the producer's if the stream does not say its own.
 func (p *Producer) markTrimmed(
 	ctx context.Context, s *search, today time.Time, results []found,
 ) error {
@@ -144,7 +144,7 @@ func (p *Producer) markTrimmed(
 	return nil
 }
 
-// searchShard reads a shard to its tip, or to where nothing of the units can be any more.
+// searchShard reads a shard to its tip, or until no copy of a wanted unit can follow.
 func (p *Producer) searchShard(
 	ctx context.Context, s *search, shard shardmap.Shard, wanted map[tag]int, results []found,
 ) error {
@@ -186,12 +186,12 @@ func (p *Producer) sayWaiting(s *search, shard runnel.ShardID, by time.Duration)
 		return
 	}
 	s.waits = true
-	p.cfg.Logger.Warn("what became of units cannot be looked up yet: the shard has records that "+
-		"cannot be read so far", "stream", p.cfg.Stream, "shard", shard, "units", len(s.lanes))
+	p.cfg.Logger.Warn("units of unknown outcome cannot be looked up yet: the shard has records "+
+		"that cannot be read so far", "stream", p.cfg.Stream, "shard", shard, "units", len(s.lanes))
 }
 
 // unitsIn takes the units that a Kinesis record of a shard holds out of the wanted ones, and
-// yields where their results stand, with the place of their first records. A record that readers
+// yields the indexes of their results, with the place of their first records. A record that readers
 // drop holds none.
 func unitsIn(
 	d *aggregate.Decoder, data []byte, shard keyspace.Range, wanted map[tag]int,

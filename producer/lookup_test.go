@@ -125,7 +125,7 @@ func TestLongOutageWithoutReading(t *testing.T) {
 				for _, r := range results {
 					if errors.Is(r.Err, producer.ErrUnresolved) {
 						unresolved++
-						if !errors.Is(r.Err, producer.ErrUnknown) {
+						if !errors.Is(r.Err, producer.ErrMaybeStored) {
 							t.Error(r.Err)
 						}
 					}

@@ -26,13 +26,10 @@ type mark struct {
 type marks map[runnel.ShardID][]mark
 
 // note marks records that a call has stored.
-func (c *core) note(now time.Time, o outcome) {
-	if !c.limits.units || !c.limits.reads {
-		return
-	}
+func (m marks) note(now time.Time, o outcome, horizon time.Duration) {
 	for i := 0; i < len(o.each); i += 1 + len(o.each)/markLooks {
 		if v := &o.each[i]; v.fate == stored {
-			c.marks.add(mark{now, v.sequence}, v.shard, c.limits.horizon)
+			m.add(mark{now, v.sequence}, v.shard, horizon)
 		}
 	}
 }

@@ -165,7 +165,7 @@ func TestRecordsWaitForTheShards(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := future.Wait(ctx); !errors.Is(err, ErrRefused) ||
-				!strings.Contains(err.Error(), "orders is not there") || errors.Is(err, ErrUnknown) {
+				!strings.Contains(err.Error(), "orders is not there") || errors.Is(err, ErrMaybeStored) {
 				t.Error(err)
 			}
 		}
@@ -259,7 +259,7 @@ func TestAnswerOfAnUnknownShard(t *testing.T) {
 		}
 		time.Sleep(1500 * time.Millisecond)
 		l.set(func() { l.err = apiError("AccessDeniedException", "no more") })
-		if _, err := future.Wait(ctx); !errors.Is(err, ErrUnresolved) || !errors.Is(err, ErrUnknown) {
+		if _, err := future.Wait(ctx); !errors.Is(err, ErrUnresolved) || !errors.Is(err, ErrMaybeStored) {
 			t.Error(err)
 		}
 		closeNow(t, p, ctx)
@@ -311,7 +311,7 @@ func TestResumePacked(t *testing.T) {
 			t.Errorf("%d open, %d results, stored %v", len(n.open), len(results), s.read(t, false))
 		}
 		cfg := Config{Stream: "orders", Client: s, Resume: left, Logger: silent}
-		if _, err := New(ctx, cfg); !errors.Is(err, ErrResume) {
+		if _, err := New(ctx, cfg); !errors.Is(err, ErrNotResumable) {
 			t.Errorf("resumed in another order: %v", err)
 		}
 		cfg.Order, cfg.Reader = OrderNone, oneShard()
@@ -327,7 +327,7 @@ func TestResumePacked(t *testing.T) {
 			Unit: unit, PartitionKey: "a", ExplicitHashKey: "7", Data: e.Seal(nil), Marks: []uint64{1},
 			FrozenAt: time.Now(),
 		}}
-		if _, err := New(ctx, cfg); !errors.Is(err, ErrResume) {
+		if _, err := New(ctx, cfg); !errors.Is(err, ErrNotResumable) {
 			t.Errorf("resumed without an order: %v", err)
 		}
 		for name, change := range map[string]func(*FrozenUnit){
@@ -337,7 +337,7 @@ func TestResumePacked(t *testing.T) {
 		} {
 			cfg.Resume = slices.Clone(left)
 			change(&cfg.Resume[0])
-			if _, err := New(ctx, cfg); !errors.Is(err, ErrResume) {
+			if _, err := New(ctx, cfg); !errors.Is(err, ErrNotResumable) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

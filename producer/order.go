@@ -36,8 +36,8 @@ var orderWords = [...]string{
 	OrderShard: "shard",
 }
 
-// ErrOrder is returned for a word that names no order.
-var ErrOrder = errors.New("not an order: want key, shard, none, plain or chained")
+// ErrUnknownOrder is returned for a word that names no order.
+var ErrUnknownOrder = errors.New("not an order: want key, shard, none, plain or chained")
 
 // String returns the order's word on the command line: "key", "plain",
 // "chained", "none" or "shard".
@@ -48,14 +48,14 @@ func (o Order) String() string {
 	return fmt.Sprintf("Order(%d)", uint8(o))
 }
 
-// ParseOrder reads what String wrote. Anything else is an error that wraps ErrOrder.
+// ParseOrder reads what String wrote. Anything else is an error that wraps ErrUnknownOrder.
 func ParseOrder(word string) (Order, error) {
 	for o, known := range orderWords {
 		if word == known {
 			return Order(o), nil
 		}
 	}
-	return 0, fmt.Errorf("%w: %q", ErrOrder, word)
+	return 0, fmt.Errorf("%w: %q", ErrUnknownOrder, word)
 }
 
 // units reports whether records go as units with an identity.

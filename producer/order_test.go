@@ -23,7 +23,7 @@ func TestParseOrder(t *testing.T) {
 		}
 	}
 	for _, word := range []string{"", "Key", "shards", "Order(7)"} {
-		if _, err := ParseOrder(word); !errors.Is(err, ErrOrder) {
+		if _, err := ParseOrder(word); !errors.Is(err, ErrUnknownOrder) {
 			t.Errorf("ParseOrder(%q): %v", word, err)
 		}
 	}

@@ -46,18 +46,13 @@ func (o outcome) answered() bool {
 
 // report counts the outcome of a call.
 func (o outcome) report(made *call) CallReport {
-	r := CallReport{Units: made.entries(), Records: made.records, Bytes: made.bytes}
+	r := CallReport{Units: len(made.parcels), Records: made.records, Bytes: made.bytes}
 	if o.each == nil {
 		r.Err = o.all.err
 	}
-	at, left := -1, 0 // the unit's Kinesis record, and how many units of it follow
-	for _, n := range made.counts {
-		if left--; left < 0 {
-			if at, left = at+1, 0; made.boxes != nil {
-				left = len(made.boxes[at].lanes) - 1
-			}
-		}
-		switch o.of(at).fate {
+	for i := range made.parcels {
+		n := made.parcels[i].records()
+		switch o.of(i).fate {
 		case stored, void:
 			r.Stored += n
 		case throttled:

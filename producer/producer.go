@@ -54,6 +54,8 @@ type Producer struct {
 	stopOnce    sync.Once
 	unseen      unseen
 	limit       recordLimit
+	packing     packing   // the core's
+	sealers     sync.Pool // of *sealer
 }
 
 // New returns a producer for cfg.Stream. But for what is in cfg.Resume it sends nothing by
@@ -61,7 +63,7 @@ type Producer struct {
 //
 // The context's values go to every call. Its end does not stop the producer, since what was
 // taken is to be delivered; Close does. The error is that of cfg.Validate, or one that wraps
-// ErrResume for a unit that cannot be resumed.
+// ErrNotResumable for a unit that cannot be resumed.
 func New(ctx context.Context, cfg Config) (*Producer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -112,9 +114,10 @@ func (p *Producer) start() error {
 			p.mu.bytes += len(r.Data) + len(r.PartitionKey)
 		}
 	}
-	p.mu.core = core
+	p.mu.core, p.packing = core, core.packing
+	p.sealers.New = func() any { return new(sealer) }
 	p.mu.room = newRoom(p.cfg.MaxBufferedRecords, p.cfg.MaxBufferedBytes, p.cfg.MaxRecordBytes)
-	p.mu.room.troubled = core.troubled
+	p.mu.room.troubled = core.groups.troubled
 	p.mu.room.bytes.most = p.cfg.MaxRecordBytes
 	if p.cfg.learns {
 		p.mu.room.bytes.most = apiMaxRecordBytes
@@ -132,10 +135,10 @@ func (p *Producer) ID() aggregate.ProducerID { return p.mu.core.groups.run() } /
 //
 // It blocks until the buffer has room for a record of its group (Config.MaxBufferedRecords and
 // MaxBufferedBytes), in the order of the group's callers, or ctx ends. With a context that has
-// ended it returns the context's cause and has not taken the record, whether there is room or
-// not, so that a loop of Put ends with its context. Once a record is taken ctx has no say over
-// it. Other errors: ErrPartitionKey, ErrHashKey and ErrTooLarge for a record that no stream would
-// take, ErrAggregate, ErrClosed, and with a Journal a *HaltedError.
+// ended it returns the context's cause and has not taken the record, whether there is room or not,
+// so that a loop of Put ends with its context. Once a record is taken ctx has no say over it. Other
+// errors: ErrInvalidPartitionKey, ErrInvalidHashKey and ErrTooLarge for a record that no stream
+// would take, ErrNestedAggregate, ErrClosed, and with a Journal a *HaltedError.
 //
 // With Config.Keys it waits for these too, and returns their errors.
 //
@@ -190,21 +193,26 @@ func (p *Producer) admit(ctx context.Context, e *entry) error {
 	if err := p.cfg.check(e.record); err != nil {
 		return err
 	}
+	p.packing.examine(e)
 	if err := p.fit(ctx, e); err != nil {
 		return err
 	}
-	size := e.size()
-	core := p.mu.core // it and its limits never change
-	core.limits.examine(e)
+	size, core := e.size(), p.mu.core // the core is the same for the producer's life
 	p.mu.Lock()
-	l := core.seek(e)
+	l, known := core.seek(e)
+	if !known {
+		p.mu.Unlock()
+		e.makeHash()
+		p.mu.Lock()
+		l, _ = core.seek(e)
+	}
 	if w := p.mu.room.take(int(e.group), size); w != nil {
 		p.mu.Unlock()
 		if err := p.await(ctx, w); err != nil {
 			return err
 		}
 		p.mu.Lock()
-		l = core.seek(e)
+		l, _ = core.seek(e)
 	}
 	if p.mu.closed {
 		p.giveBack(int(e.group), 1, size)
@@ -255,17 +263,16 @@ func (p *Producer) closedError() error {
 
 // schedule makes the calls that the core decides on, until stop.
 func (p *Producer) schedule() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
+	alarm := time.AfterFunc(time.Hour, func() { signal(p.scheduleNow) })
+	defer alarm.Stop()
 	for {
 		wait, armed := p.launchAll()
-		timer.Stop()
+		alarm.Stop()
 		if armed {
-			timer.Reset(wait)
+			alarm.Reset(wait)
 		}
 		select {
 		case <-p.scheduleNow:
-		case <-timer.C:
 		case <-p.stop:
 			return
 		}
@@ -302,7 +309,7 @@ func (p *Producer) launchAll() (time.Duration, bool) {
 	if len(batch) > 0 {
 		p.calls.Go(func() { p.keep(batch) })
 	}
-	if len(core.settled) > 0 {
+	if len(core.ledger.settled) > 0 {
 		signal(p.deliverNow)
 	}
 	at, armed := core.wake()

@@ -114,10 +114,10 @@ func TestPutRefusesInvalidRecords(t *testing.T) {
 			want   error
 			says   string
 		}{
-			{runnel.Record{}, ErrPartitionKey, "empty"},
-			{runnel.Record{PartitionKey: "a\xff"}, ErrPartitionKey, "UTF-8"},
-			{runnel.Record{PartitionKey: strings.Repeat("ä", 257)}, ErrPartitionKey, "257 characters"},
-			{runnel.Record{PartitionKey: "a", ExplicitHashKey: "01"}, ErrHashKey, "01"},
+			{runnel.Record{}, ErrInvalidPartitionKey, "empty"},
+			{runnel.Record{PartitionKey: "a\xff"}, ErrInvalidPartitionKey, "UTF-8"},
+			{runnel.Record{PartitionKey: strings.Repeat("ä", 257)}, ErrInvalidPartitionKey, "257 characters"},
+			{runnel.Record{PartitionKey: "a", ExplicitHashKey: "01"}, ErrInvalidHashKey, "01"},
 			{runnel.Record{PartitionKey: "a", ExplicitHashKey: "x"}, keyspace.ErrKeySyntax, "x"},
 			{runnel.Record{PartitionKey: "a", Data: make([]byte, 10)}, ErrTooLarge, "UpdateMaxRecordSize"},
 		} {
@@ -496,7 +496,7 @@ func TestCloseDuringAnOutage(t *testing.T) {
 		var lost, doubtful, results int
 		load(t, p, ctx, 1000, 100, func(r Result) {
 			results++
-			if errors.Is(r.Err, ErrUnknown) {
+			if errors.Is(r.Err, ErrMaybeStored) {
 				doubtful++
 			}
 			var undelivered *UndeliveredError
@@ -645,7 +645,7 @@ func TestGiveUp(t *testing.T) {
 		for i, r := range results {
 			var undelivered *UndeliveredError
 			if !errors.As(r.Err, &undelivered) || !errors.Is(r.Err, ErrGivenUp) ||
-				errors.Is(r.Err, ErrUnknown) != (i == 0) || errors.Is(r.Err, io.ErrUnexpectedEOF) != (i == 0) {
+				errors.Is(r.Err, ErrMaybeStored) != (i == 0) || errors.Is(r.Err, io.ErrUnexpectedEOF) != (i == 0) {
 				t.Errorf("record %d: %v", i, r.Err)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
-	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/retry"
 )
 
 // recordLimit is the stream's limit for a record: data and partition key, in bytes. It begins with
@@ -32,14 +32,11 @@ func (l *recordLimit) now() int {
 	return l.bytes
 }
 
-// fit returns nil if the stream and the buffer have room for the record, and decides whether it
-// goes as it is, since there is no room for an identity around it.
+// fit returns nil if the stream and the buffer have room for the examined record, and decides whether
+// it goes as it is, since there is no room for an identity around it.
 func (p *Producer) fit(ctx context.Context, e *entry) error {
 	c, r := &p.cfg, &e.record
-	size, wrapped := e.size(), e.size()
-	if c.Order.units() && !aggregate.IsAggregate(r.Data) {
-		wrapped = wrappedSize(c.Order.byShard(), r.PartitionKey, r.ExplicitHashKey, r.Data)
-	}
+	size, wrapped := e.size(), e.wide
 	limit := p.limit.now()
 	if wrapped > limit && c.learns && limit < apiMaxRecordBytes {
 		var err error
@@ -67,7 +64,9 @@ func (p *Producer) fit(ctx context.Context, e *entry) error {
 			"the limit is %d; raise the stream's limit with UpdateMaxRecordSize (up to 10 MiB), "+
 			"or use no journal", wrapped, limit)
 	}
-	e.aggregated = wrapped > limit
+	if wrapped > limit {
+		e.asIs, e.wide = true, size
+	}
 	return nil
 }
 
@@ -94,6 +93,9 @@ func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 		return 0, stopped(nil)
 	}
 	defer func() { <-l.asking }()
+	open, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer context.AfterFunc(p.open, func() { end(ErrClosed) })()
 	for attempt := 1; ; attempt++ {
 		l.mu.Lock()
 		limit, asked := l.bytes, l.asked
@@ -112,12 +114,9 @@ func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 		if err == nil || isFinal(err) || isFaulty(err) {
 			continue // with the limit known now
 		}
-		select {
-		case <-time.After(min(p.cfg.RetryMin<<min(attempt-1, 16), p.cfg.RetryMax)):
-		case <-ctx.Done():
-			return 0, stopped(fmt.Errorf("%w; the last answer: %w", context.Cause(ctx), err))
-		case <-p.open.Done():
-			return 0, stopped(nil)
+		pause := min(p.cfg.RetryMin<<min(attempt-1, 16), p.cfg.RetryMax)
+		if cause := retry.Wait(open, pause); cause != nil {
+			return 0, stopped(fmt.Errorf("%w; the last answer: %w", cause, err))
 		}
 	}
 }

@@ -43,14 +43,14 @@ var (
 	ErrGivenUp = errors.New("given up")
 	// ErrUnresolved: an attempt had no answer, Config.Horizon went by, and what became of it
 	// could not be looked up: the producer may not read the stream, or the stream does not
-	// keep records for so long. Its error matches ErrUnknown too.
+	// keep records for so long. Its error matches ErrMaybeStored too.
 	ErrUnresolved = errors.New("it could not be found out whether it is in the stream")
 	// ErrClosed: the producer is closed. From Put, the record was not taken; as the reason of
 	// an UndeliveredError, Close ran out of time before the record was acknowledged.
 	ErrClosed = errors.New("the producer is closed")
-	// ErrUnknown is matched by the error of a record of which an attempt had no answer: it
+	// ErrMaybeStored is matched by the error of a record of which an attempt had no answer: it
 	// may be in the stream nevertheless.
-	ErrUnknown = errors.New("the record may be in the stream")
+	ErrMaybeStored = errors.New("the record may be in the stream")
 )
 
 // errRefusedForCaller is the reason of a record that is refused because of the caller; the cause
@@ -63,14 +63,14 @@ func (callerRefusal) Error() string   { return ErrRefused.Error() }
 func (callerRefusal) Unwrap() []error { return []error{ErrRefused, ErrRefusedCaller} }
 
 // UndeliveredError says why a record was not delivered. It matches Reason, the errors of
-// Cause's chain and, if Unknown is above 0, ErrUnknown.
+// Cause's chain and, if Unknown is above 0, ErrMaybeStored.
 type UndeliveredError struct {
-	Stream       string
-	PartitionKey string
-	Reason       error // matches ErrRefused, ErrGivenUp, ErrUnresolved, ErrHalted or ErrClosed
-	Attempts     int   // calls that carried the record
-	Unknown      int   // of these, without an answer
-	Cause        error // of the last attempt; nil if there was none
+	Stream       string // as in the Config
+	PartitionKey string // the record's
+	Reason       error  // matches ErrRefused, ErrGivenUp, ErrUnresolved, ErrHalted or ErrClosed
+	Attempts     int    // calls that carried the record
+	Unknown      int    // of these, without an answer
+	Cause        error  // of the last attempt; nil if there was none
 }
 
 // Error returns one sentence with the stream, the key, the reason and the last cause.
@@ -79,7 +79,7 @@ func (e *UndeliveredError) Error() string {
 	fmt.Fprintf(&b, "put to stream %s, key %q: %v (attempts: %d, without an answer: %d)",
 		e.Stream, e.PartitionKey, e.Reason, e.Attempts, e.Unknown)
 	if e.Unknown > 0 {
-		fmt.Fprintf(&b, "; %v, and putting it again may double it", ErrUnknown)
+		fmt.Fprintf(&b, "; %v, and putting it again may double it", ErrMaybeStored)
 	} else {
 		b.WriteString("; it is not in the stream")
 	}
@@ -89,11 +89,11 @@ func (e *UndeliveredError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the reason, the cause and, where it applies, ErrUnknown.
+// Unwrap returns the reason, the cause and, where it applies, ErrMaybeStored.
 func (e *UndeliveredError) Unwrap() []error {
 	errs := []error{e.Reason}
 	if e.Unknown > 0 {
-		errs = append(errs, ErrUnknown)
+		errs = append(errs, ErrMaybeStored)
 	}
 	if e.Cause != nil {
 		errs = append(errs, e.Cause)
@@ -104,7 +104,7 @@ func (e *UndeliveredError) Unwrap() []error {
 // RecordError is the stream's answer for one record of a call of which others were stored.
 type RecordError struct {
 	Code    string // ProvisionedThroughputExceededException or InternalFailure
-	Message string
+	Message string // the text of the answer
 }
 
 func (e *RecordError) Error() string { return e.Code + ": " + e.Message }

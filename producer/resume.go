@@ -10,29 +10,30 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// ErrResume is returned by New for a unit in Config.Resume that no Journal was given.
-var ErrResume = errors.New("the unit cannot be resumed")
+// ErrNotResumable is returned by New for a unit in Config.Resume that no Journal was given.
+var ErrNotResumable = errors.New("the unit cannot be resumed")
 
 // thaw returns the records of a unit of an earlier run.
 func (c Config) thaw(f FrozenUnit) ([]runnel.Record, error) {
 	if err := c.checkKeys(f.PartitionKey, f.ExplicitHashKey); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrResume, err)
+		return nil, fmt.Errorf("%w: %w", ErrNotResumable, err)
 	}
+	unordered := c.Order == OrderNone
 	var d aggregate.Decoder
 	if !d.Open(f.Data) {
-		return nil, fmt.Errorf("%w: its data is no aggregated record", ErrResume)
+		return nil, fmt.Errorf("%w: its data is no aggregated record", ErrNotResumable)
 	}
 	records := make([]runnel.Record, 0, d.Len())
 	for sub, r := range d.Records() {
 		if unit, ok := r.Unit(); sub == 0 && (!ok || unit != f.Unit) || sub > 0 && ok {
-			return nil, fmt.Errorf("%w: its data has another identity", ErrResume)
+			return nil, fmt.Errorf("%w: its data has another identity", ErrNotResumable)
 		}
 		key := laneKey{r.PartitionKey, r.ExplicitHashKey}
 		outer := laneKey{f.PartitionKey, f.ExplicitHashKey}
 		switch {
-		case c.Order == OrderNone && (sub > 0 || outer == key.packed()):
+		case unordered && (sub > 0 || outer == laneKey{outerKey, key.hashKey().String()}):
 		case key != outer:
-			return nil, fmt.Errorf("%w: its data holds a record of another key, %.40q", ErrResume,
+			return nil, fmt.Errorf("%w: its data holds a record of another key, %.40q", ErrNotResumable,
 				r.PartitionKey)
 		}
 		records = append(records, runnel.Record{
@@ -40,23 +41,23 @@ func (c Config) thaw(f FrozenUnit) ([]runnel.Record, error) {
 		})
 	}
 	switch size := len(f.Data) + len(f.PartitionKey); {
-	case f.Unit.Unordered != (c.Order == OrderNone):
+	case f.Unit.Unordered != unordered:
 		return nil, fmt.Errorf("%w: it was frozen in another order than %v; use the order "+
-			"of its run", ErrResume, c.Order)
+			"of its run", ErrNotResumable, c.Order)
 	case f.Unit.Low > f.Unit.Number || f.Unit.Number-f.Unit.Low > aggregate.Window:
 		return nil, fmt.Errorf("%w: its identity is none that a producer gives: number %d, low %d",
-			ErrResume, f.Unit.Number, f.Unit.Low)
+			ErrNotResumable, f.Unit.Number, f.Unit.Low)
 	case len(records) == 0:
-		return nil, fmt.Errorf("%w: it has no records", ErrResume)
+		return nil, fmt.Errorf("%w: it has no records", ErrNotResumable)
 	case len(f.Marks) != len(records):
-		return nil, fmt.Errorf("%w: it has %d records and %d marks", ErrResume, len(records),
+		return nil, fmt.Errorf("%w: it has %d records and %d marks", ErrNotResumable, len(records),
 			len(f.Marks))
 	case f.FrozenAt.IsZero():
 		return nil, fmt.Errorf("%w: its FrozenAt is missing; keep all fields that Frozen gets",
-			ErrResume)
+			ErrNotResumable)
 	case size > c.largest():
 		return nil, fmt.Errorf("%w: it has %d bytes, and MaxRecordBytes is %d; raise it to what "+
-			"it was", ErrResume, size, c.largest())
+			"it was", ErrNotResumable, size, c.largest())
 	}
 	return records, nil
 }
@@ -91,16 +92,18 @@ func (c *core) resume(
 	if u.since.IsZero() {
 		u.from = f.FrozenAt.Add(-frozenMargin)
 	}
-	l := &lane{key: laneKey{f.PartitionKey, f.ExplicitHashKey}, carrier: c.limits.packs}
+	var l *lane
 	for i, r := range records {
 		e := &entry{record: r, mark: f.Marks[i], resumed: true}
-		c.limits.examine(e)
-		if !c.limits.packs {
-			if l = c.seek(e); l == nil {
-				l = c.enter(e)
-			}
+		c.packing.examine(e)
+		if !e.hashed {
+			e.makeHash()
 		}
-		c.admit(now, e, l)
+		e.group = uint8(groupOf(e.hash))
+		if i == 0 {
+			l = c.packing.adopt(laneKey{f.PartitionKey, f.ExplicitHashKey}, e)
+		}
+		c.ledger.admit(now, e, l)
 		if u.first == nil {
 			u.first = e
 		} else {
@@ -108,9 +111,7 @@ func (c *core) resume(
 		}
 		u.last = e
 	}
-	if c.limits.giveUp > 0 && c.sweepAt.IsZero() {
-		c.sweepAt = now.Add(c.limits.giveUp)
-	}
+	c.expectOverdue(now)
 	if l.unit.first != nil {
 		l.resumed = append(l.resumed, u)
 		return

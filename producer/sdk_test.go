@@ -34,11 +34,12 @@ func putOnce(t *testing.T, client API, timeout time.Duration) outcome {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	p := &Producer{cfg: Config{Stream: "orders"}}
-	made := &call{lanes: []*lane{
-		{key: laneKey{partition: "a"}, unit: unit{data: []byte("1")}}, {key: laneKey{partition: "b"}},
+	made := &call{parcels: []parcel{
+		{key: laneKey{partition: "a"}, data: []byte("1")},
+		{key: laneKey{partition: "b"}, data: []byte{}},
 	}}
 	output, err := client.PutRecords(sent.trace(ctx), p.input(made), ownCall)
-	return classify(output, err, len(made.lanes), &sent)
+	return classify(output, err, len(made.parcels), &sent)
 }
 
 func answer(status int, body string) http.HandlerFunc {

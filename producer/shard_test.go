@@ -123,7 +123,7 @@ func TestFailedTogether(t *testing.T) {
 	c.land(now, made, outcome{each: []verdict{{fate: throttled, err: errors.New("slow")}}})
 	at, _ := c.wake()
 	c.tick(at)
-	if again := c.launch(at); again == nil || len(again.lanes) != 50 || len(again.boxes) != 1 {
+	if again := c.launch(at); again == nil || len(again.lanes) != 50 || len(again.parcels) != 1 {
 		t.Errorf("%+v goes again of %d", again, len(made.lanes))
 	}
 }

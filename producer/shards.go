@@ -51,16 +51,15 @@ type pace struct {
 	waiting laneHeap  // by place
 }
 
-// learn takes in that a shard holds a lane's records.
-func (c *core) learn(now time.Time, l *lane, shard runnel.ShardID) {
-	s := &c.shards
+// learn takes in that a shard holds the records of a hash key. It returns the lanes that waited for
+// shards which are now forgotten.
+func (s *shards) learn(hash keyspace.Key, shard runnel.ShardID) (released []*lane) {
 	if s.known == nil || shard == "" {
-		return
+		return nil
 	}
-	hash := l.hashKey()
 	p := s.pace(shard)
 	if p == nil || p.spanned && p.span.Contains(hash) {
-		return
+		return nil
 	}
 	span := keyspace.Range{Start: hash, End: hash}
 	if p.spanned {
@@ -79,10 +78,13 @@ func (c *core) learn(now time.Time, l *lane, shard runnel.ShardID) {
 	}
 	for _, stale := range s.spans[from:to] {
 		delete(s.known, stale.shard)
-		c.release(now, stale)
+		for stale.waiting.Len() > 0 {
+			released = append(released, s.pop(stale))
+		}
 	}
 	p.spanned, p.span = true, span
 	s.spans = slices.Replace(s.spans, from, to, p)
+	return released
 }
 
 // search returns the index of the first span that ends at the hash key or behind it.
@@ -123,15 +125,14 @@ func (s *shards) of(l *lane) *pace {
 	return nil
 }
 
-// slow takes in that a lane's shard has refused its unit.
-func (c *core) slow(now time.Time, l *lane, v verdict) {
-	p := c.shards.of(l)
-	if v.shard != "" {
-		p = c.shards.pace(v.shard)
-		c.learn(now, l, v.shard)
+// slow takes in that a lane's shard has refused its unit. shard is "" if the answer did not name it.
+func (s *shards) slow(now time.Time, l *lane, shard runnel.ShardID) {
+	p := s.of(l)
+	if shard != "" {
+		p = s.pace(shard)
 	}
-	if c.shards.known == nil {
-		c.shards.known = map[runnel.ShardID]*pace{} // from now on answers are learnt from
+	if s.known == nil {
+		s.known = map[runnel.ShardID]*pace{} // from now on answers are learnt from
 	}
 	if p == nil {
 		return
@@ -141,7 +142,7 @@ func (c *core) slow(now time.Time, l *lane, v verdict) {
 		p.tokens = p.rate * burst.Seconds()
 	} else if now.Sub(p.cut) >= cutEvery {
 		p.rate, p.cut = max(p.rate*cutFactor, leastRate), now
-		p.tokens = min(p.tokens, 0) // what was saved up was more than the shard takes
+		p.tokens = min(p.tokens, 0) // the saved tokens were more than the shard takes
 	}
 	p.refused, p.raised = now, now
 }
@@ -157,65 +158,72 @@ func (p *pace) fill(now time.Time) {
 	}
 }
 
-// park takes the foremost ready lane aside if its shard has had enough for now.
-func (c *core) park(now time.Time, l *lane) bool {
-	p := c.shards.of(l)
+// full returns the pace of a lane's shard if nothing may be sent to the shard now, or nil.
+func (s *shards) full(now time.Time, l *lane) *pace {
+	p := s.of(l)
 	if p == nil || p.rate == 0 {
-		return false
+		return nil
 	}
 	if p.fill(now); p.rate == 0 || p.tokens > 0 {
-		return false
+		return nil
 	}
-	c.ready.pop()
+	return p
+}
+
+// park keeps a lane until its shard may be sent more.
+func (s *shards) park(p *pace, l *lane) {
 	l.state = parked
-	c.trouble(l)
 	heap.Push(&p.waiting, l)
-	c.shards.parked++
-	return true
+	s.parked++
 }
 
-// cost is what a unit takes of its shard's rate. One that shares a Kinesis record counts its bytes
-// alone.
-func (c *core) cost(l *lane) float64 {
-	if c.limits.boxes {
-		return float64(l.size())
-	}
-	return float64(l.size() + perRecord)
+func (s *shards) pop(p *pace) *lane {
+	s.parked--
+	return heap.Pop(&p.waiting).(*lane)
 }
 
-// charge counts a unit that is sent.
-func (c *core) charge(l *lane) {
-	if p := c.shards.of(l); p != nil && p.rate > 0 {
-		p.tokens -= c.cost(l)
+// charge counts a lane's unit that is sent.
+func (s *shards) charge(l *lane, cost int) {
+	if p := s.of(l); p != nil && p.rate > 0 {
+		p.tokens -= float64(cost)
 	}
 }
 
-// unpark makes ready what the shards may be sent now.
-func (c *core) unpark(now time.Time) {
-	if c.shards.parked == 0 {
-		return
+// unpark returns the parked lanes that may be sent now.
+func (s *shards) unpark(now time.Time, cost func(*lane) int) (released []*lane) {
+	if s.parked == 0 {
+		return nil
 	}
-	for _, p := range c.shards.spans {
+	for _, p := range s.spans {
 		if p.waiting.Len() == 0 {
 			continue
 		}
 		p.fill(now)
 		for room := p.tokens; p.waiting.Len() > 0 && (room > 0 || p.rate == 0); {
-			l := heap.Pop(&p.waiting).(*lane)
-			c.shards.parked--
+			l := s.pop(p)
 			if !l.empty() {
-				room -= c.cost(l)
+				room -= float64(cost(l))
 			}
-			c.next(now, l)
+			released = append(released, l)
 		}
+	}
+	return released
+}
+
+// learn takes in that a shard holds a lane's records.
+func (c *core) learn(now time.Time, l *lane, shard runnel.ShardID) {
+	if c.shards.known != nil {
+		c.nextAll(now, c.shards.learn(l.hashKey(), shard))
 	}
 }
 
-// release makes ready what waits for a shard that is forgotten.
-func (c *core) release(now time.Time, p *pace) {
-	for ; p.waiting.Len() > 0; c.shards.parked-- {
-		c.next(now, heap.Pop(&p.waiting).(*lane))
+// slow takes in that a lane's shard has refused its unit.
+func (c *core) slow(now time.Time, l *lane, v verdict) {
+	if v.shard != "" {
+		c.shards.pace(v.shard)
+		c.learn(now, l, v.shard)
 	}
+	c.shards.slow(now, l, v.shard)
 }
 
 // wake returns when a shard may be sent something that waits for it.

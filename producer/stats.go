@@ -28,8 +28,8 @@ type Stats struct {
 	// Withheld counts the calls that were not made: the Journal failed, or it was too late.
 	Withheld uint64
 
-	CallsInFlight   int
-	RecordsInFlight int
+	CallsInFlight   int           // calls without an outcome
+	RecordsInFlight int           // records in these calls
 	Lanes           int           // with a record that has no result; in OrderNone, the shards
 	Buffered        int           // records from Put to the end of their callback
 	BufferedBytes   int           // their data and keys
@@ -41,15 +41,14 @@ type Stats struct {
 func (p *Producer) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.mu.core
+	c, n := p.mu.core, &p.mu.core.ledger.counts
 	return Stats{
-		Taken: c.taken, Delivered: c.counts.delivered, Undelivered: c.counts.undelivered,
-		Units: c.counts.units, Calls: c.counts.calls, Retried: c.counts.retried,
-		Throttled: c.counts.throttled, Unknown: c.counts.unknown, LookedUp: c.counts.lookedUp,
-		Found: c.counts.found, Renewed: c.counts.renewed, Void: c.counts.void,
-		Withheld:      c.counts.withheld,
+		Taken: c.ledger.taken, Delivered: n.delivered, Undelivered: n.undelivered,
+		Units: n.units, Calls: n.calls, Retried: n.retried, Throttled: n.throttled,
+		Unknown: n.unknown, LookedUp: n.lookedUp, Found: n.found, Renewed: n.renewed,
+		Void: n.void, Withheld: n.withheld,
 		CallsInFlight: c.calls, RecordsInFlight: c.flying,
 		Lanes: len(c.lanes), Buffered: p.mu.buffered, BufferedBytes: p.mu.bytes,
-		OldestAge: c.age(p.clock.now()), Outage: c.gate.active(),
+		OldestAge: c.ledger.age(p.clock.now()), Outage: c.gate.active(),
 	}
 }

@@ -50,8 +50,7 @@ func (l *limits) behind(date time.Time) time.Time {
 // saw takes the Date of an answer to a call that was sent at a moment, or that it has none. The
 // stream made the Date at that moment or later. Since that moment its clock has advanced by no more
 // than the time that has gone by, unless it was set forward.
-func (c *core) saw(sent, date time.Time) {
-	t := &c.dates
+func (t *streamTime) saw(sent, date time.Time) {
 	if date.IsZero() {
 		t.none = t.latest.IsZero()
 		return
@@ -65,7 +64,7 @@ func (c *core) saw(sent, date time.Time) {
 // stale reports whether a unit has to wait for a Date before its first send.
 func (c *core) stale(now time.Time) bool {
 	t := &c.dates
-	return c.limits.units && c.limits.reads && !t.none &&
+	return c.limits.reads && !t.none &&
 		(t.fresh.IsZero() || now.Sub(t.fresh) > c.limits.horizon/staleShare)
 }
 
@@ -94,8 +93,8 @@ func (c *core) landAsk(now, date time.Time, answered bool) {
 	}
 	if !answered {
 		t.failures++
-		t.next = now.Add(backoff(t.failures, c.limits.retryMin,
-			min(c.limits.retryMax, probeEvery), c.random))
+		most := min(c.limits.retryMax, probeEvery)
+		t.next = now.Add(c.limits.backoff(most, c.random).After(t.failures))
 		c.noAnswer(now, &call{probe: probe})
 		return
 	}
@@ -103,7 +102,7 @@ func (c *core) landAsk(now, date time.Time, answered bool) {
 	if c.gate.active() {
 		c.gate.next = now
 	}
-	c.saw(t.asked, date)
+	t.saw(t.asked, date)
 	t.fresh = now
 }
 

@@ -142,14 +142,14 @@ func (p *player) run(t *testing.T, command string, args []string) {
 			})
 		}
 	case "launch":
-		p.launch()
+		p.launch(t)
 	case "land":
 		n, err := strconv.Atoi(args[0])
 		if err != nil || n > len(p.calls) {
 			t.Fatalf("land %v: no such call, after:\n%s", args, p.out.String())
 		}
 		made, o := p.calls[n-1], outcomeFor(t, args[1:])
-		if o.each != nil && len(o.each) != made.entries() {
+		if o.each != nil && len(o.each) != len(made.parcels) {
 			t.Fatalf("land %v: a call of %d, after:\n%s", args, len(made.lanes), p.out.String())
 		}
 		p.core.land(p.now, made, o)
@@ -173,18 +173,18 @@ func (p *player) run(t *testing.T, command string, args []string) {
 	case "ask":
 		p.ask(t, args)
 	case "date":
-		p.core.saw(p.now, p.moment(t, args[0]))
+		p.core.dates.saw(p.now, p.moment(t, args[0]))
 	case "resume":
 		p.resume(t, args)
 	case "chart":
 		p.chart(t, args)
 	case "flush":
-		p.core.flush(make(chan struct{}))
+		p.core.ledger.flush(make(chan struct{}))
 	case "abandon":
 		p.core.abandon(ErrClosed)
 	case "counts":
 		c := p.core
-		n := c.counts
+		n := c.ledger.counts
 		p.say("{delivered:%d undelivered:%d calls:%d retried:%d throttled:%d unknown:%d} "+
 			"ready=%d held=%d flying=%d lanes=%d outage=%v", n.delivered, n.undelivered, n.calls,
 			n.retried, n.throttled, n.unknown, c.ready.count, c.held.Len(), c.flying, len(c.lanes),
@@ -267,20 +267,15 @@ func (p *player) limits(t *testing.T, args []string) {
 	p.core.dates.none = !asks
 }
 
-func (p *player) launch() {
+func (p *player) launch(t *testing.T) {
+	t.Helper()
 	before := len(p.calls)
-	for made := p.core.launch(p.now); made != nil; made = p.core.launch(p.now) {
+	for made := p.core.launchSealed(t, p.now); made != nil; made = p.core.launchSealed(t, p.now) {
 		p.calls = append(p.calls, made)
 		var names []string
-		for _, l := range made.lanes {
-			names = append(names, unitName(l))
-		}
-		if made.boxes != nil {
-			names = names[:0]
-		}
-		for _, b := range made.boxes {
+		for _, packed := range made.parcels {
 			var inside []string
-			for _, l := range b.lanes {
+			for _, l := range packed.lanes {
 				inside = append(inside, unitName(l))
 			}
 			names = append(names, strings.Join(inside, "+"))
@@ -355,7 +350,7 @@ func (p *player) resume(t *testing.T, args []string) {
 	number, _ := strconv.Atoi(args[1])
 	f := FrozenUnit{
 		Unit:         aggregate.Unit{Number: uint64(number), Low: uint64(number)},
-		PartitionKey: args[0], Marks: []uint64{1}, FrozenAt: p.now,
+		PartitionKey: args[0], Data: []byte{}, Marks: []uint64{1}, FrozenAt: p.now,
 	}
 	var age time.Duration
 	exact := false
@@ -402,7 +397,7 @@ func unitName(l *lane) string {
 }
 
 func (p *player) sayResults() {
-	for _, s := range p.core.settled {
+	for _, s := range p.core.ledger.settled {
 		if s.entry == nil {
 			p.say("flushed")
 			continue
@@ -414,7 +409,7 @@ func (p *player) sayResults() {
 		p.say("%s/%d attempts=%d unknown=%d %s", s.entry.record.PartitionKey, s.entry.number,
 			s.result.Attempts, s.result.Unknown, verdict)
 	}
-	p.core.settled = nil
+	p.core.ledger.settled = nil
 }
 
 var fates = map[string]fate{

@@ -10,7 +10,7 @@ import (
 // looked at: neither Config.OnResult nor a callback got them, and neither Wait nor Done of their
 // Future was called. It matches the errors of First.
 type UnseenError struct {
-	Stream string
+	Stream string // as in the Config
 	// Count is how many records these are: those since the last UnseenError, which reports each
 	// record once.
 	Count int

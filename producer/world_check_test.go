@@ -29,7 +29,7 @@ func (w *world) delivered() (filtered, raw map[laneKey][]uint64) {
 				continue
 			}
 			key := func(record aggregate.Record) laneKey {
-				if w.limits.byShard() && r.key.partition == outerKey {
+				if w.limits.order.byShard() && r.key.partition == outerKey {
 					return laneKey{record.PartitionKey, record.ExplicitHashKey}
 				}
 				return r.key
@@ -55,9 +55,9 @@ func (w *world) delivered() (filtered, raw map[laneKey][]uint64) {
 // check holds the stream against the results.
 func (w *world) check() {
 	filtered, raw := w.delivered()
-	if !w.limits.packs {
+	if !w.unordered() {
 		w.checkOrder(raw, false)
-		w.checkOrder(filtered, w.limits.units)
+		w.checkOrder(filtered, w.limits.order.units())
 	}
 	doubles, unknown := 0, 0
 	copies, rawCopies := count(filtered), count(raw)
@@ -66,11 +66,11 @@ func (w *world) check() {
 		least, most := 1, 1+r.Unknown
 		if r.Err != nil {
 			least, most = 0, r.Unknown
-			if got := errors.Is(r.Err, ErrUnknown); got != (r.Unknown > 0) {
+			if got := errors.Is(r.Err, ErrMaybeStored); got != (r.Unknown > 0) {
 				w.Fatalf("record %d: %d unknown attempts, and %v", mark, r.Unknown, r.Err)
 			}
 		}
-		if w.limits.units && !aggregate.IsAggregate(w.records[mark].Data) {
+		if w.limits.order.units() && !aggregate.IsAggregate(w.records[mark].Data) {
 			most = min(most, 1)
 		}
 		if n < least || n > most {
@@ -88,25 +88,25 @@ func (w *world) check() {
 // checkCounts holds what the core says of itself against what happened.
 func (w *world) checkCounts(doubles, unknown int) {
 	c := w.core
-	if w.doubts != int(c.counts.unknown) {
-		w.Fatalf("%d attempts without an answer, the core counts %d", w.doubts, c.counts.unknown)
+	if w.doubts != int(c.ledger.counts.unknown) {
+		w.Fatalf("%d attempts without an answer, the core counts %d", w.doubts, c.ledger.counts.unknown)
 	}
 	if w.crashes == 1 && (doubles > w.doubts || unknown > w.doubts) {
 		w.Fatalf("%d doubles, %d attempts without an answer, the results say %d", doubles, w.doubts,
 			unknown)
 	}
-	if len(c.lanes) != 0 || c.calls != 0 || c.flying != 0 || c.ages.oldest != nil ||
+	if len(c.lanes) != 0 || c.calls != 0 || c.flying != 0 || c.ledger.ages.oldest != nil ||
 		c.ready.count != 0 || c.held.Len() != 0 || c.shards.parked != 0 ||
-		len(c.doubted) != 0 || len(c.flushes) != 0 || w.numbersLeft() {
+		len(c.doubted) != 0 || len(c.ledger.flushes) != 0 || w.numbersLeft() {
 		w.Fatalf("something is left: %d lanes, %d calls, %d ready, %d held, %d blocked, %d parked, "+
 			"%d doubted, %d flushes", len(c.lanes), c.calls, c.ready.count, c.held.Len(),
-			c.groups.blocked+len(c.groups.stalled), c.shards.parked, len(c.doubted), len(c.flushes))
+			c.groups.blocked+len(c.groups.stalled), c.shards.parked, len(c.doubted), len(c.ledger.flushes))
 	}
 	if len(w.journal) != 0 {
 		w.Fatalf("%d units are open in the journal", len(w.journal))
 	}
-	if total := c.counts.delivered + c.counts.undelivered; total != c.taken {
-		w.Fatalf("%d results counted for %d records", total, c.taken)
+	if total := c.ledger.counts.delivered + c.ledger.counts.undelivered; total != c.ledger.taken {
+		w.Fatalf("%d results counted for %d records", total, c.ledger.taken)
 	}
 }
 

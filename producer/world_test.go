@@ -94,6 +94,9 @@ func newWorld(t *rapid.T, l limits) *world {
 	return w
 }
 
+// unordered reports whether the producer keeps no order.
+func (w *world) unordered() bool { return w.limits.order == OrderNone }
+
 // start makes a core: a new run of the program.
 func (w *world) start() {
 	seed := rapid.Uint64().Draw(w.T, "seed")
@@ -213,7 +216,7 @@ func (w *world) put() {
 	case 0:
 		record.Data = append(record.Data, bad...)
 	case 1:
-		if w.limits.units && !w.limits.journal { // an aggregate already
+		if w.limits.order.units() && !w.limits.journal { // an aggregate already
 			var e aggregate.Encoder
 			_ = e.Add(aggregate.Record{PartitionKey: record.PartitionKey, Data: record.Data})
 			record.Data = e.Seal(nil)
@@ -233,7 +236,7 @@ func recordsOf(l *lane) (records []*entry) {
 
 // launch makes the calls that can be made, and checks the rules that each must keep.
 func (w *world) launch() {
-	for made := w.core.launch(w.clock()); made != nil; made = w.core.launch(w.clock()) {
+	for made := w.core.launchSealed(w, w.clock()); made != nil; made = w.core.launchSealed(w, w.clock()) {
 		w.checkCall(made)
 		if len(made.fresh) > 0 && !w.keep(made) {
 			w.core.land(w.clock(), made, outcome{all: verdict{fate: withheld, err: errors.New("no journal")}})
@@ -251,7 +254,7 @@ func (w *world) launch() {
 	for _, c := range w.calls {
 		for _, l := range c.lanes {
 			var name any = l.key
-			if w.limits.packs {
+			if w.unordered() {
 				name = l.unit.first.mark
 			}
 			if flying[name] {
@@ -264,37 +267,39 @@ func (w *world) launch() {
 
 func (w *world) checkCall(made *call) {
 	l := w.limits
-	if n := made.entries(); n == 0 || n > l.records {
+	if n := len(made.parcels); n == 0 || n > l.records {
 		w.Fatalf("a call of %d units, the limit is %d", n, l.records)
 	}
 	bytes, last, records := 0, uint64(0), 0
 	for _, lane := range made.lanes {
 		head := lane.unit.first.number
-		if head < last && l.giveUp == 0 && !l.boxes {
+		if head < last && l.giveUp == 0 && l.order != OrderShard {
 			w.Fatalf("record %d goes before %d", last, head)
 		}
 		last, records = max(head, last), records+lane.unit.count
-		if !l.boxes {
-			bytes += lane.size()
+		if l.order != OrderShard {
 			w.checkUnit(lane, lane.unit.data)
 		}
 	}
-	for _, b := range made.boxes {
-		bytes += len(b.data) + len(b.key.partition)
-		w.checkBox(b)
+	for i := range made.parcels {
+		p := &made.parcels[i]
+		bytes += len(p.data) + len(p.key.partition)
+		if l.order == OrderShard {
+			w.checkParcel(p)
+		}
 	}
 	for _, left := range w.core.lanes {
 		if left.state == ready && left.head() != nil && left.head().number < last && l.giveUp == 0 {
 			w.Fatalf("record %d goes before %d, which was ready", last, left.head().number)
 		}
 	}
-	if bytes != made.bytes || bytes > l.bytes && len(made.lanes) > 1 && !w.limits.boxes || bytes > l.bytes && made.entries() > 1 || records != made.records {
+	if bytes != made.bytes || bytes > l.bytes && len(made.lanes) > 1 && l.order != OrderShard || bytes > l.bytes && len(made.parcels) > 1 || records != made.records {
 		w.Fatalf("a call of %d bytes (it says %d), the limit is %d", bytes, made.bytes, l.bytes)
 	}
 }
 
-// checkBox takes a Kinesis record of many units apart, and checks each.
-func (w *world) checkBox(b *box) {
+// checkParcel takes a Kinesis record of many units apart, and checks each.
+func (w *world) checkParcel(b *parcel) {
 	if !b.lanes[0].unit.wrapped() {
 		if len(b.lanes) > 1 || string(b.data) != string(b.lanes[0].unit.data) ||
 			b.key != b.lanes[0].key {
@@ -303,7 +308,7 @@ func (w *world) checkBox(b *box) {
 		return
 	}
 	size := len(b.data) + len(b.key.partition)
-	if size > w.limits.unit && len(b.lanes) > 1 || size > b.size {
+	if size > w.limits.unit && len(b.lanes) > 1 {
 		w.Fatalf("a box of %d bytes, the limit is %d", size, w.limits.unit)
 	}
 	var d aggregate.Decoder
@@ -339,7 +344,7 @@ func (w *world) checkUnit(l *lane, data []byte) {
 	u := &l.unit
 	marks := []uint64{}
 	for _, e := range recordsOf(l) {
-		if keyOf(e.record) != l.key && !w.limits.packs {
+		if keyOf(e.record) != l.key && !w.unordered() {
 			w.Fatalf("a record of %v in a unit of %v", keyOf(e.record), l.key)
 		}
 		marks = append(marks, e.mark)
@@ -347,7 +352,7 @@ func (w *world) checkUnit(l *lane, data []byte) {
 	if len(marks) != u.count {
 		w.Fatalf("a unit of %d records counts %d", len(marks), u.count)
 	}
-	if !w.limits.units || aggregate.IsAggregate(u.first.record.Data) {
+	if !w.limits.order.units() || aggregate.IsAggregate(u.first.record.Data) {
 		if u.count != 1 || string(u.data) != string(u.first.record.Data) || u.wrapped() {
 			w.Fatalf("a record that goes as it is goes as %q", u.data)
 		}
@@ -367,18 +372,18 @@ func (w *world) checkUnit(l *lane, data []byte) {
 			w.Fatalf("record %d of a unit has the identity %v %v, want %v", sub, unit, ok, u.id)
 		}
 		key := laneKey{r.PartitionKey, r.ExplicitHashKey}
-		if w.limits.packs && sub == 0 {
+		if w.unordered() && sub == 0 {
 			key = laneKey{"a", r.Hash().String()}
 		}
-		if key != l.key && (sub == 0 || !w.limits.packs) {
+		if key != l.key && (sub == 0 || !w.unordered()) {
 			w.Fatalf("a record of %q %q is in a unit of %v", r.PartitionKey, r.ExplicitHashKey, l.key)
 		}
 	}
 	if !slices.Equal(inside, marks) {
 		w.Fatalf("a unit holds the records %v, want %v", inside, marks)
 	}
-	if u.id.Unordered != w.limits.packs {
-		w.Fatalf("%+v in a producer that packs: %v", u.id, w.limits.packs)
+	if u.id.Unordered != w.unordered() {
+		w.Fatalf("%+v in a producer that packs: %v", u.id, w.unordered())
 	}
 	if u.id.Number-u.id.Low > w.limits.window {
 		w.Fatalf("unit %d has the low %d: the window is %d", u.id.Number, u.id.Low, w.limits.window)
@@ -389,7 +394,7 @@ func (w *world) checkUnit(l *lane, data []byte) {
 	case !again:
 		w.checkGroup(l)
 		w.frozen[key] = firstSend{string(data), w.now, w.readers(), w.time.boot}
-		if w.limits.packs && !slices.ContainsFunc(w.core.chart.open, func(s shardmap.Shard) bool {
+		if w.unordered() && !slices.ContainsFunc(w.core.chart.open, func(s shardmap.Shard) bool {
 			return d.Check(s.Range) == nil
 		}) {
 			w.Fatalf("unit %d is for no shard of the list", u.id.Number)
@@ -411,10 +416,10 @@ func (w *world) checkGroup(l *lane) {
 		w.Fatalf("a unit of another run, %v, was never frozen", l.unit.id)
 	}
 	record := aggregate.Record{PartitionKey: l.key.partition, ExplicitHashKey: l.key.hash}
-	if want := byte(record.Hash().Hi >> 60); group != want && !w.limits.packs {
+	if want := byte(record.Hash().Hi >> 60); group != want && !w.unordered() {
 		w.Fatalf("a unit of lane %v is of the group %d, want %d", l.key, group, want)
 	}
-	if !w.limits.packs {
+	if !w.unordered() {
 		return
 	}
 	for _, s := range w.core.chart.open {
@@ -449,14 +454,14 @@ func (w *world) checkBlocked() {
 		})
 	}
 	for _, l := range w.core.lanes {
-		if l.state == ready && !w.limits.packs && !l.empty() {
+		if l.state == ready && !w.unordered() && !l.empty() {
 			g := groups[byte(l.hashKey().Hi>>60)]
 			g.ready++
 			groups[byte(l.hashKey().Hi>>60)] = g
 		}
 	}
 	for _, l := range w.core.lanes {
-		if l.state != blocked || w.limits.packs || l.empty() {
+		if l.state != blocked || w.unordered() || l.empty() {
 			continue
 		}
 		g := groups[byte(l.hashKey().Hi>>60)]
@@ -490,7 +495,7 @@ func (w *world) keep(made *call) bool {
 			return open.Unit == u.Unit // told of it before, and failed
 		})
 		for _, open := range w.journal {
-			if !w.limits.packs && open.PartitionKey == u.PartitionKey && open.ExplicitHashKey == u.ExplicitHashKey {
+			if !w.unordered() && open.PartitionKey == u.PartitionKey && open.ExplicitHashKey == u.ExplicitHashKey {
 				w.Fatalf("unit %d of lane %v is frozen, and %d is open", u.Unit.Number, l.key,
 					open.Unit.Number)
 			}
@@ -543,7 +548,7 @@ func (w *world) landAs(made *call, whole fate, calm bool) {
 		}
 	}
 	for i, v := range o.each {
-		if !w.limits.byShard() || v.fate != stored || !sent[i].wrapped {
+		if !w.limits.order.byShard() || v.fate != stored || !sent[i].wrapped {
 			continue
 		}
 		if _, known := w.core.chart.ranges[v.shard]; !known {
@@ -551,7 +556,7 @@ func (w *world) landAs(made *call, whole fate, calm bool) {
 		}
 	}
 	for i, v := range o.each {
-		if w.limits.byShard() && v.fate == stored && sent[i].wrapped {
+		if w.limits.order.byShard() && v.fate == stored && sent[i].wrapped {
 			if _, known := w.core.chart.ranges[v.shard]; !known {
 				w.doubts += sent[i].count
 			}
@@ -571,20 +576,13 @@ type sentEntry struct {
 }
 
 func entriesOf(made *call) (sent []sentEntry) {
-	for _, b := range made.boxes {
+	for _, b := range made.parcels {
 		e := sentEntry{key: b.key, data: b.data, wrapped: b.lanes[0].unit.wrapped()}
 		for _, l := range b.lanes {
 			e.records = append(e.records, recordsOf(l)...)
 			e.count += l.unit.count
 		}
 		sent = append(sent, e)
-	}
-	for _, l := range made.lanes {
-		if made.boxes == nil {
-			sent = append(sent, sentEntry{
-				l.key, l.unit.data, recordsOf(l), l.unit.count, l.unit.wrapped(),
-			})
-		}
 	}
 	return sent
 }
@@ -661,7 +659,7 @@ func (w *world) pass(d time.Duration) {
 
 // collect takes the results, which come once for each record and in the order of each lane.
 func (w *world) collect() {
-	for _, s := range w.core.settled {
+	for _, s := range w.core.ledger.settled {
 		if s.entry == nil {
 			if w.flushed++; len(w.ends) < w.through {
 				w.Fatalf("flushed with %d results, want %d", len(w.ends), w.through)
@@ -672,18 +670,18 @@ func (w *world) collect() {
 		if _, twice := w.ends[mark]; twice {
 			w.Fatalf("record %d has two results", mark)
 		}
-		if last := w.last[key]; last > mark && !w.limits.packs {
+		if last := w.last[key]; last > mark && !w.unordered() {
 			w.Fatalf("the result of record %d comes after that of %d of its lane", mark, last)
 		}
 		w.last[key], w.ends[mark] = mark, s.result
 	}
-	w.core.settled = nil
-	for _, end := range w.core.told {
+	w.core.ledger.settled = nil
+	for _, end := range w.core.ledger.ended {
 		w.journal = slices.DeleteFunc(w.journal, func(open FrozenUnit) bool {
 			return open.Unit.Producer == end.Producer && open.Unit.Number == end.Number
 		})
 	}
-	w.core.told = nil
+	w.core.ledger.ended = nil
 }
 
 func (w *world) step(calm bool) {
@@ -728,7 +726,7 @@ func (w *world) crash() {
 func (w *world) run() {
 	for range rapid.IntRange(1, 300).Draw(w.T, "steps") {
 		what := 11
-		if w.limits.byShard() {
+		if w.limits.order.byShard() {
 			what = 13 // more reshards
 		}
 		switch rapid.IntRange(0, what).Draw(w.T, "what") {
@@ -762,7 +760,7 @@ func (w *world) finish() {
 	w.time.hung = false
 	taken := len(w.records) - 1
 	w.through = taken
-	w.core.flush(make(chan struct{}))
+	w.core.ledger.flush(make(chan struct{}))
 	// Each record needs a step and some need a wait: far more than that is a producer that
 	// does not get on.
 	for i := 0; len(w.ends) < taken; i++ {
@@ -794,7 +792,7 @@ func (w *world) finish() {
 		w.pass(time.Minute)
 		w.core.tick(w.clock())
 		w.search(true)
-		if made := w.core.launch(w.clock()); made != nil {
+		if made := w.core.launchSealed(w, w.clock()); made != nil {
 			w.Fatalf("a call of %d records, and none is left", made.records)
 		}
 	}

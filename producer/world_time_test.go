@@ -151,7 +151,7 @@ func (w *world) date(answered bool, made *call) {
 	if rapid.Bool().Draw(w.T, "early date") {
 		date = began
 	}
-	w.core.saw(w.began[made].Add(w.time.offset), date.Truncate(time.Second))
+	w.core.dates.saw(w.began[made].Add(w.time.offset), date.Truncate(time.Second))
 }
 
 // ask answers what the core asks of the stream's time, at once or later.
@@ -257,7 +257,7 @@ func (w *world) restart() {
 // resume takes in a unit of an earlier run.
 func (w *world) resume(f FrozenUnit) {
 	cfg := Config{Stream: "s", MaxRecordBytes: 1 << 20}
-	if w.limits.packs {
+	if w.unordered() {
 		cfg.Order = OrderNone
 	}
 	records, err := cfg.thaw(f)

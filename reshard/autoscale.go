@@ -27,7 +27,7 @@ type Client interface {
 // AutoscaleConfig configures Autoscale. With the zero value, Autoscale observes the stream and
 // reports its decisions, but changes nothing.
 type AutoscaleConfig struct {
-	Policy Policy
+	Policy Policy // the thresholds
 	// Apply allows changes to the stream. Without it Autoscale makes and reports the same
 	// decisions, but does not carry them out.
 	Apply bool
@@ -64,16 +64,16 @@ const (
 
 // Event is one report of Autoscale. The fields that its kind does not use are zero.
 type Event struct {
-	Kind     EventKind
-	At       time.Time
-	Sample   Sample
-	Observed Observed
-	Decision Decision
-	Step     plan.Step
-	State    StepState
-	Number   int // of the step, from 1 on
-	Of       int
-	Err      error
+	Kind     EventKind // says which of the fields below are set
+	At       time.Time // when it was reported
+	Sample   Sample    // the measurement that the decision is based on
+	Observed Observed  // the totals of the window
+	Decision Decision  // the decision, or the one whose plan is carried out
+	Step     plan.Step // the step of the plan
+	State    StepState // its progress
+	Number   int       // of the step, from 1 on
+	Of       int       // the number of steps of the plan
+	Err      error     // the cause
 }
 
 // ErrOnDemand is returned for a stream in on-demand mode: only AWS changes its shards.
@@ -127,11 +127,16 @@ func (c AutoscaleConfig) withDefaults() (AutoscaleConfig, error) {
 	if c.Once {
 		c.Policy.SplitWindows, c.Policy.SplitOf, c.Policy.MergeWindows = 1, 1, 1
 	}
-	if c.Window <= 0 || c.Window > c.Every || c.Parallel < 0 {
-		return c, fmt.Errorf("autoscale: Window is %s, Every %s and Parallel %d: want a window "+
-			"above 0 and up to Every, and Parallel 0 or more", c.Window, c.Every, c.Parallel)
+	var faults []error
+	if c.Window <= 0 || c.Window > c.Every {
+		faults = append(faults, fmt.Errorf("reshard: Window is %s: want above 0 and up to Every, "+
+			"which is %s", c.Window, c.Every))
 	}
-	return c, nil
+	if c.Parallel < 0 {
+		faults = append(faults, fmt.Errorf("reshard: Parallel is %d: want 0 (for 32) or more",
+			c.Parallel))
+	}
+	return c, errors.Join(faults...)
 }
 
 // autoscaling is the state of one call of Autoscale.

@@ -52,3 +52,15 @@ func Example() {
 	// split begun
 	// split done
 }
+
+// OpenRanges are the input of a plan: closed shards have no place in it.
+func ExampleOpenRanges() {
+	halves := keyspace.Uniform(2)
+	shards := []reshard.Shard{
+		{ID: "shardId-000000000000", Range: keyspace.All()}, // closed by a split
+		{ID: "shardId-000000000001", Range: halves[0], Open: true},
+		{ID: "shardId-000000000002", Range: halves[1], Open: true},
+	}
+	fmt.Println(len(reshard.OpenRanges(shards)), keyspace.Tiles(reshard.OpenRanges(shards)))
+	// Output: 2 <nil>
+}

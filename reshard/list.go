@@ -18,10 +18,10 @@ type Lister interface {
 
 // Shard is a shard of a stream.
 type Shard struct {
-	ID      runnel.ShardID
+	ID      runnel.ShardID   // the shard's id
 	Parents []runnel.ShardID // none, one (of a split) or two (of a merge); they may be gone
-	Range   keyspace.Range
-	Open    bool // it takes records
+	Range   keyspace.Range   // its hash keys
+	Open    bool             // it takes records
 }
 
 // List returns the shards of a stream, open and closed, in the order of the API, which is by id.

@@ -43,11 +43,11 @@ type Window struct {
 
 // Seen is one user record with its share of the size of its Kinesis record.
 type Seen struct {
-	Shard runnel.ShardID
-	Hash  keyspace.Key // its hash key
-	Key   string       // its partition key
-	Bytes int          // its share of the Kinesis record's data and partition key
-	Of    int          // the number of user records in the Kinesis record, 1 or more
+	Shard runnel.ShardID // the shard that it was read from
+	Hash  keyspace.Key   // its hash key
+	Key   string         // its partition key
+	Bytes int            // its share of the Kinesis record's data and partition key
+	Of    int            // the number of user records in the Kinesis record, 1 or more
 	// Placed is false if the hash of the partition key is not in the shard's range. Then the
 	// record was put with an explicit hash key, which readers do not get. Hash is a guess in
 	// the shard's range, always the same for the same partition key.

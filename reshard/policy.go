@@ -77,35 +77,35 @@ func set[T comparable](field *T, value T) {
 	}
 }
 
-// Validate returns all errors of the policy together. Each is a sentence that names the field.
+// Validate reports every fault of the policy.
 func (p Policy) Validate() error {
 	p = p.withDefaults()
-	var errs []error
-	wrong := func(ok bool, format string, args ...any) {
+	var faults []error
+	check := func(ok bool, format string, args ...any) {
 		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
+			faults = append(faults, fmt.Errorf("reshard: "+format, args...))
 		}
 	}
-	wrong(p.SplitAbove > 0 && p.SplitAbove <= 1,
+	check(p.SplitAbove > 0 && p.SplitAbove <= 1,
 		"SplitAbove is %g: want a fraction of a shard's limit, above 0 and up to 1", p.SplitAbove)
-	wrong(p.Target > 0 && p.Target <= p.SplitAbove,
+	check(p.Target > 0 && p.Target <= p.SplitAbove,
 		"Target is %g: want above 0 and up to SplitAbove, which is %g", p.Target, p.SplitAbove)
-	wrong(p.MergeUnder <= p.Target,
+	check(p.MergeUnder <= p.Target,
 		"MergeUnder is %g: want up to Target, which is %g", p.MergeUnder, p.Target)
-	wrong(p.SplitWindows >= 1 && p.SplitWindows <= p.SplitOf && p.SplitOf <= maxWindows,
+	check(p.SplitWindows >= 1 && p.SplitWindows <= p.SplitOf && p.SplitOf <= maxWindows,
 		"SplitWindows is %d of SplitOf %d: want 1 up to SplitOf, and that up to %d",
 		p.SplitWindows, p.SplitOf, maxWindows)
-	wrong(p.MergeWindows >= 1 && p.MergeWindows <= maxWindows,
+	check(p.MergeWindows >= 1 && p.MergeWindows <= maxWindows,
 		"MergeWindows is %d: want 1 to %d", p.MergeWindows, maxWindows)
-	wrong(p.SplitCooldown >= 0, "SplitCooldown is %s: want 0 or more", p.SplitCooldown)
-	wrong(p.MinShards >= 1 && p.MinShards <= p.MaxShards,
+	check(p.SplitCooldown >= 0, "SplitCooldown is %s: want 0 or more", p.SplitCooldown)
+	check(p.MinShards >= 1 && p.MinShards <= p.MaxShards,
 		"MinShards is %d: want 1 up to MaxShards, which is %d", p.MinShards, p.MaxShards)
-	wrong(p.MaxShards <= plan.MaxShards,
+	check(p.MaxShards <= plan.MaxShards,
 		"MaxShards is %d: want up to %d", p.MaxShards, plan.MaxShards)
-	wrong(p.MaxSteps >= 1, "MaxSteps is %d: want 1 or more", p.MaxSteps)
-	wrong(p.ShardBytes > 0, "ShardBytes is %g: want above 0", p.ShardBytes)
-	wrong(p.ShardRecords > 0, "ShardRecords is %g: want above 0", p.ShardRecords)
-	return errors.Join(errs...)
+	check(p.MaxSteps >= 1, "MaxSteps is %d: want 1 or more", p.MaxSteps)
+	check(p.ShardBytes > 0, "ShardBytes is %g: want above 0", p.ShardBytes)
+	check(p.ShardRecords > 0, "ShardRecords is %g: want above 0", p.ShardRecords)
+	return errors.Join(faults...)
 }
 
 // maxWindows is the highest number of windows in memory. Each takes two numbers for each shard.

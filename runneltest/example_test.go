@@ -2,6 +2,7 @@ package runneltest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -92,4 +93,59 @@ func ExampleServer_SetFaults() {
 	// Output:
 	// second: ProvisionedThroughputExceededException
 	// all stored
+}
+
+// A power cut loses nothing that was acknowledged.
+func ExampleServer_Kill() {
+	ctx := context.Background()
+	server, err := runneltest.Start(ctx, runneltest.WithStream("orders", 1),
+		runneltest.WithCrashes(7))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	put := func(data string) error {
+		_, err := server.Kinesis().PutRecord(ctx, &kinesis.PutRecordInput{
+			StreamName: aws.String("orders"), PartitionKey: aws.String("customer-7"),
+			Data: []byte(data),
+		})
+		return err
+	}
+	fmt.Println(put("before"))
+	if err := errors.Join(server.Kill(), server.Restart(ctx)); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(put("after"))
+	summary, err := server.Kinesis().DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
+		StreamName: aws.String("orders"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(*summary.StreamDescriptionSummary.OpenShardCount, "shard")
+	// Output:
+	// <nil>
+	// <nil>
+	// 1 shard
+}
+
+// A limit refuses what AWS refuses, at a size that a test reaches.
+func ExampleWithLimits() {
+	ctx := context.Background()
+	server, err := runneltest.Start(ctx, runneltest.WithStream("orders", 1),
+		runneltest.WithLimits("write-records=2"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	entry := types.PutRecordsRequestEntry{PartitionKey: aws.String("k"), Data: []byte("d")}
+	answer, err := server.Kinesis().PutRecords(ctx, &kinesis.PutRecordsInput{
+		StreamName: aws.String("orders"),
+		Records:    []types.PutRecordsRequestEntry{entry, entry, entry},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(*answer.FailedRecordCount, "record:", *answer.Records[2].ErrorCode)
+	// Output: 1 record: ProvisionedThroughputExceededException
 }

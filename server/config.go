@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/fault"
@@ -77,8 +78,8 @@ func (c Credentials) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(
 
 // StreamSpec describes a stream to create at the start.
 type StreamSpec struct {
-	Name   string
-	Shards int // if it has to be made
+	Name   string // the stream's name
+	Shards int    // if it has to be made
 }
 
 const (
@@ -140,20 +141,20 @@ func newSettings(cfg Config, options []seam.Option) (settings, error) {
 // read checks the configuration and parses its texts.
 func (s *settings) read() error {
 	faults := s.Config.check()
-	refuse := func(field string, err error) {
+	refuse := func(field string, value any, err error) {
 		if err != nil {
-			faults = append(faults, &FieldError{Field: field, Err: err})
+			faults = append(faults, fieldError(field, value, err))
 		}
 	}
 	var err error
 	if s.Config.Credentials != "" {
 		s.credentials, err = wire.ParseCredentials([]byte(s.Config.Credentials))
-		refuse("Credentials", err)
+		refuse("Credentials", fmt.Sprintf("%d bytes long", len(s.Config.Credentials)), err)
 	}
 	s.limits, err = limit.Parse(s.Config.Limits)
-	refuse("Limits", err)
+	refuse("Limits", strconv.Quote(s.Config.Limits), err)
 	plan, err := fault.Parse(s.Config.Faults)
-	refuse("Faults", err)
+	refuse("Faults", strconv.Quote(s.Config.Faults), err)
 	if s.Server.Faults == nil && err == nil {
 		s.Server.Faults = plan.Injector()
 	}
@@ -163,11 +164,18 @@ func (s *settings) read() error {
 // FieldError is the fault of one field of a Config; Validate joins them.
 type FieldError struct {
 	Field string // its name, as "Limits"
-	Err   error
+	Value string // its value as text, without secrets
+	Err   error  // what the field has to be instead
 }
 
-// Error returns the field's name and the fault.
-func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
+// Error returns a sentence: the field, its value, and the fix.
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("server: %s is %s: %v", e.Field, e.Value, e.Err)
+}
+
+func fieldError(field string, value any, err error) *FieldError {
+	return &FieldError{Field: field, Value: fmt.Sprint(value), Err: err}
+}
 
 // Unwrap returns Err.
 func (e *FieldError) Unwrap() error { return e.Err }
@@ -180,29 +188,22 @@ func (c Config) Validate() error {
 
 // check returns the faults of the fields that are not parsed.
 func (c Config) check() (faults []error) {
-	refuse := func(field, format string, args ...any) {
-		faults = append(faults, &FieldError{Field: field, Err: fmt.Errorf(format, args...)})
-	}
-	if c.Account != "" && !wire.IsAccount(c.Account) {
-		refuse("Account", "%q: want 12 digits", c.Account)
-	}
-	if c.Region != "" && !wire.IsRegion(c.Region) {
-		refuse("Region", "%q: want a name as eu-west-1", c.Region)
-	}
-	if c.MaxBodies != 0 && c.MaxBodies < wire.MaxBody {
-		refuse("MaxBodies", "%d: want at least %d, the longest body", c.MaxBodies, wire.MaxBody)
-	}
-	if c.SyncInterval < 0 {
-		refuse("SyncInterval", "%v: want 0 or more", c.SyncInterval)
-	}
-	if c.ShutdownTimeout < 0 {
-		refuse("ShutdownTimeout", "%v: want 0 or more", c.ShutdownTimeout)
-	}
-	for _, stream := range c.Streams {
-		if stream.Name == "" || stream.Shards < 1 {
-			refuse("Streams", "%q with %d shards: want a name and at least one shard",
-				stream.Name, stream.Shards)
+	fault := func(bad bool, field string, value any, want string) {
+		if bad {
+			faults = append(faults, fieldError(field, value, errors.New(want)))
 		}
+	}
+	fault(c.Account != "" && !wire.IsAccount(c.Account), "Account", strconv.Quote(c.Account), "want 12 digits")
+	fault(c.Region != "" && !wire.IsRegion(c.Region), "Region", strconv.Quote(c.Region),
+		"want a name as eu-west-1")
+	fault(c.MaxBodies != 0 && c.MaxBodies < wire.MaxBody, "MaxBodies", c.MaxBodies,
+		fmt.Sprintf("want at least %d, the longest body", wire.MaxBody))
+	fault(c.SyncInterval < 0, "SyncInterval", c.SyncInterval, "want 0 or more")
+	fault(c.ShutdownTimeout < 0, "ShutdownTimeout", c.ShutdownTimeout, "want 0 or more")
+	for _, stream := range c.Streams {
+		fault(stream.Name == "" || stream.Shards < 1, "Streams",
+			fmt.Sprintf("%q with %d shards", stream.Name, stream.Shards),
+			"want a name, and at least one shard")
 	}
 	return faults
 }

@@ -22,9 +22,9 @@ import (
 
 // Shard is the description of a shard that a worker passes to Sink.Open.
 type Shard struct {
-	Stream  string
-	Created time.Time // the stream's creation, in milliseconds: a recreated stream is another
-	ID      runnel.ShardID
+	Stream  string           // the stream's name
+	Created time.Time        // the stream's creation, in milliseconds
+	ID      runnel.ShardID   // the shard's id
 	Parents []runnel.ShardID // none, one (a split's child) or two (a merge's)
 	// Checkpoint and Token come from the lease row: the end of an earlier worker's last known
 	// commit, and the token that the sink returned with it. They are Start and "" if there is none.
@@ -97,7 +97,7 @@ func (s State) Bytes() []byte {
 //   - at the shard's end, if the shard is closed or the stream no longer has it: the batch has no
 //     record and an unchanged Through, Before is runnel.End(), and Writer.End is the next call.
 type Gap struct {
-	After, Before runnel.Position
+	After, Before runnel.Position // its ends, see above
 	// Reason says in one clause how the reader found out.
 	Reason string
 }
@@ -150,7 +150,7 @@ type Writer interface {
 
 // MovedError is returned when another writer's commit has taken the place of ours.
 type MovedError struct {
-	To Committed
+	To Committed // the commit that the writer has adopted
 }
 
 func (e *MovedError) Error() string {
@@ -161,7 +161,7 @@ func (e *MovedError) Error() string {
 // The caller ends the parent: it reads the rest of it, or, if the stream no longer has that shard,
 // it writes a batch with a Gap up to runnel.End().
 type ParentError struct {
-	Parent runnel.ShardID
+	Parent runnel.ShardID  // the parent that has not ended
 	End    runnel.Position // where the sink's last commit for the parent ends
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log"
 	"os"
@@ -17,14 +18,16 @@ import (
 )
 
 func main() {
+	once := flag.Bool("once", false, "end after the last record")
+	flag.Parse()
+	// README.md begins here.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	aws, err := config.LoadDefaultConfig(ctx)
 	check(err)
 	worker, err := consumer.New(consumer.Config{
-		Stream: "orders", App: "orders-printer",
+		Stream: "orders", App: "orders-printer", Once: *once,
 		Kinesis: kinesis.NewFromConfig(aws), DynamoDB: dynamodb.NewFromConfig(aws),
-		Once: len(os.Args) > 1 && os.Args[1] == "-once",
 		Handler: func(_ context.Context, batch *consumer.Batch) error {
 			for _, record := range batch.Records {
 				fmt.Printf("%s %s\n", record.PartitionKey, record.Data)

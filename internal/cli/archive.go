@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/console"
@@ -90,7 +91,7 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 		worker.App = f.stream + "-archive"
 	}
 	var err error
-	if worker.From, err = consumer.ParseFrom(f.position); err != nil {
+	if worker.From, err = runnel.ParseFrom(f.position); err != nil {
 		return worker, target, exit.Usage("--from: %w", err)
 	}
 	if target.Size, err = usage.ParseSize(f.size); err != nil {
@@ -104,18 +105,18 @@ type archiveCounts struct{ read, doubles, voided, commits, shards, takeovers, ga
 
 func (n *archiveCounts) observe(e consumer.Event) {
 	switch e.Kind {
-	case consumer.Delivered:
+	case consumer.EventDelivered:
 		n.read.Add(int64(e.Records))
 		n.doubles.Add(int64(e.Doubles))
-	case consumer.Voided:
+	case consumer.EventVoided:
 		n.voided.Add(int64(e.Records))
-	case consumer.Trimmed:
+	case consumer.EventTrimmed:
 		n.gaps.Add(1)
-	case consumer.Committed:
+	case consumer.EventCommitted:
 		n.commits.Add(1)
-	case consumer.ShardStarted:
+	case consumer.EventShardStarted:
 		n.shards.Add(1)
-	case consumer.LeaseExpired:
+	case consumer.EventLeaseExpired:
 		n.takeovers.Add(1)
 	}
 }
@@ -131,8 +132,8 @@ func newStandstill(start time.Time) *standstill {
 
 func (p *standstill) observe(e consumer.Event) time.Duration {
 	switch e.Kind {
-	case consumer.Delivered, consumer.Committed, consumer.ShardStarted, consumer.ShardEnded,
-		consumer.CaughtUp:
+	case consumer.EventDelivered, consumer.EventCommitted, consumer.EventShardStarted, consumer.EventShardEnded,
+		consumer.EventCaughtUp:
 		p.since.Store(e.Time.UnixNano())
 	default:
 	}

@@ -322,7 +322,7 @@ func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
 
 // isInvalid reports whether no stream would take the record.
 func isInvalid(err error) bool {
-	return errors.Is(err, producer.ErrPartitionKey) || errors.Is(err, producer.ErrHashKey) ||
+	return errors.Is(err, producer.ErrInvalidPartitionKey) || errors.Is(err, producer.ErrInvalidHashKey) ||
 		errors.Is(err, producer.ErrTooLarge)
 }
 

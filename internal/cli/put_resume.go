@@ -55,10 +55,10 @@ func (s *putState) Settled(units []producer.SettledUnit) {
 			continue
 		}
 		end := putlog.SettledUnit{Producer: unit.Producer, Number: unit.Number}
-		switch unit.Fate {
-		case producer.Stored:
+		switch unit.Outcome {
+		case producer.OutcomeStored:
 			end.Fate = putlog.Stored
-		case producer.Again:
+		case producer.OutcomeRenewed:
 			end.Fate = putlog.Again
 		default:
 			end.Fate, end.Reason = putlog.Undelivered, reasonOf(unit.Err)

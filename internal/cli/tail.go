@@ -72,13 +72,17 @@ func (f *tailFlags) config(c *cobra.Command) (follow.Config, error) {
 	if f.once && !c.Flags().Changed("from") {
 		f.from = "oldest"
 	}
-	var err error
-	if cfg.From, err = follow.ParseFrom(f.from); err != nil {
-		return cfg, exit.Usage("--from: %w", err)
+	if n := runnel.SequenceNumber(f.from); n.IsNumber() {
+		if f.shard == "" {
+			return cfg, exit.Usage("--from %s: a sequence number is of one shard: name it with "+
+				"--shard", f.from)
+		}
+		cfg.From = runnel.FromSequence(n)
+		return cfg, nil
 	}
-	if cfg.From.IsSequence() && f.shard == "" {
-		return cfg, exit.Usage("--from %s: a sequence number is of one shard: name it with --shard",
-			f.from)
+	var err error
+	if cfg.From, err = runnel.ParseFrom(f.from); err != nil {
+		return cfg, exit.Usage("--from: %w; with --shard also a sequence number", err)
 	}
 	return cfg, nil
 }

@@ -100,21 +100,21 @@ func (f *fleet) observe(w *fleetWorker, e consumer.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch e.Kind {
-	case consumer.Delivered:
+	case consumer.EventDelivered:
 		f.delivered.Add(int64(e.Records))
 		w.holds[e.ShardID] += int64(e.Records)
-	case consumer.Committed:
+	case consumer.EventCommitted:
 		f.committed.Add(w.holds[e.ShardID])
 		w.holds[e.ShardID] = 0
-	case consumer.LeaseExpired, consumer.LeaseStolen:
+	case consumer.EventLeaseExpired, consumer.EventLeaseStolen:
 		if f.isGone(e.Other) {
 			f.takeovers.Add(1)
 			f.news("taken    %s, by %s from %s", e.ShardID, e.Worker, e.Other)
 		}
 		w.holds[e.ShardID] = 0
-	case consumer.LeaseTaken, consumer.ShardStarted, consumer.Moved:
+	case consumer.EventLeaseTaken, consumer.EventShardStarted, consumer.EventMoved:
 		w.holds[e.ShardID] = 0
-	case consumer.LeaseLost, consumer.LeaseReleased, consumer.ShardEnded:
+	case consumer.EventLeaseLost, consumer.EventLeaseReleased, consumer.EventShardEnded:
 		delete(w.holds, e.ShardID)
 	}
 }

@@ -9,18 +9,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
 // API is the part of the Kinesis client that this package uses; *kinesis.Client has it.
 type API interface {
 	shardmap.API
+	pages.API
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
 		...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
-	GetShardIterator(context.Context, *kinesis.GetShardIteratorInput,
-		...func(*kinesis.Options)) (*kinesis.GetShardIteratorOutput, error)
-	GetRecords(context.Context, *kinesis.GetRecordsInput,
-		...func(*kinesis.Options)) (*kinesis.GetRecordsOutput, error)
 }
 
 // Config is the configuration of Run. Stream, Client and Handle are needed; every other field's
@@ -30,8 +28,9 @@ type Config struct {
 	Stream string
 	// Client makes the calls. Needed.
 	Client API
-	// From is where the reading begins. Default Oldest.
-	From From
+	// From is where the reading begins. A sequence number is one of Shard's. Default
+	// runnel.FromOldest.
+	From runnel.From
 	// Shard is the only shard to read, to its end. Default: all shards, including later ones.
 	Shard runnel.ShardID
 	// Once ends Run when every record that was there at its start has been handled.
@@ -71,7 +70,7 @@ func (c *Config) validate() error {
 	wrong(c.Handle == nil, "follow: Handle is nil: give what takes the records")
 	wrong(c.Interval < 0 || c.IdleInterval < 0 || c.Parallel < 0,
 		"follow: Interval, IdleInterval and Parallel cannot be below 0")
-	wrong(c.From.word == runnel.SequenceNumber(atSequence) && c.Shard == "",
+	wrong(c.From.Sequence() != "" && c.Shard == "",
 		"follow: a sequence number is of one shard: name the shard")
 	return errors.Join(errs...)
 }

@@ -2,19 +2,15 @@ package follow
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
@@ -47,7 +43,7 @@ type node struct {
 
 // start is the point at which the reading of a shard begins, and the condition for its end.
 type start struct {
-	from    From
+	from    runnel.From
 	mustEnd bool // with Once: it was closed at the start, and is done at its end alone
 }
 
@@ -88,15 +84,13 @@ func Run(ctx context.Context, cfg Config) error {
 
 // begin finds the shards to read.
 func (r *run) begin(ctx context.Context) error {
+	sent := time.Now()
 	out, err := r.describe(ctx)
 	if err != nil {
 		return err
 	}
 	r.horizon.Store(horizonOf(out))
-	r.since = time.Now()
-	if date, ok := awsmiddleware.GetServerTime(out.ResultMetadata); ok {
-		r.since = date.Add(time.Second) // the header has whole seconds
-	}
+	_, r.since = awsclient.AnswerTime(sent, time.Now(), out.ResultMetadata)
 	shards, err := shardmap.List(ctx, r.cfg.Client, r.cfg.Stream, nil)
 	if err != nil {
 		return err
@@ -108,7 +102,7 @@ func (r *run) begin(ctx context.Context) error {
 			return fmt.Errorf("%w: it has no shard %s", ErrShard, r.cfg.Shard)
 		}
 		shards = []shardmap.Shard{shards[at]}
-	case r.cfg.From == Latest:
+	case r.cfg.From == runnel.FromLatest():
 		// A shard without children is open, or is just being replaced.
 		shards = slices.DeleteFunc(slices.Clone(shards), func(s shardmap.Shard) bool {
 			return len(shardmap.ChildrenOf(shards, s.ID)) > 0
@@ -120,42 +114,6 @@ func (r *run) begin(ctx context.Context) error {
 	for _, n := range r.waiting {
 		n.parents = r.unfinished(n.shard.Parents)
 	}
-	return nil
-}
-
-func (r *run) describe(ctx context.Context) (*kinesis.DescribeStreamSummaryOutput, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return r.cfg.Client.DescribeStreamSummary(ctx,
-		&kinesis.DescribeStreamSummaryInput{StreamName: &r.cfg.Stream})
-}
-
-func horizonOf(out *kinesis.DescribeStreamSummaryOutput) *shardmap.Horizon {
-	summary := out.StreamDescriptionSummary
-	if summary == nil {
-		return &shardmap.Horizon{}
-	}
-	return &shardmap.Horizon{
-		Created:   aws.ToTime(summary.StreamCreationTimestamp),
-		Retention: time.Duration(aws.ToInt32(summary.RetentionPeriodHours)) * time.Hour,
-	}
-}
-
-// ErrRecreated is returned when the stream was deleted and created again while it was read.
-var ErrRecreated = errors.New("the stream was deleted and created again while it was read; " +
-	"nothing of the new one was taken for the old one: start again to read the new one")
-
-// look returns nil if the stream is still the one with which the reading began.
-func (r *run) look(ctx context.Context) error {
-	out, err := r.describe(ctx)
-	if err != nil {
-		return err
-	}
-	now := horizonOf(out)
-	if !now.Created.Equal(r.horizon.Load().Created) {
-		return ErrRecreated
-	}
-	r.horizon.Store(now)
 	return nil
 }
 
@@ -225,7 +183,7 @@ func (r *run) descend(done outcome) {
 		if r.waiting[child.ID] == nil && !r.cfg.Once {
 			// The finished shard is not counted as unfinished any more; the loop below subtracts it
 			// again.
-			n := &node{shard: child, start: start{from: Oldest}}
+			n := &node{shard: child, start: start{}}
 			n.parents = r.unfinished(child.Parents) + 1
 			r.waiting[child.ID] = n
 		}

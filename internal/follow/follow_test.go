@@ -166,7 +166,7 @@ func TestReshards(t *testing.T) {
 			s.putAll(8, -5, 0)
 			var group sync.WaitGroup
 			group.Go(func() {
-				if err := s.follow(follow.Config{From: follow.Latest}, 160); !errors.Is(err, errEnough) {
+				if err := s.follow(follow.Config{From: runnel.FromLatest()}, 160); !errors.Is(err, errEnough) {
 					t.Error(err)
 				}
 			})
@@ -215,7 +215,10 @@ func TestFrom(t *testing.T) {
 			{"oldest", runnel.ShardID(*out.ShardId), "k0=0 k0=1 k0=2"},
 			{*out.SequenceNumber, runnel.ShardID(*out.ShardId), "k0=2"},
 		} {
-			from, err := follow.ParseFrom(c.from)
+			from, err := runnel.ParseFrom(c.from)
+			if n := runnel.SequenceNumber(c.from); n.IsNumber() {
+				from, err = runnel.FromSequence(n), nil
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -396,7 +399,7 @@ func TestLatestKeepsItsBeginning(t *testing.T) {
 			}
 			return nil
 		}
-		err := s.follow(follow.Config{From: follow.Latest}, 1)
+		err := s.follow(follow.Config{From: runnel.FromLatest()}, 1)
 		if !errors.Is(err, errEnough) || s.seen[0] != "k=while it was lost" {
 			t.Errorf("%v, %q", err, s.seen)
 		}
@@ -456,11 +459,11 @@ func TestEnds(t *testing.T) {
 		}
 		var invalid *types.InvalidArgumentException
 		if err := run(follow.Config{
-			Stream: "s", Shard: runnel.ShardID(id(0)), From: follow.AtSequence("1"),
+			Stream: "s", Shard: runnel.ShardID(id(0)), From: runnel.FromSequence("1"),
 		}); !errors.As(err, &invalid) {
 			t.Errorf("no such sequence number: %v", err)
 		}
-		if err := run(follow.Config{From: follow.AtSequence("1")}); err == nil ||
+		if err := run(follow.Config{From: runnel.FromSequence("1")}); err == nil ||
 			!strings.Contains(err.Error(), "name the shard") ||
 			!strings.Contains(err.Error(), "name the stream") {
 			t.Errorf("a bad configuration: %v", err)
@@ -475,15 +478,4 @@ func TestEnds(t *testing.T) {
 			t.Errorf("a deleted stream: %v", err)
 		}
 	})
-}
-
-func TestParseFrom(t *testing.T) {
-	for _, bad := range []string{"", "newest", "2026-01-31", "007", "-1"} {
-		if _, err := follow.ParseFrom(bad); err == nil {
-			t.Errorf("%q was taken", bad)
-		}
-	}
-	if from, err := follow.ParseFrom("49"); err != nil || !from.IsSequence() {
-		t.Errorf("49: %v", err)
-	}
 }

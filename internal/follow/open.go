@@ -15,64 +15,44 @@ func (r *reader) handle(ctx context.Context, got []types.Record) error {
 	if len(got) == 0 {
 		return nil
 	}
-	r.handling.Lock()
-	defer r.handling.Unlock()
+	r.run.handling.Lock()
+	defer r.run.handling.Unlock()
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	if err := r.cfg.Handle(ctx, r.records(got)); err != nil {
-		return &handlerError{err}
-	}
-	return nil
+	return r.run.cfg.Handle(ctx, r.records(got))
 }
 
-// records yields the records that were not read before, with aggregates opened and doubles dropped.
+// records yields a page's records, with aggregates opened and doubles dropped.
 func (r *reader) records(got []types.Record) iter.Seq[*runnel.Record] {
 	return func(yield func(*runnel.Record) bool) {
+		to := &yielding{yield: yield}
 		for i := range got {
-			record := runnel.Record{
-				PartitionKey: aws.ToString(got[i].PartitionKey),
-				Data:         got[i].Data,
-				ShardID:      r.shard.ID,
-				Position: runnel.Position{
-					Sequence: runnel.SequenceNumber(aws.ToString(got[i].SequenceNumber)),
-				},
-				ArrivalTime: aws.ToTime(got[i].ApproximateArrivalTimestamp),
+			opened := r.opener.Open(&got[i], to)
+			if opened.Outside != nil {
+				r.run.cfg.Notice(Notice{
+					Kind: Void, Shard: r.shard.ID, Err: opened.Outside,
+					After: runnel.SequenceNumber(aws.ToString(got[i].SequenceNumber)),
+				})
 			}
-			if r.after != "" && record.Position.Sequence.Compare(r.after) <= 0 {
-				continue // read before
-			}
-			r.after = record.Position.Sequence
-			if !r.open(&record, yield) {
+			if to.enough {
 				return
 			}
 		}
 	}
 }
 
-// open yields the record, or the user records that it holds.
-func (r *reader) open(record *runnel.Record, yield func(*runnel.Record) bool) bool {
-	if !r.decoder.Open(record.Data) {
-		r.filter.Advance(record.ArrivalTime)
-		return yield(record)
-	}
-	if err := r.decoder.Check(r.shard.Range); err != nil {
-		r.cfg.Notice(Notice{
-			Kind: Void, Shard: r.shard.ID, After: record.Position.Sequence, Err: err,
-		})
-		return true
-	}
-	users := r.filter.Pass(&r.decoder, record.ArrivalTime)
-	if r.cfg.Doubles {
-		users = r.decoder.Records()
-	}
-	for sub, user := range users {
-		opened := *record
-		opened.PartitionKey, opened.ExplicitHashKey = user.PartitionKey, user.ExplicitHashKey
-		opened.Data, opened.Position.Sub = user.Data, int64(sub)
-		if !yield(&opened) {
-			return false
-		}
-	}
-	return true
+// yielding passes user records to an iteration.
+type yielding struct {
+	yield  func(*runnel.Record) bool
+	enough bool // the iteration has ended
+}
+
+// Expect does nothing: no record is held.
+func (*yielding) Expect(int) {}
+
+// Take yields a record.
+func (y *yielding) Take(record runnel.Record) bool {
+	y.enough = !y.yield(&record)
+	return !y.enough
 }

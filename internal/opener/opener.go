@@ -13,8 +13,9 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// Void is the handling of a void aggregate: one with a user record whose hash key is outside the
-// shard's range. The filter ignores it in every case, since its producer sends its records again.
+// Void is the handling of a void aggregate. An aggregate is void if a user record's hash key is
+// outside the shard's range. The filter ignores it in every case, since its producer sends its
+// records again.
 type Void int
 
 const (

@@ -34,7 +34,7 @@ type Allocator struct {
 
 // Rated is a key with its rate.
 type Rated struct {
-	Key keyspace.Key
+	Key keyspace.Key // one of the keys of the space
 	// Rate is in any unit that all keys share: records a second, bytes a second, or 1 for each
 	// key. It may be 0. The rates of an Allocator must sum up to less than 2^64.
 	Rate uint64

@@ -10,8 +10,8 @@ import (
 
 // Move moves the owner of the key From to the key To.
 type Move struct {
-	From, To keyspace.Key
-	Rate     uint64 // of the key
+	From, To keyspace.Key // the present key, and the new one
+	Rate     uint64       // of the key
 }
 
 // Rebalance returns the fewest moves that balance the numbers of keys: afterwards the two halves of

@@ -10,8 +10,8 @@ import (
 // Point is a weight at a hash key, or in the cell of the key space that begins there (see
 // Histogram).
 type Point struct {
-	At     keyspace.Key
-	Weight uint64
+	At     keyspace.Key // the hash key
+	Weight uint64       // in the unit of the caller
 	// Also is a second weight that a shard limits too, such as records beside bytes, scaled so
 	// that a shard's limit is the same number for both. The load of a shard is the larger of its
 	// two sums. Default 0: one weight counts.

@@ -17,9 +17,9 @@ type Skew struct {
 
 // Shard is the load of one shard.
 type Shard struct {
-	Range  keyspace.Range
-	Weight uint64 // sum of the added weights
-	Count  uint64 // number of calls of Add
+	Range  keyspace.Range // its hash keys
+	Weight uint64         // sum of the added weights
+	Count  uint64         // number of calls of Add
 }
 
 // HotName is one of the heaviest names of a Skew.

@@ -20,21 +20,19 @@ type Goal struct {
 	MinShards int
 }
 
-// Validate returns all faults of the goal, joined.
+// Validate reports every fault of the goal.
 func (g Goal) Validate() error {
-	var errs []error
-	if g.Target < 1 {
-		errs = append(errs, errors.New("the target load of a shard is 0: want at least 1"))
+	var faults []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf("plan: "+format, args...))
+		}
 	}
-	if g.MergeUnder > g.Target {
-		errs = append(errs, fmt.Errorf("shards would be merged up to a load of %d, above their "+
-			"target of %d: want at most that", g.MergeUnder, g.Target))
-	}
-	if g.MinShards < 0 {
-		errs = append(errs, fmt.Errorf("the least number of shards is %d: want 0 or more",
-			g.MinShards))
-	}
-	return errors.Join(errs...)
+	fault(g.Target < 1, "Target is %d: want the highest load of a shard, 1 or more", g.Target)
+	fault(g.MergeUnder > g.Target, "MergeUnder is %d: want at most Target, which is %d",
+		g.MergeUnder, g.Target)
+	fault(g.MinShards < 0, "MinShards is %d: want 0 (for 1) or more", g.MinShards)
+	return errors.Join(faults...)
 }
 
 // ForLoad returns the plan from the open ranges, which tile the key space in any order, to shards

@@ -23,8 +23,8 @@ import (
 // once, or scalings. A Plan is data: it is safe for concurrent use while it is not changed.
 type Plan struct {
 	Open  []keyspace.Range // the shards at the start, sorted by hash key
-	Steps []Step
-	Final []Shard // the shards after the last step, sorted by hash key
+	Steps []Step           // in their order; none if the goal is reached
+	Final []Shard          // the shards after the last step, sorted by hash key
 	// TooHot are the points that alone are above the target of the goal, sorted by hash key. Their
 	// shards stay above the target, with as little other load as possible. Only ForLoad sets it.
 	TooHot []load.Point
@@ -32,8 +32,8 @@ type Plan struct {
 
 // Shard is one of the shards that a plan ends with.
 type Shard struct {
-	Range keyspace.Range
-	Load  uint64 // predicted load, in the unit of the points; 0 in a plan without load
+	Range keyspace.Range // its hash keys
+	Load  uint64         // predicted load, in the unit of the points; 0 in a plan without load
 }
 
 // StepKind is the kind of a step: split, merge or scale.
@@ -49,7 +49,7 @@ const (
 // Step is one call of the API. A split has one range in From and two in To, the lower first. A
 // merge has two in From, the lower first, and one in To. A scaling has Shards only.
 type Step struct {
-	Kind     StepKind
+	Kind     StepKind         // StepSplit, StepMerge or StepScale
 	From, To []keyspace.Range // of a split or a merge
 	Shards   int              // of a scaling: the number of shards after it
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -117,22 +118,25 @@ func lateWrite(b *bench) {
 }
 
 func bindsStream(b *bench) {
-	origin := lease.Origin{Word: "LATEST", At: orders.Created}
+	origin := runnel.FromLatest().Pin(orders.Created)
 	net := &lossy{API: b.api, lose: 1}
 	bound, err := b.open(net, orders).Bind(b.ctx(), origin)
 	b.must(err)
-	want := lease.Binding{Origin: lease.Origin{Word: "LATEST", At: orders.Created.UTC()}}
-	if bound.Origin.Word != want.Origin.Word || !bound.Origin.At.Equal(want.Origin.At) ||
+	want := lease.Binding{Origin: runnel.FromLatest().Pin(orders.Created.UTC())}
+	if bound.Origin.Word() != origin.Word() || !bound.Origin.Time().Equal(origin.Time()) ||
 		bound.Synced || bound.Shared {
 		b.Fatalf("bound %+v", bound)
 	}
 	b.must(b.table.MarkSynced(b.ctx(), bound))
 	want.Synced = true
 	// A second worker asks for another origin and gets the one that the first wrote.
-	again, err := b.table.Bind(b.ctx(), lease.Origin{})
+	again, err := b.table.Bind(b.ctx(), runnel.FromOldest())
 	b.must(err)
 	if !reflect.DeepEqual(again, want) {
 		b.Fatalf("bound again %+v, want %+v", again, want)
+	}
+	if _, err := b.table.Bind(b.ctx(), runnel.FromSequence("49")); err == nil {
+		b.Fatal("a sequence number was taken for the origin of a stream")
 	}
 	for _, stream := range []lease.Stream{
 		{Name: "payments", Created: orders.Created},
@@ -151,7 +155,7 @@ func sharedTable(b *bench) {
 		"leaseKey": str("shardId-000000000000"), "leaseCounter": num("41"),
 		"checkpoint": str("TRIM_HORIZON"), "leaseOwner": str("java"),
 	})
-	bound, err := b.table.Bind(b.ctx(), lease.Origin{})
+	bound, err := b.table.Bind(b.ctx(), runnel.FromOldest())
 	b.must(err)
 	if !bound.Shared {
 		b.Fatalf("bound %+v", bound)
@@ -164,7 +168,7 @@ func sharedTable(b *bench) {
 	}
 	_ = b.keep(b.table.Take(b.ctx(), leases[0], "w1")) // stamps the row
 	other := lease.Stream{Name: "orders", Created: orders.Created.Add(1e9)}
-	_, err = b.open(b.api, other).Bind(b.ctx(), lease.Origin{})
+	_, err = b.open(b.api, other).Bind(b.ctx(), runnel.FromOldest())
 	if !errors.Is(err, lease.ErrOtherStream) {
 		b.Fatalf("a recreated stream: %v", err)
 	}
@@ -175,7 +179,7 @@ func nativeTable(b *bench) {
 		"leaseKey": str("Migration3.0"), "cv": str("CLIENT_VERSION_3X"),
 		"entityType": str("CLIENT_VERSION_MIGRATION"),
 	})
-	if _, err := b.table.Bind(b.ctx(), lease.Origin{}); !errors.Is(err, lease.ErrManagedByKCL3) {
+	if _, err := b.table.Bind(b.ctx(), runnel.FromOldest()); !errors.Is(err, lease.ErrManagedByKCL3) {
 		b.Fatalf("got %v", err)
 	}
 }

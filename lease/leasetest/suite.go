@@ -110,7 +110,7 @@ func (b *bench) stands(want lease.Lease) {
 func (b *bench) lost(err error) {
 	b.Helper()
 	if !errors.Is(err, lease.ErrLeaseLost) {
-		b.Fatalf("got %v, want ErrLost", err)
+		b.Fatalf("got %v, want ErrLeaseLost", err)
 	}
 }
 
@@ -195,7 +195,7 @@ func life(b *bench) {
 	}
 }
 
-// goneTable checks that every call on a table that does not exist returns ErrTable.
+// goneTable checks that every call on a table that does not exist returns ErrTableNotFound.
 func goneTable(b *bench) {
 	gone := b.create(fresh("shardId-000000000000"))
 	held := b.keep(b.table.Take(b.ctx(), gone, "w1"))
@@ -221,7 +221,7 @@ func goneTable(b *bench) {
 		"delete":  func() error { return other.Delete(b.ctx(), held) },
 	} {
 		if err := call(); !errors.Is(err, lease.ErrTableNotFound) || errors.Is(err, lease.ErrLeaseLost) {
-			b.Errorf("%s in a missing table: %v, want ErrTable", name, err)
+			b.Errorf("%s in a missing table: %v, want ErrTableNotFound", name, err)
 		}
 	}
 }
@@ -239,10 +239,10 @@ func unreadableRow(b *bench) {
 		b.Errorf("listed: %v, %v", leases, skipped)
 	}
 	if _, err := b.table.Get(b.ctx(), l.Key); !errors.Is(err, lease.ErrUnreadableRow) {
-		b.Errorf("get: %v, want ErrRow", err)
+		b.Errorf("get: %v, want ErrUnreadableRow", err)
 	}
 	if _, _, err := b.table.Create(b.ctx(), fresh(l.Key)); !errors.Is(err, lease.ErrUnreadableRow) {
-		b.Errorf("create: %v, want ErrRow", err)
+		b.Errorf("create: %v, want ErrUnreadableRow", err)
 	}
 }
 

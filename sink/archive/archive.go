@@ -41,7 +41,7 @@ func New(cfg Config) (*Archive, error) {
 // AheadError is returned if a checkpoint is ahead of the archive: the application has processed
 // records that the archive does not hold.
 type AheadError struct {
-	Checkpoint, Tip runnel.Position
+	Checkpoint, Tip runnel.Position // the application's position, and the archive's
 }
 
 func (e *AheadError) Error() string {

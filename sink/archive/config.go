@@ -56,28 +56,18 @@ func (c Config) withDefaults() Config {
 // Validate reports every fault of the configuration.
 func (c Config) Validate() error {
 	var faults []error
-	if c.Dir == "" && c.Store == nil {
-		faults = append(faults, errors.New("no place: set Dir to a folder, or Store"))
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf("archive: "+format, args...))
+		}
 	}
-	if c.Dir != "" && c.Store != nil {
-		faults = append(faults, errors.New("two places: set either Dir or Store"))
-	}
-	if c.Every != 0 && c.Every < time.Millisecond {
-		faults = append(faults, fmt.Errorf("Every is %s: set 1ms or more", c.Every))
-	}
-	if c.Size < 0 || c.Size > maxSize {
-		faults = append(faults,
-			fmt.Errorf("Size is %d bytes: set 1 to %d (1 GiB)", c.Size, maxSize))
-	}
-	if c.Whole < 0 || c.Whole > maxWhole {
-		faults = append(faults, fmt.Errorf("Whole is %d: set 1 to %d", c.Whole, maxWhole))
-	}
-	if len(c.WriterID) > maxWriterID {
-		faults = append(faults, fmt.Errorf("WriterID has %d bytes: at most %d",
-			len(c.WriterID), maxWriterID))
-	}
-	if err := errors.Join(faults...); err != nil {
-		return fmt.Errorf("archive: %w", err)
-	}
-	return nil
+	fault(c.Dir == "" && c.Store == nil,
+		"Dir is missing: want the folder of the archive, or a Store instead")
+	fault(c.Dir != "" && c.Store != nil, "Dir is %q and Store is set: want one of the two", c.Dir)
+	fault(c.Every != 0 && c.Every < time.Millisecond, "Every is %s: want 1ms or more", c.Every)
+	fault(c.Size < 0 || c.Size > maxSize, "Size is %d: want 1 to %d bytes", c.Size, maxSize)
+	fault(c.Whole < 0 || c.Whole > maxWhole, "Whole is %d: want 1 to %d", c.Whole, maxWhole)
+	fault(len(c.WriterID) > maxWriterID, "WriterID is %d bytes long: want at most %d",
+		len(c.WriterID), maxWriterID)
+	return errors.Join(faults...)
 }

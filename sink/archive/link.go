@@ -12,8 +12,8 @@ import (
 
 // Link is one commit: the description of an object and its records.
 type Link struct {
-	Stream   Stream
-	ShardID  runnel.ShardID
+	Stream   Stream          // with ShardID, the chain that it belongs to
+	ShardID  runnel.ShardID  // the shard of all its records
 	Previous runnel.Position // the end of the link before; runnel.Start in the first one
 	End      runnel.Position // the last position that the link covers; runnel.End in the last one
 	Count    int64           // records
@@ -53,7 +53,7 @@ const MaxState = 16 << 20
 
 // Stream is a stream of the archive. A stream that was deleted and created again is another.
 type Stream struct {
-	Name    string
+	Name    string    // as in the calls of the API
 	Created time.Time // in milliseconds, UTC
 }
 
@@ -64,7 +64,7 @@ func (s Stream) String() string {
 
 // Parent is a parent of a shard, as the shard's first link names it.
 type Parent struct {
-	ShardID runnel.ShardID
+	ShardID runnel.ShardID // the parent's id
 	// Link is the previous end of the parent's last link, which ends at runnel.End.
 	Link runnel.Position
 	// None is set, instead of Link, for a parent that has no chain in the archive.
@@ -76,7 +76,7 @@ type Parent struct {
 type Gap struct {
 	After  runnel.Position // the last position before it: the link's Previous
 	Before runnel.Position // the first position that could still be read, or the link's End
-	Reason string
+	Reason string          // one clause: how the reader found out
 }
 
 // ErrUnusableLink is returned for an object that is not a link of its chain: damaged, in the wrong

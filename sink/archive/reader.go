@@ -60,10 +60,10 @@ func (r *Reader) Streams(ctx context.Context) ([]Stream, error) {
 
 // Chain is a shard of the archive.
 type Chain struct {
-	Stream  Stream
-	ShardID runnel.ShardID
-	Parents []Parent // as the first link names them
-	depth   int      // the longest path up through parents
+	Stream  Stream         // with ShardID, the name of the chain
+	ShardID runnel.ShardID // the shard's id
+	Parents []Parent       // as the first link names them
+	depth   int            // the longest path up through parents
 }
 
 // Shards returns the stream's shards, parents before children and otherwise by their ids.

@@ -12,8 +12,8 @@ import (
 
 // Finding is one kind of finding of a verification: its count and its first examples.
 type Finding struct {
-	Count    int64    `json:"count"`
-	Examples []string `json:"examples,omitempty"`
+	Count    int64    `json:"count"`              // of all findings of the kind
+	Examples []string `json:"examples,omitempty"` // the first of them, one sentence each
 }
 
 func (f *Finding) add(limit int, format string, args ...any) {
@@ -25,11 +25,11 @@ func (f *Finding) add(limit int, format string, args ...any) {
 // Report is the result of a verification. The same archive and source give the same report.
 type Report struct {
 	Streams []string `json:"streams"` // NAME@MILLISECONDS
-	Shards  int      `json:"shards"`
-	Ended   int      `json:"ended"` // shards with a chain that is at its end
-	Links   int64    `json:"links"`
-	Records int64    `json:"records"`
-	Bytes   int64    `json:"bytes"` // of the records' lines, uncompressed
+	Shards  int      `json:"shards"`  // of the Streams
+	Ended   int      `json:"ended"`   // shards with a chain that is at its end
+	Links   int64    `json:"links"`   // objects with a sound header
+	Records int64    `json:"records"` // in these links
+	Bytes   int64    `json:"bytes"`   // of the records' lines, uncompressed
 	// FirstArrival and LastArrival are the range of the records' arrival times.
 	FirstArrival time.Time `json:"firstArrival,omitzero"`
 	LastArrival  time.Time `json:"lastArrival,omitzero"`
@@ -58,11 +58,11 @@ type Report struct {
 
 // SourceReport is the result of the comparison with a source.
 type SourceReport struct {
-	Name     string `json:"name,omitempty"`
-	Records  int64  `json:"records"`
-	Keys     int64  `json:"keys"` // 0 if order is not checked
-	KeyField string `json:"keyField,omitempty"`
-	Partial  bool   `json:"partial,omitempty"`
+	Name     string `json:"name,omitempty"`     // the file's; empty without a file
+	Records  int64  `json:"records"`            // of the source
+	Keys     int64  `json:"keys"`               // 0 if order is not checked
+	KeyField string `json:"keyField,omitempty"` // VerifyOptions.Key
+	Partial  bool   `json:"partial,omitempty"`  // VerifyOptions.Partial
 	// Missing counts the source's records that are not in the archive.
 	Missing Finding `json:"missing"`
 	// OutOfOrder counts the records behind a later one of their key, by their first occurrences,

@@ -35,8 +35,8 @@ type Store interface {
 
 // Listing holds the names directly below a folder: base names, each list in bytewise order.
 type Listing struct {
-	Folders []string
-	Objects []string
+	Folders []string // below the folder
+	Objects []string // in the folder itself
 }
 
 var (

@@ -54,31 +54,25 @@ func (o VerifyOptions) withDefaults() VerifyOptions {
 // Validate reports every fault of the options.
 func (o VerifyOptions) Validate() error {
 	var faults []error
-	if o.Source != "" && o.Records != nil {
-		faults = append(faults, errors.New("two sources: give either a file or records"))
-	}
-	if o.Source != "" && o.ID == "" {
-		faults = append(faults, errors.New("no id: name the field that tells records apart (--id)"))
-	}
-	if o.Records != nil && o.ID == "" && o.Identify == nil {
-		faults = append(faults, errors.New("no id: set ID, or Identify"))
-	}
-	if o.Source == "" && o.Records == nil && (o.ID != "" || o.Key != "") {
-		faults = append(faults, errors.New("no source: --id and --key belong to --source, and "+
-			"without it nothing would be compared by them"))
-	}
-	for _, text := range []string{o.ID, o.Key} {
-		if _, err := optionalField(text); err != nil {
-			faults = append(faults, err)
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf("archive: "+format, args...))
 		}
 	}
-	if o.Examples < 0 || o.Examples > 1000 {
-		faults = append(faults, fmt.Errorf("%d examples: 1 to 1000", o.Examples))
+	source := o.Source != "" || o.Records != nil
+	fault(o.Source != "" && o.Records != nil,
+		"Source is %q and Records is set: want one of the two", o.Source)
+	fault(source && o.ID == "" && (o.Identify == nil || o.Source != ""),
+		"ID is missing: want the field that distinguishes the records (--id)")
+	fault(!source && (o.ID != "" || o.Key != ""), "Source is missing: want the file of the "+
+		"records that were put (--source), to compare their ID and Key with the archive's")
+	for _, field := range []struct{ name, text string }{{"ID", o.ID}, {"Key", o.Key}} {
+		_, err := optionalField(field.text)
+		fault(err != nil, "%s is %q: %w", field.name, field.text, err)
 	}
-	if err := errors.Join(faults...); err != nil {
-		return fmt.Errorf("verify: %w", err)
-	}
-	return nil
+	fault(o.Examples < 0 || o.Examples > 1000, "Examples is %d: want 0 (for 10) to 1000",
+		o.Examples)
+	return errors.Join(faults...)
 }
 
 // Verify checks the archive in a folder. The report lists the faults of the archive. An error means

@@ -86,7 +86,7 @@ func (v *verification) parents(ctx context.Context, shard *Chain) error {
 
 // shardCheck holds the verification of one shard.
 type shardCheck struct {
-	*verification
+	of       *verification
 	chain    chain
 	number   int             // the shard's place among the stream's
 	end      runnel.Position // the position that the links so far reach
@@ -101,7 +101,7 @@ type shardCheck struct {
 // of their previous ends.
 func (v *verification) shard(ctx context.Context, shard *Chain, number int) error {
 	s := &shardCheck{
-		verification: v, number: number, suspects: map[runnel.Position]int{},
+		of: v, number: number, suspects: map[runnel.Position]int{},
 		chain: chain{store: v.reader.store, stream: shard.Stream, shard: shard.ShardID},
 	}
 	listing, err := v.reader.store.List(ctx, s.chain.folder())
@@ -136,7 +136,7 @@ func (v *verification) shard(ctx context.Context, shard *Chain, number int) erro
 
 // object verifies an object: its place in the chain, and its records.
 func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error {
-	report, name := s.report, s.chain.name(previous)
+	report, name := s.of.report, s.chain.name(previous)
 	report.Links++
 	object, err := openObject(ctx, s.chain.store, name)
 	if err == nil {
@@ -145,7 +145,7 @@ func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error
 		}
 	}
 	if errors.Is(err, ErrUnusableLink) || errors.Is(err, ErrObjectNotFound) { // as behind a dangling symlink
-		report.Damaged.add(s.options.Examples, "%s: %v", name, err)
+		report.Damaged.add(s.of.options.Examples, "%s: %v", name, err)
 		s.lost = true
 		return nil
 	}
@@ -153,11 +153,11 @@ func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error
 		return err
 	}
 	if err := s.state(object.link); err != nil {
-		report.Damaged.add(s.options.Examples, "%s: %v", name, err)
+		report.Damaged.add(s.of.options.Examples, "%s: %v", name, err)
 	}
 	s.place(object.link, name)
 	if err := s.contents(object); err != nil {
-		report.Damaged.add(s.options.Examples, "%s: %v", name, err)
+		report.Damaged.add(s.of.options.Examples, "%s: %v", name, err)
 	}
 	return object.close()
 }
@@ -182,10 +182,10 @@ func (s *shardCheck) place(link *Link, name string) {
 	switch order := link.Previous.Compare(s.end); {
 	case s.lost: // the cause is reported already
 	case order > 0:
-		s.report.Missing.add(s.options.Examples, "%s: none goes on after %s; the next one is %s",
+		s.of.report.Missing.add(s.of.options.Examples, "%s: none goes on after %s; the next one is %s",
 			s.chain.folder(), s.end, name)
 	case order < 0:
-		s.report.Overlaps.add(s.options.Examples, "%s begins after %s, but the one before it ends "+
+		s.of.report.Overlaps.add(s.of.options.Examples, "%s begins after %s, but the one before it ends "+
 			"at %s", name, link.Previous, s.end)
 	}
 	s.lost = false
@@ -201,17 +201,17 @@ func (s *shardCheck) gap(link *Link, name string) {
 	if gap == nil {
 		return
 	}
-	s.report.Gaps.add(s.options.Examples, "%s: nothing between %s and %s: %s", name, gap.After,
+	s.of.report.Gaps.add(s.of.options.Examples, "%s: nothing between %s and %s: %s", name, gap.After,
 		gap.Before, gap.Reason)
 	if gap.After != link.Previous || !gap.After.Less(gap.Before) || link.End.Less(gap.Before) {
-		s.report.Damaged.add(s.options.Examples, "%s: its gap between %s and %s is not at its "+
+		s.of.report.Damaged.add(s.of.options.Examples, "%s: its gap between %s and %s is not at its "+
 			"beginning, which is %s", name, gap.After, gap.Before, link.Previous)
 	}
 }
 
 // contents reads the records and checks each one's place.
 func (s *shardCheck) contents(object *object) error {
-	link, report := object.link, s.report
+	link, report := object.link, s.of.report
 	var first, newest runnel.Record
 	var count int64
 	err := object.each(func(record runnel.Record) bool {
@@ -223,7 +223,7 @@ func (s *shardCheck) contents(object *object) error {
 		inGap := link.Gap != nil && at.Less(link.Gap.Before)
 		if record.ShardID != s.chain.shard || !link.Previous.Less(at) || link.End.Less(at) ||
 			inGap {
-			report.Misplaced.add(s.options.Examples, "%s: a record of %s at %s", object.name,
+			report.Misplaced.add(s.of.options.Examples, "%s: a record of %s at %s", object.name,
 				record.ShardID, at)
 		}
 		if s.last.Less(at) {
@@ -253,9 +253,9 @@ func (s *shardCheck) contents(object *object) error {
 
 // see passes a record to the comparison with the source.
 func (s *shardCheck) see(record *runnel.Record, placed bool) {
-	if s.ledger != nil {
-		id, ok := s.options.Identify(record)
-		s.ledger.see(s.number, id, ok, placed, record.Position)
+	if s.of.ledger != nil {
+		id, ok := s.of.options.Identify(record)
+		s.of.ledger.see(s.number, id, ok, placed, record.Position)
 	}
 }
 
@@ -271,13 +271,13 @@ func (s *shardCheck) judge(ctx context.Context) error {
 	return s.suspected(ctx, func(record runnel.Record, name string) {
 		at := record.Position
 		if s.suspects[at] == 1 {
-			s.report.Disorder.add(s.options.Examples, "%s: the record at %s stands behind a "+
+			s.of.report.Disorder.add(s.of.options.Examples, "%s: the record at %s stands behind a "+
 				"later one", name, at)
 			s.see(&record, false)
 			return
 		}
 		if before, again := seen[at]; again {
-			s.report.Twice.add(s.options.Examples, "%s: the record at %s stands in %s as well",
+			s.of.report.Twice.add(s.of.options.Examples, "%s: the record at %s stands in %s as well",
 				name, at, before)
 		} else {
 			seen[at] = name

@@ -29,7 +29,7 @@ func (s *simulation) follow(w *writerState, shard *shardState, from sink.Committ
 		return err
 	}
 	w.reader, err = newReader(from)
-	w.next, w.at, w.pending = shard.from(from.End), from.End, 0
+	w.next, w.at, w.pending = shard.source.from(from.End), from.End, 0
 	return err
 }
 
@@ -37,7 +37,7 @@ func (s *simulation) openWriter(
 	ctx context.Context, w *worker, shard *shardState,
 ) (*writerState, error) {
 	s.stats.Opens++
-	opened := shard.shard
+	opened := shard.source.shard
 	if len(shard.rows) > 0 {
 		row := shard.rows[len(shard.rows)-1]
 		token := row.Token
@@ -86,22 +86,22 @@ func (s *shardState) sound(c sink.Committed, found bool) error {
 		return nil
 	}
 	if c.End == runnel.Start() {
-		same := len(c.State) == 0 && len(c.Parents) == len(s.parents)
-		for i := range min(len(c.Parents), len(s.parents)) {
-			same = same && bytes.Equal(c.Parents[i], s.parents[i].states[runnel.End()])
+		same := len(c.State) == 0 && len(c.Parents) == len(s.source.parents)
+		for i := range min(len(c.Parents), len(s.source.parents)) {
+			same = same && bytes.Equal(c.Parents[i], s.source.parents[i].states[runnel.End()])
 		}
 		if !same {
 			return fmt.Errorf("nothing is committed; the state is %x and the parents' are %x, "+
-				"not those of %v", c.State, c.Parents, s.shard.Parents)
+				"not those of %v", c.State, c.Parents, s.source.shard.Parents)
 		}
 		return nil
 	}
 	switch {
 	case !s.ends[c.End]:
 		return fmt.Errorf("a commit ends at %s, where no batch has ended", c.End)
-	case (found || c.State != nil) && !bytes.Equal(c.State, s.states[c.End]):
+	case (found || c.State != nil) && !bytes.Equal(c.State, s.source.states[c.End]):
 		return fmt.Errorf("the commit up to %s has the state %x, want %x", c.End, c.State,
-			s.states[c.End])
+			s.source.states[c.End])
 	case c.Parents != nil:
 		return fmt.Errorf("the commit up to %s has the parents' states %x", c.End, c.Parents)
 	}
@@ -154,7 +154,7 @@ func (s *simulation) use(ctx context.Context, w *worker, n int) error {
 func (s *simulation) call(
 	ctx context.Context, shard *shardState, w *writerState,
 ) (c sink.Committed, whole bool, err error) {
-	rest := len(shard.stored) - w.next
+	rest := len(shard.source.stored) - w.next
 	switch {
 	case s.rng.IntN(6) == 0:
 		c, err = w.Flush(ctx)
@@ -179,7 +179,7 @@ func (s *simulation) write(
 	batch := sink.Batch{Records: w.read(s.rng, shard.source, w.next, hi), Through: w.at}
 	s.stats.Doubles += int(w.filter.Counts.Doubles - before) //nolint:gosec // a few
 	if hi > w.next {
-		batch.Through = shard.stored[hi-1].last
+		batch.Through = shard.source.stored[hi-1].last
 	}
 	reader := w.reader
 	batch.State, batch.Delta = reader.state, reader.delta()

@@ -14,7 +14,7 @@ import (
 // Its readers and their writers are alive on all shards all the time. A reader gets its state of
 // units from the sink alone. The seed determines the whole simulation.
 type Plan struct {
-	Seed    uint64
+	Seed    uint64 // decides every choice
 	Writers int    // default 3
 	Records int    // average number of user records of a shard, roughly; default 25
 	Stream  string // default "orders"
@@ -28,12 +28,17 @@ type Plan struct {
 	Tolerate func(error) bool
 }
 
-// Stats counts the events of a simulation. Doubles are the units that readers have dropped. Empty
-// are the commits without a record, except those of a shard's end. Inherited are the openings with
-// a state, either a parent's or a commit's.
+// Stats counts the events of a simulation.
 type Stats struct {
-	Opens, Writes, Moved, Lost, Stale, Cancelled, Crashes, Tolerated int
-	Doubles, Empty, Inherited                                        int
+	Opens, Writes int // calls of Sink.Open and Writer.Write
+	Moved         int // commits that failed because another writer was first
+	// Lost, Stale, Cancelled and Crashes count the faults: answers, checkpoints, calls, and losses
+	// of all data that was not durable.
+	Lost, Stale, Cancelled, Crashes int
+	Tolerated                       int // errors that Plan.Tolerate accepted
+	Doubles                         int // units that readers dropped
+	Empty                           int // commits without a record, except at a shard's end
+	Inherited                       int // openings with a state: a parent's, or a commit's
 }
 
 func (s *Stats) add(other Stats) {
@@ -105,12 +110,12 @@ type simulation struct {
 
 // shardState is a shard as the stream and the lease table know it.
 type shardState struct {
-	*source
-	blind bool                     // see Plan.Blind
-	ends  map[runnel.Position]bool // the positions at which any writer's batch has ended
-	rows  []sink.Committed         // the earlier contents of the lease row
-	acked runnel.Position          // the furthest end that any writer has returned
-	ended bool
+	source *source
+	blind  bool                     // see Plan.Blind
+	ends   map[runnel.Position]bool // the positions at which any writer's batch has ended
+	rows   []sink.Committed         // the earlier contents of the lease row
+	acked  runnel.Position          // the furthest end that any writer has returned
+	ended  bool
 }
 
 // restart starts every worker anew.
@@ -152,7 +157,7 @@ func (s *simulation) step(ctx context.Context) error {
 	}
 	w, n := s.fleet[s.rng.IntN(len(s.fleet))], s.rng.IntN(len(s.shards))
 	shard := s.shards[n]
-	if !s.open(shard.shard.Parents) {
+	if !s.open(shard.source.shard.Parents) {
 		return nil
 	}
 	cancelled := s.chance(50)
@@ -181,7 +186,7 @@ func (s *simulation) step(ctx context.Context) error {
 	case s.plan.Tolerate != nil && s.plan.Tolerate(err):
 		s.stats.Tolerated++
 	default:
-		return fmt.Errorf("%s: %w", shard.shard.ID, err)
+		return fmt.Errorf("%s: %w", shard.source.shard.ID, err)
 	}
 	w.writers[n] = nil
 	return nil
@@ -191,7 +196,7 @@ func (s *simulation) step(ctx context.Context) error {
 func (s *simulation) open(parents []runnel.ShardID) bool {
 	for _, shard := range s.shards {
 		for _, parent := range parents {
-			if shard.shard.ID == parent && !shard.ended {
+			if shard.source.shard.ID == parent && !shard.ended {
 				return false
 			}
 		}
@@ -202,12 +207,12 @@ func (s *simulation) open(parents []runnel.ShardID) bool {
 // check compares the sink's records with the stream's.
 func (s *simulation) check(ctx context.Context) error {
 	for _, shard := range s.shards {
-		got, err := s.target.Records(ctx, shard.shard)
+		got, err := s.target.Records(ctx, shard.source.shard)
 		if err == nil {
-			err = compare(got, shard.items)
+			err = compare(got, shard.source.items)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", shard.shard.ID, err)
+			return fmt.Errorf("%s: %w", shard.source.shard.ID, err)
 		}
 	}
 	return nil

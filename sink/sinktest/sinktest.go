@@ -32,6 +32,7 @@ type Target interface {
 // power. Sinks made before the crash are not used again.
 type Crasher interface {
 	Target
+	// Crash loses the data that is not durable.
 	Crash() error
 }
 

@@ -160,7 +160,7 @@ func (s *Store) replayBatch(payload []byte) error {
 
 // frozen is a shard at the instant of Freeze.
 type frozen struct {
-	*Shard
+	shard  *Shard
 	next   uint64
 	sealed bool
 }
@@ -193,7 +193,7 @@ func (s *Store) Freeze() func(ctx context.Context) ([]byte, error) {
 func (s *Store) snapshot(ctx context.Context, list []frozen, skipped uint64) ([]byte, error) {
 	done := 0
 	err := s.drain.drainedBy(ctx, func() bool {
-		for done < len(list) && list[done].drainedTo(list[done].next) {
+		for done < len(list) && list[done].shard.drainedTo(list[done].next) {
 			done++
 		}
 		return done == len(list)
@@ -224,21 +224,21 @@ func (sh *Shard) drainedTo(next uint64) bool {
 // since the instant is described as trimmed to its end: the frame that deletes it follows in the
 // log.
 func (f frozen) image() shardImage {
-	f.pub.Lock()
-	defer f.pub.Unlock()
-	if f.pub.deleted {
-		next := max(f.next, f.pub.next)
+	f.shard.pub.Lock()
+	defer f.shard.pub.Unlock()
+	if f.shard.pub.deleted {
+		next := max(f.next, f.shard.pub.next)
 		return shardImage{
-			id: f.id, oldest: next, next: next, arrival: f.pub.arrival, sealed: f.sealed,
-			skips: f.skipping(),
+			id: f.shard.id, oldest: next, next: next, arrival: f.shard.pub.arrival, sealed: f.sealed,
+			skips: f.shard.skipping(),
 		}
 	}
 	image := shardImage{
-		id: f.id, oldest: min(f.pub.oldest, f.pub.drained),
-		next: f.pub.drained, arrival: f.pub.drainedArrival, sealed: f.sealed,
-		skips: f.skipping(),
+		id: f.shard.id, oldest: min(f.shard.pub.oldest, f.shard.pub.drained),
+		next: f.shard.pub.drained, arrival: f.shard.pub.drainedArrival, sealed: f.sealed,
+		skips: f.shard.skipping(),
 	}
-	for _, seg := range f.pub.segments {
+	for _, seg := range f.shard.pub.segments {
 		image.segments = append(image.segments, segmentImage{
 			seg.first, seg.end, seg.size, seg.firstArrival, seg.lastArrival,
 		})

@@ -46,7 +46,7 @@ type shortcutKey struct{}
 // shortcutConn is a connection that takes the shortcut. It belongs to its goroutine, except for
 // state.
 type shortcutConn struct {
-	*earlyConn
+	conn   *earlyConn
 	state  atomic.Int32 // of shortcutState
 	in     *bufio.Reader
 	remote string
@@ -76,12 +76,12 @@ var endOfHead = []byte("\r\n\r\n")
 // take serves a connection, on a goroutine of its own. ctx is that of all its calls.
 func (s *shortcut) take(ctx context.Context, conn *earlyConn) {
 	c := &shortcutConn{
-		earlyConn: conn, in: bufio.NewReaderSize(conn, headBuffer),
+		conn: conn, in: bufio.NewReaderSize(conn, headBuffer),
 		remote: conn.RemoteAddr().String(),
 	}
 	c.answer = shortcutAnswer{shortcut: s, conn: c, header: http.Header{}}
 	if !s.enter(c) {
-		_ = c.Close()
+		_ = c.conn.Close()
 		return
 	}
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, conn.LocalAddr())
@@ -91,10 +91,10 @@ func (s *shortcut) take(ctx context.Context, conn *earlyConn) {
 		handOn := s.serve(ctx, c)
 		s.leave(c)
 		if handOn {
-			s.hand(c.earlyConn)
+			s.hand(c.conn)
 			return
 		}
-		_ = c.Close()
+		_ = c.conn.Close()
 	}()
 }
 
@@ -133,7 +133,7 @@ func (s *shortcut) serve(ctx context.Context, c *shortcutConn) (handOn bool) {
 		if !s.call(c, r) {
 			return false
 		}
-		c.nextRequest(c.in.Buffered() > 0)
+		c.conn.nextRequest(c.in.Buffered() > 0)
 		if !c.wait(s, idleTimeout, lookAhead) {
 			return false
 		}
@@ -158,7 +158,7 @@ func (c *shortcutConn) wait(s *shortcut, timeout time.Duration, n int) (ok bool)
 
 func (c *shortcutConn) readUntil(deadline time.Time) {
 	c.readBy = deadline
-	_ = c.SetReadDeadline(deadline)
+	_ = c.conn.SetReadDeadline(deadline)
 }
 
 // skipLineEnds skips the line ends that old clients send behind a body, as net/http does (RFC 9112,
@@ -180,8 +180,8 @@ func (c *shortcutConn) next(ctx context.Context) *http.Request {
 			return r.WithContext(ctx)
 		}
 	}
-	c.early = bytes.Clone(come)
-	_ = c.SetDeadline(time.Time{})
+	c.conn.early = bytes.Clone(come)
+	_ = c.conn.SetDeadline(time.Time{})
 	return nil
 }
 
@@ -283,7 +283,7 @@ func WatchClient(ctx context.Context) (watched context.Context, stop func()) {
 // linger ends a connection so that its client can read the answer: if further bytes came to a
 // closed connection, the client could lose the answer. It does not wait if the whole body has come.
 func (c *shortcutConn) linger(body io.Closer) {
-	_ = c.CloseWrite()
+	_ = c.conn.CloseWrite()
 	c.readUntil(time.Now().Add(lingerTime))
 	_ = body.Close() // reads the rest
 }
@@ -295,7 +295,7 @@ func (s *shortcut) close() {
 	s.closing.Store(true)
 	for c := range s.conns {
 		if c.state.CompareAndSwap(shortcutWaiting, shortcutEnded) {
-			_ = c.Close()
+			_ = c.conn.Close()
 		}
 	}
 }
@@ -324,6 +324,6 @@ func (s *shortcut) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		_ = c.Close()
+		_ = c.conn.Close()
 	}
 }

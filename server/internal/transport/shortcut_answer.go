@@ -78,11 +78,11 @@ func (a *shortcutAnswer) send(body []byte) error {
 	a.buffer.WriteString("\r\n")
 	if len(body) <= joinedBody {
 		a.buffer.Write(body)
-		_, a.err = a.conn.Write(a.buffer.Bytes())
+		_, a.err = a.conn.conn.Write(a.buffer.Bytes())
 		return a.err
 	}
 	parts := net.Buffers{a.buffer.Bytes(), body}
-	_, a.err = parts.WriteTo(a.conn.Conn)
+	_, a.err = parts.WriteTo(a.conn.conn.Conn)
 	return a.err
 }
 
@@ -95,7 +95,7 @@ func (a *shortcutAnswer) SetWriteDeadline(deadline time.Time) error {
 		return nil
 	}
 	a.writeBy = deadline
-	return a.conn.SetWriteDeadline(deadline)
+	return a.conn.conn.SetWriteDeadline(deadline)
 }
 
 // SetDate sets the header Date of an answer. Without it net/http would use the system's clock. A

@@ -1,0 +1,86 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/lease"
+	"github.com/runnel-stream/runnel/lease/leasetest"
+)
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// One worker takes a lease and writes a checkpoint. A second worker takes the lease over, and no
+// later write of the first one succeeds.
+func Example() {
+	ctx := context.Background()
+	table, err := lease.New(lease.Config{
+		API: new(leasetest.Memory), Table: "orders-app", // or a *dynamodb.Client
+		Stream: lease.Stream{Name: "orders", Created: time.UnixMilli(1_700_000_000_000)},
+	})
+	check(err)
+	check(table.Ensure(ctx))
+	free, _, err := table.Create(ctx, lease.Lease{
+		Key: "shardId-000000000000", Checkpoint: runnel.Position{Sequence: runnel.TrimHorizon},
+	})
+	check(err)
+
+	first, err := table.Take(ctx, free, "worker-1")
+	check(err)
+	first, err = table.Checkpoint(ctx, first, runnel.Position{Sequence: "1001"}, "")
+	check(err)
+	second, err := table.Take(ctx, first, "worker-2")
+	check(err)
+	fmt.Println(second.Owner, "goes on after", second.Checkpoint)
+
+	_, err = table.Checkpoint(ctx, first, runnel.Position{Sequence: "1002"}, "")
+	fmt.Println("worker-1:", errors.Is(err, lease.ErrLeaseLost))
+	// Output:
+	// worker-2 goes on after 1001
+	// worker-1: true
+}
+
+// A worker of two plans: one of four leases has no owner, so the worker takes it.
+func ExamplePlan() {
+	now := time.Now()
+	var view []lease.Sighting
+	for n, owner := range []string{"worker-1", "worker-1", "worker-2", ""} {
+		view = append(view, lease.Sighting{Changed: now, Lease: lease.Lease{
+			Key: runnel.ShardID(fmt.Sprintf("shardId-%012d", n)), Owner: owner, Counter: 7,
+			Checkpoint: runnel.Position{Sequence: runnel.TrimHorizon},
+		}})
+	}
+	decision := lease.Plan(now, view, "worker-2", lease.Limits{Failover: 10 * time.Second})
+	fmt.Println(decision.Workers, "workers, a share of", decision.Target)
+	for _, l := range decision.Take {
+		fmt.Println("take", l.Key)
+	}
+	// Output:
+	// 2 workers, a share of 2
+	// take shardId-000000000003
+}
+
+// An owner whose counter does not change for the failover time has lost its lease, by the
+// observer's own clock.
+func ExampleWatch_Update() {
+	var watch lease.Watch
+	leases := []lease.Lease{{Key: "shardId-000000000000", Owner: "worker-1", Counter: 7}}
+	begin := time.Now()
+	for _, after := range []time.Duration{0, 6 * time.Second, 12 * time.Second} {
+		now := begin.Add(after)
+		seen := watch.Update(now, leases)
+		fmt.Println(after, seen[0].Expired(now, 10*time.Second))
+	}
+	// Output:
+	// 0s false
+	// 6s false
+	// 12s true
+}

@@ -1,0 +1,164 @@
+package producer
+
+import "time"
+
+// launch returns the next call to make, or nil if there is none to make now.
+func (c *core) launch(now time.Time) *call {
+	if c.dates.wanted = c.stale(now) && c.skim(now); c.dates.wanted {
+		return nil
+	}
+	if c.ready.count > 0 && c.mistrusts(now) {
+		return nil
+	}
+	if c.calls >= c.limits.calls || !c.gate.open(now) || c.lingers(now) {
+		return nil
+	}
+	if !c.packing.charted() {
+		c.skim(now)
+		return nil
+	}
+	made := &call{probe: c.gate.active()}
+	loader := c.packing.loader(made, c.ready.count)
+	for c.ready.count > 0 {
+		l := c.ready.peek()
+		if c.divert(now, l) {
+			continue
+		}
+		if !loader.takes(l) {
+			break
+		}
+		c.ready.pop()
+		if l.unit.first == nil {
+			l = c.fold(now, l, loader.room())
+		}
+		c.board(now, made, l)
+		loader.load(l)
+	}
+	if len(made.lanes) == 0 {
+		return nil
+	}
+	loader.finish()
+	c.calls++
+	c.ledger.counts.calls++
+	c.flying += made.records
+	c.gate.probing = c.gate.probing || made.probe
+	return made
+}
+
+// skim removes the foremost ready lanes without records, which were given up, and reports whether
+// any other lane is ready.
+func (c *core) skim(now time.Time) bool {
+	for c.ready.count > 0 && c.ready.peek().empty() {
+		c.next(now, c.ready.pop())
+	}
+	return c.ready.count > 0
+}
+
+// lingers reports whether a call that could be made is to wait for more records.
+func (c *core) lingers(now time.Time) bool {
+	return c.limits.linger > 0 && len(c.ledger.flushes) == 0 && c.ready.count > 0 &&
+		c.ready.count < c.packing.mostLanes() && c.ready.bytes < c.limits.bytes &&
+		now.Before(c.ready.peek().since.Add(c.limits.linger))
+}
+
+// divert moves the foremost ready lane to where it has to wait, if its head cannot be sent now.
+func (c *core) divert(now time.Time, l *lane) bool {
+	switch {
+	case l.empty(): // its records were given up
+		c.next(now, c.ready.pop())
+	case l.unit.undated:
+		c.dateUnit(now, &l.unit)
+	case l.unit.wrapped() && now.Sub(l.unit.firstSent) > c.limits.horizon:
+		c.expire(now, c.ready.pop())
+	case l.unit.first == nil && !l.first.asIs && c.numbersFor(l) == nil:
+		c.block(c.ready.pop())
+	default:
+		p := c.shards.full(now, l)
+		if p == nil {
+			return false
+		}
+		c.groups.trouble(c.groupsOf(l))
+		c.shards.park(p, c.ready.pop())
+	}
+	return true
+}
+
+// fold freezes the front of a lane's queue into a unit of up to so many bytes with the partition
+// key, but of at least one record. A record that goes as it is is a unit without a number.
+//
+// It returns the lane that carries the unit: see packing.carrier.
+func (c *core) fold(now time.Time, l *lane, most int) *lane {
+	carrier := c.packing.carrier(l)
+	u := &carrier.unit
+	*u = unit{first: l.first, last: l.first, count: 1}
+	c.ledger.counts.units++
+	if l.first.asIs {
+		u.data, u.wide = l.first.record.Data, l.first.size()
+	} else {
+		c.numbersFor(l).next(u)
+		c.packing.fill(u, most)
+	}
+	l.cutQueue(u)
+	if carrier != l {
+		for e := u.first; e != nil; e = e.next {
+			e.lane = carrier
+			l.backlog -= e.wide
+		}
+		c.next(now, l)
+	}
+	return carrier
+}
+
+// unfold returns the unit's records to where they waited, for a new unit: no copy of the unit is in
+// the stream or will be.
+func (c *core) unfold(now time.Time, l *lane) {
+	u := &l.unit
+	for e := u.first; e != nil; e = e.next {
+		e.tried += u.attempts
+	}
+	if l.carrier {
+		c.giveUpInUnit(now, u)
+	}
+	c.packing.takeBack(l)
+	c.end(l, OutcomeRenewed, nil)
+}
+
+// end forgets the unit, whose number is then settled.
+func (c *core) end(l *lane, how UnitOutcome, err error) {
+	u := &l.unit
+	c.groups.settle(u)
+	c.ledger.end(u, how, err)
+	*u = unit{}
+	if len(l.resumed) > 0 {
+		l.unit, l.resumed = l.resumed[0], l.resumed[1:]
+	}
+}
+
+// board counts the unit of a lane into a call.
+func (c *core) board(now time.Time, made *call, l *lane) {
+	u := &l.unit
+	if u.firstSent.IsZero() {
+		c.stamp(now, u)
+	}
+	l.launch()
+	c.shards.charge(l, c.cost(l))
+	made.after = c.chain[l.key]
+	made.lanes = append(made.lanes, l)
+	made.records += u.count
+	if u.attempts > 1 {
+		c.ledger.counts.retried += uint64(u.count)
+	}
+	if !u.wrapped() {
+		return
+	}
+	if until := u.firstSent.Add(c.limits.horizon); made.until.IsZero() || until.Before(made.until) {
+		made.until = until
+	}
+	if c.limits.journal && !u.kept {
+		u.journalled = true
+		made.fresh = append(made.fresh, l)
+	}
+}
+
+// cost returns how much of its shard's rate the lane's next unit takes.
+func (c *core) cost(l *lane) int { return c.packing.cost(l.size()) }
