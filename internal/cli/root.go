@@ -1,4 +1,3 @@
-// Package cli is the runnel command: one file per subcommand.
 package cli
 
 import (

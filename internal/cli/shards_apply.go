@@ -106,7 +106,7 @@ func (of *shardsOf) applyStep(
 	return of.showAndApply(ctx, shards, yes, planned)
 }
 
-// showAndApply shows a plan, and applies it if it may.
+// showAndApply applies a plan. Without yes it prints the plan and asks first.
 func (of *shardsOf) showAndApply(
 	ctx context.Context, shards []reshard.Shard, yes bool, planned plan.Plan,
 ) error {

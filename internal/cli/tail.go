@@ -98,7 +98,7 @@ func runTail(con *console.Console, c *cobra.Command, f *tailFlags) error {
 		return err
 	}
 	cfg.Client = awsclient.Kinesis(to)
-	signal.Ignore(syscall.SIGPIPE) // a write says so too, and that ends it quietly
+	signal.Ignore(syscall.SIGPIPE) // the failed write ends the command without a message
 	printer := &recordPrinter{
 		out: bufio.NewWriterSize(con.Out, 1<<16), json: con.JSON(), verbose: con.Verbose,
 	}

@@ -27,7 +27,7 @@ type assignment struct {
 // Cells implements rows.Row.
 func (l assignment) Cells() []string { return []string{l.Key, printable(l.Name)} }
 
-// keyFile is a file of assignments, held by one process at a time.
+// keyFile is a file of assignments. Its lock lets one process at a time open it.
 type keyFile struct {
 	name      string
 	lock      io.Closer

@@ -233,7 +233,7 @@ func readSkew(
 	return seen.ReadFiles(ctx, &f.Flags, format, files)
 }
 
-// draw writes the picture, if there is to be one.
+// draw writes the picture, with --svg.
 func (f *skewFlags) draw(shown *shownSkew) error {
 	if f.svg == "" {
 		return nil
