@@ -69,7 +69,7 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 		"commit at least this often while records arrive")
 	flags.StringVar(&f.size, "size", "64MiB", "commit at this size, before compression")
 	flags.BoolVar(&f.once, "once", false,
-		"end when everything that is there at the start is archived")
+		"end when everything that was in the stream at the start is archived")
 	return command
 }
 

@@ -39,8 +39,8 @@ Every minute it reads for 30 seconds the records that arrive in the stream; it d
 CloudWatch. A shard is hot when its load, in bytes or in records, exceeds --split-above of its limit
 in --split-after of the last windows. It is split so that no piece exceeds --target. Neighbours are
 merged when their sum stays at or below --merge-under for --merge-after windows. Between the two
-nothing changes, so that a varying load does not split merged shards again. A key that alone exceeds
-a shard's limit is named; no split helps it.
+limits nothing changes, so that a varying load does not split merged shards again. A key that alone
+exceeds a shard's limit is named; no split helps it.
 
 The stream shows only the records that it accepted. With --throttles, the metrics page of a "runnel
 proxy" that puts into the stream, refused records count too, so that a hot shard is found sooner.
@@ -83,9 +83,9 @@ func (f *autoscaleFlags) addFlags(command *cobra.Command) {
 	flags.DurationVar(&f.policy.MergeCooldown, "merge-cooldown", 10*time.Minute,
 		"how long nothing is merged after the shards have changed")
 	flags.DurationVar(&f.policy.SplitCooldown, "split-cooldown", 0,
-		"how long nothing is split after that")
+		"how long nothing is split after the shards have changed")
 	flags.IntVar(&f.policy.MaxSteps, "steps", 16,
-		"the most splits or merges at a time; on AWS one takes some 30 s")
+		"the highest number of splits or merges at a time; on AWS one takes about 30 s")
 	flags.DurationVar(&f.every, "every", time.Minute,
 		"from the start of one window to the start of the next")
 	flags.DurationVar(&f.window, "window", 0,

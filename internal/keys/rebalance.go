@@ -58,7 +58,7 @@ kill -9, the same command continues them, and --abort cancels them.`,
 			"looked up")
 	flags.Float64Var(&f.tolerance, "tolerance", 0.1,
 		"how far above the mean a shard may be, where names have rates; 0.1 is 10%")
-	flags.BoolVar(&f.scratch, "scratch", false, "all keys anew, however many moves it takes")
+	flags.BoolVar(&f.scratch, "scratch", false, "new keys for all names, with any number of moves")
 	flags.BoolVar(&f.yes, "yes", false, "do it")
 	flags.BoolVar(&f.abort, "abort", false,
 		"cancel the moves of a killed run, and move nothing")
