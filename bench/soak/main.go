@@ -53,6 +53,7 @@ var suites = []suite{
 	{pkg: "sink/sinktest", percent: 200},
 	{pkg: "sink/archive", percent: 50},
 	{pkg: "internal/putlog", percent: 100},
+	{pkg: "internal/keys", percent: 100},
 	{pkg: "internal/cli", run: "^Test(|Put|Server|Time)Kills$", percent: 10},
 }
 

@@ -33,20 +33,22 @@ func archiveCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "archive --stream NAME --to DIR",
 		Short: "Archive a stream into a folder, each record exactly once",
-		Long: `Archive a stream into a folder, each record exactly once: a worker of a fleet. Start
-as many as you like, on as many machines as see the folder; they share the stream's shards
-through a lease table (--app names it), and one that dies is replaced after --failover.
+		Long: `Archive a stream into a folder, each record exactly once.
 
-Each object is gzipped NDJSON, and zcat shows records only. It runs until SIGINT or SIGTERM, then
-commits and hands over what it holds; with --once it ends when everything that was in the stream
-at the start has been archived.
+The command is one worker of a fleet. Start any number of them, on any machines that see the folder:
+they share the stream's shards through a lease table, which --app names. When a worker dies, the
+others take its shards over after --failover.
 
-It tries the folder first: one that cannot be made or written (a file in its place, a read-only
-disk, no permission, no space) ends it with status 3. So does a damaged archive with --once, when
-the shards that are whole are done.
+Each object is gzipped NDJSON, and zcat shows records only. The command runs until SIGINT or
+SIGTERM, then commits its records and hands its shards over. With --once it ends when it has
+archived everything that was in the stream at the start.
 
-What the stream removed before a worker could read it, by its retention period, is a gap: the
-archive keeps where it is, the command says so, and runnel verify ends with 1 for it.`,
+It tries the folder first: if the folder cannot be made or written (a file in its place, a read-only
+disk, no permission, no space), the status is 3. A damaged archive also ends --once with 3, after
+the undamaged shards are done.
+
+The stream's retention period may remove records before a worker reads them. The archive keeps the
+place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 		Example: "  runnel archive --local --stream orders --to archive --once",
 		Args:    usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -60,14 +62,14 @@ archive keeps where it is, the command says so, and runnel verify ends with 1 fo
 	flags.StringVar(&f.app, "app", "",
 		"the application, which names the lease table (default <stream>-archive)")
 	flags.StringVar(&f.position, "from", "oldest",
-		"oldest, latest or an RFC 3339 time; a checkpoint goes before it")
+		"oldest, latest or an RFC 3339 time, for shards without a checkpoint")
 	flags.DurationVar(&f.failover, "failover", 10*time.Second,
-		"how long a worker may be silent before others take over")
+		"how long a worker may be silent before the others take its shards over")
 	flags.DurationVar(&f.every, "every", 5*time.Second,
-		"commit at least that often while records come")
-	flags.StringVar(&f.size, "size", "64MiB", "commit at that size, before compression")
+		"commit at least this often while records arrive")
+	flags.StringVar(&f.size, "size", "64MiB", "commit at this size, before compression")
 	flags.BoolVar(&f.once, "once", false,
-		"end when everything that is there at the start is archived")
+		"end when everything that was in the stream at the start is archived")
 	return command
 }
 
@@ -165,11 +167,11 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	worker.Observer = func(e consumer.Event) {
 		counts.observe(e)
 		if ahead := new(archive.AheadError); errors.As(e.Err, &ahead) {
-			cancel(ahead) // trying again does not mend it
+			cancel(ahead) // another try does not help
 		}
 		if idle := still.observe(e); f.once && idle > f.failover &&
 			errors.Is(e.Err, archive.ErrUnusableLink) {
-			cancel(e.Err) // the same, and the other shards are done, or wait for this one
+			cancel(e.Err) // nor this; the other shards are done or wait for this one
 		}
 	}
 	w, err := consumer.New(worker)
@@ -184,7 +186,7 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 		return exit.Usage("archive stream %s to %s: %w", f.stream, f.to, ahead)
 	case errors.Is(context.Cause(ctx), archive.ErrUnusableLink):
 		return exit.Outside(fmt.Errorf("archive stream %s to %s: %w; runnel verify %s lists "+
-			"what is damaged", f.stream, f.to, context.Cause(ctx), f.to))
+			"the damage", f.stream, f.to, context.Cause(ctx), f.to))
 	case errors.Is(runErr, consumer.ErrRecreated):
 		return exit.Outside(fmt.Errorf("archive stream %s: %w", f.stream, runErr))
 	case errors.Is(runErr, lease.ErrOtherStream), errors.Is(runErr, lease.ErrManagedByKCL3),

@@ -18,15 +18,14 @@ import (
 func fsckCommand(con *console.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:   "fsck DIR",
-		Short: "Check a data directory and explain what is in it; changes nothing",
-		Long: `Check a data directory and explain what is in it; changes nothing.
+		Short: "Check a data directory and explain its contents; changes nothing",
+		Long: `Check a data directory and explain its contents; changes nothing.
 
-It reads everything: the log, the snapshot and every segment, with every checksum, in their order,
-and compares what they say of one another. No server may be using the directory.
+It reads the log, the snapshot and every segment, checks every checksum and the order of the
+records, and compares the files with one another. No server may be using the directory.
 
-What a kill or a power cut leaves at the end of the log, a frame that was not finished, is no
-damage: nobody was told that it is there. Damage is told with its file and byte, and with what is
-lost by it.
+A kill or a power cut may leave an unfinished frame at the end of the log. That is no damage,
+because no client got an answer for it. For damage the report names the file, the byte and the loss.
 
 Status 0: sound. 1: damaged. 2: no data directory. 3: it cannot be read, it is in use, or a newer
 runnel wrote it.`,

@@ -200,8 +200,8 @@ func TestDeletedTableOfTheArchiver(t *testing.T) {
 	r.start("verify", r.archive).want(0)
 }
 
-// TestOnceIntoADamagedArchive loses the first link of an archive whose second one has a change only:
-// archive --once says so and ends.
+// TestOnceIntoADamagedArchive loses the first link of an archive; the second one has a change only.
+// archive --once reports that and ends.
 func TestOnceIntoADamagedArchive(t *testing.T) {
 	r := newLossRun(t)
 	for range 2 {

@@ -78,7 +78,7 @@ func (r *killRun) resumeAfterKills(order string) {
 				_, err := os.Stat(state)
 				return err == nil
 			})
-			put().want(2) // two of them at once would double what they put
+			put().want(2) // two of them at once would double records
 		}
 		time.Sleep(r.between(100*time.Millisecond, 1200*time.Millisecond)) // the kill's moment
 		if kill%3 == 2 {

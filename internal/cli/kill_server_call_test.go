@@ -15,7 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// outcome is what a client knows of a call.
+// outcome is the result of a call, as far as the client knows it.
 type outcome int
 
 const (
@@ -25,7 +25,7 @@ const (
 	unanswered                // it may have happened
 )
 
-// call makes a call and tells its outcome. What it is refused with must be one of the codes.
+// call makes a call and returns its outcome. The code of a refusal must be one of codes.
 func (r *serverRun) call(what string, codes []string, f func(context.Context) error) outcome {
 	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
 	defer cancel()
@@ -67,8 +67,8 @@ func (p *process) ended() bool {
 	}
 }
 
-// ownAddress finds a free port outside of those that systems give to whoever asks for any (from
-// 32768 on, or higher), so that nobody has got it when the server comes back.
+// ownAddress finds a free port below those that systems choose for a program that asks for any (from
+// 32768 on, or higher), so that no other program has it when the server comes back.
 func ownAddress(t *testing.T) string {
 	for range 100 {
 		address := fmt.Sprint("127.0.0.1:", 20_000+rand.IntN(12_000))

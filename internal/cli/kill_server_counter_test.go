@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// counter is an item that clients increment, and what they were told of it.
+// counter is an item that clients increment, and the answers that they got.
 type counter struct {
 	t  *testing.T
 	id string
@@ -19,11 +19,11 @@ type counter struct {
 	mu    sync.Mutex
 	acked int          // increments that were acknowledged
 	may   int          // increments under way or without an answer
-	top   int          // the highest value that was told
-	told  map[int]bool // the values that increments were answered with
+	top   int          // the highest value in an answer
+	given map[int]bool // the values in the answers
 }
 
-// begin notes an increment, and returns the highest value that was told.
+// begin notes an increment, and returns the highest value in an answer.
 func (c *counter) begin() (top int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *counter) begin() (top int) {
 	return c.top
 }
 
-// end notes what has become of an increment that began when top was told.
+// end notes the outcome of an increment. When it began, top was the highest value in an answer.
 func (c *counter) end(o outcome, top, value int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,12 +42,12 @@ func (c *counter) end(o outcome, top, value int) {
 	if o != done {
 		return
 	}
-	if value <= top || c.told[value] {
+	if value <= top || c.given[value] {
 		c.t.Errorf("%s: an increment gave %d, after %d; given before: %v", c.id, value, top,
-			c.told[value])
+			c.given[value])
 	}
 	c.acked++
-	c.told[value] = true
+	c.given[value] = true
 	c.top = max(c.top, value)
 }
 
@@ -58,7 +58,7 @@ func (c *counter) count(tally map[string]int) {
 }
 
 // incrementer increments the counters: by ADD, which must find the item, or from the highest
-// value that was told, if it is still that one.
+// value in an answer, on the condition that it is still the value.
 func (r *serverRun) incrementer(n uint64) func() outcome {
 	random := r.source(fmt.Sprint("incrementer", n))
 	return func() outcome {

@@ -60,7 +60,7 @@ func (r *serverRun) prepareItems() {
 		return err
 	})
 	for i := range 2 {
-		c := &counter{t: r.t, id: fmt.Sprint("counter-", i), told: map[int]bool{}}
+		c := &counter{t: r.t, id: fmt.Sprint("counter-", i), given: map[int]bool{}}
 		r.counters = append(r.counters, c)
 		r.ask("put a counter", func(ctx context.Context) error {
 			_, err := r.dynamo.PutItem(ctx, &dynamodb.PutItemInput{
@@ -71,18 +71,18 @@ func (r *serverRun) prepareItems() {
 	}
 }
 
-// claims is who was first to write an item, as far as clients were told. A claim is one attempt.
+// claims holds the first claim that wrote each item, by the answers. A claim is one attempt.
 type claims struct {
 	mu    sync.Mutex
-	owner map[string]string // by item, the claim that was seen to stand there
-	tried map[string]bool   // claims that stand somewhere or may
+	owner map[string]string // by item, the claim that was seen in it
+	tried map[string]bool   // claims that are in an item or may be
 	won   int
 }
 
 func newClaims() *claims { return &claims{owner: map[string]string{}, tried: map[string]bool{}} }
 
-// stands notes that a claim was seen, and returns what was seen before, if that is another one.
-func (c *claims) stands(id, claim string) (other string) {
+// saw notes that a claim was seen in an item, and returns a different claim that was seen before.
+func (c *claims) saw(id, claim string) (other string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if owner, seen := c.owner[id]; seen && owner != claim {
@@ -92,7 +92,7 @@ func (c *claims) stands(id, claim string) (other string) {
 	return ""
 }
 
-// try notes that a claim may stand somewhere, or that it does not.
+// try notes whether a claim may be in an item.
 func (c *claims) try(claim string, may bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,8 @@ func (c *claims) count(tally map[string]int) {
 	tally["items claimed"] += c.won
 }
 
-// claimer writes one item after the other, each if nobody else has. Several run side by side.
+// claimer writes one item after the other, each on the condition that it does not exist. Several
+// run side by side.
 func (r *serverRun) claimer(name string) func() outcome {
 	serial := 0
 	return func() outcome {
@@ -144,7 +145,7 @@ func (r *serverRun) claimer(name string) func() outcome {
 		default:
 			return o
 		}
-		if other := r.claims.stands(id, owner); other != "" {
+		if other := r.claims.saw(id, owner); other != "" {
 			r.t.Errorf("%s is of %q, and was of %q", id, owner, other)
 		}
 		return o

@@ -16,14 +16,14 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// place is where a record stands. A shard is named with its stream, as in
+// place is a record's shard and number. A shard is named with its stream, as in
 // "events/shardId-000000000000".
 type place struct{ shard, number string }
 
-// entry is a record of a shard: its number, and the name that its content is made from.
+// entry is a record of a shard: its number, and the name from which its content is made.
 type entry struct{ number, id string }
 
-// ledger is what writers were told, and what readers have seen.
+// ledger holds the answers to writers, and the records that readers have seen.
 type ledger struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -36,11 +36,11 @@ type ledger struct {
 	unanswered   int
 }
 
-// tape is what one reader has seen of a shard: all from its oldest record on.
+// tape holds the records that one reader has seen of a shard, from the oldest on.
 type tape struct {
 	shard   string
 	entries []entry
-	ended   bool // the reader was told that the shard ends here
+	ended   bool // the reader got the end of the shard
 }
 
 func newLedger(t *testing.T) *ledger {
@@ -61,7 +61,7 @@ func (l *ledger) begin(ids []string) (before map[string]string) {
 	return maps.Clone(l.newest)
 }
 
-// end notes what has become of an attempt. A refused one has stored nothing.
+// end notes the outcome of an attempt. A refused one has stored nothing.
 func (l *ledger) end(ids []string, o outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *ledger) end(ids []string, o outcome) {
 	}
 }
 
-// acknowledge notes that a record of an attempt stands somewhere.
+// acknowledge notes the place of a record of an attempt.
 func (l *ledger) acknowledge(id string, at place, before map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,7 @@ func (l *ledger) tape(shard string) *tape {
 	return t
 }
 
-// saw notes what a reader was given after what is on its tape.
+// saw appends the records that a reader got to its tape.
 func (l *ledger) saw(t *tape, records []types.Record, ended bool) {
 	entries, err := entriesOf(records)
 	l.mu.Lock()
@@ -147,7 +147,7 @@ func (l *ledger) past() past {
 	defer l.mu.Unlock()
 	p := past{acknowledged: maps.Clone(l.acknowledged), upTo: maps.Clone(l.newest)}
 	for _, t := range l.tapes {
-		p.tapes = append(p.tapes, *t) // what is on a tape stays
+		p.tapes = append(p.tapes, *t) // entries are appended only
 		if n := len(t.entries); n > 0 && compare(t.entries[n-1].number, p.upTo[t.shard]) > 0 {
 			p.upTo[t.shard] = t.entries[n-1].number
 		}
@@ -155,7 +155,7 @@ func (l *ledger) past() past {
 	return p
 }
 
-// compare checks what was found in the shards of some streams after the instant.
+// compare checks the records that were found in the shards of some streams after the instant.
 func (l *ledger) compare(p past, found map[string][]entry, streams []string) {
 	looked := func(shard string) bool {
 		stream, _, _ := strings.Cut(shard, "/")
@@ -217,7 +217,7 @@ func (l *ledger) count(tally map[string]int) {
 	}
 }
 
-// noise is what records are cut from.
+// noise has the bytes from which records are cut.
 var noise = func() []byte {
 	p := make([]byte, 1<<20)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(p)
@@ -235,7 +235,7 @@ func content(id string) (key string, data []byte) {
 	return fmt.Sprint("key-", h%997), append([]byte(id+" "), noise[from:from+size]...)
 }
 
-// entriesOf reads what records hold, every byte of it.
+// entriesOf reads the contents of records, every byte of them.
 func entriesOf(records []types.Record) ([]entry, error) {
 	entries := make([]entry, len(records))
 	for i, record := range records {

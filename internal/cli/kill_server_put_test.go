@@ -12,8 +12,8 @@ import (
 
 const (
 	bulkPrefix = "bulk-"
-	// bulkRecords is how many large records a seed puts at most: some 150 MB, so that the log,
-	// whose files have 64 MiB, is checkpointed.
+	// bulkRecords is the highest number of large records of a seed: about 150 MB. The log's files
+	// have 64 MiB, so the log is checkpointed.
 	bulkRecords = 640
 	bulkBatch   = 16
 )

@@ -12,12 +12,12 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// The subscriber's stream, and all streams whose records are checked.
+// The subscriber's stream, and all streams with checked records.
 const subscribed = "events"
 
 var checkedStreams = []string{"events", "bulk"}
 
-// position is where a reader that has a tape goes on.
+// position is the place from which a reader with a tape continues.
 func (r *serverRun) position(t *tape) (types.ShardIteratorType, *string) {
 	if last := r.records.lastOf(t); last != "" {
 		return types.ShardIteratorTypeAfterSequenceNumber, aws.String(last)
@@ -110,7 +110,7 @@ func (r *serverRun) prepareConsumer() {
 	}
 }
 
-// consumerStatus asks for the subscriber, whose registration outlives the server.
+// consumerStatus asks for the subscriber. Its registration outlives the server.
 func (r *serverRun) consumerStatus() (status types.ConsumerStatus) {
 	r.ask("describe the consumer", func(ctx context.Context) error {
 		got, err := r.kinesis.DescribeStreamConsumer(ctx, &kinesis.DescribeStreamConsumerInput{

@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// layout is what was told of the shards of "events".
+// layout holds the answers about the shards of "events".
 type layout struct {
 	mu        sync.Mutex
 	known     map[string]shardFacts
@@ -23,7 +23,7 @@ type layout struct {
 	reshards  int
 }
 
-// shardFacts are what never changes of a shard, but that an open one gets its end.
+// shardFacts are the constant properties of a shard, and the end, which an open one gets later.
 type shardFacts struct {
 	hashKeys         keyspace.Range
 	parent, adjacent string
@@ -71,8 +71,8 @@ func (r *serverRun) resharder() func() outcome {
 	}
 }
 
-// reshard splits or merges one of the open shards, which are in the order of their ranges. What
-// had no answer may still be under way: then the stream is in use, or the shard is closed.
+// reshard splits or merges one of the open shards, which are in the order of their ranges. A
+// call without an answer may still be under way: then the stream is in use, or the shard is closed.
 func (r *serverRun) reshard(random *rand.Rand, open []types.Shard) outcome {
 	codes := []string{"ResourceInUseException", "InvalidArgumentException"}
 	i := random.IntN(len(open) - 1)
@@ -107,8 +107,8 @@ func (r *serverRun) reshard(random *rand.Rand, open []types.Shard) outcome {
 	return o
 }
 
-// checkLayout compares the shards with those that were told before, and with one another. When
-// all is over, what was asked for is done.
+// checkLayout compares the shards with those of earlier answers, and with one another. At the end
+// every requested reshard is done.
 func (r *serverRun) checkLayout(over bool) {
 	l := r.layout
 	l.mu.Lock()

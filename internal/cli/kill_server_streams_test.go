@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 )
 
-// streamBook is what was told of streams that are created and deleted, each name once.
+// streamBook holds the answers about created and deleted streams, each name once.
 type streamBook struct {
 	mu   sync.Mutex
 	made map[string]streamFacts
@@ -23,7 +23,7 @@ type streamFacts struct {
 	created, deleted belief
 }
 
-// belief is what a client may say of something that it asked for.
+// belief is a client's knowledge about the effect of a request.
 type belief int
 
 const (
@@ -57,7 +57,7 @@ func (b *streamBook) count(tally map[string]int) {
 	}
 }
 
-// believe tells what to say after a call.
+// believe returns the belief after a call.
 func believe(o outcome) belief {
 	return map[outcome]belief{done: is, unanswered: mayBe}[o]
 }
@@ -96,7 +96,7 @@ func (r *serverRun) streamMaker() func() outcome {
 	}
 }
 
-// deleteStream tells done also of a stream that is not there, if that may be.
+// deleteStream returns done also for a missing stream, if an earlier call may have deleted it.
 func (r *serverRun) deleteStream(name string) outcome {
 	facts := r.streams.copy()[name]
 	gone := facts.created != is || facts.deleted != isNot
@@ -144,7 +144,7 @@ func (r *serverRun) listStreams() map[string]string {
 	return statuses
 }
 
-// checkStreams compares the streams that are there with what was asked for.
+// checkStreams compares the existing streams with the requests.
 func (r *serverRun) checkStreams(over bool) {
 	if status := r.consumerStatus(); status != types.ConsumerStatusActive {
 		r.t.Errorf("the consumer is %s", status)

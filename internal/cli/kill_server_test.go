@@ -29,17 +29,17 @@ const serverKills = 5
 // TestServerKills kills a server with -9, over and over on one data directory, at moments drawn
 // from the seed, while clients put, read, subscribe, reshard, create and delete streams, and
 // write items under conditions. The directory must be sound after each kill, and after each
-// restart all that any client was told must hold:
+// restart every answer that a client got must hold:
 //
 //   - an acknowledged record is there, in its shard, under its number; a record is there as often
 //     as it was acknowledged, and at most once more for each attempt that had no answer
-//   - what a reader or a subscriber has seen of a shard is how the shard still begins, without a
-//     gap, byte by byte
-//   - a number is higher than all of its shard that were told before its record was sent
+//   - a shard still begins with the records that a reader or a subscriber has seen of it, without
+//     a gap, byte by byte
+//   - a number is higher than all numbers of its shard in answers before its record was sent
 //   - the open shards' ranges tile the key space; a known shard does not change; an acknowledged
 //     reshard, CreateStream or DeleteStream has happened
-//   - an item's counter has counted each acknowledged increment, and nothing but attempts; who
-//     was first to write an item stays so
+//   - an item's counter has counted each acknowledged increment, and nothing but attempts; the
+//     first writer of an item stays the first
 //
 // One seed in three syncs at intervals, which a kill cannot undo either: the operating system
 // has the data. RUNNEL_SEED repeats a run, as far as a kill's moment can be repeated.
@@ -71,7 +71,7 @@ func TestServerKills(t *testing.T) {
 	}
 }
 
-// serverRun is one data directory, its clients, and what they were told.
+// serverRun is one data directory, its clients, and the answers that they got.
 type serverRun struct {
 	killRun
 	sync    string
@@ -218,7 +218,7 @@ func (r *serverRun) restart() *process {
 	}
 }
 
-// down kills the server and checks what it leaves.
+// down kills the server and checks its data directory.
 func (r *serverRun) down(p *process) {
 	if p.ended() {
 		r.t.Fatalf("the server ended by itself: %s", p.stderr.String())
@@ -252,7 +252,7 @@ func (r *serverRun) moment(kill int) {
 }
 
 // untilChanged waits until there are other files, for as long as there are large records, and not
-// for long: what the race detector slows down may not get there.
+// for long: with the race detector the server may be too slow to get there.
 func (r *serverRun) untilChanged(files string) {
 	before, _ := filepath.Glob(files)
 	end := time.Now().Add(3 * time.Second)
@@ -272,7 +272,7 @@ func (r *serverRun) pause(d time.Duration) {
 	}
 }
 
-// settle waits until the streams are what they were asked to be.
+// settle waits until no stream is being created, changed or deleted.
 func (r *serverRun) settle() {
 	for deadline := time.Now().Add(60 * time.Second); ; r.pause(10 * time.Millisecond) {
 		statuses := r.listStreams()
@@ -288,8 +288,8 @@ func (r *serverRun) settle() {
 	}
 }
 
-// check compares what the server has with what the clients were told. Calls that are under way
-// and the subscription go on meanwhile, unless all is over.
+// check compares the server's contents with the clients' answers. Calls that are under way and the
+// subscription continue meanwhile, except at the end.
 func (r *serverRun) check(over bool) {
 	r.gate.shut()
 	defer r.gate.open()
@@ -300,7 +300,7 @@ func (r *serverRun) check(over bool) {
 	r.checkClaims()
 }
 
-// tally is what has happened, for the log.
+// tally counts the events of the run, for the log.
 func (r *serverRun) tally() map[string]int {
 	tally := map[string]int{"kills": r.kills, "snapshots": len(r.snapshots)}
 	r.records.count(tally)

@@ -29,8 +29,8 @@ const (
 	killFailover = "2s"
 )
 
-// verdict is what the kill run reads of `verify --output json`, and counts of `put --output
-// json`.
+// verdict has the fields that the kill run reads of `verify --output json`, and counts those of
+// `put --output json`.
 type verdict struct {
 	OK bool `json:"ok"`
 	archive.Report
@@ -148,8 +148,7 @@ func (r *killRun) withoutKills() (verdict, counts) {
 	return r.finish(server, put, archiver)
 }
 
-// finish waits for put, stops the living archiver, lets another one take what is left, and
-// verifies.
+// finish waits for put, stops the living archiver, lets another one archive the rest, and verifies.
 func (r *killRun) finish(server, put, archiver *process) (verdict, counts) {
 	var put2 counts
 	put.wantJSON(&put2)

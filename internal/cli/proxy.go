@@ -38,19 +38,19 @@ func proxyCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "proxy",
 		Short: "Run a front door for every language: any SDK's puts, in order per key",
-		Long: `Run a front door to Kinesis for every language. It speaks the Kinesis API on a port:
-PutRecord and PutRecords go through runnel's producer, which keeps the records of a key in order
-under throttling, failures and resharding, and puts what waits of a key into one aggregated record
-(--order plain does not, for consumers that do not open these); every other operation is passed
-through, signed with the proxy's own credentials. A put is answered when the stream has
-acknowledged it.
+		Long: `Run a front door to Kinesis for every language. It speaks the Kinesis API on a port.
 
-Whoever reaches the port acts with those credentials: nobody's signature is looked at. It
-listens on this machine alone unless --addr says otherwise. GET /health and GET /metrics tell how
-it is.
+PutRecord and PutRecords go through runnel's producer. It keeps the records of a key in order under
+throttling, failures and resharding, and puts the waiting records of a key as one aggregated record.
+For consumers that do not open these, say --order plain. The proxy answers a put when the stream has
+acknowledged it. It passes every other operation through, signed with its own credentials.
 
-It runs until SIGINT or SIGTERM, then delivers what it has taken, answers, and ends with 0.
-See docs/proxy.md for what is promised, and what clients should set.`,
+The proxy checks no signature: every client that reaches the port acts with the proxy's credentials.
+It listens on this machine alone unless --addr says otherwise. GET /health and GET /metrics report
+its state.
+
+It runs until SIGINT or SIGTERM, then delivers the accepted records, answers, and ends with 0.
+See docs/proxy.md for the guarantees and for the settings of clients.`,
 		Example: `  runnel proxy --local
   AWS_ENDPOINT_URL_KINESIS=http://127.0.0.1:4568 aws kinesis put-record --stream-name orders \
     --partition-key a --data aGVsbG8=`,
@@ -62,27 +62,28 @@ See docs/proxy.md for what is promised, and what clients should set.`,
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:4568",
 		"HOST:PORT to listen on; port 0 takes a free one")
 	flags.StringVar(&f.order, "order", "key",
-		"key: in order per key, as units whose doubles runnel's consumers drop; shard: the "+
+		"key: in order per key, as units, so that runnel's consumers drop doubles; shard: the "+
 			"same, with units of many keys in a record; none: such records without an order; "+
 			"plain: in order per key, each as it is; chained: plain, by PutRecord, one by one")
 	f.keys.AddTo(command)
 	flags.DurationVar(&f.giveUpAfter, "give-up-after", 0,
-		"answer that a record failed after that long; 0 never does, and keeps the order")
+		"answer that a record failed after this time; 0 never does, and keeps the order")
 	flags.DurationVar(&f.putWait, "put-wait", time.Second,
 		"how long a request waits for room before it is refused as over the throughput")
-	flags.DurationVar(&f.linger, "linger", 0, "how long a record may wait for company")
+	flags.DurationVar(&f.linger, "linger", 0,
+		"how long a record may wait for others, to be sent with them")
 	flags.IntVar(&f.maxInFlight, "max-in-flight", 8, "calls at a time to each stream")
 	flags.IntVar(&f.maxBufferedRecords, "max-buffered-records", 100_000,
 		"records of each stream that may wait for it")
 	flags.IntVar(&f.maxBufferedBytes, "max-buffered-bytes", 64<<20,
 		"bytes of each stream that may wait for it; at least 10485760")
 	flags.IntVar(&f.maxStreams, "max-streams", 1000,
-		"streams that are put into at a time; one that is idle makes room for another")
+		"streams with a producer at a time; an idle one makes room for another")
 	flags.BoolVar(&f.tls, "tls", false,
-		"encrypt, with a certificate that is made for this run; what clients are to trust is "+
-			"printed on standard output")
+		"encrypt, with a certificate made for this run; its authority, which clients must trust, "+
+			"is printed on standard output")
 	flags.StringVar(&f.tlsCert, "tls-cert", "",
-		"a certificate of one's own, PEM, with its chain; with --tls-key; implies --tls")
+		"your own certificate, PEM, with its chain; with --tls-key; implies --tls")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "the certificate's key, PEM")
 	return command
 }
@@ -122,8 +123,8 @@ func runProxy(con *console.Console, c *cobra.Command, f *proxyFlags) (err error)
 		return exit.Outside(fmt.Errorf("--addr %s: %w", f.addr, err))
 	}
 	if !server.IsLoopback(host) {
-		cfg.Logger.Warn("other machines can reach the proxy, and whoever does acts with its "+
-			"credentials: nobody's signature is looked at", "addr", f.addr)
+		cfg.Logger.Warn("other machines can reach the proxy and act with its credentials: "+
+			"it checks no signature", "addr", f.addr)
 	}
 	scheme := "http"
 	if encryption != nil {

@@ -31,7 +31,7 @@ func reasonOf(err error) string {
 	return fmt.Sprintf("%v: %v", undelivered.Reason, undelivered.Cause)
 }
 
-// nothingToDo ends a put of a load that is complete, but for refused records.
+// nothingToDo ends a put of a load that is complete except for refused records.
 func (j *putJob) nothingToDo(ctx context.Context) error {
 	refused := len(j.state.Refused())
 	if refused == 0 {
@@ -71,11 +71,11 @@ func (j *putJob) endRefused(ctx context.Context) error {
 		j.con.Say("and %s more", console.Thousands(more))
 	}
 	return &exit.Error{Status: exit.StatusNo, Err: fmt.Errorf("%s of the input's records are not "+
-		"in the stream, the first is %s; %s keeps that until --skip-refused FILE has written their lines "+
-		"to FILE", console.Thousands(len(refused)), lines[0].where, j.flags.resume)}
+		"in the stream, the first is %s; %s keeps that until --skip-refused FILE has written "+
+		"their lines to FILE", console.Thousands(len(refused)), lines[0].where, j.flags.resume)}
 }
 
-// mostNamed is how many refused records are named one by one.
+// mostNamed is the highest number of refused records that are named one by one.
 const mostNamed = 100
 
 // refusedLine is a refused record's line of the input.

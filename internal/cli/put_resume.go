@@ -25,10 +25,10 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// putState is the journal of a put with --resume, as the producer sees it.
+// putState is the journal of a put with --resume. It implements producer.Journal.
 type putState struct {
 	*putlog.Journal
-	broken  func(error) // is called when nothing more can be sent
+	broken  func(error) // ends the put when the journal cannot be written
 	skipped uint64      // records that were put before
 }
 
@@ -71,7 +71,7 @@ func (s *putState) Settled(units []producer.SettledUnit) {
 	}
 }
 
-// refusals is the marks of records that will not be put, with each reason in turn.
+// refusals are the marks of records that will not be put, grouped by reason, in their order.
 type refusals []struct {
 	marks  []uint64
 	reason string
@@ -88,7 +88,7 @@ func (r *refusals) add(marks []uint64, reason string) {
 	}{slices.Clone(marks), reason})
 }
 
-// units returns the units that the run before has left open.
+// units returns the units that the previous run has left open.
 func (s *putState) units() []producer.FrozenUnit {
 	var units []producer.FrozenUnit
 	for _, unit := range s.Resume() {
@@ -114,7 +114,7 @@ func (s *putState) put(ctx context.Context, p *producer.Producer, record runnel.
 	return err
 }
 
-// openState opens the journal and checks that the load is the one that it is of.
+// openState opens the journal and checks that it belongs to this load.
 func (f *putFlags) openState(
 	ctx context.Context, client *kinesis.Client, format *input.Format, files []string,
 ) (*putState, error) {
@@ -175,7 +175,7 @@ func stateError(name string, err error) error {
 	return exit.Outside(fmt.Errorf("--resume: %w", err))
 }
 
-// streamCreated asks for the stream's creation, through outages and throttling as put itself.
+// streamCreated returns the stream's creation time. It retries through outages and throttling.
 func (f *putFlags) streamCreated(
 	ctx context.Context, client *kinesis.Client,
 ) (time.Time, error) {
@@ -198,7 +198,7 @@ func (f *putFlags) streamCreated(
 	}
 }
 
-// refusedForGood reports whether an answer says no, and would say so again.
+// refusedForGood reports whether an answer is a refusal that another call would get again.
 func refusedForGood(err error) bool {
 	return awserr.Status(err) != 0 && !awserr.Kinesis.Transient(err)
 }

@@ -44,8 +44,8 @@ func readmeBlocks(t *testing.T) (blocks []readmeBlock) {
 	return blocks
 }
 
-// TestReadmeBlocks wants each block of README.md to say what it is: sh is run, by TestReadmeCommands,
-// text is output, and go is compared with programs, by package examples. There is no other.
+// TestReadmeBlocks wants each block of README.md to have a language. TestReadmeCommands runs sh, text
+// is output, and package examples compares go with programs. There is no other.
 func TestReadmeBlocks(t *testing.T) {
 	counts := map[string]int{}
 	for _, b := range readmeBlocks(t) {
@@ -103,8 +103,8 @@ done
 exec "$README_RUNNEL" "$command" "${arguments[@]}"
 `
 
-// TestReadmeCommands runs README's commands, word for word and in their order, in an empty folder. Of
-// output that README shows, each line comes; of the demo's, whose figures differ, the verdict.
+// TestReadmeCommands runs README's commands, word for word and in their order, in an empty folder. Each
+// line of output in README must be printed; of the demo only the verdict, since its figures vary.
 func TestReadmeCommands(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil || runtime.GOOS == "windows" {
@@ -215,7 +215,7 @@ func compareReadme(t *testing.T, out string) {
 	}
 }
 
-// What README says in its text about the way into other modules.
+// README's text names the commands by which another module gets runnel.
 func TestReadmeModule(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

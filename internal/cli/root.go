@@ -1,4 +1,3 @@
-// Package cli is the runnel command: one file per subcommand.
 package cli
 
 import (
@@ -22,7 +21,7 @@ import (
 type Streams = console.Streams
 
 // Main runs the command line and returns its exit status. The first SIGINT or SIGTERM
-// cancels the command, which then finishes and hands over what it holds; the second ends the
+// cancels the command, which then finishes its work and hands its leases over; the second ends the
 // process at once.
 func Main(ctx context.Context, args []string, streams Streams) int {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -88,7 +87,7 @@ Or step by step, with a server in the background and a file of two events:
 	root.SetErr(con.Err)
 	flags := root.PersistentFlags()
 	flags.BoolVar(&con.Quiet, "quiet", false, "no progress on standard error")
-	flags.BoolVar(&con.Verbose, "verbose", false, "log what happens, in detail, on standard error")
+	flags.BoolVar(&con.Verbose, "verbose", false, "log every step on standard error")
 	flags.StringVar(&con.LogFormat, "log-format", "text", "how to log: text or json")
 	flags.StringVar(&con.Output, "output", "text", "results as text or json")
 	root.SetVersionTemplate("runnel {{.Version}}\n")

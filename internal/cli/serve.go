@@ -34,12 +34,12 @@ func serveCommand(con *console.Console) *cobra.Command {
 		Short: "Run the server: the Kinesis API, and the DynamoDB API for lease tables",
 		Long: `Run the server: the Kinesis API, and the part of the DynamoDB API that lease tables
 need, on one port, over HTTP/1.1 and HTTP/2. Every acknowledgement is synced to the disk first.
-It runs until SIGINT or SIGTERM and finishes what it has accepted; after kill -9 it goes on where
-it was.
+It runs until SIGINT or SIGTERM and finishes the requests that it has accepted. After kill -9 the
+next run continues with the same data.
 
-With --tls the port takes encrypted connections, and from this machine still plain ones. The
-certificate is of an authority that is made on the spot and kept in the data folder; what clients
-are to trust is printed on standard output:
+With --tls the port takes encrypted connections, and plain ones from this machine. The server
+makes a certificate authority and keeps it in the data folder. It prints the authority's
+certificate, which clients must trust, on standard output:
   runnel serve --tls --quiet > ca.pem     and then     AWS_CA_BUNDLE=ca.pem aws …
 
 With --auth sigv4=FILE every call must be signed with a key of the file, which is written as
@@ -55,19 +55,20 @@ With --auth sigv4=FILE every call must be signed with a key of the file, which i
 		"HOST:PORT to listen on; port 0 takes a free one")
 	flags.StringVar(&f.data, "data", "",
 		"the folder that keeps everything (default ./"+defaultData+")")
-	flags.BoolVar(&f.memory, "memory", false, "keep everything in memory only; gone at the end")
+	flags.BoolVar(&f.memory, "memory", false,
+		"keep everything in memory only, until the server ends")
 	flags.StringSliceVar(&f.streams, "stream", nil,
-		"NAME:SHARDS,…: streams to create if they are not there")
+		"NAME:SHARDS,…: streams to create if they do not exist")
 	flags.StringVar(&f.sync, "sync", "always",
-		"always: synced before the answer; interval=10ms: synced that often, and a power cut may "+
-			"lose as much")
+		"always: synced before the answer; interval=10ms: synced at this interval, and a power "+
+			"cut may lose the records of one interval")
 	flags.StringVar(&f.auth, "auth", "none",
-		"none: whoever reaches the port may do anything; beyond loopback this must be said "+
-			"explicitly. sigv4=FILE: whoever has a key of the file may")
+		"none: every client may do anything; an address beyond loopback needs the flag "+
+			"explicitly. sigv4=FILE: every client with a key of the file may")
 	flags.BoolVar(&f.tls, "tls", false,
-		"encrypt, with a certificate that is made on the spot; https://")
+		"encrypt, with a certificate that the server makes; https://")
 	flags.StringVar(&f.tlsCert, "tls-cert", "",
-		"a certificate of one's own, PEM, with its chain; with --tls-key; implies --tls")
+		"your own certificate, PEM, with its chain; with --tls-key; implies --tls")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "the certificate's key, PEM")
 	flags.StringVar(&f.account, "account", "000000000000", "the account of --stream: 12 digits")
 	flags.StringVar(&f.region, "region", "us-east-1", "the region of --stream")

@@ -94,8 +94,8 @@ func (f *serveFlags) authorize(c *cobra.Command, cfg *server.Config) error {
 		return exit.Usage("--auth %s: want none or sigv4=FILE", f.auth)
 	}
 	if !server.IsLoopback(host) && !c.Flags().Changed("auth") {
-		return exit.Usage("--addr %s can be reached from other machines, and nothing checks "+
-			"who comes: say --auth sigv4=FILE, or --auth none explicitly, or listen on "+
+		return exit.Usage("--addr %s can be reached from other machines, and no signature is "+
+			"checked: say --auth sigv4=FILE, or --auth none explicitly, or listen on "+
 			"127.0.0.1", f.addr)
 	}
 	return nil

@@ -38,7 +38,7 @@ func serveUp(t *testing.T, args ...string) (p *process, url string) {
 	}
 }
 
-// runnel runs a command and returns what it printed.
+// runnel runs a command and returns its output.
 func runnel(t *testing.T, status int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	p := (&killRun{t: t}).start(args...)
@@ -171,7 +171,7 @@ func writeCertificate(t *testing.T, now func() time.Time) (
 	return certificate, key, ca.PEM()
 }
 
-// TestServeSignatures: who has a key of the file gets on, and nobody else.
+// TestServeSignatures: a client with a key of the file is accepted, and no other.
 func TestServeSignatures(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys.ini")
 	err := os.WriteFile(keys, []byte("[one]\naws_access_key_id = AKIDONE\n"+

@@ -17,7 +17,7 @@ import (
 // trust is the authority that clients must trust: none, or one of the server's own.
 type trust struct {
 	authority *localca.Authority
-	file      string // with its certificate; empty in memory
+	file      string // has its certificate; "" in memory
 }
 
 // encrypt reads the TLS flags.
@@ -77,7 +77,7 @@ func hosts(addr string) []string {
 	if name, err := os.Hostname(); err == nil {
 		names = append(names, name)
 	}
-	host, _, _ := net.SplitHostPort(addr) // it has been listened on, or will be refused
+	host, _, _ := net.SplitHostPort(addr) // the listener checks the address
 	if ip := net.ParseIP(host); host != "" && (ip == nil || !ip.IsUnspecified()) {
 		return append(names, host)
 	}

@@ -19,9 +19,9 @@ func shardsCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "shards",
 		Short: "See which shards are hot, and split, merge and scale them by a plan",
-		Long: `See which shards of a stream are hot and why, make a plan of splits and merges that
-mends it, and apply it. What changes a stream shows what it would do, and does it with --yes.
-Applying can be interrupted and gone on with at any step.`,
+		Long: `See which shards of a stream are hot and why, plan splits and merges, and apply the
+plan. A command that would change the stream prints the change, and makes it with --yes. An
+interrupted change can be continued at any step.`,
 		Example: `  runnel shards list --local --stream orders
   runnel shards plan --local --stream orders --sample 30s --output json > orders.plan
   runnel shards apply --local --stream orders --plan orders.plan --yes
@@ -35,7 +35,7 @@ Applying can be interrupted and gone on with at any step.`,
 	return command
 }
 
-// shardsOf has what the shards commands share: the console, the stream and its API.
+// shardsOf holds the console, the stream and the API of a shards command.
 type shardsOf struct {
 	con    *console.Console
 	client *kinesis.Client

@@ -30,9 +30,9 @@ func applyShardsCommand(con *console.Console) *cobra.Command {
 		Use:   "apply --plan FILE --stream NAME",
 		Short: "Apply a plan that `shards plan --output json` has made",
 		Long: `Apply a plan that "runnel shards plan --output json" has made: its splits and merges,
-one at a time. It can be interrupted at any step, by kill -9 too; the same command goes on, since
-a plan speaks of hash ranges and the open ones tell what is done. Where something else has
-resharded the stream, it stops and says so.`,
+one at a time. It can be interrupted at any step, also by kill -9. The same command continues: a
+plan names hash ranges, so the open ranges show which steps are done. If another program has
+resharded the stream, the command stops with an error.`,
 		Example: `  runnel shards plan --local --stream orders --output json > orders.plan
   runnel shards apply --local --stream orders --plan orders.plan --yes`,
 		Args: usage.NoArgs,
@@ -107,7 +107,7 @@ func (of *shardsOf) applyStep(
 	return of.showAndApply(ctx, shards, yes, planned)
 }
 
-// showAndApply shows a plan, and applies it if it may.
+// showAndApply applies a plan. Without yes it prints the plan and asks first.
 func (of *shardsOf) showAndApply(
 	ctx context.Context, shards []runnel.Shard, yes bool, planned plan.Plan,
 ) error {
@@ -127,13 +127,14 @@ func (of *shardsOf) showAndApply(
 	}
 	began, at, changed := time.Now(), 0, false
 	names := measure.ShardIDs(shards)
-	err := reshard.Apply(ctx, of.client, of.stream, planned, func(step plan.Step, s reshard.StepState) {
+	report := func(step plan.Step, s reshard.StepState) {
 		if s == reshard.StepFound || s == reshard.StepBegun {
 			at++
 		}
 		changed = changed || s == reshard.StepBegun
 		of.con.Say("%d of %d %s: %s", at, len(planned.Steps), s, stepLine(step, names))
-	})
+	}
+	err := reshard.Apply(ctx, of.client, of.stream, planned, report)
 	switch {
 	case errors.Is(err, plan.ErrLayoutDiffers) && !changed:
 		return exit.Usage("%w", err)

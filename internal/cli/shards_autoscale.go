@@ -32,21 +32,21 @@ func autoscaleShardsCommand(con *console.Console) *cobra.Command {
 	command := streamCommand(con, &cobra.Command{
 		Use:   "autoscale --stream NAME",
 		Short: "Split hot shards and merge idle ones, as the load asks for, and say why",
-		Long: `Split the hot shards of a stream and merge the idle ones as its load asks for, and
-say line by line why. Without --yes it changes nothing and says what it would do.
+		Long: `Split the hot shards of a stream and merge the idle ones, and print the reasons.
+Without --yes it changes nothing and prints the changes that it would make.
 
-Every minute it looks at what arrives in the stream for half of it; no CloudWatch is asked. A shard
-above --split-above of what it takes, in bytes or in records, in --split-after of the last windows
-is split so that no piece is above --target. Neighbours that together stay at or under
---merge-under for --merge-after windows are merged. Between the two nothing is done, so that a load
-that comes and goes does not split again what was merged. A key that is too much for a shard alone
-is named and left alone.
+Every minute it reads for 30 seconds the records that arrive in the stream; it does not use
+CloudWatch. A shard is hot when its load, in bytes or in records, exceeds --split-above of its limit
+in --split-after of the last windows. It is split so that no piece exceeds --target. Neighbours are
+merged when their sum stays at or below --merge-under for --merge-after windows. Between the two
+limits nothing changes, so that a varying load does not split merged shards again. A key that alone
+exceeds a shard's limit is named; no split helps it.
 
-The stream shows what got in. With --throttles, the page of a "runnel proxy" that puts into it, what
-was refused counts too, and a hot stream is found sooner.
+The stream shows only the records that it accepted. With --throttles, the metrics page of a "runnel
+proxy" that puts into the stream, refused records count too, so that a hot shard is found sooner.
 
-It runs until SIGINT or SIGTERM, and then ends with 0, also amid the steps of a change: the next run
-goes on from the shards that there are. See docs/autoscale.md.`,
+It runs until SIGINT or SIGTERM, and then ends with 0, also between the steps of a change: the next
+run continues with the open shards. See docs/autoscale.md.`,
 		Example: `  runnel shards autoscale --local --stream orders
   runnel shards autoscale --local --stream orders --min 2 --max 16 --yes
   runnel shards autoscale --local --stream orders --throttles http://127.0.0.1:4568 --yes
@@ -67,13 +67,15 @@ func (f *autoscaleFlags) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.BoolVar(&f.yes, "yes", false, "do it")
 	flags.BoolVar(&f.once, "once", false,
-		"end after one window, and decide by that alone: as with --split-after 1 --merge-after 1")
-	flags.IntVar(&f.policy.MinShards, "min", 1, "the fewest shards; fewer are split")
-	flags.IntVar(&f.policy.MaxShards, "max", 100, "the most shards that splits lead to")
-	flags.Var(&f.split, "split-above", "split a shard above that load, of what it takes")
-	flags.Var(&f.target, "target", "the most load that the pieces of a split are to have")
+		"end after one window, as with --split-after 1 --merge-after 1")
+	flags.IntVar(&f.policy.MinShards, "min", 1, "the lowest number of shards; fewer are split")
+	flags.IntVar(&f.policy.MaxShards, "max", 100, "splits stop at this number of shards")
+	flags.Var(&f.split, "split-above", "split a shard above this part of its limit")
+	flags.Var(&f.target, "target",
+		"the highest load of a piece after a split, as a part of the limit")
 	flags.Var(&f.merge, "merge-under",
-		"merge neighbours whose peaks together are not above that load; 0% merges nothing")
+		"merge neighbours if the sum of their peaks is at most this part of a limit; 0% merges "+
+			"nothing")
 	flags.IntVar(&f.policy.SplitWindows, "split-after", 2,
 		"in how many of the last 3 windows (or that many, if more) a shard has to be hot")
 	flags.IntVar(&f.policy.MergeWindows, "merge-after", 10,
@@ -81,19 +83,20 @@ func (f *autoscaleFlags) addFlags(command *cobra.Command) {
 	flags.DurationVar(&f.policy.MergeCooldown, "merge-cooldown", 10*time.Minute,
 		"how long nothing is merged after the shards have changed")
 	flags.DurationVar(&f.policy.SplitCooldown, "split-cooldown", 0,
-		"how long nothing is split after that")
+		"how long nothing is split after the shards have changed")
 	flags.IntVar(&f.policy.MaxSteps, "steps", 16,
-		"the most splits or merges at a time; on AWS one takes some 30 s")
-	flags.DurationVar(&f.every, "every", time.Minute, "from one window's beginning to the next's")
+		"the highest number of splits or merges at a time; on AWS one takes about 30 s")
+	flags.DurationVar(&f.every, "every", time.Minute,
+		"from the start of one window to the start of the next")
 	flags.DurationVar(&f.window, "window", 0,
-		"how long to look at what arrives (default 30s, or --every if that is less)")
+		"how long to read the stream each time (default 30s, or --every if that is less)")
 	flags.IntVar(&f.parallel, "parallel", 32, "how many shards to read at the same time")
 	flags.StringArrayVar(&f.throttles, "throttles", nil,
 		"URL of a runnel proxy, or of a page that has its counters; may be given several times")
 	flags.StringVar(&f.shardBytes, "shard-bytes", "1MiB",
-		"how many bytes a shard takes a second, where that is not as on AWS")
+		"a shard's limit in bytes a second, if it differs from AWS's")
 	flags.Float64Var(&f.policy.ShardRecords, "shard-records", reshard.ShardRecords,
-		"how many records it takes a second")
+		"a shard's limit in records a second")
 }
 
 // config reads the flags.
@@ -151,7 +154,8 @@ func (of *shardsOf) autoscale(ctx context.Context, cfg reshard.AutoscaleConfig) 
 	if cfg.Apply {
 		of.con.Say("stream %s: looking for %s every %s", of.stream, windowOf(cfg), cfg.Every)
 	} else {
-		of.con.Say("stream %s: looking for %s every %s; nothing is changed without --yes", of.stream,
+		of.con.Say("stream %s: looking for %s every %s; nothing is changed without --yes",
+			of.stream,
 			windowOf(cfg), cfg.Every)
 	}
 	err := reshard.Autoscale(ctx, of.client, of.stream, cfg, printer.print)
@@ -196,7 +200,7 @@ func (p *part) Set(text string) error {
 		n /= 100
 	}
 	if err != nil || !(n >= 0 && n <= 1) {
-		return fmt.Errorf("want a part of what a shard takes, as 70%% or 0.7")
+		return fmt.Errorf("want a part of a shard's limit, as 70%% or 0.7")
 	}
 	*p = part(n)
 	return nil

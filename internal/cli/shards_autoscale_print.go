@@ -32,7 +32,7 @@ type autoscaleLine struct {
 	Stream string    `json:"stream"`
 	// The fields of a decision.
 	Action  string         `json:"action,omitempty"`
-	Shards  int            `json:"shards,omitempty"` // that are open; of applied, then
+	Shards  int            `json:"shards,omitempty"` // open ones; of applied, after it
 	Seen    *autoscaleSeen `json:"seen,omitempty"`
 	Reasons []string       `json:"reasons,omitempty"`
 	Plan    *plan.Plan     `json:"plan,omitempty"`

@@ -27,12 +27,13 @@ func planShardsCommand(con *console.Console) *cobra.Command {
 		Long: `See which shards of a stream are hot and why, and make the smallest plan of splits
 and merges that brings each shard to its target. It changes nothing: "shards apply" does.
 
-The load is a sample of what arrives from now on, or with --last of what has arrived. The reads
-count together with those of consumers, up to four a second of each shard. Aggregated records are
-opened. With files, the load is theirs: lines as "runnel put" takes them, that arrive --over a time.
+The load is that of the records that arrive during --sample, or with --last of those that have
+arrived before. The reads count together with those of consumers, up to four a second of each shard.
+Aggregated records are opened. With files, the load is theirs: lines as "runnel put" takes them,
+which arrive --over a time.
 
---target is a part of what a shard takes: 1 MiB a second, or 1,000 records with --by records.
-Adjacent shards are merged while their sum stays under --merge-under.`,
+--target is a part of a shard's limit: of 1 MiB a second, or with --by records of 1,000 records a
+second. Adjacent shards are merged while their sum stays under --merge-under.`,
 		Example: `  runnel shards plan --local --stream orders --sample 10s
   runnel shards plan --local --stream orders --last 1h --output json > orders.plan
   runnel shards plan --local --stream orders --key id --over 1h orders.ndjson`,
@@ -64,11 +65,12 @@ Adjacent shards are merged while their sum stays under --merge-under.`,
 func (f *planFlags) addFlags(command *cobra.Command) {
 	f.Flags.AddFlags(command)
 	flags := command.Flags()
-	flags.StringVar(&f.By, "by", "bytes", "what of a shard is scarce: bytes or records")
-	flags.Float64Var(&f.Target, "target", 0.7, "the most load of a shard, of what it takes")
+	flags.StringVar(&f.By, "by", "bytes", "the limit that counts: bytes or records")
+	flags.Float64Var(&f.Target, "target", 0.7,
+		"the highest load of a shard, as a part of its limit")
 	flags.Float64Var(&f.merge, "merge-under", 0.35,
-		"merge neighbours up to that load; 0 merges nothing")
-	flags.IntVar(&f.least, "min-shards", 1, "merge nothing below so many shards")
+		"merge neighbours up to this load; 0 merges nothing")
+	flags.IntVar(&f.least, "min-shards", 1, "merge nothing below this number of shards")
 	flags.StringVar(&f.Key, "key", "", "with files: the partition key, as of runnel put")
 	flags.StringVar(&f.Format, "format", "ndjson", "with files: ndjson, csv or lines")
 }
@@ -83,7 +85,7 @@ func (f *planFlags) validate(files []string) error {
 	case f.least < 0:
 		return exit.Usage("--min-shards cannot be below 0")
 	case len(files) > 0 && f.Over == 0:
-		return exit.Usage("--over is missing: say in what time the records of the files arrive")
+		return exit.Usage("--over is missing: say how long the records of the files take to arrive")
 	case len(files) == 0 && (f.Over > 0 || f.Key != ""):
 		return exit.Usage("--over and --key are about files, and none is named")
 	}

@@ -19,8 +19,8 @@ func scaleShardsCommand(con *console.Console) *cobra.Command {
 		Use:   "scale --to N --stream NAME",
 		Short: "Make a stream one of N shards of equal size",
 		Long: `Make a stream one of N shards of equal size, in the fewest splits and merges, or by
-UpdateShardCount where that is fewer calls; for AWS allows only ten of these in 24 hours,
---scalings says how many may be used. An interrupted scale goes on when it is run again.`,
+UpdateShardCount if that takes fewer calls. AWS allows only ten of these in 24 hours, so --scalings
+limits them. An interrupted scale continues when it is run again.`,
 		Example: "  runnel shards scale --local --stream orders --to 8 --yes",
 		Args:    usage.NoArgs,
 	}, func(ctx context.Context, of *shardsOf, _ []string) error {

@@ -36,14 +36,14 @@ func tailCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "tail --stream NAME",
 		Short: "Print the records of a stream as they come",
-		Long: `Print the records of a stream as they come, of all its shards, parents before
-children over splits and merges. It takes no lease, keeps no checkpoint and disturbs no consumer
-but for its reads: up to five a second of each shard, which AWS counts together with theirs.
+		Long: `Print the records of a stream as they arrive, of all its shards, parents before
+children over splits and merges. It takes no lease and keeps no checkpoint. Consumers notice only
+its reads: up to five a second of each shard, which AWS counts together with theirs.
 
-A line is a record's data; with --verbose its shard, position and key stand before it. Data that
-is not text of one line is printed in base64. With --output json a line is the object that an
-archive holds, so both can be compared. Aggregated records are opened, and the doubles that a
-producer's retries left are dropped, as far as their first copy was read.`,
+A line is a record's data; --verbose puts its shard, position and key in front. Data that is not one
+line of text is printed in base64. With --output json a line is an object as in an archive, so that
+both can be compared. Aggregated records are opened. Doubles that a producer's retries left are
+dropped if their first copy was read.`,
 		Example: `  runnel tail --local --stream orders
   runnel tail --local --stream orders --from oldest --once --output json
   runnel tail --local --stream orders --from 2026-01-31T08:00:00Z`,
@@ -57,7 +57,7 @@ producer's retries left are dropped, as far as their first copy was read.`,
 		"number of --shard; with --once the default is oldest")
 	flags.StringVar(&f.shard, "shard", "", "only this shard, to its end (default: all)")
 	flags.BoolVar(&f.once, "once", false,
-		"end when everything that is there at the start is printed")
+		"end when everything that was in the stream at the start is printed")
 	flags.BoolVar(&f.doubles, "doubles", false, "print doubles too")
 	return command
 }
@@ -98,7 +98,7 @@ func runTail(con *console.Console, c *cobra.Command, f *tailFlags) error {
 		return err
 	}
 	cfg.Client = awsclient.Kinesis(to)
-	signal.Ignore(syscall.SIGPIPE) // a write says so too, and that ends it quietly
+	signal.Ignore(syscall.SIGPIPE) // the failed write ends the command without a message
 	printer := &recordPrinter{
 		out: bufio.NewWriterSize(con.Out, 1<<16), json: con.JSON(), verbose: con.Verbose,
 	}

@@ -89,8 +89,8 @@ func countersOf(page []metricspage.Series, stream string) (counters, error) {
 	return found, nil
 }
 
-// grownBy returns by how much a page's counters have grown. One that is lower than it was, or that
-// is new, has begun at 0 since.
+// grownBy returns the growth of a page's counters. A counter that is new or lower than before has
+// begun again at 0.
 func grownBy(last, now counters) reshard.Throttled {
 	var t reshard.Throttled
 	for name, value := range now {

@@ -20,7 +20,7 @@ runnel_proxy_stream_attempts_throttled_total{stream="others"} 1e6
 runnel_proxy_stream_records_delivered_total{stream="orders"} B
 `
 
-// What the counters of all pages have grown by is told, over resets and pages that fail.
+// The growth of all pages' counters is summed, over resets and pages that fail.
 func TestThrottlePages(t *testing.T) {
 	pages := map[string]string{"/metrics": "", "/other": ""}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,12 +67,11 @@ func TestThrottlePages(t *testing.T) {
 	}
 	server.Close()
 	if _, err := p.read(t.Context()); err == nil || strings.Count(err.Error(), "/metrics") != 1 {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no server: %v", err)
 	}
 }
 
-// Series of one name are told apart by their other labels, so that a page of many proxies counts
-// each.
+// Series of one name differ by their other labels, so that a page of many proxies counts each.
 func TestThrottlePagesManySeries(t *testing.T) {
 	read := func(a, b string) counters {
 		const refused = metricspage.ProxyAttemptsThrottled

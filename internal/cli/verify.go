@@ -50,7 +50,8 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 			switch {
 			case c.Context().Err() != nil:
 				return exit.ErrInterrupt
-			case errors.Is(err, archive.ErrUnusableSource), errors.Is(err, archive.ErrStreamNotFound),
+			case errors.Is(err, archive.ErrUnusableSource),
+				errors.Is(err, archive.ErrStreamNotFound),
 				errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid),
 				errors.Is(err, syscall.ENOTDIR), options.Validate() != nil:
 				return exit.Usage("%w", err)
@@ -79,7 +80,7 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 	flags.StringVar(&options.Stream, "stream", "",
 		"NAME or NAME@MILLISECONDS, if the archive holds several")
 	flags.BoolVar(&options.AllowGaps, "allow-gaps", false,
-		"accept what the stream's retention period removed before it was archived")
+		"accept records that the retention period removed before they were archived")
 	flags.IntVar(&options.Examples, "examples", 10, "how many of each finding to describe")
 	return command
 }

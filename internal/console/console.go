@@ -1,5 +1,3 @@
-// Package console is the place where a command meets its user: standard input, output and error, the
-// flags that decide how much is printed there, and the lines of progress that change.
 package console
 
 import (
@@ -27,7 +25,8 @@ type Console struct {
 // JSON reports whether results are printed as JSON.
 func (c *Console) JSON() bool { return c.Output == "json" }
 
-// Logger returns a logger that writes to standard error: warnings by default, everything with --verbose.
+// Logger returns a logger that writes to standard error: warnings by default, everything with
+// --verbose.
 func (c *Console) Logger() *slog.Logger {
 	if c.Verbose {
 		return c.LoggerFrom(slog.LevelDebug)

@@ -38,7 +38,7 @@ func (c *Console) Columns() int {
 }
 
 // Confirm asks the user to type a name on the terminal. If the name differs, or there is no
-// terminal, the error says that nothing was done and how to do it.
+// terminal, the error reports that nothing was done, and how to do it.
 func (c *Console) Confirm(ctx context.Context, name, done string) error {
 	refused := exit.Usage("nothing was %s: say --yes, or type the name on a terminal", done)
 	in, ok := c.In.(*os.File)

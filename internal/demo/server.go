@@ -19,8 +19,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/awsclient"
 )
 
-// server is the demo's server: a process of its own, so that it can be killed with -9. Its
-// methods are called by one goroutine at a time, but for the clients.
+// server is the demo's server: a process of its own, so that it can be killed with -9. Except
+// for the clients, its methods are called by one goroutine at a time.
 type server struct {
 	stderr    io.Writer // of the process
 	logFormat string
@@ -99,7 +99,7 @@ func (s *server) start(ctx context.Context, addr string) error {
 // kill ends the process as kill -9 does, and waits for its end.
 func (s *server) kill() {
 	_ = s.process.Process.Kill() // it may have ended
-	_ = s.process.Wait()         // which says that it was killed
+	_ = s.process.Wait()         // its error is that it was killed
 	s.process = nil
 }
 
@@ -113,7 +113,7 @@ func (s *server) restart(ctx context.Context, down func()) (took time.Duration, 
 	return time.Since(began), err
 }
 
-// close has the server finish what it has accepted, and waits for its end.
+// close lets the server finish the requests that it has accepted, and waits for its end.
 func (s *server) close(ctx context.Context) error {
 	if s.process == nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// act is something that happens to the pipeline once a share of the records was acknowledged.
+// act is a change of the pipeline after a share of the records was acknowledged.
 type act struct {
 	at   float64
 	name string
@@ -117,7 +117,7 @@ func (s *stage) merge(ctx context.Context) error {
 	return err
 }
 
-// killServer ends the server with -9 in the middle of all that goes on, and starts it again.
+// killServer ends the server with -9 under load, and starts it again.
 func (s *stage) killServer(ctx context.Context) error {
 	took, err := s.server.restart(ctx, func() { s.news("killed   the server (-9)") })
 	if err == nil {

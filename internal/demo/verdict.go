@@ -71,7 +71,7 @@ func (d *demo) verify(ctx context.Context) error {
 	}
 	if !v.OK {
 		_ = report.WriteText(d.con.Err)
-		return exit.No("the archive is not what was produced")
+		return exit.No("the archive differs from the records that were produced")
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // newsBuffer is the highest number of messages that wait while the screen is busy. Further
-// messages are dropped, which loses only their lines.
+// messages are dropped.
 const newsBuffer = 256
 
 // screen shows news and progress. One goroutine draws; any goroutine may send news.

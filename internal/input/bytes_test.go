@@ -23,7 +23,7 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// What is read of files is counted in their bytes on the disk, and their sizes are known before.
+// Progress counts the bytes of the files on disk, and knows their sizes before the first read.
 func TestInputBytes(t *testing.T) {
 	dir := t.TempDir()
 	var names []string

@@ -52,11 +52,12 @@ func allocateCommand(con *console.Console) *cobra.Command {
 		Short: "Print the next keys beside those in use, so that balance comes back",
 		Long: `Print the next keys beside those in use, so that balance comes back.
 
-The next key is always in the half of the key space that carries less, and there in the half of it
-that does. A key in use may have a rate, as KEY=RATE, in any whole unit that is the same for all:
-records or bytes a second. Without, it is 1, and the balance is that of the numbers of keys.
+The next key is always in the half of the key space with the lower rate, then in the half of that
+half with the lower rate, and so on. A key in use may have a rate, as KEY=RATE, in any whole unit
+that is the same for all: records or bytes a second. Without, it is 1, and the balance is that of
+the numbers of keys.
 
-Nothing is kept: add what it prints to the keys in use, and leave out those you have released.`,
+The command stores nothing: add the printed keys to those in use, and leave released ones out.`,
 		Example: `  runnel keys allocate --space 128 --existing 0,32,9,57 --count 8
   runnel keys allocate --space 128 --existing 64=1500,32=20 --rate 300 --tree
   echo 64 32 | runnel keys allocate --space 128 --existing-file -`,
@@ -70,7 +71,7 @@ Nothing is kept: add what it prints to the keys in use, and leave out those you 
 	flags.StringArrayVar(&f.files, "existing-file", nil,
 		"a file of keys in use, as --existing, on any lines; - is standard input")
 	flags.Uint64Var(&f.count, "count", 1, "how many keys")
-	flags.Uint64Var(&f.rate, "rate", 1, "what each of them will carry, in the unit of the others")
+	flags.Uint64Var(&f.rate, "rate", 1, "the rate of each of them, in the unit of the others")
 	flags.BoolVar(&f.table, "table", false, "then print all keys by the shards that they split")
 	flags.BoolVar(&f.tree, "tree", false, "then print all keys as a tree of halves")
 	return command

@@ -27,7 +27,7 @@ type assignment struct {
 // Cells implements rows.Row.
 func (l assignment) Cells() []string { return []string{l.Key, printable(l.Name)} }
 
-// keyFile is a file of assignments, held by one process at a time.
+// keyFile is a file of assignments. Its lock lets one process at a time open it.
 type keyFile struct {
 	name      string
 	lock      io.Closer
@@ -41,8 +41,7 @@ func openKeyFile(
 	ctx context.Context, name string, space allocate.Space,
 ) (f *keyFile, err error) {
 	if name == "" {
-		return nil, exit.Usage("--file or --table is missing: name what has the names and their " +
-			"keys")
+		return nil, exit.Usage("--file or --table is missing: it has the names and their keys")
 	}
 	f = &keyFile{
 		name: filepath.ToSlash(name), byName: map[string]assignment{},
@@ -83,7 +82,7 @@ func (f *keyFile) readLine(text string) error {
 
 func (f *keyFile) add(line assignment, key keyspace.Key) error {
 	if _, known := f.byName[line.Name]; known {
-		return fmt.Errorf("the name %q stands there twice", line.Name)
+		return fmt.Errorf("the name %q is there twice", line.Name)
 	}
 	if err := f.allocator.AddRated(allocate.Rated{Key: key, Rate: line.Rate}); err != nil {
 		return err

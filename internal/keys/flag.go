@@ -35,7 +35,7 @@ func (f *Flag) AddTo(command *cobra.Command) {
 }
 
 // source returns the file or the table that the flag names; the other is "". A name that can be
-// meant as either is refused, since a table would be made on the spot.
+// meant as either is refused, since a missing table would be made at once.
 func (f *Flag) source() (file, table string, err error) {
 	if name, ok := strings.CutPrefix(f.text, tablePrefix); ok {
 		return "", name, nil
@@ -116,7 +116,7 @@ func leaveKeys(ctx context.Context, session *keytable.Session) error {
 	return exit.Outside(session.Close(ctx))
 }
 
-// fileKeys is the names of a file, which is locked meanwhile. It implements producer.Keys.
+// fileKeys are the names and keys of a locked file. It implements producer.Keys.
 type fileKeys struct {
 	mu    sync.Mutex
 	file  *keyFile

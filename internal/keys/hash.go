@@ -20,7 +20,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// mostShards is more than any stream has.
+// mostShards is a number of shards above that of any stream.
 const mostShards = 100_000
 
 type hashFlags struct {

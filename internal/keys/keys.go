@@ -19,9 +19,9 @@ func Command(con *console.Console) *cobra.Command {
 		Short: "Hash keys: of names, evenly spread, the next one; how unevenly keys load shards",
 		Long: `Hash keys: of names, evenly spread, the next one beside those in use.
 
-Kinesis puts a record into the shard whose range holds its hash key: the MD5 of its partition key,
-or the ExplicitHashKey that it came with. MD5 is even over many names, and uneven over few; keys of
-one's own are even from the first one on.`,
+The hash key of a record selects its shard. It is the MD5 of the partition key, or the record's
+ExplicitHashKey. MD5 spreads many names evenly and few names unevenly; keys from these commands are
+even from the first one on.`,
 		Example: `  runnel keys hash alice bob --shards 4
   runnel keys nth --count 4
   runnel keys allocate --existing 0,32,9,57 --space 128

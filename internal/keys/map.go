@@ -22,9 +22,9 @@ func mapCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "map --file FILE | --table NAME [NAME…]",
 		Short: "Give names keys of their own, and keep them in a file or a table",
-		Long: `Give names keys of their own, and keep them in a file or a table: a name that is
-there keeps its key, and a new one gets the key that restores balance, as of runnel keys allocate.
-It prints each name's key; without names, all that are there. Names are arguments, or for - lines
+		Long: `Give names keys of their own, and keep them in a file or a table: a known
+name keeps its key, and a new one gets the key that restores balance, as from runnel keys allocate.
+It prints each name's key; without names, all keys. Names are arguments, or for - lines
 of standard input.
 
 The file is lines of {"name":…,"key":…,"rate":…}. It is replaced at once when all names have keys,
@@ -40,7 +40,7 @@ the keys of their names, and new names new keys. Up to 90 names are written at o
 	}
 	f.add(command, "the file of names and keys; made if it is not there")
 	command.Flags().Uint64Var(&f.rate, "rate", 1,
-		"what each new name will carry, in the unit of the others")
+		"the rate of each new name, in the unit of the others")
 	return command
 }
 

@@ -20,9 +20,8 @@ func releaseCommand(con *console.Console) *cobra.Command {
 		Long: `Take names out of a file or a table of keys, so that their keys are free again.
 
 Release a name when no process puts it any more and its last record is read: the next name may get
-its key. It prints what it takes
-out, and does nothing without --yes, or if a name is not there. Names are arguments, or for - lines
-of standard input.`,
+its key. The command prints the released names. It does nothing without --yes, or if a name is not
+there. Names are arguments, or for - lines of standard input.`,
 		Example: `  runnel keys release --file keys.ndjson alice --yes
   runnel keys release --local --table tenants alice --yes`,
 		Args: usage.AtLeastArgs(1),

@@ -36,21 +36,22 @@ func skewCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "skew --shards N [FILE… | -]",
 		Short: "See how unevenly keys load shards, and which keys make it so",
-		Long: `See how unevenly keys load shards, and which keys make it so: the load of each shard,
-the heaviest keys, and those that are more than a shard takes, which no split will help.
+		Long: `See how unevenly keys load shards, and which keys cause it: the load of each shard,
+the heaviest keys, and the keys that alone exceed a shard's limit, so that no split helps.
 
 The load is that of files, plain, gzip or zstd, or of standard input. Without --key a line is a key,
-and each is a record. With --key a line is a record as of "runnel put", with its --hash-key if it
-has one; with --weight a field says what the line weighs. --hash-key alone is a list of hash keys.
-With --stream and no files it is what arrives in the stream, or with --last what has arrived;
-aggregated records are opened, and a user record is its part of one.
+and counts as one record. With --key a line is a record as of "runnel put", with its --hash-key if
+it has one; with --weight a field has the weight of the line. --hash-key alone reads a list of hash
+keys. With --stream and no files the load is that of the records that arrive in the stream, or with
+--last of those that have arrived. Aggregated records are opened; a user record counts as its share
+of one.
 
 The shards are those of new streams with --shards N, or the open ones of --stream. Several numbers,
-as 2,4,8, are compared. A shard takes 1 MiB and 1,000 records a second; --target is a part of that.
-For files, --over or --rate says how fast their records arrive.
+as 2,4,8, are compared. A shard's limit is 1 MiB and 1,000 records a second; --target is a part of
+it. For files, --over or --rate gives the speed at which their records arrive.
 
-Memory is bounded for any number of keys: 4,096 are counted at a time. A weight that is not exact
-is printed as the least that it is.`,
+Memory is bounded for any number of keys: 4,096 are counted at a time. If a weight is not exact, the
+lowest possible value is printed.`,
 		Example: `  runnel keys skew --shards 8 names.txt
   runnel keys skew --shards 4,8,16 --key repo --over 3h events.ndjson.gz
   runnel keys skew --shards 8 --key name --hash-key key --weight rate keys.ndjson
@@ -63,16 +64,17 @@ is printed as the least that it is.`,
 	f.to.AddFlags(command, false)
 	f.Flags.AddFlags(command)
 	flags := command.Flags()
-	flags.StringVar(&f.stream, "stream", "", "the stream that is looked at, or whose shards are")
+	flags.StringVar(&f.stream, "stream", "", "the stream to measure, or with files the "+
+		"stream with the shards")
 	flags.IntSliceVar(&f.shards, "shards", nil, "the shards of a new stream with so many; "+
 		"several are compared")
-	flags.StringVar(&f.By, "by", "", "what of a shard is scarce: bytes or records (default: "+
-		"bytes, or records for keys and weights)")
-	flags.Float64Var(&f.Target, "target", 1, "the most load of a shard, of what it takes")
+	flags.StringVar(&f.By, "by", "", "the limit that counts: bytes or records (default: bytes, "+
+		"or records for keys and weights)")
+	flags.Float64Var(&f.Target, "target", 1, "the highest load of a shard, as a part of its limit")
 	flags.StringVar(&f.Key, "key", "", "the partition key, as of runnel put")
 	flags.StringVar(&f.hashKey, "hash-key", "", "the explicit hash key, as of runnel put")
-	flags.StringVar(&f.weight, "weight", "", "a field as of --key: a whole number, the records or "+
-		"the bytes that the line stands for")
+	flags.StringVar(&f.weight, "weight", "", "a field as of --key: a whole number of records or "+
+		"bytes, the weight of the line")
 	flags.StringVar(&f.Format, "format", "ndjson", "with --key or --hash-key: ndjson, csv or lines")
 	flags.StringVar(&f.rate, "rate", "", "with files: how much arrives in a second in all, as "+
 		"50000 records, or 20MiB by bytes")
@@ -231,7 +233,7 @@ func readSkew(
 	return seen.ReadFiles(ctx, &f.Flags, format, files)
 }
 
-// draw writes the picture, if there is to be one.
+// draw writes the picture, with --svg.
 func (f *skewFlags) draw(shown *shownSkew) error {
 	if f.svg == "" {
 		return nil

@@ -17,7 +17,8 @@ const eventsFile = "gh-events-20150101.ndjson.gz"
 
 var update = flag.Bool("update", false, "write docs/skew.md and docs/skew.svg")
 
-// docs/skew.md has what its commands print, and the picture is the one that they draw.
+// TestSkewPage compares docs/skew.md with the output of its commands, and the picture with the one
+// that they draw.
 func TestSkewPage(t *testing.T) {
 	data := os.Getenv("RUNNEL_DATA")
 	if data == "" {

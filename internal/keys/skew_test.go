@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/cli/clitest"
 )
 
-// Of more keys than are counted, what is not exact is said to be so, and what is mostly a guess
-// is not said at all.
+// With more keys than counters the output marks inexact weights, and leaves out keys whose weight is
+// mostly an estimate.
 func TestKeysSkewOfMany(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "keys.txt")
 	var even, uneven strings.Builder

@@ -23,7 +23,7 @@ const RecordWeight = 1000
 // Flags are the flags for the source of a load, a stream or files, and for its unit.
 type Flags struct {
 	Sample   time.Duration // how long to read a stream
-	Last     time.Duration // read what arrived in this time before now instead
+	Last     time.Duration // instead, read the records of this time before now
 	Over     time.Duration // in which the records of files arrive
 	By       string        // bytes or records
 	Target   float64       // the highest load of a shard, as a fraction of its limit
@@ -37,9 +37,9 @@ type Flags struct {
 // differ in their defaults, so the command adds them.
 func (f *Flags) AddFlags(command *cobra.Command) {
 	flags := command.Flags()
-	flags.DurationVar(&f.Sample, "sample", 30*time.Second, "how long to look at what arrives")
-	flags.DurationVar(&f.Last, "last", 0, "look at what arrived in that time instead, all of it")
-	flags.DurationVar(&f.Over, "over", 0, "with files: in what time their records arrive")
+	flags.DurationVar(&f.Sample, "sample", 30*time.Second, "how long to read the stream")
+	flags.DurationVar(&f.Last, "last", 0, "read all records of this time before now instead")
+	flags.DurationVar(&f.Over, "over", 0, "with files: how long their records take to arrive")
 	flags.IntVar(&f.Top, "top", 5, "how many hot keys to show")
 	flags.IntVar(&f.Parallel, "parallel", 32, "how many shards to read at the same time")
 }
@@ -50,7 +50,7 @@ func (f *Flags) Validate() error {
 	case f.By != "bytes" && f.By != "records":
 		return exit.Usage("--by %s: want bytes or records", f.By)
 	case !(f.Target > 0 && f.Target <= 1):
-		return exit.Usage("--target %g: want a part of what a shard takes, as 0.7", f.Target)
+		return exit.Usage("--target %g: want a part of a shard's limit, as 0.7", f.Target)
 	case f.Sample <= 0 || f.Last < 0 || f.Over < 0:
 		return exit.Usage("--sample, --last and --over cannot be below 0")
 	case f.Top < 0 || f.Parallel < 1:

@@ -1,8 +1,3 @@
-// Package measure measures the load of a stream or of files, by hash key and by shard.
-//
-// A load counts bytes or records. It comes from a stream for a while (Observe) or from lines of
-// files that are taken for records (Load.ReadFiles). Plans of splits and merges and the skew of keys
-// are computed from it.
 package measure
 
 import (
@@ -38,8 +33,8 @@ const (
 	cells = 1 << 17
 )
 
-// See measures the load for a plan of the stream's shards: of the files, or of the stream if there are
-// none.
+// See measures the load for a plan of the stream's shards. It reads the files, or the stream if
+// there are none.
 func See(
 	ctx context.Context, con *console.Console, client *kinesis.Client, stream string,
 	f *Flags, files []string, shards []runnel.Shard,
@@ -61,7 +56,7 @@ func See(
 	return seen, Observe(ctx, con, client, stream, f, seen)
 }
 
-// Observe adds the load of a stream to seen, and reports what it could not place on con.
+// Observe adds the load of a stream to seen, and warns on con of guessed hash keys.
 func Observe(
 	ctx context.Context, con *console.Console, client *kinesis.Client, stream string,
 	f *Flags, seen *Load,
@@ -90,8 +85,8 @@ func Observe(
 	return nil
 }
 
-// ReadFiles adds the lines of files as if each were a record. With a weight field, a line counts for
-// that many records or bytes.
+// ReadFiles adds the lines of files as if each were a record. With a weight field, a line counts
+// for that many records or bytes.
 func (s *Load) ReadFiles(
 	ctx context.Context, f *Flags, format *input.Format, files []string,
 ) error {

@@ -1,8 +1,3 @@
-// Package rows prints the results of commands, as text or as JSON.
-//
-// A result is one struct. Its fields are the line of JSON; its method gives the text: Cells for a row
-// of a table, WriteText for a report of several lines. So a figure cannot be in one form and be
-// missing in the other.
 package rows
 
 import (
@@ -45,7 +40,7 @@ func New(out io.Writer, asJSON bool) *Printer {
 	return p
 }
 
-// NewVerbatim returns a printer whose JSON has <, > and & as they are.
+// NewVerbatim returns a printer that leaves <, > and & in JSON as they are.
 func NewVerbatim(out io.Writer, asJSON bool) *Printer {
 	p := New(out, asJSON)
 	if asJSON {

@@ -1,7 +1,3 @@
-// Package usage checks a command's words and names the fix for a wrong one.
-//
-// It refuses surplus and missing arguments, suggests the command or flag that a misspelt one was
-// meant to be, and reads sizes such as 64MiB.
 package usage
 
 import (
@@ -83,7 +79,7 @@ func DidYouMean(c *cobra.Command, err error) string {
 	return ""
 }
 
-// HelpCommand makes the help of a command that does not exist an error, as the command itself is.
+// HelpCommand makes help for a command that does not exist an error.
 func HelpCommand(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"})

@@ -1,7 +1,3 @@
-// Package clitest runs the runnel command in tests: in the test's process, as a process that can be
-// killed, and in scripts.
-//
-// The TestMain of a package that uses it calls Main, which turns the test binary into the command.
 package clitest
 
 import (
@@ -52,8 +48,8 @@ func Command(args ...string) *exec.Cmd {
 // processes that Command does not start.
 func AsCommand() string { return asCommand + "=1" }
 
-// Run runs the command in this process with empty standard input, and returns its exit status and
-// what it has printed on standard output and standard error.
+// Run runs the command in this process with empty standard input, and returns its exit status
+// and its output.
 func Run(ctx context.Context, args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	status = cli.Main(ctx, args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
