@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// oneWay lists tasks that one package does for the client half, and the calls that show them: copies
-// would differ sooner or later.
+// oneWay lists tasks that one package does for the client half, and the calls that show them.
+// Copies would differ sooner or later.
 var oneWay = []struct {
 	what, dir string
 	calls     *regexp.Regexp
