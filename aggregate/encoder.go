@@ -44,8 +44,8 @@ func (e *Encoder) SizeWith(r Record) int {
 }
 
 // Add appends a record and keeps no reference to its bytes. Errors wrap ErrNestedAggregate,
-// ErrInvalidPartitionKey or keyspace.ErrKeySyntax (for the explicit hash key), and leave the encoder
-// unchanged. Add checks no length: the caller knows the stream's limits.
+// ErrInvalidPartitionKey or keyspace.ErrKeySyntax (for the explicit hash key), and leave the
+// encoder unchanged. Add checks no length: the caller knows the stream's limits.
 func (e *Encoder) Add(r Record) error {
 	if IsAggregate(r.Data) {
 		return ErrNestedAggregate

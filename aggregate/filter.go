@@ -70,15 +70,15 @@ type Verdict int
 const (
 	// VerdictFresh is a unit's first copy: deliver it.
 	VerdictFresh Verdict = iota + 1
-	// VerdictDouble is a copy of a delivered unit, or a unit that was given up and overtaken. Drop its
-	// records; their positions count as processed.
+	// VerdictDouble is a copy of a delivered unit, or a unit that was given up and overtaken. Drop
+	// its records; their positions count as processed.
 	VerdictDouble
-	// VerdictMalformed is a unit that breaks the format: its Low is above its Number or further below it
-	// than Window, or its producer used one number for several lanes. Deliver it. The filter does
-	// not remember it, so its doubles are delivered too.
+	// VerdictMalformed is a unit that breaks the format: its Low is above its Number or further
+	// below it than Window, or its producer used one number for several lanes. Deliver it. The
+	// filter does not remember it, so its doubles are delivered too.
 	VerdictMalformed
-	// VerdictUnfiltered is a unit without room in the filter: MaxProducers or MaxLanes are reached, and
-	// all of them are in use. Deliver it. Its doubles may be delivered too.
+	// VerdictUnfiltered is a unit without room in the filter: MaxProducers or MaxLanes are reached,
+	// and all of them are in use. Deliver it. Its doubles may be delivered too.
 	VerdictUnfiltered
 )
 

@@ -53,7 +53,8 @@ const (
 )
 
 // ErrNestedAggregate is returned for user data that is an aggregate: consumers open one level only.
-var ErrNestedAggregate = errors.New("the data is an aggregated record already, and they do not nest")
+var ErrNestedAggregate = errors.New(
+	"the data is an aggregated record already, and they do not nest")
 
 // IsAggregate reports whether data has the magic number, a message, and the message's MD5. A
 // producer sends such a record unchanged. Only Decoder.Open checks the message itself.

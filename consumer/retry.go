@@ -37,7 +37,9 @@ func wait(ctx context.Context, d time.Duration, stopping <-chan struct{}) bool {
 // a table that cannot be used, and for errors with which the API refuses the call for good. Every
 // other error, such as an outage, passes.
 func transient(err error) bool {
-	for _, final := range []error{lease.ErrOtherStream, lease.ErrManagedByKCL3, lease.ErrNotLeaseTable} {
+	for _, final := range []error{
+		lease.ErrOtherStream, lease.ErrManagedByKCL3, lease.ErrNotLeaseTable,
+	} {
 		if errors.Is(err, final) {
 			return false
 		}

@@ -60,8 +60,8 @@ func (w *Worker) Kill() { w.kill.Do(func() { close(w.killed) }) }
 //   - lease.ErrManagedByKCL3 or lease.ErrNotLeaseTable for a table that cannot be shared;
 //   - ErrStreamGone or lease.ErrTableNotFound if the stream or the table was deleted;
 //   - ErrKilled;
-//   - with Config.Once, lease.ErrUnreadableRow for rows of the table that cannot be read, so that their
-//     shards were not processed;
+//   - with Config.Once, lease.ErrUnreadableRow for rows of the table that cannot be read, so that
+//     their shards were not processed;
 //   - the error that kept it from starting for Config.StartTimeout.
 //
 // Every other failure is tried again for as long as it runs, and reported to Config.Logger and

@@ -148,7 +148,8 @@ func retryable(err error) bool {
 	return awserr.DynamoDB.Transient(err)
 }
 
-// reasons returns a code for each item of a transaction that was cancelled; nil for any other error.
+// reasons returns a code for each item of a transaction that was cancelled; nil for any other
+// error.
 func reasons(err error) []string {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {

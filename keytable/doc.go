@@ -46,9 +46,9 @@
 //     attempt without an answer may arrive late, in the old shard, behind the mark. There it is a
 //     double of an earlier record, and a runnel reader drops it. With OrderPlain, another producer,
 //     or a reader that does not know units, such as the KCL, it is a double out of order.
-//   - None of them ends with producer.ErrMaybeStored: given up, unresolved, or cut off by Close. Such a
-//     record may still arrive in the old shard, behind the mark. There a reader drops it only if a
-//     newer record of its producer came first.
+//   - None of them ends with producer.ErrMaybeStored: given up, unresolved, or cut off by Close.
+//     Such a record may still arrive in the old shard, behind the mark. There a reader drops it
+//     only if a newer record of its producer came first.
 //   - A process that is paused or cut off from the table for Config.Expiry has no record in flight
 //     at its end. It starts no record in the second half of that time. If it still sends one after
 //     the other processes have declared it dead, that record comes under the old key, behind the

@@ -104,8 +104,9 @@ func lastOf(sequence runnel.SequenceNumber, data []byte) runnel.Position {
 	return last
 }
 
-// checkpoint returns the place of a lease's checkpoint. An application that started at LATEST has an
-// unknown position until its first checkpoint; the beginning of the shard is then the safe choice.
+// checkpoint returns the place of a lease's checkpoint. An application that started at LATEST has
+// an unknown position until its first checkpoint; the beginning of the shard is then the safe
+// choice.
 func checkpoint(l lease.Lease) runnel.From {
 	switch at := l.Processed(); {
 	case at != runnel.Start():

@@ -196,8 +196,8 @@ func (t *Table) putBinding(ctx context.Context, origin runnel.From) error {
 
 // ErrManagedByKCL3 is returned for a table of a KCL 3.x fleet that assigns the leases in its own
 // way.
-var ErrManagedByKCL3 = errors.New("the lease table is run by KCL 3.x workers, whose leader assigns " +
-	"the leases: use another application name, or run the Java fleet in its mode " +
+var ErrManagedByKCL3 = errors.New("the lease table is run by KCL 3.x workers, whose " +
+	"leader assigns the leases: use another application name, or run the Java fleet in its mode " +
 	"COMPATIBLE_WITH_2X")
 
 // migrationKey is the row in which KCL 3.x stores the mode of its fleet: in the lease table since
@@ -224,6 +224,6 @@ func (t *Table) refuseKCL3(ctx context.Context) error {
 	return nil
 }
 
-// denied reports whether the caller may not look. Many policies allow the lease table alone, and the
-// other table is only a hint of old 3.x versions.
+// denied reports whether the caller may not look. Many policies allow the lease table alone, and
+// the other table is only a hint of old 3.x versions.
 func denied(err error) bool { return awserr.DynamoDB.Of(err) == awserr.Caller }

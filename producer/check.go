@@ -47,7 +47,8 @@ func (Config) checkKeys(key, hash string) error {
 	case key == "":
 		return fmt.Errorf("%w: it is empty; give the record a key", ErrInvalidPartitionKey)
 	case !utf8.ValidString(key):
-		return fmt.Errorf("%w: %.40q is not UTF-8; encode the key as text", ErrInvalidPartitionKey, key)
+		return fmt.Errorf("%w: %.40q is not UTF-8; encode the key as text",
+			ErrInvalidPartitionKey, key)
 	case len(key) > maxKeyCharacters && utf8.RuneCountInString(key) > maxKeyCharacters:
 		return fmt.Errorf("%w: %.40q… has %d characters, the limit is %d; shorten it or put its "+
 			"hash", ErrInvalidPartitionKey, key, utf8.RuneCountInString(key), maxKeyCharacters)

@@ -65,8 +65,8 @@ type tag struct {
 	number   uint64
 }
 
-// search finds each unit, or finds that it is absent. It begins when no copy can be stored any more,
-// so an absent unit stays absent: see horizon.go. The error may pass.
+// search finds each unit, or finds that it is absent. It begins when no copy can be stored any
+// more, so an absent unit stays absent: see horizon.go. The error may pass.
 func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 	results := make([]found, len(s.lanes))
 	for i := range results {

@@ -6,8 +6,8 @@ import (
 )
 
 // packing turns records into Kinesis records. There is one for each way: plainPacking,
-// keyPacking, shardPacking and nonePacking. OrderChained packs as OrderPlain does; it differs in how
-// a call is sent (chain).
+// keyPacking, shardPacking and nonePacking. OrderChained packs as OrderPlain does; it differs in
+// how a call is sent (chain).
 //
 // size, examine and seal run outside the producer's mutex and read nothing that changes. All other
 // methods run under it.

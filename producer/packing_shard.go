@@ -8,10 +8,10 @@ import (
 )
 
 // shardPacking folds the records of each lane into a unit, as keyPacking does, and packs the units
-// of many lanes into one Kinesis record for their shard. A Kinesis record is made for one call. If it
-// fails, its units are packed anew, each with its own number and records, with the units that are
-// ready then. Of a unit's copies a filter takes the first valid one, whichever Kinesis record it came
-// in.
+// of many lanes into one Kinesis record for their shard. A Kinesis record is made for one call. If
+// it fails, its units are packed anew, each with its own number and records, with the units that
+// are ready then. Of a unit's copies a filter takes the first valid one, whichever Kinesis record
+// it came in.
 type shardPacking struct {
 	ownLanes
 	filler filler

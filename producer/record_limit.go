@@ -32,8 +32,8 @@ func (l *recordLimit) now() int {
 	return l.bytes
 }
 
-// fit returns nil if the stream and the buffer have room for the examined record, and decides whether
-// it goes as it is, since there is no room for an identity around it.
+// fit returns nil if the stream and the buffer have room for the examined record, and decides
+// whether it goes as it is, since there is no room for an identity around it.
 func (p *Producer) fit(ctx context.Context, e *entry) error {
 	c, r := &p.cfg, &e.record
 	size, wrapped := e.size(), e.wide
@@ -93,9 +93,8 @@ func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 		return 0, stopped(nil)
 	}
 	defer func() { <-l.asking }()
-	open, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	defer context.AfterFunc(p.open, func() { end(ErrClosed) })()
+	open, end := p.untilClosed(ctx)
+	defer end()
 	for attempt := 1; ; attempt++ {
 		l.mu.Lock()
 		limit, asked := l.bytes, l.asked
@@ -119,6 +118,13 @@ func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 			return 0, stopped(fmt.Errorf("%w; the last answer: %w", cause, err))
 		}
 	}
+}
+
+// untilClosed returns a context that ends with ctx, with Close, or when end is called.
+func (p *Producer) untilClosed(ctx context.Context) (open context.Context, end func()) {
+	open, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(p.open, func() { cancel(ErrClosed) })
+	return open, func() { stop(); cancel(nil) }
 }
 
 // askLimit reads the limit once. A final answer counts as read.

@@ -33,8 +33,8 @@ func (c Config) thaw(f FrozenUnit) ([]runnel.Record, error) {
 		switch {
 		case unordered && (sub > 0 || outer == laneKey{outerKey, key.hashKey().String()}):
 		case key != outer:
-			return nil, fmt.Errorf("%w: its data holds a record of another key, %.40q", ErrNotResumable,
-				r.PartitionKey)
+			return nil, fmt.Errorf("%w: its data holds a record of another key, %.40q",
+				ErrNotResumable, r.PartitionKey)
 		}
 		records = append(records, runnel.Record{
 			PartitionKey: key.partition, ExplicitHashKey: key.hash, Data: bytes.Clone(r.Data),

@@ -125,7 +125,8 @@ func (s *shards) of(l *lane) *pace {
 	return nil
 }
 
-// slow takes in that a lane's shard has refused its unit. shard is "" if the answer did not name it.
+// slow takes in that a lane's shard has refused its unit. shard is "" if the answer did not name
+// it.
 func (s *shards) slow(now time.Time, l *lane, shard runnel.ShardID) {
 	p := s.of(l)
 	if shard != "" {

@@ -23,8 +23,8 @@ func answerTo(err error) *wire.Error {
 		return &wire.Error{Code: awserr.CodeThroughput, Message: err.Error()}
 	case errors.Is(err, errBusy):
 		return &wire.Error{Code: awserr.CodeLimit, Message: err.Error()}
-	case errors.Is(err, producer.ErrInvalidPartitionKey), errors.Is(err, producer.ErrInvalidHashKey),
-		errors.Is(err, producer.ErrTooLarge):
+	case errors.Is(err, producer.ErrInvalidPartitionKey),
+		errors.Is(err, producer.ErrInvalidHashKey), errors.Is(err, producer.ErrTooLarge):
 		return &wire.Error{Code: awserr.CodeValidation, Message: err.Error()}
 	case errors.As(err, &undelivered):
 		surelyNot := undelivered.Unknown == 0

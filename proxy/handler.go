@@ -57,8 +57,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, x *wire.Exchange, 
 	case x.Call.Service != wire.Kinesis:
 		free()
 		p.fail(w, x, "other", &wire.Error{
-			Code: awserr.CodeUnknownOperation, Message: "This proxy passes calls of the Kinesis API alone: call " +
-				x.Call.Service + " at its own endpoint.",
+			Code: awserr.CodeUnknownOperation,
+			Message: "This proxy passes calls of the Kinesis API alone: call " + x.Call.Service +
+				" at its own endpoint.",
 		})
 	case x.Call.Operation == putRecord || x.Call.Operation == putRecords:
 		p.servePut(r.Context(), w, x, free)
@@ -134,8 +135,8 @@ func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, weight int64) bool
 		w.Header().Set("Connection", "close")
 	}
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = io.WriteString(w, `{"__type":"`+awserr.CodeUnavailable+`","message":"the proxy holds as much `+
-		`as it may; nothing was taken, send it again later"}`)
+	_, _ = io.WriteString(w, `{"__type":"`+awserr.CodeUnavailable+
+		`","message":"the proxy holds as much as it may; nothing was taken, send it again later"}`)
 	return false
 }
 

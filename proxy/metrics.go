@@ -43,7 +43,8 @@ var streamMetrics = []metric{
 		func(s producer.Stats) uint64 { return s.Taken }),
 	counter(metricspage.ProxyRecordsDelivered, "Records that the stream acknowledged.",
 		func(s producer.Stats) uint64 { return s.Delivered }),
-	counter(metricspage.ProxyRecordsUndelivered, "Records that were refused, given up or left at the end.",
+	counter(metricspage.ProxyRecordsUndelivered,
+		"Records that were refused, given up or left at the end.",
 		func(s producer.Stats) uint64 { return s.Undelivered }),
 	counter(metricspage.ProxyCalls, "PutRecords calls to the stream.",
 		func(s producer.Stats) uint64 { return s.Calls }),
@@ -51,8 +52,9 @@ var streamMetrics = []metric{
 		func(s producer.Stats) uint64 { return s.Retried }),
 	counter(metricspage.ProxyAttemptsThrottled, "Attempts of records that were over a limit.",
 		func(s producer.Stats) uint64 { return s.Throttled }),
-	counter(metricspage.ProxyAttemptsUnknown, "Attempts of records without an answer: the upper bound of "+
-		"the doubles that the proxy has left in the stream.",
+	counter(metricspage.ProxyAttemptsUnknown,
+		"Attempts of records without an answer: the upper bound of the doubles "+
+			"that the proxy has left in the stream.",
 		func(s producer.Stats) uint64 { return s.Unknown }),
 	gauge(metricspage.ProxyRecordsBuffered, "Records that were taken and have no result.",
 		func(s producer.Stats) float64 { return float64(s.Buffered) }),

@@ -41,8 +41,8 @@ const (
 // Decision is the result of one sample.
 type Decision struct {
 	Action Action // what to do: ActionHold, ActionSplit or ActionMerge
-	// Plan begins with the sample's shards. For ActionHold it has no steps. The unit of its loads is
-	// 10^-12 of one shard's limit.
+	// Plan begins with the sample's shards. For ActionHold it has no steps. The unit of its loads
+	// is 10^-12 of one shard's limit.
 	Plan plan.Plan
 	// Reasons explain the decision, in sentences without a full stop. There is at least one.
 	Reasons []string

@@ -193,7 +193,8 @@ func (c Config) check() (faults []error) {
 			faults = append(faults, fieldError(field, value, errors.New(want)))
 		}
 	}
-	fault(c.Account != "" && !wire.IsAccount(c.Account), "Account", strconv.Quote(c.Account), "want 12 digits")
+	fault(c.Account != "" && !wire.IsAccount(c.Account), "Account", strconv.Quote(c.Account),
+		"want 12 digits")
 	fault(c.Region != "" && !wire.IsRegion(c.Region), "Region", strconv.Quote(c.Region),
 		"want a name as eu-west-1")
 	fault(c.MaxBodies != 0 && c.MaxBodies < wire.MaxBody, "MaxBodies", c.MaxBodies,

@@ -113,13 +113,14 @@ type Committed struct {
 	End runnel.Position
 	// Token helps the next Open to find this commit. The worker keeps it in the lease row.
 	Token string
-	// State is the state, as bytes, of the batch that reached End. If End is runnel.End(), it is the
-	// state of the last batch. It is needed where reading begins: in Committed after Open, and in
-	// MovedError.To. After its own commit a writer may leave it out, because the caller supplied
+	// State is the state, as bytes, of the batch that reached End. If End is runnel.End(), it is
+	// the state of the last batch. It is needed where reading begins: in Committed after Open, and
+	// in MovedError.To. After its own commit a writer may leave it out, because the caller supplied
 	// it.
 	State []byte
-	// Parents is used while End is runnel.Start(). It holds the states with which the shard's parents
-	// ended in this sink, in the order of Shard.Parents; nil for a parent that has not ended in it.
+	// Parents is used while End is runnel.Start(). It holds the states with which the shard's
+	// parents ended in this sink, in the order of Shard.Parents; nil for a parent that has not
+	// ended in it.
 	Parents [][]byte
 }
 

@@ -132,8 +132,8 @@ func newStandstill(start time.Time) *standstill {
 
 func (p *standstill) observe(e consumer.Event) time.Duration {
 	switch e.Kind {
-	case consumer.EventDelivered, consumer.EventCommitted, consumer.EventShardStarted, consumer.EventShardEnded,
-		consumer.EventCaughtUp:
+	case consumer.EventDelivered, consumer.EventCommitted, consumer.EventShardStarted,
+		consumer.EventShardEnded, consumer.EventCaughtUp:
 		p.since.Store(e.Time.UnixNano())
 	default:
 	}

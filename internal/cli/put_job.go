@@ -156,8 +156,8 @@ func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
 
 // isInvalid reports whether every stream would refuse the record.
 func isInvalid(err error) bool {
-	return errors.Is(err, producer.ErrInvalidPartitionKey) || errors.Is(err, producer.ErrInvalidHashKey) ||
-		errors.Is(err, producer.ErrTooLarge)
+	return errors.Is(err, producer.ErrInvalidPartitionKey) ||
+		errors.Is(err, producer.ErrInvalidHashKey) || errors.Is(err, producer.ErrTooLarge)
 }
 
 func newPutCounts(s producer.Stats, took time.Duration) putCounts {

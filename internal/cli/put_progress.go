@@ -10,7 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// watchPut shows the progress of a put: a bar on a terminal, and a line every few seconds elsewhere.
+// watchPut shows the progress of a put: a bar on a terminal, and a line every few seconds
+// elsewhere.
 func watchPut(
 	ctx context.Context, con *console.Console, p *producer.Producer, from *input.Bytes,
 ) (stop func()) {

@@ -27,6 +27,7 @@ const (
 	logEvery    = 5 * time.Second
 )
 
+// NewProgress returns a progress line of the console.
 func (c *Console) NewProgress() *Progress {
 	columns, redraw := Terminal(c.Err)
 	return &Progress{out: c.Err, columns: columns, redraw: redraw, off: c.Quiet, last: time.Now()}

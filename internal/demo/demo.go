@@ -15,8 +15,6 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-import ()
-
 // stream is the demo's stream.
 const stream = "demo"
 

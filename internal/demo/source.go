@@ -11,8 +11,6 @@ import (
 	"github.com/runnel-stream/runnel/internal/input"
 )
 
-import ()
-
 // source is the demo's events. The demo reads them twice: to put them, and to compare the archive.
 type source struct {
 	read  func(context.Context) iter.Seq2[event, error]

@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 )
 
+// Command returns `runnel keys` with its subcommands.
 func Command(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "keys",

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // habits are the counted ways of writing that hide a sentence's subject.
@@ -79,6 +80,7 @@ func report(out io.Writer, total count, packages map[string]count, verbose bool)
 			return 1
 		}
 	})
+	var text strings.Builder
 	missed := total.figure() > treeGoal
 	for _, name := range names {
 		limit, listed := aboveGoal[name]
@@ -90,14 +92,18 @@ func report(out io.Writer, total count, packages map[string]count, verbose bool)
 			missed, note = true, fmt.Sprintf("  above its goal of %.1f", limit)
 		}
 		if verbose || note != "" {
-			fmt.Fprintf(out, "%6.2f  %-28s %6d words%s\n", figure, name, packages[name].words, note)
+			fmt.Fprintf(&text, "%6.2f  %-28s %6d words%s\n",
+				figure, name, packages[name].words, note)
 		}
 	}
-	fmt.Fprintf(out, "%6.2f  per 1,000 of %d words (goal %.1f):", total.figure(), total.words, treeGoal)
+	fmt.Fprintf(&text, "%6.2f  per 1,000 of %d words (goal %.1f):",
+		total.figure(), total.words, treeGoal)
 	for i, habit := range habits {
-		fmt.Fprintf(out, " %s %.2f", habit.name, total.per1000(total.habits[i]))
+		fmt.Fprintf(&text, " %s %.2f", habit.name, total.per1000(total.habits[i]))
 	}
-	fmt.Fprintln(out)
+	if _, err := fmt.Fprintln(out, text.String()); err != nil {
+		return err
+	}
 	if missed {
 		return errAboveGoal
 	}

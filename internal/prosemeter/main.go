@@ -43,8 +43,9 @@ func main() {
 	verbose := flag.Bool("v", false, "print the figure of each package")
 	hits := flag.Bool("hits", false, "print each hit with its file and line")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: prosemeter [-v] [-hits] [PATH ...]\n\n"+
-			"Measures the Go and Markdown files that git tracks below each PATH (default: .).")
+		_, _ = fmt.Fprintln(flag.CommandLine.Output(),
+			"usage: prosemeter [-v] [-hits] [PATH ...]\n\n"+
+				"Measures the Go and Markdown files that git tracks below each PATH (default: .).")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -71,7 +72,11 @@ func run(out io.Writer, paths []string, verbose, hits bool) error {
 		for _, passage := range passages(name, text) {
 			found := measure(passage.text)
 			if hits && found.hits() > 0 {
-				fmt.Fprintf(out, "%s:%d: %s\n", name, passage.line, strings.TrimSpace(passage.text))
+				_, err := fmt.Fprintf(out, "%s:%d: %s\n", name, passage.line,
+					strings.TrimSpace(passage.text))
+				if err != nil {
+					return err
+				}
 			}
 			total = total.plus(found)
 			packages[path.Dir(name)] = packages[path.Dir(name)].plus(found)

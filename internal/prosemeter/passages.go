@@ -67,7 +67,8 @@ func sentences(first int, literal string) []passage {
 	if err != nil || literal[0] == '`' && !strings.Contains(literal, "\n") {
 		return nil
 	}
-	return slices.DeleteFunc(lines(first, value), func(p passage) bool { return !isSentence(p.text) })
+	return slices.DeleteFunc(lines(first, value),
+		func(p passage) bool { return !isSentence(p.text) })
 }
 
 // isDirective reports comments for tools, not for readers.

@@ -19,8 +19,11 @@ const goSource = "package p // a comment\n" +
 // TestGoPassages checks the choice of comments and messages, with their lines.
 func TestGoPassages(t *testing.T) {
 	want := []passage{
-		{1, " a comment"}, {3, " block"}, {4, "   comment "},
-		{5, "a message of five words // no comment"}, {9, "second line of help"},
+		{1, " a comment"},
+		{3, " block"},
+		{4, "   comment "},
+		{5, "a message of five words // no comment"},
+		{9, "second line of help"},
 	}
 	if got := passages("p.go", []byte(goSource)); !slices.Equal(got, want) {
 		t.Errorf("passages: %+v, want %+v", got, want)

@@ -179,7 +179,8 @@ func nativeTable(b *bench) {
 		"leaseKey": str("Migration3.0"), "cv": str("CLIENT_VERSION_3X"),
 		"entityType": str("CLIENT_VERSION_MIGRATION"),
 	})
-	if _, err := b.table.Bind(b.ctx(), runnel.FromOldest()); !errors.Is(err, lease.ErrManagedByKCL3) {
+	_, err := b.table.Bind(b.ctx(), runnel.FromOldest())
+	if !errors.Is(err, lease.ErrManagedByKCL3) {
 		b.Fatalf("got %v", err)
 	}
 }

@@ -220,7 +220,8 @@ func goneTable(b *bench) {
 		"release": func() error { _, err := other.Release(b.ctx(), held); return err },
 		"delete":  func() error { return other.Delete(b.ctx(), held) },
 	} {
-		if err := call(); !errors.Is(err, lease.ErrTableNotFound) || errors.Is(err, lease.ErrLeaseLost) {
+		err := call()
+		if !errors.Is(err, lease.ErrTableNotFound) || errors.Is(err, lease.ErrLeaseLost) {
 			b.Errorf("%s in a missing table: %v, want ErrTableNotFound", name, err)
 		}
 	}

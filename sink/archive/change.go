@@ -166,7 +166,8 @@ func (c chain) apply(
 	defer func() { err = errors.Join(err, object.close()) }()
 	link = object.link
 	if link.Change == nil || link.Change.Base != base {
-		return nil, fmt.Errorf("%w: link %s holds no change since there", ErrUnusableLink, c.name(previous))
+		return nil, fmt.Errorf("%w: link %s holds no change since there", ErrUnusableLink,
+			c.name(previous))
 	}
 	if len(link.Change.Delta) == 0 {
 		return link, nil

@@ -160,7 +160,7 @@ func parseSlow(line []byte) (runnel.Record, error) {
 	case (read.Data == nil) == (read.DataBase64 == nil):
 		return runnel.Record{}, fmt.Errorf("%w: it has no data, or two", ErrRecordSyntax)
 	case !isRecordPosition(record.Position):
-		return runnel.Record{}, fmt.Errorf("%w: no record stands at position %q/%d", ErrRecordSyntax,
+		return runnel.Record{}, fmt.Errorf("%w: no record has the position %q/%d", ErrRecordSyntax,
 			read.SequenceNumber, read.SubSequenceNumber)
 	}
 	if read.PartitionKey != nil {

@@ -245,7 +245,8 @@ func (w *linkJSON) check() error {
 		return fmt.Errorf("%w: version %d, count %d, bytes %d", ErrUnusableLink,
 			w.Version, w.Count, w.Bytes)
 	case len(w.State) > MaxState:
-		return fmt.Errorf("%w: a state of %d bytes: at most %d", ErrUnusableLink, len(w.State), MaxState)
+		return fmt.Errorf("%w: a state of %d bytes: at most %d", ErrUnusableLink, len(w.State),
+			MaxState)
 	case w.Version < stateVersion && len(w.State) > 0:
 		return fmt.Errorf("%w: version %d has no state, and it has one", ErrUnusableLink, w.Version)
 	case (w.Version == changeVersion) != (w.Change != nil), w.Change != nil && len(w.State) > 0:

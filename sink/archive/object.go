@@ -77,7 +77,8 @@ func (o *object) each(visit func(runnel.Record) bool) error {
 	case err != nil:
 		return fmt.Errorf("%w: after %d records: %w", ErrContentsDiffer, count, err)
 	case count != o.link.Count:
-		return fmt.Errorf("%w: %d records, the link says %d", ErrContentsDiffer, count, o.link.Count)
+		return fmt.Errorf("%w: %d records, the link says %d", ErrContentsDiffer,
+			count, o.link.Count)
 	case sum.size != o.link.Bytes:
 		return fmt.Errorf("%w: %d bytes, the link says %d", ErrContentsDiffer,
 			sum.size, o.link.Bytes)

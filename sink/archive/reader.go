@@ -104,7 +104,8 @@ func sortChains(chains []Chain) error {
 	deepen = func(i int) int {
 		if chains[i].depth != 0 {
 			if chains[i].depth == open {
-				circle = fmt.Errorf("%w: %s is its own ancestor", ErrUnusableLink, chains[i].ShardID)
+				circle = fmt.Errorf("%w: %s is its own ancestor", ErrUnusableLink,
+					chains[i].ShardID)
 			}
 			return max(chains[i].depth, 0)
 		}

@@ -27,8 +27,8 @@ var ErrUnusableSource = errors.New("the source cannot be used")
 func readSource(name string, id, key *ndjson.Field) iter.Seq2[SourceRecord, error] {
 	return func(yield func(SourceRecord, error) bool) {
 		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			yield(SourceRecord{}, fmt.Errorf("%w: %s is a folder; name a file of NDJSON", ErrUnusableSource,
-				name))
+			yield(SourceRecord{}, fmt.Errorf("%w: %s is a folder; name a file of NDJSON",
+				ErrUnusableSource, name))
 			return
 		}
 		lines, err := ndjson.OpenFile(name)

@@ -170,7 +170,8 @@ func (v *verification) streams(ctx context.Context) ([]Stream, error) {
 		v.report.Nothing.add(v.options.Examples, "the folder holds no archive: name the folder "+
 			"of runnel archive --to, which holds NAME@MILLISECONDS")
 	case len(chosen) == 0:
-		return nil, fmt.Errorf("%w %q in the archive: %s", ErrStreamNotFound, v.options.Stream, there)
+		return nil, fmt.Errorf("%w %q in the archive: %s", ErrStreamNotFound,
+			v.options.Stream, there)
 	case compared && len(chosen) > 1:
 		return nil, fmt.Errorf("%w: there are several streams, and a source belongs to one: "+
 			"choose it with --stream; %s", ErrUnusableSource, there)

@@ -144,7 +144,8 @@ func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error
 			err = errors.Join(err, object.close())
 		}
 	}
-	if errors.Is(err, ErrUnusableLink) || errors.Is(err, ErrObjectNotFound) { // as behind a dangling symlink
+	// ErrObjectNotFound: as behind a dangling symlink.
+	if errors.Is(err, ErrUnusableLink) || errors.Is(err, ErrObjectNotFound) {
 		report.Damaged.add(s.of.options.Examples, "%s: %v", name, err)
 		s.lost = true
 		return nil
@@ -182,11 +183,11 @@ func (s *shardCheck) place(link *Link, name string) {
 	switch order := link.Previous.Compare(s.end); {
 	case s.lost: // the cause is reported already
 	case order > 0:
-		s.of.report.Missing.add(s.of.options.Examples, "%s: none goes on after %s; the next one is %s",
-			s.chain.folder(), s.end, name)
+		s.of.report.Missing.add(s.of.options.Examples,
+			"%s: none goes on after %s; the next one is %s", s.chain.folder(), s.end, name)
 	case order < 0:
-		s.of.report.Overlaps.add(s.of.options.Examples, "%s begins after %s, but the one before it ends "+
-			"at %s", name, link.Previous, s.end)
+		s.of.report.Overlaps.add(s.of.options.Examples,
+			"%s begins after %s, but the one before it ends at %s", name, link.Previous, s.end)
 	}
 	s.lost = false
 	if s.end.Less(link.End) {
@@ -201,11 +202,12 @@ func (s *shardCheck) gap(link *Link, name string) {
 	if gap == nil {
 		return
 	}
-	s.of.report.Gaps.add(s.of.options.Examples, "%s: nothing between %s and %s: %s", name, gap.After,
-		gap.Before, gap.Reason)
+	s.of.report.Gaps.add(s.of.options.Examples, "%s: nothing between %s and %s: %s", name,
+		gap.After, gap.Before, gap.Reason)
 	if gap.After != link.Previous || !gap.After.Less(gap.Before) || link.End.Less(gap.Before) {
-		s.of.report.Damaged.add(s.of.options.Examples, "%s: its gap between %s and %s is not at its "+
-			"beginning, which is %s", name, gap.After, gap.Before, link.Previous)
+		s.of.report.Damaged.add(s.of.options.Examples,
+			"%s: its gap between %s and %s is not at its beginning, which is %s",
+			name, gap.After, gap.Before, link.Previous)
 	}
 }
 
@@ -277,8 +279,8 @@ func (s *shardCheck) judge(ctx context.Context) error {
 			return
 		}
 		if before, again := seen[at]; again {
-			s.of.report.Twice.add(s.of.options.Examples, "%s: the record at %s stands in %s as well",
-				name, at, before)
+			s.of.report.Twice.add(s.of.options.Examples,
+				"%s: the record at %s stands in %s as well", name, at, before)
 		} else {
 			seen[at] = name
 		}

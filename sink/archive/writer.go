@@ -205,8 +205,8 @@ func (w *writer) checkGap(batch sink.Batch) error {
 		fits = fits && !batch.Records[0].Position.Less(gap.Before)
 	}
 	if !fits {
-		return fmt.Errorf("%w: a gap between %s and %s in a batch from %s to %s", sink.ErrOutOfOrder,
-			gap.After, gap.Before, w.through, batch.Through)
+		return fmt.Errorf("%w: a gap between %s and %s in a batch from %s to %s",
+			sink.ErrOutOfOrder, gap.After, gap.Before, w.through, batch.Through)
 	}
 	return nil
 }

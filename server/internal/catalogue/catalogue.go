@@ -15,7 +15,8 @@ import (
 
 const (
 	snapshotVersion = 1
-	KeySize         = 32
+	// KeySize is the length in bytes of the key that seals iterators and page tokens.
+	KeySize = 32
 )
 
 // Catalogue holds the streams and shards of a data directory. It is a state machine: memory holds
@@ -55,6 +56,7 @@ type snapshot struct {
 	Streams []*Stream `json:"streams"`
 }
 
+// New returns an empty catalogue that logs its changes in a store.
 func New(store Store) *Catalogue {
 	return &Catalogue{
 		store:   store,

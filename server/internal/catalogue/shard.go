@@ -20,8 +20,10 @@ type Shard struct {
 	Parents []uint32 `json:"parents,omitempty"`
 }
 
+// ID returns the id in the API's form, as shardId-000000000007.
 func (sh *Shard) ID() string { return shardid.Of(sh.Index) }
 
+// IsOpen reports whether the shard takes records.
 func (sh *Shard) IsOpen() bool { return sh.Closed == 0 }
 
 // expired reports whether all records of the shard are older than the retention period.

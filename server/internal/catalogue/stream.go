@@ -50,7 +50,7 @@ type Stream struct {
 	Consumers []*Consumer `json:"consumers,omitempty"`
 
 	routes  []*Shard // the open shards by hash key: they tile the key space
-	traffic *traffic // bytes and records in and out since the start; all copies share it
+	traffic *Traffic // bytes and records in and out since the start; all copies share it
 	version *version // of this value; nil: it is durable
 }
 
@@ -75,6 +75,7 @@ type Key struct {
 	Name  string
 }
 
+// Key returns the stream's key in the catalogue.
 func (st *Stream) Key() Key { return Key{st.World, st.Name} }
 
 // Gone reports whether the stream's deletion has come to its end.
@@ -161,12 +162,12 @@ func (st *Stream) Route(k keyspace.Key) *Shard {
 func (st *Stream) OpenShards() []*Shard { return st.routes }
 
 // Traffic returns the stream's counts, which all its copies share.
-func (st *Stream) Traffic() *traffic { return st.traffic }
+func (st *Stream) Traffic() *Traffic { return st.traffic }
 
 // index derives routes from Shards and checks that they tile the key space.
 func (st *Stream) index() error {
 	if st.traffic == nil {
-		st.traffic = new(traffic)
+		st.traffic = new(Traffic)
 	}
 	st.routes = nil
 	var ranges []keyspace.Range

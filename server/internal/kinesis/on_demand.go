@@ -136,7 +136,8 @@ func (w *scaler) scale(ctx context.Context) {
 	for key, hot := range t.takeHot() {
 		err := w.streams.change(ctx, scaleSize(int64(len(hot))), func(tx *wal.Tx, now int64) error {
 			st := w.streams.catalogue.Find(key.World, key.Name, now)
-			if st == nil || st.Mode != catalogue.ModeOnDemand || st.Status(now) != catalogue.StatusActive {
+			if st == nil || st.Mode != catalogue.ModeOnDemand ||
+				st.Status(now) != catalogue.StatusActive {
 				return nil
 			}
 			steps := splitHot(st, hot, maxOnDemandShards(key.World.Region))

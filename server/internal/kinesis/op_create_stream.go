@@ -89,7 +89,8 @@ func (s *Service) createStream(
 				st.Name, world.Account)
 		}
 		if in.WarmThroughputMiBps != nil {
-			if err := mayWarm(s.streams.catalogue.Account(world), st.Mode, st.Warm, now); err != nil {
+			account := s.streams.catalogue.Account(world)
+			if err := mayWarm(account, st.Mode, st.Warm, now); err != nil {
 				return err
 			}
 		}

@@ -32,7 +32,8 @@ func (s *Service) deleteStream(
 			return consumersLeft(st)
 		}
 		return s.streams.catalogue.Commit(tx, &catalogue.Change{
-			Op: catalogue.ChangeDelete, At: now, World: &world, Name: st.Name, Until: s.streams.until(now),
+			Op: catalogue.ChangeDelete, At: now, World: &world, Name: st.Name,
+			Until: s.streams.until(now),
 		})
 	})
 }

@@ -62,7 +62,8 @@ func (s *Service) listStreams(
 		}
 		after = p.After
 	}
-	streams = slices.DeleteFunc(streams, func(st *catalogue.Stream) bool { return st.Name <= after })
+	streams = slices.DeleteFunc(streams,
+		func(st *catalogue.Stream) bool { return st.Name <= after })
 	out := listStreamsOutput{StreamNames: []string{}, StreamSummaries: []streamListing{}}
 	if len(streams) > limit {
 		streams = streams[:limit]

@@ -85,7 +85,8 @@ func mayScale(open, count int64) error {
 	switch {
 	case count > catalogue.MaxShards:
 		return fail(codeLimit, "Target shard count or number of open shards cannot be greater "+
-			"than %d. Current open shard count: %d Target shard count: %d", catalogue.MaxShards, open, count)
+			"than %d. Current open shard count: %d Target shard count: %d",
+			catalogue.MaxShards, open, count)
 	case count > 2*open:
 		return fail(codeLimit, "UpdateShardCount cannot scale up over double your current open "+
 			"shard count. Current open shard count: %d Target shard count: %d", open, count)

@@ -37,7 +37,8 @@ func (s *Service) updateStreamMode(
 		}
 		if in.WarmThroughputMiBps != nil {
 			next.Warm = int64(*in.WarmThroughputMiBps)
-			if err := mayWarm(s.streams.catalogue.Account(world), mode, next.Warm, now); err != nil {
+			account := s.streams.catalogue.Account(world)
+			if err := mayWarm(account, mode, next.Warm, now); err != nil {
 				return err
 			}
 		}

@@ -52,8 +52,8 @@ func (e *putRecordEntry) fineRecord() bool {
 }
 
 func (t *target) fineTarget() bool {
-	return (t.StreamName == nil || len(*t.StreamName) <= maxName && catalogue.IsName(*t.StreamName)) &&
-		fineARN(t.StreamARN)
+	name := t.StreamName
+	return (name == nil || len(*name) <= maxName && catalogue.IsName(*name)) && fineARN(t.StreamARN)
 }
 
 func fineText(text *string, limit int) bool {

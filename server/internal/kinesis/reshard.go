@@ -64,7 +64,8 @@ func (r *resharder) reshard(
 		return r.streams.catalogue.Scale(tx, st, steps, now)
 	}
 	err := r.streams.catalogue.Commit(tx, &catalogue.Change{
-		Op: catalogue.ChangePlan, At: now, World: &st.World, Name: st.Name, Until: until, Plan: steps,
+		Op: catalogue.ChangePlan, At: now, World: &st.World, Name: st.Name, Until: until,
+		Plan: steps,
 	})
 	r.notify()
 	return err

@@ -60,7 +60,8 @@ func positionMembers(specified string) *wire.Error {
 
 // resolve returns the index of the first record to read.
 func (p position) resolve(
-	ctx context.Context, st *catalogue.Stream, sh *catalogue.Shard, records *shardlog.Shard, now int64,
+	ctx context.Context, st *catalogue.Stream, sh *catalogue.Shard, records *shardlog.Shard,
+	now int64,
 ) (uint64, error) {
 	oldest, next := records.Bounds()
 	switch *p.kind {

@@ -229,8 +229,8 @@ func (f frozen) image() shardImage {
 	if f.shard.pub.deleted {
 		next := max(f.next, f.shard.pub.next)
 		return shardImage{
-			id: f.shard.id, oldest: next, next: next, arrival: f.shard.pub.arrival, sealed: f.sealed,
-			skips: f.shard.skipping(),
+			id: f.shard.id, oldest: next, next: next, arrival: f.shard.pub.arrival,
+			sealed: f.sealed, skips: f.shard.skipping(),
 		}
 	}
 	image := shardImage{
