@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxMethods is the most methods of a type. A type with more does the work of several: cut it by
-	// responsibility.
+	// maxMethods is the most methods of a type. A type with more does the work of several: cut it
+	// by responsibility.
 	maxMethods = 60
 	// coordinatorMethods is the number of methods from which on a type counts as a coordinator.
 	coordinatorMethods = 5

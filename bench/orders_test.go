@@ -77,7 +77,7 @@ func orderRate(b *testing.B, binary string, order producer.Order) float64 {
 		b.Fatal(err)
 	}
 	p, err := producer.New(ctx, producer.Config{
-		Stream: "bench", Client: client, Reader: client, Order: order,
+		Stream: "bench", Kinesis: client, Reader: client, Order: order,
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -37,7 +37,7 @@ func BenchmarkPutLatency(b *testing.B) {
 
 func putLatency(b *testing.B, order producer.Order) {
 	p, err := producer.New(b.Context(), producer.Config{
-		Stream: "bench", Client: &instant{}, Order: order,
+		Stream: "bench", Kinesis: &instant{}, Order: order,
 	})
 	if err != nil {
 		b.Fatal(err)

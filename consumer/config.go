@@ -16,8 +16,8 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// API is the part of the AWS SDK's Kinesis client that a worker uses.
-type API interface {
+// KinesisAPI is the part of the AWS SDK's Kinesis client that a worker uses.
+type KinesisAPI interface {
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
 		...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
@@ -40,8 +40,8 @@ type Config struct {
 	// its own. Default: the host's name, the process id and a random part.
 	WorkerID string
 
-	Kinesis  API       // required
-	DynamoDB lease.API // required
+	Kinesis  KinesisAPI       // required
+	DynamoDB lease.DynamoDBAPI // required
 
 	// Handler or Sink, exactly one, takes the records.
 	Handler Handler
@@ -98,8 +98,8 @@ type Config struct {
 	// Logger logs failures that are tried again, for each shard at most once every 10 s. Default
 	// slog.Default().
 	Logger *slog.Logger
-	// Observer is called for every event, by several goroutines at once. It must be quick.
-	Observer func(Event)
+	// OnEvent is called for every event, by several goroutines at once. It must be quick.
+	OnEvent func(Event)
 }
 
 const maxRecords = 10_000 // of a GetRecords call (AWS, "GetRecords": Limit)
@@ -122,8 +122,8 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if c.Observer == nil {
-		c.Observer = func(Event) {}
+	if c.OnEvent == nil {
+		c.OnEvent = func(Event) {}
 	}
 	return c
 }
@@ -142,10 +142,10 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
-	fault(c.Stream == "", "Stream is required: the stream's name")
-	fault(c.App == "", "App is required: the application's name, which names the lease table")
-	fault(c.Kinesis == nil, "Kinesis is required: a client of the stream's endpoint")
-	fault(c.DynamoDB == nil, "DynamoDB is required: a client of the lease table's endpoint")
+	fault(c.Stream == "", "Stream is missing: want the stream's name")
+	fault(c.App == "", "App is missing: want the application's name, which names the lease table")
+	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")
+	fault(c.DynamoDB == nil, "DynamoDB is missing: want a *dynamodb.Client")
 	fault((c.Handler == nil) == (c.Sink == nil), "exactly one of Handler and Sink is required")
 	fault(c.From.Sequence() != "", "From is the sequence number %s: it must be the oldest record, "+
 		"the latest or a time", c.From.Sequence())

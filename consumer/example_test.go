@@ -30,7 +30,7 @@ func serveOrders() (server *runneltest.Server, end func()) {
 	ctx := context.Background()
 	server, err := runneltest.Start(ctx, runneltest.WithStream("orders", 4))
 	check(err)
-	p, err := producer.New(ctx, producer.Config{Stream: "orders", Client: server.Kinesis()})
+	p, err := producer.New(ctx, producer.Config{Stream: "orders", Kinesis: server.Kinesis()})
 	check(err)
 	for _, event := range []string{"created", "paid", "shipped"} {
 		_, err := p.Put(ctx, runnel.Record{PartitionKey: "order-17", Data: []byte(event)})

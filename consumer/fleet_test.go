@@ -74,7 +74,7 @@ func (f *fleet) config(id string, l *link) consumer.Config {
 	}
 	return consumer.Config{
 		Stream: f.stream.name, App: "orders-app", WorkerID: id, Failover: failover,
-		Kinesis: f.stream, DynamoDB: l, Handler: f.handle, Observer: f.observe,
+		Kinesis: f.stream, DynamoDB: l, Handler: f.handle, OnEvent: f.observe,
 		Logger: slog.New(slog.NewTextHandler(f.Output(), &slog.HandlerOptions{Level: level})),
 	}
 }
@@ -82,7 +82,7 @@ func (f *fleet) config(id string, l *link) consumer.Config {
 // start runs a worker until it is stopped, killed, or the test ends.
 func (f *fleet) start(id string, change ...func(*consumer.Config)) *member {
 	f.Helper()
-	m := &member{link: &link{API: f.table}, err: make(chan error, 1)}
+	m := &member{link: &link{DynamoDBAPI: f.table}, err: make(chan error, 1)}
 	cfg := f.config(id, m.link)
 	for _, c := range change {
 		c(&cfg)
@@ -205,7 +205,7 @@ func (f *fleet) leaseTable() *lease.Table {
 	f.stream.mu.Lock()
 	defer f.stream.mu.Unlock()
 	t, err := lease.New(lease.Config{
-		API: f.table, Table: "orders-app",
+		DynamoDB: f.table, Table: "orders-app",
 		Stream: lease.Stream{Name: f.stream.name, Created: f.stream.created},
 	})
 	if err != nil {
@@ -237,7 +237,7 @@ func (f *fleet) spread() []int { return slices.Sorted(maps.Values(f.loads())) }
 
 // link is one worker's connection to the lease table.
 type link struct {
-	lease.API
+	lease.DynamoDBAPI
 	mu sync.Mutex
 	// before and after may fail a call, or its answer.
 	before, after func(ctx context.Context, op string) error
@@ -283,7 +283,7 @@ func (l *link) PutItem(
 	ctx context.Context, in *dynamodb.PutItemInput, o ...func(*dynamodb.Options),
 ) (out *dynamodb.PutItemOutput, err error) {
 	err = l.run(ctx, "PutItem", func() (err error) {
-		out, err = l.API.PutItem(ctx, in, o...)
+		out, err = l.DynamoDBAPI.PutItem(ctx, in, o...)
 		return err
 	})
 	return out, err
@@ -293,7 +293,7 @@ func (l *link) GetItem(
 	ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options),
 ) (out *dynamodb.GetItemOutput, err error) {
 	err = l.run(ctx, "GetItem", func() (err error) {
-		out, err = l.API.GetItem(ctx, in, o...)
+		out, err = l.DynamoDBAPI.GetItem(ctx, in, o...)
 		return err
 	})
 	return out, err
@@ -303,7 +303,7 @@ func (l *link) UpdateItem(
 	ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options),
 ) (out *dynamodb.UpdateItemOutput, err error) {
 	err = l.run(ctx, "UpdateItem", func() (err error) {
-		out, err = l.API.UpdateItem(ctx, in, o...)
+		out, err = l.DynamoDBAPI.UpdateItem(ctx, in, o...)
 		return err
 	})
 	return out, err
@@ -313,7 +313,7 @@ func (l *link) Scan(
 	ctx context.Context, in *dynamodb.ScanInput, o ...func(*dynamodb.Options),
 ) (out *dynamodb.ScanOutput, err error) {
 	err = l.run(ctx, "Scan", func() (err error) {
-		out, err = l.API.Scan(ctx, in, o...)
+		out, err = l.DynamoDBAPI.Scan(ctx, in, o...)
 		return err
 	})
 	return out, err

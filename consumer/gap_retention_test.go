@@ -26,7 +26,7 @@ func TestGapOfAShorterRetention(t *testing.T) {
 			r.put(1)
 			<-time.After(time.Hour)
 		}
-		r.api = &hooked{API: r.api, op: "GetRecords", nth: 4, do: func() {
+		r.api = &hooked{KinesisAPI: r.api, op: "GetRecords", nth: 4, do: func() {
 			if _, err := r.server.Kinesis().DecreaseStreamRetentionPeriod(r.Context(),
 				&kinesis.DecreaseStreamRetentionPeriodInput{
 					StreamName: name, RetentionPeriodHours: aws.Int32(24),

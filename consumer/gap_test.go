@@ -27,7 +27,7 @@ import (
 type retained struct {
 	*testing.T
 	server *runneltest.Server
-	api    consumer.API
+	api    consumer.KinesisAPI
 	dir    string
 	puts   int
 
@@ -69,7 +69,7 @@ func (r *retained) config(change ...func(*consumer.Config)) consumer.Config {
 		Stream: "orders", App: "app", Kinesis: r.api, DynamoDB: r.server.DynamoDB(),
 		PollInterval: 20 * time.Second, Failover: 5 * time.Minute,
 		Logger: slog.New(slog.NewTextHandler(&r.log, nil)),
-		Observer: func(e consumer.Event) {
+		OnEvent: func(e consumer.Event) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.events = append(r.events, e)
@@ -393,8 +393,8 @@ func childReadLater(r *retained, records int) {
 	r.put(10)
 	<-time.After(23 * time.Hour)
 	w, err := consumer.New(r.config(r.archiving, func(c *consumer.Config) {
-		observe := c.Observer
-		c.Observer = func(e consumer.Event) {
+		observe := c.OnEvent
+		c.OnEvent = func(e consumer.Event) {
 			observe(e)
 			if e.Kind == consumer.EventShardEnded {
 				r.kill()
@@ -420,7 +420,7 @@ func TestGapBeforeTheFirstRead(t *testing.T) {
 	onRetained(t, func(r *retained) {
 		<-time.After(48 * time.Hour)
 		plain := r.api
-		r.api = &hooked{API: plain, op: "GetShardIterator", nth: 1, do: func() { r.kill() }}
+		r.api = &hooked{KinesisAPI: plain, op: "GetShardIterator", nth: 1, do: func() { r.kill() }}
 		w, err := consumer.New(r.config(r.archiving))
 		if err != nil {
 			t.Fatal(err)

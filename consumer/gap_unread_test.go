@@ -17,7 +17,7 @@ import (
 
 // silenced makes reads wait until it is released.
 type silenced struct {
-	consumer.API
+	consumer.KinesisAPI
 	until atomic.Pointer[chan struct{}]
 }
 
@@ -27,7 +27,7 @@ func (s *silenced) GetRecords(
 	if until := s.until.Load(); until != nil {
 		<-*until
 	}
-	return s.API.GetRecords(ctx, in, o...)
+	return s.KinesisAPI.GetRecords(ctx, in, o...)
 }
 
 // putUnits stores the units [lo, hi) of one producer.
@@ -48,7 +48,7 @@ func (r *retained) putUnits(lo, hi uint64) {
 // the gap. A reader that goes on there reads the records behind it, and the archive is whole.
 func TestGapBehindRecordsThatWait(t *testing.T) {
 	onRetained(t, func(r *retained) {
-		api := &silenced{API: r.api}
+		api := &silenced{KinesisAPI: r.api}
 		r.api = api
 		done := make(chan error, 1)
 		go func() {

@@ -42,7 +42,7 @@ func (r *retained) recreateEmpty() {
 
 // hooked calls a function once before an operation.
 type hooked struct {
-	consumer.API
+	consumer.KinesisAPI
 	op   string
 	nth  int64 // the first call is 1
 	seen atomic.Int64
@@ -59,28 +59,28 @@ func (h *hooked) DescribeStreamSummary(
 	ctx context.Context, in *kinesis.DescribeStreamSummaryInput, o ...func(*kinesis.Options),
 ) (*kinesis.DescribeStreamSummaryOutput, error) {
 	h.call("DescribeStreamSummary")
-	return h.API.DescribeStreamSummary(ctx, in, o...)
+	return h.KinesisAPI.DescribeStreamSummary(ctx, in, o...)
 }
 
 func (h *hooked) GetShardIterator(
 	ctx context.Context, in *kinesis.GetShardIteratorInput, o ...func(*kinesis.Options),
 ) (*kinesis.GetShardIteratorOutput, error) {
 	h.call("GetShardIterator")
-	return h.API.GetShardIterator(ctx, in, o...)
+	return h.KinesisAPI.GetShardIterator(ctx, in, o...)
 }
 
 func (h *hooked) GetRecords(
 	ctx context.Context, in *kinesis.GetRecordsInput, o ...func(*kinesis.Options),
 ) (*kinesis.GetRecordsOutput, error) {
 	h.call("GetRecords")
-	return h.API.GetRecords(ctx, in, o...)
+	return h.KinesisAPI.GetRecords(ctx, in, o...)
 }
 
 func (h *hooked) ListShards(
 	ctx context.Context, in *kinesis.ListShardsInput, o ...func(*kinesis.Options),
 ) (*kinesis.ListShardsOutput, error) {
 	h.call("ListShards")
-	return h.API.ListShards(ctx, in, o...)
+	return h.KinesisAPI.ListShards(ctx, in, o...)
 }
 
 // A stream that is deleted and made again while it is read ends the worker, whenever that happens,
@@ -106,7 +106,7 @@ func TestRecreatedStream(t *testing.T) {
 func recreated(r *retained, op string, nth int64, before int) {
 	r.put(before)
 	var began time.Time
-	r.api = &hooked{API: r.api, op: op, nth: nth, do: func() {
+	r.api = &hooked{KinesisAPI: r.api, op: op, nth: nth, do: func() {
 		r.recreate()
 		began = time.Now()
 	}}
@@ -154,7 +154,7 @@ func TestDeletedStream(t *testing.T) {
 	for _, d := range []time.Duration{0, 10 * time.Minute} {
 		onRetained(t, func(r *retained) {
 			r.put(3)
-			r.api = &hooked{API: r.api, op: "GetRecords", nth: 1, do: func() {
+			r.api = &hooked{KinesisAPI: r.api, op: "GetRecords", nth: 1, do: func() {
 				if _, err := r.server.Kinesis().DeleteStream(r.Context(),
 					&kinesis.DeleteStreamInput{StreamName: aws.String("orders")}); err != nil {
 					r.Error(err)
@@ -191,7 +191,7 @@ func TestRecreatedWhileWaitingForOthers(t *testing.T) {
 			}
 		}()
 		<-time.After(time.Hour)
-		r.api = &hooked{API: plain, op: "GetShardIterator", nth: 1, do: r.recreateEmpty}
+		r.api = &hooked{KinesisAPI: plain, op: "GetShardIterator", nth: 1, do: r.recreateEmpty}
 		err := r.run(0, r.handling, func(c *consumer.Config) { c.AuditInterval = 24 * time.Hour })
 		if !errors.Is(err, consumer.ErrRecreated) {
 			t.Errorf("got %v, want ErrRecreated", err)

@@ -27,13 +27,13 @@ func (r *run) pages(
 		origin = runnel.FromSequence(after.Sequence)
 	}
 	return pages.Config{
-		API: r.cfg.Kinesis, Stream: r.cfg.Stream, Shard: shard, From: origin, Limit: limit,
+		Kinesis: r.cfg.Kinesis, Stream: r.cfg.Stream, Shard: shard, From: origin, Limit: limit,
 		CallTimeout: r.cfg.CallTimeout,
 		Pace:        pages.Pace{Tip: min(gather, r.cfg.PollInterval), Idle: r.cfg.PollInterval},
 		Backoff:     retry.Backoff{Min: 50 * time.Millisecond, Max: longestBackoff},
 		Throttled:   retry.Backoff{Min: 50 * time.Millisecond, Max: time.Second},
 		Persist:     true, Of: knownStream{r},
-		Failed: func(err error, _ int) { r.failed(shard, err) },
+		OnFailure: func(err error, _ int) { r.failed(shard, err) },
 	}
 }
 

@@ -193,7 +193,7 @@ func (l *ledger) worker(id string, change ...func(*consumer.Config)) *consumer.W
 	cfg := consumer.Config{
 		Stream: "orders", App: "orders-app", WorkerID: id, Failover: 2 * time.Second,
 		Kinesis: l.server.Kinesis(), DynamoDB: l.server.DynamoDB(),
-		Handler: l.handle, Observer: l.observe,
+		Handler: l.handle, OnEvent: l.observe,
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -291,7 +291,7 @@ func TestLatestOnServer(t *testing.T) {
 	var shards int
 	w := l.worker("w1", func(c *consumer.Config) {
 		c.From = runnel.FromLatest()
-		c.Observer = func(e consumer.Event) {
+		c.OnEvent = func(e consumer.Event) {
 			if l.observe(e); e.Kind == consumer.EventShardStarted {
 				l.mu.Lock()
 				shards++

@@ -366,7 +366,7 @@ func TestKillFlushesNothing(t *testing.T) {
 func killed(f *fleet) {
 	s := newChain(&chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true}, 1000)
 	ctx, kill := context.WithCancelCause(f.Context())
-	cfg := f.config("w1", &link{API: f.table})
+	cfg := f.config("w1", &link{DynamoDBAPI: f.table})
 	intoSink(slowChain{s})(&cfg)
 	w, err := consumer.New(cfg)
 	if err != nil {

@@ -65,7 +65,7 @@ func (w *Worker) Kill() { w.kill.Do(func() { close(w.killed) }) }
 //   - the error that kept it from starting for Config.StartTimeout.
 //
 // Every other failure is tried again for as long as it runs, and reported to Config.Logger and
-// Config.Observer.
+// Config.OnEvent.
 //
 // When Run returns, every goroutine it started has ended. So a handler that does not return when
 // its context is done delays it.
@@ -191,10 +191,10 @@ func (r *run) isStopping() bool {
 
 func (r *run) observe(e Event) {
 	e.Time, e.Worker = time.Now(), r.cfg.WorkerID
-	r.cfg.Observer(e)
+	r.cfg.OnEvent(e)
 }
 
-// failed reports a failure that will be tried again: every time to the Observer, and now and then
+// failed reports a failure that will be tried again: every time to OnEvent, and now and then
 // to the log. Run reports the error that ends the worker, once.
 func (r *run) failed(shard runnel.ShardID, err error) {
 	if isFinal(err) {
@@ -223,7 +223,7 @@ func (r *run) begin(ctx context.Context) error {
 		},
 		func() (err error) {
 			r.table, err = lease.New(lease.Config{
-				API: r.cfg.DynamoDB, Table: r.cfg.App, Stream: r.stream,
+				DynamoDB: r.cfg.DynamoDB, Table: r.cfg.App, Stream: r.stream,
 				CallTimeout: min(5*time.Second, r.cfg.Failover/2),
 			})
 			return err

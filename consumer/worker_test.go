@@ -346,8 +346,8 @@ func TestLatestIsResolvedOnce(t *testing.T) {
 }
 
 // At LATEST the stream's clock decides where the application begins. A worker whose clock is wrong,
-// by a little or by hours, misses no record that arrives after its start, before it reads the shard,
-// and gets none that arrived a second before its start.
+// by a little or by hours, misses no record that arrives after its start, before it reads the
+// shard, and gets none that arrived a second before its start.
 func TestLatestByTheStreamsClock(t *testing.T) {
 	for _, ahead := range []time.Duration{
 		0, -900 * time.Millisecond, 900 * time.Millisecond, -3 * time.Hour, 3 * time.Hour,

@@ -17,7 +17,7 @@ import (
 
 func benchTable(b *testing.B, server *runneltest.Server) *Table {
 	b.Helper()
-	table, err := Open(b.Context(), Config{API: server.DynamoDB(), Table: "keys"})
+	table, err := Open(b.Context(), Config{DynamoDB: server.DynamoDB(), Table: "keys"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func (sunk) PutRecord(context.Context, *kinesis.PutRecordInput, ...func(*kinesis
 func BenchmarkPut(b *testing.B) {
 	for _, with := range []string{"no keys", "explicit", "session"} {
 		b.Run(with, func(b *testing.B) {
-			cfg := producer.Config{Stream: "orders", Client: sunk{}}
+			cfg := producer.Config{Stream: "orders", Kinesis: sunk{}}
 			if with == "session" {
 				s, err := benchTable(b, runneltest.NewServer(b)).Join(b.Context())
 				if err != nil {

@@ -118,7 +118,7 @@ func (t *Table) write(
 	}
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	_, err = t.cfg.API.TransactWriteItems(ctx,
+	_, err = t.cfg.DynamoDB.TransactWriteItems(ctx,
 		&dynamodb.TransactWriteItemsInput{TransactItems: writes})
 	return err
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// API is the part of the DynamoDB client of the AWS SDK that a Table uses. *dynamodb.Client has it.
-type API interface {
-	lease.API
+// DynamoDBAPI is the part of the DynamoDB client of the AWS SDK that a Table uses. *dynamodb.Client
+// has it.
+type DynamoDBAPI interface {
+	lease.DynamoDBAPI
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (
 		*dynamodb.QueryOutput, error)
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput,
@@ -23,9 +24,9 @@ type API interface {
 
 // Config configures a Table. The zero value of an optional field means its default.
 type Config struct {
-	// API is the client; required. Its retries may be on or off: in both cases the Table
+	// DynamoDB is the client; required. Its retries may be on or off: in both cases the Table
 	// recognises its own writes after a lost answer.
-	API API
+	DynamoDB DynamoDBAPI
 	// Table is the name of the DynamoDB table; required. Open creates it if it is missing.
 	Table string
 	// Space is the space of the keys; default all 2^128 hash keys. An existing table must have
@@ -70,7 +71,7 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf("keytable: "+format, args...))
 		}
 	}
-	fault(c.API == nil, "API is missing: want a *dynamodb.Client")
+	fault(c.DynamoDB == nil, "DynamoDB is missing: want a *dynamodb.Client")
 	fault(c.Table == "", "Table is missing: want the name of the table of names and keys")
 	fault(c.Expiry < 10*time.Millisecond, "Expiry is %s: want 10ms or more", c.Expiry)
 	fault(c.Interval < time.Millisecond || c.Interval > c.Expiry/10,

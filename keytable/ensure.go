@@ -53,7 +53,7 @@ func (t *Table) ensure(ctx context.Context) error {
 func (t *Table) describe(ctx context.Context) (*types.TableDescription, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	out, err := t.cfg.API.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.cfg.Table})
+	out, err := t.cfg.DynamoDB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.cfg.Table})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (t *Table) describe(ctx context.Context) (*types.TableDescription, error) {
 func (t *Table) create(ctx context.Context) error {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	_, err := t.cfg.API.CreateTable(ctx, &dynamodb.CreateTableInput{
+	_, err := t.cfg.DynamoDB.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName: &t.cfg.Table,
 		AttributeDefinitions: []types.AttributeDefinition{
 			{AttributeName: aws.String(attrID), AttributeType: types.ScalarAttributeTypeS},
@@ -88,7 +88,7 @@ func (t *Table) ensureHead(ctx context.Context) error {
 	head := primary(idHead, 0)
 	head[attrFormat], head[attrVersion] = num(format), num(0)
 	head[attrSpace] = str(t.cfg.Space.String())
-	_, err := t.cfg.API.PutItem(ctx, &dynamodb.PutItemInput{
+	_, err := t.cfg.DynamoDB.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: &t.cfg.Table, Item: head,
 		ConditionExpression: aws.String("attribute_not_exists(" + attrID + ")"),
 	})

@@ -21,7 +21,7 @@ func Example() {
 	}
 	defer server.Close()
 	space, _ := allocate.NewSpace(keyspace.Key{Lo: 128})
-	cfg := keytable.Config{API: server.DynamoDB(), Table: "tenants", Space: space}
+	cfg := keytable.Config{DynamoDB: server.DynamoDB(), Table: "tenants", Space: space}
 
 	one, err := keytable.Open(ctx, cfg)
 	if err != nil {
@@ -55,7 +55,7 @@ func ExampleSession_Use() {
 		log.Fatal(err)
 	}
 	defer server.Close()
-	table, err := keytable.Open(ctx, keytable.Config{API: server.DynamoDB(), Table: "tenants"})
+	table, err := keytable.Open(ctx, keytable.Config{DynamoDB: server.DynamoDB(), Table: "tenants"})
 	if err != nil {
 		log.Fatal(err)
 	}

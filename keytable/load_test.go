@@ -92,7 +92,7 @@ type load struct {
 // put puts records of all names until stop is closed.
 func (l *load) put(id string, seed uint64, stop <-chan struct{}) {
 	table, err := Open(l.Context(), Config{
-		API: l.server.DynamoDB(), Table: "keys", Interval: 3 * time.Second, // late to know of moves
+		DynamoDB: l.server.DynamoDB(), Table: "keys", Interval: 3 * time.Second, // late to know of moves
 	})
 	if err != nil {
 		l.Error(err)
@@ -105,7 +105,7 @@ func (l *load) put(id string, seed uint64, stop <-chan struct{}) {
 	}
 	client := l.server.Kinesis()
 	p, err := producer.New(l.Context(), producer.Config{
-		Stream: "orders", Client: client, Reader: client, Keys: session, MaxInFlight: 4,
+		Stream: "orders", Kinesis: client, Reader: client, Keys: session, MaxInFlight: 4,
 		CallTimeout: 2 * time.Second, Horizon: 20 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		OnResult: func(r runnel.Record, result producer.Result) {
 			if result.Err != nil {

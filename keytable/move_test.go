@@ -90,7 +90,7 @@ func TestMoveDrains(t *testing.T) {
 		var steps []string
 		cfg := MoveConfig{
 			Kinesis: server.Kinesis(), Stream: "orders", WithoutApps: true,
-			Progress: func(p Progress) {
+			OnProgress: func(p Progress) {
 				step := fmt.Sprint(p.Stage, " ", p.Left)
 				if steps = append(steps, step); len(steps) == 1 {
 					close(began)

@@ -66,7 +66,7 @@ func TestPassWithoutCheckpoints(t *testing.T) {
 		passes := func(sequence string, sub int, more item) bool {
 			apps++
 			app := fmt.Sprint("app-", apps)
-			leases, err := lease.New(lease.Config{API: server.DynamoDB(), Table: app, Stream: lease.Stream{Name: "orders"}})
+			leases, err := lease.New(lease.Config{DynamoDB: server.DynamoDB(), Table: app, Stream: lease.Stream{Name: "orders"}})
 			if err == nil {
 				err = leases.Ensure(t.Context())
 			}

@@ -45,9 +45,9 @@ type MoveConfig struct {
 	// stream only: each record under the old key is there before any under the new one. A reader
 	// that is behind in the old shard but not in the new one sees them in the wrong order.
 	WithoutApps bool
-	// Progress is called at each step and after each progress within it, by the goroutine that
+	// OnProgress is called at each step and after each progress within it, by the goroutine that
 	// called Move; default none.
-	Progress func(Progress)
+	OnProgress func(Progress)
 }
 
 func (c MoveConfig) validate() error {
@@ -111,7 +111,7 @@ func (t *Table) newPassage(ctx context.Context, cfg MoveConfig) (*passage, error
 	}
 	for _, app := range cfg.Apps {
 		leases, err := lease.New(lease.Config{
-			API: t.cfg.API, Table: app, Stream: stream, CallTimeout: t.cfg.CallTimeout,
+			DynamoDB: t.cfg.DynamoDB, Table: app, Stream: stream, CallTimeout: t.cfg.CallTimeout,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("application %s: %w", app, err)
@@ -130,8 +130,8 @@ func (t *Table) newPassage(ctx context.Context, cfg MoveConfig) (*passage, error
 }
 
 func (p *passage) report(now Progress) {
-	if p.move.Progress != nil {
-		p.move.Progress(now)
+	if p.move.OnProgress != nil {
+		p.move.OnProgress(now)
 	}
 }
 

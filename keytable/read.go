@@ -85,7 +85,7 @@ func (t *Table) queryPage(
 ) (*dynamodb.QueryOutput, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	return t.cfg.API.Query(ctx, &dynamodb.QueryInput{
+	return t.cfg.DynamoDB.Query(ctx, &dynamodb.QueryInput{
 		TableName: &t.cfg.Table, ConsistentRead: aws.Bool(true), ExclusiveStartKey: start,
 		KeyConditionExpression: aws.String(attrID + " = :id AND " + attrN + " > :above"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
@@ -130,7 +130,7 @@ func (t *Table) rescan(ctx context.Context) error {
 func (t *Table) head(ctx context.Context) (int64, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	out, err := t.cfg.API.GetItem(ctx, &dynamodb.GetItemInput{
+	out, err := t.cfg.DynamoDB.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &t.cfg.Table, Key: primary(idHead, 0), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
@@ -177,7 +177,7 @@ func (t *Table) scan(ctx context.Context) (map[string]*row, error) {
 func (t *Table) scanPage(ctx context.Context, start item) (*dynamodb.ScanOutput, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	return t.cfg.API.Scan(ctx, &dynamodb.ScanInput{
+	return t.cfg.DynamoDB.Scan(ctx, &dynamodb.ScanInput{
 		TableName: &t.cfg.Table, ConsistentRead: aws.Bool(true), ExclusiveStartKey: start,
 	})
 }

@@ -205,7 +205,7 @@ func (s *Session) enter(ctx context.Context) error {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
 	number := 1 + rand.Int64N(1<<62)
-	_, err := t.cfg.API.PutItem(ctx, &dynamodb.PutItemInput{
+	_, err := t.cfg.DynamoDB.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:           &t.cfg.Table,
 		Item:                s.row(number, -1),
 		ConditionExpression: aws.String("attribute_not_exists(" + attrID + ")"),
@@ -229,7 +229,7 @@ func (s *Session) announce(ctx context.Context, drained int64) error {
 	t := s.table
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	_, err := t.cfg.API.PutItem(ctx, &dynamodb.PutItemInput{
+	_, err := t.cfg.DynamoDB.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:           &t.cfg.Table,
 		Item:                s.row(s.number, drained),
 		ConditionExpression: aws.String("attribute_exists(" + attrID + ")"),
@@ -295,7 +295,7 @@ func (t *Table) delete(ctx context.Context, key item, beat types.AttributeValue)
 		in.ConditionExpression = aws.String(attrBeat + " = :beat")
 		in.ExpressionAttributeValues = item{":beat": beat}
 	}
-	_, err := t.cfg.API.DeleteItem(ctx, in)
+	_, err := t.cfg.DynamoDB.DeleteItem(ctx, in)
 	if conditionFailed(err) {
 		return nil
 	}

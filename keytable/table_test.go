@@ -29,9 +29,9 @@ func inTime(t *testing.T, run func(t *testing.T, server *runneltest.Server), opt
 	})
 }
 
-func open(t *testing.T, api API, change ...func(*Config)) *Table {
+func open(t *testing.T, api DynamoDBAPI, change ...func(*Config)) *Table {
 	t.Helper()
-	cfg := Config{API: api, Table: "keys"}
+	cfg := Config{DynamoDB: api, Table: "keys"}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -50,7 +50,7 @@ func sameAsScanned(t *testing.T, table *Table) {
 	if err := table.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	fresh := open(t, table.cfg.API, func(c *Config) { *c = table.cfg })
+	fresh := open(t, table.cfg.DynamoDB, func(c *Config) { *c = table.cfg })
 	if got, want := fmt.Sprint(describe(table)), fmt.Sprint(describe(fresh)); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -115,7 +115,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%q: %v", name, err)
 			}
 		}
-		cfg := Config{API: server.DynamoDB(), Table: "keys"}
+		cfg := Config{DynamoDB: server.DynamoDB(), Table: "keys"}
 		if _, err := Open(ctx, cfg); !errors.Is(err, ErrUnusableTable) || !strings.Contains(err.Error(), "space has 2 keys") {
 			t.Errorf("another space: %v", err)
 		}
@@ -153,11 +153,11 @@ func TestProcessesAgree(t *testing.T) {
 				group.Go(func() {
 					random := rand.New(rand.NewPCG(seed, uint64(p)))
 					table, err := Open(t.Context(), Config{
-						API: server.DynamoDB(), Table: "keys", logRows: 5, Space: spaceOf128,
+						DynamoDB: server.DynamoDB(), Table: "keys", logRows: 5, Space: spaceOf128,
 					})
 					for again := 0; err != nil && again < 50; again++ {
 						table, err = Open(t.Context(), Config{
-							API: server.DynamoDB(), Table: "keys", logRows: 5, Space: spaceOf128,
+							DynamoDB: server.DynamoDB(), Table: "keys", logRows: 5, Space: spaceOf128,
 						})
 					}
 					if err != nil {

@@ -116,7 +116,7 @@ func (t *Table) MarkSynced(ctx context.Context, bound Binding) error {
 	}
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	_, err := t.cfg.API.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, err := t.cfg.DynamoDB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                aws.String(t.cfg.Table),
 		Key:                      t.key(bindingKey),
 		ConditionExpression:      aws.String("#stream = :stream"),
@@ -186,7 +186,7 @@ func (t *Table) putBinding(ctx context.Context, origin runnel.From) error {
 	if at := origin.Time(); !at.IsZero() {
 		row[attrFrom] = num(at.UnixMilli())
 	}
-	_, err := t.cfg.API.PutItem(ctx, &dynamodb.PutItemInput{
+	_, err := t.cfg.DynamoDB.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: aws.String(t.cfg.Table), Item: row,
 		ConditionExpression:      aws.String("attribute_not_exists(#leaseKey)"),
 		ExpressionAttributeNames: map[string]string{"#leaseKey": attrKey},

@@ -43,7 +43,7 @@ func (t *Table) Create(ctx context.Context, l Lease) (Lease, bool, error) {
 func (t *Table) put(ctx context.Context, l Lease) error {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	_, err := t.cfg.API.PutItem(ctx, &dynamodb.PutItemInput{
+	_, err := t.cfg.DynamoDB.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                aws.String(t.cfg.Table),
 		Item:                     encode(l),
 		ConditionExpression:      aws.String("attribute_not_exists(#leaseKey)"),
@@ -60,7 +60,7 @@ func (t *Table) Delete(ctx context.Context, seen Lease) error {
 	defer cancel()
 	names, values := map[string]string{}, item{}
 	condition := asSeen(seen, names, values)
-	_, err := t.cfg.API.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+	_, err := t.cfg.DynamoDB.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName:                 aws.String(t.cfg.Table),
 		Key:                       t.key(seen.Key),
 		ConditionExpression:       aws.String(condition),

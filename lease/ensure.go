@@ -60,7 +60,7 @@ func (t *Table) Exists(ctx context.Context) (bool, error) {
 func (t *Table) describe(ctx context.Context) (*types.TableDescription, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	out, err := t.cfg.API.DescribeTable(ctx, &dynamodb.DescribeTableInput{
+	out, err := t.cfg.DynamoDB.DescribeTable(ctx, &dynamodb.DescribeTableInput{
 		TableName: aws.String(t.cfg.Table),
 	})
 	if err != nil {
@@ -72,7 +72,7 @@ func (t *Table) describe(ctx context.Context) (*types.TableDescription, error) {
 func (t *Table) create(ctx context.Context) error {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	_, err := t.cfg.API.CreateTable(ctx, &dynamodb.CreateTableInput{
+	_, err := t.cfg.DynamoDB.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName: aws.String(t.cfg.Table),
 		AttributeDefinitions: []types.AttributeDefinition{{
 			AttributeName: aws.String(attrKey), AttributeType: types.ScalarAttributeTypeS,

@@ -23,7 +23,7 @@ func check(err error) {
 func Example() {
 	ctx := context.Background()
 	table, err := lease.New(lease.Config{
-		API: new(leasetest.Memory), Table: "orders-app", // or a *dynamodb.Client
+		DynamoDB: new(leasetest.Memory), Table: "orders-app", // or a *dynamodb.Client
 		Stream: lease.Stream{Name: "orders", Created: time.UnixMilli(1_700_000_000_000)},
 	})
 	check(err)

@@ -58,7 +58,7 @@ func (t *Table) List(ctx context.Context) ([]Lease, []Skipped, error) {
 func (t *Table) scanPage(ctx context.Context, start item) (*dynamodb.ScanOutput, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	return t.cfg.API.Scan(ctx, &dynamodb.ScanInput{
+	return t.cfg.DynamoDB.Scan(ctx, &dynamodb.ScanInput{
 		TableName: aws.String(t.cfg.Table), ExclusiveStartKey: start,
 		ConsistentRead: aws.Bool(true),
 	})

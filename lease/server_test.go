@@ -11,5 +11,5 @@ import (
 // The suite against our own server, through the AWS SDK.
 func TestTableOnServer(t *testing.T) {
 	server := runneltest.NewServer(t)
-	leasetest.Run(t, func(*testing.T) lease.API { return server.DynamoDB() })
+	leasetest.Run(t, func(*testing.T) lease.DynamoDBAPI { return server.DynamoDB() })
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// API is the part of the AWS SDK's DynamoDB client that a Table uses.
-type API interface {
+// DynamoDBAPI is the part of the AWS SDK's DynamoDB client that a Table uses.
+type DynamoDBAPI interface {
 	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (
 		*dynamodb.CreateTableOutput, error)
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (
@@ -44,9 +44,9 @@ var (
 
 // Config configures a Table.
 type Config struct {
-	// API is the client; required. Its retries may be on or off: if the answer of a write was lost,
-	// the Table recognises its write either way.
-	API API
+	// DynamoDB is the client; required. Its retries may be on or off: if the answer of a write was
+	// lost, the Table recognises its write either way.
+	DynamoDB DynamoDBAPI
 	// Table is the table's name, the KCL's application name; required.
 	Table string
 	// Stream is the stream of the leased shards; required. Rows are stamped with it.
@@ -70,7 +70,7 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf("lease: "+format, args...))
 		}
 	}
-	fault(c.API == nil, "API is missing: want a *dynamodb.Client")
+	fault(c.DynamoDB == nil, "DynamoDB is missing: want a *dynamodb.Client")
 	fault(c.Table == "", "Table is missing: want the application's name, which names the table")
 	fault(c.Stream.Name == "", "Stream.Name is missing: want the name of the leased stream")
 	fault(c.CallTimeout < 0, "CallTimeout is %s: want 0 (for 5 s) or more", c.CallTimeout)
@@ -132,7 +132,7 @@ func (t *Table) Get(ctx context.Context, id runnel.ShardID) (Lease, error) {
 func (t *Table) getItem(ctx context.Context, table string, key item) (item, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	out, err := t.cfg.API.GetItem(ctx, &dynamodb.GetItemInput{
+	out, err := t.cfg.DynamoDB.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String(table), Key: key, ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {

@@ -9,5 +9,5 @@ import (
 
 // The suite against a DynamoDB in memory, with pages of three items.
 func TestTable(t *testing.T) {
-	leasetest.Run(t, func(*testing.T) lease.API { return &leasetest.Memory{PageSize: 3} })
+	leasetest.Run(t, func(*testing.T) lease.DynamoDBAPI { return &leasetest.Memory{PageSize: 3} })
 }

@@ -105,7 +105,7 @@ func (l Lease) holder() string {
 func (t *Table) send(ctx context.Context, seen Lease, u *update) error {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	_, err := t.cfg.API.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, err := t.cfg.DynamoDB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 aws.String(t.cfg.Table),
 		Key:                       t.key(seen.Key),
 		ConditionExpression:       aws.String(u.condition),

@@ -72,7 +72,7 @@ func againstTheServer(
 			"PutRecord:delay=5ms PutRecord:lose-answer%%3 PutRecord:lose-request%%3 "+
 			"PutRecord:commit-late=3s%%2 PutRecord:error-500%%2 PutRecord:throttle%%3", seed%1000)))
 	p, err := producer.New(ctx, producer.Config{
-		Stream: "orders", Client: server.Kinesis(), MaxInFlight: 4, MaxBatchRecords: 100,
+		Stream: "orders", Kinesis: server.Kinesis(), MaxInFlight: 4, MaxBatchRecords: 100,
 		CallTimeout: time.Second, Order: order, Horizon: horizon, Reader: server.Kinesis(),
 		Logger: slog.New(slog.DiscardHandler),
 	})

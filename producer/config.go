@@ -16,12 +16,12 @@ import (
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
-// API is what the producer needs of Kinesis; *kinesis.Client has it.
+// KinesisAPI is what the producer needs of Kinesis; *kinesis.Client has it.
 //
 // The producer switches the SDK's own retries off in each call, since they would send a stored
 // batch again unseen. An implementation must not retry either, must return soon after its
 // context has ended, and must not use the input after it has returned.
-type API interface {
+type KinesisAPI interface {
 	PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
 		options ...func(*kinesis.Options)) (*kinesis.PutRecordsOutput, error)
 	// PutRecord is called in OrderChained only.
@@ -41,23 +41,23 @@ const (
 // second, far more than a shard takes, and a reader of one unit waits for little.
 const unitBytes = 256 << 10
 
-// Config says where a Producer puts records and how hard it tries. Stream and Client are
+// Config says where a Producer puts records and how hard it tries. Stream and Kinesis are
 // needed; every other field's zero value is its default.
 type Config struct {
 	// Stream is the stream's name or its ARN. Needed.
 	Stream string
-	// Client makes the calls, with the credentials and the endpoint that it was made with.
+	// Kinesis makes the calls, with the credentials and the endpoint that it was made with.
 	// Needed.
-	Client API
+	Kinesis KinesisAPI
 
 	// Order is what is promised of the order of records, and how they are packed. Default
 	// OrderKey.
 	Order Order
 	// Reader looks up what became of units that had no answer for Horizon; usually it is the
-	// Client. It is also asked for the stream's time, by a ListShards of one shard, before the
-	// first unit of a run goes out, and again after a pause. Nil, or one that
-	// is not allowed to read: their records are reported with ErrUnresolved. In OrderNone and
-	// OrderShard it lists the shards too, and is needed. Default none.
+	// client above. It is also asked for the stream's time, by a ListShards of one shard, before
+	// the first unit of a run goes out, and again after a pause. Nil, or one that is not allowed to
+	// read: their records are reported with ErrUnresolved. In OrderNone and OrderShard it lists the
+	// shards too, and is needed. Default none.
 	Reader Reader
 	// Journal keeps units from before they are first sent until they are settled, in OrderKey,
 	// OrderShard and OrderNone. Default none.
@@ -193,11 +193,11 @@ func (c Config) Validate() error {
 	}
 	fault(!validStream(c.Stream), "Stream is %q: want a stream's name (1 to 128 of "+
 		"a-z, A-Z, 0-9, '_', '.', '-') or its ARN", c.Stream)
-	fault(c.Client == nil, "Client is missing: want a *kinesis.Client")
+	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")
 	fault(int(c.Order) >= len(orderWords), "Order is %v: want OrderKey, OrderPlain, "+
 		"OrderChained, OrderNone or OrderShard", c.Order)
 	fault(c.Order.byShard() && c.Reader == nil, "Reader is missing: the order packs records "+
-		"by shard and needs one to list the shards, usually the Client")
+		"by shard and needs one to list the shards, usually the client")
 	fault(c.Journal != nil && !c.Order.units(), "Journal is set and Order is %v: want OrderKey, "+
 		"OrderShard or OrderNone, since only their units have an identity", c.Order)
 	fault(len(c.Resume) > 0 && !c.Order.units(), "Resume has %d units and Order is %v: want "+

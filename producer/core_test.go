@@ -38,8 +38,8 @@ func (c *core) putAlone(now time.Time, e *entry) {
 	c.put(now, e, l)
 }
 
-// launchSealed is launch with the call's bytes made. Sealing must give the sizes that launch planned,
-// or less for a parcel of several units.
+// launchSealed is launch with the call's bytes made. Sealing must give the sizes that launch
+// planned, or less for a parcel of several units.
 func (c *core) launchSealed(t interface{ Fatalf(string, ...any) }, now time.Time) *call {
 	made := c.launch(now)
 	if made == nil {

@@ -72,7 +72,7 @@ func TestNothingIsSentAfterTheHorizon(t *testing.T) {
 			}
 			options.HTTPClient = &dialOnce{HTTPClient: options.HTTPClient, wait: c.dial}
 			p, err := producer.New(ctx, producer.Config{
-				Stream: "orders", Client: kinesis.New(options), Horizon: 2 * time.Second,
+				Stream: "orders", Kinesis: kinesis.New(options), Horizon: 2 * time.Second,
 				Logger: quiet,
 			})
 			if err != nil {

@@ -52,7 +52,7 @@ func Example() {
 	aws, err := config.LoadDefaultConfig(ctx)
 	check(err)
 	client := kinesis.NewFromConfig(aws)
-	p, err := producer.New(ctx, producer.Config{Stream: "orders", Client: client})
+	p, err := producer.New(ctx, producer.Config{Stream: "orders", Kinesis: client})
 	check(err)
 	for _, event := range []string{"created", "paid", "shipped"} {
 		_, err := p.Put(ctx, runnel.Record{PartitionKey: "order-17", Data: []byte(event)})
@@ -70,7 +70,7 @@ func ExampleProducer_PutFunc() {
 	server, end := serve()
 	defer end()
 	ctx := context.Background()
-	p, err := producer.New(ctx, producer.Config{Stream: "orders", Client: server.Kinesis()})
+	p, err := producer.New(ctx, producer.Config{Stream: "orders", Kinesis: server.Kinesis()})
 	check(err)
 	for _, event := range []string{"created", "paid", "shipped"} {
 		record := runnel.Record{PartitionKey: "order-17", Data: []byte(event)}
@@ -90,7 +90,7 @@ func ExampleFuture_Wait() {
 	server, end := serve()
 	defer end()
 	ctx := context.Background()
-	p, err := producer.New(ctx, producer.Config{Stream: "orders", Client: server.Kinesis()})
+	p, err := producer.New(ctx, producer.Config{Stream: "orders", Kinesis: server.Kinesis()})
 	check(err)
 	future, err := p.Put(ctx, runnel.Record{PartitionKey: "order-17", Data: []byte("created")})
 	check(err)
@@ -107,7 +107,7 @@ func ExampleResult() {
 	defer end()
 	ctx := context.Background()
 	p, err := producer.New(ctx, producer.Config{
-		Stream: "orders", Client: server.Kinesis(), RetryMin: time.Millisecond,
+		Stream: "orders", Kinesis: server.Kinesis(), RetryMin: time.Millisecond,
 	})
 	check(err)
 	future, err := p.Put(ctx, runnel.Record{PartitionKey: "order-17", Data: []byte("paid")})
@@ -123,7 +123,7 @@ func ExampleUndeliveredError() {
 	server, end := serve()
 	defer end()
 	ctx := context.Background()
-	p, err := producer.New(ctx, producer.Config{Stream: "typo", Client: server.Kinesis()})
+	p, err := producer.New(ctx, producer.Config{Stream: "typo", Kinesis: server.Kinesis()})
 	check(err)
 	future, err := p.Put(ctx, runnel.Record{PartitionKey: "order-17", Data: []byte("created")})
 	check(err)

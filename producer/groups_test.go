@@ -25,7 +25,7 @@ import (
 // sharded is a stream of equal shards that refuses records for a shard's limits, keeps nothing,
 // and answers after a time.
 type sharded struct {
-	API
+	KinesisAPI
 	*lists
 
 	latency time.Duration
@@ -286,7 +286,7 @@ func rateOfOthers(t *testing.T, order Order, nameless bool, percent int) (rate i
 func (s *sharded) open(tb testing.TB, set func(*Config)) (*Producer, context.Context) {
 	tb.Helper()
 	p, err := New(tb.Context(), func() Config {
-		c := Config{Stream: "orders", Client: s, Reader: s, Logger: silent}
+		c := Config{Stream: "orders", Kinesis: s, Reader: s, Logger: silent}
 		set(&c)
 		return c
 	}())

@@ -119,7 +119,7 @@ func isFinal(err error) bool {
 // finalForCaller turns the answer that the caller's token has expired into a refusal of the
 // caller, if the client will not get another token.
 func (p *Producer) finalForCaller(ctx context.Context, o outcome) outcome {
-	if o.each == nil && o.all.fate == failed && isFinal(p.lasting(ctx, p.cfg.Client, o.all.err)) {
+	if o.each == nil && o.all.fate == failed && isFinal(p.lasting(ctx, p.cfg.Kinesis, o.all.err)) {
 		o.all.fate = refused
 	}
 	return o

@@ -253,7 +253,7 @@ func TestExpiredToken(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stream{fault: denied("ExpiredTokenException", 1, 2)}
 			p, ctx := s.openUnits(t, func(c *Config) {
-				c.Journal, c.Client = &notes{}, expiringClient{s, renewed}
+				c.Journal, c.Kinesis = &notes{}, expiringClient{s, renewed}
 			})
 			put(t, p, ctx, runnel.Record{PartitionKey: "a", Data: []byte("1")}, nil)
 			err := p.Close(ctx)

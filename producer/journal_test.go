@@ -251,13 +251,13 @@ func TestResumeRefuses(t *testing.T) {
 	} {
 		unit := good()
 		spoil(&unit)
-		_, err := New(t.Context(), Config{Stream: "orders", Client: &stream{}, Resume: []FrozenUnit{unit}})
+		_, err := New(t.Context(), Config{Stream: "orders", Kinesis: &stream{}, Resume: []FrozenUnit{unit}})
 		if !errors.Is(err, ErrNotResumable) || !strings.Contains(err.Error(), says) {
 			t.Errorf("want an error that says %q: %v", says, err)
 		}
 	}
 	p, err := New(t.Context(), Config{
-		Stream: "orders", Client: &stream{}, Resume: []FrozenUnit{good()}, Logger: silent,
+		Stream: "orders", Kinesis: &stream{}, Resume: []FrozenUnit{good()}, Logger: silent,
 		OnResult: func(runnel.Record, Result) {}, // no Reader can look the unit up
 	})
 	if err != nil {
@@ -293,7 +293,7 @@ func TestJournalNeedsIdentities(t *testing.T) {
 	})
 	for _, o := range []Order{OrderPlain, OrderChained} {
 		err := Config{
-			Stream: "s", Client: &stream{}, Order: o, Journal: &notes{}, Resume: make([]FrozenUnit, 1),
+			Stream: "s", Kinesis: &stream{}, Order: o, Journal: &notes{}, Resume: make([]FrozenUnit, 1),
 		}.Validate()
 		if err == nil || !strings.Contains(err.Error(), "Journal is set") ||
 			!strings.Contains(err.Error(), "Resume has") {
@@ -355,8 +355,8 @@ func (e *everFrozen) Frozen(ctx context.Context, units []FrozenUnit) error {
 	return err
 }
 
-// The journal hears of every record that is given up, by its unit or by its mark. Otherwise a later run
-// would put it behind newer records of its lane.
+// The journal hears of every record that is given up, by its unit or by its mark. Otherwise a later
+// run would put it behind newer records of its lane.
 func TestJournalHearsWhatIsGivenUp(t *testing.T) {
 	inUnits(t, func(t *testing.T, order Order) {
 		n, s := &everFrozen{}, newSharded(1)

@@ -45,7 +45,7 @@ func TestKeys(t *testing.T) {
 	keys, hold := &keyring{}, make(chan struct{})
 	client := &stream{}
 	p, err := New(t.Context(), Config{
-		Stream: "orders", Client: client, Keys: keys, Order: OrderPlain,
+		Stream: "orders", Kinesis: client, Keys: keys, Order: OrderPlain,
 		OnResult: func(r runnel.Record, _ Result) {
 			if want := map[string]string{"a": "7", "b": "9"}[r.PartitionKey]; r.ExplicitHashKey != want {
 				t.Errorf("%s has %s", r.PartitionKey, r.ExplicitHashKey)
@@ -102,7 +102,7 @@ func TestKeysAbandoned(t *testing.T) {
 	keys := &keyring{}
 	p, err := New(t.Context(), Config{
 		Stream: "orders", Keys: keys, Order: OrderPlain,
-		Client: &stream{latency: 1 << 40},
+		Kinesis: &stream{latency: 1 << 40},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestKeysAbandoned(t *testing.T) {
 func TestKeysOfAggregates(t *testing.T) {
 	keys := &keyring{}
 	p, err := New(t.Context(), Config{
-		Stream: "orders", Client: &stream{}, Keys: keys, Order: OrderPlain,
+		Stream: "orders", Kinesis: &stream{}, Keys: keys, Order: OrderPlain,
 		OnResult: func(r runnel.Record, _ Result) {
 			if r.ExplicitHashKey != "" {
 				t.Errorf("an aggregate has the hash key %s", r.ExplicitHashKey)

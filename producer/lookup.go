@@ -247,7 +247,7 @@ func (p *Producer) searchFrom(
 // cursor makes a cursor that fails with the first error: the core decides when to search again.
 func (p *Producer) cursor(shard runnel.ShardID, from runnel.From) *pages.Cursor {
 	cfg := pages.Config{
-		API: p.cfg.Reader, Shard: shard, From: from, CallTimeout: p.cfg.CallTimeout,
+		Kinesis: p.cfg.Reader, Shard: shard, From: from, CallTimeout: p.cfg.CallTimeout,
 		Pace: pages.Pace{Least: pageEvery, Idle: pageEvery}, Attempts: 1,
 	}
 	name, arn := p.target()

@@ -38,7 +38,7 @@ func longOutage(
 	}
 	var results []producer.Result
 	p, err := producer.New(ctx, producer.Config{
-		Stream: "orders", Client: server.Kinesis(), Reader: reader(server), Horizon: 2 * time.Second,
+		Stream: "orders", Kinesis: server.Kinesis(), Reader: reader(server), Horizon: 2 * time.Second,
 		CallTimeout: 500 * time.Millisecond, MaxBatchRecords: 2, Logger: quiet,
 		OnResult: func(_ runnel.Record, r producer.Result) { results = append(results, r) },
 	})
@@ -161,7 +161,7 @@ func TestResumedAfterTheHorizon(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg := producer.Config{
-			Stream: *stream.StreamDescriptionSummary.StreamARN, Client: server.Kinesis(), Reader: server.Kinesis(),
+			Stream: *stream.StreamDescriptionSummary.StreamARN, Kinesis: server.Kinesis(), Reader: server.Kinesis(),
 			Horizon: 10 * time.Second, CallTimeout: time.Second, Journal: open, Logger: quiet,
 			Linger: time.Millisecond, // all records in one unit
 		}
@@ -253,7 +253,7 @@ func TestResumedLongAfter(t *testing.T) {
 			open.units[0].FrozenAt = time.Now().Add(-age)
 			var results []producer.Result
 			p, err := producer.New(ctx, producer.Config{
-				Stream: "orders", Client: server.Kinesis(), Reader: server.Kinesis(), Journal: open,
+				Stream: "orders", Kinesis: server.Kinesis(), Reader: server.Kinesis(), Journal: open,
 				Resume: open.units, Logger: quiet,
 				OnResult: func(_ runnel.Record, r producer.Result) { results = append(results, r) },
 			})

@@ -310,7 +310,7 @@ func TestResumePacked(t *testing.T) {
 			len(s.read(t, true)) != 10 || len(s.read(t, false)) != 20 {
 			t.Errorf("%d open, %d results, stored %v", len(n.open), len(results), s.read(t, false))
 		}
-		cfg := Config{Stream: "orders", Client: s, Resume: left, Logger: silent}
+		cfg := Config{Stream: "orders", Kinesis: s, Resume: left, Logger: silent}
 		if _, err := New(ctx, cfg); !errors.Is(err, ErrNotResumable) {
 			t.Errorf("resumed in another order: %v", err)
 		}
@@ -346,7 +346,7 @@ func TestResumePacked(t *testing.T) {
 
 func TestPackingNeedsAReader(t *testing.T) {
 	for _, order := range []Order{OrderNone, OrderShard} {
-		err := Config{Stream: "orders", Client: &stream{}, Order: order}.Validate()
+		err := Config{Stream: "orders", Kinesis: &stream{}, Order: order}.Validate()
 		if err == nil || !strings.Contains(err.Error(), "Reader is missing") {
 			t.Errorf("%v: %v", order, err)
 		}

@@ -144,14 +144,14 @@ func TestConfigNamesEveryFault(t *testing.T) {
 		MaxBufferedBytes: 5, GiveUpAfter: -1,
 	})
 	for _, field := range []string{
-		"Stream", "Client", "MaxInFlight", "MaxBatchRecords", "MaxRecordBytes", "MaxBatchBytes",
+		"Stream", "Kinesis", "MaxInFlight", "MaxBatchRecords", "MaxRecordBytes", "MaxBatchBytes",
 		"Linger", "CallTimeout", "RetryMax", "MaxBufferedBytes", "GiveUpAfter",
 	} {
 		if err == nil || !strings.Contains(err.Error(), "producer: "+field+" is ") {
 			t.Errorf("%s is not named in: %v", field, err)
 		}
 	}
-	large := Config{Stream: "s", Client: &stream{}, MaxRecordBytes: 10 << 20}
+	large := Config{Stream: "s", Kinesis: &stream{}, MaxRecordBytes: 10 << 20}
 	if err := large.Validate(); err != nil {
 		t.Errorf("the largest records with defaults: %v", err)
 	}
@@ -573,7 +573,7 @@ func TestContextOfNewDoesNotStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: time.Second}
 		ctx, cancel := context.WithCancel(t.Context())
-		p, err := New(ctx, Config{Stream: "orders", Client: s, Order: OrderPlain, Logger: silent})
+		p, err := New(ctx, Config{Stream: "orders", Kinesis: s, Order: OrderPlain, Logger: silent})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -118,8 +118,8 @@ func TestRecordLimitThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// With a journal a caller that may not read the limit halts the producer. Otherwise the record would be
-// among the refused ones, and no later run would put it.
+// With a journal a caller that may not read the limit halts the producer. Otherwise the record
+// would be among the refused ones, and no later run would put it.
 func TestRecordLimitThatIsDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, n := &stream{}, &notes{}

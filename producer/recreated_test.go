@@ -59,7 +59,7 @@ func TestStreamThatIsMadeAgain(t *testing.T) {
 				}
 				return false
 			}
-			p, ctx := s.open(t, func(c *Config) { c.Order, c.Client, c.Reader, c.Linger = order, v, v, 10*time.Millisecond })
+			p, ctx := s.open(t, func(c *Config) { c.Order, c.Kinesis, c.Reader, c.Linger = order, v, v, 10*time.Millisecond })
 			var delivered atomic.Int64
 			keys := keysIn(keyspace.Uniform(8)[0], "key-", 1) // which the first shard takes in any case
 			keys = append(keys, keysIn(keyspace.All(), "key-", 100)...)

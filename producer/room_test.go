@@ -297,8 +297,9 @@ func TestLargeRecordsBesideAFullGroup(t *testing.T) {
 	})
 }
 
-// A stream may take records of 10 MiB, and the producer learns that later: a record that fits into the
-// buffer goes, though the reserves were cut for records of 1 MiB. Other groups hold records meanwhile.
+// A stream may take records of 10 MiB, and the producer learns that later: a record that fits into
+// the buffer goes, though the reserves were cut for records of 1 MiB. Other groups hold records
+// meanwhile.
 func TestLargestRecordOfASmallBuffer(t *testing.T) {
 	for _, buffer := range []int{10 << 20, 12 << 20, 18 << 20} {
 		synctest.Test(t, func(t *testing.T) {
@@ -323,8 +324,8 @@ func TestLargestRecordOfASmallBuffer(t *testing.T) {
 	}
 }
 
-// A hot key fills the buffer, and then its shard refuses everything. A record of another shard that is
-// larger than its group's reserve still finds room.
+// A hot key fills the buffer, and then its shard refuses everything. A record of another shard that
+// is larger than its group's reserve still finds room.
 func TestLargeRecordBesideAStuckHotKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharded(2)

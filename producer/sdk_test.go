@@ -28,7 +28,7 @@ func sdkClient(url string, transport *http.Transport) *kinesis.Client {
 }
 
 // putOnce makes one call of two records through the SDK and returns its outcome.
-func putOnce(t *testing.T, client API, timeout time.Duration) outcome {
+func putOnce(t *testing.T, client KinesisAPI, timeout time.Duration) outcome {
 	t.Helper()
 	var sent sending
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -257,7 +257,7 @@ func TestStoredAgainstAcknowledged(t *testing.T) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	p, err := New(t.Context(), Config{
-		Stream: "orders", Client: sdkClient(server.URL, transport), MaxInFlight: 4, Order: OrderPlain,
+		Stream: "orders", Kinesis: sdkClient(server.URL, transport), MaxInFlight: 4, Order: OrderPlain,
 		RetryMin: time.Millisecond, RetryMax: 10 * time.Millisecond, Logger: silent,
 	})
 	if err != nil {

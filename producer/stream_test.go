@@ -226,7 +226,7 @@ func apiError(code, message string) error {
 // for each record, where set does not choose another.
 func (s *stream) open(tb testing.TB, set func(*Config)) (*Producer, context.Context) {
 	tb.Helper()
-	cfg := Config{Stream: "orders", Client: s, Order: OrderPlain, Logger: silent}
+	cfg := Config{Stream: "orders", Kinesis: s, Order: OrderPlain, Logger: silent}
 	if set != nil {
 		set(&cfg)
 	}

@@ -103,8 +103,8 @@ func (e *elsewhere) GetRecords(
 	return output, nil
 }
 
-// lostAnswer puts records 1, 2 and 3 of some keys. It loses the answers of all calls with a record 2,
-// or, if cold is set, with a record 1, for longer than H. It returns the records in the stream.
+// lostAnswer puts records 1, 2 and 3 of some keys. It loses the answers of all calls with a record
+// 2, or, if cold is set, with a record 1, for longer than H. It returns the records in the stream.
 func lostAnswer(
 	t *testing.T, by time.Duration, cold bool, bend func(*elsewhere, *producer.Config),
 ) (producer.Stats, []stored) {
@@ -113,7 +113,7 @@ func lostAnswer(
 		runneltest.WithStream("orders", 2))
 	stream := newElsewhere(server, by)
 	cfg := producer.Config{
-		Stream: "orders", Client: stream, Reader: stream, Horizon: 2 * time.Second,
+		Stream: "orders", Kinesis: stream, Reader: stream, Horizon: 2 * time.Second,
 		CallTimeout: 500 * time.Millisecond, Logger: quiet,
 		OnResult: func(_ runnel.Record, r producer.Result) {
 			if r.Err != nil {
@@ -200,8 +200,8 @@ func TestLookUpByTheStreamsClock(t *testing.T) {
 	}
 }
 
-// A look-up waits for a shard with records that cannot be read yet, as on a disk that hangs, and logs
-// that once.
+// A look-up waits for a shard with records that cannot be read yet, as on a disk that hangs, and
+// logs that once.
 func TestLookUpWaitsForTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -252,7 +252,7 @@ func TestTrimmedByTheStreamsClock(t *testing.T) {
 				unit.FrozenAt, unit.ServerTime = time.Now(), time.Now().Add(by-age)
 				var results []producer.Result
 				p, err := producer.New(ctx, producer.Config{
-					Stream: "orders", Client: stream, Reader: stream, Journal: &openUnits{},
+					Stream: "orders", Kinesis: stream, Reader: stream, Journal: &openUnits{},
 					Resume: []producer.FrozenUnit{unit}, Logger: quiet,
 					OnResult: func(_ runnel.Record, r producer.Result) { results = append(results, r) },
 				})
@@ -319,7 +319,7 @@ func TestFirstSendAsksForTheTime(t *testing.T) {
 			runneltest.WithStream("orders", 2), runneltest.WithFaults("ListShards:lose-request"))
 		stream := newElsewhere(server, 0)
 		p, err := producer.New(ctx, producer.Config{
-			Stream: "orders", Client: stream, Reader: stream, Logger: quiet,
+			Stream: "orders", Kinesis: stream, Reader: stream, Logger: quiet,
 			CallTimeout: time.Second,
 		})
 		if err != nil {
@@ -372,7 +372,7 @@ func TestResumedInAnotherBoot(t *testing.T) {
 				open := &openUnits{}
 				stream := newElsewhere(server, -time.Hour)
 				cfg := producer.Config{
-					Stream: "orders", Client: stream, Reader: stream, Journal: open, Logger: quiet,
+					Stream: "orders", Kinesis: stream, Reader: stream, Journal: open, Logger: quiet,
 					Horizon: 10 * time.Second, CallTimeout: time.Second,
 				}
 				p, err := producer.New(ctx, cfg)

@@ -46,8 +46,8 @@ var update = flag.Bool("update", false, "write the transcripts in testdata/core 
 //	flush | abandon | counts
 //
 // The hash keys lo and hi are the first and the last, and a number is the first one of that group;
-// a record "stored@A" is in that shard, and "stored@A=7" has that number there. A unit has its number
-// and low behind its records, and its group before them if that is not 0.
+// a record "stored@A" is in that shard, and "stored@A=7" has that number there. A unit has its
+// number and low behind its records, and its group before them if that is not 0.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/core/*.txt")
 	if err != nil || len(files) == 0 {

@@ -18,9 +18,9 @@ import (
 
 // world is a stream as a producer can meet it: each unit of each call is stored or not, is
 // answered or not, and what has no answer may be stored now, never, or at any later moment
-// within 2H: after its own retry, after the lane's next unit, after it was given up. Time misbehaves
-// too: see worldTime. Shards split and merge, the journal fails, and the program crashes and resumes. What
-// consumers make of it all is read through aggregate.Filter.
+// within 2H: after its own retry, after the lane's next unit, after it was given up. Time
+// misbehaves too: see worldTime. Shards split and merge, the journal fails, and the program crashes
+// and resumes. What consumers make of it all is read through aggregate.Filter.
 //
 // Records are named by marks, from 1 in the order of put, which a crash does not change.
 type world struct {

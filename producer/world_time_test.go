@@ -128,8 +128,8 @@ func (w *world) readable(s *modelShard) int {
 	return s.visible
 }
 
-// tooLate reports whether a unit may not be sent any more: in the boot of its first send by the real
-// time, and in another by the clock of the readers, without the times that it was set forward.
+// tooLate reports whether a unit may not be sent any more: in the boot of its first send by the
+// real time, and in another by the clock of the readers, without the times that it was set forward.
 func (w *world) tooLate(first firstSend) bool {
 	h := w.limits.horizon
 	most := h

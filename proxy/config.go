@@ -17,11 +17,11 @@ import (
 // Config says where a Proxy passes calls to and how it puts. Client is needed; every other
 // field's zero value is its default.
 type Config struct {
-	// Client says where to: its endpoint, region, credentials and HTTP client are used for the
+	// Kinesis says where to: its endpoint, region, credentials and HTTP client are used for the
 	// calls that are passed through too. Needed.
-	Client *kinesis.Client
+	Kinesis *kinesis.Client
 	// Producer is the template of the streams' producers: their order, their buffers, how hard
-	// they try. Stream and Client are set by the proxy. MaxRecordBytes is by default each
+	// they try. Stream and Kinesis are set by the proxy. MaxRecordBytes is by default each
 	// stream's own limit, MaxBatchBytes 10 MiB; MaxBufferedBytes is at least 10 MiB, the longest
 	// record, unless MaxRecordBytes is less.
 	Producer producer.Config
@@ -74,9 +74,9 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf("proxy: "+format, args...))
 		}
 	}
-	fault(c.Client == nil, "Client is missing: want a *kinesis.Client")
-	fault(c.Producer.Stream != "" || c.Producer.Client != nil,
-		"Producer.Stream and Producer.Client are set: leave them to the proxy")
+	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")
+	fault(c.Producer.Stream != "" || c.Producer.Kinesis != nil,
+		"Producer.Stream and Producer.Kinesis are set: leave them to the proxy")
 	fault(c.PutWait < 0 || c.PutWait > time.Minute, "PutWait is %v: want 0 (for 1 s) to 1m",
 		c.PutWait)
 	fault(c.MaxStreams < 1 || c.MaxStreams > 100_000, "MaxStreams is %d: want 1 to 100000",
@@ -88,7 +88,7 @@ func (c Config) Validate() error {
 	buffer := c.Producer.MaxBufferedBytes
 	fault(buffer != 0 && buffer < c.maxRecord(), "Producer.MaxBufferedBytes is %d: want at least "+
 		"%d, the longest record", buffer, c.maxRecord())
-	if c.Client != nil {
+	if c.Kinesis != nil {
 		if err := c.producer("any").Validate(); err != nil {
 			faults = append(faults, err)
 		}
@@ -103,6 +103,6 @@ func (c Config) maxRecord() int { return cmp.Or(c.Producer.MaxRecordBytes, maxRe
 // are made.
 func (c Config) producer(stream string) producer.Config {
 	p := c.Producer
-	p.Stream, p.Client, p.Reader = stream, c.Client, c.Client
+	p.Stream, p.Kinesis, p.Reader = stream, c.Kinesis, c.Kinesis
 	return p
 }

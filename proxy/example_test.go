@@ -21,7 +21,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer server.Close()
-	p, err := proxy.New(ctx, proxy.Config{Client: server.Kinesis()})
+	p, err := proxy.New(ctx, proxy.Config{Kinesis: server.Kinesis()})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type Proxy struct {
 	endingOne sync.Once
 }
 
-// New returns a proxy that passes to cfg.Client's endpoint. It calls nothing by itself.
+// New returns a proxy that passes to cfg.Kinesis's endpoint. It calls nothing by itself.
 //
 // The context's values go to every call of the producers; its end does not stop the proxy. The
 // error is that of cfg.Validate, or of an endpoint that cannot be found out.
@@ -35,13 +35,13 @@ func New(ctx context.Context, cfg Config) (*Proxy, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	behind, err := newUpstream(ctx, cfg.Client.Options())
+	behind, err := newUpstream(ctx, cfg.Kinesis.Options())
 	if err != nil {
 		return nil, fmt.Errorf("proxy: the endpoint of the Kinesis API: %w", err)
 	}
 	under := context.WithoutCancel(ctx)
 	p := &Proxy{
-		cfg: cfg, behind: behind, world: world{client: cfg.Client},
+		cfg: cfg, behind: behind, world: world{client: cfg.Kinesis},
 		memory: semaphore.NewWeighted(cfg.MaxBytes), ending: make(chan struct{}),
 	}
 	p.streams = newStreams(cfg.MaxStreams, func(stream string) (*producer.Producer, error) {

@@ -163,7 +163,7 @@ func TestValidate(t *testing.T) {
 	}
 	server := runneltest.NewServer(t)
 	err := proxy.Config{
-		Client: server.Kinesis(), PutWait: time.Hour, MaxStreams: -1, MaxBytes: 1,
+		Kinesis: server.Kinesis(), PutWait: time.Hour, MaxStreams: -1, MaxBytes: 1,
 		ShutdownTimeout: -1, Producer: producer.Config{Stream: "x", MaxInFlight: -1},
 	}.Validate()
 	if err == nil {

@@ -32,7 +32,7 @@ type stand struct {
 func serve(t testing.TB, client *kinesis.Client, change func(*proxy.Config)) *stand {
 	t.Helper()
 	cfg := proxy.Config{
-		Client: client, ShutdownTimeout: 10 * time.Second,
+		Kinesis: client, ShutdownTimeout: 10 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
 	}
 	if change != nil {

@@ -374,7 +374,7 @@ func TestApplyUnderLoad(t *testing.T) {
 		t *testing.T, _ *runneltest.Server, client *kinesis.Client,
 	) {
 		p, err := producer.New(t.Context(), producer.Config{
-			Stream: stream, Client: client, Reader: client,
+			Stream: stream, Kinesis: client, Reader: client,
 			Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
@@ -418,7 +418,7 @@ func TestApplyUnderLoad(t *testing.T) {
 		}
 		next := map[string]int{}
 		err = follow.Run(t.Context(), follow.Config{
-			Stream: stream, Client: client, Once: true,
+			Stream: stream, Kinesis: client, Once: true,
 			Handle: func(_ context.Context, records iter.Seq[*runnel.Record]) error {
 				for r := range records {
 					if got := string(r.Data); got != fmt.Sprint(next[r.PartitionKey]) {

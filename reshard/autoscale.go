@@ -18,15 +18,21 @@ import (
 // DefaultWindow is the default length of one observation of a stream by Autoscale.
 const DefaultWindow = 30 * time.Second
 
-// Client is the part of the Kinesis API that Autoscale uses. *kinesis.Client implements it.
-type Client interface {
+// KinesisAPI is the part of the Kinesis API that Autoscale uses. *kinesis.KinesisAPI implements it.
+type KinesisAPI interface {
 	Reader
 	Resharder
 }
 
-// AutoscaleConfig configures Autoscale. With the zero value, Autoscale observes the stream and
-// reports its decisions, but changes nothing.
+// AutoscaleConfig configures Autoscale. Stream and Kinesis are required; every other field's zero
+// value is its default, with which Autoscale observes the stream and reports its decisions, but
+// changes nothing.
 type AutoscaleConfig struct {
+	// Stream is the stream's name. Required.
+	Stream string
+	// Kinesis makes the calls; *kinesis.Client implements it. Required.
+	Kinesis KinesisAPI
+
 	Policy Policy // the thresholds
 	// Apply allows changes to the stream. Without it Autoscale makes and reports the same
 	// decisions, but does not carry them out.
@@ -49,6 +55,9 @@ type AutoscaleConfig struct {
 	// after each window. If it fails, Autoscale reports the error and decides by the observed
 	// load alone. Default: there are no counts.
 	Throttles func(context.Context) (Throttled, error)
+
+	// OnEvent is called for every event, in order, by the goroutine of Autoscale. Default none.
+	OnEvent func(Event)
 }
 
 // EventKind is the kind of an Event.
@@ -87,33 +96,28 @@ const (
 	loadCells = 1 << 17
 )
 
-// Autoscale splits and merges the shards of a stream to match its load, window by window, until
+// Autoscale splits and merges the shards of cfg.Stream to match its load, window by window, until
 // ctx ends. Then it returns nil, even between two steps of a plan. It needs no state of an
 // earlier run: if that run was interrupted in the middle of a change, even by kill -9, Autoscale
 // waits until the stream has finished the step and starts with the shards that it finds.
-//
-// Autoscale calls report with every event, in order, from its own goroutine. report may be nil.
 //
 // Autoscale reports temporary errors and goes on: throttling, outages, and a reshard of the
 // stream by something else. It returns lasting errors: an invalid policy or Config, a stream that
 // does not exist or is in on-demand mode (ErrOnDemand), missing permissions. With Once it returns
 // any error that prevents its decision.
-func Autoscale(
-	ctx context.Context, client Client, stream string, cfg AutoscaleConfig, report func(Event),
-) error {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
+func Autoscale(ctx context.Context, cfg AutoscaleConfig) error {
+	if err := cfg.Validate(); err != nil {
 		return err
 	}
+	cfg = cfg.withDefaults()
 	core, err := NewAutoscaler(cfg.Policy)
 	if err != nil {
 		return err
 	}
-	l := &autoscaling{client: client, stream: stream, cfg: cfg, core: core}
+	l := &autoscaling{client: cfg.Kinesis, stream: cfg.Stream, cfg: cfg, core: core}
 	l.report = func(e Event) {
-		if e.At = time.Now(); report != nil {
-			report(e)
-		}
+		e.At = time.Now()
+		cfg.OnEvent(e)
 	}
 	if err := l.run(ctx); ctx.Err() == nil {
 		return err
@@ -121,13 +125,28 @@ func Autoscale(
 	return nil
 }
 
-func (c AutoscaleConfig) withDefaults() (AutoscaleConfig, error) {
+func (c AutoscaleConfig) withDefaults() AutoscaleConfig {
 	set(&c.Every, time.Minute)
 	set(&c.Window, min(DefaultWindow, c.Every))
 	if c.Once {
 		c.Policy.SplitWindows, c.Policy.SplitOf, c.Policy.MergeWindows = 1, 1, 1
 	}
+	if c.OnEvent == nil {
+		c.OnEvent = func(Event) {}
+	}
+	return c
+}
+
+// Validate reports every fault of the configuration.
+func (c AutoscaleConfig) Validate() error {
+	c = c.withDefaults()
 	var faults []error
+	if c.Stream == "" {
+		faults = append(faults, errors.New("reshard: Stream is missing: want the stream's name"))
+	}
+	if c.Kinesis == nil {
+		faults = append(faults, errors.New("reshard: Kinesis is missing: want a *kinesis.Client"))
+	}
 	if c.Window <= 0 || c.Window > c.Every {
 		faults = append(faults, fmt.Errorf("reshard: Window is %s: want above 0 and up to Every, "+
 			"which is %s", c.Window, c.Every))
@@ -136,12 +155,12 @@ func (c AutoscaleConfig) withDefaults() (AutoscaleConfig, error) {
 		faults = append(faults, fmt.Errorf("reshard: Parallel is %d: want 0 (for 32) or more",
 			c.Parallel))
 	}
-	return c, errors.Join(faults...)
+	return errors.Join(faults...)
 }
 
 // autoscaling is the state of one call of Autoscale.
 type autoscaling struct {
-	client Client
+	client KinesisAPI
 	stream string
 	cfg    AutoscaleConfig
 	core   *Autoscaler

@@ -29,7 +29,7 @@ import (
 // scaler runs Autoscale on the stream and keeps its events.
 type scaler struct {
 	t      *testing.T
-	client reshard.Client
+	client reshard.KinesisAPI
 	cfg    reshard.AutoscaleConfig
 	onStep func(reshard.Event)
 
@@ -42,16 +42,18 @@ type scaler struct {
 func (s *scaler) start() {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	s.stop, s.done = cancel, make(chan error, 1)
-	go func() {
-		s.done <- reshard.Autoscale(ctx, s.client, stream, s.cfg, func(e reshard.Event) {
-			s.mu.Lock()
-			s.events = append(s.events, e)
-			s.mu.Unlock()
-			if e.Kind == reshard.EventStepped && s.onStep != nil {
-				s.onStep(e)
-			}
-		})
-	}()
+	cfg := s.cfg
+	cfg.Stream, cfg.Kinesis, cfg.OnEvent = stream, s.client, s.on
+	go func() { s.done <- reshard.Autoscale(ctx, cfg) }()
+}
+
+func (s *scaler) on(e reshard.Event) {
+	s.mu.Lock()
+	s.events = append(s.events, e)
+	s.mu.Unlock()
+	if e.Kind == reshard.EventStepped && s.onStep != nil {
+		s.onStep(e)
+	}
 }
 
 // end stops it, and wants no error.
@@ -171,7 +173,7 @@ func TestAutoscaleUnderLoad(t *testing.T) {
 		client := server.Kinesis()
 		quiet := slog.New(slog.DiscardHandler)
 		p, err := producer.New(t.Context(), producer.Config{
-			Stream: stream, Client: client, Reader: client, Logger: quiet, MaxUnitBytes: 2 << 10,
+			Stream: stream, Kinesis: client, Reader: client, Logger: quiet, MaxUnitBytes: 2 << 10,
 			MaxBufferedRecords: 200,
 		})
 		if err != nil {
@@ -471,7 +473,8 @@ func TestAutoscaleRefuses(t *testing.T) {
 		defer cancel()
 		refuses := func(stream string, cfg reshard.AutoscaleConfig, want string) {
 			t.Helper()
-			err := reshard.Autoscale(ctx, client, stream, cfg, nil)
+			cfg.Stream, cfg.Kinesis = stream, client
+			err := reshard.Autoscale(ctx, cfg)
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %s", err, want)
 			}

@@ -178,7 +178,7 @@ func (o *observing) cursor(shard runnel.Shard) *pages.Cursor {
 		from = runnel.FromTime(o.until.Add(-o.window.Last))
 	}
 	return pages.New(pages.Config{
-		API: o.client, Stream: o.stream, Shard: shard.ID, From: from, CallTimeout: callTimeout,
+		Kinesis: o.client, Stream: o.stream, Shard: shard.ID, From: from, CallTimeout: callTimeout,
 		Pace:     pages.Pace{Least: readSoon, Tip: readEvery, Idle: readEvery},
 		Attempts: attempts, Backoff: backoff,
 	})

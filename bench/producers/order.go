@@ -22,7 +22,7 @@ func putterOf(name string, api *kinesis.Client) (putter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return own{producer.Config{Client: api, Reader: api, Order: order}}.put, nil
+	return own{producer.Config{Kinesis: api, Reader: api, Order: order}}.put, nil
 }
 
 // own puts by runnel's producer.

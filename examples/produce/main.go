@@ -17,7 +17,7 @@ func main() {
 	aws, err := config.LoadDefaultConfig(ctx)
 	check(err)
 	client := kinesis.NewFromConfig(aws)
-	p, err := producer.New(ctx, producer.Config{Stream: "orders", Client: client})
+	p, err := producer.New(ctx, producer.Config{Stream: "orders", Kinesis: client})
 	check(err)
 	for _, event := range []string{"created", "paid", "shipped"} {
 		_, err := p.Put(ctx, runnel.Record{PartitionKey: "order-17", Data: []byte(event)})

@@ -164,7 +164,7 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	worker.Sink, worker.Logger = sink, con.Logger()
 	start := time.Now()
 	still := newStandstill(start)
-	worker.Observer = func(e consumer.Event) {
+	worker.OnEvent = func(e consumer.Event) {
 		counts.observe(e)
 		if ahead := new(archive.AheadError); errors.As(e.Err, &ahead) {
 			cancel(ahead) // another try does not help

@@ -26,8 +26,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
-// The files of TestGolden: those that the commands had written when they were killed, and the output
-// of commands that read them then.
+// The files of TestGolden: those that the commands had written when they were killed, and the
+// output of commands that read them then.
 const (
 	goldenFiles  = "testdata/golden/files.tar.zst"
 	goldenOutput = "testdata/golden/output.txt"
@@ -35,8 +35,8 @@ const (
 
 var update = flag.Bool("update", false, "write testdata/golden with the present formats")
 
-// goldenRun is a kill run with the files of an earlier version. Its processes have the clock of that
-// time.
+// goldenRun is a kill run with the files of an earlier version. Its processes have the clock of
+// that time.
 type goldenRun struct {
 	*killRun
 	clock string // a file for seam.EnvClock

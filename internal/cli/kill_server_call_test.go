@@ -67,8 +67,8 @@ func (p *process) ended() bool {
 	}
 }
 
-// ownAddress finds a free port below those that systems choose for a program that asks for any (from
-// 32768 on, or higher), so that no other program has it when the server comes back.
+// ownAddress finds a free port below those that systems choose for a program that asks for any
+// (from 32768 on, or higher), so that no other program has it when the server comes back.
 func ownAddress(t *testing.T) string {
 	for range 100 {
 		address := fmt.Sprint("127.0.0.1:", 20_000+rand.IntN(12_000))

@@ -106,7 +106,7 @@ func runProxy(con *console.Console, c *cobra.Command, f *proxyFlags) (err error)
 	if err != nil {
 		return err
 	}
-	cfg.Client, cfg.TLS, cfg.Logger = awsclient.Kinesis(aws), encryption, con.Logger()
+	cfg.Kinesis, cfg.TLS, cfg.Logger = awsclient.Kinesis(aws), encryption, con.Logger()
 	ownKeys, leave, err := f.keys.Join(ctx, aws)
 	if err != nil {
 		return err

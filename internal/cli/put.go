@@ -151,7 +151,7 @@ func runPut(ctx context.Context, con *console.Console, f *putFlags, files []stri
 	}
 	client := awsclient.Kinesis(cfg, awsclient.WithoutRetries())
 	config := producer.Config{
-		Stream: f.stream, Client: client, Reader: client, Order: order,
+		Stream: f.stream, Kinesis: client, Reader: client, Order: order,
 		GiveUpAfter: f.giveUpAfter, Logger: con.Logger(),
 	}
 	ownKeys, leave, err := f.keys.Join(ctx, cfg)

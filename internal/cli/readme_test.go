@@ -44,8 +44,8 @@ func readmeBlocks(t *testing.T) (blocks []readmeBlock) {
 	return blocks
 }
 
-// TestReadmeBlocks wants each block of README.md to have a language. TestReadmeCommands runs sh, text
-// is output, and package examples compares go with programs. There is no other.
+// TestReadmeBlocks wants each block of README.md to have a language. TestReadmeCommands runs sh,
+// text is output, and package examples compares go with programs. There is no other.
 func TestReadmeBlocks(t *testing.T) {
 	counts := map[string]int{}
 	for _, b := range readmeBlocks(t) {
@@ -59,8 +59,8 @@ func TestReadmeBlocks(t *testing.T) {
 	}
 }
 
-// goWrapper is the go of README's commands: each is recognised, and done from the clone, or left out
-// for a reason. Any other ends with 99.
+// goWrapper is the go of README's commands: each is recognised, and done from the clone, or left
+// out for a reason. Any other ends with 99.
 const goWrapper = `#!/bin/bash
 echo "go $*" >> "$README_LOG"
 repository() { (cd "$README_REPOSITORY" && "$README_GO" "$@"); }
@@ -77,8 +77,8 @@ case "$*" in
 esac
 `
 
-// runnelWrapper is the runnel of README's commands: the test binary, with a free port in the place of
-// 4567. It waits for a server that was started in the background.
+// runnelWrapper is the runnel of README's commands: the test binary, with a free port in the place
+// of 4567. It waits for a server that was started in the background.
 const runnelWrapper = `#!/bin/bash
 echo "runnel $*" >> "$README_LOG"
 export RUNNEL_TEST_AS_COMMAND=1
@@ -103,8 +103,9 @@ done
 exec "$README_RUNNEL" "$command" "${arguments[@]}"
 `
 
-// TestReadmeCommands runs README's commands, word for word and in their order, in an empty folder. Each
-// line of output in README must be printed; of the demo only the verdict, since its figures vary.
+// TestReadmeCommands runs README's commands, word for word and in their order, in an empty folder.
+// Each line of output in README must be printed; of the demo only the verdict, since its figures
+// vary.
 func TestReadmeCommands(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil || runtime.GOOS == "windows" {

@@ -315,8 +315,8 @@ func TestPause(t *testing.T) {
 }
 
 // TestSlowStart holds a listening server up: it prints a line, and no program reads it. That takes
-// longer than the longest pause that goes unnoticed (a second, with this H). A put that has waited in
-// the accept queue is not stored.
+// longer than the longest pause that goes unnoticed (a second, with this H). A put that has waited
+// in the accept queue is not stored.
 func TestSlowStart(t *testing.T) {
 	const h = 2 * time.Second
 	reader, writer, err := os.Pipe()

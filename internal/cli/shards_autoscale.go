@@ -158,7 +158,8 @@ func (of *shardsOf) autoscale(ctx context.Context, cfg reshard.AutoscaleConfig) 
 			of.stream,
 			windowOf(cfg), cfg.Every)
 	}
-	err := reshard.Autoscale(ctx, of.client, of.stream, cfg, printer.print)
+	cfg.Stream, cfg.Kinesis, cfg.OnEvent = of.stream, of.client, printer.print
+	err := reshard.Autoscale(ctx, cfg)
 	switch {
 	case errors.Is(err, reshard.ErrOnDemand):
 		return exit.Usage("%w", err)

@@ -19,8 +19,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// The same command continues a plan that was interrupted again and again, by kill -9 or by a request
-// to stop, and takes each step once.
+// The same command continues a plan that was interrupted again and again, by kill -9 or by a
+// request to stop, and takes each step once.
 func TestShardsKilled(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1),
 		runneltest.WithStreamDelay(50*time.Millisecond))

@@ -97,13 +97,13 @@ func runTail(con *console.Console, c *cobra.Command, f *tailFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg.Client = awsclient.Kinesis(to)
+	cfg.Kinesis = awsclient.Kinesis(to)
 	signal.Ignore(syscall.SIGPIPE) // the failed write ends the command without a message
 	printer := &recordPrinter{
 		out: bufio.NewWriterSize(con.Out, 1<<16), json: con.JSON(), verbose: con.Verbose,
 	}
 	cfg.Handle = printer.page
-	cfg.Notice = func(n follow.Notice) { tailNotice(con, n) }
+	cfg.OnNotice = func(n follow.Notice) { tailNotice(con, n) }
 	err = follow.Run(ctx, cfg)
 	var invalid *types.InvalidArgumentException
 	switch {

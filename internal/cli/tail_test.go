@@ -17,8 +17,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// tail runs until SIGINT, which ends it with 0, or until the reader of its output is gone, which ends
-// it with 0 and without a message.
+// tail runs until SIGINT, which ends it with 0, or until the reader of its output is gone, which
+// ends it with 0 and without a message.
 func TestTailEnds(t *testing.T) {
 	for name, end := range map[string]func(*exec.Cmd, *os.File){
 		"interrupt":   func(c *exec.Cmd, _ *os.File) { _ = c.Process.Signal(syscall.SIGINT) },

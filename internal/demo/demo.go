@@ -143,7 +143,7 @@ func (d *demo) run(ctx context.Context) error {
 // produce puts all events and returns when the stream has acknowledged them.
 func (d *demo) produce(ctx context.Context, logger *slog.Logger) error {
 	p, err := producer.New(ctx, producer.Config{
-		Stream: stream, Client: d.server.kinesis(), Reader: d.server.kinesis(),
+		Stream: stream, Kinesis: d.server.kinesis(), Reader: d.server.kinesis(),
 		Logger: logger,
 		OnResult: func(_ runnel.Record, result producer.Result) {
 			if result.Err == nil {

@@ -78,7 +78,7 @@ func (f *fleet) run(ctx context.Context, once bool) (*fleetWorker, error) {
 		Stream: stream, App: stream + "-archive", WorkerID: name,
 		Kinesis: f.kinesis, DynamoDB: f.dynamoDB,
 		Sink: target, Failover: failover, Once: once,
-		Logger: f.logger, Observer: func(e consumer.Event) { f.observe(w, e) },
+		Logger: f.logger, OnEvent: func(e consumer.Event) { f.observe(w, e) },
 	})
 	if err != nil {
 		return nil, err

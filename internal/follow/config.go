@@ -13,21 +13,21 @@ import (
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
-// API is the part of the Kinesis client that this package uses; *kinesis.Client has it.
-type API interface {
-	shardmap.API
-	pages.API
+// KinesisAPI is the part of the Kinesis client that this package uses; *kinesis.Client has it.
+type KinesisAPI interface {
+	shardmap.KinesisAPI
+	pages.KinesisAPI
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
 		...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
 }
 
-// Config is the configuration of Run. Stream, Client and Handle are needed; every other field's
+// Config is the configuration of Run. Stream, Kinesis and Handle are needed; every other field's
 // zero value is its default.
 type Config struct {
 	// Stream is the stream's name. Needed.
 	Stream string
-	// Client makes the calls. Needed.
-	Client API
+	// Kinesis makes the calls. Needed.
+	Kinesis KinesisAPI
 	// From is where the reading begins. A sequence number is one of Shard's. Default
 	// runnel.FromOldest.
 	From runnel.From
@@ -42,9 +42,9 @@ type Config struct {
 	// all shards. The records are valid during the call; their Data is valid for as long as it is
 	// kept. Handle ranges to the end or returns an error, with which Run ends. Needed.
 	Handle func(ctx context.Context, records iter.Seq[*runnel.Record]) error
-	// Notice gets the events that the records do not show. It must not block, and is called from
+	// OnNotice gets the events that the records do not show. It must not block, and is called from
 	// several goroutines at a time. Default none.
-	Notice func(Notice)
+	OnNotice func(Notice)
 
 	// Interval is the least time between two reads of one shard. Default 200 ms: AWS allows five a
 	// second for all readers together.
@@ -65,9 +65,9 @@ func (c *Config) validate() error {
 			errs = append(errs, errors.New(text))
 		}
 	}
-	wrong(c.Stream == "", "follow: Stream is empty: name the stream to read")
-	wrong(c.Client == nil, "follow: Client is nil: give a Kinesis client")
-	wrong(c.Handle == nil, "follow: Handle is nil: give what takes the records")
+	wrong(c.Stream == "", "follow: Stream is missing: want the stream's name")
+	wrong(c.Kinesis == nil, "follow: Kinesis is missing: want a *kinesis.Client")
+	wrong(c.Handle == nil, "follow: Handle is missing: want a function that takes the records")
 	wrong(c.Interval < 0 || c.IdleInterval < 0 || c.Parallel < 0,
 		"follow: Interval, IdleInterval and Parallel cannot be below 0")
 	wrong(c.From.Sequence() != "" && c.Shard == "",
@@ -86,8 +86,8 @@ func (c Config) withDefaults() Config {
 	if c.Parallel == 0 {
 		c.Parallel = 8
 	}
-	if c.Notice == nil {
-		c.Notice = func(Notice) {}
+	if c.OnNotice == nil {
+		c.OnNotice = func(Notice) {}
 	}
 	return c
 }

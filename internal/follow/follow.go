@@ -91,7 +91,7 @@ func (r *run) begin(ctx context.Context) error {
 	}
 	r.horizon.Store(horizonOf(out))
 	_, r.since = awsclient.AnswerTime(sent, time.Now(), out.ResultMetadata)
-	shards, err := shardmap.List(ctx, r.cfg.Client, r.cfg.Stream, nil)
+	shards, err := shardmap.List(ctx, r.cfg.Kinesis, r.cfg.Stream, nil)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func id(n int) string { return fmt.Sprintf("shardId-%012d", n) }
 
 // follow reads until it is done, or has received that many records (0: never).
 func (s *stream) follow(cfg follow.Config, enough int) error {
-	cfg.Stream, cfg.Client = "s", s.api
+	cfg.Stream, cfg.Kinesis = "s", s.api
 	cfg.Handle = func(_ context.Context, records iter.Seq[*runnel.Record]) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *stream) follow(cfg follow.Config, enough int) error {
 		}
 		return nil
 	}
-	cfg.Notice = func(n follow.Notice) {
+	cfg.OnNotice = func(n follow.Notice) {
 		s.noticed.Lock()
 		defer s.noticed.Unlock()
 		s.notices = append(s.notices, n)
@@ -442,7 +442,7 @@ func TestEnds(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, s *stream) {
 		var missing *types.ResourceNotFoundException
 		run := func(cfg follow.Config) error {
-			cfg.Client = s.client
+			cfg.Kinesis = s.client
 			cfg.Handle = func(context.Context, iter.Seq[*runnel.Record]) error { return nil }
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errEnough)
 			defer cancel()
@@ -465,7 +465,7 @@ func TestEnds(t *testing.T) {
 		}
 		if err := run(follow.Config{From: runnel.FromSequence("1")}); err == nil ||
 			!strings.Contains(err.Error(), "name the shard") ||
-			!strings.Contains(err.Error(), "name the stream") {
+			!strings.Contains(err.Error(), "Stream is missing") {
 			t.Errorf("a bad configuration: %v", err)
 		}
 		// A stream that is deleted under its follower.

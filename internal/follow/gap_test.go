@@ -34,8 +34,8 @@ func TestGapOfASlowFollower(t *testing.T) {
 		defer cancel()
 		last, lost, gaps := -1, 0, 0
 		_ = follow.Run(ctx, follow.Config{
-			Stream: "s", Client: &limited{s.api, 2},
-			Notice: func(n follow.Notice) {
+			Stream: "s", Kinesis: &limited{s.api, 2},
+			OnNotice: func(n follow.Notice) {
 				if n.Kind == follow.Gap {
 					gaps++
 				}
@@ -104,8 +104,8 @@ func TestNoGapOfAnIdleShard(t *testing.T) {
 		defer func() { <-done }()
 		gaps, seen := 0, 0
 		err := follow.Run(ctx, follow.Config{
-			Stream: "s", Client: s.api, IdleInterval: time.Minute,
-			Notice: func(n follow.Notice) {
+			Stream: "s", Kinesis: s.api, IdleInterval: time.Minute,
+			OnNotice: func(n follow.Notice) {
 				if n.Kind == follow.Gap {
 					gaps++
 				}

@@ -34,7 +34,7 @@ func isLasting(err error) bool {
 func (r *run) describe(ctx context.Context) (*kinesis.DescribeStreamSummaryOutput, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return r.cfg.Client.DescribeStreamSummary(ctx,
+	return r.cfg.Kinesis.DescribeStreamSummary(ctx,
 		&kinesis.DescribeStreamSummaryInput{StreamName: &r.cfg.Stream})
 }
 

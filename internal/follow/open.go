@@ -30,7 +30,7 @@ func (r *reader) records(got []types.Record) iter.Seq[*runnel.Record] {
 		for i := range got {
 			opened := r.opener.Open(&got[i], to)
 			if opened.Outside != nil {
-				r.run.cfg.Notice(Notice{
+				r.run.cfg.OnNotice(Notice{
 					Kind: Void, Shard: r.shard.ID, Err: opened.Outside,
 					After: runnel.SequenceNumber(aws.ToString(got[i].SequenceNumber)),
 				})

@@ -39,8 +39,8 @@ func newReader(r *run, n *node) *reader {
 		one.opener.Filter = one.filter
 	}
 	one.cursor = pages.New(pages.Config{
-		API: r.cfg.Client, Stream: r.cfg.Stream, Shard: n.shard.ID, From: n.start.from,
-		CallTimeout: callTimeout, Backoff: backoff, Failed: one.trouble,
+		Kinesis: r.cfg.Kinesis, Stream: r.cfg.Stream, Shard: n.shard.ID, From: n.start.from,
+		CallTimeout: callTimeout, Backoff: backoff, OnFailure: one.trouble,
 		Pace: pages.Pace{Least: r.cfg.Interval, Idle: r.cfg.IdleInterval},
 		Of:   knownStream{r}, Checked: true, Gaps: true,
 		Complete: n.complete, Parents: n.shard.Parents,
@@ -50,7 +50,7 @@ func newReader(r *run, n *node) *reader {
 
 // notice reports an event of the shard, behind the last record that was read.
 func (r *reader) notice(kind Kind, err error) {
-	r.run.cfg.Notice(Notice{
+	r.run.cfg.OnNotice(Notice{
 		Kind: kind, Shard: r.shard.ID, After: r.opener.After.Sequence, Err: err,
 	})
 }
@@ -65,7 +65,7 @@ func (r *reader) trouble(err error, failures int) {
 // read reads the shard to its end, or as far as Config.Once demands, and returns the outcome for
 // its children.
 func (r *reader) read(ctx context.Context) outcome {
-	r.run.cfg.Notice(Notice{
+	r.run.cfg.OnNotice(Notice{
 		Kind: Began, Shard: r.shard.ID, After: r.start.from.Sequence(),
 	})
 	done := outcome{shard: r.shard, filter: r.filter}
@@ -131,7 +131,7 @@ func (r *reader) children(
 		return named, nil
 	}
 	for failures := 1; ; failures++ {
-		shards, err := shardmap.List(ctx, r.run.cfg.Client, r.run.cfg.Stream, nil)
+		shards, err := shardmap.List(ctx, r.run.cfg.Kinesis, r.run.cfg.Stream, nil)
 		switch children := shardmap.ChildrenOf(shards, r.shard.ID); {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -159,7 +159,7 @@ func (k knownStream) Horizon() shardmap.Horizon { return *k.run.horizon.Load() }
 func (k knownStream) Same(ctx context.Context) error { return k.run.identity.Same(ctx) }
 
 func (k knownStream) Shards(ctx context.Context) ([]runnel.Shard, error) {
-	return shardmap.List(ctx, k.run.cfg.Client, k.run.cfg.Stream, nil)
+	return shardmap.List(ctx, k.run.cfg.Kinesis, k.run.cfg.Stream, nil)
 }
 
 func (k knownStream) Lasting(err error) bool { return isLasting(err) }

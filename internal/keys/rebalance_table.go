@@ -39,7 +39,7 @@ func rebalanceTable(
 	}
 	r := &rebalancing{con: con, flags: f, table: table, layout: reshard.OpenRanges(shards)}
 	move := keytable.MoveConfig{
-		Kinesis: client, Stream: f.stream, Apps: f.apps, Progress: r.progress,
+		Kinesis: client, Stream: f.stream, Apps: f.apps, OnProgress: r.progress,
 	}
 	if slices.Equal(f.apps, []string{"none"}) {
 		move.Apps, move.WithoutApps = nil, true

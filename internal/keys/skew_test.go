@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/cli/clitest"
 )
 
-// With more keys than counters the output marks inexact weights, and leaves out keys whose weight is
-// mostly an estimate.
+// With more keys than counters the output marks inexact weights, and leaves out keys whose weight
+// is mostly an estimate.
 func TestKeysSkewOfMany(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "keys.txt")
 	var even, uneven strings.Builder

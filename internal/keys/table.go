@@ -49,7 +49,7 @@ func (f *keyTable) open(
 		return nil, cfg, err
 	}
 	table, err := keytable.Open(ctx, keytable.Config{
-		API: awsclient.DynamoDB(cfg), Table: f.table, Space: space,
+		DynamoDB: awsclient.DynamoDB(cfg), Table: f.table, Space: space,
 	})
 	return table, cfg, tableError(ctx, err)
 }

@@ -140,7 +140,7 @@ func (c *Cursor) get(ctx context.Context) (answer, error) {
 		in.Limit = aws.Int32(int32(c.cfg.Limit))
 	}
 	c.last = time.Now()
-	out, err := c.cfg.API.GetRecords(ctx, in)
+	out, err := c.cfg.Kinesis.GetRecords(ctx, in)
 	if err != nil {
 		return answer{}, err
 	}
@@ -187,7 +187,7 @@ func (c *Cursor) seek(ctx context.Context) error {
 	calling, cancel := c.call(ctx)
 	defer cancel()
 	asked := time.Now()
-	out, err := c.cfg.API.GetShardIterator(calling, c.input())
+	out, err := c.cfg.Kinesis.GetShardIterator(calling, c.input())
 	if err != nil {
 		return err
 	}

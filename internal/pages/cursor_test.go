@@ -28,7 +28,7 @@ var (
 // cursor makes a cursor over the fake's shard.
 func (f *fake) cursor(from runnel.From, change ...func(*Config)) *Cursor {
 	cfg := Config{
-		API: f, Stream: "s", Shard: "a", From: from,
+		Kinesis: f, Stream: "s", Shard: "a", From: from,
 		Backoff: retry.Backoff{Min: 100 * time.Millisecond, Max: time.Second},
 	}
 	for _, c := range change {
@@ -148,7 +148,7 @@ func TestAttempts(t *testing.T) {
 				}
 				cursor := f.cursor(runnel.FromOldest(), func(cfg *Config) {
 					cfg.Attempts, cfg.Persist = c.attempts, c.persist
-					cfg.Failed = func(error, int) { reported++ }
+					cfg.OnFailure = func(error, int) { reported++ }
 				})
 				page, err := cursor.Next(t.Context())
 				if !errors.Is(err, c.want) || (c.want == nil) != (numbers(page) == "0") {

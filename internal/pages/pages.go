@@ -48,8 +48,8 @@ type Page struct {
 	Complete time.Time
 }
 
-// API is the part of the AWS SDK's Kinesis client that a Cursor uses.
-type API interface {
+// KinesisAPI is the part of the AWS SDK's Kinesis client that a Cursor uses.
+type KinesisAPI interface {
 	GetShardIterator(context.Context, *kinesis.GetShardIteratorInput,
 		...func(*kinesis.Options)) (*kinesis.GetShardIteratorOutput, error)
 	GetRecords(context.Context, *kinesis.GetRecordsInput, ...func(*kinesis.Options)) (
@@ -70,10 +70,10 @@ type Stream interface {
 	Lasting(error) bool
 }
 
-// Config configures a Cursor. API, Shard and one of Stream and ARN are required; every other
+// Config configures a Cursor. Kinesis, Shard and one of Stream and ARN are required; every other
 // field's zero value is its default.
 type Config struct {
-	API    API
+	Kinesis    KinesisAPI
 	Stream string // its name
 	ARN    string // its ARN
 	Shard  runnel.ShardID
@@ -96,9 +96,9 @@ type Config struct {
 	// Persist makes the cursor try again after every error, except for a lasting one. By default it
 	// returns an error that another attempt would not mend, such as a denied access.
 	Persist bool
-	// Failed is called before the wait after a failed attempt that is neither a throttle nor an
+	// OnFailure is called before the wait after a failed attempt that is neither a throttle nor an
 	// expired iterator, with the number of failures in a row. Default none.
-	Failed func(err error, failures int)
+	OnFailure func(err error, failures int)
 
 	// Of is the shared knowledge of the stream. Without it, a shard or a stream that is gone is an
 	// error, and Checked and Gaps must not be set.

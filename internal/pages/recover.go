@@ -40,13 +40,13 @@ func (c *Cursor) recover(ctx context.Context, err error) (gone bool, _ error) {
 		return false, err
 	default:
 		c.iterator = "" // the iterator may be the cause
-		report = c.cfg.Failed != nil
+		report = c.cfg.OnFailure != nil
 	}
 	if c.cfg.Attempts > 0 && c.failures >= c.cfg.Attempts {
 		return false, err
 	}
 	if report {
-		c.cfg.Failed(err, c.failures)
+		c.cfg.OnFailure(err, c.failures)
 	}
 	c.due = time.Now().Add(wait)
 	return false, nil

@@ -10,7 +10,7 @@ import (
 // Map is the list of a stream's shards. A caller fetches it if its copy is not fresh enough.
 // Concurrent callers share one fetch. It is safe for concurrent use.
 type Map struct {
-	api    API
+	api    KinesisAPI
 	stream string
 	turn   chan struct{} // held while fetching: waiting for it listens to the context
 	latest snapshot      // guarded by turn
@@ -22,7 +22,7 @@ type snapshot struct {
 }
 
 // New returns the map of a stream. It makes no call yet.
-func New(api API, stream string) *Map {
+func New(api KinesisAPI, stream string) *Map {
 	return &Map{api: api, stream: stream, turn: make(chan struct{}, 1)}
 }
 

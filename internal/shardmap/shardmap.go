@@ -19,8 +19,8 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// API is the part of the AWS SDK's Kinesis client that this package uses.
-type API interface {
+// KinesisAPI is the part of the AWS SDK's Kinesis client that this package uses.
+type KinesisAPI interface {
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
 		*kinesis.ListShardsOutput, error)
 }
@@ -41,7 +41,7 @@ var backoff = retry.Backoff{Min: 100 * time.Millisecond, Max: maxWait}
 // stream still lists, or those that filter selects (nil: no filter). It retries throttling and
 // outages for some seconds, until ctx is done.
 func List(
-	ctx context.Context, api API, stream string, filter *types.ShardFilter,
+	ctx context.Context, api KinesisAPI, stream string, filter *types.ShardFilter,
 ) ([]runnel.Shard, error) {
 	in := &kinesis.ListShardsInput{
 		StreamName: aws.String(stream), ShardFilter: filter, MaxResults: aws.Int32(pageSize),
@@ -67,7 +67,7 @@ func List(
 }
 
 func page(
-	ctx context.Context, api API, in *kinesis.ListShardsInput,
+	ctx context.Context, api KinesisAPI, in *kinesis.ListShardsInput,
 ) (*kinesis.ListShardsOutput, error) {
 	for attempt := 1; ; attempt++ {
 		out, err := call(ctx, api, in)
@@ -81,7 +81,7 @@ func page(
 }
 
 func call(
-	ctx context.Context, api API, in *kinesis.ListShardsInput,
+	ctx context.Context, api KinesisAPI, in *kinesis.ListShardsInput,
 ) (*kinesis.ListShardsOutput, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 func ExampleRun() {
 	_ = func(t *testing.T) { // func TestMyEndpoint(t *testing.T)
 		server := runneltest.NewServer(t) // the endpoint
-		leasetest.Run(t, func(*testing.T) lease.API { return server.DynamoDB() })
+		leasetest.Run(t, func(*testing.T) lease.DynamoDBAPI { return server.DynamoDB() })
 	}
 }
 
@@ -28,7 +28,7 @@ func ExampleMemory() {
 	ctx := context.Background()
 	memory := new(leasetest.Memory)
 	table, err := lease.New(lease.Config{
-		API: memory, Table: "orders-app", Stream: lease.Stream{Name: "orders", Created: time.Now()},
+		DynamoDB: memory, Table: "orders-app", Stream: lease.Stream{Name: "orders", Created: time.Now()},
 	})
 	check(err)
 	check(table.Ensure(ctx))

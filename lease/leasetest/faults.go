@@ -15,7 +15,7 @@ var errCut = errors.New("the connection was cut")
 
 // lossy passes calls through and loses answers.
 type lossy struct {
-	lease.API
+	lease.DynamoDBAPI
 	lose  int  // how many answers to lose
 	again bool // like an SDK that sends the request again after a cut
 	late  bool // the request arrives only before the next one
@@ -31,20 +31,20 @@ func (f *lossy) UpdateItem(
 		send()
 	}
 	if f.lose == 0 {
-		return f.API.UpdateItem(ctx, in, opts...)
+		return f.DynamoDBAPI.UpdateItem(ctx, in, opts...)
 	}
 	f.lose--
 	if f.late {
 		f.held = append(f.held, func() {
-			_, _ = f.API.UpdateItem(context.WithoutCancel(ctx), in, opts...)
+			_, _ = f.DynamoDBAPI.UpdateItem(context.WithoutCancel(ctx), in, opts...)
 		})
 		return nil, errCut
 	}
-	if _, err := f.API.UpdateItem(ctx, in, opts...); err != nil {
+	if _, err := f.DynamoDBAPI.UpdateItem(ctx, in, opts...); err != nil {
 		return nil, err
 	}
 	if f.again {
-		return f.API.UpdateItem(ctx, in, opts...)
+		return f.DynamoDBAPI.UpdateItem(ctx, in, opts...)
 	}
 	return nil, errCut
 }
@@ -52,20 +52,20 @@ func (f *lossy) UpdateItem(
 func (f *lossy) PutItem(
 	ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options),
 ) (*dynamodb.PutItemOutput, error) {
-	out, err := f.API.PutItem(ctx, in, opts...)
+	out, err := f.DynamoDBAPI.PutItem(ctx, in, opts...)
 	if f.lose == 0 || err != nil {
 		return out, err
 	}
 	f.lose--
 	if f.again {
-		return f.API.PutItem(ctx, in, opts...)
+		return f.DynamoDBAPI.PutItem(ctx, in, opts...)
 	}
 	return nil, errCut
 }
 
 func lostAnswers(b *bench) {
 	for _, again := range []bool{false, true} {
-		net := &lossy{API: b.api, again: again}
+		net := &lossy{DynamoDBAPI: b.api, again: again}
 		table := b.open(net, orders)
 		for _, op := range []string{"take", "renew", "checkpoint", "release", "finish"} {
 			net.lose = 1
@@ -90,7 +90,7 @@ func lateWrite(b *bench) {
 	for _, first := range []string{"renew", "checkpoint"} {
 		for _, second := range []string{"renew", "checkpoint", "release", "finish"} {
 			l := b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), "w1"))
-			net := &lossy{API: b.api, lose: 1, late: true}
+			net := &lossy{DynamoDBAPI: b.api, lose: 1, late: true}
 			writes := holderWrites(b, b.open(net, orders))
 			if _, err := writes[first](l); !errors.Is(err, errCut) {
 				b.Fatalf("%s: %v, want no answer", first, err)
@@ -119,7 +119,7 @@ func lateWrite(b *bench) {
 
 func bindsStream(b *bench) {
 	origin := runnel.FromLatest().Pin(orders.Created)
-	net := &lossy{API: b.api, lose: 1}
+	net := &lossy{DynamoDBAPI: b.api, lose: 1}
 	bound, err := b.open(net, orders).Bind(b.ctx(), origin)
 	b.must(err)
 	want := lease.Binding{Origin: runnel.FromLatest().Pin(orders.Created.UTC())}

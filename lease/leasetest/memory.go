@@ -70,7 +70,7 @@ func (m *Memory) table(name *string) (map[string]item, error) {
 	}
 }
 
-// CreateTable implements lease.API.
+// CreateTable implements lease.DynamoDBAPI.
 func (m *Memory) CreateTable(
 	ctx context.Context, in *dynamodb.CreateTableInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.CreateTableOutput, error) {
@@ -86,7 +86,7 @@ func (m *Memory) CreateTable(
 	})
 }
 
-// DescribeTable implements lease.API.
+// DescribeTable implements lease.DynamoDBAPI.
 func (m *Memory) DescribeTable(
 	ctx context.Context, in *dynamodb.DescribeTableInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.DescribeTableOutput, error) {
@@ -103,7 +103,7 @@ func (m *Memory) DescribeTable(
 	}}, nil
 }
 
-// PutItem implements lease.API.
+// PutItem implements lease.DynamoDBAPI.
 func (m *Memory) PutItem(
 	ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.PutItemOutput, error) {
@@ -122,7 +122,7 @@ func (m *Memory) PutItem(
 	})
 }
 
-// GetItem implements lease.API.
+// GetItem implements lease.DynamoDBAPI.
 func (m *Memory) GetItem(
 	ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.GetItemOutput, error) {
@@ -137,7 +137,7 @@ func (m *Memory) GetItem(
 	return out, err
 }
 
-// UpdateItem implements lease.API.
+// UpdateItem implements lease.DynamoDBAPI.
 func (m *Memory) UpdateItem(
 	ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.UpdateItemOutput, error) {
@@ -165,7 +165,7 @@ func (m *Memory) UpdateItem(
 	})
 }
 
-// DeleteItem implements lease.API.
+// DeleteItem implements lease.DynamoDBAPI.
 func (m *Memory) DeleteItem(
 	ctx context.Context, in *dynamodb.DeleteItemInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.DeleteItemOutput, error) {
@@ -184,7 +184,7 @@ func (m *Memory) DeleteItem(
 	})
 }
 
-// Scan implements lease.API.
+// Scan implements lease.DynamoDBAPI.
 func (m *Memory) Scan(
 	ctx context.Context, in *dynamodb.ScanInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.ScanOutput, error) {

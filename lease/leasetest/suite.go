@@ -24,7 +24,7 @@ import (
 
 // Run runs the suite as subtests. api returns a client of the endpoint under test. Tables are made
 // under names of their own, "leasetest-…", and deleted if the client can delete tables.
-func Run(t *testing.T, api func(t *testing.T) lease.API) {
+func Run(t *testing.T, api func(t *testing.T) lease.DynamoDBAPI) {
 	for _, c := range []struct {
 		name string
 		run  func(*bench)
@@ -72,16 +72,16 @@ var orders = lease.Stream{Name: "orders", Created: time.UnixMilli(1_700_000_000_
 // bench is the fixture of a case.
 type bench struct {
 	*testing.T
-	api   lease.API
+	api   lease.DynamoDBAPI
 	name  string
 	table *lease.Table
 }
 
 func (b *bench) ctx() context.Context { return b.Context() }
 
-func (b *bench) open(api lease.API, stream lease.Stream) *lease.Table {
+func (b *bench) open(api lease.DynamoDBAPI, stream lease.Stream) *lease.Table {
 	b.Helper()
-	table, err := lease.New(lease.Config{API: api, Table: b.name, Stream: stream})
+	table, err := lease.New(lease.Config{DynamoDB: api, Table: b.name, Stream: stream})
 	b.must(err)
 	return table
 }
@@ -203,7 +203,7 @@ func goneTable(b *bench) {
 		b.Fatalf("the table exists: %v, %v", there, err)
 	}
 	other, err := lease.New(lease.Config{
-		API: b.api, Table: b.name + "-missing", Stream: orders,
+		DynamoDB: b.api, Table: b.name + "-missing", Stream: orders,
 	})
 	b.must(err)
 	if there, err := other.Exists(b.ctx()); err != nil || there {

@@ -191,8 +191,8 @@ func TestGoesWithTheSystem(t *testing.T) {
 	})
 }
 
-// While the system's clock is behind, the server's goes on at half speed, also over a restart, until
-// the system's has caught up; the log says by how much it is behind.
+// While the system's clock is behind, the server's goes on at half speed, also over a restart,
+// until the system's has caught up; the log says by how much it is behind.
 func TestGoesOnAtHalfSpeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t)

@@ -343,8 +343,8 @@ func TestShortcutTimes(t *testing.T) {
 	}
 }
 
-// TestShortcutSlowReader: an answer that is not read ends its connection, after three quarters of its
-// time at the earliest, and all of it at the latest.
+// TestShortcutSlowReader: an answer that is not read ends its connection, after three quarters of
+// its time at the earliest, and all of it at the latest.
 func TestShortcutSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
