@@ -40,7 +40,7 @@ type Config struct {
 	// its own. Default: the host's name, the process id and a random part.
 	WorkerID string
 
-	Kinesis  KinesisAPI       // required
+	Kinesis  KinesisAPI        // required
 	DynamoDB lease.DynamoDBAPI // required
 
 	// Handler or Sink, exactly one, takes the records.

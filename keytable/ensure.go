@@ -53,7 +53,9 @@ func (t *Table) ensure(ctx context.Context) error {
 func (t *Table) describe(ctx context.Context) (*types.TableDescription, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	out, err := t.cfg.DynamoDB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.cfg.Table})
+	out, err := t.cfg.DynamoDB.DescribeTable(ctx, &dynamodb.DescribeTableInput{
+		TableName: &t.cfg.Table,
+	})
 	if err != nil {
 		return nil, err
 	}

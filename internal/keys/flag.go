@@ -95,7 +95,9 @@ func (f *Flag) Join(ctx context.Context, cfg aws.Config) (
 		}
 		return &fileKeys{file: opened}, opened.close, nil
 	}
-	opened, err := keytable.Open(ctx, keytable.Config{DynamoDB: awsclient.DynamoDB(cfg), Table: table})
+	opened, err := keytable.Open(ctx, keytable.Config{
+		DynamoDB: awsclient.DynamoDB(cfg), Table: table,
+	})
 	if err != nil {
 		return nil, nothing, tableError(ctx, err)
 	}

@@ -73,10 +73,10 @@ type Stream interface {
 // Config configures a Cursor. Kinesis, Shard and one of Stream and ARN are required; every other
 // field's zero value is its default.
 type Config struct {
-	Kinesis    KinesisAPI
-	Stream string // its name
-	ARN    string // its ARN
-	Shard  runnel.ShardID
+	Kinesis KinesisAPI
+	Stream  string // its name
+	ARN     string // its ARN
+	Shard   runnel.ShardID
 	// From is where the reading begins.
 	From runnel.From
 	// Limit is the number of records that one read asks for; default the API's, 10,000.
