@@ -29,8 +29,8 @@ func (f *Filter) Advance(arrival time.Time) {
 	if now <= f.arrival {
 		return // an unknown arrival, or a clock that stepped back
 	}
-	h := f.horizon()
-	step := min(now-f.arrival, f.step())
+	h := horizon()
+	step := min(now-f.arrival, maxStep())
 	if f.arrival == 0 {
 		step = 0 // the first arrival begins the clock
 	}
@@ -54,20 +54,16 @@ func (f *Filter) Elapsed() time.Duration { return time.Duration(f.clock) * time.
 // Remembers returns the time, on the filter's clock, for which the filter remembers a producer
 // after the producer's last record.
 func (f *Filter) Remembers() time.Duration {
-	return rememberH * time.Duration(f.horizon()) * time.Millisecond
+	return rememberH * time.Duration(horizon()) * time.Millisecond
 }
 
 // horizon returns H in milliseconds.
-func (f *Filter) horizon() int64 {
-	h := f.H
-	if h <= 0 {
-		h = seam.H()
-	}
-	return max(1, h.Milliseconds())
+func horizon() int64 {
+	return max(1, seam.H().Milliseconds())
 }
 
-// step returns the cap on the step between two arrivals, in milliseconds.
-func (f *Filter) step() int64 { return max(1, f.horizon()/stepsInH) }
+// maxStep returns the cap on the step between two arrivals, in milliseconds.
+func maxStep() int64 { return max(1, horizon()/stepsInH) }
 
 // Empty reports whether the filter remembers no producer.
 func (f *Filter) Empty() bool { return len(f.producers) == 0 }
@@ -92,7 +88,7 @@ func (f *Filter) makeRoom(newProducer bool) bool {
 	if !full() {
 		return true
 	}
-	if step := f.step(); f.clock >= f.fullUntil {
+	if step := maxStep(); f.clock >= f.fullUntil {
 		f.fullUntil = f.clock + step
 		f.evict(MaxProducers*7/8, MaxLanes*7/8, f.clock-step)
 	}

@@ -12,7 +12,7 @@ import (
 // lanes of the filter, so that a sink can store it in each commit. The zero value is no change.
 //
 // It lists the producers that the filter has forgotten, since a sink cannot compute them: they
-// depend on Filter.H.
+// depend on H, which tests change.
 type Delta struct {
 	some      bool // clock and arrival count
 	clock     int64

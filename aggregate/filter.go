@@ -41,8 +41,6 @@ const (
 // Call Advance, not Admit, for a record without a unit. The zero value is an empty filter. It is
 // not safe for concurrent use.
 type Filter struct {
-	// H replaces the constant H where it is not zero, for tests. It is no part of the state.
-	H time.Duration
 	// Counts sums up the verdicts of Admit. It is no part of the state.
 	Counts Counts
 

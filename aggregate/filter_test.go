@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/seam"
 )
 
 var (
@@ -113,7 +114,7 @@ func reloaded(t testing.TB, f *aggregate.Filter) *aggregate.Filter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back := &aggregate.Filter{H: f.H}
+	back := new(aggregate.Filter)
 	if err := back.UnmarshalBinary(state); err != nil {
 		t.Fatal(err)
 	}
@@ -198,15 +199,18 @@ func TestForgetting(t *testing.T) {
 			}
 		}
 	}
-	f := &aggregate.Filter{H: time.Second}
-	f.Admit(unit, laneX, at(0))
-	for i := range 40 {
-		f.Advance(at(0).Add(time.Duration(i+1) * 200 * time.Millisecond))
-	}
-	if f.Admit(unit, laneX, at(0.2)) != aggregate.VerdictFresh {
-		t.Error("H of a second has not forgotten after eight")
-	}
-	f = &aggregate.Filter{}
+	t.Run("H of a second", func(t *testing.T) {
+		seam.SetH(t, time.Second)
+		f := new(aggregate.Filter)
+		f.Admit(unit, laneX, at(0))
+		for i := range 40 {
+			f.Advance(at(0).Add(time.Duration(i+1) * 200 * time.Millisecond))
+		}
+		if f.Admit(unit, laneX, at(0.2)) != aggregate.VerdictFresh {
+			t.Error("H of a second has not forgotten after eight")
+		}
+	})
+	f := new(aggregate.Filter)
 	f.Admit(unit, laneX, time.Time{})
 	f.Advance(time.Time{})
 	if f.Admit(unit, laneX, time.Time{}) != aggregate.VerdictDouble {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/seam"
 )
 
 // judge is a filter or a control in its place.
@@ -278,24 +279,21 @@ func (noJudge) pass(d *aggregate.Decoder, _ time.Time) iter.Seq2[int, aggregate.
 
 // Each part of the rule is needed: without it the same worlds do damage.
 func TestControlsDoDamage(t *testing.T) {
-	short := func(parents []judge) judge {
-		f := aggregate.Union(filters(parents)...)
-		f.H = 100 * time.Millisecond
-		return filterJudge{f}
-	}
 	for _, c := range []struct {
 		name  string
+		h     time.Duration
 		guess bool
 		begin func([]judge) judge
 		hurt  func(damage) int
 	}{
-		{"no filter doubles", false, func([]judge) judge { return noJudge{} }, func(d damage) int { return d.doubled }},
-		{"a set instead of lanes reorders", false, unionOfSets, func(d damage) int { return d.reordered }},
-		{"a state that is not inherited doubles", false, func([]judge) judge { return union(nil) }, func(d damage) int { return d.doubled }},
-		{"a guessed mark loses", true, union, func(d damage) int { return d.lost }},
-		{"a producer that is forgotten early doubles", false, short, func(d damage) int { return d.doubled }},
+		{"no filter doubles", aggregate.H, false, func([]judge) judge { return noJudge{} }, func(d damage) int { return d.doubled }},
+		{"a set instead of lanes reorders", aggregate.H, false, unionOfSets, func(d damage) int { return d.reordered }},
+		{"a state that is not inherited doubles", aggregate.H, false, func([]judge) judge { return union(nil) }, func(d damage) int { return d.doubled }},
+		{"a guessed mark loses", aggregate.H, true, union, func(d damage) int { return d.lost }},
+		{"a producer that is forgotten early doubles", 100 * time.Millisecond, false, union, func(d damage) int { return d.doubled }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			seam.SetH(t, c.h)
 			const runs = 20
 			hurt := 0
 			for seed := range uint64(runs) {

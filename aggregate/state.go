@@ -32,8 +32,7 @@ const (
 // ErrStateSyntax is returned for bytes or a text that is not a filter's state.
 var ErrStateSyntax = errors.New("not the state of a filter")
 
-// AppendBinary appends the filter's state to dst; the error is nil. H and Counts are no part of
-// it. The state has about 22 bytes for a producer and 17 for a lane, at most MaxStateSize in all.
+// AppendBinary appends the filter's state to dst; the error is nil. Counts are no part of it. The state has about 22 bytes for a producer and 17 for a lane, at most MaxStateSize in all.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	dst = append(dst, stateVersion)
 	dst = binary.AppendUvarint(dst, uint64(f.clock))   //nolint:gosec // never negative
@@ -116,7 +115,7 @@ func (f *Filter) UnmarshalText(text []byte) error {
 	return f.UnmarshalBinary(state)
 }
 
-// UnmarshalBinary replaces the filter's state by one that AppendBinary wrote; H and Counts stay.
+// UnmarshalBinary replaces the filter's state by one that AppendBinary wrote; Counts stay.
 // It accepts only bytes that AppendBinary writes now, or wrote in version 1. Anything else is an
 // error that wraps ErrStateSyntax and leaves the filter unchanged. A filter that tracks its changes
 // starts anew.

@@ -6,7 +6,7 @@ import (
 
 // Union returns the first filter of a child shard: the merged states of its parents' filters at
 // their ends. A nil parent was trimmed and counts as empty. The result shares no memory with the
-// parents, and does not inherit H and Counts.
+// parents, and does not inherit Counts.
 //
 // The parents' clocks count different steps, so a producer keeps its age: the time on its parent's
 // clock since its last record. A producer of both parents keeps the smaller age.
@@ -44,10 +44,10 @@ func Union(parents ...*Filter) *Filter {
 	return child
 }
 
-// Clone returns a copy that shares nothing with f, H and Counts included.
+// Clone returns a copy that shares nothing with f, Counts included.
 func (f *Filter) Clone() *Filter {
 	clone := Union(f)
-	clone.H, clone.Counts = f.H, f.Counts
+	clone.Counts = f.Counts
 	return clone
 }
 

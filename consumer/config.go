@@ -63,9 +63,6 @@ type Config struct {
 	// because it had no answer. The worker then reads no records again to find doubles, and a sink
 	// gets no state.
 	KeepDoubles bool
-	// Horizon replaces aggregate.H, a constant of the format, in tests; default 0, the
-	// constant.
-	Horizon time.Duration
 
 	// Failover is how long a worker may be silent before others take its leases. All workers of a
 	// fleet, Java ones included, should have the same value. Default 10 s, at least 100 ms.
@@ -139,28 +136,27 @@ func (c Config) Validate() error {
 	var faults []error
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
-			faults = append(faults, fmt.Errorf(format, args...))
+			faults = append(faults, fmt.Errorf("consumer: "+format, args...))
 		}
 	}
 	fault(c.Stream == "", "Stream is missing: want the stream's name")
 	fault(c.App == "", "App is missing: want the application's name, which names the lease table")
 	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")
 	fault(c.DynamoDB == nil, "DynamoDB is missing: want a *dynamodb.Client")
-	fault((c.Handler == nil) == (c.Sink == nil), "exactly one of Handler and Sink is required")
-	fault(c.From.Sequence() != "", "From is the sequence number %s: it must be the oldest record, "+
+	fault((c.Handler == nil) == (c.Sink == nil), "Handler and Sink are both missing, or both set: want one of them")
+	fault(c.From.Sequence() != "", "From is the sequence number %s: want the oldest record, "+
 		"the latest or a time", c.From.Sequence())
 	fault(c.Void < VoidDrop || c.Void > VoidStop,
-		"Void is %d: it must be VoidDrop, VoidDeliver or VoidStop", int(c.Void))
+		"Void is %d: want VoidDrop, VoidDeliver or VoidStop", int(c.Void))
 	fault(c.Failover != 0 && c.Failover < 100*time.Millisecond,
-		"Failover is %s: it must be at least 100ms", c.Failover)
-	fault(c.MaxLeases < 0, "MaxLeases is negative: %d", c.MaxLeases)
+		"Failover is %s: want 100ms or more", c.Failover)
+	fault(c.MaxLeases < 0, "MaxLeases is %d: want 0 (no limit) or more", c.MaxLeases)
 	fault(c.MaxRecords < 0 || c.MaxRecords > maxRecords,
-		"MaxRecords is %d: it must be 1 to %d", c.MaxRecords, maxRecords)
+		"MaxRecords is %d: want 1 to %d", c.MaxRecords, maxRecords)
 	for _, d := range []struct {
 		name  string
 		value time.Duration
 	}{
-		{"Horizon", c.Horizon},
 		{"PollInterval", c.PollInterval},
 		{"CheckpointInterval", c.CheckpointInterval},
 		{"AuditInterval", c.AuditInterval},
@@ -168,10 +164,7 @@ func (c Config) Validate() error {
 		{"StartTimeout", c.StartTimeout},
 		{"ShutdownTimeout", c.ShutdownTimeout},
 	} {
-		fault(d.value < 0, "%s is negative: %s", d.name, d.value)
+		fault(d.value < 0, "%s is %s: want 0 (the default) or more", d.name, d.value)
 	}
-	if err := errors.Join(faults...); err != nil {
-		return fmt.Errorf("consumer: %w", err)
-	}
-	return nil
+	return errors.Join(faults...)
 }

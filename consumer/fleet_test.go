@@ -19,6 +19,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/lease/leasetest"
 )
@@ -54,7 +55,8 @@ type fleet struct {
 type member struct {
 	*consumer.Worker
 	link *link
-	stop context.CancelFunc
+	stop func() // hands its work over
+	kill func() // as a crash would
 	err  chan error
 }
 
@@ -91,8 +93,9 @@ func (f *fleet) start(id string, change ...func(*consumer.Config)) *member {
 	if m.Worker, err = consumer.New(cfg); err != nil {
 		f.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(f.Context())
-	m.stop = cancel
+	ctx, cancel := context.WithCancelCause(f.Context())
+	m.stop = func() { cancel(nil) }
+	m.kill = func() { cancel(seam.ErrKilled) }
 	f.mu.Lock()
 	f.workers[id] = m
 	f.mu.Unlock()

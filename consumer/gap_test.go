@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/runneltest"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
@@ -404,8 +405,9 @@ func childReadLater(r *retained, records int) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.kill = w.Kill
-	if err := w.Run(r.Context()); !errors.Is(err, consumer.ErrKilled) {
+	ctx, kill := context.WithCancelCause(r.Context())
+	r.kill = func() { kill(seam.ErrKilled) }
+	if err := w.Run(ctx); !errors.Is(err, seam.ErrKilled) {
 		r.Fatal(err)
 	}
 	<-time.After(2 * time.Hour)
@@ -425,8 +427,9 @@ func TestGapBeforeTheFirstRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.kill = w.Kill
-		if err := w.Run(r.Context()); !errors.Is(err, consumer.ErrKilled) {
+		ctx, kill := context.WithCancelCause(r.Context())
+		r.kill = func() { kill(seam.ErrKilled) }
+		if err := w.Run(ctx); !errors.Is(err, seam.ErrKilled) {
 			t.Fatal(err)
 		}
 		r.api = plain

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -33,7 +34,7 @@ func (h *holding) handOver(ctx context.Context, how ending) ending {
 		err = h.keeper.settle(ctx, h.run.table.Release)
 	}
 	switch {
-	case errors.Is(err, ErrKilled):
+	case errors.Is(err, seam.ErrKilled):
 		return dropped
 	case err != nil:
 		h.event(Event{Kind: EventLeaseLost, Err: err})

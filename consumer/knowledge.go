@@ -49,7 +49,7 @@ func (h *holding) recall(ctx context.Context, at runnel.Position) (*aggregate.Fi
 		// All parents have ended, as their rows say, and ends has the states of this worker there.
 		if states := h.run.ends.begin(h.first.Key, h.first.Parents); len(states) > 0 {
 			parents, err := h.restoreAll(states)
-			return h.union(parents), err
+			return aggregate.Union(parents...), err
 		}
 	}
 	return h.rebuild(ctx, at)
@@ -71,12 +71,12 @@ func (h *holding) hashRange(ctx context.Context) (keyspace.Range, error) {
 
 // restore makes a filter from a state. A nil state makes a filter that has not met any unit.
 func (h *holding) restore(state []byte) (*aggregate.Filter, error) {
-	filter := &aggregate.Filter{H: h.run.cfg.Horizon}
+	filter := new(aggregate.Filter)
 	if len(state) == 0 {
 		return filter, nil
 	}
 	if err := filter.UnmarshalBinary(state); err != nil {
-		return nil, fmt.Errorf("shard %s: what was kept of the reader's state is not usable, "+
+		return nil, fmt.Errorf("shard %s: the reader's stored state cannot be used, "+
 			"perhaps since a newer program wrote it: %w", h.first.Key, err)
 	}
 	return filter, nil
@@ -91,13 +91,6 @@ func (h *holding) restoreAll(states [][]byte) ([]*aggregate.Filter, error) {
 		}
 	}
 	return filters, nil
-}
-
-// union makes the filter with which a child begins, from the filters at its parents' ends.
-func (h *holding) union(parents []*aggregate.Filter) *aggregate.Filter {
-	filter := aggregate.Union(parents...)
-	filter.H = h.run.cfg.Horizon
-	return filter
 }
 
 // inherit returns the filter for the shard's beginning, or for the application's beginning in the
@@ -116,7 +109,7 @@ func (h *holding) inherit(ctx context.Context, states [][]byte) (*aggregate.Filt
 		}
 		parents = append(parents, filter)
 	}
-	return h.union(parents), nil
+	return aggregate.Union(parents...), nil
 }
 
 // listing returns the stream's shards by their ids, as listed at some time after this shard was

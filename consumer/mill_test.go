@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -49,6 +50,7 @@ type millUnit struct {
 const millHorizon = time.Minute
 
 func newMill(f *fleet, c *chaos) *mill {
+	seam.SetH(f, millHorizon)
 	m := &mill{fleet: f, chaos: c, horizon: millHorizon, keys: keys(7), acked: map[string]bool{}}
 	m.addRun()
 	m.addRun()
@@ -276,7 +278,7 @@ func surviveUnits(f *fleet, seed uint64, what chaosOf) {
 	start := func() *member {
 		workers++
 		return f.start(fmt.Sprintf("w%d", workers), j.into, func(cfg *consumer.Config) {
-			cfg.MaxRecords, cfg.Horizon, cfg.AuditInterval = 9, m.horizon, 30*time.Second
+			cfg.MaxRecords, cfg.AuditInterval = 9, 30*time.Second
 			if what.sink {
 				intoSink(s)(cfg)
 			}
@@ -295,7 +297,7 @@ func surviveUnits(f *fleet, seed uint64, what chaosOf) {
 			f.stream.merge(c.pick(100))
 		case 3:
 			if what.kills {
-				live[i].Kill()
+				live[i].kill()
 				<-live[i].err
 				live[i] = start()
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/seam"
 )
 
 func once(c *consumer.Config) { c.Once = true }
@@ -118,11 +119,11 @@ func TestOnceFleet(t *testing.T) {
 				killed := c.pick(4)
 				if killed < 3 {
 					<-time.After(time.Duration(c.pick(100)) * time.Millisecond)
-					f.workers[fmt.Sprint("w", killed)].Kill()
+					f.workers[fmt.Sprint("w", killed)].kill()
 				}
 				for w := range 3 {
 					err := <-f.workers[fmt.Sprint("w", w)].err
-					if w == killed && errors.Is(err, consumer.ErrKilled) {
+					if w == killed && errors.Is(err, seam.ErrKilled) {
 						continue
 					}
 					if err != nil {

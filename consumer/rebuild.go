@@ -33,7 +33,7 @@ import (
 // It ends early, with an error, when the worker is to stop.
 func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
 	b := &rebuilder{
-		of: h, cfg: h.run.cfg, filter: &aggregate.Filter{H: h.run.cfg.Horizon}, at: at,
+		of: h, cfg: h.run.cfg, filter: new(aggregate.Filter), at: at,
 		origin: originOf(h.first), told: time.Now(), firsts: map[runnel.ShardID]time.Time{},
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -103,7 +103,7 @@ func (b *rebuilder) run(ctx context.Context) error {
 	remembers := b.filter.Remembers()
 	for span := remembers + remembers*3/40; ; span *= 2 {
 		b.from = later(end.Add(-span), time.Unix(0, 0))
-		b.filter = &aggregate.Filter{H: b.cfg.Horizon}
+		b.filter = new(aggregate.Filter)
 		met := map[runnel.ShardID]bool{own.ID: true}
 		err := b.ancestors(ctx, listed, own, met)
 		if err == nil && !beginning {

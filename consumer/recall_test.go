@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -263,11 +264,11 @@ func TestRebuildWhereTheApplicationBegins(t *testing.T) {
 func TestHorizonOfChildren(t *testing.T) {
 	for _, into := range []string{"handler", "sink"} {
 		t.Run(into, func(t *testing.T) {
+			seam.SetH(t, time.Minute)
 			bubble(t, 1, func(f *fleet) {
 				var j journal
 				s := newChain(calm(), 1)
 				f.start("w1", func(c *consumer.Config) {
-					c.Horizon = time.Minute
 					if j.into(c); into == "sink" {
 						intoSink(s)(c)
 					}

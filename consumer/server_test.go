@@ -16,6 +16,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -214,16 +215,17 @@ func TestFleetOnServer(t *testing.T) {
 		l := newLedger(t, server)
 		ctx, stop := context.WithCancel(t.Context())
 		var group sync.WaitGroup
-		run := func(id string) *consumer.Worker {
+		run := func(id string) (kill func()) {
 			w := l.worker(id)
+			life, end := context.WithCancelCause(ctx)
 			group.Go(func() {
-				if err := w.Run(ctx); err != nil && !errors.Is(err, consumer.ErrKilled) {
+				if err := w.Run(life); err != nil && !errors.Is(err, seam.ErrKilled) {
 					t.Errorf("%s: %v", id, err)
 				}
 			})
-			return w
+			return func() { end(seam.ErrKilled) }
 		}
-		first := run("w1")
+		killFirst := run("w1")
 		run("w2")
 		run("w3")
 		for i := range 60 {
@@ -244,7 +246,7 @@ func TestFleetOnServer(t *testing.T) {
 				}
 			}
 			if i == 25 {
-				first.Kill()
+				killFirst()
 			}
 			if i == 40 {
 				if err := server.Restart(t.Context()); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
-	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
@@ -27,16 +27,17 @@ func TestUnitsOnServer(t *testing.T) {
 		var j journal
 		ctx, stop := context.WithCancel(t.Context())
 		var group sync.WaitGroup
-		run := func(id string) *consumer.Worker {
+		run := func(id string) (kill func()) {
 			w := l.worker(id, j.into)
+			life, end := context.WithCancelCause(ctx)
 			group.Go(func() {
-				if err := w.Run(ctx); err != nil && !errors.Is(err, consumer.ErrKilled) {
+				if err := w.Run(life); err != nil && !errors.Is(err, seam.ErrKilled) {
 					t.Errorf("%s: %v", id, err)
 				}
 			})
-			return w
+			return func() { end(seam.ErrKilled) }
 		}
-		first := run("w1")
+		killFirst := run("w1")
 		var sent []string
 		var want []string
 		put := func(key, frozen string) {
@@ -60,7 +61,7 @@ func TestUnitsOnServer(t *testing.T) {
 			case 0:
 				l.reshard(0, false)
 			case 1:
-				first.Kill()
+				killFirst()
 				run("w2")
 			case 2:
 				l.reshard(1, true)

@@ -14,6 +14,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/sink"
 )
 
@@ -255,7 +256,7 @@ func exactlyOnce(f *fleet, seed uint64) {
 		case 1, 2:
 			f.stream.merge(c.pick(100))
 		case 3:
-			live[i].Kill()
+			live[i].kill()
 			<-live[i].err
 			live[i] = start()
 		case 4, 5: // alive, writing, and unable to renew: others take over meanwhile
@@ -376,8 +377,8 @@ func killed(f *fleet) {
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
 	<-time.After(2500 * time.Millisecond)
-	kill(consumer.ErrKilled)
-	if err := <-done; !errors.Is(err, consumer.ErrKilled) {
+	kill(seam.ErrKilled)
+	if err := <-done; !errors.Is(err, seam.ErrKilled) {
 		f.Errorf("got %v", err)
 	}
 	if s.count() != 0 || f.leases()[0].Owner != "w1" {

@@ -100,7 +100,7 @@ func survive(f *fleet, seed uint64) {
 		case 1, 2:
 			f.stream.merge(c.pick(100))
 		case 3:
-			live[i].Kill()
+			live[i].kill()
 			<-live[i].err
 			live[i] = start()
 		case 4:

@@ -154,7 +154,7 @@ func takeOver(f *fleet, shape string, kill bool) {
 		}
 	}
 	if kill {
-		m.Kill()
+		m.kill()
 		<-m.err
 	} else {
 		f.mustStop(m)

@@ -10,27 +10,21 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
 
-var (
-	// ErrKilled is returned by Run after Kill, or when its context was cancelled with
-	// ErrKilled as the cause.
-	ErrKilled = errors.New("the worker was killed")
-	// ErrAlreadyRan is returned by a second Run: a worker runs once.
-	ErrAlreadyRan = errors.New("the worker has run before: make another one")
+// ErrAlreadyRan is returned by a second Run: a worker runs once.
+var ErrAlreadyRan = errors.New("the worker has run before: make another one")
 
-	errShutdown = errors.New("the worker's shutdown time is over")
-)
+var errShutdown = errors.New("the worker's shutdown time is over")
 
 // Worker is one member of a fleet.
 type Worker struct {
-	cfg    Config
-	ran    atomic.Bool
-	kill   sync.Once
-	killed chan struct{}
+	cfg Config
+	ran atomic.Bool
 }
 
 // New makes a worker. It makes no call yet.
@@ -38,15 +32,11 @@ func New(cfg Config) (*Worker, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Worker{cfg: cfg.withDefaults(), killed: make(chan struct{})}, nil
+	return &Worker{cfg: cfg.withDefaults()}, nil
 }
 
 // ID returns the worker's name in the lease table.
 func (w *Worker) ID() string { return w.cfg.WorkerID }
-
-// Kill stops the worker as a crash would: handlers are cancelled at once, and it flushes,
-// checkpoints and releases nothing. Run still waits for its goroutines.
-func (w *Worker) Kill() { w.kill.Do(func() { close(w.killed) }) }
 
 // Run makes the lease table if it is missing, and takes part in the fleet until ctx is done. Then
 // it lets the handlers and the sink finish the work in hand, checkpoints and gives its leases back,
@@ -59,7 +49,6 @@ func (w *Worker) Kill() { w.kill.Do(func() { close(w.killed) }) }
 //     (ErrRecreated, if that was while it ran);
 //   - lease.ErrManagedByKCL3 or lease.ErrNotLeaseTable for a table that cannot be shared;
 //   - ErrStreamGone or lease.ErrTableNotFound if the stream or the table was deleted;
-//   - ErrKilled;
 //   - with Config.Once, lease.ErrUnreadableRow for rows of the table that cannot be read, so that
 //     their shards were not processed;
 //   - the error that kept it from starting for Config.StartTimeout.
@@ -92,10 +81,8 @@ func (w *Worker) Run(ctx context.Context) error {
 		r.handBack(life)
 	}
 	switch {
-	case errors.Is(context.Cause(life), ErrKilled):
-		return ErrKilled
-	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrKilled):
-		return ErrKilled
+	case errors.Is(context.Cause(ctx), seam.ErrKilled):
+		return seam.ErrKilled
 	case ctx.Err() != nil && w.cfg.Once && !r.once.isFinished():
 		return context.Cause(ctx)
 	case ctx.Err() != nil:
@@ -106,21 +93,18 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// guard ends graceful and life when ctx ends or Kill is called: first graceful and then life if the
-// worker is stopped, both at once if it is killed. So a reader that sees graceful end can find out
-// from life which of the two happened.
+// guard ends graceful and life when ctx ends: first graceful and then life if the worker is stopped,
+// both at once if it is killed (seam.ErrKilled). So a reader that sees graceful end can find out from
+// life which of the two happened.
 func (w *Worker) guard(
 	ctx, graceful context.Context, stop, drop context.CancelCauseFunc, over <-chan struct{},
 ) {
 	select {
 	case <-over:
 		return
-	case <-w.killed:
-		drop(ErrKilled)
-		stop(ErrKilled)
 	case <-ctx.Done():
-		if errors.Is(context.Cause(ctx), ErrKilled) {
-			drop(ErrKilled)
+		if errors.Is(context.Cause(ctx), seam.ErrKilled) {
+			drop(seam.ErrKilled)
 		}
 		stop(context.Cause(ctx))
 	case <-graceful.Done(): // it ends by itself
@@ -130,8 +114,6 @@ func (w *Worker) guard(
 	select {
 	case <-over:
 		return
-	case <-w.killed:
-		drop(ErrKilled)
 	case <-timer.C:
 		drop(errShutdown)
 	}

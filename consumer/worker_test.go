@@ -14,6 +14,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -53,8 +54,8 @@ func TestKilledWorkerIsReplaced(t *testing.T) {
 		f.stream.put("a", keys(50)...)
 		f.await(time.Second, "50 records", func() bool { n, _ := f.delivered(); return n == 50 })
 		<-time.After(3 * time.Second) // checkpoints
-		f.workers["w1"].Kill()
-		if err := <-f.workers["w1"].err; !errors.Is(err, consumer.ErrKilled) {
+		f.workers["w1"].kill()
+		if err := <-f.workers["w1"].err; !errors.Is(err, seam.ErrKilled) {
 			t.Fatalf("killed: %v", err)
 		}
 		f.stream.put("b", keys(50)...)
@@ -318,7 +319,7 @@ func TestLatestIsResolvedOnce(t *testing.T) {
 			f.stream.put("after", keys(20)...)
 			f.stream.split(0)
 			f.stream.put("after", keys(20)...)
-			m.Kill()
+			m.kill()
 			<-m.err
 			<-time.After(time.Hour)
 			f.stream.put("after", keys(20)...)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/allocate"
 	"github.com/runnel-stream/runnel/producer"
@@ -106,7 +107,7 @@ func (l *load) put(id string, seed uint64, stop <-chan struct{}) {
 	client := l.server.Kinesis()
 	p, err := producer.New(l.Context(), producer.Config{
 		Stream: "orders", Kinesis: client, Reader: client, Keys: session, MaxInFlight: 4,
-		CallTimeout: 2 * time.Second, Horizon: 20 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		CallTimeout: 2 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		OnResult: func(r runnel.Record, result producer.Result) {
 			if result.Err != nil {
 				l.Errorf("%s: %v", r.Data, result.Err)
@@ -159,7 +160,7 @@ const names = 12
 func (l *load) read(ctx context.Context) {
 	w, err := consumer.New(consumer.Config{
 		Stream: "orders", App: "app", Kinesis: l.server.Kinesis(), DynamoDB: l.server.DynamoDB(),
-		PollInterval: 500 * time.Millisecond, Failover: 5 * time.Second, Horizon: 20 * time.Second,
+		PollInterval: 500 * time.Millisecond, Failover: 5 * time.Second,
 		Handler: func(ctx context.Context, b *consumer.Batch) error {
 			slow := time.Duration(b.ShardID[len(b.ShardID)-1]%2) * 8 * time.Second
 			select {
@@ -280,6 +281,7 @@ func (l *load) merge(ctx context.Context) {
 // different times, and a server that loses answers: nothing is missing, doubled or out of order,
 // in all shards together.
 func TestMovesUnderLoad(t *testing.T) {
+	seam.SetH(t, 20*time.Second)
 	moved, records, switches := 0, 0, 0
 	for seed := range uint64(soak) {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/producer"
 	"github.com/runnel-stream/runnel/runneltest"
@@ -60,6 +61,7 @@ func TestOrderAgainstTheServer(t *testing.T) {
 func againstTheServer(
 	t *testing.T, order producer.Order, horizon time.Duration, seed uint64,
 ) {
+	seam.SetH(t, horizon)
 	random := rand.New(rand.NewPCG(seed, 1))
 	const records, keys = 1500, 200
 	ctx := t.Context()
@@ -73,7 +75,7 @@ func againstTheServer(
 			"PutRecord:commit-late=3s%%2 PutRecord:error-500%%2 PutRecord:throttle%%3", seed%1000)))
 	p, err := producer.New(ctx, producer.Config{
 		Stream: "orders", Kinesis: server.Kinesis(), MaxInFlight: 4, MaxBatchRecords: 100,
-		CallTimeout: time.Second, Order: order, Horizon: horizon, Reader: server.Kinesis(),
+		CallTimeout: time.Second, Order: order, Reader: server.Kinesis(),
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -118,7 +120,7 @@ func againstTheServer(
 	if len(placed) != records || stats.Delivered != records {
 		t.Errorf("%d acknowledged places of %d, %+v", len(placed), records, stats)
 	}
-	all := readAll(t, server.Kinesis(), horizon)
+	all := readAll(t, server.Kinesis())
 	check := checkStream
 	if order == producer.OrderNone {
 		check = checkContents
@@ -288,7 +290,7 @@ func passed(all []stored) (filtered []stored) {
 }
 
 // readAll reads the stream to its tip, a shard only after its parents, without what is void.
-func readAll(t *testing.T, client *kinesis.Client, horizon time.Duration) []stored {
+func readAll(t *testing.T, client *kinesis.Client) []stored {
 	t.Helper()
 	shards, err := shardsOf(t.Context(), client)
 	if err != nil {
@@ -309,7 +311,6 @@ func readAll(t *testing.T, client *kinesis.Client, horizon time.Duration) []stor
 				continue
 			}
 			filter := aggregate.Union(filters[parent], filters[other])
-			filter.H = horizon
 			filters[*shard.ShardId] = filter
 			all = append(all, readShard(t, client, shard, filter)...)
 			read[*shard.ShardId] = true

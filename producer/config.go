@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
@@ -53,7 +52,7 @@ type Config struct {
 	// Order is what is promised of the order of records, and how they are packed. Default
 	// OrderKey.
 	Order Order
-	// Reader looks up what became of units that had no answer for Horizon; usually it is the
+	// Reader looks up what became of units that had no answer for aggregate.H; usually it is the
 	// client above. It is also asked for the stream's time, by a ListShards of one shard, before
 	// the first unit of a run goes out, and again after a pause. Nil, or one that is not allowed to
 	// read: their records are reported with ErrUnresolved. In OrderNone and OrderShard it lists the
@@ -64,8 +63,8 @@ type Config struct {
 	Journal Journal
 	// Resume is the units of earlier runs that their Journal has not been told the end of, in
 	// the order of their Frozen. They are sent first, as the same bytes under the identity that
-	// they have, and before anything newer of their lanes; those first sent longer than Horizon
-	// ago are looked up, and so are those of which that is not known. The run that left them must
+	// they have, and before anything newer of their lanes; those first sent longer than
+	// aggregate.H ago are looked up, and so are those of which that is not known. The run that left them must
 	// have ended. Order must be that of the run which left them, where OrderKey and
 	// OrderShard are the same. The Journal is not told of them again, but of their ends. Their
 	// records go to OnResult, count in Stats, and take no room in the buffer.
@@ -129,9 +128,6 @@ type Config struct {
 	// a 32nd later, or, where a call is then in flight for its lane, when that has its outcome.
 	// See the package comment for what that means. Default 0: never.
 	GiveUpAfter time.Duration
-	// Horizon replaces aggregate.H: how long after its first attempt a unit is sent again. It
-	// is for tests; consumers and servers rely on H. Default aggregate.H; from 1 ms to that.
-	Horizon time.Duration
 
 	// OnResult is called for every record that was taken, just before the record's own
 	// callback and under the same rules (see PutFunc). Default none.
@@ -162,7 +158,6 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxRecordBytes, apiMinRecordBytes)
 	setDefault(&c.MaxBatchBytes, max(5<<20, c.MaxRecordBytes))
 	setDefault(&c.MaxUnitBytes, min(unitBytes, c.MaxRecordBytes))
-	setDefault(&c.Horizon, seam.H())
 	setDefault(&c.MaxBufferedRecords, 100_000)
 	setDefault(&c.MaxBufferedBytes, 64<<20)
 	setDefault(&c.CallTimeout, 10*time.Second)
@@ -219,7 +214,6 @@ func (c Config) Validate() error {
 	during("CallTimeout", c.CallTimeout, 10*time.Millisecond, 5*time.Minute)
 	during("RetryMin", c.RetryMin, time.Millisecond, time.Minute)
 	during("RetryMax", c.RetryMax, c.RetryMin, time.Minute)
-	during("Horizon", c.Horizon, time.Millisecond, aggregate.H)
 	fault(c.GiveUpAfter < 0, "GiveUpAfter is %v: want 0 (never) or more", c.GiveUpAfter)
 	return errors.Join(faults...)
 }
@@ -238,7 +232,7 @@ func (c Config) limits() limits {
 		order: c.Order, calls: c.MaxInFlight, records: c.MaxBatchRecords, bytes: c.MaxBatchBytes,
 		linger: c.Linger, giveUp: c.GiveUpAfter,
 		retryMin: c.RetryMin, retryMax: c.RetryMax, unit: c.MaxUnitBytes,
-		window: groupWindow, horizon: c.Horizon, reads: c.Reader != nil,
+		window: groupWindow, horizon: seam.H(), reads: c.Reader != nil,
 		journal: c.Journal != nil,
 	}
 	if c.Order == OrderChained {

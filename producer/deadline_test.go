@@ -14,6 +14,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/producer"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -63,6 +64,7 @@ func TestNothingIsSentAfterTheHorizon(t *testing.T) {
 	} {
 		name, want := c.name, c.want
 		synctest.Test(t, func(t *testing.T) {
+			seam.SetH(t, 2*time.Second)
 			ctx := t.Context()
 			server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
 				runneltest.WithStream("orders", 1))
@@ -72,8 +74,7 @@ func TestNothingIsSentAfterTheHorizon(t *testing.T) {
 			}
 			options.HTTPClient = &dialOnce{HTTPClient: options.HTTPClient, wait: c.dial}
 			p, err := producer.New(ctx, producer.Config{
-				Stream: "orders", Kinesis: kinesis.New(options), Horizon: 2 * time.Second,
-				Logger: quiet,
+				Stream: "orders", Kinesis: kinesis.New(options), Logger: quiet,
 			})
 			if err != nil {
 				t.Fatal(err)

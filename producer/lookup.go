@@ -16,6 +16,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/pages"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -182,7 +183,7 @@ func (p *Producer) searchShard(
 // sayWaiting logs, once for a search, that a shard has records that cannot be read yet, as while a
 // server's disk hangs. The search waits for them however long that takes.
 func (p *Producer) sayWaiting(s *search, shard runnel.ShardID, by time.Duration) {
-	if s.waits || by < p.cfg.Horizon/patience {
+	if s.waits || by < seam.H()/patience {
 		return
 	}
 	s.waits = true

@@ -16,6 +16,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/producer"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -28,6 +29,7 @@ var quiet = slog.New(slog.DiscardHandler)
 func longOutage(
 	t *testing.T, reader func(*runneltest.Server) producer.Reader,
 ) (producer.Stats, []producer.Result, []stored) {
+	seam.SetH(t, 2*time.Second)
 	ctx := t.Context()
 	server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithStream("orders", 2),
 		runneltest.WithLogger(quiet), runneltest.WithFaults("PutRecords:lose-request@1 PutRecords:lose-answer"))
@@ -38,7 +40,7 @@ func longOutage(
 	}
 	var results []producer.Result
 	p, err := producer.New(ctx, producer.Config{
-		Stream: "orders", Kinesis: server.Kinesis(), Reader: reader(server), Horizon: 2 * time.Second,
+		Stream: "orders", Kinesis: server.Kinesis(), Reader: reader(server),
 		CallTimeout: 500 * time.Millisecond, MaxBatchRecords: 2, Logger: quiet,
 		OnResult: func(_ runnel.Record, r producer.Result) { results = append(results, r) },
 	})
@@ -76,7 +78,7 @@ func longOutage(
 	if err := p.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return p.Stats(), results, readAll(t, server.Kinesis(), 2*time.Second)
+	return p.Stats(), results, readAll(t, server.Kinesis())
 }
 
 // An outage longer than the horizon stays exact: what was stored is found, what was not goes
@@ -149,6 +151,7 @@ func TestLongOutageWithoutReading(t *testing.T) {
 // A unit that an earlier run left longer than a horizon ago is looked up and not sent: it is
 // found, also in a stream that is named by its ARN.
 func TestResumedAfterTheHorizon(t *testing.T) {
+	seam.SetH(t, 10*time.Second)
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
@@ -162,7 +165,7 @@ func TestResumedAfterTheHorizon(t *testing.T) {
 		}
 		cfg := producer.Config{
 			Stream: *stream.StreamDescriptionSummary.StreamARN, Kinesis: server.Kinesis(), Reader: server.Kinesis(),
-			Horizon: 10 * time.Second, CallTimeout: time.Second, Journal: open, Logger: quiet,
+			CallTimeout: time.Second, Journal: open, Logger: quiet,
 			Linger: time.Millisecond, // all records in one unit
 		}
 		p, err := producer.New(ctx, cfg)
@@ -268,7 +271,7 @@ func TestResumedLongAfter(t *testing.T) {
 				(results[0].Err == nil) == unresolved {
 				t.Errorf("%v: %d open, %+v", age, len(open.units), results)
 			}
-			all := readAll(t, server.Kinesis(), 0)
+			all := readAll(t, server.Kinesis())
 			if sent := len(all) == 1 && all[0].data == "1"; sent == unresolved {
 				t.Errorf("%v: the stream holds %v", age, all)
 			}

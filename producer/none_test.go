@@ -18,6 +18,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -248,10 +249,11 @@ func TestSplitIsSeenInTheAnswers(t *testing.T) {
 // A shard that no list has: whether readers drop the unit is not known, and it is looked up.
 func TestAnswerOfAnUnknownShard(t *testing.T) {
 	byShard(t, func(t *testing.T, order Order) {
+		seam.SetH(t, time.Second)
 		s, l := &stream{}, oneShard()
 		s.shards = func(string) int { return 9 }
 		p, ctx := s.openPacked(t, l, func(c *Config) {
-			c.Order, c.Horizon, c.CallTimeout = order, time.Second, time.Second
+			c.Order, c.CallTimeout = order, time.Second
 		})
 		future, err := p.Put(ctx, runnel.Record{PartitionKey: "k", Data: []byte("1")})
 		if err != nil {

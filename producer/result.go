@@ -41,7 +41,7 @@ var (
 	ErrHalted = fmt.Errorf("%w, and the record stays open in the journal", ErrRefusedCaller)
 	// ErrGivenUp: Config.GiveUpAfter went by without an acknowledgement.
 	ErrGivenUp = errors.New("given up")
-	// ErrUnresolved: an attempt had no answer, Config.Horizon went by, and what became of it
+	// ErrUnresolved: an attempt had no answer, aggregate.H went by, and what became of it
 	// could not be looked up: the producer may not read the stream, or the stream does not
 	// keep records for so long. Its error matches ErrMaybeStored too.
 	ErrUnresolved = errors.New("it could not be found out whether it is in the stream")

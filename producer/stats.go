@@ -19,7 +19,7 @@ type Stats struct {
 	// LookedUp counts the units of which it was read up whether they are in the stream, and
 	// Found those that were.
 	LookedUp, Found uint64
-	// Renewed counts the units that were surely not in the stream after Config.Horizon, and
+	// Renewed counts the units that were surely not in the stream after aggregate.H, and
 	// whose records were sent in new ones.
 	Renewed uint64
 	// Void counts the units that were stored in a shard that they were not packed for, since

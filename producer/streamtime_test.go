@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/producer"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -109,11 +110,12 @@ func lostAnswer(
 	t *testing.T, by time.Duration, cold bool, bend func(*elsewhere, *producer.Config),
 ) (producer.Stats, []stored) {
 	ctx := t.Context()
+	seam.SetH(t, 2*time.Second)
 	server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
 		runneltest.WithStream("orders", 2))
 	stream := newElsewhere(server, by)
 	cfg := producer.Config{
-		Stream: "orders", Kinesis: stream, Reader: stream, Horizon: 2 * time.Second,
+		Stream: "orders", Kinesis: stream, Reader: stream,
 		CallTimeout: 500 * time.Millisecond, Logger: quiet,
 		OnResult: func(_ runnel.Record, r producer.Result) {
 			if r.Err != nil {
@@ -159,7 +161,7 @@ func lostAnswer(
 	if err := p.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return p.Stats(), readAll(t, server.Kinesis(), 2*time.Second)
+	return p.Stats(), readAll(t, server.Kinesis())
 }
 
 func onceAndInOrder(t *testing.T, all []stored) {
@@ -366,6 +368,7 @@ func TestResumedInAnotherBoot(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%v boot=%s old=%v", c.after, c.boot, c.old), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				seam.SetH(t, 10*time.Second)
 				ctx := t.Context()
 				server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
 					runneltest.WithStream("orders", 1), runneltest.WithFaults("PutRecords:lose-answer"))
@@ -373,7 +376,7 @@ func TestResumedInAnotherBoot(t *testing.T) {
 				stream := newElsewhere(server, -time.Hour)
 				cfg := producer.Config{
 					Stream: "orders", Kinesis: stream, Reader: stream, Journal: open, Logger: quiet,
-					Horizon: 10 * time.Second, CallTimeout: time.Second,
+					CallTimeout: time.Second,
 				}
 				p, err := producer.New(ctx, cfg)
 				if err != nil {
@@ -392,7 +395,7 @@ func TestResumedInAnotherBoot(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(c.after - 100*time.Millisecond)
-				began, before := time.Now(), len(readAll(t, server.Kinesis(), 10*time.Second))
+				began, before := time.Now(), len(readAll(t, server.Kinesis()))
 				unit := &open.units[0]
 				if c.boot != "" {
 					unit.BootID = c.boot
@@ -414,7 +417,7 @@ func TestResumedInAnotherBoot(t *testing.T) {
 				if c.lookedUp > 0 && took < 18*time.Second { // to 3H after the first send, or longer
 					t.Errorf("looked up after %v, when it might still have come", took)
 				}
-				all := readAll(t, server.Kinesis(), 10*time.Second)
+				all := readAll(t, server.Kinesis())
 				if len(passed(all)) != 1 || len(all)-before != 1-int(c.lookedUp) {
 					t.Errorf("the stream holds %v", all)
 				}

@@ -17,7 +17,6 @@ func (w *world) delivered() (filtered, raw map[laneKey][]uint64) {
 			parents = append(parents, filters[p])
 		}
 		f := aggregate.Union(parents...)
-		f.H = w.limits.horizon
 		filters[s] = f
 		slices.SortStableFunc(s.log, func(a, b modelRecord) int { return a.arrival.Compare(b.arrival) })
 		for _, r := range s.log {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -80,6 +81,7 @@ type modelRecord struct {
 }
 
 func newWorld(t *rapid.T, l limits) *world {
+	seam.SetH(t, l.horizon)
 	w := &world{
 		T: t, limits: l, now: time.Unix(1_700_000_000, 0), records: make([]runnel.Record, 1),
 		ends: map[uint64]Result{}, last: map[laneKey]uint64{}, frozen: map[tag]firstSend{},

@@ -17,6 +17,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
@@ -135,7 +136,7 @@ func (f *fleet) lose() (name, shards string) {
 	victim.gone = true
 	shards = short(victim.holds)
 	f.mu.Unlock()
-	victim.cancel(consumer.ErrKilled)
+	victim.cancel(seam.ErrKilled)
 	<-victim.done
 	return victim.name, shards
 }

@@ -1,11 +1,13 @@
-// Package seam holds the two settings of time that tests change in a whole process: the horizon H
-// of units, and the wall clock. Only tests change them, by FromEnv at the start of their process; a
-// test in the repository's root checks that no other file calls it.
+// Package seam holds the settings that tests change in a whole process, the horizon H of units and
+// the wall clock, and the cause that ends a worker as a crash would. Only tests change H and the
+// clock, by FromEnv at the start of their process or by SetH; a test in the repository's root checks
+// that no other file calls these.
 //
 // Tests that need neither a shorter H nor a wrong clock run in virtual time instead.
 package seam
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -31,12 +33,31 @@ var (
 	clockFile atomic.Pointer[string]
 )
 
+// ErrKilled is the cause of a context that ends a consumer.Worker as a crash would: the worker
+// cancels its handlers at once, and flushes, checkpoints and releases nothing. Run still waits for
+// its goroutines, and returns ErrKilled.
+var ErrKilled = errors.New("the worker was killed")
+
 // H returns the time after its first send during which a unit may be sent again.
 func H() time.Duration {
 	if short := h.Load(); short != 0 {
 		return time.Duration(short)
 	}
 	return DefaultH
+}
+
+// test is the part of testing.TB that SetH needs.
+type test interface {
+	Helper()
+	Cleanup(func())
+}
+
+// SetH replaces H in the process until the end of a test, which must not run in parallel with others
+// that rely on H.
+func SetH(t test, short time.Duration) {
+	t.Helper()
+	before := h.Swap(int64(short))
+	t.Cleanup(func() { h.Store(before) })
 }
 
 // Wall returns the time by the wall clock, without a monotonic reading.
