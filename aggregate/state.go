@@ -32,7 +32,8 @@ const (
 // ErrStateSyntax is returned for bytes or a text that is not a filter's state.
 var ErrStateSyntax = errors.New("not the state of a filter")
 
-// AppendBinary appends the filter's state to dst; the error is nil. Counts are no part of it. The state has about 22 bytes for a producer and 17 for a lane, at most MaxStateSize in all.
+// AppendBinary appends the filter's state to dst; the error is nil. Counts are no part of it. The
+// state has about 22 bytes for a producer and 17 for a lane, at most MaxStateSize in all.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	dst = append(dst, stateVersion)
 	dst = binary.AppendUvarint(dst, uint64(f.clock))   //nolint:gosec // never negative

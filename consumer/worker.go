@@ -93,9 +93,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// guard ends graceful and life when ctx ends: first graceful and then life if the worker is stopped,
-// both at once if it is killed (seam.ErrKilled). So a reader that sees graceful end can find out from
-// life which of the two happened.
+// guard ends graceful and life when ctx ends: first graceful and then life if the worker is
+// stopped, both at once if it is killed (seam.ErrKilled). So a reader that sees graceful end can
+// find out from life which of the two happened.
 func (w *Worker) guard(
 	ctx, graceful context.Context, stop, drop context.CancelCauseFunc, over <-chan struct{},
 ) {

@@ -64,8 +64,8 @@ type Config struct {
 	// Resume is the units of earlier runs that their Journal has not been told the end of, in
 	// the order of their Frozen. They are sent first, as the same bytes under the identity that
 	// they have, and before anything newer of their lanes; those first sent longer than
-	// aggregate.H ago are looked up, and so are those of which that is not known. The run that left them must
-	// have ended. Order must be that of the run which left them, where OrderKey and
+	// aggregate.H ago are looked up, and so are those of which that is not known. The run that left
+	// them must have ended. Order must be that of the run which left them, where OrderKey and
 	// OrderShard are the same. The Journal is not told of them again, but of their ends. Their
 	// records go to OnResult, count in Stats, and take no room in the buffer.
 	Resume []FrozenUnit

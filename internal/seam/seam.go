@@ -1,7 +1,7 @@
 // Package seam holds the settings that tests change in a whole process, the horizon H of units and
 // the wall clock, and the cause that ends a worker as a crash would. Only tests change H and the
-// clock, by FromEnv at the start of their process or by SetH; a test in the repository's root checks
-// that no other file calls these.
+// clock, by FromEnv at the start of their process or by SetH; a test in the repository's root
+// checks that no other file calls these.
 //
 // Tests that need neither a shorter H nor a wrong clock run in virtual time instead.
 package seam
@@ -52,8 +52,8 @@ type test interface {
 	Cleanup(func())
 }
 
-// SetH replaces H in the process until the end of a test, which must not run in parallel with others
-// that rely on H.
+// SetH replaces H in the process until the end of a test, which must not run in parallel with
+// others that rely on H.
 func SetH(t test, short time.Duration) {
 	t.Helper()
 	before := h.Swap(int64(short))
