@@ -143,8 +143,8 @@ func (c Config) Validate() error {
 	fault(c.App == "", "App is missing: want the application's name, which names the lease table")
 	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")
 	fault(c.DynamoDB == nil, "DynamoDB is missing: want a *dynamodb.Client")
-	fault((c.Handler == nil) == (c.Sink == nil), "Handler is %s: want exactly one of them",
-		map[bool]string{true: "missing, and so is Sink", false: "set, and so is Sink"}[c.Sink == nil])
+	fault(c.Handler == nil && c.Sink == nil, "Handler is missing: want a Handler or a Sink")
+	fault(c.Handler != nil && c.Sink != nil, "Sink is set beside Handler: want one of them")
 	fault(c.From.Sequence() != "", "From is the sequence number %s: want the oldest record, "+
 		"the latest or a time", c.From.Sequence())
 	fault(c.Void < VoidDrop || c.Void > VoidStop,
