@@ -39,6 +39,7 @@ var layers = [][]string{
 	{
 		".",
 		"internal/console",
+		"internal/dynamotable",
 		"internal/endpoint",
 		"internal/fault",
 		"internal/usage",

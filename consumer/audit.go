@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -29,7 +30,7 @@ func describe(ctx context.Context, cfg Config) (s lease.Stream, now bounds, err 
 	out, err := cfg.Kinesis.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
 		StreamName: aws.String(cfg.Stream),
 	})
-	if notFound(err) {
+	if awserr.Kinesis.Of(err) == awserr.Missing {
 		err = errors.Join(ErrStreamGone, err)
 	}
 	if err != nil {

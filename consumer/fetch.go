@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/pages"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -87,7 +88,7 @@ func (f *fetcher) loop(ctx context.Context) {
 		case errors.As(err, &void):
 			failures++
 			f.run.failed(f.Shard, err)
-			wait(ctx, backoff(failures, longestBackoff), nil)
+			retry.WaitOr(ctx, backoff(failures, longestBackoff), nil)
 			continue
 		case err != nil: // it ends the worker, which stops the fetcher
 			f.run.giveUp(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/sink"
 )
 
@@ -60,7 +61,7 @@ func (w *handlerWriter) Write(ctx context.Context, batch sink.Batch) (sink.Commi
 		}
 		w.failed(w.shard.ID, fmt.Errorf("the handler failed on %d records after %s: %w",
 			len(records), w.committed.End, err))
-		if !wait(ctx, backoff(attempt, longestBackoff), w.stopping) {
+		if !retry.WaitOr(ctx, backoff(attempt, longestBackoff), w.stopping) {
 			if ctx.Err() != nil {
 				return w.committed, context.Cause(ctx)
 			}

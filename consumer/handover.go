@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
@@ -62,7 +63,7 @@ func (h *holding) createChildren(ctx context.Context, children []runnel.Shard) {
 		if ctx.Err() == nil {
 			h.run.failed(h.first.Key, err)
 		}
-		wait(ctx, backoff(attempt, h.run.cfg.Failover/4), nil)
+		retry.WaitOr(ctx, backoff(attempt, h.run.cfg.Failover/4), nil)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -235,7 +236,7 @@ func (k *keeper) settle(
 		if err == nil || errors.Is(err, lease.ErrLeaseLost) || !transient(err) {
 			return err
 		}
-		if !wait(ctx, backoff(attempt, k.failover/8), nil) {
+		if !retry.WaitOr(ctx, backoff(attempt, k.failover/8), nil) {
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}

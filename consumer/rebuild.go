@@ -176,7 +176,7 @@ func (b *rebuilder) arrival(ctx context.Context, shard runnel.ShardID) (time.Tim
 		}
 	}
 	_, now, err := describe(ctx, b.cfg)
-	return now.earliest, err
+	return now.earliest.Truncate(time.Millisecond), err // arrivals have whole milliseconds
 }
 
 // firstArrival returns the arrival of the record at a position or behind it, or of a shard's first

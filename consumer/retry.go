@@ -1,37 +1,20 @@
 package consumer
 
 import (
-	"context"
 	"errors"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// backoff returns the wait after that many failures in a row: from 50 ms doubling to longest.
+// backoff returns the wait after so many failures in a row: from 50 ms on, doubling to longest.
 func backoff(failures int, longest time.Duration) time.Duration {
 	return retry.Backoff{Min: min(50*time.Millisecond, longest), Max: longest}.After(failures)
 }
 
 const longestBackoff = 5 * time.Second
-
-// wait waits, or returns false once ctx or stopping (nil: none) is done.
-func wait(ctx context.Context, d time.Duration, stopping <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	case <-stopping:
-		return false
-	}
-}
 
 // transient reports whether the same call may succeed a little later. It is false for the errors of
 // a table that cannot be used, and for errors with which the API refuses the call for good. Every
@@ -49,9 +32,3 @@ func transient(err error) bool {
 
 // throttled reports whether a call was over a limit.
 func throttled(err error) bool { return awserr.Kinesis.Of(err) == awserr.Throttled }
-
-// notFound reports whether Kinesis knows no such stream or shard.
-func notFound(err error) bool {
-	var missing *types.ResourceNotFoundException
-	return errors.As(err, &missing)
-}

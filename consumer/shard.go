@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -101,7 +102,7 @@ func (h *holding) process(ctx context.Context) (ending, []runnel.Shard) {
 		if time.Since(began) > longestBackoff {
 			attempt = 1
 		}
-		if !wait(ctx, backoff(attempt, longestBackoff), h.run.stopping) {
+		if !retry.WaitOr(ctx, backoff(attempt, longestBackoff), h.run.stopping) {
 			return stopped, nil // or dropped: handOver sees it
 		}
 	}
@@ -117,7 +118,7 @@ func (h *holding) awaitParents(ctx context.Context) (ending, bool) {
 		if err != nil && ctx.Err() == nil {
 			h.run.failed(h.first.Key, err)
 		}
-		if !wait(ctx, backoff(attempt, min(time.Second, h.run.cfg.Failover/4)), h.run.stopping) {
+		if !retry.WaitOr(ctx, backoff(attempt, min(time.Second, h.run.cfg.Failover/4)), h.run.stopping) {
 			return stopped, false
 		}
 	}

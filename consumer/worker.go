@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
@@ -232,7 +233,7 @@ func (r *run) begin(ctx context.Context) error {
 				return err
 			}
 			r.failed("", err)
-			if !wait(ctx, backoff(attempt, longestBackoff), nil) {
+			if !retry.WaitOr(ctx, backoff(attempt, longestBackoff), nil) {
 				return context.Cause(ctx)
 			}
 		}

@@ -3,7 +3,6 @@ package keytable
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,7 +33,7 @@ func (t *Table) commit(ctx context.Context, decide func(*state) ([]change, error
 		if !again {
 			return err
 		}
-		if !raced(err) {
+		if !awserr.Raced(err) {
 			if failures++; failures == attempts || !retryable(err) || ctx.Err() != nil {
 				return t.wrap("write", err)
 			}
@@ -127,44 +126,11 @@ func (t *Table) deletion(key item) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{TableName: &t.cfg.Table, Key: key}}
 }
 
-// raced reports whether a transaction was cancelled because of a concurrent one.
-func raced(err error) bool {
-	return slices.ContainsFunc(reasons(err), func(code string) bool {
-		return code == awserr.CodeConditionFailed || classOf(code) == awserr.Passing
-	})
-}
-
-// retryable reports whether the same call may succeed a little later: after a failure without an
-// answer of the API, throttling, or a fault of the server.
+// retryable reports whether the same call of DynamoDB may succeed a little later: after a failure
+// without an answer of the API, throttling, or a fault of the server.
 func retryable(err error) bool {
-	if errors.Is(err, ErrDamagedTable) || errors.Is(err, ErrUnusableTable) {
-		return false
-	}
-	if codes := reasons(err); codes != nil {
-		return slices.ContainsFunc(codes, func(code string) bool {
-			return classOf(code) == awserr.Throttled
-		})
-	}
-	return awserr.DynamoDB.Transient(err)
-}
-
-// reasons returns a code for each item of a transaction that was cancelled; nil for any other
-// error.
-func reasons(err error) []string {
-	var cancelled *types.TransactionCanceledException
-	if !errors.As(err, &cancelled) {
-		return nil
-	}
-	codes := make([]string, 0, len(cancelled.CancellationReasons))
-	for _, reason := range cancelled.CancellationReasons {
-		codes = append(codes, aws.ToString(reason.Code))
-	}
-	return codes
-}
-
-func classOf(code string) awserr.Class {
-	class, _ := awserr.DynamoDB.OfCode(code, "")
-	return class
+	return !errors.Is(err, ErrDamagedTable) && !errors.Is(err, ErrUnusableTable) &&
+		awserr.TransientWrite(err)
 }
 
 var backoff = retry.Backoff{Min: 20 * time.Millisecond, Max: time.Second}

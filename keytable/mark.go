@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
 // mark puts an empty aggregate under each key, at most 90, and returns the last mark of each shard.
@@ -24,7 +25,7 @@ func (p *passage) mark(
 		switch {
 		case err == nil && len(failed) == 0:
 			return marks, nil
-		case err != nil && (ctx.Err() != nil || !retryable(err)):
+		case err != nil && (ctx.Err() != nil || !awserr.Kinesis.Transient(err)):
 			return nil, fmt.Errorf("mark the shards of stream %s: %w", p.move.Stream, err)
 		}
 		keys = failed

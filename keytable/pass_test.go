@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,6 +131,29 @@ func TestPassWithoutCheckpoints(t *testing.T) {
 		check("inside of the aggregate", false, both, 0, nil)
 		check("at the aggregate's end", true, both, 1, nil)
 		check("the shard's end", true, "SHARD_END", 0, nil)
+	}, runneltest.WithStream("orders", 1))
+}
+
+// A throttle that only Kinesis knows is waited out. A refusal of the caller is not.
+func TestMarksRefused(t *testing.T) {
+	inTime(t, func(t *testing.T, server *runneltest.Server) {
+		p := &passage{
+			table: open(t, server.DynamoDB()),
+			move: MoveConfig{Stream: "orders", Kinesis: kinesis.NewFromConfig(server.AWSConfig(),
+				func(o *kinesis.Options) { o.Retryer = aws.NopRetryer{} })},
+		}
+		for faults, want := range map[string]string{
+			"PutRecords:refuse=KMSThrottlingException@1": "",
+			"PutRecords:refuse=AccessDeniedException@1":  "AccessDeniedException",
+		} {
+			if err := server.SetFaults(faults); err != nil {
+				t.Fatal(err)
+			}
+			_, err := p.mark(t.Context(), []string{"1"})
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", faults, err)
+			}
+		}
 	}, runneltest.WithStream("orders", 1))
 }
 

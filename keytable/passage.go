@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/lease"
@@ -117,8 +117,7 @@ func (t *Table) newPassage(ctx context.Context, cfg MoveConfig) (*passage, error
 			return nil, fmt.Errorf("application %s: %w", app, err)
 		}
 		_, _, err = leases.List(ctx)
-		var missing *types.ResourceNotFoundException
-		if errors.As(err, &missing) {
+		if awserr.DynamoDB.Of(err) == awserr.Missing {
 			err = ErrNoLeaseTable
 		}
 		if err != nil {
@@ -189,7 +188,7 @@ func (p *passage) pass(
 		if len(w.left) == 0 {
 			return nil
 		}
-		if err == nil || retryable(err) {
+		if err == nil || retryable(err) || awserr.Kinesis.Transient(err) {
 			err = retry.Wait(ctx, p.table.cfg.Interval)
 		}
 		if err != nil {

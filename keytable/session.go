@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
 var (
@@ -188,7 +190,7 @@ func (s *Session) renew(ctx context.Context) error {
 	t.mu.Unlock()
 	s.beat++
 	err := s.announce(ctx, drained)
-	if conditionFailed(err) {
+	if _, dead := awserr.ConditionFailed(err); dead {
 		s.number = 0
 		s.extend(time.Time{})
 	}
@@ -210,7 +212,8 @@ func (s *Session) enter(ctx context.Context) error {
 		Item:                s.row(number, -1),
 		ConditionExpression: aws.String("attribute_not_exists(" + attrID + ")"),
 	})
-	if err != nil && !conditionFailed(err) { // an attempt without an answer may have made the row
+	// The row exists if an attempt without an answer has made it.
+	if _, exists := awserr.ConditionFailed(err); err != nil && !exists {
 		return err
 	}
 	s.number = number
@@ -296,7 +299,7 @@ func (t *Table) delete(ctx context.Context, key item, beat types.AttributeValue)
 		in.ExpressionAttributeValues = item{":beat": beat}
 	}
 	_, err := t.cfg.DynamoDB.DeleteItem(ctx, in)
-	if conditionFailed(err) {
+	if _, renewed := awserr.ConditionFailed(err); renewed {
 		return nil
 	}
 	return err

@@ -8,7 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awserr"
@@ -212,8 +211,7 @@ func (t *Table) refuseKCL3(ctx context.Context) error {
 	if row == nil {
 		key := item{"key": str(migrationKey)}
 		row, err = t.getItem(ctx, t.cfg.Table+"-CoordinatorState", key)
-		var missing *types.ResourceNotFoundException
-		if err != nil && !errors.As(err, &missing) && !denied(err) {
+		if err != nil && awserr.DynamoDB.Of(err) != awserr.Missing && !denied(err) {
 			return t.wrap("bind", "", err)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
 // Create adds a lease if the table has none for the shard, and never changes an existing one. It
@@ -19,7 +21,7 @@ func (t *Table) Create(ctx context.Context, l Lease) (Lease, bool, error) {
 	if answer == nil {
 		return l, true, nil
 	}
-	row, refused := conditionFailed(answer)
+	row, refused := awserr.ConditionFailed(answer)
 	if row == nil {
 		var err error
 		if row, err = t.getItem(ctx, t.cfg.Table, t.key(l.Key)); err != nil {
@@ -69,7 +71,7 @@ func (t *Table) Delete(ctx context.Context, seen Lease) error {
 		ReturnValuesOnConditionCheckFailure: types.
 			ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	row, refused := conditionFailed(err)
+	row, refused := awserr.ConditionFailed(err)
 	if !refused {
 		if err != nil {
 			err = t.wrap("delete", seen.Key, err)

@@ -8,9 +8,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
 // DynamoDBAPI is the part of the AWS SDK's DynamoDB client that a Table uses.
@@ -101,8 +101,7 @@ func (t *Table) call(ctx context.Context) (context.Context, context.CancelFunc) 
 func (t *Table) key(id runnel.ShardID) item { return item{attrKey: str(string(id))} }
 
 func (t *Table) wrap(op string, id runnel.ShardID, err error) error {
-	var missing *types.ResourceNotFoundException
-	if errors.As(err, &missing) {
+	if awserr.DynamoDB.Of(err) == awserr.Missing {
 		err = fmt.Errorf("%w: %w", ErrTableNotFound, err)
 	}
 	if id == "" {
@@ -139,14 +138,4 @@ func (t *Table) getItem(ctx context.Context, table string, key item) (item, erro
 		return nil, err
 	}
 	return out.Item, nil
-}
-
-// conditionFailed reports whether err says that a write's condition did not hold. It returns the
-// row at that time if the answer contains it.
-func conditionFailed(err error) (item, bool) {
-	var failed *types.ConditionalCheckFailedException
-	if !errors.As(err, &failed) {
-		return nil, false
-	}
-	return failed.Item, true
 }

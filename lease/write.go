@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
 // A write is one conditional change of one row, from the row that the writer last saw to a new one.
@@ -66,7 +68,7 @@ func (t *Table) writeOnce(ctx context.Context, seen, want Lease, w write) (Lease
 	if answer == nil {
 		return want, nil
 	}
-	row, refused := conditionFailed(answer)
+	row, refused := awserr.ConditionFailed(answer)
 	if row == nil { // an old server, or no answer at all: look
 		var err error
 		if row, err = t.getItem(ctx, t.cfg.Table, t.key(seen.Key)); err != nil {

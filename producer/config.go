@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
@@ -239,4 +240,9 @@ func (c Config) limits() limits {
 		l.records = 1
 	}
 	return l
+}
+
+// backoff is the wait between the attempts of calls that carry no records.
+func (c *Config) backoff() retry.Backoff {
+	return retry.Backoff{Min: c.RetryMin, Max: c.RetryMax}
 }

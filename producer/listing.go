@@ -6,7 +6,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
@@ -57,11 +56,11 @@ func (p *Producer) chartAnswer(o outcome) {
 	ctx, cancel := context.WithTimeoutCause(p.life, p.cfg.CallTimeout, errCallTimeout)
 	defer cancel()
 	wanted := func() bool { return p.unlisted(o) }
-	for pause := p.cfg.RetryMin; wanted(); pause = min(2*pause, p.cfg.RetryMax) {
+	for attempt := 1; wanted(); attempt++ {
 		if err := p.listFor(ctx, wanted); err == nil && !wanted() || isFinal(err) {
 			return
 		}
-		if retry.Wait(ctx, pause) != nil {
+		if p.cfg.backoff().Wait(ctx, attempt) != nil {
 			return
 		}
 	}

@@ -10,11 +10,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/shardmap"
@@ -234,8 +234,7 @@ func (p *Producer) searchFrom(
 	if begin.after != "" {
 		cursor := p.cursor(shard, runnel.FromSequence(begin.after))
 		page, err := cursor.Next(ctx)
-		var invalid *types.InvalidArgumentException
-		if !errors.As(err, &invalid) {
+		if awserr.Kinesis.Of(err) != awserr.Record {
 			return cursor, page, err
 		}
 		// The number is none of this stream: it was deleted and made again under its name.

@@ -8,8 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-
-	"github.com/runnel-stream/runnel/internal/retry"
 )
 
 // recordLimit is the stream's limit for a record: data and partition key, in bytes. It begins with
@@ -113,8 +111,7 @@ func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 		if err == nil || isFinal(err) || isFaulty(err) {
 			continue // with the limit known now
 		}
-		pause := min(p.cfg.RetryMin<<min(attempt-1, 16), p.cfg.RetryMax)
-		if cause := retry.Wait(open, pause); cause != nil {
+		if cause := p.cfg.backoff().Wait(open, attempt); cause != nil {
 			return 0, stopped(fmt.Errorf("%w; the last answer: %w", cause, err))
 		}
 	}

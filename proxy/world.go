@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -10,7 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
 // world knows the account and the region that the proxy's credentials work in, so that a stream
@@ -67,9 +67,8 @@ var underAccount = regexp.MustCompile(` under account (\d{12})\b`)
 func (w *world) ask(ctx context.Context, name string) (*home, error) {
 	found, err := w.client.DescribeStreamSummary(ctx,
 		&kinesis.DescribeStreamSummaryInput{StreamName: &name})
-	var missing *types.ResourceNotFoundException
-	if errors.As(err, &missing) {
-		if said := underAccount.FindStringSubmatch(missing.ErrorMessage()); said != nil {
+	if awserr.Kinesis.Of(err) == awserr.Missing {
+		if said := underAccount.FindStringSubmatch(awserr.Message(err)); said != nil {
 			return &home{w.client.Options().Region, said[1]}, nil
 		}
 		return nil, nil

@@ -217,7 +217,7 @@ func (a *applying) settle(ctx context.Context, at int) error {
 
 // open waits until the stream is ACTIVE and returns its open shards.
 func (a *applying) open(ctx context.Context) ([]runnel.Shard, error) {
-	for wait := 100 * time.Millisecond; ; wait = min(2*time.Second, wait*3/2) {
+	for looks := 1; ; looks++ {
 		var status types.StreamStatus
 		err := persist(ctx, func(ctx context.Context) error {
 			out, err := a.client.DescribeStreamSummary(ctx,
@@ -236,11 +236,14 @@ func (a *applying) open(ctx context.Context) ([]runnel.Shard, error) {
 			return shardmap.List(ctx, a.client, a.stream,
 				&types.ShardFilter{Type: types.ShardFilterTypeAtLatest})
 		}
-		if err := retry.Wait(ctx, wait); err != nil {
+		if err := activePoll.Wait(ctx, looks); err != nil {
 			return nil, err
 		}
 	}
 }
+
+// activePoll is the wait between two looks at a stream that is not ACTIVE.
+var activePoll = retry.Backoff{Min: 200 * time.Millisecond, Max: 2 * time.Second}
 
 func ranges(shards []runnel.Shard) []keyspace.Range {
 	all := make([]keyspace.Range, len(shards))

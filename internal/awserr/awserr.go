@@ -1,8 +1,8 @@
-// Package awserr says what the error of a call to AWS means for the caller: whether the call may be
-// made again, whether its sender is at fault, and whether a write may have taken effect.
+// Package awserr classifies the errors of calls to AWS: whether the call may be made again, whether
+// its sender is at fault, and whether a write may have taken effect.
 //
-// One package has the codes, since copies differ sooner or later: one list of throttling codes
-// without KMSThrottlingException is enough to end a worker that should wait.
+// Only this package lists the codes, since copies begin to differ: a list of throttles without
+// KMSThrottlingException ends a worker that should wait.
 package awserr
 
 import (
@@ -14,29 +14,31 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Class is what an error of a call means.
+// Class is the meaning of an error for the caller.
 type Class uint8
 
 const (
-	// Unknown is no answer at all, or an answer that says nothing of the call's execution: a
-	// fault of the server, or a code of no other class. A write may have taken effect.
+	// Unknown means that the outcome is unknown: there was no answer, or a fault of the server, or a
+	// code of no other class. A write may have taken effect.
 	Unknown Class = iota
-	// Throttled is a call over a limit. It was not executed, and may be made again later.
+	// Throttled means that the call was over a limit. It was not executed, and may be made again
+	// later.
 	Throttled
-	// Passing is a call that was refused before execution, for a reason that passes: a stream that
-	// is being changed, a signature whose date is off.
+	// Passing means that the call was not executed, for a reason that passes: the stream is being
+	// changed, or the date of the signature is off.
 	Passing
-	// Caller is a call that was refused before execution because of its sender: its keys, its
-	// rights, its use of KMS. It would be refused again until that changes.
+	// Caller means that the call was not executed because of the caller's keys, rights or use of
+	// KMS. It fails again until these change.
 	Caller
-	// Expired is a security token that is over its time. It is Passing for a client that gets
-	// another token, and Caller for one that does not.
+	// Expired means that the security token is past its time. Treat it as Passing if the client gets
+	// new tokens, and as Caller if it does not.
 	Expired
-	// Missing is a call that was refused because its stream, shard, table or key is not there.
+	// Missing means that the stream, shard, table or key of the call does not exist.
 	Missing
-	// Record is a call that was refused before execution because of what it carries.
+	// Record means that the call was not executed because its input is invalid, or because the
+	// condition of its write did not hold.
 	Record
-	// Gone is an iterator or a page token that is over its time. A new one helps.
+	// Gone means that an iterator or a page token is past its time. A new one helps.
 	Gone
 )
 
@@ -47,13 +49,13 @@ var classNames = [...]string{
 // String returns the class's name, as "throttled".
 func (c Class) String() string { return classNames[c] }
 
-// NotExecuted reports whether an error of the class says for certain that the call changed nothing:
-// a put stored no record.
+// NotExecuted reports whether a call with an error of this class certainly changed nothing: a put
+// stored no record.
 func (c Class) NotExecuted() bool { return c != Unknown }
 
-// OfCode returns the class of an answer's code; known is false for one that is in no list.
+// OfCode returns the class of a code and its message; known is false for a code of no list.
 func (s Service) OfCode(code, message string) (class Class, known bool) {
-	if code == invalidSignature && isClockFault(message) {
+	if code == codeInvalidSignature && isClockFault(message) {
 		return Passing, true
 	}
 	if class, known = s[code]; !known {
@@ -62,14 +64,14 @@ func (s Service) OfCode(code, message string) (class Class, known bool) {
 	return class, known
 }
 
-// isClockFault tells a signature that came too late, since the process was stopped between signing
-// and sending or the clocks differ, from a wrong one.
+// isClockFault reports whether a signature was refused for its date and not for its key: the clocks
+// differ, or the process was stopped between signing and sending.
 func isClockFault(message string) bool {
 	return strings.HasPrefix(message, "Signature expired") ||
 		strings.HasPrefix(message, "Signature not yet current")
 }
 
-// Of returns the class of a call's error. Where the code says nothing, the HTTP status may.
+// Of returns the class of a call's error, by its code, or else by its HTTP status.
 func (s Service) Of(err error) Class {
 	var answer smithy.APIError
 	if errors.As(err, &answer) {
@@ -87,8 +89,8 @@ func (s Service) Of(err error) Class {
 }
 
 // Transient reports whether the same call may succeed a little later: after a throttle, a refusal
-// that passes, a fault of the server, and an error that is no answer of the API at all. An answer
-// whose code is in no list is transient unless its status says that the client is at fault.
+// that passes, a fault of the server, and an error without an answer. An answer with a code of no
+// list is transient unless its status puts the fault on the client.
 func (s Service) Transient(err error) bool {
 	switch s.Of(err) {
 	case Throttled, Passing:
@@ -104,7 +106,7 @@ func (s Service) Transient(err error) bool {
 	return !errors.As(err, &answer) || answer.ErrorFault() != smithy.FaultClient
 }
 
-// Code returns the code of an answer; "" for an error that is none.
+// Code returns the code of an answer; "" for an error without an answer.
 func Code(err error) string {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) {
@@ -113,7 +115,7 @@ func Code(err error) string {
 	return answer.ErrorCode()
 }
 
-// Message returns the message of an answer; "" for an error that is none.
+// Message returns the message of an answer; "" for an error without an answer.
 func Message(err error) string {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) {
@@ -122,7 +124,7 @@ func Message(err error) string {
 	return answer.ErrorMessage()
 }
 
-// Status returns the HTTP status of an answer; 0 for an error that is none.
+// Status returns the HTTP status of an answer; 0 for an error without an answer.
 func Status(err error) int {
 	var response *smithyhttp.ResponseError
 	if errors.As(err, &response) {

@@ -3,7 +3,7 @@ package awserr
 // Service is a service's own codes, beside those that all of AWS have.
 type Service map[string]Class
 
-// The codes that other packages write or look for themselves. All others occur here alone.
+// The codes that other packages send. All others occur in this package alone.
 const (
 	CodeArgument         = "InvalidArgumentException"
 	CodeValidation       = "ValidationException"
@@ -12,18 +12,21 @@ const (
 	CodeUnknownOperation = "UnknownOperationException"
 	CodeInternal         = "InternalFailure"
 	CodeUnavailable      = "ServiceUnavailable"
-	// CodeConditionFailed is the reason of a transaction's item whose condition did not hold.
-	CodeConditionFailed = "ConditionalCheckFailed"
 )
 
-const invalidSignature = "InvalidSignatureException"
+const (
+	codeInvalidSignature = "InvalidSignatureException"
+	codeInUse            = "ResourceInUseException"
+	// codeConditionFailed is the reason of a transaction's item whose condition did not hold.
+	codeConditionFailed = "ConditionalCheckFailed"
+)
 
 // Kinesis has the codes of Kinesis Data Streams (its API reference, "Errors" of each operation).
 var Kinesis = Service{
 	CodeThroughput:              Throttled,
 	CodeLimit:                   Throttled,
 	"KMSThrottlingException":    Throttled,
-	"ResourceInUseException":    Passing,
+	codeInUse:                   Passing,
 	CodeArgument:                Record,
 	"KMSAccessDeniedException":  Caller,
 	"KMSDisabledException":      Caller,
@@ -45,10 +48,10 @@ var DynamoDB = Service{
 	"TransactionConflict":                      Passing,   // of a transaction's item
 	"TransactionConflictException":             Passing,
 	"TransactionInProgressException":           Passing,
-	"ResourceInUseException":                   Passing,
+	codeInUse:                                  Passing,
 	"ItemCollectionSizeLimitExceededException": Record,
 	"ConditionalCheckFailedException":          Record,
-	CodeConditionFailed:                        Record, // of a transaction's item
+	codeConditionFailed:                        Record, // of a transaction's item
 	"ResourceNotFoundException":                Missing,
 }
 
@@ -66,7 +69,7 @@ var common = Service{
 
 	"AccessDeniedException": Caller, "AccessDenied": Caller, "NotAuthorized": Caller,
 	"UnrecognizedClientException": Caller, "InvalidClientTokenId": Caller,
-	invalidSignature: Caller, "SignatureDoesNotMatch": Caller,
+	codeInvalidSignature: Caller, "SignatureDoesNotMatch": Caller,
 	"IncompleteSignature": Caller, "IncompleteSignatureException": Caller,
 	"MissingAuthenticationToken": Caller, "MissingAuthenticationTokenException": Caller,
 	"OptInRequired": Caller, CodeUnknownOperation: Caller,

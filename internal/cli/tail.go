@@ -12,11 +12,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
@@ -105,13 +105,12 @@ func runTail(con *console.Console, c *cobra.Command, f *tailFlags) error {
 	cfg.Handle = printer.page
 	cfg.OnNotice = func(n follow.Notice) { tailNotice(con, n) }
 	err = follow.Run(ctx, cfg)
-	var invalid *types.InvalidArgumentException
 	switch {
 	case err == nil, ctx.Err() != nil && !f.once, errors.Is(err, syscall.EPIPE):
 		return nil // the reader of the output has closed it, or the user has interrupted
 	case ctx.Err() != nil:
 		return exit.ErrInterrupt
-	case errors.Is(err, follow.ErrShard), errors.As(err, &invalid):
+	case errors.Is(err, follow.ErrShard), awserr.Kinesis.Of(err) == awserr.Record:
 		return exit.Usage("%w", err)
 	default:
 		return exit.Outside(endpoint.Hint(err, f.stream))

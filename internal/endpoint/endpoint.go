@@ -8,10 +8,10 @@ import (
 	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/exit"
 )
 
@@ -37,8 +37,7 @@ func (f *Flags) AddFlags(command *cobra.Command, withDynamoDB bool) {
 
 // Hint adds a remedy to the error of a stream that does not exist.
 func Hint(err error, stream string) error {
-	var missing *types.ResourceNotFoundException
-	if errors.As(err, &missing) {
+	if awserr.Kinesis.Of(err) == awserr.Missing {
 		return fmt.Errorf("%w; see runnel streams list, create it (runnel streams create %s), or "+
 			"check the region and the access key: each has streams of its own", err, stream)
 	}

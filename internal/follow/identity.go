@@ -7,8 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
@@ -52,8 +52,7 @@ func horizonOf(out *kinesis.DescribeStreamSummaryOutput) *shardmap.Horizon {
 // look returns nil if the stream is still the one with which the reading began.
 func (r *run) look(ctx context.Context) error {
 	out, err := r.describe(ctx)
-	var missing *types.ResourceNotFoundException
-	if errors.As(err, &missing) {
+	if awserr.Kinesis.Of(err) == awserr.Missing {
 		return goneError{err}
 	}
 	if err != nil {

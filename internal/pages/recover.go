@@ -2,11 +2,8 @@ package pages
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awserr"
@@ -23,10 +20,9 @@ func (c *Cursor) recover(ctx context.Context, err error) (gone bool, _ error) {
 	}
 	c.failures++
 	class := awserr.Kinesis.Of(err)
-	var expired *types.ExpiredIteratorException
 	wait, report := c.cfg.Backoff.After(c.failures), false
 	switch {
-	case errors.As(err, &expired):
+	case class == awserr.Gone:
 		// An iterator expires if the reader takes long to come back, and a new one replaces it. The
 		// reader pauses before it asks a server that expires iterators again and again.
 		if c.iterator = ""; c.failures == 1 {
@@ -55,15 +51,13 @@ func (c *Cursor) recover(ctx context.Context, err error) (gone bool, _ error) {
 // missing reports whether the API knows no such stream or shard, though the stream, which Same has
 // seen since, is there. The stream's list will show the shard, or that it is gone.
 func (c *Cursor) missing(err error) bool {
-	var missing *types.ResourceNotFoundException
-	return c.cfg.Of != nil && errors.As(err, &missing)
+	return c.cfg.Of != nil && awserr.Kinesis.Of(err) == awserr.Missing
 }
 
 // suspect looks at the stream if an error may mean that another stream took its place. It returns
 // the error of that look if it is lasting, or else err itself.
 func (c *Cursor) suspect(ctx context.Context, err error) error {
-	var invalid *types.InvalidArgumentException
-	if c.cfg.Of == nil || !c.missing(err) && !errors.As(err, &invalid) {
+	if c.cfg.Of == nil || !c.missing(err) && awserr.Kinesis.Of(err) != awserr.Record {
 		return err
 	}
 	if changed := c.cfg.Of.Same(ctx); changed != nil && c.cfg.Of.Lasting(changed) {

@@ -1,4 +1,4 @@
-// Package retry holds the waits between attempts: one back-off and one wait for the client half.
+// Package retry has the waits between attempts: one back-off and one wait for the client half.
 package retry
 
 import (
@@ -35,6 +35,21 @@ func (b Backoff) After(failures int) time.Duration {
 // Wait waits after so many failures in a row. It returns the context's cause if that ends first.
 func (b Backoff) Wait(ctx context.Context, failures int) error {
 	return Wait(ctx, b.After(failures))
+}
+
+// WaitOr waits for a duration, and returns false as soon as the context or stop ends. stop may be
+// nil.
+func WaitOr(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-stop:
+		return false
+	}
 }
 
 // Wait waits for a duration, and returns the context's cause if that ends first.

@@ -2,7 +2,6 @@ package shardmap
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +29,8 @@ type Identity struct {
 // looksApart is the least time between two looks.
 const looksApart = 200 * time.Millisecond
 
+var throttledLook = retry.Backoff{Min: looksApart, Max: maxWait}
+
 // NewIdentity returns the Identity of a stream. look asks for the stream once, and returns nil if
 // it is still the same one.
 func NewIdentity(look func(context.Context) error) *Identity {
@@ -46,7 +47,7 @@ func (i *Identity) Same(ctx context.Context) error {
 	case i.turn <- struct{}{}:
 	}
 	defer func() { <-i.turn }()
-	for pause := looksApart; i.passed < wanted; pause = min(2*pause, maxWait) {
+	for throttles := 1; i.passed < wanted; throttles++ {
 		if err := retry.Wait(ctx, looksApart-time.Since(i.began)); err != nil {
 			return err
 		}
@@ -58,7 +59,7 @@ func (i *Identity) Same(ctx context.Context) error {
 		case awserr.Kinesis.Of(err) != awserr.Throttled:
 			return err
 		default:
-			if err := retry.Wait(ctx, pause/2+rand.N(pause/2)); err != nil {
+			if err := throttledLook.Wait(ctx, throttles); err != nil {
 				return err
 			}
 		}
