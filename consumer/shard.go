@@ -118,7 +118,8 @@ func (h *holding) awaitParents(ctx context.Context) (ending, bool) {
 		if err != nil && ctx.Err() == nil {
 			h.run.failed(h.first.Key, err)
 		}
-		if !retry.WaitOr(ctx, backoff(attempt, min(time.Second, h.run.cfg.Failover/4)), h.run.stopping) {
+		pause := backoff(attempt, min(time.Second, h.run.cfg.Failover/4))
+		if !retry.WaitOr(ctx, pause, h.run.stopping) {
 			return stopped, false
 		}
 	}

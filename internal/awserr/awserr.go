@@ -18,8 +18,8 @@ import (
 type Class uint8
 
 const (
-	// Unknown means that the outcome is unknown: there was no answer, or a fault of the server, or a
-	// code of no other class. A write may have taken effect.
+	// Unknown means that the outcome is unknown: there was no answer, or a fault of the server, or
+	// a code of no other class. A write may have taken effect.
 	Unknown Class = iota
 	// Throttled means that the call was over a limit. It was not executed, and may be made again
 	// later.
@@ -30,8 +30,8 @@ const (
 	// Caller means that the call was not executed because of the caller's keys, rights or use of
 	// KMS. It fails again until these change.
 	Caller
-	// Expired means that the security token is past its time. Treat it as Passing if the client gets
-	// new tokens, and as Caller if it does not.
+	// Expired means that the security token is past its time. Treat it as Passing if the client
+	// gets new tokens, and as Caller if it does not.
 	Expired
 	// Missing means that the stream, shard, table or key of the call does not exist.
 	Missing

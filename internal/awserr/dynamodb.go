@@ -30,8 +30,8 @@ func Raced(err error) bool {
 	})
 }
 
-// TransientWrite is DynamoDB.Transient for a transaction too: a cancelled one is transient if one of
-// its items was throttled.
+// TransientWrite is DynamoDB.Transient for a transaction too: a cancelled one is transient if one
+// of its items was throttled.
 func TransientWrite(err error) bool {
 	if codes := reasons(err); codes != nil {
 		return slices.ContainsFunc(codes, func(code string) bool {

@@ -1,5 +1,5 @@
-// Package dynamotable creates DynamoDB tables and waits until they can be used. Lease tables and key
-// tables use it.
+// Package dynamotable creates DynamoDB tables and waits until they can be used. Lease tables and
+// key tables use it.
 package dynamotable
 
 import (
