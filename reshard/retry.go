@@ -16,7 +16,8 @@ const (
 
 var backoff = retry.Backoff{Min: 200 * time.Millisecond, Max: 10 * time.Second}
 
-// persist calls until there is an answer that is not worth another attempt: the last error.
+// persist repeats a call until it succeeds or another attempt would not help. It returns the last
+// error.
 func persist(ctx context.Context, call func(context.Context) error) error {
 	for failed := 1; ; failed++ {
 		err := once(ctx, call)

@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
-// TestAsDynamoDBLocal has the differences from Amazon's DynamoDB Local that existed before
-// interop's TestDynamoDBLocal compared the two.
+// TestAsDynamoDBLocal checks answers in which this package once differed from Amazon's DynamoDB
+// Local.
 func TestAsDynamoDBLocal(t *testing.T) {
 	s := newRangeTable(t)
 	const (

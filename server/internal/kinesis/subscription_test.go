@@ -401,7 +401,7 @@ func TestSubscriptionMissesNothing(t *testing.T) {
 	})
 }
 
-// At the shard's end its children are named, without a number to go on from.
+// The last event of a closed shard names its children and has no ContinuationSequenceNumber.
 func TestSubscriptionShardEnd(t *testing.T) {
 	const zero, one = "shardId-000000000000", "shardId-000000000001"
 	for operation, test := range map[string]struct {
