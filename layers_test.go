@@ -272,3 +272,43 @@ func TestArchitecturePaths(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesOfPackageComments checks that each Go file that a package's comment names is there. A
+// name may be a pattern, as op_*.go.
+func TestFilesOfPackageComments(t *testing.T) {
+	named := 0
+	for dir := range importsOfTree(t) {
+		for name, comment := range packageComments(t, dir) {
+			for _, file := range regexp.MustCompile(`[\w*]+\.go\b`).FindAllString(comment, -1) {
+				named++
+				if found, err := filepath.Glob(path.Join(dir, file)); err != nil || len(found) == 0 {
+					t.Errorf("%s names %s, which is not there", name, file)
+				}
+			}
+		}
+	}
+	if named < 10 {
+		t.Errorf("package comments name %d files only", named)
+	}
+}
+
+// packageComments returns the package comments of a folder by file.
+func packageComments(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	comments := map[string]string{}
+	files, err := filepath.Glob(path.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil,
+			parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file.Doc != nil {
+			comments[name] = file.Doc.Text()
+		}
+	}
+	return comments
+}

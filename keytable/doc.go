@@ -3,9 +3,11 @@
 // evenly over the shards of a stream (see allocate.Allocator). Keys can move to other shards while
 // records are put and read, and each name keeps its order.
 //
-//	table, err := keytable.Open(ctx, keytable.Config{API: dynamodbClient, Table: "orders-keys"})
+//	table, err := keytable.Open(ctx, keytable.Config{
+//		DynamoDB: dynamodbClient, Table: "orders-keys",
+//	})
 //	session, err := table.Join(ctx)
-//	p, err := producer.New(ctx, producer.Config{Stream: "orders", Client: client, Keys: session})
+//	p, err := producer.New(ctx, producer.Config{Stream: "orders", Kinesis: client, Keys: session})
 //
 // # The table
 //
@@ -27,7 +29,8 @@
 //     records this in its row. A session without a renewal for its expiry counts as dead.
 //   - A mark goes under each old key: an aggregate without user records, which readers ignore.
 //     Every earlier record of the key lies before the mark, in the same shard or in an ancestor of
-//     it.
+//     it. A KCL on an idle shard never checkpoints past a mark, so the move reads the records after
+//     the checkpoint.
 //   - Each application passes the mark: its checkpoint reaches the mark, or only marks lie between.
 //     A reader processes the parents of a shard first, so the application has then read all records
 //     of the names under the old keys.

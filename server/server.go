@@ -1,12 +1,3 @@
-// Package server serves several AWS APIs on one port, over one data directory: the Kinesis API, the
-// part of the DynamoDB API that lease tables need, and the operations of CloudWatch and STS that
-// the KCL and the KPL call. A request's X-Amz-Target header names its service, or, in the query
-// protocol, the API version in the form; the path plays no part, but for GET /health, GET /metrics
-// and rpcv2Cbor.
-//
-// An acknowledged call is durable, and nothing can be read before it is: see packages kinesis and
-// wal below server/internal. This package holds the transport, the start and the end, and faults on
-// request.
 package server
 
 import (

@@ -3,8 +3,9 @@
 // splits and merges. It is pure: no I/O, no goroutine, no clock. Package reshard applies plans to
 // streams; the server uses Uniform for UpdateShardCount.
 //
-// A plan names hash ranges and no shard ids. So the open ranges of a stream show how far it has
-// come (Plan.Next), and any process can continue an interrupted plan.
+// A plan names hash ranges and no shard ids, and never adds and removes the same bound. So the open
+// ranges of a stream alone show how far it has come (Plan.Next), and any process can continue an
+// interrupted plan.
 package plan
 
 import (

@@ -13,7 +13,8 @@
 //     lock, so that the log holds every record of a parent before the frame that closes it. All
 //     the splits and merges of UpdateShardCount are one frame as well.
 //   - Sequence numbers have AWS's layout. They grow within a shard, from parents to children, and
-//     from a deleted stream to the next one of the same name.
+//     from a deleted stream to the next one of the same name. For that a child's creation second
+//     lies above its parents', also for two reshards within a second.
 //   - An event of a subscription (SubscribeToShard) shows durable records only. Its continuation
 //     number neither loses a record nor gives one twice: see the type subscription.
 //   - No timer has to fire for a passing state (CREATING, UPDATING, DELETING) to end, so none can

@@ -43,7 +43,9 @@
 // Behind the newest frames are zeros or frames of an earlier life: see aheadSize.
 //
 // A start rewrites the part of the newest file that no frame records as synced, and then syncs
-// it: after a failed sync the operating system may show bytes that the disk never received.
+// it: after a failed sync the operating system may show bytes that the disk never received. It does
+// so before it renames or removes any other file, since until then the file before it may be needed
+// to find the end of the log.
 //
 // # Versions
 //
