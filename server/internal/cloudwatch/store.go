@@ -2,12 +2,13 @@ package cloudwatch
 
 import (
 	"cmp"
-	"container/list"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/runnel-stream/runnel/internal/wire"
 )
@@ -44,20 +45,25 @@ type series struct {
 // store holds the series, bounded in number and in the length of their names: a new series replaces
 // the least recently updated one. Safe for concurrent use.
 type store struct {
-	max int
-	mu  struct {
+	mu struct {
 		sync.Mutex
-		series  map[identity]*list.Element // of *series
-		order   *list.List                 // the last one has the oldest last datum
-		names   int
+		series  *simplelru.LRU[identity, *series]
+		names   int // bytes
 		dropped uint64
 		data    uint64
 	}
 }
 
 func newStore(limit int) *store {
-	s := &store{max: limit}
-	s.mu.series, s.mu.order = map[identity]*list.Element{}, list.New()
+	s := &store{}
+	dropped := func(id identity, _ *series) {
+		s.mu.names -= id.size()
+		s.mu.dropped++
+	}
+	var err error
+	if s.mu.series, err = simplelru.NewLRU(limit, dropped); err != nil {
+		panic(err) // of a limit that is not positive
+	}
 	return s
 }
 
@@ -83,30 +89,20 @@ func (s *store) put(world wire.World, in *input, now time.Time) {
 
 func (s *store) addLocked(id identity, sum summary, at time.Time) {
 	s.mu.data++
-	element := s.mu.series[id]
-	if element == nil {
-		element = s.mu.order.PushFront(&series{identity: id})
-		s.mu.series[id] = element
+	kept, known := s.mu.series.Get(id)
+	if !known {
+		kept = &series{identity: id}
+		s.mu.series.Add(id, kept)
 		s.mu.names += id.size()
-		for len(s.mu.series) > s.max || s.mu.names > maxNames && len(s.mu.series) > 1 {
-			s.dropLocked(s.mu.order.Back())
+		for s.mu.names > maxNames && s.mu.series.Len() > 1 {
+			s.mu.series.RemoveOldest()
 		}
 	}
-	s.mu.order.MoveToFront(element)
-	kept := element.Value.(*series)
 	kept.count += sum.count
 	kept.sum += sum.sum
 	if !at.Before(kept.at) {
 		kept.newest, kept.at = sum, at
 	}
-}
-
-func (s *store) dropLocked(element *list.Element) {
-	id := element.Value.(*series).identity
-	s.mu.order.Remove(element)
-	delete(s.mu.series, id)
-	s.mu.names -= id.size()
-	s.mu.dropped++
 }
 
 // counts holds the store's own metrics.
@@ -115,15 +111,15 @@ type counts struct {
 	data, dropped uint64
 }
 
-// snapshot returns copies of the series, unordered.
+// snapshot returns copies of the series, the least recently updated first.
 func (s *store) snapshot() ([]series, counts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]series, 0, len(s.mu.series))
-	for _, element := range s.mu.series {
-		all = append(all, *element.Value.(*series))
+	all := make([]series, 0, s.mu.series.Len())
+	for _, one := range s.mu.series.Values() {
+		all = append(all, *one)
 	}
-	return all, counts{len(s.mu.series), s.mu.names, s.mu.data, s.mu.dropped}
+	return all, counts{s.mu.series.Len(), s.mu.names, s.mu.data, s.mu.dropped}
 }
 
 // joined writes dimensions in the order of their names, since AWS ignores their order. It quotes

@@ -1,8 +1,10 @@
 package shardlog
 
 import (
-	"container/list"
+	"math"
 	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
 )
@@ -15,8 +17,7 @@ type files struct {
 
 	mu struct {
 		sync.Mutex
-		open   map[*segment]*handle
-		order  *list.List // of *handle, the most recently used in front
+		open   *simplelru.LRU[*segment, *handle]
 		closed bool
 	}
 }
@@ -26,15 +27,23 @@ type files struct {
 type handle struct {
 	vfs.File
 	seg   *segment
-	holds int           // guarded by files.mu
-	place *list.Element // nil once the file is out of the cache
+	holds int  // guarded by files.mu
+	out   bool // of the cache; guarded by files.mu
 }
 
 func newFiles(fsys vfs.FS, limit int) *files {
 	f := &files{fs: fsys, limit: limit}
-	f.mu.open = map[*segment]*handle{}
-	f.mu.order = list.New()
+	f.mu.open = newLRU[*segment, *handle]()
 	return f
+}
+
+// newLRU returns a cache that drops nothing by itself: its owner knows what an entry costs.
+func newLRU[K comparable, V any]() *simplelru.LRU[K, V] {
+	cache, err := simplelru.NewLRU[K, V](math.MaxInt, nil)
+	if err != nil {
+		panic(err) // of a size that is not positive
+	}
+	return cache
 }
 
 // hold returns the segment's file, open, until release.
@@ -61,10 +70,9 @@ func (f *files) create(seg *segment) (*handle, error) {
 func (f *files) cached(seg *segment) *handle {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h := f.mu.open[seg]
-	if h != nil {
+	h, cached := f.mu.open.Get(seg)
+	if cached {
 		h.holds++
-		f.mu.order.MoveToFront(h.place)
 	}
 	return h
 }
@@ -76,28 +84,36 @@ func (f *files) add(seg *segment, file vfs.File) (*handle, error) {
 		closeIdle(file)
 		return nil, ErrClosed
 	}
-	if h := f.mu.open[seg]; h != nil { // another goroutine was faster
+	if h, cached := f.mu.open.Get(seg); cached { // another goroutine was faster
 		h.holds++
-		f.mu.order.MoveToFront(h.place)
 		f.mu.Unlock()
 		closeIdle(file)
 		return h, nil
 	}
 	h := &handle{File: file, seg: seg, holds: 1}
-	h.place = f.mu.order.PushFront(h)
-	f.mu.open[seg] = h
-	var idle []vfs.File
-	for at := f.mu.order.Back(); at != nil && f.mu.order.Len() > f.limit; {
-		old := at.Value.(*handle)
-		at = at.Prev()
-		if old.holds == 0 {
-			f.outLocked(old)
-			idle = append(idle, old)
-		}
-	}
+	f.mu.open.Add(seg, h)
+	idle := f.shrinkLocked()
 	f.mu.Unlock()
 	closeIdle(idle...)
 	return h, nil
+}
+
+// shrinkLocked takes files without a holder out of the cache, the least recently used first, until
+// the limit holds.
+func (f *files) shrinkLocked() (idle []vfs.File) {
+	if f.mu.open.Len() <= f.limit {
+		return nil
+	}
+	for _, h := range f.mu.open.Values() { // the oldest first
+		if h.holds == 0 {
+			f.outLocked(h)
+			idle = append(idle, h)
+		}
+		if f.mu.open.Len() <= f.limit {
+			break
+		}
+	}
+	return idle
 }
 
 // again adds a hold to a handle that the caller holds.
@@ -111,7 +127,7 @@ func (f *files) again(h *handle) {
 func (f *files) release(h *handle) {
 	f.mu.Lock()
 	h.holds--
-	last := h.holds == 0 && h.place == nil
+	last := h.holds == 0 && h.out
 	f.mu.Unlock()
 	if last {
 		closeIdle(h)
@@ -121,11 +137,11 @@ func (f *files) release(h *handle) {
 // forget removes the segment's file from the cache.
 func (f *files) forget(seg *segment) {
 	f.mu.Lock()
-	h := f.mu.open[seg]
-	if h != nil {
+	h, cached := f.mu.open.Peek(seg)
+	if cached {
 		f.outLocked(h)
 	}
-	idle := h != nil && h.holds == 0
+	idle := cached && h.holds == 0
 	f.mu.Unlock()
 	if idle {
 		closeIdle(h)
@@ -133,9 +149,8 @@ func (f *files) forget(seg *segment) {
 }
 
 func (f *files) outLocked(h *handle) {
-	f.mu.order.Remove(h.place)
-	h.place = nil
-	delete(f.mu.open, h.seg)
+	f.mu.open.Remove(h.seg)
+	h.out = true
 }
 
 // close closes the files without a holder; the others close when they are released.
@@ -143,7 +158,7 @@ func (f *files) close() {
 	f.mu.Lock()
 	f.mu.closed = true
 	var idle []vfs.File
-	for _, h := range f.mu.open {
+	for _, h := range f.mu.open.Values() {
 		f.outLocked(h)
 		if h.holds == 0 {
 			idle = append(idle, h)

@@ -1,9 +1,10 @@
 package shardlog
 
 import (
-	"container/list"
 	"sort"
 	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // place is where a record's frame begins in its segment.
@@ -29,9 +30,6 @@ type sparse struct {
 	// recent holds the ends of recent reads, so that a sequential reader finds its place at once.
 	recent [4]place
 	turn   int
-
-	seg   *segment
-	order *list.Element
 }
 
 // sparseCache keeps the most recently used sparse indexes.
@@ -39,45 +37,41 @@ type sparseCache struct {
 	mu    sync.Mutex
 	limit int // of places in all indexes
 	count int
-	of    map[*segment]*sparse
-	order *list.List // of *sparse, the most recently used in front
+	of    *simplelru.LRU[*segment, *sparse]
 }
 
 func newSparseCache(limit int) *sparseCache {
-	return &sparseCache{limit: limit, of: map[*segment]*sparse{}, order: list.New()}
+	return &sparseCache{limit: limit, of: newLRU[*segment, *sparse]()}
 }
 
 // useLocked returns the segment's index, empty if there is none.
 func (c *sparseCache) useLocked(seg *segment) *sparse {
-	sp := c.of[seg]
-	if sp == nil {
-		sp = &sparse{seg: seg, covered: place{index: seg.first}}
-		sp.order = c.order.PushFront(sp)
-		c.of[seg] = sp
+	sp, known := c.of.Get(seg)
+	if !known {
+		sp = &sparse{covered: place{index: seg.first}}
+		c.of.Add(seg, sp)
 		c.count += sparseBase
 	}
-	c.order.MoveToFront(sp.order)
 	return sp
 }
 
 func (c *sparseCache) shrinkLocked() {
-	for c.count > c.limit && c.order.Len() > 1 {
-		c.dropLocked(c.order.Back().Value.(*sparse))
+	for c.count > c.limit && c.of.Len() > 1 {
+		_, sp, _ := c.of.RemoveOldest()
+		c.count -= sp.cost()
 	}
 }
 
-func (c *sparseCache) dropLocked(sp *sparse) {
-	c.order.Remove(sp.order)
-	delete(c.of, sp.seg)
-	c.count -= sparseBase + len(sp.places)
-}
+// cost is the cost of the index, in places.
+func (sp *sparse) cost() int { return sparseBase + len(sp.places) }
 
 // forget drops the index of a segment that is removed.
 func (c *sparseCache) forget(seg *segment) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if sp := c.of[seg]; sp != nil {
-		c.dropLocked(sp)
+	if sp, known := c.of.Peek(seg); known {
+		c.of.Remove(seg)
+		c.count -= sp.cost()
 	}
 }
 
@@ -87,7 +81,7 @@ func (c *sparseCache) forget(seg *segment) {
 func (c *sparseCache) extend(seg *segment, from place, found []place, covered place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.of[seg] == nil && from.offset > 0 {
+	if !c.of.Contains(seg) && from.offset > 0 {
 		return // it was dropped, or the segment is older than this life: a search will scan
 	}
 	sp := c.useLocked(seg)
@@ -122,11 +116,10 @@ func (c *sparseCache) before(seg *segment, index uint64) (near, covered place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	near = place{index: seg.first}
-	sp := c.of[seg]
-	if sp == nil {
+	sp, known := c.of.Get(seg)
+	if !known {
 		return near, near
 	}
-	c.order.MoveToFront(sp.order)
 	n := sort.Search(len(sp.places), func(i int) bool { return sp.places[i].index > index })
 	if n > 0 {
 		near = sp.places[n-1]
@@ -145,11 +138,10 @@ func (c *sparseCache) beforeArrival(seg *segment, ms int64) (near, covered place
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	near = place{index: seg.first}
-	sp := c.of[seg]
-	if sp == nil {
+	sp, known := c.of.Get(seg)
+	if !known {
 		return near, near
 	}
-	c.order.MoveToFront(sp.order)
 	n := sort.Search(len(sp.places), func(i int) bool { return sp.places[i].arrival >= ms })
 	if n > 0 {
 		near = sp.places[n-1]
