@@ -70,7 +70,7 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 	if err != nil {
 		return err
 	}
-	e.watch, err = cloudwatch.New(cloudwatch.Config{Now: cfg.Wall})
+	e.watch, err = cloudwatch.New(cloudwatch.Config{Now: e.clock.Now})
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 		wire.CloudWatch: e.watch,
 		wire.STS:        cloudwatch.STS{},
 		wire.DynamoDB: dynamo.New(dynamo.Config{
-			Items: itemstore.New(e.log), Now: cfg.Wall, Logger: cfg.Logger,
+			Items: itemstore.New(e.log), Now: e.clock.Now, Logger: cfg.Logger,
 		}),
 	}
 	if err := e.log.Start(ctx); err != nil {

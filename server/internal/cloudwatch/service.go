@@ -2,6 +2,7 @@ package cloudwatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -18,7 +19,7 @@ type Config struct {
 	// MaxSeries is the number of series to keep; a new series then replaces the least recently
 	// updated one. Default 10,000.
 	MaxSeries int
-	// Now is the clock that timestamps are checked against. Default time.Now.
+	// Now is the server's clock, by which timestamps are checked. Required.
 	Now func() time.Time
 }
 
@@ -26,18 +27,20 @@ func (c Config) withDefaults() Config {
 	if c.MaxSeries == 0 {
 		c.MaxSeries = defaultSeries
 	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	return c
 }
 
 // Validate reports every fault of the configuration.
 func (c Config) Validate() error {
+	var faults []error
 	if c.MaxSeries < 0 {
-		return fmt.Errorf("MaxSeries %d: want 1 or more, or 0 for %d", c.MaxSeries, defaultSeries)
+		faults = append(faults, fmt.Errorf("cloudwatch: MaxSeries is %d: want 1 or more, or 0 for %d",
+			c.MaxSeries, defaultSeries))
 	}
-	return nil
+	if c.Now == nil {
+		faults = append(faults, errors.New("cloudwatch: Now is missing: want the server's clock"))
+	}
+	return errors.Join(faults...)
 }
 
 // Service implements CloudWatch's PutMetricData. It is a prometheus.Collector of the received

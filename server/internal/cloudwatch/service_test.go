@@ -373,8 +373,11 @@ func TestUnreadable(t *testing.T) {
 	if _, err := (STS{}).Serve(t.Context(), &wire.Call{Operation: "AssumeRole"}); err == nil {
 		t.Error("STS has AssumeRole")
 	}
-	if _, err := New(Config{MaxSeries: -1}); err == nil {
-		t.Error("less than no series")
+	_, err := New(Config{MaxSeries: -1})
+	for _, want := range []string{"MaxSeries is -1", "Now is missing"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Validate says %v, want %s", err, want)
+		}
 	}
 }
 

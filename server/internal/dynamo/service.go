@@ -13,14 +13,11 @@ import (
 // Config configures a Service.
 type Config struct {
 	Items  *itemstore.Store // required
-	Now    func() time.Time // for creation times; default time.Now
+	Now    func() time.Time // the server's clock; required
 	Logger *slog.Logger     // gets creations and deletions of tables; default slog.Default()
 }
 
 func (c Config) withDefaults() Config {
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -29,10 +26,14 @@ func (c Config) withDefaults() Config {
 
 // Validate reports every fault of the configuration.
 func (c Config) Validate() error {
+	var faults []error
 	if c.Items == nil {
-		return errors.New("dynamo: Config.Items is missing: give it the item store")
+		faults = append(faults, errors.New("dynamo: Items is missing: want the item store"))
 	}
-	return nil
+	if c.Now == nil {
+		faults = append(faults, errors.New("dynamo: Now is missing: want the server's clock"))
+	}
+	return errors.Join(faults...)
 }
 
 // Service answers DynamoDB calls. Safe for concurrent use.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
@@ -105,7 +106,7 @@ func TestFailedDiskIsNoAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Config{Items: itemstore.New(log), Logger: quiet})
+	s := New(Config{Items: itemstore.New(log), Now: time.Now, Logger: quiet})
 	if err := log.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

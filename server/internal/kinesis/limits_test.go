@@ -29,7 +29,7 @@ func withLimits(t testing.TB, spec string) func(*Config) {
 // limitedNode has limits and a clock that the test moves.
 func limitedNode(t testing.TB, spec string) (*node, *testClock) {
 	clock := newTestClock()
-	return newNode(t, func(cfg *Config) { cfg.Now = clock.now }, withLimits(t, spec)), clock
+	return newNode(t, at(clock), withLimits(t, spec)), clock
 }
 
 // record is an entry of PutRecords for the i-th of n equal shards.

@@ -32,10 +32,9 @@ type Config struct {
 	SweepEvery time.Duration
 	// Limits are the limits on throughput and calls, until SetLimits. Default nil: none.
 	Limits *limit.Plan
-	// Clock is the service's time. The service raises it to the latest time in the log, and starts
-	// it; the caller closes it. Default one without a file, by Now.
+	// Clock is the server's clock. The service raises it to the latest time in the log, and starts
+	// it; the caller closes it. Required.
 	Clock *serverclock.Clock
-	Now   func() time.Time // without a Clock; default seam.Wall
 	// Pauses counts the pauses of the process; each call carries the count at its arrival, and a
 	// call from before a pause is not stored. Default nil: no such check.
 	Pauses *pause.Watch
@@ -52,9 +51,6 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if c.Clock == nil {
-		c.Clock = serverclock.New(serverclock.Config{Wall: c.Now, Logger: c.Logger})
-	}
 	return c
 }
 
@@ -67,6 +63,9 @@ func (c Config) Validate() error {
 	if c.Shards == nil {
 		faults = append(faults, errors.New("kinesis: Config.Shards is missing: "+
 			"make the record store first"))
+	}
+	if c.Clock == nil {
+		faults = append(faults, errors.New("kinesis: Config.Clock is missing: want the server's clock"))
 	}
 	if c.SweepEvery != 0 && c.SweepEvery < time.Millisecond {
 		faults = append(faults, fmt.Errorf("kinesis: Config.SweepEvery is %v: use at least 1ms",

@@ -19,6 +19,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/serverclock"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
@@ -74,12 +75,16 @@ func startNode(t testing.TB, fs vfs.FS, change ...func(*Config)) *node {
 	for _, f := range change {
 		f(&cfg)
 	}
+	if cfg.Clock == nil {
+		cfg.Clock = serverclock.New(serverclock.Config{Logger: cfg.Logger})
+	}
 	n := &node{t: t, fs: fs, ctx: context.Background(), world: here}
 	var err error
 	n.log, err = wal.Open(wal.Config{FS: fs, Dir: "data", FileSize: 1 << 20, Logger: cfg.Logger})
 	n.must(err)
 	n.shards, err = shardlog.New(shardlog.Config{
-		Log: n.log, FS: fs, Dir: "data", SegmentSize: 64 << 10, Now: cfg.Now, Logger: cfg.Logger,
+		Log: n.log, FS: fs, Dir: "data", SegmentSize: 64 << 10, Now: cfg.Clock.Now,
+		Logger: cfg.Logger,
 	})
 	n.must(err)
 	cfg.Log, cfg.Shards = n.log, n.shards
@@ -93,7 +98,11 @@ func startNode(t testing.TB, fs vfs.FS, change ...func(*Config)) *node {
 }
 
 // at sets the clock of the service and the records.
-func at(c *testClock) func(*Config) { return func(cfg *Config) { cfg.Now = c.now } }
+func at(c *testClock) func(*Config) {
+	return func(cfg *Config) {
+		cfg.Clock = serverclock.New(serverclock.Config{Wall: c.now, Logger: cfg.Logger})
+	}
+}
 
 func (n *node) must(err error) {
 	n.t.Helper()
@@ -302,7 +311,7 @@ func TestServeBeforeStart(t *testing.T) {
 
 func TestConfigValidate(t *testing.T) {
 	err := Config{SweepEvery: time.Microsecond}.Validate()
-	for _, want := range []string{"Config.Log", "Config.Shards", "Config.SweepEvery"} {
+	for _, want := range []string{"Config.Log", "Config.Shards", "Config.Clock", "Config.SweepEvery"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Validate() = %v, want a fault of %s", err, want)
 		}

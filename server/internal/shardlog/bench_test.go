@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server/internal/wal"
@@ -22,7 +23,7 @@ func benchEngine(b *testing.B) *engine {
 	if err != nil {
 		b.Fatal(err)
 	}
-	store, err := New(Config{Log: log, FS: vfs.OS{}, Dir: dir})
+	store, err := New(Config{Log: log, FS: vfs.OS{}, Dir: dir, Now: time.Now})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -69,10 +69,14 @@ func (c setup) open(ctx context.Context) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	now := c.now
+	if now == nil {
+		now = time.Now
+	}
 	store, err := New(Config{
 		Log: log, FS: c.fs, Dir: "data", SegmentSize: or(c.segmentSize, 4<<10),
 		OpenFiles: c.openFiles, IndexEntries: c.places, DrainDelay: c.delay,
-		MaxReplay: c.maxReplay, Now: c.now, Logger: logger,
+		MaxReplay: c.maxReplay, Now: now, Logger: logger,
 	})
 	if err != nil {
 		return nil, errors.Join(err, log.Close(ctx))

@@ -64,7 +64,7 @@ type Config struct {
 	DrainDelay time.Duration
 	RetryDelay time.Duration
 
-	Now    func() time.Time // default time.Now
+	Now    func() time.Time // the server's clock, which stamps arrivals; required
 	Logger *slog.Logger     // gets files that cannot be removed; default slog.Default()
 }
 
@@ -97,9 +97,6 @@ func (c Config) withDefaults() Config {
 	if c.RetryDelay == 0 {
 		c.RetryDelay = defaultRetryDelay
 	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -117,6 +114,7 @@ func (c Config) Validate() error {
 	}
 	fault(c.Log == nil, "Config.Log is missing: open the log first")
 	fault(c.FS == nil, "Config.FS is missing")
+	fault(c.Now == nil, "Config.Now is missing: want the server's clock")
 	fault(c.Dir == "", "Config.Dir is missing: name the data directory")
 	fault(c.SegmentSize < 4<<10 || c.SegmentSize > 1<<30,
 		"Config.SegmentSize is %d: use 4 KiB to 1 GiB", c.SegmentSize)

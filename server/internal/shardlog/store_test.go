@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server/internal/wal"
@@ -19,14 +20,14 @@ func TestConfig(t *testing.T) {
 		RetryDelay: -1,
 	}.Validate()
 	for _, field := range []string{
-		"Log", "FS", "Dir", "SegmentSize", "OpenFiles",
+		"Log", "FS", "Dir", "Now", "SegmentSize", "OpenFiles",
 		"IndexEntries", "MaxReplay", "DrainDelay", "RetryDelay",
 	} {
 		if err == nil || !strings.Contains(err.Error(), "Config."+field+" is") {
-			t.Errorf("nothing is said of %s: %v", field, err)
+			t.Errorf("%s is not named in %v", field, err)
 		}
 	}
-	if err := (Config{Log: new(wal.Log), FS: vfs.OS{}, Dir: "d"}).Validate(); err != nil {
+	if err := (Config{Log: new(wal.Log), FS: vfs.OS{}, Dir: "d", Now: time.Now}).Validate(); err != nil {
 		t.Error(err)
 	}
 	if _, err := New(Config{}); err == nil {
