@@ -23,10 +23,10 @@
 // just ended all parents of a handler's shard, the shard begins with the states at their ends, and
 // no record is read again. An aggregate that was packed for another shard is void: see VoidPolicy.
 //
-// The state belongs to a page's end, and travels in the page, since the fetcher is a page ahead. The
-// state at a shard's end is never empty, so a child can distinguish a parent without units from one
-// that has not ended in the sink. A shard without records hands on its parents' state, by a Write
-// before End.
+// The state belongs to a page's end, and travels in the page, since the fetcher is a page ahead.
+// The state at a shard's end is never empty, so a child can distinguish a parent without units from
+// one that has not ended in the sink. A shard without records hands on its parents' state, by a
+// Write before End.
 //
 // # Gaps
 //

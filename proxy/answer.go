@@ -9,8 +9,8 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// putResult is PutRecord's answer, and PutRecords' for one record: where it was stored, or why
-// it was not.
+// putResult is the result of one record: its shard and sequence number, or its error. It is the
+// whole answer of PutRecord, and an element of PutRecords's.
 type putResult struct {
 	ShardID        string `json:"ShardId,omitempty"`
 	SequenceNumber string `json:"SequenceNumber,omitempty"`
@@ -18,19 +18,18 @@ type putResult struct {
 	ErrorMessage   string `json:"ErrorMessage,omitempty"`
 }
 
-// putResults is PutRecords' answer.
+// putResults is the answer of PutRecords.
 type putResults struct {
 	FailedRecordCount int
 	Records           []putResult
 }
 
-// encode writes the answer of a call. Of PutRecord, whose one record was stored, it is that
-// record's place.
+// encode writes the answer of a call. A PutRecord has one result, without an error.
 func encode(call *wire.Call, results []producer.Result) ([]byte, error) {
 	answer := putResults{Records: make([]putResult, len(results))}
 	for i := range results {
 		if err := results[i].Err; err != nil {
-			failure := answerTo(err)
+			failure := errorOf(err)
 			answer.FailedRecordCount++
 			answer.Records[i] = putResult{ErrorCode: failure.Code, ErrorMessage: failure.Message}
 			continue

@@ -13,8 +13,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// BenchmarkPutRecords is 8 connections that put 500 records of 100 bytes and different keys a
-// call, to the server itself and through the proxy, everything in one process.
+// BenchmarkPutRecords measures 8 connections, to the server and through the proxy. Each call has
+// 500 records of 100 bytes with different keys. Server, proxy and clients are in one process.
 func BenchmarkPutRecords(b *testing.B) {
 	for _, through := range []string{"direct", "proxy"} {
 		b.Run(through, func(b *testing.B) {

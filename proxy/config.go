@@ -14,36 +14,37 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// Config says where a Proxy passes calls to and how it puts. Client is needed; every other
-// field's zero value is its default.
+// Config has the settings of a Proxy. Kinesis is required; the zero value of every other field is
+// its default.
 type Config struct {
-	// Kinesis says where to: its endpoint, region, credentials and HTTP client are used for the
-	// calls that are passed through too. Needed.
+	// Kinesis is the client of the producers. The proxy also uses its endpoint, region, credentials
+	// and HTTP client for forwarded calls. Required.
 	Kinesis *kinesis.Client
-	// Producer is the template of the streams' producers: their order, their buffers, how hard
-	// they try. Stream and Kinesis are set by the proxy. MaxRecordBytes is by default each
-	// stream's own limit, MaxBatchBytes 10 MiB; MaxBufferedBytes is at least 10 MiB, the longest
-	// record, unless MaxRecordBytes is less.
+	// Producer is the template for the producer of each stream: its order, buffers and retries. The
+	// proxy sets Stream and Kinesis. MaxRecordBytes defaults to each stream's own limit, and
+	// MaxBatchBytes to 10 MiB then. MaxBufferedBytes must be at least MaxRecordBytes, or 10 MiB,
+	// the longest record, if MaxRecordBytes is 0.
 	Producer producer.Config
 
-	// PutWait is how long a request waits for room, in the producer's buffer or in MaxBytes,
-	// before its records are refused as over the provisioned throughput. Default 1 s; up to
-	// 1 minute.
+	// PutWait limits a request's two waits: for its body's room in MaxBytes, after which it is
+	// refused with 503, and for its records' room in the producer's buffer, after which the
+	// remaining records are refused with ProvisionedThroughputExceededException. Default 1 s; at
+	// most 1 minute.
 	PutWait time.Duration
-	// MaxStreams is how many streams have a producer at a time. With so many, a further one
-	// takes the place of that which was idle the longest. Default 1,000; from 1 to 100,000.
+	// MaxStreams is the most producers at a time, one for each stream. Beyond that, a new stream
+	// replaces the stream that was idle for the longest time. Default 1,000; from 1 to 100,000.
 	MaxStreams int
-	// MaxBytes bounds the requests that are under way, in bytes of their bodies. Default 256 MiB;
-	// from 15 MiB, the longest body.
+	// MaxBytes bounds the bodies of all current requests, in bytes. Default 256 MiB; at least 15
+	// MiB, the longest body.
 	MaxBytes int64
-	// ShutdownTimeout is how long Serve goes on delivering and answering once its context has
+	// ShutdownTimeout limits the time in which Serve delivers and answers after its context has
 	// ended. Default 30 s.
 	ShutdownTimeout time.Duration
 
-	// TLS encrypts Serve's connections, all of them; it needs certificates, and its NextProtos
-	// are set. Default nil: plain connections.
+	// TLS encrypts all of Serve's connections. It needs certificates; Serve sets NextProtos.
+	// Default nil: plain connections.
 	TLS *tls.Config
-	// Logger hears of what the clients cannot be told. Default slog.Default().
+	// Logger gets the faults that no answer reports. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -64,8 +65,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate returns nil, or an error that names every field that is out of its limits, those of
-// Producer included. Zero fields stand for their defaults.
+// Validate returns nil, or an error that names every field outside its limits, also those of
+// Producer. A zero field has its default.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var faults []error
@@ -96,11 +97,10 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// maxRecord is the most bytes that a record can have, whatever its stream's limit is.
+// maxRecord is the most bytes that a record of any stream can have.
 func (c Config) maxRecord() int { return cmp.Or(c.Producer.MaxRecordBytes, maxRecordBytes) }
 
-// producer returns the configuration of a stream's producer. It is the one place where these
-// are made.
+// producer returns the configuration of a stream's producer.
 func (c Config) producer(stream string) producer.Config {
 	p := c.Producer
 	p.Stream, p.Kinesis, p.Reader = stream, c.Kinesis, c.Kinesis

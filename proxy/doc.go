@@ -1,32 +1,34 @@
-// Package proxy is a front door to Kinesis for programs in any language: a server of the
-// Kinesis API whose PutRecord and PutRecords go through producer.Producer, so that records of a
-// key stay in order under throttling, failures and resharding. Every other operation is passed
-// through to the endpoint behind, signed with the proxy's own credentials.
+// Package proxy is a server of the Kinesis API in front of another endpoint, which it calls
+// upstream: AWS, or a runnel server. It gives programs in any language runnel's order of records.
+// PutRecord and PutRecords go through producer.Producer, which keeps the records of a key in order
+// under throttling, failures and resharding. Every other operation is forwarded to upstream, signed
+// with the proxy's own credentials.
 //
 // # Acknowledgement
 //
-// A put is answered when the stream behind has acknowledged its records: what was answered with
-// a sequence number is in the stream. The number is that of the Kinesis record that holds the
-// caller's; where several go in one aggregate they share it.
+// The proxy answers a put after upstream has acknowledged its records: a sequence number in a
+// record's result means that the record is in the stream. The number is that of the Kinesis record
+// in the stream. If that is an aggregate of several records, they share the number.
 //
 // # Order
 //
-// The records of a request are taken in their order, and a request that is sent after the answer
-// of another one is behind it. So a connection of HTTP/1.1, which carries one request at a time,
-// is in order as a whole. Requests that overlap, on several connections or as streams of
+// The proxy takes the records of a request in their order. A request that is sent after the answer
+// to another request comes behind it. So all requests of an HTTP/1.1 connection are in order, since
+// it carries one request at a time. Requests that overlap, on several connections or as streams of
 // HTTP/2, have no order between them. Neither have two proxies.
 //
-// Once a record of a request finds no room, no later one of the request is taken: what is
-// refused is never in front of what was taken.
+// If a record of a request finds no room in the buffer, the proxy refuses it and all later records
+// of the request, so that no later record overtakes a refused one.
 //
-// # Doubles
+// # Duplicates
 //
-// A client that stops waiting and sends again has put a new record: the proxy cannot know. A
-// client's time-out must therefore be longer than an outage that it is to sit out. Beyond that
-// the doubles are the producer's: at most one for each attempt without an answer.
+// If a client stops waiting and sends its records again, the proxy stores them twice: it cannot
+// know that the records are the same. So a client's time-out must be longer than any outage that
+// the client is to survive. All other duplicates are the producer's, at most one for each attempt
+// without an answer.
 //
 // # Trust
 //
-// Nobody's signature is looked at: whoever reaches the port acts with the proxy's credentials.
-// Pages of a browser that are not of this machine are refused.
+// The proxy checks no signature: every client that reaches the port acts with the proxy's
+// credentials. Web pages of other machines are refused.
 package proxy

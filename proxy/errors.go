@@ -9,15 +9,16 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// errFull: there was no room for a record within Config.PutWait.
-var errFull = errors.New("the proxy holds as many records as it may: the stream takes them more " +
-	"slowly than they come; the record was not taken, send it again later")
+// errFull: a record found no room in the producer's buffer within Config.PutWait.
+var errFull = errors.New("the proxy's buffer for the stream is full, since records come faster " +
+	"than the stream takes them; the record was not taken, send it again later")
 
-// answerTo returns what a client is told of a record that was not taken or not delivered, or of
-// a call that the endpoint behind has refused. What the endpoint has said is passed on as it is.
-func answerTo(err error) *wire.Error {
+// errorOf returns the answer for a record that was not taken or not delivered, or for a call that
+// upstream has refused. An error of upstream is passed on unchanged if it says for certain that the
+// record was not stored.
+func errorOf(err error) *wire.Error {
 	var undelivered *producer.UndeliveredError
-	said := saidBehind(err)
+	upstream := upstreamError(err)
 	switch {
 	case errors.Is(err, errFull):
 		return &wire.Error{Code: awserr.CodeThroughput, Message: err.Error()}
@@ -27,23 +28,23 @@ func answerTo(err error) *wire.Error {
 		errors.Is(err, producer.ErrInvalidHashKey), errors.Is(err, producer.ErrTooLarge):
 		return &wire.Error{Code: awserr.CodeValidation, Message: err.Error()}
 	case errors.As(err, &undelivered):
-		surelyNot := undelivered.Unknown == 0
-		if said != nil && (errors.Is(err, producer.ErrRefused) ||
-			surelyNot && isThrottle(said)) {
-			return said
+		notStored := undelivered.Unknown == 0
+		if upstream != nil && (errors.Is(err, producer.ErrRefused) ||
+			notStored && isThrottle(upstream)) {
+			return upstream
 		}
 	case errors.Is(err, producer.ErrClosed):
 		return wire.Unavailable("the proxy is shutting down: " + err.Error())
-	case said != nil:
-		return said
+	case upstream != nil:
+		return upstream
 	}
 	return &wire.Error{
 		Code: awserr.CodeInternal, Message: err.Error(), Status: http.StatusInternalServerError,
 	}
 }
 
-// saidBehind returns the error with which the endpoint behind has answered, or nil.
-func saidBehind(err error) *wire.Error {
+// upstreamError returns the error that upstream has answered with; nil if err is no answer.
+func upstreamError(err error) *wire.Error {
 	var record *producer.RecordError
 	if errors.As(err, &record) {
 		return &wire.Error{Code: record.Code, Message: record.Message}
@@ -54,8 +55,8 @@ func saidBehind(err error) *wire.Error {
 	return nil
 }
 
-// isThrottle reports whether an answer says that a limit of the stream kept the record out of it.
-func isThrottle(said *wire.Error) bool {
-	class, _ := awserr.Kinesis.OfCode(said.Code, said.Message)
+// isThrottle reports whether an answer refuses a record because of a limit of the stream.
+func isThrottle(answer *wire.Error) bool {
+	class, _ := awserr.Kinesis.OfCode(answer.Code, answer.Message)
 	return class == awserr.Throttled
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// A record over a limit is answered in the endpoint's words if none of its attempts may be stored.
-func TestThrottledRecordsAreAnsweredAsThrottled(t *testing.T) {
+// A record over a limit gets upstream's answer if none of its attempts can have stored it.
+func TestThrottledRecordGetsUpstreamsAnswer(t *testing.T) {
 	for _, c := range []struct {
 		code    string
 		unknown int // attempts without an answer
@@ -22,7 +22,7 @@ func TestThrottledRecordsAreAnsweredAsThrottled(t *testing.T) {
 		{"InternalFailure", 0, "InternalFailure"},
 		{"SomethingNewException", 0, "InternalFailure"},
 	} {
-		got := answerTo(&producer.UndeliveredError{
+		got := errorOf(&producer.UndeliveredError{
 			Stream: "orders", Reason: producer.ErrGivenUp, Attempts: 3, Unknown: c.unknown,
 			Cause: &producer.RecordError{Code: c.code, Message: "why"},
 		})

@@ -9,35 +9,34 @@ import (
 	"sync"
 )
 
-// prelude is the length of what every message of an event stream begins with: its length, that
-// of its headers, and a checksum. minMessage adds the message's own checksum.
+// The sizes of an event stream's messages, in bytes.
 const (
-	prelude    = 12
-	minMessage = prelude + 4
-	maxMessage = 24 << 20 // the protocol's 16 MiB of payload and 128 KiB of headers, with room
+	prelude    = 12          // the message's length, the headers' length, a checksum
+	minMessage = prelude + 4 // with the message's checksum
+	maxMessage = 24 << 20    // more than the protocol's 16 MiB of payload and 128 KiB of headers
 )
 
-// copyEvents passes an event stream on, message by message, each as soon as it is there. Once
-// the proxy is ending, the stream ends between two messages, as if its five minutes were over.
-// cut ends reading from the stream.
+// copyEvents copies an event stream to the client, each message as soon as it arrives. When the
+// proxy shuts down, the stream ends between two messages, like a subscription after its five
+// minutes. cut interrupts a read from the stream.
 func (p *Proxy) copyEvents(w http.ResponseWriter, events io.Reader, cut func()) error {
 	stop := newStopper(cut)
 	defer stop.follow(p.ending)()
 	flusher := http.NewResponseController(w)
 	to := deadlined{p, w}
-	if err := flusher.Flush(); err != nil { // the head, before there is an event
+	if err := flusher.Flush(); err != nil { // the answer's head, before the first event
 		return err
 	}
 	var head [prelude]byte
 	for {
 		if _, err := io.ReadFull(events, head[:1]); err != nil {
-			if errors.Is(err, io.EOF) || stop.asked() {
+			if errors.Is(err, io.EOF) || stop.isStopped() {
 				return nil
 			}
 			return err
 		}
 		if !stop.begin() {
-			return nil // the byte of a message that nobody will see
+			return nil // the rest of the message is dropped with its first byte
 		}
 		if _, err := io.ReadFull(events, head[1:]); err != nil {
 			return err
@@ -61,18 +60,19 @@ func (p *Proxy) copyEvents(w http.ResponseWriter, events io.Reader, cut func()) 
 	}
 }
 
-// stopper ends a stream between two of its messages: at once if none is under way.
+// stopper ends a stream between two messages: at once if no message is being copied.
 type stopper struct {
 	cut func()
 
 	mu      sync.Mutex
-	within  bool // a message has begun
+	within  bool // a message is being copied
 	stopped bool
 }
 
 func newStopper(cut func()) *stopper { return &stopper{cut: cut} }
 
-// follow stops when ending is closed. The function that it returns ends this, and waits for it.
+// follow calls stop when ending is closed. The function that it returns ends the goroutine for that
+// and waits for it.
 func (s *stopper) follow(ending <-chan struct{}) (end func()) {
 	over := make(chan struct{})
 	var following sync.WaitGroup
@@ -98,13 +98,13 @@ func (s *stopper) stop() {
 	}
 }
 
-func (s *stopper) asked() bool {
+func (s *stopper) isStopped() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stopped
 }
 
-// begin notes that a message has begun, and reports whether it is to be passed on.
+// begin notes that a message begins, and reports whether to copy it.
 func (s *stopper) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *stopper) begin() bool {
 	return s.within
 }
 
-// end notes that a message has ended, and reports whether there may be more.
+// end notes that a message ends, and reports whether to read the next one.
 func (s *stopper) end() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

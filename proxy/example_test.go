@@ -13,7 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// A client of any language puts through the proxy, which keeps the order of each key.
+// A client in any language puts through the proxy, which keeps the order of each key.
 func Example() {
 	ctx := context.Background()
 	server, err := runneltest.Start(ctx, runneltest.WithStream("orders", 4))

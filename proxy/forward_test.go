@@ -24,9 +24,9 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// Everything but puts goes to the endpoint behind, signed with the proxy's keys, and its answers
-// and errors come back as they are. The server behind knows those keys alone.
-func TestPassedThrough(t *testing.T) {
+// Every call but a put is forwarded with the proxy's signature, and its answer or error comes back
+// unchanged. Upstream knows the proxy's keys alone.
+func TestForwardedCalls(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1),
 		runneltest.WithCredentials("AKIDPROXY", "secret"))
 	s := serve(t, server.Kinesis(), nil)
@@ -55,11 +55,11 @@ func TestPassedThrough(t *testing.T) {
 	}
 }
 
-// What the endpoint behind sees of a call, and the client of its answer.
-func TestCallsArriveUnchanged(t *testing.T) {
+// A forwarded call arrives unchanged except for its signature, and so does the answer.
+func TestForwardedCallIsUnchanged(t *testing.T) {
 	seen := make(chan *http.Request, 1)
 	bodies := make(chan string, 1)
-	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		seen <- r
 		bodies <- string(body)
@@ -68,11 +68,11 @@ func TestCallsArriveUnchanged(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = io.WriteString(w, `{"odd": "\u00e9"}`)
 	}))
-	defer behind.Close()
+	defer upstream.Close()
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	s := serve(t, kinesis.New(kinesis.Options{
-		BaseEndpoint: &behind.URL, Region: "eu-west-1",
+		BaseEndpoint: &upstream.URL, Region: "eu-west-1",
 		Credentials: credentials.NewStaticCredentialsProvider("AKIDPROXY", "secret", "token"),
 		HTTPClient:  &http.Client{Transport: transport},
 	}), nil)
@@ -113,16 +113,16 @@ func TestCallsArriveUnchanged(t *testing.T) {
 	}
 }
 
-// Enhanced fan-out flows: events come one by one while the subscription goes on, and the end
-// of the proxy is an end between two events.
+// The events of a subscription arrive one by one. The shutdown of the proxy ends the subscription
+// between two events.
 func TestSubscribeToShard(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1),
 		runneltest.WithStreamDelay(-1))
-	// The end does not wait for its time to be over.
+	// The shutdown ends the subscription at once, and does not wait for this timeout.
 	s := serve(t, server.Kinesis(), func(c *proxy.Config) { c.ShutdownTimeout = time.Hour })
 	broken := make(chan error, 100)
 	client := s.client(t, func(o *kinesis.Options) {
-		o.HTTPClient = &http.Client{Transport: endings{o.HTTPClient.(*http.Client).Transport, broken}}
+		o.HTTPClient = &http.Client{Transport: breakWatch{o.HTTPClient.(*http.Client).Transport, broken}}
 	})
 	consumer, err := client.RegisterStreamConsumer(t.Context(), &kinesis.RegisterStreamConsumerInput{
 		StreamARN: aws.String("arn:aws:kinesis:us-east-1:000000000000:stream/orders"), ConsumerName: aws.String("c"),
@@ -151,11 +151,11 @@ func TestSubscribeToShard(t *testing.T) {
 	for range stream.Events() {
 	}
 	if err := stream.Err(); err != nil {
-		t.Errorf("the end of the proxy ends the subscription with %v", err)
+		t.Errorf("the shutdown ends the subscription with %v", err)
 	}
 	select {
-	case err := <-broken: // which the SDK does not tell
-		t.Errorf("the end of the proxy breaks the subscription off: %v", err)
+	case err := <-broken: // the SDK does not report it
+		t.Errorf("the shutdown breaks the subscription off: %v", err)
 	default:
 	}
 	if err := <-s.served; err != nil {
@@ -163,26 +163,26 @@ func TestSubscribeToShard(t *testing.T) {
 	}
 }
 
-// endings tells of answers that were broken off.
-type endings struct {
+// breakWatch sends the errors of answers that were broken off.
+type breakWatch struct {
 	next   http.RoundTripper
 	broken chan<- error
 }
 
-func (e endings) RoundTrip(r *http.Request) (*http.Response, error) {
+func (e breakWatch) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := e.next.RoundTrip(r)
 	if err == nil {
-		response.Body = &ending{response.Body, e.broken}
+		response.Body = &watchedBody{response.Body, e.broken}
 	}
 	return response, err
 }
 
-type ending struct {
+type watchedBody struct {
 	io.ReadCloser
 	broken chan<- error
 }
 
-func (e *ending) Read(p []byte) (int, error) {
+func (e *watchedBody) Read(p []byte) (int, error) {
 	n, err := e.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		e.broken <- err
@@ -203,8 +203,8 @@ func nextRecord(t *testing.T, stream *kinesis.SubscribeToShardEventStream) strin
 	return ""
 }
 
-// What breaks off behind the proxy breaks off in front of it.
-func TestBrokenAnswers(t *testing.T) {
+// An answer that upstream breaks off is broken off for the client too.
+func TestBrokenAnswer(t *testing.T) {
 	for name, head := range map[string]string{
 		"an answer":       "Content-Type: " + jsonType + "\r\nContent-Length: 100\r\n\r\n{",
 		"an event stream": "Content-Type: application/vnd.amazon.eventstream\r\nConnection: close\r\n\r\n\x00\x00\x01\x00",
@@ -212,7 +212,7 @@ func TestBrokenAnswers(t *testing.T) {
 		"not events":      "Content-Type: application/vnd.amazon.eventstream\r\nConnection: close\r\n\r\nthis is no event stream",
 	} {
 		t.Run(name, func(t *testing.T) {
-			behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				connection, _, err := http.NewResponseController(w).Hijack()
 				if err != nil {
@@ -222,11 +222,11 @@ func TestBrokenAnswers(t *testing.T) {
 				_, _ = io.WriteString(connection, "HTTP/1.1 200 OK\r\n"+head)
 				_ = connection.Close()
 			}))
-			defer behind.Close()
+			defer upstream.Close()
 			transport := &http.Transport{}
 			defer transport.CloseIdleConnections()
 			s := serve(t, kinesis.New(kinesis.Options{
-				BaseEndpoint: &behind.URL, Region: "us-east-1",
+				BaseEndpoint: &upstream.URL, Region: "us-east-1",
 				HTTPClient: &http.Client{Transport: transport},
 			}), nil)
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.endpoint,
@@ -238,48 +238,48 @@ func TestBrokenAnswers(t *testing.T) {
 			request.Header.Set("Content-Type", jsonType)
 			response, err := transport.RoundTrip(request)
 			if err != nil {
-				return // before its head went out
+				return // broken off before the head
 			}
 			defer response.Body.Close()
 			if answer, err := io.ReadAll(response.Body); err == nil {
-				t.Errorf("it is taken for whole: %q", answer)
+				t.Errorf("the client gets a complete answer: %q", answer)
 			}
 		})
 	}
 }
 
-// Without an endpoint behind, calls say so; the proxy itself is well.
-func TestNothingBehind(t *testing.T) {
+// If upstream does not answer, forwarded calls get 503, and the proxy is healthy.
+func TestUpstreamDown(t *testing.T) {
 	server := runneltest.NewServer(t)
-	behind := server.Kinesis()
+	upstream := server.Kinesis()
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, behind, nil)
+	s := serve(t, upstream, nil)
 	status, answer := s.postJSON(t, "Kinesis_20131202.ListStreams", "{}")
 	if status != http.StatusServiceUnavailable || !strings.Contains(answer, s.proxy.Endpoint()) {
-		t.Errorf("%d %s; want 503, and where", status, answer)
+		t.Errorf("%d %s; want 503 with the upstream URL", status, answer)
 	}
 	if status, body := s.get(t, "/health"); status != http.StatusOK || body != "ok\n" {
 		t.Errorf("health: %d %s", status, body)
 	}
 }
 
-// Other APIs, and pages of a browser that are not of this machine, are told that they are at
-// the wrong door. None of it reaches the endpoint behind.
-func TestNotTaken(t *testing.T) {
+// The proxy refuses calls of other APIs and of other machines' web pages. None of them reaches
+// upstream.
+func TestRefusedCalls(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
-	g, behind := gated(t, server)
+	g, upstream := gated(t, server)
 	g.release()
-	s := serve(t, behind, nil)
+	s := serve(t, upstream, nil)
 	status, answer := s.post(t, "DynamoDB_20120810.ListTables", "application/x-amz-json-1.0",
 		strings.NewReader("{}"))
-	var told struct {
+	var refusal struct {
 		Type    string `json:"__type"`
 		Message string `json:"message"`
 	}
-	if err := json.Unmarshal([]byte(answer), &told); err != nil || status != http.StatusBadRequest ||
-		!strings.Contains(told.Message, "Kinesis API alone") {
+	if err := json.Unmarshal([]byte(answer), &refusal); err != nil || status != http.StatusBadRequest ||
+		!strings.Contains(refusal.Message, "Kinesis API alone") {
 		t.Errorf("DynamoDB: %d %s", status, answer)
 	}
 	const good = `{"StreamName":"orders","PartitionKey":"a","Data":"MQ=="}`
@@ -293,16 +293,16 @@ func TestNotTaken(t *testing.T) {
 			}
 		}
 	}
-	if len(g.calls) != 5 { // before its first unit the producer asks for the stream's time
-		t.Errorf("%v reached the endpoint behind, want two puts, two lists and ListShards", g.calls)
+	if len(g.calls) != 5 { // ListShards: the producer asks for the stream's time before its first unit
+		t.Errorf("%v reached upstream, want two puts, two lists and ListShards", g.calls)
 	}
 }
 
-// A client that goes away while its record waits: the record is delivered.
-func TestClientGoesAway(t *testing.T) {
+// If a client disconnects while its record waits, the record is delivered all the same.
+func TestClientDisconnects(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
-	g, behind := gated(t, server)
-	s := serve(t, behind, func(c *proxy.Config) { c.MaxStreams = 1 })
+	g, upstream := gated(t, server)
+	s := serve(t, upstream, func(c *proxy.Config) { c.MaxStreams = 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	client := s.client(t)
@@ -321,7 +321,7 @@ func TestClientGoesAway(t *testing.T) {
 	eventually(t, "the record is in the stream", func() bool {
 		return len(readAll(t, server.Kinesis(), "orders")[0]) == 1
 	})
-	// And nothing of the request is held: the stream makes room for another one.
+	// The request releases its stream, so another stream can replace it.
 	eventually(t, "the stream is idle", func() bool {
 		_, err := putAll(t, client, "another", record("a", "1"))
 		var missing *types.ResourceNotFoundException
@@ -329,12 +329,12 @@ func TestClientGoesAway(t *testing.T) {
 	})
 }
 
-// A client that has ended its half of the connection counts as gone: it is not to take an
-// answer without a result for an acknowledgement.
-func TestNoEmptyAnswer(t *testing.T) {
+// A client that has closed its half of the connection counts as disconnected. It gets no answer,
+// since it would take an empty one for an acknowledgement.
+func TestHalfClosedConnection(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
-	_, behind := gated(t, server)
-	s := serve(t, behind, func(c *proxy.Config) { c.ShutdownTimeout = shortWait })
+	_, upstream := gated(t, server)
+	s := serve(t, upstream, func(c *proxy.Config) { c.ShutdownTimeout = shortWait })
 	for i, call := range []string{put, puts} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.endpoint, "http://"))
 		if err != nil {
@@ -350,7 +350,7 @@ func TestNoEmptyAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A request whose client has gone before its records are taken is not executed.
+		// The proxy must have taken the record: otherwise the disconnect cancels the put.
 		eventually(t, "the record is buffered", s.buffered(t, "orders", i+1))
 		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
@@ -361,6 +361,6 @@ func TestNoEmptyAnswer(t *testing.T) {
 	}
 	s.stop()
 	if err := <-s.served; err == nil {
-		t.Error("two records were not delivered, and the end is in order")
+		t.Error("two records were not delivered, and Serve returned no error")
 	}
 }

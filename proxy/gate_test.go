@@ -11,17 +11,17 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// gate holds PutRecords calls on their way to the endpoint behind, until it is opened.
+// gate holds PutRecords calls on their way to upstream until release.
 type gate struct {
 	next kinesis.HTTPClient
 	open chan struct{}
 	once sync.Once
 
 	mu    sync.Mutex
-	calls []string // the operations that came, held or not
+	calls []string // the operations of all calls, held or not
 }
 
-// gated returns a client of the server behind a gate.
+// gated returns a client of the server, and the gate that its calls go through.
 func gated(t testing.TB, server *runneltest.Server) (*gate, *kinesis.Client) {
 	options := server.Kinesis().Options()
 	g := &gate{next: options.HTTPClient, open: make(chan struct{})}

@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// writeTimeout is how long a client may take to read an answer, or a part of an event stream.
+// writeTimeout limits the time in which a client reads an answer, or a part of an event stream.
 const writeTimeout = time.Minute
 
 func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
@@ -27,8 +27,8 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	// A browser names the page that a call is from. Only a page of this machine may act with the
-	// proxy's credentials, whatever name it has given to this address.
+	// A browser sends the origin of the calling page. Only pages of this machine may act with the
+	// proxy's credentials, since a foreign page can give its own host name to this address.
 	if origin := r.Header.Get("Origin"); origin != "" && !awsclient.IsLoopback(origin) {
 		http.Error(w, "pages of "+origin+" may not call this proxy: only pages of its own machine",
 			http.StatusForbidden)
@@ -50,15 +50,15 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	p.serve(w, r, x, free)
 }
 
-// serve answers a call. It, or what it starts, calls free once when the call's body and its
-// records are no longer held.
+// serve answers a call. free releases the memory of the call's body and records. It is called once:
+// by serve, or, after serve has returned, with the last record's result.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, x *wire.Exchange, free func()) {
 	switch {
 	case x.Call.Service != wire.Kinesis:
 		free()
 		p.fail(w, x, "other", &wire.Error{
 			Code: awserr.CodeUnknownOperation,
-			Message: "This proxy passes calls of the Kinesis API alone: call " + x.Call.Service +
+			Message: "This proxy takes calls of the Kinesis API alone: call " + x.Call.Service +
 				" at its own endpoint.",
 		})
 	case x.Call.Operation == putRecord || x.Call.Operation == putRecords:
@@ -73,9 +73,9 @@ func (p *Proxy) servePut(
 ) {
 	operation := x.Call.Operation
 	request, failure := decode(&x.Call)
-	x.Close() // the records may stay for long
+	x.Close() // early, since the records may wait for a long time
 	if failure == nil {
-		failure = request.check(operation, p.cfg.maxRecord())
+		failure = check(operation, request, p.cfg.maxRecord())
 	}
 	if failure != nil {
 		free()
@@ -88,11 +88,11 @@ func (p *Proxy) servePut(
 		p.fail(w, x, operation, failure)
 	case results == nil:
 		p.meters.count(operation, "gone")
-		panic(http.ErrAbortHandler) // an empty answer would be an acknowledgement
+		panic(http.ErrAbortHandler) // the client would take an empty answer for success
 	default:
 		body, err := encode(&x.Call, results)
 		if err != nil {
-			p.fail(w, x, operation, answerTo(err))
+			p.fail(w, x, operation, errorOf(err))
 			return
 		}
 		p.meters.count(operation, "ok")
@@ -109,16 +109,16 @@ func (p *Proxy) fail(w http.ResponseWriter, x *wire.Exchange, operation string,
 	x.Fail(failure)
 }
 
-// weigh returns the memory that a request's body may come to, in bytes.
+// weigh returns an upper bound of a request's body in memory, in bytes.
 func weigh(r *http.Request) int64 {
 	if r.ContentLength < 0 || r.Header.Get("Content-Encoding") != "" {
-		return wire.MaxBody // chunked or packed: it says nothing of its length
+		return wire.MaxBody // the length of a chunked or packed body is not known
 	}
 	return min(r.ContentLength, wire.MaxBody)
 }
 
-// admit waits for memory, for at most Config.PutWait. Otherwise it answers 503, which every SDK
-// takes for a reason to try again later.
+// admit waits for memory, for at most Config.PutWait. After that it answers 503, which every SDK
+// retries later.
 func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, weight int64) bool {
 	if p.memory.TryAcquire(weight) {
 		return true
@@ -131,24 +131,23 @@ func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, weight int64) bool
 	p.meters.count("refused", awserr.CodeUnavailable)
 	p.allow(w)
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-	if r.ProtoMajor < 2 { // the body is not read
+	if r.ProtoMajor < 2 { // the body stays unread
 		w.Header().Set("Connection", "close")
 	}
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = io.WriteString(w, `{"__type":"`+awserr.CodeUnavailable+
-		`","message":"the proxy holds as much as it may; nothing was taken, send it again later"}`)
+	_, _ = io.WriteString(w, `{"__type":"`+awserr.CodeUnavailable+`","message":"the proxy has no `+
+		`memory for the request; nothing was taken, send it again later"}`)
 	return false
 }
 
-// allow gives the client its time to read what is written next. The deadline ends with the
-// answer: net/http clears it.
+// allow sets the deadline of the next writes to the client. net/http clears it after the answer.
 func (p *Proxy) allow(w http.ResponseWriter) {
-	// A writer without deadlines, as a test's recorder, does not need them.
+	// A writer without deadlines, such as a test's recorder, needs none.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
-// health answers 200 "ok" if calls are taken, and 503 with the reason otherwise. It says nothing
-// of the endpoint behind: records are taken during its outages.
+// health answers 200 "ok" while the proxy takes calls, and 503 with the reason otherwise.
+// Upstream's state does not matter: the proxy takes records during an outage.
 func (p *Proxy) health(w http.ResponseWriter) {
 	p.allow(w)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// soak multiplies the size of the random suites: RUNNEL_SOAK, 1 if it is not set.
+// soak returns the factor for the size of random tests: RUNNEL_SOAK, or 1.
 func soak() int {
 	if n, err := strconv.Atoi(os.Getenv("RUNNEL_SOAK")); err == nil && n > 0 {
 		return n

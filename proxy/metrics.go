@@ -17,9 +17,9 @@ func newMeters(p *Proxy) *meters {
 	page := metricspage.New()
 	metricspage.AddEach(page, metricspage.StreamLabel, streamMetrics, p.streams.stats)
 	return &meters{page: page, requests: page.AddCounter(metricspage.ProxyRequests,
-		"Requests by operation (PutRecord, PutRecords, other: passed through, refused: not "+
-			"calls) and result: ok, gone (the client), the error's code, or of what is passed "+
-			"through the class of its status.", "operation", "result")}
+		"Requests by operation (PutRecord, PutRecords; other: forwarded calls; refused: requests "+
+			"that are no calls) and result: ok, gone (the client disconnected), the error's code, "+
+			"or for a forwarded call the class of its status.", "operation", "result")}
 }
 
 func (m *meters) count(operation, result string) { m.requests.Inc(operation, result) }
@@ -36,33 +36,34 @@ func gauge(name, help string, value func(producer.Stats) float64) metric {
 	return metric{Name: name, Help: help, Gauge: true, Value: value}
 }
 
-// streamMetrics are those of a stream. They begin again at 0 when its producer has had to make
-// room for another stream's.
+// streamMetrics are the metrics of each stream's producer. They begin at 0 again after the producer
+// was closed in favour of another stream's: see Config.MaxStreams.
 var streamMetrics = []metric{
 	counter(metricspage.ProxyRecordsTaken, "Records that the proxy took.",
 		func(s producer.Stats) uint64 { return s.Taken }),
 	counter(metricspage.ProxyRecordsDelivered, "Records that the stream acknowledged.",
 		func(s producer.Stats) uint64 { return s.Delivered }),
 	counter(metricspage.ProxyRecordsUndelivered,
-		"Records that were refused, given up or left at the end.",
+		"Records that were refused, given up, or left at the shutdown.",
 		func(s producer.Stats) uint64 { return s.Undelivered }),
 	counter(metricspage.ProxyCalls, "PutRecords calls to the stream.",
 		func(s producer.Stats) uint64 { return s.Calls }),
 	counter(metricspage.ProxyAttemptsRetried, "Attempts of records after their first.",
 		func(s producer.Stats) uint64 { return s.Retried }),
-	counter(metricspage.ProxyAttemptsThrottled, "Attempts of records that were over a limit.",
+	counter(metricspage.ProxyAttemptsThrottled, "Attempts of records that exceeded a limit.",
 		func(s producer.Stats) uint64 { return s.Throttled }),
 	counter(metricspage.ProxyAttemptsUnknown,
-		"Attempts of records without an answer: the upper bound of the doubles "+
+		"Attempts of records without an answer: an upper bound of the duplicates "+
 			"that the proxy has left in the stream.",
 		func(s producer.Stats) uint64 { return s.Unknown }),
-	gauge(metricspage.ProxyRecordsBuffered, "Records that were taken and have no result.",
+	gauge(metricspage.ProxyRecordsBuffered, "Records that were taken and have no result yet.",
 		func(s producer.Stats) float64 { return float64(s.Buffered) }),
-	gauge(metricspage.ProxyBytesBuffered, "Their data and partition keys.",
+	gauge(metricspage.ProxyBytesBuffered, "Bytes of data and partition keys in these records.",
 		func(s producer.Stats) float64 { return float64(s.BufferedBytes) }),
-	gauge(metricspage.ProxyOldestRecordSeconds, "How long the oldest of them has been waiting.",
+	gauge(metricspage.ProxyOldestRecordSeconds, "Age of the oldest of these records.",
 		func(s producer.Stats) float64 { return s.OldestAge.Seconds() }),
-	gauge(metricspage.ProxyOutage, "1 while nothing answers, and 0 otherwise.",
+	gauge(metricspage.ProxyOutage,
+		"1 during an outage, in which no call is answered, and 0 otherwise.",
 		func(s producer.Stats) float64 {
 			if s.Outage {
 				return 1

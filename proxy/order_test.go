@@ -19,8 +19,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// 50 connections put through one proxy while the stream behind throttles, loses answers and
-// fails records: every key's records are there, in the order of their connection, and doubles
+// 50 connections put through one proxy while upstream throttles, loses answers and fails records.
+// All records of each key are in the stream, in the order of their connection, and the duplicates
 // are no more than the attempts without an answer.
 func TestOrderUnderFaults(t *testing.T) {
 	const connections = 50
@@ -54,15 +54,15 @@ func TestOrderUnderFaults(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	doubles := checkOrder(t, readAll(t, server.Kinesis(), "orders"), connections, requests)
+	duplicates := checkOrder(t, readAll(t, server.Kinesis(), "orders"), connections, requests)
 	_, page := s.get(t, "/metrics")
-	if unknown := sample(t, page, "attempts_unknown_total"); doubles > unknown || unknown == 0 {
-		t.Errorf("%d doubles, %d attempts without an answer", doubles, unknown)
+	if unknown := sample(t, page, "attempts_unknown_total"); duplicates > unknown || unknown == 0 {
+		t.Errorf("%d duplicates, %d attempts without an answer", duplicates, unknown)
 	}
 }
 
-// putInOrder puts requests one behind the other: of a connection's two keys, and of one that it
-// shares with nobody's order, so that lanes are long and short.
+// putInOrder puts one request after the other, with records of the connection's own two keys. A
+// further key, shared by all connections, gets a long queue; its order is not checked.
 func putInOrder(
 	ctx context.Context, client *kinesis.Client, connection, requests int, random *rand.Rand,
 ) error {
@@ -75,7 +75,7 @@ func putInOrder(
 			records = append(records,
 				record(fmt.Sprintf("%d-%d", connection, k), strconv.Itoa(next[k])))
 		}
-		// The last of a request goes alone: PutRecord is in the same order.
+		// The last record goes by PutRecord, which is in the same order.
 		last := records[len(records)-1]
 		out, err := client.PutRecords(ctx, &kinesis.PutRecordsInput{
 			StreamName: aws.String("orders"),
@@ -85,7 +85,7 @@ func putInOrder(
 			return err
 		}
 		if *out.FailedRecordCount != 0 {
-			return errors.New("a record failed, though nothing is given up")
+			return errors.New("a record failed, though no record is given up")
 		}
 		if _, err := client.PutRecord(ctx, &kinesis.PutRecordInput{
 			StreamName: aws.String("orders"), PartitionKey: last.PartitionKey, Data: last.Data,
@@ -96,9 +96,9 @@ func putInOrder(
 	return nil
 }
 
-// checkOrder checks that the first occurrences of a key's records are 1, 2, 3, …, and returns
-// how many doubles there are.
-func checkOrder(t *testing.T, shards [][]types.Record, connections, requests int) (doubles int) {
+// checkOrder checks that the first occurrences of a key's records are 1, 2, 3, …, and returns the
+// number of duplicates.
+func checkOrder(t *testing.T, shards [][]types.Record, connections, requests int) (duplicates int) {
 	t.Helper()
 	last := map[string]int{}
 	shared := 0
@@ -117,23 +117,23 @@ func checkOrder(t *testing.T, shards [][]types.Record, connections, requests int
 			case n == last[key]+1:
 				last[key] = n
 			case n <= last[key]:
-				doubles++
+				duplicates++
 			default:
 				t.Fatalf("key %s: record %d comes after %d", key, n, last[key])
 			}
 		}
 	}
 	if want := connections * requests; shared < want {
-		t.Errorf("%d of %d records of the shared key are there", shared, want)
+		t.Errorf("the stream has %d of %d records of the shared key", shared, want)
 	}
-	doubles += shared - connections*requests
+	duplicates += shared - connections*requests
 	if len(last) != 2*connections {
-		t.Errorf("%d keys are there, want %d", len(last), 2*connections)
+		t.Errorf("the stream has %d keys, want %d", len(last), 2*connections)
 	}
-	return doubles
+	return duplicates
 }
 
-// sample reads a metric of the stream orders.
+// sample returns a metric of the stream orders.
 func sample(t *testing.T, page, name string) int {
 	t.Helper()
 	_, rest, ok := strings.Cut(page, "runnel_proxy_stream_"+name+`{stream="orders"} `)

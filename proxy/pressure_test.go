@@ -20,21 +20,21 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// shortWait is Config.PutWait where a refusal is waited for.
+// shortWait is Config.PutWait in tests of refusals.
 const shortWait = 30 * time.Millisecond
 
-// eventually waits until something is so.
-func eventually(t testing.TB, what string, so func() bool) {
+// eventually waits for a condition.
+func eventually(t testing.TB, condition string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it is still not so that %s", what)
+			t.Fatalf("not within 20 s: %s", condition)
 		}
 	}
 }
 
-// buffered reports whether the stream's producer holds so many records.
-func (s *stand) buffered(t testing.TB, stream string, n int) func() bool {
+// buffered reports whether the stream's producer has exactly n records in its buffer.
+func (s *testProxy) buffered(t testing.TB, stream string, n int) func() bool {
 	line := fmt.Sprintf("runnel_proxy_stream_records_buffered{stream=%q} %d\n", stream, n)
 	return func() bool {
 		_, page := s.get(t, "/metrics")
@@ -42,12 +42,12 @@ func (s *stand) buffered(t testing.TB, stream string, n int) func() bool {
 	}
 }
 
-// With the buffer full, what has no room is refused as AWS refuses what is over a shard's
-// limit, and everything behind it in its request, though it would have room.
-func TestBackPressure(t *testing.T) {
+// If the buffer is full, a record without room is refused with AWS's error for a shard over its
+// limit. All later records of its request are refused too, although the small ones would have room.
+func TestFullBuffer(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
-	g, behind := gated(t, server)
-	s := serve(t, behind, func(c *proxy.Config) {
+	g, upstream := gated(t, server)
+	s := serve(t, upstream, func(c *proxy.Config) {
 		c.PutWait = shortWait
 		c.Producer = producer.Config{
 			MaxRecordBytes: 1000, MaxBufferedBytes: 1500, MaxBatchBytes: 1000,
@@ -65,9 +65,9 @@ func TestBackPressure(t *testing.T) {
 		answers <- answer{out, err}
 	}()
 	eventually(t, "one record is buffered", s.buffered(t, "orders", 1))
-	// Its second record waits, and nobody else does: what comes behind it would find room.
+	// The second record waits for room, in vain. The third and fourth would have room.
 	start := time.Now()
-	eventually(t, "its wait is over", func() bool { return time.Since(start) > 5*shortWait })
+	eventually(t, "the wait is over", func() bool { return time.Since(start) > 5*shortWait })
 	// Another request finds no room at all, and is refused as a whole.
 	_, err := putAll(t, client, "orders", record("c", strings.Repeat("5", 800)))
 	var throttled *types.ProvisionedThroughputExceededException
@@ -95,9 +95,9 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
-// What was given up is told as a failure that says nothing of the stream; what was surely not
-// stored for being over a limit, as that.
-func TestGivenUp(t *testing.T) {
+// A record that is given up gets InternalFailure, unless every attempt was throttled: then it was
+// certainly not stored, and gets the error of the throttle.
+func TestGivenUpRecord(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 	s := serve(t, server.Kinesis(), func(c *proxy.Config) {
 		c.Producer.GiveUpAfter = 500 * time.Millisecond
@@ -120,15 +120,15 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// chunked hides a body's length.
+// chunked hides the length of a body.
 type chunked struct{ io.Reader }
 
-// Every request gives back the memory that it is charged with, whatever becomes of it; one that
-// finds none is told to come later. A chunked one needs all that there is.
-func TestMemory(t *testing.T) {
+// Every request releases its memory, whatever its result is. A request without memory is refused
+// with 503. In this test a chunked request needs all memory.
+func TestMemoryOfRequests(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
-	g, behind := gated(t, server)
-	s := serve(t, behind, func(c *proxy.Config) {
+	g, upstream := gated(t, server)
+	s := serve(t, upstream, func(c *proxy.Config) {
 		c.PutWait, c.MaxBytes = shortWait, wire.MaxBody
 	})
 	const good = `{"StreamName":"orders","PartitionKey":"a","Data":"MQ=="}`
@@ -171,13 +171,13 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// More streams than there are places: the one that was idle the longest makes room, and one
-// that is being put into does not.
-func TestManyStreams(t *testing.T) {
+// Beyond MaxStreams a new stream replaces the stream that was idle for the longest time, and no
+// stream with records to deliver.
+func TestMaxStreams(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("a", 1), runneltest.WithStream("b", 1),
 		runneltest.WithStream("c", 1))
-	g, behind := gated(t, server)
-	s := serve(t, behind, func(c *proxy.Config) { c.MaxStreams = 2 })
+	g, upstream := gated(t, server)
+	s := serve(t, upstream, func(c *proxy.Config) { c.MaxStreams = 2 })
 	client := s.client(t)
 	done := make(chan error, 2)
 	for _, stream := range []string{"a", "b"} {
@@ -206,7 +206,7 @@ func TestManyStreams(t *testing.T) {
 	_, page := s.get(t, "/metrics")
 	for stream, there := range map[string]bool{"a": true, "b": false, "c": true} {
 		if strings.Contains(page, fmt.Sprintf("_taken_total{stream=%q}", stream)) != there {
-			t.Errorf("that stream %s has a producer is not %v", stream, there)
+			t.Errorf("stream %s has a producer: %v, want %v", stream, !there, there)
 		}
 	}
 }

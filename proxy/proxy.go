@@ -11,37 +11,37 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// Proxy answers the Kinesis API. Its methods are safe for concurrent use. Close must be called
-// to end its producers; Serve does not.
+// Proxy is a server of the Kinesis API. Its methods are safe for concurrent use. Close must be
+// called to end its producers, unless Serve has returned.
 type Proxy struct {
-	cfg     Config
-	behind  *upstream
-	streams *streams
-	world   world
-	meters  *meters
-	memory  *semaphore.Weighted // bytes of the bodies of requests under way
+	cfg      Config
+	upstream *upstream
+	streams  *streams
+	world    world
+	meters   *meters
+	memory   *semaphore.Weighted // bytes of the bodies of current requests
 
-	// ending is closed when no more calls are wanted: event streams end, /health says so.
+	// ending is closed at the beginning of the shutdown. Event streams end, and /health says so.
 	ending    chan struct{}
 	endingOne sync.Once
 }
 
-// New returns a proxy that passes to cfg.Kinesis's endpoint. It calls nothing by itself.
+// New returns a proxy in front of cfg.Kinesis's endpoint. New makes no call.
 //
 // The context's values go to every call of the producers; its end does not stop the proxy. The
-// error is that of cfg.Validate, or of an endpoint that cannot be found out.
+// error comes from cfg.Validate, or from the resolver of the endpoint.
 func New(ctx context.Context, cfg Config) (*Proxy, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	behind, err := newUpstream(ctx, cfg.Kinesis.Options())
+	upstream, err := newUpstream(ctx, cfg.Kinesis.Options())
 	if err != nil {
 		return nil, fmt.Errorf("proxy: the endpoint of the Kinesis API: %w", err)
 	}
 	under := context.WithoutCancel(ctx)
 	p := &Proxy{
-		cfg: cfg, behind: behind, world: world{client: cfg.Kinesis},
+		cfg: cfg, upstream: upstream, world: world{client: cfg.Kinesis},
 		memory: semaphore.NewWeighted(cfg.MaxBytes), ending: make(chan struct{}),
 	}
 	p.streams = newStreams(cfg.MaxStreams, func(stream string) (*producer.Producer, error) {
@@ -51,15 +51,16 @@ func New(ctx context.Context, cfg Config) (*Proxy, error) {
 	return p, nil
 }
 
-// Endpoint is the URL that calls are passed to.
-func (p *Proxy) Endpoint() string { return p.behind.url }
+// Endpoint is the URL of upstream.
+func (p *Proxy) Endpoint() string { return p.upstream.url }
 
-// Handler answers HTTP requests: for servers other than Serve's own.
+// Handler answers HTTP requests, for a server other than Serve's.
 func (p *Proxy) Handler() http.Handler { return http.HandlerFunc(p.serveHTTP) }
 
-// Close refuses further puts, waits until what was taken is delivered, and ends the producers.
-// If ctx ends first the rest is given up, those who wait for it are told so, and the error says
-// how many records these were. Close may be called again, and waits for the end then too.
+// Close refuses further puts, waits for the delivery of the records that were taken, and ends the
+// producers. If ctx ends first, Close gives the remaining records up: their clients get an
+// InternalFailure, and Close's error has the number of records. A second call of Close also waits
+// until the producers have ended.
 func (p *Proxy) Close(ctx context.Context) error {
 	p.end()
 	return p.streams.close(ctx)

@@ -10,61 +10,60 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// batch is the records of one request and what becomes of them.
+// batch collects the results of a request's records.
 type batch struct {
-	// results has the outcome of each record, in the request's order. The taker writes those of
-	// the records that were refused, the producer's callbacks those of the others; all are there
-	// once done is closed.
+	// results is in the request's order. take writes the results of refused records, and the
+	// producer's callbacks write all others. The results are complete once done is closed.
 	results []producer.Result
 	done    chan struct{}
 
-	left   atomic.Int64 // results that are to come, and one for the taker
-	finish func()       // called once, with the last result, before done is closed
+	missing atomic.Int64 // results, and 1 while take runs
+	finish  func()       // called once, after the last result and before done is closed
 }
 
-// landed counts n results.
-func (b *batch) landed(n int) {
-	if b.left.Add(-int64(n)) == 0 {
+// count counts n results that were written.
+func (b *batch) count(n int) {
+	if b.missing.Add(-int64(n)) == 0 {
 		b.finish()
 		close(b.done)
 	}
 }
 
-// take gives a request's records to the stream's producer, in their order. Once there is no
-// room for one, it and all behind it are refused, so that none of its key is taken in its
-// place. One that is too large for the stream is refused alone. finish is called when all have
+// take gives a request's records to the stream's producer, in their order. If one finds no room,
+// take refuses it and all later records, since a later record of its key must not overtake it. A
+// record that is too large for the stream is refused alone. finish is called when all records have
 // their results.
 func take(
-	ctx context.Context, into *producer.Producer, records []entry, finish func(),
+	ctx context.Context, into *producer.Producer, records []wire.PutEntry, finish func(),
 ) *batch {
 	b := &batch{
 		results: make([]producer.Result, len(records)), done: make(chan struct{}), finish: finish,
 	}
-	b.left.Store(int64(len(records)) + 1)
+	b.missing.Store(int64(len(records)) + 1)
 	for i := range records {
-		err := into.PutFunc(ctx, records[i].record(), func(result producer.Result) {
+		err := into.PutFunc(ctx, recordOf(&records[i]), func(result producer.Result) {
 			b.results[i] = result
-			b.landed(1)
+			b.count(1)
 		})
 		switch {
 		case err == nil:
 			continue
-		case errors.Is(err, producer.ErrTooLarge): // for this stream; the others are not
+		case errors.Is(err, producer.ErrTooLarge):
 			b.results[i].Err = err
-			b.landed(1)
+			b.count(1)
 			continue
 		}
 		for j := i; j < len(records); j++ {
 			b.results[j].Err = err
 		}
-		b.landed(len(records) - i)
+		b.count(len(records) - i)
 		break
 	}
-	b.landed(1)
+	b.count(1)
 	return b
 }
 
-func (e *entry) record() runnel.Record {
+func recordOf(e *wire.PutEntry) runnel.Record {
 	record := runnel.Record{PartitionKey: *e.PartitionKey, Data: e.Data}
 	if e.ExplicitHashKey != nil {
 		record.ExplicitHashKey = *e.ExplicitHashKey
@@ -72,14 +71,14 @@ func (e *entry) record() runnel.Record {
 	return record
 }
 
-// put takes a request's records and waits for their results. free is called when they are no
-// longer held, be that after the client has gone. Without an error, results that are nil mean
-// that the client has gone.
+// put takes a request's records and waits for their results. If the client disconnects first, the
+// results and the error are nil. The records that were taken are delivered all the same, so free,
+// which releases the request's memory, may be called after put has returned.
 func (p *Proxy) put(
-	ctx context.Context, request *request, free func(),
+	ctx context.Context, request *wire.PutRecordsInput, free func(),
 ) ([]producer.Result, *wire.Error) {
 	var st *stream
-	name, err := p.world.identify(ctx, &request.target)
+	name, err := p.world.identify(ctx, &request.StreamRef)
 	if err == nil {
 		st, err = p.streams.use(ctx, name)
 	}
@@ -88,7 +87,7 @@ func (p *Proxy) put(
 		if ctx.Err() != nil {
 			return nil, nil
 		}
-		return nil, answerTo(err)
+		return nil, errorOf(err)
 	}
 	room, cancel := context.WithTimeoutCause(ctx, p.cfg.PutWait, errFull)
 	defer cancel()
@@ -101,20 +100,20 @@ func (p *Proxy) put(
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
-		return nil, nil // the records that were taken are delivered all the same
+		return nil, nil
 	}
-	return b.results, wholly(b.results)
+	return b.results, commonError(b.results)
 }
 
-// wholly returns the error of a request of which no record was stored, all of them for the same
-// reason: AWS answers such a request as a whole.
-func wholly(results []producer.Result) *wire.Error {
+// commonError returns an error if all records of a request failed with the same code, and nil
+// otherwise: AWS refuses such a request as a whole.
+func commonError(results []producer.Result) *wire.Error {
 	var first *wire.Error
 	for i := range results {
 		if results[i].Err == nil {
 			return nil
 		}
-		failure := answerTo(results[i].Err)
+		failure := errorOf(results[i].Err)
 		if first == nil {
 			first = failure
 		} else if failure.Code != first.Code {

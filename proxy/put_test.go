@@ -18,8 +18,9 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// What is answered is where the record is; hash keys are followed, data is what was sent.
-func TestPutThroughTheSDK(t *testing.T) {
+// The answer has each record's shard and sequence number in the stream. The proxy uses the explicit
+// hash keys, and does not change the data.
+func TestPutBySDK(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 2))
 	s := serve(t, server.Kinesis(), nil)
 	client := s.client(t)
@@ -42,7 +43,7 @@ func TestPutThroughTheSDK(t *testing.T) {
 		t.Fatalf("%d results, %d failed", len(many.Records), *many.FailedRecordCount)
 	}
 	if *one.ShardId != "shardId-000000000000" || *many.Records[2].ShardId != "shardId-000000000001" {
-		t.Errorf("hash keys are not followed: %s, %s", *one.ShardId, *many.Records[2].ShardId)
+		t.Errorf("the explicit hash keys lead to %s, %s", *one.ShardId, *many.Records[2].ShardId)
 	}
 	want := []string{*one.ShardId + " " + *one.SequenceNumber + " a first"}
 	for i, text := range []string{"b ", "a \x00\xff", "c last"} {
@@ -63,8 +64,8 @@ func TestPutThroughTheSDK(t *testing.T) {
 	}
 }
 
-// An aggregate that a client has made goes on as it is.
-func TestAggregatesPass(t *testing.T) {
+// A record that is an aggregate already is put unchanged.
+func TestPutAggregate(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 	client := serve(t, server.Kinesis(), nil).client(t)
 	var encoder aggregate.Encoder
@@ -87,12 +88,12 @@ func TestAggregatesPass(t *testing.T) {
 	page, err := server.Kinesis().GetRecords(t.Context(),
 		&kinesis.GetRecordsInput{ShardIterator: at.ShardIterator})
 	if err != nil || len(page.Records) != 1 || !bytes.Equal(page.Records[0].Data, sent) {
-		t.Errorf("it is not in the stream as it was sent: %v", err)
+		t.Errorf("the stream has not the same record: %v", err)
 	}
 }
 
-// A stream that is not there is what the endpoint behind says it is, for the whole request.
-func TestNoSuchStream(t *testing.T) {
+// A put to a missing stream fails as a whole, with upstream's error.
+func TestMissingStream(t *testing.T) {
 	server := runneltest.NewServer(t)
 	s := serve(t, server.Kinesis(), nil)
 	client := s.client(t)
@@ -109,27 +110,37 @@ func TestNoSuchStream(t *testing.T) {
 	}
 }
 
-// One wrong record, and nothing of the request is taken.
+// The proxy takes no record of a wrong request, and refuses it with the server's own words.
 func TestWrongRequests(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 	s := serve(t, server.Kinesis(), nil)
 	const good = `{"PartitionKey":"a","Data":"MQ=="}`
 	records := func(list string) string { return `{"StreamName":"orders","Records":[` + list + `]}` }
+	// A server directly: it decodes requests with the same code, and checks them with its own.
+	direct := &testProxy{endpoint: server.Endpoint()}
 	for name, c := range map[string]struct{ target, body, want string }{
 		"not JSON":         {puts, `{"StreamName"`, "SerializationException"},
 		"trailing":         {puts, records(good) + "x", "SerializationException"},
 		"an array":         {puts, `[]`, "SerializationException"},
-		"not UTF-8":        {puts, records(`{"PartitionKey":"` + "\xff" + `","Data":"MQ=="}`), "SerializationException"},
 		"wrong type":       {puts, records(`{"PartitionKey":1,"Data":"MQ=="}`), "SerializationException"},
 		"Records an int":   {puts, `{"StreamName":"orders","Records":1}`, "SerializationException"},
 		"not base64":       {put, `{"StreamName":"orders","PartitionKey":"a","Data":"*"}`, "SerializationException"},
 		"no records":       {puts, records(""), "ValidationException"},
 		"null records":     {puts, `{"StreamName":"orders","Records":null}`, "ValidationException"},
 		"501 records":      {puts, records(good + strings.Repeat(","+good, 500)), "ValidationException"},
-		"far too many":     {puts, records(good + strings.Repeat(","+good, 6000)), "SerializationException"},
+		"far too many":     {puts, records(good + strings.Repeat(","+good, 6000)), "ValidationException"},
 		"no stream":        {puts, `{"Records":[` + good + `]}`, "InvalidArgumentException"},
 		"a bad stream":     {puts, `{"StreamName":"or ders","Records":[` + good + `]}`, "ValidationException"},
 		"a bad ARN":        {puts, `{"StreamARN":"arn:x","Records":[` + good + `]}`, "ValidationException"},
+		"a null body":      {puts, `null`, "ValidationException"},
+		"line breaks":      {put, `{"StreamName":"orders","PartitionKey":"a","Data":"MQ==\n"}`, "found: 5"},
+		"other case":       {puts, `{"StreamName":"orders","records":[` + good + `]}`, "Value null at 'records'"},
+		"an empty stream":  {puts, `{"StreamName":"","Records":[` + good + `]}`, "2 validation errors"},
+		"a long stream":    {puts, `{"StreamName":"` + strings.Repeat("s", 100_000) + `","Records":[` + good + `]}`, "2 validation errors"},
+		"many faults":      {puts, records(`{}` + strings.Repeat(`,{}`, 9)), "10 validation errors"},
+		"faults and range": {puts, records(`{"PartitionKey":"a","ExplicitHashKey":"340282366920938463463374607431768211456"}`), "1 validation error detected"},
+		"hash above range": {puts, records(`{"PartitionKey":"a","Data":"","ExplicitHashKey":"340282366920938463463374607431768211456"}`), "InvalidArgumentException"},
+		"much data":        {put, `{"StreamName":"orders","PartitionKey":"a","Data":"` + strings.Repeat("AAAA", 10<<20/3+1) + `"}`, "java.nio.HeapByteBuffer[pos=0 lim=10485762"},
 		"two streams":      {puts, `{"StreamName":"x","StreamARN":"arn:aws:kinesis:us-east-1:000000000000:stream/orders","Records":[` + good + `]}`, "InvalidArgumentException"},
 		"no key":           {puts, records(good + `,{"Data":"MQ=="}`), "records.2.member.partitionKey"},
 		"an empty key":     {puts, records(good + `,{"PartitionKey":"","Data":"MQ=="}`), "records.2.member.partitionKey"},
@@ -137,13 +148,15 @@ func TestWrongRequests(t *testing.T) {
 		"no data":          {puts, records(good + `,{"PartitionKey":"a"}`), "records.2.member.data"},
 		"no data, one":     {put, `{"StreamName":"orders","PartitionKey":"a"}`, "at 'data'"},
 		"a wrong hash key": {puts, records(good + `,{"PartitionKey":"a","Data":"MQ==","ExplicitHashKey":"01"}`), "records.2.member.explicitHashKey"},
-		"too large":        {put, `{"StreamName":"orders","PartitionKey":"a","Data":"` + strings.Repeat("AAAA", 10<<20/3) + `"}`, "ValidationException"},
 		"too much":         {puts, records(strings.Repeat(`{"PartitionKey":"a","Data":"`+strings.Repeat("AAAA", 700_000)+`"},`, 5) + good), "Records size exceeds 10 MB limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, answer := s.postJSON(t, c.target, c.body)
 			if status != http.StatusBadRequest || !strings.Contains(answer, c.want) {
 				t.Errorf("%d %.300s; want 400 with %s", status, answer, c.want)
+			}
+			if status, words := direct.postJSON(t, c.target, c.body); words != answer {
+				t.Errorf("%.500s\nthe server answers %d %.500s", answer, status, words)
 			}
 		})
 	}
@@ -155,8 +168,20 @@ func TestWrongRequests(t *testing.T) {
 	}
 }
 
-// A record that only the stream itself can refuse fails alone.
-func TestRefusedByTheStream(t *testing.T) {
+// TestRecordAboveEveryLimit: data of the highest limit, with a key that exceeds it.
+func TestRecordAboveEveryLimit(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	client := serve(t, server.Kinesis(), nil).client(t)
+	_, err := client.PutRecord(t.Context(), &kinesis.PutRecordInput{
+		StreamName: aws.String("orders"), PartitionKey: aws.String("a"), Data: make([]byte, 10<<20),
+	})
+	if err == nil || !strings.Contains(err.Error(), "data and partition key have 10485761 bytes") {
+		t.Error(err)
+	}
+}
+
+// A record above the stream's own limit fails alone.
+func TestRecordAboveStreamLimit(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 	client := serve(t, server.Kinesis(), nil).client(t)
 	big := strings.Repeat("x", 1<<20) // with its key above the stream's limit
@@ -174,7 +199,7 @@ func TestRefusedByTheStream(t *testing.T) {
 	}
 }
 
-// The same in CBOR, as the Java SDK sends it.
+// Puts in CBOR, as the Java SDK sends them.
 func TestCBOR(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 	s := serve(t, server.Kinesis(), nil)
@@ -215,24 +240,24 @@ func TestCBOR(t *testing.T) {
 		long[i] = entry
 	}
 	if status, refused := call(puts, m{"StreamName": "orders", "Records": long}); status != http.StatusBadRequest ||
-		refused["__type"] != "SerializationException" {
+		refused["__type"] != "ValidationException" {
 		t.Errorf("far too many: %d %v", status, refused)
 	}
 }
 
-// By its name or by its ARN: a stream has one producer, and so one order. One of another world
-// is not taken for it. Whose world it is is asked once, be it by a stream that is there or not.
+// Requests by name and by ARN reach the same producer, and the ARN of another account reaches
+// another one. The proxy finds its account with one call, of an existing or a missing stream.
 func TestNamesAndARNs(t *testing.T) {
 	const ours, theirs = "arn:aws:kinesis:us-east-1:000000000000:stream/orders",
 		"arn:aws:kinesis:us-east-1:111111111111:stream/"
 	for name, first := range map[string]string{
-		"ours first": "orders", "a stranger first": "elsewhere",
+		"by an existing stream": "orders", "by a missing stream": "elsewhere",
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
-			g, behind := gated(t, server)
+			g, upstream := gated(t, server)
 			g.release()
-			s := serve(t, behind, nil)
+			s := serve(t, upstream, nil)
 			send := func(target string) (int, string) {
 				return s.postJSON(t, puts,
 					`{`+target+`,"Records":[{"PartitionKey":"a","Data":"MQ=="}]}`)
@@ -254,17 +279,17 @@ func TestNamesAndARNs(t *testing.T) {
 			const delivered = "runnel_proxy_stream_records_delivered_total"
 			if !strings.Contains(page, delivered+`{stream="orders"} 3`) ||
 				!strings.Contains(page, delivered+`{stream="arn:aws:kinesis:us-east-1:1111`) {
-				t.Errorf("the producers are not orders, with 3 records, and the other "+
-					"account's:\n%s", page)
+				t.Errorf("want the producers of orders, with 3 records, and of the other "+
+					"account's stream:\n%s", page)
 			}
-			asked := 0
+			calls := 0
 			for _, operation := range g.calls {
 				if operation == "DescribeStreamSummary" {
-					asked++
+					calls++
 				}
 			}
-			if asked != 1 {
-				t.Errorf("it was asked %d times", asked)
+			if calls != 1 {
+				t.Errorf("%d calls of DescribeStreamSummary, want 1", calls)
 			}
 		})
 	}

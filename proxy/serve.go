@@ -10,25 +10,28 @@ import (
 	"time"
 )
 
-// Time-outs of a connection, and what one of HTTP/2 may hold.
+// The limits of connections.
 const (
-	headerTimeout  = 10 * time.Second // of a request's head, of a TLS handshake
-	readTimeout    = 2 * time.Minute  // of a request with its body, not of its handling
+	headerTimeout  = 10 * time.Second // for a request's head, and for a TLS handshake
+	readTimeout    = 2 * time.Minute  // for a request with its body, without its handling
 	idleTimeout    = 3 * time.Minute  // longer than clients keep idle connections
-	maxHeader      = 64 << 10
-	streamsPerConn = 250
-	streamWindow   = 256 << 10
-	// lastWords is how long those have to read an answer who were told that there is none.
-	lastWords = 2 * time.Second
+	maxHeader      = 64 << 10         // bytes
+	streamsPerConn = 250              // of HTTP/2
+	streamWindow   = 256 << 10        // bytes that a stream of HTTP/2 buffers
+	// answerTimeout limits the sending of the last answers, after the shutdown has given up
+	// records.
+	answerTimeout = 2 * time.Second
 )
 
-// Serve answers on the listener, which it closes, until ctx ends: HTTP/1.1 and HTTP/2, with
-// Config.TLS encrypted, else by prior knowledge. Then it takes no more connections, ends event
-// streams, delivers what was taken and answers, for at most Config.ShutdownTimeout, and closes
-// the producers.
+// Serve answers HTTP/1.1 and HTTP/2 on the listener until ctx ends. With Config.TLS both are
+// encrypted; otherwise HTTP/2 goes by prior knowledge. When ctx ends, Serve accepts no more
+// connections, ends event streams, delivers the records that were taken, answers their requests,
+// and closes the producers. That takes at most Config.ShutdownTimeout, and 2 s for the last
+// answers.
 //
-// It returns nil after that, and an error if the listener failed, or if records were given up
-// for lack of time: those who wait for them are told so.
+// Serve closes the listener. The error is nil after a complete shutdown. It is not nil if the
+// listener failed or if the time was too short for some records; their clients get an
+// InternalFailure.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	under := context.WithoutCancel(ctx)
 	h := p.httpServer(under)
@@ -53,8 +56,8 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// shutDown ends the proxy and its server. The calls under way end by themselves, with their
-// records; when the time is over, closing the producers ends them.
+// shutDown ends the proxy and its server. A put ends with the results of its records. After
+// Config.ShutdownTimeout, Close gives the remaining records up, which ends the remaining puts.
 func (p *Proxy) shutDown(under context.Context, h *http.Server) error {
 	p.end()
 	closing, cancel := context.WithTimeout(under, p.cfg.ShutdownTimeout)
@@ -64,10 +67,10 @@ func (p *Proxy) shutDown(under context.Context, h *http.Server) error {
 	if late == nil {
 		return err
 	}
-	last, cancelLast := context.WithTimeout(under, lastWords)
+	last, cancelLast := context.WithTimeout(under, answerTimeout)
 	defer cancelLast()
 	if late = h.Shutdown(last); late != nil {
-		err = errors.Join(err, errors.New("calls were still under way and have been cut off"),
+		err = errors.Join(err, errors.New("some calls had no answer yet, and were cut off"),
 			h.Close())
 	}
 	return err
@@ -88,12 +91,12 @@ func (p *Proxy) httpServer(under context.Context) *http.Server {
 		ErrorLog:          slog.NewLogLogger(p.cfg.Logger.Handler(), slog.LevelDebug),
 		Protocols:         protocols,
 		HTTP2: &http.HTTP2Config{
-			// A request that waits for memory does not read. What has come of it by then must
-			// not take the connection's window from those that have their memory.
+			// A request that waits for memory does not read its body. The part that has arrived
+			// must not use up the connection's window, which the other requests need.
 			MaxConcurrentStreams:          streamsPerConn,
 			MaxReceiveBufferPerStream:     streamWindow,
 			MaxReceiveBufferPerConnection: streamsPerConn * streamWindow,
-			// A subscriber that has lost its network without a goodbye is noticed.
+			// Pings detect a subscriber after a network failure that closes no connection.
 			SendPingTimeout:  30 * time.Second,
 			PingTimeout:      15 * time.Second,
 			WriteByteTimeout: writeTimeout,

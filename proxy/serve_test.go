@@ -16,11 +16,11 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// The end: what was taken is delivered and answered, and no connection is taken.
-func TestEndDelivers(t *testing.T) {
+// The shutdown delivers and answers the records that were taken, and accepts no connection.
+func TestShutdownDelivers(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
-	g, behind := gated(t, server)
-	s := serve(t, behind, nil)
+	g, upstream := gated(t, server)
+	s := serve(t, upstream, nil)
 	client := s.client(t)
 	answers := make(chan error, 1)
 	go func() {
@@ -29,7 +29,7 @@ func TestEndDelivers(t *testing.T) {
 	}()
 	eventually(t, "the record is buffered", s.buffered(t, "orders", 1))
 	s.stop()
-	eventually(t, "no connection is taken", func() bool {
+	eventually(t, "no connection is accepted", func() bool {
 		_, err := putAll(t, s.client(t), "orders", record("b", "2"))
 		return err != nil && strings.Contains(err.Error(), "connection refused")
 	})
@@ -45,12 +45,12 @@ func TestEndDelivers(t *testing.T) {
 	}
 }
 
-// The end of an outage that lasts too long: whoever waits is told that the record was not
-// acknowledged, and the end says how many there were.
-func TestEndOutOfTime(t *testing.T) {
+// If the shutdown's time is too short for a record, its client gets InternalFailure, and Serve's
+// error has the number of such records.
+func TestShutdownOutOfTime(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
-	_, behind := gated(t, server)
-	s := serve(t, behind, func(c *proxy.Config) { c.ShutdownTimeout = shortWait })
+	_, upstream := gated(t, server)
+	s := serve(t, upstream, func(c *proxy.Config) { c.ShutdownTimeout = shortWait })
 	client := s.client(t)
 	answers := make(chan error, 1)
 	go func() {
@@ -63,12 +63,12 @@ func TestEndOutOfTime(t *testing.T) {
 		t.Errorf("the put under way: %v; want InternalFailure", err)
 	}
 	if err := <-s.served; err == nil || !strings.Contains(err.Error(), "1 records were not delivered") {
-		t.Errorf("serve: %v; want how many records were given up", err)
+		t.Errorf("serve: %v; want the number of records that were given up", err)
 	}
 }
 
-// A proxy that is closed under its handler refuses puts as unavailable, and says so.
-func TestClosed(t *testing.T) {
+// A closed proxy refuses puts with 503.
+func TestClosedProxy(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 	s := serve(t, server.Kinesis(), nil)
 	for range 2 {
@@ -85,7 +85,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// Encrypted, over HTTP/2 and HTTP/1.1.
+// A proxy with TLS serves HTTP/2 and HTTP/1.1.
 func TestTLS(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 	authority, err := localca.New(time.Now)
@@ -108,13 +108,13 @@ func TestTLS(t *testing.T) {
 			t.Errorf("HTTP/2 %v: %v", http2, err)
 		}
 		if (protocol == 2) != http2 {
-			t.Errorf("HTTP/%d was spoken, HTTP/2 is to be is %v", protocol, http2)
+			t.Errorf("the connection is HTTP/%d, want HTTP/2: %v", protocol, http2)
 		}
 		transport.CloseIdleConnections()
 	}
 }
 
-// HTTP/2 without encryption, by prior knowledge; and what GET /metrics counts of requests.
+// A proxy without TLS serves HTTP/2 by prior knowledge. GET /metrics counts requests by result.
 func TestUnencryptedHTTP2(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 	s := serve(t, server.Kinesis(), nil)
@@ -142,7 +142,7 @@ func TestUnencryptedHTTP2(t *testing.T) {
 	}
 }
 
-// watch notes which HTTP was spoken.
+// watch notes the version of HTTP of the answers.
 type watch struct {
 	next     http.RoundTripper
 	protocol *int
@@ -156,7 +156,7 @@ func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// What is wrong with a Config is said all at once.
+// Validate names all wrong fields of a Config at once.
 func TestValidate(t *testing.T) {
 	if err := (proxy.Config{}).Validate(); err == nil || !strings.Contains(err.Error(), "Client") {
 		t.Errorf("no client: %v", err)
@@ -167,7 +167,7 @@ func TestValidate(t *testing.T) {
 		ShutdownTimeout: -1, Producer: producer.Config{Stream: "x", MaxInFlight: -1},
 	}.Validate()
 	if err == nil {
-		t.Fatal("a wrong Config is taken")
+		t.Fatal("a wrong Config is valid")
 	}
 	for _, field := range []string{
 		"PutWait", "MaxStreams", "MaxBytes", "ShutdownTimeout", "Producer.Stream", "MaxInFlight",

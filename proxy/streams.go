@@ -11,16 +11,16 @@ import (
 	"github.com/runnel-stream/runnel/producer"
 )
 
-// errBusy: every place for a producer is taken by a stream that is being put into.
+// errBusy: the proxy has Config.MaxStreams producers, and each of them has records to deliver.
 var errBusy = errors.New("too many streams at a time")
 
-// streams is the producers, one for each stream, made on first use. It is safe for concurrent
+// streams has a producer for each stream in use, made at the first put. It is safe for concurrent
 // use.
 type streams struct {
-	limit int
+	limit int // of producers
 	open  func(stream string) (*producer.Producer, error)
 
-	// No call is made under mu but open, which sends nothing.
+	// Under mu no function that blocks is called: open sends nothing.
 	mu struct {
 		sync.Mutex
 		byName map[string]*stream
@@ -29,14 +29,14 @@ type streams struct {
 	}
 }
 
-// stream is a stream's producer and who uses it.
+// stream is a stream's producer.
 type stream struct {
 	name     string // or ARN: see world.identify
 	producer *producer.Producer
 
 	// Guarded by streams.mu.
 	users int    // requests with records that have no result yet
-	used  uint64 // when the last of them came
+	used  uint64 // streams.uses at the last request
 }
 
 func newStreams(limit int, open func(string) (*producer.Producer, error)) *streams {
@@ -45,18 +45,18 @@ func newStreams(limit int, open func(string) (*producer.Producer, error)) *strea
 	return s
 }
 
-// use returns the stream's producer for a request, which gives it back with leave once all its
-// records have their results. The error is errBusy, producer.ErrClosed, or of the stream's name.
+// use returns the stream's producer for a request. The caller calls leave once all records of the
+// request have their results. The error is errBusy, producer.ErrClosed, or about the stream's name.
 func (s *streams) use(ctx context.Context, name string) (*stream, error) {
 	st, idle, err := s.find(name)
 	if idle != nil {
-		// It has no records, so this does not wait for the stream.
+		// The idle producer has no records, so its Close does not wait for the stream.
 		err = errors.Join(err, idle.producer.Close(context.WithoutCancel(ctx)))
 	}
 	return st, err
 }
 
-// find returns the stream, and the one whose place it was given, for the caller to close.
+// find returns the stream. A new stream may replace an idle one, which the caller must close.
 func (s *streams) find(name string) (st, idle *stream, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,8 +70,8 @@ func (s *streams) find(name string) (st, idle *stream, err error) {
 	}
 	if len(s.mu.byName) >= s.limit {
 		if idle = s.longestIdle(); idle == nil {
-			return nil, nil, fmt.Errorf("put to stream %s: %w: %d streams are being put into; "+
-				"raise the limit", name, errBusy, s.limit)
+			return nil, nil, fmt.Errorf("put to stream %s: %w: %d streams have records to "+
+				"deliver; raise the limit", name, errBusy, s.limit)
 		}
 	}
 	made, err := s.open(name)
@@ -86,7 +86,7 @@ func (s *streams) find(name string) (st, idle *stream, err error) {
 	return st, idle, nil
 }
 
-// longestIdle returns the stream without users whose last one is the longest ago, or nil.
+// longestIdle returns, of the streams without users, the one with the oldest last request, or nil.
 func (s *streams) longestIdle() *stream {
 	var idle *stream
 	for _, st := range s.mu.byName {
@@ -97,14 +97,14 @@ func (s *streams) longestIdle() *stream {
 	return idle
 }
 
-// leave ends a use. It does not block, so that a producer's callback may call it.
+// leave ends a use. It does not block, so a producer's callback may call it.
 func (s *streams) leave(st *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.users--
 }
 
-// all returns the streams, in the order of their names.
+// all returns the streams, sorted by name.
 func (s *streams) all() []*stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,8 +116,8 @@ func (s *streams) all() []*stream {
 	return list
 }
 
-// close takes no more uses and closes every producer, all at the same time. It may be called
-// again, and waits for the end then too.
+// close refuses further uses and closes all producers at the same time. A second call also waits
+// until they are closed.
 func (s *streams) close(ctx context.Context) error {
 	s.mu.Lock()
 	s.mu.closed = true

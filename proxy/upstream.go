@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// upstream is the endpoint behind, as the SDK's client finds and signs for it. It is safe for
-// concurrent use.
+// upstream is the endpoint behind the proxy. It resolves the endpoint and signs calls with the
+// options of the SDK's client. It is safe for concurrent use.
 type upstream struct {
 	url    string
 	region string
@@ -41,8 +41,8 @@ func newUpstream(ctx context.Context, o kinesis.Options) (*upstream, error) {
 	}, nil
 }
 
-// send passes a call on and returns the answer's head. The body is not to be changed before
-// the answer's body is closed.
+// send sends a call and returns after the answer's head. The caller must not change the body before
+// it has closed the answer's body.
 func (u *upstream) send(
 	ctx context.Context, header http.Header, body []byte,
 ) (*http.Response, error) {
@@ -52,11 +52,11 @@ func (u *upstream) send(
 		return nil, err
 	}
 	copyHeader(request.Header, header)
-	for _, name := range notPassed {
+	for _, name := range notForwarded {
 		request.Header.Del(name)
 	}
 	if request.Header.Get("Accept-Encoding") == "" {
-		// Otherwise net/http asks for gzip by itself, and takes it off.
+		// Without the header, net/http asks for gzip and unpacks the answer.
 		request.Header.Set("Accept-Encoding", "identity")
 	}
 	if err := u.sign(ctx, request, body); err != nil {
@@ -78,21 +78,21 @@ func (u *upstream) sign(ctx context.Context, request *http.Request, body []byte)
 		time.Now())
 }
 
-// notPassed are the headers of a request that are the client's and the proxy's own affair: its
-// signature, which is for the proxy's host, and how the body came, which is sent unpacked.
-var notPassed = []string{
+// notForwarded are the headers that concern only the client and the proxy: the signature, which is
+// for the proxy's host, and the body's encoding, since the body is sent unpacked.
+var notForwarded = []string{
 	"Authorization", "X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-Sha256",
 	"Content-Encoding", "Content-Length", "Expect",
 }
 
-// hopByHop are the headers that are for one connection (RFC 9110, 7.6.1).
+// hopByHop are the headers for a single connection (RFC 9110, 7.6.1).
 var hopByHop = map[string]bool{
 	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Proxy-Authenticate": true,
 	"Proxy-Authorization": true, "Te": true, "Trailer": true, "Transfer-Encoding": true,
 	"Upgrade": true, "Http2-Settings": true,
 }
 
-// copyHeader copies what is not for one connection alone.
+// copyHeader copies all headers but those for a single connection.
 func copyHeader(to, from http.Header) {
 	named := map[string]bool{}
 	for _, list := range from["Connection"] {

@@ -11,65 +11,66 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel/internal/awserr"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// world knows the account and the region that the proxy's credentials work in, so that a stream
-// which is put into by its name and by its ARN has one producer, and so one order.
+// world finds the account and the region of the proxy's credentials. Requests name a stream by its
+// name or by its ARN, and both must lead to the same producer, since a second producer would have
+// an order of its own.
 type world struct {
 	client *kinesis.Client
-	home   atomic.Pointer[home] // nil until it was found out
+	home   atomic.Pointer[wire.World] // nil: not known yet
 }
 
-// home is where a stream is that is named by its name alone.
-type home struct{ region, account string }
-
-// homeOf takes apart a stream's ARN, "arn:aws:kinesis:<region>:<account>:stream/<name>".
-func homeOf(arn string) (at home, name string, ok bool) {
+// splitARN splits a stream's ARN, "arn:aws:kinesis:<region>:<account>:stream/<name>".
+func splitARN(arn string) (at wire.World, name string, ok bool) {
 	parts := strings.Split(arn, ":")
 	if len(parts) != 6 {
-		return home{}, "", false
+		return wire.World{}, "", false
 	}
 	name, ok = strings.CutPrefix(parts[5], "stream/")
-	return home{parts[3], parts[4]}, name, ok
+	return wire.World{Region: parts[3], Account: parts[4]}, name, ok
 }
 
-// identify returns what stands for the stream: its name, or the ARN of a stream that is of
-// another world. The first ARN costs a call of DescribeStreamSummary, whose error it may return.
-func (w *world) identify(ctx context.Context, t *target) (string, error) {
-	if t.StreamARN == nil {
-		return *t.StreamName, nil
+// identify returns the key of the stream's producer: the stream's name, or the ARN of a stream in
+// another account or region. The first ARN costs a call of DescribeStreamSummary, and
+// identify may return its error.
+func (w *world) identify(ctx context.Context, r *wire.StreamRef) (string, error) {
+	if r.StreamARN == nil {
+		return *r.StreamName, nil
 	}
-	at, name, ok := homeOf(*t.StreamARN)
+	at, name, ok := splitARN(*r.StreamARN)
 	if !ok {
-		return *t.StreamARN, nil
+		return *r.StreamARN, nil
 	}
-	ours := w.home.Load()
-	if ours == nil {
+	home := w.home.Load()
+	if home == nil {
 		var err error
-		if ours, err = w.ask(ctx, name); err != nil {
-			return "", fmt.Errorf("whether %s is of the proxy's own account must be known before "+
-				"the first put by an ARN (use StreamName, or allow the proxy "+
-				"kinesis:DescribeStreamSummary): %w", *t.StreamARN, err)
+		if home, err = w.find(ctx, name); err != nil {
+			return "", fmt.Errorf("the first put by an ARN needs the account of the proxy's "+
+				"credentials, to compare it with %s (use StreamName, or allow the proxy "+
+				"kinesis:DescribeStreamSummary): %w", *r.StreamARN, err)
 		}
-		w.home.Store(ours)
+		w.home.Store(home)
 	}
-	if ours != nil && at == *ours {
+	if home != nil && at == *home {
 		return name, nil
 	}
-	return *t.StreamARN, nil
+	return *r.StreamARN, nil
 }
 
-// underAccount is how the service says where a stream is not.
+// underAccount matches the account in the message "Stream … under account … not found."
 var underAccount = regexp.MustCompile(` under account (\d{12})\b`)
 
-// ask finds out the home by a stream of that name, be it there or not. Nothing else tells it
-// without a further service. It is nil if the service does not say: it is asked again then.
-func (w *world) ask(ctx context.Context, name string) (*home, error) {
+// find asks for a stream of that name. Both the description of a stream and the error for a missing
+// one name the account, and no other operation of the API does. The result is nil if the answer
+// names no account; the next ARN leads to another call then.
+func (w *world) find(ctx context.Context, name string) (*wire.World, error) {
 	found, err := w.client.DescribeStreamSummary(ctx,
 		&kinesis.DescribeStreamSummaryInput{StreamName: &name})
 	if awserr.Kinesis.Of(err) == awserr.Missing {
-		if said := underAccount.FindStringSubmatch(awserr.Message(err)); said != nil {
-			return &home{w.client.Options().Region, said[1]}, nil
+		if account := underAccount.FindStringSubmatch(awserr.Message(err)); account != nil {
+			return &wire.World{Region: w.client.Options().Region, Account: account[1]}, nil
 		}
 		return nil, nil
 	}
@@ -77,7 +78,7 @@ func (w *world) ask(ctx context.Context, name string) (*home, error) {
 		return nil, err
 	}
 	if summary := found.StreamDescriptionSummary; summary != nil {
-		if at, _, ok := homeOf(aws.ToString(summary.StreamARN)); ok {
+		if at, _, ok := splitARN(aws.ToString(summary.StreamARN)); ok {
 			return &at, nil
 		}
 	}

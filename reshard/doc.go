@@ -14,9 +14,9 @@
 //	err = reshard.Apply(ctx, client, "orders", plan, nil)
 //
 // Autoscale repeats this in a loop, once per window. An Autoscaler makes the decisions and gives
-// the reasons. It is pure: its input is a sequence of Samples and the thresholds of a Policy. It gets
-// no report on its decisions, but the shards of the next Sample. So it also sees changes by other
-// programs, and a change that was interrupted needs no state.
+// the reasons. It is pure: its input is a sequence of Samples and the thresholds of a Policy. It
+// gets no report on its decisions, but the shards of the next Sample. So it also sees changes by
+// other programs, and a change that was interrupted needs no state.
 //
 // To continue an Apply that was interrupted, even by kill -9, call Apply again with the same
 // plan. A plan consists of hash ranges, and the open ranges show which steps are done.

@@ -1,5 +1,7 @@
 // Package wire is the common layer of the AWS protocols below the operations: awsJson calls and
-// answers, error envelopes, and the world (account and region) that a request's signature names.
+// answers, the JSON and CBOR documents in them, error envelopes, and the world (account and region)
+// that a request's signature names. It also has the inputs of PutRecord and PutRecords, which the
+// server and the proxy decode alike.
 package wire
 
 import (

@@ -6,17 +6,16 @@ import (
 	"testing"
 )
 
-// Compares appendBlob and the scanner with the standard library: the vector instructions must
-// change nothing around their part of the buffer.
-func FuzzBase64(f *testing.F) {
+// Compares appendBlob with the standard library: the vector instructions must change nothing around
+// their part of the buffer.
+func FuzzAppendBlob(f *testing.F) {
 	for n := range 200 {
 		data := bytes.Repeat([]byte{byte(n), 0xff, 0x3e}, n)[:n]
-		f.Add(data, byte('='))
-		f.Add([]byte(base64.StdEncoding.EncodeToString(data)), byte('\n'))
+		f.Add(data)
 	}
-	f.Fuzz(func(t *testing.T, data []byte, odd byte) {
+	f.Fuzz(func(t *testing.T, data []byte) {
 		text := base64.StdEncoding.EncodeToString(data)
-		const around = "what stands around"
+		const around = "other bytes"
 		dst := append(make([]byte, 0, 4096+2*len(data)), around...)
 		whole := dst[:cap(dst)]
 		behind := whole[len(around)+len(text)+2:]
@@ -27,37 +26,7 @@ func FuzzBase64(f *testing.F) {
 			t.Fatalf("%x is written as %s", data, got)
 		}
 		if bytes.Count(behind, []byte{0xa5}) != len(behind) {
-			t.Fatalf("writing %d bytes changes what stands behind them", len(data))
-		}
-		checkScannedBlob(t, text)
-		checkScannedBlob(t, string(data)) // which may be no base64
-		if len(text) > 0 {                // nor is this, mostly
-			at := int(odd) % len(text)
-			checkScannedBlob(t, text[:at]+string(odd)+text[at+1:])
+			t.Fatalf("writing %d bytes changes the bytes behind them", len(data))
 		}
 	})
-}
-
-// checkScannedBlob scans a text as a blob, after another blob in the same buffer.
-func checkScannedBlob(t *testing.T, text string) {
-	if bytes.IndexByte([]byte(text), '"') >= 0 {
-		return
-	}
-	s := newScanner([]byte(`"Zmlyc3Q=""` + text + `""dGhpcmQ="`))
-	first, ok := s.blob()
-	if !ok || string(first) != "first" {
-		t.Fatalf("the first blob is read as %q, %v", first, ok)
-	}
-	want, err := fromBase64([]byte(text))
-	got, ok := s.blob()
-	if ok != (err == nil) || !bytes.Equal(got, want) && ok {
-		t.Fatalf("%q is read as %x, %v; want %x, %v", text, got, ok, want, err)
-	}
-	if !ok {
-		return
-	}
-	third, ok := s.blob()
-	if !ok || string(third) != "third" || string(first) != "first" || !bytes.Equal(got, want) {
-		t.Fatalf("beside %q are %q and %q, and it is then %x", text, first, third, got)
-	}
 }

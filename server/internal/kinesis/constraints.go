@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // quick is an input with its own check of the constraints, faster than its plan. True means that it
@@ -198,14 +200,14 @@ func (p *plan) echo(value reflect.Value) string {
 		return "com.amazonaws.kinesis.v20131202." + p.name + "@2"
 	case listShape:
 		var b strings.Builder
-		for i := 0; i < value.Len() && b.Len() <= maxEcho; i++ {
+		for i := 0; i < value.Len() && b.Len() <= wire.MaxEcho; i++ {
 			join(&b, p.element.echo(value.Index(i)))
 		}
 		return "[" + b.String() + "]"
 	case mapShape:
 		var b strings.Builder
 		for _, key := range sortedKeys(value) {
-			if b.Len() <= maxEcho {
+			if b.Len() <= wire.MaxEcho {
 				join(&b, key.String()+"="+p.element.echo(value.MapIndex(key)))
 			}
 		}

@@ -1,10 +1,9 @@
 package kinesis
 
 import (
-	"encoding/base64"
+	"errors"
 	"math"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/runnel-stream/runnel/internal/wire"
@@ -15,13 +14,7 @@ import (
 // test/helpers.js); AWS's text for CBOR is not known. Members that the model does not have are
 // ignored, null means absent, and of a repeated member the last one counts.
 func (p *plan) decode(format wire.Format, body []byte, in any) *wire.Error {
-	var doc document
-	var wrong error
-	if format == wire.CBOR {
-		doc, wrong = newCBORDocument(body)
-	} else {
-		doc, wrong = newJSONDocument(body)
-	}
+	doc, wrong := wire.NewDocument(format, body)
 	if wrong == nil {
 		wrong = p.fill(doc, reflect.ValueOf(in).Elem())
 	}
@@ -31,16 +24,11 @@ func (p *plan) decode(format wire.Format, body []byte, in any) *wire.Error {
 	return nil
 }
 
-// memberError says in AWS's words why a value is wrong.
-type memberError string
-
-func (e memberError) Error() string { return string(e) }
-
 // fill reads a value of the plan's shape into a variable of its type.
-func (p *plan) fill(doc document, into reflect.Value) error {
-	kind := doc.kind()
-	if kind == nullValue {
-		doc.skip()
+func (p *plan) fill(doc wire.Document, into reflect.Value) error {
+	kind := doc.Kind()
+	if kind == wire.NullValue {
+		doc.Skip()
 		into.SetZero()
 		return nil
 	}
@@ -61,35 +49,33 @@ func (p *plan) fill(doc document, into reflect.Value) error {
 	}
 }
 
-func (p *plan) fillStructure(doc document, kind valueKind, into reflect.Value) error {
-	if kind != objectValue {
-		return p.mismatch(kind)
+func (p *plan) fillStructure(doc wire.Document, kind wire.ValueKind, into reflect.Value) error {
+	if kind != wire.ObjectValue {
+		return p.kind.Mismatch(kind)
 	}
-	return doc.object(func(name []byte) error {
+	return doc.Object(func(name []byte) error {
 		f := p.byName[string(name)]
 		if f == nil {
-			doc.skip()
+			doc.Skip()
 			return nil
 		}
 		return f.plan.fill(doc, into.FieldByIndex(f.index))
 	})
 }
 
-// kept limits a list or a map in memory, as a multiple of the model's maximum. Messages show these
-// elements; the rest is read and dropped.
-const kept = 10
+// full reports whether a list or a map has as many elements as are kept in memory: see
+// wire.KeptFactor.
+func (p *plan) full(n int) bool { return p.max != nil && int64(n) >= wire.KeptFactor**p.max }
 
-func (p *plan) full(n int) bool { return p.max != nil && int64(n) >= kept**p.max }
-
-func (p *plan) fillList(doc document, kind valueKind, into reflect.Value) error {
-	if kind != listValue {
-		return p.mismatch(kind)
+func (p *plan) fillList(doc wire.Document, kind wire.ValueKind, into reflect.Value) error {
+	if kind != wire.ListValue {
+		return p.kind.Mismatch(kind)
 	}
 	into.Set(reflect.MakeSlice(into.Type(), 0, 8))
-	return doc.list(func() error {
+	return doc.List(func() error {
 		n := into.Len()
 		if p.full(n) {
-			doc.skip()
+			doc.Skip()
 			return nil
 		}
 		if n == into.Cap() {
@@ -100,12 +86,12 @@ func (p *plan) fillList(doc document, kind valueKind, into reflect.Value) error 
 	})
 }
 
-func (p *plan) fillMap(doc document, kind valueKind, into reflect.Value) error {
-	if kind != objectValue {
-		return p.mismatch(kind)
+func (p *plan) fillMap(doc wire.Document, kind wire.ValueKind, into reflect.Value) error {
+	if kind != wire.ObjectValue {
+		return p.kind.Mismatch(kind)
 	}
 	into.Set(reflect.MakeMap(into.Type()))
-	return doc.object(func(name []byte) error {
+	return doc.Object(func(name []byte) error {
 		key := reflect.ValueOf(string(name)).Convert(into.Type().Key())
 		element := reflect.New(into.Type().Elem()).Elem()
 		if err := p.element.fill(doc, element); err != nil {
@@ -118,29 +104,29 @@ func (p *plan) fillMap(doc document, kind valueKind, into reflect.Value) error {
 	})
 }
 
-func (p *plan) fillScalar(doc document, kind valueKind, into reflect.Value) error {
+func (p *plan) fillScalar(doc wire.Document, kind wire.ValueKind, into reflect.Value) error {
 	switch {
-	case p.kind == textShape && kind == textValue:
-		text, err := doc.text()
+	case p.kind == textShape && kind == wire.TextValue:
+		text, err := doc.Text()
 		into.SetString(text)
 		return err
-	case p.kind == blobShape && (kind == bytesValue || kind == textValue):
-		data, err := doc.blob()
+	case p.kind == blobShape && (kind == wire.BytesValue || kind == wire.TextValue):
+		data, err := doc.Blob()
 		into.SetBytes(data)
 		return err
-	case p.kind == integerShape && kind == numberValue:
-		number, err := doc.number()
+	case p.kind == integerShape && kind == wire.NumberValue:
+		number, err := doc.Number()
 		into.SetInt(toInteger(number))
 		return err
-	case p.kind == timestampShape && kind == numberValue:
-		ms, err := doc.time()
+	case p.kind == timestampShape && kind == wire.NumberValue:
+		ms, err := doc.Time()
 		into.SetInt(ms)
 		return err
-	case p.kind == booleanShape && kind == booleanValue:
-		into.SetBool(doc.boolean())
+	case p.kind == booleanShape && kind == wire.BooleanValue:
+		into.SetBool(doc.Boolean())
 		return nil
-	case p.kind == booleanShape && kind == textValue:
-		text, err := doc.text()
+	case p.kind == booleanShape && kind == wire.TextValue:
+		text, err := doc.Text()
 		if err == nil {
 			var truth bool
 			truth, err = truthOf(text)
@@ -148,7 +134,7 @@ func (p *plan) fillScalar(doc document, kind valueKind, into reflect.Value) erro
 		}
 		return err
 	}
-	return p.mismatch(kind)
+	return p.kind.Mismatch(kind)
 }
 
 // toInteger rounds down, and limits the result to 32 bits: AWS's integers are Java's (kinesalite's
@@ -165,58 +151,6 @@ func truthOf(text string) (bool, error) {
 	case "false", "0", "no":
 		return false, nil
 	}
-	return false, memberError("'" + echo(strings.ToUpper(text)) +
+	return false, errors.New("'" + wire.Echo(strings.ToUpper(text)) +
 		"' can not be converted to an Boolean")
-}
-
-// mismatch is AWS's error for a value of another kind than the shape's.
-func (p *plan) mismatch(kind valueKind) error {
-	switch {
-	case kind == listValue:
-		return memberError("Start of list found where not expected")
-	case kind == objectValue:
-		return memberError("Start of structure or map found where not expected.")
-	case p.kind == listShape:
-		return memberError("Expected list or null")
-	case p.kind == mapShape:
-		return memberError("Expected map or null")
-	case p.kind == structureShape:
-		return memberError("Expected null")
-	}
-	wanted := map[shapeKind]string{
-		textShape:      "an String",
-		integerShape:   "an Integer",
-		booleanShape:   "an Boolean",
-		blobShape:      "a Blob",
-		timestampShape: "milliseconds since epoch",
-	}[p.kind]
-	return memberError("class " + kind.javaClass() + " can not be converted to " + wanted)
-}
-
-// base64Strict refuses base64 with unused bits set, as AWS does.
-var base64Strict = base64.StdEncoding.Strict()
-
-// notBase64 returns AWS's error for a text that is not base64 (kinesalite's test/helpers.js).
-func notBase64(text string) error {
-	why := "Invalid last non-pad Base64 character dectected"
-	if len(text)%4 != 0 {
-		why = "Base64 encoded length is expected a multiple of 4 bytes but found: " +
-			strconv.Itoa(len(text))
-	} else if c := wrongBase64(text); c != "" {
-		why = "Invalid Base64 character: '" + c + "'"
-	}
-	return memberError("'" + echo(text) + "' can not be converted to a Blob: " + why)
-}
-
-// wrongBase64 returns the first misplaced character, also padding before other characters. "" if
-// there is none.
-func wrongBase64(text string) string {
-	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-	for i, c := range text {
-		padding := c == '=' && strings.Trim(text[i:], "=") == ""
-		if !padding && !strings.ContainsRune(alphabet, c) {
-			return string(c)
-		}
-	}
-	return ""
 }

@@ -26,10 +26,11 @@
 // # Requests and answers
 //
 // The input of an operation is a Go struct, and a table holds its shape in the service model
-// (model_table.go, generated). A plan combines the two: it decodes a request, from JSON or CBOR
-// (document.go), and checks its constraints in AWS's words (constraints.go). So an input has no
-// code for either, and its validate holds only the rules that the model lacks. Answers are structs
-// too, but the frequent ones write themselves (answer_*.go).
+// (model_table.go, generated). A plan combines the two: it decodes a request, from JSON or CBOR,
+// and checks its constraints in AWS's words (constraints.go). So an input has no code for either,
+// and its validate holds only the rules that the model lacks. PutRecord and PutRecords are the
+// exception: package wire decodes them, for the proxy too. Answers are structs, but the frequent
+// ones write themselves (answer_*.go).
 //
 // # Lock order
 //

@@ -19,6 +19,13 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
+// Additional information of CBOR (RFC 8949, 3).
+const (
+	cborNull       = 22
+	cborIndefinite = 31
+	cborBreak      = 0xff
+)
+
 // A value is a document's value: nil, bool, float64, string, blob, moment, []any, or pairs, which
 // keep their order and may repeat a name.
 type (
@@ -339,14 +346,14 @@ func TestCBORRequests(t *testing.T) {
 		},
 		"pieces of a blob": {
 			"PutRecord", "\xa2\x64Data\x5f\x42ab\x41c\xff\x6cPartitionKey\x7f\x61k\x60\x61l\xff",
-			&putRecordInput{putRecordEntry: putRecordEntry{Data: []byte("abc"), PartitionKey: text("kl")}},
+			putInput(wire.PutEntry{Data: []byte("abc"), PartitionKey: text("kl")}),
 		},
 		"empty blob": {
-			"PutRecord", "\xa1\x64Data\x40", &putRecordInput{putRecordEntry: putRecordEntry{Data: []byte{}}},
+			"PutRecord", "\xa1\x64Data\x40", putInput(wire.PutEntry{Data: []byte{}}),
 		},
 		"unknown members": {
 			"PutRecord", "\xa3\x61x\x9f\xa1\xd8\x20\x01\x5f\x41a\xff\xf8\x40\xff\x68StreamId\x61q\x64Data\x41d",
-			&putRecordInput{putRecordEntry: putRecordEntry{Data: []byte("d")}},
+			putInput(wire.PutEntry{Data: []byte("d")}),
 		},
 	} {
 		in := reflect.New(operations[c.operation].input).Interface()
@@ -356,6 +363,10 @@ func TestCBORRequests(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, in, c.want)
 		}
 	}
+}
+
+func putInput(e wire.PutEntry) *putRecordInput {
+	return &putRecordInput{PutRecordInput: wire.PutRecordInput{PutEntry: e}}
 }
 
 // A timestamp is tag 1 and whole ms in CBOR (captured from an SDK for Java), seconds in JSON.
@@ -465,8 +476,11 @@ func TestDecodeIsBounded(t *testing.T) {
 		body, text := []byte(c.body), ""
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if in := new(putRecordsInput); c.format == wire.CBOR || !in.scan(body) {
-			_, text = decoded("PutRecords", c.format, body)
+		in, p := new(putRecordsInput), planFor("PutRecords")
+		if err := p.decodeInput(&wire.Call{Format: c.format, Body: body}, in); err != nil {
+			text = err.Error()
+		} else if err := p.validate(in); err != nil {
+			text = err.Error()
 		}
 		runtime.ReadMemStats(&after)
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 6*size || text == "" {

@@ -2,6 +2,18 @@ package kinesis
 
 import "encoding/binary"
 
+// The major types of CBOR (RFC 8949, 3.1).
+const (
+	cborUnsigned = iota
+	cborNegative
+	cborBytes
+	cborText
+	cborArray
+	cborMap
+	cborTag
+	cborSimple
+)
+
 // appendCBORHead appends the head of an item: its major type and its value or length.
 func appendCBORHead(dst []byte, major byte, argument int) []byte {
 	return appendCBORHead64(dst, major, uint64(argument))

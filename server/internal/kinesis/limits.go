@@ -114,11 +114,9 @@ func shardExceeded(st *catalogue.Stream, sh *catalogue.Shard) *wire.Error {
 }
 
 // writes marks the entries above the limit.
-func (l *limiter) writes(
-	st *catalogue.Stream, entries []putRecordEntry, results []putResult, now int64,
-) {
+func (l *limiter) writes(st *catalogue.Stream, p *putRequest, now int64) {
 	if t := l.throttle.Load(); t != nil {
-		t.writes(st, entries, results, now)
+		t.writes(st, p, now)
 	}
 }
 

@@ -6,29 +6,28 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
 //go:generate go run modelgen.go service-2.json
 
-// shapeKind is the kind of a shape of the model.
-type shapeKind uint8
-
+// The kinds of the model's shapes.
 const (
-	textShape shapeKind = iota + 1
-	integerShape
-	booleanShape
-	timestampShape
-	blobShape
-	listShape
-	mapShape
-	structureShape
+	textShape      = wire.TextShape
+	integerShape   = wire.IntegerShape
+	booleanShape   = wire.BooleanShape
+	timestampShape = wire.TimestampShape
+	blobShape      = wire.BlobShape
+	listShape      = wire.ListShape
+	mapShape       = wire.MapShape
+	structureShape = wire.StructureShape
 )
 
 // shape is one shape of the service model: a kind of value and its constraints. The table of
 // shapes, model_table.go, is generated.
 type shape struct {
-	kind     shapeKind
+	kind     wire.Shape
 	min, max *int64   // of a number, of a text's characters, a blob's bytes, a list's elements, …
 	pattern  string   // that a whole text matches; "": any
 	values   []string // that a text can have; nil: any

@@ -4,22 +4,27 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/keyspace"
 )
 
 type putRecordInput struct {
-	target
-	putRecordEntry
-	SequenceNumberForOrdering *string
+	wire.PutRecordInput
 
+	hash   keyspace.Key
 	origin *wire.Origin
 }
+
+func (in *putRecordInput) target() *target { return (*target)(&in.StreamRef) }
+
+// name implements named.
+func (in *putRecordInput) name(world wire.World) (string, error) { return in.target().name(world) }
 
 // cameBy is part of dated.
 func (in *putRecordInput) cameBy(o *wire.Origin) { in.origin = o }
 
 func (in *putRecordInput) validate(v *violations) {
-	in.route(v)
-	in.target.validate(v)
+	in.hash = route(&in.PutEntry, v)
+	in.target().validate(v)
 }
 
 // putRecord stores one record. SequenceNumberForOrdering is only checked: the numbers of a key
@@ -32,7 +37,8 @@ func (s *Service) putRecord(
 	}
 	var results [1]putResult
 	err := s.writer.put(ctx, world, putRequest{
-		target: &in.target, origin: in.origin, entries: []putRecordEntry{in.putRecordEntry},
+		target: in.target(), origin: in.origin,
+		entries: []wire.PutEntry{in.PutEntry}, hashes: []keyspace.Key{in.hash},
 		results: results[:], member: func(int) string { return "" },
 	})
 	if err != nil {

@@ -6,14 +6,20 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/keyspace"
 )
 
 type putRecordsInput struct {
-	target
-	Records []putRecordEntry
+	wire.PutRecordsInput
 
+	hashes []keyspace.Key // of the records, once they were validated
 	origin *wire.Origin
 }
+
+func (in *putRecordsInput) target() *target { return (*target)(&in.StreamRef) }
+
+// name implements named.
+func (in *putRecordsInput) name(world wire.World) (string, error) { return in.target().name(world) }
 
 // cameBy is part of dated.
 func (in *putRecordsInput) cameBy(o *wire.Origin) { in.origin = o }
@@ -23,12 +29,13 @@ const maxPutBytes = 10 << 20
 
 func (in *putRecordsInput) validate(v *violations) {
 	bytes := 0
+	in.hashes = make([]keyspace.Key, len(in.Records))
 	for i := range in.Records {
 		e := &in.Records[i]
-		e.route(v)
-		bytes += e.size()
+		in.hashes[i] = route(e, v)
+		bytes += e.Size()
 	}
-	in.target.validate(v)
+	in.target().validate(v)
 	if bytes > maxPutBytes {
 		v.fail(invalid("Records size exceeds %d MB limit", maxPutBytes>>20))
 	}
@@ -47,8 +54,8 @@ func (s *Service) putRecords(
 	results := make([]putResult, len(in.Records))
 	failOnRequest(fault.From(ctx), results)
 	err := s.writer.put(ctx, world, putRequest{
-		target: &in.target, origin: in.origin, entries: in.Records, results: results,
-		member: recordMember,
+		target: in.target(), origin: in.origin, entries: in.Records, hashes: in.hashes,
+		results: results, member: recordMember,
 	})
 	switch {
 	case NotStored(err):

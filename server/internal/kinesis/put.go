@@ -12,30 +12,18 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// putRecordEntry is a record of a request, with its hash key once it was validated.
-type putRecordEntry struct {
-	Data            []byte // nil: not there
-	PartitionKey    *string
-	ExplicitHashKey *string
-
-	hash keyspace.Key
-}
-
-// route finds the entry's hash key.
-func (e *putRecordEntry) route(v *violations) {
+// route returns an entry's hash key.
+func route(e *wire.PutEntry, v *violations) keyspace.Key {
 	if e.ExplicitHashKey == nil {
-		e.hash = keyspace.Of(*e.PartitionKey)
-		return
+		return keyspace.Of(*e.PartitionKey)
 	}
-	var err error
-	if e.hash, err = keyspace.Parse(*e.ExplicitHashKey); err != nil {
+	hash, err := keyspace.Parse(*e.ExplicitHashKey)
+	if err != nil {
 		v.fail(invalid("Invalid ExplicitHashKey. ExplicitHashKey must be in the range: "+
 			"[0, 2^128-1]. Specified value was %s", *e.ExplicitHashKey))
 	}
+	return hash
 }
-
-// size returns the bytes that count against the limits: data and partition key.
-func (e *putRecordEntry) size() int { return len(e.Data) + len(*e.PartitionKey) }
 
 // putResult is the result of an entry: its shard and number, or why it was not stored.
 type putResult struct {
@@ -59,7 +47,8 @@ func (r *putResult) fail(code string, st *catalogue.Stream, sh *catalogue.Shard)
 type putRequest struct {
 	target  *target
 	origin  *wire.Origin // nil: nothing is known of the call's age
-	entries []putRecordEntry
+	entries []wire.PutEntry
+	hashes  []keyspace.Key // of the entries
 	results []putResult
 	member  func(i int) string // the prefix of the names of an entry's members, for messages
 }
@@ -83,7 +72,7 @@ func (w *writer) put(ctx context.Context, world wire.World, p putRequest) error 
 	}
 	size := 0
 	for i := range entries {
-		size += entries[i].size() + frameOverhead
+		size += entries[i].Size() + frameOverhead
 	}
 	c := w.streams.catalogue
 	var refused error
@@ -103,9 +92,9 @@ func (w *writer) put(ctx context.Context, world wire.World, p putRequest) error 
 		if refused = tooLarge(st, entries, p.member); refused != nil {
 			return
 		}
-		w.limits.writes(st, entries, results, now)
+		w.limits.writes(st, &p, now)
 		var appended wal.LSN
-		appended, refused = w.appendEntries(tx, st, entries, results)
+		appended, refused = w.appendEntries(tx, st, &p)
 		seen, stored = max(seen, appended), st
 	}
 	err = w.streams.log.Sequence(ctx, size, func(tx *wal.Tx) { c.Read(func() { store(tx) }) })
@@ -125,11 +114,11 @@ func (w *writer) put(ctx context.Context, world wire.World, p putRequest) error 
 }
 
 // storedOf returns the number of stored entries, and their bytes of data and partition keys.
-func storedOf(entries []putRecordEntry, results []putResult) (records, bytes int) {
+func storedOf(entries []wire.PutEntry, results []putResult) (records, bytes int) {
 	for i := range results {
 		if results[i].code == "" {
 			records++
-			bytes += entries[i].size()
+			bytes += entries[i].Size()
 		}
 	}
 	return records, bytes
@@ -141,12 +130,12 @@ const frameOverhead = 128
 
 // tooLarge returns an error if an entry is larger than the stream's maximum record size.
 func tooLarge(
-	st *catalogue.Stream, entries []putRecordEntry, member func(i int) string,
+	st *catalogue.Stream, entries []wire.PutEntry, member func(i int) string,
 ) error {
 	limit := int(st.MaxRecord) << 10
 	for i := range entries {
 		e := &entries[i]
-		if e.size() <= limit {
+		if e.Size() <= limit {
 			continue
 		}
 		name := member(i) + "data"
@@ -157,7 +146,7 @@ func tooLarge(
 		}
 		return invalid("The record at '%s' in a request to stream %s under account %s has %d "+
 			"bytes with its partition key, more than the stream's maximum record size of %d bytes.",
-			name, st.Name, st.World.Account, e.size(), limit)
+			name, st.Name, st.World.Account, e.Size(), limit)
 	}
 	return nil
 }
@@ -172,12 +161,13 @@ type group struct {
 
 // groupByShard assigns every entry without an error code to the open shard of its hash key. The
 // groups share two arrays, so that a request costs few allocations however many shards it meets.
-func groupByShard(st *catalogue.Stream, entries []putRecordEntry, results []putResult) []*group {
+func groupByShard(st *catalogue.Stream, p *putRequest) []*group {
+	entries, results := p.entries, p.results
 	of := make([]*group, len(entries))
 	byShard := make(map[*catalogue.Shard]*group)
 	var groups []*group
 	for i := range entries {
-		sh := st.Route(entries[i].hash)
+		sh := st.Route(p.hashes[i])
 		if code := results[i].code; code != "" {
 			results[i].fail(code, st, sh)
 			continue
@@ -212,10 +202,10 @@ func groupByShard(st *catalogue.Stream, entries []putRecordEntry, results []putR
 // that no shard is closed meanwhile. If a shard accepts no writes, its entries fail; if no shard
 // does, it returns the first shard's error.
 func (w *writer) appendEntries(
-	tx *wal.Tx, st *catalogue.Stream, entries []putRecordEntry, results []putResult,
+	tx *wal.Tx, st *catalogue.Stream, p *putRequest,
 ) (seen wal.LSN, err error) {
-	stored := false
-	for _, g := range groupByShard(st, entries, results) {
+	stored, results := false, p.results
+	for _, g := range groupByShard(st, p) {
 		numbers, lsn, appendErr := w.appendBatch(tx, g.shard, g.entries)
 		if appendErr != nil {
 			if err == nil {

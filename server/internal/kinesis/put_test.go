@@ -7,6 +7,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/shardid"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -103,8 +104,9 @@ func TestPutFaults(t *testing.T) {
 }
 
 // putDirect is PutRecords without JSON, which is slow for large records.
-func (n *node) putDirect(stream string, entries ...putRecordEntry) error {
-	in := putRecordsInput{target: target{StreamName: &stream}, Records: entries}
+func (n *node) putDirect(stream string, entries ...wire.PutEntry) error {
+	var in putRecordsInput
+	in.StreamName, in.Records = &stream, entries
 	if err := n.plans["PutRecords"].validate(&in); err != nil {
 		return err
 	}
@@ -112,9 +114,9 @@ func (n *node) putDirect(stream string, entries ...putRecordEntry) error {
 	return err
 }
 
-func entryOf(size int) putRecordEntry {
+func entryOf(size int) wire.PutEntry {
 	key := "k"
-	return putRecordEntry{Data: make([]byte, size), PartitionKey: &key}
+	return wire.PutEntry{Data: make([]byte, size), PartitionKey: &key}
 }
 
 func TestPutLimits(t *testing.T) {
@@ -141,7 +143,7 @@ func TestPutLimits(t *testing.T) {
 		{"orders", make([]int, 501), codeValidation, "at 'records' " + lengthLimit + "500"},
 		{"none", []int{0}, codeNotFound, "Stream none under account 000000000000 not found."},
 	} {
-		var entries []putRecordEntry
+		var entries []wire.PutEntry
 		for _, size := range c.sizes {
 			entries = append(entries, entryOf(size))
 		}

@@ -3,6 +3,7 @@ package kinesis
 import (
 	"strings"
 
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
@@ -12,7 +13,7 @@ import (
 
 // The model's bounds; TestQuick compares them with the model.
 const (
-	maxPutRecords   = 500
+	maxPutRecords   = wire.MaxPutRecords
 	maxData         = 10 << 20 // bytes
 	maxPartitionKey = 256      // characters; bytes here, which are no fewer
 	maxHashKey      = 39       // digits
@@ -27,16 +28,17 @@ func (in *putRecordsInput) fine() bool {
 		return false
 	}
 	for i := range in.Records {
-		if !in.Records[i].fineRecord() {
+		if !fineRecord(&in.Records[i]) {
 			return false
 		}
 	}
-	return in.fineTarget()
+	return in.target().fineTarget()
 }
 
 // fine implements quick.
 func (in *putRecordInput) fine() bool {
-	return in.fineRecord() && in.SequenceNumberForOrdering == nil && in.fineTarget()
+	return fineRecord(&in.PutEntry) && in.SequenceNumberForOrdering == nil &&
+		in.target().fineTarget()
 }
 
 // fine implements quick.
@@ -45,7 +47,7 @@ func (in *getRecordsInput) fine() bool {
 		(in.Limit == nil || *in.Limit >= 1 && *in.Limit <= maxGetRecords) && fineARN(in.StreamARN)
 }
 
-func (e *putRecordEntry) fineRecord() bool {
+func fineRecord(e *wire.PutEntry) bool {
 	return e.Data != nil && len(e.Data) <= maxData &&
 		e.PartitionKey != nil && fineText(e.PartitionKey, maxPartitionKey) &&
 		(e.ExplicitHashKey == nil || isDecimal(*e.ExplicitHashKey, maxHashKey))

@@ -130,9 +130,7 @@ func ofShard(id limit.ID, st *catalogue.Stream, sh *catalogue.Shard) meterKey {
 
 // writes marks the entries above their shards' limits. It counts records one by one, in the
 // request's order, so that the rest is stored, as AWS does.
-func (t *throttle) writes(
-	st *catalogue.Stream, entries []putRecordEntry, results []putResult, now int64,
-) {
+func (t *throttle) writes(st *catalogue.Stream, p *putRequest, now int64) {
 	size, sizeLimited := t.rate(limit.WriteBytes, st.Name)
 	count, countLimited := t.rate(limit.WriteRecords, st.Name)
 	if !sizeLimited && !countLimited {
@@ -142,16 +140,17 @@ func (t *throttle) writes(
 	defer t.mu.Unlock()
 	var sh *catalogue.Shard
 	var bytes, records *limit.Meter
+	entries, results := p.entries, p.results
 	for i := range entries {
 		if results[i].code != "" {
 			continue
 		}
-		if to := st.Route(entries[i].hash); to != sh {
+		if to := st.Route(p.hashes[i]); to != sh {
 			sh = to
 			bytes = t.meter(ofShard(limit.WriteBytes, st, sh), now)
 			records = t.meter(ofShard(limit.WriteRecords, st, sh), now)
 		}
-		n := int64(entries[i].size())
+		n := int64(entries[i].Size())
 		if st.Mode == catalogue.ModeOnDemand {
 			t.count(st, sh, now, n, size.Value, count.Value)
 		}

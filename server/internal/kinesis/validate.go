@@ -24,9 +24,6 @@ type violations struct {
 // maxViolations is the most that AWS lists.
 const maxViolations = 10
 
-// maxEcho bounds the length of a wrong value in a message.
-const maxEcho = 2048
-
 func (v *violations) err() error {
 	switch {
 	case len(v.texts) > 0:
@@ -54,7 +51,8 @@ func (v *violations) fail(err *wire.Error) {
 func (v *violations) add(member, value, constraint string) {
 	if len(v.texts) < maxViolations {
 		v.texts = append(v.texts, fmt.Sprintf(
-			"Value '%s' at '%s' failed to satisfy constraint: %s", echo(value), member, constraint))
+			"Value '%s' at '%s' failed to satisfy constraint: %s",
+			wire.Echo(value), member, constraint))
 	}
 }
 
@@ -69,14 +67,6 @@ func (v *violations) missing(member string) {
 // tooLong notes that a blob of so many bytes exceeds its maximum.
 func (v *violations) tooLong(member string, length, limit int) {
 	v.add(member, blobEcho(length), maxLength(int64(limit)))
-}
-
-// echo returns the part of a wrong value that a message repeats.
-func echo(value string) string {
-	if len(value) > maxEcho {
-		return strings.ToValidUTF8(value[:maxEcho], "") + "…"
-	}
-	return value
 }
 
 // blobEcho returns a blob as AWS's messages show it.

@@ -114,7 +114,7 @@ func TestManyViolations(t *testing.T) {
 		v.add(fmt.Sprint("m", i), huge, "none")
 	}
 	text := v.err().Error()
-	if !strings.Contains(text, "10 validation errors") || len(text) > 10*(maxEcho+200) {
+	if !strings.Contains(text, "10 validation errors") || len(text) > 10*(wire.MaxEcho+200) {
 		t.Errorf("%d bytes: %.200s", len(text), text)
 	}
 }

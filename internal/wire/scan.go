@@ -1,4 +1,4 @@
-package kinesis
+package wire
 
 import (
 	"bytes"
@@ -7,19 +7,14 @@ import (
 	"github.com/segmentio/asm/base64"
 )
 
-// A scanned is an input with its own reader for the plain JSON form of its body, since decode takes
-// several times as long. The reader returns false for anything that is not plain (an escape, a
-// member twice or unknown, a wrong type, too many records, not JSON at all). Then decode starts
-// over and finds the words of the error. Both give the same result for the inputs that the reader
-// takes: see FuzzScan.
-type scanned interface {
-	scan(body []byte) bool
-}
-
-// scanner reads JSON from the front of rest. Once a method has returned false, rest is invalid.
+// scanner reads the plain form of a JSON put from the front of rest, several times as fast as a
+// Document. A method returns false for anything that is not plain (an escape, a member twice or
+// unknown, a wrong type, too many records, not JSON at all), and rest is invalid then. Decode
+// starts over in that case, and finds the words of the error. Both readers give the same result
+// for the bodies that the scanner takes: see FuzzScan.
 type scanner struct {
 	rest []byte
-	data []byte // where decoded blobs go; large enough for all of the document's
+	data []byte // the destination of decoded blobs; large enough for all of the document's
 }
 
 func newScanner(body []byte) *scanner { return &scanner{rest: body} }
@@ -160,8 +155,8 @@ func (s *scanner) once(member **string) (ok bool) {
 	return ok
 }
 
-// scan implements scanned.
-func (in *putRecordsInput) scan(body []byte) bool {
+// scan reports whether it has read the body, which is plain then.
+func (in *PutRecordsInput) scan(body []byte) bool {
 	s := newScanner(body)
 	return s.object(func(name []byte) bool {
 		switch string(name) {
@@ -173,14 +168,14 @@ func (in *putRecordsInput) scan(body []byte) bool {
 			if in.Records != nil {
 				return false
 			}
-			in.Records = make([]putRecordEntry, 0, 8)
+			in.Records = make([]PutEntry, 0, 8)
 			return s.array(func() bool {
-				if len(in.Records) > maxPutRecords {
+				if len(in.Records) > MaxPutRecords {
 					return false
 				}
-				in.Records = append(in.Records, putRecordEntry{})
+				in.Records = append(in.Records, PutEntry{})
 				entry := &in.Records[len(in.Records)-1]
-				return s.object(func(name []byte) bool { return entry.member(s, name) })
+				return s.object(func(name []byte) bool { return entry.scan(s, name) })
 			})
 		default:
 			return false
@@ -188,8 +183,8 @@ func (in *putRecordsInput) scan(body []byte) bool {
 	}) && s.end()
 }
 
-// scan implements scanned.
-func (in *putRecordInput) scan(body []byte) bool {
+// scan reports whether it has read the body, which is plain then.
+func (in *PutRecordInput) scan(body []byte) bool {
 	s := newScanner(body)
 	return s.object(func(name []byte) bool {
 		switch string(name) {
@@ -200,13 +195,13 @@ func (in *putRecordInput) scan(body []byte) bool {
 		case "SequenceNumberForOrdering":
 			return s.once(&in.SequenceNumberForOrdering)
 		default:
-			return in.member(s, name)
+			return in.PutEntry.scan(s, name)
 		}
 	}) && s.end()
 }
 
-// member reads a member's value.
-func (e *putRecordEntry) member(s *scanner, name []byte) (ok bool) {
+// scan reads the value of a member.
+func (e *PutEntry) scan(s *scanner, name []byte) (ok bool) {
 	switch string(name) {
 	case "Data":
 		if e.Data != nil {

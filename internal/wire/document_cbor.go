@@ -1,7 +1,8 @@
-package kinesis
+package wire
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"unicode/utf8"
 
@@ -15,12 +16,12 @@ import (
 // strings, and timestamps as tag 1 with whole milliseconds.
 type cborDocument struct {
 	rest []byte
-	data []byte // where blobs go; large enough for all of the document's
+	data []byte // the destination of blobs; large enough for all of the document's
 }
 
-func newCBORDocument(body []byte) (*cborDocument, error) {
+func newCBORDocument(body []byte) (Document, error) {
 	if err := cbor.Wellformed(body); err != nil {
-		return nil, memberError("the request's body is not a CBOR document: " + err.Error())
+		return nil, errors.New("the request's body is not a CBOR document: " + err.Error())
 	}
 	return &cborDocument{rest: body}, nil
 }
@@ -75,42 +76,42 @@ func (d *cborDocument) head() (info byte, argument uint64) {
 	return info, binary.BigEndian.Uint64(wide[:])
 }
 
-// kind implements document.
-func (d *cborDocument) kind() valueKind {
+// Kind implements Document.
+func (d *cborDocument) Kind() ValueKind {
 	major, info := d.major()
 	switch major {
 	case cborUnsigned, cborNegative:
-		return numberValue
+		return NumberValue
 	case cborBytes:
-		return bytesValue
+		return BytesValue
 	case cborText:
-		return textValue
+		return TextValue
 	case cborArray:
-		return listValue
+		return ListValue
 	case cborMap:
-		return objectValue
+		return ObjectValue
 	}
 	switch info {
 	case cborFalse, cborTrue:
-		return booleanValue
+		return BooleanValue
 	case cborNull, cborUndefined:
-		return nullValue
+		return NullValue
 	case cborHalf, cborSingle, cborDouble:
-		return numberValue
+		return NumberValue
 	default:
-		return otherValue
+		return OtherValue
 	}
 }
 
-// skip implements document.
-func (d *cborDocument) skip() {
+// Skip implements Document.
+func (d *cborDocument) Skip() {
 	switch major, _ := d.major(); major {
 	case cborBytes, cborText:
 		d.string(func([]byte) {})
 	case cborArray:
-		_ = d.items(func() error { d.skip(); return nil })
+		_ = d.items(func() error { d.Skip(); return nil })
 	case cborMap:
-		_ = d.items(func() error { d.skip(); d.skip(); return nil })
+		_ = d.items(func() error { d.Skip(); d.Skip(); return nil })
 	default:
 		d.head()
 	}
@@ -165,23 +166,23 @@ func (d *cborDocument) bytes() []byte {
 	return all
 }
 
-// boolean implements document.
-func (d *cborDocument) boolean() bool {
+// Boolean implements Document.
+func (d *cborDocument) Boolean() bool {
 	info, _ := d.head()
 	return info == cborTrue
 }
 
-// text implements document.
-func (d *cborDocument) text() (string, error) {
+// Text implements Document.
+func (d *cborDocument) Text() (string, error) {
 	text := d.bytes()
 	if !utf8.Valid(text) {
-		return "", memberError("the request's body has a text that is not UTF-8")
+		return "", errors.New("the request's body has a text that is not UTF-8")
 	}
 	return string(text), nil
 }
 
-// blob implements document: a byte string, or base64 as in JSON (a guess: no SDK sends it).
-func (d *cborDocument) blob() ([]byte, error) {
+// Blob implements Document: a byte string, or base64 as in JSON (a guess: no SDK sends it).
+func (d *cborDocument) Blob() ([]byte, error) {
 	if major, _ := d.major(); major == cborText {
 		return fromBase64(d.bytes())
 	}
@@ -193,8 +194,8 @@ func (d *cborDocument) blob() ([]byte, error) {
 	return d.data[from:len(d.data):len(d.data)], nil
 }
 
-// number implements document.
-func (d *cborDocument) number() (float64, error) {
+// Number implements Document.
+func (d *cborDocument) Number() (float64, error) {
 	major, _ := d.major()
 	info, argument := d.head()
 	switch major {
@@ -205,7 +206,7 @@ func (d *cborDocument) number() (float64, error) {
 	}
 	number := float(info, argument)
 	if math.IsNaN(number) {
-		return 0, memberError("NaN can not be converted to an Integer")
+		return 0, errors.New("NaN can not be converted to an Integer")
 	}
 	return number, nil
 }
@@ -232,11 +233,11 @@ func float(info byte, bits uint64) float64 {
 	}
 }
 
-// time implements document. A whole number is milliseconds, as all SDKs send it; a fraction is
+// Time implements Document. A whole number is milliseconds, as all SDKs send it; a fraction is
 // seconds, as RFC 8949 has it (a guess: no SDK sends it).
-func (d *cborDocument) time() (int64, error) {
+func (d *cborDocument) Time() (int64, error) {
 	major, _ := d.major()
-	number, err := d.number()
+	number, err := d.Number()
 	if err == nil && major != cborSimple {
 		number /= 1000
 	}
@@ -246,18 +247,18 @@ func (d *cborDocument) time() (int64, error) {
 	return toMillis(number)
 }
 
-// list implements document.
-func (d *cborDocument) list(element func() error) error {
+// List implements Document.
+func (d *cborDocument) List(element func() error) error {
 	d.major()
 	return d.items(element)
 }
 
-// object implements document.
-func (d *cborDocument) object(member func(name []byte) error) error {
+// Object implements Document.
+func (d *cborDocument) Object(member func(name []byte) error) error {
 	d.major()
 	return d.items(func() error {
-		if d.kind() != textValue {
-			return memberError("the request's body has a map with a key that is not a text")
+		if d.Kind() != TextValue {
+			return errors.New("the request's body has a map with a key that is not a text")
 		}
 		return member(d.bytes())
 	})

@@ -1,4 +1,4 @@
-package kinesis
+package wire
 
 import (
 	"encoding/base64"
@@ -8,12 +8,10 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// Clients' requests are scanned, and the result equals encoding/json's.
-func TestScan(t *testing.T) {
+// TestScanPutRecords scans requests as clients send them: the result is that of the document.
+func TestScanPutRecords(t *testing.T) {
 	text := rapid.StringMatching(`[^"\\\x00-\x1f\x{2028}\x{2029}]{0,40}`)
 	rapid.Check(t, func(t *rapid.T) {
 		type entry struct {
@@ -38,11 +36,11 @@ func TestScan(t *testing.T) {
 			rapid.SampledFrom([]string{"StreamName", "StreamARN"}).Draw(t, "target"): text.Draw(t, "stream"),
 			"Records": records,
 		}, indent)
-		var in putRecordsInput
+		var in PutRecordsInput
 		if !in.scan(body) {
 			t.Fatalf("not scanned: %s", body)
 		}
-		sameAsDecoded(t, "PutRecords", body, &in)
+		sameAsDocument(t, body, &in)
 	})
 }
 
@@ -65,8 +63,8 @@ func (b *jsonBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// The same of PutRecord.
-func TestScanOne(t *testing.T) {
+// TestScanPutRecord does the same with PutRecord.
+func TestScanPutRecord(t *testing.T) {
 	text := rapid.StringMatching(`[^"\\\x00-\x1f\x{2028}\x{2029}]{0,40}`)
 	rapid.Check(t, func(t *rapid.T) {
 		members := map[string]any{"Data": rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "data")}
@@ -79,28 +77,40 @@ func TestScanOne(t *testing.T) {
 			}
 		}
 		body := marshal(t, members, rapid.SampledFrom([]string{"", "  "}).Draw(t, "indent"))
-		var in putRecordInput
+		var in PutRecordInput
 		if !in.scan(body) {
 			t.Fatalf("not scanned: %s", body)
 		}
-		sameAsDecoded(t, "PutRecord", body, &in)
+		sameAsDocument(t, body, &in)
 	})
 }
 
 type fataler interface{ Fatalf(string, ...any) }
 
-func sameAsDecoded[Input any](t fataler, operation string, body []byte, scanned *Input) {
-	decoded := new(Input)
-	if err := planFor(operation).decode(wire.JSON, body, decoded); err != nil {
-		t.Fatalf("scanned, but not decoded: %v: %q", err, body)
+// putInput is an input of a put.
+type putInput interface {
+	structure
+	scan(body []byte) bool
+	Decode(format Format, body []byte) *Error
+}
+
+// sameAsDocument checks that a scanned input equals the one that is read from a document.
+func sameAsDocument[Input any, P interface {
+	*Input
+	putInput
+}](t fataler, body []byte, scanned P) {
+	read := P(new(Input))
+	if err := decodePut(JSON, body, read); err != nil {
+		t.Fatalf("scanned, but not read as a document: %v: %q", err, body)
 	}
-	if !reflect.DeepEqual(decoded, scanned) {
-		t.Fatalf("%q:\nscanned %+v\ndecoded %+v", body, scanned, decoded)
+	if !reflect.DeepEqual(read, scanned) {
+		t.Fatalf("%q:\nscanned %+v\nread %+v", body, scanned, read)
 	}
 }
 
-// Any other form is left to encoding/json: it is decoded, or refused with its words.
-func TestScanLeaves(t *testing.T) {
+// TestScanRefusesOtherForms: any other form is left to the document's reader, which takes it or has
+// the words of the error.
+func TestScanRefusesOtherForms(t *testing.T) {
 	for _, body := range []string{
 		``, `{`, `[]`, `{"Records":[],}`, `{"Records":[]}x`, `{"Records":[{}],"Records":[]}`,
 		`{"StreamName":"a\u0062"}`, `{"StreamName":"a","StreamName":"b"}`, `{"StreamName":null}`,
@@ -111,26 +121,26 @@ func TestScanLeaves(t *testing.T) {
 		`{"Records":[{"PartitionKey":"\""}]}`, `{"Records":[null]}`, `{"Records":{}}`,
 		`{"Records":[{"Data":"+/+="}]}`, `{"Records":[{}` + strings.Repeat(`,{}`, 501) + `]}`,
 	} {
-		if new(putRecordsInput).scan([]byte(body)) {
+		if new(PutRecordsInput).scan([]byte(body)) {
 			t.Errorf("scanned: %q", body)
 		}
 	}
 }
 
-// The same of PutRecord.
-func TestScanOneLeaves(t *testing.T) {
+// TestScanPutRecordRefusesOtherForms does the same with PutRecord.
+func TestScanPutRecordRefusesOtherForms(t *testing.T) {
 	for _, body := range []string{
 		``, `{"Data":"QQ=="`, `{"Data":"QQ=="}{}`, `{"Data":"QQ==","Data":"QQ=="}`,
 		`{"PartitionKey":"a","PartitionKey":"b"}`, `{"StreamName":"a\u0062"}`,
 		`{"SequenceNumberForOrdering":7}`, `{"StreamId":"a"}`, `{"Records":[]}`, `{"Data":null}`,
 	} {
-		if new(putRecordInput).scan([]byte(body)) {
+		if new(PutRecordInput).scan([]byte(body)) {
 			t.Errorf("scanned: %q", body)
 		}
 	}
 }
 
-// FuzzScan: every scanned request is decoded the same by encoding/json.
+// FuzzScan: a scanned request is read the same from its document.
 func FuzzScan(f *testing.F) {
 	data := base64.StdEncoding.EncodeToString([]byte("some data"))
 	f.Add([]byte(`{"StreamName":"s","Records":[{"Data":"` + data + `","PartitionKey":"k"}]}`))
@@ -138,11 +148,11 @@ func FuzzScan(f *testing.F) {
 	f.Add([]byte(`{"Records":[{"Data":"QQ==","PartitionKey":"é"},{"PartitionKey":"\\"}]}`))
 	f.Add([]byte(`{"StreamName":"s","SequenceNumberForOrdering":"1","Data":"` + data + `"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if in := new(putRecordsInput); in.scan(body) {
-			sameAsDecoded(t, "PutRecords", body, in)
+		if in := new(PutRecordsInput); in.scan(body) {
+			sameAsDocument(t, body, in)
 		}
-		if in := new(putRecordInput); in.scan(body) {
-			sameAsDecoded(t, "PutRecord", body, in)
+		if in := new(PutRecordInput); in.scan(body) {
+			sameAsDocument(t, body, in)
 		}
 	})
 }

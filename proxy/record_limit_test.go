@@ -21,8 +21,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// The proxy takes records up to the stream's limit, to the byte, also after it was raised.
-func TestStreamsRecordLimit(t *testing.T) {
+// The proxy takes records of up to exactly the stream's limit, also after the limit was raised.
+func TestRecordLimitOfStream(t *testing.T) {
 	for _, order := range []producer.Order{producer.OrderKey, producer.OrderShard} {
 		t.Run(order.String(), func(t *testing.T) {
 			server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
@@ -47,7 +47,7 @@ func TestStreamsRecordLimit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tryUntil(t, func() error { return put(1<<20 + 1) })
+			retry(t, func() error { return put(1<<20 + 1) })
 			if err := errors.Join(put(10<<20), put(10<<20-200)); err != nil {
 				t.Error(err)
 			}
@@ -60,9 +60,9 @@ func TestStreamsRecordLimit(t *testing.T) {
 	}
 }
 
-// tryUntil tries until it succeeds: the limit is read at most five times a second, and the stream
-// is UPDATING for a moment.
-func tryUntil(t *testing.T, try func() error) {
+// retry calls try until it succeeds: the producer reads the limit at most five times a second, and
+// the stream is UPDATING for a moment.
+func retry(t *testing.T, try func() error) {
 	t.Helper()
 	var err error
 	for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); {
@@ -83,19 +83,19 @@ func streamARN(t *testing.T, server *runneltest.Server) *string {
 	return out.StreamDescriptionSummary.StreamARN
 }
 
-// The endpoint's refusal of the proxy as its caller is passed to the client as it is, and the proxy
-// goes on: the next put may succeed.
-func TestRefusalOfTheCallerIsPassedOn(t *testing.T) {
+// If upstream refuses the proxy's credentials, the client gets that error unchanged, and the next
+// put may succeed.
+func TestRefusedCredentials(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 	to, err := url.Parse(server.Endpoint())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var refusing atomic.Bool
-	behind := httputil.NewSingleHostReverseProxy(to)
+	upstream := httputil.NewSingleHostReverseProxy(to)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !refusing.Load() {
-			behind.ServeHTTP(w, r)
+			upstream.ServeHTTP(w, r)
 			return
 		}
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")

@@ -1,8 +1,9 @@
-package kinesis
+package wire
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -14,11 +15,11 @@ type jsonDocument struct {
 	rest []byte
 }
 
-func newJSONDocument(body []byte) (*jsonDocument, error) {
+func newJSONDocument(body []byte) (Document, error) {
 	if !json.Valid(body) {
 		var document json.RawMessage
 		err := json.Unmarshal(body, &document) // for its words
-		return nil, memberError("the request's body is not a JSON document: " + err.Error())
+		return nil, errors.New("the request's body is not a JSON document: " + err.Error())
 	}
 	return &jsonDocument{body}, nil
 }
@@ -34,26 +35,26 @@ func (d *jsonDocument) peek() byte {
 	return d.rest[0]
 }
 
-// kind implements document.
-func (d *jsonDocument) kind() valueKind {
+// Kind implements Document.
+func (d *jsonDocument) Kind() ValueKind {
 	switch d.peek() {
 	case 'n':
-		return nullValue
+		return NullValue
 	case 't', 'f':
-		return booleanValue
+		return BooleanValue
 	case '"':
-		return textValue
+		return TextValue
 	case '[':
-		return listValue
+		return ListValue
 	case '{':
-		return objectValue
+		return ObjectValue
 	default:
-		return numberValue
+		return NumberValue
 	}
 }
 
-// skip implements document.
-func (d *jsonDocument) skip() {
+// Skip implements Document.
+func (d *jsonDocument) Skip() {
 	for depth := 0; ; {
 		switch d.peek() {
 		case '[', '{':
@@ -118,33 +119,24 @@ func unquote(quoted []byte) []byte {
 	return []byte(text)
 }
 
-// boolean implements document.
-func (d *jsonDocument) boolean() bool { return d.plain()[0] == 't' }
+// Boolean implements Document.
+func (d *jsonDocument) Boolean() bool { return d.plain()[0] == 't' }
 
-// text implements document.
-func (d *jsonDocument) text() (string, error) { return string(unquote(d.quoted())), nil }
+// Text implements Document.
+func (d *jsonDocument) Text() (string, error) { return string(unquote(d.quoted())), nil }
 
-// blob implements document: base64.
-func (d *jsonDocument) blob() ([]byte, error) { return fromBase64(unquote(d.quoted())) }
+// Blob implements Document: base64.
+func (d *jsonDocument) Blob() ([]byte, error) { return fromBase64(unquote(d.quoted())) }
 
-// fromBase64 decodes base64. It refuses line breaks, which the decoder would skip.
-func fromBase64(text []byte) ([]byte, error) {
-	data, err := base64Strict.AppendDecode(make([]byte, 0, len(text)/4*3), text)
-	if err != nil || bytes.ContainsAny(text, "\r\n") {
-		return nil, notBase64(string(text))
-	}
-	return data, nil
-}
-
-// number implements document.
-func (d *jsonDocument) number() (float64, error) {
+// Number implements Document.
+func (d *jsonDocument) Number() (float64, error) {
 	number, _ := strconv.ParseFloat(string(d.plain()), 64) // ±Inf if it is out of range
 	return number, nil
 }
 
-// time implements document: seconds, with a fraction.
-func (d *jsonDocument) time() (int64, error) {
-	seconds, err := d.number()
+// Time implements Document: seconds, with a fraction.
+func (d *jsonDocument) Time() (int64, error) {
+	seconds, err := d.Number()
 	if err != nil {
 		return 0, err
 	}
@@ -155,19 +147,19 @@ func (d *jsonDocument) time() (int64, error) {
 // ms.
 func toMillis(seconds float64) (int64, error) {
 	if !(math.Abs(seconds) < 1e12) {
-		return 0, memberError(strconv.FormatFloat(seconds, 'g', -1, 64) +
+		return 0, errors.New(strconv.FormatFloat(seconds, 'g', -1, 64) +
 			" can not be converted to milliseconds since epoch")
 	}
 	return int64(math.Round(seconds * 1000)), nil
 }
 
-// list implements document.
-func (d *jsonDocument) list(element func() error) error {
+// List implements Document.
+func (d *jsonDocument) List(element func() error) error {
 	return d.elements(']', element)
 }
 
-// object implements document.
-func (d *jsonDocument) object(member func(name []byte) error) error {
+// Object implements Document.
+func (d *jsonDocument) Object(member func(name []byte) error) error {
 	return d.elements('}', func() error {
 		name := unquote(d.quoted())
 		d.peek()

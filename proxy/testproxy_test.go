@@ -20,16 +20,16 @@ import (
 	"github.com/runnel-stream/runnel/proxy"
 )
 
-// stand is a proxy that serves on a port.
-type stand struct {
+// testProxy is a proxy that serves on a port of this machine.
+type testProxy struct {
 	proxy    *proxy.Proxy
 	endpoint string
 	stop     context.CancelFunc
 	served   chan error
 }
 
-// serve starts a proxy in front of client's endpoint, which ends with the test.
-func serve(t testing.TB, client *kinesis.Client, change func(*proxy.Config)) *stand {
+// serve starts a proxy in front of the client's endpoint. The proxy ends with the test.
+func serve(t testing.TB, client *kinesis.Client, change func(*proxy.Config)) *testProxy {
 	t.Helper()
 	cfg := proxy.Config{
 		Kinesis: client, ShutdownTimeout: 10 * time.Second,
@@ -47,7 +47,7 @@ func serve(t testing.TB, client *kinesis.Client, change func(*proxy.Config)) *st
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &stand{
+	s := &testProxy{
 		proxy: p, endpoint: "http://" + listener.Addr().String(), stop: stop,
 		served: make(chan error, 1),
 	}
@@ -67,9 +67,9 @@ func serve(t testing.TB, client *kinesis.Client, change func(*proxy.Config)) *st
 	return s
 }
 
-// client is the SDK's client as a user makes it, with keys that the endpoint behind does not
-// know, and connections of its own. It sends once unless it is told to retry.
-func (s *stand) client(t testing.TB, change ...func(*kinesis.Options)) *kinesis.Client {
+// client returns a client of the SDK, like a user's: with keys that upstream does not know, and
+// connections of its own. It does not retry unless change sets another Retryer.
+func (s *testProxy) client(t testing.TB, change ...func(*kinesis.Options)) *kinesis.Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	t.Cleanup(transport.CloseIdleConnections)
 	return kinesis.New(kinesis.Options{
@@ -79,7 +79,7 @@ func (s *stand) client(t testing.TB, change ...func(*kinesis.Options)) *kinesis.
 	}, change...)
 }
 
-// plainBodies hides from net/http what the SDK's bodies have beside Read and Close: see
+// plainBodies hides all methods of the SDK's bodies but Read and Close from net/http: see
 // docs/serve.md.
 type plainBodies struct{ next http.RoundTripper }
 
@@ -94,8 +94,8 @@ func (p plainBodies) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(r)
 }
 
-// post sends a call by hand and returns the status and the answer.
-func (s *stand) post(
+// post sends a call without the SDK, and returns the status and the answer.
+func (s *testProxy) post(
 	t testing.TB, target, contentType string, body io.Reader, header ...string,
 ) (int, string) {
 	t.Helper()
@@ -111,7 +111,7 @@ func (s *stand) post(
 	return s.do(t, request)
 }
 
-func (s *stand) do(t testing.TB, request *http.Request) (int, string) {
+func (s *testProxy) do(t testing.TB, request *http.Request) (int, string) {
 	t.Helper()
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
@@ -133,14 +133,14 @@ const (
 	puts     = "Kinesis_20131202.PutRecords"
 )
 
-// postJSON is post of JSON.
-func (s *stand) postJSON(t testing.TB, target, body string, header ...string) (int, string) {
+// postJSON posts a JSON body.
+func (s *testProxy) postJSON(t testing.TB, target, body string, header ...string) (int, string) {
 	t.Helper()
 	return s.post(t, target, jsonType, strings.NewReader(body), header...)
 }
 
-// get returns the status and the body of a page.
-func (s *stand) get(t testing.TB, path string) (int, string) {
+// get returns the status and the body of a page of the proxy.
+func (s *testProxy) get(t testing.TB, path string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.endpoint+path, nil)
 	if err != nil {
@@ -149,12 +149,12 @@ func (s *stand) get(t testing.TB, path string) (int, string) {
 	return s.do(t, request)
 }
 
-// record is an entry of PutRecords.
+// record returns an entry of PutRecords.
 func record(key, data string) types.PutRecordsRequestEntry {
 	return types.PutRecordsRequestEntry{PartitionKey: &key, Data: []byte(data)}
 }
 
-// putAll puts records through a client, in one call.
+// putAll puts records in one call.
 func putAll(
 	t testing.TB, client *kinesis.Client, stream string, records ...types.PutRecordsRequestEntry,
 ) (*kinesis.PutRecordsOutput, error) {
@@ -164,8 +164,8 @@ func putAll(
 	})
 }
 
-// readAll returns the records of every shard of a stream, each shard's in its order; those that
-// stand in one aggregate have its sequence number.
+// readAll returns the records of each shard of a stream, in order. All records of an aggregate have
+// its sequence number.
 func readAll(t testing.TB, client *kinesis.Client, stream string) [][]types.Record {
 	t.Helper()
 	ctx := t.Context()
@@ -200,6 +200,7 @@ func readAll(t testing.TB, client *kinesis.Client, stream string) [][]types.Reco
 	return all
 }
 
+// appendOpened appends a record, or the records inside it if it is an aggregate.
 func appendOpened(records []types.Record, r types.Record) []types.Record {
 	var decoder aggregate.Decoder
 	if !decoder.Open(r.Data) {
