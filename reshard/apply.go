@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/keyspace"
@@ -128,7 +129,7 @@ func (a *applying) take(ctx context.Context, at int, call func(context.Context) 
 		if wrong == nil {
 			return a.settle(ctx, at)
 		}
-		if retryable(wrong) {
+		if awserr.Kinesis.Transient(wrong) {
 			if err := backoff.Wait(ctx, failed); err != nil {
 				return err
 			}
@@ -140,7 +141,7 @@ func (a *applying) take(ctx context.Context, at int, call func(context.Context) 
 			return errors.Join(wrong, err)
 		case a.plan.Next(ranges(open)) > at:
 			return nil
-		case failed == attempts || !retryable(wrong):
+		case failed == attempts || !awserr.Kinesis.Transient(wrong):
 			return wrong
 		}
 	}

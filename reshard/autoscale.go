@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/keyspace/plan"
@@ -181,7 +182,7 @@ func (l *autoscaling) run(ctx context.Context) error {
 		case errors.Is(err, ErrResharded):
 			l.report(Event{Kind: EventFailed, Err: err})
 			wait = min(wait, readEvery) // a window that was cut short
-		case err != nil && (l.cfg.Once || !retryable(err)):
+		case err != nil && (l.cfg.Once || !awserr.Kinesis.Transient(err)):
 			return err
 		case err != nil:
 			l.report(Event{Kind: EventFailed, Err: err})

@@ -2,7 +2,6 @@ package reshard
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/awserr"
@@ -21,7 +20,7 @@ var backoff = retry.Backoff{Min: 200 * time.Millisecond, Max: 10 * time.Second}
 func persist(ctx context.Context, call func(context.Context) error) error {
 	for failed := 1; ; failed++ {
 		err := once(ctx, call)
-		if err == nil || !retryable(err) || failed == attempts {
+		if err == nil || !awserr.Kinesis.Transient(err) || failed == attempts {
 			return err
 		}
 		if err := backoff.Wait(ctx, failed); err != nil {
@@ -39,10 +38,4 @@ func once(ctx context.Context, call func(context.Context) error) error {
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// retryable reports whether the same call may succeed a little later: after a throttle, while the
-// stream is not ACTIVE, after a fault of the server, and after no answer of the API at all.
-func retryable(err error) bool {
-	return !errors.Is(err, context.Canceled) && awserr.Kinesis.Transient(err)
 }

@@ -106,6 +106,10 @@ func (s Service) Transient(err error) bool {
 	return !errors.As(err, &answer) || answer.ErrorFault() != smithy.FaultClient
 }
 
+// InvalidArgument reports whether the API refused an argument, as a sequence number of another
+// shard. The class Record has more codes, as ValidationException for a name with a space.
+func InvalidArgument(err error) bool { return Code(err) == CodeArgument }
+
 // Code returns the code of an answer; "" for an error without an answer.
 func Code(err error) string {
 	var answer smithy.APIError

@@ -97,7 +97,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// What is no answer says nothing of the call's execution, and may be different the next time.
+// An error without an answer leaves the outcome unknown, and another attempt may succeed.
 func TestNoAnswer(t *testing.T) {
 	for _, err := range []error{
 		&net.OpError{Op: "dial", Err: errors.New("connection refused")},

@@ -17,7 +17,7 @@ const (
 const (
 	codeInvalidSignature = "InvalidSignatureException"
 	codeInUse            = "ResourceInUseException"
-	// codeConditionFailed is the reason of a transaction's item whose condition did not hold.
+	// codeConditionFailed is a reason for the end of a transaction: an item failed its condition.
 	codeConditionFailed = "ConditionalCheckFailed"
 )
 

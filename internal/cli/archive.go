@@ -187,7 +187,7 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	case errors.Is(context.Cause(ctx), archive.ErrUnusableLink):
 		return exit.Outside(fmt.Errorf("archive stream %s to %s: %w; runnel verify %s lists "+
 			"the damage", f.stream, f.to, context.Cause(ctx), f.to))
-	case errors.Is(runErr, consumer.ErrRecreated):
+	case errors.Is(runErr, consumer.ErrRecreated), errors.Is(runErr, lease.ErrTableNotFound):
 		return exit.Outside(fmt.Errorf("archive stream %s: %w", f.stream, runErr))
 	case errors.Is(runErr, lease.ErrOtherStream), errors.Is(runErr, lease.ErrManagedByKCL3),
 		errors.Is(runErr, lease.ErrNotLeaseTable):

@@ -189,16 +189,12 @@ func (f *putFlags) streamCreated(
 		if err == nil {
 			return aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp), nil
 		}
-		if refusedForGood(err) || f.giveUpAfter > 0 && time.Since(start) > f.giveUpAfter {
+		late := f.giveUpAfter > 0 && time.Since(start) > f.giveUpAfter
+		if late || !awserr.Kinesis.Transient(err) {
 			return time.Time{}, fmt.Errorf("describe stream %s: %w", f.stream, err)
 		}
 		if err := retry.Wait(ctx, 200*time.Millisecond); err != nil {
 			return time.Time{}, err
 		}
 	}
-}
-
-// refusedForGood reports whether an answer is a refusal that another call would get again.
-func refusedForGood(err error) bool {
-	return awserr.Status(err) != 0 && !awserr.Kinesis.Transient(err)
 }

@@ -110,7 +110,7 @@ func runTail(con *console.Console, c *cobra.Command, f *tailFlags) error {
 		return nil // the reader of the output has closed it, or the user has interrupted
 	case ctx.Err() != nil:
 		return exit.ErrInterrupt
-	case errors.Is(err, follow.ErrShard), awserr.Kinesis.Of(err) == awserr.Record:
+	case errors.Is(err, follow.ErrShard), awserr.InvalidArgument(err):
 		return exit.Usage("%w", err)
 	default:
 		return exit.Outside(endpoint.Hint(err, f.stream))

@@ -37,9 +37,27 @@ func (b Backoff) Wait(ctx context.Context, failures int) error {
 	return Wait(ctx, b.After(failures))
 }
 
-// WaitOr waits for a duration, and returns false as soon as the context or stop ends. stop may be
-// nil.
+// Wait waits for a duration, and returns the context's cause if that ends first.
+func Wait(ctx context.Context, d time.Duration) error {
+	if !WaitOr(ctx, d, nil) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// WaitOr waits for a duration, and returns false if the context ends or stop is closed first. stop
+// may be nil.
 func WaitOr(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-stop:
+		return false
+	default:
+	}
+	if d <= 0 {
+		return true
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -49,23 +67,5 @@ func WaitOr(ctx context.Context, d time.Duration, stop <-chan struct{}) bool {
 		return false
 	case <-stop:
 		return false
-	}
-}
-
-// Wait waits for a duration, and returns the context's cause if that ends first.
-func Wait(ctx context.Context, d time.Duration) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

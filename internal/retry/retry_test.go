@@ -46,6 +46,37 @@ func TestBackoffOfASource(t *testing.T) {
 	}
 }
 
+// Each end counts before the duration, even a duration of 0; without one the whole duration passes.
+func TestWaitOr(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		closed, later := make(chan struct{}), make(chan struct{})
+		close(closed)
+		time.AfterFunc(time.Second, func() { close(later) })
+		for _, c := range []struct {
+			name string
+			ctx  context.Context
+			d    time.Duration
+			stop chan struct{}
+			want bool
+			took time.Duration
+		}{
+			{"the context has ended", over, 0, nil, false, 0},
+			{"stop is closed", t.Context(), 0, closed, false, 0},
+			{"stop closes", t.Context(), time.Minute, later, false, time.Second},
+			{"no stop", t.Context(), time.Minute, nil, true, time.Minute},
+			{"no wait", t.Context(), -1, nil, true, 0},
+		} {
+			began := time.Now()
+			got := retry.WaitOr(c.ctx, c.d, c.stop)
+			if took := time.Since(began); got != c.want || took != c.took {
+				t.Errorf("%s: %v after %v, want %v after %v", c.name, got, took, c.want, c.took)
+			}
+		}
+	})
+}
+
 // A maximum below the minimum, and durations of zero, make no wait negative and nothing panic.
 func TestBackoffOfOddBounds(t *testing.T) {
 	for _, b := range []retry.Backoff{
