@@ -9,13 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// jsonDocument reads a JSON text. json.Valid has checked it, so this type only looks for the ends
+// jsonDocument reads a JSON text. newJSONDocument has checked it, so this type only looks for the ends
 // of values.
 type jsonDocument struct {
 	rest []byte
 }
 
 func newJSONDocument(body []byte) (Document, error) {
+	// encoding/json would read U+FFFD in the place of an invalid byte: another key than was sent.
+	if !utf8.Valid(body) {
+		return nil, errors.New("the request's body is not UTF-8")
+	}
 	if !json.Valid(body) {
 		var document json.RawMessage
 		err := json.Unmarshal(body, &document) // for its words
@@ -106,10 +110,10 @@ func (d *jsonDocument) plain() []byte {
 	return text
 }
 
-// unquote decodes a string as encoding/json does: invalid UTF-8 becomes U+FFFD.
+// unquote decodes a string as encoding/json does.
 func unquote(quoted []byte) []byte {
 	inner := quoted[1 : len(quoted)-1]
-	if bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+	if bytes.IndexByte(inner, '\\') < 0 {
 		return inner
 	}
 	var text string

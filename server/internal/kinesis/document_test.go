@@ -438,7 +438,6 @@ func TestNames(t *testing.T) {
 		`{"StreamName":"a","StreamName":"b"}`:                                      "b",
 		`{"StreamName":"a","StreamName":null}`:                                     "<nil>",
 		`{"Stream\u004eame":"\ud83d\ude00\u00e9"}`:                                 "😀é",
-		"{\"StreamName\":\"\xff\"}":                                                "\ufffd",
 		` { "x" : [ { "]" : "\"}" } , -1.5e3 ] , "StreamName" : "a" , "y":true } `: "a",
 	} {
 		in := describeSummaryInput{}
@@ -453,6 +452,15 @@ func TestNames(t *testing.T) {
 		if got != want {
 			t.Errorf("%s names %q, want %q", body, got, want)
 		}
+	}
+}
+
+// A body of JSON that is not UTF-8 is refused, as one of CBOR is.
+func TestNamesOfNoUTF8(t *testing.T) {
+	in := describeSummaryInput{}
+	err := planFor("DescribeStreamSummary").decode(wire.JSON, []byte("{\"StreamName\":\"\xff\"}"), &in)
+	if err == nil || !strings.Contains(err.Error(), "not UTF-8") {
+		t.Errorf("%v, and the name is %v", err, in.StreamName)
 	}
 }
 
