@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
@@ -143,8 +144,8 @@ type Config struct {
 	// OnCall is called after every call, from several goroutines at a time. It must not block.
 	// Default nil.
 	OnCall func(CallReport)
-	// Logger gets the beginning and the end of outages of the stream and of failures of the Journal,
-	// and the first of a series of failed look-ups or listings. Default slog.Default().
+	// Logger gets the beginning and the end of each outage of the stream and each failure of the
+	// Journal, and the first of a series of failed look-ups or listings. Default slog.Default().
 	Logger *slog.Logger
 
 	learns bool // the producer reads the stream's record limit
@@ -235,6 +236,11 @@ func validStream(stream string) bool {
 }
 
 func isARN(stream string) bool { return strings.HasPrefix(stream, "arn:") }
+
+// backoff returns the back-off of calls that the core does not schedule.
+func (c *Config) backoff() retry.Backoff {
+	return retry.Backoff{Min: c.RetryMin, Max: c.RetryMax}
+}
 
 // limits returns the part of the Config that the core needs.
 func (c Config) limits() limits {

@@ -105,7 +105,7 @@
 // Each record has one outcome, which says the following about order and duplicates:
 //
 //   - Delivered, with no unknown attempt: the record is in the stream exactly once.
-//   - Delivered, with n unknown attempts: it is in the stream at least once and at most 1 + n times.
+//   - Delivered, with n unknown attempts: it is in the stream at least once, at most 1 + n times.
 //     An unknown attempt is a call without a usable answer (a time-out, a cut connection, a 5xx, an
 //     answer that cannot be decoded): the stream may have stored the record, or may store it later.
 //     The first copy is in the order of the lane, whichever attempt made it. A later copy may
@@ -116,11 +116,11 @@
 //     are wrong.
 //   - Halted (ErrHalted): replaces a refusal of the caller in a producer with a Journal. See below.
 //   - Given up (ErrGivenUp, only with Config.GiveUpAfter), unresolved (ErrUnresolved) or closed
-//     (ErrClosed, only when Close ran out of time): the record was not acknowledged. Without unknown
-//     attempts it is not in the stream. With n of them, the error also matches ErrMaybeStored, and
-//     the stream may hold up to n copies. In a unit, a copy is in order, or the filter drops
-//     it as overtaken. Outside a unit, the first copy may come behind newer records of the lane.
-//     That is the only outcome which breaks the order.
+//     (ErrClosed, only when Close ran out of time): the record was not acknowledged. Without
+//     unknown attempts it is not in the stream. With n of them, the error also matches
+//     ErrMaybeStored, and the stream may hold up to n copies. In a unit, a copy is in order, or the
+//     filter drops it as overtaken. Outside a unit, the first copy may come behind newer records
+//     of the lane. That is the only outcome which breaks the order.
 //
 // A unit with an unknown attempt is in the stream as a whole or not at all. It is therefore given
 // up as a whole, when its youngest record is overdue.

@@ -109,12 +109,12 @@ func (o UnitOutcome) String() string {
 
 // callSettled passes the ended units to the journal, in order: the mutex is held until Settled has
 // returned.
-func (p *Producer) tell() {
+func (p *Producer) callSettled() {
 	if p.cfg.Journal == nil {
 		return
 	}
-	p.telling.Lock()
-	defer p.telling.Unlock()
+	p.settling.Lock()
+	defer p.settling.Unlock()
 	p.mu.Lock()
 	ended := p.mu.core.ledger.ended
 	p.mu.core.ledger.ended = nil
@@ -125,8 +125,8 @@ func (p *Producer) tell() {
 }
 
 // journalAndPut stores the new units of some calls in the journal, and then makes the calls.
-func (p *Producer) keep(batch []*call) {
-	p.tell() // the ends of units that precede these in their lanes
+func (p *Producer) journalAndPut(batch []*call) {
+	p.callSettled() // the ends of units that precede these in their lanes
 	var units []FrozenUnit
 	for _, made := range batch {
 		p.seal(made)
@@ -136,8 +136,8 @@ func (p *Producer) keep(batch []*call) {
 	}
 	err := p.cfg.Journal.Frozen(p.life, units)
 	p.mu.Lock()
-	before := p.mu.unkept
-	p.mu.unkept = err != nil
+	before := p.mu.journalFailing
+	p.mu.journalFailing = err != nil
 	p.mu.Unlock()
 	switch {
 	case err != nil && !before:

@@ -28,20 +28,20 @@ type Producer struct {
 	open  context.Context //nolint:containedctx // as above
 	close context.CancelCauseFunc
 
-	// telling is held during Journal.Settled, so that the ends of units arrive in order. It is
+	// settling is held during Journal.Settled, so that the ends of units arrive in order. It is
 	// locked before mu.
-	telling sync.Mutex
+	settling sync.Mutex
 	// mu is held only for steps of the core and of room, never while anything outside is called.
 	mu struct {
 		sync.Mutex
-		core     *core
-		room     *room // a record holds room from Put to the end of its callback
-		closed   bool  // Put takes no more records
-		halted   bool  // no more calls are made
-		stopped  bool  // all results were reported, and no more will be
-		buffered int   // records taken and not reported
-		bytes    int   // their data and partition keys
-		unkept   bool  // the last Journal.Frozen failed
+		core           *core
+		room           *room // a record holds room from Put to the end of its callback
+		closed         bool  // Put takes no more records
+		halted         bool  // no more calls are made
+		stopped        bool  // all results were reported, and no more will be
+		buffered       int   // records taken and not reported
+		bytes          int   // their data and partition keys
+		journalFailing bool  // the last Journal.Frozen failed
 		// refusal is set when the stream has refused the caller and the producer halts.
 		refusal *HaltedError
 	}
@@ -311,7 +311,7 @@ func (p *Producer) launchAll() (wait time.Duration, armed bool) {
 		p.calls.Go(func() { p.put(made) })
 	}
 	if len(batch) > 0 {
-		p.calls.Go(func() { p.keep(batch) })
+		p.calls.Go(func() { p.journalAndPut(batch) })
 	}
 	if len(core.ledger.settled) > 0 {
 		signal(p.deliverNow)

@@ -83,7 +83,7 @@ func (c *core) resume(
 	now time.Time, f FrozenUnit, records []runnel.Record, age time.Duration, exact bool,
 ) {
 	u := unit{
-		count: len(records), data: f.Data, wide: len(f.Data) + len(f.PartitionKey), id: f.Unit,
+		count: len(records), data: f.Data, wireSize: len(f.Data) + len(f.PartitionKey), id: f.Unit,
 		attempts: 1, unknown: 1, journalled: true, kept: true,
 		since: f.ServerTime, from: f.ServerTime.Add(-c.limits.skew()), undated: !exact,
 	}

@@ -112,7 +112,7 @@ func TestFailedTogether(t *testing.T) {
 	cfg := Config{Order: OrderShard}.withDefaults()
 	c, now := newCore("s", cfg.limits(), rand.New(rand.NewPCG(1, 2))), time.Unix(0, 0)
 	all := []runnel.Shard{{ID: "s", Range: keyspace.All()}}
-	if err := c.take(now, all, nil); err != nil {
+	if err := c.takeShards(now, all, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 50 {

@@ -217,7 +217,7 @@ func (p *player) chart(t *testing.T, args []string) {
 	}
 	wanted := p.core.listing(p.now)
 	p.core.chart.running = false
-	if err := p.core.take(p.now, shards, err); err != nil {
+	if err := p.core.takeShards(p.now, shards, err); err != nil {
 		p.say("it is not taken: %v", err)
 	} else if !wanted {
 		p.say("nobody has asked for it")

@@ -97,10 +97,10 @@ func (w *world) checkCounts(doubles, unknown int) {
 	}
 	if len(c.lanes) != 0 || c.calls != 0 || c.flying != 0 || c.ledger.ages.oldest != nil ||
 		c.ready.count != 0 || c.held.Len() != 0 || c.shards.parked != 0 ||
-		len(c.doubted) != 0 || len(c.ledger.flushes) != 0 || w.numbersLeft() {
+		len(c.toLookUp) != 0 || len(c.ledger.flushes) != 0 || w.numbersLeft() {
 		w.Fatalf("something is left: %d lanes, %d calls, %d ready, %d held, %d blocked, %d parked, "+
-			"%d doubted, %d flushes", len(c.lanes), c.calls, c.ready.count, c.held.Len(),
-			c.groups.blocked+len(c.groups.stalled), c.shards.parked, len(c.doubted), len(c.ledger.flushes))
+			"%d to look up, %d flushes", len(c.lanes), c.calls, c.ready.count, c.held.Len(),
+			c.groups.blocked+len(c.groups.stalled), c.shards.parked, len(c.toLookUp), len(c.ledger.flushes))
 	}
 	if len(w.journal) != 0 {
 		w.Fatalf("%d units are open in the journal", len(w.journal))

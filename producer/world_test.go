@@ -168,7 +168,7 @@ func (w *world) list(calm bool) {
 		list = append(slices.Clone(list[len(list)/2:]), list[:len(list)/2]...)
 	}
 	w.core.chart.running = false
-	if got := w.core.take(w.clock(), list, err); !errors.Is(got, err) {
+	if got := w.core.takeShards(w.clock(), list, err); !errors.Is(got, err) {
 		w.Fatalf("a list is refused: %v", got)
 	}
 }
