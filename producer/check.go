@@ -37,7 +37,7 @@ func (c Config) check(record runnel.Record) error {
 		return fmt.Errorf("put to stream %s: %w", c.Stream, err)
 	}
 	if c.Journal != nil && aggregate.IsAggregate(record.Data) {
-		return fmt.Errorf("put to stream %s, key %q: %w; put what is inside of it, or use no "+
+		return fmt.Errorf("put to stream %s, key %q: %w; put the records inside it, or use no "+
 			"journal", c.Stream, key, ErrNestedAggregate)
 	}
 	return nil

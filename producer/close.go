@@ -56,18 +56,18 @@ func (p *Producer) flush(closing bool) chan struct{} {
 }
 
 // Close takes no more records, waits until all that were taken have their results, and ends the
-// producer's goroutines. After it returns, no callback and no hook runs. It also waits for
-// units that are to be looked up, which begins 2 Config.Horizon after their last attempt.
+// producer's goroutines. After it returns, no callback and no hook runs. It also waits for units
+// that are to be looked up, which begins 2 Config.Horizon after their last attempt.
 //
 // If ctx ends first, Close cancels the calls in flight and reports every remaining record with
 // ErrClosed, and with ErrMaybeStored if an attempt had no answer. Close then returns an error with
-// the number of these records, which wraps the context's cause. The Journal is not called for
-// them: they stay open, for Config.Resume. Close may be called again and from several goroutines.
-// Each call waits for the end, and the first of their contexts to end cancels the calls.
+// the number of these records, which wraps the context's cause. The Journal is not called for them:
+// they stay open, for Config.Resume. Close may be called again and from several goroutines. Each
+// call waits for the end, and the first of their contexts to end cancels the calls.
 //
-// Like Flush, Close returns an *UnseenError for undelivered records whose results no code has
-// looked at, and a *HaltedError. So a program that checks only the error of Close misses no
-// failure.
+// Like Flush, Close returns an *UnseenError if the program has not looked at the results of
+// undelivered records, and a *HaltedError. So a program that checks only the error of Close misses
+// no failure.
 func (p *Producer) Close(ctx context.Context) error {
 	done := p.flush(true)
 	p.close(ErrClosed)

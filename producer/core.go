@@ -28,12 +28,12 @@ func (l *limits) backoff(most time.Duration, random *rand.Rand) retry.Backoff {
 	return retry.Backoff{Min: l.retryMin, Max: most, Random: random}
 }
 
-// core makes the producer's decisions: which records go into the next call, and what the outcome of
-// a call means for each record. It is a state machine without I/O, goroutine and clock. Its inputs
-// are calls of its methods with the present time: put for a new record, tick for the time that has
-// passed, launch to get the next call, land for the outcome of a call, and so on. Its outputs are
-// data: calls to make, results to report, and the time of the next tick. It is not safe for
-// concurrent use.
+// core makes the producer's decisions: it chooses the records of the next call, and draws the
+// conclusions from the outcome of a call. It is a state machine without I/O, goroutine and clock.
+// Its inputs are calls of its methods with the present time: put for a new record, tick for the
+// time that has passed, launch to get the next call, land for the outcome of a call, and so on. Its
+// outputs are data: calls to make, results to report, and the time of the next tick. It is not safe
+// for concurrent use.
 type core struct {
 	limits  limits
 	random  *rand.Rand
@@ -42,7 +42,7 @@ type core struct {
 
 	lanes    map[laneKey]*lane // all lanes that are not idle
 	ready    readyLanes
-	held     laneHeap // by due: lanes whose failed unit waits for its next attempt
+	held     laneHeap // by due: lanes with a failed unit that waits for its next attempt
 	toLookUp []*lane
 	gate     outage
 	shards   shards
@@ -152,7 +152,7 @@ func (c *core) nextAll(now time.Time, lanes []*lane) {
 	}
 }
 
-// tick gives up overdue records and makes lanes ready whose wait is over.
+// tick gives up overdue records and makes lanes ready at the end of their wait.
 func (c *core) tick(now time.Time) {
 	c.sweep(now)
 	for c.held.Len() > 0 && !now.Before(c.held.lanes[0].due) {

@@ -18,8 +18,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// slowOnce are credentials whose first Retrieve takes a while, like that of a process that is
-// stopped just before it signs.
+// slowOnce are credentials with a slow first Retrieve, like that of a process that is stopped just
+// before it signs.
 type slowOnce struct {
 	aws.CredentialsProvider
 	wait  time.Duration
@@ -33,8 +33,8 @@ func (s *slowOnce) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return s.CredentialsProvider.Retrieve(ctx)
 }
 
-// dialOnce is an HTTP client whose first connection takes a while, like that of a machine that is
-// suspended while it waits for one.
+// dialOnce is an HTTP client with a slow first connection, like that of a machine that is suspended
+// while it waits for one.
 type dialOnce struct {
 	aws.HTTPClient
 	wait  time.Duration

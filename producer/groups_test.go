@@ -86,7 +86,7 @@ func (s *sharded) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput
 	return &kinesis.PutRecordsOutput{Records: results}, nil
 }
 
-// keysIn returns n keys with the given prefix whose hash keys are in a range.
+// keysIn returns n keys with the given prefix and with hash keys in a range.
 func keysIn(within keyspace.Range, prefix string, n int) []string {
 	keys := make([]string, 0, n)
 	for i := 0; len(keys) < n; i++ {

@@ -236,7 +236,7 @@ func (refusingReader) ListShards(context.Context, *kinesis.ListShardsInput,
 	return nil, apiError("AccessDeniedException", "not authorized")
 }
 
-// expiringClient is a stream whose client has the given credentials.
+// expiringClient is a stream with a client that has the given credentials.
 type expiringClient struct {
 	*stream
 	canExpire bool
@@ -267,7 +267,7 @@ func TestExpiredToken(t *testing.T) {
 	}
 }
 
-// expiredReader is a Reader whose token has expired.
+// expiredReader is a Reader with an expired token.
 type expiredReader struct {
 	expiringClient
 	Reader

@@ -11,7 +11,7 @@ import (
 //
 // It relies on three promises, which AWS's streams and runnel's keep:
 //
-//   - A call is stored at most 2H after it was sent. That is the longest life of a signature, whose
+//   - A call is stored at most 2H after it was sent. That is the longest life of a signature: its
 //     date may be up to H in the past or the future.
 //   - The stream's clock, which sets Dates and arrival times, never goes back.
 //   - The sequence numbers of a shard grow, and its records become readable in that order.
@@ -40,10 +40,9 @@ import (
 // clockMargin: one part in clockMargin of H is added to the wait for a look-up.
 const clockMargin = 30
 
-// expire handles a unit whose first attempt was longer ago than the horizon, so that it is not sent
-// again. If every attempt certainly failed, its records go into a new unit. Otherwise it is to be
-// looked up, but only when no copy of it can be stored any more: two horizons after its last
-// attempt.
+// expire handles a unit that was first sent longer ago than the horizon, and so is not sent again.
+// If every attempt certainly failed, its records go into a new unit. Otherwise it is to be looked
+// up, but only when no copy of it can be stored any more: two horizons after its last attempt.
 func (c *core) expire(now time.Time, l *lane) {
 	u := &l.unit
 	switch {

@@ -164,10 +164,9 @@ func (k laneKey) hashKey() keyspace.Key {
 	return aggregate.Record{PartitionKey: k.partition, ExplicitHashKey: k.hash}.Hash()
 }
 
-// readyLanes holds the lanes whose head can be sent, ordered by the age of the head, oldest first.
-// So a record waits for no younger record, except in its own lane: a quiet lane goes before the
-// newer backlog of a busy one, and a busy lane, whose head tends to be old, does not wait between
-// its round trips.
+// readyLanes holds the lanes with a head that can be sent, the oldest head first. So a record waits
+// for no younger record, except in its own lane: a quiet lane goes before the newer backlog of a
+// busy one. A busy lane does not wait between its round trips, because its head tends to be old.
 //
 // Most lanes become ready by a put. Their heads are then the newest of all, so a simple queue keeps
 // them in order. Lanes that become ready again (after a landing or a wait) are in a heap.

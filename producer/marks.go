@@ -52,7 +52,7 @@ func (m marks) add(next mark, shard runnel.ShardID, horizon time.Duration) {
 	m[shard] = append(list, next)
 }
 
-// prune removes the shards whose last mark is before a moment.
+// prune removes the shards with no mark since a moment.
 func (m marks) prune(before time.Time) {
 	for shard, list := range m {
 		if list[len(list)-1].at.Before(before) {

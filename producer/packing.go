@@ -141,7 +141,7 @@ type filler struct {
 	tags  aggregate.Tags
 }
 
-// fill fills a unit for a Kinesis record whose partition key has `outer` bytes. It adds `slack`
+// fill fills a unit for a Kinesis record with a partition key of `outer` bytes. It adds `slack`
 // bytes for each record.
 func (f *filler) fill(u *unit, most, outer, slack int) {
 	record := u.first.aggregated()
@@ -191,8 +191,8 @@ var (
 	}.AppendTo(nil)
 )
 
-// unitSize returns the most bytes of a unit of one record, in a Kinesis record whose partition key
-// has `outer` bytes.
+// unitSize returns the most bytes of a unit of one record, in a Kinesis record with a partition key
+// of `outer` bytes.
 func unitSize(r *runnel.Record, outer int, tags aggregate.Tags) int {
 	return outer + aggregate.SizeOf(aggregate.Record{
 		PartitionKey: r.PartitionKey, ExplicitHashKey: r.ExplicitHashKey, Data: r.Data, Tags: tags,

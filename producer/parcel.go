@@ -32,7 +32,7 @@ type call struct {
 	sealed  bool                  // the parcels have their key and data
 	probe   bool                  // it finds out whether an outage has ended
 	until   time.Time             // the latest time to send it; zero: no limit
-	fresh   []*lane               // the lanes whose units the journal does not have yet
+	fresh   []*lane               // the lanes with units that the journal does not have yet
 	after   runnel.SequenceNumber // SequenceNumberForOrdering, for PutRecord
 }
 

@@ -57,8 +57,8 @@ func (c Config) thaw(f FrozenUnit) ([]runnel.Record, error) {
 		return nil, fmt.Errorf("%w: its FrozenAt is missing; keep all fields that Frozen gets",
 			ErrNotResumable)
 	case size > c.largest():
-		return nil, fmt.Errorf("%w: it has %d bytes, and MaxRecordBytes is %d; raise it to what "+
-			"it was", ErrNotResumable, size, c.largest())
+		return nil, fmt.Errorf("%w: it has %d bytes, and MaxRecordBytes is %d; raise it to its "+
+			"former value", ErrNotResumable, size, c.largest())
 	}
 	return records, nil
 }

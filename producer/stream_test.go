@@ -214,7 +214,7 @@ func (s *stream) inOrder(tb testing.TB) (doubles int) {
 	return inOrder(tb, s.read(tb, false))
 }
 
-// errRefusedConnection is what net/http returns when closedPort listens.
+// errRefusedConnection is the error of net/http if no server listens on the port.
 var errRefusedConnection = &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 
 func apiError(code, message string) error {

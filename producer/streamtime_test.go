@@ -23,8 +23,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// shiftedStream is a stream whose clock differs from its clients' by a fixed time: its Dates, its
-// arrival times, and the times in its requests are shifted.
+// shiftedStream is a stream with a clock that differs from its clients' by a fixed time: its Dates,
+// its arrival times, and the times in its requests are shifted.
 type shiftedStream struct {
 	*kinesis.Client
 	by time.Duration

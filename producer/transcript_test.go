@@ -221,7 +221,7 @@ func (p *player) chart(t *testing.T, args []string) {
 	if err := p.core.takeShards(p.now, shards, err); err != nil {
 		p.say("it is not taken: %v", err)
 	} else if !wanted {
-		p.say("closedPort has asked for it")
+		p.say("the core has not asked for it")
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// UnseenError is returned by Flush and Close for undelivered records whose results no code has
-// looked at: Config.OnResult is nil, the record has no callback, and neither Wait nor Done of its
-// Future was called. It matches the errors of First.
+// UnseenError is returned by Flush and Close if records were not delivered and no code has looked
+// at their results: Config.OnResult is nil, the record has no callback, and neither Wait nor Done
+// of its Future was called. It matches the errors of First.
 type UnseenError struct {
 	Stream string // as in the Config
 	// Count is the number of these records since the last UnseenError, which reports each
@@ -29,7 +29,7 @@ func (e *UnseenError) Error() string {
 // Unwrap returns First.
 func (e *UnseenError) Unwrap() error { return e.First }
 
-// unseen counts the undelivered records whose results no code has looked at.
+// unseen counts the undelivered records with results that no code has looked at.
 type unseen struct {
 	mu    sync.Mutex
 	epoch int // calls of take; a future remembers the epoch in which it was added

@@ -186,7 +186,7 @@ func (w *world) search(calm bool) {
 	s := t.reading
 	if !calm && rapid.IntRange(0, 2).Draw(w.T, "search") == 0 {
 		t.reading = nil
-		w.core.landSearch(w.clock(), s, nil, errors.New("closedPort answers"))
+		w.core.landSearch(w.clock(), s, nil, errors.New("no answer"))
 		return
 	}
 	results := make([]found, len(s.lanes))
