@@ -41,7 +41,12 @@ func (o outcome) of(i int) verdict {
 
 // answered reports whether the endpoint has answered the call.
 func (o outcome) answered() bool {
-	return o.each != nil || (o.all.fate != unknown && o.all.fate != notSent)
+	switch o.all.fate {
+	case unknown, notSent, withheld:
+		return o.each != nil
+	case stored, throttled, failed, refused, suspect, void:
+	}
+	return true
 }
 
 // report returns the counts of a call's records by outcome.

@@ -415,6 +415,7 @@ func (p *player) sayResults() {
 var fates = map[string]fate{
 	"stored": stored, "throttled": throttled, "failed": failed, "refused": refused,
 	"unknown": unknown, "notsent": notSent, "suspect": suspect,
+	"withheld": withheld,
 }
 
 func outcomeFor(t *testing.T, words []string) outcome {
