@@ -116,9 +116,10 @@ type Config struct {
 	// bytes for each unit. Default 64 MiB; in bytes, from MaxRecordBytes to 1 TiB.
 	MaxBufferedBytes int
 
-	// Linger is how long a record may wait for others although a call could be made. Under load,
-	// calls fill up without it while all calls are in flight. At a low load, it reduces the number
-	// of calls at the price of latency. Flush and Close do not linger. Default 0; up to 1 minute.
+	// Linger is how long a record may wait for others although a call could be made. Under load it
+	// is not needed, because records collect while all calls are in flight. At a low load it
+	// reduces the number of calls at the price of latency. Flush and Close do not linger. Default
+	// 0; up to 1 minute.
 	Linger time.Duration
 	// CallTimeout is how long a call may take. After that, its records count as unknown and are
 	// sent again. Default 10 s, from 10 ms to 5 minutes (the life of a signature).
@@ -130,8 +131,8 @@ type Config struct {
 	// the others at once. Default 50 ms and 5 s; from 1 ms to 1 minute.
 	RetryMin, RetryMax time.Duration
 	// GiveUpAfter is the age, from Put on, at which a record without an acknowledgement is given up
-	// (see the package comment). It may take up to a 32nd longer, and if a call for the lane is
-	// in flight, until that call's outcome. Default 0: never.
+	// (see the package comment). It may take up to a 32nd longer. If a call for the lane is in
+	// flight, the record is given up after that call's outcome. Default 0: never.
 	GiveUpAfter time.Duration
 	// Horizon replaces aggregate.H, which is how long after its first attempt a unit is sent again.
 	// It is for tests only, because consumers and servers rely on H. Default aggregate.H; from 1 ms
@@ -187,7 +188,7 @@ func setDefault[T comparable](field *T, value T) {
 }
 
 // Validate returns nil, or an error with one sentence for each field that is out of its range. Zero
-// fields are valid, except Stream and Kinesis.
+// fields are valid, except Stream, Kinesis and, in OrderShard and OrderNone, Reader.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var faults []error

@@ -61,8 +61,8 @@
 // bits of a lane's hash key are its group, for the whole run and whatever the shards are. Each
 // group has a producer id, a sequence of unit numbers and a lowest unsettled number (LOW) of its
 // own. Its numbers run at most 4,096 ahead of its LOW; then its lanes wait. Each group also has a
-// share of the buffer: one 32nd is reserved for it, and the groups share the other half. A group
-// whose shard throttles gets only a small part of that half.
+// share of the buffer: one 32nd is reserved for it, and the groups share the other half. If its
+// shard throttles, a group gets only a small part of that half.
 //
 // So a shard that throttles, for however long, delays only the lanes and the callers of its own
 // groups:
@@ -150,5 +150,18 @@
 // # Inside
 //
 // A state machine without I/O, clock or goroutine makes the decisions (type core). A thin shell
-// around it, type Producer, holds the mutex, makes the calls and runs the callbacks.
+// around it, type Producer, holds the mutex, makes the calls and runs the callbacks. A record takes
+// this way through the files:
+//
+//   - Put (producer.go) gets room in the buffer (room.go) and passes the record to the core
+//     (core.go), which adds it to its lane (lane.go).
+//   - The goroutine schedule (producer.go) asks the core for calls (launch.go). The core freezes
+//     units (unit.go) with numbers of their groups (group.go), at the rate of their shards
+//     (shards.go), and loads them into Kinesis records (packing.go, parcel.go).
+//   - The journal stores new units (journal.go). Each call then has a goroutine, which encodes it,
+//     sends it (call.go), and classifies the answer (classify.go).
+//   - The core takes the outcome (land.go): it settles records (ledger.go), gives them up
+//     (settle.go), or holds their lane for another attempt. After H it has units looked up
+//     (horizon.go, lookup.go).
+//   - The goroutine deliver reports the results (deliver.go).
 package producer

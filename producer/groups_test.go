@@ -19,6 +19,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -63,7 +64,7 @@ func (s *sharded) shardOf(hash keyspace.Key) int {
 func (s *sharded) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
 	_ ...func(*kinesis.Options),
 ) (*kinesis.PutRecordsOutput, error) {
-	if err := wait(ctx, s.latency); err != nil {
+	if err := retry.Wait(ctx, s.latency); err != nil {
 		return nil, err
 	}
 	results := make([]types.PutRecordsResultEntry, len(input.Records))

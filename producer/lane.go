@@ -52,6 +52,14 @@ type laneKey struct {
 	partition, hash string
 }
 
+// laneState is the state of a lane. The usual cycle is
+//
+//	idle --put--> ready --launch--> flying --land--> ready, or idle if the lane is empty
+//
+// After a failed attempt the lane is held until the next one. launch sets a ready lane aside if its
+// head cannot be sent: blocked until its group has a number for it, parked until its shard may be
+// written to again, or, if its unit's horizon has passed and an attempt is unknown, held until the
+// unit can be looked up, then toLookUp, and searching during the look-up.
 type laneState uint8
 
 const (

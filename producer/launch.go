@@ -61,17 +61,17 @@ func (c *core) lingers(now time.Time) bool {
 		now.Before(c.ready.peek().since.Add(c.limits.linger))
 }
 
-// divert moves the first ready lane elsewhere if its head cannot be sent now, and reports whether
-// it did.
+// divert handles the first ready lane if its head cannot be sent now, and reports whether it did.
+// Except for an undated unit, it moves the lane to the place where it has to wait.
 func (c *core) divert(now time.Time, l *lane) bool {
 	switch {
 	case l.empty(): // its records were given up
 		c.next(now, c.ready.pop())
-	case l.unit.undated:
+	case l.unit.undated: // of an earlier run
 		c.dateUnit(now, &l.unit)
 	case l.unit.wrapped() && now.Sub(l.unit.firstSent) > c.limits.horizon:
 		c.expire(now, c.ready.pop())
-	case l.unit.first == nil && !l.first.asIs && c.numbersFor(l) == nil:
+	case l.unit.first == nil && !l.first.asIs && c.numbersFor(l) == nil: // full window
 		c.block(c.ready.pop())
 	default:
 		p := c.shards.full(now, l)

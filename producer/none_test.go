@@ -18,6 +18,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -47,7 +48,7 @@ func (l *shardLister) ListShards(
 	ctx context.Context, _ *kinesis.ListShardsInput, _ ...func(*kinesis.Options),
 ) (*kinesis.ListShardsOutput, error) {
 	if l.delay > 0 {
-		if err := wait(ctx, l.delay); err != nil {
+		if err := retry.Wait(ctx, l.delay); err != nil {
 			return nil, err
 		}
 	}

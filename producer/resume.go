@@ -10,8 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// ErrNotResumable is returned by New for a unit in Config.Resume that cannot be one from a Journal
-// of this order and stream.
+// ErrNotResumable is returned by New for a unit in Config.Resume that is damaged, incomplete, too
+// large, or from a run with another order.
 var ErrNotResumable = errors.New("the unit cannot be resumed")
 
 // thaw checks a unit of an earlier run and returns its records.

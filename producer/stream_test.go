@@ -18,6 +18,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/retry"
 )
 
 // stream is a Kinesis stream of one shard in memory, with the faults that a test sets.
@@ -67,7 +68,7 @@ func (s *stream) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
 		return nil, errors.New("the SDK would retry")
 	}
 	if s.latency > 0 {
-		if err := wait(ctx, s.latency); err != nil {
+		if err := retry.Wait(ctx, s.latency); err != nil {
 			return nil, err
 		}
 	}
@@ -107,17 +108,6 @@ func (s *stream) PutRecord(ctx context.Context, input *kinesis.PutRecordInput,
 		return nil, &smithy.GenericAPIError{Code: *r.ErrorCode, Message: *r.ErrorMessage}
 	}
 	return &kinesis.PutRecordOutput{ShardId: r.ShardId, SequenceNumber: r.SequenceNumber}, nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 func (s *stream) store(n int, input *kinesis.PutRecordsInput) *kinesis.PutRecordsOutput {

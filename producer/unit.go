@@ -42,8 +42,8 @@ type unit struct {
 // wrapped reports whether the unit is an aggregate with an identity.
 func (u *unit) wrapped() bool { return u.id.Number > 0 }
 
-// result returns the result of the unit's record e, the i-th of it, after the stream has stored the
-// unit as v says.
+// result returns the result of the record e at index i of the unit. v is the verdict on the unit,
+// which the stream has stored.
 func (u *unit) result(v verdict, e *entry, i int) Result {
 	r := Result{
 		ShardID: v.shard, Attempts: e.tried + u.attempts, Unknown: u.unknown,

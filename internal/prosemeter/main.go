@@ -32,7 +32,6 @@ var aboveGoal = map[string]float64{
 	"internal/cli":          10.4,
 	"internal/ndjson":       10.5,
 	"internal/putlog":       20.9,
-	"producer":              11.3,
 	"proxy":                 16.5,
 	"server/internal/pipes": 25.7,
 }
