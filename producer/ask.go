@@ -15,8 +15,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
-// askTime asks the stream for its time, because the core wants it. ListShards is the call of a
-// Reader that AWS allows most often: 1,000 times a second for each stream.
+// askTime asks the stream for its time because the core needs it. It uses ListShards, since that is
+// the Reader's call with the highest limit: 1,000 a second for each stream.
 func (p *Producer) askTime() {
 	ctx, cancel := context.WithTimeoutCause(p.life, p.cfg.CallTimeout, errCallTimeout)
 	defer cancel()
@@ -34,13 +34,13 @@ func (p *Producer) askTime() {
 	p.landing(err, func(c *core, now time.Time) { c.landAsk(now, date, answered) })
 }
 
-// isAnswer reports whether an error says that the endpoint is there.
+// isAnswer reports whether an error is an answer of the endpoint.
 func isAnswer(err error) bool {
 	return awserr.Code(err) != "" || awserr.Status(err) != 0
 }
 
-// see gives the core the Date of the answer to a call that was sent at a moment. An error without
-// an answer has none and is left out.
+// see passes the Date of an answer to the core. sent is when the call was sent. An error without a
+// Date is ignored.
 func (p *Producer) see(sent time.Time, metadata middleware.Metadata, err error) {
 	date := dateOf(metadata, err)
 	if date.IsZero() && err != nil {
@@ -51,8 +51,8 @@ func (p *Producer) see(sent time.Time, metadata middleware.Metadata, err error) 
 	p.mu.Unlock()
 }
 
-// dateOf returns the Date of an answer, or the zero time. The answers of a load balancer in
-// between, as its 502, have the time of another clock and do not count.
+// dateOf returns the Date of an answer, or the zero time. It ignores errors without a request id,
+// such as the 502 of a load balancer in between, because their Date is from another clock.
 func dateOf(metadata middleware.Metadata, err error) time.Time {
 	if err == nil {
 		date, _ := awsmiddleware.GetServerTime(metadata)
@@ -67,7 +67,7 @@ func dateOf(metadata middleware.Metadata, err error) time.Time {
 	return date
 }
 
-// metadataOf returns the SDK's metadata of an answer, which have its Date.
+// metadataOf returns the SDK's metadata of an answer, which contain its Date.
 func metadataOf(output *kinesis.PutRecordsOutput) (metadata middleware.Metadata) {
 	if output != nil {
 		metadata = output.ResultMetadata

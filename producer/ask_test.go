@@ -11,8 +11,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// An error has the stream's time only if it is the stream's own: the 502 of a load balancer has
-// another clock's.
+// The Date of an error counts only if it is the stream's own: the 502 of a load balancer has the
+// time of another clock.
 func TestDateOfAnError(t *testing.T) {
 	const text = "Tue, 03 Feb 2026 12:00:01 GMT"
 	want := time.Date(2026, 2, 3, 12, 0, 1, 0, time.UTC)

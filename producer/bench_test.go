@@ -14,8 +14,8 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// BenchmarkCore is the cost of the decisions for a record: put, launch, land, settle. keys is
-// how many lanes there are.
+// BenchmarkCore measures the core's decisions for a record: put, launch, land, settle. keys is the
+// number of lanes.
 func BenchmarkCore(b *testing.B) {
 	for _, keys := range []int{14, 10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
@@ -51,8 +51,8 @@ func BenchmarkCore(b *testing.B) {
 	}
 }
 
-// BenchmarkThroughTheProducer is the cost of a record from Put to its callback, with a stream
-// that answers at once: everything but the SDK and the network.
+// BenchmarkThroughTheProducer measures a record from Put to its callback, with a stream that
+// answers at once: everything except the SDK and the network.
 func BenchmarkThroughTheProducer(b *testing.B) {
 	for _, order := range []Order{OrderKey, OrderShard, OrderNone, OrderPlain} {
 		for _, keys := range []int{14, 10_000, 1_000_000} {
@@ -80,9 +80,9 @@ func BenchmarkThroughTheProducer(b *testing.B) {
 	}
 }
 
-// BenchmarkThrottledShard compares the records a second of seven shards while the eighth refuses
-// nothing, and then nine of ten records. There is a caller for each shard, with many keys, and a
-// call takes 20 ms. %kept is the second rate in percent of the first.
+// BenchmarkThrottledShard measures the records a second of seven shards, first while the eighth
+// shard refuses nothing, and then while it refuses nine of ten records. Each shard has its own
+// caller, with many keys, and a call takes 20 ms. %kept is the second rate in percent of the first.
 func BenchmarkThrottledShard(b *testing.B) {
 	const warmUp, measured = time.Second, 2 * time.Second
 	for _, order := range []Order{OrderKey, OrderShard, OrderNone, OrderPlain} {
@@ -101,8 +101,8 @@ func BenchmarkThrottledShard(b *testing.B) {
 	}
 }
 
-// rateBeside returns the records a second of seven shards, where the first refuses so many of a
-// hundred records.
+// rateBeside returns the records a second of seven shards while one further shard refuses the given
+// percentage of its records.
 func rateBeside(b *testing.B, order Order, percent int, warmUp, measured time.Duration) float64 {
 	b.Helper()
 	s := newSharded(8)
@@ -135,6 +135,6 @@ func rateBeside(b *testing.B, order Order, percent int, warmUp, measured time.Du
 	all.Wait()
 	brief, cancel := context.WithTimeout(b.Context(), time.Millisecond)
 	defer cancel()
-	_ = p.Close(brief) // the records that are left do not count
+	_ = p.Close(brief) // the remaining records do not count
 	return rate
 }

@@ -40,7 +40,7 @@ func (p *Producer) put(made *call) {
 	p.cfg.OnCall(report)
 }
 
-// seal encodes the call's units, once.
+// seal encodes the call's units, unless it has done so before.
 func (p *Producer) seal(made *call) {
 	if made.sealed {
 		return
@@ -50,7 +50,7 @@ func (p *Producer) seal(made *call) {
 	p.sealers.Put(s)
 }
 
-// send makes the call; the answer to a PutRecord is returned as that of a PutRecords.
+// send makes the call. It returns the answer of a PutRecord in the form of a PutRecords answer.
 func (p *Producer) send(ctx context.Context, made *call) (*kinesis.PutRecordsOutput, error) {
 	if p.cfg.Order != OrderChained {
 		inTime := notAfter(made.until, p.clock.now)
@@ -65,8 +65,8 @@ func (p *Producer) send(ctx context.Context, made *call) (*kinesis.PutRecordsOut
 	}}, ResultMetadata: output.ResultMetadata}, nil
 }
 
-// ownCall makes one call the producer's, whatever the client was made with: the SDK's retries
-// are off, and its bodies are such that a stored batch is not reported as failed.
+// ownCall sets the options of one call, whatever options the client was made with. It switches the
+// SDK's retries off, and prevents bodies that make the SDK report a stored batch as failed.
 func ownCall(o *kinesis.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.HTTPClient = awsclient.PlainBodies(o.HTTPClient)
@@ -86,7 +86,7 @@ func (p *Producer) input(made *call) *kinesis.PutRecordsInput {
 	return input
 }
 
-// single is the input of a call in OrderChained.
+// single returns the input of a PutRecord call in OrderChained.
 func (p *Producer) single(made *call) *kinesis.PutRecordInput {
 	only := &made.parcels[0]
 	input := &kinesis.PutRecordInput{PartitionKey: &only.key.partition, Data: only.data}
@@ -100,7 +100,7 @@ func (p *Producer) single(made *call) *kinesis.PutRecordInput {
 	return input
 }
 
-// target is the stream's name or its ARN; the other is nil.
+// target returns the stream's name or its ARN; the other one is nil.
 func (p *Producer) target() (name, arn *string) {
 	if isARN(p.cfg.Stream) {
 		return nil, &p.cfg.Stream
@@ -108,7 +108,7 @@ func (p *Producer) target() (name, arn *string) {
 	return &p.cfg.Stream, nil
 }
 
-// bytes returns the unit's data. It is never nil, which the SDK takes for a missing member.
+// bytes returns the unit's data. It is never nil, which the SDK would take for a missing member.
 func (u *unit) bytes() []byte {
 	if u.data == nil {
 		return []byte{}
@@ -116,7 +116,7 @@ func (u *unit) bytes() []byte {
 	return u.data
 }
 
-// sending watches how far net/http got with a call.
+// sending records how far net/http got with a call.
 type sending struct {
 	asked, connected atomic.Bool
 }

@@ -2,15 +2,16 @@ package producer
 
 import "github.com/runnel-stream/runnel"
 
-// maxLinks is the most lanes whose last numbers a chain keeps. A lane without one still sends its
-// next record after the acknowledgement of the one before it.
+// maxLinks is the most lanes in a chain. A lane that is not in it is sent without
+// SequenceNumberForOrdering, but still only after the previous record was acknowledged.
 const maxLinks = 1 << 16
 
-// chain holds the last acknowledged numbers of lanes, for SequenceNumberForOrdering. It is nil in
-// the orders other than OrderChained.
+// chain holds the sequence number of each lane's last acknowledged record, for
+// SequenceNumberForOrdering. It is nil except in OrderChained.
 type chain map[laneKey]runnel.SequenceNumber
 
-// link keeps the number of a lane's acknowledged record. A full chain drops any other number.
+// link stores the number of a lane's acknowledged record. If the chain is full, it drops another
+// lane.
 func (c chain) link(lane laneKey, number runnel.SequenceNumber) {
 	if c == nil {
 		return
@@ -24,8 +25,8 @@ func (c chain) link(lane laneKey, number runnel.SequenceNumber) {
 	c[lane] = number
 }
 
-// unlink forgets a lane's number, and reports whether there was one: a stream may refuse the number
-// of a shard that was split or merged since.
+// unlink removes a lane's number, and reports whether there was one. A stream may refuse the number
+// of a shard that has been split or merged since.
 func (c chain) unlink(lane laneKey) bool {
 	_, known := c[lane]
 	delete(c, lane)

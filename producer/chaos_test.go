@@ -25,10 +25,10 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// The producer against the real server over the SDK, in virtual time, while the server fails
-// in every way it knows, is killed and restarted on a disk that loses what was not synced, and
-// reshards: the stream, read back parents first, holds every record, first occurrences in the
-// order of each key, and no more doubles than attempts without an answer.
+// The producer puts to the real server over the SDK, in virtual time. The server injects every
+// fault it has, is killed and restarted on a disk that loses unsynced writes, and reshards. Then
+// the stream, read parents first, has every record, the first occurrences in the order of each key,
+// and no more duplicates than attempts without an answer.
 func TestOrderAgainstTheServer(t *testing.T) {
 	runs := 3
 	if n, err := strconv.Atoi(os.Getenv("RUNNEL_SOAK")); err == nil {
@@ -40,7 +40,7 @@ func TestOrderAgainstTheServer(t *testing.T) {
 			horizon time.Duration
 		}{
 			{order: producer.OrderKey},
-			{order: producer.OrderKey, horizon: 4 * time.Second}, // the server is away for longer
+			{order: producer.OrderKey, horizon: 4 * time.Second}, // shorter than the server's absence
 			{order: producer.OrderNone},
 			{order: producer.OrderNone, horizon: 4 * time.Second},
 			{order: producer.OrderShard},
@@ -143,8 +143,8 @@ func againstTheServer(
 		stats.LookedUp, stats.Found, stats.Renewed, stats.Void, server.FaultCounts())
 }
 
-// checkStream takes the records that it finds out of placed, holds the first occurrences of
-// each key against the order of put, and returns how many doubles there are.
+// checkStream removes the records that it finds from placed, compares the first occurrences of each
+// key with the order of put, and returns the number of duplicates.
 func checkStream(t *testing.T, records []stored, placed, last map[string]int) (doubles int) {
 	t.Helper()
 	newest := map[string]int{}
@@ -167,7 +167,7 @@ func checkStream(t *testing.T, records []stored, placed, last map[string]int) (d
 	return doubles
 }
 
-// checkContents is checkStream for an order that is none: each record of a key is to be there.
+// checkContents is checkStream for OrderNone: it requires each record of a key, in any order.
 func checkContents(t *testing.T, records []stored, placed, last map[string]int) (doubles int) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -188,7 +188,7 @@ func checkContents(t *testing.T, records []stored, placed, last map[string]int) 
 	return doubles
 }
 
-// killTwice kills the server and restarts it after a while.
+// killTwice kills the server and restarts it later, twice.
 func killTwice(
 	ctx context.Context, t *testing.T, server *runneltest.Server, most time.Duration, random *rand.Rand,
 ) {
@@ -204,7 +204,7 @@ func killTwice(
 	}
 }
 
-// reshard splits and merges at random while records flow.
+// reshard splits and merges shards at random while records flow.
 func reshard(ctx context.Context, t *testing.T, server *runneltest.Server, times int, random *rand.Rand) {
 	name := aws.String("orders")
 	for done, tried := 0, 0; done < times; tried++ {
@@ -273,13 +273,13 @@ func shardsOf(ctx context.Context, client *kinesis.Client) ([]types.Shard, error
 	}
 }
 
-// stored is a record as a reader gets it, after aggregates are opened.
+// stored is a record as a reader gets it, unpacked from its aggregate.
 type stored struct {
 	key, data, place string
 	passed           bool // by the filter
 }
 
-// passed returns what the filter does not drop.
+// passed returns the records that the filter delivers.
 func passed(all []stored) (filtered []stored) {
 	for _, r := range all {
 		if r.passed {
@@ -289,7 +289,7 @@ func passed(all []stored) (filtered []stored) {
 	return filtered
 }
 
-// readAll reads the stream to its tip, a shard only after its parents, without what is void.
+// readAll reads the stream to its tip, each shard after its parents, without void records.
 func readAll(t *testing.T, client *kinesis.Client) []stored {
 	t.Helper()
 	shards, err := shardsOf(t.Context(), client)

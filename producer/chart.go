@@ -11,7 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// chartEvery is the wait between two listings of the shards that answers ask for.
+// chartEvery is the least time between two listings of the shards that answers make necessary.
 const chartEvery = time.Second
 
 var (
@@ -20,29 +20,30 @@ var (
 	errNoTiling = errors.New("the open shards do not cover the key space once")
 )
 
-// chart is the shards that records are packed for. A unit whose records do not all belong to the
-// shard that it is stored in is void: readers drop it as a whole. The chart may be out of date,
-// so each answer is held against the range of the shard that it names, which never changes.
+// chart is the list of the shards for which records are packed. A unit with a hash key outside the
+// range of the shard that stores it is void: readers drop it as a whole. The chart may be out of
+// date. So each answer is compared with the range of the shard that it names, and that range never
+// changes.
 type chart struct {
 	needed bool // the packing is by shard
 
-	ranges  map[runnel.ShardID]keyspace.Range // of all shards that were listed
-	open    []runnel.Shard                    // in the order of their ranges; empty: not known yet
-	waiting lane                              // a queue: what was taken before they are known
+	ranges  map[runnel.ShardID]keyspace.Range // of all listed shards, open and closed
+	open    []runnel.Shard                    // in the order of their ranges; empty: not known
+	waiting lane                              // a queue: records of OrderNone until open is known
 
-	stale    bool // an answer was not as expected
-	running  bool // the shell lists the shards
-	failures int
-	next     time.Time // when they may be listed again
-	sure     time.Time // when the stream was last seen to be the one that they are of
+	stale     bool      // an answer named another shard than expected
+	running   bool      // a listing is under way
+	failures  int       // listings that failed in a row
+	next      time.Time // when the shards may be listed again
+	confirmed time.Time // the last answer from the stream to which the list belongs
 }
 
-// wanted reports whether the shards are to be listed.
+// wanted reports whether the shards need to be listed.
 func (m *chart) wanted() bool {
 	return m.needed && !m.running && (m.stale || len(m.open) == 0)
 }
 
-// predict returns the open shard that a hash key belongs to, if they are known.
+// predict returns the open shard of a hash key, if the shards are known.
 func (m *chart) predict(hash keyspace.Key) (shard runnel.ShardID, ok bool) {
 	i, found := slices.BinarySearchFunc(m.open, hash, func(s runnel.Shard, h keyspace.Key) int {
 		return s.Range.Start.Compare(h)
@@ -56,8 +57,9 @@ func (m *chart) predict(hash keyspace.Key) (shard runnel.ShardID, ok bool) {
 	return m.open[i].ID, true
 }
 
-// judgeIn returns the verdict on a stored Kinesis record by the range of its shard: void if one of
-// its hash keys is outside. The first hash key is the Kinesis record's.
+// judgeIn returns the verdict on a stored Kinesis record: void if one of its hash keys is outside
+// the range of its shard, which `inside` checks. first is the hash key of the Kinesis record
+// itself.
 func (m *chart) judgeIn(v verdict, first keyspace.Key, inside func(keyspace.Range) bool) verdict {
 	within, known := m.ranges[v.shard]
 	if predicted, _ := m.predict(first); predicted != v.shard {
@@ -72,11 +74,11 @@ func (m *chart) judgeIn(v verdict, first keyspace.Key, inside func(keyspace.Rang
 	return v
 }
 
-// distrust forgets the shards, so that nothing is packed until they are listed again. A stream that
-// was deleted and made again has shards of the same names with other ranges, and then a void record
-// is taken for a good one. That can be so after the stream was not found, after an outage (a server
-// that keeps nothing was started again), and after a pause.
-func (c *core) distrust() {
+// forgetShards forgets the shards, so that nothing is packed until they are listed again. A stream
+// that was deleted and created again has shards with the same names and other ranges, so the check
+// of an answer could take a void record for a valid one. That is possible after the stream was not
+// found, after an outage (an in-memory server may have been restarted), and after a pause.
+func (c *core) forgetShards() {
 	m := &c.chart
 	if len(m.open) == 0 {
 		return
@@ -85,24 +87,24 @@ func (c *core) distrust() {
 	c.packing.recharted()
 }
 
-// mistrusts forgets the shards, and reports that, if no call was answered for so long that the
-// stream may be another one.
-func (c *core) mistrusts(now time.Time) bool {
+// forgetOldShards forgets the shards and returns true if the last answer is so old that the stream
+// may be another one.
+func (c *core) forgetOldShards(now time.Time) bool {
 	if c.calls > 0 || len(c.chart.open) == 0 ||
-		now.Sub(c.chart.sure) <= c.limits.horizon/staleShare {
+		now.Sub(c.chart.confirmed) <= c.limits.horizon/staleShare {
 		return false
 	}
-	c.distrust()
+	c.forgetShards()
 	return true
 }
 
-// missing reports whether a call has found no stream.
+// missing reports whether the stream was not found.
 func (o outcome) missing() bool {
 	return o.each == nil && awserr.Kinesis.Of(o.all.err) == awserr.Missing
 }
 
-// listing reports whether the shards are to be listed now. Then running is set until the core
-// has been told of that.
+// listing reports whether the shell must list the shards now. It sets running, which the shell
+// clears after the listing.
 func (c *core) listing(now time.Time) bool {
 	if !c.chart.wanted() || now.Before(c.chart.next) {
 		return false
@@ -111,10 +113,10 @@ func (c *core) listing(now time.Time) bool {
 	return true
 }
 
-// take takes a list of all the stream's shards that are kept, or the error of it, and returns
-// why it cannot go by it. With an error that would come again what waits for the first list is
-// refused, as the puts would be.
-func (c *core) take(now time.Time, shards []runnel.Shard, err error) error {
+// takeShards takes the result of a listing: all shards of the stream that have not expired, or an
+// error. It returns the reason if the list cannot be used. If that is a refusal of the caller, the
+// records that wait for the first list are refused, as their puts would be.
+func (c *core) takeShards(now time.Time, shards []runnel.Shard, err error) error {
 	m := &c.chart
 	var open []runnel.Shard
 	if err == nil {
@@ -128,7 +130,7 @@ func (c *core) take(now time.Time, shards []runnel.Shard, err error) error {
 		}
 		return err
 	}
-	m.stale, m.failures, m.next, m.sure = false, 0, now.Add(chartEvery), now
+	m.stale, m.failures, m.next, m.confirmed = false, 0, now.Add(chartEvery), now
 	m.ranges = make(map[runnel.ShardID]keyspace.Range, len(shards))
 	for _, s := range shards {
 		m.ranges[s.ID] = s.Range
@@ -140,7 +142,8 @@ func (c *core) take(now time.Time, shards []runnel.Shard, err error) error {
 	return nil
 }
 
-// refuseUnlisted takes that the caller may not list the shards, so that nothing can be packed.
+// refuseUnlisted handles a caller without the right to list the shards, so that nothing can be
+// packed.
 func (c *core) refuseUnlisted(err error) {
 	if c.limits.journal {
 		c.halt(err)
@@ -149,7 +152,8 @@ func (c *core) refuseUnlisted(err error) {
 	c.refuseWaiting(err)
 }
 
-// refuseWaiting refuses what waits for the first list, but for units of earlier runs.
+// refuseWaiting refuses the records that wait for the first list. Units of earlier runs go on
+// waiting.
 func (c *core) refuseWaiting(err error) {
 	for waiting := &c.chart.waiting; waiting.first != nil; {
 		c.ledger.settleAlone(waiting.pop(), err, errRefusedForCaller)
@@ -168,7 +172,8 @@ func (c *core) refuseWaiting(err error) {
 	}
 }
 
-// tiling returns the open shards in the order of their ranges.
+// tiling returns the open shards in the order of their ranges, or an error if they do not cover the
+// key space exactly once.
 func tiling(shards []runnel.Shard) ([]runnel.Shard, error) {
 	var open []runnel.Shard
 	for _, s := range shards {

@@ -10,38 +10,40 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// What Put refuses. A refused record was not taken and nothing was sent.
+// The errors of Put for an invalid record, which was neither taken nor sent.
 var (
-	// ErrTooLarge: data and partition key exceed the stream's limit (Config.MaxRecordBytes), or
-	// the whole buffer. With a Journal what an identity adds to them counts too.
+	// ErrTooLarge means that data and partition key exceed the stream's limit
+	// (Config.MaxRecordBytes) or the whole buffer. With a Journal, the bytes of the record's
+	// identity count too.
 	ErrTooLarge = errors.New("the record is too large")
-	// ErrInvalidPartitionKey: not 1 to 256 characters of valid UTF-8.
+	// ErrInvalidPartitionKey means a key that is not 1 to 256 characters of valid UTF-8.
 	ErrInvalidPartitionKey = errors.New("the partition key is not valid")
-	// ErrInvalidHashKey: ExplicitHashKey is not a decimal integer in [0, 2^128-1]. The error also
-	// matches keyspace.ErrKeySyntax.
+	// ErrInvalidHashKey means an ExplicitHashKey that is not a decimal integer in [0, 2^128-1]. The
+	// error also matches keyspace.ErrKeySyntax.
 	ErrInvalidHashKey = errors.New("the explicit hash key is not valid")
-	// ErrNestedAggregate: the data is an aggregated record, which can be given no identity, and a
-	// Journal keeps only what has one.
+	// ErrNestedAggregate means that the data is an aggregated record and the producer has a
+	// Journal. Aggregates do not nest, so the record can have no identity, and a Journal stores
+	// only records with one.
 	ErrNestedAggregate = errors.New("the data is an aggregated record already")
 )
 
 const maxKeyCharacters = 256 // of a partition key (AWS, "PutRecordsRequestEntry")
 
-// check returns nil if the stream can take the record, but for its size (fit). One invalid record
-// would have the whole call refused, so none is ever sent.
+// check returns nil if the record is valid apart from its size, which fit checks. A single invalid
+// record makes the stream refuse a whole call, so the producer sends none.
 func (c Config) check(record runnel.Record) error {
 	key, hash := record.PartitionKey, record.ExplicitHashKey
 	if err := c.checkKeys(key, hash); err != nil {
 		return fmt.Errorf("put to stream %s: %w", c.Stream, err)
 	}
 	if c.Journal != nil && aggregate.IsAggregate(record.Data) {
-		return fmt.Errorf("put to stream %s, key %q: %w; put what is inside of it, or use no "+
+		return fmt.Errorf("put to stream %s, key %q: %w; put the records inside it, or use no "+
 			"journal", c.Stream, key, ErrNestedAggregate)
 	}
 	return nil
 }
 
-// checkKeys returns nil if a record can have the keys.
+// checkKeys returns nil if the keys are valid.
 func (Config) checkKeys(key, hash string) error {
 	switch {
 	case key == "":

@@ -13,12 +13,13 @@ import (
 	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
-// classify decides what became of a call of n units. An InternalFailure among the results of
-// records is a record that was not stored, as AWS says; one of the whole call is unknown.
+// classify returns the outcome of a call of n Kinesis records. As AWS documents, a result with
+// InternalFailure in an answer means that this record was not stored. As the error of a whole call,
+// it is unknown.
 //
-// Whatever is not known for certain is unknown. That is also what the SDK's "StatusCode: 200
-// … deserialization failed … use of closed network connection" is: it reports a batch that was
-// stored as failed when the connection is cut while the answer is read.
+// An outcome is unknown unless it is certain. For example, if the connection is cut while the
+// answer is read, the SDK reports "StatusCode: 200 … deserialization failed … use of closed network
+// connection", although the batch was stored.
 func classify(output *kinesis.PutRecordsOutput, err error, n int, sent *sending) outcome {
 	switch {
 	case err != nil:
@@ -55,13 +56,13 @@ func verdictOf(r *types.PutRecordsResultEntry) verdict {
 
 var shardID = regexp.MustCompile(`\bshardId-[0-9]{1,100}\b`)
 
-// shardIn returns the shard that the message of a refused record names, as AWS documents it
+// shardIn returns the shard that is named in the message of a refused record, as AWS documents it
 // ("PutRecords"), or "".
 func shardIn(message string) runnel.ShardID {
 	return runnel.ShardID(shardID.FindString(message))
 }
 
-// fateOfClass has the fate of a call's records for each class of error.
+// fateOfClass maps each class of error to the fate of the call's records.
 var fateOfClass = map[awserr.Class]fate{
 	awserr.Throttled: throttled,
 	awserr.Passing:   failed,
@@ -73,7 +74,7 @@ var fateOfClass = map[awserr.Class]fate{
 	awserr.Unknown:   unknown,
 }
 
-// fateOf decides what an error of a whole call says of its records.
+// fateOf returns the fate of the records of a call that failed as a whole.
 func fateOf(err error, sent *sending) fate {
 	if errors.Is(err, errTooLate) {
 		return withheld
@@ -86,11 +87,10 @@ func fateOf(err error, sent *sending) fate {
 	return f
 }
 
-// isFaulty reports whether the stream has refused a call because of what it carries.
-func isFaulty(err error) bool { return awserr.Kinesis.Of(err) == awserr.Record }
+// isInvalid reports whether the stream has refused a call because its content is invalid.
+func isInvalid(err error) bool { return awserr.Kinesis.Of(err) == awserr.Record }
 
-// isDialError tells errors of finding and reaching the endpoint, which come before anything is
-// sent.
+// isDialError reports whether the endpoint could not be found or reached, so that nothing was sent.
 func isDialError(err error) bool {
 	var operation *net.OpError
 	if errors.As(err, &operation) {

@@ -6,13 +6,14 @@ import (
 	"fmt"
 )
 
-// Flush waits until every record that was taken before it has its result, and its callback has
-// returned. Nothing lingers meanwhile. Whether a record was delivered is in its result.
+// Flush waits until every record that was taken before the call has its result and its callback has
+// returned. No call lingers meanwhile. Flush does not fail because a record was not delivered; the
+// record's result has that error.
 //
 // Flush returns an *UnseenError if records were not delivered and no code has looked at their
-// results: each such record is in the error of one Flush or Close, the next one that returns. If
-// the stream has refused the caller of a producer with a Journal it returns a *HaltedError. If ctx
-// ends first, Flush returns an error that wraps the context's cause; nothing is lost by that.
+// results. Each such record is reported once, by the next Flush or Close that returns. If the
+// stream has refused the caller of a producer with a Journal, Flush returns a *HaltedError. If ctx
+// ends first, Flush returns an error that wraps the context's cause; the records stay on their way.
 func (p *Producer) Flush(ctx context.Context) error {
 	done := p.flush(false)
 	select {
@@ -28,7 +29,7 @@ func (p *Producer) Flush(ctx context.Context) error {
 		p.cfg.Stream, records, context.Cause(ctx))
 }
 
-// verdict returns the error of Flush and Close for the records that have their results.
+// verdict returns the error of Flush or Close about records that have their results.
 func (p *Producer) verdict(operation string) error {
 	unseen := p.unseen.take(p.cfg.Stream)
 	if unseen != nil {
@@ -37,8 +38,8 @@ func (p *Producer) verdict(operation string) error {
 	return errors.Join(p.refused(), unseen)
 }
 
-// flush returns a channel that is closed when everything taken so far was reported; closing
-// tells that nothing more is to be taken.
+// flush returns a channel that is closed when all records taken so far have been reported. With
+// closing, the producer takes no more records.
 func (p *Producer) flush(closing bool) chan struct{} {
 	done := make(chan struct{})
 	p.mu.Lock()
@@ -54,19 +55,19 @@ func (p *Producer) flush(closing bool) chan struct{} {
 	return done
 }
 
-// Close takes no more records and waits until all that were taken have their results, then
-// ends the producer's goroutines. After it returns no callback and no hook runs. It waits for units
-// that are to be looked up too, which begins two Config.Horizons after their last attempt.
+// Close takes no more records, waits until all that were taken have their results, and ends the
+// producer's goroutines. After it returns, no callback and no hook runs. It also waits for units
+// that are to be looked up, which begins 2H after their last attempt.
 //
-// If ctx ends first, Close cuts the calls in flight and reports every record that is left with
-// ErrClosed, with ErrMaybeStored where an attempt had no answer; it then returns an error that
-// says how many these were and wraps the context's cause. A Journal is told nothing of them: they
-// are open, for Config.Resume. Close may be called again, and from
-// several goroutines: each waits for the end, and the first context to end cuts.
+// If ctx ends first, Close cancels the calls in flight and reports every remaining record with
+// ErrClosed, and with ErrMaybeStored if an attempt had no answer. Close then returns an error with
+// the number of these records, which wraps the context's cause. The Journal is not called for them:
+// they stay open, for Config.Resume. Close may be called again and from several goroutines. Each
+// call waits for the end, and the first of their contexts to end cancels the calls.
 //
-// Like Flush, Close returns an *UnseenError for undelivered records with results that no
-// code has looked at, and a *HaltedError; so a program that only checks the error of Close
-// misses no failure.
+// Like Flush, Close returns an *UnseenError if the program has not looked at the results of
+// undelivered records, and a *HaltedError. So a program that checks only the error of Close misses
+// no failure.
 func (p *Producer) Close(ctx context.Context) error {
 	done := p.flush(true)
 	p.close(ErrClosed)
@@ -80,8 +81,8 @@ func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.mu.halted = true
 	p.mu.Unlock()
-	p.end(ErrClosed) // all have landed; a listing that nobody waits for any more is cut
-	p.calls.Wait()   // which may still be in a hook
+	p.end(ErrClosed) // all calls have landed; this cancels a listing or time request
+	p.calls.Wait()   // a call that has landed may still be in a hook
 	p.stopOnce.Do(func() {
 		close(p.stop)
 	})
@@ -89,7 +90,7 @@ func (p *Producer) Close(ctx context.Context) error {
 	return errors.Join(err, p.verdict("close"))
 }
 
-// abort cuts the calls and settles what is left.
+// abort cancels the calls in flight and settles the remaining records.
 func (p *Producer) abort(ctx context.Context) error {
 	p.mu.Lock()
 	p.mu.halted = true

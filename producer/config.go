@@ -16,15 +16,16 @@ import (
 	"github.com/runnel-stream/runnel/internal/seam"
 )
 
-// KinesisAPI is what the producer needs of Kinesis; *kinesis.Client has it.
+// KinesisAPI is the part of the Kinesis API that writes; *kinesis.Client implements it.
 //
-// The producer switches the SDK's own retries off in each call, since they would send a stored
-// batch again unseen. An implementation must not retry either, must return soon after its
-// context has ended, and must not use the input after it has returned.
+// The producer switches off the SDK's retries in each call, because they would send a batch again
+// that may have been stored. An implementation must not retry either. It must return soon after
+// its context has ended, and must not use the input after it has returned. It is called from
+// several goroutines at a time.
 type KinesisAPI interface {
 	PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
 		options ...func(*kinesis.Options)) (*kinesis.PutRecordsOutput, error)
-	// PutRecord is called in OrderChained only.
+	// PutRecord is called in OrderChained only, in place of PutRecords.
 	PutRecord(ctx context.Context, input *kinesis.PutRecordInput,
 		options ...func(*kinesis.Options)) (*kinesis.PutRecordOutput, error)
 }
@@ -33,117 +34,120 @@ type KinesisAPI interface {
 const (
 	apiBatchRecords   = 500      // records in a call
 	apiBatchBytes     = 10 << 20 // bytes in a call, partition keys included
-	apiMinRecordBytes = 1 << 20  // the record limit of a stream that never had it raised
-	apiMaxRecordBytes = 10 << 20 // the highest record limit that a stream can have
+	apiMinRecordBytes = 1 << 20  // the default record limit of a stream
+	apiMaxRecordBytes = 10 << 20 // the highest record limit of a stream
 )
 
-// unitBytes is the default of MaxUnitBytes: at a round trip of 20 ms a lane then gets 12 MiB a
-// second, far more than a shard takes, and a reader of one unit waits for little.
+// unitBytes is the default of MaxUnitBytes. At a round trip of 20 ms a lane then sends 12 MiB a
+// second, far more than a shard takes, and a reader does not wait long for a whole unit.
 const unitBytes = 256 << 10
 
-// Config says where a Producer puts records and how hard it tries. Stream and Kinesis are
-// needed; every other field's zero value is its default.
+// Config configures a Producer. Stream and Kinesis are required. The zero value of every other
+// field means its default.
 type Config struct {
-	// Stream is the stream's name or its ARN. Needed.
+	// Stream is the stream's name or its ARN. Required.
 	Stream string
-	// Kinesis makes the calls, with the credentials and the endpoint that it was made with.
-	// Needed.
+	// Kinesis makes the calls, with its own credentials and endpoint. Required.
 	Kinesis KinesisAPI
 
-	// Order is what is promised of the order of records, and how they are packed. Default
-	// OrderKey.
+	// Order is the promised order of the records, and the way they are packed. Default OrderKey.
 	Order Order
-	// Reader looks up what became of units that had no answer for aggregate.H; usually it is the
-	// client above. It is also asked for the stream's time, by a ListShards of one shard, before
-	// the first unit of a run goes out, and again after a pause. Nil, or one that is not allowed to
-	// read: their records are reported with ErrUnresolved. In OrderNone and OrderShard it lists the
-	// shards too, and is needed. Default none.
+	// Reader reads the stream; usually it is the same client as Kinesis. The producer uses it
+	//
+	//   - to look up units that had no answer for aggregate.H,
+	//   - to get the stream's time, by a ListShards of one shard, before the first unit of a run
+	//     and again after a pause,
+	//   - to get the stream's record limit, see MaxRecordBytes,
+	//   - to list the shards in OrderNone and OrderShard, where it is required.
+	//
+	// If it is nil or lacks the rights, units that cannot be looked up are reported with
+	// ErrUnresolved. Default nil.
 	Reader Reader
-	// Journal keeps units from before they are first sent until they are settled, in OrderKey,
-	// OrderShard and OrderNone. Default none.
+	// Journal stores each unit from before its first attempt until it is settled. It works
+	// with OrderKey, OrderShard and OrderNone. Default nil.
 	Journal Journal
-	// Resume is the units of earlier runs that their Journal has not been told the end of, in
-	// the order of their Frozen. They are sent first, as the same bytes under the identity that
-	// they have, and before anything newer of their lanes; those first sent longer than
-	// aggregate.H ago are looked up, and so are those of which that is not known. The run that left
-	// them must have ended. Order must be that of the run which left them, where OrderKey and
-	// OrderShard are the same. The Journal is not told of them again, but of their ends. Their
-	// records go to OnResult, count in Stats, and take no room in the buffer.
+	// Resume holds the units of earlier runs that their Journal recorded as frozen and not as
+	// settled, in the order of the Frozen calls. The producer sends them before anything newer of
+	// their lanes, with the same bytes and the same identity. It looks up those first sent longer
+	// ago than aggregate.H, and those of unknown age. The earlier run must have ended. Order
+	// must be the order of that run, where OrderKey and OrderShard count as the same. The Journal's
+	// Frozen is not called for these units again, but its Settled is. Their records go to OnResult,
+	// count in Stats, and take no room in the buffer.
 	Resume []FrozenUnit
 
-	// Keys gives explicit hash keys to records that come without one, as an keytable.Session does:
-	// for these Put asks it, and may wait for it. Records of Resume keep the keys that they have,
-	// and so do aggregated records: readers drop one whose shard is not that of the keys in it.
-	// Default none.
+	// Keys assigns explicit hash keys to records without one, for example a keytable.Session. Put
+	// calls it and waits for it. Records of Resume keep their keys. So do aggregated records,
+	// since readers drop one that is in another shard than the keys in it. Default nil.
 	Keys Keys
 
-	// MaxInFlight is how many calls run at the same time. Default 8, from 1 to 1,000.
+	// MaxInFlight is the number of calls that may run at the same time. Default 8, from 1 to 1,000.
 	MaxInFlight int
-	// MaxBatchRecords is how many Kinesis records a call carries. Default 500, from 1 to 500.
+	// MaxBatchRecords is the most Kinesis records in a call. Default 500, from 1 to 500.
 	MaxBatchRecords int
-	// MaxBatchBytes is how much data and keys a call carries. Default 5 MiB, or
-	// MaxRecordBytes where that is more; in bytes, from MaxRecordBytes to 10 MiB.
+	// MaxBatchBytes is the most data and keys in a call. Default 5 MiB, or MaxRecordBytes if that
+	// is more; in bytes, from MaxRecordBytes to 10 MiB.
 	MaxBatchBytes int
-	// MaxRecordBytes is the stream's limit for the data and the partition key of a record. A
-	// record that leaves no room for an identity within it goes as it is, alone and without one;
-	// with a Journal it is refused. Default: the stream's own (UpdateMaxRecordSize), which
-	// the Reader is asked for when a record needs more than is known, and 1 MiB without a
-	// Reader; in bytes, up to 10 MiB.
+	// MaxRecordBytes is the stream's limit for the data and the partition key of a record
+	// (UpdateMaxRecordSize). A record that would exceed it with an identity goes as it is, alone
+	// and without one; with a Journal, Put refuses it. Default: the stream's own limit, which the
+	// producer reads by the Reader as soon as a record needs more than 1 MiB, or 1 MiB without a
+	// Reader; in bytes, from 1 to 10 MiB.
 	MaxRecordBytes int
 
-	// MaxUnitBytes is how much of what waits in a lane goes into one unit, with its key, in
-	// OrderKey, and how much a Kinesis record holds in OrderShard and OrderNone. Larger records
-	// have a unit of their own. Default 256 KiB, or MaxRecordBytes where that is less; in bytes,
-	// from 1 to MaxRecordBytes.
+	// MaxUnitBytes is the most data and keys in a unit in OrderKey, and in a Kinesis record in
+	// OrderShard and OrderNone. A larger record has a unit of its own. Default 256 KiB, or
+	// MaxRecordBytes if that is less; in bytes, from 1 to MaxRecordBytes.
 	MaxUnitBytes int
 
-	// MaxBufferedRecords is how many records the producer holds, from Put to the end of their
-	// callback. It is also the window in which distinct keys are found to fill a call with.
-	// Default 100,000; from 1.
+	// MaxBufferedRecords is the most records that the producer holds, each from its Put to the
+	// end of its callback. A call is filled with distinct keys from among these. Default 100,000;
+	// from 1 to 100,000,000.
 	//
-	// The 16 groups of lanes share it (see the package comment), so that a Put into a full group
-	// delays no other Put: each group has a 32nd reserved. The other half is for all; but of it,
-	// a group whose shard refuses records gets no more than a ninth, or than its part of the
-	// records that are delivered. A buffer of less than 32 records has no reserves.
+	// The 16 groups of lanes share the buffer (see the package comment), so that a Put into a full
+	// group delays no Put of another. One 32nd is reserved for each group, and all groups share the
+	// other half. A group whose shard throttles can use a ninth of that half, or twice its share of
+	// the recent deliveries if that is more. A buffer of less than 32 records has no reserves.
 	MaxBufferedRecords int
-	// MaxBufferedBytes is the same for their data and keys, and is shared in the same way. A
-	// record that is larger than a reserve takes the rest from the common half. A unit that is
-	// being sent is a copy of its records, so that the orders of units take as much again at
-	// most (OrderShard with a Journal twice as much), and some 100 bytes a unit. Default 64 MiB;
-	// in bytes, from MaxRecordBytes.
+	// MaxBufferedBytes is the same limit for the data and the partition keys of the records, and is
+	// shared in the same way. A record larger than a reserve takes the rest from the shared half.
+	// The memory in use can be more: a unit being sent is a copy of its records, so the orders with
+	// units need as much again at most (OrderShard with a Journal twice as much), and some 100
+	// bytes for each unit. Default 64 MiB; in bytes, from MaxRecordBytes to 1 TiB.
 	MaxBufferedBytes int
 
-	// Linger is how long a record may wait for company while a call could be made. Calls
-	// fill themselves under load, when none is free; a linger buys fewer calls for latency
-	// where the load is low. Flush and Close do not linger. Default 0; up to 1 minute.
+	// Linger is how long a record may wait for others although a call could be made. Under load it
+	// is not needed, because records collect while all calls are in flight. At a low load it
+	// reduces the number of calls at the price of latency. Flush and Close do not linger. Default
+	// 0; up to 1 minute.
 	Linger time.Duration
-	// CallTimeout is how long a call may take before its records count as unknown and are
+	// CallTimeout is how long a call may take. After that, its records count as unknown and are
 	// sent again. Default 10 s, from 10 ms to 5 minutes (the life of a signature).
 	CallTimeout time.Duration
-	// RetryMin and RetryMax bound the wait of a record between two attempts: it doubles with
-	// each from the first to the second, less up to a half at random. Where no call is
-	// answered at all, one record a second (or RetryMax, if that is less) finds out when that
-	// changes, and then everything goes at once. Default 50 ms and 5 s; up to 1 minute.
+	// RetryMin and RetryMax bound the wait between two attempts of a record. The wait begins with
+	// RetryMin and doubles with each failed attempt up to RetryMax, less up to a half at random.
+	// During an outage (three calls in a row without an answer), the producer sends one unit at a
+	// time, about once a second (or at RetryMax, if that is less). The first answer releases all
+	// the others at once. Default 50 ms and 5 s; from 1 ms to 1 minute.
 	RetryMin, RetryMax time.Duration
-	// GiveUpAfter is how long after Put a record without an acknowledgement is given up: up to
-	// a 32nd later, or, where a call is then in flight for its lane, when that has its outcome.
-	// See the package comment for what that means. Default 0: never.
+	// GiveUpAfter is the age, from Put on, at which a record without an acknowledgement is given up
+	// (see the package comment). It may take up to a 32nd longer. If a call for the lane is in
+	// flight, the record is given up after that call's outcome. Default 0: never.
 	GiveUpAfter time.Duration
 
-	// OnResult is called for every record that was taken, just before the record's own
-	// callback and under the same rules (see PutFunc). Default none.
+	// OnResult is called for every record that was taken, just before the record's own callback
+	// and under the same rules (see PutFunc). Default nil.
 	OnResult func(runnel.Record, Result)
 	// OnCall is called after every call, from several goroutines at a time. It must not block.
-	// Default none.
+	// Default nil.
 	OnCall func(CallReport)
-	// Logger hears of the beginning and the end of outages, of the stream's and of the
-	// Journal's, and of look-ups that fail. Default slog.Default().
+	// Logger gets the beginning and the end of each outage of the stream and each failure of the
+	// Journal, and the first of a series of failed look-ups or listings. Default slog.Default().
 	Logger *slog.Logger
 
-	learns bool // the stream is asked for its record limit
+	learns bool // the producer reads the stream's record limit
 }
 
-// largest is how many bytes a record can have at most.
+// largest returns the highest record limit that may apply, in bytes.
 func (c *Config) largest() int {
 	if c.learns {
 		return apiMaxRecordBytes
@@ -151,7 +155,7 @@ func (c *Config) largest() int {
 	return c.MaxRecordBytes
 }
 
-// withDefaults returns the Config with its zero fields set.
+// withDefaults returns the Config with the defaults in place of its zero fields.
 func (c Config) withDefaults() Config {
 	setDefault(&c.MaxInFlight, 8)
 	setDefault(&c.MaxBatchRecords, apiBatchRecords)
@@ -177,8 +181,8 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Validate returns nil, or an error that names every field that is out of its limits. Zero
-// fields stand for their defaults.
+// Validate returns nil, or an error with one sentence for each field that is out of its range. Zero
+// fields are valid, except Stream, Kinesis and, in OrderShard and OrderNone, Reader.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var faults []error
@@ -227,7 +231,12 @@ func validStream(stream string) bool {
 
 func isARN(stream string) bool { return strings.HasPrefix(stream, "arn:") }
 
-// limits returns the part of the Config that the core goes by.
+// backoff returns the back-off of calls that the core does not schedule.
+func (c *Config) backoff() retry.Backoff {
+	return retry.Backoff{Min: c.RetryMin, Max: c.RetryMax}
+}
+
+// limits returns the part of the Config that the core needs.
 func (c Config) limits() limits {
 	l := limits{
 		order: c.Order, calls: c.MaxInFlight, records: c.MaxBatchRecords, bytes: c.MaxBatchBytes,
@@ -240,9 +249,4 @@ func (c Config) limits() limits {
 		l.records = 1
 	}
 	return l
-}
-
-// backoff is the wait between the attempts of calls that carry no records.
-func (c *Config) backoff() retry.Backoff {
-	return retry.Backoff{Min: c.RetryMin, Max: c.RetryMax}
 }

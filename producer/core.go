@@ -16,70 +16,68 @@ type limits struct {
 	linger, giveUp        time.Duration
 	retryMin, retryMax    time.Duration
 
-	unit    int           // bytes of a unit with its key, if it has more than one record
-	window  uint64        // how far a number may be above the lowest unsettled one of its group
-	horizon time.Duration // how long a unit may be sent again: H
-	reads   bool          // unknown units can be looked up; false in the orders without units
-	journal bool          // units are journalled before they are sent
+	unit    int           // most bytes of a unit and its key, if it has more than one record
+	window  uint64        // how far a unit number may exceed the lowest unsettled one of its group
+	horizon time.Duration // H: how long after its first attempt a unit may be sent again
+	reads   bool          // the Reader can look units up; false in the orders without units
+	journal bool          // units are stored in a Journal before they are sent
 }
 
-// backoff returns the wait between attempts of up to so long.
+// backoff returns the back-off between attempts, with waits of at most `most`.
 func (l *limits) backoff(most time.Duration, random *rand.Rand) retry.Backoff {
 	return retry.Backoff{Min: l.retryMin, Max: most, Random: random}
 }
 
-// core makes the producer's decisions: which records go into the next call, and what the outcome
-// of a call means for each. It does no I/O and has no goroutine and no clock. Its input is calls of
-// put, tick, launch, land and abandon. Its output is data: calls to make, results to report, the
-// time of the next tick. It is not safe for concurrent use.
+// core makes the producer's decisions: it chooses the records of the next call, and draws the
+// conclusions from the outcome of a call. It is a state machine without I/O, goroutine and clock.
+// Its inputs are calls of its methods with the present time: put for a new record, tick for the
+// time that has passed, launch to get the next call, land for the outcome of a call, and so on. Its
+// outputs are data: calls to make, results to report, and the time of the next tick. It is not safe
+// for concurrent use.
 type core struct {
 	limits  limits
 	random  *rand.Rand
 	packing packing
 	ledger  ledger
 
-	lanes   map[laneKey]*lane // those that are not idle
-	ready   readyLanes
-	held    laneHeap // by due
-	doubted []*lane
-	gate    outage
-	shards  shards
-	groups  grouping
-	lookups lookups
-	dates   streamTime
-	marks   marks
-	began   time.Time // of the run
-	chain   chain     // nil except in OrderChained
-	chart   chart
+	lanes    map[laneKey]*lane // all lanes that are not idle
+	ready    readyLanes
+	held     laneHeap // by due: lanes with a failed unit that waits for its next attempt
+	toLookUp []*lane
+	gate     outage
+	shards   shards
+	groups   grouping
+	lookups  lookups
+	dates    streamTime
+	marks    marks
+	began    time.Time // the start of the run
+	chain    chain     // nil except in OrderChained
+	chart    chart
 
-	halted error // the refusal of the caller after which no call is made; nil: none
-	calls  int   // in flight
-	flying int   // records in flight
-	lull   lull
+	halted     error // the refusal of the caller that has halted the core; nil: not halted
+	calls      int   // calls in flight
+	flying     int   // records in flight
+	sharedWait sharedWait
 
-	sweepAt time.Time // when records may be overdue next; zero: never
+	sweepAt time.Time // when the next record may be overdue; zero: never
 	sweeps  uint64
 }
 
 func newCore(stream string, l limits, random *rand.Rand) *core {
-	l.reads = l.reads && l.order.units()
 	c := &core{
 		limits: l, random: random, lanes: map[laneKey]*lane{}, marks: marks{},
 		ledger: ledger{stream: stream, journal: l.journal},
 		ready:  readyLanes{back: laneHeap{before: byPlace}}, held: laneHeap{before: byDue},
-		groups: newGrouping(l.order == OrderNone, l.window),
-		chart:  chart{needed: l.order.byShard(), waiting: lane{queue: true, state: unmapped}},
+		groups: newGrouping(l.window),
+		chart:  chart{waiting: lane{queue: true, state: unmapped}},
 	}
-	if l.order == OrderChained {
-		c.chain = chain{}
-	}
-	c.packing = newPacking(c)
+	c.setOrder()
 	return c
 }
 
-// seek returns the lane that an examined record is to wait in, or nil if there is none, and sets
-// the record's group. It returns false if it needs the record's hash key, which the caller then
-// makes outside the mutex.
+// seek returns the lane for an examined record, or nil if it does not exist yet, and sets the
+// record's group. If known is false, seek needs the record's hash key: the caller computes it
+// outside the mutex (makeHash) and calls seek again.
 func (c *core) seek(e *entry) (l *lane, known bool) {
 	l = c.packing.find(e)
 	if e.hashed {
@@ -88,8 +86,8 @@ func (c *core) seek(e *entry) (l *lane, known bool) {
 	return l, e.hashed
 }
 
-// put takes a record, with the lane that seek has returned. It reports whether launch may now have
-// something to do that it did not have before.
+// put adds a record to the lane that seek has returned. It reports whether the caller should call
+// launch, because there may now be a call to make.
 func (c *core) put(now time.Time, e *entry, l *lane) bool {
 	if l == nil {
 		l = c.packing.enter(e)
@@ -107,33 +105,36 @@ func (c *core) put(now time.Time, e *entry, l *lane) bool {
 	return wakes || (c.calls < c.limits.calls && (c.ready.count == 1 || !c.lingers(now)))
 }
 
-// hold keeps a lane back until its failed unit may be sent again, unless the unit is given up.
+// hold keeps a lane back until its failed unit may be sent again, unless the unit is overdue and
+// given up. cut means that the whole call failed.
 func (c *core) hold(now time.Time, l *lane, cut bool) {
 	if c.giveUpOverdue(now, l); l.unit.first == nil {
 		c.next(now, l)
 		return
 	}
 	l.unit.setbacks++
-	if c.lull.setbacks != l.unit.setbacks {
+	if c.sharedWait.setbacks != l.unit.setbacks {
 		wait := c.limits.backoff(c.limits.retryMax, c.random).After(l.unit.setbacks)
-		c.lull = lull{setbacks: l.unit.setbacks, wait: wait}
+		c.sharedWait = sharedWait{setbacks: l.unit.setbacks, wait: wait}
 	}
-	c.holdUntil(l, now.Add(c.lull.wait), cut)
+	c.holdUntil(l, now.Add(c.sharedWait.wait), cut)
 }
 
-// lull is the wait of the units that failed together, so that they are ready together again.
-type lull struct {
+// sharedWait is the last wait that was drawn for a failed unit. Units of one parcel that fail
+// together share it, so that they are ready together again and can share a Kinesis record.
+type sharedWait struct {
 	setbacks int
 	wait     time.Duration
 }
 
+// holdUntil keeps a lane back until a moment.
 func (c *core) holdUntil(l *lane, due time.Time, cut bool) {
 	l.state, l.due, l.cut = held, due, cut
 	heap.Push(&c.held, l)
 }
 
-// next moves a lane that was just popped, released or landed: to the ready lanes, or out of the
-// map if it is empty.
+// next puts a lane into its next state after it was popped, released or landed: it becomes ready,
+// or it leaves the map if it is empty.
 func (c *core) next(now time.Time, l *lane) {
 	c.giveUpOverdue(now, l)
 	if l.empty() {
@@ -144,21 +145,21 @@ func (c *core) next(now time.Time, l *lane) {
 	c.ready.push(l, false)
 }
 
-// nextAll is next for several lanes, in their order.
+// nextAll calls next for several lanes, in their order.
 func (c *core) nextAll(now time.Time, lanes []*lane) {
 	for _, l := range lanes {
 		c.next(now, l)
 	}
 }
 
-// tick gives up overdue records and makes due lanes ready.
+// tick gives up overdue records and makes lanes ready at the end of their wait.
 func (c *core) tick(now time.Time) {
 	c.sweep(now)
 	for c.held.Len() > 0 && !now.Before(c.held.lanes[0].due) {
 		l := heap.Pop(&c.held).(*lane)
-		if l.unit.doomed {
-			l.state = doubted
-			c.doubted = append(c.doubted, l)
+		if l.unit.lookUpDue {
+			l.state = toLookUp
+			c.toLookUp = append(c.toLookUp, l)
 			continue
 		}
 		c.next(now, l)
@@ -167,7 +168,7 @@ func (c *core) tick(now time.Time) {
 	c.nextAll(now, c.shards.unpark(now, c.cost))
 }
 
-// wake returns when tick and launch are to be called again if nothing happens before then. It
+// wake returns the time at which tick and launch must be called even if nothing happens before. It
 // is called after them.
 func (c *core) wake() (at time.Time, ok bool) {
 	consider := func(t time.Time) {
@@ -181,7 +182,7 @@ func (c *core) wake() (at time.Time, ok bool) {
 	if c.unblocks() {
 		consider(time.Time{}) // at once
 	}
-	if at, due := c.lookups.wake(len(c.doubted)); due {
+	if at, due := c.lookups.wake(len(c.toLookUp)); due {
 		consider(at)
 	}
 	if at, due := c.shards.wake(); due {

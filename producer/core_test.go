@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// soak is how many times as much the random tests do: RUNNEL_SOAK, 1 if it is not set.
+// soak returns a factor for the length of the random tests: RUNNEL_SOAK, or 1 if it is not set.
 func soak(tb testing.TB) int {
 	n := 1
 	if text := os.Getenv("RUNNEL_SOAK"); text != "" {
@@ -27,7 +27,7 @@ func soak(tb testing.TB) int {
 	return n
 }
 
-// putAlone is put with the lane looked up, for tests without a buffer.
+// putAlone calls put with the record's lane, for tests without a buffer.
 func (c *core) putAlone(now time.Time, e *entry) {
 	c.packing.examine(e)
 	l, known := c.seek(e)
@@ -38,8 +38,8 @@ func (c *core) putAlone(now time.Time, e *entry) {
 	c.put(now, e, l)
 }
 
-// launchSealed is launch with the call's bytes made. Sealing must give the sizes that launch
-// planned, or less for a parcel of several units.
+// launchSealed calls launch and seals the call. The sealed sizes must be those that launch has
+// planned; a parcel of several units may be smaller.
 func (c *core) launchSealed(t interface{ Fatalf(string, ...any) }, now time.Time) *call {
 	made := c.launch(now)
 	if made == nil {
@@ -72,8 +72,9 @@ func randomLimits(t *rapid.T) limits {
 	return l
 }
 
-// Nothing is lost, first occurrences are in the order of put, and there are no more doubles
-// than attempts without an answer, whatever the stream does; behind the filter there are none.
+// Whatever the stream does, no record is lost, first occurrences are in the order of put, and there
+// are no more duplicates than attempts without an answer. Behind the filter there are no
+// duplicates.
 func TestOrderUnderFaults(t *testing.T) {
 	for range soak(t) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -85,7 +86,7 @@ func TestOrderUnderFaults(t *testing.T) {
 	}
 }
 
-// checkRefused holds that the records at fault alone were not delivered.
+// checkRefused checks that only the invalid records were not delivered.
 func (w *world) checkRefused() {
 	for mark, r := range w.ends {
 		bad := isBad(w.records[mark])
@@ -96,9 +97,9 @@ func (w *world) checkRefused() {
 	}
 }
 
-// The same where records are given up: what is delivered is in order, and what is not says
-// truly whether it may be in the stream. What was given up and is stored late comes in order
-// too, or not at all.
+// With GiveUpAfter, the delivered records are in order, and each undelivered result says correctly
+// whether the record may be in the stream. A record that was given up and is stored late comes in
+// order, or the filter drops it.
 func TestOrderUnderGivingUp(t *testing.T) {
 	for range soak(t) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -111,7 +112,8 @@ func TestOrderUnderGivingUp(t *testing.T) {
 	}
 }
 
-// The same without the right to read: what is unknown for too long is reported as that.
+// Without the right to read, a unit that is unknown for longer than the horizon is reported as
+// unresolved.
 func TestOrderWithoutReading(t *testing.T) {
 	for range soak(t) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -132,7 +134,8 @@ func TestOrderWithoutReading(t *testing.T) {
 	}
 }
 
-// The same over crashes, with a journal that fails now and then: exactly once, in order.
+// With a journal that sometimes fails, each record is delivered exactly once and in order across
+// crashes.
 func TestExactlyOnceOverCrashes(t *testing.T) {
 	for range soak(t) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -150,7 +153,7 @@ func TestExactlyOnceOverCrashes(t *testing.T) {
 	}
 }
 
-// A Close that runs out of time reports every record, whatever state it is in.
+// A Close that runs out of time reports every record, in whatever state it is.
 func TestAbandonReportsEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, randomLimits(t))
@@ -161,12 +164,12 @@ func TestAbandonReportsEverything(t *testing.T) {
 			case 2, 3:
 				w.step(false)
 			case 4:
-				w.pass(time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond)
+				w.advance(time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond)
 			}
 		}
-		for _, made := range w.calls { // the calls are cut
+		for _, made := range w.calls { // Close cancels the calls
 			for _, e := range entriesOf(made) {
-				w.suffer(made, e, unknown)
+				w.applyFate(made, e, unknown)
 			}
 			w.core.land(w.now, made, outcome{all: verdict{fate: unknown, err: ErrClosed}})
 		}
@@ -195,9 +198,9 @@ func TestAbandonReportsEverything(t *testing.T) {
 	})
 }
 
-// Among the records that can be sent, the oldest go first; so a cold key's only record waits
-// for no more than the distinct keys that were there before it, a call for each 500 of them,
-// however much the hot ones have.
+// The oldest records that can be sent go first. So the only record of a quiet key waits for no more
+// than the distinct keys that were there before it, with 500 in each call, whatever the backlog of
+// the busy keys.
 func TestFairness(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := Config{Order: OrderPlain}.withDefaults().limits()
@@ -220,7 +223,7 @@ func TestFairness(t *testing.T) {
 		}
 		cold := put("cold")
 		put("newer")
-		// A call has room for one of each hot key that is older, and for others.
+		// A call has room for one record of each older busy key, and for others.
 		room := l.records - hot
 		calls := 20 + others/l.records + 1
 		if room > 0 {

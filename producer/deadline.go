@@ -12,16 +12,16 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// errTooLate is the error of a call that was not sent, since one of its units may not be sent
-// any more.
+// errTooLate is the error of a call that was not sent because the horizon of one of its units has
+// passed.
 var errTooLate = errors.New("the unit was first sent too long ago to be sent again")
 
-// notAfter has a call not sent once the time has come. That is looked at twice: after signing, so
-// that nothing is sent in vain; and when the body is first read, when there is a connection to take
-// it. Waiting for one may take any time, with an old signature and, on a machine that is suspended
-// meanwhile, with no time-out; and a stream that checks no signatures knows of a call's age only
-// from its first byte on. If the process is stopped after that, the connection is one that says
-// nothing, which a stream closes sooner than after H.
+// notAfter makes a call fail if it is about to be sent after a deadline. It checks twice: after
+// signing, and when the body is first read, which is when there is a connection. Waiting for a
+// connection may take any time, in which the signature ages, and if the machine is suspended
+// meanwhile no time-out applies. A stream that checks no signatures cannot see how old such a call
+// is. If the process is stopped after the second check, the connection is silent, and a stream
+// closes a silent connection in less than H.
 func notAfter(until time.Time, now func() time.Time) func(*kinesis.Options) {
 	return func(o *kinesis.Options) {
 		if until.IsZero() {
@@ -35,7 +35,7 @@ func notAfter(until time.Time, now func() time.Time) func(*kinesis.Options) {
 	}
 }
 
-// deadline is a middleware of the SDK.
+// deadline is a middleware of the SDK that fails a call after a deadline.
 type deadline struct {
 	until time.Time
 	now   func() time.Time
@@ -66,12 +66,12 @@ func (t inTime) Do(r *http.Request) (*http.Response, error) {
 	}
 	wrapped := *r // a sender must not change its caller's request
 	wrapped.Body = &bodyInTime{body: r.Body, deadline: t.deadline}
-	wrapped.GetBody = nil // it would be sent again without the check
+	wrapped.GetBody = nil // a body from it would be sent without the check
 	return t.client.Do(&wrapped)
 }
 
-// bodyInTime is a body that fails if it is first read after the deadline: a request without its
-// whole body is not executed.
+// bodyInTime is a body that fails if its first read is after the deadline. A server does not
+// execute a request without its whole body.
 type bodyInTime struct {
 	body io.ReadCloser
 	deadline

@@ -19,8 +19,8 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// slowOnce are credentials that take a while the first time they are asked for, as a process
-// that is stopped just before it signs.
+// slowOnce are credentials with a slow first Retrieve, like that of a process that is stopped just
+// before it signs.
 type slowOnce struct {
 	aws.CredentialsProvider
 	wait  time.Duration
@@ -34,8 +34,8 @@ func (s *slowOnce) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return s.CredentialsProvider.Retrieve(ctx)
 }
 
-// dialOnce is an HTTP client whose first connection takes a while, as that of a machine that is
-// suspended while it waits for one.
+// dialOnce is an HTTP client with a slow first connection, like that of a machine that is suspended
+// while it waits for one.
 type dialOnce struct {
 	aws.HTTPClient
 	wait  time.Duration
@@ -49,8 +49,8 @@ func (d *dialOnce) Do(r *http.Request) (*http.Response, error) {
 	return d.HTTPClient.Do(r)
 }
 
-// A call whose turn to be sent comes later than a horizon after it was made is not sent, whatever
-// it has waited for: the unit goes out under another number.
+// A call that is ready to be sent more than a horizon after it was made is not sent, whatever
+// caused the delay. Its records go out in a unit with another number.
 func TestNothingIsSentAfterTheHorizon(t *testing.T) {
 	for _, c := range []struct {
 		name       string

@@ -1,7 +1,7 @@
 package producer
 
-// deliver reports results, one at a time and in order, until stop. What is settled by then is
-// reported before it returns.
+// deliver reports results, one at a time and in order, until stop is closed. It then reports the
+// remaining results and returns.
 func (p *Producer) deliver() {
 	for {
 		select {
@@ -16,8 +16,8 @@ func (p *Producer) deliver() {
 	}
 }
 
-// stopDelivery ends reporting if nothing is left to report. From then on flush has nothing to
-// wait for.
+// stopDelivery reports whether no result is left, and if so ends the reporting: flush does not wait
+// any more.
 func (p *Producer) stopDelivery() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -25,20 +25,20 @@ func (p *Producer) stopDelivery() bool {
 	return p.mu.stopped
 }
 
-// report reports what is settled.
+// report reports all results that there are now.
 func (p *Producer) report() {
 	for {
 		p.mu.Lock()
 		batch := p.mu.core.ledger.settled
 		p.mu.core.ledger.settled = nil
 		p.mu.Unlock()
-		p.tell() // the ends of these records' units, if not of more
+		p.callSettled() // Settled comes before the callbacks of the units' records
 		if len(batch) == 0 {
 			return
 		}
 		for len(batch) > 0 {
-			// Room is given back in portions: often enough not to stall those who wait for
-			// it, seldom enough not to be felt.
+			// Room is released in portions: often enough for the callers that wait for it,
+			// and seldom enough to cost little.
 			portion := batch[:min(len(batch), 64)]
 			batch = batch[len(portion):]
 			p.reportPortion(portion)
@@ -75,7 +75,7 @@ func (p *Producer) reportPortion(portion []settled) {
 	p.mu.buffered -= records
 	p.mu.bytes -= bytes
 	for i := range portion {
-		if e := portion[i].entry; e != nil && !e.resumed { // resumed ones hold no room
+		if e := portion[i].entry; e != nil && !e.resumed { // resumed records hold no room
 			p.mu.room.release(int(e.group), 1, e.size())
 		}
 	}

@@ -22,7 +22,7 @@ func check(err error) {
 	}
 }
 
-// serve starts a server and points the SDK's environment at it, as README.md does in a shell. The
+// serve starts a server and sets the SDK's environment for it, as README.md does in a shell. The
 // caller calls end.
 func serve(options ...runneltest.Option) (server *runneltest.Server, end func()) {
 	server, err := runneltest.Start(context.Background(),
@@ -58,7 +58,7 @@ func Example() {
 		_, err := p.Put(ctx, runnel.Record{PartitionKey: "order-17", Data: []byte(event)})
 		check(err)
 	}
-	check(p.Close(ctx)) // delivers or reports everything
+	check(p.Close(ctx)) // delivers or reports every record
 
 	stats := p.Stats()
 	fmt.Println(stats.Delivered, "delivered,", stats.Undelivered, "undelivered")
@@ -85,7 +85,7 @@ func ExampleProducer_PutFunc() {
 	// shipped <nil> in shardId-000000000000
 }
 
-// A Future is the result of one record; Wait waits for it.
+// A Future is the result of one record. Wait waits for it.
 func ExampleFuture_Wait() {
 	server, end := serve()
 	defer end()
@@ -100,8 +100,8 @@ func ExampleFuture_Wait() {
 	// Output: 1 attempt, 0 without an answer: <nil>
 }
 
-// The first answer is lost, so the producer sends the same bytes again. The stream then holds a
-// double, which runnel's consumers drop.
+// The answer of the first attempt is lost, so the producer sends the same bytes again. The stream
+// then has a duplicate, which runnel's consumers drop.
 func ExampleResult() {
 	server, end := serve(runneltest.WithFaults("PutRecords:lose-answer@1"))
 	defer end()
@@ -118,7 +118,7 @@ func ExampleResult() {
 	// Output: 2 attempts, 1 without an answer: <nil>
 }
 
-// The stream is missing, so it refuses the caller, and not because of the record.
+// The stream does not exist, so the refusal is one of the caller and not of the record.
 func ExampleUndeliveredError() {
 	server, end := serve()
 	defer end()
@@ -139,7 +139,7 @@ func ExampleUndeliveredError() {
 	// true
 }
 
-// ParseOrder reads the words of the flag --order.
+// ParseOrder parses the values of the flag --order.
 func ExampleParseOrder() {
 	order, err := producer.ParseOrder("shard")
 	fmt.Println(order, err)

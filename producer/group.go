@@ -8,57 +8,63 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// A run's lanes are in groups. A group has a range of the key space, by the first bits of a hash
-// key, and an identity, numbers, a LOW and a window of its own.
+// The lanes of a run are divided into groups. A group has a range of the key space, given by the
+// first bits of a hash key, and its own producer id, unit numbers, LOW and window.
 //
-// With one LOW for all lanes, a single unit without an end stops everything: LOW stays at its
-// number, newer units fill the window, and no lane can freeze another. With groups it stops a
-// 16th of the key space.
+// With one LOW for all lanes, a single unit that does not settle stops everything: LOW stays at its
+// number, newer units fill the window, and no lane can freeze another unit. With groups it stops
+// only a 16th of the key space.
 //
-// The naive way is a group for each shard. But a reshard would then move lanes to other groups
-// while their units are open, or were given up and may still be stored. A filter judges a unit by
-// the LOW of its own group alone, so it would deliver such a unit's late copy behind newer ones
-// of its lane. So a lane keeps its group for the whole run, and the ranges are equal. A shard's
-// lanes are in few groups (in two, of eight equal shards), and shards with a group in common
-// share its window.
+// The naive division is one group for each shard. But a reshard would then move lanes to other
+// groups while some of their units are open, or were given up and may still be stored. A filter
+// judges a unit only by the LOW of its own group, so it would deliver a late copy of such a unit
+// behind newer units of its lane. Therefore a lane keeps its group for the whole run, and the
+// ranges are equal. A shard's lanes are in few groups (two, with eight equal shards), and shards
+// with a group in common share its window.
 const (
 	groupBits = 4
 	groups    = 1 << groupBits
 
-	// groupWindow is how far a number may lie above the lowest of its group that is not
-	// settled. All groups together have the window that the format allows one producer.
+	// groupWindow is how far a number may exceed the lowest unsettled number of its group. All
+	// groups together have the window that the format allows one producer.
 	groupWindow = aggregate.Window / groups
 )
 
-// groupOf returns the number of the group of a hash key.
+// groupOf returns the number of a hash key's group.
 func groupOf(hash keyspace.Key) int { return int(hash.Hi >> (64 - groupBits)) }
 
-// group is the state that the lanes of a group share.
+// group is the state that the lanes of one group share.
 type group struct {
 	numbers
-	trouble int      // see trouble
-	blocked laneHeap // by place: the lanes that wait for a number, since the window is full
+	trouble int      // how bad its recent attempts were; see addTrouble
+	blocked laneHeap // by place: lanes that wait for a number while the window is full
 }
 
-// grouping is a run's groups.
+// grouping holds the groups of a run.
 type grouping struct {
 	window  uint64
 	each    [groups]group
-	blocked int     // lanes in the groups' heaps
-	stalled []*lane // queues that wait for a number of any group of their shard
+	blocked int     // the number of lanes in the groups' blocked
+	stalled []*lane // queues that wait for a number from any group of their shard
 }
 
-func newGrouping(unordered bool, window uint64) grouping {
+func newGrouping(window uint64) grouping {
 	g := grouping{window: window}
 	for i := range g.each {
-		g.each[i].unordered, g.each[i].blocked.before = unordered, byPlace
+		g.each[i].blocked.before = byPlace
 	}
 	g.identify(aggregate.ProducerID{})
 	return g
 }
 
-// identify gives the groups their identities: the run's, with the number of the group as its
-// last bits.
+// dropOrder makes the units of all groups unordered.
+func (g *grouping) dropOrder() {
+	for i := range g.each {
+		g.each[i].unordered = true
+	}
+}
+
+// identify gives each group its producer id: the run's, with the group's number in the last bits.
 func (g *grouping) identify(run aggregate.ProducerID) {
 	for i := range g.each {
 		id := run
@@ -67,16 +73,17 @@ func (g *grouping) identify(run aggregate.ProducerID) {
 	}
 }
 
-// run returns the run's identity, which is that of its first group.
+// run returns the producer id of the run, which is that of group 0.
 func (g *grouping) run() aggregate.ProducerID { return g.each[0].id }
 
-// settle takes out a unit that has an end. Units of other runs have no number here.
+// settle removes a unit that has ended from its group's numbers. numbers.settle ignores units of
+// other runs.
 func (g *grouping) settle(u *unit) {
 	last := u.id.Producer[len(u.id.Producer)-1]
 	g.each[last&(groups-1)].settle(u)
 }
 
-// numbers returns those of a group, or nil if its window has no room.
+// numbers returns the numbers of a group, or nil if its window is full.
 func (g *grouping) numbers(group int) *numbers {
 	if n := &g.each[group].numbers; n.room(g.window) > 0 {
 		return n
@@ -84,9 +91,9 @@ func (g *grouping) numbers(group int) *numbers {
 	return nil
 }
 
-// numbersFor returns the numbers of the group that the next unit of a lane is to be of, or nil if
-// its window has no room. A packed unit has no order, and so it may be of any group that the
-// queue's shard has a part of: its first record's, or the next one behind that with room.
+// numbersFor returns the numbers from which the next unit of a lane gets its own, or nil if the
+// window is full. A unit of a queue has no order, so any group that overlaps the queue's shard will
+// do: numbersFor tries the group of the first record, and then the others in turn.
 func (c *core) numbersFor(l *lane) *numbers {
 	first := groupOf(l.hashKey())
 	if n := c.groups.numbers(first); n != nil {
@@ -105,8 +112,8 @@ func (c *core) numbersFor(l *lane) *numbers {
 	return nil
 }
 
-// groupsOf returns the first and the last group that the records of a lane can be of: one, or, for
-// a queue and a packed unit, those of its shard.
+// groupsOf returns the first and the last group of a lane's records: twice the same, or, for a
+// queue or a carrier, those that its shard overlaps.
 func (c *core) groupsOf(l *lane) (low, high int) {
 	if l.queue || l.carrier {
 		if shard, known := c.chart.predict(l.hashKey()); known {
@@ -119,28 +126,32 @@ func (c *core) groupsOf(l *lane) (low, high int) {
 }
 
 const (
-	hitch       = 8  // clean units until a group has no trouble after one attempt that failed
-	mostHitches = 64 // clean units after many of them
+	troubleStep = 8  // added for a failed attempt: so many clean units end the trouble
+	maxTrouble  = 64 // the most clean units that it takes
 )
 
-// trouble counts an attempt of a lane that failed, or its wait for a shard that is slowed down or
-// for a number. clean counts a unit that was stored by its first attempt. A group in trouble
-// cannot use a deep buffer, unlike one with a hot key, which has no trouble.
-func (g *grouping) trouble(low, high int) { g.addTrouble(low, high, hitch) }
+// trouble counts a failed attempt of a lane, or that it has to wait for a number or for a shard
+// that is slowed down. clean counts a unit that was stored at its first attempt.
+//
+// A group in trouble cannot use a deep share of the buffer (see room). A group with a busy lane
+// can, and is not in trouble.
+func (g *grouping) trouble(low, high int) { g.addTrouble(low, high, troubleStep) }
 
 func (g *grouping) clean(low, high int) { g.addTrouble(low, high, -1) }
+
+// addTrouble adds n to the trouble of some groups, within 0 and maxTrouble.
 
 func (g *grouping) addTrouble(low, high, n int) {
 	for i := low; i <= high; i++ {
 		t := &g.each[i].trouble
-		*t = max(0, min(*t+n, mostHitches))
+		*t = max(0, min(*t+n, maxTrouble))
 	}
 }
 
 // troubled reports whether a group is in trouble.
 func (g *grouping) troubled(group int) bool { return g.each[group].trouble > 0 }
 
-// clear forgets the lanes that are blocked.
+// clear forgets the lanes that wait for numbers.
 func (g *grouping) clear() {
 	for i := range g.each {
 		g.each[i].blocked.lanes = nil
@@ -148,7 +159,7 @@ func (g *grouping) clear() {
 	g.blocked, g.stalled = 0, nil
 }
 
-// block takes aside a lane that gets no number now.
+// block sets a lane aside until its group has a number for it.
 func (c *core) block(l *lane) {
 	l.state = blocked
 	c.groups.trouble(c.groupsOf(l))
@@ -183,7 +194,8 @@ func (c *core) unblock(now time.Time) {
 	}
 }
 
-// unblocks reports whether unblock has something to do: a unit was settled since the last tick.
+// unblocks reports whether unblock would make a lane ready, because a unit was settled since the
+// last tick.
 func (c *core) unblocks() bool {
 	for i := 0; i < groups && c.groups.blocked > 0; i++ {
 		g := &c.groups.each[i]

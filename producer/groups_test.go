@@ -19,38 +19,39 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// sharded is a stream of equal shards that refuses records for a shard's limits, keeps nothing,
-// and answers after a time.
+// sharded is a stream of equal shards that can refuse records, stores nothing, and answers after a
+// delay.
 type sharded struct {
 	KinesisAPI
-	*lists
+	*shardLister
 
 	latency time.Duration
 	ranges  []keyspace.Range
 	ids     []string
-	// refuse is asked for each record of a call, with its shard. Nil: no record is refused.
+	// refuse decides about each record of a call, by its shard. Nil: no record is refused.
 	refuse func(shard int, r *types.PutRecordsRequestEntry) bool
-	// nameless has refusals name no shard, so that the producer does not slow it down.
+	// nameless leaves the shard out of refusals, so that the producer does not slow it down.
 	nameless bool
 }
 
 func newSharded(shards int) *sharded {
 	s := &sharded{
-		lists:   &lists{shards: map[string]keyspace.Range{}},
-		ranges:  keyspace.Uniform(shards),
-		latency: 20 * time.Millisecond,
+		shardLister: &shardLister{shards: map[string]keyspace.Range{}},
+		ranges:      keyspace.Uniform(shards),
+		latency:     20 * time.Millisecond,
 	}
 	for i, r := range s.ranges {
 		s.ids = append(s.ids, fmt.Sprintf("shardId-%012d", i))
-		s.lists.shards[s.ids[i]] = r
+		s.shardLister.shards[s.ids[i]] = r
 	}
 	return s
 }
 
-// shardOf returns the number of the shard of a hash key.
+// shardOf returns the index of a hash key's shard.
 func (s *sharded) shardOf(hash keyspace.Key) int {
 	for i, r := range s.ranges {
 		if r.Contains(hash) {
@@ -63,7 +64,7 @@ func (s *sharded) shardOf(hash keyspace.Key) int {
 func (s *sharded) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
 	_ ...func(*kinesis.Options),
 ) (*kinesis.PutRecordsOutput, error) {
-	if err := wait(ctx, s.latency); err != nil {
+	if err := retry.Wait(ctx, s.latency); err != nil {
 		return nil, err
 	}
 	results := make([]types.PutRecordsResultEntry, len(input.Records))
@@ -86,7 +87,7 @@ func (s *sharded) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput
 	return &kinesis.PutRecordsOutput{Records: results}, nil
 }
 
-// keysIn returns n keys of hash keys in a range, each one's name beginning with prefix.
+// keysIn returns n keys with the given prefix and with hash keys in a range.
 func keysIn(within keyspace.Range, prefix string, n int) []string {
 	keys := make([]string, 0, n)
 	for i := 0; len(keys) < n; i++ {
@@ -97,8 +98,8 @@ func keysIn(within keyspace.Range, prefix string, n int) []string {
 	return keys
 }
 
-// inUnits runs a test in each order that gives units their numbers, in virtual time.
-func inUnits(t *testing.T, test func(t *testing.T, order Order)) {
+// eachOrderWithUnits runs a test in virtual time for each order that numbers its units.
+func eachOrderWithUnits(t *testing.T, test func(t *testing.T, order Order)) {
 	t.Helper()
 	for _, order := range []Order{OrderKey, OrderShard, OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
@@ -107,8 +108,8 @@ func inUnits(t *testing.T, test func(t *testing.T, order Order)) {
 	}
 }
 
-// cutShort closes a producer with records that are refused for ever, and checks its error.
-func cutShort(t *testing.T, p *Producer) {
+// closeRefused closes a producer that has records which are always refused, and checks the error.
+func closeRefused(t *testing.T, p *Producer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
@@ -117,12 +118,12 @@ func cutShort(t *testing.T, p *Producer) {
 	}
 }
 
-// One record that is refused for ever keeps only the keys of its group waiting, however many
-// units the others make: LOW and the window are a group's own.
-func TestARefusedRecordStopsOnlyItsGroup(t *testing.T) {
-	inUnits(t, func(t *testing.T, order Order) {
+// A record that is always refused delays only the keys of its own group, however many units the
+// others make, because each group has its own LOW and window.
+func TestRefusedRecordStopsOnlyItsGroup(t *testing.T) {
+	eachOrderWithUnits(t, func(t *testing.T, order Order) {
 		s := newSharded(8)
-		const bad = "bad-0" // of the group 13, in the shard 6
+		const bad = "bad-0" // in group 13 and shard 6
 		hashOfBad := keyspace.Of(bad).String()
 		s.nameless = true
 		s.refuse = func(_ int, r *types.PutRecordsRequestEntry) bool {
@@ -134,7 +135,7 @@ func TestARefusedRecordStopsOnlyItsGroup(t *testing.T) {
 		if err := p.PutFunc(ctx, runnel.Record{PartitionKey: bad}, nil); err != nil {
 			t.Fatal(err)
 		}
-		// More units than the window of all lanes was.
+		// More units than the window that all lanes would have together.
 		const callers, each = 8, 9000
 		var delivered atomic.Int64
 		var all sync.WaitGroup
@@ -143,12 +144,12 @@ func TestARefusedRecordStopsOnlyItsGroup(t *testing.T) {
 				all.Go(func() { putEach(t, p, ctx, keysIn(r, "key-", each), &delivered) })
 			}
 		}
-		time.Sleep(time.Minute) // less than the horizon, when the bad one gets another number
+		time.Sleep(time.Minute) // less than the horizon, at which the bad record gets another number
 		if n := delivered.Load(); n != callers*each {
 			t.Errorf("%d of %d records of other groups are delivered", n, callers*each)
 		}
-		// Of its own group, as many go as the window has numbers. A packed unit may be of the
-		// other group of its shard, and so all go.
+		// In its own group, as many units go as the window has numbers. In OrderNone all go, since
+		// a unit may be in the other group of its shard.
 		var behind atomic.Int64
 		all.Go(func() { putEach(t, p, ctx, keysIn(groupRange(keyspace.Of(bad)), "key-", 5000), &behind) })
 		time.Sleep(time.Minute)
@@ -159,12 +160,12 @@ func TestARefusedRecordStopsOnlyItsGroup(t *testing.T) {
 		if n := behind.Load(); n != want {
 			t.Errorf("%d records of its group are delivered, want %d", n, want)
 		}
-		cutShort(t, p)
+		closeRefused(t, p)
 		all.Wait()
 	})
 }
 
-// groupRange is the 16th of the key space that a hash key is in.
+// groupRange returns the 16th of the key space that contains a hash key.
 func groupRange(hash keyspace.Key) keyspace.Range {
 	for _, r := range keyspace.Uniform(16) {
 		if r.Contains(hash) {
@@ -193,8 +194,9 @@ func putEach(
 	}
 }
 
-// The caller of a shard that refuses everything waits for room in the buffer; no other does.
-func TestAFullGroupKeepsNoOtherCallerWaiting(t *testing.T) {
+// The caller of a shard that refuses everything waits for room in the buffer, and no other caller
+// does.
+func TestFullGroupBlocksOnlyItsCallers(t *testing.T) {
 	for name, limit := range map[string]func(*Config){
 		"records": func(c *Config) { c.MaxBufferedRecords = 1000 },
 		"bytes": func(c *Config) {
@@ -219,7 +221,7 @@ func TestAFullGroupKeepsNoOtherCallerWaiting(t *testing.T) {
 							t.Errorf("%d of %d records of shard %d are delivered", n, each, i)
 						}
 					}
-					cutShort(t, p)
+					closeRefused(t, p)
 					all.Wait()
 				})
 			})
@@ -227,8 +229,8 @@ func TestAFullGroupKeepsNoOtherCallerWaiting(t *testing.T) {
 	}
 }
 
-// Beside a shard that refuses nine of ten records, the others keep at least 90 % of their rate,
-// with a caller for each shard.
+// While one shard refuses nine of ten records, the others keep at least 90 % of their rate. Each
+// shard has its own caller.
 func TestOtherShardsKeepTheirRate(t *testing.T) {
 	for _, nameless := range []bool{false, true} {
 		for _, order := range []Order{OrderKey, OrderShard, OrderNone, OrderPlain} {
@@ -244,8 +246,8 @@ func TestOtherShardsKeepTheirRate(t *testing.T) {
 	}
 }
 
-// rateOfOthers is how many records a second the shards deliver that refuse nothing, where the
-// first refuses so many of a hundred from the second second on.
+// rateOfOthers returns the records a second of the shards that refuse nothing, while the first one
+// refuses the given percentage from the second second on.
 func rateOfOthers(t *testing.T, order Order, nameless bool, percent int) (rate int64) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharded(8)
@@ -271,13 +273,13 @@ func rateOfOthers(t *testing.T, order Order, nameless bool, percent int) (rate i
 				}
 			})
 		}
-		time.Sleep(3 * time.Second) // in which everything fills up
+		time.Sleep(3 * time.Second) // the buffer fills up
 		before := delivered[1].Load()
 		time.Sleep(4 * time.Second)
 		rate = (delivered[1].Load() - before) / 4
 		brief, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()
-		_ = p.Close(brief) // the records that the first shard has not taken are of no interest
+		_ = p.Close(brief) // the remaining records of the first shard do not count
 		all.Wait()
 	})
 	return rate
@@ -296,18 +298,19 @@ func (s *sharded) open(tb testing.TB, set func(*Config)) (*Producer, context.Con
 	return p, tb.Context()
 }
 
-// isOf reports whether a unit's identity is the producer's: but for the last four bits, its ID.
+// isOf reports whether a unit is from the producer: its producer id is the ID except for the last
+// four bits.
 func isOf(p *Producer, u aggregate.Unit) bool {
 	named := u.Producer
 	named[15] &^= 15
 	return named == p.ID()
 }
 
-// A group is in trouble from an attempt that failed until eight units were stored by their first
-// attempt, and while lanes of it wait for their shard or for a number. A packed unit brings all
-// groups of its shard into trouble.
+// A group is in trouble from a failed attempt until eight units were stored at their first attempt,
+// and while its lanes wait for their shard or for a number. A unit of OrderNone puts all groups of
+// its shard in trouble.
 func TestTrouble(t *testing.T) {
-	// The shard is slowed down, then much is stored.
+	// The shard is slowed down, and then stores many units.
 	const slowed = "limits order=plain\nput a#3\nlaunch\nland 1 throttled\n" +
 		"put b#3\nlaunch\nland 2 stored\nput c#3\nlaunch\nland 3 throttled\n" +
 		"put d#3 e#3 f#3 g#3 h#3 i#3 j#3 k#3\nlaunch\n" +
@@ -358,9 +361,10 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// A key that is put faster than it goes, one unit at a time, is no trouble: its group may use all
-// of the buffer but the reserves of the others, and its caller goes on for as long.
-func TestAHotKeyUsesTheBuffer(t *testing.T) {
+// A key that is put faster than its lane delivers, one unit at a time, is not in trouble. Its group
+// may use the whole buffer except the reserves of the others, and its caller goes on as long as
+// there is room.
+func TestBusyKeyMayUseTheBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharded(1)
 		var failed atomic.Bool

@@ -12,17 +12,17 @@ import (
 )
 
 // HaltedError is returned by Put, Flush and Close of a producer with a Journal after the stream
-// has refused the caller: its keys, its rights, the stream's name. It matches ErrRefusedCaller,
-// ErrHalted and the errors of Cause's chain.
+// has refused the caller: its credentials, its rights or the stream's name. It matches
+// ErrRefusedCaller, ErrHalted and the errors in Cause's chain.
 //
-// Without a journal every such record is reported with ErrRefused, since nothing would send it
-// again. With one a later run does: so the producer stops, and the journal keeps every unit that
-// has no acknowledgement open, for Config.Resume.
+// Without a Journal the producer reports each such record with ErrRefused, because it cannot send
+// the record later. With a Journal a later run can. So the producer stops, and every unit without
+// an acknowledgement stays open in the journal, for Config.Resume.
 type HaltedError struct {
 	Stream string // as in the Config
-	// Open is how many records were taken and have no acknowledgement; Unknown is how many of
-	// these may be in the stream. Both are 0 in the error of Put, which does not wait for the calls
-	// in flight.
+	// Open is the number of records that were taken and have no acknowledgement. Unknown is the
+	// number of these that may be in the stream. Both are 0 until the calls in flight have landed,
+	// which Put does not wait for.
 	Open, Unknown int
 	Cause         error // the stream's answer
 }
@@ -44,21 +44,21 @@ func (e *HaltedError) Error() string {
 // Unwrap returns ErrHalted and the cause.
 func (e *HaltedError) Unwrap() []error { return []error{ErrHalted, e.Cause} }
 
-// halt notes that the stream has refused the caller. The shell makes no more calls, and abandons
-// the remaining records when the calls in flight have landed.
+// halt records that the stream has refused the caller. The shell then makes no more calls, and
+// abandons the remaining records when the calls in flight have landed.
 func (c *core) halt(cause error) {
 	if c.halted == nil {
 		c.halted = cause
 	}
 }
 
-// idle reports whether the core waits for the outcome of no call, look-up or listing.
+// idle reports whether no call, look-up or listing is under way.
 func (c *core) idle() bool {
 	return c.calls == 0 && !c.lookups.running && !c.chart.running
 }
 
-// halt stops the producer if its core has halted. It is called after every landing, and the last
-// one abandons the remaining records.
+// halt stops the producer if its core has halted. It is called after every landing, so that the
+// last one abandons the remaining records.
 func (p *Producer) halt() {
 	p.mu.Lock()
 	core, first := p.mu.core, p.mu.refusal == nil
@@ -82,8 +82,8 @@ func (p *Producer) halt() {
 	signal(p.deliverNow)
 }
 
-// abandon ends every record that is left, with p.mu held and nothing in flight. It returns how
-// many these were, and how many of them may be in the stream.
+// abandon ends all remaining records. The caller holds p.mu, and nothing is in flight. It returns
+// the number of these records, and of those that may be in the stream.
 func (p *Producer) abandon() (records, unknown int) {
 	core := p.mu.core
 	records, unknown = core.ledger.unsettled()
@@ -100,24 +100,25 @@ func (p *Producer) abandon() (records, unknown int) {
 	return records, unknown
 }
 
-// refused returns the *HaltedError of a producer that has halted, or nil.
+// refused returns the *HaltedError if the producer has halted, or nil.
 func (p *Producer) refused() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mu.refusal == nil {
-		return nil // of the interface, not of the pointer
+		return nil // a nil error, not a nil *HaltedError in an error
 	}
 	return p.mu.refusal
 }
 
-// isFinal reports whether the same call would fail again: the stream has refused the caller.
+// isFinal reports whether the stream has refused the caller, so that the same call would fail
+// again.
 func isFinal(err error) bool {
 	var lasting lastingError
 	return errors.As(err, &lasting) || fateOfClass[awserr.Kinesis.Of(err)] == refused
 }
 
-// finalForCaller turns the answer that the caller's token has expired into a refusal of the
-// caller, if the client will not get another token.
+// finalForCaller turns the answer "token expired" into a refusal of the caller, if the client
+// cannot renew its token.
 func (p *Producer) finalForCaller(ctx context.Context, o outcome) outcome {
 	if o.each == nil && o.all.fate == failed && isFinal(p.lasting(ctx, p.cfg.Kinesis, o.all.err)) {
 		o.all.fate = refused
@@ -125,13 +126,14 @@ func (p *Producer) finalForCaller(ctx context.Context, o outcome) outcome {
 	return o
 }
 
-// lastingError is an answer that passes for most callers, and would come again for this one.
+// lastingError wraps an answer that is temporary for most callers but final for this one.
 type lastingError struct{ error }
 
 func (e lastingError) Unwrap() error { return e.error }
 
-// lasting marks the answer that the token has expired as final if the API that gave it will not get
-// another token: one from the environment or a file has no time at which the SDK renews it.
+// lasting wraps the answer "token expired" in a lastingError if the client of the API cannot renew
+// its token. The SDK renews only credentials with an expiry time, which a token from the
+// environment or a file does not have.
 func (p *Producer) lasting(ctx context.Context, api any, err error) error {
 	if awserr.Kinesis.Of(err) != awserr.Expired {
 		return err

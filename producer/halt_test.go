@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// denied refuses the caller of some calls, by their numbers from 1.
+// denied returns a fault that refuses the caller in some calls, given by their numbers from 1.
 func denied(code string, calls ...int) func(
 	context.Context, int, *kinesis.PutRecordsInput) (bool, error) {
 	return func(_ context.Context, n int, _ *kinesis.PutRecordsInput) (bool, error) {
@@ -27,10 +27,10 @@ func denied(code string, calls ...int) func(
 }
 
 // A refusal of the caller halts a producer with a journal: Put, Flush and Close return it, every
-// record has its result, the journal gets no end, and the next run puts the rest.
+// record gets a result, the journal gets no end, and the next run puts the rest.
 func TestCallerRefusalHalts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &notes{}
+		n := &memoryJournal{}
 		s := &stream{latency: 10 * time.Millisecond, fault: denied("AccessDeniedException", 2)}
 		var delivered, halted int
 		each := func(r Result) {
@@ -82,11 +82,11 @@ func TestCallerRefusalHalts(t *testing.T) {
 	})
 }
 
-// A blocked Put wakes when the producer halts, and calls in flight land first: records that they
-// store are acknowledged.
+// When the producer halts, a blocked Put returns. Calls in flight land first, and the records that
+// they store are acknowledged.
 func TestHaltWakesPuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &notes{}
+		n := &memoryJournal{}
 		s := &stream{}
 		s.fault = func(_ context.Context, n int, _ *kinesis.PutRecordsInput) (bool, error) {
 			if n == 2 {
@@ -126,8 +126,8 @@ func TestHaltWakesPuts(t *testing.T) {
 	})
 }
 
-// Without a journal nothing would send a record again: each has its own result, as the stream said
-// it, and the producer goes on.
+// Without a journal a later run could not send a record again. So each record gets the stream's
+// refusal as its result, and the producer goes on.
 func TestCallerRefusalWithoutJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{fault: denied("ResourceNotFoundException", 1)}
@@ -147,10 +147,11 @@ func TestCallerRefusalWithoutJournal(t *testing.T) {
 	})
 }
 
-// A refusal of one record does not halt: the journal is told of its end, with the cause.
+// A refusal of one record does not halt the producer. The journal gets the record's end, with the
+// cause.
 func TestRecordRefusalDoesNotHalt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &notes{}
+		n := &memoryJournal{}
 		s := &stream{}
 		s.fault = func(_ context.Context, _ int, in *kinesis.PutRecordsInput) (bool, error) {
 			for _, r := range in.Records {
@@ -186,11 +187,12 @@ func TestRecordRefusalDoesNotHalt(t *testing.T) {
 	})
 }
 
-// A caller that may not look units up, or list the shards, halts a producer with a journal too.
+// A caller without the right to look units up or to list the shards also halts a producer with a
+// journal.
 func TestRefusedReaderHalts(t *testing.T) {
 	t.Run("look-up", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			n := &notes{}
+			n := &memoryJournal{}
 			s := &stream{}
 			s.fault = func(ctx context.Context, _ int, _ *kinesis.PutRecordsInput) (bool, error) {
 				<-ctx.Done()
@@ -210,7 +212,7 @@ func TestRefusedReaderHalts(t *testing.T) {
 	for _, order := range []Order{OrderShard, OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := &notes{}
+				n := &memoryJournal{}
 				s := &stream{}
 				p, ctx := s.openUnits(t, func(c *Config) {
 					c.Journal, c.Reader, c.Order = n, refusingReader{}, order
@@ -234,7 +236,7 @@ func (refusingReader) ListShards(context.Context, *kinesis.ListShardsInput,
 	return nil, apiError("AccessDeniedException", "not authorized")
 }
 
-// expiringClient is a stream whose client has credentials of a kind.
+// expiringClient is a stream with a client that has the given credentials.
 type expiringClient struct {
 	*stream
 	canExpire bool
@@ -247,13 +249,14 @@ func (c expiringClient) Options() kinesis.Options {
 		})}
 }
 
-// A token that the SDK renews is waited for; one of the environment has expired for good.
+// The producer waits while the SDK renews a token. A token from the environment has expired for
+// good.
 func TestExpiredToken(t *testing.T) {
 	for _, renewed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stream{fault: denied("ExpiredTokenException", 1, 2)}
 			p, ctx := s.openUnits(t, func(c *Config) {
-				c.Journal, c.Kinesis = &notes{}, expiringClient{s, renewed}
+				c.Journal, c.Kinesis = &memoryJournal{}, expiringClient{s, renewed}
 			})
 			put(t, p, ctx, runnel.Record{PartitionKey: "a", Data: []byte("1")}, nil)
 			err := p.Close(ctx)
@@ -264,7 +267,7 @@ func TestExpiredToken(t *testing.T) {
 	}
 }
 
-// expiredReader is a Reader whose token has expired.
+// expiredReader is a Reader with an expired token.
 type expiredReader struct {
 	expiringClient
 	Reader
@@ -278,18 +281,18 @@ func (r expiredReader) ListShards(context.Context, *kinesis.ListShardsInput,
 	return nil, apiError("ExpiredTokenException", "The security token included in the request is expired")
 }
 
-// DescribeStreamSummary is asked for the record limit.
+// DescribeStreamSummary is the call that reads the record limit.
 func (r expiredReader) DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
 	...func(*kinesis.Options),
 ) (*kinesis.DescribeStreamSummaryOutput, error) {
 	return nil, apiError("ExpiredTokenException", "The security token included in the request is expired")
 }
 
-// A token that has expired for good ends the wait for the list of shards and for the record limit,
-// as it ends puts.
+// A token that has expired for good ends the wait for the shards and for the record limit, as it
+// ends puts.
 func TestExpiredTokenOfTheReader(t *testing.T) {
-	byShard(t, func(t *testing.T, order Order) {
-		for _, journal := range []Journal{nil, &notes{}} {
+	eachOrderByShard(t, func(t *testing.T, order Order) {
+		for _, journal := range []Journal{nil, &memoryJournal{}} {
 			s, lists := &stream{}, 0
 			p, ctx := s.openUnits(t, func(c *Config) {
 				c.Order, c.Journal = order, journal

@@ -8,86 +8,88 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// Journal keeps units from before they are first sent until they are settled, so that a later
-// run can send what was open again, as the same bytes under the same identity: see
-// Config.Resume. With it, records are put exactly once over crashes too.
+// Journal stores each unit from before its first attempt until it is settled, so that a later run
+// can send the open units again, with the same bytes and the same identity: see Config.Resume. With
+// it, records are put exactly once across crashes too.
 //
-// But for OrderNone, of the units of a lane one is open at most, and of a unit's end Settled is
-// told before Frozen is told of the lane's next.
+// Except in OrderNone, at most one unit of a lane is open at a time: Settled is called for it
+// before Frozen is called for the lane's next unit.
 type Journal interface {
-	// Frozen is called before units are first sent, once for all the calls that can be made
-	// at a time; they are sent after it has returned nil, when the units must be durable. It is
-	// called from several goroutines at a time. It must not keep Data or Marks after Settled
-	// was told of the unit, and must not change them. ctx ends when Close runs out of time.
+	// Frozen stores units before their first attempt. It must return nil only when the units are
+	// durable; then the producer sends them. One call has the units of all the API calls that can
+	// be made at that time. Frozen is called from several goroutines at a time. It must not change
+	// Data or Marks, and must not use them after Settled was called for the unit. ctx ends when
+	// Close runs out of time.
 	//
-	// When it fails, nothing of its calls is sent: Stats.Withheld counts it, the Logger
-	// hears of the first failure and of the end of it, and after the wait between two attempts
-	// Frozen is told of the same units again, beside others, or of their records in other
-	// units, which Settled is told of first. So units of which it has failed may be kept or not.
+	// On an error the producer does not send the calls of these units, counts the calls in
+	// Stats.Withheld, and logs the first failure and the recovery. After the usual wait between two
+	// attempts it calls Frozen again, with the same units, perhaps in another combination, or with
+	// new units for the same records; in that case Settled is called for the old units first. So a
+	// failed Frozen may have stored its units or not.
 	Frozen(ctx context.Context, units []FrozenUnit) error
-	// Settled is told what became of units, in order, one call at a time, and before the
-	// callbacks of the units' records. It need not be durable: a unit that is settled and is
-	// resumed nevertheless leaves a double in the stream, which the consumers drop.
+	// Settled records the ends of units, in order, in one call at a time, and before the callbacks
+	// of the units' records. It need not be durable: if a settled unit is resumed, a duplicate is
+	// put into the stream, and consumers drop it.
 	//
-	// Records that are given up while they are in no unit, since they never were or their unit has
-	// ended as OutcomeRenewed, are named by their Marks. A run that put them again would put them
-	// behind newer ones of their lanes.
+	// A record can also be given up while it is in no unit, because it never was in one or because
+	// its unit ended with OutcomeRenewed. Marks names such records. A later run must not put
+	// them again, since that would put them behind newer records of their lanes.
 	//
-	// It is told of units of which Frozen has failed too. It is not told of what Close left without
-	// a result, nor of what is left when the stream has refused the caller (HaltedError): that
-	// stays open.
+	// Settled is called for units of a failed Frozen too. It is not called for units or records
+	// that Close leaves without a result, nor for those left after the stream has refused the
+	// caller (HaltedError). These stay open.
 	Settled(units []SettledUnit)
 }
 
-// FrozenUnit is a unit as it is sent, by every attempt. In OrderShard, where units share Kinesis
-// records, it is the unit in a Kinesis record of its own, as it may be sent by OrderKey too: that
-// is resumed in either order, under its number, alone or in company.
+// FrozenUnit is a unit as every attempt sends it. In OrderShard, where units share Kinesis records,
+// it is the unit in a Kinesis record of its own, as OrderKey would send it. It can be resumed in
+// either of the two orders, under the same number.
 type FrozenUnit struct {
-	// Unit is the identity. It is in Data too.
+	// Unit is the identity, which is encoded in Data too.
 	Unit aggregate.Unit
-	// PartitionKey and ExplicitHashKey ("" for none) are those of the Kinesis record, and but
-	// for OrderNone of each record in it. In OrderNone they are "a" and the first record's hash
-	// key.
+	// PartitionKey and ExplicitHashKey ("" for none) are the keys of the Kinesis record. They are
+	// also the keys of each record in it, except in OrderNone: there they are "a" and the hash key
+	// of the first record.
 	PartitionKey, ExplicitHashKey string
-	// Data is the Kinesis record's: an aggregated record.
+	// Data is the data of the Kinesis record: an aggregated record.
 	Data []byte
-	// Marks are the caller's names for the records in Data, in order: see PutMarked.
+	// Marks are the marks of the records in Data, in order: see PutMarked.
 	Marks []uint64
-	// FrozenAt is when the unit was frozen, by the clock of its run. It is not sent before. A
-	// later run goes by it only where the fields below are missing.
+	// FrozenAt is when the unit was frozen, by the clock of its run, and before its first attempt.
+	// A later run uses it only if the fields below are missing.
 	FrozenAt time.Time
-	// ServerTime is the stream's time that the run had last seen then, the Date of an answer;
-	// zero if it had seen none.
+	// ServerTime is the last time of the stream that the run had seen before FrozenAt, from the
+	// Date of an answer; zero if it had seen none.
 	ServerTime time.Time
-	// BootID names the boot of the machine that the unit was frozen in, and BootTime is how long
-	// after that boot it was. "" and 0 where the system does not say.
+	// BootID identifies the boot of the machine during which the unit was frozen, and BootTime is
+	// the time from that boot to FrozenAt. "" and 0 if the system does not provide them.
 	BootID   string
 	BootTime time.Duration
 }
 
-// SettledUnit is the end of a unit, or of records that are in none.
+// SettledUnit is the end of a unit, or of records that are in no unit.
 type SettledUnit struct {
 	Producer aggregate.ProducerID // with Number, the identity of the unit
-	Number   uint64               // 0: of no unit
-	Outcome  UnitOutcome          // how it ended
-	// Marks names the records that are given up without a unit, with Number 0 and the Outcome
-	// OutcomeUndelivered. It is nil for a unit, whose marks Frozen has told.
+	Number   uint64               // 0: for records in no unit
+	Outcome  UnitOutcome          // how the unit ended
+	// Marks names records that are given up without a unit; Number is then 0 and Outcome is
+	// OutcomeUndelivered. It is nil for a unit, whose marks are in its FrozenUnit.
 	Marks []uint64
-	// Err is the result of the unit's records if the Outcome is OutcomeUndelivered: an
-	// *UndeliveredError.
+	// Err is the error of the records if Outcome is OutcomeUndelivered: an *UndeliveredError, for a
+	// unit that of its last record.
 	Err error
 }
 
-// UnitOutcome is how a unit ended.
+// UnitOutcome is the way in which a unit ended.
 type UnitOutcome uint8
 
 const (
-	// OutcomeStored tells that the stream has acknowledged it, or that it was found there.
+	// OutcomeStored means that the stream has acknowledged the unit, or that a look-up found it.
 	OutcomeStored UnitOutcome = iota + 1
-	// OutcomeUndelivered tells that the records were reported with an error.
+	// OutcomeUndelivered means that the records were reported with an error.
 	OutcomeUndelivered
-	// OutcomeRenewed tells that it is not in the stream and will not be, or where readers drop it.
-	// Its records are frozen anew under other numbers, or given up one by one.
+	// OutcomeRenewed means that the unit is certainly not in the stream, or is where readers drop
+	// it. Its records go into new units with other numbers, or are given up one by one.
 	OutcomeRenewed
 )
 
@@ -105,13 +107,14 @@ func (o UnitOutcome) String() string {
 	}
 }
 
-// tell tells the journal of what is settled, in order: who tells holds the turn until it has.
-func (p *Producer) tell() {
+// callSettled passes the ended units to the journal, in order: the mutex is held until Settled has
+// returned.
+func (p *Producer) callSettled() {
 	if p.cfg.Journal == nil {
 		return
 	}
-	p.telling.Lock()
-	defer p.telling.Unlock()
+	p.settling.Lock()
+	defer p.settling.Unlock()
 	p.mu.Lock()
 	ended := p.mu.core.ledger.ended
 	p.mu.core.ledger.ended = nil
@@ -121,9 +124,9 @@ func (p *Producer) tell() {
 	}
 }
 
-// keep journals the units that are new in some calls, and then makes the calls.
-func (p *Producer) keep(batch []*call) {
-	p.tell() // the ends of the units that these come after
+// journalAndPut stores the new units of some calls in the journal, and then makes the calls.
+func (p *Producer) journalAndPut(batch []*call) {
+	p.callSettled() // the ends of units that precede these in their lanes
 	var units []FrozenUnit
 	for _, made := range batch {
 		p.seal(made)
@@ -133,8 +136,8 @@ func (p *Producer) keep(batch []*call) {
 	}
 	err := p.cfg.Journal.Frozen(p.life, units)
 	p.mu.Lock()
-	before := p.mu.unkept
-	p.mu.unkept = err != nil
+	before := p.mu.journalFailing
+	p.mu.journalFailing = err != nil
 	p.mu.Unlock()
 	switch {
 	case err != nil && !before:
@@ -156,7 +159,7 @@ func (p *Producer) keep(batch []*call) {
 	}
 }
 
-// frozen is the lane's unit for the journal.
+// frozen returns the lane's unit for the journal.
 func (l *lane) frozen(at *clock) FrozenUnit {
 	u := &l.unit
 	marks := make([]uint64, 0, u.count)

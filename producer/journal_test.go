@@ -19,19 +19,19 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// notes is a Journal in memory. open is what it has not been told the end of.
-type notes struct {
-	fail func(call int) error // asked at each Frozen; nil: never fails
+// memoryJournal is a Journal in memory.
+type memoryJournal struct {
+	fail func(call int) error // the error of each Frozen; nil: none
 
 	mu      sync.Mutex
 	calls   int
-	twice   int // units that were frozen while another of their lane was open
+	twice   int // units that were frozen while another unit of their lane was open
 	open    []FrozenUnit
-	kept    map[string]bool // data of all that it was told of
+	kept    map[string]bool // the data of all units of Frozen
 	settled []SettledUnit
 }
 
-func (n *notes) Frozen(_ context.Context, units []FrozenUnit) error {
+func (n *memoryJournal) Frozen(_ context.Context, units []FrozenUnit) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls++
@@ -55,7 +55,7 @@ func (n *notes) Frozen(_ context.Context, units []FrozenUnit) error {
 	return nil
 }
 
-func (n *notes) Settled(units []SettledUnit) {
+func (n *memoryJournal) Settled(units []SettledUnit) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.settled = append(n.settled, units...)
@@ -66,8 +66,8 @@ func (n *notes) Settled(units []SettledUnit) {
 	}
 }
 
-// onlyKept fails where something is sent that the journal was not told of.
-func (s *stream) onlyKept(t *testing.T, n *notes) {
+// checkJournalled fails if a unit was sent that is not in the journal.
+func (s *stream) checkJournalled(t *testing.T, n *memoryJournal) {
 	s.fault = func(_ context.Context, _ int, in *kinesis.PutRecordsInput) (bool, error) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -80,13 +80,13 @@ func (s *stream) onlyKept(t *testing.T, n *notes) {
 	}
 }
 
-// Every unit is in the journal before it is sent, with the marks of its records, and its end is
-// told before the results of them.
+// Every unit is in the journal before it is sent, with the marks of its records. Settled is called
+// before the results of the records are reported.
 func TestJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &notes{}
+		n := &memoryJournal{}
 		s := &stream{latency: 10 * time.Millisecond}
-		s.onlyKept(t, n)
+		s.checkJournalled(t, n)
 		p, ctx := s.openUnits(t, func(c *Config) { c.Journal = n })
 		began := time.Now()
 		mark := uint64(100)
@@ -96,7 +96,7 @@ func TestJournal(t *testing.T) {
 				mark++
 				mark := mark
 				if err := p.PutMarked(ctx, record, mark, func(Result) {
-					time.Sleep(7 * time.Millisecond) // the journal does not wait for that
+					time.Sleep(7 * time.Millisecond) // Frozen must not wait for it
 					n.mu.Lock()
 					defer n.mu.Unlock()
 					for _, u := range n.open {
@@ -142,10 +142,10 @@ func TestJournal(t *testing.T) {
 	})
 }
 
-// While the journal fails nothing is sent; then everything is.
+// While the journal fails, nothing is sent. When it recovers, everything is.
 func TestJournalThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &notes{}
+		n := &memoryJournal{}
 		began := time.Now()
 		n.fail = func(int) error {
 			if time.Since(began) < 20*time.Minute {
@@ -154,7 +154,7 @@ func TestJournalThatFails(t *testing.T) {
 			return nil
 		}
 		s := &stream{latency: time.Millisecond}
-		s.onlyKept(t, n)
+		s.checkJournalled(t, n)
 		p, ctx := s.openUnits(t, func(c *Config) { c.Journal = n })
 		load(t, p, ctx, 500, 20, func(r Result) {
 			if r.Err != nil || r.Unknown > 0 {
@@ -175,15 +175,15 @@ func TestJournalThatFails(t *testing.T) {
 	})
 }
 
-// A Close that runs out of time leaves its units open, and the next run sends them first: the
-// same bytes, before anything newer of their keys. A filter drops what doubles by it.
+// A Close that runs out of time leaves its units open. The next run sends them first, with the same
+// bytes and before anything newer of their keys. A filter drops the resulting duplicates.
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &notes{}
+		n := &memoryJournal{}
 		s := &stream{}
 		s.fault = func(ctx context.Context, _ int, _ *kinesis.PutRecordsInput) (bool, error) {
 			<-ctx.Done()
-			return true, ctx.Err() // stored, and nobody hears of it
+			return true, ctx.Err() // stored, and the answer is lost
 		}
 		p, ctx := s.openUnits(t, func(c *Config) { c.Journal, c.Linger = n, time.Millisecond })
 		for i := range 4 {
@@ -258,7 +258,7 @@ func TestResumeRefuses(t *testing.T) {
 	}
 	p, err := New(t.Context(), Config{
 		Stream: "orders", Kinesis: &stream{}, Resume: []FrozenUnit{good()}, Logger: silent,
-		OnResult: func(runnel.Record, Result) {}, // no Reader can look the unit up
+		OnResult: func(runnel.Record, Result) {}, // without a Reader the unit is unresolved
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func TestResumeRefuses(t *testing.T) {
 	closeNow(t, p, t.Context())
 }
 
-// big is a unit that no record of 1 MiB holds.
+// big returns a unit that exceeds a record limit of 1 MiB.
 func big(t *testing.T, unit aggregate.Unit) []byte {
 	var e aggregate.Encoder
 	if err := e.Add(aggregate.Record{
@@ -277,10 +277,11 @@ func big(t *testing.T, unit aggregate.Unit) []byte {
 	return e.Seal(nil)
 }
 
-// An aggregate has no identity to keep, and orders without units have nothing to journal.
+// With a journal, Put refuses aggregates, which can have no identity, and Validate refuses the
+// orders without units.
 func TestJournalNeedsIdentities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, ctx := (&stream{}).openUnits(t, func(c *Config) { c.Journal = &notes{} })
+		p, ctx := (&stream{}).openUnits(t, func(c *Config) { c.Journal = &memoryJournal{} })
 		var e aggregate.Encoder
 		if err := e.Add(aggregate.Record{PartitionKey: "a"}); err != nil {
 			t.Fatal(err)
@@ -293,7 +294,7 @@ func TestJournalNeedsIdentities(t *testing.T) {
 	})
 	for _, o := range []Order{OrderPlain, OrderChained} {
 		err := Config{
-			Stream: "s", Kinesis: &stream{}, Order: o, Journal: &notes{}, Resume: make([]FrozenUnit, 1),
+			Stream: "s", Kinesis: &stream{}, Order: o, Journal: &memoryJournal{}, Resume: make([]FrozenUnit, 1),
 		}.Validate()
 		if err == nil || !strings.Contains(err.Error(), "Journal is set") ||
 			!strings.Contains(err.Error(), "Resume has") {
@@ -302,7 +303,8 @@ func TestJournalNeedsIdentities(t *testing.T) {
 	}
 }
 
-// Whatever a journal gives back, it is resumed with the records that are in it, or refused.
+// A unit from a journal, however damaged, is either refused or resumed with the records that it
+// contains.
 func FuzzThaw(f *testing.F) {
 	unit := aggregate.Unit{Producer: aggregate.ProducerID{1}, Number: 3, Low: 2}
 	var e aggregate.Encoder
@@ -341,25 +343,25 @@ func FuzzThaw(f *testing.F) {
 	})
 }
 
-// everFrozen is a Journal in memory that keeps all units.
-type everFrozen struct {
-	notes
+// fullJournal is a Journal in memory that keeps all units.
+type fullJournal struct {
+	memoryJournal
 	all []FrozenUnit
 }
 
-func (e *everFrozen) Frozen(ctx context.Context, units []FrozenUnit) error {
-	err := e.notes.Frozen(ctx, units)
+func (e *fullJournal) Frozen(ctx context.Context, units []FrozenUnit) error {
+	err := e.memoryJournal.Frozen(ctx, units)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, units...)
 	return err
 }
 
-// The journal hears of every record that is given up, by its unit or by its mark. Otherwise a later
-// run would put it behind newer records of its lane.
+// The journal gets the end of every record that is given up, by its unit or by its mark. Otherwise
+// a later run would put the record behind newer records of its lane.
 func TestJournalHearsWhatIsGivenUp(t *testing.T) {
-	inUnits(t, func(t *testing.T, order Order) {
-		n, s := &everFrozen{}, newSharded(1)
+	eachOrderWithUnits(t, func(t *testing.T, order Order) {
+		n, s := &fullJournal{}, newSharded(1)
 		began := time.Now()
 		s.refuse = func(int, *types.PutRecordsRequestEntry) bool { return time.Since(began) < 30*time.Second }
 		p, ctx := s.open(t, func(c *Config) {

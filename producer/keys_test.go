@@ -11,15 +11,15 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// keyring gives every key that is not "none" the hash key 7, and counts.
-type keyring struct {
+// countingKeys is a Keys that gives every key except "none" the hash key 7, and counts its calls.
+type countingKeys struct {
 	mu           sync.Mutex
 	asked, inUse int
 }
 
 var errNoKey = errors.New("no key")
 
-func (k *keyring) Use(_ context.Context, key string) (string, func(), error) {
+func (k *countingKeys) Use(_ context.Context, key string) (string, func(), error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.asked++; key == "none" {
@@ -33,16 +33,16 @@ func (k *keyring) Use(_ context.Context, key string) (string, func(), error) {
 	}, nil
 }
 
-func (k *keyring) counts() (asked, inUse int) {
+func (k *countingKeys) counts() (asked, inUse int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.asked, k.inUse
 }
 
-// Records without an explicit hash key get that of Keys, which is in use until their callback has
-// returned; others keep theirs.
+// Records without an explicit hash key get one from Keys, which is in use until their callback has
+// returned. Other records keep theirs.
 func TestKeys(t *testing.T) {
-	keys, hold := &keyring{}, make(chan struct{})
+	keys, hold := &countingKeys{}, make(chan struct{})
 	client := &stream{}
 	p, err := New(t.Context(), Config{
 		Stream: "orders", Kinesis: client, Keys: keys, Order: OrderPlain,
@@ -72,7 +72,7 @@ func TestKeys(t *testing.T) {
 	if _, inUse := keys.counts(); inUse != 0 {
 		t.Errorf("%d in use", inUse)
 	}
-	// What is not taken is not in use.
+	// A key is not in use if its record was not taken.
 	if err := put(runnel.Record{PartitionKey: "none"}); !errors.Is(err, errNoKey) ||
 		!strings.Contains(err.Error(), "stream orders") {
 		t.Errorf("got %v", err)
@@ -97,9 +97,9 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A record that Close gives up is in use no longer.
+// The key of a record that Close gives up is not in use any more.
 func TestKeysAbandoned(t *testing.T) {
-	keys := &keyring{}
+	keys := &countingKeys{}
 	p, err := New(t.Context(), Config{
 		Stream: "orders", Keys: keys, Order: OrderPlain,
 		Kinesis: &stream{latency: 1 << 40},
@@ -120,9 +120,9 @@ func TestKeysAbandoned(t *testing.T) {
 	}
 }
 
-// An aggregated record keeps its shard: that of the keys in it, by which readers know it.
+// An aggregated record gets no key from Keys: readers expect it in the shard of the keys in it.
 func TestKeysOfAggregates(t *testing.T) {
-	keys := &keyring{}
+	keys := &countingKeys{}
 	p, err := New(t.Context(), Config{
 		Stream: "orders", Kinesis: &stream{}, Keys: keys, Order: OrderPlain,
 		OnResult: func(r runnel.Record, _ Result) {

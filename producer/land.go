@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// land takes the outcome of a call.
+// land takes the outcome of a call and passes each unit its verdict.
 func (c *core) land(now time.Time, landed *call, o outcome) {
 	c.calls--
 	c.flying -= landed.records
@@ -14,9 +14,9 @@ func (c *core) land(now time.Time, landed *call, o outcome) {
 		c.gate.probing = false
 	}
 	if o.missing() {
-		c.distrust()
+		c.forgetShards()
 	} else if o.answered() {
-		c.chart.sure = now
+		c.chart.confirmed = now
 	}
 	switch {
 	case o.each == nil && o.all.fate == withheld:
@@ -35,7 +35,7 @@ func (c *core) land(now time.Time, landed *call, o outcome) {
 		if v.fate == stored && p.lanes[0].unit.wrapped() {
 			v = c.packing.judge(p, v)
 		}
-		c.lull = lull{}
+		c.sharedWait = sharedWait{}
 		for _, l := range p.lanes {
 			count := l.unit.count
 			c.landUnit(now, l, v, o.each == nil, len(landed.lanes) == 1)
@@ -44,8 +44,8 @@ func (c *core) land(now time.Time, landed *call, o outcome) {
 	}
 }
 
-// landUnit takes the verdict on the unit of a lane. whole says that all units of the call had the
-// same outcome, alone that the unit was the call's only one.
+// landUnit takes the verdict on the unit of a lane. whole means that the call had one outcome for
+// all units, alone that it carried only this unit.
 func (c *core) landUnit(now time.Time, l *lane, v verdict, whole, alone bool) {
 	u := &l.unit
 	u.cause, u.lastSent = v.err, now
@@ -62,7 +62,7 @@ func (c *core) landUnit(now time.Time, l *lane, v verdict, whole, alone bool) {
 		c.landVoid(now, l)
 	case refused:
 		c.refuse(now, l)
-	case suspect: // sent again at once, in ever smaller company, until the one at fault is alone
+	case suspect: // sent again at once in smaller and smaller calls, until the invalid one is alone
 		if alone {
 			c.suspectAlone(now, l)
 			return
@@ -102,10 +102,11 @@ func (c *core) acknowledge(now time.Time, l *lane, v verdict) {
 	c.next(now, l)
 }
 
-// landVoid takes a unit that is stored where readers drop it. An ordered unit is sent again under
-// its number, in another Kinesis record: of its copies the filter takes the first valid one. The
-// records of an unordered unit go out anew at once. But if an attempt was unknown, a valid copy may
-// be in the stream, as in the shard's parent, or may come: the unit is then looked up.
+// landVoid handles a unit that is stored where readers drop it. An ordered unit is sent again under
+// its number in another Kinesis record; a filter takes the first valid copy. The records of an
+// unordered unit go into new units at once. But if one of its attempts is unknown, a valid copy may
+// be in the stream (for example in the shard's parent) or may still arrive, so the unit is looked
+// up first.
 func (c *core) landVoid(now time.Time, l *lane) {
 	switch {
 	case !l.unit.id.Unordered:
@@ -118,11 +119,13 @@ func (c *core) landVoid(now time.Time, l *lane) {
 	c.next(now, l)
 }
 
-// suspectAlone takes a fault that the stream found in a call of the lane's unit alone.
+// suspectAlone handles an invalid call that carried only the lane's unit. It first tries without
+// SequenceNumberForOrdering, then with each record in a unit of its own, and then refuses the
+// record.
 func (c *core) suspectAlone(now time.Time, l *lane) {
 	u := &l.unit
 	switch {
-	case c.chain.unlink(l.key): // perhaps the number of the record before it was at fault
+	case c.chain.unlink(l.key): // the previous record's number may have been invalid
 	case u.count > 1 && u.unknown == 0 && u.wrapped():
 		for e := u.first; e != nil; e = e.next {
 			e.alone = true
@@ -134,14 +137,14 @@ func (c *core) suspectAlone(now time.Time, l *lane) {
 	c.next(now, l)
 }
 
-// noAnswer counts a call without an answer.
+// noAnswer counts a call without an answer, and sets the time of the next probe in an outage.
 func (c *core) noAnswer(now time.Time, landed *call) {
 	g := &c.gate
 	g.unanswered++
 	switch {
 	case g.unanswered == outageAfter:
 		g.began, g.failures = now, 0
-		c.distrust()
+		c.forgetShards()
 	case landed.probe:
 		g.failures++
 	default:
@@ -151,8 +154,8 @@ func (c *core) noAnswer(now time.Time, landed *call) {
 	g.next = now.Add(c.limits.backoff(most, c.random).After(g.failures + 1))
 }
 
-// endOutage takes an answer of any kind for the end of an outage: the lanes that wait because calls
-// failed as a whole are ready at once.
+// endOutage ends an outage after an answer of any kind. The lanes that were held because calls
+// failed as a whole become ready at once.
 func (c *core) endOutage(now time.Time) {
 	over := c.gate.active()
 	c.gate.unanswered = 0

@@ -12,82 +12,92 @@ import (
 // entry is one record that was taken and has no result yet.
 type entry struct {
 	record runnel.Record
-	mark   uint64 // the caller's name for it; see PutMarked
-	number uint64 // counts the records that the producer took, from 1
+	mark   uint64 // the caller's name for the record; see PutMarked
+	number uint64 // the position among the records that the producer took, from 1
 	taken  time.Time
 	lane   *lane
-	next   *entry // behind it in its lane's queue, or in its unit
-	tried  int    // calls that carried it in units that were given another number
+	next   *entry // the next one in its lane's queue, or in its unit
+	tried  int    // calls that carried it in earlier units
 
-	wide   int          // its size in a unit of its own, or as it is
-	asIs   bool         // it has no identity: OrderPlain, an aggregate, or too large for one
-	group  uint8        // of its hash key
-	alone  bool         // it is to have a unit of its own, since one of its unit was refused
-	hash   keyspace.Key // of its keys, once it is known
-	hashed bool
+	wireSize int          // its most bytes in a Kinesis record of its own
+	asIs     bool         // it gets no identity: OrderPlain, an aggregate, or too large for one
+	group    uint8        // the group of its hash key
+	alone    bool         // it needs a unit of its own: its unit had an invalid record
+	hash     keyspace.Key // the hash key; valid if hashed
+	hashed   bool
 
-	resumed bool // it came with Config.Resume, and holds no room in the buffer
+	resumed bool // it came with Config.Resume and holds no room in the buffer
 
-	used func() // of Config.Keys; nil if it gave no key
+	used func() // the done of Config.Keys; nil if it assigned no key
 
-	older, newer *entry // in ages
+	older, newer *entry // links of ages
 
-	// One of the two is set by the shell, and called with the result.
+	// The shell sets at most one of the two, which receives the result.
 	future *Future
 	done   func(Result)
 }
 
-// size is the room that a record takes in the buffer: its data and its partition key.
+// size returns the room that the record takes in the buffer: its data and its partition key.
 func (e *entry) size() int { return len(e.record.Data) + len(e.record.PartitionKey) }
 
-// makeHash sets the record's hash key.
+// makeHash computes the record's hash key.
 func (e *entry) makeHash() { e.hash, e.hashed = e.key().hashKey(), true }
 
-// key names the record's lane.
+// key returns the key of the record's lane.
 func (e *entry) key() laneKey { return laneKey{e.record.PartitionKey, e.record.ExplicitHashKey} }
 
-// laneKey names a lane. Hash keys are in canonical form, so equal text is equal hash.
+// laneKey identifies a lane. Explicit hash keys are in canonical form, so equal hash keys have
+// equal texts.
 type laneKey struct {
 	partition, hash string
 }
 
+// laneState is the state of a lane. The usual cycle is
+//
+//	idle --put--> ready --launch--> flying --land--> ready, or idle if the lane is empty
+//
+// After a failed attempt the lane is held until the next one. launch sets a ready lane aside if its
+// head cannot be sent: blocked until its group has a number for it, parked until its shard may be
+// written to again, or, if its unit's horizon has passed and an attempt is unknown, held until the
+// unit can be looked up, then toLookUp, and searching during the look-up.
 type laneState uint8
 
 const (
-	idle      laneState = iota // holds nothing, or nothing was decided about it yet
+	idle      laneState = iota // it is new, or it has no record
 	ready                      // in core.ready: its head can be sent
 	flying                     // its unit is in a call
-	held                       // in core.held: its unit waits for the next attempt
-	blocked                    // in core.groups: its group's window has no room for its unit
-	parked                     // in its shard's pace: the shard is slowed down
-	doubted                    // in core.doubted: its unit is to be looked up
-	searching                  // its unit is being looked up
+	held                       // in core.held: its unit waits for its next attempt
+	blocked                    // in core.groups: the window of its group is full
+	parked                     // in the pace of its shard, which is slowed down
+	toLookUp                   // in core.toLookUp: its unit waits for a look-up
+	searching                  // a look-up for its unit is under way
 	unmapped                   // it is core.chart.waiting: the shards are not known yet
 )
 
-// lane is the records of one partition key and explicit hash key, in the order of put.
+// lane holds the records of one partition key and explicit hash key, in the order of put. OrderNone
+// uses two other kinds of lane: a queue for each shard, and carriers (see nonePacking).
 type lane struct {
 	key         laneKey
 	state       laneState
-	unit        unit   // the front of the lane, once it is frozen
-	resumed     []unit // behind it, of earlier runs
-	first, last *entry // what follows, not sent yet
-	backlog     int    // the wide of that, in a queue
+	unit        unit   // the unit being sent; the front of the lane
+	resumed     []unit // further units of earlier runs, which follow unit
+	first, last *entry // the records behind these, not sent yet
+	backlog     int    // the sum of their wireSize
 
-	queue   bool // of what is to be packed for one shard; it has no unit
-	carrier bool // of one packed unit; it has no queue
+	queue   bool // a queue of OrderNone: records for one shard, and no unit
+	carrier bool // a carrier of OrderNone: one unit, and no further records
 
-	hash   keyspace.Key // of the keys, once it was wanted
+	hash   keyspace.Key // the hash key of the lane's keys; valid if hashed
 	hashed bool
 
-	index   int       // in the heap that it is in
-	place   uint64    // ready: the number of its head when it became so
-	since   time.Time // ready: when that was taken
-	counted int       // ready: the bytes counted for it
-	behind  *lane     // ready: the next in the queue
+	index   int       // the position in its heap
+	place   uint64    // ready: the number of its head, by which ready lanes are ordered
+	since   time.Time // ready: when its head was taken
+	counted int       // ready: the bytes counted for it in readyLanes.bytes
+	behind  *lane     // ready: the next in readyLanes' queue
 	due     time.Time // held: when the next attempt may be made
-	cut     bool      // held: because a call failed as a whole
-	swept   uint64    // the last sweep that saw it
+	cut     bool      // held: the call failed as a whole
+	swept   uint64    // the last sweep that visited it
 }
 
 func (l *lane) push(e *entry) {
@@ -97,20 +107,20 @@ func (l *lane) push(e *entry) {
 		l.last.next = e
 	}
 	l.last = e
-	l.backlog += e.wide
+	l.backlog += e.wireSize
 }
 
 func (l *lane) pop() *entry {
 	e := l.first
 	l.first, e.next = e.next, nil
-	l.backlog -= e.wide
+	l.backlog -= e.wireSize
 	if l.first == nil {
 		l.last = nil
 	}
 	return e
 }
 
-// cutQueue takes a unit's records out of the lane's queue.
+// cutQueue removes a unit's records from the front of the queue.
 func (l *lane) cutQueue(u *unit) {
 	last := u.last
 	l.first, last.next = last.next, nil
@@ -121,8 +131,8 @@ func (l *lane) cutQueue(u *unit) {
 
 func (l *lane) empty() bool { return l.unit.first == nil && l.first == nil }
 
-// head is the oldest record of the lane, the only one that may be sent. This is the rule
-// "failed before newer": a unit that was frozen and has not landed goes before the queue.
+// head returns the oldest record of the lane, the only one that may be sent. It implements the rule
+// "failed before newer": a frozen unit that has not landed goes before the queue.
 func (l *lane) head() *entry {
 	if l.unit.first != nil {
 		return l.unit.first
@@ -130,23 +140,24 @@ func (l *lane) head() *entry {
 	return l.first
 }
 
-// size is what the API's limits count of the lane's unit, or, if none is frozen, of the least
-// that it will hold.
+// size returns the bytes of the lane's unit as the API's limits count them. If no unit is frozen,
+// it returns the least size of the next one: that of its first record.
 func (l *lane) size() int {
 	if l.unit.first != nil {
-		return l.unit.wide
+		return l.unit.wireSize
 	}
-	return l.first.wide
+	return l.first.wireSize
 }
 
-// launch puts the frozen unit into a call. From here until the call's outcome the lane is
-// flying, and nothing else of it is sent: the rule "one of a lane in flight".
+// launch marks the lane's unit as in a call. Until the call's outcome the lane is flying, and
+// nothing else of it is sent: the rule "one in flight".
 func (l *lane) launch() {
 	l.unit.attempts++
 	l.state = flying
 }
 
-// hashKey is what decides the lane's shard.
+// hashKey returns the hash key that decides the lane's shard: of its keys, or for a queue of its
+// first record.
 func (l *lane) hashKey() keyspace.Key {
 	if l.queue {
 		return l.first.hash
@@ -161,21 +172,20 @@ func (k laneKey) hashKey() keyspace.Key {
 	return aggregate.Record{PartitionKey: k.partition, ExplicitHashKey: k.hash}.Hash()
 }
 
-// readyLanes is the lanes whose head can be sent, the oldest head first. So nothing is
-// overtaken by what was taken after it, but for what has to wait for its own lane: a cold key
-// goes before the backlog of a hot one that is newer, and a hot key, whose head tends to be
-// old, is not kept waiting between its round trips.
+// readyLanes holds the lanes with a head that can be sent, the oldest head first. So a record waits
+// for no younger record, except in its own lane: a quiet lane goes before the newer backlog of a
+// busy one. A busy lane does not wait between its round trips, because its head tends to be old.
 //
-// Most lanes become ready by a put, and their heads are then the newest: those stand in a
-// queue, in order without more ado. What comes back (lanes that landed, retries) is in a heap.
+// Most lanes become ready by a put. Their heads are then the newest of all, so a simple queue keeps
+// them in order. Lanes that become ready again (after a landing or a wait) are in a heap.
 type readyLanes struct {
 	first, last *lane // the queue
 	back        laneHeap
 	count       int
-	bytes       int // of the heads, as they were when the lanes became ready
+	bytes       int // the sum of the lanes' counted
 }
 
-// push takes a lane. fresh tells that its head is the newest record of all.
+// push adds a lane. fresh means that its head is the newest record of all.
 func (r *readyLanes) push(l *lane, fresh bool) {
 	head := l.head()
 	l.state = ready
@@ -194,7 +204,7 @@ func (r *readyLanes) push(l *lane, fresh bool) {
 	r.last = l
 }
 
-// counts is what a lane brings to what is ready.
+// counts returns the bytes that a lane adds to readyLanes.bytes.
 func (l *lane) counts() int {
 	if l.queue {
 		return l.backlog
@@ -202,21 +212,21 @@ func (l *lane) counts() int {
 	return l.size()
 }
 
-// requeue puts a queue among the ready lanes, or to its place there. It reports whether the queue
-// is there.
+// requeue adds a queue to the ready lanes, or updates its place there after a change of its
+// records. It returns false if the queue is in another state.
 func (r *readyLanes) requeue(l *lane) bool {
 	switch l.state {
 	case idle:
 		r.push(l, false)
 	case ready:
 		r.update(l)
-	case flying, held, blocked, parked, doubted, searching, unmapped:
+	case flying, held, blocked, parked, toLookUp, searching, unmapped:
 		return false
 	}
 	return true
 }
 
-// update takes in that a queue, which is in the heap, has changed.
+// update adjusts the place and the bytes of a queue in the heap after its records have changed.
 func (r *readyLanes) update(l *lane) {
 	r.bytes += l.backlog - l.counted
 	l.counted = l.backlog
@@ -226,7 +236,7 @@ func (r *readyLanes) update(l *lane) {
 	}
 }
 
-// peek returns the lane that pop would, or nil.
+// peek returns the lane that pop would remove, or nil.
 func (r *readyLanes) peek() *lane {
 	if len(r.back.lanes) == 0 {
 		return r.first
@@ -237,7 +247,7 @@ func (r *readyLanes) peek() *lane {
 	return r.first
 }
 
-// pop takes out the lane with the oldest head. There is one.
+// pop removes the lane with the oldest head. There must be one.
 func (r *readyLanes) pop() *lane {
 	l := r.peek()
 	r.count--
@@ -252,7 +262,7 @@ func (r *readyLanes) pop() *lane {
 	return l
 }
 
-// laneHeap is a heap.Interface of *lane.
+// laneHeap is a heap.Interface of lanes.
 type laneHeap struct {
 	lanes  []*lane
 	before func(a, b *lane) bool

@@ -2,19 +2,19 @@ package producer
 
 import "time"
 
-// launch returns the next call to make, or nil if there is none to make now.
+// launch returns the next call, or nil if no call can be made now.
 func (c *core) launch(now time.Time) *call {
-	if c.dates.wanted = c.stale(now) && c.skim(now); c.dates.wanted {
+	if c.dates.wanted = c.stale(now) && c.dropEmpty(now); c.dates.wanted {
 		return nil
 	}
-	if c.ready.count > 0 && c.mistrusts(now) {
+	if c.ready.count > 0 && c.forgetOldShards(now) {
 		return nil
 	}
 	if c.calls >= c.limits.calls || !c.gate.open(now) || c.lingers(now) {
 		return nil
 	}
 	if !c.packing.charted() {
-		c.skim(now)
+		c.dropEmpty(now)
 		return nil
 	}
 	made := &call{probe: c.gate.active()}
@@ -31,7 +31,7 @@ func (c *core) launch(now time.Time) *call {
 		if l.unit.first == nil {
 			l = c.fold(now, l, loader.room())
 		}
-		c.board(now, made, l)
+		c.addToCall(now, made, l)
 		loader.load(l)
 	}
 	if len(made.lanes) == 0 {
@@ -45,32 +45,33 @@ func (c *core) launch(now time.Time) *call {
 	return made
 }
 
-// skim removes the foremost ready lanes without records, which were given up, and reports whether
-// any other lane is ready.
-func (c *core) skim(now time.Time) bool {
+// dropEmpty removes ready lanes without records, left by records that were given up, from the
+// front. It reports whether another lane is ready.
+func (c *core) dropEmpty(now time.Time) bool {
 	for c.ready.count > 0 && c.ready.peek().empty() {
 		c.next(now, c.ready.pop())
 	}
 	return c.ready.count > 0
 }
 
-// lingers reports whether a call that could be made is to wait for more records.
+// lingers reports whether a possible call is to wait for more records.
 func (c *core) lingers(now time.Time) bool {
 	return c.limits.linger > 0 && len(c.ledger.flushes) == 0 && c.ready.count > 0 &&
 		c.ready.count < c.packing.mostLanes() && c.ready.bytes < c.limits.bytes &&
 		now.Before(c.ready.peek().since.Add(c.limits.linger))
 }
 
-// divert moves the foremost ready lane to where it has to wait, if its head cannot be sent now.
+// divert handles the first ready lane if its head cannot be sent now, and reports whether it did.
+// Except for an undated unit, it moves the lane to the place where it has to wait.
 func (c *core) divert(now time.Time, l *lane) bool {
 	switch {
 	case l.empty(): // its records were given up
 		c.next(now, c.ready.pop())
-	case l.unit.undated:
+	case l.unit.undated: // of an earlier run
 		c.dateUnit(now, &l.unit)
 	case l.unit.wrapped() && now.Sub(l.unit.firstSent) > c.limits.horizon:
 		c.expire(now, c.ready.pop())
-	case l.unit.first == nil && !l.first.asIs && c.numbersFor(l) == nil:
+	case l.unit.first == nil && !l.first.asIs && c.numbersFor(l) == nil: // full window
 		c.block(c.ready.pop())
 	default:
 		p := c.shards.full(now, l)
@@ -83,17 +84,16 @@ func (c *core) divert(now time.Time, l *lane) bool {
 	return true
 }
 
-// fold freezes the front of a lane's queue into a unit of up to so many bytes with the partition
-// key, but of at least one record. A record that goes as it is is a unit without a number.
-//
-// It returns the lane that carries the unit: see packing.carrier.
+// fold freezes the front of a lane's queue into a unit of at most `most` bytes with its partition
+// key, and of at least one record. A record that goes as it is becomes a unit without a number.
+// fold returns the lane that carries the unit: see packing.carrier.
 func (c *core) fold(now time.Time, l *lane, most int) *lane {
 	carrier := c.packing.carrier(l)
 	u := &carrier.unit
 	*u = unit{first: l.first, last: l.first, count: 1}
 	c.ledger.counts.units++
 	if l.first.asIs {
-		u.data, u.wide = l.first.record.Data, l.first.size()
+		u.data, u.wireSize = l.first.record.Data, l.first.size()
 	} else {
 		c.numbersFor(l).next(u)
 		c.packing.fill(u, most)
@@ -102,15 +102,15 @@ func (c *core) fold(now time.Time, l *lane, most int) *lane {
 	if carrier != l {
 		for e := u.first; e != nil; e = e.next {
 			e.lane = carrier
-			l.backlog -= e.wide
+			l.backlog -= e.wireSize
 		}
 		c.next(now, l)
 	}
 	return carrier
 }
 
-// unfold returns the unit's records to where they waited, for a new unit: no copy of the unit is in
-// the stream or will be.
+// unfold takes a unit apart and returns its records to the place where they waited, for a new unit.
+// No copy of the unit may be in the stream or arrive later where readers take it.
 func (c *core) unfold(now time.Time, l *lane) {
 	u := &l.unit
 	for e := u.first; e != nil; e = e.next {
@@ -123,7 +123,7 @@ func (c *core) unfold(now time.Time, l *lane) {
 	c.end(l, OutcomeRenewed, nil)
 }
 
-// end forgets the unit, whose number is then settled.
+// end removes the unit from its lane, and settles its number.
 func (c *core) end(l *lane, how UnitOutcome, err error) {
 	u := &l.unit
 	c.groups.settle(u)
@@ -134,8 +134,8 @@ func (c *core) end(l *lane, how UnitOutcome, err error) {
 	}
 }
 
-// board counts the unit of a lane into a call.
-func (c *core) board(now time.Time, made *call, l *lane) {
+// addToCall adds the unit of a lane to a call and counts it.
+func (c *core) addToCall(now time.Time, made *call, l *lane) {
 	u := &l.unit
 	if u.firstSent.IsZero() {
 		c.stamp(now, u)
@@ -160,5 +160,5 @@ func (c *core) board(now time.Time, made *call, l *lane) {
 	}
 }
 
-// cost returns how much of its shard's rate the lane's next unit takes.
+// cost returns how much of its shard's rate the lane's next unit uses.
 func (c *core) cost(l *lane) int { return c.packing.cost(l.size()) }

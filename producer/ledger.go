@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// ledger holds the records without a result and the results that the shell has not taken yet.
+// ledger holds the records without a result, and the results that the shell has not collected yet.
 type ledger struct {
-	stream  string // for errors
-	journal bool   // the ends of units are for the Journal
+	stream  string // the stream's name, for errors
+	journal bool   // there is a Journal for the ends of units
 
-	taken   uint64 // records so far, the number of the last one
+	taken   uint64 // the number of records so far, and the number of the last one
 	ages    ages
-	settled []settled // results to report, in order; the shell takes them
+	settled []settled // results to report, in order; the shell collects them
 	flushes []flush
-	ended   []SettledUnit // what the journal has to hear, in order; the shell takes it
+	ended   []SettledUnit // ends for the Journal, in order; the shell collects them
 	counts  counts
 }
 
-// settled is a record's result, or, with flushed, the mark behind the last result that a flush
-// waits for.
+// settled is a record's result. If flushed is set, it is a mark instead: all results that a flush
+// waits for are before it.
 type settled struct {
 	entry   *entry
 	result  Result
 	flushed chan<- struct{}
 }
 
-// flush waits for the results of the records up to and including one.
+// flush waits for the results of all records up to and including number through.
 type flush struct {
 	through uint64
 	done    chan<- struct{}
@@ -39,14 +39,14 @@ type counts struct {
 	units, lookedUp, found, renewed, void, withheld uint64
 }
 
-// admit numbers a record of a lane.
+// admit numbers a record and assigns it to a lane.
 func (g *ledger) admit(now time.Time, e *entry, l *lane) {
 	g.taken++
 	e.number, e.taken, e.lane = g.taken, now, l
 	g.ages.push(e)
 }
 
-// settle gives a record its result. The caller takes the record out of its lane.
+// settle gives a record its result. The caller removes the record from its lane.
 func (g *ledger) settle(e *entry, r Result) {
 	if r.Err == nil {
 		g.counts.delivered++
@@ -58,8 +58,8 @@ func (g *ledger) settle(e *entry, r Result) {
 	g.markFlushes()
 }
 
-// settleAlone ends a record that is in no unit and is not delivered. The journal hears of it, so
-// that no later run puts it behind newer records of its lane.
+// settleAlone gives a record that is in no unit an error. The journal records its end, so that no
+// later run puts it behind newer records of its lane.
 func (g *ledger) settleAlone(e *entry, cause, reason error) {
 	result := g.undelivered(e, e.tried, 0, cause, reason)
 	g.settle(e, result)
@@ -88,7 +88,7 @@ func (g *ledger) undelivered(e *entry, attempts, unknown int, cause, reason erro
 	}}
 }
 
-// end notes the end of a unit for the journal, if the journal has it.
+// end adds the end of a unit for the journal, if the journal has the unit.
 func (g *ledger) end(u *unit, how UnitOutcome, err error) {
 	if u.journalled {
 		g.ended = append(g.ended, SettledUnit{
@@ -97,19 +97,20 @@ func (g *ledger) end(u *unit, how UnitOutcome, err error) {
 	}
 }
 
-// flush asks for a mark behind the results of all records taken so far. Until then no call lingers.
+// flush asks for a mark behind the results of all records taken so far. No call lingers while there
+// is such a request.
 func (g *ledger) flush(done chan<- struct{}) {
 	g.flushes = append(g.flushes, flush{through: g.taken, done: done})
 	g.markFlushes()
 }
 
-// forget withdraws a flush.
+// forget withdraws the request of a flush.
 func (g *ledger) forget(done chan<- struct{}) {
 	g.flushes = slices.DeleteFunc(g.flushes, func(f flush) bool { return f.done == done })
 }
 
-// markFlushes puts the marks of finished flushes behind the results. Flushes are in the order of
-// the records that they wait for.
+// markFlushes adds the marks of finished flushes. The flushes are in the order of the records for
+// which they wait.
 func (g *ledger) markFlushes() {
 	for len(g.flushes) > 0 {
 		if oldest := g.ages.oldest; oldest != nil && oldest.number <= g.flushes[0].through {
@@ -120,7 +121,7 @@ func (g *ledger) markFlushes() {
 	}
 }
 
-// unsettled returns how many records have no result yet, and how many of these may be in the stream
+// unsettled returns how many records have no result, and how many of these may be in the stream
 // because an attempt had no answer. It is for the error of a Close that ran out of time.
 func (g *ledger) unsettled() (records, unknown int) {
 	for e := g.ages.oldest; e != nil; e = e.newer {
@@ -134,7 +135,7 @@ func (g *ledger) unsettled() (records, unknown int) {
 	return records, unknown
 }
 
-// age returns how long the oldest record without a result has been waiting.
+// age returns the time since the Put of the oldest record without a result.
 func (g *ledger) age(now time.Time) time.Duration {
 	if g.ages.oldest == nil {
 		return 0
@@ -142,7 +143,7 @@ func (g *ledger) age(now time.Time) time.Duration {
 	return now.Sub(g.ages.oldest.taken)
 }
 
-// ages lists the records without a result, in the order in which they were taken.
+// ages is a list of the records without a result, in the order of their Puts.
 type ages struct {
 	oldest, newest *entry
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
 
-// list lists the shards because the core asks for it.
+// list lists the shards because the core needs them.
 func (p *Producer) list() {
 	err := p.listFor(p.life, func() bool { return true })
 	p.mu.Lock()
@@ -25,8 +25,8 @@ func (p *Producer) list() {
 	signal(p.scheduleNow)
 }
 
-// listFor lists the shards and tells the core, if that is still wanted when its turn comes. One
-// listing is made at a time, so that what is told last is the newest.
+// listFor lists the shards for the core, unless wanted returns false when its turn comes. Only one
+// listing runs at a time, so that the core gets the newest list last.
 func (p *Producer) listFor(ctx context.Context, wanted func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
 	defer cancel()
@@ -44,13 +44,14 @@ func (p *Producer) listFor(ctx context.Context, wanted func() bool) error {
 	err = p.lasting(ctx, p.cfg.Reader, err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mu.core.take(p.clock.now(), shards, err)
+	return p.mu.core.takeShards(p.clock.now(), shards, err)
 }
 
-// chartAnswer lists the shards if an answer names one that is not known: without its range
-// nobody can say whether the readers drop what it has stored. It gives up after CallTimeout.
+// chartAnswer lists the shards until every shard that an answer names is known. Without its range
+// it is not known whether readers drop the records that it has stored. chartAnswer gives up after
+// CallTimeout.
 func (p *Producer) chartAnswer(o outcome) {
-	if !p.cfg.Order.byShard() {
+	if !p.mu.core.chart.needed { // it never changes
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(p.life, p.cfg.CallTimeout, errCallTimeout)

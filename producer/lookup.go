@@ -21,8 +21,8 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// Reader is the part of the Kinesis API by which the producer looks up units whose outcome is
-// unknown: an attempt had no answer for too long. *kinesis.Client has it.
+// Reader is the part of the Kinesis API that reads; *kinesis.Client implements it. Config.Reader
+// lists its uses. The producer calls it from several goroutines at a time.
 type Reader interface {
 	ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
 		*kinesis.ListShardsOutput, error)
@@ -34,16 +34,16 @@ type Reader interface {
 		...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
 }
 
-// pageEvery is the time from one read of a shard to the next: AWS allows five reads a second, for
-// all applications together ("GetRecords").
+// pageEvery is the time between two reads of a shard. AWS allows five reads a second, for all
+// applications together ("GetRecords").
 const pageEvery = 250 * time.Millisecond
 
-// patience is the part of H after which a search logs that it is kept waiting.
+// patience: a search that waits for one part in patience of H logs a message.
 const patience = 5
 
 var errTrimmed = errors.New("the stream does not keep records for so long")
 
-// lookUp makes a search and lands it.
+// lookUp runs a search and passes its results to the core.
 func (p *Producer) lookUp(s *search) {
 	results, err := p.search(p.reading, s)
 	p.mu.Lock()
@@ -67,7 +67,7 @@ type tag struct {
 }
 
 // search finds each unit, or finds that it is absent. It begins when no copy can be stored any
-// more, so an absent unit stays absent: see horizon.go. The error may pass.
+// more, so an absent unit stays absent: see horizon.go. After an error the search can be repeated.
 func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 	results := make([]found, len(s.lanes))
 	for i := range results {
@@ -80,7 +80,7 @@ func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 		s.until = p.mu.core.limits.behind(date)
 		err = p.markTrimmed(ctx, s, date, results)
 	}
-	// Any shard whose range holds a unit's hash key, open or closed, may have taken it.
+	// A unit may be in any shard with its hash key in the range, open or closed.
 	for i := 0; err == nil && i < len(shards); i++ {
 		wanted := map[tag]int{}
 		for at, l := range s.lanes {
@@ -103,15 +103,15 @@ func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 	return results, nil
 }
 
-// leastRetention is the shortest retention period of a stream. A stream may trim records earlier by
-// retentionMargin.
+// leastRetention is the shortest retention period of a stream. A stream may trim records up to
+// retentionMargin earlier.
 const (
 	leastRetention  = 24 * time.Hour
 	retentionMargin = time.Hour
 )
 
-// markTrimmed sets an error for the units that are so old that the stream may have trimmed them, by
-// the stream's time, or by the producer's if the stream does not say its own.
+// markTrimmed sets an error for the units that are so old that the stream may have trimmed them.
+// today is the stream's time; if it is zero, the producer's clock is used.
 func (p *Producer) markTrimmed(
 	ctx context.Context, s *search, today time.Time, results []found,
 ) error {
@@ -175,14 +175,14 @@ func (p *Producer) searchShard(
 		if len(page.Records) > 0 {
 			moved = p.clock.now()
 		} else {
-			p.sayWaiting(s, shard.ID, p.clock.now().Sub(moved))
+			p.logWaiting(s, shard.ID, p.clock.now().Sub(moved))
 		}
 	}
 }
 
-// sayWaiting logs, once for a search, that a shard has records that cannot be read yet, as while a
-// server's disk hangs. The search waits for them however long that takes.
-func (p *Producer) sayWaiting(s *search, shard runnel.ShardID, by time.Duration) {
+// logWaiting logs, once for each search, that a shard has records that cannot be read yet, for
+// example because a server's disk hangs. The search waits for them without a limit.
+func (p *Producer) logWaiting(s *search, shard runnel.ShardID, by time.Duration) {
 	if s.waits || by < seam.H()/patience {
 		return
 	}
@@ -191,9 +191,9 @@ func (p *Producer) sayWaiting(s *search, shard runnel.ShardID, by time.Duration)
 		"that cannot be read so far", "stream", p.cfg.Stream, "shard", shard, "units", len(s.lanes))
 }
 
-// unitsIn takes the units that a Kinesis record of a shard holds out of the wanted ones, and
-// yields the indexes of their results, with the place of their first records. A record that readers
-// drop holds none.
+// unitsIn yields the wanted units that a Kinesis record of a shard holds, and removes them from
+// wanted. It yields the index of a unit's result, and the index of its first record. A Kinesis
+// record that readers drop holds no unit.
 func unitsIn(
 	d *aggregate.Decoder, data []byte, shard keyspace.Range, wanted map[tag]int,
 ) iter.Seq2[int, int] {
@@ -215,8 +215,8 @@ func unitsIn(
 	}
 }
 
-// searchFrom returns a cursor at the place from which the wanted units are searched, and its first
-// page.
+// searchFrom returns a cursor at the place where the search for the wanted units begins, and its
+// first page.
 func (p *Producer) searchFrom(
 	ctx context.Context, s *search, shard runnel.ShardID, wanted map[tag]int,
 ) (*pages.Cursor, pages.Page, error) {
@@ -234,17 +234,18 @@ func (p *Producer) searchFrom(
 	if begin.after != "" {
 		cursor := p.cursor(shard, runnel.FromSequence(begin.after))
 		page, err := cursor.Next(ctx)
-		if awserr.Kinesis.Of(err) != awserr.Record {
+		if !awserr.InvalidArgument(err) {
 			return cursor, page, err
 		}
-		// The number is none of this stream: it was deleted and made again under its name.
+		// The number is not one of this stream: it was deleted and created again under its name.
 	}
 	cursor := p.cursor(shard, from)
 	page, err := cursor.Next(ctx)
 	return cursor, page, err
 }
 
-// cursor makes a cursor that fails with the first error: the core decides when to search again.
+// cursor returns a cursor that makes one attempt for each page, since the core decides when to
+// search again.
 func (p *Producer) cursor(shard runnel.ShardID, from runnel.From) *pages.Cursor {
 	cfg := pages.Config{
 		Kinesis: p.cfg.Reader, Shard: shard, From: from, CallTimeout: p.cfg.CallTimeout,
@@ -260,14 +261,14 @@ func (p *Producer) arn() *string {
 	return arn
 }
 
-// lister lists the shards of the producer's stream, by its ARN where it has one: a stream of
-// the same name in another account is another.
+// lister lists the shards of the producer's stream. It uses the ARN if the Config has one, since
+// another account may have a stream of the same name.
 type lister struct {
 	p    *Producer
-	date *time.Time // takes the Date of the answers, where it is not nil
+	date *time.Time // if not nil, receives the Date of the last answer
 }
 
-// ListShards is the Reader's.
+// ListShards calls the Reader's ListShards.
 func (l lister) ListShards(
 	ctx context.Context, input *kinesis.ListShardsInput, options ...func(*kinesis.Options),
 ) (*kinesis.ListShardsOutput, error) {

@@ -23,9 +23,9 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// longOutage puts records of 20 keys, loses the answers of the first calls and all requests
-// after them for longer than a horizon of two seconds, splits a shard meanwhile, and returns
-// the producer, which is closed, with the results and what the stream holds.
+// longOutage puts records of 20 keys. It loses the answers of the first calls, and all requests
+// after them for longer than the horizon of two seconds, and splits a shard meanwhile. It returns
+// the closed producer, the results and the records in the stream.
 func longOutage(
 	t *testing.T, reader func(*runneltest.Server) producer.Reader,
 ) (producer.Stats, []producer.Result, []stored) {
@@ -81,8 +81,8 @@ func longOutage(
 	return p.Stats(), results, readAll(t, server.Kinesis())
 }
 
-// An outage longer than the horizon stays exact: what was stored is found, what was not goes
-// out again, and behind the filter everything is there once and in order.
+// An outage longer than the horizon does no harm: stored units are found, the others go out again,
+// and behind the filter every record is there once and in order.
 func TestLongOutageIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stats, results, all := longOutage(t, func(s *runneltest.Server) producer.Reader {
@@ -106,7 +106,7 @@ func TestLongOutageIsExact(t *testing.T) {
 	})
 }
 
-// denied is a Reader that may not read.
+// denied is a Reader without the right to read.
 type denied struct{ producer.Reader }
 
 func (denied) ListShards(
@@ -115,7 +115,8 @@ func (denied) ListShards(
 	return nil, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not authorized"}
 }
 
-// A producer that may not read says of which records it does not know, and goes on in order.
+// A producer without the right to read reports the records of unknown outcome, and goes on in
+// order.
 func TestLongOutageWithoutReading(t *testing.T) {
 	for name, reader := range map[string]producer.Reader{"none": nil, "denied": denied{}} {
 		t.Run(name, func(t *testing.T) {
@@ -148,8 +149,8 @@ func TestLongOutageWithoutReading(t *testing.T) {
 	}
 }
 
-// A unit that an earlier run left longer than a horizon ago is looked up and not sent: it is
-// found, also in a stream that is named by its ARN.
+// A unit that an earlier run left more than a horizon ago is not sent but looked up and found. The
+// same holds for a stream that is given by its ARN.
 func TestResumedAfterTheHorizon(t *testing.T) {
 	seam.SetH(t, 10*time.Second)
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +213,7 @@ func TestResumedAfterTheHorizon(t *testing.T) {
 	})
 }
 
-// openUnits is a Journal of what is open.
+// openUnits is a Journal of the open units.
 type openUnits struct{ units []producer.FrozenUnit }
 
 func (o *openUnits) Frozen(_ context.Context, units []producer.FrozenUnit) error {
@@ -231,7 +232,7 @@ func (o *openUnits) Settled(units []producer.SettledUnit) {
 	}
 }
 
-// frozenUnit is a unit of an earlier run.
+// frozenUnit returns a unit of an earlier run.
 func frozenUnit(t *testing.T) producer.FrozenUnit {
 	unit := aggregate.Unit{Producer: aggregate.ProducerID{1}, Number: 3, Low: 2}
 	var e aggregate.Encoder
@@ -245,7 +246,8 @@ func frozenUnit(t *testing.T) producer.FrozenUnit {
 	}
 }
 
-// What is absent goes out anew, unless the stream may have trimmed it meanwhile.
+// The records of an absent unit go out in a new one, unless the stream may have trimmed the old
+// one.
 func TestResumedLongAfter(t *testing.T) {
 	for age, unresolved := range map[time.Duration]bool{time.Hour: false, 30 * time.Hour: true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	markShare  = 10   // of H: the least time between two marks of a shard
-	shardMarks = 40   // so they reach back 4H
-	markShards = 4096 // that have marks
-	markLooks  = 16   // results of a call that are looked at
+	markShare  = 10   // one part in markShare of H is the least time between marks of a shard
+	shardMarks = 40   // the most marks of a shard, which reach back 4H
+	markShards = 4096 // the most shards with marks
+	markLooks  = 16   // at most so many results of a call are considered
 )
 
 // mark is a record that was acknowledged at a moment.
@@ -20,12 +20,12 @@ type mark struct {
 	sequence runnel.SequenceNumber
 }
 
-// marks holds some acknowledged records of each shard. The sequence numbers of a shard grow, so
-// that a unit that is sent after the moment of a mark lies behind the mark's record. A look-up
-// that begins there depends on no clock of the stream.
+// marks holds some acknowledged records of each shard. The sequence numbers of a shard grow, so a
+// unit that is first sent after a mark's moment is stored behind the mark's record. A look-up that
+// begins there depends on no clock of the stream.
 type marks map[runnel.ShardID][]mark
 
-// note marks records that a call has stored.
+// note adds marks for records that a call has stored.
 func (m marks) note(now time.Time, o outcome, horizon time.Duration) {
 	for i := 0; i < len(o.each); i += 1 + len(o.each)/markLooks {
 		if v := &o.each[i]; v.fate == stored {
@@ -52,7 +52,7 @@ func (m marks) add(next mark, shard runnel.ShardID, horizon time.Duration) {
 	m[shard] = append(list, next)
 }
 
-// prune takes out the shards that were last written to before a moment.
+// prune removes the shards with no mark since a moment.
 func (m marks) prune(before time.Time) {
 	for shard, list := range m {
 		if list[len(list)-1].at.Before(before) {
@@ -71,18 +71,16 @@ func (m marks) before(shard runnel.ShardID, moment time.Time) (mark, bool) {
 	return mark{}, false
 }
 
-// start is where a search begins in a shard: behind a record, or else at a time of the stream, or
-// else, where both are zero, at the oldest record.
+// start is the place where a search of a shard begins: behind a record, or if after is empty at a
+// time of the stream, or if both are zero at the oldest record.
 type start struct {
 	after runnel.SequenceNumber
 	at    time.Time
 }
 
-// startOf returns where to begin looking for units in a shard: before any copy of them, and not
-// much before.
-//
-// A mark that is older than the Date that their first sends had seen by more than H is left for
-// that, since it has more to be read.
+// startOf returns where the search for the units of some lanes begins in a shard: before any copy
+// of them, but not much before. It prefers a mark, unless the mark is more than H older than the
+// Date seen before their first attempts: then it begins at that time, to read less.
 func (c *core) startOf(shard runnel.ShardID, lanes []*lane) start {
 	var first, seen time.Time
 	var s start

@@ -18,12 +18,12 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
-	"github.com/runnel-stream/runnel/internal/seam"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// lists is a Reader of a stream's shards, as a test has them.
-type lists struct {
+// shardLister is a Reader that lists the shards which a test sets.
+type shardLister struct {
 	Reader
 
 	mu     sync.Mutex
@@ -33,22 +33,22 @@ type lists struct {
 	delay  time.Duration
 }
 
-// oneShard is the list of the shard that a stream in memory has.
-func oneShard() *lists {
-	return &lists{shards: map[string]keyspace.Range{someShard: keyspace.All()}}
+// oneShard returns the list of a stream with one shard.
+func oneShard() *shardLister {
+	return &shardLister{shards: map[string]keyspace.Range{someShard: keyspace.All()}}
 }
 
-func (l *lists) set(change func()) {
+func (l *shardLister) set(change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change()
 }
 
-func (l *lists) ListShards(
+func (l *shardLister) ListShards(
 	ctx context.Context, _ *kinesis.ListShardsInput, _ ...func(*kinesis.Options),
 ) (*kinesis.ListShardsOutput, error) {
 	if l.delay > 0 {
-		if err := wait(ctx, l.delay); err != nil {
+		if err := retry.Wait(ctx, l.delay); err != nil {
 			return nil, err
 		}
 	}
@@ -69,8 +69,8 @@ func (l *lists) ListShards(
 	return output, nil
 }
 
-// byShard runs a test in the orders that pack by shard, in virtual time.
-func byShard(t *testing.T, test func(t *testing.T, order Order)) {
+// eachOrderByShard runs a test in virtual time for each order that packs by shard.
+func eachOrderByShard(t *testing.T, test func(t *testing.T, order Order)) {
 	t.Helper()
 	for _, order := range []Order{OrderNone, OrderShard} {
 		t.Run(order.String(), func(t *testing.T) {
@@ -79,8 +79,8 @@ func byShard(t *testing.T, test func(t *testing.T, order Order)) {
 	}
 }
 
-// openPacked is open in OrderNone, where set does not choose another.
-func (s *stream) openPacked(tb testing.TB, l *lists, set func(*Config)) (*Producer, context.Context) {
+// openPacked is open with OrderNone, unless set chooses another order.
+func (s *stream) openPacked(tb testing.TB, l *shardLister, set func(*Config)) (*Producer, context.Context) {
 	tb.Helper()
 	return s.open(tb, func(c *Config) {
 		c.Order, c.Reader = OrderNone, l
@@ -90,8 +90,8 @@ func (s *stream) openPacked(tb testing.TB, l *lists, set func(*Config)) (*Produc
 	})
 }
 
-// Records of many keys share Kinesis records, which are what the KPL's are: the key "a", the
-// first record's hash key outside, and an identity without an order on the first one inside.
+// Records of many keys share Kinesis records, which have the form of the KPL's: the partition key
+// "a", and the hash key of the first record. The first record has an identity without an order.
 func TestRecordsOfManyKeysArePacked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: 10 * time.Millisecond}
@@ -132,10 +132,10 @@ func TestRecordsOfManyKeysArePacked(t *testing.T) {
 	})
 }
 
-// Nothing is sent before the shards are known; a list that cannot be had is tried again, and
-// where nobody may have it the records are refused, and say why.
+// Nothing is sent before the shards are known. A listing that fails is repeated. If the caller has
+// no right to list, the records are refused with that cause.
 func TestRecordsWaitForTheShards(t *testing.T) {
-	byShard(t, func(t *testing.T, order Order) {
+	eachOrderByShard(t, func(t *testing.T, order Order) {
 		s, l := &stream{}, oneShard()
 		l.err = io.ErrUnexpectedEOF
 		p, ctx := s.openPacked(t, l, func(c *Config) { c.Order = order })
@@ -155,7 +155,7 @@ func TestRecordsWaitForTheShards(t *testing.T) {
 		}
 		closeNow(t, p, ctx)
 	})
-	byShard(t, func(t *testing.T, order Order) {
+	eachOrderByShard(t, func(t *testing.T, order Order) {
 		s, l := &stream{}, oneShard()
 		l.err = apiError("ResourceNotFoundException", "stream orders is not there")
 		p, ctx := s.openPacked(t, l, func(c *Config) { c.Order = order })
@@ -174,8 +174,8 @@ func TestRecordsWaitForTheShards(t *testing.T) {
 	})
 }
 
-// Close does not wait for a list that nobody waits for.
-func TestCloseCutsAList(t *testing.T) {
+// Close cancels a listing for which no record waits.
+func TestCloseCancelsAListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := oneShard()
 		l.delay = time.Minute
@@ -189,10 +189,11 @@ func TestCloseCutsAList(t *testing.T) {
 	})
 }
 
-// When an answer names a shard that is not known the shards are listed before the answer counts:
-// what was packed for another is void, and is in the stream again for the shard that it is in.
+// When an answer names an unknown shard, the shards are listed before the answer counts. A unit
+// that was packed for another shard is void, and its records go into the stream again, packed for
+// the new shards.
 func TestSplitIsSeenInTheAnswers(t *testing.T) {
-	byShard(t, func(t *testing.T, order Order) {
+	eachOrderByShard(t, func(t *testing.T, order Order) {
 		low, high := keyspace.All().SplitAt(keyspace.All().Middle())
 		l := oneShard()
 		s := &stream{latency: time.Millisecond}
@@ -246,10 +247,9 @@ func TestSplitIsSeenInTheAnswers(t *testing.T) {
 	})
 }
 
-// A shard that no list has: whether readers drop the unit is not known, and it is looked up.
+// An answer names a shard that no list has. Readers may drop the unit or not, so it is looked up.
 func TestAnswerOfAnUnknownShard(t *testing.T) {
-	byShard(t, func(t *testing.T, order Order) {
-		seam.SetH(t, time.Second)
+	eachOrderByShard(t, func(t *testing.T, order Order) {
 		s, l := &stream{}, oneShard()
 		s.shards = func(string) int { return 9 }
 		p, ctx := s.openPacked(t, l, func(c *Config) {
@@ -268,15 +268,15 @@ func TestAnswerOfAnUnknownShard(t *testing.T) {
 	})
 }
 
-// What a run of OrderNone has left open is sent again as it is, and settled; in another order it
-// is refused.
+// Units that a run of OrderNone has left open are sent again unchanged, and settled. A run with
+// another order refuses them.
 func TestResumePacked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &notes{}
+		n := &memoryJournal{}
 		s := &stream{}
 		s.fault = func(ctx context.Context, _ int, _ *kinesis.PutRecordsInput) (bool, error) {
 			<-ctx.Done()
-			return true, ctx.Err() // stored, and nobody hears of it
+			return true, ctx.Err() // stored, and the answer is lost
 		}
 		p, ctx := s.openPacked(t, oneShard(), func(c *Config) { c.Journal = n })
 		for i := range 10 {
@@ -317,7 +317,7 @@ func TestResumePacked(t *testing.T) {
 			t.Errorf("resumed in another order: %v", err)
 		}
 		cfg.Order, cfg.Reader = OrderNone, oneShard()
-		// One of OrderKey, with the keys that a packed one would have.
+		// A unit of OrderKey with the keys that a unit of OrderNone would have.
 		unit := aggregate.Unit{Number: 1, Low: 1}
 		var e aggregate.Encoder
 		if err := e.Add(aggregate.Record{

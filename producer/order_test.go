@@ -32,7 +32,7 @@ func TestParseOrder(t *testing.T) {
 	}
 }
 
-// openUnits is open in OrderKey.
+// openUnits is open with OrderKey.
 func (s *stream) openUnits(tb testing.TB, set func(*Config)) (*Producer, context.Context) {
 	tb.Helper()
 	return s.open(tb, func(c *Config) {
@@ -43,7 +43,7 @@ func (s *stream) openUnits(tb testing.TB, set func(*Config)) (*Producer, context
 	})
 }
 
-// put puts a record and fails if it cannot.
+// put puts a record, and ends the test on an error.
 func put(tb testing.TB, p *Producer, ctx context.Context, r runnel.Record, done func(Result)) {
 	tb.Helper()
 	if err := p.PutFunc(ctx, r, done); err != nil {
@@ -51,9 +51,9 @@ func put(tb testing.TB, p *Producer, ctx context.Context, r runnel.Record, done 
 	}
 }
 
-// A hot key's backlog takes one call a MaxUnitBytes, not one a record; each record has its own
-// result, with its place in the unit.
-func TestBacklogIsFolded(t *testing.T) {
+// The backlog of a busy key takes one call for each MaxUnitBytes, not one for each record. Each
+// record has its own result, with its index in the unit.
+func TestBacklogBecomesOneUnit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: 20 * time.Millisecond}
 		p, ctx := s.openUnits(t, nil)
@@ -80,8 +80,8 @@ func TestBacklogIsFolded(t *testing.T) {
 	})
 }
 
-// One record alone is a unit too, with an identity of the producer's; its explicit hash key is
-// inside and outside. An aggregate passes as it is.
+// A single record is also sent as a unit with an identity of the producer. The explicit hash key is
+// in the unit and on the Kinesis record. An aggregate is sent unchanged.
 func TestSingleRecordsHaveAnIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{}
@@ -126,9 +126,9 @@ func TestSingleRecordsHaveAnIdentity(t *testing.T) {
 	})
 }
 
-// What fits as it is and not with its identity goes as it is, in its lane's order; a journal cannot
-// keep it, and the error says what helps.
-func TestTooLargeToWrap(t *testing.T) {
+// A record that fits only without its identity is sent as it is, in the order of its lane. With a
+// journal it is refused, and the error says how to correct that.
+func TestRecordTooLargeForItsIdentity(t *testing.T) {
 	for _, order := range []Order{OrderKey, OrderShard, OrderNone} {
 		for _, journal := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestTooLargeToWrap(t *testing.T) {
 				p, ctx := s.openUnits(t, func(c *Config) {
 					c.MaxRecordBytes, c.Order, c.Reader = 1000, order, oneShard()
 					if journal {
-						c.Journal = &notes{}
+						c.Journal = &memoryJournal{}
 					}
 				})
 				refused := 0
@@ -172,8 +172,8 @@ func TestTooLargeToWrap(t *testing.T) {
 	}
 }
 
-// In OrderChained each record is a PutRecord and names the one before it of its lane; lanes are
-// in flight side by side. A number that the stream refuses is dropped.
+// In OrderChained each record is sent by PutRecord, with the number of its lane's previous record.
+// Different lanes are in flight at the same time. A number that the stream refuses is left out.
 func TestChained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: 10 * time.Millisecond}
@@ -216,7 +216,7 @@ func TestChained(t *testing.T) {
 		if s.inOrder(t) != 0 || len(s.keys) != 20 || took > 120*time.Millisecond || s.most != 2 {
 			t.Errorf("%d stored, %d at a time, after %v", len(s.keys), s.most, took)
 		}
-		// All but the first of each key, and the one that was refused with its number.
+		// All except the first of each key and the one whose number was refused.
 		if !refused || named != 17 {
 			t.Errorf("%d records name the one before", named)
 		}

@@ -3,18 +3,17 @@ package producer
 import "time"
 
 const (
-	// outageAfter is how many calls in a row have no answer when an outage is declared. One
-	// cut connection is none: only the lanes that it carried wait.
+	// outageAfter is the number of calls without an answer in a row that make an outage. A single
+	// cut connection makes none: only the lanes that it carried wait.
 	outageAfter = 3
-	// probeEvery bounds the wait between two probes, and with it how late the end of an
-	// outage is seen.
+	// probeEvery bounds the wait between two probes, and so the delay at the end of an outage.
 	probeEvery = time.Second
 )
 
-// outage tells lanes that fail from an endpoint that is not there. While it lasts, one call of
-// one record at a time probes for the end: so an outage of any length costs each record the
-// unknown attempts of its beginning and no more, and the first answer of any kind releases
-// everything at once.
+// outage distinguishes an endpoint that does not answer from single failed calls. During an outage,
+// one call of one unit at a time probes for its end. So an outage of any length costs a record no
+// more than the unknown attempts of its beginning, and the first answer of any kind releases all
+// lanes at once.
 type outage struct {
 	unanswered int // calls in a row without an answer
 	began      time.Time

@@ -2,7 +2,7 @@ package producer
 
 import "github.com/runnel-stream/runnel"
 
-// fate is what one call did to one of its units.
+// fate is the effect of one call on one of its units.
 type fate uint8
 
 const (
@@ -10,26 +10,26 @@ const (
 	throttled             // answered: over a limit, not stored
 	failed                // answered: not stored, for a reason that may pass
 	refused               // answered: not stored, for a reason that will not pass
-	unknown               // no answer: stored, or not, or later
-	notSent               // for certain nothing left
-	suspect               // answered: one of the call's records is at fault, none was stored
-	withheld              // not sent, by the producer's own decision
-	void                  // stored in a shard that it was not packed for, where readers drop it
+	unknown               // no answer: it may be stored, now or later
+	notSent               // certainly not sent
+	suspect               // answered: a record of the call is invalid, and none was stored
+	withheld              // the producer decided not to send it
+	void                  // stored in another shard than it was packed for; readers drop it
 )
 
-// verdict is what one call said of one of its units.
+// verdict is the result of one unit in one call.
 type verdict struct {
 	fate     fate
 	shard    runnel.ShardID
 	sequence runnel.SequenceNumber
-	sub      int   // of the unit's first record
-	err      error // unless stored
+	sub      int   // index of the unit's first record in the Kinesis record
+	err      error // nil if stored
 }
 
-// outcome is what became of a call: the units one by one, or all of them alike.
+// outcome is the result of a call: one verdict for each Kinesis record, or one for the whole call.
 type outcome struct {
-	each []verdict // in the order of the call's lanes; nil: see all
-	all  verdict   // never stored
+	each []verdict // in the order of the call's parcels; nil: all applies
+	all  verdict   // its fate is never stored
 }
 
 func (o outcome) of(i int) verdict {
@@ -39,12 +39,17 @@ func (o outcome) of(i int) verdict {
 	return o.all
 }
 
-// answered reports whether anybody was there.
+// answered reports whether the endpoint has answered the call.
 func (o outcome) answered() bool {
-	return o.each != nil || (o.all.fate != unknown && o.all.fate != notSent)
+	switch o.all.fate {
+	case unknown, notSent, withheld:
+		return o.each != nil
+	case stored, throttled, failed, refused, suspect, void:
+	}
+	return true
 }
 
-// report counts the outcome of a call.
+// report returns the counts of a call's records by outcome.
 func (o outcome) report(made *call) CallReport {
 	r := CallReport{Units: len(made.parcels), Records: made.records, Bytes: made.bytes}
 	if o.each == nil {

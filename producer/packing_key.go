@@ -2,7 +2,7 @@ package producer
 
 import "github.com/runnel-stream/runnel"
 
-// keyPacking folds the records that wait in a lane into one unit with the lane's keys, a Kinesis
+// keyPacking packs the records that wait in a lane into one unit with the lane's keys, in a Kinesis
 // record of its own.
 type keyPacking struct {
 	ownLanes

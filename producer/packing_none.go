@@ -8,9 +8,10 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// nonePacking packs records of many keys into unordered units, each a Kinesis record for one shard.
-// Records wait in a queue for each shard, in the order of put. A queue has no unit: a carrier, a
-// lane made for one unit, has it, so any number of a queue's units can be in flight.
+// nonePacking packs records of many keys into unordered units, each in a Kinesis record for one
+// shard. Records wait in a lane for each shard, called a queue, in the order of put. A queue has no
+// unit of its own: each unit gets a new lane, called its carrier, so any number of a queue's units
+// can be in flight.
 type nonePacking struct {
 	separate
 	lanes  map[laneKey]*lane
@@ -23,7 +24,7 @@ func (*nonePacking) size(r *runnel.Record) int {
 	return unitSize(r, len(outerKey), longestUnordered)
 }
 
-// examine hashes the keys of every record: the queue depends on the hash key.
+// examine computes the hash key of every record, because it decides the queue.
 func (n *nonePacking) examine(e *entry) {
 	examineUnit(n, e)
 	e.makeHash()
@@ -31,7 +32,7 @@ func (n *nonePacking) examine(e *entry) {
 
 func (n *nonePacking) find(e *entry) *lane {
 	if e.asIs {
-		return nil // it has a lane to itself
+		return nil // it gets a lane of its own
 	}
 	return n.queueOf(e.hash)
 }
@@ -45,7 +46,7 @@ func (n *nonePacking) enter(e *entry) *lane {
 
 func (*nonePacking) adopt(key laneKey, _ *entry) *lane { return &lane{key: key, carrier: true} }
 
-// queueOf returns the queue of the shard that a hash key belongs to, or nil if there is none.
+// queueOf returns the queue of a hash key's shard, or nil if there is none.
 func (n *nonePacking) queueOf(hash keyspace.Key) *lane {
 	shard, known := n.chart.predict(hash)
 	if !known {
@@ -54,7 +55,7 @@ func (n *nonePacking) queueOf(hash keyspace.Key) *lane {
 	return n.lanes[laneKey{hash: string(shard)}]
 }
 
-// newQueue makes the queue of the shard that a hash key belongs to.
+// newQueue makes the queue of a hash key's shard.
 func (n *nonePacking) newQueue(hash keyspace.Key) *lane {
 	shard, _ := n.chart.predict(hash)
 	l := &lane{key: laneKey{hash: string(shard)}, queue: true}
@@ -62,7 +63,7 @@ func (n *nonePacking) newQueue(hash keyspace.Key) *lane {
 	return l
 }
 
-// rejoin returns the queue of a record that was in a queue before.
+// rejoin returns the present queue for a record that was in a queue before.
 func (n *nonePacking) rejoin(e *entry) *lane {
 	l := n.queueOf(e.hash)
 	if l == nil {
@@ -72,10 +73,10 @@ func (n *nonePacking) rejoin(e *entry) *lane {
 	return l
 }
 
-// takeBack returns the unit's records to the queues of the shards that they belong to now. Records
-// in a queue are in the order of put.
+// takeBack returns the unit's records to the present queues of their shards, each at its place in
+// the order of put.
 func (n *nonePacking) takeBack(l *lane) {
-	behind := map[*lane]*entry{} // the last record inserted
+	behind := map[*lane]*entry{} // for each queue the last record inserted
 	for e := l.unit.first; e != nil; {
 		next := e.next
 		e.next = nil
@@ -89,8 +90,8 @@ func (n *nonePacking) takeBack(l *lane) {
 	}
 }
 
-// recharted gives all records that wait to the queues of the shards that are open now. An empty
-// queue goes when its turn comes.
+// recharted moves all waiting records to the queues of the open shards. An empty queue is removed
+// when its turn comes.
 func (n *nonePacking) recharted() {
 	var all []*entry
 	drain := func(l *lane) {
@@ -137,7 +138,8 @@ func (n *nonePacking) judge(p *parcel, v verdict) verdict {
 	})
 }
 
-// insert puts a record into a queue by its number. It belongs behind after, if that is not nil.
+// insert puts a record into a queue at the place of its number. If after is not nil, the record
+// belongs behind it, and the search starts there.
 func (l *lane) insert(after, e *entry) {
 	at := &l.first
 	if after != nil {
@@ -150,5 +152,5 @@ func (l *lane) insert(after, e *entry) {
 		l.last = e
 	}
 	*at = e
-	l.backlog += e.wide
+	l.backlog += e.wireSize
 }

@@ -10,6 +10,6 @@ type plainPacking struct {
 
 func (*plainPacking) size(r *runnel.Record) int { return len(r.Data) + len(r.PartitionKey) }
 
-func (p *plainPacking) examine(e *entry) { e.asIs, e.wide = true, p.size(&e.record) }
+func (p *plainPacking) examine(e *entry) { e.asIs, e.wireSize = true, p.size(&e.record) }
 
-func (*plainPacking) fill(*unit, int) {} // no record is in a numbered unit
+func (*plainPacking) fill(*unit, int) {} // its units have no number and one record

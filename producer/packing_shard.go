@@ -7,11 +7,11 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// shardPacking folds the records of each lane into a unit, as keyPacking does, and packs the units
+// shardPacking packs the records of each lane into a unit, as keyPacking does, and packs the units
 // of many lanes into one Kinesis record for their shard. A Kinesis record is made for one call. If
-// it fails, its units are packed anew, each with its own number and records, with the units that
-// are ready then. Of a unit's copies a filter takes the first valid one, whichever Kinesis record
-// it came in.
+// the call fails, its units are packed again, each with the same number and records, together with
+// other units that are ready then. A filter takes the first valid copy of a unit, whichever Kinesis
+// record it is in.
 type shardPacking struct {
 	ownLanes
 	filler filler
@@ -19,9 +19,10 @@ type shardPacking struct {
 	limits *limits
 }
 
-// boxed is the most bytes by which a record in company exceeds one in a unit of its own: its keys
-// may be further behind in the tables, and a longer index makes its entry longer.
-const boxed = 6
+// sharedOverhead is the most bytes that a record needs in a shared Kinesis record more than in one
+// of its own: the index of its keys in the key tables can be larger, and a larger index has a
+// longer encoding.
+const sharedOverhead = 6
 
 func (*shardPacking) size(r *runnel.Record) int {
 	return unitSize(r, len(outerKey), longestUnordered)
@@ -33,9 +34,11 @@ func (*shardPacking) mostLanes() int { return math.MaxInt }
 
 func (s *shardPacking) charted() bool { return len(s.chart.open) > 0 }
 
-func (s *shardPacking) fill(u *unit, most int) { s.filler.fill(u, most, len(outerKey), boxed) }
+func (s *shardPacking) fill(u *unit, most int) {
+	s.filler.fill(u, most, len(outerKey), sharedOverhead)
+}
 
-// cost is without perRecord, since many units share one record of the shard's rate.
+// cost does not add perRecord, since many units share one Kinesis record.
 func (*shardPacking) cost(bytes int) int { return bytes }
 
 func (s *shardPacking) judge(p *parcel, v verdict) verdict {
@@ -49,8 +52,8 @@ func (s *shardPacking) judge(p *parcel, v verdict) verdict {
 	})
 }
 
-// seal encodes the units together. With a Journal it encodes each by itself too: the journal keeps
-// units, not Kinesis records.
+// seal encodes the units of a parcel together. With a Journal it also encodes each by itself,
+// because the journal stores units, not Kinesis records.
 func (s *shardPacking) seal(with *sealer, p *parcel) {
 	first := p.lanes[0]
 	if !first.unit.wrapped() {
@@ -67,7 +70,7 @@ func (s *shardPacking) seal(with *sealer, p *parcel) {
 }
 
 func (s *shardPacking) loader(made *call, _ int) loader {
-	l := &together{
+	l := &sharedLoader{
 		made: made, chart: s.chart, limits: s.limits,
 		lanes: math.MaxInt, bytes: s.limits.bytes, open: map[runnel.ShardID]int{},
 	}
@@ -77,30 +80,30 @@ func (s *shardPacking) loader(made *call, _ int) loader {
 	return l
 }
 
-// together loads a call with parcels that units of one shard share. Each unit, the oldest head
-// first, goes into the parcel of its shard, or a new one if that is full.
-type together struct {
+// sharedLoader loads a call with parcels that units of one shard share. Each unit, oldest head
+// first, goes into the open parcel of its shard, or into a new one if that is full.
+type sharedLoader struct {
 	made   *call
 	chart  *chart
 	limits *limits
 
 	lanes, bytes int
-	open         map[runnel.ShardID]int // the parcel that a shard's next unit goes into
+	open         map[runnel.ShardID]int // the index of each shard's open parcel
 
-	// Of the lane that takes saw last:
+	// About the lane of the last call of takes:
 	shard runnel.ShardID
-	asIs  bool // it has a parcel of its own
-	into  int  // -1: a new parcel
+	asIs  bool // its unit needs a parcel of its own
+	into  int  // the index of the parcel for its unit; -1: a new one
 }
 
-func (t *together) takes(l *lane) bool {
+func (t *sharedLoader) takes(l *lane) bool {
 	if doubt := min(l.unit.suspicion, mostSuspicion); doubt > 0 {
 		t.lanes = min(t.lanes, max(t.limits.records>>doubt, 1))
 		t.bytes = min(t.bytes, t.limits.bytes>>doubt)
 	}
 	t.shard, _ = t.chart.predict(l.hashKey())
 	t.asIs = l.head().asIs
-	size, into := l.size()+boxed*max(l.unit.count, 1), -1
+	size, into := l.size()+sharedOverhead*max(l.unit.count, 1), -1
 	if at, ok := t.open[t.shard]; ok && !t.asIs &&
 		t.made.parcels[at].size+size <= t.limits.unit {
 		into = at
@@ -111,7 +114,7 @@ func (t *together) takes(l *lane) bool {
 		(into >= 0 || len(t.made.parcels) < t.limits.records)
 }
 
-func (t *together) room() int {
+func (t *sharedLoader) room() int {
 	held := len(outerKey)
 	if t.into >= 0 {
 		held = t.made.parcels[t.into].size
@@ -119,7 +122,7 @@ func (t *together) room() int {
 	return min(t.limits.unit-held, t.bytes-t.made.bytes)
 }
 
-func (t *together) load(l *lane) {
+func (t *sharedLoader) load(l *lane) {
 	if t.into < 0 {
 		t.into = len(t.made.parcels)
 		t.made.parcels = append(t.made.parcels, parcel{size: len(outerKey)})
@@ -127,13 +130,13 @@ func (t *together) load(l *lane) {
 			t.open[t.shard] = t.into
 		}
 	}
-	p, size := &t.made.parcels[t.into], l.size()+boxed*l.unit.count
+	p, size := &t.made.parcels[t.into], l.size()+sharedOverhead*l.unit.count
 	p.lanes = append(p.lanes, l)
 	p.size += size
 	t.made.bytes += size
 }
 
-func (t *together) finish() {
+func (t *sharedLoader) finish() {
 	t.made.lanes = t.made.lanes[:0]
 	for _, p := range t.made.parcels {
 		t.made.lanes = append(t.made.lanes, p.lanes...)

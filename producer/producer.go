@@ -12,45 +12,45 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// Producer puts records into one stream, in the order of their lanes. It is safe for
-// concurrent use. Close must be called to end its goroutines.
+// Producer puts records into one stream, in the order of their lanes. It is safe for concurrent
+// use. Close ends its goroutines.
 type Producer struct {
 	cfg   Config
 	clock *clock
 
-	// life is the context of the calls; end cuts them, with a cause.
+	// life is the context of the calls. end cancels it, with a cause.
 	life context.Context //nolint:containedctx // the producer's own life, ended by Close
 	end  context.CancelCauseFunc
-	// reading is the context of look-ups, which ends when the producer halts.
+	// reading is the context of look-ups. It also ends when the producer halts.
 	reading     context.Context //nolint:containedctx // as above
 	stopReading context.CancelCauseFunc
-	// open ends when Close begins, and wakes blocked Puts.
+	// open ends when Close begins or the producer halts, which wakes blocked Puts.
 	open  context.Context //nolint:containedctx // as above
 	close context.CancelCauseFunc
 
-	// telling is held while the journal is told of ends, so that it hears of them in order. It
-	// comes before mu.
-	telling sync.Mutex
-	// Lock order: telling, then mu, which is not held while calling anything but the core.
+	// settling is held during Journal.Settled, so that the ends of units arrive in order. It is
+	// locked before mu.
+	settling sync.Mutex
+	// mu is held only for steps of the core and of room, never while anything outside is called.
 	mu struct {
 		sync.Mutex
-		core     *core
-		room     *room // a record has its room from Put to the end of its callback
-		closed   bool  // Put takes nothing more
-		halted   bool  // no more calls
-		stopped  bool  // everything is reported, and nothing more will be
-		buffered int   // records taken and not reported
-		bytes    int
-		unkept   bool // the journal failed the last time
-		// refusal is the stream's refusal of the caller that has halted the producer.
+		core           *core
+		room           *room // a record holds room from Put to the end of its callback
+		closed         bool  // Put takes no more records
+		halted         bool  // no more calls are made
+		stopped        bool  // all results were reported, and no more will be
+		buffered       int   // records taken and not reported
+		bytes          int   // their data and partition keys
+		journalFailing bool  // the last Journal.Frozen failed
+		// refusal is set when the stream has refused the caller and the producer halts.
 		refusal *HaltedError
 	}
-	charting    chan struct{}  // held while the shards are listed; capacity 1
+	charting    chan struct{}  // holds a value while the shards are listed; capacity 1
 	scheduleNow chan struct{}  // wakes schedule; capacity 1
 	deliverNow  chan struct{}  // wakes deliver; capacity 1
-	stop        chan struct{}  // ends both
+	stop        chan struct{}  // closed to end schedule and deliver
 	loops       sync.WaitGroup // schedule and deliver
-	calls       sync.WaitGroup
+	calls       sync.WaitGroup // calls, look-ups and listings
 	stopOnce    sync.Once
 	unseen      unseen
 	limit       recordLimit
@@ -58,12 +58,13 @@ type Producer struct {
 	sealers     sync.Pool // of *sealer
 }
 
-// New returns a producer for cfg.Stream. But for what is in cfg.Resume it sends nothing by
-// itself: whether the stream is there is seen with the first record.
+// New returns a producer for cfg.Stream. It makes no call by itself, except to list the shards
+// (OrderShard and OrderNone) and for the units in cfg.Resume. A missing stream is noticed
+// with the first record.
 //
-// The context's values go to every call. Its end does not stop the producer, since what was
-// taken is to be delivered; Close does. The error is that of cfg.Validate, or one that wraps
-// ErrNotResumable for a unit that cannot be resumed.
+// All calls carry the values of ctx. The end of ctx does not stop the producer, so that all records
+// that were taken can be delivered; Close stops it. The error is that of cfg.Validate, or one that
+// wraps ErrNotResumable for an invalid unit in cfg.Resume.
 func New(ctx context.Context, cfg Config) (*Producer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -90,7 +91,7 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 	return p, nil
 }
 
-// start makes the core, with the units of earlier runs in it.
+// start makes the core and adds the units of earlier runs to it.
 func (p *Producer) start() error {
 	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) // for jitter
 	core, now := newCore(p.cfg.Stream, p.cfg.limits(), random), p.clock.now()
@@ -126,24 +127,27 @@ func (p *Producer) start() error {
 	return nil
 }
 
-// ID returns the identity of this run of the producer. Its last four bits are 0; in the units
-// that the run freezes they are the number of the unit's group.
+// ID returns the producer id of this run. Its last four bits are 0. In the ids of the run's units
+// they are the number of the unit's group.
 func (p *Producer) ID() aggregate.ProducerID { return p.mu.core.groups.run() } // never changes
 
 // Put takes a record and returns the future of its result. Records of one lane are sent in the
-// order in which Put took them, but for OrderNone, which has none.
+// order in which Put took them, except in OrderNone.
 //
-// It blocks until the buffer has room for a record of its group (Config.MaxBufferedRecords and
-// MaxBufferedBytes), in the order of the group's callers, or ctx ends. With a context that has
-// ended it returns the context's cause and has not taken the record, whether there is room or not,
-// so that a loop of Put ends with its context. Once a record is taken ctx has no say over it. Other
-// errors: ErrInvalidPartitionKey, ErrInvalidHashKey and ErrTooLarge for a record that no stream
-// would take, ErrNestedAggregate, ErrClosed, and with a Journal a *HaltedError.
+// Put blocks until the buffer has room for a record of its group (Config.MaxBufferedRecords and
+// MaxBufferedBytes). Callers of one group get room in the order of their calls. Put also waits for
+// Config.Keys, and may wait for the stream's record limit if the record needs more than 1 MiB.
 //
-// With Config.Keys it waits for these too, and returns their errors.
+// If ctx ends before the record is taken, the error wraps the context's cause. If ctx has ended
+// before the call, Put takes no record even if there is room, so that a loop of Puts ends with its
+// context. Once a record is taken, ctx has no effect on it.
 //
-// PartitionKey, ExplicitHashKey and Data are sent. The producer keeps Data until it has the
-// result; it must not be changed until then.
+// The other errors are ErrInvalidPartitionKey, ErrInvalidHashKey, ErrTooLarge and
+// ErrNestedAggregate for a record that was not sent because it is invalid, ErrClosed, the errors of
+// Config.Keys, and with a Journal a *HaltedError.
+//
+// The producer sends PartitionKey, ExplicitHashKey and Data. It keeps Data until the record has its
+// result; the caller must not change Data before that.
 func (p *Producer) Put(ctx context.Context, record runnel.Record) (*Future, error) {
 	future := &Future{done: make(chan struct{}), unseen: &p.unseen}
 	if err := p.take(ctx, &entry{record: record, future: future}); err != nil {
@@ -152,25 +156,25 @@ func (p *Producer) Put(ctx context.Context, record runnel.Record) (*Future, erro
 	return future, nil
 }
 
-// PutFunc is Put with a callback for the result in place of the future. done may be nil.
+// PutFunc is Put with a callback in place of the future. done may be nil.
 //
-// done is called exactly once if PutFunc returns nil, and never otherwise. Callbacks of a
-// producer are called one at a time, on a goroutine of the producer, those of a lane in its
-// order where there is one. The record's room in the buffer is free after its callback, so a
-// callback must not wait for the producer: not in Put, Flush, Close, nor in a Future of the same
-// producer.
+// If PutFunc returns nil, the producer calls done exactly once; otherwise it does not call it. The
+// callbacks of a producer run one at a time on one of its goroutines, those of a lane in the lane's
+// order except in OrderNone. A record holds its room in the buffer until its callback has returned.
+// So a callback must not wait for the same producer: not in Put, Flush, Close or a Future's Wait.
 func (p *Producer) PutFunc(ctx context.Context, record runnel.Record, done func(Result)) error {
 	return p.take(ctx, &entry{record: record, done: done})
 }
 
-// PutMarked is PutFunc for a record that the caller has a name for, as its position in an
-// input: the Journal hears it with the unit that holds the record (FrozenUnit.Marks).
+// PutMarked is PutFunc with a mark, which is the caller's name for the record, such as its position
+// in an input. The Journal gets it with the unit that holds the record (FrozenUnit.Marks).
 func (p *Producer) PutMarked(
 	ctx context.Context, record runnel.Record, mark uint64, done func(Result),
 ) error {
 	return p.take(ctx, &entry{record: record, mark: mark, done: done})
 }
 
+// take assigns a hash key to a record, if Config.Keys has to, and admits the record.
 func (p *Producer) take(ctx context.Context, e *entry) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("put to stream %s: %w", p.cfg.Stream, context.Cause(ctx))
@@ -188,7 +192,7 @@ func (p *Producer) take(ctx context.Context, e *entry) error {
 	return err
 }
 
-// admit takes a record whose keys are known.
+// admit checks a record with its final keys, waits for room, and passes the record to the core.
 func (p *Producer) admit(ctx context.Context, e *entry) error {
 	if err := p.cfg.check(e.record); err != nil {
 		return err
@@ -197,7 +201,7 @@ func (p *Producer) admit(ctx context.Context, e *entry) error {
 	if err := p.fit(ctx, e); err != nil {
 		return err
 	}
-	size, core := e.size(), p.mu.core // the core is the same for the producer's life
+	size, core := e.size(), p.mu.core // the pointer never changes
 	p.mu.Lock()
 	l, known := core.seek(e)
 	if !known {
@@ -229,13 +233,13 @@ func (p *Producer) admit(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// giveBack gives the room of records of a group back. It is called with mu held.
+// giveBack releases the room of records of a group. The caller holds mu.
 func (p *Producer) giveBack(group, records, bytes int) {
 	p.mu.room.release(group, records, bytes)
 	p.mu.room.serve()
 }
 
-// await waits until the waiter has its room.
+// await waits until the waiter has been granted its room.
 func (p *Producer) await(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.granted:
@@ -253,7 +257,7 @@ func (p *Producer) await(ctx context.Context, w *waiter) error {
 		p.cfg.Stream, context.Cause(ctx))
 }
 
-// closedError says why nothing is taken any more.
+// closedError returns the error of Put after Close or a halt.
 func (p *Producer) closedError() error {
 	if err := p.refused(); err != nil {
 		return err
@@ -261,7 +265,7 @@ func (p *Producer) closedError() error {
 	return fmt.Errorf("put to stream %s: %w", p.cfg.Stream, ErrClosed)
 }
 
-// schedule makes the calls that the core decides on, until stop.
+// schedule makes the calls that the core decides on, until stop is closed.
 func (p *Producer) schedule() {
 	alarm := time.AfterFunc(time.Hour, func() { signal(p.scheduleNow) })
 	defer alarm.Stop()
@@ -279,9 +283,9 @@ func (p *Producer) schedule() {
 	}
 }
 
-// launchAll starts every call that can be made now. It returns how long until it is to be
-// called again, and whether it is.
-func (p *Producer) launchAll() (time.Duration, bool) {
+// launchAll starts every call that can be made now. If armed, it is to be called again after wait,
+// even if nothing happens before.
+func (p *Producer) launchAll() (wait time.Duration, armed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mu.halted {
@@ -307,7 +311,7 @@ func (p *Producer) launchAll() (time.Duration, bool) {
 		p.calls.Go(func() { p.put(made) })
 	}
 	if len(batch) > 0 {
-		p.calls.Go(func() { p.keep(batch) })
+		p.calls.Go(func() { p.journalAndPut(batch) })
 	}
 	if len(core.ledger.settled) > 0 {
 		signal(p.deliverNow)
@@ -316,12 +320,12 @@ func (p *Producer) launchAll() (time.Duration, bool) {
 	return at.Sub(now), armed
 }
 
-// land tells the core what became of a call.
+// land passes the outcome of a call to the core.
 func (p *Producer) land(made *call, o outcome) {
 	p.landing(o.all.err, func(c *core, now time.Time) { c.land(now, made, o) })
 }
 
-// landing gives the core an outcome, and logs the beginning and the end of an outage.
+// landing passes an outcome to the core, and logs the beginning and the end of an outage.
 func (p *Producer) landing(cause error, take func(*core, time.Time)) {
 	p.mu.Lock()
 	core, now := p.mu.core, p.clock.now()
@@ -342,7 +346,7 @@ func (p *Producer) landing(cause error, take func(*core, time.Time)) {
 	}
 }
 
-// signal wakes the one goroutine that listens, now or when it next does.
+// signal wakes the goroutine that receives from wake, at once or at its next receive.
 func signal(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:

@@ -61,7 +61,7 @@ func TestPutAndWait(t *testing.T) {
 	})
 }
 
-// Put under a context that has ended takes nothing, though there is room.
+// Put with a context that has ended takes nothing, even if there is room.
 func TestPutUnderAnEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{}
@@ -84,7 +84,8 @@ func TestPutUnderAnEndedContext(t *testing.T) {
 	})
 }
 
-// A future can be waited for under several contexts, and its end is not the record's.
+// A Future can be waited for under several contexts. The end of a context does not affect the
+// record.
 func TestFutureOutlivesItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: time.Second}
@@ -157,7 +158,8 @@ func TestConfigNamesEveryFault(t *testing.T) {
 	}
 }
 
-// A name goes as the name, an ARN as the ARN, and a record without data as empty data.
+// A stream's name is sent as StreamName, an ARN as StreamARN, and a record without data as empty
+// data.
 func TestStreamByNameOrARN(t *testing.T) {
 	const arn = "arn:aws:kinesis:us-east-1:000000000000:stream/orders"
 	for _, name := range []string{"orders", arn} {
@@ -180,7 +182,8 @@ func TestStreamByNameOrARN(t *testing.T) {
 	}
 }
 
-// The main thing: order under every fault at once, nothing lost, doubles accounted for.
+// Under all faults at once, records are in order, none is lost, and all duplicates are accounted
+// for.
 func TestOrderUnderChaos(t *testing.T) {
 	for range 5 * soak(t) {
 		for _, order := range []Order{OrderKey, OrderPlain} {
@@ -207,7 +210,7 @@ func chaos(t *testing.T, order Order, seed uint64) {
 			return true, errors.New("read: connection reset by peer")
 		case 1: // the request is lost
 			return false, errors.New("write: broken pipe")
-		case 2: // it hangs until the time-out, and is stored long after
+		case 2: // the call hangs until its time-out, and is stored long after
 			<-ctx.Done()
 			records := slices.Clone(in.Records)
 			late.Go(func() {
@@ -259,9 +262,9 @@ func chaos(t *testing.T, order Order, seed uint64) {
 	}
 }
 
-// Without faults there are no unknown attempts and no doubles, calls run in parallel up to the
-// limit, and fill themselves under load.
-func TestCallsFillThemselves(t *testing.T) {
+// Without faults there are no unknown attempts and no duplicates. Calls run in parallel up to the
+// limit, and are full under load.
+func TestCallsAreFullUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: 20 * time.Millisecond}
 		p, ctx := s.open(t, func(c *Config) { c.MaxInFlight = 3 })
@@ -285,13 +288,13 @@ func TestCallsFillThemselves(t *testing.T) {
 	})
 }
 
-// What order costs is the hottest key: a backlog takes as long as without any order (full
-// calls, as many in flight), or a round trip for each record of the hottest key, whichever is
-// longer, and a few round trips to get going.
+// The order costs time only for the busiest key. A backlog takes the longer of two times: that of
+// full calls, as many in flight as allowed, and a round trip for each record of the busiest key;
+// and a few round trips more at the start.
 func TestCostOfOrder(t *testing.T) {
 	const records, latency = 20_000, 20 * time.Millisecond
 	floor := time.Duration(records/500/8) * latency
-	for _, every := range []int{0, 5000, 1000, 100, 10} { // one record in so many is of the hot key
+	for _, every := range []int{0, 5000, 1000, 100, 10} { // one record in `every` has the busy key
 		synctest.Test(t, func(t *testing.T) {
 			s := &stream{latency: latency}
 			p, ctx := s.open(t, nil)
@@ -377,7 +380,7 @@ func TestBackPressure(t *testing.T) {
 				if took := time.Since(began); took != time.Second {
 					t.Errorf("there was room after %v", took)
 				}
-				// Close wakes who waits for room, and what was taken is delivered.
+				// Close wakes the blocked Puts, and the records that were taken are delivered.
 				began = time.Now()
 				woken := make(chan error, 1)
 				go func() {
@@ -400,7 +403,7 @@ func TestBackPressure(t *testing.T) {
 	}
 }
 
-// A slow callback holds its room in the buffer: results do not pile up either.
+// A record holds its room during its callback, so with slow callbacks results do not pile up.
 func TestSlowCallbacksAreBackPressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{}
@@ -436,7 +439,7 @@ func TestSlowCallbacksAreBackPressure(t *testing.T) {
 }
 
 // An outage of an hour costs a record no more than its share of the unknown attempts at the
-// beginning, and its end is seen within a second or so.
+// beginning. The producer notices the end within about a second.
 func TestOutage(t *testing.T) {
 	for name, down := range map[string]func(ctx context.Context) error{
 		"refused": func(context.Context) error { return errRefusedConnection },
@@ -464,8 +467,8 @@ func TestOutage(t *testing.T) {
 				if s.inOrder(t) != 0 || len(s.keys) != records {
 					t.Errorf("%d stored of %d", len(s.keys), records)
 				}
-				// The calls in flight when it began, those made before it was declared, and
-				// one record a probe.
+				// The calls in flight at its beginning, the calls before it was declared, and one
+				// record in each probe.
 				most := uint64((8+outageAfter-1)*500 + time.Hour/(10*time.Second) + 10)
 				if name == "refused" {
 					most = 0
@@ -473,7 +476,7 @@ func TestOutage(t *testing.T) {
 				if stats.Unknown > most {
 					t.Errorf("%d unknown attempts, want %d at most", stats.Unknown, most)
 				}
-				// The last probe may hang until its time-out; the hot key needs a round trip
+				// The last probe may hang until its time-out. The busy key needs a round trip
 				// for each of its records.
 				hot := time.Duration(records/5) * 2 * s.latency
 				if late := time.Since(began) - time.Hour; late > 11*time.Second+hot {
@@ -484,8 +487,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// Close during an outage, with a deadline: every record is reported, and says whether it may
-// be in the stream.
+// Close during an outage, with a deadline, reports every record, and whether it may be in the
+// stream.
 func TestCloseDuringAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{fault: func(ctx context.Context, n int, _ *kinesis.PutRecordsInput) (bool, error) {
@@ -524,7 +527,7 @@ func TestCloseDuringAnOutage(t *testing.T) {
 	})
 }
 
-// Several goroutines close, flush and put at once: all come back.
+// Several goroutines call Close, Flush and Put at once, and all calls return.
 func TestConcurrentCloseAndFlush(t *testing.T) {
 	for range 20 * soak(t) {
 		synctest.Test(t, func(t *testing.T) {
@@ -568,7 +571,7 @@ func TestConcurrentCloseAndFlush(t *testing.T) {
 	}
 }
 
-// The end of the context that New was given does not stop a delivery.
+// The end of the context of New does not stop the delivery.
 func TestContextOfNewDoesNotStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: time.Second}
@@ -588,8 +591,8 @@ func TestContextOfNewDoesNotStop(t *testing.T) {
 	})
 }
 
-// Only the throttled lanes wait; the others are not slowed down.
-func TestThrottledLanesAloneWait(t *testing.T) {
+// Only the throttled lanes wait. The others are not slowed down.
+func TestOnlyThrottledLanesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		s := &stream{latency: time.Millisecond}
@@ -655,7 +658,7 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
-// Hooks see every call and every record, and add up to the stats.
+// The hooks get every call and every record, and their sums equal the Stats.
 func TestHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: time.Millisecond}

@@ -11,30 +11,32 @@ import (
 )
 
 // recordLimit is the stream's limit for a record: data and partition key, in bytes. It begins with
-// the least limit that a stream can have, and is read when a record needs more.
+// Config.MaxRecordBytes, by default the lowest limit of any stream, and is read from the stream
+// when a record needs more.
 type recordLimit struct {
-	asking chan struct{} // held while the limit is read; capacity 1
+	asking chan struct{} // holds a value while the limit is read; capacity 1
 
 	mu    sync.Mutex
 	bytes int
-	asked time.Time // the last time
+	asked time.Time // when the limit was last read
 }
 
-// askEvery bounds how often the limit is read for records that it does not suffice for. The call
-// is limited to 20 a second for an account (AWS, "DescribeStreamSummary").
+// askEvery is the least time between two reads of the limit for records that exceed it. AWS allows
+// 20 of these calls a second for an account ("DescribeStreamSummary").
 const askEvery = 200 * time.Millisecond
 
+// now returns the limit as far as it is known.
 func (l *recordLimit) now() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.bytes
 }
 
-// fit returns nil if the stream and the buffer have room for the examined record, and decides
-// whether it goes as it is, since there is no room for an identity around it.
+// fit returns nil if the examined record fits into the stream's limit and into the buffer. If it
+// fits without an identity only, it goes as it is.
 func (p *Producer) fit(ctx context.Context, e *entry) error {
 	c, r := &p.cfg, &e.record
-	size, wrapped := e.size(), e.wide
+	size, wrapped := e.size(), e.wireSize
 	limit := p.limit.now()
 	if wrapped > limit && c.learns && limit < apiMaxRecordBytes {
 		var err error
@@ -63,17 +65,17 @@ func (p *Producer) fit(ctx context.Context, e *entry) error {
 			"or use no journal", wrapped, limit)
 	}
 	if wrapped > limit {
-		e.asIs, e.wide = true, size
+		e.asIs, e.wireSize = true, size
 	}
 	return nil
 }
 
-// readLimit reads the stream's limit for a record that needs so many bytes, and returns it. It goes
-// on through outages until ctx ends: no record is refused because the stream does not answer.
+// readLimit reads the stream's limit for a record of so many bytes, and returns it. It retries
+// through outages until ctx ends, so no record is refused because the stream does not answer.
 //
-// A caller without the right to read the limit goes by the one known. With a Journal the producer
-// halts instead: the record would count as too large in every later run, though the limit may leave
-// room for it.
+// If the caller lacks the right to read the limit, the known limit applies. But with a Journal the
+// producer then halts: every later run would also take the record for too large, although the real
+// limit may have room for it.
 func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 	stopped := func(cause error) error {
 		if p.open.Err() != nil {
@@ -108,7 +110,7 @@ func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 			p.halt()
 			return 0, p.closedError()
 		}
-		if err == nil || isFinal(err) || isFaulty(err) {
+		if err == nil || isFinal(err) || isInvalid(err) {
 			continue // with the limit known now
 		}
 		if cause := p.cfg.backoff().Wait(open, attempt); cause != nil {
@@ -117,14 +119,14 @@ func (p *Producer) readLimit(ctx context.Context, need int) (int, error) {
 	}
 }
 
-// untilClosed returns a context that ends with ctx, with Close, or when end is called.
+// untilClosed returns a context that ends with ctx, when Close begins, or when end is called.
 func (p *Producer) untilClosed(ctx context.Context) (open context.Context, end func()) {
 	open, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(p.open, func() { cancel(ErrClosed) })
 	return open, func() { stop(); cancel(nil) }
 }
 
-// askLimit reads the limit once. A final answer counts as read.
+// askLimit reads the limit once. A refusal counts as a read, with the limit unchanged.
 func (p *Producer) askLimit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
 	defer cancel()
@@ -132,7 +134,7 @@ func (p *Producer) askLimit(ctx context.Context) error {
 	input.StreamName, input.StreamARN = p.target()
 	output, err := p.cfg.Reader.DescribeStreamSummary(ctx, input)
 	err = p.lasting(ctx, p.cfg.Reader, err)
-	if err != nil && !isFinal(err) && !isFaulty(err) {
+	if err != nil && !isFinal(err) && !isInvalid(err) {
 		return err
 	}
 	l := &p.limit

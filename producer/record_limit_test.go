@@ -16,16 +16,16 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// limited is a Reader of a stream with a record limit.
-type limited struct {
+// limitedReader is a Reader of a stream with a record limit.
+type limitedReader struct {
 	Reader
 	kib   int32
 	err   error
-	until time.Time // err counts before it; zero: always
+	until time.Time // err is returned before it; zero: always
 	calls int
 }
 
-func (l *limited) DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
+func (l *limitedReader) DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
 	...func(*kinesis.Options),
 ) (*kinesis.DescribeStreamSummaryOutput, error) {
 	l.calls++
@@ -37,8 +37,8 @@ func (l *limited) DescribeStreamSummary(context.Context, *kinesis.DescribeStream
 	}, l.err
 }
 
-// ListShards answers the question for the stream's time, and has none.
-func (l *limited) ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
+// ListShards answers the request for the stream's time, without a Date.
+func (l *limitedReader) ListShards(context.Context, *kinesis.ListShardsInput, ...func(*kinesis.Options)) (
 	*kinesis.ListShardsOutput, error,
 ) {
 	return &kinesis.ListShardsOutput{}, nil
@@ -48,11 +48,11 @@ func sized(bytes int) runnel.Record {
 	return runnel.Record{PartitionKey: "a", Data: make([]byte, bytes-1)}
 }
 
-// The stream's own limit counts. It is read when a record needs more than is known, and again when
-// one is too large for that: it may have been raised meanwhile.
+// The stream's own limit applies. It is read when a record needs more than is known, and again when
+// a record exceeds that, because it may have been raised.
 func TestRecordLimitOfTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, reader := &stream{}, &limited{kib: 2048}
+		s, reader := &stream{}, &limitedReader{kib: 2048}
 		p, ctx := s.openUnits(t, func(c *Config) { c.Reader = reader })
 		take := func(bytes int, calls int, fits bool) {
 			t.Helper()
@@ -70,7 +70,7 @@ func TestRecordLimitOfTheStream(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		take(1000, 0, true)
-		take(1<<20, 1, true) // with its identity it has more
+		take(1<<20, 1, true) // with its identity it is larger
 		take(2<<20-200, 0, true)
 		take(2<<20, 1, true) // as it is
 		take(2<<20+1, 1, false)
@@ -88,11 +88,11 @@ func TestRecordLimitOfTheStream(t *testing.T) {
 	})
 }
 
-// The limit is read through an outage, until the Put's context ends; a caller that may not read it
-// goes by the least limit of all streams.
+// The limit is read through an outage, until the Put's context ends. For a caller without the right
+// to read it, the lowest limit of all streams applies.
 func TestRecordLimitThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, reader := &stream{}, &limited{kib: 2048, err: errRefusedConnection}
+		s, reader := &stream{}, &limitedReader{kib: 2048, err: errRefusedConnection}
 		p, ctx := s.openUnits(t, func(c *Config) { c.Reader = reader })
 		brief, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
@@ -106,7 +106,7 @@ func TestRecordLimitThatCannotBeRead(t *testing.T) {
 		}
 		closeNow(t, p, ctx)
 
-		reader = &limited{err: apiError("AccessDeniedException", "no")}
+		reader = &limitedReader{err: apiError("AccessDeniedException", "no")}
 		p, ctx = s.openUnits(t, func(c *Config) { c.Reader = reader })
 		if err := p.PutFunc(ctx, sized(1<<20+1), nil); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("a caller that may not: %v", err)
@@ -118,13 +118,13 @@ func TestRecordLimitThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// With a journal a caller that may not read the limit halts the producer. Otherwise the record
-// would be among the refused ones, and no later run would put it.
+// With a journal, the producer halts if the caller lacks the right to read the limit. Otherwise the
+// record would count as refused, and no later run would put it.
 func TestRecordLimitThatIsDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, n := &stream{}, &notes{}
+		s, n := &stream{}, &memoryJournal{}
 		p, ctx := s.openUnits(t, func(c *Config) {
-			c.Reader, c.Journal = &limited{kib: 2048, err: apiError("AccessDeniedException", "no")}, n
+			c.Reader, c.Journal = &limitedReader{kib: 2048, err: apiError("AccessDeniedException", "no")}, n
 		})
 		put(t, p, ctx, sized(1000), nil)
 		err := p.PutFunc(ctx, sized(1<<20+1), nil)
@@ -140,7 +140,7 @@ func TestRecordLimitThatIsDenied(t *testing.T) {
 // Close wakes a Put that reads the limit.
 func TestCloseWhileTheLimitIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, reader := &stream{}, &limited{err: errRefusedConnection}
+		s, reader := &stream{}, &limitedReader{err: errRefusedConnection}
 		p, ctx := s.openUnits(t, func(c *Config) { c.Reader = reader })
 		ended := make(chan error, 2)
 		for range 2 {
@@ -156,11 +156,11 @@ func TestCloseWhileTheLimitIsRead(t *testing.T) {
 	})
 }
 
-// A record that the whole buffer has no room for would wait for ever.
+// A record larger than the whole buffer is refused. Otherwise it would wait for ever.
 func TestRecordLargerThanTheBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, ctx := (&stream{}).openUnits(t, func(c *Config) {
-			c.Reader, c.MaxBufferedBytes = &limited{kib: 10 << 10}, 2<<20
+			c.Reader, c.MaxBufferedBytes = &limitedReader{kib: 10 << 10}, 2<<20
 		})
 		err := p.PutFunc(ctx, sized(3<<20), nil)
 		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "MaxBufferedBytes") {

@@ -15,13 +15,13 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// vanishing is a stream that is deleted for a while.
-type vanishing struct {
+// deletableStream is a stream that can be deleted for a while.
+type deletableStream struct {
 	*sharded
 	gone atomic.Bool
 }
 
-func (v *vanishing) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
+func (v *deletableStream) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
 	options ...func(*kinesis.Options),
 ) (*kinesis.PutRecordsOutput, error) {
 	if v.gone.Load() {
@@ -30,7 +30,7 @@ func (v *vanishing) PutRecords(ctx context.Context, input *kinesis.PutRecordsInp
 	return v.sharded.PutRecords(ctx, input, options...)
 }
 
-func (v *vanishing) ListShards(ctx context.Context, input *kinesis.ListShardsInput,
+func (v *deletableStream) ListShards(ctx context.Context, input *kinesis.ListShardsInput,
 	options ...func(*kinesis.Options),
 ) (*kinesis.ListShardsOutput, error) {
 	if v.gone.Load() {
@@ -39,14 +39,14 @@ func (v *vanishing) ListShards(ctx context.Context, input *kinesis.ListShardsInp
 	return v.sharded.ListShards(ctx, input, options...)
 }
 
-// A stream is deleted and made again with other shards, of which the first has the name of the old
-// one's: readers drop nothing that is acknowledged. A producer sees that the stream was gone, or it
-// has put nothing for a while.
+// A stream is deleted and created again with other shards, of which the first has the name of the
+// old one's first. Readers drop no acknowledged record, whether the producer saw that the stream
+// was missing or had put nothing for a while.
 func TestStreamThatIsMadeAgain(t *testing.T) {
 	for _, seen := range []bool{true, false} {
-		byShard(t, func(t *testing.T, order Order) {
+		eachOrderByShard(t, func(t *testing.T, order Order) {
 			s := newSharded(1)
-			v := &vanishing{sharded: s}
+			v := &deletableStream{sharded: s}
 			var d aggregate.Decoder
 			readable := map[string]bool{}
 			s.refuse = func(shard int, r *types.PutRecordsRequestEntry) bool {
@@ -73,7 +73,7 @@ func TestStreamThatIsMadeAgain(t *testing.T) {
 			if v.gone.Store(true); seen {
 				putEach(t, p, ctx, keys[:1], &atomic.Int64{})
 				flush()
-				synctest.Wait() // a listing under way would refuse what is put next
+				synctest.Wait() // a listing under way would refuse the next records
 			} else {
 				time.Sleep(2 * time.Minute)
 			}

@@ -9,52 +9,51 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// Result is what became of one record. Every record that was taken has exactly one. The
-// package comment says what each outcome means for order and doubles.
+// Result is the outcome of one record. Every record that was taken gets exactly one. The package
+// comment explains each outcome.
 type Result struct {
-	// ShardID and Position are where the stream stored the record, as acknowledged or found;
-	// zero if it was not delivered. Position.Sub is the record's place in its Kinesis
-	// record.
+	// ShardID and Position are the place where the stream stored the record, from the
+	// acknowledgement or a look-up; zero if the record was not delivered. Position.Sub is the index
+	// of the record inside its Kinesis record.
 	ShardID  runnel.ShardID
 	Position runnel.Position
-	// Attempts is how many calls carried the record, and Unknown how many of these had no
-	// answer. Each unknown attempt may have left one more copy in the stream; of attempts that
-	// were found to have left none Unknown tells no more. An earlier run's attempts count as
-	// one, which is unknown.
+	// Attempts is the number of calls that carried the record, and Unknown the number of these
+	// without an answer. Each unknown attempt may have left one more copy in the stream; attempts
+	// that a look-up has shown to have left none are not counted in Unknown. For a resumed record
+	// all attempts of earlier runs count as one, which is unknown.
 	Attempts, Unknown int
-	// Err is nil if the record was delivered, else an *UndeliveredError.
+	// Err is nil if the record was delivered, and otherwise an *UndeliveredError.
 	Err error
 }
 
-// The reasons for which a record is not delivered, and what else an error may match. Test
-// them with errors.Is.
+// The errors that the Err of a Result may match, tested with errors.Is. ErrClosed and ErrHalted are
+// returned by Put too.
 var (
-	// ErrRefused: the stream said no to the record, and would say so again. If it said so
-	// because of the caller, the error matches ErrRefusedCaller too.
+	// ErrRefused means that the stream has refused the record and would refuse it again. If the
+	// caller is the cause, the error matches ErrRefusedCaller too.
 	ErrRefused = errors.New("refused by the stream")
-	// ErrRefusedCaller is matched by refusals that have nothing to do with the records: of
-	// credentials that are wrong or have expired, of rights that are missing, of a key of KMS, of
-	// a stream that is not there.
+	// ErrRefusedCaller means a refusal that does not depend on the records: wrong or expired
+	// credentials, missing rights, a problem with a KMS key, a stream that does not exist.
 	ErrRefusedCaller = errors.New("the stream has refused the caller")
-	// ErrHalted: the stream has refused the caller of a producer with a Journal, which keeps
-	// the record for a later run. It matches ErrRefusedCaller. See HaltedError.
+	// ErrHalted means that the stream has refused the caller of a producer with a Journal, which
+	// keeps the record for a later run. It matches ErrRefusedCaller. See HaltedError.
 	ErrHalted = fmt.Errorf("%w, and the record stays open in the journal", ErrRefusedCaller)
-	// ErrGivenUp: Config.GiveUpAfter went by without an acknowledgement.
+	// ErrGivenUp means that Config.GiveUpAfter has passed without an acknowledgement.
 	ErrGivenUp = errors.New("given up")
-	// ErrUnresolved: an attempt had no answer, aggregate.H went by, and what became of it
-	// could not be looked up: the producer may not read the stream, or the stream does not
-	// keep records for so long. Its error matches ErrMaybeStored too.
+	// ErrUnresolved means that an attempt had no answer, that aggregate.H has passed, and that
+	// the record could not be looked up: the producer cannot read the stream, or the stream's
+	// retention period is over. The error matches ErrMaybeStored too.
 	ErrUnresolved = errors.New("it could not be found out whether it is in the stream")
-	// ErrClosed: the producer is closed. From Put, the record was not taken; as the reason of
-	// an UndeliveredError, Close ran out of time before the record was acknowledged.
+	// ErrClosed means that the producer is closed. From Put: the record was not taken. As the
+	// reason of an UndeliveredError: Close ran out of time before the record was acknowledged.
 	ErrClosed = errors.New("the producer is closed")
-	// ErrMaybeStored is matched by the error of a record of which an attempt had no answer: it
-	// may be in the stream nevertheless.
+	// ErrMaybeStored means that an attempt of the record had no answer, so that the record may be
+	// in the stream although it was not acknowledged.
 	ErrMaybeStored = errors.New("the record may be in the stream")
 )
 
-// errRefusedForCaller is the reason of a record that is refused because of the caller; the cause
-// beside it says why.
+// errRefusedForCaller is the reason of a record that is refused because of the caller. It matches
+// ErrRefused and ErrRefusedCaller; the cause next to it has the details.
 var errRefusedForCaller error = callerRefusal{}
 
 type callerRefusal struct{}
@@ -62,7 +61,7 @@ type callerRefusal struct{}
 func (callerRefusal) Error() string   { return ErrRefused.Error() }
 func (callerRefusal) Unwrap() []error { return []error{ErrRefused, ErrRefusedCaller} }
 
-// UndeliveredError says why a record was not delivered. It matches Reason, the errors of
+// UndeliveredError is the reason why a record was not delivered. It matches Reason, the errors in
 // Cause's chain and, if Unknown is above 0, ErrMaybeStored.
 type UndeliveredError struct {
 	Stream       string // as in the Config
@@ -101,7 +100,7 @@ func (e *UndeliveredError) Unwrap() []error {
 	return errs
 }
 
-// RecordError is the stream's answer for one record of a call of which others were stored.
+// RecordError is the stream's answer for one failed record of a call that stored others.
 type RecordError struct {
 	Code    string // ProvisionedThroughputExceededException or InternalFailure
 	Message string // the text of the answer
@@ -109,16 +108,21 @@ type RecordError struct {
 
 func (e *RecordError) Error() string { return e.Code + ": " + e.Message }
 
-// CallReport is what became of one call, for metrics.
+// CallReport describes one call and its outcome, for metrics.
 type CallReport struct {
-	Units   int           // Kinesis records that it carried
-	Records int           // the records in them
-	Bytes   int           // of the units and their keys
+	Units   int           // Kinesis records in the call
+	Records int           // records in the units
+	Bytes   int           // data and partition keys of the Kinesis records
 	Took    time.Duration // from the start to the outcome
-	// Stored are in the stream; some where readers drop them (Stats.Void).
-	// Stored + Throttled + Failed + Unknown + NotSent + Refused = Records. Failed records were
-	// answered with another error than throttling; those not sent surely never left.
+	// The Records by outcome; the six numbers add up to Records.
+	//
+	//   - Stored: in the stream, but possibly where readers drop them (Stats.Void).
+	//   - Throttled: over a limit.
+	//   - Failed: not stored, for another reason that passes.
+	//   - Unknown: no answer.
+	//   - NotSent: certainly never sent.
+	//   - Refused: not stored, for a reason that does not pass.
 	Stored, Throttled, Failed, Unknown, NotSent, Refused int
-	// Err is the error of the call as a whole; nil if the units were answered one by one.
+	// Err is the error of the call as a whole; nil if the answer has a result for each unit.
 	Err error
 }

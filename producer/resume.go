@@ -10,10 +10,11 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// ErrNotResumable is returned by New for a unit in Config.Resume that no Journal was given.
+// ErrNotResumable is returned by New for a unit in Config.Resume that is damaged, incomplete, too
+// large, or from a run with another order.
 var ErrNotResumable = errors.New("the unit cannot be resumed")
 
-// thaw returns the records of a unit of an earlier run.
+// thaw checks a unit of an earlier run and returns its records.
 func (c Config) thaw(f FrozenUnit) ([]runnel.Record, error) {
 	if err := c.checkKeys(f.PartitionKey, f.ExplicitHashKey); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotResumable, err)
@@ -56,13 +57,13 @@ func (c Config) thaw(f FrozenUnit) ([]runnel.Record, error) {
 		return nil, fmt.Errorf("%w: its FrozenAt is missing; keep all fields that Frozen gets",
 			ErrNotResumable)
 	case size > c.largest():
-		return nil, fmt.Errorf("%w: it has %d bytes, and MaxRecordBytes is %d; raise it to what "+
-			"it was", ErrNotResumable, size, c.largest())
+		return nil, fmt.Errorf("%w: it has %d bytes, and MaxRecordBytes is %d; raise it to its "+
+			"former value", ErrNotResumable, size, c.largest())
 	}
 	return records, nil
 }
 
-// since returns how long ago the unit was frozen, if that was in this boot of the machine.
+// since returns how long ago the unit was frozen, if that was since the machine's last boot.
 func (f *FrozenUnit) since(now time.Duration, boot string) (age time.Duration, ok bool) {
 	if boot == "" || f.BootID != boot || f.BootTime > now {
 		return 0, false
@@ -70,18 +71,19 @@ func (f *FrozenUnit) since(now time.Duration, boot string) (age time.Duration, o
 	return now - f.BootTime, true
 }
 
-// frozenMargin is how far the clock that said FrozenAt may have been ahead of the stream's, where
-// nothing else says when a unit was first sent.
+// frozenMargin is how far the clock of FrozenAt may have been ahead of the stream's clock. It is
+// used only if there is no other record of when a unit was first sent.
 const frozenMargin = 3 * time.Hour
 
-// resume takes in a unit of an earlier run, before anything else of its lane. Some attempt of it is
-// unknown for all that is known here. age is how long ago it was frozen, if exact is set; otherwise
-// dateUnit decides when its turn comes.
+// resume puts a unit of an earlier run into its lane, before any new record of the lane. The unit
+// counts as one unknown attempt, because the outcome of the earlier run's attempts is lost. If
+// exact is set, age is the time since the unit was frozen. Otherwise dateUnit estimates it when the
+// unit's turn comes.
 func (c *core) resume(
 	now time.Time, f FrozenUnit, records []runnel.Record, age time.Duration, exact bool,
 ) {
 	u := unit{
-		count: len(records), data: f.Data, wide: len(f.Data) + len(f.PartitionKey), id: f.Unit,
+		count: len(records), data: f.Data, wireSize: len(f.Data) + len(f.PartitionKey), id: f.Unit,
 		attempts: 1, unknown: 1, journalled: true, kept: true,
 		since: f.ServerTime, from: f.ServerTime.Add(-c.limits.skew()), undated: !exact,
 	}
@@ -120,17 +122,19 @@ func (c *core) resume(
 	c.ready.push(l, true)
 }
 
-// dateUnit decides about a unit that was frozen in another boot, or on another machine: nothing but
-// the stream's time at its first send is known, if that. launch has waited for a Date of this run.
+// dateUnit sets when a unit was first and last sent, if it was frozen before the machine's last
+// boot or on another machine. Then the only evidence is the stream's time before its first attempt,
+// if that is known. launch calls dateUnit when it has a Date of this run.
 //
-// If the stream's clock has advanced by no more than H since the unit's first send, the unit is
-// sent for the rest of H. More time may really have gone by while that clock stopped; but the
-// clock of the readers is made of the same arrivals, and has not advanced further. Otherwise the
-// unit is looked up, 2H after the start of this run: it was last sent before.
+// If the stream's clock has advanced by at most H since the unit's first attempt, the unit is sent
+// for the rest of H. If that clock stopped in between, more time has really passed. That does no
+// harm: readers take their time from the arrivals of the same stream, so their clock has not
+// advanced further either. Otherwise the unit is looked up 2H after the start of this run, since
+// the last attempt was before that.
 func (c *core) dateUnit(now time.Time, u *unit) {
 	today, at := c.dates.first, c.dates.firstSeen
 	if today.IsZero() {
-		today, at = now, now // the producer's clock has to do
+		today, at = now, now // fall back to the producer's clock
 	}
 	u.undated, u.lastSent = false, c.began
 	by := today.Sub(u.since) + dateStep
@@ -140,6 +144,6 @@ func (c *core) dateUnit(now time.Time, u *unit) {
 	}
 	u.firstSent = c.began.Add(-c.limits.horizon - time.Nanosecond)
 	if u.from.After(today) {
-		u.from = time.Time{} // one of the two clocks was wrong, by whatever
+		u.from = time.Time{} // one of the two clocks was wrong by an unknown amount
 	}
 }

@@ -19,17 +19,17 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// crowd is callers and records in a room, as a test counts them.
-type crowd struct {
+// roomModel is a model of callers and records in a room.
+type roomModel struct {
 	*rapid.T
 	room                    *room
 	records, bytes, largest int
 	held                    [groups][]int // the sizes of the records in the room
-	waiting                 []*waiter     // in the order in which they came
+	waiting                 []*waiter     // in the order of their calls
 }
 
-func newCrowd(t *rapid.T) *crowd {
-	c := &crowd{
+func newRoomModel(t *rapid.T) *roomModel {
+	c := &roomModel{
 		T:       t,
 		records: rapid.SampledFrom([]int{1, 5, 31, 32, 100, 1000}).Draw(t, "records"),
 		largest: rapid.IntRange(1, 1000).Draw(t, "largest"),
@@ -42,7 +42,7 @@ func newCrowd(t *rapid.T) *crowd {
 	return c
 }
 
-func (c *crowd) enter(group, bytes int) {
+func (c *roomModel) enter(group, bytes int) {
 	reserved := c.below(group, bytes)
 	w := c.room.take(group, bytes)
 	if w == nil {
@@ -63,9 +63,9 @@ func (c *crowd) enter(group, bytes int) {
 	c.check()
 }
 
-// below reports whether a record leaves its group within its reserve: a 32nd of the buffer, or
-// less if the largest record needs more.
-func (c *crowd) below(group, bytes int) bool {
+// below reports whether a record leaves its group within its reserve: a 32nd of the buffer, or less
+// if the largest record needs more.
+func (c *roomModel) below(group, bytes int) bool {
 	sum := bytes
 	for _, size := range c.held[group] {
 		sum += size
@@ -74,8 +74,8 @@ func (c *crowd) below(group, bytes int) bool {
 	return len(c.held[group]) < min(c.records/32, (c.records-1)/15) && sum <= reserve
 }
 
-// leave takes one record of a group out.
-func (c *crowd) leave(group int) {
+// leave removes one record of a group.
+func (c *roomModel) leave(group int) {
 	if n := len(c.held[group]); n > 0 {
 		i := rapid.IntRange(0, n-1).Draw(c.T, "record")
 		c.room.release(group, 1, c.held[group][i])
@@ -85,8 +85,8 @@ func (c *crowd) leave(group int) {
 	}
 }
 
-// withdraw ends the wait of a caller. It may have been granted its room a moment before.
-func (c *crowd) withdraw() {
+// withdraw ends the wait of a caller, which may have been granted its room just before.
+func (c *roomModel) withdraw() {
 	if n := len(c.waiting); n > 0 {
 		w := c.waiting[rapid.IntRange(0, n-1).Draw(c.T, "waiter")]
 		c.waiting = slices.DeleteFunc(c.waiting, func(o *waiter) bool { return o == w })
@@ -96,7 +96,7 @@ func (c *crowd) withdraw() {
 }
 
 // check collects the waiters that were granted room, and compares the room's sums with the records.
-func (c *crowd) check() {
+func (c *roomModel) check() {
 	left := c.room.waiters
 	if c.room.serve(); c.room.waiters < left {
 		c.Fatalf("%d callers wait, and there was room for %d of them", left, left-c.room.waiters)
@@ -135,12 +135,12 @@ func (c *crowd) check() {
 	}
 }
 
-// The room is never overdrawn. Callers of a group are served in their order, and do not wait while
-// the group is within its reserve. When all records have left, no caller waits and the sums are 0.
+// The room is never overdrawn. Callers of a group are served in order, and do not wait while the
+// group is within its reserve. When all records have left, no caller waits and the sums are 0.
 func TestRoom(t *testing.T) {
 	for range soak(t) {
 		rapid.Check(t, func(t *rapid.T) {
-			c := newCrowd(t)
+			c := newRoomModel(t)
 			for range rapid.IntRange(1, 300).Draw(t, "steps") {
 				group := rapid.SampledFrom([]int{0, 0, 0, 1, 7, 15}).Draw(t, "group")
 				switch rapid.IntRange(0, 7).Draw(t, "what") {
@@ -171,11 +171,11 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A caller that waits for the pool is served though smaller records go on to come: once the
-// records that were there before it have gone, it has its room.
+// A caller that waits for the pool is served although smaller records keep coming: when the records
+// that were there before it have gone, it gets its room.
 func TestNoCallerStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newCrowd(t)
+		c := newRoomModel(t)
 		for range rapid.IntRange(0, 500).Draw(t, "before") {
 			group := (4 + rapid.IntRange(0, 14).Draw(t, "group")) % groups // not 3
 			c.enter(group, 1+rapid.IntRange(0, c.largest-1).Draw(t, "size")/20)
@@ -198,7 +198,7 @@ func TestNoCallerStarves(t *testing.T) {
 				if w.place == nil {
 					return
 				}
-				for i := range 32 { // as many as find room, in other groups
+				for i := range 32 { // as many as there is room for, in other groups
 					other := (4 + i) % groups
 					if other == 3 {
 						continue
@@ -216,9 +216,9 @@ func TestNoCallerStarves(t *testing.T) {
 	})
 }
 
-// A group alone has all but the reserves of the others. A group that delivers nothing leaves the
-// pool to those that deliver.
-func TestTheRoomOfAGroup(t *testing.T) {
+// A group alone can use all except the reserves of the others. A group that delivers nothing leaves
+// the pool to those that deliver.
+func TestRoomOfAGroup(t *testing.T) {
 	fill := func(r *room, group int) (records int) {
 		for r.waiting[group].Len() == 0 {
 			if r.take(group, 1) == nil {
@@ -228,7 +228,7 @@ func TestTheRoomOfAGroup(t *testing.T) {
 		return records
 	}
 	alone := newRoom(3200, 3200, 1)
-	alone.troubled = func(int) bool { return true } // of which nothing is known
+	alone.troubled = func(int) bool { return true } // it has delivered nothing yet
 	if n := fill(alone, 0); n != 1700 {
 		t.Errorf("a group alone holds %d of 3,200 records, want 1,700", n)
 	}
@@ -243,7 +243,7 @@ func TestTheRoomOfAGroup(t *testing.T) {
 			busy.release(g, 1, 1)
 		}
 	}
-	// Of the pool of 1,600 the first draws up to a ninth, the second up to a ninth of the rest.
+	// The first group draws up to a ninth of the pool of 1,600, the second a ninth of the rest.
 	first, second := fill(busy, 0), fill(busy, 1)
 	if first < 250 || first > 300 || second < 220 || second > first {
 		t.Errorf("groups that deliver nothing hold %d and %d records", first, second)
@@ -257,8 +257,8 @@ func TestTheRoomOfAGroup(t *testing.T) {
 	}
 }
 
-// A record that is larger than a reserve goes, though a shard takes nothing and its caller has
-// filled all that it may.
+// A record larger than a reserve goes although another shard takes nothing and its caller has
+// filled all the room that it may use.
 func TestLargeRecordsBesideAFullGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharded(8)
@@ -270,7 +270,7 @@ func TestLargeRecordsBesideAFullGroup(t *testing.T) {
 		var all sync.WaitGroup
 		large := make([]byte, 1<<20-100)
 		keys := keysIn(s.ranges[0], "key-", 1)
-		for range 20 { // so that this group is known to deliver
+		for range 20 { // this group delivers
 			if err := p.PutFunc(ctx, runnel.Record{PartitionKey: keys[0], Data: large}, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -292,20 +292,19 @@ func TestLargeRecordsBesideAFullGroup(t *testing.T) {
 		if n := delivered.Load(); n != 20 {
 			t.Errorf("%d of 20 large records are delivered", n)
 		}
-		cutShort(t, p)
+		closeRefused(t, p)
 		all.Wait()
 	})
 }
 
-// A stream may take records of 10 MiB, and the producer learns that later: a record that fits into
-// the buffer goes, though the reserves were cut for records of 1 MiB. Other groups hold records
-// meanwhile.
+// A stream may take records of 10 MiB, which the producer learns late. A record that fits into the
+// buffer goes, although the reserves were made for records of 1 MiB and other groups hold records.
 func TestLargestRecordOfASmallBuffer(t *testing.T) {
 	for _, buffer := range []int{10 << 20, 12 << 20, 18 << 20} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stream{latency: 20 * time.Millisecond}
 			p, ctx := s.openUnits(t, func(c *Config) {
-				c.Reader, c.MaxBufferedBytes = &limited{kib: 10 << 10}, buffer
+				c.Reader, c.MaxBufferedBytes = &limitedReader{kib: 10 << 10}, buffer
 			})
 			brief, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
@@ -324,14 +323,14 @@ func TestLargestRecordOfASmallBuffer(t *testing.T) {
 	}
 }
 
-// A hot key fills the buffer, and then its shard refuses everything. A record of another shard that
-// is larger than its group's reserve still finds room.
-func TestLargeRecordBesideAStuckHotKey(t *testing.T) {
+// A busy key fills the buffer, and then its shard refuses everything. A record of another shard
+// that is larger than its group's reserve still finds room.
+func TestLargeRecordBesideARefusedBusyKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharded(2)
 		var stuck atomic.Bool
 		s.refuse = func(shard int, _ *types.PutRecordsRequestEntry) bool { return shard == 0 && stuck.Load() }
-		p, ctx := s.open(t, func(c *Config) { c.Reader, c.Order = &limited{kib: 10 << 10}, OrderPlain })
+		p, ctx := s.open(t, func(c *Config) { c.Reader, c.Order = &limitedReader{kib: 10 << 10}, OrderPlain })
 		stuck.Store(true)
 		brief, cancel := context.WithTimeout(ctx, time.Minute)
 		hot := keysIn(s.ranges[0], "hot-", 1)[0]
@@ -347,12 +346,12 @@ func TestLargeRecordBesideAStuckHotKey(t *testing.T) {
 		if err := p.PutFunc(brief, runnel.Record{PartitionKey: cold, Data: make([]byte, 5<<20)}, nil); err != nil {
 			t.Errorf("a record of 5 MiB for another shard: %v", err)
 		}
-		cutShort(t, p)
+		closeRefused(t, p)
 	})
 }
 
-// The callers that wait for a full group are all served when there is room. A caller returns the
-// cause of its context when that ends, and Close wakes them all.
+// All callers that wait for a full group are served when there is room. A caller returns the cause
+// of its context when that ends. Close wakes them all.
 func TestCallersOfAFullGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open atomic.Bool
@@ -404,7 +403,7 @@ func TestCallersOfAFullGroup(t *testing.T) {
 				want = append(want, i)
 			}
 		}
-		slices.Sort(served) // they come back in any order when they are woken together
+		slices.Sort(served) // callers that wake together return in any order
 		if !slices.Equal(served, want) {
 			t.Errorf("served are %v, want %v", served, want)
 		}
@@ -419,7 +418,7 @@ func TestCallersOfAFullGroup(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		cutShort(t, p)
+		closeRefused(t, p)
 		all.Wait()
 		if err := p.PutFunc(ctx, runnel.Record{PartitionKey: keys[80]}, nil); !errors.Is(err, ErrClosed) {
 			t.Errorf("Put after Close: %v", err)
@@ -431,7 +430,7 @@ func TestCallersOfAFullGroup(t *testing.T) {
 	})
 }
 
-// Many callers put through a small buffer at once, and end their contexts at any moment: none is
+// Many callers put through a small buffer at once, and their contexts end at any moment. None is
 // forgotten, and in the end the room is empty.
 func TestManyCallersOfASmallBuffer(t *testing.T) {
 	for range soak(t) {

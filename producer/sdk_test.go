@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
 
-// sdkClient returns the AWS SDK's client for a URL, with its retries on, as a user may have it.
+// sdkClient returns the AWS SDK's client for a URL, with the SDK's default retries.
 func sdkClient(url string, transport *http.Transport) *kinesis.Client {
 	return kinesis.New(kinesis.Options{
 		BaseEndpoint: &url, Region: "us-east-1", RetryMaxAttempts: 5,
@@ -51,7 +51,7 @@ func answer(status int, body string) http.HandlerFunc {
 	}
 }
 
-// cut reads the request and then cuts the connection, after so much of an answer.
+// cut reads the request, writes the beginning of an answer, and cuts the connection.
 func cut(begun string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -69,8 +69,8 @@ func hang(_ http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// What the SDK makes of each answer, and what the producer makes of that. One request each:
-// the SDK does not retry.
+// The table has the SDK's error and the producer's outcome for each kind of answer. There is one
+// request for each, since the SDK does not retry.
 func TestOutcomesThroughTheSDK(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.1\r\nContent-Length: 500\r\n\r\n"
 	failure := func(code, message string) string {
@@ -172,13 +172,13 @@ func TestRecordsAreAnsweredOneByOne(t *testing.T) {
 	}
 }
 
-// Where it is certain that nothing was sent, it is not unknown.
+// If it is certain that nothing was sent, the outcome is not unknown.
 func TestNothingWasSent(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := "http://" + listener.Addr().String()
+	closedPort := "http://" + listener.Addr().String()
 	_ = listener.Close()
 	plain := httptest.NewServer(answer(200, ""))
 	defer plain.Close()
@@ -186,7 +186,7 @@ func TestNothingWasSent(t *testing.T) {
 		url       string
 		transport *http.Transport
 	}{
-		"connection refused": {nobody, &http.Transport{}},
+		"connection refused": {closedPort, &http.Transport{}},
 		"no such host": {"http://kinesis.invalid", &http.Transport{
 			DialContext: func(context.Context, string, string) (net.Conn, error) {
 				return nil, &net.DNSError{Err: "no such host", Name: "kinesis.invalid", IsNotFound: true}
@@ -195,7 +195,7 @@ func TestNothingWasSent(t *testing.T) {
 		"TLS with a server that has none": {
 			strings.Replace(plain.URL, "http:", "https:", 1), &http.Transport{},
 		},
-		"dialling takes for ever": {nobody, &http.Transport{
+		"dialling takes for ever": {closedPort, &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -212,7 +212,7 @@ func TestNothingWasSent(t *testing.T) {
 	}
 }
 
-// An error that looks like a failed dial is no evidence once a connection was there.
+// An error that looks like a failed dial proves nothing if there was a connection.
 func TestDialErrorAfterAConnectionIsUnknown(t *testing.T) {
 	var sent sending
 	if f := fateOf(errRefusedConnection, &sent); f != notSent {
@@ -236,7 +236,7 @@ func TestIncompleteResult(t *testing.T) {
 	}
 }
 
-// The whole way through the SDK, against a server that loses answers after it has stored.
+// The server stores records and loses the answers; the producer puts to it through the whole SDK.
 func TestStoredAgainstAcknowledged(t *testing.T) {
 	s := &stream{}
 	var requests atomic.Int32

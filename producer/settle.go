@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// refuse takes the stream's refusal of the caller of a unit. With a Journal the unit stays open in
-// it, and the producer halts: a later run sends the unit, and no record is skipped.
+// refuse handles the stream's refusal of the caller. With a Journal the unit stays open there and
+// the producer halts, so that a later run sends the unit and skips no record.
 func (c *core) refuse(now time.Time, l *lane) {
 	if c.limits.journal {
 		c.halt(l.unit.cause)
@@ -22,18 +22,17 @@ func (c *core) settleUnit(l *lane, reason error) {
 	c.end(l, OutcomeUndelivered, c.ledger.settleUndelivered(&l.unit, reason))
 }
 
-// overdue reports whether a record is without an acknowledgement for too long.
+// overdue reports whether a record has reached giveUp without an acknowledgement.
 func (l *limits) overdue(now time.Time, e *entry) bool {
 	return l.giveUp > 0 && now.Sub(e.taken) >= l.giveUp
 }
 
-// giveUpOverdue gives up the records at the head of a lane that are overdue. The lane is not
-// flying.
+// giveUpOverdue gives up the overdue records at the front of a lane. The lane must not be flying.
 //
 // A unit with an unknown attempt is in the stream as a whole or not at all, so it is given up when
-// its youngest record is overdue. It may then still be stored, late. Its number is below the next
-// one of its lane and below every later Low, so no filter delivers it behind those. Without an
-// unknown attempt records are given up one by one.
+// its youngest record is overdue. A copy of it may still be stored later. No filter delivers that
+// copy behind later units of the lane, because its number is below theirs and below every later
+// Low. In a unit without an unknown attempt, records are given up one by one.
 func (c *core) giveUpOverdue(now time.Time, l *lane) {
 	if c.limits.giveUp <= 0 {
 		return
@@ -60,7 +59,7 @@ func (c *core) giveUpOverdue(now time.Time, l *lane) {
 	}
 }
 
-// giveUpInUnit gives up the overdue records of a unit that is unfolded, and takes them out.
+// giveUpInUnit gives up the overdue records of a unit that is being unfolded, and removes them.
 func (c *core) giveUpInUnit(now time.Time, u *unit) {
 	for at := &u.first; *at != nil; {
 		e := *at
@@ -73,8 +72,7 @@ func (c *core) giveUpInUnit(now time.Time, u *unit) {
 	}
 }
 
-// expectOverdue sets the time of the next sweep if none is set and a record was taken, and reports
-// whether it did.
+// expectOverdue schedules a sweep after a put if none is scheduled, and reports whether it did.
 func (c *core) expectOverdue(now time.Time) bool {
 	if c.limits.giveUp <= 0 || !c.sweepAt.IsZero() {
 		return false
@@ -83,12 +81,13 @@ func (c *core) expectOverdue(now time.Time) bool {
 	return true
 }
 
-// sweep gives up the overdue records of all lanes, except those that are flying or being looked
-// up: theirs are given up when they land, so that the results of a lane come in its order. A lane
-// that becomes empty leaves when its turn comes, or at once if it is held.
+// sweep gives up the overdue records of all lanes, except those that are flying or searching: their
+// records are given up when they land, so that the results of a lane come in its order. A lane that
+// becomes empty is removed when its turn comes, or at once if it is held.
 //
-// ages has the records in the order of their deadlines. Flying lanes may have a long overdue
-// backlog. So the next sweep is at the next deadline, but not before a 32nd of giveUp has passed.
+// The next sweep is at the deadline of the next record; ages has the records in the order of their
+// deadlines. But it is at least a 32nd of giveUp away, because a flying lane may have many overdue
+// records.
 func (c *core) sweep(now time.Time) {
 	if c.sweepAt.IsZero() || now.Before(c.sweepAt) {
 		return
@@ -118,7 +117,7 @@ func (c *core) sweep(now time.Time) {
 	}
 }
 
-// abandon ends all records, for one reason. No call is in flight, and none will be made.
+// abandon ends all records for one reason. No call may be in flight, and none will be made.
 func (c *core) abandon(reason error) {
 	ended := len(c.ledger.ended)
 	halted := reason == ErrHalted //nolint:errorlint // one of the reasons, as it is
@@ -137,12 +136,12 @@ func (c *core) abandon(reason error) {
 		}
 		c.settleUnit(l, reason)
 	}
-	// Units and records stay open in the journal: the next run sends them again.
+	// The journal gets none of these ends: the next run sends the units and records again.
 	c.ledger.ended = c.ledger.ended[:ended]
 	clear(c.lanes)
 	c.ready = readyLanes{back: laneHeap{before: byPlace}}
 	c.held = laneHeap{before: byDue}
 	c.groups.clear()
-	c.doubted, c.shards = nil, shards{}
+	c.toLookUp, c.shards = nil, shards{}
 	c.chart.waiting = lane{queue: true, state: unmapped}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// openShard is open in OrderShard, for a stream of one shard.
+// openShard is open with OrderShard, for a stream of one shard.
 func (s *stream) openShard(tb testing.TB, set func(*Config)) (*Producer, context.Context) {
 	tb.Helper()
 	return s.openPacked(tb, oneShard(), func(c *Config) {
@@ -27,8 +27,8 @@ func (s *stream) openShard(tb testing.TB, set func(*Config)) (*Producer, context
 	})
 }
 
-// The units of many lanes share Kinesis records: each has the records of one lane and its own
-// number, on the first of them. Of each record the result says where it is.
+// The units of many lanes share Kinesis records. Each unit has the records of one lane, and its
+// number on the first of them. The result of each record has its place.
 func TestUnitsOfManyLanesShareRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: 10 * time.Millisecond}
@@ -81,13 +81,13 @@ func TestUnitsOfManyLanesShareRecords(t *testing.T) {
 	})
 }
 
-// A lane's records may take more in a box than alone, where their keys stand late in its tables:
-// a box is full in time.
-func TestBoxesKeepTheLimit(t *testing.T) {
+// A lane's records may need more bytes in a shared Kinesis record than alone, since their keys may
+// have large indexes in its tables. The limit is kept nevertheless.
+func TestSharedRecordsKeepTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: time.Millisecond}
 		l := oneShard()
-		l.delay = time.Millisecond // everything is there before the first call
+		l.delay = time.Millisecond // all records are put before the first call
 		p, ctx := s.openPacked(t, l, func(c *Config) { c.Order, c.MaxInFlight = OrderShard, 1 })
 		for i := range 130 {
 			put(t, p, ctx, runnel.Record{PartitionKey: fmt.Sprint("key-", i), Data: []byte("1")}, nil)
@@ -107,12 +107,12 @@ func TestBoxesKeepTheLimit(t *testing.T) {
 	})
 }
 
-// What fails together is tried again at the same time, so that it shares a record again.
-func TestFailedTogether(t *testing.T) {
+// Units of one Kinesis record that fail together are retried together, and share a record again.
+func TestUnitsThatFailTogetherShareARecordAgain(t *testing.T) {
 	cfg := Config{Order: OrderShard}.withDefaults()
 	c, now := newCore("s", cfg.limits(), rand.New(rand.NewPCG(1, 2))), time.Unix(0, 0)
 	all := []runnel.Shard{{ID: "s", Range: keyspace.All()}}
-	if err := c.take(now, all, nil); err != nil {
+	if err := c.takeShards(now, all, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 50 {
@@ -127,16 +127,16 @@ func TestFailedTogether(t *testing.T) {
 	}
 }
 
-// The journal has each unit as a Kinesis record of its own, which a run of OrderShard or of
-// OrderKey sends again under its number, alone or in company.
+// The journal has each unit as a Kinesis record of its own. A run of OrderShard or of OrderKey
+// sends it again under its number, alone or with others.
 func TestResumeShard(t *testing.T) {
 	for _, order := range []Order{OrderShard, OrderKey} {
 		t.Run(order.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n, s := &notes{}, &stream{}
+				n, s := &memoryJournal{}, &stream{}
 				s.fault = func(ctx context.Context, _ int, _ *kinesis.PutRecordsInput) (bool, error) {
 					<-ctx.Done()
-					return true, ctx.Err() // stored, and nobody hears of it
+					return true, ctx.Err() // stored, and the answer is lost
 				}
 				p, ctx := s.openShard(t, func(c *Config) {
 					c.Journal, c.Linger = n, time.Millisecond

@@ -9,50 +9,51 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// How a shard that refuses records for its limits is slowed down: additive increase,
-// multiplicative decrease. What a unit costs is its bytes and perRecord, since a shard takes
-// 1 MiB and 1,000 records a second (AWS, "PutRecords").
+// A shard that refuses records for its limits is slowed down by additive increase and
+// multiplicative decrease of a rate. A unit costs its bytes, plus perRecord where it has a Kinesis
+// record of its own, since a shard takes 1 MiB and 1,000 records a second (AWS, "PutRecords").
 const (
 	perRecord  = 1024
-	firstRate  = 1 << 20  // cost a second, after the first refusal
-	leastRate  = 16 << 10 // so that it never stands still
-	raise      = 64 << 10 // a second without a refusal
-	fastEnough = 64 << 20 // a shard is not slowed down any more
-	cutFactor  = 0.7      // of the rate is left after a refusal,
-	cutEvery   = time.Second / 10
-	burst      = time.Second / 4 // of the rate may be saved up
-	calmAfter  = time.Minute     // without a refusal
-	maxPaces   = 4096            // shards that are known
+	firstRate  = 1 << 20          // cost a second after the first refusal
+	leastRate  = 16 << 10         // the lowest rate, so that the shard never stops
+	raise      = 64 << 10         // the increase of the rate in a second without a refusal
+	fastEnough = 64 << 20         // from this rate on the shard is not slowed down any more
+	cutFactor  = 0.7              // a refusal multiplies the rate by it,
+	cutEvery   = time.Second / 10 // but not more often than this
+	burst      = time.Second / 4  // the part of the rate that may be saved up
+	calmAfter  = time.Minute      // after so long without a refusal the shard is not slowed down
+	maxPaces   = 4096             // the most shards in shards.known
 )
 
-// shards is how fast the shards may be written to. Nothing is kept before the first refusal.
+// shards limits the rate at which shards are written to. It is empty until the first refusal.
 //
-// Which shard a lane's records go to is learnt from the answers: the hash keys that a shard was
-// seen to hold span a range that is its own, since a shard has one range. A shard that answers
-// inside another's is newer than that, or a late answer: the other is forgotten.
+// The producer learns from the answers which shard a lane's records go to. A shard has one range of
+// hash keys, so all hash keys between two that it was seen to hold are its own: its span. If a
+// shard answers inside the span of another, the other one was split or merged, or the answer is
+// late. The other one is then forgotten.
 type shards struct {
 	known  map[runnel.ShardID]*pace
-	spans  []*pace // those with a span, in the order of the spans
-	parked int     // lanes
+	spans  []*pace // the shards with a span, in the order of the spans
+	parked int     // the number of parked lanes
 }
 
-// pace is how fast one shard may be written to.
+// pace limits the rate of one shard, by a bucket of tokens.
 type pace struct {
 	shard   runnel.ShardID
 	spanned bool
 	span    keyspace.Range
 
-	rate    float64 // cost a second; 0: it is not slowed down
-	tokens  float64
+	rate    float64   // cost a second; 0: the shard is not slowed down
+	tokens  float64   // the cost that may be sent now; not above 0: nothing
 	filled  time.Time // when tokens were last added
-	raised  time.Time
-	refused time.Time // the last time
-	cut     time.Time // when the rate was last cut
-	waiting laneHeap  // by place
+	raised  time.Time // when rate was last raised
+	refused time.Time // when it last refused a unit
+	cut     time.Time // when rate was last cut
+	waiting laneHeap  // by place: the parked lanes
 }
 
-// learn takes in that a shard holds the records of a hash key. It returns the lanes that waited for
-// shards which are now forgotten.
+// learn adds to a shard's span a hash key that the shard has stored. It returns the lanes that
+// waited for shards which are now forgotten.
 func (s *shards) learn(hash keyspace.Key, shard runnel.ShardID) (released []*lane) {
 	if s.known == nil || shard == "" {
 		return nil
@@ -87,7 +88,7 @@ func (s *shards) learn(hash keyspace.Key, shard runnel.ShardID) (released []*lan
 	return released
 }
 
-// search returns the index of the first span that ends at the hash key or behind it.
+// search returns the index of the first span that ends at the hash key or after it.
 func (s *shards) search(hash keyspace.Key) int {
 	i, _ := slices.BinarySearchFunc(s.spans, hash, func(p *pace, hash keyspace.Key) int {
 		return p.span.End.Compare(hash)
@@ -100,7 +101,7 @@ func (s *shards) remove(p *pace) {
 	s.spans = slices.Delete(s.spans, i, i+1)
 }
 
-// pace returns the shard's, made if need be; nil if there are too many.
+// pace returns the pace of a shard, and makes it if necessary; nil if there are too many.
 func (s *shards) pace(shard runnel.ShardID) *pace {
 	if s.known == nil {
 		s.known = map[runnel.ShardID]*pace{}
@@ -113,7 +114,7 @@ func (s *shards) pace(shard runnel.ShardID) *pace {
 	return p
 }
 
-// of returns the pace of a lane's shard, or nil if it is not known.
+// of returns the pace of a lane's shard, or nil if the shard is not known.
 func (s *shards) of(l *lane) *pace {
 	if len(s.spans) == 0 {
 		return nil
@@ -125,15 +126,15 @@ func (s *shards) of(l *lane) *pace {
 	return nil
 }
 
-// slow takes in that a lane's shard has refused its unit. shard is "" if the answer did not name
-// it.
+// slow lowers the rate of a shard that has refused a lane's unit. shard is "" if the answer did not
+// name it.
 func (s *shards) slow(now time.Time, l *lane, shard runnel.ShardID) {
 	p := s.of(l)
 	if shard != "" {
 		p = s.pace(shard)
 	}
 	if s.known == nil {
-		s.known = map[runnel.ShardID]*pace{} // from now on answers are learnt from
+		s.known = map[runnel.ShardID]*pace{} // non-nil: learn from the answers from now on
 	}
 	if p == nil {
 		return
@@ -143,12 +144,12 @@ func (s *shards) slow(now time.Time, l *lane, shard runnel.ShardID) {
 		p.tokens = p.rate * burst.Seconds()
 	} else if now.Sub(p.cut) >= cutEvery {
 		p.rate, p.cut = max(p.rate*cutFactor, leastRate), now
-		p.tokens = min(p.tokens, 0) // the saved tokens were more than the shard takes
+		p.tokens = min(p.tokens, 0) // saved tokens would exceed the limit again
 	}
 	p.refused, p.raised = now, now
 }
 
-// fill adds the tokens and raises the rate for the time gone by.
+// fill adds the tokens for the time since the last fill, and raises the rate.
 func (p *pace) fill(now time.Time) {
 	p.tokens = min(p.tokens+p.rate*now.Sub(p.filled).Seconds(), p.rate*burst.Seconds())
 	p.filled = now
@@ -159,7 +160,8 @@ func (p *pace) fill(now time.Time) {
 	}
 }
 
-// full returns the pace of a lane's shard if nothing may be sent to the shard now, or nil.
+// full returns the pace of a lane's shard if nothing may be sent to the shard now, and nil
+// otherwise.
 func (s *shards) full(now time.Time, l *lane) *pace {
 	p := s.of(l)
 	if p == nil || p.rate == 0 {
@@ -171,7 +173,7 @@ func (s *shards) full(now time.Time, l *lane) *pace {
 	return p
 }
 
-// park keeps a lane until its shard may be sent more.
+// park keeps a lane until more may be sent to its shard.
 func (s *shards) park(p *pace, l *lane) {
 	l.state = parked
 	heap.Push(&p.waiting, l)
@@ -183,7 +185,7 @@ func (s *shards) pop(p *pace) *lane {
 	return heap.Pop(&p.waiting).(*lane)
 }
 
-// charge counts a lane's unit that is sent.
+// charge subtracts the cost of a lane's unit that is sent.
 func (s *shards) charge(l *lane, cost int) {
 	if p := s.of(l); p != nil && p.rate > 0 {
 		p.tokens -= float64(cost)
@@ -211,14 +213,14 @@ func (s *shards) unpark(now time.Time, cost func(*lane) int) (released []*lane) 
 	return released
 }
 
-// learn takes in that a shard holds a lane's records.
+// learn notes that a shard has stored records of a lane.
 func (c *core) learn(now time.Time, l *lane, shard runnel.ShardID) {
 	if c.shards.known != nil {
 		c.nextAll(now, c.shards.learn(l.hashKey(), shard))
 	}
 }
 
-// slow takes in that a lane's shard has refused its unit.
+// slow notes that a lane's shard has refused its unit.
 func (c *core) slow(now time.Time, l *lane, v verdict) {
 	if v.shard != "" {
 		c.shards.pace(v.shard)
@@ -227,7 +229,7 @@ func (c *core) slow(now time.Time, l *lane, v verdict) {
 	c.shards.slow(now, l, v.shard)
 }
 
-// wake returns when a shard may be sent something that waits for it.
+// wake returns when a parked lane may be sent.
 func (s *shards) wake() (at time.Time, ok bool) {
 	if s.parked == 0 {
 		return at, false

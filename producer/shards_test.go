@@ -15,7 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// shardOf is the shard of a key in a stream of two.
+// shardOf returns the index of a key's shard in a stream of two.
 func shardOf(key string) int {
 	if keyspace.Of(key).Less(keyspace.Key{Hi: 1 << 63}) {
 		return 0
@@ -23,8 +23,8 @@ func shardOf(key string) int {
 	return 1
 }
 
-// A shard that takes 200 KiB a second is found out, and then refuses little; the other shard is
-// written to as fast as before.
+// The producer adapts to a shard that takes 200 KiB a second, so that it refuses few records. The
+// other shard keeps its rate.
 func TestThrottledShardIsPaced(t *testing.T) {
 	for _, order := range []Order{OrderPlain, OrderKey} {
 		synctest.Test(t, func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestShardInMessage(t *testing.T) {
 	}
 }
 
-// Whatever shards answer for whatever keys, the spans that are learnt are disjoint and in
-// order, the last answer counts, and no lane is left behind.
+// Whatever shards answer for whatever keys, the learnt spans are disjoint and in order, the last
+// answer counts, and no lane is lost.
 func TestSpans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCore("s", Config{}.withDefaults().limits(), rand.New(rand.NewPCG(1, 2)))

@@ -2,42 +2,43 @@ package producer
 
 import "time"
 
-// Stats is the state of a producer at a moment, and what it has done until then.
+// Stats is a snapshot of a producer: totals since New, and the present state.
 type Stats struct {
-	Taken       uint64 // records that Put took, and those of Config.Resume
-	Delivered   uint64 // records acknowledged, or found in the stream
+	Taken       uint64 // records taken by Put or from Config.Resume
+	Delivered   uint64 // records acknowledged, or found by a look-up
 	Undelivered uint64 // records refused, given up, unresolved, or left when Close ran out of time
 
-	Units     uint64 // made of them; in OrderPlain, one each
+	Units     uint64 // units made; in OrderPlain and OrderChained one for each record
 	Calls     uint64 // calls begun
-	Retried   uint64 // attempts of records after their unit's first: (record, call) pairs
-	Throttled uint64 // attempts of records that were over a limit
-	// Unknown counts the attempts of records that had no answer. It is the upper bound for
-	// the doubles that this producer has left in the stream; those of units with an identity
-	// are dropped by consumers.
+	Retried   uint64 // pairs of a record and a call, after the first attempt of the record's unit
+	Throttled uint64 // pairs of a record and a call that were over a limit
+	// Unknown counts the pairs of a record and a call without an answer. It is the upper bound for
+	// the duplicates that this producer has left in the stream. Consumers drop those with an
+	// identity.
 	Unknown uint64
-	// LookedUp counts the units of which it was read up whether they are in the stream, and
-	// Found those that were.
+	// LookedUp counts the units that were looked up in the stream. Found counts those that were
+	// there.
 	LookedUp, Found uint64
-	// Renewed counts the units that were surely not in the stream after aggregate.H, and
-	// whose records were sent in new ones.
+	// Renewed counts the units that were certainly not in the stream after aggregate.H. Their
+	// records were sent in new units.
 	Renewed uint64
-	// Void counts the units that were stored in a shard that they were not packed for, since
-	// it was split or merged: readers drop them, and they, or their records, were sent anew.
+	// Void counts the units that were stored in another shard than they were packed for, after a
+	// split or merge. Readers drop them. They, or their records in new units, were sent again.
 	Void uint64
-	// Withheld counts the calls that were not made: the Journal failed, or it was too late.
+	// Withheld counts the calls that the producer decided not to send, because the Journal failed
+	// or a unit's aggregate.H had passed.
 	Withheld uint64
 
 	CallsInFlight   int           // calls without an outcome
 	RecordsInFlight int           // records in these calls
-	Lanes           int           // with a record that has no result; in OrderNone, the shards
-	Buffered        int           // records from Put to the end of their callback
-	BufferedBytes   int           // their data and keys
-	OldestAge       time.Duration // since Put, of the oldest record without a result; or 0
-	Outage          bool          // nothing answers; one unit at a time finds out when that ends
+	Lanes           int           // lanes with a record that has no result; in OrderNone, shards
+	Buffered        int           // records between Put and the end of their callback
+	BufferedBytes   int           // data and partition keys of these records
+	OldestAge       time.Duration // time since the Put of the oldest record without a result, or 0
+	Outage          bool          // calls get no answer; one unit at a time is sent as a probe
 }
 
-// Stats returns a snapshot. It is cheap enough to be called every second.
+// Stats returns a snapshot. It takes a mutex and few steps, so it may be called every second.
 func (p *Producer) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

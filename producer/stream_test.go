@@ -18,30 +18,31 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/retry"
 )
 
-// stream is a Kinesis stream of one shard in memory, with the faults that a test asks for.
+// stream is a Kinesis stream of one shard in memory, with the faults that a test sets.
 type stream struct {
 	latency time.Duration
-	forget  bool // keep nothing, for benchmarks
-	// fault is asked before each call: a returned error is the call's, stored tells whether
-	// its records were stored nevertheless. Nil: no faults.
+	forget  bool // store nothing, for benchmarks
+	// fault is called before each call. A returned error is the call's, and stored says whether its
+	// records were stored nevertheless. Nil: no faults.
 	fault func(ctx context.Context, n int, input *kinesis.PutRecordsInput) (stored bool, err error)
-	// refuse is asked for each record: the returned code is its error.
+	// refuse returns the error code of each record; "" for none.
 	refuse func(n int, r *types.PutRecordsRequestEntry) string
-	// shards returns the number of the shard of a record's explicit hash key, or, without one,
-	// of its key. Nil: there is one.
+	// shards returns the index of a record's shard by its explicit hash key, or, without one, by
+	// its partition key. Nil: there is one shard.
 	shards func(key string) int
-	// chained is asked before each PutRecord, with the number that it names as the one before.
+	// chained is called before each PutRecord, with its SequenceNumberForOrdering.
 	chained func(key, after string) error
 
 	mu     sync.Mutex
 	calls  int
 	flying int
-	most   int      // calls in flight at a time
-	keys   []string // stored, in order
+	most   int      // the most calls in flight at a time
+	keys   []string // the keys stored, in order
 	data   []string
-	sizes  []int // records of each call
+	sizes  []int // the number of records of each call
 }
 
 func (s *stream) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
@@ -67,7 +68,7 @@ func (s *stream) PutRecords(ctx context.Context, input *kinesis.PutRecordsInput,
 		return nil, errors.New("the SDK would retry")
 	}
 	if s.latency > 0 {
-		if err := wait(ctx, s.latency); err != nil {
+		if err := retry.Wait(ctx, s.latency); err != nil {
 			return nil, err
 		}
 	}
@@ -109,17 +110,6 @@ func (s *stream) PutRecord(ctx context.Context, input *kinesis.PutRecordInput,
 	return &kinesis.PutRecordOutput{ShardId: r.ShardId, SequenceNumber: r.SequenceNumber}, nil
 }
 
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (s *stream) store(n int, input *kinesis.PutRecordsInput) *kinesis.PutRecordsOutput {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,11 +148,11 @@ func (s *stream) store(n int, input *kinesis.PutRecordsInput) *kinesis.PutRecord
 
 var someShard, someNumber = "shardId-000000000000", "1"
 
-// userRecord is a record as a reader gets it, after aggregates are opened.
+// userRecord is a record as a reader gets it, unpacked from its aggregate.
 type userRecord struct{ key, data string }
 
-// read returns the stream's records as a reader gets them that knows aggregates: all of them,
-// or without what the filter drops.
+// read returns the stream's records as a reader that unpacks aggregates gets them: all of them, or
+// those that the filter delivers.
 func (s *stream) read(tb testing.TB, filtered bool) (records []userRecord) {
 	tb.Helper()
 	var filter aggregate.Filter
@@ -188,9 +178,8 @@ func (s *stream) read(tb testing.TB, filtered bool) (records []userRecord) {
 	return records
 }
 
-// inOrder checks that the data of each key, which tests put as "1", "2", …, is first read in
-// order and complete up to its last, and returns how many records there are and how many of
-// them are doubles.
+// inOrder checks the data of each key, which tests put as "1", "2", …: their first occurrences must
+// be in order and complete up to the last. It returns the number of duplicates.
 func inOrder(tb testing.TB, records []userRecord) (doubles int) {
 	tb.Helper()
 	newest := map[string]int{}
@@ -209,21 +198,21 @@ func inOrder(tb testing.TB, records []userRecord) (doubles int) {
 	return doubles
 }
 
-// inOrder is that for everything in the stream.
+// inOrder checks all records in the stream.
 func (s *stream) inOrder(tb testing.TB) (doubles int) {
 	tb.Helper()
 	return inOrder(tb, s.read(tb, false))
 }
 
-// errRefusedConnection is what net/http returns when nobody listens.
+// errRefusedConnection is the error of net/http if no server listens on the port.
 var errRefusedConnection = &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 
 func apiError(code, message string) error {
 	return &smithy.GenericAPIError{Code: code, Message: message}
 }
 
-// open returns a producer for the stream, and a context. Its order is plain, one Kinesis record
-// for each record, where set does not choose another.
+// open returns a producer for the stream, and a context. The order is OrderPlain unless set chooses
+// another.
 func (s *stream) open(tb testing.TB, set func(*Config)) (*Producer, context.Context) {
 	tb.Helper()
 	cfg := Config{Stream: "orders", Kinesis: s, Order: OrderPlain, Logger: silent}
@@ -237,7 +226,7 @@ func (s *stream) open(tb testing.TB, set func(*Config)) (*Producer, context.Cont
 	return p, tb.Context()
 }
 
-// load puts records of random keys, a few of them hot, numbered from 1 for each key.
+// load puts records of random keys, a few of them busy, numbered from 1 for each key.
 func load(tb testing.TB, p *Producer, ctx context.Context, records, keys int, each func(Result)) {
 	tb.Helper()
 	random := rand.New(rand.NewPCG(uint64(records), uint64(keys)))

@@ -2,44 +2,44 @@ package producer
 
 import "time"
 
-// streamTime holds the stream's time: the Date of its answers. The stream's clock never steps back,
-// and a record's arrival is its time too. So the arrival of a record that is put after an answer
-// was seen is not before the answer's Date. That holds however wrong the producer's own clock is,
-// and whether the stream's clock stops meanwhile or is set forward; so no other clock carries a
-// Date on.
+// streamTime holds the stream's time, which is the Date of its answers. The stream's clock never
+// goes back, and it also sets the arrival times of records. So a record that is put after an answer
+// does not arrive before the answer's Date. That holds however wrong the producer's own clock is,
+// and also if the stream's clock stops or is set forward in between. Therefore a Date is never
+// extrapolated by another clock.
 type streamTime struct {
-	latest time.Time // the Date of the last answer, in whole seconds; zero: none was seen
-	seen   time.Time // when that answer's call was sent, by the core's clock
-	fresh  time.Time // when seen, or when an answer that was asked for had no Date
+	latest time.Time // the last Date, in whole seconds; zero: no answer had one
+	seen   time.Time // when the call of that answer was sent, by the core's clock
+	fresh  time.Time // seen, or later if a request for the time was answered since
 	none   bool      // the answers have no Date
 
-	first     time.Time // the first Date of the run
-	firstSeen time.Time
+	first     time.Time // the first Date of the run, and
+	firstSeen time.Time // when its call was sent
 
-	wanted   bool // something waits for a Date
-	asking   bool // the shell asks for one
-	asked    time.Time
-	probing  bool // and finds out whether an outage has ended
-	failures int
-	next     time.Time // when it may ask again, after failures
+	wanted   bool      // a unit waits for a Date
+	asking   bool      // a request for the time is under way
+	asked    time.Time // when it was sent
+	probing  bool      // it also probes for the end of an outage
+	failures int       // requests that failed in a row
+	next     time.Time // when the next request may be sent, after failures
 }
 
 const (
-	// dateStep is the resolution of a Date: the time that it says is up to so much ago.
+	// dateStep is the resolution of a Date: the real time is up to dateStep later.
 	dateStep = time.Second
-	// skewShare is the part of H by which a Date and an arrival may differ although they are
-	// of one moment, where different machines of a service make them. A stream of runnel has
-	// one clock and needs none of it.
+	// A Date and an arrival time of the same moment may differ by one part in skewShare of H, where
+	// different machines of a service set them. A stream of runnel has one clock and does not need
+	// it.
 	skewShare = 10
-	// staleShare is the part of H after which a first send asks for a newer Date. An older one
-	// would do, but a look-up then reads that much more.
+	// If the last Date is older than one part in staleShare of H, a unit gets a newer one before
+	// its first attempt. The older one would do, but then a look-up has more to read.
 	staleShare = 5
 )
 
 func (l *limits) skew() time.Duration { return l.horizon / skewShare }
 
-// behind returns the earliest arrival of which it is certain that it was after an answer with that
-// Date; zero where the answer had none.
+// behind returns the earliest arrival time that is certainly after an answer with that Date; zero
+// if the answer had none.
 func (l *limits) behind(date time.Time) time.Time {
 	if date.IsZero() {
 		return date
@@ -47,9 +47,9 @@ func (l *limits) behind(date time.Time) time.Time {
 	return date.Add(dateStep + l.skew())
 }
 
-// saw takes the Date of an answer to a call that was sent at a moment, or that it has none. The
-// stream made the Date at that moment or later. Since that moment its clock has advanced by no more
-// than the time that has gone by, unless it was set forward.
+// saw takes the Date of an answer, or zero if it had none. sent is when the call was sent. The
+// stream made the Date at that moment or later. So its clock has advanced by at most the time since
+// sent, unless it was set forward.
 func (t *streamTime) saw(sent, date time.Time) {
 	if date.IsZero() {
 		t.none = t.latest.IsZero()
@@ -61,15 +61,15 @@ func (t *streamTime) saw(sent, date time.Time) {
 	}
 }
 
-// stale reports whether a unit has to wait for a Date before its first send.
+// stale reports whether a unit must wait for a Date before its first attempt.
 func (c *core) stale(now time.Time) bool {
 	t := &c.dates
 	return c.limits.reads && !t.none &&
 		(t.fresh.IsZero() || now.Sub(t.fresh) > c.limits.horizon/staleShare)
 }
 
-// ask reports whether the shell is to ask the stream for its time. Then it lands with landAsk.
-// While nothing answers, that is the probe for the end of the outage.
+// ask reports whether the shell must ask the stream for its time now, and then call landAsk. During
+// an outage that request is the probe.
 func (c *core) ask(now time.Time) bool {
 	t := &c.dates
 	if t.asking || c.ready.count == 0 || !c.stale(now) || now.Before(t.next) ||
@@ -81,9 +81,9 @@ func (c *core) ask(now time.Time) bool {
 	return true
 }
 
-// landAsk takes that the stream has answered, with its time or without, or that it has not. An
-// answer does not end an outage, which may be one of puts alone, but the next put finds out at
-// once.
+// landAsk takes the result of a request for the time: answered or not, and with a Date or without.
+// An answer does not end an outage, because the outage may affect puts only. But the next put
+// probes at once.
 func (c *core) landAsk(now, date time.Time, answered bool) {
 	t := &c.dates
 	probe := t.probing
@@ -106,7 +106,7 @@ func (c *core) landAsk(now, date time.Time, answered bool) {
 	t.fresh = now
 }
 
-// wake returns when ask is to be called again.
+// wake returns when ask must be called again.
 func (t *streamTime) wake(gate *outage) (at time.Time, ok bool) {
 	if t.asking || gate.probing {
 		return at, false
@@ -117,11 +117,11 @@ func (t *streamTime) wake(gate *outage) (at time.Time, ok bool) {
 	return at, true
 }
 
-// stamp notes when a unit goes out for the first time.
+// stamp sets the times of a unit's first attempt.
 func (c *core) stamp(now time.Time, u *unit) {
 	u.firstSent = now
 	if c.dates.latest.IsZero() {
-		u.from = now.Add(-2 * c.limits.horizon) // the producer's clock has to do
+		u.from = now.Add(-2 * c.limits.horizon) // fall back to the producer's clock
 		return
 	}
 	u.since, u.sinceSeen = c.dates.latest, c.dates.seen

@@ -24,32 +24,32 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// elsewhere is a stream with another clock than its clients: its Dates, its arrivals, and the times
-// that it is asked for are off by the same.
-type elsewhere struct {
+// shiftedStream is a stream with a clock that differs from its clients' by a fixed time: its Dates,
+// its arrival times, and the times in its requests are shifted.
+type shiftedStream struct {
 	*kinesis.Client
 	by time.Duration
 
-	asked     atomic.Int32              // ListShards
-	from      []types.ShardIteratorType // of the iterators
-	unready   func() bool               // the last record of a shard cannot be read yet
-	neverZero bool                      // MillisBehindLatest is not 0
-	foreign   bool                      // sequence numbers are of another stream
+	asked     atomic.Int32              // calls of ListShards
+	from      []types.ShardIteratorType // the types of the iterators
+	unready   func() bool               // while true, the last record of a shard cannot be read
+	neverZero bool                      // MillisBehindLatest is never 0
+	foreign   bool                      // it does not know the sequence numbers
 }
 
-func newElsewhere(server *runneltest.Server, by time.Duration) *elsewhere {
+func newShiftedStream(server *runneltest.Server, by time.Duration) *shiftedStream {
 	options := server.Kinesis().Options()
-	options.HTTPClient = dates{options.HTTPClient, by}
-	return &elsewhere{Client: kinesis.New(options), by: by}
+	options.HTTPClient = shiftedDates{options.HTTPClient, by}
+	return &shiftedStream{Client: kinesis.New(options), by: by}
 }
 
-// dates are the Dates of a clock that differs.
-type dates struct {
+// shiftedDates is an HTTP client that shifts the Dates of the answers.
+type shiftedDates struct {
 	kinesis.HTTPClient
 	by time.Duration
 }
 
-func (d dates) Do(request *http.Request) (*http.Response, error) {
+func (d shiftedDates) Do(request *http.Request) (*http.Response, error) {
 	response, err := d.HTTPClient.Do(request)
 	if err != nil {
 		return nil, err
@@ -60,14 +60,14 @@ func (d dates) Do(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-func (e *elsewhere) ListShards(
+func (e *shiftedStream) ListShards(
 	ctx context.Context, input *kinesis.ListShardsInput, options ...func(*kinesis.Options),
 ) (*kinesis.ListShardsOutput, error) {
 	e.asked.Add(1)
 	return e.Client.ListShards(ctx, input, options...)
 }
 
-func (e *elsewhere) GetShardIterator(
+func (e *shiftedStream) GetShardIterator(
 	ctx context.Context, input *kinesis.GetShardIteratorInput, options ...func(*kinesis.Options),
 ) (*kinesis.GetShardIteratorOutput, error) {
 	e.from = append(e.from, input.ShardIteratorType)
@@ -82,7 +82,7 @@ func (e *elsewhere) GetShardIterator(
 	return e.Client.GetShardIterator(ctx, input, options...)
 }
 
-func (e *elsewhere) GetRecords(
+func (e *shiftedStream) GetRecords(
 	ctx context.Context, input *kinesis.GetRecordsInput, options ...func(*kinesis.Options),
 ) (*kinesis.GetRecordsOutput, error) {
 	if e.unready != nil && e.unready() {
@@ -104,16 +104,16 @@ func (e *elsewhere) GetRecords(
 	return output, nil
 }
 
-// lostAnswer puts records 1, 2 and 3 of some keys. It loses the answers of all calls with a record
-// 2, or, if cold is set, with a record 1, for longer than H. It returns the records in the stream.
+// lostAnswer puts records 1, 2 and 3 of some keys. For longer than H it loses the answers of all
+// calls with a record 2 or, if cold is set, with a record 1. It returns the records in the stream.
 func lostAnswer(
-	t *testing.T, by time.Duration, cold bool, bend func(*elsewhere, *producer.Config),
+	t *testing.T, by time.Duration, cold bool, change func(*shiftedStream, *producer.Config),
 ) (producer.Stats, []stored) {
 	ctx := t.Context()
 	seam.SetH(t, 2*time.Second)
 	server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
 		runneltest.WithStream("orders", 2))
-	stream := newElsewhere(server, by)
+	stream := newShiftedStream(server, by)
 	cfg := producer.Config{
 		Stream: "orders", Kinesis: stream, Reader: stream,
 		CallTimeout: 500 * time.Millisecond, Logger: quiet,
@@ -123,8 +123,8 @@ func lostAnswer(
 			}
 		},
 	}
-	if bend != nil {
-		bend(stream, &cfg)
+	if change != nil {
+		change(stream, &cfg)
 	}
 	p, err := producer.New(ctx, cfg)
 	if err != nil {
@@ -175,8 +175,8 @@ func onceAndInOrder(t *testing.T, all []stored) {
 	}
 }
 
-// A look-up finds its units however wrong the producer's clock is: the stream's is an hour ahead of
-// it or behind. It begins behind an acknowledged record, or else at the stream's time.
+// A look-up finds its units although the stream's clock is an hour ahead of the producer's, or
+// behind. It begins behind an acknowledged record, or otherwise at the stream's time.
 func TestLookUpByTheStreamsClock(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, -20 * time.Minute, 0, 20 * time.Minute, time.Hour} {
 		for cold, want := range map[bool]types.ShardIteratorType{
@@ -185,8 +185,8 @@ func TestLookUpByTheStreamsClock(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(by, want), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					var stream *elsewhere
-					stats, all := lostAnswer(t, by, cold, func(e *elsewhere, _ *producer.Config) {
+					var stream *shiftedStream
+					stats, all := lostAnswer(t, by, cold, func(e *shiftedStream, _ *producer.Config) {
 						stream = e
 					})
 					onceAndInOrder(t, all)
@@ -202,13 +202,13 @@ func TestLookUpByTheStreamsClock(t *testing.T) {
 	}
 }
 
-// A look-up waits for a shard with records that cannot be read yet, as on a disk that hangs, and
-// logs that once.
+// A look-up waits for records that cannot be read yet, for example because a disk hangs, and logs
+// that once.
 func TestLookUpWaitsForTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var log bytes.Buffer
-		stats, all := lostAnswer(t, 0, true, func(e *elsewhere, cfg *producer.Config) {
+		stats, all := lostAnswer(t, 0, true, func(e *shiftedStream, cfg *producer.Config) {
 			e.unready = func() bool { return time.Since(began) < time.Minute }
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		})
@@ -225,12 +225,12 @@ func TestLookUpWaitsForTheDisk(t *testing.T) {
 	})
 }
 
-// Sequence numbers that the stream does not know, since it was deleted and made again, are left for
-// the time.
+// If the stream does not know a sequence number, because it was deleted and created again, the
+// look-up begins at the time instead.
 func TestLookUpInAnotherStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var stream *elsewhere
-		stats, all := lostAnswer(t, 0, false, func(e *elsewhere, _ *producer.Config) {
+		var stream *shiftedStream
+		stats, all := lostAnswer(t, 0, false, func(e *shiftedStream, _ *producer.Config) {
 			e.foreign, stream = true, e
 		})
 		onceAndInOrder(t, all)
@@ -240,8 +240,8 @@ func TestLookUpInAnotherStream(t *testing.T) {
 	})
 }
 
-// A unit that may have been trimmed does not count as absent: by the stream's time, not by the
-// producer's clock.
+// A unit that may have been trimmed does not count as absent. Its age is by the stream's time, not
+// by the producer's clock.
 func TestTrimmedByTheStreamsClock(t *testing.T) {
 	for age, unresolved := range map[time.Duration]bool{time.Hour: false, 30 * time.Hour: true} {
 		for _, by := range []time.Duration{-40 * time.Hour, 0, 40 * time.Hour} {
@@ -249,7 +249,7 @@ func TestTrimmedByTheStreamsClock(t *testing.T) {
 				ctx := t.Context()
 				server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
 					runneltest.WithStream("orders", 1))
-				stream := newElsewhere(server, by)
+				stream := newShiftedStream(server, by)
 				unit := frozenUnit(t)
 				unit.FrozenAt, unit.ServerTime = time.Now(), time.Now().Add(by-age)
 				var results []producer.Result
@@ -272,15 +272,15 @@ func TestTrimmedByTheStreamsClock(t *testing.T) {
 	}
 }
 
-// In a shard that never says that all of it was read, a look-up ends at a record that arrived after
-// it began.
+// In a shard that never reports that it was read to the end, a look-up ends at a record that
+// arrived after it began.
 func TestLookUpInABusyShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy, stop := context.WithCancel(t.Context())
 		defer stop()
 		var others sync.WaitGroup
 		began := time.Now()
-		stats, all := lostAnswer(t, time.Hour, true, func(e *elsewhere, _ *producer.Config) {
+		stats, all := lostAnswer(t, time.Hour, true, func(e *shiftedStream, _ *producer.Config) {
 			e.neverZero = true
 			others.Go(func() {
 				for busy.Err() == nil {
@@ -312,14 +312,14 @@ func TestLookUpInABusyShard(t *testing.T) {
 	})
 }
 
-// Before the first unit of a run goes out the stream is asked for its time, once; if that has no
-// answer, the stream does not answer.
+// Before the first unit of a run the stream is asked for its time, once. If it does not answer,
+// that is an outage.
 func TestFirstSendAsksForTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
 			runneltest.WithStream("orders", 2), runneltest.WithFaults("ListShards:lose-request"))
-		stream := newElsewhere(server, 0)
+		stream := newShiftedStream(server, 0)
 		p, err := producer.New(ctx, producer.Config{
 			Stream: "orders", Kinesis: stream, Reader: stream, Logger: quiet,
 			CallTimeout: time.Second,
@@ -351,13 +351,13 @@ func TestFirstSendAsksForTheTime(t *testing.T) {
 	})
 }
 
-// A unit of another boot is sent again while the stream's clock has not advanced by more than H
-// since its first send, and looked up after that.
+// A unit from before the machine's last boot is sent again if the stream's clock has advanced by at
+// most H since its first attempt, and looked up otherwise.
 func TestResumedInAnotherBoot(t *testing.T) {
 	for _, c := range []struct {
 		after    time.Duration
-		boot     string // of the unit; "": as it is
-		old      bool   // the journal knows FrozenAt alone
+		boot     string // the boot id of the unit; "": the real one
+		old      bool   // the journal has only FrozenAt
 		lookedUp uint64
 	}{
 		{after: 8 * time.Second, boot: "another", lookedUp: 0},
@@ -373,7 +373,7 @@ func TestResumedInAnotherBoot(t *testing.T) {
 				server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithLogger(quiet),
 					runneltest.WithStream("orders", 1), runneltest.WithFaults("PutRecords:lose-answer"))
 				open := &openUnits{}
-				stream := newElsewhere(server, -time.Hour)
+				stream := newShiftedStream(server, -time.Hour)
 				cfg := producer.Config{
 					Stream: "orders", Kinesis: stream, Reader: stream, Journal: open, Logger: quiet,
 					CallTimeout: time.Second,
@@ -414,7 +414,7 @@ func TestResumedInAnotherBoot(t *testing.T) {
 				if stats.LookedUp != c.lookedUp || stats.Found != c.lookedUp || stats.Delivered != 1 {
 					t.Errorf("%+v", stats)
 				}
-				if c.lookedUp > 0 && took < 18*time.Second { // to 3H after the first send, or longer
+				if c.lookedUp > 0 && took < 18*time.Second { // 3H after the first attempt
 					t.Errorf("looked up after %v, when it might still have come", took)
 				}
 				all := readAll(t, server.Kinesis())

@@ -22,32 +22,33 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts in testdata/core anew")
 
-// The transcripts in testdata/core are commands to the core, each followed by what it
-// answered. A line that starts with "> " is an answer.
+// The transcripts in testdata/core are commands to the core, each followed by the core's answers.
+// A line that starts with "> " is an answer.
 //
 //	limits calls=2 records=3 bytes=100 linger=10ms giveup=1s
-//	put a b c:40           take records of these keys (of so many bytes), a#7 with a hash key
+//	put a b c:40           put records of these keys (c:40: of 40 bytes; a#7: with a hash key)
 //	launch                 make the calls that can be made now; + joins the units of one
 //	                       Kinesis record
 //	land N FATE…           the outcome of call N, record by record, or
 //	land N all=FATE        of the call as a whole
-//	after 50ms             let time go by, and tick
+//	after 50ms             advance the time, and tick
 //	wake                   when does the core want to be called again?
-//	search FATE…           what is to be looked up, and that it is found, absent or unreadable;
-//	                       or that the search fails
-//	limits asks            the stream's time is asked for (else the stream says none)
-//	ask 10s [2s]           does the core ask for it? it is so much; or "none", or "fails"; the
-//	                       answer comes after a while
+//	search FATE…           which units are to be looked up; they are found, absent or
+//	                       unreadable, or the search fails
+//	limits asks            the core asks for the stream's time (without it, the answers have no
+//	                       Date)
+//	ask 10s [2s]           does the core ask for the time? The answer is 10s, "none" or "fails",
+//	                       and comes after 2s
 //	date 10s               an answer has that Date
-//	resume a 7 KEY=VALUE…  take in unit 7 of lane a of an earlier run: server=10s is the time of
-//	                       its FrozenUnit, frozen=1s its FrozenAt, and age=2s how old it is
-//	chart A:0/1 x          the shards are listed: their place among so many equal ranges, one
-//	                       that is closed marked by -, and "fails" or "denied" for no list
+//	resume a 7 KEY=VALUE…  take unit 7 of lane a of an earlier run: server=10s is the ServerTime
+//	                       of its FrozenUnit, frozen=1s its FrozenAt, and age=2s its age
+//	chart A:0/1 x          the list of the shards: A:0/1 is shard A with part 0 of 1 equal parts
+//	                       of the key space, - marks a closed shard; "fails" or "denied": no list
 //	flush | abandon | counts
 //
-// The hash keys lo and hi are the first and the last, and a number is the first one of that group;
-// a record "stored@A" is in that shard, and "stored@A=7" has that number there. A unit has its
-// number and low behind its records, and its group before them if that is not 0.
+// The hash keys lo and hi are the lowest and the highest; a number is the first hash key of that
+// group. A fate "stored@A" names the shard A, and "stored@A=7" the sequence number 7 there. A unit
+// is followed by its number and its LOW, with its group before them if that is not 0.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/core/*.txt")
 	if err != nil || len(files) == 0 {
@@ -217,10 +218,10 @@ func (p *player) chart(t *testing.T, args []string) {
 	}
 	wanted := p.core.listing(p.now)
 	p.core.chart.running = false
-	if err := p.core.take(p.now, shards, err); err != nil {
+	if err := p.core.takeShards(p.now, shards, err); err != nil {
 		p.say("it is not taken: %v", err)
 	} else if !wanted {
-		p.say("nobody has asked for it")
+		p.say("the core has not asked for it")
 	}
 }
 
@@ -367,7 +368,7 @@ func (p *player) resume(t *testing.T, args []string) {
 	p.core.resume(p.now, f, []runnel.Record{{PartitionKey: args[0]}}, age, exact)
 }
 
-// from is where the search for a lane's unit begins in its shard.
+// from returns the place where the search for a lane's unit begins in its shard.
 func (p *player) from(l *lane) string {
 	switch from := p.core.startOf("shardId-0", []*lane{l}); {
 	case from.after != "":
@@ -379,7 +380,7 @@ func (p *player) from(l *lane) string {
 	}
 }
 
-// unitName is the key and the records of a lane's unit, and its identity if it has one.
+// unitName returns the key and the records of a lane's unit, and its identity if it has one.
 func unitName(l *lane) string {
 	name := l.key.partition
 	for _, e := range recordsOf(l) {
@@ -414,6 +415,7 @@ func (p *player) sayResults() {
 var fates = map[string]fate{
 	"stored": stored, "throttled": throttled, "failed": failed, "refused": refused,
 	"unknown": unknown, "notsent": notSent, "suspect": suspect,
+	"withheld": withheld,
 }
 
 func outcomeFor(t *testing.T, words []string) outcome {

@@ -6,44 +6,44 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// unit is what is sent of a lane at a time: one Kinesis record, with one or more of the lane's
-// records in it. It is frozen when it is first sent, and every attempt sends the same bytes.
+// unit is the part of a lane that is sent at a time: one or more of its records, with one identity.
+// It is frozen before its first attempt, and every attempt sends the same bytes.
 type unit struct {
-	first, last *entry // nil: nothing is frozen
+	first, last *entry // nil: no unit is frozen
 	count       int
-	data        []byte         // in OrderShard only for the journal, and of what is not wrapped
-	wide        int            // what the API's limits count of it
-	id          aggregate.Unit // without a Number, it has no identity
+	data        []byte         // in OrderShard only with a Journal, or if it is not wrapped
+	wireSize    int            // its bytes as the API's limits count them
+	id          aggregate.Unit // Number 0: no identity
 
 	attempts int // calls that carried it
-	unknown  int // of these, without an answer
-	setbacks int // failed attempts, which double the wait for the next one
-	// suspicion counts the calls that failed as a whole with this unit aboard. Each halves
-	// the calls that may carry it from then on, so that a record (or a size) that makes calls
-	// fail is soon alone.
+	unknown  int // attempts without an answer
+	setbacks int // failed attempts that count for the back-off
+	// suspicion counts the calls with this unit that failed as a whole. Each halves the size of the
+	// calls that may carry it, so that a record (or a size) that makes calls fail is soon alone.
 	suspicion int
-	cause     error // of the last failed attempt
+	cause     error // the error of the last failed attempt
 
-	// firstSent is when it first went into a call, in this run or an earlier one; lastSent is
-	// not before its last attempt ended. For both see clock.
+	// firstSent is when the unit was first put into a call, in this run or an earlier one. lastSent
+	// is at or after the end of its last attempt. Both are by the core's clock.
 	firstSent, lastSent time.Time
-	// since is the stream's time that was seen before its first send, and sinceSeen when it
-	// was; zero: none was seen. A look-up begins at from, in the stream's time too, unless it
-	// knows better; zero: at the oldest record.
+	// since is the last Date of the stream before its first attempt, and sinceSeen is when that was
+	// seen; zero if none was. from is the time of the stream at which a look-up begins if it has no
+	// better place; zero: at the oldest record.
 	since, sinceSeen, from time.Time
 
-	undated    bool // of an earlier run; firstSent and lastSent are not known yet
+	undated    bool // from an earlier run; dateUnit has not set firstSent and lastSent yet
 	journalled bool // Journal.Frozen was called with it, with or without success
-	kept       bool // Journal.Frozen has kept it
-	doomed     bool // sent for long enough: it is to be looked up
+	kept       bool // Journal.Frozen has stored it
+	lookUpDue  bool // its horizon has passed; it is to be looked up
 
-	older, newer *unit // in numbers
+	older, newer *unit // links of numbers
 }
 
 // wrapped reports whether the unit is an aggregate with an identity.
 func (u *unit) wrapped() bool { return u.id.Number > 0 }
 
-// result is that of the unit's record at i, which the stream stored at where.
+// result returns the result of the record e at index i of the unit. v is the verdict on the unit,
+// which the stream has stored.
 func (u *unit) result(v verdict, e *entry, i int) Result {
 	r := Result{
 		ShardID: v.shard, Attempts: e.tried + u.attempts, Unknown: u.unknown,
@@ -55,15 +55,15 @@ func (u *unit) result(v verdict, e *entry, i int) Result {
 	return r
 }
 
-// numbers gives the units of a group their numbers, and knows the lowest that is not settled.
+// numbers assigns numbers to the units of a group, and knows the lowest unsettled one.
 type numbers struct {
 	id             aggregate.ProducerID
-	unordered      bool // units of one lane may stand in any order
+	unordered      bool // for OrderNone: the units have no order
 	last           uint64
-	oldest, newest *unit // not settled, in the order of their numbers
+	oldest, newest *unit // the list of unsettled units, in the order of their numbers
 }
 
-// low is the lowest number that is not settled, or the next one if all are.
+// low returns the lowest unsettled number, or the next one if all are settled.
 func (n *numbers) low() uint64 {
 	if n.oldest != nil {
 		return n.oldest.id.Number
@@ -71,10 +71,10 @@ func (n *numbers) low() uint64 {
 	return n.last + 1
 }
 
-// room is how many units may be frozen before the window is full.
+// room returns how many units may be frozen before the window is full.
 func (n *numbers) room(window uint64) int { return int(n.low() + window - n.last) }
 
-// next returns the identity of the unit that is about to be frozen, and takes it in.
+// next gives a unit its identity and adds it to the unsettled ones.
 func (n *numbers) next(u *unit) aggregate.Unit {
 	low := n.low()
 	n.last++
@@ -88,7 +88,7 @@ func (n *numbers) next(u *unit) aggregate.Unit {
 	return u.id
 }
 
-// settle takes out a unit of the group that has an end.
+// settle removes a unit of the group that has ended. It ignores units of other producers.
 func (n *numbers) settle(u *unit) {
 	if !u.wrapped() || u.id.Producer != n.id {
 		return

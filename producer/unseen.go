@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// UnseenError is returned by Flush and Close for undelivered records with results that no code has
-// looked at: neither Config.OnResult nor a callback got them, and neither Wait nor Done of their
-// Future was called. It matches the errors of First.
+// UnseenError is returned by Flush and Close if records were not delivered and no code has looked
+// at their results: Config.OnResult is nil, the record has no callback, and neither Wait nor Done
+// of its Future was called. It matches the errors of First.
 type UnseenError struct {
 	Stream string // as in the Config
-	// Count is how many records these are: those since the last UnseenError, which reports each
+	// Count is the number of these records since the last UnseenError, which reports each
 	// record once.
 	Count int
-	// First is the result of the first of them.
+	// First is the error of the first of them.
 	First *UndeliveredError
 }
 
@@ -32,15 +32,15 @@ func (e *UnseenError) Unwrap() error { return e.First }
 // unseen counts the undelivered records with results that no code has looked at.
 type unseen struct {
 	mu    sync.Mutex
-	epoch int // counts the takes, from 1; futures remember in which they were added
+	epoch int // calls of take; a future remembers the epoch in which it was added
 	count int
-	// firsts are the first ones, in order, so that there is another one when the first is looked
-	// at; last is for when that happened to all of them.
+	// firsts has the first of these results, in order, so that another one can replace the first
+	// when a program looks at that. last is the fallback if it has looked at all of firsts.
 	firsts []unseenResult
 	last   *UndeliveredError
 }
 
-// maxFirsts bounds the results that are kept for the sake of one sentence.
+// maxFirsts bounds firsts: the results are kept only for the text of one error.
 const maxFirsts = 64
 
 type unseenResult struct {
@@ -48,12 +48,12 @@ type unseenResult struct {
 	err    *UndeliveredError
 }
 
-// add counts a result that nothing was called with, unless its future was looked at.
+// add counts a result without a callback, unless the program has looked at its future.
 func (u *unseen) add(f *Future, result error) {
 	var err *UndeliveredError
 	if !errors.As(result, &err) || errors.Is(err.Reason, ErrClosed) ||
 		errors.Is(err.Reason, ErrHalted) {
-		return // Close, or the HaltedError, reports those that were left
+		return // Close or the HaltedError reports the records left at the end
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -70,7 +70,7 @@ func (u *unseen) add(f *Future, result error) {
 	}
 }
 
-// saw takes a future out that was added.
+// saw uncounts the result of a future that was added.
 func (u *unseen) saw(f *Future) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -80,7 +80,7 @@ func (u *unseen) saw(f *Future) {
 	f.added = 0
 }
 
-// take returns the error of all that were added since the last take, or nil.
+// take returns the error for all results added since the last take, or nil.
 func (u *unseen) take(stream string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -18,7 +18,7 @@ func refuseAll(context.Context, int, *kinesis.PutRecordsInput) (bool, error) {
 	return false, apiError("ResourceNotFoundException", "no stream orders")
 }
 
-// Close and Flush report undelivered records that no code has looked at, each once.
+// Close and Flush report the undelivered records that no code has looked at, each once.
 func TestUnseenResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{fault: refuseAll}
@@ -72,7 +72,8 @@ func TestUnseenResults(t *testing.T) {
 	})
 }
 
-// A Wait that ended before the result came has not seen it, and one that still waits has.
+// A Wait that ended before the result came does not count as a look. A Wait that is still running
+// does.
 func TestUnseenWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: time.Second, fault: refuseAll}
@@ -90,7 +91,7 @@ func TestUnseenWaits(t *testing.T) {
 		if _, err := gone.Wait(brief); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		go waits.Wait(ctx) // under way at the Close
+		go waits.Wait(ctx) // still running at the Close
 		synctest.Wait()
 		var unseen *UnseenError
 		if err := p.Close(ctx); !errors.As(err, &unseen) || unseen.Count != 1 ||
@@ -100,7 +101,8 @@ func TestUnseenWaits(t *testing.T) {
 	})
 }
 
-// With OnResult every result is looked at; the first of very many that are not is still known.
+// With OnResult every result counts as looked at. Among very many unseen results the first is still
+// known.
 func TestUnseenMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, looked := range []bool{true, false} {
@@ -132,7 +134,7 @@ func TestUnseenMany(t *testing.T) {
 	})
 }
 
-// What Close leaves for lack of time is in its own error, and not counted again.
+// Records that Close leaves for lack of time are in its own error, and not in an UnseenError.
 func TestUnseenAfterAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{latency: time.Hour}

@@ -7,11 +7,11 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// delivered reads the stream as a consumer does, parents first: with the filter, and without.
+// delivered reads the stream as a consumer does, parents first: with the filter, and without it.
 func (w *world) delivered() (filtered, raw map[laneKey][]uint64) {
 	filtered, raw = map[laneKey][]uint64{}, map[laneKey][]uint64{}
 	filters := map[*modelShard]*aggregate.Filter{}
-	for _, s := range w.shards { // parents come before their children
+	for _, s := range w.shards { // parents are before their children
 		var parents []*aggregate.Filter
 		for _, p := range s.parents {
 			parents = append(parents, filters[p])
@@ -51,7 +51,7 @@ func (w *world) delivered() (filtered, raw map[laneKey][]uint64) {
 	return filtered, raw
 }
 
-// check holds the stream against the results.
+// check compares the stream with the results.
 func (w *world) check() {
 	filtered, raw := w.delivered()
 	if !w.unordered() {
@@ -84,22 +84,22 @@ func (w *world) check() {
 	w.checkCounts(doubles, unknown)
 }
 
-// checkCounts holds what the core says of itself against what happened.
+// checkCounts compares the core's counts with the model's, and checks that the core is empty.
 func (w *world) checkCounts(doubles, unknown int) {
 	c := w.core
-	if w.doubts != int(c.ledger.counts.unknown) {
-		w.Fatalf("%d attempts without an answer, the core counts %d", w.doubts, c.ledger.counts.unknown)
+	if w.unknowns != int(c.ledger.counts.unknown) {
+		w.Fatalf("%d attempts without an answer, the core counts %d", w.unknowns, c.ledger.counts.unknown)
 	}
-	if w.crashes == 1 && (doubles > w.doubts || unknown > w.doubts) {
-		w.Fatalf("%d doubles, %d attempts without an answer, the results say %d", doubles, w.doubts,
+	if w.crashes == 1 && (doubles > w.unknowns || unknown > w.unknowns) {
+		w.Fatalf("%d doubles, %d attempts without an answer, the results say %d", doubles, w.unknowns,
 			unknown)
 	}
 	if len(c.lanes) != 0 || c.calls != 0 || c.flying != 0 || c.ledger.ages.oldest != nil ||
 		c.ready.count != 0 || c.held.Len() != 0 || c.shards.parked != 0 ||
-		len(c.doubted) != 0 || len(c.ledger.flushes) != 0 || w.numbersLeft() {
+		len(c.toLookUp) != 0 || len(c.ledger.flushes) != 0 || w.numbersLeft() {
 		w.Fatalf("something is left: %d lanes, %d calls, %d ready, %d held, %d blocked, %d parked, "+
-			"%d doubted, %d flushes", len(c.lanes), c.calls, c.ready.count, c.held.Len(),
-			c.groups.blocked+len(c.groups.stalled), c.shards.parked, len(c.doubted), len(c.ledger.flushes))
+			"%d to look up, %d flushes", len(c.lanes), c.calls, c.ready.count, c.held.Len(),
+			c.groups.blocked+len(c.groups.stalled), c.shards.parked, len(c.toLookUp), len(c.ledger.flushes))
 	}
 	if len(w.journal) != 0 {
 		w.Fatalf("%d units are open in the journal", len(w.journal))
@@ -109,7 +109,7 @@ func (w *world) checkCounts(doubles, unknown int) {
 	}
 }
 
-// numbersLeft reports whether a group has a unit without an end, or a lane that waits for one.
+// numbersLeft reports whether a group has an unsettled unit, or a lane that waits for a number.
 func (w *world) numbersLeft() bool {
 	g := &w.core.groups
 	left := g.blocked != 0 || len(g.stalled) != 0
@@ -120,8 +120,8 @@ func (w *world) numbersLeft() bool {
 	return left
 }
 
-// checkOrder holds first occurrences against the order of put: those of delivered records, or
-// of all that have an identity.
+// checkOrder compares first occurrences with the order of put: those of delivered records, or with
+// all of every record that has an identity.
 func (w *world) checkOrder(stream map[laneKey][]uint64, all bool) {
 	for key, marks := range stream {
 		newest, seen := uint64(0), map[uint64]bool{}

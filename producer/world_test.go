@@ -17,37 +17,37 @@ import (
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
-// world is a stream as a producer can meet it: each unit of each call is stored or not, is
-// answered or not, and what has no answer may be stored now, never, or at any later moment
-// within 2H: after its own retry, after the lane's next unit, after it was given up. Time
-// misbehaves too: see worldTime. Shards split and merge, the journal fails, and the program crashes
-// and resumes. What consumers make of it all is read through aggregate.Filter.
+// world is a model of a stream with every behaviour that a producer can meet. Each unit of each
+// call is stored or not, and answered or not. A unit without an answer may be stored now, never, or
+// at any later moment within 2H: after its own retry, after the lane's next unit, or after it was
+// given up. Clocks go wrong too: see worldTime. Shards split and merge, the journal fails, and the
+// program crashes and resumes. The stream is read through aggregate.Filter, as consumers do.
 //
-// Records are named by marks, from 1 in the order of put, which a crash does not change.
+// Records are identified by marks, from 1 in the order of put. A crash does not change them.
 type world struct {
 	*rapid.T
 	limits limits
 	core   *core
 	now    time.Time
-	calls  []*call // in flight
+	calls  []*call // the calls in flight
 	began  map[*call]time.Time
 	late   []lateUnit
 	shards []*modelShard
-	number int // of what is stored
+	number int // the last sequence number
 	time   worldTime
-	charts [][]runnel.Shard // the lists of shards that there were
+	charts [][]runnel.Shard // all lists of the shards so far
 
-	records []runnel.Record   // by mark, from 1
-	ends    map[uint64]Result // by mark
-	last    map[laneKey]uint64
-	doubts  int // attempts of records without an answer, since the last crash
+	records  []runnel.Record   // by mark, from 1
+	ends     map[uint64]Result // by mark
+	last     map[laneKey]uint64
+	unknowns int // attempts of records without an answer, since the last crash
 
 	frozen    map[tag]firstSend
-	journal   []FrozenUnit // open
+	journal   []FrozenUnit // the open units
 	crashes   int
 	crashable bool
 
-	through, flushed int // what the flush waits for, and how often it was told
+	through, flushed int // the last record that the flush waits for, and the flushes that ended
 }
 
 type firstSend struct {
@@ -56,7 +56,7 @@ type firstSend struct {
 	boot        int
 }
 
-// lateUnit is what will be stored at some moment before a deadline, or not.
+// lateUnit is a unit that may be stored at any moment before a deadline, or never.
 type lateUnit struct {
 	key      laneKey
 	data     []byte
@@ -69,7 +69,7 @@ type modelShard struct {
 	parents []*modelShard
 	closed  bool
 	log     []modelRecord
-	visible int // of the log, while the disk hangs
+	visible int // the records of log that can be read while the disk hangs
 }
 
 type modelRecord struct {
@@ -77,7 +77,7 @@ type modelRecord struct {
 	data    []byte
 	number  int
 	arrival time.Time
-	readers time.Time // by a clock of readers
+	readers time.Time // the time by the readers' clock
 }
 
 func newWorld(t *rapid.T, l limits) *world {
@@ -98,7 +98,7 @@ func newWorld(t *rapid.T, l limits) *world {
 // unordered reports whether the producer keeps no order.
 func (w *world) unordered() bool { return w.limits.order == OrderNone }
 
-// start makes a core: a new run of the program.
+// start makes a core for a new run of the program.
 func (w *world) start() {
 	seed := rapid.Uint64().Draw(w.T, "seed")
 	w.core = newCore("s", w.limits, rand.New(rand.NewPCG(1, seed)))
@@ -141,7 +141,7 @@ func (w *world) reshard() {
 	}
 }
 
-// chart keeps what a list of the shards says now: later ones may be as old.
+// chart remembers the present list of the shards. Later listings may return it, out of date.
 func (w *world) chart() {
 	var list []runnel.Shard
 	for _, s := range w.shards {
@@ -154,14 +154,14 @@ func (w *world) chart() {
 	w.charts = append(w.charts, list)
 }
 
-// list answers a list of the shards that the core wants, or that the answer of a call needs.
+// list answers a listing of the shards that the core or the answer of a call needs.
 func (w *world) list(calm bool) {
 	list := w.charts[len(w.charts)-1]
 	var err error
 	if !calm {
 		switch rapid.IntRange(0, 5).Draw(w.T, "list") {
 		case 0:
-			err = errors.New("nobody lists")
+			err = errors.New("the listing failed")
 		case 1:
 			list = rapid.SampledFrom(w.charts).Draw(w.T, "old list")
 		}
@@ -170,7 +170,7 @@ func (w *world) list(calm bool) {
 		list = append(slices.Clone(list[len(list)/2:]), list[:len(list)/2]...)
 	}
 	w.core.chart.running = false
-	if got := w.core.take(w.clock(), list, err); !errors.Is(got, err) {
+	if got := w.core.takeShards(w.clock(), list, err); !errors.Is(got, err) {
 		w.Fatalf("a list is refused: %v", got)
 	}
 }
@@ -190,7 +190,7 @@ func (w *world) store(key laneKey, data []byte) verdict {
 
 func keyOf(r runnel.Record) laneKey { return laneKey{r.PartitionKey, r.ExplicitHashKey} }
 
-// A record's data begins with its mark; bad is data that the stream refuses a whole call for.
+// A record's data begins with its mark. With the suffix bad the stream refuses the whole call.
 const bad = "bad"
 
 func markIn(data []byte) uint64 {
@@ -202,7 +202,7 @@ func markIn(data []byte) uint64 {
 func isBad(r runnel.Record) bool { return strings.HasSuffix(string(r.Data), bad) }
 
 func (w *world) put() {
-	// Few keys with much, and many with little.
+	// A few keys have many records, and many keys have few.
 	n := rapid.SampledFrom([]int{2, 5, 40}).Draw(w.T, "spread")
 	mark := len(w.records)
 	record := runnel.Record{
@@ -217,7 +217,7 @@ func (w *world) put() {
 	case 0:
 		record.Data = append(record.Data, bad...)
 	case 1:
-		if w.limits.order.units() && !w.limits.journal { // an aggregate already
+		if w.limits.order.units() && !w.limits.journal { // some records are aggregates already
 			var e aggregate.Encoder
 			_ = e.Add(aggregate.Record{PartitionKey: record.PartitionKey, Data: record.Data})
 			record.Data = e.Seal(nil)
@@ -235,14 +235,14 @@ func recordsOf(l *lane) (records []*entry) {
 	return records
 }
 
-// launch makes the calls that can be made, and checks the rules that each must keep.
+// launch makes the calls that can be made, and checks the rules for each.
 func (w *world) launch() {
 	for made := w.core.launchSealed(w, w.clock()); made != nil; made = w.core.launchSealed(w, w.clock()) {
 		w.checkCall(made)
 		if len(made.fresh) > 0 && !w.keep(made) {
 			w.core.land(w.clock(), made, outcome{all: verdict{fate: withheld, err: errors.New("no journal")}})
 			w.collect()
-			break // until time has gone by
+			break // go on later
 		}
 		w.calls = append(w.calls, made)
 		w.began[made] = w.now
@@ -299,7 +299,7 @@ func (w *world) checkCall(made *call) {
 	}
 }
 
-// checkParcel takes a Kinesis record of many units apart, and checks each.
+// checkParcel unpacks a Kinesis record of many units, and checks each unit.
 func (w *world) checkParcel(b *parcel) {
 	if !b.lanes[0].unit.wrapped() {
 		if len(b.lanes) > 1 || string(b.data) != string(b.lanes[0].unit.data) ||
@@ -340,7 +340,7 @@ func (w *world) checkParcel(b *parcel) {
 	}
 }
 
-// checkUnit holds a unit that is about to be sent against the rules of a unit.
+// checkUnit checks the rules for a unit that is about to be sent.
 func (w *world) checkUnit(l *lane, data []byte) {
 	u := &l.unit
 	marks := []uint64{}
@@ -408,8 +408,8 @@ func (w *world) checkUnit(l *lane, data []byte) {
 	}
 }
 
-// checkGroup holds the identity of a new unit against its group, which its lane's hash key gives
-// it for the whole run, whatever the shards are. A packed unit may be of any group of its shard.
+// checkGroup checks that the identity of a new unit is of the right group: the one of its lane's
+// hash key, for the whole run and whatever the shards are, or in OrderNone any group of its shard.
 func (w *world) checkGroup(l *lane) {
 	named := l.unit.id.Producer
 	group := named[15]
@@ -431,8 +431,8 @@ func (w *world) checkGroup(l *lane) {
 	}
 }
 
-// checkBlocked holds that a lane waits for a number only if its own group has none for it: those
-// that the window has are given, or there are ready lanes of the group for them.
+// checkBlocked checks that a lane waits for a number only if its group has none for it: the numbers
+// of the window are used, or there are ready lanes of the group for them.
 func (w *world) checkBlocked() {
 	type open struct{ lowest, highest, ready uint64 }
 	groups := map[byte]open{}
@@ -476,7 +476,7 @@ func (w *world) checkBlocked() {
 	}
 }
 
-// openIn calls f for the units of a lane that have an identity and no end.
+// openIn calls f for each unit of a lane that has an identity and is not settled.
 func (*world) openIn(l *lane, f func(*unit)) {
 	if l.unit.first != nil && l.unit.wrapped() {
 		f(&l.unit)
@@ -486,14 +486,15 @@ func (*world) openIn(l *lane, f func(*unit)) {
 	}
 }
 
-// keep journals what is new in a call, or fails; it may have kept it nevertheless.
+// keep stores the new units of a call in the journal. It may fail, and may have stored them
+// nevertheless.
 func (w *world) keep(made *call) bool {
 	w.collect()
 	fails := rapid.IntRange(0, 5).Draw(w.T, "journal") == 0
 	for _, l := range made.fresh {
 		u := w.freeze(l)
 		w.journal = slices.DeleteFunc(w.journal, func(open FrozenUnit) bool {
-			return open.Unit == u.Unit // told of it before, and failed
+			return open.Unit == u.Unit // stored by an earlier Frozen that failed
 		})
 		for _, open := range w.journal {
 			if !w.unordered() && open.PartitionKey == u.PartitionKey && open.ExplicitHashKey == u.ExplicitHashKey {
@@ -509,7 +510,7 @@ func (w *world) keep(made *call) bool {
 	return !fails
 }
 
-// land gives one of the calls in flight an outcome. calm: everything works.
+// land gives one of the calls in flight an outcome. If calm is set, nothing fails.
 func (w *world) land(calm bool) {
 	if len(w.calls) == 0 {
 		return
@@ -526,11 +527,11 @@ func (w *world) land(calm bool) {
 	w.landAs(made, whole, calm)
 }
 
-// landAs gives a call its outcome: one for the whole, or, with stored, one for each unit.
+// landAs gives a call its outcome: `whole` for all units or, if that is stored, one for each unit.
 func (w *world) landAs(made *call, whole fate, calm bool) {
 	w.calls = slices.DeleteFunc(w.calls, func(c *call) bool { return c == made })
 	if w.time.hung && whole == stored {
-		whole = unknown // nothing is durable
+		whole = unknown // stored records are not durable yet
 	}
 	sent := entriesOf(made)
 	o := outcome{each: make([]verdict, len(sent))}
@@ -543,7 +544,7 @@ func (w *world) landAs(made *call, whole fate, calm bool) {
 			f = rapid.SampledFrom([]fate{stored, stored, stored, throttled, failed, unknown}).
 				Draw(w.T, "fate")
 		}
-		v := w.suffer(made, e, f)
+		v := w.applyFate(made, e, f)
 		if o.each != nil {
 			o.each[i] = v
 		}
@@ -559,7 +560,7 @@ func (w *world) landAs(made *call, whole fate, calm bool) {
 	for i, v := range o.each {
 		if w.limits.order.byShard() && v.fate == stored && sent[i].wrapped {
 			if _, known := w.core.chart.ranges[v.shard]; !known {
-				w.doubts += sent[i].count
+				w.unknowns += sent[i].count
 			}
 		}
 	}
@@ -592,13 +593,14 @@ func holdsBad(sent sentEntry) bool {
 	return slices.ContainsFunc(sent.records, func(e *entry) bool { return isBad(e.record) })
 }
 
-// suffer stores what the fate of a Kinesis record stores.
-func (w *world) suffer(made *call, l sentEntry, f fate) verdict {
+// applyFate stores a Kinesis record now, later or not at all, depending on its fate, and returns
+// the verdict on it.
+func (w *world) applyFate(made *call, l sentEntry, f fate) verdict {
 	switch f {
 	case stored:
 		return w.store(l.key, l.data)
 	case unknown:
-		w.doubts += l.count
+		w.unknowns += l.count
 		switch rapid.SampledFrom([]string{"now", "never", "late"}).Draw(w.T, "unknown") {
 		case "now":
 			if !holdsBad(l) {
@@ -623,9 +625,9 @@ func (w *world) commitLate() {
 	}
 }
 
-// pass lets time go by. A call has a time-out of half a horizon, and what would be stored later
-// than its signature lives is stored before that, or never.
-func (w *world) pass(d time.Duration) {
+// advance advances the time. A call has a time-out of half a horizon. A unit to be stored late is
+// stored before the end of its signature's life, or never.
+func (w *world) advance(d time.Duration) {
 	for end := w.now.Add(d); ; {
 		w.now = end
 		for _, made := range w.calls {
@@ -658,7 +660,7 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// collect takes the results, which come once for each record and in the order of each lane.
+// collect takes the results. There is one for each record, in the order of each lane.
 func (w *world) collect() {
 	for _, s := range w.core.ledger.settled {
 		if s.entry == nil {
@@ -698,16 +700,16 @@ func (w *world) step(calm bool) {
 	w.collect()
 }
 
-// crash ends the program and starts it again: it resumes what its journal has open, and puts
-// again what the journal says nothing of.
+// crash ends the program and starts it again. The new run resumes the open units of its journal,
+// and puts the records again of which the journal has nothing.
 func (w *world) crash() {
 	w.collect()
 	for _, made := range w.calls {
 		for _, e := range entriesOf(made) {
-			w.suffer(made, e, unknown)
+			w.applyFate(made, e, unknown)
 		}
 	}
-	w.calls = nil // what is late of them may still come
+	w.calls = nil // their late units may still be stored
 	w.restart()
 	known := map[uint64]bool{}
 	for _, f := range w.journal {
@@ -723,7 +725,7 @@ func (w *world) crash() {
 	}
 }
 
-// run is a random history, and after it calm until everything has its result.
+// run runs a random history, and then works without faults until every record has its result.
 func (w *world) run() {
 	for range rapid.IntRange(1, 300).Draw(w.T, "steps") {
 		what := 11
@@ -738,9 +740,9 @@ func (w *world) run() {
 		case 8:
 			w.commitLate()
 		case 9:
-			w.disturb()
+			w.disturbTime()
 		case 10:
-			w.pass(time.Duration(rapid.IntRange(0, 2000).Draw(w.T, "ms")) * time.Millisecond)
+			w.advance(time.Duration(rapid.IntRange(0, 2000).Draw(w.T, "ms")) * time.Millisecond)
 		case 12, 13:
 			w.reshard()
 		case 11:
@@ -762,8 +764,8 @@ func (w *world) finish() {
 	taken := len(w.records) - 1
 	w.through = taken
 	w.core.ledger.flush(make(chan struct{}))
-	// Each record needs a step and some need a wait: far more than that is a producer that
-	// does not get on.
+	// Each record needs a step and some need a wait. With far more steps than that the
+	// producer makes no progress.
 	for i := 0; len(w.ends) < taken; i++ {
 		if i > 100*taken+1000 {
 			w.Fatalf("%d of %d records have a result", len(w.ends), taken)
@@ -780,7 +782,7 @@ func (w *world) finish() {
 			if at, ok := w.core.wake(); !ok {
 				w.Fatalf("%d records wait, and nothing will wake the core", taken-len(w.ends))
 			} else if at.After(w.clock()) {
-				w.pass(at.Sub(w.clock()))
+				w.advance(at.Sub(w.clock()))
 			}
 			continue
 		}
@@ -788,9 +790,9 @@ func (w *world) finish() {
 		w.collect()
 	}
 	w.collect()
-	// A lane that was emptied by giving up goes when its turn comes.
+	// A lane that giving up has emptied is removed when its turn comes.
 	for range 3 {
-		w.pass(time.Minute)
+		w.advance(time.Minute)
 		w.core.tick(w.clock())
 		w.search(true)
 		if made := w.core.launchSealed(w, w.clock()); made != nil {

@@ -12,27 +12,26 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 )
 
-// worldTime is how time misbehaves in a world. Its real time is world.now.
+// worldTime is the state of the clocks and the disk in a world. The real time is world.now.
 //
-//   - The producer's clock is hours off, by another amount in each run.
-//   - The stream's clock follows a wall clock that is set, but never steps back: it stops until the
-//     wall clock has caught up. It makes the arrivals and the Dates.
-//   - A disk hangs: records have sequence numbers and arrivals, and can be read much later.
-//   - A run begins in another boot of the machine than the one before, or with a journal that says
-//     no more than FrozenAt.
+//   - The producer's clock is hours wrong, by another amount in each run.
+//   - The stream's clock follows a wall clock that is set. It never goes back: it stops until the
+//     wall clock has caught up. It makes the arrival times and the Dates.
+//   - A disk hangs: records have sequence numbers and arrival times, and can be read much later.
+//   - A run begins after a boot of the machine, or with a journal that has only FrozenAt.
 type worldTime struct {
-	offset time.Duration // of the producer's clock
-	boot   int           // of the producer's machine
-	booted time.Time     // when that was
+	offset time.Duration // the error of the producer's clock
+	boot   int           // the boot of the producer's machine
+	booted time.Time     // when that boot was
 
-	wall    time.Duration // how far the stream's wall clock is off
-	stream  time.Time     // the stream's clock, as it was last read
+	wall    time.Duration // the error of the stream's wall clock
+	stream  time.Time     // the last time of the stream's clock
 	forward []time.Time   // when it was set forward
 	last    time.Time     // the arrival of the last record
-	readers time.Time     // a clock of readers, at that record
+	readers time.Time     // the readers' clock at that record
 
 	hung     bool
-	reading  *search // that waits for the end of that
+	reading  *search // the search that waits until the disk goes on
 	question *time.Time
 	began    map[*call]time.Time // the stream's time when calls began
 }
@@ -53,10 +52,10 @@ func drawOffset(t *rapid.T) time.Duration {
 	}).Draw(t, "offset")
 }
 
-// clock is the producer's.
+// clock returns the producer's time.
 func (w *world) clock() time.Time { return w.now.Add(w.time.offset) }
 
-// server is the stream's clock.
+// server returns the stream's time.
 func (w *world) server() time.Time {
 	if now := w.now.Add(w.time.wall); now.After(w.time.stream) {
 		w.time.stream = now
@@ -64,8 +63,8 @@ func (w *world) server() time.Time {
 	return w.time.stream
 }
 
-// readers is a clock that the clock of no reader is ahead of, from one record to a later one: it
-// counts a step between two records of any shards, up to a fifth of H.
+// readers returns a clock that advances at least as fast, from one record to a later one, as the
+// clock of any reader. It counts each step between two records of any shards, up to a fifth of H.
 func (w *world) readers() time.Time {
 	t := &w.time
 	if t.last.IsZero() {
@@ -74,19 +73,19 @@ func (w *world) readers() time.Time {
 	return t.readers.Add(min(w.server().Sub(t.last), w.limits.horizon/5))
 }
 
-// stored is that clock at a record that is stored now.
+// stored returns the readers' clock for a record that is stored now.
 func (w *world) stored() time.Time {
 	t := &w.time
 	t.readers, t.last = w.readers(), w.server()
 	return t.readers
 }
 
-// disturb lets time misbehave, or a long time go by.
-func (w *world) disturb() {
+// disturbTime sets a clock, hangs the disk, or lets a long time pass.
+func (w *world) disturbTime() {
 	h := w.limits.horizon
 	switch rapid.IntRange(0, 7).Draw(w.T, "disturb") {
 	case 0:
-		// Readers count up to a fifth of H for each, and remember H longer than they have to.
+		// Readers count up to a fifth of H for each, and remember H longer than necessary.
 		t := &w.time
 		for len(t.forward) > 0 && w.now.Sub(t.forward[0]) > 5*h {
 			t.forward = t.forward[1:]
@@ -102,16 +101,16 @@ func (w *world) disturb() {
 		w.time.wall -= rapid.SampledFrom([]time.Duration{h / 2, h, 3 * h, 15 * time.Minute}).
 			Draw(w.T, "back")
 	case 2:
-		w.hang()
+		w.hangDisk()
 	case 3, 4:
-		w.pass(time.Duration(rapid.Int64Range(0, int64(3*h)).Draw(w.T, "long")))
+		w.advance(time.Duration(rapid.Int64Range(0, int64(3*h)).Draw(w.T, "long")))
 	default:
-		w.pass(time.Duration(rapid.IntRange(0, 2000).Draw(w.T, "ms")) * time.Millisecond)
+		w.advance(time.Duration(rapid.IntRange(0, 2000).Draw(w.T, "ms")) * time.Millisecond)
 	}
 }
 
-// hang makes the disk hang, or go on, or write some of its records.
-func (w *world) hang() {
+// hangDisk makes the disk hang, or go on, or write some of its records.
+func (w *world) hangDisk() {
 	w.time.hung = !w.time.hung || rapid.Bool().Draw(w.T, "goes on")
 	for _, s := range w.shards {
 		if most := len(s.log); s.visible < most {
@@ -120,7 +119,7 @@ func (w *world) hang() {
 	}
 }
 
-// readable is how much of a shard can be read.
+// readable returns how many records of a shard can be read.
 func (w *world) readable(s *modelShard) int {
 	if !w.time.hung {
 		s.visible = len(s.log)
@@ -128,8 +127,9 @@ func (w *world) readable(s *modelShard) int {
 	return s.visible
 }
 
-// tooLate reports whether a unit may not be sent any more: in the boot of its first send by the
-// real time, and in another by the clock of the readers, without the times that it was set forward.
+// tooLate reports whether a unit may not be sent any more. In the boot of its first attempt the
+// real time counts. In another boot it is the readers' clock, without the steps by which it was set
+// forward.
 func (w *world) tooLate(first firstSend) bool {
 	h := w.limits.horizon
 	most := h
@@ -140,7 +140,7 @@ func (w *world) tooLate(first firstSend) bool {
 		(first.boot == w.time.boot || w.readers().Sub(first.readers) > most)
 }
 
-// date gives the core the Date of an answer, which the stream made when the call began or later.
+// date passes the Date of an answer to the core. The stream made it when the call began or later.
 func (w *world) date(answered bool, made *call) {
 	began := w.time.began[made]
 	delete(w.time.began, made)
@@ -154,7 +154,7 @@ func (w *world) date(answered bool, made *call) {
 	w.core.dates.saw(w.began[made].Add(w.time.offset), date.Truncate(time.Second))
 }
 
-// ask answers what the core asks of the stream's time, at once or later.
+// ask answers the core's requests for the stream's time, at once or later.
 func (w *world) ask(calm bool) {
 	t := &w.time
 	if w.core.ask(w.clock()) {
@@ -173,8 +173,8 @@ func (w *world) ask(calm bool) {
 	w.core.landAsk(w.clock(), date.Truncate(time.Second), answered)
 }
 
-// search looks units up as the core asks. As the shell does, it reads on while records are stored
-// that cannot be read, unless it comes to one that says that nothing more can follow.
+// search looks units up for the core. Like the shell, it reads on while records are stored that
+// cannot be read, until it comes to a record that no copy can follow.
 func (w *world) search(calm bool) {
 	t := &w.time
 	if t.reading == nil {
@@ -186,7 +186,7 @@ func (w *world) search(calm bool) {
 	s := t.reading
 	if !calm && rapid.IntRange(0, 2).Draw(w.T, "search") == 0 {
 		t.reading = nil
-		w.core.landSearch(w.clock(), s, nil, errors.New("nobody answers"))
+		w.core.landSearch(w.clock(), s, nil, errors.New("no answer"))
 		return
 	}
 	results := make([]found, len(s.lanes))
@@ -195,14 +195,14 @@ func (w *world) search(calm bool) {
 	}
 	for _, shard := range w.shards {
 		if !w.searchShard(s, shard, results) {
-			return // until more can be read
+			return // go on when more can be read
 		}
 	}
 	t.reading = nil
 	w.core.landSearch(w.clock(), s, results, nil)
 }
 
-// searchShard reports whether the search comes to an end in the shard.
+// searchShard reports whether the search has come to an end in the shard.
 func (w *world) searchShard(s *search, shard *modelShard, results []found) bool {
 	from := w.core.startOf(shard.id, s.lanes)
 	readable := w.readable(shard)
@@ -227,7 +227,7 @@ func (w *world) searchShard(s *search, shard *modelShard, results []found) bool 
 	return readable == len(shard.log)
 }
 
-// freeze is a lane's unit for the journal.
+// freeze returns a lane's unit for the journal.
 func (w *world) freeze(l *lane) FrozenUnit {
 	f := l.frozen(newClock())
 	f.BootID = fmt.Sprint("boot ", w.time.boot)
@@ -235,7 +235,7 @@ func (w *world) freeze(l *lane) FrozenUnit {
 	return f
 }
 
-// restart begins another run, after a while.
+// restart begins another run after a while.
 func (w *world) restart() {
 	t := &w.time
 	t.reading, t.question = nil, nil
@@ -243,7 +243,7 @@ func (w *world) restart() {
 	if rapid.IntRange(0, 3).Draw(w.T, "down long") == 0 {
 		down = int64(3 * w.limits.horizon)
 	}
-	w.pass(time.Duration(rapid.Int64Range(0, down).Draw(w.T, "down")))
+	w.advance(time.Duration(rapid.Int64Range(0, down).Draw(w.T, "down")))
 	if rapid.Bool().Draw(w.T, "boots") {
 		t.boot++
 		up := rapid.Int64Range(0, int64(4*w.limits.horizon)).Draw(w.T, "up")
@@ -251,10 +251,10 @@ func (w *world) restart() {
 	}
 	t.offset = drawOffset(w.T)
 	w.start()
-	w.doubts = 0
+	w.unknowns = 0
 }
 
-// resume takes in a unit of an earlier run.
+// resume passes a unit of an earlier run to the core.
 func (w *world) resume(f FrozenUnit) {
 	cfg := Config{Stream: "s", MaxRecordBytes: 1 << 20}
 	if w.unordered() {

@@ -81,15 +81,11 @@ func report(out io.Writer, total count, packages map[string]count, verbose bool)
 		}
 	})
 	var text strings.Builder
-	missed := total.figure() > treeGoal
+	missed := total.figure() > goal
 	for _, name := range names {
-		limit, listed := aboveGoal[name]
-		if !listed {
-			limit = packageGoal
-		}
 		figure, note := packages[name].figure(), ""
-		if figure > limit {
-			missed, note = true, fmt.Sprintf("  above its goal of %.1f", limit)
+		if figure > goal && packages[name].hits() > 1 {
+			missed, note = true, "  above the goal"
 		}
 		if verbose || note != "" {
 			fmt.Fprintf(&text, "%6.2f  %-28s %6d words%s\n",
@@ -97,7 +93,7 @@ func report(out io.Writer, total count, packages map[string]count, verbose bool)
 		}
 	}
 	fmt.Fprintf(&text, "%6.2f  per 1,000 of %d words (goal %.1f):",
-		total.figure(), total.words, treeGoal)
+		total.figure(), total.words, goal)
 	for i, habit := range habits {
 		fmt.Fprintf(&text, " %s %.2f", habit.name, total.per1000(total.habits[i]))
 	}
