@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -157,4 +158,116 @@ func FuzzField(f *testing.F) {
 			t.Fatalf("%q of %q: %q, want %q", name, document, got, want)
 		}
 	})
+}
+
+// BenchmarkFieldOf reads two fields of an event of 1.4 KB, as put does with --key, beside
+// encoding/json.
+func BenchmarkFieldOf(b *testing.B) {
+	document := []byte(`{"id":"2489368070","type":"PushEvent","actor":{"id":9152315,"login":"a-user",` +
+		`"url":"https://example.com/users/a-user"},"repo":{"id":28688495,"name":"a-user/repository"},` +
+		`"payload":{"push_id":536740396,"size":1,"commits":[{"message":"` + strings.Repeat("words ", 200) +
+		`"}]},"public":true,"created_at":"2015-01-01T00:00:00Z"}`)
+	for _, text := range []string{"type", "/repo/name"} {
+		field, err := ndjson.ParseField(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		name := strings.TrimPrefix(strings.ReplaceAll(text, "/", "."), ".")
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := field.Of(document); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("encoding json", func(b *testing.B) {
+		for b.Loop() {
+			var event struct {
+				Repo struct {
+					Name string `json:"name"`
+				} `json:"repo"`
+			}
+			if err := json.Unmarshal(document, &event); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("encoding json, free names", func(b *testing.B) { // the field is a flag's value
+		for b.Loop() {
+			var event, repo map[string]json.RawMessage
+			var name string
+			if json.Unmarshal(document, &event) != nil || json.Unmarshal(event["repo"], &repo) != nil ||
+				json.Unmarshal(repo["name"], &name) != nil {
+				b.Fatal("not read")
+			}
+		}
+	})
+}
+
+// FuzzFieldOf compares each value, or the reason why there is none, with encoding/json's.
+func FuzzFieldOf(f *testing.F) {
+	for _, document := range []string{
+		`{"a":{"b":[1,{"c":"x\u00e9"}]},"a":{"b":2}}`, `{"a":null}`, `[[0],["b"]]`, `{"a":1}{}`, `{"a":1`,
+		"{\"a\":\"\xff\",\"\xff\":1}", `{"a" : [ 1 , {"b":"<&>"} ] }`, `{"\u0061":-0.10e3}`, ``, `"a"`,
+		`{"a":"\ud800"}`, `{"a":"\ud800` + "\xff" + `"}`,
+	} {
+		for _, path := range []string{"a", "/a/b", "/a/1/b", "/1/0", "/0", "/a/b/1/c", "\ufffd"} {
+			f.Add([]byte(document), path)
+		}
+	}
+	f.Fuzz(func(t *testing.T, document []byte, text string) {
+		field, err := ndjson.ParseField(text)
+		if err != nil {
+			return
+		}
+		got, err := field.Of(document)
+		want, wantErr := reference(document, text)
+		if got != want || !errors.Is(err, wantErr) {
+			t.Errorf("%q in %q: %q, %v, want %q, %v", text, document, got, err, want, wantErr)
+		}
+	})
+}
+
+// reference is Field.Of by encoding/json.
+func reference(document []byte, field string) (string, error) {
+	if !json.Valid(document) {
+		return "", ndjson.ErrNotJSON
+	}
+	path := []string{field}
+	if field[0] == '/' {
+		path = strings.Split(field[1:], "/")
+	}
+	value := json.RawMessage(document)
+	for _, name := range path {
+		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		var object map[string]json.RawMessage
+		var array []json.RawMessage
+		next := json.RawMessage(nil)
+		if field[0] != '/' {
+			name = field
+		}
+		if json.Unmarshal(value, &object) == nil && object != nil {
+			next = object[name]
+		} else if json.Unmarshal(value, &array) == nil {
+			for i := range array {
+				if strconv.Itoa(i) == name {
+					next = array[i]
+				}
+			}
+		}
+		if value = next; value == nil {
+			return "", ndjson.ErrMissing
+		}
+	}
+	var text *string
+	switch {
+	case string(value) == "null":
+		return "", ndjson.ErrMissing
+	case json.Unmarshal(value, &text) == nil && text != nil:
+		return *text, nil
+	}
+	var compact bytes.Buffer
+	err := json.Compact(&compact, value)
+	return compact.String(), err
 }

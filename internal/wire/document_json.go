@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// jsonDocument reads a JSON text. newJSONDocument has checked it, so this type only looks for the ends
-// of values.
+// jsonDocument reads a JSON text. newJSONDocument has checked it, so this type only looks for the
+// ends of values.
 type jsonDocument struct {
 	rest []byte
 }

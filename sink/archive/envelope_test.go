@@ -193,14 +193,21 @@ func BenchmarkAppendRecord(b *testing.B) {
 	b.SetBytes(int64(len(line)))
 }
 
+// BenchmarkParseRecord reads a line, beside the reading by encoding/json of lines in other forms.
 func BenchmarkParseRecord(b *testing.B) {
 	record := benchRecord(0)
 	line := AppendRecord(nil, &record)
-	b.SetBytes(int64(len(line)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := ParseRecord(line); err != nil {
-			b.Fatal(err)
-		}
+	for name, parse := range map[string]func([]byte) (runnel.Record, error){
+		"fast": ParseRecord, "encoding json": parseSlow,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(line)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := parse(line); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
