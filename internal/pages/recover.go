@@ -57,7 +57,7 @@ func (c *Cursor) missing(err error) bool {
 // suspect looks at the stream if an error may mean that another stream took its place. It returns
 // the error of that look if it is lasting, or else err itself.
 func (c *Cursor) suspect(ctx context.Context, err error) error {
-	if c.cfg.Of == nil || !c.missing(err) && awserr.Kinesis.Of(err) != awserr.Record {
+	if c.cfg.Of == nil || !c.missing(err) && !awserr.InvalidArgument(err) {
 		return err
 	}
 	if changed := c.cfg.Of.Same(ctx); changed != nil && c.cfg.Of.Lasting(changed) {

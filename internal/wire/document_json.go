@@ -7,12 +7,14 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonDocument reads a JSON text. newJSONDocument has checked it, so this type only looks for the
-// ends of values.
+// jsonDocument reads a JSON text with jsontext. newJSONDocument has checked all of it, so the
+// methods ignore errors of the decoder: a wrong text is refused before a wrong value in it.
 type jsonDocument struct {
-	rest []byte
+	decoder *jsontext.Decoder
 }
 
 func newJSONDocument(body []byte) (Document, error) {
@@ -20,28 +22,23 @@ func newJSONDocument(body []byte) (Document, error) {
 	if !utf8.Valid(body) {
 		return nil, errors.New("the request's body is not UTF-8")
 	}
-	if !json.Valid(body) {
+	// As encoding/json does: a name may occur twice, and \ud800 need not be part of a pair.
+	lenient := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+	if !jsontext.Value(body).IsValid(lenient...) {
 		var document json.RawMessage
 		err := json.Unmarshal(body, &document) // for its words
+		if err == nil {
+			err = errors.New("it is nested too deep")
+		}
 		return nil, errors.New("the request's body is not a JSON document: " + err.Error())
 	}
-	return &jsonDocument{body}, nil
-}
-
-// peek returns the first byte of the next value.
-func (d *jsonDocument) peek() byte {
-	for i, c := range d.rest {
-		if c > ' ' {
-			d.rest = d.rest[i:]
-			break
-		}
-	}
-	return d.rest[0]
+	text := bytes.NewBuffer(body[:len(body):len(body)])
+	return &jsonDocument{jsontext.NewDecoder(text, lenient...)}, nil
 }
 
 // Kind implements Document.
 func (d *jsonDocument) Kind() ValueKind {
-	switch d.peek() {
+	switch d.decoder.PeekKind() {
 	case 'n':
 		return NullValue
 	case 't', 'f':
@@ -58,83 +55,34 @@ func (d *jsonDocument) Kind() ValueKind {
 }
 
 // Skip implements Document.
-func (d *jsonDocument) Skip() {
-	for depth := 0; ; {
-		switch d.peek() {
-		case '[', '{':
-			depth++
-			d.rest = d.rest[1:]
-		case ']', '}':
-			depth--
-			d.rest = d.rest[1:]
-		case ',', ':':
-			d.rest = d.rest[1:]
-		case '"':
-			d.quoted()
-		default:
-			d.plain()
-		}
-		if depth == 0 {
-			return
-		}
-	}
-}
-
-// quoted reads a string, with its quotation marks.
-func (d *jsonDocument) quoted() []byte {
-	d.peek()
-	end := 1
-	for d.rest[end] != '"' {
-		if d.rest[end] == '\\' {
-			end++
-		}
-		end++
-	}
-	text := d.rest[:end+1]
-	d.rest = d.rest[end+1:]
-	return text
-}
-
-// plain reads a number, true, false or null.
-func (d *jsonDocument) plain() []byte {
-	d.peek()
-	for i, c := range d.rest {
-		if c <= ' ' || c == ',' || c == ']' || c == '}' {
-			text := d.rest[:i]
-			d.rest = d.rest[i:]
-			return text
-		}
-	}
-	text := d.rest
-	d.rest = nil
-	return text
-}
-
-// unquote decodes a string as encoding/json does.
-func unquote(quoted []byte) []byte {
-	inner := quoted[1 : len(quoted)-1]
-	if bytes.IndexByte(inner, '\\') < 0 {
-		return inner
-	}
-	var text string
-	if json.Unmarshal(quoted, &text) != nil { // cannot be: the string is valid
-		return nil
-	}
-	return []byte(text)
-}
+func (d *jsonDocument) Skip() { _ = d.decoder.SkipValue() }
 
 // Boolean implements Document.
-func (d *jsonDocument) Boolean() bool { return d.plain()[0] == 't' }
+func (d *jsonDocument) Boolean() bool {
+	value, _ := d.decoder.ReadToken()
+	return value.Bool()
+}
 
 // Text implements Document.
-func (d *jsonDocument) Text() (string, error) { return string(unquote(d.quoted())), nil }
+func (d *jsonDocument) Text() (string, error) { return string(d.text()), nil }
+
+// text reads a string. The result is valid until the next value is read.
+func (d *jsonDocument) text() []byte {
+	quoted, _ := d.decoder.ReadValue()
+	if inner := quoted[1 : len(quoted)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return inner
+	}
+	text, _ := jsontext.AppendUnquote(nil, quoted) // U+FFFD in the place of half a surrogate pair
+	return text
+}
 
 // Blob implements Document: base64.
-func (d *jsonDocument) Blob() ([]byte, error) { return fromBase64(unquote(d.quoted())) }
+func (d *jsonDocument) Blob() ([]byte, error) { return fromBase64(d.text()) }
 
 // Number implements Document.
 func (d *jsonDocument) Number() (float64, error) {
-	number, _ := strconv.ParseFloat(string(d.plain()), 64) // ±Inf if it is out of range
+	value, _ := d.decoder.ReadValue()
+	number, _ := strconv.ParseFloat(string(value), 64) // ±Inf if it is out of range
 	return number, nil
 }
 
@@ -158,32 +106,21 @@ func toMillis(seconds float64) (int64, error) {
 }
 
 // List implements Document.
-func (d *jsonDocument) List(element func() error) error {
-	return d.elements(']', element)
-}
+func (d *jsonDocument) List(element func() error) error { return d.elements(']', element) }
 
 // Object implements Document.
 func (d *jsonDocument) Object(member func(name []byte) error) error {
-	return d.elements('}', func() error {
-		name := unquote(d.quoted())
-		d.peek()
-		d.rest = d.rest[1:] // the colon
-		return member(name)
-	})
+	return d.elements('}', func() error { return member(d.text()) })
 }
 
-// elements takes the values between brackets and commas.
-func (d *jsonDocument) elements(closing byte, take func() error) error {
-	d.peek()
-	d.rest = d.rest[1:]
-	for d.peek() != closing {
-		if d.rest[0] == ',' {
-			d.rest = d.rest[1:]
-		}
-		if err := take(); err != nil {
+// elements reads the values up to the closing bracket.
+func (d *jsonDocument) elements(closing jsontext.Kind, read func() error) error {
+	_, _ = d.decoder.ReadToken()
+	for d.decoder.PeekKind() != closing {
+		if err := read(); err != nil {
 			return err
 		}
 	}
-	d.rest = d.rest[1:]
+	_, _ = d.decoder.ReadToken()
 	return nil
 }

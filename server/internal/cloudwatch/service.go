@@ -34,8 +34,8 @@ func (c Config) withDefaults() Config {
 func (c Config) Validate() error {
 	var faults []error
 	if c.MaxSeries < 0 {
-		faults = append(faults, fmt.Errorf("cloudwatch: MaxSeries is %d: want 1 or more, or 0 for %d",
-			c.MaxSeries, defaultSeries))
+		faults = append(faults, fmt.Errorf("cloudwatch: MaxSeries is %d: want 1 or more, or 0 for "+
+			"%d", c.MaxSeries, defaultSeries))
 	}
 	if c.Now == nil {
 		faults = append(faults, errors.New("cloudwatch: Now is missing: want the server's clock"))

@@ -65,7 +65,8 @@ func (c Config) Validate() error {
 			"make the record store first"))
 	}
 	if c.Clock == nil {
-		faults = append(faults, errors.New("kinesis: Config.Clock is missing: want the server's clock"))
+		faults = append(faults, errors.New("kinesis: Config.Clock is missing: want the "+
+			"server's clock"))
 	}
 	if c.SweepEvery != 0 && c.SweepEvery < time.Millisecond {
 		faults = append(faults, fmt.Errorf("kinesis: Config.SweepEvery is %v: use at least 1ms",
