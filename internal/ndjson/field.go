@@ -87,7 +87,8 @@ var readers = sync.Pool{New: func() any {
 // which must be one JSON value.
 func (r *reader) find(document []byte, path []string) (jsontext.Value, error) {
 	r.document = *bytes.NewBuffer(document[:len(document):len(document)])
-	r.decoder.Reset(&r.document, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	r.decoder.Reset(&r.document,
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	defer func() { r.document = bytes.Buffer{} }()
 	value, err := r.value(path)
 	if err != nil {

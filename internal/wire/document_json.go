@@ -23,7 +23,9 @@ func newJSONDocument(body []byte) (Document, error) {
 		return nil, errors.New("the request's body is not UTF-8")
 	}
 	// As encoding/json does: a name may occur twice, and \ud800 need not be part of a pair.
-	lenient := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+	lenient := []jsontext.Options{
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
+	}
 	if !jsontext.Value(body).IsValid(lenient...) {
 		var document json.RawMessage
 		err := json.Unmarshal(body, &document) // for its words
