@@ -118,7 +118,7 @@ func TestGapBehindABatchThatWaits(t *testing.T) {
 
 // A link with a gap that is not at its beginning, or that holds a record, is damaged.
 func TestGapInTheWrongPlace(t *testing.T) {
-	for name, gap := range map[string]Gap{
+	for name, gap := range map[string]sink.Gap{
 		"not at the beginning": {After: place("2"), Before: place("5")},
 		"of no length":         {After: runnel.Start(), Before: runnel.Start()},
 		"beyond the link":      {After: runnel.Start(), Before: place("8")},

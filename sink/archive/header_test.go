@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink"
 )
 
 func someLink() *Link {
@@ -28,7 +29,7 @@ func someLink() *Link {
 			{ShardID: "shardId-000000000000", Link: runnel.Position{Sequence: "17"}},
 			{ShardID: "shardId-000000000001", None: true},
 		},
-		Gap: &Gap{After: runnel.Start(), Before: runnel.Position{Sequence: "5"}, Reason: "trimmed"},
+		Gap: &sink.Gap{After: runnel.Start(), Before: runnel.Position{Sequence: "5"}, Reason: "trimmed"},
 	}
 }
 

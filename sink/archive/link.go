@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink"
 )
 
 // Link is one commit: the description of an object and its records.
@@ -29,7 +30,7 @@ type Link struct {
 	Parents []Parent
 	// Gap is set if the stream removed records behind Previous before they were read. It begins at
 	// Previous, and it may reach End.
-	Gap *Gap
+	Gap *sink.Gap
 	// State is the state of the reader at End, as sink.Batch.State returned it: at most MaxState
 	// bytes. A link without records may carry one: the reader dropped the records in between.
 	State []byte
@@ -69,14 +70,6 @@ type Parent struct {
 	Link runnel.Position
 	// None is set, instead of Link, for a parent that has no chain in the archive.
 	None bool
-}
-
-// Gap is a range of positions that was trimmed from the stream before it could be read; see
-// sink.Gap.
-type Gap struct {
-	After  runnel.Position // the last position before it: the link's Previous
-	Before runnel.Position // the first position that could still be read, or the link's End
-	Reason string          // one clause: how the reader found out
 }
 
 // ErrUnusableLink is returned for an object that is not a link of its chain: damaged, in the wrong
@@ -211,7 +204,9 @@ func (l *Link) UnmarshalJSON(text []byte) error {
 			Parent{ShardID: parent.ShardID, Link: parse(parent.Link)})
 	}
 	if wire.Gap != nil {
-		read.Gap = &Gap{parse(wire.Gap.After), parse(wire.Gap.Before), wire.Gap.Reason}
+		read.Gap = &sink.Gap{
+			After: parse(wire.Gap.After), Before: parse(wire.Gap.Before), Reason: wire.Gap.Reason,
+		}
 	}
 	if len(wire.State) > 0 {
 		read.State = wire.State

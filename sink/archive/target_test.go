@@ -86,7 +86,7 @@ func (d *target) Gaps(ctx context.Context, shard sink.Shard) ([]sink.Gap, error)
 			return nil, err
 		}
 		if link.Gap != nil {
-			gaps = append(gaps, sink.Gap(*link.Gap))
+			gaps = append(gaps, *link.Gap)
 		}
 	}
 	return gaps, nil

@@ -31,7 +31,7 @@ type writer struct {
 	// The fields below describe the records that are written and not committed.
 	changes changes
 	through runnel.Position
-	gap     *Gap      // behind the tip, before all written records
+	gap     *sink.Gap // behind the tip, before all written records
 	moved   time.Time // when through was first ahead of the tip
 	count   int64
 	size    int64 // of the lines
@@ -85,8 +85,8 @@ func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, e
 	if err != nil {
 		return sink.Committed{}, w.fail("write", err)
 	}
-	if gap := batch.Gap; gap != nil {
-		w.gap = &Gap{After: gap.After, Before: gap.Before, Reason: gap.Reason}
+	if batch.Gap != nil {
+		w.gap = new(*batch.Gap)
 	}
 	for i := range batch.Records {
 		if err := w.add(&batch.Records[i]); err != nil {
