@@ -312,3 +312,46 @@ func packageComments(t *testing.T, dir string) map[string]string {
 	}
 	return comments
 }
+
+// TestTestsOfPages checks that each test that a page names is there, examples of code left out.
+func TestTestsOfPages(t *testing.T) {
+	there := map[string]bool{}
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)`).FindAllStringSubmatch(
+			string(text), -1) {
+			there[match[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/decisions/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	named := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prose := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(string(text), "")
+		for _, name := range regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(prose, -1) {
+			if named++; !there[name] {
+				t.Errorf("%s names %s, which is not there", page, name)
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("the pages name %d tests only", named)
+	}
+}

@@ -11,8 +11,9 @@ import (
 // maxClock is the highest value of a filter's clock, so that no state makes it overflow.
 const maxClock = 1 << 62
 
-// Advance moves the filter's clock by the arrival of a record without a unit, and forgets producers
-// that are old by that clock. Admit calls it for a record with a unit.
+// Advance moves the filter's clock by the arrival of a record without a unit. Once in every H of
+// that clock it forgets the producers whose last record is more than 4H old. Admit calls it for a
+// record with a unit.
 //
 // Copies of a unit lie at most 3H apart, so a filter has to remember a producer for 3H after its
 // last record. The plain way is to compare arrival stamps. It fails when the server's clock steps
@@ -21,9 +22,9 @@ const maxClock = 1 << 62
 // steps from each highest arrival to the next one, and a step counts as at most H/5. A forward step
 // of the server's clock lies within one step, and so adds at most H/5 to the time that went by. The
 // filter remembers 4H of its clock: five such steps fit between two copies. A stamp that is not
-// above the highest one, from a clock that stepped back, adds nothing. Without either, and with a
-// record at least every H/5, the clock and the stamps count the same. A shard with fewer records
-// only remembers for longer.
+// above the highest one, from a clock that stepped back, adds nothing. If the server's clock never
+// steps, and a record arrives at least every H/5, the filter's clock and the stamps advance
+// equally. With fewer records a filter only remembers for longer.
 func (f *Filter) Advance(arrival time.Time) {
 	now := arrival.UnixMilli()
 	if now <= f.arrival {

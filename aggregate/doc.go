@@ -13,11 +13,13 @@
 // # Units
 //
 // A producer sends a record again if it got no answer. The stream may then hold the record twice,
-// the second copy behind newer records. So a producer sends Units. A unit has the id of the
-// producer's run, a number, and the lowest number that the run had not settled. They are in a tag
-// of the unit's first user record, which the KCL and other deaggregators ignore. A Filter drops
-// the doubles, exactly, with little state. A child shard's filter begins with the Union of its
-// parents' filters. An exactly-once sink stores the state, or its change (Delta), in its commits.
+// the second copy behind newer records. So a producer sends Units. A unit has a
+// producer id, a number, and the lowest number of that producer that was not settled: neither
+// acknowledged nor given up and reported. (Package producer uses 16 such ids in a run, one for each
+// group of lanes.) They are in a tag of the unit's first user record, which the KCL and other
+// deaggregators ignore. A Filter drops the doubles, exactly, with little state. A child shard's
+// filter begins with the Union of its parents' filters. An exactly-once sink stores the state, or
+// its change (Delta), in its commits.
 //
 // A producer packs the waiting records of one lane into a unit, and resends the same bytes:
 //

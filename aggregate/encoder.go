@@ -24,7 +24,8 @@ type Encoder struct {
 	count    int
 }
 
-// table is one of the two tables of strings, each string once.
+// table is the aggregate's table of partition keys, or that of explicit hash keys. It has each
+// string once.
 type table struct {
 	names
 	fields []byte // as they are in the message

@@ -25,7 +25,8 @@ const MaxNumber = 1<<63 - 1
 // it, which bounds the state of a Filter.
 const Window = 65_536
 
-// ProducerID names one run of a producer: 128 random bits.
+// ProducerID names a producer as a Filter sees it: one group of lanes in one run of package
+// producer. 124 of its 128 bits are random there.
 type ProducerID [16]byte
 
 // producerCode is strict, so that each id has exactly one text.
@@ -60,10 +61,10 @@ func parseProducer(text []byte) (p ProducerID, ok bool) {
 type Unit struct {
 	// Producer is the run that froze the unit.
 	Producer ProducerID
-	// Number counts the run's units from 1, in the order in which it froze them.
+	// Number counts the producer's units from 1, in the order in which it froze them.
 	Number uint64
-	// Low is the run's lowest unsettled number at the time when the unit was frozen, so it is at
-	// most Number. A unit is settled once it is acknowledged, or given up and reported.
+	// Low is the producer's lowest unsettled number at the time when the unit was frozen, so it is
+	// at most Number. A unit is settled once it is acknowledged, or given up and reported.
 	Low uint64
 	// Unordered marks a run that keeps no order: each unit has its own lane.
 	Unordered bool

@@ -45,7 +45,7 @@ func cborFacts() []fact {
 				got, ok := data.([]byte)
 				c.want(ok && string(got) == readingData[1], "the bytes "+readingData[1], data)
 			}),
-		plain("same-answer", "CBOR and JSON say the same.",
+		plain("same-answer", "An answer in CBOR has the same members as in JSON.",
 			guess("LocalStack compares them, on its own servers alone"), func(c *check) {
 				inJSON := c.describe(c.main().name)
 				a, _ := c.okCBOR(describeStream, object{"StreamName": c.main().name})

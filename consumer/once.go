@@ -10,13 +10,14 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// once finds out when the work that was there at a worker's start is done. A shard is settled if
-// its lease says SHARD_END, or if a worker has processed it up to its tip or past the last record
-// that arrived before the start. This worker's reader reports that. For another worker, this one
-// reads on from its checkpoint. Shards that came later hold later records only.
+// once finds out when the work that was there at a worker's start is done. A shard that was open at
+// the start is settled when a worker has processed it up to its tip, or past the last record that
+// arrived before the start, or to its end. A shard that was closed at the start is settled at its
+// end. Shards that came later hold later records only.
 //
-// No worker waits for another one while it holds a lease that others wait for: each gives a settled
-// shard back, and waits only for leases that others hold. So they cannot block one another.
+// The worker's own readers report its own shards. For a shard of another worker, probe reads from
+// that worker's checkpoint. A worker gives a settled shard back, so no two workers wait for each
+// other's leases.
 type once struct {
 	since time.Time // the stream's time at the start, or a little later
 	// old are the shards that were there at the start. The value is true for shards that were

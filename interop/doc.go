@@ -13,7 +13,8 @@
 // writes the table of docs/interop.md.
 //
 // Amazon's DynamoDB Local serves for comparison: runnel and DynamoDB Local get the same random
-// requests and must give the same answers.
+// requests and must give the same answers, except for
+// the differences that knownDifferences lists with their reasons.
 //
 // Aggregated records go both ways. The KPL's native process writes them over TLS, and runnel and a
 // KCL open them. The KCL and awslabs' libraries for Python and JavaScript open runnel's aggregates,

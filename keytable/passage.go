@@ -45,8 +45,8 @@ type MoveConfig struct {
 	// stream only: each record under the old key is there before any under the new one. A reader
 	// that is behind in the old shard but not in the new one sees them in the wrong order.
 	WithoutApps bool
-	// OnProgress is called at each step and after each progress within it, by the goroutine that
-	// called Move; default none.
+	// OnProgress is called when a step begins and when a step has advanced, by the goroutine that
+	// called Move or Resume; default none.
 	OnProgress func(Progress)
 }
 

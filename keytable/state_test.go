@@ -114,8 +114,8 @@ func TestRescanIsTheLog(t *testing.T) {
 	})
 }
 
-// A change that a row has already is not made again: here it would give the name the key that a
-// later move is to bring.
+// TestChangeOnce: a change at a version that the row already includes has no effect. Here the
+// change ends an earlier move. Applied again, it would end the later move too early.
 func TestChangeOnce(t *testing.T) {
 	to := keyspace.Key{Lo: 9}
 	r := &row{Key: keyspace.Key{Lo: 7}, To: &to, Since: 4}

@@ -133,8 +133,8 @@ func (c *core) holdUntil(l *lane, due time.Time, cut bool) {
 	heap.Push(&c.held, l)
 }
 
-// next puts a lane into its next state after it was popped, released or landed: it becomes ready,
-// or it leaves the map if it is empty.
+// next gives up the lane's overdue records. Then it makes the lane ready, or removes it from the
+// map if it is empty. It is called for a lane that is in no queue and has no call in flight.
 func (c *core) next(now time.Time, l *lane) {
 	c.giveUpOverdue(now, l)
 	if l.empty() {

@@ -41,8 +41,9 @@
 //
 //   - If every attempt certainly failed, the records go out in a new unit.
 //   - If an attempt had no answer, the producer waits until 2H after the last attempt, and then
-//     looks the unit up: it reads the shard from the time of the first attempt on. If the unit is
-//     there, its records count as delivered. If not, they go out in a new unit. So order and
+//     looks the unit up: it reads the shard from a point before the first attempt, behind a record
+//     that was acknowledged earlier or from the stream's last Date before it. If the unit is there,
+//     its records count as delivered. If not, they go out in a new unit. So order and
 //     duplicates stay exact however long the outage was.
 //   - If the producer cannot read the stream (Config.Reader is nil or lacks the rights), it reports
 //     the records of such a unit with ErrUnresolved.

@@ -1,20 +1,22 @@
 // Package server serves several AWS APIs on one port, over one data directory: the Kinesis API, the
 // part of the DynamoDB API that lease tables need, and the operations of CloudWatch and STS that
 // the KCL and the KPL call. A request's X-Amz-Target header names its service, or, in the query
-// protocol, the API version in the form; the path plays no part, but for GET /health, GET /metrics
-// and rpcv2Cbor.
+// protocol, the API version in the form; the path selects only GET /health, GET /metrics and calls
+// in rpcv2Cbor.
 //
-// An acknowledged call is durable, and nothing can be read before it is: see packages kinesis and
-// wal below server/internal. This package holds the routing of calls, event streams, metrics, the
-// start and the end, and faults on request.
+// By default an acknowledged call is durable, and nothing can be read before it is: see packages
+// kinesis and wal below server/internal. With Config.SyncInterval a power loss may take the calls
+// of about one interval; a crash of the process takes none. This package holds the routing of
+// calls, event streams, metrics, the start and the end, and faults on request.
 //
 // # Lock order
 //
 // The order holds for all packages below server/internal:
 //
 //  1. wal.Log.Sequence, a shared lock that a snapshot takes alone;
-//  2. the catalogue's lock, or, in a transaction on items, the lock of the tokens and then those of
-//     its tables in the order of their numbers, never the store's;
+//  2. the catalogue's lock, or, in a transaction on items, the lock of the tokens by which clients
+//     repeat a transaction, and then those of its tables in the order of their numbers, never the
+//     store's;
 //  3. a shard's sequencing lock;
 //  4. the log's queue.
 //

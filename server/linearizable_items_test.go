@@ -61,7 +61,8 @@ const (
 const itemTrouble = " *:delay=1ms%30 *:delay=3ms%20 *:error-500%2 *:lose-request%2" +
 	" *:throttle%3 dynamodb.*:lose-answer%5 dynamodb.*:commit-late=9ms%3 dynamodb.*:hang=20ms%3"
 
-// live is a run. When no call is in progress any more, it ends with a read of every item.
+// live runs the clients against one server with faults and restarts. When no call is in progress,
+// it reads every item once more.
 func (h *itemHistory) live(t *testing.T, seed uint64) {
 	server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithCrashes(seed))
 	createItems(t, server)

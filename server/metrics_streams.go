@@ -6,8 +6,8 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/kinesis"
 )
 
-// maxShownStreams is the number of streams with series of their own, so that a scrape stays small
-// however many streams there are: the first ones by account, region and name.
+// maxShownStreams is the number of streams with series of their own: the first ones by account,
+// region and name. The bound keeps a scrape small.
 const maxShownStreams = 1000
 
 var (

@@ -1,4 +1,4 @@
-// Command runnel is an ordered, exactly-once event pipeline on the Kinesis API.
+// Command runnel serves and uses an ordered, exactly-once event pipeline on the Kinesis API.
 package main
 
 import (

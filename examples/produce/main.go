@@ -23,7 +23,7 @@ func main() {
 		_, err := p.Put(ctx, runnel.Record{PartitionKey: "order-17", Data: []byte(event)})
 		check(err)
 	}
-	check(p.Close(ctx)) // delivers or reports everything
+	check(p.Close(ctx)) // delivers or reports every record
 }
 
 func check(err error) {

@@ -122,8 +122,8 @@ func records(count, size int) []types.PutRecordsRequestEntry {
 	return entries
 }
 
-// TestBodySurvives: in the worst order of events a PutRecords that was stored is seen to
-// succeed.
+// TestBodySurvives: a stored PutRecords is reported as stored even if the SDK closes the request's
+// body while net/http still writes it (type staged).
 func TestBodySurvives(t *testing.T) {
 	for name, doer := range map[string]func(c *HTTPClient) aws.HTTPClient{
 		"our client":        func(c *HTTPClient) aws.HTTPClient { return c },

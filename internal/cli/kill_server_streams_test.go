@@ -12,7 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 )
 
-// streamBook holds the answers about created and deleted streams, each name once.
+// streamBook records, for each stream name, the answers to its creation and its deletion. Each name
+// is used for one stream only.
 type streamBook struct {
 	mu   sync.Mutex
 	made map[string]streamFacts

@@ -60,7 +60,7 @@
 // Examples:
 //
 //	PutRecords:lose-answer@3              the third PutRecords is stored but never acknowledged
-//	seed=7 PutRecords:fail-record%10      every tenth PutRecords or so loses one record
+//	seed=7 PutRecords:fail-record%10      in every tenth PutRecords or so one record fails
 //	*:delay=20ms, dynamodb.*:throttle%5   slow, and a lease table at its limit
 //	GetRecords:expire-iterator@10+        from the tenth call on no iterator is good
 //	PutRecords:commit-late=3s@2-4         three batches arrive behind their own retries

@@ -36,8 +36,8 @@ type node struct {
 	filters []*aggregate.Filter // of the parents that are done
 	parents int                 // that are not
 	start   start
-	// complete is the latest time up to which all records of a parent were read: the shard's first
-	// record arrived later. Zero where the reading begins.
+	// complete is the latest Page.Complete of the shard's parents: the shard's first record arrived
+	// after it. It is zero for a shard at which the reading begins.
 	complete time.Time
 }
 

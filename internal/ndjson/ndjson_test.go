@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -270,4 +274,52 @@ func reference(document []byte, field string) (string, error) {
 	var compact bytes.Buffer
 	err := json.Compact(&compact, value)
 	return compact.String(), err
+}
+
+// OpenFile reads plain and compressed files and counts their lines. It refuses missing and broken files.
+func TestOpenFile(t *testing.T) {
+	dir := t.TempDir()
+	var packed bytes.Buffer
+	zipped := gzip.NewWriter(&packed)
+	_, _ = zipped.Write([]byte(text))
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"plain": []byte(text), "packed.gz": packed.Bytes()} {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lines, err := ndjson.OpenFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var numbers []int64
+		for {
+			if _, err = lines.Next(); err != nil {
+				break
+			}
+			numbers = append(numbers, lines.Number())
+		}
+		if !errors.Is(err, io.EOF) || !slices.Equal(numbers, []int64{1, 4, 5}) {
+			t.Errorf("%s: lines %v, %v", name, numbers, err)
+		}
+		if err := lines.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := ndjson.OpenFile(filepath.Join(dir, "missing")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	broken := filepath.Join(dir, "broken.gz")
+	if err := os.WriteFile(broken, packed.Bytes()[:5], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ndjson.OpenFile(broken); err == nil || !strings.Contains(err.Error(), broken) {
+		t.Errorf("a file that is cut off: %v", err)
+	}
+	field, err := ndjson.ParseField("/a~1b")
+	if err != nil || field.String() != "/a~1b" {
+		t.Errorf("a field is shown as %q, %v", field, err)
+	}
 }

@@ -2,7 +2,7 @@
 // half: consumers, followers, observers, look-ups and moves of keys are built on it.
 //
 // A Cursor polls: it makes iterators, makes them again when they are lost, tries again after
-// errors, keeps its distance between two reads, and reports records that the stream removed unread.
+// errors, waits between two reads, and reports records that the stream removed unread.
 // It opens no aggregate; package opener does that.
 package pages
 

@@ -1,6 +1,6 @@
 // Command prosemeter measures how hard the prose of this repository is to read. It counts four
-// habits per 1,000 words of comments, Markdown pages, help and messages, and fails above a goal for
-// the tree and one for each package. `make lint` runs it through .ci/prose.
+// habits (see the variable habits) per 1,000 words of comments, Markdown pages, help and messages,
+// and fails above a goal for the tree and for each package. `make lint` runs it through .ci/prose.
 //
 // The figure is a thermometer. The aim is text that a reader new to the field understands
 // at the first reading, so a synonym in place of a counted word does not help.

@@ -1,7 +1,7 @@
-// Package seam holds the settings that tests change in a whole process, the horizon H of units and
-// the wall clock, and the cause that ends a worker as a crash would. Only tests change H and the
-// clock, by FromEnv at the start of their process or by SetH; a test in the repository's root
-// checks that no other file calls these.
+// Package seam holds two settings that tests change for a whole process: the horizon H of units and
+// the wall clock. It also holds ErrKilled, with which a test ends a worker without a flush, a
+// checkpoint or a release. Only tests change H and the clock, by FromEnv at the start of their
+// process or by SetH; a test in the repository's root checks that no other file calls these.
 //
 // Tests that need neither a shorter H nor a wrong clock run in virtual time instead.
 package seam

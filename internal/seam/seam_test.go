@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/seam"
+	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
 func TestFromEnv(t *testing.T) {
@@ -42,5 +44,32 @@ func TestFromEnv(t *testing.T) {
 		if apart < -time.Second || apart > time.Second {
 			t.Errorf("with %q in the file, Wall is %v off", c.text, apart)
 		}
+	}
+}
+
+// SetH changes H until the end of its test.
+func TestSetH(t *testing.T) {
+	before := seam.H()
+	t.Run("short", func(t *testing.T) {
+		if seam.SetH(t, time.Second); seam.H() != time.Second {
+			t.Errorf("H is %v", seam.H())
+		}
+	})
+	if seam.H() != before {
+		t.Errorf("H is %v after the test, want %v", seam.H(), before)
+	}
+}
+
+// Each option sets its part of the server.
+func TestOptions(t *testing.T) {
+	var s seam.Server
+	disk, faults := vfs.NewMem(), new(fault.Injector)
+	for _, option := range []seam.Option{
+		seam.OnFS(disk), seam.WithWall(time.Now), seam.WithFaults(faults),
+	} {
+		option(&s)
+	}
+	if s.FS != disk || s.Wall == nil || s.Faults != faults {
+		t.Errorf("%+v", s)
 	}
 }

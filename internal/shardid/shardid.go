@@ -1,6 +1,6 @@
-// Package shardid is the form of shard ids as AWS writes them, "shardId-" and twelve digits. It is
-// the only place that knows the form; both halves use it. AWS documents no form, so programs that
-// run against AWS show ids made here only where no stream has given any.
+// Package shardid is the form of shard ids as AWS writes them, "shardId-" and twelve digits. Both
+// halves use it. AWS documents no form, so programs show an id of this package only if no stream
+// has given one.
 package shardid
 
 import (

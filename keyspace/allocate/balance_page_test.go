@@ -58,9 +58,9 @@ space of 128, as the shards that they would be the first keys of:
 {table}` + "```" + `
 
 This is the van der Corput sequence: of 2^b keys, the n-th from 0 on is n+1 with its b bits in
-reverse. ` + "`Space.Nth`" + ` computes it for any n, and ` + "`Allocator`" + ` gives the same keys from nothing. It
-also begins with any keys that are there: it always fills the half that carries less, by the number
-of keys or by their rates.
+reverse. ` + "`Space.Nth`" + ` computes it for any n, and ` + "`Allocator`" + ` gives the same keys if it begins
+empty. With keys in use it gives the next key for the half that carries less, by the number of keys
+or by their rates.
 
 ## Measurements
 
@@ -86,9 +86,9 @@ So:
 - With bit reversal, 2, 4, 8, 16, 32 or 64 shards never differ by more than one key. Other numbers of
   shards cut through halves and differ by {reversal} keys at most; MD5 by {md5}.
 - The fullest shard has at most {reversalRatio} times the mean, with MD5 {md5Ratio} times.
-- **Left halves first is not the tree.** It looks like a closed form of it, and is for the first eight
-  keys. Then it fills the left half of the space, and two shards come to be {halves} keys apart (at
-  {halvesAt} keys). The tree that counts its halves gives 8, 72, 40, 104, and one key apart.
+- **Left halves first is not bit reversal.** Both begin with the same eight keys. Then left halves first
+  fills the left half of the space, and two shards differ by {halves} keys (at {halvesAt} keys). Bit
+  reversal goes on with 72, 40 and 104, and its shards differ by one key.
 
 A balance of keys is one of load only if the keys carry alike. For others, give their rates:
 ` + "`runnel keys allocate --existing 64=1500,32=20 --rate 300`" + `. No key can be split: one that is more

@@ -289,7 +289,8 @@ func TestRebalanceShards(t *testing.T) {
 	})
 }
 
-// Keys with rates that fit are brought to the mean; the new keys are apart.
+// TestRebalanceShardsExactly moves keys whose rates allow an equal division: no shard exceeds the
+// mean by more than 1, and the moved keys are not all in one half of a shard.
 func TestRebalanceShardsExactly(t *testing.T) {
 	var list []allocate.Rated
 	for i := range 40 {

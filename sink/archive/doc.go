@@ -1,5 +1,5 @@
-// Package archive stores the records of streams in a folder or a bucket, each one exactly once and
-// in order, and proves it.
+// Package archive stores the records of streams in a folder, or in any other Store, each one
+// exactly once and in order, and proves it.
 //
 // # Layout
 //

@@ -74,8 +74,8 @@ func TestKnownMembers(t *testing.T) {
 }
 
 // TestNoKnownMemberIsIgnored gives every operation each of its members with a value of a wrong
-// shape: the operation must refuse each, supported or not. It skips members that DynamoDB does
-// not know.
+// shape: the operation must refuse each, supported or not. An operation ignores a member that
+// DynamoDB does not know.
 func TestNoKnownMemberIsIgnored(t *testing.T) {
 	s := newService(t, vfs.NewMem(), "data")
 	s.mustAsk(t, "CreateTable", leaseTable)

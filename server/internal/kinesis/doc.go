@@ -1,5 +1,5 @@
 // Package kinesis is the Kinesis Data Streams API on runnel's own log. Streams and shards are in
-// package catalogue, records are in package shardlog, and every operation of the API has one file,
+// package catalogue, records are in package shardlog, and every operation of the API is in a file
 // op_*.go.
 //
 // # Guarantees
@@ -7,7 +7,7 @@
 //   - An answer means durable state. A change is decided, applied and appended to the log inside
 //     wal.Log.Sequence, and answered once the log is durable up to there. A read is answered once
 //     the newest change that it could have seen is durable. So no client ever acts on something
-//     that a crash takes back.
+//     that a crash takes back. (With wal.Config.SyncInterval, durable means written.)
 //   - Shards change in one frame: after a crash either both the parents' closing and the
 //     children's opening are there, or neither. A record takes its shard under the catalogue's
 //     lock, so that the log holds every record of a parent before the frame that closes it. All

@@ -78,7 +78,8 @@ func complete(t *testing.T, path string, p *plan, of reflect.Type) {
 	}
 }
 
-// A type that cannot hold the model's values is an error when the service is made.
+// TestPlanRefuses: planOf refuses a type that cannot hold the model's values, and an operation that
+// the model does not have.
 func TestPlanRefuses(t *testing.T) {
 	type wrong struct{ StreamName *integer }
 	for operation, input := range map[string]any{

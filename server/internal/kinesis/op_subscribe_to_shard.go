@@ -34,8 +34,8 @@ func (in *subscribeToShardInput) position() position {
 	}
 }
 
-// subscribeToShard begins a subscription: see its type. Every error before the event stream begins
-// is an ordinary answer. The order of the checks is a guess.
+// subscribeToShard begins a subscription: see type subscription. Every error before the event
+// stream begins is an ordinary answer. The order of the checks is a guess.
 func (s *Service) subscribeToShard(
 	ctx context.Context, world wire.World, in *subscribeToShardInput,
 ) (any, error) {

@@ -48,8 +48,8 @@ func describeShards(shards []*catalogue.Shard) []shardDescription {
 	return described
 }
 
-// shardPage returns the first limit shards with ids above after, in the order of their ids, and
-// whether there are more.
+// shardPage returns the shards whose ids are above a given one, at most limit of them, in the order
+// of their ids, and whether there are more.
 func shardPage(
 	shards []*catalogue.Shard, after string, limit int,
 ) (page []*catalogue.Shard, more bool) {

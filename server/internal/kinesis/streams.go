@@ -60,9 +60,9 @@ func (s *streams) changeStream(
 	})
 }
 
-// view returns a stream as of its last durable change, so that it need not wait for the disk. If a
-// stream has no durable change yet, view waits until it is certain that the stream exists, or
-// returns nil if it does not.
+// view returns a stream as of its last durable change, without waiting for the disk. If there is no
+// such change, or it deleted the stream, view waits until the newest change is durable and returns
+// the stream as of that change, or nil if it does not exist.
 func (s *streams) view(
 	ctx context.Context, world wire.World, name string,
 ) (st *catalogue.Stream, now int64, err error) {

@@ -112,8 +112,9 @@ func (sh *Shard) Place(index uint64) uint64 {
 	return sh.skipping().serial(index-1) + 1
 }
 
-// Begin lets the serials of all shards skip ahead if the life before may have lost acknowledged
-// records. Call it after wal.Log.Start and before the first append.
+// Begin lets the serials of all open shards skip ahead if the earlier run of the server may have
+// lost acknowledged records. New shards begin with the same skip. Call it after wal.Log.Start and
+// before the first append.
 func (s *Store) Begin(ctx context.Context) error {
 	life, lossy := s.log.Life()
 	if !lossy {

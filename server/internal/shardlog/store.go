@@ -209,8 +209,9 @@ func (s *Store) Create(id ID) *Shard {
 	return sh
 }
 
-// Seal closes the shard for appends. published makes that visible ([Shard.Sealed], Wait): see
-// above for its caller. An unknown shard is ignored.
+// Seal closes the shard for appends at once. The returned function makes that visible to readers
+// ([Shard.Sealed], Wait). The catalogue calls it when the seal is durable. An unknown shard is
+// ignored.
 func (s *Store) Seal(id ID) (published func()) {
 	sh := s.Shard(id)
 	if sh == nil {
@@ -222,9 +223,9 @@ func (s *Store) Seal(id ID) (published func()) {
 	return sh.publishSeal
 }
 
-// Delete refuses further appends. published removes the shard: reads fail with ErrDeleted,
-// waiters return, and its files are removed in the background. See above for its caller. An
-// unknown shard is ignored.
+// Delete makes the shard refuse appends at once. The returned function removes the shard for
+// readers: reads fail with ErrDeleted, waiters return, and the files are removed in the background.
+// The catalogue calls it when the deletion is durable. An unknown shard is ignored.
 func (s *Store) Delete(id ID) (published func()) {
 	sh := s.Shard(id)
 	if sh == nil {

@@ -1,6 +1,6 @@
 // Package transport takes requests off a listener and hands them to an http.Handler: HTTP/1.1 and
-// HTTP/2, with TLS and without. It knows how old each request is, closes the connections of before
-// a pause of the process, and ends in order.
+// HTTP/2, with TLS and without. It records when each request began, closes the connections that
+// were open before a pause of the process, and finishes accepted calls when it shuts down.
 //
 // Plain calls over unencrypted HTTP/1.1 do not go through net/http's server but through a shorter
 // path of this package (see shortcut). A handler sees no difference, and nothing outside this

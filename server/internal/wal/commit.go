@@ -45,8 +45,9 @@ func (l *Log) commit() {
 	}
 }
 
-// commitPending writes one batch of pending frames, syncs it once and announces it. some reports
-// whether there were frames; ok is false if the commit poisoned the log.
+// commitPending writes one batch of pending frames, syncs it if write requires that, and runs the
+// frames' durable functions. some reports whether there were frames; ok is false if the commit
+// poisoned the log.
 func (l *Log) commitPending() (some, ok bool) {
 	l.turn.Lock()
 	defer l.turn.Unlock()

@@ -6,8 +6,10 @@
 //
 // Sequence waits for room, then runs a function. The function decides, changes the state in
 // memory and appends frames to a queue in memory. The committer takes all pending frames, writes
-// them with one call per chunk, syncs once, runs the frames' durable functions in order, and
-// wakes the waiters. All frames that arrive during one sync share the next one. No client may see
+// them with one call per chunk, and syncs once. With Config.SyncInterval it does not wait for the
+// sync unless a frame requires it: durable then means written, and a power loss may take the frames
+// of about one interval. Then the committer runs the frames' durable functions in order, and wakes
+// the waiters. All frames that arrive during one sync share the next one. No client may see
 // a change before its frame is durable: either a durable function publishes it, or readers Wait
 // for the LSN of the state they read.
 //
