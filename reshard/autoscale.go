@@ -19,7 +19,7 @@ import (
 // DefaultWindow is the default length of one observation of a stream by Autoscale.
 const DefaultWindow = 30 * time.Second
 
-// KinesisAPI is the part of the Kinesis API that Autoscale uses. *kinesis.KinesisAPI implements it.
+// KinesisAPI is the part of the Kinesis API that Autoscale uses. *kinesis.Client implements it.
 type KinesisAPI interface {
 	Reader
 	Resharder

@@ -36,9 +36,8 @@ func notBase64(text string) error {
 // there is none.
 func wrongBase64(text string) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-	for i, c := range text {
-		padding := c == '=' && strings.Trim(text[i:], "=") == ""
-		if !padding && !strings.ContainsRune(alphabet, c) {
+	for _, c := range strings.TrimRight(text, "=") {
+		if !strings.ContainsRune(alphabet, c) {
 			return string(c)
 		}
 	}

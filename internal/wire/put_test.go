@@ -181,3 +181,13 @@ func decodesAgain[Input any, P interface {
 		t.Fatalf("the input of %.200q changes with the body", body)
 	}
 }
+
+// TestWrongBase64OfPadding: a body of nothing but padding is refused in linear time.
+func TestWrongBase64OfPadding(t *testing.T) {
+	var in PutRecordInput
+	body := `{"PartitionKey":"a","Data":"` + strings.Repeat("=", 8<<20) + `"}`
+	err := in.Decode(JSON, []byte(body))
+	if err == nil || !strings.Contains(err.Message, "can not be converted to a Blob") {
+		t.Errorf("got %v", err)
+	}
+}
