@@ -126,7 +126,7 @@ func wireAnswers() []fact {
 				c.isError(a, "ResourceNotFoundException", c.notFound(c.absent()))
 				c.members(a.value, "__type", "message")
 			}),
-		plain("serialization-text", "A SerializationException spells its member Message.",
+		plain("serialization-text", "The text of a SerializationException is in the member Message, not message.",
 			kinesalite("helpers"), func(c *check) {
 				a := c.call(describeStream, object{"StreamName": 23})
 				c.members(a.value, "__type", "Message")

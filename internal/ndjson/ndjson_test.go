@@ -276,7 +276,8 @@ func reference(document []byte, field string) (string, error) {
 	return compact.String(), err
 }
 
-// OpenFile reads plain and compressed files and counts their lines. It refuses missing and broken files.
+// OpenFile reads plain and compressed files and counts their lines. It refuses missing and broken
+// files.
 func TestOpenFile(t *testing.T) {
 	dir := t.TempDir()
 	var packed bytes.Buffer

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestScalars reads each kind of value in both formats: booleans, numbers of every width, and times,
-// which are seconds in JSON, and in CBOR milliseconds or, with a fraction, seconds.
+// TestScalars reads each kind of value in both formats: booleans, numbers of every width, and
+// times, which are seconds in JSON, and in CBOR milliseconds or, with a fraction, seconds.
 func TestScalars(t *testing.T) {
 	document := func(format Format, body string) Document {
 		t.Helper()

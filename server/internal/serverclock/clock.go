@@ -24,10 +24,10 @@
 // is durable. If the disk hangs, the clock therefore stops at the ceiling: it is late rather than
 // wrong.
 //
-// A start in the same boot of the machine begins where the earlier process can have been at most:
-// at the vouched reading, the time that has gone by since, and the slack. After a clean end that is
-// its last reading, for the last record's ceiling is no later. In another boot it begins at the
-// ceiling, since CLOCK_BOOTTIME has begun anew.
+// After a start in the same boot of the machine, the clock begins at the latest reading that the
+// earlier process can have given: the vouched reading, the time that has gone by since, and the
+// slack. After a clean end that is its last reading, for the last record's ceiling is no later. In
+// another boot it begins at the ceiling, since CLOCK_BOOTTIME has begun anew.
 package serverclock
 
 import (
