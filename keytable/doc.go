@@ -53,9 +53,9 @@
 //     Such a record may still arrive in the old shard, behind the mark. There a reader drops it
 //     only if a newer record of its producer came first.
 //   - When Config.Expiry has passed, a process that was paused or cut off from the table has no
-//     record in flight. It starts no record in the second half of that time. If it still sends one after
-//     the other processes have declared it dead, that record comes under the old key, behind the
-//     mark.
+//     record in flight. It starts no record in the second half of that time. If it still sends one
+//     after the other processes have declared it dead, that record comes under the old key, behind
+//     the mark.
 //   - A process that died with units in a producer.Journal resumes them before the name moves. They
 //     keep their old key, and no session waits for them.
 package keytable
