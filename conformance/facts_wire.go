@@ -126,8 +126,8 @@ func wireAnswers() []fact {
 				c.isError(a, "ResourceNotFoundException", c.notFound(c.absent()))
 				c.members(a.value, "__type", "message")
 			}),
-		plain("serialization-text", "The text of a SerializationException is in the member Message, "+
-			"not message.",
+		plain("serialization-text", "The text of a SerializationException is in the "+
+			"member Message, not message.",
 			kinesalite("helpers"), func(c *check) {
 				a := c.call(describeStream, object{"StreamName": 23})
 				c.members(a.value, "__type", "Message")
