@@ -101,17 +101,17 @@ func (f *files) add(seg *segment, file vfs.File) (*handle, error) {
 // shrinkLocked takes files without a holder out of the cache, the least recently used first, until
 // the limit holds.
 func (f *files) shrinkLocked() (idle []vfs.File) {
-	if f.mu.open.Len() <= f.limit {
-		return nil
-	}
-	for _, h := range f.mu.open.Values() { // the oldest first
-		if h.holds == 0 {
-			f.outLocked(h)
-			idle = append(idle, h)
-		}
+	for range f.mu.open.Len() {
 		if f.mu.open.Len() <= f.limit {
 			break
 		}
+		seg, h, _ := f.mu.open.GetOldest()
+		if h.holds > 0 {
+			f.mu.open.Get(seg) // a file with a holder is in use: it counts as used now
+			continue
+		}
+		f.outLocked(h)
+		idle = append(idle, h)
 	}
 	return idle
 }
