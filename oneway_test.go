@@ -69,6 +69,9 @@ func TestOneWay(t *testing.T) {
 		name = filepath.ToSlash(name)
 		top, _, _ := strings.Cut(name, "/")
 		dir := path.Dir(name)
+		if err == nil && entry.IsDir() && name != "." && strings.HasPrefix(entry.Name(), ".") {
+			return filepath.SkipDir
+		}
 		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") ||
 			strings.HasSuffix(name, "_test.go") || slices.Contains(outside, top) ||
 			isServerHalf(dir) {

@@ -100,25 +100,34 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) guard(
 	ctx, graceful context.Context, stop, drop context.CancelCauseFunc, over <-chan struct{},
 ) {
+	end := ctx.Done()
+	kill := func() {
+		if end = nil; errors.Is(context.Cause(ctx), seam.ErrKilled) {
+			drop(seam.ErrKilled)
+		}
+	}
 	select {
 	case <-over:
 		return
-	case <-ctx.Done():
-		if errors.Is(context.Cause(ctx), seam.ErrKilled) {
-			drop(seam.ErrKilled)
-		}
+	case <-end:
+		kill()
 		stop(context.Cause(ctx))
 	case <-graceful.Done(): // it ends by itself
 	}
 	timer := time.NewTimer(w.cfg.ShutdownTimeout)
 	defer timer.Stop()
-	select {
-	case <-over:
-		return
-	case <-timer.C:
-		drop(errShutdown)
+	for {
+		select {
+		case <-over:
+			return
+		case <-end:
+			kill()
+		case <-timer.C:
+			drop(errShutdown)
+			<-over
+			return
+		}
 	}
-	<-over
 }
 
 // run holds the state of one Run. Its fields are set by begin and then belong to the coordinator,

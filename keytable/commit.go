@@ -129,8 +129,12 @@ func (t *Table) deletion(key item) types.TransactWriteItem {
 // retryable reports whether the same call of DynamoDB may succeed a little later: after a failure
 // without an answer of the API, throttling, or a fault of the server.
 func retryable(err error) bool {
-	return !errors.Is(err, ErrDamagedTable) && !errors.Is(err, ErrUnusableTable) &&
-		awserr.TransientWrite(err)
+	return !isUnusable(err) && awserr.TransientWrite(err)
+}
+
+// isUnusable reports whether the key table itself cannot be used.
+func isUnusable(err error) bool {
+	return errors.Is(err, ErrDamagedTable) || errors.Is(err, ErrUnusableTable)
 }
 
 var backoff = retry.Backoff{Min: 20 * time.Millisecond, Max: time.Second}

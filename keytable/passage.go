@@ -188,7 +188,7 @@ func (p *passage) pass(
 		if len(w.left) == 0 {
 			return nil
 		}
-		if err == nil || retryable(err) || awserr.Kinesis.Transient(err) {
+		if err == nil || retryable(err) || !isUnusable(err) && awserr.Kinesis.Transient(err) {
 			err = retry.Wait(ctx, p.table.cfg.Interval)
 		}
 		if err != nil {
