@@ -111,7 +111,7 @@ var (
 		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca",
 		"internal/fault", "internal/seam", "internal/shardid", "internal/wire",
 	}
-	bothHalves = []string{"runneltest", "internal/cli", "cmd/runnel"}
+	bothHalves = []string{"runneltest", "internal/cli", "internal/cli/clitest", "cmd/runnel"}
 )
 
 func isServerHalf(dir string) bool { return dir == "server" || strings.HasPrefix(dir, "server/") }
@@ -137,6 +137,46 @@ func TestLayers(t *testing.T) {
 			if reason := forbidden(dir, imported); reason != "" {
 				t.Errorf("%s imports %s: %s", dir, imported, reason)
 			}
+		}
+	}
+}
+
+// TestBothHalves checks that exactly the packages of bothHalves import both halves, directly or
+// through others, and that ARCHITECTURE.md names each of them.
+func TestBothHalves(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := importsOfTree(t)
+	for _, dir := range slices.Concat(layers...) {
+		below := map[string]bool{}
+		addImports(tree, dir, below)
+		server, client := false, false
+		for imported := range below {
+			server = server || isServerHalf(imported)
+			client = client || isClientHalf(imported)
+		}
+		if listed := slices.Contains(bothHalves, dir); listed != (server && client) {
+			t.Errorf("%s: in bothHalves is %v; it imports the server half: %v, the client half: %v",
+				dir, listed, server, client)
+		}
+	}
+	_, sentence, _ := strings.Cut(string(text), "packages hold both halves")
+	sentence, _, _ = strings.Cut(sentence, ". ")
+	for _, dir := range bothHalves {
+		if !strings.Contains(sentence, "`"+dir+"`") {
+			t.Errorf("ARCHITECTURE.md does not say that %s holds both halves", dir)
+		}
+	}
+}
+
+// addImports adds to below all packages that dir imports, directly or through others.
+func addImports(tree map[string][]string, dir string, below map[string]bool) {
+	for _, imported := range tree[dir] {
+		if !below[imported] {
+			below[imported] = true
+			addImports(tree, imported, below)
 		}
 	}
 }
@@ -330,21 +370,13 @@ func TestTestsOfPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "bench/README.md"}
-	for _, pattern := range []string{"docs/*.md", "docs/decisions/*.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages = append(pages, found...)
-	}
 	named := 0
-	for _, page := range pages {
+	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		prose := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(string(text), "")
+		prose := withoutBlocks(string(text))
 		for _, name := range regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(prose, -1) {
 			if named++; !there[name] {
 				t.Errorf("%s names %s, which is not there", page, name)

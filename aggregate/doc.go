@@ -1,8 +1,10 @@
 // Package aggregate packs many user records into one Kinesis record, in the format of the Kinesis
 // Producer Library (KPL), and opens such records again. It also gives a packed record an identity,
-// and filters the doubles that retries leave in a stream. Package producer writes the format;
-// package consumer and the sinks read it and store the filter's state. The package is pure: no
-// I/O, no goroutine, no clock.
+// and filters the doubles that retries leave in a stream. It is pure: no I/O, no goroutine, no
+// clock.
+//
+// Package producer writes the format. Package consumer and the sinks read it and store the filter's
+// state.
 //
 // # The format
 //

@@ -1,7 +1,8 @@
 // Package cloudwatch implements the operations of CloudWatch and STS that the KCL and the KPL
 // need to run on this server alone. PutMetricData stores metrics, which the server shows as
-// Prometheus metrics. GetCallerIdentity answers with the call's account. The package takes the
-// query protocol, awsJson1_0 and rpcv2Cbor.
+// Prometheus metrics. GetCallerIdentity answers with the call's account.
+//
+// The package takes the query protocol, awsJson1_0 and rpcv2Cbor.
 //
 // # Series
 //

@@ -3,7 +3,8 @@ package wal
 // mark appends a mark, a frame without content, if one is due. Like every frame it records how
 // far the log was synced. So a start can distinguish damage to the batch before the mark from a
 // torn tail. The mark itself needs no further mark, since it has no content to lose: an idle log
-// writes one mark and then stops.
+// writes one mark and then stops. So LSNs grow by a frame's header, 24 bytes, without a frame of
+// any machine.
 //
 // A mark is due if frames were appended since the last one, no snapshot covers them, and they are
 // synced. again is true if only the sync is missing: the caller should try again later.
