@@ -88,7 +88,7 @@ func TestClosedProxy(t *testing.T) {
 // A proxy with TLS serves HTTP/2 and HTTP/1.1.
 func TestTLS(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
-	authority, err := localca.New(time.Now)
+	authority, err := localca.New()
 	if err != nil {
 		t.Fatal(err)
 	}

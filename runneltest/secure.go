@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/localca"
@@ -18,7 +17,7 @@ import (
 // new certificate. AWSConfig's clients trust it; other clients must trust CertificateAuthority.
 func WithTLS() Option {
 	return func(s *settings) error {
-		authority, err := localca.New(time.Now)
+		authority, err := localca.New()
 		if err != nil {
 			return err
 		}

@@ -160,7 +160,7 @@ func serveStreams(
 	transport.Protocols.SetUnencryptedHTTP2(strings.HasSuffix(protocol, "h2c"))
 	if secure {
 		url = "https://"
-		ca, err := localca.New(time.Now)
+		ca, err := localca.New()
 		if err != nil {
 			t.Fatal(err)
 		}

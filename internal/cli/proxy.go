@@ -164,7 +164,7 @@ func (f *proxyFlags) encrypt() (trust, *tls.Config, error) {
 	case !f.tls:
 		return trust{}, nil, nil
 	}
-	authority, err := localca.New(time.Now)
+	authority, err := localca.New()
 	if err != nil {
 		return trust{}, nil, exit.Outside(fmt.Errorf("--tls: %w", err))
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/cli/clitest"
@@ -120,7 +121,7 @@ func TestServeTLSInMemory(t *testing.T) {
 
 // TestServeOwnCertificate: the certificate of the flags is the one that is shown.
 func TestServeOwnCertificate(t *testing.T) {
-	certificate, key, trusted := writeCertificate(t, time.Now)
+	certificate, key, trusted := writeCertificate(t, t.TempDir())
 	server, url := serveUp(t, "--memory", "--tls-cert", certificate, "--tls-key", key)
 	client := trusting(t, trusted)
 	wantHealthy(t, client, url)
@@ -133,20 +134,20 @@ func TestServeOwnCertificate(t *testing.T) {
 	if !strings.Contains(stderr, "--tls-cert "+key) {
 		t.Errorf("a key for a certificate: %s", stderr)
 	}
-	past := func() time.Time { return time.Now().AddDate(-1, 0, 0) }
-	certificate, key, _ = writeCertificate(t, past)
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) { // its virtual time begins in the year 2000
+		certificate, key, _ = writeCertificate(t, dir)
+	})
 	_, stderr = runnel(t, 2, "serve", "--memory", "--tls-cert", certificate, "--tls-key", key)
 	if !strings.Contains(stderr, "ran out on") {
 		t.Errorf("an old certificate: %s", stderr)
 	}
 }
 
-// writeCertificate writes a server's certificate and its key.
-func writeCertificate(t *testing.T, now func() time.Time) (
-	certificate, key string, trusted []byte,
-) {
+// writeCertificate writes a server's certificate and its key into a folder.
+func writeCertificate(t *testing.T, dir string) (certificate, key string, trusted []byte) {
 	t.Helper()
-	ca, err := localca.New(now)
+	ca, err := localca.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,6 @@ func writeCertificate(t *testing.T, now func() time.Time) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	for name, block := range map[string]*pem.Block{
 		certificate: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]},

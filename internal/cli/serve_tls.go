@@ -62,12 +62,12 @@ func ownCertificate(certificate, key string, now time.Time) (*tls.Config, error)
 // makeAuthority opens the authority that the data folder keeps, or makes one for this run.
 func makeAuthority(cfg *server.Config) (t trust, err error) {
 	if cfg.Memory {
-		t.authority, err = localca.New(time.Now)
+		t.authority, err = localca.New()
 		return t, err
 	}
 	dir := filepath.Join(cfg.Dir, "tls")
 	t.file = filepath.Join(dir, localca.PublicFile)
-	t.authority, err = localca.Open(dir, time.Now)
+	t.authority, err = localca.Open(dir)
 	return t, err
 }
 

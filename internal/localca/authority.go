@@ -25,12 +25,10 @@ const (
 type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey // P-256
-	now         func() time.Time
 }
 
-// New makes an authority that is kept in memory only and is valid for ten years. now is time.Now
-// except in tests.
-func New(now func() time.Time) (*Authority, error) {
+// New makes an authority that is kept in memory only and is valid for ten years.
+func New() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate authority: %w", err)
@@ -39,6 +37,7 @@ func New(now func() time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate authority: %w", err)
 	}
+	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		// The random part distinguishes several authorities in a list of trusted ones.
@@ -46,8 +45,8 @@ func New(now func() time.Time) (*Authority, error) {
 			Organization: []string{"runnel"},
 			CommonName:   fmt.Sprintf("runnel local CA %x", serial.Bytes()[:4]),
 		},
-		NotBefore:             now().Add(-backdated),
-		NotAfter:              now().Add(authorityLife),
+		NotBefore:             now.Add(-backdated),
+		NotAfter:              now.Add(authorityLife),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
@@ -61,7 +60,7 @@ func New(now func() time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate authority: %w", err)
 	}
-	return &Authority{certificate: certificate, key: key, now: now}, nil
+	return &Authority{certificate: certificate, key: key}, nil
 }
 
 // newSerial returns a random serial number of 16 bytes; the first byte is not 0.
@@ -97,7 +96,7 @@ func (a *Authority) secretPEM() ([]byte, error) {
 var errNotAuthority = errors.New("not a certificate authority's certificate and key")
 
 // parse parses the text of secretPEM.
-func parse(text []byte, now func() time.Time) (*Authority, error) {
+func parse(text []byte) (*Authority, error) {
 	first, rest := pem.Decode(text)
 	if first == nil || first.Type != certificateBlock {
 		return nil, errNotAuthority
@@ -118,5 +117,5 @@ func parse(text []byte, now func() time.Time) (*Authority, error) {
 	if !ok || !certificate.IsCA || !key.PublicKey.Equal(certificate.PublicKey) {
 		return nil, errNotAuthority
 	}
-	return &Authority{certificate: certificate, key: key, now: now}, nil
+	return &Authority{certificate: certificate, key: key}, nil
 }

@@ -22,27 +22,26 @@ const (
 const renewBefore = 30 * 24 * time.Hour
 
 // Open returns the authority of a folder. If there is none, or it ends within 30 days, Open makes
-// a new one and keeps it there. It makes the folder if necessary. now is time.Now except in
-// tests.
-func Open(dir string, now func() time.Time) (*Authority, error) {
-	a, err := open(dir, now)
+// a new one and keeps it there. It makes the folder if necessary.
+func Open(dir string) (*Authority, error) {
+	a, err := open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("the certificate authority in %s: %w", dir, err)
 	}
 	return a, nil
 }
 
-func open(dir string, now func() time.Time) (*Authority, error) {
+func open(dir string) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	secret := filepath.Join(dir, SecretFile)
-	a, err := read(secret, now)
+	a, err := read(secret)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		a, err = create(secret, now, os.Link)
-	case err == nil && now().After(a.certificate.NotAfter.Add(-renewBefore)):
-		a, err = create(secret, now, os.Rename)
+		a, err = create(secret, os.Link)
+	case err == nil && time.Now().After(a.certificate.NotAfter.Add(-renewBefore)):
+		a, err = create(secret, os.Rename)
 	}
 	if err != nil {
 		return nil, err
@@ -50,12 +49,12 @@ func open(dir string, now func() time.Time) (*Authority, error) {
 	return a, a.publish(filepath.Join(dir, PublicFile))
 }
 
-func read(secret string, now func() time.Time) (*Authority, error) {
+func read(secret string) (*Authority, error) {
 	text, err := os.ReadFile(secret)
 	if err != nil {
 		return nil, err
 	}
-	a, err := parse(text, now)
+	a, err := parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; remove it to have a new one made", secret, err)
 	}
@@ -64,10 +63,8 @@ func read(secret string, now func() time.Time) (*Authority, error) {
 
 // create makes an authority and puts its complete file in place by os.Link or os.Rename. Link
 // fails if another process was faster; create then takes the other's authority.
-func create(
-	secret string, now func() time.Time, place func(from, to string) error,
-) (*Authority, error) {
-	a, err := New(now)
+func create(secret string, place func(from, to string) error) (*Authority, error) {
+	a, err := New()
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +81,7 @@ func create(
 		err = errors.Join(err, removed)
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return read(secret, now)
+		return read(secret)
 	}
 	return a, err
 }

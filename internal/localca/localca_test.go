@@ -10,14 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // handshake connects a client that trusts the PEM to a server, and returns the server's
 // certificate.
-func handshake(t *testing.T, server *tls.Config, trusted []byte, name string, at time.Time) (
-	*x509.Certificate, error,
-) {
+func handshake(t *testing.T, server *tls.Config, trusted []byte, name string) (*x509.Certificate, error) {
 	t.Helper()
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(trusted) {
@@ -31,9 +30,7 @@ func handshake(t *testing.T, server *tls.Config, trusted []byte, name string, at
 		defer far.Close()
 		_ = tls.Server(far, server).HandshakeContext(t.Context())
 	}()
-	client := tls.Client(near, &tls.Config{
-		RootCAs: roots, ServerName: name, Time: func() time.Time { return at },
-	})
+	client := tls.Client(near, &tls.Config{RootCAs: roots, ServerName: name})
 	err := client.HandshakeContext(t.Context())
 	near.Close()
 	<-done
@@ -44,7 +41,7 @@ func handshake(t *testing.T, server *tls.Config, trusted []byte, name string, at
 }
 
 func TestHosts(t *testing.T) {
-	a, err := New(time.Now)
+	a, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,16 +50,16 @@ func TestHosts(t *testing.T) {
 		"localhost": true, "127.0.0.1": true, "::1": true, "box.example": true,
 		"127.0.0.2": false, "other.example": false,
 	} {
-		if _, err := handshake(t, config, a.PEM(), host, time.Now()); (err == nil) != trusted {
+		if _, err := handshake(t, config, a.PEM(), host); (err == nil) != trusted {
 			t.Errorf("%s: %v, want trusted: %v", host, err, trusted)
 		}
 	}
-	other, err := New(time.Now)
+	other, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var unknown x509.UnknownAuthorityError
-	_, err = handshake(t, config, other.PEM(), "localhost", time.Now())
+	_, err = handshake(t, config, other.PEM(), "localhost")
 	if !errors.As(err, &unknown) {
 		t.Errorf("another authority's client: %v", err)
 	}
@@ -70,43 +67,44 @@ func TestHosts(t *testing.T) {
 
 // TestRenewal: a server that runs for years never presents a certificate near its end.
 func TestRenewal(t *testing.T) {
-	now := time.Now()
-	a, err := New(func() time.Time { return now })
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := a.TLS("localhost")
-	seen := map[string]bool{}
-	for range 400 {
-		leaf, err := handshake(t, config, a.PEM(), "localhost", now)
+	synctest.Test(t, func(t *testing.T) {
+		a, err := New()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left := leaf.NotAfter.Sub(now); left < 29*24*time.Hour {
-			t.Fatalf("a certificate with %v left", left)
+		config := a.TLS("localhost")
+		seen := map[string]bool{}
+		for range 400 {
+			leaf, err := handshake(t, config, a.PEM(), "localhost")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left := time.Until(leaf.NotAfter); left < 29*24*time.Hour {
+				t.Fatalf("a certificate with %v left", left)
+			}
+			seen[leaf.SerialNumber.String()] = true
+			time.Sleep(24 * time.Hour)
 		}
-		seen[leaf.SerialNumber.String()] = true
-		now = now.Add(24 * time.Hour)
-	}
-	if len(seen) != 7 { // 400 days, 60 of each
-		t.Errorf("%d certificates in 400 days, want 7", len(seen))
-	}
+		if len(seen) != 7 { // 400 days, 60 of each
+			t.Errorf("%d certificates in 400 days, want 7", len(seen))
+		}
+	})
 }
 
 func TestOpenKeeps(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data", "tls")
-	first, err := Open(dir, time.Now)
+	first, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := Open(dir, time.Now)
+	second, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(first.PEM()) != string(second.PEM()) {
 		t.Error("another authority after the second start")
 	}
-	if _, err := handshake(t, second.TLS("localhost"), first.PEM(), "localhost", time.Now()); err != nil {
+	if _, err := handshake(t, second.TLS("localhost"), first.PEM(), "localhost"); err != nil {
 		t.Error(err)
 	}
 	public, err := os.ReadFile(filepath.Join(dir, PublicFile))
@@ -128,7 +126,7 @@ func TestOpenKeeps(t *testing.T) {
 // TestOpenRepairs: a crash between the two files, and a public file of another authority.
 func TestOpenRepairs(t *testing.T) {
 	dir := t.TempDir()
-	a, err := Open(dir, time.Now)
+	a, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +138,7 @@ func TestOpenRepairs(t *testing.T) {
 		if err := broken(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(dir, time.Now); err != nil {
+		if _, err := Open(dir); err != nil {
 			t.Fatal(err)
 		}
 		if text, err := os.ReadFile(public); err != nil || string(text) != string(a.PEM()) {
@@ -150,31 +148,33 @@ func TestOpenRepairs(t *testing.T) {
 }
 
 func TestOpenReplacesAnExpiringAuthority(t *testing.T) {
-	dir := t.TempDir()
-	old, err := Open(dir, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	later := time.Now().Add(authorityLife - renewBefore + time.Hour)
-	renewed, err := Open(dir, func() time.Time { return later })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(old.PEM()) == string(renewed.PEM()) {
-		t.Error("an authority that is about to run out was kept")
-	}
-	again, err := Open(dir, func() time.Time { return later })
-	if err != nil || string(again.PEM()) != string(renewed.PEM()) {
-		t.Errorf("the new one was not kept: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		old, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(authorityLife - renewBefore + time.Hour)
+		renewed, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(old.PEM()) == string(renewed.PEM()) {
+			t.Error("an authority that is about to run out was kept")
+		}
+		again, err := Open(dir)
+		if err != nil || string(again.PEM()) != string(renewed.PEM()) {
+			t.Errorf("the new one was not kept: %v", err)
+		}
+	})
 }
 
 func TestOpenRefuses(t *testing.T) {
-	ours, err := New(time.Now)
+	ours, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := New(time.Now)
+	theirs, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestOpenRefuses(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Open(dir, time.Now)
+		_, err := Open(dir)
 		if !errors.Is(err, errNotAuthority) || !strings.Contains(err.Error(), file) ||
 			!strings.Contains(err.Error(), "remove it") {
 			t.Errorf("%s: %v", name, err)
@@ -211,7 +211,7 @@ func TestOpenRaces(t *testing.T) {
 	var racers sync.WaitGroup
 	for range 8 {
 		racers.Go(func() {
-			a, err := Open(dir, time.Now)
+			a, err := Open(dir)
 			if err != nil {
 				t.Error(err)
 				return
@@ -228,7 +228,7 @@ func TestOpenRaces(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	a, err := New(time.Now)
+	a, err := New()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(secret)
 	f.Add(a.PEM())
 	f.Fuzz(func(t *testing.T, text []byte) {
-		a, err := parse(text, time.Now)
+		a, err := parse(text)
 		if (err == nil) == (a == nil) {
 			t.Errorf("%v, %v", a, err)
 		}
