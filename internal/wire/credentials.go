@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-
-	"github.com/runnel-stream/runnel/internal/seam"
 )
 
 // Key is an access key, for signing requests.
@@ -22,14 +20,14 @@ type Key struct {
 // there are no policies. Credentials are safe for concurrent use. They print as their number, never
 // as secrets.
 type Credentials struct {
-	keys map[string]Key // by access key id
-	now  func() time.Time
+	keys map[string]Key   // by access key id
+	now  func() time.Time // for the dates of signatures; see At
 }
 
 // NewCredentials makes credentials of at least one key. It reports all faults at once, by the keys'
 // ids, without their secrets.
 func NewCredentials(keys ...Key) (*Credentials, error) {
-	c := &Credentials{keys: make(map[string]Key, len(keys)), now: seam.Wall}
+	c := &Credentials{keys: make(map[string]Key, len(keys))}
 	var faults []error
 	if len(keys) == 0 {
 		faults = append(faults, errors.New("there is no access key: want at least one"))
@@ -51,8 +49,8 @@ func NewCredentials(keys ...Key) (*Credentials, error) {
 	return c, nil
 }
 
-// At returns the same keys with another clock for the dates of signatures. The default is the
-// system's clock. nil stays nil.
+// At returns the same keys with the server's clock, which Begin needs for the dates of signatures.
+// nil stays nil.
 func (c *Credentials) At(now func() time.Time) *Credentials {
 	if c == nil {
 		return nil

@@ -30,7 +30,8 @@ type Exchange struct {
 // ErrAnswered. Any other error means that the client broke off. The caller ends every exchange with
 // Close.
 //
-// The requests' signatures are checked against auth's keys; with nil they are not checked. (AWS
+// The requests' signatures are checked against auth's keys, which need a clock (see
+// Credentials.At); with nil they are not checked. (AWS
 // checks before the signature whether the document can be parsed and the operation exists. Here a
 // caller without a key learns neither.)
 func Begin(w http.ResponseWriter, r *http.Request, auth *Credentials) (*Exchange, error) {
