@@ -48,6 +48,7 @@ func TestLimits(t *testing.T) {
 		if err := server.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait() // until the client has noticed that its connection was cut
 		want("restarted", false)
 		want("one a second after a restart", true)
 		if err := server.SetLimits("off"); err != nil {
