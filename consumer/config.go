@@ -78,7 +78,8 @@ type Config struct {
 	// divided.
 	MaxRecords int
 	// CheckpointInterval is the shortest time between two checkpoints of a shard in the table;
-	// default 1 s. Records processed since the last checkpoint come again after a crash.
+	// default half the failover time. A hand-over, a stop and the end of a shard do not wait for it.
+	// Records processed since the last checkpoint come again after a crash.
 	CheckpointInterval time.Duration
 	// AuditInterval is the time between two comparisons of the stream's shards with the table's;
 	// default 2 min. Splits and merges do not wait for it.
@@ -88,6 +89,9 @@ type Config struct {
 	// StartTimeout is how long Run tries to reach stream and table at the start;
 	// default 30 s.
 	StartTimeout time.Duration
+	// HandOverTimeout is the time to finish the work in hand when another worker should have a
+	// shard; default 30 s. Then the handler's context ends, and the last checkpoint is passed.
+	HandOverTimeout time.Duration
 	// ShutdownTimeout is the time to finish the work in hand and hand over the leases; default 30
 	// s.
 	ShutdownTimeout time.Duration
@@ -108,10 +112,11 @@ func (c Config) withDefaults() Config {
 	}
 	defaultTo(&c.Failover, 10*time.Second)
 	defaultTo(&c.PollInterval, 250*time.Millisecond)
-	defaultTo(&c.CheckpointInterval, time.Second)
+	defaultTo(&c.CheckpointInterval, c.Failover/2)
 	defaultTo(&c.AuditInterval, 2*time.Minute)
 	defaultTo(&c.CallTimeout, 20*time.Second)
 	defaultTo(&c.StartTimeout, 30*time.Second)
+	defaultTo(&c.HandOverTimeout, 30*time.Second)
 	defaultTo(&c.ShutdownTimeout, 30*time.Second)
 	if c.MaxRecords == 0 {
 		c.MaxRecords = maxRecords
@@ -163,6 +168,7 @@ func (c Config) Validate() error {
 		{"AuditInterval", c.AuditInterval},
 		{"CallTimeout", c.CallTimeout},
 		{"StartTimeout", c.StartTimeout},
+		{"HandOverTimeout", c.HandOverTimeout},
 		{"ShutdownTimeout", c.ShutdownTimeout},
 	} {
 		fault(d.value < 0, "%s is %s: want 0 (the default) or more", d.name, d.value)

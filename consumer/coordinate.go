@@ -8,14 +8,17 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// coordinate takes leases and starts their readers. It returns nil if the worker is to stop or its
-// work is done (Config.Once), and an error if the fleet cannot go on.
+// coordinate takes this worker's part in the fleet and starts the readers of its shards. It returns
+// nil if the worker is to stop or its work is done (Config.Once), and an error if the fleet cannot
+// go on.
 func (r *run) coordinate(life context.Context) error {
-	cycle := time.NewTimer(0)
-	defer cycle.Stop()
+	look, check := time.NewTimer(0), time.NewTimer(r.checkPause())
+	defer look.Stop()
+	defer check.Stop()
 	audit := time.NewTicker(r.cfg.AuditInterval)
 	defer audit.Stop()
 	for {
@@ -27,17 +30,26 @@ func (r *run) coordinate(life context.Context) error {
 			return context.Cause(life)
 		case h := <-r.ended:
 			if r.collect(life, h) {
-				cycle.Reset(0)
+				look.Reset(r.soon())
 			}
 		case err = <-r.final:
 		case <-audit.C:
-			err = r.audit(life)
-		case <-cycle.C:
+			err = r.inspect(life)
+		case <-check.C:
+			var again bool
+			if again, err = r.check(life); again {
+				look.Reset(0)
+			}
+			check.Reset(r.checkPause())
+		case <-look.C:
 			var done bool
-			if done, err = r.cycle(life); done {
+			if done, err = r.look(life); done {
 				return nil
 			}
-			cycle.Reset(r.pause())
+			if pause, again := r.lookPause(); again {
+				look.Reset(pause)
+			}
+			check.Reset(r.checkPause())
 		}
 		if err == nil || life.Err() != nil {
 			continue
@@ -54,49 +66,27 @@ func (r *run) coordinate(life context.Context) error {
 	}
 }
 
-// pause returns the time between two looks at the table.
-func (r *run) pause() time.Duration {
-	half := r.cfg.Failover / 2
-	if r.once != nil && len(r.held) == 0 {
-		half = min(half, 250*time.Millisecond) // only the work of other workers is left to wait for
+// inspect compares the stream with the table. The watchers do that for all.
+func (r *run) inspect(life context.Context) error {
+	r.findIndex(life)
+	if !r.fleet.watching {
+		return nil
 	}
-	return half - rand.N(half/8+1)
+	return r.audit(life)
 }
 
-// cycle looks at the table once, and takes this worker's share. It returns true if the work of
-// Config.Once is done.
-func (r *run) cycle(ctx context.Context) (bool, error) {
-	leases, skipped, err := r.table.List(ctx)
-	if err != nil {
-		return false, err
-	}
-	r.reportRows(skipped)
-	now := time.Now()
-	view := r.watch.Update(now, leases)
-	for _, s := range view {
-		// The row names another worker: the lease seems to be stolen. The keeper finds out at once.
-		if h, ok := r.held[s.Key]; ok && s.Owner != r.cfg.WorkerID {
-			h.keeper.renewSoon()
-		}
-	}
-	if r.once != nil {
-		if view, err = r.unsettled(ctx, now, view, skipped); err != nil || r.once.finished {
-			return err == nil, err
-		}
-	}
-	r.seed++
-	decision := lease.Plan(now, view, r.cfg.WorkerID, lease.Limits{
-		Failover: r.cfg.Failover, MaxLeases: r.cfg.MaxLeases, Seed: r.seed,
-	})
-	r.take(ctx, decision.Take, false)
-	r.take(ctx, decision.Steal, true)
-	return false, nil
-}
+// jittered returns a duration up to an eighth shorter, so that workers do not call all at once.
+func jittered(d time.Duration) time.Duration { return d - rand.N(d/8+1) }
+
+// soon is the pause between an event that changes the worker's part and the look at the table.
+// Events that come together share one look.
+func (r *run) soon() time.Duration { return min(r.cfg.Failover/40, 250*time.Millisecond) }
 
 const takesAtOnce = 8
 
-// take takes leases, and starts to read the shards of those that it got.
-func (r *run) take(ctx context.Context, wanted []lease.Sighting, steal bool) {
+// take takes leases, and starts to read the shards of those that it got. kind is the event of a
+// lease that another worker held.
+func (r *run) take(ctx context.Context, wanted []lease.Sighting, kind EventKind) {
 	got := make([]adoption, len(wanted))
 	var group errgroup.Group
 	group.SetLimit(takesAtOnce)
@@ -105,14 +95,7 @@ func (r *run) take(ctx context.Context, wanted []lease.Sighting, steal bool) {
 			continue // a holding that has not noticed its loss yet still reads the shard
 		}
 		group.Go(func() error {
-			sent := time.Now()
-			l, err := r.table.Take(ctx, s.Lease, r.cfg.WorkerID)
-			switch {
-			case err == nil:
-				got[i] = adoption{lease: l, sent: sent}
-			case !errors.Is(err, lease.ErrLeaseLost) && ctx.Err() == nil:
-				r.failed(s.Key, err)
-			}
+			got[i] = r.takeOne(ctx, s.Lease)
 			return nil
 		})
 	}
@@ -121,15 +104,25 @@ func (r *run) take(ctx context.Context, wanted []lease.Sighting, steal bool) {
 		if a.sent.IsZero() {
 			continue
 		}
-		e := Event{Kind: EventLeaseTaken, Other: wanted[i].Owner}
-		switch {
-		case steal:
-			e.Kind = EventLeaseStolen
-		case e.Other != "":
-			e.Kind = EventLeaseExpired
+		e := Event{Kind: kind, Other: wanted[i].Owner}
+		if e.Other == "" {
+			e.Kind = EventLeaseTaken
 		}
 		r.start(ctx, a, e)
 	}
+}
+
+// takeOne takes a lease; the adoption is zero if it did not get it.
+func (r *run) takeOne(ctx context.Context, seen lease.Lease) adoption {
+	sent := moment()
+	l, err := r.table.Take(ctx, seen, r.cfg.WorkerID)
+	switch {
+	case err == nil:
+		return adoption{lease: l, sent: sent}
+	case !errors.Is(err, lease.ErrLeaseLost) && ctx.Err() == nil:
+		r.failed(seen.Key, err)
+	}
+	return adoption{}
 }
 
 // start begins to read the shard of a lease that the worker now holds.
@@ -151,26 +144,11 @@ func (r *run) collect(life context.Context, h *holding) bool {
 	}
 	for _, a := range h.adopted {
 		if r.isStopping() {
-			r.release(life, a)
+			r.release(life, a.lease)
 		} else {
 			r.start(life, a, Event{Kind: EventLeaseTaken})
 		}
 	}
-	return h.ending == finished || h.ending == caughtUp
-}
-
-// release gives back a lease that was created with this worker as its owner and was never read.
-func (r *run) release(life context.Context, a adoption) {
-	ctx, cancel := context.WithTimeout(life, r.cfg.Failover)
-	defer cancel()
-	if _, err := r.table.Release(ctx, a.lease); err != nil && life.Err() == nil {
-		r.failed(a.lease.Key, err) // it expires by itself
-	}
-}
-
-// handBack waits until every held lease has been handed over.
-func (r *run) handBack(life context.Context) {
-	for len(r.held) > 0 {
-		r.collect(life, <-r.ended)
-	}
+	killed := errors.Is(context.Cause(life), seam.ErrKilled)
+	return h.ending != stopped && !killed
 }

@@ -31,7 +31,7 @@ func (d *delivery) run(ctx context.Context) (ending, []runnel.Shard, error) {
 		select {
 		case <-ctx.Done():
 			return dropped, nil, context.Cause(ctx)
-		case <-d.of.run.stopping:
+		case <-d.of.stopping:
 			if ctx.Err() != nil { // killed: not even a flush
 				return dropped, nil, context.Cause(ctx)
 			}
@@ -65,6 +65,9 @@ func (d *delivery) write(ctx context.Context, p page) error {
 	}
 	batch := sink.Batch{Records: p.records, Through: p.through, Gap: p.gap}
 	if err := d.open.mirror.batch(&batch, &p); err != nil {
+		return err
+	}
+	if err := d.of.keeper.ensure(ctx); err != nil {
 		return err
 	}
 	c, err := d.writer.Write(ctx, batch)

@@ -16,11 +16,21 @@ const (
 	EventLeaseTaken EventKind = "lease-taken"
 	// EventLeaseExpired: it took the lease over from Other, which had not renewed it in time.
 	EventLeaseExpired EventKind = "lease-expired"
-	// EventLeaseStolen: it took the lease from Other, which had more than its share.
+	// EventLeaseAsked: it asked Other for a lease, for itself or for a third worker.
+	EventLeaseAsked EventKind = "lease-asked"
+	// EventLeaseReceived: the lease was passed to it.
+	EventLeaseReceived EventKind = "lease-received"
+	// EventLeasePassed: it passed the lease to Other, with the last checkpoint.
+	EventLeasePassed EventKind = "lease-passed"
+	// EventHandOverTimeout: the handler or the sink took longer than Config.HandOverTimeout to
+	// finish. Its context ends, and the lease is passed to Other with the last checkpoint.
+	EventHandOverTimeout EventKind = "hand-over-timeout"
+	// EventLeaseStolen: it robbed Other of the lease: a program that passes none, and that had more
+	// than its share.
 	EventLeaseStolen EventKind = "lease-stolen"
 	// EventLeaseLost: another worker took the lease, or it could not be renewed in time (Err).
 	EventLeaseLost EventKind = "lease-lost"
-	// EventLeaseReleased: the worker gave the lease back.
+	// EventLeaseReleased: the worker gave the lease back, to no worker in particular.
 	EventLeaseReleased EventKind = "lease-released"
 	// EventShardStarted: reading begins after Position.
 	EventShardStarted EventKind = "shard-started"

@@ -16,9 +16,8 @@ import (
 // handlerSink makes a sink of a handler. The handler's return is the commit. The lease row's
 // checkpoint is the only record of the progress.
 type handlerSink struct {
-	handler  Handler
-	stopping <-chan struct{} // closed once no further attempt is allowed
-	failed   func(runnel.ShardID, error)
+	handler Handler
+	failed  func(runnel.ShardID, error)
 }
 
 func (h *handlerSink) Open(_ context.Context, shard sink.Shard) (sink.Writer, error) {
@@ -31,8 +30,10 @@ type handlerWriter struct {
 	*handlerSink
 	shard     sink.Shard
 	committed sink.Committed
-	behind    time.Duration // of the records that the next Write takes
-	gap       *sink.Gap     // before the next record
+	behind    time.Duration               // of the records that the next Write takes
+	gap       *sink.Gap                   // before the next record
+	stopping  <-chan struct{}             // closed once no further attempt is allowed
+	ensure    func(context.Context) error // before each attempt
 }
 
 func (w *handlerWriter) Committed() sink.Committed { return w.committed }
@@ -52,6 +53,9 @@ func (w *handlerWriter) Write(ctx context.Context, batch sink.Batch) (sink.Commi
 		Gap: w.gap,
 	}
 	for attempt := 1; len(records) > 0; attempt++ {
+		if err := w.ensure(ctx); err != nil {
+			return w.committed, err
+		}
 		err := call(ctx, w.handler, handed)
 		if ctx.Err() != nil { // the lease may be gone, so the handler's result does not count
 			return w.committed, context.Cause(ctx)

@@ -14,25 +14,105 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// handOver writes the last checkpoint and gives the lease back, or ends it. The keeper has stopped,
-// so this goroutine now owns the row.
-func (h *holding) handOver(ctx context.Context, how ending) ending {
+// departure is where a shard goes when this worker stops reading it, although the worker goes on.
+type departure struct {
+	to     string // the worker that should have it; "" if none is known
+	byHand bool   // a person moves it
+}
+
+// depart ends the reading of the shard politely: the handler or the sink finishes what it has, and
+// then the lease is passed. The first call counts.
+func (h *holding) depart(d departure) {
+	h.leaving.Do(func() {
+		h.to = d
+		close(h.stopping)
+	})
+}
+
+func (h *holding) isStopping() bool {
+	select {
+	case <-h.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// errHandOver is the cause of a handler's cancelled context if a hand-over takes too long.
+var errHandOver = errors.New("the time to hand the shard over is over")
+
+// limit departs when the worker stops, and ends the reading if a departure takes too long.
+func (h *holding) limit(
+	ctx context.Context, cancel context.CancelCauseFunc, over <-chan struct{},
+) {
+	select {
+	case <-over:
+		return
+	case <-h.run.stopping:
+		h.depart(departure{}) // Config.ShutdownTimeout holds for the whole worker
+		return
+	case <-h.stopping:
+	}
+	timer := time.NewTimer(h.run.cfg.HandOverTimeout)
+	defer timer.Stop()
+	select {
+	case <-over:
+	case <-ctx.Done():
+	case <-timer.C:
+		h.event(Event{Kind: EventHandOverTimeout, Other: h.to.to})
+		cancel(errHandOver)
+	}
+}
+
+// cutShort reports whether the reading was ended because it took too long to stop. The lease is
+// held all the same, so the commits before that are handed over.
+func cutShort(ctx context.Context) bool {
 	cause := context.Cause(ctx)
-	if errors.Is(cause, errShutdown) {
-		// The handler or the sink took too long to stop. The commits before that are handed over
-		// all the same.
+	return errors.Is(cause, errShutdown) || errors.Is(cause, errHandOver)
+}
+
+// await waits until the reading has ended. It gives up a little after the time to stop is over:
+// a handler that ignores its context must not hold the shard for ever.
+func (h *holding) await(ctx context.Context, done <-chan outcome) (o outcome, returned bool) {
+	select {
+	case o = <-done:
+		return o, true
+	case <-ctx.Done():
+	}
+	if !cutShort(ctx) {
+		return <-done, true
+	}
+	grace := time.NewTimer(min(h.run.cfg.Failover/8, time.Second))
+	defer grace.Stop()
+	select {
+	case o = <-done:
+		return o, true
+	case <-grace.C:
+		return outcome{how: stopped}, false
+	}
+}
+
+// successor returns the worker to which the lease is passed; none if it is released.
+func (h *holding) successor(ctx context.Context, how ending) departure {
+	if how != stopped && how != dropped || !h.isStopping() {
+		return departure{}
+	}
+	if h.to.to == "" && h.run.isStopping() {
+		return departure{to: h.run.successors.of(ctx, h.first.Key)}
+	}
+	return h.to
+}
+
+// handOver writes the last checkpoint and gives the lease up, or ends it. The keeper has stopped,
+// so this goroutine now owns the row.
+func (h *holding) handOver(ctx context.Context, how ending, to departure) ending {
+	cause := context.Cause(ctx)
+	if cutShort(ctx) {
 		ctx, cause, how = context.WithoutCancel(ctx), nil, stopped
 	}
-	var err error
-	switch {
-	case cause != nil:
-		err = cause
-	case how == finished:
-		err = h.keeper.settle(ctx, func(ctx context.Context, l lease.Lease) (lease.Lease, error) {
-			return h.run.table.Finish(ctx, l, h.keeper.endToken(), h.children)
-		})
-	default:
-		err = h.keeper.settle(ctx, h.run.table.Release)
+	err := cause
+	if cause == nil {
+		err = h.keeper.settle(ctx, h.lastWrite(how, to))
 	}
 	switch {
 	case errors.Is(err, seam.ErrKilled):
@@ -42,13 +122,33 @@ func (h *holding) handOver(ctx context.Context, how ending) ending {
 		return dropped
 	case how == finished:
 		h.event(Event{Kind: EventShardEnded, Children: h.children})
-	default:
-		if how == caughtUp {
-			h.event(Event{Kind: EventCaughtUp})
-		}
+		return how
+	case how == caughtUp:
+		h.event(Event{Kind: EventCaughtUp})
+	}
+	if to.to != "" {
+		h.event(Event{Kind: EventLeasePassed, Other: to.to})
+	} else {
 		h.event(Event{Kind: EventLeaseReleased})
 	}
 	return how
+}
+
+// lastWrite returns the write with which the lease is given up.
+func (h *holding) lastWrite(how ending, to departure) lastWrite {
+	table := h.run.table
+	switch {
+	case how == finished:
+		return func(ctx context.Context, l lease.Lease, _ lease.Mark) (lease.Lease, error) {
+			return table.Finish(ctx, l, h.keeper.endToken(), h.children)
+		}
+	case to.to != "":
+		return func(ctx context.Context, l lease.Lease, m lease.Mark) (lease.Lease, error) {
+			return table.Pass(ctx, l, m, to.to, to.byHand)
+		}
+	default:
+		return table.Release
+	}
 }
 
 // createChildren creates the leases of the shard's children, before its own row says SHARD_END. It
@@ -114,7 +214,7 @@ func (h *holding) forgotten(all []runnel.Shard) bool {
 }
 
 func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
-	startable := h.run.cfg.MaxLeases == 0 && !h.run.isStopping() && h.run.once.wants(child.ID)
+	startable := h.run.cfg.MaxLeases == 0 && !h.isStopping() && h.run.once.wants(child.ID)
 	if startable {
 		others := slices.DeleteFunc(slices.Clone(child.Parents), func(id runnel.ShardID) bool {
 			return id == h.first.Key
@@ -129,7 +229,7 @@ func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
 	if startable {
 		l.Owner = h.run.cfg.WorkerID
 	}
-	sent := time.Now()
+	sent := moment()
 	stands, created, err := h.run.table.Create(ctx, l)
 	if errors.Is(err, lease.ErrUnreadableRow) {
 		h.run.reportRow(string(child.ID), err)
@@ -140,7 +240,7 @@ func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
 	}
 	if !created && startable && stands.Owner == "" && !stands.Ended() {
 		// The other parent's reader created it, when this shard was not finished yet.
-		sent = time.Now()
+		sent = moment()
 		if stands, err = h.run.table.Take(ctx, stands, h.run.cfg.WorkerID); err == nil {
 			created = true
 		} else if !errors.Is(err, lease.ErrLeaseLost) {

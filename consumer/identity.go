@@ -17,7 +17,7 @@ var ErrRecreated = errors.New("the stream was deleted and created again while it
 // began after the call. The error is ErrRecreated or ErrStreamGone if it is not.
 func (r *run) sameStream(ctx context.Context) error { return r.identity.Same(ctx) }
 
-func (r *run) look(ctx context.Context) error {
+func (r *run) identify(ctx context.Context) error {
 	stream, _, err := r.describe(ctx)
 	if err == nil && stream.String() != r.stream.String() {
 		err = r.recreated(stream)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -30,6 +30,7 @@ type keeper struct {
 	failover time.Duration
 	interval time.Duration // between two checkpoints
 	written  func(sink.Committed)
+	asked    func(lease.Ask) // another worker should have the lease
 	failed   func(runnel.ShardID, error)
 
 	wake chan struct{} // one place: wakes run after a post or a request
@@ -42,24 +43,39 @@ type keeper struct {
 		early  bool           // a heartbeat is due at once
 		// complete belongs to posted, or, before the first post, to the row's checkpoint.
 		complete time.Time
+		renewed  instant       // before the last successful write was sent
+		beaten   chan struct{} // closed at the next successful write
 	}
 
 	// These belong to run while it runs, and afterwards to the goroutine that waited for it.
-	held    lease.Lease
-	renewed time.Time // before the last successful write was sent
-	tried   time.Time // when the last write was sent, successful or not
-	misses  int       // failures in a row
+	held   lease.Lease
+	tried  time.Time // when the last write was sent, successful or not
+	misses int       // failures in a row
 }
 
-func (r *run) newKeeper(held lease.Lease, renewed time.Time) *keeper {
+func (r *run) newKeeper(held lease.Lease, renewed instant) *keeper {
 	k := &keeper{
 		table: r.table, failover: r.cfg.Failover, failed: r.failed,
-		interval: min(r.cfg.CheckpointInterval, r.cfg.Failover/3),
+		interval: min(r.cfg.CheckpointInterval, r.cfg.Failover/2),
 		wake:     make(chan struct{}, 1), quit: make(chan struct{}),
-		held: held, renewed: renewed, tried: renewed,
+		held: held, tried: renewed.Time,
 	}
-	k.mu.complete = held.Complete
+	k.mu.complete, k.mu.renewed, k.mu.beaten = held.Complete, renewed, make(chan struct{})
 	return k
+}
+
+// instant is a moment by the monotonic clock and by the wall clock. The monotonic clock does not
+// count the time for which a machine was suspended.
+type instant struct {
+	time.Time
+	wall time.Time
+}
+
+func moment() instant { return instant{Time: time.Now(), wall: seam.Wall()} }
+
+// elapsed returns the time since then by each clock.
+func (i instant) elapsed() (monotonic, wall time.Duration) {
+	return time.Since(i.Time), seam.Wall().Sub(i.wall)
 }
 
 // complete sets the time up to which the shard is complete; the next write to the row carries it.
@@ -141,8 +157,55 @@ func (k *keeper) lastPosted() sink.Committed {
 	return k.mu.posted
 }
 
+// valid is the time for which the worker may rely on a write.
+func (k *keeper) valid() time.Duration { return k.failover - k.failover/10 }
+
 // deadline is the time at which the worker treats the lease as lost.
-func (k *keeper) deadline() time.Time { return k.renewed.Add(k.failover - k.failover/10) }
+func (k *keeper) deadline() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mu.renewed.Add(k.valid())
+}
+
+// ensure returns nil if the lease is certainly held, and must be called before each batch. A worker
+// that was paused for longer than its lease gets ErrLeaseExpired. If only the wall clock says so,
+// the machine was suspended or the clock has jumped: the row says which, so the call waits for a
+// heartbeat.
+func (k *keeper) ensure(ctx context.Context) error {
+	for {
+		k.mu.Lock()
+		monotonic, wall := k.mu.renewed.elapsed()
+		beaten := k.mu.beaten
+		k.mu.Unlock()
+		switch {
+		case monotonic >= k.valid():
+			return fmt.Errorf("lease %s: %w", k.held.Key, ErrLeaseExpired)
+		case wall < k.valid():
+			return nil
+		}
+		k.renewSoon()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-beaten:
+		case <-k.quit:
+			return errStopping
+		}
+	}
+}
+
+// kept notes a successful write, and passes an ask on.
+func (k *keeper) kept(held lease.Lease, sent instant) {
+	k.held, k.misses = held, 0
+	k.mu.Lock()
+	k.mu.renewed = sent
+	close(k.mu.beaten)
+	k.mu.beaten = make(chan struct{})
+	k.mu.Unlock()
+	if ask, ok := held.Asked(); ok {
+		k.asked(ask)
+	}
+}
 
 // run keeps the lease until quit is closed or ctx is done, and then returns nil. If the lease is
 // lost before, it returns an error that is lease.ErrLeaseLost or ErrLeaseExpired.
@@ -169,21 +232,22 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 }
 
-// due returns the time of the next write: a checkpoint after its interval, a heartbeat after a
-// third of the failover time, the next attempt soon after a failure; and never after the deadline.
+// due returns the time of the next write: a checkpoint after its interval, a heartbeat after half
+// the failover time, the next attempt soon after a failure; and never after the deadline. The first
+// position of a shard that begins with LATEST is written at once, because a Java worker that takes
+// the row would find another meaning of LATEST.
 func (k *keeper) due() time.Time {
 	early, checkpoint := k.pending()
 	var due time.Time
 	switch {
 	case k.misses > 0:
-		due = k.tried.Add(backoff(k.misses, k.failover/8))
-	case early:
+		due = k.tried.Add(backoff(k.misses, k.failover/16))
+	case early, checkpoint && k.held.Checkpoint.Sequence == runnel.Latest:
 		due = k.tried
 	case checkpoint:
 		due = k.tried.Add(k.interval)
 	default:
-		third := k.failover / 3
-		due = k.tried.Add(third - rand.N(third/8+1))
+		due = k.tried.Add(jittered(k.failover / 2))
 	}
 	if deadline := k.deadline(); due.After(deadline) {
 		return deadline
@@ -199,14 +263,14 @@ func (k *keeper) beat(ctx context.Context) error {
 	k.mu.Lock()
 	k.mu.early = false
 	k.mu.Unlock()
-	sent := time.Now()
-	k.tried = sent
+	sent := moment()
+	k.tried = sent.Time
 	var (
 		held lease.Lease
 		err  error
 	)
 	if checkpoint {
-		held, err = k.table.Checkpoint(ctx, now, c.End, c.Token)
+		held, err = k.table.Checkpoint(ctx, now, markOf(c))
 	} else {
 		held, err = k.table.Renew(ctx, now)
 	}
@@ -217,47 +281,38 @@ func (k *keeper) beat(ctx context.Context) error {
 		}
 		return err
 	}
-	k.held, k.renewed, k.misses = held, sent, 0
+	k.kept(held, sent)
 	if checkpoint {
 		k.written(c)
 	}
 	return nil
 }
 
-// settle runs after run has ended. It writes the pending checkpoint and then does last, with
-// further attempts, as long as the lease is certainly held.
-func (k *keeper) settle(
-	ctx context.Context, last func(context.Context, lease.Lease) (lease.Lease, error),
-) error {
+func markOf(c sink.Committed) lease.Mark { return lease.Mark{At: c.End, Token: c.Token} }
+
+// lastWrite is the write with which a holder gives its lease up, with the last checkpoint.
+type lastWrite func(context.Context, lease.Lease, lease.Mark) (lease.Lease, error)
+
+// settle runs after run has ended. It does the last write, with further attempts, as long as the
+// lease is certainly held.
+func (k *keeper) settle(ctx context.Context, last lastWrite) error {
 	ctx, cancel := context.WithDeadlineCause(ctx, k.deadline(), ErrLeaseExpired)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		err := k.settleOnce(ctx, last)
+		now, c, checkpoint := k.toWrite()
+		var mark lease.Mark
+		if checkpoint {
+			mark = markOf(c)
+		}
+		_, err := last(ctx, now, mark)
+		if err == nil && checkpoint {
+			k.written(c)
+		}
 		if err == nil || errors.Is(err, lease.ErrLeaseLost) || !transient(err) {
 			return err
 		}
-		if !retry.WaitOr(ctx, backoff(attempt, k.failover/8), nil) {
+		if !retry.WaitOr(ctx, backoff(attempt, k.failover/16), nil) {
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}
-}
-
-func (k *keeper) settleOnce(
-	ctx context.Context, last func(context.Context, lease.Lease) (lease.Lease, error),
-) error {
-	now, c, checkpoint := k.toWrite()
-	if checkpoint {
-		held, err := k.table.Checkpoint(ctx, now, c.End, c.Token)
-		if err != nil {
-			return err
-		}
-		k.held = held
-		k.written(c)
-		now = held
-	}
-	held, err := last(ctx, now)
-	if err == nil {
-		k.held = held
-	}
-	return err
 }

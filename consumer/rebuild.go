@@ -41,7 +41,7 @@ func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.F
 	go func() {
 		defer close(watched)
 		select {
-		case <-h.run.stopping:
+		case <-h.stopping:
 			cancel(errStopping)
 		case <-ctx.Done():
 		}

@@ -187,6 +187,7 @@ func TestRebuildAfterALostLease(t *testing.T) {
 		}
 		f.stream.put(unit(1, 2, a, "a"), a)
 		f.expect(&j, "p a")
+		<-time.After(failover * 6 / 10) // a checkpoint
 		before := len(f.happened(consumer.EventRebuilt))
 		mend := m.link.cut()
 		f.await(4*failover, "the loss", func() bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -29,6 +30,11 @@ type holding struct {
 	first  lease.Lease // as it was taken
 	keeper *keeper
 
+	// stopping is closed when the shard is to be handed over, with to set before. See depart.
+	stopping chan struct{}
+	leaving  sync.Once
+	to       departure
+
 	// These are set when the holding has ended, for the coordinator.
 	ending  ending
 	adopted []adoption // leases of children that are now held
@@ -44,11 +50,14 @@ type holding struct {
 // was sent.
 type adoption struct {
 	lease lease.Lease
-	sent  time.Time
+	sent  instant
 }
 
-func (r *run) newHolding(held lease.Lease, renewed time.Time) *holding {
-	h := &holding{run: r, first: held, keeper: r.newKeeper(held, renewed)}
+func (r *run) newHolding(held lease.Lease, renewed instant) *holding {
+	h := &holding{
+		run: r, first: held, keeper: r.newKeeper(held, renewed), stopping: make(chan struct{}),
+	}
+	h.keeper.asked = func(a lease.Ask) { h.depart(departure{to: a.Worker, byHand: a.ByHand}) }
 	h.keeper.written = func(c sink.Committed) {
 		h.event(Event{Kind: EventCheckpointed, Position: c.End})
 	}
@@ -60,8 +69,14 @@ func (h *holding) event(e Event) {
 	h.run.observe(e)
 }
 
-// work reads the shard until its end, the loss of the lease, or the worker's stop. life is
-// cancelled when the worker is to drop its work.
+// outcome is how the reading of a shard ended.
+type outcome struct {
+	how      ending
+	children []runnel.Shard
+}
+
+// work reads the shard until its end, the loss of the lease, or until it is to be handed over. life
+// is cancelled when the worker is to drop its work.
 func (h *holding) work(life context.Context) {
 	ctx, cancel := context.WithCancelCause(life)
 	defer cancel(nil)
@@ -72,13 +87,27 @@ func (h *holding) work(life context.Context) {
 			cancel(err)
 		}
 	}()
-	how, children := h.process(ctx)
-	if how == finished {
-		h.createChildren(ctx, children)
+	done := make(chan outcome, 1)
+	go func() {
+		how, children := h.process(ctx)
+		done <- outcome{how, children}
+	}()
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() { h.limit(ctx, cancel, over) })
+	o, returned := h.await(ctx, done)
+	if o.how == finished {
+		h.createChildren(ctx, o.children)
 	}
+	to := h.successor(ctx, o.how)
 	close(h.keeper.quit)
 	<-kept
-	h.ending = h.handOver(ctx, how)
+	h.ending = h.handOver(ctx, o.how, to)
+	if !returned {
+		<-done // the handler ignores its context; the shard is read elsewhere by now
+	}
+	close(over)
+	watch.Wait()
 }
 
 // process delivers the shard, and opens its writer again after a failure.
@@ -94,7 +123,7 @@ func (h *holding) process(ctx context.Context) (ending, []runnel.Shard) {
 			return dropped, nil
 		case err == nil:
 			return how, children
-		case h.run.isStopping():
+		case h.isStopping():
 			// The last commit is handed over.
 			return stopped, nil
 		}
@@ -102,7 +131,7 @@ func (h *holding) process(ctx context.Context) (ending, []runnel.Shard) {
 		if time.Since(began) > longestBackoff {
 			attempt = 1
 		}
-		if !retry.WaitOr(ctx, backoff(attempt, longestBackoff), h.run.stopping) {
+		if !retry.WaitOr(ctx, backoff(attempt, longestBackoff), h.stopping) {
 			return stopped, nil // or dropped: handOver sees it
 		}
 	}
@@ -119,7 +148,7 @@ func (h *holding) awaitParents(ctx context.Context) (ending, bool) {
 			h.run.failed(h.first.Key, err)
 		}
 		pause := backoff(attempt, min(time.Second, h.run.cfg.Failover/4))
-		if !retry.WaitOr(ctx, pause, h.run.stopping) {
+		if !retry.WaitOr(ctx, pause, h.stopping) {
 			return stopped, false
 		}
 	}
@@ -146,6 +175,9 @@ func (h *holding) session(ctx context.Context) (how ending, children []runnel.Sh
 			err = fmt.Errorf("close the sink: %w", closing)
 		}
 	}()
+	if w, ok := writer.(*handlerWriter); ok {
+		w.stopping, w.ensure = h.stopping, h.keeper.ensure
+	}
 	at := writer.Committed()
 	d := &delivery{
 		of: h, writer: writer, at: at.End, last: known.Checkpoint, through: at.End,
@@ -170,7 +202,7 @@ func (h *holding) session(ctx context.Context) (how ending, children []runnel.Sh
 		h.event(Event{Kind: EventMoved, Position: moved.To.End})
 		d.committed(moved.To)
 		at, d.at, d.through, d.complete = moved.To, moved.To.End, moved.To.End, time.Time{}
-		if h.run.isStopping() && d.at != runnel.End() {
+		if h.isStopping() && d.at != runnel.End() {
 			return stopped, nil, nil
 		}
 	}

@@ -154,6 +154,7 @@ func takeOver(f *fleet, shape string, kill bool) {
 		}
 	}
 	if kill {
+		<-time.After(failover * 6 / 10) // checkpoints
 		m.kill()
 		<-m.err
 	} else {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -148,26 +147,26 @@ type run struct {
 
 	// These belong to the coordinator.
 	binding lease.Binding
-	watch   lease.Watch
+	fleet   fleet
 	held    map[runnel.ShardID]*holding
 	ended   chan *holding
 	absent  map[runnel.ShardID]bool // ended leases that the last audit did not find listed
 	quiet   quiet
-	seed    uint64
+
+	successors successors
 }
 
 func newRun(cfg Config, stopping <-chan struct{}) *run {
-	name := fnv.New64a()
-	_, _ = name.Write([]byte(cfg.WorkerID))
 	r := &run{
 		cfg: cfg, stopping: stopping, sink: cfg.Sink,
 		shards: shardmap.New(cfg.Kinesis, cfg.Stream),
 		held:   map[runnel.ShardID]*holding{}, ended: make(chan *holding),
-		final: make(chan error, 1), seed: name.Sum64(),
+		final:      make(chan error, 1),
+		successors: successors{planned: make(chan struct{})},
 	}
-	r.identity = shardmap.NewIdentity(r.look)
+	r.identity = shardmap.NewIdentity(r.identify)
 	if r.sink == nil {
-		r.sink = &handlerSink{handler: cfg.Handler, stopping: stopping, failed: r.failed}
+		r.sink = &handlerSink{handler: cfg.Handler, failed: r.failed}
 	}
 	return r
 }
@@ -216,7 +215,8 @@ func (r *run) begin(ctx context.Context) error {
 		func() (err error) {
 			r.table, err = lease.New(lease.Config{
 				DynamoDB: r.cfg.DynamoDB, Table: r.cfg.App, Stream: r.stream,
-				CallTimeout: min(5*time.Second, r.cfg.Failover/2),
+				MaxLeases:   r.cfg.MaxLeases,
+				CallTimeout: min(5*time.Second, r.cfg.Failover/8),
 			})
 			return err
 		},
@@ -230,6 +230,10 @@ func (r *run) begin(ctx context.Context) error {
 				r.once = newOnce(now.latest)
 			}
 			return r.audit(ctx)
+		},
+		func() error {
+			r.findIndex(ctx)
+			return nil
 		},
 	} {
 		for attempt := 1; ; attempt++ {

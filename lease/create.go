@@ -17,6 +17,9 @@ import (
 // owner, that owner holds it.
 func (t *Table) Create(ctx context.Context, l Lease) (Lease, bool, error) {
 	l.Stream, l.Hold = t.cfg.Stream.String(), rand.Text()
+	if l.Owner != "" {
+		l.Holder, l.MaxLeases = l.Owner, t.cfg.MaxLeases
+	}
 	answer := t.put(ctx, l)
 	if answer == nil {
 		return l, true, nil

@@ -39,6 +39,7 @@ func (t *Table) Exists(ctx context.Context) (bool, error) {
 func (t *Table) table() dynamotable.Table {
 	return dynamotable.Table{
 		DynamoDB: t.cfg.DynamoDB, Name: t.cfg.Table, CallTimeout: t.cfg.CallTimeout,
-		Key: []dynamotable.Attribute{{Name: attrKey, Type: types.ScalarAttributeTypeS}},
+		Index: byOwner,
+		Key:   []dynamotable.Attribute{{Name: attrKey, Type: types.ScalarAttributeTypeS}},
 	}
 }

@@ -35,13 +35,17 @@ func Example() {
 
 	first, err := table.Take(ctx, free, "worker-1")
 	check(err)
-	first, err = table.Checkpoint(ctx, first, runnel.Position{Sequence: "1001"}, "")
+	first, err = table.Checkpoint(ctx, first, lease.Mark{
+		At: runnel.Position{Sequence: "1001"},
+	})
 	check(err)
 	second, err := table.Take(ctx, first, "worker-2")
 	check(err)
 	fmt.Println(second.Owner, "goes on after", second.Checkpoint)
 
-	_, err = table.Checkpoint(ctx, first, runnel.Position{Sequence: "1002"}, "")
+	_, err = table.Checkpoint(ctx, first, lease.Mark{
+		At: runnel.Position{Sequence: "1002"},
+	})
 	fmt.Println("worker-1:", errors.Is(err, lease.ErrLeaseLost))
 	// Output:
 	// worker-2 goes on after 1001

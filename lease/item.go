@@ -37,6 +37,11 @@ const (
 	attrComplete = "runnelComplete"
 	attrStream   = "runnelStream"
 	attrHold     = "runnelHold"
+	attrHolder   = "runnelHolder"
+	attrMax      = "runnelMax"
+	attrAsk      = "runnelAsk"
+	attrPin      = "runnelPin"
+	attrEnder    = "runnelEnder"
 )
 
 const entityLease = "LEASE"
@@ -67,7 +72,13 @@ func decode(row item) (Lease, error) {
 		Token:         r.text(attrToken),
 		Stream:        r.text(attrStream),
 		Hold:          r.text(attrHold),
+		Holder:        r.text(attrHolder),
+		MaxLeases:     int(r.number(attrMax, false)),
+		Pin:           r.text(attrPin),
+		Ender:         r.text(attrEnder),
+		Cards:         readCards(row),
 	}
+	l.Ask, l.askText = readAsk(row)
 	if _, there := row[attrPending]; there {
 		l.Pending = r.position(attrPending, attrPendingSub)
 	}
@@ -219,6 +230,10 @@ func encode(l Lease) item {
 	optional(attrToken, l.Token)
 	optional(attrStream, l.Stream)
 	optional(attrHold, l.Hold)
+	optional(attrHolder, l.Holder)
+	if l.MaxLeases > 0 {
+		row[attrMax] = num(int64(l.MaxLeases))
+	}
 	if len(l.Parents) > 0 { // DynamoDB has no empty sets
 		row[attrParents] = set(l.Parents)
 	}

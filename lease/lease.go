@@ -49,6 +49,20 @@ type Lease struct {
 	// Hold is a random value that the worker draws when it takes the lease (runnelHold). After a
 	// lost answer it distinguishes the holder's own write from one of a worker with the same name.
 	Hold string
+
+	// Holder is the worker of this package that took the lease last (runnelHolder). See Owned.
+	Holder string
+	// MaxLeases is how many leases Holder may hold; 0 means no limit (runnelMax).
+	MaxLeases int
+	// Ask is the last request for the lease (runnelAsk). See Asked.
+	Ask     Ask
+	askText string // as it is in the row
+	// Pin is the worker to which a person moved the lease (runnelPin); "" if none did.
+	Pin string
+	// Ender is the worker of this package that ended the shard (runnelEnder).
+	Ender string
+	// Cards are the workers that announce themselves on this row, by their names; nil if none does.
+	Cards map[string]Card
 }
 
 // Ended reports whether the shard has been processed to its end.

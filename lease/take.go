@@ -8,61 +8,93 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// Take makes owner the holder of a lease that the caller last saw as seen: unowned, expired, or to
-// be stolen. It raises ownerSwitchesSinceCheckpoint if another worker held it, and ends a KCL 3.x
-// hand-over. The checkpoint, the children and a pending checkpoint stay. ErrLeaseLost means that
-// the row has changed since: its owner is alive, or another worker was first.
-func (t *Table) Take(ctx context.Context, seen Lease, owner string) (Lease, error) {
-	hold := rand.Text()
-	switched := seen.Owner != "" && seen.Owner != owner
+// Take makes worker the holder of a lease that the caller last saw as seen: unowned, expired,
+// passed to worker, or to be robbed of a program that passes nothing. It raises
+// ownerSwitchesSinceCheckpoint if another worker held it, and ends a KCL 3.x hand-over. The
+// checkpoint, the children and a pending checkpoint stay. ErrLeaseLost means that the row has
+// changed since: its owner is alive, or another worker was first.
+func (t *Table) Take(ctx context.Context, seen Lease, worker string) (Lease, error) {
+	return t.take(ctx, seen, owner{worker, rand.Text(), t.cfg.MaxLeases})
+}
+
+// Assign takes a lease that no live worker holds in the name of another worker of this package,
+// which finds it by Owned and adopts it by Take.
+func (t *Table) Assign(ctx context.Context, seen Lease, worker string) (Lease, error) {
+	return t.take(ctx, seen, owner{name: worker})
+}
+
+func (t *Table) take(ctx context.Context, seen Lease, next owner) (Lease, error) {
 	return t.write(ctx, seen, write{
 		op: "take",
 		build: func(seen Lease) Lease {
-			seen.Owner, seen.Hold, seen.Stream = owner, hold, t.cfg.Stream.String()
-			if switched {
-				seen.OwnerSwitches++
-			}
-			return seen
+			seen.Stream = t.cfg.Stream.String()
+			return next.of(seen)
 		},
 		update: func(row Lease, u *update) {
-			// The condition names the old owner :owner; the new one is :leaseOwner.
-			u.set(attrOwner, str(row.Owner))
-			u.set(attrHold, str(row.Hold))
 			u.set(attrStream, str(row.Stream))
-			if switched {
-				u.add(attrSwitches, num(1))
-			}
-			u.remove(attrCheckpointOwn)
+			next.set(row, u)
 		},
 	})
+}
+
+// owner is the next owner of a row, as a take or a pass writes it.
+type owner struct {
+	name string
+	hold string // "": the owner has not adopted the lease yet
+	most int    // its Config.MaxLeases; 0 if that is not known
+}
+
+// of returns the row under its new owner. An ask ends with the hold that it was for.
+func (o owner) of(row Lease) Lease {
+	if row.Owner != "" && row.Owner != o.name {
+		row.OwnerSwitches++
+	}
+	row.Owner, row.Holder, row.Hold, row.MaxLeases = o.name, o.name, o.hold, o.most
+	row.Ask, row.askText = Ask{}, ""
+	if row.Pin != o.name {
+		row.Pin = ""
+	}
+	return row
+}
+
+// set writes the new owner. The condition names the old owner :owner; the new one is :leaseOwner.
+func (o owner) set(row Lease, u *update) {
+	u.set(attrOwner, str(row.Owner))
+	u.set(attrHolder, str(row.Holder))
+	u.set(attrSwitches, num(row.OwnerSwitches))
+	u.setOrRemove(attrHold, row.Hold)
+	u.setOrRemove(attrPin, row.Pin)
+	if row.MaxLeases > 0 {
+		u.set(attrMax, num(int64(row.MaxLeases)))
+	} else {
+		u.remove(attrMax)
+	}
+	u.remove(attrCheckpointOwn, attrAsk)
 }
 
 // errNotHeld reports a mistake of the caller.
 var errNotHeld = errors.New("the lease has no owner: only a held lease can be written")
 
-// Renew is the heartbeat: it raises the counter. Like every write of a holder, it writes
-// held.Complete, unless that is zero.
-func (t *Table) Renew(ctx context.Context, held Lease) (Lease, error) {
-	return t.writeHeld(ctx, held, write{
-		op:     "renew",
-		build:  func(seen Lease) Lease { return seen },
-		update: func(Lease, *update) {},
-	})
+// Mark is a checkpoint: how far a shard has been processed. The zero Mark is none.
+type Mark struct {
+	// At is the position of a record.
+	At runnel.Position
+	// Token is the sink's token for it.
+	Token string
 }
 
-// Checkpoint writes how far the shard has been processed and the sink's token for that position. It
-// is a heartbeat, too. at must be the position of a record.
-func (t *Table) Checkpoint(
-	ctx context.Context, held Lease, at runnel.Position, token string,
-) (Lease, error) {
-	if !at.Sequence.IsNumber() {
+// Renew is the heartbeat: it raises the counter. Like every write of a holder, it writes
+// held.Complete, unless that is zero, and its answer has the row's Ask as of now.
+func (t *Table) Renew(ctx context.Context, held Lease) (Lease, error) {
+	return t.writeHeld(ctx, held, Mark{}, write{op: "renew"})
+}
+
+// Checkpoint writes how far the shard has been processed. It is a heartbeat, too.
+func (t *Table) Checkpoint(ctx context.Context, held Lease, mark Mark) (Lease, error) {
+	if mark.At == (runnel.Position{}) {
 		return Lease{}, t.wrap("checkpoint", held.Key, runnel.ErrPositionSyntax)
 	}
-	return t.writeHeld(ctx, held, write{
-		op:     "checkpoint",
-		build:  func(seen Lease) Lease { return checkpointed(seen, at, token) },
-		update: setCheckpoint,
-	})
+	return t.writeHeld(ctx, held, mark, write{op: "checkpoint"})
 }
 
 // Finish ends a held lease: it writes the children and SHARD_END in one write, and removes the
@@ -70,45 +102,100 @@ func (t *Table) Checkpoint(
 func (t *Table) Finish(
 	ctx context.Context, held Lease, token string, children []runnel.ShardID,
 ) (Lease, error) {
-	return t.writeHeld(ctx, held, write{
+	end := Mark{At: runnel.End(), Token: token}
+	return t.writeHeld(ctx, held, end, write{
 		op: "finish",
-		build: func(seen Lease) Lease {
-			seen = checkpointed(seen, runnel.End(), token)
-			seen.Children, seen.Owner = children, ""
-			return seen
+		build: func(row Lease) Lease {
+			row.Ender = row.Owner
+			row = row.left()
+			row.Children = children
+			return row
 		},
 		update: func(row Lease, u *update) {
-			setCheckpoint(row, u)
 			if len(row.Children) > 0 {
 				u.set(attrChildren, set(row.Children))
 			}
-			u.remove(attrOwner)
+			u.set(attrEnder, str(row.Ender))
+			row.leave(u)
 		},
 	})
 }
 
-// Release gives a held lease back: any worker may take it at once.
-func (t *Table) Release(ctx context.Context, held Lease) (Lease, error) {
-	return t.writeHeld(ctx, held, write{
-		op: "release",
-		build: func(seen Lease) Lease {
-			seen.Owner = ""
-			return seen
-		},
-		update: func(_ Lease, u *update) { u.remove(attrOwner, attrCheckpointOwn) },
+// Release gives a held lease back, with a last checkpoint: any worker may take it at once.
+func (t *Table) Release(ctx context.Context, held Lease, mark Mark) (Lease, error) {
+	return t.writeHeld(ctx, held, mark, write{
+		op:     "release",
+		build:  Lease.left,
+		update: Lease.leave,
 	})
 }
 
-func (t *Table) writeHeld(ctx context.Context, held Lease, w write) (Lease, error) {
+// left returns the row without an owner.
+func (l Lease) left() Lease {
+	l.Owner, l.Holder, l.MaxLeases, l.Pin = "", "", 0, ""
+	l.Ask, l.askText = Ask{}, ""
+	return l
+}
+
+func (l Lease) leave(u *update) {
+	u.remove(attrOwner, attrCheckpointOwn, attrHolder, attrMax, attrPin, attrAsk)
+}
+
+// Pass makes another worker of this package the owner of a held lease, with a last checkpoint, in
+// one write. The new owner finds the lease by Owned and adopts it by Take; until then the row has
+// no hold. byHand keeps the plan from moving the lease on.
+func (t *Table) Pass(
+	ctx context.Context, held Lease, mark Mark, to string, byHand bool,
+) (Lease, error) {
+	next := owner{name: to}
+	return t.writeHeld(ctx, held, mark, write{
+		op: "pass",
+		build: func(row Lease) Lease {
+			if row = next.of(row); byHand {
+				row.Pin = to
+			}
+			return row
+		},
+		update: next.set,
+		// The new owner may have adopted the lease before a lost answer is looked into.
+		done: func(stands, want Lease) bool {
+			return stands.Counter > want.Counter && stands.Owned() && stands.Owner == to
+		},
+	})
+}
+
+func (t *Table) writeHeld(ctx context.Context, held Lease, mark Mark, w write) (Lease, error) {
 	if held.Owner == "" {
 		return Lease{}, t.wrap(w.op, held.Key, errNotHeld)
 	}
+	marked := mark != Mark{}
+	if end := runnel.End(); marked && !mark.At.Sequence.IsNumber() && (w.op != "finish" || mark.At != end) {
+		return Lease{}, t.wrap(w.op, held.Key, runnel.ErrPositionSyntax)
+	}
+	build, change := w.build, w.update
 	w.holder = true
+	w.build = func(row Lease) Lease {
+		if marked {
+			row = checkpointed(row, mark)
+		}
+		if build != nil {
+			row = build(row)
+		}
+		return row
+	}
+	w.update = func(row Lease, u *update) {
+		if marked {
+			setCheckpoint(row, u)
+		}
+		if change != nil {
+			change(row, u)
+		}
+	}
 	return t.write(ctx, held, w)
 }
 
-func checkpointed(row Lease, at runnel.Position, token string) Lease {
-	row.Checkpoint, row.Token, row.OwnerSwitches = at, token, 0
+func checkpointed(row Lease, mark Mark) Lease {
+	row.Checkpoint, row.Token, row.OwnerSwitches = mark.At, mark.Token, 0
 	row.Pending, row.PendingState = runnel.Position{}, nil
 	return row
 }

@@ -1,6 +1,10 @@
 package lease
 
 import (
+	"cmp"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -14,12 +18,8 @@ type Sighting struct {
 	// So if an owner drops its lease one failover time after its last write, it has dropped it
 	// before that time has passed since Changed.
 	Changed time.Time
-}
-
-// Watch finds out which owners are alive. It only compares each counter with its own earlier value,
-// over time measured on one machine. The zero value has seen no lease. It is used by one goroutine.
-type Watch struct {
-	seen map[runnel.ShardID]Sighting
+	// Asked is the time at which the observer first saw this ask; zero if there is none.
+	AskChanged time.Time
 }
 
 // Expired reports whether the lease has an owner that has not changed the counter for longer than
@@ -28,19 +28,193 @@ func (s Sighting) Expired(now time.Time, failover time.Duration) bool {
 	return s.Owner != "" && now.Sub(s.Changed) > failover
 }
 
+// Watch finds out which workers are alive. It only compares counters, asks and cards with their own
+// earlier values, over time measured on one machine. The zero value has seen nothing. It is used by
+// one goroutine.
+type Watch struct {
+	seen  map[runnel.ShardID]Sighting
+	cards map[place]cardSighting
+}
+
+// place is the place of a card. A worker whose writes fail may leave several cards behind.
+type place struct {
+	worker string
+	key    runnel.ShardID
+}
+
+type cardSighting struct {
+	Card
+	changed time.Time
+}
+
 // Update takes a complete list of the leases, read before now, and returns a Sighting of each, in
-// the list's order. It forgets leases that are not listed.
+// the list's order. It forgets leases and cards that are not listed.
 func (w *Watch) Update(now time.Time, leases []Lease) []Sighting {
 	view := make([]Sighting, len(leases))
 	next := make(map[runnel.ShardID]Sighting, len(leases))
+	cards := map[place]cardSighting{}
 	for i, l := range leases {
-		before, known := w.seen[l.Key]
-		s := Sighting{Lease: l, Changed: now}
-		if known && before.Counter == l.Counter && before.Owner == l.Owner {
-			s.Changed = before.Changed
-		}
+		s := w.sight(now, l)
 		view[i], next[l.Key] = s, s
+		for worker, card := range l.Cards {
+			at := place{worker, l.Key}
+			if before, known := w.cards[at]; known && before.Card == card {
+				cards[at] = before
+			} else {
+				cards[at] = cardSighting{Card: card, changed: now}
+			}
+		}
 	}
-	w.seen = next
+	w.seen, w.cards = next, cards
 	return view
+}
+
+func (w *Watch) sight(now time.Time, l Lease) Sighting {
+	s := Sighting{Lease: l, Changed: now}
+	before, known := w.seen[l.Key]
+	if known && before.Counter == l.Counter && before.Owner == l.Owner {
+		s.Changed = before.Changed
+	}
+	if l.Ask.Worker != "" {
+		s.AskChanged = now
+		if known && before.askText == l.askText {
+			s.AskChanged = before.AskChanged
+		}
+	}
+	return s
+}
+
+// View returns what the rows of the last Update say about the fleet: its live workers and who holds
+// what.
+func (w *Watch) View(now time.Time, failover time.Duration) View {
+	members := map[string]Member{}
+	for at, card := range w.cards {
+		if now.Sub(card.changed) > failover {
+			continue
+		}
+		m := members[at.worker]
+		m.Name, m.MaxLeases = at.worker, max(m.MaxLeases, card.MaxLeases)
+		m.Leaving = m.Leaving || card.Leaving
+		members[at.worker] = m
+	}
+	view := View{Rows: make([]Row, 0, len(w.seen))}
+	for _, key := range slices.SortedFunc(maps.Keys(w.seen), cmp.Compare) {
+		s := w.seen[key]
+		row := Row{Key: key, Ready: w.readiness(s.Lease), Before: w.enders(s.Lease)}
+		if s.Expired(now, failover) {
+			row.Silent = true
+		} else if s.Owner != "" {
+			row.Owner, row.Pinned = s.Owner, s.Pin == s.Owner
+			m, known := members[s.Owner]
+			if !known {
+				m = Member{Name: s.Owner, Java: true}
+			}
+			if s.Owned() {
+				m.Java, m.MaxLeases = false, max(m.MaxLeases, s.MaxLeases)
+			}
+			members[s.Owner] = m
+		}
+		view.Rows = append(view.Rows, row)
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		view.Members = append(view.Members, members[name])
+	}
+	return view
+}
+
+func (w *Watch) readiness(l Lease) Readiness {
+	if l.Ended() {
+		return Ended
+	}
+	for _, id := range l.Parents {
+		if parent, there := w.seen[id]; there && !parent.Ended() {
+			return Blocked
+		}
+	}
+	return Readable
+}
+
+// enders returns the workers that ended the parents.
+func (w *Watch) enders(l Lease) []string {
+	var names []string
+	for _, id := range l.Parents {
+		if name := w.seen[id].Ender; name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Seen returns the lease as the last Update saw it.
+func (w *Watch) Seen(key runnel.ShardID) (Sighting, bool) {
+	s, there := w.seen[key]
+	return s, there
+}
+
+// Leases returns the leases of the last Update, in the order of their keys.
+func (w *Watch) Leases() []Lease {
+	leases := make([]Lease, 0, len(w.seen))
+	for _, key := range slices.SortedFunc(maps.Keys(w.seen), cmp.Compare) {
+		leases = append(leases, w.seen[key].Lease)
+	}
+	return leases
+}
+
+// LifeOf returns a row by which a worker shows its life, and the mark that it raises there: the
+// counter of a lease that it holds, or the beat of its card. ok is false if there is none.
+func (w *Watch) LifeOf(worker string) (key runnel.ShardID, mark int64, ok bool) {
+	var rows []Lease
+	for _, l := range w.Leases() {
+		if _, there := l.LifeOf(worker); there {
+			rows = append(rows, l)
+		}
+	}
+	if len(rows) == 0 {
+		return "", 0, false
+	}
+	l := rows[rand.IntN(len(rows))]
+	mark, _ = l.LifeOf(worker)
+	return l.Key, mark, true
+}
+
+// LifeOf returns the mark by which a worker shows its life in this row; ok is false if it does not.
+func (l Lease) LifeOf(worker string) (mark int64, ok bool) {
+	if l.Owner == worker {
+		return l.Counter, true
+	}
+	card, ok := l.Cards[worker]
+	return card.Beat, ok
+}
+
+// DeadCard is a card that its worker raises no more.
+type DeadCard struct {
+	Worker string
+	Card   Card
+	On     Lease
+}
+
+// DeadCards returns the cards that have not changed for longer than age.
+func (w *Watch) DeadCards(now time.Time, age time.Duration) []DeadCard {
+	var dead []DeadCard
+	for at, c := range w.cards {
+		if now.Sub(c.changed) > age {
+			dead = append(dead, DeadCard{Worker: at.worker, Card: c.Card, On: w.seen[at.key].Lease})
+		}
+	}
+	return dead
+}
+
+// Watchers returns the workers that watch the table: the two with the smallest hashes of their names
+// among those of this package that are not leaving and are not said to be silent.
+func (v View) Watchers(silent map[string]bool) []string {
+	var names []string
+	for _, m := range v.Members {
+		if !m.Java && !m.Leaving && !silent[m.Name] {
+			names = append(names, m.Name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(hash(a), hash(b)), cmp.Compare(a, b))
+	})
+	return names[:min(2, len(names))]
 }

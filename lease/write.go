@@ -33,6 +33,8 @@ type write struct {
 	holder bool                         // made by the lease's holder
 	build  func(seen Lease) (row Lease) // the row afterwards, but for the counter
 	update func(row Lease, u *update)   // its attributes
+	// done reports whether a row beyond want shows that the write was done; nil if only want does.
+	done func(stands, want Lease) bool
 }
 
 // attempts is the limit on the writes that a holder makes on top of its own late ones.
@@ -64,9 +66,9 @@ func (t *Table) writeOnce(ctx context.Context, seen, want Lease, w write) (Lease
 		u.set(attrComplete, num(want.Complete.UnixMilli()))
 	}
 	w.update(want, u)
-	answer := t.send(ctx, seen, u)
+	after, answer := t.send(ctx, seen, u)
 	if answer == nil {
-		return want, nil
+		return noticed(want, after), nil
 	}
 	row, refused := awserr.ConditionFailed(answer)
 	if row == nil { // an old server, or no answer at all: look
@@ -83,7 +85,7 @@ func (t *Table) writeOnce(ctx context.Context, seen, want Lease, w write) (Lease
 		return Lease{}, fmt.Errorf("%w: %w", ErrLeaseLost, err)
 	}
 	switch {
-	case stands.standsAs(want):
+	case stands.standsAs(want), w.done != nil && w.done(stands, want):
 		return stands, nil
 	case !refused && stands.Counter == seen.Counter && stands.Owner == seen.Owner:
 		return Lease{}, answer // not done, or not yet
@@ -104,29 +106,46 @@ func (l Lease) holder() string {
 	return fmt.Sprintf("%s holds it (counter %d)", l.Owner, l.Counter)
 }
 
-func (t *Table) send(ctx context.Context, seen Lease, u *update) error {
+// noticed adds to the row that a write has made what its answer says of others: their requests and
+// their cards.
+func noticed(row Lease, after item) Lease {
+	if after == nil {
+		return row
+	}
+	row.Ask, row.askText = readAsk(after)
+	row.Cards = readCards(after)
+	return row
+}
+
+// send sends a write, and returns the row after it. An answer with the row costs no more units than
+// one without.
+func (t *Table) send(ctx context.Context, seen Lease, u *update) (item, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	_, err := t.cfg.DynamoDB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	out, err := t.cfg.DynamoDB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 aws.String(t.cfg.Table),
 		Key:                       t.key(seen.Key),
 		ConditionExpression:       aws.String(u.condition),
 		UpdateExpression:          aws.String(u.expression()),
 		ExpressionAttributeNames:  u.names,
 		ExpressionAttributeValues: u.values,
+		ReturnValues:              types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.
 			ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return out.Attributes, nil
 }
 
 // update collects the clauses of an UpdateExpression. Every attribute has a placeholder, so that
 // none can be a reserved word.
 type update struct {
-	condition          string
-	sets, adds, clears []string
-	names              map[string]string
-	values             item
+	condition    string
+	sets, clears []string
+	names        map[string]string
+	values       item
 }
 
 // newUpdate starts an update on the condition that the row is as seen.
@@ -152,14 +171,12 @@ func (u *update) name(attribute string) string {
 	return "#" + attribute
 }
 
+// set sets an attribute; a later value replaces an earlier one.
 func (u *update) set(attribute string, value types.AttributeValue) {
+	if _, again := u.values[":"+attribute]; !again {
+		u.sets = append(u.sets, u.name(attribute)+" = :"+attribute)
+	}
 	u.values[":"+attribute] = value
-	u.sets = append(u.sets, u.name(attribute)+" = :"+attribute)
-}
-
-func (u *update) add(attribute string, value types.AttributeValue) {
-	u.values[":"+attribute] = value
-	u.adds = append(u.adds, u.name(attribute)+" :"+attribute)
 }
 
 func (u *update) remove(attributes ...string) {
@@ -182,7 +199,7 @@ func (u *update) expression() string {
 	for _, c := range []struct {
 		word  string
 		parts []string
-	}{{"SET", u.sets}, {"REMOVE", u.clears}, {"ADD", u.adds}} {
+	}{{"SET", u.sets}, {"REMOVE", u.clears}} {
 		if len(c.parts) > 0 {
 			clauses = append(clauses, c.word+" "+strings.Join(c.parts, ", "))
 		}

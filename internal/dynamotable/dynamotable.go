@@ -25,12 +25,21 @@ type DynamoDBAPI interface {
 		*dynamodb.DescribeTableOutput, error)
 }
 
+// IndexAPI is DynamoDBAPI and the call that adds an index to a table.
+type IndexAPI interface {
+	DynamoDBAPI
+	UpdateTable(context.Context, *dynamodb.UpdateTableInput, ...func(*dynamodb.Options)) (
+		*dynamodb.UpdateTableOutput, error)
+}
+
 // Table is a table: its place, its name and its primary key.
 type Table struct {
 	DynamoDB DynamoDBAPI
 	Name     string
 	// Key is the attributes of the primary key: the hash key, and the range key if there is one.
 	Key []Attribute
+	// Index is a global secondary index that Ensure creates with a new table; nil for none.
+	Index *Index
 	// CallTimeout limits the time of each call.
 	CallTimeout time.Duration
 }
@@ -39,6 +48,13 @@ type Table struct {
 type Attribute struct {
 	Name string
 	Type types.ScalarAttributeType
+}
+
+// Index is a global secondary index. It holds the keys of the items alone, of both kinds.
+type Index struct {
+	Name string
+	// Key is the hash key, and the range key if there is one.
+	Key []Attribute
 }
 
 // ErrOtherKey is returned for a table that exists and has another primary key.
@@ -94,12 +110,13 @@ func (t Table) create(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.CallTimeout)
 	defer cancel()
 	in := &dynamodb.CreateTableInput{
-		TableName: &t.Name, BillingMode: types.BillingModePayPerRequest, KeySchema: t.schema(),
+		TableName: &t.Name, BillingMode: types.BillingModePayPerRequest, KeySchema: schema(t.Key),
+		AttributeDefinitions: t.attributes(),
 	}
-	for _, a := range t.Key {
-		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{
-			AttributeName: aws.String(a.Name), AttributeType: a.Type,
-		})
+	if t.Index != nil {
+		in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{{
+			IndexName: &t.Index.Name, KeySchema: schema(t.Index.Key), Projection: keysOnly,
+		}}
 	}
 	_, err := t.DynamoDB.CreateTable(ctx, in)
 	if awserr.TableExists(err) { // another process was first
@@ -108,10 +125,31 @@ func (t Table) create(ctx context.Context) error {
 	return err
 }
 
-func (t Table) schema() []types.KeySchemaElement {
+var keysOnly = &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}
+
+// attributes are the definitions of all key attributes, each once.
+func (t Table) attributes() []types.AttributeDefinition {
+	keys := slices.Clone(t.Key)
+	if t.Index != nil {
+		for _, a := range t.Index.Key {
+			if !slices.Contains(keys, a) {
+				keys = append(keys, a)
+			}
+		}
+	}
+	definitions := make([]types.AttributeDefinition, len(keys))
+	for i, a := range keys {
+		definitions[i] = types.AttributeDefinition{
+			AttributeName: aws.String(a.Name), AttributeType: a.Type,
+		}
+	}
+	return definitions
+}
+
+func schema(key []Attribute) []types.KeySchemaElement {
 	kinds := []types.KeyType{types.KeyTypeHash, types.KeyTypeRange}
-	schema := make([]types.KeySchemaElement, len(t.Key))
-	for i, a := range t.Key {
+	schema := make([]types.KeySchemaElement, len(key))
+	for i, a := range key {
 		schema[i] = types.KeySchemaElement{AttributeName: aws.String(a.Name), KeyType: kinds[i]}
 	}
 	return schema
@@ -121,7 +159,7 @@ func (t Table) check(found *types.TableDescription) error {
 	same := func(a, b types.KeySchemaElement) bool {
 		return aws.ToString(a.AttributeName) == aws.ToString(b.AttributeName)
 	}
-	if !slices.EqualFunc(found.KeySchema, t.schema(), same) {
+	if !slices.EqualFunc(found.KeySchema, schema(t.Key), same) {
 		return ErrOtherKey
 	}
 	return nil

@@ -20,6 +20,7 @@ type lossy struct {
 	again bool // like an SDK that sends the request again after a cut
 	late  bool // the request arrives only before the next one
 	held  []func()
+	then  func() // after the lost answer's call; nil for nothing
 }
 
 func (f *lossy) UpdateItem(
@@ -46,6 +47,9 @@ func (f *lossy) UpdateItem(
 	if f.again {
 		return f.DynamoDBAPI.UpdateItem(ctx, in, opts...)
 	}
+	if f.then != nil {
+		f.then()
+	}
 	return nil, errCut
 }
 
@@ -67,7 +71,7 @@ func lostAnswers(b *bench) {
 	for _, again := range []bool{false, true} {
 		net := &lossy{DynamoDBAPI: b.api, again: again}
 		table := b.open(net, orders)
-		for _, op := range []string{"take", "renew", "checkpoint", "release", "finish"} {
+		for _, op := range []string{"take", "renew", "checkpoint", "release", "finish", "pass"} {
 			net.lose = 1
 			l, created, err := table.Create(b.ctx(), fresh("shardId-000000000000"))
 			b.must(err)
@@ -88,7 +92,7 @@ func lostAnswers(b *bench) {
 
 func lateWrite(b *bench) {
 	for _, first := range []string{"renew", "checkpoint"} {
-		for _, second := range []string{"renew", "checkpoint", "release", "finish"} {
+		for _, second := range []string{"renew", "checkpoint", "release", "finish", "pass"} {
 			l := b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), "w1"))
 			net := &lossy{DynamoDBAPI: b.api, lose: 1, late: true}
 			writes := holderWrites(b, b.open(net, orders))

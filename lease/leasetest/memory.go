@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 )
 
 type item = map[string]types.AttributeValue
@@ -26,6 +27,8 @@ type Memory struct {
 	After func(ctx context.Context, op, key string) error
 	// PageSize is the number of items on a page of Scan; default 1000.
 	PageSize int
+	// NoIndex refuses to add an index, as a role without dynamodb:UpdateTable is refused.
+	NoIndex bool
 
 	mu     sync.Mutex
 	tables map[string]map[string]item
@@ -97,10 +100,51 @@ func (m *Memory) DescribeTable(
 	if err != nil {
 		return nil, err
 	}
-	return &dynamodb.DescribeTableOutput{Table: &types.TableDescription{
+	table := &types.TableDescription{
 		TableName: in.TableName, TableStatus: types.TableStatusActive,
 		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("leaseKey")}},
-	}}, nil
+	}
+	if !m.NoIndex {
+		table.GlobalSecondaryIndexes = []types.GlobalSecondaryIndexDescription{{
+			IndexName: aws.String("LeaseOwnerToLeaseKeyIndex"), IndexStatus: types.IndexStatusActive,
+		}}
+	}
+	return &dynamodb.DescribeTableOutput{Table: table}, nil
+}
+
+// UpdateTable implements lease.DynamoDBAPI: it refuses every change.
+func (m *Memory) UpdateTable(
+	ctx context.Context, _ *dynamodb.UpdateTableInput, _ ...func(*dynamodb.Options),
+) (*dynamodb.UpdateTableOutput, error) {
+	return nil, m.run(ctx, "UpdateTable", "", func() error {
+		return &smithy.GenericAPIError{
+			Code: "AccessDeniedException", Message: "not authorized to perform dynamodb:UpdateTable",
+		}
+	})
+}
+
+// Query implements lease.DynamoDBAPI, for the index by owner.
+func (m *Memory) Query(
+	ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
+	out := &dynamodb.QueryOutput{}
+	err := m.run(ctx, "Query", "", func() error {
+		t, err := m.table(in.TableName)
+		if err != nil {
+			return err
+		}
+		if m.NoIndex || aws.ToString(in.KeyConditionExpression) != "#owner = :owner" {
+			return &smithy.GenericAPIError{Code: "ValidationException", Message: "no such index"}
+		}
+		for _, key := range slices.Sorted(maps.Keys(t)) {
+			owner := t[key][in.ExpressionAttributeNames["#owner"]]
+			if show(owner) == show(in.ExpressionAttributeValues[":owner"]) {
+				out.Items = append(out.Items, item{"leaseKey": t[key]["leaseKey"]})
+			}
+		}
+		return nil
+	})
+	return out, err
 }
 
 // PutItem implements lease.DynamoDBAPI.
@@ -142,7 +186,8 @@ func (m *Memory) UpdateItem(
 	ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.UpdateItemOutput, error) {
 	key := keyOf(in.Key)
-	return &dynamodb.UpdateItemOutput{}, m.run(ctx, "UpdateItem", key, func() error {
+	out := &dynamodb.UpdateItemOutput{}
+	return out, m.run(ctx, "UpdateItem", key, func() error {
 		t, err := m.table(in.TableName)
 		if err != nil {
 			return err
@@ -160,6 +205,7 @@ func (m *Memory) UpdateItem(
 			in.ExpressionAttributeValues)
 		if err == nil {
 			t[key] = row
+			out.Attributes = maps.Clone(row)
 		}
 		return err
 	})

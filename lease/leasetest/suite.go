@@ -35,6 +35,11 @@ func Run(t *testing.T, api func(t *testing.T) lease.DynamoDBAPI) {
 		{"one of many takers wins", manyTakers},
 		{"a lost answer is recognised", lostAnswers},
 		{"a late write of one's own is no loss", lateWrite},
+		{"a lease is asked for and passed", passes},
+		{"an ask waits for another one", asksOnce},
+		{"a pass that was adopted before its answer", passAdopted},
+		{"workers announce themselves", cards},
+		{"the index by owner", ownedLeases},
 		{"unknown attributes survive every write", unknownAttributes},
 		{"rows of other kinds are skipped", otherRows},
 		{"a scan of several pages", manyPages},
@@ -166,12 +171,14 @@ func life(b *bench) {
 	l = b.keep(b.table.Renew(b.ctx(), l))
 	b.stands(l)
 	l.Complete = l.Complete.Add(time.Minute)
-	l = b.keep(b.table.Checkpoint(b.ctx(), l, at("4959033827149025660855969253836157", 3), "t1"))
+	l = b.keep(b.table.Checkpoint(b.ctx(), l, lease.Mark{
+		At: at("4959033827149025660855969253836157", 3), Token: "t1",
+	}))
 	if l.Counter != 3 {
 		b.Fatalf("checkpointed: %+v", l)
 	}
 	b.stands(l)
-	l = b.keep(b.table.Release(b.ctx(), l))
+	l = b.keep(b.table.Release(b.ctx(), l, lease.Mark{}))
 	if l.Owner != "" || l.Counter != 4 {
 		b.Fatalf("released: %+v", l)
 	}
@@ -217,7 +224,7 @@ func goneTable(b *bench) {
 			return err
 		},
 		"renew":   func() error { _, err := other.Renew(b.ctx(), held); return err },
-		"release": func() error { _, err := other.Release(b.ctx(), held); return err },
+		"release": func() error { _, err := other.Release(b.ctx(), held, lease.Mark{}); return err },
 		"delete":  func() error { return other.Delete(b.ctx(), held) },
 	} {
 		err := call()
@@ -252,12 +259,17 @@ func holderWrites(b *bench, table *lease.Table) map[string]func(lease.Lease) (le
 	return map[string]func(lease.Lease) (lease.Lease, error){
 		"renew": func(l lease.Lease) (lease.Lease, error) { return table.Renew(b.ctx(), l) },
 		"checkpoint": func(l lease.Lease) (lease.Lease, error) {
-			return table.Checkpoint(b.ctx(), l, at("77", 0), "mine")
+			return table.Checkpoint(b.ctx(), l, lease.Mark{At: at("77", 0), Token: "mine"})
 		},
 		"finish": func(l lease.Lease) (lease.Lease, error) {
 			return table.Finish(b.ctx(), l, "mine", nil)
 		},
-		"release": func(l lease.Lease) (lease.Lease, error) { return table.Release(b.ctx(), l) },
+		"release": func(l lease.Lease) (lease.Lease, error) {
+			return table.Release(b.ctx(), l, lease.Mark{At: at("78", 1), Token: "last"})
+		},
+		"pass": func(l lease.Lease) (lease.Lease, error) {
+			return table.Pass(b.ctx(), l, lease.Mark{At: at("79", 0)}, "w7", false)
+		},
 		"take":    func(l lease.Lease) (lease.Lease, error) { return table.Take(b.ctx(), l, "w9") },
 		"delete": func(l lease.Lease) (lease.Lease, error) {
 			return l, table.Delete(b.ctx(), l)
@@ -270,7 +282,7 @@ func staleWriter(b *bench) {
 	zombie := b.keep(b.table.Take(b.ctx(), l, "w1"))
 	for _, row := range []func(lease.Lease) (lease.Lease, error){
 		func(l lease.Lease) (lease.Lease, error) { return b.table.Take(b.ctx(), l, "w2") },
-		func(l lease.Lease) (lease.Lease, error) { return b.table.Release(b.ctx(), l) },
+		func(l lease.Lease) (lease.Lease, error) { return b.table.Release(b.ctx(), l, lease.Mark{}) },
 		// A worker of the same name, as two processes with one worker id.
 		func(l lease.Lease) (lease.Lease, error) { return b.table.Take(b.ctx(), l, "w1") },
 	} {
@@ -367,7 +379,7 @@ func unknownAttributes(b *bench) {
 	l := b.keep(b.table.Get(b.ctx(), "shardId-000000000000"))
 	l = b.keep(b.table.Take(b.ctx(), l, "w1"))
 	l = b.keep(b.table.Renew(b.ctx(), l))
-	l = b.keep(b.table.Checkpoint(b.ctx(), l, at("5", 0), ""))
+	l = b.keep(b.table.Checkpoint(b.ctx(), l, lease.Mark{At: at("5", 0)}))
 	l = b.keep(b.table.Finish(b.ctx(), l, "", l.Children))
 	b.stands(l)
 	out, err := b.api.GetItem(b.ctx(), &dynamodb.GetItemInput{
