@@ -16,7 +16,7 @@ import (
 // nil if the worker is to stop or its work is done (Config.Once), and an error if the fleet cannot
 // go on.
 func (r *run) coordinate(life context.Context) error {
-	look, check := time.NewTimer(0), time.NewTimer(r.checkPause())
+	look, check := time.NewTimer(0), time.NewTimer(r.fleet.checkPause())
 	defer look.Stop()
 	defer check.Stop()
 	audit := time.NewTicker(r.cfg.AuditInterval)
@@ -37,19 +37,19 @@ func (r *run) coordinate(life context.Context) error {
 			err = r.inspect(life)
 		case <-check.C:
 			var again bool
-			if again, err = r.check(life); again {
+			if again, err = r.fleet.check(life); again {
 				look.Reset(0)
 			}
-			check.Reset(r.checkPause())
+			check.Reset(r.fleet.checkPause())
 		case <-look.C:
 			var done bool
 			if done, err = r.look(life); done {
 				return nil
 			}
-			if pause, again := r.lookPause(); again {
+			if pause, again := r.fleet.lookPause(); again {
 				look.Reset(pause)
 			}
-			check.Reset(r.checkPause())
+			check.Reset(r.fleet.checkPause())
 		}
 		if err == nil || life.Err() != nil {
 			continue
@@ -68,7 +68,7 @@ func (r *run) coordinate(life context.Context) error {
 
 // inspect compares the stream with the table. The watchers do that for all.
 func (r *run) inspect(life context.Context) error {
-	r.findIndex(life)
+	r.fleet.findIndex(life)
 	if !r.fleet.watching {
 		return nil
 	}

@@ -53,12 +53,7 @@ func (h *holding) limit(
 		return
 	case <-h.stopping:
 	}
-	timer := time.NewTimer(h.run.cfg.HandOverTimeout)
-	defer timer.Stop()
-	select {
-	case <-over:
-	case <-ctx.Done():
-	case <-timer.C:
+	if retry.WaitOr(ctx, h.run.cfg.HandOverTimeout, over) {
 		h.event(Event{Kind: EventHandOverTimeout, Other: h.to.to})
 		cancel(errHandOver)
 	}
@@ -82,12 +77,13 @@ func (h *holding) await(ctx context.Context, done <-chan outcome) (o outcome, re
 	if !cutShort(ctx) {
 		return <-done, true
 	}
-	grace := time.NewTimer(min(h.run.cfg.Failover/8, time.Second))
-	defer grace.Stop()
+	grace, cancel := context.WithTimeout(
+		context.WithoutCancel(ctx), min(h.run.cfg.Failover/8, time.Second))
+	defer cancel()
 	select {
 	case o = <-done:
 		return o, true
-	case <-grace.C:
+	case <-grace.Done():
 		return outcome{how: stopped}, false
 	}
 }

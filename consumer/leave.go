@@ -39,14 +39,14 @@ func (s *successors) set(workers map[runnel.ShardID]string) {
 func (r *run) handBack(life context.Context) {
 	defer r.successors.set(nil)
 	if len(r.held) > 0 && life.Err() == nil {
-		r.successors.set(r.succeed(life))
+		r.successors.set(r.fleet.succeed(life))
 	}
 	for len(r.held) > 0 {
 		r.collect(life, <-r.ended)
 	}
 	if life.Err() == nil {
-		r.passOn(life)
-		r.retract(life)
+		r.fleet.passOn(life)
+		r.fleet.retract(life)
 	}
 }
 
@@ -54,32 +54,32 @@ func (r *run) handBack(life context.Context) {
 // should have each of its leases. It says so before it looks, so that of two workers that leave at
 // the same time at least one knows of both. The table says which workers live: a watcher takes the
 // leases of the others.
-func (r *run) succeed(life context.Context) map[runnel.ShardID]string {
-	ctx, cancel := context.WithTimeout(life, r.cfg.Failover/4)
+func (f *fleet) succeed(life context.Context) map[runnel.ShardID]string {
+	ctx, cancel := context.WithTimeout(life, f.run.cfg.Failover/4)
 	defer cancel()
-	r.announce(ctx, r.fleet.watch.Leases(), true)
-	leases, _, err := r.table.List(ctx)
+	f.announce(ctx, f.watch.Leases(), true)
+	leases, _, err := f.run.table.List(ctx)
 	if err != nil {
 		if life.Err() == nil {
-			r.failed("", err) // the leases are released
+			f.run.failed("", err) // the leases are released
 		}
 		return nil
 	}
 	now := time.Now()
-	r.fleet.watch.Update(now, leases)
-	view := r.fleet.watch.View(now, r.cfg.Failover)
-	view.Members = r.withMe(view.Members, true)
+	f.watch.Update(now, leases)
+	view := f.watch.View(now, f.run.cfg.Failover)
+	view.Members = f.withMe(view.Members, true)
 	plan := view.Plan()
 	workers := map[runnel.ShardID]string{}
 	for _, m := range plan.Moves {
-		if m.From != r.cfg.WorkerID || m.Kind != lease.MovePass {
+		if m.From != f.run.cfg.WorkerID || m.Kind != lease.MovePass {
 			continue
 		}
 		to := m.To
-		if !r.reaches(to, plan.Watchers) && len(plan.Watchers) > 0 {
+		if !f.reaches(to, plan.Watchers) && len(plan.Watchers) > 0 {
 			to = plan.Watchers[len(workers)%len(plan.Watchers)]
 		}
-		if r.reaches(to, plan.Watchers) {
+		if f.reaches(to, plan.Watchers) {
 			workers[m.Key] = to
 		}
 	}
@@ -87,19 +87,19 @@ func (r *run) succeed(life context.Context) map[runnel.ShardID]string {
 }
 
 // passOn gives away the leases that this worker was given while it was leaving.
-func (r *run) passOn(life context.Context) {
-	if !r.fleet.index {
+func (f *fleet) passOn(life context.Context) {
+	if !f.index {
 		return // a watcher takes them when they expire
 	}
-	ctx, cancel := context.WithTimeout(life, r.cfg.Failover/4)
+	ctx, cancel := context.WithTimeout(life, f.run.cfg.Failover/4)
 	defer cancel()
-	given, err := r.table.Owned(ctx, r.cfg.WorkerID)
+	given, err := f.run.table.Owned(ctx, f.run.cfg.WorkerID)
 	if err != nil {
 		return // they expire
 	}
 	for _, key := range slices.Compact(given) {
-		if l, err := r.table.Get(ctx, key); err == nil && l.Owner == r.cfg.WorkerID && l.Passed() {
-			r.release(ctx, l)
+		if l, err := f.run.table.Get(ctx, key); err == nil && l.Owner == f.run.cfg.WorkerID && l.Passed() {
+			f.run.release(ctx, l)
 		}
 	}
 }

@@ -16,20 +16,23 @@ import (
 // whole table every quarter of the failover time. The others look only at the start, after events
 // of their own, and as long as the plan has a move for them. In between they find by the index by
 // owner what they were given, and look now and then at one row of each watcher.
+//
+// It belongs to the coordinator.
 type fleet struct {
+	run       *run
 	watch     lease.Watch
 	looks     int // complete looks
 	index     bool
 	watching  bool // this worker is a watcher
 	concerned bool // the last plan has a move for this worker
 	// since has the moves of the last plan, and when they were first planned.
-	since map[lease.Move]time.Time
+	since   map[lease.Move]time.Time
 	waiting bool // the plan has leases without an owner for other workers
 	// expires is when the next lease of another worker expires unless it is renewed.
 	expires time.Time
 	probes  []probe
-	checks  int // how often check looked after the watchers, or passed them over
-	turn    int // how often it looked
+	checks  int   // how often check looked after the watchers, or passed them over
+	turn    int   // how often it looked
 	card    *card // this worker's; nil if there is none
 	refused bool  // the role may not add the index
 }
@@ -52,7 +55,7 @@ func (r *run) look(ctx context.Context) (bool, error) {
 			// The lease seems to be robbed. The keeper finds out at once.
 			h.keeper.renewSoon()
 		case !held && s.Owner == r.cfg.WorkerID && s.Passed():
-			r.adopt(ctx, s.Lease)
+			r.fleet.adopt(ctx, s.Lease)
 		}
 	}
 	view := r.fleet.watch.View(now, r.cfg.Failover)
@@ -65,30 +68,30 @@ func (r *run) look(ctx context.Context) (bool, error) {
 			return !slices.ContainsFunc(left, func(s lease.Sighting) bool { return s.Key == row.Key })
 		})
 	}
-	if r.fleet.looks++; r.fleet.looks == 1 && r.introduce(ctx, leases) {
+	if r.fleet.looks++; r.fleet.looks == 1 && r.fleet.introduce(ctx, leases) {
 		return false, nil
 	}
-	view.Members = r.withMe(view.Members, false)
-	r.fleet.watching = r.isWatcher(view)
-	r.act(ctx, now, view.Plan())
-	r.fleet.expires = r.nextExpiry(now, sightings)
-	r.sweepCards(ctx, now)
+	view.Members = r.fleet.withMe(view.Members, false)
+	r.fleet.watching = r.fleet.isWatcher(view)
+	r.fleet.act(ctx, now, view.Plan())
+	r.fleet.expires = r.fleet.nextExpiry(now, sightings)
+	r.fleet.sweepCards(ctx, now)
 	return false, nil
 }
 
 // withMe returns the members with this worker, whose own row or card may be older than its state.
-func (r *run) withMe(members []lease.Member, leaving bool) []lease.Member {
-	me := lease.Member{Name: r.cfg.WorkerID, MaxLeases: r.cfg.MaxLeases, Leaving: leaving}
+func (f *fleet) withMe(members []lease.Member, leaving bool) []lease.Member {
+	me := lease.Member{Name: f.run.cfg.WorkerID, MaxLeases: f.run.cfg.MaxLeases, Leaving: leaving}
 	members = slices.DeleteFunc(members, func(m lease.Member) bool { return m.Name == me.Name })
 	return append(members, me)
 }
 
 // nextExpiry returns when the first lease of another worker expires that is not renewed by then.
-func (r *run) nextExpiry(now time.Time, sightings []lease.Sighting) time.Time {
-	next := now.Add(r.cfg.Failover)
+func (f *fleet) nextExpiry(now time.Time, sightings []lease.Sighting) time.Time {
+	next := now.Add(f.run.cfg.Failover)
 	for _, s := range sightings {
-		at := s.Changed.Add(r.cfg.Failover)
-		if s.Owner != "" && s.Owner != r.cfg.WorkerID && at.After(now) && at.Before(next) {
+		at := s.Changed.Add(f.run.cfg.Failover)
+		if s.Owner != "" && s.Owner != f.run.cfg.WorkerID && at.After(now) && at.Before(next) {
 			next = at
 		}
 	}
@@ -96,19 +99,19 @@ func (r *run) nextExpiry(now time.Time, sightings []lease.Sighting) time.Time {
 }
 
 // lookPause returns the time until the next look; false if no look is due.
-func (r *run) lookPause() (time.Duration, bool) {
-	quarter := r.cfg.Failover / 4
+func (f *fleet) lookPause() (time.Duration, bool) {
+	quarter := f.run.cfg.Failover / 4
 	switch {
-	case r.fleet.looks == 1 || r.fleet.watching && r.fleet.waiting:
-		return r.soon(), true // a newcomer's second look, or whether a lease was taken
-	case r.once != nil && len(r.held) == 0:
+	case f.looks == 1 || f.watching && f.waiting:
+		return f.run.soon(), true // a newcomer's second look, or whether a lease was taken
+	case f.run.once != nil && len(f.run.held) == 0:
 		// Only the work of other workers is left to wait for.
 		return jittered(min(quarter, 250*time.Millisecond)), true
-	case !r.fleet.watching && !r.fleet.concerned && r.once == nil:
+	case !f.watching && !f.concerned && f.run.once == nil:
 		return 0, false
 	}
 	pause := jittered(quarter)
-	if until := time.Until(r.fleet.expires); until > 0 {
+	if until := time.Until(f.expires); until > 0 {
 		pause = min(pause, until)
 	}
 	return pause, true
@@ -122,43 +125,42 @@ type part struct {
 }
 
 // act carries out this worker's part of the plan.
-func (r *run) act(ctx context.Context, now time.Time, plan lease.FleetPlan) {
-	f := &r.fleet
+func (f *fleet) act(ctx context.Context, now time.Time, plan lease.FleetPlan) {
 	f.concerned, f.waiting = false, false
 	before := f.since
 	f.since = make(map[lease.Move]time.Time, len(plan.Moves))
 	var p part
-	room := r.room()
+	room := f.room()
 	for _, m := range plan.Moves {
 		first, planned := before[m]
 		if !planned {
 			first = now
 		}
 		f.since[m] = first
-		if m.To == r.cfg.WorkerID || m.From == r.cfg.WorkerID {
+		if m.To == f.run.cfg.WorkerID || m.From == f.run.cfg.WorkerID {
 			f.concerned = true
 		}
 		f.waiting = f.waiting || m.Kind == lease.MoveTake
 		s, there := f.watch.Seen(m.Key)
-		if !there || r.held[m.Key] != nil && m.From != r.cfg.WorkerID {
+		if !there || f.run.held[m.Key] != nil && m.From != f.run.cfg.WorkerID {
 			continue
 		}
-		r.choose(&p, m, s, now.Sub(first), &room, plan.Watchers)
+		f.choose(&p, m, s, now.Sub(first), &room, plan.Watchers)
 	}
-	r.note(plan.Watchers)
-	r.assign(ctx, p.assign)
-	r.ask(ctx, now, p.ask)
-	r.take(ctx, p.take, EventLeaseTaken)
-	r.take(ctx, p.expired, EventLeaseExpired)
-	r.take(ctx, p.rob, EventLeaseStolen)
+	f.note(plan.Watchers)
+	f.assign(ctx, p.assign)
+	f.ask(ctx, now, p.ask)
+	f.run.take(ctx, p.take, EventLeaseTaken)
+	f.run.take(ctx, p.expired, EventLeaseExpired)
+	f.run.take(ctx, p.rob, EventLeaseStolen)
 }
 
 // room is the number of leases that the worker may take.
-func (r *run) room() int {
-	if r.cfg.MaxLeases == 0 {
+func (f *fleet) room() int {
+	if f.run.cfg.MaxLeases == 0 {
 		return 1 << 30
 	}
-	return max(0, r.cfg.MaxLeases-len(r.held))
+	return max(0, f.run.cfg.MaxLeases-len(f.run.held))
 }
 
 // choose adds a move to this worker's part, if it belongs to it. age is the time for which the plan
@@ -170,16 +172,16 @@ func (r *run) room() int {
 // should have it until the next look. An owner passes what it should not have unasked, but only if
 // two looks in a row say so, since a newcomer asks by itself. A watcher asks for others if a move
 // has waited longer: the two workers concerned may not look at the table.
-func (r *run) choose(
+func (f *fleet) choose(
 	p *part, m lease.Move, s lease.Sighting, age time.Duration, room *int, watchers []string,
 ) {
-	mine := m.To == r.cfg.WorkerID
+	mine := m.To == f.run.cfg.WorkerID
 	switch {
 	case m.Kind == lease.MoveTake:
 		silent := s.Owner != ""
-		turn := age > 0 || silent && r.firstWatcher(m.Key, watchers)
+		turn := age > 0 || silent && f.firstWatcher(m.Key, watchers)
 		switch {
-		case !mine && !(r.fleet.watching && turn):
+		case !mine && !(f.watching && turn):
 		case *room > 0:
 			*room--
 			if silent {
@@ -187,30 +189,30 @@ func (r *run) choose(
 			} else {
 				p.take = append(p.take, s)
 			}
-		case !mine && r.fleet.index:
+		case !mine && f.index:
 			p.assign = append(p.assign, m)
 		}
 	case m.Kind == lease.MoveRob && mine && *room > 0:
 		*room--
 		p.rob = append(p.rob, s)
-	case m.Kind == lease.MovePass && m.From == r.cfg.WorkerID:
-		if h := r.held[m.Key]; h != nil && age > 0 && r.reaches(m.To, watchers) {
+	case m.Kind == lease.MovePass && m.From == f.run.cfg.WorkerID:
+		if h := f.run.held[m.Key]; h != nil && age > 0 && f.reaches(m.To, watchers) {
 			h.depart(departure{to: m.To})
 		}
 	case m.Kind == lease.MovePass && (mine && *room > 0 ||
-		r.fleet.watching && r.fleet.index && age > r.cfg.Failover):
+		f.watching && f.index && age > f.run.cfg.Failover):
 		p.ask = append(p.ask, m)
 	}
 }
 
 // reaches reports whether a worker finds out that it was given a lease for which it did not ask.
-func (r *run) reaches(worker string, watchers []string) bool {
-	return r.fleet.index || slices.Contains(watchers, worker)
+func (f *fleet) reaches(worker string, watchers []string) bool {
+	return f.index || slices.Contains(watchers, worker)
 }
 
 // firstWatcher reports whether this worker is the first of the watchers to take a dead worker's
 // lease.
-func (r *run) firstWatcher(key runnel.ShardID, watchers []string) bool {
+func (f *fleet) firstWatcher(key runnel.ShardID, watchers []string) bool {
 	if len(watchers) == 0 {
 		return true
 	}
@@ -219,50 +221,50 @@ func (r *run) firstWatcher(key runnel.ShardID, watchers []string) bool {
 		sum += int(c)
 	}
 	first := watchers[sum%len(watchers)]
-	return first == r.cfg.WorkerID || !slices.Contains(watchers, r.cfg.WorkerID)
+	return first == f.run.cfg.WorkerID || !slices.Contains(watchers, f.run.cfg.WorkerID)
 }
 
 // assign takes leases of dead workers in the name of others, because this worker has no room.
-func (r *run) assign(ctx context.Context, moves []lease.Move) {
-	r.each(moves, func(m lease.Move, s lease.Sighting) {
-		_, err := r.table.Assign(ctx, s.Lease, m.To)
+func (f *fleet) assign(ctx context.Context, moves []lease.Move) {
+	f.each(moves, func(m lease.Move, s lease.Sighting) {
+		_, err := f.run.table.Assign(ctx, s.Lease, m.To)
 		if err != nil && !errors.Is(err, lease.ErrLeaseLost) && ctx.Err() == nil {
-			r.failed(m.Key, err)
+			f.run.failed(m.Key, err)
 		}
 	})
 }
 
 // ask asks the holders of leases to pass them to the workers that should have them, and repeats
 // what was asked before, so that the holders see that the asker lives.
-func (r *run) ask(ctx context.Context, now time.Time, moves []lease.Move) {
-	r.each(moves, func(m lease.Move, s lease.Sighting) {
+func (f *fleet) ask(ctx context.Context, now time.Time, moves []lease.Move) {
+	f.each(moves, func(m lease.Move, s lease.Sighting) {
 		beat := int64(1)
 		if ask, ok := s.Asked(); ok {
 			age := now.Sub(s.AskChanged)
 			switch {
-			case ask.Worker == m.To && age < r.cfg.Failover/2:
+			case ask.Worker == m.To && age < f.run.cfg.Failover/2:
 				return
 			case ask.Worker == m.To:
 				beat = ask.Beat + 1
-			case age <= r.cfg.Failover:
+			case age <= f.run.cfg.Failover:
 				return // another worker was first
 			}
 		}
-		err := r.table.Ask(ctx, s.Lease, lease.Ask{Worker: m.To, Beat: beat})
+		err := f.run.table.Ask(ctx, s.Lease, lease.Ask{Worker: m.To, Beat: beat})
 		switch {
 		case err == nil:
-			r.observe(Event{Kind: EventLeaseAsked, ShardID: m.Key, Other: s.Owner})
+			f.run.observe(Event{Kind: EventLeaseAsked, ShardID: m.Key, Other: s.Owner})
 		case !errors.Is(err, lease.ErrAskRefused) && ctx.Err() == nil:
-			r.failed(m.Key, err)
+			f.run.failed(m.Key, err)
 		}
 	})
 }
 
-func (r *run) each(moves []lease.Move, do func(lease.Move, lease.Sighting)) {
+func (f *fleet) each(moves []lease.Move, do func(lease.Move, lease.Sighting)) {
 	var group errgroup.Group
 	group.SetLimit(takesAtOnce)
 	for _, m := range moves {
-		s, there := r.fleet.watch.Seen(m.Key)
+		s, there := f.watch.Seen(m.Key)
 		if !there {
 			continue
 		}

@@ -164,6 +164,7 @@ func newRun(cfg Config, stopping <-chan struct{}) *run {
 		final:      make(chan error, 1),
 		successors: successors{planned: make(chan struct{})},
 	}
+	r.fleet.run = r
 	r.identity = shardmap.NewIdentity(r.identify)
 	if r.sink == nil {
 		r.sink = &handlerSink{handler: cfg.Handler, failed: r.failed}
@@ -232,7 +233,7 @@ func (r *run) begin(ctx context.Context) error {
 			return r.audit(ctx)
 		},
 		func() error {
-			r.findIndex(ctx)
+			r.fleet.findIndex(ctx)
 			return nil
 		},
 	} {

@@ -53,7 +53,7 @@ func TestKilledWorkerIsReplaced(t *testing.T) {
 		<-time.After(failover) // the old owners know that their leases are stolen
 		f.stream.put("a", keys(50)...)
 		f.await(time.Second, "50 records", func() bool { n, _ := f.delivered(); return n == 50 })
-		<-time.After(failover*6/10) // checkpoints
+		<-time.After(failover * 6 / 10) // checkpoints
 		f.workers["w1"].kill()
 		if err := <-f.workers["w1"].err; !errors.Is(err, seam.ErrKilled) {
 			t.Fatalf("killed: %v", err)

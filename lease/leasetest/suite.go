@@ -270,7 +270,7 @@ func holderWrites(b *bench, table *lease.Table) map[string]func(lease.Lease) (le
 		"pass": func(l lease.Lease) (lease.Lease, error) {
 			return table.Pass(b.ctx(), l, lease.Mark{At: at("79", 0)}, "w7", false)
 		},
-		"take":    func(l lease.Lease) (lease.Lease, error) { return table.Take(b.ctx(), l, "w9") },
+		"take": func(l lease.Lease) (lease.Lease, error) { return table.Take(b.ctx(), l, "w9") },
 		"delete": func(l lease.Lease) (lease.Lease, error) {
 			return l, table.Delete(b.ctx(), l)
 		},
