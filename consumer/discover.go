@@ -153,7 +153,7 @@ func (f *fleet) probeWatcher(ctx context.Context) (bool, error) {
 	if p.row == "" {
 		return true, nil
 	}
-	l, err := f.run.table.Get(ctx, p.row)
+	l, err := f.run.table.Glance(ctx, p.row)
 	if errors.Is(err, lease.ErrLeaseNotFound) || errors.Is(err, lease.ErrUnreadableRow) {
 		return true, nil
 	}

@@ -322,6 +322,16 @@ func (l *link) Scan(
 	return out, err
 }
 
+func (l *link) Query(
+	ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options),
+) (out *dynamodb.QueryOutput, err error) {
+	err = l.run(ctx, "Query", func() (err error) {
+		out, err = l.DynamoDBAPI.Query(ctx, in, o...)
+		return err
+	})
+	return out, err
+}
+
 // keys returns n partition keys.
 func keys(n int) []string {
 	out := make([]string, n)

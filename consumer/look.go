@@ -41,7 +41,11 @@ type fleet struct {
 // returns true if the work of Config.Once is done.
 func (r *run) look(ctx context.Context) (bool, error) {
 	r.fleet.concerned = true // until the plan says otherwise: a failed look is repeated
-	leases, skipped, err := r.table.List(ctx)
+	list := r.table.Look
+	if r.once != nil {
+		list = r.table.List // it concludes that the work is done
+	}
+	leases, skipped, err := list(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -24,14 +24,21 @@ func (s Skipped) String() string { return fmt.Sprintf("%s: %v", s.Key, s.Err) }
 // List reads every lease with consistent reads, in the order of their keys. It ignores rows of
 // other entity types. It skips and reports rows that cannot be read, so that one of them does not
 // stop a fleet. It returns a *StreamError if a row is stamped with another stream.
-func (t *Table) List(ctx context.Context) ([]Lease, []Skipped, error) {
+func (t *Table) List(ctx context.Context) ([]Lease, []Skipped, error) { return t.list(ctx, true) }
+
+// Look is List with eventually consistent reads, for half the read units. Rows may be a moment old,
+// each by another moment, so it serves to watch the others, and not to conclude that a row is
+// missing.
+func (t *Table) Look(ctx context.Context) ([]Lease, []Skipped, error) { return t.list(ctx, false) }
+
+func (t *Table) list(ctx context.Context, consistent bool) ([]Lease, []Skipped, error) {
 	var (
 		leases  []Lease
 		skipped []Skipped
 		start   item
 	)
 	for {
-		out, err := t.scanPage(ctx, start)
+		out, err := t.scanPage(ctx, start, consistent)
 		if err != nil {
 			return nil, nil, t.wrap("scan", "", err)
 		}
@@ -55,12 +62,14 @@ func (t *Table) List(ctx context.Context) ([]Lease, []Skipped, error) {
 	return leases, skipped, nil
 }
 
-func (t *Table) scanPage(ctx context.Context, start item) (*dynamodb.ScanOutput, error) {
+func (t *Table) scanPage(
+	ctx context.Context, start item, consistent bool,
+) (*dynamodb.ScanOutput, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
 	return t.cfg.DynamoDB.Scan(ctx, &dynamodb.ScanInput{
 		TableName: aws.String(t.cfg.Table), ExclusiveStartKey: start,
-		ConsistentRead: aws.Bool(true),
+		ConsistentRead: aws.Bool(consistent),
 	})
 }
 

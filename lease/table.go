@@ -120,7 +120,16 @@ func (t *Table) wrap(op string, id runnel.ShardID, err error) error {
 // Get reads one lease with a consistent read. It returns ErrLeaseNotFound if the lease does not
 // exist.
 func (t *Table) Get(ctx context.Context, id runnel.ShardID) (Lease, error) {
-	row, err := t.getItem(ctx, t.cfg.Table, t.key(id))
+	return t.get(ctx, id, true)
+}
+
+// Glance is Get with an eventually consistent read, for half the read units.
+func (t *Table) Glance(ctx context.Context, id runnel.ShardID) (Lease, error) {
+	return t.get(ctx, id, false)
+}
+
+func (t *Table) get(ctx context.Context, id runnel.ShardID, consistent bool) (Lease, error) {
+	row, err := t.readItem(ctx, t.cfg.Table, t.key(id), consistent)
 	if err != nil {
 		return Lease{}, t.wrap("read", id, err)
 	}
@@ -136,10 +145,16 @@ func (t *Table) Get(ctx context.Context, id runnel.ShardID) (Lease, error) {
 
 // getItem returns an item of a table, nil if it is not there.
 func (t *Table) getItem(ctx context.Context, table string, key item) (item, error) {
+	return t.readItem(ctx, table, key, true)
+}
+
+func (t *Table) readItem(
+	ctx context.Context, table string, key item, consistent bool,
+) (item, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
 	out, err := t.cfg.DynamoDB.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: aws.String(table), Key: key, ConsistentRead: aws.Bool(true),
+		TableName: aws.String(table), Key: key, ConsistentRead: aws.Bool(consistent),
 	})
 	if err != nil {
 		return nil, err
