@@ -30,7 +30,9 @@ func (f *fleet) introduce(ctx context.Context, leases []lease.Lease) bool {
 
 // announce writes this worker's card into a row.
 func (f *fleet) announce(ctx context.Context, leases []lease.Lease, leaving bool) bool {
-	c := &card{Card: lease.Card{Beat: 1, MaxLeases: f.run.cfg.MaxLeases, Leaving: leaving}}
+	c := &card{Card: lease.Card{
+		Beat: 1, MaxLeases: f.run.cfg.MaxLeases, Leaving: leaving, Static: f.run.static,
+	}}
 	if old := f.card; old != nil {
 		c.on, c.Beat = old.on, old.Beat+1
 	} else {
@@ -39,7 +41,12 @@ func (f *fleet) announce(ctx context.Context, leases []lease.Lease, leaving bool
 			return false
 		}
 	}
-	if err := f.run.table.Announce(ctx, c.on, f.run.cfg.WorkerID, c.Card); err != nil {
+	before, err := f.run.table.Announce(ctx, c.on, f.run.cfg.WorkerID, c.Card)
+	if replaced := f.overtaken(before.Static); err == nil && replaced != nil {
+		f.run.giveUp(replaced)
+		return false
+	}
+	if err != nil {
 		if !errors.Is(err, lease.ErrLeaseNotFound) && ctx.Err() == nil {
 			f.run.failed(c.on.Key, err)
 		}

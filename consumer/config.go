@@ -39,6 +39,14 @@ type Config struct {
 	// new with every process: if two workers have the same name, each takes the other's leases for
 	// its own. Default: the host's name, the process id and a random part.
 	WorkerID string
+	// Static says that WorkerID outlives the process, and WorkerID is then required. When the worker
+	// stops it checkpoints and keeps its leases, and the next process of that name goes on with them
+	// at once, also after a crash. No other worker takes them before Failover or Absence is over. Of
+	// two live processes of one name the younger goes on, and the older ends with ErrReplaced.
+	Static bool
+	// Absence is for how long a static worker may be away before others take its leases; default
+	// Failover, at most 24 h. After a crash its shards wait for as long. Java workers ignore it.
+	Absence time.Duration
 
 	Kinesis  KinesisAPI        // required
 	DynamoDB lease.DynamoDBAPI // required
@@ -145,6 +153,11 @@ func (c Config) Validate() error {
 		}
 	}
 	fault(c.Stream == "", "Stream is missing: want the stream's name")
+	fault(c.Static && c.WorkerID == "",
+		"Static is set without a WorkerID: want a name that this worker has in every process")
+	fault(c.Absence != 0 && !c.Static, "Absence is set without Static")
+	fault(c.Absence < 0 || c.Absence > lease.LongestAbsence,
+		"Absence is %s: want 0 (for Failover) to %s", c.Absence, lease.LongestAbsence)
 	fault(c.App == "", "App is missing: want the application's name, which names the lease table")
 	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")
 	fault(c.DynamoDB == nil, "DynamoDB is missing: want a *dynamodb.Client")

@@ -112,10 +112,17 @@ func (r *run) take(ctx context.Context, wanted []lease.Sighting, kind EventKind)
 	}
 }
 
+// claim is what this worker writes of itself into the rows that it takes.
+func (r *run) claim() lease.Claim {
+	return lease.Claim{
+		Worker: r.cfg.WorkerID, MaxLeases: r.cfg.MaxLeases, Static: r.static,
+	}
+}
+
 // takeOne takes a lease; the adoption is zero if it did not get it.
 func (r *run) takeOne(ctx context.Context, seen lease.Lease) adoption {
 	sent := moment()
-	l, err := r.table.Take(ctx, seen, r.cfg.WorkerID)
+	l, err := r.table.Take(ctx, seen, r.claim())
 	switch {
 	case err == nil:
 		return adoption{lease: l, sent: sent}

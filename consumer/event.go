@@ -14,6 +14,11 @@ type EventKind string
 const (
 	// EventLeaseTaken: the worker holds the lease of a shard that had no owner.
 	EventLeaseTaken EventKind = "lease-taken"
+	// EventLeaseResumed: a static worker goes on with a lease that an earlier process of its name
+	// held.
+	EventLeaseResumed EventKind = "lease-resumed"
+	// EventLeaseKept: a static worker stops, and keeps the lease for its next process.
+	EventLeaseKept EventKind = "lease-kept"
 	// EventLeaseExpired: it took the lease over from Other, which had not renewed it in time.
 	EventLeaseExpired EventKind = "lease-expired"
 	// EventLeaseAsked: it asked Other for a lease, for itself or for a third worker.

@@ -122,9 +122,12 @@ func (h *holding) handOver(ctx context.Context, how ending, to departure) ending
 	case how == caughtUp:
 		h.event(Event{Kind: EventCaughtUp})
 	}
-	if to.to != "" {
+	switch {
+	case to.to != "":
 		h.event(Event{Kind: EventLeasePassed, Other: to.to})
-	} else {
+	case h.keeps(how):
+		h.event(Event{Kind: EventLeaseKept})
+	default:
 		h.event(Event{Kind: EventLeaseReleased})
 	}
 	return how
@@ -142,9 +145,21 @@ func (h *holding) lastWrite(how ending, to departure) lastWrite {
 		return func(ctx context.Context, l lease.Lease, m lease.Mark) (lease.Lease, error) {
 			return table.Pass(ctx, l, m, to.to, to.byHand)
 		}
+	case h.keeps(how):
+		return func(ctx context.Context, l lease.Lease, m lease.Mark) (lease.Lease, error) {
+			if m == (lease.Mark{}) {
+				return table.Renew(ctx, l)
+			}
+			return table.Checkpoint(ctx, l, m)
+		}
 	default:
 		return table.Release
 	}
+}
+
+// keeps reports whether the lease waits for the next process of a static worker.
+func (h *holding) keeps(how ending) bool {
+	return how == stopped && h.run.cfg.Static && h.run.isStopping()
 }
 
 // createChildren creates the leases of the shard's children, before its own row says SHARD_END. It
@@ -223,7 +238,7 @@ func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
 	l := newLease(child, runnel.FromOldest())
 	l.Complete = h.endComplete
 	if startable {
-		l.Owner = h.run.cfg.WorkerID
+		l.Owner, l.Static = h.run.cfg.WorkerID, h.run.static
 	}
 	sent := moment()
 	stands, created, err := h.run.table.Create(ctx, l)
@@ -237,7 +252,7 @@ func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
 	if !created && startable && stands.Owner == "" && !stands.Ended() {
 		// The other parent's reader created it, when this shard was not finished yet.
 		sent = moment()
-		if stands, err = h.run.table.Take(ctx, stands, h.run.cfg.WorkerID); err == nil {
+		if stands, err = h.run.table.Take(ctx, stands, h.run.claim()); err == nil {
 			created = true
 		} else if !errors.Is(err, lease.ErrLeaseLost) {
 			return err

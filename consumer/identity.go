@@ -43,7 +43,7 @@ func (r *run) recreated(now lease.Stream) error {
 // isFinal reports whether another attempt is useless for every shard.
 func isFinal(err error) bool {
 	return errors.Is(err, lease.ErrOtherStream) || errors.Is(err, ErrStreamGone) ||
-		errors.Is(err, lease.ErrTableNotFound)
+		errors.Is(err, lease.ErrTableNotFound) || errors.Is(err, ErrReplaced)
 }
 
 // giveUp ends the worker with an error that isFinal. The first one counts.

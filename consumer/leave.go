@@ -3,7 +3,6 @@ package consumer
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -14,7 +13,6 @@ import (
 // shards' readers finish their work.
 type successors struct {
 	planned chan struct{} // closed when workers is set
-	once    sync.Once
 	workers map[runnel.ShardID]string
 }
 
@@ -29,18 +27,17 @@ func (s *successors) of(ctx context.Context, shard runnel.ShardID) string {
 }
 
 func (s *successors) set(workers map[runnel.ShardID]string) {
-	s.once.Do(func() {
-		s.workers = workers
-		close(s.planned)
-	})
+	s.workers = workers
+	close(s.planned)
 }
 
 // handBack plans who takes the leases over, and waits until every one of them has been handed over.
 func (r *run) handBack(life context.Context) {
-	defer r.successors.set(nil)
-	if len(r.held) > 0 && life.Err() == nil {
-		r.successors.set(r.fleet.succeed(life))
+	var workers map[runnel.ShardID]string
+	if len(r.held) > 0 && life.Err() == nil && !r.cfg.Static {
+		workers = r.fleet.succeed(life)
 	}
+	r.successors.set(workers)
 	for len(r.held) > 0 {
 		r.collect(life, <-r.ended)
 	}

@@ -45,6 +45,9 @@ func (r *run) look(ctx context.Context) (bool, error) {
 	if r.once != nil {
 		list = r.table.List // it concludes that the work is done
 	}
+	if r.fleet.looks < 2 {
+		list = r.table.List // it must see the workers that come at the same time
+	}
 	leases, skipped, err := list(ctx)
 	if err != nil {
 		return false, err
@@ -52,15 +55,8 @@ func (r *run) look(ctx context.Context) (bool, error) {
 	r.reportRows(skipped)
 	now := time.Now()
 	sightings := r.fleet.watch.Update(now, leases)
-	for _, s := range sightings {
-		h, held := r.held[s.Key]
-		switch {
-		case held && (s.Owner != r.cfg.WorkerID || s.Hold != h.first.Hold):
-			// The lease seems to be robbed. The keeper finds out at once.
-			h.keeper.renewSoon()
-		case !held && s.Owner == r.cfg.WorkerID && s.Passed():
-			r.fleet.adopt(ctx, s.Lease)
-		}
+	if err := r.fleet.mine(ctx, sightings); err != nil {
+		return false, err
 	}
 	view := r.fleet.watch.View(now, r.cfg.Failover)
 	if r.once != nil {

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -48,6 +49,7 @@ func (w *Worker) ID() string { return w.cfg.WorkerID }
 //   - lease.ErrOtherStream if the table belongs to another stream, or the stream was created again
 //     (ErrRecreated, if that was while it ran);
 //   - lease.ErrManagedByKCL3 or lease.ErrNotLeaseTable for a table that cannot be shared;
+//   - ErrReplaced if a younger process of the same static worker goes on in its place;
 //   - ErrStreamGone or lease.ErrTableNotFound if the stream or the table was deleted;
 //   - with Config.Once, lease.ErrUnreadableRow for rows of the table that cannot be read, so that
 //     their shards were not processed;
@@ -152,6 +154,7 @@ type run struct {
 	ended   chan *holding
 	absent  map[runnel.ShardID]bool // ended leases that the last audit did not find listed
 	quiet   quiet
+	static  lease.Static // this process of a static worker; its number is set by the first look
 
 	successors successors
 }
@@ -165,6 +168,9 @@ func newRun(cfg Config, stopping <-chan struct{}) *run {
 		successors: successors{planned: make(chan struct{})},
 	}
 	r.fleet.run = r
+	if cfg.Static {
+		r.static = lease.Static{Process: rand.Text(), Absence: cfg.Absence}
+	}
 	r.identity = shardmap.NewIdentity(r.identify)
 	if r.sink == nil {
 		r.sink = &handlerSink{handler: cfg.Handler, failed: r.failed}
@@ -216,7 +222,6 @@ func (r *run) begin(ctx context.Context) error {
 		func() (err error) {
 			r.table, err = lease.New(lease.Config{
 				DynamoDB: r.cfg.DynamoDB, Table: r.cfg.App, Stream: r.stream,
-				MaxLeases:   r.cfg.MaxLeases,
 				CallTimeout: min(5*time.Second, r.cfg.Failover/8),
 			})
 			return err

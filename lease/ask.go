@@ -9,7 +9,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runnel-stream/runnel/internal/awserr"
 )
@@ -98,7 +97,7 @@ func (t *Table) Ask(ctx context.Context, seen Lease, ask Ask) error {
 		condition += "#ask = :seen"
 		values[":seen"] = str(seen.askText)
 	}
-	err := t.annotate(ctx, seen, &dynamodb.UpdateItemInput{
+	_, err := t.annotate(ctx, seen, &dynamodb.UpdateItemInput{
 		ConditionExpression: aws.String(condition), UpdateExpression: aws.String("SET #ask = :ask"),
 		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 	})
@@ -111,14 +110,17 @@ func (t *Table) Ask(ctx context.Context, seen Lease, ask Ask) error {
 	return nil
 }
 
-// annotate changes attributes of ours that the protocol does not depend on: it raises no counter.
+// annotate changes attributes of ours that the protocol does not depend on: it raises no counter. It
+// returns the attributes that in.ReturnValues asks for.
 func (t *Table) annotate(
 	ctx context.Context, seen Lease, in *dynamodb.UpdateItemInput,
-) error {
+) (item, error) {
 	ctx, cancel := t.call(ctx)
 	defer cancel()
 	in.TableName, in.Key = aws.String(t.cfg.Table), t.key(seen.Key)
-	in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureNone
-	_, err := t.cfg.DynamoDB.UpdateItem(ctx, in)
-	return err
+	out, err := t.cfg.DynamoDB.UpdateItem(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return out.Attributes, nil
 }

@@ -20,6 +20,8 @@ type Card struct {
 	Beat      int64 // raised by the worker as long as it lives; 1 or more
 	MaxLeases int   // how many leases it may hold; 0 means no limit
 	Leaving   bool  // it takes no lease any more, and passes those that it holds
+	// Static is the process of a static worker; zero for others.
+	Static Static
 }
 
 // String returns the attribute's value.
@@ -28,13 +30,17 @@ func (c Card) String() string {
 	if c.Leaving {
 		how = "leaving"
 	}
-	return fmt.Sprintf("%d %d %s", c.Beat, c.MaxLeases, how)
+	text := fmt.Sprintf("%d %d %s", c.Beat, c.MaxLeases, how)
+	if c.Static != (Static{}) {
+		text += " " + c.Static.String()
+	}
+	return text
 }
 
 // parseCard reads an attribute; ok is false for a value of another shape.
 func parseCard(value string) (c Card, ok bool) {
-	parts := strings.Split(value, " ")
-	if len(parts) != 3 || parts[2] != "here" && parts[2] != "leaving" {
+	parts := strings.SplitN(value, " ", 4)
+	if len(parts) < 3 || parts[2] != "here" && parts[2] != "leaving" {
 		return Card{}, false
 	}
 	beat, err := strconv.ParseInt(parts[0], 10, 64)
@@ -45,7 +51,11 @@ func parseCard(value string) (c Card, ok bool) {
 	if err != nil || most < 0 {
 		return Card{}, false
 	}
-	return Card{Beat: beat, MaxLeases: most, Leaving: parts[2] == "leaving"}, true
+	c = Card{Beat: beat, MaxLeases: most, Leaving: parts[2] == "leaving"}
+	if len(parts) == 4 {
+		c.Static = parseStatic(parts[3])
+	}
+	return c, true
 }
 
 const attrCard = "runnelWorker." // and the worker's name
@@ -71,10 +81,13 @@ func readCards(row item) map[string]Card {
 	return cards
 }
 
-// Announce writes a worker's card into a lease's row. ErrLeaseNotFound means that the row is gone:
-// another row serves as well.
-func (t *Table) Announce(ctx context.Context, on Lease, worker string, card Card) error {
-	return t.card(ctx, on, &dynamodb.UpdateItemInput{
+// Announce writes a worker's card into a lease's row, and returns the card that it replaces; zero if
+// there was none. ErrLeaseNotFound means that the row is gone: another row serves as well.
+func (t *Table) Announce(
+	ctx context.Context, on Lease, worker string, card Card,
+) (before Card, err error) {
+	row, err := t.card(ctx, on, &dynamodb.UpdateItemInput{
+		ReturnValues:        types.ReturnValueUpdatedOld,
 		ConditionExpression: aws.String("attribute_exists(#key)"),
 		UpdateExpression:    aws.String("SET #card = :card"),
 		ExpressionAttributeNames: map[string]string{
@@ -82,25 +95,29 @@ func (t *Table) Announce(ctx context.Context, on Lease, worker string, card Card
 		},
 		ExpressionAttributeValues: item{":card": str(card.String())},
 	})
+	return readCards(row)[worker], err
 }
 
 // Retract removes a worker's card from a row, if it is the one given.
 func (t *Table) Retract(ctx context.Context, on Lease, worker string, card Card) error {
-	return t.card(ctx, on, &dynamodb.UpdateItemInput{
+	_, err := t.card(ctx, on, &dynamodb.UpdateItemInput{
 		ConditionExpression:       aws.String("#card = :card"),
 		UpdateExpression:          aws.String("REMOVE #card"),
 		ExpressionAttributeNames:  map[string]string{"#card": attrCard + worker},
 		ExpressionAttributeValues: item{":card": str(card.String())},
 	})
+	return err
 }
 
-func (t *Table) card(ctx context.Context, on Lease, in *dynamodb.UpdateItemInput) error {
-	err := t.annotate(ctx, on, in)
+func (t *Table) card(
+	ctx context.Context, on Lease, in *dynamodb.UpdateItemInput,
+) (item, error) {
+	row, err := t.annotate(ctx, on, in)
 	if _, refused := awserr.ConditionFailed(err); refused {
 		err = ErrLeaseNotFound
 	}
 	if err != nil {
-		return t.wrap("announce a worker on", on.Key, err)
+		return nil, t.wrap("announce a worker on", on.Key, err)
 	}
-	return nil
+	return row, nil
 }

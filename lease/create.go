@@ -14,12 +14,10 @@ import (
 
 // Create adds a lease if the table has none for the shard, and never changes an existing one. It
 // returns the lease in the table, and whether this call created it. If the new lease names an
-// owner, that owner holds it.
+// owner, that owner holds it, with its MaxLeases and Static.
 func (t *Table) Create(ctx context.Context, l Lease) (Lease, bool, error) {
 	l.Stream, l.Hold = t.cfg.Stream.String(), rand.Text()
-	if l.Owner != "" {
-		l.Holder, l.MaxLeases = l.Owner, t.cfg.MaxLeases
-	}
+	l.Holder = l.Owner
 	answer := t.put(ctx, l)
 	if answer == nil {
 		return l, true, nil

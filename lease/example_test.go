@@ -33,13 +33,13 @@ func Example() {
 	})
 	check(err)
 
-	first, err := table.Take(ctx, free, "worker-1")
+	first, err := table.Take(ctx, free, lease.Claim{Worker: "worker-1"})
 	check(err)
 	first, err = table.Checkpoint(ctx, first, lease.Mark{
 		At: runnel.Position{Sequence: "1001"},
 	})
 	check(err)
-	second, err := table.Take(ctx, first, "worker-2")
+	second, err := table.Take(ctx, first, lease.Claim{Worker: "worker-2"})
 	check(err)
 	fmt.Println(second.Owner, "goes on after", second.Checkpoint)
 

@@ -42,6 +42,7 @@ const (
 	attrAsk      = "runnelAsk"
 	attrPin      = "runnelPin"
 	attrEnder    = "runnelEnder"
+	attrStatic   = "runnelStatic"
 )
 
 const entityLease = "LEASE"
@@ -79,6 +80,7 @@ func decode(row item) (Lease, error) {
 		Cards:         readCards(row),
 	}
 	l.Ask, l.askText = readAsk(row)
+	l.Static = parseStatic(text(row, attrStatic))
 	if _, there := row[attrPending]; there {
 		l.Pending = r.position(attrPending, attrPendingSub)
 	}
@@ -233,6 +235,9 @@ func encode(l Lease) item {
 	optional(attrHolder, l.Holder)
 	if l.MaxLeases > 0 {
 		row[attrMax] = num(int64(l.MaxLeases))
+	}
+	if l.Static != (Static{}) {
+		row[attrStatic] = str(l.Static.String())
 	}
 	if len(l.Parents) > 0 { // DynamoDB has no empty sets
 		row[attrParents] = set(l.Parents)

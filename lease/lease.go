@@ -54,6 +54,8 @@ type Lease struct {
 	Holder string
 	// MaxLeases is how many leases Holder may hold; 0 means no limit (runnelMax).
 	MaxLeases int
+	// Static is the process of Holder, if its name outlives the process (runnelStatic).
+	Static Static
 	// Ask is the last request for the lease (runnelAsk). See Asked.
 	Ask     Ask
 	askText string // as it is in the row

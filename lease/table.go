@@ -55,9 +55,6 @@ type Config struct {
 	Table string
 	// Stream is the stream of the leased shards; required. Rows are stamped with it.
 	Stream Stream
-	// MaxLeases is how many leases the worker that writes may hold; 0 means no limit. Rows that it
-	// takes say so to the other workers.
-	MaxLeases int
 	// CallTimeout is the time that one call may take; default 5 s.
 	CallTimeout time.Duration
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// Take makes worker the holder of a lease that the caller last saw as seen: unowned, expired,
-// passed to worker, or to be robbed of a program that passes nothing. It raises
+// Take makes by.Worker the holder of a lease that the caller last saw as seen: unowned, expired,
+// passed to it, or to be robbed of a program that passes nothing. It raises
 // ownerSwitchesSinceCheckpoint if another worker held it, and ends a KCL 3.x hand-over. The
 // checkpoint, the children and a pending checkpoint stay. ErrLeaseLost means that the row has
 // changed since: its owner is alive, or another worker was first.
-func (t *Table) Take(ctx context.Context, seen Lease, worker string) (Lease, error) {
-	return t.take(ctx, seen, owner{worker, rand.Text(), t.cfg.MaxLeases})
+func (t *Table) Take(ctx context.Context, seen Lease, by Claim) (Lease, error) {
+	return t.take(ctx, seen, owner{by, rand.Text()})
 }
 
 // Assign takes a lease that no live worker holds in the name of another worker of this package,
 // which finds it by Owned and adopts it by Take.
 func (t *Table) Assign(ctx context.Context, seen Lease, worker string) (Lease, error) {
-	return t.take(ctx, seen, owner{name: worker})
+	return t.take(ctx, seen, owner{Claim: Claim{Worker: worker}})
 }
 
 func (t *Table) take(ctx context.Context, seen Lease, next owner) (Lease, error) {
@@ -39,19 +39,19 @@ func (t *Table) take(ctx context.Context, seen Lease, next owner) (Lease, error)
 
 // owner is the next owner of a row, as a take or a pass writes it.
 type owner struct {
-	name string
+	Claim
 	hold string // "": the owner has not adopted the lease yet
-	most int    // its Config.MaxLeases; 0 if that is not known
 }
 
 // of returns the row under its new owner. An ask ends with the hold that it was for.
 func (o owner) of(row Lease) Lease {
-	if row.Owner != "" && row.Owner != o.name {
+	if row.Owner != "" && row.Owner != o.Worker {
 		row.OwnerSwitches++
 	}
-	row.Owner, row.Holder, row.Hold, row.MaxLeases = o.name, o.name, o.hold, o.most
+	row.Owner, row.Holder, row.Hold = o.Worker, o.Worker, o.hold
+	row.MaxLeases, row.Static = o.MaxLeases, o.Static
 	row.Ask, row.askText = Ask{}, ""
-	if row.Pin != o.name {
+	if row.Pin != o.Worker {
 		row.Pin = ""
 	}
 	return row
@@ -68,6 +68,11 @@ func (o owner) set(row Lease, u *update) {
 		u.set(attrMax, num(int64(row.MaxLeases)))
 	} else {
 		u.remove(attrMax)
+	}
+	if row.Static != (Static{}) {
+		u.set(attrStatic, str(row.Static.String()))
+	} else {
+		u.remove(attrStatic)
 	}
 	u.remove(attrCheckpointOwn, attrAsk)
 }
@@ -132,13 +137,13 @@ func (t *Table) Release(ctx context.Context, held Lease, mark Mark) (Lease, erro
 
 // left returns the row without an owner.
 func (l Lease) left() Lease {
-	l.Owner, l.Holder, l.MaxLeases, l.Pin = "", "", 0, ""
+	l.Owner, l.Holder, l.MaxLeases, l.Pin, l.Static = "", "", 0, "", Static{}
 	l.Ask, l.askText = Ask{}, ""
 	return l
 }
 
 func (l Lease) leave(u *update) {
-	u.remove(attrOwner, attrCheckpointOwn, attrHolder, attrMax, attrPin, attrAsk)
+	u.remove(attrOwner, attrCheckpointOwn, attrHolder, attrMax, attrPin, attrAsk, attrStatic)
 }
 
 // Pass makes another worker of this package the owner of a held lease, with a last checkpoint, in
@@ -147,7 +152,7 @@ func (l Lease) leave(u *update) {
 func (t *Table) Pass(
 	ctx context.Context, held Lease, mark Mark, to string, byHand bool,
 ) (Lease, error) {
-	next := owner{name: to}
+	next := owner{Claim: Claim{Worker: to}}
 	return t.writeHeld(ctx, held, mark, write{
 		op: "pass",
 		build: func(row Lease) Lease {

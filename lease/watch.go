@@ -23,8 +23,11 @@ type Sighting struct {
 }
 
 // Expired reports whether the lease has an owner that has not changed the counter for longer than
-// the failover time.
+// the failover time, or for longer than a static worker may be away.
 func (s Sighting) Expired(now time.Time, failover time.Duration) bool {
+	if s.Owned() {
+		failover = max(failover, s.Static.Absence)
+	}
 	return s.Owner != "" && now.Sub(s.Changed) > failover
 }
 

@@ -78,7 +78,7 @@ func lostAnswers(b *bench) {
 			if !created {
 				b.Fatalf("the creation was not recognised: %+v", l)
 			}
-			l = b.keep(table.Take(b.ctx(), l, "w1"))
+			l = b.keep(table.Take(b.ctx(), l, lease.Claim{Worker: "w1"}))
 			net.lose = 1
 			got, err := holderWrites(b, table)[op](l)
 			if err != nil || got.Counter != l.Counter+1 {
@@ -93,7 +93,7 @@ func lostAnswers(b *bench) {
 func lateWrite(b *bench) {
 	for _, first := range []string{"renew", "checkpoint"} {
 		for _, second := range []string{"renew", "checkpoint", "release", "finish", "pass"} {
-			l := b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), "w1"))
+			l := b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), lease.Claim{Worker: "w1"}))
 			net := &lossy{DynamoDBAPI: b.api, lose: 1, late: true}
 			writes := holderWrites(b, b.open(net, orders))
 			if _, err := writes[first](l); !errors.Is(err, errCut) {
@@ -107,12 +107,12 @@ func lateWrite(b *bench) {
 			b.must(b.table.Delete(b.ctx(), got))
 
 			// The same late write has no effect after another worker has taken the lease.
-			l = b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), "w1"))
+			l = b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), lease.Claim{Worker: "w1"}))
 			net.lose = 1
 			if _, err := writes[first](l); !errors.Is(err, errCut) {
 				b.Fatalf("%s: %v, want no answer", first, err)
 			}
-			robbed := b.keep(b.table.Take(b.ctx(), l, "w2"))
+			robbed := b.keep(b.table.Take(b.ctx(), l, lease.Claim{Worker: "w2"}))
 			_, err = writes[second](l)
 			b.lost(err)
 			b.stands(robbed)
@@ -170,7 +170,7 @@ func sharedTable(b *bench) {
 	if len(leases) != 1 || len(skipped) != 0 {
 		b.Fatalf("%+v %v", leases, skipped)
 	}
-	_ = b.keep(b.table.Take(b.ctx(), leases[0], "w1")) // stamps the row
+	_ = b.keep(b.table.Take(b.ctx(), leases[0], lease.Claim{Worker: "w1"})) // stamps the row
 	other := lease.Stream{Name: "orders", Created: orders.Created.Add(1e9)}
 	_, err = b.open(b.api, other).Bind(b.ctx(), runnel.FromOldest())
 	if !errors.Is(err, lease.ErrOtherStream) {

@@ -204,8 +204,13 @@ func (m *Memory) UpdateItem(
 		err = apply(row, aws.ToString(in.UpdateExpression), in.ExpressionAttributeNames,
 			in.ExpressionAttributeValues)
 		if err == nil {
+			switch in.ReturnValues {
+			case types.ReturnValueAllNew:
+				out.Attributes = maps.Clone(row)
+			case types.ReturnValueUpdatedOld: // of the whole row, which has no other use here
+				out.Attributes = maps.Clone(t[key])
+			}
 			t[key] = row
-			out.Attributes = maps.Clone(row)
 		}
 		return err
 	})
