@@ -17,7 +17,6 @@ import (
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
-	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
@@ -187,14 +186,8 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	case errors.Is(context.Cause(ctx), archive.ErrUnusableLink):
 		return exit.Outside(fmt.Errorf("archive stream %s to %s: %w; runnel verify %s lists "+
 			"the damage", f.stream, f.to, context.Cause(ctx), f.to))
-	case errors.Is(runErr, consumer.ErrRecreated), errors.Is(runErr, lease.ErrTableNotFound):
-		return exit.Outside(fmt.Errorf("archive stream %s: %w", f.stream, runErr))
-	case errors.Is(runErr, lease.ErrOtherStream), errors.Is(runErr, lease.ErrManagedByKCL3),
-		errors.Is(runErr, lease.ErrNotLeaseTable):
-		return exit.Usage("%w", runErr)
 	case runErr != nil && !errors.Is(runErr, exit.ErrStop):
-		runErr = fmt.Errorf("archive stream %s: %w", f.stream, runErr)
-		return exit.Outside(endpoint.Hint(runErr, f.stream))
+		return workerError("archive stream "+f.stream, f.stream, runErr)
 	case f.once && ctx.Err() != nil:
 		return exit.ErrInterrupt
 	}

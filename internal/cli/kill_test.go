@@ -177,9 +177,13 @@ var listening = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)`)
 
 // serve starts the server, on the port of the first start, and waits until it is healthy.
 func (r *killRun) serve(chaos string, more ...string) *process {
-	p := r.start(append([]string{
+	return r.serveWith(append([]string{
 		"serve", "--addr", r.addr, "--data", r.data, "--stream", "events:4", "--chaos", chaos,
 	}, more...)...)
+}
+
+func (r *killRun) serveWith(args ...string) *process {
+	p := r.start(args...)
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if match := listening.FindStringSubmatch(p.stderr.String()); match != nil {
 			r.addr, r.endpoint = match[1], "http://"+match[1]
@@ -211,6 +215,12 @@ type process struct {
 
 func (r *killRun) start(args ...string) *process {
 	r.t.Helper()
+	return r.startWith(nil, args...)
+}
+
+// startWith starts a process, and passes each line of its standard output on, unless line is nil.
+func (r *killRun) startWith(line func([]byte), args ...string) *process {
+	r.t.Helper()
 	p := &process{t: r.t, name: args[0], done: make(chan struct{})}
 	p.cmd = clitest.Command(args...)
 	p.cmd.Dir = r.dir
@@ -220,6 +230,9 @@ func (r *killRun) start(args ...string) *process {
 		p.cmd.Env = append(p.cmd.Env, seam.EnvClock+"="+r.clockFile(args[0]))
 	}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	if line != nil {
+		p.cmd.Stdout = &lineWriter{line: line}
+	}
 	if err := p.cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -231,7 +244,7 @@ func (r *killRun) start(args ...string) *process {
 		_ = p.cmd.Process.Kill()
 		<-p.done
 		if r.t.Failed() {
-			r.t.Logf("%s: %v\n%s", strings.Join(args, " "), p.err, tail(p.stderr.String(), 20))
+			r.t.Logf("%s: %v\n%s", strings.Join(args, " "), p.err, tail(p.stderr.String(), 60))
 		}
 	})
 	return p

@@ -29,6 +29,7 @@ type tailFlags struct {
 	of                  endpoint.Flags
 	stream, from, shard string
 	once, doubles       bool
+	fleet               tailFleetFlags
 }
 
 func tailCommand(con *console.Console) *cobra.Command {
@@ -43,14 +44,19 @@ its reads: up to five a second of each shard, which AWS counts together with the
 A line is a record's data; --verbose puts its shard, position and key in front. Data that is not one
 line of text is printed in base64. With --output json a line is an object as in an archive, so that
 both can be compared. Aggregated records are opened. Doubles that a producer's retries left are
-dropped if their first copy was read.`,
+dropped if their first copy was read.
+
+With --app it is one worker of a fleet: the workers of an application share the shards through a
+lease table, with Java KCL workers too. A line is printed before its checkpoint. When a worker stops,
+the others go on where it was; when it dies, they print its last lines again.`,
 		Example: `  runnel tail --local --stream orders
   runnel tail --local --stream orders --from oldest --once --output json
-  runnel tail --local --stream orders --from 2026-01-31T08:00:00Z`,
+  runnel tail --local --stream orders --from 2026-01-31T08:00:00Z
+  runnel tail --local --stream orders --from oldest --app printers --worker p1`,
 		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runTail(con, c, f) },
 	}
-	f.of.AddFlags(command, false)
+	f.of.AddFlags(command, true)
 	flags := command.Flags()
 	flags.StringVar(&f.stream, "stream", "", "the stream's name")
 	flags.StringVar(&f.from, "from", "latest", "oldest, latest, an RFC 3339 time, or a sequence "+
@@ -59,6 +65,7 @@ dropped if their first copy was read.`,
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is printed")
 	flags.BoolVar(&f.doubles, "doubles", false, "print doubles too")
+	f.fleet.addFlags(command)
 	return command
 }
 
@@ -69,10 +76,17 @@ func (f *tailFlags) config(c *cobra.Command) (follow.Config, error) {
 	if f.stream == "" {
 		return cfg, exit.Usage("--stream is missing: name the stream to read")
 	}
+	if err := f.check(c); err != nil {
+		return cfg, err
+	}
 	if f.once && !c.Flags().Changed("from") {
 		f.from = "oldest"
 	}
 	if n := runnel.SequenceNumber(f.from); n.IsNumber() {
+		if f.fleet.app != "" {
+			return cfg, exit.Usage("--from %s: a fleet begins with the oldest record, the latest "+
+				"or a time", f.from)
+		}
 		if f.shard == "" {
 			return cfg, exit.Usage("--from %s: a sequence number is of one shard: name it with "+
 				"--shard", f.from)
@@ -92,13 +106,16 @@ func runTail(con *console.Console, c *cobra.Command, f *tailFlags) error {
 	if err != nil {
 		return err
 	}
+	signal.Ignore(syscall.SIGPIPE) // the failed write ends the command without a message
+	if f.fleet.app != "" {
+		return runTailFleet(con, c, f, cfg.From)
+	}
 	ctx := c.Context()
 	to, err := f.of.Load(ctx)
 	if err != nil {
 		return err
 	}
 	cfg.Kinesis = awsclient.Kinesis(to)
-	signal.Ignore(syscall.SIGPIPE) // the failed write ends the command without a message
 	printer := &recordPrinter{
 		out: bufio.NewWriterSize(con.Out, 1<<16), json: con.JSON(), verbose: con.Verbose,
 	}
