@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +76,11 @@ func (r *run) audit(ctx context.Context) error {
 	}
 	// The leases are read first and the shards second: a listed shard without a lease had none
 	// then.
+	if err := r.table.RefuseKCL3(ctx); err != nil {
+		return err
+	}
+	// The leases are read first and the shards second: a listed shard without a lease had none
+	// then.
 	leases, skipped, err := r.table.List(ctx)
 	if err != nil {
 		return err
@@ -84,11 +90,60 @@ func (r *run) audit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.fits(leases, shards); err != nil {
+		return cmp.Or(r.sameStream(ctx), err) // it may have been made again since the look above
+	}
 	r.once.begin(leases, shards)
-	g := newGenealogy(slices.Concat(leases, standIns(skipped)), shards)
+	if r.binding.New {
+		if leases, err = r.settleOrigin(ctx, leases, shards, now); err != nil {
+			return err
+		}
+	}
+	if err := r.create(ctx, newGenealogy(slices.Concat(leases, standIns(skipped)), shards), now); err != nil {
+		return err
+	}
+	if !r.binding.Synced || r.binding.Old() {
+		if err := r.table.MarkSynced(ctx, r.binding); err != nil {
+			return err
+		}
+		r.binding = lease.Binding{Origin: r.binding.Origin, Synced: true}
+	}
+	return r.sweep(ctx, leases, shards)
+}
+
+// settleOrigin creates the first lease of a new table: that of the open shard with the smallest id,
+// which every worker that begins at the same time finds, whatever its Config.From is. Its row has
+// the origin for all, and the mark that others are missing. If the shard comes from one at which the
+// application begins, its lease waits for the parent's end, as any child's.
+func (r *run) settleOrigin(
+	ctx context.Context, leases []lease.Lease, shards []runnel.Shard, now bounds,
+) ([]lease.Lease, error) {
+	i := slices.IndexFunc(shards, runnel.Shard.Open)
+	if i < 0 {
+		return leases, nil // the stream is being made or deleted
+	}
+	beginners, err := r.beginners(ctx, shards)
+	if err != nil {
+		return nil, err
+	}
+	origin, first := r.binding.Origin, newLease(shards[i], runnel.FromOldest())
+	g := newGenealogy(nil, shards)
+	begins := func(id runnel.ShardID) bool { return beginners[id] }
+	if begins(first.Key) || !g.any(first.Key, g.up, begins) {
+		first = newLease(shards[i], origin)
+		first.Complete = later(now.earliest, first.From)
+	}
+	if r.binding, err = r.table.Begin(ctx, first, origin); err != nil {
+		return nil, err
+	}
+	return append(leases, first), nil
+}
+
+// create creates the leases that are missing.
+func (r *run) create(ctx context.Context, g *genealogy, now bounds) (err error) {
 	var beginners map[runnel.ShardID]bool
 	if !r.binding.Synced || g.holes() {
-		if beginners, err = r.beginners(ctx, shards); err != nil {
+		if beginners, err = r.beginners(ctx, g.shards); err != nil {
 			return err
 		}
 	}
@@ -100,6 +155,7 @@ func (r *run) audit(ctx context.Context) error {
 			// Records that arrive from now on are the application's.
 			l.Complete = later(now.earliest, l.From)
 		}
+		l.Origin = &r.binding.Origin
 		_, _, err := r.table.Create(ctx, l)
 		if errors.Is(err, lease.ErrUnreadableRow) { // created since the list was read
 			r.reportRow(string(l.Key), err)
@@ -107,13 +163,38 @@ func (r *run) audit(ctx context.Context) error {
 			return err
 		}
 	}
-	if !r.binding.Synced {
-		if err := r.table.MarkSynced(ctx, r.binding); err != nil {
-			return err
-		}
-		r.binding.Synced = true
+	return nil
+}
+
+// fits returns an error if the leases are those of another stream: a checkpoint before the shard's
+// first record or after its last one, or another range of hash keys. Rows of this package name their
+// stream; those of others do not.
+func (r *run) fits(leases []lease.Lease, shards []runnel.Shard) error {
+	byID := make(map[runnel.ShardID]runnel.Shard, len(shards))
+	for _, s := range shards {
+		byID[s.ID] = s
 	}
-	return r.sweep(ctx, leases, shards)
+	for _, l := range leases {
+		s, listed := byID[l.Key]
+		if !listed {
+			continue
+		}
+		at, what := l.Checkpoint.Sequence, ""
+		switch {
+		case l.Range != nil && *l.Range != s.Range:
+			what = fmt.Sprintf("its hash keys are %s, and the stream's are %s", *l.Range, s.Range)
+		case at.IsNumber() && s.First != "" && at.Compare(s.First) < 0:
+			what = fmt.Sprintf("its checkpoint %s is before the shard's first number %s", at, s.First)
+		case at.IsNumber() && s.Last != "" && at.Compare(s.Last) > 0:
+			what = fmt.Sprintf("its checkpoint %s is after the shard's last number %s", at, s.Last)
+		default:
+			continue
+		}
+		return fmt.Errorf("lease %s: %s: %w", l.Key, what, &lease.StreamError{
+			Table: r.table.Name(), Want: r.stream.String(), Have: "another stream",
+		})
+	}
+	return nil
 }
 
 // beginners returns the shards at which the application begins. If the origin is a time, these are
@@ -147,10 +228,10 @@ func (r *run) beginners(
 }
 
 // sweep deletes the leases of ended shards that were missing from the stream's list in two audits
-// in a row. Their records are gone, so no reader needs the leases. In a table that Java workers
-// share it deletes nothing and leaves that to them.
+// in a row. Their records are gone, so no reader needs the leases. As long as a Java worker lives it
+// deletes nothing, and leaves that to the Java workers.
 func (r *run) sweep(ctx context.Context, leases []lease.Lease, shards []runnel.Shard) error {
-	if r.binding.Shared || len(shards) == 0 {
+	if len(shards) == 0 || r.fleet.looks == 0 || r.fleet.withJava {
 		return nil
 	}
 	listed := make(map[runnel.ShardID]bool, len(shards))

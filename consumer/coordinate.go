@@ -32,6 +32,12 @@ func (r *run) coordinate(life context.Context) error {
 			if r.collect(life, h) {
 				look.Reset(r.soon())
 			}
+			if h.deleted {
+				r.cfg.Logger.Warn("the row of a held lease was deleted: the stream's shards are "+
+					"compared with the table now", "worker", r.cfg.WorkerID, "stream", r.cfg.Stream,
+					"table", r.table.Name(), "shard", string(h.first.Key))
+				err = r.audit(life)
+			}
 		case err = <-r.final:
 		case <-audit.C:
 			err = r.inspect(life)
@@ -116,6 +122,7 @@ func (r *run) take(ctx context.Context, wanted []lease.Sighting, kind EventKind)
 func (r *run) claim() lease.Claim {
 	return lease.Claim{
 		Worker: r.cfg.WorkerID, MaxLeases: r.cfg.MaxLeases, Static: r.static,
+		Origin: r.origin,
 	}
 }
 

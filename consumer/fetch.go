@@ -53,7 +53,7 @@ type fetcher struct {
 func (r *run) fetch(
 	ctx context.Context, held lease.Lease, after runnel.Position, open reading, complete time.Time,
 ) *fetcher {
-	cfg := r.pages(held.Key, originOf(held), after, r.cfg.MaxRecords)
+	cfg := r.pages(held.Key, r.originOf(held), after, r.cfg.MaxRecords)
 	cfg.Checked, cfg.Gaps, cfg.Complete, cfg.Parents = true, true, complete, held.Parents
 	open.After = after
 	f := r.newFetcher(cfg, open)

@@ -115,6 +115,7 @@ func (h *holding) handOver(ctx context.Context, how ending, to departure) ending
 		return dropped
 	case err != nil:
 		h.event(Event{Kind: EventLeaseLost, Err: err})
+		h.deleted = errors.Is(err, lease.ErrRowDeleted)
 		return dropped
 	case how == finished:
 		h.event(Event{Kind: EventShardEnded, Children: h.children})
@@ -235,7 +236,7 @@ func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
 			return fmt.Errorf("look at the other parent of %s: %w", child.ID, err)
 		}
 	}
-	l := newLease(child, runnel.FromOldest())
+	l := h.run.childLease(child)
 	l.Complete = h.endComplete
 	if startable {
 		l.Owner, l.Static = h.run.cfg.WorkerID, h.run.static
@@ -262,6 +263,21 @@ func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
 		h.adopted = append(h.adopted, adoption{lease: stands, sent: sent})
 	}
 	return nil
+}
+
+// childLease returns the lease of a shard whose parents have ended: from its first record on. If the
+// application begins at a time that may not have passed by every clock, the shard begins there, too.
+// Once the time has passed, both mean the same.
+func (r *run) childLease(s runnel.Shard) lease.Lease {
+	origin := runnel.FromOldest()
+	const tolerance = time.Hour // between this clock and the stream's
+	if at := r.origin.Time(); r.origin.Word() == runnel.AtTimestamp &&
+		at.After(time.Now().Add(-tolerance)) {
+		origin = r.origin
+	}
+	l := newLease(s, origin)
+	l.Origin = &r.origin
+	return l
 }
 
 // newLease returns the lease of a new shard.

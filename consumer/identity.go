@@ -43,7 +43,8 @@ func (r *run) recreated(now lease.Stream) error {
 // isFinal reports whether another attempt is useless for every shard.
 func isFinal(err error) bool {
 	return errors.Is(err, lease.ErrOtherStream) || errors.Is(err, ErrStreamGone) ||
-		errors.Is(err, lease.ErrTableNotFound) || errors.Is(err, ErrReplaced)
+		errors.Is(err, lease.ErrTableNotFound) || errors.Is(err, ErrReplaced) ||
+		errors.Is(err, lease.ErrManagedByKCL3) || errors.Is(err, lease.ErrMultiStream)
 }
 
 // giveUp ends the worker with an error that isFinal. The first one counts.

@@ -45,7 +45,7 @@ func (h *holding) readingAt(
 
 // recall returns the filter at a position of a handler's shard.
 func (h *holding) recall(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
-	if at == runnel.Start() && originOf(h.first).Word() == runnel.TrimHorizon {
+	if at == runnel.Start() && h.run.originOf(h.first).Word() == runnel.TrimHorizon {
 		// All parents have ended, as their rows say, and ends has the states of this worker there.
 		if states := h.run.ends.begin(h.first.Key, h.first.Parents); len(states) > 0 {
 			parents, err := h.restoreAll(states)

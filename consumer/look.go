@@ -24,6 +24,7 @@ type fleet struct {
 	looks     int // complete looks
 	index     bool
 	watching  bool // this worker is a watcher
+	withJava  bool // a worker lives that passes no lease
 	concerned bool // the last plan has a move for this worker
 	// since has the moves of the last plan, and when they were first planned.
 	since   map[lease.Move]time.Time
@@ -71,6 +72,7 @@ func (r *run) look(ctx context.Context) (bool, error) {
 	if r.fleet.looks++; r.fleet.looks == 1 && r.fleet.introduce(ctx, leases) {
 		return false, nil
 	}
+	r.fleet.withJava = slices.ContainsFunc(view.Members, func(m lease.Member) bool { return m.Java })
 	view.Members = r.fleet.withMe(view.Members, false)
 	r.fleet.watching = r.fleet.isWatcher(view)
 	r.fleet.act(ctx, now, view.Plan())

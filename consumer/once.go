@@ -129,7 +129,7 @@ func (o *once) filter(view []lease.Sighting) []lease.Sighting {
 // the start follows it.
 func (r *run) probe(ctx context.Context, l lease.Lease) bool {
 	const reads, records = 8, 2 // the record at the checkpoint, and the one after it
-	cfg := r.pages(l.Key, originOf(l), l.Processed(), records)
+	cfg := r.pages(l.Key, r.originOf(l), l.Processed(), records)
 	cfg.Gaps, cfg.Complete, cfg.Parents = true, l.Complete, l.Parents
 	cfg.Attempts, cfg.Pace = 1, pages.Pace{} // the coordinator waits for it
 	f := r.newFetcher(cfg, newReading(l.Key, l.Processed()))

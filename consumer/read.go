@@ -54,13 +54,17 @@ func (k knownStream) Shards(ctx context.Context) ([]runnel.Shard, error) {
 
 func (k knownStream) Lasting(err error) bool { return isFinal(err) }
 
-// originOf returns the origin of a shard's reading as long as none of it has been processed.
-func originOf(l lease.Lease) runnel.From {
-	switch {
+// originOf returns the origin of a shard's reading as long as none of it has been processed. Another
+// program may have made the row and left no time there: then the application's origin has it, or,
+// for LATEST, reading begins now.
+func (r *run) originOf(l lease.Lease) runnel.From {
+	switch word := l.Checkpoint.Sequence; {
 	case !l.From.IsZero():
 		return runnel.FromTime(l.From)
-	case l.Checkpoint.Sequence == runnel.Latest:
-		return runnel.FromLatest() // another program made the row and left no time: from now on
+	case word == runnel.Latest && r.origin.Word() != runnel.Latest:
+		return runnel.FromLatest()
+	case word == runnel.Latest || word == runnel.AtTimestamp:
+		return r.origin
 	default:
 		return runnel.FromOldest()
 	}

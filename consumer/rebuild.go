@@ -34,7 +34,7 @@ import (
 func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
 	b := &rebuilder{
 		of: h, cfg: h.run.cfg, filter: new(aggregate.Filter), at: at,
-		origin: originOf(h.first), told: time.Now(), firsts: map[runnel.ShardID]time.Time{},
+		origin: h.run.originOf(h.first), told: time.Now(), firsts: map[runnel.ShardID]time.Time{},
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})

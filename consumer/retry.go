@@ -21,7 +21,7 @@ const longestBackoff = 5 * time.Second
 // other error, such as an outage, passes.
 func transient(err error) bool {
 	for _, final := range []error{
-		lease.ErrOtherStream, lease.ErrManagedByKCL3, lease.ErrNotLeaseTable,
+		lease.ErrOtherStream, lease.ErrManagedByKCL3, lease.ErrMultiStream, lease.ErrNotLeaseTable,
 	} {
 		if errors.Is(err, final) {
 			return false

@@ -38,6 +38,7 @@ type holding struct {
 	// These are set when the holding has ended, for the coordinator.
 	ending  ending
 	adopted []adoption // leases of children that are now held
+	deleted bool       // the row was deleted
 
 	children []runnel.ShardID // the shard's children, once they are known
 	atEnd    []byte           // state of a handler's reader there; nil if no child needs it

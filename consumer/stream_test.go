@@ -210,7 +210,7 @@ func (s *fakeStream) ListShards(
 			SequenceNumberRange: &types.SequenceNumberRange{StartingSequenceNumber: aws.String("1")},
 		}
 		if !sh.closed.IsZero() {
-			d.SequenceNumberRange.EndingSequenceNumber = aws.String("9")
+			d.SequenceNumberRange.EndingSequenceNumber = aws.String("99999999999")
 		}
 		if len(sh.parents) > 0 {
 			d.ParentShardId = aws.String(string(sh.parents[0]))
@@ -251,6 +251,9 @@ func (s *fakeStream) GetShardIterator(
 	case types.ShardIteratorTypeLatest:
 		index = len(sh.records)
 	case types.ShardIteratorTypeAtTimestamp:
+		if in.Timestamp.After(time.Now().Add(s.ahead)) {
+			return nil, &types.InvalidArgumentException{Message: aws.String("the future")}
+		}
 		index, _ = slices.BinarySearchFunc(sh.records, *in.Timestamp,
 			func(r types.Record, at time.Time) int {
 				return r.ApproximateArrivalTimestamp.Compare(at)

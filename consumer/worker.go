@@ -48,7 +48,8 @@ func (w *Worker) ID() string { return w.cfg.WorkerID }
 //
 //   - lease.ErrOtherStream if the table belongs to another stream, or the stream was created again
 //     (ErrRecreated, if that was while it ran);
-//   - lease.ErrManagedByKCL3 or lease.ErrNotLeaseTable for a table that cannot be shared;
+//   - lease.ErrManagedByKCL3, lease.ErrMultiStream or lease.ErrNotLeaseTable for a table that
+//     cannot be shared;
 //   - ErrReplaced if a younger process of the same static worker goes on in its place;
 //   - ErrStreamGone or lease.ErrTableNotFound if the stream or the table was deleted;
 //   - with Config.Once, lease.ErrUnreadableRow for rows of the table that cannot be read, so that
@@ -146,6 +147,7 @@ type run struct {
 	kept     atomic.Int64 // the stream's retention period, as of the last look at it
 	final    chan error   // the error that ends the worker, from a shard's reader or keeper
 	rows     rows         // that cannot be read
+	origin   runnel.From  // the application's, once it is settled
 
 	// These belong to the coordinator.
 	binding lease.Binding
@@ -238,6 +240,7 @@ func (r *run) begin(ctx context.Context) error {
 			return r.audit(ctx)
 		},
 		func() error {
+			r.origin = r.binding.Origin
 			r.fleet.findIndex(ctx)
 			return nil
 		},

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/runnel-stream/runnel"
 )
 
 // Claim is what a worker writes of itself into the rows that it takes.
@@ -13,6 +15,8 @@ type Claim struct {
 	Worker    string // its name; required
 	MaxLeases int    // how many leases it may hold; 0 means no limit
 	Static    Static // zero for a worker whose name ends with its process
+	// Origin is where the application began, for rows that do not say it.
+	Origin runnel.From
 }
 
 // Static describes a process of a static worker, whose name outlives the process (runnelStatic). A

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -43,6 +44,10 @@ const (
 	attrPin      = "runnelPin"
 	attrEnder    = "runnelEnder"
 	attrStatic   = "runnelStatic"
+
+	attrOrigin    = "runnelOrigin"
+	attrOriginAt  = "runnelOriginTime"
+	attrBeginning = "runnelBeginning"
 )
 
 const entityLease = "LEASE"
@@ -60,6 +65,9 @@ var ErrUnreadableRow = errors.New("the row cannot be read as a lease")
 func decode(row item) (Lease, error) {
 	if entity := text(row, attrEntity); entity != "" && entity != entityLease {
 		return Lease{}, errForeign
+	}
+	if text(row, attrStreamName) != "" || strings.Count(text(row, attrKey), ":") >= 3 {
+		return Lease{}, ErrMultiStream
 	}
 	r := reader{row: row}
 	l := Lease{
@@ -89,14 +97,18 @@ func decode(row item) (Lease, error) {
 	}
 	if _, there := row[attrFrom]; there {
 		l.From = time.UnixMilli(r.number(attrFrom, true)).UTC()
+	} else if l.Checkpoint.Sequence == runnel.AtTimestamp {
+		l.From = r.rustTime()
 	}
 	if _, there := row[attrComplete]; there {
 		l.Complete = time.UnixMilli(r.number(attrComplete, true)).UTC()
 	}
 	l.Range = r.hashRange()
-	if name := r.text(attrStreamName); name != "" {
-		r.fail(attrStreamName, "%q: leases of several streams in one table are not supported", name)
+	if _, there := row[attrOrigin]; there {
+		origin := r.origin(attrOriginAt)
+		l.Origin = &origin
 	}
+	_, l.Beginning = row[attrBeginning]
 	if r.err != nil {
 		return l, fmt.Errorf("%w: %w", ErrUnreadableRow, r.err)
 	}
@@ -132,15 +144,29 @@ func (r *reader) text(attribute string) string {
 	return text(r.row, attribute)
 }
 
-// owner reads the owner. A lease without an owner lacks the attribute: a lease is taken on the
-// condition that the attribute is missing, so an empty one would make every Take fail.
+// owner reads the owner. Other programs and people write a lease without an owner in three ways:
+// without the attribute, as the KCL does, with NULL, and with an empty string.
 func (r *reader) owner() string {
-	owner := r.text(attrOwner)
-	if _, there := r.row[attrOwner]; there && owner == "" {
-		r.fail(attrOwner, "is empty, and a lease without an owner does not have it")
+	if null, ok := r.row[attrOwner].(*types.AttributeValueMemberNULL); ok && null.Value {
+		return ""
 	}
-	return owner
+	return r.text(attrOwner)
 }
+
+// rustTime reads the time of AT_TIMESTAMP as a Rust library for the KCL's table writes it: in
+// milliseconds, as the checkpoint's sub-sequence number. The zero time means that there is none:
+// Java writes 0, since it keeps the time in its configuration.
+func (r *reader) rustTime() time.Time {
+	ms := r.number(attrSub, false)
+	if ms < plausibleTime {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// plausibleTime is a time in ms before every stream, of the year 2001, and above every number of
+// records in an aggregate.
+const plausibleTime = 1_000_000_000_000
 
 func (r *reader) number(attribute string, required bool) int64 {
 	value, ok := r.row[attribute].(*types.AttributeValueMemberN)
@@ -233,6 +259,15 @@ func encode(l Lease) item {
 	optional(attrStream, l.Stream)
 	optional(attrHold, l.Hold)
 	optional(attrHolder, l.Holder)
+	if l.Origin != nil {
+		row[attrOrigin] = str(string(l.Origin.Word()))
+		if at := l.Origin.Time(); !at.IsZero() {
+			row[attrOriginAt] = num(at.UnixMilli())
+		}
+	}
+	if l.Beginning {
+		row[attrBeginning] = num(1)
+	}
 	if l.MaxLeases > 0 {
 		row[attrMax] = num(int64(l.MaxLeases))
 	}

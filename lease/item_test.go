@@ -72,11 +72,6 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("%s = %v: decoded %+v", attribute, value, l)
 		}
 	}
-	row := javaRow()
-	row[attrOwner] = str("")
-	if l, err := decode(row); err == nil {
-		t.Errorf("an empty owner: decoded %+v", l)
-	}
 }
 
 func TestProcessed(t *testing.T) {

@@ -46,6 +46,11 @@ type Lease struct {
 	// Stream is the stream of this shard, as Stream.String gives it (runnelStream); "" in rows that
 	// only another program has written.
 	Stream string
+	// Origin is where the application began (runnelOrigin and, in ms, runnelOriginTime); nil in
+	// rows that only another program has written. Beginning marks the first row of a table in
+	// which the leases at the origin may be missing yet (runnelBeginning).
+	Origin    *runnel.From
+	Beginning bool
 	// Hold is a random value that the worker draws when it takes the lease (runnelHold). After a
 	// lost answer it distinguishes the holder's own write from one of a worker with the same name.
 	Hold string

@@ -32,34 +32,58 @@ func (t *Table) List(ctx context.Context) ([]Lease, []Skipped, error) { return t
 func (t *Table) Look(ctx context.Context) ([]Lease, []Skipped, error) { return t.list(ctx, false) }
 
 func (t *Table) list(ctx context.Context, consistent bool) ([]Lease, []Skipped, error) {
+	rows, err := t.scan(ctx, consistent)
+	return rows.leases, rows.skipped, err
+}
+
+// rows are the rows of a table.
+type rows struct {
+	leases  []Lease // in the order of their keys
+	skipped []Skipped
+	old     item // that of an older version; nil if there is none
+}
+
+func (t *Table) scan(ctx context.Context, consistent bool) (rows, error) {
 	var (
-		leases  []Lease
-		skipped []Skipped
-		start   item
+		found rows
+		start item
 	)
 	for {
 		out, err := t.scanPage(ctx, start, consistent)
 		if err != nil {
-			return nil, nil, t.wrap("scan", "", err)
+			return rows{}, t.wrap("scan", "", err)
 		}
 		for _, row := range out.Items {
-			l, err := decode(row)
-			switch {
-			case errors.Is(err, errForeign):
-			case err != nil:
-				skipped = append(skipped, Skipped{Key: text(row, attrKey), Err: err})
-			case l.Stream != "" && l.Stream != t.cfg.Stream.String():
-				return nil, nil, t.streamError(l.Stream)
-			default:
-				leases = append(leases, l)
+			if err := t.sort(row, &found); err != nil {
+				return rows{}, err
 			}
 		}
 		if start = out.LastEvaluatedKey; len(start) == 0 {
 			break
 		}
 	}
-	slices.SortFunc(leases, func(a, b Lease) int { return cmp.Compare(a.Key, b.Key) })
-	return leases, skipped, nil
+	slices.SortFunc(found.leases, func(a, b Lease) int { return cmp.Compare(a.Key, b.Key) })
+	return found, nil
+}
+
+// sort adds a row to those of its kind.
+func (t *Table) sort(row item, found *rows) error {
+	l, err := decode(row)
+	switch {
+	case errors.Is(err, errForeign):
+		if text(row, attrEntity) == oldBindingEntity && text(row, attrKey) == oldBindingKey {
+			found.old = row
+		}
+	case errors.Is(err, ErrMultiStream):
+		return t.wrap("scan", "", err)
+	case err != nil:
+		found.skipped = append(found.skipped, Skipped{Key: text(row, attrKey), Err: err})
+	case l.Stream != "" && l.Stream != t.cfg.Stream.String():
+		return t.streamError(l.Stream)
+	default:
+		found.leases = append(found.leases, l)
+	}
+	return nil
 }
 
 func (t *Table) scanPage(

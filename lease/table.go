@@ -40,6 +40,8 @@ var (
 	// it took, released or deleted the lease. A Take also returns it if the owner is alive after
 	// all. Nothing was written.
 	ErrLeaseLost = errors.New("the lease has changed hands")
+	// ErrRowDeleted is ErrLeaseLost if the row is gone.
+	ErrRowDeleted = fmt.Errorf("%w: its row was deleted", ErrLeaseLost)
 	// ErrLeaseNotFound is returned by Get for a lease that is not in the table.
 	ErrLeaseNotFound = errors.New("no such lease")
 	// ErrTableNotFound is returned if the table does not exist, or no longer.

@@ -24,14 +24,21 @@ func (t *Table) Assign(ctx context.Context, seen Lease, worker string) (Lease, e
 }
 
 func (t *Table) take(ctx context.Context, seen Lease, next owner) (Lease, error) {
+	var stamps bool // the row does not have the origin
 	return t.write(ctx, seen, write{
 		op: "take",
 		build: func(seen Lease) Lease {
 			seen.Stream = t.cfg.Stream.String()
+			if stamps = seen.Origin == nil && next.hold != ""; stamps {
+				seen.Origin = &next.Origin
+			}
 			return next.of(seen)
 		},
 		update: func(row Lease, u *update) {
 			u.set(attrStream, str(row.Stream))
+			if stamps {
+				setOrigin(*row.Origin, u)
+			}
 			next.set(row, u)
 		},
 	})

@@ -78,7 +78,7 @@ func (t *Table) writeOnce(ctx context.Context, seen, want Lease, w write) (Lease
 		}
 	}
 	if row == nil {
-		return Lease{}, fmt.Errorf("%w: it was deleted", ErrLeaseLost)
+		return Lease{}, ErrRowDeleted
 	}
 	stands, err := decode(row)
 	if err != nil {
@@ -160,7 +160,10 @@ func asSeen(seen Lease, names map[string]string, values item) string {
 	names["#"+attrCounter], values[":seen"] = attrCounter, num(seen.Counter)
 	names["#"+attrOwner] = attrOwner
 	if seen.Owner == "" {
-		return "#leaseCounter = :seen AND attribute_not_exists(#leaseOwner)"
+		// See reader.owner for the three ways in which a row says so.
+		values[":null"], values[":none"] = str("NULL"), str("")
+		return "#leaseCounter = :seen AND (attribute_not_exists(#leaseOwner) OR " +
+			"attribute_type(#leaseOwner, :null) OR #leaseOwner = :none)"
 	}
 	values[":owner"] = str(seen.Owner)
 	return "#leaseCounter = :seen AND #leaseOwner = :owner"

@@ -3,11 +3,9 @@ package leasetest
 import (
 	"context"
 	"errors"
-	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -118,73 +116,5 @@ func lateWrite(b *bench) {
 			b.stands(robbed)
 			b.must(b.table.Delete(b.ctx(), robbed))
 		}
-	}
-}
-
-func bindsStream(b *bench) {
-	origin := runnel.FromLatest().Pin(orders.Created)
-	net := &lossy{DynamoDBAPI: b.api, lose: 1}
-	bound, err := b.open(net, orders).Bind(b.ctx(), origin)
-	b.must(err)
-	want := lease.Binding{Origin: runnel.FromLatest().Pin(orders.Created.UTC())}
-	if bound.Origin.Word() != origin.Word() || !bound.Origin.Time().Equal(origin.Time()) ||
-		bound.Synced || bound.Shared {
-		b.Fatalf("bound %+v", bound)
-	}
-	b.must(b.table.MarkSynced(b.ctx(), bound))
-	want.Synced = true
-	// A second worker asks for another origin and gets the one that the first wrote.
-	again, err := b.table.Bind(b.ctx(), runnel.FromOldest())
-	b.must(err)
-	if !reflect.DeepEqual(again, want) {
-		b.Fatalf("bound again %+v, want %+v", again, want)
-	}
-	if _, err := b.table.Bind(b.ctx(), runnel.FromSequence("49")); err == nil {
-		b.Fatal("a sequence number was taken for the origin of a stream")
-	}
-	for _, stream := range []lease.Stream{
-		{Name: "payments", Created: orders.Created},
-		{Name: "orders", Created: orders.Created.Add(1e6)}, // 1 ms
-	} {
-		_, err := b.open(b.api, stream).Bind(b.ctx(), origin)
-		var refused *lease.StreamError
-		if !errors.As(err, &refused) || !errors.Is(err, lease.ErrOtherStream) {
-			b.Fatalf("%s: %v", stream, err)
-		}
-	}
-}
-
-func sharedTable(b *bench) {
-	b.put(item{
-		"leaseKey": str("shardId-000000000000"), "leaseCounter": num("41"),
-		"checkpoint": str("TRIM_HORIZON"), "leaseOwner": str("java"),
-	})
-	bound, err := b.table.Bind(b.ctx(), runnel.FromOldest())
-	b.must(err)
-	if !bound.Shared {
-		b.Fatalf("bound %+v", bound)
-	}
-	b.must(b.table.MarkSynced(b.ctx(), bound))
-	leases, skipped, err := b.table.List(b.ctx())
-	b.must(err)
-	if len(leases) != 1 || len(skipped) != 0 {
-		b.Fatalf("%+v %v", leases, skipped)
-	}
-	_ = b.keep(b.table.Take(b.ctx(), leases[0], lease.Claim{Worker: "w1"})) // stamps the row
-	other := lease.Stream{Name: "orders", Created: orders.Created.Add(1e9)}
-	_, err = b.open(b.api, other).Bind(b.ctx(), runnel.FromOldest())
-	if !errors.Is(err, lease.ErrOtherStream) {
-		b.Fatalf("a recreated stream: %v", err)
-	}
-}
-
-func nativeTable(b *bench) {
-	b.put(item{
-		"leaseKey": str("Migration3.0"), "cv": str("CLIENT_VERSION_3X"),
-		"entityType": str("CLIENT_VERSION_MIGRATION"),
-	})
-	_, err := b.table.Bind(b.ctx(), runnel.FromOldest())
-	if !errors.Is(err, lease.ErrManagedByKCL3) {
-		b.Fatalf("got %v", err)
 	}
 }

@@ -266,27 +266,24 @@ func (m *Memory) Scan(
 	return out, err
 }
 
-// check evaluates "a = :b", attribute_exists and attribute_not_exists, joined by AND.
+// check evaluates terms that are joined by AND: "a = :b", attribute_exists, attribute_not_exists,
+// attribute_type, and such terms in parentheses that are joined by OR.
 func check(row item, expression *string, names map[string]string, values item) error {
 	if expression == nil {
 		return fmt.Errorf("a write without a condition")
 	}
 	for term := range strings.SplitSeq(*expression, " AND ") {
-		name, value, equal := strings.Cut(term, " = ")
-		var holds bool
-		if equal {
-			holds = row != nil && show(row[names[name]]) == show(values[value])
-		} else {
-			fn, argument, ok := strings.Cut(strings.TrimSuffix(term, ")"), "(")
-			_, exists := row[names[argument]]
-			switch {
-			case ok && fn == "attribute_exists":
-				holds = exists
-			case ok && fn == "attribute_not_exists":
-				holds = !exists
-			default:
-				return fmt.Errorf("not understood: %q", term)
+		holds := false
+		alternatives := strings.TrimPrefix(term, "(")
+		if strings.HasPrefix(term, "(") {
+			alternatives = strings.TrimSuffix(alternatives, ")")
+		}
+		for one := range strings.SplitSeq(alternatives, " OR ") {
+			yes, err := checkOne(row, one, names, values)
+			if err != nil {
+				return err
 			}
+			holds = holds || yes
 		}
 		if !holds {
 			return &types.ConditionalCheckFailedException{
@@ -295,6 +292,27 @@ func check(row item, expression *string, names map[string]string, values item) e
 		}
 	}
 	return nil
+}
+
+func checkOne(row item, term string, names map[string]string, values item) (bool, error) {
+	if name, value, equal := strings.Cut(term, " = "); equal {
+		there, exists := row[names[name]]
+		return exists && show(there) == show(values[value]), nil
+	}
+	fn, rest, ok := strings.Cut(strings.TrimSuffix(term, ")"), "(")
+	argument, kind, _ := strings.Cut(rest, ", ")
+	there, exists := row[names[argument]]
+	switch {
+	case ok && fn == "attribute_exists":
+		return exists, nil
+	case ok && fn == "attribute_not_exists":
+		return !exists, nil
+	case ok && fn == "attribute_type" && show(values[kind]) == "S NULL":
+		_, null := there.(*types.AttributeValueMemberNULL)
+		return null, nil
+	default:
+		return false, fmt.Errorf("not understood: %q", term)
+	}
 }
 
 func show(v types.AttributeValue) string {

@@ -44,7 +44,11 @@ func Run(t *testing.T, api func(t *testing.T) lease.DynamoDBAPI) {
 		{"rows of other kinds are skipped", otherRows},
 		{"a scan of several pages", manyPages},
 		{"the table knows its stream", bindsStream},
+		{"the table of an older version", oldTable},
 		{"a Java table is shared", sharedTable},
+		{"the table of several streams is refused", multiStreamTable},
+		{"owners that are none", ownersThatAreNone},
+		{"times in the rows of others", timesInRows},
 		{"a native KCL 3 table is refused", nativeTable},
 		{"a table that is gone", goneTable},
 		{"a row that cannot be read", unreadableRow},
@@ -398,12 +402,16 @@ func unknownAttributes(b *bench) {
 
 func (b *bench) put(row item) {
 	b.Helper()
+	b.must(b.tryPut(row))
+}
+
+func (b *bench) tryPut(row item) error {
 	_, err := b.api.PutItem(b.ctx(), &dynamodb.PutItemInput{
 		TableName: aws.String(b.name), Item: row,
 		ConditionExpression:      aws.String("attribute_not_exists(#k)"),
 		ExpressionAttributeNames: map[string]string{"#k": "leaseKey"},
 	})
-	b.must(err)
+	return err
 }
 
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
