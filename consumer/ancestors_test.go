@@ -59,7 +59,7 @@ func TestAllEnded(t *testing.T) {
 		return l
 	}
 	finish := func(l lease.Lease) {
-		if _, err := table.Finish(ctx, l, "", nil); err != nil {
+		if _, err := table.Finish(ctx, l, lease.Mark{}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

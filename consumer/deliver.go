@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/sink"
 )
 
@@ -19,6 +20,13 @@ type delivery struct {
 
 	through  runnel.Position // the position that the written batches reach
 	complete time.Time       // page.complete there
+	steps    []step          // of a handler's filter, since the last commit
+}
+
+// step is what a page changes in a handler's filter.
+type step struct {
+	base   *aggregate.Filter // the filter before the page's first unit, if it was made there
+	change []byte
 }
 
 // run delivers from d.at on until the shard's end, the worker's stop, or a failure. After a
@@ -70,6 +78,9 @@ func (d *delivery) write(ctx context.Context, p page) error {
 	if err := d.of.keeper.ensure(ctx); err != nil {
 		return err
 	}
+	if p.base != nil || len(p.change) > 0 {
+		d.steps = append(d.steps, step{p.base, p.change})
+	}
 	c, err := d.writer.Write(ctx, batch)
 	if err != nil {
 		return fmt.Errorf("write to the sink: %w", err)
@@ -90,8 +101,7 @@ func (d *delivery) write(ctx context.Context, p page) error {
 			Behind: p.behind,
 		})
 	}
-	d.committed(c)
-	return nil
+	return d.committed(c)
 }
 
 func (d *delivery) commit(
@@ -101,23 +111,31 @@ func (d *delivery) commit(
 	if err != nil {
 		return fmt.Errorf("%s the sink's writer: %w", what, err)
 	}
-	d.committed(c)
-	return nil
+	return d.committed(c)
 }
 
 // committed passes the sink's last commit to the keeper, for the lease row.
-func (d *delivery) committed(c sink.Committed) {
+func (d *delivery) committed(c sink.Committed) (err error) {
 	defer d.completed(c)
 	if c.End == d.last {
-		return
+		return nil
 	}
 	d.last = c.End
 	d.of.event(Event{Kind: EventCommitted, Position: c.End})
-	if c.End != runnel.End() { // that one is written with the children
-		d.of.keeper.post(c)
-	} else {
-		d.of.keeper.token(c.Token)
+	steps := d.steps
+	if d.steps = nil; !d.handled() {
+		steps = nil // the sink has the filter's state
 	}
+	if c.End != runnel.End() { // that one is written with the children
+		return d.of.keeper.post(c, steps)
+	}
+	return d.of.keeper.ended(c.Token, steps)
+}
+
+// handled reports whether a handler takes the records. All that was written is then committed.
+func (d *delivery) handled() bool {
+	_, ok := d.writer.(*handlerWriter)
+	return ok
 }
 
 // completed passes on the time up to which the shard is complete, if every written batch has been

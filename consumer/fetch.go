@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/lease"
@@ -16,9 +17,10 @@ import (
 // page is a range of a shard, opened: whole Kinesis records, out of one read.
 type page struct {
 	records []runnel.Record
-	bytes   int64           // of the records
-	through runnel.Position // the last Kinesis record's end, or the end of the page before
-	change  []byte          // of the reader's state, since the page before, for a sink
+	bytes   int64             // of the records
+	through runnel.Position   // the last Kinesis record's end, or the end of the page before
+	change  []byte            // of the reader's state, since the page before
+	base    *aggregate.Filter // the filter before the first unit, if it was made there
 
 	read           int       // Kinesis records
 	oldest, newest time.Time // their arrivals; zero if there is none
@@ -90,6 +92,8 @@ func (f *fetcher) loop(ctx context.Context) {
 			f.run.failed(f.Shard, err)
 			retry.WaitOr(ctx, backoff(failures, longestBackoff), nil)
 			continue
+		case errors.Is(err, errStopping): // the deliverer sees it, too
+			return
 		case err != nil: // it ends the worker, which stops the fetcher
 			f.run.giveUp(err)
 			return
@@ -124,10 +128,15 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 	}
 	p.records = make([]runnel.Record, 0, len(f.left.Records))
 	for len(f.left.Records) > 0 && len(p.records) < f.run.cfg.MaxRecords {
-		if err := f.open(&f.left.Records[0], &p); err != nil {
-			if p.read == 0 {
+		if err := f.open(ctx, &f.left.Records[0], &p); err != nil {
+			var void *VoidError
+			switch {
+			case p.read > 0: // first the records before
+			case errors.As(err, &void):
 				return page{}, fmt.Errorf("reading stops here until a worker with another "+
 					"Config.Void, VoidDrop or VoidDeliver, goes on: %w", err)
+			default:
+				return page{}, err
 			}
 			break
 		}

@@ -140,7 +140,7 @@ func (h *holding) lastWrite(how ending, to departure) lastWrite {
 	switch {
 	case how == finished:
 		return func(ctx context.Context, l lease.Lease, _ lease.Mark) (lease.Lease, error) {
-			return table.Finish(ctx, l, h.keeper.endToken(), h.children)
+			return table.Finish(ctx, l, h.keeper.end(), h.children)
 		}
 	case to.to != "":
 		return func(ctx context.Context, l lease.Lease, m lease.Mark) (lease.Lease, error) {
@@ -148,7 +148,7 @@ func (h *holding) lastWrite(how ending, to departure) lastWrite {
 		}
 	case h.keeps(how):
 		return func(ctx context.Context, l lease.Lease, m lease.Mark) (lease.Lease, error) {
-			if m == (lease.Mark{}) {
+			if m.IsZero() {
 				return table.Renew(ctx, l)
 			}
 			return table.Checkpoint(ctx, l, m)

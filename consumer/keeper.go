@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/lease"
@@ -39,8 +40,11 @@ type keeper struct {
 	mu struct {
 		sync.Mutex
 		posted sink.Committed // the newest checkpoint to write
-		end    string         // the sink's token for the shard's end
-		early  bool           // a heartbeat is due at once
+		// known is a handler's filter at posted, or, before the first post, at the row's checkpoint;
+		// nil if it is not known, or a sink has it.
+		known *aggregate.Filter
+		end   string // the sink's token for the shard's end
+		early bool   // a heartbeat is due at once
 		// complete belongs to posted, or, before the first post, to the row's checkpoint.
 		complete time.Time
 		renewed  instant       // before the last successful write was sent
@@ -92,14 +96,47 @@ func (k *keeper) completeTo() time.Time {
 }
 
 // toWrite returns the lease with the additions of the next write, and the checkpoint that the row
-// does not hold yet. Both are of one moment, since the time must not be written without its
-// checkpoint.
-func (k *keeper) toWrite() (held lease.Lease, c sink.Committed, checkpoint bool) {
+// does not hold yet; a zero Mark if there is none. Both are of one moment, since the time and the
+// state must not be written without their checkpoint.
+func (k *keeper) toWrite() (held lease.Lease, c sink.Committed, mark lease.Mark) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	held = k.held
 	held.Complete = k.mu.complete
-	return held, k.mu.posted, k.unwritten()
+	if k.unwritten() {
+		mark = lease.Mark{At: k.mu.posted.End, Token: k.mu.posted.Token, State: k.state()}
+	}
+	return held, k.mu.posted, mark
+}
+
+// state returns the known filter's state for the row: nil if nothing is known, and empty if it is
+// too large.
+func (k *keeper) state() []byte {
+	if k.mu.known == nil {
+		return nil
+	}
+	state, _ := k.mu.known.MarshalBinary() // it returns no error
+	if len(state) > lease.MaxState {
+		return []byte{}
+	}
+	return state
+}
+
+// know sets the filter at the last checkpoint, which then belongs to the keeper.
+func (k *keeper) know(filter *aggregate.Filter) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mu.known = filter
+}
+
+// knows returns a copy of the filter at the last checkpoint; nil if it is not known.
+func (k *keeper) knows() *aggregate.Filter {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.mu.known == nil {
+		return nil
+	}
+	return k.mu.known.Clone()
 }
 
 func (k *keeper) unwritten() bool {
@@ -107,25 +144,47 @@ func (k *keeper) unwritten() bool {
 	return c.End.Sequence.IsNumber() && (c.End != k.held.Checkpoint || c.Token != k.held.Token)
 }
 
-// post requests a checkpoint, which is written when it is due; a newer one replaces it.
-func (k *keeper) post(c sink.Committed) {
+// post requests a checkpoint, which is written when it is due; a newer one replaces it. steps lead
+// from the filter at the checkpoint before to the one here.
+func (k *keeper) post(c sink.Committed, steps []step) error {
 	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := k.advance(steps)
 	k.mu.posted = c
-	k.mu.Unlock()
 	k.rouse()
+	return err
 }
 
-// token keeps the sink's token for the shard's end, until the row says SHARD_END.
-func (k *keeper) token(token string) {
+// ended keeps the sink's token for the shard's end, until the row says SHARD_END.
+func (k *keeper) ended(token string, steps []step) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.mu.end = token
+	return k.advance(steps)
 }
 
-func (k *keeper) endToken() string {
+func (k *keeper) advance(steps []step) error {
+	for _, s := range steps {
+		if s.base != nil {
+			k.mu.known = s.base
+		}
+		if k.mu.known == nil || len(s.change) == 0 {
+			continue
+		}
+		delta := new(aggregate.Delta)
+		if err := delta.UnmarshalBinary(s.change); err != nil {
+			return fmt.Errorf("the filter's change: %w", err)
+		}
+		k.mu.known.Apply(delta)
+	}
+	return nil
+}
+
+// end returns the checkpoint of the shard's end.
+func (k *keeper) end() lease.Mark {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.mu.end
+	return lease.Mark{At: runnel.End(), Token: k.mu.end, State: k.state()}
 }
 
 // renewSoon requests a heartbeat now, to find out whether the lease is still held.
@@ -259,7 +318,8 @@ func (k *keeper) due() time.Time {
 func (k *keeper) beat(ctx context.Context) error {
 	ctx, cancel := context.WithDeadline(ctx, k.deadline())
 	defer cancel()
-	now, c, checkpoint := k.toWrite()
+	now, c, mark := k.toWrite()
+	checkpoint := !mark.IsZero()
 	k.mu.Lock()
 	k.mu.early = false
 	k.mu.Unlock()
@@ -270,7 +330,7 @@ func (k *keeper) beat(ctx context.Context) error {
 		err  error
 	)
 	if checkpoint {
-		held, err = k.table.Checkpoint(ctx, now, markOf(c))
+		held, err = k.table.Checkpoint(ctx, now, mark)
 	} else {
 		held, err = k.table.Renew(ctx, now)
 	}
@@ -288,8 +348,6 @@ func (k *keeper) beat(ctx context.Context) error {
 	return nil
 }
 
-func markOf(c sink.Committed) lease.Mark { return lease.Mark{At: c.End, Token: c.Token} }
-
 // lastWrite is the write with which a holder gives its lease up, with the last checkpoint.
 type lastWrite func(context.Context, lease.Lease, lease.Mark) (lease.Lease, error)
 
@@ -299,13 +357,9 @@ func (k *keeper) settle(ctx context.Context, last lastWrite) error {
 	ctx, cancel := context.WithDeadlineCause(ctx, k.deadline(), ErrLeaseExpired)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		now, c, checkpoint := k.toWrite()
-		var mark lease.Mark
-		if checkpoint {
-			mark = markOf(c)
-		}
+		now, c, mark := k.toWrite()
 		_, err := last(ctx, now, mark)
-		if err == nil && checkpoint {
+		if err == nil && !mark.IsZero() {
 			k.written(c)
 		}
 		if err == nil || errors.Is(err, lease.ErrLeaseLost) || !transient(err) {

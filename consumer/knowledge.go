@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
 
@@ -17,9 +19,9 @@ import (
 //
 // A sink holds the state in its commit, so that every writer that goes on there decides in the same
 // way. If the sink has no commit of the shard, the shard begins with the states in its parents'
-// commits. A handler's commit is the lease row's checkpoint, which holds no state. So a handler's
-// shard gets a stored state only if this worker has ended all its parents. A state that is not
-// stored is built by reading the stream again.
+// commits. A handler's commit is the lease row's checkpoint, which holds the state if it is small. A
+// state that is not stored is built by reading the stream again: for a sink before reading begins,
+// for a handler when the first unit comes.
 func (h *holding) readingAt(
 	ctx context.Context, writer sink.Writer, c sink.Committed,
 ) (o reading, err error) {
@@ -28,9 +30,9 @@ func (h *holding) readingAt(
 	if o.Keys, err = h.hashRange(ctx); err != nil || h.run.cfg.KeepDoubles {
 		return o, err
 	}
+	o.tracks = true
 	if _, ok := writer.(*handlerWriter); ok {
-		o.Filter, err = h.recall(ctx, c.End)
-		return o, err
+		return o, h.recall(ctx, c.End, &o)
 	}
 	if c.End == runnel.Start() {
 		o.Filter, err = h.inherit(ctx, c.Parents)
@@ -43,16 +45,89 @@ func (h *holding) readingAt(
 	return o, err
 }
 
-// recall returns the filter at a position of a handler's shard.
-func (h *holding) recall(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
-	if at == runnel.Start() && h.run.originOf(h.first).Word() == runnel.TrimHorizon {
-		// All parents have ended, as their rows say, and ends has the states of this worker there.
-		if states := h.run.ends.begin(h.first.Key, h.first.Parents); len(states) > 0 {
-			parents, err := h.restoreAll(states)
-			return aggregate.Union(parents...), err
+// recall gives a handler's reading the filter at a position, or the means to make it when the first
+// unit comes.
+func (h *holding) recall(ctx context.Context, at runnel.Position, o *reading) error {
+	filter, err := h.remember(ctx, at)
+	if err != nil {
+		return err
+	}
+	if filter == nil {
+		o.build = h.rebuild
+		if state := h.first.State; len(state) > 0 && h.first.StateAt.Less(at) {
+			o.build = h.bringUp
+		}
+		return nil
+	}
+	filter.Track()
+	o.Filter = filter
+	h.keeper.know(filter.Clone())
+	return nil
+}
+
+// remember returns the filter at a position of a handler's shard; nil if it is not known. The row
+// has it with the checkpoint, and a shard begins with what its parents' rows have, or this worker
+// has kept, of their ends.
+func (h *holding) remember(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
+	if known := h.keeper.knows(); known != nil {
+		return known, nil // this worker has read on from there before
+	}
+	if at != runnel.Start() {
+		if h.first.StateAt != at {
+			return nil, nil //nolint:nilnil // nothing is known, which is no error
+		}
+		return h.readable(h.first.State), nil
+	}
+	if h.run.originOf(h.first).Word() != runnel.TrimHorizon {
+		return nil, nil //nolint:nilnil // as above
+	}
+	if len(h.first.Parents) == 0 {
+		return new(aggregate.Filter), nil // nothing came before
+	}
+	states := h.run.ends.begin(h.first.Key, h.first.Parents)
+	if len(states) == 0 {
+		var err error
+		if states, err = h.parentsStates(ctx); err != nil || states == nil {
+			return nil, err
 		}
 	}
-	return h.rebuild(ctx, at)
+	parents := make([]*aggregate.Filter, len(states))
+	for i, state := range states {
+		if parents[i] = h.readable(state); parents[i] == nil {
+			return nil, nil //nolint:nilnil // as above
+		}
+	}
+	return aggregate.Union(parents...), nil
+}
+
+// parentsStates returns the states at the parents' ends that their rows have; nil unless all do.
+func (h *holding) parentsStates(ctx context.Context) ([][]byte, error) {
+	states := make([][]byte, len(h.first.Parents))
+	for i, id := range h.first.Parents {
+		l, err := h.run.table.Get(ctx, id)
+		if errors.Is(err, lease.ErrLeaseNotFound) || errors.Is(err, lease.ErrUnreadableRow) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if l.StateAt != runnel.End() {
+			return nil, nil
+		}
+		states[i] = l.State
+	}
+	return states, nil
+}
+
+// readable makes a filter from a state of a row; nil if it cannot be used. The filter can be made
+// again from the stream, so that is logged, and no reason to stop.
+func (h *holding) readable(state []byte) *aggregate.Filter {
+	filter, err := h.restore(state)
+	if err != nil {
+		h.run.failed(h.first.Key, fmt.Errorf("it is made again from the stream: %w", err))
+		return nil
+	}
+	return filter
 }
 
 // hashRange returns the range of the shard's hash keys: from the lease, or from the stream's list

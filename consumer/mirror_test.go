@@ -30,10 +30,10 @@ func meet(filter *aggregate.Filter, from, units int) {
 func TestMirror(t *testing.T) {
 	filter := new(aggregate.Filter)
 	m := newMirror(filter, false)
-	s := reading{Opener: opener.Opener{Filter: filter}, mirror: m}
+	s := reading{Opener: opener.Opener{Filter: filter}, mirror: m, tracks: true}
 	step := func(units int, ended bool) (page, []byte) {
 		meet(filter, int(filter.Counts.Fresh), units)
-		return page{change: s.change(), ended: ended}, s.known()
+		return page{change: s.change(), ended: ended}, stateOf(&s)
 	}
 	filter.Advance(time.UnixMilli(1_700_000_000_000))
 	p, _ := step(0, false)
@@ -74,17 +74,17 @@ func TestMirrorOfWhatTheSinkHasNot(t *testing.T) {
 	filter := new(aggregate.Filter)
 	meet(filter, 0, 10)
 	m := newMirror(filter, false)
-	s := reading{Opener: opener.Opener{Filter: filter}, mirror: m}
+	s := reading{Opener: opener.Opener{Filter: filter}, mirror: m, tracks: true}
 	for n, known := range []bool{false, true} {
 		p := page{change: s.change()}
 		var b sink.Batch
-		if err := m.batch(&b, &p); err != nil || b.Delta != nil != known || !bytes.Equal(b.State.Bytes(), s.known()) {
+		if err := m.batch(&b, &p); err != nil || b.Delta != nil != known || !bytes.Equal(b.State.Bytes(), stateOf(&s)) {
 			t.Errorf("page %d: %+v, %v", n, b, err)
 		}
 	}
 	filter = new(aggregate.Filter)
 	m = newMirror(filter, false)
-	s = reading{Opener: opener.Opener{Filter: filter}, mirror: m}
+	s = reading{Opener: opener.Opener{Filter: filter}, mirror: m, tracks: true}
 	var b sink.Batch
 	if err := m.batch(&b, &page{change: s.change(), ended: true}); err != nil || len(b.State.Bytes()) == 0 {
 		t.Errorf("at the end: %+v, %v", b, err)
@@ -107,7 +107,7 @@ func BenchmarkState(b *testing.B) {
 				b.StopTimer()
 				s := reading{Opener: opener.Opener{Filter: full.Clone()}}
 				if kept {
-					s.mirror = newMirror(s.Filter, true)
+					s.mirror, s.tracks = newMirror(s.Filter, true), true
 				}
 				b.StartTimer()
 				meet(s.Filter, lanes-units, units)
@@ -120,7 +120,13 @@ func BenchmarkState(b *testing.B) {
 	}
 	b.Run("whole", func(b *testing.B) {
 		for b.Loop() {
-			_ = (&reading{Opener: opener.Opener{Filter: full}}).known()
+			_ = stateOf(&reading{Opener: opener.Opener{Filter: full}})
 		}
 	})
+}
+
+// stateOf returns the state of a reading's filter.
+func stateOf(o *reading) []byte {
+	state, _ := o.Filter.MarshalBinary() // it returns no error
+	return state
 }

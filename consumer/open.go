@@ -1,11 +1,13 @@
 package consumer
 
 import (
+	"context"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -14,6 +16,10 @@ import (
 type reading struct {
 	opener.Opener
 	mirror *mirror // of the filter; nil if no sink wants the state
+	tracks bool    // the pages carry the changes of the filter
+	// build makes the filter at a position, when the first unit comes; nil if there is a filter, or
+	// none is wanted. A stream without units needs none, and is never read again.
+	build func(context.Context, runnel.Position) (*aggregate.Filter, error)
 }
 
 // newReading returns the reading of the records behind after. It drops no double.
@@ -22,9 +28,19 @@ func newReading(shard runnel.ShardID, after runnel.Position) reading {
 }
 
 // open adds a Kinesis record to a page. It does nothing if the record is not behind o.After. If
-// only its first user records are not, it adds the others. The error is a *VoidError, and then the
-// page has not changed.
-func (o *reading) open(r *types.Record, p *page) error {
+// only its first user records are not, it adds the others. The error is a *VoidError, or that of
+// build, and then the page has not changed.
+func (o *reading) open(ctx context.Context, r *types.Record, p *page) error {
+	if o.build != nil && o.HasUnit(r) {
+		// The units before o.After came before this reading began, if there are any. So the filter
+		// there is the one with which the reading would have begun, moved on by the records since.
+		filter, err := o.build(ctx, o.After)
+		if err != nil {
+			return err
+		}
+		filter.Track()
+		o.Filter, o.build, p.base = filter, nil, filter.Clone()
+	}
 	opened := o.Open(r, p)
 	if opened.Outside != nil {
 		void := &VoidError{
@@ -62,18 +78,9 @@ func (p *page) Take(r runnel.Record) bool {
 	return true
 }
 
-// known returns the filter's state, whether a sink wants it or not; nil without a filter.
-func (o *reading) known() []byte {
-	if o.Filter == nil {
-		return nil
-	}
-	state, _ := o.Filter.MarshalBinary() // it returns no error
-	return state
-}
-
-// change returns the change of the filter's state since the last call; nil if no sink wants it.
+// change returns the change of the filter's state since the last call; nil if it is not wanted.
 func (o *reading) change() []byte {
-	if o.Filter == nil || o.mirror == nil {
+	if o.Filter == nil || !o.tracks {
 		return nil
 	}
 	delta, _ := o.Filter.Delta().MarshalBinary() // it returns no error

@@ -46,10 +46,10 @@ func BenchmarkOpen(b *testing.B) {
 				o := newReading("shardId-000000000000", runnel.Start())
 				o.Keys = keyspace.Range{End: keyspace.Max().Sub(keyspace.Key{Lo: 1})}
 				o.Filter = &aggregate.Filter{}
-				o.mirror = newMirror(o.Filter, true)
+				o.mirror, o.tracks = newMirror(o.Filter, true), true
 				var p page
 				for i := range got {
-					if err := o.open(&got[i], &p); err != nil {
+					if err := o.open(b.Context(), &got[i], &p); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -71,7 +71,7 @@ func TestOpenEmptyAggregate(t *testing.T) {
 	o.Filter = &aggregate.Filter{}
 	var p page
 	for i, data := range [][]byte{aggregate.Empty(), []byte("plain"), aggregate.Empty()} {
-		err := o.open(&types.Record{
+		err := o.open(t.Context(), &types.Record{
 			Data: data, PartitionKey: aws.String("a"), SequenceNumber: aws.String(strconv.Itoa(5 + i)),
 			ApproximateArrivalTimestamp: aws.Time(time.UnixMilli(1)),
 		}, &p)

@@ -32,10 +32,47 @@ import (
 //
 // It ends early, with an error, when the worker is to stop.
 func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
-	b := &rebuilder{
+	b := h.newRebuilder(at)
+	return b.build(ctx, b.run)
+}
+
+// bringUp makes the filter for a position from the state in the row, which is of an earlier one: a
+// program that keeps no state has moved the checkpoint on. It reads the records in between, without
+// delivering them.
+func (h *holding) bringUp(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
+	b := h.newRebuilder(at)
+	if b.filter = h.readable(h.first.State); b.filter == nil {
+		return h.rebuild(ctx, at)
+	}
+	return b.build(ctx, func(ctx context.Context) error {
+		keys, err := h.hashRange(ctx)
+		if err != nil {
+			return err
+		}
+		since := h.first.StateAt
+		from := h.run.pages(h.first.Key, runnel.FromOldest(), since, b.cfg.MaxRecords)
+		return b.read(ctx, from, func(record *types.Record) bool {
+			this, more := b.until(record)
+			if this && sequenceOf(record).Compare(since.Sequence) > 0 {
+				b.see(record, keys)
+			}
+			return more
+		})
+	})
+}
+
+func (h *holding) newRebuilder(at runnel.Position) *rebuilder {
+	return &rebuilder{
 		of: h, cfg: h.run.cfg, filter: new(aggregate.Filter), at: at,
 		origin: h.run.originOf(h.first), told: time.Now(), firsts: map[runnel.ShardID]time.Time{},
 	}
+}
+
+// build runs how, until the worker or the shard's reading is to stop.
+func (b *rebuilder) build(
+	ctx context.Context, how func(context.Context) error,
+) (*aggregate.Filter, error) {
+	h, at := b.of, b.at
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	go func() {
@@ -50,7 +87,7 @@ func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.F
 		cancel(nil)
 		<-watched
 	}()
-	if err := b.run(ctx); err != nil {
+	if err := how(ctx); err != nil {
 		return nil, err
 	}
 	if b.records > 0 {

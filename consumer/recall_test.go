@@ -129,36 +129,54 @@ func TestChildrenShareNothing(t *testing.T) {
 	})
 }
 
-// If another worker has ended a parent, its records have to be read.
+// If another worker has ended a parent, the parent's row has the state there. Without it, the
+// parent's records have to be read.
 func TestRebuildOfAnothersEnd(t *testing.T) {
-	bubble(t, 2, func(f *fleet) {
-		var j journal
-		f.start("w1", j.into)
-		f.await(failover, "both shards", func() bool { return f.loads()["w1"] == 2 })
-		f.start("w2", j.into)
-		f.await(4*failover, "shares", func() bool { return slices.Equal(f.spread(), []int{1, 1}) })
-		<-time.After(failover) // the old owner knows that its lease is stolen
-		a, b := f.stream.keysOf(0, 1)[0], f.stream.keysOf(1, 1)[0]
-		f.stream.put(unit(1, 1, a, "a"), a)
-		<-time.After(time.Second)
-		f.stream.put(unit(2, 1, b, "b"), b)
-		f.expect(&j, "a b")
-		f.readAgain()
-		f.stream.merge(0)
-		f.stream.put(unit(1, 1, a, "a"), a)
-		f.stream.put(unit(2, 1, b, "b"), b)
-		f.stream.put("end", a)
-		f.expect(&j, "a b end")
-		merged := f.stream.shards[2].id
+	for _, forgotten := range []bool{false, true} {
+		bubble(t, 2, func(f *fleet) { anothersEnd(f, forgotten) })
+	}
+}
+
+func anothersEnd(f *fleet, forgotten bool) {
+	t := f.T
+	var j journal
+	f.start("w1", j.into)
+	f.await(failover, "both shards", func() bool { return f.loads()["w1"] == 2 })
+	f.start("w2", j.into)
+	f.await(4*failover, "shares", func() bool { return slices.Equal(f.spread(), []int{1, 1}) })
+	for _, m := range f.workers {
+		m.link.mu.Lock()
+		m.link.after = func(_ context.Context, op string) error {
+			if forgotten && op == "UpdateItem" {
+				f.forget()
+			}
+			return nil
+		}
+		m.link.mu.Unlock()
+	}
+	a, b := f.stream.keysOf(0, 1)[0], f.stream.keysOf(1, 1)[0]
+	f.stream.put(unit(1, 1, a, "a"), a)
+	<-time.After(time.Second)
+	f.stream.put(unit(2, 1, b, "b"), b)
+	f.expect(&j, "a b")
+	f.readAgain()
+	f.stream.merge(0)
+	f.stream.put(unit(1, 1, a, "a"), a)
+	f.stream.put(unit(2, 1, b, "b"), b)
+	f.stream.put("end", a)
+	f.expect(&j, "a b end")
+	if merged := f.stream.shards[2].id; forgotten {
 		f.readAgain(merged)
-		enders := map[string]bool{}
-		for _, e := range f.happened(consumer.EventShardEnded) {
-			enders[e.Worker] = true
-		}
-		if len(enders) != 2 {
-			t.Errorf("the parents were ended by %v", enders)
-		}
-	})
+	} else {
+		f.readAgain()
+	}
+	enders := map[string]bool{}
+	for _, e := range f.happened(consumer.EventShardEnded) {
+		enders[e.Worker] = true
+	}
+	if len(enders) != 2 {
+		t.Errorf("the parents were ended by %v", enders)
+	}
 }
 
 // A lease is lost and regained in the middle of a child. The parent's end, which is still kept for
@@ -193,12 +211,13 @@ func TestRebuildAfterALostLease(t *testing.T) {
 		f.await(4*failover, "the loss", func() bool {
 			return len(f.happened(consumer.EventLeaseLost)) == 1
 		})
+		f.forget()
 		mend()
+		f.stream.put(unit(1, 2, a, "a"), a)
+		f.stream.put("end", a)
 		f.await(4*failover, "the way back", func() bool {
 			return len(f.happened(consumer.EventRebuilt)) > before
 		})
-		f.stream.put(unit(1, 2, a, "a"), a)
-		f.stream.put("end", a)
 		f.expect(&j, "p a end")
 		if e := f.happened(consumer.EventRebuilt)[before]; e.Worker != "w1" || e.ShardID != shard {
 			t.Errorf("read again: %+v", e)

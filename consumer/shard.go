@@ -183,7 +183,9 @@ func (h *holding) session(ctx context.Context) (how ending, children []runnel.Sh
 	d := &delivery{
 		of: h, writer: writer, at: at.End, last: known.Checkpoint, through: at.End,
 	}
-	d.committed(at) // it may be ahead of the row
+	if err := d.committed(at); err != nil { // it may be ahead of the row
+		return 0, nil, err
+	}
 	for {
 		if d.at == runnel.End() {
 			return finished, nil, nil // the children are in the stream's list
@@ -193,15 +195,19 @@ func (h *holding) session(ctx context.Context) (how ending, children []runnel.Sh
 		}
 		h.event(Event{Kind: EventShardStarted, Position: d.at})
 		how, children, err = d.run(ctx)
-		if _, ok := writer.(*handlerWriter); ok && err == nil && how == finished {
-			h.atEnd = d.open.known()
+		if d.handled() && err == nil && how == finished {
+			if known := h.keeper.knows(); known != nil {
+				h.atEnd, _ = known.MarshalBinary() // it returns no error
+			}
 		}
 		var moved *sink.MovedError
 		if !errors.As(err, &moved) {
 			return how, children, err
 		}
 		h.event(Event{Kind: EventMoved, Position: moved.To.End})
-		d.committed(moved.To)
+		if err := d.committed(moved.To); err != nil {
+			return 0, nil, err
+		}
 		at, d.at, d.through, d.complete = moved.To, moved.To.End, moved.To.End, time.Time{}
 		if h.isStopping() && d.at != runnel.End() {
 			return stopped, nil, nil

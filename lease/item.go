@@ -48,6 +48,8 @@ const (
 	attrOrigin    = "runnelOrigin"
 	attrOriginAt  = "runnelOriginTime"
 	attrBeginning = "runnelBeginning"
+	attrState     = "runnelState"
+	attrStateAt   = "runnelStateAt"
 )
 
 const entityLease = "LEASE"
@@ -109,10 +111,22 @@ func decode(row item) (Lease, error) {
 		l.Origin = &origin
 	}
 	_, l.Beginning = row[attrBeginning]
+	l.State, l.StateAt = readState(row)
 	if r.err != nil {
 		return l, fmt.Errorf("%w: %w", ErrUnreadableRow, r.err)
 	}
 	return l, nil
+}
+
+// readState reads the filter's state and its position. A state without a position that can be read
+// is none: the reader makes another one.
+func readState(row item) ([]byte, runnel.Position) {
+	state, ok := row[attrState].(*types.AttributeValueMemberB)
+	at, err := runnel.ParsePosition(text(row, attrStateAt))
+	if !ok || len(state.Value) == 0 || err != nil || at == runnel.Start() {
+		return nil, runnel.Position{}
+	}
+	return slices.Clone(state.Value), at
 }
 
 // reader reads attributes and keeps the first fault.

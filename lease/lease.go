@@ -51,6 +51,11 @@ type Lease struct {
 	// which the leases at the origin may be missing yet (runnelBeginning).
 	Origin    *runnel.From
 	Beginning bool
+	// State is the state of the reader's filter at StateAt (runnelState, runnelStateAt); nil if the
+	// row has none. StateAt may be before Checkpoint, or beyond it, since other programs move
+	// the checkpoint alone.
+	State   []byte
+	StateAt runnel.Position
 	// Hold is a random value that the worker draws when it takes the lease (runnelHold). After a
 	// lost answer it distinguishes the holder's own write from one of a worker with the same name.
 	Hold string

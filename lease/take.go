@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/runnel-stream/runnel"
 )
 
@@ -93,7 +95,16 @@ type Mark struct {
 	At runnel.Position
 	// Token is the sink's token for it.
 	Token string
+	// State is the state of the reader's filter at At, of up to MaxState bytes. Nil leaves the
+	// state that the row has, of an earlier position; an empty one removes it.
+	State []byte
 }
+
+// MaxState is the largest state that a row holds. DynamoDB charges the whole row at every write.
+const MaxState = 1 << 10
+
+// IsZero reports whether there is no checkpoint.
+func (m Mark) IsZero() bool { return m.At == runnel.Position{} && m.Token == "" && m.State == nil }
 
 // Renew is the heartbeat: it raises the counter. Like every write of a holder, it writes
 // held.Complete, unless that is zero, and its answer has the row's Ask as of now.
@@ -103,7 +114,7 @@ func (t *Table) Renew(ctx context.Context, held Lease) (Lease, error) {
 
 // Checkpoint writes how far the shard has been processed. It is a heartbeat, too.
 func (t *Table) Checkpoint(ctx context.Context, held Lease, mark Mark) (Lease, error) {
-	if mark.At == (runnel.Position{}) {
+	if mark.IsZero() {
 		return Lease{}, t.wrap("checkpoint", held.Key, runnel.ErrPositionSyntax)
 	}
 	return t.writeHeld(ctx, held, mark, write{op: "checkpoint"})
@@ -111,10 +122,11 @@ func (t *Table) Checkpoint(ctx context.Context, held Lease, mark Mark) (Lease, e
 
 // Finish ends a held lease: it writes the children and SHARD_END in one write, and removes the
 // owner. The leases of the children must exist before: a worker that sees SHARD_END relies on them.
+// end has the token and the state at the end.
 func (t *Table) Finish(
-	ctx context.Context, held Lease, token string, children []runnel.ShardID,
+	ctx context.Context, held Lease, end Mark, children []runnel.ShardID,
 ) (Lease, error) {
-	end := Mark{At: runnel.End(), Token: token}
+	end.At = runnel.End()
 	return t.writeHeld(ctx, held, end, write{
 		op: "finish",
 		build: func(row Lease) Lease {
@@ -180,8 +192,9 @@ func (t *Table) writeHeld(ctx context.Context, held Lease, mark Mark, w write) (
 	if held.Owner == "" {
 		return Lease{}, t.wrap(w.op, held.Key, errNotHeld)
 	}
-	marked := mark != Mark{}
-	if end := runnel.End(); marked && !mark.At.Sequence.IsNumber() && (w.op != "finish" || mark.At != end) {
+	marked := !mark.IsZero()
+	atEnd := w.op == "finish" && mark.At == runnel.End()
+	if marked && !mark.At.Sequence.IsNumber() && !atEnd || len(mark.State) > MaxState {
 		return Lease{}, t.wrap(w.op, held.Key, runnel.ErrPositionSyntax)
 	}
 	build, change := w.build, w.update
@@ -198,6 +211,7 @@ func (t *Table) writeHeld(ctx context.Context, held Lease, mark Mark, w write) (
 	w.update = func(row Lease, u *update) {
 		if marked {
 			setCheckpoint(row, u)
+			setState(mark, row, u)
 		}
 		if change != nil {
 			change(row, u)
@@ -209,7 +223,24 @@ func (t *Table) writeHeld(ctx context.Context, held Lease, mark Mark, w write) (
 func checkpointed(row Lease, mark Mark) Lease {
 	row.Checkpoint, row.Token, row.OwnerSwitches = mark.At, mark.Token, 0
 	row.Pending, row.PendingState = runnel.Position{}, nil
+	if mark.State != nil {
+		row.State, row.StateAt = nil, runnel.Position{}
+	}
+	if len(mark.State) > 0 {
+		row.State, row.StateAt = mark.State, mark.At
+	}
 	return row
+}
+
+func setState(mark Mark, row Lease, u *update) {
+	switch {
+	case mark.State == nil:
+	case len(mark.State) == 0:
+		u.remove(attrState, attrStateAt)
+	default:
+		u.set(attrState, &types.AttributeValueMemberB{Value: row.State})
+		u.set(attrStateAt, str(row.StateAt.SortText()))
+	}
 }
 
 func setCheckpoint(row Lease, u *update) {

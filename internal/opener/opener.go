@@ -101,6 +101,27 @@ func (o *Opener) Open(r *types.Record, to Receiver) Opened {
 	return out
 }
 
+// HasUnit reports whether a Kinesis record holds a unit that a filter would judge. It is false for a
+// record that Open would leave out, and for a void aggregate.
+func (o *Opener) HasUnit(r *types.Record) bool {
+	if !o.decoder.Open(r.Data) {
+		return false
+	}
+	last := runnel.Position{
+		Sequence: runnel.SequenceNumber(aws.ToString(r.SequenceNumber)),
+		Sub:      max(0, int64(o.decoder.Len())-1),
+	}
+	if !o.After.Less(last) {
+		return false
+	}
+	for _, record := range o.decoder.Records() {
+		if _, ok := record.Unit(); ok {
+			return o.decoder.Check(o.Keys) == nil
+		}
+	}
+	return false
+}
+
 // aggregate passes on the user records of the aggregate in the decoder.
 func (o *Opener) aggregate(in runnel.Record, out *Opened, to Receiver) {
 	to.Expect(out.Users)

@@ -194,7 +194,7 @@ func life(b *bench) {
 	}
 	b.stands(l)
 	children := []runnel.ShardID{"shardId-000000000001", "shardId-000000000002"}
-	l = b.keep(b.table.Finish(b.ctx(), l, "t2", children))
+	l = b.keep(b.table.Finish(b.ctx(), l, lease.Mark{Token: "t2"}, children))
 	if !l.Ended() || l.Owner != "" || l.OwnerSwitches != 0 || l.Counter != 7 {
 		b.Fatalf("finished: %+v", l)
 	}
@@ -266,7 +266,7 @@ func holderWrites(b *bench, table *lease.Table) map[string]func(lease.Lease) (le
 			return table.Checkpoint(b.ctx(), l, lease.Mark{At: at("77", 0), Token: "mine"})
 		},
 		"finish": func(l lease.Lease) (lease.Lease, error) {
-			return table.Finish(b.ctx(), l, "mine", nil)
+			return table.Finish(b.ctx(), l, lease.Mark{Token: "mine"}, nil)
 		},
 		"release": func(l lease.Lease) (lease.Lease, error) {
 			return table.Release(b.ctx(), l, lease.Mark{At: at("78", 1), Token: "last"})
@@ -384,7 +384,7 @@ func unknownAttributes(b *bench) {
 	l = b.keep(b.table.Take(b.ctx(), l, lease.Claim{Worker: "w1"}))
 	l = b.keep(b.table.Renew(b.ctx(), l))
 	l = b.keep(b.table.Checkpoint(b.ctx(), l, lease.Mark{At: at("5", 0)}))
-	l = b.keep(b.table.Finish(b.ctx(), l, "", l.Children))
+	l = b.keep(b.table.Finish(b.ctx(), l, lease.Mark{}, l.Children))
 	b.stands(l)
 	out, err := b.api.GetItem(b.ctx(), &dynamodb.GetItemInput{
 		TableName: aws.String(b.name), Key: item{"leaseKey": str(string(l.Key))},
