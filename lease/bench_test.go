@@ -3,26 +3,26 @@ package lease_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// BenchmarkPlan plans for one of a hundred workers that share ten thousand leases.
+// A plan of ten thousand leases and two hundred workers, one of which has just come.
 func BenchmarkPlan(b *testing.B) {
-	rows := make([]lease.Lease, 10_000)
-	for i := range rows {
-		rows[i] = lease.Lease{
-			Key:        runnel.ShardID(fmt.Sprintf("shardId-%012d", i)),
-			Owner:      fmt.Sprint("w", i%100),
-			Checkpoint: runnel.Position{Sequence: runnel.TrimHorizon},
-		}
+	var v lease.View
+	for n := range 200 {
+		v.Members = append(v.Members, lease.Member{Name: fmt.Sprintf("host-%d", n)})
 	}
-	var watch lease.Watch
-	now := time.Now()
-	b.ReportAllocs()
+	for n := range 10_000 {
+		v.Rows = append(v.Rows, lease.Row{
+			Key:   runnel.ShardID(fmt.Sprintf("shardId-%012d", n)),
+			Owner: v.Members[n%199].Name,
+		})
+	}
 	for b.Loop() {
-		lease.Plan(now, watch.Update(now, rows), "w7", lease.Limits{Failover: failover})
+		if plan := v.Plan(); len(plan.Moves) != 50 {
+			b.Fatalf("%d moves", len(plan.Moves))
+		}
 	}
 }

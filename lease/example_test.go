@@ -52,24 +52,28 @@ func Example() {
 	// worker-1: true
 }
 
-// A worker of two plans: one of four leases has no owner, so the worker takes it.
-func ExamplePlan() {
-	now := time.Now()
-	var view []lease.Sighting
-	for n, owner := range []string{"worker-1", "worker-1", "worker-2", ""} {
-		view = append(view, lease.Sighting{Changed: now, Lease: lease.Lease{
-			Key: runnel.ShardID(fmt.Sprintf("shardId-%012d", n)), Owner: owner, Counter: 7,
-			Checkpoint: runnel.Position{Sequence: runnel.TrimHorizon},
-		}})
+// A third worker comes to a fleet of two, and gets one lease of each.
+func ExampleView_Plan() {
+	view := lease.View{
+		Members: []lease.Member{{Name: "worker-1"}, {Name: "worker-2"}, {Name: "worker-3"}},
+		Rows: []lease.Row{
+			{Key: "shardId-000000000000", Owner: "worker-1"},
+			{Key: "shardId-000000000001", Owner: "worker-1"},
+			{Key: "shardId-000000000002", Owner: "worker-1"},
+			{Key: "shardId-000000000003", Owner: "worker-2"},
+			{Key: "shardId-000000000004", Owner: "worker-2"},
+			{Key: "shardId-000000000005", Owner: "worker-2"},
+		},
 	}
-	decision := lease.Plan(now, view, "worker-2", lease.Limits{Failover: 10 * time.Second})
-	fmt.Println(decision.Workers, "workers, a share of", decision.Target)
-	for _, l := range decision.Take {
-		fmt.Println("take", l.Key)
+	plan := view.Plan()
+	fmt.Println(plan.Shares)
+	for _, m := range plan.Moves {
+		fmt.Println(m.Kind, m.Key, "from", m.From, "to", m.To)
 	}
 	// Output:
-	// 2 workers, a share of 2
-	// take shardId-000000000003
+	// map[worker-1:2 worker-2:2 worker-3:2]
+	// pass shardId-000000000002 from worker-1 to worker-3
+	// pass shardId-000000000003 from worker-2 to worker-3
 }
 
 // An owner whose counter does not change for the failover time has lost its lease, by the

@@ -18,7 +18,7 @@ type Sighting struct {
 	// So if an owner drops its lease one failover time after its last write, it has dropped it
 	// before that time has passed since Changed.
 	Changed time.Time
-	// Asked is the time at which the observer first saw this ask; zero if there is none.
+	// AskChanged is the time at which the observer first saw this ask; zero if there is none.
 	AskChanged time.Time
 }
 
@@ -189,11 +189,11 @@ func (l Lease) LifeOf(worker string) (mark int64, ok bool) {
 	return card.Beat, ok
 }
 
-// DeadCard is a card that its worker raises no more.
+// DeadCard is a card that its worker raises no more, and the row that has it.
 type DeadCard struct {
-	Worker string
-	Card   Card
-	On     Lease
+	Worker string // the name on the card
+	Card   Card   // as it was last seen
+	On     Lease  // the row
 }
 
 // DeadCards returns the cards that have not changed for longer than age.
@@ -205,19 +205,4 @@ func (w *Watch) DeadCards(now time.Time, age time.Duration) []DeadCard {
 		}
 	}
 	return dead
-}
-
-// Watchers returns the workers that watch the table: the two with the smallest hashes of their names
-// among those of this package that are not leaving and are not said to be silent.
-func (v View) Watchers(silent map[string]bool) []string {
-	var names []string
-	for _, m := range v.Members {
-		if !m.Java && !m.Leaving && !silent[m.Name] {
-			names = append(names, m.Name)
-		}
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(hash(a), hash(b)), cmp.Compare(a, b))
-	})
-	return names[:min(2, len(names))]
 }
