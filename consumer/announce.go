@@ -70,7 +70,10 @@ func (f *fleet) board(leases []lease.Lease) (lease.Lease, bool) {
 		_, _ = h.Write([]byte(f.run.cfg.WorkerID + "\x00" + string(l.Key)))
 		return h.Sum64()
 	}
-	return slices.MinFunc(open, func(a, b lease.Lease) int { return cmp.Compare(rank(a), rank(b)) }), true
+	first := slices.MinFunc(open, func(a, b lease.Lease) int {
+		return cmp.Compare(rank(a), rank(b))
+	})
+	return first, true
 }
 
 // upkeep raises the card of a worker without leases, and removes that of a worker with leases.

@@ -99,7 +99,8 @@ func (r *run) audit(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.create(ctx, newGenealogy(slices.Concat(leases, standIns(skipped)), shards), now); err != nil {
+	g := newGenealogy(slices.Concat(leases, standIns(skipped)), shards)
+	if err := r.create(ctx, g, now); err != nil {
 		return err
 	}
 	if !r.binding.Synced || r.binding.Old() {
@@ -113,8 +114,8 @@ func (r *run) audit(ctx context.Context) error {
 
 // settleOrigin creates the first lease of a new table: that of the open shard with the smallest id,
 // which every worker that begins at the same time finds, whatever its Config.From is. Its row has
-// the origin for all, and the mark that others are missing. If the shard comes from one at which the
-// application begins, its lease waits for the parent's end, as any child's.
+// the origin for all, and the mark that others are missing. If the shard comes from one at which
+// the application begins, its lease waits for the parent's end, as any child's.
 func (r *run) settleOrigin(
 	ctx context.Context, leases []lease.Lease, shards []runnel.Shard, now bounds,
 ) ([]lease.Lease, error) {
@@ -167,8 +168,8 @@ func (r *run) create(ctx context.Context, g *genealogy, now bounds) (err error) 
 }
 
 // fits returns an error if the leases are those of another stream: a checkpoint before the shard's
-// first record or after its last one, or another range of hash keys. Rows of this package name their
-// stream; those of others do not.
+// first record or after its last one, or another range of hash keys. Rows of this package name
+// their stream; those of others do not.
 func (r *run) fits(leases []lease.Lease, shards []runnel.Shard) error {
 	byID := make(map[runnel.ShardID]runnel.Shard, len(shards))
 	for _, s := range shards {
@@ -184,7 +185,8 @@ func (r *run) fits(leases []lease.Lease, shards []runnel.Shard) error {
 		case l.Range != nil && *l.Range != s.Range:
 			what = fmt.Sprintf("its hash keys are %s, and the stream's are %s", *l.Range, s.Range)
 		case at.IsNumber() && s.First != "" && at.Compare(s.First) < 0:
-			what = fmt.Sprintf("its checkpoint %s is before the shard's first number %s", at, s.First)
+			what = fmt.Sprintf("its checkpoint %s is before the shard's first number %s", at,
+				s.First)
 		case at.IsNumber() && s.Last != "" && at.Compare(s.Last) > 0:
 			what = fmt.Sprintf("its checkpoint %s is after the shard's last number %s", at, s.Last)
 		default:
@@ -228,8 +230,8 @@ func (r *run) beginners(
 }
 
 // sweep deletes the leases of ended shards that were missing from the stream's list in two audits
-// in a row. Their records are gone, so no reader needs the leases. As long as a Java worker lives it
-// deletes nothing, and leaves that to the Java workers.
+// in a row. Their records are gone, so no reader needs the leases. As long as a Java worker lives
+// it deletes nothing, and leaves that to the Java workers.
 func (r *run) sweep(ctx context.Context, leases []lease.Lease, shards []runnel.Shard) error {
 	if len(shards) == 0 || r.fleet.looks == 0 || r.fleet.withJava {
 		return nil

@@ -39,10 +39,11 @@ type Config struct {
 	// new with every process: if two workers have the same name, each takes the other's leases for
 	// its own. Default: the host's name, the process id and a random part.
 	WorkerID string
-	// Static says that WorkerID outlives the process, and WorkerID is then required. When the worker
-	// stops it checkpoints and keeps its leases, and the next process of that name goes on with them
-	// at once, also after a crash. No other worker takes them before Failover or Absence is over. Of
-	// two live processes of one name the younger goes on, and the older ends with ErrReplaced.
+	// Static says that WorkerID outlives the process, and WorkerID is then required. When the
+	// worker stops it checkpoints and keeps its leases, and the next process of that name goes on
+	// with them at once, also after a crash. No other worker takes them before Failover or Absence
+	// is over. Of two live processes of one name the younger goes on, and the older ends with
+	// ErrReplaced.
 	Static bool
 	// Absence is for how long a static worker may be away before others take its leases; default
 	// Failover, at most 24 h. After a crash its shards wait for as long. Java workers ignore it.
@@ -86,8 +87,8 @@ type Config struct {
 	// divided.
 	MaxRecords int
 	// CheckpointInterval is the shortest time between two checkpoints of a shard in the table;
-	// default half the failover time. A hand-over, a stop and the end of a shard do not wait for it.
-	// Records processed since the last checkpoint come again after a crash.
+	// default half the failover time. A hand-over, a stop and the end of a shard do not wait for
+	// it. Records processed since the last checkpoint come again after a crash.
 	CheckpointInterval time.Duration
 	// AuditInterval is the time between two comparisons of the stream's shards with the table's;
 	// default 2 min. Splits and merges do not wait for it.

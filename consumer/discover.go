@@ -10,7 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// probe is one watcher, as a worker that does not watch sees it: the row by which it shows its life.
+// probe is one watcher, as a worker that does not watch sees it: the row by which it shows its
+// life.
 type probe struct {
 	watcher string
 	row     runnel.ShardID
@@ -95,8 +96,8 @@ func (f *fleet) findIndex(ctx context.Context) {
 	ready, err := f.run.table.Index(ctx)
 	if err != nil && !f.refused {
 		f.refused = true
-		f.run.cfg.Logger.Info("the lease table has no index by owner: workers that do not watch the "+
-			"table learn only of leases for which they asked", "worker", f.run.cfg.WorkerID,
+		f.run.cfg.Logger.Info("the lease table has no index by owner: workers that do not watch "+
+			"the table learn only of leases for which they asked", "worker", f.run.cfg.WorkerID,
 			"table", f.run.table.Name(), "error", err)
 	}
 	f.index = ready
@@ -139,8 +140,8 @@ func (f *fleet) note(watchers []string) {
 	}
 }
 
-// probeWatcher looks at the row of one watcher, in turn. It returns true if the whole table must be looked
-// at, since the watcher is silent or has left the row.
+// probeWatcher looks at the row of one watcher, in turn. It returns true if the whole table must be
+// looked at, since the watcher is silent or has left the row.
 func (f *fleet) probeWatcher(ctx context.Context) (bool, error) {
 	if len(f.probes) == 0 {
 		return true, nil

@@ -18,10 +18,11 @@
 // The first copy of a unit (package aggregate) is delivered and the other copies are dropped.
 // Positions advance over dropped records, which count as processed. To find the other copies, a
 // reader needs the state of its filter. A sink keeps that state in the commit to which it belongs.
-// A handler has no commit, so its worker reads the last minutes before the checkpoint again before
-// it begins, including those of the shard's ancestors. There is one exception: if this worker has
-// just ended all parents of a handler's shard, the shard begins with the states at their ends, and
-// no record is read again. An aggregate that was packed for another shard is void: see VoidPolicy.
+// A handler has no commit: its state is in the lease row, with the checkpoint, if it is small. A
+// worker without a state reads the last minutes of the stream again, those of the shard's ancestors
+// included, but only when the first unit comes. A shard begins with the states at its parents'
+// ends, which their rows have, or this worker if it has just ended them. An aggregate that was
+// packed for another shard is void: see VoidPolicy.
 //
 // The state belongs to a page's end, and travels in the page, since the fetcher is a page ahead.
 // The state at a shard's end is never empty, so a child can distinguish a parent without units from
@@ -42,14 +43,22 @@
 //
 // # How a worker works
 //
-// One goroutine coordinates. Every half failover time it reads the table, observes whose counters
-// have moved, and takes the leases that lease.Plan chooses. Each lease it holds has
+// One goroutine coordinates. It makes the fleet's plan (lease.View.Plan) from the rows, and carries
+// out its own part: it takes leases, asks other workers for theirs, and passes what it should not
+// have. Two workers, the watchers, look at the whole table every quarter of the failover time. The
+// others look when they come and when something of theirs changes, and learn from the index by
+// owner what they were given. docs/fleet.md has the rules. Each lease it holds has
 //
 //   - a keeper, which alone writes the lease's row: heartbeats and checkpoints. It never runs user
 //     code, so a slow handler does not lose its lease. If a lease could not be renewed for most of
 //     the failover time, it is dropped and its reader cancelled before another worker may take it;
 //   - a fetcher, which reads one batch ahead;
-//   - the deliverer, which calls the handler or the sink's writer.
+//   - the deliverer, which calls the handler or the sink's writer. It begins no batch unless the
+//     lease is certainly held.
+//
+// When another worker asks for a shard, the deliverer finishes its batch, and the lease is passed
+// with the last checkpoint. A worker that stops passes all its leases; a static one keeps them for
+// the next process of its name.
 //
 // At the end of a shard the deliverer creates the children's leases, then writes the children and
 // SHARD_END into its own row. Only then it starts the children that it may start.

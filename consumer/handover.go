@@ -265,9 +265,9 @@ func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
 	return nil
 }
 
-// childLease returns the lease of a shard whose parents have ended: from its first record on. If the
-// application begins at a time that may not have passed by every clock, the shard begins there, too.
-// Once the time has passed, both mean the same.
+// childLease returns the lease of a shard whose parents have ended: from its first record on. If
+// the application begins at a time that may not have passed by every clock, the shard begins there,
+// too. Once the time has passed, both mean the same.
 func (r *run) childLease(s runnel.Shard) lease.Lease {
 	origin := runnel.FromOldest()
 	const tolerance = time.Hour // between this clock and the stream's

@@ -40,8 +40,8 @@ type keeper struct {
 	mu struct {
 		sync.Mutex
 		posted sink.Committed // the newest checkpoint to write
-		// known is a handler's filter at posted, or, before the first post, at the row's checkpoint;
-		// nil if it is not known, or a sink has it.
+		// known is a handler's filter at posted, or, before the first post, at the row's
+		// checkpoint; nil if it is not known, or a sink has it.
 		known *aggregate.Filter
 		end   string // the sink's token for the shard's end
 		early bool   // a heartbeat is due at once

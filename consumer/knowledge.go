@@ -19,9 +19,9 @@ import (
 //
 // A sink holds the state in its commit, so that every writer that goes on there decides in the same
 // way. If the sink has no commit of the shard, the shard begins with the states in its parents'
-// commits. A handler's commit is the lease row's checkpoint, which holds the state if it is small. A
-// state that is not stored is built by reading the stream again: for a sink before reading begins,
-// for a handler when the first unit comes.
+// commits. A handler's commit is the lease row's checkpoint, which holds the state if it is small.
+// A state that is not stored is built by reading the stream again: for a sink before reading
+// begins, for a handler when the first unit comes.
 func (h *holding) readingAt(
 	ctx context.Context, writer sink.Writer, c sink.Committed,
 ) (o reading, err error) {

@@ -95,7 +95,8 @@ func (f *fleet) passOn(life context.Context) {
 		return // they expire
 	}
 	for _, key := range slices.Compact(given) {
-		if l, err := f.run.table.Get(ctx, key); err == nil && l.Owner == f.run.cfg.WorkerID && l.Passed() {
+		l, err := f.run.table.Get(ctx, key)
+		if err == nil && l.Owner == f.run.cfg.WorkerID && l.Passed() {
 			f.run.release(ctx, l)
 		}
 	}

@@ -66,13 +66,17 @@ func (r *run) look(ctx context.Context) (bool, error) {
 			return err == nil, err
 		}
 		view.Rows = slices.DeleteFunc(view.Rows, func(row lease.Row) bool {
-			return !slices.ContainsFunc(left, func(s lease.Sighting) bool { return s.Key == row.Key })
+			return !slices.ContainsFunc(left, func(s lease.Sighting) bool {
+				return s.Key == row.Key
+			})
 		})
 	}
 	if r.fleet.looks++; r.fleet.looks == 1 && r.fleet.introduce(ctx, leases) {
 		return false, nil
 	}
-	r.fleet.withJava = slices.ContainsFunc(view.Members, func(m lease.Member) bool { return m.Java })
+	r.fleet.withJava = slices.ContainsFunc(view.Members, func(m lease.Member) bool {
+		return m.Java
+	})
 	view.Members = r.fleet.withMe(view.Members, false)
 	r.fleet.watching = r.fleet.isWatcher(view)
 	r.fleet.act(ctx, now, view.Plan())

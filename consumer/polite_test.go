@@ -99,7 +99,7 @@ func politeFleet(f *fleet, offset time.Duration) {
 		w.settle(8*time.Second, n)
 		<-time.After(3 * failover)
 		w.quiet(2*time.Second, "when a worker came")
-		if n := f.moves() - moved; n != 12/(len(f.workers)) {
+		if n := f.moves() - moved; n != 12/len(f.workers) {
 			f.Errorf("%d leases moved to the new worker, want %d", n, 12/len(f.workers))
 		}
 	}

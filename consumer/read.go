@@ -54,9 +54,9 @@ func (k knownStream) Shards(ctx context.Context) ([]runnel.Shard, error) {
 
 func (k knownStream) Lasting(err error) bool { return isFinal(err) }
 
-// originOf returns the origin of a shard's reading as long as none of it has been processed. Another
-// program may have made the row and left no time there: then the application's origin has it, or,
-// for LATEST, reading begins now.
+// originOf returns the origin of a shard's reading as long as none of it has been processed.
+// Another program may have made the row and left no time there: then the application's origin has
+// it, or, for LATEST, reading begins now.
 func (r *run) originOf(l lease.Lease) runnel.From {
 	switch word := l.Checkpoint.Sequence; {
 	case !l.From.IsZero():

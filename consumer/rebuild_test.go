@@ -114,7 +114,8 @@ func TestRebuildOverClockSteps(t *testing.T) {
 	}
 }
 
-// forget removes the filter states from all rows, as an older version that rewrites a row leaves it.
+// forget removes the filter states from all rows, as an older version that rewrites a row leaves
+// it.
 func (f *fleet) forget() {
 	for _, l := range f.leases() {
 		f.edit(l.Key, "REMOVE #a", "runnelState", nil)

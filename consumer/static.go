@@ -10,8 +10,8 @@ import (
 
 // ErrReplaced is returned if another process with the same WorkerID, which is static, has taken the
 // worker's place: its leases are read there, from their last checkpoints on.
-var ErrReplaced = errors.New("a younger process with the same WorkerID has taken this one's place: " +
-	"give every live worker a name of its own")
+var ErrReplaced = errors.New("a younger process with the same WorkerID has taken this one's " +
+	"place: give every live worker a name of its own")
 
 // mine looks at the rows that name this worker. It takes those that were passed to it, and those
 // that an earlier process of a static worker held. If a later process of that worker has written a

@@ -110,8 +110,8 @@ func (t *Table) Ask(ctx context.Context, seen Lease, ask Ask) error {
 	return nil
 }
 
-// annotate changes attributes of ours that the protocol does not depend on: it raises no counter. It
-// returns the attributes that in.ReturnValues asks for.
+// annotate changes attributes of ours that the protocol does not depend on: it raises no counter.
+// It returns the attributes that in.ReturnValues asks for.
 func (t *Table) annotate(
 	ctx context.Context, seen Lease, in *dynamodb.UpdateItemInput,
 ) (item, error) {

@@ -50,7 +50,7 @@ func (t *Table) streamError(have string) error {
 	return &StreamError{Table: t.cfg.Table, Want: t.cfg.Stream.String(), Have: have}
 }
 
-// Binding is what a table says of its application as a whole.
+// Binding is the part of a table's content that concerns the whole application.
 type Binding struct {
 	// Origin is where reading begins in a shard that has no parent in the table: the choice of the
 	// application's first worker holds for all. LATEST is pinned to the time of that choice.
@@ -58,7 +58,7 @@ type Binding struct {
 	// New is set if the table has no lease. Begin settles the origin then.
 	New bool
 	// Synced is set once the leases of the shards at the origin have all been created. It is not
-	// needed for safety after that: a worker reads nothing before it has created what is missing.
+	// needed for safety after that: a worker creates the missing leases before it reads anything.
 	Synced bool
 
 	first runnel.ShardID // the row with the mark of an unfinished beginning; "" if there is none
@@ -74,11 +74,11 @@ const (
 	oldAttrSynced    = "runnelSynced"
 )
 
-// Bind checks that the table can be used for the stream, and returns what earlier workers have
-// written. It returns a *StreamError if they read another stream or a recreated one, ErrManagedByKCL3
-// if the KCL 3.x runs the table in its own way, and ErrMultiStream for the table of an application
-// that reads several streams. origin counts only in a table that has none; it cannot be a sequence
-// number, which is of one shard.
+// Bind checks that the table can be used for the stream, and returns the binding of
+// earlier workers. It returns a *StreamError if they read another stream or a recreated one,
+// ErrManagedByKCL3 if the KCL 3.x runs the table in its own way, and ErrMultiStream for the table
+// of an application that reads several streams. origin counts only in a table that has none; it
+// cannot be a sequence number, which is of one shard.
 func (t *Table) Bind(ctx context.Context, origin runnel.From) (Binding, error) {
 	if n := origin.Sequence(); n != "" {
 		return Binding{}, t.wrap("bind", "", fmt.Errorf("the origin is the sequence number %s: "+
@@ -109,10 +109,11 @@ func (t *Table) Bind(ctx context.Context, origin runnel.From) (Binding, error) {
 	return b, nil
 }
 
-// inferred returns the origin that rows without one suggest: that of a Java application that has not
-// processed anything yet. The rows of shards without parents say it; others begin with TRIM_HORIZON
-// whatever the application's origin is. own is the worker's own choice, which serves if the rows say
-// nothing. Java keeps the time of AT_TIMESTAMP in its configuration alone, so own serves there, too.
+// inferred returns the origin that rows without one suggest: that of a Java application that has
+// not processed anything yet. The rows of shards without parents say it; others begin with
+// TRIM_HORIZON whatever the application's origin is. own is the worker's own choice, which serves
+// if the rows say nothing. Java keeps the time of AT_TIMESTAMP in its configuration alone, so own
+// serves there, too.
 func inferred(leases []Lease, own runnel.From) runnel.From {
 	for _, l := range leases {
 		if len(l.Parents) > 0 {
@@ -149,9 +150,9 @@ func (t *Table) Begin(ctx context.Context, first Lease, origin runnel.From) (Bin
 	return b, nil
 }
 
-// MarkSynced records that the leases at the origin exist. In the table of an older version it writes
-// the stream and the origin into every row and then removes that version's item. It may be cut off
-// anywhere and called again, by several workers at once.
+// MarkSynced records that the leases at the origin exist. In the table of an older version it
+// writes the stream and the origin into every row and then removes that version's item. It may be
+// cut off anywhere and called again, by several workers at once.
 func (t *Table) MarkSynced(ctx context.Context, b Binding) error {
 	if b.old {
 		return t.mend(ctx, b)
@@ -255,8 +256,8 @@ func setOrigin(origin runnel.From, u *update) {
 }
 
 // ErrMultiStream is returned for the table of an application that reads several streams.
-var ErrMultiStream = errors.New("the lease table is of an application that reads several streams: " +
-	"a worker beside it would put leases of its own there and read everything again; use another " +
+var ErrMultiStream = errors.New("the lease table is of an application that reads several " +
+	"streams: a worker beside it would put leases of its own there and read everything again; use another " +
 	"application name")
 
 // ErrManagedByKCL3 is returned for a table of a KCL 3.x fleet that assigns the leases in its own

@@ -81,8 +81,8 @@ func readCards(row item) map[string]Card {
 	return cards
 }
 
-// Announce writes a worker's card into a lease's row, and returns the card that it replaces; zero if
-// there was none. ErrLeaseNotFound means that the row is gone: another row serves as well.
+// Announce writes a worker's card into a lease's row, and returns the card that it replaces; zero
+// if there was none. ErrLeaseNotFound means that the row is gone: another row serves as well.
 func (t *Table) Announce(
 	ctx context.Context, on Lease, worker string, card Card,
 ) (before Card, err error) {

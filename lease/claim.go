@@ -10,16 +10,16 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// Claim is what a worker writes of itself into the rows that it takes.
+// Claim is a worker's description of itself, in the rows that it takes.
 type Claim struct {
 	Worker    string // its name; required
 	MaxLeases int    // how many leases it may hold; 0 means no limit
-	Static    Static // zero for a worker whose name ends with its process
+	Static    Static // zero unless the name outlives its process
 	// Origin is where the application began, for rows that do not say it.
 	Origin runnel.From
 }
 
-// Static describes a process of a static worker, whose name outlives the process (runnelStatic). A
+// Static describes one process of a static worker: its name outlives the process (runnelStatic). A
 // later process of the name takes the rows of an earlier one at once, and never the other way.
 type Static struct {
 	// Number is one above the highest number that the process found in the rows of its name.
@@ -42,8 +42,8 @@ func (s Static) String() string {
 	return fmt.Sprintf("%d %d %s", s.Number, s.Absence.Milliseconds(), s.Process)
 }
 
-// LongestAbsence bounds Static.Absence, also in a row that was edited by hand: a lease must not wait
-// for ever.
+// LongestAbsence bounds Static.Absence, also in a row that was edited by hand: a lease must not
+// wait for ever.
 const LongestAbsence = 24 * time.Hour
 
 // parseStatic reads an attribute. A value of another shape is none: the row is like that of any

@@ -17,6 +17,11 @@
 // Attributes of our own begin with "runnel". The KCL leaves attributes that it does not know alone,
 // and so does this package, since every change is an UpdateItem of single attributes.
 //
-// Table holds the conditional writes. Watch observes which owners are alive. Plan is a pure
-// function that decides which leases a worker should take or steal.
+// Between workers of this package a lease changes hands politely. A worker asks (Table.Ask), which
+// changes neither owner nor counter. The holder sees the ask in the answer to its next write, and
+// passes the lease with its last checkpoint in one write (Table.Pass). The new owner finds the row
+// by the index (Table.Owned) and adopts it (Table.Take). Until then the row has no hold.
+//
+// Table holds the writes. Watch observes which workers are alive. View.Plan is a pure function that
+// assigns the leases to the workers.
 package lease

@@ -48,7 +48,7 @@ type Row struct {
 	Pinned bool
 }
 
-// View is what the rows say of the fleet at one moment. The order of rows and members does not
+// View is the fleet at one moment, according to the rows. The order of rows and members does not
 // matter.
 type View struct {
 	Rows    []Row    // all leases
@@ -85,8 +85,8 @@ type FleetPlan struct {
 	Moves []Move
 }
 
-// Plan decides who should hold which lease, for the whole fleet. It is pure, and does not depend on
-// who plans: every worker makes the same plan of the same view, and carries out its own part. Two
+// Plan assigns the leases to the workers, for the whole fleet. It is pure, and every worker plans
+// alike: each makes the same plan of the same view, and carries out its own part. Two
 // views that differ cost a refused write at most.
 //
 // Shares. The readable leases are spread evenly over the live workers that stay, within their
@@ -95,15 +95,15 @@ type FleetPlan struct {
 // ones included, and rob a worker that has more than the average.
 //
 // Silence first. A readable lease that no live worker holds goes to a worker of this package with
-// room, even beyond its share: a Java worker would come twenty seconds later, and robs what it
-// wants. A worker that ended a parent comes first.
+// room, even beyond its share: a Java worker would come twenty seconds later, and
+// robs by itself. A worker that ended a parent comes first.
 //
-// Moves. What a worker holds above its share goes to workers below theirs, and everything of a
+// Moves. A worker's leases above its share go to workers below theirs, and all leases of a
 // leaving worker to workers that stay. Nothing is passed to a Java worker, since a running one of
-// version 2.x never notices a lease that it is given. A Java worker is robbed of one lease at a time
-// by each worker, and only if it holds at least two more than the robber and more than its share: so
-// each robbery makes the fleet more even, and they come to an end. Blocked and ended leases stay
-// where they are, except for the blocked ones of a leaving worker.
+// version 2.x never notices a lease that it is given. A Java worker is robbed of one lease at a
+// time by each worker, and only if it holds at least two more than the robber and more than its
+// share: so each robbery makes the fleet more even, and they come to an end. Blocked and ended
+// leases stay where they are, except for the blocked ones of a leaving worker.
 //
 // A plan is a fixed point: after its moves the next plan has none, but for further robberies.
 func (v View) Plan() FleetPlan {
@@ -118,8 +118,8 @@ func (v View) Plan() FleetPlan {
 	return FleetPlan{Watchers: v.Watchers(nil), Shares: p.shares, Moves: p.moves}
 }
 
-// Watchers returns the workers that watch the table: the two with the smallest hashes of their names
-// among those of this package that are not leaving and are not said to be silent.
+// Watchers returns the workers that watch the table: the two with the smallest hashes of their
+// names among those of this package that are not leaving and are not said to be silent.
 func (v View) Watchers(silent map[string]bool) []string {
 	var names []string
 	for _, m := range v.Members {
@@ -145,7 +145,7 @@ func hash(parts ...string) uint64 {
 	return h.Sum64()
 }
 
-// load is what a worker holds, as the plan goes on.
+// load counts a worker's leases, as the plan goes on.
 type load struct {
 	readable int
 	blocked  int
@@ -305,8 +305,7 @@ func (p *planner) below(key runnel.ShardID) string {
 	})
 }
 
-// anyone returns the worker for a lease among all with room: first the one that is least above its
-// share.
+// anyone returns the worker for a lease among all with room: the one least above its share.
 func (p *planner) anyone(key runnel.ShardID) string {
 	return p.best(key, func(name string) (int, bool) {
 		return p.loads[name].readable - p.shares[name], true
@@ -395,7 +394,7 @@ func (p *planner) empty() {
 	}
 }
 
-// even passes what workers hold above their shares to workers below theirs.
+// even passes leases above a worker's share to workers below theirs.
 func (p *planner) even() {
 	for _, name := range p.staying {
 		if p.members[name].Java {

@@ -106,7 +106,7 @@ func scenarios(t *testing.T) []scenario {
 	return all
 }
 
-// The scenarios of testdata/fleet.json: who gets which lease, and why.
+// The scenarios of testdata/fleet.json: small fleets with their plans and reasons.
 func TestPlanScenarios(t *testing.T) {
 	for _, s := range scenarios(t) {
 		t.Run(s.Name, func(t *testing.T) {
@@ -126,9 +126,9 @@ func TestPlanScenarios(t *testing.T) {
 	}
 }
 
-// checkPlan checks what holds for every plan: it does not depend on the order of the view, it moves
-// each lease at most once, it keeps within the limits, no lease waits while a worker has room, and
-// the plan after it is empty but for robberies, which come to an end.
+// checkPlan checks a plan's general properties: it does not depend on the order of the view, it
+// moves each lease at most once, it keeps within the limits, no lease waits while a worker has
+// room, and the plan after it is empty but for robberies, which come to an end.
 func checkPlan(t *testing.T, v lease.View, random *rand.Rand) {
 	t.Helper()
 	p := v.Plan()
@@ -240,7 +240,7 @@ func isJava(v lease.View, name string) bool {
 	return slices.ContainsFunc(v.Members, func(m lease.Member) bool { return m.Name == name && m.Java })
 }
 
-// What holds for every plan holds for random fleets.
+// Plans of random fleets have the general properties.
 func TestPlanProperties(t *testing.T) {
 	for seed := range 2000 * soak() {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
@@ -248,8 +248,8 @@ func TestPlanProperties(t *testing.T) {
 	}
 }
 
-// Without Java workers and limits the plan makes the fewest moves that even the shares: what the
-// workers hold above the shares that fit best to what they hold.
+// Without Java workers and limits the plan makes the fewest moves that even the shares: the leases
+// above the shares that fit the present loads best.
 func TestPlanMovesFew(t *testing.T) {
 	for seed := range 500 * soak() {
 		r := rand.New(rand.NewPCG(uint64(seed), 4))
@@ -283,7 +283,8 @@ func TestPlanMovesFew(t *testing.T) {
 }
 
 // One change of a fleet at rest moves each lease at most once: the plan after the moves is empty,
-// which checkPlan shows. And it moves no lease between two workers that the change does not concern.
+// which checkPlan shows. And it moves no lease between two workers that the change does not
+// concern.
 func TestPlanAfterOneChange(t *testing.T) {
 	for seed := range 500 * soak() {
 		r := rand.New(rand.NewPCG(uint64(seed), 5))
@@ -359,8 +360,8 @@ func TestPlanBesideJava(t *testing.T) {
 	}
 }
 
-// javaTakes is one turn of a Java worker: it fills up to ceil(leases / owners) with leases that have
-// no owner, and otherwise robs the most loaded worker of one. It counts ended leases.
+// javaTakes is one turn of a Java worker: it fills up to ceil(leases / owners) with leases that
+// have no owner, and otherwise robs the most loaded worker of one. It counts ended leases.
 func javaTakes(v lease.View, me string, r *rand.Rand) lease.View {
 	v.Rows = slices.Clone(v.Rows)
 	held := map[string]int{me: 0}

@@ -31,8 +31,8 @@ func (t *Table) Index(ctx context.Context) (ready bool, err error) {
 	return ready, nil
 }
 
-// Owned returns the shards whose rows name the worker as their owner, from the index by owner. The
-// index may be a moment late, so read the row before you rely on it.
+// Owned returns the shards of the rows that name the worker as their owner, from the index by
+// owner. The index may be a moment late, so read the row before you rely on it.
 func (t *Table) Owned(ctx context.Context, worker string) ([]runnel.ShardID, error) {
 	var (
 		owned []runnel.ShardID

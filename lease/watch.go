@@ -87,8 +87,8 @@ func (w *Watch) sight(now time.Time, l Lease) Sighting {
 	return s
 }
 
-// View returns what the rows of the last Update say about the fleet: its live workers and who holds
-// what.
+// View returns the fleet according to the rows of the last Update: its live workers and the holders
+// of the leases.
 func (w *Watch) View(now time.Time, failover time.Duration) View {
 	members := map[string]Member{}
 	for at, card := range w.cards {

@@ -101,13 +101,13 @@ func (l Lease) standsAs(want Lease) bool {
 
 func (l Lease) holder() string {
 	if l.Owner == "" {
-		return fmt.Sprintf("nobody holds it (counter %d)", l.Counter)
+		return fmt.Sprintf("it has no owner (counter %d)", l.Counter)
 	}
 	return fmt.Sprintf("%s holds it (counter %d)", l.Owner, l.Counter)
 }
 
-// noticed adds to the row that a write has made what its answer says of others: their requests and
-// their cards.
+// noticed adds the other workers' requests and cards, from the answer to a write, to the row that
+// the write has made.
 func noticed(row Lease, after item) Lease {
 	if after == nil {
 		return row

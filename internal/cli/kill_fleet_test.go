@@ -211,8 +211,8 @@ func (r *fleetRun) quiet(limit time.Duration, when string) {
 	}
 }
 
-// TestFleetKills runs fleets as processes, which come and go, politely and otherwise. Each line that
-// a worker prints is stamped outside of it.
+// TestFleetKills runs fleets as processes, which come and go, politely and otherwise. Each line
+// that a worker prints is stamped outside of it.
 func TestFleetKills(t *testing.T) {
 	for _, run := range []struct {
 		name string

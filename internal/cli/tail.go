@@ -47,8 +47,8 @@ both can be compared. Aggregated records are opened. Doubles that a producer's r
 dropped if their first copy was read.
 
 With --app it is one worker of a fleet: the workers of an application share the shards through a
-lease table, with Java KCL workers too. A line is printed before its checkpoint. When a worker stops,
-the others go on where it was; when it dies, they print its last lines again.`,
+lease table, with Java KCL workers too. A line is printed before its checkpoint. When a worker
+stops, the others go on where it was; when it dies, they print its last lines again.`,
 		Example: `  runnel tail --local --stream orders
   runnel tail --local --stream orders --from oldest --once --output json
   runnel tail --local --stream orders --from 2026-01-31T08:00:00Z

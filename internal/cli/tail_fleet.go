@@ -45,8 +45,8 @@ var tailFleetOnly = []string{"worker", "static", "failover", "dynamodb-endpoint"
 func (f *tailFlags) check(c *cobra.Command) error {
 	if f.fleet.app == "" {
 		if c.Flags().Changed("app") {
-			return exit.Usage("--app is empty: want the application's name, which names the lease " +
-				"table")
+			return exit.Usage("--app is empty: want the application's name, which names the " +
+				"lease table")
 		}
 		i := slices.IndexFunc(tailFleetOnly, func(name string) bool {
 			return c.Flags().Changed(name)

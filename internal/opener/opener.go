@@ -101,8 +101,8 @@ func (o *Opener) Open(r *types.Record, to Receiver) Opened {
 	return out
 }
 
-// HasUnit reports whether a Kinesis record holds a unit that a filter would judge. It is false for a
-// record that Open would leave out, and for a void aggregate.
+// HasUnit reports whether a Kinesis record holds a unit that a filter would judge. It is false for
+// a record that Open would leave out, and for a void aggregate.
 func (o *Opener) HasUnit(r *types.Record) bool {
 	if !o.decoder.Open(r.Data) {
 		return false

@@ -76,7 +76,7 @@ func lostAnswers(b *bench) {
 			if !created {
 				b.Fatalf("the creation was not recognised: %+v", l)
 			}
-			l = b.keep(table.Take(b.ctx(), l, lease.Claim{Worker: "w1"}))
+			l = b.keep(table.Take(b.ctx(), l, by("w1")))
 			net.lose = 1
 			got, err := holderWrites(b, table)[op](l)
 			if err != nil || got.Counter != l.Counter+1 {
@@ -91,7 +91,7 @@ func lostAnswers(b *bench) {
 func lateWrite(b *bench) {
 	for _, first := range []string{"renew", "checkpoint"} {
 		for _, second := range []string{"renew", "checkpoint", "release", "finish", "pass"} {
-			l := b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), lease.Claim{Worker: "w1"}))
+			l := b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), by("w1")))
 			net := &lossy{DynamoDBAPI: b.api, lose: 1, late: true}
 			writes := holderWrites(b, b.open(net, orders))
 			if _, err := writes[first](l); !errors.Is(err, errCut) {
@@ -105,12 +105,12 @@ func lateWrite(b *bench) {
 			b.must(b.table.Delete(b.ctx(), got))
 
 			// The same late write has no effect after another worker has taken the lease.
-			l = b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), lease.Claim{Worker: "w1"}))
+			l = b.keep(b.table.Take(b.ctx(), b.create(fresh("shardId-000000000000")), by("w1")))
 			net.lose = 1
 			if _, err := writes[first](l); !errors.Is(err, errCut) {
 				b.Fatalf("%s: %v, want no answer", first, err)
 			}
-			robbed := b.keep(b.table.Take(b.ctx(), l, lease.Claim{Worker: "w2"}))
+			robbed := b.keep(b.table.Take(b.ctx(), l, by("w2")))
 			_, err = writes[second](l)
 			b.lost(err)
 			b.stands(robbed)

@@ -18,7 +18,7 @@ func (b *bench) ask(seen lease.Lease, ask lease.Ask) lease.Lease {
 }
 
 func passes(b *bench) {
-	held := b.keep(b.table.Take(b.ctx(), b.create(fresh(shard0)), lease.Claim{Worker: "w1"}))
+	held := b.keep(b.table.Take(b.ctx(), b.create(fresh(shard0)), by("w1")))
 	asked := b.ask(held, lease.Ask{Worker: "w 2", Beat: 1})
 	if asked.Counter != held.Counter || asked.Owner != "w1" {
 		b.Fatalf("the ask changed the owner or the counter: %+v", asked)
@@ -39,13 +39,13 @@ func passes(b *bench) {
 	}
 	_, err := b.table.Renew(b.ctx(), held)
 	b.lost(err)
-	adopted := b.keep(b.table.Take(b.ctx(), passed, lease.Claim{Worker: "w 2"}))
+	adopted := b.keep(b.table.Take(b.ctx(), passed, by("w 2")))
 	b.stands(adopted)
 	if adopted.Passed() || adopted.Hold == held.Hold || adopted.Pin != "w 2" ||
 		adopted.OwnerSwitches != 1 {
 		b.Fatalf("adopted as %+v", adopted)
 	}
-	if taken := b.keep(b.table.Take(b.ctx(), adopted, lease.Claim{Worker: "w3"})); taken.Pin != "" {
+	if taken := b.keep(b.table.Take(b.ctx(), adopted, by("w3"))); taken.Pin != "" {
 		b.Fatalf("the next owner's row says that it was moved by hand: %+v", taken)
 	}
 }
@@ -53,7 +53,7 @@ func passes(b *bench) {
 // An ask for one hold does not outlive it, and leaves an earlier ask of a live worker in place.
 func asksOnce(b *bench) {
 	free := b.create(fresh(shard0))
-	held := b.keep(b.table.Take(b.ctx(), free, lease.Claim{Worker: "w1"}))
+	held := b.keep(b.table.Take(b.ctx(), free, by("w1")))
 	refused := func(seen lease.Lease, ask lease.Ask) {
 		b.Helper()
 		if err := b.table.Ask(b.ctx(), seen, ask); !errors.Is(err, lease.ErrAskRefused) {
@@ -69,7 +69,7 @@ func asksOnce(b *bench) {
 	if ask, ok := replaced.Asked(); !ok || ask.Worker != "w3" {
 		b.Fatalf("the row has %+v", replaced)
 	}
-	taken := b.keep(b.table.Take(b.ctx(), replaced, lease.Claim{Worker: "w4"}))
+	taken := b.keep(b.table.Take(b.ctx(), replaced, by("w4")))
 	if _, ok := taken.Asked(); ok {
 		b.Fatalf("the ask outlived the hold: %+v", taken)
 	}
@@ -78,19 +78,19 @@ func asksOnce(b *bench) {
 }
 
 func passAdopted(b *bench) {
-	held := b.keep(b.table.Take(b.ctx(), b.create(fresh(shard0)), lease.Claim{Worker: "w1"}))
+	held := b.keep(b.table.Take(b.ctx(), b.create(fresh(shard0)), by("w1")))
 	net := &lossy{DynamoDBAPI: b.api, lose: 1}
 	net.then = func() {
 		passed := b.keep(b.table.Get(b.ctx(), held.Key))
-		_ = b.keep(b.table.Take(b.ctx(), passed, lease.Claim{Worker: "w2"}))
+		_ = b.keep(b.table.Take(b.ctx(), passed, by("w2")))
 	}
 	passed, err := b.open(net, orders).Pass(b.ctx(), held, lease.Mark{}, "w2", false)
 	if err != nil || passed.Owner != "w2" {
 		b.Fatalf("got %+v, %v", passed, err)
 	}
 	// It is no pass if another worker has taken the lease.
-	held = b.keep(b.table.Take(b.ctx(), passed, lease.Claim{Worker: "w1"}))
-	robbed := b.keep(b.table.Take(b.ctx(), held, lease.Claim{Worker: "w3"}))
+	held = b.keep(b.table.Take(b.ctx(), passed, by("w1")))
+	robbed := b.keep(b.table.Take(b.ctx(), held, by("w3")))
 	_, err = b.table.Pass(b.ctx(), held, lease.Mark{}, "w2", false)
 	b.lost(err)
 	b.stands(robbed)
@@ -114,7 +114,8 @@ func cards(b *bench) {
 		b.Fatalf("the row has %+v", got)
 	}
 	old := lease.Card{Beat: 1, MaxLeases: 4}
-	if err := b.table.Retract(b.ctx(), row, "host.1 2", old); !errors.Is(err, lease.ErrLeaseNotFound) {
+	err = b.table.Retract(b.ctx(), row, "host.1 2", old)
+	if !errors.Is(err, lease.ErrLeaseNotFound) {
 		b.Fatalf("a card that has changed was removed: %v", err)
 	}
 	b.must(b.table.Retract(b.ctx(), row, "host.1 2", got.Cards["host.1 2"]))
@@ -144,10 +145,10 @@ func ownedLeases(b *bench) {
 	for _, id := range []runnel.ShardID{shard0, "shardId-000000000001", "shardId-000000000002"} {
 		l := b.create(fresh(id))
 		if id != "shardId-000000000001" {
-			_ = b.keep(b.table.Take(b.ctx(), l, lease.Claim{Worker: "w1"}))
+			_ = b.keep(b.table.Take(b.ctx(), l, by("w1")))
 			want = append(want, id)
 		} else {
-			_ = b.keep(b.table.Take(b.ctx(), l, lease.Claim{Worker: "w2"}))
+			_ = b.keep(b.table.Take(b.ctx(), l, by("w2")))
 		}
 	}
 	got, err := b.table.Owned(b.ctx(), "w1")

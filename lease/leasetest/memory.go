@@ -106,7 +106,8 @@ func (m *Memory) DescribeTable(
 	}
 	if !m.NoIndex {
 		table.GlobalSecondaryIndexes = []types.GlobalSecondaryIndexDescription{{
-			IndexName: aws.String("LeaseOwnerToLeaseKeyIndex"), IndexStatus: types.IndexStatusActive,
+			IndexName:   aws.String("LeaseOwnerToLeaseKeyIndex"),
+			IndexStatus: types.IndexStatusActive,
 		}}
 	}
 	return &dynamodb.DescribeTableOutput{Table: table}, nil
@@ -118,7 +119,8 @@ func (m *Memory) UpdateTable(
 ) (*dynamodb.UpdateTableOutput, error) {
 	return nil, m.run(ctx, "UpdateTable", "", func() error {
 		return &smithy.GenericAPIError{
-			Code: "AccessDeniedException", Message: "not authorized to perform dynamodb:UpdateTable",
+			Code:    "AccessDeniedException",
+			Message: "not authorized to perform dynamodb:UpdateTable",
 		}
 	})
 }

@@ -112,7 +112,7 @@ func sharedTable(b *bench) {
 	if len(leases) != 1 || len(skipped) != 0 {
 		b.Fatalf("%+v %v", leases, skipped)
 	}
-	taken := b.keep(b.table.Take(b.ctx(), leases[0], lease.Claim{Worker: "w1"})) // stamps the row
+	taken := b.keep(b.table.Take(b.ctx(), leases[0], by("w1"))) // stamps the row
 	b.stands(taken)
 	if taken.Origin == nil || *taken.Origin != runnel.FromOldest() {
 		b.Fatalf("taken as %+v", taken)
@@ -159,7 +159,7 @@ func ownersThatAreNone(b *bench) {
 		if free.Owner != "" {
 			b.Fatalf("%v: read as %+v", owner, free)
 		}
-		taken := b.keep(plain.table.Take(b.ctx(), free, lease.Claim{Worker: "w1"}))
+		taken := b.keep(plain.table.Take(b.ctx(), free, by("w1")))
 		plain.stands(taken)
 		b.must(plain.table.Delete(b.ctx(), taken))
 	}

@@ -166,7 +166,7 @@ func createOnce(b *bench) {
 
 func life(b *bench) {
 	l := b.create(fresh("shardId-000000000000"))
-	l = b.keep(b.table.Take(b.ctx(), l, lease.Claim{Worker: "w1"}))
+	l = b.keep(b.table.Take(b.ctx(), l, by("w1")))
 	if l.Counter != 1 || l.Owner != "w1" || l.OwnerSwitches != 0 {
 		b.Fatalf("taken: %+v", l)
 	}
@@ -187,8 +187,8 @@ func life(b *bench) {
 		b.Fatalf("released: %+v", l)
 	}
 	b.stands(l)
-	l = b.keep(b.table.Take(b.ctx(), l, lease.Claim{Worker: "w2"}))
-	l = b.keep(b.table.Take(b.ctx(), l, lease.Claim{Worker: "w3"})) // a steal
+	l = b.keep(b.table.Take(b.ctx(), l, by("w2")))
+	l = b.keep(b.table.Take(b.ctx(), l, by("w3"))) // a steal
 	if l.OwnerSwitches != 1 || l.Token != "t1" {
 		b.Fatalf("stolen: %+v", l)
 	}
@@ -209,7 +209,7 @@ func life(b *bench) {
 // goneTable checks that every call on a table that does not exist returns ErrTableNotFound.
 func goneTable(b *bench) {
 	gone := b.create(fresh("shardId-000000000000"))
-	held := b.keep(b.table.Take(b.ctx(), gone, lease.Claim{Worker: "w1"}))
+	held := b.keep(b.table.Take(b.ctx(), gone, by("w1")))
 	if there, err := b.table.Exists(b.ctx()); err != nil || !there {
 		b.Fatalf("the table exists: %v, %v", there, err)
 	}
@@ -228,7 +228,10 @@ func goneTable(b *bench) {
 			return err
 		},
 		"renew":   func() error { _, err := other.Renew(b.ctx(), held); return err },
-		"release": func() error { _, err := other.Release(b.ctx(), held, lease.Mark{}); return err },
+		"release": func() error {
+			_, err := other.Release(b.ctx(), held, lease.Mark{})
+			return err
+		},
 		"delete":  func() error { return other.Delete(b.ctx(), held) },
 	} {
 		err := call()
@@ -274,7 +277,9 @@ func holderWrites(b *bench, table *lease.Table) map[string]func(lease.Lease) (le
 		"pass": func(l lease.Lease) (lease.Lease, error) {
 			return table.Pass(b.ctx(), l, lease.Mark{At: at("79", 0)}, "w7", false)
 		},
-		"take": func(l lease.Lease) (lease.Lease, error) { return table.Take(b.ctx(), l, lease.Claim{Worker: "w9"}) },
+		"take": func(l lease.Lease) (lease.Lease, error) {
+			return table.Take(b.ctx(), l, by("w9"))
+		},
 		"delete": func(l lease.Lease) (lease.Lease, error) {
 			return l, table.Delete(b.ctx(), l)
 		},
@@ -283,12 +288,14 @@ func holderWrites(b *bench, table *lease.Table) map[string]func(lease.Lease) (le
 
 func staleWriter(b *bench) {
 	l := b.create(fresh("shardId-000000000000"))
-	zombie := b.keep(b.table.Take(b.ctx(), l, lease.Claim{Worker: "w1"}))
+	zombie := b.keep(b.table.Take(b.ctx(), l, by("w1")))
 	for _, row := range []func(lease.Lease) (lease.Lease, error){
-		func(l lease.Lease) (lease.Lease, error) { return b.table.Take(b.ctx(), l, lease.Claim{Worker: "w2"}) },
-		func(l lease.Lease) (lease.Lease, error) { return b.table.Release(b.ctx(), l, lease.Mark{}) },
+		func(l lease.Lease) (lease.Lease, error) { return b.table.Take(b.ctx(), l, by("w2")) },
+		func(l lease.Lease) (lease.Lease, error) {
+			return b.table.Release(b.ctx(), l, lease.Mark{})
+		},
 		// A worker of the same name, as two processes with one worker id.
-		func(l lease.Lease) (lease.Lease, error) { return b.table.Take(b.ctx(), l, lease.Claim{Worker: "w1"}) },
+		func(l lease.Lease) (lease.Lease, error) { return b.table.Take(b.ctx(), l, by("w1")) },
 	} {
 		l = b.keep(row(b.keep(b.table.Get(b.ctx(), l.Key))))
 		for op, write := range holderWrites(b, b.table) {
@@ -318,7 +325,7 @@ func manyTakers(b *bench) {
 	)
 	for _, name := range strings.Fields("a b c d e f g h") {
 		group.Go(func() {
-			l, err := b.table.Take(b.ctx(), seen, lease.Claim{Worker: name})
+			l, err := b.table.Take(b.ctx(), seen, by(name))
 			switch {
 			case err == nil:
 				mu.Lock()
@@ -381,7 +388,7 @@ func unknownAttributes(b *bench) {
 	}
 	b.put(row)
 	l := b.keep(b.table.Get(b.ctx(), "shardId-000000000000"))
-	l = b.keep(b.table.Take(b.ctx(), l, lease.Claim{Worker: "w1"}))
+	l = b.keep(b.table.Take(b.ctx(), l, by("w1")))
 	l = b.keep(b.table.Renew(b.ctx(), l))
 	l = b.keep(b.table.Checkpoint(b.ctx(), l, lease.Mark{At: at("5", 0)}))
 	l = b.keep(b.table.Finish(b.ctx(), l, lease.Mark{}, l.Children))
@@ -413,6 +420,9 @@ func (b *bench) tryPut(row item) error {
 	})
 	return err
 }
+
+// by is the claim of a worker.
+func by(worker string) lease.Claim { return lease.Claim{Worker: worker} }
 
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 func num(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
