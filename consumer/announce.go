@@ -117,3 +117,18 @@ func (f *fleet) sweepCards(ctx context.Context, now time.Time) {
 		}
 	}
 }
+
+// sweepCompleted deletes the leases that no worker needs any more, beside Java workers: these count
+// them. The first watcher does that. A lease that has changed since is left for the next look.
+func (f *fleet) sweepCompleted(ctx context.Context, view lease.View, leases []lease.Lease) {
+	watchers := view.Watchers(nil)
+	if !f.withJava || len(watchers) == 0 || watchers[0] != f.run.cfg.WorkerID {
+		return
+	}
+	for _, l := range lease.Completed(leases) {
+		err := f.run.table.Delete(ctx, l)
+		if err != nil && !errors.Is(err, lease.ErrLeaseLost) && ctx.Err() == nil {
+			f.run.failed(l.Key, err)
+		}
+	}
+}

@@ -82,6 +82,7 @@ func (r *run) look(ctx context.Context) (bool, error) {
 	r.fleet.act(ctx, now, view.Plan())
 	r.fleet.expires = r.fleet.nextExpiry(now, sightings)
 	r.fleet.sweepCards(ctx, now)
+	r.fleet.sweepCompleted(ctx, view, leases)
 	return false, nil
 }
 

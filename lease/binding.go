@@ -257,8 +257,8 @@ func setOrigin(origin runnel.From, u *update) {
 
 // ErrMultiStream is returned for the table of an application that reads several streams.
 var ErrMultiStream = errors.New("the lease table is of an application that reads several " +
-	"streams: a worker beside it would put leases of its own there and read everything again; use another " +
-	"application name")
+	"streams: a worker beside it would put leases of its own there and read everything again: " +
+	"use another application name")
 
 // ErrManagedByKCL3 is returned for a table of a KCL 3.x fleet that assigns the leases in its own
 // way.

@@ -227,12 +227,12 @@ func goneTable(b *bench) {
 			_, _, err := other.Create(b.ctx(), fresh("shardId-000000000001"))
 			return err
 		},
-		"renew":   func() error { _, err := other.Renew(b.ctx(), held); return err },
+		"renew": func() error { _, err := other.Renew(b.ctx(), held); return err },
 		"release": func() error {
 			_, err := other.Release(b.ctx(), held, lease.Mark{})
 			return err
 		},
-		"delete":  func() error { return other.Delete(b.ctx(), held) },
+		"delete": func() error { return other.Delete(b.ctx(), held) },
 	} {
 		err := call()
 		if !errors.Is(err, lease.ErrTableNotFound) || errors.Is(err, lease.ErrLeaseLost) {
