@@ -19,14 +19,16 @@ import (
 func TestValidate(t *testing.T) {
 	_, err := New(Config{
 		Failover: time.Millisecond, MaxRecords: 10_001, PollInterval: -1, MaxLeases: -1,
-		From: runnel.FromSequence("49"),
+		From: runnel.FromSequence("49"), Static: true, Absence: 25 * time.Hour,
+		HandOverTimeout: -1,
 	})
 	if err == nil {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{
 		"Stream", "App", "Kinesis", "DynamoDB", "Handler", "Failover", "MaxRecords",
-		"PollInterval", "MaxLeases", "From",
+		"PollInterval", "MaxLeases", "From", "Static is set without a WorkerID", "Absence",
+		"HandOverTimeout",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not named in %v", want, err)

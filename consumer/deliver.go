@@ -85,6 +85,7 @@ func (d *delivery) write(ctx context.Context, p page) error {
 	if err != nil {
 		return fmt.Errorf("write to the sink: %w", err)
 	}
+	d.of.keeper.measure(p.bytes, p.behind)
 	d.through, d.complete = p.through, p.complete
 	if p.ended {
 		d.of.endComplete = p.complete

@@ -48,6 +48,8 @@ type keeper struct {
 		// complete belongs to posted, or, before the first post, to the row's checkpoint.
 		complete time.Time
 		renewed  instant       // before the last successful write was sent
+		bytes    int64         // of the data delivered since then
+		behind   time.Duration // the distance to the stream's tip
 		beaten   chan struct{} // closed at the next successful write
 	}
 
@@ -103,6 +105,13 @@ func (k *keeper) toWrite() (held lease.Lease, c sink.Committed, mark lease.Mark)
 	defer k.mu.Unlock()
 	held = k.held
 	held.Complete = k.mu.complete
+	if since, _ := k.mu.renewed.elapsed(); since > 0 {
+		held.Stats = lease.Stats{
+			At:     seam.Wall().Truncate(time.Millisecond).UTC(),
+			Behind: k.mu.behind.Truncate(time.Millisecond),
+			Rate:   int64(float64(k.mu.bytes) / since.Seconds()),
+		}
+	}
 	if k.unwritten() {
 		mark = lease.Mark{At: k.mu.posted.End, Token: k.mu.posted.Token, State: k.state()}
 	}
@@ -142,6 +151,14 @@ func (k *keeper) knows() *aggregate.Filter {
 func (k *keeper) unwritten() bool {
 	c := k.mu.posted
 	return c.End.Sequence.IsNumber() && (c.End != k.held.Checkpoint || c.Token != k.held.Token)
+}
+
+// measure notes what was delivered, for the row's Stats.
+func (k *keeper) measure(bytes int64, behind time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mu.bytes += bytes
+	k.mu.behind = behind
 }
 
 // post requests a checkpoint, which is written when it is due; a newer one replaces it. steps lead
@@ -257,7 +274,7 @@ func (k *keeper) ensure(ctx context.Context) error {
 func (k *keeper) kept(held lease.Lease, sent instant) {
 	k.held, k.misses = held, 0
 	k.mu.Lock()
-	k.mu.renewed = sent
+	k.mu.renewed, k.mu.bytes = sent, 0
 	close(k.mu.beaten)
 	k.mu.beaten = make(chan struct{})
 	k.mu.Unlock()

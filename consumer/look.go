@@ -28,7 +28,7 @@ type fleet struct {
 	concerned bool // the last plan has a move for this worker
 	// since has the moves of the last plan, and when they were first planned.
 	since   map[lease.Move]time.Time
-	waiting bool // the plan has leases without an owner for other workers
+	waiting bool // leases without an owner are new in the plan
 	// expires is when the next lease of another worker expires unless it is renewed.
 	expires time.Time
 	probes  []probe
@@ -147,7 +147,7 @@ func (f *fleet) act(ctx context.Context, now time.Time, plan lease.FleetPlan) {
 		if m.To == f.run.cfg.WorkerID || m.From == f.run.cfg.WorkerID {
 			f.concerned = true
 		}
-		f.waiting = f.waiting || m.Kind == lease.MoveTake
+		f.waiting = f.waiting || m.Kind == lease.MoveTake && !planned
 		s, there := f.watch.Seen(m.Key)
 		if !there || f.run.held[m.Key] != nil && m.From != f.run.cfg.WorkerID {
 			continue

@@ -6,8 +6,8 @@ import "github.com/runnel-stream/runnel"
 // (LeaseCleanupManager): the shard has ended, the leases of all its children are there and have a
 // position, and its parents' leases are gone. It is pure.
 //
-// Java workers count ended leases in their shares. A Java worker that comes when many are left fills
-// its share with them, reads nothing, and deletes them minutes later.
+// Java workers count ended leases in their shares. A Java worker that comes when many are left
+// fills its share with them, reads nothing, and deletes them minutes later.
 func Completed(leases []Lease) []Lease {
 	byKey := ByKey(leases)
 	begun := func(id runnel.ShardID) bool {

@@ -50,6 +50,7 @@ const (
 	attrBeginning = "runnelBeginning"
 	attrState     = "runnelState"
 	attrStateAt   = "runnelStateAt"
+	attrStats     = "runnelStats"
 )
 
 const entityLease = "LEASE"
@@ -112,6 +113,7 @@ func decode(row item) (Lease, error) {
 	}
 	_, l.Beginning = row[attrBeginning]
 	l.State, l.StateAt = readState(row)
+	l.Stats = parseStats(text(row, attrStats))
 	if r.err != nil {
 		return l, fmt.Errorf("%w: %w", ErrUnreadableRow, r.err)
 	}

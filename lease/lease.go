@@ -73,6 +73,8 @@ type Lease struct {
 	Pin string
 	// Ender is the worker of this package that ended the shard (runnelEnder).
 	Ender string
+	// Stats is what the holder measured at its last write (runnelStats); zero if it is not known.
+	Stats Stats
 	// Cards are the workers that announce themselves on this row, by their names; nil if none does.
 	Cards map[string]Card
 }

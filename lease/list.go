@@ -78,7 +78,7 @@ func (t *Table) sort(row item, found *rows) error {
 		return t.wrap("scan", "", err)
 	case err != nil:
 		found.skipped = append(found.skipped, Skipped{Key: text(row, attrKey), Err: err})
-	case l.Stream != "" && l.Stream != t.cfg.Stream.String():
+	case l.Stream != "" && t.cfg.Stream.Name != "" && l.Stream != t.cfg.Stream.String():
 		return t.streamError(l.Stream)
 	default:
 		found.leases = append(found.leases, l)

@@ -107,7 +107,7 @@ const MaxState = 1 << 10
 func (m Mark) IsZero() bool { return m.At == runnel.Position{} && m.Token == "" && m.State == nil }
 
 // Renew is the heartbeat: it raises the counter. Like every write of a holder, it writes
-// held.Complete, unless that is zero, and its answer has the row's Ask as of now.
+// held.Complete and held.Stats, unless they are zero, and its answer has the row's Ask as of now.
 func (t *Table) Renew(ctx context.Context, held Lease) (Lease, error) {
 	return t.writeHeld(ctx, held, Mark{}, write{op: "renew"})
 }

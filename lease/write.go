@@ -65,6 +65,9 @@ func (t *Table) writeOnce(ctx context.Context, seen, want Lease, w write) (Lease
 	if w.holder && !want.Complete.IsZero() {
 		u.set(attrComplete, num(want.Complete.UnixMilli()))
 	}
+	if w.holder && !want.Stats.At.IsZero() {
+		u.set(attrStats, str(want.Stats.String()))
+	}
 	w.update(want, u)
 	after, answer := t.send(ctx, seen, u)
 	if answer == nil {

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+func leasesCommand(con *console.Console) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "leases",
+		Short: "List the leases of a fleet, and move them by hand",
+		Long: `List the leases of a fleet, and move them by hand.
+
+A fleet is the workers of one application, --app. They share a stream's shards by leases, one for
+each shard, in a table of the application's name. The commands look at that table alone.`,
+		Example: `  runnel leases list --local --app printers
+  runnel leases move shardId-000000000002 --to p2 --local --app printers
+  runnel leases release --worker p1 --local --app printers`,
+		Args: usage.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	command.AddCommand(listLeasesCommand(con), moveLeaseCommand(con), releaseLeasesCommand(con))
+	return command
+}
+
+// leaseFlags are the flags of all commands on leases.
+type leaseFlags struct {
+	of  endpoint.Flags
+	app string
+}
+
+func (f *leaseFlags) addFlags(command *cobra.Command) {
+	f.of.AddFlags(command, true)
+	command.Flags().StringVar(&f.app, "app", "", "the application, which names the lease table")
+}
+
+// open finds the table.
+func (f *leaseFlags) open(ctx context.Context) (*lease.Table, error) {
+	if f.app == "" {
+		return nil, exit.Usage("--app is missing: name the application, which names the lease table")
+	}
+	cfg, err := f.of.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	table, err := lease.Find(ctx, lease.Config{DynamoDB: awsclient.DynamoDB(cfg), Table: f.app})
+	switch {
+	case errors.Is(err, lease.ErrTableNotFound):
+		return nil, exit.Usage("there is no lease table %s: no worker of an application of that "+
+			"name has run at this endpoint", f.app)
+	case errors.Is(err, lease.ErrMultiStream), errors.Is(err, lease.ErrOtherStream):
+		return nil, exit.Usage("%w", err)
+	case err != nil:
+		return nil, exit.Outside(fmt.Errorf("list the leases: %w", err))
+	}
+	return table, nil
+}
