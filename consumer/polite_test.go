@@ -253,3 +253,64 @@ func TestHandOverEnds(t *testing.T) {
 		})
 	}
 }
+
+// Three calls to the table in a row hang until their time is over. The lease is not lost.
+func TestHangingCallsCostNoLease(t *testing.T) {
+	bubble(t, 2, func(f *fleet) {
+		w := newFlow(f)
+		m := f.start("w1", w.into)
+		w.settle(8*time.Second, 1)
+		var mu sync.Mutex
+		hung := 0
+		for range 5 {
+			<-time.After(failover)
+			mu.Lock()
+			hung = 0
+			mu.Unlock()
+			m.link.mu.Lock()
+			m.link.before = func(ctx context.Context, op string) error {
+				mu.Lock()
+				hangs := op == "UpdateItem" && hung < 2*3 // of both leases
+				if hangs {
+					hung++
+				}
+				mu.Unlock()
+				if hangs {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			}
+			m.link.mu.Unlock()
+		}
+		<-time.After(failover)
+		w.stop()
+		if lost := f.happened(consumer.EventLeaseLost); len(lost) > 0 || hung != 6 {
+			t.Errorf("%d calls hung, lost %+v", hung, lost)
+		}
+	})
+}
+
+// A table that refuses the index by owner: workers that asked and watchers get leases, and the fleet
+// comes to even shares all the same.
+func TestFleetWithoutIndex(t *testing.T) {
+	bubble(t, 12, func(f *fleet) {
+		f.table.NoIndex = true
+		w := newFlow(f)
+		f.start("w1", w.into)
+		w.settle(8*time.Second, 1)
+		for n := 2; n <= 5; n++ {
+			f.start(fmt.Sprintf("w%d", n), w.into)
+			<-time.After(2 * failover)
+		}
+		w.settle(2*failover, 5)
+		f.workers["w1"].kill()
+		<-time.After(3 * failover)
+		w.quiet(failover*3/2+2500*time.Millisecond, "when a worker died")
+		f.workers["w2"].stop()
+		w.settle(4*failover, 3)
+		w.stop()
+		<-time.After(time.Second)
+		f.complete()
+	})
+}
