@@ -80,7 +80,7 @@ func (w *flow) quiet(limit time.Duration, when string) {
 // A fleet grows from two workers to four and shrinks again. No record is handled twice, no shard is
 // silent for long, and each change of the fleet moves a lease at most once.
 func TestPoliteFleet(t *testing.T) {
-	for seed := range 4 * soak() {
+	for seed := range 2 * soak() {
 		bubble(t, 12, func(f *fleet) { politeFleet(f, time.Duration(seed)*517*time.Millisecond) })
 	}
 }
@@ -139,7 +139,7 @@ func (f *fleet) moves() int { return len(f.happened(consumer.EventLeasePassed)) 
 // A worker of three dies. Its shards flow again within one and a half failover times, though the
 // others have their shares, and afterwards the shares are even.
 func TestDeadWorkersShards(t *testing.T) {
-	for seed := range 8 * soak() {
+	for seed := range 3 * soak() {
 		bubble(t, 12, func(f *fleet) {
 			w := newFlow(f)
 			for n := range 3 {
@@ -159,7 +159,7 @@ func TestDeadWorkersShards(t *testing.T) {
 
 // All watchers die at once, and others take their place.
 func TestAllWatchersDie(t *testing.T) {
-	for seed := range 6 * soak() {
+	for seed := range 2 * soak() {
 		bubble(t, 12, func(f *fleet) {
 			w := newFlow(f)
 			for n := range 6 {
