@@ -47,7 +47,8 @@ func (f *leaseFlags) addFlags(command *cobra.Command) {
 // open finds the table.
 func (f *leaseFlags) open(ctx context.Context) (*lease.Table, error) {
 	if f.app == "" {
-		return nil, exit.Usage("--app is missing: name the application, which names the lease table")
+		return nil, exit.Usage("--app is missing: name the application, which names the lease " +
+			"table")
 	}
 	cfg, err := f.of.Load(ctx)
 	if err != nil {

@@ -37,9 +37,9 @@ func moveLeaseCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "move SHARD --to WORKER --app NAME",
 		Short: "Move a shard to a worker, politely",
-		Long: `Move a shard to a worker, politely: its owner finishes its batch, checkpoints and passes
-the lease. The shard stays with the worker as long as that lives. Java workers pass no lease and
-notice none that they are given, so both workers must be runnel's.`,
+		Long: `Move a shard to a worker, politely: its owner finishes its batch, checkpoints and
+passes the lease. The shard stays with the worker as long as that lives. Java workers pass no lease
+and notice none that they are given, so both workers must be runnel's.`,
 		Example: "  runnel leases move shardId-000000000002 --to p2 --local --app printers",
 		Args:    usage.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -62,8 +62,8 @@ func releaseLeasesCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "release SHARD… | --worker WORKER --app NAME",
 		Short: "Move shards to other workers, politely",
-		Long: `Move shards to other workers, politely: those named, or all that a worker has. They go to
-the workers that have least, and stay there as long as these live.`,
+		Long: `Move shards to other workers, politely: those named, or all that a worker has. They
+go to the workers that have least, and stay there as long as these live.`,
 		Example: "  runnel leases release --worker p1 --local --app printers",
 		RunE: func(c *cobra.Command, args []string) error {
 			if (len(args) == 0) == (worker == "") {
