@@ -53,6 +53,26 @@ func TestAttributeTexts(t *testing.T) {
 	}
 }
 
+// An ask counts for the present hold of a worker of this package alone.
+func TestAsked(t *testing.T) {
+	ask := Ask{Worker: "w2", Hold: "h", Beat: 1}
+	for _, c := range []struct {
+		row  Lease
+		want bool
+	}{
+		{Lease{Owner: "w1", Holder: "w1", Hold: "h", Ask: ask}, true},
+		{Lease{Owner: "w1", Holder: "w1", Hold: "later", Ask: ask}, false},
+		{Lease{Owner: "w1", Holder: "w1", Hold: "h"}, false},
+		{Lease{Owner: "w2", Holder: "w2", Hold: "h", Ask: ask}, false}, // its own
+		{Lease{Owner: "java", Holder: "w1", Hold: "h", Ask: ask}, false},
+		{Lease{Hold: "h", Ask: ask}, false},
+	} {
+		if _, ok := c.row.Asked(); ok != c.want {
+			t.Errorf("%+v: %v, want %v", c.row, ok, c.want)
+		}
+	}
+}
+
 // FuzzAttributes reads texts of any shape. What is read survives its own text.
 func FuzzAttributes(f *testing.F) {
 	f.Add("1 h ask w")
