@@ -110,6 +110,26 @@ func (t *Table) Ask(ctx context.Context, seen Lease, ask Ask) error {
 	return nil
 }
 
+// Keep marks a lease as moved by hand to its present holder, so that the plan leaves it there. It
+// returns ErrAskRefused if the row has changed hands.
+func (t *Table) Keep(ctx context.Context, seen Lease) error {
+	_, err := t.annotate(ctx, seen, &dynamodb.UpdateItemInput{
+		ConditionExpression: aws.String("#owner = :owner AND #hold = :hold"),
+		UpdateExpression:    aws.String("SET #pin = :owner"),
+		ExpressionAttributeNames: map[string]string{
+			"#owner": attrOwner, "#hold": attrHold, "#pin": attrPin,
+		},
+		ExpressionAttributeValues: item{":owner": str(seen.Owner), ":hold": str(seen.Hold)},
+	})
+	if _, refused := awserr.ConditionFailed(err); refused {
+		err = ErrAskRefused
+	}
+	if err != nil {
+		return t.wrap("keep", seen.Key, err)
+	}
+	return nil
+}
+
 // annotate changes attributes of ours that the protocol does not depend on: it raises no counter.
 // It returns the attributes that in.ReturnValues asks for.
 func (t *Table) annotate(

@@ -237,9 +237,15 @@ func (m *mover) step(ctx context.Context, shard, to string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if l.Owner == to {
+	if l.Owner == to && l.Pin == to {
 		m.con.Say("%s is with %s", shard, to)
 		return true, nil
+	}
+	if l.Owner == to && l.Owned() && !l.Passed() { // by the plan, which may move it on
+		if err := m.table.Keep(ctx, l); err != nil && !errors.Is(err, lease.ErrAskRefused) {
+			return false, err
+		}
+		return false, nil
 	}
 	if !l.Owned() {
 		return false, nil // it is under way to somewhere else; the next look shows where

@@ -45,7 +45,17 @@ func passes(b *bench) {
 		adopted.OwnerSwitches != 1 {
 		b.Fatalf("adopted as %+v", adopted)
 	}
-	if taken := b.keep(b.table.Take(b.ctx(), adopted, by("w3"))); taken.Pin != "" {
+	// A person may also keep a lease where the plan has put it.
+	taken := b.keep(b.table.Take(b.ctx(), adopted, by("w3")))
+	b.must(b.table.Keep(b.ctx(), taken))
+	kept := b.keep(b.table.Get(b.ctx(), taken.Key))
+	if kept.Pin != "w3" || kept.Counter != taken.Counter {
+		b.Fatalf("kept as %+v", kept)
+	}
+	if err := b.table.Keep(b.ctx(), adopted); !errors.Is(err, lease.ErrAskRefused) {
+		b.Fatalf("a lease that changed hands was kept: %v", err)
+	}
+	if taken := b.keep(b.table.Take(b.ctx(), kept, by("w4"))); taken.Pin != "" {
 		b.Fatalf("the next owner's row says that it was moved by hand: %+v", taken)
 	}
 }
