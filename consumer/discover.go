@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -44,7 +45,13 @@ func (f *fleet) asked() []runnel.ShardID {
 func (f *fleet) check(ctx context.Context) (again bool, err error) {
 	given := f.asked()
 	if f.index {
-		if given, err = f.run.table.Owned(ctx, f.run.cfg.WorkerID); err != nil {
+		owned, err := f.run.table.Owned(ctx, f.run.cfg.WorkerID)
+		switch {
+		case err == nil:
+			given = owned
+		case awserr.DynamoDB.Of(err) == awserr.Caller:
+			f.withoutIndex(err)
+		default:
 			return false, err
 		}
 	}
@@ -90,17 +97,23 @@ func (r *run) release(life context.Context, l lease.Lease) {
 
 // findIndex finds out whether the table has the index by owner, and adds it if it may.
 func (f *fleet) findIndex(ctx context.Context) {
-	if f.index {
+	if f.index || f.refused {
 		return
 	}
 	ready, err := f.run.table.Index(ctx)
-	if err != nil && !f.refused {
+	if f.index = ready; awserr.DynamoDB.Of(err) == awserr.Caller {
+		f.withoutIndex(err)
+	}
+}
+
+// withoutIndex notes that the worker's role may not add the index, or not read it.
+func (f *fleet) withoutIndex(err error) {
+	if f.index = false; !f.refused {
 		f.refused = true
 		f.run.cfg.Logger.Info("the lease table has no index by owner: workers that do not watch "+
 			"the table learn only of leases for which they asked", "worker", f.run.cfg.WorkerID,
 			"table", f.run.table.Name(), "error", err)
 	}
-	f.index = ready
 }
 
 // isWatcher reports whether this worker is a watcher: by the rows, or because its probes say that a

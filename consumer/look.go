@@ -65,11 +65,11 @@ func (r *run) look(ctx context.Context) (bool, error) {
 		if err != nil || r.once.finished {
 			return err == nil, err
 		}
-		view.Rows = slices.DeleteFunc(view.Rows, func(row lease.Row) bool {
-			return !slices.ContainsFunc(left, func(s lease.Sighting) bool {
-				return s.Key == row.Key
-			})
-		})
+		work := make(map[runnel.ShardID]bool, len(left))
+		for _, s := range left {
+			work[s.Key] = true
+		}
+		view.Rows = slices.DeleteFunc(view.Rows, func(row lease.Row) bool { return !work[row.Key] })
 	}
 	if r.fleet.looks++; r.fleet.looks == 1 && r.fleet.introduce(ctx, leases) {
 		return false, nil

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/smithy-go"
+
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/internal/retry"
@@ -291,26 +293,37 @@ func TestHangingCallsCostNoLease(t *testing.T) {
 	})
 }
 
-// A table that refuses the index by owner: workers that asked and watchers get leases, and the fleet
-// comes to even shares all the same.
+// A role may not add the index by owner, or not read it: workers that asked and watchers get leases,
+// and the fleet comes to even shares all the same.
 func TestFleetWithoutIndex(t *testing.T) {
-	bubble(t, 12, func(f *fleet) {
-		f.table.NoIndex = true
-		w := newFlow(f)
-		f.start("w1", w.into)
-		w.settle(8*time.Second, 1)
-		for n := 2; n <= 5; n++ {
-			f.start(fmt.Sprintf("w%d", n), w.into)
-			<-time.After(2 * failover)
+	for _, there := range []bool{false, true} {
+		bubble(t, 12, func(f *fleet) { withoutIndex(f, there) })
+	}
+}
+
+func withoutIndex(f *fleet, there bool) {
+	if f.table.NoIndex = !there; there {
+		f.table.Before = func(_ context.Context, op, _ string) error {
+			if op == "Query" {
+				return &smithy.GenericAPIError{Code: "AccessDeniedException"}
+			}
+			return nil
 		}
-		w.settle(2*failover, 5)
-		f.workers["w1"].kill()
-		<-time.After(3 * failover)
-		w.quiet(failover*3/2+2500*time.Millisecond, "when a worker died")
-		f.workers["w2"].stop()
-		w.settle(4*failover, 3)
-		w.stop()
-		<-time.After(time.Second)
-		f.complete()
-	})
+	}
+	w := newFlow(f)
+	f.start("w1", w.into)
+	w.settle(8*time.Second, 1)
+	for n := 2; n <= 5; n++ {
+		f.start(fmt.Sprintf("w%d", n), w.into)
+		<-time.After(2 * failover)
+	}
+	w.settle(2*failover, 5)
+	f.workers["w1"].kill()
+	<-time.After(3 * failover)
+	w.quiet(failover*3/2+2500*time.Millisecond, "when a worker died")
+	f.workers["w2"].stop()
+	w.settle(4*failover, 3)
+	w.stop()
+	<-time.After(time.Second)
+	f.complete()
 }
