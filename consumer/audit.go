@@ -23,6 +23,8 @@ import (
 var ErrStreamGone = errors.New("there is no such stream: create it, or check its name, the " +
 	"region and the endpoint")
 
+var errNoOpenShard = errors.New("the stream lists no open shard: it is being made or deleted")
+
 // describe returns the stream's identity, and bounds of the time by its clock.
 func describe(ctx context.Context, cfg Config) (s lease.Stream, now bounds, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.CallTimeout)
@@ -65,7 +67,8 @@ type bounds struct {
 
 // audit compares the stream's shards with the table's leases, and creates the missing leases. In a
 // new table these are all leases. Later there are none, unless a person deleted rows, because the
-// readers of the parents follow splits and merges.
+// readers of the parents follow splits and merges. A worker makes one before it reads anything: so
+// whoever reads a shard has seen to it that the shards before it have their leases.
 func (r *run) audit(ctx context.Context) error {
 	stream, now, err := r.describe(ctx)
 	if err != nil {
@@ -74,89 +77,93 @@ func (r *run) audit(ctx context.Context) error {
 	if stream.String() != r.stream.String() {
 		return r.recreated(stream)
 	}
-	// The leases are read first and the shards second: a listed shard without a lease had none
-	// then.
 	if err := r.table.RefuseKCL3(ctx); err != nil {
 		return err
 	}
 	// The leases are read first and the shards second: a listed shard without a lease had none
 	// then.
+	v := lease.ShardView{
+		Created: r.stream.Created, Now: now.earliest, Absent: r.absent,
+		Java: r.fleet.looks == 0 || r.fleet.withJava,
+	}
+	if err := r.readLeases(ctx, &v); err != nil {
+		return err
+	}
+	if v.Shards, err = r.shards.Shards(ctx, 0); err != nil {
+		return err
+	}
+	if err := r.table.Fits(v.Leases, v.Shards); err != nil {
+		return cmp.Or(r.sameStream(ctx), err) // it may have been made again since the look above
+	}
+	r.once.begin(v.Leases, v.Shards)
+	if r.binding.New {
+		if err := r.settleOrigin(ctx, &v); err != nil {
+			return err
+		}
+	}
+	v.Origin, v.Synced = r.binding.Origin, r.binding.Synced
+	if !v.Synced || v.Holes() {
+		if v.Beginners, err = r.beginners(ctx, v.Origin, v.Shards); err != nil {
+			return err
+		}
+	}
+	return r.carryOut(ctx, v.Plan())
+}
+
+func (r *run) readLeases(ctx context.Context, v *lease.ShardView) error {
 	leases, skipped, err := r.table.List(ctx)
 	if err != nil {
 		return err
 	}
 	r.reportRows(skipped)
-	shards, err := r.shards.Shards(ctx, 0)
-	if err != nil {
-		return err
+	v.Leases, v.Unreadable = leases, make([]runnel.ShardID, len(skipped))
+	for i, s := range skipped {
+		v.Unreadable[i] = runnel.ShardID(s.Key)
 	}
-	if err := r.fits(leases, shards); err != nil {
-		return cmp.Or(r.sameStream(ctx), err) // it may have been made again since the look above
-	}
-	r.once.begin(leases, shards)
-	if r.binding.New {
-		if leases, err = r.settleOrigin(ctx, leases, shards, now); err != nil {
-			return err
-		}
-	}
-	g := newGenealogy(slices.Concat(leases, standIns(skipped)), shards)
-	if err := r.create(ctx, g, now); err != nil {
-		return err
-	}
-	if !r.binding.Synced || r.binding.Old() {
-		if err := r.table.MarkSynced(ctx, r.binding); err != nil {
-			return err
-		}
-		r.binding = lease.Binding{Origin: r.binding.Origin, Synced: true}
-	}
-	return r.sweep(ctx, leases, shards)
+	return nil
 }
 
-// settleOrigin creates the first lease of a new table: that of the open shard with the smallest id,
-// which every worker that begins at the same time finds, whatever its Config.From is. Its row has
-// the origin for all, and the mark that others are missing. If the shard comes from one at which
-// the application begins, its lease waits for the parent's end, as any child's.
-func (r *run) settleOrigin(
-	ctx context.Context, leases []lease.Lease, shards []runnel.Shard, now bounds,
-) ([]lease.Lease, error) {
-	i := slices.IndexFunc(shards, runnel.Shard.Open)
-	if i < 0 {
-		return leases, nil // the stream is being made or deleted
-	}
-	beginners, err := r.beginners(ctx, shards)
-	if err != nil {
-		return nil, err
-	}
-	origin, first := r.binding.Origin, newLease(shards[i], runnel.FromOldest())
-	g := newGenealogy(nil, shards)
-	begins := func(id runnel.ShardID) bool { return beginners[id] }
-	if begins(first.Key) || !g.any(first.Key, g.up, begins) {
-		first = newLease(shards[i], origin)
-		first.Complete = later(now.earliest, first.From)
-	}
-	if r.binding, err = r.table.Begin(ctx, first, origin); err != nil {
-		return nil, err
-	}
-	return append(leases, first), nil
-}
-
-// create creates the leases that are missing.
-func (r *run) create(ctx context.Context, g *genealogy, now bounds) (err error) {
-	var beginners map[runnel.ShardID]bool
-	if !r.binding.Synced || g.holes() {
-		if beginners, err = r.beginners(ctx, g.shards); err != nil {
+// settleOrigin settles the origin of a new table, by the steps of lease.Table.Begin, and updates the
+// view.
+func (r *run) settleOrigin(ctx context.Context, v *lease.ShardView) error {
+	v.Origin = r.binding.Origin
+	for {
+		found, err := r.table.Bind(ctx, v.Origin)
+		if err != nil {
 			return err
 		}
-	}
-	for _, l := range g.missing(beginners, r.binding.Origin, r.binding.Synced) {
-		switch {
-		case r.binding.Synced && g.cutOff(l.Key):
-			l.Complete = later(r.stream.Created, l.From)
-		case beginners[l.Key]:
-			// Records that arrive from now on are the application's.
-			l.Complete = later(now.earliest, l.From)
+		if v.Origin = found.Origin; found.Synced || found.Old() {
+			r.binding = found // others have begun it
+			return r.readLeases(ctx, v)
 		}
-		l.Origin = &r.binding.Origin
+		if v.Beginners, err = r.beginners(ctx, v.Origin, v.Shards); err != nil {
+			return err
+		}
+		first, open := v.First()
+		if !open {
+			return errNoOpenShard
+		}
+		bound, stands, err := r.table.Begin(ctx, first, v.Origin)
+		if err != nil {
+			return err
+		}
+		v.Origin = bound.Origin
+		if err := r.readLeases(ctx, v); err != nil {
+			return err
+		}
+		if v.Shards, err = r.shards.Shards(ctx, 0); err != nil {
+			return err
+		}
+		if again, _ := v.First(); again.Key == stands.Key {
+			r.binding = bound
+			return nil
+		}
+	}
+}
+
+// carryOut creates and deletes the leases of a plan.
+func (r *run) carryOut(ctx context.Context, plan lease.ShardPlan) error {
+	for _, l := range plan.Create {
 		_, _, err := r.table.Create(ctx, l)
 		if errors.Is(err, lease.ErrUnreadableRow) { // created since the list was read
 			r.reportRow(string(l.Key), err)
@@ -164,38 +171,18 @@ func (r *run) create(ctx context.Context, g *genealogy, now bounds) (err error) 
 			return err
 		}
 	}
-	return nil
-}
-
-// fits returns an error if the leases are those of another stream: a checkpoint before the shard's
-// first record or after its last one, or another range of hash keys. Rows of this package name
-// their stream; those of others do not.
-func (r *run) fits(leases []lease.Lease, shards []runnel.Shard) error {
-	byID := make(map[runnel.ShardID]runnel.Shard, len(shards))
-	for _, s := range shards {
-		byID[s.ID] = s
-	}
-	for _, l := range leases {
-		s, listed := byID[l.Key]
-		if !listed {
-			continue
+	if !r.binding.Synced || r.binding.Old() {
+		if err := r.table.MarkSynced(ctx, r.binding); err != nil {
+			return err
 		}
-		at, what := l.Checkpoint.Sequence, ""
-		switch {
-		case l.Range != nil && *l.Range != s.Range:
-			what = fmt.Sprintf("its hash keys are %s, and the stream's are %s", *l.Range, s.Range)
-		case at.IsNumber() && s.First != "" && at.Compare(s.First) < 0:
-			what = fmt.Sprintf("its checkpoint %s is before the shard's first number %s", at,
-				s.First)
-		case at.IsNumber() && s.Last != "" && at.Compare(s.Last) > 0:
-			what = fmt.Sprintf("its checkpoint %s is after the shard's last number %s", at, s.Last)
-		default:
-			continue
-		}
-		return fmt.Errorf("lease %s: %s: %w", l.Key, what, &lease.StreamError{
-			Table: r.table.Name(), Want: r.stream.String(), Have: "another stream",
-		})
+		r.binding = lease.Binding{Origin: r.binding.Origin, Synced: true}
 	}
+	for _, l := range plan.Delete {
+		if err := r.table.Delete(ctx, l); err != nil && !errors.Is(err, lease.ErrLeaseLost) {
+			return err
+		}
+	}
+	r.absent = plan.Absent
 	return nil
 }
 
@@ -203,10 +190,10 @@ func (r *run) fits(leases []lease.Lease, shards []runnel.Shard) error {
 // the shards that were open at that time, which is the same set at every call. Otherwise they are
 // the shards without parents.
 func (r *run) beginners(
-	ctx context.Context, shards []runnel.Shard,
-) (map[runnel.ShardID]bool, error) {
-	chosen := shards
-	if at := r.binding.Origin.Time(); !at.IsZero() {
+	ctx context.Context, origin runnel.From, shards []runnel.Shard,
+) ([]runnel.ShardID, error) {
+	chosen, at := shards, origin.Time()
+	if !at.IsZero() {
 		var err error
 		chosen, err = shardmap.List(ctx, r.cfg.Kinesis, r.cfg.Stream, &types.ShardFilter{
 			Type: types.ShardFilterTypeAtTimestamp, Timestamp: aws.Time(at),
@@ -219,42 +206,14 @@ func (r *run) beginners(
 	for _, s := range shards {
 		listed[s.ID] = true
 	}
-	ids := map[runnel.ShardID]bool{}
+	var ids []runnel.ShardID
 	for _, s := range chosen {
 		isListed := func(id runnel.ShardID) bool { return listed[id] }
-		if !r.binding.Origin.Time().IsZero() || !slices.ContainsFunc(s.Parents, isListed) {
-			ids[s.ID] = true
+		if !at.IsZero() || !slices.ContainsFunc(s.Parents, isListed) {
+			ids = append(ids, s.ID)
 		}
 	}
 	return ids, nil
-}
-
-// sweep deletes the leases of ended shards that were missing from the stream's list in two audits
-// in a row. Their records are gone, so no reader needs the leases. As long as a Java worker lives
-// it deletes nothing, and leaves that to the Java workers.
-func (r *run) sweep(ctx context.Context, leases []lease.Lease, shards []runnel.Shard) error {
-	if len(shards) == 0 || r.fleet.looks == 0 || r.fleet.withJava {
-		return nil
-	}
-	listed := make(map[runnel.ShardID]bool, len(shards))
-	for _, s := range shards {
-		listed[s.ID] = true
-	}
-	absent := map[runnel.ShardID]bool{}
-	for _, l := range leases {
-		if !l.Ended() || listed[l.Key] {
-			continue
-		}
-		if !r.absent[l.Key] {
-			absent[l.Key] = true
-			continue
-		}
-		if err := r.table.Delete(ctx, l); err != nil && !errors.Is(err, lease.ErrLeaseLost) {
-			return err
-		}
-	}
-	r.absent = absent
-	return nil
 }
 
 func later(a, b time.Time) time.Time {

@@ -72,11 +72,12 @@ func (r *run) coordinate(life context.Context) error {
 	}
 }
 
-// inspect compares the stream with the table. The watchers do that for all.
+// inspect compares the stream with the table. The watchers do that for all. The others only look
+// whether KCL 3.x has begun to assign the leases.
 func (r *run) inspect(life context.Context) error {
 	r.fleet.findIndex(life)
 	if !r.fleet.watching {
-		return nil
+		return r.table.RefuseKCL3(life)
 	}
 	return r.audit(life)
 }

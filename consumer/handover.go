@@ -236,7 +236,7 @@ func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
 			return fmt.Errorf("look at the other parent of %s: %w", child.ID, err)
 		}
 	}
-	l := h.run.childLease(child)
+	l := h.childLease(child)
 	l.Complete = h.endComplete
 	if startable {
 		l.Owner, l.Static = h.run.cfg.WorkerID, h.run.static
@@ -265,26 +265,16 @@ func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
 	return nil
 }
 
-// childLease returns the lease of a shard whose parents have ended: from its first record on. If
-// the application begins at a time that may not have passed by every clock, the shard begins there,
-// too. Once the time has passed, both mean the same.
-func (r *run) childLease(s runnel.Shard) lease.Lease {
+// childLease returns the lease of a child of the shard: from its first record on. If nothing of the
+// shard has been processed, and its reading began at a time, then the shard may have ended before
+// that time, and the child begins at it, too.
+func (h *holding) childLease(child runnel.Shard) lease.Lease {
 	origin := runnel.FromOldest()
-	const tolerance = time.Hour // between this clock and the stream's
-	if at := r.origin.Time(); r.origin.Word() == runnel.AtTimestamp &&
-		at.After(time.Now().Add(-tolerance)) {
-		origin = r.origin
+	nothing := h.first.Processed() == runnel.Start() && h.keeper.lastPosted().End == runnel.Start()
+	if nothing && h.first.Checkpoint.Sequence == runnel.AtTimestamp && !h.first.From.IsZero() {
+		origin = runnel.FromTime(h.first.From)
 	}
-	l := newLease(s, origin)
-	l.Origin = &r.origin
+	l := lease.NewLease(child, origin)
+	l.Origin = &h.run.origin
 	return l
-}
-
-// newLease returns the lease of a new shard.
-func newLease(s runnel.Shard, origin runnel.From) lease.Lease {
-	r := s.Range
-	return lease.Lease{
-		Key: s.ID, Parents: s.Parents, Range: &r, From: origin.Time(),
-		Checkpoint: runnel.Position{Sequence: origin.Word()},
-	}
 }

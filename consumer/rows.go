@@ -40,15 +40,6 @@ func (r *run) reportRows(skipped []lease.Skipped) {
 	}
 }
 
-// standIns returns leases in place of the rows that cannot be read. They exist and have not ended.
-func standIns(skipped []lease.Skipped) []lease.Lease {
-	leases := make([]lease.Lease, len(skipped))
-	for i, s := range skipped {
-		leases[i].Key = runnel.ShardID(s.Key)
-	}
-	return leases
-}
-
 // readable leaves out the leases that come from rows that cannot be read.
 func readable(view []lease.Sighting, skipped []lease.Skipped) []lease.Sighting {
 	if len(skipped) == 0 {

@@ -154,7 +154,7 @@ type run struct {
 	fleet   fleet
 	held    map[runnel.ShardID]*holding
 	ended   chan *holding
-	absent  map[runnel.ShardID]bool // ended leases that the last audit did not find listed
+	absent  []runnel.ShardID // ended leases that the last audit did not find listed
 	quiet   quiet
 	static  lease.Static // this process of a static worker; its number is set by the first look
 
@@ -231,6 +231,8 @@ func (r *run) begin(ctx context.Context) error {
 		func() error { return r.table.Ensure(ctx) },
 		func() (err error) {
 			r.binding, err = r.table.Bind(ctx, r.cfg.From.Pin(now.date))
+			times := lease.TimesOf(r.binding.Origin, r.cfg.From.Pin(now.date), now.date)
+			r.table = r.table.WithTimes(times)
 			return err
 		},
 		func() error {

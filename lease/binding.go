@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/internal/awserr"
 )
 
 // Stream is the identity of a stream. A stream that was deleted and created again under its old
@@ -34,13 +29,20 @@ var ErrOtherStream = errors.New("the lease table belongs to another stream")
 type StreamError struct {
 	Table string // the table's name
 	Want  string // the stream to be read, as Stream.String gives it
-	Have  string // the stream of the table
+	Have  string // the stream of the table; "" if only Misfit shows that it is another one
+	// Misfit says which lease cannot be one of the stream to be read, and why; see Table.Fits.
+	Misfit string
 }
 
 func (e *StreamError) Error() string {
-	return fmt.Sprintf("the lease table %s holds the positions of the stream %s, and this is %s "+
-		"(name@creation in ms): use another application name, or delete the table if its "+
-		"positions are no longer wanted", e.Table, e.Have, e.Want)
+	const advice = "(name@creation in ms): use another application name, or delete the table if " +
+		"its positions are no longer wanted"
+	if e.Have == "" {
+		return fmt.Sprintf("the lease table %s holds positions of another stream than %s %s: %s",
+			e.Table, e.Want, advice, e.Misfit)
+	}
+	return fmt.Sprintf("the lease table %s holds the positions of the stream %s, and this is %s %s",
+		e.Table, e.Have, e.Want, advice)
 }
 
 // Is reports whether target is ErrOtherStream.
@@ -57,12 +59,12 @@ type Binding struct {
 	Origin runnel.From
 	// New is set if the table has no lease. Begin settles the origin then.
 	New bool
-	// Synced is set once the leases of the shards at the origin have all been created. It is not
-	// needed for safety after that: a worker creates the missing leases before it reads anything.
+	// Synced is set once the leases of the shards at the origin have all been created. Until then a
+	// row has a mark, Lease.Beginning, and each worker creates the missing ones before it reads
+	// anything. So no shard has ended by then, and one without a lease has not been cleaned away.
 	Synced bool
 
-	first runnel.ShardID // the row with the mark of an unfinished beginning; "" if there is none
-	old   bool           // the table has the item of an older version; see Synced
+	old bool // the table has the item of an older version
 }
 
 // These name the item in which older versions stored the stream and the origin. Java workers take
@@ -94,126 +96,64 @@ func (t *Table) Bind(ctx context.Context, origin runnel.From) (Binding, error) {
 	if rows.old != nil {
 		return t.readOldBinding(rows.old)
 	}
-	b := Binding{Origin: inferred(rows.leases, origin), Synced: true}
+	stamped, begun := settled(rows.leases)
+	b := Binding{Origin: inferred(rows.leases, origin), Synced: begun}
 	if b.New = len(rows.leases)+len(rows.skipped) == 0; b.New {
 		b.Synced = false
 	}
-	for _, l := range slices.Backward(rows.leases) { // the smallest key decides
-		if l.Origin != nil {
-			b.Origin = *l.Origin
-		}
-		if l.Beginning {
-			b.first, b.Synced = l.Key, false
-		}
+	if stamped != nil {
+		b.Origin = *stamped
 	}
 	return b, nil
 }
 
-// inferred returns the origin that rows without one suggest: that of a Java application that has
-// not processed anything yet. The rows of shards without parents say it; others begin with
-// TRIM_HORIZON whatever the application's origin is. own is the worker's own choice, which serves
-// if the rows say nothing. Java keeps the time of AT_TIMESTAMP in its configuration alone, so own
-// serves there, too.
-func inferred(leases []Lease, own runnel.From) runnel.From {
-	for _, l := range leases {
-		if len(l.Parents) > 0 {
-			continue
-		}
+// settled returns the origin of the rows of this package; nil if no row has one. begun is false as
+// long as a row is marked. Several are marked, with different origins, if workers began the table
+// at the same time, in the middle of a reshard. Then the largest shard's origin holds: see Begin.
+// Without a mark all rows have the same origin.
+func settled(leases []Lease) (origin *runnel.From, begun bool) {
+	begun = true
+	for _, l := range leases { // in the order of their keys
 		switch {
-		case l.Checkpoint.Sequence == runnel.TrimHorizon:
-			return runnel.FromOldest()
-		case l.Checkpoint.Sequence == runnel.Latest && own.Word() != runnel.Latest:
-			return runnel.FromLatest().Pin(l.From)
-		case l.Checkpoint.Sequence == runnel.AtTimestamp && !l.From.IsZero():
+		case l.Origin == nil:
+		case l.Beginning || origin == nil:
+			origin = l.Origin
+		}
+		begun = begun && !l.Beginning
+	}
+	return origin, begun
+}
+
+// inferred returns the origin that rows without one suggest: that of a Java application. A row at
+// LATEST or AT_TIMESTAMP says it. One at TRIM_HORIZON says it only if its shard has no parents,
+// since children begin there whatever the origin is. own is the worker's own choice, which serves
+// if the rows say nothing. Java keeps the time of AT_TIMESTAMP in its configuration alone, and
+// none for LATEST, so own serves there, too, if it has a time.
+func inferred(leases []Lease, own runnel.From) runnel.From {
+	origin := own
+	for _, l := range leases {
+		switch word := l.Checkpoint.Sequence; {
+		case word != runnel.Latest && word != runnel.AtTimestamp:
+			if word == runnel.TrimHorizon && len(l.Parents) == 0 {
+				origin = runnel.FromOldest()
+			}
+		case !l.From.IsZero() && word == runnel.AtTimestamp:
 			return runnel.FromTime(l.From)
+		case !l.From.IsZero():
+			return runnel.FromLatest().Pin(l.From)
+		case !own.Time().IsZero():
+			return own
+		case word == runnel.Latest:
+			return runnel.FromLatest()
+		default:
+			return own
 		}
 	}
-	return own
-}
-
-// Begin creates the first lease of a new table. Its row settles the origin for all: of several
-// workers that begin at the same time, each calls Begin with the lease of the same shard, and the
-// binding has the origin of the one that was first. The row is marked until MarkSynced.
-func (t *Table) Begin(ctx context.Context, first Lease, origin runnel.From) (Binding, error) {
-	first.Origin, first.Beginning = &origin, true
-	stands, _, err := t.Create(ctx, first)
-	if err != nil {
-		return Binding{}, err
-	}
-	b := Binding{Origin: origin, Synced: !stands.Beginning}
-	if stands.Beginning {
-		b.first = stands.Key
-	}
-	if stands.Origin != nil {
-		b.Origin = *stands.Origin
-	}
-	return b, nil
-}
-
-// MarkSynced records that the leases at the origin exist. In the table of an older version it
-// writes the stream and the origin into every row and then removes that version's item. It may be
-// cut off anywhere and called again, by several workers at once.
-func (t *Table) MarkSynced(ctx context.Context, b Binding) error {
-	if b.old {
-		return t.mend(ctx, b)
-	}
-	if b.first == "" {
-		return nil
-	}
-	_, err := t.annotate(ctx, Lease{Key: b.first}, &dynamodb.UpdateItemInput{
-		ConditionExpression: aws.String("attribute_exists(#key)"),
-		UpdateExpression:    aws.String("REMOVE #beginning"),
-		ExpressionAttributeNames: map[string]string{
-			"#key": attrKey, "#beginning": attrBeginning,
-		},
-	})
-	if _, gone := awserr.ConditionFailed(err); err != nil && !gone {
-		return t.wrap("bind", b.first, err)
-	}
-	return nil
+	return origin
 }
 
 // Old reports whether the table still has the item of an older version: MarkSynced removes it.
 func (b Binding) Old() bool { return b.old }
-
-func (t *Table) mend(ctx context.Context, b Binding) error {
-	rows, err := t.scan(ctx, true)
-	if err != nil {
-		return err
-	}
-	for _, l := range rows.leases {
-		if l.Origin != nil {
-			continue
-		}
-		u := &update{names: map[string]string{}, values: item{}}
-		u.set(attrStream, str(t.cfg.Stream.String()))
-		setOrigin(b.Origin, u)
-		_, err := t.annotate(ctx, l, &dynamodb.UpdateItemInput{
-			ConditionExpression:       aws.String("attribute_exists(" + u.name(attrKey) + ")"),
-			UpdateExpression:          aws.String(u.expression()),
-			ExpressionAttributeNames:  u.names,
-			ExpressionAttributeValues: u.values,
-		})
-		if _, gone := awserr.ConditionFailed(err); err != nil && !gone {
-			return t.wrap("bind", l.Key, err)
-		}
-	}
-	if rows.old == nil {
-		return nil
-	}
-	ctx, cancel := t.call(ctx)
-	defer cancel()
-	_, err = t.cfg.DynamoDB.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-		TableName: aws.String(t.cfg.Table), Key: t.key(oldBindingKey),
-		ConditionExpression:       aws.String("#stream = :stream"),
-		ExpressionAttributeNames:  map[string]string{"#stream": attrStream},
-		ExpressionAttributeValues: item{":stream": str(t.cfg.Stream.String())},
-	})
-	if _, gone := awserr.ConditionFailed(err); err != nil && !gone {
-		return t.wrap("bind", oldBindingKey, err)
-	}
-	return nil
-}
 
 func (t *Table) readOldBinding(row item) (Binding, error) {
 	if have := text(row, attrStream); have != t.cfg.Stream.String() {
@@ -252,46 +192,7 @@ func setOrigin(origin runnel.From, u *update) {
 	u.set(attrOrigin, str(string(origin.Word())))
 	if at := origin.Time(); !at.IsZero() {
 		u.set(attrOriginAt, num(at.UnixMilli()))
+	} else {
+		u.remove(attrOriginAt)
 	}
 }
-
-// ErrMultiStream is returned for the table of an application that reads several streams.
-var ErrMultiStream = errors.New("the lease table is of an application that reads several " +
-	"streams: a worker beside it would put leases of its own there and read everything again: " +
-	"use another application name")
-
-// ErrManagedByKCL3 is returned for a table of a KCL 3.x fleet that assigns the leases in its own
-// way.
-var ErrManagedByKCL3 = errors.New("the lease table is run by KCL 3.x workers, whose " +
-	"leader assigns the leases: use another application name, or take the Java fleet back to the " +
-	"2.x protocol by the KCL's migration tool (KclMigrationTool, rollback) and then to its mode " +
-	"COMPATIBLE_WITH_2X_PHASE1, the only one that writes nothing but leases")
-
-// migrationKey is the row in which KCL 3.x stores the mode of its fleet: in the lease table since
-// 3.5, in a table of its own before (MigrationState).
-const migrationKey = "Migration3.0"
-
-// RefuseKCL3 returns ErrManagedByKCL3 if a KCL 3.x leader assigns the table's leases. A fleet may
-// turn to that while its workers run, so they look now and then.
-func (t *Table) RefuseKCL3(ctx context.Context) error {
-	row, err := t.getItem(ctx, t.cfg.Table, t.key(migrationKey))
-	if err != nil {
-		return t.wrap("bind", "", err)
-	}
-	if row == nil {
-		key := item{"key": str(migrationKey)}
-		row, err = t.getItem(ctx, t.cfg.Table+"-CoordinatorState", key)
-		if err != nil && awserr.DynamoDB.Of(err) != awserr.Missing && !denied(err) {
-			return t.wrap("bind", "", err)
-		}
-	}
-	switch text(row, "cv") {
-	case "CLIENT_VERSION_3X", "CLIENT_VERSION_3X_WITH_ROLLBACK":
-		return t.wrap("bind", "", ErrManagedByKCL3)
-	}
-	return nil
-}
-
-// denied reports whether the caller may not look. Many policies allow the lease table alone, and
-// the other table is only a hint of old 3.x versions.
-func denied(err error) bool { return awserr.DynamoDB.Of(err) == awserr.Caller }

@@ -35,7 +35,7 @@ func (t *Table) Create(ctx context.Context, l Lease) (Lease, bool, error) {
 		}
 		return Lease{}, false, t.wrap("create", l.Key, answer)
 	}
-	stands, err := decode(row)
+	stands, err := t.read(row)
 	if err != nil {
 		return Lease{}, false, t.wrap("create", l.Key, err)
 	}

@@ -86,7 +86,8 @@ func (c Config) Validate() error {
 // Table is a lease table. It has no state and is safe for concurrent use, but a holder must make
 // its writes to one lease one after the other.
 type Table struct {
-	cfg Config
+	cfg   Config
+	times *Times // nil: rows without a time are read as they are
 }
 
 // New returns the table of a configuration. It makes no call; see Ensure and Bind.
@@ -135,7 +136,7 @@ func (t *Table) get(ctx context.Context, id runnel.ShardID, consistent bool) (Le
 	if row == nil {
 		return Lease{}, t.wrap("read", id, ErrLeaseNotFound)
 	}
-	l, err := decode(row)
+	l, err := t.read(row)
 	if err != nil {
 		return Lease{}, t.wrap("read", id, err)
 	}

@@ -41,6 +41,7 @@ func (t *Table) take(ctx context.Context, seen Lease, next owner) (Lease, error)
 			if stamps {
 				setOrigin(*row.Origin, u)
 			}
+			setFrom(row, u)
 			next.set(row, u)
 		},
 	})

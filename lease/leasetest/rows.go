@@ -20,13 +20,13 @@ func bindsStream(b *bench) {
 		b.Fatalf("a new table: %+v", bound)
 	}
 	net := &lossy{DynamoDBAPI: b.api, lose: 1}
-	bound, err = b.open(net, orders).Begin(b.ctx(), fresh(shard0), origin)
+	bound, _, err = b.open(net, orders).Begin(b.ctx(), fresh(shard0), origin)
 	b.must(err)
 	if bound.Origin != origin || bound.Synced {
 		b.Fatalf("begun: %+v", bound)
 	}
 	// Another worker begins at the same time, and gets the origin of the first.
-	other, err := b.table.Begin(b.ctx(), fresh(shard0), runnel.FromOldest())
+	other, _, err := b.table.Begin(b.ctx(), fresh(shard0), runnel.FromOldest())
 	b.must(err)
 	if other != bound {
 		b.Fatalf("begun again: %+v, want %+v", other, bound)

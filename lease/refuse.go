@@ -1,0 +1,58 @@
+package lease
+
+import (
+	"context"
+	"errors"
+
+	"github.com/runnel-stream/runnel/internal/awserr"
+)
+
+// ErrMultiStream is returned for the table of an application that reads several streams.
+var ErrMultiStream = errors.New("the lease table is of an application that reads several " +
+	"streams: a worker beside it would put leases of its own there and read everything again: " +
+	"use another application name")
+
+// ErrManagedByKCL3 is returned for a table of a KCL 3.x fleet that assigns the leases in its own
+// way.
+var ErrManagedByKCL3 = errors.New("the lease table is run by KCL 3.x workers, whose " +
+	"leader assigns the leases: use another application name, or take the Java fleet back to the " +
+	"2.x protocol by the KCL's migration tool (KclMigrationTool, rollback) and then to its mode " +
+	"COMPATIBLE_WITH_2X_PHASE1, the only one that writes nothing but leases")
+
+// migrationKey is the row in which KCL 3.x stores the mode of its fleet: in the lease table since
+// 3.5, in a table of its own before (MigrationState).
+const migrationKey = "Migration3.0"
+
+// RefuseKCL3 returns ErrManagedByKCL3 if a KCL 3.x leader assigns the table's leases. A fleet may
+// turn to that while its workers run, so they look now and then.
+func (t *Table) RefuseKCL3(ctx context.Context) error {
+	row, err := t.getItem(ctx, t.cfg.Table, t.key(migrationKey))
+	if err != nil {
+		return t.wrap("bind", "", err)
+	}
+	if row == nil {
+		key := item{"key": str(migrationKey)}
+		row, err = t.getItem(ctx, t.cfg.Table+"-CoordinatorState", key)
+		if err != nil && awserr.DynamoDB.Of(err) != awserr.Missing && !denied(err) {
+			return t.wrap("bind", "", err)
+		}
+	}
+	if isNative(row) {
+		return t.wrap("bind", "", ErrManagedByKCL3)
+	}
+	return nil
+}
+
+// isNative reports whether the row of migrationKey says that a leader assigns the leases. What it
+// says wins over the configuration of each Java worker.
+func isNative(row item) bool {
+	switch text(row, "cv") {
+	case "CLIENT_VERSION_3X", "CLIENT_VERSION_3X_WITH_ROLLBACK":
+		return true
+	}
+	return false
+}
+
+// denied reports whether the caller may not look. Many policies allow the lease table alone, and
+// the other table is only a hint of old 3.x versions.
+func denied(err error) bool { return awserr.DynamoDB.Of(err) == awserr.Caller }
