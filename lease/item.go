@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -69,7 +68,7 @@ func decode(row item) (Lease, error) {
 	if entity := text(row, attrEntity); entity != "" && entity != entityLease {
 		return Lease{}, errForeign
 	}
-	if text(row, attrStreamName) != "" || strings.Count(text(row, attrKey), ":") >= 3 {
+	if isMultiStream(text(row, attrKey)) {
 		return Lease{}, ErrMultiStream
 	}
 	r := reader{row: row}
@@ -114,6 +113,9 @@ func decode(row item) (Lease, error) {
 	_, l.Beginning = row[attrBeginning]
 	l.State, l.StateAt = readState(row)
 	l.Stats = parseStats(text(row, attrStats))
+	if name := r.text(attrStreamName); name != "" {
+		r.fail(attrStreamName, "%q: the row is of an application that reads several streams", name)
+	}
 	if r.err != nil {
 		return l, fmt.Errorf("%w: %w", ErrUnreadableRow, r.err)
 	}

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/runnel-stream/runnel/internal/awserr"
 )
@@ -11,6 +12,18 @@ import (
 var ErrMultiStream = errors.New("the lease table is of an application that reads several " +
 	"streams: a worker beside it would put leases of its own there and read everything again: " +
 	"use another application name")
+
+// isMultiStream reports whether a key is that of a lease of such an application: the account, the
+// stream, its creation and the shard, with colons in between. A key of another shape is one bad row
+// at most, and does not end a fleet.
+func isMultiStream(key string) bool {
+	parts := strings.Split(key, ":")
+	return len(parts) >= 4 && isNumber(parts[0]) && parts[1] != "" && isNumber(parts[2])
+}
+
+func isNumber(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}
 
 // ErrManagedByKCL3 is returned for a table of a KCL 3.x fleet that assigns the leases in its own
 // way.

@@ -190,4 +190,27 @@ func nativeTable(b *bench) {
 	if !errors.Is(err, lease.ErrManagedByKCL3) {
 		b.Fatalf("got %v", err)
 	}
+	// A worker that runs finds out when it looks at the rows.
+	if _, _, err := b.table.Look(b.ctx()); !errors.Is(err, lease.ErrManagedByKCL3) {
+		b.Fatalf("looked: %v", err)
+	}
+}
+
+// A fleet of KCL 3.x in a mode of compatibility takes leases as 2.x does. Its row is no lease, and
+// none that has to be mended.
+func compatibleTable(b *bench) {
+	b.put(item{
+		"leaseKey": str("Migration3.0"), "cv": str("CLIENT_VERSION_2X"),
+		"entityType": str("CLIENT_VERSION_MIGRATION"),
+	})
+	bound, err := b.table.Bind(b.ctx(), runnel.FromOldest())
+	b.must(err)
+	if !bound.New {
+		b.Fatalf("bound: %+v", bound)
+	}
+	leases, skipped, err := b.table.List(b.ctx())
+	b.must(err)
+	if len(leases)+len(skipped) != 0 {
+		b.Fatalf("listed: %v, %v", leases, skipped)
+	}
 }
