@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -103,7 +102,7 @@ func (r *run) audit(ctx context.Context) error {
 	}
 	v.Origin, v.Synced = r.binding.Origin, r.binding.Synced
 	if !v.Synced || v.Holes() {
-		if v.Beginners, err = r.beginners(ctx, v.Origin, v.Shards); err != nil {
+		if v.OpenAtOrigin, err = r.openAtOrigin(ctx, v.Origin); err != nil {
 			return err
 		}
 	}
@@ -136,7 +135,7 @@ func (r *run) settleOrigin(ctx context.Context, v *lease.ShardView) error {
 			r.binding = found // others have begun it
 			return r.readLeases(ctx, v)
 		}
-		if v.Beginners, err = r.beginners(ctx, v.Origin, v.Shards); err != nil {
+		if v.OpenAtOrigin, err = r.openAtOrigin(ctx, v.Origin); err != nil {
 			return err
 		}
 		first, open := v.First()
@@ -186,34 +185,17 @@ func (r *run) carryOut(ctx context.Context, plan lease.ShardPlan) error {
 	return nil
 }
 
-// beginners returns the shards at which the application begins. If the origin is a time, these are
-// the shards that were open at that time, which is the same set at every call. Otherwise they are
-// the shards without parents.
-func (r *run) beginners(
-	ctx context.Context, origin runnel.From, shards []runnel.Shard,
-) ([]runnel.ShardID, error) {
-	chosen, at := shards, origin.Time()
-	if !at.IsZero() {
-		var err error
-		chosen, err = shardmap.List(ctx, r.cfg.Kinesis, r.cfg.Stream, &types.ShardFilter{
-			Type: types.ShardFilterTypeAtTimestamp, Timestamp: aws.Time(at),
-		})
-		if err != nil {
-			return nil, err
-		}
+// openAtOrigin returns the shards that were open when the application began; none if it began with
+// the oldest record. It is the same set at every call, but for shards that the stream has removed.
+func (r *run) openAtOrigin(ctx context.Context, origin runnel.From) ([]runnel.ShardID, error) {
+	at := origin.Time()
+	if at.IsZero() {
+		return nil, nil
 	}
-	listed := make(map[runnel.ShardID]bool, len(shards))
-	for _, s := range shards {
-		listed[s.ID] = true
-	}
-	var ids []runnel.ShardID
-	for _, s := range chosen {
-		isListed := func(id runnel.ShardID) bool { return listed[id] }
-		if !at.IsZero() || !slices.ContainsFunc(s.Parents, isListed) {
-			ids = append(ids, s.ID)
-		}
-	}
-	return ids, nil
+	open, err := shardmap.List(ctx, r.cfg.Kinesis, r.cfg.Stream, &types.ShardFilter{
+		Type: types.ShardFilterTypeAtTimestamp, Timestamp: aws.Time(at),
+	})
+	return idsOf(open), err
 }
 
 func later(a, b time.Time) time.Time {

@@ -43,6 +43,11 @@ func (k *kin) leased(id runnel.ShardID) bool {
 	return ok
 }
 
+func (k *kin) listed(id runnel.ShardID) bool {
+	_, ok := k.byID[id]
+	return ok
+}
+
 // any reports whether yes holds for a relative of the shard. It finds them by stepping from one
 // relative to the next, and does not ask the shard itself.
 func (k *kin) any(
@@ -71,14 +76,20 @@ func (k *kin) covered(id runnel.ShardID) bool {
 	return k.leased(id) || k.any(id, k.up, k.leased)
 }
 
+// holes reports whether there is an open shard that the fleet would never read.
+func (k *kin) holes() bool {
+	return slices.ContainsFunc(k.shards, func(s runnel.Shard) bool {
+		return s.Open() && !k.covered(s.ID)
+	})
+}
+
 // cutOff reports whether the shard has parents, but neither the stream nor the table has any of
 // them. They began and ended while no worker read the stream, and the shard's own first records may
 // have been removed with them.
 func (k *kin) cutOff(id runnel.ShardID) bool {
 	parents := k.byID[id].Parents
 	return len(parents) > 0 && !slices.ContainsFunc(parents, func(id runnel.ShardID) bool {
-		_, listed := k.byID[id]
-		return listed || k.leased(id)
+		return k.listed(id) || k.leased(id)
 	})
 }
 

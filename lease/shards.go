@@ -2,6 +2,7 @@ package lease
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,12 +18,12 @@ type ShardView struct {
 	// leases that have not ended.
 	Leases     []Lease
 	Unreadable []runnel.ShardID
-	// Origin and Synced are the Binding's. Beginners are the shards at which the application
-	// begins: those that were open at the origin, or, from the oldest record on, those without a
-	// listed parent. They are needed only if Synced is not set, or Holes reports true.
-	Origin    runnel.From
-	Synced    bool
-	Beginners []runnel.ShardID
+	// Origin and Synced are the Binding's. OpenAtOrigin are the shards that the stream lists as open
+	// at the origin's time. They are needed only if the origin has a time, and Synced is not set or
+	// Holes reports true.
+	Origin       runnel.From
+	Synced       bool
+	OpenAtOrigin []runnel.ShardID
 	// Absent is ShardPlan.Absent of the comparison before this one.
 	Absent []runnel.ShardID
 	// Java is set if a Java worker lives, or if that is not known. Java workers delete leases by a
@@ -45,16 +46,17 @@ type ShardPlan struct {
 // Plan returns the leases to create and to delete. It is pure: the same view gives the same plan,
 // in whatever order its shards and leases come.
 //
-// It creates the leases of these shards:
+// The beginners are the shards at which the application begins; see ShardView.beginners. It creates
+// the leases of these shards:
 //
 //   - in a table that is not synced, the beginners without a lease;
-//   - later the beginners without a lease in their whole line, so that an ended shard whose row was
-//     cleaned away is not read again;
+//   - later, if Holes reports true, the beginners without a lease in their whole line, so that an
+//     ended shard whose row was cleaned away is not read again;
 //   - children without a lease, and without a descendant that has one, although all parents with a
 //     lease have ended: children are created before the parents' ends are written, so a person
 //     deleted them;
-//   - open shards that the fleet would never reach, from the origin on. At the start there is none,
-//     unless the server's list of the shards at a time has a gap.
+//   - open shards that the fleet would never reach, from the origin on: a person deleted them, and
+//     their parents' leases are gone.
 //
 // It deletes an ended lease whose shard was absent from the stream's list twice in a row: the
 // records are gone, so no reader needs it.
@@ -66,7 +68,10 @@ func (v ShardView) Plan() ShardPlan {
 		l.Origin = &v.Origin
 		plan.Create, created[l.Key] = append(plan.Create, l), true
 	}
-	beginners := setOf(v.Beginners)
+	var beginners map[runnel.ShardID]bool
+	if !v.Synced || k.holes() {
+		beginners = v.beginners(k)
+	}
 	for _, s := range k.shards {
 		switch {
 		case k.leased(s.ID):
@@ -94,7 +99,7 @@ func (v ShardView) ended(k *kin) (gone []Lease, absent []runnel.ShardID) {
 	}
 	before := setOf(v.Absent)
 	for _, l := range v.Leases {
-		if _, listed := k.byID[l.Key]; listed || !l.Ended() {
+		if k.listed(l.Key) || !l.Ended() {
 			continue
 		}
 		absent = append(absent, l.Key)
@@ -108,12 +113,7 @@ func (v ShardView) ended(k *kin) (gone []Lease, absent []runnel.ShardID) {
 }
 
 // Holes reports whether there is an open shard that the fleet would never read.
-func (v ShardView) Holes() bool {
-	k := v.kin()
-	return slices.ContainsFunc(k.shards, func(s runnel.Shard) bool {
-		return s.Open() && !k.covered(s.ID)
-	})
-}
+func (v ShardView) Holes() bool { return v.kin().holes() }
 
 // First returns the lease that settles the origin of a new table (Table.Begin): that of the open
 // shard with the smallest id, which workers with different origins find alike. If the shard comes
@@ -126,12 +126,32 @@ func (v ShardView) First() (first Lease, ok bool) {
 	if i < 0 {
 		return Lease{}, false
 	}
-	s, beginners := k.shards[i], setOf(v.Beginners)
+	s, beginners := k.shards[i], v.beginners(k)
 	begins := func(id runnel.ShardID) bool { return beginners[id] }
 	if !begins(s.ID) && k.any(s.ID, k.up, begins) {
 		return ChildLease(s, v.Origin), true
 	}
 	return v.beginner(s, k), true
+}
+
+// beginners returns the shards at which the application begins. From the oldest record on, these
+// are the shards without a listed parent. From a time on, these are the shards that were open then.
+// The stream may have removed shards of that time, or be younger. So a shard without a listed
+// parent counts, too, unless it had ended by then: in that case a shard that comes from it was open
+// then.
+func (v ShardView) beginners(k *kin) map[runnel.ShardID]bool {
+	open := map[runnel.ShardID]bool{}
+	if !v.Origin.Time().IsZero() {
+		open = setOf(v.OpenAtOrigin)
+	}
+	beginners := maps.Clone(open)
+	isOpen := func(id runnel.ShardID) bool { return open[id] }
+	for _, s := range k.shards {
+		if !slices.ContainsFunc(s.Parents, k.listed) && !k.any(s.ID, k.down, isOpen) {
+			beginners[s.ID] = true
+		}
+	}
+	return beginners
 }
 
 // beginner returns the lease of a shard at which the application begins. Records that arrive from

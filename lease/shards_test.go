@@ -26,7 +26,7 @@ type comparison struct {
 	Origin       string   `json:"origin"`
 	New          bool     `json:"new"`
 	Java         bool     `json:"java"`
-	Beginners    string   `json:"beginners"`
+	OpenAtOrigin string   `json:"openAtOrigin"`
 	AbsentBefore string   `json:"absentBefore"`
 	Create       []string `json:"create"`
 	Delete       string   `json:"delete"`
@@ -44,7 +44,7 @@ func (c comparison) view(t *testing.T) lease.ShardView {
 	t.Helper()
 	v := lease.ShardView{
 		Shards: parseShards(c.Shards), Synced: !c.New, Java: c.Java,
-		Beginners: idsIn(c.Beginners), Absent: idsIn(c.AbsentBefore),
+		OpenAtOrigin: idsIn(c.OpenAtOrigin), Absent: idsIn(c.AbsentBefore),
 		Created: madeAt, Now: nowAt,
 	}
 	switch c.Origin {
@@ -238,7 +238,7 @@ func TestShardPlanProperties(t *testing.T) {
 				v.Shards = append(v.Shards, s)
 			}
 			if random.IntN(3) == 0 {
-				v.Beginners = append(v.Beginners, s.ID)
+				v.OpenAtOrigin = append(v.OpenAtOrigin, s.ID)
 			}
 			if random.IntN(4) == 0 {
 				v.Absent = append(v.Absent, s.ID)
