@@ -122,8 +122,8 @@ func (r *run) readLeases(ctx context.Context, v *lease.ShardView) error {
 	return nil
 }
 
-// settleOrigin settles the origin of a new table, by the steps of lease.Table.Begin, and updates the
-// view.
+// settleOrigin settles the origin of a new table, by the steps of lease.Table.Begin, and updates
+// the view.
 func (r *run) settleOrigin(ctx context.Context, v *lease.ShardView) error {
 	v.Origin = r.binding.Origin
 	for {

@@ -389,8 +389,10 @@ func TestTableTurnsNative(t *testing.T) {
 			members = append(members, f.start(fmt.Sprintf("w%d", i+1)))
 		}
 		<-time.After(6 * failover)
-		f.putRow(row{"leaseKey": text("Migration3.0"), "cv": text("CLIENT_VERSION_3X_WITH_ROLLBACK"),
-			"entityType": text("CLIENT_VERSION_MIGRATION")})
+		f.putRow(row{
+			"leaseKey": text("Migration3.0"), "cv": text("CLIENT_VERSION_3X_WITH_ROLLBACK"),
+			"entityType": text("CLIENT_VERSION_MIGRATION"),
+		})
 		for _, m := range members {
 			select {
 			case err := <-m.err:

@@ -20,8 +20,8 @@ func heldFor(monotonic, wall time.Duration) *keeper {
 	})
 }
 
-// Before a batch the keeper says whether the lease is certainly held. A suspended machine shows only
-// in the wall clock: the keeper then waits for a heartbeat.
+// Before a batch the keeper says whether the lease is certainly held. A suspended machine shows
+// only in the wall clock: the keeper then waits for a heartbeat.
 func TestEnsure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {

@@ -293,8 +293,8 @@ func TestHangingCallsCostNoLease(t *testing.T) {
 	})
 }
 
-// A role may not add the index by owner, or not read it: workers that asked and watchers get leases,
-// and the fleet comes to even shares all the same.
+// A role may not add the index by owner, or not read it: workers that asked and watchers get
+// leases, and the fleet comes to even shares all the same.
 func TestFleetWithoutIndex(t *testing.T) {
 	for _, there := range []bool{false, true} {
 		bubble(t, 12, func(f *fleet) { withoutIndex(f, there) })

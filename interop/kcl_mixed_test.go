@@ -16,9 +16,9 @@ import (
 	"github.com/runnel-stream/runnel/consumer"
 )
 
-// TestMixedFleet runs workers of the Java KCL 2.7.2 and of package consumer on one lease table. Either
-// begins the table. Shards split and merge, the Java worker is killed, and the Go worker leaves.
-// Every record must be delivered, those of a key in order.
+// TestMixedFleet runs workers of the Java KCL 2.7.2 and of package consumer on one lease table.
+// Either begins the table. Shards split and merge, the Java worker is killed, and the Go worker
+// leaves. Every record must be delivered, those of a key in order.
 func TestMixedFleet(t *testing.T) {
 	if os.Getenv("RUNNEL_INTEROP") == "" {
 		t.Skip("make interop installs the KCL and runs this")

@@ -14,7 +14,7 @@ import (
 // its stream. A stamped row of this stream that does not fit was edited by hand. It is one bad row,
 // and its reader reports it.
 //
-// Only what the API promises counts here: that numbers of one shard are ordered. Numbers of AWS
+// It relies on the order of one shard's numbers alone, which the API promises. Numbers of AWS also
 // contain the shard and its creation, but AWS does not document that.
 func (t *Table) Fits(leases []Lease, shards []runnel.Shard) error {
 	byID := make(map[runnel.ShardID]runnel.Shard, len(shards))

@@ -112,17 +112,22 @@ func TestInferredOrigin(t *testing.T) {
 		{"the latest, own is the oldest", []Lease{row(runnel.Latest, 0)}, oldest, runnel.FromLatest()},
 		{"the latest, own is a time", []Lease{row(runnel.Latest, 0)}, ownTime, ownTime},
 		{
-			"the latest with a time", []Lease{row(runnel.Latest, early)}, ownTime,
+			"the latest with a time",
+			[]Lease{row(runnel.Latest, early)},
+			ownTime,
 			runnel.FromLatest().Pin(time.UnixMilli(early)),
 		},
 		{
-			"a time of the Rust library", []Lease{row(runnel.AtTimestamp, early)}, ownTime,
+			"a time of the Rust library",
+			[]Lease{row(runnel.AtTimestamp, early)},
+			ownTime,
 			runnel.FromTime(time.UnixMilli(early)),
 		},
 		{"Java's time is in its configuration", []Lease{row(runnel.AtTimestamp, 0)}, ownTime, ownTime},
 		{
 			"a word beats a shard without parents",
-			[]Lease{row(runnel.TrimHorizon, 0), row(runnel.AtTimestamp, early, "p")}, oldest,
+			[]Lease{row(runnel.TrimHorizon, 0), row(runnel.AtTimestamp, early, "p")},
+			oldest,
 			runnel.FromTime(time.UnixMilli(early)),
 		},
 	} {
@@ -144,10 +149,14 @@ func TestTimesOfRows(t *testing.T) {
 		origin, own runnel.From
 		want        time.Time // zero: the row cannot be read
 	}{
-		{"the row's own", "AT_TIMESTAMP", 0, 1_690_000_000_000, timed, timed,
-			time.UnixMilli(1_690_000_000_000).UTC()},
-		{"the Rust library's", "AT_TIMESTAMP", 1_680_000_000_000, 0, timed, timed,
-			time.UnixMilli(1_680_000_000_000).UTC()},
+		{
+			"the row's own", "AT_TIMESTAMP", 0, 1_690_000_000_000, timed, timed,
+			time.UnixMilli(1_690_000_000_000).UTC(),
+		},
+		{
+			"the Rust library's", "AT_TIMESTAMP", 1_680_000_000_000, 0, timed, timed,
+			time.UnixMilli(1_680_000_000_000).UTC(),
+		},
 		{"the application's", "AT_TIMESTAMP", 0, 0, timed, oldest, at},
 		{"the worker's", "AT_TIMESTAMP", 0, 0, oldest, timed, at},
 		{"a number of records is no time", "AT_TIMESTAMP", 17, 0, oldest, timed, at},

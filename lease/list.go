@@ -23,9 +23,9 @@ func (s Skipped) String() string { return fmt.Sprintf("%s: %v", s.Key, s.Err) }
 
 // List reads every lease with consistent reads, in the order of their keys. It ignores rows of
 // other entity types. It skips and reports rows that cannot be read, so that one of them does not
-// stop a fleet. It returns a *StreamError if a row is stamped with another stream, ErrMultiStream for
-// the rows of several streams, and ErrManagedByKCL3 if a row says that a KCL 3.x leader assigns the
-// leases.
+// stop a fleet. It returns a *StreamError if a row is stamped with another stream, ErrMultiStream
+// for the rows of several streams, and ErrManagedByKCL3 if a row says that a KCL 3.x leader assigns
+// the leases.
 func (t *Table) List(ctx context.Context) ([]Lease, []Skipped, error) { return t.list(ctx, true) }
 
 // Look is List with eventually consistent reads, for half the read units. Rows may be a moment old,

@@ -56,8 +56,8 @@ func (t *Table) RefuseKCL3(ctx context.Context) error {
 	return nil
 }
 
-// isNative reports whether the row of migrationKey says that a leader assigns the leases. What it
-// says wins over the configuration of each Java worker.
+// isNative reports whether the row of migrationKey says that a leader assigns the leases. The row
+// wins over the configuration of each Java worker.
 func isNative(row item) bool {
 	switch text(row, "cv") {
 	case "CLIENT_VERSION_3X", "CLIENT_VERSION_3X_WITH_ROLLBACK":

@@ -9,18 +9,18 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// ShardView is what a worker knows when it compares a stream's shards with a table's leases.
+// ShardView is the input of a comparison of a stream's shards with a table's leases.
 type ShardView struct {
 	// Shards are the stream's, listed after the leases were read: a listed shard without a lease
 	// had none then. An empty list says nothing, as a stream always has a shard.
 	Shards []runnel.Shard
-	// Leases are the table's. Unreadable are the shards whose rows cannot be read: they count as
-	// leases that have not ended.
+	// Leases are the table's. Unreadable are the shards of unreadable rows: they count as leases
+	// that have not ended.
 	Leases     []Lease
 	Unreadable []runnel.ShardID
-	// Origin and Synced are the Binding's. OpenAtOrigin are the shards that the stream lists as open
-	// at the origin's time. They are needed only if the origin has a time, and Synced is not set or
-	// Holes reports true.
+	// Origin and Synced are the Binding's. OpenAtOrigin are the shards that the stream lists as
+	// open at the origin's time. They are needed only if the origin has a time, and Synced is not
+	// set or Holes reports true.
 	Origin       runnel.From
 	Synced       bool
 	OpenAtOrigin []runnel.ShardID
@@ -39,7 +39,7 @@ type ShardPlan struct {
 	Create []Lease
 	// Delete are the leases to delete, as they were read.
 	Delete []Lease
-	// Absent are the ended leases whose shards were not listed.
+	// Absent are the ended leases of shards that the list lacked.
 	Absent []runnel.ShardID
 }
 

@@ -134,7 +134,7 @@ func keysOf(leases []lease.Lease) []runnel.ShardID {
 	return ids
 }
 
-// The scenarios of testdata/shards.json: what is created and deleted when a stream's shards are
+// The scenarios of testdata/shards.json: the leases created and deleted when a stream's shards are
 // compared with the leases of a table.
 func TestShardScenarios(t *testing.T) {
 	text, err := os.ReadFile("testdata/shards.json")

@@ -11,7 +11,8 @@ import (
 // AT_TIMESTAMP without a time: Java has none for LATEST, and keeps that of AT_TIMESTAMP in its
 // configuration. The zero time is none.
 type Times struct {
-	Latest, AtTimestamp time.Time
+	Latest      time.Time // of rows at LATEST
+	AtTimestamp time.Time // of rows at AT_TIMESTAMP
 }
 
 // TimesOf returns the Times of a worker that began at now, by the stream's clock. They are those of

@@ -117,7 +117,8 @@ func mended(b *bench, origin runnel.From) {
 		b.Errorf("%d rows", len(rows))
 	}
 	for _, l := range rows {
-		if l.Origin == nil || *l.Origin != origin || l.Counter != 7 || l.Owner != "w1" || l.Hold != "h" {
+		if l.Origin == nil || *l.Origin != origin ||
+			l.Counter != 7 || l.Owner != "w1" || l.Hold != "h" {
 			b.Errorf("mended as %+v", l)
 		}
 		b.must(b.table.Delete(b.ctx(), l))
