@@ -126,6 +126,7 @@ func (f *fleet) sweepCompleted(ctx context.Context, view lease.View, leases []le
 		return
 	}
 	for _, l := range lease.Completed(leases) {
+		f.run.states.remove(ctx, l)
 		err := f.run.table.Delete(ctx, l)
 		if err != nil && !errors.Is(err, lease.ErrLeaseLost) && ctx.Err() == nil {
 			f.run.failed(l.Key, err)

@@ -177,6 +177,7 @@ func (r *run) carryOut(ctx context.Context, plan lease.ShardPlan) error {
 		r.binding = lease.Binding{Origin: r.binding.Origin, Synced: true}
 	}
 	for _, l := range plan.Delete {
+		r.states.remove(ctx, l)
 		if err := r.table.Delete(ctx, l); err != nil && !errors.Is(err, lease.ErrLeaseLost) {
 			return err
 		}

@@ -18,11 +18,11 @@
 // The first copy of a unit (package aggregate) is delivered and the other copies are dropped.
 // Positions advance over dropped records, which count as processed. To find the other copies, a
 // reader needs the state of its filter. A sink keeps that state in the commit to which it belongs.
-// A handler has no commit: its state is in the lease row, with the checkpoint, if it is small. A
-// worker without a state reads the last minutes of the stream again, those of the shard's ancestors
-// included, but only when the first unit comes. A shard begins with the states at its parents'
-// ends, which their rows have, or this worker if it has just ended them. An aggregate that was
-// packed for another shard is void: see VoidPolicy.
+// A handler has no commit: its state is in the lease row, with the checkpoint, or in a table beside
+// the lease table if it is large (lease.States). A worker without a state reads the last minutes of
+// the stream again, those of the shard's ancestors included, but only when the first unit comes. A
+// shard begins with the states at its parents' ends, which their rows have, or this worker if it
+// has just ended them. An aggregate that was packed for another shard is void: see VoidPolicy.
 //
 // The state belongs to a page's end, and travels in the page, since the fetcher is a page ahead.
 // The state at a shard's end is never empty, so a child can distinguish a parent without units from

@@ -108,7 +108,7 @@ func (h *holding) handOver(ctx context.Context, how ending, to departure) ending
 	}
 	err := cause
 	if cause == nil {
-		err = h.keeper.settle(ctx, h.lastWrite(how, to))
+		err = h.keeper.settle(ctx, how == finished, h.lastWrite(how, to))
 	}
 	switch {
 	case errors.Is(err, seam.ErrKilled):
@@ -139,8 +139,8 @@ func (h *holding) lastWrite(how ending, to departure) lastWrite {
 	table := h.run.table
 	switch {
 	case how == finished:
-		return func(ctx context.Context, l lease.Lease, _ lease.Mark) (lease.Lease, error) {
-			return table.Finish(ctx, l, h.keeper.end(), h.children)
+		return func(ctx context.Context, l lease.Lease, m lease.Mark) (lease.Lease, error) {
+			return table.Finish(ctx, l, m, h.children)
 		}
 	case to.to != "":
 		return func(ctx context.Context, l lease.Lease, m lease.Mark) (lease.Lease, error) {

@@ -28,6 +28,7 @@ var ErrLeaseExpired = errors.New("the lease could not be renewed in time")
 // failover time is kept as a margin for uneven clocks, and for the reader to stop.
 type keeper struct {
 	table    *lease.Table
+	states   *states // for the filter's states that are too large for the row
 	failover time.Duration
 	interval time.Duration // between two checkpoints
 	written  func(sink.Committed)
@@ -43,6 +44,7 @@ type keeper struct {
 		// known is a handler's filter at posted, or, before the first post, at the row's
 		// checkpoint; nil if it is not known, or a sink has it.
 		known *aggregate.Filter
+		saves saves  // of its state, if that is too large for the row
 		end   string // the sink's token for the shard's end
 		early bool   // a heartbeat is due at once
 		// complete belongs to posted, or, before the first post, to the row's checkpoint.
@@ -53,6 +55,8 @@ type keeper struct {
 		beaten   chan struct{} // closed at the next successful write
 	}
 
+	saving sync.WaitGroup // of the state that is being saved
+
 	// These belong to run while it runs, and afterwards to the goroutine that waited for it.
 	held   lease.Lease
 	tried  time.Time // when the last write was sent, successful or not
@@ -61,7 +65,7 @@ type keeper struct {
 
 func (r *run) newKeeper(held lease.Lease, renewed instant) *keeper {
 	k := &keeper{
-		table: r.table, failover: r.cfg.Failover, failed: r.failed,
+		table: r.table, states: r.states, failover: r.cfg.Failover, failed: r.failed,
 		interval: min(r.cfg.CheckpointInterval, r.cfg.Failover/2),
 		wake:     make(chan struct{}, 1), quit: make(chan struct{}),
 		held: held, tried: renewed.Time,
@@ -97,38 +101,38 @@ func (k *keeper) completeTo() time.Time {
 	return k.mu.complete
 }
 
-// toWrite returns the lease with the additions of the next write, and the checkpoint that the row
-// does not hold yet; a zero Mark if there is none. Both are of one moment, since the time and the
-// state must not be written without their checkpoint.
-func (k *keeper) toWrite() (held lease.Lease, c sink.Committed, mark lease.Mark) {
+// entry is a write to the row.
+type entry struct {
+	held  lease.Lease    // with the additions of the write
+	c     sink.Committed // the newest checkpoint
+	mark  lease.Mark     // it, if the row does not hold it yet; else zero
+	large []byte         // the filter's state there, if it is too large for the row
+}
+
+// toWrite returns the next write. All of it is of one moment, since the time and the state must not
+// be written without their checkpoint. ended makes it that of the shard's end.
+func (k *keeper) toWrite(ended bool) entry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	held = k.held
-	held.Complete = k.mu.complete
+	e := entry{held: k.held, c: k.mu.posted}
+	e.held.Complete = k.mu.complete
 	if since, _ := k.mu.renewed.elapsed(); since > 0 {
-		held.Stats = lease.Stats{
+		e.held.Stats = lease.Stats{
 			At:     seam.Wall().Truncate(time.Millisecond).UTC(),
 			Behind: k.mu.behind.Truncate(time.Millisecond),
 			Rate:   int64(float64(k.mu.bytes) / since.Seconds()),
 		}
 	}
-	if k.unwritten() {
-		mark = lease.Mark{At: k.mu.posted.End, Token: k.mu.posted.Token, State: k.state()}
+	switch {
+	case ended:
+		e.mark = lease.Mark{At: runnel.End(), Token: k.mu.end}
+	case k.unwritten():
+		e.mark = lease.Mark{At: k.mu.posted.End, Token: k.mu.posted.Token}
+	default:
+		return e
 	}
-	return held, k.mu.posted, mark
-}
-
-// state returns the known filter's state for the row: nil if nothing is known, and empty if it is
-// too large.
-func (k *keeper) state() []byte {
-	if k.mu.known == nil {
-		return nil
-	}
-	state, _ := k.mu.known.MarshalBinary() // it returns no error
-	if len(state) > lease.MaxState {
-		return []byte{}
-	}
-	return state
+	e.large = k.addState(&e.mark)
+	return e
 }
 
 // know sets the filter at the last checkpoint, which then belongs to the keeper.
@@ -150,7 +154,8 @@ func (k *keeper) knows() *aggregate.Filter {
 
 func (k *keeper) unwritten() bool {
 	c := k.mu.posted
-	return c.End.Sequence.IsNumber() && (c.End != k.held.Checkpoint || c.Token != k.held.Token)
+	return c.End.Sequence.IsNumber() && (c.End != k.held.Checkpoint || c.Token != k.held.Token ||
+		k.mu.saves.news(k.held))
 }
 
 // measure notes what was delivered, for the row's Stats.
@@ -195,13 +200,6 @@ func (k *keeper) advance(steps []step) error {
 		k.mu.known.Apply(delta)
 	}
 	return nil
-}
-
-// end returns the checkpoint of the shard's end.
-func (k *keeper) end() lease.Mark {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return lease.Mark{At: runnel.End(), Token: k.mu.end, State: k.state()}
 }
 
 // renewSoon requests a heartbeat now, to find out whether the lease is still held.
@@ -288,6 +286,9 @@ func (k *keeper) kept(held lease.Lease, sent instant) {
 func (k *keeper) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer k.saving.Wait()
+	defer cancel()
 	for {
 		timer.Reset(time.Until(k.due()))
 		select {
@@ -333,10 +334,11 @@ func (k *keeper) due() time.Time {
 
 // beat writes the row once.
 func (k *keeper) beat(ctx context.Context) error {
+	life := ctx
 	ctx, cancel := context.WithDeadline(ctx, k.deadline())
 	defer cancel()
-	now, c, mark := k.toWrite()
-	checkpoint := !mark.IsZero()
+	e := k.toWrite(false)
+	checkpoint := !e.mark.IsZero()
 	k.mu.Lock()
 	k.mu.early = false
 	k.mu.Unlock()
@@ -347,9 +349,9 @@ func (k *keeper) beat(ctx context.Context) error {
 		err  error
 	)
 	if checkpoint {
-		held, err = k.table.Checkpoint(ctx, now, mark)
+		held, err = k.table.Checkpoint(ctx, e.held, e.mark)
 	} else {
-		held, err = k.table.Renew(ctx, now)
+		held, err = k.table.Renew(ctx, e.held)
 	}
 	if err != nil {
 		k.misses++
@@ -360,7 +362,8 @@ func (k *keeper) beat(ctx context.Context) error {
 	}
 	k.kept(held, sent)
 	if checkpoint {
-		k.written(c)
+		k.written(e.c)
+		k.save(life, e)
 	}
 	return nil
 }
@@ -369,15 +372,16 @@ func (k *keeper) beat(ctx context.Context) error {
 type lastWrite func(context.Context, lease.Lease, lease.Mark) (lease.Lease, error)
 
 // settle runs after run has ended. It does the last write, with further attempts, as long as the
-// lease is certainly held.
-func (k *keeper) settle(ctx context.Context, last lastWrite) error {
+// lease is certainly held. ended says that the shard has ended.
+func (k *keeper) settle(ctx context.Context, ended bool, last lastWrite) error {
 	ctx, cancel := context.WithDeadlineCause(ctx, k.deadline(), ErrLeaseExpired)
 	defer cancel()
+	k.saveLast(ctx, ended)
 	for attempt := 1; ; attempt++ {
-		now, c, mark := k.toWrite()
-		_, err := last(ctx, now, mark)
-		if err == nil && !mark.IsZero() {
-			k.written(c)
+		e := k.toWrite(ended)
+		_, err := last(ctx, e.held, e.mark)
+		if err == nil && !e.mark.IsZero() && !ended {
+			k.written(e.c)
 		}
 		if err == nil || errors.Is(err, lease.ErrLeaseLost) || !transient(err) {
 			return err

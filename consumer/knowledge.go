@@ -19,7 +19,7 @@ import (
 //
 // A sink holds the state in its commit, so that every writer that goes on there decides in the same
 // way. If the sink has no commit of the shard, the shard begins with the states in its parents'
-// commits. A handler's commit is the lease row's checkpoint, which holds the state if it is small.
+// commits. A handler's commit is the lease row's checkpoint, which has the state, or points to it.
 // A state that is not stored is built by reading the stream again: for a sink before reading
 // begins, for a handler when the first unit comes.
 func (h *holding) readingAt(
@@ -48,13 +48,14 @@ func (h *holding) readingAt(
 // recall gives a handler's reading the filter at a position, or the means to make it when the first
 // unit comes.
 func (h *holding) recall(ctx context.Context, at runnel.Position, o *reading) error {
+	h.state, h.stateAt = h.run.states.of(ctx, h.first)
 	filter, err := h.remember(ctx, at)
 	if err != nil {
 		return err
 	}
 	if filter == nil {
 		o.build = h.rebuild
-		if state := h.first.State; len(state) > 0 && h.first.StateAt.Less(at) {
+		if len(h.state) > 0 && h.stateAt.Less(at) {
 			o.build = h.bringUp
 		}
 		return nil
@@ -65,18 +66,18 @@ func (h *holding) recall(ctx context.Context, at runnel.Position, o *reading) er
 	return nil
 }
 
-// remember returns the filter at a position of a handler's shard; nil if it is not known. The row
-// has it with the checkpoint, and a shard begins with what its parents' rows have, or this worker
-// has kept, of their ends.
+// remember returns the filter at a position of a handler's shard; nil if it is not known. The row,
+// or the table of states, has it with the checkpoint. A shard begins with the states at its
+// parents' ends, which their rows have, or this worker.
 func (h *holding) remember(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
 	if known := h.keeper.knows(); known != nil {
 		return known, nil // this worker has read on from there before
 	}
 	if at != runnel.Start() {
-		if h.first.StateAt != at {
+		if h.stateAt != at || len(h.state) == 0 {
 			return nil, nil //nolint:nilnil // nothing is known, which is no error
 		}
-		return h.readable(h.first.State), nil
+		return h.readable(h.state), nil
 	}
 	if h.run.originOf(h.first).Word() != runnel.TrimHorizon {
 		return nil, nil //nolint:nilnil // as above
@@ -111,10 +112,10 @@ func (h *holding) parentsStates(ctx context.Context) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.StateAt != runnel.End() {
+		var at runnel.Position
+		if states[i], at = h.run.states.of(ctx, l); at != runnel.End() {
 			return nil, nil
 		}
-		states[i] = l.State
 	}
 	return states, nil
 }

@@ -41,15 +41,21 @@ func (h *holding) rebuild(ctx context.Context, at runnel.Position) (*aggregate.F
 // delivering them.
 func (h *holding) bringUp(ctx context.Context, at runnel.Position) (*aggregate.Filter, error) {
 	b := h.newRebuilder(at)
-	if b.filter = h.readable(h.first.State); b.filter == nil {
+	if b.filter = h.readable(h.state); b.filter == nil {
 		return h.rebuild(ctx, at)
 	}
 	return b.build(ctx, func(ctx context.Context) error {
+		if old, err := b.outdated(ctx, h.stateAt); old || err != nil {
+			if err != nil {
+				return err
+			}
+			return b.run(ctx)
+		}
 		keys, err := h.hashRange(ctx)
 		if err != nil {
 			return err
 		}
-		since := h.first.StateAt
+		since := h.stateAt
 		from := h.run.pages(h.first.Key, runnel.FromOldest(), since, b.cfg.MaxRecords)
 		return b.read(ctx, from, func(record *types.Record) bool {
 			this, more := b.until(record)
@@ -59,6 +65,17 @@ func (h *holding) bringUp(ctx context.Context, at runnel.Position) (*aggregate.F
 			return more
 		})
 	})
+}
+
+// outdated reports whether a state is from before the window of a rebuild. To bring it up would
+// take longer, and the filter would forget what it knows.
+func (b *rebuilder) outdated(ctx context.Context, since runnel.Position) (bool, error) {
+	end, err := b.arrival(ctx, b.of.first.Key)
+	if err != nil {
+		return false, err
+	}
+	next, err := b.firstArrival(ctx, b.of.first.Key, since)
+	return !next.IsZero() && end.Sub(next) > b.filter.Remembers(), err
 }
 
 func (h *holding) newRebuilder(at runnel.Position) *rebuilder {

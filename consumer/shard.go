@@ -40,6 +40,9 @@ type holding struct {
 	adopted []adoption // leases of children that are now held
 	deleted bool       // the row was deleted
 
+	state   []byte          // stored at some time, of a handler's reader; nil if there is none
+	stateAt runnel.Position // the state's
+
 	children []runnel.ShardID // the shard's children, once they are known
 	atEnd    []byte           // state of a handler's reader there; nil if no child needs it
 	// endComplete is the time up to which the shard was complete at its end: its children's records

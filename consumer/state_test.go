@@ -131,33 +131,6 @@ func TestUnreadableState(t *testing.T) {
 	})
 }
 
-// A state that is too large for the row is left out, and the older one goes with it.
-func TestLargeState(t *testing.T) {
-	bubble(t, 1, func(f *fleet) {
-		var j journal
-		m := f.start("w1", j.into)
-		f.stream.put(unit(1, 1, "a", "1"), "a")
-		f.expect(&j, "1")
-		f.await(failover, "a small state", func() bool { return len(f.leases()[0].State) > 0 })
-		want := "1"
-		for n := range 60 { // of as many producers
-			f.stream.put(unit(byte(n+2), 1, "a", "u"), "a")
-			want += " u"
-		}
-		f.expect(&j, want)
-		<-time.After(failover)
-		if l := f.leases()[0]; len(l.State) > 0 || l.Checkpoint.Sequence == "49000000001" {
-			t.Errorf("the row has a state of %d bytes at %s, and the checkpoint %s", len(l.State),
-				l.StateAt, l.Checkpoint)
-		}
-		f.mustStop(m)
-		f.start("w2", j.into)
-		f.stream.put(unit(30, 1, "a", "u"), "a")
-		f.stream.put("end", "a")
-		f.expect(&j, want+" end")
-	})
-}
-
 // No record of a stream without units is read twice, whoever takes its shards over.
 func TestPlainStreamIsReadOnce(t *testing.T) {
 	bubble(t, 2, func(f *fleet) {

@@ -143,6 +143,7 @@ type run struct {
 	stream   lease.Stream
 	once     *once
 	ends     ends // of handlers' shards
+	states   *states
 	identity *shardmap.Identity
 	kept     atomic.Int64 // the stream's retention period, as of the last look at it
 	final    chan error   // the error that ends the worker, from a shard's reader or keeper
@@ -226,6 +227,9 @@ func (r *run) begin(ctx context.Context) error {
 				DynamoDB: r.cfg.DynamoDB, Table: r.cfg.App, Stream: r.stream,
 				CallTimeout: min(5*time.Second, r.cfg.Failover/8),
 			})
+			if err == nil {
+				r.states = r.newStates()
+			}
 			return err
 		},
 		func() error { return r.table.Ensure(ctx) },

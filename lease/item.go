@@ -123,11 +123,17 @@ func decode(row item) (Lease, error) {
 }
 
 // readState reads the filter's state and its position. A state without a position that can be read
-// is none: the reader makes another one.
+// is none: the reader makes another one. A position without a state points to States.
 func readState(row item) ([]byte, runnel.Position) {
-	state, ok := row[attrState].(*types.AttributeValueMemberB)
 	at, err := runnel.ParsePosition(text(row, attrStateAt))
-	if !ok || len(state.Value) == 0 || err != nil || at == runnel.Start() {
+	if err != nil || at == runnel.Start() {
+		return nil, runnel.Position{}
+	}
+	if row[attrState] == nil {
+		return nil, at
+	}
+	state, ok := row[attrState].(*types.AttributeValueMemberB)
+	if !ok || len(state.Value) == 0 {
 		return nil, runnel.Position{}
 	}
 	return slices.Clone(state.Value), at

@@ -53,7 +53,7 @@ type Lease struct {
 	Beginning bool
 	// State is the state of the reader's filter at StateAt (runnelState, runnelStateAt); nil if the
 	// row has none. StateAt may be before Checkpoint, or beyond it, since other programs move
-	// the checkpoint alone.
+	// the checkpoint alone. See StateApart for a StateAt without a State.
 	State   []byte
 	StateAt runnel.Position
 	// Hold is a random value that the worker draws when it takes the lease (runnelHold). After a
@@ -81,6 +81,10 @@ type Lease struct {
 
 // Ended reports whether the shard has been processed to its end.
 func (l Lease) Ended() bool { return l.Checkpoint.Sequence == runnel.ShardEnd }
+
+// StateApart reports whether the reader's state is in States, since it is too large for the row.
+// StateAt is then the position of that state, or of an earlier one: the row there names its own.
+func (l Lease) StateApart() bool { return l.State == nil && l.StateAt != runnel.Start() }
 
 // Processed returns the position that Checkpoint means: runnel.Start while nothing has been
 // processed, runnel.End for SHARD_END.

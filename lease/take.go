@@ -99,6 +99,9 @@ type Mark struct {
 	// State is the state of the reader's filter at At, of up to MaxState bytes. Nil leaves the
 	// state that the row has, of an earlier position; an empty one removes it.
 	State []byte
+	// Apart is set if States has the state of this position, and State is nil. It removes the
+	// state that the row has, and the row points to the other one; see Lease.StateApart.
+	Apart runnel.Position
 }
 
 // MaxState is the largest state that a row holds. DynamoDB charges the whole row at every write.
@@ -227,20 +230,25 @@ func checkpointed(row Lease, mark Mark) Lease {
 	if mark.State != nil {
 		row.State, row.StateAt = nil, runnel.Position{}
 	}
-	if len(mark.State) > 0 {
+	switch {
+	case len(mark.State) > 0:
 		row.State, row.StateAt = mark.State, mark.At
+	case mark.Apart != runnel.Start():
+		row.State, row.StateAt = nil, mark.Apart
 	}
 	return row
 }
 
 func setState(mark Mark, row Lease, u *update) {
 	switch {
-	case mark.State == nil:
-	case len(mark.State) == 0:
-		u.remove(attrState, attrStateAt)
-	default:
+	case len(mark.State) > 0:
 		u.set(attrState, &types.AttributeValueMemberB{Value: row.State})
 		u.set(attrStateAt, str(row.StateAt.SortText()))
+	case mark.Apart != runnel.Start():
+		u.remove(attrState)
+		u.set(attrStateAt, str(row.StateAt.SortText()))
+	case mark.State != nil:
+		u.remove(attrState, attrStateAt)
 	}
 }
 

@@ -48,8 +48,7 @@ func (t *Table) write(ctx context.Context, seen Lease, w write) (Lease, error) {
 		if err == nil {
 			return stands, nil
 		}
-		late := w.holder && stands.Owner == seen.Owner && stands.Hold == seen.Hold &&
-			stands.Counter > seen.Counter
+		late := w.holder && stands.heldAs(seen) && stands.Counter > seen.Counter
 		if !late || attempt == attempts {
 			return Lease{}, t.wrap(w.op, seen.Key, err)
 		}
@@ -101,6 +100,10 @@ func (l Lease) standsAs(want Lease) bool {
 	return l.Counter == want.Counter && l.Owner == want.Owner && l.Hold == want.Hold &&
 		l.Checkpoint == want.Checkpoint && l.Token == want.Token
 }
+
+// heldAs reports whether the holder is the same, without a loss in between. Java leaves the hold of
+// a row that it takes.
+func (l Lease) heldAs(seen Lease) bool { return l.Owner == seen.Owner && l.Hold == seen.Hold }
 
 func (l Lease) holder() string {
 	if l.Owner == "" {

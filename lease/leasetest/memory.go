@@ -268,8 +268,9 @@ func (m *Memory) Scan(
 	return out, err
 }
 
-// check evaluates terms that are joined by AND: "a = :b", attribute_exists, attribute_not_exists,
-// attribute_type, and such terms in parentheses that are joined by OR.
+// check evaluates terms that are joined by AND: "a = :b", "a < :b" and "a >= :b" of numbers,
+// attribute_exists, attribute_not_exists, attribute_type, and such terms in parentheses that are
+// joined by OR.
 func check(row item, expression *string, names map[string]string, values item) error {
 	if expression == nil {
 		return fmt.Errorf("a write without a condition")
@@ -300,6 +301,12 @@ func checkOne(row item, term string, names map[string]string, values item) (bool
 	if name, value, equal := strings.Cut(term, " = "); equal {
 		there, exists := row[names[name]]
 		return exists && show(there) == show(values[value]), nil
+	}
+	if name, value, less := strings.Cut(term, " < "); less {
+		return numberOf(row[names[name]]) < numberOf(values[value]), nil
+	}
+	if name, value, enough := strings.Cut(term, " >= "); enough {
+		return numberOf(row[names[name]]) >= numberOf(values[value]), nil
 	}
 	fn, rest, ok := strings.Cut(strings.TrimSuffix(term, ")"), "(")
 	argument, kind, _ := strings.Cut(rest, ", ")
@@ -355,12 +362,13 @@ func apply(row item, expression string, names map[string]string, values item) er
 }
 
 func sum(a, b types.AttributeValue) types.AttributeValue {
-	var total int64
-	for _, v := range []types.AttributeValue{a, b} {
-		if n, ok := v.(*types.AttributeValueMemberN); ok {
-			i, _ := strconv.ParseInt(n.Value, 10, 64)
-			total += i
-		}
-	}
+	total := numberOf(a) + numberOf(b)
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(total, 10)}
+}
+
+func numberOf(v types.AttributeValue) (n int64) {
+	if v, ok := v.(*types.AttributeValueMemberN); ok {
+		n, _ = strconv.ParseInt(v.Value, 10, 64)
+	}
+	return n
 }
