@@ -23,6 +23,7 @@ type engine struct {
 	clock    *serverclock.Clock
 	shards   *shardlog.Store
 	kinesis  *kinesis.Service
+	dynamo   *dynamo.Service
 	watch    *cloudwatch.Service
 	services map[string]wire.Service // by Call.Service
 	schedule schedule
@@ -74,13 +75,14 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 	if err != nil {
 		return err
 	}
+	e.dynamo = dynamo.New(dynamo.Config{
+		Items: itemstore.New(e.log), Now: e.clock.Now, Logger: cfg.Logger,
+	})
 	e.services = map[string]wire.Service{
 		wire.Kinesis:    e.kinesis,
 		wire.CloudWatch: e.watch,
 		wire.STS:        cloudwatch.STS{},
-		wire.DynamoDB: dynamo.New(dynamo.Config{
-			Items: itemstore.New(e.log), Now: e.clock.Now, Logger: cfg.Logger,
-		}),
+		wire.DynamoDB:   e.dynamo,
 	}
 	if err := e.log.Start(ctx); err != nil {
 		return err

@@ -141,6 +141,7 @@ func (c stateCollector) Collect(metrics chan<- prometheus.Metric) {
 	c.server.mu.Unlock()
 	send(runningDesc, prometheus.GaugeValue, float64(running))
 	collectStreams(metrics, engine.kinesis.Activity())
+	collectTables(metrics, engine.dynamo.Uses())
 	c.server.collectStore(metrics, engine)
 	engine.watch.Collect(metrics)
 }

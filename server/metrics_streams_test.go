@@ -9,8 +9,35 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/dynamo"
 	"github.com/runnel-stream/runnel/server/internal/kinesis"
 )
+
+// For any number of tables, the page has a bounded size.
+func TestAPageShowsSoManyTables(t *testing.T) {
+	const hidden = 7
+	sent := make(chan prometheus.Metric, 3*maxShownTables)
+	collectTables(sent, make([]dynamo.Use, maxShownTables+hidden))
+	close(sent)
+	series := 0
+	for metric := range sent {
+		var text dto.Metric
+		if err := metric.Write(&text); err != nil {
+			t.Fatal(err)
+		}
+		switch metric.Desc() {
+		case unitsDesc:
+			series++
+		case hiddenTablesDesc:
+			if got := text.GetGauge().GetValue(); got != hidden {
+				t.Errorf("%v tables are not shown, want %d", got, hidden)
+			}
+		}
+	}
+	if series != 2*maxShownTables {
+		t.Errorf("%d series, want %d", series, 2*maxShownTables)
+	}
+}
 
 // For any number of streams, the page has a bounded size, and says how many it leaves out.
 func TestAPageShowsSoManyStreams(t *testing.T) {

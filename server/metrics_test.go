@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/schemas"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	kinesistypes "github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -284,6 +285,11 @@ func TestOwnMetrics(t *testing.T) {
 	}
 	v.wantStored(t, "twelve bytes", "twelve bytes", "twelve bytes")
 	subscribeOnce(t, v.client)
+	leases := dynamodb.NewFromConfig(aws.Config{
+		Region: "us-east-1", BaseEndpoint: aws.String(v.endpoint),
+		Credentials: v.Options().Credentials, HTTPClient: v.Options().HTTPClient,
+	})
+	useTable(t, leases)
 	for _, target := range []string{"Kinesis_20131202.MadeUp1", "Kinesis_20131202.MadeUp2", "MadeUp.Three"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.endpoint+"/", strings.NewReader("{}"))
 		if err != nil {
@@ -336,6 +342,10 @@ func TestOwnMetrics(t *testing.T) {
 		{"runnel_stream_open_shards", "stream=s", 1, 4},
 		{"runnel_stream_subscriptions", "stream=s", 0, 0},
 		{"runnel_cloudwatch_series", "", 0, 0},
+		{"runnel_dynamo_tables", "", 1, 1},
+		{"runnel_dynamo_tables_not_shown", "", 0, 0},
+		{"runnel_dynamo_units_total", "account=000000000000,region=us-east-1,table=leases,kind=write", 3, 3},
+		{"runnel_dynamo_units_total", "table=leases,kind=read", 1.5, 1.5},
 	} {
 		if got := of(shown, c.name, c.labels); got < c.least || got > c.most {
 			t.Errorf("%s{%s} is %v, want %v to %v", c.name, c.labels, got, c.least, c.most)

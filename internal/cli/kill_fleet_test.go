@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -36,10 +37,11 @@ func fleetFailover(t *testing.T) (failover, slack time.Duration) {
 	return failover, 0
 }
 
-// fleetRun is a server, a feeder of 1,000 records a second, and workers that print, all but the
-// feeder as processes. Each line is stamped when it comes out of its process.
+// fleetRun is a server, a feeder, and workers that print, all but the feeder as processes. Each
+// line is stamped when it comes out of its process.
 type fleetRun struct {
 	*killRun
+	workers  []*process
 	failover time.Duration
 	slack    time.Duration
 	feeding  context.CancelFunc
@@ -60,37 +62,46 @@ type printed struct {
 
 const fleetShards = 12
 
+// feeder puts records with numbers from 0 on until ctx is done, and returns how many it has put.
+type feeder func(ctx context.Context, r *fleetRun) int
+
+// newFleetRun starts a server with a stream of fleetShards shards, and a feeder of 1,000 records a
+// second.
 func newFleetRun(t *testing.T) *fleetRun {
+	return newFleetRunOf(t, fleetShards, func(ctx context.Context, r *fleetRun) int { return r.feed(ctx) })
+}
+
+func newFleetRunOf(t *testing.T, shards int, feed feeder, serve ...string) *fleetRun {
 	r := &fleetRun{
 		killRun: newKillRun(t, "", 1), fed: make(chan int, 1),
 		lines: map[int]int{}, shards: map[string]*printed{}, owners: map[string]string{},
 	}
 	r.failover, r.slack = fleetFailover(t)
-	r.serveFleet()
+	r.serveWith(append([]string{
+		"serve", "--addr", r.addr, "--memory", "--stream", fmt.Sprintf("events:%d", shards),
+	}, serve...)...)
 	ctx, cancel := context.WithCancel(t.Context())
 	r.feeding = cancel
-	go func() { r.fed <- r.feed(ctx) }()
+	go func() { r.fed <- feed(ctx, r) }()
 	return r
 }
 
-func (r *fleetRun) serveFleet() {
-	r.serveWith("serve", "--addr", r.addr, "--memory",
-		"--stream", fmt.Sprintf("events:%d", fleetShards))
-}
-
-// feed puts 50 records each 50 ms, with numbers from 0 on.
-func (r *fleetRun) feed(ctx context.Context) int {
-	client := awsclient.Kinesis(aws.Config{
+func (r *fleetRun) client() *kinesis.Client {
+	return awsclient.Kinesis(aws.Config{
 		Region: "us-east-1", BaseEndpoint: aws.String(r.endpoint),
 		Credentials: aws.AnonymousCredentials{},
 		HTTPClient:  awsclient.PlainBodies(awshttp.NewBuildableClient()),
 	})
-	n := 0
+}
+
+// feed puts 50 records each 50 ms.
+func (r *fleetRun) feed(ctx context.Context) int {
+	client, n := r.client(), 0
 	for tick := time.NewTicker(50 * time.Millisecond); ctx.Err() == nil; <-tick.C {
 		in := &kinesis.PutRecordsInput{StreamName: aws.String("events")}
 		for range 50 {
 			in.Records = append(in.Records, types.PutRecordsRequestEntry{
-				Data: []byte(strconv.Itoa(n)), PartitionKey: aws.String(strconv.Itoa(n % 997)),
+				Data: numbered(n, 0), PartitionKey: aws.String(strconv.Itoa(n % 997)),
 			})
 			n++
 		}
@@ -103,28 +114,38 @@ func (r *fleetRun) feed(ctx context.Context) int {
 	return n
 }
 
+// numbered returns the data of a record, of at least size bytes.
+func numbered(n, size int) []byte {
+	return fmt.Appendf(nil, `{"n":%d,"pad":"%s"}`, n, strings.Repeat("x", size))
+}
+
 // worker starts a worker that prints.
 func (r *fleetRun) worker(id string, more ...string) *process {
-	return r.startWith(func(line []byte) { r.see(id, line) }, append([]string{
+	p := r.startWith(func(line []byte) { r.see(id, line) }, append([]string{
 		"tail", "--endpoint", r.endpoint, "--stream", "events", "--app", "printers",
 		"--worker", id, "--failover", r.failover.String(), "--from", "oldest", "--output", "json",
 	}, more...)...)
+	r.workers = append(r.workers, p)
+	return p
 }
 
 func (r *fleetRun) see(worker string, line []byte) {
 	now := time.Now()
 	var record struct {
 		Shard string `json:"shardId"`
-		Data  int    `json:"data"`
+		Data  struct {
+			Number *int `json:"n"`
+		} `json:"data"`
 	}
-	if err := json.Unmarshal(line, &record); err != nil {
+	if err := json.Unmarshal(line, &record); err != nil || record.Data.Number == nil {
 		r.t.Errorf("%s printed %q: %v", worker, line, err)
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.owners[record.Shard] = worker
-	if r.lines[record.Data]++; r.lines[record.Data] > 1 {
+	n := *record.Data.Number
+	if r.lines[n]++; r.lines[n] > 1 {
 		r.again++
 		return
 	}
@@ -225,6 +246,9 @@ func TestFleetKills(t *testing.T) {
 		{"grows and shrinks", fleetGrowsAndShrinks},
 		{"death and pause", fleetDeathAndPause},
 		{"rolling restart", fleetRollingRestart},
+		{"calls that hang", fleetHangs},
+		{"each unit once", fleetOnce},
+		{"a busy shard of 100 producers", fleetBusyShard},
 	} {
 		t.Run(run.name, func(t *testing.T) {
 			if os.Getenv("RUNNEL_FLEET_FAILOVER") == "" {

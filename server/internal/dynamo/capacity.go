@@ -3,6 +3,7 @@ package dynamo
 import (
 	"strconv"
 
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
@@ -51,6 +52,31 @@ func (c *consumed) write(w itemstore.Written, times float64) {
 	}
 }
 
+// refuse adds a write whose condition did not hold. It uses the capacity of the item that is there
+// ("Condition expressions"), and none of the indexes.
+func (c *consumed) refuse(w itemstore.Written, times float64) {
+	c.own += times * writeUnits(w.OldSize, 0)
+}
+
+func (c *consumed) add(other consumed) {
+	c.own += other.own
+	for name, units := range other.indexes {
+		if c.indexes == nil {
+			c.indexes = map[string]float64{}
+		}
+		c.indexes[name] += units
+	}
+}
+
+// total is the capacity of the table with its indexes.
+func (c *consumed) total() float64 {
+	total := c.own
+	for _, units := range c.indexes {
+		total += units
+	}
+	return total
+}
+
 // capacity adds ConsumedCapacity as requested: how is NONE, TOTAL or INDEXES.
 func (a *answer) capacity(how string, c consumed) {
 	if how != "NONE" {
@@ -60,14 +86,10 @@ func (a *answer) capacity(how string, c consumed) {
 }
 
 func (c *consumed) describe(how string) *answer {
-	total := c.own
-	for _, units := range c.indexes {
-		total += units
-	}
 	var a answer
 	a.name("TableName")
 	a.json = appendText(a.json, c.table)
-	c.units(&a, total)
+	c.units(&a, c.total())
 	if how != "INDEXES" {
 		return &a
 	}
@@ -97,4 +119,21 @@ func (c *consumed) units(a *answer, units float64) {
 			a.json = strconv.AppendFloat(a.json, units, 'f', -1, 64)
 		}
 	}
+}
+
+// Use is the capacity that calls have used of a table and of its indexes since the start.
+type Use struct {
+	World       wire.World
+	Table       string
+	Read, Write float64 // units
+}
+
+// Uses returns the use of every table of every account and region, in order.
+func (s *Service) Uses() []Use {
+	tables := s.items.Inspect()
+	uses := make([]Use, len(tables))
+	for i, t := range tables {
+		uses[i] = Use{t.Meta.World, t.Meta.Name, t.ReadUnits, t.WriteUnits}
+	}
+	return uses
 }

@@ -52,11 +52,13 @@ func (s *Service) getItem(ctx context.Context, call *wire.Call) ([]byte, error) 
 	if err != nil {
 		return nil, itemFault(err, "")
 	}
+	used := consumed{
+		table: baseName(call.World, table), own: readUnits(itemstore.Size(item), consistent),
+	}
+	t.Units().AddRead(used.total())
 	var a answer
 	a.item("Item", projected(shown, item))
-	a.capacity(capacity, consumed{
-		table: baseName(call.World, table), own: readUnits(itemstore.Size(item), consistent),
-	})
+	a.capacity(capacity, used)
 	return a.bytes(), nil
 }
 

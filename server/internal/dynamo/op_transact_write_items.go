@@ -38,6 +38,11 @@ func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]by
 	outcome, err := s.items.Transact(ctx, steps, len(call.Body), r.token)
 	switch {
 	case errors.Is(err, itemstore.ErrCancelled):
+		for i, w := range outcome.Written {
+			var used consumed
+			used.refuse(w, 2)
+			steps[i].Table.Units().AddWrite(used.total())
+		}
 		return nil, r.cancelled(outcome.Errs, outcome.Written)
 	case errors.Is(err, itemstore.ErrSameItem):
 		return nil, validation("Transaction request cannot include multiple operations on one " +
@@ -51,7 +56,7 @@ func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]by
 	case err != nil:
 		return nil, itemFault(err, "")
 	}
-	return r.answer(call.World, outcome)
+	return r.answer(call.World, steps, outcome)
 }
 
 // transaction holds the members of a TransactWriteItems.
@@ -162,24 +167,29 @@ func (r *transaction) cancelled(faults []error, written []itemstore.Written) err
 }
 
 func (r *transaction) answer(
-	world wire.World, outcome itemstore.Outcome,
+	world wire.World, steps []itemstore.Step, outcome itemstore.Outcome,
 ) ([]byte, error) {
-	var a answer
-	if r.capacity == "NONE" {
-		return a.bytes(), nil
-	}
 	tables := map[string]*consumed{}
 	for i, action := range r.actions {
 		name := baseName(world, action.table)
 		if tables[name] == nil {
-			tables[name] = &consumed{table: name, kind: "WriteCapacityUnits"}
+			tables[name] = &consumed{table: name}
 		}
+		var used consumed
 		if w := outcome.Written[i]; outcome.Repeated {
 			tables[name].kind = "ReadCapacityUnits"
-			tables[name].own += 2 * readUnits(w.OldSize, true)
+			used.own = 2 * readUnits(w.OldSize, true)
+			steps[i].Table.Units().AddRead(used.total())
 		} else {
-			tables[name].write(w, 2)
+			tables[name].kind = "WriteCapacityUnits"
+			used.write(w, 2)
+			steps[i].Table.Units().AddWrite(used.total())
 		}
+		tables[name].add(used)
+	}
+	var a answer
+	if r.capacity == "NONE" {
+		return a.bytes(), nil
 	}
 	a.name("ConsumedCapacity")
 	a.json = appendList(a.json, sortedKeys(tables), func(dst []byte, name string) []byte {

@@ -54,7 +54,7 @@ func (s *Service) updateItem(ctx context.Context, call *wire.Call) ([]byte, erro
 	}
 	var a answer
 	a.item("Attributes", w.updated(u, written))
-	w.consumed(&a, call.World, written)
+	w.consumed(&a, call.World)
 	return a.bytes(), nil
 }
 

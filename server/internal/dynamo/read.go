@@ -239,6 +239,7 @@ func (s *Service) page(
 	} else {
 		used.indexes = map[string]float64{src.index.Name: units}
 	}
+	src.Units().AddRead(used.total())
 	a.capacity(r.capacity, used)
 	return a.bytes(), nil
 }

@@ -18,6 +18,7 @@ type write struct {
 	returnValues string // NONE, ALL_OLD, …
 	onFailure    string // NONE or ALL_OLD
 	capacity     string // NONE, TOTAL or INDEXES
+	used         consumed
 }
 
 // write takes the common members of conditional writes.
@@ -82,7 +83,15 @@ func (s *Service) commit(
 			}
 			return change(old)
 		})
-	if errors.Is(err, errCondition) {
+	refused := errors.Is(err, errCondition)
+	switch {
+	case err == nil:
+		w.used.write(written, 1)
+	case refused:
+		w.used.refuse(written, 1)
+	}
+	t.Units().AddWrite(w.used.total())
+	if refused {
 		if w.onFailure == "NONE" {
 			written.Old = nil
 		}
@@ -97,12 +106,11 @@ func (w *write) finish(world wire.World, written itemstore.Written) []byte {
 	if w.returnValues == "ALL_OLD" {
 		a.item("Attributes", written.Old)
 	}
-	w.consumed(&a, world, written)
+	w.consumed(&a, world)
 	return a.bytes()
 }
 
-func (w *write) consumed(a *answer, world wire.World, written itemstore.Written) {
-	used := consumed{table: baseName(world, w.table)}
-	used.write(written, 1)
-	a.capacity(w.capacity, used)
+func (w *write) consumed(a *answer, world wire.World) {
+	w.used.table = baseName(world, w.table)
+	a.capacity(w.capacity, w.used)
 }

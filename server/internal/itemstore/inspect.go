@@ -6,7 +6,8 @@ import (
 )
 
 // Inspect returns the state of every table in memory, ordered by world and name. It does not wait
-// for durability: use it on a log that is being inspected or does not take frames yet.
+// for durability: use it on a log that is being inspected or does not take frames yet, or for
+// figures that promise nothing.
 func (s *Store) Inspect() []Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -41,6 +41,7 @@ func (m *Meta) young() bool { return len(m.Indexes) > 0 || m.Recovery != nil }
 type Table struct {
 	id     uint64 // never used twice
 	schema Schema
+	units  Units
 
 	mu struct {
 		sync.RWMutex
@@ -85,12 +86,17 @@ func newTable(id uint64, meta *Meta) *Table {
 // Schema returns the table's primary key. It never changes.
 func (t *Table) Schema() Schema { return t.schema }
 
+// Units returns the table's counters.
+func (t *Table) Units() *Units { return &t.units }
+
 // Stats describes a table at one instant.
 type Stats struct {
 	Meta    Meta         // Tags, Indexes and Recovery are shared and must not be changed
 	Items   int64        // number of items
 	Bytes   int64        // sum of their sizes
 	Indexes []IndexStats // of Meta.Indexes, in their order
+
+	ReadUnits, WriteUnits float64 // see Units
 }
 
 // stats returns the newest state and the frame to wait for before showing it.
@@ -105,6 +111,7 @@ func (t *Table) stats() (Stats, wal.LSN, error) {
 
 func (t *Table) statsLocked() Stats {
 	stats := Stats{Meta: *t.mu.meta, Items: int64(t.mu.items.Len()), Bytes: t.mu.bytes}
+	stats.ReadUnits, stats.WriteUnits = t.units.Total()
 	for _, x := range t.mu.indexes {
 		stats.Indexes = append(stats.Indexes, IndexStats{int64(x.tree.Len()), x.bytes})
 	}
