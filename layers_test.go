@@ -83,6 +83,7 @@ var layers = [][]string{
 		"consumer",
 		"internal/follow",
 		"internal/measure",
+		"internal/rewind",
 		"proxy",
 		"server/internal/dynamo",
 		"server/internal/fsck",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -155,6 +156,34 @@ func (t *Table) Release(ctx context.Context, held Lease, mark Mark) (Lease, erro
 		op:     "release",
 		build:  Lease.left,
 		update: Lease.leave,
+	})
+}
+
+// Rewind moves a held lease to a position, in either direction. What the row says of the reading so
+// far goes: the sink's token, the state and the times. at is the position of a record, or Start for
+// TRIM_HORIZON. States may have a state of the lease; see States.Delete.
+func (t *Table) Rewind(ctx context.Context, held Lease, at runnel.Position) (Lease, error) {
+	if at == runnel.Start() {
+		at.Sequence = runnel.TrimHorizon
+	} else if !at.Sequence.IsNumber() {
+		return Lease{}, t.wrap("rewind", held.Key, runnel.ErrPositionSyntax)
+	}
+	if held.Owner == "" {
+		return Lease{}, t.wrap("rewind", held.Key, errNotHeld)
+	}
+	return t.write(ctx, held, write{
+		op: "rewind", holder: true,
+		build: func(row Lease) Lease {
+			row = checkpointed(row, Mark{At: at, State: []byte{}})
+			row.From, row.Complete, row.Stats = time.Time{}, time.Time{}, Stats{}
+			row.Children, row.Ender = nil, ""
+			return row
+		},
+		update: func(row Lease, u *update) {
+			setCheckpoint(row, u)
+			u.remove(attrState, attrStateAt, attrFrom, attrComplete, attrStats, attrChildren,
+				attrEnder)
+		},
 	})
 }
 

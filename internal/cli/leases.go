@@ -29,7 +29,8 @@ each shard, in a table of the application's name. The commands look at that tabl
 		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	command.AddCommand(listLeasesCommand(con), moveLeaseCommand(con), releaseLeasesCommand(con))
+	command.AddCommand(listLeasesCommand(con), moveLeaseCommand(con), releaseLeasesCommand(con),
+		resetLeasesCommand(con))
 	return command
 }
 

@@ -3,6 +3,7 @@ package leasetest
 import (
 	"bytes"
 	"errors"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -97,4 +98,40 @@ func largeStates(b *bench) {
 	stored(again.Key, nil, runnel.Start())
 	b.must(states.Put(b.ctx(), again, at("13", 0), second))
 	stored(again.Key, second, at("13", 0))
+}
+
+func rewinds(b *bench) {
+	for _, to := range []runnel.Position{runnel.Start(), at("3", 4)} {
+		l := fresh(shard0)
+		l.From, l.Checkpoint.Sequence = time.UnixMilli(1_700_000_000_000), runnel.AtTimestamp
+		held := b.keep(b.table.Take(b.ctx(), b.create(l), by("w1")))
+		held.Complete = time.UnixMilli(1_700_000_001_000)
+		held.Stats = lease.Stats{At: time.UnixMilli(1_700_000_002_000), Rate: 7}
+		mark := lease.Mark{At: at("9", 0), Token: "t", State: []byte{1}}
+		held = b.keep(b.table.Checkpoint(b.ctx(), held, mark))
+		_, err := b.table.Rewind(b.ctx(), held, runnel.End())
+		if !errors.Is(err, runnel.ErrPositionSyntax) {
+			b.Fatalf("rewound to the end: %v", err)
+		}
+		held.Complete, held.Stats = time.Time{}, lease.Stats{}
+		rewound := b.keep(b.table.Rewind(b.ctx(), held, to))
+		b.stands(rewound)
+		if rewound.Processed() != to || rewound.Token != "" || len(rewound.State) > 0 ||
+			rewound.StateAt != runnel.Start() || !rewound.From.IsZero() ||
+			!rewound.Complete.IsZero() || !rewound.Stats.At.IsZero() || rewound.Owner != "w1" {
+			b.Fatalf("rewound to %s as %+v", to, rewound)
+		}
+		// A shard that had ended is read again, and its children come anew.
+		ended := b.keep(b.table.Finish(b.ctx(), rewound, lease.Mark{}, []runnel.ShardID{"child"}))
+		held = b.keep(b.table.Take(b.ctx(), ended, by("w2")))
+		rewound = b.keep(b.table.Rewind(b.ctx(), held, to))
+		if b.stands(rewound); rewound.Ended() || len(rewound.Children) > 0 || rewound.Ender != "" {
+			b.Fatalf("rewound from the end as %+v", rewound)
+		}
+		free := b.keep(b.table.Release(b.ctx(), rewound, lease.Mark{}))
+		if _, err := b.table.Rewind(b.ctx(), free, to); err == nil {
+			b.Fatal("a lease was rewound that is not held")
+		}
+		b.must(b.table.Delete(b.ctx(), free))
+	}
 }

@@ -40,6 +40,7 @@ func Run(t *testing.T, api func(t *testing.T) lease.DynamoDBAPI) {
 		{"a pass that was adopted before its answer", passAdopted},
 		{"workers announce themselves", cards},
 		{"the index by owner", ownedLeases},
+		{"a lease is rewound", rewinds},
 		{"states that are too large for a row", largeStates},
 		{"unknown attributes survive every write", unknownAttributes},
 		{"rows of other kinds are skipped", otherRows},
