@@ -16,7 +16,7 @@ import (
 // nil if the worker is to stop or its work is done (Config.Once), and an error if the fleet cannot
 // go on.
 func (r *run) coordinate(life context.Context) error {
-	look, check := time.NewTimer(0), time.NewTimer(r.fleet.checkPause())
+	look, check := time.NewTimer(0), time.NewTimer(r.fleet.checkPause(false))
 	defer look.Stop()
 	defer check.Stop()
 	audit := time.NewTicker(r.cfg.AuditInterval)
@@ -46,7 +46,7 @@ func (r *run) coordinate(life context.Context) error {
 			if again, err = r.fleet.check(life); again {
 				look.Reset(0)
 			}
-			check.Reset(r.fleet.checkPause())
+			check.Reset(r.fleet.checkPause(true))
 		case <-look.C:
 			var done bool
 			if done, err = r.look(life); done {
@@ -55,7 +55,7 @@ func (r *run) coordinate(life context.Context) error {
 			if pause, again := r.fleet.lookPause(); again {
 				look.Reset(pause)
 			}
-			check.Reset(r.fleet.checkPause())
+			check.Reset(r.fleet.checkPause(false))
 		}
 		if err == nil || life.Err() != nil {
 			continue

@@ -21,12 +21,17 @@ type probe struct {
 }
 
 // checkPause returns the time until the next check. While leases are under way to this worker it is
-// short, because their shards are silent.
-func (f *fleet) checkPause() time.Duration {
-	if f.concerned && !f.watching || len(f.asked()) > 0 {
+// short, because their shards are silent. A watcher's looks find such leases too, so one check
+// between two looks is enough.
+func (f *fleet) checkPause(afterCheck bool) time.Duration {
+	switch {
+	case f.concerned && !f.watching || len(f.asked()) > 0:
 		return f.run.soon()
+	case f.watching && afterCheck:
+		return f.run.cfg.Failover / 4
+	default:
+		return jittered(f.run.cfg.Failover / 8)
 	}
-	return jittered(f.run.cfg.Failover / 8)
 }
 
 // asked returns the shards for which this worker has asked, as of the last look.

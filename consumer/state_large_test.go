@@ -427,7 +427,7 @@ func TestUnreadableLargeState(t *testing.T) {
 			row := map[string]types.AttributeValue{
 				"leaseKey":       &types.AttributeValueMemberS{Value: string(l.Key)},
 				"leaseCounter":   &types.AttributeValueMemberN{Value: "99"},
-				"runnelStateAt":  &types.AttributeValueMemberS{Value: l.Checkpoint.SortText()},
+				"runnelStateAt":  &types.AttributeValueMemberS{Value: l.Checkpoint.String()},
 				"runnelUnknown!": &types.AttributeValueMemberBOOL{Value: true},
 			}
 			if state != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -125,18 +126,30 @@ func decode(row item) (Lease, error) {
 // readState reads the filter's state and its position. A state without a position that can be read
 // is none: the reader makes another one. A position without a state points to States.
 func readState(row item) ([]byte, runnel.Position) {
-	at, err := runnel.ParsePosition(text(row, attrStateAt))
-	if err != nil || at == runnel.Start() {
+	at, ok := parseStateAt(text(row, attrStateAt))
+	if !ok {
 		return nil, runnel.Position{}
 	}
 	if row[attrState] == nil {
 		return nil, at
 	}
-	state, ok := row[attrState].(*types.AttributeValueMemberB)
-	if !ok || len(state.Value) == 0 {
+	state, binary := row[attrState].(*types.AttributeValueMemberB)
+	if !binary || len(state.Value) == 0 {
 		return nil, runnel.Position{}
 	}
 	return slices.Clone(state.Value), at
+}
+
+// parseStateAt reads the text of a state's position: Position.String of a record's position, or of
+// the shard's end. Position.SortText is longer, and rows are read and written often.
+func parseStateAt(text string) (at runnel.Position, ok bool) {
+	if text == runnel.End().String() {
+		return runnel.End(), true
+	}
+	sequence, after, _ := strings.Cut(text, "/")
+	at.Sequence = runnel.SequenceNumber(sequence)
+	at.Sub, _ = strconv.ParseInt(after, 10, 64) // 0 if there is none
+	return at, at.Sequence.IsNumber() && at.String() == text
 }
 
 // reader reads attributes and keeps the first fault.

@@ -65,7 +65,7 @@ func (s *States) Put(
 	}
 	item := s.leases.key(held.Key)
 	item[attrState] = &types.AttributeValueMemberB{Value: state}
-	item[attrStateAt] = str(at.SortText())
+	item[attrStateAt] = str(at.String())
 	item[attrCounter] = num(held.Counter)
 	const older = "attribute_not_exists(#leaseCounter) OR #leaseCounter < :counter"
 	there, err := s.put(ctx, item, older, item[attrCounter])

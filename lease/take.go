@@ -272,10 +272,10 @@ func setState(mark Mark, row Lease, u *update) {
 	switch {
 	case len(mark.State) > 0:
 		u.set(attrState, &types.AttributeValueMemberB{Value: row.State})
-		u.set(attrStateAt, str(row.StateAt.SortText()))
+		u.set(attrStateAt, str(row.StateAt.String()))
 	case mark.Apart != runnel.Start():
 		u.remove(attrState)
-		u.set(attrStateAt, str(row.StateAt.SortText()))
+		u.set(attrStateAt, str(row.StateAt.String()))
 	case mark.State != nil:
 		u.remove(attrState, attrStateAt)
 	}
