@@ -41,12 +41,17 @@ func newFlow(f *fleet) *flow {
 func (w *flow) into(c *consumer.Config) {
 	c.Handler = func(_ context.Context, b *consumer.Batch) error {
 		w.record(b.Records)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		age := time.Since(b.Records[0].ArrivalTime)
-		w.oldest[b.ShardID] = max(w.oldest[b.ShardID], age)
+		w.note(b)
 		return nil
 	}
+}
+
+// note measures the age of a batch.
+func (w *flow) note(b *consumer.Batch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	age := time.Since(b.Records[0].ArrivalTime)
+	w.oldest[b.ShardID] = max(w.oldest[b.ShardID], age)
 }
 
 // silence returns the longest silence of a shard since the last call.

@@ -66,7 +66,13 @@ type fleet struct {
 }
 
 func newFleet(t *testing.T, p *process, version, retrieval string) *fleet {
-	ctx, cancel := context.WithTimeout(t.Context(), fleetTime)
+	return newFleetWithin(t, p, version, retrieval, fleetTime)
+}
+
+func newFleetWithin(
+	t *testing.T, p *process, version, retrieval string, limit time.Duration,
+) *fleet {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	keys := credentials.NewStaticCredentialsProvider(accessKeyID, secretAccessKey, "")
 	f := &fleet{
@@ -208,10 +214,16 @@ func (f *fleet) leasesFit() (bool, string) {
 
 // startWorker starts a JVM with one worker.
 func (f *fleet) startWorker(name string) *worker {
-	dir, err := filepath.Abs("../.tools/interop/kcl/" + f.version)
+	return f.startKCL(f.version, name)
+}
+
+// startKCL starts a JVM with a KCL of a version. protocol is that of a KCL 3; by default its own.
+func (f *fleet) startKCL(version, name string, protocol ...string) *worker {
+	dir, err := filepath.Abs("../.tools/interop/kcl/" + version)
 	f.must(err)
-	return startWorker(f.t, f.read, name, f.p.environment("http", ""),
+	return startWorker(f.t, f.read.kclLine, name, f.p.environment("http", ""), append([]string{
 		"java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp",
-		filepath.Join(dir, "lib", "*")+":"+filepath.Join(dir, "classes"),
-		"Worker", *f.stream, f.app, name, f.retrieval)
+		filepath.Join(dir, "lib", "*") + ":" + filepath.Join(dir, "classes"),
+		"Worker", *f.stream, f.app, name, f.retrieval,
+	}, protocol...)...)
 }

@@ -11,28 +11,36 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
-// worker is a KCL process. It prints a line for each shard that it begins and one for each record.
+// worker is a process of the KCL, or of runnel. A KCL prints a line for each shard that it begins
+// and one for each record.
 type worker struct {
 	t        *testing.T
 	name     string
+	began    time.Time
 	command  *exec.Cmd
 	messages bytes.Buffer
 	printed  sync.WaitGroup
 
 	mu     sync.Mutex
 	shards int
-	ended  bool
+	ended  time.Time // zero while it runs
+	killed bool
 }
 
 func startWorker(
-	t *testing.T, read *delivered, name string, environment []string, command ...string,
+	t *testing.T, line func(w *worker, text string), name string, environment []string,
+	command ...string,
 ) *worker {
 	t.Helper()
 	// A signal ends it, and not the context: its orderly end is part of the test.
 	ctx := context.WithoutCancel(t.Context())
-	w := &worker{t: t, name: name, command: exec.CommandContext(ctx, command[0], command[1:]...)}
+	w := &worker{
+		t: t, name: name, began: time.Now(),
+		command: exec.CommandContext(ctx, command[0], command[1:]...),
+	}
 	w.command.Env = environment
 	w.command.Stderr = &w.messages
 	out, err := w.command.StdoutPipe()
@@ -44,15 +52,7 @@ func startWorker(
 	}
 	w.printed.Go(func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			fields := strings.Fields(lines.Text())
-			switch {
-			case len(fields) == 2 && fields[0] == "SHARD":
-				w.mu.Lock()
-				w.shards++
-				w.mu.Unlock()
-			case len(fields) == 4 && fields[0] == "RECORD":
-				read.add(fields[2], fields[3])
-			}
+			line(w, lines.Text())
 		}
 	})
 	t.Cleanup(func() {
@@ -62,6 +62,19 @@ func startWorker(
 		}
 	})
 	return w
+}
+
+// kclLine takes a line of a KCL worker.
+func (d *delivered) kclLine(w *worker, text string) {
+	fields := strings.Fields(text)
+	switch {
+	case len(fields) == 2 && fields[0] == "SHARD":
+		w.mu.Lock()
+		w.shards++
+		w.mu.Unlock()
+	case len(fields) == 4 && fields[0] == "RECORD":
+		d.add(delivery{w.name, fields[1], fields[2], fields[3], time.Now()})
+	}
 }
 
 // holds reports whether the worker has begun a shard.
@@ -78,9 +91,11 @@ func (w *worker) stop() { w.end(syscall.SIGTERM) }
 func (w *worker) end(signal syscall.Signal) {
 	w.mu.Lock()
 	was := w.ended
-	w.ended = true
+	if was.IsZero() {
+		w.ended, w.killed = time.Now(), signal == syscall.SIGKILL
+	}
 	w.mu.Unlock()
-	if was {
+	if !was.IsZero() {
 		return
 	}
 	if err := w.command.Process.Signal(signal); err != nil {
@@ -90,12 +105,18 @@ func (w *worker) end(signal syscall.Signal) {
 	_ = w.command.Wait() // the error is the signal
 }
 
+// delivery is one record out of a worker.
+type delivery struct {
+	worker, shard, key, data string
+	at                       time.Time
+}
+
 // delivered has the records that the workers have read: for each key the data of the first
 // deliveries, in order.
 type delivered struct {
 	mu    sync.Mutex
 	total int
-	again int // the number of repeated deliveries
+	again []delivery // the repeated ones
 	seen  map[string]map[string]bool
 	order map[string][]string
 }
@@ -104,14 +125,15 @@ func newDelivered() *delivered {
 	return &delivered{seen: map[string]map[string]bool{}, order: map[string][]string{}}
 }
 
-func (d *delivered) add(key, data string) {
+func (d *delivered) add(one delivery) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	key, data := one.key, one.data
 	if d.seen[key] == nil {
 		d.seen[key] = map[string]bool{}
 	}
 	if d.seen[key][data] {
-		d.again++
+		d.again = append(d.again, one)
 		return // a KCL repeats the records behind the last checkpoint: at-least-once delivery
 	}
 	d.seen[key][data] = true
@@ -128,7 +150,7 @@ func (d *delivered) count() int {
 func (d *delivered) repeats() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.again
+	return len(d.again)
 }
 
 // differs returns the keys with missing or unexpected data, with one fault for each.
@@ -183,7 +205,7 @@ func TestDelivered(t *testing.T) {
 	} {
 		d := newDelivered()
 		for _, data := range strings.Fields(c.data) {
-			d.add("k", data)
+			d.add(delivery{key: "k", data: data})
 		}
 		fault := strings.Join(d.disorder(), " ")
 		if d.count() != c.count || d.repeats() != c.again || fault != c.fault {
@@ -196,7 +218,7 @@ func TestDelivered(t *testing.T) {
 // TestDiffers checks that missing and unexpected records are found.
 func TestDiffers(t *testing.T) {
 	d := newDelivered()
-	d.add("k", "1")
+	d.add(delivery{key: "k", data: "1"})
 	for want, fault := range map[string]string{
 		"1": "", "1 2": "2 is missing", "": "1 is too much",
 	} {

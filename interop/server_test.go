@@ -23,8 +23,9 @@ const (
 
 // process is a running `runnel serve`.
 type process struct {
-	addr string // HOST:PORT, for http and https
-	ca   string // the file of its certificate authority
+	binary string // the file of the command runnel
+	addr   string // HOST:PORT, for http and https
+	ca     string // the file of its certificate authority
 }
 
 // serve builds the binary and starts the server, until the test's end. The server checks every
@@ -55,7 +56,7 @@ func serve(t *testing.T) *process {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(messages)
-	p := &process{ca: filepath.Join(dir, "data", "tls", "ca.pem")}
+	p := &process{binary: binary, ca: filepath.Join(dir, "data", "tls", "ca.pem")}
 	listening := regexp.MustCompile(`https?://(127\.0\.0\.1:\d+)`)
 	for p.addr == "" && lines.Scan() {
 		if found := listening.FindStringSubmatch(lines.Text()); found != nil {

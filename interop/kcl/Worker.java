@@ -7,6 +7,7 @@ import software.amazon.kinesis.common.InitialPositionInStream;
 import software.amazon.kinesis.common.InitialPositionInStreamExtended;
 import software.amazon.kinesis.common.KinesisClientUtil;
 import software.amazon.kinesis.common.StreamIdentifier;
+import software.amazon.kinesis.coordinator.CoordinatorConfig;
 import software.amazon.kinesis.coordinator.Scheduler;
 import software.amazon.kinesis.exceptions.InvalidStateException;
 import software.amazon.kinesis.exceptions.ShutdownException;
@@ -40,11 +41,15 @@ public final class Worker {
         RetrievalSpecificConfig how = fanOut
             ? new FanOutConfig(kinesis).streamName(stream).applicationName(app)
             : new PollingConfig(stream, kinesis).idleTimeBetweenReadsInMillis(200);
+        CoordinatorConfig coordinator = configs.coordinatorConfig()
+            .parentShardPollIntervalMillis(500)
+            .shardConsumerDispatchPollIntervalMillis(200)
+            .schedulerInitializationBackoffTimeMillis(200);
+        if (args.length > 4) {
+            speak(coordinator, args[4]);
+        }
         Scheduler scheduler = new Scheduler(
-            configs.checkpointConfig(),
-            configs.coordinatorConfig().parentShardPollIntervalMillis(500)
-                .shardConsumerDispatchPollIntervalMillis(200)
-                .schedulerInitializationBackoffTimeMillis(200),
+            configs.checkpointConfig(), coordinator,
             configs.leaseManagementConfig().failoverTimeMillis(3000)
                 .shardSyncIntervalMillis(2000)
                 .leasesRecoveryAuditorExecutionFrequencyMillis(2000),
@@ -52,6 +57,23 @@ public final class Worker {
             configs.retrievalConfig().retrievalSpecificConfig(how));
         Runtime.getRuntime().addShutdownHook(new Thread(scheduler::shutdown));
         scheduler.run();
+    }
+
+    /** Sets the protocol of a KCL 3: a constant of ClientVersionConfig, which a KCL 2 lacks. */
+    private static void speak(CoordinatorConfig coordinator, String protocol) {
+        try {
+            Class<?> type = Class.forName(CoordinatorConfig.class.getName() + "$ClientVersionConfig");
+            for (Object constant : type.getEnumConstants()) {
+                if (constant.toString().equals(protocol)) {
+                    CoordinatorConfig.class.getMethod("clientVersionConfig", type)
+                        .invoke(coordinator, constant);
+                    return;
+                }
+            }
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalArgumentException("this KCL has no protocols", e);
+        }
+        throw new IllegalArgumentException("this KCL has no protocol " + protocol);
     }
 
     private static final class Reader implements ShardRecordProcessor {

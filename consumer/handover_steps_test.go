@@ -1,0 +1,336 @@
+package consumer_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/seam"
+	"github.com/runnel-stream/runnel/lease"
+	"github.com/runnel-stream/runnel/lease/leasetest"
+)
+
+// step is a kind of write in the life of a lease.
+type step string
+
+const (
+	stepAsk        step = "ask"
+	stepTake       step = "take" // also the adoption of a lease that was passed
+	stepPass       step = "pass"
+	stepCheckpoint step = "checkpoint"
+	stepRenew      step = "renew"
+	stepRelease    step = "release"
+	stepFinish     step = "finish"
+	stepAnnounce   step = "announce"
+	stepCreate     step = "create"
+)
+
+var steps = []step{
+	stepAsk, stepTake, stepPass, stepCheckpoint, stepRenew, stepRelease, stepFinish, stepAnnounce,
+	stepCreate,
+}
+
+// stepOf returns the kind of a write, by the attributes that it sets and removes.
+func stepOf(in *dynamodb.UpdateItemInput) step {
+	sets := func(attribute string) bool {
+		_, ok := in.ExpressionAttributeValues[":"+attribute]
+		return ok
+	}
+	for _, name := range in.ExpressionAttributeNames {
+		if strings.HasPrefix(name, "runnelWorker.") {
+			return stepAnnounce
+		}
+	}
+	_, removes, _ := strings.Cut(*in.UpdateExpression, "REMOVE ")
+	checkpoint, _ := in.ExpressionAttributeValues[":checkpoint"].(*types.AttributeValueMemberS)
+	switch {
+	case sets("ask"):
+		return stepAsk
+	case checkpoint != nil && checkpoint.Value == string(runnel.ShardEnd):
+		return stepFinish
+	case sets("leaseOwner") && sets("runnelHold"):
+		return stepTake
+	case sets("leaseOwner"):
+		return stepPass
+	case strings.Contains(removes, "#leaseOwner"):
+		return stepRelease
+	case checkpoint != nil:
+		return stepCheckpoint
+	default:
+		return stepRenew
+	}
+}
+
+// faulty is one worker's connection to the table, with faults by the kind of write.
+type faulty struct {
+	lease.DynamoDBAPI
+	// before and after may fail a write, or its answer; nil for no faults.
+	before, after func(ctx context.Context, s step) error
+}
+
+func (l *faulty) run(ctx context.Context, s step, call func() error) error {
+	if l.before != nil {
+		if err := l.before(ctx, s); err != nil {
+			return err
+		}
+	}
+	err := call()
+	if l.after != nil && err == nil {
+		err = l.after(ctx, s)
+	}
+	return err
+}
+
+func (l *faulty) UpdateItem(
+	ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options),
+) (out *dynamodb.UpdateItemOutput, err error) {
+	err = l.run(ctx, stepOf(in), func() (err error) {
+		out, err = l.DynamoDBAPI.UpdateItem(ctx, in, o...)
+		return err
+	})
+	return out, err
+}
+
+func (l *faulty) PutItem(
+	ctx context.Context, in *dynamodb.PutItemInput, o ...func(*dynamodb.Options),
+) (out *dynamodb.PutItemOutput, err error) {
+	if strings.HasSuffix(*in.TableName, "-RunnelState") {
+		return l.DynamoDBAPI.PutItem(ctx, in, o...)
+	}
+	err = l.run(ctx, stepCreate, func() (err error) {
+		out, err = l.DynamoDBAPI.PutItem(ctx, in, o...)
+		return err
+	})
+	return out, err
+}
+
+// judge is the table as all workers see it. It checks each checkpoint: all records up to it must
+// have been handled.
+type judge struct {
+	*leasetest.Memory
+	trial *trial
+}
+
+func (j *judge) UpdateItem(
+	ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
+	out, err := j.Memory.UpdateItem(ctx, in, o...)
+	key, _ := in.Key["leaseKey"].(*types.AttributeValueMemberS)
+	to, ok := in.ExpressionAttributeValues[":checkpoint"].(*types.AttributeValueMemberS)
+	if err == nil && key != nil && ok {
+		j.checkpointed(runnel.ShardID(key.Value), runnel.SequenceNumber(to.Value))
+	}
+	return out, err
+}
+
+func (j *judge) checkpointed(shard runnel.ShardID, to runnel.SequenceNumber) {
+	if !to.IsNumber() && to != runnel.ShardEnd {
+		return
+	}
+	t := j.trial
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stream.mu.Lock()
+	defer t.stream.mu.Unlock()
+	i := slices.IndexFunc(t.stream.shards, func(s *fakeShard) bool { return s.id == shard })
+	for _, r := range t.stream.shards[i].records {
+		this := *r.SequenceNumber
+		if to != runnel.ShardEnd && runnel.SequenceNumber(this).Compare(to) > 0 {
+			return
+		}
+		if t.counts[this] == 0 && t.doubles[this] == 0 {
+			t.Errorf("the checkpoint %s of %s is beyond %s, which was not handled", to, shard, this)
+			return
+		}
+	}
+}
+
+// trial is a fleet under faults, and the oracle of its hand-overs.
+type trial struct {
+	*fleet
+	judge *judge
+	// excuses are the moments at which the records of a shard since its last checkpoint were lost
+	// to its next owner.
+	excuses map[runnel.ShardID][]time.Time
+	doubles map[string]int // sequence numbers of units that were put again
+	flow    *flow          // measures the silence of shards; nil for no measure
+}
+
+func newTrial(f *fleet) *trial {
+	t := &trial{
+		fleet: f, excuses: map[runnel.ShardID][]time.Time{}, doubles: map[string]int{},
+	}
+	t.judge = &judge{Memory: f.table, trial: t}
+	return t
+}
+
+// excuse allows repetitions of a shard's records from now on, for a while.
+func (t *trial) excuse(shard runnel.ShardID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.excuses[shard] = append(t.excuses[shard], time.Now())
+}
+
+// excused is how long after a loss the records since the last checkpoint may come again: the lease
+// expires after one failover time, and its records may wait behind others.
+const excused = 3 * failover
+
+func (t *trial) isExcused(shard runnel.ShardID) bool {
+	return slices.ContainsFunc(t.excuses[shard], func(at time.Time) bool {
+		return time.Since(at) <= excused
+	})
+}
+
+// into makes a worker's handler and events those of the trial.
+func (t *trial) into(c *consumer.Config) {
+	worker := c.WorkerID
+	c.Handler = func(_ context.Context, b *consumer.Batch) error {
+		t.mu.Lock()
+		first := b.Records[0].Position
+		again := t.counts[string(first.Sequence)] > 0 // no later record is, unless the first one is
+		if again && !t.isExcused(b.ShardID) {
+			t.Errorf("%s handled %s of %s again without a cause", worker, first, b.ShardID)
+		}
+		t.mu.Unlock()
+		t.record(b.Records)
+		if t.flow != nil && !again {
+			t.flow.note(b)
+		}
+		return nil
+	}
+	observe := c.OnEvent
+	c.OnEvent = func(e consumer.Event) {
+		observe(e)
+		switch e.Kind {
+		case consumer.EventLeaseLost, consumer.EventLeaseExpired, consumer.EventLeaseStolen,
+			consumer.EventHandOverTimeout:
+			t.excuse(e.ShardID)
+		default:
+		}
+	}
+}
+
+// begin starts a worker behind a connection with faults.
+func (t *trial) begin(id string, l *faulty, change ...func(*consumer.Config)) *member {
+	l.DynamoDBAPI = t.judge
+	behind := func(c *consumer.Config) { c.DynamoDB = l }
+	return t.start(id, append([]func(*consumer.Config){t.into, behind}, change...)...)
+}
+
+// die kills a worker. The shards that it holds lose what it has handled since their checkpoints.
+func (t *trial) die(m *member, id string) {
+	m.kill()
+	for _, l := range t.leases() {
+		if l.Owner == id {
+			t.excuse(l.Key)
+		}
+	}
+}
+
+// A worker dies at each step of the life of a lease, before the write is done or after it. No
+// record is lost, and every shard goes on in time.
+func TestDeathAtEachStep(t *testing.T) {
+	for _, at := range steps {
+		for _, done := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, done %v", at, done), func(t *testing.T) {
+				bubble(t, 4, func(f *fleet) { deathAt(newTrial(f), at, done) })
+			})
+		}
+	}
+}
+
+// deadly kills the first worker that comes to a step, once it is armed.
+type deadly struct {
+	*trial
+	at    step
+	done  bool
+	mu    sync.Mutex
+	armed bool
+	dead  string // the worker
+}
+
+func (d *deadly) worker(id string) *member {
+	var m *member
+	hook := func(_ context.Context, s step) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if !d.armed || s != d.at {
+			return nil
+		}
+		d.armed, d.dead = false, id
+		d.die(m, id)
+		return seam.ErrKilled
+	}
+	l := &faulty{}
+	if d.done {
+		l.after = hook
+	} else {
+		l.before = hook
+	}
+	// The lock keeps the worker from its first write until m is set.
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m = d.begin(id, l)
+	return m
+}
+
+func (d *deadly) hasDied() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dead != ""
+}
+
+func deathAt(t *trial, at step, done bool) {
+	d := &deadly{trial: t, at: at, done: done}
+	w := newFlow(t.fleet)
+	defer w.stop()
+	t.flow = w
+	w1, w2 := d.worker("w1"), d.worker("w2")
+	w.settle(failover, 2)
+	if at == stepRenew { // a busy shard has checkpoints instead
+		w.stop()
+		<-time.After(failover)
+	}
+	d.mu.Lock()
+	d.armed = true
+	d.mu.Unlock()
+	w3 := d.worker("w3")
+	<-time.After(2 * failover)
+	t.stream.split(0)
+	<-time.After(2 * failover)
+	live := map[string]*member{"w1": w1, "w2": w2, "w3": w3}
+	delete(live, d.dead)
+	for id, m := range live { // one leaves; if all leave, leases are released
+		if at != stepRelease && len(live) < 3 {
+			break
+		}
+		delete(live, id)
+		m.stop()
+		if at != stepRelease {
+			break
+		}
+	}
+	<-time.After(2 * failover)
+	if !d.hasDied() {
+		t.Fatalf("no worker came to the step %s", at)
+	}
+	w.quiet(failover*3/2+1500*time.Millisecond, "when a worker died")
+	d.worker("w4")
+	<-time.After(3 * failover)
+	w.stop()
+	<-time.After(2 * time.Second)
+	t.complete()
+	if free := t.loads()[""]; free > 0 {
+		t.dump()
+		t.Errorf("%d leases have no owner", free)
+	}
+}
