@@ -158,9 +158,12 @@ func (r *run) collect(life context.Context, h *holding) bool {
 		r.once.done[h.first.Key] = true
 	}
 	for _, a := range h.adopted {
-		if r.isStopping() {
+		switch {
+		case r.held[a.lease.Key] != nil:
+			// A static worker has found the child in the table, and resumed it.
+		case r.isStopping():
 			r.release(life, a.lease)
-		} else {
+		default:
 			r.start(life, a, Event{Kind: EventLeaseTaken})
 		}
 	}

@@ -68,6 +68,10 @@ func (f *fleet) check(ctx context.Context) (again bool, err error) {
 		switch {
 		case err == nil && l.Owner == f.run.cfg.WorkerID && l.Passed():
 			f.adopt(ctx, l)
+		case err == nil && l.Owner == f.run.cfg.WorkerID && l.Owned():
+			if err := f.overtaken(l.Static); err != nil {
+				return false, err
+			}
 		case err != nil && !errors.Is(err, lease.ErrLeaseNotFound):
 			return false, err
 		}

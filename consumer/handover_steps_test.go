@@ -161,13 +161,18 @@ type trial struct {
 	// excuses are the moments at which the records of a shard since its last checkpoint were lost
 	// to its next owner.
 	excuses map[runnel.ShardID][]time.Time
-	doubles map[string]int // sequence numbers of units that were put again
-	flow    *flow          // measures the silence of shards; nil for no measure
+	handled map[string]time.Time         // the last time, by sequence number
+	kept    map[runnel.ShardID]bool      // by a static worker that stopped
+	both    map[runnel.ShardID]time.Time // until then two processes of one name may read it
+	doubles map[string]int               // sequence numbers of units that were put again
+	flow    *flow                        // measures the silence of shards; nil for no measure
 }
 
 func newTrial(f *fleet) *trial {
 	t := &trial{
 		fleet: f, excuses: map[runnel.ShardID][]time.Time{}, doubles: map[string]int{},
+		handled: map[string]time.Time{}, kept: map[runnel.ShardID]bool{},
+		both: map[runnel.ShardID]time.Time{},
 	}
 	t.judge = &judge{Memory: f.table, trial: t}
 	return t
@@ -180,14 +185,25 @@ func (t *trial) excuse(shard runnel.ShardID) {
 	t.excuses[shard] = append(t.excuses[shard], time.Now())
 }
 
-// excused is how long after a loss the records since the last checkpoint may come again: the lease
-// expires after one failover time, and its records may wait behind others.
-const excused = 3 * failover
+// keep notes whether a static worker has kept a shard politely, and returns the note before.
+func (t *trial) keep(shard runnel.ShardID, now bool) (before bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, t.kept[shard] = t.kept[shard], now
+	return before
+}
 
-func (t *trial) isExcused(shard runnel.ShardID) bool {
-	return slices.ContainsFunc(t.excuses[shard], func(at time.Time) bool {
-		return time.Since(at) <= excused
-	})
+// overlap notes that an older process of the same name may handle records of a shard until its next
+// write, while the younger one does.
+func (t *trial) overlap(shard runnel.ShardID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.both[shard] = time.Now().Add(failover)
+}
+
+// isExcused reports whether the records of a shard may have been lost to its owner since a time.
+func (t *trial) isExcused(shard runnel.ShardID, since time.Time) bool {
+	return time.Now().Before(t.both[shard]) || slices.ContainsFunc(t.excuses[shard], func(at time.Time) bool { return !at.Before(since) })
 }
 
 // into makes a worker's handler and events those of the trial.
@@ -195,10 +211,14 @@ func (t *trial) into(c *consumer.Config) {
 	worker := c.WorkerID
 	c.Handler = func(_ context.Context, b *consumer.Batch) error {
 		t.mu.Lock()
-		first := b.Records[0].Position
-		again := t.counts[string(first.Sequence)] > 0 // no later record is, unless the first one is
-		if again && !t.isExcused(b.ShardID) {
-			t.Errorf("%s handled %s of %s again without a cause", worker, first, b.ShardID)
+		first := b.Records[0].Position // if it is not repeated, the others are not
+		before, again := t.handled[string(first.Sequence)]
+		if again && !t.isExcused(b.ShardID, before) {
+			t.Errorf("%s handled %s of %s again without a cause at %s", worker, first, b.ShardID,
+				time.Now().Format("15:04:05.000"))
+		}
+		for _, r := range b.Records {
+			t.handled[string(r.Position.Sequence)] = time.Now()
 		}
 		t.mu.Unlock()
 		t.record(b.Records)
@@ -211,9 +231,19 @@ func (t *trial) into(c *consumer.Config) {
 	c.OnEvent = func(e consumer.Event) {
 		observe(e)
 		switch e.Kind {
+		case consumer.EventLeaseTaken, consumer.EventLeaseReceived:
+			t.keep(e.ShardID, false)
 		case consumer.EventLeaseLost, consumer.EventLeaseExpired, consumer.EventLeaseStolen,
 			consumer.EventHandOverTimeout:
+			t.keep(e.ShardID, false)
 			t.excuse(e.ShardID)
+		case consumer.EventLeaseKept:
+			t.keep(e.ShardID, true)
+		case consumer.EventLeaseResumed:
+			if !t.keep(e.ShardID, false) { // from a process that was killed, or that lives
+				t.excuse(e.ShardID)
+				t.overlap(e.ShardID)
+			}
 		default:
 		}
 	}

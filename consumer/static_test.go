@@ -137,3 +137,33 @@ func (f *fleet) complete() {
 		f.Errorf("%d records of %d were delivered", n, put)
 	}
 }
+
+// A process has lost its leases, and a second one of its name gets some. One of them ends, although
+// the first one has no row and never looks at the whole table. No row says which is older.
+func TestStaticNamesakeWithoutLeases(t *testing.T) {
+	bubble(t, 4, func(f *fleet) {
+		w := newFlow(f)
+		defer w.stop()
+		for n := range 3 {
+			f.start(fmt.Sprintf("a%d", n), w.into)
+		}
+		w.settle(2*failover, 3)
+		older := f.start("w1", w.into, static)
+		w.settle(2*failover, 4)
+		mend := older.link.cut()
+		<-time.After(2 * failover)
+		younger := f.start("w1", w.into, static)
+		w.settle(2*failover, 4)
+		mend()
+		var err error
+		select {
+		case err = <-older.err:
+		case err = <-younger.err:
+		case <-time.After(2 * failover):
+		}
+		if !errors.Is(err, consumer.ErrReplaced) {
+			t.Errorf("one ended with %v, want ErrReplaced", err)
+		}
+		older.stop()
+	})
+}
