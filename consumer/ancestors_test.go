@@ -40,7 +40,7 @@ func TestAllEnded(t *testing.T) {
 	ctx := t.Context()
 	memory := &leasetest.Memory{}
 	table, err := lease.New(lease.Config{
-		DynamoDB: memory, Table: "t", Stream: lease.Stream{Name: "s", Created: time.UnixMilli(1)},
+		DynamoDB: memory, Table: "app", Stream: lease.Stream{Name: "s", Created: time.UnixMilli(1)},
 	})
 	if err == nil {
 		err = table.Ensure(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/dynamotable"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -160,6 +161,9 @@ func (c Config) Validate() error {
 	fault(c.Absence < 0 || c.Absence > lease.LongestAbsence,
 		"Absence is %s: want 0 (for Failover) to %s", c.Absence, lease.LongestAbsence)
 	fault(c.App == "", "App is missing: want the application's name, which names the lease table")
+	if err := dynamotable.CheckName(c.App); c.App != "" && err != nil {
+		fault(true, "App: %v", err)
+	}
 	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")
 	fault(c.DynamoDB == nil, "DynamoDB is missing: want a *dynamodb.Client")
 	fault(c.Handler == nil && c.Sink == nil, "Handler is missing: want a Handler or a Sink")

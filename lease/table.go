@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awserr"
+	"github.com/runnel-stream/runnel/internal/dynamotable"
 )
 
 // DynamoDBAPI is the part of the AWS SDK's DynamoDB client that a Table uses.
@@ -78,6 +79,9 @@ func (c Config) Validate() error {
 	}
 	fault(c.DynamoDB == nil, "DynamoDB is missing: want a *dynamodb.Client")
 	fault(c.Table == "", "Table is missing: want the application's name, which names the table")
+	if err := dynamotable.CheckName(c.Table); c.Table != "" && err != nil {
+		fault(true, "Table: %v", err)
+	}
 	fault(c.Stream.Name == "", "Stream.Name is missing: want the name of the leased stream")
 	fault(c.CallTimeout < 0, "CallTimeout is %s: want 0 (for 5 s) or more", c.CallTimeout)
 	return errors.Join(faults...)

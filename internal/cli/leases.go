@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/dynamotable"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
@@ -50,6 +51,9 @@ func (f *leaseFlags) open(ctx context.Context) (*lease.Table, error) {
 	if f.app == "" {
 		return nil, exit.Usage("--app is missing: name the application, which names the lease " +
 			"table")
+	}
+	if err := dynamotable.CheckName(f.app); err != nil {
+		return nil, exit.Usage("--app: %w", err)
 	}
 	cfg, err := f.of.Load(ctx)
 	if err != nil {
