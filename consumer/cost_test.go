@@ -22,6 +22,7 @@ import (
 // TestCost measures the units of a fleet's lease table that the server counts, in virtual time: at
 // F = 10 s, idle, and with records in every shard. docs/fleet.md has the table.
 func TestCost(t *testing.T) {
+	skipUnderRace(t)
 	for _, c := range []struct {
 		leases, workers int
 		writes, reads   float64 // units a second, at most
@@ -47,8 +48,16 @@ func TestCost(t *testing.T) {
 	}
 }
 
+func skipUnderRace(t *testing.T) {
+	t.Helper()
+	if underRace {
+		t.Skip("it counts units, of fleets that the other tests run under the detector")
+	}
+}
+
 // Workers without a share of their own cost little: less than 0.7 read units a second each.
 func TestCostOfMoreWorkers(t *testing.T) {
+	skipUnderRace(t)
 	_, few := fleetCost(t, 40, 10, false)
 	_, many := fleetCost(t, 40, 20, false)
 	each := (many - few) / 10

@@ -3,6 +3,7 @@ package rewind
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -45,14 +46,21 @@ func Apply(
 	})
 }
 
+// each does something for every change, several at a time, and begins no more after an error. It does
+// not cancel the calls under way: a take without an answer would leave a lease behind.
 func each(
 	ctx context.Context, changes []Change, do func(ctx context.Context, i int) error,
 ) error {
-	group, ctx := errgroup.WithContext(ctx)
+	var group errgroup.Group
+	var failed atomic.Bool
 	group.SetLimit(parallel)
 	for i, c := range changes {
 		group.Go(func() error {
+			if failed.Load() {
+				return nil
+			}
 			if err := do(ctx, i); err != nil {
+				failed.Store(true)
 				return fmt.Errorf("shard %s: %w", c.Shard.ID, err)
 			}
 			return nil
