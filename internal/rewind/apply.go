@@ -46,8 +46,8 @@ func Apply(
 	})
 }
 
-// each does something for every change, several at a time, and begins no more after an error. It does
-// not cancel the calls under way: a take without an answer would leave a lease behind.
+// each does something for every change, several at a time, and begins no more after an error. It
+// does not cancel the calls under way: a take without an answer would leave a lease behind.
 func each(
 	ctx context.Context, changes []Change, do func(ctx context.Context, i int) error,
 ) error {
