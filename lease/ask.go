@@ -31,7 +31,9 @@ type Ask struct {
 // earlier hold or from the holder itself.
 func (l Lease) Asked() (ask Ask, ok bool) {
 	a := l.Ask
-	return a, a.Worker != "" && l.Owned() && a.Hold == l.Hold && l.Hold != "" && a.Worker != l.Owner
+	pinned := l.Pin == l.Owner && !a.ByHand
+	return a, a.Worker != "" && l.Owned() && a.Hold == l.Hold && l.Hold != "" &&
+		a.Worker != l.Owner && !pinned
 }
 
 // Owned reports whether a worker of this package holds the lease. Such a worker passes it politely.
@@ -110,14 +112,15 @@ func (t *Table) Ask(ctx context.Context, seen Lease, ask Ask) error {
 	return nil
 }
 
-// Keep marks a lease as moved by hand to its present holder, so that the plan leaves it there. It
-// returns ErrAskRefused if the row has changed hands.
+// Keep marks a lease as moved by hand to its present holder, so that the plan leaves it there, and
+// removes an ask. The holder may have seen that ask, and pass the lease nevertheless. It returns
+// ErrAskRefused if the row has changed hands.
 func (t *Table) Keep(ctx context.Context, seen Lease) error {
 	_, err := t.annotate(ctx, seen, &dynamodb.UpdateItemInput{
 		ConditionExpression: aws.String("#owner = :owner AND #hold = :hold"),
-		UpdateExpression:    aws.String("SET #pin = :owner"),
+		UpdateExpression:    aws.String("SET #pin = :owner REMOVE #ask"),
 		ExpressionAttributeNames: map[string]string{
-			"#owner": attrOwner, "#hold": attrHold, "#pin": attrPin,
+			"#owner": attrOwner, "#hold": attrHold, "#pin": attrPin, "#ask": attrAsk,
 		},
 		ExpressionAttributeValues: item{":owner": str(seen.Owner), ":hold": str(seen.Hold)},
 	})

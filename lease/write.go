@@ -112,14 +112,14 @@ func (l Lease) holder() string {
 	return fmt.Sprintf("%s holds it (counter %d)", l.Owner, l.Counter)
 }
 
-// noticed adds the other workers' requests and cards, from the answer to a write, to the row that
-// the write has made.
+// noticed adds what others have written meanwhile, requests, cards and pins, from the answer to a
+// write, to the row that the write has made.
 func noticed(row Lease, after item) Lease {
 	if after == nil {
 		return row
 	}
 	row.Ask, row.askText = readAsk(after)
-	row.Cards = readCards(after)
+	row.Cards, row.Pin = readCards(after), text(after, attrPin)
 	return row
 }
 

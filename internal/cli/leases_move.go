@@ -195,7 +195,10 @@ func runMove(
 	}
 	limited, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
-	m := &mover{con: con, table: table, failover: f.failover, beats: map[string]beat{}}
+	m := &mover{
+		con: con, table: table, failover: f.failover,
+		beats: map[string]beat{}, kept: map[string]int64{},
+	}
 	for len(moves) > 0 {
 		for shard, to := range moves {
 			done, err := m.step(limited, shard, to)
@@ -223,6 +226,7 @@ type mover struct {
 	table    *lease.Table
 	failover time.Duration
 	beats    map[string]beat
+	kept     map[string]int64 // counters of leases with an ask that were kept where they are
 }
 
 // beat is the last ask for a shard.
@@ -238,10 +242,16 @@ func (m *mover) step(ctx context.Context, shard, to string) (bool, error) {
 		return false, err
 	}
 	if l.Owner == to && l.Pin == to {
+		if at, asked := m.kept[shard]; asked && l.Counter < at+2 {
+			return false, nil // the owner may have seen the ask, and pass the lease on
+		}
 		m.con.Say("%s is with %s", shard, to)
 		return true, nil
 	}
 	if l.Owner == to && l.Owned() && !l.Passed() { // by the plan, which may move it on
+		if l.Ask != (lease.Ask{}) {
+			m.kept[shard] = l.Counter
+		}
 		if err := m.table.Keep(ctx, l); err != nil && !errors.Is(err, lease.ErrAskRefused) {
 			return false, err
 		}

@@ -44,9 +44,9 @@ workers that start next deliver exactly those that arrived at the time or later.
 the changes, and makes them with --yes, or with the application's name typed on a terminal.
 
 The workers must have stopped: as long as one holds a lease, the command refuses and names it. It
-waits for the failover time to find out. It can be interrupted at any point, also by kill -9: run it
-again before the workers start. An application whose sink keeps the position with the records, as
-the archive does, cannot be reset here.`,
+waits for the failover time to find out. After an interruption, also by kill -9, run it again before
+the workers start. Some sinks keep the position with the records, as the archive does: their
+applications cannot be reset here.`,
 		Example: `  runnel leases reset --to oldest --local --app printers
   runnel leases reset --to 2026-11-25T09:00:00Z --local --app printers --yes`,
 		Args: usage.NoArgs,
@@ -58,9 +58,9 @@ the archive does, cannot be reset here.`,
 	flags := command.Flags()
 	flags.StringVar(&f.to, "to", "", "oldest, latest, or a time as 2026-11-25T09:00:00Z")
 	flags.StringVar(&f.stream, "stream", "",
-		"the stream, for a table of Java workers alone, whose rows do not name it")
+		"the stream, if the table has only been used by Java workers")
 	flags.DurationVar(&f.failover, "failover", 10*time.Second,
-		"the fleet's failover time: a worker that has not written for that long is gone")
+		"the fleet's failover time; a worker without a write in this time is gone")
 	flags.BoolVar(&f.yes, "yes", false, "do it")
 	return command
 }
@@ -75,10 +75,6 @@ func (f *resetFlags) check() (to runnel.From, err error) {
 	}
 	if to, err = runnel.ParseFrom(f.to); err != nil {
 		return to, exit.Usage("--to: %w", err)
-	}
-	if to.Time().After(time.Now()) {
-		return to, exit.Usage("--to %s: it has not come yet; want a time that has passed, or "+
-			"latest", f.to)
 	}
 	return to, nil
 }
@@ -96,6 +92,10 @@ func runReset(ctx context.Context, con *console.Console, f *resetFlags) error {
 		if err := f.refuseHolders(ctx, r.table); err != nil {
 			return err
 		}
+	}
+	if to.Time().After(r.now) {
+		return exit.Usage("--to %s: it has not come yet, at the stream it is %s; want a time that "+
+			"has passed, or latest", f.to, r.now.UTC().Format(time.RFC3339))
 	}
 	changes, err := r.plan(ctx, to)
 	if err != nil {
@@ -120,6 +120,7 @@ type resetting struct {
 	client *kinesis.Client
 	table  *lease.Table
 	bound  lease.Binding
+	now    time.Time // a time by the stream's clock that has passed
 }
 
 // openStream opens the table as one of its stream, as a worker does.
@@ -144,12 +145,14 @@ func (f *resetFlags) openStream(ctx context.Context) (*resetting, error) {
 		return nil, err
 	}
 	r := &resetting{client: awsclient.Kinesis(cfg)}
+	sent := time.Now()
 	out, err := r.client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
 		StreamName: &name,
 	})
 	if err != nil {
 		return nil, exit.Outside(endpoint.Hint(fmt.Errorf("stream %s: %w", name, err), name))
 	}
+	r.now = awsclient.Date(sent, out.ResultMetadata)
 	stream := lease.Stream{
 		Name:    name,
 		Created: aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp),
@@ -225,7 +228,8 @@ func (r *resetting) plan(ctx context.Context, to runnel.From) ([]rewind.Change, 
 	if err := r.table.Fits(leases, shards); err != nil {
 		return nil, workerError("compare the leases with the stream", name, err)
 	}
-	goals, err := rewind.Find(ctx, rewind.Stream{Kinesis: r.client, Name: name}, to, shards)
+	goals, err := rewind.Find(ctx, rewind.Stream{Kinesis: r.client, Name: name, Now: r.now},
+		to, shards)
 	switch {
 	case ctx.Err() != nil:
 		return nil, exit.Interrupted("interrupted: nothing was changed")

@@ -35,13 +35,16 @@ type Goal struct {
 type Stream struct {
 	Kinesis pages.KinesisAPI
 	Name    string
+	// Now is a time by the stream's clock that has passed: the API refuses a reading from a later
+	// time, and this machine's clock may be ahead.
+	Now time.Time
 }
 
 // parallel is the number of shards that are read at a time.
 const parallel = 16
 
-// Find returns the goals of the shards, in their order. to is oldest, latest, or a time that has
-// passed. Latest means behind the newest record that can be read now. A record belongs to the time
+// Find returns the goals of the shards, in their order. to is oldest, latest, or a time up to
+// of.Now. Latest means behind the newest record that can be read now. A record belongs to the time
 // of its arrival; if arrivals of a shard step back, its records from the first one on count that
 // has arrived at the time or later.
 //
@@ -88,7 +91,7 @@ func (f *finder) find(ctx context.Context) (Goal, error) {
 		}
 		return ended, nil
 	}
-	end, next := time.Now(), runnel.SequenceNumber("") // the end of the search
+	end, next := f.of.Now, runnel.SequenceNumber("") // the end of the search
 	if !latest {
 		record, err := f.first(ctx, f.to)
 		switch {

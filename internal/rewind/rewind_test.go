@@ -175,7 +175,7 @@ func (h *history) reset(api lease.DynamoDBAPI, to runnel.From) error {
 		h.Fatal(err)
 	}
 	goals, err := rewind.Find(h.Context(),
-		rewind.Stream{Kinesis: h.server.Kinesis(), Name: "orders"}, to, h.shards())
+		rewind.Stream{Kinesis: h.server.Kinesis(), Name: "orders", Now: time.Now()}, to, h.shards())
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -338,25 +338,29 @@ func (c *cutOff) PutItem(
 func TestResetBesideWorkers(t *testing.T) {
 	bubble(t, 13, func(h *history) {
 		ctx, stop := context.WithCancel(h.Context())
-		w, err := consumer.New(consumer.Config{
-			Stream: "orders", App: app, WorkerID: "busy", Failover: failover,
-			Kinesis: h.server.Kinesis(), DynamoDB: h.server.DynamoDB(),
-			Handler: func(context.Context, *consumer.Batch) error { return nil },
-		})
-		if err != nil {
-			h.Fatal(err)
+		done := make(chan error, 2)
+		for _, id := range []string{"one", "two"} {
+			w, err := consumer.New(consumer.Config{
+				Stream: "orders", App: app, WorkerID: id, Failover: failover,
+				Kinesis: h.server.Kinesis(), DynamoDB: h.server.DynamoDB(),
+				Handler: func(context.Context, *consumer.Batch) error { return nil },
+			})
+			if err != nil {
+				h.Fatal(err)
+			}
+			go func() { done <- w.Run(ctx) }()
+			<-time.After(2 * failover)
 		}
-		done := make(chan error, 1)
-		go func() { done <- w.Run(ctx) }()
-		<-time.After(time.Minute)
 		table, bound := h.table(h.server.DynamoDB())
 		held, err := rewind.Holders(h.Context(), table, failover)
-		if err != nil || len(held["busy"]) != 2 || len(held) != 1 {
+		if err != nil || len(held["one"]) != 1 || len(held["two"]) != 1 || len(held) != 2 {
 			h.Errorf("held by %v, %v", held, err)
 		}
 		stop()
-		if err := <-done; err != nil {
-			h.Fatal(err)
+		for range 2 {
+			if err := <-done; err != nil {
+				h.Fatal(err)
+			}
 		}
 		leases, _, err := table.List(h.Context())
 		if err != nil {
@@ -367,7 +371,7 @@ func TestResetBesideWorkers(t *testing.T) {
 			h.Fatal(err)
 		}
 		goals, err := rewind.Find(h.Context(),
-			rewind.Stream{Kinesis: h.server.Kinesis(), Name: "orders"}, runnel.FromOldest(),
+			rewind.Stream{Kinesis: h.server.Kinesis(), Name: "orders", Now: time.Now()}, runnel.FromOldest(),
 			h.shards())
 		if err != nil {
 			h.Fatal(err)
@@ -388,10 +392,26 @@ func TestResetBesideWorkers(t *testing.T) {
 	})
 }
 
+// passed is a client that refuses to read from a time after now, as AWS does.
+type passed struct {
+	*kinesis.Client
+	now time.Time
+}
+
+func (p passed) GetShardIterator(
+	ctx context.Context, in *kinesis.GetShardIteratorInput, o ...func(*kinesis.Options),
+) (*kinesis.GetShardIteratorOutput, error) {
+	if aws.ToTime(in.Timestamp).After(p.now) {
+		return nil, &types.InvalidArgumentException{Message: aws.String("the time is in the future")}
+	}
+	return p.Client.GetShardIterator(ctx, in, o...)
+}
+
 // The shard has no record, or its last one is old, or all are gone.
 func TestGoals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithStream("s", 1))
+		now := time.Now()
 		find := func(to runnel.From) rewind.Goal {
 			t.Helper()
 			shards, err := shardmap.List(t.Context(), server.Kinesis(), "s", nil)
@@ -399,13 +419,14 @@ func TestGoals(t *testing.T) {
 				t.Fatal(err)
 			}
 			goals, err := rewind.Find(t.Context(),
-				rewind.Stream{Kinesis: server.Kinesis(), Name: "s"}, to, shards)
+				rewind.Stream{Kinesis: passed{server.Kinesis(), now}, Name: "s", Now: now}, to, shards)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return goals[0]
 		}
 		<-time.After(time.Minute)
+		now = time.Now()
 		for _, to := range []runnel.From{
 			runnel.FromOldest(), runnel.FromLatest(), runnel.FromTime(time.Now()),
 		} {
@@ -426,13 +447,20 @@ func TestGoals(t *testing.T) {
 			last = runnel.SequenceNumber(*out.Records[499].SequenceNumber)
 			<-time.After(time.Second)
 		}
+		now = time.Now()
+		<-time.After(time.Hour) // this machine's clock is ahead of the stream's
+		if got := find(runnel.FromLatest()); got.At != (runnel.Position{Sequence: last}) {
+			t.Errorf("with a clock ahead: %+v, want %s", got, last)
+		}
 		<-time.After(20 * time.Hour)
+		now = time.Now()
 		for _, to := range []runnel.From{runnel.FromLatest(), runnel.FromTime(time.Now())} {
 			if got := find(to); got.At != (runnel.Position{Sequence: last}) {
 				t.Errorf("from %s: %+v, want %s", to, got, last)
 			}
 		}
 		<-time.After(5 * time.Hour) // beyond the retention period
+		now = time.Now()
 		for _, to := range []runnel.From{runnel.FromLatest(), runnel.FromTime(time.Now())} {
 			if got := find(to); got.At != runnel.Start() {
 				t.Errorf("all records are gone, from %s: %+v", to, got)

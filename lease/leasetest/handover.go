@@ -52,6 +52,24 @@ func passes(b *bench) {
 	if kept.Pin != "w3" || kept.Counter != taken.Counter {
 		b.Fatalf("kept as %+v", kept)
 	}
+	// The plan's ask ends, and a later one has no effect. A person's has.
+	asked = b.ask(kept, lease.Ask{Worker: "w9", Beat: 1})
+	b.must(b.table.Keep(b.ctx(), asked))
+	kept = b.keep(b.table.Get(b.ctx(), taken.Key))
+	if kept.Ask != (lease.Ask{}) {
+		b.Fatalf("kept with the ask %+v", kept.Ask)
+	}
+	asked = b.ask(kept, lease.Ask{Worker: "w9", Beat: 2})
+	taken = b.keep(b.table.Renew(b.ctx(), taken))
+	if ask, ok := taken.Asked(); ok {
+		b.Fatalf("the holder of a lease that is kept here is asked by %+v", ask)
+	}
+	b.must(b.table.Ask(b.ctx(), asked, lease.Ask{Worker: "w9", Beat: 3, ByHand: true}))
+	taken = b.keep(b.table.Renew(b.ctx(), taken))
+	if ask, ok := taken.Asked(); !ok || !ask.ByHand {
+		b.Fatalf("a person asks, and the holder sees %+v, %v", ask, ok)
+	}
+	kept = b.keep(b.table.Get(b.ctx(), taken.Key))
 	if err := b.table.Keep(b.ctx(), adopted); !errors.Is(err, lease.ErrAskRefused) {
 		b.Fatalf("a lease that changed hands was kept: %v", err)
 	}
