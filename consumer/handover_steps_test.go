@@ -364,3 +364,32 @@ func deathAt(t *trial, at step, done bool) {
 		t.Errorf("%d leases have no owner", free)
 	}
 }
+
+// A worker dies with one lease of four, and the next worker finds the others free. It takes all and
+// passes none to the dead one, whose row is as old as a live worker's: not to share them evenly,
+// and not when it leaves.
+func TestNothingIsPassedToTheDead(t *testing.T) {
+	for _, stays := range []time.Duration{time.Second, 4 * failover} {
+		bubble(t, 4, func(f *fleet) {
+			w1 := f.start("w1")
+			f.await(failover, "w1 has all", func() bool { return f.loads()["w1"] == 4 })
+			<-time.After(failover)
+			w1.kill()
+			for _, l := range f.leases()[1:] {
+				if _, err := f.leaseTable().Release(f.Context(), l, lease.Mark{}); err != nil {
+					f.Fatal(err)
+				}
+			}
+			w2 := f.start("w2")
+			<-time.After(stays)
+			loads := f.loads()
+			if stays > 2*failover && loads["w2"] != 4 || loads["w2"] < 3 {
+				f.Errorf("after %s: %v", stays, loads)
+			}
+			f.mustStop(w2)
+			if passed := f.happened(consumer.EventLeasePassed); len(passed) > 0 {
+				f.Errorf("after %s: passed %v", stays, passed)
+			}
+		})
+	}
+}

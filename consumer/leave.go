@@ -65,6 +65,9 @@ func (f *fleet) succeed(life context.Context) map[runnel.ShardID]string {
 	now := time.Now()
 	f.watch.Update(now, leases)
 	view := f.watch.View(now, f.run.cfg.Failover)
+	view.Members = slices.DeleteFunc(view.Members, func(m lease.Member) bool {
+		return !f.watch.Alive(m.Name)
+	})
 	view.Members = f.withMe(view.Members, true)
 	plan := view.Plan()
 	workers := map[runnel.ShardID]string{}

@@ -177,8 +177,9 @@ func (f *fleet) room() int {
 // share, and passes it on afterwards. If both watchers did that, one of them would be refused; so
 // the second one waits for the next look. A lease that has no owner is left to the worker that
 // should have it until the next look. An owner passes what it should not have unasked, but only if
-// two looks in a row say so, since a newcomer asks by itself. A watcher asks for others if a move
-// has waited longer: the two workers concerned may not look at the table.
+// two looks in a row say so, since a newcomer asks by itself, and only to a worker whose life it
+// has seen: a dead one would leave the shard silent. A watcher asks for others if a move has waited
+// longer: the two workers concerned may not look at the table.
 func (f *fleet) choose(
 	p *part, m lease.Move, s lease.Sighting, age time.Duration, room *int, watchers []string,
 ) {
@@ -196,14 +197,15 @@ func (f *fleet) choose(
 			} else {
 				p.take = append(p.take, s)
 			}
-		case !mine && f.index:
+		case !mine && f.index && f.watch.Alive(m.To):
 			p.assign = append(p.assign, m)
 		}
 	case m.Kind == lease.MoveRob && mine && *room > 0:
 		*room--
 		p.rob = append(p.rob, s)
 	case m.Kind == lease.MovePass && m.From == f.run.cfg.WorkerID:
-		if h := f.run.held[m.Key]; h != nil && age > 0 && f.reaches(m.To, watchers) {
+		if h := f.run.held[m.Key]; h != nil && age > 0 && f.watch.Alive(m.To) &&
+			f.reaches(m.To, watchers) {
 			h.depart(departure{to: m.To})
 		}
 	case m.Kind == lease.MovePass && (mine && *room > 0 ||

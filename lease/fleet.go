@@ -37,6 +37,9 @@ const (
 type Row struct {
 	Key   runnel.ShardID // the lease's
 	Owner string         // the live worker that holds it; "" if there is none
+	// Given is set if the lease was passed to its owner, which has not adopted it yet. It stays
+	// there until it is silent, also if the owner shows no life otherwise.
+	Given bool
 	// Silent is set if the row still names an owner, which has died.
 	Silent bool
 	// Ready says whether the shard can be read.
@@ -276,7 +279,7 @@ func (p *planner) ender(r Row) string {
 // idle reports whether a shard could be read, and no live worker holds it.
 func (p *planner) idle(r Row) bool {
 	_, lives := p.members[r.Owner]
-	return !lives && r.Ready == Readable
+	return !lives && !r.Given && r.Ready == Readable
 }
 
 // limit is the largest number of readable leases that a member should hold.

@@ -37,6 +37,7 @@ func (s Sighting) Expired(now time.Time, failover time.Duration) bool {
 type Watch struct {
 	seen  map[runnel.ShardID]Sighting
 	cards map[place]cardSighting
+	alive map[string]bool
 }
 
 // place is the place of a card. A worker whose writes fail may leave several cards behind.
@@ -56,21 +57,31 @@ func (w *Watch) Update(now time.Time, leases []Lease) []Sighting {
 	view := make([]Sighting, len(leases))
 	next := make(map[runnel.ShardID]Sighting, len(leases))
 	cards := map[place]cardSighting{}
+	alive := map[string]bool{}
+	first := w.seen == nil
 	for i, l := range leases {
 		s := w.sight(now, l)
 		view[i], next[l.Key] = s, s
+		if _, own := l.LifeOf(l.Owner); own {
+			alive[l.Owner] = alive[l.Owner] || w.alive[l.Owner] || !first && s.Changed.Equal(now)
+		}
 		for worker, card := range l.Cards {
 			at := place{worker, l.Key}
+			c := cardSighting{Card: card, changed: now}
 			if before, known := w.cards[at]; known && before.Card == card {
-				cards[at] = before
-			} else {
-				cards[at] = cardSighting{Card: card, changed: now}
+				c = before
 			}
+			cards[at] = c
+			alive[worker] = alive[worker] || w.alive[worker] || !first && c.changed.Equal(now)
 		}
 	}
-	w.seen, w.cards = next, cards
+	w.seen, w.cards, w.alive = next, cards, alive
 	return view
 }
+
+// Alive reports whether the Watch has seen a row or a card of a worker change, and so knows that it
+// has lived since the first Update. A member of the View whose rows are older may have died before.
+func (w *Watch) Alive(worker string) bool { return w.alive[worker] }
 
 func (w *Watch) sight(now time.Time, l Lease) Sighting {
 	s := Sighting{Lease: l, Changed: now}
@@ -88,7 +99,8 @@ func (w *Watch) sight(now time.Time, l Lease) Sighting {
 }
 
 // View returns the fleet according to the rows of the last Update: its live workers and the holders
-// of the leases.
+// of the leases. Only a worker's own writes show its life: a lease that was passed to it shows that
+// of the worker before.
 func (w *Watch) View(now time.Time, failover time.Duration) View {
 	members := map[string]Member{}
 	for at, card := range w.cards {
@@ -104,18 +116,15 @@ func (w *Watch) View(now time.Time, failover time.Duration) View {
 	for _, key := range slices.SortedFunc(maps.Keys(w.seen), cmp.Compare) {
 		s := w.seen[key]
 		row := Row{Key: key, Ready: w.readiness(s.Lease), Before: w.enders(s.Lease)}
-		if s.Expired(now, failover) {
+		switch {
+		case s.Owner == "":
+		case s.Expired(now, failover):
 			row.Silent = true
-		} else if s.Owner != "" {
-			row.Owner, row.Pinned = s.Owner, s.Pin == s.Owner
-			m, known := members[s.Owner]
-			if !known {
-				m = Member{Name: s.Owner, Java: true}
+		default:
+			row.Owner, row.Pinned, row.Given = s.Owner, s.Pin == s.Owner, s.Passed()
+			if !row.Given {
+				members[s.Owner] = s.join(members[s.Owner])
 			}
-			if s.Owned() {
-				m.Java, m.MaxLeases = false, max(m.MaxLeases, s.MaxLeases)
-			}
-			members[s.Owner] = m
 		}
 		view.Rows = append(view.Rows, row)
 	}
@@ -123,6 +132,16 @@ func (w *Watch) View(now time.Time, failover time.Duration) View {
 		view.Members = append(view.Members, members[name])
 	}
 	return view
+}
+
+// join adds what the row says of its owner to what is known of it.
+func (s Sighting) join(m Member) Member {
+	m.Java = !s.Owned() && (m.Name == "" || m.Java)
+	m.Name = s.Owner
+	if s.Owned() {
+		m.MaxLeases = max(m.MaxLeases, s.MaxLeases)
+	}
+	return m
 }
 
 func (w *Watch) readiness(l Lease) Readiness {
@@ -181,8 +200,9 @@ func (w *Watch) LifeOf(worker string) (key runnel.ShardID, mark int64, ok bool) 
 }
 
 // LifeOf returns the mark by which a worker shows its life in this row; ok is false if it does not.
+// A row that was passed to it does not, since another worker has written it.
 func (l Lease) LifeOf(worker string) (mark int64, ok bool) {
-	if l.Owner == worker {
+	if l.Owner == worker && worker != "" && !l.Passed() {
 		return l.Counter, true
 	}
 	card, ok := l.Cards[worker]
