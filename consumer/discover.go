@@ -46,7 +46,8 @@ func (f *fleet) asked() []runnel.ShardID {
 }
 
 // check finds the leases that the worker was given, keeps its card alive, and looks after the
-// watchers. It returns true if the whole table must be looked at.
+// watchers. It returns true if the whole table must be looked at: a watcher is silent, or a static
+// worker finds a lease that an earlier process of it holds.
 func (f *fleet) check(ctx context.Context) (again bool, err error) {
 	given := f.asked()
 	if f.index {
@@ -72,13 +73,14 @@ func (f *fleet) check(ctx context.Context) (again bool, err error) {
 			if err := f.overtaken(l.Static); err != nil {
 				return false, err
 			}
+			again = again || f.run.cfg.Static // it has not succeeded yet in taking it
 		case err != nil && !errors.Is(err, lease.ErrLeaseNotFound):
 			return false, err
 		}
 	}
 	f.upkeep(ctx)
-	if f.watching || f.looks < 2 {
-		return false, nil
+	if again || f.watching || f.looks < 2 {
+		return again, nil
 	}
 	return f.probeWatcher(ctx)
 }

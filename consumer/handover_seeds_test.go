@@ -314,6 +314,7 @@ func (s *storm) namesake(i int) {
 	case <-time.After(6 * failover):
 		if s.loads()[older.id] > 0 {
 			s.Errorf("seed %d: two processes of %s live on", s.seed, older.id)
+			s.dump()
 		}
 		s.live = append(s.live, older)
 	}

@@ -1,12 +1,15 @@
 package consumer_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/lease"
 )
 
 func static(c *consumer.Config) { c.Static = true }
@@ -110,6 +113,7 @@ func TestStaticNamesakes(t *testing.T) {
 				t.Errorf("the younger one ended: %v", err)
 			case <-time.After(failover):
 				t.Error("both live on")
+				older.stop()
 			}
 			<-time.After(3 * failover)
 			w.stop()
@@ -122,6 +126,46 @@ func TestStaticNamesakes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The younger process of a static worker looks again if its first writes fail, although it does not
+// watch the table.
+func TestStaticNamesakeTakesLater(t *testing.T) {
+	bubble(t, 4, func(f *fleet) {
+		var members []lease.Member
+		for n := range 4 {
+			m := lease.Member{Name: fmt.Sprintf("w%d", n)}
+			f.start(m.Name, static)
+			members = append(members, m)
+		}
+		watchers := lease.View{Members: members}.Watchers(nil)
+		id := members[slices.IndexFunc(members, func(m lease.Member) bool {
+			return !slices.Contains(watchers, m.Name)
+		})].Name
+		f.await(failover, "each has a lease", func() bool { return len(f.spread()) == 4 })
+		<-time.After(failover)
+		older := f.workers[id]
+		until := time.Now().Add(2 * time.Second)
+		l := &faulty{DynamoDBAPI: f.table, before: func(context.Context, step) error {
+			if time.Now().Before(until) {
+				return errCut
+			}
+			return nil
+		}}
+		younger := f.start(id, static, func(c *consumer.Config) { c.DynamoDB = l })
+		select {
+		case err := <-older.err:
+			if !errors.Is(err, consumer.ErrReplaced) {
+				t.Errorf("the older one ended with %v", err)
+			}
+		case <-time.After(2 * failover):
+			t.Errorf("both processes of %s live on", id)
+			older.stop()
+		}
+		if len(younger.err) > 0 {
+			t.Errorf("the younger one ended: %v", <-younger.err)
+		}
+	})
 }
 
 // complete fails if a record was not delivered.

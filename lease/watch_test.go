@@ -58,7 +58,8 @@ func TestAlive(t *testing.T) {
 	}
 	rows := []lease.Lease{
 		owned("s1", "renews", "h1", 1), owned("s2", "silent", "h2", 1), owned("s3", "silent", "h3", 1),
-		owned("s4", "silent", "h4", 1), {Key: "s5", Cards: map[string]lease.Card{"card": {Beat: 1}}},
+		owned("s4", "silent", "h4", 1),
+		{Key: "s5", Cards: map[string]lease.Card{"card": {Beat: 1}}},
 	}
 	look := func() {
 		now = now.Add(time.Second)
