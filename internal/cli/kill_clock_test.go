@@ -11,25 +11,20 @@ import (
 )
 
 // clockRun is a kill run with a short H. Its put, and no other of its processes, has a wrong clock.
-type clockRun struct {
-	*killRun
-	clock string // a file for seam.EnvClock
-}
+type clockRun struct{ *killRun }
 
 func newClockRun(t *testing.T, seed uint64) *clockRun {
-	t.Setenv(seam.EnvH, "2s")
-	r := &clockRun{newKillRun(t, madeEvents(t), seed), filepath.Join(t.TempDir(), "clock")}
+	r := &clockRun{newKillRun(t, madeEvents(t), seed)}
+	r.env = []string{seam.EnvH + "=2s"}
 	return r
 }
 
 // put starts a put with a clock that is off by a duration.
 func (r *clockRun) put(off string, more ...string) *process {
 	r.t.Helper()
-	if err := os.WriteFile(r.clock, []byte(off), 0o600); err != nil {
+	if err := os.WriteFile(r.clockFile("put"), []byte(off), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Setenv(seam.EnvClock, r.clock)
-	defer r.t.Setenv(seam.EnvClock, "")
 	return r.start(append([]string{
 		"put", "--endpoint", r.endpoint, "--stream", "events", "--key", "repo", "--output", "json",
 		r.events,
@@ -59,6 +54,7 @@ func (r *clockRun) verify(server *process) {
 func TestPutWithAWrongClock(t *testing.T) {
 	for _, off := range []string{"1h", "-1h"} {
 		t.Run(off, func(t *testing.T) {
+			t.Parallel()
 			r := newClockRun(t, 1)
 			server := r.serve("PutRecords:lose-answer@1-16")
 			var got counts
@@ -76,6 +72,7 @@ func TestPutWithAWrongClock(t *testing.T) {
 func TestResumeAcrossClocks(t *testing.T) {
 	for seed := range killSeeds() {
 		t.Run(fmt.Sprintf("seed=%d", seed+1), func(t *testing.T) {
+			t.Parallel()
 			r := newClockRun(t, seed+1)
 			server := r.serve(fmt.Sprintf("seed=%d PutRecords:delay=30ms%%100 "+
 				"PutRecords:lose-answer%%40", r.seed), "--limits", "write-bytes=256KiB")

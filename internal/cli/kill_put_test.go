@@ -18,6 +18,7 @@ func TestPutKills(t *testing.T) {
 	for seed := range killSeeds() {
 		order := []string{"key", "shard", "none"}[seed%3]
 		t.Run(fmt.Sprintf("seed=%d order=%s", seed+1, order), func(t *testing.T) {
+			t.Parallel()
 			run := newKillRun(t, madeEvents(t), seed+1)
 			run.resumeAfterKills(order)
 		})
