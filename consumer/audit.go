@@ -162,13 +162,8 @@ func (r *run) settleOrigin(ctx context.Context, v *lease.ShardView) error {
 
 // carryOut creates and deletes the leases of a plan.
 func (r *run) carryOut(ctx context.Context, plan lease.ShardPlan) error {
-	for _, l := range plan.Create {
-		_, _, err := r.table.Create(ctx, l)
-		if errors.Is(err, lease.ErrUnreadableRow) { // created since the list was read
-			r.reportRow(string(l.Key), err)
-		} else if err != nil {
-			return err
-		}
+	if err := r.create(ctx, plan.Create); err != nil {
+		return err
 	}
 	if !r.binding.Synced || r.binding.Old() {
 		if err := r.table.MarkSynced(ctx, r.binding); err != nil {
