@@ -127,19 +127,23 @@ func (c chain) walk(ctx context.Context, from tip) (tip, error) {
 }
 
 // find returns the chain's tip. The checkpoint is the end of a worker's last known commit, and the
-// token names that commit. The two are a short cut if they belong together.
+// token names that commit. The two are a short cut if they belong together; without them the names
+// of the links lead to the tip.
 func (c chain) find(ctx context.Context, checkpoint runnel.Position, token string) (tip, error) {
-	var from tip
 	if base, ok := strings.CutPrefix(token, c.folder()+"/"); ok {
 		if previous, err := parseObject(base); err == nil {
 			link, err := c.link(ctx, previous)
 			switch {
 			case err == nil && link.End == checkpoint:
-				from = tip{end: link.End, last: link}
+				return c.walk(ctx, tip{end: link.End, last: link})
 			case err != nil && !errors.Is(err, ErrObjectNotFound):
 				return tip{}, err
 			}
 		}
+	}
+	from, err := c.listed(ctx)
+	if err != nil {
+		return tip{}, err
 	}
 	return c.walk(ctx, from)
 }
@@ -165,21 +169,17 @@ func (c chain) ends(ctx context.Context) (Parent, []byte, error) {
 	return Parent{ShardID: c.shard, Link: at.last.Previous}, state, err
 }
 
-// listed returns the last link that a listing shows, or the chain's start. The writer of that link
-// knew all the others, so a parent's whole chain need not be read. The listing is a hint: the walk
-// goes on from there.
+// listed returns the last link that the names show, or the chain's start. The writer of that link
+// knew all the others, so the chain need not be read from its start. Names are hints: the walk goes
+// on from there.
 func (c chain) listed(ctx context.Context) (tip, error) {
-	listing, err := c.store.List(ctx, c.folder())
-	if err != nil || len(listing.Objects) == 0 {
+	previous, some, err := c.furthest(ctx)
+	if err != nil || !some {
 		return tip{}, err
-	}
-	previous, err := parseObject(listing.Objects[len(listing.Objects)-1])
-	if err != nil {
-		return tip{}, nil //nolint:nilerr // something that is no link: the walk decides
 	}
 	last, err := c.link(ctx, previous)
 	if errors.Is(err, ErrObjectNotFound) || errors.Is(err, ErrUnusableLink) {
-		return tip{}, nil // the same
+		return tip{}, nil // something that is no link: the walk decides
 	}
 	if err != nil {
 		return tip{}, err

@@ -23,7 +23,8 @@ func (w *writer) commit(ctx context.Context, end runnel.Position) error {
 	if err != nil {
 		return w.fail("commit", err)
 	}
-	err = w.chain.store.PutIfAbsent(ctx, w.chain.name(link.Previous), object)
+	name := w.chain.name(link.Previous)
+	err = w.persist(ctx, name, func() error { return w.chain.store.PutIfAbsent(ctx, name, object) })
 	if errors.Is(err, ErrObjectExists) {
 		return w.taken(ctx, link)
 	}
@@ -71,7 +72,11 @@ func (w *writer) remember(link *Link) error {
 // taken is called if another object had the link's name. That object is this very link, if it was
 // put and the answer lost, or another writer's link.
 func (w *writer) taken(ctx context.Context, link *Link) error {
-	there, err := w.chain.link(ctx, link.Previous)
+	var there *Link
+	err := w.persist(ctx, w.chain.name(link.Previous), func() (err error) {
+		there, err = w.chain.link(ctx, link.Previous)
+		return err
+	})
 	if err != nil {
 		return w.fail("commit", err)
 	}

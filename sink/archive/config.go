@@ -25,6 +25,9 @@ type Config struct {
 	// Whole is the largest distance, in links, between two links with the reader's whole state; the
 	// others hold its change. Default 64; 1 to 64.
 	Whole int
+	// OnOutage is called when a writer waits for its store, which is at each failed call; see
+	// ErrStoreUnavailable. Calls may come from several goroutines. Default: none.
+	OnOutage func(Outage)
 	// WriterID names the writer in its links, for people. Default: random.
 	WriterID string
 }

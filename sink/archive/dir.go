@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -252,6 +253,22 @@ func (d *DirStore) List(ctx context.Context, folder string) (Listing, error) {
 		listing.Objects = append(listing.Objects, name)
 	}
 	return listing, nil
+}
+
+// After implements Store. It reads the whole folder.
+func (d *DirStore) After(ctx context.Context, folder, name string) (string, error) {
+	listing, err := d.List(ctx, folder)
+	if err != nil {
+		return "", err
+	}
+	at, there := slices.BinarySearch(listing.Objects, name)
+	if there {
+		at++
+	}
+	if at == len(listing.Objects) {
+		return "", nil
+	}
+	return listing.Objects[at], nil
 }
 
 // Settle implements Store.

@@ -25,6 +25,9 @@ type Store interface {
 	// List returns the names directly below a folder, in bytewise order; none if there is no such
 	// folder. It may miss recent objects: it is a hint, Get decides.
 	List(ctx context.Context, folder string) (Listing, error)
+	// After returns the first object's name in a folder that comes behind name, bytewise, and need
+	// not be one of an object; "" if there is none. It is a hint, as List is.
+	After(ctx context.Context, folder, name string) (string, error)
 	// Settle makes the objects that Get has returned from the folder durable, so that a writer may
 	// build on them.
 	Settle(ctx context.Context, folder string) error
@@ -44,4 +47,10 @@ var (
 	ErrObjectExists = errors.New("the object is there already")
 	// ErrObjectNotFound is returned by Store.Get if no object has the name.
 	ErrObjectNotFound = errors.New("no such object")
+	// ErrStoreUnavailable is wrapped by a store's errors that a later try may not have: an outage.
+	// A writer waits for its end, and tries the same again, as long as its context lives.
+	ErrStoreUnavailable = errors.New("the store cannot be reached")
+	// ErrStoreRefused is wrapped by a store's errors that another try does not change: a right, a
+	// key or the bucket is missing.
+	ErrStoreRefused = errors.New("the store refuses")
 )

@@ -1,0 +1,42 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/retry"
+)
+
+// outages are the waits of a writer whose store cannot be reached.
+var outages = retry.Backoff{Min: 250 * time.Millisecond, Max: 15 * time.Second}
+
+// Outage is a failed call of a writer that waits for its store.
+type Outage struct {
+	Name  string        // the object's
+	Err   error         // why the call failed; it wraps ErrStoreUnavailable
+	Since time.Time     // when the first such call failed
+	Pause time.Duration // until the next one
+}
+
+// persist calls the store until it can be reached or the context ends. The object is the same each
+// time, so it makes no difference which of the calls has arrived.
+func (w *writer) persist(ctx context.Context, name string, call func() error) error {
+	var since time.Time
+	for failures := 1; ; failures++ {
+		err := call()
+		if !errors.Is(err, ErrStoreUnavailable) || ctx.Err() != nil {
+			return err
+		}
+		if since.IsZero() {
+			since = w.now()
+		}
+		pause := outages.After(failures)
+		if w.cfg.OnOutage != nil {
+			w.cfg.OnOutage(Outage{Name: name, Err: err, Since: since, Pause: pause})
+		}
+		if retry.Wait(ctx, pause) != nil {
+			return err
+		}
+	}
+}

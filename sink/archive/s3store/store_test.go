@@ -1,0 +1,140 @@
+package s3store_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/runnel-stream/runnel/sink/archive"
+	"github.com/runnel-stream/runnel/sink/archive/s3store"
+)
+
+// bucket is a fake S3 with a bucket, and a handler in front of it that a test may set.
+type bucket struct {
+	*testing.T
+	client *s3.Client
+	front  atomic.Pointer[func(next http.Handler, w http.ResponseWriter, r *http.Request)]
+	calls  atomic.Int64
+}
+
+func newBucket(t *testing.T) *bucket {
+	b := &bucket{T: t}
+	fake := gofakes3.New(s3mem.New()).Server()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.calls.Add(1)
+		if front := b.front.Load(); front != nil {
+			(*front)(fake, w, r)
+			return
+		}
+		fake.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	b.client = s3.New(s3.Options{
+		BaseEndpoint: &server.URL, Region: "us-east-1", UsePathStyle: true,
+		Credentials:                credentials.NewStaticCredentialsProvider("a", "b", ""),
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
+		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+		Retryer:                    aws.NopRetryer{},
+	})
+	_, err := b.client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("events")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// meet sets the handler in front; nil for none.
+func (b *bucket) meet(front func(next http.Handler, w http.ResponseWriter, r *http.Request)) {
+	if front == nil {
+		b.front.Store(nil)
+		return
+	}
+	b.front.Store(&front)
+}
+
+func (b *bucket) store(prefix string) *s3store.Store {
+	b.Helper()
+	s, err := s3store.New(s3store.Config{S3: b.client, Bucket: "events", Prefix: prefix})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+func read(ctx context.Context, s archive.Store, name string) (string, error) {
+	body, err := s.Get(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = body.Close() }()
+	text, err := io.ReadAll(body)
+	return string(text), err
+}
+
+func TestStore(t *testing.T) {
+	for _, prefix := range []string{"", "a", "a/b"} {
+		b := newBucket(t)
+		s, ctx := b.store(prefix), t.Context()
+		if name, err := s.After(ctx, "s/x", ""); name != "" || err != nil {
+			t.Errorf("after the start of nothing: %q, %v", name, err)
+		}
+		for _, name := range []string{"s/x/2", "s/x/10", "s/x/.hidden", "s/y/1", "s/0"} {
+			if err := s.PutIfAbsent(ctx, name, []byte("of "+name)); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.PutIfAbsent(ctx, name, []byte("another")); !errors.Is(err, archive.ErrObjectExists) {
+				t.Errorf("%s was created twice: %v", name, err)
+			}
+			if text, err := read(ctx, s, name); text != "of "+name || err != nil {
+				t.Errorf("%s: %q, %v", name, text, err)
+			}
+		}
+		if _, err := read(ctx, s, "s/x/3"); !errors.Is(err, archive.ErrObjectNotFound) {
+			t.Errorf("an object that is not there: %v", err)
+		}
+		got, err := s.List(ctx, "s")
+		if err != nil || !slices.Equal(got.Folders, []string{"x", "y"}) ||
+			!slices.Equal(got.Objects, []string{"0"}) {
+			t.Errorf("listed %+v, %v", got, err)
+		}
+		for after, want := range map[string]string{
+			"": "10", "1": "10", "10": "2", "11": "2", "2": "", "zz": "",
+		} {
+			if name, err := s.After(ctx, "s/x", after); name != want || err != nil {
+				t.Errorf("after %q: %q, %v, want %q", after, name, err, want)
+			}
+		}
+		if err := s.Probe(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := s.Probe(ctx); err != nil {
+			t.Errorf("the second probe: %v", err)
+		}
+		if got, err := s.List(ctx, ""); err != nil || len(got.Objects) > 0 || len(got.Folders) != 1 {
+			t.Errorf("after a probe: %+v, %v", got, err)
+		}
+	}
+}
+
+// A store that ignores the condition is refused before the first record.
+func TestProbeSeesAnIgnoredCondition(t *testing.T) {
+	b := newBucket(t)
+	b.meet(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("If-None-Match")
+		next.ServeHTTP(w, r)
+	})
+	if err := b.store("a").Probe(t.Context()); !errors.Is(err, s3store.ErrConditionIgnored) {
+		t.Error(err)
+	}
+}
