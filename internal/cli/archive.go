@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,10 +17,12 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
+	"github.com/runnel-stream/runnel/sink/archive/s3store"
 )
 
 type archiveFlags struct {
 	from                            endpoint.Flags
+	place                           placeFlags
 	stream, to, app, position, size string
 	failover, every                 time.Duration
 	once                            bool
@@ -30,11 +31,11 @@ type archiveFlags struct {
 func archiveCommand(con *console.Console) *cobra.Command {
 	f := &archiveFlags{}
 	command := &cobra.Command{
-		Use:   "archive --stream NAME --to DIR",
-		Short: "Archive a stream into a folder, each record exactly once",
-		Long: `Archive a stream into a folder, each record exactly once.
+		Use:   "archive --stream NAME --to DIR|s3://BUCKET/PREFIX",
+		Short: "Archive a stream into a folder or S3, each record exactly once",
+		Long: `Archive a stream into a folder or S3, each record exactly once.
 
-The command is one worker of a fleet. Start any number of them, on any machines that see the folder:
+The command is one worker of a fleet. Start any number of them, on any machines that see the place:
 they share the stream's shards through a lease table, which --app names. When a worker dies, the
 others take its shards over after --failover.
 
@@ -42,30 +43,36 @@ Each object is gzipped NDJSON, and zcat shows records only. The command runs unt
 SIGTERM, then commits its records and hands its shards over. With --once it ends when it has
 archived everything that was in the stream at the start.
 
-It tries the folder first: if the folder cannot be made or written (a file in its place, a read-only
-disk, no permission, no space), the status is 3. A damaged archive also ends --once with 3, after
-the undamaged shards are done.
+It tries the place first: if a folder cannot be made or written (a file in its place, a read-only
+disk, no permission, no space), or a bucket refuses, the status is 3. A damaged archive also ends
+--once with 3, after the undamaged shards are done.
+
+S3 needs a store that honours If-None-Match for PutObject; one that does not is refused with status
+2. Each link is one PUT and an object for ever, so --every is 60s there. When the store cannot be
+reached, the command waits and goes on.
 
 The stream's retention period may remove records before a worker reads them. The archive keeps the
 place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 		Example: "  runnel archive --local --stream orders --to archive --once",
 		Args:    usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			f.place.like(c)
 			return runArchive(c.Context(), con, f)
 		},
 	}
 	f.from.AddFlags(command, true)
+	f.place.addFlags(command, true, false)
 	flags := command.Flags()
 	flags.StringVar(&f.stream, "stream", "", "the stream's name")
-	flags.StringVar(&f.to, "to", "", "the archive's folder")
+	flags.StringVar(&f.to, "to", "", "the archive's folder, or s3://BUCKET/PREFIX")
 	flags.StringVar(&f.app, "app", "",
 		"the application, which names the lease table (default <stream>-archive)")
 	flags.StringVar(&f.position, "from", "oldest",
 		"oldest, latest or an RFC 3339 time, for shards without a checkpoint")
 	flags.DurationVar(&f.failover, "failover", 10*time.Second,
 		"how long a worker may be silent before the others take its shards over")
-	flags.DurationVar(&f.every, "every", 5*time.Second,
-		"commit at least this often while records arrive")
+	flags.DurationVar(&f.every, "every", 0,
+		"commit at least this often while records arrive (default 5s; in S3 60s)")
 	flags.StringVar(&f.size, "size", "64MiB", "commit at this size, before compression")
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is archived")
@@ -76,15 +83,13 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 	worker := consumer.Config{
 		Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover,
 	}
-	target := archive.Config{Dir: f.to, Every: f.every}
+	target := archive.Config{Every: f.every}
 	if f.stream == "" {
 		return worker, target, exit.Usage("--stream is missing: name the stream to archive")
 	}
 	if f.to == "" {
-		return worker, target, exit.Usage("--to is missing: name the archive's folder")
-	}
-	if strings.HasPrefix(f.to, "s3://") {
-		return worker, target, exit.Usage("--to %s: this version archives into folders only", f.to)
+		return worker, target, exit.Usage("--to is missing: name the archive's folder, or " +
+			"s3://BUCKET/PREFIX")
 	}
 	if worker.App == "" {
 		worker.App = f.stream + "-archive"
@@ -97,6 +102,48 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 		return worker, target, exit.Usage("--size: %w", err)
 	}
 	return worker, target, nil
+}
+
+// everyInS3 is the default of --every in S3, where each link costs a PUT: 16 shards at 5 s would be
+// 276,480 of them a day.
+const everyInS3 = time.Minute
+
+// open opens the archive and tries its place.
+func (f *archiveFlags) open(
+	ctx context.Context, con *console.Console, target archive.Config,
+) (*archive.Archive, error) {
+	inS3, err := f.place.inS3(f.to)
+	if err != nil {
+		return nil, err
+	}
+	if target.Dir = f.to; inS3 {
+		target.Dir = ""
+		if target.Store, err = f.place.open(ctx, f.to); err != nil {
+			return nil, err
+		}
+		if target.Every == 0 {
+			target.Every = everyInS3
+		}
+	}
+	target.OnOutage = func(o archive.Outage) {
+		con.Logger().Warn("the archive cannot be reached: will try again", "object", o.Name,
+			"for", time.Since(o.Since).Round(time.Second), "error", o.Err)
+	}
+	sink, err := archive.New(target)
+	if err != nil {
+		return nil, exit.Usage("%w", err)
+	}
+	err = sink.Probe(ctx)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return sink, nil
+	case errors.Is(err, s3store.ErrConditionIgnored):
+		return nil, exit.Usage("%w", err)
+	case inS3:
+		return nil, exit.Outside(fmt.Errorf("archive to %s: %w", f.to, errors.Unwrap(err)))
+	}
+	return nil, exit.Outside(fmt.Errorf("archive to %s: %w; name a folder that can be written", f.to,
+		errors.Unwrap(err)))
 }
 
 // archiveCounts are the counts of an archive worker.
@@ -148,13 +195,9 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	if err != nil {
 		return err
 	}
-	sink, err := archive.New(target)
+	sink, err := f.open(ctx, con, target)
 	if err != nil {
-		return exit.Usage("%w", err)
-	}
-	if err := sink.Probe(ctx); err != nil && ctx.Err() == nil {
-		return exit.Outside(fmt.Errorf("archive to %s: %w; name a folder that can be written", f.to,
-			errors.Unwrap(err)))
+		return err
 	}
 	counts := &archiveCounts{}
 	worker.Kinesis, worker.DynamoDB = awsclient.Kinesis(cfg), awsclient.DynamoDB(cfg)
@@ -167,6 +210,9 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 		counts.observe(e)
 		if ahead := new(archive.AheadError); errors.As(e.Err, &ahead) {
 			cancel(ahead) // another try does not help
+		}
+		if errors.Is(e.Err, archive.ErrStoreRefused) {
+			cancel(e.Err) // the same
 		}
 		if idle := still.observe(e); f.once && idle > f.failover &&
 			errors.Is(e.Err, archive.ErrUnusableLink) {
@@ -183,6 +229,9 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	switch ahead := new(archive.AheadError); {
 	case errors.As(context.Cause(ctx), &ahead):
 		return exit.Usage("archive stream %s to %s: %w", f.stream, f.to, ahead)
+	case errors.Is(context.Cause(ctx), archive.ErrStoreRefused):
+		return exit.Outside(fmt.Errorf("archive stream %s to %s: %w", f.stream, f.to,
+			context.Cause(ctx)))
 	case errors.Is(context.Cause(ctx), archive.ErrUnusableLink):
 		return exit.Outside(fmt.Errorf("archive stream %s to %s: %w; runnel verify %s lists "+
 			"the damage", f.stream, f.to, context.Cause(ctx), f.to))

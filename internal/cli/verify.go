@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"syscall"
@@ -22,8 +23,9 @@ type verifyResult struct {
 
 func verifyCommand(con *console.Console) *cobra.Command {
 	var options archive.VerifyOptions
+	var place placeFlags
 	command := &cobra.Command{
-		Use:   "verify DIR",
+		Use:   "verify DIR|s3://BUCKET/PREFIX",
 		Short: "Prove from an archive that nothing is lost, doubled or out of order",
 		Long: `Prove from an archive that nothing is lost, doubled or out of order.
 
@@ -46,10 +48,13 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 			"  runnel verify archive --source orders.ndjson --id id --key id",
 		Args: usage.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			report, err := archive.Verify(c.Context(), args[0], options)
+			place.like(c)
+			report, err := verify(c.Context(), &place, args[0], options)
 			switch {
 			case c.Context().Err() != nil:
 				return exit.ErrInterrupt
+			case errors.As(err, new(*exit.Error)):
+				return err
 			case errors.Is(err, archive.ErrUnusableSource),
 				errors.Is(err, archive.ErrStreamNotFound),
 				errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid),
@@ -68,6 +73,7 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 			return nil
 		},
 	}
+	place.addFlags(command, false, true)
 	flags := command.Flags()
 	flags.StringVar(&options.Source, "source", "",
 		"the file that was put: NDJSON, plain, gzip or zstd")
@@ -83,4 +89,22 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 		"accept records that the retention period removed before they were archived")
 	flags.IntVar(&options.Examples, "examples", 10, "how many of each finding to describe")
 	return command
+}
+
+// verify verifies an archive in a folder or in S3.
+func verify(
+	ctx context.Context, place *placeFlags, from string, options archive.VerifyOptions,
+) (*archive.Report, error) {
+	inS3, err := place.inS3(from)
+	if err != nil {
+		return nil, err
+	}
+	if !inS3 {
+		return archive.Verify(ctx, from, options)
+	}
+	store, err := place.open(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	return archive.NewReader(store).Verify(ctx, options)
 }
