@@ -1,0 +1,203 @@
+package s3store_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink"
+	"github.com/runnel-stream/runnel/sink/archive"
+	"github.com/runnel-stream/runnel/sink/archive/s3store"
+)
+
+func answer(w http.ResponseWriter, status int, code string) {
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `<?xml version="1.0"?><Error><Code>%s</Code><Message>m</Message></Error>`,
+		code)
+}
+
+// Answers that another try does not change end the work, and say what to do; the others are an
+// outage.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		code   string
+		want   error
+		text   string
+	}{
+		{403, "AccessDenied", archive.ErrStoreRefused, "s3:ListBucket"},
+		{404, "NoSuchBucket", archive.ErrStoreRefused, "no such bucket"},
+		{301, "PermanentRedirect", archive.ErrStoreRefused, "region eu-west-3"},
+		{400, "AuthorizationHeaderMalformed", archive.ErrStoreRefused, "region eu-west-3"},
+		{400, "InvalidArgument", archive.ErrStoreRefused, ""},
+		{400, "ExpiredToken", archive.ErrStoreUnavailable, ""},
+		{429, "TooManyRequests", archive.ErrStoreUnavailable, ""},
+		{500, "InternalError", archive.ErrStoreUnavailable, ""},
+		{503, "SlowDown", archive.ErrStoreUnavailable, ""},
+	} {
+		b := newBucket(t)
+		b.meet(func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Amz-Bucket-Region", "eu-west-3")
+			answer(w, c.status, c.code)
+		})
+		s := b.store("a")
+		_, got := s.Get(t.Context(), "x")
+		_, listed := s.List(t.Context(), "x")
+		_, named := s.After(t.Context(), "x", "y")
+		put := s.PutIfAbsent(t.Context(), "x", nil)
+		for _, err := range []error{got, listed, named, put} {
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%d %s: %v, want %v", c.status, c.code, err, c.want)
+			}
+		}
+	}
+}
+
+// A body that breaks off, or that brings nothing more, is read on from there.
+func TestReadGoesOn(t *testing.T) {
+	text := strings.Repeat("0123456789", 30_000)
+	for _, hang := range []bool{false, true} {
+		b := newBucket(t)
+		s, err := s3store.New(s3store.Config{
+			S3: b.client, Bucket: "events", CallTimeout: 300 * time.Millisecond,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.PutIfAbsent(t.Context(), "x", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		var broken atomic.Int64
+		b.meet(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+			if broken.Add(1) > 3 {
+				next.ServeHTTP(w, r)
+				return
+			}
+			whole := httptest.NewRecorder()
+			next.ServeHTTP(whole, r)
+			for name, values := range whole.Header() {
+				w.Header()[name] = values
+			}
+			w.WriteHeader(whole.Code)
+			_, _ = w.Write(whole.Body.Bytes()[:70_000])
+			w.(http.Flusher).Flush()
+			if hang {
+				<-r.Context().Done()
+			}
+			panic(http.ErrAbortHandler)
+		})
+		if got, err := read(t.Context(), s, "x"); got != text || err != nil {
+			t.Errorf("hanging %v: %d bytes, %v", hang, len(got), err)
+		}
+		if n := broken.Load(); n != 4 {
+			t.Errorf("hanging %v: %d calls", hang, n)
+		}
+	}
+}
+
+// A create that S3 answers with 409, since another one is under way, is sent again.
+func TestConflictIsTriedAgain(t *testing.T) {
+	b := newBucket(t)
+	var calls atomic.Int64
+	b.meet(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) <= 2 {
+			answer(w, http.StatusConflict, "ConditionalRequestConflict")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	if err := b.store("").PutIfAbsent(t.Context(), "x", []byte("1")); err != nil || calls.Load() != 3 {
+		t.Errorf("%v after %d calls", err, calls.Load())
+	}
+}
+
+// A writer waits out an outage with its records, and sends the same link again. Answers are lost, so
+// one link was there already. A refusal ends the wait.
+func TestWriterWaitsOutAnOutage(t *testing.T) {
+	b := newBucket(t)
+	var outages atomic.Int64
+	a, err := archive.New(archive.Config{
+		Store: b.store("a"), Size: 1, OnOutage: func(archive.Outage) { outages.Add(1) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shard := sink.Shard{Stream: "orders", Created: time.UnixMilli(1e12), ID: "shardId-000000000000"}
+	w, err := a.Open(t.Context(), shard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var puts atomic.Int64
+	b.meet(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPut && puts.Add(1) == 1: // the answer is lost
+			next.ServeHTTP(httptest.NewRecorder(), r)
+			answer(w, 500, "InternalError")
+		case r.Method == http.MethodPut && puts.Load() == 2:
+			answer(w, 503, "SlowDown")
+		case r.Method == http.MethodGet && puts.Load() == 3 && outages.Load() == 2:
+			_, _ = io.Copy(io.Discard, r.Body)
+			answer(w, 500, "InternalError")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+	record := func(n int) sink.Batch {
+		at := runnel.Position{Sequence: runnel.SequenceNumber(fmt.Sprint(1000 + n))}
+		return sink.Batch{Through: at, Records: []runnel.Record{{
+			PartitionKey: "k", ShardID: shard.ID, Data: []byte("1"), Position: at,
+			ArrivalTime: time.UnixMilli(1e12),
+		}}}
+	}
+	c, err := w.Write(t.Context(), record(1))
+	if err != nil || c.End != record(1).Through || outages.Load() != 3 {
+		t.Fatalf("%v, %v, %d outages", c, err, outages.Load())
+	}
+	b.meet(func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
+		answer(w, 403, "AccessDenied")
+	})
+	if _, err := w.Write(t.Context(), record(2)); !errors.Is(err, archive.ErrStoreRefused) {
+		t.Errorf("a refusal: %v", err)
+	}
+}
+
+func TestURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"s3://b": "s3://b", "s3://b/": "s3://b", "s3://b/a/b/": "s3://b/a/b", "S3://b/a": "s3://b/a",
+		"s3://": "", "s3:///a": "", "s3://b/a//b": "", "s3://b/../a": "", "s3://b?x=1": "",
+		"s3://u@b/a": "", "s3://b:80/a": "", "folder": "", "s3://b--x-s3/a": "", "s3://b/\x00": "",
+	} {
+		place, err := s3store.ParseURL(text)
+		if got := place.String(); want == "" && err == nil || want != "" && (err != nil || got != want) {
+			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, cfg := range []s3store.Config{
+		{},
+		{Bucket: "b"},
+		{S3: newBucket(t).client, Bucket: "b", Prefix: "/a"},
+		{S3: newBucket(t).client, Bucket: "b", Encryption: "rot13"},
+		{S3: newBucket(t).client, Bucket: "b", KMSKey: "k"},
+		{
+			S3: newBucket(t).client, Bucket: "b", KMSKey: "k",
+			Encryption: types.ServerSideEncryptionAes256,
+		},
+		{S3: newBucket(t).client, Bucket: "b", CallTimeout: -1},
+	} {
+		if _, err := s3store.New(cfg); err == nil {
+			t.Errorf("%+v is accepted", cfg)
+		}
+	}
+}
