@@ -255,20 +255,16 @@ func (d *DirStore) List(ctx context.Context, folder string) (Listing, error) {
 	return listing, nil
 }
 
-// After implements Store. It reads the whole folder.
-func (d *DirStore) After(ctx context.Context, folder, name string) (string, error) {
+// After implements Store. It returns all names.
+func (d *DirStore) After(
+	ctx context.Context, folder, name string,
+) (names []string, more bool, err error) {
 	listing, err := d.List(ctx, folder)
-	if err != nil {
-		return "", err
-	}
 	at, there := slices.BinarySearch(listing.Objects, name)
 	if there {
 		at++
 	}
-	if at == len(listing.Objects) {
-		return "", nil
-	}
-	return listing.Objects[at], nil
+	return listing.Objects[at:], false, err
 }
 
 // Settle implements Store.

@@ -3,74 +3,68 @@ package archive
 import (
 	"context"
 	"math/big"
-	"strings"
+	"slices"
 
 	"github.com/runnel-stream/runnel"
 )
 
 // furthest returns the previous end of the last link that the names in the shard's folder show. A
-// store that lists a folder at once does so; another is asked by bisection, for one name at a time:
-// at most twice the binary digits of a sequence number, 2 x 186 for Kinesis, whatever the number of
-// links. some is false if there is no link.
-func (c chain) furthest(ctx context.Context) (previous runnel.Position, some bool, err error) {
-	if dir, ok := c.store.(*DirStore); ok {
-		return c.lastListed(ctx, dir)
-	}
-	previous, some, err = c.after(ctx, "")
+// store that returns all names at once is asked once, and another one by bisection over the
+// sequence numbers: about twice their binary digits at most, 2 x 186 for Kinesis, whatever the
+// number of links. some is false if there is no link.
+func (c chain) furthest(ctx context.Context) (last runnel.Position, some bool, err error) {
+	last, some, more, err := c.after(ctx, "")
 	if err != nil || !some {
-		return previous, false, err
+		return last, false, err
 	}
-	low := number(previous)
-	high := new(big.Int).Exp(big.NewInt(10), big.NewInt(max(56, int64(len(low.String())))), nil)
-	for {
-		next, more, err := c.after(ctx, previous.SortText()+extension)
-		if err != nil || !more {
-			return previous, true, err
+	low := number(last)
+	digits := max(kinesisDigits, len(low.String()))
+	high := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil)
+	for more {
+		name := last.SortText() + extension
+		middle := new(big.Int).Add(low, high)
+		middle.Rsh(middle, 1)
+		if middle.Cmp(low) > 0 {
+			name = runnel.Position{Sequence: runnel.SequenceNumber(middle.String())}.SortText()
 		}
-		// There is a link behind previous. Bisect until one is found at or behind the middle, which
-		// then takes its place.
-		for previous, low = next, number(next); ; {
-			middle := new(big.Int).Add(low, high)
-			if middle.Rsh(middle, 1); middle.Cmp(low) <= 0 {
-				break
-			}
-			at := runnel.Position{Sequence: runnel.SequenceNumber(middle.String())}
-			next, more, err := c.after(ctx, at.SortText())
-			if err != nil {
-				return previous, false, err
-			}
-			if more {
-				previous, low = next, number(next)
-				break
-			}
+		next, found, others, err := c.after(ctx, name)
+		switch {
+		case err != nil:
+			return last, false, err
+		case found:
+			last, low, more = next, number(next), others
+		case middle.Cmp(low) > 0:
 			high = middle
+		default:
+			more = false
 		}
 	}
+	return last, true, nil
 }
 
-// after returns the first link behind a name. Other objects count as the end of the links.
-func (c chain) after(ctx context.Context, name string) (runnel.Position, bool, error) {
-	base, err := c.store.After(ctx, c.folder(), name)
-	if err != nil || base == "" {
-		return runnel.Position{}, false, err
+// kinesisDigits is the number of decimal digits of Kinesis' sequence numbers.
+const kinesisDigits = 56
+
+// after returns the last link of the names behind a name that the store returns together, and
+// whether others follow. Names of other objects are left out.
+func (c chain) after(
+	ctx context.Context, name string,
+) (last runnel.Position, some, more bool, err error) {
+	names, more, err := c.store.After(ctx, c.folder(), name)
+	if err != nil {
+		return last, false, false, err
 	}
-	previous, err := parseObject(base)
-	return previous, err == nil, nil
-}
-
-func (c chain) lastListed(ctx context.Context, dir *DirStore) (runnel.Position, bool, error) {
-	listing, err := dir.List(ctx, c.folder())
-	for i := len(listing.Objects) - 1; i >= 0; i-- {
-		if previous, err := parseObject(listing.Objects[i]); err == nil {
-			return previous, true, nil
+	for _, base := range slices.Backward(names) {
+		if previous, err := parseObject(base); err == nil {
+			return previous, true, more, nil
 		}
 	}
-	return runnel.Position{}, false, err
+	return last, false, more, nil
 }
 
 // number returns the sequence number of a position; 0 for the start.
 func number(at runnel.Position) *big.Int {
-	n, ok := new(big.Int).SetString(strings.TrimSpace(string(at.Sequence)), 10)
+	n, ok := new(big.Int).SetString(string(at.Sequence), 10)
 	if !ok {
 		return new(big.Int)
 	}

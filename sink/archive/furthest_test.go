@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/runnel-stream/runnel"
@@ -13,63 +12,54 @@ import (
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// named counts the names that are asked for. Its names may be late: it hides the last ones.
+// named counts the calls for names, and returns few at a time. Its names may be late: it hides the
+// last ones.
 type named struct {
 	counting
-	names  int
-	hidden int
-	listed []string
+	calls        int
+	page, hidden int
 }
 
-func (s *named) After(ctx context.Context, folder, name string) (string, error) {
-	s.names++
-	if s.listed == nil {
-		listing, err := s.Store.List(ctx, folder)
-		if err != nil {
-			return "", err
-		}
-		s.listed = listing.Objects[:max(0, len(listing.Objects)-s.hidden)]
-	}
-	at, there := slices.BinarySearch(s.listed, name)
-	if there {
-		at++
-	}
-	if at == len(s.listed) {
-		return "", nil
-	}
-	return s.listed[at], nil
+func (s *named) After(ctx context.Context, folder, name string) ([]string, bool, error) {
+	s.calls++
+	names, _, err := s.Store.After(ctx, folder, name)
+	names = names[:max(0, len(names)-s.hidden)]
+	return names[:min(len(names), s.page)], len(names) > s.page, err
 }
 
 // The tip of a chain of any length is found by few names, also where its numbers are as far apart as
 // those of Kinesis, and where the names are late.
 func TestTipIsFoundByNames(t *testing.T) {
 	for _, links := range []int{0, 1, 2, 3, 40, 3000} {
-		for _, hidden := range []int{0, 1, 5} {
-			p := &place{t, archive.NewDirStoreOn(vfs.NewMem(), "to")}
-			w := p.open(archive.Config{Size: 1}, shardOf(parent))
-			random := rand.New(rand.NewPCG(uint64(links), 1))
-			var end runnel.Position
-			for n := range links {
-				seconds := 1_600_000_000 + n*60
-				end = runnel.Position{Sequence: runnel.SequenceNumber(fmt.Sprintf(
-					"496%010d%030d%013d", seconds, random.Int64(), n))}
-				record := numbered(parent, n, n+1)
-				record[0].Position = end
-				_, err := w.Write(t.Context(), sink.Batch{Records: record, Through: end})
-				if err != nil {
-					t.Fatal(err)
+		p := &place{t, archive.NewDirStoreOn(vfs.NewMem(), "to")}
+		w := p.open(archive.Config{Size: 1}, shardOf(parent))
+		random := rand.New(rand.NewPCG(uint64(links), 1))
+		var end runnel.Position
+		for n := range links {
+			end = runnel.Position{Sequence: runnel.SequenceNumber(fmt.Sprintf(
+				"496%010d%030d%013d", 1_600_000_000+n*60, random.Int64(), n))}
+			record := numbered(parent, n, n+1)
+			record[0].Position = end
+			_, err := w.Write(t.Context(), sink.Batch{Records: record, Through: end})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, page := range []int{1, 1000} {
+			for _, hidden := range []int{0, 1, 5} {
+				store := &named{counting: counting{Store: p.store}, page: page, hidden: hidden}
+				got := p.open(archive.Config{Store: store}, shardOf(parent)).Committed()
+				if got.End != end {
+					t.Errorf("%d links: the tip is at %s, want %s", links, got.End, end)
 				}
+				gets := int(store.gets.Load())
+				if store.calls > 400 || gets > 5+hidden || links < page && store.calls > 1 {
+					t.Errorf("%d links, %d names a call, %d hidden: %d calls and %d reads", links, page,
+						hidden, store.calls, gets)
+				}
+				t.Logf("%d links, %d names a call, %d hidden: %d calls, %d reads", links, page, hidden,
+					store.calls, gets)
 			}
-			store := &named{counting: counting{Store: p.store}, hidden: hidden}
-			got := p.open(archive.Config{Store: store}, shardOf(parent)).Committed()
-			if got.End != end {
-				t.Errorf("%d links: the tip is at %s, want %s", links, got.End, end)
-			}
-			if gets := int(store.gets.Load()); store.names > 400 || gets > 5+hidden {
-				t.Errorf("%d links, %d hidden: %d names and %d reads", links, hidden, store.names, gets)
-			}
-			t.Logf("%d links, %d hidden: %d names, %d reads", links, hidden, store.names,
-				store.gets.Load())
 		}
 	}
 }

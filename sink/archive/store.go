@@ -25,9 +25,10 @@ type Store interface {
 	// List returns the names directly below a folder, in bytewise order; none if there is no such
 	// folder. It may miss recent objects: it is a hint, Get decides.
 	List(ctx context.Context, folder string) (Listing, error)
-	// After returns the first object's name in a folder that comes behind name, bytewise, and need
-	// not be one of an object; "" if there is none. It is a hint, as List is.
-	After(ctx context.Context, folder, name string) (string, error)
+	// After returns the first objects' names in a folder that come behind name, in bytewise order,
+	// as many as the store returns at a time, and whether more follow. name need not be that of an
+	// object. The names are a hint, as those of List.
+	After(ctx context.Context, folder, name string) (names []string, more bool, err error)
 	// Settle makes the objects that Get has returned from the folder durable, so that a writer may
 	// build on them.
 	Settle(ctx context.Context, folder string) error

@@ -52,7 +52,7 @@ func TestRefusals(t *testing.T) {
 		s := b.store("a")
 		_, got := s.Get(t.Context(), "x")
 		_, listed := s.List(t.Context(), "x")
-		_, named := s.After(t.Context(), "x", "y")
+		_, _, named := s.After(t.Context(), "x", "y")
 		put := s.PutIfAbsent(t.Context(), "x", nil)
 		for _, err := range []error{got, listed, named, put} {
 			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {

@@ -19,7 +19,10 @@ import (
 )
 
 // Store is an archive.Store below a prefix of a bucket. It is safe for concurrent use.
-type Store struct{ cfg Config }
+type Store struct {
+	cfg  Config
+	page *int32 // names of a call of After; nil for as many as S3 returns, 1,000
+}
 
 var _ archive.Store = (*Store)(nil)
 
@@ -31,7 +34,7 @@ func New(cfg Config) (*Store, error) {
 	if cfg.CallTimeout == 0 {
 		cfg.CallTimeout = defaultCallTimeout
 	}
-	return &Store{cfg}, nil
+	return &Store{cfg: cfg}, nil
 }
 
 func (s *Store) place() Place { return Place{s.cfg.Bucket, s.cfg.Prefix} }
@@ -150,26 +153,26 @@ func (s *Store) below(folder string) string {
 	return ""
 }
 
-// After implements archive.Store, with one call for one key.
-func (s *Store) After(ctx context.Context, folder, name string) (string, error) {
+// After implements archive.Store, with one call.
+func (s *Store) After(
+	ctx context.Context, folder, name string,
+) (names []string, more bool, err error) {
 	prefix := s.below(folder)
-	for {
-		in := &s3.ListObjectsV2Input{Bucket: &s.cfg.Bucket, Prefix: &prefix, MaxKeys: aws.Int32(1)}
-		if after := prefix + name; after != "" {
-			in.StartAfter = &after
-		}
-		out, err := s.list(ctx, in)
-		if err != nil {
-			return "", s.wrap("list", folder, err)
-		}
-		if len(out.Contents) == 0 {
-			return "", nil
-		}
-		name = strings.TrimPrefix(aws.ToString(out.Contents[0].Key), prefix)
-		if !strings.Contains(name, "/") && !strings.HasPrefix(name, ".") {
-			return name, nil
-		}
+	in := &s3.ListObjectsV2Input{
+		Bucket: &s.cfg.Bucket, Prefix: &prefix, Delimiter: aws.String("/"), MaxKeys: s.page,
 	}
+	if after := prefix + name; after != "" {
+		in.StartAfter = &after
+	}
+	out, err := s.list(ctx, in)
+	if err != nil {
+		return nil, false, s.wrap("list", folder, err)
+	}
+	for _, o := range out.Contents {
+		names = appendVisible(names, strings.TrimPrefix(aws.ToString(o.Key), prefix))
+	}
+	slices.Sort(names)
+	return names, aws.ToBool(out.IsTruncated), nil
 }
 
 // Settle implements archive.Store: what S3 returns is durable.

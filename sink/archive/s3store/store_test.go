@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -40,18 +42,42 @@ func newBucket(t *testing.T) *bucket {
 		fake.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	b.client = s3.New(s3.Options{
-		BaseEndpoint: &server.URL, Region: "us-east-1", UsePathStyle: true,
+	b.client = newClient(t, server.URL, nil)
+	return b
+}
+
+// newClient returns a client of a new bucket, events. do takes the calls without a network.
+func newClient(t *testing.T, url string, do s3.HTTPClient) *s3.Client {
+	client := s3.New(s3.Options{
+		BaseEndpoint: &url, Region: "us-east-1", UsePathStyle: true, HTTPClient: do,
 		Credentials:                credentials.NewStaticCredentialsProvider("a", "b", ""),
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 		Retryer:                    aws.NopRetryer{},
 	})
-	_, err := b.client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("events")})
+	_, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("events")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return client
+}
+
+// direct calls a handler without a network, for tests with many calls.
+type direct struct{ http.Handler }
+
+func (d direct) Do(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.RequestURI = r.URL.RequestURI()
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	r.Header.Set("Content-Length", strconv.FormatInt(r.ContentLength, 10))
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	return w.Result(), nil
 }
 
 // meet sets the handler in front; nil for none.
@@ -86,8 +112,8 @@ func TestStore(t *testing.T) {
 	for _, prefix := range []string{"", "a", "a/b"} {
 		b := newBucket(t)
 		s, ctx := b.store(prefix), t.Context()
-		if name, err := s.After(ctx, "s/x", ""); name != "" || err != nil {
-			t.Errorf("after the start of nothing: %q, %v", name, err)
+		if names, more, err := s.After(ctx, "s/x", ""); len(names) > 0 || more || err != nil {
+			t.Errorf("after the start of nothing: %q, %v, %v", names, more, err)
 		}
 		for _, name := range []string{"s/x/2", "s/x/10", "s/x/.hidden", "s/y/1", "s/0"} {
 			if err := s.PutIfAbsent(ctx, name, []byte("of "+name)); err != nil {
@@ -109,11 +135,16 @@ func TestStore(t *testing.T) {
 			t.Errorf("listed %+v, %v", got, err)
 		}
 		for after, want := range map[string]string{
-			"": "10", "1": "10", "10": "2", "11": "2", "2": "", "zz": "",
+			"": "10 2", "1": "10 2", "10": "2", "11": "2", "2": "", "zz": "",
 		} {
-			if name, err := s.After(ctx, "s/x", after); name != want || err != nil {
-				t.Errorf("after %q: %q, %v, want %q", after, name, err, want)
+			names, more, err := s.After(ctx, "s/x", after)
+			if got := strings.Join(names, " "); got != want || more || err != nil {
+				t.Errorf("after %q: %q, %v, %v, want %q", after, got, more, err, want)
 			}
+		}
+		s.SetPage(1)
+		if names, more, err := s.After(ctx, "s/x", "1"); len(names) != 1 || !more || err != nil {
+			t.Errorf("one at a time: %q, %v, %v", names, more, err)
 		}
 		if err := s.Probe(ctx); err != nil {
 			t.Error(err)
