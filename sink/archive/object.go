@@ -16,21 +16,39 @@ import (
 type object struct {
 	name   string
 	link   *Link
-	body   io.ReadCloser
+	body   *body
 	member *member
+}
+
+// body is the body of an object. It remembers an error of the store, so that an outage amid the
+// object is not taken for damage.
+type body struct {
+	io.ReadCloser
+	err error
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, ErrStoreUnavailable) || errors.Is(err, ErrStoreRefused) {
+		b.err = err
+	}
+	return n, err
 }
 
 var members = sync.Pool{New: func() any { return newMember(nil) }}
 
 // openObject opens the object and reads its link. ErrObjectNotFound: it does not exist.
 func openObject(ctx context.Context, store Store, name string) (*object, error) {
-	body, err := store.Get(ctx, name)
+	from, err := store.Get(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	o := &object{name: name, body: body, member: members.Get().(*member)}
-	o.member.reset(body)
+	o := &object{name: name, body: &body{ReadCloser: from}, member: members.Get().(*member)}
+	o.member.reset(o.body)
 	if o.link, err = o.member.readLink(); err != nil {
+		if o.body.err != nil {
+			err = o.body.err
+		}
 		return nil, errors.Join(fmt.Errorf("link %s: %w", name, err), o.close())
 	}
 	return o, nil
@@ -49,8 +67,17 @@ func (o *object) close() error {
 var ErrContentsDiffer = errors.New("the records are not those that the link describes")
 
 // each calls visit with every record once, in order, until it returns false. It returns an error
-// that wraps ErrContentsDiffer if the visited records do not match the link.
+// that wraps ErrContentsDiffer if the visited records do not match the link, and the store's error
+// if the object could not be read to its end.
 func (o *object) each(visit func(runnel.Record) bool) error {
+	err := o.visit(visit)
+	if err != nil && o.body.err != nil {
+		return o.body.err
+	}
+	return err
+}
+
+func (o *object) visit(visit func(runnel.Record) bool) error {
 	packed, err := o.member.records()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrContentsDiffer, err)

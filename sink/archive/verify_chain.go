@@ -157,7 +157,11 @@ func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error
 		report.Damaged.add(s.of.options.Examples, "%s: %v", name, err)
 	}
 	s.place(object.link, name)
-	if err := s.contents(object); err != nil {
+	err = s.contents(object)
+	switch {
+	case object.body.err != nil:
+		return errors.Join(err, object.close())
+	case err != nil:
 		report.Damaged.add(s.of.options.Examples, "%s: %v", name, err)
 	}
 	return object.close()
@@ -307,7 +311,7 @@ func (s *shardCheck) suspected(
 			}
 			return true
 		})
-		if err := object.close(); err != nil {
+		if err := errors.Join(object.body.err, object.close()); err != nil {
 			return err
 		}
 	}

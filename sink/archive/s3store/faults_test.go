@@ -1,11 +1,14 @@
 package s3store_test
 
 import (
+	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -120,6 +123,15 @@ func TestConflictIsTriedAgain(t *testing.T) {
 	}
 }
 
+// record returns a batch of one record.
+func record(id runnel.ShardID, n int) sink.Batch {
+	at := runnel.Position{Sequence: runnel.SequenceNumber(fmt.Sprint(1000 + n))}
+	return sink.Batch{Through: at, Records: []runnel.Record{{
+		PartitionKey: "k", ShardID: id, Data: []byte("1"), Position: at,
+		ArrivalTime: time.UnixMilli(1e12),
+	}}}
+}
+
 // A writer waits out an outage with its records, and sends the same link again. Answers are lost, so
 // one link was there already. A refusal ends the wait.
 func TestWriterWaitsOutAnOutage(t *testing.T) {
@@ -151,21 +163,14 @@ func TestWriterWaitsOutAnOutage(t *testing.T) {
 			next.ServeHTTP(w, r)
 		}
 	})
-	record := func(n int) sink.Batch {
-		at := runnel.Position{Sequence: runnel.SequenceNumber(fmt.Sprint(1000 + n))}
-		return sink.Batch{Through: at, Records: []runnel.Record{{
-			PartitionKey: "k", ShardID: shard.ID, Data: []byte("1"), Position: at,
-			ArrivalTime: time.UnixMilli(1e12),
-		}}}
-	}
-	c, err := w.Write(t.Context(), record(1))
-	if err != nil || c.End != record(1).Through || outages.Load() != 3 {
+	c, err := w.Write(t.Context(), record(shard.ID, 1))
+	if err != nil || c.End != record(shard.ID, 1).Through || outages.Load() != 3 {
 		t.Fatalf("%v, %v, %d outages", c, err, outages.Load())
 	}
 	b.meet(func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
 		answer(w, 403, "AccessDenied")
 	})
-	if _, err := w.Write(t.Context(), record(2)); !errors.Is(err, archive.ErrStoreRefused) {
+	if _, err := w.Write(t.Context(), record(shard.ID, 2)); !errors.Is(err, archive.ErrStoreRefused) {
 		t.Errorf("a refusal: %v", err)
 	}
 }
@@ -198,6 +203,58 @@ func TestValidate(t *testing.T) {
 	} {
 		if _, err := s3store.New(cfg); err == nil {
 			t.Errorf("%+v is accepted", cfg)
+		}
+	}
+}
+
+// An outage amid an object is no damage: the verdict is not given.
+func TestVerifyDuringAnOutage(t *testing.T) {
+	b := newBucket(t)
+	s, err := s3store.New(s3store.Config{
+		S3: b.client, Bucket: "events", CallTimeout: 50 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := archive.New(archive.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shard := sink.Shard{Stream: "orders", Created: time.UnixMilli(1e12), ID: "shardId-000000000000"}
+	w, err := a.Open(t.Context(), shard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := record(shard.ID, 1)
+	batch.Records[0].Data = make([]byte, 300_000)
+	_, _ = crand.Read(batch.Records[0].Data)
+	if _, err := w.Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, cut := range []int{0, 30, 100_000} { // before the link, in it, and amid the records
+		b.meet(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, ".gz") {
+				next.ServeHTTP(w, r)
+				return
+			}
+			whole := httptest.NewRecorder()
+			next.ServeHTTP(whole, r)
+			if r.Header.Get("Range") != "" || cut == 0 {
+				answer(w, 503, "SlowDown")
+				return
+			}
+			w.Header().Set("Content-Length", strconv.Itoa(whole.Body.Len()))
+			_, _ = w.Write(whole.Body.Bytes()[:cut])
+			panic(http.ErrAbortHandler)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		report, err := archive.NewReader(s).Verify(ctx, archive.VerifyOptions{})
+		cancel()
+		if !errors.Is(err, archive.ErrStoreUnavailable) {
+			t.Errorf("cut at %d: %v, %+v", cut, err, report)
 		}
 	}
 }
