@@ -104,9 +104,10 @@ func (r *Reader) Verify(ctx context.Context, options VerifyOptions) (*Report, er
 		return nil, err
 	}
 	v := &verification{
-		reader: r, options: options.withDefaults(),
+		reader: r, store: newAhead(ctx, r.store, parallelReads), options: options.withDefaults(),
 		report: &Report{Streams: []string{}, GapsAllowed: options.AllowGaps},
 	}
+	defer v.store.close()
 	streams, err := v.streams(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
@@ -131,6 +132,7 @@ var ErrStreamNotFound = errors.New("no stream")
 
 type verification struct {
 	reader  *Reader
+	store   *ahead
 	options VerifyOptions
 	report  *Report
 	ledger  *ledger // nil without a source
@@ -138,7 +140,7 @@ type verification struct {
 
 // streams returns the streams to verify.
 func (v *verification) streams(ctx context.Context) ([]Stream, error) {
-	listing, err := v.reader.store.List(ctx, "")
+	listing, err := v.store.List(ctx, "")
 	if err != nil {
 		return nil, err
 	}

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/runnel-stream/runnel"
 )
 
 // stream verifies a stream's shards, parents before children.
 func (v *verification) stream(ctx context.Context, stream Stream) error {
-	listing, err := v.reader.store.List(ctx, stream.String())
+	listing, err := v.store.List(ctx, stream.String())
 	if err != nil {
 		return err
 	}
@@ -23,16 +27,10 @@ func (v *verification) stream(ctx context.Context, stream Stream) error {
 			v.report.Others.add(v.options.Examples, "%s/%s/", stream, base)
 			continue
 		}
-		c := chain{store: v.reader.store, stream: stream, shard: runnel.ShardID(base)}
-		first, err := c.link(ctx, runnel.Start())
-		switch {
-		case err == nil:
-			chains = append(chains, Chain{Stream: stream, ShardID: c.shard, Parents: first.Parents})
-		case errors.Is(err, ErrObjectNotFound) || errors.Is(err, ErrUnusableLink): // reported below
-			chains = append(chains, Chain{Stream: stream, ShardID: c.shard})
-		default:
-			return err
-		}
+		chains = append(chains, Chain{Stream: stream, ShardID: runnel.ShardID(base)})
+	}
+	if err := v.begin(ctx, chains); err != nil {
+		return err
 	}
 	if err := sortChains(chains); err != nil {
 		v.report.Parents.add(v.options.Examples, "%s: %v", stream, err)
@@ -41,11 +39,17 @@ func (v *verification) stream(ctx context.Context, stream Stream) error {
 		v.ledger.lineage = newLineage(chains)
 	}
 	links := v.report.Links
+	next, stop := iter.Pull(v.listings(ctx, chains))
+	defer stop()
 	for i := range chains {
 		if err := v.parents(ctx, &chains[i]); err != nil {
 			return err
 		}
-		if err := v.shard(ctx, &chains[i], i); err != nil {
+		folder, _ := next()
+		if folder.err != nil {
+			return folder.err
+		}
+		if err := v.shard(ctx, &chains[i], i, folder.Listing); err != nil {
 			return err
 		}
 	}
@@ -56,6 +60,66 @@ func (v *verification) stream(ctx context.Context, stream Stream) error {
 	return nil
 }
 
+// begin reads the first link of each shard, and sets the parents that it names. Its faults are
+// reported with the shard's other objects.
+func (v *verification) begin(ctx context.Context, chains []Chain) error {
+	var group errgroup.Group
+	group.SetLimit(parallelReads)
+	for i := range chains {
+		group.Go(func() error {
+			c := chain{store: v.store, stream: chains[i].Stream, shard: chains[i].ShardID}
+			first, err := c.link(ctx, runnel.Start())
+			switch {
+			case err == nil:
+				chains[i].Parents = first.Parents
+			case !errors.Is(err, ErrObjectNotFound) && !errors.Is(err, ErrUnusableLink):
+				return err
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// listedFolder is the listing of a shard's folder, or the error of it.
+type listedFolder struct {
+	Listing
+	err error
+}
+
+// listings yields the listing of each shard's folder. It lists the next folder while one is read,
+// and has the links read ahead.
+func (v *verification) listings(ctx context.Context, chains []Chain) iter.Seq[listedFolder] {
+	return func(yield func(listedFolder) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		ahead := make(chan listedFolder)
+		var group sync.WaitGroup
+		defer group.Wait()
+		defer cancel()
+		group.Go(func() {
+			for i := range chains {
+				c := chain{store: v.store, stream: chains[i].Stream, shard: chains[i].ShardID}
+				listing, err := c.store.List(ctx, c.folder())
+				for _, base := range listing.Objects {
+					if _, err := parseObject(base); err == nil {
+						v.store.expect(c.folder() + "/" + base)
+					}
+				}
+				select {
+				case ahead <- listedFolder{listing, err}:
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+		for range chains {
+			if !yield(<-ahead) {
+				return
+			}
+		}
+	}
+}
+
 // parents checks the parents that a shard's first link names.
 func (v *verification) parents(ctx context.Context, shard *Chain) error {
 	for _, parent := range shard.Parents {
@@ -63,7 +127,7 @@ func (v *verification) parents(ctx context.Context, shard *Chain) error {
 		if parent.None {
 			at = runnel.Start()
 		}
-		c := chain{store: v.reader.store, stream: shard.Stream, shard: parent.ShardID}
+		c := chain{store: v.store, stream: shard.Stream, shard: parent.ShardID}
 		link, err := c.link(ctx, at)
 		found := err == nil
 		switch {
@@ -99,14 +163,12 @@ type shardCheck struct {
 
 // shard verifies one shard: every object in its folder, in the order of their names, which is that
 // of their previous ends.
-func (v *verification) shard(ctx context.Context, shard *Chain, number int) error {
+func (v *verification) shard(
+	ctx context.Context, shard *Chain, number int, listing Listing,
+) error {
 	s := &shardCheck{
 		of: v, number: number, suspects: map[runnel.Position]int{},
-		chain: chain{store: v.reader.store, stream: shard.Stream, shard: shard.ShardID},
-	}
-	listing, err := v.reader.store.List(ctx, s.chain.folder())
-	if err != nil {
-		return err
+		chain: chain{store: v.store, stream: shard.Stream, shard: shard.ShardID},
 	}
 	for _, base := range listing.Folders {
 		v.report.Others.add(v.options.Examples, "%s/%s/", s.chain.folder(), base)
