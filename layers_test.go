@@ -30,6 +30,7 @@ var layers = [][]string{
 		"internal/prosemeter",
 		"internal/retry",
 		"internal/rows",
+		"internal/s3test",
 		"internal/shardid",
 		"internal/spell",
 		"internal/vfs",
@@ -88,6 +89,7 @@ var layers = [][]string{
 		"server/internal/dynamo",
 		"server/internal/fsck",
 		"server/internal/kinesis",
+		"sink/archive/s3store",
 	},
 	{
 		"internal/demo",

@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/runnel-stream/runnel"
 )
 
@@ -74,20 +76,44 @@ func (r *Reader) Shards(ctx context.Context, stream Stream) ([]Chain, error) {
 	}
 	var chains []Chain
 	for _, base := range listing.Folders {
-		if !isName(base) {
-			continue
-		}
-		chain := Chain{Stream: stream, ShardID: runnel.ShardID(base)}
-		for link, err := range r.Links(ctx, chain) {
-			if err != nil {
-				return nil, err
-			}
-			chain.Parents = link.Parents
-			chains = append(chains, chain)
-			break // the first one
+		if isName(base) {
+			chains = append(chains, Chain{Stream: stream, ShardID: runnel.ShardID(base)})
 		}
 	}
+	begun := make([]bool, len(chains))
+	var group errgroup.Group
+	group.SetLimit(parallelReads)
+	for i := range chains {
+		group.Go(func() (err error) {
+			begun[i], err = chains[i].begin(ctx, r.store)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	n := 0
+	for i := range chains {
+		if begun[i] {
+			chains[n] = chains[i]
+			n++
+		}
+	}
+	chains = chains[:n]
 	return chains, sortChains(chains)
+}
+
+// begin reads the first link, and sets the parents that it names. begun is false if there is none.
+func (s *Chain) begin(ctx context.Context, store Store) (begun bool, err error) {
+	first, err := chain{store: store, stream: s.Stream, shard: s.ShardID}.link(ctx, runnel.Start())
+	if errors.Is(err, ErrObjectNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	s.Parents = first.Parents
+	return true, nil
 }
 
 // sortChains puts parents before children. It returns an error for shards that are their own
@@ -193,12 +219,20 @@ func (r *Reader) All(ctx context.Context, stream Stream) iter.Seq2[runnel.Record
 	}
 }
 
-// objects yields the shard's objects from the first to the tip. The caller closes each one.
+// objects yields the shard's objects from the first to the tip. The caller closes each one. The
+// names in the folder say which objects are read ahead, and the links which ones are yielded.
 func (r *Reader) objects(ctx context.Context, shard Chain) iter.Seq2[*object, error] {
-	c := chain{store: r.store, stream: shard.Stream, shard: shard.ShardID}
 	return func(yield func(*object, error) bool) {
+		store := newAhead(ctx, r.store, parallelReads)
+		defer store.close()
+		c := chain{store: store, stream: shard.Stream, shard: shard.ShardID}
+		var page page
 		for at := runnel.Start(); at != runnel.End(); {
-			object, err := openObject(ctx, c.store, c.name(at))
+			err := page.turn(ctx, c, store, at)
+			var object *object
+			if err == nil {
+				object, err = openObject(ctx, c.store, c.name(at))
+			}
 			if errors.Is(err, ErrObjectNotFound) {
 				return
 			}
@@ -217,4 +251,29 @@ func (r *Reader) objects(ctx context.Context, shard Chain) iter.Seq2[*object, er
 			}
 		}
 	}
+}
+
+// page is the last part of a folder's names that was asked for.
+type page struct {
+	last  string // of its names; "" before the first page
+	ended bool   // no names follow
+}
+
+// turn gets the next names if the link that follows at is not among the names so far, and has them
+// read ahead.
+func (p *page) turn(ctx context.Context, c chain, store *ahead, at runnel.Position) error {
+	base := at.SortText() + extension
+	if p.ended || base <= p.last {
+		return nil
+	}
+	names, more, err := c.store.After(ctx, c.folder(), at.SortText())
+	if err != nil {
+		return err
+	}
+	p.ended = !more
+	for _, name := range names {
+		store.expect(c.folder() + "/" + name)
+		p.last = name
+	}
+	return nil
 }

@@ -67,15 +67,11 @@ func (v *verification) begin(ctx context.Context, chains []Chain) error {
 	group.SetLimit(parallelReads)
 	for i := range chains {
 		group.Go(func() error {
-			c := chain{store: v.store, stream: chains[i].Stream, shard: chains[i].ShardID}
-			first, err := c.link(ctx, runnel.Start())
-			switch {
-			case err == nil:
-				chains[i].Parents = first.Parents
-			case !errors.Is(err, ErrObjectNotFound) && !errors.Is(err, ErrUnusableLink):
-				return err
+			_, err := chains[i].begin(ctx, v.store)
+			if errors.Is(err, ErrUnusableLink) {
+				return nil
 			}
-			return nil
+			return err
 		})
 	}
 	return group.Wait()

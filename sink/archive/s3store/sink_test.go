@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/s3test"
 	"github.com/runnel-stream/runnel/sink"
 	"github.com/runnel-stream/runnel/sink/archive"
 	"github.com/runnel-stream/runnel/sink/archive/s3store"
@@ -110,7 +110,7 @@ func (f *flaky) PutIfAbsent(ctx context.Context, name string, data []byte) error
 	return f.Store.PutIfAbsent(ctx, name, data)
 }
 
-// server is a real server of S3, which RUNNEL_S3 names, or the fake one.
+// server is a real server of S3, if s3test.Env names one, or the fake one.
 type server struct {
 	*testing.T
 	client *s3.Client
@@ -118,25 +118,24 @@ type server struct {
 }
 
 func newServer(t *testing.T) *server {
-	url := os.Getenv("RUNNEL_S3")
-	if url == "" {
+	if os.Getenv(s3test.Env) == "" {
 		fake := gofakes3.New(s3mem.New()).Server()
 		return &server{T: t, client: newClient(t, "http://s3.test", direct{fake})}
 	}
-	client, err := awsclient.S3(t.Context(), awsclient.S3Options{Endpoint: url})
+	t.Setenv("AWS_ACCESS_KEY_ID", s3test.AccessKeyID)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.SecretAccessKey)
+	client, err := awsclient.S3(t.Context(), awsclient.S3Options{Endpoint: s3test.New(t).URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{T: t, client: client}
-	_, _ = client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("events")})
-	return s
+	return &server{T: t, client: client}
 }
 
 // target returns an archive below a prefix of its own.
 func (s *server) target() *target {
 	s.Helper()
 	store, err := s3store.New(s3store.Config{
-		S3: s.client, Bucket: "events",
+		S3: s.client, Bucket: s3test.Bucket,
 		Prefix: fmt.Sprintf("%s-%d-%d", s.Name(), time.Now().UnixNano(), s.n.Add(1)),
 	})
 	if err != nil {
@@ -153,7 +152,7 @@ func TestConformance(t *testing.T) {
 // Three writers are alive on every shard, answers are lost, and puts come late.
 func TestSimulation(t *testing.T) {
 	s := newServer(t)
-	seeds := uint64(20 * sinktest.Soak())
+	seeds := uint64(10 * sinktest.Soak())
 	var moved, tolerated int
 	for seed := range seeds {
 		target := s.target()
@@ -225,4 +224,3 @@ func TestRaces(t *testing.T) {
 		}
 	}
 }
-
