@@ -19,8 +19,8 @@ type S3Options struct {
 	// Endpoint is the URL of the S3 API. Default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL,
 	// endpoint_url in the profile; else AWS itself.
 	Endpoint string
-	// Region is the AWS region. Default: AWS_REGION, the profile's; us-east-1 at an endpoint that is
-	// not AWS's.
+	// Region is the AWS region. Default: AWS_REGION, the profile's; us-east-1 at an endpoint that
+	// is not AWS's.
 	Region string
 	// Profile is a section of the AWS files. Default: AWS_PROFILE, "default".
 	Profile string

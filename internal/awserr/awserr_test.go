@@ -155,3 +155,27 @@ func TestModelledErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestS3(t *testing.T) {
+	for _, c := range []struct {
+		code      string
+		status    int
+		want      awserr.Class
+		transient bool
+	}{
+		{"ConditionalRequestConflict", 409, awserr.Passing, true},
+		{"RequestTimeout", 400, awserr.Passing, true},
+		{"SlowDown", 503, awserr.Throttled, true},
+		{"PreconditionFailed", 412, awserr.Record, false},
+		{"NoSuchKey", 404, awserr.Missing, false},
+		{"NoSuchBucket", 404, awserr.Missing, false},
+		{"InvalidAccessKeyId", 403, awserr.Caller, false},
+		{"InvalidArgument", 400, awserr.Unknown, false},
+		{"InternalError", 500, awserr.Unknown, true},
+	} {
+		err := answer(c.status, c.code, "why")
+		if got := awserr.S3.Of(err); got != c.want || awserr.S3.Transient(err) != c.transient {
+			t.Errorf("%s %d: %v, want %v", c.code, c.status, got, c.want)
+		}
+	}
+}

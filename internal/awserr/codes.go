@@ -12,6 +12,7 @@ const (
 	CodeUnknownOperation = "UnknownOperationException"
 	CodeInternal         = "InternalFailure"
 	CodeUnavailable      = "ServiceUnavailable"
+	CodeNoSuchBucket     = "NoSuchBucket"
 )
 
 const (
@@ -53,6 +54,19 @@ var DynamoDB = Service{
 	"ConditionalCheckFailedException":          Record,
 	codeConditionFailed:                        Record, // of a transaction's item
 	"ResourceNotFoundException":                Missing,
+}
+
+// S3 has the codes of Amazon S3 ("Error responses", "List of error codes").
+var S3 = Service{
+	"ConditionalRequestConflict": Passing,
+	"OperationAborted":           Passing,
+	"RequestTimeout":             Passing,
+	"PreconditionFailed":         Record,
+	"InvalidAccessKeyId":         Caller,
+	"AllAccessDisabled":          Caller,
+	"AccountProblem":             Caller,
+	CodeNoSuchBucket:             Missing,
+	"NoSuchKey":                  Missing,
 }
 
 // common has the codes of all services ("Common Error Types", and the SDKs' own lists of codes that

@@ -133,17 +133,22 @@ func (f *archiveFlags) open(
 	if err != nil {
 		return nil, exit.Usage("%w", err)
 	}
-	err = sink.Probe(ctx)
-	switch {
-	case err == nil || ctx.Err() != nil:
-		return sink, nil
-	case errors.Is(err, s3store.ErrConditionIgnored):
-		return nil, exit.Usage("%w", err)
-	case inS3:
-		return nil, exit.Outside(fmt.Errorf("archive to %s: %w", f.to, errors.Unwrap(err)))
+	if err := sink.Probe(ctx); err != nil && ctx.Err() == nil {
+		return nil, f.unusable(err, inS3)
 	}
-	return nil, exit.Outside(fmt.Errorf("archive to %s: %w; name a folder that can be written", f.to,
-		errors.Unwrap(err)))
+	return sink, nil
+}
+
+// unusable returns the error of a place that cannot take an archive.
+func (f *archiveFlags) unusable(err error, inS3 bool) error {
+	if errors.Is(err, s3store.ErrConditionIgnored) {
+		return exit.Usage("%w", err)
+	}
+	err = fmt.Errorf("archive to %s: %w", f.to, errors.Unwrap(err))
+	if !inS3 {
+		err = fmt.Errorf("%w; name a folder that can be written", err)
+	}
+	return exit.Outside(err)
 }
 
 // archiveCounts are the counts of an archive worker.

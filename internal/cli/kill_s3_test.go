@@ -16,8 +16,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/s3test"
 )
 
-// TestS3Kills archives real events into S3, with two workers of eight shards. One is killed with -9,
-// the store is gone for ten seconds, the stream's server is killed with -9, and shards split.
+// TestS3Kills archives real events into S3, with two workers of eight shards. One is killed with
+// -9, the store is gone for ten seconds, the stream's server is killed with -9, and shards split.
 // Nothing may be missing, doubled or out of order, also for a reader of files that knows nothing of
 // runnel, and the other worker lives all the time.
 func TestS3Kills(t *testing.T) {

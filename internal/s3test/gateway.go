@@ -3,6 +3,7 @@
 package s3test
 
 import (
+	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -60,8 +61,9 @@ func New(t *testing.T) *Gateway {
 func (g *Gateway) Start() {
 	g.t.Helper()
 	addr := g.URL[len("http://"):]
-	g.cmd = exec.Command(os.Getenv(Env), "--port", addr, "--quiet", "posix", "--sidecar",
-		filepath.Join(g.dir, "meta"), filepath.Dir(g.Data))
+	g.cmd = exec.CommandContext(context.WithoutCancel(g.t.Context()), os.Getenv(Env),
+		"--port", addr, "--quiet", "posix", "--sidecar", filepath.Join(g.dir, "meta"),
+		filepath.Dir(g.Data))
 	g.cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+AccessKeyID,
 		"ROOT_SECRET_KEY="+SecretAccessKey)
 	if err := g.cmd.Start(); err != nil {

@@ -45,8 +45,8 @@ func (b slowBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// Objects are read ahead, in bounds, whole, and all are closed, also if some are passed over, are not
-// there, or if the reading ends early.
+// Objects are read ahead, in bounds, whole, and all are closed, also if some are passed over, are
+// not there, or if the reading ends early.
 func TestAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slow{Store: newDirStoreOn(vfs.NewMem(), "to")}

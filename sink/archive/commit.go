@@ -23,16 +23,35 @@ func (w *writer) commit(ctx context.Context, end runnel.Position) error {
 	if err != nil {
 		return w.fail("commit", err)
 	}
-	name := w.chain.name(link.Previous)
-	err = w.persist(ctx, name, func() error { return w.chain.store.PutIfAbsent(ctx, name, object) })
-	if errors.Is(err, ErrObjectExists) {
-		return w.taken(ctx, link)
-	}
-	if err != nil {
+	there, err := w.create(ctx, link, object)
+	switch {
+	case err != nil:
 		return w.fail("commit", err)
+	case there != nil:
+		return w.taken(ctx, link, there)
 	}
 	w.advance(link)
 	return nil
+}
+
+// create creates the link's object. If another object has the name, it returns that one's link.
+// Some stores refuse a create beside another one that has not ended and may still fail: then there
+// is no object, and the create is tried again.
+func (w *writer) create(ctx context.Context, link *Link, object []byte) (there *Link, err error) {
+	name := w.chain.name(link.Previous)
+	err = w.persist(ctx, name, func() error {
+		err := w.chain.store.PutIfAbsent(ctx, name, object)
+		if !errors.Is(err, ErrObjectExists) {
+			return err
+		}
+		there, err = w.chain.link(ctx, link.Previous)
+		if errors.Is(err, ErrObjectNotFound) {
+			err = fmt.Errorf("%w: it refused to create the object, and has none: %w",
+				ErrStoreUnavailable, err)
+		}
+		return err
+	})
+	return there, err
 }
 
 // advance moves the tip to the writer's own link.
@@ -71,15 +90,7 @@ func (w *writer) remember(link *Link) error {
 
 // taken is called if another object had the link's name. That object is this very link, if it was
 // put and the answer lost, or another writer's link.
-func (w *writer) taken(ctx context.Context, link *Link) error {
-	var there *Link
-	err := w.persist(ctx, w.chain.name(link.Previous), func() (err error) {
-		there, err = w.chain.link(ctx, link.Previous)
-		return err
-	})
-	if err != nil {
-		return w.fail("commit", err)
-	}
+func (w *writer) taken(ctx context.Context, link, there *Link) error {
 	if there.Writer == link.Writer && there.Nonce == link.Nonce {
 		w.advance(link)
 		return nil

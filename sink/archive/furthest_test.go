@@ -27,8 +27,8 @@ func (s *named) After(ctx context.Context, folder, name string) ([]string, bool,
 	return names[:min(len(names), s.page)], len(names) > s.page, err
 }
 
-// The tip of a chain of any length is found by few names, also where its numbers are as far apart as
-// those of Kinesis, and where the names are late.
+// The tip of a chain of any length is found by few names, also where its numbers are as far apart
+// as those of Kinesis, and where the names are late.
 func TestTipIsFoundByNames(t *testing.T) {
 	for _, links := range []int{0, 1, 2, 3, 40, 3000} {
 		p := &place{t, archive.NewDirStoreOn(vfs.NewMem(), "to")}

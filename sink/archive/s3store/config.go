@@ -14,8 +14,12 @@ import (
 
 // API is the part of the S3 client that a Store calls.
 type API interface {
-	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
-	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
+	PutObject(
+		context.Context, *s3.PutObjectInput, ...func(*s3.Options),
+	) (*s3.PutObjectOutput, error)
+	GetObject(
+		context.Context, *s3.GetObjectInput, ...func(*s3.Options),
+	) (*s3.GetObjectOutput, error)
 	ListObjectsV2(
 		context.Context, *s3.ListObjectsV2Input, ...func(*s3.Options),
 	) (*s3.ListObjectsV2Output, error)
@@ -25,7 +29,7 @@ var _ API = (*s3.Client)(nil)
 
 // Config is the configuration of a Store. S3 and Bucket are required.
 type Config struct {
-	// S3 is the client. Its retries may be on: a create that is sent again is settled by the archive.
+	// S3 is the client. Its retries may be on, since a create may be sent again.
 	S3 API
 	// Bucket is the bucket's name; it exists. A directory bucket (…--x-s3) is refused, since its
 	// listings have no order.
@@ -44,7 +48,10 @@ type Config struct {
 const defaultCallTimeout = 30 * time.Second
 
 // Place is a place in S3, as s3://BUCKET/PREFIX names it.
-type Place struct{ Bucket, Prefix string }
+type Place struct {
+	Bucket string // the bucket's name
+	Prefix string // as Config has it
+}
 
 // String returns the URL.
 func (p Place) String() string { return strings.TrimSuffix("s3://"+p.Bucket+"/"+p.Prefix, "/") }

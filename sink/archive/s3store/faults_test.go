@@ -132,8 +132,8 @@ func record(id runnel.ShardID, n int) sink.Batch {
 	}}}
 }
 
-// A writer waits out an outage with its records, and sends the same link again. Answers are lost, so
-// one link was there already. A refusal ends the wait.
+// A writer waits out an outage with its records, and sends the same link again. Answers are lost,
+// so one link was there already. A refusal ends the wait.
 func TestWriterWaitsOutAnOutage(t *testing.T) {
 	b := newBucket(t)
 	var outages atomic.Int64

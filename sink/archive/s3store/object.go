@@ -31,8 +31,8 @@ var resumes = retry.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 
 const resumeTries = 5
 
-func (o *object) open() error {
-	ctx, cancel := context.WithCancel(o.ctx)
+func (o *object) open(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
 	o.idle = time.AfterFunc(o.store.cfg.CallTimeout, cancel)
 	in := &s3.GetObjectInput{
 		Bucket: &o.store.cfg.Bucket, Key: aws.String(o.store.key(o.name)),
@@ -72,7 +72,7 @@ func (o *object) Read(p []byte) (int, error) {
 				return n, err
 			}
 			o.drop()
-		} else if err = o.open(); err == nil {
+		} else if err = o.open(o.ctx); err == nil {
 			continue
 		}
 		if failures++; failures > resumeTries || o.ctx.Err() != nil {

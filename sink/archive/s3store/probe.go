@@ -16,8 +16,8 @@ var ErrConditionIgnored = errors.New("the store ignores the header If-None-Match
 	"could write one object, and records would be lost and doubled: use a store that honours it " +
 	"for PutObject")
 
-// The objects of a probe, directly below the prefix. List hides them. They stay there, so that the role needs no
-// right to delete.
+// The objects of a probe, directly below the prefix. List hides them. They stay there, so that the
+// role needs no right to delete.
 const (
 	probeName = ".runnel-probe"
 	raceName  = ".runnel-race"

@@ -61,11 +61,11 @@ func (s *Store) PutIfAbsent(ctx context.Context, name string, data []byte) error
 		switch {
 		case err == nil:
 			return nil
-		case is(err, conflict):
+		case isConflict(err):
 			if err := conflicts.Wait(ctx, failures); err != nil {
 				return s.wrap("put", name, err)
 			}
-		case is(err, preconditionFailed):
+		case isThere(err):
 			return archive.ErrObjectExists
 		default:
 			return s.wrap("put", name, err)
@@ -91,7 +91,7 @@ func (s *Store) put(ctx context.Context, name string, data []byte) error {
 // Get implements archive.Store. If the connection breaks, the reader asks for the rest.
 func (s *Store) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	o := &object{store: s, ctx: ctx, name: name}
-	if err := o.open(); err != nil {
+	if err := o.open(ctx); err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -120,13 +120,15 @@ func (s *Store) List(ctx context.Context, folder string) (archive.Listing, error
 			break
 		}
 		if in.ContinuationToken = out.NextContinuationToken; in.ContinuationToken == nil {
-			return archive.Listing{}, s.wrap("list", folder, errors.New("a page without a next one"))
+			return archive.Listing{}, s.wrap("list", folder, errNoPage)
 		}
 	}
 	slices.Sort(listing.Folders)
 	slices.Sort(listing.Objects)
 	return listing, nil
 }
+
+var errNoPage = errors.New("the answer says that more names follow, and not how to get them")
 
 // appendVisible leaves out names that begin with a dot, and the empty one: some programs mark a
 // folder by an object of that name.
