@@ -10,7 +10,6 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/exit"
-	"github.com/runnel-stream/runnel/sink/archive"
 	"github.com/runnel-stream/runnel/sink/archive/s3store"
 )
 
@@ -42,7 +41,7 @@ func (f *placeFlags) like(command *cobra.Command) {
 }
 
 // open returns the store of s3://BUCKET/PREFIX.
-func (f *placeFlags) open(ctx context.Context, to string) (archive.Store, error) {
+func (f *placeFlags) open(ctx context.Context, to string) (*s3store.Store, error) {
 	place, err := s3store.ParseURL(to)
 	if err != nil {
 		return nil, exit.Usage("%w", err)

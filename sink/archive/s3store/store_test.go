@@ -169,3 +169,67 @@ func TestProbeSeesAnIgnoredCondition(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The examination passes a sound store, leaves nothing behind, and sees a store that ignores the
+// condition, loses objects, or hides them from listings.
+func TestExamine(t *testing.T) {
+	b := newBucket(t)
+	s := b.store("a")
+	e, err := s.Examine(t.Context(), 10)
+	if err != nil || !e.OK() || e.One != 10 || e.Left != 0 {
+		t.Errorf("a sound store: %+v, %v", e, err)
+	}
+	if l, err := s.List(t.Context(), ""); err != nil || len(l.Folders) > 0 {
+		t.Errorf("left behind: %+v, %v", l, err)
+	}
+	for name, c := range map[string]struct {
+		front func(next http.Handler, w http.ResponseWriter, r *http.Request)
+		sees  func(s3store.Examination) int
+	}{
+		"it ignores the condition": {
+			func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+				r.Header.Del("If-None-Match")
+				next.ServeHTTP(w, r)
+			},
+			func(e s3store.Examination) int { return e.Several },
+		},
+		"it refuses every create": {
+			func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPut {
+					answer(w, http.StatusPreconditionFailed, "PreconditionFailed")
+					return
+				}
+				next.ServeHTTP(w, r)
+			},
+			func(e s3store.Examination) int { return min(e.None, e.Unread) },
+		},
+		"it hides objects": {
+			func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Has("list-type") {
+					q := r.URL.Query()
+					q.Set("prefix", "other/")
+					r.URL.RawQuery = q.Encode()
+				}
+				next.ServeHTTP(w, r)
+			},
+			func(e s3store.Examination) int { return e.Unlisted },
+		},
+		"it may not delete": {
+			func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodDelete {
+					answer(w, http.StatusForbidden, "AccessDenied")
+					return
+				}
+				next.ServeHTTP(w, r)
+			},
+			func(e s3store.Examination) int { return e.Left },
+		},
+	} {
+		b.meet(c.front)
+		e, err := s.Examine(t.Context(), 5)
+		if err != nil || c.sees(e) != 5 || e.OK() != (e.Left == 5 && e.One == 5) {
+			t.Errorf("%s: %+v, %v", name, e, err)
+		}
+		b.meet(nil)
+	}
+}
