@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,11 +25,17 @@ type object struct {
 // object is not taken for damage.
 type body struct {
 	io.ReadCloser
-	err error
+	err  error
+	copy *bytes.Buffer // of the bytes so far, if they are to be read again; nil if they are many
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if b.copy != nil {
+		if _, _ = b.copy.Write(p[:n]); b.copy.Len() > aheadBytes {
+			b.copy = nil
+		}
+	}
 	if errors.Is(err, ErrStoreUnavailable) || errors.Is(err, ErrStoreRefused) {
 		b.err = err
 	}
@@ -43,7 +50,21 @@ func openObject(ctx context.Context, store Store, name string) (*object, error) 
 	if err != nil {
 		return nil, err
 	}
-	o := &object{name: name, body: &body{ReadCloser: from}, member: members.Get().(*member)}
+	return newObject(name, &body{ReadCloser: from})
+}
+
+// openCopied is openObject with a copy of the bytes in the body, for a second reading.
+func openCopied(ctx context.Context, store Store, name string) (*object, error) {
+	from, err := store.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return newObject(name, &body{ReadCloser: from, copy: new(bytes.Buffer)})
+}
+
+// newObject reads the link of an object.
+func newObject(name string, from *body) (o *object, err error) {
+	o = &object{name: name, body: from, member: members.Get().(*member)}
 	o.member.reset(o.body)
 	if o.link, err = o.member.readLink(); err != nil {
 		if o.body.err != nil {
