@@ -135,7 +135,10 @@ func runPut(ctx context.Context, con *console.Console, f *putFlags, files []stri
 	if err != nil {
 		return err
 	}
-	job := &putJob{con: con, flags: f, format: format, files: files}
+	job := &putJob{
+		con: con, stream: f.stream, resume: f.resume, skip: f.skipRefused,
+		from: fileSource{format, files},
+	}
 	if f.resume != "" {
 		job.state, err = f.openState(ctx, awsclient.Kinesis(cfg), format, files)
 		switch {

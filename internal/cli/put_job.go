@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"sync"
 	"time"
 
@@ -22,10 +23,56 @@ import (
 // putJob is one put.
 type putJob struct {
 	con    *console.Console
-	flags  *putFlags
+	stream string
+	resume string // the state's file; "" for none
+	skip   string // the file for refused records; "" for none
+	from   putSource
+	state  *putState // nil without a state
+}
+
+// putSource has the records of a put.
+type putSource interface {
+	// read calls take with each record, in the same order at each call.
+	read(ctx context.Context, take func(input.Line) error) error
+	// bar shows the part of the source that was read.
+	bar(took time.Duration) string
+	// advice is the end of the message of a record that no stream takes.
+	advice() string
+	// refusedAdvice is the end of the message of records that were refused for good.
+	refusedAdvice() string
+}
+
+// fileSource has the lines of files as records.
+type fileSource struct {
 	format *input.Format
 	files  []string
-	state  *putState // nil without --resume
+}
+
+func (s fileSource) read(ctx context.Context, take func(input.Line) error) error {
+	s.format.Bytes.Measure(s.files)
+	return s.format.Read(ctx, s.files, take)
+}
+
+func (s fileSource) bar(took time.Duration) string { return s.format.Bytes.Bar(took) }
+func (s fileSource) advice() string                { return s.format.Advice }
+
+func (s fileSource) refusedAdvice() string {
+	return " until --skip-refused FILE has written their lines to FILE"
+}
+
+// dataOf yields the data of a source's records. The last pair has the error, if there is one.
+func dataOf(ctx context.Context, from putSource) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		err := from.read(ctx, func(l input.Line) error {
+			if !yield(bytes.Clone(l.Data), nil) {
+				return exit.ErrStop
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, exit.ErrStop) {
+			yield(nil, err)
+		}
+	}
 }
 
 func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
@@ -49,8 +96,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 		return exit.Usage("%w", err)
 	}
 	start := time.Now()
-	j.format.Bytes.Measure(j.files)
-	stop := watchPut(ctx, j.con, p, &j.format.Bytes)
+	stop := watchPut(ctx, j.con, p, j.from)
 	inputErr := j.putLines(reading, p)
 	// The accepted records are delivered, also after an error of the input.
 	closing, cancel := withGrace(taking, putGrace)
@@ -78,7 +124,7 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	case closeErr == nil && j.state != nil:
 		return j.finish(ctx)
 	case failed.get() != nil:
-		return exit.Outside(endpoint.Hint(failed.get(), j.flags.stream))
+		return exit.Outside(endpoint.Hint(failed.get(), j.stream))
 	}
 	return exit.Outside(closeErr)
 }
@@ -88,10 +134,10 @@ func (j *putJob) halted(closeErr, first error, counts putCounts) error {
 	if errors.Is(closeErr, producer.ErrHalted) {
 		return exit.Outside(fmt.Errorf("%w; the rest of the input was not read: mend that and run "+
 			"the same command again, which goes on exactly there",
-			endpoint.Hint(closeErr, j.flags.stream)))
+			endpoint.Hint(closeErr, j.stream)))
 	}
 	return exit.Outside(fmt.Errorf("%w; the rest of the input was not read, and %s of the records "+
-		"before it are not in the stream", endpoint.Hint(first, j.flags.stream),
+		"before it are not in the stream", endpoint.Hint(first, j.stream),
 		console.Thousands(counts.Undelivered)))
 }
 
@@ -138,7 +184,7 @@ func withGrace(ctx context.Context, grace time.Duration) (context.Context, conte
 }
 
 func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
-	return j.format.Read(ctx, j.files, func(l input.Line) (err error) {
+	return j.from.read(ctx, func(l input.Line) (err error) {
 		record := runnel.Record{
 			PartitionKey: l.Key, ExplicitHashKey: l.HashKey, Data: bytes.Clone(l.Data),
 		}
@@ -148,7 +194,7 @@ func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
 			err = p.PutFunc(ctx, record, nil)
 		}
 		if isInvalid(err) {
-			return exit.Usage("%s: %w%s", l.Where(), err, j.format.Advice)
+			return exit.Usage("%s: %w%s", l.Where(), err, j.from.advice())
 		}
 		return err
 	})

@@ -6,21 +6,20 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/console"
-	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/producer"
 )
 
 // watchPut shows the progress of a put: a bar on a terminal, and a line every few seconds
 // elsewhere.
 func watchPut(
-	ctx context.Context, con *console.Console, p *producer.Producer, from *input.Bytes,
+	ctx context.Context, con *console.Console, p *producer.Producer, from putSource,
 ) (stop func()) {
 	start := time.Now()
 	_, screen := console.Terminal(con.Err)
 	return con.WatchLines(ctx, func() []string {
 		stats, took := p.Stats(), time.Since(start)
 		if screen {
-			return []string{from.Bar(took), putLine(stats, took)}
+			return []string{from.bar(took), putLine(stats, took)}
 		}
 		return []string{putLine(stats, took)}
 	})

@@ -35,7 +35,7 @@ func reasonOf(err error) string {
 func (j *putJob) nothingToDo(ctx context.Context) error {
 	refused := len(j.state.Refused())
 	if refused == 0 {
-		j.con.Say("nothing to do: %s says that everything was put", j.flags.resume)
+		j.con.Say("nothing to do: %s says that everything was put", j.resume)
 	}
 	if err := rows.Print(j.con.Out, j.con.JSON(), putCounts{Refused: refused}); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (j *putJob) endRefused(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if j.flags.skipRefused != "" {
+	if j.skip != "" {
 		return j.skipRefused(refused, lines)
 	}
 	for i, line := range lines[:min(len(lines), mostNamed)] {
@@ -71,8 +71,8 @@ func (j *putJob) endRefused(ctx context.Context) error {
 		j.con.Say("and %s more", console.Thousands(more))
 	}
 	return &exit.Error{Status: exit.StatusNo, Err: fmt.Errorf("%s of the input's records are not "+
-		"in the stream, the first is %s; %s keeps that until --skip-refused FILE has written "+
-		"their lines to FILE", console.Thousands(len(refused)), lines[0].where, j.flags.resume)}
+		"in the stream, the first is %s; %s keeps that%s", console.Thousands(len(refused)),
+		lines[0].where, j.resume, j.from.refusedAdvice())}
 }
 
 // mostNamed is the highest number of refused records that are named one by one.
@@ -98,7 +98,7 @@ func (j *putJob) refusedLines(
 ) ([]refusedLine, error) {
 	lines := make([]refusedLine, 0, len(refused))
 	mark := uint64(0)
-	err := j.format.Read(ctx, j.files, func(l input.Line) error {
+	err := j.from.read(ctx, func(l input.Line) error {
 		if mark == refused[len(lines)].Mark {
 			lines = append(lines, refusedLine{
 				where: l.Where(), header: l.Header, data: bytes.Clone(l.Data),
@@ -115,7 +115,7 @@ func (j *putJob) refusedLines(
 		return nil, err
 	case len(lines) < len(refused):
 		return nil, exit.Usage("--resume %s: the input ends before record %d, which was refused; "+
-			"bring it back, or name a new state", j.flags.resume, refused[len(lines)].Mark+1)
+			"bring it back, or name a new state", j.resume, refused[len(lines)].Mark+1)
 	}
 	return lines, nil
 }
@@ -123,7 +123,7 @@ func (j *putJob) refusedLines(
 // skipRefused appends the lines of refused records to the file of --skip-refused, and then lets the
 // state forget them. A crash in between leaves both, so that no line is lost.
 func (j *putJob) skipRefused(refused []putlog.Refused, lines []refusedLine) error {
-	name := j.flags.skipRefused
+	name := j.skip
 	if err := appendLines(name, lines); err != nil {
 		return err
 	}

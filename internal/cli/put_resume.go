@@ -147,16 +147,23 @@ func (f *putFlags) openState(
 		}
 		load.Columns = append(load.Columns, columns)
 	}
-	if load.Created, err = f.streamCreated(ctx, client); err != nil {
+	if load.Created, err = streamCreated(ctx, client, f.stream, f.giveUpAfter); err != nil {
 		return nil, exit.Outside(endpoint.Hint(err, f.stream))
 	}
-	journal, err := putlog.Open(filepath.ToSlash(f.resume), load, putlog.Options{})
+	return openJournal(ctx, f.resume, load, fileSource{format, files})
+}
+
+// openJournal opens the journal of a load, and checks that its source is still the same.
+func openJournal(
+	ctx context.Context, name string, load putlog.Identity, from putSource,
+) (*putState, error) {
+	journal, err := putlog.Open(filepath.ToSlash(name), load, putlog.Options{})
 	if err == nil { // also for a complete load: only the same input counts as complete
-		if err = journal.Verify(format.Lines(ctx, files)); err != nil {
+		if err = journal.Verify(dataOf(ctx, from)); err != nil {
 			err = errors.Join(err, journal.Close())
 		}
 	}
-	return &putState{Journal: journal}, stateError(f.resume, err)
+	return &putState{Journal: journal}, stateError(name, err)
 }
 
 // stateError sets the exit status of a journal's error: wrong usage, or a failure of the disk.
@@ -176,22 +183,22 @@ func stateError(name string, err error) error {
 }
 
 // streamCreated returns the stream's creation time. It retries through outages and throttling.
-func (f *putFlags) streamCreated(
-	ctx context.Context, client *kinesis.Client,
+func streamCreated(
+	ctx context.Context, client *kinesis.Client, stream string, giveUpAfter time.Duration,
 ) (time.Time, error) {
 	start := time.Now()
-	input := &kinesis.DescribeStreamSummaryInput{StreamName: &f.stream}
-	if strings.HasPrefix(f.stream, "arn:") {
-		input = &kinesis.DescribeStreamSummaryInput{StreamARN: &f.stream}
+	input := &kinesis.DescribeStreamSummaryInput{StreamName: &stream}
+	if strings.HasPrefix(stream, "arn:") {
+		input = &kinesis.DescribeStreamSummaryInput{StreamARN: &stream}
 	}
 	for {
 		out, err := client.DescribeStreamSummary(ctx, input)
 		if err == nil {
 			return aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp), nil
 		}
-		late := f.giveUpAfter > 0 && time.Since(start) > f.giveUpAfter
+		late := giveUpAfter > 0 && time.Since(start) > giveUpAfter
 		if late || !awserr.Kinesis.Transient(err) {
-			return time.Time{}, fmt.Errorf("describe stream %s: %w", f.stream, err)
+			return time.Time{}, fmt.Errorf("describe stream %s: %w", stream, err)
 		}
 		if err := retry.Wait(ctx, 200*time.Millisecond); err != nil {
 			return time.Time{}, err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -110,28 +109,5 @@ func TestFaults(t *testing.T) {
 	err := Names().Read(t.Context(), []string{filepath.Join(t.TempDir(), "no")}, nil)
 	if exit.Status(err) != exit.StatusUsage || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
-	}
-}
-
-// Lines yields copies, and an error at the end.
-func TestLines(t *testing.T) {
-	file := written(t, "a\n\nb\n")
-	var got []string
-	var errs []error
-	for line, err := range Names().Lines(t.Context(), []string{file, file + ".no"}) {
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		got = append(got, string(line))
-	}
-	if !slices.Equal(got, []string{"a", "b"}) || len(errs) != 1 {
-		t.Errorf("%q, %v", got, errs)
-	}
-	for line := range Names().Lines(t.Context(), []string{file}) {
-		if string(line) != "a" {
-			t.Errorf("%q", line)
-		}
-		break
 	}
 }

@@ -1,12 +1,10 @@
 package input
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 
 	"github.com/runnel-stream/runnel/internal/console"
@@ -61,21 +59,6 @@ func (f *Format) ReadFile(ctx context.Context, name string, take func(Line) erro
 		parsed.Where = where
 		if err := take(parsed); err != nil {
 			return err
-		}
-	}
-}
-
-// Lines yields a copy of each line of the files. The last pair has the error, if there is one.
-func (f *Format) Lines(ctx context.Context, names []string) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		err := f.Read(ctx, names, func(l Line) error {
-			if !yield(bytes.Clone(l.Data), nil) {
-				return exit.ErrStop
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, exit.ErrStop) {
-			yield(nil, err)
 		}
 	}
 }

@@ -77,6 +77,40 @@ func Open(name string, identity Identity, options Options) (*Journal, error) {
 	return j, nil
 }
 
+// LoadOf returns the identity of the load of a journal in the operating system's files; it wraps
+// fs.ErrNotExist if there is no journal.
+func LoadOf(name string) (Identity, error) {
+	file, err := vfs.OS{}.Open(name)
+	if err != nil {
+		return Identity{}, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	content, err := contentOf(file, CompactAt)
+	if err != nil {
+		return Identity{}, fmt.Errorf("%s: %w", name, err)
+	}
+	s, _, _, err := decode(content)
+	if err != nil {
+		return Identity{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return s.identity, nil
+}
+
+func contentOf(file vfs.File, compactAt int64) ([]byte, error) {
+	size, err := file.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > 4*max(compactAt, maxBody) {
+		return nil, fmt.Errorf("%w: it has %d bytes", ErrNotJournal, size)
+	}
+	content := make([]byte, size)
+	if _, err := file.ReadAt(content, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return content, nil
+}
+
 func (j *Journal) open(identity Identity) (err error) {
 	j.mu.input = sha256.New()
 	j.mu.file, err = j.fs.Open(j.name)
@@ -87,15 +121,8 @@ func (j *Journal) open(identity Identity) (err error) {
 	if err != nil {
 		return err
 	}
-	size, err := j.mu.file.Size()
+	content, err := contentOf(j.mu.file, j.compactAt)
 	if err != nil {
-		return err
-	}
-	if size > 4*max(j.compactAt, maxBody) {
-		return fmt.Errorf("%w: it has %d bytes", ErrNotJournal, size)
-	}
-	content := make([]byte, size)
-	if _, err := j.mu.file.ReadAt(content, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	var end int
