@@ -19,7 +19,8 @@ import (
 // TestS3Kills archives real events into S3, with two workers of eight shards. One is killed with
 // -9, the store is gone for ten seconds, the stream's server is killed with -9, and shards split.
 // Nothing may be missing, doubled or out of order, also for a reader of files that knows nothing of
-// runnel, and the other worker lives all the time.
+// runnel, and the other worker lives all the time. Then the archive is restored into another stream,
+// amid kills.
 func TestS3Kills(t *testing.T) {
 	g := s3test.New(t)
 	events := realEvents(t)
@@ -65,6 +66,15 @@ func s3Kills(r *killRun, g *s3test.Gateway) {
 	time.Sleep(10 * time.Second) // the outage's length
 	g.Start()
 	_, _ = r.finish(server, put, second)
+	place := r.archive
+	r.restoreAfterKills(eventsCount)
+	var got verdict
+	r.start("verify", r.archive, "--source", r.events, "--id", "id", "--key", "repo",
+		"--output", "json").wantJSON(&got)
+	if !got.OK || got.Records != eventsCount {
+		r.t.Errorf("the copy's archive has %d records, ok: %v", got.Records, got.OK)
+	}
+	r.archive = place
 	if !strings.Contains(second.stderr.String(), "the archive cannot be reached") {
 		r.t.Error("the store was gone, and the worker did not say so")
 	}

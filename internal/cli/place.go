@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/sink/archive"
 	"github.com/runnel-stream/runnel/sink/archive/s3store"
 )
 
@@ -74,4 +75,24 @@ func (f *placeFlags) inS3(to string) (bool, error) {
 			"s3://BUCKET/PREFIX", to)
 	}
 	return false, nil
+}
+
+// reader opens an archive, in a folder or in S3.
+func (f *placeFlags) reader(ctx context.Context, from string) (*archive.Reader, error) {
+	inS3, err := f.inS3(from)
+	switch {
+	case err != nil:
+		return nil, err
+	case inS3:
+		store, err := f.open(ctx, from)
+		if err != nil {
+			return nil, err
+		}
+		return archive.NewReader(store), nil
+	}
+	reader, err := archive.Open(from)
+	if err != nil {
+		return nil, exit.Usage("%w", err)
+	}
+	return reader, nil
 }
