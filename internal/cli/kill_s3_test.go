@@ -19,8 +19,8 @@ import (
 // TestS3Kills archives real events into S3, with two workers of eight shards. One is killed with
 // -9, the store is gone for ten seconds, the stream's server is killed with -9, and shards split.
 // Nothing may be missing, doubled or out of order, also for a reader of files that knows nothing of
-// runnel, and the other worker lives all the time. Then the archive is restored into another stream,
-// amid kills.
+// runnel, and the other worker lives all the time. Then the archive is restored into another
+// stream, amid kills.
 func TestS3Kills(t *testing.T) {
 	g := s3test.New(t)
 	events := realEvents(t)

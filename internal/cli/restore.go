@@ -279,7 +279,9 @@ func (s *archiveSource) read(ctx context.Context, take func(input.Line) error) e
 		s.taken.Add(1)
 		err := take(input.Line{
 			Key: record.PartitionKey, HashKey: record.ExplicitHashKey, Data: record.Data,
-			Where: func() string { return fmt.Sprintf("%s at %s", record.ShardID, record.Position) },
+			Where: func() string {
+				return fmt.Sprintf("%s at %s", record.ShardID, record.Position)
+			},
 		})
 		if err != nil {
 			return err

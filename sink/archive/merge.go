@@ -89,8 +89,8 @@ func (o MergeOptions) has(record *runnel.Record) bool {
 
 // Merge yields the records of a part. The open shards are merged by the records' arrival times, and
 // records of one time by shard and position; a shard begins when its parents have ended. So the
-// order is the same at each call, and one key's records are in their order. A link is checked before
-// its first record is yielded. An error is the last item.
+// order is the same at each call, and one key's records are in their order. A link is checked
+// before its first record is yielded. An error is the last item.
 func (r *Reader) Merge(
 	ctx context.Context, stream Stream, part Part, options MergeOptions,
 ) iter.Seq2[runnel.Record, error] {
@@ -100,7 +100,8 @@ func (r *Reader) Merge(
 			waits: map[runnel.ShardID]int{}, children: map[runnel.ShardID][]*source{},
 		}
 		defer m.close()
-		if err := m.run(part, func(record runnel.Record) bool { return yield(record, nil) }); err != nil {
+		err := m.run(part, func(record runnel.Record) bool { return yield(record, nil) })
+		if err != nil {
 			yield(runnel.Record{}, fmt.Errorf("archive: %w", err))
 		}
 	}
@@ -246,8 +247,9 @@ func (r *Reader) records(
 			}
 		}
 		if at != part.End {
-			yield(runnel.Record{}, fmt.Errorf("%w: %s of %s ended at %s, and now no link leads from %s "+
-				"to there", ErrUnusableLink, part.ShardID, stream, part.End, at))
+			yield(runnel.Record{}, fmt.Errorf("%w: %s of %s ended at %s, and now "+
+				"no link leads from %s to there", ErrUnusableLink, part.ShardID, stream, part.End,
+				at))
 		}
 	}
 }

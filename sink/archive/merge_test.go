@@ -84,8 +84,8 @@ func (r *restored) part() archive.Part {
 	return part
 }
 
-// Every record comes once, in the order of its shard, a child's behind all of its parents', and else
-// by arrival time. The order is the same again, also when the archive has grown.
+// Every record comes once, in the order of its shard, a child's behind all of its parents', and
+// else by arrival time. The order is the same again, also when the archive has grown.
 func TestMerge(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 5))

@@ -225,7 +225,8 @@ func (r *Reader) objects(ctx context.Context, shard Chain) iter.Seq2[*object, er
 	return r.objectsTo(ctx, shard, runnel.End(), openObject)
 }
 
-// objectsTo yields the objects up to an end, or to the tip if that comes before, as open opens them.
+// objectsTo yields the objects up to an end, or to the tip if that comes before, as open opens
+// them.
 func (r *Reader) objectsTo(
 	ctx context.Context, shard Chain, end runnel.Position,
 	open func(context.Context, Store, string) (*object, error),
