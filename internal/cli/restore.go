@@ -52,7 +52,7 @@ the archive has, or with --data the record's data alone.
 With --stream they are put with their partition keys and explicit hash keys, in order per key. With
 --resume STATE the same command continues a restore that was interrupted, by kill -9 or a crash:
 nothing is lost, and runnel's consumers drop records that were sent twice. The first run decides
-which part of the archive is restored; what comes into the archive later is not.
+which part of the archive is restored, and leaves out all later links.
 
 A damaged link ends the command with status 3 before any record of it, or behind it, is sent.`,
 		Example: "  runnel restore archive --data\n" +
@@ -69,8 +69,8 @@ A damaged link ends the command with status 3 before any record of it, or behind
 	flags.StringVar(&f.stream, "stream", "", "put the records into this stream")
 	flags.StringVar(&f.resume, "resume", "", "with --stream: keep the state in this file, and "+
 		"continue where the last run with it ended")
-	flags.StringVar(&f.of, "stream-of", "", "NAME or NAME@MILLISECONDS: the stream whose records "+
-		"are restored, if the archive holds several")
+	flags.StringVar(&f.of, "stream-of", "", "NAME or NAME@MILLISECONDS: the stream to restore, if "+
+		"the archive holds several")
 	flags.StringVar(&f.from, "from", "", "only records that arrived at this RFC 3339 time or later")
 	flags.StringVar(&f.until, "until", "", "only records that arrived before this RFC 3339 time")
 	flags.BoolVar(&f.data, "data", false, "print the data alone, each followed by a line break")
@@ -95,7 +95,7 @@ func (f *restoreFlags) check() error {
 	case f.stream == "" && f.resume != "":
 		return exit.Usage("--resume needs --stream: a restore to standard output keeps no state")
 	case f.stream != "" && f.data:
-		return exit.Usage("--data is for standard output: with --stream the data is what is put")
+		return exit.Usage("--data is for standard output, and --stream puts nothing but the data")
 	case !f.options.Until.IsZero() && !f.options.From.Before(f.options.Until):
 		return exit.Usage("--until %s is not after --from %s", f.until, f.from)
 	}

@@ -18,13 +18,13 @@ import (
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
-// Examination is what a store does with the calls of an archive.
+// Examination is the behaviour of a store under the calls of an archive.
 type Examination struct {
 	Races   int `json:"races"`   // eight creates of one object at once
 	One     int `json:"one"`     // races with one winner, as it must be
 	Several int `json:"several"` // races with more: records would be lost and doubled
 	None    int `json:"none"`    // races without one: a commit would wait for ever
-	// Foreign is the number of races whose object is not that of the winner.
+	// Foreign is the number of races with another object than the winner's.
 	Foreign int `json:"foreign"`
 	// Unread is the number of objects that a read, straight after their create, did not find.
 	Unread int `json:"unread"`

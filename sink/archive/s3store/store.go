@@ -177,7 +177,7 @@ func (s *Store) After(
 	return names, aws.ToBool(out.IsTruncated), nil
 }
 
-// Settle implements archive.Store: what S3 returns is durable.
+// Settle implements archive.Store: S3 returns durable objects only.
 func (s *Store) Settle(context.Context, string) error { return nil }
 
 // Sweep implements archive.Store: S3 keeps nothing of an unfinished put.
