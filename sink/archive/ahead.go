@@ -14,6 +14,28 @@ const parallelReads = 16
 // is its turn.
 const aheadBytes = 1 << 20
 
+// room bounds the memory of one reading.
+type room struct {
+	objects int // that are read ahead
+	bytes   int // of each
+}
+
+// wholeRoom is the room of a reading that is alone.
+var wholeRoom = room{parallelReads, aheadBytes}
+
+// split returns the room of each of some readings at once, which then have a few times a whole room
+// in all.
+func (r room) split(readings int) room {
+	readings = max(1, readings)
+	return room{
+		objects: max(1, r.objects/readings),
+		bytes:   min(r.bytes, max(leastBytes, 4*r.objects*r.bytes/readings)),
+	}
+}
+
+// leastBytes is the least part that is read ahead: a link's header, and a few records.
+const leastBytes = 16 << 10
+
 // ahead is a Store that gets the objects which are expected before they are asked for, some at a
 // time. It is for one reader, which asks for them in the order in which it expects them. An object
 // that was passed over is dropped.
@@ -23,8 +45,8 @@ type ahead struct {
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 
+	room     room
 	mu       sync.Mutex
-	parallel int
 	expected []string // not yet begun
 	begun    []*early // in the order of the expected names
 }
@@ -37,9 +59,9 @@ type early struct {
 	err  error
 }
 
-func newAhead(ctx context.Context, store Store, parallel int) *ahead {
+func newAhead(ctx context.Context, store Store, room room) *ahead {
 	ctx, cancel := context.WithCancel(ctx)
-	return &ahead{Store: store, ctx: ctx, cancel: cancel, parallel: parallel}
+	return &ahead{Store: store, ctx: ctx, cancel: cancel, room: room}
 }
 
 // expect adds names to those that will be asked for.
@@ -52,7 +74,7 @@ func (a *ahead) expect(names ...string) {
 
 // begin begins with as many expected objects as there is room for.
 func (a *ahead) begin() {
-	for len(a.expected) > 0 && len(a.begun) < a.parallel {
+	for len(a.expected) > 0 && len(a.begun) < a.room.objects {
 		e := &early{name: a.expected[0], done: make(chan struct{})}
 		a.expected = a.expected[1:]
 		a.begun = append(a.begun, e)
@@ -69,7 +91,7 @@ func (a *ahead) load(name string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	var start bytes.Buffer
-	_, err = io.CopyN(&start, body, aheadBytes)
+	_, err = io.CopyN(&start, body, int64(a.room.bytes))
 	rest := io.Reader(body)
 	if err != nil { // the end, or a failure: it comes where it was
 		rest = failing{err}

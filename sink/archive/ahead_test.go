@@ -61,7 +61,7 @@ func TestAhead(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		a := newAhead(t.Context(), store, parallelReads)
+		a := newAhead(t.Context(), store, wholeRoom)
 		for n := range objects + 20 { // the last ones are not there
 			a.expect(name(n))
 		}

@@ -97,6 +97,7 @@ func (r *Reader) Merge(
 	return func(yield func(runnel.Record, error) bool) {
 		m := &merge{
 			ctx: ctx, reader: r, stream: stream, options: options,
+			room:  wholeRoom.split(len(part.Shards)),
 			waits: map[runnel.ShardID]int{}, children: map[runnel.ShardID][]*source{},
 		}
 		defer m.close()
@@ -113,6 +114,7 @@ type merge struct {
 	reader   *Reader
 	stream   Stream
 	options  MergeOptions
+	room     room
 	waits    map[runnel.ShardID]int // unfinished parents
 	children map[runnel.ShardID][]*source
 	open     sources
@@ -166,7 +168,7 @@ func (m *merge) run(part Part, yield func(runnel.Record) bool) error {
 
 // begin adds a shard to the open ones, or ends it if it has no record.
 func (m *merge) begin(s *source) error {
-	s.next, s.stop = iter.Pull2(m.reader.records(m.ctx, m.stream, s.part, m.options))
+	s.next, s.stop = iter.Pull2(m.reader.records(m.ctx, m.stream, s.part, m.options, m.room))
 	more, err := s.advance()
 	switch {
 	case err != nil:
@@ -226,11 +228,14 @@ func (s sources) Less(i, j int) bool {
 
 // records yields the records of a shard's part.
 func (r *Reader) records(
-	ctx context.Context, stream Stream, part ShardPart, options MergeOptions,
+	ctx context.Context, stream Stream, part ShardPart, options MergeOptions, room room,
 ) iter.Seq2[runnel.Record, error] {
 	return func(yield func(runnel.Record, error) bool) {
 		shard, at := Chain{Stream: stream, ShardID: part.ShardID}, runnel.Start()
-		for object, err := range r.objectsTo(ctx, shard, part.End, openCopied) {
+		open := func(ctx context.Context, store Store, name string) (*object, error) {
+			return openCopied(ctx, store, name, room.bytes)
+		}
+		for object, err := range r.objectsTo(ctx, shard, part.End, room, open) {
 			if err != nil {
 				yield(runnel.Record{}, err)
 				return

@@ -27,12 +27,13 @@ type body struct {
 	io.ReadCloser
 	err  error
 	copy *bytes.Buffer // of the bytes so far, if they are to be read again; nil if they are many
+	most int           // bytes of the copy
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.copy != nil {
-		if _, _ = b.copy.Write(p[:n]); b.copy.Len() > aheadBytes {
+		if _, _ = b.copy.Write(p[:n]); b.copy.Len() > b.most {
 			b.copy = nil
 		}
 	}
@@ -53,13 +54,14 @@ func openObject(ctx context.Context, store Store, name string) (*object, error) 
 	return newObject(name, &body{ReadCloser: from})
 }
 
-// openCopied is openObject with a copy of the bytes in the body, for a second reading.
-func openCopied(ctx context.Context, store Store, name string) (*object, error) {
+// openCopied is openObject with a copy of the bytes in the body, for a second reading, unless they
+// are more than most.
+func openCopied(ctx context.Context, store Store, name string, most int) (*object, error) {
 	from, err := store.Get(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return newObject(name, &body{ReadCloser: from, copy: new(bytes.Buffer)})
+	return newObject(name, &body{ReadCloser: from, copy: new(bytes.Buffer), most: most})
 }
 
 // newObject reads the link of an object.

@@ -222,17 +222,17 @@ func (r *Reader) All(ctx context.Context, stream Stream) iter.Seq2[runnel.Record
 // objects yields the shard's objects from the first to the tip. The caller closes each one. The
 // names in the folder say which objects are read ahead, and the links which ones are yielded.
 func (r *Reader) objects(ctx context.Context, shard Chain) iter.Seq2[*object, error] {
-	return r.objectsTo(ctx, shard, runnel.End(), openObject)
+	return r.objectsTo(ctx, shard, runnel.End(), wholeRoom, openObject)
 }
 
 // objectsTo yields the objects up to an end, or to the tip if that comes before, as open opens
 // them.
 func (r *Reader) objectsTo(
-	ctx context.Context, shard Chain, end runnel.Position,
+	ctx context.Context, shard Chain, end runnel.Position, room room,
 	open func(context.Context, Store, string) (*object, error),
 ) iter.Seq2[*object, error] {
 	return func(yield func(*object, error) bool) {
-		store := newAhead(ctx, r.store, parallelReads)
+		store := newAhead(ctx, r.store, room)
 		defer store.close()
 		c := chain{store: store, stream: shard.Stream, shard: shard.ShardID}
 		var page page

@@ -104,7 +104,7 @@ func (r *Reader) Verify(ctx context.Context, options VerifyOptions) (*Report, er
 		return nil, err
 	}
 	v := &verification{
-		reader: r, store: newAhead(ctx, r.store, parallelReads), options: options.withDefaults(),
+		reader: r, store: newAhead(ctx, r.store, wholeRoom), options: options.withDefaults(),
 		report: &Report{Streams: []string{}, GapsAllowed: options.AllowGaps},
 	}
 	defer v.store.close()
