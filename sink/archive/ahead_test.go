@@ -98,7 +98,8 @@ func TestAhead(t *testing.T) {
 			store.open--
 		}
 		a.close()
-		if store.open != 0 || store.most > parallelReads+1 {
+		// One is read, and those that were passed over are closed when they are there.
+		if store.open != 0 || store.most > parallelReads+4 {
 			t.Errorf("%d objects are open, %d at a time", store.open, store.most)
 		}
 	})
