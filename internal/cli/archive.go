@@ -24,6 +24,7 @@ type archiveFlags struct {
 	from                            endpoint.Flags
 	place                           placeFlags
 	stream, to, app, position, size string
+	metrics                         string
 	failover, every                 time.Duration
 	once                            bool
 }
@@ -74,6 +75,8 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 	flags.DurationVar(&f.every, "every", 0,
 		"commit at least this often while records arrive (default 5s; in S3 60s)")
 	flags.StringVar(&f.size, "size", "64MiB", "commit at this size, before compression")
+	flags.StringVar(&f.metrics, "metrics", "",
+		"HOST:PORT: serve the worker's counts there, at GET /metrics, for Prometheus")
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is archived")
 	return command
@@ -110,7 +113,7 @@ const everyInS3 = time.Minute
 
 // open opens the archive and tries its place.
 func (f *archiveFlags) open(
-	ctx context.Context, con *console.Console, target archive.Config,
+	ctx context.Context, target archive.Config,
 ) (*archive.Archive, error) {
 	inS3, err := f.place.inS3(f.to)
 	if err != nil {
@@ -124,10 +127,6 @@ func (f *archiveFlags) open(
 		if target.Every == 0 {
 			target.Every = everyInS3
 		}
-	}
-	target.OnOutage = func(o archive.Outage) {
-		con.Logger().Warn("the archive cannot be reached: will try again", "object", o.Name,
-			"for", time.Since(o.Since).Round(time.Second), "error", o.Err)
 	}
 	sink, err := archive.New(target)
 	if err != nil {
@@ -152,7 +151,9 @@ func (f *archiveFlags) unusable(err error, inS3 bool) error {
 }
 
 // archiveCounts are the counts of an archive worker.
-type archiveCounts struct{ read, doubles, voided, commits, shards, takeovers, gaps atomic.Int64 }
+type archiveCounts struct {
+	read, doubles, voided, commits, shards, takeovers, gaps, outages atomic.Int64
+}
 
 func (n *archiveCounts) observe(e consumer.Event) {
 	switch e.Kind {
@@ -200,11 +201,21 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	if err != nil {
 		return err
 	}
-	sink, err := f.open(ctx, con, target)
+	counts := &archiveCounts{}
+	target.OnOutage = func(o archive.Outage) {
+		counts.outages.Add(1)
+		con.Logger().Warn("the archive cannot be reached: will try again", "object", o.Name,
+			"for", time.Since(o.Since).Round(time.Second), "error", o.Err)
+	}
+	sink, err := f.open(ctx, target)
 	if err != nil {
 		return err
 	}
-	counts := &archiveCounts{}
+	stopMetrics, err := counts.serve(ctx, con, f.metrics, f.stream)
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
 	worker.Kinesis, worker.DynamoDB = awsclient.Kinesis(cfg), awsclient.DynamoDB(cfg)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

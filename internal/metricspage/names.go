@@ -21,5 +21,17 @@ const (
 	ProxyOutage              = proxyStream + "outage"
 )
 
+// The metrics of runnel archive, with the label StreamLabel.
+const (
+	archivePrefix         = "runnel_archive_"
+	ArchiveRecordsRead    = archivePrefix + "records_read_total"
+	ArchiveDoublesDropped = archivePrefix + "doubles_dropped_total"
+	ArchiveVoidSkipped    = archivePrefix + "void_records_skipped_total"
+	ArchiveCommits        = archivePrefix + "commits_total"
+	ArchiveGaps           = archivePrefix + "gaps_total"
+	ArchiveTakeovers      = archivePrefix + "takeovers_total"
+	ArchiveOutages        = archivePrefix + "outages_total"
+)
+
 // StreamLabel is the label with the name of a stream.
 const StreamLabel = "stream"

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"iter"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/metricspage"
+)
+
+// archiveMetrics are the metrics of an archive worker.
+var archiveMetrics = []metricspage.Metric[*archiveCounts]{
+	archiveMetric(metricspage.ArchiveRecordsRead, "Records that were read.",
+		func(n *archiveCounts) *atomic.Int64 { return &n.read }),
+	archiveMetric(metricspage.ArchiveDoublesDropped,
+		"Records that were dropped because the archive has their first copy.",
+		func(n *archiveCounts) *atomic.Int64 { return &n.doubles }),
+	archiveMetric(metricspage.ArchiveVoidSkipped, "Records of void aggregates that were skipped.",
+		func(n *archiveCounts) *atomic.Int64 { return &n.voided }),
+	archiveMetric(metricspage.ArchiveCommits, "Links that were committed.",
+		func(n *archiveCounts) *atomic.Int64 { return &n.commits }),
+	archiveMetric(metricspage.ArchiveGaps,
+		"Places where the stream removed records before they were read.",
+		func(n *archiveCounts) *atomic.Int64 { return &n.gaps }),
+	archiveMetric(metricspage.ArchiveTakeovers, "Shards that were taken from dead workers.",
+		func(n *archiveCounts) *atomic.Int64 { return &n.takeovers }),
+	archiveMetric(metricspage.ArchiveOutages, "Calls that found the archive's place out of reach.",
+		func(n *archiveCounts) *atomic.Int64 { return &n.outages }),
+}
+
+func archiveMetric(
+	name, help string, of func(*archiveCounts) *atomic.Int64,
+) metricspage.Metric[*archiveCounts] {
+	return metricspage.Metric[*archiveCounts]{
+		Name: name, Help: help, Value: func(n *archiveCounts) float64 {
+			return float64(of(n).Load())
+		},
+	}
+}
+
+// serve serves the counts at GET /metrics of an address, until the caller calls stop.
+func (n *archiveCounts) serve(
+	ctx context.Context, con *console.Console, addr, stream string,
+) (stop func(), err error) {
+	if addr == "" {
+		return func() {}, nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, exit.Usage("--metrics %s: %w", addr, err)
+	}
+	page := metricspage.New()
+	metricspage.AddEach(page, metricspage.StreamLabel, archiveMetrics,
+		func() iter.Seq2[string, *archiveCounts] {
+			return func(yield func(string, *archiveCounts) bool) { yield(stream, n) }
+		})
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", page)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }() // until it is closed
+	con.Say("metrics: http://%s/metrics", listener.Addr())
+	return func() { _ = server.Close() }, nil
+}
