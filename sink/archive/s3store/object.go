@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
@@ -44,6 +46,10 @@ func (o *object) open(ctx context.Context) error {
 	if err != nil {
 		o.idle.Stop()
 		cancel()
+		if o.at > 0 && awserr.Status(err) == http.StatusRequestedRangeNotSatisfiable {
+			o.body, o.cancel = http.NoBody, func() {} // it broke behind the last byte
+			return nil
+		}
 		if o.ctx.Err() == nil && isNotFound(err) {
 			return fmt.Errorf("%w: %s", archive.ErrObjectNotFound, o.where())
 		}
