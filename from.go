@@ -37,6 +37,9 @@ func ParseFrom(text string) (From, error) {
 		return From{}, fmt.Errorf("where to begin is oldest, latest or a time as "+
 			"2026-01-31T08:00:00Z, not %q", text)
 	}
+	if t.Unix() < 0 {
+		return From{}, fmt.Errorf("where to begin is %q, before 1970: want oldest", text)
+	}
 	return FromTime(t), nil
 }
 

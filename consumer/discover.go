@@ -74,6 +74,8 @@ func (f *fleet) check(ctx context.Context) (again bool, err error) {
 				return false, err
 			}
 			again = again || f.run.cfg.Static // it has not succeeded yet in taking it
+		case errors.Is(err, lease.ErrUnreadableRow):
+			f.run.reportRow(string(key), err)
 		case err != nil && !errors.Is(err, lease.ErrLeaseNotFound):
 			return false, err
 		}

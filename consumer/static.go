@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -19,7 +20,7 @@ var ErrReplaced = errors.New("a younger process with the same WorkerID has taken
 func (f *fleet) mine(ctx context.Context, sightings []lease.Sighting) error {
 	r := f.run
 	if r.cfg.Static && f.looks == 0 {
-		r.static.Number = highest(r.cfg.WorkerID, sightings) + 1
+		r.static.Number = max(highest(r.cfg.WorkerID, sightings)+1, time.Now().UnixMilli())
 	}
 	var resumed []lease.Sighting
 	for _, s := range sightings {
@@ -50,8 +51,8 @@ func (f *fleet) mine(ctx context.Context, sightings []lease.Sighting) error {
 // overtaken returns ErrReplaced if a row or a card of this worker's name is of a later process.
 func (f *fleet) overtaken(other lease.Static) error {
 	if mine := f.run.static; f.run.cfg.Static && other.Compare(mine) > 0 {
-		return fmt.Errorf("worker %s, process %d: process %d: %w", f.run.cfg.WorkerID, mine.Number,
-			other.Number, ErrReplaced)
+		return fmt.Errorf("worker %s, process %d %s: process %d %s: %w", f.run.cfg.WorkerID,
+			mine.Number, mine.Process, other.Number, other.Process, ErrReplaced)
 	}
 	return nil
 }

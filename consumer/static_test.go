@@ -168,6 +168,34 @@ func TestStaticNamesakeTakesLater(t *testing.T) {
 	})
 }
 
+// A static process is away for so long that others take its leases, and no row has its name any
+// more. Its next process takes its place, and the old one ends when it comes back.
+func TestStaticProcessComesBackLate(t *testing.T) {
+	bubble(t, 4, func(f *fleet) {
+		older := f.start("w1", static)
+		f.start("w2", static)
+		f.await(failover, "two each", func() bool { return f.loads()["w1"] == 2 })
+		<-time.After(failover)
+		mend := older.link.cut()
+		f.await(3*failover, "the other one has all", func() bool { return f.loads()["w2"] == 4 })
+		younger := f.start("w1", static)
+		f.await(3*failover, "two each again", func() bool { return f.loads()["w1"] == 2 })
+		mend()
+		select {
+		case err := <-older.err:
+			if !errors.Is(err, consumer.ErrReplaced) {
+				t.Errorf("the older one ended with %v", err)
+			}
+		case err := <-younger.err:
+			t.Errorf("the younger one ended: %v", err)
+			older.stop()
+		case <-time.After(3 * failover):
+			t.Error("both live on")
+			older.stop()
+		}
+	})
+}
+
 // complete fails if a record was not delivered.
 func (f *fleet) complete() {
 	f.Helper()

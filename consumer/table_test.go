@@ -307,3 +307,34 @@ func TestFromFutureTime(t *testing.T) {
 		f.mustStop(f.workers["w1"])
 	})
 }
+
+// A held row is edited so that it cannot be read. The worker loses that shard alone, and says so.
+func TestHeldRowIsSpoiled(t *testing.T) {
+	bubble(t, 4, func(f *fleet) {
+		w := f.start("w1")
+		f.await(failover, "four leases", func() bool { return f.loads()["w1"] == 4 })
+		<-time.After(failover)
+		bad := f.stream.shards[2].id
+		f.edit(bad, "SET #a = :a", "leaseCounter", &types.AttributeValueMemberS{Value: "x"})
+		<-time.After(2 * failover)
+		for i := range 4 {
+			f.stream.put("a", f.stream.keysOf(i, 5)...)
+		}
+		f.await(failover, "the records of the other shards", func() bool {
+			n, _ := f.delivered()
+			return n == 15
+		})
+		if len(w.err) > 0 {
+			t.Errorf("the worker ended with %v", <-w.err)
+		}
+		reported := 0
+		for _, e := range f.happened(consumer.EventFailed) {
+			if e.ShardID == bad && errors.Is(e.Err, lease.ErrUnreadableRow) {
+				reported++
+			}
+		}
+		if reported == 0 {
+			t.Error("the row was not reported")
+		}
+	})
+}

@@ -22,7 +22,9 @@ type Claim struct {
 // Static describes one process of a static worker: its name outlives the process (runnelStatic). A
 // later process of the name takes the rows of an earlier one at once, and never the other way.
 type Static struct {
-	// Number is one above the highest number that the process found in the rows of its name.
+	// Number is above the highest number that the process found in the rows of its name. It is the
+	// time of its start in milliseconds, unless that is lower: no row may have the name any more,
+	// and an earlier process may wake up later.
 	Number int64
 	// Process is random. It decides between two processes that took the same number.
 	Process string
@@ -46,6 +48,9 @@ func (s Static) String() string {
 // wait for ever.
 const LongestAbsence = 24 * time.Hour
 
+// largestNumber bounds Static.Number in a row that was edited by hand: the next one is above it.
+const largestNumber = 1 << 53
+
 // parseStatic reads an attribute. A value of another shape is none: the row is like that of any
 // other worker.
 func parseStatic(value string) Static {
@@ -54,7 +59,7 @@ func parseStatic(value string) Static {
 		return Static{}
 	}
 	number, err := strconv.ParseInt(parts[0], 10, 64)
-	if err != nil || number < 1 {
+	if err != nil || number < 1 || number > largestNumber {
 		return Static{}
 	}
 	absence, err := strconv.ParseInt(parts[1], 10, 64)

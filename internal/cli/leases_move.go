@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,6 +169,26 @@ func (v fleetView) asks(shard string) error {
 	return nil
 }
 
+// choose looks at the table and chooses the moves. A worker that has just passed its last lease
+// shows itself a moment later, so a refusal is given only after some looks.
+func (f *moveFlags) choose(
+	ctx context.Context, table *lease.Table, choose func(fleetView) (map[string]string, error),
+) (v fleetView, moves map[string]string, err error) {
+	for end := time.Now().Add(f.failover / 4); ; {
+		leases, _, err := table.List(ctx)
+		if err != nil {
+			return v, nil, exit.Outside(fmt.Errorf("list the leases: %w", err))
+		}
+		v = newFleetView(leases)
+		if moves, err = choose(v); err == nil || time.Now().After(end) {
+			return v, moves, err
+		}
+		if retry.Wait(ctx, min(200*time.Millisecond, f.failover/16)) != nil {
+			return v, nil, exit.ErrInterrupt
+		}
+	}
+}
+
 func runMove(
 	ctx context.Context, con *console.Console, f *moveFlags,
 	choose func(fleetView) (map[string]string, error),
@@ -179,12 +200,7 @@ func runMove(
 	if err != nil {
 		return err
 	}
-	leases, _, err := table.List(ctx)
-	if err != nil {
-		return exit.Outside(fmt.Errorf("list the leases: %w", err))
-	}
-	v := newFleetView(leases)
-	moves, err := choose(v)
+	v, moves, err := f.choose(ctx, table, choose)
 	if err != nil {
 		return err
 	}
@@ -197,7 +213,7 @@ func runMove(
 	defer cancel()
 	m := &mover{
 		con: con, table: table, failover: f.failover,
-		beats: map[string]beat{}, kept: map[string]int64{},
+		beats: map[string]beat{}, kept: map[string]int64{}, passed: map[string]bool{},
 	}
 	for len(moves) > 0 {
 		for shard, to := range moves {
@@ -226,6 +242,7 @@ type mover struct {
 	table    *lease.Table
 	failover time.Duration
 	beats    map[string]beat
+	passed   map[string]bool  // leases that were passed to their workers
 	kept     map[string]int64 // counters of leases with an ask that were kept where they are
 }
 
@@ -240,6 +257,10 @@ func (m *mover) step(ctx context.Context, shard, to string) (bool, error) {
 	l, err := m.table.Get(ctx, runnel.ShardID(shard))
 	if err != nil {
 		return false, err
+	}
+	if l.Owner == to && l.Pin == to && l.Passed() {
+		m.passed[shard] = true
+		return false, nil // its new owner has not taken it yet
 	}
 	if l.Owner == to && l.Pin == to {
 		if at, asked := m.kept[shard]; asked && l.Counter < at+2 {
@@ -256,6 +277,10 @@ func (m *mover) step(ctx context.Context, shard, to string) (bool, error) {
 			return false, err
 		}
 		return false, nil
+	}
+	if m.passed[shard] && l.Owner != to {
+		return false, fmt.Errorf("shard %s was passed to %s, which has not taken it: it is with "+
+			"%s now; runnel leases list shows the owners", shard, to, cmp.Or(l.Owner, "no worker"))
 	}
 	if !l.Owned() {
 		return false, nil // it is under way to somewhere else; the next look shows where

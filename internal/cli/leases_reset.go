@@ -182,7 +182,11 @@ func (f *resetFlags) refuseHolders(ctx context.Context, table *lease.Table) erro
 	}
 	var workers []string
 	for _, worker := range slices.Sorted(maps.Keys(held)) {
-		workers = append(workers, fmt.Sprintf("%s holds %s", worker, shardsText(held[worker])))
+		what := "waits"
+		if len(held[worker]) > 0 {
+			what = "holds " + shardsText(held[worker])
+		}
+		workers = append(workers, worker+" "+what)
 	}
 	return exit.Usage("workers are running: %s; stop them first", strings.Join(workers, ", "))
 }

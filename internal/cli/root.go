@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/keys"
+	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
@@ -52,7 +54,11 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	command, err := root.ExecuteContextC(ctx)
 	var known *exit.Error
 	if err != nil && (!errors.As(err, &known) || !known.Quiet) {
-		_, _ = fmt.Fprintf(streams.Err, "runnel: %v\n", endpoint.StartHint(err))
+		lines := strings.Split(endpoint.StartHint(err).Error(), "\n")
+		for i, line := range lines {
+			lines[i] = rows.Plain(line)
+		}
+		_, _ = fmt.Fprintf(streams.Err, "runnel: %s\n", strings.Join(lines, "\n"))
 		if exit.Status(err) == exit.StatusUsage && known == nil {
 			_, _ = fmt.Fprintf(streams.Err, "Try: %s --help\n", command.CommandPath())
 		}

@@ -189,7 +189,8 @@ func (f *finder) first(ctx context.Context, from runnel.From) (first *types.Reco
 }
 
 // read calls take for each record from a place on, until it returns false or there are no more. A
-// page without records at the tip shows that an open shard has no more.
+// page without records at the tip shows that an open shard has no more. Under a producer that never
+// pauses there is no such page, so a page with a record that arrived after of.Now is the last one.
 func (f *finder) read(
 	ctx context.Context, from runnel.From, limit int, take func(*types.Record) bool,
 ) error {
@@ -209,6 +210,10 @@ func (f *finder) read(
 			}
 		}
 		if page.Ended || page.Behind == 0 && len(page.Records) == 0 {
+			return nil
+		}
+		if n := len(page.Records); n > 0 &&
+			aws.ToTime(page.Records[n-1].ApproximateArrivalTimestamp).After(f.of.Now) {
 			return nil
 		}
 	}

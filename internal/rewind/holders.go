@@ -9,50 +9,59 @@ import (
 	"github.com/runnel-stream/runnel/lease"
 )
 
-// Holders returns the workers that are alive and hold leases, with these. Workers write each lease
-// at least once in the failover time, so without such a write in a little more than that, the
-// owners are gone. After the first write Holders waits for those of the other owners: they come
-// within half of the failover time.
+// Holders returns the workers that are alive, with the leases that they hold. Workers write each
+// lease, or their card if they have none, at least once in the failover time, so without such a
+// write in a little more than that, the workers are gone. After the first write Holders waits for
+// those of the others: they come within half of the failover time.
 func Holders(
 	ctx context.Context, table *lease.Table, failover time.Duration,
 ) (map[string][]runnel.ShardID, error) {
-	first, _, err := table.List(ctx)
+	var watch lease.Watch
+	leases, _, err := table.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	before, owned := lease.ByKey(first), false
-	for _, l := range first {
-		owned = owned || l.Owner != "" && !l.Ended()
-	}
-	live := map[string]bool{}
-	var now []lease.Lease
-	for end := time.Now().Add(failover + failover/10); owned && time.Now().Before(end); {
+	watch.Update(time.Now(), leases)
+	names := named(leases)
+	live := map[string][]runnel.ShardID{}
+	for end := time.Now().Add(failover + failover/10); time.Now().Before(end); {
+		if len(names) == 0 && len(live) == 0 {
+			return nil, nil // no row names a worker
+		}
 		if err := retry.Wait(ctx, failover/10); err != nil {
 			return nil, err
 		}
-		if now, _, err = table.List(ctx); err != nil {
+		if leases, _, err = table.List(ctx); err != nil {
 			return nil, err
 		}
+		watch.Update(time.Now(), leases)
+		names = named(leases)
 		none := len(live) == 0
-		for _, l := range now {
-			seen, known := before[l.Key]
-			if l.Owner != "" && (!known || l.Counter != seen.Counter || l.Owner != seen.Owner) {
-				live[l.Owner] = true
+		for name := range names {
+			if watch.Alive(name) {
+				live[name] = nil
 			}
 		}
 		if rest := time.Now().Add(failover * 6 / 10); none && len(live) > 0 && rest.Before(end) {
 			end = rest
 		}
 	}
-	return heldBy(now, live), nil
+	for name := range live {
+		live[name] = names[name]
+	}
+	return live, nil
 }
 
-func heldBy(leases []lease.Lease, live map[string]bool) map[string][]runnel.ShardID {
-	held := map[string][]runnel.ShardID{}
+// named returns the workers that the rows name, with the leases that they hold.
+func named(leases []lease.Lease) map[string][]runnel.ShardID {
+	names := map[string][]runnel.ShardID{}
 	for _, l := range leases {
-		if live[l.Owner] {
-			held[l.Owner] = append(held[l.Owner], l.Key)
+		if l.Owner != "" && !l.Ended() {
+			names[l.Owner] = append(names[l.Owner], l.Key)
+		}
+		for name := range l.Cards {
+			names[name] = append([]runnel.ShardID(nil), names[name]...)
 		}
 	}
-	return held
+	return names
 }

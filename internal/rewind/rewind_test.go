@@ -333,13 +333,13 @@ func (c *cutOff) PutItem(
 	return c.DynamoDBAPI.PutItem(ctx, in, o...)
 }
 
-// A live worker is named, with its shards; one that was killed is not. A worker that takes a lease
-// during the reset ends it, and nothing has changed.
+// Live workers are named, with their shards, also one without; one that was killed is not. A worker
+// that takes a lease during the reset ends it, and nothing has changed.
 func TestResetBesideWorkers(t *testing.T) {
 	bubble(t, 13, func(h *history) {
 		ctx, stop := context.WithCancel(h.Context())
-		done := make(chan error, 2)
-		for _, id := range []string{"one", "two"} {
+		done := make(chan error, 3)
+		for _, id := range []string{"one", "two", "idle"} { // there are two shards
 			w, err := consumer.New(consumer.Config{
 				Stream: "orders", App: app, WorkerID: id, Failover: failover,
 				Kinesis: h.server.Kinesis(), DynamoDB: h.server.DynamoDB(),
@@ -353,11 +353,11 @@ func TestResetBesideWorkers(t *testing.T) {
 		}
 		table, bound := h.table(h.server.DynamoDB())
 		held, err := rewind.Holders(h.Context(), table, failover)
-		if err != nil || len(held["one"]) != 1 || len(held["two"]) != 1 || len(held) != 2 {
+		if err != nil || len(held["one"]) != 1 || len(held["two"]) != 1 || len(held) != 3 {
 			h.Errorf("held by %v, %v", held, err)
 		}
 		stop()
-		for range 2 {
+		for range 3 {
 			if err := <-done; err != nil {
 				h.Fatal(err)
 			}
@@ -466,5 +466,46 @@ func TestGoals(t *testing.T) {
 				t.Errorf("all records are gone, from %s: %+v", to, got)
 			}
 		}
+	})
+}
+
+// The newest record is found while a producer never pauses.
+func TestLatestBesideAProducer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithStream("s", 1))
+		put := func() {
+			_, err := server.Kinesis().PutRecord(t.Context(), &kinesis.PutRecordInput{
+				StreamName: aws.String("s"), PartitionKey: aws.String("k"), Data: []byte("x"),
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() {
+			for ctx.Err() == nil {
+				put()
+				<-time.After(20 * time.Millisecond)
+			}
+		})
+		<-time.After(time.Minute)
+		shards, err := shardmap.List(t.Context(), server.Kinesis(), "s", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		goals, err := rewind.Find(limited,
+			rewind.Stream{Kinesis: server.Kinesis(), Name: "s", Now: began}, runnel.FromLatest(), shards)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := goals[0].Arrival; at.Before(began) || time.Since(began) > 10*time.Second {
+			t.Errorf("found the record of %s from %s on, after %s", at, began, time.Since(began))
+		}
+		stop()
+		group.Wait()
 	})
 }

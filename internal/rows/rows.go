@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 // Row is a result that is one line of text: its cells, from left to right.
@@ -65,12 +68,37 @@ func (p *Printer) Head(names ...string) error {
 	return p.Row(Line(names))
 }
 
+// Plain returns a text with its control characters as escapes, as \x1b and \n: names come from
+// other programs, and could change the state of a terminal or make up a line.
+func Plain(text string) string {
+	if strings.IndexFunc(text, unicode.IsControl) < 0 {
+		return text
+	}
+	var plain strings.Builder
+	for _, r := range text {
+		if !unicode.IsControl(r) {
+			plain.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRuneToASCII(r)
+		plain.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return plain.String()
+}
+
 // Row prints a row. Without Align its cells are separated by tabs.
 func (p *Printer) Row(row Row) error {
 	if p.json != nil {
 		return p.json.Encode(row)
 	}
-	line := strings.Join(row.Cells(), "\t") + "\n"
+	cells := row.Cells()
+	for i, cell := range cells {
+		if plain := Plain(cell); plain != cell {
+			cells = slices.Clone(cells)
+			cells[i] = plain
+		}
+	}
+	line := strings.Join(cells, "\t") + "\n"
 	if p.table != nil {
 		_, err := io.WriteString(p.table, line)
 		return err

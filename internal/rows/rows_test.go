@@ -82,3 +82,21 @@ func TestErrorsOfTheWriter(t *testing.T) {
 		}
 	}
 }
+
+// Control characters of a cell reach no terminal, and make up no line and no column.
+func TestPlain(t *testing.T) {
+	var out strings.Builder
+	p := rows.New(&out, false)
+	for _, cells := range []rows.Line{{"a\x1b[31m\nfalse\trow", "b"}, {"é ünd \"x\" \\", "\x7f\u0085"}} {
+		if err := p.Row(cells); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	want := `a\x1b[31m\nfalse\trow` + "\tb\n" + `é ünd "x" \` + "\t" + `\x7f\u0085` + "\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
