@@ -13,6 +13,8 @@ const (
 	CodeInternal         = "InternalFailure"
 	CodeUnavailable      = "ServiceUnavailable"
 	CodeNoSuchBucket     = "NoSuchBucket"
+	CodeNoSuchKey        = "NoSuchKey"
+	CodeWrongRegion      = "AuthorizationHeaderMalformed"
 )
 
 const (
@@ -61,12 +63,17 @@ var S3 = Service{
 	"ConditionalRequestConflict": Passing,
 	"OperationAborted":           Passing,
 	"RequestTimeout":             Passing,
+	"IncompleteBody":             Passing, // the body broke off, or arrived changed
+	"BadDigest":                  Passing,
+	"XAmzContentSHA256Mismatch":  Passing,
+	"BadRequest":                 Passing, // versitygw's, for a body that broke off
+	"NotImplemented":             Caller,
 	"PreconditionFailed":         Record,
 	"InvalidAccessKeyId":         Caller,
 	"AllAccessDisabled":          Caller,
 	"AccountProblem":             Caller,
 	CodeNoSuchBucket:             Missing,
-	"NoSuchKey":                  Missing,
+	CodeNoSuchKey:                Missing,
 }
 
 // common has the codes of all services ("Common Error Types", and the SDKs' own lists of codes that

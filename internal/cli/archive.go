@@ -49,8 +49,8 @@ disk, no permission, no space), or a bucket refuses, the status is 3. A damaged 
 --once with 3, after the undamaged shards are done.
 
 S3 needs a store that honours If-None-Match for PutObject; one that does not is refused with status
-2. Each link is one PUT and an object for ever, so --every is 60s there. When the store cannot be
-reached, the command waits and goes on.
+2. Each link is one PUT and an object for ever, so --every is 60s there. A command that has started
+waits when the store cannot be reached, and goes on.
 
 The stream's retention period may remove records before a worker reads them. The archive keeps the
 place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
@@ -111,7 +111,7 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 // 276,480 of them a day.
 const everyInS3 = time.Minute
 
-// open opens the archive and tries its place.
+// open opens the archive.
 func (f *archiveFlags) open(
 	ctx context.Context, target archive.Config,
 ) (*archive.Archive, error) {
@@ -132,10 +132,15 @@ func (f *archiveFlags) open(
 	if err != nil {
 		return nil, exit.Usage("%w", err)
 	}
-	if err := sink.Probe(ctx); err != nil && ctx.Err() == nil {
-		return nil, f.unusable(err, inS3)
-	}
 	return sink, nil
+}
+
+// probe tries the archive's place.
+func (f *archiveFlags) probe(ctx context.Context, sink *archive.Archive) error {
+	if err := sink.Probe(ctx); err != nil && ctx.Err() == nil {
+		return f.unusable(err, s3store.IsURL(f.to))
+	}
+	return nil
 }
 
 // unusable returns the error of a place that cannot take an archive.
@@ -238,6 +243,9 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	w, err := consumer.New(worker)
 	if err != nil {
 		return exit.Usage("%w", err)
+	}
+	if err := f.probe(ctx, sink); err != nil {
+		return err
 	}
 	stop := con.Watch(ctx, func() string { return archiveLine(f.stream, counts, start) })
 	runErr := w.Run(ctx)

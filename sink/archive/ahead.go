@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -136,6 +137,13 @@ func (a *ahead) take(name string) *early {
 		a.begun = a.begun[i+1:]
 		a.begin()
 		return e
+	}
+	if i := slices.Index(a.expected, name); i >= 0 { // all that are begun were passed over
+		for _, passed := range a.begun {
+			a.drop(passed)
+		}
+		a.begun, a.expected = nil, a.expected[i+1:]
+		a.begin()
 	}
 	return nil
 }

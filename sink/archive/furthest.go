@@ -31,7 +31,7 @@ func (c chain) furthest(ctx context.Context) (last runnel.Position, some bool, e
 		switch {
 		case err != nil:
 			return last, false, err
-		case found:
+		case found && last.Less(next):
 			last, low, more = next, number(next), others
 		case middle.Cmp(low) > 0:
 			high = middle

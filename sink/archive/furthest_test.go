@@ -63,3 +63,35 @@ func TestTipIsFoundByNames(t *testing.T) {
 		}
 	}
 }
+
+// stuck is a store that returns the first names whatever name is asked for.
+type stuck struct{ archive.Store }
+
+func (s stuck) After(ctx context.Context, folder, _ string) ([]string, bool, error) {
+	names, _, err := s.Store.After(ctx, folder, "")
+	return names[:min(len(names), 2)], len(names) > 2, err
+}
+
+// A store that does not go on behind a name costs time, and neither the end nor a record.
+func TestTipBesideWrongNames(t *testing.T) {
+	p := inMemory(t)
+	w := p.open(archive.Config{Size: 1}, shardOf(parent))
+	for n := range 20 {
+		p.write(w, parent, n, n+1)
+	}
+	p.store = stuck{p.store}
+	if got := p.open(archive.Config{}, shardOf(parent)).Committed(); got.End != at(19) {
+		t.Errorf("the tip is at %s", got.End)
+	}
+	n := 0
+	chain := archive.Chain{Stream: archive.Stream{Name: "orders", Created: created}, ShardID: parent}
+	for _, err := range archive.NewReader(p.store).Records(t.Context(), chain) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 20 {
+		t.Errorf("%d records", n)
+	}
+}

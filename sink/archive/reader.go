@@ -279,9 +279,11 @@ func (p *page) turn(ctx context.Context, c chain, store *ahead, at runnel.Positi
 	if err != nil {
 		return err
 	}
-	p.ended = !more
+	p.ended = !more || len(names) == 0 || names[len(names)-1] <= p.last
 	for _, name := range names {
-		store.expect(c.folder() + "/" + name)
+		if _, err := parseObject(name); err == nil {
+			store.expect(c.folder() + "/" + name)
+		}
 		p.last = name
 	}
 	return nil

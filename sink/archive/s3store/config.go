@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"regexp"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
@@ -56,25 +58,34 @@ type Place struct {
 // String returns the URL.
 func (p Place) String() string { return strings.TrimSuffix("s3://"+p.Bucket+"/"+p.Prefix, "/") }
 
-const scheme = "s3://"
+const scheme = "s3:"
 
 // IsURL reports whether a text is meant as the URL of a place in S3.
 func IsURL(text string) bool { return strings.HasPrefix(strings.ToLower(text), scheme) }
 
 // ParseURL reads s3://BUCKET/PREFIX. A slash at the end does not matter.
 func ParseURL(text string) (Place, error) {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil:
-		return Place{}, fmt.Errorf("%q: %w; want s3://BUCKET/PREFIX", text, err)
-	case !IsURL(text) || u.Host == "":
-		return Place{}, fmt.Errorf("%q names no bucket: want s3://BUCKET/PREFIX", text)
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Port() != "":
-		return Place{}, fmt.Errorf("%q is more than a place: want s3://BUCKET/PREFIX", text)
+	if !IsURL(text) || !strings.HasPrefix(text[len(scheme):], "//") {
+		return Place{}, fmt.Errorf("%q: want s3://BUCKET/PREFIX", text)
 	}
-	place := Place{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
+	bucket, prefix, _ := strings.Cut(text[len(scheme)+2:], "/")
+	if !buckets.MatchString(bucket) {
+		return Place{}, fmt.Errorf("%q: %q cannot name a bucket: want 3 to 63 of a-z, 0-9, "+
+			"'-' and '.', as s3://BUCKET/PREFIX", text, bucket)
+	}
+	if strings.ContainsFunc(prefix, isOdd) || !utf8.ValidString(prefix) {
+		return Place{}, fmt.Errorf("%q: the prefix has one of ? # %% * \\, or a character "+
+			"that cannot be printed: choose another", text)
+	}
+	place := Place{Bucket: bucket, Prefix: strings.TrimSuffix(prefix, "/")}
 	return place, place.check()
 }
+
+// buckets matches the names of general purpose buckets (S3 User Guide, "naming rules").
+var buckets = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+
+// isOdd reports whether a character of a prefix is more likely a mistake, or needs quoting.
+func isOdd(r rune) bool { return strings.ContainsRune("?#%*\\", r) || !unicode.IsPrint(r) }
 
 const directoryBucket = "--x-s3"
 

@@ -12,38 +12,53 @@ import (
 )
 
 // isConflict reports that another create of the name was under way.
-func isConflict(err error) bool { return awserr.Status(err) == http.StatusConflict }
+func isConflict(err error) bool {
+	return awserr.Status(err) == http.StatusConflict && awserr.S3.Of(err) == awserr.Passing
+}
 
 // isThere reports that the condition of a create did not hold.
 func isThere(err error) bool { return awserr.Status(err) == http.StatusPreconditionFailed }
 
-func isNotFound(err error) bool {
-	return awserr.Status(err) == http.StatusNotFound && awserr.Code(err) != awserr.CodeNoSuchBucket
-}
+// isNotFound reports that S3 has no object of the name. A status 404 alone may be of a proxy.
+func isNotFound(err error) bool { return awserr.Code(err) == awserr.CodeNoSuchKey }
 
 // explain marks answers that another try does not change as archive.ErrStoreRefused, with the
-// remedy where it is known, and all other errors as archive.ErrStoreUnavailable: also a token past
-// its time, since the client gets new ones.
+// remedy where it is known, and all other errors as archive.ErrStoreUnavailable.
 func explain(err error) error {
-	status := awserr.Status(err)
-	moved := status >= 300 && status < 400
-	class := awserr.S3.Of(err)
-	if !moved && (class == awserr.Expired || awserr.S3.Transient(err)) {
+	if isOutage(err) {
 		return fmt.Errorf("%w: %w", archive.ErrStoreUnavailable, err)
 	}
-	region := regionOf(err)
-	switch {
-	case region != "" && (moved || status == http.StatusBadRequest):
-		return fmt.Errorf("%w: the bucket is in the region %s: name it with --region or "+
-			"AWS_REGION: %w", archive.ErrStoreRefused, region, err)
+	region, why := regionOf(err), ""
+	switch status := awserr.Status(err); {
+	case region != "" && (status < 400 || status == http.StatusBadRequest):
+		why = fmt.Sprintf("the bucket is in the region %s: name it with --region or AWS_REGION",
+			region)
+	case awserr.Code(err) == awserr.CodeWrongRegion:
+		why = "the bucket is in another region: name it with --region or AWS_REGION"
 	case awserr.Code(err) == awserr.CodeNoSuchBucket:
-		return fmt.Errorf("%w: there is no such bucket: create it, or check its name and the "+
-			"endpoint: %w", archive.ErrStoreRefused, err)
+		why = "there is no such bucket: create it, or check its name and the endpoint"
 	case status == http.StatusForbidden:
-		return fmt.Errorf("%w: the role needs s3:PutObject, s3:GetObject and s3:ListBucket there, "+
-			"and the keys must be valid: %w", archive.ErrStoreRefused, err)
+		why = "the role needs s3:GetObject and s3:ListBucket there, and to archive s3:PutObject, " +
+			"and the keys must be valid"
+	default:
+		return fmt.Errorf("%w: %w", archive.ErrStoreRefused, err)
 	}
-	return fmt.Errorf("%w: %w", archive.ErrStoreRefused, err)
+	return fmt.Errorf("%w: %s: %w", archive.ErrStoreRefused, why, err)
+}
+
+// isOutage reports whether a later try may not have the error. A token past its time passes, since
+// the client gets new ones; so does a 404 that is not of S3.
+func isOutage(err error) bool {
+	class := awserr.S3.Of(err)
+	switch status := awserr.Status(err); {
+	case status == http.StatusTemporaryRedirect, class == awserr.Expired:
+		return true
+	case status >= 300 && status < 400:
+		return false
+	case status == http.StatusNotFound:
+		return class != awserr.Missing
+	}
+	return awserr.S3.Transient(err)
 }
 
 // regionOf returns the bucket's region, where an answer names it.

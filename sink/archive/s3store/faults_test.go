@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/runnel-stream/runnel"
@@ -42,6 +44,11 @@ func TestRefusals(t *testing.T) {
 		{301, "PermanentRedirect", archive.ErrStoreRefused, "region eu-west-3"},
 		{400, "AuthorizationHeaderMalformed", archive.ErrStoreRefused, "region eu-west-3"},
 		{400, "InvalidArgument", archive.ErrStoreRefused, ""},
+		{409, "InvalidBucketState", archive.ErrStoreRefused, ""},
+		{501, "NotImplemented", archive.ErrStoreRefused, ""},
+		{307, "TemporaryRedirect", archive.ErrStoreUnavailable, ""},
+		{404, "NotFound", archive.ErrStoreUnavailable, ""},
+		{400, "IncompleteBody", archive.ErrStoreUnavailable, ""},
 		{400, "ExpiredToken", archive.ErrStoreUnavailable, ""},
 		{429, "TooManyRequests", archive.ErrStoreUnavailable, ""},
 		{500, "InternalError", archive.ErrStoreUnavailable, ""},
@@ -127,6 +134,67 @@ func TestConflictIsTriedAgain(t *testing.T) {
 	if err := b.store("").PutIfAbsent(t.Context(), "x", []byte("1")); err != nil || calls.Load() != 3 {
 		t.Errorf("%v after %d calls", err, calls.Load())
 	}
+	b.meet(func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusConflict, "ConditionalRequestConflict")
+	})
+	err := b.store("").PutIfAbsent(t.Context(), "y", []byte("1"))
+	if !errors.Is(err, archive.ErrStoreUnavailable) {
+		t.Errorf("conflicts without an end: %v", err)
+	}
+}
+
+// A server that answers a range with the whole object is understood, and one that answers with
+// another range is refused. Bytes that are not those of the checksum are an outage.
+func TestResumeChecksTheAnswer(t *testing.T) {
+	text := strings.Repeat("0123456789", 30_000)
+	for name, c := range map[string]struct {
+		rest func(next http.Handler, w http.ResponseWriter, r *http.Request)
+		ok   bool
+	}{
+		"whole": {func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+			r.Header.Del("Range")
+			next.ServeHTTP(w, r)
+		}, true},
+		"another": {func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+			r.Header.Set("Range", "bytes=10-")
+			next.ServeHTTP(w, r)
+		}, false},
+	} {
+		b := newBucket(t)
+		s := b.store("")
+		if err := s.PutIfAbsent(t.Context(), "x", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		b.meet(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Range") != "" {
+				c.rest(next, w, r)
+				return
+			}
+			w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+			_, _ = w.Write([]byte(text[:70_000]))
+			panic(http.ErrAbortHandler)
+		})
+		got, err := read(t.Context(), s, "x")
+		if c.ok != (err == nil && got == text) || err != nil && !errors.Is(err, archive.ErrStoreUnavailable) {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+	}
+	b := newBucket(t)
+	s, err := s3store.New(s3store.Config{Bucket: "events", S3: s3.New(b.client.Options(), func(o *s3.Options) {
+		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.meet(func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==")
+		_, _ = w.Write([]byte("changed"))
+	})
+	calls := b.calls.Load()
+	if _, err := read(t.Context(), s, "x"); !errors.Is(err, archive.ErrStoreUnavailable) ||
+		b.calls.Load() != calls+1 {
+		t.Errorf("a wrong checksum: %v after %d calls", err, b.calls.Load()-calls)
+	}
 }
 
 // record returns a batch of one record.
@@ -183,9 +251,13 @@ func TestWriterWaitsOutAnOutage(t *testing.T) {
 
 func TestURL(t *testing.T) {
 	for text, want := range map[string]string{
-		"s3://b": "s3://b", "s3://b/": "s3://b", "s3://b/a/b/": "s3://b/a/b", "S3://b/a": "s3://b/a",
-		"s3://": "", "s3:///a": "", "s3://b/a//b": "", "s3://b/../a": "", "s3://b?x=1": "",
-		"s3://u@b/a": "", "s3://b:80/a": "", "folder": "", "s3://b--x-s3/a": "", "s3://b/\x00": "",
+		"s3://bucket": "s3://bucket", "s3://bucket/": "s3://bucket",
+		"s3://bucket/a/b/": "s3://bucket/a/b", "S3://my.bucket-1/ä b": "s3://my.bucket-1/ä b",
+		"s3://": "", "s3:///a": "", "s3://bucket/a//b": "", "s3://bucket/../a": "",
+		"s3://bucket?x=1": "", "s3://u@bucket/a": "", "s3://bucket:80/a": "", "s3://bucket:/a": "",
+		"folder": "", "s3:/bucket/a": "", "s3:bucket": "", "s3://b--x-s3/a": "", "s3://bucket/\x00": "",
+		"s3://Bucket/a": "", "s3://bu/a": "", "s3://b_u*c/a": "", "s3://[::1]/a": "",
+		"s3://bucket/a?": "", "s3://bucket/a#": "", "s3://bucket/a%00": "", "s3://bucket/\xff": "",
 	} {
 		place, err := s3store.ParseURL(text)
 		if got := place.String(); want == "" && err == nil || want != "" && (err != nil || got != want) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,6 +23,7 @@ type object struct {
 	ctx    context.Context //nolint:containedctx // of Get, for the whole reading
 	name   string
 	at     int64 // bytes that were read
+	size   int64 // of the object; -1 if it is not known
 	body   io.ReadCloser
 	cancel context.CancelFunc
 	idle   *time.Timer // cancels a body that brings nothing for the time of a call
@@ -43,19 +45,41 @@ func (o *object) open(ctx context.Context) error {
 		in.Range = aws.String(fmt.Sprintf("bytes=%d-", o.at))
 	}
 	out, err := o.store.cfg.S3.GetObject(ctx, in)
-	if err != nil {
-		o.idle.Stop()
-		cancel()
-		if o.at > 0 && awserr.Status(err) == http.StatusRequestedRangeNotSatisfiable {
-			o.body, o.cancel = http.NoBody, func() {} // it broke behind the last byte
+	if err == nil {
+		if err = o.seek(out); err == nil {
+			o.body, o.cancel = out.Body, cancel
 			return nil
 		}
-		if o.ctx.Err() == nil && isNotFound(err) {
-			return fmt.Errorf("%w: %s", archive.ErrObjectNotFound, o.where())
-		}
-		return o.store.wrap("get", o.name, err)
+		_ = out.Body.Close() // only read
 	}
-	o.body, o.cancel = out.Body, cancel
+	o.idle.Stop()
+	cancel()
+	switch {
+	case o.at > 0 && awserr.Status(err) == http.StatusRequestedRangeNotSatisfiable:
+		o.body, o.cancel = http.NoBody, func() {} // it broke behind the last byte
+		return nil
+	case o.ctx.Err() == nil && isNotFound(err):
+		return fmt.Errorf("%w: %s", archive.ErrObjectNotFound, o.where())
+	}
+	return o.store.wrap("get", o.name, err)
+}
+
+// seek leaves the body of an answer at the next byte. A server may send the whole object instead of
+// the rest.
+func (o *object) seek(out *s3.GetObjectOutput) error {
+	if o.at == 0 {
+		if o.size = -1; out.ContentLength != nil {
+			o.size = *out.ContentLength
+		}
+		return nil
+	}
+	if out.ContentRange == nil {
+		_, err := io.CopyN(io.Discard, out.Body, o.at)
+		return err
+	}
+	if want := fmt.Sprintf("bytes %d-", o.at); !strings.HasPrefix(*out.ContentRange, want) {
+		return fmt.Errorf("the answer has %s of the object, want %s", *out.ContentRange, want)
+	}
 	return nil
 }
 
@@ -64,28 +88,30 @@ func (o *object) where() Place { return Place{o.store.cfg.Bucket, o.store.key(o.
 // Read implements io.Reader.
 func (o *object) Read(p []byte) (int, error) {
 	for failures := 0; ; {
-		var n int
 		var err error
 		if o.body != nil {
+			var n int
 			o.idle.Reset(o.store.cfg.CallTimeout)
 			n, err = o.body.Read(p)
 			o.idle.Stop()
 			o.at += int64(n)
-			if n > 0 || err == nil || err == io.EOF { //nolint:errorlint // io.Reader's own value
-				if err != io.EOF { //nolint:errorlint // the same
-					err = nil // another one comes with the next call
-				}
+			switch {
+			case err == io.EOF: //nolint:errorlint // io.Reader's own value
 				return n, err
+			case n > 0 || err == nil:
+				return n, nil // an error comes with the next call
 			}
 			o.drop()
+			err = o.store.wrap("get", o.name, err)
+			if o.at == o.size {
+				return 0, err // all bytes came, and they are not those that S3 has
+			}
 		} else if err = o.open(o.ctx); err == nil {
 			continue
 		}
-		if failures++; failures > resumeTries || o.ctx.Err() != nil {
-			return 0, o.store.wrap("get", o.name, err)
-		}
-		if err := resumes.Wait(o.ctx, failures); err != nil {
-			return 0, o.store.wrap("get", o.name, err)
+		if failures++; failures > resumeTries || o.ctx.Err() != nil ||
+			resumes.Wait(o.ctx, failures) != nil {
+			return 0, err
 		}
 	}
 }

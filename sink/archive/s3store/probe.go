@@ -24,15 +24,25 @@ const (
 	racers    = 8
 )
 
-// Probe creates a fixed object twice; the second create must be refused. The first probe of a
-// prefix also races creates of another fixed object, of which one may win. So a program learns at
-// its start that the bucket is there, that it may write, and that the store honours the condition.
-// ErrConditionIgnored: it does not.
+// Probe finds out at the start of a program that the bucket is there, that it may write, and that
+// the store honours the condition. The first probe of a prefix races creates of a fixed object, of
+// which one may win; and each creates another fixed object until that is refused, as it must be the
+// second time. ErrConditionIgnored: the store ignores the condition.
 func (s *Store) Probe(ctx context.Context) error {
+	switch body, err := s.Get(ctx, probeName); {
+	case err == nil:
+		_ = body.Close() // only its name matters
+	case !errors.Is(err, archive.ErrObjectNotFound):
+		return err
+	default:
+		if err := s.race(ctx); err != nil {
+			return err
+		}
+	}
 	for range 2 {
 		err := s.PutIfAbsent(ctx, probeName, []byte("runnel\n"))
 		if errors.Is(err, archive.ErrObjectExists) {
-			return s.race(ctx)
+			return nil
 		}
 		if err != nil {
 			return err

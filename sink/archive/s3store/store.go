@@ -53,6 +53,9 @@ func (s *Store) call(ctx context.Context, size int) (context.Context, context.Ca
 // same name was under way.
 var conflicts = retry.Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second}
 
+// conflictTries is the number of creates after which a conflict counts as an outage.
+const conflictTries = 6
+
 // PutIfAbsent implements archive.Store: one PutObject with If-None-Match: *, and again as long as
 // the answer is 409.
 func (s *Store) PutIfAbsent(ctx context.Context, name string, data []byte) error {
@@ -61,7 +64,7 @@ func (s *Store) PutIfAbsent(ctx context.Context, name string, data []byte) error
 		switch {
 		case err == nil:
 			return nil
-		case isConflict(err):
+		case isConflict(err) && failures < conflictTries:
 			if err := conflicts.Wait(ctx, failures); err != nil {
 				return s.wrap("put", name, err)
 			}
