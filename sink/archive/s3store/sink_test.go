@@ -224,3 +224,77 @@ func TestRaces(t *testing.T) {
 		}
 	}
 }
+
+// counted counts the calls by kind.
+type counted struct {
+	s3store.API
+	puts, gets, lists int
+}
+
+func (c *counted) PutObject(
+	ctx context.Context, in *s3.PutObjectInput, o ...func(*s3.Options),
+) (*s3.PutObjectOutput, error) {
+	c.puts++
+	return c.API.PutObject(ctx, in, o...)
+}
+
+func (c *counted) GetObject(
+	ctx context.Context, in *s3.GetObjectInput, o ...func(*s3.Options),
+) (*s3.GetObjectOutput, error) {
+	c.gets++
+	return c.API.GetObject(ctx, in, o...)
+}
+
+func (c *counted) ListObjectsV2(
+	ctx context.Context, in *s3.ListObjectsV2Input, o ...func(*s3.Options),
+) (*s3.ListObjectsV2Output, error) {
+	c.lists++
+	return c.API.ListObjectsV2(ctx, in, o...)
+}
+
+// Each link costs one PUT, and nothing is read or listed between two. A worker with the lease row's
+// token reads the last link and the place behind it; one without lists a page of names as well.
+func TestRequests(t *testing.T) {
+	api := &counted{API: newServer(t).client}
+	store, err := s3store.New(s3store.Config{S3: api, Bucket: s3test.Bucket, Prefix: t.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := archive.New(archive.Config{Store: store, Size: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shard := sink.Shard{Stream: "orders", Created: time.UnixMilli(1e12), ID: "shardId-000000000000"}
+	w, err := a.Open(t.Context(), shard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	*api = counted{API: api.API}
+	const links = 50
+	var last sink.Committed
+	for n := range links {
+		if last, err = w.Write(t.Context(), record(shard.ID, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if api.puts != links || api.gets+api.lists > 0 {
+		t.Errorf("%d links: %d puts, %d gets, %d lists", links, api.puts, api.gets, api.lists)
+	}
+	for _, known := range []bool{true, false} {
+		*api = counted{API: api.API}
+		if shard.Checkpoint, shard.Token = last.End, last.Token; !known {
+			shard.Token = ""
+		}
+		lists := 1
+		if known {
+			lists = 0
+		}
+		w, err := a.Open(t.Context(), shard)
+		if err != nil || w.Committed().End != last.End {
+			t.Fatalf("%v, %v", w, err)
+		}
+		if api.puts > 0 || api.gets > 2 || api.lists != lists {
+			t.Errorf("known %v: %d puts, %d gets, %d lists", known, api.puts, api.gets, api.lists)
+		}
+	}
+}
