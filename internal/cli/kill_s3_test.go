@@ -67,7 +67,7 @@ func s3Kills(r *killRun, g *s3test.Gateway) {
 	g.Start()
 	_, _ = r.finish(server, put, second)
 	place := r.archive
-	r.restoreAfterKills(eventsCount)
+	r.restoreAfterKills()
 	var got verdict
 	r.start("verify", r.archive, "--source", r.events, "--id", "id", "--key", "repo",
 		"--output", "json").wantJSON(&got)
