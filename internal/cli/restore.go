@@ -54,12 +54,20 @@ With --stream they are put with their partition keys and explicit hash keys, in 
 nothing is lost, and runnel's consumers drop records that were sent twice. The first run decides
 which part of the archive is restored, and leaves out all later links.
 
-A damaged link ends the command with status 3 before any record of it, or behind it, is sent.`,
+A damaged or missing link ends the command with status 3 before any record of it, or behind it, is
+sent. Kinesis does not return the hash keys of records that were put one by one: they are restored
+by their partition keys alone. A record without room for an identity (near the stream's limit) is
+refused with --resume, which ends with status 1 then.`,
 		Example: "  runnel restore archive --data\n" +
 			"  runnel restore archive --local --stream copy --resume copy.state",
 		Args: usage.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.place.like(c)
+			for _, name := range []string{"stream", "resume"} { // a variable may be empty
+				if flag := c.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+					return exit.Usage("--%s is empty: name one, or leave it out", name)
+				}
+			}
 			return runRestore(c.Context(), con, f, args[0])
 		},
 	}
@@ -87,8 +95,9 @@ func (f *restoreFlags) check() error {
 			continue
 		}
 		var err error
-		if *t.to, err = time.Parse(time.RFC3339Nano, t.text); err != nil {
-			return exit.Usage("%s %q: want a time as 2026-01-31T08:00:00Z", t.name, t.text)
+		if *t.to, err = time.Parse(time.RFC3339Nano, t.text); err != nil || t.to.Unix() < 0 {
+			return exit.Usage("%s %q: want a time after 1970, as 2026-01-31T08:00:00Z", t.name,
+				t.text)
 		}
 	}
 	switch {
@@ -134,10 +143,10 @@ func outcome(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, syscall.EPIPE):
 		return nil
-	case errors.As(err, new(*exit.Error)):
-		return err
 	case ctx.Err() != nil:
 		return exit.ErrInterrupt
+	case errors.As(err, new(*exit.Error)):
+		return err
 	}
 	return exit.Outside(err)
 }
@@ -228,8 +237,8 @@ func (f *restoreFlags) openState(
 ) (*putState, error) {
 	load := putlog.Identity{
 		Stream: f.stream, Format: archiveFormat, Order: producer.OrderKey.String(),
-		Files: []putlog.File{{Name: strings.TrimSpace(fmt.Sprintf("%s of %s %s %s", source.stream,
-			place, f.from, f.until))}},
+		Key:   fmt.Sprintf("%s, --from %q, --until %q", source.stream, f.from, f.until),
+		Files: []putlog.File{{Name: place}},
 	}
 	before, err := putlog.LoadOf(f.resume)
 	switch {

@@ -28,21 +28,21 @@ type ShardPart struct {
 	End     runnel.Position  // of its last link
 }
 
-// Part returns the part that is archived now.
+// Part returns the part that is archived now. An error that wraps ErrUnusableLink names a link that
+// is missing or damaged: a shard's first or last one, or the end of a parent. Merge finds the
+// others.
 func (r *Reader) Part(ctx context.Context, stream Stream) (Part, error) {
 	chains, err := r.Shards(ctx, stream)
 	if err != nil {
 		return Part{}, err
 	}
-	there := map[runnel.ShardID]bool{}
 	part := Part{Shards: make([]ShardPart, len(chains))}
 	var group errgroup.Group
 	group.SetLimit(parallelReads)
 	for i, shard := range chains {
-		there[shard.ShardID] = true
 		part.Shards[i].ShardID = shard.ShardID
 		for _, parent := range shard.Parents {
-			if there[parent.ShardID] {
+			if !parent.None {
 				part.Shards[i].Parents = append(part.Shards[i].Parents, parent.ShardID)
 			}
 		}
@@ -55,22 +55,36 @@ func (r *Reader) Part(ctx context.Context, stream Stream) (Part, error) {
 	if err := group.Wait(); err != nil {
 		return Part{}, fmt.Errorf("archive: %w", err)
 	}
+	ends := make(map[runnel.ShardID]runnel.Position, len(chains))
+	for _, shard := range part.Shards {
+		ends[shard.ShardID] = shard.End
+	}
+	for _, shard := range chains {
+		for _, parent := range shard.Parents {
+			if !parent.None && ends[parent.ShardID] != runnel.End() {
+				c := chain{store: r.store, stream: stream, shard: parent.ShardID}
+				return Part{}, fmt.Errorf("archive: %w: %s is missing, the last link of a parent "+
+					"of %s", ErrUnusableLink, c.name(parent.Link), shard.ShardID)
+			}
+		}
+	}
 	return part, nil
 }
 
-// reached returns the end of the chain, as a reader finds it.
+// reached returns the end of the chain, as a reader finds it by the last name.
 func (c chain) reached(ctx context.Context) (runnel.Position, error) {
-	at, err := c.listed(ctx)
-	for err == nil && at.end != runnel.End() {
+	at, _, err := c.furthest(ctx)
+	for err == nil && at != runnel.End() {
 		var next *Link
-		if next, err = c.link(ctx, at.end); err == nil {
-			at.end = next.End
+		next, err = c.link(ctx, at)
+		if errors.Is(err, ErrObjectNotFound) {
+			return at, nil
+		}
+		if err == nil {
+			at = next.End
 		}
 	}
-	if errors.Is(err, ErrObjectNotFound) {
-		err = nil
-	}
-	return at.end, err
+	return at, err
 }
 
 // MergeOptions select the records that Merge yields.
@@ -252,9 +266,8 @@ func (r *Reader) records(
 			}
 		}
 		if at != part.End {
-			yield(runnel.Record{}, fmt.Errorf("%w: %s of %s ended at %s, and now "+
-				"no link leads from %s to there", ErrUnusableLink, part.ShardID, stream, part.End,
-				at))
+			c := chain{stream: stream, shard: part.ShardID}
+			yield(runnel.Record{}, fmt.Errorf("%w: %s is missing", ErrUnusableLink, c.name(at)))
 		}
 	}
 }

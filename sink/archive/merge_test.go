@@ -183,3 +183,63 @@ func TestMergeStopsAtDamage(t *testing.T) {
 		}
 	}
 }
+
+// A link that is missing at a shard's beginning or at a parent's end, or behind which the last one
+// is damaged, is named before anything is read.
+func TestPartNamesMissingLinks(t *testing.T) {
+	folder := "to/orders@" + fmt.Sprint(created.UnixMilli()) + "/"
+	name := func(id runnel.ShardID, previous runnel.Position) string {
+		return folder + string(id) + "/" + previous.SortText() + ".ndjson.gz"
+	}
+	for what, c := range map[string]struct {
+		spoil func(disk *vfs.Mem) error
+		names string
+	}{
+		"the first link": {func(disk *vfs.Mem) error {
+			return disk.Remove(name(parent, runnel.Start()))
+		}, name(parent, runnel.Start())},
+		"a parent's last link": {func(disk *vfs.Mem) error {
+			return disk.Remove(name(parent, at(29)))
+		}, name(parent, at(29))},
+		"a parent": {func(disk *vfs.Mem) error {
+			return errors.Join(disk.Remove(name(parent, runnel.Start())),
+				disk.Remove(name(parent, at(9))), disk.Remove(name(parent, at(19))),
+				disk.Remove(name(parent, at(29))))
+		}, name(parent, at(29))},
+		"one before a damaged last one": {func(disk *vfs.Mem) error {
+			file, err := disk.Open(name(child, at(39)))
+			if err == nil {
+				_, err = file.WriteAt([]byte{0, 0}, 0)
+			}
+			return errors.Join(err, disk.Remove(name(child, runnel.Start())))
+		}, name(child, runnel.Start())},
+		"a damaged last one": {func(disk *vfs.Mem) error {
+			file, err := disk.Open(name(child, at(39)))
+			if err == nil {
+				_, err = file.WriteAt([]byte{0, 0}, 0)
+			}
+			return err
+		}, name(child, at(39))},
+	} {
+		disk := vfs.NewMem()
+		r := &restored{place: &place{t, archive.NewDirStoreOn(disk, "to")}}
+		w := r.open(archive.Config{Size: 1}, shardOf(parent))
+		for n := range 3 {
+			r.write(w, parent, n*10, n*10+10)
+		}
+		r.end(w)
+		w = r.open(archive.Config{Size: 1}, shardOf(child, parent))
+		r.write(w, child, 30, 40)
+		r.write(w, child, 40, 50)
+		if _, err := archive.NewReader(r.store).Part(t.Context(), orders); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.spoil(disk); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		_, err := archive.NewReader(r.store).Part(t.Context(), orders)
+		if !errors.Is(err, archive.ErrUnusableLink) || !strings.Contains(err.Error(), c.names[3:]) {
+			t.Errorf("%s: %v, want the name of %s", what, err, c.names)
+		}
+	}
+}

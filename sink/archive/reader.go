@@ -85,8 +85,14 @@ func (r *Reader) Shards(ctx context.Context, stream Stream) ([]Chain, error) {
 	group.SetLimit(parallelReads)
 	for i := range chains {
 		group.Go(func() (err error) {
-			begun[i], err = chains[i].begin(ctx, r.store)
-			return err
+			if begun[i], err = chains[i].begin(ctx, r.store); err != nil || begun[i] {
+				return err
+			}
+			c := chain{store: r.store, stream: stream, shard: chains[i].ShardID}
+			if _, others, _, err := c.after(ctx, ""); err != nil || !others {
+				return err
+			}
+			return fmt.Errorf("%w: %s is missing", ErrUnusableLink, c.name(runnel.Start()))
 		})
 	}
 	if err := group.Wait(); err != nil {
