@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/spf13/cobra"
@@ -91,8 +93,12 @@ func (f *placeFlags) reader(ctx context.Context, from string) (*archive.Reader, 
 		return archive.NewReader(store), nil
 	}
 	reader, err := archive.Open(from)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid),
+		errors.Is(err, syscall.ENOTDIR):
 		return nil, exit.Usage("%w", err)
+	case err != nil:
+		return nil, exit.Outside(err)
 	}
 	return reader, nil
 }

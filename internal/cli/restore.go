@@ -123,8 +123,12 @@ func runRestore(ctx context.Context, con *console.Console, f *restoreFlags, plac
 	if source.stream, err = f.choose(ctx, reader, place); err != nil {
 		return err
 	}
+	named := map[runnel.ShardID]runnel.Position{} // the last gap: a resumed restore reads twice
 	source.options.OnGap = func(shard runnel.ShardID, gap sink.Gap) {
-		source.gaps.Add(1)
+		if !named[shard].Less(gap.Before) {
+			return
+		}
+		named[shard] = gap.Before
 		con.Say("%s: the archive has a gap between %s and %s: %s", shard, gap.After, gap.Before,
 			gap.Reason)
 	}
@@ -183,7 +187,7 @@ func (f *restoreFlags) choose(
 	var names []string
 	for _, stream := range all {
 		names = append(names, stream.String())
-		if f.of == "" || f.of == stream.Name || f.of == stream.String() {
+		if f.of == "" || stream.Is(f.of) {
 			chosen = append(chosen, stream)
 		}
 	}
@@ -272,7 +276,6 @@ type archiveSource struct {
 	part    archive.Part
 	options archive.MergeOptions
 	taken   atomic.Int64
-	gaps    atomic.Int64
 }
 
 func (s *archiveSource) records(ctx context.Context) func(func(runnel.Record, error) bool) {

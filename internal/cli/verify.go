@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"context"
 	"errors"
-	"io/fs"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -49,16 +46,18 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 		Args: usage.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			place.like(c)
-			report, err := verify(c.Context(), &place, args[0], options)
+			var report *archive.Report
+			reader, err := place.reader(c.Context(), args[0])
+			if err == nil {
+				report, err = reader.Verify(c.Context(), options)
+			}
 			switch {
 			case c.Context().Err() != nil:
 				return exit.ErrInterrupt
 			case errors.As(err, new(*exit.Error)):
 				return err
 			case errors.Is(err, archive.ErrUnusableSource),
-				errors.Is(err, archive.ErrStreamNotFound),
-				errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid),
-				errors.Is(err, syscall.ENOTDIR), options.Validate() != nil:
+				errors.Is(err, archive.ErrStreamNotFound), options.Validate() != nil:
 				return exit.Usage("%w", err)
 			case err != nil:
 				return exit.Outside(err)
@@ -89,22 +88,4 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 		"accept records that the retention period removed before they were archived")
 	flags.IntVar(&options.Examples, "examples", 10, "how many of each finding to describe")
 	return command
-}
-
-// verify verifies an archive in a folder or in S3.
-func verify(
-	ctx context.Context, place *placeFlags, from string, options archive.VerifyOptions,
-) (*archive.Report, error) {
-	inS3, err := place.inS3(from)
-	if err != nil {
-		return nil, err
-	}
-	if !inS3 {
-		return archive.Verify(ctx, from, options)
-	}
-	store, err := place.open(ctx, from)
-	if err != nil {
-		return nil, err
-	}
-	return archive.NewReader(store).Verify(ctx, options)
 }

@@ -60,7 +60,9 @@ func named(leases []lease.Lease) map[string][]runnel.ShardID {
 			names[l.Owner] = append(names[l.Owner], l.Key)
 		}
 		for name := range l.Cards {
-			names[name] = append([]runnel.ShardID(nil), names[name]...)
+			if _, there := names[name]; !there {
+				names[name] = nil // it holds none
+			}
 		}
 	}
 	return names

@@ -63,6 +63,9 @@ func (s Stream) String() string {
 	return s.Name + "@" + strconv.FormatInt(s.Created.UnixMilli(), 10)
 }
 
+// Is reports whether a name, as NAME or NAME@MILLISECONDS, is that of the stream.
+func (s Stream) Is(name string) bool { return name == s.Name || name == s.String() }
+
 // Parent is a parent of a shard, as the shard's first link names it.
 type Parent struct {
 	ShardID runnel.ShardID // the parent's id

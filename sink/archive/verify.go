@@ -160,8 +160,7 @@ func (v *verification) streams(ctx context.Context) ([]Stream, error) {
 	var names []string
 	for _, stream := range all {
 		names = append(names, stream.String())
-		if v.options.Stream == "" || v.options.Stream == stream.Name ||
-			v.options.Stream == stream.String() {
+		if v.options.Stream == "" || stream.Is(v.options.Stream) {
 			chosen = append(chosen, stream)
 		}
 	}

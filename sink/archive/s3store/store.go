@@ -56,8 +56,8 @@ var conflicts = retry.Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second}
 // conflictTries is the number of creates after which a conflict counts as an outage.
 const conflictTries = 6
 
-// PutIfAbsent implements archive.Store: one PutObject with If-None-Match: *, and again as long as
-// the answer is 409.
+// PutIfAbsent implements archive.Store: one PutObject with If-None-Match: *, and again some times
+// while the answer is 409.
 func (s *Store) PutIfAbsent(ctx context.Context, name string, data []byte) error {
 	for failures := 1; ; failures++ {
 		err := s.put(ctx, name, data)
