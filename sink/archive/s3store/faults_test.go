@@ -1,7 +1,6 @@
 package s3store_test
 
 import (
-	"context"
 	crand "crypto/rand"
 	"errors"
 	"fmt"
@@ -175,7 +174,7 @@ func TestResumeChecksTheAnswer(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		})
 		got, err := read(t.Context(), s, "x")
-		if c.ok != (err == nil && got == text) || err != nil && !errors.Is(err, archive.ErrStoreUnavailable) {
+		if c.ok && (err != nil || got != text) || !c.ok && !errors.Is(err, archive.ErrStoreUnavailable) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
 	}
@@ -328,10 +327,8 @@ func TestVerifyDuringAnOutage(t *testing.T) {
 			_, _ = w.Write(whole.Body.Bytes()[:cut])
 			panic(http.ErrAbortHandler)
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		report, err := archive.NewReader(s).Verify(ctx, archive.VerifyOptions{})
-		cancel()
-		if !errors.Is(err, archive.ErrStoreUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+		report, err := archive.NewReader(s).Verify(t.Context(), archive.VerifyOptions{})
+		if !errors.Is(err, archive.ErrStoreUnavailable) {
 			t.Errorf("cut at %d: %v, %+v", cut, err, report)
 		}
 	}

@@ -170,6 +170,20 @@ func TestProbeSeesAnIgnoredCondition(t *testing.T) {
 	}
 }
 
+// A store that honours the condition only while no other create is under way is refused, too.
+func TestProbeSeesALostRace(t *testing.T) {
+	b := newBucket(t)
+	b.meet(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, ".runnel-race") {
+			r.Header.Del("If-None-Match")
+		}
+		next.ServeHTTP(w, r)
+	})
+	if err := b.store("a").Probe(t.Context()); !errors.Is(err, s3store.ErrConditionIgnored) {
+		t.Error(err)
+	}
+}
+
 // The examination passes a sound store, leaves nothing behind, and sees a store that ignores the
 // condition, loses objects, or hides them from listings.
 func TestExamine(t *testing.T) {
