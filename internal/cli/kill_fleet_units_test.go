@@ -144,7 +144,8 @@ func fleetBusyShard(t *testing.T) {
 	}
 	r.firstLine(r.failover*3/2+30*time.Second, "after SIGKILL")
 	again = r.finish()
-	if most := int(r.failover.Seconds() * 100); again > most {
+	// A checkpoint is F/2 old at most, and one beside it may fail: a call to the table gets F/8.
+	if most := int((r.failover + r.slack).Seconds() * 100); again > most {
 		t.Errorf("%d records were printed again, want those since the last checkpoint: %d at most",
 			again, most)
 	}
