@@ -92,6 +92,7 @@ var layers = [][]string{
 		"sink/archive/s3store",
 	},
 	{
+		"internal/compare",
 		"internal/demo",
 		"internal/keys",
 		"server",

@@ -158,7 +158,13 @@ func (r *killRun) finish(server, put, archiver *process) (verdict, counts) {
 	var got verdict
 	r.start("verify", r.archive, "--source", r.events, "--id", "id", "--key", "repo",
 		"--output", "json").wantJSON(&got)
+	var with verdict
+	r.start("verify", r.archive, "--endpoint", r.endpoint, "--against-stream", "events",
+		"--complete", "--output", "json").wantJSON(&with)
 	server.stop()
+	if !with.OK || with.Stream.Compared != eventsCount {
+		r.t.Errorf("%d records are as in the stream, ok: %v", with.Stream.Compared, with.OK)
+	}
 	source := got.Source
 	r.t.Logf("put: %+v; %d archived, %d doubled in the stream", put2, got.Records,
 		source.Doubled.Count)

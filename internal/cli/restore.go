@@ -95,9 +95,8 @@ func (f *restoreFlags) check() error {
 			continue
 		}
 		var err error
-		if *t.to, err = time.Parse(time.RFC3339Nano, t.text); err != nil || t.to.Unix() < 0 {
-			return exit.Usage("%s %q: want a time after 1970, as 2026-01-31T08:00:00Z", t.name,
-				t.text)
+		if *t.to, err = parseTime(t.name, t.text); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -109,6 +108,15 @@ func (f *restoreFlags) check() error {
 		return exit.Usage("--until %s is not after --from %s", f.until, f.from)
 	}
 	return nil
+}
+
+// parseTime reads the time of a flag.
+func parseTime(flag, text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.Unix() < 0 {
+		return t, exit.Usage("%s %q: want a time after 1970, as 2026-01-31T08:00:00Z", flag, text)
+	}
+	return t, nil
 }
 
 func runRestore(ctx context.Context, con *console.Console, f *restoreFlags, place string) error {

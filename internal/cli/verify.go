@@ -1,12 +1,19 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/compare"
 	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/follow"
 	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
@@ -18,9 +25,16 @@ type verifyResult struct {
 	*archive.Report
 }
 
+type verifyFlags struct {
+	from           endpoint.Flags
+	place          placeFlags
+	options        archive.VerifyOptions
+	against, since string
+	complete       bool
+}
+
 func verifyCommand(con *console.Console) *cobra.Command {
-	var options archive.VerifyOptions
-	var place placeFlags
+	f := &verifyFlags{}
 	command := &cobra.Command{
 		Use:   "verify DIR|s3://BUCKET/PREFIX",
 		Short: "Prove from an archive that nothing is lost, doubled or out of order",
@@ -31,6 +45,11 @@ across splits and merges, their contents match their counts and checksums, and e
 there once. With --source, the file that was put: every record of it is in the archive, once, and
 the first occurrences of each key's records are in the file's order.
 
+With --against-stream, the stream of the archive: up to each shard's tip every record of the stream
+is in the archive, with the same data and key, and no other one is. Records that arrived more than
+the stream's retention period less an hour ago are not compared, and are counted. Records behind
+the tips are not archived yet; with --complete they are a violation.
+
 A gap is a place where the stream's retention period removed records before a worker read them. The
 archive knows each one, and it is a violation; --allow-gaps accepts them.
 
@@ -38,29 +57,21 @@ A record that the stream holds at two positions is a double, and a violation. Re
 plain and chained have no identity, and a retry may double them: for them there is --allow-doubles.
 
 Status 0: compared, and nothing is violated. 1: a violation, or nothing is there to compare (a
-folder without an archive, a stream without a link). 2: no such folder, or a source that proves
-nothing: it is empty or no NDJSON, a record has no --id or --key, or two records have one --id.
-3: the archive cannot be read.`,
+folder without an archive, a stream without a link). 2: no such folder, an archive of other streams,
+or a source that proves nothing: it is empty or no NDJSON, a record has no --id or --key, or two
+records have one --id. 3: the archive or the stream cannot be read.`,
 		Example: "  runnel verify archive\n" +
-			"  runnel verify archive --source orders.ndjson --id id --key id",
+			"  runnel verify archive --source orders.ndjson --id id --key id\n" +
+			"  runnel verify archive --local --against-stream orders",
 		Args: usage.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			place.like(c)
-			var report *archive.Report
-			reader, err := place.reader(c.Context(), args[0])
-			if err == nil {
-				report, err = reader.Verify(c.Context(), options)
+			f.place.like(c)
+			if flag := c.Flags().Lookup("against-stream"); flag.Changed && f.against == "" {
+				return exit.Usage("--against-stream is empty: name the stream, or leave it out")
 			}
-			switch {
-			case c.Context().Err() != nil:
-				return exit.ErrInterrupt
-			case errors.As(err, new(*exit.Error)):
-				return err
-			case errors.Is(err, archive.ErrUnusableSource),
-				errors.Is(err, archive.ErrStreamNotFound), options.Validate() != nil:
-				return exit.Usage("%w", err)
-			case err != nil:
-				return exit.Outside(err)
+			report, err := f.verify(c.Context(), con, args[0])
+			if err != nil {
+				return f.outcome(c.Context(), err)
 			}
 			result := verifyResult{report.OK(), report}
 			if err := rows.Print(con.Out, con.JSON(), result); err != nil {
@@ -72,20 +83,93 @@ nothing: it is empty or no NDJSON, a record has no --id or --key, or two records
 			return nil
 		},
 	}
-	place.addFlags(command, false, true)
+	f.from.AddFlags(command, false)
+	f.place.addFlags(command, false, false)
 	flags := command.Flags()
-	flags.StringVar(&options.Source, "source", "",
-		"the file that was put: NDJSON, plain, gzip or zstd")
-	flags.StringVar(&options.ID, "id", "",
-		"with --source: the field that names one record, or a JSON pointer")
-	flags.StringVar(&options.Key, "key", "",
-		"with --source: the partition key; without it order is not checked")
-	flags.BoolVar(&options.AllowDoubles, "allow-doubles", false,
+	f.addComparisons(flags)
+	flags.BoolVar(&f.options.AllowDoubles, "allow-doubles", false,
 		"doubles are listed and are no violation: for put --order plain and chained")
-	flags.StringVar(&options.Stream, "stream", "",
+	flags.StringVar(&f.options.Stream, "stream", "",
 		"NAME or NAME@MILLISECONDS, if the archive holds several")
-	flags.BoolVar(&options.AllowGaps, "allow-gaps", false,
+	flags.BoolVar(&f.options.AllowGaps, "allow-gaps", false,
 		"accept records that the retention period removed before they were archived")
-	flags.IntVar(&options.Examples, "examples", 10, "how many of each finding to describe")
+	flags.IntVar(&f.options.Examples, "examples", 10, "how many of each finding to describe")
 	return command
+}
+
+// addComparisons adds the flags of the comparisons, with a source and with the stream.
+func (f *verifyFlags) addComparisons(flags *pflag.FlagSet) {
+	flags.StringVar(&f.options.Source, "source", "",
+		"the file that was put: NDJSON, plain, gzip or zstd")
+	flags.StringVar(&f.options.ID, "id", "",
+		"with --source: the field that names one record, or a JSON pointer")
+	flags.StringVar(&f.options.Key, "key", "",
+		"with --source: the partition key; without it order is not checked")
+	flags.StringVar(&f.against, "against-stream", "",
+		"compare with this stream, record by record, up to the archive's tips")
+	flags.StringVar(&f.since, "since", "", "with --against-stream: compare only records that "+
+		"arrived at this RFC 3339 time or later, as for an archive --from a time")
+	flags.BoolVar(&f.complete, "complete", false,
+		"with --against-stream: a record that is not archived yet is a violation")
+}
+
+// verify verifies the archive, and compares it with its stream if there is one to compare with.
+func (f *verifyFlags) verify(
+	ctx context.Context, con *console.Console, from string,
+) (*archive.Report, error) {
+	since, err := f.check()
+	if err != nil {
+		return nil, err
+	}
+	reader, err := f.place.reader(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	if f.against == "" {
+		return reader.Verify(ctx, f.options)
+	}
+	cfg, err := f.from.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return compare.Run(ctx, compare.Config{
+		Stream: f.against, Kinesis: awsclient.Kinesis(cfg), Archive: reader,
+		Verify: f.options, Since: since, Complete: f.complete,
+		OnNotice: func(n follow.Notice) {
+			if n.Kind == follow.Trouble {
+				con.Say("%s", n)
+			}
+		},
+	})
+}
+
+// check checks the flags of the comparison, and reads --since.
+func (f *verifyFlags) check() (since time.Time, err error) {
+	switch {
+	case f.against == "" && f.complete:
+		return since, exit.Usage("--complete needs --against-stream: name the stream")
+	case f.against == "" && f.since != "":
+		return since, exit.Usage("--since needs --against-stream: name the stream")
+	case f.against != "" && f.options.Source != "":
+		return since, exit.Usage("--source and --against-stream: compare with one at a time")
+	case f.against != "" && f.options.Stream != "":
+		return since, exit.Usage("--stream and --against-stream: the latter names the stream")
+	case f.since == "":
+		return since, nil
+	}
+	return parseTime("--since", f.since)
+}
+
+// outcome sets the exit status of an error.
+func (f *verifyFlags) outcome(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return exit.ErrInterrupt
+	case errors.As(err, new(*exit.Error)):
+		return err
+	case errors.Is(err, archive.ErrUnusableSource), errors.Is(err, archive.ErrStreamNotFound),
+		errors.Is(err, compare.ErrOther), f.options.Validate() != nil:
+		return exit.Usage("%w", err)
+	}
+	return exit.Outside(endpoint.Hint(err, f.against))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
@@ -19,6 +20,19 @@ type KinesisAPI interface {
 	pages.KinesisAPI
 	DescribeStreamSummary(context.Context, *kinesis.DescribeStreamSummaryInput,
 		...func(*kinesis.Options)) (*kinesis.DescribeStreamSummaryOutput, error)
+}
+
+// Beginning is the place at which the reading of a shard begins.
+type Beginning struct {
+	// From is the place, and After the last record before it, in a part of an aggregate too. At
+	// runnel.End the shard is not read. Default: From.
+	From  runnel.From
+	After runnel.Position
+	// Filter knows the units before the place. Default: the parents'.
+	Filter *aggregate.Filter
+	// Complete is a time by the stream's clock: records that arrived before are not in demand, and
+	// are no gap. Default: not known.
+	Complete time.Time
 }
 
 // Config is the configuration of Run. Stream, Kinesis and Handle are needed; every other field's
@@ -42,6 +56,12 @@ type Config struct {
 	// all shards. The records are valid during the call; their Data is valid for as long as it is
 	// kept. Handle ranges to the end or returns an error, with which Run ends. Needed.
 	Handle func(ctx context.Context, records iter.Seq[*runnel.Record]) error
+	// Begin returns where the reading of a shard begins, when its parents are done. inherited knows
+	// their units. It is called from several goroutines at a time; with an error Run ends. Default:
+	// at From.
+	Begin func(
+		ctx context.Context, shard runnel.Shard, inherited *aggregate.Filter,
+	) (Beginning, error)
 	// OnNotice gets the events that the records do not show. It must not block, and is called from
 	// several goroutines at a time. Default none.
 	OnNotice func(Notice)

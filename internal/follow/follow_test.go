@@ -479,3 +479,41 @@ func TestEnds(t *testing.T) {
 		}
 	})
 }
+
+// The reading of each shard begins where Begin says: a parent is left out, and one child begins
+// behind a record.
+func TestBegin(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, s *stream) {
+		s.putAll(8, 0, 5)
+		s.split(0, keyspace.Uniform(2)[1].Start)
+		s.putAll(8, 5, 10)
+		var after runnel.Position
+		if err := s.follow(follow.Config{Once: true, Begin: func(
+			_ context.Context, shard runnel.Shard, _ *aggregate.Filter,
+		) (follow.Beginning, error) {
+			if string(shard.ID) == id(0) {
+				return follow.Beginning{After: runnel.End()}, nil
+			}
+			return follow.Beginning{}, nil
+		}}, 0); err != nil {
+			t.Fatal(err)
+		}
+		s.wantAll(8, 5, 10)
+		for _, notice := range s.notices {
+			if notice.Kind == follow.Began && string(notice.Shard) == id(0) {
+				t.Error("the parent was read")
+			}
+			if notice.Kind == follow.Ended && string(notice.Shard) == id(1) {
+				after = runnel.Position{Sequence: notice.After}
+			}
+		}
+		s.seen = nil
+		if err := s.follow(follow.Config{Shard: runnel.ShardID(id(1)), Once: true, Begin: func(
+			context.Context, runnel.Shard, *aggregate.Filter,
+		) (follow.Beginning, error) {
+			return follow.Beginning{After: after}, nil
+		}}, 0); err != nil || len(s.seen) > 0 {
+			t.Errorf("behind the last record came %d: %v", len(s.seen), err)
+		}
+	})
+}

@@ -24,6 +24,8 @@ type reader struct {
 	cursor *pages.Cursor
 	opener opener.Opener
 	filter *aggregate.Filter
+	// complete is a time up to which all records were read, or are not in demand.
+	complete time.Time
 }
 
 const callTimeout = 20 * time.Second
@@ -31,21 +33,45 @@ const callTimeout = 20 * time.Second
 var backoff = retry.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 
 func newReader(r *run, n *node) *reader {
-	one := &reader{
+	return &reader{
 		run: r, shard: n.shard, start: n.start, filter: aggregate.Union(n.filters...),
-		opener: opener.Opener{Shard: n.shard.ID, Keys: n.shard.Range},
+		complete: n.complete, opener: opener.Opener{Shard: n.shard.ID, Keys: n.shard.Range},
 	}
-	if !r.cfg.Doubles {
-		one.opener.Filter = one.filter
+}
+
+// begin finds the place where the reading begins. some is false if nothing is to be read.
+func (r *reader) begin(ctx context.Context) (some bool, err error) {
+	from := r.start.from
+	if ask := r.run.cfg.Begin; ask != nil {
+		at, err := ask(ctx, r.shard, r.filter)
+		if err != nil {
+			return false, err
+		}
+		if from = at.From; at.After.Sequence.IsNumber() {
+			from = runnel.FromSequence(at.After.Sequence)
+		}
+		if at.Filter != nil {
+			r.filter = at.Filter
+		}
+		if at.Complete.After(r.complete) {
+			r.complete = at.Complete
+		}
+		if r.opener.After = at.After; at.After == runnel.End() {
+			return false, nil
+		}
 	}
-	one.cursor = pages.New(pages.Config{
-		Kinesis: r.cfg.Kinesis, Stream: r.cfg.Stream, Shard: n.shard.ID, From: n.start.from,
-		CallTimeout: callTimeout, Backoff: backoff, OnFailure: one.trouble,
-		Pace: pages.Pace{Least: r.cfg.Interval, Idle: r.cfg.IdleInterval},
-		Of:   knownStream{r}, Checked: true, Gaps: true,
-		Complete: n.complete, Parents: n.shard.Parents,
+	if !r.run.cfg.Doubles {
+		r.opener.Filter = r.filter
+	}
+	r.cursor = pages.New(pages.Config{
+		Kinesis: r.run.cfg.Kinesis, Stream: r.run.cfg.Stream, Shard: r.shard.ID, From: from,
+		CallTimeout: callTimeout, Backoff: backoff, OnFailure: r.trouble,
+		Pace: pages.Pace{Least: r.run.cfg.Interval, Idle: r.run.cfg.IdleInterval},
+		Of:   knownStream{r.run}, Checked: true, Gaps: true,
+		Complete: r.complete, Parents: r.shard.Parents,
 	})
-	return one
+	r.run.cfg.OnNotice(Notice{Kind: Began, Shard: r.shard.ID, After: from.Sequence()})
+	return true, nil
 }
 
 // notice reports an event of the shard, behind the last record that was read.
@@ -65,10 +91,14 @@ func (r *reader) trouble(err error, failures int) {
 // read reads the shard to its end, or as far as Config.Once demands, and returns the outcome for
 // its children.
 func (r *reader) read(ctx context.Context) outcome {
-	r.run.cfg.OnNotice(Notice{
-		Kind: Began, Shard: r.shard.ID, After: r.start.from.Sequence(),
-	})
-	done := outcome{shard: r.shard, filter: r.filter}
+	some, err := r.begin(ctx)
+	done := outcome{shard: r.shard, filter: r.filter, complete: r.complete, err: err}
+	if err == nil && !some {
+		done.children, done.err = r.children(ctx, nil)
+	}
+	if err != nil || !some {
+		return done
+	}
 	for {
 		page, settled, err := r.page(ctx)
 		if err == nil && page.Ended {

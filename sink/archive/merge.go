@@ -249,7 +249,7 @@ func (r *Reader) records(
 		open := func(ctx context.Context, store Store, name string) (*object, error) {
 			return openCopied(ctx, store, name, room.bytes)
 		}
-		for object, err := range r.objectsTo(ctx, shard, part.End, room, open) {
+		for object, err := range r.objectsOf(ctx, shard, span{at, part.End}, room, open) {
 			if err != nil {
 				yield(runnel.Record{}, err)
 				return

@@ -182,8 +182,13 @@ func (r *Reader) Links(ctx context.Context, shard Chain) iter.Seq2[*Link, error]
 
 // Records yields the shard's records in order. An error is the last item.
 func (r *Reader) Records(ctx context.Context, shard Chain) iter.Seq2[runnel.Record, error] {
+	return recordsOf(r.objects(ctx, shard))
+}
+
+// recordsOf yields the records of some objects, and closes each one.
+func recordsOf(objects iter.Seq2[*object, error]) iter.Seq2[runnel.Record, error] {
 	return func(yield func(runnel.Record, error) bool) {
-		for object, err := range r.objects(ctx, shard) {
+		for object, err := range objects {
 			if err != nil {
 				yield(runnel.Record{}, err)
 				return
@@ -228,13 +233,15 @@ func (r *Reader) All(ctx context.Context, stream Stream) iter.Seq2[runnel.Record
 // objects yields the shard's objects from the first to the tip. The caller closes each one. The
 // names in the folder say which objects are read ahead, and the links which ones are yielded.
 func (r *Reader) objects(ctx context.Context, shard Chain) iter.Seq2[*object, error] {
-	return r.objectsTo(ctx, shard, runnel.End(), wholeRoom, openObject)
+	return r.objectsOf(ctx, shard, span{runnel.Start(), runnel.End()}, wholeRoom, openObject)
 }
 
-// objectsTo yields the objects up to an end, or to the tip if that comes before, as open opens
-// them.
-func (r *Reader) objectsTo(
-	ctx context.Context, shard Chain, end runnel.Position, room room,
+// span is a part of a chain, between the ends of two links.
+type span struct{ start, end runnel.Position }
+
+// objectsOf yields the objects of a span, or to the tip if that comes before, as open opens them.
+func (r *Reader) objectsOf(
+	ctx context.Context, shard Chain, of span, room room,
 	open func(context.Context, Store, string) (*object, error),
 ) iter.Seq2[*object, error] {
 	return func(yield func(*object, error) bool) {
@@ -242,7 +249,7 @@ func (r *Reader) objectsTo(
 		defer store.close()
 		c := chain{store: store, stream: shard.Stream, shard: shard.ShardID}
 		var page page
-		for at := runnel.Start(); at.Less(end); {
+		for at := of.start; at.Less(of.end); {
 			err := page.turn(ctx, c, store, at)
 			var object *object
 			if err == nil {

@@ -14,13 +14,19 @@ import (
 type Finding struct {
 	Count    int64    `json:"count"`              // of all findings of the kind
 	Examples []string `json:"examples,omitempty"` // the first of them, one sentence each
+
+	described int64 // of Count, by the examples
 }
 
-func (f *Finding) add(limit int, format string, args ...any) {
-	if f.Count++; len(f.Examples) < limit {
+// Add counts n findings, and describes them as one example unless there are limit examples already.
+func (f *Finding) Add(n int64, limit int, format string, args ...any) {
+	if f.Count += n; len(f.Examples) < limit {
 		f.Examples = append(f.Examples, fmt.Sprintf(format, args...))
+		f.described += n
 	}
 }
+
+func (f *Finding) add(limit int, format string, args ...any) { f.Add(1, limit, format, args...) }
 
 // Report is the result of a verification. The same archive and source give the same report.
 type Report struct {
@@ -54,6 +60,10 @@ type Report struct {
 	Others Finding `json:"otherFiles"` // files that verification does not know
 
 	Source *SourceReport `json:"source,omitempty"` // nil without a source
+	Stream *StreamReport `json:"stream,omitempty"` // nil without a comparison with the stream
+
+	// Tails are the last parts of the shards, parents before children; see VerifyOptions.Since.
+	Tails []Tail `json:"-"`
 }
 
 // SourceReport is the result of the comparison with a source.
@@ -107,6 +117,9 @@ func (r *Report) rows() []row {
 		{"gaps", "nothing was trimmed before it was read", &r.Gaps, !r.GapsAllowed},
 		{"other files", "", &r.Others, false},
 	}
+	if r.Stream != nil {
+		rows = append(rows, r.Stream.rows()...)
+	}
 	s := r.Source
 	if s == nil {
 		return rows
@@ -157,6 +170,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 		line("source\t%s", strings.TrimPrefix(s.Name+": "+size, ": "))
 	}
+	if r.Stream != nil {
+		line("stream\t%s", r.Stream.head())
+	}
 	for _, row := range r.rows() {
 		if row.finding.Count == 0 && !row.always() {
 			continue
@@ -165,7 +181,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		for _, example := range row.finding.Examples {
 			line("\t  %s", example)
 		}
-		if more := row.finding.Count - int64(len(row.finding.Examples)); more > 0 {
+		if more := row.finding.Count - row.finding.described; more > 0 {
 			line("\t  … and %s more", digits(more))
 		}
 	}
@@ -186,10 +202,13 @@ func (r *Report) verdict() string {
 		return "ok: every record of the source is here, some more than once, which was allowed"
 	case s != nil:
 		return "ok: every record of the source is here, and none twice"
+	case r.Stream != nil:
+		return r.Stream.verdict()
 	case r.Records == 0:
 		return "ok: the chains are whole, and hold no record"
 	}
-	return "ok: the chains are whole; give --source to compare with what was put"
+	return "ok: the chains are whole; give --source to compare with what was put, or " +
+		"--against-stream with the stream"
 }
 
 // advice returns the next step after some verdicts, or "".
@@ -208,7 +227,7 @@ func (r *Report) advice() string {
 
 // always reports whether the text has the row even if its count is zero.
 func (r row) always() bool {
-	return r.violation && r.name != "nothing there" || r.name == doubledRow
+	return r.violation && r.name != "nothing there" || r.name == doubledRow || r.name == behindRow
 }
 
 func (r row) text(source *SourceReport, gaps *Finding) string {

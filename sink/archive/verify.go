@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/ndjson"
@@ -40,6 +41,9 @@ type VerifyOptions struct {
 	// AllowGaps makes gaps no violation: ranges that the stream trimmed before they were read are
 	// only counted.
 	AllowGaps bool
+	// Since splits each shard for a comparison with its stream, see Report.Tails: the stream has
+	// the records that arrived since then. Default: the tails are the whole chains.
+	Since time.Time
 	// Examples is the number of examples that each finding describes. Default 10, at most 1,000.
 	Examples int
 }

@@ -155,6 +155,8 @@ type shardCheck struct {
 	last     runnel.Position // the furthest record so far
 	suspects map[runnel.Position]int
 	bases    []string
+	tail     Tail
+	broken   bool // behind a place where the chain is broken
 }
 
 // shard verifies one shard: every object in its folder, in the order of their names, which is that
@@ -165,6 +167,7 @@ func (v *verification) shard(
 	s := &shardCheck{
 		of: v, number: number, suspects: map[runnel.Position]int{},
 		chain: chain{store: v.store, stream: shard.Stream, shard: shard.ShardID},
+		tail:  Tail{Stream: shard.Stream, ShardID: shard.ShardID, Parents: shard.Parents},
 	}
 	for _, base := range listing.Folders {
 		v.report.Others.add(v.options.Examples, "%s/%s/", s.chain.folder(), base)
@@ -182,6 +185,7 @@ func (v *verification) shard(
 	}
 	if len(s.bases) > 0 {
 		v.report.Shards++
+		v.report.Tails = append(v.report.Tails, s.tail)
 	}
 	if s.end == runnel.End() {
 		v.report.Ended++
@@ -205,7 +209,7 @@ func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error
 	// ErrObjectNotFound: as behind a dangling symlink.
 	if errors.Is(err, ErrUnusableLink) || errors.Is(err, ErrObjectNotFound) {
 		report.Damaged.add(s.of.options.Examples, "%s: %v", name, err)
-		s.lost = true
+		s.lost, s.broken = true, true
 		return nil
 	}
 	if err != nil {
@@ -242,7 +246,9 @@ func (s *shardCheck) state(link *Link) error {
 
 // place checks that the link goes on where the one before it ended.
 func (s *shardCheck) place(link *Link, name string) {
-	switch order := link.Previous.Compare(s.end); {
+	order := link.Previous.Compare(s.end)
+	s.broken = s.broken || order != 0
+	switch {
 	case s.lost: // the cause is reported already
 	case order > 0:
 		s.of.report.Missing.add(s.of.options.Examples,
@@ -278,7 +284,9 @@ func (s *shardCheck) contents(object *object) error {
 	link, report := object.link, s.of.report
 	var first, newest runnel.Record
 	var count int64
+	old := false
 	err := object.each(func(record runnel.Record) bool {
+		old = old || record.ArrivalTime.Before(s.of.options.Since)
 		if count++; count == 1 {
 			first = record
 		}
@@ -300,6 +308,8 @@ func (s *shardCheck) contents(object *object) error {
 	})
 	report.Records += count
 	report.Bytes += link.Bytes
+	s.broken = s.broken || err != nil
+	s.tail.extend(link, count, old, s.broken)
 	if err != nil || count == 0 {
 		return err
 	}

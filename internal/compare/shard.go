@@ -1,0 +1,264 @@
+package compare
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/follow"
+	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/sink/archive"
+)
+
+// comparison is the state of one Run.
+type comparison struct {
+	cfg     Config
+	stream  archive.Stream
+	horizon shardmap.Horizon
+	young   bool      // the stream has removed nothing yet
+	since   time.Time // zero: from the beginning on
+	limit   int       // examples of each finding
+
+	mu     sync.Mutex // guards the fields below, and the shards
+	report *archive.StreamReport
+	shards map[runnel.ShardID]*shard
+}
+
+// shard is the comparison of one shard: a merge of the archive's records with the stream's.
+type shard struct {
+	of       *comparison
+	id       runnel.ShardID
+	parents  []runnel.ShardID
+	tail     archive.Tail
+	archived bool   // the archive has links of it
+	listed   bool   // the stream has it
+	trimmed  bool   // the stream has removed records before the next one
+	stopped  string // why the comparison ended early; "" if it did not
+
+	pull  func() (runnel.Record, error, bool)
+	close func()
+	head  runnel.Record // the archive's next record
+	some  bool          // there is one
+
+	seen  int64     // archived records that were compared or reported
+	newer int64     // of the stream, behind the archive's tip
+	first time.Time // arrival of the first of those
+}
+
+// shard returns a shard that the stream lists.
+func (c *comparison) shard(listed runnel.Shard) *shard {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.shards[listed.ID]
+	if s == nil {
+		s = &shard{of: c, id: listed.ID}
+		c.shards[listed.ID] = s
+	}
+	s.listed, s.parents = true, listed.Parents
+	return s
+}
+
+// notice marks the places where the stream has removed records unread.
+func (c *comparison) notice(n follow.Notice) {
+	if c.cfg.OnNotice != nil {
+		c.cfg.OnNotice(n)
+	}
+	if n.Kind != follow.Gap && n.Kind != follow.Gone {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.shards[n.Shard]; s != nil {
+		s.trimmed = true
+	}
+}
+
+// handle compares the records of one page.
+func (c *comparison) handle(ctx context.Context, records iter.Seq[*runnel.Record]) error {
+	for record := range records {
+		c.mu.Lock()
+		err := c.shards[record.ShardID].take(ctx, record)
+		c.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop ends the comparison of a shard.
+func (s *shard) stop(reason string) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.stopped = reason
+}
+
+// next moves on to the archive's next record. An error of the archive's contents ends the
+// comparison of this shard: the verification has reported it.
+func (s *shard) next(ctx context.Context) error {
+	if s.pull == nil {
+		s.pull, s.close = iter.Pull2(s.of.cfg.Archive.TailRecords(ctx, s.tail, len(s.of.shards)))
+	}
+	record, err, some := s.pull()
+	s.head, s.some = record, some && err == nil
+	if errors.Is(err, archive.ErrUnusableLink) || errors.Is(err, archive.ErrContentsDiffer) {
+		s.stopped, err = err.Error(), nil
+	}
+	return err
+}
+
+// take compares the stream's next record.
+func (s *shard) take(ctx context.Context, record *runnel.Record) error {
+	if s.stopped != "" || !s.archived && record.ArrivalTime.Before(s.of.since) {
+		return nil
+	}
+	if !s.archived || s.tail.End.Less(record.Position) {
+		if s.newer++; s.first.IsZero() {
+			s.first = record.ArrivalTime
+		}
+		return nil
+	}
+	if s.pull == nil {
+		if err := s.next(ctx); err != nil {
+			return err
+		}
+	}
+	for s.some && s.head.Position.Less(record.Position) {
+		s.alone()
+		if err := s.next(ctx); err != nil {
+			return err
+		}
+	}
+	s.trimmed = false
+	switch report := s.of.report; {
+	case s.stopped != "":
+		return nil
+	case s.some && s.head.Position == record.Position:
+		s.seen++
+		report.Compared++
+		if what := difference(&s.head, record); what != "" {
+			report.Differ.Add(1, s.of.limit, "%s: the record at %s has another %s", s.id,
+				record.Position, what)
+		}
+		return s.next(ctx)
+	case record.ArrivalTime.Before(s.of.since):
+		return nil
+	default:
+		report.Missing.Add(1, s.of.limit, "%s: the record at %s, key %q, arrived %s", s.id,
+			record.Position, record.PartitionKey, record.ArrivalTime.Format(time.RFC3339Nano))
+		return nil
+	}
+}
+
+// alone counts the archive's next record, which the stream does not have.
+func (s *shard) alone() {
+	if s.trimmed {
+		return // it was removed, and is counted as unchecked at the end
+	}
+	s.seen++
+	s.of.report.Extra.Add(1, s.of.limit, "%s: the record at %s, key %q, arrived %s", s.id,
+		s.head.Position, s.head.PartitionKey, s.head.ArrivalTime.Format(time.RFC3339Nano))
+}
+
+// difference names the first part in which two records of one position differ; "" if none does.
+func difference(archived, record *runnel.Record) string {
+	switch {
+	case archived.PartitionKey != record.PartitionKey:
+		return "partition key"
+	case archived.ExplicitHashKey != record.ExplicitHashKey:
+		return "explicit hash key"
+	case !archived.ArrivalTime.Equal(record.ArrivalTime):
+		return "arrival time"
+	case !bytes.Equal(archived.Data, record.Data):
+		return "data"
+	}
+	return ""
+}
+
+// finish reports on each shard as a whole.
+func (c *comparison) finish(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*shard, 0, len(c.shards))
+	for _, s := range c.shards {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *shard) int { return cmp.Compare(a.id, b.id) })
+	for _, s := range all {
+		if err := s.drain(ctx); err != nil {
+			return err
+		}
+		c.judge(s)
+	}
+	return nil
+}
+
+// drain reports the archive's records behind the stream's last one. The stream was read later, and
+// so at least to the archive's tip.
+func (s *shard) drain(ctx context.Context) error {
+	if !s.archived || s.stopped != "" || !s.listed && !s.of.young {
+		return nil
+	}
+	if s.pull == nil {
+		if err := s.next(ctx); err != nil {
+			return err
+		}
+	}
+	for s.some {
+		s.alone()
+		if err := s.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *comparison) judge(s *shard) {
+	const unchecked, newer = "%s: %d records: %s", "%s: %d records, the first arrived %s"
+	if n := s.tail.Before; n > 0 {
+		c.report.Unchecked.Add(n, c.limit, unchecked, s.id, n, "in links that begin too early")
+	}
+	if n := s.tail.Behind; n > 0 {
+		c.report.Unchecked.Add(n, c.limit, unchecked, s.id, n, "behind a broken place of the chain")
+	}
+	if n := s.tail.Records - s.seen; n > 0 {
+		reason := "the stream removed them meanwhile"
+		switch {
+		case s.stopped != "":
+			reason = s.stopped
+		case !s.listed:
+			reason = "the stream does not list the shard any more"
+		}
+		c.report.Unchecked.Add(n, c.limit, unchecked, s.id, n, reason)
+	}
+	if s.newer == 0 {
+		return
+	}
+	since := s.first.UTC().Format(time.RFC3339Nano)
+	if !s.archived && !slices.ContainsFunc(s.parents, c.unfinished) {
+		c.report.Shards.Add(1, c.limit, newer, s.id, s.newer, since)
+		return
+	}
+	c.report.Behind.Add(s.newer, c.limit, newer, s.id, s.newer, since)
+}
+
+// unfinished reports whether a parent keeps its children out of the archive: it is not archived to
+// its end.
+func (c *comparison) unfinished(id runnel.ShardID) bool {
+	s := c.shards[id]
+	return s != nil && s.archived && s.tail.End != runnel.End()
+}
+
+func (c *comparison) close() {
+	for _, s := range c.shards {
+		if s.close != nil {
+			s.close()
+		}
+	}
+}
