@@ -90,6 +90,7 @@ var layers = [][]string{
 		"server/internal/fsck",
 		"server/internal/kinesis",
 		"sink/archive/s3store",
+		"sink/archive/table",
 	},
 	{
 		"internal/compare",

@@ -18,6 +18,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
 	"github.com/runnel-stream/runnel/sink/archive/s3store"
+	"github.com/runnel-stream/runnel/sink/archive/table"
 )
 
 type archiveFlags struct {
@@ -25,6 +26,7 @@ type archiveFlags struct {
 	place                           placeFlags
 	stream, to, app, position, size string
 	metrics                         string
+	table                           tableFlags
 	failover, every                 time.Duration
 	once                            bool
 }
@@ -52,6 +54,9 @@ S3 needs a store that honours If-None-Match for PutObject; one that does not is 
 2. Each link is one PUT and an object for ever, so --every is 60s there. A command that has started
 waits when the store cannot be reached, and goes on.
 
+With --table the records are also in a table, each in the folder of its own minute, hour or day; see
+runnel tables. Commits do not wait for it, and --once does.
+
 The stream's retention period may remove records before a worker reads them. The archive keeps the
 place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 		Example: "  runnel archive --local --stream orders --to archive --once",
@@ -63,6 +68,7 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 	}
 	f.from.AddFlags(command, true)
 	f.place.addFlags(command, true, false)
+	f.table.addFlags(command)
 	flags := command.Flags()
 	flags.StringVar(&f.stream, "stream", "", "the stream's name")
 	flags.StringVar(&f.to, "to", "", "the archive's folder, or s3://BUCKET/PREFIX")
@@ -97,7 +103,10 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 	if worker.App == "" {
 		worker.App = f.stream + "-archive"
 	}
-	var err error
+	err := f.table.check()
+	if err != nil {
+		return worker, target, err
+	}
 	if worker.From, err = runnel.ParseFrom(f.position); err != nil {
 		return worker, target, exit.Usage("--from: %w", err)
 	}
@@ -111,28 +120,24 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 // 276,480 of them a day.
 const everyInS3 = time.Minute
 
-// open opens the archive.
+// open opens the archive, and its table if there is one.
 func (f *archiveFlags) open(
-	ctx context.Context, target archive.Config,
-) (*archive.Archive, error) {
-	inS3, err := f.place.inS3(f.to)
-	if err != nil {
-		return nil, err
+	ctx context.Context, con *console.Console, target archive.Config,
+) (*archive.Archive, *derived, error) {
+	var err error
+	if target.Store, err = f.place.target(ctx, f.to); err != nil {
+		return nil, nil, err
 	}
-	if target.Dir = f.to; inS3 {
-		target.Dir = ""
-		if target.Store, err = f.place.open(ctx, f.to); err != nil {
-			return nil, err
-		}
-		if target.Every == 0 {
-			target.Every = everyInS3
-		}
+	if target.Every == 0 && s3store.IsURL(f.to) {
+		target.Every = everyInS3
 	}
+	by := &derived{con: con, flags: &f.table, store: target.Store.(table.Store), stream: f.stream}
+	target.OnTip = by.take
 	sink, err := archive.New(target)
 	if err != nil {
-		return nil, exit.Usage("%w", err)
+		return nil, nil, exit.Usage("%w", err)
 	}
-	return sink, nil
+	return sink, by, nil
 }
 
 // probe tries the archive's place.
@@ -197,6 +202,26 @@ func (p *standstill) observe(e consumer.Event) time.Duration {
 	return time.Duration(e.Time.UnixNano() - p.since.Load())
 }
 
+// observe returns the observer of a worker's events. It counts them, and ends the worker after an
+// error that another try does not mend.
+func (f *archiveFlags) observe(
+	counts *archiveCounts, still *standstill, cancel context.CancelCauseFunc,
+) func(consumer.Event) {
+	return func(e consumer.Event) {
+		counts.observe(e)
+		if ahead := new(archive.AheadError); errors.As(e.Err, &ahead) {
+			cancel(ahead)
+		}
+		if errors.Is(e.Err, archive.ErrStoreRefused) {
+			cancel(e.Err)
+		}
+		if idle := still.observe(e); f.once && idle > f.failover &&
+			errors.Is(e.Err, archive.ErrUnusableLink) {
+			cancel(e.Err) // the other shards are done or wait for this one
+		}
+	}
+}
+
 func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) error {
 	worker, target, err := f.config()
 	if err != nil {
@@ -212,7 +237,7 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 		con.Logger().Warn("the archive cannot be reached: will try again", "object", o.Name,
 			"for", time.Since(o.Since).Round(time.Second), "error", o.Err)
 	}
-	sink, err := f.open(ctx, target)
+	sink, by, err := f.open(ctx, con, target)
 	if err != nil {
 		return err
 	}
@@ -226,20 +251,7 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	defer cancel(nil)
 	worker.Sink, worker.Logger = sink, con.Logger()
 	start := time.Now()
-	still := newStandstill(start)
-	worker.OnEvent = func(e consumer.Event) {
-		counts.observe(e)
-		if ahead := new(archive.AheadError); errors.As(e.Err, &ahead) {
-			cancel(ahead) // another try does not help
-		}
-		if errors.Is(e.Err, archive.ErrStoreRefused) {
-			cancel(e.Err) // the same
-		}
-		if idle := still.observe(e); f.once && idle > f.failover &&
-			errors.Is(e.Err, archive.ErrUnusableLink) {
-			cancel(e.Err) // nor this; the other shards are done or wait for this one
-		}
-	}
+	worker.OnEvent = f.observe(counts, newStandstill(start), cancel)
 	w, err := consumer.New(worker)
 	if err != nil {
 		return exit.Usage("%w", err)
@@ -247,6 +259,10 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	if err := f.probe(ctx, sink); err != nil {
 		return err
 	}
+	if err := by.start(ctx, !f.once); err != nil {
+		return err
+	}
+	defer by.close()
 	stop := con.Watch(ctx, func() string { return archiveLine(f.stream, counts, start) })
 	runErr := w.Run(ctx)
 	stop()
@@ -264,8 +280,12 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	case f.once && ctx.Err() != nil:
 		return exit.ErrInterrupt
 	}
+	err = by.finish(ctx, f.once)
 	con.Say("%s", archiveLine(f.stream, counts, start))
-	return nil
+	if line := by.line(); line != "" {
+		con.Say("%s", line)
+	}
+	return err
 }
 
 func archiveLine(stream string, n *archiveCounts, start time.Time) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/sink/archive"
 	"github.com/runnel-stream/runnel/sink/archive/s3store"
+	"github.com/runnel-stream/runnel/sink/archive/table"
 )
 
 // placeFlags are the flags for the place of an archive in S3.
@@ -79,20 +80,29 @@ func (f *placeFlags) inS3(to string) (bool, error) {
 	return false, nil
 }
 
-// reader opens an archive, in a folder or in S3.
-func (f *placeFlags) reader(ctx context.Context, from string) (*archive.Reader, error) {
-	inS3, err := f.inS3(from)
+// target returns the store of an archive that is written, in a folder or in S3.
+func (f *placeFlags) target(ctx context.Context, to string) (table.Store, error) {
+	inS3, err := f.inS3(to)
 	switch {
 	case err != nil:
 		return nil, err
 	case inS3:
-		store, err := f.open(ctx, from)
-		if err != nil {
-			return nil, err
-		}
-		return archive.NewReader(store), nil
+		return f.open(ctx, to)
 	}
-	reader, err := archive.Open(from)
+	store, err := archive.NewDirStore(to)
+	if err != nil {
+		return nil, exit.Outside(err)
+	}
+	return store, nil
+}
+
+// source returns the store of an archive that is there, in a folder or in S3.
+func (f *placeFlags) source(ctx context.Context, from string) (table.Store, error) {
+	store, err := f.target(ctx, from)
+	if err != nil || s3store.IsURL(from) {
+		return store, err
+	}
+	_, err = archive.Open(from)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid),
 		errors.Is(err, syscall.ENOTDIR):
@@ -100,5 +110,14 @@ func (f *placeFlags) reader(ctx context.Context, from string) (*archive.Reader, 
 	case err != nil:
 		return nil, exit.Outside(err)
 	}
-	return reader, nil
+	return store, nil
+}
+
+// reader opens an archive, in a folder or in S3.
+func (f *placeFlags) reader(ctx context.Context, from string) (*archive.Reader, error) {
+	store, err := f.source(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	return archive.NewReader(store), nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
+	"github.com/runnel-stream/runnel/sink/archive/table"
 )
 
 // verifyResult is the output of verify: the report, which has the text, and its verdict.
@@ -30,6 +31,7 @@ type verifyFlags struct {
 	place          placeFlags
 	options        archive.VerifyOptions
 	against, since string
+	table          string
 	complete       bool
 }
 
@@ -49,6 +51,10 @@ With --against-stream, the stream of the archive: up to each shard's tip every r
 is in the archive, with the same data and key, and no other one is. Records that arrived more than
 the stream's retention period less an hour ago are not compared, and are counted. Records behind
 the tips are not archived yet; with --complete they are a violation.
+
+With --table, a table of the archive: each of its objects has the records of its link and its
+folder, and no other file is there. Links that are not derived yet are counted, and with --complete
+they are a violation.
 
 A gap is a place where the stream's retention period removed records before a worker read them. The
 archive knows each one, and it is a violation; --allow-gaps accepts them.
@@ -109,11 +115,12 @@ func (f *verifyFlags) addComparisons(flags *pflag.FlagSet) {
 		"compare with this stream, record by record, up to the archive's tips")
 	flags.StringVar(&f.since, "since", "", "with --against-stream: compare only records that "+
 		"arrived at this RFC 3339 time or later, as for an archive --from a time")
-	flags.BoolVar(&f.complete, "complete", false,
-		"with --against-stream: a record that is not archived yet is a violation")
+	flags.StringVar(&f.table, "table", "", "compare the archive with this table of it")
+	flags.BoolVar(&f.complete, "complete", false, "with --against-stream and --table: a record "+
+		"that is not archived or derived yet is a violation")
 }
 
-// verify verifies the archive, and compares it with its stream if there is one to compare with.
+// verify verifies the archive, and compares it with its stream and with a table if they are named.
 func (f *verifyFlags) verify(
 	ctx context.Context, con *console.Console, from string,
 ) (*archive.Report, error) {
@@ -121,10 +128,31 @@ func (f *verifyFlags) verify(
 	if err != nil {
 		return nil, err
 	}
-	reader, err := f.place.reader(ctx, from)
+	store, err := f.place.source(ctx, from)
 	if err != nil {
 		return nil, err
 	}
+	var by *table.Table
+	if f.table != "" {
+		if by, err = (&tableFlags{name: f.table}).open(ctx, store, ""); err != nil {
+			return nil, err
+		}
+	}
+	report, err := f.compare(ctx, con, archive.NewReader(store), since)
+	if err != nil || by == nil {
+		return report, err
+	}
+	if report.Table, err = by.Verify(ctx, f.options.Examples); err != nil {
+		return nil, err
+	}
+	report.Table.Complete = f.complete
+	return report, nil
+}
+
+// compare verifies the archive, and compares it with its stream if that is named.
+func (f *verifyFlags) compare(
+	ctx context.Context, con *console.Console, reader *archive.Reader, since time.Time,
+) (*archive.Report, error) {
 	if f.against == "" {
 		return reader.Verify(ctx, f.options)
 	}
@@ -146,8 +174,8 @@ func (f *verifyFlags) verify(
 // check checks the flags of the comparison, and reads --since.
 func (f *verifyFlags) check() (since time.Time, err error) {
 	switch {
-	case f.against == "" && f.complete:
-		return since, exit.Usage("--complete needs --against-stream: name the stream")
+	case f.against == "" && f.table == "" && f.complete:
+		return since, exit.Usage("--complete needs --against-stream or --table: name the stream")
 	case f.against == "" && f.since != "":
 		return since, exit.Usage("--since needs --against-stream: name the stream")
 	case f.against != "" && f.options.Source != "":

@@ -32,8 +32,11 @@ type world struct {
 	t      *testing.T
 	server *runneltest.Server
 	client *kinesis.Client
+	app    string
 	dir    string
 	put    int // records
+	// mapping is archive.Config.Map of the archive, and forging that of its copies.
+	mapping, forging func(context.Context, *runnel.Record) (bool, error)
 }
 
 const stream = "orders"
@@ -42,7 +45,7 @@ func inBubble(t *testing.T, shards int, test func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		server := runneltest.NewServer(t, runneltest.InMemory(),
 			runneltest.WithStream(stream, shards), runneltest.WithStreamDelay(-1))
-		test(&world{t: t, server: server, client: server.Kinesis(), dir: t.TempDir()})
+		test(&world{t: t, server: server, client: server.Kinesis(), app: "archive", dir: t.TempDir()})
 	})
 }
 
@@ -79,10 +82,10 @@ func (w *world) archive() {
 
 func (w *world) archiveFrom(from runnel.From) {
 	w.t.Helper()
-	a, err := archive.New(archive.Config{Dir: w.dir})
+	a, err := archive.New(archive.Config{Dir: w.dir, Map: w.mapping})
 	w.must(err)
 	worker, err := consumer.New(consumer.Config{
-		Stream: stream, App: "archive", Kinesis: w.client, DynamoDB: w.server.DynamoDB(),
+		Stream: stream, App: w.app, Kinesis: w.client, DynamoDB: w.server.DynamoDB(),
 		Sink: a, Once: true, From: from,
 	})
 	w.must(err)
@@ -191,7 +194,7 @@ func (w *world) copyOf(change func(runnel.ShardID, []runnel.Record) []runnel.Rec
 	w.must(err)
 	old, err := archive.New(archive.Config{Dir: w.dir})
 	w.must(err)
-	forged, err := archive.New(archive.Config{Dir: dir})
+	forged, err := archive.New(archive.Config{Dir: dir, Map: w.forging})
 	w.must(err)
 	for _, s := range shards {
 		shard := sink.Shard{Stream: stream, Created: streams[0].Created, ID: s.ShardID}
@@ -329,6 +332,39 @@ func TestForged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An archive that was written with Map is compared by positions, and its dropped records by number.
+func TestMapped(t *testing.T) {
+	inBubble(t, 1, func(w *world) {
+		w.mapping = func(_ context.Context, record *runnel.Record) (bool, error) {
+			dropped := strings.HasSuffix(string(record.Data), "3}")
+			record.Data = []byte("other")
+			return !dropped, nil
+		}
+		w.feed(100)
+		w.archive()
+		w.want(w.compare(w.dir), true, archive.StreamReport{Compared: 90})
+		type records = []runnel.Record
+		w.forging = func(_ context.Context, record *runnel.Record) (bool, error) {
+			return string(record.Data) != "none of the stream", nil
+		}
+		all := w.copyOf(func(_ runnel.ShardID, all records) records { return all })
+		w.want(w.compare(all), false, archive.StreamReport{Compared: 90, Missing: n(10)})
+		w.mapping, w.app, w.dir = nil, "second", t.TempDir()
+		w.archive()
+		more := w.copyOf(func(_ runnel.ShardID, all records) records {
+			foreign := all[20]
+			foreign.Position.Sub += 500
+			foreign.Data = []byte("none of the stream")
+			at := 20
+			for all[at+1].Position.Sequence == all[at].Position.Sequence {
+				at++
+			}
+			return slices.Insert(all, at+1, foreign)
+		})
+		w.want(w.compare(more), false, archive.StreamReport{Compared: 100, Differ: n(1)})
+	})
 }
 
 // A chain that loses its last link is behind; one with a damaged link is compared up to there.

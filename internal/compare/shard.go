@@ -39,6 +39,7 @@ type shard struct {
 	archived bool   // the archive has links of it
 	listed   bool   // the stream has it
 	trimmed  bool   // the stream has removed records before the next one
+	cut      bool   // it was so at some time
 	stopped  string // why the comparison ended early; "" if it did not
 
 	pull  func() (runnel.Record, error, bool)
@@ -46,9 +47,10 @@ type shard struct {
 	head  runnel.Record // the archive's next record
 	some  bool          // there is one
 
-	seen  int64     // archived records that were compared or reported
-	newer int64     // of the stream, behind the archive's tip
-	first time.Time // arrival of the first of those
+	seen   int64     // archived records that were compared or reported
+	absent int64     // of the stream, dropped by archive.Config.Map
+	newer  int64     // of the stream, behind the archive's tip
+	first  time.Time // arrival of the first of those
 }
 
 // shard returns a shard that the stream lists.
@@ -75,7 +77,7 @@ func (c *comparison) notice(n follow.Notice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.shards[n.Shard]; s != nil {
-		s.trimmed = true
+		s.trimmed, s.cut = true, true
 	}
 }
 
@@ -142,12 +144,15 @@ func (s *shard) take(ctx context.Context, record *runnel.Record) error {
 	case s.some && s.head.Position == record.Position:
 		s.seen++
 		report.Compared++
-		if what := difference(&s.head, record); what != "" {
+		if what := difference(&s.head, record); what != "" && !s.tail.Mapped {
 			report.Differ.Add(1, s.of.limit, "%s: the record at %s has another %s", s.id,
 				record.Position, what)
 		}
 		return s.next(ctx)
 	case record.ArrivalTime.Before(s.of.since):
+		return nil
+	case s.tail.Mapped && s.absent < s.tail.Dropped:
+		s.absent++
 		return nil
 	default:
 		report.Missing.Add(1, s.of.limit, "%s: the record at %s, key %q, arrived %s", s.id,
@@ -237,6 +242,10 @@ func (c *comparison) judge(s *shard) {
 		}
 		c.report.Unchecked.Add(n, c.limit, unchecked, s.id, n, reason)
 	}
+	if n := s.tail.Dropped; s.whole() && s.absent < n {
+		c.report.Differ.Add(1, c.limit, "%s: its links say that %d records were dropped, and the "+
+			"stream has %d records that they lack", s.id, n, s.absent)
+	}
 	if s.newer == 0 {
 		return
 	}
@@ -246,6 +255,11 @@ func (c *comparison) judge(s *shard) {
 		return
 	}
 	c.report.Behind.Add(s.newer, c.limit, newer, s.id, s.newer, since)
+}
+
+// whole reports whether the stream had every record of the tail.
+func (s *shard) whole() bool {
+	return s.listed && !s.cut && s.stopped == "" && s.of.since.IsZero()
 }
 
 // unfinished reports whether a parent keeps its children out of the archive: it is not archived to

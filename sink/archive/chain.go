@@ -17,6 +17,9 @@ import (
 // extension is the file extension of links. Only links have it.
 const extension = ".ndjson.gz"
 
+// TablesFolder is the folder of the tables that are derived from the archive; see package table.
+const TablesFolder = "tables"
+
 // folder returns the folder of a shard's links.
 func folder(stream Stream, shard runnel.ShardID) string {
 	return path.Join(stream.String(), string(shard))

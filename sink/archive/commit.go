@@ -28,9 +28,9 @@ func (w *writer) commit(ctx context.Context, end runnel.Position) error {
 	case err != nil:
 		return w.fail("commit", err)
 	case there != nil:
-		return w.taken(ctx, link, there)
+		return w.taken(ctx, link, there, object)
 	}
-	w.advance(link)
+	w.advance(link, object)
 	return nil
 }
 
@@ -55,12 +55,22 @@ func (w *writer) create(ctx context.Context, link *Link, object []byte) (there *
 }
 
 // advance moves the tip to the writer's own link.
-func (w *writer) advance(link *Link) {
+func (w *writer) advance(link *Link, object []byte) {
 	w.kept.add(link)
 	w.found = nil
 	w.tip = tip{end: link.End, last: link}
 	link.State, link.Change = nil, nil // they may be large, and are not needed here
 	w.discard()
+	w.arrived(&Stored{Link: link, name: w.chain.token(w.tip), data: object})
+}
+
+// arrived reports the tip.
+func (w *writer) arrived(own *Stored) {
+	if w.cfg.OnTip != nil {
+		w.cfg.OnTip(Tip{
+			Stream: w.chain.stream, ShardID: w.chain.shard, End: w.tip.end, Stored: own,
+		})
+	}
 }
 
 // remember puts the reader's state into the link: its change, or the whole state.
@@ -90,9 +100,9 @@ func (w *writer) remember(link *Link) error {
 
 // taken is called if another object had the link's name. That object is this very link, if it was
 // put and the answer lost, or another writer's link.
-func (w *writer) taken(ctx context.Context, link, there *Link) error {
+func (w *writer) taken(ctx context.Context, link, there *Link, object []byte) error {
 	if there.Writer == link.Writer && there.Nonce == link.Nonce {
-		w.advance(link)
+		w.advance(link, object)
 		return nil
 	}
 	at, err := w.chain.walk(ctx, tip{end: there.End, last: there})
@@ -118,6 +128,7 @@ func (w *writer) adopt(ctx context.Context, at tip) error {
 		w.changes.state = func() []byte { return state }
 	}
 	w.discard()
+	w.arrived(nil)
 	return nil
 }
 
@@ -125,7 +136,7 @@ func (w *writer) link(end runnel.Position) *Link {
 	link := &Link{
 		Stream: w.chain.stream, ShardID: w.chain.shard,
 		Previous: w.tip.end, End: end,
-		Count: w.count, Bytes: w.size,
+		Count: w.count, Bytes: w.size, Mapped: w.cfg.Map != nil, Dropped: w.dropped,
 		// The nonce is new for every attempt, not only for every process: one process may try twice
 		// with different records, and its first attempt may have been late.
 		Writer: w.cfg.WriterID, Nonce: rand.Text(),

@@ -1,10 +1,13 @@
 package archive
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/runnel-stream/runnel"
 )
 
 // Config is the configuration of an archive: its place and its commits. One of Dir and Store is
@@ -25,9 +28,21 @@ type Config struct {
 	// Whole is the largest distance, in links, between two links with the reader's whole state; the
 	// others hold its change. Default 64; 1 to 64.
 	Whole int
-	// OnOutage is called when a writer waits for its store, which is at each failed call; see
-	// ErrStoreUnavailable. Calls may come from several goroutines. Default: none.
+	// Map changes a record before it is archived, or drops it: keep is false. It gets a copy, may
+	// replace its Data and keys, and must not change the bytes of Data. Its changes of the place
+	// and the arrival time are ignored. After an error the whole batch is mapped again, with
+	// pauses, as long as the shard is held. It must do the same with a record each time, since a
+	// batch may come again. The link counts the dropped records. Default: records are archived as
+	// they are.
+	Map func(ctx context.Context, record *runnel.Record) (keep bool, err error)
+	// OnOutage is called when a writer waits, for its store or after an error of Map, which is at
+	// each failed call; see ErrStoreUnavailable. Calls may come from several goroutines. Default:
+	// none.
 	OnOutage func(Outage)
+	// OnTip is called for each tip that a writer reaches: by opening a shard, by a commit, and by
+	// adopting another writer's commits. It must not block. Calls may come from several goroutines.
+	// Default: none.
+	OnTip func(Tip)
 	// WriterID names the writer in its links, for people. Default: random.
 	WriterID string
 }

@@ -30,7 +30,7 @@ type DirStore struct {
 
 	mu struct {
 		sync.Mutex
-		ready map[string]bool // folders that are durable up to the root; one for each shard
+		ready map[string]bool // folders that are durable up to the root; at most mostReady
 	}
 }
 
@@ -125,6 +125,38 @@ func (d *DirStore) PutIfAbsent(ctx context.Context, name string, data []byte) er
 	}
 }
 
+// Put creates an object, or replaces it as a whole. A reader finds the old object or the new one.
+// After nil the new one is durable.
+func (d *DirStore) Put(ctx context.Context, name string, data []byte) error {
+	target := path.Join(d.root, name)
+	folder, base := path.Split(target)
+	folder = path.Clean(folder)
+	for try := 1; ; try++ {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := d.ensure(folder); err != nil {
+			return fmt.Errorf("folder %s: %w", folder, err)
+		}
+		temp := path.Join(folder, hidden+base+"."+rand.Text()+tempSuffix)
+		err := d.writeSynced(temp, data)
+		if err == nil {
+			err = d.fs.Rename(temp, target)
+		}
+		if err == nil {
+			err = d.fs.SyncDir(folder)
+		}
+		if err == nil {
+			return nil
+		}
+		_ = d.fs.Remove(temp) // it is swept later if it cannot be removed now
+		if !errors.Is(err, fs.ErrNotExist) || try == putTries {
+			return fmt.Errorf("put %s: %w", target, err)
+		}
+		d.forget(folder) // the file was swept, or the folder removed
+	}
+}
+
 // errVanished is returned if a folder that existed is gone. A new folder would let a chain go on
 // without its links: they may be on a disk that is no longer mounted.
 var errVanished = errors.New("the archive's folder was removed, or its disk unmounted, while it " +
@@ -167,9 +199,15 @@ func (d *DirStore) ensure(folder string) error {
 	return nil
 }
 
+// mostReady bounds the memory for folders: the tables of an archive have one for each minute.
+const mostReady = 100_000
+
 func (d *DirStore) setReady(folder string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if len(d.mu.ready) >= mostReady {
+		clear(d.mu.ready)
+	}
 	d.mu.ready[folder] = true
 }
 

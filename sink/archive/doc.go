@@ -26,6 +26,7 @@
 //	count, bytes, crc32c         of the records' lines
 //	writer, nonce                the writer, and a random text for the attempt
 //	firstArrival, lastArrival    of the records; not in a link without
+//	mapped, dropped              Config.Map was used, and dropped so many records
 //	parents                      in a shard's first link: where its parents ended
 //	gap                          at the link's beginning: trimmed before it could be read
 //	state                        version 2: the reader's state at the end, in base64

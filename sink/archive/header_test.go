@@ -23,6 +23,7 @@ func someLink() *Link {
 		ShardID: "shardId-000000000002", Previous: runnel.Start(),
 		End:   runnel.Position{Sequence: "49590338271490256608559692538361571095921575989136588898", Sub: 3},
 		Count: 12, Bytes: 3456, CRC: 0x0a1b2c3d, Writer: "w", Nonce: "n",
+		Mapped: true, Dropped: 7,
 		FirstArrival: time.UnixMilli(1_700_000_000_001).UTC(),
 		LastArrival:  time.UnixMilli(1_700_000_000_999).UTC(),
 		Parents: []Parent{

@@ -20,6 +20,10 @@ type Link struct {
 	Count    int64           // records
 	Bytes    int64           // of the records' lines, uncompressed
 	CRC      uint32          // CRC-32C of the same
+	// Mapped is true if the link was written with Config.Map, and Dropped counts the records that
+	// Map dropped.
+	Mapped  bool
+	Dropped int64
 	// Writer is the name of the committing writer. Nonce is a random text of this very attempt: a
 	// writer whose answer was lost recognises its own object by it.
 	Writer, Nonce string
@@ -118,6 +122,8 @@ type linkJSON struct {
 	Parents      []parentJSON   `json:"parents,omitempty"`
 	Gap          *gapJSON       `json:"gap,omitempty"`
 	Change       *changeJSON    `json:"change,omitempty"`
+	Mapped       bool           `json:"mapped,omitempty"`
+	Dropped      int64          `json:"dropped,omitempty"`
 	State        []byte         `json:"state,omitempty"` // base64 (RFC 4648, padded); the last
 }
 
@@ -146,6 +152,7 @@ func (l Link) MarshalJSON() ([]byte, error) {
 		Stream: l.Stream.Name, Created: l.Stream.Created.UnixMilli(), ShardID: l.ShardID,
 		Previous: l.Previous.SortText(), End: l.End.SortText(),
 		Count: l.Count, Bytes: l.Bytes, CRC: fmt.Sprintf("%08x", l.CRC),
+		Mapped: l.Mapped, Dropped: l.Dropped,
 		Writer: l.Writer, Nonce: l.Nonce,
 		FirstArrival: formatTime(l.FirstArrival), LastArrival: formatTime(l.LastArrival),
 	}
@@ -183,6 +190,7 @@ func (l *Link) UnmarshalJSON(text []byte) error {
 	read := Link{
 		Stream:  Stream{Name: wire.Stream, Created: time.UnixMilli(wire.Created).UTC()},
 		ShardID: wire.ShardID, Count: wire.Count, Bytes: wire.Bytes, CRC: uint32(crc),
+		Mapped: wire.Mapped, Dropped: wire.Dropped,
 		Writer: wire.Writer, Nonce: wire.Nonce,
 	}
 	faults := []error{err}
@@ -239,9 +247,9 @@ func (w *linkJSON) check() error {
 	case w.Version > changeVersion || w.Form != linkForm:
 		return fmt.Errorf("%w: it is of form %q, version %d, and this runnel knows %q up to %d: "+
 			"use a newer runnel", ErrUnusableLink, w.Form, w.Version, linkForm, changeVersion)
-	case w.Version < 1 || w.Count < 0 || w.Bytes < 0 || w.Bytes > maxLinkSize:
-		return fmt.Errorf("%w: version %d, count %d, bytes %d", ErrUnusableLink,
-			w.Version, w.Count, w.Bytes)
+	case w.Version < 1 || w.Count < 0 || w.Dropped < 0 || w.Bytes < 0 || w.Bytes > maxLinkSize:
+		return fmt.Errorf("%w: version %d, count %d, dropped %d, bytes %d", ErrUnusableLink,
+			w.Version, w.Count, w.Dropped, w.Bytes)
 	case len(w.State) > MaxState:
 		return fmt.Errorf("%w: a state of %d bytes: at most %d", ErrUnusableLink, len(w.State),
 			MaxState)

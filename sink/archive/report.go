@@ -61,6 +61,7 @@ type Report struct {
 
 	Source *SourceReport `json:"source,omitempty"` // nil without a source
 	Stream *StreamReport `json:"stream,omitempty"` // nil without a comparison with the stream
+	Table  *TableReport  `json:"table,omitempty"`  // nil without a comparison with a table
 
 	// Tails are the last parts of the shards, parents before children; see VerifyOptions.Since.
 	Tails []Tail `json:"-"`
@@ -120,6 +121,9 @@ func (r *Report) rows() []row {
 	if r.Stream != nil {
 		rows = append(rows, r.Stream.rows()...)
 	}
+	if r.Table != nil {
+		rows = append(rows, r.Table.rows()...)
+	}
 	s := r.Source
 	if s == nil {
 		return rows
@@ -172,6 +176,10 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	if r.Stream != nil {
 		line("stream\t%s", r.Stream.head())
+	}
+	if t := r.Table; t != nil {
+		line("table\t%s, by %s: %s in %s", t.Name, t.Layout, plural(t.Records, "record"),
+			plural(t.Objects, "object"))
 	}
 	for _, row := range r.rows() {
 		if row.finding.Count == 0 && !row.always() {

@@ -22,6 +22,10 @@ type Tail struct {
 	// Behind counts the records of links behind a place where the chain is broken. The tail ends
 	// before that place.
 	Behind int64
+	// Mapped is true if a link of the tail was written with Config.Map, and Dropped counts the
+	// records that Map dropped from the tail.
+	Mapped  bool
+	Dropped int64
 
 	last runnel.Position // the previous end of the link that ends at Start
 }
@@ -34,9 +38,12 @@ func (t *Tail) extend(link *Link, count int64, old, broken bool) {
 	case old:
 		t.Before += t.Records + count
 		t.Records, t.Start, t.End, t.last = 0, link.End, link.End, link.Previous
+		t.Mapped, t.Dropped = false, 0
 	default:
 		t.Records += count
 		t.End = link.End
+		t.Mapped = t.Mapped || link.Mapped
+		t.Dropped += link.Dropped
 	}
 }
 

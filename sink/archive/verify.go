@@ -152,7 +152,7 @@ func (v *verification) streams(ctx context.Context) ([]Stream, error) {
 		v.stray("", base)
 	}
 	for _, base := range listing.Folders {
-		if _, err := parseStream(base); err != nil {
+		if _, err := parseStream(base); err != nil && base != TablesFolder {
 			v.report.Others.add(v.options.Examples, "%s/", base)
 		}
 	}

@@ -34,6 +34,7 @@ type writer struct {
 	gap     *sink.Gap // behind the tip, before all written records
 	moved   time.Time // when through was first ahead of the tip
 	count   int64
+	dropped int64 // by Config.Map
 	size    int64 // of the lines
 	crc     uint32
 	first   time.Time // arrival of the first record
@@ -81,15 +82,20 @@ func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, e
 	if err := w.check(batch); err != nil {
 		return sink.Committed{}, w.fail("write", err)
 	}
-	err := w.changes.take(batch.State, batch.Delta, batch.Records, w.count)
+	records, err := w.mapped(ctx, batch.Records)
+	if err != nil {
+		return sink.Committed{}, w.fail("map", err)
+	}
+	w.dropped += int64(len(batch.Records) - len(records))
+	err = w.changes.take(batch.State, batch.Delta, records, w.count)
 	if err != nil {
 		return sink.Committed{}, w.fail("write", err)
 	}
 	if batch.Gap != nil {
 		w.gap = new(*batch.Gap)
 	}
-	for i := range batch.Records {
-		if err := w.add(&batch.Records[i]); err != nil {
+	for i := range records {
+		if err := w.add(&records[i]); err != nil {
 			return sink.Committed{}, w.fail("compress", err)
 		}
 	}
@@ -266,7 +272,7 @@ func (w *writer) discard() {
 		w.parents, w.inherited = nil, nil
 	}
 	w.moved, w.gap = time.Time{}, nil
-	w.count, w.size, w.crc = 0, 0, 0
+	w.count, w.dropped, w.size, w.crc = 0, 0, 0, 0
 	w.first, w.newest, w.since = time.Time{}, time.Time{}, time.Time{}
 }
 

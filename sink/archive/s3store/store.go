@@ -60,7 +60,7 @@ const conflictTries = 6
 // while the answer is 409.
 func (s *Store) PutIfAbsent(ctx context.Context, name string, data []byte) error {
 	for failures := 1; ; failures++ {
-		err := s.put(ctx, name, data)
+		err := s.put(ctx, name, data, aws.String("*"))
 		switch {
 		case err == nil:
 			return nil
@@ -76,11 +76,19 @@ func (s *Store) PutIfAbsent(ctx context.Context, name string, data []byte) error
 	}
 }
 
-func (s *Store) put(ctx context.Context, name string, data []byte) error {
+// Put creates an object, or replaces it as a whole.
+func (s *Store) Put(ctx context.Context, name string, data []byte) error {
+	if err := s.put(ctx, name, data, nil); err != nil {
+		return s.wrap("put", name, err)
+	}
+	return nil
+}
+
+func (s *Store) put(ctx context.Context, name string, data []byte, ifNoneMatch *string) error {
 	ctx, cancel := s.call(ctx, len(data))
 	defer cancel()
 	in := &s3.PutObjectInput{
-		Bucket: &s.cfg.Bucket, Key: aws.String(s.key(name)), IfNoneMatch: aws.String("*"),
+		Bucket: &s.cfg.Bucket, Key: aws.String(s.key(name)), IfNoneMatch: ifNoneMatch,
 		Body: bytes.NewReader(data), ContentLength: aws.Int64(int64(len(data))),
 		ServerSideEncryption: s.cfg.Encryption,
 	}
