@@ -162,7 +162,7 @@ func (f *archiveFlags) unusable(err error, inS3 bool) error {
 
 // archiveCounts are the counts of an archive worker.
 type archiveCounts struct {
-	read, doubles, voided, commits, shards, takeovers, gaps, outages atomic.Int64
+	read, again, doubles, voided, commits, shards, takeovers, gaps, outages atomic.Int64
 }
 
 func (n *archiveCounts) observe(e consumer.Event) {
@@ -237,6 +237,7 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 		con.Logger().Warn("the archive cannot be reached: will try again", "object", o.Name,
 			"for", time.Since(o.Since).Round(time.Second), "error", o.Err)
 	}
+	target.OnDiscard = func(records int64) { counts.again.Add(records) }
 	sink, by, err := f.open(ctx, con, target)
 	if err != nil {
 		return err
@@ -289,10 +290,11 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 }
 
 func archiveLine(stream string, n *archiveCounts, start time.Time) string {
-	line := fmt.Sprintf("archive of %s: %s records read, %s/s, %s doubles dropped, %d commits, "+
+	line := fmt.Sprintf("archive of %s: %s records read, %s/s, %s read again, %s doubles "+
+		"dropped, %d commits, "+
 		"%d shards begun, %d taken over", stream, console.Thousands(n.read.Load()),
 		console.Thousands(console.Rate(n.read.Load(), time.Since(start))),
-		console.Thousands(n.doubles.Load()),
+		console.Thousands(n.again.Load()), console.Thousands(n.doubles.Load()),
 		n.commits.Load(), n.shards.Load(), n.takeovers.Load())
 	if voided := n.voided.Load(); voided > 0 {
 		line += fmt.Sprintf(", %s records of void aggregates skipped", console.Thousands(voided))

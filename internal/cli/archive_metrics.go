@@ -17,6 +17,9 @@ import (
 var archiveMetrics = []metricspage.Metric[*archiveCounts]{
 	archiveMetric(metricspage.ArchiveRecordsRead, "Records that were read.",
 		func(n *archiveCounts) *atomic.Int64 { return &n.read }),
+	archiveMetric(metricspage.ArchiveReadAgain,
+		"Records that were read and not committed: another worker did that, or they come again.",
+		func(n *archiveCounts) *atomic.Int64 { return &n.again }),
 	archiveMetric(metricspage.ArchiveDoublesDropped,
 		"Records that were dropped because the archive has their first copy.",
 		func(n *archiveCounts) *atomic.Int64 { return &n.doubles }),

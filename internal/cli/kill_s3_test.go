@@ -33,8 +33,10 @@ func TestS3Kills(t *testing.T) {
 				"AWS_ACCESS_KEY_ID=" + s3test.AccessKeyID,
 				"AWS_SECRET_ACCESS_KEY=" + s3test.SecretAccessKey, "AWS_ENDPOINT_URL_S3=" + g.URL,
 			}
+			r.table = []string{"--table", "minutes", "--layout", "minute"}
 			s3Kills(r, g)
 			plainOrder(t, filepath.Join(g.Data, place), events)
+			plainMinutes(t, filepath.Join(g.Data, place, "tables", "minutes"))
 		})
 	}
 	t.Logf("soak: %d seeds, %d crashes", soak(), 2*soak())
@@ -48,6 +50,7 @@ func s3Kills(r *killRun, g *s3test.Gateway) {
 	}
 	server := serve()
 	first, second := r.archiver(), r.archiver()
+	lost, kept := r.newRecipe(g, "first"), r.newRecipe(g, "second")
 	put := r.start("put", "--endpoint", r.endpoint, "--stream", "events", "--key", "repo",
 		"--output", "json", r.events)
 	split := func(shard int) {
@@ -57,6 +60,7 @@ func s3Kills(r *killRun, g *s3test.Gateway) {
 	time.Sleep(r.between(500*time.Millisecond, 1500*time.Millisecond)) // the kill's moment
 	split(r.random.IntN(4))
 	first.kill()
+	lost.kill()
 	time.Sleep(r.between(0, time.Second)) // the outage's moment
 	g.Kill()
 	split(4 + r.random.IntN(4))
@@ -65,7 +69,20 @@ func s3Kills(r *killRun, g *s3test.Gateway) {
 	server = serve()
 	time.Sleep(10 * time.Second) // the outage's length
 	g.Start()
+	r.beforeEnd = func() {
+		time.Sleep(10 * time.Second) // the recipe reads on to the tips
+		kept.stop()
+		if err := <-kept.ended; err != nil {
+			r.t.Errorf("the recipe's worker: %v", err)
+		}
+		missing, doubled := kept.count(g)
+		r.t.Logf("the recipe: %d missing, %d doubled", missing, doubled)
+		if missing+doubled == 0 {
+			r.t.Error("the control has lost and doubled nothing: the run is too gentle")
+		}
+	}
 	_, _ = r.finish(server, put, second)
+	r.start("verify", r.archive, "--table", "minutes", "--complete").want(0)
 	place := r.archive
 	r.restoreAfterKills()
 	var got verdict
@@ -80,12 +97,64 @@ func s3Kills(r *killRun, g *s3test.Gateway) {
 	}
 }
 
+// plainMinutes reads a table as files of gzipped JSON: each event is there once, in the folder of
+// its minute.
+func plainMinutes(t *testing.T, root string) {
+	t.Helper()
+	got := map[string]int{}
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, ".ndjson.gz") {
+			return err
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		unzipped, err := gzip.NewReader(file)
+		if err != nil {
+			return err
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(name))
+		if err != nil {
+			return err
+		}
+		for lines := json.NewDecoder(unzipped); lines.More(); {
+			var record struct {
+				ArrivalTime time.Time
+				Data        struct{ ID string }
+			}
+			if err := lines.Decode(&record); err != nil {
+				return err
+			}
+			got[record.Data.ID]++
+			if at := record.ArrivalTime.UTC().Format("2006/01/02/15/04"); at != folder {
+				t.Errorf("a record of %s is in %s", at, folder)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := 0
+	for _, n := range got {
+		records += n
+	}
+	if len(got) != eventsCount || records != eventsCount {
+		t.Errorf("the table has %d records of %d events, want %d", records, len(got), eventsCount)
+	}
+}
+
 // plainOrder reads an archive as files of gzipped JSON, shard by shard in the order of their
 // numbers, and compares each key's records with the events.
 func plainOrder(t *testing.T, dir, events string) {
 	t.Helper()
 	var names []string
 	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == "tables" {
+			return filepath.SkipDir
+		}
 		if err == nil && !entry.IsDir() && strings.HasSuffix(name, ".ndjson.gz") {
 			names = append(names, name)
 		}

@@ -107,6 +107,9 @@ type killRun struct {
 	endpoint string
 	env      []string // of every process, besides the test's own
 	dir      string   // where every process runs; "": the test's
+
+	table     []string // the archivers' flags for a table
+	beforeEnd func()   // called by finish while the server runs
 }
 
 func newKillRun(t *testing.T, events string, seed uint64) *killRun {
@@ -153,8 +156,13 @@ func (r *killRun) finish(server, put, archiver *process) (verdict, counts) {
 	var put2 counts
 	put.wantJSON(&put2)
 	archiver.stop()
-	r.start("archive", "--endpoint", r.endpoint, "--stream", "events", "--to", r.archive,
-		"--failover", killFailover, "--once").want(0)
+	r.start(append([]string{
+		"archive", "--endpoint", r.endpoint, "--stream", "events", "--to", r.archive,
+		"--failover", killFailover, "--once",
+	}, r.table...)...).want(0)
+	if r.beforeEnd != nil {
+		r.beforeEnd()
+	}
 	var got verdict
 	r.start("verify", r.archive, "--source", r.events, "--id", "id", "--key", "repo",
 		"--output", "json").wantJSON(&got)
@@ -204,8 +212,10 @@ func (r *killRun) serveWith(args ...string) *process {
 }
 
 func (r *killRun) archiver() *process {
-	return r.start("archive", "--endpoint", r.endpoint, "--stream", "events", "--to", r.archive,
-		"--failover", killFailover, "--every", "300ms", "--size", "256KiB")
+	return r.start(append([]string{
+		"archive", "--endpoint", r.endpoint, "--stream", "events", "--to", r.archive,
+		"--failover", killFailover, "--every", "300ms", "--size", "256KiB",
+	}, r.table...)...)
 }
 
 // process is a runnel of its own: the test binary, run as the command.

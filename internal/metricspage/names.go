@@ -25,6 +25,7 @@ const (
 const (
 	archivePrefix         = "runnel_archive_"
 	ArchiveRecordsRead    = archivePrefix + "records_read_total"
+	ArchiveReadAgain      = archivePrefix + "records_read_again_total"
 	ArchiveDoublesDropped = archivePrefix + "doubles_dropped_total"
 	ArchiveVoidSkipped    = archivePrefix + "void_records_skipped_total"
 	ArchiveCommits        = archivePrefix + "commits_total"

@@ -60,7 +60,7 @@ func (w *writer) advance(link *Link, object []byte) {
 	w.found = nil
 	w.tip = tip{end: link.End, last: link}
 	link.State, link.Change = nil, nil // they may be large, and are not needed here
-	w.discard()
+	w.clear()
 	w.arrived(&Stored{Link: link, name: w.chain.token(w.tip), data: object})
 }
 

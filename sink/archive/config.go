@@ -43,6 +43,11 @@ type Config struct {
 	// adopting another writer's commits. It must not block. Calls may come from several goroutines.
 	// Default: none.
 	OnTip func(Tip)
+	// OnDiscard is called with the number of records that a writer has taken and discards without a
+	// commit: because another writer's commit has come first, after an error, or at its end. They
+	// are in the other's commit, or are read again. It must not block. Calls may come from several
+	// goroutines. Default: none.
+	OnDiscard func(records int64)
 	// WriterID names the writer in its links, for people. Default: random.
 	WriterID string
 }

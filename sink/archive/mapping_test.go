@@ -106,3 +106,29 @@ func TestMap(t *testing.T) {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
+
+// OnDiscard counts the records that are taken and not committed: those of the loser of a race, and
+// those of a writer that ends.
+func TestDiscard(t *testing.T) {
+	p := inMemory(t)
+	var discarded int64
+	cfg := archive.Config{OnDiscard: func(n int64) { discarded += n }}
+	shard := shardOf("shardId-000000000000")
+	one, other := p.open(cfg, shard), p.open(cfg, shard)
+	p.write(one, shard.ID, 1, 5)
+	p.flush(one)
+	if discarded != 0 {
+		t.Errorf("a commit discards %d", discarded)
+	}
+	p.write(other, shard.ID, 1, 3)
+	if _, err := other.Flush(t.Context()); !errors.As(err, new(*sink.MovedError)) {
+		t.Errorf("the loser: %v", err)
+	}
+	if discarded != 2 {
+		t.Errorf("the loser discards %d, want 2", discarded)
+	}
+	p.write(one, shard.ID, 5, 6)
+	if err := one.Close(); err != nil || discarded != 3 {
+		t.Errorf("discarded %d, want 3; %v", discarded, err)
+	}
+}

@@ -2,8 +2,8 @@ package archive
 
 // TableReport is the result of the comparison of a table with the archive.
 type TableReport struct {
-	Name    string `json:"name"`
-	Layout  string `json:"layout"`
+	Name    string `json:"name"`    // the table's
+	Layout  string `json:"layout"`  // minute, hour or day
 	Objects int64  `json:"objects"` // of the table that are as the links demand
 	Records int64  `json:"records"` // in these
 

@@ -64,8 +64,8 @@ func (r *Reader) Stored(
 
 // Tip is the end of a shard's archive, as a writer has just reached it.
 type Tip struct {
-	Stream  Stream
-	ShardID runnel.ShardID
+	Stream  Stream          // with ShardID, the name of the chain
+	ShardID runnel.ShardID  // the shard's id
 	End     runnel.Position // runnel.Start without a link
 	// Stored is the writer's own last commit. It is nil after Open, and after another writer's
 	// commit was adopted.

@@ -252,6 +252,14 @@ func (w *writer) compress() error {
 
 // discard drops the records that are written and not committed.
 func (w *writer) discard() {
+	if n := w.count + w.dropped; n > 0 && w.cfg.OnDiscard != nil {
+		w.cfg.OnDiscard(n)
+	}
+	w.clear()
+}
+
+// clear begins behind the tip without a record.
+func (w *writer) clear() {
 	if w.gzip != nil {
 		w.gzip.Reset(nil)
 		compressors.Put(w.gzip)
