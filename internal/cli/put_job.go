@@ -28,6 +28,7 @@ type putJob struct {
 	skip   string // the file for refused records; "" for none
 	from   putSource
 	state  *putState // nil without a state
+	passed int       // records that no stream takes, without a state
 }
 
 // putSource has the records of a put.
@@ -38,8 +39,8 @@ type putSource interface {
 	bar(took time.Duration) string
 	// advice is the end of the message of a record that no stream takes.
 	advice() string
-	// refusedAdvice is the end of the message of records that were refused for good.
-	refusedAdvice() string
+	// fixed reports whether the user cannot mend a record: the put goes on without it.
+	fixed() bool
 }
 
 // fileSource has the lines of files as records.
@@ -55,10 +56,7 @@ func (s fileSource) read(ctx context.Context, take func(input.Line) error) error
 
 func (s fileSource) bar(took time.Duration) string { return s.format.Bytes.Bar(took) }
 func (s fileSource) advice() string                { return s.format.Advice }
-
-func (s fileSource) refusedAdvice() string {
-	return " until --skip-refused FILE has written their lines to FILE"
-}
+func (fileSource) fixed() bool                     { return false }
 
 // dataOf yields the data of a source's records. The last pair has the error, if there is one.
 func dataOf(ctx context.Context, from putSource) iter.Seq2[[]byte, error] {
@@ -125,6 +123,8 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 		return j.finish(ctx)
 	case failed.get() != nil:
 		return exit.Outside(endpoint.Hint(failed.get(), j.stream))
+	case closeErr == nil:
+		return j.endPassed()
 	}
 	return exit.Outside(closeErr)
 }
@@ -193,6 +193,10 @@ func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
 		} else {
 			err = p.PutFunc(ctx, record, nil)
 		}
+		if isInvalid(err) && j.from.fixed() {
+			j.pass(l, err)
+			return nil
+		}
 		if isInvalid(err) {
 			return exit.Usage("%s: %w%s", l.Where(), err, j.from.advice())
 		}
@@ -203,7 +207,8 @@ func (j *putJob) putLines(ctx context.Context, p *producer.Producer) error {
 // isInvalid reports whether every stream would refuse the record.
 func isInvalid(err error) bool {
 	return errors.Is(err, producer.ErrInvalidPartitionKey) ||
-		errors.Is(err, producer.ErrInvalidHashKey) || errors.Is(err, producer.ErrTooLarge)
+		errors.Is(err, producer.ErrInvalidHashKey) || errors.Is(err, producer.ErrTooLarge) ||
+		errors.Is(err, producer.ErrNestedAggregate)
 }
 
 func newPutCounts(s producer.Stats, took time.Duration) putCounts {

@@ -35,7 +35,7 @@ func reasonOf(err error) string {
 func (j *putJob) nothingToDo(ctx context.Context) error {
 	refused := len(j.state.Refused())
 	if refused == 0 {
-		j.con.Say("nothing to do: %s says that everything was put", j.resume)
+		j.con.Say("nothing to do: %s says that everything is in the stream", j.resume)
 	}
 	if err := rows.Print(j.con.Out, j.con.JSON(), putCounts{Refused: refused}); err != nil {
 		return err
@@ -71,8 +71,25 @@ func (j *putJob) endRefused(ctx context.Context) error {
 		j.con.Say("and %s more", console.Thousands(more))
 	}
 	return &exit.Error{Status: exit.StatusNo, Err: fmt.Errorf("%s of the input's records are not "+
-		"in the stream, the first is %s; %s keeps that%s", console.Thousands(len(refused)),
-		lines[0].where, j.resume, j.from.refusedAdvice())}
+		"in the stream, the first is %s; %s keeps that until --skip-refused FILE has written "+
+		"them to FILE", console.Thousands(len(refused)), lines[0].where, j.resume)}
+}
+
+// pass names a record that no stream takes, and passes it. It is for a source that is no file: the
+// user cannot mend it.
+func (j *putJob) pass(l input.Line, err error) {
+	if j.passed++; j.passed <= mostNamed {
+		j.con.Say("%s: not in the stream: %v", l.Where(), err)
+	}
+}
+
+// endPassed ends a put that has passed records.
+func (j *putJob) endPassed() error {
+	if j.passed == 0 {
+		return nil
+	}
+	return &exit.Error{Status: exit.StatusNo, Err: fmt.Errorf("%s of the records are not in the "+
+		"stream: no stream takes them", console.Thousands(j.passed))}
 }
 
 // mostNamed is the highest number of refused records that are named one by one.
@@ -100,9 +117,12 @@ func (j *putJob) refusedLines(
 	mark := uint64(0)
 	err := j.from.read(ctx, func(l input.Line) error {
 		if mark == refused[len(lines)].Mark {
-			lines = append(lines, refusedLine{
-				where: l.Where(), header: l.Header, data: bytes.Clone(l.Data),
-			})
+			line := refusedLine{where: l.Where(), header: l.Header, data: l.Data}
+			if l.Kept != nil {
+				line.data = l.Kept()
+			}
+			line.data = bytes.Clone(line.data)
+			lines = append(lines, line)
 			if len(lines) == len(refused) {
 				return exit.ErrStop
 			}

@@ -30,6 +30,7 @@ type putState struct {
 	*putlog.Journal
 	broken  func(error) // ends the put when the journal cannot be written
 	skipped uint64      // records that were put before
+	fixed   bool        // see putSource: a record that no stream takes counts as refused
 }
 
 // Frozen implements producer.Journal.
@@ -107,7 +108,8 @@ func (s *putState) put(ctx context.Context, p *producer.Producer, record runnel.
 		s.skipped++
 		return nil
 	}
-	if err = p.PutMarked(ctx, record, mark, nil); errors.Is(err, producer.ErrTooLarge) {
+	err = p.PutMarked(ctx, record, mark, nil)
+	if errors.Is(err, producer.ErrTooLarge) || s.fixed && isInvalid(err) {
 		s.Refuse([]uint64{mark}, err.Error())
 		return nil
 	}
@@ -163,7 +165,7 @@ func openJournal(
 			err = errors.Join(err, journal.Close())
 		}
 	}
-	return &putState{Journal: journal}, stateError(name, err)
+	return &putState{Journal: journal, fixed: from.fixed()}, stateError(name, err)
 }
 
 // stateError sets the exit status of a journal's error: wrong usage, or a failure of the disk.
@@ -173,7 +175,7 @@ func stateError(name string, err error) error {
 	case err == nil, errors.As(err, &known):
 		return err
 	case errors.Is(err, vfs.ErrLocked):
-		return exit.Usage("--resume %s: another put is at work with it", name)
+		return exit.Usage("--resume %s: another process is at work with it", name)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, putlog.ErrDamaged),
 		errors.Is(err, putlog.ErrOther), errors.Is(err, putlog.ErrInput),
 		errors.Is(err, putlog.ErrNotJournal):

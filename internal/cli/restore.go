@@ -34,6 +34,7 @@ type restoreFlags struct {
 	to                              endpoint.Flags
 	place                           placeFlags
 	stream, resume, of, from, until string
+	skipRefused                     string
 	data                            bool
 	options                         archive.MergeOptions
 }
@@ -56,8 +57,12 @@ which part of the archive is restored, and leaves out all later links.
 
 A damaged or missing link ends the command with status 3 before any record of it, or behind it, is
 sent. Kinesis does not return the hash keys of records that were put one by one: they are restored
-by their partition keys alone. A record without room for an identity (near the stream's limit) is
-refused with --resume, which ends with status 1 then.`,
+by their partition keys alone.
+
+A record that the stream does not take is named, the others are restored, and the status is 1. Such
+are odd keys and aggregates that could not be opened, and with --resume a record without room for an
+identity (near the stream's limit). With --resume the state keeps them: every run ends with 1 until
+--skip-refused FILE has appended their objects to FILE.`,
 		Example: "  runnel restore archive --data\n" +
 			"  runnel restore archive --local --stream copy --resume copy.state",
 		Args: usage.ExactArgs(1),
@@ -77,6 +82,8 @@ refused with --resume, which ends with status 1 then.`,
 	flags.StringVar(&f.stream, "stream", "", "put the records into this stream")
 	flags.StringVar(&f.resume, "resume", "", "with --stream: keep the state in this file, and "+
 		"continue where the last run with it ended")
+	flags.StringVar(&f.skipRefused, "skip-refused", "", "with --resume: append the objects of "+
+		"records that the stream refuses to this file, and forget them")
 	flags.StringVar(&f.of, "stream-of", "", "NAME or NAME@MILLISECONDS: the stream to restore, if "+
 		"the archive holds several")
 	flags.StringVar(&f.from, "from", "", "only records that arrived at this RFC 3339 time or later")
@@ -102,6 +109,8 @@ func (f *restoreFlags) check() error {
 	switch {
 	case f.stream == "" && f.resume != "":
 		return exit.Usage("--resume needs --stream: a restore to standard output keeps no state")
+	case f.resume == "" && f.skipRefused != "":
+		return exit.Usage("--skip-refused needs --resume: its state knows the refused records")
 	case f.stream != "" && f.data:
 		return exit.Usage("--data is for standard output, and --stream puts nothing but the data")
 	case !f.options.Until.IsZero() && !f.options.From.Before(f.options.Until):
@@ -221,7 +230,9 @@ func (f *restoreFlags) put(
 	if err != nil {
 		return err
 	}
-	job := &putJob{con: con, stream: f.stream, resume: f.resume, from: source}
+	job := &putJob{
+		con: con, stream: f.stream, resume: f.resume, skip: f.skipRefused, from: source,
+	}
 	if f.resume == "" {
 		source.part, err = source.reader.Part(ctx, source.stream)
 	} else if job.state, err = f.openState(ctx, awsclient.Kinesis(cfg), source, place); err == nil {
@@ -302,6 +313,7 @@ func (s *archiveSource) read(ctx context.Context, take func(input.Line) error) e
 			Where: func() string {
 				return fmt.Sprintf("%s at %s", record.ShardID, record.Position)
 			},
+			Kept: func() []byte { return archive.AppendRecord(nil, &record) },
 		})
 		if err != nil {
 			return err
@@ -316,5 +328,5 @@ func (s *archiveSource) bar(took time.Duration) string {
 		console.Thousands(console.Rate(n, took)))
 }
 
-func (*archiveSource) advice() string        { return "; nothing newer was sent" }
-func (*archiveSource) refusedAdvice() string { return "" }
+func (*archiveSource) advice() string { return "" }
+func (*archiveSource) fixed() bool    { return true }

@@ -22,6 +22,8 @@ type Line struct {
 	Data    []byte        // the whole line without its line break
 	Header  []byte        // the header of the line's file, with csv
 	Where   func() string // the file's name and the line's number
+	// Kept returns the text to keep if the stream refuses the record. Default: Data.
+	Kept func() []byte
 
 	hash keyspace.Key // the number of HashKey
 }

@@ -37,7 +37,7 @@ var (
 	// ErrInput is returned for an input that differs from the part that an earlier run has read.
 	ErrInput = errors.New("the input has changed since it was read before")
 	// ErrNotJournal is returned for a file that is no journal.
-	ErrNotJournal = errors.New("not a state of runnel put --resume")
+	ErrNotJournal = errors.New("not a state of --resume")
 	// ErrDamaged is returned for a journal with a broken frame that was on the disk before.
 	ErrDamaged = errors.New("the state is damaged")
 )
