@@ -28,13 +28,13 @@ type Gateway struct {
 	URL  string // of the S3 API
 	Data string // the bucket's folder, with one file for each object
 
-	t   *testing.T
+	t   testing.TB
 	dir string
 	cmd *exec.Cmd
 }
 
 // New starts a server, and kills it at the end of the test.
-func New(t *testing.T) *Gateway {
+func New(t testing.TB) *Gateway {
 	t.Helper()
 	if os.Getenv(Env) == "" {
 		t.Skip(Env + " is not set: make interop installs versitygw and runs this")

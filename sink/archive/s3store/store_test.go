@@ -126,6 +126,12 @@ func TestStore(t *testing.T) {
 				t.Errorf("%s: %q, %v", name, text, err)
 			}
 		}
+		for _, text := range []string{"new", "newer"} {
+			err := s.Put(ctx, "t/1", []byte(text))
+			if got, readErr := read(ctx, s, "t/1"); got != text || err != nil || readErr != nil {
+				t.Errorf("put %q: %q, %v, %v", text, got, err, readErr)
+			}
+		}
 		if _, err := read(ctx, s, "s/x/3"); !errors.Is(err, archive.ErrObjectNotFound) {
 			t.Errorf("an object that is not there: %v", err)
 		}
@@ -152,7 +158,7 @@ func TestStore(t *testing.T) {
 		if err := s.Probe(ctx); err != nil {
 			t.Errorf("the second probe: %v", err)
 		}
-		if got, err := s.List(ctx, ""); err != nil || len(got.Objects) > 0 || len(got.Folders) != 1 {
+		if got, err := s.List(ctx, ""); err != nil || len(got.Objects) > 0 || len(got.Folders) != 2 {
 			t.Errorf("after a probe: %+v, %v", got, err)
 		}
 	}
