@@ -63,6 +63,9 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 		Args:    usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.place.like(c)
+			if err := notEmpty(c, "table", "layout"); err != nil {
+				return err
+			}
 			return runArchive(c.Context(), con, f)
 		},
 	}

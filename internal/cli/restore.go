@@ -68,10 +68,8 @@ identity (near the stream's limit). With --resume the state keeps them: every ru
 		Args: usage.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.place.like(c)
-			for _, name := range []string{"stream", "resume"} { // a variable may be empty
-				if flag := c.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-					return exit.Usage("--%s is empty: name one, or leave it out", name)
-				}
+			if err := notEmpty(c, "stream", "resume", "skip-refused"); err != nil {
+				return err
 			}
 			return runRestore(c.Context(), con, f, args[0])
 		},
@@ -115,6 +113,16 @@ func (f *restoreFlags) check() error {
 		return exit.Usage("--data is for standard output, and --stream puts nothing but the data")
 	case !f.options.Until.IsZero() && !f.options.From.Before(f.options.Until):
 		return exit.Usage("--until %s is not after --from %s", f.until, f.from)
+	}
+	return nil
+}
+
+// notEmpty refuses flags that are given and empty, as by a variable that is not set.
+func notEmpty(command *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if flag := command.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return exit.Usage("--%s is empty: give it a value, or leave it out", name)
+		}
 	}
 	return nil
 }

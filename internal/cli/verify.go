@@ -72,8 +72,8 @@ records have one --id. 3: the archive or the stream cannot be read.`,
 		Args: usage.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.place.like(c)
-			if flag := c.Flags().Lookup("against-stream"); flag.Changed && f.against == "" {
-				return exit.Usage("--against-stream is empty: name the stream, or leave it out")
+			if err := notEmpty(c, "against-stream", "since", "table"); err != nil {
+				return err
 			}
 			report, err := f.verify(c.Context(), con, args[0])
 			if err != nil {
@@ -196,7 +196,7 @@ func (f *verifyFlags) outcome(ctx context.Context, err error) error {
 	case errors.As(err, new(*exit.Error)):
 		return err
 	case errors.Is(err, archive.ErrUnusableSource), errors.Is(err, archive.ErrStreamNotFound),
-		errors.Is(err, compare.ErrOther), f.options.Validate() != nil:
+		errors.Is(err, compare.ErrOther), errors.Is(err, compare.ErrSince), f.options.Validate() != nil:
 		return exit.Usage("%w", err)
 	}
 	return exit.Outside(endpoint.Hint(err, f.against))

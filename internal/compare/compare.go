@@ -49,6 +49,9 @@ const reserve = time.Hour
 
 const callTimeout = 20 * time.Second
 
+// patience is the time after which an outage of the stream ends the comparison.
+const patience = 2 * time.Minute
+
 // Run verifies the archive, compares it with the stream, and returns the report of both. It returns
 // archive.ErrStreamNotFound if the archive has other streams, and ErrOther if it has another stream
 // of that name; and the errors of Verify and of follow.Run.
@@ -76,6 +79,7 @@ func Run(ctx context.Context, cfg Config) (*archive.Report, error) {
 	defer c.close()
 	err = follow.Run(ctx, follow.Config{
 		Stream: cfg.Stream, Kinesis: cfg.Kinesis, Once: true,
+		Created: c.horizon.Created, GiveUp: patience,
 		Begin: c.begin, Handle: c.handle, OnNotice: c.notice,
 	})
 	if err != nil {
@@ -83,6 +87,9 @@ func Run(ctx context.Context, cfg Config) (*archive.Report, error) {
 	}
 	return report, c.finish(ctx)
 }
+
+// ErrSince is returned for a Config.Since in the future.
+var ErrSince = errors.New("nothing has arrived since a time in the future")
 
 // ErrOther is returned if the archive has another stream of the same name.
 var ErrOther = errors.New("the archive is of another stream of that name")
@@ -107,7 +114,12 @@ func (c *comparison) describe(ctx context.Context) error {
 		Name: c.cfg.Stream, Created: c.horizon.Created.Truncate(time.Millisecond).UTC(),
 	}
 	_, now := awsclient.AnswerTime(sent, time.Now(), out.ResultMetadata)
-	if c.young = now.Sub(c.horizon.Created) < c.horizon.Retention-reserve; !c.young {
+	c.now, c.asked = now, time.Now()
+	if c.cfg.Since.After(now) {
+		return fmt.Errorf("%w: %s, and the stream's time is %s", ErrSince,
+			c.cfg.Since.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	if now.Sub(c.horizon.Created) >= c.horizon.Retention-reserve {
 		c.since = now.Add(reserve - c.horizon.Retention).Truncate(time.Millisecond).UTC()
 	}
 	if c.cfg.Since.After(c.since) {
@@ -152,7 +164,8 @@ func (c *comparison) begin(
 	if err == nil {
 		filters, err = restore(states)
 	}
-	if errors.Is(err, archive.ErrUnusableLink) || errors.Is(err, archive.ErrObjectNotFound) {
+	if errors.Is(err, archive.ErrUnusableLink) || errors.Is(err, archive.ErrContentsDiffer) ||
+		errors.Is(err, archive.ErrObjectNotFound) {
 		s.stop(err.Error()) // the verification has reported the link
 		at.After, err = runnel.End(), nil
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -21,13 +20,15 @@ type comparison struct {
 	cfg     Config
 	stream  archive.Stream
 	horizon shardmap.Horizon
-	young   bool      // the stream has removed nothing yet
+	now     time.Time // of the stream, at a time before the reading
+	asked   time.Time // when that was, by our clock
 	since   time.Time // zero: from the beginning on
 	limit   int       // examples of each finding
 
 	mu     sync.Mutex // guards the fields below, and the shards
 	report *archive.StreamReport
 	shards map[runnel.ShardID]*shard
+	newest time.Time // the last arrival in the archive
 }
 
 // shard is the comparison of one shard: a merge of the archive's records with the stream's.
@@ -40,6 +41,7 @@ type shard struct {
 	listed   bool   // the stream has it
 	trimmed  bool   // the stream has removed records before the next one
 	cut      bool   // it was so at some time
+	met      bool   // a record of the stream has come
 	stopped  string // why the comparison ended early; "" if it did not
 
 	pull  func() (runnel.Record, error, bool)
@@ -101,16 +103,14 @@ func (s *shard) stop(reason string) {
 	s.stopped = reason
 }
 
-// next moves on to the archive's next record. An error of the archive's contents ends the
-// comparison of this shard: the verification has reported it.
+// next moves on to the archive's next record.
 func (s *shard) next(ctx context.Context) error {
 	if s.pull == nil {
 		s.pull, s.close = iter.Pull2(s.of.cfg.Archive.TailRecords(ctx, s.tail, len(s.of.shards)))
 	}
 	record, err, some := s.pull()
-	s.head, s.some = record, some && err == nil
-	if errors.Is(err, archive.ErrUnusableLink) || errors.Is(err, archive.ErrContentsDiffer) {
-		s.stopped, err = err.Error(), nil
+	if s.head, s.some = record, some && err == nil; s.some {
+		s.of.newest = later(s.of.newest, record.ArrivalTime)
 	}
 	return err
 }
@@ -137,10 +137,8 @@ func (s *shard) take(ctx context.Context, record *runnel.Record) error {
 			return err
 		}
 	}
-	s.trimmed = false
+	s.trimmed, s.met = false, true
 	switch report := s.of.report; {
-	case s.stopped != "":
-		return nil
 	case s.some && s.head.Position == record.Position:
 		s.seen++
 		report.Compared++
@@ -163,12 +161,29 @@ func (s *shard) take(ctx context.Context, record *runnel.Record) error {
 
 // alone counts the archive's next record, which the stream does not have.
 func (s *shard) alone() {
-	if s.trimmed {
-		return // it was removed, and is counted as unchecked at the end
+	if s.trimmed || !s.met && s.of.mayBeRemoved(s.head.ArrivalTime) {
+		s.cut = true
+		return // it is counted as unchecked at the end
 	}
 	s.seen++
 	s.of.report.Extra.Add(1, s.of.limit, "%s: the record at %s, key %q, arrived %s", s.id,
 		s.head.Position, s.head.PartitionKey, s.head.ArrivalTime.Format(time.RFC3339Nano))
+}
+
+// mayBeRemoved reports whether the stream can have removed a record that arrived at a time, under a
+// retention period that was shorter than now. No period is shorter than 24 hours (AWS,
+// "DecreaseStreamRetentionPeriod"). The oldest records go first, so it concerns a shard's records
+// before the first one that the stream has.
+func (c *comparison) mayBeRemoved(arrival time.Time) bool {
+	const shortest, margin = 24 * time.Hour, time.Minute
+	return c.now.Add(time.Since(c.asked)).Sub(arrival) >= shortest-margin
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // difference names the first part in which two records of one position differ; "" if none does.
@@ -199,6 +214,9 @@ func (c *comparison) finish(ctx context.Context) error {
 		if err := s.drain(ctx); err != nil {
 			return err
 		}
+		c.report.Mapped = c.report.Mapped || s.tail.Mapped
+	}
+	for _, s := range all {
 		c.judge(s)
 	}
 	return nil
@@ -207,7 +225,7 @@ func (c *comparison) finish(ctx context.Context) error {
 // drain reports the archive's records behind the stream's last one. The stream was read later, and
 // so at least to the archive's tip.
 func (s *shard) drain(ctx context.Context) error {
-	if !s.archived || s.stopped != "" || !s.listed && !s.of.young {
+	if !s.archived || s.stopped != "" {
 		return nil
 	}
 	if s.pull == nil {
@@ -229,9 +247,6 @@ func (c *comparison) judge(s *shard) {
 	if n := s.tail.Before; n > 0 {
 		c.report.Unchecked.Add(n, c.limit, unchecked, s.id, n, "in links that begin too early")
 	}
-	if n := s.tail.Behind; n > 0 {
-		c.report.Unchecked.Add(n, c.limit, unchecked, s.id, n, "behind a broken place of the chain")
-	}
 	if n := s.tail.Records - s.seen; n > 0 {
 		reason := "the stream removed them meanwhile"
 		switch {
@@ -250,8 +265,9 @@ func (c *comparison) judge(s *shard) {
 		return
 	}
 	since := s.first.UTC().Format(time.RFC3339Nano)
-	if !s.archived && !slices.ContainsFunc(s.parents, c.unfinished) {
-		c.report.Shards.Add(1, c.limit, newer, s.id, s.newer, since)
+	if c.lacks(s) {
+		c.report.Shards.Add(1, c.limit, newer+"; the archive has later ones of other shards",
+			s.id, s.newer, since)
 		return
 	}
 	c.report.Behind.Add(s.newer, c.limit, newer, s.id, s.newer, since)
@@ -262,11 +278,38 @@ func (s *shard) whole() bool {
 	return s.listed && !s.cut && s.stopped == "" && s.of.since.IsZero()
 }
 
-// unfinished reports whether a parent keeps its children out of the archive: it is not archived to
-// its end.
+// lateCommit is the time for which a worker may hold the first records of a shard while those of
+// other shards are archived.
+const lateCommit = 10 * time.Minute
+
+// lacks reports whether the archive lacks a shard that it should have. A shard may be behind as a
+// whole: its parents are not archived to their ends, or its first commit is not due. So later
+// records of other shards must be archived, and much later ones while these are behind as well: a
+// fleet is then at work.
+func (c *comparison) lacks(s *shard) bool {
+	if s.archived || slices.ContainsFunc(s.parents, c.unfinished) {
+		return false
+	}
+	first := s.first
+	for _, other := range c.shards {
+		if other.archived && other.newer > 0 {
+			first = s.first.Add(lateCommit)
+		}
+	}
+	return !c.newest.Before(first)
+}
+
+// unfinished reports whether a parent keeps its children out of the archive: the archive has not
+// reached its end.
 func (c *comparison) unfinished(id runnel.ShardID) bool {
 	s := c.shards[id]
-	return s != nil && s.archived && s.tail.End != runnel.End()
+	switch {
+	case s == nil || !s.listed:
+		return false
+	case s.archived:
+		return s.tail.End != runnel.End()
+	}
+	return s.newer > 0 || slices.ContainsFunc(s.parents, c.unfinished)
 }
 
 func (c *comparison) close() {

@@ -62,6 +62,12 @@ type Config struct {
 	Begin func(
 		ctx context.Context, shard runnel.Shard, inherited *aggregate.Filter,
 	) (Beginning, error)
+	// Created is the creation time of the stream to read; another stream of the name is
+	// ErrRecreated. Default: any.
+	Created time.Time
+	// GiveUp is the time for which the reads of a shard may fail, throttling left out, before Run
+	// ends with their error. Default: no limit.
+	GiveUp time.Duration
 	// OnNotice gets the events that the records do not show. It must not block, and is called from
 	// several goroutines at a time. Default none.
 	OnNotice func(Notice)

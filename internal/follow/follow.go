@@ -90,6 +90,9 @@ func (r *run) begin(ctx context.Context) error {
 		return err
 	}
 	r.horizon.Store(horizonOf(out))
+	if want := r.cfg.Created; !want.IsZero() && !want.Equal(r.horizon.Load().Created) {
+		return ErrRecreated
+	}
 	_, r.since = awsclient.AnswerTime(sent, time.Now(), out.ResultMetadata)
 	shards, err := shardmap.List(ctx, r.cfg.Kinesis, r.cfg.Stream, nil)
 	if err != nil {

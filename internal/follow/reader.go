@@ -26,6 +26,8 @@ type reader struct {
 	filter *aggregate.Filter
 	// complete is a time up to which all records were read, or are not in demand.
 	complete time.Time
+	failing  error     // of the failed reads since the last one that succeeded
+	since    time.Time // when they began
 }
 
 const callTimeout = 20 * time.Second
@@ -83,7 +85,10 @@ func (r *reader) notice(kind Kind, err error) {
 
 // trouble reports the first one of several failures in a row.
 func (r *reader) trouble(err error, failures int) {
-	if failures == 1 {
+	if r.failing == nil {
+		r.since = time.Now()
+	}
+	if r.failing = err; failures == 1 {
 		r.notice(Trouble, err)
 	}
 }
@@ -133,9 +138,15 @@ func (r *reader) page(ctx context.Context) (page pages.Page, settled bool, err e
 	if err != nil && !isLasting(err) {
 		err = fmt.Errorf("shard %s: %w", r.shard.ID, err)
 	}
+	if err == nil && !ok && r.failing != nil && r.run.cfg.GiveUp > 0 &&
+		time.Since(r.since) > r.run.cfg.GiveUp {
+		err = fmt.Errorf("shard %s: given up after %s: %w", r.shard.ID,
+			time.Since(r.since).Round(time.Second), r.failing)
+	}
 	if err != nil || !ok {
 		return page, false, err
 	}
+	r.failing = nil
 	switch {
 	case page.Gone:
 		r.notice(Gone, nil)

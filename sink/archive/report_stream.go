@@ -12,12 +12,16 @@ type StreamReport struct {
 	// all of its records.
 	Since    time.Time `json:"since,omitzero"`
 	Compared int64     `json:"compared"` // records that are in both
+	// Mapped is true if a compared link was written with Config.Map: then positions alone were
+	// compared, and the number of the dropped records.
+	Mapped bool `json:"mapped,omitempty"`
 
-	// These are violations. Each counts records, and Shards counts shards.
+	// These are violations, and count records.
 	Missing Finding `json:"missing"` // in the stream, and not in the archive up to its tip
 	Extra   Finding `json:"extra"`   // in the archive, and not in the stream
 	Differ  Finding `json:"differ"`  // in both, with other data, another key or another time
-	Shards  Finding `json:"shards"`  // of the stream, with records, and not in the archive
+	// Shards counts shards of the stream that the archive lacks, although it has later records.
+	Shards Finding `json:"shards"`
 
 	// Behind counts the stream's records behind the archive's tips. They are a violation if
 	// Complete is set.
@@ -29,10 +33,14 @@ type StreamReport struct {
 }
 
 func (s *StreamReport) rows() []row {
+	equal := "data, keys and times are equal"
+	if s.Mapped {
+		equal = "positions alone were compared, since records were mapped"
+	}
 	return []row{
 		{"not archived", "up to the tips every record of the stream is here", &s.Missing, true},
 		{"not in the stream", "", &s.Extra, true},
-		{"other than in the stream", "data, keys and times are equal", &s.Differ, true},
+		{"other than in the stream", equal, &s.Differ, true},
 		{"shards not here", "", &s.Shards, true},
 		{behindRow, "every record of the stream is archived", &s.Behind, s.Complete},
 		{uncheckedRow, "", &s.Unchecked, false},

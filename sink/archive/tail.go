@@ -2,14 +2,16 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
 	"github.com/runnel-stream/runnel"
 )
 
-// Tail is the last part of a shard's archive, as a verification found it: the links behind the last
-// one with a record that arrived before VerifyOptions.Since.
+// Tail is the last part of a shard's archive, as a verification found it: the links behind the first
+// ones, up to the last one of these with a record that arrived before VerifyOptions.Since. Links
+// that cannot be read are not in it.
 type Tail struct {
 	Stream  Stream         // with ShardID, the name of the chain
 	ShardID runnel.ShardID // the shard's id
@@ -19,9 +21,6 @@ type Tail struct {
 	Start, End runnel.Position
 	Before     int64 // records up to Start
 	Records    int64 // records of the tail
-	// Behind counts the records of links behind a place where the chain is broken. The tail ends
-	// before that place.
-	Behind int64
 	// Mapped is true if a link of the tail was written with Config.Map, and Dropped counts the
 	// records that Map dropped from the tail.
 	Mapped  bool
@@ -30,21 +29,21 @@ type Tail struct {
 	last runnel.Position // the previous end of the link that ends at Start
 }
 
-// extend adds a link's records to the tail, which begins anew behind a link with an old record.
-func (t *Tail) extend(link *Link, count int64, old, broken bool) {
-	switch {
-	case broken:
-		t.Behind += count
-	case old:
-		t.Before += t.Records + count
-		t.Records, t.Start, t.End, t.last = 0, link.End, link.End, link.Previous
-		t.Mapped, t.Dropped = false, 0
-	default:
-		t.Records += count
+// extend adds a link's records to the tail. Before the tail's first record, it begins anew behind a
+// link with an old record: arrival times do not step back.
+func (t *Tail) extend(link *Link, count int64, old bool) {
+	if t.End.Less(link.End) {
 		t.End = link.End
-		t.Mapped = t.Mapped || link.Mapped
-		t.Dropped += link.Dropped
 	}
+	if old && t.Records == 0 {
+		t.Before += count
+		t.Start, t.last = link.End, link.Previous
+		t.Mapped, t.Dropped = false, 0
+		return
+	}
+	t.Records += count
+	t.Mapped = t.Mapped || link.Mapped
+	t.Dropped += link.Dropped
 }
 
 // TailStates returns the reader's state at the tail's start: one state, or at the beginning of a
@@ -84,12 +83,75 @@ func (c chain) stateBehind(ctx context.Context, previous runnel.Position) ([]byt
 	return state, nil
 }
 
-// TailRecords yields the tail's records in order. It reads ahead with the memory of one of several
-// readings at once. An error is the last item.
+// TailRecords yields the tail's records in order, also behind a link that is missing. It leaves out
+// objects that cannot be read, and the rest of one that is damaged: the verification has reported
+// them. It reads ahead with the memory of one of several readings at once. An error is the last
+// item.
 func (r *Reader) TailRecords(
 	ctx context.Context, tail Tail, readings int,
 ) iter.Seq2[runnel.Record, error] {
-	shard := Chain{Stream: tail.Stream, ShardID: tail.ShardID}
-	return recordsOf(r.objectsOf(ctx, shard, span{tail.Start, tail.End},
-		wholeRoom.split(readings), openObject))
+	return func(yield func(runnel.Record, error) bool) {
+		store := newAhead(ctx, r.store, wholeRoom.split(readings))
+		defer store.close()
+		c := chain{store: store, stream: tail.Stream, shard: tail.ShardID}
+		for previous, err := range c.names(ctx, store, tail.Start) {
+			var opened *object
+			if err == nil && !previous.Less(tail.End) {
+				return
+			}
+			if err == nil {
+				opened, err = c.object(ctx, previous)
+			}
+			if isDamage(err) {
+				continue
+			}
+			one := func(yield func(*object, error) bool) { yield(opened, err) }
+			for record, err := range recordsOf(one) {
+				if isDamage(err) {
+					break
+				}
+				if !yield(record, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// isDamage reports whether an error is that of an object's contents, or of a missing object.
+func isDamage(err error) bool {
+	return errors.Is(err, ErrUnusableLink) || errors.Is(err, ErrContentsDiffer) ||
+		errors.Is(err, ErrObjectNotFound)
+}
+
+// names yields the previous ends of the links in the shard's folder, from one on, and has the links
+// read ahead.
+func (c chain) names(
+	ctx context.Context, store *ahead, from runnel.Position,
+) iter.Seq2[runnel.Position, error] {
+	return func(yield func(runnel.Position, error) bool) {
+		after := from.SortText()
+		for more := true; more; {
+			names, others, err := c.store.After(ctx, c.folder(), after)
+			if err != nil {
+				yield(runnel.Position{}, fmt.Errorf("archive: %w", err))
+				return
+			}
+			var ends []runnel.Position
+			for _, base := range names {
+				if previous, err := parseObject(base); err == nil {
+					ends = append(ends, previous)
+					store.expect(c.name(previous))
+				}
+			}
+			for _, previous := range ends {
+				if !yield(previous, nil) {
+					return
+				}
+			}
+			if more = others && len(names) > 0 && names[len(names)-1] > after; more {
+				after = names[len(names)-1]
+			}
+		}
+	}
 }

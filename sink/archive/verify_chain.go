@@ -156,7 +156,6 @@ type shardCheck struct {
 	suspects map[runnel.Position]int
 	bases    []string
 	tail     Tail
-	broken   bool // behind a place where the chain is broken
 }
 
 // shard verifies one shard: every object in its folder, in the order of their names, which is that
@@ -209,7 +208,7 @@ func (s *shardCheck) object(ctx context.Context, previous runnel.Position) error
 	// ErrObjectNotFound: as behind a dangling symlink.
 	if errors.Is(err, ErrUnusableLink) || errors.Is(err, ErrObjectNotFound) {
 		report.Damaged.add(s.of.options.Examples, "%s: %v", name, err)
-		s.lost, s.broken = true, true
+		s.lost = true
 		return nil
 	}
 	if err != nil {
@@ -234,7 +233,7 @@ func (s *shardCheck) state(link *Link) error {
 	if s.kept.add(link); link.Change == nil {
 		return nil
 	}
-	if s.lost { // the whole state may be in the link that could not be read
+	if s.lost || s.end.Less(link.Previous) { // the whole state may be in a link that is lost
 		s.kept.some, s.kept.base = true, link.Change.Base
 	}
 	if !s.kept.some || s.kept.base != link.Change.Base {
@@ -246,9 +245,7 @@ func (s *shardCheck) state(link *Link) error {
 
 // place checks that the link goes on where the one before it ended.
 func (s *shardCheck) place(link *Link, name string) {
-	order := link.Previous.Compare(s.end)
-	s.broken = s.broken || order != 0
-	switch {
+	switch order := link.Previous.Compare(s.end); {
 	case s.lost: // the cause is reported already
 	case order > 0:
 		s.of.report.Missing.add(s.of.options.Examples,
@@ -308,8 +305,7 @@ func (s *shardCheck) contents(object *object) error {
 	})
 	report.Records += count
 	report.Bytes += link.Bytes
-	s.broken = s.broken || err != nil
-	s.tail.extend(link, count, old, s.broken)
+	s.tail.extend(link, count, old)
 	if err != nil || count == 0 {
 		return err
 	}
