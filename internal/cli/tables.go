@@ -254,13 +254,11 @@ func runTables(ctx context.Context, by *derived, follow bool, every time.Duratio
 	stop := by.con.Watch(ctx, by.line)
 	defer stop()
 	err := by.finish(ctx, true)
-	for err == nil && follow {
-		if retry.Wait(ctx, every) != nil {
-			break
-		}
-		if err = by.finish(ctx, true); ctx.Err() != nil {
-			err = nil
-		}
+	for follow && retry.Wait(ctx, every) == nil {
+		err = by.finish(ctx, true) // the log has the shards that have failed
+	}
+	if follow && errors.Is(err, exit.ErrInterrupt) {
+		err = nil
 	}
 	if err == nil {
 		stop()

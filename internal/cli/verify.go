@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -138,6 +139,15 @@ func (f *verifyFlags) verify(
 			return nil, err
 		}
 	}
+	if by != nil {
+		switch {
+		case f.options.Stream == "" && f.against == "":
+			f.options.Stream = by.Stream()
+		case !strings.HasPrefix(f.options.Stream+f.against+"@", by.Stream()+"@"):
+			return nil, exit.Usage("table %s is of stream %s, and not of %s", f.table, by.Stream(),
+				f.options.Stream+f.against)
+		}
+	}
 	report, err := f.compare(ctx, con, archive.NewReader(store), since)
 	if err != nil || by == nil {
 		return report, err
@@ -196,7 +206,8 @@ func (f *verifyFlags) outcome(ctx context.Context, err error) error {
 	case errors.As(err, new(*exit.Error)):
 		return err
 	case errors.Is(err, archive.ErrUnusableSource), errors.Is(err, archive.ErrStreamNotFound),
-		errors.Is(err, compare.ErrOther), errors.Is(err, compare.ErrSince), f.options.Validate() != nil:
+		errors.Is(err, compare.ErrOther), errors.Is(err, compare.ErrSince),
+		f.options.Validate() != nil:
 		return exit.Usage("%w", err)
 	}
 	return exit.Outside(endpoint.Hint(err, f.against))

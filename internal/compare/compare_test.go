@@ -383,6 +383,12 @@ func TestDamaged(t *testing.T) {
 		w.must(os.Rename(links[2], links[2]+".away"))
 		w.want(w.compare(w.dir), true, archive.StreamReport{Compared: 20, Behind: n(10)})
 		w.must(os.Rename(links[2]+".away", links[2]))
+		whole, err := os.ReadFile(links[1])
+		w.must(err)
+		w.must(os.WriteFile(links[1], whole[:len(whole)-20], 0o600))
+		if got := w.compare(w.dir); got.OK() || got.Stream.Missing.Count == 0 {
+			t.Errorf("of a link that is cut off: %+v", got.Stream)
+		}
 		w.must(os.WriteFile(links[1], []byte("?"), 0o600))
 		w.want(w.compare(w.dir), false, archive.StreamReport{Compared: 20, Missing: n(10)})
 		w.must(os.Remove(links[1]))
@@ -492,7 +498,7 @@ func TestDoubleAcrossTheBeginning(t *testing.T) {
 	})
 }
 
-// slow is a client whose first GetRecords takes longer than the reserve of the comparison.
+// slow is a client. Its first GetRecords takes longer than the reserve of the comparison.
 type slow struct {
 	*kinesis.Client
 	pause time.Duration

@@ -111,7 +111,7 @@ func (d *DirStore) PutIfAbsent(ctx context.Context, name string, data []byte) er
 			return ErrObjectExists
 		case errors.Is(err, fs.ErrNotExist) && known && d.isGone(folder):
 			d.forget(folder)
-			return fmt.Errorf("put %s: %w", target, errVanished)
+			return fmt.Errorf("put %s: %w", target, ErrFolderGone)
 		case errors.Is(err, fs.ErrNotExist) && try < putTries:
 			d.forget(folder) // the file was swept, or the new folder removed
 		case err != nil:
@@ -135,6 +135,7 @@ func (d *DirStore) Put(ctx context.Context, name string, data []byte) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
+		known := d.isReady(folder)
 		if err := d.ensure(folder); err != nil {
 			return fmt.Errorf("folder %s: %w", folder, err)
 		}
@@ -150,6 +151,9 @@ func (d *DirStore) Put(ctx context.Context, name string, data []byte) error {
 			return nil
 		}
 		_ = d.fs.Remove(temp) // it is swept later if it cannot be removed now
+		if errors.Is(err, fs.ErrNotExist) && known && d.isGone(folder) {
+			return fmt.Errorf("put %s: %w", target, ErrFolderGone)
+		}
 		if !errors.Is(err, fs.ErrNotExist) || try == putTries {
 			return fmt.Errorf("put %s: %w", target, err)
 		}
@@ -157,10 +161,10 @@ func (d *DirStore) Put(ctx context.Context, name string, data []byte) error {
 	}
 }
 
-// errVanished is returned if a folder that existed is gone. A new folder would let a chain go on
-// without its links: they may be on a disk that is no longer mounted.
-var errVanished = errors.New("the archive's folder was removed, or its disk unmounted, while it " +
-	"was written to")
+// ErrFolderGone is returned by a DirStore if a folder that existed is gone. A new folder would let
+// a chain go on without its links: they may be on a disk that is no longer mounted.
+var ErrFolderGone = errors.New("the archive's folder was removed, or its disk unmounted, " +
+	"while it was written to")
 
 func (d *DirStore) isGone(folder string) bool {
 	_, err := d.fs.Stat(folder)

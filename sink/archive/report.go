@@ -221,6 +221,9 @@ func (r *Report) verdict() string {
 
 // advice returns the next step after some verdicts, or "".
 func (r *Report) advice() string {
+	if t := r.Table; t != nil && t.Missing.Count+t.Differ.Count > 0 {
+		return "to derive the table again, remove its _progress folder and run runnel tables"
+	}
 	switch s := r.Source; {
 	case s == nil || r.OK():
 	case s.found == 0 && r.Records > 0:

@@ -11,6 +11,7 @@ type TableReport struct {
 	Missing Finding `json:"missing"` // of links that the table's progress covers
 	Differ  Finding `json:"differ"`  // with other records than the link's, or in another order
 	Foreign Finding `json:"foreign"` // files of no link
+	Broken  Finding `json:"broken"`  // shards that are not compared behind a link that is lost
 
 	// Pending counts the links behind the progress without their objects. They are a violation if
 	// Complete is set.
@@ -23,6 +24,7 @@ func (t *TableReport) rows() []row {
 		{"not in the table", "", &t.Missing, true},
 		{"other than the links", "each record is there once, in its own place", &t.Differ, true},
 		{"foreign in the table", "", &t.Foreign, true},
+		{"broken chains", "", &t.Broken, true},
 		{"links not derived yet", "", &t.Pending, t.Complete},
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// Tail is the last part of a shard's archive, as a verification found it: the links behind the first
-// ones, up to the last one of these with a record that arrived before VerifyOptions.Since. Links
-// that cannot be read are not in it.
+// Tail is the last part of a shard's archive, as a verification found it. It begins at the first
+// link that has records, and none that arrived before VerifyOptions.Since. Links that cannot be
+// read are not in it.
 type Tail struct {
 	Stream  Stream         // with ShardID, the name of the chain
 	ShardID runnel.ShardID // the shard's id

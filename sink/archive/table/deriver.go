@@ -69,7 +69,8 @@ type shard struct {
 	again   bool // there was news while it was under way
 	pending []*archive.Stored
 	target  runnel.Position // the furthest tip that was taken
-	whole   bool            // derive as far as the archive goes, and not up to target alone
+	asked   int             // calls of All: derive as far as the archive goes, and not to target
+	done    int             // of those
 	// These belong to the goroutine that works on it.
 	known bool // at is
 	at    runnel.Position
@@ -129,7 +130,14 @@ func (d *Deriver) Take(tip archive.Tip) {
 // All takes all shards of the archive, in a random order: several processes that begin together
 // then seldom do the same.
 func (d *Deriver) All(ctx context.Context) error {
-	chains, err := d.table.chains(ctx)
+	var chains []archive.Chain
+	err := d.persist(ctx, func() (err error) {
+		if err := d.table.store.Sweep(ctx, d.table.path(progressFolder)); err != nil {
+			return err
+		}
+		chains, err = d.table.chains(ctx)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("table %s: %w", d.table.name, err)
 	}
@@ -138,7 +146,7 @@ func (d *Deriver) All(ctx context.Context) error {
 	defer d.mu.Unlock()
 	for _, chain := range chains {
 		s := d.shard(chain)
-		s.whole = true
+		s.asked++
 		d.enqueue(s)
 	}
 	return nil
@@ -178,11 +186,17 @@ func (d *Deriver) Wait(ctx context.Context) error {
 	for (len(d.queue) > 0 || d.busy > 0) && !d.ended && ctx.Err() == nil {
 		d.wake.Wait()
 	}
-	if d.failed == nil && ctx.Err() != nil {
+	switch {
+	case d.failed == nil && ctx.Err() != nil:
 		return context.Cause(ctx)
+	case d.failed == nil && d.ended:
+		return ErrClosed
 	}
 	return d.failed
 }
+
+// ErrClosed is returned by Wait after Close, or when the context of Start has ended.
+var ErrClosed = errors.New("the deriver is closed")
 
 // Counts returns the counts so far.
 func (d *Deriver) Counts() Counts {
@@ -191,7 +205,7 @@ func (d *Deriver) Counts() Counts {
 	return d.counts
 }
 
-// Close ends the goroutines. What is not derived then is left to the next Deriver.
+// Close ends the goroutines. The next Deriver derives the rest.
 func (d *Deriver) Close() {
 	if d.stop() {
 		d.end()
@@ -257,11 +271,17 @@ func (d *Deriver) catchUp(ctx context.Context, s *shard) error {
 		s.known = true
 	}
 	written := s.at
-	for n := 1; d.more(s); n++ {
+	for n := 1; ; n++ {
+		asked, more := d.more(s)
+		if !more {
+			break
+		}
 		stored, err := d.next(ctx, s)
 		if errors.Is(err, archive.ErrObjectNotFound) {
-			d.reachedTip(s)
-			break
+			if err := d.atTip(ctx, s, asked); err != nil {
+				return err
+			}
+			continue
 		}
 		if err == nil {
 			err = d.persist(ctx, func() error { return d.table.derive(ctx, stored, afresh) })
@@ -284,17 +304,25 @@ func (d *Deriver) catchUp(ctx context.Context, s *shard) error {
 	return d.progress(ctx, s)
 }
 
-// more reports whether the archive may have a link behind s.at that is to be derived.
-func (d *Deriver) more(s *shard) bool {
+// more reports whether the archive may have a link behind s.at that is to be derived, and how often
+// All has asked for the shard before.
+func (d *Deriver) more(s *shard) (asked int, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return s.at != runnel.End() && (s.whole || s.at.Less(s.target))
+	return s.asked, s.at != runnel.End() && (s.asked > s.done || s.at.Less(s.target))
 }
 
-func (d *Deriver) reachedTip(s *shard) {
+// atTip ends a reading that found no link behind s.at. The answer counts for the calls of All from
+// before it: a link may have come since.
+func (d *Deriver) atTip(ctx context.Context, s *shard, asked int) error {
+	err := d.persist(ctx, func() error { return d.table.goesOn(ctx, s.chain, s.at) })
+	if err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.whole = false
+	s.done, s.target = asked, s.at
+	return nil
 }
 
 func (d *Deriver) progress(ctx context.Context, s *shard) error {
@@ -357,7 +385,7 @@ func (d *Deriver) drop(s *shard) {
 // lasting are the errors that another try does not change.
 var lasting = []error{
 	archive.ErrObjectNotFound, archive.ErrUnusableLink, archive.ErrContentsDiffer,
-	archive.ErrStoreRefused, ErrDamaged,
+	archive.ErrStoreRefused, archive.ErrFolderGone, ErrDamaged,
 }
 
 func (d *Deriver) mayPass(err error) bool {

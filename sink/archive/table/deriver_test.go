@@ -1,19 +1,26 @@
 package table_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink"
 	"github.com/runnel-stream/runnel/sink/archive"
 	"github.com/runnel-stream/runnel/sink/archive/table"
 )
 
-// gate is a store whose Put waits, and which counts the puts of progress.
+// gate is a store: its Put waits, and it counts the puts of progress.
 type gate struct {
 	table.Store
 	entered  chan struct{}
@@ -119,7 +126,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// lost is a store whose first answer is lost.
+// lost is a store that loses its first answer.
 type lost struct {
 	table.Store
 	calls int
@@ -133,7 +140,7 @@ func (l *lost) PutIfAbsent(ctx context.Context, name string, data []byte) error 
 	return err
 }
 
-// A commit whose answer was lost is derived as any other.
+// A commit with a lost answer is derived as any other.
 func TestLostAnswer(t *testing.T) {
 	p := newPlace(t)
 	by := p.table(table.Minute)
@@ -147,4 +154,137 @@ func TestLostAnswer(t *testing.T) {
 	if got := d.Counts(); got != (table.Counts{Links: 1, Records: 1}) {
 		t.Errorf("%+v", got)
 	}
+}
+
+// late is a store that answers for a missing link only after another writer has committed it.
+type late struct {
+	table.Store
+	once sync.Once
+	do   func()
+}
+
+func (l *late) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	from, err := l.Store.Get(ctx, name)
+	if err != nil && strings.HasPrefix(name, "orders@") {
+		l.once.Do(l.do)
+	}
+	return from, err
+}
+
+// A link that comes while All finds the tip is derived by an All that comes behind it.
+func TestAllMeanwhile(t *testing.T) {
+	p := newPlace(t)
+	p.link(0)
+	var d *table.Deriver
+	store := p.store
+	l := &late{Store: store, do: func() {
+		p.link(1)
+		p.must(d.All(t.Context()))
+	}}
+	by, err := table.Open(t.Context(), table.Config{
+		Store: l, Name: "by-time", Layout: table.Minute, Stream: "orders",
+	})
+	p.must(err)
+	d = by.Start(t.Context(), table.Options{})
+	defer d.Close()
+	p.must(d.All(t.Context()))
+	p.must(d.Wait(t.Context()))
+	if got := d.Counts(); got.Links != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Wait says that a Deriver was closed.
+func TestWaitAfterClose(t *testing.T) {
+	p := newPlace(t)
+	p.link(0)
+	d := p.table(table.Minute).Start(t.Context(), table.Options{})
+	d.Close()
+	d.Take(p.tips[len(p.tips)-1])
+	if err := d.Wait(t.Context()); !errors.Is(err, table.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	d.Close()
+}
+
+// A shard with a damaged or missing link ends there, whichever link it is, and the others go on.
+func TestDamagedShards(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(p *place, links []string)
+		want   archive.TableReport
+	}{
+		"the first link is damaged": {func(p *place, links []string) {
+			p.must(os.Truncate(links[0], 10))
+		}, archive.TableReport{Objects: 1, Records: 1}},
+		"the first link is missing": {func(p *place, links []string) {
+			p.must(os.Remove(links[0]))
+		}, archive.TableReport{Objects: 1, Records: 1}},
+		"a middle link is missing": {func(p *place, links []string) {
+			p.must(os.Remove(links[1]))
+		}, archive.TableReport{Objects: 2, Records: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			p.link(0)
+			p.link(1)
+			p.link(2)
+			links, err := filepath.Glob(filepath.Join(p.dir, "orders@*", "*", "*.gz"))
+			p.must(err)
+			p.open("shardId-000000000001")
+			p.linkOf("shardId-000000000001", 3)
+			c.damage(p, links)
+			by := p.table(table.Minute)
+			d := by.Start(t.Context(), table.Options{})
+			p.must(d.All(t.Context()))
+			if err := d.Wait(t.Context()); !errors.Is(err, archive.ErrUnusableLink) {
+				t.Errorf("deriving: %v", err)
+			}
+			d.Close()
+			report := p.verify(by)
+			if report.Objects != c.want.Objects || report.Broken.Count != 1 ||
+				report.Foreign.Count+report.Missing.Count > 0 {
+				t.Errorf("%+v", report)
+			}
+		})
+	}
+}
+
+// If the folder of a table is removed under a Deriver, no progress leads.
+func TestFolderGone(t *testing.T) {
+	p := newPlace(t)
+	by := p.table(table.Minute)
+	d := by.Start(t.Context(), table.Options{Persist: true})
+	defer d.Close()
+	p.link(0)
+	d.Take(p.tips[len(p.tips)-1])
+	p.must(d.Wait(t.Context()))
+	p.must(os.RemoveAll(filepath.Join(p.dir, "tables")))
+	p.link(1)
+	d.Take(p.tips[len(p.tips)-1])
+	if err := d.Wait(t.Context()); !errors.Is(err, archive.ErrFolderGone) {
+		t.Errorf("after the removal: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "tables", "by-time", "_progress")); err == nil {
+		t.Error("there is a progress, and the objects before it are gone")
+	}
+}
+
+// Archived records that Map has made large are compared as any others.
+func TestLargeLine(t *testing.T) {
+	p := newPlace(t)
+	a, err := archive.New(archive.Config{
+		Store: p.store, Map: func(_ context.Context, r *runnel.Record) (bool, error) {
+			r.Data = bytes.Repeat([]byte{0xff}, 15<<20)
+			return true, nil
+		},
+	})
+	p.must(err)
+	p.writer, err = a.Open(t.Context(), sink.Shard{
+		Stream: "orders", Created: noon.Add(-time.Hour), ID: "shardId-000000000000",
+	})
+	p.must(err)
+	p.link(0)
+	by := p.table(table.Minute)
+	p.derive(by)
+	p.wantReport(by, archive.TableReport{Objects: 1, Records: 1})
 }

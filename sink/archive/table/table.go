@@ -10,6 +10,7 @@ import (
 	"io"
 	"path"
 	"regexp"
+	"strings"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/sink/archive"
@@ -61,9 +62,10 @@ var (
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
 
 const (
-	layoutFile = "_layout.json"
-	format     = "runnel.table"
-	version    = 1
+	layoutFile     = "_layout.json"
+	progressFolder = "_progress"
+	format         = "runnel.table"
+	version        = 1
 )
 
 // fixed is the content of the layout file.
@@ -126,7 +128,7 @@ func (t *Table) fix(ctx context.Context) error {
 		return fmt.Errorf("%s: %w: its version is %d, and this runnel knows %d: use a newer runnel",
 			name, ErrDamaged, is.Version, version)
 	case err != nil || is.Format != format || is.Stream == "":
-		return fmt.Errorf("%s: %w: %q", name, ErrDamaged, bytes.TrimSpace(text))
+		return fmt.Errorf("%s: %w: %.100q", name, ErrDamaged, bytes.TrimSpace(text))
 	case t.layout != "" && t.layout != is.Layout, t.stream != "" && t.stream != is.Stream:
 		return fmt.Errorf("%w: its first use has fixed layout %s of stream %s; layout %s of "+
 			"stream %s needs a table of another name", ErrOther, is.Layout, is.Stream,
@@ -161,7 +163,8 @@ func (t *Table) read(ctx context.Context, name string) ([]byte, error) {
 	return text, err
 }
 
-// chains returns the shards of the table's stream, of all its creation times.
+// chains returns the shards of the table's stream, of all its creation times, by the names of their
+// folders: a damaged link of one shard does not concern the others.
 func (t *Table) chains(ctx context.Context) ([]archive.Chain, error) {
 	streams, err := t.reader.Streams(ctx)
 	if err != nil {
@@ -172,13 +175,29 @@ func (t *Table) chains(ctx context.Context) ([]archive.Chain, error) {
 		if stream.Name != t.stream {
 			continue
 		}
-		shards, err := t.reader.Shards(ctx, stream)
+		listing, err := t.store.List(ctx, stream.String())
 		if err != nil {
 			return nil, err
 		}
-		chains = append(chains, shards...)
+		for _, id := range listing.Folders {
+			chains = append(chains, archive.Chain{Stream: stream, ShardID: runnel.ShardID(id)})
+		}
 	}
 	return chains, nil
+}
+
+// goesOn returns an error if the archive has links of a shard behind a position at which none is:
+// a link is missing.
+func (t *Table) goesOn(ctx context.Context, shard archive.Chain, at runnel.Position) error {
+	folder := path.Join(shard.Stream.String(), string(shard.ShardID))
+	names, _, err := t.store.After(ctx, folder, at.SortText()+extension)
+	for _, name := range names {
+		if strings.HasSuffix(name, extension) {
+			return fmt.Errorf("%w: %s/%s%s is missing, and %s is there", archive.ErrUnusableLink,
+				folder, at.SortText(), extension, name)
+		}
+	}
+	return err
 }
 
 // progress is the content of a shard's progress file.
@@ -187,7 +206,7 @@ type progress struct {
 }
 
 func (t *Table) progressPath(shard archive.Chain) string {
-	return t.path("_progress", fmt.Sprintf("%d-%s.json", shard.Stream.Created.UnixMilli(),
+	return t.path(progressFolder, fmt.Sprintf("%d-%s.json", shard.Stream.Created.UnixMilli(),
 		shard.ShardID))
 }
 

@@ -66,13 +66,18 @@ func (p *place) open(id runnel.ShardID) {
 // link commits a link with a record for each arrival, in minutes after noon.
 func (p *place) link(minutes ...float64) {
 	p.t.Helper()
+	p.linkOf("shardId-000000000000", minutes...)
+}
+
+func (p *place) linkOf(id runnel.ShardID, minutes ...float64) {
+	p.t.Helper()
 	var batch sink.Batch
 	for _, m := range minutes {
 		p.next++
 		batch.Through = runnel.Position{Sequence: runnel.SequenceNumber(fmt.Sprint(100 + p.next))}
 		batch.Records = append(batch.Records, runnel.Record{
 			PartitionKey: "k", Data: fmt.Appendf(nil, `{"n":%d}`, p.next),
-			ShardID: "shardId-000000000000", Position: batch.Through,
+			ShardID: id, Position: batch.Through,
 			ArrivalTime: noon.Add(time.Duration(m * float64(time.Minute))),
 		})
 	}
@@ -308,6 +313,13 @@ func TestVerify(t *testing.T) {
 			},
 			archive.TableReport{Objects: 2, Records: 3, Differ: archive.Finding{Count: 1}},
 		},
+		"a folder is in the place of an object": {
+			func(p *place, root string) {
+				p.must(os.Remove(filepath.Join(root, object)))
+				p.must(os.Mkdir(filepath.Join(root, object), 0o700))
+			},
+			archive.TableReport{Objects: 2, Records: 3, Differ: archive.Finding{Count: 1}},
+		},
 		"an object is in another minute, too": {
 			func(p *place, root string) {
 				data, err := os.ReadFile(filepath.Join(root, object))
@@ -327,8 +339,12 @@ func TestVerify(t *testing.T) {
 					p.must(os.WriteFile(filepath.Join(root, name), nil, 0o600))
 				}
 				p.must(os.MkdirAll(filepath.Join(root, "2020/02/02/12/00/x"), 0o700))
+				for _, name := range []string{"_progress/x.ndjson.gz", "_progress/y/z"} {
+					p.must(os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o700))
+					p.must(os.WriteFile(filepath.Join(root, name), nil, 0o600))
+				}
 			},
-			archive.TableReport{Objects: 3, Records: 4, Foreign: archive.Finding{Count: 6}},
+			archive.TableReport{Objects: 3, Records: 4, Foreign: archive.Finding{Count: 8}},
 		},
 		"the progress is ahead": {
 			func(p *place, root string) {
@@ -361,7 +377,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// failing is a store whose n-th write fails, after its effect or before.
+// failing is a store that fails its n-th write, after its effect or before.
 type failing struct {
 	table.Store
 	left  atomic.Int64

@@ -1,7 +1,7 @@
 package table
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +10,12 @@ import (
 	"io"
 	"path"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/klauspost/compress/gzip"
 	"golang.org/x/sync/errgroup"
@@ -104,16 +108,17 @@ func (v *verification) links(
 	for at = runnel.Start(); at != runnel.End(); {
 		stored, err := v.table.reader.Stored(ctx, chain, at)
 		if errors.Is(err, archive.ErrObjectNotFound) {
-			return at, nil
-		}
-		if err == nil {
+			if err = v.table.goesOn(ctx, chain, at); err == nil {
+				return at, nil
+			}
+		} else if err == nil {
 			err = v.link(ctx, group, stored, stored.Link.End.Compare(reached) <= 0)
 		}
-		if errors.Is(err, archive.ErrUnusableLink) || errors.Is(err, archive.ErrContentsDiffer) {
+		if isDamage(err) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
-			v.report.Pending.Add(1, v.limit, "not compared from here on: %v", err)
-			return runnel.End(), nil // the verification of the archive has reported the link
+			v.report.Broken.Add(1, v.limit, "%v", err)
+			return runnel.End(), nil
 		}
 		if err != nil {
 			return at, err
@@ -121,6 +126,10 @@ func (v *verification) links(
 		at = stored.Link.End
 	}
 	return at, nil
+}
+
+func isDamage(err error) bool {
+	return errors.Is(err, archive.ErrUnusableLink) || errors.Is(err, archive.ErrContentsDiffer)
 }
 
 // link compares the objects of a link. derived: the progress covers it.
@@ -189,9 +198,6 @@ func (t *Table) sums(stored *archive.Stored) (map[string]sum, error) {
 // errNoObject is returned for a file that is no object of a table.
 var errNoObject = errors.New("it cannot be read")
 
-// longestLine bounds a line of a table: the largest record in base64, and its names.
-const longestLine = 16 << 20
-
 // sum reads an object of the table.
 func (t *Table) sum(ctx context.Context, name string) (s sum, err error) {
 	from, err := t.store.Get(ctx, name)
@@ -211,21 +217,22 @@ func (t *Table) sum(ctx context.Context, name string) (s sum, err error) {
 	if err != nil {
 		return s, fmt.Errorf("%w: %w", errNoObject, err)
 	}
-	lines := bufio.NewReaderSize(packed, 64<<10)
-	var line []byte
+	text, last := make([]byte, 64<<10), byte('\n')
 	for {
-		part, err := lines.ReadSlice('\n')
-		line = append(line, part...)
+		n, err := packed.Read(text)
+		if n > 0 {
+			s.count += int64(bytes.Count(text[:n], []byte{'\n'}))
+			s.crc = crc32.Update(s.crc, castagnoli, text[:n])
+			last = text[n-1]
+		}
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull) && len(line) < longestLine:
-			continue
-		case errors.Is(err, io.EOF) && len(line) == 0:
+		case errors.Is(err, io.EOF) && last == '\n':
 			return s, nil
+		case errors.Is(err, io.EOF):
+			return s, fmt.Errorf("%w: its last line has no end", errNoObject)
 		case err != nil:
 			return s, fmt.Errorf("%w: %w", errNoObject, err)
 		}
-		s.add(line)
-		line = line[:0]
 	}
 }
 
@@ -237,7 +244,7 @@ type faults struct {
 
 func (f *faults) Read(p []byte) (int, error) {
 	n, err := f.from.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EISDIR) {
 		f.err = err
 	}
 	return n, err
@@ -269,7 +276,10 @@ func (v *verification) below(
 	for _, base := range listing.Folders {
 		below := path.Join(folder, base)
 		switch {
-		case depth == 0 && base == "_progress":
+		case depth == 0 && base == progressFolder:
+			if err := v.progress(ctx); err != nil {
+				return err
+			}
 		case leaf:
 			v.foreign(below + "/")
 		case depth+1 == v.table.layout.depth():
@@ -291,10 +301,36 @@ func (v *verification) below(
 	return v.leaf(ctx, folder, listing.Objects)
 }
 
+// progress looks for foreign names among those of the progress.
+func (v *verification) progress(ctx context.Context) error {
+	listing, err := v.table.store.List(ctx, v.table.path(progressFolder))
+	if err != nil {
+		return err
+	}
+	chains, err := v.table.chains(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, chain := range chains {
+		known[path.Base(v.table.progressPath(chain))] = true
+	}
+	for _, base := range append(listing.Folders, listing.Objects...) {
+		if !known[base] {
+			v.foreign(path.Join(progressFolder, base))
+		}
+	}
+	return nil
+}
+
 func (v *verification) foreign(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.report.Foreign.Add(1, v.limit, "%s", v.table.path(name))
+	name = v.table.path(name)
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		name = strconv.Quote(name) // it may command a terminal
+	}
+	v.report.Foreign.Add(1, v.limit, "%s", name)
 }
 
 // leaf compares the names in a folder of objects with the links'.
@@ -333,9 +369,12 @@ func (v *verification) belongs(ctx context.Context, folder, name string) (bool, 
 	if errors.Is(err, archive.ErrObjectNotFound) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
+	var folders []string
+	if err == nil {
+		folders, _, err = v.table.runs(stored)
 	}
-	folders, _, err := v.table.runs(stored)
+	if isDamage(err) {
+		return true, nil // the chain is broken there, and that is reported
+	}
 	return slices.Contains(folders, folder) && base(stored.Link) == name, err
 }
