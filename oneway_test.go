@@ -50,6 +50,7 @@ var oneWay = []struct {
 			"producer/producer.go":            eventLoop,
 			"internal/cli/clitest/clitest.go": "a test waits for a process without a context",
 			"internal/s3test/gateway.go":      "a test waits for a process without a context",
+			"internal/pgtest/postgres.go":     "a test waits for a process without a context",
 			"sink/archive/s3store/object.go":  "each read resets the timer of a silent body",
 		},
 	},
