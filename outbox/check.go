@@ -1,0 +1,198 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrUnfit is wrapped by the errors of Check for a table that cannot be an outbox.
+var ErrUnfit = errors.New("the table cannot be an outbox")
+
+// Check reports whether a table can be an outbox, with every fault and its remedy.
+func (t Table) Check(ctx context.Context, db DB) error {
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	t = t.withDefaults()
+	var faults []string
+	var err error
+	switch db := db.(type) {
+	case postgresDB:
+		faults, err = t.checkPostgres(ctx, db)
+	case sqliteDB:
+		faults, err = t.checkSQLite(ctx, db)
+	}
+	if err != nil {
+		return fmt.Errorf("outbox: check table %s: %w", t.Name, err)
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("outbox: table %s: %w: %s", t.Name, ErrUnfit, strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// leastPostgres is the first version with pg_current_xact_id, which is from 2020.
+const leastPostgres = 130000
+
+const noTable = "there is no such table: make it by the statements of Schema"
+
+// columnQuery lists the columns of a table by their types.
+const columnQuery = `select attname, format_type(atttypid, null) from pg_attribute
+where attrelid = $1::text::regclass and attnum > 0 and not attisdropped`
+
+// cacheQuery returns the cache of the sequence that draws the values of a column.
+const cacheQuery = `select seqcache from pg_sequence
+where seqrelid = pg_get_serial_sequence($1::text, $2::text)::regclass`
+
+// indexQuery reports whether an index begins with two columns.
+const indexQuery = `select exists (select from pg_index i
+  join pg_attribute a on a.attrelid = i.indrelid and a.attname = $2::text
+  join pg_attribute b on b.attrelid = i.indrelid and b.attname = $3::text
+  where i.indrelid = $1::text::regclass and i.indisvalid and i.indpred is null
+    and i.indkey[0] = a.attnum and i.indkey[1] = b.attnum)`
+
+func (t Table) checkPostgres(ctx context.Context, db postgresDB) (faults []string, err error) {
+	ask := func(to any, text string, args ...any) {
+		if err == nil {
+			args = append([]any{pgx.QueryExecModeExec}, args...)
+			err = db.pool.QueryRow(ctx, text, args...).Scan(to)
+		}
+	}
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Sprintf(format, args...))
+	}
+	var version int
+	var encoding string
+	var there, indexed bool
+	ask(&version, "select current_setting('server_version_num')::int")
+	ask(&encoding, "select current_setting('server_encoding')")
+	ask(&there, "select to_regclass($1::text) is not null", t.quoted())
+	if err != nil {
+		return nil, err
+	}
+	if version < leastPostgres {
+		fault("the server has version %d: want 13 or later", version/10000)
+	}
+	if encoding != "UTF8" {
+		fault("the database has the encoding %s: want UTF8, in which the locks of keys are equal "+
+			"for all programs", encoding)
+	}
+	if !there {
+		return append(faults, noTable), nil
+	}
+	rows, err := db.pool.Query(ctx, columnQuery, pgx.QueryExecModeExec, t.quoted())
+	if err != nil {
+		return nil, err
+	}
+	types := map[string]string{}
+	var name, of string
+	if _, err = pgx.ForEachRow(rows, []any{&name, &of}, func() error {
+		types[name] = of
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	faults = append(faults, t.checkTypes(types, "smallint", "integer", "bigint")...)
+	if len(faults) > 0 {
+		return faults, nil
+	}
+	cache := int64(1)
+	ask(&cache, cacheQuery, t.quoted(), t.ID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+		fault("no sequence draws %s: want an identity column", t.ID)
+	}
+	ask(&indexed, indexQuery, t.quoted(), t.Key, t.ID)
+	if cache > 1 {
+		fault("the sequence of %s has a cache of %d, so that two sessions draw ids of one key in "+
+			"the wrong order: alter sequence … cache 1", t.ID, cache)
+	}
+	if err == nil && !indexed {
+		fault("there is no index on (%s, %s): create one", t.Key, t.ID)
+	}
+	return faults, err
+}
+
+// checkTypes checks the columns of a table by their types.
+func (t Table) checkTypes(types map[string]string, integers ...string) (faults []string) {
+	for _, c := range []struct {
+		column string
+		want   []string
+	}{
+		{t.ID, integers},
+		{t.Key, []string{"text", "character varying"}},
+		{t.Data, []string{string(t.Type)}},
+		{t.HashKey, []string{"text", "character varying"}},
+	} {
+		of, there := types[c.column]
+		switch {
+		case c.column == NoColumn:
+		case !there:
+			faults = append(faults, fmt.Sprintf("it has no column %s: name the right one",
+				c.column))
+		case !slices.Contains(c.want, of):
+			faults = append(faults, fmt.Sprintf("column %s is %s: want %s", c.column, of,
+				strings.Join(c.want, ", ")))
+		}
+	}
+	return faults
+}
+
+func (t Table) checkSQLite(ctx context.Context, db sqliteDB) (faults []string, err error) {
+	ask := func(to any, text string, args ...any) {
+		if err == nil {
+			err = db.db.QueryRowContext(ctx, text, args...).Scan(to)
+		}
+	}
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Sprintf(format, args...))
+	}
+	var made, journal string
+	var synchronous int
+	ask(&made, "select sql from sqlite_master where type = 'table' and name = ?", t.base())
+	if errors.Is(err, sql.ErrNoRows) {
+		return []string{noTable}, nil
+	}
+	ask(&journal, "pragma journal_mode")
+	ask(&synchronous, "pragma synchronous")
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.db.QueryContext(ctx, "select name, lower(type) from pragma_table_info(?)",
+		t.base())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	types := map[string]string{}
+	for rows.Next() {
+		var name, of string
+		if err := rows.Scan(&name, &of); err != nil {
+			return nil, err
+		}
+		types[name] = of
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	stored := t
+	stored.Type = map[bool]DataType{true: "blob", false: "text"}[t.Type == Bytea]
+	faults = stored.checkTypes(types, "integer")
+	if !strings.Contains(strings.ToLower(made), "autoincrement") {
+		fault("%s is not AUTOINCREMENT, so that an id is used again after a deletion", t.ID)
+	}
+	if journal != "wal" {
+		fault("the journal mode is %s: want WAL", journal)
+	}
+	const full = 2
+	if synchronous < full {
+		fault("synchronous is %d: want FULL, or a crash of the machine loses commits", synchronous)
+	}
+	return faults, nil
+}
