@@ -62,11 +62,16 @@ interop: ## real clients of other languages against one server; installs them in
 	interop/install
 	RUNNEL_INTEROP=1 go test ./interop -count=1 -parallel 4
 	$(MAKE) s3
+	$(MAKE) sql
 
 .PHONY: s3
 s3: ## the archive on a real server of S3, which interop/install has installed
 	RUNNEL_S3_GATEWAY=$(CURDIR)/.tools/interop/versitygw/versitygw go test ./sink/archive/s3store \
 		./internal/cli -run '^Test(Conformance|Simulation|Races|S3Kills)$$' -count=1
+
+.PHONY: sql
+sql: ## the outbox on PostgreSQL 18, which interop/install has installed
+	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./outbox -count=1
 
 .PHONY: interop-all
 interop-all: ## all of its cases, and the table of docs/interop.md from the run
