@@ -105,6 +105,8 @@ func (j *putJob) run(ctx context.Context, cfg producer.Config) error {
 	counts := newPutCounts(p.Stats(), time.Since(start))
 	if j.state != nil {
 		counts.Skipped, counts.Refused = j.state.skipped, len(j.state.Refused())
+	} else {
+		counts.Refused = j.passed
 	}
 	if err := rows.Print(j.con.Out, j.con.JSON(), counts); err != nil {
 		return err

@@ -170,7 +170,7 @@ func runRestore(ctx context.Context, con *console.Console, f *restoreFlags, plac
 // outcome sets the exit status of an error of reading.
 func outcome(ctx context.Context, err error) error {
 	switch {
-	case err == nil, errors.Is(err, syscall.EPIPE):
+	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return exit.ErrInterrupt
@@ -186,7 +186,7 @@ func (f *restoreFlags) print(ctx context.Context, to io.Writer, from *archiveSou
 	var line []byte
 	for record, err := range from.records(ctx) {
 		if err != nil {
-			return errors.Join(err, out.Flush())
+			return errors.Join(err, written(out.Flush()))
 		}
 		if line = line[:0]; f.data {
 			line = append(line, record.Data...)
@@ -194,10 +194,18 @@ func (f *restoreFlags) print(ctx context.Context, to io.Writer, from *archiveSou
 			line = archive.AppendRecord(line, &record)
 		}
 		if _, err := out.Write(append(line, '\n')); err != nil {
-			return err
+			return written(err)
 		}
 	}
-	return out.Flush()
+	return written(out.Flush())
+}
+
+// written returns the error of a write to standard output; a reader that has ended is none.
+func written(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
 }
 
 // choose returns the stream of the archive.

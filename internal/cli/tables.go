@@ -69,6 +69,7 @@ type derived struct {
 	flags   *tableFlags
 	store   table.Store
 	stream  string
+	again   bool // derive all links anew
 	deriver atomic.Pointer[table.Deriver]
 }
 
@@ -84,7 +85,7 @@ func (d *derived) start(ctx context.Context, persist bool) error {
 	}
 	// It outlives the command's context, so that the last commits come into the table.
 	deriver := t.Start(context.WithoutCancel(ctx), table.Options{
-		Persist: persist,
+		Persist: persist, Again: d.again,
 		OnOutage: func(err error) {
 			d.con.Logger().Warn("the table cannot be written: will try again", "table",
 				d.flags.name, "error", err)
@@ -123,7 +124,7 @@ func (d *derived) finish(ctx context.Context, all bool) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCommits)
 	defer cancel()
-	if err := deriver.Wait(ctx); ctx.Err() == nil {
+	if err := deriver.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		return tableError(ctx, err)
 	}
 	d.con.Say("table %s: some links are not derived yet: runnel tables goes on, or the next worker",
@@ -136,7 +137,7 @@ func tableError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return exit.ErrInterrupt
 	}
 	return exit.Outside(err)
@@ -163,7 +164,7 @@ func tablesCommand(con *console.Console) *cobra.Command {
 	var place placeFlags
 	var flags tableFlags
 	var of string
-	var follow bool
+	var follow, again bool
 	command := &cobra.Command{
 		Use:   "tables DIR|s3://BUCKET/PREFIX --table NAME",
 		Short: "Derive a table from an archive: records by minute, hour or day",
@@ -192,7 +193,7 @@ verify --table compares the table with the archive.`,
 			if err != nil {
 				return err
 			}
-			by := &derived{con: con, flags: &flags, store: store}
+			by := &derived{con: con, flags: &flags, store: store, again: again}
 			if by.stream, err = tableStream(c.Context(), store, of, args[0], flags); err != nil {
 				return err
 			}
@@ -207,6 +208,8 @@ verify --table compares the table with the archive.`,
 	flags.addFlags(command)
 	command.Flags().StringVar(&of, "stream-of", "",
 		"NAME: the stream, if the archive holds several and the table is new")
+	command.Flags().BoolVar(&again, "again", false,
+		"derive all objects anew, as after a loss of some")
 	command.Flags().BoolVar(&follow, "follow", false, "go on with new links as they come")
 	return command
 }
@@ -254,8 +257,9 @@ func runTables(ctx context.Context, by *derived, follow bool, every time.Duratio
 	stop := by.con.Watch(ctx, by.line)
 	defer stop()
 	err := by.finish(ctx, true)
-	for follow && retry.Wait(ctx, every) == nil {
-		err = by.finish(ctx, true) // the log has the shards that have failed
+	for follow && !errors.Is(err, archive.ErrStoreRefused) && retry.Wait(ctx, every) == nil {
+		// The log has the shards that have failed; the others go on.
+		err = by.finish(ctx, true)
 	}
 	if follow && errors.Is(err, exit.ErrInterrupt) {
 		err = nil

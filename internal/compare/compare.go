@@ -56,7 +56,7 @@ const patience = 2 * time.Minute
 // archive.ErrStreamNotFound if the archive has other streams, and ErrOther if it has another stream
 // of that name; and the errors of Verify and of follow.Run.
 func Run(ctx context.Context, cfg Config) (*archive.Report, error) {
-	c := &comparison{cfg: cfg, shards: map[runnel.ShardID]*shard{}}
+	c := &comparison{ctx: ctx, cfg: cfg, shards: map[runnel.ShardID]*shard{}}
 	if err := c.describe(ctx); err != nil {
 		return nil, fmt.Errorf("describe stream %s: %w", cfg.Stream, err)
 	}
@@ -85,7 +85,7 @@ func Run(ctx context.Context, cfg Config) (*archive.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return report, c.finish(ctx)
+	return report, c.finish()
 }
 
 // ErrSince is returned for a Config.Since in the future.

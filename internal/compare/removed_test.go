@@ -283,3 +283,34 @@ func TestSinceInTheFuture(t *testing.T) {
 		}
 	})
 }
+
+// Links behind the stream's last record are read to their end, and are foreign.
+func TestForeignLinks(t *testing.T) {
+	inBubble(t, 1, func(w *world) {
+		w.feed(8)
+		w.archive()
+		dir := w.linksOf(8, func([]runnel.Record) {})
+		reader, err := archive.Open(dir)
+		w.must(err)
+		streams, err := reader.Streams(w.t.Context())
+		w.must(err)
+		a, err := archive.New(archive.Config{Dir: dir})
+		w.must(err)
+		to, err := a.Open(w.t.Context(), sink.Shard{
+			Stream: stream, Created: streams[0].Created, ID: runnel.ShardID(id(0)),
+		})
+		w.must(err)
+		at := to.Committed().End
+		for range 60 {
+			at.Sub++
+			_, err := to.Write(w.t.Context(), sink.Batch{Through: at, Records: []runnel.Record{{
+				PartitionKey: "k", ShardID: runnel.ShardID(id(0)), Position: at,
+				ArrivalTime: time.Now(),
+			}}})
+			w.must(err)
+			_, err = to.Flush(w.t.Context())
+			w.must(err)
+		}
+		w.want(w.compare(dir), false, archive.StreamReport{Compared: 8, Extra: n(60)})
+	})
+}

@@ -17,6 +17,7 @@ import (
 
 // comparison is the state of one Run.
 type comparison struct {
+	ctx     context.Context //nolint:containedctx // of the one Run: pages have shorter ones
 	cfg     Config
 	stream  archive.Stream
 	horizon shardmap.Horizon
@@ -84,10 +85,10 @@ func (c *comparison) notice(n follow.Notice) {
 }
 
 // handle compares the records of one page.
-func (c *comparison) handle(ctx context.Context, records iter.Seq[*runnel.Record]) error {
+func (c *comparison) handle(_ context.Context, records iter.Seq[*runnel.Record]) error {
 	for record := range records {
 		c.mu.Lock()
-		err := c.shards[record.ShardID].take(ctx, record)
+		err := c.shards[record.ShardID].take(record)
 		c.mu.Unlock()
 		if err != nil {
 			return err
@@ -104,9 +105,10 @@ func (s *shard) stop(reason string) {
 }
 
 // next moves on to the archive's next record.
-func (s *shard) next(ctx context.Context) error {
+func (s *shard) next() error {
 	if s.pull == nil {
-		s.pull, s.close = iter.Pull2(s.of.cfg.Archive.TailRecords(ctx, s.tail, len(s.of.shards)))
+		s.pull, s.close = iter.Pull2(
+			s.of.cfg.Archive.TailRecords(s.of.ctx, s.tail, len(s.of.shards)))
 	}
 	record, err, some := s.pull()
 	if s.head, s.some = record, some && err == nil; s.some {
@@ -116,7 +118,7 @@ func (s *shard) next(ctx context.Context) error {
 }
 
 // take compares the stream's next record.
-func (s *shard) take(ctx context.Context, record *runnel.Record) error {
+func (s *shard) take(record *runnel.Record) error {
 	if s.stopped != "" || !s.archived && record.ArrivalTime.Before(s.of.since) {
 		return nil
 	}
@@ -127,13 +129,13 @@ func (s *shard) take(ctx context.Context, record *runnel.Record) error {
 		return nil
 	}
 	if s.pull == nil {
-		if err := s.next(ctx); err != nil {
+		if err := s.next(); err != nil {
 			return err
 		}
 	}
 	for s.some && s.head.Position.Less(record.Position) {
 		s.alone()
-		if err := s.next(ctx); err != nil {
+		if err := s.next(); err != nil {
 			return err
 		}
 	}
@@ -146,7 +148,7 @@ func (s *shard) take(ctx context.Context, record *runnel.Record) error {
 			report.Differ.Add(1, s.of.limit, "%s: the record at %s has another %s", s.id,
 				record.Position, what)
 		}
-		return s.next(ctx)
+		return s.next()
 	case record.ArrivalTime.Before(s.of.since):
 		return nil
 	case s.tail.Mapped && s.absent < s.tail.Dropped:
@@ -202,7 +204,7 @@ func difference(archived, record *runnel.Record) string {
 }
 
 // finish reports on each shard as a whole.
-func (c *comparison) finish(ctx context.Context) error {
+func (c *comparison) finish() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := make([]*shard, 0, len(c.shards))
@@ -211,7 +213,7 @@ func (c *comparison) finish(ctx context.Context) error {
 	}
 	slices.SortFunc(all, func(a, b *shard) int { return cmp.Compare(a.id, b.id) })
 	for _, s := range all {
-		if err := s.drain(ctx); err != nil {
+		if err := s.drain(); err != nil {
 			return err
 		}
 		c.report.Mapped = c.report.Mapped || s.tail.Mapped
@@ -224,18 +226,18 @@ func (c *comparison) finish(ctx context.Context) error {
 
 // drain reports the archive's records behind the stream's last one. The stream was read later, and
 // so at least to the archive's tip.
-func (s *shard) drain(ctx context.Context) error {
+func (s *shard) drain() error {
 	if !s.archived || s.stopped != "" {
 		return nil
 	}
 	if s.pull == nil {
-		if err := s.next(ctx); err != nil {
+		if err := s.next(); err != nil {
 			return err
 		}
 	}
 	for s.some {
 		s.alone()
-		if err := s.next(ctx); err != nil {
+		if err := s.next(); err != nil {
 			return err
 		}
 	}

@@ -26,8 +26,8 @@ type reader struct {
 	filter *aggregate.Filter
 	// complete is a time up to which all records were read, or are not in demand.
 	complete time.Time
-	failing  error     // of the failed reads since the last one that succeeded
-	since    time.Time // when they began
+	failing  error     // of the last read, unless it succeeded or was throttled
+	since    time.Time // the time of the first such error in a row
 }
 
 const callTimeout = 20 * time.Second
@@ -85,9 +85,6 @@ func (r *reader) notice(kind Kind, err error) {
 
 // trouble reports the first one of several failures in a row.
 func (r *reader) trouble(err error, failures int) {
-	if r.failing == nil {
-		r.since = time.Now()
-	}
 	if r.failing = err; failures == 1 {
 		r.notice(Trouble, err)
 	}
@@ -134,7 +131,12 @@ func (r *reader) page(ctx context.Context) (page pages.Page, settled bool, err e
 		return page, false, context.Cause(ctx)
 	}
 	defer func() { <-r.run.parallel }()
+	first := r.failing == nil
+	r.failing = nil
 	page, ok, err := r.cursor.Try(ctx)
+	if first {
+		r.since = time.Now()
+	}
 	if err != nil && !isLasting(err) {
 		err = fmt.Errorf("shard %s: %w", r.shard.ID, err)
 	}
@@ -146,7 +148,6 @@ func (r *reader) page(ctx context.Context) (page pages.Page, settled bool, err e
 	if err != nil || !ok {
 		return page, false, err
 	}
-	r.failing = nil
 	switch {
 	case page.Gone:
 		r.notice(Gone, nil)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -152,6 +153,7 @@ func (d *DirStore) Put(ctx context.Context, name string, data []byte) error {
 		}
 		_ = d.fs.Remove(temp) // it is swept later if it cannot be removed now
 		if errors.Is(err, fs.ErrNotExist) && known && d.isGone(folder) {
+			d.forget(folder)
 			return fmt.Errorf("put %s: %w", target, ErrFolderGone)
 		}
 		if !errors.Is(err, fs.ErrNotExist) || try == putTries {
@@ -210,7 +212,10 @@ func (d *DirStore) setReady(folder string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.mu.ready) >= mostReady {
-		clear(d.mu.ready)
+		tables := path.Join(d.root, TablesFolder) + "/"
+		maps.DeleteFunc(d.mu.ready, func(folder string, _ bool) bool {
+			return strings.HasPrefix(folder, tables)
+		})
 	}
 	d.mu.ready[folder] = true
 }

@@ -222,7 +222,7 @@ func (r *Report) verdict() string {
 // advice returns the next step after some verdicts, or "".
 func (r *Report) advice() string {
 	if t := r.Table; t != nil && t.Missing.Count+t.Differ.Count > 0 {
-		return "to derive the table again, remove its _progress folder and run runnel tables"
+		return "runnel tables --again derives the table anew"
 	}
 	switch s := r.Source; {
 	case s == nil || r.OK():

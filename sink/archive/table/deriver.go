@@ -41,6 +41,8 @@ type Options struct {
 	// MaxHeld bounds the memory for commits that wait to be derived; later ones are read from the
 	// archive again. Default 64 MiB, in bytes of compressed objects.
 	MaxHeld int
+	// Again derives all links anew, whatever the progress says. Default: false.
+	Again bool
 	// Persist tries again after each error that may pass, as that of a full disk. By default only
 	// an outage of the store is waited out.
 	Persist bool
@@ -132,7 +134,7 @@ func (d *Deriver) Take(tip archive.Tip) {
 func (d *Deriver) All(ctx context.Context) error {
 	var chains []archive.Chain
 	err := d.persist(ctx, func() (err error) {
-		if err := d.table.store.Sweep(ctx, d.table.path(progressFolder)); err != nil {
+		if err := d.table.sweep(ctx, progressFolder); err != nil {
 			return err
 		}
 		chains, err = d.table.chains(ctx)
@@ -237,6 +239,7 @@ func (d *Deriver) work(ctx context.Context) {
 		s.queued = false
 		if err != nil && ctx.Err() == nil {
 			s.stuck = true
+			d.release(s)
 			if d.failed == nil {
 				d.failed = err
 			}
@@ -260,7 +263,10 @@ func (d *Deriver) catchUp(ctx context.Context, s *shard) error {
 		return nil
 	}
 	afresh := !s.known
-	if afresh {
+	if d.options.Again {
+		s.known = true
+	}
+	if !s.known {
 		err := d.persist(ctx, func() (err error) {
 			s.at, err = d.table.reached(ctx, s.chain)
 			return err
@@ -272,13 +278,13 @@ func (d *Deriver) catchUp(ctx context.Context, s *shard) error {
 	}
 	written := s.at
 	for n := 1; ; n++ {
-		asked, more := d.more(s)
+		asked, target, more := d.more(s)
 		if !more {
 			break
 		}
 		stored, err := d.next(ctx, s)
 		if errors.Is(err, archive.ErrObjectNotFound) {
-			if err := d.atTip(ctx, s, asked); err != nil {
+			if err := d.atTip(ctx, s, asked, target); err != nil {
 				return err
 			}
 			continue
@@ -304,24 +310,32 @@ func (d *Deriver) catchUp(ctx context.Context, s *shard) error {
 	return d.progress(ctx, s)
 }
 
-// more reports whether the archive may have a link behind s.at that is to be derived, and how often
-// All has asked for the shard before.
-func (d *Deriver) more(s *shard) (asked int, more bool) {
+// more reports whether the archive may have a link behind s.at that is to be derived, and what was
+// taken before.
+func (d *Deriver) more(s *shard) (asked int, target runnel.Position, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return s.asked, s.at != runnel.End() && (s.asked > s.done || s.at.Less(s.target))
+	return s.asked, s.target, s.at != runnel.End() && (s.asked > s.done || s.at.Less(s.target))
 }
 
-// atTip ends a reading that found no link behind s.at. The answer counts for the calls of All from
-// before it: a link may have come since.
-func (d *Deriver) atTip(ctx context.Context, s *shard, asked int) error {
-	err := d.persist(ctx, func() error { return d.table.goesOn(ctx, s.chain, s.at) })
-	if err != nil {
+// atTip ends a reading that found no link behind s.at. The answer counts for what was taken before
+// it alone: a link may have come since.
+func (d *Deriver) atTip(
+	ctx context.Context, s *shard, asked int, target runnel.Position,
+) error {
+	came := false
+	err := d.persist(ctx, func() (err error) {
+		came, err = d.table.goesOn(ctx, s.chain, s.at)
+		return err
+	})
+	if err != nil || came {
 		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.done, s.target = asked, s.at
+	if s.done = asked; s.target == target {
+		s.target = s.at
+	}
 	return nil
 }
 
@@ -376,6 +390,10 @@ func (d *Deriver) own(s *shard) *archive.Stored {
 func (d *Deriver) drop(s *shard) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.release(s)
+}
+
+func (d *Deriver) release(s *shard) {
 	for _, stored := range s.pending {
 		d.held -= stored.Size()
 	}

@@ -288,3 +288,77 @@ func TestLargeLine(t *testing.T) {
 	p.derive(by)
 	p.wantReport(by, archive.TableReport{Objects: 1, Records: 1})
 }
+
+// Many shards that begin in one folder do not remove each other's files.
+func TestManyShards(t *testing.T) {
+	p := newPlace(t)
+	by := p.table(table.Day)
+	for n := range 60 {
+		id := runnel.ShardID(fmt.Sprintf("shardId-%012d", n))
+		p.open(id)
+		p.linkOf(id, float64(n))
+	}
+	d := by.Start(t.Context(), table.Options{Parallel: 8})
+	defer d.Close()
+	p.must(d.All(t.Context()))
+	p.must(d.Wait(t.Context()))
+	p.wantReport(by, archive.TableReport{Objects: 60, Records: 60})
+}
+
+// Two links that come between a look for one and a listing are no damage.
+func TestTwoLinksMeanwhile(t *testing.T) {
+	p := newPlace(t)
+	p.link(0)
+	l := &late{Store: p.store, do: func() {
+		p.link(1)
+		p.link(2)
+	}}
+	by, err := table.Open(t.Context(), table.Config{
+		Store: l, Name: "by-time", Layout: table.Minute, Stream: "orders",
+	})
+	p.must(err)
+	d := by.Start(t.Context(), table.Options{})
+	defer d.Close()
+	p.must(d.All(t.Context()))
+	p.must(d.Wait(t.Context()))
+	p.wantReport(by, archive.TableReport{Objects: 3, Records: 3})
+}
+
+// A commit that is taken while its shard's tip is looked for is derived.
+func TestTakeMeanwhile(t *testing.T) {
+	p := newPlace(t)
+	p.link(0)
+	var d *table.Deriver
+	l := &late{Store: p.store, do: func() {
+		p.link(1)
+		d.Take(p.tips[len(p.tips)-1])
+	}}
+	by, err := table.Open(t.Context(), table.Config{
+		Store: l, Name: "by-time", Layout: table.Minute, Stream: "orders",
+	})
+	p.must(err)
+	d = by.Start(t.Context(), table.Options{})
+	defer d.Close()
+	p.must(d.All(t.Context()))
+	p.must(d.Wait(t.Context()))
+	if got := d.Counts(); got.Links != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// With Again lost objects are derived anew, although the progress is behind them.
+func TestAgain(t *testing.T) {
+	p := newPlace(t)
+	p.link(0)
+	p.link(1)
+	by := p.table(table.Minute)
+	p.derive(by)
+	objects, err := filepath.Glob(filepath.Join(p.dir, "tables", "by-time", "2020", "*", "*", "*", "*", "*"))
+	p.must(err)
+	p.must(os.Remove(objects[0]))
+	d := by.Start(t.Context(), table.Options{Again: true})
+	defer d.Close()
+	p.must(d.All(t.Context()))
+	p.must(d.Wait(t.Context()))
+	p.wantReport(by, archive.TableReport{Objects: 2, Records: 2})
+}

@@ -50,7 +50,7 @@ func (t *Table) derive(ctx context.Context, stored *archive.Stored, afresh bool)
 	}
 	for _, folder := range folders {
 		if afresh {
-			if err := t.store.Sweep(ctx, t.path(folder)); err != nil {
+			if err := t.sweep(ctx, folder); err != nil {
 				return err
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/sink/archive"
@@ -31,6 +32,9 @@ type Table struct {
 	name   string
 	layout Layout
 	stream string
+
+	mu    sync.Mutex
+	swept map[string]bool // folders
 }
 
 // Config is the configuration of a table. Store and Name are needed.
@@ -87,7 +91,7 @@ func Open(ctx context.Context, cfg Config) (*Table, error) {
 	}
 	t := &Table{
 		store: cfg.Store, reader: archive.NewReader(cfg.Store), name: cfg.Name,
-		layout: cfg.Layout, stream: cfg.Stream,
+		layout: cfg.Layout, stream: cfg.Stream, swept: map[string]bool{},
 	}
 	if err := t.fix(ctx); err != nil {
 		return nil, fmt.Errorf("table %s: %w", cfg.Name, err)
@@ -186,18 +190,43 @@ func (t *Table) chains(ctx context.Context) ([]archive.Chain, error) {
 	return chains, nil
 }
 
-// goesOn returns an error if the archive has links of a shard behind a position at which none is:
-// a link is missing.
-func (t *Table) goesOn(ctx context.Context, shard archive.Chain, at runnel.Position) error {
+// goesOn is called when a shard had no link at a position. came is true if there is one now. An
+// error that wraps archive.ErrUnusableLink says that there is none, and that others follow.
+func (t *Table) goesOn(
+	ctx context.Context, shard archive.Chain, at runnel.Position,
+) (came bool, err error) {
 	folder := path.Join(shard.Stream.String(), string(shard.ShardID))
 	names, _, err := t.store.After(ctx, folder, at.SortText()+extension)
+	if err != nil {
+		return false, err
+	}
 	for _, name := range names {
-		if strings.HasSuffix(name, extension) {
-			return fmt.Errorf("%w: %s/%s%s is missing, and %s is there", archive.ErrUnusableLink,
+		if !strings.HasSuffix(name, extension) {
+			continue
+		}
+		_, err := t.reader.Stored(ctx, shard, at)
+		if errors.Is(err, archive.ErrObjectNotFound) {
+			err = fmt.Errorf("%w: %s/%s%s is missing, and %s is there", archive.ErrUnusableLink,
 				folder, at.SortText(), extension, name)
 		}
+		return err == nil, err
 	}
-	return err
+	return false, nil
+}
+
+// sweep removes the remains of a crash from a folder, once: a put that is under way there begins
+// anew.
+func (t *Table) sweep(ctx context.Context, folder string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.swept[folder] {
+		return nil
+	}
+	if err := t.store.Sweep(ctx, t.path(folder)); err != nil {
+		return err
+	}
+	t.swept[folder] = true
+	return nil
 }
 
 // progress is the content of a shard's progress file.

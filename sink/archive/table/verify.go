@@ -82,6 +82,10 @@ func (s *sum) add(line []byte) {
 // chain compares the objects of a shard's links.
 func (v *verification) chain(ctx context.Context, chain archive.Chain) error {
 	reached, err := v.table.reached(ctx, chain)
+	if errors.Is(err, ErrDamaged) {
+		v.report.Foreign.Add(1, v.limit, "%v", err)
+		reached, err = runnel.Start(), nil
+	}
 	if err != nil {
 		return err
 	}
@@ -108,7 +112,11 @@ func (v *verification) links(
 	for at = runnel.Start(); at != runnel.End(); {
 		stored, err := v.table.reader.Stored(ctx, chain, at)
 		if errors.Is(err, archive.ErrObjectNotFound) {
-			if err = v.table.goesOn(ctx, chain, at); err == nil {
+			came := false
+			if came, err = v.table.goesOn(ctx, chain, at); came {
+				continue
+			}
+			if err == nil {
 				return at, nil
 			}
 		} else if err == nil {
