@@ -20,6 +20,9 @@ func (t Table) Check(ctx context.Context, db DB) error {
 		return err
 	}
 	t = t.withDefaults()
+	if err := t.fits(db.dialect()); err != nil {
+		return err
+	}
 	var faults []string
 	var err error
 	switch db := db.(type) {
@@ -46,8 +49,10 @@ const noTable = "there is no such table: make it by the statements of Schema"
 const columnQuery = `select attname, format_type(atttypid, null) from pg_attribute
 where attrelid = $1::text::regclass and attnum > 0 and not attisdropped`
 
-// cacheQuery returns the cache of the sequence that draws the values of a column.
-const cacheQuery = `select seqcache from pg_sequence
+// cacheQuery returns the cache of the sequence that draws the values of a column; 0 if it does not
+// grow for ever.
+const cacheQuery = `select case when seqincrement > 0 and not seqcycle then seqcache else 0 end
+from pg_sequence
 where seqrelid = pg_get_serial_sequence($1::text, $2::text)::regclass`
 
 // indexQuery reports whether an index begins with two columns.
@@ -72,7 +77,7 @@ func (t Table) checkPostgres(ctx context.Context, db postgresDB) (faults []strin
 	var there, indexed bool
 	ask(&version, "select current_setting('server_version_num')::int")
 	ask(&encoding, "select current_setting('server_encoding')")
-	ask(&there, "select to_regclass($1::text) is not null", t.quoted())
+	ask(&there, "select to_regclass($1::text) is not null", t.quoted(DialectPostgres))
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +91,7 @@ func (t Table) checkPostgres(ctx context.Context, db postgresDB) (faults []strin
 	if !there {
 		return append(faults, noTable), nil
 	}
-	rows, err := db.pool.Query(ctx, columnQuery, pgx.QueryExecModeExec, t.quoted())
+	rows, err := db.pool.Query(ctx, columnQuery, pgx.QueryExecModeExec, t.quoted(DialectPostgres))
 	if err != nil {
 		return nil, err
 	}
@@ -103,12 +108,15 @@ func (t Table) checkPostgres(ctx context.Context, db postgresDB) (faults []strin
 		return faults, nil
 	}
 	cache := int64(1)
-	ask(&cache, cacheQuery, t.quoted(), t.ID)
+	ask(&cache, cacheQuery, t.quoted(DialectPostgres), t.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 		fault("no sequence draws %s: want an identity column", t.ID)
 	}
-	ask(&indexed, indexQuery, t.quoted(), t.Key, t.ID)
+	ask(&indexed, indexQuery, t.quoted(DialectPostgres), t.Key, t.ID)
+	if cache == 0 {
+		fault("the sequence of %s falls or begins again: want one that grows", t.ID)
+	}
 	if cache > 1 {
 		fault("the sequence of %s has a cache of %d, so that two sessions draw ids of one key in "+
 			"the wrong order: alter sequence … cache 1", t.ID, cache)
@@ -155,12 +163,17 @@ func (t Table) checkSQLite(ctx context.Context, db sqliteDB) (faults []string, e
 	}
 	var made, journal string
 	var synchronous int
+	var indexed bool
 	ask(&made, "select sql from sqlite_master where type = 'table' and name = ?", t.base())
 	if errors.Is(err, sql.ErrNoRows) {
 		return []string{noTable}, nil
 	}
 	ask(&journal, "pragma journal_mode")
 	ask(&synchronous, "pragma synchronous")
+	ask(&indexed, `select exists (select from_index.name from pragma_index_list(?) from_index
+		join pragma_index_info(from_index.name) a on a.seqno = 0 and a.name = ?
+		join pragma_index_info(from_index.name) b on b.seqno = 1 and b.name = ?)`,
+		t.base(), t.Key, t.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -184,6 +197,9 @@ func (t Table) checkSQLite(ctx context.Context, db sqliteDB) (faults []string, e
 	stored := t
 	stored.Type = map[bool]DataType{true: "blob", false: "text"}[t.Type == Bytea]
 	faults = stored.checkTypes(types, "integer")
+	if !indexed {
+		fault("there is no index on (%s, %s): create one", t.Key, t.ID)
+	}
 	if !strings.Contains(strings.ToLower(made), "autoincrement") {
 		fault("%s is not AUTOINCREMENT, so that an id is used again after a deletion", t.ID)
 	}

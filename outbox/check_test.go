@@ -20,6 +20,8 @@ func TestCheckPostgres(t *testing.T) {
 		"create table cached (id bigint generated always as identity (cache 20), partition_key text, " +
 			"record_data jsonb)",
 		"create index on cached (partition_key, id)",
+		"create table falling (id bigint generated always as identity (increment -1), partition_key " +
+			"text, record_data jsonb)",
 		"create table bare (id bigint, partition_key text, record_data jsonb)",
 		"create table texts (id serial, partition_key int, record_data text, explicit_hash_key text)",
 		// The article's table, which is sound but for its missing index.
@@ -39,6 +41,7 @@ func TestCheckPostgres(t *testing.T) {
 			[]string{"column id is uuid: want smallint", "no column explicit_hash_key"},
 		},
 		{outbox.Table{Name: "cached", HashKey: outbox.NoColumn}, []string{"a cache of 20"}},
+		{outbox.Table{Name: "falling", HashKey: outbox.NoColumn}, []string{"want one that grows"}},
 		{
 			outbox.Table{Name: "bare", HashKey: outbox.NoColumn},
 			[]string{"no sequence draws id", "no index on (partition_key, id)"},
@@ -100,7 +103,10 @@ func TestCheckSQLite(t *testing.T) {
 		{
 			sound,
 			outbox.Table{Name: "plain", HashKey: outbox.NoColumn},
-			[]string{"not AUTOINCREMENT", "record_data is blob: want text"},
+			[]string{
+				"not AUTOINCREMENT", "record_data is blob: want text",
+				"no index on (partition_key, id)",
+			},
 		},
 		{
 			outbox.SQLite(open("?_pragma=synchronous(off)")),

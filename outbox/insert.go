@@ -10,8 +10,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/runnel-stream/runnel/keyspace"
 )
 
 // Row is a record for the outbox.
@@ -82,22 +85,22 @@ func (t Table) Insert(ctx context.Context, tx Tx, rows ...Row) error {
 		return nil
 	}
 	t = t.withDefaults()
+	if err := t.fits(tx.dialect()); err != nil {
+		return err
+	}
 	for i, row := range rows {
-		switch {
-		case row.Key == "":
-			return fmt.Errorf("outbox: insert row %d: the partition key is empty", i)
-		case row.HashKey != "" && !t.hasHashKey():
-			return fmt.Errorf("outbox: insert row %d: it has an explicit hash key, and table %s "+
-				"has no column for it", i, t.Name)
+		if err := t.checkRow(row); err != nil {
+			return fmt.Errorf("outbox: insert row %d: %w", i, err)
 		}
 	}
 	var err error
-	switch tx.dialect() {
-	case DialectPostgres:
-		err = tx.exec(ctx, lockSQL, locksOf(rows))
-	case DialectSQLite:
-	default:
-		return errors.New("outbox: the dialect is not known: want DialectPostgres or DialectSQLite")
+	if tx.dialect() == DialectPostgres {
+		locks := locksOf(rows)
+		if len(locks) > mostKeys {
+			return fmt.Errorf("outbox: insert rows of %d keys: want %d at most in a transaction, "+
+				"since each takes a lock of the server", len(locks), mostKeys)
+		}
+		err = tx.exec(ctx, lockSQL, arrayOf(locks))
 	}
 	for chunk := range slices.Chunk(rows, mostRows) {
 		if err == nil {
@@ -115,20 +118,49 @@ func (t Table) Insert(ctx context.Context, tx Tx, rows ...Row) error {
 const lockSQL = "select count(held.l), pg_current_xact_id() " +
 	"from (select pg_advisory_xact_lock(h) l from unnest($1::text::bigint[]) h offset 0) held"
 
-// locksOf returns the locks of the rows' keys in order, as the text of an array.
-func locksOf(rows []Row) string {
+// mostKeys bounds the locks of one Insert: a server with the usual settings has room for some 6,400
+// in all (64 locks for each of 100 connections).
+const mostKeys = 1000
+
+// locksOf returns the locks of the rows' keys in order.
+func locksOf(rows []Row) []int64 {
 	locks := make([]int64, 0, len(rows))
 	for _, row := range rows {
 		locks = append(locks, lockOf(row.Key))
 	}
 	slices.Sort(locks)
-	locks = slices.Compact(locks)
+	return slices.Compact(locks)
+}
+
+// arrayOf returns the text of an array.
+func arrayOf(locks []int64) string {
 	text := make([]byte, 0, 20*len(locks))
 	for i, lock := range locks {
 		text = append(text, "{,"[min(i, 1)])
 		text = strconv.AppendInt(text, lock, 10)
 	}
 	return string(append(text, '}'))
+}
+
+const maxKeyCharacters = 256 // of a partition key (AWS, "PutRecordsRequestEntry")
+
+// checkRow returns an error for a row that no stream takes, or the table.
+func (t Table) checkRow(row Row) error {
+	switch {
+	case row.Key == "":
+		return errors.New("the partition key is empty")
+	case !utf8.ValidString(row.Key) || strings.ContainsRune(row.Key, 0):
+		return fmt.Errorf("the partition key %.40q is not text: want UTF-8 without zeros", row.Key)
+	case utf8.RuneCountInString(row.Key) > maxKeyCharacters:
+		return fmt.Errorf("the partition key %.40q… has %d characters: want %d at most", row.Key,
+			utf8.RuneCountInString(row.Key), maxKeyCharacters)
+	case row.HashKey == "":
+		return nil
+	case !t.hasHashKey():
+		return fmt.Errorf("it has an explicit hash key, and table %s has no column for it", t.Name)
+	}
+	_, err := keyspace.Parse(row.HashKey)
+	return err
 }
 
 // insertSQL returns the statement for some rows, and its parameters.
@@ -139,7 +171,7 @@ func (t Table) insertSQL(dialect Dialect, rows []Row) (text string, args []any) 
 	if hashed {
 		columns = append(columns, t.HashKey)
 	}
-	b.WriteString("insert into " + t.quoted() + " (")
+	b.WriteString("insert into " + t.quoted(dialect) + " (")
 	for i, column := range columns {
 		b.WriteString([]string{"", ", "}[min(i, 1)] + quote(column))
 	}
@@ -157,7 +189,7 @@ func (t Table) insertSQL(dialect Dialect, rows []Row) (text string, args []any) 
 		parameter(row.Key, "text")
 		b.WriteString(", ")
 		if t.Type == Bytea {
-			parameter(row.Data, "bytea")
+			parameter(append([]byte{}, row.Data...), "bytea") // nil would be null
 		} else {
 			parameter(string(row.Data), string(t.Type))
 		}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -319,25 +320,40 @@ func TestSQLite(t *testing.T) {
 // Rows and names that cannot be are refused before a statement.
 func TestBadRows(t *testing.T) {
 	none := outbox.Table{HashKey: outbox.NoColumn}
-	for name, c := range map[string]struct {
+	row := outbox.Row{Key: "a"}
+	for want, c := range map[string]struct {
 		table outbox.Table
 		row   outbox.Row
 	}{
-		"no key":                  {outbox.Table{}, outbox.Row{Data: []byte("{}")}},
-		"no column for hash keys": {none, outbox.Row{Key: "a", HashKey: "1"}},
-		"a name with quotes":      {outbox.Table{Name: `a"b`}, outbox.Row{Key: "a"}},
-		"two dots":                {outbox.Table{Name: "a.b.c"}, outbox.Row{Key: "a"}},
-		"a long name":             {outbox.Table{ID: string(make([]byte, 41))}, outbox.Row{Key: "a"}},
-		"an unknown type":         {outbox.Table{Type: "xml"}, outbox.Row{Key: "a"}},
+		"the partition key is empty": {outbox.Table{}, outbox.Row{Data: []byte("{}")}},
+		"has 257 characters":         {outbox.Table{}, outbox.Row{Key: strings.Repeat("ü", 257)}},
+		"want UTF-8 without zeros":   {outbox.Table{}, outbox.Row{Key: "a\x00"}},
+		"has no column for it":       {none, outbox.Row{Key: "a", HashKey: "1"}},
+		"not a hash key":             {outbox.Table{}, outbox.Row{Key: "a", HashKey: "abc"}},
+		`Name is "a\"b"`:             {outbox.Table{Name: `a"b`}, row},
+		`Name is "b.c"`:              {outbox.Table{Name: "a.b.c"}, row},
+		"SQLite has no schemas":      {outbox.Table{Name: "a.b"}, row},
+		"want a name of at most 40":  {outbox.Table{ID: strings.Repeat("x", 41)}, row},
+		`Type is "xml": want jsonb`:  {outbox.Table{Type: "xml"}, row},
 	} {
-		if err := c.table.Insert(t.Context(), outbox.SQL(nil, "x"), c.row); err == nil {
-			t.Errorf("%s was taken", name)
+		err := c.table.Insert(t.Context(), outbox.SQL(nil, outbox.DialectSQLite), c.row)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in: %v", want, err)
 		}
 	}
-	if err := (outbox.Table{}).Insert(t.Context(), outbox.SQL(nil, "x")); err != nil {
-		t.Errorf("no row: %v", err)
-	}
-	if err := (outbox.Table{}).Insert(t.Context(), outbox.SQL(nil, "x"), outbox.Row{Key: "a"}); err == nil {
+	if err := (outbox.Table{}).Insert(t.Context(), outbox.SQL(nil, "x"), row); err == nil {
 		t.Error("an unknown dialect was taken")
+	}
+	var many []outbox.Row
+	for n := range 1001 {
+		many = append(many, outbox.Row{Key: fmt.Sprint(n)})
+	}
+	tx := outbox.SQL(nil, outbox.DialectPostgres)
+	if err := (outbox.Table{}).Insert(t.Context(), tx, many...); err == nil ||
+		!strings.Contains(err.Error(), "1001 keys") {
+		t.Errorf("many keys: %v", err)
+	}
+	if err := (outbox.Table{}).Insert(t.Context(), tx); err != nil {
+		t.Errorf("no row: %v", err)
 	}
 }

@@ -7,21 +7,19 @@ import (
 )
 
 // Schema returns the statements that make the table and what belongs to it, in order. Each may be
-// carried out again. A name without a schema is one of the schema public in PostgreSQL. There the
-// last two statements make Function and the trigger's function; see Trigger.
+// carried out again. In PostgreSQL the last two make Function and the trigger's function; see
+// Trigger.
 func (t Table) Schema(dialect Dialect) ([]string, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
 	t = t.withDefaults()
-	var texts []string
-	switch dialect {
-	case DialectPostgres:
-		texts = []string{postgresTable, keyIndex, postgresPut, postgresTurn}
-	case DialectSQLite:
+	if err := t.fits(dialect); err != nil {
+		return nil, err
+	}
+	texts := []string{postgresTable, keyIndex, postgresPut, postgresTurn}
+	if dialect == DialectSQLite {
 		texts = []string{sqliteTable, keyIndex}
-	default:
-		return nil, errDialect
 	}
 	for i := range texts {
 		texts[i] = t.fill(dialect, texts[i])
@@ -34,7 +32,8 @@ var errDialect = errors.New(
 
 // Function returns the quoted name of the SQL function that any program in PostgreSQL can call
 // instead of Insert: it takes a key and data, and returns the row's id. Its callers need no right
-// on the table.
+// on the table: every role that may use its schema can put records, unless the right to execute it
+// is revoked from public.
 func (t Table) Function() string {
 	t = t.withDefaults()
 	return quote(t.schema(), "runnel_"+t.base()+"_put")
@@ -50,19 +49,11 @@ func (t Table) Trigger() (string, error) {
 	return t.withDefaults().fill(DialectPostgres, postgresTrigger), nil
 }
 
-// schema returns the table's schema in PostgreSQL.
-func (t Table) schema() string {
-	if schema, _, qualified := strings.Cut(t.Name, "."); qualified {
-		return schema
-	}
-	return "public"
-}
-
 // fill replaces the words in capitals in a statement.
 func (t Table) fill(dialect Dialect, text string) string {
-	table, data, hashKey := quote(t.schema(), t.base()), string(t.Type), ""
+	table, data, hashKey := t.quoted(dialect), string(t.Type), ""
 	if dialect == DialectSQLite {
-		table, data = t.quoted(), map[bool]string{true: "blob", false: "text"}[t.Type == Bytea]
+		data = map[bool]string{true: "blob", false: "text"}[t.Type == Bytea]
 	}
 	if t.hasHashKey() {
 		hashKey = fmt.Sprintf("\n  %s text,", quote(t.HashKey))

@@ -29,7 +29,8 @@ const (
 
 // Table names an outbox table and its columns. The zero value is the table that Schema makes.
 type Table struct {
-	// Name is the table's, perhaps with its schema: "outbox", "app.outbox". Default outbox.
+	// Name is the table's, in PostgreSQL perhaps with its schema: "outbox", "app.outbox"; without
+	// one it is in the schema public. Default outbox.
 	Name string
 	// ID is the column of the rows' ids: an integer that the database draws. Default id.
 	ID string
@@ -97,13 +98,32 @@ func quote(names ...string) string {
 	return `"` + strings.Join(names, `"."`) + `"`
 }
 
-// quoted returns the table's name for SQL.
-func (t Table) quoted() string {
-	schema, name, qualified := strings.Cut(t.Name, ".")
-	if !qualified {
+// quoted returns the table's name for SQL. In PostgreSQL it has its schema, so that it is the same
+// table whatever the search path is.
+func (t Table) quoted(dialect Dialect) string {
+	if dialect == DialectSQLite {
 		return quote(t.Name)
 	}
-	return quote(schema, name)
+	return quote(t.schema(), t.base())
+}
+
+// schema returns the table's schema in PostgreSQL.
+func (t Table) schema() string {
+	if schema, _, qualified := strings.Cut(t.Name, "."); qualified {
+		return schema
+	}
+	return "public"
+}
+
+// fits reports whether the table can be one of a database.
+func (t Table) fits(dialect Dialect) error {
+	switch {
+	case dialect != DialectPostgres && dialect != DialectSQLite:
+		return errDialect
+	case dialect == DialectSQLite && strings.Contains(t.Name, "."):
+		return fmt.Errorf("outbox: Name is %q: SQLite has no schemas", t.Name)
+	}
+	return nil
 }
 
 // base returns the table's name without its schema.
