@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -502,13 +503,15 @@ func TestDoubleAcrossTheBeginning(t *testing.T) {
 type slow struct {
 	*kinesis.Client
 	pause time.Duration
+	slept atomic.Bool
 }
 
 func (s *slow) GetRecords(
 	ctx context.Context, in *kinesis.GetRecordsInput, options ...func(*kinesis.Options),
 ) (*kinesis.GetRecordsOutput, error) {
-	<-time.After(s.pause)
-	s.pause = 0
+	if s.slept.CompareAndSwap(false, true) {
+		<-time.After(s.pause)
+	}
 	return s.Client.GetRecords(ctx, in, options...)
 }
 
@@ -521,7 +524,7 @@ func TestTrimmedMeanwhile(t *testing.T) {
 			<-time.After(time.Hour)
 		}
 		report := w.compare(w.dir, func(cfg *compare.Config) {
-			cfg.Kinesis = &slow{w.client, 5*time.Hour + time.Minute}
+			cfg.Kinesis = &slow{Client: w.client, pause: 5*time.Hour + time.Minute}
 		})
 		if got := report.Stream; got.Compared == 22*8 || got.Compared+got.Unchecked.Count != 48*8 {
 			t.Errorf("compared %d, unchecked %d", got.Compared, got.Unchecked.Count)
@@ -546,7 +549,7 @@ func TestChildTrimmedMeanwhile(t *testing.T) {
 			<-time.After(time.Hour)
 		}
 		report := w.compare(w.dir, func(cfg *compare.Config) {
-			cfg.Kinesis = &slow{w.client, 18 * time.Hour}
+			cfg.Kinesis = &slow{Client: w.client, pause: 18 * time.Hour}
 		})
 		if got := report.Stream; got.Compared == 80 || got.Compared+got.Unchecked.Count != 88 {
 			t.Errorf("compared %d, unchecked %d", got.Compared, got.Unchecked.Count)

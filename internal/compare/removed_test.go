@@ -40,13 +40,13 @@ func (w *world) retain(hours int32, more bool) {
 	w.must(err)
 }
 
-// hourly puts eight records an hour, and archives them.
-func (w *world) hourly(hours int) {
+// pass lets hours pass. In each three of them eight records are put and archived.
+func (w *world) pass(hours int) {
 	w.t.Helper()
-	for range hours {
+	for range hours / 3 {
 		w.feed(8)
 		w.archive()
-		<-time.After(time.Hour)
+		<-time.After(3 * time.Hour)
 	}
 }
 
@@ -64,23 +64,23 @@ func (w *world) removed(report *archive.Report, some bool) {
 func TestRetentionRaised(t *testing.T) {
 	t.Run("of a young stream", func(t *testing.T) {
 		inBubble(t, 1, func(w *world) {
-			w.hourly(48)
+			w.pass(48)
 			w.retain(168, true)
 			w.removed(w.compare(w.dir), true)
 		})
 	})
 	t.Run("with a split", func(t *testing.T) {
 		inBubble(t, 1, func(w *world) {
-			w.hourly(6)
+			w.pass(6)
 			w.split(0, keyspace.Uniform(2)[1].Start)
-			w.hourly(40)
+			w.pass(39)
 			w.retain(168, true)
 			w.removed(w.compare(w.dir), true)
 		})
 	})
 	t.Run("of an idle shard", func(t *testing.T) {
 		inBubble(t, 1, func(w *world) {
-			w.hourly(5)
+			w.pass(6)
 			<-time.After(30 * time.Hour)
 			w.retain(168, true)
 			w.removed(w.compare(w.dir), false)
@@ -89,7 +89,7 @@ func TestRetentionRaised(t *testing.T) {
 	t.Run("after it was lowered", func(t *testing.T) {
 		inBubble(t, 1, func(w *world) {
 			w.retain(168, true)
-			w.hourly(60)
+			w.pass(60)
 			w.retain(24, false)
 			w.removed(w.compare(w.dir), true)
 			<-time.After(time.Hour)
@@ -121,9 +121,9 @@ func TestRetentionLoweredMeanwhile(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		inBubble(t, 1, func(w *world) {
 			w.retain(168, true)
-			w.hourly(11)
+			w.pass(12)
 			w.split(0, keyspace.Uniform(2)[1].Start)
-			w.hourly(37)
+			w.pass(36)
 			w.removed(w.compare(w.dir, func(cfg *compare.Config) {
 				cfg.Kinesis = &meanwhile{w.client, n, func() {
 					w.retain(24, false)
@@ -212,15 +212,15 @@ func TestShardsBehind(t *testing.T) {
 // One old arrival time in the archive does not hide the records before it.
 func TestOldArrival(t *testing.T) {
 	inBubble(t, 1, func(w *world) {
-		w.hourly(48)
+		w.pass(48)
 		count := 0
 		dir := w.linksOf(8, func(link []runnel.Record) {
-			if count++; count == 48 {
+			if count++; count == 16 {
 				link[7].ArrivalTime = time.Unix(0, 0)
 			}
 		})
 		w.want(w.compare(dir), false, archive.StreamReport{
-			Compared: 22 * 8, Differ: n(1), Unchecked: n(26 * 8),
+			Compared: 7 * 8, Differ: n(1), Unchecked: n(9 * 8),
 		})
 	})
 }
