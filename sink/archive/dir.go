@@ -84,51 +84,19 @@ const (
 
 // PutIfAbsent implements Store.
 func (d *DirStore) PutIfAbsent(ctx context.Context, name string, data []byte) error {
-	target := path.Join(d.root, name)
-	folder, base := path.Split(target)
-	folder = path.Clean(folder)
-	for try := 1; ; try++ {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		known := d.isReady(folder)
-		if err := d.ensure(folder); err != nil {
-			return fmt.Errorf("folder %s: %w", folder, err)
-		}
-		temp := path.Join(folder, hidden+base+"."+rand.Text()+tempSuffix)
-		err := d.writeSynced(temp, data)
-		if err == nil {
-			err = d.fs.Link(temp, target)
-		}
-		// A file that cannot be removed now is swept when the shard is taken next.
-		_ = d.fs.Remove(temp)
-		switch {
-		case errors.Is(err, fs.ErrExist):
-			// The object's writer may not have synced the name yet, and this writer is about to
-			// build on it.
-			if err := d.fs.SyncDir(folder); err != nil {
-				return fmt.Errorf("sync folder %s: %w", folder, err)
-			}
-			return ErrObjectExists
-		case errors.Is(err, fs.ErrNotExist) && known && d.isGone(folder):
-			d.forget(folder)
-			return fmt.Errorf("put %s: %w", target, ErrFolderGone)
-		case errors.Is(err, fs.ErrNotExist) && try < putTries:
-			d.forget(folder) // the file was swept, or the new folder removed
-		case err != nil:
-			return fmt.Errorf("put %s: %w", target, err)
-		default:
-			if err := d.fs.SyncDir(folder); err != nil {
-				return fmt.Errorf("sync folder %s: %w", folder, err)
-			}
-			return nil
-		}
-	}
+	return d.put(ctx, name, data, d.fs.Link)
 }
 
 // Put creates an object, or replaces it as a whole. A reader finds the old object or the new one.
 // After nil the new one is durable.
 func (d *DirStore) Put(ctx context.Context, name string, data []byte) error {
+	return d.put(ctx, name, data, d.fs.Rename)
+}
+
+// put writes a temporary file, and gives it the object's name by link or rename.
+func (d *DirStore) put(
+	ctx context.Context, name string, data []byte, give func(temp, target string) error,
+) error {
 	target := path.Join(d.root, name)
 	folder, base := path.Split(target)
 	folder = path.Clean(folder)
@@ -143,23 +111,30 @@ func (d *DirStore) Put(ctx context.Context, name string, data []byte) error {
 		temp := path.Join(folder, hidden+base+"."+rand.Text()+tempSuffix)
 		err := d.writeSynced(temp, data)
 		if err == nil {
-			err = d.fs.Rename(temp, target)
+			err = give(temp, target)
 		}
-		if err == nil {
-			err = d.fs.SyncDir(folder)
-		}
-		if err == nil {
+		// A file that cannot be removed now is swept when the shard is taken next.
+		_ = d.fs.Remove(temp)
+		exists := errors.Is(err, fs.ErrExist)
+		switch {
+		case err == nil, exists:
+			// The writer of an object that is there may not have synced its name yet, and this
+			// writer is about to build on it.
+			if err := d.fs.SyncDir(folder); err != nil {
+				return fmt.Errorf("sync folder %s: %w", folder, err)
+			}
+			if exists {
+				return ErrObjectExists
+			}
 			return nil
-		}
-		_ = d.fs.Remove(temp) // it is swept later if it cannot be removed now
-		if errors.Is(err, fs.ErrNotExist) && known && d.isGone(folder) {
+		case errors.Is(err, fs.ErrNotExist) && known && d.isGone(folder):
 			d.forget(folder)
 			return fmt.Errorf("put %s: %w", target, ErrFolderGone)
-		}
-		if !errors.Is(err, fs.ErrNotExist) || try == putTries {
+		case errors.Is(err, fs.ErrNotExist) && try < putTries:
+			d.forget(folder) // the file was swept, or the new folder removed
+		default:
 			return fmt.Errorf("put %s: %w", target, err)
 		}
-		d.forget(folder) // the file was swept, or the folder removed
 	}
 }
 
