@@ -18,7 +18,6 @@ import (
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
 	"github.com/runnel-stream/runnel/sink/archive/s3store"
-	"github.com/runnel-stream/runnel/sink/archive/table"
 )
 
 type archiveFlags struct {
@@ -127,15 +126,15 @@ const everyInS3 = time.Minute
 func (f *archiveFlags) open(
 	ctx context.Context, con *console.Console, target archive.Config,
 ) (*archive.Archive, *derived, error) {
-	var err error
-	if target.Store, err = f.place.target(ctx, f.to); err != nil {
+	store, err := f.place.target(ctx, f.to)
+	if err != nil {
 		return nil, nil, err
 	}
 	if target.Every == 0 && s3store.IsURL(f.to) {
 		target.Every = everyInS3
 	}
-	by := &derived{con: con, flags: &f.table, store: target.Store.(table.Store), stream: f.stream}
-	target.OnTip = by.take
+	by := &derived{con: con, flags: &f.table, store: store, stream: f.stream}
+	target.Store, target.OnTip = store, by.take
 	sink, err := archive.New(target)
 	if err != nil {
 		return nil, nil, exit.Usage("%w", err)

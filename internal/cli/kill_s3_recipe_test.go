@@ -182,10 +182,21 @@ func (w *recipe) save(ctx context.Context, key string, records []nouns.Record) e
 	return err
 }
 
+// settle waits until the recipe has stored nothing new for longer than a take-over lasts.
+func (w *recipe) settle(g *s3test.Gateway) {
+	missing, doubled := -1, -1
+	for since := time.Now(); time.Since(since) < 5*time.Second; time.Sleep(200 * time.Millisecond) {
+		m, d, err := w.count(g)
+		if err != nil || m != missing || d != doubled {
+			missing, doubled, since = m, d, time.Now()
+		}
+	}
+}
+
 // count returns how many events the recipe has lost and how many it has stored more than once.
-func (w *recipe) count(g *s3test.Gateway) (lost, doubled int) {
+func (w *recipe) count(g *s3test.Gateway) (lost, doubled int, err error) {
 	got := map[string]int{}
-	err := filepath.WalkDir(filepath.Join(g.Data, w.prefix),
+	err = filepath.WalkDir(filepath.Join(g.Data, w.prefix),
 		func(name string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err
@@ -204,11 +215,8 @@ func (w *recipe) count(g *s3test.Gateway) (lost, doubled int) {
 			}
 			return nil
 		})
-	if err != nil {
-		w.t.Error(err)
-	}
 	for _, n := range got {
 		doubled += n - 1
 	}
-	return eventsCount - len(got), doubled
+	return eventsCount - len(got), doubled, err
 }

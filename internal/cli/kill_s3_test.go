@@ -70,12 +70,15 @@ func s3Kills(r *killRun, g *s3test.Gateway) {
 	time.Sleep(10 * time.Second) // the outage's length
 	g.Start()
 	r.beforeEnd = func() {
-		time.Sleep(10 * time.Second) // the recipe reads on to the tips
+		kept.settle(g)
 		kept.stop()
 		if err := <-kept.ended; err != nil {
 			r.t.Errorf("the recipe's worker: %v", err)
 		}
-		missing, doubled := kept.count(g)
+		missing, doubled, err := kept.count(g)
+		if err != nil {
+			r.t.Error(err)
+		}
 		r.t.Logf("the recipe: %d missing, %d doubled", missing, doubled)
 		if missing+doubled == 0 {
 			r.t.Error("the control has lost and doubled nothing: the run is too gentle")

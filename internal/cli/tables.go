@@ -137,7 +137,8 @@ func tableError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+	case ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) ||
+		errors.Is(err, archive.ErrStoreUnavailable)): // it was waited out until then
 		return exit.ErrInterrupt
 	}
 	return exit.Outside(err)

@@ -526,12 +526,9 @@ func TestTrimmedMeanwhile(t *testing.T) {
 		report := w.compare(w.dir, func(cfg *compare.Config) {
 			cfg.Kinesis = &slow{Client: w.client, pause: 5*time.Hour + time.Minute}
 		})
-		if got := report.Stream; got.Compared == 22*8 || got.Compared+got.Unchecked.Count != 48*8 {
-			t.Errorf("compared %d, unchecked %d", got.Compared, got.Unchecked.Count)
+		if w.removed(report, true); report.Stream.Compared == 22*8 {
+			t.Error("nothing was removed")
 		}
-		w.want(report, true, archive.StreamReport{
-			Compared: report.Stream.Compared, Unchecked: report.Stream.Unchecked,
-		})
 	})
 }
 
@@ -551,12 +548,9 @@ func TestChildTrimmedMeanwhile(t *testing.T) {
 		report := w.compare(w.dir, func(cfg *compare.Config) {
 			cfg.Kinesis = &slow{Client: w.client, pause: 18 * time.Hour}
 		})
-		if got := report.Stream; got.Compared == 80 || got.Compared+got.Unchecked.Count != 88 {
-			t.Errorf("compared %d, unchecked %d", got.Compared, got.Unchecked.Count)
+		if w.removed(report, true); report.Stream.Compared == 80 {
+			t.Error("nothing was removed")
 		}
-		w.want(report, true, archive.StreamReport{
-			Compared: report.Stream.Compared, Unchecked: report.Stream.Unchecked,
-		})
 	})
 }
 

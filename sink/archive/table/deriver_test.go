@@ -181,10 +181,7 @@ func TestAllMeanwhile(t *testing.T) {
 		p.link(1)
 		p.must(d.All(t.Context()))
 	}}
-	by, err := table.Open(t.Context(), table.Config{
-		Store: l, Name: "by-time", Layout: table.Minute, Stream: "orders",
-	})
-	p.must(err)
+	by := p.tableOn(l, table.Minute)
 	d = by.Start(t.Context(), table.Options{})
 	defer d.Close()
 	p.must(d.All(t.Context()))
@@ -313,10 +310,7 @@ func TestTwoLinksMeanwhile(t *testing.T) {
 		p.link(1)
 		p.link(2)
 	}}
-	by, err := table.Open(t.Context(), table.Config{
-		Store: l, Name: "by-time", Layout: table.Minute, Stream: "orders",
-	})
-	p.must(err)
+	by := p.tableOn(l, table.Minute)
 	d := by.Start(t.Context(), table.Options{})
 	defer d.Close()
 	p.must(d.All(t.Context()))
@@ -333,10 +327,7 @@ func TestTakeMeanwhile(t *testing.T) {
 		p.link(1)
 		d.Take(p.tips[len(p.tips)-1])
 	}}
-	by, err := table.Open(t.Context(), table.Config{
-		Store: l, Name: "by-time", Layout: table.Minute, Stream: "orders",
-	})
-	p.must(err)
+	by := p.tableOn(l, table.Minute)
 	d = by.Start(t.Context(), table.Options{})
 	defer d.Close()
 	p.must(d.All(t.Context()))

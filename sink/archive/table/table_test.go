@@ -89,8 +89,13 @@ func (p *place) linkOf(id runnel.ShardID, minutes ...float64) {
 
 func (p *place) table(layout table.Layout) *table.Table {
 	p.t.Helper()
+	return p.tableOn(p.store, layout)
+}
+
+func (p *place) tableOn(store table.Store, layout table.Layout) *table.Table {
+	p.t.Helper()
 	t, err := table.Open(p.t.Context(), table.Config{
-		Store: p.store, Name: "by-time", Layout: layout, Stream: "orders",
+		Store: store, Name: "by-time", Layout: layout, Stream: "orders",
 	})
 	p.must(err)
 	return t
@@ -406,13 +411,10 @@ func TestEndsAnywhere(t *testing.T) {
 			p.link(1, 2, 3)
 			f := &failing{Store: p.store, after: after}
 			f.left.Store(n)
-			by, err := table.Open(t.Context(), table.Config{
-				Store: f, Name: "by-time", Layout: table.Minute, Stream: "orders",
-			})
-			p.must(err)
+			by := p.tableOn(f, table.Minute)
 			d := by.Start(t.Context(), table.Options{})
 			p.must(d.All(t.Context()))
-			err = d.Wait(t.Context())
+			err := d.Wait(t.Context())
 			d.Close()
 			if n < 6 && !errors.Is(err, errCrash) {
 				t.Fatalf("write %d failed, and the deriving said %v", n, err)
