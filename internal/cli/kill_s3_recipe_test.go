@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,7 +33,6 @@ import (
 // leaves out the records that an object of the minute has by its name, and stops to look when a
 // batch has none. It is one worker of a fleet.
 type recipe struct {
-	t      *testing.T
 	client *s3.Client
 	prefix string
 	dead   atomic.Bool // no call of it arrives any more
@@ -57,7 +55,7 @@ func (w *recipe) RoundTrip(r *http.Request) (*http.Response, error) {
 func (r *killRun) newRecipe(g *s3test.Gateway, id string) *recipe {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	w := &recipe{
-		t: r.t, prefix: fmt.Sprintf("recipe-%d/", r.seed), stop: cancel, ended: make(chan error, 1),
+		prefix: fmt.Sprintf("recipe-%d/", r.seed), stop: cancel, ended: make(chan error, 1),
 		fresh: map[nouns.ShardID]bool{},
 	}
 	of := func(endpoint string, keys aws.CredentialsProvider) aws.Config {
