@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Schema returns the statements that make the table and what belongs to it, in order. Each may be
+// Schema returns the statements that make the table, its index and its functions, in order. Each may be
 // carried out again. In PostgreSQL the last two make Function and the trigger's function; see
 // Trigger.
 func (t Table) Schema(dialect Dialect) ([]string, error) {
@@ -51,20 +51,37 @@ func (t Table) Trigger() (string, error) {
 
 // fill replaces the words in capitals in a statement.
 func (t Table) fill(dialect Dialect, text string) string {
-	table, data, hashKey := t.quoted(dialect), string(t.Type), ""
-	if dialect == DialectSQLite {
+	table, data, hashKey, hashText := t.quoted(dialect), string(t.Type), "", "''"
+	dataText := quote(t.Data)
+	switch {
+	case dialect == DialectSQLite:
 		data = map[bool]string{true: "blob", false: "text"}[t.Type == Bytea]
+	case t.Type == JSON || t.Type == JSONB:
+		dataText += "::text"
 	}
 	if t.hasHashKey() {
 		hashKey = fmt.Sprintf("\n  %s text,", quote(t.HashKey))
+		hashText = fmt.Sprintf("coalesce(%s, '')", quote(t.HashKey))
 	}
 	return strings.NewReplacer(
+		"JOURNAL", t.related(dialect, "journal"), "LEASE", t.related(dialect, "lease"),
+		"HELD", t.related(dialect, "held"), "DEAD", t.related(dialect, "dead"),
+		"HASHTEXT", hashText, "DATATEXT", dataText,
 		"TABLE", table, "HASHKEY", hashKey, "INDEX", quote(t.base()+"_key_id"),
 		"COLUMN", strings.ReplaceAll(t.ID, "'", "''"), "ID", quote(t.ID), "KEY", quote(t.Key),
 		"DATA", quote(t.Data), "TYPE", data,
 		"PUTLOCK", lockExpression("$1"), "TURNLOCK", lockExpression("new."+quote(t.Key)),
 		"PUT", t.Function(), "TURN", quote(t.schema(), "runnel_"+t.base()+"_turn"),
 	).Replace(text)
+}
+
+// related returns the quoted name of one of the relay's tables.
+func (t Table) related(dialect Dialect, part string) string {
+	name := t.base() + "_" + part
+	if dialect == DialectSQLite {
+		return quote(name)
+	}
+	return quote(t.schema(), name)
 }
 
 // lockExpression returns the number of a key's lock in SQL: see lockOf.

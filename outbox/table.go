@@ -59,7 +59,7 @@ func (t Table) withDefaults() Table {
 }
 
 // longestName bounds the names, so that those made of them, as outbox_journal, fit into an
-// identifier of PostgreSQL, which cuts off what is behind 63 bytes.
+// identifier of PostgreSQL, which cuts names off behind 63 bytes.
 const longestName = 40
 
 // Validate reports every fault of the names.

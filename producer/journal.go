@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,6 +27,8 @@ type Journal interface {
 	// attempts it calls Frozen again, with the same units, perhaps in another combination, or with
 	// new units for the same records; in that case Settled is called for the old units first. So a
 	// failed Frozen may have stored its units or not.
+	//
+	// An error with a *RefusedUnitsError is about single units; the journal has stored the others.
 	Frozen(ctx context.Context, units []FrozenUnit) error
 	// Settled records the ends of units, in order, in one call at a time, and before the callbacks
 	// of the units' records. It need not be durable: if a settled unit is resumed, a duplicate is
@@ -39,6 +42,25 @@ type Journal interface {
 	// that Close leaves without a result, nor for those left after the stream has refused the
 	// caller (HaltedError). These stay open.
 	Settled(units []SettledUnit)
+}
+
+// RefusedUnitsError is an error of Journal.Frozen about single units, for example because an
+// earlier record of their lane was not delivered. The producer never sends a refused unit. It
+// reports the unit's records with ErrRefused and the unit's reason, calls Settled for the unit, and
+// continues with the lane's next unit. All other units of the call count as stored.
+type RefusedUnitsError struct {
+	Units map[int]error // the reasons, by the index in the argument of Frozen
+}
+
+func (e *RefusedUnitsError) Error() string {
+	first := -1
+	for i := range e.Units {
+		if first < 0 || i < first {
+			first = i
+		}
+	}
+	return fmt.Sprintf("the journal refuses %d units, the first because of: %v", len(e.Units),
+		e.Units[first])
 }
 
 // FrozenUnit is a unit as every attempt sends it. In OrderShard, where units share Kinesis records,
@@ -135,6 +157,31 @@ func (p *Producer) journalAndPut(batch []*call) {
 		}
 	}
 	err := p.cfg.Journal.Frozen(p.life, units)
+	var refused *RefusedUnitsError
+	if errors.As(err, &refused) {
+		err = nil
+	}
+	p.noteJournal(err)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("the journal has not kept the unit: %w", err)
+		for _, made := range batch {
+			p.land(made, outcome{all: verdict{fate: withheld, err: err}})
+		}
+	case refused != nil:
+		p.putUnrefused(batch, refused)
+	default:
+		for _, made := range batch {
+			for _, l := range made.fresh {
+				l.unit.kept = true
+			}
+			p.calls.Go(func() { p.put(made) })
+		}
+	}
+}
+
+// noteJournal logs the first failure of the journal and its recovery.
+func (p *Producer) noteJournal(err error) {
 	p.mu.Lock()
 	before := p.mu.journalFailing
 	p.mu.journalFailing = err != nil
@@ -146,16 +193,26 @@ func (p *Producer) journalAndPut(batch []*call) {
 	case err == nil && before:
 		p.cfg.Logger.Info("the journal keeps units again", "stream", p.cfg.Stream)
 	}
+}
+
+// putUnrefused makes the calls without a refused unit. The other calls are withheld: their refused
+// units end, and the rest is sent in later calls.
+func (p *Producer) putUnrefused(batch []*call, some *RefusedUnitsError) {
+	i := 0
 	for _, made := range batch {
-		if err != nil {
-			err := fmt.Errorf("the journal has not kept the unit: %w", err)
-			p.land(made, outcome{all: verdict{fate: withheld, err: err}})
+		clean := true
+		for _, l := range made.fresh {
+			l.unit.refusal = some.Units[i]
+			l.unit.kept = l.unit.refusal == nil
+			clean = clean && l.unit.kept
+			i++
+		}
+		if clean {
+			p.calls.Go(func() { p.put(made) })
 			continue
 		}
-		for _, l := range made.fresh {
-			l.unit.kept = true
-		}
-		p.calls.Go(func() { p.put(made) })
+		err := fmt.Errorf("a unit of the call was refused by the journal: %w", some)
+		p.land(made, outcome{all: verdict{fate: withheld, err: err}})
 	}
 }
 

@@ -408,3 +408,74 @@ func TestJournalHearsWhatIsGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// refusingJournal refuses the units of a key while it is closed.
+type refusingJournal struct {
+	memoryJournal
+	closed string
+}
+
+var errClosedKey = errors.New("the key is closed")
+
+func (n *refusingJournal) Frozen(ctx context.Context, units []FrozenUnit) error {
+	refused := map[int]error{}
+	var rest []FrozenUnit
+	for i, u := range units {
+		if u.PartitionKey == n.closed {
+			refused[i] = errClosedKey
+			continue
+		}
+		rest = append(rest, u)
+	}
+	if err := n.memoryJournal.Frozen(ctx, rest); err != nil || len(refused) == 0 {
+		return err
+	}
+	return fmt.Errorf("some are closed: %w", &RefusedUnitsError{refused})
+}
+
+// The journal refuses the units of one key. The stream gets none of them, their records are
+// reported with the journal's reason, and all the other records are delivered in order.
+func TestJournalRefusesUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &refusingJournal{closed: "b"}
+		s := &stream{latency: 10 * time.Millisecond}
+		s.checkJournalled(t, &n.memoryJournal)
+		p, ctx := s.openUnits(t, func(c *Config) { c.Journal, c.MaxUnitBytes = n, 100 })
+		delivered, refused := map[string]int{}, map[string]int{}
+		for i := range 50 {
+			for _, key := range []string{"a", "b", "c"} {
+				record := runnel.Record{PartitionKey: key, Data: fmt.Append(nil, i+1)}
+				err := p.PutFunc(ctx, record, func(r Result) {
+					switch {
+					case r.Err == nil:
+						delivered[key]++
+					case errors.Is(r.Err, ErrRefused) && errors.Is(r.Err, errClosedKey) &&
+						!errors.Is(r.Err, ErrMaybeStored) && !errors.Is(r.Err, ErrRefusedCaller):
+						refused[key]++
+					default:
+						t.Error(r.Err)
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := p.Flush(ctx); err != nil {
+			t.Error(err)
+		}
+		if delivered["a"] != 50 || delivered["c"] != 50 || refused["b"] != 50 {
+			t.Errorf("delivered %v, refused %v", delivered, refused)
+		}
+		n.closed = ""
+		if err := p.PutFunc(ctx, runnel.Record{PartitionKey: "b", Data: []byte("1")},
+			func(r Result) { delivered["b"]++ }); err != nil {
+			t.Error(err)
+		}
+		closeNow(t, p, ctx)
+		if len(n.open) > 0 || delivered["b"] != 1 {
+			t.Errorf("%d units are open, delivered %v", len(n.open), delivered)
+		}
+		inOrder(t, s.read(t, true))
+	})
+}

@@ -82,6 +82,12 @@ func (c *core) landUnit(now time.Time, l *lane, v verdict, whole, alone bool) {
 		c.hold(now, l, whole)
 	case withheld:
 		u.attempts--
+		if u.refusal != nil {
+			u.cause = u.refusal
+			c.settleUnit(l, ErrRefused)
+			c.next(now, l)
+			return
+		}
 		c.hold(now, l, false)
 	case failed, notSent:
 		c.hold(now, l, whole)

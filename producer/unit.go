@@ -31,10 +31,11 @@ type unit struct {
 	// better place; zero: at the oldest record.
 	since, sinceSeen, from time.Time
 
-	undated    bool // from an earlier run; dateUnit has not set firstSent and lastSent yet
-	journalled bool // Journal.Frozen was called with it, with or without success
-	kept       bool // Journal.Frozen has stored it
-	lookUpDue  bool // its horizon has passed; it is to be looked up
+	undated    bool  // from an earlier run; dateUnit has not set firstSent and lastSent yet
+	journalled bool  // Journal.Frozen was called with it, with or without success
+	kept       bool  // Journal.Frozen has stored it
+	refusal    error // Journal.Frozen has refused it; it is never sent
+	lookUpDue  bool  // its horizon has passed; it is to be looked up
 
 	older, newer *unit // links of numbers
 }
