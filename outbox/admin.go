@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // Migrate makes the table and the relay's own tables, as far as they are not there: see Schema and
@@ -47,10 +48,43 @@ func Release(
 // ReadStatus returns the numbers of a table and its relay.
 func ReadStatus(ctx context.Context, db DB, table Table) (status Status, err error) {
 	err = admin(ctx, db, table, "read the status", func(s store) (err error) {
-		status, err = s.status(ctx)
+		if status, err = s.status(ctx); err == nil {
+			status.Oldest, status.OldestTransaction, err = s.ages(ctx)
+		}
 		return err
 	})
 	return status, err
+}
+
+// Adapt returns the table with the missing fields as the database has it: the type of the data, and
+// NoColumn if there is no explicit_hash_key. A table that does not exist is returned as it is.
+func Adapt(ctx context.Context, db DB, table Table) (Table, error) {
+	asked := table
+	err := admin(ctx, db, table, "read the columns", func(s store) error {
+		types, err := s.columns(ctx)
+		if err != nil || len(types) == 0 {
+			return err
+		}
+		full := table.withDefaults()
+		if _, there := types[full.HashKey]; !there && asked.HashKey == "" {
+			table.HashKey = NoColumn
+		}
+		if of := types[full.Data]; asked.Type == "" {
+			switch {
+			case of == "blob":
+				table.Type = Bytea
+			case of == "character varying" || db.dialect() == DialectSQLite:
+				table.Type = Text
+			case of != "":
+				table.Type = DataType(of)
+			}
+			if table.Validate() != nil {
+				table.Type = "" // Check names the type that it is
+			}
+		}
+		return nil
+	})
+	return table, err
 }
 
 // Waiting is a row that a relay would put.
@@ -116,8 +150,9 @@ func admin(ctx context.Context, db DB, table Table, what string, do func(store) 
 	return nil
 }
 
-// checkAll checks the table and the relay's own tables.
-func checkAll(ctx context.Context, db DB, table Table) error {
+// Check checks the table, as Table.Check does, and the relay's own tables. The error matches
+// ErrUnfit if they are not as a relay needs them.
+func Check(ctx context.Context, db DB, table Table) error {
 	if err := table.Check(ctx, db); err != nil {
 		return err
 	}
@@ -127,6 +162,9 @@ func checkAll(ctx context.Context, db DB, table Table) error {
 	}
 	defer s.close()
 	if _, err := s.status(ctx); err != nil {
+		if codeOf(err) == undefinedTable || strings.Contains(err.Error(), "no such table") {
+			err = fmt.Errorf("%w: %w", ErrUnfit, err)
+		}
 		return fmt.Errorf("the relay's own tables %s_journal, _lease, _held and _dead cannot be "+
 			"read: make them with Migrate, and give the relay's role its rights: %w",
 			table.Name, err)

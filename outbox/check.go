@@ -91,16 +91,8 @@ func (t Table) checkPostgres(ctx context.Context, db postgresDB) (faults []strin
 	if !there {
 		return append(faults, noTable), nil
 	}
-	rows, err := db.pool.Query(ctx, columnQuery, pgx.QueryExecModeExec, t.quoted(DialectPostgres))
+	types, err := (&postgresStore{pool: db.pool, table: t}).columns(ctx)
 	if err != nil {
-		return nil, err
-	}
-	types := map[string]string{}
-	var name, of string
-	if _, err = pgx.ForEachRow(rows, []any{&name, &of}, func() error {
-		types[name] = of
-		return nil
-	}); err != nil {
 		return nil, err
 	}
 	faults = append(faults, t.checkTypes(types, "smallint", "integer", "bigint")...)
@@ -129,13 +121,17 @@ func (t Table) checkPostgres(ctx context.Context, db postgresDB) (faults []strin
 
 // checkTypes checks the columns of a table by their types.
 func (t Table) checkTypes(types map[string]string, integers ...string) (faults []string) {
+	data := []string{string(t.Type)}
+	if t.Type == Text {
+		data = append(data, "character varying")
+	}
 	for _, c := range []struct {
 		column string
 		want   []string
 	}{
 		{t.ID, integers},
 		{t.Key, []string{"text", "character varying"}},
-		{t.Data, []string{string(t.Type)}},
+		{t.Data, data},
 		{t.HashKey, []string{"text", "character varying"}},
 	} {
 		of, there := types[c.column]
@@ -177,21 +173,8 @@ func (t Table) checkSQLite(ctx context.Context, db sqliteDB) (faults []string, e
 	if err != nil {
 		return nil, err
 	}
-	rows, err := db.db.QueryContext(ctx, "select name, lower(type) from pragma_table_info(?)",
-		t.base())
+	types, err := newSQLiteStore(db.db, t).columns(ctx)
 	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	types := map[string]string{}
-	for rows.Next() {
-		var name, of string
-		if err := rows.Scan(&name, &of); err != nil {
-			return nil, err
-		}
-		types[name] = of
-	}
-	if err := rows.Err(); err != nil {
 		return nil, err
 	}
 	stored := t

@@ -65,7 +65,7 @@ func (r *Relay) Run(ctx context.Context) error {
 }
 
 func (r *Relay) run(ctx context.Context) error {
-	if err := checkAll(ctx, r.cfg.DB, r.cfg.Table); err != nil {
+	if err := Check(ctx, r.cfg.DB, r.cfg.Table); err != nil {
 		return err
 	}
 	s, err := open(ctx, r.cfg.DB, r.cfg.Table)

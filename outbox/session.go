@@ -30,6 +30,9 @@ type session struct {
 
 	mu       sync.Mutex
 	producer *producer.Producer
+	looked   time.Time // when the ages were read
+	// The ages of the oldest row and the oldest transaction at that time.
+	oldestRow, oldestTransaction time.Duration
 }
 
 func newSession(cfg *Config, s store, l lease) *session {
@@ -187,8 +190,21 @@ func (s *session) beatOnce(ctx context.Context) error {
 	if err := s.store.beat(ctx, s.fence, s.inversions()); err != nil {
 		return err
 	}
-	return s.listHeld(ctx)
+	if err := s.listHeld(ctx); err != nil || time.Since(s.looked) < lookEvery {
+		return err
+	}
+	row, transaction, err := s.store.ages(ctx)
+	if err == nil {
+		s.mu.Lock()
+		s.looked, s.oldestRow, s.oldestTransaction = time.Now(), row, transaction
+		s.mu.Unlock()
+	}
+	return err
 }
+
+// lookEvery is the time between two looks at the ages: the index may have many deleted rows before
+// the oldest one.
+const lookEvery = 10 * time.Second
 
 // listHeld reads the held keys.
 func (s *session) listHeld(ctx context.Context) error {

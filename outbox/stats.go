@@ -1,6 +1,10 @@
 package outbox
 
-import "github.com/runnel-stream/runnel/producer"
+import (
+	"time"
+
+	"github.com/runnel-stream/runnel/producer"
+)
 
 // Stats is a snapshot of a Relay.
 type Stats struct {
@@ -16,6 +20,10 @@ type Stats struct {
 	Units    int // units in the journal
 	Held     int // held keys
 	PassedBy int // keys without room; their rows are still in the table
+
+	// The ages of the oldest row (negative without a column created_at) and of the oldest open
+	// transaction that the role can see, as of at most 10 s ago; see Status.
+	OldestRow, OldestTransaction time.Duration
 
 	Producer producer.Stats // of the present lease
 }
@@ -47,6 +55,7 @@ func (r *Relay) Stats() Stats {
 	n.mu.Unlock()
 	s.mu.Lock()
 	p := s.producer
+	st.OldestRow, st.OldestTransaction = s.oldestRow, s.oldestTransaction
 	s.mu.Unlock()
 	if p != nil {
 		st.Producer = p.Stats()

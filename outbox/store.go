@@ -40,8 +40,12 @@ type store interface {
 	// release removes a held key. With skip its refused rows become dead letters. It returns false
 	// if the key is not held.
 	release(ctx context.Context, key string, skip bool) (bool, error)
-	// status returns the numbers of the table.
+	// status returns the numbers of the table, without the ages.
 	status(ctx context.Context) (Status, error)
+	// ages returns the age of the oldest row and of the oldest transaction: see Status.
+	ages(ctx context.Context) (row, transaction time.Duration, err error)
+	// columns returns the types of the table's columns by their names; none without the table.
+	columns(ctx context.Context) (map[string]string, error)
 	// exec carries statements out.
 	exec(ctx context.Context, statements []string) error
 	// close closes the store's own connections, not the database.

@@ -440,30 +440,68 @@ const statusSQL = `select
   (select count(*) from (select from TABLE limit 1000000) t),
   (select count(*) from JOURNAL), (select count(*) from HELD), (select count(*) from DEAD),
   b.inversions, b.owner, coalesce(extract(epoch from clock_timestamp() - b.seen), 0)::float,
-  e.stream,
-  coalesce((select extract(epoch from max(clock_timestamp() - xact_start)) from pg_stat_activity
-    where pid <> pg_backend_pid() and (backend_xid is not null or backend_xmin is not null)),
-    0)::float
+  e.stream
 from LEASE e join LEASE b on b.slot = 0 and b.part = 'beat' where e.slot = 0 and e.part = 'epoch'`
 
-const oldestSQL = `select coalesce((select extract(epoch from clock_timestamp() - created_at)
-  from TABLE order by ID limit 1), 0)::float`
-
 func (s *postgresStore) status(ctx context.Context) (st Status, err error) {
-	var seen, oldest, transaction float64
+	var seen float64
 	err = s.ask(ctx, statusSQL, nil, &st.Rows, &st.Journal, &st.Held, &st.Dead, &st.Inversions,
-		&st.Owner, &seen, &st.Stream, &transaction)
-	if err != nil {
-		return st, err
-	}
-	var refused *pgconn.PgError
+		&st.Owner, &seen, &st.Stream)
+	st.Seen = seconds(seen)
+	return st, err
+}
+
+const (
+	oldestSQL = `select coalesce((select extract(epoch from clock_timestamp() - created_at)
+  from TABLE order by ID limit 1), 0)::float`
+	// A role without the rights of pg_monitor sees its own transactions alone.
+	transactionSQL = `select coalesce((select extract(epoch from max(clock_timestamp() - xact_start))
+  from pg_stat_activity where pid <> pg_backend_pid()
+    and (backend_xid is not null or backend_xmin is not null)), 0)::float`
+)
+
+func (s *postgresStore) ages(ctx context.Context) (row, transaction time.Duration, err error) {
+	var oldest, longest float64
 	err = s.ask(ctx, oldestSQL, nil, &oldest)
-	if errors.As(err, &refused) && refused.Code == "42703" { // undefined_column
+	if codeOf(err) == undefinedColumn {
 		oldest, err = -1, nil
 	}
-	st.Oldest, st.Seen = seconds(oldest), seconds(seen)
-	st.OldestTransaction = seconds(transaction)
-	return st, err
+	if err == nil {
+		err = s.ask(ctx, transactionSQL, nil, &longest)
+	}
+	return seconds(oldest), seconds(longest), err
+}
+
+// The codes of PostgreSQL's errors (its manual, appendix A).
+const (
+	undefinedColumn = "42703"
+	undefinedTable  = "42P01"
+)
+
+// codeOf returns the code of a server's error, or "".
+func codeOf(err error) string {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return ""
+}
+
+func (s *postgresStore) columns(ctx context.Context) (map[string]string, error) {
+	rows, err := s.query(ctx, columnQuery, s.table.quoted(DialectPostgres))
+	if err != nil {
+		return nil, err
+	}
+	types := map[string]string{}
+	var name, of string
+	_, err = pgx.ForEachRow(rows, []any{&name, &of}, func() error {
+		types[name] = of
+		return nil
+	})
+	if codeOf(err) == undefinedTable {
+		return nil, nil
+	}
+	return types, err
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

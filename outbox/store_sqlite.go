@@ -420,15 +420,27 @@ func (s *sqliteStore) status(ctx context.Context) (st Status, err error) {
 	var seen float64
 	err = s.db.QueryRowContext(ctx, s.fill(sqliteStatusSQL)).Scan(&st.Rows, &st.Journal, &st.Held,
 		&st.Dead, &st.Inversions, &st.Owner, &seen, &st.Stream)
-	if err != nil {
-		return st, err
-	}
 	st.Seen = seconds(seen)
+	return st, err
+}
+
+func (s *sqliteStore) ages(ctx context.Context) (row, _ time.Duration, err error) {
 	var oldest float64
 	err = s.db.QueryRowContext(ctx, s.fill(sqliteOldestSQL)).Scan(&oldest)
 	if err != nil && strings.Contains(err.Error(), "no such column") {
 		oldest, err = -1, nil
 	}
-	st.Oldest = seconds(oldest)
-	return st, err
+	return seconds(oldest), 0, err
+}
+
+func (s *sqliteStore) columns(ctx context.Context) (map[string]string, error) {
+	types := map[string]string{}
+	err := s.query(ctx, "select name, lower(type) from pragma_table_info(?)",
+		[]any{s.table.base()}, func(scan func(...any) error) error {
+			var name, of string
+			err := scan(&name, &of)
+			types[name] = of
+			return err
+		})
+	return types, err
 }

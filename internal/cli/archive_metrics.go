@@ -50,6 +50,19 @@ func archiveMetric(
 func (n *archiveCounts) serve(
 	ctx context.Context, con *console.Console, addr, stream string,
 ) (stop func(), err error) {
+	page := metricspage.New()
+	metricspage.AddEach(page, metricspage.StreamLabel, archiveMetrics,
+		func() iter.Seq2[string, *archiveCounts] {
+			return func(yield func(string, *archiveCounts) bool) { yield(stream, n) }
+		})
+	return serveMetrics(ctx, con, addr, page)
+}
+
+// serveMetrics serves a page at GET /metrics of an address, until the caller calls stop. Without an
+// address it does nothing.
+func serveMetrics(
+	ctx context.Context, con *console.Console, addr string, page *metricspage.Page,
+) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
@@ -57,11 +70,6 @@ func (n *archiveCounts) serve(
 	if err != nil {
 		return nil, exit.Usage("--metrics %s: %w", addr, err)
 	}
-	page := metricspage.New()
-	metricspage.AddEach(page, metricspage.StreamLabel, archiveMetrics,
-		func() iter.Seq2[string, *archiveCounts] {
-			return func(yield func(string, *archiveCounts) bool) { yield(stream, n) }
-		})
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", page)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}

@@ -34,5 +34,21 @@ const (
 	ArchiveOutages        = archivePrefix + "outages_total"
 )
 
+// The metrics of runnel relay, with the label StreamLabel.
+const (
+	relayPrefix                   = "runnel_relay_"
+	RelayLeading                  = relayPrefix + "leading"
+	RelayRowsSent                 = relayPrefix + "rows_sent_total"
+	RelayRowsDead                 = relayPrefix + "rows_dead_total"
+	RelayInversions               = relayPrefix + "inversions_total"
+	RelayRows                     = relayPrefix + "rows_on_their_way"
+	RelayBytes                    = relayPrefix + "bytes_on_their_way"
+	RelayJournalUnits             = relayPrefix + "journal_units"
+	RelayHeldKeys                 = relayPrefix + "held_keys"
+	RelayPassedKeys               = relayPrefix + "passed_keys"
+	RelayOldestRowSeconds         = relayPrefix + "oldest_row_seconds"
+	RelayOldestTransactionSeconds = relayPrefix + "oldest_transaction_seconds"
+)
+
 // StreamLabel is the label with the name of a stream.
 const StreamLabel = "stream"
