@@ -161,6 +161,17 @@ func (n *intake) admit(r *row) verdict {
 	return n.takeIfRoom(k, r)
 }
 
+// isNew reports whether admit would not leave a row.
+func (n *intake) isNew(r *row) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, known := n.known[r.id]; known {
+		return false
+	}
+	k := n.keys[r.key]
+	return k == nil || !k.held && !k.over
+}
+
 func (n *intake) takeIfRoom(k *keyState, r *row) verdict {
 	size, g := r.size(), &n.groups[k.group()]
 	if !fits(k.rows, k.bytes, size, n.bounds.keyRows, n.bounds.keyBytes) ||

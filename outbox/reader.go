@@ -45,7 +45,7 @@ type reader struct {
 	until  int64 // with Once: the highest id at the start; otherwise 0
 
 	low     int64
-	high    int64  // the highest id that was read
+	high    int64  // the highest id that was read and is durable
 	moment  moment // the noted id
 	backlog bool   // the last pass had several windows, or should have had
 	limit   int    // rows of the next window
@@ -190,7 +190,7 @@ func (r *reader) pass(ctx context.Context) (taken int, err error) {
 		if err == nil {
 			r.adapt(&p)
 			n := 0
-			n, err = r.takeAll(ctx, p.rows)
+			n, err = r.takeAll(ctx, &p)
 			taken += n
 		}
 		r.intake.endRead()
@@ -235,7 +235,6 @@ func (r *reader) adapt(p *page) {
 		return
 	}
 	slices.SortFunc(p.rows, func(a, b row) int { return cmp.Compare(a.id, b.id) })
-	r.high = max(r.high, p.rows[len(p.rows)-1].id)
 	bytes := 0
 	for i := range p.rows {
 		bytes += p.rows[i].size()
@@ -244,17 +243,26 @@ func (r *reader) adapt(p *page) {
 	r.limit = max(16, min(windowRows, fit, 4*r.limit))
 }
 
-// takeAll takes the rows of a window that are new.
-func (r *reader) takeAll(ctx context.Context, rows []row) (taken int, err error) {
-	for i := range rows {
-		v, err := r.place(ctx, &rows[i])
+// takeAll takes the rows of a window that are new. They are made durable first.
+func (r *reader) takeAll(ctx context.Context, p *page) (taken int, err error) {
+	for i := range p.rows {
+		if !p.durable && r.intake.isNew(&p.rows[i]) {
+			if err := r.store.secure(ctx); err != nil {
+				return taken, err
+			}
+			p.durable = true
+		}
+		v, err := r.place(ctx, &p.rows[i])
 		if err == nil && v == take {
 			taken++
-			err = r.putRow(ctx, &rows[i])
+			err = r.putRow(ctx, &p.rows[i])
 		}
 		if err != nil {
 			return taken, err
 		}
+	}
+	if p.durable && len(p.rows) > 0 {
+		r.high = max(r.high, p.rows[len(p.rows)-1].id)
 	}
 	return taken, nil
 }
@@ -324,6 +332,9 @@ func (r *reader) turn(
 	r.intake.beginRead()
 	defer r.intake.endRead()
 	p, err := r.store.ofKeys(ctx, places, most)
+	if err == nil && len(p.rows) > 0 {
+		err = r.store.secure(ctx)
+	}
 	if err != nil {
 		for _, at := range places {
 			r.intake.endTurn(at, at.from)

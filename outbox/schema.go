@@ -7,8 +7,8 @@ import (
 )
 
 // Schema returns the statements that make the table, its index and its functions, in order. Each
-// may be carried out again. In PostgreSQL the last two make Function and the trigger's function; see
-// Trigger.
+// may be carried out again. In PostgreSQL the last two make Function and the trigger's function;
+// see Trigger.
 func (t Table) Schema(dialect Dialect) ([]string, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err

@@ -29,6 +29,10 @@ type store interface {
 	open(ctx context.Context) ([]openUnit, error)
 	// rows returns the rows with these ids that exist, by their ids.
 	rows(ctx context.Context, ids []int64) (map[int64]row, error)
+	// secure returns when everything that was read before is durable. Writers may commit without
+	// waiting for that (PostgreSQL, synchronous_commit = off); a crash then takes rows back, and
+	// may give their ids to other ones.
+	secure(ctx context.Context) error
 	// window returns rows in the order of their ids.
 	window(ctx context.Context, w window) (page, error)
 	// ofKeys returns rows of some keys, in the order of their ids within a key.
@@ -117,6 +121,8 @@ type page struct {
 	// xmin and xmax are those of the read's snapshot (PostgreSQL, pg_snapshot): all transactions
 	// below xmin have ended, and those from xmax on had not begun.
 	xmin, xmax uint64
+	// durable is set if a crash of the database cannot lose the rows any more: see store.secure.
+	durable bool
 }
 
 // place is a position among the rows of a key.

@@ -52,7 +52,12 @@ func (s *postgresStore) query(ctx context.Context, text string, args ...any) (pg
 }
 
 func (s *postgresStore) fill(text string) string {
-	return strings.ReplaceAll(s.table.fill(DialectPostgres, text), "TIMELINE", s.timeline)
+	durable := "pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn()"
+	if s.timeline != walTimeline {
+		durable = "false"
+	}
+	return strings.NewReplacer("TIMELINE", s.timeline, "DURABLE", durable).
+		Replace(s.table.fill(DialectPostgres, text))
 }
 
 func (s *postgresStore) exec(ctx context.Context, statements []string) error {
@@ -296,15 +301,15 @@ func (s *postgresStore) rows(ctx context.Context, ids []int64) (map[int64]row, e
 	return byID, err
 }
 
-// The header's row has no id, the snapshot in place of the key and the top in place of the hash
-// key, so that both are of the same snapshot as the rows.
+// The header's row has no id, the snapshot in place of the key, the top in place of the hash key,
+// and whether the log is flushed in place of noKey. So they are of the same snapshot as the rows.
 func (s *postgresStore) window(ctx context.Context, w window) (page, error) {
 	top := "''"
 	if w.top {
 		top = "(select coalesce(max(ID), 0)::text from TABLE)"
 	}
 	where, args := conditions(w)
-	text := "select null::bigint, pg_current_snapshot()::text, " + top + ", null, false\n" +
+	text := "select null::bigint, pg_current_snapshot()::text, " + top + ", null, DURABLE\n" +
 		"union all (select " + rowColumns + " from TABLE " + where + ")"
 	p, err := s.read(ctx, w.most, text, args...)
 	p.full = p.full || len(p.rows) >= w.most.rows
@@ -323,6 +328,17 @@ func conditions(w window) (where string, args []any) {
 		where += " and (KEY = any($" + strconv.Itoa(len(args)) + "::text[])) is not true"
 	}
 	return where + " order by ID limit $2::int", args
+}
+
+// secureSQL commits a record of the log, and so flushes all before it.
+const secureSQL = `select count(*), pg_logical_emit_message(true, 'runnel', '')::text,
+  set_config('synchronous_commit', case current_setting('synchronous_commit')
+    when 'off' then 'on' else current_setting('synchronous_commit') end, true)`
+
+func (s *postgresStore) secure(ctx context.Context) error {
+	var n int
+	var lsn, setting string
+	return s.ask(ctx, secureSQL, nil, &n, &lsn, &setting)
 }
 
 const ofKeysSQL = `select ` + rowColumns + `
@@ -387,6 +403,7 @@ func (s *postgresStore) read(
 
 // header reads the header of a window.
 func (p *page) header(r row) (err error) {
+	p.durable = r.noKey
 	xmin, rest, _ := strings.Cut(r.key, ":")
 	xmax, _, _ := strings.Cut(rest, ":")
 	if p.xmin, err = strconv.ParseUint(xmin, 10, 64); err != nil {

@@ -328,9 +328,11 @@ func (s *sqliteStore) window(ctx context.Context, w window) (page, error) {
 	where, args := sqliteConditions(w)
 	p, err := s.read(ctx, w.most, "select "+rowColumns+" from TABLE "+where, args...)
 	p.full = p.full || len(p.rows) >= w.most.rows
-	p.top, p.xmin, p.xmax = top, 1, 1
+	p.top, p.xmin, p.xmax, p.durable = top, 1, 1, true
 	return p, err
 }
+
+func (*sqliteStore) secure(context.Context) error { return nil } // synchronous is FULL
 
 func (s *sqliteStore) ofKeys(ctx context.Context, places []place, most limits) (p page, err error) {
 	left := most.bytes
