@@ -161,6 +161,9 @@ func Check(ctx context.Context, db DB, table Table) error {
 		return err
 	}
 	defer s.close()
+	if err := s.rights(ctx); err != nil {
+		return err
+	}
 	if _, err := s.status(ctx); err != nil {
 		if codeOf(err) == undefinedTable || strings.Contains(err.Error(), "no such table") {
 			err = fmt.Errorf("%w: %w", ErrUnfit, err)

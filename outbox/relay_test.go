@@ -14,10 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/pgtest"
 	"github.com/runnel-stream/runnel/outbox"
 	"github.com/runnel-stream/runnel/producer"
 	"github.com/runnel-stream/runnel/runneltest"
@@ -31,6 +29,9 @@ type box struct {
 	sql    *sql.DB
 	of     outbox.Dialect
 	table  outbox.Table
+
+	postgres *pgtest.Server // nil: SQLite
+	url      string
 }
 
 // each runs a test with each kind of database.
@@ -41,11 +42,13 @@ func each(t *testing.T, test func(b *box)) {
 }
 
 func newBox(t *testing.T, of outbox.Dialect) *box {
+	t.Parallel()
 	b := &box{t: t, of: of}
 	if of == outbox.DialectPostgres {
-		p := newPostgres(t, outbox.Table{})
-		b.db = outbox.Postgres(p.pool)
-		b.open("pgx", p.url)
+		b.postgres = pgtest.New(t)
+		b.url = b.postgres.URL
+		b.db = outbox.Postgres(b.pool(b.url))
+		b.open("pgx", b.url)
 	} else {
 		b.open("sqlite", "file:"+filepath.Join(t.TempDir(), "app.db")+
 			"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(10000)"+
@@ -342,8 +345,3 @@ func TestOtherStream(t *testing.T) {
 		}
 	})
 }
-
-var (
-	_ = pgx.ErrNoRows
-	_ = runnel.FromOldest
-)

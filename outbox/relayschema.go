@@ -1,5 +1,8 @@
 package outbox
 
+// ownTables are the ends of the names of the relay's own tables.
+var ownTables = []string{"journal", "lease", "held", "dead"}
+
 // RelaySchema returns the statements that make the relay's own tables, in order. They are named
 // after the table: outbox_journal, outbox_lease, outbox_held and outbox_dead. Each may be carried
 // out again.

@@ -79,7 +79,13 @@ func (s *session) run(ctx context.Context) error {
 	}
 	cfg := s.cfg.producer()
 	cfg.Journal, cfg.Resume = s.journal, resume
-	cfg.OnResult = func(runnel.Record, producer.Result) {} // the journal gets the ends
+	reading, stopReading := context.WithCancelCause(ctx)
+	defer stopReading(nil)
+	cfg.OnResult = func(_ runnel.Record, result producer.Result) { // the journal gets the ends
+		if errors.Is(result.Err, producer.ErrRefusedCaller) {
+			stopReading(result.Err)
+		}
+	}
 	p, err := producer.New(ctx, cfg)
 	if err != nil {
 		return err
@@ -95,13 +101,14 @@ func (s *session) run(ctx context.Context) error {
 			return errors.Join(err, drop(ctx, p, err))
 		}
 	}
-	return s.work(ctx, p, r)
+	return s.work(ctx, reading, stopReading, p, r)
 }
 
-// work runs the parts of the session until one of them ends.
-func (s *session) work(ctx context.Context, p *producer.Producer, r *reader) error {
-	reading, stopReading := context.WithCancelCause(ctx)
-	defer stopReading(nil)
+// work runs the parts of the session until one of them ends, or reading.
+func (s *session) work(
+	ctx, reading context.Context, stopReading context.CancelCauseFunc, p *producer.Producer,
+	r *reader,
+) error {
 	owning, stopOwning := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopOwning(nil)
 	var owner, readers sync.WaitGroup

@@ -50,6 +50,8 @@ type store interface {
 	ages(ctx context.Context) (row, transaction time.Duration, err error)
 	// columns returns the types of the table's columns by their names; none without the table.
 	columns(ctx context.Context) (map[string]string, error)
+	// rights returns an error if a right is missing that a relay needs on the tables.
+	rights(ctx context.Context) error
 	// exec carries statements out.
 	exec(ctx context.Context, statements []string) error
 	// close closes the store's own connections, not the database.

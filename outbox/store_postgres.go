@@ -69,6 +69,36 @@ func (s *postgresStore) exec(ctx context.Context, statements []string) error {
 	return nil
 }
 
+const rightsSQL = `select
+  has_table_privilege(to_regclass($1::text), 'select')
+    and has_table_privilege(to_regclass($1::text), 'delete'),
+  coalesce(bool_and(has_table_privilege(to_regclass(t), 'select')
+    and has_table_privilege(to_regclass(t), 'insert')
+    and has_table_privilege(to_regclass(t), 'update')
+    and has_table_privilege(to_regclass(t), 'delete')), true)
+from unnest($2::text[]) t`
+
+func (s *postgresStore) rights(ctx context.Context) error {
+	name := s.table.quoted(DialectPostgres)
+	own := make([]string, 0, len(ownTables))
+	for _, part := range ownTables {
+		own = append(own, s.table.related(DialectPostgres, part))
+	}
+	var table, others bool
+	err := s.ask(ctx, rightsSQL, []any{name, own}, &table, &others)
+	switch {
+	case err != nil:
+		return err
+	case !table:
+		return fmt.Errorf("the role has no right to read or to delete rows: grant select, delete "+
+			"on %s to it", name)
+	case !others:
+		return fmt.Errorf("the role lacks rights on the relay's own tables: grant select, insert, "+
+			"update, delete on %s to it", strings.Join(own, ", "))
+	}
+	return nil
+}
+
 func (*postgresStore) close() {} // it has opened nothing
 
 // Both rows get the new epoch. A last heartbeat in the future ends a lease too: the database's
@@ -472,8 +502,8 @@ const (
 	oldestSQL = `select coalesce((select extract(epoch from clock_timestamp() - created_at)
   from TABLE order by ID limit 1), 0)::float`
 	// A role without the rights of pg_monitor sees its own transactions alone.
-	transactionSQL = `select coalesce((select extract(epoch from max(clock_timestamp() - xact_start))
-  from pg_stat_activity where pid <> pg_backend_pid()
+	transactionSQL = `select coalesce((
+  select extract(epoch from max(clock_timestamp() - xact_start)) from pg_stat_activity where pid <> pg_backend_pid()
     and (backend_xid is not null or backend_xmin is not null)), 0)::float`
 )
 

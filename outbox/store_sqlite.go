@@ -101,6 +101,8 @@ func (t sqliteTx) ask(text string, args []any, to ...any) error {
 	return t.conn.QueryRowContext(t.ctx, t.s.fill(text), args...).Scan(to...)
 }
 
+func (*sqliteStore) rights(context.Context) error { return nil } // those of the file
+
 func (s *sqliteStore) exec(ctx context.Context, statements []string) error {
 	return s.write(ctx, func(tx sqliteTx) error {
 		for _, text := range statements {

@@ -84,7 +84,7 @@ keys make that status 1. When the stream refuses the caller, it ends with 3 and 
 		"the column of explicit hash keys; - for none (default explicit_hash_key, if it is there)")
 	flags.StringVar(&f.dataType, "type", "",
 		"the data's type: jsonb, json, text or bytea (default as the table has it, else jsonb)")
-	flags.BoolVar(&f.migrate, "migrate", false, "make the table and the relay's own tables, and end")
+	flags.BoolVar(&f.migrate, "migrate", false, "make the tables of the relay, and end")
 	flags.BoolVar(&f.print, "print", false, "with --migrate: print the SQL instead")
 	flags.BoolVar(&f.check, "check", false, "check the tables, print their numbers, and end")
 	flags.BoolVar(&f.held, "held", false, "list the held keys, and end")

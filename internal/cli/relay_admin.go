@@ -38,8 +38,8 @@ func (f *relayFlags) printSchema(con *console.Console, dialect outbox.Dialect) e
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
-	_, err = fmt.Fprintf(con.Out, "-- For programs that insert rows by statements of their own, and "+
-		"write no row of the entity before:\n-- %s;\n", strings.ReplaceAll(trigger, "\n", "\n-- "))
+	_, err = fmt.Fprintf(con.Out, "-- For programs that insert rows by statements of their own, "+
+		"and lock no row of the entity before:\n-- %s;\n", strings.ReplaceAll(trigger, "\n", "\n-- "))
 	return err
 }
 
@@ -158,8 +158,8 @@ func (f *relayFlags) releaseKey(ctx context.Context, con *console.Console, db ou
 		return &exit.Error{Status: exit.StatusNo, Err: fmt.Errorf("--release %q: the key is not "+
 			"held; runnel relay --held lists those that are", f.release)}
 	case f.skip:
-		con.Say("key %q goes on, without the rows that cannot be put: they are in %s_dead", f.release,
-			f.table.Name)
+		con.Say("key %q goes on, without the rows that cannot be put: they are in %s_dead",
+			f.release, f.table.Name)
 	default:
 		con.Say("key %q goes on", f.release)
 	}

@@ -71,8 +71,8 @@ func relayLine(table string, s outbox.Stats, start time.Time) string {
 	if !s.Leading && s.Sent == 0 {
 		return fmt.Sprintf("relay of %s: another relay has the lease", table)
 	}
-	line := fmt.Sprintf("relay of %s: %s rows sent, %s/s, %s on their way, %s units in the journal, "+
-		"%s held keys, %s inversions", table, console.Thousands(s.Sent),
+	line := fmt.Sprintf("relay of %s: %s rows sent, %s/s, %s on their way, %s units in the "+
+		"journal, %s held keys, %s inversions", table, console.Thousands(s.Sent),
 		console.Thousands(console.Rate(s.Sent, time.Since(start))), console.Thousands(s.Rows),
 		console.Thousands(s.Units), console.Thousands(s.Held), console.Thousands(s.Inversions))
 	if s.Dead > 0 {

@@ -157,3 +157,32 @@ func (s *Server) Kill() {
 	_ = s.cmd.Process.Signal(syscall.SIGQUIT)
 	_ = s.cmd.Wait() // the error is the signal
 }
+
+// Promote ends the server and starts it again on a new timeline, as a replica that was promoted. It
+// has all that was committed.
+func (s *Server) Promote() {
+	s.t.Helper()
+	s.Kill()
+	s.Start() // it recovers from the kill
+	_ = s.cmd.Process.Signal(syscall.SIGINT)
+	_ = s.cmd.Wait() // the error is the signal
+	conf, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"),
+		os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, err = conf.WriteString("restore_command = 'false'\nhot_standby = off\n")
+	if closeErr := conf.Close(); err != nil || closeErr != nil {
+		s.t.Fatal(err, closeErr)
+	}
+	signal := filepath.Join(s.data(), "recovery.signal")
+	if err := os.WriteFile(signal, nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	if s.as != nil {
+		if err := os.Chown(signal, int(s.as.Uid), int(s.as.Gid)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.Start()
+}
