@@ -503,8 +503,8 @@ const (
   from TABLE order by ID limit 1), 0)::float`
 	// A role without the rights of pg_monitor sees its own transactions alone.
 	transactionSQL = `select coalesce((
-  select extract(epoch from max(clock_timestamp() - xact_start)) from pg_stat_activity where pid <> pg_backend_pid()
-    and (backend_xid is not null or backend_xmin is not null)), 0)::float`
+  select extract(epoch from max(clock_timestamp() - xact_start)) from pg_stat_activity
+  where pid <> pg_backend_pid() and (backend_xid is not null or backend_xmin is not null)), 0)::float`
 )
 
 func (s *postgresStore) ages(ctx context.Context) (row, transaction time.Duration, err error) {

@@ -39,7 +39,8 @@ func (f *relayFlags) printSchema(con *console.Console, dialect outbox.Dialect) e
 		return exit.Usage("%w", err)
 	}
 	_, err = fmt.Fprintf(con.Out, "-- For programs that insert rows by statements of their own, "+
-		"and lock no row of the entity before:\n-- %s;\n", strings.ReplaceAll(trigger, "\n", "\n-- "))
+		"and lock no row of the entity before:\n-- %s;\n",
+		strings.ReplaceAll(trigger, "\n", "\n-- "))
 	return err
 }
 

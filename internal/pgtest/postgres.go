@@ -119,6 +119,15 @@ func unprivileged(t testing.TB) *syscall.Credential {
 	return nil
 }
 
+// Unprivileged returns the attributes of a process that runs as another user than root.
+func Unprivileged(t testing.TB) *syscall.SysProcAttr {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return nil
+	}
+	return &syscall.SysProcAttr{Credential: unprivileged(t)}
+}
+
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) command(name string, args ...string) *exec.Cmd {
