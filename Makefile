@@ -55,7 +55,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 
 .PHONY: kills
 kills: ## the kill runs: real processes, kill -9, a verdict; one of them wants RUNNEL_DATA
-	go test ./internal/cli -run '^Test(|Put|Server|Time|Fleet)Kills$$' -count=1
+	go test ./internal/cli -run '^Test(|Put|Server|Time|Fleet|Relay)Kills$$' -count=1
 
 .PHONY: interop
 interop: ## real clients of other languages against one server; installs them into .tools
@@ -70,8 +70,10 @@ s3: ## the archive on a real server of S3, which interop/install has installed
 		./internal/cli -run '^Test(Conformance|Simulation|Races|S3Kills)$$' -count=1
 
 .PHONY: sql
-sql: ## the outbox on PostgreSQL 18, which interop/install has installed
+sql: ## the outbox and its kill run on PostgreSQL 18, which interop/install has installed
 	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./outbox -count=1
+	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./internal/cli \
+		-run '^TestRelayKills$$/^postgres' -count=1
 
 .PHONY: interop-all
 interop-all: ## all of its cases, and the table of docs/interop.md from the run

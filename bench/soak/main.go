@@ -54,7 +54,7 @@ var suites = []suite{
 	{pkg: "sink/archive", percent: 50},
 	{pkg: "internal/putlog", percent: 100},
 	{pkg: "internal/keys", percent: 100},
-	{pkg: "internal/cli", run: "^Test(|Put|Server|Time)Kills$", percent: 10},
+	{pkg: "internal/cli", run: "^Test(|Put|Server|Time|Relay)Kills$", percent: 10},
 }
 
 func main() {

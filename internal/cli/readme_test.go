@@ -103,6 +103,11 @@ done
 exec "$README_RUNNEL" "$command" "${arguments[@]}"
 `
 
+// sqliteWrapper is the sqlite3 of README's commands, which the machine may not have.
+const sqliteWrapper = `#!/bin/bash
+RUNNEL_TEST_SQL_FILE="$1" exec "$README_RUNNEL" "$2"
+`
+
 // TestReadmeCommands runs README's commands, word for word and in their order, in an empty folder.
 // Each line of output in README must be printed; of the demo only the verdict, since its figures
 // vary.
@@ -116,7 +121,9 @@ func TestReadmeCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder, bin := t.TempDir(), t.TempDir()
-	for name, text := range map[string]string{"go": goWrapper, "runnel": runnelWrapper} {
+	for name, text := range map[string]string{
+		"go": goWrapper, "runnel": runnelWrapper, "sqlite3": sqliteWrapper,
+	} {
 		//nolint:gosec // programs
 		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package clitest
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -56,12 +57,21 @@ func Run(ctx context.Context, args ...string) (status int, stdout, stderr string
 	return status, out.String(), errs.String()
 }
 
-// Scripts runs the scripts of testdata/script. They have a free port in $PORT and the command
-// "status N PROGRAM ARG…", which runs a program that must end with status N.
+// Scripts runs the scripts of testdata/script. They have a free port in $PORT and two commands:
+// "status N PROGRAM ARG…" runs a program that must end with status N, and "sql FILE STATEMENT"
+// carries a statement out in a SQLite database.
 func Scripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": wantStatus},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status": wantStatus,
+			"sql": func(ts *testscript.TestScript, _ bool, args []string) {
+				if len(args) != 2 {
+					ts.Fatalf("usage: sql FILE STATEMENT")
+				}
+				ts.Check(SQL(ts.MkAbs(args[0]), args[1]))
+			},
+		},
 		Setup: func(env *testscript.Env) error {
 			//nolint:noctx // a test's listener
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,6 +83,18 @@ func Scripts(t *testing.T) {
 			return listener.Close()
 		},
 	})
+}
+
+// SQL carries statements out in a SQLite database, as the program sqlite3 does.
+func SQL(file, statements string) (err error) {
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	db.SetMaxOpenConns(1)        // a transaction is that of a connection
+	_, err = db.Exec(statements) //nolint:noctx // a test's
+	return err
 }
 
 func wantStatus(ts *testscript.TestScript, negated bool, args []string) {
