@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Migrate makes the table and the relay's own tables, as far as they are not there: see Schema and
@@ -130,6 +131,9 @@ func Pending(ctx context.Context, db DB, table Table, each func(Waiting) error) 
 	})
 }
 
+// adminTimeout is how long a statement of a command may take: it may read a large table.
+const adminTimeout = 10 * time.Minute
+
 // admin opens the store of a table for one command.
 func admin(ctx context.Context, db DB, table Table, what string, do func(store) error) error {
 	if err := table.Validate(); err != nil {
@@ -139,7 +143,7 @@ func admin(ctx context.Context, db DB, table Table, what string, do func(store) 
 	if err := table.fits(db.dialect()); err != nil {
 		return err
 	}
-	s, err := open(ctx, db, table)
+	s, err := open(ctx, db, table, adminTimeout)
 	if err == nil {
 		defer s.close()
 		err = do(s)
@@ -156,7 +160,7 @@ func Check(ctx context.Context, db DB, table Table) error {
 	if err := table.Check(ctx, db); err != nil {
 		return err
 	}
-	s, err := open(ctx, db, table)
+	s, err := open(ctx, db, table, adminTimeout)
 	if err != nil {
 		return err
 	}

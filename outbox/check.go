@@ -73,10 +73,11 @@ func (t Table) checkPostgres(ctx context.Context, db postgresDB) (faults []strin
 		faults = append(faults, fmt.Sprintf(format, args...))
 	}
 	var version int
-	var encoding string
+	var encoding, client string
 	var there, indexed bool
 	ask(&version, "select current_setting('server_version_num')::int")
 	ask(&encoding, "select current_setting('server_encoding')")
+	ask(&client, "select current_setting('client_encoding')")
 	ask(&there, "select to_regclass($1::text) is not null", t.quoted(DialectPostgres))
 	if err != nil {
 		return nil, err
@@ -88,10 +89,13 @@ func (t Table) checkPostgres(ctx context.Context, db postgresDB) (faults []strin
 		fault("the database has the encoding %s: want UTF8, in which the locks of keys are equal "+
 			"for all programs", encoding)
 	}
+	if client != "UTF8" {
+		fault("the session has the client_encoding %s: want UTF8, or data is converted", client)
+	}
 	if !there {
 		return append(faults, noTable), nil
 	}
-	types, err := (&postgresStore{pool: db.pool, table: t}).columns(ctx)
+	types, err := (&postgresStore{pool: db.pool, table: t, timeout: adminTimeout}).columns(ctx)
 	if err != nil {
 		return nil, err
 	}

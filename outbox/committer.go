@@ -162,7 +162,9 @@ func (c *committer) try(ctx context.Context, next *change, again bool) error {
 		if err != nil {
 			return err
 		}
+		c.mu.Lock()
 		c.fence = fence
+		c.mu.Unlock()
 	}
 	return c.store.commit(ctx, c.fence, next)
 }

@@ -96,13 +96,17 @@ func (c Config) Validate() error {
 	return errors.Join(append(faults, c.Table.Validate(), p.Validate())...)
 }
 
-// producer returns the configuration of the producer. Its buffer is larger than the relay's bounds:
-// the reserve of each of its groups is the part of that group in them. So a Put never waits for
-// room, which the rows of one slow shard could use up.
+// producerReserves is 1 divided by the part of the producer's buffer that is reserved for one of
+// its groups (package producer, "Groups").
+const producerReserves = 32
+
+// producer returns the configuration of the producer. The reserve of each of its groups is the
+// whole of the relay's bounds. So a Put never waits for room, and the rows of a slow shard never
+// keep the reader from those of others.
 func (c Config) producer() producer.Config {
 	p := c.Producer
-	p.MaxBufferedRecords = 2 * max(groups, p.MaxBufferedRecords)
-	p.MaxBufferedBytes = 2*p.MaxBufferedBytes + 2*largestRecord
+	p.MaxBufferedRecords = min(producerReserves*p.MaxBufferedRecords, 100_000_000)
+	p.MaxBufferedBytes = min(producerReserves*(p.MaxBufferedBytes+largestRecord), 1<<40)
 	return p
 }
 

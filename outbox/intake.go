@@ -94,6 +94,7 @@ type goneIDs struct {
 type keyState struct {
 	name        string
 	hash        keyspace.Key
+	group       int
 	rows, bytes int
 
 	over bool  // passed over; it is in the list of its group, or has its turn
@@ -103,8 +104,6 @@ type keyState struct {
 	refuses bool  // held: rows that are in the producer come back
 	stored  int64 // held: 0, or the lists begun when the table of held keys had it
 }
-
-func (k *keyState) group() int { return int(k.hash.Hi >> 60) }
 
 func newIntake(b bounds) *intake {
 	return &intake{
@@ -150,7 +149,7 @@ func (n *intake) admit(r *row) verdict {
 	if _, known := n.known[r.id]; known {
 		return leave
 	}
-	k := n.key(r.key)
+	k := n.keyOf(r)
 	if k.held {
 		return leave
 	}
@@ -173,7 +172,7 @@ func (n *intake) isNew(r *row) bool {
 }
 
 func (n *intake) takeIfRoom(k *keyState, r *row) verdict {
-	size, g := r.size(), &n.groups[k.group()]
+	size, g := r.size(), &n.groups[k.group]
 	if !fits(k.rows, k.bytes, size, n.bounds.keyRows, n.bounds.keyBytes) ||
 		!fits(g.rows, g.bytes, size, n.bounds.groupRows, n.bounds.groupBytes) {
 		n.dropIfIdle(k)
@@ -194,7 +193,7 @@ func fits(rows, bytes, size, mostRows, mostBytes int) bool {
 
 func (n *intake) enter(k *keyState, id int64, size int) {
 	n.known[id] = knownRow{key: k, bytes: int32(size)}
-	g := &n.groups[k.group()]
+	g := &n.groups[k.group]
 	k.rows, g.rows, n.rows = k.rows+1, g.rows+1, n.rows+1
 	k.bytes, g.bytes, n.bytes = k.bytes+size, g.bytes+size, n.bytes+size
 }
@@ -203,7 +202,7 @@ func (n *intake) enter(k *keyState, id int64, size int) {
 func (n *intake) resume(r *row) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	k := n.key(r.key)
+	k := n.keyOf(r)
 	n.enter(k, r.id, r.size())
 	n.lasts.note(k.hash.Lo, r.id)
 }
@@ -214,7 +213,20 @@ func (n *intake) key(name string) *keyState {
 	k := n.keys[name]
 	if k == nil {
 		k = &keyState{name: name, hash: keyspace.Of(name)}
+		k.group = int(k.hash.Hi >> 60)
 		n.keys[name] = k
+	}
+	return k
+}
+
+// keyOf is key for a row. The group of a new key is that of the row's explicit hash key.
+func (n *intake) keyOf(r *row) *keyState {
+	if k := n.keys[r.key]; k != nil {
+		return k
+	}
+	k := n.key(r.key)
+	if hash, err := keyspace.Parse(r.hash); err == nil {
+		k.group = int(hash.Hi >> 60)
 	}
 	return k
 }
@@ -225,13 +237,13 @@ func (n *intake) dropIfIdle(k *keyState) {
 	}
 }
 
-// passOver passes a row's key over, if the stream has too little to do. It returns false if the
-// reader is to wait.
-func (n *intake) passOver(r *row) bool {
+// passOver passes a row's key over, if the stream has too little to do or the row has waited for
+// long. It returns false if the reader is to wait.
+func (n *intake) passOver(r *row, late bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.rows >= n.bounds.idleRows || n.bytes >= n.bounds.idleBytes ||
-		n.overKeys >= n.bounds.overKeys {
+	busy := n.rows >= n.bounds.idleRows || n.bytes >= n.bounds.idleBytes
+	if busy && !late || n.overKeys >= n.bounds.overKeys {
 		return false
 	}
 	n.leaveFrom(n.key(r.key), r.id)
@@ -246,7 +258,7 @@ func (n *intake) leaveFrom(k *keyState, from int64) {
 	}
 	k.over, k.from = true, from
 	n.overKeys++
-	g := &n.groups[k.group()]
+	g := &n.groups[k.group]
 	g.over = append(g.over, k)
 }
 
@@ -257,11 +269,15 @@ func (n *intake) missed(r *row) (unknown bool) {
 	if _, known := n.known[r.id]; known {
 		return false
 	}
-	k := n.key(r.key)
+	k := n.keyOf(r)
 	if k.held {
 		return false
 	}
-	n.leaveFrom(k, r.id)
+	if k.over || n.overKeys < n.bounds.overKeys { // otherwise a later sweep finds it
+		n.leaveFrom(k, r.id)
+	} else {
+		n.dropIfIdle(k)
+	}
 	return true
 }
 
@@ -327,29 +343,30 @@ func (n *intake) admitTurn(r *row) verdict {
 	if _, known := n.known[r.id]; known {
 		return leave
 	}
-	k := n.key(r.key)
+	k := n.keyOf(r)
 	if k.held {
 		return leave
 	}
 	return n.takeIfRoom(k, r)
 }
 
-// endTurn ends the turn of a key. next is the lowest row that was not taken, or 0 if there is none.
-func (n *intake) endTurn(at place, next int64) {
+// endTurn ends the turn of a key. next is the lowest row that was not taken; done means that there
+// is none.
+func (n *intake) endTurn(at place, next int64, done bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	k := n.keys[at.key]
-	if k.from < at.from { // a window has found a lower row meanwhile
-		next = k.from
+	if k.from < at.from { // a lower row was found meanwhile
+		next, done = k.from, false
 	}
-	if next == 0 {
+	if done {
 		k.over = false
 		n.overKeys--
 		n.dropIfIdle(k)
 		return
 	}
 	k.from = next
-	g := &n.groups[k.group()]
+	g := &n.groups[k.group]
 	g.over = append(g.over, k)
 }
 
@@ -393,7 +410,7 @@ func (n *intake) putBack(ids []int64) {
 }
 
 func (n *intake) release(r knownRow) {
-	size, g := int(r.bytes), &n.groups[r.key.group()]
+	size, g := int(r.bytes), &n.groups[r.key.group]
 	r.key.rows, g.rows, n.rows = r.key.rows-1, g.rows-1, n.rows-1
 	r.key.bytes, g.bytes, n.bytes = r.key.bytes-size, g.bytes-size, n.bytes-size
 	n.dropIfIdle(r.key)
@@ -413,6 +430,7 @@ func (n *intake) hold(name string, refuses bool) {
 	defer n.mu.Unlock()
 	k := n.key(name)
 	k.held, k.refuses, k.stored = true, k.refuses || refuses, 0
+	n.lasts.forget(k.hash.Lo) // its rows come again
 	n.heldKeys[name] = k
 }
 
@@ -454,7 +472,7 @@ func (n *intake) endList(list int64, held []HeldKey) {
 		if !there[name] && k.stored > 0 && k.stored < list && k.rows == 0 {
 			k.held, k.refuses, k.stored = false, false, 0
 			delete(n.heldKeys, name)
-			n.leaveFrom(k, 0)
+			n.leaveFrom(k, lowest)
 		}
 	}
 	for name := range there {
@@ -463,6 +481,13 @@ func (n *intake) endList(list int64, held []HeldKey) {
 			n.heldKeys[name] = k
 		}
 	}
+}
+
+// countHeld returns the number of held keys.
+func (n *intake) countHeld() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.heldKeys)
 }
 
 // mostKnown bounds the memory of inversions.
@@ -497,4 +522,10 @@ func (n *intake) quiet() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.rows == 0 && n.overKeys == 0
+}
+
+// forget forgets the rows of a key.
+func (r *recentIDs) forget(hash uint64) {
+	delete(r.now, hash)
+	delete(r.before, hash)
 }

@@ -172,5 +172,7 @@ func (j *journal) open() int {
 
 // resume adds a unit of an earlier owner.
 func (j *journal) resume(u *openUnit) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.units[u.unitID] = &sentUnit{key: u.key, ids: slices.Clone(u.ids)}
 }

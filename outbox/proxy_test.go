@@ -20,6 +20,9 @@ type wire struct {
 	marks    [][]byte // a statement with one of these texts may be hit
 	hits     atomic.Int64
 	off      atomic.Bool
+	refuse   atomic.Bool  // new connections hang at once
+	hung     atomic.Int64 // connections up to this number pass nothing on
+	accepted atomic.Int64
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -75,10 +78,15 @@ func (w *wire) draw(n int) int {
 	return w.random.IntN(n)
 }
 
+// hang lets every connection that there is pass nothing on any more. They are not closed.
+func (w *wire) hang() { w.hung.Store(w.accepted.Load()) }
+
 // serve passes the bytes of one connection on.
 func (w *wire) serve(client net.Conn) {
 	w.keep(client)
 	defer client.Close()
+	number := w.accepted.Add(1)
+	hangs := func() bool { return w.hung.Load() >= number || w.refuse.Load() }
 	server, err := net.Dial("tcp", w.target)
 	if err != nil {
 		return
@@ -87,7 +95,7 @@ func (w *wire) serve(client net.Conn) {
 	defer server.Close()
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(client, server)
+		_, _ = io.Copy(unless{client, hangs}, server)
 		_ = client.Close()
 	})
 	defer back.Wait()
@@ -97,6 +105,9 @@ func (w *wire) serve(client net.Conn) {
 		n, err := client.Read(chunk)
 		if err != nil {
 			return
+		}
+		if hangs() {
+			continue
 		}
 		hit := false
 		for _, mark := range w.marks {
@@ -122,4 +133,17 @@ func (w *wire) serve(client net.Conn) {
 		time.Sleep(20 * time.Millisecond) // as above
 		return
 	}
+}
+
+// unless writes as long as a condition does not hold, and then drops everything.
+type unless struct {
+	to     io.Writer
+	silent func() bool
+}
+
+func (u unless) Write(p []byte) (int, error) {
+	if u.silent() {
+		return len(p), nil
+	}
+	return u.to.Write(p)
 }

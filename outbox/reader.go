@@ -29,10 +29,10 @@ import (
 //
 // Deleted rows stay in the index as long as any snapshot in the database is open, and a pass from 0
 // reads them all. So a pass begins at the low mark: no row below it can appear any more. At the
-// beginning of a pass, the highest id that was read so far is noted together with the snapshot's
-// xmax. When a later pass begins with an xmin that is not below this xmax, every transaction that
-// has drawn an id up to the noted one has ended, if it had a transaction id at that time. What that
-// pass does not show will never be there, so at its end the mark is raised to the noted id.
+// beginning of a pass, the highest id that was read so far is noted together with the id of the
+// next transaction. When all transactions below that have ended, so has every one that has drawn a
+// row's id up to the noted one, if it had a transaction id before. A pass that begins then shows
+// all rows up to the noted id that there will ever be. At its end the mark is raised to it.
 //
 // Writers that draw the row's id first can commit below the mark. For them all ids up to the mark
 // are read every sweepEvery, without data.
@@ -44,20 +44,22 @@ type reader struct {
 	log    func(message string, args ...any)
 	until  int64 // with Once: the highest id at the start; otherwise 0
 
-	low     int64
-	high    int64  // the highest id that was read and is durable
-	moment  moment // the noted id
-	backlog bool   // the last pass had several windows, or should have had
-	limit   int    // rows of the next window
-	swept   time.Time
-	failed  int // failures of the database in a row
-	idle    int // passes in a row without a new row
+	low      int64
+	high     int64  // the highest id that was read and is durable
+	moment   moment // the noted id
+	backlog  bool   // the last pass had several windows, or should have had
+	limit    int    // rows of the next window
+	rowBytes int    // of a row, on average
+	swept    time.Time
+	stopped  bool // too many keys are held
+	failed   int  // failures of the database in a row
+	idle     int  // passes in a row without a new row
 }
 
-// moment is a highest id with its snapshot's xmax.
+// moment is a highest id, and the id of the next transaction at that time.
 type moment struct {
 	id   int64
-	xmax uint64
+	next uint64 // 0: none was noted
 }
 
 // lowest is below every id.
@@ -66,18 +68,20 @@ const lowest = int64(-1 << 62)
 const (
 	sweepEvery  = 10 * time.Second
 	sweepRows   = 10_000
-	windowRows  = 5000    // the most rows of a window
-	windowFirst = 100     // rows of the first window: the size of a row is not known yet
-	windowBytes = 4 << 20 // the bytes of a window
-	turnKeys    = 100     // the most keys of a read by key
-	skippedKeys = 1000    // the most keys that a window leaves out
+	windowRows  = 5000                   // the most rows of a window
+	windowFirst = 100                    // rows of the first window, as no size is known
+	windowBytes = 4 << 20                // the bytes of a window
+	patience    = 250 * time.Millisecond // how long a row waits for room while others have work
+
+	turnKeys    = 100  // the most keys of a read by key
+	skippedKeys = 1000 // the most keys that a window leaves out
 )
 
-// The waits between two passes without new rows. At the longest there are 18 reads a second: with
+// The waits between two passes without new rows. At the longest there are 16 reads a second: with
 // the heartbeats they are less than 20.
 const (
 	pollMin = time.Millisecond
-	pollMax = 55 * time.Millisecond
+	pollMax = 60 * time.Millisecond
 )
 
 // errDone ends a reader with Once.
@@ -85,7 +89,8 @@ var errDone = errors.New("everything that was in the table is in the stream")
 
 // run reads until ctx ends, the producer halts, or with Once everything is done.
 func (r *reader) run(ctx context.Context) error {
-	r.limit, r.swept, r.low, r.high = windowFirst, time.Now(), lowest, lowest
+	r.limit, r.swept = windowFirst, time.Now()
+	r.low, r.high, r.moment.id = lowest, lowest, lowest
 	for {
 		more, err := r.round(ctx)
 		switch {
@@ -178,6 +183,9 @@ func (r *reader) pass(ctx context.Context) (taken int, err error) {
 	if quiet, err := r.unchanged(ctx); quiet || err != nil {
 		return 0, err
 	}
+	if r.tooManyHeld() {
+		return 0, nil
+	}
 	noted, raise := r.moment, lowest
 	for after, first, until := r.low, true, r.until; ; first = false {
 		w := window{
@@ -197,8 +205,8 @@ func (r *reader) pass(ctx context.Context) (taken int, err error) {
 		if err != nil {
 			return taken, err
 		}
-		if first && (noted.xmax == 0 || p.xmin >= noted.xmax) {
-			raise, noted = noted.id, moment{highest, p.xmax}
+		if first && p.xmin >= noted.next {
+			raise, noted = noted.id, moment{highest, p.next}
 		}
 		if first && w.top {
 			until = p.top
@@ -216,6 +224,20 @@ func (r *reader) pass(ctx context.Context) (taken int, err error) {
 	r.low, r.moment = max(r.low, raise), noted
 	return taken, nil
 }
+
+// tooManyHeld reports whether so many keys are held that no new row is taken: one fault holds them
+// all, and their number has no other bound.
+func (r *reader) tooManyHeld() bool {
+	held := r.intake.countHeld()
+	if held >= mostHeld && !r.stopped {
+		r.log("no further row is taken, since too many keys are held", "keys", held)
+	}
+	r.stopped = held >= mostHeld
+	return r.stopped
+}
+
+// mostHeld is the number of held keys from which on no new row is taken.
+const mostHeld = 10_000
 
 // unchanged reports whether the database is certainly as it was at the beginning of the last pass.
 func (r *reader) unchanged(ctx context.Context) (bool, error) {
@@ -235,12 +257,17 @@ func (r *reader) adapt(p *page) {
 		return
 	}
 	slices.SortFunc(p.rows, func(a, b row) int { return cmp.Compare(a.id, b.id) })
+	r.measure(p.rows)
+	r.limit = max(16, min(windowRows, windowBytes/max(1, r.rowBytes), 4*r.limit))
+}
+
+// measure sets rowBytes. It grows at once, and falls by a quarter at most.
+func (r *reader) measure(rows []row) {
 	bytes := 0
-	for i := range p.rows {
-		bytes += p.rows[i].size()
+	for i := range rows {
+		bytes += rows[i].size()
 	}
-	fit := windowBytes / max(1, bytes/len(p.rows))
-	r.limit = max(16, min(windowRows, fit, 4*r.limit))
+	r.rowBytes = max(bytes/len(rows), r.rowBytes*3/4)
 }
 
 // takeAll takes the rows of a window that are new. They are made durable first.
@@ -269,9 +296,9 @@ func (r *reader) takeAll(ctx context.Context, p *page) (taken int, err error) {
 
 // place waits until a row has room, or its key was passed over.
 func (r *reader) place(ctx context.Context, at *row) (verdict, error) {
-	for {
+	for late := time.Now().Add(patience); ; {
 		v := r.intake.admit(at)
-		if v != full || r.intake.passOver(at) {
+		if v != full || r.intake.passOver(at, time.Now().After(late)) {
 			return v, nil
 		}
 		if turned, err := r.turns(ctx); turned > 0 || err != nil {
@@ -280,9 +307,8 @@ func (r *reader) place(ctx context.Context, at *row) (verdict, error) {
 			}
 			continue
 		}
-		select {
-		case <-r.intake.roomy:
-		case <-ctx.Done():
+		retry.WaitOr(ctx, patience, r.intake.roomy)
+		if ctx.Err() != nil {
 			return leave, context.Cause(ctx)
 		}
 	}
@@ -311,7 +337,8 @@ func (r *reader) turns(ctx context.Context) (turned int, err error) {
 		if len(places) == 0 {
 			break
 		}
-		most := limits{rows: min(rows, windowRows), bytes: windowBytes, until: r.until}
+		most := limits{bytes: windowBytes, until: r.until}
+		most.rows = max(1, min(rows, windowRows, windowBytes/max(1, r.rowBytes)))
 		moved, err := r.turn(ctx, places, most)
 		if err != nil {
 			return turned, err
@@ -333,11 +360,12 @@ func (r *reader) turn(
 	defer r.intake.endRead()
 	p, err := r.store.ofKeys(ctx, places, most)
 	if err == nil && len(p.rows) > 0 {
+		r.measure(p.rows)
 		err = r.store.secure(ctx)
 	}
 	if err != nil {
 		for _, at := range places {
-			r.intake.endTurn(at, at.from)
+			r.intake.endTurn(at, at.from, false)
 		}
 		return false, err
 	}
@@ -352,47 +380,44 @@ func (r *reader) turn(
 	reached := true // the read was not cut off before this key
 	for _, at := range places {
 		rows := byKey[at.key]
-		next := at.from
+		next, done := at.from, false
 		if err == nil && reached {
 			cut := p.full && at.key == last
 			reached = !cut
-			next, err = r.takeTurn(ctx, at, rows, cut || len(rows) >= most.rows)
+			next, done, err = r.takeTurn(ctx, at, rows, cut || len(rows) >= most.rows)
 		}
-		r.intake.endTurn(at, next)
-		moved = moved || next != at.from
+		r.intake.endTurn(at, next, done)
+		moved = moved || done || next != at.from
 	}
 	return moved, err
 }
 
 // takeTurn takes rows of a key as long as there is room. It returns the lowest row that it has not
-// taken, or 0 if there is none.
+// taken, and whether there is none.
 func (r *reader) takeTurn(
 	ctx context.Context, at place, rows []row, more bool,
-) (next int64, err error) {
+) (next int64, done bool, err error) {
 	next = at.from
 	for i := range rows {
 		switch r.intake.admitTurn(&rows[i]) {
 		case full:
-			return rows[i].id, nil
+			return rows[i].id, false, nil
 		case take:
 			if err := r.putRow(ctx, &rows[i]); err != nil {
-				return rows[i].id, err
+				return rows[i].id, false, err
 			}
 		case leave:
 		}
 		next = rows[i].id + 1
 	}
-	if more {
-		return next, nil
-	}
-	return 0, nil
+	return next, !more, nil
 }
 
 // sweep looks for rows up to a mark that no pass has shown. It returns how many it has found; they
 // are read with their keys.
 func (r *reader) sweep(ctx context.Context, mark int64) (found int, err error) {
 	began := time.Now()
-	for after := lowest; mark > lowest; {
+	for after := lowest; mark > lowest && mark != 0; { // 0 would be no bound
 		w := window{
 			after: after, skip: r.intake.skipped(skippedKeys),
 			most: limits{rows: sweepRows, until: mark},

@@ -68,7 +68,7 @@ func (r *Relay) run(ctx context.Context) error {
 	if err := Check(ctx, r.cfg.DB, r.cfg.Table); err != nil {
 		return err
 	}
-	s, err := open(ctx, r.cfg.DB, r.cfg.Table)
+	s, err := open(ctx, r.cfg.DB, r.cfg.Table, max(leastTimeout, 3*r.cfg.Failover))
 	if err != nil {
 		return err
 	}
@@ -102,6 +102,9 @@ func (r *Relay) run(ctx context.Context) error {
 		}
 	}
 }
+
+// leastTimeout is the least time that a statement may take before its connection counts as dead.
+const leastTimeout = 5 * time.Second
 
 // retriable reports whether a session has ended for a reason that passes.
 func retriable(err error) bool {
@@ -165,7 +168,7 @@ func (r *Relay) own(ctx context.Context, s store, l lease) error {
 	if errors.Is(err, errLost) {
 		return err
 	}
-	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushGrace)
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveGrace)
 	defer cancel()
 	if err := s.leave(leaving, run.fence); err != nil && !errors.Is(err, errLost) {
 		r.cfg.Logger.Warn("the lease was not handed over; another relay waits for its end",

@@ -49,21 +49,26 @@ func (t Table) Trigger() (string, error) {
 	return t.withDefaults().fill(DialectPostgres, postgresTrigger), nil
 }
 
-// fill replaces the words in capitals in a statement.
-func (t Table) fill(dialect Dialect, text string) string {
+// fill replaces the words in capitals in a statement. more has further words with their texts.
+func (t Table) fill(dialect Dialect, text string, more ...string) string {
 	table, data, hashKey, hashText := t.quoted(dialect), string(t.Type), "", "''"
-	dataText := quote(t.Data)
+	dataText, producerText := quote(t.Data), "encode(producer, 'hex')"
+	keyText, noKey := fmt.Sprintf("coalesce(%s, '')", quote(t.Key)), quote(t.Key)+" is null"
 	switch {
-	case dialect == DialectSQLite:
+	case dialect == DialectSQLite: // where a column of text may have any value
 		data = map[bool]string{true: "blob", false: "text"}[t.Type == Bytea]
+		producerText, noKey = "hex(producer)", fmt.Sprintf("typeof(%s) <> 'text'", quote(t.Key))
+		keyText = fmt.Sprintf("iif(%s, '', %s)", noKey, quote(t.Key))
 	case t.Type == JSON || t.Type == JSONB:
 		dataText += "::text"
+	case t.Type == Bytea: // whatever bytea_output is
+		dataText = fmt.Sprintf("encode(%s, 'hex')", quote(t.Data))
 	}
 	if t.hasHashKey() {
 		hashKey = fmt.Sprintf("\n  %s text,", quote(t.HashKey))
 		hashText = fmt.Sprintf("coalesce(%s, '')", quote(t.HashKey))
 	}
-	return strings.NewReplacer(
+	words := append(more, "PRODUCERTEXT", producerText, "KEYTEXT", keyText, "NOKEY", noKey,
 		"JOURNAL", t.related(dialect, "journal"), "LEASE", t.related(dialect, "lease"),
 		"HELD", t.related(dialect, "held"), "DEAD", t.related(dialect, "dead"),
 		"HASHTEXT", hashText, "DATATEXT", dataText,
@@ -72,7 +77,8 @@ func (t Table) fill(dialect Dialect, text string) string {
 		"DATA", quote(t.Data), "TYPE", data,
 		"PUTLOCK", lockExpression("$1"), "TURNLOCK", lockExpression("new."+quote(t.Key)),
 		"PUT", t.Function(), "TURN", quote(t.schema(), "runnel_"+t.base()+"_turn"),
-	).Replace(text)
+	)
+	return strings.NewReplacer(words...).Replace(text)
 }
 
 // related returns the quoted name of one of the relay's tables.

@@ -62,9 +62,9 @@ func newSession(cfg *Config, s store, l lease) *session {
 
 const (
 	// closeGrace is how long the records in the producer may take after the end of the context.
-	closeGrace = 10 * time.Second
-	// flushGrace is the same for the last transactions.
-	flushGrace = 5 * time.Second
+	closeGrace = 9 * time.Second
+	// flushGrace is the same for the last transactions, and leaveGrace for the lease.
+	flushGrace, leaveGrace = 3 * time.Second, 3 * time.Second
 )
 
 // run relays rows until ctx ends, the lease is lost, or the stream refuses the caller. With Once it

@@ -2,7 +2,9 @@ package outbox
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/runnel-stream/runnel/aggregate"
@@ -120,9 +122,9 @@ type page struct {
 	rows []row
 	full bool  // there may be more
 	top  int64 // the highest id at that moment
-	// xmin and xmax are those of the read's snapshot (PostgreSQL, pg_snapshot): all transactions
-	// below xmin have ended, and those from xmax on had not begun.
-	xmin, xmax uint64
+	// All transactions with an id below xmin had ended when the rows were read, and all with an id
+	// from next on got it later.
+	xmin, next uint64
 	// durable is set if a crash of the database cannot lose the rows any more: see store.secure.
 	durable bool
 }
@@ -164,6 +166,16 @@ type openUnit struct {
 	bootNS             int64
 }
 
+// setProducer sets the producer from its text in the journal.
+func (u *openUnit) setProducer(text string) error {
+	id, err := hex.DecodeString(text)
+	if err != nil || len(id) != len(u.producer) {
+		return fmt.Errorf("the journal has the producer id %q: want 16 bytes", text)
+	}
+	copy(u.producer[:], id)
+	return nil
+}
+
 // deadRow is a row that becomes a dead letter.
 type deadRow struct {
 	id     int64
@@ -194,11 +206,12 @@ type Status struct {
 	OldestTransaction time.Duration
 }
 
-// open returns the store of a database.
-func open(ctx context.Context, db DB, table Table) (store, error) {
+// open returns the store of a database whose statements may take so long. SQLite has no time-out:
+// its statements do not go over a network.
+func open(ctx context.Context, db DB, table Table, timeout time.Duration) (store, error) {
 	switch db := db.(type) {
 	case postgresDB:
-		return newPostgresStore(ctx, db.pool, table)
+		return newPostgresStore(ctx, db.pool, table, timeout)
 	case sqliteDB:
 		return newSQLiteStore(db.db, table), nil
 	}

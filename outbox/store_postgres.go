@@ -2,8 +2,10 @@ package outbox
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +21,8 @@ import (
 type postgresStore struct {
 	pool  *pgxpool.Pool
 	table Table // with its defaults
+	// timeout is how long a statement may take before its connection counts as dead.
+	timeout time.Duration
 	// timeline is the SQL expression for the server's timeline.
 	timeline string
 }
@@ -29,13 +33,13 @@ const walTimeline = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
 // newPostgresStore returns the store of a table. A server without the functions of the write-ahead
 // log, as some clouds have it, counts as one that never changes its timeline.
 func newPostgresStore(
-	ctx context.Context, pool *pgxpool.Pool, table Table,
+	ctx context.Context, pool *pgxpool.Pool, table Table, timeout time.Duration,
 ) (*postgresStore, error) {
-	s := &postgresStore{pool: pool, table: table, timeline: walTimeline}
+	s := &postgresStore{pool: pool, table: table, timeout: timeout, timeline: walTimeline}
 	var now string
 	err := s.ask(ctx, "select "+walTimeline, nil, &now)
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
+	switch codeOf(err) {
+	case undefinedFunction, insufficientRights, notSupported:
 		s.timeline, err = "''", nil
 	}
 	return s, err
@@ -43,12 +47,30 @@ func newPostgresStore(
 
 // ask carries out a statement that returns one row. It prepares nothing.
 func (s *postgresStore) ask(ctx context.Context, text string, args []any, to ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
 	text = s.fill(text)
 	return s.pool.QueryRow(ctx, text, append([]any{pgx.QueryExecModeExec}, args...)...).Scan(to...)
 }
 
-func (s *postgresStore) query(ctx context.Context, text string, args ...any) (pgx.Rows, error) {
-	return s.pool.Query(ctx, s.fill(text), append([]any{pgx.QueryExecModeExec}, args...)...)
+// query carries out a statement and calls each for every row.
+func (s *postgresStore) query(
+	ctx context.Context, text string, args []any, each func(pgx.Rows) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	args = append([]any{pgx.QueryExecModeExec}, args...)
+	rows, err := s.pool.Query(ctx, s.fill(text), args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 func (s *postgresStore) fill(text string) string {
@@ -56,8 +78,7 @@ func (s *postgresStore) fill(text string) string {
 	if s.timeline != walTimeline {
 		durable = "false"
 	}
-	return strings.NewReplacer("TIMELINE", s.timeline, "DURABLE", durable).
-		Replace(s.table.fill(DialectPostgres, text))
+	return s.table.fill(DialectPostgres, text, "TIMELINE", s.timeline, "DURABLE", durable)
 }
 
 func (s *postgresStore) exec(ctx context.Context, statements []string) error {
@@ -105,7 +126,7 @@ func (*postgresStore) close() {} // it has opened nothing
 // clock was set back.
 const claimSQL = `with beat as (
   update LEASE b set epoch = b.epoch + 1, owner = $1, seen = clock_timestamp()
-  where b.slot = 0 and b.part = 'beat' and (b.owner in ('', $2)
+  where b.slot = 0 and b.part = 'beat' and (b.owner in ('', $1, $2)
     or b.seen is null or abs(extract(epoch from clock_timestamp() - b.seen)) > $3)
     and exists (select from LEASE s where s.slot = 0 and s.part = 'epoch'
       and (s.stream = '' or s.stream = $4 and s.stream_created = $5))
@@ -291,36 +312,30 @@ func columnsOf(units []openUnit) []any {
 	}
 }
 
-const openUnitsSQL = `select producer, number, low, key, hash_key, ids, crc, frozen_ns, server_ns,
-  boot_id, boot_ns from JOURNAL where slot = 0 order by epoch, number`
+const openUnitsSQL = `select PRODUCERTEXT, number, low, key, hash_key, ids, crc, frozen_ns,
+  server_ns, boot_id, boot_ns from JOURNAL where slot = 0 order by epoch, number`
 
 func (s *postgresStore) open(ctx context.Context) (units []openUnit, err error) {
-	rows, err := s.query(ctx, openUnitsSQL)
-	if err != nil {
-		return nil, err
-	}
-	var u openUnit
-	var producer []byte
-	var number, low, crc int64
-	_, err = pgx.ForEachRow(rows, []any{
-		&producer, &number, &low, &u.key, &u.hash, &u.ids, &crc, &u.frozenNS, &u.serverNS,
-		&u.bootID, &u.bootNS,
-	}, func() error {
-		if len(producer) != len(u.producer) {
-			return errors.New("the journal has a producer id that is none: want 16 bytes")
+	err = s.query(ctx, openUnitsSQL, nil, func(rows pgx.Rows) error {
+		var u openUnit
+		var producer string
+		var number, low, crc int64
+		err := rows.Scan(&producer, &number, &low, &u.key, &u.hash, &u.ids, &crc, &u.frozenNS,
+			&u.serverNS, &u.bootID, &u.bootNS)
+		if err != nil {
+			return err
 		}
-		copy(u.producer[:], producer)
 		u.number, u.low, u.crc = uint64(number), uint64(low), uint32(crc)
+		err = u.setProducer(producer)
 		units = append(units, u)
-		u.ids = nil // the next row's are others
-		return nil
+		return err
 	})
 	return units, err
 }
 
 // rowColumns are the columns of a row. A key or data that is null is empty, and the last column
 // says so.
-const rowColumns = `ID, coalesce(KEY, ''), HASHTEXT, DATATEXT, KEY is null`
+const rowColumns = `ID, KEYTEXT, HASHTEXT, DATATEXT, NOKEY`
 
 func (s *postgresStore) rows(ctx context.Context, ids []int64) (map[int64]row, error) {
 	p, err := s.read(ctx, limits{}, "select "+rowColumns+" from TABLE where ID = any($1)", ids)
@@ -331,6 +346,13 @@ func (s *postgresStore) rows(ctx context.Context, ids []int64) (map[int64]row, e
 	return byID, err
 }
 
+// snapshotSQL is the snapshot's xmin and the id of the next transaction, with a colon between. The
+// snapshot's own xmax will not do: it is the successor of the latest transaction that has ended,
+// and open ones may be above it.
+const snapshotSQL = `pg_snapshot_xmin(pg_current_snapshot())::text || ':' ||
+  (pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+    + age(pg_snapshot_xmax(pg_current_snapshot())::xid))::text`
+
 // The header's row has no id, the snapshot in place of the key, the top in place of the hash key,
 // and whether the log is flushed in place of noKey. So they are of the same snapshot as the rows.
 func (s *postgresStore) window(ctx context.Context, w window) (page, error) {
@@ -339,7 +361,7 @@ func (s *postgresStore) window(ctx context.Context, w window) (page, error) {
 		top = "(select coalesce(max(ID), 0)::text from TABLE)"
 	}
 	where, args := conditions(w)
-	text := "select null::bigint, pg_current_snapshot()::text, " + top + ", null, DURABLE\n" +
+	text := "select null::bigint, " + snapshotSQL + ", " + top + ", null, DURABLE\n" +
 		"union all (select " + rowColumns + " from TABLE " + where + ")"
 	p, err := s.read(ctx, w.most, text, args...)
 	p.full = p.full || len(p.rows) >= w.most.rows
@@ -349,7 +371,7 @@ func (s *postgresStore) window(ctx context.Context, w window) (page, error) {
 // conditions returns the conditions of a window, its order and its limit.
 func conditions(w window) (where string, args []any) {
 	where, args = "where ID > $1", []any{w.after, w.most.rows}
-	if w.most.until > 0 {
+	if w.most.until != 0 {
 		args = append(args, w.most.until)
 		where += " and ID <= $" + strconv.Itoa(len(args))
 	}
@@ -384,18 +406,28 @@ func (s *postgresStore) ofKeys(
 		keys[i], since[i] = p.key, p.from
 	}
 	until := ""
-	if most.until > 0 {
+	if most.until != 0 {
 		until = "and o.ID <= " + strconv.FormatInt(most.until, 10)
 	}
 	p, err := s.read(ctx, limits{bytes: most.bytes}, strings.ReplaceAll(ofKeysSQL, "UNTIL", until),
 		keys, since, most.rows)
+	i := slices.Index(keys, "")
+	if i < 0 || err != nil {
+		return p, err
+	}
+	// The null of a key is found by no comparison.
+	nulls, err := s.read(ctx, limits{}, "select "+rowColumns+" from TABLE o where KEY is null and "+
+		"ID >= $1 "+until+" order by ID limit $2::int", since[i], most.rows)
+	p.rows = append(nulls.rows, p.rows...)
 	return p, err
 }
 
+// idsSQL is a window without data.
+const idsSQL = "select ID, KEYTEXT, '', null, NOKEY from TABLE "
+
 func (s *postgresStore) ids(ctx context.Context, w window) ([]row, error) {
 	where, args := conditions(w)
-	p, err := s.read(ctx, limits{}, "select ID, coalesce(KEY, ''), '', null, KEY is null "+
-		"from TABLE "+where, args...)
+	p, err := s.read(ctx, limits{}, idsSQL+where, args...)
 	return p.rows, err
 }
 
@@ -403,43 +435,41 @@ func (s *postgresStore) ids(ctx context.Context, w window) ([]row, error) {
 func (s *postgresStore) read(
 	ctx context.Context, most limits, text string, args ...any,
 ) (p page, err error) {
-	rows, err := s.query(ctx, text, args...)
-	if err != nil {
-		return p, err
-	}
-	defer rows.Close()
 	bytes := 0
-	for rows.Next() {
+	err = s.query(ctx, text, args, func(rows pgx.Rows) error {
 		var id *int64
 		var r row
 		if err := rows.Scan(&id, &r.key, &r.hash, &r.data, &r.noKey); err != nil {
-			return page{}, err
+			return err
 		}
 		if id == nil {
-			if err := p.header(r); err != nil {
-				return page{}, err
-			}
-			continue
+			return p.header(r)
 		}
-		r.id, r.noData = *id, r.data == nil
+		if r.id, r.noData = *id, r.data == nil; s.table.Type == Bytea {
+			n, err := hex.Decode(r.data, r.data)
+			if err != nil {
+				return err
+			}
+			r.data = r.data[:n]
+		}
 		p.rows = append(p.rows, r)
 		if bytes += r.size(); most.bytes > 0 && bytes >= most.bytes {
 			p.full = true
 			rows.Close()
 		}
-	}
-	return p, rows.Err()
+		return nil
+	})
+	return p, err
 }
 
 // header reads the header of a window.
 func (p *page) header(r row) (err error) {
 	p.durable = r.noKey
-	xmin, rest, _ := strings.Cut(r.key, ":")
-	xmax, _, _ := strings.Cut(rest, ":")
+	xmin, next, _ := strings.Cut(r.key, ":")
 	if p.xmin, err = strconv.ParseUint(xmin, 10, 64); err != nil {
 		return fmt.Errorf("read the snapshot %q: %w", r.key, err)
 	}
-	if p.xmax, err = strconv.ParseUint(xmax, 10, 64); err != nil {
+	if p.next, err = strconv.ParseUint(next, 10, 64); err != nil {
 		return fmt.Errorf("read the snapshot %q: %w", r.key, err)
 	}
 	if r.hash != "" {
@@ -448,16 +478,17 @@ func (p *page) header(r row) (err error) {
 	return err
 }
 
+const heldSQL = `select key, reason, ids, (extract(epoch from held_at) * 1000)::bigint from HELD
+order by held_at, key`
+
 func (s *postgresStore) held(ctx context.Context) (keys []HeldKey, err error) {
-	rows, err := s.query(ctx, "select key, reason, ids, held_at from HELD order by held_at, key")
-	if err != nil {
-		return nil, err
-	}
-	var h HeldKey
-	_, err = pgx.ForEachRow(rows, []any{&h.Key, &h.Reason, &h.IDs, &h.Since}, func() error {
+	err = s.query(ctx, heldSQL, nil, func(rows pgx.Rows) error {
+		var h HeldKey
+		var since int64
+		err := rows.Scan(&h.Key, &h.Reason, &h.IDs, &since)
+		h.Since = time.UnixMilli(since)
 		keys = append(keys, h)
-		h.IDs = nil
-		return nil
+		return err
 	})
 	return keys, err
 }
@@ -504,13 +535,13 @@ const (
 	// A role without the rights of pg_monitor sees its own transactions alone.
 	transactionSQL = `select coalesce((
   select extract(epoch from max(clock_timestamp() - xact_start)) from pg_stat_activity
-  where pid <> pg_backend_pid() and (backend_xid is not null or backend_xmin is not null)), 0)::float`
+  where pid <> pg_backend_pid() and coalesce(backend_xid, backend_xmin) is not null), 0)::float`
 )
 
 func (s *postgresStore) ages(ctx context.Context) (row, transaction time.Duration, err error) {
 	var oldest, longest float64
 	err = s.ask(ctx, oldestSQL, nil, &oldest)
-	if codeOf(err) == undefinedColumn {
+	if codeOf(err) != "" { // there is no created_at, or it is no time
 		oldest, err = -1, nil
 	}
 	if err == nil {
@@ -521,8 +552,10 @@ func (s *postgresStore) ages(ctx context.Context) (row, transaction time.Duratio
 
 // The codes of PostgreSQL's errors (its manual, appendix A).
 const (
-	undefinedColumn = "42703"
-	undefinedTable  = "42P01"
+	undefinedTable     = "42P01"
+	undefinedFunction  = "42883"
+	insufficientRights = "42501"
+	notSupported       = "0A000"
 )
 
 // codeOf returns the code of a server's error, or "".
@@ -535,16 +568,14 @@ func codeOf(err error) string {
 }
 
 func (s *postgresStore) columns(ctx context.Context) (map[string]string, error) {
-	rows, err := s.query(ctx, columnQuery, s.table.quoted(DialectPostgres))
-	if err != nil {
-		return nil, err
-	}
 	types := map[string]string{}
-	var name, of string
-	_, err = pgx.ForEachRow(rows, []any{&name, &of}, func() error {
-		types[name] = of
-		return nil
-	})
+	err := s.query(ctx, columnQuery, []any{s.table.quoted(DialectPostgres)},
+		func(rows pgx.Rows) error {
+			var name, of string
+			err := rows.Scan(&name, &of)
+			types[name] = of
+			return err
+		})
 	if codeOf(err) == undefinedTable {
 		return nil, nil
 	}

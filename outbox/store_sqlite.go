@@ -33,6 +33,9 @@ const now = "((julianday('now') - 2440587.5) * 86400.0)"
 // changed reports whether the database may have changed since the last call. It is not safe for
 // concurrent use.
 func (s *sqliteStore) changed(ctx context.Context) (bool, error) {
+	if s.db.Stats().MaxOpenConnections == 1 {
+		return true, nil // the only connection has other work
+	}
 	if s.watch == nil {
 		conn, err := s.db.Conn(ctx)
 		if err != nil {
@@ -66,6 +69,8 @@ func (s *sqliteStore) write(ctx context.Context, f func(tx sqliteTx) error) (err
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	tx := sqliteTx{ctx, s, conn}
 	if _, err := tx.exec("begin immediate"); err != nil {
+		// It may have begun nevertheless, if ctx has ended; otherwise this has no effect.
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "rollback")
 		return err
 	}
 	if err := f(tx); err != nil {
@@ -124,7 +129,7 @@ func (s *sqliteStore) claim(ctx context.Context, c claim) (l lease, err error) {
 		if err != nil {
 			return err
 		}
-		free := l.owner == "" || l.owner == c.before || !age.Valid ||
+		free := l.owner == "" || l.owner == c.before || l.owner == c.owner || !age.Valid ||
 			age.Float64 > c.failover.Seconds()
 		if !free || l.stream != "" && (l.stream != c.stream || l.created != c.created) {
 			return nil
@@ -175,6 +180,10 @@ func (s *sqliteStore) leave(ctx context.Context, f fence) error {
 		"where slot = 0 and part = 'beat' and owner = ?", f.owner)
 }
 
+const holdRow = `insert into HELD (key, reason, ids) values (?, ?, ?)
+on conflict (key) do update set ids = (select json_group_array(value) from (
+  select value from json_each(HELD.ids) union select value from json_each(excluded.ids)))`
+
 const buryRow = "insert into DEAD (id, partition_key, record_data, explicit_hash_key, reason) " +
 	"select ID, KEY, DATA, HASHTEXT, ? from TABLE where ID = ?"
 
@@ -215,8 +224,7 @@ func (t sqliteTx) change(f fence, c *change) (err error) {
 		each("delete from TABLE where ID in (select value from json_each(?))", jsonOf(c.deleted))
 	}
 	for _, h := range c.held {
-		each("insert into HELD (key, reason, ids) values (?, ?, ?) on conflict (key) do nothing",
-			h.Key, h.Reason, jsonOf(h.IDs))
+		each(holdRow, h.Key, h.Reason, jsonOf(h.IDs))
 	}
 	for _, d := range c.dead {
 		each(buryRow, d.reason, d.id)
@@ -249,17 +257,16 @@ func (s *sqliteStore) query(
 func (s *sqliteStore) open(ctx context.Context) (units []openUnit, err error) {
 	err = s.query(ctx, openUnitsSQL, nil, func(scan func(...any) error) error {
 		var u openUnit
-		var producer []byte
+		var producer string
 		var number, low, crc int64
 		var ids string
 		if err := scan(&producer, &number, &low, &u.key, &u.hash, &ids, &crc, &u.frozenNS,
 			&u.serverNS, &u.bootID, &u.bootNS); err != nil {
 			return err
 		}
-		if len(producer) != len(u.producer) {
-			return errors.New("the journal has a producer id that is none: want 16 bytes")
+		if err := u.setProducer(producer); err != nil {
+			return err
 		}
-		copy(u.producer[:], producer)
 		u.number, u.low, u.crc = uint64(number), uint64(low), uint32(crc)
 		units = append(units, u)
 		return json.Unmarshal([]byte(ids), &units[len(units)-1].ids)
@@ -306,14 +313,14 @@ func (s *sqliteStore) rows(ctx context.Context, ids []int64) (map[int64]row, err
 // sqliteConditions is conditions for SQLite.
 func sqliteConditions(w window) (where string, args []any) {
 	where, args = "where ID > ?", []any{w.after}
-	if w.most.until > 0 {
+	if w.most.until != 0 {
 		args = append(args, w.most.until)
 		where += " and ID <= ?"
 	}
 	if len(w.skip) > 0 {
 		skip, _ := json.Marshal(w.skip) // texts always have a JSON form
 		args = append(args, string(skip))
-		where += " and coalesce(KEY, '') not in (select value from json_each(?))"
+		where += " and KEYTEXT not in (select value from json_each(?))"
 	}
 	return where + " order by ID limit ?", append(args, w.most.rows)
 }
@@ -330,7 +337,7 @@ func (s *sqliteStore) window(ctx context.Context, w window) (page, error) {
 	where, args := sqliteConditions(w)
 	p, err := s.read(ctx, w.most, "select "+rowColumns+" from TABLE "+where, args...)
 	p.full = p.full || len(p.rows) >= w.most.rows
-	p.top, p.xmin, p.xmax, p.durable = top, 1, 1, true
+	p.top, p.xmin, p.next, p.durable = top, 1, 1, true
 	return p, err
 }
 
@@ -339,12 +346,15 @@ func (*sqliteStore) secure(context.Context) error { return nil } // synchronous 
 func (s *sqliteStore) ofKeys(ctx context.Context, places []place, most limits) (p page, err error) {
 	left := most.bytes
 	for _, at := range places {
-		until := most.until
+		until, which := most.until, "KEY = ?1"
 		if until == 0 {
 			until = 1<<63 - 1
 		}
+		if at.key == "" {
+			which = "(KEY = ?1 or NOKEY)"
+		}
 		part, err := s.read(ctx, limits{bytes: left}, "select "+rowColumns+" from TABLE "+
-			"where KEY = ? and ID >= ? and ID <= ? order by ID limit ?", at.key, at.from, until,
+			"where "+which+" and ID >= ? and ID <= ? order by ID limit ?", at.key, at.from, until,
 			most.rows)
 		if err != nil {
 			return page{}, err
@@ -363,8 +373,7 @@ func (s *sqliteStore) ofKeys(ctx context.Context, places []place, most limits) (
 
 func (s *sqliteStore) ids(ctx context.Context, w window) ([]row, error) {
 	where, args := sqliteConditions(w)
-	p, err := s.read(ctx, limits{}, "select ID, coalesce(KEY, ''), '', null, KEY is null "+
-		"from TABLE "+where, args...)
+	p, err := s.read(ctx, limits{}, idsSQL+where, args...)
 	return p.rows, err
 }
 
@@ -431,10 +440,10 @@ func (s *sqliteStore) status(ctx context.Context) (st Status, err error) {
 func (s *sqliteStore) ages(ctx context.Context) (row, _ time.Duration, err error) {
 	var oldest float64
 	err = s.db.QueryRowContext(ctx, s.fill(sqliteOldestSQL)).Scan(&oldest)
-	if err != nil && strings.Contains(err.Error(), "no such column") {
-		oldest, err = -1, nil
+	if err != nil { // there is no created_at, or it is no time
+		oldest = -1
 	}
-	return seconds(oldest), 0, err
+	return seconds(oldest), 0, nil
 }
 
 func (s *sqliteStore) columns(ctx context.Context) (map[string]string, error) {

@@ -60,19 +60,19 @@ func damage(key func(event) string) (orphans int) {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "partitionkey")
 	check(err)
-	defer os.RemoveAll(dir)
+	defer func() { check(os.RemoveAll(dir)) }()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "app.db")+
 		"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(10000)"+
 		"&_txlock=immediate")
 	check(err)
-	defer db.Close()
+	defer func() { check(db.Close()) }()
 	table := outbox.Table{}
 	check(outbox.Migrate(ctx, outbox.SQLite(db), table))
 	write(ctx, db, table, key)
 
 	server, err := runneltest.Start(ctx, runneltest.WithStream("events", 4))
 	check(err)
-	defer server.Close()
+	defer func() { check(server.Close()) }()
 	relay, err := outbox.New(outbox.Config{
 		DB: outbox.SQLite(db), Once: true,
 		Producer: producer.Config{Stream: "events", Kinesis: server.Kinesis()},
