@@ -213,8 +213,12 @@ func TestRefusedCaller(t *testing.T) {
 		client.code.Store(new("AccessDeniedException"))
 		b.insert(numberedRows(3, 50)...)
 		slow := func(c *outbox.Config) { c.Producer.Kinesis, c.Failover = client, time.Hour }
+		began := time.Now()
 		if err := b.once(slow); !errors.Is(err, producer.ErrRefusedCaller) {
 			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 30*time.Second { // once waits for a minute
+			t.Errorf("it ended after %v", took)
 		}
 		if b.count("outbox") != 150 || b.count("outbox_held") > 0 {
 			t.Errorf("%d rows, %d held keys", b.count("outbox"), b.count("outbox_held"))
