@@ -62,6 +62,45 @@ const indexQuery = `select exists (select from pg_index i
   where i.indrelid = $1::text::regclass and i.indisvalid and i.indpred is null
     and i.indkey[0] = a.attnum and i.indkey[1] = b.attnum)`
 
+// natureQuery returns what the table is: its kind, its persistence, whether an index makes the ids
+// unique, and whether a policy, a rule or a trigger may keep a deletion from the rows.
+const natureQuery = `select c.relkind::text, c.relpersistence::text,
+  exists (select from pg_index i join pg_attribute a on a.attrelid = c.oid and a.attname = $2::text
+    where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indpred is null
+      and i.indnkeyatts = 1 and i.indkey[0] = a.attnum),
+  row_security_active(c.oid),
+  exists (select from pg_rewrite r where r.ev_class = c.oid and r.ev_type = '4'),
+  exists (select from pg_trigger g where g.tgrelid = c.oid and not g.tgisinternal
+    and g.tgenabled <> 'D' and g.tgtype & 11 = 11)
+from pg_class c where c.oid = $1::text::regclass`
+
+// nature is the answer to natureQuery.
+type nature struct {
+	kind, persistence              string
+	unique, policies, rule, before bool
+}
+
+// faults returns the faults of a table of this nature.
+func (n nature) faults(id string) (faults []string) {
+	for _, c := range []struct {
+		bad  bool
+		text string
+	}{
+		{n.kind != "r" && n.kind != "p", "it is no table: want one, and no view"},
+		{n.persistence != "p", "it is unlogged or temporary: a crash empties it"},
+		{!n.unique, "no unique index makes " + id + " unique: add a primary key"},
+		{n.policies, "row-level security applies to this role, so that a deletion may leave " +
+			"rows: use a role with bypassrls"},
+		{n.rule, "it has a rule on delete, so that a deletion may leave rows: drop the rule"},
+		{n.before, "it has a trigger before delete, which may keep rows: use one after delete"},
+	} {
+		if c.bad {
+			faults = append(faults, c.text)
+		}
+	}
+	return faults
+}
+
 func (t Table) checkPostgres(ctx context.Context, db postgresDB) (faults []string, err error) {
 	ask := func(to any, text string, args ...any) {
 		if err == nil {
@@ -95,19 +134,27 @@ func (t Table) checkPostgres(ctx context.Context, db postgresDB) (faults []strin
 	if !there {
 		return append(faults, noTable), nil
 	}
+	var is nature
+	args := []any{pgx.QueryExecModeExec, t.quoted(DialectPostgres), t.ID}
+	err = db.pool.QueryRow(ctx, natureQuery, args...).Scan(&is.kind, &is.persistence, &is.unique,
+		&is.policies, &is.rule, &is.before)
+	if err != nil {
+		return nil, err
+	}
+	faults = append(faults, is.faults(t.ID)...)
 	types, err := (&postgresStore{pool: db.pool, table: t, timeout: adminTimeout}).columns(ctx)
 	if err != nil {
 		return nil, err
 	}
-	faults = append(faults, t.checkTypes(types, "smallint", "integer", "bigint")...)
-	if len(faults) > 0 {
-		return faults, nil
+	if wrong := t.checkTypes(types, "smallint", "integer", "bigint"); len(wrong) > 0 {
+		return append(faults, wrong...), nil
 	}
 	cache := int64(1)
 	ask(&cache, cacheQuery, t.quoted(DialectPostgres), t.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
-		fault("no sequence draws %s: want an identity column", t.ID)
+		fault("no sequence is owned by %s: want an identity column, or alter sequence … owned by",
+			t.ID)
 	}
 	ask(&indexed, indexQuery, t.quoted(DialectPostgres), t.Key, t.ID)
 	if cache == 0 {
@@ -177,7 +224,7 @@ func (t Table) checkSQLite(ctx context.Context, db sqliteDB) (faults []string, e
 	if err != nil {
 		return nil, err
 	}
-	types, err := newSQLiteStore(db.db, t).columns(ctx)
+	types, err := (&sqliteStore{db: db.db, table: t}).columns(ctx)
 	if err != nil {
 		return nil, err
 	}

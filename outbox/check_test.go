@@ -20,6 +20,13 @@ func TestCheckPostgres(t *testing.T) {
 		"create table cached (id bigint generated always as identity (cache 20), partition_key text, " +
 			"record_data jsonb)",
 		"create index on cached (partition_key, id)",
+		"create view seen as select * from outbox",
+		"create unlogged table unlogged (id bigserial primary key, partition_key text, record_data jsonb)",
+		"create table kept (id bigserial primary key, partition_key text, record_data jsonb)",
+		"create rule keep as on delete to kept do instead nothing",
+		"create function keep() returns trigger language plpgsql as $$ begin return null; end $$",
+		"create table triggered (id bigserial primary key, partition_key text, record_data jsonb)",
+		"create trigger keep before delete on triggered for each row execute function keep()",
 		"create table falling (id bigint generated always as identity (increment -1), partition_key " +
 			"text, record_data jsonb)",
 		"create table bare (id bigint, partition_key text, record_data jsonb)",
@@ -40,11 +47,16 @@ func TestCheckPostgres(t *testing.T) {
 			outbox.Table{Name: "uuids"},
 			[]string{"column id is uuid: want smallint", "no column explicit_hash_key"},
 		},
+		{outbox.Table{Name: "seen"}, []string{"it is no table"}},
+		{outbox.Table{Name: "unlogged", HashKey: outbox.NoColumn}, []string{"it is unlogged"}},
+		{outbox.Table{Name: "kept", HashKey: outbox.NoColumn}, []string{"a rule on delete"}},
+		{outbox.Table{Name: "triggered", HashKey: outbox.NoColumn}, []string{"a trigger before delete"}},
+		{outbox.Table{Name: "cached", HashKey: outbox.NoColumn}, []string{"no unique index makes id"}},
 		{outbox.Table{Name: "cached", HashKey: outbox.NoColumn}, []string{"a cache of 20"}},
 		{outbox.Table{Name: "falling", HashKey: outbox.NoColumn}, []string{"want one that grows"}},
 		{
 			outbox.Table{Name: "bare", HashKey: outbox.NoColumn},
-			[]string{"no sequence draws id", "no index on (partition_key, id)"},
+			[]string{"no sequence is owned by id", "no index on (partition_key, id)"},
 		},
 		{
 			outbox.Table{Name: "texts"},

@@ -19,7 +19,7 @@ import (
 type committer struct {
 	store  store
 	log    func(message string, args ...any)
-	done   func(c *change) // called after each transaction
+	done   func(c *change) // called after each change that was committed
 	mu     sync.Mutex
 	fence  fence
 	next   change
@@ -27,13 +27,16 @@ type committer struct {
 	due    time.Time      // when next is to be committed at the latest; zero: no limit yet
 	wake   chan struct{}  // has a value after next has changed; capacity 1
 	failed bool           // the last attempt failed
+
+	stuck      []sentRows // units whose rows could not be deleted
+	stuckUntil time.Time  // when that is tried again
 }
 
 const (
 	// commitWithin is how long a deletion waits for others, or for a transaction with new units.
 	commitWithin = 20 * time.Millisecond
-	// commitRows is the number of deletions that no longer wait.
-	commitRows = 2000
+	// commitUnits is the number of units whose deletion no longer waits.
+	commitUnits = 500
 	// commitTimeout is how long a transaction may take before the connection counts as dead.
 	commitTimeout = 30 * time.Second
 )
@@ -87,9 +90,6 @@ func (c *committer) run(ctx context.Context) error {
 			continue
 		}
 		err := c.write(ctx, change)
-		if err == nil {
-			c.done(change)
-		}
 		for _, done := range waits {
 			done <- err
 		}
@@ -111,8 +111,14 @@ func (c *committer) takeNext(
 ) (next *change, waits []chan<- error, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.stuck) > 0 && !now.Before(c.stuckUntil) {
+		c.next.deleted = append(c.next.deleted, c.stuck...)
+		c.stuck, c.due = nil, now
+	}
 	switch {
-	case len(c.waits) > 0 || len(c.next.deleted) >= commitRows:
+	case len(c.waits) > 0 || len(c.next.deleted) >= commitUnits:
+	case c.next.empty() && len(c.stuck) > 0:
+		return nil, nil, c.stuckUntil.Sub(now)
 	case c.next.empty():
 		return nil, nil, time.Hour
 	case now.Before(c.due):
@@ -127,6 +133,16 @@ func (c *committer) takeNext(
 
 // write makes a change, however often it must try.
 func (c *committer) write(ctx context.Context, next *change) error {
+	err := c.repeat(ctx, next)
+	if refused(err) && len(next.deleted) > 0 {
+		return c.divide(ctx, next, err)
+	}
+	return err
+}
+
+// repeat makes a change, however often it must try, and calls done. It gives a change up if the
+// lease is lost, and one with deletions if the database refuses it.
+func (c *committer) repeat(ctx context.Context, next *change) error {
 	for failures := 0; ; {
 		err := c.try(ctx, next, failures > 0)
 		switch {
@@ -135,8 +151,10 @@ func (c *committer) write(ctx context.Context, next *change) error {
 				c.failed = false
 				c.log("the database takes the relay's changes again", "failures", failures)
 			}
+			c.done(next)
 			return nil
-		case errors.Is(err, errLost) || errors.Is(err, errMoved):
+		case errors.Is(err, errLost), errors.Is(err, errMoved), errors.Is(err, errUndeletable),
+			refused(err) && len(next.deleted) > 0:
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

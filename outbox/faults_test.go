@@ -355,8 +355,8 @@ func TestRelayRights(t *testing.T) {
 func TestDeletionsFail(t *testing.T) {
 	b := newBox(t, outbox.DialectPostgres)
 	b.exec(`create function refuse() returns trigger language plpgsql as
-		$$ begin raise exception 'no deletion today'; end $$`)
-	b.exec("create trigger refuse before delete on outbox for each row execute function refuse()")
+		$$ begin raise exception 'no deletion today'; end $$`) // of any row
+	b.exec("create trigger refuse after delete on outbox for each row execute function refuse()")
 	b.insert(numberedRows(100, 100)...)
 	r, _ := b.start(func(c *outbox.Config) { c.Producer.MaxBufferedRecords = 1600 })
 	b.until("the buffer is full", func() bool { return r.Stats().Rows > 800 })

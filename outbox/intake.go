@@ -1,6 +1,8 @@
 package outbox
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/runnel-stream/runnel/keyspace"
@@ -79,9 +81,10 @@ type groupState struct {
 }
 
 type knownRow struct {
-	key   *keyState
-	bytes int32
-	gone  bool // deleted, and perhaps still shown by a read
+	key     *keyState
+	bytes   int32
+	version uint32
+	gone    bool // deleted, and perhaps still shown by a read
 }
 
 // goneIDs are rows that were deleted while so many reads had begun.
@@ -119,7 +122,9 @@ func (n *intake) beginRead() {
 	defer n.mu.Unlock()
 	for n.reading == 0 && len(n.gone) > 0 && n.gone[0].reads <= n.reads {
 		for _, id := range n.gone[0].ids {
-			delete(n.known, id)
+			if n.known[id].gone { // and not another row with its id
+				delete(n.known, id)
+			}
 		}
 		n.gone = n.gone[1:]
 	}
@@ -146,7 +151,7 @@ const (
 func (n *intake) admit(r *row) verdict {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, known := n.known[r.id]; known {
+	if n.knows(r) {
 		return leave
 	}
 	k := n.keyOf(r)
@@ -164,11 +169,18 @@ func (n *intake) admit(r *row) verdict {
 func (n *intake) isNew(r *row) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, known := n.known[r.id]; known {
+	if n.knows(r) {
 		return false
 	}
 	k := n.keys[r.key]
 	return k == nil || !k.held && !k.over
+}
+
+// knows reports whether a row is known. Another row with the same id is not, once the known one was
+// deleted; before that it has to wait.
+func (n *intake) knows(r *row) bool {
+	known, ok := n.known[r.id]
+	return ok && (!known.gone || known.version == r.version)
 }
 
 func (n *intake) takeIfRoom(k *keyState, r *row) verdict {
@@ -178,7 +190,7 @@ func (n *intake) takeIfRoom(k *keyState, r *row) verdict {
 		n.dropIfIdle(k)
 		return full
 	}
-	n.enter(k, r.id, size)
+	n.enter(k, r, size)
 	if n.lasts.note(k.hash.Lo, r.id) {
 		n.counts.inversions++
 	}
@@ -191,8 +203,8 @@ func fits(rows, bytes, size, mostRows, mostBytes int) bool {
 	return rows == 0 || rows < mostRows && bytes+size <= mostBytes
 }
 
-func (n *intake) enter(k *keyState, id int64, size int) {
-	n.known[id] = knownRow{key: k, bytes: int32(size)}
+func (n *intake) enter(k *keyState, r *row, size int) {
+	n.known[r.id] = knownRow{key: k, bytes: int32(size), version: r.version}
 	g := &n.groups[k.group]
 	k.rows, g.rows, n.rows = k.rows+1, g.rows+1, n.rows+1
 	k.bytes, g.bytes, n.bytes = k.bytes+size, g.bytes+size, n.bytes+size
@@ -203,7 +215,7 @@ func (n *intake) resume(r *row) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	k := n.keyOf(r)
-	n.enter(k, r.id, r.size())
+	n.enter(k, r, r.size())
 	n.lasts.note(k.hash.Lo, r.id)
 }
 
@@ -340,7 +352,7 @@ func (n *intake) turns(most int) (places []place, rows int) {
 func (n *intake) admitTurn(r *row) verdict {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, known := n.known[r.id]; known {
+	if n.knows(r) {
 		return leave
 	}
 	k := n.keyOf(r)
@@ -370,14 +382,28 @@ func (n *intake) endTurn(at place, next int64, done bool) {
 	g.over = append(g.over, k)
 }
 
+// named returns the names of rows that are on their way.
+func (n *intake) named(ids []int64) []rowID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	rows := make([]rowID, len(ids))
+	for i, id := range ids {
+		rows[i] = rowID{id, n.known[id].version}
+	}
+	return rows
+}
+
 // deleted is called when the deletion of rows was committed. They were sent, or became dead
 // letters.
-func (n *intake) deleted(ids []int64, dead bool) {
-	if len(ids) == 0 {
+func (n *intake) deleted(rows []rowID, dead bool) {
+	if len(rows) == 0 {
 		return
 	}
+	ids := make([]int64, len(rows))
 	n.mu.Lock()
-	for _, id := range ids {
+	for i := range rows {
+		id := rows[i].id
+		ids[i] = id
 		r, known := n.known[id]
 		if !known || r.gone {
 			continue
@@ -481,6 +507,16 @@ func (n *intake) endList(list int64, held []HeldKey) {
 			n.heldKeys[name] = k
 		}
 	}
+}
+
+// fewKnown returns the known rows, or none if they are many.
+func (n *intake) fewKnown() (ids []int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.known) > 1000 {
+		return nil
+	}
+	return slices.Collect(maps.Keys(n.known))
 }
 
 // countHeld returns the number of held keys.

@@ -138,16 +138,18 @@ func (j *journal) settle(next *change, end *producer.SettledUnit) {
 		return
 	}
 	delete(j.units, id)
+	if end.Outcome == producer.OutcomeStored {
+		next.deleted = append(next.deleted, sentRows{id, j.intake.named(sent.ids)})
+		return
+	}
 	next.closed = append(next.closed, id)
 	switch end.Outcome {
-	case producer.OutcomeStored:
-		next.deleted = append(next.deleted, sent.ids...)
-	case producer.OutcomeRenewed: // its rows are still in the producer
+	case producer.OutcomeStored, producer.OutcomeRenewed: // its rows are still in the producer
 	case producer.OutcomeUndelivered:
 		reason := fmt.Sprint(end.Err)
 		j.warn("rows were not delivered", "key", sent.key, "rows", sent.ids, "error", end.Err)
 		if j.deadLetter {
-			next.bury(sent.ids, reason)
+			next.bury(j.intake.named(sent.ids), reason)
 			return
 		}
 		j.intake.hold(sent.key, true)
@@ -157,9 +159,9 @@ func (j *journal) settle(next *change, end *producer.SettledUnit) {
 }
 
 // bury adds dead letters.
-func (c *change) bury(ids []int64, reason string) {
-	for _, id := range ids {
-		c.dead = append(c.dead, deadRow{id, reason})
+func (c *change) bury(rows []rowID, reason string) {
+	for _, r := range rows {
+		c.dead = append(c.dead, deadRow{r, reason})
 	}
 }
 

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/retry"
@@ -58,7 +59,7 @@ type moment struct {
 }
 
 // lowest is below every id.
-const lowest = int64(-1 << 62)
+const lowest = int64(math.MinInt64)
 
 const (
 	sweepEvery  = 10 * time.Second
@@ -67,6 +68,9 @@ const (
 	windowFirst = 100                    // rows of the first window, as no size is known
 	windowBytes = 4 << 20                // the bytes of a window
 	patience    = 250 * time.Millisecond // how long a row waits for room while others have work
+
+	// largeRow is the size of a row from which on known rows are not read again.
+	largeRow = 64 << 10
 
 	turnKeys    = 100  // the most keys of a read by key
 	skippedKeys = 1000 // the most keys that a window leaves out
@@ -122,14 +126,14 @@ func (e *putError) Unwrap() error { return e.error }
 // wait waits after a failure of the database.
 func (r *reader) wait(ctx context.Context, err error) error {
 	if r.failed++; r.failed == 1 {
-		r.log("the database does not answer; trying again", "error", err)
+		r.log("a read of the database has failed; trying again", "error", err)
 	}
 	return databaseBackoff.Wait(ctx, r.failed)
 }
 
 func (r *reader) recovered() {
 	if r.failed > 0 {
-		r.log("the database answers again", "failures", r.failed)
+		r.log("the database is read again", "failures", r.failed)
 		r.failed = 0
 	}
 }

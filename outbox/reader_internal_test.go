@@ -111,7 +111,7 @@ func TestKnownRows(t *testing.T) {
 	if n.admit(r) != take {
 		t.Fatal("a new row is not taken")
 	}
-	n.deleted([]int64{7}, false)
+	n.deleted([]rowID{{id: 7}}, false)
 	n.beginRead()
 	if n.admit(r) != leave {
 		t.Error("a read inside another has taken a row that was deleted since the other one began")
@@ -120,6 +120,13 @@ func TestKnownRows(t *testing.T) {
 	if n.admit(r) != leave {
 		t.Error("a read has taken a row that was deleted since it began")
 	}
+	n.endRead()
+	other := &row{id: 7, key: "k", version: 8}
+	if n.admit(other) != take {
+		t.Error("another row with the id is not taken")
+	}
+	n.deleted([]rowID{{7, 8}}, false)
+	n.beginRead()
 	n.endRead()
 	n.beginRead()
 	if n.admit(r) != take {
@@ -172,13 +179,13 @@ func TestTurns(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for range 1000 {
-		n.deleted(slices.Collect(func(yield func(int64) bool) { // everything that is on its way
-			for id, r := range n.known {
-				if !r.gone && !yield(id) {
-					return
-				}
+		var all []rowID // everything that is on its way
+		for id, r := range n.known {
+			if !r.gone {
+				all = append(all, rowID{id, r.version})
 			}
-		}), false)
+		}
+		n.deleted(all, false)
 		places, _ := n.turns(7)
 		for _, at := range places {
 			if seen[at.key] {
@@ -193,7 +200,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A unit that has ended, and is not in the stream, leaves the journal before a later unit enters it.
+// A unit that has ended, and is not in the stream, leaves the journal before a later unit enters
+// it.
 func TestEndsComeFirst(t *testing.T) {
 	for _, outcome := range []producer.UnitOutcome{
 		producer.OutcomeRenewed, producer.OutcomeUndelivered,

@@ -27,6 +27,9 @@ func (r *reader) pass(ctx context.Context) (taken int, err error) {
 			after: after, most: limits{rows: r.limit, bytes: windowBytes, until: until},
 			skip: r.intake.skipped(skippedKeys), top: first && r.backlog && until == 0,
 		}
+		if r.rowBytes > largeRow {
+			w.known = r.intake.fewKnown()
+		}
 		highest := r.high
 		r.intake.beginRead()
 		p, err := r.store.window(ctx, w)
@@ -93,7 +96,7 @@ func (r *reader) adapt(p *page) {
 	}
 	slices.SortFunc(p.rows, byID)
 	r.measure(p.rows)
-	r.limit = max(16, min(windowRows, windowBytes/max(1, r.rowBytes), 4*r.limit))
+	r.limit = max(1, min(windowRows, windowBytes/max(1, r.rowBytes), 4*r.limit))
 }
 
 // byID compares rows by their ids.
@@ -168,16 +171,16 @@ func (r *reader) putRow(ctx context.Context, at *row) error {
 }
 
 // errNull is the reason of a row without a key or without data.
-var errNull = errors.New("it is null")
+var errNull = errors.New("is missing: it is null, or no text; give the row one")
 
 // putInto returns the function that puts a row.
 func putInto(p *producer.Producer) func(ctx context.Context, r *row) error {
 	return func(ctx context.Context, r *row) error {
 		switch {
 		case r.noKey:
-			return fmt.Errorf("the partition key: %w", errNull)
+			return fmt.Errorf("the partition key %w", errNull)
 		case r.noData:
-			return fmt.Errorf("the data: %w", errNull)
+			return fmt.Errorf("the data %w", errNull)
 		}
 		record := runnel.Record{PartitionKey: r.key, ExplicitHashKey: r.hash, Data: r.data}
 		return p.PutMarked(ctx, record, uint64(r.id), nil)

@@ -57,7 +57,8 @@ func (r *reader) turn(
 	for _, at := range places {
 		rows := byKey[at.key]
 		slices.SortFunc(rows, byID)
-		// Of a read that was cut off, the last key is not complete, and one without rows is unknown.
+		// Of a read that was cut off, the last key is not complete, and one without rows is
+		// unknown.
 		cut := p.full && (at.key == last || len(rows) == 0)
 		next, done := at.from, false
 		if err == nil {

@@ -23,6 +23,7 @@ type Relay struct {
 
 	mu      sync.Mutex
 	session *session // nil: another relay has the lease, or none
+	owner   string   // the other relay that has the lease
 	total   counts   // of ended sessions
 }
 
@@ -109,14 +110,21 @@ const leastTimeout = 5 * time.Second
 // retriable reports whether a session has ended for a reason that passes.
 func retriable(err error) bool {
 	var put *putError
-	return !errors.As(err, &put) && !errors.Is(err, producer.ErrRefusedCaller) &&
-		!errors.Is(err, producer.ErrNotResumable)
+	for _, lasting := range []error{
+		producer.ErrRefusedCaller, producer.ErrNotResumable, errUndeletable, errReplaced,
+	} {
+		if errors.Is(err, lasting) {
+			return false
+		}
+	}
+	return !errors.As(err, &put)
 }
 
 // await waits until the relay has the lease.
 func (r *Relay) await(ctx context.Context, s store, wish *claim) (lease, error) {
 	wish.before, wish.owner = wish.owner, r.cfg.Owner+" "+rand.Text()[:10]
 	waiting, failures := "", 0
+	defer r.setOwner("")
 	for {
 		trying, cancel := context.WithTimeout(ctx, commitTimeout)
 		l, err := s.claim(trying, *wish)
@@ -144,6 +152,7 @@ func (r *Relay) await(ctx context.Context, s store, wish *claim) (lease, error) 
 				r.cfg.Table.base()+"_lease")
 		case waiting != l.owner:
 			waiting = l.owner
+			r.setOwner(l.owner)
 			r.cfg.Logger.Info("another relay has the lease; waiting", "table", r.cfg.Table.Name,
 				"owner", l.owner)
 		}
@@ -152,6 +161,12 @@ func (r *Relay) await(ctx context.Context, s store, wish *claim) (lease, error) 
 			return l, err
 		}
 	}
+}
+
+func (r *Relay) setOwner(owner string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owner = owner
 }
 
 // own runs a session and then gives the lease up.

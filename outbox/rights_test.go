@@ -23,8 +23,8 @@ func (p *postgres) as(role string) *pgxpool.Pool {
 	return pool
 }
 
-// A writer needs the right to insert alone, also under the trigger, and for the function not even
-// that. A schema of the caller's with functions of the same names changes nothing.
+// A writer needs the right to insert alone, also under the trigger, or to execute the function
+// alone. A schema of the caller's with functions of the same names changes nothing.
 func TestRights(t *testing.T) {
 	table := outbox.Table{}
 	p := newPostgres(t, table)
@@ -44,6 +44,10 @@ func TestRights(t *testing.T) {
 		_, err := pool.Exec(t.Context(), "select "+table.Function()+"('a', '{}')")
 		return err
 	}
+	if err := call(caller); err == nil {
+		t.Error("a role without rights has called the function")
+	}
+	p.exec("grant execute on function " + table.Function() + " to caller, writer")
 	p.must(call(caller))
 	if err := insert(caller); err == nil {
 		t.Error("a role without rights has inserted")

@@ -17,7 +17,7 @@ func (t Table) Schema(dialect Dialect) ([]string, error) {
 	if err := t.fits(dialect); err != nil {
 		return nil, err
 	}
-	texts := []string{postgresTable, keyIndex, postgresPut, postgresTurn}
+	texts := []string{postgresTable, keyIndex, postgresPut, postgresRevoke, postgresTurn}
 	if dialect == DialectSQLite {
 		texts = []string{sqliteTable, keyIndex}
 	}
@@ -31,9 +31,8 @@ var errDialect = errors.New(
 	"outbox: the dialect is not known: want DialectPostgres or DialectSQLite")
 
 // Function returns the quoted name of the SQL function that any program in PostgreSQL can call
-// instead of Insert: it takes a key and data, and returns the row's id. Its callers need no right
-// on the table: every role that may use its schema can put records, unless the right to execute it
-// is revoked from public.
+// instead of Insert: it takes a key and data, and returns the row's id. Its callers need the right
+// to execute it, which Schema revokes from public, and none on the table.
 func (t Table) Function() string {
 	t = t.withDefaults()
 	return quote(t.schema(), "runnel_"+t.base()+"_put")
@@ -53,10 +52,12 @@ func (t Table) Trigger() (string, error) {
 func (t Table) fill(dialect Dialect, text string, more ...string) string {
 	table, data, hashKey, hashText := t.quoted(dialect), string(t.Type), "", "''"
 	dataText, producerText := quote(t.Data), "encode(producer, 'hex')"
+	version := "xmin::text"
 	keyText, noKey := fmt.Sprintf("coalesce(%s, '')", quote(t.Key)), quote(t.Key)+" is null"
 	switch {
 	case dialect == DialectSQLite: // where a column of text may have any value
 		data = map[bool]string{true: "blob", false: "text"}[t.Type == Bytea]
+		version = "''"
 		producerText, noKey = "hex(producer)", fmt.Sprintf("typeof(%s) <> 'text'", quote(t.Key))
 		keyText = fmt.Sprintf("iif(%s, '', %s)", noKey, quote(t.Key))
 	case t.Type == JSON || t.Type == JSONB:
@@ -68,12 +69,14 @@ func (t Table) fill(dialect Dialect, text string, more ...string) string {
 		hashKey = fmt.Sprintf("\n  %s text,", quote(t.HashKey))
 		hashText = fmt.Sprintf("coalesce(%s, '')", quote(t.HashKey))
 	}
-	words := append(more, "PRODUCERTEXT", producerText, "KEYTEXT", keyText, "NOKEY", noKey,
+	words := append(more, "VERSION", version, "PRODUCERTEXT", producerText, "KEYTEXT", keyText,
+		"NOKEY", noKey,
 		"JOURNAL", t.related(dialect, "journal"), "LEASE", t.related(dialect, "lease"),
 		"HELD", t.related(dialect, "held"), "DEAD", t.related(dialect, "dead"),
 		"HASHTEXT", hashText, "DATATEXT", dataText,
 		"TABLE", table, "HASHKEY", hashKey, "INDEX", quote(t.base()+"_key_id"),
-		"COLUMN", strings.ReplaceAll(t.ID, "'", "''"), "ID", quote(t.ID), "KEY", quote(t.Key),
+		"COLUMN", strings.ReplaceAll(t.ID, "'", "''"),
+		"LITERAL", strings.ReplaceAll(table, "'", "''"), "ID", quote(t.ID), "KEY", quote(t.Key),
 		"DATA", quote(t.Data), "TYPE", data,
 		"PUTLOCK", lockExpression("$1"), "TURNLOCK", lockExpression("new."+quote(t.Key)),
 		"PUT", t.Function(), "TURN", quote(t.schema(), "runnel_"+t.base()+"_turn"),
@@ -120,13 +123,14 @@ begin
   return drawn;
 end $body$`
 
+const postgresRevoke = `revoke all on function PUT(text, TYPE) from public`
+
 const postgresTurn = `create or replace function TURN() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $body$
 begin
   perform pg_advisory_xact_lock(TURNLOCK);
   perform pg_current_xact_id();
-  new.ID := nextval(pg_get_serial_sequence(
-    format('%I.%I', tg_table_schema, tg_table_name), 'COLUMN'));
+  new.ID := nextval(pg_get_serial_sequence('LITERAL', 'COLUMN'));
   return new;
 end $body$`
 

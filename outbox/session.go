@@ -42,14 +42,12 @@ func newSession(cfg *Config, s store, l lease) *session {
 	log := cfg.Logger.With("table", cfg.Table.Name, "stream", cfg.Producer.Stream)
 	c.log, j.warn, j.deadLetter = log.Warn, log.Warn, cfg.DeadLetter
 	c.done = func(made *change) {
-		n.deleted(made.deleted, false)
-		if len(made.dead) > 0 {
-			ids := make([]int64, len(made.dead))
-			for i := range made.dead {
-				ids[i] = made.dead[i].id
-			}
-			n.deleted(ids, true)
+		n.deleted(made.rows(), false)
+		dead := make([]rowID, len(made.dead))
+		for i := range made.dead {
+			dead[i] = made.dead[i].rowID
 		}
+		n.deleted(dead, true)
 		for _, h := range made.held {
 			n.holdStored(h.Key)
 		}
@@ -70,7 +68,11 @@ const (
 // run relays rows until ctx ends, the lease is lost, or the stream refuses the caller. With Once it
 // returns nil when everything is in the stream.
 func (s *session) run(ctx context.Context) error {
-	resume, err := s.takeOver(ctx)
+	err := s.buryHeld(ctx)
+	var resume []producer.FrozenUnit
+	if err == nil {
+		resume, err = s.takeOver(ctx)
+	}
 	if err == nil {
 		err = s.listHeld(ctx)
 	}
@@ -182,7 +184,7 @@ func (s *session) beat(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, errLost) || errors.Is(err, errMoved):
+		case errors.Is(err, errLost), errors.Is(err, errMoved), errors.Is(err, errReplaced):
 			return err
 		case err != nil && !failed:
 			s.log.Warn("the lease was not renewed; trying again", "error", err)
@@ -213,6 +215,20 @@ func (s *session) beatOnce(ctx context.Context) error {
 // the oldest one.
 const lookEvery = 10 * time.Second
 
+// buryHeld makes dead letters of the rows that hold keys, if the relay is to hold none.
+func (s *session) buryHeld(ctx context.Context) error {
+	if !s.cfg.DeadLetter {
+		return nil
+	}
+	held, err := s.store.held(ctx)
+	for _, h := range held {
+		if err == nil {
+			_, err = s.store.release(ctx, h.Key, true)
+		}
+	}
+	return err
+}
+
 // listHeld reads the held keys.
 func (s *session) listHeld(ctx context.Context) error {
 	list := s.intake.beginList()
@@ -235,7 +251,7 @@ func (s *session) poison(r *row, cause error) {
 	s.log.Warn("a row cannot be put", "key", r.key, "id", r.id, "error", cause)
 	reason := fmt.Sprint(cause)
 	if s.cfg.DeadLetter {
-		s.committer.add(func(c *change) { c.bury([]int64{r.id}, reason) })
+		s.committer.add(func(c *change) { c.bury([]rowID{{r.id, r.version}}, reason) })
 		return
 	}
 	s.intake.hold(r.key, false)

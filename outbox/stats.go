@@ -8,8 +8,9 @@ import (
 
 // Stats is a snapshot of a Relay.
 type Stats struct {
-	Leading bool  // it has the lease; otherwise it is a standby, and the numbers below are 0
-	Epoch   int64 // of the lease
+	Leading bool   // it has the lease; otherwise the numbers of rows and units are 0
+	Owner   string // the other relay that has the lease; "" for none
+	Epoch   int64  // of the lease
 
 	Sent       int64 // rows that are in the stream and deleted, by this Relay
 	Dead       int64 // rows that became dead letters, by this Relay
@@ -21,8 +22,8 @@ type Stats struct {
 	Held     int // held keys
 	PassedBy int // keys without room; their rows are still in the table
 
-	// The ages of the oldest row (negative without a column created_at) and of the oldest open
-	// transaction that the role can see, as of at most 10 s ago; see Status.
+	// The ages of the oldest row and of the oldest open transaction, as of at most 10 s ago; see
+	// Status, also for negative ones.
 	OldestRow, OldestTransaction time.Duration
 
 	Producer producer.Stats // of the present lease
@@ -37,9 +38,9 @@ func (c *counts) add(more *counts) {
 // concurrent use.
 func (r *Relay) Stats() Stats {
 	r.mu.Lock()
-	s, total := r.session, r.total
+	s, total, owner := r.session, r.total, r.owner
 	r.mu.Unlock()
-	st := Stats{Sent: total.sent, Dead: total.dead}
+	st := Stats{Owner: owner, Sent: total.sent, Dead: total.dead}
 	if s == nil {
 		return st
 	}

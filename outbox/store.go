@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/runnel-stream/runnel/aggregate"
@@ -24,7 +25,8 @@ type store interface {
 	beat(ctx context.Context, f fence, inversions int64) error
 	// leave gives the lease up.
 	leave(ctx context.Context, f fence) error
-	// commit makes a change, as a whole or not at all.
+	// commit makes a change, as a whole or not at all. Rows that are no longer as they were read
+	// stay.
 	commit(ctx context.Context, f fence, c *change) error
 
 	// open returns the units of the journal in the order in which they were frozen.
@@ -64,6 +66,10 @@ type store interface {
 // is a copy of the one in which the lease was taken.
 var errLost = errors.New("another relay has taken the lease over")
 
+// errUndeletable means that the database has reported the deletion of rows that are still there.
+var errUndeletable = fmt.Errorf("%w: rows that are in the stream cannot be deleted, since a "+
+	"trigger, a rule or a policy of the table keeps them", ErrUnfit)
+
 // errMoved means that the database has begun a new timeline.
 var errMoved = errors.New("the database has failed over or was restored")
 
@@ -97,7 +103,16 @@ type row struct {
 	id            int64
 	key, hash     string
 	data          []byte
-	noKey, noData bool // the column is null
+	noKey, noData bool // the column is null, or in SQLite no text
+	// version differs from that of any other row that has, or will have, the same id: ids are drawn
+	// again after a TRUNCATE … RESTART IDENTITY, or when an old copy of the table was restored.
+	version uint32
+}
+
+// rowID names one row.
+type rowID struct {
+	id      int64
+	version uint32
 }
 
 // size returns the bytes of a row that count for the bounds.
@@ -114,6 +129,7 @@ type window struct {
 	after int64 // the ids are higher
 	most  limits
 	skip  []string // these keys are left out
+	known []int64  // and these rows
 	top   bool     // page.top is wanted
 }
 
@@ -139,13 +155,37 @@ type place struct {
 type change struct {
 	closed  []unitID   // units to remove from the journal
 	opened  []openUnit // units to add to it
-	deleted []int64    // rows that are in the stream
+	deleted []sentRows // units that are in the stream
 	held    []HeldKey  // keys to hold
 	dead    []deadRow  // rows to move to the dead letters
 }
 
 func (c *change) empty() bool {
 	return len(c.closed)+len(c.opened)+len(c.deleted)+len(c.held)+len(c.dead) == 0
+}
+
+// sentRows are the rows of a unit that is in the stream. They are deleted together with the unit's
+// row in the journal.
+type sentRows struct {
+	unit unitID
+	rows []rowID
+}
+
+// rows returns all rows that a change deletes, without those that become dead letters.
+func (c *change) rows() (rows []rowID) {
+	for i := range c.deleted {
+		rows = append(rows, c.deleted[i].rows...)
+	}
+	return rows
+}
+
+// closing returns all units that a change removes from the journal.
+func (c *change) closing() []unitID {
+	units := slices.Clone(c.closed)
+	for i := range c.deleted {
+		units = append(units, c.deleted[i].unit)
+	}
+	return units
 }
 
 // unitID names a unit.
@@ -178,7 +218,8 @@ func (u *openUnit) setProducer(text string) error {
 
 // deadRow is a row that becomes a dead letter.
 type deadRow struct {
-	id     int64
+	rowID
+
 	reason string
 }
 
@@ -202,7 +243,7 @@ type Status struct {
 	Seen       time.Duration // since the owner's last heartbeat, by the database's clock
 	Stream     string        // the stream's name, once a relay has run
 	// OldestTransaction is the age of the oldest open transaction that may hold up the removal of
-	// deleted rows, of those that the role can see; 0 for none.
+	// deleted rows; 0 for none, negative if the role lacks the rights of pg_read_all_stats.
 	OldestTransaction time.Duration
 }
 
@@ -213,7 +254,7 @@ func open(ctx context.Context, db DB, table Table, timeout time.Duration) (store
 	case postgresDB:
 		return newPostgresStore(ctx, db.pool, table, timeout)
 	case sqliteDB:
-		return newSQLiteStore(db.db, table), nil
+		return newSQLiteStore(ctx, db.db, table)
 	}
 	return nil, errDialect
 }

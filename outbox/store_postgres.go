@@ -250,10 +250,11 @@ func (s *postgresStore) status(ctx context.Context) (st Status, err error) {
 const (
 	oldestSQL = `select coalesce((select extract(epoch from clock_timestamp() - created_at)
   from TABLE order by ID limit 1), 0)::float`
-	// A role without the rights of pg_monitor sees its own transactions alone.
-	transactionSQL = `select coalesce((
-  select extract(epoch from max(clock_timestamp() - xact_start)) from pg_stat_activity
-  where pid <> pg_backend_pid() and coalesce(backend_xid, backend_xmin) is not null), 0)::float`
+	// Other roles see their own transactions alone.
+	transactionSQL = `select case when pg_has_role(current_user, 'pg_read_all_stats', 'usage') then
+  coalesce((select extract(epoch from max(clock_timestamp() - xact_start)) from pg_stat_activity
+    where pid <> pg_backend_pid() and coalesce(backend_xid, backend_xmin) is not null), 0)
+  else -1 end::float`
 )
 
 func (s *postgresStore) ages(ctx context.Context) (row, transaction time.Duration, err error) {

@@ -34,7 +34,8 @@ const (
   on conflict (slot, producer, number) do nothing
 )`
 	deleteSQL = `, gone as (
-  delete from TABLE where ID = any(%s::bigint[]) and exists (select from mine)
+  delete from TABLE t using mine, unnest(%s::bigint[], %s::text[]) u(id, version)
+  where t.ID = u.id and t.xmin::text = u.version returning 1
 )`
 	holdSQL = `, holding as (
   insert into HELD as h (key, reason, ids) select u.key, u.reason, u.ids::bigint[]
@@ -42,7 +43,9 @@ const (
   on conflict (key) do update set ids = h.ids || excluded.ids
 )`
 	deadSQL = `, buried as (
-  delete from TABLE t using mine, unnest(%s::bigint[], %s::text[]) u(id, reason) where t.ID = u.id
+  delete from TABLE t using mine,
+    unnest(%s::bigint[], %s::text[], %s::text[]) u(id, version, reason)
+  where t.ID = u.id and t.xmin::text = u.version
   returning t.*, u.reason runnel_reason
 ), dead as (
   insert into DEAD (id, partition_key, record_data, explicit_hash_key, reason)
@@ -62,18 +65,21 @@ func (s *postgresStore) commit(ctx context.Context, f fence, c *change) error {
 		}
 		fmt.Fprintf(&b, text, names...)
 	}
-	if len(c.closed) > 0 {
-		producers, numbers := make([][]byte, len(c.closed)), make([]int64, len(c.closed))
-		for i := range c.closed {
-			producers[i], numbers[i] = c.closed[i].producer[:], int64(c.closed[i].number)
+	if units := c.closing(); len(units) > 0 {
+		producers, numbers := make([][]byte, len(units)), make([]int64, len(units))
+		for i := range units {
+			producers[i], numbers[i] = units[i].producer[:], int64(units[i].number)
 		}
 		add(closeSQL, producers, numbers)
 	}
 	if len(c.opened) > 0 {
 		add(openSQL, columnsOf(c.opened)...)
 	}
-	if len(c.deleted) > 0 {
-		add(deleteSQL, c.deleted)
+	gone, rows := "0", c.rows()
+	ids, versions := columnsOfRows(rows)
+	if len(rows) > 0 {
+		add(deleteSQL, ids, versions)
+		gone = "(select count(*) from gone)"
 	}
 	if len(c.held) > 0 {
 		keys, reasons := make([]string, len(c.held)), make([]string, len(c.held))
@@ -84,19 +90,45 @@ func (s *postgresStore) commit(ctx context.Context, f fence, c *change) error {
 		add(holdSQL, keys, reasons, ids)
 	}
 	if len(c.dead) > 0 {
-		ids, reasons := make([]int64, len(c.dead)), make([]string, len(c.dead))
+		dead, reasons := make([]rowID, len(c.dead)), make([]string, len(c.dead))
 		for i, d := range c.dead {
-			ids[i], reasons[i] = d.id, text(d.reason)
+			dead[i], reasons[i] = d.rowID, text(d.reason)
 		}
-		add(deadSQL, ids, reasons)
+		ids, versions := columnsOfRows(dead)
+		add(deadSQL, ids, versions, reasons)
 	}
-	b.WriteString("\nselect count(*) from mine")
-	var mine int
-	err := s.ask(ctx, b.String(), args, &mine)
+	b.WriteString("\nselect (select count(*) from mine), " + gone)
+	var mine, deleted int
+	err := s.ask(ctx, b.String(), args, &mine, &deleted)
 	if err == nil && mine == 0 {
 		err = pgx.ErrNoRows
 	}
-	return s.lost(ctx, f, err)
+	if err = s.lost(ctx, f, err); err != nil || deleted == len(rows) {
+		return err
+	}
+	return s.verifyGone(ctx, ids, versions)
+}
+
+const stillSQL = `select count(*) from TABLE t
+join unnest($1::bigint[], $2::text[]) u(id, version) on t.ID = u.id and t.xmin::text = u.version`
+
+// verifyGone returns errUndeletable if one of some rows is still there.
+func (s *postgresStore) verifyGone(ctx context.Context, ids []int64, versions []string) error {
+	var still int
+	err := s.ask(ctx, stillSQL, []any{ids, versions}, &still)
+	if err == nil && still > 0 {
+		err = errUndeletable
+	}
+	return err
+}
+
+// columnsOfRows returns the ids and the versions of rows.
+func columnsOfRows(rows []rowID) (ids []int64, versions []string) {
+	ids, versions = make([]int64, len(rows)), make([]string, len(rows))
+	for i, r := range rows {
+		ids[i], versions[i] = r.id, strconv.FormatUint(uint64(r.version), 10)
+	}
+	return ids, versions
 }
 
 // text returns a text that PostgreSQL takes.

@@ -32,9 +32,9 @@ func (s *postgresStore) open(ctx context.Context) (units []openUnit, err error) 
 	return units, err
 }
 
-// rowColumns are the columns of a row. A key or data that is null is empty, and the last column
-// says so.
-const rowColumns = `ID, KEYTEXT, HASHTEXT, DATATEXT, NOKEY`
+// rowColumns are the columns of a row. A key or data that is null is empty, and the fifth column
+// says so. The last one is the id of the transaction that has inserted or updated the row.
+const rowColumns = `ID c1, KEYTEXT c2, HASHTEXT c3, DATATEXT c4, NOKEY c5, VERSION c6`
 
 func (s *postgresStore) rows(ctx context.Context, ids []int64) (map[int64]row, error) {
 	p, err := s.read(ctx, limits{}, "select "+rowColumns+" from TABLE where ID = any($1)", ids)
@@ -60,7 +60,7 @@ func (s *postgresStore) window(ctx context.Context, w window) (page, error) {
 		top = "(select coalesce(max(ID), 0)::text from TABLE)"
 	}
 	where, args := conditions(w)
-	text := "select null::bigint, " + snapshotSQL + ", " + top + ", null, DURABLE\n" +
+	text := "select null::bigint, " + snapshotSQL + ", " + top + ", null, DURABLE, ''\n" +
 		"union all (select " + rowColumns + " from TABLE " + where + ")"
 	p, err := s.read(ctx, w.most, text, args...)
 	p.full = p.full || len(p.rows) >= w.most.rows
@@ -78,6 +78,10 @@ func conditions(w window) (where string, args []any) {
 		args = append(args, w.skip)
 		where += " and (KEY = any($" + strconv.Itoa(len(args)) + "::text[])) is not true"
 	}
+	if len(w.known) > 0 {
+		args = append(args, w.known)
+		where += " and ID <> all($" + strconv.Itoa(len(args)) + "::bigint[])"
+	}
 	return where + " order by ID limit $2::int", args
 }
 
@@ -92,9 +96,8 @@ func (s *postgresStore) secure(ctx context.Context) error {
 	return s.ask(ctx, secureSQL, nil, &n, &lsn, &setting)
 }
 
-const ofKeysSQL = `select ` + rowColumns + `
-from unnest($1::text[], $2::bigint[]) u(runnel_key, runnel_from)
-cross join lateral (select * from TABLE o
+const ofKeysSQL = `select o.* from unnest($1::text[], $2::bigint[]) u(runnel_key, runnel_from)
+cross join lateral (select ` + rowColumns + ` from TABLE o
   where o.KEY = u.runnel_key and o.ID >= u.runnel_from UNTIL order by o.ID limit $3::int) o`
 
 func (s *postgresStore) ofKeys(
@@ -122,7 +125,7 @@ func (s *postgresStore) ofKeys(
 }
 
 // idsSQL is a window without data.
-const idsSQL = "select ID, KEYTEXT, '', null, NOKEY from TABLE "
+const idsSQL = "select ID, KEYTEXT, '', null, NOKEY, VERSION from TABLE "
 
 func (s *postgresStore) ids(ctx context.Context, w window) ([]row, error) {
 	where, args := conditions(w)
@@ -138,12 +141,18 @@ func (s *postgresStore) read(
 	err = s.query(ctx, text, args, func(rows pgx.Rows) error {
 		var id *int64
 		var r row
-		if err := rows.Scan(&id, &r.key, &r.hash, &r.data, &r.noKey); err != nil {
+		var version string
+		if err := rows.Scan(&id, &r.key, &r.hash, &r.data, &r.noKey, &version); err != nil {
 			return err
 		}
 		if id == nil {
 			return p.header(r)
 		}
+		xmin, err := strconv.ParseUint(version, 10, 32)
+		if err != nil {
+			return err
+		}
+		r.version = uint32(xmin)
 		if r.id, r.noData = *id, r.data == nil; s.table.Type == Bytea {
 			n, err := hex.Decode(r.data, r.data)
 			if err != nil {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"os"
 	"strings"
 	"time"
 )
@@ -17,12 +19,36 @@ type sqliteStore struct {
 	db    *sql.DB
 	table Table // with its defaults
 
+	file string      // the database's; "" for one in memory
+	info os.FileInfo // of the file at the start
+
 	watch   *sql.Conn // never writes, so that its data_version shows all changes of others
 	version int64     // the data_version that changed has seen last
 }
 
-func newSQLiteStore(db *sql.DB, table Table) *sqliteStore {
-	return &sqliteStore{db: db, table: table}
+func newSQLiteStore(ctx context.Context, db *sql.DB, table Table) (*sqliteStore, error) {
+	s := &sqliteStore{db: db, table: table}
+	err := db.QueryRowContext(ctx, "select file from pragma_database_list where name = 'main'").
+		Scan(&s.file)
+	if err == nil && s.file != "" {
+		s.info, err = os.Stat(s.file)
+	}
+	return s, err
+}
+
+// errReplaced means that the database's file is another one than at the start. The connections
+// still use the old one.
+var errReplaced = errors.New("the file of the database was removed or replaced; start anew")
+
+// sameFile returns errReplaced if the file was replaced.
+func (s *sqliteStore) sameFile() error {
+	if s.file == "" {
+		return nil
+	}
+	if now, err := os.Stat(s.file); err != nil || !os.SameFile(now, s.info) {
+		return fmt.Errorf("%w: %s", errReplaced, s.file)
+	}
+	return nil
 }
 
 func (s *sqliteStore) fill(text string) string { return s.table.fill(DialectSQLite, text) }
@@ -171,6 +197,9 @@ func (s *sqliteStore) one(ctx context.Context, text string, args ...any) error {
 }
 
 func (s *sqliteStore) beat(ctx context.Context, f fence, inversions int64) error {
+	if err := s.sameFile(); err != nil {
+		return err
+	}
 	return s.one(ctx, "update LEASE set seen = "+now+", inversions = ? "+
 		"where slot = 0 and part = 'beat' and owner = ?", inversions, f.owner)
 }
@@ -208,7 +237,7 @@ func (t sqliteTx) change(f fence, c *change) (err error) {
 			_, err = t.exec(text, args...)
 		}
 	}
-	for _, u := range c.closed {
+	for _, u := range c.closing() {
 		each("delete from JOURNAL where slot = 0 and producer = ? and number = ?", u.producer[:],
 			int64(u.number))
 	}
@@ -220,17 +249,61 @@ func (t sqliteTx) change(f fence, c *change) (err error) {
 			u.producer[:], int64(u.number), int64(u.low), u.key, u.hash, jsonOf(u.ids),
 			int64(u.crc), u.frozenNS, u.serverNS, u.bootID, u.bootNS)
 	}
-	if len(c.deleted) > 0 {
-		each("delete from TABLE where ID in (select value from json_each(?))", jsonOf(c.deleted))
+	if rows := c.rows(); len(rows) > 0 && err == nil {
+		var ids []int64
+		if ids, err = t.unchanged(rows); err == nil {
+			each("delete from TABLE where ID in (select value from json_each(?))", jsonOf(ids))
+		}
 	}
 	for _, h := range c.held {
 		each(holdRow, h.Key, h.Reason, jsonOf(h.IDs))
 	}
 	for _, d := range c.dead {
-		each(buryRow, d.reason, d.id)
-		each("delete from TABLE where ID = ?", d.id)
+		if err != nil {
+			break
+		}
+		var ids []int64
+		if ids, err = t.unchanged([]rowID{d.rowID}); len(ids) > 0 {
+			each(buryRow, d.reason, d.id)
+			each("delete from TABLE where ID = ?", d.id)
+		}
 	}
 	return err
+}
+
+// unchanged returns the ids of the rows that are as they were read.
+func (t sqliteTx) unchanged(rows []rowID) (ids []int64, err error) {
+	all := make([]int64, len(rows))
+	versions := make(map[int64]uint32, len(rows))
+	for i, r := range rows {
+		all[i], versions[r.id] = r.id, r.version
+	}
+	found, err := t.conn.QueryContext(t.ctx, t.s.fill("select "+rowColumns+
+		" from TABLE where ID in (select value from json_each(?))"), jsonOf(all))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, found.Close()) }()
+	for found.Next() {
+		var r row
+		var version string
+		err := found.Scan(&r.id, &r.key, &r.hash, &r.data, &r.noKey, &version)
+		if err != nil {
+			return nil, err
+		}
+		if checksum(&r) == versions[r.id] {
+			ids = append(ids, r.id)
+		}
+	}
+	return ids, found.Err()
+}
+
+// checksum returns the version of a row: SQLite has none of its own.
+func checksum(r *row) uint32 {
+	sum := crc32.Checksum([]byte(r.key), castagnoli)
+	sum = crc32.Update(sum, castagnoli, []byte{0})
+	sum = crc32.Update(sum, castagnoli, []byte(r.hash))
+	return crc32.Update(sum, castagnoli, r.data)
 }
 
 func jsonOf(ids []int64) string {
@@ -283,10 +356,11 @@ func (s *sqliteStore) read(
 	bytes := 0
 	err = s.query(ctx, text, args, func(scan func(...any) error) error {
 		var r row
-		if err := scan(&r.id, &r.key, &r.hash, &r.data, &r.noKey); err != nil {
+		var version string
+		if err := scan(&r.id, &r.key, &r.hash, &r.data, &r.noKey, &version); err != nil {
 			return err
 		}
-		r.noData = r.data == nil
+		r.noData, r.version = r.data == nil, checksum(&r)
 		p.rows = append(p.rows, r)
 		if bytes += r.size(); most.bytes > 0 && bytes >= most.bytes {
 			p.full = true
@@ -321,6 +395,10 @@ func sqliteConditions(w window) (where string, args []any) {
 		skip, _ := json.Marshal(w.skip) // texts always have a JSON form
 		args = append(args, string(skip))
 		where += " and KEYTEXT not in (select value from json_each(?))"
+	}
+	if len(w.known) > 0 {
+		args = append(args, jsonOf(w.known))
+		where += " and ID not in (select value from json_each(?))"
 	}
 	return where + " order by ID limit ?", append(args, w.most.rows)
 }

@@ -83,13 +83,14 @@ func (s *session) thaw(
 	unit := aggregate.Unit{Producer: u.producer, Number: u.number, Low: u.low}
 	records := make([]runnel.Record, 0, len(u.ids))
 	var there []int64
+	var names []rowID
 	marks := make([]uint64, 0, len(u.ids))
 	for _, id := range u.ids {
 		r, exists := rows[id]
-		if !exists {
+		if !exists || r.key != u.key { // deleted; the id may be that of another row
 			continue
 		}
-		there = append(there, id)
+		there, names = append(there, id), append(names, rowID{id, r.version})
 		marks = append(marks, uint64(id))
 		records = append(records, runnel.Record{
 			PartitionKey: r.key, ExplicitHashKey: u.hash, Data: r.data,
@@ -107,7 +108,7 @@ func (s *session) thaw(
 		err = fmt.Errorf("the rows have changed")
 	}
 	if err != nil {
-		s.holdChanged(u, there, err, mend)
+		s.holdChanged(u, there, names, err, mend)
 		return f, false
 	}
 	mend.closed = mend.closed[:len(mend.closed)-1]
@@ -124,12 +125,14 @@ func (s *session) thaw(
 }
 
 // holdChanged holds the key of a unit that cannot be made again, or makes its rows dead letters.
-func (s *session) holdChanged(u *openUnit, there []int64, cause error, mend *change) {
+func (s *session) holdChanged(
+	u *openUnit, there []int64, names []rowID, cause error, mend *change,
+) {
 	reason := fmt.Sprintf("the rows of a unit that may be in the stream are not as they were when "+
 		"it was sent: %v", cause)
 	s.log.Warn("a key's unit cannot be sent again", "key", u.key, "ids", there, "error", cause)
 	if s.cfg.DeadLetter {
-		mend.bury(there, reason)
+		mend.bury(names, reason)
 		return
 	}
 	s.intake.hold(u.key, false)

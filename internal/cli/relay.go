@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -128,6 +130,9 @@ func (f *relayFlags) run(c *cobra.Command, con *console.Console) error {
 	case modes == 0 && f.stream == "":
 		return exit.Usage("--stream is missing: name the stream to put to")
 	}
+	if err := f.checkMode(c, modes); err != nil {
+		return err
+	}
 	if err := f.table.Validate(); err != nil {
 		return exit.Usage("%w", err)
 	}
@@ -139,6 +144,20 @@ func (f *relayFlags) run(c *cobra.Command, con *console.Console) error {
 		return f.printSchema(con, dialect)
 	}
 	return f.open(c, con)
+}
+
+// checkMode refuses flags that have no effect.
+func (f *relayFlags) checkMode(c *cobra.Command, modes int) error {
+	if f.failover < 100*time.Millisecond {
+		return exit.Usage("--failover %s: want 100ms or more", f.failover)
+	}
+	for _, name := range []string{"once", "dead-letter", "failover", "metrics", "keys"} {
+		if modes > 0 && c.Flags().Changed(name) {
+			return exit.Usage("--%s has no effect with --migrate, --check, --held, --release and "+
+				"--dry-run: leave it out", name)
+		}
+	}
+	return nil
 }
 
 // open opens the database and carries the mode out.
@@ -201,6 +220,8 @@ func openDatabase(
 	mode := "rw"
 	if create {
 		mode = "rwc"
+	} else if _, err := os.Stat(name); err != nil {
+		return nil, nil, exit.Usage("--db: %w; runnel relay --migrate makes the database", err)
 	}
 	at := url.URL{Scheme: "file", Opaque: (&url.URL{Path: name}).EscapedPath()}
 	query := url.Values{"mode": {mode}, "_pragma": {
@@ -269,6 +290,9 @@ func relayError(err error, stream string) error {
 			"them, and --release lets one go on", err)}
 	case errors.Is(err, outbox.ErrUnfit):
 		return exit.Usage("%w; runnel relay --migrate makes what is missing", err)
+	case errors.As(err, new(*pgconn.ConnectError)):
+		// As a text: the advice about servers of streams would be wrong.
+		return exit.Outside(errors.New(err.Error() + "; --db names the database"))
 	case errors.Is(err, outbox.ErrOtherStream):
 		return exit.Usage("%w", err)
 	}

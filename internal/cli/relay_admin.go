@@ -47,8 +47,8 @@ func (f *relayFlags) printSchema(con *console.Console, dialect outbox.Dialect) e
 // makeTables makes the tables, and checks that a relay can use them.
 func (f *relayFlags) makeTables(ctx context.Context, con *console.Console, db outbox.DB) error {
 	err := outbox.Migrate(ctx, db, f.table)
-	if err == nil {
-		err = outbox.Check(ctx, db, f.table)
+	if unfit := outbox.Check(ctx, db, f.table); err == nil || errors.Is(unfit, outbox.ErrUnfit) {
+		err = unfit
 	}
 	if err != nil {
 		return relayError(err, f.stream)
@@ -81,9 +81,9 @@ func (s relayStatus) WriteText(w io.Writer) error {
 	if s.Stream != "" {
 		owner += ", for stream " + s.Stream
 	}
-	_, err := fmt.Fprintf(w, "the table is sound\n%s rows, the oldest is %s old; %s units in the "+
+	_, err := fmt.Fprintf(w, "the table is sound\n%s rows; age of the oldest: %s; %s units in the "+
 		"journal\n%s held keys, %s dead letters\n%s inversions: rows behind a later row of their "+
-		"key\n%s\nthe oldest transaction is %s old\n",
+		"key\n%s\nage of the oldest transaction: %s\n",
 		console.Thousands(s.Rows), ago(s.OldestSeconds), console.Thousands(s.JournalUnits),
 		console.Thousands(s.HeldKeys), console.Thousands(s.DeadLetters),
 		console.Thousands(s.Inversions), owner, ago(s.TransactionSecond))
@@ -93,7 +93,7 @@ func (s relayStatus) WriteText(w io.Writer) error {
 // ago writes a duration in seconds.
 func ago(seconds float64) string {
 	if seconds < 0 {
-		return "an unknown time"
+		return "unknown to this role or table"
 	}
 	return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond).String()
 }

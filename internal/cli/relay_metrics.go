@@ -68,8 +68,8 @@ func relayPage(r *outbox.Relay, stream string) *metricspage.Page {
 
 // relayLine is the progress of a relay.
 func relayLine(table string, s outbox.Stats, start time.Time) string {
-	if !s.Leading && s.Sent == 0 {
-		return fmt.Sprintf("relay of %s: another relay has the lease", table)
+	if s.Owner != "" {
+		return fmt.Sprintf("relay of %s: %s has the lease", table, s.Owner)
 	}
 	line := fmt.Sprintf("relay of %s: %s rows sent, %s/s, %s on their way, %s units in the "+
 		"journal, %s held keys, %s inversions", table, console.Thousands(s.Sent),
