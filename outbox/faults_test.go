@@ -114,6 +114,7 @@ func TestTakeOver(t *testing.T) {
 // A unit whose rows have changed or are partly gone cannot be sent again: its key is held, and with
 // DeadLetter its rows are dead letters.
 func TestTakeOverOfChangedRows(t *testing.T) {
+	t.Parallel()
 	for _, dead := range []bool{false, true} {
 		t.Run(fmt.Sprintf("DeadLetter=%v", dead), func(t *testing.T) {
 			each(t, func(b *box) {

@@ -16,6 +16,7 @@ import (
 // eachStore runs a test on both kinds of store, with all tables.
 func eachStore(t *testing.T, test func(t *testing.T, s store)) {
 	t.Helper()
+	t.Parallel()
 	run := func(t *testing.T, db DB) {
 		t.Helper()
 		if err := Migrate(t.Context(), db, Table{}); err != nil {

@@ -29,6 +29,7 @@ type postgres struct {
 
 func newPostgres(t *testing.T, table outbox.Table) *postgres {
 	t.Helper()
+	t.Parallel()
 	p := &postgres{t: t, url: pgtest.New(t).URL}
 	var err error
 	if p.pool, err = pgxpool.New(t.Context(), p.url); err != nil {
@@ -114,6 +115,7 @@ func numbered(ctx context.Context, tx pgx.Tx, key string) (n int, err error) {
 // Writers that only insert keep the order of each key: by Insert, by the function and by the
 // trigger. Without them ids and commits of a key are in different orders, which is the control.
 func TestOrderOfWriters(t *testing.T) {
+	t.Parallel()
 	table := outbox.Table{}
 	sleep := func(ctx context.Context, tx pgx.Tx, ms int) error {
 		_, err := tx.Exec(ctx, "select pg_sleep($1::float / 1000)", ms)
@@ -209,6 +211,7 @@ func TestNoDeadlock(t *testing.T) {
 
 // Rows of each type of data come out as they were put, by pgx and by database/sql.
 func TestDataTypes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		of   outbox.DataType
 		data string

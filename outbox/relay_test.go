@@ -37,6 +37,7 @@ type box struct {
 // each runs a test with each kind of database.
 func each(t *testing.T, test func(b *box)) {
 	t.Helper()
+	t.Parallel()
 	t.Run("PostgreSQL", func(t *testing.T) { test(newBox(t, outbox.DialectPostgres)) })
 	t.Run("SQLite", func(t *testing.T) { test(newBox(t, outbox.DialectSQLite)) })
 }

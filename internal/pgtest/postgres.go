@@ -4,6 +4,7 @@ package pgtest
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"net"
 	"os"
 	"os/exec"
@@ -49,11 +50,7 @@ func New(t testing.TB, settings ...string) *Server {
 			t.Fatal(err)
 		}
 	}
-	out, err := s.command("initdb", "-D", s.data(), "-A", "trust", "-U", "postgres", "--no-sync",
-		"-E", "UTF8", "--locale=C").CombinedOutput()
-	if err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
+	s.run("cp", "-a", s.template(), s.data())
 	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +72,43 @@ func New(t testing.TB, settings ...string) *Server {
 	s.Start()
 	t.Cleanup(s.Kill)
 	return s
+}
+
+// run carries out a program of PostgreSQL or of the system.
+func (s *Server) run(name string, args ...string) {
+	s.t.Helper()
+	if out, err := s.command(name, args...).CombinedOutput(); err != nil {
+		s.t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+// template returns a data folder as initdb makes it. It takes a second to make, and so is kept with
+// the machine's temporary files, for all tests.
+func (s *Server) template() string {
+	s.t.Helper()
+	uid := os.Getuid()
+	if s.as != nil {
+		uid = int(s.as.Uid)
+	}
+	sum := fnv.New64a()
+	program, err := os.Stat(filepath.Join(s.bin, "postgres"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, _ = fmt.Fprint(sum, s.bin, uid, program.ModTime(), program.Size()) // it never fails
+	at := filepath.Join(os.TempDir(), fmt.Sprintf("runnel-pgtest-%x", sum.Sum64()))
+	if _, err := os.Stat(at); err == nil {
+		return at
+	}
+	made := filepath.Join(s.dir, "template")
+	s.run("initdb", "-D", made, "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8",
+		"--locale=C")
+	if err := os.Rename(made, at); err != nil { // another test may have been faster
+		if _, there := os.Stat(at); there != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return at
 }
 
 // programs returns the folder with the programs.
@@ -131,8 +165,10 @@ func Unprivileged(t testing.TB) *syscall.SysProcAttr {
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), filepath.Join(s.bin, name),
-		args...)
+	if name != "cp" {
+		name = filepath.Join(s.bin, name)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), name, args...)
 	cmd.Dir = s.dir
 	cmd.Env = []string{"PATH=" + s.bin + ":/usr/bin:/bin", "HOME=" + s.dir, "LANG=C"}
 	if s.as != nil {
