@@ -2,7 +2,7 @@ package outbox
 
 import (
 	"context"
-	"strings"
+	"errors"
 	"time"
 )
 
@@ -20,9 +20,14 @@ func refused(err error) bool {
 	if err == nil {
 		return false
 	}
+	const constraint = 19 // SQLITE_CONSTRAINT; the higher bits say which
+	var sqlite interface{ Code() int }
+	if errors.As(err, &sqlite) {
+		return sqlite.Code()&0xff == constraint
+	}
 	code := codeOf(err)
-	if code == "" {
-		return strings.Contains(err.Error(), "constraint failed")
+	if len(code) < 2 {
+		return false
 	}
 	switch code[:2] {
 	case "08", "25", "40", "53", "55", "57", "58", "XX": // the connection, a conflict, the server
@@ -80,4 +85,14 @@ func (c *committer) deleteParts(ctx context.Context, units []sentRows, tries *in
 		return err
 	}
 	return c.deleteParts(ctx, units[half:], tries)
+}
+
+// stuckRows returns how many rows are in the stream and could not be deleted.
+func (c *committer) stuckRows() (rows int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.stuck {
+		rows += len(c.stuck[i].rows)
+	}
+	return rows
 }

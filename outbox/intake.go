@@ -553,11 +553,11 @@ func (r *recentIDs) note(hash uint64, id int64) (inverted bool) {
 	return false
 }
 
-// quiet reports whether no row is on its way and no key is passed over.
-func (n *intake) quiet() bool {
+// quiet reports whether no row is on its way, except for stuck ones, and no key is passed over.
+func (n *intake) quiet(stuck int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.rows == 0 && n.overKeys == 0
+	return n.rows <= stuck && n.overKeys == 0
 }
 
 // forget forgets the rows of a key.

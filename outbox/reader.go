@@ -37,6 +37,7 @@ type reader struct {
 	intake *intake
 	put    func(ctx context.Context, r *row) error
 	poison func(r *row, reason error)
+	stuck  func() int // the rows that could not be deleted
 	log    func(message string, args ...any)
 	until  int64 // with Once: the highest id at the start; otherwise 0
 
@@ -167,11 +168,11 @@ func (r *reader) round(ctx context.Context) (more bool, err error) {
 
 // finish returns errDone if every row up to until is in the stream or held.
 func (r *reader) finish(ctx context.Context) error {
-	if !r.intake.quiet() {
+	if !r.intake.quiet(r.stuck()) {
 		return nil
 	}
 	found, err := r.sweep(ctx, r.until)
-	if err == nil && found == 0 && r.intake.quiet() {
+	if err == nil && found == 0 && r.intake.quiet(r.stuck()) {
 		return errDone
 	}
 	return err

@@ -34,6 +34,9 @@ var (
 	ErrOtherStream = errors.New("the table belongs to another stream")
 	// ErrHeld means that a relay with Once has put everything but the rows of held keys.
 	ErrHeld = errors.New("keys are held")
+	// ErrStuck means that a relay with Once has put rows whose deletion the database refuses, for
+	// example because of a foreign key. They are open in the journal.
+	ErrStuck = errors.New("rows are in the stream and cannot be deleted")
 )
 
 // New returns a relay. It makes no call. The error is that of cfg.Validate.
@@ -50,9 +53,9 @@ func New(cfg Config) (*Relay, error) {
 // It returns an error if the table is no outbox (ErrUnfit), belongs to another stream
 // (ErrOtherStream), or cannot be read at the start, and if the stream refuses the caller
 // (producer.ErrRefusedCaller). Rows that were not acknowledged are then open in the journal or in
-// the table, for the next Run. With Config.Once it returns nil when everything is done, ErrHeld, or
-// the context's cause. It retries all other failures without limit. Run must not be called twice at
-// a time.
+// the table, for the next Run. With Config.Once it returns nil when everything is done, ErrHeld,
+// ErrStuck, or the context's cause. It retries all other failures without limit. Run must not be
+// called twice at a time.
 func (r *Relay) Run(ctx context.Context) error {
 	err := r.run(ctx)
 	if !r.cfg.Once && err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
@@ -112,6 +115,7 @@ func retriable(err error) bool {
 	var put *putError
 	for _, lasting := range []error{
 		producer.ErrRefusedCaller, producer.ErrNotResumable, errUndeletable, errReplaced,
+		ErrStuck,
 	} {
 		if errors.Is(err, lasting) {
 			return false

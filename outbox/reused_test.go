@@ -56,6 +56,9 @@ func TestStuckRow(t *testing.T) {
 	}
 	b.must(stop())
 	b.wantNumbered(5, 60)
+	if err := b.once(); !errors.Is(err, outbox.ErrStuck) {
+		t.Error(err)
+	}
 	b.exec("delete from refs")
 	b.must(b.once())
 	b.wantEmpty()

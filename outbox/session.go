@@ -96,7 +96,8 @@ func (s *session) run(ctx context.Context) error {
 	s.producer = p
 	s.mu.Unlock()
 	r := &reader{
-		store: s.store, intake: s.intake, put: putInto(p), poison: s.poison, log: s.log.Warn,
+		store: s.store, intake: s.intake, put: putInto(p), poison: s.poison,
+		stuck: s.committer.stuckRows, log: s.log.Warn,
 	}
 	if s.cfg.Once {
 		if r.until, err = s.top(ctx); err != nil {
@@ -152,6 +153,9 @@ func (s *session) close(ctx, owning context.Context, p *producer.Producer, cause
 	case errors.As(err, &halted):
 		return halted
 	case errors.Is(cause, errDone):
+		if stuck := s.committer.stuckRows(); stuck > 0 {
+			return fmt.Errorf("%w: %d", ErrStuck, stuck)
+		}
 		return nil
 	case ctx.Err() != nil:
 		if left := s.journal.open(); left > 0 {
