@@ -2,7 +2,10 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"time"
 )
@@ -134,6 +137,32 @@ func Pending(ctx context.Context, db DB, table Table, each func(Waiting) error) 
 // adminTimeout is how long a statement of a command may take: it may read a large table.
 const adminTimeout = 10 * time.Minute
 
+// startTimeout is how long a database that does not answer is asked again at the start: it may be
+// starting, too.
+const startTimeout = 10 * time.Second
+
+// patiently calls f until it succeeds or the database answers, for startTimeout at most.
+func patiently(ctx context.Context, f func() error) error {
+	start := time.Now()
+	for failures := 1; ; failures++ {
+		err := f()
+		if err == nil || !unanswered(err) || time.Since(start) > startTimeout {
+			return err
+		}
+		if err := databaseBackoff.Wait(ctx, failures); err != nil {
+			return err
+		}
+	}
+}
+
+// unanswered reports whether PostgreSQL has not answered, or that it is starting or ending.
+func unanswered(err error) bool {
+	var lost net.Error
+	code := codeOf(err)
+	return code == "57P01" || code == "57P02" || code == "57P03" || code == "" &&
+		(errors.As(err, &lost) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF))
+}
+
 // admin opens the store of a table for one command.
 func admin(ctx context.Context, db DB, table Table, what string, do func(store) error) error {
 	if err := table.Validate(); err != nil {
@@ -143,11 +172,14 @@ func admin(ctx context.Context, db DB, table Table, what string, do func(store) 
 	if err := table.fits(db.dialect()); err != nil {
 		return err
 	}
-	s, err := open(ctx, db, table, adminTimeout)
-	if err == nil {
+	err := patiently(ctx, func() error {
+		s, err := open(ctx, db, table, adminTimeout)
+		if err != nil {
+			return err
+		}
 		defer s.close()
-		err = do(s)
-	}
+		return do(s)
+	})
 	if err != nil {
 		return fmt.Errorf("outbox: %s of table %s: %w", what, table.Name, err)
 	}
@@ -157,6 +189,10 @@ func admin(ctx context.Context, db DB, table Table, what string, do func(store) 
 // Check checks the table, as Table.Check does, and the relay's own tables. The error matches
 // ErrUnfit if they are not as a relay needs them.
 func Check(ctx context.Context, db DB, table Table) error {
+	return patiently(ctx, func() error { return check(ctx, db, table) })
+}
+
+func check(ctx context.Context, db DB, table Table) error {
 	if err := table.Check(ctx, db); err != nil {
 		return err
 	}

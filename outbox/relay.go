@@ -72,7 +72,11 @@ func (r *Relay) run(ctx context.Context) error {
 	if err := Check(ctx, r.cfg.DB, r.cfg.Table); err != nil {
 		return err
 	}
-	s, err := open(ctx, r.cfg.DB, r.cfg.Table, max(leastTimeout, 3*r.cfg.Failover))
+	var s store
+	err := patiently(ctx, func() (err error) {
+		s, err = open(ctx, r.cfg.DB, r.cfg.Table, max(leastTimeout, 3*r.cfg.Failover))
+		return err
+	})
 	if err != nil {
 		return err
 	}
