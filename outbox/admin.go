@@ -112,12 +112,14 @@ func Pending(ctx context.Context, db DB, table Table, each func(Waiting) error) 
 		for _, h := range held {
 			skip[h.Key] = true
 		}
-		most := limits{rows: windowRows, bytes: windowBytes}
-		for w := (window{after: lowest, most: most}); ; {
+		sizes := &reader{limit: windowFirst}
+		for w := (window{after: lowest}); ; {
+			w.most = limits{rows: sizes.limit, bytes: windowBytes}
 			p, err := s.window(ctx, w)
 			if err != nil {
 				return err
 			}
+			sizes.adapt(&p)
 			for _, r := range p.rows {
 				w.after = r.id
 				if skip[r.key] {
@@ -202,7 +204,7 @@ func check(ctx context.Context, db DB, table Table) error {
 	}
 	defer s.close()
 	if err := s.rights(ctx); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	if _, err := s.status(ctx); err != nil {
 		if codeOf(err) == undefinedTable || strings.Contains(err.Error(), "no such table") {

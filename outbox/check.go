@@ -64,13 +64,17 @@ const indexQuery = `select exists (select from pg_index i
 
 // natureQuery returns what the table is: its kind, its persistence, whether an index makes the ids
 // unique, and whether a policy, a rule or a trigger may keep a deletion from the rows.
-const natureQuery = `select c.relkind::text, c.relpersistence::text,
+const natureQuery = `with parts as (
+  select $1::text::regclass::oid part union select relid from pg_partition_tree($1::text::regclass)
+)
+select c.relkind::text,
+  (select max(p.relpersistence::text) from pg_class p join parts on p.oid = part),
   exists (select from pg_index i join pg_attribute a on a.attrelid = c.oid and a.attname = $2::text
     where i.indrelid = c.oid and i.indisunique and i.indisvalid and i.indpred is null
       and i.indnkeyatts = 1 and i.indkey[0] = a.attnum),
   row_security_active(c.oid),
-  exists (select from pg_rewrite r where r.ev_class = c.oid and r.ev_type = '4'),
-  exists (select from pg_trigger g where g.tgrelid = c.oid and not g.tgisinternal
+  exists (select from pg_rewrite r join parts on r.ev_class = part where r.ev_type = '4'),
+  exists (select from pg_trigger g join parts on g.tgrelid = part where not g.tgisinternal
     and g.tgenabled <> 'D' and g.tgtype & 11 = 11)
 from pg_class c where c.oid = $1::text::regclass`
 
@@ -210,11 +214,13 @@ func (t Table) checkSQLite(ctx context.Context, db sqliteDB) (faults []string, e
 	}
 	var made, journal string
 	var synchronous int
-	var indexed bool
+	var indexed, keeps bool
 	ask(&made, "select sql from sqlite_master where type = 'table' and name = ?", t.base())
 	if errors.Is(err, sql.ErrNoRows) {
 		return []string{noTable}, nil
 	}
+	ask(&keeps, `select exists (select 1 from sqlite_master where type = 'trigger' and tbl_name = ?
+		and lower(sql) like '%before%delete%')`, t.base())
 	ask(&journal, "pragma journal_mode")
 	ask(&synchronous, "pragma synchronous")
 	ask(&indexed, `select exists (select from_index.name from pragma_index_list(?) from_index
@@ -236,6 +242,9 @@ func (t Table) checkSQLite(ctx context.Context, db sqliteDB) (faults []string, e
 	}
 	if !strings.Contains(strings.ToLower(made), "autoincrement") {
 		fault("%s is not AUTOINCREMENT, so that an id is used again after a deletion", t.ID)
+	}
+	if keeps {
+		fault("it has a trigger before delete, which may keep rows: use one after delete")
 	}
 	if journal != "wal" {
 		fault("the journal mode is %s: want WAL", journal)

@@ -17,18 +17,23 @@ import (
 // be lost, and the transaction may even commit later than its repetition. So before each repetition
 // the committer raises the epoch of the lease: the first attempt has then ended, or never commits.
 type committer struct {
-	store  store
-	log    func(message string, args ...any)
-	done   func(c *change) // called after each change that was committed
-	mu     sync.Mutex
-	fence  fence
-	next   change
-	waits  []chan<- error // the callers that wait for next
-	due    time.Time      // when next is to be committed at the latest; zero: no limit yet
-	wake   chan struct{}  // has a value after next has changed; capacity 1
-	failed bool           // the last attempt failed
+	store store
+	log   func(message string, args ...any)
+	done  func(c *change) // called after each change that was committed
+	// holdDead is called for a row that cannot become a dead letter: its key is held.
+	holdDead func(key string, id int64)
+	mu       sync.Mutex
+	fence    fence
+	next     change
+	waits    []chan<- error // the callers that wait for next
+	due      time.Time      // when next is to be committed at the latest; zero: no limit yet
+	wake     chan struct{}  // has a value after next has changed; capacity 1
+	failed   bool           // the last attempt failed
+
+	unsure bool // the outcome of the last attempt is unknown
 
 	stuck      []sentRows // units whose rows could not be deleted
+	later      []sentRows // units that were not tried alone
 	stuckUntil time.Time  // when that is tried again
 }
 
@@ -89,10 +94,14 @@ func (c *committer) run(ctx context.Context) error {
 			}
 			continue
 		}
-		err := c.write(ctx, change)
-		for _, done := range waits {
-			done <- err
+		answer := func(err error) {
+			for _, done := range waits {
+				done <- err
+			}
+			waits = nil
 		}
+		err := c.write(ctx, change, func() { answer(nil) })
+		answer(err)
 		if err != nil {
 			return err
 		}
@@ -111,13 +120,13 @@ func (c *committer) takeNext(
 ) (next *change, waits []chan<- error, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.stuck) > 0 && !now.Before(c.stuckUntil) {
-		c.next.deleted = append(c.next.deleted, c.stuck...)
-		c.stuck, c.due = nil, now
+	if len(c.stuck)+len(c.later) > 0 && !now.Before(c.stuckUntil) {
+		c.next.deleted = append(append(c.next.deleted, c.later...), c.stuck...)
+		c.stuck, c.later, c.due = nil, nil, now
 	}
 	switch {
 	case len(c.waits) > 0 || len(c.next.deleted) >= commitUnits:
-	case c.next.empty() && len(c.stuck) > 0:
+	case c.next.empty() && len(c.stuck)+len(c.later) > 0:
 		return nil, nil, c.stuckUntil.Sub(now)
 	case c.next.empty():
 		return nil, nil, time.Hour
@@ -131,20 +140,21 @@ func (c *committer) takeNext(
 	return &taken, waits, 0
 }
 
-// write makes a change, however often it must try.
-func (c *committer) write(ctx context.Context, next *change) error {
+// write makes a change, however often it must try. It may call opened when the new units are in the
+// journal, and deletions are not made yet.
+func (c *committer) write(ctx context.Context, next *change, opened func()) error {
 	err := c.repeat(ctx, next)
-	if refused(err) && len(next.deleted) > 0 {
-		return c.divide(ctx, next, err)
+	if refused(err) && next.divisible() {
+		return c.divide(ctx, next, err, opened)
 	}
 	return err
 }
 
 // repeat makes a change, however often it must try, and calls done. It gives a change up if the
-// lease is lost, and one with deletions if the database refuses it.
+// lease is lost, and a divisible one if the database refuses it.
 func (c *committer) repeat(ctx context.Context, next *change) error {
 	for failures := 0; ; {
-		err := c.try(ctx, next, failures > 0)
+		err := c.try(ctx, next)
 		switch {
 		case err == nil:
 			if c.failed {
@@ -154,7 +164,7 @@ func (c *committer) repeat(ctx context.Context, next *change) error {
 			c.done(next)
 			return nil
 		case errors.Is(err, errLost), errors.Is(err, errMoved), errors.Is(err, errUndeletable),
-			refused(err) && len(next.deleted) > 0:
+			refused(err) && next.divisible():
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -172,19 +182,26 @@ func (c *committer) repeat(ctx context.Context, next *change) error {
 // databaseBackoff is the wait between two attempts to reach the database.
 var databaseBackoff = retry.Backoff{Min: 20 * time.Millisecond, Max: 2 * time.Second}
 
-func (c *committer) try(ctx context.Context, next *change, again bool) error {
+// try makes a change once. If the outcome of an earlier attempt is unknown, it raises the epoch.
+func (c *committer) try(ctx context.Context, next *change) error {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	if again {
+	if c.unsure {
 		fence, err := c.store.renew(ctx, c.fence)
-		if err != nil {
+		switch {
+		case errors.Is(err, errLost), errors.Is(err, errMoved):
 			return err
+		case err != nil: // as a text, since it says nothing about the change
+			return errors.New(err.Error())
 		}
 		c.mu.Lock()
 		c.fence = fence
 		c.mu.Unlock()
+		c.unsure = false
 	}
-	return c.store.commit(ctx, c.fence, next)
+	err := c.store.commit(ctx, c.fence, next)
+	c.unsure = err != nil && !refused(err)
+	return err
 }
 
 // flush makes the next transaction now.

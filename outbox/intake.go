@@ -3,7 +3,9 @@ package outbox
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/runnel-stream/runnel/keyspace"
 )
@@ -61,17 +63,14 @@ const groups = 16
 type bounds struct {
 	groupRows, groupBytes int // of a group
 	keyRows, keyBytes     int // of a key
-	// idleRows and idleBytes are the level below which the stream has too little to do: a key
-	// without room is then passed over.
-	idleRows, idleBytes int
-	overKeys            int // the most keys that are passed over at a time
+	overKeys              int // the most keys that are passed over at a time
 }
 
 func newBounds(rows, bytes int) bounds {
 	return bounds{
 		groupRows: max(1, rows/groups), groupBytes: max(1, bytes/groups),
 		keyRows: max(1, rows/groups/2), keyBytes: max(1, bytes/groups/2),
-		idleRows: max(1, rows/4), idleBytes: max(1, bytes/4), overKeys: 100_000,
+		overKeys: 100_000,
 	}
 }
 
@@ -84,6 +83,7 @@ type knownRow struct {
 	key     *keyState
 	bytes   int32
 	version uint32
+	sum     uint32
 	gone    bool // deleted, and perhaps still shown by a read
 }
 
@@ -204,7 +204,7 @@ func fits(rows, bytes, size, mostRows, mostBytes int) bool {
 }
 
 func (n *intake) enter(k *keyState, r *row, size int) {
-	n.known[r.id] = knownRow{key: k, bytes: int32(size), version: r.version}
+	n.known[r.id] = knownRow{key: k, bytes: int32(size), version: r.version, sum: checksum(r)}
 	g := &n.groups[k.group]
 	k.rows, g.rows, n.rows = k.rows+1, g.rows+1, n.rows+1
 	k.bytes, g.bytes, n.bytes = k.bytes+size, g.bytes+size, n.bytes+size
@@ -249,17 +249,30 @@ func (n *intake) dropIfIdle(k *keyState) {
 	}
 }
 
-// passOver passes a row's key over, if the stream has too little to do or the row has waited for
+// passOver passes a row's key over, if another group has little to do or the row has waited for
 // long. It returns false if the reader is to wait.
 func (n *intake) passOver(r *row, late bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	busy := n.rows >= n.bounds.idleRows || n.bytes >= n.bounds.idleBytes
-	if busy && !late || n.overKeys >= n.bounds.overKeys {
+	k := n.keyOf(r)
+	if !late && !n.idle(k.group) || n.overKeys >= n.bounds.overKeys {
+		n.dropIfIdle(k)
 		return false
 	}
-	n.leaveFrom(n.key(r.key), r.id)
+	n.leaveFrom(k, r.id)
 	return true
+}
+
+// idle reports whether another group has little to do. Under an even load all groups are nearly
+// full. A group that is behind a slow shard stays full while the others run dry.
+func (n *intake) idle(but int) bool {
+	for i := range n.groups {
+		g := &n.groups[i]
+		if i != but && g.rows <= n.bounds.groupRows/4 && g.bytes <= n.bounds.groupBytes/4 {
+			return true
+		}
+	}
+	return false
 }
 
 // leaveFrom passes a key over from a row on.
@@ -298,7 +311,7 @@ func (n *intake) skipped(most int) (keys []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for name := range n.heldKeys {
-		if name != "" && len(keys) < most/2 {
+		if sendable(name) && len(keys) < most/2 {
 			keys = append(keys, name)
 		}
 	}
@@ -307,10 +320,17 @@ func (n *intake) skipped(most int) (keys []string) {
 			if len(keys) >= most {
 				return keys
 			}
-			keys = append(keys, k.name)
+			if sendable(k.name) {
+				keys = append(keys, k.name)
+			}
 		}
 	}
 	return keys
+}
+
+// sendable reports whether every database takes a key as it is in a statement.
+func sendable(key string) bool {
+	return key != "" && utf8.ValidString(key) && !strings.ContainsRune(key, 0)
 }
 
 // turns returns the places of some keys that were passed over and have room again, all of one
@@ -388,7 +408,7 @@ func (n *intake) named(ids []int64) []rowID {
 	defer n.mu.Unlock()
 	rows := make([]rowID, len(ids))
 	for i, id := range ids {
-		rows[i] = rowID{id, n.known[id].version}
+		rows[i] = rowID{id, n.known[id].version, n.known[id].sum}
 	}
 	return rows
 }

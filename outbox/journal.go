@@ -149,7 +149,7 @@ func (j *journal) settle(next *change, end *producer.SettledUnit) {
 		reason := fmt.Sprint(end.Err)
 		j.warn("rows were not delivered", "key", sent.key, "rows", sent.ids, "error", end.Err)
 		if j.deadLetter {
-			next.bury(j.intake.named(sent.ids), reason)
+			next.bury(j.intake.named(sent.ids), sent.key, reason)
 			return
 		}
 		j.intake.hold(sent.key, true)
@@ -159,9 +159,9 @@ func (j *journal) settle(next *change, end *producer.SettledUnit) {
 }
 
 // bury adds dead letters.
-func (c *change) bury(rows []rowID, reason string) {
+func (c *change) bury(rows []rowID, key, reason string) {
 	for _, r := range rows {
-		c.dead = append(c.dead, deadRow{r, reason})
+		c.dead = append(c.dead, deadRow{r, key, reason})
 	}
 }
 

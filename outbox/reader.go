@@ -104,7 +104,7 @@ func (r *reader) run(ctx context.Context) error {
 			}
 			continue
 		}
-		if more {
+		if more && ctx.Err() == nil {
 			continue
 		}
 		if err := retry.Wait(ctx, min(pollMax, pollMin<<min(r.idle, 10))); err != nil {

@@ -125,7 +125,7 @@ func TestKnownRows(t *testing.T) {
 	if n.admit(other) != take {
 		t.Error("another row with the id is not taken")
 	}
-	n.deleted([]rowID{{7, 8}}, false)
+	n.deleted([]rowID{{id: 7, version: 8}}, false)
 	n.beginRead()
 	n.endRead()
 	n.beginRead()
@@ -165,6 +165,52 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// A row of a slow shard, whose groups are full, is passed over at once if another group has little
+// to do. Under an even load it waits.
+func TestPassOver(t *testing.T) {
+	b := newBounds(16*100, 1<<20)
+	for _, c := range []struct {
+		rows int // of each other group
+		over bool
+	}{{0, true}, {10, true}, {90, false}} {
+		n := newIntake(b)
+		n.beginRead()
+		id := int64(0)
+		slow := n.key("slow").group
+		for k := 0; k < 20_000; k++ {
+			id++
+			r := &row{id: id, key: fmt.Sprint("key", k)}
+			g := n.keyOf(r).group
+			if most := c.rows; g == slow || n.groups[g].rows < most {
+				n.admit(r)
+			}
+		}
+		r := &row{id: id + 1, key: "slow"}
+		if n.groups[slow].rows != b.groupRows || n.admit(r) != full {
+			t.Fatal("the slow group is not full")
+		}
+		if got := n.passOver(r, false); got != c.over {
+			t.Errorf("with %d rows in each other group: %v", c.rows, got)
+		}
+	}
+}
+
+// With too many held keys a reader takes nothing more, and does not spin.
+func TestTooManyHeld(t *testing.T) {
+	f := &fakeStore{}
+	for id := range int64(100) {
+		f.add(id, fmt.Sprint("key", id))
+	}
+	r, put := newReader(f, newBounds(10_000, 1<<20))
+	for k := range mostHeld {
+		r.intake.hold(fmt.Sprint("held", k), false)
+	}
+	r.backlog = true
+	if more, err := r.round(t.Context()); more || err != nil || len(*put) > 0 {
+		t.Errorf("%v, %v, %d rows", more, err, len(*put))
+	}
+}
+
 // Keys that were passed over get their turns in order, and none is lost, whatever room there is.
 func TestTurns(t *testing.T) {
 	b := newBounds(160, 1<<20)
@@ -182,7 +228,7 @@ func TestTurns(t *testing.T) {
 		var all []rowID // everything that is on its way
 		for id, r := range n.known {
 			if !r.gone {
-				all = append(all, rowID{id, r.version})
+				all = append(all, rowID{id: id, version: r.version})
 			}
 		}
 		n.deleted(all, false)

@@ -18,11 +18,12 @@ func (r *reader) pass(ctx context.Context) (taken int, err error) {
 	if quiet, err := r.unchanged(ctx); quiet || err != nil {
 		return 0, err
 	}
-	if r.tooManyHeld() {
-		return 0, nil
-	}
 	noted, raise := r.moment, lowest
 	for after, first, until := r.low, true, r.until; ; first = false {
+		if r.tooManyHeld() {
+			r.backlog = false
+			return taken, nil
+		}
 		w := window{
 			after: after, most: limits{rows: r.limit, bytes: windowBytes, until: until},
 			skip: r.intake.skipped(skippedKeys), top: first && r.backlog && until == 0,

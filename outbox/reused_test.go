@@ -79,7 +79,7 @@ func TestUndeletable(t *testing.T) {
 	b.insert(numberedRows(2, 2)...)
 	select {
 	case err := <-ended:
-		if !errors.Is(err, outbox.ErrUnfit) {
+		if !errors.Is(err, outbox.ErrStuck) {
 			t.Error(err)
 		}
 	case <-time.After(20 * time.Second):
@@ -103,5 +103,112 @@ func TestDeadLetterOfHeldKeys(t *testing.T) {
 		if b.count("outbox_dead") != 2 || b.count("outbox_held") != 0 {
 			t.Errorf("%d dead letters, %d held keys", b.count("outbox_dead"), b.count("outbox_held"))
 		}
+	})
+}
+
+// While rows are on their way, the table is rewritten, and columns are updated that are no part of
+// the records. Each row is sent once.
+func TestRewrittenRows(t *testing.T) {
+	b := newBox(t, outbox.DialectPostgres)
+	b.must(b.server.SetFaults("seed=1 PutRecords:delay=1s%100"))
+	r, _ := b.start()
+	b.insert(numberedRows(3, 50)...)
+	b.until("the rows are on their way", func() bool { return r.Stats().Units >= 3 })
+	b.exec("alter table outbox add column more double precision default random()")
+	b.exec("update outbox set created_at = now() where partition_key = 'key1'")
+	b.must(b.server.SetFaults(""))
+	b.until("the table is empty", func() bool { return b.count("outbox") == 0 && r.Stats().Rows == 0 })
+	b.wantNumbered(3, 50)
+}
+
+// A row that another transaction has locked stops no other.
+func TestLockedRow(t *testing.T) {
+	b := newBox(t, outbox.DialectPostgres)
+	b.insert(numberedRows(5, 20)...)
+	tx, err := b.sql.BeginTx(t.Context(), nil)
+	b.must(err)
+	_, err = tx.ExecContext(t.Context(), "select from outbox where partition_key = 'key3' for update")
+	b.must(err)
+	r, _ := b.start(func(c *outbox.Config) { c.Failover = 2 * time.Second })
+	b.until("the others are deleted", func() bool { return b.count("outbox") == 20 })
+	b.insert(numberedRows(5, 21)[100:]...)
+	b.until("more are deleted", func() bool { return b.count("outbox") <= 21 })
+	b.must(tx.Rollback())
+	b.until("all is sent", func() bool { return r.Stats().Sent == 105 })
+	b.wantNumbered(5, 21)
+}
+
+// A lock of the table that lasts longer than the failover time does not move the lease.
+func TestLockedTable(t *testing.T) {
+	b := newBox(t, outbox.DialectPostgres)
+	first, _ := b.start()
+	b.until("the first one leads", func() bool { return first.Stats().Leading })
+	second, _ := b.start()
+	tx, err := b.sql.BeginTx(t.Context(), nil)
+	b.must(err)
+	_, err = tx.ExecContext(t.Context(), "lock table outbox in access exclusive mode")
+	b.must(err)
+	time.Sleep(3 * time.Second) // three times the failover time
+	b.must(tx.Rollback())
+	if !first.Stats().Leading || second.Stats().Leading {
+		t.Error("the lease has moved")
+	}
+	b.insert(numberedRows(3, 5)...)
+	b.until("all is sent", func() bool { return first.Stats().Sent == 15 })
+}
+
+// A bad row that cannot become a dead letter holds its key, and the others flow.
+func TestDeadLetterRefused(t *testing.T) {
+	b := newBox(t, outbox.DialectPostgres)
+	b.exec("insert into outbox (partition_key, record_data) values ('', '1')")
+	b.exec("create table refs (id bigint references outbox (id))")
+	b.exec("insert into refs select id from outbox")
+	b.insert(numberedRows(3, 5)...)
+	for range 2 { // the second one finds the key held
+		err := b.once(func(c *outbox.Config) { c.DeadLetter = true })
+		if !errors.Is(err, outbox.ErrHeld) {
+			t.Fatal(err)
+		}
+	}
+	b.wantNumbered(3, 5)
+	if b.count("outbox") != 1 || b.count("outbox_dead") != 0 {
+		t.Errorf("%d rows, %d dead letters", b.count("outbox"), b.count("outbox_dead"))
+	}
+}
+
+// A trigger of SQLite that ignores deletions ends the relay, and is refused at the start.
+func TestUndeletableSQLite(t *testing.T) {
+	b := newBox(t, outbox.DialectSQLite)
+	r, err := outbox.New(b.config())
+	b.must(err)
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(t.Context()) }()
+	b.until("it leads", func() bool { return r.Stats().Leading })
+	b.exec("create trigger keep before delete on outbox begin select raise(ignore); end")
+	b.insert(numberedRows(2, 2)...)
+	if err := <-ended; !errors.Is(err, outbox.ErrStuck) {
+		t.Error(err)
+	}
+	if b.count("outbox_journal") == 0 {
+		t.Error("the journal has forgotten the units")
+	}
+	if err := b.once(); !errors.Is(err, outbox.ErrUnfit) {
+		t.Error(err)
+	}
+}
+
+// A released key's dead letters are rows of that key, also if its ids were drawn again.
+func TestReleaseOfReusedIDs(t *testing.T) {
+	each(t, func(b *box) {
+		b.exec("insert into outbox (partition_key, record_data) values ('', '1')")
+		if err := b.once(); !errors.Is(err, outbox.ErrHeld) {
+			t.Fatal(err)
+		}
+		b.exec("delete from outbox")
+		b.exec("insert into outbox (id, partition_key, record_data) " +
+			map[bool]string{true: "overriding system value "}[b.of == outbox.DialectPostgres] +
+			"values (1, 'key0', '1')")
+		b.must(b.once(func(c *outbox.Config) { c.DeadLetter = true }))
+		b.wantNumbered(1, 1)
 	})
 }

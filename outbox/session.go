@@ -30,8 +30,7 @@ type session struct {
 
 	mu       sync.Mutex
 	producer *producer.Producer
-	looked   time.Time // when the ages were read
-	// The ages of the oldest row and the oldest transaction at that time.
+	// The ages of the oldest row and the oldest transaction, when they were last read.
 	oldestRow, oldestTransaction time.Duration
 }
 
@@ -41,6 +40,10 @@ func newSession(cfg *Config, s store, l lease) *session {
 	j := newJournal(n, c)
 	log := cfg.Logger.With("table", cfg.Table.Name, "stream", cfg.Producer.Stream)
 	c.log, j.warn, j.deadLetter = log.Warn, log.Warn, cfg.DeadLetter
+	c.holdDead = func(key string, id int64) {
+		n.hold(key, false)
+		n.putBack([]int64{id})
+	}
 	c.done = func(made *change) {
 		n.deleted(made.rows(), false)
 		dead := make([]rowID, len(made.dead))
@@ -117,6 +120,7 @@ func (s *session) work(
 	var owner, readers sync.WaitGroup
 	owner.Go(func() { stopOwning(s.committer.run(owning)) })
 	owner.Go(func() { stopOwning(s.beat(owning)) })
+	owner.Go(func() { s.look(owning) })
 	readers.Go(func() { stopReading(r.run(reading)) })
 	stop := context.AfterFunc(owning, func() { stopReading(context.Cause(owning)) })
 	defer stop()
@@ -203,16 +207,22 @@ func (s *session) beatOnce(ctx context.Context) error {
 	if err := s.store.beat(ctx, s.fence, s.inversions()); err != nil {
 		return err
 	}
-	if err := s.listHeld(ctx); err != nil || time.Since(s.looked) < lookEvery {
-		return err
+	return s.listHeld(ctx)
+}
+
+// look reads the ages from time to time, apart from the heartbeats: it may take long.
+func (s *session) look(ctx context.Context) {
+	for {
+		row, transaction, err := s.store.ages(ctx)
+		if err == nil {
+			s.mu.Lock()
+			s.oldestRow, s.oldestTransaction = row, transaction
+			s.mu.Unlock()
+		}
+		if retry.Wait(ctx, lookEvery) != nil {
+			return
+		}
 	}
-	row, transaction, err := s.store.ages(ctx)
-	if err == nil {
-		s.mu.Lock()
-		s.looked, s.oldestRow, s.oldestTransaction = time.Now(), row, transaction
-		s.mu.Unlock()
-	}
-	return err
 }
 
 // lookEvery is the time between two looks at the ages: the index may have many deleted rows before
@@ -228,6 +238,10 @@ func (s *session) buryHeld(ctx context.Context) error {
 	for _, h := range held {
 		if err == nil {
 			_, err = s.store.release(ctx, h.Key, true)
+		}
+		if refused(err) {
+			s.log.Warn("a held row cannot become a dead letter", "key", h.Key, "error", err)
+			err = nil
 		}
 	}
 	return err
@@ -255,7 +269,8 @@ func (s *session) poison(r *row, cause error) {
 	s.log.Warn("a row cannot be put", "key", r.key, "id", r.id, "error", cause)
 	reason := fmt.Sprint(cause)
 	if s.cfg.DeadLetter {
-		s.committer.add(func(c *change) { c.bury([]rowID{{r.id, r.version}}, reason) })
+		name := rowID{r.id, r.version, checksum(r)}
+		s.committer.add(func(c *change) { c.bury([]rowID{name}, r.key, reason) })
 		return
 	}
 	s.intake.hold(r.key, false)

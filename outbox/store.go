@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"time"
 
@@ -67,8 +68,7 @@ type store interface {
 var errLost = errors.New("another relay has taken the lease over")
 
 // errUndeletable means that the database has reported the deletion of rows that are still there.
-var errUndeletable = fmt.Errorf("%w: rows that are in the stream cannot be deleted, since a "+
-	"trigger, a rule or a policy of the table keeps them", ErrUnfit)
+var errUndeletable = fmt.Errorf("%w: a trigger, a rule or a policy keeps them", ErrStuck)
 
 // errMoved means that the database has begun a new timeline.
 var errMoved = errors.New("the database has failed over or was restored")
@@ -104,8 +104,9 @@ type row struct {
 	key, hash     string
 	data          []byte
 	noKey, noData bool // the column is null, or in SQLite no text
-	// version differs from that of any other row that has, or will have, the same id: ids are drawn
-	// again after a TRUNCATE … RESTART IDENTITY, or when an old copy of the table was restored.
+	// version distinguishes rows that have had the same id: ids are drawn again after a TRUNCATE …
+	// RESTART IDENTITY, or when an old copy of the table was restored. It is xmin; SQLite has the
+	// checksum of the record.
 	version uint32
 }
 
@@ -113,6 +114,7 @@ type row struct {
 type rowID struct {
 	id      int64
 	version uint32
+	sum     uint32 // the checksum of key, hash key and data
 }
 
 // size returns the bytes of a row that count for the bounds.
@@ -162,6 +164,14 @@ type change struct {
 
 func (c *change) empty() bool {
 	return len(c.closed)+len(c.opened)+len(c.deleted)+len(c.held)+len(c.dead) == 0
+}
+
+// checksum returns the checksum of a row's record.
+func checksum(r *row) uint32 {
+	sum := crc32.Checksum([]byte(r.key), castagnoli)
+	sum = crc32.Update(sum, castagnoli, []byte{0})
+	sum = crc32.Update(sum, castagnoli, []byte(r.hash))
+	return crc32.Update(sum, castagnoli, r.data)
 }
 
 // sentRows are the rows of a unit that is in the stream. They are deleted together with the unit's
@@ -220,7 +230,7 @@ func (u *openUnit) setProducer(text string) error {
 type deadRow struct {
 	rowID
 
-	reason string
+	key, reason string
 }
 
 // HeldKey is a held partition key: one of its rows cannot be put, and so its rows wait.

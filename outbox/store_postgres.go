@@ -214,7 +214,7 @@ func (s *postgresStore) held(ctx context.Context) (keys []HeldKey, err error) {
 const (
 	releaseSQL = `with released as (delete from HELD where key = $1 returning ids, reason)`
 	skipSQL    = `, buried as (
-  delete from TABLE t using released where t.ID = any(released.ids)
+  delete from TABLE t using released where t.ID = any(released.ids) and KEYTEXT = $1
   returning t.*, released.reason runnel_reason
 ), dead as (
   insert into DEAD (id, partition_key, record_data, explicit_hash_key, reason)
@@ -275,6 +275,7 @@ const (
 	undefinedFunction  = "42883"
 	insufficientRights = "42501"
 	notSupported       = "0A000"
+	lockNotAvailable   = "55P03"
 )
 
 // codeOf returns the code of a server's error, or "".

@@ -12,10 +12,12 @@ import (
 // The parts of commit's statement. mine has a row if the fence is valid, and locks it, so that a
 // take-over waits for the transaction. It also makes the commit durable where the database's
 // default is not: a commit is durable together with all before it, and so are the rows it is about.
+// And it bounds the wait for a row that somebody else has locked.
 const (
 	mineSQL = `with mine as materialized (
   select set_config('synchronous_commit', case current_setting('synchronous_commit')
-    when 'off' then 'on' else current_setting('synchronous_commit') end, true)
+      when 'off' then 'on' else current_setting('synchronous_commit') end, true),
+    set_config('lock_timeout', '500ms', true)
   from LEASE where slot = 0 and part = 'epoch' and owner = $1 and epoch = $2
     and TIMELINE = $3 for share
 )`
@@ -106,20 +108,33 @@ func (s *postgresStore) commit(ctx context.Context, f fence, c *change) error {
 	if err = s.lost(ctx, f, err); err != nil || deleted == len(rows) {
 		return err
 	}
-	return s.verifyGone(ctx, ids, versions)
+	return s.deleteRewritten(ctx, f, rows)
 }
 
-const stillSQL = `select count(*) from TABLE t
-join unnest($1::bigint[], $2::text[]) u(id, version) on t.ID = u.id and t.xmin::text = u.version`
-
-// verifyGone returns errUndeletable if one of some rows is still there.
-func (s *postgresStore) verifyGone(ctx context.Context, ids []int64, versions []string) error {
-	var still int
-	err := s.ask(ctx, stillSQL, []any{ids, versions}, &still)
-	if err == nil && still > 0 {
-		err = errUndeletable
+// deleteRewritten deletes rows that were there under another version: an ALTER TABLE that rewrites
+// the table, and an UPDATE of another column, leave the record as it was. Rows whose record has
+// changed are other rows. It returns errUndeletable if one of them is still there as it was.
+func (s *postgresStore) deleteRewritten(ctx context.Context, f fence, rows []rowID) error {
+	ids, _ := columnsOfRows(rows)
+	there, err := s.rows(ctx, ids)
+	if err != nil {
+		return err
 	}
-	return err
+	var rewritten []rowID
+	for _, r := range rows {
+		now, exists := there[r.id]
+		switch {
+		case !exists:
+		case now.version == r.version:
+			return errUndeletable
+		case checksum(&now) == r.sum:
+			rewritten = append(rewritten, rowID{r.id, now.version, r.sum})
+		}
+	}
+	if len(rewritten) == 0 {
+		return nil
+	}
+	return s.commit(ctx, f, &change{deleted: []sentRows{{rows: rewritten}}})
 }
 
 // columnsOfRows returns the ids and the versions of rows.

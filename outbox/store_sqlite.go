@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -45,10 +45,11 @@ func (s *sqliteStore) sameFile() error {
 	if s.file == "" {
 		return nil
 	}
-	if now, err := os.Stat(s.file); err != nil || !os.SameFile(now, s.info) {
+	now, err := os.Stat(s.file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, s.info) {
 		return fmt.Errorf("%w: %s", errReplaced, s.file)
 	}
-	return nil
+	return err
 }
 
 func (s *sqliteStore) fill(text string) string { return s.table.fill(DialectSQLite, text) }
@@ -252,7 +253,12 @@ func (t sqliteTx) change(f fence, c *change) (err error) {
 	if rows := c.rows(); len(rows) > 0 && err == nil {
 		var ids []int64
 		if ids, err = t.unchanged(rows); err == nil {
-			each("delete from TABLE where ID in (select value from json_each(?))", jsonOf(ids))
+			var n int64
+			n, err = t.exec("delete from TABLE where ID in (select value from json_each(?))",
+				jsonOf(ids))
+			if err == nil && n != int64(len(ids)) {
+				err = errUndeletable
+			}
 		}
 	}
 	for _, h := range c.held {
@@ -296,14 +302,6 @@ func (t sqliteTx) unchanged(rows []rowID) (ids []int64, err error) {
 		}
 	}
 	return ids, found.Err()
-}
-
-// checksum returns the version of a row: SQLite has none of its own.
-func checksum(r *row) uint32 {
-	sum := crc32.Checksum([]byte(r.key), castagnoli)
-	sum = crc32.Update(sum, castagnoli, []byte{0})
-	sum = crc32.Update(sum, castagnoli, []byte(r.hash))
-	return crc32.Update(sum, castagnoli, r.data)
 }
 
 func jsonOf(ids []int64) string {
@@ -486,11 +484,11 @@ func (s *sqliteStore) release(ctx context.Context, key string, skip bool) (ok bo
 		if _, err := tx.exec("delete from HELD where key = ?", key); err != nil || !skip {
 			return err
 		}
+		const which = "where ID in (select value from json_each(?)) and KEYTEXT = ?"
 		_, err = tx.exec("insert into DEAD (id, partition_key, record_data, explicit_hash_key, "+
-			"reason) select ID, KEY, DATA, HASHTEXT, ? from TABLE "+
-			"where ID in (select value from json_each(?))", reason, ids)
+			"reason) select ID, KEY, DATA, HASHTEXT, ? from TABLE "+which, reason, ids, key)
 		if err == nil {
-			_, err = tx.exec("delete from TABLE where ID in (select value from json_each(?))", ids)
+			_, err = tx.exec("delete from TABLE "+which, ids, key)
 		}
 		return err
 	})

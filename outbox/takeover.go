@@ -42,6 +42,13 @@ func (s *session) takeOver(ctx context.Context) ([]producer.FrozenUnit, error) {
 	mend.held = mergeHeld(mend.held)
 	if !mend.empty() {
 		err = s.store.commit(ctx, s.fence, &mend)
+		if refused(err) && len(mend.dead) > 0 { // then they are held
+			mend.holdDead(err)
+			err = s.store.commit(ctx, s.fence, &mend)
+			for _, h := range mend.held {
+				s.intake.hold(h.Key, false)
+			}
+		}
 	}
 	if len(frozen) > 0 {
 		s.log.Info("open units of an earlier relay are sent again", "units", len(frozen))
@@ -90,7 +97,7 @@ func (s *session) thaw(
 		if !exists || r.key != u.key { // deleted; the id may be that of another row
 			continue
 		}
-		there, names = append(there, id), append(names, rowID{id, r.version})
+		there, names = append(there, id), append(names, rowID{id, r.version, checksum(&r)})
 		marks = append(marks, uint64(id))
 		records = append(records, runnel.Record{
 			PartitionKey: r.key, ExplicitHashKey: u.hash, Data: r.data,
@@ -132,7 +139,7 @@ func (s *session) holdChanged(
 		"it was sent: %v", cause)
 	s.log.Warn("a key's unit cannot be sent again", "key", u.key, "ids", there, "error", cause)
 	if s.cfg.DeadLetter {
-		mend.bury(names, reason)
+		mend.bury(names, u.key, reason)
 		return
 	}
 	s.intake.hold(u.key, false)

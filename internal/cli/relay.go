@@ -289,7 +289,12 @@ func relayError(err error, stream string) error {
 		return &exit.Error{Status: exit.StatusNo, Err: fmt.Errorf("%w; runnel relay --held lists "+
 			"them, and --release lets one go on", err)}
 	case errors.Is(err, outbox.ErrUnfit):
-		return exit.Usage("%w; runnel relay --migrate makes what is missing", err)
+		for _, missing := range []string{"no such table", "no column", "no index", "own tables"} {
+			if strings.Contains(err.Error(), missing) {
+				return exit.Usage("%w; runnel relay --migrate makes what is missing", err)
+			}
+		}
+		return exit.Usage("%w", err)
 	case errors.As(err, new(*pgconn.ConnectError)):
 		// As a text: the advice about servers of streams would be wrong.
 		return exit.Outside(errors.New(err.Error() + "; --db names the database"))
