@@ -141,14 +141,15 @@ func TestLockedRow(t *testing.T) {
 // A lock of the table that lasts longer than the failover time does not move the lease.
 func TestLockedTable(t *testing.T) {
 	b := newBox(t, outbox.DialectPostgres)
-	first, _ := b.start()
+	failover := func(c *outbox.Config) { c.Failover = 3 * time.Second }
+	first, _ := b.start(failover)
 	b.until("the first one leads", func() bool { return first.Stats().Leading })
-	second, _ := b.start()
+	second, _ := b.start(failover)
 	tx, err := b.sql.BeginTx(t.Context(), nil)
 	b.must(err)
 	_, err = tx.ExecContext(t.Context(), "lock table outbox in access exclusive mode")
 	b.must(err)
-	time.Sleep(3 * time.Second) // three times the failover time
+	time.Sleep(6 * time.Second) // twice the failover time
 	b.must(tx.Rollback())
 	if !first.Stats().Leading || second.Stats().Leading {
 		t.Error("the lease has moved")
