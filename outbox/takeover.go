@@ -30,6 +30,9 @@ func (s *session) takeOver(ctx context.Context) ([]producer.FrozenUnit, error) {
 			ids = append(ids, part[i].ids...)
 		}
 		rows, err := s.store.rows(ctx, ids)
+		if err == nil { // a long journal outlasts the lease
+			err = s.store.beat(ctx, s.fence, s.before)
+		}
 		if err != nil {
 			return nil, err
 		}
