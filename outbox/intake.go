@@ -122,9 +122,7 @@ func (n *intake) beginRead() {
 	defer n.mu.Unlock()
 	for n.reading == 0 && len(n.gone) > 0 && n.gone[0].reads <= n.reads {
 		for _, id := range n.gone[0].ids {
-			if n.known[id].gone { // and not another row with its id
-				delete(n.known, id)
-			}
+			delete(n.known, id)
 		}
 		n.gone = n.gone[1:]
 	}
@@ -151,15 +149,19 @@ const (
 func (n *intake) admit(r *row) verdict {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.knows(r) {
+	same, other := n.knows(r)
+	if same {
 		return leave
 	}
 	k := n.keyOf(r)
-	if k.held {
+	switch {
+	case k.held:
 		return leave
-	}
-	if k.over {
-		k.from = min(k.from, r.id)
+	case other:
+		n.leaveFrom(k, lowest)
+		return leave
+	case k.over:
+		n.leaveFrom(k, r.id)
 		return leave
 	}
 	return n.takeIfRoom(k, r)
@@ -169,18 +171,19 @@ func (n *intake) admit(r *row) verdict {
 func (n *intake) isNew(r *row) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.knows(r) {
+	if same, other := n.knows(r); same || other {
 		return false
 	}
 	k := n.keys[r.key]
 	return k == nil || !k.held && !k.over
 }
 
-// knows reports whether a row is known. Another row with the same id is not, once the known one was
-// deleted; before that it has to wait.
-func (n *intake) knows(r *row) bool {
+// knows reports whether a row is known, or whether its id is known under another version. The row
+// is then another one with the same id, or the same one, rewritten. It has to wait until the known
+// one was deleted and a read has begun after that, and so have the later rows of its key.
+func (n *intake) knows(r *row) (same, other bool) {
 	known, ok := n.known[r.id]
-	return ok && (!known.gone || known.version == r.version)
+	return ok && known.version == r.version, ok && known.version != r.version
 }
 
 func (n *intake) takeIfRoom(k *keyState, r *row) verdict {
@@ -287,19 +290,31 @@ func (n *intake) leaveFrom(k *keyState, from int64) {
 	g.over = append(g.over, k)
 }
 
+// restart lets keys that were passed over begin with their first row: ids are drawn again.
+func (n *intake) restart() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, k := range n.keys {
+		if k.over {
+			k.from = lowest
+		}
+	}
+}
+
 // missed is called for a row that a window below the low mark has found.
 func (n *intake) missed(r *row) (unknown bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, known := n.known[r.id]; known {
+	if same, _ := n.knows(r); same {
 		return false
 	}
 	k := n.keyOf(r)
 	if k.held {
 		return false
 	}
+	// The key is read from its first row on, since these windows have different snapshots.
 	if k.over || n.overKeys < n.bounds.overKeys { // otherwise a later sweep finds it
-		n.leaveFrom(k, r.id)
+		n.leaveFrom(k, lowest)
 	} else {
 		n.dropIfIdle(k)
 	}
@@ -372,12 +387,16 @@ func (n *intake) turns(most int) (places []place, rows int) {
 func (n *intake) admitTurn(r *row) verdict {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.knows(r) {
+	same, other := n.knows(r)
+	if same {
 		return leave
 	}
 	k := n.keyOf(r)
-	if k.held {
+	switch {
+	case k.held:
 		return leave
+	case other:
+		return full
 	}
 	return n.takeIfRoom(k, r)
 }

@@ -41,16 +41,18 @@ type reader struct {
 	log    func(message string, args ...any)
 	until  int64 // with Once: the highest id at the start; otherwise 0
 
-	low      int64
-	high     int64  // the highest id that was read and is durable
-	moment   moment // the noted id
-	backlog  bool   // the last pass had several windows, or should have had
-	limit    int    // rows of the next window
-	rowBytes int    // of a row, on average
-	swept    time.Time
-	stopped  bool // too many keys are held
-	failed   int  // failures of the database in a row
-	idle     int  // passes in a row without a new row
+	low        int64
+	high       int64  // the highest id that was read and is durable
+	moment     moment // the noted id
+	began      bool   // a window was read
+	generation int64  // the table's
+	backlog    bool   // the last pass had several windows, or should have had
+	limit      int    // rows of the next window
+	rowBytes   int    // of a row, on average
+	swept      time.Time
+	stopped    bool // too many keys are held
+	failed     int  // failures of the database in a row
+	idle       int  // passes in a row without a new row
 }
 
 // moment is a highest id, and the id of the next transaction at that time.

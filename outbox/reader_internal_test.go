@@ -121,16 +121,23 @@ func TestKnownRows(t *testing.T) {
 		t.Error("a read has taken a row that was deleted since it began")
 	}
 	n.endRead()
-	other := &row{id: 7, key: "k", version: 8}
-	if n.admit(other) != take {
-		t.Error("another row with the id is not taken")
-	}
-	n.deleted([]rowID{{id: 7, version: 8}}, false)
-	n.beginRead()
-	n.endRead()
+	n = newIntake(newBounds(1000, 1<<20))
 	n.beginRead()
 	if n.admit(r) != take {
-		t.Error("a row with the same id is not taken in a later read")
+		t.Fatal("a new row is not taken")
+	}
+	other := &row{id: 7, key: "k", version: 8}
+	for _, what := range []string{"while the known one is on its way", "in a read that began before"} {
+		if n.admit(other) != leave || n.admitTurn(other) != full {
+			t.Error("another row with the id is taken " + what)
+		}
+		n.deleted([]rowID{{id: 7}}, false)
+	}
+	n.endRead()
+	n.beginRead()
+	if places, _ := n.turns(10); len(places) != 1 || places[0].from != lowest ||
+		n.admitTurn(other) != take {
+		t.Errorf("the other row has no turn: %v", places)
 	}
 }
 

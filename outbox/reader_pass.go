@@ -34,6 +34,10 @@ func (r *reader) pass(ctx context.Context) (taken int, err error) {
 		highest := r.high
 		r.intake.beginRead()
 		p, err := r.store.window(ctx, w)
+		if err == nil && r.begun(p.generation) {
+			r.intake.endRead()
+			return taken, nil
+		}
 		if err == nil {
 			r.adapt(&p)
 			n := 0
@@ -62,6 +66,20 @@ func (r *reader) pass(ctx context.Context) (taken int, err error) {
 	r.backlog = false
 	r.low, r.moment = max(r.low, raise), noted
 	return taken, nil
+}
+
+// begun reports whether the table has begun a new generation. Then nothing is known about its ids,
+// and the next pass begins with the lowest.
+func (r *reader) begun(generation int64) bool {
+	same := !r.began || generation == r.generation
+	r.began, r.generation = true, generation
+	if same {
+		return false
+	}
+	r.log("the table was rewritten or its ids are drawn again; it is read from the beginning")
+	r.low, r.high, r.moment, r.backlog = lowest, lowest, moment{id: lowest}, true
+	r.intake.restart()
+	return true
 }
 
 // tooManyHeld reports whether so many keys are held that no new row is taken: one fault holds them

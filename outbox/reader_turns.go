@@ -91,10 +91,6 @@ func (r *reader) takeTurn(
 	return next, !more, nil
 }
 
-// manyMissed is a number of rows below the low mark that writers who draw their ids too early do
-// not leave in ten seconds.
-const manyMissed = 100
-
 // sweep looks for rows up to a mark that no pass has shown. It returns how many it has found; they
 // are read with their keys.
 func (r *reader) sweep(ctx context.Context, mark int64) (found int, err error) {
@@ -119,9 +115,6 @@ func (r *reader) sweep(ctx context.Context, mark int64) (found int, err error) {
 			break
 		}
 		after = rows[len(rows)-1].id
-	}
-	if found > manyMissed { // ids are drawn again, from the beginning
-		r.low, r.high, r.moment = lowest, lowest, moment{id: lowest}
 	}
 	// A table of many rows is read seldom enough to cost little.
 	r.swept = time.Now().Add(9 * time.Since(began))

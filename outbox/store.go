@@ -143,6 +143,9 @@ type page struct {
 	// All transactions with an id below xmin had ended when the rows were read, and all with an id
 	// from next on got it later.
 	xmin, next uint64
+	// generation changes when ids may be drawn again: after a TRUNCATE or another rewrite of the
+	// table, in SQLite when the counter of AUTOINCREMENT was set back.
+	generation int64
 	// durable is set if a crash of the database cannot lose the rows any more: see store.secure.
 	durable bool
 }

@@ -53,14 +53,16 @@ const snapshotSQL = `pg_snapshot_xmin(pg_current_snapshot())::text || ':' ||
     + age(pg_snapshot_xmax(pg_current_snapshot())::xid))::text`
 
 // The header's row has no id, the snapshot in place of the key, the top in place of the hash key,
-// and whether the log is flushed in place of noKey. So they are of the same snapshot as the rows.
+// whether the log is flushed in place of noKey, and the number of the table's file in place of the
+// version. So they are of the same snapshot as the rows.
 func (s *postgresStore) window(ctx context.Context, w window) (page, error) {
 	top := "''"
 	if w.top {
 		top = "(select coalesce(max(ID), 0)::text from TABLE)"
 	}
 	where, args := conditions(w)
-	text := "select null::bigint, " + snapshotSQL + ", " + top + ", null, DURABLE, ''\n" +
+	text := "select null::bigint, " + snapshotSQL + ", " + top + ", null, DURABLE, " +
+		"coalesce(pg_relation_filenode('LITERAL'::regclass), 0)::text\n" +
 		"union all (select " + rowColumns + " from TABLE " + where + ")"
 	p, err := s.read(ctx, w.most, text, args...)
 	p.full = p.full || len(p.rows) >= w.most.rows
@@ -146,7 +148,7 @@ func (s *postgresStore) read(
 			return err
 		}
 		if id == nil {
-			return p.header(r)
+			return p.header(r, version)
 		}
 		xmin, err := strconv.ParseUint(version, 10, 32)
 		if err != nil {
@@ -171,8 +173,11 @@ func (s *postgresStore) read(
 }
 
 // header reads the header of a window.
-func (p *page) header(r row) (err error) {
+func (p *page) header(r row, file string) (err error) {
 	p.durable = r.noKey
+	if p.generation, err = strconv.ParseInt(file, 10, 64); err != nil {
+		return fmt.Errorf("read the number of the table's file %q: %w", file, err)
+	}
 	xmin, next, _ := strings.Cut(r.key, ":")
 	if p.xmin, err = strconv.ParseUint(xmin, 10, 64); err != nil {
 		return fmt.Errorf("read the snapshot %q: %w", r.key, err)

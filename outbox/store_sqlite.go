@@ -24,6 +24,9 @@ type sqliteStore struct {
 
 	watch   *sql.Conn // never writes, so that its data_version shows all changes of others
 	version int64     // the data_version that changed has seen last
+
+	counter    int64 // the last id that was drawn, as of the last window
+	generation int64 // how often it was set back
 }
 
 func newSQLiteStore(ctx context.Context, db *sql.DB, table Table) (*sqliteStore, error) {
@@ -410,10 +413,21 @@ func (s *sqliteStore) window(ctx context.Context, w window) (page, error) {
 			return page{}, err
 		}
 	}
+	var counter int64
+	err := s.db.QueryRowContext(ctx, "select coalesce(max(seq), 0) from sqlite_sequence "+
+		"where name = ?", s.table.base()).Scan(&counter)
+	if err != nil {
+		return page{}, err
+	}
+	if counter < s.counter {
+		s.generation++
+	}
+	s.counter = counter
 	where, args := sqliteConditions(w)
 	p, err := s.read(ctx, w.most, "select "+rowColumns+" from TABLE "+where, args...)
 	p.full = p.full || len(p.rows) >= w.most.rows
 	p.top, p.xmin, p.next, p.durable = top, 1, 1, true
+	p.generation = s.generation
 	return p, err
 }
 
