@@ -34,8 +34,10 @@ var (
 	ErrOtherStream = errors.New("the table belongs to another stream")
 	// ErrHeld means that a relay with Once has put everything but the rows of held keys.
 	ErrHeld = errors.New("keys are held")
-	// ErrStuck means that a relay with Once has put rows whose deletion the database refuses, for
-	// example because of a foreign key. They are open in the journal.
+	// ErrStuck means that rows are in the stream and cannot be deleted. With Once it is the end
+	// beside rows whose deletion the database refuses, for example because of a foreign key; they
+	// are open in the journal. Without Once too it ends a relay whose deletions have no effect,
+	// since a trigger, a rule or a policy keeps the rows.
 	ErrStuck = errors.New("rows are in the stream and cannot be deleted")
 )
 
