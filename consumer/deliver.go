@@ -32,7 +32,7 @@ type step struct {
 // run delivers from d.at on until the shard's end, the worker's stop, or a failure. After a
 // *sink.MovedError it can be run again from the error's position.
 func (d *delivery) run(ctx context.Context) (ending, []runnel.Shard, error) {
-	f := d.of.run.fetch(ctx, d.of.first, d.at, d.open, d.of.keeper.completeTo())
+	f := d.of.run.fetch(ctx, d.of.first, d.at, d.open, d.of.completeTo())
 	defer f.stop()
 	for {
 		var p page
@@ -121,6 +121,16 @@ func (d *delivery) committed(c sink.Committed) (err error) {
 	if c.End == d.last {
 		return nil
 	}
+	if d.of.unended { // the keeper's row is the child's
+		d.last = c.End
+		d.of.event(Event{Kind: EventCommitted, Position: c.End})
+		return nil
+	}
+	if c.End.Less(d.last) {
+		// The sink has gone back. What is known of the records behind the old position says nothing
+		// of those behind this one.
+		d.of.keeper.complete(d.of.run.began())
+	}
 	d.last = c.End
 	d.of.event(Event{Kind: EventCommitted, Position: c.End})
 	steps := d.steps
@@ -142,7 +152,7 @@ func (d *delivery) handled() bool {
 // completed passes on the time up to which the shard is complete, if every written batch has been
 // committed. It comes after the checkpoint to which it belongs.
 func (d *delivery) completed(c sink.Committed) {
-	if c.End == d.through && !d.complete.IsZero() {
+	if c.End == d.through && !d.complete.IsZero() && !d.of.unended {
 		d.of.keeper.complete(d.complete)
 	}
 }

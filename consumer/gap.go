@@ -1,8 +1,6 @@
 package consumer
 
 import (
-	"context"
-
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -45,43 +43,4 @@ func (d *delivery) reported(gap *sink.Gap) {
 		"worker", cfg.WorkerID, "stream", cfg.Stream, "shard", string(d.of.first.Key),
 		"after", gap.After.String(), "before", gap.Before.String(), "reason", gap.Reason)
 	d.of.event(Event{Kind: EventTrimmed, Position: gap.After, Gap: gap})
-}
-
-// closeParent ends a parent in the sink that the stream no longer has, and that no other worker can
-// end: its lease is gone or ended, and the sink began it, perhaps for another application. It
-// returns false if the stream still has the parent.
-func (h *holding) closeParent(ctx context.Context, open *sink.ParentError) (bool, error) {
-	shards, err := h.run.shards.Shards(ctx, 0)
-	if err != nil || len(shards) == 0 {
-		return false, err
-	}
-	for _, s := range shards {
-		if s.ID == open.Parent {
-			return false, nil
-		}
-	}
-	if err := h.run.sameStream(ctx); err != nil {
-		return false, err
-	}
-	writer, err := h.run.sink.Open(ctx, sink.Shard{
-		Stream: h.run.stream.Name, Created: h.run.stream.Created, ID: open.Parent,
-	})
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = writer.Close() }() // it has committed, or its error is returned
-	c := writer.Committed()
-	if c.End == runnel.End() {
-		return true, nil
-	}
-	gap := goneGap(c.End)
-	h.run.cfg.Logger.Warn("a parent shard is closed with a gap: the stream no longer has it",
-		"worker", h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(open.Parent),
-		"after", gap.After.String())
-	h.run.observe(Event{Kind: EventTrimmed, ShardID: open.Parent, Position: gap.After, Gap: gap})
-	batch := sink.Batch{Through: c.End, State: func() []byte { return c.State }, Gap: gap}
-	if _, err = writer.Write(ctx, batch); err == nil {
-		_, err = writer.End(ctx)
-	}
-	return err == nil, err
 }

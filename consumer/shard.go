@@ -43,6 +43,10 @@ type holding struct {
 	state   []byte          // stored at some time, of a handler's reader; nil if there is none
 	stateAt runnel.Position // the state's
 
+	// unended is true if this is a parent that is read to its end in the sink, under its child's
+	// lease: see ending.go. The keeper is then the child's.
+	unended bool
+
 	children []runnel.ShardID // the shard's children, once they are known
 	atEnd    []byte           // state of a handler's reader there; nil if no child needs it
 	// endComplete is the time up to which the shard was complete at its end: its children's records
@@ -161,15 +165,11 @@ func (h *holding) awaitParents(ctx context.Context) (ending, bool) {
 // session opens the sink's writer and delivers until the shard's end, the worker's stop or a
 // failure. It begins at the writer's position, not at the checkpoint.
 func (h *holding) session(ctx context.Context) (how ending, children []runnel.Shard, err error) {
+	ctx = sink.WithStopping(ctx, h.stopping)
 	known := h.sinkShard()
-	writer, err := h.run.sink.Open(ctx, known)
-	if open := new(sink.ParentError); errors.As(err, &open) {
-		closed, closing := h.closeParent(ctx, open)
-		if closing != nil {
-			err = errors.Join(err, closing)
-		} else if closed {
-			writer, err = h.run.sink.Open(ctx, known)
-		}
+	writer, err := h.openWriter(ctx, known)
+	if errors.Is(err, errStopping) {
+		return stopped, nil, nil
 	}
 	if err != nil {
 		return 0, nil, fmt.Errorf("open the sink: %w", err)
@@ -222,7 +222,7 @@ func (h *holding) session(ctx context.Context) (how ending, children []runnel.Sh
 // since a writer may be opened again.
 func (h *holding) sinkShard() sink.Shard {
 	at := sink.Committed{End: h.first.Processed(), Token: h.first.Token}
-	if c := h.keeper.lastPosted(); c.End != runnel.Start() {
+	if c := h.keeper.lastPosted(); c.End != runnel.Start() && !h.unended {
 		at = c
 	}
 	return sink.Shard{

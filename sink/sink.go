@@ -35,9 +35,17 @@ type Shard struct {
 // Sink opens shards. It is safe for concurrent use by the shards of a worker.
 type Sink interface {
 	// Open finds the sink's last commit for the shard, wherever the checkpoint points, and
-	// returns a writer that goes on from there. It may return a *ParentError for a shard with a
-	// parent that it has begun and not ended.
+	// returns a writer that goes on from there. It may return a *ParentError for a shard of which
+	// nothing is committed and that has a parent which the sink has not ended.
 	Open(ctx context.Context, shard Shard) (Writer, error)
+}
+
+// Lister is a Sink whose data may go back, as that of a database that is restored from a backup. A
+// worker then has to read shards again whose ends are in the lease table.
+type Lister interface {
+	Sink
+	// Unended returns the shards of a stream that the sink has begun and not ended.
+	Unended(ctx context.Context, stream string, created time.Time) ([]runnel.ShardID, error)
 }
 
 // Batch is the next run of a shard's records.
@@ -159,8 +167,8 @@ func (e *MovedError) Error() string {
 }
 
 // ParentError is returned when a shard cannot be opened because one of its parents has not ended.
-// The caller ends the parent: it reads the rest of it, or, if the stream no longer has that shard,
-// it writes a batch with a Gap up to runnel.End().
+// The caller ends the parent: it reads the rest of it. If the stream no longer has that shard, the
+// caller writes a batch with a Gap up to runnel.End(), or ends a shard that was never begun.
 type ParentError struct {
 	Parent runnel.ShardID  // the parent that has not ended
 	End    runnel.Position // where the sink's last commit for the parent ends
@@ -182,4 +190,19 @@ var ErrOutOfOrder = errors.New("records out of order")
 func (c Committed) Equal(other Committed) bool {
 	return c.End == other.End && c.Token == other.Token && bytes.Equal(c.State, other.State) &&
 		slices.EqualFunc(c.Parents, other.Parents, bytes.Equal)
+}
+
+type stoppingKey struct{}
+
+// WithStopping returns a context with which a sink's methods are called. stopping is closed when
+// the shard is to be handed over or the worker is to stop, while ctx lives on for the work in hand.
+func WithStopping(ctx context.Context, stopping <-chan struct{}) context.Context {
+	return context.WithValue(ctx, stoppingKey{}, stopping)
+}
+
+// Stopping returns the channel of WithStopping; nil if there is none. A method that repeats a
+// failed call should return its error instead, once the channel is closed.
+func Stopping(ctx context.Context) <-chan struct{} {
+	stopping, _ := ctx.Value(stoppingKey{}).(<-chan struct{})
+	return stopping
 }
