@@ -34,6 +34,7 @@ var layers = [][]string{
 		"internal/s3test",
 		"internal/shardid",
 		"internal/spell",
+		"internal/sqldb",
 		"internal/vfs",
 		"keyspace",
 		"server/internal/pipes",
@@ -80,6 +81,7 @@ var layers = [][]string{
 		"server/internal/transport",
 		"sink/archive",
 		"sink/sinktest",
+		"sink/sqlsink",
 	},
 	{
 		"consumer",
@@ -93,6 +95,7 @@ var layers = [][]string{
 		"server/internal/kinesis",
 		"sink/archive/s3store",
 		"sink/archive/table",
+		"sink/sqlsink/pgxsink",
 	},
 	{
 		"internal/compare",

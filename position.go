@@ -120,6 +120,14 @@ func (p Position) SortText() string {
 	}
 }
 
+// IsRecord reports whether p can be the position of a record: it has a number, and SortText orders
+// it.
+func (p Position) IsRecord() bool {
+	const maxSub = 9_999_999_999 // ten digits, as in SortText
+	return p.Sequence.IsNumber() && p.Sub >= 0 && p.Sub <= maxSub &&
+		(p.Sequence != "0" || p.Sub > 0) // the text of Start
+}
+
 // ParsePosition reads what SortText wrote. Anything else is an error that wraps ErrPositionSyntax.
 func ParsePosition(text string) (Position, error) {
 	if text == "end" {

@@ -69,10 +69,10 @@ func (h *holding) readParent(ctx context.Context, s runnel.Shard) error {
 	parent := &holding{
 		run: h.run, first: of, keeper: h.keeper, stopping: h.stopping, unended: true,
 	}
-	h.run.cfg.Logger.Warn("the sink has not ended a shard whose end is in the lease table, perhaps "+
-		"since its data was restored: the shard is read to its end again", "worker",
-		h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(s.ID), "child",
-		string(h.first.Key))
+	h.run.cfg.Logger.Warn("the sink has not ended a shard whose end is in the lease table, "+
+		"perhaps since its data was restored: the shard is read to its end again",
+		"worker", h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(s.ID),
+		"child", string(h.first.Key))
 	how, _, err := parent.session(ctx)
 	if err == nil && how != finished {
 		err = errStopping

@@ -159,7 +159,7 @@ func parseSlow(line []byte) (runnel.Record, error) {
 		return runnel.Record{}, fmt.Errorf("%w: it has no partition key, or two", ErrRecordSyntax)
 	case (read.Data == nil) == (read.DataBase64 == nil):
 		return runnel.Record{}, fmt.Errorf("%w: it has no data, or two", ErrRecordSyntax)
-	case !isRecordPosition(record.Position):
+	case !record.Position.IsRecord():
 		return runnel.Record{}, fmt.Errorf("%w: no record has the position %q/%d", ErrRecordSyntax,
 			read.SequenceNumber, read.SubSequenceNumber)
 	}
@@ -176,11 +176,4 @@ func parseSlow(line []byte) (runnel.Record, error) {
 		return runnel.Record{}, fmt.Errorf("%w: %w", ErrRecordSyntax, err)
 	}
 	return record, nil
-}
-
-// isRecordPosition reports whether p can be the position of a record, and p's key orders as p does.
-func isRecordPosition(p runnel.Position) bool {
-	const maxSub = 9_999_999_999 // ten digits, as in the position's key
-	return p.Sequence.IsNumber() && p.Sub >= 0 && p.Sub <= maxSub &&
-		(p.Sequence != "0" || p.Sub > 0) // the key of runnel.Start
 }

@@ -29,7 +29,7 @@ func parseFast(line []byte) (runnel.Record, bool) {
 	}
 	record.ShardID = runnel.ShardID(p.text(`,"shardId":"`))
 	record.Data = p.data()
-	return record, p.ok && isRecordPosition(record.Position)
+	return record, p.ok && record.Position.IsRecord()
 }
 
 // parser takes one part of a line after another; ok turns false at the first part that differs.

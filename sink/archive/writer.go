@@ -79,7 +79,7 @@ func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, e
 	if w.broken != nil {
 		return sink.Committed{}, w.fail("write", w.broken)
 	}
-	if err := w.check(batch); err != nil {
+	if err := w.check(&batch); err != nil {
 		return sink.Committed{}, w.fail("write", err)
 	}
 	records, err := w.mapped(ctx, batch.Records)
@@ -161,60 +161,15 @@ func (w *writer) Close() error {
 	return nil
 }
 
-// check reports whether the batch follows the earlier batches.
-func (w *writer) check(batch sink.Batch) error {
-	records, through := batch.Records, batch.Through
-	if err := w.checkGap(batch); err != nil {
-		return err
-	}
-	previous := w.through
-	for i := range records {
-		record := &records[i]
-		switch {
-		case !isRecordPosition(record.Position):
-			return fmt.Errorf("%w: %q", runnel.ErrPositionSyntax, record.Position.String())
-		case record.ShardID != w.chain.shard:
-			return fmt.Errorf("%w: a record of shard %q", sink.ErrOutOfOrder, record.ShardID)
-		case !previous.Less(record.Position):
-			return fmt.Errorf("%w: %s after %s", sink.ErrOutOfOrder, record.Position, previous)
-		}
-		previous = record.Position
-	}
-	switch {
-	case through.Less(previous):
-		return fmt.Errorf("%w: through %s, but at %s before", sink.ErrOutOfOrder, through, previous)
-	case w.through.Less(through) && !isRecordPosition(through):
-		return fmt.Errorf("%w: through %q", runnel.ErrPositionSyntax, through.String())
-	}
-	return nil
-}
-
-// checkGap reports whether the batch's gap begins where the last commit ended, and ends before the
-// batch's records. The records before a gap need a link of their own, with the state before the
-// gap. The State function of their batch may already return the state of this batch.
-func (w *writer) checkGap(batch sink.Batch) error {
-	gap := batch.Gap
-	if gap == nil {
-		return nil
-	}
-	if w.progress() {
+// check reports whether the batch follows the earlier batches. The records before a gap need a link
+// of their own, with the state before the gap. The State function of their batch may already return
+// the state of this batch.
+func (w *writer) check(batch *sink.Batch) error {
+	if batch.Gap != nil && w.progress() {
 		return fmt.Errorf("%w: a gap behind batches that wait for a Flush, from %s to %s",
 			sink.ErrOutOfOrder, w.tip.end, w.through)
 	}
-	fits := gap.After == w.through && gap.After.Less(gap.Before)
-	switch {
-	case gap.Before == runnel.End():
-		fits = fits && batch.Through == w.through
-	case !isRecordPosition(gap.Before) || batch.Through.Less(gap.Before):
-		fits = false
-	case len(batch.Records) > 0:
-		fits = fits && !batch.Records[0].Position.Less(gap.Before)
-	}
-	if !fits {
-		return fmt.Errorf("%w: a gap between %s and %s in a batch from %s to %s",
-			sink.ErrOutOfOrder, gap.After, gap.Before, w.through, batch.Through)
-	}
-	return nil
+	return batch.Follows(w.chain.shard, w.through)
 }
 
 // add encodes a record and compresses it.

@@ -40,10 +40,28 @@ func (b *bench) open(row sink.Committed) sink.Writer {
 	shard := b.shard
 	shard.Checkpoint, shard.Token = row.End, row.Token
 	w, err := s.Open(b.Context(), shard)
+	for open := new(sink.ParentError); errors.As(err, &open); {
+		b.endParent(s, open.Parent)
+		w, err = s.Open(b.Context(), shard)
+	}
 	if err != nil {
 		b.Fatalf("open: %v", err)
 	}
 	return w
+}
+
+// endParent ends a shard of which the sink knows nothing, as a worker does if the stream no longer
+// has it.
+func (b *bench) endParent(s sink.Sink, id runnel.ShardID) {
+	b.Helper()
+	shard := b.shard
+	shard.ID, shard.Parents = id, nil
+	w, err := s.Open(b.Context(), shard)
+	if err != nil {
+		b.Fatalf("open the parent: %v", err)
+	}
+	b.wantEnd(w.Committed(), runnel.Start())
+	b.end(w)
 }
 
 func (b *bench) write(w sink.Writer, from, to int) sink.Committed {

@@ -1,0 +1,318 @@
+package sqlsink
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/sqldb"
+	"github.com/runnel-stream/runnel/sink"
+)
+
+// pauses are those between two attempts at a batch.
+var pauses = retry.Backoff{Min: 20 * time.Millisecond, Max: 10 * time.Second}
+
+// poisonTries is the number of attempts that the handler fails before a batch is divided.
+const poisonTries = 5
+
+// logEvery is the time between two log lines about a shard that fails again and again.
+const logEvery = 10 * time.Second
+
+// attempt is a commit that is tried until it succeeds. Its row and token are new with each try.
+type attempt struct {
+	of      *writer
+	records []runnel.Record
+	end     runnel.Position
+	row     row    // after the commit
+	state   []byte // whole, if it is to be written; nil to leave the row's
+	dead    []Dead // records that the try has moved to runnel_dead
+	blamed  int    // tries that failed in the handler
+}
+
+// commit commits the records and everything that was written before, up to end. It returns
+// *sink.MovedError if another writer has moved the row.
+func (w *writer) commit(
+	ctx context.Context, doing string, end runnel.Position, records []runnel.Record,
+) (sink.Committed, error) {
+	a := &attempt{of: w, records: records, end: end}
+	err := a.repeat(ctx)
+	if moved := new(sink.MovedError); errors.As(err, &moved) {
+		return sink.Committed{}, err
+	}
+	if err != nil {
+		return sink.Committed{}, w.fail(doing, err)
+	}
+	w.row, w.looked = a.row, time.Now()
+	w.known = sink.Committed{End: end}
+	w.clear()
+	for _, d := range a.dead {
+		w.sink.cfg.OnDead(d)
+	}
+	return w.known, nil
+}
+
+// repeat tries until the commit is done, the row has moved, or the shard is to be handed over.
+func (a *attempt) repeat(ctx context.Context) error {
+	var since time.Time
+	for failures := 1; ; failures++ {
+		err := a.try(ctx)
+		var final *finalError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &final):
+			return final.error
+		case ctx.Err() != nil:
+			return errors.Join(context.Cause(ctx), err)
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		var blamed *blamedError
+		isBlamed := errors.As(err, &blamed)
+		if isBlamed {
+			a.blamed++
+		}
+		pause := pauses.After(failures)
+		a.of.report(Retry{
+			ShardID: a.of.place.shard, Records: len(a.records), Err: err, Blamed: isBlamed,
+			Since: since, Pause: pause,
+		})
+		if !retry.WaitOr(ctx, pause, sink.Stopping(ctx)) {
+			return err
+		}
+	}
+}
+
+// report reports an attempt that has failed.
+func (w *writer) report(r Retry) {
+	cfg := &w.sink.cfg
+	if time.Since(w.logged) >= logEvery {
+		w.logged = time.Now()
+		cfg.Logger.Warn("a call has failed and is tried again", "app", cfg.App, "stream", w.stream,
+			"shard", string(r.ShardID), "records", r.Records, "for",
+			time.Since(r.Since).Round(time.Second), "error", r.Err)
+	}
+	cfg.OnRetry(r)
+}
+
+// finalError is an error after which the commit is not tried again.
+type finalError struct{ error }
+
+// blamedError is an error of the handler that blames its records.
+type blamedError struct{ error }
+
+func (e *blamedError) Unwrap() error { return e.error }
+
+// try tries the commit once. A zombie waits on the row, and finds it moved before it has done any
+// work.
+func (a *attempt) try(outer context.Context) error {
+	if err := a.prepare(); err != nil {
+		return &finalError{err}
+	}
+	ctx, cancel := context.WithCancel(outer) // of the whole transaction, with database/sql
+	defer cancel()
+	tx, moved, err := a.begin(ctx, cancel)
+	if err != nil {
+		if sqldb.State(err) == sqldb.LockNotAvailable && a.of.sink.cfg.Dialect.Free != "" {
+			a.free(outer)
+		}
+		return err
+	}
+	if !moved {
+		tx.Rollback()
+		return a.taken(outer)
+	}
+	if err := a.handle(ctx, tx); err != nil {
+		tx.Rollback()
+		return err
+	}
+	err = a.within(ctx, cancel, func() error { return tx.Commit(ctx) })
+	if err != nil {
+		return a.settle(outer, err)
+	}
+	return nil
+}
+
+// begin begins a transaction and moves the row in it. moved is false if the row was not as this
+// writer knows it.
+func (a *attempt) begin(ctx context.Context, cancel func()) (tx Tx, moved bool, err error) {
+	err = a.within(ctx, cancel, func() error {
+		tx, err = a.of.sink.cfg.Client.Begin(ctx, a.of.sink.cfg.Isolation)
+		if err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+		if moved, err = a.move(ctx, tx); err != nil {
+			tx.Rollback()
+			return fmt.Errorf("move the position: %w", err)
+		}
+		return nil
+	})
+	return tx, moved, err
+}
+
+// within runs the sink's own statements. It cancels the transaction's context if they take longer
+// than a database takes that is reached: a connection may be cut off without an end.
+func (a *attempt) within(ctx context.Context, cancel func(), do func() error) error {
+	timed, stop := context.WithTimeout(ctx, a.of.sink.patience())
+	defer stop()
+	over := context.AfterFunc(timed, cancel)
+	defer over()
+	err := do()
+	if err != nil && errors.Is(timed.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: no answer in %s: %w", context.DeadlineExceeded,
+			a.of.sink.patience(), err)
+	}
+	return err
+}
+
+// patience is the time that the sink's own statements may take. Move may wait for the failover time
+// until the database ends the transaction of a frozen client.
+func (s *Sink) patience() time.Duration { return 3 * s.cfg.Failover }
+
+// prepare makes the row as it is to be. A large state that is to be written whole is made once.
+func (a *attempt) prepare() (err error) {
+	a.dead = nil
+	a.row = row{there: true, position: a.end, token: rand.Text()[:16]}
+	if a.row.gaps, err = a.of.gaps(); err != nil {
+		return err
+	}
+	a.row.stored = a.of.row.stored.with(a.of.changes)
+	switch {
+	case !a.of.row.there || a.of.unknown || len(a.of.changes) > 0 && a.of.row.stored.due():
+		if a.state == nil {
+			a.state = append([]byte{}, a.of.state.Bytes()...)
+		}
+		a.row.stored = stored{some: len(a.state) > 0, whole: len(a.state), changes: []byte{}}
+	default:
+		a.state = nil
+	}
+	return nil
+}
+
+// move moves the row, or inserts it.
+func (a *attempt) move(ctx context.Context, tx Tx) (bool, error) {
+	dialect := &a.of.sink.cfg.Dialect
+	if dialect.Limits != "" {
+		if _, err := tx.Exec(ctx, dialect.Limits, a.of.sink.failoverText()); err != nil {
+			return false, err
+		}
+	}
+	values := []any{a.end.SortText(), a.row.token, nil, nil, nil}
+	if a.state != nil {
+		values[2] = a.state
+	}
+	if a.state != nil || len(a.of.changes) > 0 {
+		values[3] = append([]byte{}, a.row.stored.changes...) // empty, not null
+	}
+	if a.of.gap != nil {
+		values[4] = a.row.gaps
+	}
+	text, args := dialect.Insert, a.of.place.args(values...)
+	if a.of.row.there {
+		text, args = dialect.Move, a.of.place.args(append([]any{a.of.row.token}, values...)...)
+	}
+	n, err := tx.Exec(ctx, text, args...)
+	return n == 1, err
+}
+
+func (s *Sink) failoverText() string { return fmt.Sprint(s.cfg.Failover.Milliseconds()) }
+
+// free ends the transaction of a frozen client that has the row. Its error adds nothing to the one
+// that is reported: the row is locked.
+func (a *attempt) free(ctx context.Context) {
+	_ = a.of.sink.query(ctx, a.of.sink.cfg.Dialect.Free, a.of.place.args(a.of.sink.failoverText()),
+		func(func(...any) error) error { return nil })
+}
+
+// taken is called if the row is not as this writer knows it.
+func (a *attempt) taken(ctx context.Context) error {
+	found, err := a.of.sink.read(ctx, a.of.place)
+	if err != nil {
+		return fmt.Errorf("read the position of the other writer: %w", err)
+	}
+	if a.of.left(found) { // a restore has come between
+		return errors.New("the position was not moved, and is as before")
+	}
+	return &finalError{a.of.movedTo(found)}
+}
+
+// settle finds out whether a transaction whose COMMIT has returned an error is done. Only the row
+// knows, unless the database has refused.
+func (a *attempt) settle(ctx context.Context, failed error) error {
+	failed = fmt.Errorf("commit: %w", failed)
+	if ctx.Err() != nil {
+		return failed // the next writer reads the row
+	}
+	if a.of.sink.cfg.Dialect.Moment(failed) {
+		return failed
+	}
+	for failures := 1; ; failures++ {
+		found, err := a.of.sink.read(ctx, a.of.place)
+		switch {
+		case err == nil && found.token == a.row.token:
+			return nil
+		case err == nil && sqldb.Lost(failed):
+			return failed // the next attempt waits if the transaction still commits
+		case err == nil:
+			return &blamedError{failed} // such as a constraint that was put off
+		}
+		if !retry.WaitOr(ctx, pauses.After(failures), sink.Stopping(ctx)) {
+			return errors.Join(failed, err)
+		}
+	}
+}
+
+// handle calls the handler for the records, or for parts of them if it has failed too often.
+func (a *attempt) handle(ctx context.Context, tx Tx) error {
+	if len(a.records) == 0 {
+		return nil
+	}
+	if a.of.sink.cfg.Poison == DeadLetter && a.blamed >= poisonTries {
+		p := &poison{of: a, tx: tx, gap: a.of.gap}
+		return p.part(ctx, a.records, 0)
+	}
+	err := a.call(ctx, tx, a.records, a.of.gap)
+	if err != nil && !a.blames(ctx, tx, err) {
+		return fmt.Errorf("the handler: %w", err)
+	}
+	if err != nil {
+		return &blamedError{fmt.Errorf("the handler failed on %d records after %s: %w",
+			len(a.records), a.of.row.position, err)}
+	}
+	return nil
+}
+
+// call calls the handler. A panic is an error: one record must not end the process.
+func (a *attempt) call(
+	ctx context.Context, tx Tx, records []runnel.Record, gap *sink.Gap,
+) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return tx.Handle(ctx, &Batch{
+		Stream: a.of.stream, ShardID: a.of.place.shard, Records: records, Gap: gap,
+	})
+}
+
+// blames reports whether an error of the handler is about its records. It is not if the context has
+// ended, if the error is about the moment, or if the connection is lost, which a statement shows:
+// the handler's error may not say it. A transaction that has failed still answers.
+func (a *attempt) blames(ctx context.Context, tx Tx, err error) bool {
+	moment := a.of.sink.cfg.Dialect.Moment
+	if ctx.Err() != nil || sqldb.Ended(err) || sqldb.Lost(err) || moment(err) {
+		return false
+	}
+	_, probe := tx.Exec(ctx, "select 1")
+	return probe == nil || sqldb.State(probe) == failedTransaction
+}
+
+// failedTransaction is the SQLSTATE of a statement in a transaction that has failed before.
+const failedTransaction = "25P02"

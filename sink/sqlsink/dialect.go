@@ -1,0 +1,133 @@
+package sqlsink
+
+import (
+	"github.com/runnel-stream/runnel/internal/sqldb"
+)
+
+// Dialect is the SQL of one kind of database: Postgres, SQLite, or one of your own. Its statements
+// use the tables runnel_position and runnel_dead. Arguments are passed in the order in which they
+// are listed; texts are strings, states are []byte or nil.
+type Dialect struct {
+	// Name is the database's, for messages.
+	Name string
+	// Tables are the statements that make the tables; nothing changes if they are there.
+	Tables []string
+
+	// Read returns position, token, state, changes and gap of a row. Arguments: app, stream, shard.
+	Read string
+	// Insert adds a row, and changes nothing if it is there. Arguments: app, stream, shard,
+	// position, token, state, changes, gap.
+	Insert string
+	// Move changes a row if it has the old token. A nil state, changes or gap leaves the old one.
+	// Arguments: app, stream, shard, old token, then position, token, state, changes, gap.
+	Move string
+	// Bury adds a dead letter. Arguments: app, stream, shard, position, partition key, data, error,
+	// arrival (RFC 3339).
+	Bury string
+	// Unended returns the shards of a stream that have a row without an end. Arguments: app,
+	// stream, the position of an end.
+	Unended string
+
+	// Limits begins each transaction, so that a frozen client does not hold its locks for ever; ""
+	// for none. Argument: the failover time in milliseconds, as a text.
+	Limits string
+	// Free ends the transaction of a frozen client that has the row of a shard; "" for none. It
+	// runs when Move has waited for too long, which Moment reports. Arguments: app, stream, shard,
+	// the failover time in milliseconds as a text.
+	Free string
+	// Settle makes the database check what it has put off to the end of the transaction; "" for
+	// none.
+	Settle string
+
+	// Moment reports whether an error is about the moment, the server or the schema, and not about
+	// the data: a serialization failure, a deadlock, a full disk, a missing table. The batch is
+	// then repeated, and no record is blamed.
+	Moment func(error) bool
+}
+
+const postgresTables = `create table if not exists runnel_position (
+  app text not null, stream text not null, shard text not null,
+  position text not null, token text not null,
+  state bytea, changes bytea, gap text,
+  updated_at timestamptz not null default now(),
+  primary key (app, stream, shard)
+)`
+
+const postgresDead = `create table if not exists runnel_dead (
+  app text not null, stream text not null, shard text not null, position text not null,
+  partition_key text not null, data bytea not null, error text not null,
+  arrived_at timestamptz not null, dead_at timestamptz not null default now(),
+  primary key (app, stream, shard, position)
+)`
+
+// Postgres returns the dialect of PostgreSQL, from version 13 on.
+func Postgres() Dialect {
+	return Dialect{
+		Name:   "PostgreSQL",
+		Tables: []string{postgresTables, postgresDead},
+		Read: "select position, token, state, changes, gap from runnel_position " +
+			"where app = $1 and stream = $2 and shard = $3",
+		Insert: "insert into runnel_position (app, stream, shard, position, token, state, " +
+			"changes, gap) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing",
+		Move: "update runnel_position set position = $5, token = $6, " +
+			"state = coalesce($7, state), changes = coalesce($8, changes), " +
+			"gap = coalesce($9, gap), updated_at = now() " +
+			"where app = $1 and stream = $2 and shard = $3 and token = $4",
+		Bury: "insert into runnel_dead (app, stream, shard, position, partition_key, data, " +
+			"error, arrived_at) values ($1, $2, $3, $4, $5, $6, $7, " +
+			"cast(cast($8 as text) as timestamptz)) on conflict do nothing",
+		Unended: "select shard from runnel_position " +
+			"where app = $1 and stream = $2 and position <> $3 order by shard",
+		Limits: "select set_config('idle_in_transaction_session_timeout', $1, true), " +
+			"set_config('lock_timeout', $1, true)",
+		// The row's xmax is the transaction that has locked it. A backend that waits for its client
+		// within a statement, such as COPY, is out of the reach of the idle timeout.
+		Free: "select pg_terminate_backend(a.pid) from runnel_position p " +
+			"join pg_locks l on l.locktype = 'transactionid' and l.granted " +
+			"and l.transactionid = p.xmax " +
+			"join pg_stat_activity a on a.pid = l.pid and a.pid <> pg_backend_pid() " +
+			"where p.app = $1 and p.stream = $2 and p.shard = $3 and a.state = 'active' " +
+			"and a.wait_event = 'ClientRead' and a.query_start < now() - " +
+			"cast(cast($4 as text) || ' milliseconds' as interval)",
+		Settle: "set constraints all immediate",
+		Moment: sqldb.Moment,
+	}
+}
+
+const sqliteTables = `create table if not exists runnel_position (
+  app text not null, stream text not null, shard text not null,
+  position text not null, token text not null,
+  state blob, changes blob, gap text,
+  updated_at text not null default (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+  primary key (app, stream, shard)
+)`
+
+const sqliteDead = `create table if not exists runnel_dead (
+  app text not null, stream text not null, shard text not null, position text not null,
+  partition_key text not null, data blob not null, error text not null,
+  arrived_at text not null,
+  dead_at text not null default (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+  primary key (app, stream, shard, position)
+)`
+
+// SQLite returns the dialect of SQLite, from version 3.35 on. Open the database with a
+// busy_timeout, since one writer at a time can write.
+func SQLite() Dialect {
+	return Dialect{
+		Name:   "SQLite",
+		Tables: []string{sqliteTables, sqliteDead},
+		Read: "select position, token, state, changes, gap from runnel_position " +
+			"where app = ?1 and stream = ?2 and shard = ?3",
+		Insert: "insert into runnel_position (app, stream, shard, position, token, state, " +
+			"changes, gap) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing",
+		Move: "update runnel_position set position = ?5, token = ?6, " +
+			"state = coalesce(?7, state), changes = coalesce(?8, changes), " +
+			"gap = coalesce(?9, gap), updated_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') " +
+			"where app = ?1 and stream = ?2 and shard = ?3 and token = ?4",
+		Bury: "insert into runnel_dead (app, stream, shard, position, partition_key, data, " +
+			"error, arrived_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing",
+		Unended: "select shard from runnel_position " +
+			"where app = ?1 and stream = ?2 and position <> ?3 order by shard",
+		Moment: sqldb.MomentSQLite,
+	}
+}

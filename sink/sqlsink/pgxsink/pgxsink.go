@@ -1,0 +1,86 @@
+// Package pgxsink is package sqlsink with pgx's own transactions, for COPY, batches and the types
+// of PostgreSQL.
+package pgxsink
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/runnel-stream/runnel/sink/sqlsink"
+)
+
+// Handler makes the effects of a batch, as sqlsink.Handler does, in a transaction of pgx. It does
+// not commit or roll it back.
+type Handler func(ctx context.Context, tx pgx.Tx, batch *sqlsink.Batch) error
+
+// New returns a sink over a pool. The fields DB, Dialect, Client and Handler of cfg stay empty; the
+// others have their meaning. It does not reach the database.
+func New(pool *pgxpool.Pool, handler Handler, cfg sqlsink.Config) (*sqlsink.Sink, error) {
+	cfg.Client, cfg.Dialect = client{pool, handler}, sqlsink.Postgres()
+	return sqlsink.New(cfg)
+}
+
+// client is a sqlsink.Client.
+type client struct {
+	pool    *pgxpool.Pool
+	handler Handler
+}
+
+func (c client) Begin(ctx context.Context, level sql.IsolationLevel) (sqlsink.Tx, error) {
+	options := pgx.TxOptions{}
+	if level != sql.LevelDefault {
+		options.IsoLevel = pgx.TxIsoLevel(strings.ToLower(level.String()))
+	}
+	tx, err := c.pool.BeginTx(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return transaction{tx, c.handler}, nil
+}
+
+func (c client) Query(
+	ctx context.Context, text string, args []any, each func(scan func(to ...any) error) error,
+) error {
+	rows, err := c.pool.Query(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+type transaction struct {
+	tx      pgx.Tx
+	handler Handler
+}
+
+func (t transaction) Exec(ctx context.Context, text string, args ...any) (int64, error) {
+	tag, err := t.tx.Exec(ctx, text, args...)
+	return tag.RowsAffected(), err
+}
+
+func (t transaction) Handle(ctx context.Context, batch *sqlsink.Batch) error {
+	return t.handler(ctx, t.tx, batch)
+}
+
+func (t transaction) Commit(ctx context.Context) error { return t.tx.Commit(ctx) }
+
+// Rollback must reach the connection even if the context has ended. A connection that does not
+// answer is closed.
+func (t transaction) Rollback() {
+	ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
+	defer cancel()
+	_ = t.tx.Rollback(ctx)
+}
+
+const rollbackTimeout = 2 * time.Second

@@ -1,0 +1,155 @@
+package sqlsink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink"
+)
+
+// Sink is a sink.Sink over a database. It is safe for concurrent use. It needs no closing; the
+// database remains its owner's.
+type Sink struct{ cfg Config }
+
+var _ sink.Lister = (*Sink)(nil)
+
+// New returns the sink of a configuration. It does not reach the database.
+func New(cfg Config) (*Sink, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Sink{cfg.withDefaults()}, nil
+}
+
+// Migrate makes the tables of the sink. It changes nothing if they are there.
+func (s *Sink) Migrate(ctx context.Context) error {
+	tx, err := s.cfg.Client.Begin(ctx, s.cfg.Isolation)
+	if err != nil {
+		return fmt.Errorf("sqlsink: make the tables: %w", err)
+	}
+	for _, text := range s.cfg.Dialect.Tables {
+		if _, err = tx.Exec(ctx, text); err != nil {
+			tx.Rollback()
+			return fmt.Errorf("sqlsink: make the tables: %w", err)
+		}
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return fmt.Errorf("sqlsink: make the tables: %w", err)
+	}
+	return nil
+}
+
+// place names a shard in the table of positions.
+type place struct {
+	app, stream string
+	shard       runnel.ShardID
+}
+
+func (p place) args(more ...any) []any {
+	return append([]any{p.app, p.stream, string(p.shard)}, more...)
+}
+
+// streamText returns a stream as the tables have it: NAME@MS, with the milliseconds of its
+// creation. A stream that was deleted and made again is another one.
+func streamText(name string, created time.Time) string {
+	return fmt.Sprintf("%s@%d", name, created.UnixMilli())
+}
+
+// Open implements sink.Sink: it finds the shard's row. Reading begins where the row says, whatever
+// the checkpoint is. For a shard without a row it returns *sink.ParentError unless the rows of all
+// its parents are at their ends.
+func (s *Sink) Open(ctx context.Context, shard sink.Shard) (sink.Writer, error) {
+	w, err := s.open(ctx, shard)
+	if err != nil {
+		return nil, fmt.Errorf("sqlsink: open %s of %s: %w", shard.ID, shard.Stream, err)
+	}
+	return w, nil
+}
+
+func (s *Sink) open(ctx context.Context, shard sink.Shard) (*writer, error) {
+	if shard.Stream == "" || shard.ID == "" || shard.Created.IsZero() {
+		return nil, errors.New("the stream's name, its creation time or the shard's id is missing")
+	}
+	at := place{s.cfg.App, streamText(shard.Stream, shard.Created), shard.ID}
+	w := &writer{sink: s, stream: shard.Stream, place: at}
+	found, err := s.read(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	w.adopt(found)
+	if found.there {
+		return w, nil
+	}
+	for _, id := range shard.Parents {
+		parent, err := s.read(ctx, place{at.app, at.stream, id})
+		if err != nil {
+			return nil, err
+		}
+		if parent.position != runnel.End() {
+			return nil, &sink.ParentError{Parent: id, End: parent.position}
+		}
+		w.known.Parents = append(w.known.Parents, parent.state)
+	}
+	return w, nil
+}
+
+// Unended implements sink.Lister.
+func (s *Sink) Unended(
+	ctx context.Context, stream string, created time.Time,
+) (shards []runnel.ShardID, err error) {
+	args := []any{s.cfg.App, streamText(stream, created), runnel.End().SortText()}
+	err = s.query(ctx, s.cfg.Dialect.Unended, args,
+		func(scan func(...any) error) error {
+			var id string
+			err := scan(&id)
+			shards = append(shards, runnel.ShardID(id))
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("sqlsink: list the shards of %s without an end: %w", stream, err)
+	}
+	return shards, nil
+}
+
+// row is a shard's row as it was read. The zero row is missing.
+type row struct {
+	there    bool
+	position runnel.Position
+	token    string // new with each commit
+	state    []byte // of the reader, the changes included
+	stored   stored // how the row has it
+	gaps     string // JSON; "" for none
+}
+
+func (s *Sink) read(ctx context.Context, at place) (r row, err error) {
+	err = s.query(ctx, s.cfg.Dialect.Read, at.args(),
+		func(scan func(...any) error) error {
+			var position string
+			var gaps *string
+			var state, changes []byte
+			if err := scan(&position, &r.token, &state, &changes, &gaps); err != nil {
+				return err
+			}
+			if gaps != nil {
+				r.gaps = *gaps
+			}
+			r.there, r.stored = true, storedAs(state, changes)
+			if r.state, err = folded(state, changes); err != nil {
+				return fmt.Errorf("the reader's state in the row of shard %s: %w", at.shard, err)
+			}
+			r.position, err = runnel.ParsePosition(position)
+			return err
+		})
+	return r, err
+}
+
+func (s *Sink) query(
+	ctx context.Context, text string, args []any, each func(scan func(to ...any) error) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, s.patience())
+	defer cancel()
+	return s.cfg.Client.Query(ctx, text, args, each)
+}
