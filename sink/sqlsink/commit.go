@@ -213,11 +213,19 @@ func (a *attempt) move(ctx context.Context, tx Tx) (bool, error) {
 	if a.of.gap != nil {
 		values[4] = a.row.gaps
 	}
-	text, args := dialect.Insert, a.of.place.args(values...)
 	if a.of.row.there {
-		text, args = dialect.Move, a.of.place.args(append([]any{a.of.row.token}, values...)...)
+		n, err := tx.Exec(ctx, dialect.Move,
+			a.of.place.args(append([]any{a.of.row.token}, values...)...)...)
+		return n == 1, err
 	}
-	n, err := tx.Exec(ctx, text, args...)
+	for _, id := range a.of.parents {
+		parent := place{a.of.place.app, a.of.place.stream, id}
+		n, err := tx.Exec(ctx, dialect.Ended, parent.args(runnel.End().SortText())...)
+		if n != 1 || err != nil {
+			return false, err
+		}
+	}
+	n, err := tx.Exec(ctx, dialect.Insert, a.of.place.args(values...)...)
 	return n == 1, err
 }
 
@@ -236,8 +244,11 @@ func (a *attempt) taken(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the position of the other writer: %w", err)
 	}
-	if a.of.left(found) { // a restore has come between
-		return errors.New("the position was not moved, and is as before")
+	if a.of.left(found) {
+		if !found.there { // the end of a parent is gone
+			return &finalError{errGone}
+		}
+		return errors.New("the position was not moved, and is as before") // a restore has come
 	}
 	return &finalError{a.of.movedTo(found)}
 }

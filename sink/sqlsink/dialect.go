@@ -21,6 +21,9 @@ type Dialect struct {
 	// Move changes a row if it has the old token. A nil state, changes or gap leaves the old one.
 	// Arguments: app, stream, shard, old token, then position, token, state, changes, gap.
 	Move string
+	// Ended changes nothing in a row that has a position, and locks it: it is a parent's, and the
+	// first commit of its child needs the parent's end. Arguments: app, stream, shard, position.
+	Ended string
 	// Bury adds a dead letter. Arguments: app, stream, shard, position, partition key, data, error,
 	// arrival (RFC 3339).
 	Bury string
@@ -73,6 +76,8 @@ func Postgres() Dialect {
 			"state = coalesce($7, state), changes = coalesce($8, changes), " +
 			"gap = coalesce($9, gap), updated_at = now() " +
 			"where app = $1 and stream = $2 and shard = $3 and token = $4",
+		Ended: "update runnel_position set position = position " +
+			"where app = $1 and stream = $2 and shard = $3 and position = $4",
 		Bury: "insert into runnel_dead (app, stream, shard, position, partition_key, data, " +
 			"error, arrived_at) values ($1, $2, $3, $4, $5, $6, $7, " +
 			"cast(cast($8 as text) as timestamptz)) on conflict do nothing",
@@ -124,6 +129,8 @@ func SQLite() Dialect {
 			"state = coalesce(?7, state), changes = coalesce(?8, changes), " +
 			"gap = coalesce(?9, gap), updated_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') " +
 			"where app = ?1 and stream = ?2 and shard = ?3 and token = ?4",
+		Ended: "update runnel_position set position = position " +
+			"where app = ?1 and stream = ?2 and shard = ?3 and position = ?4",
 		Bury: "insert into runnel_dead (app, stream, shard, position, partition_key, data, " +
 			"error, arrived_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing",
 		Unended: "select shard from runnel_position " +

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -74,7 +75,8 @@ func (s *Sink) open(ctx context.Context, shard sink.Shard) (*writer, error) {
 		return nil, errors.New("the stream's name, its creation time or the shard's id is missing")
 	}
 	at := place{s.cfg.App, streamText(shard.Stream, shard.Created), shard.ID}
-	w := &writer{sink: s, stream: shard.Stream, place: at}
+	w := &writer{sink: s, stream: shard.Stream, place: at, parents: slices.Sorted(
+		slices.Values(shard.Parents))}
 	found, err := s.read(ctx, at)
 	if err != nil {
 		return nil, err
@@ -83,17 +85,28 @@ func (s *Sink) open(ctx context.Context, shard sink.Shard) (*writer, error) {
 	if found.there {
 		return w, nil
 	}
-	for _, id := range shard.Parents {
-		parent, err := s.read(ctx, place{at.app, at.stream, id})
+	w.known.Parents, err = s.ends(ctx, at, shard.Parents)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// ends returns the states at the ends of a shard's parents. The error is *sink.ParentError if one
+// has not ended.
+func (s *Sink) ends(ctx context.Context, of place, parents []runnel.ShardID) ([][]byte, error) {
+	var states [][]byte
+	for _, id := range parents {
+		parent, err := s.read(ctx, place{of.app, of.stream, id})
 		if err != nil {
 			return nil, err
 		}
 		if parent.position != runnel.End() {
 			return nil, &sink.ParentError{Parent: id, End: parent.position}
 		}
-		w.known.Parents = append(w.known.Parents, parent.state)
+		states = append(states, parent.state)
 	}
-	return w, nil
+	return states, nil
 }
 
 // Unended implements sink.Lister.

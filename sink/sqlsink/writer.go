@@ -17,10 +17,13 @@ type writer struct {
 	sink   *Sink
 	stream string // its name
 	place  place
-	row    row            // as this writer has left or found it
-	known  sink.Committed // the same, for the caller
-	looked time.Time      // when the row was last seen
-	broken error          // the error that ended the writer's life
+	// parents are the shard's, in order: of two children that lock them none waits for the other in
+	// a circle.
+	parents []runnel.ShardID
+	row     row            // as this writer has left or found it
+	known   sink.Committed // the same, for the caller
+	looked  time.Time      // when the row was last seen
+	broken  error          // the error that ended the writer's life
 
 	// The fields below describe the batches that were written and not committed.
 	through runnel.Position
@@ -144,6 +147,12 @@ func (w *writer) Close() error {
 // asked again later: there is nothing to commit.
 func (w *writer) look(ctx context.Context) error {
 	found, err := w.sink.read(ctx, w.place)
+	if err == nil && !found.there && !w.row.there {
+		_, err = w.sink.ends(ctx, w.place, w.parents)
+		if open := new(sink.ParentError); errors.As(err, &open) {
+			return w.fail("look at the position", errGone)
+		}
+	}
 	w.looked = time.Now()
 	if err != nil {
 		w.report(Retry{
@@ -167,9 +176,9 @@ func (w *writer) left(found row) bool {
 	return found.there == w.row.there && found.token == w.row.token
 }
 
-// errGone means that the row is not there any more.
-var errGone = errors.New("the row of the shard is gone from runnel_position: the database was " +
-	"restored, or somebody deleted it; the shard begins anew")
+// errGone means that the row of the shard, or the end of a parent, is not there any more.
+var errGone = errors.New("the position of the shard, or the end of its parent, is gone from " +
+	"runnel_position, as after a restore of the database: the shard is opened anew")
 
 // movedTo adopts a row that is not the one that this writer has left.
 func (w *writer) movedTo(found row) error {
