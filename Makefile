@@ -63,6 +63,7 @@ interop: ## real clients of other languages against one server; installs them in
 	RUNNEL_INTEROP=1 go test ./interop -count=1 -parallel 4
 	$(MAKE) s3
 	$(MAKE) sql
+	$(MAKE) mongo
 
 .PHONY: s3
 s3: ## the archive on a real server of S3, which interop/install has installed
@@ -75,6 +76,10 @@ sql: ## the outbox on the system's PostgreSQL and 18, which interop/install has 
 	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./outbox -count=1
 	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./internal/cli \
 		-run '^TestRelayKills$$/^postgres' -count=1
+
+.PHONY: mongo
+mongo: ## the driver of MongoDB on mongo-java-server, which interop/install has installed
+	RUNNEL_MONGO=$(CURDIR)/.tools/interop/mongo go test ./internal/mongotest -count=1
 
 .PHONY: interop-all
 interop-all: ## all of its cases, and the table of docs/interop.md from the run

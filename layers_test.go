@@ -26,6 +26,7 @@ var layers = [][]string{
 		"internal/exit",
 		"internal/localca",
 		"internal/metricspage",
+		"internal/mongotest",
 		"internal/ndjson",
 		"internal/pgtest",
 		"internal/prosemeter",
