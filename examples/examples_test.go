@@ -43,8 +43,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestPartitionKey runs the example of docs/outbox.md: by repository no commit is misplaced, by
-// commit most are. The second number depends on the order of rows in the stream by a few.
+// TestPartitionKey runs the example of docs/outbox.md: by repository no commit is misplaced, by commit
+// most are. The second number depends on the order of rows in the stream by a few.
 func TestPartitionKey(t *testing.T) {
 	out, err := exec.Command("go", "run", "./partitionkey").CombinedOutput()
 	if err != nil {

@@ -26,7 +26,8 @@ func main() {
 	check(err)
 	db, err := sql.Open("sqlite", "file:"+os.Args[1]+"?_pragma=busy_timeout(10000)")
 	check(err)
-	_, err = db.Exec("create table if not exists balance (account text primary key, amount int)")
+	_, err = db.ExecContext(ctx, "create table if not exists balance "+
+		"(account text primary key, amount int)")
 	check(err)
 	sink, err := sqlsink.New(sqlsink.Config{
 		DB: db, Dialect: sqlsink.SQLite(), App: "balances", Handler: pay, Poison: sqlsink.DeadLetter,
