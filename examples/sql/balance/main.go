@@ -30,7 +30,8 @@ func main() {
 		"(account text primary key, amount int)")
 	check(err)
 	sink, err := sqlsink.New(sqlsink.Config{
-		DB: db, Dialect: sqlsink.SQLite(), App: "balances", Handler: pay, Poison: sqlsink.DeadLetter,
+		DB: db, Dialect: sqlsink.SQLite(), App: "balances", Handler: pay,
+		Poison: sqlsink.DeadLetter,
 	})
 	check(err)
 	check(sink.Migrate(ctx))
