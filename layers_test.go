@@ -97,6 +97,7 @@ var layers = [][]string{
 		"sink/archive/s3store",
 		"sink/archive/table",
 		"sink/sqlsink/pgxsink",
+		"sink/rollup",
 	},
 	{
 		"internal/compare",
