@@ -1,6 +1,7 @@
 package rollup
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,9 +11,11 @@ import (
 )
 
 // Definition says how records become rows: one row for each combination of keys and bucket. At
-// least one of Keys and Bucket is required, and at least one column.
+// least one of Keys and Bucket is required, and at least one column. Its methods change nothing and
+// are safe for concurrent use.
 type Definition struct {
-	// Keys are the fields that a row's records have in common, at most 31.
+	// Keys are the fields that a row's records have in common, at most 31. A Text key has at most
+	// 1,024 bytes, and those of a record have at most 2,048 together.
 	Keys []Field
 	// Bucket is the length of a row's time bucket. It must divide a day (24 h) and be a whole
 	// number of milliseconds. A bucket begins at a multiple of its length after midnight UTC.
@@ -48,7 +51,8 @@ type Column struct {
 	// Field is where the value comes from and goes to.
 	Field
 	// Of returns the value of a record for an Own column. An error makes the record a bad one. Of
-	// must be deterministic, since a record may be read again after a failure.
+	// must be deterministic, since a record may be read again after a failure. It must not change
+	// or keep the record. Folders of several goroutines call Of and Merge concurrently.
 	Of func(*runnel.Record) (Value, error)
 	// Merge returns the value of two records, or of two runs of records, for an Own column. It must
 	// be deterministic and associative: the runs end wherever a batch ends, and a batch may end
@@ -115,29 +119,28 @@ func (d Definition) WithDefaults() Definition {
 		d.Keys[i].fill("", Text)
 	}
 	for i := range d.Columns {
-		c := &d.Columns[i]
-		switch c.Op {
-		case Count:
-			if c.Name == "" {
-				c.Name = countName
-			}
-			c.fill("", Int)
-		case Sum, Min, Max:
-			c.fill(string(c.Op)+"_", Double)
-		case Last:
-			c.fill("last_", Text)
-		}
+		d.Columns[i].fillDefaults()
 	}
 	return d
+}
+
+func (c *Column) fillDefaults() {
+	switch c.Op {
+	case Count:
+		c.Name = cmp.Or(c.Name, countName)
+		c.fill("", Int)
+	case Sum, Min, Max:
+		c.fill(string(c.Op)+"_", Double)
+	case Last:
+		c.fill("last_", Text)
+	}
 }
 
 func (f *Field) fill(prefix string, t Type) {
 	if f.Name == "" && f.Pointer != "" {
 		f.Name = prefix + nameOf(f.Pointer)
 	}
-	if f.Type == "" {
-		f.Type = t
-	}
+	f.Type = cmp.Or(f.Type, t)
 }
 
 // String returns the definition as one line of JSON, with its defaults filled in and the columns

@@ -9,8 +9,14 @@ import (
 	"github.com/runnel-stream/runnel"
 )
 
-// BadError is returned for a record that cannot be folded. Folding it again gives the same error,
-// unless its row has another content by then.
+// BadError is returned for a record that cannot be folded, for one of these causes:
+//
+//   - Its data is not one JSON value in UTF-8.
+//   - A field of the definition is absent or null, or its value does not fit its type.
+//   - A text that is used has U+0000 or half of a surrogate pair, or a key is too long.
+//   - The time is neither RFC 3339 nor a number, or is not in the years 1 to 9999.
+//   - A function of an Own column returned an error, or a value that no database takes.
+//   - A sum would overflow. Only this cause and an Own column's Merge depend on the row.
 type BadError struct {
 	// Reason says why in one clause, which names the field.
 	Reason string
@@ -194,8 +200,8 @@ func (x *extractor) readTime(in *input) (time.Time, error) {
 }
 
 // parseTime reads RFC 3339 and reports whether the year in UTC is 1 to 9999. UnmarshalText takes
-// some texts that RFC 3339 does not allow (golang/go#54580): they have an hour of one digit, a comma
-// in the seconds, or an offset of 24 hours or 60 minutes.
+// some texts that RFC 3339 does not allow (golang/go#54580): those with an hour of one digit, a
+// comma in the seconds, or an offset of 24 hours or 60 minutes.
 func parseTime(text []byte) (time.Time, bool) {
 	var at time.Time
 	if at.UnmarshalText(text) != nil || text[13] != ':' || bytes.IndexByte(text, ',') >= 0 {

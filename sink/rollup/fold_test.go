@@ -61,8 +61,8 @@ func TestFoldOps(t *testing.T) {
 		{Column{Op: Count}, []string{"1", "2", "3"}, Value{Int: 3}},
 		{field(Sum, Int), []string{"1", "-2", "4.0"}, Value{Int: 3}},
 		{field(Sum, Double), []string{"0.5", "0.25", "-2"}, Value{Double: -1.25}},
-		{field(Min, Int), []string{"5", "-9007199254740993", "-9007199254740992"}, Value{Int: -9007199254740993}},
-		{field(Max, Int), []string{"5", "9007199254740993", "9007199254740992"}, Value{Int: 9007199254740993}},
+		{field(Min, Int), []string{"5", "-9007199254740992", "-9007199254740993"}, Value{Int: -9007199254740993}},
+		{field(Max, Int), []string{"5", "9007199254740992", "9007199254740993"}, Value{Int: 9007199254740993}},
 		{field(Min, Double), []string{"5", "-3.5", "10"}, Value{Double: -3.5}},
 		{field(Max, Double), []string{"5", "-3.5", "10"}, Value{Double: 10}},
 		{field(Min, Text), []string{`"b"`, `"B"`, `"é"`}, Value{Text: "B"}},
@@ -113,6 +113,17 @@ func TestRows(t *testing.T) {
 	}
 	if rows := f.Rows(); f.Len() != 9 || rows[3].Bucket.Sub(rows[4].Bucket) != -time.Minute {
 		t.Errorf("%d rows, buckets %s and %s", f.Len(), rows[3].Bucket, rows[4].Bucket)
+	}
+}
+
+// TestKeysAreApart has keys that are the same text one after the other.
+func TestKeysAreApart(t *testing.T) {
+	f := newFolder(t, Definition{
+		Keys: []Field{{Pointer: "/a"}, {Pointer: "/b"}}, Columns: []Column{{Op: Count}},
+	})
+	add(t, f, at(1, `{"a":"x","b":"yz"}`), at(1, `{"a":"xy","b":"z"}`), at(1, `{"a":"","b":"xyz"}`))
+	if f.Len() != 3 {
+		t.Errorf("%v, want 3 rows", f.Rows())
 	}
 }
 
@@ -293,23 +304,38 @@ func TestOwnValues(t *testing.T) {
 	}
 }
 
-// TestAddAllocatesNothing adds records whose last text differs each time.
-func TestAddAllocatesNothing(t *testing.T) {
+// TestAddAllocates folds records into rows that exist. Each of them replaces the last text.
+func TestAddAllocates(t *testing.T) {
 	f := newFolder(t, benchDefinition)
 	records := benchRecords()
 	n := 0
 	step := func() {
-		n++
-		record := &records[n%len(records)]
-		record.ArrivalTime = record.ArrivalTime.Add(time.Hour)
-		if err := f.Add(record); err != nil {
+		if n%len(records) == 0 {
+			forgetOrder(f)
+		}
+		if err := f.Add(&records[n%len(records)]); err != nil {
 			t.Fatal(err)
 		}
+		n++
 	}
 	for range records {
 		step()
 	}
-	if allocs := testing.AllocsPerRun(2*len(records), step); allocs != 0 {
-		t.Errorf("%g allocations a record", allocs)
+	if allocs := testing.AllocsPerRun(2*len(records)-1, step); allocs != 0 {
+		t.Errorf("%g allocations a record, want none", allocs)
+	}
+	if last := f.Rows()[0].Values[3].Text; last != "user-190" {
+		t.Errorf("the last text is %q", last)
+	}
+}
+
+// TestBuffers checks that records with escapes do not make the extractor grow.
+func TestBuffers(t *testing.T) {
+	f := newFolder(t, benchDefinition)
+	for n := range int64(1000) {
+		add(t, f, at(n, `{"channel":"\n","user":[ 1 ],"added":%d.0,"time":%d}`, n, n))
+	}
+	if size := cap(f.extract.unquoted); size > 100 {
+		t.Errorf("the buffer of texts has %d bytes", size)
 	}
 }

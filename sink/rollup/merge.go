@@ -15,12 +15,12 @@ var ErrOverflow = errors.New("the sum leaves the range of the column's type")
 // ErrOverflow or that of an Own column, and names the column; into is then unchanged.
 func (d Definition) Merge(into, from *Row) error {
 	newer := from.Order.Compare(into.Order) > 0
-	d = d.WithDefaults()
 	values := make([]Value, len(d.Columns))
-	for i := range d.Columns {
+	for i, c := range d.Columns {
+		c.fillDefaults()
 		var err error
-		if values[i], err = d.Columns[i].merge(into.Values[i], from.Values[i], newer); err != nil {
-			return fmt.Errorf("column %s: %w", d.Columns[i].Name, err)
+		if values[i], err = c.merge(into.Values[i], from.Values[i], newer); err != nil {
+			return fmt.Errorf("column %s: %w", c.Name, err)
 		}
 	}
 	into.Values = values

@@ -96,6 +96,7 @@ func TestParseOrder(t *testing.T) {
 		"", " ", good + " ", " " + good, good[1:], strings.Replace(good, "001-7", "001-07", 1),
 		strings.Replace(good, "Z", "+00:00", 1), strings.Replace(good, ".000000000Z", "Z", 1),
 		strings.Replace(good, "  ", " ", 1), strings.Replace(good, "-01-01", "-13-01", 1),
+		strings.Replace(good, ".", ",", 1),
 	} {
 		if got, err := ParseOrder(text); !errors.Is(err, ErrOrderSyntax) {
 			t.Errorf("%q: %v, %v", text, got, err)
