@@ -97,13 +97,13 @@ var layers = [][]string{
 		"sink/archive/s3store",
 		"sink/archive/table",
 		"sink/sqlsink/pgxsink",
-		"sink/rollup",
 	},
 	{
 		"internal/compare",
 		"internal/demo",
 		"internal/keys",
 		"server",
+		"sink/rollup",
 	},
 	{
 		"internal/cli",
