@@ -8,9 +8,9 @@
 //
 // The result does not depend on where batches end. A record is read again after a failure, and the
 // batch that holds it may then end elsewhere; so each operation gives the same row however the
-// records are cut. Three cases are weaker: a sum of doubles rounds after each addition, a sum at the
-// edge of its type may overflow in one cut and not in another, and the functions of an Own column
-// must be associative themselves.
+// records are cut. Three cases are weaker: a sum of doubles rounds after each addition, a sum at
+// the edge of its type may overflow in one cut and not in another, and the functions of an Own
+// column must be associative themselves.
 //
 // Last needs an order of all records that no cut changes. Order is that: the record's own time
 // first, then its arrival, its shard and its position. The clocks of programs and shards differ, so

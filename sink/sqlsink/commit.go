@@ -50,6 +50,9 @@ func (w *writer) commit(
 	w.row, w.looked = a.row, time.Now()
 	w.known = sink.Committed{End: end}
 	w.clear()
+	if len(records) > 0 {
+		w.sink.cfg.OnCommit(w.place.shard, len(records))
+	}
 	for _, d := range a.dead {
 		w.sink.cfg.OnDead(d)
 	}

@@ -73,6 +73,9 @@ type Config struct {
 	// Logger logs what is tried again, for each shard at most once every 10 s. Default
 	// slog.Default().
 	Logger *slog.Logger
+	// OnCommit is called after each commit of records, with their shard and number. It must not
+	// block. Calls come from several goroutines.
+	OnCommit func(shard runnel.ShardID, records int)
 	// OnRetry is called when a batch, or a look at its outcome, is to be tried again, and OnDead
 	// after the commit of each dead letter. They must not block. Calls come from several
 	// goroutines.
@@ -128,6 +131,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if c.OnCommit == nil {
+		c.OnCommit = func(runnel.ShardID, int) {}
 	}
 	if c.OnRetry == nil {
 		c.OnRetry = func(Retry) {}

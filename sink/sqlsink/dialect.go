@@ -48,6 +48,9 @@ type Dialect struct {
 	Moment func(error) bool
 }
 
+// Of two "create table if not exists" at once one may fail.
+const postgresLock = "select pg_advisory_xact_lock(hashtextextended('runnel tables', 0))"
+
 const postgresTables = `create table if not exists runnel_position (
   app text not null, stream text not null, shard text not null,
   position text not null, token text not null,
@@ -67,7 +70,7 @@ const postgresDead = `create table if not exists runnel_dead (
 func Postgres() Dialect {
 	return Dialect{
 		Name:   "PostgreSQL",
-		Tables: []string{postgresTables, postgresDead},
+		Tables: []string{postgresLock, postgresTables, postgresDead},
 		Read: "select position, token, state, changes, gap from runnel_position " +
 			"where app = $1 and stream = $2 and shard = $3",
 		Insert: "insert into runnel_position (app, stream, shard, position, token, state, " +

@@ -1,0 +1,183 @@
+package rollup
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/sink/sqlsink"
+)
+
+// Config configures a Rollup. The zero value of an optional field means its default.
+type Config struct {
+	Definition
+
+	// DB is the database, and Dialect its kind. Required. A PostgreSQL needs the driver of pgx or
+	// pq, a SQLite version 3.37 or newer.
+	DB      *sql.DB
+	Dialect Dialect
+	// Table is the table of the rows, in PostgreSQL perhaps with its schema. Required.
+	Table string
+	// App is the application's name. It names the fleet's lease table as well. Required.
+	App string
+	// Stream is the stream's name. Required.
+	Stream string
+
+	// StopAtBad stops a shard at a record that cannot be folded; its error is a *BadRecordError.
+	// Default: the record goes to the table named Table with "_bad" behind it.
+	StopAtBad bool
+
+	// AllowGaps, Failover, Logger and OnRetry are as in sqlsink.Config.
+	AllowGaps bool
+	Failover  time.Duration       // see AllowGaps
+	Logger    *slog.Logger        // see AllowGaps
+	OnRetry   func(sqlsink.Retry) // see AllowGaps
+	// OnCommit is called after each commit of records. It must not block. Calls come from several
+	// goroutines.
+	OnCommit func(Commit)
+}
+
+// Dialect is a kind of database.
+type Dialect string
+
+// The kinds of databases.
+const (
+	Postgres Dialect = "postgres"
+	SQLite   Dialect = "sqlite"
+)
+
+// Commit describes a committed batch.
+type Commit struct {
+	ShardID runnel.ShardID // the shard of the records
+	Records int            // bad ones included
+	Rows    int            // that the records were folded into
+	Bad     int            // records that went to the table of bad ones
+}
+
+// BadRecordError is returned for a bad record if Config.StopAtBad is set.
+type BadRecordError struct {
+	ShardID  runnel.ShardID  // the record's shard
+	Position runnel.Position // its position there
+	Err      error           // why it is bad: a *BadError
+}
+
+func (e *BadRecordError) Error() string {
+	return fmt.Sprintf("the record at %s of %s stops the rollup: %v", e.Position, e.ShardID, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *BadRecordError) Unwrap() error { return e.Err }
+
+// UnfitError is returned if the tables are not those of this rollup. Nothing was changed.
+type UnfitError struct {
+	Reason string // a sentence that names both sides and the ways out
+}
+
+func (e *UnfitError) Error() string { return e.Reason }
+
+func unfit(format string, args ...any) error {
+	return &UnfitError{Reason: fmt.Sprintf(format, args...)}
+}
+
+// Validate reports every fault of the configuration.
+func (c Config) Validate() error {
+	faults := []error{c.Definition.Validate()}
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf("rollup: "+format, args...))
+		}
+	}
+	fault(c.DB == nil, "DB is missing: want a database of database/sql")
+	fault(c.Dialect != Postgres && c.Dialect != SQLite, "Dialect is %q: want Postgres or SQLite",
+		c.Dialect)
+	fault(c.App == "", "App is missing: want the application's name")
+	fault(c.Stream == "", "Stream is missing: want the stream's name")
+	if err := checkTable(c.Table, c.Dialect); err != nil {
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// Rollup is a sink.Sink that folds each batch and merges its rows into a table, in the transaction
+// that moves the shard's position. It is safe for concurrent use, and needs no closing.
+type Rollup struct {
+	*sqlsink.Sink
+	cfg   Config
+	table statements
+	own   bool // a column is merged by the user's function
+	state shardStates
+}
+
+// New returns the rollup of a configuration. It does not reach the database: Prepare does.
+func New(cfg Config) (*Rollup, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.Definition = cfg.WithDefaults()
+	if cfg.OnCommit == nil {
+		cfg.OnCommit = func(Commit) {}
+	}
+	r := &Rollup{cfg: cfg, state: newShardStates(cfg.Definition)}
+	for _, c := range cfg.Columns {
+		r.own = r.own || c.Op == Own
+	}
+	dialect := sqlsink.Postgres()
+	shape := newShape(cfg.Definition, cfg.Table)
+	r.table = newPostgres(shape)
+	if cfg.Dialect == SQLite {
+		dialect, r.table = sqlsink.SQLite(), newSQLite(shape)
+	}
+	var err error
+	r.Sink, err = sqlsink.New(sqlsink.Config{
+		DB: cfg.DB, Dialect: dialect, App: cfg.App, Handler: r.handle, AllowGaps: cfg.AllowGaps,
+		Failover: cfg.Failover, Logger: cfg.Logger, OnRetry: cfg.OnRetry, OnCommit: r.committed,
+	})
+	return r, err
+}
+
+// handle folds a batch and merges its rows. It is a sqlsink.Handler.
+func (r *Rollup) handle(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) error {
+	state := r.state.of(batch.ShardID)
+	state.folder.Reset()
+	var bad []badRecord
+	for i := range batch.Records {
+		record := &batch.Records[i]
+		err := state.folder.Add(record)
+		if err == nil {
+			continue
+		}
+		if r.cfg.StopAtBad {
+			return &BadRecordError{ShardID: batch.ShardID, Position: record.Position, Err: err}
+		}
+		bad = append(bad, badRecord{record, err})
+	}
+	rows := state.folder.Rows()
+	last := batch.Records[len(batch.Records)-1].Position
+	var err error
+	if r.own || state.careful == last {
+		rows, bad, err = r.mergeHere(ctx, tx, batch, rows, bad)
+	} else if err = r.table.upsert(ctx, tx, rows); overflows(err) {
+		state.careful = last // the next attempt finds the record
+	}
+	if err != nil {
+		return fmt.Errorf("merge %d rows into %s: %w", len(rows), r.cfg.Table, err)
+	}
+	if len(bad) > 0 {
+		if err := r.table.keepBad(ctx, tx, batch.Stream, bad); err != nil {
+			return fmt.Errorf("keep %d bad records: %w", len(bad), err)
+		}
+	}
+	state.commit = Commit{
+		ShardID: batch.ShardID, Records: len(batch.Records), Rows: len(rows), Bad: len(bad),
+	}
+	return nil
+}
+
+// committed is called after the commit of the batch that the shard's handle had last.
+func (r *Rollup) committed(shard runnel.ShardID, _ int) {
+	r.cfg.OnCommit(r.state.of(shard).commit)
+}

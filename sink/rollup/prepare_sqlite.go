@@ -1,0 +1,104 @@
+package rollup
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+)
+
+func (l *sqlite) is() *shape { return l.shape }
+
+// exclusive takes the lock of the writer, which the first write takes.
+func (l *sqlite) exclusive(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, "update runnel_position set position = position where false")
+	return err
+}
+
+func (l *sqlite) registry() string {
+	return "create table if not exists runnel_rollup (table_name text primary key, " +
+		"app text not null, stream text not null, definition text not null, " +
+		"created_at text not null default (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')))"
+}
+
+var sqliteTypes = map[kind]string{
+	kindInt: "integer", kindDouble: "real", kindText: "text", kindTime: "text",
+}
+
+// create makes a STRICT table: in others an integer column takes a sum that has overflowed, as a
+// double.
+func (l *sqlite) create() string {
+	return "create table " + l.table + " (" + l.definitions(sqliteTypes, "") + ", primary key (" +
+		l.key() + ")) strict, without rowid"
+}
+
+func (l *sqlite) createBad() string {
+	return "create table if not exists " + l.bad + " (stream text not null, shard text not null, " +
+		"position text not null, reason text not null, partition_key text not null, " +
+		"data blob not null, arrived_at text not null, primary key (stream, shard, position))"
+}
+
+const sqliteIndexes = `select (select group_concat(coalesce(name, '')) from pragma_index_info(i.name))
+from pragma_index_list(?) i where i."unique" and not i.partial`
+
+func (l *sqlite) describe(ctx context.Context, tx *sql.Tx) (*described, error) {
+	d := &described{columns: map[string]describedColumn{}}
+	name := base(l.table[1 : len(l.table)-1])
+	name = strings.ReplaceAll(name, `""`, `"`)
+	var relation string
+	var strict bool
+	err := tx.QueryRowContext(ctx, "select name, type, strict from pragma_table_list "+
+		"where name = ? collate nocase and schema = 'main'", name).Scan(&d.name, &relation, &strict)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // there is none, which is no error
+	}
+	if err != nil {
+		return nil, err
+	}
+	if relation != "table" {
+		return nil, unfit("%s is there and is no table: name another --table", d.name)
+	}
+	d.loose = !strict
+	err = scanEach(ctx, tx, `select name, lower(type), "notnull" and dflt_value is null `+
+		"from pragma_table_info(?)", d.name, func(scan func(...any) error) error {
+		var name string
+		var c describedColumn
+		err := scan(&name, &c.text, &c.required)
+		c.kind = l.kindOf(name, c.text)
+		d.columns[name] = c
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, scanEach(ctx, tx, sqliteIndexes, d.name, func(scan func(...any) error) error {
+		var columns string
+		err := scan(&columns)
+		d.unique = append(d.unique, strings.Split(columns, ","))
+		return err
+	})
+}
+
+// kindOf returns the kind of a column by its declared type, as SQLite takes it ("Datatypes in
+// SQLite", 3.1). A time is a text.
+func (l *sqlite) kindOf(name, declared string) kind {
+	has := func(words ...string) bool {
+		for _, word := range words {
+			if strings.Contains(declared, word) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("int"):
+		return kindInt
+	case has("char", "clob", "text") && name == bucketName && l.Bucket > 0:
+		return kindTime
+	case has("char", "clob", "text"):
+		return kindText
+	case has("real", "floa", "doub"):
+		return kindDouble
+	}
+	return ""
+}
