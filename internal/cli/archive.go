@@ -162,12 +162,18 @@ func (f *archiveFlags) unusable(err error, inS3 bool) error {
 	return exit.Outside(err)
 }
 
-// archiveCounts are the counts of an archive worker.
-type archiveCounts struct {
-	read, again, doubles, voided, commits, shards, takeovers, gaps, outages atomic.Int64
+// workerCounts are the counts of a worker of a fleet.
+type workerCounts struct {
+	read, doubles, voided, commits, shards, takeovers, gaps atomic.Int64
 }
 
-func (n *archiveCounts) observe(e consumer.Event) {
+// archiveCounts are the counts of an archive worker.
+type archiveCounts struct {
+	workerCounts
+	again, outages atomic.Int64
+}
+
+func (n *workerCounts) observe(e consumer.Event) {
 	switch e.Kind {
 	case consumer.EventDelivered:
 		n.read.Add(int64(e.Records))

@@ -2,18 +2,14 @@ package cli
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
-	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/console"
@@ -213,30 +209,9 @@ func openDatabase(
 		}
 		return outbox.Postgres(pool), pool.Close, nil
 	}
-	name := strings.TrimPrefix(strings.TrimPrefix(db, "sqlite:"), "//")
-	if name == "" {
-		return nil, nil, exit.Usage("--db sqlite: names no file: want sqlite:FILE")
-	}
-	mode := "rw"
-	if create {
-		mode = "rwc"
-	} else if _, err := os.Stat(name); err != nil {
-		return nil, nil, exit.Usage("--db: %w; runnel relay --migrate makes the database", err)
-	}
-	at := url.URL{Scheme: "file", Opaque: (&url.URL{Path: name}).EscapedPath()}
-	query := url.Values{"mode": {mode}, "_pragma": {
-		"busy_timeout(10000)", "journal_mode(wal)", "synchronous(full)",
-	}}
-	if !create { // the mode is the table's owner's choice
-		query["_pragma"] = []string{"busy_timeout(10000)", "synchronous(full)"}
-	}
-	at.RawQuery = query.Encode()
-	opened, err := sql.Open("sqlite", at.String())
-	if err == nil {
-		err = opened.PingContext(ctx)
-	}
+	opened, err := openSQLite(ctx, db, "runnel relay --migrate", create)
 	if err != nil {
-		return nil, nil, exit.Outside(fmt.Errorf("--db: open %s: %w", name, err))
+		return nil, nil, err
 	}
 	return outbox.SQLite(opened), func() { _ = opened.Close() }, nil
 }
@@ -296,8 +271,7 @@ func relayError(err error, stream string) error {
 		}
 		return exit.Usage("%w", err)
 	case errors.As(err, new(*pgconn.ConnectError)):
-		// As a text: the advice about servers of streams would be wrong.
-		return exit.Outside(errors.New(err.Error() + "; --db names the database"))
+		return databaseError(err)
 	case errors.Is(err, outbox.ErrOtherStream):
 		return exit.Usage("%w", err)
 	}

@@ -50,5 +50,19 @@ const (
 	RelayOldestTransactionSeconds = relayPrefix + "oldest_transaction_seconds"
 )
 
+// The metrics of runnel rollup, with the label StreamLabel.
+const (
+	rollupPrefix         = "runnel_rollup_"
+	RollupRecords        = rollupPrefix + "records_total"
+	RollupBad            = rollupPrefix + "bad_records_total"
+	RollupRows           = rollupPrefix + "rows_written_total"
+	RollupBatches        = rollupPrefix + "batches_total"
+	RollupRetries        = rollupPrefix + "retries_total"
+	RollupDoublesDropped = rollupPrefix + "doubles_dropped_total"
+	RollupVoidSkipped    = rollupPrefix + "void_records_skipped_total"
+	RollupGaps           = rollupPrefix + "gaps_total"
+	RollupTakeovers      = rollupPrefix + "takeovers_total"
+)
+
 // StreamLabel is the label with the name of a stream.
 const StreamLabel = "stream"

@@ -106,3 +106,13 @@ func missing(err error) bool {
 		strings.Contains(err.Error(), "no such column") ||
 		strings.Contains(err.Error(), "has no column named"))
 }
+
+// Starting reports whether an error says that the database does not take connections now: it cannot
+// be reached, or PostgreSQL is starting or ending.
+func Starting(err error) bool {
+	switch State(err) {
+	case "57P01", "57P02", "57P03":
+		return true
+	}
+	return Lost(err)
+}
