@@ -1,0 +1,535 @@
+//go:build linux
+
+package cli_test
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	nouns "github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
+	"github.com/runnel-stream/runnel/internal/pgtest"
+	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/producer"
+)
+
+const (
+	rollupFailover = time.Second
+	rollupChaos    = 15 * time.Second
+	rollupRows     = 1867 // of the real events by type and minute
+)
+
+// TestRollupKills rolls the real events up by type and minute while workers are killed with -9, are
+// stopped, and lose the way to the database, to the lease table or to both, while PostgreSQL is
+// stopped at once, and while shards split and merge. Every row must be the one that is made from the
+// file. Then a copy of the database from the middle of the run is restored below the workers: every
+// row must be right again.
+func TestRollupKills(t *testing.T) {
+	events := realEvents(t)
+	if underRace {
+		t.Skip("the kill run is for the release build: it has races between processes alone")
+	}
+	for _, kind := range []string{"postgres", "sqlite"} {
+		for seed := range uint64(soak()) {
+			t.Run(fmt.Sprintf("%s,seed=%d", kind, seed+1), func(t *testing.T) {
+				t.Parallel()
+				newRollupRun(t, events, kind, seed+1).all()
+			})
+		}
+	}
+}
+
+// rollupRun is one run of TestRollupKills.
+type rollupRun struct {
+	*killRun
+	postgres *pgtest.Server // nil: SQLite
+	db       *sql.DB
+	client   *kinesis.Client
+	want     map[string]string // the rows of the file: "count sum max" by "type minute"
+	lines    [][2]string       // the file: repository and line
+	reshards *rand.Rand
+
+	server  *process
+	workers [2]*rollupWorker
+	kills   int
+}
+
+// rollupWorker is a worker with its own ways to the database and to the lease table.
+type rollupWorker struct {
+	*process
+	toDB, toTable *way
+}
+
+func newRollupRun(t *testing.T, events, kind string, seed uint64) *rollupRun {
+	r := &rollupRun{
+		killRun: newKillRun(t, events, seed), want: map[string]string{},
+		reshards: rand.New(rand.NewPCG(seed, 77)),
+	}
+	r.readEvents()
+	r.server = r.serve("PutRecords:lose-answer%3")
+	at := fmt.Sprintf("file:%s?_pragma=busy_timeout(20000)", r.file())
+	driver := "sqlite"
+	if kind == "postgres" {
+		r.postgres = pgtest.New(t)
+		driver, at = "pgx", r.postgres.URL
+	}
+	cfg, err := config.LoadDefaultConfig(t.Context(), config.WithRegion("us-east-1"),
+		config.WithBaseEndpoint(r.endpoint), config.WithCredentialsProvider(
+			credentials.NewStaticCredentialsProvider("any", "any", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.client = kinesis.NewFromConfig(cfg)
+	for i := range r.workers {
+		w := &rollupWorker{toTable: newWay(t, strings.TrimPrefix(r.endpoint, "http://"))}
+		if r.postgres != nil {
+			w.toDB = newWay(t, hostOf(t, r.postgres.URL))
+		}
+		r.workers[i] = w
+		r.startWorker(i)
+	}
+	if r.db, err = sql.Open(driver, at); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.db.Close() })
+	clitest.Eventually(t, "the table is there", func() bool { return r.count() >= 0 })
+	return r
+}
+
+func hostOf(t *testing.T, at string) string {
+	parsed, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed.Host
+}
+
+func (r *rollupRun) file() string { return filepath.Join(filepath.Dir(r.data), "rollup.db") }
+
+func (r *rollupRun) startWorker(i int, more ...string) {
+	w := r.workers[i]
+	db := "sqlite:" + r.file()
+	if w.toDB != nil {
+		db = "postgres://postgres@" + w.toDB.addr() + "/postgres"
+	}
+	w.process = r.start(append([]string{
+		"rollup", "--endpoint", r.endpoint, "--dynamodb-endpoint", "http://" + w.toTable.addr(),
+		"--stream", "events", "--db", db, "--table", "by_minute", "--key", "/type",
+		"--bucket", "1m", "--time", "/created_at", "--count", "--sum", "/actor_id:int",
+		"--max", "/actor_id:int", "--failover", rollupFailover.String(),
+	}, more...)...)
+}
+
+// readEvents reads the file, and makes the rows from it.
+func (r *rollupRun) readEvents() {
+	t := r.t
+	file, err := os.Open(r.events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	plain, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type row struct{ count, sum, most int64 }
+	rows := map[string]*row{}
+	lines := bufio.NewScanner(plain)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var event struct {
+			Type, Repo string
+			CreatedAt  time.Time `json:"created_at"`
+			ActorID    int64     `json:"actor_id"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			t.Fatal(err)
+		}
+		key := event.Type + " " + event.CreatedAt.Truncate(time.Minute).UTC().Format(time.RFC3339)
+		if rows[key] == nil {
+			rows[key] = &row{most: event.ActorID}
+		}
+		of := rows[key]
+		of.count, of.sum, of.most = of.count+1, of.sum+event.ActorID, max(of.most, event.ActorID)
+		r.lines = append(r.lines, [2]string{event.Repo, lines.Text()})
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for key, of := range rows {
+		r.want[key] = fmt.Sprint(of.count, of.sum, of.most)
+	}
+	if len(r.want) != rollupRows || len(r.lines) != eventsCount {
+		t.Fatalf("%d rows of %d events", len(r.want), len(r.lines))
+	}
+}
+
+// count returns the records in the table; -1 if it cannot be read.
+func (r *rollupRun) count() (n int) {
+	err := r.db.QueryRowContext(r.t.Context(), "select coalesce(sum(count), 0) from by_minute").Scan(&n)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// rows reads the table as want has it.
+func (r *rollupRun) rows() map[string]string {
+	t := r.t
+	found, err := r.db.QueryContext(t.Context(),
+		"select type, bucket, count, sum_actor_id, max_actor_id from by_minute")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer found.Close()
+	rows := map[string]string{}
+	for found.Next() {
+		var of, text string
+		var at time.Time
+		var bucket any = &at
+		if r.postgres == nil {
+			bucket = &text
+		}
+		var count, sum, most int64
+		if err := found.Scan(&of, bucket, &count, &sum, &most); err != nil {
+			t.Fatal(err)
+		}
+		if text != "" {
+			if at, err = time.Parse(time.RFC3339, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rows[of+" "+at.UTC().Format(time.RFC3339)] = fmt.Sprint(count, sum, most)
+	}
+	if err := found.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// settle waits until all records are in the table, and a while longer: one that counts twice would
+// come then.
+func (r *rollupRun) settle(when string) {
+	t := r.t
+	t.Helper()
+	clitest.Eventually(t, "all records are in the table "+when, func() bool {
+		return r.count() >= len(r.lines)
+	})
+	time.Sleep(2 * rollupFailover) // for doubles
+	got, wrong := r.rows(), 0
+	for key, want := range r.want {
+		if got[key] != want {
+			if wrong++; wrong < 4 {
+				t.Errorf("%s: row %s is %s, want %s", when, key, got[key], want)
+			}
+		}
+	}
+	if wrong > 0 || len(got) != len(r.want) {
+		t.Fatalf("%s: %d rows of %d are wrong; %d rows are there; %d records of %d", when, wrong,
+			len(r.want), len(got), r.count(), len(r.lines))
+	}
+}
+
+// feed puts all events within the time of the chaos.
+func (r *rollupRun) feed(ctx context.Context) error {
+	p, err := producer.New(ctx, producer.Config{Stream: "events", Kinesis: r.client})
+	if err != nil {
+		return err
+	}
+	const slices = 100
+	for n, line := range r.lines {
+		if n%(len(r.lines)/slices) == 0 {
+			time.Sleep(rollupChaos / slices) // the events' own pace
+		}
+		_, err := p.Put(ctx, nouns.Record{PartitionKey: line[0], Data: []byte(line[1])})
+		if err != nil {
+			return err
+		}
+	}
+	return p.Close(ctx)
+}
+
+func (r *rollupRun) all() {
+	var feeding sync.WaitGroup
+	feeding.Go(func() {
+		if err := r.feed(r.t.Context()); err != nil {
+			r.t.Error(err)
+		}
+	})
+	var restore func()
+	start := time.Now()
+	for since := time.Duration(0); since < rollupChaos; since = time.Since(start) {
+		time.Sleep(r.between(100*time.Millisecond, 700*time.Millisecond)) // the misfortune's moment
+		r.misfortune()
+		r.kills++
+		if restore == nil && since > rollupChaos/3 {
+			restore = r.backup()
+		}
+	}
+	feeding.Wait()
+	r.settle("after the run")
+	restore()
+	r.settle("after the restore")
+	for _, w := range r.workers {
+		w.stop()
+	}
+	r.startWorker(0, "--once")
+	r.workers[0].want(0)
+	r.settle("at the end")
+	r.t.Logf("soak: 1 seeds, %d crashes", r.kills)
+}
+
+func (r *rollupRun) misfortune() {
+	i := r.random.IntN(len(r.workers))
+	w := r.workers[i]
+	switch what := r.random.IntN(10); {
+	case what < 2:
+		w.kill()
+		r.startWorker(i)
+	case what == 2:
+		w.pause(r.between(rollupFailover, 2*rollupFailover))
+	case what < 6:
+		r.reshard()
+	case what == 6:
+		r.cutOff(w.toDB)
+	case what == 7:
+		r.cutOff(w.toTable)
+	case what == 8:
+		r.cutOff(w.toDB, w.toTable)
+	case r.postgres != nil:
+		r.postgres.Kill()
+		time.Sleep(r.between(0, time.Second)) // the database's outage
+		r.postgres.Start()
+	default: // SQLite is in the workers
+		for i, w := range r.workers {
+			w.kill()
+			r.startWorker(i)
+		}
+	}
+}
+
+// cutOff cuts ways for a while. In half of the cases PostgreSQL is stopped meanwhile.
+func (r *rollupRun) cutOff(ways ...*way) {
+	for _, w := range ways {
+		w.cut(true)
+	}
+	stops := r.postgres != nil && r.random.IntN(2) == 0
+	if stops {
+		r.postgres.Kill()
+	}
+	time.Sleep(r.between(rollupFailover/2, 2*rollupFailover)) // the cut's length
+	if stops {
+		r.postgres.Start()
+	}
+	for _, w := range ways {
+		w.cut(false)
+	}
+}
+
+// reshard splits or merges a shard, if the stream is not busy with one.
+func (r *rollupRun) reshard() {
+	t, name := r.t, aws.String("events")
+	listed, err := r.client.ListShards(t.Context(), &kinesis.ListShardsInput{StreamName: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := slices.DeleteFunc(listed.Shards, func(s types.Shard) bool {
+		return s.SequenceNumberRange.EndingSequenceNumber != nil
+	})
+	low := func(s types.Shard) keyspace.Key {
+		key, _ := keyspace.Parse(*s.HashKeyRange.StartingHashKey) // a server's number
+		return key
+	}
+	high := func(s types.Shard) keyspace.Key {
+		key, _ := keyspace.Parse(*s.HashKeyRange.EndingHashKey) // as above
+		return key
+	}
+	slices.SortFunc(open, func(a, b types.Shard) int { return low(a).Compare(low(b)) })
+	i := r.reshards.IntN(len(open))
+	if i+1 < len(open) && r.reshards.IntN(2) == 0 {
+		_, err = r.client.MergeShards(t.Context(), &kinesis.MergeShardsInput{
+			StreamName: name, ShardToMerge: open[i].ShardId,
+			AdjacentShardToMerge: open[i+1].ShardId,
+		})
+	} else {
+		middle := keyspace.Range{Start: low(open[i]), End: high(open[i])}.Middle().String()
+		_, err = r.client.SplitShard(t.Context(), &kinesis.SplitShardInput{
+			StreamName: name, ShardToSplit: open[i].ShardId, NewStartingHashKey: &middle,
+		})
+	}
+	if err != nil && !strings.Contains(err.Error(), "ResourceInUse") {
+		t.Fatal(err)
+	}
+}
+
+// backup copies the tables of one moment, and returns how to restore them in one transaction.
+func (r *rollupRun) backup() (restore func()) {
+	tables := []string{"runnel_position", "by_minute", "by_minute_bad", "runnel_rollup"}
+	var copies, restores []string
+	if r.postgres != nil {
+		copies = append(copies, "set transaction isolation level repeatable read")
+		restores = append(restores, "lock table "+strings.Join(tables, ", ")+" in exclusive mode")
+	}
+	for _, table := range tables {
+		copies = append(copies, "create table backup_"+table+" as select * from "+table)
+		restores = append(restores, "delete from "+table,
+			"insert into "+table+" select * from backup_"+table)
+	}
+	inOne := func(statements []string) {
+		r.t.Helper()
+		var err error
+		for range 20 {
+			if err = r.inOne(statements); err == nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond) // the database is restarting, or there was a deadlock
+		}
+		r.t.Fatal(err)
+	}
+	inOne(copies)
+	return func() { inOne(restores) }
+}
+
+// inOne runs statements in one transaction.
+func (r *rollupRun) inOne(statements []string) error {
+	tx, err := r.db.BeginTx(r.t.Context(), nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, text := range statements {
+		if _, err := tx.ExecContext(r.t.Context(), text); err != nil {
+			return fmt.Errorf("%s: %w", text, err)
+		}
+	}
+	return tx.Commit()
+}
+
+// way is a network's way to a server, which can be cut: connections then pass nothing on, and new
+// ones get no answer.
+type way struct {
+	listener net.Listener
+	to       string
+
+	mu    sync.Mutex
+	isCut bool
+	mend  chan struct{} // closed when the way is mended
+}
+
+func newWay(t *testing.T, to string) *way {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &way{listener: listener, to: to, mend: make(chan struct{})}
+	close(w.mend)
+	var serving sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { w.serve(ctx, conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		cancel()
+		serving.Wait()
+	})
+	return w
+}
+
+func (w *way) addr() string { return w.listener.Addr().String() }
+
+func (w *way) cut(on bool) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isCut == on {
+		return
+	}
+	if w.isCut = on; on {
+		w.mend = make(chan struct{})
+		return
+	}
+	close(w.mend)
+}
+
+// mended waits until the way is not cut.
+func (w *way) mended(ctx context.Context) error {
+	w.mu.Lock()
+	mend := w.mend
+	w.mu.Unlock()
+	select {
+	case <-mend:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (w *way) serve(ctx context.Context, client net.Conn) {
+	defer client.Close()
+	if w.mended(ctx) != nil {
+		return
+	}
+	server, err := new(net.Dialer).DialContext(ctx, "tcp", w.to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	stop := context.AfterFunc(ctx, func() {
+		_ = client.Close()
+		_ = server.Close()
+	})
+	defer stop()
+	var both sync.WaitGroup
+	pass := func(to, from net.Conn) {
+		_, _ = io.Copy(slow{ctx, w, to}, from)
+		_ = to.Close()
+		_ = from.Close()
+	}
+	both.Go(func() { pass(client, server) })
+	pass(server, client)
+	both.Wait()
+}
+
+// slow writes once the way is not cut.
+type slow struct {
+	ctx context.Context //nolint:containedctx // of the test
+	way *way
+	to  net.Conn
+}
+
+func (s slow) Write(p []byte) (int, error) {
+	if err := s.way.mended(s.ctx); err != nil {
+		return 0, err
+	}
+	return s.to.Write(p)
+}
