@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -42,9 +43,9 @@ const (
 
 // TestRollupKills rolls the real events up by type and minute while workers are killed with -9, are
 // stopped, and lose the way to the database, to the lease table or to both, while PostgreSQL is
-// stopped at once, and while shards split and merge. Every row must be the one that is made from the
-// file. Then a copy of the database from the middle of the run is restored below the workers: every
-// row must be right again.
+// stopped at once, and while shards split and merge. Every row must be the one that is made from
+// the file. Then a copy of the database from the middle of the run is restored below the workers:
+// every row must be right again.
 func TestRollupKills(t *testing.T) {
 	events := realEvents(t)
 	if underRace {
@@ -253,7 +254,9 @@ func (r *rollupRun) settle(when string) {
 
 // feed puts all events within the time of the chaos.
 func (r *rollupRun) feed(ctx context.Context) error {
-	p, err := producer.New(ctx, producer.Config{Stream: "events", Kinesis: r.client})
+	p, err := producer.New(ctx, producer.Config{
+		Stream: "events", Kinesis: r.client, Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		return err
 	}
@@ -522,7 +525,7 @@ func (w *way) serve(ctx context.Context, client net.Conn) {
 
 // slow writes once the way is not cut.
 type slow struct {
-	ctx context.Context //nolint:containedctx // of the test
+	ctx context.Context
 	way *way
 	to  net.Conn
 }

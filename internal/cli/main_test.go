@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	if file := os.Getenv(sqlFile); file != "" { // README's sqlite3
-		if err := clitest.SQL(file, os.Args[1]); err != nil {
+		if err := clitest.SQL(os.Stdout, file, os.Args[1]); err != nil {
 			log.Fatal(err)
 		}
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/console"
+	"github.com/runnel-stream/runnel/internal/dynamotable"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
@@ -148,6 +149,9 @@ func (f *rollupFlags) worker() (consumer.Config, error) {
 	if cfg.App == "" {
 		cfg.App = f.stream + "-" + f.table
 	}
+	if err := dynamotable.CheckName(cfg.App); err != nil {
+		return cfg, exit.Usage("--app: %w", err)
+	}
 	var err error
 	if cfg.From, err = runnel.ParseFrom(f.position); err != nil {
 		return cfg, exit.Usage("--from: %w", err)
@@ -163,6 +167,9 @@ func (f *rollupFlags) run(ctx context.Context, con *console.Console) error {
 	definition, err := f.definition()
 	if err != nil {
 		return err
+	}
+	if err := definition.Validate(); err != nil {
+		return exit.Usage("%w", err)
 	}
 	aws, err := f.from.Load(ctx)
 	if err != nil {

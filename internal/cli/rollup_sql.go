@@ -68,6 +68,9 @@ func (f *rollupFlags) openSQL(ctx context.Context) (rollup.Dialect, *sql.DB, err
 	if err != nil {
 		return "", nil, err
 	}
+	if err := rollup.CheckTable(f.table, rollup.Dialect(kind)); err != nil {
+		return "", nil, exit.Usage("%w", err) // before the file is made
+	}
 	if kind == outbox.DialectSQLite {
 		db, err := openSQLite(ctx, f.db, "runnel rollup", true)
 		return rollup.SQLite, db, err

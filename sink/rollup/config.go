@@ -96,7 +96,7 @@ func (c Config) Validate() error {
 		c.Dialect)
 	fault(c.App == "", "App is missing: want the application's name")
 	fault(c.Stream == "", "Stream is missing: want the stream's name")
-	if err := checkTable(c.Table, c.Dialect); err != nil {
+	if err := CheckTable(c.Table, c.Dialect); err != nil {
 		faults = append(faults, err)
 	}
 	return errors.Join(faults...)

@@ -15,7 +15,8 @@ import (
 
 // statements are those of one kind of database.
 type statements interface {
-	// upsert merges rows into the table. They are sorted, so that two shards lock them in one order.
+	// upsert merges rows into the table. They are sorted, so that two shards lock them in one
+	// order.
 	upsert(ctx context.Context, tx *sql.Tx, rows []Row) error
 	// insert adds the rows that are not there, and returns which it has added.
 	insert(ctx context.Context, tx *sql.Tx, rows []Row) (added map[string]bool, err error)
@@ -52,8 +53,8 @@ func newPostgres(s *shape) *postgres {
 	return p
 }
 
-// rowsAs returns the rows of the arguments as a table with the columns of the cells, and # for their
-// order.
+// rowsAs returns the rows of the arguments as a table with the columns of the cells, and # for
+// their order.
 func (p *postgres) rowsAs(name string, cells []cell) string {
 	arrays := make([]string, len(cells))
 	for i, c := range cells {

@@ -97,7 +97,7 @@ func (l *sqlite) kindOf(name, declared string) kind {
 		return kindTime
 	case has("char", "clob", "text"):
 		return kindText
-	case has("real", "floa", "doub"):
+	case has("real", "floa", "doubt"):
 		return kindDouble
 	}
 	return ""

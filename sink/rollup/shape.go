@@ -190,8 +190,8 @@ func base(table string) string {
 	return table
 }
 
-// checkTable returns an error for a name that cannot be a table's.
-func checkTable(table string, dialect Dialect) error {
+// CheckTable returns an error for a name that cannot be that of a rollup's table.
+func CheckTable(table string, dialect Dialect) error {
 	switch parts := strings.Split(table, "."); {
 	case table == "":
 		return fmt.Errorf("rollup: Table is missing: want the name of the table for the rows")

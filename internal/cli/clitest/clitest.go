@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -29,7 +30,14 @@ func Main(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		os.Exit(command())
 	}
-	testscript.Main(m, map[string]func(){"runnel": func() { os.Exit(command()) }})
+	testscript.Main(m, map[string]func(){
+		"runnel": func() { os.Exit(command()) },
+		"sqlite3": func() {
+			if err := SQL(os.Stdout, os.Args[1], os.Args[2]); err != nil {
+				log.Fatal(err)
+			}
+		},
+	})
 }
 
 func command() int {
@@ -57,20 +65,14 @@ func Run(ctx context.Context, args ...string) (status int, stdout, stderr string
 	return status, out.String(), errs.String()
 }
 
-// Scripts runs the scripts of testdata/script. They have a free port in $PORT and two commands:
-// "status N PROGRAM ARG…" runs a program that must end with status N, and "sql FILE STATEMENT"
-// carries a statement out in a SQLite database.
+// Scripts runs the scripts of testdata/script. They have a free port in $PORT, the programs runnel
+// and sqlite3 (see SQL), and the command "status N PROGRAM ARG…", which runs a program that must
+// end with status N.
 func Scripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": wantStatus,
-			"sql": func(ts *testscript.TestScript, _ bool, args []string) {
-				if len(args) != 2 {
-					ts.Fatalf("usage: sql FILE STATEMENT")
-				}
-				ts.Check(SQL(ts.MkAbs(args[0]), args[1]))
-			},
 		},
 		Setup: func(env *testscript.Env) error {
 			//nolint:noctx // a test's listener
@@ -85,16 +87,45 @@ func Scripts(t *testing.T) {
 	})
 }
 
-// SQL carries statements out in a SQLite database, as the program sqlite3 does.
-func SQL(file, statements string) (err error) {
+// SQL carries statements out in a SQLite database, as the program sqlite3 does: a query's rows are
+// printed, their values with | between them.
+func SQL(out io.Writer, file, statements string) (err error) {
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	db.SetMaxOpenConns(1)        // a transaction is that of a connection
-	_, err = db.Exec(statements) //nolint:noctx // a test's
-	return err
+	db.SetMaxOpenConns(1) // a transaction is that of a connection
+	if !strings.HasPrefix(statements, "select ") {
+		_, err = db.Exec(statements) //nolint:noctx // a test's
+		return err
+	}
+	rows, err := db.Query(statements) //nolint:noctx // a test's
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	values := make([]sql.NullString, len(columns))
+	places, texts := make([]any, len(columns)), make([]string, len(columns))
+	for i := range values {
+		places[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(places...); err != nil {
+			return err
+		}
+		for i, v := range values {
+			texts[i] = v.String
+		}
+		if _, err := fmt.Fprintln(out, strings.Join(texts, "|")); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 func wantStatus(ts *testscript.TestScript, negated bool, args []string) {

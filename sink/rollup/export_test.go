@@ -1,0 +1,4 @@
+package rollup
+
+// ReadEvents is readEvents, for the benchmarks.
+var ReadEvents = readEvents
