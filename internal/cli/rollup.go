@@ -55,7 +55,7 @@ take, is kept in TABLE_bad and counted; with --bad stop its shard stops, and the
 The command runs until SIGINT or SIGTERM. With --once it ends when everything that was in the stream
 at the start is in the table. Where the stream's retention period has removed records, it ends with
 1 and names the gap, unless --allow-gaps is given.`,
-		Example: "  runnel rollup --local --stream edits --db sqlite:edits.db --table edits_by_minute " +
+		Example: "  runnel rollup --local --stream edits --db sqlite:edits.db --table by_minute " +
 			"--key /channel --bucket 1m --time /time --count --sum /added:int --once",
 		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -71,11 +71,12 @@ at the start is in the table. Where the stream's retention period has removed re
 	flags.StringVar(&f.stream, "stream", "", "the stream's name")
 	flags.StringVar(&f.db, "db", "", "the database: postgres://USER@HOST/DATABASE or sqlite:FILE")
 	flags.StringVar(&f.table, "table", "", "the table, in PostgreSQL perhaps with its schema")
-	flags.StringArrayVar(&f.keys, "key", nil, "a field that a row's records have in common; repeatable")
+	flags.StringArrayVar(&f.keys, "key", nil,
+		"a field that a row's records have in common; repeatable")
 	flags.StringVar(&f.bucket, "bucket", "", "the length of a row's time bucket: 1m, 5m, 1h, 1d; "+
 		"it divides a day (default none)")
-	flags.StringVar(&f.time, "time", "", "the field of a record's time, RFC 3339 or a number since "+
-		"1970 (default its arrival)")
+	flags.StringVar(&f.time, "time", "",
+		"the field of a record's time, RFC 3339 or a number since 1970 (default its arrival)")
 	flags.BoolVar(&f.count, "count", false, "count the records")
 	flags.StringArrayVar(&f.sums, "sum", nil, "a number to add up; repeatable")
 	flags.StringArrayVar(&f.mins, "min", nil, "a value whose smallest is kept; repeatable")

@@ -154,7 +154,7 @@ func BenchmarkWorker(b *testing.B) {
 	must(b, err)
 	var failed atomic.Int64
 	for n := range records {
-		data := fmt.Appendf(nil, `{"key":"key-%03d","value":%09d,"text":"%051d"}`, n%1000, n, n)
+		data := fmt.Appendf(nil, `{"key":"key-%03d","value":%d,"text":"%055d"}`, n%1000, n, n)
 		err := p.PutFunc(b.Context(), runnel.Record{PartitionKey: fmt.Sprint(n % 10_000), Data: data},
 			func(r producer.Result) {
 				if r.Err != nil {
@@ -167,7 +167,7 @@ func BenchmarkWorker(b *testing.B) {
 	if failed.Load() > 0 {
 		b.Fatalf("%d records were not put", failed.Load())
 	}
-	_, at := postgresOf(b)
+	d, at := postgresOf(b)
 	n, cpu := 0, time.Duration(0)
 	for b.Loop() {
 		n++
@@ -178,6 +178,10 @@ func BenchmarkWorker(b *testing.B) {
 		run.Stderr = os.Stderr
 		must(b, run.Run())
 		cpu += run.ProcessState.UserTime() + run.ProcessState.SystemTime()
+		got := d.table(b, "select count(*), sum(count) from "+table)
+		if want := fmt.Sprintf("1000|%d", records); len(got) != 1 || got[0] != want {
+			b.Fatalf("the rows and records are %q, want %s", got, want)
+		}
 	}
 	b.ReportMetric(float64(n*records)/cpu.Seconds(), "records/CPU-s")
 	b.ReportMetric(float64(n*records)/b.Elapsed().Seconds(), "records/s")

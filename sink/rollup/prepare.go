@@ -137,7 +137,8 @@ func (r *Rollup) isNew(ctx context.Context, tx *sql.Tx, there bool) error {
 	}
 	if err == nil && (there || base(other) != base(r.cfg.Table)) {
 		return unfit("application %s fills table %s: in table %s it would begin in the middle; "+
-			"name another --app, which begins with the oldest record", r.cfg.App, other, r.cfg.Table)
+			"name another --app, which begins with the oldest record", r.cfg.App, other,
+			r.cfg.Table)
 	}
 	if err == nil {
 		return unfit("table %s is not there, though application %s has filled it: a new table "+
@@ -158,7 +159,9 @@ func (r *Rollup) isNew(ctx context.Context, tx *sql.Tx, there bool) error {
 // fits checks a table that somebody else has made.
 func (r *Rollup) fits(there *described) error {
 	var faults []string
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Sprintf(format, args...))
+	}
 	shape := r.table.is()
 	used := map[string]bool{}
 	for _, c := range shape.cells {
@@ -183,13 +186,15 @@ func (r *Rollup) fits(there *described) error {
 		key = append(key, c.name)
 	}
 	slices.Sort(key)
-	isKey := func(index []string) bool { return slices.Equal(slices.Sorted(slices.Values(index)), key) }
+	isKey := func(index []string) bool {
+		return slices.Equal(slices.Sorted(slices.Values(index)), key)
+	}
 	if !slices.ContainsFunc(there.unique, isKey) {
 		fault("it has no unique index on %s", strings.Join(key, ", "))
 	}
 	if len(faults) > 0 {
-		return unfit("table %s is there and does not fit: %s; name another --table, or drop this one",
-			r.cfg.Table, strings.Join(faults, "; "))
+		return unfit("table %s is there and does not fit: %s; name another --table, or drop this "+
+			"one", r.cfg.Table, strings.Join(faults, "; "))
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func write(t *testing.T, r *rollup.Rollup, rng *rand.Rand, records []runnel.Reco
 }
 
 // table reads the table's rows as texts, in the order of the columns.
-func (d *database) table(t *testing.T, query string) (rows []string) {
+func (d *database) table(t testing.TB, query string) (rows []string) {
 	t.Helper()
 	found, err := d.db.QueryContext(t.Context(), query)
 	must(t, err)
