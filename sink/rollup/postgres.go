@@ -32,12 +32,12 @@ type statements interface {
 // postgres are the statements of PostgreSQL. Rows are passed as one array for each column, so that
 // a batch is one statement whatever its size. The arrays are texts, which all drivers can pass.
 type postgres struct {
-	shape *shape
+	of                                        *shape
 	upsertSQL, insertSQL, lockSQL, replaceSQL string
 }
 
 func newPostgres(s *shape) *postgres {
-	p := &postgres{shape: s}
+	p := &postgres{of: s}
 	insert := "insert into " + s.table + " as t (" + s.columns() + ") select " + s.columns() +
 		" from " + p.rowsAs("u", s.cells) + ` order by u."#" on conflict`
 	p.upsertSQL = insert + " (" + s.key() + ") do update set " + strings.Join(p.merges(), ", ")
@@ -74,8 +74,8 @@ func (p *postgres) qualified(table string, cells []cell) string {
 
 // same is the condition that t and u have one key.
 func (p *postgres) same() string {
-	all := make([]string, p.shape.keys)
-	for i, name := range names(p.shape.cells[:p.shape.keys]) {
+	all := make([]string, p.of.keys)
+	for i, name := range names(p.of.cells[:p.of.keys]) {
 		all[i] = "t." + name + " = u." + name
 	}
 	return strings.Join(all, " and ")
@@ -86,7 +86,7 @@ func (p *postgres) same() string {
 func (p *postgres) merges() []string {
 	const newer = `excluded."last_order" collate "C" > t."last_order" collate "C"`
 	var sets []string
-	for _, c := range p.shape.cells[p.shape.keys:] {
+	for _, c := range p.of.cells[p.of.keys:] {
 		name, order := quote(c.name), ""
 		if c.kind == kindText {
 			order = ` collate "C"`
@@ -123,7 +123,7 @@ func (p *postgres) arrays(rows []Row, cells int) []any {
 			if n > 0 {
 				b = append(b, ',')
 			}
-			b = appendElement(b, p.shape.value(&rows[n], i))
+			b = appendElement(b, p.of.value(&rows[n], i))
 		}
 		all[i] = string(append(b, '}'))
 	}
@@ -161,7 +161,7 @@ func (p *postgres) upsert(ctx context.Context, tx *sql.Tx, rows []Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, p.upsertSQL, p.arrays(rows, len(p.shape.cells))...)
+	_, err := tx.ExecContext(ctx, p.upsertSQL, p.arrays(rows, len(p.of.cells))...)
 	return err
 }
 
@@ -169,8 +169,8 @@ func (p *postgres) insert(
 	ctx context.Context, tx *sql.Tx, rows []Row,
 ) (map[string]bool, error) {
 	added := map[string]bool{}
-	err := p.query(ctx, tx, p.insertSQL, p.arrays(rows, len(p.shape.cells)), p.shape.keys, func(r Row) {
-		added[p.shape.keyText(&r)] = true
+	err := p.query(ctx, tx, p.insertSQL, p.arrays(rows, len(p.of.cells)), p.of.keys, func(r Row) {
+		added[p.of.keyText(&r)] = true
 	})
 	return added, err
 }
@@ -178,7 +178,7 @@ func (p *postgres) insert(
 func (p *postgres) lock(
 	ctx context.Context, tx *sql.Tx, rows []Row,
 ) (there []Row, err error) {
-	err = p.query(ctx, tx, p.lockSQL, p.arrays(rows, p.shape.keys), len(p.shape.cells), func(r Row) {
+	err = p.query(ctx, tx, p.lockSQL, p.arrays(rows, p.of.keys), len(p.of.cells), func(r Row) {
 		there = append(there, r)
 	})
 	return there, err
@@ -195,13 +195,13 @@ func (p *postgres) query(
 	defer func() { err = errors.Join(err, found.Close()) }()
 	for found.Next() {
 		var to scanned
-		if err := found.Scan(p.shape.targets(&to, false)[:cells]...); err != nil {
+		if err := found.Scan(p.of.targets(&to, false)[:cells]...); err != nil {
 			return err
 		}
 		row := to.row
 		row.Bucket = row.Bucket.UTC()
-		if cells == len(p.shape.cells) {
-			if row, err = p.shape.finish(&to); err != nil {
+		if cells == len(p.of.cells) {
+			if row, err = p.of.finish(&to); err != nil {
 				return err
 			}
 		}
@@ -211,7 +211,7 @@ func (p *postgres) query(
 }
 
 func (p *postgres) replace(ctx context.Context, tx *sql.Tx, rows []Row) error {
-	_, err := tx.ExecContext(ctx, p.replaceSQL, p.arrays(rows, len(p.shape.cells))...)
+	_, err := tx.ExecContext(ctx, p.replaceSQL, p.arrays(rows, len(p.of.cells))...)
 	return err
 }
 
@@ -233,7 +233,7 @@ func (p *postgres) keepBad(
 	for _, c := range columns {
 		args = append(args, string(append(c, '}')))
 	}
-	_, err := tx.ExecContext(ctx, "insert into "+p.shape.bad+" (stream, shard, position, reason, "+
+	_, err := tx.ExecContext(ctx, "insert into "+p.of.bad+" (stream, shard, position, reason, "+
 		"partition_key, data, arrived_at) select $1, * from unnest("+
 		"cast(cast($2 as text) as text[]), cast(cast($3 as text) as text[]), "+
 		"cast(cast($4 as text) as text[]), "+

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-func (p *postgres) is() *shape { return p.shape }
+func (p *postgres) is() *shape { return p.of }
 
 // exclusive takes an advisory lock: two "create table if not exists" at once may both fail.
 func (p *postgres) exclusive(ctx context.Context, tx *sql.Tx) error {
@@ -23,8 +23,8 @@ func (p *postgres) registry() string {
 }
 
 func (p *postgres) create() string {
-	return "create table " + p.shape.table + " (" + p.shape.definitions(postgresTypes, ` collate "C"`) +
-		", primary key (" + p.shape.key() + "))"
+	return "create table " + p.of.table + " (" + p.of.definitions(postgresTypes, ` collate "C"`) +
+		", primary key (" + p.of.key() + "))"
 }
 
 // definitions returns the columns with their types.
@@ -41,8 +41,8 @@ func (s *shape) definitions(types map[kind]string, ofText string) string {
 }
 
 func (p *postgres) createBad() string {
-	return "create table if not exists " + p.shape.bad + " (stream text not null, shard text not null, " +
-		"position text not null, reason text not null, partition_key text not null, " +
+	return "create table if not exists " + p.of.bad + " (stream text not null, " +
+		"shard text not null, position text not null, reason text not null, partition_key text not null, " +
 		"data bytea not null, arrived_at timestamptz not null, " +
 		"primary key (stream, shard, position))"
 }
@@ -64,7 +64,7 @@ func (p *postgres) describe(ctx context.Context, tx *sql.Tx) (*described, error)
 	var relation string
 	err := tx.QueryRowContext(ctx, "select cast(c.oid as bigint), n.nspname || '.' || c.relname, "+
 		"cast(c.relkind as text) from pg_class c join pg_namespace n on n.oid = c.relnamespace "+
-		"where c.oid = to_regclass($1)", p.shape.table).Scan(&id, &d.name, &relation)
+		"where c.oid = to_regclass($1)", p.of.table).Scan(&id, &d.name, &relation)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil //nolint:nilnil // there is none, which is no error
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-func (l *sqlite) is() *shape { return l.shape }
+func (l *sqlite) is() *shape { return l.of }
 
 // exclusive takes the lock of the writer, which the first write takes.
 func (l *sqlite) exclusive(ctx context.Context, tx *sql.Tx) error {
@@ -28,13 +28,13 @@ var sqliteTypes = map[kind]string{
 // create makes a STRICT table: in others an integer column takes a sum that has overflowed, as a
 // double.
 func (l *sqlite) create() string {
-	return "create table " + l.shape.table + " (" + l.shape.definitions(sqliteTypes, "") + ", primary key (" +
-		l.shape.key() + ")) strict, without rowid"
+	return "create table " + l.of.table + " (" + l.of.definitions(sqliteTypes, "") +
+		", primary key (" + l.of.key() + ")) strict, without rowid"
 }
 
 func (l *sqlite) createBad() string {
-	return "create table if not exists " + l.shape.bad + " (stream text not null, shard text not null, " +
-		"position text not null, reason text not null, partition_key text not null, " +
+	return "create table if not exists " + l.of.bad + " (stream text not null, " +
+		"shard text not null, position text not null, reason text not null, partition_key text not null, " +
 		"data blob not null, arrived_at text not null, primary key (stream, shard, position))"
 }
 
@@ -44,7 +44,7 @@ from pragma_index_list(?) i where i."unique" and not i.partial`
 
 func (l *sqlite) describe(ctx context.Context, tx *sql.Tx) (*described, error) {
 	d := &described{columns: map[string]describedColumn{}}
-	name := base(l.shape.table[1 : len(l.shape.table)-1])
+	name := base(l.of.table[1 : len(l.of.table)-1])
 	name = strings.ReplaceAll(name, `""`, `"`)
 	var relation string
 	var strict bool
@@ -94,7 +94,7 @@ func (l *sqlite) kindOf(name, declared string) kind {
 	switch {
 	case has("int"):
 		return kindInt
-	case has("char", "clob", "text") && name == bucketName && l.shape.Bucket > 0:
+	case has("char", "clob", "text") && name == bucketName && l.of.Bucket > 0:
 		return kindTime
 	case has("char", "clob", "text"):
 		return kindText

@@ -11,12 +11,12 @@ import (
 // sqlite are the statements of SQLite. It is a library in this process, so each row is a call of
 // one prepared statement. One writer at a time has the database, so nothing has to be locked.
 type sqlite struct {
-	shape *shape
+	of                                        *shape
 	upsertSQL, insertSQL, lockSQL, replaceSQL string
 }
 
 func newSQLite(s *shape) *sqlite {
-	l := &sqlite{shape: s}
+	l := &sqlite{of: s}
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(s.cells)), ", ")
 	insert := "insert into " + s.table + " as t (" + s.columns() + ") values (" + marks +
 		") on conflict"
@@ -40,7 +40,7 @@ func newSQLite(s *shape) *sqlite {
 func (l *sqlite) merges() []string {
 	const newer = `excluded."last_order" > t."last_order" collate binary`
 	var sets []string
-	for _, c := range l.shape.cells[l.shape.keys:] {
+	for _, c := range l.of.cells[l.of.keys:] {
 		name := quote(c.name)
 		there, next := "t."+name, "excluded."+name
 		var merged string
@@ -63,9 +63,9 @@ func (l *sqlite) merges() []string {
 
 // values returns the cells from to to of a row, as SQLite has them.
 func (l *sqlite) values(row *Row, from, to int) []any {
-	all := make([]any, 0, len(l.shape.cells))
+	all := make([]any, 0, len(l.of.cells))
 	for i := from; i < to; i++ {
-		v := l.shape.value(row, i)
+		v := l.of.value(row, i)
 		if at, ok := v.(time.Time); ok {
 			v = at.UTC().Format(bucketLayout)
 		}
@@ -96,7 +96,7 @@ func (l *sqlite) each(
 	return nil
 }
 
-func (l *sqlite) all(row *Row) []any { return l.values(row, 0, len(l.shape.cells)) }
+func (l *sqlite) all(row *Row) []any { return l.values(row, 0, len(l.of.cells)) }
 
 func (l *sqlite) upsert(ctx context.Context, tx *sql.Tx, rows []Row) error {
 	return l.each(ctx, tx, l.upsertSQL, rows, l.all, nil)
@@ -107,7 +107,7 @@ func (l *sqlite) insert(ctx context.Context, tx *sql.Tx, rows []Row) (map[string
 	return added, l.each(ctx, tx, l.insertSQL, rows, l.all, func(r *Row, done sql.Result) error {
 		n, err := done.RowsAffected()
 		if n > 0 {
-			added[l.shape.keyText(r)] = true
+			added[l.of.keyText(r)] = true
 		}
 		return err
 	})
@@ -121,15 +121,15 @@ func (l *sqlite) lock(ctx context.Context, tx *sql.Tx, rows []Row) (there []Row,
 	defer func() { err = errors.Join(err, statement.Close()) }()
 	for i := range rows {
 		var to scanned
-		err := statement.QueryRowContext(ctx, l.values(&rows[i], 0, l.shape.keys)...).Scan(
-			l.shape.targets(&to, true)...)
+		err := statement.QueryRowContext(ctx, l.values(&rows[i], 0, l.of.keys)...).Scan(
+			l.of.targets(&to, true)...)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		row, err := l.shape.finish(&to)
+		row, err := l.of.finish(&to)
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (l *sqlite) lock(ctx context.Context, tx *sql.Tx, rows []Row) (there []Row,
 
 func (l *sqlite) replace(ctx context.Context, tx *sql.Tx, rows []Row) error {
 	return l.each(ctx, tx, l.replaceSQL, rows, func(r *Row) []any {
-		return append(l.values(r, l.shape.keys, len(l.shape.cells)), l.values(r, 0, l.shape.keys)...)
+		return append(l.values(r, l.of.keys, len(l.of.cells)), l.values(r, 0, l.of.keys)...)
 	}, nil)
 }
 
@@ -148,7 +148,7 @@ func (l *sqlite) keepBad(
 	ctx context.Context, tx *sql.Tx, stream string, bad []badRecord,
 ) error {
 	for _, b := range bad {
-		_, err := tx.ExecContext(ctx, "insert into "+l.shape.bad+" (stream, shard, position, reason, "+
+		_, err := tx.ExecContext(ctx, "insert into "+l.of.bad+" (stream, shard, position, reason, "+
 			"partition_key, data, arrived_at) values (?, ?, ?, ?, ?, ?, ?) on conflict do nothing",
 			stream, string(b.record.ShardID), b.record.Position.SortText(), badReason(b.err),
 			cleaned(b.record.PartitionKey), append([]byte{}, b.record.Data...),
