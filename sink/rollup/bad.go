@@ -13,6 +13,13 @@ type badRecord struct {
 	err    error
 }
 
+// createBad makes the table of bad records, with these types of the data and the arrival.
+func (s *shape) createBad(data, arrival string) string {
+	return "create table if not exists " + s.bad + " (stream text not null, shard text not null, " +
+		"position text not null, reason text not null, partition_key text not null, data " + data +
+		" not null, arrived_at " + arrival + " not null, primary key (stream, shard, position))"
+}
+
 func badReason(err error) string {
 	if bad := new(BadError); errors.As(err, &bad) {
 		return cleaned(bad.Reason)

@@ -40,12 +40,7 @@ func (s *shape) definitions(types map[kind]string, ofText string) string {
 	return strings.Join(all, ", ")
 }
 
-func (p *postgres) createBad() string {
-	return "create table if not exists " + p.of.bad + " (stream text not null, " +
-		"shard text not null, position text not null, reason text not null, partition_key text not null, " +
-		"data bytea not null, arrived_at timestamptz not null, " +
-		"primary key (stream, shard, position))"
-}
+func (p *postgres) createBad() string { return p.of.createBad("bytea", "timestamptz") }
 
 const postgresColumns = `select a.attname, format_type(a.atttypid, a.atttypmod),
   a.attnotnull and not a.atthasdef and a.attidentity = '' and a.attgenerated = ''

@@ -32,11 +32,7 @@ func (l *sqlite) create() string {
 		", primary key (" + l.of.key() + ")) strict, without rowid"
 }
 
-func (l *sqlite) createBad() string {
-	return "create table if not exists " + l.of.bad + " (stream text not null, " +
-		"shard text not null, position text not null, reason text not null, partition_key text not null, " +
-		"data blob not null, arrived_at text not null, primary key (stream, shard, position))"
-}
+func (l *sqlite) createBad() string { return l.of.createBad("blob", "text") }
 
 const sqliteIndexes = `select
   (select group_concat(coalesce(name, '')) from pragma_index_info(i.name))
