@@ -26,7 +26,8 @@ type Tx interface {
 	Handle(ctx context.Context, batch *Batch) error
 	// Commit commits. It returns an error if the handler has ended the transaction.
 	Commit(ctx context.Context) error
-	// Rollback ends the transaction without an effect. Its error would help nobody.
+	// Rollback ends the transaction without an effect. It returns no error, since there is no
+	// remedy.
 	Rollback()
 }
 
