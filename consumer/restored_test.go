@@ -327,3 +327,36 @@ func TestNewSinkBehindClosedParents(t *testing.T) {
 		}
 	})
 }
+
+// The sink is restored to a position whose next records the stream has removed since, or to a time
+// before the first one. The gap is reported, though the lease row says that the shard is complete
+// up to now.
+func TestSinkThatGoesBackToRemovedRecords(t *testing.T) {
+	for _, standing := range []int{5, 0} {
+		t.Run(fmt.Sprint(standing, " records"), func(t *testing.T) {
+			bubble(t, 1, func(f *fleet) {
+				b := newBook(&chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true})
+				f.start("w1", intoSink(b))
+				backup := b.copied()
+				f.stream.put("a", keys(5)...)
+				f.await(failover, "the first records", func() bool { return b.count() == 5 })
+				if standing > 0 {
+					backup = b.copied()
+				}
+				f.stream.put("b", keys(6)...)
+				f.await(failover, "the others", func() bool { return b.count() == 11 })
+				<-time.After(30 * time.Hour) // longer than the stream keeps records
+				f.stream.put("c", keys(2)...)
+				f.await(failover, "the last records", func() bool { return b.count() == 13 })
+				f.stream.mu.Lock()
+				f.stream.shards[0].trimmed = 11
+				f.stream.mu.Unlock()
+				b.restore(backup)
+				f.await(6*failover, "what is left", func() bool { return b.count() == standing+2 })
+				if len(b.gaps) != 1 || len(f.happened(consumer.EventTrimmed)) != 1 {
+					f.Errorf("the gaps are %v, want one", b.gaps)
+				}
+			})
+		})
+	}
+}
