@@ -20,6 +20,7 @@ import (
 // page for each shard with the shard's effects.
 type book struct {
 	*chaos
+	f     *fleet
 	mu    sync.Mutex
 	pages map[runnel.ShardID]bookPage
 	token int
@@ -33,7 +34,22 @@ type bookPage struct {
 	effects []runnel.Record
 }
 
-func newBook(c *chaos) *book { return &book{chaos: c, pages: map[runnel.ShardID]bookPage{}} }
+func newBook(f *fleet, c *chaos) *book {
+	return &book{chaos: c, f: f, pages: map[runnel.ShardID]bookPage{}}
+}
+
+// checkOwn checks that a position of a shard is not that of another shard's record.
+func (b *book) checkOwn(id runnel.ShardID, at runnel.Position) {
+	b.f.stream.mu.Lock()
+	defer b.f.stream.mu.Unlock()
+	for _, sh := range b.f.stream.shards {
+		for _, r := range sh.records {
+			if *r.SequenceNumber == string(at.Sequence) && sh.id != id {
+				b.f.Errorf("%s has the position of a record of %s", id, sh.id)
+			}
+		}
+	}
+}
 
 // copied returns the pages as they are.
 func (b *book) copied() map[runnel.ShardID]bookPage {
@@ -65,6 +81,7 @@ func (b *book) Open(_ context.Context, shard sink.Shard) (sink.Writer, error) {
 	if b.chance(3) {
 		return nil, errCut
 	}
+	b.checkOwn(shard.ID, shard.Checkpoint)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w := &bookWriter{
@@ -227,7 +244,7 @@ func TestSinkThatGoesBack(t *testing.T) {
 
 func goesBack(f *fleet, seed uint64) {
 	c := &chaos{random: rand.New(rand.NewPCG(seed, 3))}
-	b := newBook(c)
+	b := newBook(f, c)
 	workers, puts, restores := 0, 0, 0
 	start := func() *member {
 		workers++
@@ -268,6 +285,9 @@ func goesBack(f *fleet, seed uint64) {
 	})
 	<-time.After(3 * failover) // a double would come now
 	b.check(f)
+	for _, e := range f.happened(consumer.EventCheckpointed) {
+		b.checkOwn(e.ShardID, e.Position)
+	}
 	f.Logf("seed %d: %d shards, %d workers, %d records, %d restores, %d moved", seed,
 		len(f.stream.shards), workers, puts, restores+1, len(f.happened(consumer.EventMoved)))
 }
@@ -276,7 +296,7 @@ func goesBack(f *fleet, seed uint64) {
 // once, and the shard's children go on.
 func TestSinkThatGoesBackTooFar(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
-		b := newBook(&chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true})
+		b := newBook(f, &chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true})
 		f.start("w1", intoSink(b))
 		f.stream.put("a", keys(5)...)
 		f.await(failover, "the first records", func() bool { return b.count() == 5 })
@@ -285,13 +305,15 @@ func TestSinkThatGoesBackTooFar(t *testing.T) {
 		f.stream.put("b", keys(6)...)
 		f.await(6*failover, "those of the children", func() bool { return b.count() == 11 })
 		f.stream.split(0)
+		f.stream.split(2)
 		f.stream.put("c", keys(6)...)
 		f.await(6*failover, "those of the grandchildren", func() bool { return b.count() == 17 })
 		f.mustStop(f.workers["w1"])
 		f.stream.mu.Lock()
-		root, child := f.stream.shards[0], f.stream.shards[1]
-		root.unlisted, child.unlisted = true, true
-		lost := len(child.records)
+		for _, gone := range f.stream.shards[:3] {
+			gone.unlisted = true
+		}
+		const lost = 6 // of the children
 		f.stream.mu.Unlock()
 		b.restore(backup)
 		f.start("w2", intoSink(b))
@@ -312,7 +334,7 @@ func TestSinkThatGoesBackTooFar(t *testing.T) {
 // A fresh application that begins now reads nothing of the parents of the shards that are open.
 func TestNewSinkBehindClosedParents(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
-		b := newBook(&chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true})
+		b := newBook(f, &chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true})
 		f.stream.put("old", keys(5)...)
 		f.stream.split(0)
 		<-time.After(time.Minute)
@@ -335,7 +357,7 @@ func TestSinkThatGoesBackToRemovedRecords(t *testing.T) {
 	for _, standing := range []int{5, 0} {
 		t.Run(fmt.Sprint(standing, " records"), func(t *testing.T) {
 			bubble(t, 1, func(f *fleet) {
-				b := newBook(&chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true})
+				b := newBook(f, &chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true})
 				f.start("w1", intoSink(b))
 				backup := b.copied()
 				f.stream.put("a", keys(5)...)
@@ -359,4 +381,30 @@ func TestSinkThatGoesBackToRemovedRecords(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A parent that is read again has lost records to the stream's retention period. The gap is
+// reported, though its child is complete up to now.
+func TestParentWithRemovedRecords(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		b := newBook(f, &chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true})
+		f.start("w1", intoSink(b))
+		f.stream.put("a", keys(5)...)
+		f.await(failover, "the first records", func() bool { return b.count() == 5 })
+		backup := b.copied()
+		f.stream.put("b", keys(6)...)
+		f.await(failover, "the others", func() bool { return b.count() == 11 })
+		f.stream.split(0)
+		f.stream.put("c", keys(7)...)
+		f.await(6*failover, "those of the children", func() bool { return b.count() == 18 })
+		<-time.After(30 * time.Hour) // longer than the stream keeps records
+		f.stream.mu.Lock()
+		f.stream.shards[0].trimmed = 9
+		f.stream.mu.Unlock()
+		b.restore(backup)
+		f.await(6*failover, "what is left", func() bool { return b.count() == 18-4 })
+		if len(b.gaps) != 1 || len(f.happened(consumer.EventTrimmed)) != 1 {
+			f.Errorf("the gaps are %v, want one", b.gaps)
+		}
+	})
 }
