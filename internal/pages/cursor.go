@@ -112,10 +112,21 @@ func (c *Cursor) attempt(ctx context.Context) (Page, error) {
 		}
 		if overtaken {
 			c.iterator = ""
-			return c.attempt(ctx) // with a new iterator it is unsure, so this happens once
+			page, err := c.attempt(ctx) // with a new iterator it is unsure, so this happens once
+			if err != nil || !got.ended() || len(got.Records) > 0 || !c.confirms(&page) {
+				return page, err
+			}
 		}
 	}
 	return c.accept(ctx, &got)
+}
+
+// confirms reports whether a page from a new iterator shows that the last record read is still there,
+// and nothing behind it. Then an answer before it, which said that the shard has ended, has left no
+// record out. Without this a closed shard whose records are as old as the retention period, and still
+// there, would have no end: each answer that says so comes too late.
+func (c *Cursor) confirms(page *Page) bool {
+	return c.at != "" && !c.guard.unsure && !page.Ended && !page.Gap && len(page.Records) == 0
 }
 
 func (c *Cursor) call(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -25,8 +25,10 @@ type fake struct {
 	skew    time.Duration // the server's clock minus ours
 	records []types.Record
 	closed  bool
-	noDate  bool
-	fault   func(op string) error
+	// atEndOnly says that the shard has ended in an answer without records, as AWS does.
+	atEndOnly bool
+	noDate    bool
+	fault     func(op string) error
 
 	calls   []string // the operations, and the types of iterators
 	trimmed int      // records that the stream removed
@@ -126,7 +128,7 @@ func (f *fake) GetRecords(
 		Records: slices.Clone(f.records[index:end]), ResultMetadata: metadata,
 		MillisBehindLatest: aws.Int64(int64(1000 * (len(f.records) - end))),
 	}
-	if !f.closed || end < len(f.records) {
+	if !f.closed || end < len(f.records) || f.atEndOnly && len(out.Records) > 0 {
 		out.NextShardIterator = aws.String(strconv.Itoa(end))
 	}
 	return out, ctx.Err()

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,6 +60,32 @@ func TestGap(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A closed shard ends although its last records are as old as the retention period and still there.
+func TestEndOfOldRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{closed: true, atEndOnly: true, horizon: shardmap.Horizon{Created: time.Now()}}
+		f.put(4)
+		<-time.After(30 * time.Hour)
+		f.trimmed = 1
+		cursor := f.cursor(runnel.FromSequence("101"), of(f), func(c *Config) { c.Gaps = true })
+		var read []string
+		for range 20 {
+			page, err := cursor.Next(t.Context())
+			if err != nil || page.Gap {
+				t.Fatalf("%+v, %v", page, err)
+			}
+			read = append(read, numbers(page))
+			if page.Ended {
+				if got := strings.Join(strings.Fields(strings.Join(read, " ")), " "); got != "1 2 3" {
+					t.Errorf("the records are %q", got)
+				}
+				return
+			}
+		}
+		t.Errorf("no end after the pages %q", read)
+	})
 }
 
 // A shard of which no record was read begins with a gap if it was left for too long, unless the
