@@ -121,10 +121,10 @@ func (c *Cursor) attempt(ctx context.Context) (Page, error) {
 	return c.accept(ctx, &got)
 }
 
-// confirms reports whether a page from a new iterator shows that the last record read is still there,
-// and nothing behind it. Then an answer before it, which said that the shard has ended, has left no
-// record out. Without this a closed shard whose records are as old as the retention period, and still
-// there, would have no end: each answer that says so comes too late.
+// confirms reports whether a page from a new iterator shows that the last record read is still
+// there, and nothing behind it. Then an answer before it, which said that the shard has ended, has
+// left no record out. Without this a closed shard whose records are as old as the retention period,
+// and still there, would have no end: each answer that says so comes too late.
 func (c *Cursor) confirms(page *Page) bool {
 	return c.at != "" && !c.guard.unsure && !page.Ended && !page.Gap && len(page.Records) == 0
 }
