@@ -20,6 +20,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/bootclock"
+	"github.com/runnel-stream/runnel/internal/pgtest"
 	"github.com/runnel-stream/runnel/outbox"
 	"github.com/runnel-stream/runnel/producer"
 )
@@ -234,10 +235,10 @@ func TestRefusedCaller(t *testing.T) {
 }
 
 // throughWire returns a box whose relay reaches PostgreSQL through a wire. The writers do not.
-func throughWire(t *testing.T, marks ...string) (*box, *wire) {
+func throughWire(t *testing.T, marks ...string) (*box, *pgtest.Wire) {
 	b := newBox(t, outbox.DialectPostgres)
-	w, through := newWire(t, b.url, marks...)
-	b.db = outbox.Postgres(b.pool(through))
+	w := pgtest.NewWire(t, b.url, marks...)
+	b.db = outbox.Postgres(b.pool(w.URL))
 	return b, w
 }
 
@@ -264,10 +265,10 @@ func TestLostCommits(t *testing.T) {
 	}
 	writers.Wait()
 	b.until("all is sent", func() bool { return b.count("outbox") == 0 && r.Stats().Rows == 0 })
-	w.off.Store(true)
+	w.Hit(0)
 	b.wantNumbered(4, 300)
 	time.Sleep(400 * time.Millisecond) // the late transactions of the wire
-	if hits, epoch := w.hits.Load(), r.Stats().Epoch; hits < 5 || epoch < hits/2 {
+	if hits, epoch := w.Hits(), r.Stats().Epoch; hits < 5 || epoch < hits/2 {
 		t.Errorf("%d answers were lost, the epoch is %d", hits, epoch)
 	}
 	if n := b.count("outbox_held") + b.count("outbox_journal"); n > 0 {

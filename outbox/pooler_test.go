@@ -2,14 +2,8 @@ package outbox_test
 
 import (
 	"fmt"
-	"net"
-	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,53 +11,10 @@ import (
 	"github.com/runnel-stream/runnel/outbox"
 )
 
-// newPooler starts a PgBouncer in transaction mode before a server: each transaction may run on
-// another of its two connections, which never have a prepared statement.
-func newPooler(t *testing.T, target string) (through string) {
-	t.Helper()
-	program, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		t.Skip("there is no pgbouncer: make interop installs it")
-	}
-	at, err := url.Parse(target)
-	must(t, err)
-	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	listen := free.Addr().(*net.TCPAddr)
-	_ = free.Close() // the pooler listens there next
-	dir, err := os.MkdirTemp("", "pool")
-	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	must(t, os.Chmod(dir, 0o755))
-	conf := filepath.Join(dir, "pgbouncer.ini")
-	must(t, os.WriteFile(conf, fmt.Appendf(nil, "[databases]\npostgres = host=127.0.0.1 port=%s user=postgres\n"+
-		"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\n"+
-		"auth_type = any\npool_mode = transaction\ndefault_pool_size = 2\n", at.Port(), listen.Port),
-		0o644))
-	cmd := exec.CommandContext(t.Context(), program, conf)
-	cmd.SysProcAttr = pgtest.Unprivileged(t)
-	must(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // the error is the signal
-	})
-	at.Host = listen.String()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", at.Host)
-		if err == nil {
-			_ = conn.Close()
-			return at.String()
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("pgbouncer does not listen:", err)
-		}
-	}
-}
-
 // Relays and writers work through a pooler in transaction mode.
 func TestPooler(t *testing.T) {
 	b := newBox(t, outbox.DialectPostgres)
-	through := newPooler(t, b.url)
+	through := pgtest.Pooler(t, b.url)
 	b.db = outbox.Postgres(b.pool(through))
 	b.must(outbox.Migrate(t.Context(), b.db, b.table))
 	first, stop := b.start()
