@@ -66,6 +66,20 @@ const postgresDead = `create table if not exists runnel_dead (
   primary key (app, stream, shard, position)
 )`
 
+// postgresFree ends clients that have been silent within a statement, such as COPY or a result that
+// they do not read: these are out of the reach of the idle timeout. The row's xmax is the
+// transaction that has changed it. A row that a transaction inserts is invisible to others, so if
+// there is no row, each silent client that has written to the table is ended.
+const postgresFree = `select pg_terminate_backend(a.pid)
+from pg_stat_activity a join pg_locks l on l.pid = a.pid and l.granted
+left join runnel_position p on p.app = $1 and p.stream = $2 and p.shard = $3
+where a.pid <> pg_backend_pid() and a.datname = current_database() and a.state = 'active'
+and a.wait_event in ('ClientRead', 'ClientWrite')
+and a.query_start < now() - cast(cast($4 as text) || ' milliseconds' as interval)
+and case when p.app is not null then l.locktype = 'transactionid' and l.transactionid = p.xmax
+else l.locktype = 'relation' and l.relation = cast('runnel_position' as regclass)
+and l.mode = 'RowExclusiveLock' end`
+
 // Postgres returns the dialect of PostgreSQL, from version 13 on.
 func Postgres() Dialect {
 	return Dialect{
@@ -88,15 +102,7 @@ func Postgres() Dialect {
 			"where app = $1 and stream = $2 and position <> $3 order by shard",
 		Limits: "select set_config('idle_in_transaction_session_timeout', $1, true), " +
 			"set_config('lock_timeout', $1, true)",
-		// The row's xmax is the transaction that has locked it. A backend that waits for its client
-		// within a statement, such as COPY, is out of the reach of the idle timeout.
-		Free: "select pg_terminate_backend(a.pid) from runnel_position p " +
-			"join pg_locks l on l.locktype = 'transactionid' and l.granted " +
-			"and l.transactionid = p.xmax " +
-			"join pg_stat_activity a on a.pid = l.pid and a.pid <> pg_backend_pid() " +
-			"where p.app = $1 and p.stream = $2 and p.shard = $3 and a.state = 'active' " +
-			"and a.wait_event = 'ClientRead' and a.query_start < now() - " +
-			"cast(cast($4 as text) || ' milliseconds' as interval)",
+		Free:   postgresFree,
 		Settle: "set constraints all immediate",
 		Moment: sqldb.Moment,
 	}
