@@ -22,10 +22,12 @@ func State(err error) string {
 }
 
 // Lost reports whether an error says that the database has not answered. What it was asked for may
-// be done.
+// be done. pgx reports a connection that has ended as "conn closed", even if COMMIT has been sent.
 func Lost(err error) bool {
 	var away net.Error
-	return State(err) == "" && (errors.As(err, &away) || errors.Is(err, driver.ErrBadConn) ||
+	var closed interface{ SafeToRetry() bool } // of pgx
+	return State(err) == "" && (errors.As(err, &away) ||
+		errors.As(err, &closed) && closed.SafeToRetry() || errors.Is(err, driver.ErrBadConn) ||
 		errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed))
 }

@@ -128,15 +128,14 @@ func (a *attempt) try(outer context.Context) error {
 		return err
 	}
 	if !moved {
-		tx.Rollback()
+		tx.rollback(ctx)
 		return a.taken(outer)
 	}
 	if err := a.handle(ctx, tx); err != nil {
-		tx.Rollback()
+		tx.rollback(ctx)
 		return err
 	}
-	err = a.within(ctx, cancel, func() error { return tx.Commit(ctx) })
-	if err != nil {
+	if err := tx.Commit(ctx); err != nil {
 		return a.settle(outer, err)
 	}
 	return nil
@@ -144,39 +143,16 @@ func (a *attempt) try(outer context.Context) error {
 
 // begin begins a transaction and moves the row in it. moved is false if the row was not as this
 // writer knows it.
-func (a *attempt) begin(ctx context.Context, cancel func()) (tx Tx, moved bool, err error) {
-	err = a.within(ctx, cancel, func() error {
-		tx, err = a.of.sink.cfg.Client.Begin(ctx, a.of.sink.cfg.Isolation)
-		if err != nil {
-			return fmt.Errorf("begin: %w", err)
-		}
-		if moved, err = a.move(ctx, tx); err != nil {
-			tx.Rollback()
-			return fmt.Errorf("move the position: %w", err)
-		}
-		return nil
-	})
-	return tx, moved, err
-}
-
-// within runs the sink's own statements. It cancels the transaction's context if they take longer
-// than a database takes that is reached: a connection may be cut off without an end.
-func (a *attempt) within(ctx context.Context, cancel func(), do func() error) error {
-	timed, stop := context.WithTimeout(ctx, a.of.sink.patience())
-	defer stop()
-	over := context.AfterFunc(timed, cancel)
-	defer over()
-	err := do()
-	if err != nil && errors.Is(timed.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("%w: no answer in %s: %w", context.DeadlineExceeded,
-			a.of.sink.patience(), err)
+func (a *attempt) begin(ctx context.Context, cancel func()) (tx *timedTx, moved bool, err error) {
+	if tx, err = a.of.sink.begin(ctx, cancel); err != nil {
+		return nil, false, fmt.Errorf("begin: %w", err)
 	}
-	return err
+	if moved, err = a.move(ctx, tx); err != nil {
+		tx.rollback(ctx)
+		return nil, false, fmt.Errorf("move the position: %w", err)
+	}
+	return tx, moved, nil
 }
-
-// patience is the time that the sink's own statements may take. Move may wait for the failover time
-// until the database ends the transaction of a frozen client.
-func (s *Sink) patience() time.Duration { return 3 * s.cfg.Failover }
 
 // prepare makes the row as it is to be. A large state that is to be written whole is made once.
 func (a *attempt) prepare() (err error) {
@@ -199,7 +175,7 @@ func (a *attempt) prepare() (err error) {
 }
 
 // move moves the row, or inserts it.
-func (a *attempt) move(ctx context.Context, tx Tx) (bool, error) {
+func (a *attempt) move(ctx context.Context, tx *timedTx) (bool, error) {
 	dialect := &a.of.sink.cfg.Dialect
 	if dialect.Limits != "" {
 		if _, err := tx.Exec(ctx, dialect.Limits, a.of.sink.failoverText()); err != nil {
@@ -283,7 +259,7 @@ func (a *attempt) settle(ctx context.Context, failed error) error {
 }
 
 // handle calls the handler for the records, or for parts of them if it has failed too often.
-func (a *attempt) handle(ctx context.Context, tx Tx) error {
+func (a *attempt) handle(ctx context.Context, tx *timedTx) error {
 	if len(a.records) == 0 {
 		return nil
 	}
@@ -304,7 +280,7 @@ func (a *attempt) handle(ctx context.Context, tx Tx) error {
 
 // call calls the handler. A panic is an error: one record must not end the process.
 func (a *attempt) call(
-	ctx context.Context, tx Tx, records []runnel.Record, gap *sink.Gap,
+	ctx context.Context, tx *timedTx, records []runnel.Record, gap *sink.Gap,
 ) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -319,7 +295,7 @@ func (a *attempt) call(
 // blames reports whether an error of the handler is about its records. It is not if the context has
 // ended, if the error is about the moment, or if the connection is lost, which a statement shows:
 // the handler's error may not say it. A transaction that has failed still answers.
-func (a *attempt) blames(ctx context.Context, tx Tx, err error) bool {
+func (a *attempt) blames(ctx context.Context, tx *timedTx, err error) bool {
 	moment := a.of.sink.cfg.Dialect.Moment
 	if ctx.Err() != nil || sqldb.Ended(err) || sqldb.Lost(err) || moment(err) {
 		return false

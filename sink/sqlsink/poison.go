@@ -15,7 +15,7 @@ import (
 // cannot process.
 type poison struct {
 	of  *attempt
-	tx  Tx
+	tx  *timedTx
 	gap *sink.Gap // before the next record that is handed over
 }
 

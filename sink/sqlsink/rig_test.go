@@ -28,7 +28,8 @@ type handler func(ctx context.Context, do statement, batch *sqlsink.Batch) error
 // rig is a shard, its records, and sinks of one application.
 type rig struct {
 	*testing.T
-	d       *database
+	d       *database // of the sinks
+	direct  *database // of the checks
 	app     string
 	cfg     sqlsink.Config
 	shard   sink.Shard
@@ -56,7 +57,7 @@ func (r *retries) list() []sqlsink.Retry {
 
 func newRig(t *testing.T, d *database, count int) *rig {
 	t.Helper()
-	r := &rig{T: t, d: d, app: fmt.Sprintf("rig-%d", d.apps.Add(1)), shard: sink.Shard{
+	r := &rig{T: t, d: d, direct: d, app: fmt.Sprintf("rig-%d", d.apps.Add(1)), shard: sink.Shard{
 		Stream: "orders", Created: time.UnixMilli(1_700_000_000_000), ID: "shardId-000000000000",
 	}}
 	r.cfg = sqlsink.Config{Failover: 30 * time.Second, OnRetry: r.retries.add}
@@ -145,7 +146,7 @@ func (r *rig) wantMoved(w sink.Writer, err error, last int) {
 // wantEffects checks that exactly the given records have an effect, once and in order.
 func (r *rig) wantEffects(want ...runnel.Record) {
 	r.Helper()
-	got, err := (&target{d: r.d, app: r.app}).Records(r.Context(), r.shard)
+	got, err := (&target{d: r.direct, app: r.app}).Records(r.Context(), r.shard)
 	must(r, err)
 	keys := func(all []runnel.Record) (keys []string) {
 		for i := range all {
@@ -171,13 +172,13 @@ func (r *rig) wantUnblamed() {
 // exec changes the database from outside.
 func (r *rig) exec(text string, args ...any) {
 	r.Helper()
-	_, err := r.d.db.ExecContext(r.Context(), text, args...)
+	_, err := r.direct.db.ExecContext(r.Context(), text, args...)
 	must(r, err)
 }
 
 func (r *rig) count(text string, args ...any) (n int) {
 	r.Helper()
-	must(r, r.d.db.QueryRowContext(r.Context(), text, args...).Scan(&n))
+	must(r, r.direct.db.QueryRowContext(r.Context(), text, args...).Scan(&n))
 	return n
 }
 
