@@ -19,6 +19,8 @@ import (
 type Wire struct {
 	URL string // of the server, through the proxy
 
+	listener net.Listener
+	serving  sync.WaitGroup
 	target   string
 	marks    [][]byte
 	often    atomic.Int64 // one in so many marked messages is hit; 0: none
@@ -44,7 +46,7 @@ func NewWire(t testing.TB, target string, marks ...string) *Wire {
 		t.Fatal(err)
 	}
 	w := &Wire{
-		target: at.Host, random: rand.New(rand.NewPCG(1, 2)),
+		listener: listener, target: at.Host, random: rand.New(rand.NewPCG(1, 2)),
 		conns: map[net.Conn]bool{},
 	}
 	w.Hit(6)
@@ -53,26 +55,29 @@ func NewWire(t testing.TB, target string, marks ...string) *Wire {
 	}
 	at.Host = listener.Addr().String()
 	w.URL = at.String()
-	var serving sync.WaitGroup
-	serving.Go(func() {
+	w.serving.Go(func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			serving.Go(func() { w.serve(t.Context(), conn) })
+			w.serving.Go(func() { w.serve(t.Context(), conn) })
 		}
 	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		w.mu.Lock()
-		for conn := range w.conns {
-			_ = conn.Close()
-		}
-		w.mu.Unlock()
-		serving.Wait()
-	})
+	t.Cleanup(w.Close)
 	return w
+}
+
+// Close ends the proxy and its connections. A test calls it before it closes a pool whose
+// connections hang, since the pool waits for them.
+func (w *Wire) Close() {
+	_ = w.listener.Close()
+	w.mu.Lock()
+	for conn := range w.conns {
+		_ = conn.Close()
+	}
+	w.mu.Unlock()
+	w.serving.Wait()
 }
 
 // Hit hits one in n messages with a mark from now on; 0 for none.

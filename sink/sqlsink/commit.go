@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"runtime/debug"
 	"time"
 
@@ -87,7 +88,7 @@ func (a *attempt) repeat(ctx context.Context) error {
 			Since: since, Pause: pause,
 		})
 		if !retry.WaitOr(ctx, pause, sink.Stopping(ctx)) {
-			return err
+			return errors.Join(context.Cause(ctx), err)
 		}
 	}
 }
@@ -293,11 +294,13 @@ func (a *attempt) call(
 }
 
 // blames reports whether an error of the handler is about its records. It is not if the context has
-// ended, if the error is about the moment, or if the connection is lost, which a statement shows:
-// the handler's error may not say it. A transaction that has failed still answers.
+// ended, if the error is about the moment or of the network, or if the connection is lost, which a
+// statement shows. The error itself does not: a handler may hide it, and the io.EOF of a decoder is
+// about a record. A transaction that has failed still answers.
 func (a *attempt) blames(ctx context.Context, tx *timedTx, err error) bool {
-	moment := a.of.sink.cfg.Dialect.Moment
-	if ctx.Err() != nil || sqldb.Ended(err) || sqldb.Lost(err) || moment(err) {
+	var network *net.OpError
+	if ctx.Err() != nil || sqldb.Ended(err) || errors.As(err, &network) ||
+		a.of.sink.cfg.Dialect.Moment(err) {
 		return false
 	}
 	_, probe := tx.Exec(ctx, "select 1")

@@ -34,7 +34,9 @@ type database struct {
 	db   *sql.DB
 	pool *pgxpool.Pool // pgx instead of database/sql; nil for the latter
 	url  string
-	apps atomic.Int64 // each target has an application of its own
+	// server is the server of a PostgreSQL.
+	server *pgtest.Server
+	apps   atomic.Int64 // each target has an application of its own
 }
 
 const (
@@ -82,7 +84,10 @@ func (d *database) made(t testing.TB, effects string) *database {
 
 func postgres(t testing.TB) *database {
 	t.Helper()
-	return postgresAt(t, pgtest.New(t).URL)
+	server := pgtest.New(t)
+	d := postgresAt(t, server.URL)
+	d.server = server
+	return d
 }
 
 // postgresAt opens the database of a URL and makes the tables.
