@@ -27,8 +27,8 @@ func (p *poison) part(ctx context.Context, records []runnel.Record, depth int) e
 		return err
 	}
 	err := p.of.call(ctx, p.tx, records, p.gap)
-	if settle := p.of.of.sink.cfg.Dialect.Settle; err == nil && settle != "" {
-		_, err = p.tx.Exec(ctx, settle)
+	if err == nil {
+		err = p.settle(ctx)
 	}
 	if err == nil {
 		p.gap = nil
@@ -51,6 +51,24 @@ func (p *poison) part(ctx context.Context, records []runnel.Record, depth int) e
 		return err
 	}
 	return p.part(ctx, records[half:], depth+1)
+}
+
+// settle has the database check now what it has put off. The rollback puts it off again: the next
+// part's handler may insert a child before its parent, as it does in a batch that is not divided.
+func (p *poison) settle(ctx context.Context) error {
+	settle := p.of.of.sink.cfg.Dialect.Settle
+	if settle == "" {
+		return nil
+	}
+	for _, text := range []string{
+		"savepoint runnel_settle", settle, "rollback to savepoint runnel_settle",
+		"release savepoint runnel_settle",
+	} {
+		if _, err := p.tx.Exec(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *poison) exec(ctx context.Context, text string) error {
