@@ -102,6 +102,12 @@ func MomentSQLite(err error) bool {
 		strings.Contains(err.Error(), "database or disk is full") || missing(err))
 }
 
+// Missing reports whether an error says that a table or a column is missing.
+func Missing(err error) bool {
+	state := State(err)
+	return state == "42P01" || state == "42703" || missing(err)
+}
+
 // missing reports whether a table or a column is missing. SQLite has no code for it.
 func missing(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "no such table") ||

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/sqldb"
 	"github.com/runnel-stream/runnel/sink"
 )
 
@@ -144,19 +145,35 @@ func (s *Sink) read(ctx context.Context, at place) (r row, err error) {
 			var gaps *string
 			var state, changes []byte
 			if err := scan(&position, &r.token, &state, &changes, &gaps); err != nil {
-				return err
+				return fmt.Errorf("a row of runnel_position as Sink.Migrate does not make it: %w", err)
 			}
 			if gaps != nil {
 				r.gaps = *gaps
 			}
 			r.there, r.stored = true, storedAs(state, changes)
-			if r.state, err = folded(state, changes); err != nil {
-				return fmt.Errorf("the reader's state in the row of shard %s: %w", at.shard, err)
+			var column string
+			if r.state, column, err = folded(state, changes); err != nil {
+				return badRow(at, column, err)
 			}
-			r.position, err = runnel.ParsePosition(position)
-			return err
+			if r.position, err = runnel.ParsePosition(position); err != nil {
+				return badRow(at, "position", err)
+			}
+			return nil
 		})
-	return r, err
+	switch {
+	case sqldb.Missing(err):
+		return r, fmt.Errorf("read the position: %w; Sink.Migrate makes the table "+
+			"runnel_position; if another program has one, use another schema", err)
+	case err != nil:
+		return r, fmt.Errorf("read the position: %w", err)
+	}
+	return r, nil
+}
+
+// badRow returns the error of a column that is not as this program writes it.
+func badRow(at place, column string, err error) error {
+	return fmt.Errorf("the row of shard %s in runnel_position, column %s: %w; restore the row and "+
+		"its effects from a backup, or delete both to begin the shard anew", at.shard, column, err)
 }
 
 func (s *Sink) query(

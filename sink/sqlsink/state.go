@@ -64,26 +64,27 @@ func nextChange(changes []byte) (change, rest []byte, err error) {
 	return rest[:n], rest[n:], nil
 }
 
-// folded returns the state after the changes.
-func folded(state, changes []byte) ([]byte, error) {
+// folded returns the state after the changes, and with an error the column that has it.
+func folded(state, changes []byte) (after []byte, column string, err error) {
 	if len(changes) == 0 {
-		return state, nil
+		return state, "", nil
 	}
 	filter := new(aggregate.Filter)
 	if err := filter.UnmarshalBinary(state); err != nil {
-		return nil, fmt.Errorf("%w: %w", errState, err)
+		return nil, "state", fmt.Errorf("%w: %w", errState, err)
 	}
 	for len(changes) > 0 {
 		change, rest, err := nextChange(changes)
 		if err != nil {
-			return nil, err
+			return nil, "changes", err
 		}
 		delta := new(aggregate.Delta)
 		if err := delta.UnmarshalBinary(change); err != nil {
-			return nil, fmt.Errorf("%w: %w", errState, err)
+			return nil, "changes", fmt.Errorf("%w: %w", errState, err)
 		}
 		filter.Apply(delta)
 		changes = rest
 	}
-	return filter.MarshalBinary()
+	after, _ = filter.MarshalBinary() // it returns no error
+	return after, "", nil
 }

@@ -216,7 +216,7 @@ func (w *writer) gaps() (string, error) {
 	var all []keptGap
 	if w.row.gaps != "" {
 		if err := json.Unmarshal([]byte(w.row.gaps), &all); err != nil {
-			return "", fmt.Errorf("the gaps in the row: %w", err)
+			return "", badRow(w.place, "gap", err)
 		}
 	}
 	all = append(all, keptGap{
