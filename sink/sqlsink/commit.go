@@ -33,6 +33,7 @@ type attempt struct {
 	state   []byte // whole, if it is to be written; nil to leave the row's
 	dead    []Dead // records that the try has moved to runnel_dead
 	blamed  int    // tries that failed in the handler
+	failed  string // the token of the last try, if the handler has failed in it
 }
 
 // commit commits the records and everything that was written before, up to end. It returns
@@ -134,6 +135,7 @@ func (a *attempt) try(outer context.Context) error {
 	}
 	if err := a.handle(ctx, tx); err != nil {
 		tx.rollback(ctx)
+		a.failed = a.row.token
 		return err
 	}
 	if err := tx.Commit(ctx); err != nil {
@@ -230,8 +232,16 @@ func (a *attempt) taken(ctx context.Context) error {
 		}
 		return errors.New("the position was not moved, and is as before") // a restore has come
 	}
+	if found.there && found.token == a.failed {
+		return &finalError{errCommitted}
+	}
 	return &finalError{a.of.movedTo(found)}
 }
+
+// errCommitted means that records may be without an effect.
+var errCommitted = errors.New("the handler has committed the transaction itself and has failed: " +
+	"the position is behind the batch, and some of its effects may be missing; a handler must not " +
+	"end its transaction")
 
 // settle finds out whether a transaction whose COMMIT has returned an error is done. Only the row
 // knows, unless the database has refused.

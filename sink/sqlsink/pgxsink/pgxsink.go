@@ -5,6 +5,7 @@ package pgxsink
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 	"github.com/runnel-stream/runnel/sink/sqlsink"
 )
 
-// Handler makes the effects of a batch, as sqlsink.Handler does, in a transaction of pgx. It does
-// not commit or roll it back.
+// Handler makes the effects of a batch, as sqlsink.Handler does, in a transaction of pgx. Its Commit
+// and Rollback return an error and do nothing.
 type Handler func(ctx context.Context, tx pgx.Tx, batch *sqlsink.Batch) error
 
 // New returns a sink over a pool. The fields DB, Dialect, Client and Handler of cfg stay empty; the
@@ -70,8 +71,18 @@ func (t transaction) Exec(ctx context.Context, text string, args ...any) (int64,
 }
 
 func (t transaction) Handle(ctx context.Context, batch *sqlsink.Batch) error {
-	return t.handler(ctx, t.tx, batch)
+	return t.handler(ctx, unended{t.tx}, batch)
 }
+
+// unended is a transaction that its handler cannot end: neither by mistake nor by the habit of a
+// deferred Rollback.
+type unended struct{ pgx.Tx }
+
+var errEnd = errors.New("pgxsink: the sink ends the transaction, and not its handler")
+
+func (unended) Commit(context.Context) error { return errEnd }
+
+func (unended) Rollback(context.Context) error { return errEnd }
 
 func (t transaction) Commit(ctx context.Context) error { return t.tx.Commit(ctx) }
 
