@@ -164,9 +164,13 @@ func (a *attempt) prepare() (err error) {
 	if a.row.gaps, err = a.of.gaps(); err != nil {
 		return err
 	}
-	a.row.stored = a.of.row.stored.with(a.of.changes)
+	a.row.stored = a.of.row.stored
+	if a.of.change != nil {
+		change, _ := a.of.change.MarshalBinary() // it returns no error
+		a.row.stored = a.row.stored.with(change)
+	}
 	switch {
-	case !a.of.row.there || a.of.unknown || len(a.of.changes) > 0 && a.of.row.stored.due():
+	case !a.of.row.there || a.of.unknown || a.of.change != nil && a.of.row.stored.due():
 		if a.state == nil {
 			a.state = append([]byte{}, a.of.state.Bytes()...)
 		}
@@ -189,7 +193,7 @@ func (a *attempt) move(ctx context.Context, tx *timedTx) (bool, error) {
 	if a.state != nil {
 		values[2] = a.state
 	}
-	if a.state != nil || len(a.of.changes) > 0 {
+	if a.state != nil || a.of.change != nil {
 		values[3] = append([]byte{}, a.row.stored.changes...) // empty, not null
 	}
 	if a.of.gap != nil {

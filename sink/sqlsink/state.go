@@ -30,15 +30,13 @@ func storedAs(state, changes []byte) stored {
 	return s
 }
 
-// with returns the stored form with more changes. The changes are copied: a row's are shared with
-// the row.
-func (s stored) with(changes [][]byte) stored {
-	next := stored{some: s.some, whole: s.whole, count: s.count + len(changes)}
+// with returns the stored form with one more change. The changes are copied: a row's are shared
+// with the row.
+func (s stored) with(change []byte) stored {
+	next := stored{some: s.some, whole: s.whole, count: s.count + 1}
 	next.changes = append(next.changes, s.changes...)
-	for _, c := range changes {
-		next.changes = binary.AppendUvarint(next.changes, uint64(len(c)))
-		next.changes = append(next.changes, c...)
-	}
+	next.changes = binary.AppendUvarint(next.changes, uint64(len(change)))
+	next.changes = append(next.changes, change...)
 	return next
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/sink"
 )
 
@@ -30,8 +31,8 @@ type writer struct {
 	moved   time.Time // when through was first ahead
 	gap     *sink.Gap
 	state   sink.State
-	changes [][]byte // of the state; nil elements never
-	unknown bool     // a change is not known
+	change  *aggregate.Delta // of the state; nil for none
+	unknown bool             // a change is not known
 
 	logged time.Time // the last log line about a failure
 }
@@ -50,7 +51,7 @@ func (w *writer) adopt(r row) {
 // clear begins behind the row without a batch.
 func (w *writer) clear() {
 	w.through, w.moved, w.gap = w.row.position, time.Time{}, nil
-	w.changes, w.unknown = nil, false
+	w.change, w.unknown = nil, false
 }
 
 // Committed implements sink.Writer.
@@ -71,10 +72,12 @@ func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, e
 	if gap := batch.Gap; err == nil && gap != nil && !w.sink.cfg.AllowGaps {
 		err = &GapError{App: w.place.app, ShardID: w.place.shard, Gap: *gap}
 	}
+	if err == nil {
+		err = w.take(batch)
+	}
 	if err != nil {
 		return sink.Committed{}, w.fail("write", err)
 	}
-	w.take(batch)
 	if w.due(len(batch.Records)) {
 		return w.commit(ctx, "write", w.through, batch.Records)
 	}
@@ -86,12 +89,20 @@ func (w *writer) Write(ctx context.Context, batch sink.Batch) (sink.Committed, e
 	return w.known, nil
 }
 
-// take takes a batch's progress and state.
-func (w *writer) take(batch sink.Batch) {
+// take takes a batch's progress and state. The changes are merged: an idle shard brings some with
+// each batch, and commits none.
+func (w *writer) take(batch sink.Batch) error {
 	w.through, w.state = batch.Through, batch.State
 	switch {
 	case batch.Delta != nil:
-		w.changes = append(w.changes, batch.Delta)
+		delta := new(aggregate.Delta)
+		if err := delta.UnmarshalBinary(batch.Delta); err != nil {
+			return fmt.Errorf("the change of the reader's state: %w", err)
+		}
+		if w.change == nil {
+			w.change = new(aggregate.Delta)
+		}
+		w.change.Merge(delta)
 	case batch.State != nil || w.row.stored.some:
 		w.unknown = true
 	}
@@ -101,6 +112,7 @@ func (w *writer) take(batch sink.Batch) {
 	if w.progress() && w.moved.IsZero() {
 		w.moved = time.Now()
 	}
+	return nil
 }
 
 // progress reports whether there is progress to commit.
