@@ -48,7 +48,8 @@ type Dialect struct {
 	Moment func(error) bool
 }
 
-// Of two "create table if not exists" at once one may fail.
+// postgresLock has programs that begin together make the tables one after the other. Of two that
+// make a table at once, "if not exists" lets one fail.
 const postgresLock = "select pg_advisory_xact_lock(hashtextextended('runnel tables', 0))"
 
 const postgresTables = `create table if not exists runnel_position (

@@ -19,6 +19,9 @@
 // is frozen in the middle of a batch does not hold up its successor. SQLite has no such timeout: a
 // process that is frozen within a transaction blocks all writers of the file.
 //
+// Through a PgBouncer in transaction mode, pgx works without prepared statements: add
+// default_query_exec_mode=exec to the URL, or set max_prepared_statements from PgBouncer 1.21 on.
+//
 // # Errors
 //
 // After a serialization failure, a deadlock or a lost connection the batch is repeated in a new

@@ -26,22 +26,34 @@ func New(cfg Config) (*Sink, error) {
 	return &Sink{cfg.withDefaults()}, nil
 }
 
-// Migrate makes the tables of the sink. It changes nothing if they are there.
+// Migrate makes the tables of the sink. It changes nothing if they are there. Several programs may
+// call it at once.
 func (s *Sink) Migrate(ctx context.Context) error {
+	for failures := 1; ; failures++ {
+		err := s.migrate(ctx)
+		if err == nil {
+			return nil
+		}
+		if failures == migrateTries || !s.cfg.Dialect.Moment(err) || pauses.Wait(ctx, failures) != nil {
+			return fmt.Errorf("sqlsink: make the tables: %w", err)
+		}
+	}
+}
+
+const migrateTries = 5
+
+func (s *Sink) migrate(ctx context.Context) error {
 	tx, err := s.cfg.Client.Begin(ctx, s.cfg.Isolation)
 	if err != nil {
-		return fmt.Errorf("sqlsink: make the tables: %w", err)
+		return err
 	}
 	for _, text := range s.cfg.Dialect.Tables {
 		if _, err = tx.Exec(ctx, text); err != nil {
 			tx.Rollback()
-			return fmt.Errorf("sqlsink: make the tables: %w", err)
+			return err
 		}
 	}
-	if err := tx.Commit(ctx); err != nil {
-		return fmt.Errorf("sqlsink: make the tables: %w", err)
-	}
-	return nil
+	return tx.Commit(ctx)
 }
 
 // place names a shard in the table of positions.
