@@ -38,7 +38,7 @@ func Pooler(t testing.TB, target string) (through string) {
 	fatal(os.Chmod(dir, 0o755)) // for the other user that it runs as
 	conf := filepath.Join(dir, "pgbouncer.ini")
 	fatal(os.WriteFile(conf, fmt.Appendf(nil, "[databases]\n"+
-		"postgres = host=127.0.0.1 port=%s user=postgres\n"+
+		"* = host=127.0.0.1 port=%s user=postgres\n"+
 		"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\n"+
 		"auth_type = any\npool_mode = transaction\ndefault_pool_size = 2\n",
 		at.Port(), listen.Port), 0o644))

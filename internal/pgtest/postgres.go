@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -37,12 +38,47 @@ type Server struct {
 // New starts a server, and ends it with the test. settings are lines of postgresql.conf.
 func New(t testing.TB, settings ...string) *Server {
 	t.Helper()
+	s := begin(t, settings...)
+	t.Cleanup(s.end)
+	return s
+}
+
+// shared is the server of Shared.
+var shared struct {
+	mu     sync.Mutex
+	server *Server
+	users  int
+}
+
+// Shared returns the server that the tests of a program share, so that it starts once. It ends with
+// the last test that runs. It has no fsync, so it survives its own end, and not the machine's.
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil {
+		shared.server = begin(t, "fsync = off", "full_page_writes = off")
+	}
+	shared.users++
+	t.Cleanup(func() {
+		shared.mu.Lock()
+		defer shared.mu.Unlock()
+		if shared.users--; shared.users == 0 {
+			shared.server.end()
+			shared.server = nil
+		}
+	})
+	return shared.server
+}
+
+// begin starts a server.
+func begin(t testing.TB, settings ...string) *Server {
+	t.Helper()
 	s := &Server{t: t, bin: programs(t)}
 	dir, err := os.MkdirTemp("", "pg") // a short path: that of a socket has 107 bytes at most
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s.dir = dir
 	if os.Getuid() == 0 {
 		s.as = unprivileged(t)
@@ -70,8 +106,12 @@ func New(t testing.TB, settings ...string) *Server {
 	}
 	s.URL = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres", s.port)
 	s.Start()
-	t.Cleanup(s.Kill)
 	return s
+}
+
+func (s *Server) end() {
+	s.Kill()
+	_ = os.RemoveAll(s.dir)
 }
 
 // run carries out a program of PostgreSQL or of the system.

@@ -68,8 +68,8 @@ func NewWire(t testing.TB, target string, marks ...string) *Wire {
 	return w
 }
 
-// Close ends the proxy and its connections. A test calls it before it closes a pool whose
-// connections hang, since the pool waits for them.
+// Close ends the proxy and its connections. Call it before the Close of a pool with hung
+// connections, since the pool waits for them.
 func (w *Wire) Close() {
 	_ = w.listener.Close()
 	w.mu.Lock()

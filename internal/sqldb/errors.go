@@ -21,8 +21,8 @@ func State(err error) string {
 	return ""
 }
 
-// Lost reports whether an error says that the database has not answered. What it was asked for may
-// be done. pgx reports a connection that has ended as "conn closed", even if COMMIT has been sent.
+// Lost reports whether an error means that the database has not answered. The statement may be done
+// all the same. pgx reports a connection that has ended as "conn closed", even if COMMIT has been sent.
 func Lost(err error) bool {
 	var away net.Error
 	var closed interface{ SafeToRetry() bool } // of pgx
@@ -102,7 +102,7 @@ func MomentSQLite(err error) bool {
 		strings.Contains(err.Error(), "database or disk is full") || missing(err))
 }
 
-// Missing reports whether an error says that a table or a column is missing.
+// Missing reports whether an error means that a table or a column is missing.
 func Missing(err error) bool {
 	state := State(err)
 	return state == "42P01" || state == "42703" || missing(err)

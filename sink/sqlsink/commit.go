@@ -244,8 +244,8 @@ func (a *attempt) taken(ctx context.Context) error {
 
 // errCommitted means that records may be without an effect.
 var errCommitted = errors.New("the handler has committed the transaction itself and has failed: " +
-	"the position is behind the batch, and some of its effects may be missing; a handler must not " +
-	"end its transaction")
+	"the position is behind the batch, and some of its effects may be missing; a handler must " +
+	"not end its transaction")
 
 // settle finds out whether a transaction whose COMMIT has returned an error is done. Only the row
 // knows, unless the database has refused.

@@ -15,16 +15,6 @@ import (
 	"github.com/runnel-stream/runnel/sink/sqlsink/pgxsink"
 )
 
-// eachSQL runs a test on each database with database/sql.
-func eachSQL(t *testing.T, test func(t *testing.T, r *rig)) {
-	each(t, func(t *testing.T, d *database) {
-		if d.pool != nil {
-			t.Skip("this is about database/sql")
-		}
-		test(t, newRig(t, d, 6))
-	})
-}
-
 func (r *rig) openSQL(h sqlsink.Handler) sink.Writer {
 	r.Helper()
 	r.cfg.Handler = h
@@ -35,7 +25,8 @@ func (r *rig) openSQL(h sqlsink.Handler) sink.Writer {
 
 // A handler that commits has its effects once.
 func TestHandlerCommits(t *testing.T) {
-	eachSQL(t, func(t *testing.T, r *rig) {
+	eachSQL(t, func(t *testing.T, d *database) {
+		r := newRig(t, d, 6)
 		w := r.openSQL(func(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) error {
 			if err := r.d.insertAll(r.app)(ctx, tx, batch); err != nil {
 				return err
@@ -49,7 +40,8 @@ func TestHandlerCommits(t *testing.T) {
 
 // A handler that commits and then fails has lost effects. The writer says so.
 func TestHandlerCommitsAndFails(t *testing.T) {
-	eachSQL(t, func(t *testing.T, r *rig) {
+	eachSQL(t, func(t *testing.T, d *database) {
+		r := newRig(t, d, 6)
 		for _, end := range []string{"", "commit"} {
 			w := r.openSQL(func(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) error {
 				half := *batch
@@ -74,7 +66,8 @@ func TestHandlerCommitsAndFails(t *testing.T) {
 
 // A handler that rolls back holds its shard.
 func TestHandlerRollsBack(t *testing.T) {
-	eachSQL(t, func(t *testing.T, r *rig) {
+	eachSQL(t, func(t *testing.T, d *database) {
+		r := newRig(t, d, 6)
 		r.cfg.Poison = sqlsink.DeadLetter
 		calls := 0
 		w := r.openSQL(func(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) error {
@@ -94,7 +87,7 @@ func TestHandlerRollsBack(t *testing.T) {
 // With pgx, a handler cannot end its transaction.
 func TestHandlerEndsPGX(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, postgresPGX(t), 6)
+	r := newRig(t, withPGX(t, postgres(t)), 6)
 	cfg := r.cfg
 	cfg.App, cfg.Failover = r.app, time.Minute
 	h := r.d.pgxHandler(r.app)

@@ -117,49 +117,52 @@ func TestHangingConnection(t *testing.T) {
 	})
 }
 
-// PostgreSQL is killed while batches run, and is away for a while: for longer than every time-out,
-// too. The writers wait.
+// eachServer runs a test with each client of a PostgreSQL that the test may kill.
+func eachServer(t *testing.T, test func(t *testing.T, d *database)) {
+	t.Parallel()
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, mortal(t))
+	})
+	t.Run("pgx", func(t *testing.T) {
+		t.Parallel()
+		test(t, withPGX(t, mortal(t)))
+	})
+}
+
+// PostgreSQL is killed while batches run, and is away for longer than every time-out. The writer
+// waits.
 func TestServerAway(t *testing.T) {
-	for name, failover := range map[string]time.Duration{
-		"away for a moment": 10 * time.Second, "away for long": 200 * time.Millisecond,
-	} {
-		t.Run(name, func(t *testing.T) {
-			eachPostgres(t, func(t *testing.T, d *database) {
-				r := newRig(t, d, 3000)
-				r.cfg.Failover = failover
-				var calls atomic.Int64
-				w := r.open(r.sink(func(
-					ctx context.Context, do statement, batch *sqlsink.Batch,
-				) error {
-					calls.Add(1)
-					return r.effects(ctx, do, batch)
-				}))
-				done := started(t, func() error { return r.pump(t.Context(), w, 3) })
-				for n := range 2 {
-					before := calls.Load()
-					until(t, "batches run", func() bool { return calls.Load() > before+5 })
-					d.server.Kill()
-					if n == 1 {
-						time.Sleep(2 * time.Second) // the outage
-					}
-					select {
-					case err := <-done:
-						t.Fatal("the writer has ended:", err)
-					default:
-					}
-					d.server.Start()
-				}
-				must(t, within(t, time.Minute, done))
-				r.wantEffects(r.records...)
-				r.wantUnblamed()
-			})
-		})
-	}
+	eachServer(t, func(t *testing.T, d *database) {
+		r := newRig(t, d, 1500)
+		r.cfg.Failover = 200 * time.Millisecond
+		var calls atomic.Int64
+		w := r.open(r.sink(func(ctx context.Context, do statement, batch *sqlsink.Batch) error {
+			calls.Add(1)
+			return r.effects(ctx, do, batch)
+		}))
+		done := started(t, func() error { return r.pump(t.Context(), w, 3) })
+		for _, outage := range []time.Duration{0, 2 * time.Second} {
+			before := calls.Load()
+			until(t, "batches run", func() bool { return calls.Load() > before+5 })
+			d.server.Kill()
+			time.Sleep(outage)
+			select {
+			case err := <-done:
+				t.Fatal("the writer has ended:", err)
+			default:
+			}
+			d.server.Start()
+		}
+		must(t, within(t, time.Minute, done))
+		r.wantEffects(r.records...)
+		r.wantUnblamed()
+	})
 }
 
 // A call that waits for the database returns soon once the worker stops or the context ends.
 func TestEndWhileAway(t *testing.T) {
-	eachPostgres(t, func(t *testing.T, d *database) {
+	eachServer(t, func(t *testing.T, d *database) {
 		r := newRig(t, d, 4)
 		s := r.sink(nil)
 		first, second := r.open(s), r.open(s)

@@ -24,7 +24,8 @@ func (r *rig) blocked() (h handler, inside, release chan struct{}) {
 // waiters counts the backends that wait for a lock.
 func (r *rig) waiters() int {
 	r.Helper()
-	return r.count("select count(*) from pg_stat_activity where wait_event_type = 'Lock'")
+	return r.count("select count(*) from pg_stat_activity where datname = current_database() " +
+		"and wait_event_type = 'Lock'")
 }
 
 // The second writer waits for the row. Its handler is not called for records that the first one

@@ -272,7 +272,7 @@ func TestBlamed(t *testing.T) {
 			},
 			"truncated": func() error { return io.ErrUnexpectedEOF },
 			"a URL": func() error {
-				_, err := url.Parse("http://[::1")
+				_, err := url.Parse("http://[" + t.Name())
 				return err
 			},
 		} {

@@ -224,13 +224,3 @@ func onceIn(h handler, first func()) handler {
 		return err
 	}
 }
-
-// eachPostgres runs a test with each client of PostgreSQL.
-func eachPostgres(t *testing.T, test func(t *testing.T, d *database)) {
-	each(t, func(t *testing.T, d *database) {
-		if d.isSQLite() {
-			t.Skip("this is about PostgreSQL")
-		}
-		test(t, d)
-	})
-}

@@ -34,7 +34,8 @@ func (s *Sink) Migrate(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if failures == migrateTries || !s.cfg.Dialect.Moment(err) || pauses.Wait(ctx, failures) != nil {
+		if failures == migrateTries || !s.cfg.Dialect.Moment(err) ||
+			pauses.Wait(ctx, failures) != nil {
 			return fmt.Errorf("sqlsink: make the tables: %w", err)
 		}
 	}
@@ -157,7 +158,7 @@ func (s *Sink) read(ctx context.Context, at place) (r row, err error) {
 			var gaps *string
 			var state, changes []byte
 			if err := scan(&position, &r.token, &state, &changes, &gaps); err != nil {
-				return fmt.Errorf("a row of runnel_position as Sink.Migrate does not make it: %w", err)
+				return fmt.Errorf("the table runnel_position is not Sink.Migrate's: %w", err)
 			}
 			if gaps != nil {
 				r.gaps = *gaps

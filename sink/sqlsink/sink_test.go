@@ -54,10 +54,7 @@ func faultsOf(target *target, seed uint64) *faults {
 
 // TestFaults has connections end in COMMIT and before it, and transactions fail at random.
 func TestFaults(t *testing.T) {
-	each(t, func(t *testing.T, d *database) {
-		if d.pool != nil {
-			t.Skip("the faults are in the client, which is database/sql here")
-		}
+	eachSQL(t, func(t *testing.T, d *database) { // the faults are in a client over database/sql
 		cut, conflicts := 0, 0
 		for seed := range uint64(12 * sinktest.Soak()) {
 			target := d.target()

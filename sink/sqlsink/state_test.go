@@ -88,10 +88,7 @@ func (r *reader) delta() []byte {
 // A large state is folded from a whole one and the changes since. It is exactly the reader's, over
 // take-overs, and the commits write a small part of it.
 func TestLargeState(t *testing.T) {
-	each(t, func(t *testing.T, d *database) {
-		if d.pool != nil {
-			t.Skip("the bytes are weighed in the client, which is database/sql here")
-		}
+	eachSQL(t, func(t *testing.T, d *database) {
 		const batches = 300
 		r := newRig(t, d, batches)
 		var written, commits atomic.Int64
@@ -139,10 +136,7 @@ func TestLargeState(t *testing.T) {
 
 // An idle shard collects changes without progress. They do not grow with the time.
 func TestIdleChanges(t *testing.T) {
-	each(t, func(t *testing.T, d *database) {
-		if d.pool != nil {
-			t.Skip("the bytes are weighed in the client, which is database/sql here")
-		}
+	eachSQL(t, func(t *testing.T, d *database) {
 		r := newRig(t, d, 3)
 		r.cfg.Every = time.Hour
 		var written, commits atomic.Int64

@@ -31,12 +31,11 @@ import (
 // database is a database with a table of effects, which has a row for each record.
 type database struct {
 	sqlsink.Dialect
-	db   *sql.DB
-	pool *pgxpool.Pool // pgx instead of database/sql; nil for the latter
-	url  string
-	// server is the server of a PostgreSQL.
-	server *pgtest.Server
-	apps   atomic.Int64 // each target has an application of its own
+	db     *sql.DB
+	pool   *pgxpool.Pool // pgx instead of database/sql; nil for the latter
+	url    string
+	server *pgtest.Server // of the database alone; nil if others use it
+	apps   atomic.Int64   // each target has an application of its own
 }
 
 const (
@@ -52,13 +51,33 @@ const (
 
 // each runs a test on each kind of database and client.
 func each(t *testing.T, test func(t *testing.T, d *database)) {
+	eachOf(t, []string{"postgres", "pgx", "sqlite"}, test)
+}
+
+// eachPostgres runs a test with each client of PostgreSQL.
+func eachPostgres(t *testing.T, test func(t *testing.T, d *database)) {
+	eachOf(t, []string{"postgres", "pgx"}, test)
+}
+
+// eachSQL runs a test on each database with database/sql.
+func eachSQL(t *testing.T, test func(t *testing.T, d *database)) {
+	eachOf(t, []string{"postgres", "sqlite"}, test)
+}
+
+// eachOf runs a test on some kinds.
+func eachOf(t *testing.T, kinds []string, test func(t *testing.T, d *database)) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *database{
-		"postgres": postgres, "pgx": postgresPGX, "sqlite": sqlite,
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			test(t, open(t))
+			switch kind {
+			case "postgres":
+				test(t, postgres(t))
+			case "pgx":
+				test(t, withPGX(t, postgres(t)))
+			case "sqlite":
+				test(t, sqlite(t))
+			}
 		})
 	}
 }
@@ -82,9 +101,27 @@ func (d *database) made(t testing.TB, effects string) *database {
 	return d
 }
 
+var databases atomic.Int64
+
+// postgres makes a database on the server that the tests share.
 func postgres(t testing.TB) *database {
 	t.Helper()
-	server := pgtest.New(t)
+	server := pgtest.Shared(t).URL
+	db, err := sql.Open("pgx", server)
+	must(t, err)
+	name := fmt.Sprint("test_", databases.Add(1))
+	_, err = db.ExecContext(t.Context(), "create database "+name)
+	must(t, errors.Join(err, db.Close()))
+	at, err := url.Parse(server)
+	must(t, err)
+	at.Path = name
+	return postgresAt(t, at.String())
+}
+
+// mortal starts a PostgreSQL that the test may kill.
+func mortal(t testing.TB) *database {
+	t.Helper()
+	server := pgtest.New(t, "fsync = off", "full_page_writes = off")
 	d := postgresAt(t, server.URL)
 	d.server = server
 	return d
@@ -100,9 +137,9 @@ func postgresAt(t testing.TB, at string) *database {
 	return d.made(t, postgresEffects)
 }
 
-func postgresPGX(t testing.TB) *database {
+// withPGX has the sinks use pgx.
+func withPGX(t testing.TB, d *database) *database {
 	t.Helper()
-	d := postgres(t)
 	pool, err := pgxpool.New(t.Context(), d.url)
 	must(t, err)
 	t.Cleanup(pool.Close)

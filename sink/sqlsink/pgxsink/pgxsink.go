@@ -15,8 +15,8 @@ import (
 	"github.com/runnel-stream/runnel/sink/sqlsink"
 )
 
-// Handler makes the effects of a batch, as sqlsink.Handler does, in a transaction of pgx. Its Commit
-// and Rollback return an error and do nothing.
+// Handler makes the effects of a batch, as sqlsink.Handler does, in a transaction of pgx. Commit
+// and Rollback of the transaction return an error and do nothing.
 type Handler func(ctx context.Context, tx pgx.Tx, batch *sqlsink.Batch) error
 
 // New returns a sink over a pool. The fields DB, Dialect, Client and Handler of cfg stay empty; the
