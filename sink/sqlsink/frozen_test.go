@@ -49,7 +49,7 @@ func TestSecondWriterWaits(t *testing.T) {
 				_, err := second.Write(t.Context(), r.batch(4*from, 4*from+2))
 				return err
 			})
-			if !d.isSQLite() { // which does not show who waits
+			if !d.isSQLite() { // it shows no waiting
 				until(t, "the second writer waits", func() bool { return r.waiters() == 1 })
 			}
 			close(release)
@@ -86,7 +86,7 @@ func TestFrozenWriter(t *testing.T) {
 	})
 }
 
-// raw is a client that does what no handler should.
+// raw is a client for states that a handler cannot reach.
 type raw struct {
 	*pgconn.PgConn
 	t *testing.T
@@ -194,7 +194,7 @@ func TestFreeSparesOthers(t *testing.T) {
 		}
 
 		inside := make(chan struct{})
-		started1 := func(ctx context.Context, do statement, batch *sqlsink.Batch) error {
+		sleeping := func(ctx context.Context, do statement, batch *sqlsink.Batch) error {
 			close(inside)
 			if err := do(ctx, "select pg_sleep(2)"); err != nil {
 				return err
@@ -202,7 +202,7 @@ func TestFreeSparesOthers(t *testing.T) {
 			return r.effects(ctx, do, batch)
 		}
 		r.write(r.open(r.sink(nil)), 0, 1)
-		slow, successor := r.open(r.sink(started1)), r.open(r.sink(nil))
+		slow, successor := r.open(r.sink(sleeping)), r.open(r.sink(nil))
 		one := started(t, func() error {
 			_, err := slow.Write(t.Context(), r.batch(1, 4))
 			return err

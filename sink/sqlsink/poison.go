@@ -53,8 +53,8 @@ func (p *poison) part(ctx context.Context, records []runnel.Record, depth int) e
 	return p.part(ctx, records[half:], depth+1)
 }
 
-// settle has the database check now what it has put off. The rollback puts it off again: the next
-// part's handler may insert a child before its parent, as it does in a batch that is not divided.
+// settle runs the deferred checks of the database now. The rollback defers them again: the next
+// part's handler may insert a child before its parent, as in a batch that is not divided.
 func (p *poison) settle(ctx context.Context) error {
 	settle := p.of.of.sink.cfg.Dialect.Settle
 	if settle == "" {

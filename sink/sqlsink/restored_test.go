@@ -192,7 +192,7 @@ func TestGapRefused(t *testing.T) {
 	})
 }
 
-// What is not as this program writes it is an error that names the shard, the column and the fix.
+// A bad value in a row is an error that names the shard, the column and the fix.
 func TestHostileRows(t *testing.T) {
 	each(t, func(t *testing.T, d *database) {
 		for name, c := range map[string]struct{ change, column string }{

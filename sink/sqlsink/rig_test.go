@@ -37,7 +37,7 @@ type rig struct {
 	retries retries
 }
 
-// retries keeps what OnRetry has reported.
+// retries collects the calls of OnRetry.
 type retries struct {
 	mu  sync.Mutex
 	all []sqlsink.Retry
@@ -167,6 +167,16 @@ func (r *rig) wantUnblamed() {
 			r.Errorf("blamed: %v", retry.Err)
 		}
 	}
+}
+
+// blamed returns how many failures have blamed records.
+func (r *rig) blamed() (n int) {
+	for _, retry := range r.retries.list() {
+		if retry.Blamed {
+			n++
+		}
+	}
+	return n
 }
 
 // exec changes the database from outside.

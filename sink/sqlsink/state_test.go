@@ -46,7 +46,7 @@ func (t weighingTx) Commit(ctx context.Context) error {
 	return t.Tx.Commit(ctx)
 }
 
-// reader is a reader whose filter has met units of many lanes.
+// reader is a reader of units of many lanes.
 type reader struct {
 	filter *aggregate.Filter
 	rng    *rand.Rand

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// timedTx is a transaction whose own statements end after the sink's patience: a connection may be
-// cut off without an end. The handler's statements have no limit.
+// timedTx limits the sink's own statements in a transaction: a connection may be cut off without an
+// end. The handler's statements have no limit.
 type timedTx struct {
 	Tx
 	patience time.Duration
