@@ -154,7 +154,10 @@ func TestIdleChanges(t *testing.T) {
 			must(t, err)
 		}
 		write(r.batch(0, 1))
-		for range 20_000 { // half an hour
+		for n := range 20_000 { // half an hour, with units that come again now and then
+			if n%1000 == 0 {
+				read.read(1, 1000)
+			}
 			write(sink.Batch{Through: r.records[0].Position})
 		}
 		written.Store(0)
