@@ -22,7 +22,8 @@ func State(err error) string {
 }
 
 // Lost reports whether an error means that the database has not answered. The statement may be done
-// all the same. pgx reports a connection that has ended as "conn closed", even if COMMIT has been sent.
+// all the same. pgx reports a connection that has ended as "conn closed", even if COMMIT has been
+// sent.
 func Lost(err error) bool {
 	var away net.Error
 	var closed interface{ SafeToRetry() bool } // of pgx

@@ -64,8 +64,10 @@ func (r *Rollup) prepare(ctx context.Context, tx *sql.Tx) error {
 	if err := r.table.exclusive(ctx, tx); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, r.table.registry()); err != nil {
-		return err
+	if !r.hasRegistry(ctx) {
+		if _, err := tx.ExecContext(ctx, r.table.registry()); err != nil {
+			return err
+		}
 	}
 	there, err := r.table.describe(ctx, tx)
 	if err != nil {
@@ -97,6 +99,14 @@ func (r *Rollup) prepare(ctx context.Context, tx *sql.Tx) error {
 	_, err = tx.ExecContext(ctx, "insert into runnel_rollup (table_name, app, stream, definition) "+
 		"values ($1, $2, $3, $4)", there.name, r.cfg.App, r.cfg.Stream, r.cfg.Definition.String())
 	return err
+}
+
+// hasRegistry reports whether the table runnel_rollup can be read. A role needs the right to make
+// tables only if one is missing. The transaction cannot be asked: an error would end it.
+func (r *Rollup) hasRegistry(ctx context.Context) bool {
+	var none int
+	err := r.cfg.DB.QueryRowContext(ctx, "select 1 from runnel_rollup where app = ''").Scan(&none)
+	return err == nil || errors.Is(err, sql.ErrNoRows)
 }
 
 // isNoted reports whether a rollup is noted for the table. The error is *UnfitError if it is not

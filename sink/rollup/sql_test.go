@@ -482,6 +482,32 @@ func TestTableOfAnother(t *testing.T) {
 	})
 }
 
+// TestRoleOfTheWorker prepares and fills a table by a role that may change rows and make nothing.
+func TestRoleOfTheWorker(t *testing.T) {
+	t.Parallel()
+	server := pgtest.New(t)
+	owner, err := sql.Open("pgx", server.URL)
+	must(t, err)
+	t.Cleanup(func() { _ = owner.Close() })
+	of := &database{rollup.Postgres, owner}
+	prepared(t, of.config("edits", count()))
+	for _, text := range []string{
+		"revoke create on schema public from public", "create role worker login",
+		"grant select, insert, update on all tables in schema public to worker",
+	} {
+		_, err := owner.ExecContext(t.Context(), text)
+		must(t, err)
+	}
+	db, err := sql.Open("pgx", strings.Replace(server.URL, "postgres@", "worker@", 1))
+	must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	r := prepared(t, (&database{rollup.Postgres, db}).config("edits", count()))
+	write(t, r, rand.New(rand.NewPCG(1, 1)), recordsOf("shardId-000000000000", `{"k": "a"}`, "no"))
+	if got := of.table(t, "select k, count from edits"); !reflect.DeepEqual(got, []string{"a|1"}) {
+		t.Errorf("the rows are %q", got)
+	}
+}
+
 // TestPrepareAtOnce prepares one table from several connections.
 func TestPrepareAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *database) {

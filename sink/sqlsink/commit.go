@@ -15,8 +15,12 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// pauses are those between two attempts at a batch.
-var pauses = retry.Backoff{Min: 20 * time.Millisecond, Max: 10 * time.Second}
+// pauses are those between two attempts at a batch, and blamedPauses those after a failure of its
+// handler: what the handler needs may be away for a second, and then no record is to blame.
+var (
+	pauses       = retry.Backoff{Min: 20 * time.Millisecond, Max: 10 * time.Second}
+	blamedPauses = retry.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Second}
+)
 
 // poisonTries is the number of attempts that the handler fails before a batch is divided.
 const poisonTries = 5
@@ -84,6 +88,9 @@ func (a *attempt) repeat(ctx context.Context) error {
 			a.blamed++
 		}
 		pause := pauses.After(failures)
+		if isBlamed {
+			pause = blamedPauses.After(a.blamed)
+		}
 		a.of.report(Retry{
 			ShardID: a.of.place.shard, Records: len(a.records), Err: err, Blamed: isBlamed,
 			Since: since, Pause: pause,
@@ -258,9 +265,9 @@ func (a *attempt) settle(ctx context.Context, failed error) error {
 		return failed
 	}
 	for failures := 1; ; failures++ {
-		found, err := a.of.sink.read(ctx, a.of.place)
+		token, err := a.of.sink.token(ctx, a.of.place)
 		switch {
-		case err == nil && found.token == a.row.token:
+		case err == nil && token == a.row.token:
 			return nil
 		case err == nil && sqldb.Lost(failed):
 			return failed // the next attempt waits if the transaction still commits

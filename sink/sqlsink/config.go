@@ -30,9 +30,13 @@ type Batch struct {
 // of the call before has failed, and its effects are not there. An error should wrap that of the
 // database, so that a serialization failure or a lost connection blames no record; see
 // Dialect.Moment. ctx ends when the worker may no longer process the shard.
+//
+// In PostgreSQL a statement waits for a lock for Config.Failover at most. Give your own statements
+// a time limit if the network may hang: the sink limits its own alone. In SQLite a statement whose
+// context ends may roll the transaction back: return its error, and run no further statement.
 type Handler func(ctx context.Context, tx *sql.Tx, batch *Batch) error
 
-// Poison is the policy for records whose handler fails again and again.
+// Poison is the policy for records that the handler fails on again and again.
 type Poison int
 
 const (
@@ -70,7 +74,7 @@ type Config struct {
 	// Every is the age at which progress without a record is committed. Default 5 s.
 	Every time.Duration
 
-	// Logger logs what is tried again, for each shard at most once every 10 s. Default
+	// Logger logs failed calls, for each shard at most once every 10 s. Default
 	// slog.Default().
 	Logger *slog.Logger
 	// OnCommit is called after each commit of records, with their shard and number. It must not
@@ -156,8 +160,9 @@ func (c Config) Validate() error {
 	fault(own && c.DB == nil, "DB is missing: want a database of database/sql")
 	fault(own && c.Handler == nil, "Handler is missing: want the function that makes the effects")
 	fault(!own && (c.DB != nil || c.Handler != nil), "Client is set beside DB or Handler: want one")
-	fault(c.Dialect.Read == "" || c.Dialect.Insert == "" || c.Dialect.Move == "" ||
-		c.Dialect.Moment == nil, "Dialect is missing: want Postgres(), SQLite() or one of your own")
+	fault(c.Dialect.Read == "" || c.Dialect.Token == "" || c.Dialect.Insert == "" ||
+		c.Dialect.Move == "" || c.Dialect.Moment == nil,
+		"Dialect is missing: want Postgres(), SQLite() or one of your own")
 	fault(c.App == "", "App is missing: want the application's name")
 	fault(c.Poison < Hold || c.Poison > DeadLetter, "Poison is %d: want Hold or DeadLetter",
 		int(c.Poison))

@@ -15,6 +15,9 @@ type Dialect struct {
 
 	// Read returns position, token, state, changes and gap of a row. Arguments: app, stream, shard.
 	Read string
+	// Token returns the token of a row alone: the state may be large. Arguments: app, stream,
+	// shard.
+	Token string
 	// Insert adds a row, and changes nothing if it is there. Arguments: app, stream, shard,
 	// position, token, state, changes, gap.
 	Insert string
@@ -38,7 +41,7 @@ type Dialect struct {
 	// runs when Move has waited for too long, which Moment reports. Arguments: app, stream, shard,
 	// the failover time in milliseconds as a text.
 	Free string
-	// Settle makes the database check what it has put off to the end of the transaction; "" for
+	// Settle makes the database check constraints that wait for the end of the transaction; "" for
 	// none.
 	Settle string
 
@@ -88,6 +91,8 @@ func Postgres() Dialect {
 		Tables: []string{postgresLock, postgresTables, postgresDead},
 		Read: "select position, token, state, changes, gap from runnel_position " +
 			"where app = $1 and stream = $2 and shard = $3",
+		Token: "select token from runnel_position " +
+			"where app = $1 and stream = $2 and shard = $3",
 		Insert: "insert into runnel_position (app, stream, shard, position, token, state, " +
 			"changes, gap) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing",
 		Move: "update runnel_position set position = $5, token = $6, " +
@@ -132,6 +137,8 @@ func SQLite() Dialect {
 		Name:   "SQLite",
 		Tables: []string{sqliteTables, sqliteDead},
 		Read: "select position, token, state, changes, gap from runnel_position " +
+			"where app = ?1 and stream = ?2 and shard = ?3",
+		Token: "select token from runnel_position " +
 			"where app = ?1 and stream = ?2 and shard = ?3",
 		Insert: "insert into runnel_position (app, stream, shard, position, token, state, " +
 			"changes, gap) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing",

@@ -1,23 +1,23 @@
 // Package sqlsink is a sink.Sink over a SQL database: a handler's effects and the position that
 // they reach are committed in one transaction, so each record takes effect exactly once.
 //
-// It covers what the handler does with its transaction. It does not cover mails, HTTP calls and
+// It covers the effects of the handler's transaction. It does not cover mails, HTTP calls and
 // writes to other databases: a handler's call may be repeated, and its transaction may fail after
 // such an effect.
 //
 // # How a batch is committed
 //
-// A batch is what the reader has at hand: small and quick when the shard is idle, up to 10,000
-// records when it is behind. For each batch the writer begins a transaction, moves the shard's row
-// in the table runnel_position from the position that it knows to the new one, calls the handler,
-// and commits. Of two workers that both believe that they hold a shard, the second one waits for
-// the row, finds it moved, and has then done no work. It adopts the row's position, with the
-// reader's state there, and reads on from it. So no record takes effect twice, whatever the lease
-// table says.
+// A batch has all records at hand: it is small and quick when the shard is idle, and has up to
+// 10,000 records when it is behind. For each batch the writer begins a transaction, moves the
+// shard's row in the table runnel_position from the position that it knows to the new one, calls
+// the handler, and commits. Of two workers that both believe that they hold a shard, the second one
+// waits for the row, finds it moved, and has then done no work. It adopts the row's position, with
+// the reader's state there, and reads on from it. So no record takes effect twice, whatever the
+// lease table says.
 //
-// PostgreSQL ends a transaction whose client has been silent for Config.Failover. So a process that
-// is frozen in the middle of a batch does not hold up its successor. SQLite has no such timeout: a
-// process that is frozen within a transaction blocks all writers of the file.
+// PostgreSQL ends a transaction after its client has been silent for Config.Failover. So a process
+// that is frozen in the middle of a batch does not hold up its successor. SQLite has no such
+// timeout: a process that is frozen within a transaction blocks all writers of the file.
 //
 // Through a PgBouncer in transaction mode, pgx works without prepared statements: add
 // default_query_exec_mode=exec to the URL, or set max_prepared_statements from PgBouncer 1.21 on.

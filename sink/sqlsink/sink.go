@@ -26,9 +26,12 @@ func New(cfg Config) (*Sink, error) {
 	return &Sink{cfg.withDefaults()}, nil
 }
 
-// Migrate makes the tables of the sink. It changes nothing if they are there. Several programs may
-// call it at once.
+// Migrate makes the tables of the sink. It changes nothing if they are there, and then needs no
+// right to make tables. Several programs may call it at once.
 func (s *Sink) Migrate(ctx context.Context) error {
+	if s.isThere(ctx, "runnel_position") && s.isThere(ctx, "runnel_dead") {
+		return nil
+	}
 	for failures := 1; ; failures++ {
 		err := s.migrate(ctx)
 		if err == nil {
@@ -42,6 +45,12 @@ func (s *Sink) Migrate(ctx context.Context) error {
 }
 
 const migrateTries = 5
+
+// isThere reports whether a table of the sink can be read.
+func (s *Sink) isThere(ctx context.Context, table string) bool {
+	return s.query(ctx, "select app from "+table+" where app = ''", nil,
+		func(func(...any) error) error { return nil }) == nil
+}
 
 func (s *Sink) migrate(ctx context.Context) error {
 	tx, err := s.cfg.Client.Begin(ctx, s.cfg.Isolation)
@@ -195,4 +204,12 @@ func (s *Sink) query(
 	ctx, cancel := context.WithTimeout(ctx, s.patience())
 	defer cancel()
 	return s.cfg.Client.Query(ctx, text, args, each)
+}
+
+// token returns a row's token; "" if there is no row.
+func (s *Sink) token(ctx context.Context, at place) (token string, err error) {
+	err = s.query(ctx, s.cfg.Dialect.Token, at.args(), func(scan func(...any) error) error {
+		return scan(&token)
+	})
+	return token, err
 }

@@ -158,12 +158,16 @@ func (w *writer) Close() error {
 // look compares the row with the one that this writer knows. A database that does not answer is
 // asked again later: there is nothing to commit.
 func (w *writer) look(ctx context.Context) error {
-	found, err := w.sink.read(ctx, w.place)
-	if err == nil && !found.there && !w.row.there {
+	token, err := w.sink.token(ctx, w.place)
+	if err == nil && token == "" && !w.row.there {
 		_, err = w.sink.ends(ctx, w.place, w.parents)
 		if open := new(sink.ParentError); errors.As(err, &open) {
 			return w.fail("look at the position", errGone)
 		}
+	}
+	var found row
+	if err == nil && token != w.row.token {
+		found, err = w.sink.read(ctx, w.place)
 	}
 	w.looked = time.Now()
 	if err != nil {
@@ -173,7 +177,7 @@ func (w *writer) look(ctx context.Context) error {
 		})
 		return nil
 	}
-	if w.left(found) {
+	if token == w.row.token {
 		return nil
 	}
 	err = w.movedTo(found)
