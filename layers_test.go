@@ -106,6 +106,11 @@ var layers = [][]string{
 		"sink/rollup",
 	},
 	{
+		"sink/rollup/dynamostore",
+		"sink/rollup/mongostore",
+		"sink/rollup/rolluptest",
+	},
+	{
 		"internal/cli",
 		"runneltest",
 	},

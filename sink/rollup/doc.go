@@ -19,4 +19,7 @@
 // A record that does not fit the definition is a *BadError, and changes no row: it is not JSON,
 // lacks a field, or has a value that the column cannot hold. The error names the field. No value is
 // rounded to fit or replaced, except that doubles have the precision of doubles.
+//
+// Rows writes the rows of a consumer's batches to a database that has no transactions over several
+// rows, a RowStore: dynamostore or mongostore. Each record counts once there, too.
 package rollup

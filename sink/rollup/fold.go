@@ -47,16 +47,23 @@ func (f *Folder) Len() int { return len(f.groups) }
 // Add folds a record into its row. A record that cannot be folded, alone or into this row, is a
 // *BadError and changes nothing.
 func (f *Folder) Add(record *runnel.Record) error {
+	_, err := f.add(record)
+	return err
+}
+
+// add is Add. It returns the index of the record's group; -1 if the record has no row.
+func (f *Folder) add(record *runnel.Record) (int, error) {
 	if err := f.extract.read(record); err != nil {
-		return err
+		return -1, err
 	}
 	f.appendKey()
 	if i, ok := f.index[string(f.key)]; ok {
-		return f.merge(&f.groups[i])
+		return i, f.merge(&f.groups[i])
 	}
-	f.index[string(f.key)] = len(f.groups)
+	i := len(f.groups)
+	f.index[string(f.key)] = i
 	f.groups = append(f.groups, f.newGroup())
-	return nil
+	return i, nil
 }
 
 // appendKey sets key to bytes that are the same for the records of one row only.
@@ -142,16 +149,21 @@ func (f *Folder) Rows() []Row {
 	slices.SortFunc(ordered, f.compare)
 	rows := make([]Row, len(ordered))
 	for i, g := range ordered {
-		rows[i] = g.row
-		values := slices.Concat(g.row.Keys, g.row.Values)
-		rows[i].Keys, rows[i].Values = cut(values, len(f.keys))
-		for column, text := range g.texts {
-			if f.isText(column) {
-				rows[i].Values[column].Text = string(text)
-			}
-		}
+		rows[i] = f.rowOf(g)
 	}
 	return rows
+}
+
+// rowOf returns a copy of a group's row.
+func (f *Folder) rowOf(g *group) Row {
+	row := g.row
+	row.Keys, row.Values = cut(slices.Concat(row.Keys, row.Values), len(f.keys))
+	for column, text := range g.texts {
+		if f.isText(column) {
+			row.Values[column].Text = string(text)
+		}
+	}
+	return row
 }
 
 // cut cuts values in two, of which the first has n; an append to it does not change the second.

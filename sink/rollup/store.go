@@ -1,0 +1,111 @@
+package rollup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// RowStore is a database without transactions over several rows: it reads rows by key, and writes
+// one row on the condition of its version. Its methods are safe for concurrent use, and none of
+// them repeats a failed call for long: Rows does.
+//
+// An error wraps ErrLasting if another attempt would fail, too. After any other error of a call
+// that writes, the outcome is unknown: the write may have taken effect, or may still do so.
+type RowStore interface {
+	// Prepare creates the table and the one of bad records where they are missing, and keeps the
+	// setup with the table. It returns the error of Setup.Check if the table has another one. It is
+	// called before the other methods.
+	Prepare(ctx context.Context, setup Setup) error
+	// Read returns the rows of different keys, in the order of the keys. A row that is absent has
+	// the version 0. The answer has each write that ended before the call.
+	Read(ctx context.Context, keys []string) ([]StoredRow, error)
+	// Write writes a row in place of the one with the version over, or as a new one if over is 0.
+	// It returns ErrConflict if the table has another version, or a row where none should be.
+	Write(ctx context.Context, row StoredRow, over int64) error
+	// KeepBad keeps a bad record under its shard and position. A record that is there already is
+	// written again.
+	KeepBad(ctx context.Context, bad BadRecord) error
+	// String names the table for messages, such as "table edits".
+	String() string
+}
+
+// StoredRow is a row with what its writers need to count each record once.
+type StoredRow struct {
+	Row
+	// Key is the row's primary key; see RowKey.
+	Key string
+	// Version is raised by each write; 0: the row is absent.
+	Version int64
+	// Entries has, for each shard with records in the row, the position up to which the row has
+	// them, as of runnel.Position.SortText. The names are the numbers of the shards.
+	Entries map[string]string
+	// Expires is the time from which the database may delete the row; zero for never.
+	Expires time.Time
+}
+
+// BadRecord is a record that is in no row.
+type BadRecord struct {
+	Record *runnel.Record
+	Reason string // one clause
+}
+
+var (
+	// ErrConflict is returned by RowStore.Write if the table has another version of the row.
+	ErrConflict = errors.New("another writer has changed the row")
+	// ErrLasting is wrapped by errors of a store that do not pass by themselves: a right is
+	// missing, or a row is damaged.
+	ErrLasting = errors.New("it will not pass by itself")
+	// ErrDamaged is wrapped, beside ErrLasting, by errors about a row that this package has not
+	// written so.
+	ErrDamaged = errors.New("the row is damaged")
+	// ErrOtherSetup is wrapped, beside ErrLasting, if a table belongs to another rollup.
+	ErrOtherSetup = errors.New("the table belongs to another rollup")
+	// ErrRowTooLarge is returned for a row above MaxRow.
+	ErrRowTooLarge = errors.New("the row is too large")
+)
+
+// Lasting wraps an error with ErrLasting.
+func Lasting(err error) error { return fmt.Errorf("%w (%w)", err, ErrLasting) }
+
+// Damaged returns an error about an attribute of a row that has no value, or none of its type.
+func Damaged(attribute string) error {
+	return Lasting(fmt.Errorf("%w: it has no valid %q", ErrDamaged, attribute))
+}
+
+// SetupKey is the key under which a store keeps the setup of a table. No row has it, since a row's
+// key has no "\" before a "t".
+const SetupKey = `\table`
+
+// Setup is what a table is for.
+type Setup struct {
+	// App is the application's name. Another application reads the same records on its own, so the
+	// two would find them counted already.
+	App string
+	// Stream is the stream's name and creation, as lease.Stream has it in text. Positions of
+	// another stream have another order.
+	Stream string
+	// Definition has its defaults.
+	Definition Definition
+	// Expires says that rows have the attribute StoredRow.Expires. It may change.
+	Expires bool
+}
+
+// Check returns nil if a table with the given setup can be used for s. Otherwise the error names
+// both sides of each difference. The definition is in the form of Definition.String.
+func (s Setup) Check(app, stream, definition string) error {
+	for _, d := range []struct{ what, has, want string }{
+		{"application", app, s.App},
+		{"stream", stream, s.Stream},
+		{"definition", definition, s.Definition.String()},
+	} {
+		if d.has != d.want {
+			return Lasting(fmt.Errorf("%w: its %s is %s, and this one is %s: use another table, "+
+				"or the %s that it has", ErrOtherSetup, d.what, d.has, d.want, d.what))
+		}
+	}
+	return nil
+}
