@@ -68,14 +68,15 @@ func OpenRows(ctx context.Context, cfg RowsConfig) (*Rows, error) {
 		return nil, fmt.Errorf("describe the stream %s: %w", cfg.Stream, err)
 	}
 	created := aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp)
-	err = cfg.Store.Prepare(ctx, Setup{
+	setup := Setup{
 		App: cfg.App, Stream: lease.Stream{Name: cfg.Stream, Created: created}.String(),
 		Definition: cfg.Definition, Expires: cfg.TTL > 0,
-	})
-	if err != nil {
+	}
+	r := newRows(cfg)
+	if err := r.insist(ctx, func() error { return cfg.Store.Prepare(ctx, setup) }); err != nil {
 		return nil, fmt.Errorf("prepare %s: %w", cfg.Store, err)
 	}
-	return newRows(cfg), nil
+	return r, nil
 }
 
 // newRows wants a valid configuration with its defaults.

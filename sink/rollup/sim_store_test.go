@@ -63,8 +63,7 @@ func (m *model) write(row StoredRow, over int64, own string, seen StoredRow) err
 	return nil
 }
 
-// addTo makes counts and sums of a write those of ADD: they rise by what the writer adds to the row
-// that it saw.
+// addTo makes counts and sums of a write those of ADD: they rise by the writer's records alone.
 func addTo(row, stored, seen *StoredRow) {
 	row.Values = slices.Clone(row.Values)
 	for i, column := range simDefinition.Columns {

@@ -134,7 +134,7 @@ func (w *world) shard(parents ...*simShard) *simShard {
 func (w *world) process() *Rows {
 	rows := newRows(RowsConfig{
 		Definition: simDefinition, Kinesis: w, Stream: "s",
-		Store: &simStore{w: w, seen: map[string]StoredRow{}}, CacheBytes: 1 + w.random.IntN(2)<<20,
+		Store: &simStore{w: w, seen: map[string]StoredRow{}}, CacheBytes: 1 + w.random.IntN(2)<<20, Parallel: 1000,
 	}.withDefaults())
 	rows.backoff = retry.Backoff{} // the scheduler has the pauses
 	return rows
@@ -169,7 +169,7 @@ func (w *world) ListShards(
 	return out, nil
 }
 
-// run runs the world to its end, and returns what is wrong with the database.
+// run runs the world to its end, and returns the first fault of the database.
 func (w *world) run(ctx context.Context) error {
 	for ; ; w.step++ {
 		synctest.Wait()
@@ -193,7 +193,8 @@ func (w *world) over() bool {
 		!slices.ContainsFunc(w.shards, func(s *simShard) bool { return !s.done })
 }
 
-// begin begins a reader of a shard that lacks one, and now and then another one.
+// begin begins a reader of a shard that lacks one, and now and then another one. Two in one step
+// would race for the locks of rows, and a seed would not repeat.
 func (w *world) begin(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -227,6 +228,7 @@ func (w *world) begin(ctx context.Context) {
 		w.alive++
 		s.readers++
 		go w.read(ctx, r, from)
+		return
 	}
 }
 

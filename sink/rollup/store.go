@@ -18,7 +18,7 @@ import (
 type RowStore interface {
 	// Prepare creates the table and the one of bad records where they are missing, and keeps the
 	// setup with the table. It returns the error of Setup.Check if the table has another one. It is
-	// called before the other methods.
+	// called before the other methods, and again after an error.
 	Prepare(ctx context.Context, setup Setup) error
 	// Read returns the rows of different keys, in the order of the keys. A row that is absent has
 	// the version 0. The answer has each write that ended before the call.
@@ -33,7 +33,7 @@ type RowStore interface {
 	String() string
 }
 
-// StoredRow is a row with what its writers need to count each record once.
+// StoredRow is a row, and the state of its writers, by which each record counts once.
 type StoredRow struct {
 	Row
 	// Key is the row's primary key; see RowKey.
@@ -49,8 +49,8 @@ type StoredRow struct {
 
 // BadRecord is a record that is in no row.
 type BadRecord struct {
-	Record *runnel.Record
-	Reason string // one clause
+	Record *runnel.Record // as it was read
+	Reason string         // one clause
 }
 
 var (
@@ -80,7 +80,7 @@ func Damaged(attribute string) error {
 // key has no "\" before a "t".
 const SetupKey = `\table`
 
-// Setup is what a table is for.
+// Setup is the purpose of a table.
 type Setup struct {
 	// App is the application's name. Another application reads the same records on its own, so the
 	// two would find them counted already.

@@ -138,7 +138,7 @@ func (s *Store) put(ctx context.Context, in *dynamodb.PutItemInput) error {
 
 // classify wraps an error with rollup.ErrLasting if another call would fail, too.
 func classify(err error) error {
-	if err == nil || awserr.DynamoDB.Transient(err) {
+	if err == nil || errors.Is(err, rollup.ErrLasting) || awserr.DynamoDB.Transient(err) {
 		return err
 	}
 	return rollup.Lasting(err)
@@ -152,8 +152,12 @@ func (s *Store) Prepare(ctx context.Context, setup rollup.Setup) error {
 			DynamoDB: s.cfg.DynamoDB, Name: name, CallTimeout: s.cfg.CallTimeout,
 			Key: []dynamotable.Attribute{{Name: attrKey, Type: types.ScalarAttributeTypeS}},
 		}
-		if err := table.Ensure(ctx); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		err := table.Ensure(ctx)
+		if errors.Is(err, dynamotable.ErrOtherKey) {
+			err = rollup.Lasting(fmt.Errorf("%w than %q (S): use another table", err, attrKey))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, classify(err))
 		}
 	}
 	err := s.put(ctx, &dynamodb.PutItemInput{
