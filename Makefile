@@ -78,8 +78,9 @@ sql: ## the outbox on the system's PostgreSQL and 18, which interop/install has 
 		-run '^TestRelayKills$$/^postgres' -count=1
 
 .PHONY: mongo
-mongo: ## the driver of MongoDB on mongo-java-server, which interop/install has installed
-	RUNNEL_MONGO=$(CURDIR)/.tools/interop/mongo go test ./internal/mongotest -count=1
+mongo: ## MongoDB's driver and the rows of a rollup on mongo-java-server, which interop/install has installed
+	RUNNEL_MONGO=$(CURDIR)/.tools/interop/mongo go test ./internal/mongotest \
+		./sink/rollup/mongostore -count=1
 
 .PHONY: interop-all
 interop-all: ## all of its cases, and the table of docs/interop.md from the run
