@@ -333,11 +333,16 @@ func TestFailures(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMemory()
+			r := openRows(t, m)
+			handle(t, r, batchOf(shard0, 1, a1))
 			m.fail = func(error) error { return c.err }
 			began := time.Now()
-			err := openRows(t, m).Handle(t.Context(), batchOf(shard0, 1, a1))
-			if !errors.Is(err, c.err) || m.writes != c.writes {
-				t.Errorf("%s: %v after %d writes, want %d", c.name, err, m.writes, c.writes)
+			err := r.Handle(t.Context(), batchOf(shard0, 2, a1))
+			if !errors.Is(err, c.err) || m.writes != 1+c.writes {
+				t.Errorf("%s: %v after %d writes, want %d", c.name, err, m.writes-1, c.writes)
+			}
+			if _, found := r.cache.get("a"); found {
+				t.Errorf("%s: the row is in the cache", c.name)
 			}
 			if text := fmt.Sprint(err); !strings.HasPrefix(text, `row "a" of table t: `) {
 				t.Error(text)
@@ -490,7 +495,7 @@ func TestRowTooLarge(t *testing.T) {
 		r := openRows(t, m, func(c *RowsConfig) { c.Definition = d })
 		handle(t, r, batchOf(shard0, 1, value(MaxRow-500)))
 		err := r.Handle(t.Context(), batchOf(shard0, 2, value(MaxRow)))
-		if !errors.Is(err, ErrRowTooLarge) || !strings.Contains(err.Error(), `row "a" of table t: `) ||
+		if !errors.Is(err, ErrRowTooLarge) || !errors.Is(err, ErrLasting) || !strings.Contains(err.Error(), `row "a" of table t: `) ||
 			!strings.Contains(err.Error(), "307206 of them for the column last_v, and 307200") {
 			t.Error(err)
 		}
@@ -573,13 +578,13 @@ func TestParallel(t *testing.T) {
 		for shard := range 3 {
 			var data []string
 			for i := range 150 {
-				data = append(data, fmt.Sprintf(`{"k":"%d","v":1}`, i+100*shard))
+				data = append(data, fmt.Sprintf(`{"k":"%d","v":1}`, i))
 			}
 			group.Go(func() { handle(t, r, batchOf(runnel.ShardID(fmt.Sprint(shard)), 1, data...)) })
 		}
 		group.Wait()
 		took := time.Since(began) // a write takes a millisecond
-		if m.most != 5 || len(m.rows) != 350 || took < 90*time.Millisecond || took > 135*time.Millisecond {
+		if m.most != 5 || len(m.rows) != 150 || took < 90*time.Millisecond || took > 135*time.Millisecond {
 			t.Errorf("%d writes at once, %d rows, after %s", m.most, len(m.rows), took)
 		}
 		if m.writes != 450 {
@@ -629,12 +634,13 @@ func TestRowKey(t *testing.T) {
 func TestLongKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
-		r := openRows(t, m, func(c *RowsConfig) {
+		define := func(c *RowsConfig) {
 			c.Definition = Definition{
 				Keys:    []Field{{Pointer: "/k"}, {Pointer: "/l"}},
 				Columns: []Column{{Op: Count}},
 			}
-		})
+		}
+		r := openRows(t, m, define)
 		long := func(n int) string {
 			return fmt.Sprintf(`{"k":%q,"l":%q}`, strings.Repeat("|", 512), strings.Repeat("x", n))
 		}
@@ -642,6 +648,11 @@ func TestLongKey(t *testing.T) {
 		if len(m.rows) != 1 || len(m.bad) != 3 ||
 			m.bad["2"] != "the key of its row has 2049 bytes, and a table takes 2048" {
 			t.Errorf("%d rows, bad: %v", len(m.rows), m.bad)
+		}
+		r = openRows(t, newMemory(), define, func(c *RowsConfig) { c.Bad = StopAtBad })
+		err := r.Handle(t.Context(), batchOf(shard0, 1, long(1), long(1024), "x"))
+		if err == nil || !strings.Contains(err.Error(), "stops at 2: ") {
+			t.Error(err)
 		}
 	})
 }

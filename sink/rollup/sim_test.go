@@ -245,13 +245,12 @@ func (w *world) read(ctx context.Context, r *reader, from int) {
 		if w.store.flaw == articleGuard {
 			handle = r.guard
 		}
+		// It is a call of the scheduler: two readers that run at once would not repeat.
+		if w.ask(ctx, "checkpoint", true, func() error { return r.shard.save(from) }) != nil {
+			continue
+		}
 		if handle(ctx, batch) == nil && ctx.Err() == nil {
-			w.mu.Lock()
-			if last := r.shard.checkpoints; to > last[len(last)-1] {
-				r.shard.checkpoints = append(last, to)
-			}
 			from = to
-			w.mu.Unlock()
 		}
 	}
 	w.mu.Lock()
@@ -259,6 +258,14 @@ func (w *world) read(ctx context.Context, r *reader, from int) {
 	w.alive--
 	r.shard.readers--
 	r.shard.done = r.shard.done || ctx.Err() == nil
+}
+
+// save saves a checkpoint, unless there is a later one.
+func (s *simShard) save(at int) error {
+	if at > s.checkpoints[len(s.checkpoints)-1] {
+		s.checkpoints = append(s.checkpoints, at)
+	}
+	return nil
 }
 
 // next takes the call that is to be run; nil if there is none.
