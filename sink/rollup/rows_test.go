@@ -297,6 +297,11 @@ func TestAncestors(t *testing.T) {
 		if m.rows["a"].Entries["2"] != "end" {
 			t.Errorf("after a new list: %v", m.rows["a"].Entries)
 		}
+		time.Sleep(time.Minute)
+		handle(t, r, batchOf(shard2, 11, b5), batchOf("shardId-9", 11, a1))
+		if lists.calls != 2 {
+			t.Errorf("%d lists of shards, want 2: those of known shards are kept", lists.calls)
+		}
 	})
 }
 
@@ -711,6 +716,15 @@ func TestOpenRows(t *testing.T) {
 		"this one is other: use another table, or the application that it has"
 	if !errors.Is(err, ErrOtherSetup) || !strings.HasPrefix(err.Error(), text) {
 		t.Error(err)
+	}
+	for what, setup := range map[string]Setup{
+		"stream":     {App: "app", Stream: "orders@1235", Definition: simDefinition},
+		"definition": {App: "app", Stream: "orders@1234", Definition: benchDefinition},
+	} {
+		err := setup.Check("app", "orders@1234", simDefinition.String())
+		if !errors.Is(err, ErrOtherSetup) || !strings.Contains(err.Error(), "its "+what+" is ") {
+			t.Errorf("another %s: %v", what, err)
+		}
 	}
 	gone := errors.New("gone")
 	cfg.Kinesis = &shards{err: gone}
