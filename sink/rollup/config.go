@@ -27,9 +27,9 @@ type Config struct {
 	// Stream is the stream's name. Required.
 	Stream string
 
-	// StopAtBad stops a shard at a record that cannot be folded; its error is a *BadRecordError.
-	// Default: the record goes to the table named Table with "_bad" behind it.
-	StopAtBad bool
+	// Bad is the policy for records that cannot be folded; default SkipBad. The table of bad records
+	// is named Table with "_bad" behind it.
+	Bad BadPolicy
 
 	// AllowGaps, Failover, Logger and OnRetry are as in sqlsink.Config.
 	AllowGaps bool
@@ -58,7 +58,7 @@ type Commit struct {
 	Bad     int            // records that went to the table of bad ones
 }
 
-// BadRecordError is returned for a bad record if Config.StopAtBad is set.
+// BadRecordError is returned for a bad record with the policy StopAtBad.
 type BadRecordError struct {
 	ShardID  runnel.ShardID  // the record's shard
 	Position runnel.Position // its position there
@@ -94,6 +94,7 @@ func (c Config) Validate() error {
 	fault(c.DB == nil, "DB is missing: want a database of database/sql")
 	fault(c.Dialect != Postgres && c.Dialect != SQLite, "Dialect is %q: want Postgres or SQLite",
 		c.Dialect)
+	fault(c.Bad != SkipBad && c.Bad != StopAtBad, "Bad is %d: want SkipBad or StopAtBad", c.Bad)
 	fault(c.App == "", "App is missing: want the application's name")
 	fault(c.Stream == "", "Stream is missing: want the stream's name")
 	if err := CheckTable(c.Table, c.Dialect); err != nil {
@@ -150,7 +151,7 @@ func (r *Rollup) handle(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) e
 		if err == nil {
 			continue
 		}
-		if r.cfg.StopAtBad {
+		if r.cfg.Bad == StopAtBad {
 			return &BadRecordError{ShardID: batch.ShardID, Position: record.Position, Err: err}
 		}
 		bad = append(bad, badRecord{record, err})

@@ -80,7 +80,7 @@ func (r *Rollup) singly(
 			continue
 		}
 		err := r.cfg.Merge(into, &row)
-		if err != nil && r.cfg.StopAtBad {
+		if err != nil && r.cfg.Bad == StopAtBad {
 			return nil, &BadRecordError{
 				ShardID: batch.ShardID, Position: record.Position, Err: err,
 			}

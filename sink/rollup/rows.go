@@ -67,16 +67,44 @@ func OpenRows(ctx context.Context, cfg RowsConfig) (*Rows, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describe the stream %s: %w", cfg.Stream, err)
 	}
-	created := aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp)
+	stream := lease.Stream{
+		Name: cfg.Stream, Created: aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp),
+	}
 	setup := Setup{
-		App: cfg.App, Stream: lease.Stream{Name: cfg.Stream, Created: created}.String(),
-		Definition: cfg.Definition, Expires: cfg.TTL > 0,
+		App: cfg.App, Stream: stream.String(), Definition: cfg.Definition, Expires: cfg.TTL > 0,
+	}
+	if cfg.Leases != nil {
+		setup.New = func(ctx context.Context) error { return cfg.isNew(ctx, stream) }
 	}
 	r := newRows(cfg)
 	if err := r.insist(ctx, func() error { return cfg.Store.Prepare(ctx, setup) }); err != nil {
 		return nil, fmt.Errorf("prepare %s: %w", cfg.Store, err)
 	}
 	return r, nil
+}
+
+// isNew returns an error if the application has processed records of the stream.
+func (c RowsConfig) isNew(ctx context.Context, stream lease.Stream) error {
+	table, err := lease.New(lease.Config{DynamoDB: c.Leases, Table: c.App, Stream: stream})
+	if err != nil {
+		return Lasting(err)
+	}
+	there, err := table.Exists(ctx)
+	if err != nil || !there {
+		return err
+	}
+	leases, _, err := table.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range leases {
+		if l.Processed() != runnel.Start() {
+			return Lasting(fmt.Errorf("%w: application %s has processed records into another table, "+
+				"so %s would begin in the middle: name another application, which begins with the "+
+				"oldest record", ErrOtherSetup, c.App, c.Store))
+		}
+	}
+	return nil
 }
 
 // newRows wants a valid configuration with its defaults.
@@ -117,11 +145,11 @@ func (r *Rows) Handle(ctx context.Context, batch *consumer.Batch) error {
 			return err
 		}
 	}
+	r.cfg.OnCommit(Commit{
+		ShardID: batch.ShardID, Records: len(batch.Records), Rows: len(parts), Bad: len(bad),
+	})
 	return nil
 }
-
-// ErrBadRecord is wrapped by the error that stops a shard at a bad record.
-var ErrBadRecord = errors.New("a record cannot be folded")
 
 // refuse keeps the bad records of a batch and reports them, or stops at the first one.
 func (r *Rows) refuse(ctx context.Context, bad []BadRecord) error {
@@ -141,8 +169,9 @@ func (r *Rows) refuse(ctx context.Context, bad []BadRecord) error {
 func (r *Rows) keep(ctx context.Context, bad BadRecord) error {
 	at := bad.Record
 	if r.cfg.Bad == StopAtBad {
-		return Lasting(fmt.Errorf("%w: shard %s stops at %s: %s: --bad skip goes on without such "+
-			"records", ErrBadRecord, at.ShardID, at.Position, bad.Reason))
+		return Lasting(&BadRecordError{
+			ShardID: at.ShardID, Position: at.Position, Err: &BadError{Reason: bad.Reason},
+		})
 	}
 	err := r.insist(ctx, func() error { return r.cfg.Store.KeepBad(ctx, bad) })
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel/lease"
 )
 
 // BadPolicy is the policy for records that cannot be folded.
@@ -36,6 +38,9 @@ type RowsConfig struct {
 	Store RowStore
 	// Kinesis is the client, for the list of shards. Required.
 	Kinesis KinesisAPI
+	// Leases is the client of the lease table. With it, a new table is refused if the application
+	// has processed records already: it would begin in the middle. Default: it is not checked.
+	Leases lease.DynamoDBAPI
 	// App and Stream are those of the consumer.Config. Required.
 	App, Stream string
 	// TTL sets the attribute "expires" of each row: this long after its last write or after the
@@ -48,6 +53,9 @@ type RowsConfig struct {
 	// OnBad is called for each record that is skipped. A record that is read again is reported
 	// again. It must not block. Calls come from several goroutines.
 	OnBad func(BadRecord)
+	// OnCommit is called when all rows of a batch are written. It must not block. Calls come from
+	// several goroutines.
+	OnCommit func(Commit)
 	// Parallel is the number of writes under way, of all shards together; default 16.
 	Parallel int
 	// CacheBytes bounds the memory for rows that were written last; default 64 MiB.
@@ -66,6 +74,9 @@ func (c RowsConfig) withDefaults() RowsConfig {
 	c.Definition = c.Definition.WithDefaults()
 	if c.OnBad == nil {
 		c.OnBad = func(BadRecord) {}
+	}
+	if c.OnCommit == nil {
+		c.OnCommit = func(Commit) {}
 	}
 	if c.Parallel == 0 {
 		c.Parallel = defaultParallel

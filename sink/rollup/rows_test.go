@@ -414,9 +414,9 @@ func TestBad(t *testing.T) {
 		stopped := newMemory()
 		r = openRows(t, stopped, func(c *RowsConfig) { c.Bad = StopAtBad })
 		err := r.Handle(t.Context(), batch)
-		const text = "a record cannot be folded: shard shardId-000000000000 stops at 2: it is not " +
-			"JSON in UTF-8: --bad skip goes on without such records"
-		if !errors.Is(err, ErrBadRecord) || !strings.Contains(err.Error(), text) {
+		const text = "the record at 2 of shardId-000000000000 stops the rollup: bad record: it is " +
+			"not JSON in UTF-8"
+		if !errors.As(err, new(*BadRecordError)) || !strings.Contains(err.Error(), text) {
 			t.Error(err)
 		}
 		if len(stopped.rows)+len(stopped.bad) != 0 {
@@ -482,7 +482,7 @@ func TestOverflow(t *testing.T) {
 		r := openRows(t, m, func(c *RowsConfig) { c.Bad = StopAtBad })
 		handle(t, r, batchOf(shard0, 1, huge))
 		err := r.Handle(t.Context(), batchOf(shard0, 2, a1))
-		if !errors.Is(err, ErrBadRecord) || m.rows["a"].Values[0].Int != 1 || len(m.bad) > 0 {
+		if !errors.As(err, new(*BadRecordError)) || m.rows["a"].Values[0].Int != 1 || len(m.bad) > 0 {
 			t.Errorf("%v, and the row has %s", err, m.show("a"))
 		}
 	})
@@ -656,7 +656,7 @@ func TestLongKey(t *testing.T) {
 		}
 		r = openRows(t, newMemory(), define, func(c *RowsConfig) { c.Bad = StopAtBad })
 		err := r.Handle(t.Context(), batchOf(shard0, 1, long(1), long(1024), "x"))
-		if err == nil || !strings.Contains(err.Error(), "stops at 2: ") {
+		if err == nil || !strings.Contains(err.Error(), "the record at 2 of") {
 			t.Error(err)
 		}
 	})

@@ -333,7 +333,7 @@ func TestBadRecords(t *testing.T) {
 func TestStopAtBad(t *testing.T) {
 	each(t, func(t *testing.T, d *database) {
 		cfg := d.config("edits", count())
-		cfg.StopAtBad = true
+		cfg.Bad = rollup.StopAtBad
 		r := prepared(t, cfg)
 		stopping := make(chan struct{})
 		close(stopping)

@@ -92,6 +92,39 @@ type Setup struct {
 	Definition Definition
 	// Expires says that rows have the attribute StoredRow.Expires. It may change.
 	Expires bool
+	// New is called before a table without a setup gets this one. Its error wraps ErrLasting if the
+	// application has begun with another table: this one would begin in the middle. Nil accepts
+	// each table.
+	New func(context.Context) error
+}
+
+// KeptSetup is the setup that a table has, as texts. The zero value is none.
+type KeptSetup struct {
+	App, Stream, Definition string // as in Setup; the definition is Definition.String
+}
+
+// Agree returns nil if a table with the kept setup can be used for s. Without one the caller is to
+// keep s: keep is true. read reads the kept setup. It is called again after an error of New, since
+// another worker may have kept the setup meanwhile and begun.
+func (s Setup) Agree(
+	ctx context.Context, read func(context.Context) (KeptSetup, error),
+) (keep bool, err error) {
+	kept, err := read(ctx)
+	if err != nil {
+		return false, err
+	}
+	if kept == (KeptSetup{}) && s.New != nil {
+		if refused := s.New(ctx); refused != nil {
+			kept, err = read(ctx)
+			if kept == (KeptSetup{}) || err != nil {
+				return false, errors.Join(refused, err)
+			}
+		}
+	}
+	if kept == (KeptSetup{}) {
+		return true, nil
+	}
+	return false, s.Check(kept.App, kept.Stream, kept.Definition)
 }
 
 // Check returns nil if a table with the given setup can be used for s. Otherwise the error names

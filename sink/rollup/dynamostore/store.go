@@ -147,6 +147,40 @@ func classify(err error) error {
 // Prepare implements rollup.RowStore.
 func (s *Store) Prepare(ctx context.Context, setup rollup.Setup) error {
 	s.definition = setup.Definition.WithDefaults()
+	keep, err := setup.Agree(ctx, s.kept)
+	if err != nil {
+		return err
+	}
+	if err := s.makeTables(ctx); err != nil || !keep {
+		return err
+	}
+	err = s.put(ctx, &dynamodb.PutItemInput{
+		TableName: &s.cfg.Table, Item: item{
+			attrKey: str(rollup.SetupKey), attrApp: str(setup.App), attrStream: str(setup.Stream),
+			attrDefinition: str(setup.Definition.String()),
+		},
+		ConditionExpression:      aws.String("attribute_not_exists(#key)"),
+		ExpressionAttributeNames: map[string]string{"#key": attrKey},
+	})
+	if errors.Is(err, rollup.ErrConflict) { // another worker was first
+		_, err = setup.Agree(ctx, s.kept)
+	}
+	return err
+}
+
+// kept returns the setup in the table; none if there is no table.
+func (s *Store) kept(ctx context.Context) (rollup.KeptSetup, error) {
+	found, err := s.get(ctx, rollup.SetupKey)
+	if errors.As(err, new(*types.ResourceNotFoundException)) {
+		return rollup.KeptSetup{}, nil
+	}
+	return rollup.KeptSetup{
+		App: text(found, attrApp), Stream: text(found, attrStream),
+		Definition: text(found, attrDefinition),
+	}, err
+}
+
+func (s *Store) makeTables(ctx context.Context) error {
 	for _, name := range []string{s.cfg.Table, s.cfg.Table + badSuffix} {
 		table := dynamotable.Table{
 			DynamoDB: s.cfg.DynamoDB, Name: name, CallTimeout: s.cfg.CallTimeout,
@@ -160,20 +194,5 @@ func (s *Store) Prepare(ctx context.Context, setup rollup.Setup) error {
 			return fmt.Errorf("%s: %w", name, classify(err))
 		}
 	}
-	err := s.put(ctx, &dynamodb.PutItemInput{
-		TableName: &s.cfg.Table, Item: item{
-			attrKey: str(rollup.SetupKey), attrApp: str(setup.App), attrStream: str(setup.Stream),
-			attrDefinition: str(setup.Definition.String()),
-		},
-		ConditionExpression:      aws.String("attribute_not_exists(#key)"),
-		ExpressionAttributeNames: map[string]string{"#key": attrKey},
-	})
-	if !errors.Is(err, rollup.ErrConflict) {
-		return err
-	}
-	found, err := s.get(ctx, rollup.SetupKey)
-	if err != nil {
-		return err
-	}
-	return setup.Check(text(found, attrApp), text(found, attrStream), text(found, attrDefinition))
+	return nil
 }

@@ -154,6 +154,10 @@ var momentary = []int{6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13
 // Prepare implements rollup.RowStore.
 func (s *Store) Prepare(ctx context.Context, setup rollup.Setup) error {
 	s.definition = setup.Definition.WithDefaults()
+	keep, err := setup.Agree(ctx, s.kept)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if setup.Expires {
@@ -165,19 +169,29 @@ func (s *Store) Prepare(ctx context.Context, setup rollup.Setup) error {
 			return fmt.Errorf("make the index of %q: %w", fieldExpires, classify(err))
 		}
 	}
-	_, err := s.rows.InsertOne(ctx, bson.D{
+	if !keep {
+		return nil
+	}
+	_, err = s.rows.InsertOne(ctx, bson.D{
 		{Key: fieldID, Value: rollup.SetupKey},
 		{Key: fieldApp, Value: setup.App},
 		{Key: fieldStream, Value: setup.Stream},
 		{Key: fieldDefinition, Value: setup.Definition.String()},
 	})
-	if !mongo.IsDuplicateKeyError(err) {
-		return classify(err)
+	if mongo.IsDuplicateKeyError(err) { // another worker was first
+		_, err = setup.Agree(ctx, s.kept)
+		return err
 	}
-	var found struct{ App, Stream, Definition string }
+	return classify(err)
+}
+
+// kept returns the setup in the collection.
+func (s *Store) kept(ctx context.Context) (found rollup.KeptSetup, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
 	err = s.rows.FindOne(ctx, bson.D{{Key: fieldID, Value: rollup.SetupKey}}).Decode(&found)
-	if err != nil {
-		return classify(err)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return rollup.KeptSetup{}, nil
 	}
-	return setup.Check(found.App, found.Stream, found.Definition)
+	return found, classify(err)
 }
