@@ -271,7 +271,7 @@ func relayError(err error, stream string) error {
 		}
 		return exit.Usage("%w", err)
 	case errors.As(err, new(*pgconn.ConnectError)):
-		return databaseError(err)
+		return databaseError(err, "--db")
 	case errors.Is(err, outbox.ErrOtherStream):
 		return exit.Usage("%w", err)
 	}

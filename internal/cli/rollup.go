@@ -21,17 +21,20 @@ import (
 type rollupFlags struct {
 	from                         endpoint.Flags
 	stream, app, position        string
-	db, table                    string
+	db, table                    string // a SQL database
+	dynamodb                     string // or a table of DynamoDB
+	mongodb, collection          string // or a collection of MongoDB
 	keys, sums, mins, maxs, last []string
 	bucket, time, bad, metrics   string
 	count, allowGaps, once       bool
-	failover                     time.Duration
+	failover, ttl                time.Duration
 }
 
 func rollupCommand(con *console.Console) *cobra.Command {
 	f := &rollupFlags{}
 	command := &cobra.Command{
-		Use:   "rollup --stream NAME --db URL --table TABLE --key POINTER --bucket LENGTH --count",
+		Use: "rollup --stream NAME (--db URL --table TABLE | --dynamodb TABLE | --mongodb URI " +
+			"--collection NAME) --key POINTER --bucket LENGTH --count",
 		Short: "Fold a stream's JSON records into database rows by key and time, each once",
 		Long: `Fold a stream's JSON records into database rows by key and time, each once.
 
@@ -43,6 +46,9 @@ whatever is killed at any moment. See docs/rollup.md.
 --db is postgres://USER@HOST/DATABASE or sqlite:FILE. The command makes the table, or checks that
 one that is there fits. It is one worker of a fleet: start any number of them, and they share the
 stream's shards. The database is the truth: restored from a backup, it is brought up to date again.
+
+--dynamodb and --mongodb have no transaction over a batch. There each row has the positions up to
+which it has the records of each shard, and is written on the condition of its version.
 
 A field is a JSON pointer with a name and a type where the defaults do not fit:
 [NAME=]/POINTER[:int|:double|:text]. Keys and --last are text, the others double. Sums of :int are
@@ -59,7 +65,8 @@ at the start is in the table. Where the stream's retention period has removed re
 			"--key /channel --bucket 1m --time /time --count --sum /added:int --once",
 		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := notEmpty(c, "db", "table", "bucket", "time", "bad", "app")
+			err := notEmpty(c, "db", "table", "dynamodb", "mongodb", "collection", "bucket", "time",
+				"bad", "app")
 			if err != nil {
 				return err
 			}
@@ -71,6 +78,12 @@ at the start is in the table. Where the stream's retention period has removed re
 	flags.StringVar(&f.stream, "stream", "", "the stream's name")
 	flags.StringVar(&f.db, "db", "", "the database: postgres://USER@HOST/DATABASE or sqlite:FILE")
 	flags.StringVar(&f.table, "table", "", "the table, in PostgreSQL perhaps with its schema")
+	flags.StringVar(&f.dynamodb, "dynamodb", "", "a table of DynamoDB for the rows, in place of --db")
+	flags.StringVar(&f.mongodb, "mongodb", "",
+		"mongodb://HOST/DATABASE, in place of --db; with --collection")
+	flags.StringVar(&f.collection, "collection", "", "the collection of MongoDB for the rows")
+	flags.DurationVar(&f.ttl, "ttl", 0, "with --dynamodb and --mongodb: rows expire this long after "+
+		"their last write and their bucket's end (default never)")
 	flags.StringArrayVar(&f.keys, "key", nil,
 		"a field that a row's records have in common; repeatable")
 	flags.StringVar(&f.bucket, "bucket", "", "the length of a row's time bucket: 1m, 5m, 1h, 1d; "+
@@ -133,22 +146,51 @@ func (f *rollupFlags) definition() (rollup.Definition, error) {
 	return d, nil
 }
 
+func (f *rollupFlags) policy() rollup.BadPolicy {
+	if f.bad == "stop" {
+		return rollup.StopAtBad
+	}
+	return rollup.SkipBad
+}
+
+// places returns the number of databases that the flags name.
+func (f *rollupFlags) places() (n int) {
+	for _, place := range []string{f.db, f.dynamodb, f.mongodb} {
+		if place != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // worker returns the configuration of the worker.
 func (f *rollupFlags) worker() (consumer.Config, error) {
 	cfg := consumer.Config{Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover}
 	switch {
 	case f.stream == "":
 		return cfg, exit.Usage("--stream is missing: name the stream to read")
-	case f.db == "":
+	case f.places() == 0:
 		return cfg, exit.Usage("--db is missing: name the database, as " +
-			"postgres://USER@HOST/DATABASE or sqlite:FILE")
-	case f.table == "":
+			"postgres://USER@HOST/DATABASE or sqlite:FILE, or name --dynamodb or --mongodb")
+	case f.places() > 1:
+		return cfg, exit.Usage("--db, --dynamodb and --mongodb exclude each other: name one")
+	case f.db != "" && f.table == "":
 		return cfg, exit.Usage("--table is missing: name the table of the rows")
+	case f.mongodb != "" && f.collection == "":
+		return cfg, exit.Usage("--collection is missing: name the collection of the rows")
+	case f.db == "" && f.table != "":
+		return cfg, exit.Usage("--table is for --db alone: leave it out")
+	case f.mongodb == "" && f.collection != "":
+		return cfg, exit.Usage("--collection is for --mongodb alone: leave it out")
+	case f.db != "" && f.ttl != 0:
+		return cfg, exit.Usage("--ttl is for --dynamodb and --mongodb alone: leave it out")
+	case f.ttl < 0:
+		return cfg, exit.Usage("--ttl is %s: want 0 (never) or more", f.ttl)
 	case f.bad != "skip" && f.bad != "stop":
 		return cfg, exit.Usage("--bad is %q: want skip or stop", f.bad)
 	}
 	if cfg.App == "" {
-		cfg.App = f.stream + "-" + f.table
+		cfg.App = f.stream + "-" + f.table + f.dynamodb + f.collection // one of them
 	}
 	if err := dynamotable.CheckName(cfg.App); err != nil {
 		return cfg, exit.Usage("--app: %w", err)
@@ -187,7 +229,11 @@ func (f *rollupFlags) run(ctx context.Context, con *console.Console) error {
 			cancel(final)
 		}
 	}
-	closeDB, err := f.toSQL(ctx, &worker, definition, counts, cancel)
+	to := f.toSQL
+	if f.db == "" {
+		to = f.toRows
+	}
+	closeDB, err := to(ctx, &worker, definition, counts, cancel)
 	if err != nil {
 		return err
 	}

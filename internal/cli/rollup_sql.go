@@ -39,7 +39,7 @@ func (f *rollupFlags) toSQL(
 	}()
 	r, err := rollup.New(rollup.Config{
 		Definition: of, DB: db, Dialect: kind, Table: f.table, App: worker.App,
-		Stream: f.stream, StopAtBad: f.bad == "stop", AllowGaps: f.allowGaps,
+		Stream: f.stream, Bad: f.policy(), AllowGaps: f.allowGaps,
 		Failover: f.failover, Logger: worker.Logger, OnCommit: counts.committed,
 		OnRetry: func(r sqlsink.Retry) {
 			counts.retries.Add(1)
@@ -56,7 +56,7 @@ func (f *rollupFlags) toSQL(
 	case errors.As(err, &unfit):
 		return nil, exit.Usage("%w", err)
 	case err != nil:
-		return nil, databaseError(err)
+		return nil, databaseError(err, "--db")
 	}
 	worker.Sink = r
 	return func() { _ = db.Close() }, nil
@@ -84,11 +84,11 @@ func (f *rollupFlags) openSQL(ctx context.Context) (rollup.Dialect, *sql.DB, err
 	return rollup.Postgres, db, nil
 }
 
-// databaseError returns the command's error for a database that cannot be used. It is a text of one
-// line, since the advice about servers of streams would be wrong.
-func databaseError(err error) error {
+// databaseError returns the command's error for a database that cannot be used, which a flag names.
+// It is a text of one line, since the advice about servers of streams would be wrong.
+func databaseError(err error, flag string) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
-	return exit.Outside(errors.New(text + "; --db names the database"))
+	return exit.Outside(errors.New(text + "; " + flag + " names the database"))
 }
 
 // patiently calls do until it succeeds or the database answers, for ten seconds at most: it may be

@@ -68,8 +68,12 @@ var (
 	ErrRowTooLarge = errors.New("the row is too large")
 )
 
-// Lasting wraps an error with ErrLasting.
-func Lasting(err error) error { return fmt.Errorf("%w (%w)", err, ErrLasting) }
+// Lasting wraps an error with ErrLasting. The text is that of the error.
+func Lasting(err error) error { return &lastingError{err} }
+
+type lastingError struct{ error }
+
+func (e *lastingError) Unwrap() []error { return []error{e.error, ErrLasting} }
 
 // Damaged returns an error about an attribute of a row that has no value, or none of its type.
 func Damaged(attribute string) error {

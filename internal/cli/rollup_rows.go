@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
+
+	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/endpoint"
+	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/sink/rollup"
+	"github.com/runnel-stream/runnel/sink/rollup/dynamostore"
+	"github.com/runnel-stream/runnel/sink/rollup/mongostore"
+	"github.com/runnel-stream/runnel/sink/sqlsink"
+)
+
+// toRows lets the worker write to the table of --dynamodb or the collection of --mongodb. end ends
+// the command with an error.
+func (f *rollupFlags) toRows(
+	ctx context.Context, worker *consumer.Config, of rollup.Definition, counts *rollupCounts,
+	end context.CancelCauseFunc,
+) (closeDB func(), err error) {
+	store, disconnect, err := f.store(worker)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			disconnect()
+		}
+	}()
+	cfg := rollup.RowsConfig{
+		Definition: of, Store: store, Kinesis: worker.Kinesis, Leases: worker.DynamoDB,
+		App: worker.App, Stream: f.stream, TTL: f.ttl, Bad: f.policy(), OnCommit: counts.committed,
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, exit.Usage("%w", err)
+	}
+	opening, cancel := context.WithTimeout(ctx, rowsPatience)
+	defer cancel()
+	rows, err := rollup.OpenRows(opening, cfg)
+	switch {
+	case errors.Is(err, rollup.ErrOtherSetup):
+		return nil, exit.Usage("%w", err)
+	case err != nil && f.mongodb != "":
+		return nil, databaseError(err, "--mongodb")
+	case err != nil:
+		return nil, exit.Outside(endpoint.Hint(err, f.stream))
+	}
+	worker.Handler = func(ctx context.Context, batch *consumer.Batch) error {
+		if batch.Gap != nil && !f.allowGaps {
+			end(finalOf(&sqlsink.GapError{App: cfg.App, ShardID: batch.ShardID, Gap: *batch.Gap}))
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		err := rows.Handle(ctx, batch)
+		if err != nil {
+			counts.retries.Add(1)
+		}
+		switch final := finalOf(err); {
+		case final != nil:
+			end(final)
+		case f.once && errors.Is(err, rollup.ErrLasting):
+			end(exit.Outside(err)) // the shard has no end
+		}
+		return err
+	}
+	return disconnect, nil
+}
+
+// rowsPatience is for how long the start waits for the database, which may be starting.
+const rowsPatience = 12 * time.Second
+
+// mongoSelection is for how long the driver looks for a server. Its own 30 s would hide an outage
+// from the log.
+const mongoSelection = 5 * time.Second
+
+// store returns the store of the rows.
+func (f *rollupFlags) store(worker *consumer.Config) (rollup.RowStore, func(), error) {
+	if f.dynamodb != "" {
+		api, ok := worker.DynamoDB.(dynamostore.DynamoDBAPI)
+		if !ok {
+			return nil, nil, errors.New("the client of DynamoDB lacks an operation")
+		}
+		store, err := dynamostore.New(dynamostore.Config{DynamoDB: api, Table: f.dynamodb})
+		if err != nil {
+			return nil, nil, exit.Usage("--dynamodb: %w", err)
+		}
+		return store, func() {}, nil
+	}
+	parsed, err := connstring.ParseAndValidate(f.mongodb)
+	if err != nil {
+		return nil, nil, exit.Usage("--mongodb: %w", err)
+	}
+	if parsed.Database == "" {
+		return nil, nil, exit.Usage("--mongodb names no database: want mongodb://HOST/DATABASE")
+	}
+	client, err := mongo.Connect(options.Client().ApplyURI(f.mongodb).
+		SetServerSelectionTimeout(mongoSelection))
+	if err != nil {
+		return nil, nil, exit.Usage("--mongodb: %w", err)
+	}
+	closeDB := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = client.Disconnect(ctx) // nothing is under way
+	}
+	store, err := mongostore.New(mongostore.Config{
+		Database: client.Database(parsed.Database), Collection: f.collection,
+	})
+	if err != nil {
+		closeDB()
+		return nil, nil, exit.Usage("--collection: %w", err)
+	}
+	return store, closeDB, nil
+}
