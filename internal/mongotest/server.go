@@ -68,7 +68,10 @@ func (s *Server) Start() {
 	defer func() { _ = output.Close() }()
 	// With these settings a JVM starts in 220 ms instead of 250, and takes little from the test.
 	s.cmd = exec.CommandContext(context.WithoutCancel(s.t.Context()), s.java, "-Xmx256m",
-		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp",
+		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		// With more threads a document is written to the one connection while another changes it: a
+		// reader gets the new version with the old values.
+		"-Dio.netty.eventLoopThreads=1", "-cp",
 		filepath.Join(s.dir, "lib", "*")+":"+filepath.Join(s.dir, "classes"),
 		"Mongo", s.file, s.port)
 	s.errors.Reset()
