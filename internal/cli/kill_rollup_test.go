@@ -25,11 +25,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	nouns "github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/cli/clitest"
+	"github.com/runnel-stream/runnel/internal/mongotest"
 	"github.com/runnel-stream/runnel/internal/pgtest"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/producer"
@@ -44,14 +50,18 @@ const (
 // TestRollupKills rolls the real events up by type and minute while workers are killed with -9, are
 // stopped, and lose the way to the database, to the lease table or to both, while PostgreSQL is
 // stopped at once, and while shards split and merge. Every row must be the one that is made from
-// the file. Then a copy of the database from the middle of the run is restored below the workers:
-// every row must be right again.
+// the file. Then a copy of the SQL database from the middle of the run is restored below the
+// workers: every row must be right again. The soak has DynamoDB and MongoDB as well.
 func TestRollupKills(t *testing.T) {
 	events := realEvents(t)
 	if underRace {
 		t.Skip("the kill run is for the release build: it has races between processes alone")
 	}
-	for _, kind := range []string{"postgres", "sqlite"} {
+	kinds := []string{"postgres", "sqlite"}
+	if soak() > 1 {
+		kinds = append(kinds, "dynamodb", "mongodb")
+	}
+	for _, kind := range kinds {
 		for seed := range uint64(soak()) {
 			t.Run(fmt.Sprintf("%s,seed=%d", kind, seed+1), func(t *testing.T) {
 				t.Parallel()
@@ -64,8 +74,11 @@ func TestRollupKills(t *testing.T) {
 // rollupRun is one run of TestRollupKills.
 type rollupRun struct {
 	*killRun
-	postgres *pgtest.Server // nil: SQLite
-	db       *sql.DB
+	kind     string
+	postgres *pgtest.Server    // of PostgreSQL
+	mongo    *mongotest.Server // of MongoDB
+	db       *sql.DB           // of both SQL databases
+	tables   *dynamodb.Client
 	client   *kinesis.Client
 	want     map[string]string // the rows of the file: "count sum max" by "type minute"
 	lines    [][2]string       // the file: repository and line
@@ -84,16 +97,20 @@ type rollupWorker struct {
 
 func newRollupRun(t *testing.T, events, kind string, seed uint64) *rollupRun {
 	r := &rollupRun{
-		killRun: newKillRun(t, events, seed), want: map[string]string{},
+		killRun: newKillRun(t, events, seed), kind: kind, want: map[string]string{},
 		reshards: rand.New(rand.NewPCG(seed, 77)),
 	}
 	r.readEvents()
 	r.server = r.serve("PutRecords:lose-answer%3")
 	at := fmt.Sprintf("file:%s?_pragma=busy_timeout(20000)", r.file())
-	driver := "sqlite"
-	if kind == "postgres" {
+	driver, databaseHost := "sqlite", ""
+	switch kind {
+	case "postgres":
 		r.postgres = pgtest.New(t)
-		driver, at = "pgx", r.postgres.URL
+		driver, at, databaseHost = "pgx", r.postgres.URL, hostOf(t, r.postgres.URL)
+	case "mongodb":
+		r.mongo = mongotest.New(t)
+		databaseHost = hostOf(t, r.mongo.URI)
 	}
 	cfg, err := config.LoadDefaultConfig(t.Context(), config.WithRegion("us-east-1"),
 		config.WithBaseEndpoint(r.endpoint), config.WithCredentialsProvider(
@@ -101,19 +118,21 @@ func newRollupRun(t *testing.T, events, kind string, seed uint64) *rollupRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.client = kinesis.NewFromConfig(cfg)
+	r.client, r.tables = kinesis.NewFromConfig(cfg), dynamodb.NewFromConfig(cfg)
 	for i := range r.workers {
 		w := &rollupWorker{toTable: newWay(t, strings.TrimPrefix(r.endpoint, "http://"))}
-		if r.postgres != nil {
-			w.toDB = newWay(t, hostOf(t, r.postgres.URL))
+		if databaseHost != "" {
+			w.toDB = newWay(t, databaseHost)
 		}
 		r.workers[i] = w
 		r.startWorker(i)
 	}
-	if r.db, err = sql.Open(driver, at); err != nil {
-		t.Fatal(err)
+	if r.isSQL() {
+		if r.db, err = sql.Open(driver, at); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = r.db.Close() })
 	}
-	t.Cleanup(func() { _ = r.db.Close() })
 	clitest.Eventually(t, "the table is there", func() bool { return r.count() >= 0 })
 	return r
 }
@@ -126,20 +145,34 @@ func hostOf(t *testing.T, at string) string {
 	return parsed.Host
 }
 
+func (r *rollupRun) isSQL() bool { return r.kind == "postgres" || r.kind == "sqlite" }
+
 func (r *rollupRun) file() string { return filepath.Join(filepath.Dir(r.data), "rollup.db") }
 
 func (r *rollupRun) startWorker(i int, more ...string) {
 	w := r.workers[i]
-	db := "sqlite:" + r.file()
-	if w.toDB != nil {
-		db = "postgres://postgres@" + w.toDB.addr() + "/postgres"
+	var to []string
+	switch r.kind {
+	case "postgres":
+		to = []string{"--db", "postgres://postgres@" + w.toDB.addr() + "/postgres"}
+	case "sqlite":
+		to = []string{"--db", "sqlite:" + r.file()}
+	case "dynamodb":
+		to = []string{"--dynamodb", "by_minute"}
+	default:
+		to = []string{
+			"--mongodb", "mongodb://" + w.toDB.addr() + "/test", "--collection", "by_minute",
+		}
 	}
-	w.process = r.start(append([]string{
+	if r.isSQL() {
+		to = append(to, "--table", "by_minute")
+	}
+	w.process = r.start(slices.Concat([]string{
 		"rollup", "--endpoint", r.endpoint, "--dynamodb-endpoint", "http://" + w.toTable.addr(),
-		"--stream", "events", "--db", db, "--table", "by_minute", "--key", "/type",
+		"--stream", "events", "--key", "/type",
 		"--bucket", "1m", "--time", "/created_at", "--count", "--sum", "/actor_id:int",
 		"--max", "/actor_id:int", "--failover", rollupFailover.String(),
-	}, more...)...)
+	}, to, more)...)
 }
 
 // readEvents reads the file, and makes the rows from it.
@@ -188,6 +221,10 @@ func (r *rollupRun) readEvents() {
 
 // count returns the records in the table; -1 if it cannot be read.
 func (r *rollupRun) count() (n int) {
+	if !r.isSQL() {
+		_, n = r.rowsOfStore()
+		return n
+	}
 	err := r.db.QueryRowContext(r.t.Context(), "select coalesce(sum(count), 0) from by_minute").Scan(&n)
 	if err != nil {
 		return -1
@@ -197,6 +234,10 @@ func (r *rollupRun) count() (n int) {
 
 // rows reads the table as want has it.
 func (r *rollupRun) rows() map[string]string {
+	if !r.isSQL() {
+		rows, _ := r.rowsOfStore()
+		return rows
+	}
 	t := r.t
 	found, err := r.db.QueryContext(t.Context(),
 		"select type, bucket, count, sum_actor_id, max_actor_id from by_minute")
@@ -227,6 +268,81 @@ func (r *rollupRun) rows() map[string]string {
 		t.Fatal(err)
 	}
 	return rows
+}
+
+// rowsOfStore reads the rows of DynamoDB or MongoDB as want has them, and the number of records in
+// them; -1 if they cannot be read.
+func (r *rollupRun) rowsOfStore() (map[string]string, int) {
+	rows, records := map[string]string{}, 0
+	add := func(of string, at time.Time, count, sum, most int64) {
+		rows[of+" "+at.UTC().Format(time.RFC3339)] = fmt.Sprint(count, sum, most)
+		records += int(count)
+	}
+	read := r.readDynamoDB
+	if r.mongo != nil {
+		read = r.readMongoDB
+	}
+	if err := read(add); err != nil {
+		return rows, -1
+	}
+	return rows, records
+}
+
+type addRow func(of string, at time.Time, count, sum, most int64)
+
+func (r *rollupRun) readMongoDB(add addRow) error {
+	ctx := r.t.Context()
+	client, err := mongo.Connect(options.Client().ApplyURI(r.mongo.URI))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Disconnect(ctx) }()
+	var documents []struct {
+		Type   string
+		Bucket time.Time
+		Count  int64
+		Sum    int64 `bson:"sum_actor_id"`
+		Max    int64 `bson:"max_actor_id"`
+	}
+	isRow := bson.D{{Key: "version", Value: bson.D{{Key: "$exists", Value: true}}}}
+	found, err := client.Database("test").Collection("by_minute").Find(ctx, isRow)
+	if err == nil {
+		err = found.All(ctx, &documents)
+	}
+	for _, d := range documents {
+		add(d.Type, d.Bucket, d.Count, d.Sum, d.Max)
+	}
+	return err
+}
+
+func (r *rollupRun) readDynamoDB(add addRow) error {
+	pages := dynamodb.NewScanPaginator(r.tables, &dynamodb.ScanInput{
+		TableName: aws.String("by_minute"), ConsistentRead: aws.Bool(true),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(r.t.Context())
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			text := func(name string) string {
+				if s, ok := item[name].(*dynamotypes.AttributeValueMemberS); ok {
+					return s.Value
+				}
+				return ""
+			}
+			number := func(name string) (n int64) {
+				_, _ = fmt.Sscan(item[name].(*dynamotypes.AttributeValueMemberN).Value, &n)
+				return n
+			}
+			at, err := time.Parse(time.RFC3339, text("bucket"))
+			if err != nil {
+				continue // the table's setup
+			}
+			add(text("type"), at, number("count"), number("sum_actor_id"), number("max_actor_id"))
+		}
+	}
+	return nil
 }
 
 // settle waits until all records are in the table, and a while longer: one that counts twice would
@@ -286,14 +402,16 @@ func (r *rollupRun) all() {
 		time.Sleep(r.between(100*time.Millisecond, 700*time.Millisecond)) // the misfortune's moment
 		r.misfortune()
 		r.kills++
-		if restore == nil && since > rollupChaos/3 {
+		if restore == nil && since > rollupChaos/3 && r.isSQL() {
 			restore = r.backup()
 		}
 	}
 	feeding.Wait()
 	r.settle("after the run")
-	restore()
-	r.settle("after the restore")
+	if restore != nil {
+		restore()
+		r.settle("after the restore")
+	}
 	for _, w := range r.workers {
 		w.stop()
 	}
@@ -320,11 +438,11 @@ func (r *rollupRun) misfortune() {
 		r.cutOff(w.toTable)
 	case what == 8:
 		r.cutOff(w.toDB, w.toTable)
-	case r.postgres != nil:
-		r.postgres.Kill()
+	case r.hasServer():
+		r.stopDatabase()
 		time.Sleep(r.between(0, time.Second)) // the database's outage
-		r.postgres.Start()
-	default: // SQLite is in the workers
+		r.startDatabase()
+	default: // the database is in the workers, or in the stream's server
 		for i, w := range r.workers {
 			w.kill()
 			r.startWorker(i)
@@ -332,18 +450,37 @@ func (r *rollupRun) misfortune() {
 	}
 }
 
-// cutOff cuts ways for a while. In half of the cases PostgreSQL is stopped meanwhile.
+// hasServer reports whether the database is a process of its own.
+func (r *rollupRun) hasServer() bool { return r.postgres != nil || r.mongo != nil }
+
+func (r *rollupRun) stopDatabase() {
+	if r.postgres != nil {
+		r.postgres.Kill()
+	} else {
+		r.mongo.Kill()
+	}
+}
+
+func (r *rollupRun) startDatabase() {
+	if r.postgres != nil {
+		r.postgres.Start()
+	} else {
+		r.mongo.Start()
+	}
+}
+
+// cutOff cuts ways for a while. In half of the cases the database is stopped meanwhile.
 func (r *rollupRun) cutOff(ways ...*way) {
 	for _, w := range ways {
 		w.cut(true)
 	}
-	stops := r.postgres != nil && r.random.IntN(2) == 0
+	stops := r.hasServer() && r.random.IntN(2) == 0
 	if stops {
-		r.postgres.Kill()
+		r.stopDatabase()
 	}
 	time.Sleep(r.between(rollupFailover/2, 2*rollupFailover)) // the cut's length
 	if stops {
-		r.postgres.Start()
+		r.startDatabase()
 	}
 	for _, w := range ways {
 		w.cut(false)
