@@ -71,9 +71,10 @@ s3: ## the archive on a real server of S3, which interop/install has installed
 		./internal/cli -run '^Test(Conformance|Simulation|Races|S3Kills)$$' -count=1
 
 .PHONY: sql
-sql: ## the outbox on the system's PostgreSQL and 18, which interop/install has installed
+sql: ## the outbox on the system's PostgreSQL and 18, which interop/install has installed; sinks on 18
 	env -u RUNNEL_POSTGRES go test ./outbox -run 'Once|Lost|Reused|Fence' -count=1
-	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./outbox -count=1
+	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./outbox ./sink/sqlsink \
+		./sink/rollup -count=1
 	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./internal/cli \
 		-run '^TestRelayKills$$/^postgres' -count=1
 

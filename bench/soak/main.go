@@ -52,9 +52,11 @@ var suites = []suite{
 	{pkg: "proxy", percent: 100},
 	{pkg: "sink/sinktest", percent: 200},
 	{pkg: "sink/archive", percent: 50},
+	{pkg: "sink/sqlsink", percent: 20},
+	{pkg: "sink/rollup", percent: 100},
 	{pkg: "internal/putlog", percent: 100},
 	{pkg: "internal/keys", percent: 100},
-	{pkg: "internal/cli", run: "^Test(|Put|Server|Time|Relay)Kills$", percent: 10},
+	{pkg: "internal/cli", run: "^Test(|Put|Server|Time|Relay|Rollup)Kills$", percent: 10},
 }
 
 func main() {
