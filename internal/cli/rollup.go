@@ -73,17 +73,23 @@ at the start is in the table. Where the stream's retention period has removed re
 			return f.run(c.Context(), con)
 		},
 	}
+	f.addFlags(command)
+	return command
+}
+
+func (f *rollupFlags) addFlags(command *cobra.Command) {
 	f.from.AddFlags(command, true)
 	flags := command.Flags()
 	flags.StringVar(&f.stream, "stream", "", "the stream's name")
 	flags.StringVar(&f.db, "db", "", "the database: postgres://USER@HOST/DATABASE or sqlite:FILE")
 	flags.StringVar(&f.table, "table", "", "the table, in PostgreSQL perhaps with its schema")
-	flags.StringVar(&f.dynamodb, "dynamodb", "", "a table of DynamoDB for the rows, in place of --db")
+	flags.StringVar(&f.dynamodb, "dynamodb", "",
+		"a table of DynamoDB for the rows, in place of --db")
 	flags.StringVar(&f.mongodb, "mongodb", "",
 		"mongodb://HOST/DATABASE, in place of --db; with --collection")
 	flags.StringVar(&f.collection, "collection", "", "the collection of MongoDB for the rows")
-	flags.DurationVar(&f.ttl, "ttl", 0, "with --dynamodb and --mongodb: rows expire this long after "+
-		"their last write and their bucket's end (default never)")
+	flags.DurationVar(&f.ttl, "ttl", 0, "with --dynamodb and --mongodb: rows expire this long "+
+		"after their last write and their bucket's end (default never)")
 	flags.StringArrayVar(&f.keys, "key", nil,
 		"a field that a row's records have in common; repeatable")
 	flags.StringVar(&f.bucket, "bucket", "", "the length of a row's time bucket: 1m, 5m, 1h, 1d; "+
@@ -109,7 +115,6 @@ at the start is in the table. Where the stream's retention period has removed re
 		"HOST:PORT: serve the worker's counts there, at GET /metrics, for Prometheus")
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is in the table")
-	return command
 }
 
 // definition returns what the flags ask for.

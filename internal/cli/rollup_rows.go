@@ -24,7 +24,7 @@ func (f *rollupFlags) toRows(
 	ctx context.Context, worker *consumer.Config, of rollup.Definition, counts *rollupCounts,
 	end context.CancelCauseFunc,
 ) (closeDB func(), err error) {
-	store, disconnect, err := f.store(worker)
+	store, disconnect, err := f.store(ctx, worker)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,9 @@ const rowsPatience = 12 * time.Second
 const mongoSelection = 5 * time.Second
 
 // store returns the store of the rows.
-func (f *rollupFlags) store(worker *consumer.Config) (rollup.RowStore, func(), error) {
+func (f *rollupFlags) store(
+	ctx context.Context, worker *consumer.Config,
+) (rollup.RowStore, func(), error) {
 	if f.dynamodb != "" {
 		api, ok := worker.DynamoDB.(dynamostore.DynamoDBAPI)
 		if !ok {
@@ -105,7 +107,7 @@ func (f *rollupFlags) store(worker *consumer.Config) (rollup.RowStore, func(), e
 		return nil, nil, exit.Usage("--mongodb: %w", err)
 	}
 	closeDB := func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = client.Disconnect(ctx) // nothing is under way
 	}

@@ -27,8 +27,8 @@ type Config struct {
 	// Stream is the stream's name. Required.
 	Stream string
 
-	// Bad is the policy for records that cannot be folded; default SkipBad. The table of bad records
-	// is named Table with "_bad" behind it.
+	// Bad is the policy for records that cannot be folded; default SkipBad. The table of bad
+	// records is named Table with "_bad" behind it.
 	Bad BadPolicy
 
 	// AllowGaps, Failover, Logger and OnRetry are as in sqlsink.Config.

@@ -20,6 +20,9 @@
 // lacks a field, or has a value that the column cannot hold. The error names the field. No value is
 // rounded to fit or replaced, except that doubles have the precision of doubles.
 //
+// Rollup is the sink.Sink of a SQL database: it merges the rows of each batch into a table, in the
+// transaction that moves the shard's position. Each record counts once.
+//
 // Rows writes the rows of a consumer's batches to a database that has no transactions over several
 // rows, a RowStore: dynamostore or mongostore. Each record counts once there, too.
 package rollup

@@ -99,9 +99,9 @@ func (c RowsConfig) isNew(ctx context.Context, stream lease.Stream) error {
 	}
 	for _, l := range leases {
 		if l.Processed() != runnel.Start() {
-			return Lasting(fmt.Errorf("%w: application %s has processed records into another table, "+
-				"so %s would begin in the middle: name another application, which begins with the "+
-				"oldest record", ErrOtherSetup, c.App, c.Store))
+			return Lasting(fmt.Errorf("%w: application %s has processed records into another "+
+				"table, so %s would begin in the middle: name another application, which begins "+
+				"with the oldest record", ErrOtherSetup, c.App, c.Store))
 		}
 	}
 	return nil

@@ -171,7 +171,7 @@ func (s *Store) Prepare(ctx context.Context, setup rollup.Setup) error {
 // kept returns the setup in the table; none if there is no table.
 func (s *Store) kept(ctx context.Context) (rollup.KeptSetup, error) {
 	found, err := s.get(ctx, rollup.SetupKey)
-	if errors.As(err, new(*types.ResourceNotFoundException)) {
+	if awserr.DynamoDB.Of(err) == awserr.Missing {
 		return rollup.KeptSetup{}, nil
 	}
 	return rollup.KeptSetup{
