@@ -2,12 +2,11 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"time"
+
+	"github.com/runnel-stream/runnel/internal/sqldb"
 )
 
 // Migrate makes the table and the relay's own tables, as far as they are not there: see Schema and
@@ -148,21 +147,13 @@ func patiently(ctx context.Context, f func() error) error {
 	start := time.Now()
 	for failures := 1; ; failures++ {
 		err := f()
-		if err == nil || !unanswered(err) || time.Since(start) > startTimeout {
+		if err == nil || !sqldb.Starting(err) || time.Since(start) > startTimeout {
 			return err
 		}
 		if err := databaseBackoff.Wait(ctx, failures); err != nil {
 			return err
 		}
 	}
-}
-
-// unanswered reports whether PostgreSQL has not answered, or that it is starting or ending.
-func unanswered(err error) bool {
-	var lost net.Error
-	code := codeOf(err)
-	return code == "57P01" || code == "57P02" || code == "57P03" || code == "" &&
-		(errors.As(err, &lost) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF))
 }
 
 // admin opens the store of a table for one command.
@@ -207,7 +198,7 @@ func check(ctx context.Context, db DB, table Table) error {
 		return fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	if _, err := s.status(ctx); err != nil {
-		if codeOf(err) == undefinedTable || strings.Contains(err.Error(), "no such table") {
+		if sqldb.State(err) == undefinedTable || strings.Contains(err.Error(), "no such table") {
 			err = fmt.Errorf("%w: %w", ErrUnfit, err)
 		}
 		return fmt.Errorf("the relay's own tables %s_journal, _lease, _held and _dead cannot be "+

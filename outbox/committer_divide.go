@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/runnel-stream/runnel/internal/sqldb"
 )
 
 const (
@@ -29,7 +31,7 @@ func refused(err error) bool {
 	if errors.As(err, &sqlite) {
 		return sqlite.Code()&0xff == constraint
 	}
-	code := codeOf(err)
+	code := sqldb.State(err)
 	if len(code) < 2 || errors.As(err, new(*pgconn.ConnectError)) {
 		return false
 	}

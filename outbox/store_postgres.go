@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/runnel-stream/runnel/internal/sqldb"
 )
 
 // postgresStore is the store of a PostgreSQL. Each method is one statement outside a transaction
@@ -35,7 +36,7 @@ func newPostgresStore(
 	s := &postgresStore{pool: pool, table: table, timeout: timeout, timeline: walTimeline}
 	var now string
 	err := s.ask(ctx, "select "+walTimeline, nil, &now)
-	switch codeOf(err) {
+	switch sqldb.State(err) {
 	case undefinedFunction, insufficientRights, notSupported:
 		s.timeline, err = "''", nil
 	}
@@ -260,7 +261,7 @@ const (
 func (s *postgresStore) ages(ctx context.Context) (row, transaction time.Duration, err error) {
 	var oldest, longest float64
 	err = s.ask(ctx, oldestSQL, nil, &oldest)
-	if codeOf(err) != "" { // there is no created_at, or it is no time
+	if sqldb.State(err) != "" { // there is no created_at, or it is no time
 		oldest, err = -1, nil
 	}
 	if err == nil {
@@ -278,15 +279,6 @@ const (
 	lockNotAvailable   = "55P03"
 )
 
-// codeOf returns the code of a server's error, or "".
-func codeOf(err error) string {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
-		return refused.Code
-	}
-	return ""
-}
-
 func (s *postgresStore) columns(ctx context.Context) (map[string]string, error) {
 	types := map[string]string{}
 	err := s.query(ctx, columnQuery, []any{s.table.quoted(DialectPostgres)},
@@ -296,7 +288,7 @@ func (s *postgresStore) columns(ctx context.Context) (map[string]string, error) 
 			types[name] = of
 			return err
 		})
-	if codeOf(err) == undefinedTable {
+	if sqldb.State(err) == undefinedTable {
 		return nil, nil
 	}
 	return types, err
