@@ -44,7 +44,7 @@ func (h *holding) endParent(ctx context.Context, open *sink.ParentError) error {
 		listed[s.ID] = s
 	}
 	if parent, ok := listed[open.Parent]; ok {
-		return h.readParent(ctx, parent)
+		return h.readParent(ctx, parent, open.End)
 	}
 	if len(shards) == 0 {
 		return nil // there is no such answer of a stream that has a shard
@@ -64,15 +64,15 @@ func (h *holding) endParent(ctx context.Context, open *sink.ParentError) error {
 
 // readParent reads a parent to its end, from where the sink's last commit of it ends. If there is
 // none, it begins where the application begins, and finds no record if the shard had ended by then.
-func (h *holding) readParent(ctx context.Context, s runnel.Shard) error {
+func (h *holding) readParent(ctx context.Context, s runnel.Shard, from runnel.Position) error {
 	of := lease.NewLease(s, h.run.origin)
 	parent := &holding{
 		run: h.run, first: of, keeper: h.keeper, stopping: h.stopping, unended: true,
 	}
-	h.run.cfg.Logger.Warn("the sink has not ended a shard whose end is in the lease table, "+
-		"perhaps since its data was restored: the shard is read to its end again",
-		"worker", h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(s.ID),
-		"child", string(h.first.Key))
+	h.run.cfg.Logger.Info("a parent is read to its end first, since the sink has not ended it: the "+
+		"application begins after it, or the sink's data was restored", "worker",
+		h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(s.ID), "from",
+		from.String(), "child", string(h.first.Key))
 	how, _, err := parent.session(ctx)
 	if err == nil && how != finished {
 		err = errStopping

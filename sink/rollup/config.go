@@ -143,11 +143,13 @@ func New(cfg Config) (*Rollup, error) {
 // handle folds a batch and merges its rows. It is a sqlsink.Handler.
 func (r *Rollup) handle(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) error {
 	state := r.state.of(batch.ShardID)
-	state.folder.Reset()
+	folder := r.state.folders.Get().(*Folder)
+	defer r.state.folders.Put(folder)
+	folder.Reset()
 	var bad []badRecord
 	for i := range batch.Records {
 		record := &batch.Records[i]
-		err := state.folder.Add(record)
+		err := folder.Add(record)
 		if err == nil {
 			continue
 		}
@@ -156,7 +158,7 @@ func (r *Rollup) handle(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) e
 		}
 		bad = append(bad, badRecord{record, err})
 	}
-	rows := state.folder.Rows()
+	rows := folder.Rows()
 	last := batch.Records[len(batch.Records)-1].Position
 	var err error
 	if r.own || state.careful == last {

@@ -9,14 +9,12 @@ import (
 // shardStates has what the handler of a shard keeps between batches. Each state is used by the
 // shard's goroutine alone.
 type shardStates struct {
-	definition Definition
-
-	mu     *sync.Mutex
-	shards map[runnel.ShardID]*shardState
+	mu      *sync.Mutex
+	shards  map[runnel.ShardID]*shardState
+	folders *sync.Pool // a folder keeps the memory of a batch's rows
 }
 
 type shardState struct {
-	folder *Folder
 	// careful is the end of a batch that would overflow a row of the database.
 	careful runnel.Position
 	commit  Commit // of the batch that was handled last
@@ -24,7 +22,11 @@ type shardState struct {
 
 func newShardStates(d Definition) shardStates {
 	return shardStates{
-		definition: d, mu: new(sync.Mutex), shards: map[runnel.ShardID]*shardState{},
+		mu: new(sync.Mutex), shards: map[runnel.ShardID]*shardState{},
+		folders: &sync.Pool{New: func() any {
+			folder, _ := NewFolder(d) // it is valid
+			return folder
+		}},
 	}
 }
 
@@ -33,8 +35,7 @@ func (s *shardStates) of(id runnel.ShardID) *shardState {
 	defer s.mu.Unlock()
 	state := s.shards[id]
 	if state == nil {
-		folder, _ := NewFolder(s.definition) // it is valid
-		state = &shardState{folder: folder}
+		state = &shardState{}
 		s.shards[id] = state
 	}
 	return state
