@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -107,10 +108,14 @@ func (c Config) Validate() error {
 // that moves the shard's position. It is safe for concurrent use, and needs no closing.
 type Rollup struct {
 	*sqlsink.Sink
-	cfg   Config
-	table statements
-	own   bool // a column is merged by the user's function
-	state shardStates
+	cfg     Config
+	table   statements
+	own     bool      // a column is merged by the user's function
+	folders sync.Pool // a folder keeps the memory of a batch's rows
+
+	mu sync.Mutex
+	// careful has the ends of batches that would overflow a row of the database.
+	careful map[runnel.ShardID]runnel.Position
 }
 
 // New returns the rollup of a configuration. It does not reach the database: Prepare does.
@@ -122,7 +127,11 @@ func New(cfg Config) (*Rollup, error) {
 	if cfg.OnCommit == nil {
 		cfg.OnCommit = func(Commit) {}
 	}
-	r := &Rollup{cfg: cfg, state: newShardStates(cfg.Definition)}
+	r := &Rollup{cfg: cfg, careful: map[runnel.ShardID]runnel.Position{}}
+	r.folders.New = func() any {
+		folder, _ := NewFolder(cfg.Definition) // it is valid
+		return folder
+	}
 	for _, c := range cfg.Columns {
 		r.own = r.own || c.Op == Own
 	}
@@ -135,16 +144,15 @@ func New(cfg Config) (*Rollup, error) {
 	var err error
 	r.Sink, err = sqlsink.New(sqlsink.Config{
 		DB: cfg.DB, Dialect: dialect, App: cfg.App, Handler: r.handle, AllowGaps: cfg.AllowGaps,
-		Failover: cfg.Failover, Logger: cfg.Logger, OnRetry: cfg.OnRetry, OnCommit: r.committed,
+		Failover: cfg.Failover, Logger: cfg.Logger, OnRetry: cfg.OnRetry,
 	})
 	return r, err
 }
 
 // handle folds a batch and merges its rows. It is a sqlsink.Handler.
 func (r *Rollup) handle(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) error {
-	state := r.state.of(batch.ShardID)
-	folder := r.state.folders.Get().(*Folder)
-	defer r.state.folders.Put(folder)
+	folder := r.folders.Get().(*Folder)
+	defer r.folders.Put(folder)
 	folder.Reset()
 	var bad []badRecord
 	for i := range batch.Records {
@@ -161,10 +169,10 @@ func (r *Rollup) handle(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) e
 	rows := folder.Rows()
 	last := batch.Records[len(batch.Records)-1].Position
 	var err error
-	if r.own || state.careful == last {
+	if r.own || r.isCareful(batch.ShardID, last) {
 		rows, bad, err = r.mergeHere(ctx, tx, batch, rows, bad)
 	} else if err = r.table.upsert(ctx, tx, rows); overflows(err) {
-		state.careful = last // the next attempt finds the record
+		r.beCareful(batch.ShardID, last) // the next attempt finds the record
 	}
 	if err != nil {
 		return fmt.Errorf("merge %d rows into %s: %w", len(rows), r.cfg.Table, err)
@@ -174,13 +182,21 @@ func (r *Rollup) handle(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) e
 			return fmt.Errorf("keep %d bad records: %w", len(bad), err)
 		}
 	}
-	state.commit = Commit{
+	done := Commit{
 		ShardID: batch.ShardID, Records: len(batch.Records), Rows: len(rows), Bad: len(bad),
 	}
+	batch.OnCommit = func() { r.cfg.OnCommit(done) }
 	return nil
 }
 
-// committed is called after the commit of the batch that the shard's handle had last.
-func (r *Rollup) committed(shard runnel.ShardID, _ int) {
-	r.cfg.OnCommit(r.state.of(shard).commit)
+func (r *Rollup) beCareful(shard runnel.ShardID, last runnel.Position) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.careful[shard] = last
+}
+
+func (r *Rollup) isCareful(shard runnel.ShardID, last runnel.Position) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.careful[shard] == last
 }

@@ -30,14 +30,15 @@ const logEvery = 10 * time.Second
 
 // attempt is a commit that is tried until it succeeds. Its row and token are new with each try.
 type attempt struct {
-	of      *writer
-	records []runnel.Record
-	end     runnel.Position
-	row     row    // after the commit
-	state   []byte // whole, if it is to be written; nil to leave the row's
-	dead    []Dead // records that the try has moved to runnel_dead
-	blamed  int    // tries that failed in the handler
-	failed  string // the token of the last try, if the handler has failed in it
+	of       *writer
+	records  []runnel.Record
+	end      runnel.Position
+	row      row      // after the commit
+	state    []byte   // whole, if it is to be written; nil to leave the row's
+	onCommit []func() // of the batches that the handler has taken
+	dead     []Dead   // records that the try has moved to runnel_dead
+	blamed   int      // tries that failed in the handler
+	failed   string   // the token of the last try, if the handler has failed in it
 }
 
 // commit commits the records and everything that was written before, up to end. It returns
@@ -56,8 +57,8 @@ func (w *writer) commit(
 	w.row, w.looked = a.row, time.Now()
 	w.known = sink.Committed{End: end}
 	w.clear()
-	if len(records) > 0 {
-		w.sink.cfg.OnCommit(w.place.shard, len(records))
+	for _, call := range a.onCommit {
+		call()
 	}
 	for _, d := range a.dead {
 		w.sink.cfg.OnDead(d)
@@ -166,7 +167,7 @@ func (a *attempt) begin(ctx context.Context, cancel func()) (tx *timedTx, moved 
 
 // prepare makes the row as it is to be. A large state that is to be written whole is made once.
 func (a *attempt) prepare() (err error) {
-	a.dead = nil
+	a.dead, a.onCommit = nil, nil
 	a.row = row{there: true, position: a.end, token: rand.Text()[:16]}
 	if a.row.gaps, err = a.of.gaps(); err != nil {
 		return err
@@ -309,9 +310,16 @@ func (a *attempt) call(
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return tx.Handle(ctx, &Batch{
+	batch := &Batch{
 		Stream: a.of.stream, ShardID: a.of.place.shard, Records: records, Gap: gap,
-	})
+	}
+	if err := tx.Handle(ctx, batch); err != nil {
+		return err
+	}
+	if batch.OnCommit != nil {
+		a.onCommit = append(a.onCommit, batch.OnCommit)
+	}
+	return nil
 }
 
 // blames reports whether an error of the handler is about its records. It is not if the context has

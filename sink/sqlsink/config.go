@@ -21,6 +21,9 @@ type Batch struct {
 	// Gap is set if records before these may be missing, because the stream removed them, by its
 	// retention period, before they were read. See Config.AllowGaps.
 	Gap *sink.Gap
+	// OnCommit may be set by the handler. It is called after the commit of the transaction, and not
+	// at all if that fails. It must not block.
+	OnCommit func()
 }
 
 // Handler makes the effects of a batch, in the transaction tx. It does not end the transaction. It
@@ -77,9 +80,6 @@ type Config struct {
 	// Logger logs failed calls, for each shard at most once every 10 s. Default
 	// slog.Default().
 	Logger *slog.Logger
-	// OnCommit is called after each commit of records, with their shard and number. It must not
-	// block. Calls come from several goroutines.
-	OnCommit func(shard runnel.ShardID, records int)
 	// OnRetry is called when a batch, or a look at its outcome, is to be tried again, and OnDead
 	// after the commit of each dead letter. They must not block. Calls come from several
 	// goroutines.
@@ -135,9 +135,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
-	}
-	if c.OnCommit == nil {
-		c.OnCommit = func(runnel.ShardID, int) {}
 	}
 	if c.OnRetry == nil {
 		c.OnRetry = func(Retry) {}
