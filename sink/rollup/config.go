@@ -1,6 +1,7 @@
 package rollup
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -151,42 +152,73 @@ func New(cfg Config) (*Rollup, error) {
 
 // handle folds a batch and merges its rows. It is a sqlsink.Handler.
 func (r *Rollup) handle(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) error {
-	folder := r.folders.Get().(*Folder)
-	defer r.folders.Put(folder)
-	folder.Reset()
-	var bad []badRecord
-	for i := range batch.Records {
-		record := &batch.Records[i]
-		err := folder.Add(record)
-		if err == nil {
-			continue
-		}
-		if r.cfg.Bad == StopAtBad {
-			return &BadRecordError{ShardID: batch.ShardID, Position: record.Position, Err: err}
-		}
-		bad = append(bad, badRecord{record, err})
+	if r.cfg.Dialect == Postgres { // a connection may be cut off without an end
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.patience())
+		defer cancel()
 	}
-	rows := folder.Rows()
 	last := batch.Records[len(batch.Records)-1].Position
+	var rows int
+	var bad []badRecord
 	var err error
-	if r.own || r.isCareful(batch.ShardID, last) {
-		rows, bad, err = r.mergeHere(ctx, tx, batch, rows, bad)
-	} else if err = r.table.upsert(ctx, tx, rows); overflows(err) {
-		r.beCareful(batch.ShardID, last) // the next attempt finds the record
+	if r.isCareful(batch.ShardID, last) {
+		rows, bad, err = r.mergeSingly(ctx, tx, batch)
+	} else {
+		rows, bad, err = r.mergeBatch(ctx, tx, batch)
+		if overflows(err) {
+			r.beCareful(batch.ShardID, last)
+			if errors.Is(err, ErrOverflow) { // the database has not refused a statement
+				rows, bad, err = r.mergeSingly(ctx, tx, batch)
+			}
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("merge %d rows into %s: %w", len(rows), r.cfg.Table, err)
+		return fmt.Errorf("merge %d records into %s: %w", len(batch.Records), r.cfg.Table, err)
 	}
 	if len(bad) > 0 {
+		if r.cfg.Bad == StopAtBad {
+			first := bad[0].record
+			return &BadRecordError{ShardID: batch.ShardID, Position: first.Position, Err: bad[0].err}
+		}
 		if err := r.table.keepBad(ctx, tx, batch.Stream, bad); err != nil {
 			return fmt.Errorf("keep %d bad records: %w", len(bad), err)
 		}
 	}
 	done := Commit{
-		ShardID: batch.ShardID, Records: len(batch.Records), Rows: len(rows), Bad: len(bad),
+		ShardID: batch.ShardID, Records: len(batch.Records), Rows: rows, Bad: len(bad),
 	}
 	batch.OnCommit = func() { r.cfg.OnCommit(done) }
 	return nil
+}
+
+// patience is the time that the statements of a batch may take.
+func (r *Rollup) patience() time.Duration { return 3 * cmp.Or(r.cfg.Failover, defaultFailover) }
+
+const defaultFailover = 10 * time.Second // sqlsink's
+
+// mergeBatch folds the batch in memory and merges the rows. The error wraps ErrOverflow, or
+// overflows says so, if a record must be found that would overflow a row.
+func (r *Rollup) mergeBatch(
+	ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch,
+) (written int, bad []badRecord, err error) {
+	folder := r.folders.Get().(*Folder)
+	defer r.folders.Put(folder)
+	folder.Reset()
+	for i := range batch.Records {
+		record := &batch.Records[i]
+		err := folder.Add(record)
+		if errors.Is(err, ErrOverflow) { // which one it is depends on the row in the database
+			return 0, nil, err
+		}
+		if err != nil {
+			bad = append(bad, badRecord{record, err})
+		}
+	}
+	rows := folder.Rows()
+	if r.own {
+		return len(rows), bad, r.mergeHere(ctx, tx, rows)
+	}
+	return len(rows), bad, r.table.upsert(ctx, tx, rows)
 }
 
 func (r *Rollup) beCareful(shard runnel.ShardID, last runnel.Position) {

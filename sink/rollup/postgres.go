@@ -161,7 +161,26 @@ func (p *postgres) upsert(ctx context.Context, tx *sql.Tx, rows []Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, p.upsertSQL, p.arrays(rows, len(p.of.cells))...)
+	return p.change(ctx, tx, p.upsertSQL, rows)
+}
+
+// change runs a statement that must change each of the rows.
+func (p *postgres) change(ctx context.Context, tx *sql.Tx, text string, rows []Row) error {
+	result, err := tx.ExecContext(ctx, text, p.arrays(rows, len(p.of.cells))...)
+	if err != nil {
+		return err
+	}
+	return changedAll(result, len(rows))
+}
+
+// changedAll returns an error if a statement has not changed all rows: the table has a trigger or a
+// rule that drops them.
+func changedAll(result sql.Result, rows int) error {
+	n, err := result.RowsAffected()
+	if err == nil && n != int64(rows) {
+		err = fmt.Errorf("the table has taken %d of %d rows: a trigger or a rule of it drops rows; "+
+			"remove it", n, rows)
+	}
 	return err
 }
 
@@ -211,8 +230,7 @@ func (p *postgres) query(
 }
 
 func (p *postgres) replace(ctx context.Context, tx *sql.Tx, rows []Row) error {
-	_, err := tx.ExecContext(ctx, p.replaceSQL, p.arrays(rows, len(p.of.cells))...)
-	return err
+	return p.change(ctx, tx, p.replaceSQL, rows)
 }
 
 func (p *postgres) keepBad(
@@ -249,5 +267,5 @@ const outOfRange = "22003"
 func overflows(err error) bool {
 	const datatype = 19 | 12<<8 // SQLITE_CONSTRAINT_DATATYPE, of a STRICT table
 	var coded interface{ Code() int }
-	return sqldb.State(err) == outOfRange || errors.As(err, &coded) && coded.Code() == datatype
+	return errors.Is(err, ErrOverflow) || sqldb.State(err) == outOfRange || errors.As(err, &coded) && coded.Code() == datatype
 }

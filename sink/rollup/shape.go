@@ -171,6 +171,16 @@ func (s *shape) keyText(row *Row) string {
 	return b.String()
 }
 
+// compare orders rows by their keys, then by their buckets.
+func (s *shape) compare(a, b Row) int {
+	for i := range s.Keys {
+		if order := a.Keys[i].compare(b.Keys[i], s.Keys[i].Type); order != 0 {
+			return order
+		}
+	}
+	return a.Bucket.Compare(b.Bucket)
+}
+
 // quote returns a name as SQL has it.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 

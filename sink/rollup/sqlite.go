@@ -47,6 +47,10 @@ func (l *sqlite) merges() []string {
 		switch c.op {
 		case Count, Sum:
 			merged = there + " + " + next
+			if c.kind == kindDouble { // SQLite has infinities; a STRICT column refuses this text
+				merged = "case when abs(" + merged + ") <= 1.7976931348623157e308 then " + merged +
+					" else 'overflow' end"
+			}
 		case Min:
 			merged = "case when " + next + " < " + there + " collate binary then " + next +
 				" else " + there + " end"
@@ -86,7 +90,7 @@ func (l *sqlite) each(
 	defer func() { err = errors.Join(err, statement.Close()) }()
 	for i := range rows {
 		result, err := statement.ExecContext(ctx, args(&rows[i])...)
-		if err == nil && done != nil {
+		if err == nil {
 			err = done(&rows[i], result)
 		}
 		if err != nil {
@@ -96,10 +100,12 @@ func (l *sqlite) each(
 	return nil
 }
 
+func changedOne(_ *Row, result sql.Result) error { return changedAll(result, 1) }
+
 func (l *sqlite) all(row *Row) []any { return l.values(row, 0, len(l.of.cells)) }
 
 func (l *sqlite) upsert(ctx context.Context, tx *sql.Tx, rows []Row) error {
-	return l.each(ctx, tx, l.upsertSQL, rows, l.all, nil)
+	return l.each(ctx, tx, l.upsertSQL, rows, l.all, changedOne)
 }
 
 func (l *sqlite) insert(ctx context.Context, tx *sql.Tx, rows []Row) (map[string]bool, error) {
@@ -141,7 +147,7 @@ func (l *sqlite) lock(ctx context.Context, tx *sql.Tx, rows []Row) (there []Row,
 func (l *sqlite) replace(ctx context.Context, tx *sql.Tx, rows []Row) error {
 	return l.each(ctx, tx, l.replaceSQL, rows, func(r *Row) []any {
 		return append(l.values(r, l.of.keys, len(l.of.cells)), l.values(r, 0, l.of.keys)...)
-	}, nil)
+	}, changedOne)
 }
 
 func (l *sqlite) keepBad(
