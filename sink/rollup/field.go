@@ -3,6 +3,7 @@ package rollup
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +33,18 @@ func ParseField(text string) (Field, error) {
 	if reason := pointerFault(f.Pointer); reason != "" {
 		return Field{}, fmt.Errorf("the pointer %q %s", f.Pointer, reason)
 	}
+	if i := strings.LastIndexByte(f.Pointer, ':'); i >= 0 && f.Type == "" &&
+		slices.Contains(otherTypes, strings.ToLower(f.Pointer[i+1:])) {
+		return Field{}, fmt.Errorf("%q ends in a type that is none here: want :int, :double or "+
+			":text; for a member of that name write %s:text, or another type", text, text)
+	}
 	return f, nil
+}
+
+// otherTypes are words for types that users may write.
+var otherTypes = []string{
+	"int", "integer", "bigint", "long", "double", "float", "real", "decimal", "numeric", "number",
+	"text", "string", "varchar", "bool", "boolean", "timestamp", "time", "date", "json", "jsonb",
 }
 
 // ParseBucket reads a bucket's length: a duration as time.ParseDuration reads it, or a number of

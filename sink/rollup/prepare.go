@@ -22,6 +22,8 @@ type schema interface {
 	// create makes the table; createBad that of the bad records, if it is not there.
 	create() string
 	createBad() string
+	// typeOf returns the database's word for a kind.
+	typeOf(k kind) string
 }
 
 // described is a table as the database has it.
@@ -36,6 +38,7 @@ type describedColumn struct {
 	kind     kind   // "" for one that a rollup does not use
 	text     string // the type, in the database's words
 	required bool   // a row without a value is refused
+	nullable bool
 }
 
 // Prepare makes the table of the rows, or checks that it fits, and notes in the table runnel_rollup
@@ -46,9 +49,12 @@ func (r *Rollup) Prepare(ctx context.Context) error {
 	if err := r.Migrate(ctx); err != nil {
 		return err
 	}
+	// These are asked outside of the transaction, which an error would end.
+	hasRegistry, hasBad := r.isThere(ctx, "runnel_rollup", "app"), r.isThere(ctx, r.table.is().bad,
+		"stream, shard, position, reason, partition_key, data, arrived_at")
 	tx, err := r.cfg.DB.BeginTx(ctx, nil)
 	if err == nil {
-		if err = r.prepare(ctx, tx); err == nil {
+		if err = r.prepare(ctx, tx, hasRegistry, hasBad); err == nil {
 			err = tx.Commit()
 		} else {
 			_ = tx.Rollback() // it has changed nothing
@@ -60,11 +66,11 @@ func (r *Rollup) Prepare(ctx context.Context) error {
 	return nil
 }
 
-func (r *Rollup) prepare(ctx context.Context, tx *sql.Tx) error {
+func (r *Rollup) prepare(ctx context.Context, tx *sql.Tx, hasRegistry, hasBad bool) error {
 	if err := r.table.exclusive(ctx, tx); err != nil {
 		return err
 	}
-	if !r.hasRegistry(ctx) {
+	if !hasRegistry {
 		if _, err := tx.ExecContext(ctx, r.table.registry()); err != nil {
 			return err
 		}
@@ -77,6 +83,9 @@ func (r *Rollup) prepare(ctx context.Context, tx *sql.Tx) error {
 		noted, err := r.isNoted(ctx, tx, there.name)
 		if err == nil {
 			err = r.fits(there)
+		}
+		if err == nil && noted {
+			err = r.makeBad(ctx, tx, hasBad)
 		}
 		if noted || err != nil {
 			return err
@@ -93,20 +102,43 @@ func (r *Rollup) prepare(ctx context.Context, tx *sql.Tx) error {
 			return err
 		}
 	}
-	if _, err = tx.ExecContext(ctx, r.table.createBad()); err != nil {
+	if err := r.makeBad(ctx, tx, hasBad); err != nil {
 		return err
 	}
+	// A note that is there is of a table that was dropped.
 	_, err = tx.ExecContext(ctx, "insert into runnel_rollup (table_name, app, stream, definition) "+
-		"values ($1, $2, $3, $4)", there.name, r.cfg.App, r.cfg.Stream, r.cfg.Definition.String())
+		"values ($1, $2, $3, $4) on conflict (table_name) do update set app = excluded.app, "+
+		"stream = excluded.stream, definition = excluded.definition",
+		there.name, r.cfg.App, r.cfg.Stream, r.cfg.Definition.String())
 	return err
 }
 
-// hasRegistry reports whether the table runnel_rollup can be read. A role needs the right to make
-// tables only if one is missing. The transaction cannot be asked: an error would end it.
-func (r *Rollup) hasRegistry(ctx context.Context) bool {
-	var none int
-	err := r.cfg.DB.QueryRowContext(ctx, "select 1 from runnel_rollup where app = ''").Scan(&none)
-	return err == nil || errors.Is(err, sql.ErrNoRows)
+// makeBad makes the table of bad records, unless one that fits is there.
+func (r *Rollup) makeBad(ctx context.Context, tx *sql.Tx, there bool) error {
+	if there {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, r.table.createBad())
+	if err == nil {
+		var none int
+		err = tx.QueryRowContext(ctx, "select 1 from "+r.table.is().bad+" where stream = '' "+
+			"and shard = '' and position = '' and reason = '' and arrived_at is null").Scan(&none)
+	}
+	if err == nil || errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return unfit("the table %s is needed for bad records, and cannot be made or used: %v; drop or "+
+		"rename one that is there, or grant the right to make tables", r.table.is().bad, err)
+}
+
+// isThere reports whether a table with these columns can be read. A role needs the right to make
+// tables only if one is missing.
+func (r *Rollup) isThere(ctx context.Context, table, columns string) bool {
+	rows, err := r.cfg.DB.QueryContext(ctx, "select "+columns+" from "+table+" where 1 = 0")
+	if err != nil {
+		return false
+	}
+	return errors.Join(rows.Err(), rows.Close()) == nil
 }
 
 // isNoted reports whether a rollup is noted for the table. The error is *UnfitError if it is not
@@ -181,9 +213,12 @@ func (r *Rollup) fits(there *described) error {
 		case !ok:
 			fault("it has no column %s", c.name)
 		case column.kind != c.kind:
-			fault("column %s is %s, and %s is wanted", c.name, column.text, c.kind)
-		case there.loose && c.op == Sum && c.kind == kindInt:
-			fault("column %s is not exact: the table is not STRICT", c.name)
+			fault("column %s is %s, and %s is wanted", c.name, column.text, r.table.typeOf(c.kind))
+		case there.loose && c.op == Sum:
+			fault("column %s may overflow unseen, since the table is not STRICT", c.name)
+		case column.nullable && c.op != "":
+			fault("column %s may be null, and a null stays null whatever is added: make it not null",
+				c.name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(there.columns)) {

@@ -9,6 +9,8 @@ import (
 
 func (l *sqlite) is() *shape { return l.of }
 
+func (l *sqlite) typeOf(k kind) string { return sqliteTypes[k] }
+
 // exclusive takes the lock of the writer, which the first write takes.
 func (l *sqlite) exclusive(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, "update runnel_position set position = position where false")
@@ -36,7 +38,8 @@ func (l *sqlite) createBad() string { return l.of.createBad("blob", "text") }
 
 const sqliteIndexes = `select
   (select group_concat(coalesce(name, '')) from pragma_index_info(i.name))
-from pragma_index_list(?) i where i."unique" and not i.partial`
+from pragma_index_list(?) i where i."unique" and not i.partial
+  and not exists (select 1 from pragma_index_xinfo(i.name) x where x.key and x.coll <> 'BINARY')`
 
 func (l *sqlite) describe(ctx context.Context, tx *sql.Tx) (*described, error) {
 	d := &described{columns: map[string]describedColumn{}}
@@ -56,11 +59,11 @@ func (l *sqlite) describe(ctx context.Context, tx *sql.Tx) (*described, error) {
 		return nil, unfit("%s is there and is no table: name another --table", d.name)
 	}
 	d.loose = !strict
-	err = scanEach(ctx, tx, `select name, lower(type), "notnull" and dflt_value is null `+
-		"from pragma_table_info(?)", d.name, func(scan func(...any) error) error {
+	err = scanEach(ctx, tx, `select name, lower(type), "notnull" and dflt_value is null, `+
+		`not "notnull" from pragma_table_info(?)`, d.name, func(scan func(...any) error) error {
 		var name string
 		var c describedColumn
-		err := scan(&name, &c.text, &c.required)
+		err := scan(&name, &c.text, &c.required, &c.nullable)
 		c.kind = l.kindOf(name, c.text)
 		d.columns[name] = c
 		return err

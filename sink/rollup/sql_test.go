@@ -469,7 +469,7 @@ func TestRefused(t *testing.T) {
 func TestTableOfAnother(t *testing.T) {
 	each(t, func(t *testing.T, d *database) {
 		_, err := d.db.ExecContext(t.Context(), `create table "Edits of All" `+
-			`(note text default 'x', count bigint, sum_v bigint, k text, unique (k))`)
+			`(note text default 'x', count bigint not null, sum_v bigint, k text, unique (k))`)
 		must(t, err)
 		cfg := d.config("Edits of All", count())
 		r := prepared(t, cfg)
