@@ -69,8 +69,8 @@ func (h *holding) readParent(ctx context.Context, s runnel.Shard, from runnel.Po
 	parent := &holding{
 		run: h.run, first: of, keeper: h.keeper, stopping: h.stopping, unended: true,
 	}
-	h.run.cfg.Logger.Info("a parent is read to its end first, since the sink has not ended it: the "+
-		"application begins after it, or the sink's data was restored", "worker",
+	h.run.cfg.Logger.Info("a parent is read to its end first, since the sink has not ended it: "+
+		"the application begins after it, or the sink's data was restored", "worker",
 		h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(s.ID), "from",
 		from.String(), "child", string(h.first.Key))
 	how, _, err := parent.session(ctx)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
@@ -168,6 +170,30 @@ func (f *rollupFlags) places() (n int) {
 	return n
 }
 
+// checkPlace reports what is wrong with the names of the database and the table.
+func (f *rollupFlags) checkPlace() error {
+	if f.mongodb != "" {
+		parsed, err := connstring.ParseAndValidate(f.mongodb)
+		if err == nil && parsed.Database == "" {
+			err = errors.New("it names no database: want mongodb://HOST/DATABASE")
+		}
+		if err != nil {
+			return exit.Usage("--mongodb: %w", err)
+		}
+	}
+	if f.db == "" {
+		return nil
+	}
+	kind, err := dialectOf(f.db)
+	if err != nil {
+		return err
+	}
+	if err := rollup.CheckTable(f.table, rollup.Dialect(kind)); err != nil {
+		return exit.Usage("%w", err)
+	}
+	return nil
+}
+
 // worker returns the configuration of the worker.
 func (f *rollupFlags) worker() (consumer.Config, error) {
 	cfg := consumer.Config{Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover}
@@ -197,7 +223,10 @@ func (f *rollupFlags) worker() (consumer.Config, error) {
 	if cfg.App == "" {
 		cfg.App = f.stream + "-" + f.table + f.dynamodb + f.collection // one of them
 	}
-	if err := dynamotable.CheckName(cfg.App); err != nil {
+	if err := dynamotable.CheckName(cfg.App); err != nil && f.app == "" {
+		return cfg, exit.Usage("--app is missing: its default, the stream and the table, is no "+
+			"name of a lease table: %w", err)
+	} else if err != nil {
 		return cfg, exit.Usage("--app: %w", err)
 	}
 	var err error
@@ -219,6 +248,9 @@ func (f *rollupFlags) run(ctx context.Context, con *console.Console) error {
 	if err := definition.Validate(); err != nil {
 		return exit.Usage("%w", err)
 	}
+	if err := f.checkPlace(); err != nil {
+		return err
+	}
 	aws, err := f.from.Load(ctx)
 	if err != nil {
 		return err
@@ -234,29 +266,58 @@ func (f *rollupFlags) run(ctx context.Context, con *console.Console) error {
 			cancel(final)
 		}
 	}
+	stopMetrics, err := serveMetrics(ctx, con, f.metrics, rollupPage(counts, f.stream))
+	if err != nil {
+		return err
+	}
+	defer stopMetrics()
+	if err := f.findStream(ctx, worker.Kinesis); err != nil {
+		return err // before a table is made for it
+	}
 	to := f.toSQL
 	if f.db == "" {
 		to = f.toRows
 	}
 	closeDB, err := to(ctx, &worker, definition, counts, cancel)
 	if err != nil {
-		return err
+		return f.unlessStopped(ctx, err)
 	}
 	defer closeDB()
 	w, err := consumer.New(worker)
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
-	stopMetrics, err := serveMetrics(ctx, con, f.metrics, rollupPage(counts, f.stream))
-	if err != nil {
-		return err
-	}
-	defer stopMetrics()
 	start := time.Now()
 	stop := con.Watch(ctx, func() string { return rollupLine(f.stream, counts, start) })
 	err = w.Run(ctx)
 	stop()
 	return f.ended(ctx, con, err, rollupLine(f.stream, counts, start))
+}
+
+// findStream returns an error if the stream is not there.
+func (f *rollupFlags) findStream(ctx context.Context, api consumer.KinesisAPI) error {
+	err := patiently(ctx, func() error {
+		_, err := api.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
+			StreamName: &f.stream,
+		})
+		return err
+	})
+	if err != nil {
+		err = workerError("rollup of stream "+f.stream, f.stream, err)
+	}
+	return f.unlessStopped(ctx, err)
+}
+
+// unlessStopped returns the error of the start, or that of an interrupt if the user has ended the
+// command meanwhile.
+func (f *rollupFlags) unlessStopped(ctx context.Context, err error) error {
+	switch {
+	case err == nil || ctx.Err() == nil:
+		return err
+	case f.once:
+		return exit.ErrInterrupt
+	}
+	return nil
 }
 
 // ended returns the command's error.

@@ -94,12 +94,9 @@ func (f *rollupFlags) store(
 		}
 		return store, func() {}, nil
 	}
-	parsed, err := connstring.ParseAndValidate(f.mongodb)
+	parsed, err := connstring.Parse(f.mongodb) // checkPlace has accepted it
 	if err != nil {
 		return nil, nil, exit.Usage("--mongodb: %w", err)
-	}
-	if parsed.Database == "" {
-		return nil, nil, exit.Usage("--mongodb names no database: want mongodb://HOST/DATABASE")
 	}
 	client, err := mongo.Connect(options.Client().ApplyURI(f.mongodb).
 		SetServerSelectionTimeout(mongoSelection))

@@ -23,6 +23,10 @@ import (
 // wait for one another beyond it.
 const rollupConnections = 16
 
+// preparePatience is the time that the checks of the tables may take. A database may take the
+// connection and give no answer.
+const preparePatience = 15 * time.Second
+
 // toSQL lets the worker write to the database of --db. end ends the command with an error.
 func (f *rollupFlags) toSQL(
 	ctx context.Context, worker *consumer.Config, of rollup.Definition, counts *rollupCounts,
@@ -51,7 +55,11 @@ func (f *rollupFlags) toSQL(
 	if err != nil {
 		return nil, exit.Usage("%w", err)
 	}
-	err = patiently(ctx, func() error { return r.Prepare(ctx) })
+	err = patiently(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, preparePatience)
+		defer cancel()
+		return r.Prepare(ctx)
+	})
 	switch unfit := new(rollup.UnfitError); {
 	case errors.As(err, &unfit):
 		return nil, exit.Usage("%w", err)
@@ -67,9 +75,6 @@ func (f *rollupFlags) openSQL(ctx context.Context) (rollup.Dialect, *sql.DB, err
 	kind, err := dialectOf(f.db)
 	if err != nil {
 		return "", nil, err
-	}
-	if err := rollup.CheckTable(f.table, rollup.Dialect(kind)); err != nil {
-		return "", nil, exit.Usage("%w", err) // before the file is made
 	}
 	if kind == outbox.DialectSQLite {
 		db, err := openSQLite(ctx, f.db, "runnel rollup", true)

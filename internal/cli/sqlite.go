@@ -20,6 +20,9 @@ func openSQLite(ctx context.Context, db, maker string, create bool) (*sql.DB, er
 	if name == "" {
 		return nil, exit.Usage("--db sqlite: names no file: want sqlite:FILE")
 	}
+	if name == ":memory:" {
+		return nil, exit.Usage("--db sqlite::memory: ends with the command: want sqlite:FILE")
+	}
 	mode := "rw"
 	if create {
 		mode = "rwc"

@@ -177,8 +177,9 @@ func (r *Rollup) handle(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) e
 	}
 	if len(bad) > 0 {
 		if r.cfg.Bad == StopAtBad {
-			first := bad[0].record
-			return &BadRecordError{ShardID: batch.ShardID, Position: first.Position, Err: bad[0].err}
+			return &BadRecordError{
+				ShardID: batch.ShardID, Position: bad[0].record.Position, Err: bad[0].err,
+			}
 		}
 		if err := r.table.keepBad(ctx, tx, batch.Stream, bad); err != nil {
 			return fmt.Errorf("keep %d bad records: %w", len(bad), err)

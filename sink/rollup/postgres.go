@@ -178,8 +178,8 @@ func (p *postgres) change(ctx context.Context, tx *sql.Tx, text string, rows []R
 func changedAll(result sql.Result, rows int) error {
 	n, err := result.RowsAffected()
 	if err == nil && n != int64(rows) {
-		err = fmt.Errorf("the table has taken %d of %d rows: a trigger or a rule of it drops rows; "+
-			"remove it", n, rows)
+		err = fmt.Errorf("the table has taken %d of %d rows: a trigger or a rule of it drops "+
+			"rows; remove it", n, rows)
 	}
 	return err
 }
@@ -267,5 +267,6 @@ const outOfRange = "22003"
 func overflows(err error) bool {
 	const datatype = 19 | 12<<8 // SQLITE_CONSTRAINT_DATATYPE, of a STRICT table
 	var coded interface{ Code() int }
-	return errors.Is(err, ErrOverflow) || sqldb.State(err) == outOfRange || errors.As(err, &coded) && coded.Code() == datatype
+	return errors.Is(err, ErrOverflow) || sqldb.State(err) == outOfRange ||
+		errors.As(err, &coded) && coded.Code() == datatype
 }

@@ -217,8 +217,8 @@ func (r *Rollup) fits(there *described) error {
 		case there.loose && c.op == Sum:
 			fault("column %s may overflow unseen, since the table is not STRICT", c.name)
 		case column.nullable && c.op != "":
-			fault("column %s may be null, and a null stays null whatever is added: make it not null",
-				c.name)
+			fault("column %s may be null, and a null stays null whatever is added: make it not "+
+				"null", c.name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(there.columns)) {
