@@ -53,9 +53,9 @@ func (f *rollupFlags) toRows(
 	}
 	worker.Handler = func(ctx context.Context, batch *consumer.Batch) error {
 		if batch.Gap != nil && !f.allowGaps {
-			end(finalOf(&sqlsink.GapError{App: cfg.App, ShardID: batch.ShardID, Gap: *batch.Gap}))
-			<-ctx.Done()
-			return context.Cause(ctx)
+			gap := &sqlsink.GapError{App: cfg.App, ShardID: batch.ShardID, Gap: *batch.Gap}
+			end(finalOf(gap))
+			return gap
 		}
 		err := rows.Handle(ctx, batch)
 		if err != nil {

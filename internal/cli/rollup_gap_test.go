@@ -1,0 +1,56 @@
+package cli_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/runnel-stream/runnel/internal/cli/clitest"
+)
+
+// TestRollupThatWasAway is the story of a rollup that was away for longer than the stream keeps
+// records. It ends with 1, names the gap and changes nothing; with --allow-gaps it goes on. In a SQL
+// database and in a store of rows.
+func TestRollupThatWasAway(t *testing.T) {
+	r := newLossRun(t)
+	file := filepath.Join(t.TempDir(), "counts.db")
+	places := [][]string{
+		{"--db", "sqlite:" + file, "--table", "counts"}, {"--dynamodb", "counts", "--app", "dynamo"},
+	}
+	rollup := func(place []string, more ...string) *process {
+		return r.start(append(append([]string{
+			"rollup", "--endpoint", r.endpoint, "--stream", "one", "--key", "/id", "--count",
+			"--failover", killFailover, "--once",
+		}, place...), more...)...)
+	}
+	r.put(10)
+	for _, place := range places {
+		rollup(place).want(0)
+	}
+	r.put(1000)
+	r.step("25h")
+	r.put(20)
+	r.trim()
+	for _, place := range places {
+		away := rollup(place)
+		away.want(1)
+		for _, words := range []string{"stops at a gap", "nothing between", "--allow-gaps"} {
+			if said := away.stderr.String(); !strings.Contains(said, words) {
+				t.Errorf("%q is not said:\n%s", words, said)
+			}
+		}
+		again := rollup(place, "--allow-gaps")
+		again.want(0)
+		if said := again.stderr.String(); !strings.Contains(said, "20 records") ||
+			!strings.Contains(said, "1 gaps") {
+			t.Errorf("rollup said:\n%s", said)
+		}
+	}
+	var out strings.Builder
+	if err := clitest.SQL(&out, file, "select sum(count) from counts"); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != "30\n" {
+		t.Errorf("the table has %s records, want 30", out.String())
+	}
+}
