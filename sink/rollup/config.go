@@ -167,7 +167,7 @@ func (r *Rollup) handle(ctx context.Context, tx *sql.Tx, batch *sqlsink.Batch) e
 		rows, bad, err = r.mergeBatch(ctx, tx, batch)
 		if overflows(err) {
 			r.beCareful(batch.ShardID, last)
-			if errors.Is(err, ErrOverflow) { // the database has not refused a statement
+			if errors.Is(err, errFolding) { // before any statement
 				rows, bad, err = r.mergeSingly(ctx, tx, batch)
 			}
 		}
@@ -197,6 +197,9 @@ func (r *Rollup) patience() time.Duration { return 3 * cmp.Or(r.cfg.Failover, de
 
 const defaultFailover = 10 * time.Second // sqlsink's
 
+// errFolding means that a batch overflows in memory.
+var errFolding = errors.New("fold the batch")
+
 // mergeBatch folds the batch in memory and merges the rows. The error wraps ErrOverflow, or
 // overflows says so, if a record must be found that would overflow a row.
 func (r *Rollup) mergeBatch(
@@ -208,8 +211,8 @@ func (r *Rollup) mergeBatch(
 	for i := range batch.Records {
 		record := &batch.Records[i]
 		err := folder.Add(record)
-		if errors.Is(err, ErrOverflow) { // which one it is depends on the row in the database
-			return 0, nil, err
+		if errors.Is(err, ErrOverflow) { // which record it is depends on the row in the database
+			return 0, nil, fmt.Errorf("%w: %w", errFolding, err)
 		}
 		if err != nil {
 			bad = append(bad, badRecord{record, err})

@@ -672,3 +672,34 @@ func TestBadTableIsMadeAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestOwnColumnRefuses has a user's function that refuses a record of one row, beside a new row: the
+// record is bad, and each other one counts once.
+func TestOwnColumnRefuses(t *testing.T) {
+	each(t, func(t *testing.T, d *database) {
+		of := count(rollup.Column{
+			Op: rollup.Own, Field: rollup.Field{Name: "size", Type: rollup.Int},
+			Of: func(r *runnel.Record) (rollup.Value, error) {
+				return rollup.Value{Int: int64(len(r.Data))}, nil
+			},
+			Merge: func(a, b rollup.Value) (rollup.Value, error) {
+				if a.Int+b.Int > 40 {
+					return a, errors.New("too much")
+				}
+				return rollup.Value{Int: a.Int + b.Int}, nil
+			},
+		})
+		r := prepared(t, d.config("edits", of))
+		writeBatches(t, r, []string{`{"k": "a"}`}, []string{
+			`{"k": "b"}`, `{"k": "a", "x": "a long record, too long"}`, `{"k": "a"}`, `{"k": "b"}`,
+		})
+		got := d.table(t, "select k, count, size from edits order by k")
+		if !reflect.DeepEqual(got, []string{"a|2|20", "b|2|20"}) {
+			t.Errorf("the rows are %q", got)
+		}
+		bad := d.table(t, "select reason from edits_bad")
+		if len(bad) != 1 || !strings.Contains(bad[0], "too much") {
+			t.Errorf("the bad ones are %q", bad)
+		}
+	})
+}
