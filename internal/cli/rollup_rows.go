@@ -40,7 +40,11 @@ func (f *rollupFlags) toRows(
 	if err := cfg.Validate(); err != nil {
 		return nil, exit.Usage("%w", err)
 	}
-	opening, cancel := context.WithTimeout(ctx, rowsPatience)
+	limit := rowsPatience
+	if f.dynamodb != "" {
+		limit = tablesPatience
+	}
+	opening, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	rows, err := rollup.OpenRows(opening, cfg)
 	switch {
@@ -72,8 +76,12 @@ func (f *rollupFlags) toRows(
 	return disconnect, nil
 }
 
-// rowsPatience is for how long the start waits for the database, which may be starting.
-const rowsPatience = 12 * time.Second
+// These are for how long the start waits for the database, which may be starting. AWS takes some 10
+// s to make a table of DynamoDB.
+const (
+	rowsPatience   = 12 * time.Second
+	tablesPatience = time.Minute
+)
 
 // mongoSelection is for how long the driver looks for a server. Its own 30 s would hide an outage
 // from the log.

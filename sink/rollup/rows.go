@@ -47,9 +47,13 @@ type Rows struct {
 	backoff retry.Backoff
 }
 
-// attempts is the number of attempts of one call or update. With the pauses between them they take
-// some 5 s. Then the consumer reports the error, and repeats the batch as long as it may.
-const attempts = 12
+// attempts is the largest number of attempts of one call or update, and patience the time after
+// which no further one begins. Then the consumer reports the error, and repeats the batch as long
+// as it may.
+const (
+	attempts = 12
+	patience = 5 * time.Second // a call that hangs takes longer than the pauses
+)
 
 // chunk is the number of rows that are read at once, which bounds the memory.
 const chunk = 100
@@ -144,9 +148,11 @@ func (r *Rows) Handle(ctx context.Context, batch *consumer.Batch) error {
 		if err != nil {
 			return err
 		}
+		clear(some) // the rows that were read are not needed any more
 	}
 	r.cfg.OnCommit(Commit{
-		ShardID: batch.ShardID, Records: len(batch.Records), Rows: len(parts), Bad: len(bad),
+		ShardID: batch.ShardID, Records: len(batch.Records), Rows: len(parts),
+		Bad: len(bad) + int(u.bad.Load()),
 	})
 	return nil
 }
@@ -216,17 +222,17 @@ func (r *Rows) read(ctx context.Context, keys []string) (rows []StoredRow, err e
 
 // insist repeats a call that may be made twice, if its error may pass.
 func (r *Rows) insist(ctx context.Context, call func() error) error {
-	for attempt := 1; ; attempt++ {
+	for attempt, start := 1, time.Now(); ; attempt++ {
 		err := call()
-		if err == nil || !r.again(ctx, err, attempt) {
+		if err == nil || !r.again(ctx, err, attempt, start) {
 			return err
 		}
 	}
 }
 
 // again waits for the next attempt after an error; false: there is none.
-func (r *Rows) again(ctx context.Context, err error, attempt int) bool {
-	return !errors.Is(err, ErrLasting) && attempt < attempts &&
+func (r *Rows) again(ctx context.Context, err error, attempt int, start time.Time) bool {
+	return !errors.Is(err, ErrLasting) && attempt < attempts && time.Since(start) < patience &&
 		retry.WaitOr(ctx, r.backoff.After(attempt), sink.Stopping(ctx))
 }
 

@@ -47,7 +47,8 @@ type StoredRow struct {
 	Expires time.Time
 }
 
-// BadRecord is a record that is in no row.
+// BadRecord is a record that is in no row. One that would overflow a sum may be in its row all the
+// same, if the row was changed between the keeping of the record and the row's write.
 type BadRecord struct {
 	Record *runnel.Record // as it was read
 	Reason string         // one clause

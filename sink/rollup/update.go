@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -16,6 +17,7 @@ type update struct {
 	rows      *Rows
 	entry     string   // name of the shard's own entry
 	ancestors []string // names of the entries of the shard's ancestors
+	bad       atomic.Int64
 }
 
 // row writes a row that has the records of a part, unless the row has them already.
@@ -30,7 +32,7 @@ func (u *update) row(ctx context.Context, p *part) error {
 	if !known && p.seen != nil {
 		seen, known = *p.seen, true
 	}
-	for attempt := 1; ; attempt++ {
+	for attempt, start := 1, time.Now(); ; attempt++ {
 		if !known { // the row was forgotten since Rows.look, or changed by another process
 			rows, err := r.read(ctx, []string{p.key})
 			if err != nil {
@@ -42,12 +44,22 @@ func (u *update) row(ctx context.Context, p *part) error {
 		if err != nil || next == nil {
 			return err
 		}
-		err = u.write(ctx, seen, next, bad)
+		size, err := r.cfg.Definition.checkSize(next)
+		if known && (err != nil || len(bad) > 0) {
+			// The row may be another one by now, and then take the records.
+			known = false
+			r.cache.forget(p.key)
+			continue
+		}
+		if err != nil {
+			return Lasting(err)
+		}
+		err = u.write(ctx, seen, next, size, bad)
 		if err == nil {
 			return nil
 		}
 		known = false
-		if r.cache.forget(p.key); !r.again(ctx, err, attempt) {
+		if r.cache.forget(p.key); !r.again(ctx, err, attempt, start) {
 			return err
 		}
 	}
@@ -56,13 +68,9 @@ func (u *update) row(ctx context.Context, p *part) error {
 // write writes a row in place of the one that was seen. Its bad records are kept first: the row's
 // entry is behind them, so nothing would come back to them.
 func (u *update) write(
-	ctx context.Context, seen StoredRow, next *StoredRow, bad []BadRecord,
+	ctx context.Context, seen StoredRow, next *StoredRow, size int, bad []BadRecord,
 ) error {
 	r := u.rows
-	size, err := r.cfg.Definition.checkSize(next)
-	if err != nil {
-		return Lasting(err)
-	}
 	for _, b := range bad {
 		if err := r.keep(ctx, b); err != nil {
 			return err
@@ -75,6 +83,7 @@ func (u *update) write(
 	for _, b := range bad {
 		r.cfg.OnBad(b)
 	}
+	u.bad.Add(int64(len(bad)))
 	return nil
 }
 

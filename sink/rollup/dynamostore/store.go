@@ -83,7 +83,7 @@ func (s *Store) String() string { return "the DynamoDB table " + s.cfg.Table }
 // DynamoDB that `runnel serve` has lacks BatchGetItem.
 func (s *Store) Read(ctx context.Context, keys []string) ([]rollup.StoredRow, error) {
 	rows := make([]rollup.StoredRow, len(keys))
-	var group errgroup.Group
+	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelReads)
 	for i, key := range keys {
 		group.Go(func() error {
@@ -163,10 +163,15 @@ func (s *Store) Prepare(ctx context.Context, setup rollup.Setup) error {
 		ExpressionAttributeNames: map[string]string{"#key": attrKey},
 	})
 	if errors.Is(err, rollup.ErrConflict) { // another worker was first
-		_, err = setup.Agree(ctx, s.kept)
+		if keep, err = setup.Agree(ctx, s.kept); keep {
+			err = errUnseen
+		}
 	}
 	return err
 }
+
+// errUnseen means that another worker has kept a setup that cannot be read yet.
+var errUnseen = errors.New("the setup that another worker has kept is not there yet")
 
 // kept returns the setup in the table; none if there is no table.
 func (s *Store) kept(ctx context.Context) (rollup.KeptSetup, error) {
@@ -181,18 +186,22 @@ func (s *Store) kept(ctx context.Context) (rollup.KeptSetup, error) {
 }
 
 func (s *Store) makeTables(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx) // AWS takes some 10 s for each
 	for _, name := range []string{s.cfg.Table, s.cfg.Table + badSuffix} {
 		table := dynamotable.Table{
 			DynamoDB: s.cfg.DynamoDB, Name: name, CallTimeout: s.cfg.CallTimeout,
 			Key: []dynamotable.Attribute{{Name: attrKey, Type: types.ScalarAttributeTypeS}},
 		}
-		err := table.Ensure(ctx)
-		if errors.Is(err, dynamotable.ErrOtherKey) {
-			err = rollup.Lasting(fmt.Errorf("%w than %q (S): use another table", err, attrKey))
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, classify(err))
-		}
+		group.Go(func() error {
+			err := table.Ensure(ctx)
+			if errors.Is(err, dynamotable.ErrOtherKey) {
+				err = rollup.Lasting(fmt.Errorf("%w than %q (S): use another table", err, attrKey))
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, classify(err))
+			}
+			return nil
+		})
 	}
-	return nil
+	return group.Wait()
 }

@@ -179,11 +179,16 @@ func (s *Store) Prepare(ctx context.Context, setup rollup.Setup) error {
 		{Key: fieldDefinition, Value: setup.Definition.String()},
 	})
 	if mongo.IsDuplicateKeyError(err) { // another worker was first
-		_, err = setup.Agree(ctx, s.kept)
+		if keep, err = setup.Agree(ctx, s.kept); keep {
+			err = errUnseen
+		}
 		return err
 	}
 	return classify(err)
 }
+
+// errUnseen means that another worker has kept a setup that a majority does not have yet.
+var errUnseen = errors.New("the setup that another worker has kept is not there yet")
 
 // kept returns the setup in the collection.
 func (s *Store) kept(ctx context.Context) (found rollup.KeptSetup, err error) {
