@@ -215,19 +215,7 @@ func (w *bookWriter) commit(
 // check compares the effects with the stream: each record once, in order.
 func (b *book) check(f *fleet) {
 	f.Helper()
-	for _, sh := range f.stream.shards {
-		effects := b.page(sh.id).effects
-		if len(effects) != len(sh.records) {
-			f.Errorf("%s: %d effects of %d records", sh.id, len(effects), len(sh.records))
-			continue
-		}
-		for i, r := range sh.records {
-			if got := effects[i].Position.String(); got != *r.SequenceNumber {
-				f.Errorf("%s: effect %d is %s, want %s", sh.id, i, got, *r.SequenceNumber)
-				break
-			}
-		}
-	}
+	f.wantEffects(func(id runnel.ShardID) []runnel.Record { return b.page(id).effects })
 }
 
 // The sink is restored from a copy of an earlier moment, several times, while workers run, are

@@ -186,11 +186,19 @@ func (s *chain) check(f *fleet) {
 	f.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, sh := range f.stream.shards {
-		var effects []runnel.Record
-		if l := s.links[sh.id]; l != nil {
-			effects = l.effects
+	f.wantEffects(func(id runnel.ShardID) []runnel.Record {
+		if l := s.links[id]; l != nil {
+			return l.effects
 		}
+		return nil
+	})
+}
+
+// wantEffects compares the effects of each shard with its records.
+func (f *fleet) wantEffects(of func(runnel.ShardID) []runnel.Record) {
+	f.Helper()
+	for _, sh := range f.stream.shards {
+		effects := of(sh.id)
 		if len(effects) != len(sh.records) {
 			f.Errorf("%s: %d effects of %d records", sh.id, len(effects), len(sh.records))
 			continue

@@ -26,9 +26,9 @@ type Tx interface {
 	Handle(ctx context.Context, batch *Batch) error
 	// Commit commits. It returns an error if the handler has ended the transaction.
 	Commit(ctx context.Context) error
-	// Rollback ends the transaction without an effect. It returns no error, since there is no
-	// remedy.
-	Rollback()
+	// Rollback ends the transaction without an effect, also if ctx has ended. It returns no error,
+	// since there is no remedy.
+	Rollback(ctx context.Context)
 }
 
 // databaseSQL is the Client of database/sql.
@@ -80,4 +80,4 @@ func (t databaseTx) Handle(ctx context.Context, batch *Batch) error {
 
 func (t databaseTx) Commit(context.Context) error { return t.tx.Commit() }
 
-func (t databaseTx) Rollback() { _ = t.tx.Rollback() }
+func (t databaseTx) Rollback(context.Context) { _ = t.tx.Rollback() }

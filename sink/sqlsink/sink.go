@@ -59,7 +59,7 @@ func (s *Sink) migrate(ctx context.Context) error {
 	}
 	for _, text := range s.cfg.Dialect.Tables {
 		if _, err = tx.Exec(ctx, text); err != nil {
-			tx.Rollback()
+			tx.Rollback(ctx)
 			return err
 		}
 	}

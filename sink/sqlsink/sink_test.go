@@ -75,16 +75,16 @@ func TestFaults(t *testing.T) {
 }
 
 // effectsFirst commits the handler's effects before the position.
-type effectsFirst struct{ client }
+type effectsFirst struct{ sqlsink.Client }
 
 func (c effectsFirst) Begin(ctx context.Context, l sql.IsolationLevel) (sqlsink.Tx, error) {
-	tx, err := c.client.Begin(ctx, l)
-	return effectsFirstTx{tx, c.client}, err
+	tx, err := c.Client.Begin(ctx, l)
+	return effectsFirstTx{tx, c.Client}, err
 }
 
 type effectsFirstTx struct {
 	sqlsink.Tx
-	c client
+	c sqlsink.Client
 }
 
 func (t effectsFirstTx) Handle(ctx context.Context, batch *sqlsink.Batch) error {
@@ -93,23 +93,23 @@ func (t effectsFirstTx) Handle(ctx context.Context, batch *sqlsink.Batch) error 
 		return err
 	}
 	if err := own.Handle(ctx, batch); err != nil {
-		own.Rollback()
+		own.Rollback(ctx)
 		return err
 	}
 	return own.Commit(ctx)
 }
 
 // positionApart keeps the position in another transaction than the effects.
-type positionApart struct{ client }
+type positionApart struct{ sqlsink.Client }
 
 func (c positionApart) Begin(ctx context.Context, l sql.IsolationLevel) (sqlsink.Tx, error) {
-	tx, err := c.client.Begin(ctx, l)
-	return positionApartTx{tx, c.client}, err
+	tx, err := c.Client.Begin(ctx, l)
+	return positionApartTx{tx, c.Client}, err
 }
 
 type positionApartTx struct {
 	sqlsink.Tx
-	c client
+	c sqlsink.Client
 }
 
 func (t positionApartTx) Exec(ctx context.Context, text string, args ...any) (int64, error) {
@@ -119,7 +119,7 @@ func (t positionApartTx) Exec(ctx context.Context, text string, args ...any) (in
 	}
 	n, err := own.Exec(ctx, text, args...)
 	if err != nil {
-		own.Rollback()
+		own.Rollback(ctx)
 		return n, err
 	}
 	return n, own.Commit(ctx)
@@ -129,16 +129,16 @@ func (t positionApartTx) Exec(ctx context.Context, text string, args ...any) (in
 func TestControls(t *testing.T) {
 	t.Parallel()
 	d := postgres(t)
-	for name, wrap := range map[string]func(client) sqlsink.Client{
-		"the effects are committed first":             func(c client) sqlsink.Client { return effectsFirst{c} },
-		"the position is kept in another transaction": func(c client) sqlsink.Client { return positionApart{c} },
+	for name, wrap := range map[string]func(sqlsink.Client) sqlsink.Client{
+		"the effects are committed first":             func(c sqlsink.Client) sqlsink.Client { return effectsFirst{c} },
+		"the position is kept in another transaction": func(c sqlsink.Client) sqlsink.Client { return positionApart{c} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(100) {
 				target := d.target()
 				f := &faults{rng: rand.New(rand.NewPCG(seed, 9))}
 				target.wrap = func(c sqlsink.Client) sqlsink.Client {
-					return faulty{wrap(c.(client)), f}
+					return faulty{wrap(c), f}
 				}
 				_, err := sinktest.Simulate(t.Context(), target, sinktest.Plan{
 					Seed: seed, Records: 10, Blind: true,

@@ -94,7 +94,7 @@ func TestLargeState(t *testing.T) {
 		var written, commits atomic.Int64
 		open := func() sink.Writer {
 			cfg := d.config(r.app, r.cfg)
-			cfg.Client = weighing{client{cfg.DB, cfg.Handler}, &written, &commits}
+			cfg.Client = weighing{sqlsink.NewClient(cfg.DB, cfg.Handler), &written, &commits}
 			cfg.DB, cfg.Handler = nil, nil
 			s, err := sqlsink.New(cfg)
 			must(t, err)
@@ -141,7 +141,7 @@ func TestIdleChanges(t *testing.T) {
 		r.cfg.Every = time.Hour
 		var written, commits atomic.Int64
 		cfg := d.config(r.app, r.cfg)
-		cfg.Client = weighing{client{cfg.DB, cfg.Handler}, &written, &commits}
+		cfg.Client = weighing{sqlsink.NewClient(cfg.DB, cfg.Handler), &written, &commits}
 		cfg.DB, cfg.Handler = nil, nil
 		s, err := sqlsink.New(cfg)
 		must(t, err)

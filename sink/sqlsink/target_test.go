@@ -232,7 +232,7 @@ func (t *target) NewSink() (sink.Sink, error) {
 		return t.d.sink(t.app, t.cfg)
 	}
 	cfg := t.d.config(t.app, t.cfg)
-	cfg.Client = t.wrap(client{cfg.DB, cfg.Handler})
+	cfg.Client = t.wrap(sqlsink.NewClient(cfg.DB, cfg.Handler))
 	cfg.DB, cfg.Handler = nil, nil
 	return sqlsink.New(cfg)
 }
@@ -260,57 +260,6 @@ func (t *target) Records(
 	}
 	return records, rows.Err()
 }
-
-// client is what sqlsink makes of a *sql.DB, for the tests' wrappers.
-type client struct {
-	db      *sql.DB
-	handler sqlsink.Handler
-}
-
-func (c client) Begin(ctx context.Context, level sql.IsolationLevel) (sqlsink.Tx, error) {
-	tx, err := c.db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
-	if err != nil {
-		return nil, err
-	}
-	return transaction{tx, c.handler}, nil
-}
-
-func (c client) Query(
-	ctx context.Context, text string, args []any, each func(scan func(to ...any) error) error,
-) (err error) {
-	rows, err := c.db.QueryContext(ctx, text, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		if err := each(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-type transaction struct {
-	*sql.Tx
-	handler sqlsink.Handler
-}
-
-func (t transaction) Exec(ctx context.Context, text string, args ...any) (int64, error) {
-	result, err := t.ExecContext(ctx, text, args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-func (t transaction) Handle(ctx context.Context, batch *sqlsink.Batch) error {
-	return t.handler(ctx, t.Tx, batch)
-}
-
-func (t transaction) Commit(context.Context) error { return t.Tx.Commit() }
-
-func (t transaction) Rollback() { _ = t.Tx.Rollback() }
 
 // faulty is a Client whose calls fail at random: before they are carried out, or after.
 type faulty struct {
@@ -374,10 +323,10 @@ func (t faultyTx) Handle(ctx context.Context, batch *sqlsink.Batch) error {
 func (t faultyTx) Commit(ctx context.Context) error {
 	switch {
 	case t.faults.draw(10, &t.faults.cut): // the connection ends before COMMIT arrives
-		t.Rollback()
+		t.Rollback(ctx)
 		return fmt.Errorf("write: %w", io.ErrUnexpectedEOF)
 	case t.faults.draw(30, &t.faults.conflict):
-		t.Rollback()
+		t.Rollback(ctx)
 		return serialization{}
 	}
 	err := t.Tx.Commit(ctx)

@@ -45,7 +45,7 @@ func (t *timedTx) Commit(ctx context.Context) error {
 // rollback ends the transaction without an effect.
 func (t *timedTx) rollback(ctx context.Context) {
 	_ = t.within(ctx, func() error {
-		t.Rollback()
+		t.Rollback(ctx)
 		return nil
 	})
 }

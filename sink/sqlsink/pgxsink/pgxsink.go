@@ -88,8 +88,8 @@ func (t transaction) Commit(ctx context.Context) error { return t.tx.Commit(ctx)
 
 // Rollback must reach the connection even if the context has ended. A connection that does not
 // answer is closed.
-func (t transaction) Rollback() {
-	ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
+func (t transaction) Rollback(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	_ = t.tx.Rollback(ctx)
 }
