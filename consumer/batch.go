@@ -19,7 +19,8 @@ type Batch struct {
 	Behind time.Duration
 	// Gap is set if records before these may be missing because the stream removed them, by its
 	// retention period, before they were read. If no record follows a gap, as in a shard that the
-	// stream removed, no batch carries the gap. EventTrimmed reports every gap.
+	// stream removed, no batch carries the gap. EventTrimmed reports every gap, and
+	// Config.OnGap can stop the shard there.
 	Gap *sink.Gap
 }
 

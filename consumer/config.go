@@ -57,6 +57,11 @@ type Config struct {
 	Handler Handler
 	Sink    sink.Sink
 
+	// OnGap is called where records may be missing (Batch.Gap), also if no record follows there,
+	// before the shard goes on. An error stops the shard: OnGap is called again, with growing
+	// pauses. Default nil: the shard goes on. Only for a Handler, since a Sink gets each gap.
+	OnGap func(runnel.ShardID, sink.Gap) error
+
 	// From is where to begin without a checkpoint: with the oldest record, at a time, or from now
 	// on; default runnel.FromOldest. The choice of the fleet's first worker holds for the table.
 	// FromLatest begins at the time of the stream's answer to that worker, in whole seconds of the
@@ -168,6 +173,8 @@ func (c Config) Validate() error {
 	fault(c.DynamoDB == nil, "DynamoDB is missing: want a *dynamodb.Client")
 	fault(c.Handler == nil && c.Sink == nil, "Handler is missing: want a Handler or a Sink")
 	fault(c.Handler != nil && c.Sink != nil, "Sink is set beside Handler: want one of them")
+	fault(c.OnGap != nil && c.Handler == nil,
+		"OnGap is set without a Handler: a Sink gets the gaps")
 	fault(c.From.Sequence() != "", "From is the sequence number %s: want the oldest record, "+
 		"the latest or a time", c.From.Sequence())
 	fault(c.Void < VoidDrop || c.Void > VoidStop,

@@ -36,7 +36,7 @@
 // sink.Batch.Gap, which keeps it. A gap says that records may be missing, since their number cannot
 // be known. An idle shard has no gap as long as a worker looked at it within the retention period.
 // If the stream removed a shard before its end was read, the worker ends that shard with a gap, and
-// the children go on.
+// the children go on. With Config.OnGap a handler's shard can stop there instead.
 //
 // A worker reads the stream with which it began. A stream that was deleted and made again under the
 // same name is another stream, and ends the worker (ErrRecreated).

@@ -32,11 +32,12 @@ type retained struct {
 	dir    string
 	puts   int
 
-	mu     turn
-	events []consumer.Event
-	got    []string // a handler's records and "gap"
-	log    strings.Builder
-	kill   func()
+	mu      turn
+	events  []consumer.Event
+	got     []string // a handler's records and "gap"
+	refused int      // calls of OnGap
+	log     strings.Builder
+	kill    func()
 }
 
 func onRetained(t *testing.T, test func(*retained)) {

@@ -17,6 +17,7 @@ import (
 // checkpoint is the only record of the progress.
 type handlerSink struct {
 	handler Handler
+	onGap   func(runnel.ShardID, sink.Gap) error
 	failed  func(runnel.ShardID, error)
 }
 
@@ -44,6 +45,11 @@ var errStopping = errors.New("the worker is being stopped")
 // Write calls the handler until it succeeds.
 func (w *handlerWriter) Write(ctx context.Context, batch sink.Batch) (sink.Committed, error) {
 	records, through := batch.Records, batch.Through
+	if batch.Gap != nil && w.onGap != nil {
+		if err := w.onGap(w.shard.ID, *batch.Gap); err != nil {
+			return w.committed, err
+		}
+	}
 	if w.gap = joined(w.gap, batch.Gap); w.gap != nil && len(records) == 0 {
 		// The handler has not received the gap, so the checkpoint does not pass it.
 		return w.committed, nil

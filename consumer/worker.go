@@ -176,7 +176,7 @@ func newRun(cfg Config, stopping <-chan struct{}) *run {
 	}
 	r.identity = shardmap.NewIdentity(r.identify)
 	if r.sink == nil {
-		r.sink = &handlerSink{handler: cfg.Handler, failed: r.failed}
+		r.sink = &handlerSink{handler: cfg.Handler, onGap: cfg.OnGap, failed: r.failed}
 	}
 	return r
 }

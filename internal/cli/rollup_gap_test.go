@@ -54,3 +54,44 @@ func TestRollupThatWasAway(t *testing.T) {
 		t.Errorf("the table has %s records, want 30", out.String())
 	}
 }
+
+// TestRollupBeforeAGapWithoutRecords has a gap that no record of the shard follows: at the tip of
+// an open shard, and at the end of one that was split. The command stays before it, in a store of
+// rows as well.
+func TestRollupBeforeAGapWithoutRecords(t *testing.T) {
+	for _, isSplit := range []bool{false, true} {
+		r := newLossRun(t)
+		file := filepath.Join(t.TempDir(), "counts.db")
+		places := [][]string{
+			{"--db", "sqlite:" + file, "--table", "counts"}, {"--dynamodb", "counts", "--app", "dynamo"},
+		}
+		rollup := func(place []string, more ...string) *process {
+			return r.start(append(append([]string{
+				"rollup", "--endpoint", r.endpoint, "--stream", "one", "--key", "/id", "--count",
+				"--failover", killFailover, "--once",
+			}, place...), more...)...)
+		}
+		r.put(10)
+		for _, place := range places {
+			rollup(place).want(0)
+		}
+		r.put(1000)
+		r.step("25h")
+		if isSplit {
+			r.start("shards", "split", "shardId-000000000000", "--endpoint", r.endpoint, "--stream",
+				"one", "--yes").want(0)
+			r.put(20)
+		}
+		r.trim()
+		for _, place := range places {
+			for range 2 {
+				away := rollup(place)
+				away.want(1)
+				if said := away.stderr.String(); !strings.Contains(said, "stops at a gap") {
+					t.Errorf("the gap is not named:\n%s", said)
+				}
+			}
+			rollup(place, "--allow-gaps").want(0)
+		}
+	}
+}

@@ -9,9 +9,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/sink"
 	"github.com/runnel-stream/runnel/sink/rollup"
 	"github.com/runnel-stream/runnel/sink/rollup/dynamostore"
 	"github.com/runnel-stream/runnel/sink/rollup/mongostore"
@@ -55,12 +57,14 @@ func (f *rollupFlags) toRows(
 	case err != nil:
 		return nil, exit.Outside(endpoint.Hint(err, f.stream))
 	}
-	worker.Handler = func(ctx context.Context, batch *consumer.Batch) error {
-		if batch.Gap != nil && !f.allowGaps {
-			gap := &sqlsink.GapError{App: cfg.App, ShardID: batch.ShardID, Gap: *batch.Gap}
-			end(finalOf(gap))
-			return gap
+	if !f.allowGaps {
+		worker.OnGap = func(shard runnel.ShardID, gap sink.Gap) error {
+			err := &sqlsink.GapError{App: cfg.App, ShardID: shard, Gap: gap}
+			end(finalOf(err))
+			return err
 		}
+	}
+	worker.Handler = func(ctx context.Context, batch *consumer.Batch) error {
 		err := rows.Handle(ctx, batch)
 		if err != nil {
 			counts.retries.Add(1)
