@@ -52,7 +52,7 @@ func (r *Rollup) Prepare(ctx context.Context) error {
 	// These are asked outside of the transaction, which an error would end.
 	hasRegistry, hasBad := r.isThere(ctx, "runnel_rollup", "app"), r.isThere(ctx, r.table.is().bad,
 		"stream, shard, position, reason, partition_key, data, arrived_at")
-	tx, err := r.cfg.DB.BeginTx(ctx, nil)
+	tx, err := r.cfg.DB.BeginTx(ctx, r.isolation())
 	if err == nil {
 		if err = r.prepare(ctx, tx, hasRegistry, hasBad); err == nil {
 			err = tx.Commit()
@@ -62,6 +62,15 @@ func (r *Rollup) Prepare(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("rollup into table %s: %w", r.cfg.Table, err)
+	}
+	return nil
+}
+
+// isolation is that of the checks. By the snapshot of a higher level, which a database may have as
+// its default, a call that has waited would not see what the one before it has noted.
+func (r *Rollup) isolation() *sql.TxOptions {
+	if r.cfg.Dialect == Postgres {
+		return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 	}
 	return nil
 }
@@ -206,7 +215,7 @@ func (r *Rollup) fits(there *described) error {
 	}
 	shape := r.table.is()
 	used := map[string]bool{}
-	for _, c := range shape.cells {
+	for i, c := range shape.cells {
 		used[c.name] = true
 		column, ok := there.columns[c.name]
 		switch {
@@ -216,8 +225,8 @@ func (r *Rollup) fits(there *described) error {
 			fault("column %s is %s, and %s is wanted", c.name, column.text, r.table.typeOf(c.kind))
 		case there.loose && c.op == Sum:
 			fault("column %s may overflow unseen, since the table is not STRICT", c.name)
-		case column.nullable && c.op != "":
-			fault("column %s may be null, and a null stays null whatever is added: make it not "+
+		case column.nullable && i >= shape.keys:
+			fault("column %s may be null, and a null stays null whatever is merged: make it not "+
 				"null", c.name)
 		}
 	}

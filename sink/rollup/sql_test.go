@@ -19,7 +19,8 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
-	_ "modernc.org/sqlite"             // the driver "sqlite"
+	"golang.org/x/sync/errgroup"
+	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/pgtest"
@@ -526,6 +527,33 @@ func TestPrepareAtOnce(t *testing.T) {
 	})
 }
 
+// TestPrepareOfTwoTables begins two tables under one application at once: one of them is refused,
+// also where the database's own level of isolation is a snapshot.
+func TestPrepareOfTwoTables(t *testing.T) {
+	each(t, func(t *testing.T, d *database) {
+		if d.kind == rollup.Postgres {
+			_, err := d.db.ExecContext(t.Context(),
+				"alter database postgres set default_transaction_isolation = 'repeatable read'")
+			must(t, err)
+			d.db.SetMaxIdleConns(0) // the connections so far have the old one
+		}
+		for i := range 10 {
+			var group errgroup.Group
+			for n := range 2 {
+				cfg := d.config(fmt.Sprintf("edits_%d_%d", i, n), count())
+				cfg.App = fmt.Sprint("app-", i)
+				r, err := rollup.New(cfg)
+				must(t, err)
+				group.Go(func() error { return r.Prepare(context.WithoutCancel(t.Context())) })
+			}
+			err := group.Wait()
+			if unfit := new(rollup.UnfitError); !errors.As(err, &unfit) {
+				t.Errorf("got %v, want the refusal of one table", err)
+			}
+		}
+	})
+}
+
 // writeBatches writes batches of a shard as they are.
 func writeBatches(t *testing.T, r *rollup.Rollup, batches ...[]string) {
 	t.Helper()
@@ -615,9 +643,11 @@ func TestUnsoundTables(t *testing.T) {
 			must(t, err)
 		}
 		exec("create table nulls (k text primary key, count bigint)")
+		exec("create table unordered (k text primary key, count bigint not null, " +
+			"last_v text not null, last_order text)")
 		exec("create table ok_bad (x text)")
 		words := map[string]string{
-			"nulls": "column count may be null", "ok": "the table \"ok_bad\" is needed",
+			"nulls": "column count may be null", "unordered": "column last_order may be null", "ok": "the table \"ok_bad\" is needed",
 		}
 		if d.kind == rollup.SQLite {
 			exec("create table folded (k text collate nocase primary key, count bigint not null)")
@@ -633,7 +663,11 @@ func TestUnsoundTables(t *testing.T) {
 			}
 		}
 		for table, word := range words {
-			r, err := rollup.New(d.config(table, count()))
+			of := count()
+			if table == "unordered" {
+				of = count(rollup.Column{Op: rollup.Last, Field: rollup.Field{Pointer: "/v"}})
+			}
+			r, err := rollup.New(d.config(table, of))
 			must(t, err)
 			err = r.Prepare(t.Context())
 			if unfit := new(rollup.UnfitError); !errors.As(err, &unfit) ||
