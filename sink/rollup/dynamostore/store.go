@@ -52,8 +52,11 @@ func (c Config) Validate() error {
 	}
 	fault(c.DynamoDB == nil, "DynamoDB is missing: want a *dynamodb.Client")
 	fault(c.Table == "", "Table is missing: want the name of the table of rows")
-	if err := dynamotable.CheckName(c.Table + badSuffix); c.Table != "" && err != nil {
-		fault(true, "Table: %v", err)
+	for _, name := range []string{c.Table, c.Table + badSuffix} {
+		if err := dynamotable.CheckName(name); c.Table != "" && err != nil {
+			fault(true, "Table: %v", err)
+			break
+		}
 	}
 	fault(c.CallTimeout < 0, "CallTimeout is %s: want 0 (for 5 s) or more", c.CallTimeout)
 	return errors.Join(faults...)
@@ -149,7 +152,7 @@ func (s *Store) Prepare(ctx context.Context, setup rollup.Setup) error {
 	s.definition = setup.Definition.WithDefaults()
 	keep, err := setup.Agree(ctx, s.kept)
 	if err != nil {
-		return err
+		return s.otherKey(ctx, err)
 	}
 	if err := s.makeTables(ctx); err != nil || !keep {
 		return err
@@ -188,20 +191,34 @@ func (s *Store) kept(ctx context.Context) (rollup.KeptSetup, error) {
 func (s *Store) makeTables(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx) // AWS takes some 10 s for each
 	for _, name := range []string{s.cfg.Table, s.cfg.Table + badSuffix} {
-		table := dynamotable.Table{
-			DynamoDB: s.cfg.DynamoDB, Name: name, CallTimeout: s.cfg.CallTimeout,
-			Key: []dynamotable.Attribute{{Name: attrKey, Type: types.ScalarAttributeTypeS}},
-		}
-		group.Go(func() error {
-			err := table.Ensure(ctx)
-			if errors.Is(err, dynamotable.ErrOtherKey) {
-				err = rollup.Lasting(fmt.Errorf("%w than %q (S): use another table", err, attrKey))
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, classify(err))
-			}
-			return nil
-		})
+		group.Go(func() error { return s.ensure(ctx, name) })
 	}
 	return group.Wait()
+}
+
+// ensure makes a table that is missing. A table with another key is an error.
+func (s *Store) ensure(ctx context.Context, name string) error {
+	table := dynamotable.Table{
+		DynamoDB: s.cfg.DynamoDB, Name: name, CallTimeout: s.cfg.CallTimeout,
+		Key: []dynamotable.Attribute{{Name: attrKey, Type: types.ScalarAttributeTypeS}},
+	}
+	err := table.Ensure(ctx)
+	if errors.Is(err, dynamotable.ErrOtherKey) {
+		err = rollup.Lasting(fmt.Errorf("%w than %q (S): use another table", err, attrKey))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, classify(err))
+	}
+	return nil
+}
+
+// otherKey returns the error of a table that cannot be read: that it has another key, if it has.
+func (s *Store) otherKey(ctx context.Context, unread error) error {
+	if awserr.DynamoDB.Of(unread) != awserr.Record {
+		return unread
+	}
+	if err := s.ensure(ctx, s.cfg.Table); errors.Is(err, dynamotable.ErrOtherKey) {
+		return err // the table is there, since a missing one is another error
+	}
+	return unread
 }

@@ -125,6 +125,32 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestOtherKey refuses a table that is there with another key.
+func TestOtherKey(t *testing.T) {
+	client := runneltest.NewServer(t).DynamoDB()
+	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: aws.String("edits"), BillingMode: types.BillingModePayPerRequest,
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String("leaseKey"), KeyType: types.KeyTypeHash},
+		},
+		AttributeDefinitions: []types.AttributeDefinition{{
+			AttributeName: aws.String("leaseKey"), AttributeType: types.ScalarAttributeTypeS,
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := target(client, "edits").Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.Prepare(t.Context(), rollup.Setup{App: "a", Stream: "s"})
+	const want = `another primary key than "pk" (S): use another table`
+	if err == nil || !errors.Is(err, rollup.ErrLasting) || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
 // TestDamaged reads items that a store does not write.
 func TestDamaged(t *testing.T) {
 	server := runneltest.NewServer(t)
@@ -204,7 +230,8 @@ func TestValidate(t *testing.T) {
 	}{
 		{dynamostore.Config{}, "DynamoDB is missing: want a *dynamodb.Client\n" +
 			"dynamostore: Table is missing"},
-		{dynamostore.Config{DynamoDB: client, Table: "a b"}, "Table: \"a b_bad\" cannot name"},
+		{dynamostore.Config{DynamoDB: client, Table: "a b"}, "Table: \"a b\" cannot name"},
+		{dynamostore.Config{DynamoDB: client, Table: "ab"}, "Table: \"ab\" cannot name"},
 		{dynamostore.Config{DynamoDB: client, Table: strings.Repeat("t", 252)}, "cannot name"},
 		{dynamostore.Config{DynamoDB: client, Table: "edits", CallTimeout: -1}, "CallTimeout is -1ns"},
 	} {
