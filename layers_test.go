@@ -23,6 +23,7 @@ var layers = [][]string{
 		"internal/awsclient",
 		"internal/awserr",
 		"internal/bootclock",
+		"internal/dynamolocaltest",
 		"internal/exit",
 		"internal/localca",
 		"internal/metricspage",

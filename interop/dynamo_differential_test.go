@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/runnel-stream/runnel/internal/dynamolocaltest"
 )
 
 // soak multiplies the size of the random tests.
@@ -47,7 +49,7 @@ func TestDynamoDBLocal(t *testing.T) {
 		t.Skip("make interop installs DynamoDB Local and runs this")
 	}
 	t.Parallel() // beside the KCL's fleets, which mostly wait
-	p, local := serve(t), dynamoLocal(t)
+	p, local := serve(t), dynamolocaltest.New(t).Addr
 	transport := &http.Transport{MaxIdleConnsPerHost: 4}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}

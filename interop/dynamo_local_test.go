@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -10,67 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
-
-// dynamoLocal starts Amazon's DynamoDB Local until the test's end and returns its HOST:PORT. The
-// process ends with its standard input, so it also ends if the test is killed.
-func dynamoLocal(t *testing.T) string {
-	t.Helper()
-	dir, err := filepath.Abs("../.tools/interop/dynamodblocal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(context.WithoutCancel(t.Context()), "java", "-Xmx512m",
-		"-Djava.library.path="+filepath.Join(dir, "native"), "-cp",
-		filepath.Join(dir, "lib", "*")+":"+filepath.Join(dir, "classes"), "Local")
-	var messages bytes.Buffer
-	command.Stderr = &messages
-	input, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(output)
-	addr := ""
-	for addr == "" && lines.Scan() {
-		if port, found := strings.CutPrefix(lines.Text(), "listening on "); found {
-			addr = "127.0.0.1:" + port
-		}
-	}
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		for lines.Scan() { // reads on, so that the process never waits for a reader
-		}
-	}()
-	t.Cleanup(func() {
-		if err := input.Close(); err != nil {
-			t.Error(err)
-		}
-		<-drained
-		if err := command.Wait(); err != nil {
-			t.Errorf("DynamoDB Local ended: %v\n%s", err, &messages)
-		}
-	})
-	if addr == "" {
-		t.Fatal("DynamoDB Local did not say where it listens")
-	}
-	return addr
-}
 
 // object is a JSON object.
 type object = map[string]any

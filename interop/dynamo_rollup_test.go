@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/runnel-stream/runnel/internal/dynamolocaltest"
 	"github.com/runnel-stream/runnel/runneltest"
 	"github.com/runnel-stream/runnel/sink/rollup"
 	"github.com/runnel-stream/runnel/sink/rollup/dynamostore"
@@ -25,7 +26,7 @@ func TestRollupOnDynamoDBLocal(t *testing.T) {
 		t.Skip("make interop installs DynamoDB Local and runs this")
 	}
 	client := dynamodb.New(dynamodb.Options{
-		BaseEndpoint: aws.String("http://" + dynamoLocal(t)), Region: "eu-west-1",
+		BaseEndpoint: aws.String("http://" + dynamolocaltest.New(t).Addr), Region: "eu-west-1",
 		Credentials: credentials.NewStaticCredentialsProvider(accessKeyID, secretAccessKey, ""),
 	})
 	var tables atomic.Int64

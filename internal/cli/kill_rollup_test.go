@@ -23,8 +23,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -34,7 +32,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	nouns "github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/cli/clitest"
+	"github.com/runnel-stream/runnel/internal/dynamolocaltest"
 	"github.com/runnel-stream/runnel/internal/mongotest"
 	"github.com/runnel-stream/runnel/internal/pgtest"
 	"github.com/runnel-stream/runnel/keyspace"
@@ -51,7 +51,8 @@ const (
 // stopped, and lose the way to the database, to the lease table or to both, while PostgreSQL is
 // stopped at once, and while shards split and merge. Every row must be the one that is made from
 // the file. Then a copy of the SQL database from the middle of the run is restored below the
-// workers: every row must be right again. The soak has DynamoDB and MongoDB as well.
+// workers: every row must be right again. The soak has MongoDB as well, the DynamoDB of the stream's
+// server, and DynamoDB Local: these two have the leases beside the rows.
 func TestRollupKills(t *testing.T) {
 	events := realEvents(t)
 	if underRace {
@@ -59,7 +60,7 @@ func TestRollupKills(t *testing.T) {
 	}
 	kinds := []string{"postgres", "sqlite"}
 	if soak() > 1 {
-		kinds = append(kinds, "dynamodb", "mongodb")
+		kinds = append(kinds, "dynamodb", "dynamolocal", "mongodb")
 	}
 	for _, kind := range kinds {
 		for seed := range uint64(soak()) {
@@ -75,10 +76,11 @@ func TestRollupKills(t *testing.T) {
 type rollupRun struct {
 	*killRun
 	kind     string
-	postgres *pgtest.Server    // of PostgreSQL
-	mongo    *mongotest.Server // of MongoDB
-	db       *sql.DB           // of both SQL databases
-	tables   *dynamodb.Client
+	postgres *pgtest.Server          // of PostgreSQL
+	mongo    *mongotest.Server       // of MongoDB
+	local    *dynamolocaltest.Server // of DynamoDB Local
+	db       *sql.DB                 // of both SQL databases
+	tables   *dynamodb.Client        // of the rows in DynamoDB
 	client   *kinesis.Client
 	want     map[string]string // the rows of the file: "count sum max" by "type minute"
 	lines    [][2]string       // the file: repository and line
@@ -103,7 +105,7 @@ func newRollupRun(t *testing.T, events, kind string, seed uint64) *rollupRun {
 	r.readEvents()
 	r.server = r.serve("PutRecords:lose-answer%3")
 	at := fmt.Sprintf("file:%s?_pragma=busy_timeout(20000)", r.file())
-	driver, databaseHost := "sqlite", ""
+	driver, databaseHost, dynamoHost := "sqlite", "", strings.TrimPrefix(r.endpoint, "http://")
 	switch kind {
 	case "postgres":
 		r.postgres = pgtest.New(t)
@@ -111,16 +113,19 @@ func newRollupRun(t *testing.T, events, kind string, seed uint64) *rollupRun {
 	case "mongodb":
 		r.mongo = mongotest.New(t)
 		databaseHost = hostOf(t, r.mongo.URI)
+	case "dynamolocal":
+		r.local = dynamolocaltest.New(t)
+		dynamoHost = r.local.Addr
 	}
-	cfg, err := config.LoadDefaultConfig(t.Context(), config.WithRegion("us-east-1"),
-		config.WithBaseEndpoint(r.endpoint), config.WithCredentialsProvider(
-			credentials.NewStaticCredentialsProvider("any", "any", "")))
+	cfg, err := awsclient.Load(t.Context(), awsclient.Options{ // with the keys of the workers
+		Endpoint: r.endpoint, DynamoDBEndpoint: "http://" + dynamoHost,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.client, r.tables = kinesis.NewFromConfig(cfg), dynamodb.NewFromConfig(cfg)
 	for i := range r.workers {
-		w := &rollupWorker{toTable: newWay(t, strings.TrimPrefix(r.endpoint, "http://"))}
+		w := &rollupWorker{toTable: newWay(t, dynamoHost)}
 		if databaseHost != "" {
 			w.toDB = newWay(t, databaseHost)
 		}
@@ -157,7 +162,7 @@ func (r *rollupRun) startWorker(i int, more ...string) {
 		to = []string{"--db", "postgres://postgres@" + w.toDB.addr() + "/postgres"}
 	case "sqlite":
 		to = []string{"--db", "sqlite:" + r.file()}
-	case "dynamodb":
+	case "dynamodb", "dynamolocal":
 		to = []string{"--dynamodb", "by_minute"}
 	default:
 		to = []string{
@@ -345,14 +350,29 @@ func (r *rollupRun) readDynamoDB(add addRow) error {
 	return nil
 }
 
+// arrive waits until all records are in the table. It gives up when none has come for half a minute:
+// DynamoDB Local takes its time.
+func (r *rollupRun) arrive(when string) {
+	r.t.Helper()
+	most, since := -1, time.Now()
+	for n := r.count(); n < len(r.lines); n = r.count() {
+		if n > most {
+			most, since = n, time.Now()
+		}
+		if time.Since(since) > 30*time.Second {
+			r.t.Fatalf("%s: %d records of %d are in the table, and no more come", when, most,
+				len(r.lines))
+		}
+		time.Sleep(100 * time.Millisecond) // until the next look
+	}
+}
+
 // settle waits until all records are in the table, and a while longer: one that counts twice would
 // come then.
 func (r *rollupRun) settle(when string) {
 	t := r.t
 	t.Helper()
-	clitest.Eventually(t, "all records are in the table "+when, func() bool {
-		return r.count() >= len(r.lines)
-	})
+	r.arrive(when)
 	time.Sleep(2 * rollupFailover) // for doubles
 	got, wrong := r.rows(), 0
 	for key, want := range r.want {
@@ -451,21 +471,29 @@ func (r *rollupRun) misfortune() {
 }
 
 // hasServer reports whether the database is a process of its own.
-func (r *rollupRun) hasServer() bool { return r.postgres != nil || r.mongo != nil }
+func (r *rollupRun) hasServer() bool {
+	return r.postgres != nil || r.mongo != nil || r.local != nil
+}
 
 func (r *rollupRun) stopDatabase() {
-	if r.postgres != nil {
+	switch {
+	case r.postgres != nil:
 		r.postgres.Kill()
-	} else {
+	case r.mongo != nil:
 		r.mongo.Kill()
+	default:
+		r.local.Pause() // it keeps its rows in memory
 	}
 }
 
 func (r *rollupRun) startDatabase() {
-	if r.postgres != nil {
+	switch {
+	case r.postgres != nil:
 		r.postgres.Start()
-	} else {
+	case r.mongo != nil:
 		r.mongo.Start()
+	default:
+		r.local.Resume()
 	}
 }
 
