@@ -2,8 +2,13 @@ package cli_test
 
 import (
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runnel-stream/runnel/internal/cli/clitest"
 )
@@ -23,6 +28,9 @@ func TestRollupThatWasAway(t *testing.T) {
 			"--failover", killFailover, "--once",
 		}, place...), more...)...)
 	}
+	counts := []func() string{
+		func() string { return countInSQLite(t, file) }, r.countInDynamoDB,
+	}
 	r.put(10)
 	for _, place := range places {
 		rollup(place).want(0)
@@ -31,9 +39,12 @@ func TestRollupThatWasAway(t *testing.T) {
 	r.step("25h")
 	r.put(20)
 	r.trim()
-	for _, place := range places {
+	for i, place := range places {
 		away := rollup(place)
 		away.want(1)
+		if n := counts[i](); n != "10" {
+			t.Errorf("%v: the table has %s records at the gap, want 10", place, n)
+		}
 		for _, words := range []string{"stops at a gap", "nothing between", "--allow-gaps"} {
 			if said := away.stderr.String(); !strings.Contains(said, words) {
 				t.Errorf("%q is not said:\n%s", words, said)
@@ -45,14 +56,42 @@ func TestRollupThatWasAway(t *testing.T) {
 			!strings.Contains(said, "1 gaps") {
 			t.Errorf("rollup said:\n%s", said)
 		}
+		if n := counts[i](); n != "30" {
+			t.Errorf("%v: the table has %s records, want 30", place, n)
+		}
 	}
+}
+
+// countInSQLite returns the number of records in the table counts.
+func countInSQLite(t *testing.T, file string) string {
+	t.Helper()
 	var out strings.Builder
 	if err := clitest.SQL(&out, file, "select sum(count) from counts"); err != nil {
 		t.Fatal(err)
 	}
-	if out.String() != "30\n" {
-		t.Errorf("the table has %s records, want 30", out.String())
+	return strings.TrimSpace(out.String())
+}
+
+// countInDynamoDB returns the number of records in the table counts.
+func (r *lossRun) countInDynamoDB() string {
+	r.t.Helper()
+	out, err := r.tables.Scan(r.t.Context(), &dynamodb.ScanInput{TableName: aws.String("counts")})
+	if err != nil {
+		r.t.Fatal(err)
 	}
+	sum := 0
+	for _, item := range out.Items {
+		count, isRow := item["count"].(*types.AttributeValueMemberN)
+		if !isRow {
+			continue // the table's setup
+		}
+		n, err := strconv.Atoi(count.Value)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		sum += n
+	}
+	return strconv.Itoa(sum)
 }
 
 // TestRollupBeforeAGapWithoutRecords has a gap that no record of the shard follows: at the tip of
