@@ -44,6 +44,7 @@ var oneWay = []struct {
 		code: regexp.MustCompile(`time\.(Sleep|After|AfterFunc|Tick|NewTimer|NewTicker)\(`),
 		except: map[string]string{
 			"consumer/coordinate.go":          eventLoop,
+			"consumer/deliver.go":             eventLoop,
 			"consumer/keeper.go":              eventLoop,
 			"consumer/worker.go":              "the shutdown time is one of several ends",
 			"keytable/session.go":             eventLoop,

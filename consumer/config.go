@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -53,13 +54,30 @@ type Config struct {
 	Kinesis  KinesisAPI        // required
 	DynamoDB lease.DynamoDBAPI // required
 
-	// Handler or Sink, exactly one, takes the records.
+	// Exactly one of these four takes the records.
+
+	// Handler gets batches. A batch counts as processed when it returns nil.
 	Handler Handler
-	Sink    sink.Sink
+	// Record gets one record at a time, several keys of a shard at once if Parallel says so. The
+	// records of one partition key come one after the other, in order. A record counts as processed
+	// when it returns nil. The checkpoint is below the shard's lowest unfinished record; others may
+	// be up to 10,000 records ahead of that, and come again after a crash.
+	Record func(ctx context.Context, r *runnel.Record) error
+	// NewProcessor makes a Processor for a shard that the worker begins to read. After an error it
+	// is called again, with growing pauses.
+	NewProcessor func(ctx context.Context, s Shard) (Processor, error)
+	// Sink commits records and positions by itself.
+	Sink sink.Sink
+
+	// Parallel is how many keys of a shard Record gets at a time; default 1.
+	Parallel int
+	// OnError says what happens to a record on which the handler fails; default: it is tried for
+	// ever, and the shard waits. It must not be set with Sink.
+	OnError ErrorPolicy
 
 	// OnGap is called where records may be missing (Batch.Gap), also if no record follows there,
 	// before the shard goes on. An error stops the shard: OnGap is called again, with growing
-	// pauses. Default nil: the shard goes on. Only for a Handler, since a Sink gets each gap.
+	// pauses. Default nil: the shard goes on. Not with Sink, which gets each gap itself.
 	OnGap func(runnel.ShardID, sink.Gap) error
 
 	// From is where to begin without a checkpoint: with the oldest record, at a time, or from now
@@ -171,10 +189,7 @@ func (c Config) Validate() error {
 	}
 	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")
 	fault(c.DynamoDB == nil, "DynamoDB is missing: want a *dynamodb.Client")
-	fault(c.Handler == nil && c.Sink == nil, "Handler is missing: want a Handler or a Sink")
-	fault(c.Handler != nil && c.Sink != nil, "Sink is set beside Handler: want one of them")
-	fault(c.OnGap != nil && c.Handler == nil,
-		"OnGap is set without a Handler: a Sink gets the gaps")
+	c.handlerFaults(fault)
 	fault(c.From.Sequence() != "", "From is the sequence number %s: want the oldest record, "+
 		"the latest or a time", c.From.Sequence())
 	fault(c.Void < VoidDrop || c.Void > VoidStop,
@@ -199,4 +214,32 @@ func (c Config) Validate() error {
 		fault(d.value < 0, "%s is %s: want 0 (the default) or more", d.name, d.value)
 	}
 	return errors.Join(faults...)
+}
+
+func (c Config) handlerFaults(fault func(bool, string, ...any)) {
+	var set []string
+	for _, form := range []struct {
+		name string
+		set  bool
+	}{
+		{"Handler", c.Handler != nil},
+		{"Record", c.Record != nil},
+		{"NewProcessor", c.NewProcessor != nil},
+		{"Sink", c.Sink != nil},
+	} {
+		if form.set {
+			set = append(set, form.name)
+		}
+	}
+	fault(len(set) == 0,
+		"Handler is missing: want exactly one of Handler, Record, NewProcessor and Sink")
+	fault(len(set) > 1, "%s are set: want exactly one of Handler, Record, NewProcessor and Sink",
+		strings.Join(set, " and "))
+	fault(c.OnGap != nil && c.Sink != nil, "OnGap is set with Sink: a sink gets the gaps itself")
+	fault(c.Parallel < 0, "Parallel is %d: want 1 or more", c.Parallel)
+	fault(c.Parallel != 0 && c.Record == nil, "Parallel is set without Record: only a Record "+
+		"handler gets several keys at a time")
+	fault(!c.OnError.isZero() && c.Sink != nil, "OnError is set with Sink: a sink decides by "+
+		"itself what happens to a record that it cannot take")
+	c.OnError.faults(fault)
 }

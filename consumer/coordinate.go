@@ -38,6 +38,8 @@ func (r *run) coordinate(life context.Context) error {
 					"table", r.table.Name(), "shard", string(h.first.Key))
 				err = r.audit(life)
 			}
+		case do := <-r.requests:
+			do(life)
 		case err = <-r.final:
 		case <-audit.C:
 			err = r.inspect(life)
@@ -145,6 +147,7 @@ func (r *run) start(life context.Context, a adoption, e Event) {
 	h := r.newHolding(a.lease, a.sent)
 	h.event(e)
 	r.held[a.lease.Key] = h
+	r.holdings.add(h)
 	go func() {
 		h.work(life)
 		r.ended <- h
@@ -154,6 +157,7 @@ func (r *run) start(life context.Context, a adoption, e Event) {
 // collect records that a holding has ended, and reports whether the table should be looked at now.
 func (r *run) collect(life context.Context, h *holding) bool {
 	delete(r.held, h.first.Key)
+	r.holdings.remove(h.first.Key)
 	if h.ending == caughtUp {
 		r.once.done[h.first.Key] = true
 	}

@@ -2,31 +2,18 @@ package consumer
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/runnel-stream/runnel"
-	"github.com/runnel-stream/runnel/aggregate"
-	"github.com/runnel-stream/runnel/sink"
 )
 
-// delivery passes a fetcher's pages to a sink's writer, in order.
+// delivery passes a fetcher's pages to a shard's form, in order.
 type delivery struct {
-	of     *holding
-	writer sink.Writer
-	at     runnel.Position // where reading begins
-	last   runnel.Position // the last commit announced
-	open   reading         // of the records after at; belongs to the fetcher while one runs
-
-	through  runnel.Position // the position that the written batches reach
-	complete time.Time       // page.complete there
-	steps    []step          // of a handler's filter, since the last commit
-}
-
-// step is what a page changes in a handler's filter.
-type step struct {
-	base   *aggregate.Filter // the filter before the page's first unit, if it was made there
-	change []byte
+	of       *holding
+	form     form
+	progress *progress
+	at       runnel.Position // where reading begins
+	open     reading         // of the records after at; belongs to the fetcher while one runs
 }
 
 // run delivers from d.at on until the shard's end, the worker's stop, or a failure. After a
@@ -34,8 +21,22 @@ type step struct {
 func (d *delivery) run(ctx context.Context) (ending, []runnel.Shard, error) {
 	f := d.of.run.fetch(ctx, d.of.first, d.at, d.open, d.of.completeTo())
 	defer f.stop()
+	var last *page // no other one is read
+	idle := d.newIdle()
+	defer idle.stop()
 	for {
-		var p page
+		drained, err := d.commit(ctx)
+		if err != nil {
+			return 0, nil, err
+		}
+		if last != nil && drained {
+			return d.finish(ctx, last)
+		}
+		paused, changed := d.of.control.isPaused()
+		next := f.pages
+		if paused || last != nil {
+			next = nil
+		}
 		select {
 		case <-ctx.Done():
 			return dropped, nil, context.Cause(ctx)
@@ -43,116 +44,123 @@ func (d *delivery) run(ctx context.Context) (ending, []runnel.Shard, error) {
 			if ctx.Err() != nil { // killed: not even a flush
 				return dropped, nil, context.Cause(ctx)
 			}
-			return stopped, nil, d.commit(ctx, "flush", d.writer.Flush)
-		case p = <-f.pages:
+			return stopped, nil, d.flush(ctx)
+		case <-changed:
+		case <-d.form.wake():
+		case <-idle.timer.C:
+			err = idle.call(ctx, paused)
+		case p := <-next:
+			if len(p.records) > 0 {
+				idle.reset()
+			}
+			if p.ended || p.caughtUp {
+				last = &p
+			}
+			err = d.take(ctx, &p)
 		}
-		if err := d.write(ctx, p); err != nil {
+		if err != nil {
 			return 0, nil, err
-		}
-		switch {
-		case p.ended:
-			return finished, p.children, d.commit(ctx, "end", d.writer.End)
-		case p.caughtUp:
-			return caughtUp, nil, d.commit(ctx, "flush", d.writer.Flush)
 		}
 	}
 }
 
-// write passes a page to the writer. A page without records is passed, too, so that the writer may
-// commit by age and its position moves beyond dropped records.
-func (d *delivery) write(ctx context.Context, p page) error {
+// commit passes on what the form has committed, and reports whether that is all that it has taken.
+func (d *delivery) commit(ctx context.Context) (drained bool, err error) {
+	c, drained, failure := d.form.state()
+	if failure != nil {
+		// What is in work may still succeed.
+		if err := d.flush(ctx); err != nil {
+			return false, err
+		}
+		return false, failure
+	}
+	return drained, d.progress.commit(c)
+}
+
+func (d *delivery) flush(ctx context.Context) error {
+	if err := d.form.flush(ctx); err != nil {
+		return err
+	}
+	c, _, _ := d.form.state()
+	return d.progress.commit(c)
+}
+
+// finish ends the delivery behind its last page.
+func (d *delivery) finish(ctx context.Context, last *page) (ending, []runnel.Shard, error) {
+	if !last.ended {
+		return caughtUp, nil, d.flush(ctx)
+	}
+	if err := d.form.end(ctx); err != nil {
+		return 0, nil, err
+	}
+	_, err := d.commit(ctx)
+	return finished, last.children, err
+}
+
+// take passes a page to the form.
+func (d *delivery) take(ctx context.Context, p *page) error {
 	if p.gap != nil {
-		// The batches that wait are committed with the state before this page.
-		if err := d.commit(ctx, "flush", d.writer.Flush); err != nil {
+		if _, ok := d.form.(*sinkForm); ok {
+			// The batches that wait are committed with the state before this page.
+			if err := d.flush(ctx); err != nil {
+				return err
+			}
+		}
+		d.of.reported(p.gap)
+		if err := d.of.passGap(p.gap); err != nil {
 			return err
 		}
-		d.reported(p.gap)
 	}
-	if h, ok := d.writer.(*handlerWriter); ok {
-		h.behind = p.behind
-	}
-	batch := sink.Batch{Records: p.records, Through: p.through, Gap: p.gap}
-	if err := d.open.mirror.batch(&batch, &p); err != nil {
-		return err
-	}
-	if err := d.of.keeper.ensure(ctx); err != nil {
-		return err
-	}
-	if p.base != nil || len(p.change) > 0 {
-		d.steps = append(d.steps, step{p.base, p.change})
-	}
-	c, err := d.writer.Write(ctx, batch)
-	if err != nil {
-		return fmt.Errorf("write to the sink: %w", err)
-	}
-	d.of.keeper.measure(p.bytes, p.behind)
-	d.through, d.complete = p.through, p.complete
 	if p.ended {
 		d.of.endComplete = p.complete
 	}
+	d.progress.take(p)
+	return d.form.take(ctx, p)
+}
+
+// settled reports a page whose records have been processed, or that a sink has taken.
+func (h *holding) settled(p *page) {
+	h.keeper.measure(p.bytes, p.behind)
 	for _, void := range p.voided {
-		d.of.event(Event{
+		h.event(Event{
 			Kind: EventVoided, Position: void.Position, Records: void.Records, Err: void,
 		})
 	}
 	if p.read > 0 {
-		d.of.event(Event{
+		h.event(Event{
 			Kind: EventDelivered, Position: p.through, Records: len(p.records), Bytes: p.bytes,
 			Doubles: p.doubles, Malformed: p.malformed, Unfiltered: p.unfiltered,
 			Behind: p.behind,
 		})
 	}
-	return d.committed(c)
 }
 
-func (d *delivery) commit(
-	ctx context.Context, what string, do func(context.Context) (sink.Committed, error),
-) error {
-	c, err := do(ctx)
-	if err != nil {
-		return fmt.Errorf("%s the sink's writer: %w", what, err)
+// idle calls a form that wants to know that no record comes.
+type idle struct {
+	form  idler // nil if it does not
+	timer *time.Timer
+}
+
+func (d *delivery) newIdle() *idle {
+	i := &idle{timer: time.NewTimer(idleInterval)}
+	if i.form, _ = d.form.(idler); i.form == nil {
+		i.timer.Stop()
 	}
-	return d.committed(c)
+	return i
 }
 
-// committed passes the sink's last commit to the keeper, for the lease row.
-func (d *delivery) committed(c sink.Committed) (err error) {
-	defer d.completed(c)
-	if c.End == d.last {
+func (i *idle) call(ctx context.Context, paused bool) error {
+	defer i.reset()
+	if paused {
 		return nil
 	}
-	if d.of.unended { // the keeper's row is the child's
-		d.last = c.End
-		d.of.event(Event{Kind: EventCommitted, Position: c.End})
-		return nil
-	}
-	if c.End.Less(d.last) {
-		// The sink has gone back. What is known of the records behind the old position says nothing
-		// of those behind this one.
-		d.of.keeper.complete(d.of.run.began())
-	}
-	d.last = c.End
-	d.of.event(Event{Kind: EventCommitted, Position: c.End})
-	steps := d.steps
-	if d.steps = nil; !d.handled() {
-		steps = nil // the sink has the filter's state
-	}
-	if c.End != runnel.End() { // that one is written with the children
-		return d.of.keeper.post(c, steps)
-	}
-	return d.of.keeper.ended(c.Token, steps)
+	return i.form.idle(ctx)
 }
 
-// handled reports whether a handler takes the records. All that was written is then committed.
-func (d *delivery) handled() bool {
-	_, ok := d.writer.(*handlerWriter)
-	return ok
-}
-
-// completed passes on the time up to which the shard is complete, if every written batch has been
-// committed. It comes after the checkpoint to which it belongs.
-func (d *delivery) completed(c sink.Committed) {
-	if c.End == d.through && !d.complete.IsZero() && !d.of.unended {
-		d.of.keeper.complete(d.complete)
+func (i *idle) reset() {
+	if i.form != nil {
+		i.timer.Reset(idleInterval)
 	}
 }
+
+func (i *idle) stop() { i.timer.Stop() }

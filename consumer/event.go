@@ -68,6 +68,16 @@ const (
 	EventRebuilding EventKind = "rebuilding"
 	// EventRebuilt: the rebuilding is done.
 	EventRebuilt EventKind = "rebuilt"
+	// EventHandlerStuck: the handler has not returned since Since, though its context has ended.
+	// Run waits for it. It comes every ten seconds.
+	EventHandlerStuck EventKind = "handler-stuck"
+	// EventSought: Worker.Seek has moved the shard's reading to Position.
+	EventSought EventKind = "sought"
+	// EventSkipped: Records records from Position on are passed over, by Config.OnError, after
+	// the error Err.
+	EventSkipped EventKind = "skipped"
+	// EventShardStopped: Config.OnError has stopped the shard, for the error Err.
+	EventShardStopped EventKind = "shard-stopped"
 	// EventFailed: an operation failed (Err) and will be tried again.
 	EventFailed EventKind = "failed"
 )
@@ -87,6 +97,7 @@ type Event struct {
 	Behind   time.Duration    // the distance to the tip of the stream
 	Err      error            // the cause
 	Gap      *sink.Gap        // the range that the stream removed unread
+	Since    time.Time        // when it began
 
 	// For EventDelivered. Doubles counts the user records that were dropped as doubles. Malformed
 	// and Unfiltered count the units whose doubles cannot be dropped: malformed units break the

@@ -19,8 +19,9 @@ type page struct {
 	records []runnel.Record
 	bytes   int64             // of the records
 	through runnel.Position   // the last Kinesis record's end, or the end of the page before
-	change  []byte            // of the reader's state, since the page before
-	base    *aggregate.Filter // the filter before the first unit, if it was made there
+	change  []byte            // of a sink's reader's state, since the page before
+	steps   []step            // of a handler's filter
+	base    *aggregate.Filter // the filter before the first unit, until a step has it
 
 	read           int       // Kinesis records
 	oldest, newest time.Time // their arrivals; zero if there is none
@@ -126,6 +127,7 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 	case f.left.Gap:
 		p.gap, f.After = f.gapBefore()
 	}
+	from := f.After
 	p.records = make([]runnel.Record, 0, len(f.left.Records))
 	for len(f.left.Records) > 0 && len(p.records) < f.run.cfg.MaxRecords {
 		if err := f.open(ctx, &f.left.Records[0], &p); err != nil {
@@ -149,7 +151,11 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 		p.ended, p.children = f.left.Ended, f.left.Children
 		p.complete, f.left = f.left.Complete, pages.Page{}
 	}
-	p.change = f.change()
+	if f.mirror != nil {
+		p.change = f.change()
+	} else {
+		f.step(&p, from)
+	}
 	p.caughtUp = f.run.once.caughtUp(f.Shard, p)
 	return p, nil
 }

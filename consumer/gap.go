@@ -37,10 +37,18 @@ func goneGap(after runnel.Position) *sink.Gap {
 }
 
 // reported reports the gap before a page, by the event and a warning.
-func (d *delivery) reported(gap *sink.Gap) {
-	cfg := d.of.run.cfg
+func (h *holding) reported(gap *sink.Gap) {
+	cfg := h.run.cfg
 	cfg.Logger.Warn("the stream removed records before they were read, by its retention period",
-		"worker", cfg.WorkerID, "stream", cfg.Stream, "shard", string(d.of.first.Key),
+		"worker", cfg.WorkerID, "stream", cfg.Stream, "shard", string(h.first.Key),
 		"after", gap.After.String(), "before", gap.Before.String(), "reason", gap.Reason)
-	d.of.event(Event{Kind: EventTrimmed, Position: gap.After, Gap: gap})
+	h.event(Event{Kind: EventTrimmed, Position: gap.After, Gap: gap})
+}
+
+// passGap asks Config.OnGap whether the shard may go beyond a gap.
+func (h *holding) passGap(gap *sink.Gap) error {
+	if h.run.cfg.OnGap == nil {
+		return nil
+	}
+	return h.run.cfg.OnGap(h.first.Key, *gap)
 }

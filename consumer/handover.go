@@ -68,25 +68,44 @@ func cutShort(ctx context.Context) bool {
 
 // await waits until the reading has ended. It gives up a little after the time to stop is over:
 // a handler that ignores its context must not hold the shard for ever.
-func (h *holding) await(ctx context.Context, done <-chan outcome) (o outcome, returned bool) {
+func (h *holding) await(ctx context.Context, done <-chan struct{}) (returned bool) {
 	select {
-	case o = <-done:
-		return o, true
+	case <-done:
+		return true
 	case <-ctx.Done():
 	}
 	if !cutShort(ctx) {
-		return <-done, true
+		h.returned(context.WithoutCancel(ctx), done)
+		return true
 	}
 	grace, cancel := context.WithTimeout(
 		context.WithoutCancel(ctx), min(h.run.cfg.Failover/8, time.Second))
 	defer cancel()
 	select {
-	case o = <-done:
-		return o, true
+	case <-done:
+		return true
 	case <-grace.Done():
-		return outcome{how: stopped}, false
+		return false
 	}
 }
+
+// returned waits until the reading has ended, although its context has. It says now and then which
+// handler does not return.
+func (h *holding) returned(ctx context.Context, done <-chan struct{}) {
+	for retry.WaitOr(ctx, ignoredInterval, done) {
+		since, _ := h.calls.state()
+		if since.IsZero() {
+			continue
+		}
+		h.run.cfg.Logger.Warn("the handler does not return, though its context has ended",
+			"worker", h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard",
+			string(h.first.Key), "since", since.UTC().Format(time.RFC3339))
+		h.event(Event{Kind: EventHandlerStuck, Since: since})
+	}
+}
+
+// ignoredInterval is the time between two reports of a handler that ignores its context.
+const ignoredInterval = 10 * time.Second
 
 // successor returns the worker to which the lease is passed; none if it is released.
 func (h *holding) successor(ctx context.Context, how ending) departure {

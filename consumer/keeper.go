@@ -31,7 +31,7 @@ type keeper struct {
 	states   *states // for the filter's states that are too large for the row
 	failover time.Duration
 	interval time.Duration // between two checkpoints
-	written  func(sink.Committed)
+	wrote    func(sink.Committed)
 	asked    func(lease.Ask) // another worker should have the lease
 	failed   func(runnel.ShardID, error)
 
@@ -44,9 +44,12 @@ type keeper struct {
 		// known is a handler's filter at posted, or, before the first post, at the row's
 		// checkpoint; nil if it is not known, or a sink has it.
 		known *aggregate.Filter
-		saves saves  // of its state, if that is too large for the row
-		end   string // the sink's token for the shard's end
-		early bool   // a heartbeat is due at once
+		stale bool // known is of an earlier position than posted
+		// rewind is the position to which the shard was sought, until the row has it.
+		rewind *runnel.Position
+		saves  saves  // of known's state, if that is too large for the row
+		end    string // the sink's token for the shard's end
+		early  bool   // a heartbeat is due at once
 		// complete belongs to posted, or, before the first post, to the row's checkpoint.
 		complete time.Time
 		renewed  instant       // before the last successful write was sent
@@ -103,10 +106,11 @@ func (k *keeper) completeTo() time.Time {
 
 // entry is a write to the row.
 type entry struct {
-	held  lease.Lease    // with the additions of the write
-	c     sink.Committed // the newest checkpoint
-	mark  lease.Mark     // it, if the row does not hold it yet; else zero
-	large []byte         // the filter's state there, if it is too large for the row
+	held   lease.Lease      // with the additions of the write
+	rewind *runnel.Position // the row goes to this position, and nothing else is written
+	c      sink.Committed   // the newest checkpoint
+	mark   lease.Mark       // it, if the row does not hold it yet; else zero
+	large  []byte           // the filter's state there, if it is too large for the row
 }
 
 // toWrite returns the next write. All of it is of one moment, since the time and the state must not
@@ -124,6 +128,9 @@ func (k *keeper) toWrite(ended bool) entry {
 		}
 	}
 	switch {
+	case k.mu.rewind != nil:
+		e.rewind = k.mu.rewind
+		return e
 	case ended:
 		e.mark = lease.Mark{At: runnel.End(), Token: k.mu.end}
 	case k.unwritten():
@@ -146,7 +153,7 @@ func (k *keeper) know(filter *aggregate.Filter) {
 func (k *keeper) knows() *aggregate.Filter {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.mu.known == nil {
+	if k.mu.known == nil || k.mu.stale {
 		return nil
 	}
 	return k.mu.known.Clone()
@@ -154,8 +161,8 @@ func (k *keeper) knows() *aggregate.Filter {
 
 func (k *keeper) unwritten() bool {
 	c := k.mu.posted
-	return c.End.Sequence.IsNumber() && (c.End != k.held.Checkpoint || c.Token != k.held.Token ||
-		k.mu.saves.news(k.held))
+	return k.mu.rewind != nil || c.End.Sequence.IsNumber() && (c.End != k.held.Checkpoint ||
+		c.Token != k.held.Token || k.mu.saves.news(k.held))
 }
 
 // measure notes what was delivered, for the row's Stats.
@@ -167,14 +174,50 @@ func (k *keeper) measure(bytes int64, behind time.Duration) {
 }
 
 // post requests a checkpoint, which is written when it is due; a newer one replaces it. steps lead
-// from the filter at the checkpoint before to the one here.
-func (k *keeper) post(c sink.Committed, steps []step) error {
+// from the filter at the checkpoint before to the one here, or, unless it is exact, to an earlier
+// one: the row then keeps its old state, and the next reader brings that up.
+func (k *keeper) post(c sink.Committed, steps []step, exact bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	err := k.advance(steps)
-	k.mu.posted = c
+	k.mu.posted, k.mu.stale = c, !exact
 	k.rouse()
 	return err
+}
+
+// seek requests that the row goes to a position, at once. Nothing that was known of the reading
+// before counts any more.
+func (k *keeper) seek(to runnel.Position, complete time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mu.rewind, k.mu.early = &to, true
+	k.mu.posted, k.mu.known, k.mu.stale = sink.Committed{End: to}, nil, false
+	k.mu.end, k.mu.complete = "", complete
+	k.rouse()
+}
+
+// written waits until the row has the newest checkpoint of now, which is then written at once.
+func (k *keeper) written(ctx context.Context) error {
+	k.mu.Lock()
+	want := k.mu.posted
+	k.mu.early = true
+	k.mu.Unlock()
+	k.rouse()
+	for {
+		k.mu.Lock()
+		row, beaten, rewinds := k.held.Processed(), k.mu.beaten, k.mu.rewind != nil
+		k.mu.Unlock()
+		if !rewinds && !row.Less(want.End) {
+			return nil
+		}
+		select {
+		case <-beaten:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-k.quit:
+			return errVoid
+		}
+	}
 }
 
 // ended keeps the sink's token for the shard's end, until the row says SHARD_END.
@@ -270,8 +313,9 @@ func (k *keeper) ensure(ctx context.Context) error {
 
 // kept notes a successful write, and passes an ask on.
 func (k *keeper) kept(held lease.Lease, sent instant) {
-	k.held, k.misses = held, 0
+	k.misses = 0
 	k.mu.Lock()
+	k.held = held // under the lock, for written
 	k.mu.renewed, k.mu.bytes = sent, 0
 	close(k.mu.beaten)
 	k.mu.beaten = make(chan struct{})
@@ -348,9 +392,12 @@ func (k *keeper) beat(ctx context.Context) error {
 		held lease.Lease
 		err  error
 	)
-	if checkpoint {
+	switch {
+	case e.rewind != nil:
+		held, err = k.rewind(ctx, e)
+	case checkpoint:
 		held, err = k.table.Checkpoint(ctx, e.held, e.mark)
-	} else {
+	default:
 		held, err = k.table.Renew(ctx, e.held)
 	}
 	if err != nil {
@@ -362,10 +409,25 @@ func (k *keeper) beat(ctx context.Context) error {
 	}
 	k.kept(held, sent)
 	if checkpoint {
-		k.written(e.c)
+		k.wrote(e.c)
 		k.save(life, e)
 	}
 	return nil
+}
+
+// rewind moves the row to the position that was sought.
+func (k *keeper) rewind(ctx context.Context, e entry) (lease.Lease, error) {
+	held, err := k.table.Rewind(ctx, e.held, *e.rewind)
+	if err != nil {
+		return held, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.mu.rewind == e.rewind {
+		k.mu.rewind = nil
+	}
+	k.mu.saves.stored, k.mu.saves.large = runnel.Start(), false
+	return held, nil
 }
 
 // lastWrite is the write with which a holder gives its lease up, with the last checkpoint.
@@ -379,9 +441,18 @@ func (k *keeper) settle(ctx context.Context, ended bool, last lastWrite) error {
 	k.saveLast(ctx, ended)
 	for attempt := 1; ; attempt++ {
 		e := k.toWrite(ended)
-		_, err := last(ctx, e.held, e.mark)
+		var err error
+		if e.rewind != nil {
+			var held lease.Lease
+			if held, err = k.rewind(ctx, e); err == nil {
+				k.held = held
+				continue
+			}
+		} else {
+			_, err = last(ctx, e.held, e.mark)
+		}
 		if err == nil && !e.mark.IsZero() && !ended {
-			k.written(e.c)
+			k.wrote(e.c)
 		}
 		if err == nil || errors.Is(err, lease.ErrLeaseLost) || !transient(err) {
 			return err

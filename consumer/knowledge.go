@@ -23,7 +23,7 @@ import (
 // A state that is not stored is built by reading the stream again: for a sink before reading
 // begins, for a handler when the first unit comes.
 func (h *holding) readingAt(
-	ctx context.Context, writer sink.Writer, c sink.Committed,
+	ctx context.Context, f form, c sink.Committed,
 ) (o reading, err error) {
 	o = newReading(h.first.Key, c.End)
 	o.Void = opener.Void(h.run.cfg.Void)
@@ -31,7 +31,10 @@ func (h *holding) readingAt(
 		return o, err
 	}
 	o.tracks = true
-	if _, ok := writer.(*handlerWriter); ok {
+	of, isSink := f.(*sinkForm)
+	if !isSink {
+		_, batches := f.(*batchForm)
+		o.single = !batches // the others commit within pages
 		return o, h.recall(ctx, c.End, &o)
 	}
 	if c.End == runnel.Start() {
@@ -41,6 +44,7 @@ func (h *holding) readingAt(
 	}
 	if err == nil {
 		o.mirror = newMirror(o.Filter, len(c.State) > 0)
+		of.mirror = o.mirror
 	}
 	return o, err
 }

@@ -17,6 +17,7 @@ type reading struct {
 	opener.Opener
 	mirror *mirror // of the filter; nil if no sink wants the state
 	tracks bool    // the pages carry the changes of the filter
+	single bool    // each record of a page carries its own change
 	// build makes the filter at a position, when the first unit comes; nil if there is a filter, or
 	// none is wanted. A stream without units needs none, and is never read again.
 	build func(context.Context, runnel.Position) (*aggregate.Filter, error)
@@ -41,6 +42,7 @@ func (o *reading) open(ctx context.Context, r *types.Record, p *page) error {
 		filter.Track()
 		o.Filter, o.build, p.base = filter, nil, filter.Clone()
 	}
+	from := o.After
 	opened := o.Open(r, p)
 	if opened.Outside != nil {
 		void := &VoidError{
@@ -61,7 +63,21 @@ func (o *reading) open(ctx context.Context, r *types.Record, p *page) error {
 		p.oldest = opened.Arrival
 	}
 	p.newest = opened.Arrival
+	if o.single {
+		o.step(p, from)
+	}
 	return nil
+}
+
+// step adds the change of a handler's filter since the last step to the page.
+func (o *reading) step(p *page, from runnel.Position) {
+	change := o.change()
+	if p.base != nil || len(change) > 0 {
+		p.steps = append(p.steps, step{
+			from: from, at: o.After, single: o.single, base: p.base, change: change,
+		})
+	}
+	p.base = nil
 }
 
 // Expect makes room for the user records of an aggregate.

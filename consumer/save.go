@@ -35,7 +35,7 @@ func intervalOf(size int) time.Duration {
 // addState adds the known filter's state to a checkpoint. A state that is too large for the row is
 // returned. Until it is stored, the row has the last small one, or points to the one before.
 func (k *keeper) addState(mark *lease.Mark) (large []byte) {
-	if k.mu.known == nil {
+	if k.mu.known == nil || k.mu.stale {
 		return nil
 	}
 	state, _ := k.mu.known.MarshalBinary() // it returns no error

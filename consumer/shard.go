@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -29,6 +30,10 @@ type holding struct {
 	run    *run
 	first  lease.Lease // as it was taken
 	keeper *keeper
+
+	control control
+	calls   calls        // of the handler
+	retries atomic.Int64 // attempts of the handler that failed
 
 	// stopping is closed when the shard is to be handed over, with to set before. See depart.
 	stopping chan struct{}
@@ -66,7 +71,7 @@ func (r *run) newHolding(held lease.Lease, renewed instant) *holding {
 		run: r, first: held, keeper: r.newKeeper(held, renewed), stopping: make(chan struct{}),
 	}
 	h.keeper.asked = func(a lease.Ask) { h.depart(departure{to: a.Worker, byHand: a.ByHand}) }
-	h.keeper.written = func(c sink.Committed) {
+	h.keeper.wrote = func(c sink.Committed) {
 		h.event(Event{Kind: EventCheckpointed, Position: c.End})
 	}
 	return h
@@ -95,15 +100,19 @@ func (h *holding) work(life context.Context) {
 			cancel(err)
 		}
 	}()
-	done := make(chan outcome, 1)
+	var read outcome
+	done := make(chan struct{})
 	go func() {
-		how, children := h.process(ctx)
-		done <- outcome{how, children}
+		defer close(done)
+		read.how, read.children = h.process(ctx)
 	}()
 	over := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() { h.limit(ctx, cancel, over) })
-	o, returned := h.await(ctx, done)
+	o, returned := outcome{how: stopped}, h.await(ctx, done)
+	if returned {
+		o = read
+	}
 	if o.how == finished {
 		h.createChildren(ctx, o.children)
 	}
@@ -112,28 +121,44 @@ func (h *holding) work(life context.Context) {
 	<-kept
 	h.ending = h.handOver(ctx, o.how, to)
 	if !returned {
-		<-done // the handler ignores its context; the shard is read elsewhere by now
+		h.returned(context.WithoutCancel(ctx), done) // the shard is read elsewhere by now
 	}
 	close(over)
 	watch.Wait()
 }
 
-// process delivers the shard, and opens its writer again after a failure.
+// process delivers the shard, in one session or more: another one begins after a failure, where the
+// shard was sought to, and when a stopped shard is resumed.
 func (h *holding) process(ctx context.Context) (ending, []runnel.Shard) {
+	defer h.control.close()
 	if how, ok := h.awaitParents(ctx); !ok {
 		return how, nil
 	}
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
-		how, children, err := h.session(ctx)
+		how, children, err := h.sessionAt(ctx)
+		var halt *haltError
 		switch {
 		case ctx.Err() != nil:
 			return dropped, nil
 		case err == nil:
-			return how, children
+			if h.control.end() {
+				return how, children
+			}
+			attempt = 0 // it was sought at the last moment
+			continue
 		case h.isStopping():
 			// The last commit is handed over.
 			return stopped, nil
+		case errors.Is(err, errSought):
+			attempt = 0
+			continue
+		case errors.As(err, &halt):
+			if !h.halt(ctx, halt) {
+				return stopped, nil // or dropped: handOver sees it
+			}
+			attempt = 0
+			continue
 		}
 		h.run.failed(h.first.Key, err)
 		if time.Since(began) > longestBackoff {
@@ -143,6 +168,18 @@ func (h *holding) process(ctx context.Context) (ending, []runnel.Shard) {
 			return stopped, nil // or dropped: handOver sees it
 		}
 	}
+}
+
+// halt stops the shard by its ErrorPolicy, until it is resumed.
+func (h *holding) halt(ctx context.Context, why *haltError) bool {
+	h.run.cfg.Logger.Error("the shard stops: a record is out of attempts", "worker",
+		h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(h.first.Key),
+		"at", why.at.String(), "error", why.err)
+	h.event(Event{Kind: EventShardStopped, Position: why.at, Err: why})
+	if h.run.cfg.Once {
+		h.run.giveUp(fmt.Errorf("shard %s: %w", h.first.Key, why))
+	}
+	return h.control.halt(ctx, why, h.stopping)
 }
 
 // awaitParents returns once the shard's parents have been processed to their ends.
@@ -162,43 +199,66 @@ func (h *holding) awaitParents(ctx context.Context) (ending, bool) {
 	}
 }
 
-// session opens the sink's writer and delivers until the shard's end, the worker's stop or a
-// failure. It begins at the writer's position, not at the checkpoint.
-func (h *holding) session(ctx context.Context) (how ending, children []runnel.Shard, err error) {
+// sessionAt runs a session, which ends with errSought if the shard is sought meanwhile.
+func (h *holding) sessionAt(ctx context.Context) (ending, []runnel.Shard, error) {
+	session, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p := &progress{of: h}
+	if to, sought := h.control.begin(cancel, p); sought {
+		h.goTo(to)
+	}
+	how, children, err := h.session(ctx, session, p)
+	if err != nil && errors.Is(context.Cause(session), errSought) {
+		err = errSought
+	}
+	return how, children, err
+}
+
+// goTo makes the next session begin at a position, as if the row had never had another one.
+func (h *holding) goTo(to runnel.Position) {
+	l := &h.first
+	if l.Checkpoint = to; to == runnel.Start() {
+		l.Checkpoint.Sequence = runnel.TrimHorizon
+	}
+	l.Token, l.State, l.StateAt, l.From = "", nil, runnel.Position{}, time.Time{}
+	h.event(Event{Kind: EventSought, Position: to})
+}
+
+// session opens the shard's form and delivers until the shard's end, the worker's stop or a
+// failure. It begins at the sink's position, not at the checkpoint.
+func (h *holding) session(
+	outer, ctx context.Context, p *progress,
+) (how ending, children []runnel.Shard, err error) {
 	ctx = sink.WithStopping(ctx, h.stopping)
 	known := h.sinkShard()
-	writer, err := h.openWriter(ctx, known)
+	p.start(known.Checkpoint)
+	form, at, err := h.openForm(ctx, known, p)
 	if errors.Is(err, errStopping) {
 		return stopped, nil, nil
 	}
 	if err != nil {
-		return 0, nil, fmt.Errorf("open the sink: %w", err)
-	}
-	defer func() {
-		if closing := writer.Close(); closing != nil && err == nil {
-			err = fmt.Errorf("close the sink: %w", closing)
-		}
-	}()
-	if w, ok := writer.(*handlerWriter); ok {
-		w.stopping, w.ensure = h.stopping, h.keeper.ensure
-	}
-	at := writer.Committed()
-	d := &delivery{
-		of: h, writer: writer, at: at.End, last: known.Checkpoint, through: at.End,
-	}
-	if err := d.committed(at); err != nil { // it may be ahead of the row
 		return 0, nil, err
 	}
+	defer func() {
+		closing := form.close(ctx, h.reason(outer, ctx, how, err))
+		if err == nil && closing != nil {
+			err = closing
+		}
+	}()
+	if err := p.commit(at); err != nil { // it may be ahead of the row
+		return 0, nil, err
+	}
+	d := &delivery{of: h, form: form, progress: p}
 	for {
-		if d.at == runnel.End() {
+		if d.at = at.End; d.at == runnel.End() {
 			return finished, nil, nil // the children are in the stream's list
 		}
-		if d.open, err = h.readingAt(ctx, writer, at); err != nil {
+		if d.open, err = h.readingAt(ctx, form, at); err != nil {
 			return 0, nil, err
 		}
 		h.event(Event{Kind: EventShardStarted, Position: d.at})
 		how, children, err = d.run(ctx)
-		if d.handled() && err == nil && how == finished {
+		if _, isSink := form.(*sinkForm); !isSink && err == nil && how == finished {
 			if known := h.keeper.knows(); known != nil {
 				h.atEnd, _ = known.MarshalBinary() // it returns no error
 			}
@@ -208,14 +268,31 @@ func (h *holding) session(ctx context.Context) (how ending, children []runnel.Sh
 			return how, children, err
 		}
 		h.event(Event{Kind: EventMoved, Position: moved.To.End})
-		if err := d.committed(moved.To); err != nil {
+		if err := p.move(moved.To); err != nil {
 			return 0, nil, err
 		}
-		at, d.at, d.through, d.complete = moved.To, moved.To.End, moved.To.End, time.Time{}
-		if h.isStopping() && d.at != runnel.End() {
+		form.(*sinkForm).now = moved.To
+		if at = moved.To; h.isStopping() && at.End != runnel.End() {
 			return stopped, nil, nil
 		}
 	}
+}
+
+// openForm opens the sink's writer, or makes the form of the handler, and returns the commit behind
+// which it wants the records.
+func (h *holding) openForm(
+	ctx context.Context, known sink.Shard, p *progress,
+) (form, sink.Committed, error) {
+	if h.run.cfg.Sink == nil {
+		form, err := h.newForm(ctx, known.Checkpoint, p)
+		return form, sink.Committed{End: known.Checkpoint}, err
+	}
+	writer, err := h.openWriter(ctx, known)
+	if err != nil {
+		return nil, sink.Committed{}, fmt.Errorf("open the sink: %w", err)
+	}
+	at := writer.Committed()
+	return &sinkForm{of: h, writer: writer, now: at}, at, nil
 }
 
 // sinkShard returns the shard for the sink as the row is now, including the keeper's checkpoints,

@@ -24,8 +24,9 @@ var errShutdown = errors.New("the worker's shutdown time is over")
 
 // Worker is one member of a fleet.
 type Worker struct {
-	cfg Config
-	ran atomic.Bool
+	cfg     Config
+	ran     atomic.Bool
+	current atomic.Pointer[run]
 }
 
 // New makes a worker. It makes no call yet.
@@ -77,6 +78,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer close(over)
 
 	r := newRun(w.cfg, graceful.Done())
+	w.current.Store(r)
 	err := r.begin(graceful)
 	if err == nil {
 		err = r.coordinate(life)
@@ -145,10 +147,12 @@ type run struct {
 	ends     ends // of handlers' shards
 	states   *states
 	identity *shardmap.Identity
-	kept     atomic.Int64 // the stream's retention period, as of the last look at it
-	final    chan error   // the error that ends the worker, from a shard's reader or keeper
-	rows     rows         // that cannot be read
-	origin   runnel.From  // the application's, once it is settled
+	kept     atomic.Int64               // the stream's retention period, as of the last look at it
+	final    chan error                 // the error that ends the worker, of a shard
+	rows     rows                       // that cannot be read
+	holdings holdings                   // held, for operators
+	requests chan func(context.Context) // for the coordinator to carry out
+	origin   runnel.From                // the application's, once it is settled
 
 	// These belong to the coordinator.
 	binding lease.Binding
@@ -167,7 +171,7 @@ func newRun(cfg Config, stopping <-chan struct{}) *run {
 		cfg: cfg, stopping: stopping, sink: cfg.Sink,
 		shards: shardmap.New(cfg.Kinesis, cfg.Stream),
 		held:   map[runnel.ShardID]*holding{}, ended: make(chan *holding),
-		final:      make(chan error, 1),
+		final: make(chan error, 1), requests: make(chan func(context.Context)),
 		successors: successors{planned: make(chan struct{})},
 	}
 	r.fleet.run = r
@@ -175,9 +179,6 @@ func newRun(cfg Config, stopping <-chan struct{}) *run {
 		r.static = lease.Static{Process: rand.Text(), Absence: cfg.Absence}
 	}
 	r.identity = shardmap.NewIdentity(r.identify)
-	if r.sink == nil {
-		r.sink = &handlerSink{handler: cfg.Handler, onGap: cfg.OnGap, failed: r.failed}
-	}
 	return r
 }
 

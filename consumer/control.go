@@ -1,0 +1,149 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/runnel-stream/runnel"
+)
+
+// errSought is the cause of a handler's cancelled context if the shard was sought.
+var errSought = errors.New("the shard was sought to another position")
+
+// control is what operators want of a held shard. It is safe for concurrent use.
+type control struct {
+	mu      sync.Mutex
+	paused  bool
+	halted  error                   // a *haltError, until the shard is resumed
+	sought  *runnel.Position        // where the next session begins
+	cancel  context.CancelCauseFunc // of the session
+	of      *progress               // of the session
+	ended   bool                    // the shard's reading is over for good
+	changed chan struct{}           // closed and replaced with each change; nil if nothing waits
+}
+
+// change makes a change, and wakes all that wait for one.
+func (c *control) change(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+}
+
+// wait returns a channel that is closed at the next change. The lock is held.
+func (c *control) wait() <-chan struct{} {
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	return c.changed
+}
+
+// isPaused reports whether no record may be handed out, and returns a channel that is closed at the
+// next change.
+func (c *control) isPaused() (bool, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.paused, c.wait()
+}
+
+// gate waits as long as the shard is paused. It returns errStopping if the shard is to be handed
+// over before that.
+func (c *control) gate(ctx context.Context, stopping <-chan struct{}) error {
+	for {
+		paused, changed := c.isPaused()
+		if !paused {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-stopping:
+			return errStopping
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// begin notes the beginning of a session, which a seek ends by cancel. The session begins at a
+// position that was sought, if there is one.
+func (c *control) begin(
+	cancel context.CancelCauseFunc, of *progress,
+) (to runnel.Position, sought bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cancel, c.of = cancel, of
+	if c.sought == nil {
+		return runnel.Position{}, false
+	}
+	to, c.sought = *c.sought, nil
+	return to, true
+}
+
+// seek asks for a session that begins at a position, and calls rewind after the present one has
+// made its last commit. It returns an error if there will be no other session.
+func (c *control) seek(to runnel.Position, rewind func()) error {
+	err := errHandedOver
+	c.change(func() {
+		if c.ended {
+			return
+		}
+		if err = nil; c.cancel != nil {
+			c.of.void()
+			c.cancel(errSought)
+		}
+		rewind()
+		c.sought, c.halted = &to, nil
+	})
+	return err
+}
+
+// end ends the shard's reading for good, unless it was sought meanwhile.
+func (c *control) end() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = c.sought == nil
+	return c.ended
+}
+
+// close ends the shard's reading for good.
+func (c *control) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+}
+
+// halt stops the shard until it is resumed or sought, or until it is to be handed over: then it
+// returns false.
+func (c *control) halt(ctx context.Context, why error, stopping <-chan struct{}) bool {
+	c.change(func() { c.halted = why })
+	for {
+		c.mu.Lock()
+		halted, changed := c.halted != nil, c.wait()
+		c.mu.Unlock()
+		if !halted {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-stopping:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (c *control) pause() { c.change(func() { c.paused = true }) }
+
+func (c *control) resume() { c.change(func() { c.paused, c.halted = false, nil }) }
+
+// state returns whether the shard is paused, and the error that stopped it.
+func (c *control) state() (paused bool, halted error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.paused, c.halted
+}
